@@ -23,11 +23,9 @@ if TYPE_CHECKING:
     from symdp.prove.tail_values import tail_value
     from symdp.questions.calibrate import Calibration, calibrate
     from symdp.questions.composition import Composition, compose
-    from symdp.questions.composition_file import load_composition, load_parts
-    from symdp.questions.guarantee import Guarantee
+    from symdp.questions.guarantee import Curve, Guarantee
     from symdp.questions.ledger import Ledger
-    from symdp.questions.parallel import Parallel, parallel
-    from symdp.questions.profile_curve import Curve
+    from symdp.questions.parallel import Parallel, load_composition, load_parts, parallel
     from symdp.questions.programs import to_c, to_javascript, to_python
     from symdp.questions.selection import selection
     from symdp.questions.sensitivities import sensitivities
@@ -79,7 +77,7 @@ _HOMES = {
     "AccuracyError": "symdp.errors",
     "Calibration": "symdp.questions.calibrate",
     "Composition": "symdp.questions.composition",
-    "Curve": "symdp.questions.profile_curve",
+    "Curve": "symdp.questions.guarantee",
     "Derivation": "symdp.derive",
     "Guarantee": "symdp.questions.guarantee",
     "InputError": "symdp.errors",
@@ -94,8 +92,8 @@ _HOMES = {
     "derive_cases": "symdp.derive",
     "derive_epoch": "symdp.derive",
     "load": "symdp.model.specification",
-    "load_composition": "symdp.questions.composition_file",
-    "load_parts": "symdp.questions.composition_file",
+    "load_composition": "symdp.questions.parallel",
+    "load_parts": "symdp.questions.parallel",
     "loads": "symdp.model.specification",
     "parallel": "symdp.questions.parallel",
     "selection": "symdp.questions.selection",

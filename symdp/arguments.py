@@ -27,11 +27,6 @@ def checked_count(count: object) -> int:
     --------
     >>> checked_count(1000.0), checked_count("1e3")
     (1000, 1000)
-
-    Raises
-    ------
-    InputError
-        If it is no positive whole number, or above 10¹⁵.
     """
     if isinstance(count, str):
         exact = exact_number(count)

@@ -8,12 +8,7 @@ from symdp.errors import InputError
 
 
 def axes_or_new(axes: Any) -> Any:
-    """Return the axes given, or those of a new figure.
-
-    Raises
-    ------
-    InputError : Matplotlib is not installed.
-    """
+    """Return the axes given, or those of a new figure."""
     if axes is not None:
         return axes
     try:

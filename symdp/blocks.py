@@ -40,32 +40,7 @@ def kept_blocks(
     executor: Executor | None = None,
     progress: Progress | None = None,
 ) -> list[Path]:
-    """Return the files of all blocks in order, those made that are not there.
-
-    Parameters
-    ----------
-    folder
-        Made if it is not there.
-    question
-        What is asked, as JSON values: a folder holds the blocks of one question.
-    blocks
-        How many there are.
-    work, task
-        work(*task(k)) are the bytes of block k; both go to a worker.
-    suffix
-        Of the files' names, ".csv" say.
-    executor
-        Anything with the `submit` of `concurrent.futures`.
-    progress
-        Called with the numbers of blocks that are there and in all.
-
-    Raises
-    ------
-    InputError
-        If the folder belongs to another question, or cannot be written.
-    AccuracyError
-        If a worker ended before its block was done; what is done is kept.
-    """
+    """Return the files of all blocks in order, those made that are not there."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

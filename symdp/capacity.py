@@ -15,20 +15,6 @@ BLOCK = 1 << 21  # numbers of one array where long work is done block by block
 def afford(numbers: float, what: str, remedy: str) -> None:
     """Refuse work that would hold so many numbers at once in more than 2 GB.
 
-    Parameters
-    ----------
-    numbers
-        an estimate of how many doubles (8 bytes) are held at the same time.
-    what
-        the method and what it would hold.
-    remedy
-        what to do instead.
-
-    Raises
-    ------
-    AccuracyError
-        If they are too many.
-
     Examples
     --------
     >>> afford(1e9, "prv: its mesh", "use the method moments")
@@ -47,17 +33,6 @@ are taken; use the method moments
 @contextmanager
 def within_capacity(what: str) -> Iterator[None]:
     """Turn numbers beyond the double range, and memory that is not there, into one sentence.
-
-    Parameters
-    ----------
-    what
-        the method that works inside.
-
-    Raises
-    ------
-    AccuracyError
-        If a number on the way overflows, or divides by what has underflowed to 0, or memory is
-        lacking, or an expression is nested too deeply.
 
     Examples
     --------

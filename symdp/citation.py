@@ -183,10 +183,6 @@ def tag_of(citation: str) -> str:
 def bibtex(citations: Iterable[str]) -> str:
     """Return BibTeX entries of citations such as "SPA (61)", each publication once, in their order.
 
-    Parameters
-    ----------
-    citations : tags with or without a place; other text becomes an entry of its own, as a note
-
     Examples
     --------
     >>> print(bibtex(["Daniels 1987", "Daniels (3)"]).splitlines()[0])

@@ -57,15 +57,6 @@ def given(value: float) -> str:
 def rounded_exponential(log_value: float, digits: int = 12, side: Side = "nearest") -> str:
     """Return e^x to some significant digits, rounded to a side, below the double range too.
 
-    Parameters
-    ----------
-    log_value
-        x, a double or −∞.
-    digits
-        Significant digits; fewer are shown where x, as a double, does not hold so many.
-    side
-        "down" for a lower bound, "up" for an upper one, else "nearest".
-
     Examples
     --------
     >>> rounded_exponential(-1000.0), rounded_exponential(-1000.0, side="up")
@@ -81,15 +72,6 @@ def rounded_exponential(log_value: float, digits: int = 12, side: Side = "neares
 
 def exponential(log_value: float, side: Side = "nearest", digits: int = 0) -> float | str:
     """Return e^x as a double, or as decimal text where it lies below the double range.
-
-    Parameters
-    ----------
-    log_value
-        x, a double or −∞.
-    side
-        Where to round to; a double is rounded by one unit in the last place.
-    digits
-        Significant digits of a text; as many as x, as a double, holds, if left out.
 
     Examples
     --------
@@ -163,11 +145,6 @@ def formatted(value: float | Decimal, specification: str, side: Side) -> str:
     ('2.518674', '      2.52')
     >>> formatted(0.001234, ".1%", "up"), formatted(0.25, "", "up")
     ('0.2%', '0.25')
-
-    Raises
-    ------
-    ValueError
-        If the specification is none of floats.
     """
     if isinstance(value, float):
         format(value, specification)  # whatever is wrong with it is said in Python's own words

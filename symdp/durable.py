@@ -91,44 +91,22 @@ def _refused(constant: str) -> None:
 
 @dataclass(frozen=True)
 class Kept:
-    """A kind of file that symdp keeps: sealed JSON values with a format and its version.
+    """A kind of file that symdp keeps: sealed JSON values with a format and its version."""
 
-    Attributes
-    ----------
-    format, version
-        What the file says of itself.
-    what
-        Its content, as messages name it.
-    origin
-        Where such files come from, for who gives another one.
-    """
-
-    format: str
+    format: str  # what the file says of itself
     version: int
-    what: str
-    origin: str
+    what: str  # its content, as messages name it
+    origin: str  # where such files come from, for who gives another one
 
     def write(self, path: Path, values: Mapping[str, Any]) -> str:
-        """Put values into a file in one step and return their checksum.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be written; what was there stays.
-        """
+        """Put values into a file in one step and return their checksum."""
         full = sealed({"format": self.format, "version": self.version, **values})
         text = json.dumps(full, indent=1, allow_nan=False) + "\n"
         replace_text(path, text, private=True)
         return str(full["checksum"])
 
     def read(self, path: Path) -> dict[str, Any]:
-        """Return the values of a file that was written whole and not changed since.
-
-        Raises
-        ------
-        InputError
-            If the file is missing, cut short, edited, damaged, or of another format.
-        """
+        """Return the values of a file that was written whole and not changed since."""
         try:
             values = decoded(path.read_bytes())
         except OSError as error:
@@ -165,20 +143,6 @@ def replace_file(
 
     A device, a pipe and an open descriptor, such as /dev/stdout, are written to as they are, once
     everything that goes there is known. A link stays; what it points to is replaced.
-
-    Parameters
-    ----------
-    path
-        The file, in a folder that is there.
-    write
-        Called with a stream of bytes.
-    private
-        Whether a new file is for this user alone; one that is replaced keeps its permissions.
-
-    Raises
-    ------
-    InputError
-        If the folder is missing or the disk refuses; what was there stays as it was.
     """
     try:
         target = _regular(Path(path))
@@ -244,11 +208,6 @@ def lock(path: Path) -> BaseFileLock:
 
     The system gives it back when the process ends, however it ends. The file of the lock, beside
     the other, stays: removing it could let two in.
-
-    Raises
-    ------
-    InputError
-        If another process or object holds it, or the folder has no place for it.
     """
     from filelock import FileLock, Timeout
 

@@ -15,10 +15,6 @@ _VALUE = re.compile(rf"([+-]?)({DIGITS})(?:\s*/\s*({DIGITS}))?", re.ASCII)
 def exact_number(text: str) -> Fraction:
     """Return a number or a ratio of two numbers exactly.
 
-    Raises
-    ------
-    InputError : the text is anything else, for instance nan, inf or a name.
-
     Examples
     --------
     >>> exact_number("1/3"), exact_number("-0.10")
@@ -39,12 +35,7 @@ def exact_number(text: str) -> Fraction:
 
 
 def decimal_fraction(text: str) -> Fraction:
-    """Return an unsigned decimal exactly.
-
-    Raises
-    ------
-    InputError : it has over a thousand digits, written out.
-    """
+    """Return an unsigned decimal exactly."""
     mantissa, _, exponent = text.lower().partition("e")
     whole, _, fraction = mantissa.partition(".")
     digits = (whole + fraction).lstrip("0") or "0"

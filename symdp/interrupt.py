@@ -105,12 +105,6 @@ def limit(seconds: float, *, symbolic: bool = False, of_work: bool = False) -> I
     with timers can be interrupted: elsewhere the work goes on to its end, but `time_left` tells it
     to hurry.
 
-    Parameters
-    ----------
-    seconds : a positive number
-    symbolic : whether only SymPy works inside, so that no law in numbers can be half made
-    of_work : whether the seconds are those of `worked`, within ten times as many that pass
-
     Examples
     --------
     >>> with limit(0.01) as outcome:
@@ -147,12 +141,6 @@ def limit(seconds: float, *, symbolic: bool = False, of_work: bool = False) -> I
 def attempt(work: Callable[[], T], otherwise: T, seconds: float) -> T:
     """Return what symbolic work returns, or `otherwise` where its time was up first; see `limit`.
 
-    Parameters
-    ----------
-    work : a function of no arguments
-    otherwise : what to return when time is up
-    seconds : of work, no more than that; nothing is tried where it is not positive
-
     Examples
     --------
     >>> attempt(lambda: 6 * 7, 0, 5.0), attempt(lambda: time.sleep(5), "late", 0.01)
@@ -167,15 +155,6 @@ def attempt(work: Callable[[], T], otherwise: T, seconds: float) -> T:
 @contextmanager
 def time_limit(seconds: float | None) -> Iterator[None]:
     """Raise AccuracyError when the time of the block is up; see `limit` for where that works.
-
-    Parameters
-    ----------
-    seconds : a positive number, or None for no limit
-
-    Raises
-    ------
-    AccuracyError
-        When the time is up.
 
     Examples
     --------
@@ -261,14 +240,7 @@ class Clock:
     def attempt(
         self, work: Callable[[], T], otherwise: T, share: float = 1.0, least: float = 0.0
     ) -> T:
-        """Return what the work returns, or `otherwise` where its time was up first.
-
-        Parameters
-        ----------
-        work, otherwise : as for `attempt`
-        share : of all seconds, so much at most
-        least : seconds that are granted even where none are left
-        """
+        """Return what the work returns, or `otherwise` where its time was up first."""
         seconds = max(least, min(share * self.seconds, self.left))
         if self._since is not None:
             return attempt(work, otherwise, seconds)

@@ -16,19 +16,7 @@ _OTHERS = ("method", "direction")  # of the same call: what a misspelt word may 
 
 @dataclass(frozen=True)
 class Option:
-    """One option of a method.
-
-    Parameters
-    ----------
-    name
-        As in Python; the command line writes it with hyphens.
-    least, most
-        The ends of its range.
-    what
-        What it sets, with its unit.
-    is_whole
-        Whether it is a whole number, both ends allowed; the ends are left out for others.
-    """
+    """One option of a method."""
 
     name: str
     least: float
@@ -89,11 +77,6 @@ def read_options(
     method: str, known: tuple[Option, ...], given: Mapping[str, Any]
 ) -> dict[str, float]:
     """Return the options of a method as numbers.
-
-    Raises
-    ------
-    InputError
-        If the method has no such option, or a value is out of range.
 
     Examples
     --------

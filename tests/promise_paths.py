@@ -25,9 +25,8 @@ import symdp
 from symdp import mechanisms
 from symdp.errors import AccuracyError, InputError, SymdpError
 from symdp.individual import from_mechanisms
-from symdp.individual.gaussian import log_profile
-from symdp.individual.gdp import step_mu
-from symdp.individual.odometer import Odometer
+from symdp.individual.filters import Odometer
+from symdp.individual.gaussian import log_profile, step_mu
 from symdp.methods import names
 from symdp.model.mechanism import Mechanism
 from symdp.page.analysis import analyse

@@ -45,22 +45,22 @@ MOST_CONSTANTS = {
 }  # of a room: thresholds and tables; lower it with the count
 # Lines of a room, "" being the files beside them: what it has, to be lowered and never raised.
 MOST_ROOM_LINES = {
-    "": 2510,
-    "adapters": 1120,
+    "": 2325,
+    "adapters": 1100,
     "balls": 1449,
     "cli": 4661,
     "density": 5290,
     "derive": 5425,
     "emit": 5119,
-    "expansion": 520,
-    "individual": 3920,
-    "mechanisms": 180,
-    "methods": 5002,
-    "model": 5320,
+    "expansion": 445,
+    "individual": 3722,
+    "mechanisms": 168,
+    "methods": 4525,
+    "model": 5001,
     "numeric": 11197,
     "page": 6399,
     "prove": 6156,
-    "questions": 6722,
+    "questions": 6229,
 }
 CODE_FROM_TEXT = {"eval", "exec", "parse_expr", "__import__"}
 

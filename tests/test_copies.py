@@ -19,7 +19,7 @@ import symdp
 from symdp import compose, individual, mechanisms
 from symdp.individual import Recorder
 from symdp.methods import METHODS, accountant
-from symdp.model.renyi_steps import from_renyi_points
+from symdp.model.curve_tables import from_renyi_points
 from symdp.numeric.answer import Answer
 from symdp.questions.audit import audit
 from symdp.questions.tradeoff import gaussian_privacy

@@ -14,8 +14,8 @@ from types import SimpleNamespace
 import numpy as np
 
 from symdp.individual import from_counts
-from symdp.individual.grid import NormGrid
-from symdp.individual.plancherel import loss_density
+from symdp.individual.norms import NormGrid
+from symdp.individual.published import _loss_density
 from symdp.individual.single import record_composition
 from symdp.numeric.kinds import sampled_normals
 from symdp.numeric.rows import solve_rows
@@ -173,7 +173,7 @@ def measure_peers(many=3):
     grid = 20.0 * (np.arange(1 << 20) - (1 << 19)) / (1 << 19)
     spacing = grid[1] - grid[0]
     spectra = [
-        np.fft.rfft(np.fft.ifftshift(spacing * loss_density(grid, s, RATE, True))) for s in NOISE
+        np.fft.rfft(np.fft.ifftshift(spacing * _loss_density(grid, s, RATE, True))) for s in NOISE
     ]
     for i in range(many):
         with Clock() as one:

@@ -22,11 +22,11 @@ from jobs import (
 )
 
 from symdp.errors import InputError
-from symdp.methods import fourier_bounds
+from symdp.methods import fourier
 from symdp.methods.fourier import Fourier, halving_error
+from symdp.methods.interval import summands
 from symdp.methods.loss_mesh import log_beyond
 from symdp.methods.renyi import Renyi
-from symdp.methods.standard_moments import summands
 from symdp.questions.invert import invert
 
 TABLE_1 = (  # points, δ, err(L, n); L = 12
@@ -109,7 +109,7 @@ def tables() -> tuple[list[Digits], list[tuple[str, ...]]]:
                 _verdict(paper, truth),
             )
         )  # fmt: skip
-        estimate = fourier_bounds.tail_estimate(0.01, 1.5, 10_000, reach)
+        estimate = fourier.tail_estimate(0.01, 1.5, 10_000, reach)
         errors.append((f"estimate (7.3), L = {reach}", printed, f"{estimate:.2e}"))
     return rows, errors
 
@@ -128,11 +128,11 @@ def tails() -> list[tuple[str, ...]]:
             rows.append(
                 (
                     f"σ = {sigma:g}, k = {count:,}, L = {reach:g}",
-                    _or_why_not(fourier_bounds.tail_estimate, *own),
-                    _or_why_not(fourier_bounds.tail_bound, *own),
-                    f"{fourier_bounds.chernoff_tail(*own):.2e}",
+                    _or_why_not(fourier.tail_estimate, *own),
+                    _or_why_not(fourier.tail_bound, *own),
+                    f"{fourier.chernoff_tail(*own):.2e}",
                     f"{math.exp(log_beyond(law, 0.0, reach, True)):.2e}",
-                    f"{fourier_bounds.periodisation_bound(*own):.2e}",
+                    f"{fourier.periodisation_bound(*own):.2e}",
                 )
             )
     return rows

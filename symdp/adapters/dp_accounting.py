@@ -11,8 +11,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from symdp.adapters.dp_events import RELATIONS, EventError, steps_of
-from symdp.adapters.dp_events_out import event_of
+from symdp.adapters.dp_events import RELATIONS, EventError, event_of, steps_of
 from symdp.adapters.upper import delta_upper, epsilon_upper
 from symdp.errors import InputError
 from symdp.questions.composition import Composition

@@ -1,4 +1,4 @@
-"""From dp-accounting's `DpEvent`s to steps; the way back is `symdp.adapters.dp_events_out`.
+"""From dp-accounting's `DpEvent`s to steps and back.
 
 An event says what was run, not whose privacy is counted: the neighbouring relation belongs to the
 accountant. Numbers of an event are taken as the decimals that they print. Events are known by the
@@ -10,41 +10,48 @@ to twice that bound.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-try:
-    from dp_accounting import NeighboringRelation
-except ImportError as error:
-    raise ImportError(
-        "symdp.adapters.dp_accounting needs dp-accounting: pip install dp-accounting"
-    ) from error
-
 import sympy as sp
 
 from symdp import mechanisms
 from symdp.errors import InputError
+from symdp.model.average import SUM
+from symdp.model.curve_tables import from_renyi
 from symdp.model.mechanism import Mechanism
 from symdp.model.relation import ADD_REMOVE, SUBSTITUTION, ZERO_OUT
-from symdp.model.renyi_steps import from_renyi
 from symdp.model.sampling import exact
 from symdp.model.schemes import SCHEMES
 from symdp.questions.composition import Composition
 from symdp.questions.selection import selection
+
+try:
+    from dp_accounting import NeighboringRelation, dp_event
+except ImportError as error:
+    raise ImportError(
+        "symdp.adapters.dp_accounting needs dp-accounting: pip install dp-accounting"
+    ) from error
 
 RELATIONS = {
     NeighboringRelation.ADD_OR_REMOVE_ONE: ADD_REMOVE,
     NeighboringRelation.REPLACE_ONE: SUBSTITUTION,
     NeighboringRelation.REPLACE_SPECIAL: ZERO_OUT,
 }
+_NAMES = {relation: name for name, relation in RELATIONS.items()}
+
 # One step: a mechanism and its count. None in a mechanism's place: a release without any privacy.
 Step = tuple[Mechanism | None, int]
 
 _ADD_OR_REMOVE = (NeighboringRelation.ADD_OR_REMOVE_ONE, NeighboringRelation.REPLACE_SPECIAL)
+
 _REPLACE = (NeighboringRelation.REPLACE_ONE, NeighboringRelation.REPLACE_SPECIAL)
+
 _ALLOCATED = "RandomAllocationDpEvent"
+
 _X = sp.Symbol("x")
 
 
@@ -374,3 +381,67 @@ def _require(event: Any, relation: NeighboringRelation, allowed: tuple[Any, ...]
             event,
             f"neighboring_relation must be {names} for `{type(event).__name__}`. Found {relation}.",
         )
+
+
+def event_of(composition: Composition) -> tuple[Any, NeighboringRelation]:
+    """Return a composition as a `DpEvent`, and the neighbouring relation to account for it under.
+
+    A number that no double holds is rounded to the side that costs no privacy: noise down, rates
+    up.
+
+    Raises
+    ------
+    InputError
+        If a step has no event: its noise, its sampling or its relation is unknown there.
+    """
+    name, group = composition.protection.relation, composition.protection.group
+    if name not in _NAMES or group != 1:
+        raise InputError(f"{composition!r:.200}: dp-accounting has no relation {name}, {group}")
+    relation = _NAMES[name]
+    events = []
+    for mechanism, count in composition.steps:
+        event = _event(mechanism)
+        events.append(event if count == 1 else dp_event.SelfComposedDpEvent(event, count))
+    return (events[0] if len(events) == 1 else dp_event.ComposedDpEvent(events)), relation
+
+
+def _event(mechanism: Mechanism) -> Any:
+    template = mechanism.template or mechanism
+    known = {
+        mechanisms.gaussian: lambda v: dp_event.GaussianDpEvent(_double(v, up=False)),
+        mechanisms.laplace: lambda v: dp_event.LaplaceDpEvent(_double(v, up=False)),
+        mechanisms.discrete_laplace: lambda v: dp_event.DiscreteLaplaceDpEvent(
+            _double(1 / v, up=True), 1
+        ),
+    }
+    values = list(mechanism.values.values())
+    if template not in known or len(values) != 1:
+        raise InputError(f"{mechanism.summary}: dp-accounting has no event for it")
+    event, sampling = known[template](values[0]), mechanism.sampling
+    if sampling is not None and sampling.released != SUM:
+        raise InputError(
+            f"{mechanism.summary}: dp-accounting's events are of noisy sums, and this step divides "
+            "by the number of records drawn; account for it here"
+        )
+    if sampling is None:
+        return event
+    rate = sp.Rational(sampling.rate)
+    if sampling.scheme == "poisson":
+        return dp_event.PoissonSampledDpEvent(_double(rate, up=True), event)
+    if sampling.scheme == "without_replacement":
+        return dp_event.SampledWithoutReplacementDpEvent(int(rate.q), int(rate.p), event)
+    if sampling.scheme == "with_replacement" and rate.p == 1:
+        return dp_event.SampledWithReplacementDpEvent(int(rate.q), sampling.batch, event)
+    if sampling.scheme == "truncated_poisson" and hasattr(event, "noise_multiplier"):
+        return dp_event.TruncatedSubsampledGaussianDpEvent(
+            sampling.records, _double(rate, up=True), sampling.batch, event.noise_multiplier
+        )
+    raise InputError(f"{mechanism.summary}: dp-accounting has no event for it")
+
+
+def _double(value: sp.Expr, *, up: bool) -> float:
+    """Return a double whose decimal is the value, or lies on the side asked for."""
+    found = float(value)
+    while (exact(found) < value) if up else (exact(found) > value):
+        found = math.nextafter(found, math.inf if up else 0.0)
+    return found

@@ -31,8 +31,8 @@ from symdp.emit.exact import BITS
 from symdp.emit.mass import MassIntegral, MassSum
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Deadline, worked
+from symdp.model.mechanism import a_mechanism
 from symdp.model.renyi_curve import RenyiCurve
-from symdp.model.taken import a_mechanism
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism

@@ -155,7 +155,7 @@ def _print_attack(found: AttackCalibration) -> None:
 
 def _values(found: Calibration | AttackCalibration) -> tuple[str, str]:
     """Return the value that was found and the next one as decimals."""
-    from symdp.questions.calibration_grid import decimal
+    from symdp.questions.calibrate import decimal
 
     return decimal(found.value), decimal(found.neighbour)
 

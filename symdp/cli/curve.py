@@ -20,8 +20,7 @@ from symdp.errors import InputError
 
 if TYPE_CHECKING:
     from symdp.questions.composition import Composition, Direction
-    from symdp.questions.guarantee import Guarantee
-    from symdp.questions.profile_curve import Curve
+    from symdp.questions.guarantee import Curve, Guarantee
 
 _MOST_NAMED = 3  # mechanisms in a title
 _AT_ONCE = 25  # points that are taken together, between two signs of life
@@ -133,7 +132,7 @@ def check_drawing(path: Path) -> None:
 
 
 def _print_json(answers: list[Guarantee], direction: str, seconds: float) -> None:
-    from symdp.questions.largest import weakest
+    from symdp.questions.guarantee import weakest
 
     whose = answers[0].protection
     print_json(

@@ -91,7 +91,7 @@ def individual(
 ) -> None:
     """Print what every record's ε comes to, and write one row for each."""
     from symdp.cli import job as words
-    from symdp.individual.output import format_of
+    from symdp.individual.result import format_of
 
     if output is not None:
         format_of(output)  # a wrong name is known before the work
@@ -109,7 +109,7 @@ def individual(
         given = [name for name, value in parameters.items() if value is not None]
         if given:
             raise InputError(f"{', '.join(given)}: the run has its own; leave them out")
-        from symdp.individual.runs import open_accountant
+        from symdp.individual.files import open_accountant
 
         records = open_accountant(source, direction)
     else:
@@ -144,8 +144,7 @@ def _of_counts(
     import numpy as np
 
     from symdp.individual.accounting import from_counts
-    from symdp.individual.grid import NormGrid
-    from symdp.individual.norms import open_norms
+    from symdp.individual.norms import NormGrid, open_norms
 
     table = open_norms(path)
     edges = NormGrid.parse(grid)

@@ -204,8 +204,7 @@ class Job:
                 "with --composition, sampling and relation stand in the file, step by step"
             )
         from symdp.questions.composition import Composition
-        from symdp.questions.composition_file import load_parts
-        from symdp.questions.parallel import Parallel
+        from symdp.questions.parallel import Parallel, load_parts
 
         assert self.composition is not None
         parts = load_parts(self.composition)

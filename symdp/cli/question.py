@@ -155,7 +155,7 @@ class Composed:
         facts = None if self._asked is None else user_cache.recall(self._asked.path)
         if self._asked is None or facts is None:
             return None
-        from symdp.questions.cached_composition import KnownComposition
+        from symdp.questions.composition import KnownComposition
 
         try:
             count = whole(self._job.count or "1", "-n")
@@ -171,7 +171,7 @@ class Composed:
         """Keep the facts of a composition that was made the usual way."""
         if self._built is None or self._asked is None:
             return
-        from symdp.questions.cached_composition import facts_of
+        from symdp.questions.composition import facts_of
 
         with limit(_LONGEST, of_work=True):
             facts = facts_of(self._built)

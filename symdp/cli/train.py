@@ -240,7 +240,7 @@ def _print_csv(plan: _Plan) -> None:
 def _print(plan: _Plan) -> None:
     from symdp.cli.display import print_answer, say, steps_of, styled
     from symdp.decimal_text import rounded
-    from symdp.questions.calibration_grid import decimal
+    from symdp.questions.calibrate import decimal
 
     run = plan.run
     if plan.target_epsilon is not None:

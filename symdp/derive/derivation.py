@@ -15,8 +15,7 @@ from symdp.derive.privacy_loss import FOR_CGF, PrivacyLoss
 from symdp.derive.tails import Tails, derive_tails
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Clock
-from symdp.model.mechanism import Mechanism
-from symdp.model.taken import a_mechanism
+from symdp.model.mechanism import Mechanism, a_mechanism
 from symdp.turns import in_turn
 
 _LEAST_FOR_PIECES = 5.0  # seconds; without the pieces there is nothing to say at all

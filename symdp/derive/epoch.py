@@ -35,7 +35,7 @@ from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import attempt
 from symdp.model import tidy
 from symdp.model.allocation import allocated_steps
-from symdp.model.taken import a_mechanism
+from symdp.model.mechanism import a_mechanism
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from symdp.expansion.bell import complete_bell
 from symdp.expansion.edgeworth import (
     edgeworth_density_polynomials,
     edgeworth_polynomials,
     standardised_cumulant,
 )
-from symdp.expansion.graded import GradedTerm, graded_expression, graded_terms, graded_value
-from symdp.expansion.hermite import hermite, hermite_values
+from symdp.expansion.graded import (
+    GradedTerm,
+    complete_bell,
+    graded_expression,
+    graded_terms,
+    graded_value,
+)
+from symdp.expansion.hermite import hermite, hermite_integrals_from_moments, hermite_values
 from symdp.expansion.saddlepoint import (
     F,
     gaussian_images,
     saddlepoint_corrections,
     saddlepoint_series,
 )
-from symdp.expansion.tilted import hermite_integrals_from_moments
 
 __all__ = [
     "F",

@@ -17,11 +17,6 @@ X = sp.Symbol("x", real=True)
 def standardised_cumulant(j: int) -> sp.Symbol:
     """Return the symbol lambda_j = κ_j/κ₂^{j/2} of the whole sum [SPA (65)].
 
-    Parameters
-    ----------
-    j
-        the order of the cumulant, at least 3.
-
     Examples
     --------
     >>> standardised_cumulant(3)
@@ -61,11 +56,6 @@ def edgeworth_density_polynomials(order: int) -> tuple[sp.Expr, ...]:
     """Return the polynomials r₁, …, r_order of the Edgeworth expansion of a density.
 
     density ≈ φ(x)(1 + Σ_{j≤k} r_j(x)), each h^d of the graded series read as He_d(x) [SPA (64)].
-
-    Parameters
-    ----------
-    order
-        k, a non-negative integer.
 
     Examples
     --------

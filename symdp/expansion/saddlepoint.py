@@ -17,11 +17,6 @@ def F(j: int) -> sp.Symbol:
     F(z) = K(z) − εz − log z − log(1+z) [SPA (49)]; F_2 is positive at the saddle point, the other
     derivatives are real.
 
-    Parameters
-    ----------
-    j
-        the order of the derivative, a positive integer.
-
     Examples
     --------
     >>> F(4), F(2).is_positive
@@ -34,11 +29,6 @@ def gaussian_images(count: int) -> list[int]:
     """Return what h⁰, …, h^{count−1} become along the line: moments of i·N(0, 1).
 
     E[(iY)^{2m}] = (−1)^m (2m−1)!! and zero at odd powers, the factors of [SPA (59)].
-
-    Parameters
-    ----------
-    count
-        how many, a positive integer.
 
     Examples
     --------

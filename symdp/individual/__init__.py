@@ -9,16 +9,12 @@
 from __future__ import annotations
 
 from symdp.individual.accounting import IndividualAccountant, from_counts, from_mechanisms
-from symdp.individual.filters import Decision, GaussianFilter
-from symdp.individual.gdp import StepMu, pure_mu, step_mu
+from symdp.individual.files import create, in_folder, load_filter, open_accountant
+from symdp.individual.filters import Decision, GaussianFilter, Odometer, RenyiFilter
+from symdp.individual.gaussian import StepMu, pure_mu, step_mu
 from symdp.individual.individual_filter import ActiveSet, IndividualFilter
-from symdp.individual.kept import in_folder
-from symdp.individual.odometer import Odometer
 from symdp.individual.recorder import Recorder
-from symdp.individual.renyi_filter import RenyiFilter
 from symdp.individual.result import IndividualResult
-from symdp.individual.runs import open_accountant
-from symdp.individual.stored import create, load_filter
 
 __all__ = [
     "ActiveSet",

@@ -14,14 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from symdp.arguments import AT_MOST, flat, is_array, listed, real
 from symdp.errors import InputError, suggestion
 from symdp.individual.methods import METHODS, Asked, Parts, Work, run
-from symdp.individual.profiles import split_profiles, split_steps
 from symdp.individual.result import IndividualResult, check_delta
-from symdp.model.protection import protection_of
+from symdp.individual.single import gaussian_step
+from symdp.model.mechanism import a_mechanism
 from symdp.model.relation import ADD_REMOVE, Protection
-from symdp.model.taken import a_mechanism
 from symdp.numeric.rows import Progress
 from symdp.numeric.step import Array
-from symdp.questions.accounted import answered
+from symdp.questions.accounted import answered, protection_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -35,6 +34,7 @@ ADAPTIVE = (
 )
 _OF_SUMS = Protection(ADD_REMOVE, "poisson", shift=AT_MOST)  # of Gaussian steps by their numbers
 _MOST_STEPS = 1 << 40  # more steps than any run has; counts stay exact in doubles
+_MOST = 256  # distinct rows of noise and rate; each costs tables of its own
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ class IndividualAccountant:
         >>> from_counts([10.0], [[25]]).mu(1e-9).round(9).tolist()
         [0.5]
         """
-        from symdp.individual.gdp import largest_mu
+        from symdp.individual.gaussian import largest_mu
 
         end = self.epsilon(floor, **options).epsilon
         return largest_mu(end, floor, lambda at: self.delta(at, **options).log_delta)
@@ -212,9 +212,9 @@ class IndividualAccountant:
             raise InputError("no records: give at least one")
         work = Work(counts, self.noise, self.rate, self.noise_above, self.mechanisms, method)
         if self.noise.ndim == 2 or self.rate.ndim == 2:
-            parts: Parts = split_profiles(work, chosen)
+            parts: Parts = _split_profiles(work, chosen)
         elif self.mechanisms is not None and method != "contour":
-            parts = split_steps(work)
+            parts = _split_steps(work)
         else:
             parts = [(None, work)]
         log_delta = None if delta is None else check_delta(delta)
@@ -409,3 +409,63 @@ def _names(ids: ArrayLike, records: int) -> NDArray[Any]:
 
 
 __all__ = ["IndividualAccountant", "from_counts", "from_mechanisms"]
+
+
+def _split_profiles(
+    work: Any, chosen: NDArray[np.int64] | None
+) -> list[tuple[NDArray[np.int64], Any]]:
+    """Return the records of each distinct row of noise levels and rates, with their work.
+
+    Examples
+    --------
+    >>> from symdp.individual import from_counts
+    >>> answer = from_counts([2.0], [[100], [100]], rate=[[0.01], [0.02]]).epsilon(1e-5)
+    >>> answer.epsilon.round(9).tolist()
+    [0.189794475, 0.404724554]
+    """
+    records, kinds = work.counts.shape
+    columns = []
+    for levels in (work.noise, work.rate, work.noise_above):
+        if levels is None:
+            continue
+        rows = levels[chosen] if levels.ndim == 2 and chosen is not None else levels
+        columns.append(np.broadcast_to(rows, (records, kinds)))
+    distinct, which = np.unique(np.concatenate(columns, axis=1), axis=0, return_inverse=True)
+    if distinct.shape[0] > _MOST:
+        raise InputError(
+            f"{distinct.shape[0]} distinct rows of noise and rate: at most {_MOST} are served at "
+            "once; round them, noise down and rate up, or ask for the records in parts"
+        )
+    which = which.ravel()
+    parts = []
+    for number, row in enumerate(distinct):
+        places = np.flatnonzero(which == number)
+        cut = np.split(row, len(columns))
+        above = cut[2] if work.noise_above is not None else None
+        own = replace(
+            work, counts=work.counts[places], noise=cut[0], rate=cut[1], noise_above=above
+        )
+        parts.append((places, own))
+    return parts
+
+
+def _split_steps(work: Any) -> list[tuple[NDArray[np.int64] | None, Any]]:
+    """Return the records whose steps are sampled Gaussians alone, by numbers, and the others.
+
+    The methods of the papers know no other steps.
+    """
+    nothing, unknown = (math.inf, 0.0), (math.nan, 0.0)
+    steps = [nothing if m is None else gaussian_step(m) or unknown for m in work.mechanisms]
+    noise, rate = np.asarray(steps).T
+    others = np.isnan(noise)
+    alone = np.asarray(work.counts[:, others].any(axis=1))
+    parts: list[tuple[NDArray[np.int64] | None, Any]] = []
+    for rows, numbers in (
+        (np.flatnonzero(~alone), {"noise": np.where(others, np.inf, noise), "rate": rate}),
+        (np.flatnonzero(alone), {}),
+    ):
+        if rows.size:
+            kinds = None if numbers else work.mechanisms
+            own = replace(work, counts=work.counts[rows], mechanisms=kinds, **numbers)
+            parts.append((rows, own))
+    return parts

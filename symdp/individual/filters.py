@@ -2,35 +2,147 @@
 
 A filter is told a bound on each step before the step is run, and refuses the step that would
 exceed the budget fixed at the start.  Bounds may depend on all outputs so far.
+
+Exact numbers of filters, and the kind of file in which their state is kept.
+
+A commit writes the charged state to a neighbour, flushes it to the disk and renames it over the
+file; only then does it return.  A crash before that leaves the step unreleased, a crash after it
+leaves it charged: it may be charged in vain, never released in vain.
 """
 
 from __future__ import annotations
 
 import copy
+import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-from symdp.arguments import a_path, checked_count
+from symdp.arguments import a_path, checked_count, listed
 from symdp.decimal_text import given, rounded
-from symdp.errors import InputError
-from symdp.individual.state import (
-    double_up,
-    exactly,
-    largest_that_fits,
-    number,
-    read,
-    replace_state,
-    root_up,
-    written,
-)
+from symdp.durable import Kept, locked
+from symdp.errors import InputError, at
+from symdp.exact_number import exact_number
+from symdp.individual.result import check_delta
 
 CONDITIONS = (
     "proved for every adaptive choice of steps, if each step's bound is known before the step is "
     "run and holds whatever the outputs so far, and the budget was fixed before the first step"
 )
+FILTER = Kept("symdp-filter", 1, "the filter's state", "make one with 'symdp filter new'")
+_ORDERS = "orders: give a number above 1, or a list of them"
+
+
+def replace_state(path: Path, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
+    """Put a filter's state in the place of the one before, which the file must still hold."""
+    with locked(path):
+        held = FILTER.read(path) if path.exists() else before
+        if any(held.get(name) != value for name, value in before.items()):
+            raise InputError(
+                f"{path}: another writer has committed steps meanwhile, or it is another filter's; "
+                "load the filter again"
+            )
+        FILTER.write(path, after)
+
+
+def written(value: Fraction) -> str:
+    """Return an exact number as a state file holds it.
+
+    >>> written(Fraction(1, 10)), read(written(Fraction(1, 10)))
+    ('1/10', Fraction(1, 10))
+    """
+    return str(value)
+
+
+def read(text: str) -> Fraction:
+    """Return the exact number that a state file holds; earlier versions wrote doubles in base 16.
+
+    >>> read((0.5).hex())
+    Fraction(1, 2)
+    """
+    return Fraction(float.fromhex(text)) if "0x" in text else exact_number(text)
+
+
+def root_up(value: Fraction) -> float:
+    """Return a double that is no smaller than the square root, and next to it.
+
+    Examples
+    --------
+    >>> root_up(Fraction(9, 4)), Fraction(root_up(Fraction(2))) ** 2 >= 2
+    (1.5, True)
+    """
+    guess = math.sqrt(float(value))
+    while Fraction(guess) ** 2 < value:
+        guess = math.nextafter(guess, math.inf)
+    while guess > 0 and Fraction(math.nextafter(guess, 0.0)) ** 2 >= value:
+        guess = math.nextafter(guess, 0.0)
+    return guess
+
+
+def double_up(value: Fraction) -> float:
+    """Return the smallest double that is no smaller.
+
+    >>> Fraction(double_up(Fraction(1, 3))) >= Fraction(1, 3), double_up(Fraction(1, 2))
+    (True, 0.5)
+    """
+    found = float(value)
+    return found if Fraction(found) >= value else math.nextafter(found, math.inf)
+
+
+def largest_that_fits(guess: float, fits: Callable[[Fraction], bool]) -> float:
+    """Return the largest double near a guess whose decimal, as it prints, still fits; 0 if none.
+
+    >>> largest_that_fits(0.10000000000000002, lambda x: x * x <= Fraction(1, 100))
+    0.1
+    """
+    value = math.nextafter(math.nextafter(guess, math.inf), math.inf)
+    while value > 0.0 and not fits(exactly(value, "the bound")):
+        value = math.nextafter(value, 0.0)
+    return value
+
+
+def exactly(value: object, name: str, positive: bool = False) -> Fraction:
+    """Return a number ≥ 0 (or > 0) exactly, or refuse it by name.
+
+    A double means the decimal that it prints, text a number or a ratio, as everywhere.
+
+    >>> exactly(0.1, "mu"), exactly("1/3", "mu")
+    (Fraction(1, 10), Fraction(1, 3))
+    """
+    if isinstance(value, Fraction):
+        found = value
+    elif isinstance(value, str):
+        with at(name):
+            found = exact_number(value)
+    else:
+        found = exact_number(repr(number(value, name, positive)))
+    if found < 0 or (positive and found == 0):
+        raise InputError(f"{name} = {value!r}: it must be {_RULE[positive]}")
+    return found
+
+
+_RULE = {True: "above 0", False: "0 or more"}
+
+
+def number(value: object, name: str, positive: bool = False) -> float:
+    """Return a finite number ≥ 0 (or > 0) as a double, or refuse it by name."""
+    if isinstance(value, str):
+        return float(exactly(value, name, positive))
+    try:
+        given = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        raise InputError(f"{name} = {value!r}: it must be a number") from None
+    if (
+        isinstance(value, bool)
+        or not math.isfinite(given)
+        or given < 0
+        or (positive and given == 0)
+    ):
+        raise InputError(f"{name} = {value!r}: it must be a finite number, {_RULE[positive]}")
+    return given
 
 
 @dataclass(frozen=True)
@@ -316,3 +428,237 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     from symdp.individual.result import check_delta
 
     return float(epsilon_of(np.asarray([mu]), check_delta(delta))[0]) * (1.0 + 1e-11)
+
+
+class Odometer(GaussianFilter):
+    """Gaussian filters in a chain of increments: a valid bound at the end of each [IND C.5].
+
+    A step that would exceed the present increment Δ_m begins the next one; what is left of Δ_m is
+    lost.  After round m the outputs are √(Δ₁² + … + Δ_m²)-GDP.
+
+    Parameters
+    ----------
+    increments
+        Δ₁, Δ₂, … > 0, fixed at the start.
+    path
+        Where the state is kept.
+
+    Examples
+    --------
+    >>> odometer = Odometer([1.0, 1.0, 2.0])
+    >>> for mu in (0.8, 0.5, 0.9):
+    ...     _ = odometer.commit(mu)
+    >>> odometer.round, round(odometer.bound, 9)
+    (1, 1.414213562)
+    """
+
+    type_name = "odometer"
+
+    def __init__(self, increments: Any, *, path: str | Path | None = None) -> None:
+        Filter.__init__(self, path)
+        given = listed(increments, "increments: give a list of numbers above 0")
+        self._exact_increments = [exactly(x, "increment", positive=True) for x in given]
+        if not self._exact_increments:
+            raise InputError("increments: give at least one")
+        self.increments = [float(x) for x in self._exact_increments]
+        self.round = 0
+        self._sum = Fraction(0)
+        self.budget = root_up(sum((x**2 for x in self._exact_increments), Fraction(0)))
+
+    def _parameters(self) -> dict[str, Any]:
+        return {"increments": [written(x) for x in self._exact_increments]}
+
+    def _room(self, bound: Fraction, count: int) -> tuple[int, Fraction] | None:
+        """Return the round that so many steps end in, and what is spent of it."""
+        square, left = bound**2, count
+        place, spent = self.round, self._sum
+        while left:
+            room = self._exact_increments[place] ** 2 - spent
+            taken = left if square == 0 else min(left, room // square)
+            spent, left = spent + taken * square, left - taken
+            if left:
+                later = range(place + 1, len(self._exact_increments))
+                fitting = (m for m in later if square <= self._exact_increments[m] ** 2)
+                place, spent = next(fitting, -1), Fraction(0)
+                if place < 0:
+                    return None
+        return place, spent
+
+    def _fits(self, bound: Fraction, count: int = 1) -> bool:
+        return self._room(bound, count) is not None
+
+    def _charge(self, bound: Fraction, count: int = 1) -> None:
+        found = self._room(bound, count)
+        if found is None:
+            raise InputError("the journal exceeds the odometer's increments")
+        self.round, self._sum = found
+
+    def _spent(self) -> Any:
+        return self.round, self._sum
+
+    def _restore(self, spent: Any) -> None:
+        self.round, self._sum = spent
+
+    def left(self) -> float:
+        """Return the largest μ that still fits."""
+        rest = self._exact_increments[self.round] ** 2 - self._sum
+        later = max(self._exact_increments[self.round + 1 :], default=Fraction(0))
+        root = max(root_up(rest) if rest > 0 else 0.0, float(later))
+        return largest_that_fits(root, self._fits) if root > 0.0 else 0.0
+
+    @property
+    def bound(self) -> float:
+        """The μ that is proved for all released outputs: every round begun counts in full."""
+        begun = self._exact_increments[: self.round + 1]
+        return root_up(sum((x**2 for x in begun), Fraction(0)))
+
+    def epsilon(self, delta: float) -> float:
+        """Return ε(δ) of the bound at this time."""
+        return gaussian_epsilon(self.bound, delta)
+
+    def status(self) -> dict[str, Any]:
+        """Return the rounds and the proved bound."""
+        return {
+            "filter": self.type_name,
+            "proved": f"the released outputs are {rounded(self.bound, 12, 'up')}-GDP",
+            "kind": "bound",
+            "conditions": CONDITIONS,
+            "bound": self.bound,
+            "round": self.round + 1,
+            "increments": self.increments,
+            "left": self.left(),
+            "steps": self.count,
+        }
+
+
+def _budget_at(order: float, epsilon: float, delta: float) -> float:
+    """Return the largest R such that (α, R)-RDP gives (ε, δ) [IND C.3], rounded down.
+
+    R = ε − log(1/δ)/(α − 1) − log(1 − 1/α) + log(α)/(α − 1); negative where α is too small.
+
+    Examples
+    --------
+    >>> round(_budget_at(21.0, 0.81562999, 1e-5), 6)
+    0.441
+    """
+    log_delta = check_delta(delta)
+    terms = (
+        epsilon,
+        log_delta / (order - 1.0),
+        -math.log1p(-1.0 / order),
+        math.log(order) / (order - 1.0),
+    )
+    return math.fsum(terms) - 1e-14 * math.fsum(abs(term) for term in terms)
+
+
+class RenyiFilter(Filter):
+    """Steps of Rényi divergence ρ_j(α) may go on while Σ ρ_j ≤ R at some order [IND App. A].
+
+    With one order the whole is (α, R)-RDP and so (ε, δ).  With several the filter goes on while
+    some order has budget left: by Markov's inequality and a union that is proved only with a δ for
+    each order, so that each budget R_α is converted at δ/m, m the number of orders.  Without the
+    split it is not proved, and is not offered.
+
+    Parameters
+    ----------
+    orders
+        α > 1, a number or several, fixed in advance.
+    epsilon, delta
+        The guarantee.
+    path
+        Where the state is kept.
+
+    Raises
+    ------
+    InputError
+        If an order is no number above 1, or no order leaves any budget.
+
+    Examples
+    --------
+    >>> filter = RenyiFilter(16.0, epsilon=2.0, delta=1e-5)
+    >>> round(filter.budgets[0], 6), filter.commit([1.0]).allowed, bool(filter.ask([0.6]))
+    (1.481849, True, False)
+    """
+
+    type_name = "rdp"
+
+    def __init__(
+        self,
+        orders: float | str | Sequence[float | str],
+        *,
+        epsilon: float | str,
+        delta: float | str,
+        path: str | Path | None = None,
+    ) -> None:
+        super().__init__(path)
+        given = [orders] if isinstance(orders, str | float | int) else listed(orders, _ORDERS)
+        self.orders = [number(order, "order") for order in given]
+        if not self.orders or any(order <= 1.0 for order in self.orders):
+            raise InputError(f"orders {given!r}: numbers above 1 are needed, at least one")
+        if len(set(self.orders)) != len(self.orders):
+            raise InputError(f"orders {given!r}: every order once")
+        self.total_epsilon, self.delta = number(epsilon, "epsilon"), number(delta, "delta")
+        check_delta(delta)
+        share = self.delta / len(self.orders)
+        self.budgets = [_budget_at(order, self.total_epsilon, share) for order in self.orders]
+        if max(self.budgets) <= 0.0:
+            raise InputError(
+                f"no order leaves any budget for epsilon {epsilon!r} at delta {delta!r}; take "
+                "larger orders"
+            )
+        self._sums = [Fraction(0)] * len(self.orders)
+
+    def _parameters(self) -> dict[str, Any]:
+        return {
+            "orders": [x.hex() for x in self.orders],
+            "epsilon": self.total_epsilon.hex(),
+            "delta": self.delta.hex(),
+        }
+
+    def _checked(self, bound: Any) -> tuple[Fraction, ...]:
+        listed = isinstance(bound, Sequence) and not isinstance(bound, str)
+        values = list(bound) if listed else [bound]
+        if len(values) != len(self.orders):
+            raise InputError(f"rho: {len(values)} values for {len(self.orders)} orders")
+        return tuple(exactly(value, "rho") for value in values)
+
+    def _fits(self, bound: tuple[Fraction, ...], count: int = 1) -> bool:
+        triples = zip(self._sums, bound, self.budgets, strict=True)
+        return any(s + count * x <= Fraction(most) for s, x, most in triples if most > 0)
+
+    def _charge(self, bound: tuple[Fraction, ...], count: int = 1) -> None:
+        self._sums = [s + count * x for s, x in zip(self._sums, bound, strict=True)]
+
+    def _spent(self) -> list[Fraction]:
+        return self._sums
+
+    def _restore(self, spent: list[Fraction]) -> None:
+        self._sums = spent
+
+    def _text(self, bound: tuple[Fraction, ...]) -> Any:
+        return [written(value) for value in bound]
+
+    def _bound(self, text: Any) -> tuple[Fraction, ...]:
+        return tuple(read(value) for value in text)
+
+    def left(self) -> float:
+        """Return the largest ρ that still fits at some order."""
+        rest = max(Fraction(b) - s for b, s in zip(self.budgets, self._sums, strict=True))
+        return largest_that_fits(float(rest), lambda x: x <= rest) if rest > 0 else 0.0
+
+    def status(self) -> dict[str, Any]:
+        """Return orders, budgets and the proved guarantee."""
+        split = "" if len(self.orders) == 1 else f", δ split over {len(self.orders)} orders"
+        both = f"({given(self.total_epsilon)}, {given(self.delta)})"
+        return {
+            "filter": self.type_name,
+            "proved": f"the released outputs are {both}-DP in whole{split}",
+            "kind": "bound",
+            "conditions": CONDITIONS,
+            "unit": "Rényi divergence at each order, in nats",
+            "orders": self.orders,
+            "budgets": self.budgets,
+            "spent_so_far": [float(s) for s in self._sums],
+            "left": self.left(),
+            "steps": self.count,
+        }

@@ -2,23 +2,38 @@
 
 G_μ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2) [IND 2.3], evaluated as a difference of scaled
 complementary error functions, so that nothing cancels.
+
+μ of Gaussian privacy: what a step is proved to have, and what a record's profile looks like.
 """
 
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr
 
+from symdp.arguments import real
+from symdp.errors import InputError
+from symdp.model.average import SUM
+from symdp.model.mechanism import a_mechanism
 from symdp.numeric.step import Array
+
+if TYPE_CHECKING:
+    from symdp.model.mechanism import Mechanism
 
 NAME = __name__.rpartition(".")[2]  # of the method: this file's, which no mechanism's file decides
 _NEWTON = 60  # iterations; quadratic from a bracket, so far fewer are needed
 _ROOT_HALF = math.sqrt(0.5)
 _MOST_SPREAD = 700.0  # e-folds: more would overflow
+_PLACES = 8  # of ε up to the floor's, from an eighth of it
+_CELLS = 128  # of ε below the largest loss
+_OF_ONE_SHIFT = ("poisson", "without_replacement")
+_UP = 1.0 + 4e-12  # widens what single-step numbers in doubles may have lost
 
 
 def log_profile(mu: Array, epsilon: Array) -> Array:
@@ -93,3 +108,140 @@ def central_limit(noise: Array, rate: Array, counts: NDArray[np.integer], asked:
     with np.errstate(divide="ignore"):
         value[~some] = np.log(-np.expm1(np.minimum(asked.epsilon[~some], 0.0)))
     return value
+
+
+def largest_mu(end: Array, floor: float, log_delta_at: Callable[[Array], Array]) -> Array:
+    """Return μ(δ₀) of every record from its ε(δ₀), see `IndividualAccountant.mu`."""
+    best = np.zeros(len(end))
+    some = end > 0.0
+    for share in np.linspace(1.0 / _PLACES, 1.0, _PLACES):
+        at = share * end
+        log_delta = np.full(len(end), math.log(floor)) if share == 1.0 else log_delta_at(at)
+        best[some] = np.maximum(best[some], mu_of(at[some], log_delta[some]))
+    return best
+
+
+def pure_mu(epsilon: float) -> float:
+    """Return the μ of a step that is ε₀-DP: 2Φ⁻¹(e^{ε₀}/(1 + e^{ε₀})), rounded up.
+
+    Its trade-off function lies above that of N(0, 1) against N(μ, 1), so that the step may enter
+    a Gaussian filter with this μ.
+
+    Raises
+    ------
+    InputError
+        If ε₀ is negative or not finite.
+
+    Examples
+    --------
+    >>> round(pure_mu(1.0), 12)
+    1.232035385346
+    """
+    from scipy.special import ndtri
+
+    if not 0.0 <= real(epsilon, "epsilon") < 500.0:
+        raise InputError(f"epsilon = {epsilon!r}: a pure step needs 0 ≤ ε₀ < 500")
+    # Φ⁻¹(1 − p) = −Φ⁻¹(p), with p = 1/(1 + e^ε₀) small and precise
+    return float(-2.0 * ndtri(1.0 / (1.0 + math.exp(epsilon)))) * (1.0 + 1e-12)
+
+
+@dataclass(frozen=True)
+class StepMu:
+    """A μ that a step is proved to have, and why."""
+
+    mu: float
+    reason: str
+
+    def __float__(self) -> float:
+        return self.mu
+
+
+def step_mu(mechanism: Mechanism) -> StepMu:
+    """Return a μ such that one step of a mechanism is μ-GDP, in both directions.
+
+    A Gaussian has its own; a sampled step has that of the step without sampling under the same
+    neighbouring relation, since sampling is a map of the outputs; a step of bounded loss has the
+    largest μ over cells of ε, G_μ(ε_{k+1}) = δ(ε_k), which holds at every ε between since δ falls
+    and G rises in μ.
+
+    Parameters
+    ----------
+    mechanism
+        With numbers for all its parameters.
+
+    Raises
+    ------
+    InputError
+        If the loss is neither Gaussian nor bounded: no finite μ is proved.
+
+    Examples
+    --------
+    >>> import symdp
+    >>> step_mu(symdp.mechanisms.gaussian(sigma=4).subsample("poisson", 0.01))
+    StepMu(mu=0.25, reason='Gaussian loss; sampling is a map of the outputs')
+    >>> step_mu(symdp.mechanisms.gaussian(sigma=4).subsample("without_replacement", 0.01)).mu
+    0.5
+    """
+    from dataclasses import replace
+
+    from symdp.questions.composition import compose
+
+    a_mechanism(mechanism).require_concrete()
+    sampling = mechanism.sampling
+    # Of groups, repeated draws, averages and truncated batches the shift is another than without
+    # sampling.
+    single = (
+        sampling is not None
+        and sampling.scheme in _OF_ONE_SHIFT
+        and (sampling.group, sampling.released) == (1, SUM)
+    )
+    base = mechanism
+    if single:
+        relation = None if mechanism.is_given else mechanism.neighbours
+        base = replace(mechanism, sampling=None, relation=relation)
+    one = compose(mechanism, 1)
+    mu = None if one.protection.is_of_all_shifts else _gaussian_loss(base)
+    if mu is not None:
+        return StepMu(mu, "Gaussian loss" + "; sampling is a map of the outputs" * single)
+    laws = [one.law(side) for side in one.sides("both")]
+    top = max(law.loss_bounds[1] for law in laws)
+    if not math.isfinite(top) or any(law.mass_at_infinity > 0 for law in laws):
+        raise InputError(
+            f"{mechanism.summary}: its loss is neither Gaussian nor bounded, so that no finite μ "
+            "is proved; use a Rényi filter"
+        )
+    top *= _UP
+    ends = top * np.arange(_CELLS + 1) / _CELLS
+    bounds = [one.delta(float(e)).upper for e in ends[:-1]]
+    upper = np.asarray([1.0 if bound is None else bound for bound in bounds]) * _UP
+    some = upper > 0.0
+    best = float(mu_of(ends[1:][some], np.log(upper[some])).max()) if some.any() else 0.0
+    return StepMu(min(best * _UP, pure_mu(top)), "bounded loss, the largest μ over cells of ε")
+
+
+def _gaussian_loss(mechanism: Mechanism) -> float | None:
+    """Return μ where the CGF is proved to be μ²z(1+z)/2, in both directions; else None."""
+    import sympy as sp
+
+    from symdp.density.check import NoClosedForm, checked
+    from symdp.density.integrate import tabulated_moment
+
+    values = []
+    for direction in ("remove", "add"):
+        pair = mechanism.pair(direction)
+        found = tabulated_moment(pair)
+        if found is None:
+            return None
+        tilt, moment = found
+        cgf = sp.expand_log(sp.log(moment), force=True)
+        square = sp.simplify(2 * cgf / (tilt * (1 + tilt)))
+        if square.free_symbols or not square.is_positive:
+            return None
+        try:
+            checked(cgf, pair, tilt, None, ())
+        except NoClosedForm:
+            return None
+        exact = sp.sqrt(square)
+        value = float(exact)
+        values.append(value if sp.Rational(value) >= exact else math.nextafter(value, math.inf))
+    return max(values)

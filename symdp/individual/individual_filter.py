@@ -24,9 +24,16 @@ from numpy.typing import ArrayLike, NDArray
 from symdp.arguments import a_path
 from symdp.decimal_text import rounded
 from symdp.errors import InputError
-from symdp.individual.filters import exact_budget
+from symdp.individual.filters import (
+    double_up,
+    exact_budget,
+    exactly,
+    number,
+    read,
+    replace_state,
+    written,
+)
 from symdp.individual.result import WARNING
-from symdp.individual.state import double_up, exactly, number, read, replace_state, written
 from symdp.numeric.step import Array
 
 CONDITIONS = (

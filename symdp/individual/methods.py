@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import InputError
-from symdp.individual import gaussian, renyi
-from symdp.individual.plancherel import plancherel
+from symdp.individual import gaussian
+from symdp.individual.published import least_bounds, plancherel
 from symdp.individual.result import IndividualResult, larger
 from symdp.individual.single import BOUND, ESTIMATE, EXACT, StepKinds, table_answers
 from symdp.numeric.accuracy import ROUNDING
@@ -276,7 +276,7 @@ def _solve(table: Table, work: Work, asked: Asked, progress: Progress | None) ->
 
 
 def _renyi(work: Work, asked: Asked) -> IndividualResult:
-    value = renyi.least_bounds(work.table(asked.direction), work.counts, asked)
+    value = least_bounds(work.table(asked.direction), work.counts, asked)
     if asked.log_delta is not None:
         least, value = 0.0, np.maximum(value, 0.0)
     else:

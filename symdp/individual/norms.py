@@ -1,9 +1,14 @@
-"""Reading contribution norms: arrays, .npy files, Parquet tables; in chunks, checked."""
+"""Reading contribution norms: arrays, .npy files, Parquet tables; in chunks, checked.
+
+Grids of contribution norms: where a norm is counted, rounded towards the larger loss.
+"""
 
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,19 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import InputError
+from symdp.numeric.step import Array
 
 LAYOUTS = ("steps-records", "records-steps")
 _VALUES = 1 << 24  # of one chunk
+_MOST_EDGES = 4096  # kinds of steps that are told apart
+_SLACK = 2.0**-22  # two units in the last place of a single-precision norm
+_GEOMETRIC_SPAN = 300.0  # largest over smallest noise multiplier of a geometric grid
 
 
 def open_norms(source: Any) -> NDArray[Any]:
-    """Return an array of norms: one that is given, or a .npy file's, memory-mapped.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, is empty or holds no numbers.
-    """
+    """Return an array of norms: one that is given, or a .npy file's, memory-mapped."""
     if isinstance(source, (str, Path)):
         path = Path(source)
         if path.suffix.lower() == ".parquet":
@@ -66,7 +69,7 @@ def _table_of_text(path: Path) -> NDArray[Any]:
 
 
 def _wide_parquet(path: Path) -> NDArray[Any]:
-    from symdp.individual.output import pyarrow
+    from symdp.individual.result import pyarrow
 
     pa, pq = pyarrow()
     try:
@@ -105,13 +108,7 @@ def _long(table: Any, path: Path) -> NDArray[Any]:
 def record_chunks(
     array: NDArray[Any], layout: str | None
 ) -> Iterator[tuple[slice, NDArray[np.floating[Any]]]]:
-    """Yield (records, their norms as records × steps) of an array whose layout is stated.
-
-    Raises
-    ------
-    InputError
-        If the layout is not stated or the array is not two-dimensional.
-    """
+    """Yield (records, their norms as records × steps) of an array whose layout is stated."""
     if layout not in LAYOUTS:
         raise InputError(
             f"layout {layout!r}: state 'steps-records' or 'records-steps'; it is not guessed"
@@ -143,21 +140,7 @@ def checked(
     squared: bool = False,
     above: str = "clip",
 ) -> NDArray[np.floating[Any]]:
-    """Return norms between 0 and the clip; NaN, negative ones and, by option, larger are refused.
-
-    Parameters
-    ----------
-    block
-        Norms, records along the first axis.
-    clip
-        C.
-    first
-        The number of the first record, for messages.
-    squared
-        Whether the values are squared norms.
-    above
-        What to do with norms above the clip: "clip" or "refuse".
-    """
+    """Return norms between 0 and the clip C; what is no norm, or too large, is refused."""
     least, most = float(block.min()), float(block.max())
     if not (least >= 0.0 and most < np.inf):
         wrong = ~(np.isfinite(block) & (block >= 0.0))
@@ -180,3 +163,92 @@ def checked(
             )
         block = np.minimum(block, limit)
     return block
+
+
+@dataclass(frozen=True)
+class NormGrid:
+    """Upper edges of norm buckets, as shares of the clip: 0 < e_1 < … < e_B = 1.
+
+    Bucket 0 holds norms that are exactly 0 and costs nothing; bucket b holds (e_{b−1}, e_b] and is
+    charged as e_b.
+
+    Examples
+    --------
+    >>> grid = NormGrid.parse("norm:4")
+    >>> grid.place(np.array([0.0, 0.2, 0.25, 0.26, 1.0])).tolist()
+    [0, 1, 1, 2, 4]
+    """
+
+    # the text that makes it again: "norm:256", "geometric:64", "geometric:256:300" or "given"
+    name: str
+    edges: Array  # e_1 … e_B
+
+    @classmethod
+    def parse(cls, grid: str | Sequence[float] | Array) -> NormGrid:
+        """Return the grid of a name or of given edges."""
+        if isinstance(grid, str):
+            kind, _, rest = grid.partition(":")
+            parts = rest.split(":") if rest else []
+            try:
+                numbers = [float(part) for part in parts]
+            except ValueError:
+                numbers = []
+            count = int(numbers[0]) if numbers else 0
+            if not 1 <= count <= _MOST_EDGES or kind not in {"norm", "geometric"}:
+                raise InputError(
+                    f"grid {grid!r}: it is norm:COUNT or geometric:COUNT[:SPAN], COUNT up to "
+                    f"{_MOST_EDGES}"
+                )
+            if kind == "norm":
+                return cls(grid, np.arange(1, count + 1) / count)
+            span = numbers[1] if len(numbers) > 1 else _GEOMETRIC_SPAN
+            if not span > 1.0:
+                raise InputError(f"grid {grid!r}: the span must lie above 1")
+            return cls(grid, np.geomspace(1.0 / span, 1.0, count))
+        edges = np.asarray(grid, dtype=np.float64)
+        fine = edges.ndim == 1 and 1 <= edges.size <= _MOST_EDGES
+        if not fine or not (np.diff(edges) > 0).all() or not edges[0] > 0 or edges[-1] != 1.0:
+            raise InputError("grid: given edges must rise from above 0 to exactly 1")
+        return cls("given", edges)
+
+    @property
+    def count(self) -> int:
+        """The number of buckets, the free one included."""
+        return self.edges.size + 1
+
+    @property
+    def digest(self) -> str:
+        """A hash of the edges, kept with a run so that its counts are read with the same grid."""
+        return hashlib.sha256(np.ascontiguousarray(self.edges, dtype="<f8").tobytes()).hexdigest()
+
+    @property
+    def is_linear(self) -> bool:
+        """Whether places are found by one multiplication."""
+        return self.name.startswith("norm:")
+
+    def place(self, shares: NDArray[np.floating]) -> NDArray[np.intp]:
+        """Return the bucket of norms given as shares of the clip, none above 1."""
+        if not self.is_linear:
+            return np.where(shares > 0.0, np.searchsorted(self.edges, shares) + 1, 0)
+        return self.place_scaled(shares, 1.0)
+
+    def place_scaled(self, norms: NDArray[np.floating], clip: float) -> NDArray[np.intp]:
+        """Return the buckets of norms at most `clip`, never rounded to a smaller one.
+
+        A product with a power of two is exact; any other is widened by two units in the last
+        place of single precision, whose norms it serves.
+        """
+        if not self.is_linear:
+            return self.place(norms / norms.dtype.type(clip))
+        factor = self.edges.size / clip
+        if np.log2(factor) % 1.0 != 0.0:
+            factor *= 1.0 + _SLACK
+        found = np.ceil(norms * norms.dtype.type(factor))
+        return np.minimum(found, self.edges.size).astype(np.intp)
+
+    def levels(self, multiplier: float) -> tuple[Array, Array]:
+        """Return noise over contribution of every bucket, rounded down and rounded up."""
+        lower = np.concatenate([[0.0], self.edges[:-1]]) * (1.0 - 4.0 * _SLACK)
+        with np.errstate(divide="ignore"):
+            below, above = multiplier / self.edges, multiplier / lower
+        return np.concatenate([[np.inf], below]), np.concatenate([[np.inf], above])

@@ -20,11 +20,10 @@ from symdp.arguments import a_path
 from symdp.durable import checksum, locked
 from symdp.errors import InputError
 from symdp.individual.accounting import IndividualAccountant
-from symdp.individual.grid import NormGrid
-from symdp.individual.norms import as_floats, checked, open_norms, record_chunks
+from symdp.individual.files import RUN, accountant_of, keep_array, read_array, remove_unused
+from symdp.individual.filters import number
+from symdp.individual.norms import NormGrid, as_floats, checked, open_norms, record_chunks
 from symdp.individual.result import WARNING
-from symdp.individual.runs import RUN, accountant_of, keep_array, read_array, remove_unused
-from symdp.individual.state import number
 
 RESTS = ("clip", "stale")
 _BUFFERED = 1 << 25  # norms that are kept before they are counted

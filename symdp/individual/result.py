@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from symdp.arguments import real
-from symdp.errors import InputError
+from symdp.durable import replace_file
+from symdp.errors import InputError, suggestion
 from symdp.numeric.step import Array
-from symdp.questions.largest import KINDS
+from symdp.questions.guarantee import KINDS
 
 PATHS = ("shared line", "no loss seen at this delta", "single record", "renyi bound")
 WARNING = (
@@ -22,6 +26,7 @@ WARNING = (
     "themselves"
 )
 _QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+_FORMATS = ("parquet", "npz", "csv")
 
 
 @dataclass(frozen=True)
@@ -170,7 +175,6 @@ class IndividualResult:
         InputError
             If the name's ending is unknown, pyarrow is missing or the file cannot be written.
         """
-        from symdp.individual.output import write_columns
 
         meta = {
             "asked": self.asked,
@@ -180,7 +184,7 @@ class IndividualResult:
             "protects": self.protects,
             "warning": WARNING,
         }
-        write_columns(self.columns(), meta, Path(path))
+        _write_columns(self.columns(), meta, Path(path))
 
     def summary(self) -> dict[str, Any]:
         """Return the numbers of a summary as JSON values."""
@@ -208,7 +212,7 @@ class IndividualResult:
 def larger(first: IndividualResult, second: IndividualResult) -> IndividualResult:
     """Return the larger of two directions' numbers, record by record, by its weakest kind.
 
-    As `symdp.questions.largest` has it: what is proved to be less counts for nothing.
+    As `symdp.questions.guarantee` has it: what is proved to be less counts for nothing.
     """
     mine = first.epsilon if first.asked == "epsilon" else first.log_delta
     other = second.epsilon if second.asked == "epsilon" else second.log_delta
@@ -235,3 +239,63 @@ def check_delta(delta: float | str) -> float:
     if not 0.0 < value < 1.0:
         raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
     return math.log(value)
+
+
+def format_of(path: Path) -> str:
+    """Return "parquet", "npz" or "csv" by a file's name; InputError for any other.
+
+    Examples
+    --------
+    >>> format_of(Path("run.npz"))
+    'npz'
+    """
+    name = path.suffix.lower().removeprefix(".")
+    if name not in _FORMATS:
+        hint = suggestion(name, _FORMATS) if name else ""
+        raise InputError(f"{path}: the name must end in .csv, .npz or .parquet{hint}")
+    if name == "parquet":
+        pyarrow()
+    return name
+
+
+def pyarrow() -> Any:
+    """Return pyarrow's Parquet module; InputError where pyarrow is not installed."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError:
+        raise InputError(
+            "Parquet files need pyarrow: pip install -e '.[data]' in this folder, or use .npz"
+        ) from None
+    return pa, pq
+
+
+def _write_columns(columns: dict[str, NDArray[Any]], meta: dict[str, str], path: Path) -> None:
+    """Write columns of equal length as Parquet, npz or CSV, every number a full double."""
+    kind = format_of(path)
+    if kind == "csv":
+        values = [column.tolist() for column in columns.values()]
+
+        def write(part: IO[bytes]) -> None:
+            text = io.TextIOWrapper(part, encoding="utf-8", newline="")
+            writer = csv.writer(text, lineterminator="\n")
+            writer.writerow(columns)
+            writer.writerows(zip(*values, strict=True))
+            text.flush()
+            text.detach()
+
+    elif kind == "npz":
+        extra = np.asarray(json.dumps(meta))
+
+        def write(part: IO[bytes]) -> None:
+            np.savez_compressed(part, meta=extra, **columns)  # type: ignore[arg-type]
+
+    else:
+        pa, pq = pyarrow()
+        table = pa.table({name: pa.array(values) for name, values in columns.items()})
+        table = table.replace_schema_metadata(meta)
+
+        def write(part: IO[bytes]) -> None:
+            pq.write_table(table, part)
+
+    replace_file(path, write, private=True)  # what is in it is private

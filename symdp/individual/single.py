@@ -176,15 +176,7 @@ def table_answers(
     records: NDArray[np.int64],
     progress: Callable[[int, int], None] | None = None,
 ) -> TableAnswers:
-    """Return ε, or log δ, of some records, each distinct one asked once as a composition.
-
-    Raises
-    ------
-    AccuracyError
-        If a record can neither be answered nor bounded; the message says which.
-    InputError
-        If a record has no finite ε at δ.
-    """
+    """Return ε, or log δ, of some records, each distinct one asked once as a composition."""
     keys = np.asarray(work.counts[records], dtype=np.float64)
     if asked.log_delta is None:
         keys = np.column_stack([keys, asked.epsilon[records]])

@@ -94,17 +94,7 @@ def _loaded(name: str) -> Mechanism:
 
 
 def checked_name(name: str) -> str:
-    """Return the name of a built-in mechanism.
-
-    Raises
-    ------
-    InputError : no built-in mechanism has this name; where no pair is known for it, the reason.
-
-    >>> checked_name("sparse_vector")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-        ...
-    symdp.mechanisms._UnknownMechanismError: sparse_vector: for the sparse vector technique ...
-    """
+    """Return the name of a built-in mechanism."""
     if name not in _files():
         _refuse_without_pair(name)
         hint = suggestion(name, _files()) or f" (there are {', '.join(_files())})"

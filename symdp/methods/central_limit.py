@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from symdp.methods.mills import mills_differences, mills_moments
-from symdp.methods.regime import Series, estimate, far_line, standardised
-from symdp.methods.series_accountant import SeriesAccountant
+from symdp.methods.regime import Series, SeriesAccountant, estimate, far_line, standardised
 from symdp.numeric.answer import Answer, FloatAccountant
 from symdp.numeric.saddle_point import Strip, best_saddle
 
@@ -29,17 +28,8 @@ def payoff_integrals(
     factor · T_m = ∫ payoff(x) e^{−tx} φ(u) He_m(u) dx/√v with u = (x − gap)/√v and payoff(x) equal
     to (1 − e^{−x})⁺, min(1, e^{−x}) or (e^{−x} − 1)⁺ from right to left. Negative x are mirrored,
     which gives He_m the sign (−1)^m.
-
-    Parameters
-    ----------
-    strip, tilt, tilt_plus_one
-        t and 1 + t, and the strip that they lie in.
-    gap, variance
-        mean of the tilted sum less ε, and its variance v.
-    count
-        how many integrals.
     """
-    from symdp.expansion.tilted import hermite_integrals_from_moments
+    from symdp.expansion.hermite import hermite_integrals_from_moments
 
     root = math.sqrt(variance)
     end_point = -gap / root

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from symdp.methods.mills import mills_moments
 from symdp.methods.moments import proved_instead
-from symdp.methods.regime import REMEDY, Series, estimate, far_line, standardised
-from symdp.methods.series_accountant import SeriesAccountant
+from symdp.methods.regime import REMEDY, Series, SeriesAccountant, estimate, far_line, standardised
 from symdp.numeric.answer import Answer
 from symdp.numeric.saddle_point import Strip
 

@@ -1,22 +1,72 @@
-"""The exact Edgeworth accountant interval: first-order Edgeworth with a proved error."""
+"""The exact Edgeworth accountant interval: first-order Edgeworth with a proved error.
+
+A proved bound on the distance of a standardised sum's law from its first-order Edgeworth series.
+
+The bound of Derumigny, Girard and Guyonvarch for independent summands with four moments. Every term
+is a part of an integral of the distance between characteristic functions, taken against a
+smoothing kernel of modulus at most c/(2π|u|) on |u| ≤ 2π√n/K̃₃: the Edgeworth series is compared
+with the sum near u = 0, up to √(2η)(n/K₄)^{1/4}, and both are bounded by Gaussians beyond. η is
+free between 0 and 1/3, and the least bound over it is taken.
+
+A proved bound on |F − E₁| from the characteristic function itself, by Prawitz's smoothing.
+
+For a distribution function F with characteristic function f, a smooth G with g, and every T > 0
+
+    sup|F − G| ≤ (2/T)∫₀ᵀ |k(u/T)| |f − g| du + (2/T)∫₀ᵀ |k(u/T) − iT/(2πu)| |g| du
+                 + (1/π)∫_T^∞ |g|/u du,
+
+k(v) = ½(1 − |v|) + (i/2)((1 − |v|) cot πv + sgn(v)/π), where |k(v)| ≤ c/(2π|v|) and
+|k(v) − i/(2πv)| ≤ ½(1 − |v| + π²v²/18). The second integral is about 1.2533/T. A bound that knows
+moments only must stop at T ~ √n, where nothing is known of f any more, which makes it n^{−1/2}.
+Here f is evaluated, bounded between the places by its derivatives, and T goes on as long as that
+pays: for continuous losses |f| is tiny there, and what is left is the error of the series, O(1/n).
+Where the loss has atoms |f| returns to one, and T stays before that.
+"""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
-from symdp.methods.edgeworth_error import edgeworth_error
-from symdp.methods.interval import log_tail, proved_answer
-from symdp.methods.smoothing_error import smoothing_error
-from symdp.methods.standard_moments import Summands, summands
+import numpy as np
+from numpy.typing import NDArray
+
+from symdp.errors import AccuracyError
+from symdp.methods.interval import (
+    SUM_ROUNDING,
+    StepRows,
+    Summands,
+    log_tail,
+    proved_answer,
+    step_rows,
+    summands,
+)
 from symdp.numeric.answer import Answer, FloatAccountant
+from symdp.numeric.elementary import Complex
+from symdp.numeric.nodes import log_characteristic, log_characteristic_grid
 from symdp.numeric.saddle_point import complement_rounding, log_one_minus_exp
 
 if TYPE_CHECKING:
+    from symdp.methods.interval import Summands
     from symdp.numeric.total import SumLaw
 
 _ROUNDING = 1e-15  # of a sum of probabilities
+Array = NDArray[np.float64]
+_KERNEL = 1.0253  # c
+_COSINE = 0.09916191  # χ: cos x ≤ 1 − x²/2 + χ|x|³ for every x
+_ETA = np.linspace(0.002, 0.32, 160)
+_SKEWNESS = 1.0 / (6.0 * math.sqrt(2.0 * math.pi))  # the largest (x² − 1)φ(x)/6 is at x = 0
+_SERIES_END = 12.0  # deviations of u, where |g| is below 1e-28
+_FINEST, _COARSEST, _SPACING = 2e-4, 0.02, 0.3  # of u: the last is divided by n^{1/3}
+_CELL = 0.1  # width of cells where y times a step's deviation is one or more; in ratio before
+_FARTHEST, _PER_ROOT = 4096.0, 4.0  # largest y of one deviation of a step, and how it grows with √n
+_TURNS = 1e5  # of the whole range of a loss, which take a second to resolve
+_NEARER = 8.0  # where the loss turns too fast to be integrated so far out
+_LIGHT = 1e-20  # probability: losses less likely do not turn what is summed
+_HALF_NORMAL = math.sqrt(0.5 * math.pi)
+_known: WeakKeyDictionary[SumLaw, dict[float, float]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +125,7 @@ class EdgeworthInterval(FloatAccountant):
 
 
 def edgeworth_tail(steps: Summands, x: float) -> float:
-    """Return 1 − E₁(x) = 1 − Φ(x) + λ₃(x² − 1)φ(x)/6.
-
-    Parameters
-    ----------
-    steps
-        moments of the summands.
-    x
-        a distance from the mean in standard deviations.
-    """
+    """Return 1 − E₁(x) = 1 − Φ(x) + λ₃(x² − 1)φ(x)/6."""
     normal = 0.5 * math.erfc(x / math.sqrt(2.0))
     density = math.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)
     return normal + steps.skewness * (x * x - 1.0) * density / 6.0
@@ -101,7 +143,7 @@ def _tail(law: SumLaw, epsilon: float, origin: float) -> _Tail:
     x = -(drift + steps.shift) / deviation
     # x is known up to rounding only, and E₁ changes by at most about one unit a deviation
     rounding = steps.uncertainty + 1e-15 * (abs(drift) + abs(steps.shift))
-    error = min(edgeworth_error(steps), smoothing_error(law, origin, steps))
+    error = min(_edgeworth_error(steps), smoothing_error(law, origin, steps))
     error += _ROUNDING + (1.0 + abs(steps.skewness)) * rounding / deviation
     centre = edgeworth_tail(steps, x)
     most = min(centre + error, 1.0)
@@ -113,3 +155,220 @@ def _tail(law: SumLaw, epsilon: float, origin: float) -> _Tail:
 
 def _log(value: float) -> float:
     return math.log(value) if value > 0 else -math.inf
+
+
+def _edgeworth_error(steps: Summands) -> float:
+    """Return Δ ≥ sup|F − E₁|, E₁(x) = Φ(x) − λ₃(x² − 1)φ(x)/6, never more than 1.
+
+    The smaller of two proved bounds: `uniform_error`, and that of Berry and Esseen with the largest
+    value of the skewness term added, which is the better one for few steps.
+    """
+    if not steps.is_spread:
+        return 1.0
+    plain = steps.berry_esseen + _SKEWNESS * abs(steps.skewness)
+    return min(plain, uniform_error(steps), 1.0)
+
+
+def uniform_error(steps: Summands) -> float:
+    """Return the bound of first order on sup|F − E₁| (Derumigny, Thm A.2) [EA Lemma 4.3]."""
+    n, root = float(steps.count), math.sqrt(steps.count)
+    deviation = math.sqrt(steps.variance / n)  # root mean variance of one step
+    k3 = steps.absolute_third / (n * deviation**3)
+    k4 = steps.fourth / (n * deviation**4)
+    k3_tilde = k3 + steps.absolute_mixed / (n * deviation**3)
+    skew = abs(steps.third) / (n * deviation**3)
+    eta, ratio = _ETA, k4 / n
+    narrow = (1.0 - 3.0 * eta) ** 2
+    polynomial = 144.0 + 80.0 * eta + 4.0 * eta**2
+    polynomial = (polynomial + 96.0 * np.sqrt(2.0 * eta) + 16.0 * math.sqrt(2.0) * eta**1.5) / 576.0
+    growth = np.exp(eta**2 * (1.0 / 6.0 + 2.0 * polynomial / narrow))
+    second_order = 0.031 * k3_tilde**2 + 0.054 * skew * k3_tilde + 0.037 * growth * skew**2
+    second_order = second_order + 0.327 * k4 * (1.0 / 12.0 + 0.25 / narrow)
+    near = _near_zero(eta, ratio, skew / root, narrow, polynomial, growth)
+    end = 2.0 * root / k3_tilde
+    start = np.minimum(np.sqrt(2.0 * eta) / ratio**0.25, end)
+    beyond = skew / root * (_upper_gamma(start) - _upper_gamma(np.asarray(end)))
+    decay = 0.5 * (1.0 - 4.0 * _COSINE - math.sqrt(ratio))
+    beyond = beyond + _KERNEL * k3 / (6.0 * math.pi * root) * _gaussian_second(start, end, decay)
+    far = (14.1961 + 67.0415) * k3_tilde**4 / (16.0 * math.pi**4 * n * n)
+    far += 4.3394 * skew * k3_tilde**3 / (8.0 * math.pi**3 * n * n)
+    total = 0.1995 * k3_tilde / root + second_order / n + near + beyond + far
+    return float(total.min())
+
+
+def _near_zero(
+    eta: Array, ratio: float, skew: float, narrow: Array, polynomial: Array, growth: Array
+) -> Array:
+    """Return the part of higher orders near u = 0, `ratio` = K₄/n and `skew` = |λ₃|/√n.
+
+    Terms are (power of K₄/n, factor, moment ∫₀^∞ u^m e^{−u²/2} du) of the squared first logarithm,
+    and of the second term of the exponential.
+    """
+    products = (
+        (1.5, 1.0 / 48.0, 7),
+        (2.0, 1.0 / 1152.0, 9),
+        (1.25, 1.0 / 12.0, 6),
+        (1.5, 1.0 / 72.0, 7),
+        (1.75, 1.0 / 144.0, 8),
+    )
+    squares = sum(factor * ratio**power * _half_moment(m) for power, factor, m in products)
+    fourth = 1.0 / 24.0 + 0.5 * polynomial / narrow
+    exponential = 0.5 * fourth**2 * ratio**2 + skew * fourth * ratio / 6.0
+    total = squares / narrow + growth * exponential * _half_moment(9)
+    return np.asarray(_KERNEL / math.pi * total)
+
+
+def _half_moment(m: int) -> float:
+    """Return ∫₀^∞ u^m e^{−u²/2} du = 2^{(m−1)/2} Γ((m+1)/2)."""
+    return float(2.0 ** (0.5 * (m - 1)) * math.gamma(0.5 * (m + 1)))
+
+
+def _upper_gamma(x: Array) -> Array:
+    """Return Γ(3/2, x)."""
+    from scipy.special import gammaincc
+
+    return np.asarray(math.gamma(1.5) * gammaincc(1.5, x))
+
+
+def _gaussian_second(start: Array, end: float, decay: float) -> Array:
+    """Return ∫ u² e^{−decay·u²} du from start to end, or more where decay ≤ 0."""
+    from scipy.special import gammainc
+
+    if decay > 0:
+        front = 0.5 * math.gamma(1.5) / decay**1.5
+        difference = gammainc(1.5, decay * end * end) - gammainc(1.5, decay * start * start)
+        return np.asarray(front * difference)
+    largest = math.exp(min(-decay * end * end, 700.0))
+    return np.asarray(largest * (end**3 - start**3) / 3.0)
+
+
+def smoothing_error(law: SumLaw, origin: float, steps: Summands) -> float:
+    """Return Δ ≥ sup|F − E₁| of the standardised sum under P_t, the least over T."""
+    kept = _known.setdefault(law, {})
+    if origin not in kept:
+        kept[origin] = _least(law, origin, steps)
+    return kept[origin]
+
+
+def _least(law: SumLaw, origin: float, steps: Summands) -> float:
+    near = _near(law, origin, steps)
+    widest = max(part.widest for part in law.tilted(origin))
+    longest = max(float(_length(rows).max()) for rows in step_rows(law, origin))
+    turns = 2.0 * math.pi * _TURNS * widest / longest
+    farthest = min(_FARTHEST, _PER_ROOT * math.sqrt(steps.count), turns)
+    while True:
+        try:
+            edges, far = _far(law, origin, steps, farthest)
+            break
+        except AccuracyError:
+            farthest /= _NEARER  # any T gives a bound
+            if farthest < 1.0 / _NEARER:
+                return 1.0
+    total = near + np.concatenate([[0.0], np.cumsum(far)]) + _kernel_error(edges, steps)
+    return float(total.min()) * (1.0 + SUM_ROUNDING)
+
+
+def _kernel_error(ends: Array, steps: Summands) -> Array:
+    """Return the second and third integral at each T ≥ 1: |g| = e^{−u²/2}√(1 + λ²u⁶/36)."""
+    skew = abs(steps.skewness) / 6.0
+    none, two = _HALF_NORMAL + 2.0 * skew, _HALF_NORMAL + 8.0 * skew  # ∫|g|, ∫u²|g|; ∫u|g| ≥ 1
+    inner = (none - 1.0 / ends + math.pi**2 / 18.0 * two / ends**2) / ends
+    beyond = np.exp(-0.5 * ends**2) / math.pi * (1.0 / ends**2 + skew * (ends + 1.0 / ends))
+    return np.asarray(inner + beyond)
+
+
+def _near(law: SumLaw, origin: float, steps: Summands) -> float:
+    """Return a bound on (c/π)∫ |f − g|/u du over 0 < u ≤ 12.
+
+    On a cell |D| is at most the line through its end values plus h²/8 · sup|D″|. D″ is known to
+    h·sup|D‴| from second differences, and D = O(u⁴) on the first cells.
+    """
+    skew = abs(steps.skewness)
+    # of S = Σ Xᵢ/σ: E S⁴ = 3 + κ₄/σ⁴, E|S|³ ≤ (E S⁴)^{3/4}, and as much for the series
+    moment = 3.0 + abs(float(law.cumulants(origin, 4)[3])) / steps.variance**2
+    third, fourth = moment**0.75 + 1.6 + 4.0 * skew, moment + 3.0 + 9.6 * skew
+    h = min(_COARSEST, max(_FINEST, _SPACING * steps.count ** (-1.0 / 3.0)))
+    count = math.ceil(_SERIES_END / h)
+    u = h * np.arange(count + 2)
+    log_f, error = _log_sum(law, origin, u / math.sqrt(steps.variance))
+    series = np.exp(-0.5 * u * u) * (1.0 - 1j * steps.skewness * u**3 / 6.0)
+    f = np.exp(log_f)
+    unsure = np.abs(f) * np.expm1(np.minimum(error * (1.0 + np.abs(log_f)), 1.0))
+    difference = f - series
+    size = np.abs(difference) + unsure
+    bend = np.zeros(count + 1)  # of second differences around the nodes 1, …, count
+    bend[1:] = np.abs(difference[2:] - 2.0 * difference[1:-1] + difference[:-2])
+    bend[1:] += unsure[2:] + 2.0 * unsure[1:-1] + unsure[:-2]
+    left, right = u[:count], u[1 : count + 1]
+    cell = np.maximum(bend[:count], bend[1:]) + 2.0 * h**3 * third
+    cell = np.minimum(cell, 0.5 * h * h * fourth * right**2)  # as D = D′ = D″ = D‴ = 0 at u = 0
+    value = np.maximum(size[:count], size[1 : count + 1]) + 0.125 * cell
+    logarithm = np.log(right[1:] / left[1:])
+    total = float(value[1:] @ logarithm) + fourth * h**4 / 96.0  # ∫₀ʰ M u³/24 du
+    return float(_KERNEL / math.pi * total)
+
+
+def _far(law: SumLaw, origin: float, steps: Summands, farthest: float) -> tuple[Array, Array]:
+    """Return places T from 12 on, and bounds on (c/π)∫ (|f| + |g|)/u du between them."""
+    widest = max(part.widest for part in law.tilted(origin))
+    per_turn = math.sqrt(steps.variance) / widest
+    # v = yσ of the widest step: equal ratios below one, where 1 − |φ| grows like v², then multiples
+    start = _SERIES_END / per_turn
+    end = max(farthest, 2.0 * start)
+    first = max(math.floor(start / _CELL), round(1.0 / _CELL)) + 1
+    last = max(math.ceil(end / _CELL), first) + 1
+    grid = _CELL * np.arange(first, last + 1, dtype=np.float64)
+    ratio = math.log(grid[0] / start)
+    below = grid[0] * np.exp(-ratio * np.linspace(1.0, 0.0, math.ceil(ratio / _CELL) + 1)[:-1])
+    edges = np.concatenate([below, grid])
+    slow = _log_largest(law, origin, edges[: below.size + 1] / widest)
+    fast = _log_largest(law, origin, grid / widest, (_CELL / widest, first))
+    log_f = np.concatenate([slow, fast])
+    series = 1e-27 * (1.0 + abs(steps.skewness))
+    bound = _KERNEL / math.pi * np.log(edges[1:] / edges[:-1]) * (np.exp(log_f) + series)
+    return np.asarray(edges * per_turn, dtype=np.float64), np.asarray(bound)
+
+
+def _length(rows: StepRows) -> Array:
+    """Return the range of the losses of each row that are not too unlikely to matter."""
+    seen = rows.weight > _LIGHT
+    high = np.where(seen, rows.deviation, -np.inf).max(axis=1)
+    return np.asarray(high - np.where(seen, rows.deviation, np.inf).min(axis=1))
+
+
+def _log_largest(
+    law: SumLaw, origin: float, y: Array, grid: tuple[float, int] | None = None
+) -> Array:
+    """Return a bound on log |f| between neighbours of rising y, a grid of a step and a first place.
+
+    |φ|² of a step is the characteristic function of the difference of two independent losses, so
+    that its second derivative is at most 2σ².
+    """
+    total, cell = np.zeros(y.size - 1), np.diff(y)
+    if y.size < 2:
+        return total
+    for tilted, count in law.tilted_terms(origin, float(y[-1])):
+        log_f = (
+            log_characteristic(tilted, y)
+            if grid is None
+            else log_characteristic_grid(tilted, *grid, grid[1] + y.size)
+        )
+        square = np.exp(2.0 * log_f.real)
+        total += count * _log_between(square, cell, tilted.variance, tilted.error)
+    return total
+
+
+def _log_between(square: Array, cell: Array, variance: float | Array, error: float) -> Array:
+    larger = np.maximum(square[..., 1:], square[..., :-1])
+    larger = larger + 0.25 * cell * cell * variance + SUM_ROUNDING + 8.0 * error
+    return np.asarray(0.5 * np.log(np.minimum(larger, 1.0)))
+
+
+def _log_sum(law: SumLaw, origin: float, y: Array) -> tuple[Complex, float]:
+    """Return log f, the sum's mean taken out, and how far off it may be relative to itself."""
+    spacing = float(y[1])
+    parts = law.tilted(origin, float(y[-1]))
+    total = np.zeros(y.size, dtype=np.complex128)
+    for tilted, (_, count) in zip(parts, law.terms, strict=True):
+        total += count * log_characteristic_grid(tilted, spacing, 0, y.size)
+    return total, SUM_ROUNDING + 4.0 * max(tilted.error for tilted in parts)

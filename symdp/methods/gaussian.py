@@ -34,13 +34,6 @@ _LEAST = 1e-14  # a difference of probabilities less than this is rounding
 def log_gaussian_delta(mu: float, epsilon: float) -> float:
     """Return log δ(ε) of μ-GDP: δ = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2), free of cancellation.
 
-    Parameters
-    ----------
-    mu
-        μ > 0.
-    epsilon
-        any real ε.
-
     Examples
     --------
     >>> round(math.exp(log_gaussian_delta(1.0, 1.0)), 12)
@@ -61,11 +54,6 @@ def central_limit_mu(law: SumLaw) -> float:
     For a Gaussian loss, of means ±μ²/2 and variance μ², it is exact. For n subsampled Gaussian
     steps with rate q → 0 both means tend to ±nq²χ²/2 and both variances to nq²χ², where
     χ² = e^{1/σ²} − 1, which gives μ = q√(n(e^{1/σ²} − 1)).
-
-    Parameters
-    ----------
-    law
-        the total privacy loss.
     """
     (mean_p, variance_p), (mean_q, variance_q) = (law.cumulants(t, 2) for t in (0.0, -1.0))
     variance = 0.5 * float(variance_p + variance_q)

@@ -23,13 +23,6 @@ def mills_moments(a: float, count: int) -> list[float]:
 
     The factor keeps them in range: for a < 0 they grow like e^{a²/2}.
 
-    Parameters
-    ----------
-    a
-        any real number.
-    count
-        how many, a positive integer.
-
     Examples
     --------
     >>> [round(m, 12) for m in mills_moments(0.0, 3)]
@@ -70,15 +63,6 @@ def mills_differences(a: float, width: float, count: int) -> list[float]:
 
     Every difference is positive. Close arguments use M_j(a + d) = Σ_i (−d)^i M_{j+i}(a)/i!, so that
     nothing cancels.
-
-    Parameters
-    ----------
-    a
-        any real number.
-    width
-        d > 0.
-    count
-        how many, a positive integer.
 
     Examples
     --------

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, ClassVar
 
-from symdp.methods.regime import Series, estimate, far_line, standardised
-from symdp.methods.series_accountant import SeriesAccountant
+from symdp.methods.regime import Series, SeriesAccountant, estimate, far_line, standardised
 from symdp.numeric.answer import Answer
 from symdp.numeric.saddle_point import Saddle, best_saddle
 
@@ -21,13 +20,6 @@ def standardised_exponent(law: SumLaw, saddle: Saddle, order: int) -> list[float
     """Return F_j/F₂^{j/2} at index j, for j from 2 to `order` (indices 0 and 1 hold zero).
 
     F_j = K^{(j)} + (−1)^j (j−1)! (t^{−j} + (1+t)^{−j}), from [SPA (49)].
-
-    Parameters
-    ----------
-    law, saddle
-        the total loss and its saddle point.
-    order
-        the highest derivative.
     """
     width = 1.0 / math.sqrt(saddle.curvature)
     at_zero, at_minus_one = -width / saddle.tilt, -width / saddle.tilt_plus_one

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -12,6 +13,7 @@ from symdp.capacity import afford
 from symdp.errors import AccuracyError, InputError
 from symdp.method_options import DELTA_ERROR, EPS_ERROR, POINTS
 from symdp.methods.loss_mesh import GridSum, Lumps, grid_sum, loss_cells, loss_span, reach
+from symdp.methods.moments import Moments, proved_instead
 from symdp.numeric.answer import Answer, FloatAccountant
 from symdp.numeric.elementary import log_payoff
 from symdp.numeric.loss import LossLaw
@@ -19,12 +21,17 @@ from symdp.numeric.saddle_point import SLACK, Strip, far_tilt, log_moments_bound
 from symdp.numeric.single import log_single
 from symdp.numeric.total import SumLaw
 
+if TYPE_CHECKING:
+    from symdp.numeric.total import SumLaw
+
 _FEW_POINTS, _POINTS = 1 << 20, 1 << 22  # the second where bounds from the first are wide
 _NARROW = 0.05  # wider intervals are worth four times the points
 _MISSED = math.log(1e-5)  # of the answer: what the coupling's failure may cost
 _LOG_ROUND = 3.0  # so that nearby ε share a mesh
 _LEAST_SHARE, _LARGEST_SHARE = -36.0, -9.0  # below the first, rounding is larger
 _WIDE = 2.0  # ratio of the bounds at which a finer grid is tried
+_BUCKETS = 1 << 20
+_BEYOND = -30.0  # log of the probability beyond the ends of the grid
 
 
 @dataclass(frozen=True)
@@ -198,13 +205,21 @@ def _bounds(law: SumLaw, epsilon: float, mesh: Mesh) -> tuple[float, float, floa
 
 
 _FINEST = 1e-12  # mesh, of the largest loss
+
 _LOSS_ROUNDING = 1e-15  # of the largest loss, for each step
+
 _KEPT = 4  # laws on grids that are kept, 32 MB each
+
 _FOR_SUM, _FOR_STEP = 10.0, 25.0  # numbers held for a point, and for a cell of a step; measured
+
 _LOG_SIXTH = math.log(6.0)  # of the missed probability, for each of its parts
+
 _NEGLIGIBLE = 40.0  # nats of a loss above ε beyond which e^{ε−L} is below rounding
+
 _LEAST_CUT = 64.0  # nats: losses above are cut off where ε is small
+
 _COARSE = 1 << 12  # cells of one step, from which the range of the cut sum follows
+
 _EXPONENTS = np.geomspace(1e-5, 30.0, 120)  # of Chernoff's bound: every one is proved
 
 
@@ -258,22 +273,6 @@ def mesh_of(
     P_t(ℓ < a) ≤ e^{(1+t)a − K(t)}, for P ≤ e^a Q there. Untilted it ends at `top`: what lies above
     is counted apart. A sixth of the share each goes to the sum beyond either end, two to
     Hoeffding's inequality.
-
-    Parameters
-    ----------
-    law, tilt
-        the total loss and the tilt t ≥ 0.
-    share
-        the log of the probability that may be missed.
-    top
-        the largest loss of one step that is kept on the mesh.
-    points, distance
-        the number of points; or zero, for as many as a distance e between the sums needs.
-
-    Raises
-    ------
-    AccuracyError
-        If no mesh of so many points serves.
     """
     kept = _meshes.setdefault(law, {})
     key = (tilt, share, top, points, distance)
@@ -398,3 +397,55 @@ def _discretised(
     lumps = Lumps(cells.mass / inside, first, float(cells.moment.sum()) / inside)
     whole = inside + cells.below + cells.above
     return _Cut(lumps, inside / whole, cells.below / whole, cells.above / whole, end)
+
+
+@dataclass(frozen=True)
+class Buckets(FloatAccountant):
+    """δ of the losses rounded down ≤ δ ≤ δ of the losses rounded up, in buckets of one width h.
+
+    n steps move by up to nh, where `prv`, which keeps the mean of each step, moves by about h√n.
+    Its authors (Meiser and Mohammadi, CCS 2018) take a part of the rounding back by counting
+    virtual errors; this is the plain form, which Google's library has too.
+
+    Examples
+    --------
+    >>> Buckets(points=65536).name
+    'buckets'
+    """
+
+    points: int | None = None
+    name: str = "buckets"
+    citations: tuple[str, ...] = ("Meiser2018", "PRV")
+
+    def __post_init__(self) -> None:
+        """Check the number of points."""
+        if self.points is not None:
+            POINTS.read(self.name, self.points)
+
+    @property
+    def least_log_delta(self) -> float:
+        """The log of what the ends of the grid may miss."""
+        return _BEYOND
+
+    def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
+        """Return the interval at one ε, of kind "bound"; the value is its upper end."""
+        top = largest_loss(law, epsilon)
+        try:
+            mesh = mesh_of(law, 0.0, _BEYOND, top, points=self.points or _BUCKETS, distance=0.0)
+        except AccuracyError as refused:
+            return proved_instead(law, epsilon, str(refused))
+        down = mesh.rounded_down
+        # the ends of the sum, as a third of the probability that this mesh may miss
+        error = math.exp(_BEYOND) + mesh.total.floor
+        kept = math.exp(mesh.log_kept)
+        above = mesh.total.payoff(epsilon, 0.0, -down - mesh.all_up)
+        below = mesh.total.payoff(epsilon, 0.0, -down)
+        upper = kept * (max(above, 0.0) + error) + mesh.above + mesh.below
+        lower = kept * max(below - error, 0.0)
+        lower += mesh.jump(epsilon)
+        escaped, mass = law.mass_at_infinity, math.exp(law.log_finite_mass)
+        ends = (escaped + mass * end for end in (lower, upper))
+        low, high = (math.log(end) if end > 0 else -math.inf for end in ends)
+        most = Moments().log_delta(law, epsilon).log_delta
+        high = min(high + 1e-12, most, 0.0)
+        return Answer(high, min(low - 1e-12, high), high, "bound")

@@ -6,18 +6,17 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from symdp.errors import AccuracyError
+from symdp.errors import AccuracyError, InputError
 from symdp.methods.moments import proved_instead
-from symdp.numeric.answer import Answer
+from symdp.numeric.answer import Answer, FloatAccountant
 from symdp.numeric.saddle_point import Strip, delta_from_strip
 
 if TYPE_CHECKING:
     from symdp.numeric.total import SumLaw
-
 
 # An asymptotic series is about as accurate as its first omitted terms are small, to a factor of
 # about two: an estimate that is off by a percent says so.
@@ -31,31 +30,18 @@ _GRID = np.geomspace(1.0, 10.0, 40)
 _FARTHEST = 1000.0  # standard deviations: the line beyond is smaller than what is sampled
 _NOISE = 1e-6  # a far tail divides by its own e^{−x²/2}: rounding must not pass for a signal
 _SPACING = math.log(float(_GRID[1] / _GRID[0]))
+HIGHEST_ORDER = 12  # of every series
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """A truncated series for a strip's integral, in units of its leading factor.
+    """A truncated series for a strip's integral, in units of its leading factor."""
 
-    Attributes
-    ----------
-    name
-        The method's name.
-    total
-        The sum of the terms kept.
-    next_term
-        The size of the first terms left out: the yardstick.
-    unseen
-        The part of the line integral that no order of the series sees, from `far_line`.
-    largest
-        The share of δ from which either is too large.
-    """
-
-    name: str
-    total: float
-    next_term: float
-    unseen: float
-    largest: float = LARGEST_ERROR
+    name: str  # the method's name
+    total: float  # the sum of the terms kept
+    next_term: float  # the size of the first terms left out: the yardstick
+    unseen: float  # the part of the line integral that no order of the series sees, from `far_line`
+    largest: float = LARGEST_ERROR  # the share of δ from which either is too large
 
 
 def largest_error(count: int) -> float:
@@ -94,19 +80,6 @@ def far_line(
 
     The grid is logarithmic over a factor of ten, or, where the loss has atoms and φ_t may come
     back in peaks as narrow as at zero, uniform and as far as the kernel gives such a peak weight.
-
-    Parameters
-    ----------
-    law, tilt
-        the total loss and where the line crosses the real axis.
-    variance
-        K″(tilt).
-    width
-        the width of the integrand at y = 0.
-    pole
-        the tilt as the kernel sees it.
-    first
-        how many widths the series itself reaches.
     """
     if law.has_atoms:
         reach = 8.0 * math.sqrt(abs(pole * (1.0 + pole))) / width
@@ -125,19 +98,7 @@ def far_line(
 def estimate(
     law: SumLaw, epsilon: float, strip: Strip, log_factor: float, series: Series
 ) -> Answer:
-    """Return the answer of a truncated series, with advice where its own yardsticks are too large.
-
-    Parameters
-    ----------
-    law, epsilon
-        the total loss and ε.
-    strip
-        which integral the series stands for.
-    log_factor
-        logarithm of the factor in front of the series.
-    series
-        its sum and yardsticks.
-    """
+    """Return the answer of a truncated series, with advice where its yardsticks are too large."""
     if not series.total > 0:
         return proved_instead(
             law, epsilon, f"{series.name} sums to a negative number here; {REMEDY}"
@@ -166,13 +127,6 @@ def estimate(
 def standardised(cumulants: Iterable[float], root: float) -> list[float]:
     """Return κ_j/root^j at index j for j from 2 on, with zeros at the indices 0 and 1.
 
-    Parameters
-    ----------
-    cumulants
-        κ₁, κ₂, …
-    root
-        √κ₂, or another unit of length.
-
     Examples
     --------
     >>> standardised([5.0, 4.0, 16.0], 2.0)
@@ -185,3 +139,23 @@ def standardised(cumulants: Iterable[float], root: float) -> list[float]:
         scale /= root  # step by step: a product overflows to inf, where a power would raise
         scaled.append(float(cumulant) * scale)
     return scaled
+
+
+@dataclass(frozen=True)
+class SeriesAccountant(FloatAccountant):
+    """A family of accountants, one for each order of a series."""
+
+    family: ClassVar[str]
+    order: int = 2
+
+    def __post_init__(self) -> None:
+        if type(self.order) is not int or not 0 <= self.order <= HIGHEST_ORDER:
+            raise InputError(
+                f"order {self.order!r} of {self.family}: an integer from 0 to {HIGHEST_ORDER} "
+                "is needed"
+            )
+
+    @property
+    def name(self) -> str:
+        """The family, a colon and the order."""
+        return f"{self.family}:{self.order}"

@@ -1,34 +1,51 @@
-"""The Rényi accountant: the divergence curve, converted to δ at the best real order."""
+r"""The Rényi accountant: the divergence curve, converted to δ at the best real order.
+
+The Rényi accountant of steps that are known by their Rényi curves alone.
+
+**The total**, of which only a bound on K(t), t > 0, is known:
+
+.. math:: K(t) \le \sum_i n_i\, t\, D^{(i)}_{1+t} + \sum_j n_j K_j(t)
+
+Nothing else is known of the loss: whatever asks for more is refused.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from symdp.errors import InputError
+from symdp.model.renyi_curve import RenyiCurve
 from symdp.numeric.answer import Answer, FloatAccountant
-from symdp.numeric.saddle_point import Strip, log_add_exp, log_bound, log_integral_bound
+from symdp.numeric.saddle_point import (
+    Strip,
+    golden_section,
+    log_add_exp,
+    log_bound,
+    log_integral_bound,
+    log_one_minus_exp,
+)
+from symdp.numeric.total import SumLaw
 
 if TYPE_CHECKING:
+    from symdp.model.mechanism import Mechanism
+    from symdp.numeric.step import Array
     from symdp.numeric.total import SumLaw
+
+METHODS = ("contour", "renyi", "moments")  # the default, and the names that mean this bound
+_FARTHEST = 20.0  # of log t from 0: orders from 1 + 2e-9 to 5e8
+_SMALL = 1e-3  # of the tilt at which KL is bounded: K there keeps 12 digits
+_SLACK = 1e-9  # of KL, for the rounding of K at that tilt
+_REFINEMENTS = 40  # of a golden section: log t to 1e-8, where the bound is flat
 
 
 def renyi_curve(law: SumLaw, orders: Sequence[float]) -> list[float]:
     """Return D_α(P‖Q) = K(α − 1)/(α − 1) of the composition at each order, inf where it diverges.
-
-    Parameters
-    ----------
-    law
-        the total privacy loss.
-    orders
-        real numbers α > 1.
-
-    Raises
-    ------
-    InputError
-        If an order is not a finite number above 1.
 
     Examples
     --------
@@ -92,3 +109,181 @@ class Renyi(FloatAccountant):
 def _check(order: float) -> None:
     if not 1.0 < order < math.inf:
         raise InputError(f"Rényi order {order!r}: a finite number above 1 is needed")
+
+
+@dataclass(frozen=True)
+class RenyiBound:
+    """δ ≤ min_t e^{K(t) − εt} t^t/(1+t)^{1+t} [SPA (43)], [IND (C.3)] with a bound on K(t), ε ≥ 0.
+
+    Also δ(ε) ≤ δ(0), which is the total variation: at most √(KL/2) by Pinsker's inequality and
+    √(1 − e^{−KL}) by that of Bretagnolle and Huber, where KL ≤ K(t)/t for every t > 0. At ε < 0,
+    δ(ε) = 1 − e^ε + e^ε δ′(−ε) with δ′ of the other direction.
+    """
+
+    name: str = "renyi"
+    citations: tuple[str, ...] = ("IND (C.3)",)
+    is_exact: bool = False
+    least_log_delta: float = -math.inf
+
+    def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
+        """Return the bound at one ε, of kind "bound"; it never exceeds δ = 1."""
+        assert isinstance(law, RenyiBoundLaw)
+        if epsilon < 0.0:
+            other = self.log_delta(law.reversed, -epsilon).log_delta
+            # The other direction is never smaller than what any pair has.
+            rest = epsilon + log_one_minus_exp(other)
+            value = log_one_minus_exp(rest) if rest < 0.0 else 0.0
+            return Answer(value, None, value, "bound")
+        place, value = _least(lambda t: log_bound(law.cgf(t), epsilon, t, t, plain=False))
+        variation = _log_variation(law)
+        if variation < value:
+            return Answer(variation, None, variation, "bound")
+        return Answer(value, None, value, "bound", slope=-place)
+
+    def log_deltas(self, law: SumLaw, epsilons: Sequence[float]) -> list[Answer]:
+        """Return log δ at several ε in the direction of the law."""
+        return [self.log_delta(law, epsilon) for epsilon in epsilons]
+
+
+def _log_variation(law: SumLaw) -> float:
+    """Return a bound on the logarithm of the total variation distance, at most 0."""
+    divergence = law.cgf(_SMALL) / _SMALL * (1.0 + _SLACK)
+    if not math.isfinite(divergence):
+        return 0.0
+    if not divergence > 0.0:
+        return -math.inf if divergence == 0.0 else 0.0
+    return 0.5 * min(math.log(0.5 * divergence), math.log(-math.expm1(-divergence)), 0.0)
+
+
+def _least(bound: Callable[[float], float]) -> tuple[float, float]:
+    """Return a tilt and the least value found on a way downhill: every tilt gives a bound."""
+    place, least = 0.0, bound(1.0)
+    for way in (-math.log(2.0), math.log(2.0)):
+        while abs(place) < _FARTHEST:
+            value = bound(math.exp(place + way))
+            if value > least or (value == least < math.inf) or (value == math.inf and way > 0):
+                break
+            place, least = place + way, value
+    if not math.isfinite(least):
+        return 1.0, math.inf
+    low, high = place - math.log(2.0), place + math.log(2.0)
+    closest, value = golden_section(lambda u: bound(math.exp(u)), low, high, _REFINEMENTS)
+    if value < least:
+        least, place = value, closest
+    return math.exp(place), least
+
+
+_AT_ZERO, _ONE = 1e-6, 1.0  # tilts at which mean and spread of the loss are judged, to start from
+
+
+@lru_cache(maxsize=4096)
+def _curve_transform(mechanism: Mechanism) -> Callable[[float], float]:
+    """Return t ↦ t D_{1+t} of a step's Rényi curve, inf where it gives no bound.
+
+    >>> from symdp import mechanisms
+    >>> _curve_transform(mechanisms.zcdp(rho="1/8"))(1.0)
+    0.25
+    """
+    source = mechanism.require_concrete().source
+    assert isinstance(source, RenyiCurve)
+    if isinstance(source.divergence, tuple):
+        tilts = np.array([0.0, *(float(order - 1) for order in source.divergence[::2])])
+        values = tilts * np.array([0.0, *(float(bound) for bound in source.divergence[1::2])])
+        return lambda t: float(np.interp(t, tilts, values)) if t <= tilts[-1] else math.inf
+    from symdp.emit.numpy import compile_numpy
+
+    divergence = compile_numpy(source.divergence, [mechanism.variable])
+
+    def transform(t: float) -> float:
+        found = float(divergence(1.0 + t))
+        return t * found if found >= 0.0 else math.inf
+
+    return transform
+
+
+class RenyiBoundLaw(SumLaw):
+    """The bound on K of all steps.
+
+    `curves`: the steps that are known by their curves, with their counts. `reverse`: makes the same
+    of the other direction.
+    """
+
+    def __init__(
+        self,
+        curves: Sequence[tuple[Mechanism, int]],
+        known: SumLaw | None,
+        reverse: Callable[[], SumLaw],
+    ) -> None:
+        self._name, self._reverse = curves[0][0].summary, reverse
+        self._terms = [(_curve_transform(step), count) for step, count in curves]
+        self._known = known
+        self.kept = {}
+        self.count = sum(n for _, n in curves) + (0 if known is None else known.count)
+
+    @property
+    def parts(self) -> Any:
+        """Refused: no step's law is known."""
+        raise InputError(
+            f"{self._name} is known by its Rényi curve alone: this needs the law of the loss; "
+            "ask for ε or δ by the method renyi, or for the trade-off function"
+        )
+
+    @property
+    def terms(self) -> Any:
+        """Refused, as `parts`."""
+        return self.parts
+
+    @cached_property
+    def reversed(self) -> SumLaw:
+        """The bound in the other direction."""
+        return self._reverse()
+
+    @property
+    def mass_at_infinity(self) -> float:
+        """None: a finite curve leaves none; where it is infinite there is no bound."""
+        return 0.0
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        """Every tilt may be asked for: where a curve is infinite, the bound tells nothing."""
+        return -math.inf, math.inf
+
+    @cached_property
+    def log_finite_mass(self) -> float:
+        """The logarithm of 1."""
+        return 0.0
+
+    @cached_property
+    def uncertain_mass(self) -> float:
+        """None that is counted apart."""
+        return 0.0
+
+    @property
+    def is_spread(self) -> bool:
+        """Nothing tells that it takes single values."""
+        return True
+
+    @property
+    def loss_bounds(self) -> tuple[float, float]:
+        """No bounds are known."""
+        return -math.inf, math.inf
+
+    def cgf(self, tilt: float) -> float:
+        """Return the bound on K(t) for t > 0, inf where there is none; 0 at −1 and 0."""
+        if tilt in (-1.0, 0.0):
+            return 0.0
+        if not tilt > 0.0:
+            return float(self.parts)
+        total = math.fsum(count * transform(tilt) for transform, count in self._terms)
+        if self._known is None:
+            return total
+        if self._known.mass_at_infinity > 0 or tilt >= self._known.domain[1]:
+            return math.inf
+        return total + float(self._known.cgf(tilt))
+
+    def cumulants(self, tilt: float, order: int) -> Array:
+        """Return about what mean and variance the bound has at t = 0: where to start."""
+        mean = self.cgf(_AT_ZERO) / _AT_ZERO
+        spread = self.cgf(_ONE) - mean
+        wide = spread if 0.0 < spread < math.inf else 1.0
+        return np.array([mean if math.isfinite(mean) else 1.0, 2.0 * wide])

@@ -20,22 +20,19 @@ from symdp.method_options import (
     read_options,
 )
 from symdp.methods import fourier
-from symdp.methods.berry_esseen import BerryEsseen
-from symdp.methods.buckets import Buckets
 from symdp.methods.central_limit import CentralLimit, TiltedEdgeworth
 from symdp.methods.edgeworth import Edgeworth
 from symdp.methods.eeai import EdgeworthInterval
 from symdp.methods.fourier import Fourier
 from symdp.methods.gaussian import Gaussian, GaussianEdgeworth
 from symdp.methods.lugannani_rice import LugannaniRice
-from symdp.methods.moments import Moments
+from symdp.methods.moments import Moments, VarianceBound
 from symdp.methods.msd import SaddlePoint
-from symdp.methods.prv import Prv
+from symdp.methods.prv import Buckets, Prv
+from symdp.methods.regime import HIGHEST_ORDER
 from symdp.methods.renyi import Renyi
 from symdp.methods.route import Contour
-from symdp.methods.series_accountant import HIGHEST_ORDER
-from symdp.methods.spa_bounds import SpaBounds
-from symdp.methods.variance_bound import VarianceBound
+from symdp.methods.spa_bounds import BerryEsseen, SpaBounds
 from symdp.numeric.answer import Accountant, Answer
 
 __all__ = ["METHODS", "Accountant", "Answer", "Method", "accountant", "names", "options_of"]
@@ -43,22 +40,7 @@ __all__ = ["METHODS", "Accountant", "Answer", "Method", "accountant", "names", "
 
 @dataclass(frozen=True)
 class Method:
-    """What people read of a method, and what makes it.
-
-    Parameters
-    ----------
-    kind
-        What it promises: exact, bound or estimate.
-    what, source
-        What it does, and the tag of the paper that it is from.
-    make
-        Makes the accountant from its options, or a series from its order; None for those that are
-        asked of a composition and not of the law of its loss.
-    options
-        What it takes by name.
-    orders
-        For a series, the orders that are usually wanted.
-    """
+    """What people read of a method, and what makes it."""
 
     kind: str
     what: str

@@ -37,18 +37,11 @@ MOST_OUTCOMES = 20_000  # of the same in numbers
 
 @dataclass(frozen=True)
 class AllocatedPair:
-    """The pair of one epoch in one direction, by the pair of one step that it is made of.
+    """The pair of one epoch in one direction, by the pair of one step that it is made of."""
 
-    Attributes
-    ----------
-    base : the pair of one step, P with the record
-    steps : t, 2 or more
-    direction : "remove" or "add"
-    """
-
-    base: Pair
-    steps: int
-    direction: str
+    base: Pair  # the pair of one step, P with the record
+    steps: int  # t, 2 or more
+    direction: str  # "remove" or "add"
 
     @property
     def own(self) -> Pair:
@@ -60,13 +53,7 @@ OneStep: TypeAlias = "Pair | AllocatedPair"
 
 
 def allocated_pair(pair: Pair, sampling: Sampling) -> Pair:
-    """Return the pair of one epoch of random allocation from the pair of one step.
-
-    Raises
-    ------
-    InputError
-        If it is no pair of one variable, or a composition of several.
-    """
+    """Return the pair of one epoch of random allocation from the pair of one step."""
     steps = sampling.steps
     assert steps is not None
     if sampling.participations != 1:

@@ -1,8 +1,18 @@
-r"""Pairs of a step of which some points of a curve are known: error rates, or guarantees (ε, δ).
+r"""Pairs of a step of which a curve is known: a trade-off function, a profile, a Rényi curve.
 
-The largest profile that a table allows, and the smallest trade-off function, are piecewise linear
-once their convex hull is taken, and a piecewise linear function is a finite list of outcomes. The
-masses are ratios of whole numbers: what is irrational in a table is rounded to the safe side.
+*Trade-off function* f: no test of size α misses with a probability below f(α). With Q uniform on
+[0, 1], P of density −f′ and the mass 1 − f(0) at infinity, the tests [0, α] miss with exactly f(α):
+the pair is f where f is convex, and below f otherwise [Dong, Roth, Su 2019, Proposition 2.2].
+In s = −log α the laws are e^{−s} and the derivative of f(e^{−s}), which tames a steep start of f.
+
+*Privacy profile*: δ as a function of y = e^ε is convex, falls from 1 at y = 0 with a slope of −1 or
+more, and under Q the ratio P/Q has the law δ″(y) [Gopi, Lee, Wutschitz 2021, Theorem 3.3].
+
+*Tables of points*, of error rates or of guarantees (ε, δ): the largest profile that a table allows,
+and the smallest trade-off function, are piecewise linear once their convex hull is taken, and a
+piecewise linear function is a finite list of outcomes. The masses are ratios of whole numbers: what
+is irrational in a table is rounded to the safe side.
+
 """
 
 from __future__ import annotations
@@ -17,16 +27,20 @@ from flint import arb, ctx
 
 from symdp.emit.exact import fraction_ball, middle_of
 from symdp.errors import InputError, suggestion
-from symdp.model.mechanism import Mechanism
+from symdp.model.mechanism import Intake, Mechanism
+from symdp.model.pair import Support
+from symdp.model.renyi_curve import RenyiCurve, table
 from symdp.model.sampling import Laws, Number, exact
-
-__all__ = ["from_profile_points", "from_trade_off_points", "profile_pair"]
 
 MOST_POINTS = 400  # outcomes of a list: each is a formula of its own
 MOST_EPSILON = 500  # of a table: e^ε is a ratio of whole numbers, and a mass has up to 4 000 bits
 _BETWEEN = ("unknown", "convex", "lines")
 _BITS = 160  # to which irrational numbers are rounded, upwards
 Point = tuple[Fraction, Fraction]
+_PLACES = 64  # where a formula is tried against the rules of a trade-off function
+_SLACK = sp.Float("1e-30", 30)
+_ORDERS = Support("interval", sp.Integer(1), sp.oo)
+_TRIED = 12  # orders 1 + 2^k and 1 + 2^−k at which a formula without parameters is looked at
 
 
 def from_trade_off_points(
@@ -296,3 +310,181 @@ def _listed(masses: Sequence[tuple[Fraction, Fraction]], name: str, *, is_bound:
     made = Mechanism.from_pair(P, Q, sp.Symbol("x", real=True), points, name)
     assert isinstance(made.source, Laws)
     return replace(made, source=replace(made.source, is_bound=is_bound))
+
+
+def from_trade_off(
+    f: sp.Expr,
+    variable: sp.Symbol,
+    name: str = "trade_off",
+    *,
+    parameters: Mapping[str, str] | None = None,
+) -> Mechanism:
+    """Return the mechanism whose trade-off function is a formula.
+
+    Parameters
+    ----------
+    f : the least miss rate at false alarm rate α, for 0 ≤ α ≤ 1; other symbols are parameters
+    variable : α
+    parameters : name -> domain word, as for `Mechanism.additive`
+
+    Raises
+    ------
+    InputError : f(1) is not 0, or f is found to rise, to be concave, or to lie above 1 − α.
+
+    Examples
+    --------
+    >>> a = sp.Symbol("a")
+    >>> from_trade_off((1 - sp.sqrt(a))**2, a).source.Q
+    exp(-a_s)
+    """
+    alpha, curve = _read(f, variable, "trade-off function", parameters)
+    ends = [sp.simplify(curve.subs(alpha, end)) for end in (0, 1)]
+    if ends[1] != 0:
+        raise InputError(f"a trade-off function is 0 at α = 1, not {ends[1]}")
+    if not curve.free_symbols - {alpha}:
+        _check_formula(curve, alpha)
+    s = alpha
+    while s.name in {symbol.name for symbol in curve.free_symbols}:
+        s = sp.Symbol(f"{s.name}_s", real=True)
+    moved = sp.powdenest(sp.expand(curve.subs(alpha, sp.exp(-s))), force=True)
+    P, Q = sp.simplify(sp.diff(moved, s)), sp.exp(-s)
+    if ends[0] == 1:
+        return Mechanism.from_pair(P, Q, s, (0, sp.oo), name, parameters=parameters)
+    left = s < 0
+    P, Q = sp.Piecewise((1 - ends[0], left), (P, True)), sp.Piecewise((0, left), (Q, True))
+    return Mechanism.from_pair(P, Q, s, (-1, sp.oo), name, parameters=parameters)
+
+
+def _read(
+    formula: object, variable: object, what: str, parameters: Mapping[str, str] | None
+) -> tuple[sp.Symbol, sp.Expr]:
+    """Return the variable as a real symbol, and the formula in it."""
+    if not isinstance(variable, sp.Symbol):
+        raise InputError(f"the variable of a {what} must be a SymPy symbol, not {variable!r:.40}")
+    if str(variable.name) in (parameters or {}):
+        raise InputError(f"'{variable}' is both the variable of the {what} and a parameter")
+    if not isinstance(formula, sp.Expr | int):
+        raise InputError(f"a {what} must be a SymPy expression of {variable}, not {formula!r:.40}")
+    symbol = sp.Symbol(str(variable.name), real=True)
+    return symbol, sp.sympify(formula, strict=True).xreplace({variable: symbol})
+
+
+def from_profile(
+    delta: sp.Expr,
+    variable: sp.Symbol,
+    support: object,
+    name: str = "profile",
+    *,
+    parameters: Mapping[str, str] | None = None,
+) -> Mechanism:
+    """Return the mechanism whose privacy profile is a formula.
+
+    Parameters
+    ----------
+    delta : δ(ε) of one direction on the range of the loss, without atoms
+    variable : ε
+    support : (least, most) loss, where δ must come down to 0
+    parameters : name -> domain word, as for `Mechanism.additive`
+
+    Raises
+    ------
+    InputError : δ is not 0 at the largest loss.
+
+    Examples
+    --------
+    >>> e = sp.Symbol("e")
+    >>> from_profile(1 / (1 + sp.exp(e)), e, (-sp.oo, sp.oo))
+    <Mechanism profile()>
+    """
+    epsilon, curve = _read(delta, variable, "privacy profile", parameters)
+    made = Mechanism.from_pair(curve, curve, epsilon, support, name, parameters=parameters)
+    last = sp.simplify(sp.limit(curve, epsilon, made.support.upper, "-"))
+    if last != 0:
+        raise InputError(f"a profile must come down to 0 at its largest loss, not to {last}")
+    P = sp.simplify(sp.diff(curve, epsilon, 2) - sp.diff(curve, epsilon))
+    Q = sp.exp(-epsilon) * P
+    return Mechanism.from_pair(P, Q, epsilon, support, name, parameters=parameters)
+
+
+def _check_formula(curve: sp.Expr, alpha: sp.Symbol) -> None:
+    """Raise InputError at the first place where a formula breaks a rule, if one is found."""
+    bend = sp.diff(curve, alpha, 2)
+    slope = sp.diff(curve, alpha)
+    for step in range(1, _PLACES):
+        at = sp.Rational(step, _PLACES)
+        for what, rule, wrong in (
+            (curve - 1 + alpha, "lies above 1 - α", 1),
+            (slope, "rises", 1),
+            (bend, "is not convex", -1),
+        ):
+            value = what.subs(alpha, at).evalf(30)
+            if not value.is_comparable:
+                raise InputError(f"the trade-off function has no real value near α = {float(at)}")
+            if wrong * value > _SLACK:
+                raise InputError(f"the trade-off function {rule} at α = {float(at)}")
+
+
+def from_renyi(
+    divergence: sp.Expr,
+    variable: sp.Symbol | str = "alpha",
+    name: str = "renyi",
+    *,
+    parameters: Mapping[str, str] | None = None,
+) -> Mechanism:
+    """Return the step whose Rényi divergence at order α is at most a formula of α, for all α > 1.
+
+    Parameters
+    ----------
+    divergence : D_α, a SymPy expression; symbols besides α are parameters
+    variable : α
+    parameters : name -> domain word, as for `Mechanism.additive`
+
+    Raises
+    ------
+    InputError : no formula of α, or one that is seen to be negative or no number at some order.
+
+    Examples
+    --------
+    >>> from_renyi(sp.Symbol("alpha") / 8, name="step")
+    <Mechanism step()>
+    """
+    intake = Intake(variable, _ORDERS, parameters)
+    curve = intake.read(divergence, "the divergence")
+    if not curve.free_symbols - {intake.variable}:
+        for power in range(-_TRIED, _TRIED + 1):
+            order = 1 + sp.Integer(2) ** power
+            value = curve.subs(intake.variable, order).evalf(30)
+            if not (value == sp.oo or (value.is_comparable and value >= 0)):
+                raise InputError(f"the divergence of order {order} must be 0 or more, not {value}")
+    return Mechanism(name, intake.variable, _ORDERS, RenyiCurve(curve), intake.declared)
+
+
+def from_renyi_points(
+    points: Mapping[Number, Number] | Iterable[Iterable[Number]], name: str = "renyi"
+) -> Mechanism:
+    """Return the step whose Rényi divergence is bounded at some orders.
+
+    Parameters
+    ----------
+    points : order α > 1 -> D_α, or pairs of them, orders rising, as accountants print them
+
+    Raises
+    ------
+    InputError : no orders, one not above 1 or out of turn, a divergence that is negative or falls.
+
+    Examples
+    --------
+    >>> from_renyi_points({2: "1/4", 4: 0.5})
+    <Mechanism renyi()>
+    """
+    listed = points.items() if isinstance(points, Mapping) else points
+    if isinstance(listed, str) or not isinstance(listed, Iterable):
+        raise InputError("a Rényi curve must be a table of orders and divergences")
+    held: list[sp.Expr] = []
+    for place, point in enumerate(listed, start=1):
+        pair = list(point) if isinstance(point, Iterable) and not isinstance(point, str) else []
+        if len(pair) != 2:
+            raise InputError(f"point {place} must be (order, divergence), not {point!s:.40}")
+        held += [exact(pair[0], "the order"), exact(pair[1], "the divergence")]
+    alpha = sp.Symbol("alpha", real=True)
+    return Mechanism(name, alpha, _ORDERS, RenyiCurve(table(held)), ())

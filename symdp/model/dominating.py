@@ -36,40 +36,48 @@ hockey-stick divergence at any order; then it composes, adaptively too [Zhu, Don
   mirror image, and whose flat middle is an atom at 0. Its profile is that of Balle, Barthe and
   Gaboardi (2018, Theorems 8 to 10): δ′(log(1 + q(e^ε − 1))) = q Σ_j w_j δ_j(ε), δ_j the profile of
   (f(x − 2jD), f). Proofs stand in the derivation page on fixed batches.
+
+How often a batch holds a record or several: binomial and hypergeometric weights, rounded up.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import sympy as sp
+from flint import arb, ctx
 
+from symdp.emit.exact import middle_of
 from symdp.errors import InputError
 from symdp.model.allocation import allocated_pair
 from symdp.model.average import AVERAGE, sizes
-from symdp.model.batches import (
-    FAR,
-    MOST_HITS,
-    binomial_weights,
-    displacement,
-    fraction,
-    hits,
-    likely_hits,
-    rounded_up,
-    too_many,
-)
 from symdp.model.noise_shape import Shape, shape_of
 from symdp.model.pair import Pair, Support
-from symdp.model.relation import SUBSTITUTION, ZERO_OUT, usual_relation
+from symdp.model.relation import (
+    SUBSTITUTION,
+    ZERO_OUT,
+    usual_relation,
+)
 from symdp.model.renyi_curve import RenyiCurve
 from symdp.model.sampling import Laws, Noise, Source
 from symdp.model.schemes import ALLOCATION, Sampling
 
 if TYPE_CHECKING:
     from symdp.model.record import MechanismRecord
+
+_MOST_HITS = 48  # labels of a public choice: each is derived and compiled on its own
+_FAR = Fraction(1, 10**15)  # less likely numbers of hits are charged an infinite loss
+_BITS = 70  # probabilities of hits are rounded up to so many, so that formulas stay short
+_LONG = 200  # and those that cannot be rounded to a safe side
+_NOTHING = Fraction(1, 10**60)
+_UNLIKELY = Fraction(
+    1, 10**40
+)  # numbers of hits of a large group that are lost, or counted as more
+_MOST_LIKELY = 160  # numbers of hits of a large group, each with a shift of its own
 
 
 def dominating_pair(
@@ -110,9 +118,9 @@ def dominating_pair(
         return _truncated(noise, sampling, keeps_its_place=relation == ZERO_OUT)
     if sampling.group > 1:
         noise.require_log_concave(f"a group of {sampling.group} records")
-        if sampling.group > MOST_HITS:
+        if sampling.group > _MOST_HITS:
             return _large_group(noise, sampling)
-    weights = binomial_weights(sampling.group, sampling.rate)
+    weights = _binomial_weights(sampling.group, sampling.rate)
     rest = (sp.Integer(1), *(sp.Integer(0) for _ in weights[1:]))
     return noise.mixture(dict(enumerate(zip(weights, rest, strict=True))))
 
@@ -128,7 +136,7 @@ def is_attained(mechanism: MechanismRecord) -> bool:
         return True
     if sampling.scheme != "poisson" or sampling.released == AVERAGE:
         return False
-    if sampling.group > MOST_HITS:
+    if sampling.group > _MOST_HITS:
         return False
     if (mechanism.relation or usual_relation(mechanism)) != SUBSTITUTION:
         return True
@@ -273,7 +281,7 @@ def _large_group(noise: _Shifts, sampling: Sampling) -> Pair:
 
     By joint convexity δ is at most that of the likely part, times its probability, and the rest.
     """
-    least, tails = likely_hits(sampling)
+    least, tails = _likely_hits(sampling)
     kept = 1 - tails[-1]
     masses = [this - further for this, further in pairwise(tails)]
     one, none = sp.Integer(1), sp.Integer(0)
@@ -308,14 +316,14 @@ def _drawn_repeatedly(noise: _Shifts, tails: Sequence[Fraction], shift: sp.Expr)
 
     tails[1] is the rate; given a hit, the number of places is published.
     """
-    rate = rounded_up(tails[1])
+    rate = _rounded_up(tails[1])
     if rate == 0:
         return noise.symmetric(sp.Integer(0), shift)
-    likely = [tail for tail in tails[1:] if tail > FAR]
-    if len(likely) > MOST_HITS:
-        raise InputError(too_many(f"up to {len(likely)} with probability 1e-15"))
+    likely = [tail for tail in tails[1:] if tail > _FAR]
+    if len(likely) > _MOST_HITS:
+        raise InputError(_too_many(f"up to {len(likely)} with probability 1e-15"))
     # Moving probability to more hits only enlarges the loss, so that tails are rounded up.
-    above = [sp.Integer(1), *(rounded_up(tail / tails[1]) for tail in tails[2 : len(likely) + 2])]
+    above = [sp.Integer(1), *(_rounded_up(tail / tails[1]) for tail in tails[2 : len(likely) + 2])]
     alternatives = [
         (this - further, noise.symmetric(rate, j * shift))
         for j, (this, further) in enumerate(pairwise(above), start=1)
@@ -348,7 +356,7 @@ def _averaged(noise: _Shifts, sampling: Sampling) -> Pair:
     """Return the pair of a batch whose size shows: given that, one record is exchanged."""
     noise.require_symmetric("exchanging a record of a batch for another")
     assert sampling.records is not None
-    q, found = fraction(sampling), sizes(sampling.records, fraction(sampling))
+    q, found = _fraction(sampling), sizes(sampling.records, _fraction(sampling))
     shift, rate = noise.noise.substitution_sensitivity, sp.Rational(q)
     alternatives = [
         (sp.Rational(mass), noise.hit_or_miss(rate, shift, sp.Rational(ratio)))
@@ -356,3 +364,134 @@ def _averaged(noise: _Shifts, sampling: Sampling) -> Pair:
     ]
     lost = noise.infinite_loss(sp.Rational(found.lost_with), sp.Rational(found.lost_without))
     return Pair.choice([*alternatives, (sp.Integer(1), lost)])
+
+
+def displacement(sampling: Sampling) -> tuple[sp.Rational, sp.Rational]:
+    """Return p, the chance that the other records fill a truncated batch, and q′ given that.
+
+    Both to 60 digits.
+
+    >>> [round(float(part), 6) for part in displacement(
+    ...     Sampling("truncated_poisson", sp.Rational(1, 10), batch=2, records=10))]
+    [0.225159, 0.062348]
+    """
+    assert sampling.batch is not None
+    assert sampling.records is not None
+    q, size, records = _fraction(sampling), sampling.batch, sampling.records
+    full = _binomial_tail(records - 1, q, size)
+    if full < _NOTHING:
+        return sp.Integer(0), sp.Integer(0)
+    rate = min(Fraction(1), size * _binomial_tail(records, q, size + 1) / (records * full))
+    return _rounded_up(full, _LONG), _rounded_up(rate, _LONG)
+
+
+def hits(sampling: Sampling) -> list[Fraction]:
+    """Return Pr[at least j places of a fixed batch hold a substituted record], j = 0, 1, ...
+
+    Draws with replacement hit a group of k records with probability kq each; without replacement
+    the number of places is hypergeometric.
+
+    >>> [float(tail) for tail in hits(Sampling("with_replacement", sp.Rational(1, 4), batch=2))]
+    [1.0, 0.4375, 0.0625, 0.0]
+    """
+    rate = _fraction(sampling)
+    if sampling.scheme == "with_replacement":
+        draws, rate = sampling.batch or 1, min(Fraction(1), sampling.group * rate)
+        if draws * rate > _MOST_HITS:
+            raise InputError(_too_many(f"{float(draws * rate):.4g} on average"))
+        tails = [Fraction(1)]
+        while tails[-1] > _FAR and len(tails) <= 2 * _MOST_HITS:
+            tails.append(_binomial_tail(draws, rate, len(tails)))
+        return tails
+    records, group = sampling.records or 1, sampling.group
+    size = rate * records
+    if size.denominator != 1:
+        raise InputError(
+            f"{float(size):.6g} of {records} records is no batch: rate times records must be whole"
+        )
+    places = [_hypergeometric(records, group, int(size), j) for j in range(group + 1)]
+    return [*(sum(places[j:], Fraction(0)) for j in range(group + 1)), Fraction(0)]
+
+
+def _likely_hits(sampling: Sampling) -> tuple[int, list[Fraction]]:
+    """Return j₀ and the tails Pr[Bin(k, q) ≥ j], j = j₀, j₀ + 1, …, the first of them 1.
+
+    Fewer hits than j₀ are counted as j₀, which only enlarges the loss; the last tail is below
+    `_UNLIKELY`.
+
+    >>> least, tails = _likely_hits(Sampling("poisson", sp.Rational(1, 1000), group=200))
+    >>> least, len(tails), float(tails[1])
+    (0, 25, 0.1813511705213643)
+    """
+    rate, group = _fraction(sampling), sampling.group
+    least = 0
+    while least < group and 1 - _binomial_tail(group, rate, least + 1) < _UNLIKELY:
+        least += 1
+    tails = [Fraction(1)]
+    while tails[-1] > _UNLIKELY:
+        tail = _binomial_tail(group, rate, least + len(tails))
+        tails.append(Fraction(_rounded_up(tail, _LONG)))
+        if len(tails) > _MOST_LIKELY:
+            raise InputError(_too_many(f"more than {_MOST_LIKELY} likely numbers"))
+    return least, tails
+
+
+def _hypergeometric(records: int, group: int, size: int, j: int) -> Fraction:
+    """Return the chance that a batch of `size` out of `records` holds j of a group."""
+    inside = math.prod(size - i for i in range(j))
+    outside = math.prod(records - size - i for i in range(group - j))
+    ways = math.comb(group, j) * inside * outside
+    return Fraction(max(ways, 0), math.prod(records - i for i in range(group)))
+
+
+def _fraction(sampling: Sampling) -> Fraction:
+    """Return the rate; raise InputError where it has no value yet."""
+    rate = sampling.rate
+    if not rate.is_Rational:
+        raise InputError(
+            f"{sampling.scheme} sampling needs the value of its rate, a rational number, "
+            f"before its pair can be written; it is {rate}"
+        )
+    return Fraction(int(rate.p), int(rate.q))
+
+
+def _binomial_tail(draws: int, rate: Fraction, least: int) -> Fraction:
+    """Return Pr[Bin(draws, rate) ≥ least], the upper end of a ball of some 200 bits."""
+    if least <= 0:
+        return Fraction(1)
+    if least > draws or rate == 0:
+        return Fraction(0)
+    if rate == 1:
+        return Fraction(1)
+    with ctx.workprec(_LONG + 60):
+        chance = arb(rate.numerator) / rate.denominator
+        ball = chance.beta_lower(least, draws - least + 1, regularized=1)
+        if not ball.is_finite():
+            raise InputError(f"the tail of a binomial of {draws} draws cannot be evaluated")
+        return min(Fraction(1), max(middle_of(ball.upper()), Fraction(0)))
+
+
+def _rounded_up(probability: Fraction, bits: int = _BITS) -> sp.Rational:
+    """Return the probability, or the next number of so many bits where it has more."""
+    top, bottom = probability.numerator, probability.denominator
+    if bottom.bit_length() > bits:
+        places = bits + bottom.bit_length() - top.bit_length()
+        top, bottom = min(-(-(top << places) // bottom), 1 << places), 1 << places
+    return sp.Rational(top, bottom)
+
+
+def _binomial_weights(draws: int, rate: sp.Expr) -> list[sp.Expr]:
+    """Return C(m, j) q^j (1 − q)^{m−j} for j = 0 … m, exactly.
+
+    >>> _binomial_weights(2, sp.Rational(1, 4))
+    [9/16, 3/8, 1/16]
+    """
+    return [math.comb(draws, j) * rate**j * (1 - rate) ** (draws - j) for j in range(draws + 1)]
+
+
+def _too_many(number: str) -> str:
+    """Return why so many places of substituted records are refused."""
+    return (
+        f"a batch holds {number} places of substituted records; at most {_MOST_HITS} are accounted "
+        "for: lower the rate, the batch or the group"
+    )

@@ -5,23 +5,212 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import sympy as sp
+from sympy.concrete.expr_with_limits import ExprWithLimits
+from sympy.core.function import AppliedUndef
 
 from symdp.arguments import AT_MOST, DOWN
 from symdp.errors import InputError, at, suggestion
-from symdp.model import assumption, comparison, description
+from symdp.model import assumption
 from symdp.model.average import SUM
 from symdp.model.guarded import substitute
-from symdp.model.intake import Intake, readings
-from symdp.model.pair import Component, Pair, Support, mass_of
+from symdp.model.pair import Atoms, Component, Pair, Support, kind_of, mass_of, plain_support
+from symdp.model.parser import parse
 from symdp.model.record import MechanismRecord
 from symdp.model.relation import SUBSTITUTION, check_relation, checked, usual_relation
 from symdp.model.renyi_curve import RenyiCurve
-from symdp.model.sampling import Laws, Noise, Number, Parameter, Source, declare, exact, symbols_of
+from symdp.model.sampling import (
+    Laws,
+    Noise,
+    Number,
+    Parameter,
+    Source,
+    declare,
+    exact,
+    infer,
+    symbols_of,
+    variable_symbol,
+    without_floats,
+)
 from symdp.model.schemes import ALLOCATION, Sampling, allocation
 
+_LONGEST_VALUE = 24  # characters in a message
 __all__ = ["Component", "Mechanism", "Pair", "Parameter", "Support", "declare", "exact"]
+
+
+class Intake:
+    """What a caller hands in, with the mechanism's own symbols and exact numbers."""
+
+    def __init__(
+        self,
+        variable: object,
+        support: object,
+        words: Mapping[str, str] | None,
+        known: Iterable[Parameter] = (),
+    ) -> None:
+        support = plain_support(support)
+        kind = kind_of(support)
+        self._on_points = kind == "points"
+        if not isinstance(variable, sp.Symbol | str):
+            raise InputError(f"the variable must be a SymPy symbol, not {variable!r:.60}")
+        if kind == "interval" and isinstance(variable, sp.Symbol) and variable.is_integer:
+            raise InputError(
+                f"the variable {variable} is an integer and the support an interval of reals: "
+                "pass support='integers', or a real variable"
+            )
+        self.variable = variable_symbol(str(variable), kind)
+        declared = (declare(name, word) for name, word in (words or {}).items())
+        self._known = {parameter.name: parameter for parameter in (*known, *declared)}
+        self._infers, self._inferred = words is None, set[str]()
+        if self.variable.name in self._known:
+            raise InputError(f"'{self.variable.name}' is both the variable and a parameter")
+        self.support = self._read_support(support, kind)
+
+    @property
+    def declared(self) -> tuple[Parameter, ...]:
+        """The parameters declared or inferred so far."""
+        return tuple(self._known.values())
+
+    @property
+    def symbols(self) -> dict[str, sp.Symbol]:
+        """Their symbols by name."""
+        return {name: parameter.symbol for name, parameter in self._known.items()}
+
+    def read(self, value: object, what: str) -> sp.Expr:
+        """Return a number or an expression, exact and in the mechanism's own symbols."""
+        if not isinstance(value, sp.Expr) or not value.free_symbols:
+            if isinstance(value, str):
+                raise InputError(f"{what} is text; pass a SymPy expression, or load a file")
+            return exact(value, what)
+        expr = without_floats(value)
+        if expr.has(AppliedUndef, sp.DiracDelta, sp.I, sp.nan, sp.zoo) or expr.is_Matrix:
+            raise InputError(f"{what} must be an ordinary real function, not {value!s:.60}")
+        for power in expr.atoms(sp.Pow):
+            if power.base.is_negative and power.exp.free_symbols and not self._on_points:
+                raise InputError(
+                    f"{what} holds {power}, whose sign changes from one integer to the next: it has"
+                    " no logarithm; leave it out, or list the points of the support"
+                )
+        for inner in expr.atoms(ExprWithLimits):
+            if self.variable.name in {symbol.name for symbol in inner.bound_symbols}:
+                raise InputError(
+                    f"{what} sums or integrates over the variable {self.variable} itself;"
+                    " pass normalize=True, or use another symbol there"
+                )
+        # Where two symbols share a name, the one that carries assumptions speaks first.
+        symbols = sorted(expr.free_symbols, key=lambda s: (str(s.name), s.is_real is None))
+        return expr.xreplace({symbol: self._own(symbol, what) for symbol in symbols})
+
+    def formula(self, value: object, what: str) -> sp.Expr:
+        """Return a number, an expression or a formula in text, free of the variable."""
+        if not isinstance(value, str):
+            return self.constant(value, what)
+        with at(what):
+            return parse(value, self.symbols)
+
+    def law(self, law: object, name: str) -> Component:
+        """Return a law: an expression, or on points one mass for every point."""
+        points = self.support.points
+        if isinstance(law, list | tuple):
+            if not points:
+                raise InputError(f"{name} is a list, but the support is no list of points")
+            return tuple(self.constant(mass, f"a mass of {name}") for mass in law)
+        expr = self.read(law, name)
+        if not points:
+            return expr
+        return tuple(substitute(expr, {self.variable: point}) for point in points)
+
+    def atoms(self, table: object) -> Atoms:
+        """Return the atoms of P and Q, each a place with its two masses."""
+        if not isinstance(table, Mapping):
+            raise InputError("atoms must be a table of places, each with its masses under P and Q")
+        found = []
+        for place, masses in table.items():
+            if not isinstance(masses, list | tuple) or len(masses) != 2:
+                raise InputError(
+                    f"the atom at {place!s:.40} needs a list of two masses, that of P and that of Q"
+                )
+            what = f"a mass of the atom at {place!s:.40}"
+            own = tuple(self.formula(mass, what) for mass in masses)
+            found.append((self.formula(place, "the place of an atom"), own))
+        return tuple(found)
+
+    def constant(self, value: object, what: str) -> sp.Expr:
+        """Return a number or an expression free of the variable."""
+        expr = self.read(value, what)
+        if self.variable in expr.free_symbols:
+            raise InputError(f"{what} must not depend on the variable {self.variable}")
+        return expr
+
+    def _own(self, symbol: sp.Symbol, what: str) -> sp.Symbol:
+        name = str(symbol.name)
+        if name == self.variable.name:
+            return self.variable
+        if name not in self._known:
+            if not self._infers:
+                names = [self.variable.name, *self._known]
+                hint = suggestion(name, names) or f" (declared are {', '.join(names)})"
+                raise InputError(f"{what}: '{name}' is not declared{hint}")
+            self._known[name] = infer(symbol)
+            self._inferred.add(name)
+        elif name in self._inferred and symbol.is_real and symbol != self._known[name].symbol:
+            raise InputError(f"two symbols are called '{name}'; give them the same assumptions")
+        return self._known[name].symbol
+
+    def _read_support(self, support: object, kind: str) -> Support:
+        if isinstance(support, Support):
+            ends = {"points": list(support.points), "interval": (support.lower, support.upper)}
+            support = ends.get(kind, kind)
+        if kind == "points":
+            listed = support["points"] if isinstance(support, Mapping) else support
+            if not isinstance(listed, list | tuple):
+                raise InputError("the points of a support must be a list")
+            points = tuple(self._end(point, "a point of the support") for point in listed)
+            if any(point.is_infinite for point in points):
+                raise InputError("a point of the support must be finite")
+            return Support("points", -sp.oo, sp.oo, points).checked()
+        if isinstance(support, list | tuple):
+            lower, upper = (self._end(end, "an end of the support") for end in support)
+            return Support("interval", lower, upper).checked()
+        if kind == "naturals":
+            return Support("naturals", sp.Integer(0), sp.oo)
+        return Support("integers", -sp.oo, sp.oo)
+
+    def _end(self, end: object, what: str) -> sp.Expr:
+        for infinity in (sp.oo, -sp.oo):
+            if end == infinity:  # of SymPy or a float
+                return infinity
+        return self.constant(end, what)
+
+
+_LARGEST = sp.Integer(10) ** 308  # about the largest double
+
+
+def _readings(
+    values: Mapping[str, Number],
+    known: Mapping[str, Parameter],
+    bound: Mapping[str, sp.Expr],
+    owner: str,
+) -> list[tuple[str, sp.Expr]]:
+    """Return values for parameters, exact and within their domains; InputError otherwise."""
+    new = []
+    for name, value in values.items():
+        if name not in known:
+            hint = suggestion(name, known) or f"; it has {', '.join(known) or 'none'}"
+            raise InputError(f"{owner} has no parameter '{name}'{hint}")
+        if name in bound:
+            raise InputError(f"{owner}: {name} is already bound to {bound[name]}")
+        read = known[name].checked(exact(value, name))
+        if read.is_Rational and read != 0 and not 1 / _LARGEST < abs(read) < _LARGEST:
+            size = "large" if abs(read) > 1 else "small"
+            raise InputError(
+                f"{owner}: {name} = {sp.N(read, 3)} is too {size}: the loss is computed in doubles,"
+                " which end at 1e308 and 1e-308"
+            )
+        new.append((name, read))
+    return new
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,17 +327,18 @@ class Mechanism(MechanismRecord):
         raise InputError(f"{self.name} needs a value for {wanted}, as in {missing[0].name}=VALUE")
 
     def __call__(self, /, *unnamed: object, **values: Number) -> Mechanism:
-        """Return the mechanism with values bound to some of its parameters, exactly (see `exact`).
+        """Return the mechanism with values bound to some of its parameters, exactly, see `exact`.
 
-        Raises
-        ------
-        InputError : an unknown name, a value outside the domain, or a bound parameter.
+        An unknown name, a value outside the domain and a bound parameter raise InputError.
         """
-        description.require_names(self, unnamed)
+        if unnamed:
+            names = list(self.parameters) or ["NAME"]
+            shown = ", ".join(f"{n}={v!r:.20}" for n, v in zip(names, unnamed, strict=False))
+            raise InputError(f"values need names: write {self.name}({shown})")
         if not values:
             return self
         known = {parameter.name: parameter for parameter in self.declared}
-        new = readings(values, known, self.values, self.name)
+        new = _readings(values, known, self.values, self.name)
         symbols = {known[name].symbol: value for name, value in new}
         symbols |= (moved := assumption.moved(self.declared, symbols))
         try:
@@ -163,7 +353,7 @@ class Mechanism(MechanismRecord):
                 template=self.template or self._unsampled,
             )
         except InputError as error:
-            raise InputError(f"{self.name} with {description.values(new)}: {error}") from None
+            raise InputError(f"{self.name} with {_told(new)}: {error}") from None
 
     @property
     def neighbours(self) -> str:
@@ -211,7 +401,7 @@ class Mechanism(MechanismRecord):
         >>> mechanisms.laplace.assuming({"b": ">= 1"}).assumptions
         ('b >= 1',)
         """
-        return comparison.assumed(self, assume)
+        return assumption.assumed(self, assume)
 
     @property
     def assumptions(self) -> tuple[str, ...]:
@@ -363,9 +553,23 @@ class Mechanism(MechanismRecord):
 
     @cached_property
     def key(self) -> str:
-        """A text, equal for equal mechanisms."""
-        known = "" if self.template is None else self.template.key
-        return description.key(self, self.neighbours, known)
+        """A text of name, expressions and sampling, equal for equal mechanisms.
+
+        Values in a formula are told apart as values: the expression that they give is not needed.
+        """
+        source, template, sampling = self.source, self.template, self.sampling
+        held = [] if sampling is None else [type(sampling).__name__, *vars(sampling).values()]
+        # The shift is told where it is not what it is for every other self.
+        asked = [self.neighbours] + [self.shift] * (self.shift != AT_MOST)
+        if template is not None and self.is_concrete:
+            values = dict(self.bound)
+            used = sorted(values.keys() & {p.name for p in template.declared})
+            own = (template.key, *asked, *(f"{name}={values[name]}" for name in used))
+            return "\n".join((*own, *map(str, held)))
+        parts = [self.name, self.variable, *asked]
+        for part in (self.support, source):
+            parts += [type(part).__name__, *vars(part).values()]
+        return "\n".join(sp.srepr(value) for value in (*parts, *held))
 
     def __eq__(self, other: object) -> bool:
         return self.key == other.key if isinstance(other, Mechanism) else NotImplemented
@@ -384,7 +588,58 @@ class Mechanism(MechanismRecord):
         >>> mechanisms.gaussian(sigma=2).subsample("poisson", "1/9").summary
         'gaussian(sigma=2), poisson sampling at rate 1/9'
         """
-        return description.summary(self)
+        values = {name: f"={value}" for name, value in self.bound}
+        names = (p.name + values.get(p.name, "") for p in self.declared)
+        text = f"{self.name}({', '.join(names)})"
+        source = self.source
+        if isinstance(source, Noise) and source.sensitivity.is_Integer and source.sensitivity != 1:
+            text += f", sensitivity {source.sensitivity}"
+        if self.sampling:
+            text += f", {self.sampling.describe()}"
+        if self.relation is not None:
+            text += f", {self.relation.replace('_', ' ')}"
+        if self.shift != AT_MOST:
+            text += f", shift {self.shift}"
+        if held := assumption.comparisons(self):
+            text += f", assuming {' and '.join(held)}"
+        return text
 
     def _repr_latex_(self) -> str:
-        return description.latex(self)
+        """Return the densities of P and Q, and the sampling, as one displayed line."""
+        x = sp.latex(self.variable)
+        source = self.source
+        if isinstance(source, Noise):
+            f, size = sp.latex(source.density), sp.latex(source.sensitivity)
+            lines = [f"Q({x}) = f({x}) = {f}", f"P({x}) = f({x} - {size})"]
+        elif isinstance(source, RenyiCurve):
+            table = isinstance(source.divergence, tuple)
+            bound = r"\text{a table}" if table else sp.latex(source.divergence)
+            lines = [rf"D_{{{x}}} \le {bound}"]
+        else:
+            lines = [f"{name}({x}) = {sp.latex(getattr(source, name))}" for name in ("P", "Q")]
+            lines += [
+                f"{name}(\\{{{sp.latex(place)}\\}}) = {sp.latex(mass)}"
+                for place, masses in source.atoms
+                for name, mass in zip("PQ", masses, strict=True)
+            ]
+        if self.sampling:
+            scheme = self.sampling.scheme.replace("_", r"\ ")
+            lines.append(rf"\text{{{scheme} sampling}},\ q = {sp.latex(self.sampling.rate)}")
+        return r"$\displaystyle " + r",\quad ".join(lines) + "$"
+
+
+def _told(bound: Sequence[tuple[str, sp.Expr]]) -> str:
+    """Return values for a message, those of many digits rounded."""
+    texts = {name: str(value) for name, value in bound}
+    texts |= {n: str(v.evalf(3)) for n, v in bound if len(texts[n]) > _LONGEST_VALUE}
+    return ", ".join(f"{name}={text}" for name, text in texts.items())
+
+
+def a_mechanism(value: Any) -> Mechanism:
+    """Return the value if it is a mechanism."""
+    if isinstance(value, Mechanism):
+        return value
+    text = f"{value!r:.60}"
+    named = isinstance(value, str) and value.isidentifier()
+    known = f"symdp.mechanisms.{value}" if named else "symdp.mechanisms.gaussian(sigma=2)"
+    raise InputError(f'{text} is no mechanism: pass {known}, say, or symdp.load("file.toml")')

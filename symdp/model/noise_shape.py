@@ -23,21 +23,11 @@ _PLACES = (sp.Rational(3, 7), sp.Rational(19, 11))  # where unequal densities ar
 
 @dataclass(frozen=True)
 class Shape:
-    """What was proved of a density f.
+    """What was proved of a density f."""
 
-    Attributes
-    ----------
-    centre
-        The c with f(c + y) = f(c − y), None where no such c was found.
-    falls
-        Whether f(c + y) does not rise in y > 0.
-    is_log_concave
-        Whether log f is concave on the whole support.
-    """
-
-    centre: sp.Expr | None
-    falls: bool
-    is_log_concave: bool
+    centre: sp.Expr | None  # the c with f(c + y) = f(c − y), None where no such c was found
+    falls: bool  # whether f(c + y) does not rise in y > 0
+    is_log_concave: bool  # whether log f is concave on the whole support
 
 
 @lru_cache(maxsize=256)

@@ -20,13 +20,6 @@ Atoms: TypeAlias = tuple[tuple[sp.Expr, tuple[sp.Expr, ...]], ...]  # place, mas
 class Support:
     """Where a density lives: an interval, finitely many points, all integers, or 0, 1, 2, ...
 
-    Parameters
-    ----------
-    kind : "interval", "points", "integers" or "naturals"
-    lower, upper : the ends of an interval, -oo and oo allowed; they may hold parameters.
-        (-oo, oo) for integers and points, (0, oo) for naturals
-    points : the points, of kind "points" only
-
     Examples
     --------
     >>> Support("interval", sp.Integer(0), sp.oo).checked()
@@ -72,18 +65,6 @@ class Pair:
 
     P is the law of the output with the record and Q without it; f_0 is the density without the
     record. A plain pair has the components (Q, P) and the weights (0, 1) and (1, 0).
-
-    Parameters
-    ----------
-    variable : real, or an integer on integers and naturals
-    support : where P + Q lives; a component that is 0 on a part of it is a Piecewise
-    components : densities f_0, f_1, ... of the variable; on points, one mass for every point
-    p_weights, q_weights : free of the variable, one for every component
-    alternatives : weights and pairs of a *public choice*: one of the pairs is drawn with these
-        probabilities, which one is published, and its output follows. The loss is then the mixture
-        of theirs; such a pair has no components of its own
-    atoms : places of an interval that the output takes with positive probability, beside the
-        densities, each with the masses that the components have there
 
     Examples
     --------

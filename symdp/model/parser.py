@@ -87,16 +87,6 @@ def parse(text: str, symbols: Mapping[str, sp.Symbol], *, infinite: bool = False
     functions, pi and E, and ``Piecewise((expr, condition), ..., (expr, True))`` whose conditions
     are comparisons, chained (a < x < b) or joined by & and | in parentheses.
 
-    Parameters
-    ----------
-    text : the formula, at most 20 000 characters
-    symbols : the names it may use
-    infinite : whether the whole formula may be oo or -oo, as an end of a support may
-
-    Raises
-    ------
-    InputError : the text is no such formula, or its exact numbers are too large to build.
-
     Examples
     --------
     >>> x = sp.Symbol("x", real=True)
@@ -124,10 +114,6 @@ def parse(text: str, symbols: Mapping[str, sp.Symbol], *, infinite: bool = False
 
 def parse_value(text: str) -> sp.Expr:
     """Read a number, a ratio of two numbers, or a formula without names such as sqrt(2), exactly.
-
-    Raises
-    ------
-    InputError : the text is anything else, for instance nan, inf or a name.
 
     Examples
     --------

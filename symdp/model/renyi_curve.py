@@ -27,15 +27,10 @@ MOST_ORDERS = 10_000  # of one table
 
 @dataclass(frozen=True)
 class RenyiCurve:
-    """A bound on the divergence D_α at every order α > 1 of the support, in both directions.
+    """A bound on the divergence D_α at every order α > 1 of the support, in both directions."""
 
-    Attributes
-    ----------
-    divergence
-        A formula of the order, or a list of orders, rising, each followed by its bound. K is
-        convex and 0 at t = 0, so that between orders it lies below the chord.
-    """
-
+    # A formula of the order, or a list of orders, rising, each followed by its bound. K is convex
+    # and 0 at t = 0, so that between orders it lies below the chord
     divergence: sp.Expr | tuple[sp.Expr, ...]
 
     def substitute(self, values: Mapping[sp.Symbol, sp.Expr]) -> RenyiCurve:
@@ -50,15 +45,7 @@ class RenyiCurve:
 
 
 def table(points: Sequence[sp.Expr]) -> tuple[sp.Expr, ...]:
-    """Return orders, each followed by its bound, checked.
-
-    Raises
-    ------
-    InputError : no orders, an order not above 1 or out of turn, a bound that is negative or falls.
-
-    >>> table([sp.Integer(2), sp.Rational(1, 4)])
-    (2, 1/4)
-    """
+    """Return orders, each followed by its bound, checked."""
     listed = list(zip(points[::2], points[1::2], strict=True))
     if not 1 <= len(listed) <= MOST_ORDERS:
         raise InputError(f"a Rényi curve needs 1 to {MOST_ORDERS} orders, not {len(listed)}")

@@ -127,16 +127,6 @@ def check_name(name: str, what: str) -> str:
 def declare(name: str, domain: str) -> Parameter:
     """Declare a parameter.
 
-    Parameters
-    ----------
-    name : letters, digits and _
-    domain : positive, nonnegative, real, probability (0 to 1), open probability, integer,
-        positive integer or natural (0, 1, 2, ...)
-
-    Raises
-    ------
-    InputError : a name that a formula cannot hold, or an unknown domain.
-
     Examples
     --------
     >>> declare("sigma", "positive").symbol.is_positive
@@ -156,10 +146,6 @@ def exact(value: object, what: str = "the value") -> sp.Expr:
     A float is taken as the decimal that it prints: whoever types 0.1 means 1/10, not the binary
     fraction nearest to it. Text is a number or a ratio ("1/3", "1e-5"). A SymPy constant such as
     sqrt(2) stays as it is, floats inside it taken likewise.
-
-    Raises
-    ------
-    InputError : not a number, not finite, not real, or with over a thousand digits.
 
     Examples
     --------

@@ -67,11 +67,6 @@ class Sampling:
     constant, or "average", divided by the number of records that were drawn, which needs `records`
     and Poisson sampling. The pairs that follow stand in `symdp.model.dominating`.
 
-    Raises
-    ------
-    InputError : an unknown scheme, a rate outside [0, 1], a missing or superfluous number, or
-        what is released of a batch without a proved pair.
-
     Examples
     --------
     >>> Sampling("poisson", sp.Rational(1, 100)).describe()

@@ -156,8 +156,11 @@ def _of_curve(document: dict[str, Any]) -> Mechanism:
         refuse_unknown(table, (formula, "support") if ranged else (formula, "points", *other))
         # What few files have is loaded with the first of them.
         if "points" in table:
-            from symdp.model.curve_tables import from_profile_points, from_trade_off_points
-            from symdp.model.renyi_steps import from_renyi_points
+            from symdp.model.curve_tables import (
+                from_profile_points,
+                from_renyi_points,
+                from_trade_off_points,
+            )
 
             listed = take(table, "points", list)
             if key == "renyi":
@@ -165,8 +168,7 @@ def _of_curve(document: dict[str, Any]) -> Mechanism:
             if key == "profile":
                 return from_profile_points(listed, both=take(table, "both", bool, default=True))
             return from_trade_off_points(listed, take(table, "between", str, default="unknown"))
-        from symdp.model.renyi_steps import from_renyi
-        from symdp.model.tradeoff_pair import from_profile, from_trade_off
+        from symdp.model.curve_tables import from_profile, from_renyi, from_trade_off
 
         x = variable_symbol(variable, "interval")
         symbols = {name: declare(name, word).symbol for name, word in words.items()}

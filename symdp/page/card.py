@@ -231,7 +231,7 @@ def _attack(composition: Composition) -> dict[str, Any]:
 
 def _gaussian(composition: Composition, regret: float) -> dict[str, Any] | None:
     """Return μ with δ(ε) ≤ δ_μ(ε) + regret for every ε ≥ 0; None where no μ has that."""
-    from symdp.questions.regret import gaussian_privacy_with_regret
+    from symdp.questions.tradeoff import gaussian_privacy_with_regret
 
     try:
         found = gaussian_privacy_with_regret(composition, regret)

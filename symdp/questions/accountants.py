@@ -12,8 +12,7 @@ from symdp.numeric.accuracy import ROUNDING
 from symdp.numeric.answer import Answer
 from symdp.numeric.saddle_point import log_usual_bound
 from symdp.questions.accounted import direction_of
-from symdp.questions.guarantee import Guarantee
-from symdp.questions.largest import Link, largest
+from symdp.questions.guarantee import Guarantee, Link, largest
 
 if TYPE_CHECKING:
     from symdp.numeric.answer import Accountant
@@ -25,13 +24,7 @@ _DIGITS = 30  # of the method truth
 
 @dataclass(frozen=True)
 class Truth:
-    """δ(ε) to 30 digits, proved; of few steps those that can be had, and the advice says how many.
-
-    Parameters
-    ----------
-    composition
-        The steps; the law that `log_delta` is given only tells the side.
-    """
+    """δ(ε) to 30 digits, proved; of few steps as many as can be had, and the advice says so."""
 
     composition: Composed
     name: str = "truth"
@@ -40,13 +33,7 @@ class Truth:
     least_log_delta: float = -math.inf
 
     def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
-        """Return log δ(ε), rounded from 30 digits or from as many as can be had.
-
-        Raises
-        ------
-        AccuracyError
-            If not even four digits are proved.
-        """
+        """Return log δ(ε), rounded from 30 digits or from as many as can be had."""
         import mpmath
 
         from symdp.prove.truth import profile
@@ -82,7 +69,7 @@ def accountant_for(
     """
     curve = composition.step_by_curve
     if curve is not None:
-        from symdp.methods.renyi_bound import METHODS, RenyiBound
+        from symdp.methods.renyi import METHODS, RenyiBound
 
         if method not in METHODS:
             raise InputError(
@@ -119,13 +106,7 @@ def certified_digits(options: Mapping[str, Any]) -> int:
 def answers_of(
     accountant: Accountant, laws: Mapping[str, SumLaw], epsilons: Sequence[float]
 ) -> list[dict[str, Answer]]:
-    """Return what an accountant says at every ε of the directions that may have the larger δ.
-
-    Parameters
-    ----------
-    laws
-        The law of the total loss in each direction.
-    """
+    """Return what an accountant says at every ε of the directions that may have the larger δ."""
     found: list[dict[str, Answer]] = [{} for _ in epsilons]
     for side, law in laws.items():
         if accountant.is_exact and len(epsilons) == 1 and found[0]:
@@ -146,21 +127,7 @@ def larger_delta(
     count: int,
     told: Callable[[Answer], dict[str, Any]],
 ) -> Guarantee:
-    """Return the larger of the δ(ε) of the directions.
-
-    Parameters
-    ----------
-    epsilon
-        In nats.
-    answers
-        What an accountant says of each direction.
-    method, count
-        As the guarantee has them.
-    label
-        What the guarantee calls its direction; the larger one's name where it is empty.
-    told
-        What the guarantee says besides its numbers.
-    """
+    """Return the larger δ(ε) of the directions, which `label` names unless it is empty."""
     side, both = largest({s: Link.of_delta(answer) for s, answer in answers.items()})
     return Guarantee(
         epsilon,

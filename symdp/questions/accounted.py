@@ -14,21 +14,29 @@ their sign between steps may lose more than each: the pair of all shifts answers
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from symdp.arguments import AT_MOST, DOWN, EITHER, EXACTLY, UP, sides
 from symdp.errors import AccuracyError, InputError
-from symdp.model.average import SUM
-from symdp.model.relation import DOWNWARDS, ONE_SIGN, SUBSTITUTION, UPWARDS
+from symdp.model.average import AVERAGE, SUM
+from symdp.model.relation import (
+    DOWNWARDS,
+    ONE_SIGN,
+    PAIR,
+    SEVERAL_SIGNS,
+    SUBSTITUTION,
+    UPWARDS,
+    Protection,
+    protects,
+)
 
 if TYPE_CHECKING:
     from symdp.arguments import Direction
     from symdp.model.mechanism import Mechanism
     from symdp.model.pair import Pair
-    from symdp.model.relation import Protection
     from symdp.numeric.total import SumLaw
     from symdp.questions.guarantee import Guarantee
 
@@ -46,30 +54,22 @@ _VALUES = "give every parameter its value, or "
 _LOWERED = " lowered"  # ends the name of a side where the record lowers the output
 _ASKED = {UP: UPWARDS, DOWN: DOWNWARDS, EXACTLY: EXACTLY}
 
+# What holds for every step: the first of these.
+_NARROWEST = (EXACTLY, SEVERAL_SIGNS, UPWARDS, DOWNWARDS, ONE_SIGN, AT_MOST)
+
 
 @dataclass(frozen=True)
 class Accounted:
-    """What answers for the steps of a composition, and for whom.
+    """What answers for the steps of a composition, and for whom."""
 
-    Attributes
-    ----------
-    given
-        The steps as they were handed in.
-    steps
-        What is accounted for: the steps themselves, or pairs that stand for all their shifts.
-    lowered
-        The same for a record that lowers every output, where that is another law than those of
-        `steps` in the two directions; else empty.
-    protection
-        Whose privacy it is.
-    mass
-        Whether every density was proved to have mass 1, or two quadratures found it.
-    """
-
-    given: Steps
+    given: Steps  # the steps as they were handed in
+    # what is accounted for: the steps themselves, or pairs that stand for all their shifts
     steps: Steps
+    # the same for a record that lowers every output, where that is another law than those of
+    # `steps` in the two directions; else empty
     lowered: Steps
-    protection: Protection
+    protection: Protection  # whose privacy it is
+    # whether every density was proved to have mass 1, or two quadratures found it
     mass: Literal["proved", "seen"]
 
     @cached_property
@@ -85,12 +85,7 @@ class Accounted:
         return "both" if all(step.is_mirrored for step, _ in self.steps) else ""
 
     def sides(self, direction: str) -> tuple[str, ...]:
-        """Return the sides of a direction: laws of the loss, of which the largest δ answers.
-
-        Raises
-        ------
-        InputError : it is no direction.
-        """
+        """Return the sides of a direction: laws of the loss, of which the largest δ answers."""
         asked = sides(direction)
         asked = asked[:1] if self.has_one_law else asked
         return (*asked, *(side + _LOWERED for side in asked)) if self.lowered else asked
@@ -155,10 +150,6 @@ def direction_of(side: str) -> str:
 def accounted(steps: Mapping[Mechanism, int]) -> Accounted:
     """Return what answers for steps, whose privacy it speaks of, and what is known of the masses.
 
-    Raises
-    ------
-    InputError : two steps speak of different neighbours, or a density is none.
-
     Examples
     --------
     >>> from symdp import mechanisms
@@ -168,7 +159,6 @@ def accounted(steps: Mapping[Mechanism, int]) -> Accounted:
     (['at most, one sign', 'at most, one sign'], [('remove',), ('remove', 'remove lowered')])
     """
     from symdp.balls.density import checked_steps
-    from symdp.model.protection import protection_of
     from symdp.questions.steps import merged_steps, of_independent_steps
 
     protection_of(list(steps))  # what is refused is refused before the work
@@ -188,25 +178,52 @@ def accounted(steps: Mapping[Mechanism, int]) -> Accounted:
     return Accounted(given, own, other, protection, mass)
 
 
+def protection_of(
+    mechanisms: Sequence[Mechanism], shifts: Sequence[str] = (), is_of_all_shifts: bool = False
+) -> Protection:
+    """Return the relation and the group size that all steps of a composition share.
+
+    A pair of laws that was given fits any relation of single records: its author says which.
+    """
+    from symdp.model.dominating import is_attained
+    from symdp.model.renyi_curve import RenyiCurve
+
+    schemes = dict.fromkeys("none" if m.sampling is None else m.sampling.scheme for m in mechanisms)
+    averages = any(m.sampling is not None and m.sampling.released == AVERAGE for m in mechanisms)
+    released = AVERAGE if averages else SUM
+    if {UPWARDS, DOWNWARDS} <= set(shifts):
+        shifts = (*shifts, SEVERAL_SIGNS)
+    shift = next((one for one in _NARROWEST if one in shifts), "")
+    attained = all(map(is_attained, mechanisms)) and not is_of_all_shifts
+    by_curve = any(isinstance(m.source, RenyiCurve) for m in mechanisms)
+    told = (attained, released, shift, is_of_all_shifts, by_curve)
+    sampling = ", ".join(schemes)
+    found = {(m.neighbours, m.group): m for m in mechanisms if m.neighbours != PAIR}
+    if not found:
+        return Protection(PAIR, sampling, 1, *told)
+    (first, one), *others = found.items()
+    if others:
+        second, other = others[0]
+        raise InputError(
+            f"{one.summary} protects {protects(*first)}, {other.summary} {protects(*second)}: "
+            "one composition has one neighbouring relation; give every step the same"
+        )
+    if first[1] > 1 and any(m.neighbours == PAIR for m in mechanisms):
+        raise InputError(
+            f"a pair of laws speaks of one record, {one.summary} of {first[1]}: "
+            "compose steps of one group size"
+        )
+    return Protection(first[0], sampling, first[1], *told)
+
+
 @dataclass(frozen=True)
 class Answered:
-    """What is accounted for in place of a step.
+    """What is accounted for in place of a step."""
 
-    Attributes
-    ----------
-    step
-        The step itself, or the pair of all its shifts.
-    shift
-        How far a record may move its output, as `Protection.shift` has it.
-    is_of_all_shifts
-        Whether it is that pair, an upper bound.
-    is_one_sided
-        Whether it speaks of a record that raises the output, and one that lowers it is another.
-    """
-
-    step: Mechanism
-    shift: str
-    is_of_all_shifts: bool = False
+    step: Mechanism  # the step itself, or the pair of all its shifts
+    shift: str  # how far a record may move its output, as `Protection.shift` has it
+    is_of_all_shifts: bool = False  # whether it is that pair, an upper bound
+    # whether it speaks of a record that raises the output, and one that lowers it is another
     is_one_sided: bool = False
 
     @property
@@ -267,16 +284,8 @@ def proved_shift(mechanism: Mechanism) -> str:
 def answering(mechanism: Mechanism, what: str) -> tuple[Mechanism, Protection]:
     """Return the one step whose pair answers for a mechanism, and whom it protects.
 
-    Parameters
-    ----------
-    mechanism : its parameters with values or without
-    what : who can ask one pair only, for errors
-
-    Raises
-    ------
-    InputError : two pairs would have to be asked, or one is not proved to hold for every shift.
+    InputError where `what` would have to ask two, or one is not proved to hold for every shift.
     """
-    from symdp.model.protection import protection_of
 
     if mechanism.is_concrete:
         one = answered(mechanism)

@@ -4,6 +4,10 @@ The target is an (ε, δ), the advantage of an attack, or its hits at a false al
 looked for on a decimal grid, and the answer is a pair of neighbours on it: one whose own upper
 bound meets the target, and the next one, whose bound does not. Rounding therefore never costs
 privacy, whatever the parameter.
+
+A walk over a coarse list brackets the target, Φ⁻¹ of the bound, nearly linear in the logarithm of
+most parameters, says about where it is met, and bisection ends at neighbours of the fine grid. That
+the bound is monotone is checked at all values that were visited, one beyond the bracket among them.
 """
 
 from __future__ import annotations
@@ -13,19 +17,21 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from html import escape
-from typing import TYPE_CHECKING, Any, cast
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
-from symdp.arguments import real
-from symdp.errors import InputError, suggestion
-from symdp.model.taken import a_mechanism
-from symdp.questions.calibration_grid import Found, Grid, decimal, grid_of, search
+import sympy as sp
+
+from symdp.arguments import MOST_STEPS, real
+from symdp.errors import AccuracyError, InputError, suggestion
+from symdp.model.mechanism import a_mechanism
+from symdp.model.sampling import exact
 from symdp.questions.composition import Composition, Direction
+from symdp.questions.invert import bracketed_root, exceeded
 from symdp.questions.tradeoff import membership_advantage, trade_off
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:
-    import sympy as sp
-
     from symdp.model.mechanism import Mechanism
     from symdp.model.sampling import Number
     from symdp.questions.guarantee import Guarantee
@@ -33,24 +39,21 @@ if TYPE_CHECKING:
 COUNT = "n"
 _DIGITS, _ATTACK_DIGITS = 10, 6  # significant, of the value: the search for a rate is dearer
 _LEAST_DIGITS, _MOST_DIGITS = 4, 13
+_NOISE = 1e-7  # of log δ: smaller differences against the trend are not held against it
+_SATURATED = 2e3  # a normal quantile that stands for an infinite one
+_LEAST_LOG = -1e300  # of a bound that stands for 0
+_NEAR, _FINEST = 1.5, 1e-15  # of an index, absolute and relative: where a root is found
+_EXPONENTS = range(-6, 10)  # decimal, of the coarse list
 
 
 @dataclass(frozen=True)
 class Calibrated:
-    """A calibrated parameter: the value that meets a target, and the neighbour that does not.
-
-    Attributes
-    ----------
-    parameter, value
-        The name, and its value, an exact decimal.
-    step, neighbour
-        The grid's spacing, and the next value, so far on the less private side.
-    """
+    """A calibrated parameter: the value that meets a target, and the neighbour that does not."""
 
     parameter: str
-    value: sp.Rational
-    step: sp.Rational
-    neighbour: sp.Rational
+    value: sp.Rational  # an exact decimal
+    step: sp.Rational  # the grid's spacing
+    neighbour: sp.Rational  # the next value, so far on the less private side
 
     def __float__(self) -> float:
         return float(self.value)
@@ -98,24 +101,12 @@ class Calibration(Calibrated):
 
 @dataclass(frozen=True)
 class AttackCalibration(Calibrated):
-    """A parameter whose value holds an attack down, and the neighbour that does not.
+    """A parameter whose value holds an attack down, and the neighbour that does not."""
 
-    Attributes
-    ----------
-    false_positive_rate
-        Where the hits are counted; None for the advantage.
-    target
-        The largest advantage, or true positive rate, that was allowed.
-    rate, missed
-        What the best attack reaches at the value, at most the target; and at the neighbour.
-    seconds
-        The time that the search took.
-    """
-
-    false_positive_rate: float | None
-    target: float
-    rate: float
-    missed: float
+    false_positive_rate: float | None  # where the hits are counted; None for the advantage
+    target: float  # the largest advantage, or true positive rate, that was allowed
+    rate: float  # what the best attack reaches at the value, at most the target
+    missed: float  # and at the neighbour
     seconds: float
 
     def to_json(self) -> dict[str, Any]:
@@ -123,18 +114,6 @@ class AttackCalibration(Calibrated):
         names = ("false_positive_rate", "target", "rate", "missed")
         own = {name: getattr(self, name) for name in names}
         return {**super().to_json(), **own, "seconds": round(self.seconds, 6)}
-
-
-@dataclass(frozen=True)
-class _Reached:
-    """What the best attack reaches, as the search compares it."""
-
-    log_upper: float
-
-    @property
-    def delta(self) -> float:
-        """The rate itself."""
-        return math.exp(self.log_upper)
 
 
 @in_turn
@@ -212,109 +191,40 @@ def calibrate(
     if len(named) != 1 or None in named[0]:
         raise InputError("give epsilon and delta, or advantage, or tpr and fpr, one of the three")
     if digits is None:
-        digits = _DIGITS if advantage is None and tpr is None else _ATTACK_DIGITS
+        digits = _DIGITS if delta is not None else _ATTACK_DIGITS
     if isinstance(digits, bool) or not _LEAST_DIGITS <= digits <= _MOST_DIGITS:
         raise InputError(f"digits = {digits!r}: from {_LEAST_DIGITS} to {_MOST_DIGITS}")
-    task = _task_of(mechanism, parameter, count, digits, between)
+    what, grid, composed = _task(mechanism, parameter, count, digits, between)
     if epsilon is not None and delta is not None:
         target = _inside(delta, "delta")
-        met = _meets_delta(task, real(epsilon, "epsilon"), target, method, direction)
+        at = real(epsilon, "epsilon")
+        met = _met_delta(what, grid, composed, at, target, method, direction)
         seconds = time.perf_counter() - start
         return Calibration(
-            parameter, met.safe, met.step, met.unsafe, target, met.guarantee, met.missed, seconds
+            parameter, met.safe, met.step, met.unsafe, target, met.held, met.missed, seconds
         )
     if method != "contour" or direction != "both":
         raise InputError("attacks are counted in both directions, by the method contour")
-    target, reached, what = _attack(advantage, tpr, fpr)
+    target, reached, words = _attack(advantage, tpr, fpr)
 
-    def at(value: sp.Rational) -> _Reached:
-        rate = reached(task.compose(value))
+    def bounded(value: sp.Rational) -> _Reached:
+        rate = reached(composed(value))
         return _Reached(math.log(rate) if rate > 0.0 else -math.inf)
 
-    held = search(task.grid, at, _below(target), task.subject, f"{what} ≤ {target:g}")
-    return AttackCalibration(
-        parameter,
-        held.safe,
-        held.step,
-        held.unsafe,
-        fpr,
-        target,
-        held.guarantee.delta,
-        held.missed.delta,
-        time.perf_counter() - start,
-    )
+    held = _Search(grid, bounded, _below(target), what, f"{words} ≤ {target:g}").found()
+    rates = held.held.delta, held.missed.delta
+    ends = parameter, held.safe, held.step, held.unsafe
+    return AttackCalibration(*ends, fpr, target, *rates, time.perf_counter() - start)
 
 
-def _below(target: float) -> float:
-    """Return log target less an ulp: the rounding of the logarithm is on the safe side too."""
-    return math.nextafter(math.log(target), -math.inf)
-
-
-def _meets_delta(
-    task: _Task, epsilon: float, delta: float, method: str, direction: Direction
-) -> Found[Guarantee]:
-    """Return the neighbours between which the method's bound on δ(ε) crosses δ.
-
-    Where both directions are asked for, the search asks the one that was larger at its first value;
-    the answer is asked in both.
-    """
-    side = direction
-
-    def bounded(value: sp.Rational) -> Guarantee:
-        nonlocal side
-        answer = task.compose(value).delta(epsilon, method, side)
-        if answer.log_upper is None:
-            raise InputError(
-                f"method '{method}' gives no upper bound on δ, and a calibration needs one; "
-                "use contour or moments"
-            )
-        side = cast("Direction", answer.direction)
-        return answer
-
-    words = _below(delta), task.subject, f"δ({epsilon:g}) ≤ {delta:g}"
-    found = search(task.grid, bounded, *words)
-    if side == direction:
-        return found
-    side = direction
-    safe = bounded(found.safe)
-    if safe.log_upper is not None and safe.log_upper <= words[0]:
-        return replace(found, guarantee=safe)
-
-    def worst(value: sp.Rational) -> Guarantee:
-        nonlocal side
-        side = direction
-        return bounded(value)
-
-    return search(task.grid, worst, *words)
-
-
-@dataclass(frozen=True)
-class _Task:
-    """What is calibrated: where its values are looked for, and the composition at one of them."""
-
-    mechanism: Mechanism
-    parameter: str
-    grid: Grid
-    count: int | None
-
-    @property
-    def subject(self) -> str:
-        return f"{self.mechanism.name}: {self.parameter}"
-
-    def compose(self, value: sp.Rational) -> Composition:
-        if self.count is None:
-            return Composition([(self.mechanism, int(value))])
-        return Composition([(self.mechanism(**{self.parameter: value}), self.count)])
-
-
-def _task_of(
+def _task(
     mechanism: Mechanism,
     parameter: str,
     count: int | None,
     digits: int,
     between: tuple[Number, Number] | None,
-) -> _Task:
-    """Return the task; raise InputError where the mechanism leaves too much or nothing free."""
+) -> tuple[str, _Grid, Callable[[sp.Rational], Composition]]:
+    """Return what is calibrated in words, where it is looked for, and the composition there."""
     free = a_mechanism(mechanism).parameters
     domain = "count"
     if parameter in free:
@@ -340,23 +250,64 @@ def _task_of(
         known = [*free, COUNT]
         hint = suggestion(parameter, known) or f"; there is {' or '.join(known)}"
         raise InputError(f"{mechanism.name} has no parameter {parameter!r:.60}{hint}")
-    grid = grid_of(domain, digits)
-    return _Task(
-        mechanism,
-        parameter,
-        grid if between is None else _narrowed(grid, between, parameter),
-        count,
-    )
+    grid = _grid_of(domain, digits)
+    if between is not None:
+        low, high = (exact(end, parameter) for end in between)
+        if not (low.is_Rational and high.is_Rational and low < high):
+            raise InputError(
+                f"{parameter} between {low} and {high}: two numbers, the lower one first"
+            )
+        grid = grid.between(low, high)
+
+    def composed(value: sp.Rational) -> Composition:
+        if count is None:
+            return Composition([(mechanism, int(value))])
+        return Composition([(mechanism(**{parameter: value}), count)])
+
+    return f"{mechanism.name}: {parameter}", grid, composed
 
 
-def _narrowed(grid: Grid, between: tuple[Number, Number], parameter: str) -> Grid:
-    """Return the grid between two values; InputError where they are not two numbers in order."""
-    from symdp.model.sampling import exact
+def _below(target: float) -> float:
+    """Return log target less an ulp: the rounding of the logarithm is on the safe side too."""
+    return math.nextafter(math.log(target), -math.inf)
 
-    low, high = (exact(end, parameter) for end in between)
-    if not (low.is_Rational and high.is_Rational and low < high):
-        raise InputError(f"{parameter} between {low} and {high}: two numbers, the lower one first")
-    return grid.between(low, high)
+
+def _met_delta(
+    what: str,
+    grid: _Grid,
+    composed: Callable[[sp.Rational], Composition],
+    epsilon: float,
+    delta: float,
+    method: str,
+    direction: Direction,
+) -> _Found[Guarantee]:
+    """Return the neighbours between which the method's bound on δ(ε) crosses δ.
+
+    Of two directions the search asks the one that was larger at its first value; the answer is
+    asked in both, and where it does not hold there, so is every value.
+    """
+    side, keep = direction, True
+
+    def bounded(value: sp.Rational) -> Guarantee:
+        nonlocal side
+        answer = composed(value).delta(epsilon, method, side)
+        if answer.log_upper is None:
+            raise InputError(
+                f"method '{method}' gives no upper bound on δ, and a calibration needs one; "
+                "use contour or moments"
+            )
+        side = cast("Direction", answer.direction) if keep else direction
+        return answer
+
+    limit, target = _below(delta), f"δ({epsilon:g}) ≤ {delta:g}"
+    found = _Search(grid, bounded, limit, what, target).found()
+    if side == direction:
+        return found
+    side, keep = direction, False
+    safe = bounded(found.safe)
+    if safe.log_upper is not None and safe.log_upper <= limit:
+        return replace(found, held=safe)
+    return _Search(grid, bounded, limit, what, target).found()
 
 
 def _attack(
@@ -385,3 +336,263 @@ def _inside(value: float, name: str) -> float:
     if not 0.0 < number < 1.0:
         raise InputError(f"{name} = {value!r}: it must lie strictly between 0 and 1")
     return number
+
+
+class _Bounded(Protocol):
+    """What a search compares with its limit, the logarithm of an upper bound, and its value."""
+
+    @property
+    def log_upper(self) -> float | None: ...
+    @property
+    def delta(self) -> float: ...
+
+
+@dataclass(frozen=True)
+class _Reached:
+    """What the best attack reaches, as a search compares it."""
+
+    log_upper: float
+
+    @property
+    def delta(self) -> float:
+        return math.exp(self.log_upper)
+
+
+B = TypeVar("B", bound=_Bounded)
+
+
+@dataclass(frozen=True)
+class _Grid:
+    """Where values are looked for.
+
+    The coarse values, decimals of one or two digits, are not round: at a round one ε may be the
+    largest loss itself, where little can be computed.
+    """
+
+    coarse: tuple[sp.Rational, ...]  # increasing
+    start: int  # the place in it where the walk begins
+    digits: int  # significant, of the fine grid
+    whole: bool  # only whole numbers are values
+    probes: tuple[int, ...] = ()  # visited always: a parameter with two ends may turn between them
+    walks: bool = True  # False where the caller fixed both ends
+
+    def step(self, low: sp.Rational, high: sp.Rational) -> sp.Rational:
+        """Return the spacing of the fine grid between two values."""
+        if self.whole:
+            return sp.Integer(1)
+        largest = max(abs(low), abs(high))
+        exponent = math.floor(math.log10(largest))
+        if 10 ** sp.Integer(exponent + 1) <= largest:  # the logarithm of a power was rounded down
+            exponent += 1
+        return sp.Integer(10) ** (exponent + 1 - self.digits)
+
+    def between(self, low: sp.Rational, high: sp.Rational) -> _Grid:
+        """Return the grid whose walk has only these two ends, rounded inwards."""
+        step = self.step(low, high)
+        ends = sp.ceiling(low / step) * step, sp.floor(high / step) * step
+        if not ends[0] < ends[1]:
+            raise InputError(f"between {low} and {high} there are no two values to choose from")
+        return replace(self, coarse=ends, start=0, walks=False)
+
+
+def _grid_of(domain: str, digits: int) -> _Grid:
+    """Return the grid for a parameter's domain word; "count" is a number of steps."""
+    whole = domain in {"count", "positive integer", "natural", "integer"}
+    ten = sp.Integer(10)
+    exponents = range(15) if domain == "count" else _EXPONENTS
+    # Far from the target an answer may cost seconds: the nearest values to either side suffice.
+    leading = (11, 37) if whole else (11, 19, 37, 67)
+    sizes = [k * ten ** (e - 1) for e in exponents for k in leading]
+    if whole:
+        sizes = [sp.Integer(1), sp.Integer(4), *(size for size in sizes if size.is_integer)]
+    if domain == "count":
+        sizes = [*(size for size in sizes if size < MOST_STEPS), sp.Integer(MOST_STEPS)]
+    if "probability" in domain:
+        low = [size for size in sizes if size < sp.Rational(1, 2)]
+        high = [1 - size for size in reversed(low)]
+        # At 0 nothing is sampled and there is nothing to account for.
+        ends = [] if domain.startswith("open") else [sp.Integer(1)]
+        sizes = [*low, sp.Rational(1, 2), *high, *ends]
+        start, other, far = (sizes.index(sp.Rational(k, 1000)) for k in (11, 630, 989))
+        return _Grid(tuple(sizes), start, digits, whole, (other, far))
+    values = sizes
+    if domain in {"nonnegative", "natural", "real", "integer"}:
+        values = [sp.Integer(0), *values]
+    if domain in {"real", "integer"}:
+        values = [*(-size for size in reversed(sizes)), *values]
+    start = values.index(sp.Integer(1) if whole else sp.Rational(11, 10))
+    return _Grid(tuple(values), start, digits, whole)
+
+
+@dataclass(frozen=True)
+class _Found(Generic[B]):
+    """Two neighbours on the fine grid: one meets the target, the other does not."""
+
+    safe: sp.Rational
+    unsafe: sp.Rational
+    step: sp.Rational
+    held: B
+    missed: B
+
+
+class _Search(Generic[B]):
+    """Every value that was visited, and the choice of the next; `limit` bounds log_upper."""
+
+    def __init__(
+        self,
+        grid: _Grid,
+        bounded: Callable[[sp.Rational], B],
+        limit: float,
+        what: str,
+        target: str,
+    ) -> None:
+        self._known: dict[sp.Rational, B] = {}
+        self._grid, self._bounded, self._limit = grid, bounded, limit
+        self._coarse = list(grid.coarse)
+        self._what, self._target, self._reason = what, target, ""
+
+    def found(self) -> _Found[B]:
+        """Return the neighbours between which the upper bound crosses the limit."""
+        low, high = self._bracket()
+        step = self._grid.step(low, high)
+        # Exact: the coarse values are multiples of the step.
+        first, last = int(low / step), int(high / step)
+        guess, stride = self._root(first, last, step), 1
+        while last - first > 1:
+            middle = guess if first < guess < last else (first + last) // 2
+            if self._is_safe(middle * step) == self._is_safe(first * step):
+                first, guess = middle, middle + stride
+            else:
+                last, guess = middle, middle - stride
+            stride *= 2
+        self._check_trend()
+        safe, unsafe = first * step, last * step
+        if not self._is_safe(safe):
+            safe, unsafe = unsafe, safe
+        return _Found(safe, unsafe, step, self._known[safe], self._known[unsafe])
+
+    def _log_upper(self, value: sp.Rational) -> float:
+        if value not in self._known:
+            self._known[value] = self._bounded(value)
+        upper = self._known[value].log_upper
+        assert upper is not None
+        return upper
+
+    def _is_safe(self, value: sp.Rational) -> bool:
+        return self._log_upper(value) <= self._limit
+
+    def _said(self, values: list[sp.Rational]) -> list[str]:
+        return [f"{decimal(v)} has {self._known[v].delta:.6g}" for v in values]
+
+    def _root(self, first: int, last: int, step: sp.Rational) -> int:
+        """Return about the index at which the bound crosses the limit."""
+        goal = exceeded(self._limit)
+        with_log = first > 0
+
+        def height(place: float) -> float:
+            index = min(max(round(math.exp(place) if with_log else place), first), last)
+            log_upper = self._log_upper(index * step)
+            quantile = exceeded(max(log_upper, _LEAST_LOG)) if log_upper < 0.0 else -math.inf
+            return max(min(quantile, _SATURATED), -_SATURATED) - goal
+
+        ends = (math.log(first), math.log(last)) if with_log else (float(first), float(last))
+        if height(ends[0]) * height(ends[1]) > 0.0:  # the bound is next to the limit at one of them
+            return first
+        near = _NEAR / last if with_log else _NEAR
+        place = bracketed_root(height, *ends, absolute=near, relative=_FINEST)
+        return math.floor(math.exp(place) if with_log else place)
+
+    def _bracket(self) -> tuple[sp.Rational, sp.Rational]:
+        """Return two neighbours of the coarse list, one of which is safe."""
+        coarse, ends = self._coarse, [self._grid.start, self._grid.start]
+        self._log_upper(coarse[ends[0]])  # an error here is the caller's, not one of a far value
+        left = {side for side, last in ((-1, 0), (1, len(coarse) - 1)) if ends[0] != last}
+        side = -1
+        while True:
+            side = self._next_side(coarse[ends[0]], coarse[ends[1]], left, side)
+            inner = ends[side > 0]
+            place = inner + side
+            if not self._reaches(place, inner):
+                left.discard(side)
+                continue
+            ends[side > 0] = place
+            if self._is_safe(coarse[place]) != self._is_safe(coarse[inner]):
+                self._probe(min(place, inner), max(place, inner))
+                return coarse[min(place, inner)], coarse[max(place, inner)]
+            if place in {0, len(coarse) - 1}:
+                left.discard(side)
+            self._check_trend()
+
+    def _next_side(self, low: sp.Rational, high: sp.Rational, left: set[int], side: int) -> int:
+        """Return the direction in which the bound approaches the target, of those that are left."""
+        rise = self._log_upper(high) - self._log_upper(low) if low != high else 0.0
+        if not abs(rise) > _NOISE:  # also where both are −∞
+            wanted = -side if -side in left else side
+        else:
+            wanted = 1 if (rise < 0) == (not self._is_safe(low)) else -1
+        if wanted in left:
+            return wanted
+        every = "every" if self._is_safe(low) else "no"
+        seen = self._said(list(dict.fromkeys((low, high))))
+        raise InputError(
+            f"{self._what}: {every} value that can be reached meets {self._target}; "
+            f"{' and '.join(seen)}{self._reason}"
+        )
+
+    def _reaches(self, place: int, inner: int | None = None) -> bool:
+        """Whether a coarse value can be computed; one that cannot moves half-way in, once."""
+        try:
+            self._log_upper(self._coarse[place])
+        except (InputError, AccuracyError) as error:
+            self._reason = f" (beyond: {error})"
+            if inner is None:
+                return False
+            middle = (self._coarse[inner] + self._coarse[place]) / 2
+            self._coarse[place] = sp.floor(middle) if self._grid.whole else middle
+            return self._coarse[place] != self._coarse[inner] and self._reaches(place)
+        return True
+
+    def _probe(self, low: int, high: int) -> None:
+        """Visit a value beyond the bracket and those of the grid: answers must follow its trend."""
+        if not self._grid.walks:
+            return
+        beside = [place for place in (low - 1, high + 1) if 0 <= place < len(self._coarse)]
+        if any(self._coarse[place] in self._known for place in beside):
+            beside = []  # the walk came that way, and its trend is checked
+        for place in (*beside[:1], *self._grid.probes):
+            self._reaches(place)
+        self._check_trend()
+
+    def _check_trend(self) -> None:
+        """Raise InputError where the visited bounds neither rise nor fall throughout."""
+        values = sorted(self._known)
+        heights = [self._log_upper(value) for value in values]
+        # −∞ less −∞ is no number, and no rise.
+        rises = [b - a if b != a else 0.0 for a, b in pairwise(heights)]
+        ups = [place for place, rise in enumerate(rises) if rise > _NOISE]
+        downs = [place for place, rise in enumerate(rises) if rise < -_NOISE]
+        if not self._grid.walks or not ups or not downs:
+            return
+        later = max(ups[0], downs[0])
+        places = ", ".join(self._said(values[later - 1 : later + 2]))
+        raise InputError(
+            f"{self._what}: δ is not monotone in it ({places}); search between two values that "
+            "lie on one side of the turn"
+        )
+
+
+def decimal(value: sp.Rational) -> str:
+    """Return an exact decimal fraction in digits, such as 1.00025.
+
+    Examples
+    --------
+    >>> import sympy as sp
+    >>> decimal(sp.Rational(1, 8)), decimal(sp.Integer(10) ** 6), decimal(sp.Rational(-3, 10**8))
+    ('0.125', '1000000', '-3e-8')
+    """
+    from decimal import Context, Decimal
+
+    context = Context(prec=60)
+    quotient = context.divide(Decimal(int(value.p)), Decimal(int(value.q))).normalize(context)
+    text = f"{quotient:f}"
+    return text if abs(value) >= 1e-4 or value == 0 else f"{quotient:e}".replace("E", "e")

@@ -137,15 +137,7 @@ def certify_delta(
     digits: int,
     asked: Sequence[str],
 ) -> Certificate:
-    """Enclose δ(ε) on each side and return the record of the larger one.
-
-    Raises
-    ------
-    InputError
-        If ε or the digits are out of range.
-    AccuracyError
-        If no proof is found for this mechanism at so many digits.
-    """
+    """Enclose δ(ε) on each side and return the record of the larger one."""
     start = time.perf_counter()
     pairs = {side: _proved_pairs(steps, side) for side in asked}
     side, largest = larger_delta(pairs, epsilon, digits)
@@ -177,13 +169,6 @@ def certify_epsilon(
     """Enclose ε(δ) on each side and return the record of the larger one.
 
     The contour says where to begin; what is returned does not rest on it.
-
-    Raises
-    ------
-    InputError
-        If δ or the digits are out of range, or no finite ε exists.
-    AccuracyError
-        If the sign of δ(ε) − δ is not proved on both sides of ε.
     """
     start = time.perf_counter()
     pairs = {side: _proved_pairs(composition.accounted, side) for side in asked}

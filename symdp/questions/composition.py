@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, cast, overload
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from symdp.arguments import (
     DIRECTIONS,
+    EXACTLY,
     Direction,
     checked_count,
     flat,
     is_array,
     real,
+    sides,
 )
 from symdp.capacity import within_capacity
-from symdp.errors import InputError
+from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import generation
 from symdp.questions.accountants import accountant_for, answers_of, certified_digits, larger_delta
-from symdp.questions.accounted import accounted, direction_of
-from symdp.questions.guarantee import Guarantee
-from symdp.questions.largest import largest
-from symdp.questions.profile_curve import Curve
-from symdp.questions.shifts import told_of_shifts
+from symdp.questions.accounted import accounted, direction_of, has_one_shift, proved_shift
+from symdp.questions.guarantee import Curve, Guarantee, largest
 from symdp.questions.steps import Summed, listed_steps
 from symdp.turns import in_turn
 
@@ -34,11 +34,21 @@ if TYPE_CHECKING:
 
     from symdp.model.mechanism import Mechanism
     from symdp.numeric.answer import Accountant, Answer
+    from symdp.numeric.loss import LossLaw
+    from symdp.numeric.schedule import StepFamily
     from symdp.numeric.total import SumLaw
+    from symdp.questions.accounted import Accounted
     from symdp.questions.certificate import Certificate
     from symdp.questions.invert import Inverse
 
 __all__ = ["Composition", "Direction", "compose"]
+
+G = TypeVar("G", bound=Guarantee)
+_Steps = Sequence[tuple["Mechanism", int]]
+_LEAST = 24  # distinct steps of one formula from which on fewer may stand for all of them
+_SMALLER = 8  # smaller shifts that are tried, where there is no proof: k D/8
+_SECONDS = 10.0  # after which no further one is tried
+_ELSEWHERE = (Fraction(2, 3), Fraction(7, 4))  # times its values, where a formula's mass is checked
 
 
 class Composition(Summed):
@@ -75,12 +85,12 @@ class Composition(Summed):
         self._laws: dict[tuple[str, int], SumLaw] = {}
 
     def __repr__(self) -> str:
-        from symdp.questions.notebook import steps_text
+        from symdp.questions.steps import steps_text
 
         return f"Composition({steps_text(self.steps, self.count)})"
 
     def _repr_html_(self) -> str:
-        from symdp.questions.notebook import steps_html
+        from symdp.questions.steps import steps_html
 
         return steps_html(self.steps, self.count)
 
@@ -109,7 +119,6 @@ class Composition(Summed):
         return self._laws[key]
 
     def _new_law(self, side: str) -> SumLaw:
-        from symdp.questions.total_law import total_law
 
         return total_law(self.accounted.steps_of(side), direction_of(side))
 
@@ -176,7 +185,7 @@ class Composition(Summed):
             )
             for epsilon, answers in zip(epsilons, found, strict=True)
         ]
-        return [told_of_shifts(answer, self.given_steps, Composition) for answer in answers]
+        return [self._told_of_shifts(answer) for answer in answers]
 
     def _told(self, of: Answer | Inverse, accountant: Accountant, seconds: float) -> dict[str, Any]:
         """Return what every answer says besides its numbers."""
@@ -242,7 +251,7 @@ class Composition(Summed):
                 | {"advice": both.advice}
             ),
         )
-        return told_of_shifts(answer, self.given_steps, Composition)
+        return self._told_of_shifts(answer)
 
     @overload
     def certify(
@@ -294,10 +303,34 @@ class Composition(Summed):
         with within_capacity("certify"):
             return self._owned(certify_delta(self.accounted, exact, digits, self.sides(direction)))
 
+    def _told_of_shifts(self, answer: G) -> G:
+        """Return an answer that says what it is for other shifts.
+
+        Where nothing is proved of smaller shifts though they were meant, the largest δ that a
+        search of them finds is told.
+        """
+        whose = answer.protection
+        # What is imported for more than this is not needed where a formula is known.
+        if whose is None or whose.is_of_all_shifts or whose.shift != EXACTLY:
+            return answer
+        steps = list(self.given_steps())
+        found = None
+        if any(_is_open(mechanism) for mechanism, _ in steps):
+            found = _larger_at_smaller_shifts(steps, answer.epsilon)
+        if found is None:
+            return answer
+        smaller, part = found
+        than = "more" if smaller > answer.delta else "not more"
+        advice = (
+            f"nothing is proved of shifts below the sensitivity; at {part} of it δ = "
+            f"{smaller:.6g} was found, {than} than here"
+        )
+        return replace(answer, advice="; ".join(filter(None, (answer.advice, advice))))
+
     def _owned(self, one: Certificate) -> Certificate:
         label = self._label or direction_of(one.direction)
         one = replace(one, direction=label, protection=self.protection)
-        return told_of_shifts(one, self.given_steps, Composition)
+        return self._told_of_shifts(one)
 
     @overload
     def certify_epsilon(
@@ -394,10 +427,271 @@ def compose(
     >>> compose([noise, noise]).steps == compose(noise, 2.0).steps
     True
     """
-    from symdp.model.taken import Mechanism, a_mechanism
+    from symdp.model.mechanism import Mechanism, a_mechanism
 
     if isinstance(steps, Mechanism | str):
         return Composition([(a_mechanism(steps), checked_count(1 if count is None else count))])
     if count is not None:
         raise InputError("a list of steps carries its own counts; leave `count` out")
     return Composition(listed_steps(steps))
+
+
+def total_law(steps: _Steps, direction: str) -> SumLaw:
+    """Return the law of the total privacy loss; very many steps of one formula are one term.
+
+    Of steps that are known by a Rényi curve alone it is a bound on the transform.
+    """
+    from symdp.model.renyi_curve import RenyiCurve
+    from symdp.numeric.compile import loss_law
+    from symdp.numeric.schedule import ManySteps, ManyStepsLaw
+    from symdp.numeric.total import SumLaw
+
+    def parts(some: _Steps) -> list[tuple[LossLaw, int]]:
+        return [(loss_law(mechanism, direction), count) for mechanism, count in some]
+
+    curves = [(step, count) for step, count in steps if isinstance(step.source, RenyiCurve)]
+    if curves:
+        from symdp.methods.renyi import RenyiBoundLaw
+
+        known = [(step, count) for step, count in steps if not isinstance(step.source, RenyiCurve)]
+        other = "add" if direction == "remove" else "remove"
+        return RenyiBoundLaw(
+            curves,
+            total_law(known, direction) if known else None,
+            lambda: total_law(steps, other),
+        )
+    families, others = [], []
+    for members in _grouped(steps):
+        found = _families(tuple(members), generation()) if len(members) >= _LEAST else []
+        # Both directions of mirrored steps have one law.
+        side = "remove" if members[0][0].is_mirrored else direction
+        families += [ManySteps(family, side) for family in found]
+        others += [] if found else members
+    if not families:
+        return SumLaw(parts(steps), direction)
+    return ManyStepsLaw(families, parts(others), lambda: parts(steps), direction)
+
+
+def _grouped(steps: _Steps) -> list[list[tuple[Mechanism, int]]]:
+    """Return the steps by what those of one formula share."""
+    if len(steps) < _LEAST:
+        return [list(steps)]
+    groups: dict[object, list[tuple[Mechanism, int]]] = {}
+    for mechanism, count in steps:
+        sampling = mechanism.sampling
+        scheme = None if sampling is None else tuple((vars(sampling) | {"rate": None}).items())
+        template = None if mechanism.template is None else mechanism.template.key
+        whole = {p.name for p in mechanism.declared if p.symbol.is_integer}
+        fixed = tuple(pair for pair in sorted(mechanism.bound) if pair[0] in whole)
+        key = template, scheme, mechanism.neighbours, mechanism.is_mirrored, fixed
+        groups.setdefault(key, []).append((mechanism, count))
+    return list(groups.values())
+
+
+@lru_cache(maxsize=8)
+def _families(members: tuple[tuple[Mechanism, int], ...], _: int) -> list[StepFamily]:
+    """Return what stands for steps of one formula, nothing where they have none.
+
+    Where their values are on no line, and one parameter has few values, those that share one of
+    them may be.
+    """
+    import numpy as np
+
+    from symdp.model.allocation import allocated_steps
+    from symdp.numeric.compile import loss_law
+    from symdp.numeric.formula import formula_of
+    from symdp.numeric.schedule import StepFamily
+
+    if allocated_steps(members[0][0]) is not None:
+        return []
+    found = [formula_of(mechanism, "remove") for mechanism, _ in members]
+    formulas = {id(pair[0]) for pair in found if pair is not None}
+    if None in found or len(formulas) != 1:
+        return []
+    formula = next(pair[0] for pair in found if pair is not None)
+    vectors = [tuple(pair[1]) for pair in found if pair is not None]
+    name = members[0][0].name
+
+    def made(some: Sequence[int]) -> list[StepFamily]:
+        ends = min(some, key=lambda k: vectors[k]), max(some, key=lambda k: vectors[k])
+        laws = [loss_law(members[k][0], "remove") for k in ends]
+        family = StepFamily(
+            [vectors[k] for k in some],
+            np.asarray([float(members[k][1]) for k in some]),
+            lambda k: loss_law(members[some[k]][0], "remove"),
+            lambda values: formula.at(values, name),
+            lambda vectors: formula.entries(vectors, laws),
+        )
+        distinct = [{vectors[k][j] for k in some} for j in range(len(vectors[0]))]
+        j, values = min(enumerate(distinct), key=lambda pair: (len(pair[1]) < 2, len(pair[1])))
+        if family.has_rule or len(some) < 2 * _LEAST * len(values):
+            return [family]
+        groups = ([k for k in some if vectors[k][j] == value] for value in sorted(values))
+        return [one for group in groups for one in made(group)]
+
+    try:
+        return made(range(len(members)))
+    except (AccuracyError, InputError):  # what no double holds, or no quadrature resolves
+        return []
+
+
+def _is_open(mechanism: Mechanism) -> bool:
+    """Whether smaller shifts were meant, and are soon tried: an epoch of many steps is not."""
+    from symdp.model.schemes import ALLOCATION
+
+    epoch = mechanism.sampling is not None and mechanism.sampling.scheme == ALLOCATION
+    return mechanism.shift != EXACTLY == proved_shift(mechanism) and not epoch
+
+
+def is_proved_at_all_values(mechanism: Mechanism) -> bool:
+    """Return whether other values of the parameters are answered for the same shifts."""
+    from symdp.density.modes import has_one_mode_always
+    from symdp.model.sampling import Noise
+
+    if not isinstance(mechanism.source, Noise) or mechanism.shift == EXACTLY:
+        return True
+    return has_one_shift(mechanism.template or mechanism) or has_one_mode_always(mechanism)
+
+
+def _larger_at_smaller_shifts(
+    steps: list[tuple[Mechanism, int]], epsilon: float
+) -> tuple[float, Fraction] | None:
+    """Return the largest δ(ε) found where a record moves every output by a part of D, and the part.
+
+    None where nothing else is a shift, as of integers. A search, no proof.
+    """
+    found: list[tuple[float, Fraction]] = []
+    start = time.perf_counter()
+    for k in sorted(range(1, _SMALLER), key=lambda k: (-math.gcd(k, _SMALLER), k)):
+        part = Fraction(k, _SMALLER)
+        if found and time.perf_counter() - start > _SECONDS:
+            break
+        parts = [(_at_part(mechanism, part), count) for mechanism, count in steps]
+        moved = [(mechanism, count) for mechanism, count in parts if mechanism is not None]
+        if len(moved) == len(parts):
+            found.append((Composition(moved).delta(epsilon).delta, part))
+    return max(found, default=None)
+
+
+def _at_part(mechanism: Mechanism, part: Fraction) -> Mechanism | None:
+    """Return the step where a record moves its output by exactly a part of D."""
+    from symdp.model.sampling import Noise
+
+    if not isinstance(mechanism.source, Noise):
+        return mechanism
+    size = mechanism.source.sensitivity * part
+    if mechanism.support.kind != "interval" and not size.is_integer:
+        return None
+    return replace(mechanism, shift=EXACTLY).moved_by(size)
+
+
+class KnownComposition(Composition):
+    """One step, some number of times, whose law an earlier process derived.
+
+    `facts` is what `facts_of` wrote down, `values` has those of its parameters, the rate among
+    them; `built` makes the composition for questions that the law does not answer. Facts that are
+    none end in errors of any kind, values that need a derivation of their own in an InputError.
+    """
+
+    def __init__(
+        self,
+        facts: Mapping[str, Any],
+        values: Mapping[str, Fraction],
+        count: int,
+        built: Callable[[], Composition],
+    ) -> None:
+        from symdp.model.relation import Protection
+        from symdp.numeric.formula import decode
+
+        formula = decode(facts["formula"])
+        law = formula.at([values[name] for name in formula.names], str(facts["name"]))
+        if law is None:
+            raise InputError("these values need a derivation of their own")
+        self._law: LossLaw = law
+        self.protection = Protection(**facts["protection"])
+        self._label = "both" if facts["is_mirrored"] else ""
+        self._has_one_law = bool(facts["has_one_law"])
+        self.count, self.mass = count, "proved"
+        self._laws = {}
+        self._built = built
+
+    @cached_property
+    def accounted(self) -> Accounted:  # type: ignore[override]
+        """The record of a composition of the step."""
+        return self._built().accounted
+
+    def sides(self, direction: str) -> tuple[str, ...]:
+        """Return the sides of a direction, without the record: a formula has no lowered ones."""
+        asked = sides(direction)
+        return asked[:1] if self._has_one_law else asked
+
+    @property
+    def step_by_curve(self) -> None:
+        """None: a formula is that of a law."""
+
+    @cached_property
+    def steps(self) -> tuple[tuple[Mechanism, int], ...]:  # type: ignore[override]
+        """The step with its count."""
+        return self.accounted.steps
+
+    def _new_law(self, side: str) -> SumLaw:
+        from symdp.numeric.total import SumLaw
+
+        law = self._law if side == "remove" else self._law.reversed()
+        return SumLaw([(law, self.count)], side)
+
+
+def facts_of(steps: Composition) -> dict[str, Any] | None:
+    """Return the facts that answer for a formula in any process, None where there are none.
+
+    That its densities have mass one is checked at three values of its parameters, as everywhere;
+    the quadrature of each law is the check at others.
+    """
+    from symdp.model.relation import SUBSTITUTION
+    from symdp.numeric.compile import loss_law
+    from symdp.numeric.formula import encode, formula_of
+    from symdp.numeric.loss import LossLaw
+
+    if steps.accounted.lowered:
+        return None
+    if not all(is_proved_at_all_values(given) for given, _ in steps.given_steps()):
+        return None
+    ((mechanism, _), *others) = steps.steps
+    sampling = mechanism.sampling
+    found = None if others else formula_of(mechanism, "remove")
+    if found is None or type(loss_law(mechanism, "remove")) is not LossLaw:
+        return None
+    if sampling is not None and mechanism.neighbours == SUBSTITUTION:
+        return None  # whether data attain the pair may depend on values
+    try:
+        data = encode(found[0])
+        if not _has_mass_one_elsewhere(mechanism):
+            return None
+    except InputError:
+        return None
+    return {
+        "names": list(found[0].names),
+        "name": mechanism.name,
+        "formula": data,
+        "is_mirrored": mechanism.is_mirrored,
+        "has_one_law": steps.accounted.has_one_law,
+        "protection": dict(vars(steps.protection)),
+    }
+
+
+def _has_mass_one_elsewhere(mechanism: Mechanism) -> bool:
+    from symdp.balls.density import with_mass_one
+
+    template = mechanism.template
+    if template is None:
+        return False
+    free = {p.name for p in template.declared if p.symbol.is_positive and not p.symbol.is_integer}
+    for factor in _ELSEWHERE:
+        values = {
+            name: value * factor if name in free else value for name, value in mechanism.bound
+        }
+        known = {name: value for name, value in values.items() if name in template.parameters}
+        other = template(**known)
+        if list(with_mass_one({other: 1}, for_proof=True)) != [other]:
+            return False
+    return True

@@ -1,12 +1,25 @@
-"""What an accountant's answer becomes for people: numbers, what they are, and their sources."""
+"""What an accountant's answer becomes for people: numbers, what they are, and their sources.
+
+The largest of several answers, and what kind of number it is: directions, parts of the data.
+
+A chain is as strong as its weakest link: the largest of a bound and of an estimate is an estimate,
+as the larger one may be the one that was estimated. Only what is proved to lie below another one,
+end to end, has no part in the answer.
+
+Guarantees at many ε or δ, as arrays, CSV and a picture.
+"""
 
 from __future__ import annotations
 
 import math
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
+from symdp.arguments import instance, listed
+from symdp.axes import axes_or_new
 from symdp.decimal_text import (
     SMALLEST_LOG,
     Side,
@@ -18,16 +31,25 @@ from symdp.decimal_text import (
     rounded,
     rounded_exponential,
 )
+from symdp.durable import replace_text
 from symdp.errors import AccuracyError
 
 if TYPE_CHECKING:
     from decimal import Decimal
 
+    import numpy as np
+    from numpy.typing import NDArray
+
     from symdp.model.relation import Protection
+    from symdp.numeric.answer import Answer, Kind
 
 # A value and the ends of its interval are rounded apart; by more than this, relatively to their
 # size and to one, they do not differ by rounding.
 _ROUNDING = 1e-13  # relative: ends that passed the value by rounding are moved onto it
+KINDS: tuple[Kind, ...] = ("exact", "bound", "estimate")  # from the strongest to the weakest
+_ROUNDED = 1e-12  # of the first value, or of one: by less, another one is not called larger
+_FEW_POINTS = 20  # of a drawn curve, from which on its points need no marks
+_COLUMNS = ("epsilon", "delta", "lower", "upper", "kind", "method", "direction", "count")  # of CSV
 
 
 @dataclass(frozen=True)
@@ -89,11 +111,6 @@ class Guarantee:
         """Put a value that rounding took out of its interval back; refuse any other outside it.
 
         What is exact for a pair that only dominates becomes a bound, the upper end of its interval.
-
-        Raises
-        ------
-        AccuracyError
-            If the value lies outside [lower, upper] by more than rounding, or is no number.
         """
         if not self.for_pair:
             object.__setattr__(self, "for_pair", self.kind)
@@ -294,3 +311,222 @@ class Guarantee:
             f"(ε, δ) = ({self.epsilon_text()}, {self.delta_text()}), {self.kind} by "
             f"{self.method}, {ways}, {self.count} step{'s' * (self.count != 1)}{note}"
         )
+
+
+@dataclass(frozen=True)
+class Link:
+    """One of several answers to a question: log δ or ε, its ends, and what it is."""
+
+    value: float
+    lower: float | None
+    upper: float | None
+    kind: Kind
+    advice: str = ""
+
+    @classmethod
+    def of_delta(cls, answer: Answer | Guarantee) -> Link:
+        """Return what is said of log δ."""
+        ends = answer.log_lower, answer.log_upper
+        return cls(answer.log_delta, *ends, answer.kind, answer.advice)
+
+    @classmethod
+    def of_epsilon(cls, answer: Guarantee) -> Link:
+        """Return what is said of ε."""
+        ends = answer.epsilon_lower, answer.epsilon_upper
+        return cls(answer.epsilon, *ends, answer.kind, answer.advice)
+
+
+def weakest(kinds: Iterable[Kind]) -> Kind:
+    """Return the kind of what rests on numbers of several kinds.
+
+    >>> weakest(["exact", "estimate", "bound"])
+    'estimate'
+    """
+    return max(kinds, key=KINDS.index)
+
+
+def largest(links: Mapping[str, Link]) -> tuple[str, Link]:
+    """Return the name of the largest answer, the first one where rounding decides, and the largest.
+
+    Above the largest value lies the largest upper end, if all have one; below it, every lower end.
+    What is proved to be less than another one does not weaken the kind.
+
+    Examples
+    --------
+    >>> bound, guess = Link(-80.0, None, -80.0, "bound"), Link(-106.0, None, None, "estimate")
+    >>> name, both = largest({"remove": bound, "add": guess})
+    >>> name, both.kind, both.upper
+    ('remove', 'estimate', None)
+    >>> largest({"remove": bound, "add": Link(-70.0, -71.0, -69.0, "exact")})[1].kind
+    'exact'
+    """
+    name = _clearly_larger({name: link.value for name, link in links.items()})
+    counted = _that_count(links)
+    kind = weakest(link.kind for link in counted.values())
+    lowers = [link.lower for link in links.values() if link.lower is not None]
+    uppers = [link.upper for link in links.values() if link.upper is not None]
+    upper = max(uppers) if len(uppers) == len(links) else None
+    value = upper if kind == "bound" and upper is not None else links[name].value
+    lower = min(max(lowers), value) if lowers else None
+    return name, Link(value, lower, upper, kind, _advice(name, counted))
+
+
+def _that_count(links: Mapping[str, Link]) -> dict[str, Link]:
+    """Return the answers of which none is proved to be less than another one."""
+    proved = [link for link in links.values() if link.kind != "estimate"]
+    least = max((x.lower for x in proved if x.lower is not None), default=-math.inf)
+    return {
+        name: link
+        for name, link in links.items()
+        if link.kind == "estimate" or link.upper is None or link.upper >= least
+    }
+
+
+def _clearly_larger(values: Mapping[str, float]) -> str:
+    """Return the name of the largest value; the first one where they differ by rounding only.
+
+    Symmetric noise gives the same in both directions, and the last bit must not decide which.
+    """
+    first = next(iter(values))
+    name = max(values, key=values.__getitem__)
+    if not math.isfinite(values[first]):
+        return name
+    close = values[name] - values[first] <= _ROUNDED * max(1.0, abs(values[first]))
+    return first if close else name
+
+
+def _advice(name: str, counted: Mapping[str, Link]) -> str:
+    """Return the advice of the largest answer, or of all by name where their kinds differ."""
+    if name in counted and len({link.kind for link in counted.values()}) == 1:
+        return counted[name].advice
+    told = ((one, link.advice) for one, link in counted.items() if link.advice)
+    return "; ".join(f"{one}: {advice}" for one, advice in told)
+
+
+class Curve(Sequence[Guarantee]):
+    """Guarantees for an array of ε or δ; its attributes are arrays of the same length."""
+
+    def __init__(self, guarantees: Sequence[Guarantee]) -> None:
+        held = listed(guarantees, "give a list of guarantees")
+        self._guarantees = tuple(instance(one, Guarantee, "it is no guarantee") for one in held)
+
+    def _array(self, name: str) -> NDArray[np.float64]:
+        import numpy as np
+
+        values = [getattr(g, name) for g in self._guarantees]
+        return np.asarray([math.nan if v is None else v for v in values])
+
+    @property
+    def epsilon(self) -> NDArray[np.float64]:
+        """Every ε."""
+        return self._array("epsilon")
+
+    @property
+    def delta(self) -> NDArray[np.float64]:
+        """Every δ."""
+        return self._array("delta")
+
+    @property
+    def log_delta(self) -> NDArray[np.float64]:
+        """Every log δ."""
+        return self._array("log_delta")
+
+    @property
+    def lower(self) -> NDArray[np.float64] | None:
+        """Every lower bound, or None if the method has none."""
+        return None if any(g.lower is None for g in self) else self._array("lower")
+
+    @property
+    def upper(self) -> NDArray[np.float64] | None:
+        """Every upper bound, or None if the method has none."""
+        return None if any(g.upper is None for g in self) else self._array("upper")
+
+    @overload
+    def __getitem__(self, index: int) -> Guarantee: ...
+    @overload
+    def __getitem__(self, index: slice) -> Curve: ...
+    def __getitem__(self, index: int | slice) -> Guarantee | Curve:
+        if isinstance(index, slice):
+            return Curve(self._guarantees[index])
+        return self._guarantees[index]
+
+    def __len__(self) -> int:
+        return len(self._guarantees)
+
+    def __iter__(self) -> Iterator[Guarantee]:
+        return iter(self._guarantees)
+
+    def __repr__(self) -> str:
+        if not self:
+            return "Curve(no points)"
+        first, last = self[0], self[-1]
+        kinds = ", ".join(dict.fromkeys(f"{g.kind} by {g.method}" for g in self))
+        return (
+            f"Curve({len(self)} points from ε = {first.epsilon_text(6)}, δ = {first.delta_text(6)} "
+            f"to ε = {last.epsilon_text(6)}, δ = {last.delta_text(6)}, {kinds})"
+        )
+
+    def _repr_html_(self) -> str:
+        from symdp.questions.steps import table_html
+
+        rows = []
+        for answer in self:
+            low, high = answer.bound_texts()
+            rows.append(
+                (answer.epsilon_text(), answer.delta_text(), low or "", high or "", answer.kind)
+            )
+        return table_html(("ε", "δ", "lower", "upper", "kind"), rows)
+
+    def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
+        """Return the points as CSV with a header, written into a file too where one is named.
+
+        Every number is a full double, or a decimal text below the double range; a bound that is
+        not known is an empty field.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be written.
+
+        Examples
+        --------
+        >>> from symdp import compose, mechanisms
+        >>> curve = compose(mechanisms.gaussian(sigma=2), 3).delta([0.5, 1.5])
+        >>> [line[:12] for line in curve.to_csv().splitlines()]
+        ['epsilon,delt', '0.5,0.185151', '1.5,0.028882']
+        """
+        lines = [",".join(_COLUMNS)]
+        for answer in self:
+            values = answer.to_json()
+            cells = ("" if values[name] is None else str(values[name]) for name in _COLUMNS)
+            lines.append(",".join(cells))
+        text = "\n".join(lines) + "\n"
+        if path is not None:
+            replace_text(path, text)
+        return text
+
+    def plot(self, ax: Any = None, **style: Any) -> Any:
+        """Draw δ over ε into Matplotlib axes, log δ upwards and bounds shaded; return the axes.
+
+        Parameters
+        ----------
+        ax
+            The axes, as `matplotlib.pyplot.subplots` returns them; of a new figure if left out.
+        style
+            What `Axes.plot` takes, such as a label or a colour.
+        """
+        ax = axes_or_new(ax)
+        if len(self) <= _FEW_POINTS:
+            style = {"marker": "o", "markersize": 4} | style
+        (line,) = ax.plot(self.epsilon, self.delta, **style)
+        lower, upper = self.lower, self.upper
+        if lower is not None and upper is not None and self[0].asked == "delta":
+            ax.fill_between(self.epsilon, lower, upper, color=line.get_color(), alpha=0.2)
+        ax.set_yscale("log")
+        ax.set_xlabel("ε (nats)")
+        ax.set_ylabel("δ(ε)")
+        return ax
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the points as JSON values."""
+        return {"points": [g.to_json() for g in self]}

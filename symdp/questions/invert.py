@@ -12,8 +12,7 @@ from symdp.errors import AccuracyError, InputError
 from symdp.numeric.answer import OUTSIDE
 from symdp.numeric.contour import epsilon_near
 from symdp.numeric.saddle_point import log_usual_bound
-from symdp.questions.bracketed_root import bracketed_root
-from symdp.questions.largest import Link
+from symdp.questions.guarantee import Link
 
 if TYPE_CHECKING:
     from symdp.numeric.answer import Accountant, Answer, Kind
@@ -28,6 +27,7 @@ _ROUNDED = 1e-12  # of the divergence, relative to the losses that it is the mea
 _TOUCHING = 1e-15  # of the largest loss: closer ends of ε are one, but for rounding
 _CLOSE = 1e-10  # relative: the ε of a bound needs no more
 _MOST = 60  # halvings
+_EVALUATIONS = 200  # evaluations, twice what halving alone takes
 
 
 @dataclass(frozen=True)
@@ -54,18 +54,6 @@ def invert_larger(
 
     A later direction whose δ is small enough already at an upper end of the ε found so far has no
     larger one, and is not looked at any further. Where that is an estimate, so is what it says.
-
-    Parameters
-    ----------
-    accountant, log_delta
-        As for `invert`.
-    laws
-        The law of the total loss in each direction.
-
-    Raises
-    ------
-    InputError, AccuracyError
-        As `invert` does.
     """
     found: dict[str, Inverse] = {}
     largest: float | None = None
@@ -94,24 +82,7 @@ def _is_met(answer: Answer, log_delta: float) -> bool:
 def invert(
     accountant: Accountant, law: SumLaw, log_delta: float, start: float | None = None
 ) -> Inverse:
-    """Return the smallest ε ≥ 0 with log δ(ε) ≤ `log_delta`, by Newton's method or in a bracket.
-
-    Parameters
-    ----------
-    accountant, law
-        The rule and the law of the total loss in one direction.
-    log_delta
-        log δ < 0.
-    start
-        Where ε may be.
-
-    Raises
-    ------
-    InputError
-        If the mass at infinity alone is at least δ: no finite ε exists.
-    AccuracyError
-        If the accountant fails, or its profile is not decreasing where it matters.
-    """
+    """Return the smallest ε ≥ 0 with log δ(ε) ≤ `log_delta`, by Newton's method or in a bracket."""
     escaped = law.mass_at_infinity
     if escaped > 0 and math.log(escaped) >= log_delta:
         raise InputError(
@@ -318,17 +289,6 @@ def proved_lower_epsilon(
     As δ decreases, any place where its lower bound reaches the target will do; the largest is
     looked for, by bisection. Zero always will [EA 3.1].
 
-    Parameters
-    ----------
-    accountant, law
-        a method that gives lower bounds, and the total loss.
-    log_delta
-        log δ < 0.
-    upper
-        an ε whose upper bound is at most δ, beyond which there is nothing to look for.
-    guess
-        where the root may lie.
-
     Examples
     --------
     >>> import math
@@ -356,3 +316,58 @@ def proved_lower_epsilon(
         middle = 0.5 * (low + high)
         low, high = (middle, high) if reaches(middle) else (low, middle)
     return low
+
+
+def bracketed_root(
+    function: Callable[[float], float],
+    low: float,
+    high: float,
+    *,
+    absolute: float = 0.0,
+    relative: float = 4e-15,
+) -> float:
+    """Return a place where the function was computed, as close to a root as asked for.
+
+    Brent's method [R. P. Brent, Algorithms for Minimization without Derivatives, 1973, ch. 4]:
+    secants and inverse parabolas while they shorten the steps, else halving. SciPy has it too, and
+    takes a third of a second to be imported.
+
+    Examples
+    --------
+    >>> round(bracketed_root(lambda x: x**3 - 2, 0.0, 2.0), 14) == round(2 ** (1 / 3), 14)
+    True
+    """
+    before, best = low, high
+    at_before, at_best = function(low), function(high)
+    if at_before * at_best > 0.0:
+        raise AccuracyError(f"no root between {low:.6g} and {high:.6g}: the signs do not differ")
+    other, at_other = before, at_before  # the end across the root
+    step = earlier = best - before
+    for _ in range(_EVALUATIONS):
+        if (at_best > 0.0) == (at_other > 0.0):
+            other, at_other = before, at_before
+            step = earlier = best - before
+        if abs(at_other) < abs(at_best):
+            before, best, other = best, other, best
+            at_before, at_best, at_other = at_best, at_other, at_best
+        least = 0.5 * (absolute + relative * abs(best))
+        half = 0.5 * (other - best)
+        if at_best == 0.0 or abs(half) <= least:
+            return best
+        tried = math.inf
+        if abs(earlier) > least and abs(at_best) < abs(at_before):
+            s = at_best / at_before
+            if before == other:
+                tried = s * 2.0 * half / (s - 1.0)
+            elif at_before != at_other:
+                q, r = at_before / at_other, at_best / at_other
+                tried = s * ((best - before) * (r - 1.0) - 2.0 * half * q * (q - r))
+                tried /= (q - 1.0) * (r - 1.0) * (s - 1.0)
+        shortens = 2.0 * abs(tried) < min(abs(earlier), 3.0 * abs(half) - least)
+        earlier, step = (step, tried) if shortens and tried * half > 0.0 else (half, half)
+        before, at_before = best, at_best
+        best += step if abs(step) > least else math.copysign(least, half)
+        at_best = function(best)
+        if math.isnan(at_best):
+            raise AccuracyError(f"no number at {best:.6g}, where a root is sought")
+    return best

@@ -1,38 +1,64 @@
-"""A budget ledger: steps are added as they happen, and ε or δ may be asked at any time."""
+"""A budget ledger: steps are added as they happen, and ε or δ may be asked at any time.
+
+Its file has one writer at a time, is replaced whole or not at all, and carries a checksum. It holds
+steps as JSON values, every number exact; nothing that is read is trusted.
+"""
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from symdp.arguments import checked_count
+from symdp.durable import Kept, lock
 from symdp.errors import InputError, at
-from symdp.model.taken import a_mechanism
+from symdp.model.average import SUM
+from symdp.model.mechanism import a_mechanism
 from symdp.questions.composition import Composition
-from symdp.questions.ledger_file import Filed
-from symdp.questions.ledger_steps import read_step, written
 from symdp.questions.steps import listed_steps
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:
+    import sympy as sp
+    from filelock import BaseFileLock
+
     from symdp.model.mechanism import Mechanism
-    from symdp.model.sampling import Number
+    from symdp.model.sampling import Number, Source
+    from symdp.model.schemes import Sampling
     from symdp.questions.composition import Direction
     from symdp.questions.guarantee import Guarantee
 
 # One: the formulas without parameters; two: no relation, fixed batches too cheap; three: no texts.
 _VERSION = 4
-_READ = (1, 2, 3, 4)
 _KEYS = {"format", "version", "steps"}
 _WHICH = (
     "say how the batches were drawn: scheme='poisson' (every record on its own; protects one "
     "record added or removed), 'truncated_poisson', or 'without_replacement' or 'with_replacement' "
     "(batches of one size; protect one record's value); of shuffled passes no pair is known"
 )
+_FILE = Kept(
+    "symdp ledger file",
+    2,
+    "the ledger",
+    "Ledger.save writes one (the JSON of a state_dict is read by Ledger.from_state_dict)",
+)
+_BOUND = "dominating pair"  # of what is only partly known
+_LAWS = ("P", "Q")
+_CURVE = "renyi curve"
+_SOURCES: dict[str, tuple[str, ...]] = {
+    "noise": ("density", "sensitivity"),
+    "pair": _LAWS,
+    _BOUND: _LAWS,
+    _CURVE: ("divergence",),
+}
 
 
-class Ledger(Filed):
+class Ledger:
     """The steps taken so far: equal ones are counted together, so a million cost one entry.
 
     Threads may share a ledger. A copy, pickled or not, has its own count and no file.
@@ -52,6 +78,10 @@ class Ledger(Filed):
     >>> print(len(ledger), ledger.count, f"{ledger.delta(0.5).delta:.12f}")
     1 1000 0.000121178974
     """
+
+    _path: Path | None = None
+    _saved = ""  # checksum of the file as this object knows it
+    _writer: BaseFileLock | None = None
 
     def __init__(self, steps: Iterable[tuple[Mechanism, int]] = ()) -> None:
         self._begin({})
@@ -79,7 +109,7 @@ class Ledger(Filed):
         return f"Ledger({kinds}, {self.count} in all{where})"
 
     def _repr_html_(self) -> str:
-        from symdp.questions.notebook import steps_html
+        from symdp.questions.steps import steps_html
 
         steps = self.steps
         return steps_html(steps, sum(count for _, count in steps))
@@ -216,7 +246,8 @@ class Ledger(Filed):
             "format": "symdp ledger",
             "version": _VERSION,
             "steps": [
-                {"mechanism": written(mechanism), "count": count} for mechanism, count in self.steps
+                {"mechanism": _written(mechanism), "count": count}
+                for mechanism, count in self.steps
             ],
         }
 
@@ -232,8 +263,8 @@ class Ledger(Filed):
         if not isinstance(state, dict) or state.get("format") != "symdp ledger":
             raise InputError("this is no ledger: its 'format' must be 'symdp ledger'")
         version = state.get("version")
-        if type(version) is not int or version not in _READ:
-            raise InputError(f"a ledger of version {version!r:.20}; known: {_READ}")
+        if type(version) is not int or not 1 <= version <= _VERSION:
+            raise InputError(f"a ledger of version {version!r:.20}; known: 1 to {_VERSION}")
         unknown = sorted(repr(key) for key in set(state) - _KEYS)
         if unknown:
             raise InputError(f"a ledger has no {unknown[0]:.60}: only {', '.join(sorted(_KEYS))}")
@@ -243,11 +274,260 @@ class Ledger(Filed):
         ledger = cls()
         for place, step in enumerate(steps, start=1):
             with at(f"step {place} of the ledger"):
-                ledger.add(*read_step(step))
+                ledger.add(*_read_step(step))
         return ledger
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> Self:
+        """Return the ledger of a file, a new one if there is none, as its only writer.
+
+        Used in a with statement: at its end, and at every `save`, what was added is in the file.
+        A process that is killed loses what it added since; save before noise is released.
+
+        Raises
+        ------
+        InputError
+            If another ledger has the file open, or it is damaged, edited or no ledger's.
+
+        Examples
+        --------
+        >>> from symdp import Ledger, mechanisms
+        >>> path = getfixture("tmp_path") / "budget.json"
+        >>> for _ in range(2):
+        ...     with Ledger.open(path) as ledger:
+        ...         ledger.add(mechanisms.laplace(b=2), 3)
+        >>> Ledger.load(path).count
+        6
+        """
+        place = Path(path)
+        writer = lock(place)
+        try:
+            ledger = cls.load(place) if place.exists() else cls()
+        except InputError:
+            writer.release()
+            raise
+        ledger._path, ledger._writer = place, writer
+        return ledger
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Return the ledger that a file holds; nothing in it is trusted, no text is run.
+
+        Raises
+        ------
+        InputError
+            If the file is missing, truncated, edited or no ledger's.
+        """
+        place = Path(path)
+        held = _FILE.read(place)
+        with at(str(place)):
+            ledger = cls.from_state_dict(held.get("ledger"))
+        ledger._path, ledger._saved = place, held["checksum"]
+        return ledger
+
+    def save(self, path: str | os.PathLike[str] | None = None) -> None:
+        """Write the ledger into a file, its own where none is named, replacing it in one step.
+
+        Raises
+        ------
+        InputError
+            If another ledger has the file open, or it holds what this ledger has not read: steps
+            that were counted are never overwritten.
+        """
+        with self._lock:
+            place = self._path if path is None else Path(path)
+            if place is None:
+                raise InputError("this ledger has no file yet: name one, as in save('budget.json')")
+            own = place == self._path
+            writer = self._writer if own and self._writer else lock(place)
+            try:
+                known = self._saved if own else ""
+                if place.exists() and _FILE.read(place)["checksum"] != known:
+                    raise InputError(
+                        f"{place} holds steps that this ledger has not read: add to it with "
+                        "Ledger.open, or name another file"
+                    )
+                self._saved, self._path = _FILE.write(place, {"ledger": self.state_dict()}), place
+            finally:
+                if writer is not self._writer:
+                    writer.release()
+
+    def close(self) -> None:
+        """Let others write the file; nothing is saved by this alone."""
+        with self._lock:
+            if self._writer is not None:
+                self._writer.release()
+                self._writer = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self.save()  # after an error too: what was added may have been spent
+        finally:
+            self.close()
 
 
 def _said(scheme: str | None) -> str:
     if scheme is None:
         raise InputError(_WHICH)
     return scheme
+
+
+_SAMPLING = ("scheme", "batch", "records", "group", "steps", "participations")
+
+_TEXTS = ("title", "description", "citation")
+
+_LONGEST_TEXT = 1_000_000  # characters, as many as a mechanism file may have
+
+
+def _written(mechanism: Mechanism) -> dict[str, Any]:
+    """Return a mechanism as JSON values."""
+    from symdp.emit.json import write_expressions
+
+    kinds = {"density": "noise", "divergence": _CURVE}
+    kind = next((kinds[name] for name in kinds if hasattr(mechanism.source, name)), "pair")
+    if getattr(mechanism.source, "is_bound", False):
+        kind = _BOUND
+    # With its parameters free, so that steps of one family are known for it again.
+    template, sampling = mechanism.template or mechanism, mechanism.sampling
+    support = template.support
+    formulas: dict[str, sp.Basic] = {
+        "variable": mechanism.variable,
+        "lower": support.lower,
+        "upper": support.upper,
+        **{f"point {i}": point for i, point in enumerate(support.points)},
+        **{f"value {name}": value for name, value in mechanism.bound},
+    }
+    moved = getattr(template.source, "moved_by_substitution", None)
+    if moved is not None:
+        formulas["moved by substitution"] = moved
+    for name in _SOURCES[kind]:
+        law = getattr(template.source, name)
+        masses = law if isinstance(law, tuple) else (law,)
+        formulas |= {f"{name} {i}": mass for i, mass in enumerate(masses)}
+    for i, (place, masses) in enumerate(getattr(template.source, "atoms", ())):
+        formulas |= {f"atom {i}": place, f"P of atom {i}": masses[0], f"Q of atom {i}": masses[1]}
+    if sampling is not None:
+        formulas["rate"] = sampling.rate
+    return {
+        "name": mechanism.name,
+        **{name: getattr(mechanism, name) for name in _TEXTS},
+        "support": support.kind,
+        "source": kind,
+        "parameters": {p.name: p.domain for p in mechanism.declared},
+        "relation": mechanism.relation,
+        "shift": mechanism.shift,
+        **{name: None if sampling is None else getattr(sampling, name) for name in _SAMPLING},
+        **({} if sampling is None or sampling.released == SUM else {"released": sampling.released}),
+        "formulas": write_expressions(formulas),
+    }
+
+
+def _read_step(step: object) -> tuple[Mechanism, int]:
+    """Return a step and its count; InputError where it is not what `written` writes."""
+    if not isinstance(step, dict) or set(step) != {"mechanism", "count"}:
+        raise InputError("an object of 'mechanism' and 'count' is needed")
+    return _read(step["mechanism"]), checked_count(step["count"])
+
+
+def _read(_written: object) -> Mechanism:
+    from symdp.emit.json import read_expressions
+    from symdp.model.mechanism import Mechanism
+    from symdp.model.pair import Support
+    from symdp.model.sampling import declare, variable_symbol
+    from symdp.model.schemes import Sampling
+
+    stated = ("name", "support", "source", "parameters", "relation", "shift", "formulas")
+    keys = {*stated, "released", *_SAMPLING, *_TEXTS}
+    if not isinstance(_written, dict):
+        raise InputError(f"a mechanism is an object of {', '.join(sorted(keys))}")
+    if not {"relation", "records", "group"} & set(_written):  # as earlier versions wrote it
+        _written = {**_written, "relation": None, "records": None, "group": 1}
+    if not set(_TEXTS) & set(_written):
+        _written = {**_written, **dict.fromkeys(_TEXTS, "")}
+    if "released" not in _written:  # the sum goes without saying
+        _written = {**_written, "released": SUM}
+    if not {"steps", "participations"} & set(_written):  # as versions before random allocation
+        _written = {**_written, "steps": None, "participations": None}
+    _written = {"shift": "at most", **_written}  # as versions before it
+    if set(_written) != keys:
+        raise InputError(f"a mechanism is an object of {', '.join(sorted(keys))}")
+    name, kind, words = (_written[key] for key in ("name", "support", "parameters"))
+    source_kind = _written["source"]
+    if kind not in ("interval", "points", "integers", "naturals"):
+        raise InputError(f"support {kind!r:.40} is unknown")
+    if source_kind not in tuple(_SOURCES) or not isinstance(name, str) or len(name) > 60:
+        raise InputError(f"'source' must be {', '.join(_SOURCES)}, and 'name' a short text")
+    texts = {name: _written[name] for name in _TEXTS}
+    if any(not isinstance(text, str) or len(text) > _LONGEST_TEXT for text in texts.values()):
+        raise InputError(f"{', '.join(_TEXTS)} must be texts of at most {_LONGEST_TEXT} characters")
+    if not isinstance(words, dict):
+        raise InputError("'parameters' must be an object of name and domain")
+    formulas = read_expressions(_written["formulas"])
+    declared = tuple(declare(str(one), str(word)) for one, word in words.items())
+    variable = formulas.get("variable")
+    if variable is None or variable != variable_symbol(str(variable), kind):
+        raise InputError(f"'variable' does not fit the support {kind}")
+    values = {p.name: _one(formulas, f"value {p.name}") for p in declared}
+    ends = _one(formulas, "lower"), _one(formulas, "upper")
+    support = Support(kind, *ends, _all(formulas, "point"))
+    sampling: Sampling | None = None
+    if _written["scheme"] is not None:
+        own = {name: _written[name] for name in (*_SAMPLING, "released") if name != "scheme"}
+        sampling = Sampling(str(_written["scheme"]), _one(formulas, "rate"), **own)
+        if sampling.rate.free_symbols:
+            raise InputError("the sampling rate has no value")
+    source = _source(source_kind, formulas, kind == "points")
+    known = {variable, *(parameter.symbol for parameter in declared)}
+    free = {s for f in formulas.values() for s in f.free_symbols} - known
+    if free:
+        raise InputError(f"{', '.join(sorted(map(str, free)))} has no value")
+    made = replace(
+        Mechanism(name, variable, support, source, declared, **texts, shift=_written["shift"])(
+            **values
+        ),
+        sampling=sampling,
+    )
+    return made if _written["relation"] is None else made.under(_written["relation"])
+
+
+def _source(kind: str, formulas: dict[str, sp.Basic], listed: bool) -> Source:
+    from symdp.model.renyi_curve import RenyiCurve, table
+    from symdp.model.sampling import Laws, Noise
+
+    if kind == _CURVE:
+        curve = _all(formulas, "divergence")
+        return RenyiCurve(curve[0] if len(curve) == 1 else table(curve))
+    if kind == "noise":
+        moved = formulas.get("moved by substitution")
+        if moved is not None:
+            moved = _one(formulas, "moved by substitution")
+        return Noise(_one(formulas, "density 0"), _one(formulas, "sensitivity 0"), moved)
+    if listed:
+        return Laws(_all(formulas, "P"), _all(formulas, "Q"), kind == _BOUND)
+    atoms = zip(*(_all(formulas, own) for own in ("atom", "P of atom", "Q of atom")), strict=True)
+    held = tuple((place, tuple(masses)) for place, *masses in atoms)
+    return Laws(_one(formulas, "P 0"), _one(formulas, "Q 0"), kind == _BOUND, held)
+
+
+def _one(formulas: dict[str, sp.Basic], name: str) -> sp.Expr:
+    import sympy as sp
+
+    found = formulas.get(name)
+    if not isinstance(found, sp.Expr):
+        raise InputError(f"the formula '{name}' is missing")
+    return found
+
+
+def _all(formulas: dict[str, sp.Basic], name: str) -> tuple[sp.Expr, ...]:
+    found: list[sp.Expr] = []
+    while f"{name} {len(found)}" in formulas:
+        found.append(_one(formulas, f"{name} {len(found)}"))
+    return tuple(found)

@@ -141,7 +141,7 @@ def _by_profile(trial: Composition, many: float, eta: float) -> Mechanism:
 def _by_orders(trial: Composition, many: float, eta: float) -> Mechanism:
     import numpy as np
 
-    from symdp.model.renyi_steps import from_renyi_points
+    from symdp.model.curve_tables import from_renyi_points
 
     def divergence(order: float) -> float:
         return trial.renyi(order) * _SLACK

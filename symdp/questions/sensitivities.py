@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from symdp.errors import InputError
-from symdp.model.taken import a_mechanism
+from symdp.model.mechanism import a_mechanism
 from symdp.questions.composition import Composition
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
@@ -11,8 +12,9 @@ from symdp.errors import InputError
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
 
-
 _DRAWN, _DRAWN_TO = 65, 1e-10  # points of a drawn profile, and the δ at its end
+_MOST_ROWS = 40  # of a table; the rest is counted in its last row
+_MOST_NAMED = 3  # distinct steps in a repr
 
 
 def listed_steps(steps: object) -> list[tuple[Mechanism, Any]]:
@@ -37,13 +39,7 @@ def a_composition(value: Any) -> Any:
 
 
 def merged_steps(steps: Iterable[tuple[Mechanism, int]]) -> dict[Mechanism, int]:
-    """Return distinct concrete mechanisms, each with its whole count.
-
-    Raises
-    ------
-    InputError
-        If there are none, a parameter is missing, or a count is no positive whole number.
-    """
+    """Return distinct concrete mechanisms, each with its whole count."""
     merged: dict[Mechanism, int] = {}
     for mechanism, count in listed_steps(steps):
         concrete = mechanism.require_concrete()
@@ -139,3 +135,30 @@ class Summed:
 
     def _of(self, steps: list[tuple[Mechanism, int]]) -> Self:
         return type(self)(steps)  # type: ignore[call-arg]
+
+
+def steps_text(steps: Sequence[tuple[Mechanism, int]], count: int) -> str:
+    """Return the first steps of a composition, and how many more there are."""
+    shown = [f"{times} × {mechanism!r}" for mechanism, times in steps[:_MOST_NAMED]]
+    more = len(steps) - len(shown)
+    if more:
+        shown.append(f"{more} more distinct step{'s' * (more != 1)}, {count} steps in all")
+    return ", ".join(shown)
+
+
+def steps_html(steps: Sequence[tuple[Mechanism, int]], count: int) -> str:
+    """Return a table of distinct steps with their counts."""
+    rows: list[tuple[str, ...]] = [(str(times), mechanism.summary) for mechanism, times in steps]
+    return table_html(("steps", f"mechanism ({count} steps in all)"), rows)
+
+
+def table_html(head: Iterable[str], rows: Sequence[tuple[str, ...]]) -> str:
+    """Return a small table, as a notebook shows it."""
+
+    def line(cells: Iterable[str], tag: str) -> str:
+        return f"<tr>{''.join(f'<{tag}>{html.escape(c)}</{tag}>' for c in cells)}</tr>"
+
+    body = [line(row, "td") for row in rows[:_MOST_ROWS]]
+    if len(rows) > _MOST_ROWS:
+        body.append(line([f"… and {len(rows) - _MOST_ROWS} more"], "td"))
+    return f"<table>{line(head, 'th')}{''.join(body)}</table>"

@@ -17,10 +17,9 @@ from symdp.arguments import a_path, checked_count, real, whole
 from symdp.blocks import kept_blocks
 from symdp.durable import replace_file, replace_text
 from symdp.errors import InputError
-from symdp.model.taken import a_mechanism
+from symdp.model.mechanism import a_mechanism
 from symdp.questions.composition import Direction, compose
-from symdp.questions.guarantee import Guarantee
-from symdp.questions.profile_curve import Curve
+from symdp.questions.guarantee import Curve, Guarantee
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -118,9 +117,16 @@ class Sweep:
         return pandas.DataFrame(self.columns())
 
     def _repr_html_(self) -> str:
-        from symdp.questions.notebook import sweep_html
+        from symdp.questions.steps import table_html
 
-        return sweep_html(self.parameters, self.count.tolist(), self.answers)
+        rows = []
+        for place, (count, answer) in enumerate(
+            zip(self.count.tolist(), self.answers, strict=True)
+        ):
+            own = [str(values[place]) for values in self.parameters.values()]
+            said = (answer.epsilon_text(), answer.delta_text(), answer.kind)
+            rows.append((*own, str(count), *said))
+        return table_html((*self.parameters, "n", "ε", "δ", "kind"), rows)
 
     def __repr__(self) -> str:
         return f"Sweep({len(self)} rows: {', '.join([*self.parameters, 'n'])})"

@@ -25,34 +25,19 @@ DEFAULT_SAMPLING = "poisson"
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """What is fixed about a training run before its noise multiplier is known.
+    """What is fixed about a training run before its noise multiplier is known."""
 
-    Attributes
-    ----------
-    examples, batch
-        How many examples there are, and how many a batch holds, in expectation where batches are
-        drawn example by example.
-    steps
-        The number of steps.
-    sampling
-        How batches are drawn, one of `samplings`.
-    largest_batch
-        The most examples that a truncated batch keeps.
-    noise
-        Noise of sensitivity 1 with one free parameter, the multiplier: noise over clip norm.
-    relation
-        The neighbouring relation; that of the sampling if None.
-    released
-        "sum", also divided by a constant, or "average": divided by how many examples were drawn.
-    """
-
+    # examples, batch: how many examples there are, and how many a batch holds, in expectation
+    # where batches are drawn example by example
     examples: int
     batch: int
-    steps: int
-    sampling: str
-    largest_batch: int | None
+    steps: int  # the number of steps
+    sampling: str  # how batches are drawn, one of `samplings`
+    largest_batch: int | None  # the most examples that a truncated batch keeps
+    # noise of sensitivity 1 with one free parameter, the multiplier: noise over clip norm
     noise: Mechanism
-    relation: str | None = None
+    relation: str | None = None  # the neighbouring relation; that of the sampling if None
+    # "sum", also divided by a constant, or "average": divided by how many examples were drawn
     released: str = SUM
 
     @property
@@ -160,11 +145,6 @@ def training_run(
     released: str = SUM,
 ) -> TrainingRun:
     """Return a training run whose noise multiplier is open, see `training`.
-
-    Raises
-    ------
-    InputError
-        If a number breaks a rule, or the sampling is unknown.
 
     Examples
     --------

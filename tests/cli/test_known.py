@@ -19,7 +19,7 @@ from symdp import user_cache
 from symdp.cli.answers import delta, epsilon
 from symdp.cli.job import Job
 from symdp.cli.question import FLAGS, OPTIONS, USUAL, WANTED, Composed, plain_words
-from symdp.questions.cached_composition import KnownComposition
+from symdp.questions.composition import KnownComposition
 
 SAMPLED = {"sampling": "poisson", "rate": "0.01"}
 

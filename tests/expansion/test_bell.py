@@ -10,7 +10,7 @@ from sympy.polys.orthopolys import hermite_prob_poly
 from sympy.polys.ring_series import rs_exp
 
 from symdp.expansion import complete_bell, graded_terms, graded_value, hermite, hermite_values
-from symdp.expansion.bell import bell_coefficients
+from symdp.expansion.graded import _bell_coefficients
 
 
 @pytest.mark.parametrize("order", [1, 2, 5, 9])
@@ -23,7 +23,7 @@ def test_complete_bell_is_the_exponential_series(order):
         for (degree, *powers), coefficient in rs_exp(exponent, s, order + 1).terms()
         if degree == order
     }
-    assert bell_coefficients(order) == expected
+    assert _bell_coefficients(order) == expected
 
 
 def test_complete_bell_is_the_sum_of_the_incomplete_ones():

@@ -11,7 +11,7 @@ import pytest
 from symdp.cli import main
 from symdp.errors import InputError
 from symdp.individual import Recorder, from_counts, open_accountant
-from symdp.individual.grid import NormGrid
+from symdp.individual.norms import NormGrid
 
 RUN = {"multiplier": 1.0, "clip": 2.0, "rate": 0.01}
 

@@ -8,8 +8,8 @@ import mpmath as mp
 import pytest
 
 from symdp import compose, mechanisms
-from symdp.methods.berry_esseen import normal_payoff
-from symdp.methods.buckets import Buckets
+from symdp.methods.prv import Buckets
+from symdp.methods.spa_bounds import normal_payoff
 
 SAMPLED = mechanisms.gaussian(sigma=2).subsample("poisson", "1/100")
 CASES = [

@@ -18,13 +18,18 @@ from proved_bounds import (
 )
 
 from symdp import compose, mechanisms
-from symdp.methods.edgeworth_error import edgeworth_error, uniform_error
-from symdp.methods.eeai import EdgeworthInterval, edgeworth_tail
-from symdp.methods.interval import least_log_delta, log_hoeffding, log_tail
+from symdp.methods.eeai import (
+    _KERNEL,
+    EdgeworthInterval,
+    _edgeworth_error,
+    _log_largest,
+    edgeworth_tail,
+    smoothing_error,
+    uniform_error,
+)
+from symdp.methods.interval import least_log_delta, log_hoeffding, log_tail, summands
 from symdp.methods.moments import Moments
 from symdp.methods.route import Contour
-from symdp.methods.smoothing_error import KERNEL, log_largest, smoothing_error
-from symdp.methods.standard_moments import summands
 from symdp.numeric.schedule import ManyStepsLaw
 from symdp.prove.truth import privacy_profile
 
@@ -90,7 +95,7 @@ def test_error_bound_is_never_exceeded_with_atoms(loss, count):
     steps = compose(mechanisms.randomized_response(epsilon_0=str(loss)), count)
     moments = summands(steps.law("remove"), 0.0)
     truth = binomial_distance(mp.mpf(loss), 1 / (1 + mp.exp(-mp.mpf(loss))), count)
-    assert truth <= edgeworth_error(moments)
+    assert truth <= _edgeworth_error(moments)
     assert truth <= uniform_error(moments)
     assert truth <= smoothing_error(steps.law("remove"), 0.0, moments)
 
@@ -122,7 +127,7 @@ def test_error_bound_is_never_exceeded(name, count, tilt):
     tail = 0.5 + (np.imag(np.exp(-1j * np.outer(x, y)) * line) / y).sum(axis=1) * step / math.pi
     series = np.asarray([edgeworth_tail(moments, float(v)) for v in x])
     distance = float(np.abs(tail - series).max())
-    assert distance <= edgeworth_error(moments)
+    assert distance <= _edgeworth_error(moments)
     assert distance <= uniform_error(moments)
     smooth = smoothing_error(law, tilt, moments)
     assert distance <= smooth
@@ -164,7 +169,7 @@ def test_kernel_of_the_smoothing_inequality():
         for j in range(1, 401):
             v = mp.mpf(j) / 400
             k = (1 - v) / 2 + 0.5j * ((1 - v) * mp.cot(mp.pi * v) + 1 / mp.pi if v < 1 else 0)
-            assert abs(k) <= KERNEL / (2 * mp.pi * v)
+            assert abs(k) <= _KERNEL / (2 * mp.pi * v)
             assert abs(k - 1j / (2 * mp.pi * v)) <= (1 - v + mp.pi**2 * v**2 / 18) / 2
 
 
@@ -255,13 +260,13 @@ def test_very_many_different_steps_are_taken_as_arrays():
             (np.geomspace(0.1, 2.0, 40) / widest, None),
             (np.arange(20, 80) * (0.1 / widest), (0.1 / widest, 20)),
         ):
-            bound = log_largest(law, origin, y, grid)
+            bound = _log_largest(law, origin, y, grid)
             places = np.random.default_rng(2).uniform(y[:-1], y[1:])
             shift = singly.cgf_line(origin, places).real
             assert (shift <= bound + 1e-12).all()
             assert (bound <= np.maximum(0.25 * shift, -20)).all()
         # O(1/n) where moments alone give O(1/√n), as for steps that are taken one by one
-        assert smoothing_error(law, origin, together) < 0.1 * edgeworth_error(together)
+        assert smoothing_error(law, origin, together) < 0.1 * _edgeworth_error(together)
     epsilon = law.mean + math.sqrt(float(law.cumulants(0.0, 2)[1]))
     exact = Contour().log_delta(law, epsilon)
     answer = METHOD.log_delta(law, epsilon)

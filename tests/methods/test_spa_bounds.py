@@ -19,8 +19,8 @@ from proved_bounds import (
 )
 
 from symdp import compose, mechanisms
+from symdp.methods.interval import summands
 from symdp.methods.spa_bounds import SpaBounds, log_interval
-from symdp.methods.standard_moments import summands
 from symdp.numeric.saddle_point import Strip
 from symdp.prove.truth import privacy_profile
 

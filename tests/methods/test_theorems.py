@@ -13,11 +13,10 @@ from proved_bounds import log_central_limit
 
 from symdp import compose, mechanisms
 from symdp.errors import InputError
-from symdp.methods import fourier_bounds as fa
+from symdp.methods import fourier as fa
 from symdp.methods.msd import SaddlePoint
 from symdp.methods.route import Contour
-from symdp.methods.saddle_rates import log_central_limit_bound, rates
-from symdp.methods.spa_bounds import log_interval
+from symdp.methods.spa_bounds import log_central_limit_bound, log_interval, rates
 from symdp.numeric.saddle_point import Strip, saddle_point
 
 SAMPLED = mechanisms.gaussian(sigma=2).subsample("poisson", "1/100")

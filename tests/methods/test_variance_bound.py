@@ -15,8 +15,7 @@ from proved_bounds import (
 )
 
 from symdp import compose, mechanisms
-from symdp.methods.moments import Moments
-from symdp.methods.variance_bound import VarianceBound, log_parabola_bound
+from symdp.methods.moments import Moments, VarianceBound, _log_parabola_bound
 
 METHOD = VarianceBound()
 
@@ -61,7 +60,7 @@ def test_formula_at_one_tilt():
             return front + mp.log(largest * (variance + (mean + a) ** 2))
 
         least = min(bound(mp.mpf(j) / 10) for j in range(5, 60, 5))
-    found = log_parabola_bound(law, epsilon, 0.9)
+    found = _log_parabola_bound(law, epsilon, 0.9)
     assert found <= float(least)
     assert found == pytest.approx(float(least), abs=5e-3)
 

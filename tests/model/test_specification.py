@@ -17,7 +17,7 @@ from symdp.errors import InputError
 from symdp.model.mechanism import Mechanism, Support
 from symdp.model.sampling import Laws, Noise
 from symdp.model.specification import load, loads
-from symdp.questions.composition_file import load_composition
+from symdp.questions.parallel import load_composition
 
 LOGISTIC = """
 name = "logistic"

@@ -12,8 +12,12 @@ import sympy as sp
 from refusals import refused
 
 from symdp import compose, loads, mechanisms
-from symdp.model.curve_tables import from_profile_points, from_trade_off_points
-from symdp.model.tradeoff_pair import from_profile, from_trade_off
+from symdp.model.curve_tables import (
+    from_profile,
+    from_profile_points,
+    from_trade_off,
+    from_trade_off_points,
+)
 
 A, E = sp.Symbol("alpha"), sp.Symbol("epsilon")
 ROOT = (1 - sp.sqrt(A)) ** 2

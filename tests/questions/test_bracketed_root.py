@@ -8,7 +8,7 @@ import random
 import pytest
 
 from symdp.errors import AccuracyError
-from symdp.questions.bracketed_root import bracketed_root
+from symdp.questions.invert import bracketed_root
 
 SHAPES = {
     "steep or flat": lambda x, scale: math.copysign(abs(x) ** 3, x) * scale,

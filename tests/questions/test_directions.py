@@ -13,8 +13,8 @@ from symdp.density.modes import has_one_law
 from symdp.derive.symmetry import dominating_direction
 from symdp.methods.route import Contour
 from symdp.numeric.answer import Answer
+from symdp.questions.composition import total_law
 from symdp.questions.invert import invert, invert_larger
-from symdp.questions.total_law import total_law
 
 EVEN = [
     mechanisms.laplace(b=2),

@@ -14,8 +14,8 @@ from symdp import Mechanism, compose, mechanisms, parallel
 from symdp.individual.result import IndividualResult, larger
 from symdp.methods import names
 from symdp.numeric.answer import Answer, FloatAccountant
+from symdp.questions.guarantee import KINDS, Link, largest, weakest
 from symdp.questions.invert import invert_larger
-from symdp.questions.largest import KINDS, Link, largest, weakest
 
 EXACT = Link(-10.0, -10.1, -9.9, "exact")
 BOUND = Link(-12.0, -math.inf, -12.0, "bound")

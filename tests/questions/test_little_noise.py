@@ -17,8 +17,7 @@ from symdp.methods.route import Contour
 from symdp.numeric.answer import Answer
 from symdp.numeric.saddle_point import log_one_minus_exp
 from symdp.page.card import _attack
-from symdp.questions.complement import Complement
-from symdp.questions.tradeoff import bayes_error, membership_advantage, trade_off
+from symdp.questions.tradeoff import _Complement, bayes_error, membership_advantage, trade_off
 
 RATES = (1e-6, 0.5, 0.9)
 # log(1 − δ) is rounded relatively to its size, some hundreds here, and near α = 1 two numbers that
@@ -238,14 +237,14 @@ class _Wrong(Contour):
 )
 def test_what_is_no_profile_is_refused(change):
     steps = compose(mechanisms.gaussian(sigma="1/10"), 1)
-    lines = Complement(steps, "both")
+    lines = _Complement(steps, "both")
     lines._accountant = _Wrong(change)
     with pytest.raises(AccuracyError, match="none of a privacy profile"):
         lines.miss_rates([1e-12, 1e-6, 0.5, 1 - 1e-9])
 
 
 def test_values_that_are_not_concave_in_exp_epsilon_are_refused():
-    lines = Complement(compose(mechanisms.gaussian(sigma="1/10"), 1), "both")
+    lines = _Complement(compose(mechanisms.gaussian(sigma="1/10"), 1), "both")
     for epsilon, share in ((0.0, 0.5), (1.0, 0.6), (2.0, 0.9)):
         lines._known[epsilon] = math.log(share), math.log(share)
     # 0.5 + 0.4 (e − 1)/(e² − 1) = 0.6076 is the least that may stand in the middle.
@@ -257,7 +256,7 @@ def test_values_that_are_not_concave_in_exp_epsilon_are_refused():
 
 def test_a_line_that_cannot_be_computed_lowers_the_miss_rate_only():
     steps = compose(mechanisms.gaussian(sigma="1/2"), 1)
-    lines = Complement(steps, "both")
+    lines = _Complement(steps, "both")
 
     class Gaps(Contour):
         def log_delta(self, law, epsilon):

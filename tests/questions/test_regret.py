@@ -8,7 +8,7 @@ from refusals import refused
 from scipy.special import ndtr
 
 from symdp import compose, mechanisms
-from symdp.questions.regret import gaussian_privacy_with_regret
+from symdp.questions.tradeoff import gaussian_privacy_with_regret
 
 
 def gaussian(mu, epsilon):

@@ -12,7 +12,7 @@ from refusals import refused
 from symdp import compose, load_composition, loads, mechanisms
 from symdp.adapters.upper import epsilon_upper
 from symdp.errors import AccuracyError
-from symdp.methods.renyi_bound import curve_transform
+from symdp.methods.renyi import _curve_transform
 from symdp.page.card import differences, make_card
 from symdp.questions.ledger import Ledger
 from symdp.questions.tradeoff import membership_advantage
@@ -65,7 +65,7 @@ def test_a_table_is_never_below_its_curve():
     """Chords of a convex transform lie above it; at the listed orders they touch."""
     orders = (1.5, 2.0, 3.0, 5.0, 9.0, 17.0, 33.0)
     table = mechanisms.from_renyi_points({order: order / 32 for order in orders})
-    transform = curve_transform(table)
+    transform = _curve_transform(table)
     for order in orders:
         assert transform(order - 1) == pytest.approx((order - 1) * order / 32, rel=1e-14)
     assert transform(40.0) == math.inf
