@@ -21,13 +21,7 @@ MOST_STEPS = 10**15
 
 
 def checked_count(count: object) -> int:
-    """Return a number of steps as an integer.
-
-    Examples
-    --------
-    >>> checked_count(1000.0), checked_count("1e3")
-    (1000, 1000)
-    """
+    """Return a number of steps as an integer."""
     if isinstance(count, str):
         exact = exact_number(count)
         count = int(exact) if exact.denominator == 1 else count
@@ -72,11 +66,7 @@ def flat(value: Any) -> list[float]:
 
 
 def real(value: Any, name: str) -> float:
-    """Return a finite double; text is a number or a ratio. InputError where the value is none.
-
-    >>> real("1/10", "delta")
-    0.1
-    """
+    """Return a finite double; text is a number or a ratio. InputError where the value is none."""
     try:
         number = float(exact_number(value) if isinstance(value, str) else value)
     except OverflowError:
@@ -91,13 +81,7 @@ def real(value: Any, name: str) -> float:
 
 
 def instance(value: Any, kind: type[_T], what: str) -> _T:
-    """Return the value if it is of a kind; else InputError, which says what to pass instead.
-
-    >>> instance(3, str, "give a name")
-    Traceback (most recent call last):
-        ...
-    symdp.errors.InputError: 3: give a name
-    """
+    """Return the value if it is of a kind; else InputError, which says what to pass instead."""
     if not isinstance(value, kind):
         raise InputError(f"{value!r:.60}: {what}")
     return value
@@ -130,11 +114,7 @@ def a_path(value: Any, what: str) -> Path:
 
 
 def whole(value: Any, name: str, least: int = 0) -> int:
-    """Return a whole number from `least` up; InputError for anything else.
-
-    >>> whole(3, "order")
-    3
-    """
+    """Return a whole number from `least` up; InputError for anything else."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < least:
         raise InputError(f"{name} = {value!r:.40}: it must be a whole number from {least} up")
     return int(value)

@@ -13,15 +13,7 @@ BLOCK = 1 << 21  # numbers of one array where long work is done block by block
 
 
 def afford(numbers: float, what: str, remedy: str) -> None:
-    """Refuse work that would hold so many numbers at once in more than 2 GB.
-
-    Examples
-    --------
-    >>> afford(1e9, "prv: its mesh", "use the method moments")
-    Traceback (most recent call last):
-    symdp.errors.AccuracyError: prv: its mesh would take about 8 GB of memory, and at most 2 GB \
-are taken; use the method moments
-    """
+    """Refuse work that would hold so many numbers at once in more than 2 GB."""
     size = DOUBLE * numbers
     if size > MOST_BYTES:
         raise AccuracyError(
@@ -32,17 +24,7 @@ are taken; use the method moments
 
 @contextmanager
 def within_capacity(what: str) -> Iterator[None]:
-    """Turn numbers beyond the double range, and memory that is not there, into one sentence.
-
-    Examples
-    --------
-    >>> with within_capacity("contour"):
-    ...     2.0**10_000
-    Traceback (most recent call last):
-    symdp.errors.AccuracyError: contour: a number on the way is beyond the range of doubles, as \
-where noise is far smaller or larger than the sensitivity, or steps are very many; use the method \
-moments, or less extreme values
-    """
+    """Turn numbers beyond the double range, and memory that is not there, into one sentence."""
     try:
         yield
     except MemoryError:

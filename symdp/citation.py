@@ -172,24 +172,12 @@ REFERENCES = {reference.tag: reference for reference in _ALL}
 
 
 def tag_of(citation: str) -> str:
-    """Return the tag that a citation starts with.
-
-    >>> tag_of("SPA (59)"), tag_of("FA, Alg. 1")
-    ('SPA', 'FA')
-    """
+    """Return the tag that a citation starts with."""
     return citation.split(maxsplit=1)[0].rstrip(",:") if citation.strip() else ""
 
 
 def bibtex(citations: Iterable[str]) -> str:
-    """Return BibTeX entries of citations such as "SPA (61)", each publication once, in their order.
-
-    Examples
-    --------
-    >>> print(bibtex(["Daniels 1987", "Daniels (3)"]).splitlines()[0])
-    @article{daniels1987tail,
-    >>> bibtex(["SPA (60)", "SPA (61)", "EA Prop 3.2"]).count("@misc")
-    2
-    """
+    """Return BibTeX entries of citations such as "SPA (61)", each publication once, in order."""
     entries: dict[str, None] = {}
     free = 0
     for citation in citations:

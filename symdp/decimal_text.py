@@ -28,42 +28,20 @@ _LARGE = 10**15  # exponents that no arithmetic of this module leaves
 
 
 def rounded(value: float | Rational | Decimal, digits: int = 12, side: Side = "nearest") -> str:
-    """Return a number to some significant digits, rounded to a side; no zeros at its end.
-
-    Examples
-    --------
-    >>> rounded(2.5186733648248), rounded(2.5186733648248, side="up"), rounded(1e-5, side="up")
-    ('2.51867336482', '2.51867336483', '1.00000000001e-05')
-    >>> rounded(-1.26, 2, "up"), rounded(Fraction(2, 3), 3, "down"), rounded(1e15, 3)
-    ('-1.2', '0.666', '1e+15')
-    """
+    """Return a number to some significant digits, rounded to a side; no zeros at its end."""
     if isinstance(value, float) and not math.isfinite(value):
         return f"{value}"
     return _general(_to_digits(value, digits, side), digits)
 
 
 def given(value: float) -> str:
-    """Return a number that a caller gave: as it was given, never shortened to another number.
-
-    Examples
-    --------
-    >>> given(1e-5), given(2.0), given(0.1 + 0.2)
-    ('1e-05', '2', '0.30000000000000004')
-    """
+    """Return a number that a caller gave: as it was given, never shortened to another number."""
     short = f"{value:.12g}"
     return short if float(short) == value else repr(value)
 
 
 def rounded_exponential(log_value: float, digits: int = 12, side: Side = "nearest") -> str:
-    """Return e^x to some significant digits, rounded to a side, below the double range too.
-
-    Examples
-    --------
-    >>> rounded_exponential(-1000.0), rounded_exponential(-1000.0, side="up")
-    ('5.07595889755e-435', '5.07595889755e-435')
-    >>> rounded_exponential(-1.0, 3), rounded_exponential(-1.0, 3, "down")
-    ('0.368', '0.367')
-    """
+    """Return e^x to some significant digits, rounded to a side, below the double range too."""
     if log_value == -math.inf:
         return "0"
     digits = min(digits, digits_of(log_value)) if log_value <= SMALLEST_LOG else digits
@@ -71,28 +49,14 @@ def rounded_exponential(log_value: float, digits: int = 12, side: Side = "neares
 
 
 def exponential(log_value: float, side: Side = "nearest", digits: int = 0) -> float | str:
-    """Return e^x as a double, or as decimal text where it lies below the double range.
-
-    Examples
-    --------
-    >>> exponential(-1.0), exponential(-1000.0)
-    (0.36787944117144233, '5.075958897549e-435')
-    >>> exponential(-1000.0, "down"), exponential(-1000.0, "up")
-    ('5.075958897549e-435', '5.07595889755e-435')
-    """
+    """Return e^x as a double, or as decimal text where it lies below the double range."""
     if log_value == -math.inf or log_value > SMALLEST_LOG:
         return as_double(log_value, side)
     return rounded_exponential(log_value, digits or digits_of(log_value), side)
 
 
 def as_double(log_value: float, side: Side = "nearest") -> float:
-    """Return e^x as a double, one unit in the last place further to the side; never outside [0, 1].
-
-    Examples
-    --------
-    >>> as_double(-1000.0, "up"), as_double(-1000.0, "down"), as_double(0.0, "up")
-    (5e-324, 0.0, 1.0)
-    """
+    """Return e^x as a double of [0, 1], one unit in the last place further to the side."""
     nearest = math.exp(log_value)
     if side == "nearest" or log_value == -math.inf:
         return nearest
@@ -102,50 +66,22 @@ def as_double(log_value: float, side: Side = "nearest") -> float:
 
 
 def digits_of(log_value: float) -> int:
-    """Return how many digits of e^x a double x < 0 holds: 16 less those of its integer part.
-
-    Examples
-    --------
-    >>> digits_of(-1000.0), digits_of(-1e15)
-    (13, 3)
-    """
+    """Return how many digits of e^x a double x < 0 holds: 16 less those of its integer part."""
     return max(3, _DIGITS - len(str(int(-log_value))))
 
 
 def scientific(value: Fraction, digits: int, *, up: bool) -> str:
-    """Return a number ≥ 0 in scientific notation, rounded up or down, all its digits shown.
-
-    Examples
-    --------
-    >>> scientific(Fraction(2, 3), 4, up=False), scientific(Fraction(2, 3), 4, up=True)
-    ('6.666e-1', '6.667e-1')
-    >>> scientific(Fraction(99999, 10**9), 3, up=True)
-    '1.00e-4'
-    """
+    """Return a number ≥ 0 in scientific notation, rounded up or down, all its digits shown."""
     return _scientific(value, digits, "up" if up else "down")
 
 
 def nearest_scientific(value: Fraction, digits: int) -> str:
-    """Return a number ≥ 0 in scientific notation, rounded to nearest.
-
-    Examples
-    --------
-    >>> nearest_scientific(Fraction(2, 3), 4)
-    '6.667e-1'
-    """
+    """Return a number ≥ 0 in scientific notation, rounded to nearest."""
     return _scientific(value, digits, "nearest")
 
 
 def formatted(value: float | Decimal, specification: str, side: Side) -> str:
-    """Return a number by a format specification of floats, its last digit rounded to a side.
-
-    Examples
-    --------
-    >>> formatted(2.5186733648248, ".6f", "up"), formatted(2.5186733648248, "10.3g", "nearest")
-    ('2.518674', '      2.52')
-    >>> formatted(0.001234, ".1%", "up"), formatted(0.25, "", "up")
-    ('0.2%', '0.25')
-    """
+    """Return a number by a format specification of floats, its last digit rounded to a side."""
     if isinstance(value, float):
         format(value, specification)  # whatever is wrong with it is said in Python's own words
     found = _SPECIFICATION.fullmatch(specification)

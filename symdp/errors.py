@@ -35,14 +35,6 @@ def at(place: str) -> Iterator[None]:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return a hint with the closest known name, or an empty string.
-
-    Examples
-    --------
-    >>> suggestion("sigm", ["sigma", "q"])
-    "; did you mean 'sigma'?"
-    >>> suggestion("zzz", ["sigma", "q"])
-    ''
-    """
+    """Return a hint with the closest known name, or an empty string."""
     matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f"; did you mean '{matches[0]}'?" if matches else ""

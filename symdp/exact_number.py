@@ -13,13 +13,7 @@ _VALUE = re.compile(rf"([+-]?)({DIGITS})(?:\s*/\s*({DIGITS}))?", re.ASCII)
 
 
 def exact_number(text: str) -> Fraction:
-    """Return a number or a ratio of two numbers exactly.
-
-    Examples
-    --------
-    >>> exact_number("1/3"), exact_number("-0.10")
-    (Fraction(1, 3), Fraction(-1, 10))
-    """
+    """Return a number or a ratio of two numbers exactly."""
     found = _VALUE.fullmatch(text.strip())
     if not found:
         if text.strip().lower().lstrip("+-") in {"nan", "inf", "infinity", "oo"}:
@@ -47,9 +41,5 @@ def decimal_fraction(text: str) -> Fraction:
 
 
 def shorten(text: str, length: int = 40) -> str:
-    """Return `text` quoted on one line, cut to about `length` characters.
-
-    >>> shorten("a" * 50, 10)
-    "'aaaaaaaaaa...'"
-    """
+    """Return `text` quoted on one line, cut to about `length` characters."""
     return repr(text if len(text) <= length else text[:length] + "...")

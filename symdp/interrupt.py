@@ -60,13 +60,7 @@ _foreign: list[tuple[float, Any]] = []  # end and handler of a timer that was se
 
 
 def time_left() -> float:
-    """Return the seconds until the first of the attempts around must end, ∞ outside of any.
-
-    Examples
-    --------
-    >>> time_left(), attempt(time_left, 0.0, 30.0) <= 30.0
-    (inf, True)
-    """
+    """Return the seconds until the first of the attempts around must end, ∞ outside of any."""
     return max(0.0, min((end.left for end in _ends.times), default=math.inf))
 
 
@@ -104,13 +98,6 @@ def limit(seconds: float, *, symbolic: bool = False, of_work: bool = False) -> I
     Limits may stand within limits; the shortest time counts.  Only the main thread of a system
     with timers can be interrupted: elsewhere the work goes on to its end, but `time_left` tells it
     to hurry.
-
-    Examples
-    --------
-    >>> with limit(0.01) as outcome:
-    ...     time.sleep(5)
-    >>> outcome.late
-    True
     """
     depth, outcome = len(_ends.times), Outcome()
     seconds = max(_LEAST, seconds)
@@ -139,13 +126,7 @@ def limit(seconds: float, *, symbolic: bool = False, of_work: bool = False) -> I
 
 
 def attempt(work: Callable[[], T], otherwise: T, seconds: float) -> T:
-    """Return what symbolic work returns, or `otherwise` where its time was up first; see `limit`.
-
-    Examples
-    --------
-    >>> attempt(lambda: 6 * 7, 0, 5.0), attempt(lambda: time.sleep(5), "late", 0.01)
-    (42, 'late')
-    """
+    """Return what symbolic work returns, or `otherwise` where its time is up first; see `limit`."""
     if seconds > 0:
         with limit(seconds, symbolic=True, of_work=True):
             return work()
@@ -154,15 +135,7 @@ def attempt(work: Callable[[], T], otherwise: T, seconds: float) -> T:
 
 @contextmanager
 def time_limit(seconds: float | None) -> Iterator[None]:
-    """Raise AccuracyError when the time of the block is up; see `limit` for where that works.
-
-    Examples
-    --------
-    >>> with time_limit(0.01):
-    ...     time.sleep(5)
-    Traceback (most recent call last):
-    symdp.errors.AccuracyError: no answer within 0.01 s
-    """
+    """Raise AccuracyError when the time of the block is up; see `limit` for where that works."""
     if seconds is None or math.isinf(seconds):
         yield
         return
@@ -173,11 +146,7 @@ def time_limit(seconds: float | None) -> Iterator[None]:
 
 
 class Deadline:
-    """A number of seconds from now, on the wall or by another clock; None is for ever.
-
-    >>> Deadline(None).is_past, Deadline(0.0).is_past
-    (False, True)
-    """
+    """A number of seconds from now, on the wall or by another clock; None is for ever."""
 
     def __init__(self, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
         self.seconds = math.inf if seconds is None else seconds
@@ -217,14 +186,7 @@ def undisturbed() -> Iterator[None]:
 
 
 class Clock:
-    """Seconds that may be `worked` altogether, in attempts that need not follow each other at once.
-
-    Examples
-    --------
-    >>> clock = Clock(5.0)
-    >>> clock.attempt(lambda: "done", "late"), 0 < clock.left < 5
-    ('done', True)
-    """
+    """Seconds that may be `worked` altogether, in attempts with pauses between them."""
 
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
@@ -253,11 +215,7 @@ class Clock:
 
 
 def is_interrupt(error: BaseException | None) -> bool:
-    """Return whether the user's interrupt is behind an error, as where C code calls Python back.
-
-    >>> is_interrupt(SystemError("returned a result with an exception set")), is_interrupt(None)
-    (False, False)
-    """
+    """Return whether the user's interrupt is behind an error, as where C code calls Python back."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None

@@ -26,11 +26,7 @@ class Option:
 
     @property
     def flag(self) -> str:
-        """The option on the command line.
-
-        >>> Option("eps_error", 0.0, math.inf, "").flag
-        '--eps-error'
-        """
+        """The option on the command line."""
         return "--" + self.name.replace("_", "-")
 
     @property
@@ -43,11 +39,7 @@ class Option:
         return f"a number strictly between {self.least:g} and {self.most:g}"
 
     def read(self, method: str, value: object) -> float:
-        """Return the number that a value or its text means; InputError where it breaks the rule.
-
-        >>> POINTS.read("prv", "2048"), TILT.read("spa-bounds", "1/4")
-        (2048, 0.25)
-        """
+        """Return the number that a value or its text means; InputError where it breaks the rule."""
         culprit = f"method '{method}': {self.name} = {value!s:.40}"
         try:
             exact = exact_number(value) if isinstance(value, str) else value
@@ -76,13 +68,7 @@ OPTIONS = (POINTS, REACH, EPS_ERROR, DELTA_ERROR, TILT, DIGITS)
 def read_options(
     method: str, known: tuple[Option, ...], given: Mapping[str, Any]
 ) -> dict[str, float]:
-    """Return the options of a method as numbers.
-
-    Examples
-    --------
-    >>> read_options("prv", (POINTS, EPS_ERROR), {"eps_error": "1e-3"})
-    {'eps_error': 0.001}
-    """
+    """Return the options of a method as numbers."""
     by_name = {option.name: option for option in known}
     for name in given:
         if name not in by_name:

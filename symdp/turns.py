@@ -32,12 +32,6 @@ def in_turn(function: Callable[P, R]) -> Callable[P, R]:
     """Return a function that waits until no other thread is in one of its like.
 
     It must wait for no work that is given to other threads. Locks are taken after the turn.
-
-    Examples
-    --------
-    >>> double = in_turn(lambda x: 2 * x)
-    >>> double(4)
-    8
     """
 
     @wraps(function)
@@ -50,12 +44,7 @@ def in_turn(function: Callable[P, R]) -> Callable[P, R]:
 
 @contextmanager
 def if_ours() -> Iterator[bool]:
-    """Tell whether no other thread has its turn; none takes it inside then.
-
-    >>> with if_ours() as ours:
-    ...     ours
-    True
-    """
+    """Tell whether no other thread has its turn; none takes it inside then."""
     turn = _turn[0]
     ours = turn.acquire(blocking=False)
     try:

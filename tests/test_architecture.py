@@ -45,22 +45,22 @@ MOST_CONSTANTS = {
 }  # of a room: thresholds and tables; lower it with the count
 # Lines of a room, "" being the files beside them: what it has, to be lowered and never raised.
 MOST_ROOM_LINES = {
-    "": 2325,
+    "": 2108,
     "adapters": 1100,
     "balls": 1449,
     "cli": 4661,
     "density": 5290,
     "derive": 5425,
     "emit": 5119,
-    "expansion": 445,
-    "individual": 3722,
+    "expansion": 391,
+    "individual": 3624,
     "mechanisms": 168,
-    "methods": 4525,
-    "model": 5001,
+    "methods": 4391,
+    "model": 4835,
     "numeric": 11197,
     "page": 6399,
     "prove": 6156,
-    "questions": 6229,
+    "questions": 6137,
 }
 CODE_FROM_TEXT = {"eval", "exec", "parse_expr", "__import__"}
 

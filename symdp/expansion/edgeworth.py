@@ -15,13 +15,7 @@ X = sp.Symbol("x", real=True)
 
 @cache
 def standardised_cumulant(j: int) -> sp.Symbol:
-    """Return the symbol lambda_j = κ_j/κ₂^{j/2} of the whole sum [SPA (65)].
-
-    Examples
-    --------
-    >>> standardised_cumulant(3)
-    lambda_3
-    """
+    """Return the symbol lambda_j = κ_j/κ₂^{j/2} of the whole sum [SPA (65)]."""
     return sp.Symbol(f"lambda_{j}", real=True)
 
 
@@ -56,11 +50,6 @@ def edgeworth_density_polynomials(order: int) -> tuple[sp.Expr, ...]:
     """Return the polynomials r₁, …, r_order of the Edgeworth expansion of a density.
 
     density ≈ φ(x)(1 + Σ_{j≤k} r_j(x)), each h^d of the graded series read as He_d(x) [SPA (64)].
-
-    Examples
-    --------
-    >>> edgeworth_density_polynomials(1)
-    (lambda_3*x**3/6 - lambda_3*x/2,)
     """
     whole(order, "order")
     return _polynomials(order, shift=0)

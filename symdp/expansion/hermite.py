@@ -26,11 +26,6 @@ def hermite_values(count: int, x: Any) -> list[Any]:
 
     He_{m+1}(x) = x He_m(x) − m He_{m−1}(x), the polynomials of [SPA (64)]:
     (−d/dx)^m φ(x) = φ(x) He_m(x) with φ the standard normal density.
-
-    Examples
-    --------
-    >>> hermite_values(5, 2.0)
-    [1.0, 2.0, 3.0, 2.0, -5.0]
     """
     values = [x * 0 + 1, x]
     for m in range(1, count - 1):
@@ -65,11 +60,6 @@ def hermite_integrals_from_moments(end_point: float, moments: Sequence[float]) -
     Taylor expansion of He_m(u₀ + w), without the cancellation between powers of b that an
     integration by parts has where b is large [SPA (62)-(64)]. Linear in the moments, so that
     differences of two tilts may be passed as differences of moments.
-
-    Examples
-    --------
-    >>> hermite_integrals_from_moments(0.5, [2.0, 3.0, 4.0])
-    [2.0, 4.0, 5.5]
     """
     count = len(moments)
     hermites = hermite_values(count, end_point)

@@ -16,11 +16,6 @@ def F(j: int) -> sp.Symbol:
 
     F(z) = K(z) − εz − log z − log(1+z) [SPA (49)]; F_2 is positive at the saddle point, the other
     derivatives are real.
-
-    Examples
-    --------
-    >>> F(4), F(2).is_positive
-    (F_4, True)
     """
     return sp.Symbol(f"F_{j}", positive=True) if j == 2 else sp.Symbol(f"F_{j}", real=True)
 
@@ -29,11 +24,6 @@ def gaussian_images(count: int) -> list[int]:
     """Return what h⁰, …, h^{count−1} become along the line: moments of i·N(0, 1).
 
     E[(iY)^{2m}] = (−1)^m (2m−1)!! and zero at odd powers, the factors of [SPA (59)].
-
-    Examples
-    --------
-    >>> gaussian_images(7)
-    [1, 0, -1, 0, 3, 0, -15]
     """
     images = [1, 0]
     for d in range(2, count):

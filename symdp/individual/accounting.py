@@ -414,15 +414,7 @@ __all__ = ["IndividualAccountant", "from_counts", "from_mechanisms"]
 def _split_profiles(
     work: Any, chosen: NDArray[np.int64] | None
 ) -> list[tuple[NDArray[np.int64], Any]]:
-    """Return the records of each distinct row of noise levels and rates, with their work.
-
-    Examples
-    --------
-    >>> from symdp.individual import from_counts
-    >>> answer = from_counts([2.0], [[100], [100]], rate=[[0.01], [0.02]]).epsilon(1e-5)
-    >>> answer.epsilon.round(9).tolist()
-    [0.189794475, 0.404724554]
-    """
+    """Return the records of each distinct row of noise levels and rates, with their work."""
     records, kinds = work.counts.shape
     columns = []
     for levels in (work.noise, work.rate, work.noise_above):

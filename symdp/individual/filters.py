@@ -49,31 +49,17 @@ def replace_state(path: Path, before: Mapping[str, Any], after: Mapping[str, Any
 
 
 def written(value: Fraction) -> str:
-    """Return an exact number as a state file holds it.
-
-    >>> written(Fraction(1, 10)), read(written(Fraction(1, 10)))
-    ('1/10', Fraction(1, 10))
-    """
+    """Return an exact number as a state file holds it."""
     return str(value)
 
 
 def read(text: str) -> Fraction:
-    """Return the exact number that a state file holds; earlier versions wrote doubles in base 16.
-
-    >>> read((0.5).hex())
-    Fraction(1, 2)
-    """
+    """Return the exact number of a state file; earlier versions wrote doubles in base 16."""
     return Fraction(float.fromhex(text)) if "0x" in text else exact_number(text)
 
 
 def root_up(value: Fraction) -> float:
-    """Return a double that is no smaller than the square root, and next to it.
-
-    Examples
-    --------
-    >>> root_up(Fraction(9, 4)), Fraction(root_up(Fraction(2))) ** 2 >= 2
-    (1.5, True)
-    """
+    """Return a double that is no smaller than the square root, and next to it."""
     guess = math.sqrt(float(value))
     while Fraction(guess) ** 2 < value:
         guess = math.nextafter(guess, math.inf)
@@ -83,21 +69,13 @@ def root_up(value: Fraction) -> float:
 
 
 def double_up(value: Fraction) -> float:
-    """Return the smallest double that is no smaller.
-
-    >>> Fraction(double_up(Fraction(1, 3))) >= Fraction(1, 3), double_up(Fraction(1, 2))
-    (True, 0.5)
-    """
+    """Return the smallest double that is no smaller."""
     found = float(value)
     return found if Fraction(found) >= value else math.nextafter(found, math.inf)
 
 
 def largest_that_fits(guess: float, fits: Callable[[Fraction], bool]) -> float:
-    """Return the largest double near a guess whose decimal, as it prints, still fits; 0 if none.
-
-    >>> largest_that_fits(0.10000000000000002, lambda x: x * x <= Fraction(1, 100))
-    0.1
-    """
+    """Return the largest double near a guess whose decimal, as it prints, still fits; 0 if none."""
     value = math.nextafter(math.nextafter(guess, math.inf), math.inf)
     while value > 0.0 and not fits(exactly(value, "the bound")):
         value = math.nextafter(value, 0.0)
@@ -108,9 +86,6 @@ def exactly(value: object, name: str, positive: bool = False) -> Fraction:
     """Return a number ≥ 0 (or > 0) exactly, or refuse it by name.
 
     A double means the decimal that it prints, text a number or a ratio, as everywhere.
-
-    >>> exactly(0.1, "mu"), exactly("1/3", "mu")
-    (Fraction(1, 10), Fraction(1, 3))
     """
     if isinstance(value, Fraction):
         found = value
@@ -396,11 +371,7 @@ class GaussianFilter(Filter):
 def exact_budget(
     budget: float | str | Fraction | None, epsilon: float | str | None, delta: float | str | None
 ) -> Fraction:
-    """Return B as given, exactly, or the largest B with G_B(ε) ≤ δ, rounded down.
-
-    >>> exact_budget(0.1, None, None)
-    Fraction(1, 10)
-    """
+    """Return B as given, exactly, or the largest B with G_B(ε) ≤ δ, rounded down."""
     if budget is not None:
         if epsilon is not None or delta is not None:
             raise InputError("give budget, or epsilon and delta, not both")
@@ -415,13 +386,7 @@ def exact_budget(
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Return ε(δ) of μ-GDP, rounded up.
-
-    Examples
-    --------
-    >>> round(gaussian_epsilon(0.5, 1e-5), 6)
-    1.993091
-    """
+    """Return ε(δ) of μ-GDP, rounded up."""
     import numpy as np
 
     from symdp.individual.gaussian import epsilon_of
@@ -535,11 +500,6 @@ def _budget_at(order: float, epsilon: float, delta: float) -> float:
     """Return the largest R such that (α, R)-RDP gives (ε, δ) [IND C.3], rounded down.
 
     R = ε − log(1/δ)/(α − 1) − log(1 − 1/α) + log(α)/(α − 1); negative where α is too small.
-
-    Examples
-    --------
-    >>> round(_budget_at(21.0, 0.81562999, 1e-5), 6)
-    0.441
     """
     log_delta = check_delta(delta)
     terms = (

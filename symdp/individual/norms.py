@@ -171,12 +171,6 @@ class NormGrid:
 
     Bucket 0 holds norms that are exactly 0 and costs nothing; bucket b holds (e_{b−1}, e_b] and is
     charged as e_b.
-
-    Examples
-    --------
-    >>> grid = NormGrid.parse("norm:4")
-    >>> grid.place(np.array([0.0, 0.2, 0.25, 0.26, 1.0])).tolist()
-    [0, 1, 1, 2, 4]
     """
 
     # the text that makes it again: "norm:256", "geometric:64", "geometric:256:300" or "given"

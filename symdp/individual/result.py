@@ -242,13 +242,7 @@ def check_delta(delta: float | str) -> float:
 
 
 def format_of(path: Path) -> str:
-    """Return "parquet", "npz" or "csv" by a file's name; InputError for any other.
-
-    Examples
-    --------
-    >>> format_of(Path("run.npz"))
-    'npz'
-    """
+    """Return "parquet", "npz" or "csv" by a file's name; InputError for any other."""
     name = path.suffix.lower().removeprefix(".")
     if name not in _FORMATS:
         hint = suggestion(name, _FORMATS) if name else ""

@@ -31,13 +31,7 @@ _MASS = 1e-9  # by which a density's mass may differ from one, as everywhere
 
 
 def step_mechanism(noise: float, rate: float) -> Mechanism:
-    """Return the mechanism of one Gaussian step with Poisson sampling.
-
-    Examples
-    --------
-    >>> step_mechanism(2.0, 0.25).summary
-    'step(sigma=2), poisson sampling at rate 1/4'
-    """
+    """Return the mechanism of one Gaussian step with Poisson sampling."""
     import sympy as sp
 
     from symdp.model.mechanism import Mechanism
@@ -53,14 +47,6 @@ def gaussian_step(mechanism: Mechanism) -> tuple[float, float] | None:
 
     The pair is ((1−q)f₀ + q f₁, f₀) on the line, log f₀ and log f₁ of degree two in x with the
     same square: its formula tells, not its name.
-
-    Examples
-    --------
-    >>> import symdp
-    >>> gaussian_step(symdp.mechanisms.gaussian(sigma=3).subsample("poisson", "1/4"))
-    (3.0, 0.25)
-    >>> gaussian_step(symdp.mechanisms.laplace(b=3)) is None
-    True
     """
     import sympy as sp
 

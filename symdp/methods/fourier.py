@@ -242,13 +242,7 @@ def _beyond(law: SumLaw, window: _Window) -> float:
 
 
 def log_moment(rate: float, sigma: float, tilt: float) -> float:
-    """Return α(λ) = log E e^{λℓ} of one step, by the trapezoidal rule [FA (7.2)].
-
-    Examples
-    --------
-    >>> print(f"{log_moment(0.01, 2.0, 1.0):.6g}")  # log(1 + q²(e^{1/σ²} − 1))
-    2.84021e-05
-    """
+    """Return α(λ) = log E e^{λℓ} of one step, by the trapezoidal rule [FA (7.2)]."""
     _check(rate, sigma, largest=1.0, theorem="α(λ)")
     if not tilt > 0:
         raise InputError(f"α(λ): λ = {tilt:g} must be positive")
@@ -263,13 +257,7 @@ def log_moment(rate: float, sigma: float, tilt: float) -> float:
 
 
 def chernoff_tail(rate: float, sigma: float, steps: int, reach: float, tilt: float = 0.0) -> float:
-    """Return e^{kα(λ) − λL} ≥ P(S_k ≥ L) [FA 7.2], at λ = L/2 if no tilt is given.
-
-    Examples
-    --------
-    >>> print(f"{chernoff_tail(0.01, 1.5, 10_000, 6.0):.2e}")
-    4.57e-07
-    """
+    """Return e^{kα(λ) − λL} ≥ P(S_k ≥ L) [FA 7.2], at λ = L/2 if no tilt is given."""
     tilt = tilt or 0.5 * reach
     return _exp(steps * log_moment(rate, sigma, tilt) - tilt * reach)
 
@@ -280,13 +268,6 @@ def periodisation_bound(rate: float, sigma: float, steps: int, reach: float) -> 
     L k σ e^{−(σ²L + C)²/(2σ²)} + e^{α(L/2) − L²/2} + 2 Σₙ e^{kα(nL) − 2(nL)²} with
     C = σ² log(1/(2q)) − ½. As α(λ) grows like λ²/(2σ²), the sum diverges where k ≥ 4σ²: the printed
     bound is infinite there.
-
-    Examples
-    --------
-    >>> print(f"{periodisation_bound(0.01, 4.0, 50, 6.0):.1e}")
-    1.5e-08
-    >>> periodisation_bound(0.01, 2.0, 20_000, 4.0)
-    inf
     """
     _check(rate, sigma, largest=0.5, theorem="Lemma 7")
     if not reach >= 1:
@@ -305,13 +286,7 @@ def periodisation_bound(rate: float, sigma: float, steps: int, reach: float) -> 
 
 
 def tail_bound(rate: float, sigma: float, steps: int, reach: float) -> float:
-    """Return (1 + 2q²(L/2 + 1)(L/2)/σ²)^k e^{−L²/2} ≥ P(S_k ≥ L) [FA Thm 8].
-
-    Examples
-    --------
-    >>> print(f"{tail_bound(0.01, 4.0, 10_000, 6.0):.2e}")
-    6.82e-08
-    """
+    """Return (1 + 2q²(L/2 + 1)(L/2)/σ²)^k e^{−L²/2} ≥ P(S_k ≥ L) [FA Thm 8]."""
     _check(rate, sigma, largest=0.2, theorem="Theorem 8")
     if not sigma >= 4:
         raise InputError(f"Theorem 8: σ = {sigma:g} must be at least 4")
@@ -335,13 +310,7 @@ def tail_bound(rate: float, sigma: float, steps: int, reach: float) -> float:
 
 
 def log_moment_estimate(rate: float, sigma: float, tilt: float) -> float:
-    """Return q²λ(λ + 1)/((1 − q)σ²), which is α(λ) up to terms of order (qλ/σ)³ [FA Lemma 9].
-
-    Examples
-    --------
-    >>> print(f"{log_moment_estimate(0.01, 2.0, 1):.3e}")
-    5.051e-05
-    """
+    """Return q²λ(λ + 1)/((1 − q)σ²), which is α(λ) up to terms of order (qλ/σ)³ [FA Lemma 9]."""
     _check(rate, sigma, largest=1.0, theorem="Lemma 9")
     if not sigma >= 1:
         raise InputError(f"Lemma 9: σ = {sigma:g} must be at least 1")
@@ -358,11 +327,6 @@ def tail_estimate(rate: float, sigma: float, steps: int, reach: float) -> float:
 
     It is Chernoff's bound at λ = L/2 with Lemma 9 in place of α(λ), no bound: the terms of third
     order are left out, and it may lie below the truth.
-
-    Examples
-    --------
-    >>> print(f"{tail_estimate(0.01, 1.5, 10_000, 6.0):.2e}")
-    3.33e-06
     """
     return _exp(steps * log_moment_estimate(rate, sigma, 0.5 * reach) - 0.5 * reach**2)
 
@@ -373,11 +337,6 @@ def discretisation_bound(rate: float, sigma: float, reach: float, points: int) -
     It bounds |∫ω − Δx Σ ω(−L + lΔx)| over [−L, L) [FA 7.3]. The printed bound lacks the factor 2L,
     the length that the trapezoidal rule's error is proportional to. The largest |ω″| is looked for
     at many values of the loss.
-
-    Examples
-    --------
-    >>> print(f"{discretisation_bound(0.01, 1.5, 12.0, 800_000):.1e}")
-    6.1e-02
     """
     _check(rate, sigma, largest=0.5, theorem="discretisation")
     if not (reach >= 1 and points >= 2):

@@ -32,13 +32,7 @@ _LEAST = 1e-14  # a difference of probabilities less than this is rounding
 
 
 def log_gaussian_delta(mu: float, epsilon: float) -> float:
-    """Return log δ(ε) of μ-GDP: δ = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2), free of cancellation.
-
-    Examples
-    --------
-    >>> round(math.exp(log_gaussian_delta(1.0, 1.0)), 12)
-    0.126936737507
-    """
+    """Return log δ(ε) of μ-GDP: δ = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2), free of cancellation."""
     a = epsilon / mu - 0.5 * mu
     # φ(a + μ) = φ(a) e^{−ε}, so that both terms carry φ(a); mills_* hide e^{a²/2} where a < 0
     difference = mills_differences(a, mu, 1)[0]

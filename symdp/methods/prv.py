@@ -254,12 +254,7 @@ _meshes: WeakKeyDictionary[SumLaw, dict[tuple[float, ...], Mesh]] = WeakKeyDicti
 
 
 def largest_loss(law: SumLaw, epsilon: float) -> float:
-    """Return a loss of one step above which 1 − e^{ε−L} is 1 but for rounding, shared by many ε.
-
-    >>> from symdp import compose, mechanisms
-    >>> largest_loss(compose(mechanisms.laplace(b=1), 10).law("remove"), 1.0)
-    64.0
-    """
+    """Return a loss of one step above which 1 − e^{ε−L} is 1 but for rounding, shared by many ε."""
     wanted = max(epsilon, 0.0) + _NEGLIGIBLE + math.log(law.count)
     return max(_LEAST_CUT, 2.0 ** math.ceil(math.log2(wanted)))
 
@@ -406,11 +401,6 @@ class Buckets(FloatAccountant):
     n steps move by up to nh, where `prv`, which keeps the mean of each step, moves by about h√n.
     Its authors (Meiser and Mohammadi, CCS 2018) take a part of the rounding back by counting
     virtual errors; this is the plain form, which Google's library has too.
-
-    Examples
-    --------
-    >>> Buckets(points=65536).name
-    'buckets'
     """
 
     points: int | None = None

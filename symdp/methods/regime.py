@@ -45,24 +45,12 @@ class Series:
 
 
 def largest_error(count: int) -> float:
-    """Return the share of δ from which an omitted term is too large to rely on the sum.
-
-    Examples
-    --------
-    >>> largest_error(1), largest_error(3)
-    (0.00125, 0.005)
-    """
+    """Return the share of δ from which an omitted term is too large to rely on the sum."""
     return _LARGEST_ERROR_OF_FEW if count <= FEW_STEPS else LARGEST_ERROR
 
 
 def out_of_regime(name: str, what: str, share: float, count: int) -> str:
-    """Return the advice of an estimate whose omitted terms are a share of δ, too large a one.
-
-    Examples
-    --------
-    >>> out_of_regime("clt", "its next terms are", 0.002, 1).partition("; ")[0]
-    'clt is out of its regime: its next terms are 0.002 of delta, much for 1 step'
-    """
+    """Return the advice of an estimate whose omitted terms are a share of δ, too large a one."""
     few = ""
     if share <= LARGEST_ERROR:
         few = f", much for {count} step{'s' if count > 1 else ''}"
@@ -125,13 +113,7 @@ def estimate(
 
 
 def standardised(cumulants: Iterable[float], root: float) -> list[float]:
-    """Return κ_j/root^j at index j for j from 2 on, with zeros at the indices 0 and 1.
-
-    Examples
-    --------
-    >>> standardised([5.0, 4.0, 16.0], 2.0)
-    [0.0, 0.0, 1.0, 2.0]
-    """
+    """Return κ_j/root^j at index j for j from 2 on, with zeros at the indices 0 and 1."""
     if not root > 0:
         raise AccuracyError(f"the privacy loss does not vary; {REMEDY}")
     scaled, scale = [0.0, 0.0], 1.0 / root

@@ -45,15 +45,7 @@ _REFINEMENTS = 40  # of a golden section: log t to 1e-8, where the bound is flat
 
 
 def renyi_curve(law: SumLaw, orders: Sequence[float]) -> list[float]:
-    """Return D_α(P‖Q) = K(α − 1)/(α − 1) of the composition at each order, inf where it diverges.
-
-    Examples
-    --------
-    >>> from symdp import compose, mechanisms
-    >>> law = compose(mechanisms.gaussian(sigma=2), 8).law("remove")
-    >>> [round(d, 12) for d in renyi_curve(law, [1.5, 2.0, 32.0])]
-    [1.5, 2.0, 32.0]
-    """
+    """Return D_α(P‖Q) = K(α − 1)/(α − 1) of a composition at orders, inf where it diverges."""
     curve = []
     for order in orders:
         _check(order)
@@ -178,12 +170,7 @@ _AT_ZERO, _ONE = 1e-6, 1.0  # tilts at which mean and spread of the loss are jud
 
 @lru_cache(maxsize=4096)
 def _curve_transform(mechanism: Mechanism) -> Callable[[float], float]:
-    """Return t ↦ t D_{1+t} of a step's Rényi curve, inf where it gives no bound.
-
-    >>> from symdp import mechanisms
-    >>> _curve_transform(mechanisms.zcdp(rho="1/8"))(1.0)
-    0.25
-    """
+    """Return t ↦ t D_{1+t} of a step's Rényi curve, inf where it gives no bound."""
     source = mechanism.require_concrete().source
     assert isinstance(source, RenyiCurve)
     if isinstance(source.divergence, tuple):

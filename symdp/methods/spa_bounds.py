@@ -197,11 +197,6 @@ class BerryEsseen(FloatAccountant):
     P = Σ E|Lᵢ − E Lᵢ|³; C = 0.4690 for identical steps, 0.56 for others. The payoff rises from 0 to
     1, so that the distance of the distribution functions bounds what replacing L by Z changes. The
     error is the same at every ε: what `spa-bounds` gains by its tilt shows beside this one.
-
-    Examples
-    --------
-    >>> BerryEsseen().name
-    'berry-esseen'
     """
 
     name: str = "berry-esseen"
@@ -227,11 +222,6 @@ def normal_payoff(gap: float, variance: float) -> float:
     """Return E(1 − e^{−X})⁺ of X ~ N(gap, variance).
 
     Φ(g/√v) − e^{v/2 − g} Φ((g − v)/√v).
-
-    Examples
-    --------
-    >>> print(f"{normal_payoff(0.5, 1.0):.6f}")  # μ-GDP at ε = 0, μ = 1: 2Φ(1/2) − 1
-    0.382925
     """
     from scipy.special import log_ndtr
 
@@ -268,16 +258,7 @@ class Rates:
 
 
 def rates(law: SumLaw, epsilon: float) -> Rates:
-    """Return the rates of the saddle-point accountant at one ε.
-
-    Examples
-    --------
-    >>> from symdp import compose, mechanisms
-    >>> law = compose(mechanisms.gaussian(sigma=100), 10_000).law("remove")
-    >>> found = rates(law, 2.5)
-    >>> print(f"{found.deviations:.3f} {found.gain:.3f} {found.delta:.4f}")
-    2.000 0.295 0.0228
-    """
+    """Return the rates of the saddle-point accountant at one ε."""
     if law.mass_at_infinity > 0:
         raise InputError(
             f"Theorem 7: the loss must be finite, and is infinite with probability "
@@ -311,13 +292,6 @@ def log_central_limit_bound(law: SumLaw, epsilon: float, tilt: float) -> float:
 
     The Gaussian density of the tilted sum is at most 1/√(2πK″(t)), and the payoff's integral is
     1/(t(1+t)). At the saddle point only K″ in place of F″ makes it differ from MSD₀.
-
-    Examples
-    --------
-    >>> from symdp import compose, mechanisms
-    >>> law = compose(mechanisms.gaussian(sigma=10), 100).law("remove")
-    >>> print(f"{math.exp(log_central_limit_bound(law, 1.5, 1.8)):.4f}")
-    0.0661
     """
     if not 0 < tilt < law.domain[1]:
         raise InputError(

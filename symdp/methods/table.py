@@ -150,13 +150,7 @@ def names() -> tuple[str, ...]:
 
 
 def options_of(name: str, given: Mapping[str, Any]) -> dict[str, float]:
-    """Return the options given to a method as numbers, see `read_options`.
-
-    Examples
-    --------
-    >>> options_of("prv", {"eps_error": 0.001})
-    {'eps_error': 0.001}
-    """
+    """Return the options given to a method as numbers, see `read_options`."""
     found = METHODS.get(_a_name(name))
     instance(given, dict, "options are a dict of names to numbers")
     return read_options(name, found.options if found else (), given) if given else {}

@@ -130,11 +130,6 @@ def independent_steps(mechanism: M) -> list[tuple[M, int]]:
     k of t steps: split at random into k blocks, of t/k steps rounded down or up, and a record takes
     part in one step of each. Every set of k steps comes out equally likely. The blocks of a split
     compose, and it is drawn without a look at the data: an upper bound.
-
-    >>> from symdp import mechanisms
-    >>> three = mechanisms.gaussian.subsample("random_allocation", steps=10, participations=3)
-    >>> [(step.sampling.describe(), count) for step, count in independent_steps(three)]
-    [('random allocation, 1 of 3 steps', 2), ('random allocation, 1 of 4 steps', 1)]
     """
     sampling = mechanism.sampling
     if sampling is None or sampling.steps is None or sampling.participations in {None, 1}:

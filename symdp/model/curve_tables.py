@@ -141,10 +141,6 @@ def profile_pair(corners: Iterable[Point], name: str) -> Mechanism:
 
     In y = e^ε a profile falls from 1 at 0 with a slope of −1 or more; each corner is an outcome
     whose mass under Q is the change of the slope, and y times that under P.
-
-    >>> half = Fraction(1, 2)
-    >>> profile_pair([(Fraction(2), Fraction(0)), (half, half)], "step").pair().P
-    (1/3, 2/3)
     """
     hull = _lower_hull(sorted([(Fraction(0), Fraction(1)), *corners]))
     slopes = [(that[1] - this[1]) / (that[0] - this[0]) for this, that in pairwise(hull)]
@@ -156,11 +152,7 @@ def profile_pair(corners: Iterable[Point], name: str) -> Mechanism:
 
 
 def exponential(value: sp.Expr) -> Fraction:
-    """Return e^value, or a ratio just above it: a profile that does not rise is no higher there.
-
-    >>> exponential(sp.Integer(0)), float(exponential(sp.Integer(1)))
-    (Fraction(1, 1), 2.718281828459045)
-    """
+    """Return e^value, or a ratio just above it: a profile that does not rise is no higher there."""
     if value == 0:
         return Fraction(1)
     at = _rounded_up(value)
@@ -169,11 +161,7 @@ def exponential(value: sp.Expr) -> Fraction:
 
 
 def upper_end(ball: arb) -> Fraction:
-    """Return the upper end of a ball as a ratio.
-
-    >>> upper_end(arb(3) / 2)
-    Fraction(3, 2)
-    """
+    """Return the upper end of a ball as a ratio."""
     return middle_of(ball.upper())
 
 

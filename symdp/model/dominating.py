@@ -418,10 +418,6 @@ def _likely_hits(sampling: Sampling) -> tuple[int, list[Fraction]]:
 
     Fewer hits than j₀ are counted as j₀, which only enlarges the loss; the last tail is below
     `_UNLIKELY`.
-
-    >>> least, tails = _likely_hits(Sampling("poisson", sp.Rational(1, 1000), group=200))
-    >>> least, len(tails), float(tails[1])
-    (0, 25, 0.1813511705213643)
     """
     rate, group = _fraction(sampling), sampling.group
     least = 0
@@ -481,11 +477,7 @@ def _rounded_up(probability: Fraction, bits: int = _BITS) -> sp.Rational:
 
 
 def _binomial_weights(draws: int, rate: sp.Expr) -> list[sp.Expr]:
-    """Return C(m, j) q^j (1 − q)^{m−j} for j = 0 … m, exactly.
-
-    >>> _binomial_weights(2, sp.Rational(1, 4))
-    [9/16, 3/8, 1/16]
-    """
+    """Return C(m, j) q^j (1 − q)^{m−j} for j = 0 … m, exactly."""
     return [math.comb(draws, j) * rate**j * (1 - rate) ** (draws - j) for j in range(draws + 1)]
 
 

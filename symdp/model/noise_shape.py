@@ -32,19 +32,7 @@ class Shape:
 
 @lru_cache(maxsize=256)
 def shape_of(density: sp.Expr, variable: sp.Symbol, support: Support) -> Shape:
-    """Return what can be proved of a density.
-
-    Examples
-    --------
-    >>> x, nu = sp.Symbol("x", real=True), sp.Symbol("nu", positive=True)
-    >>> line = Support("interval", -sp.oo, sp.oo)
-    >>> shape_of((1 + x**2 / nu) ** (-(nu + 1) / 2), x, line)
-    Shape(centre=0, falls=True, is_log_concave=False)
-    >>> shape_of(sp.exp(-abs(x - 2)), x, line)
-    Shape(centre=2, falls=True, is_log_concave=True)
-    >>> shape_of(sp.exp(-x - sp.exp(-x)), x, line)
-    Shape(centre=None, falls=False, is_log_concave=True)
-    """
+    """Return what can be proved of a density."""
     y = sp.Symbol("y", positive=True)
     whole = sp.Symbol("y", real=True)
     centre = centre_of(density, variable, support)
@@ -64,15 +52,7 @@ def shape_of(density: sp.Expr, variable: sp.Symbol, support: Support) -> Shape:
 
 @lru_cache(maxsize=256)
 def centre_of(density: sp.Expr, variable: sp.Symbol, support: Support) -> sp.Expr | None:
-    """Return the c with f(c + y) = f(c − y), None where no such c was found.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> line = Support("interval", -sp.oo, sp.oo)
-    >>> centre_of(sp.exp(-((x - 2) ** 2)) * (2 + sp.cos(x - 2)), x, line)
-    2
-    """
+    """Return the c with f(c + y) = f(c − y), None where no such c was found."""
     y = sp.Symbol("y", positive=True)
     # A constant that is kept as an integral would be computed anew at every place.
     density = density.as_independent(variable, as_Add=False)[1]

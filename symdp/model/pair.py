@@ -18,13 +18,7 @@ Atoms: TypeAlias = tuple[tuple[sp.Expr, tuple[sp.Expr, ...]], ...]  # place, mas
 
 @dataclass(frozen=True)
 class Support:
-    """Where a density lives: an interval, finitely many points, all integers, or 0, 1, 2, ...
-
-    Examples
-    --------
-    >>> Support("interval", sp.Integer(0), sp.oo).checked()
-    Support(kind='interval', lower=0, upper=oo, points=())
-    """
+    """Where a density lives: an interval, finitely many points, all integers, or 0, 1, 2, ..."""
 
     kind: Literal["interval", "points", "integers", "naturals"]
     lower: sp.Expr
@@ -65,15 +59,6 @@ class Pair:
 
     P is the law of the output with the record and Q without it; f_0 is the density without the
     record. A plain pair has the components (Q, P) and the weights (0, 1) and (1, 0).
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> line = Support("interval", -sp.oo, sp.oo)
-    >>> f, g = sp.exp(-abs(x)) / 2, sp.exp(-abs(x - 1)) / 2
-    >>> pair = Pair(x, line, (f, g), (sp.Integer(0), sp.Integer(1)), (sp.Integer(1), sp.Integer(0)))
-    >>> pair.P == g, pair.Q == f, pair.reversed().P == f
-    (True, True, True)
     """
 
     variable: sp.Symbol
@@ -171,11 +156,7 @@ def divided(law: Component, by: sp.Expr) -> Component:
 
 
 def plain_support(support: object) -> object:
-    """Return SymPy's sets in the words of a file: an interval by its ends, ℤ and ℕ by names.
-
-    >>> plain_support(sp.Interval(0, sp.oo)), plain_support(sp.S.Integers)
-    ((0, oo), 'integers')
-    """
+    """Return SymPy's sets in the words of a file: an interval by its ends, ℤ and ℕ by names."""
     if isinstance(support, sp.Interval):
         return (support.start, support.end)
     if isinstance(support, sp.FiniteSet):

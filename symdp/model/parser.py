@@ -86,12 +86,6 @@ def parse(text: str, symbols: Mapping[str, sp.Symbol], *, infinite: bool = False
     Numbers and ratios are exact (0.1 is 1/10). Operators + - * / **, parentheses, the whitelisted
     functions, pi and E, and ``Piecewise((expr, condition), ..., (expr, True))`` whose conditions
     are comparisons, chained (a < x < b) or joined by & and | in parentheses.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> parse("exp(-abs(x)/0.5)/(2*0.5)", {"x": x})
-    exp(-2*Abs(x))
     """
     if not isinstance(text, str):
         raise InputError(f"a formula is text, not {type(text).__name__}")
@@ -113,15 +107,7 @@ def parse(text: str, symbols: Mapping[str, sp.Symbol], *, infinite: bool = False
 
 
 def parse_value(text: str) -> sp.Expr:
-    """Read a number, a ratio of two numbers, or a formula without names such as sqrt(2), exactly.
-
-    Examples
-    --------
-    >>> parse_value("1/3"), parse_value("1e-5"), parse_value("-0.10")
-    (1/3, 1/100000, -1/10)
-    >>> parse_value("sqrt(339/542)")
-    sqrt(183738)/542
-    """
+    """Read a number, a ratio of two, or a formula without names such as sqrt(2), exactly."""
     if "(" in text:
         return parse(text, {})
     value = exact_number(text)

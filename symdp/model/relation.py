@@ -46,11 +46,7 @@ _FIXED_BATCH = ("without_replacement", "with_replacement")
 
 
 def checked(relation: object) -> str:
-    """Return a relation's name; raise InputError for another.
-
-    >>> checked("substitution")
-    'substitution'
-    """
+    """Return a relation's name; raise InputError for another."""
     if relation not in RELATIONS:
         hint = suggestion(str(relation), RELATIONS) or f"; there are {', '.join(RELATIONS)}"
         raise InputError(f"unknown neighbouring relation {relation!r:.60}{hint}")
@@ -58,13 +54,7 @@ def checked(relation: object) -> str:
 
 
 def protects(relation: str, group: int = 1) -> str:
-    """Say what cannot be told apart.
-
-    >>> protects("add_remove")
-    'one record added to or removed from the data'
-    >>> protects("substitution", 3)
-    'the values of up to 3 records changed'
-    """
+    """Say what cannot be told apart."""
     single, several = _SENTENCES[relation]
     if group == 1:
         return single.format(one="one record")

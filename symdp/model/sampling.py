@@ -108,11 +108,7 @@ class Parameter:
 
 
 def check_name(name: str, what: str) -> str:
-    """Return `name` if it can name a symbol in a formula; raise InputError otherwise.
-
-    >>> check_name("epsilon_0", "parameter")
-    'epsilon_0'
-    """
+    """Return `name` if it can name a symbol in a formula; raise InputError otherwise."""
     if not re.fullmatch(r"[A-Za-z][A-Za-z0-9_]*", name) or len(name) > 50:
         raise InputError(
             f"the {what} name {shorten(name)} must be a letter followed by letters, digits or _"
@@ -125,13 +121,7 @@ def check_name(name: str, what: str) -> str:
 
 
 def declare(name: str, domain: str) -> Parameter:
-    """Declare a parameter.
-
-    Examples
-    --------
-    >>> declare("sigma", "positive").symbol.is_positive
-    True
-    """
+    """Declare a parameter."""
     if domain not in _DOMAINS:
         known = ", ".join(_DOMAINS)
         hint = suggestion(str(domain), _DOMAINS)
@@ -146,11 +136,6 @@ def exact(value: object, what: str = "the value") -> sp.Expr:
     A float is taken as the decimal that it prints: whoever types 0.1 means 1/10, not the binary
     fraction nearest to it. Text is a number or a ratio ("1/3", "1e-5"). A SymPy constant such as
     sqrt(2) stays as it is, floats inside it taken likewise.
-
-    Examples
-    --------
-    >>> exact(0.1), exact("1/3"), exact(Fraction(2, 6)), exact(sp.sqrt(2))
-    (1/10, 1/3, 1/3, sqrt(2))
     """
     result: sp.Expr
     if isinstance(value, str):
@@ -180,11 +165,7 @@ def exact(value: object, what: str = "the value") -> sp.Expr:
 
 
 def infer(symbol: sp.Symbol) -> Parameter:
-    """Return a symbol of user code as a parameter; one without assumptions is taken as real.
-
-    >>> infer(sp.Symbol("n", integer=True, positive=True)).domain, infer(sp.Symbol("a")).domain
-    ('positive integer', 'real')
-    """
+    """Return a symbol of user code as a parameter; one without assumptions is taken as real."""
     name = check_name(str(symbol.name), "parameter")
     if symbol.is_extended_real is False or not symbol.is_commutative:
         raise InputError(f"the parameter {name} must be real, but its symbol is not")

@@ -66,15 +66,6 @@ class Sampling:
     `records` too. `released` is what is seen of a batch: "sum", the noisy sum or that divided by a
     constant, or "average", divided by the number of records that were drawn, which needs `records`
     and Poisson sampling. The pairs that follow stand in `symdp.model.dominating`.
-
-    Examples
-    --------
-    >>> Sampling("poisson", sp.Rational(1, 100)).describe()
-    'poisson sampling at rate 1/100'
-    >>> Sampling("truncated_poisson", sp.Rational(1, 100), batch=32, records=2000).describe()
-    'truncated_poisson sampling at rate 1/100, batch 32, 2000 records'
-    >>> Sampling("random_allocation", sp.Rational(1, 50), steps=50, participations=1).describe()
-    'random allocation, 1 of 50 steps'
     """
 
     scheme: str
@@ -183,22 +174,14 @@ class Sampling:
 
 
 def hint(scheme: str) -> str:
-    """Return what an unknown scheme is called here, or which there are.
-
-    >>> hint("balls_in_bins")
-    "; it is called 'random_allocation' here"
-    """
+    """Return what an unknown scheme is called here, or which there are."""
     if scheme in _OTHER_NAMES:
         return f"; it is called '{_OTHER_NAMES[scheme]}' here"
     return suggestion(scheme, SCHEMES) or f"; there are {', '.join(SCHEMES)}"
 
 
 def allocation(steps: int | None, participations: int | None = None) -> Sampling:
-    """Return random allocation to a number of steps, one of them where no number is given.
-
-    >>> allocation(50).describe()
-    'random allocation, 1 of 50 steps'
-    """
+    """Return random allocation to a number of steps, one of them where no number is given."""
     part = 1 if participations is None else participations
     rate = sp.Integer(1)
     if type(part) is int and type(steps) is int and 1 <= part <= steps:

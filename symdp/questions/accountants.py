@@ -91,11 +91,7 @@ def accountant_for(
 
 
 def certified_digits(options: Mapping[str, Any]) -> int:
-    """Return the digits that the method certified was asked for.
-
-    >>> certified_digits({"digits": "20"})
-    20
-    """
+    """Return the digits that the method certified was asked for."""
     if not options:
         return 15
     from symdp.methods.table import options_of

@@ -139,25 +139,12 @@ class Composed(Protocol):
 
 
 def direction_of(side: str) -> str:
-    """Return the direction of a side.
-
-    >>> direction_of("remove"), direction_of("add lowered")
-    ('remove', 'add')
-    """
+    """Return the direction of a side."""
     return side.removesuffix(_LOWERED)
 
 
 def accounted(steps: Mapping[Mechanism, int]) -> Accounted:
-    """Return what answers for steps, whose privacy it speaks of, and what is known of the masses.
-
-    Examples
-    --------
-    >>> from symdp import mechanisms
-    >>> noise = mechanisms.gumbel(b=2)
-    >>> both = [accounted({m: 9}) for m in (noise, noise.subsample("poisson", "1/9"))]
-    >>> [one.protection.shift for one in both], [one.sides("remove") for one in both]
-    (['at most, one sign', 'at most, one sign'], [('remove',), ('remove', 'remove lowered')])
-    """
+    """Return what answers for steps, whose privacy it is, and what is known of the masses."""
     from symdp.balls.density import checked_steps
     from symdp.questions.steps import merged_steps, of_independent_steps
 
@@ -233,14 +220,7 @@ class Answered:
 
 
 def answered(mechanism: Mechanism) -> Answered:
-    """Return the pair that answers for a step, and for which shifts it does.
-
-    Examples
-    --------
-    >>> from symdp import mechanisms
-    >>> [answered(m).shift for m in (mechanisms.laplace(b=2), mechanisms.gumbel(b=2))]
-    ['at most', 'at most, one sign']
-    """
+    """Return the pair that answers for a step, and for which shifts it does."""
     shift = proved_shift(mechanism)
     sampling = mechanism.sampling
     mixes = sampling is None or (

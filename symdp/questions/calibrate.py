@@ -582,14 +582,7 @@ class _Search(Generic[B]):
 
 
 def decimal(value: sp.Rational) -> str:
-    """Return an exact decimal fraction in digits, such as 1.00025.
-
-    Examples
-    --------
-    >>> import sympy as sp
-    >>> decimal(sp.Rational(1, 8)), decimal(sp.Integer(10) ** 6), decimal(sp.Rational(-3, 10**8))
-    ('0.125', '1000000', '-3e-8')
-    """
+    """Return an exact decimal fraction in digits, such as 1.00025."""
     from decimal import Context, Decimal
 
     context = Context(prec=60)

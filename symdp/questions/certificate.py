@@ -100,13 +100,7 @@ class Certificate(Guarantee):
 def certificate(
     ball: arb, epsilon: float, direction: str, count: int, digits: int, seconds: float
 ) -> Certificate:
-    """Return the record of an enclosure of δ.
-
-    Examples
-    --------
-    >>> certificate(arb(0.25), 1.0, "add", 1, 5, 0.0).to_json()["upper"]
-    '2.5000000e-1'
-    """
+    """Return the record of an enclosure of δ."""
     with ctx.workprec(4 * digits + 128):
         lower, upper = ball.lower(), ball.upper()
     low, high = max(middle_of(lower), Fraction(0)), min(middle_of(upper), Fraction(1))

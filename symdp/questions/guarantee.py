@@ -187,14 +187,7 @@ class Guarantee:
         return self.value
 
     def __format__(self, specification: str) -> str:
-        """Return the value by a format specification of floats, rounded up unless an estimate.
-
-        Examples
-        --------
-        >>> answer = Guarantee(1.0, -9.0, "bound", "moments", "add", 3)
-        >>> f"{answer:.3e}", f"{math.exp(-9.0):.3e}"
-        ('1.235e-04', '1.234e-04')
-        """
+        """Return the value by a format specification of floats, rounded up unless an estimate."""
         if not specification:
             return str(self)
         number, side = self._shown()
@@ -337,11 +330,7 @@ class Link:
 
 
 def weakest(kinds: Iterable[Kind]) -> Kind:
-    """Return the kind of what rests on numbers of several kinds.
-
-    >>> weakest(["exact", "estimate", "bound"])
-    'estimate'
-    """
+    """Return the kind of what rests on numbers of several kinds."""
     return max(kinds, key=KINDS.index)
 
 
@@ -350,15 +339,6 @@ def largest(links: Mapping[str, Link]) -> tuple[str, Link]:
 
     Above the largest value lies the largest upper end, if all have one; below it, every lower end.
     What is proved to be less than another one does not weaken the kind.
-
-    Examples
-    --------
-    >>> bound, guess = Link(-80.0, None, -80.0, "bound"), Link(-106.0, None, None, "estimate")
-    >>> name, both = largest({"remove": bound, "add": guess})
-    >>> name, both.kind, both.upper
-    ('remove', 'estimate', None)
-    >>> largest({"remove": bound, "add": Link(-70.0, -71.0, -69.0, "exact")})[1].kind
-    'exact'
     """
     name = _clearly_larger({name: link.value for name, link in links.items()})
     counted = _that_count(links)

@@ -288,16 +288,6 @@ def proved_lower_epsilon(
 
     As δ decreases, any place where its lower bound reaches the target will do; the largest is
     looked for, by bisection. Zero always will [EA 3.1].
-
-    Examples
-    --------
-    >>> import math
-    >>> from symdp import compose, mechanisms
-    >>> from symdp.methods.table import accountant
-    >>> law = compose(mechanisms.gaussian(sigma=50), 2500).law("remove")
-    >>> found = proved_lower_epsilon(accountant("eeai"), law, math.log(0.1), 2.0, 1.0)
-    >>> round(found, 1)
-    1.2
     """
 
     def reaches(epsilon: float) -> bool:
@@ -331,11 +321,6 @@ def bracketed_root(
     Brent's method [R. P. Brent, Algorithms for Minimization without Derivatives, 1973, ch. 4]:
     secants and inverse parabolas while they shorten the steps, else halving. SciPy has it too, and
     takes a third of a second to be imported.
-
-    Examples
-    --------
-    >>> round(bracketed_root(lambda x: x**3 - 2, 0.0, 2.0), 14) == round(2 ** (1 / 3), 14)
-    True
     """
     before, best = low, high
     at_before, at_best = function(low), function(high)

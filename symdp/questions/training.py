@@ -123,11 +123,7 @@ _DRAWS: dict[str, Callable[[TrainingRun], Mapping[str, Any]]] = {
 
 
 def samplings(largest_batch: int | None = None) -> tuple[str, ...]:
-    """Return the samplings that a training run may have, those of truncated batches with a size.
-
-    >>> samplings()
-    ('poisson', 'without_replacement', 'with_replacement', 'random_allocation')
-    """
+    """Return the samplings that a training run may have, those of truncated batches with a size."""
     known = (scheme for scheme in SCHEMES if scheme in _DRAWS)
     return tuple(s for s in known if largest_batch or _DRAWS[s] is not _truncated)
 
@@ -144,14 +140,7 @@ def training_run(
     relation: str | None = None,
     released: str = SUM,
 ) -> TrainingRun:
-    """Return a training run whose noise multiplier is open, see `training`.
-
-    Examples
-    --------
-    >>> run = training_run(60000, 256, 60)
-    >>> run.steps, run.rate
-    (14063, 8/1875)
-    """
+    """Return a training run whose noise multiplier is open, see `training`."""
     examples, batch = checked_count(examples), checked_count(batch)
     if batch > examples:
         raise InputError(f"a batch of {batch} out of {examples} examples: it is too large")

@@ -260,16 +260,7 @@ def _masses(density: sp.Expr, k: sp.Symbol, lower: sp.Expr, shifts: int) -> _Cel
 
 @lru_cache(maxsize=64)
 def worst_pair(mechanism: Mechanism) -> Mechanism:
-    """Return a pair of lists that dominates each shift by at most D, Poisson sampling included.
-
-    Examples
-    --------
-    >>> from symdp.model.mechanism import Mechanism
-    >>> k = sp.Symbol("k", integer=True)
-    >>> two = Mechanism.additive(sp.exp(-abs(abs(k) - 2)), k, 2, "integers", normalize=True)
-    >>> worst_pair(two).is_given
-    True
-    """
+    """Return a pair of lists that dominates each shift by at most D, Poisson sampling included."""
     rate = sp.S.One if mechanism.sampling is None else mechanism.sampling.rate
     q = Fraction(int(rate.p), int(rate.q)) if rate.is_Rational else exponential(sp.log(rate))
     shifts = _Shifts(_cells_of(replace(mechanism, sampling=None, relation=None)), mechanism)
