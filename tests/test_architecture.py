@@ -53,7 +53,7 @@ MOST_ROOM_LINES = {
     "derive": 5425,
     "emit": 5119,
     "expansion": 391,
-    "individual": 3624,
+    "individual": 3623,
     "mechanisms": 168,
     "methods": 4391,
     "model": 4835,
