@@ -20,7 +20,7 @@ import symdp
 from symdp.cli.supervise import supervised
 from symdp.cli.working import working
 from symdp.page.plot import Series, save, why_not_drawn
-from symdp.page.profile import evenly, sample
+from symdp.page.verification import evenly, sample
 
 HERE = Path(__file__).parent
 FIGURE = HERE.parent / "out" / "profile.svg"

@@ -29,10 +29,10 @@ from symdp.individual.filters import Odometer
 from symdp.individual.gaussian import log_profile, step_mu
 from symdp.methods import names
 from symdp.model.mechanism import Mechanism
-from symdp.page.analysis import analyse
 from symdp.page.card import make_card
 from symdp.page.panel import Panel, page_html
-from symdp.page.report_section import section
+from symdp.page.report import section
+from symdp.page.verification import analyse
 from symdp.page.worked import sheets
 from symdp.questions.certificate_file import certificate, check
 from symdp.questions.programs import to_program

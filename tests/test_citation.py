@@ -9,7 +9,7 @@ import pytest
 import symdp
 from symdp import methods
 from symdp.citation import REFERENCES, bibtex, tag_of
-from symdp.page.report_section import full
+from symdp.page.report import full
 
 ENTRY = re.compile(r"@(\w+)\{(\w+),\n((?:  \w+ = \{.*\},?\n)+)\}")
 

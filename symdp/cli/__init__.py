@@ -11,6 +11,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
+from typing import Any
 
 from symdp.capacity import within_capacity
 from symdp.cli.encoding import write_anything
@@ -92,16 +93,11 @@ def _finished(words: list[str], debugging: bool) -> int:
 
 
 def _run(words: list[str]) -> int:
-    from symdp.cli.synonyms import ours
+    if words and words[0] != "--help":
+        from symdp.cli import question
 
-    words = ours(words)
-    if words[:1] in (["delta"], ["epsilon"]):
-        from symdp.cli.job import Job
-        from symdp.cli.question import ask_delta, ask_epsilon, plain_words
-
-        given = plain_words(words[0], words[1:])
-        if given is not None:
-            (ask_delta if words[0] == "delta" else ask_epsilon)(Job.of(given), given)
+        words = question.ours(words)
+        if words[0] in question.WANTED and question.answered(words[0], words[1:]):
             return 0
     return _read_by_typer(words)
 
@@ -113,12 +109,12 @@ def _read_by_typer(words: list[str]) -> int:
 
     # BadParameter's parent is the usage error of whichever click this typer is built on.
     usage_error: type[Exception] = typer.BadParameter.__mro__[1]
-    command = typer.main.get_command(app)
+    command: Any = typer.main.get_command(app)
     try:
         if _COMPLETING in os.environ:
             command.main(words, prog_name="symdp")  # ends by SystemExit
         with command.make_context("symdp", words or ["--help"]) as context:
-            command.invoke(context)
+            return command.invoke(context) or 0
     except typer.Exit as stop:
         return int(stop.exit_code)
     except SystemExit as stop:
@@ -127,7 +123,6 @@ def _read_by_typer(words: list[str]) -> int:
         return INTERRUPTED
     except usage_error as error:
         return _complain(_usage(error), 2)
-    return 0
 
 
 def _usage(error: Exception) -> str:

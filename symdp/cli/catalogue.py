@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import tomllib
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-
-from symdp.cli import options
+from symdp.cli.display import print_json, say, show
 from symdp.mechanisms import checked_name, curve_names, names, path_of
 from symdp.method_options import Option
+from symdp.page.document import Table
 
 _NOISE = "additive noise"  # the family of a file with a [noise] table
 _RELATIONS = "add_remove"
@@ -23,17 +22,9 @@ _IN_FILES = (
 _PAIR = "the change that its two laws stand for"
 
 
-def list_mechanisms(
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="One of them, to be shown in full.")
-    ] = None,
-    *,
-    as_json: options.Json = False,
-) -> None:
+def list_mechanisms(name: str | None = None, *, as_json: bool = False) -> None:
     """Show the built-in mechanisms with their parameters."""
     if as_json:
-        from symdp.cli.display import print_json
-
         wanted = [*names(), *curve_names()] if name is None else [checked_name(name)]
         print_json({"mechanisms": {one: _document(one) for one in wanted}})
     elif name is None:
@@ -44,11 +35,10 @@ def list_mechanisms(
 
 def list_methods() -> None:
     """Show the methods: what they promise, where they are from, the options that they take."""
-    from symdp.cli.display import print_table, say
     from symdp.methods.table import METHODS
 
     rows = [method.cells(name) for name, method in METHODS.items()]
-    print_table(("method", "promises", "what it does", "source", "options"), rows)
+    show(Table(("method", "promises", "what it does", "source", "options"), rows))
     takers: dict[Option, list[str]] = {}
     for name, method in METHODS.items():
         for option in method.options:
@@ -65,21 +55,18 @@ def _document(name: str) -> dict[str, Any]:
 
 
 def _print_table() -> None:
-    from symdp.cli.display import print_table, say
 
     rows = []
     for name in [*names(), *curve_names()]:
         held = _document(name)
         parameters = ", ".join(f"{p} {word}" for p, word in held["parameters"].items())
         rows.append((name, _family(held), parameters, _relation(held), source(held)))
-    print_table(("mechanism", "family", "parameters", "relation", "source"), rows)
+    show(Table(("mechanism", "family", "parameters", "relation", "source"), rows))
     say("symdp list NAME shows one in full, and why its pair dominates.")
     say(_IN_FILES)
 
 
 def _print_one(name: str) -> None:
-    from symdp.cli.display import say
-
     held = _document(name)
     lines = [f"{name}: {held.get('title', '')}", held.get("description", ""), ""]
     lines.append(f"family      {_family(held)}")

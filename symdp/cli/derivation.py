@@ -5,24 +5,26 @@ from __future__ import annotations
 import json
 import sys
 import unicodedata
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from symdp.cli import job as words
-from symdp.cli import options
 from symdp.cli.display import columns
 from symdp.cli.job import Job
 from symdp.cli.supervise import end_after_work
 from symdp.cli.working import working
 from symdp.errors import InputError, suggestion
-from symdp.page.plain_text import WIDTH, transliterated
+from symdp.page.document import Block, Formulas
+from symdp.page.html import formula
+from symdp.page.latex import latex_blocks
+from symdp.page.node import transliterated
+from symdp.page.text import WIDTH, to_text
 
 if TYPE_CHECKING:
     from symdp.derive import Derivation, EpochDerivation
-    from symdp.derive.printed import Printed
     from symdp.model.mechanism import Mechanism
+    from symdp.page.worked import Row
 
 _PROGRAMS = ("python", "c", "javascript")
 _SECTIONED = ("text", "latex", "mathml")
@@ -34,57 +36,17 @@ _LEAST_WIDTH = 40  # columns; narrower formulas are all indent
 _SAMPLE = "ρ₃ K″ √ ≤ − ℓ"  # what a stream must be able to print for Unicode formulas
 
 
-@options.of_steps("composition")
 def derive(
     *,
     job: Job,
-    order: Annotated[
-        str, typer.Option("--order", metavar="K", help="Show terms up to this order, 1 to 8.")
-    ] = "2",
-    form: Annotated[
-        str,
-        typer.Option(
-            "--format",
-            metavar="FORMAT",
-            help="text, latex, mathml, json, a page with asserts that MyST executes: page, or a "
-            "program: python, c, javascript.",
-        ),
-    ] = "text",
-    only: Annotated[
-        str | None,
-        typer.Option(
-            "--only",
-            metavar="KEYS",
-            help="These sections alone: mechanism, loss, cumulants, series, asymptotics, tails, "
-            "composed, several with commas.",
-        ),
-    ] = None,
-    epsilon: Annotated[
-        str | None,
-        typer.Option(
-            "--epsilon",
-            metavar="E",
-            help="With -n and a value for every parameter: formula, numbers and result of each "
-            "term, beside the exact δ.",
-        ),
-    ] = None,
-    time_limit: Annotated[
-        str,
-        typer.Option(
-            "--time-limit", metavar="S", help="Seconds; what is not found by then stays numeric."
-        ),
-    ] = "20",
-    direction: options.OneDirection = "remove",
-    explain: Annotated[
-        bool,
-        typer.Option(
-            "--explain", help="Also the steps: which rule found what, and where it was checked."
-        ),
-    ] = False,
-    exact: Annotated[
-        bool,
-        typer.Option("--exact", help="Accepted as before; every program is the exact accountant."),
-    ] = False,
+    order: str = "2",
+    form: str = "text",
+    only: str | None = None,
+    epsilon: str | None = None,
+    time_limit: str = "20",
+    direction: str = "remove",
+    explain: bool = False,
+    exact: bool = False,
 ) -> None:
     """Derive the privacy loss, its range and CGF, and the expansions of a mechanism."""
     terms = words.whole(order, "--order", 1, 8)
@@ -114,11 +76,28 @@ def derive(
             if form == "page":
                 print(_page(job, side, terms, limit), end="")
                 return
-            text = _derived(mechanism, side, terms, form, keys, limit)
-            if explain:
-                text += _steps(mechanism, side, form, limit)
-            if at is not None:
-                text = _with_values(text, job, mechanism, side, terms, at, form)
+            if form in _PROGRAMS:
+                print(_program(mechanism, side, form, limit), end="")
+                return
+            found = _derived(mechanism, side, limit)
+            numbers = [] if at is None else _sheets(job, mechanism, side, terms, at)
+            if form == "json":
+                print(_json(mechanism, found, terms, numbers))
+                return
+            steps = _steps(mechanism, side, limit) if explain else []
+            if form == "text":
+                text = _text(found, terms, keys, steps, numbers)
+            elif form == "latex":
+                text = "\n".join(
+                    [
+                        *(d.to_latex(terms, keys) for d in found),
+                        *([latex_blocks(steps)] if steps else []),
+                    ]
+                )
+            else:
+                lines = (line for b in steps if isinstance(b, Formulas) for line in b.lines)
+                elements = (formula(line) for line in lines if line.left is not None)
+                text = "\n".join([*(d.to_mathml(terms, keys) for d in found), *elements]) + "\n"
     print(text, end="")
 
 
@@ -144,38 +123,34 @@ def _page(job: Job, side: str, order: int, time_limit: float) -> str:
     )
 
 
-def _derived(
-    mechanism: Mechanism, side: str, order: int, form: str, only: tuple[str, ...],
-    time_limit: float,
-) -> str:  # fmt: skip
-    from symdp.derive import derive, derive_cases, derive_epoch
+def _program(mechanism: Mechanism, side: str, form: str, time_limit: float) -> str:
+    from symdp.derive import derive
+    from symdp.questions.programs import to_program
 
     if _has_no_single_pair(mechanism):
-        if form in _PROGRAMS:
-            raise InputError(
-                f"--format {form}: an epoch of random allocation has no density in closed form, "
-                "and no program; text, latex, mathml and json show what it is made of"
-            )
-        return _WRITERS[form](derive_epoch(mechanism, side, time_limit), order, only)
-    if form in _PROGRAMS:
-        derivation = derive(mechanism, side, time_limit)
-        from symdp.questions.programs import to_program
+        raise InputError(
+            f"--format {form}: an epoch of random allocation has no density in closed form, "
+            "and no program; text, latex, mathml and json show what it is made of"
+        )
+    return to_program(derive(mechanism, side, time_limit), form)
 
-        return to_program(derivation, form)
+
+def _derived(
+    mechanism: Mechanism, side: str, time_limit: float
+) -> Sequence[Derivation | EpochDerivation]:
+    """Return a derivation for each order of the parameters that is left open."""
+    from symdp.derive import derive_cases, derive_epoch
+
+    if _has_no_single_pair(mechanism):
+        return [derive_epoch(mechanism, side, time_limit)]
     found = derive_cases(mechanism, side, time_limit)
-    if len(found) == 1:
-        return _WRITERS[form](found[0], order, only)
-    end_after_work(len(found) * (time_limit / 2 + _GRACE))
-    if form == "json":
-        cases = {"name": mechanism.name, "cases": [d.to_json(order) for d in found]}
-        return json.dumps(cases, allow_nan=False, ensure_ascii=False) + "\n"
-    return "\n".join(_WRITERS[form](d, order, only) for d in found)
+    if len(found) > 1:
+        end_after_work(len(found) * (time_limit / 2 + _GRACE))
+    return found
 
 
 def _has_no_single_pair(mechanism: Mechanism) -> bool:
     """Return whether an epoch of random allocation is no pair of one variable."""
-    from dataclasses import replace
-
     from symdp.model.allocation import MOST_FORMULAS, allocated_steps, outcomes
 
     steps = allocated_steps(mechanism)
@@ -185,55 +160,47 @@ def _has_no_single_pair(mechanism: Mechanism) -> bool:
     return pair.support.kind != "points" or outcomes(pair, steps) > MOST_FORMULAS
 
 
-def _steps(mechanism: Mechanism, side: str, form: str, time_limit: float) -> str:
+def _steps(mechanism: Mechanism, side: str, time_limit: float) -> list[Block]:
     """Return the step log; that of one step where an epoch has none."""
-    from dataclasses import replace
-
     from symdp.derive import derive_cases
-    from symdp.page import present
     from symdp.page.step_log import step_log
 
     if _has_no_single_pair(mechanism):
         mechanism = replace(mechanism, sampling=None)
     end_after_work(time_limit + _GRACE)
-    found = [step_log(d) for d in derive_cases(mechanism, side, time_limit)]
-    if form == "latex":
-        return "\n".join(present.latex_of(one) for one in found)
-    if form == "mathml":
-        return "".join(f"{line.mathml()}\n" for one in found for line in one.lines if line.left)
-    width = max(_LEAST_WIDTH, min(WIDTH, columns(WIDTH)))
-    parts = [present.text_of(one, width, not _prints_unicode()) for one in found]
-    return "\n" + "\n".join(parts) + "\n"
+    return [b for d in derive_cases(mechanism, side, time_limit) for b in step_log(d).blocks()]
 
 
-def _with_values(
-    text: str, job: Job, mechanism: Mechanism, side: str, order: int, epsilon: float, form: str
-) -> str:
-    """Append the calculation in numbers."""
+def _sheets(
+    job: Job, mechanism: Mechanism, side: str, order: int, epsilon: float
+) -> list[tuple[str, list[Row]]]:
+    """Return the calculation in numbers: titles with their rows."""
     from symdp.derive import derive
-    from symdp.page.worked import in_columns, sheets
+    from symdp.page.worked import sheets
 
     composition = job.build()
     end_after_work(_FOR_NUMBERS)
     derivation = None if _has_no_single_pair(mechanism) else derive(mechanism, side)
     found = sheets(composition, derivation, epsilon, order, words.direction(side))
-    if form == "json":
-        own = [{"title": title, "rows": [list(row) for row in rows]} for title, rows in found]
-        document = json.loads(text) | {"values": own}
-        return json.dumps(document, allow_nan=False, ensure_ascii=False) + "\n"
-    width = max(_LEAST_WIDTH, min(WIDTH, columns(WIDTH)))
-    parts = [
-        f"{title} at ε = {epsilon:g}, n = {composition.count}\n{in_columns(rows, width)}\n"
-        for title, rows in found
-    ]
-    shown = "\n".join([text, *parts])
-    return shown if _prints_unicode() else transliterated(shown)
+    at = f" at ε = {epsilon:g}, n = {composition.count}"
+    return [(f"{title}{at}", rows) for title, rows in found]
 
 
-def _text(derivation: Printed, order: int, only: tuple[str, ...]) -> str:
-    width = max(_LEAST_WIDTH, min(WIDTH, columns(WIDTH)))
-    lines = derivation.to_text(order, only, width, not _prints_unicode()).splitlines()
-    return "".join(f"{_printable(line)}\n" for line in lines)
+def _text(
+    found: Sequence[Derivation | EpochDerivation],
+    order: int,
+    only: tuple[str, ...],
+    steps: list[Block],
+    numbers: list[tuple[str, list[Row]]],
+) -> str:
+    from symdp.page.worked import in_columns
+
+    width, ascii_only = max(_LEAST_WIDTH, min(WIDTH, columns(WIDTH))), not _prints_unicode()
+    parts = [d.to_text(order, only, width, ascii_only) for d in found]
+    parts += [to_text(steps, width, ascii_only)] if steps else []
+    calculated = "".join(f"\n{title}\n{in_columns(rows, width)}\n" for title, rows in numbers)
+    text = "\n\n".join(parts) + "\n" + (transliterated(calculated) if ascii_only else calculated)
+    return "\n".join(map(_printable, text.split("\n")))
 
 
 def _prints_unicode() -> bool:
@@ -250,13 +217,17 @@ def _printable(line: str) -> str:
     return "".join(c for c in line if unicodedata.category(c)[0] != "C")
 
 
-def _json(derivation: Derivation | EpochDerivation, order: int) -> str:
-    return json.dumps(derivation.to_json(order), allow_nan=False, ensure_ascii=False) + "\n"
-
-
-_WRITERS: dict[str, Callable[[Derivation | EpochDerivation, int, tuple[str, ...]], str]] = {
-    "text": _text,
-    "latex": lambda d, order, only: d.to_latex(order, only) + "\n",
-    "mathml": lambda d, order, only: d.to_mathml(order, only) + "\n",
-    "json": lambda d, order, _: _json(d, order),
-}
+def _json(
+    mechanism: Mechanism,
+    found: Sequence[Derivation | EpochDerivation],
+    order: int,
+    numbers: list[tuple[str, list[Row]]],
+) -> str:
+    cases = [d.to_json(order) for d in found]
+    document = cases[0] if len(cases) == 1 else {"name": mechanism.name, "cases": cases}
+    if numbers:
+        document["values"] = [
+            {"title": title.partition(" at ε")[0], "rows": [list(row) for row in rows]}
+            for title, rows in numbers
+        ]
+    return json.dumps(document, allow_nan=False, ensure_ascii=False)

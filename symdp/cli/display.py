@@ -7,17 +7,17 @@ import math
 import os
 import sys
 import unicodedata
-from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from symdp.decimal_text import rounded
+from symdp.page.document import Block, Sentence, Table
+from symdp.page.text import to_text
 
 if TYPE_CHECKING:
     from symdp.questions.guarantee import Guarantee
 
-_STYLES = {"bold": 1, "dim": 2, "red": 31, "green": 32, "yellow": 33}  # as terminals number them
-_WIDE = 200  # characters of a table's line that no terminal wraps
-_GAP = 2  # spaces between two columns
+# As terminals number them.
+_STYLES = {"strong": 1, "quiet": 2, "bad": 31, "good": 32, "warning": 33}
 _EXACTLY = {
     "truth": "arbitrary precision, proved or computed in two ways",
     "certified": "proved, every rounding included",
@@ -35,67 +35,15 @@ def one_line(text: str) -> str:
     return "".join(c for c in joined if unicodedata.category(c)[0] != "C")
 
 
-def say(text: str = "", style: str = "") -> None:
-    """Print a line; on a terminal that is too narrow, on several, broken between words."""
-    text = "\n".join(_lines(text, columns(len(text))))
-    print(styled(text, style) if style else text)
+def show(*blocks: Block) -> None:
+    """Print blocks; on a terminal in its width and its styles."""
+    width = columns(0) or None
+    print(to_text(blocks, width, styled=styled))
 
 
-def print_table(
-    head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Collection[int] = ()
-) -> None:
-    """Print a table in which no word and no number is cut, however narrow the terminal.
-
-    Columns that hold words wrap between them. Where even the longest words do not fit beside each
-    other, every row becomes lines of its own, one for each cell.
-    """
-    for line in table_lines(head, rows, numbers, columns(_WIDE)):
-        print(line)
-
-
-def table_lines(
-    head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Collection[int], width: int
-) -> list[str]:
-    """Return the lines of a table, the columns of `numbers` to the right.
-
-    Examples
-    --------
-    >>> table_lines(("ε", "kind"), [("4.0260487", "exact")], (0,), 80)
-    ['        ε  kind', '4.0260487  exact']
-    >>> table_lines(("ε", "kind"), [("4.0260487", "exact")], (0,), 12)
-    ['ε: 4.0260487', 'kind: exact']
-    """
-    cells = list(zip(head, *rows, strict=True))
-    natural = [max(map(len, column)) for column in cells]
-    least = [
-        max(len(word) for cell in column for word in (cell.split() or [""])) for column in cells
-    ]
-    room = width - _GAP * (len(head) - 1)
-    if sum(least) > room:
-        told = [
-            [
-                line
-                for name, cell in zip(head, row, strict=True)
-                if cell
-                for line in _lines(f"{name}: {cell}" if name else cell, width)
-            ]
-            for row in rows
-        ]
-        return [line for lines in told for line in (*lines, "")][:-1]
-    most = max(natural, default=0)
-    while sum(widths := [min(n, max(k, most)) for n, k in zip(natural, least, strict=True)]) > room:
-        most -= 1
-    shown = []
-    for row in (head, *rows):
-        pieces = [_lines(cell, wide) for cell, wide in zip(row, widths, strict=True)]
-        for place in range(max(map(len, pieces))):
-            texts = (lines[place] if place < len(lines) else "" for lines in pieces)
-            line = (" " * _GAP).join(
-                text.rjust(wide) if column in numbers else text.ljust(wide)
-                for column, (text, wide) in enumerate(zip(texts, widths, strict=True))
-            )
-            shown.append(line.rstrip())
-    return shown
+def say(text: str = "", tone: str = "") -> None:
+    """Print a sentence; on a terminal that is too narrow, on several lines."""
+    show(Sentence(text, tone))
 
 
 def columns(otherwise: int) -> int:
@@ -105,23 +53,6 @@ def columns(otherwise: int) -> int:
     from shutil import get_terminal_size
 
     return get_terminal_size().columns
-
-
-def _lines(text: str, width: int) -> list[str]:
-    """Return text on as many lines as it needs, broken between words only, indented alike."""
-    if len(text) <= width:
-        return [text]
-    from textwrap import wrap
-
-    indent = text[: len(text) - len(text.lstrip())]
-    return wrap(
-        text.lstrip(),
-        width,
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    ) or [""]
 
 
 def styled(text: str, style: str) -> str:
@@ -144,43 +75,39 @@ def print_answer(answer: Guarantee, as_json: bool, *, explain: bool = False) -> 
         return
     epsilon, delta = answer.epsilon_text(), answer.delta_text()
     if answer.asked == "delta":
-        head, value = f"δ({epsilon}) = ", delta
+        head = Sentence(f"δ({epsilon}) = ", answer=delta)
     else:
-        head, value = f"ε(δ = {delta}) = ", epsilon
-    print(head + styled(value, "bold"))
-    say(f"  {meaning(answer)}")
-    print_source(answer, answer.seconds)
-    if answer.advice:
-        say(f"  warning: {answer.advice}", "yellow")
-    if explain:
-        print_routes(answer.route)
+        head = Sentence(f"ε(δ = {delta}) = ", answer=epsilon)
+    advice = [Sentence(f"  warning: {answer.advice}", "warning")] if answer.advice else []
+    routes = [routes_table(answer.route)] if explain else []
+    show(head, Sentence(f"  {meaning(answer)}"), *source(answer, answer.seconds), *advice, *routes)
 
 
-def print_routes(taken: str) -> None:
-    """Print the ways by which the default method answers, the one that was taken marked."""
+def routes_table(taken: str) -> Table:
+    """Return the ways by which the default method answers, the one that was taken marked."""
     from symdp.methods.route import ROUTES
 
     rows = [
         ("→" if one.name == taken else "", one.name, one.laws, one.how, one.promise, one.cost)
         for one in ROUTES
     ]
-    head = ("", "route", "applies to", "what it computes", "half width", "work grows")
-    print_table(head, rows)
+    return Table(("", "route", "applies to", "what it computes", "half width", "work grows"), rows)
 
 
-def print_source(answer: Guarantee, seconds: float) -> None:
-    """Print how an answer was found, and whose privacy it speaks of."""
+def source(answer: Guarantee, seconds: float) -> list[Sentence]:
+    """Return how an answer was found, and whose privacy it speaks of."""
     told = f"direction {answer.direction}, {steps_of(answer.count)}, {seconds:.2g} s"
-    say(f"  method {answer.method}, {told}", "dim")
-    print_protection(answer)
+    return [Sentence(f"  method {answer.method}, {told}", "quiet"), *protection(answer)]
 
 
-def print_protection(answer: Guarantee) -> None:
-    """Print whose privacy an answer speaks of."""
+def protection(answer: Guarantee) -> list[Sentence]:
+    """Return whose privacy an answer speaks of."""
+    found = []
     if answer.protection is not None:
-        say(f"  protects {answer.protection.sentence}", "dim")
+        found.append(f"  protects {answer.protection.sentence}")
     if answer.mass == "seen":
-        say("  the mass 1 of the densities was seen by two quadratures, not proved", "dim")
+        found.append("  the mass 1 of the densities was seen by two quadratures, not proved")
+    return [Sentence(words, "quiet") for words in found]
 
 
 def steps_of(count: int) -> str:

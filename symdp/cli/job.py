@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
-from symdp.cli import symbols
 from symdp.errors import AccuracyError, InputError, at, suggestion
 from symdp.exact_number import exact_number
 
@@ -26,6 +26,8 @@ _SAMPLING_OPTIONS = {
     "steps": "--steps", "participations": "--participations",
 }  # fmt: skip
 _SMALLEST = 5e-324
+_NAMES = re.compile(r"(?<![\w.])[A-Za-z]\w*")
+_RATIO = re.compile(r"\s*(\w+)\s*/\s*([A-Za-z]\w*)\s*")
 
 
 @dataclass(frozen=True)
@@ -80,14 +82,13 @@ class Job:
         given = [f"{name} {word}" for name, word in options.items() if word is not None]
         return " ".join([*([self.mechanism] if self.mechanism else []), *self.values, *given])
 
-    def build_mechanism(self) -> Mechanism:
-        """Return the mechanism, its parameters bound as far as values were given.
+    @property
+    def steps_asked(self) -> int:
+        """How many steps are meant, 1 where nothing is said."""
+        return 1 if self.count is None else whole(self.count, "-n")
 
-        Raises
-        ------
-        InputError
-            If a word of the command line breaks a rule.
-        """
+    def build_mechanism(self) -> Mechanism:
+        """Return the mechanism, its parameters bound as far as values were given."""
         if self.mechanism is None:
             raise InputError(
                 "MECHANISM is missing: give a built-in name ('symdp list' shows them), a TOML "
@@ -98,12 +99,12 @@ class Job:
 
         mechanism = mechanisms.resolve(self.mechanism)
         values = bindings(self.values)
-        mechanism = symbols.declared(mechanism, self.rate, self.sensitivity)
-        of_rate = symbols.names_in(self.rate)
+        mechanism = declared(mechanism, self.rate, self.sensitivity)
+        of_rate = names_in(self.rate)
         mechanism = mechanism(**{name: own for name, own in values.items() if name not in of_rate})
         times = self._unsampled_group()
-        if symbols.names_in(self.sensitivity):
-            mechanism = symbols.moved(mechanism, str(self.sensitivity))
+        if names_in(self.sensitivity):
+            mechanism = moved(mechanism, str(self.sensitivity))
         elif self.sensitivity is not None or times > 1:
             mechanism = _moved(mechanism, self.sensitivity, times)
         if self.shift is not None:
@@ -113,7 +114,7 @@ class Job:
             rate = self.rate if of_rate or self.rate is None else number(self.rate, "--rate")
             mechanism = self.subsampled(mechanism, scheme, rate)
             mechanism = mechanism(**{name: values[name] for name in of_rate if name in values})
-            mechanism = symbols.below_one(mechanism, self.rate)
+            mechanism = below_one(mechanism, self.rate)
         return mechanism if self.relation is None else mechanism.under(self._relation())
 
     def _unsampled_group(self) -> int:
@@ -136,9 +137,9 @@ class Job:
     def _relation(self) -> str:
         return (self.relation or "").replace("-", "_")
 
-    def build(self, default_count: int | None = None) -> Composition:
+    def build(self) -> Composition:
         """Return the composition that the options describe; InputError for steps of parts."""
-        made = self.build_any(default_count)
+        made = self.build_any()
         if not hasattr(made, "steps"):
             raise InputError(
                 f"{self.composition}: its steps are those of parts of the data, which only delta "
@@ -146,22 +147,12 @@ class Job:
             )
         return cast("Composition", made)
 
-    def build_any(self, default_count: int | None = None) -> Composition | Parallel:
-        """Return the composition that the options describe, or those of parts of the data.
-
-        Raises
-        ------
-        InputError
-            If a word of the command line breaks a rule, or a parameter has no value.
-        """
-        count = None if self.count is None else whole(self.count, "-n")
+    def build_any(self) -> Composition | Parallel:
+        """Return the composition that the options describe, or those of parts of the data."""
+        count = self.steps_asked
         if self.composition is not None:
-            return self._from_file(count or 1)
-        if count is None:
-            count = default_count
+            return self._from_file(count)
         mechanism = self.build_mechanism().require_concrete()
-        if count is None:
-            raise InputError("-n COUNT is missing: the number of steps, as in -n 1000")
         from symdp.questions.composition import compose
 
         with self.of_its_file():
@@ -244,6 +235,54 @@ def _moved(mechanism: Mechanism, sensitivity: str | None, times: int) -> Mechani
     if sensitivity is not None:
         size = number(sensitivity, "--sensitivity")
     return mechanism.moved_by(times * size)
+
+
+def names_in(text: str | None) -> tuple[str, ...]:
+    """Return the names that a rate or a sensitivity is written with, none of a number.
+
+    >>> names_in("b/N"), names_in("1e-3"), names_in("256/60000")
+    (('b', 'N'), (), ())
+    """
+    return tuple(dict.fromkeys(_NAMES.findall(text or "")))
+
+
+def declared(mechanism: Mechanism, rate: str | None, sensitivity: str | None) -> Mechanism:
+    """Return the mechanism with a parameter for each name of a rate or a sensitivity.
+
+    A rate that is a name lies between 0 and 1; other names are positive numbers.
+    """
+    from symdp.model.sampling import declare
+
+    known = {parameter.name for parameter in mechanism.declared}
+    new = [name for name in (*names_in(rate), *names_in(sensitivity)) if name not in known]
+    alone = (rate or "").strip()
+    with at("--rate or --sensitivity"):
+        kinds = ("open probability" if name == alone else "positive" for name in new)
+        more = tuple(map(declare, new, kinds))
+    return replace(mechanism, declared=(*mechanism.declared, *more))
+
+
+def below_one(mechanism: Mechanism, rate: str | None) -> Mechanism:
+    """Return a mechanism of which a rate b/N, with names that have no value, is assumed below 1."""
+    ratio = _RATIO.fullmatch(rate or "")
+    if ratio is None or not set(names_in(rate)) <= set(mechanism.parameters):
+        return mechanism
+    return mechanism.assuming([f"{ratio.group(2)} > {ratio.group(1)}"])
+
+
+def moved(mechanism: Mechanism, sensitivity: str) -> Mechanism:
+    """Return the same noise on a query whose sensitivity is a formula of parameters."""
+    from symdp.model.parser import parse
+    from symdp.model.sampling import Noise
+
+    if not isinstance(mechanism.source, Noise):
+        raise InputError(f"{mechanism.name} is a pair of laws and has no sensitivity to change")
+    known = {parameter.name: parameter.symbol for parameter in mechanism.declared}
+    size = parse(sensitivity, known).subs(
+        {known[name]: value for name, value in mechanism.values.items()}
+    )
+    source = Noise(mechanism.source.density, size).checked(mechanism.support)
+    return replace(mechanism, source=source, template=None)
 
 
 def number(text: str, name: str) -> Fraction:

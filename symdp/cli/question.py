@@ -1,9 +1,9 @@
-"""The commands delta and epsilon, and how plain words of theirs are read without loading Typer."""
+"""The commands delta and epsilon, read without Typer where their words are plain; other names."""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
@@ -12,34 +12,79 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from symdp import user_cache
 from symdp.cli import job as words
 from symdp.cli.display import print_answer
-from symdp.cli.job import Job, bindings, number, whole
+from symdp.cli.job import Job, bindings, number
 from symdp.cli.supervise import in_time
+from symdp.cli.table import OF_STEPS, TABLE
 from symdp.cli.working import working
-from symdp.errors import SymdpError
+from symdp.errors import InputError, SymdpError
 from symdp.interrupt import limit
 from symdp.method_options import OPTIONS as METHOD_OPTIONS
 
 if TYPE_CHECKING:
-    from symdp.arguments import Direction
     from symdp.questions.composition import Composition
-    from symdp.questions.guarantee import Guarantee
 
 WANTED = {"delta": "epsilon", "epsilon": "delta"}  # the option that each command needs
 OPTIONS = {
-    "-n": "count", "--count": "count", "--method": "method", "--sampling": "sampling",
-    "--rate": "rate", "--batch-size": "batch", "--records": "records", "--group": "group",
-    "--steps": "steps", "--participations": "participations", "--released": "released",
-    "--relation": "relation", "--sensitivity": "sensitivity", "--shift": "shift",
-    "--direction": "direction", "--composition": "composition", "--time-limit": "time_limit",
-}  # fmt: skip
+    flag: name
+    for name, word in {**OF_STEPS, **{w: w for w in ("method", "direction", "time_limit")}}.items()
+    for flag in TABLE[word][0].split()
+}
 OPTIONS |= {one.flag: one.name for one in METHOD_OPTIONS}
-FLAGS = {"--explain": "explain", "--json": "as_json"}
+FLAGS = {TABLE[name][0]: name for name in ("explain", "as_json")}
 USUAL = {"method": "contour", "direction": "both", "time_limit": "60"}  # where not given
 _LARGEST_FILE = 1_000_000  # bytes, as for every mechanism file
 _LONGEST = 5.0  # seconds that a command may work once its answer is printed
 _RATE = "sampling_rate"  # as a law's formula calls it
 _NUMBERS = ("mechanism", "values", "count", "rate")  # of a job
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError)
+# What other libraries call an option: taken for ours, or named where it means something else.
+_OF_TRAINING = {
+    "--noise-multiplier": "--noise", "--sigma": "--noise", "--z": "--noise",
+    "--batch-size": "--batch", "--bs": "--batch", "--lot-size": "--batch",
+    "--n": "--examples", "--N": "--examples", "--num-examples": "--examples",
+    "--dataset-size": "--examples", "--number-of-examples": "--examples", "--samples": "--examples",
+    "--eps": "--target-epsilon", "--epsilon": "--target-epsilon",
+    "--target-eps": "--target-epsilon", "--target-delta": "--delta",
+    "--num-epochs": "--epochs", "--num-steps": "--steps", "--iterations": "--steps",
+}  # fmt: skip
+_OF_OTHERS = {
+    "--eps": "--epsilon", "--target-epsilon": "--epsilon", "--target-delta": "--delta",
+    "--n": "-n", "--num-steps": "-n", "--num-compositions": "-n",
+    "--sample-rate": "--rate", "--sampling-rate": "--rate", "--sampling-probability": "--rate",
+    "--q": "--rate",
+}  # fmt: skip
+_MEANT = {
+    "--sample-rate": "symdp train has no --sample-rate: give --examples N and --batch B, whose "
+    "ratio is the rate",
+    "--max-grad-norm": "the clip norm changes no ε: --noise is the noise over it; leave "
+    "--max-grad-norm out",
+}
+_PARAMETERS = ("--noise-multiplier", "--sigma", "--noise")
+
+
+def ours(words: Sequence[str]) -> list[str]:
+    """Return the words of a command line, the options of other libraries by our names.
+
+    >>> ours(["train", "--noise_multiplier=1.1", "--batch-size", "256"])
+    ['train', '--noise=1.1', '--batch', '256']
+    """
+    if not words:
+        return []
+    is_training = words[0] in ("train", "card")
+    names = _OF_TRAINING if words[0] == "train" else {} if is_training else _OF_OTHERS
+    found = []
+    for word in words:
+        name, equals, value = word.partition("=")
+        if not name.startswith("--"):
+            found.append(word)
+            continue
+        name = name.replace("_", "-")
+        if is_training and name in _MEANT:
+            raise InputError(_MEANT[name])
+        if words[0] in ("delta", "epsilon", "curve", "certify") and name in _PARAMETERS:
+            raise InputError(f"{name}: a parameter is written NAME=VALUE here, as in sigma=1.1")
+        found.append(names.get(name, name) + equals + value)
+    return found
 
 
 def plain_words(command: str, words: Sequence[str]) -> dict[str, Any] | None:
@@ -84,49 +129,68 @@ def plain_words(command: str, words: Sequence[str]) -> dict[str, Any] | None:
     )
 
 
-def ask_delta(job: Job, given: Mapping[str, Any]) -> None:
-    """Print δ at the ε among the words given, which are named as the options of the command."""
-    at = words.real(given["epsilon"], "--epsilon")
-    side, name, chosen = _how(given)
-    _answer(
-        f"δ({given['epsilon']})",
-        job,
-        given,
-        lambda steps: steps.delta(at, name, side, **chosen),
-        lambda steps: steps.delta(at, "moments", side),
-    )
+def answered(command: str, words: Sequence[str]) -> bool:
+    """Answer delta or epsilon, and return whether their words were plain."""
+    given = plain_words(command, words)
+    if given is None:
+        return False
+    own = (WANTED[command], *USUAL, *FLAGS.values(), "settings")
+    ask = delta if command == "delta" else epsilon
+    ask(job=Job.of(given), **{name: given[name] for name in own})
+    return True
 
 
-def ask_epsilon(job: Job, given: Mapping[str, Any]) -> None:
-    """Print ε at the δ among the words given."""
-    at = words.delta(given["delta"])
-    side, name, chosen = _how(given)
-    _answer(
-        f"ε(δ = {given['delta']})",
-        job,
-        given,
-        lambda steps: steps.epsilon(at, name, side, **chosen),
-        lambda steps: steps.epsilon(at, "moments", side),
-    )
-
-
-def _how(given: Mapping[str, Any]) -> tuple[Direction, str, dict[str, float]]:
-    """Return direction, method and its options among the words given."""
-    name = words.method(given["method"])
-    return words.direction(given["direction"]), name, words.settings(name, given["settings"])
-
-
-def _answer(
-    what: str,
+def delta(
+    *,
+    epsilon: str,
     job: Job,
-    given: Mapping[str, Any],
-    ask: Callable[[Any], Guarantee],
-    instead: Callable[[Any], Guarantee],
+    method: str = "contour",
+    settings: Mapping[str, str],
+    direction: str = "both",
+    time_limit: str = "60",
+    explain: bool = False,
+    as_json: bool = False,
 ) -> None:
+    """Print δ at a given ε."""
+    at, side = words.real(epsilon, "--epsilon"), words.direction(direction)
+    name = words.method(method)
+    chosen = words.settings(name, settings)
     composed = Composed(job)
-    with working(f"{what} of {job.subject}"):
-        answer = in_time(given["time_limit"], composed, ask, instead)
-    print_answer(answer, given["as_json"], explain=given["explain"])
+    with working(f"δ({epsilon}) of {job.subject}"):
+        answer = in_time(
+            time_limit,
+            composed,
+            lambda steps: steps.delta(at, name, side, **chosen),
+            lambda steps: steps.delta(at, "moments", side),
+        )
+    print_answer(answer, as_json, explain=explain)
+    composed.remember()
+
+
+def epsilon(
+    *,
+    delta: str,
+    job: Job,
+    method: str = "contour",
+    settings: Mapping[str, str],
+    direction: str = "both",
+    time_limit: str = "60",
+    explain: bool = False,
+    as_json: bool = False,
+) -> None:
+    """Print the smallest ε ≥ 0 at a given δ."""
+    at, side = words.delta(delta), words.direction(direction)
+    name = words.method(method)
+    chosen = words.settings(name, settings)
+    composed = Composed(job)
+    with working(f"ε(δ = {delta}) of {job.subject}"):
+        answer = in_time(
+            time_limit,
+            composed,
+            lambda steps: steps.epsilon(at, name, side, **chosen),
+            lambda steps: steps.epsilon(at, "moments", side),
+        )
+    print_answer(answer, as_json, explain=explain)
     composed.remember()
 
 
@@ -158,7 +222,7 @@ class Composed:
         from symdp.questions.composition import KnownComposition
 
         try:
-            count = whole(self._job.count or "1", "-n")
+            count = self._job.steps_asked
             return KnownComposition(facts, self._asked.values, count, self._made)
         except (*_UNREADABLE, SymdpError):
             return None  # the usual way answers, or says what is wrong
@@ -179,9 +243,9 @@ class Composed:
                 user_cache.keep(self._asked.path, facts)
 
 
-def _is_one(count: str) -> bool:
+def _is_one(job: Job) -> bool:
     try:
-        return number(count, "-n") == 1
+        return job.steps_asked == 1
     except SymdpError:
         return False
 
@@ -190,7 +254,7 @@ def _asked(job: Job) -> _Asked | None:
     """Return None for a job that no formula of one step answers."""
     from symdp.mechanisms import path_of
 
-    if job.mechanism is None or job.composition is not None or job.count is None:
+    if job.mechanism is None or job.composition is not None:
         return None
     if job.sensitivity is not None or (job.group is not None and job.sampling is None):
         return None  # the formula is that of the mechanism's own sensitivity
@@ -214,6 +278,6 @@ def _asked(job: Job) -> _Asked | None:
     fixed = [f"{name}={values[name]}" for name in sorted(set(values) - free)]
     # Every field of a job tells formulas apart but those that only put numbers into one.
     written = [f"{f.name}={getattr(job, f.name)}" for f in fields(job) if f.name not in _NUMBERS]
-    written.append(f"one step={_is_one(job.count)}")  # which has one sign
+    written.append(f"one step={_is_one(job)}")  # which has one sign
     path = user_cache.file_for("law", text, *sorted(free), "", *fixed, "", *written)
     return None if path is None else _Asked(path, values)

@@ -57,7 +57,7 @@ class Printed:
         >>> print(shown.splitlines()[1])
           δ(ε) = Φ((n − 2εσ²)/(2σ√n)) − e^εΦ(−(2εσ² + n)/(2σ√n))
         """
-        return str(pages("present").shown_text(self, order, only))
+        return str(pages("derivation").to_text(self, order, only, WIDTH, headline=False))
 
     def to_text(
         self,
@@ -67,15 +67,15 @@ class Printed:
         ascii_only: bool = False,
     ) -> str:
         """Return the derivation as text of `width` columns, expansions up to `order`."""
-        return str(pages("present").to_text(self, order, only, width, ascii_only))
+        return str(pages("derivation").to_text(self, order, only, width, ascii_only))
 
     def to_latex(self, order: int = 2, only: tuple[str, ...] = ()) -> str:
         """Return the derivation as LaTeX: for each section a paragraph and one align (amsmath)."""
-        return str(pages("present").to_latex(self, order, only))
+        return str(pages("derivation").to_latex(self, order, only))
 
     def to_mathml(self, order: int = 2, only: tuple[str, ...] = ()) -> str:
         """Return the formulas as MathML elements, one a line."""
-        return str(pages("present").to_mathml(self, order, only))
+        return str(pages("derivation").to_mathml(self, order, only))
 
     def to_json(self, order: int = 2) -> dict[str, Any]:
         """Return the derivation as JSON-ready data."""
@@ -83,10 +83,10 @@ class Printed:
         return found
 
     def _repr_latex_(self) -> str:
-        return str(pages("present").notebook_latex(self))
+        return str(pages("derivation").notebook_latex(self))
 
     def _repr_html_(self) -> str:
-        return str(pages("present").notebook_html(self))
+        return str(pages("derivation").notebook_html(self))
 
 
 def in_brief(d: PrivacyLoss) -> str:

@@ -1,4 +1,4 @@
-"""A privacy card: what a guarantee says and what it rests on, as JSON values, and checked again.
+"""A privacy card: what a guarantee says and what it rests on, as JSON values and as a document.
 
 The names are those of NIST SP 800-226, Guidelines for Evaluating Differential Privacy Guarantees:
 privacy parameters, unit of privacy, neighboring datasets, mechanism, composition. What that text
@@ -11,16 +11,23 @@ anew from them; nothing in a card is trusted, and no text in it is run.
 from __future__ import annotations
 
 import datetime
+import json
 import math
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from symdp.decimal_text import given, rounded
 from symdp.durable import checksum
 from symdp.errors import InputError
+from symdp.exact_number import exact_number
+from symdp.page.document import Block, Command, Document, Heading, Listing, Sentence, Table
+from symdp.questions.certificate_file import certificate, check, told_steps
 from symdp.questions.ledger import Ledger
 from symdp.questions.training import training
 from symdp.version import __version__
@@ -322,3 +329,196 @@ def _is_same(found: Any, again: Any) -> bool:
     if not numbers:
         return type(found) is type(again) and bool(found == again)
     return math.isfinite(found) and abs(found - again) <= SAME * abs(again)
+
+
+_DIGITS = 6  # of the ε that is proved
+_NEAR = 1e-3  # of the card's ε, that the proved one may lie above
+
+
+def add_certificate(card: dict[str, Any], composition: Composition) -> None:
+    """Put a certificate of the first δ, in both directions, into a card.
+
+    Raises
+    ------
+    AccuracyError
+        If there is none for these steps.
+    """
+    delta = Fraction(card["privacy_parameters"][0]["delta"])
+    card["certificate"] = certificate(composition, delta=delta, digits=_DIGITS)
+
+
+def wrong_in_certificate(card: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what keeps a card's certificate, if it has one, from proving what the card says.
+
+    It must speak of the card's steps in both directions, of its first δ and of an ε next to its
+    first one, and its own checker must prove it. The card's inputs have been checked before.
+    """
+    if "certificate" not in card:
+        return
+    composition = Ledger.from_state_dict(card["inputs"]["ledger"]).composition()
+    made = card["certificate"]
+    claim = made.get("claim") if isinstance(made, dict) else None
+    if not isinstance(claim, dict):
+        yield "it has no claim"
+        return
+    if made.get("steps") != told_steps(composition):
+        yield "its steps are not those of the card"
+    if claim.get("direction") != "both":
+        yield "it does not speak of both directions"
+    first = card["privacy_parameters"][0]
+    if claim.get("upper") != str(Fraction(first["delta"])):
+        yield "its upper end is not the first δ of the card"
+    if abs(_number(claim.get("epsilon")) - first["epsilon"]) > _NEAR * max(
+        abs(first["epsilon"]), 1
+    ):
+        yield "its ε is not next to the first one of the card"
+    with TemporaryDirectory() as folder:
+        file = Path(folder) / "certificate.json"
+        file.write_text(json.dumps(made), encoding="utf-8")
+        verdict = check(file)
+    if verdict.code:
+        yield verdict.text
+
+
+def _number(text: object) -> float:
+    try:
+        return float(exact_number(str(text)))
+    except InputError:
+        return math.inf
+
+
+_DIGITS = 6
+
+
+def card_page(card: dict[str, Any]) -> Document:
+    """Return the page of a card that `make_card` returned."""
+    first = card["privacy_parameters"][0]
+    neighbours = card["neighboring_datasets"]
+    blocks: list[Block] = [
+        Sentence(
+            f"ε = {_epsilon(first)} at δ = {given(first['delta'])}. "
+            f"Protected: {neighbours['protects']}."
+        ),
+        *([Sentence(f"Date: {card['date']}.")] if card["date"] else []),
+        Heading(2, "Privacy parameters"),
+        Table(
+            ("δ", "ε", "from", "to", "kind", "method", "direction"),
+            [
+                (
+                    given(row["delta"]),
+                    _epsilon(row),
+                    _end(row["lower"], up=False),
+                    _end(row["upper"], up=True),
+                    row["kind"],
+                    row["method"],
+                    row["direction"],
+                )
+                for row in card["privacy_parameters"]
+            ],
+            card["differential_privacy_variant"],
+            numbers=range(7),
+        ),
+        *_gaussian_sentence(card),
+        Heading(2, "Unit of privacy and neighboring datasets"),
+        Listing(
+            [
+                f"Unit of privacy: {card['unit_of_privacy']}",
+                f"Relation: {neighbours['relation']}; {neighbours['kind']}",
+                f"Protected: {neighbours['protects']}",
+            ]
+        ),
+        Heading(2, "Mechanism and composition"),
+        Table(
+            ("steps", "mechanism", "parameters", "sampling"),
+            [
+                (
+                    str(row["count"]),
+                    row["title"] or row["name"],
+                    ", ".join(f"{name} = {value}" for name, value in row["parameters"].items()),
+                    row["sampling"] or "none",
+                )
+                for row in card["mechanism"]
+            ],
+            f"{card['composition']['steps']} steps, {card['composition']['distinct']} distinct",
+        ),
+        *_training_list(card),
+        Heading(2, "What an attack can reach"),
+        Table(
+            ("false positive rate", "true positive rate, at most"),
+            [
+                (given(row["false_positive_rate"]), _up(row["true_positive_rate"]))
+                for row in card["attack"]["trade_off"]
+            ],
+            f"Advantage over guessing, at most {_up(card['attack']['advantage'])}",
+            numbers=range(2),
+        ),
+        Heading(2, "Proof"),
+        Listing([f"{name.replace('_', ' ')}: {value}" for name, value in card["proof"].items()]),
+        *_certificate_sentence(card),
+        Heading(2, "Not covered"),
+        Listing(card["not_covered"]),
+        Heading(2, "Software and inputs"),
+        Listing(
+            [
+                ", ".join(f"{name} {release}" for name, release in card["software"].items()),
+                f"SHA-256 of the exact inputs: {card['sha256']}",
+            ]
+        ),
+    ]
+    if card["citation"]:
+        blocks += [Heading(2, "Citation"), Command(card["citation"])]
+    return Document(card["title"], blocks)
+
+
+def _gaussian_sentence(card: dict[str, Any]) -> list[Block]:
+    found = card["gaussian_privacy"]
+    if found is None:
+        return []
+    return [
+        Sentence(
+            f"μ-GDP with its regret: δ(ε) ≤ δ_μ(ε) + {given(found['regret'])} for every ε ≥ 0, "
+            f"with μ = {_up(found['mu'])} and δ_μ the profile of N(μ, 1) against N(0, 1)."
+        )
+    ]
+
+
+def _training_list(card: dict[str, Any]) -> list[Block]:
+    run = card["training"]
+    if run is None:
+        return []
+    facts = {
+        "training examples N": run["examples"],
+        "batch": f"{run['batch']}, rate {run['rate']}",
+        "epochs": f"{run['epochs']:.6g}",
+        "steps": run["steps"],
+        "noise multiplier": run["noise"],
+    }
+    return [Listing([f"{name}: {value}" for name, value in facts.items()])]
+
+
+def _certificate_sentence(card: dict[str, Any]) -> list[Block]:
+    """Return what a page says of the certificate that stands in the JSON form."""
+    if "certificate" not in card:
+        return []
+    claim = card["certificate"]["claim"]
+    return [
+        Sentence(
+            f"Certificate: δ({claim['epsilon']}) ≤ {given(card['privacy_parameters'][0]['delta'])},"
+            " proved by a program of integers alone from the certificate in the card's JSON form;"
+            " symdp card --check runs it."
+        )
+    ]
+
+
+def _epsilon(parameters: dict[str, Any]) -> str:
+    """Return ε rounded up, from the upper end of its interval where there is one."""
+    upper = parameters["upper"]
+    return _up(parameters["epsilon"] if upper is None else upper)
+
+
+def _up(value: float) -> str:
+    return rounded(value, _DIGITS, "up")
+
+
+def _end(value: float | None, *, up: bool) -> str:
+    return "" if value is None else rounded(value, _DIGITS + 4, "up" if up else "down")

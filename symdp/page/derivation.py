@@ -1,17 +1,20 @@
-"""The sections of a derivation, each made by itself: what one lacks, the others do not."""
+"""The document of a derivation: its sections, each made by itself, and what their symbols mean."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import sympy as sp
 
 from symdp.derive.child import or_reason
 from symdp.derive.derivation import Derivation
 from symdp.derive.epoch import EpochDerivation
-from symdp.errors import InputError
-from symdp.page.layout import layout
-from symdp.page.legend import explained
+from symdp.errors import InputError, suggestion
+from symdp.page.document import Block, Section, Sentence, sentence, token
+from symdp.page.formula import equation, layout, read
+from symdp.page.html import html_blocks, math_line
+from symdp.page.latex import aligned, latex_blocks, latex_rows
 from symdp.page.loss_sections import (
     cgf_section,
     loss_section,
@@ -19,8 +22,7 @@ from symdp.page.loss_sections import (
     mechanism_section,
     range_ends,
 )
-from symdp.page.notation import read
-from symdp.page.section import Section, equation, sentence, token
+from symdp.page.node import transliterated
 from symdp.page.series_sections import (
     asymptotics_section,
     composed_section,
@@ -28,6 +30,112 @@ from symdp.page.series_sections import (
     own_section,
     tails_section,
 )
+from symdp.page.text import to_text as text_of
+
+if TYPE_CHECKING:
+    from symdp.derive.records import HasCGF
+
+_COMMON = {
+    "n": "the number of steps",
+    "ε": "the privacy parameter",
+    "δ": "the largest P(S) − e^ε·Q(S) over events S",
+    "δ_∞": "the mass of an infinite loss",
+    "δ_(−∞)": "the mass that Q has where P is 0",
+    "ℓ": "the privacy loss log(P/Q)",
+    "P": "the first law of the pair",
+    "Q": "the second law of the pair",
+    "P_j": "the first law of pair j",
+    "Q_j": "the second law of pair j",
+    "f_j": "the laws that are mixed",
+    "Pr": "the probability of a public choice",
+    "ω": "the density of the loss under P, atoms apart",
+    "K": "the cumulant generating function of one step's loss under P",
+    "κ_j": "the cumulants of one step's loss under P, the derivatives of K at 0",
+    "m_j": "the moments of one step's loss, tilted by t where t is written",
+    "Φ": "the normal distribution function",
+    "φ": "the normal density",
+    "z_δ": "the normal quantile of 1 − δ",
+    "j": "a whole number",
+    "k": "a whole number",
+    "O": "a remainder of that order",
+}
+_OWN = {
+    "loss": {"F": "the distribution function of the loss under P, atoms apart", "s": "a loss"},
+    "cumulants": {
+        "P_j": "the Legendre function of degree t",
+        "j": "how many of the factors come from P, or a whole number",
+    },
+    "series": {
+        "F": "the exponent of the integral for δ",
+        "F_j": "the derivatives of F at t",
+        "z": "its argument",
+        "c_j": "the corrections",
+        "ρ_j": "the standardised derivatives",
+        "E": "the distribution function of the standardised sum of losses",
+        "E_j": "that under P or Q",
+        "x_j": "ε, standardised under P or Q",
+        "x": "the argument of a distribution function",
+        "e_j": "the corrections",
+        "λ_j": "the standardised cumulants of n steps",
+        "He_j": "the Hermite polynomials",
+    },
+    "asymptotics": {
+        "t_j": "the saddle point",
+        "ξ": "the distance from the mean, in standard deviations",
+        "θ": "the tilt to which the saddle point tends",
+        "r": "the limit of ε/n",
+        "K_j": "the j-th derivative of K at θ",
+    },
+    "tails": {
+        "τ": "the width of the loss",
+        "η": "minus the mean loss under Q",
+        "s_j": "a sub-Gaussian constant",
+        "α_j": "the scale of a sub-exponential constant",
+        "ν_j": "a sub-exponential constant",
+        "P_j": "P_t the third absolute moment at the tilt t; elsewhere bounds under P",
+        "Q_j": "bounds under Q",
+        "E_j": "the mean of the finite loss under that law",
+        "V_j": "the constants of a bound on the characteristic function",
+        "a": "the lower end of an interval of tilts",
+        "b": "its upper end",
+        "y": "a frequency",
+    },
+    "composed": {
+        "M": "e^K",
+        "z": "its argument",
+        **dict.fromkeys("bacdg", "the rates of the exponentials in M^n"),
+        "R_j": "their rational factors",
+        "p": "the poles that lie left of the line",
+        "Res": "the residue",
+        "b_k": "the exponent of the k-th term of M^n: e^{b_k t}",
+        "r_j": "the residues at t = 0 and t = −1",
+        "g_k": "a function whose series at w = 0 gives the residue at the pole of M",
+        "w": "the distance from that pole",
+        **dict.fromkeys("kjilm", "the number of the term, 0 to n"),
+        "C": "the binomial coefficient",
+    },
+    "epoch": {
+        "W": "the likelihood ratio P/Q of one step",
+        "Y": "the sum of independent copies of W under Q",
+        "φ": "the transform of W under Q",
+    },
+}
+
+
+def meanings(d: HasCGF, key: str, extra: dict[str, str]) -> dict[str, str]:
+    """Return what the symbols of one section mean."""
+    tilt = token(layout(d.cgf.tilt))
+    found = _COMMON | {tilt: "the tilt"} | _OWN.get(key, {}) | extra
+    found |= {f"{tilt}₋": "where K begins to be finite", f"{tilt}₊": "where it ends"}
+    for p in d.mechanism.declared:
+        found[token(layout(p.symbol))] = f"a parameter {p.rule}"
+    return found
+
+
+def explained(d: HasCGF, sections: list[Section], extra: dict[str, str]) -> list[Section]:
+    """Return sections with their legends."""
+    return [s.explained(meanings(d, s.key, extra)) for s in sections]
+
 
 _WHOLE_TILTS = 3  # of an epoch, at which K is shown
 
@@ -98,3 +206,59 @@ def _of_epoch(epoch: EpochDerivation, order: int) -> list[Section]:
         token(layout(epoch.rate)): "the argument of the transform φ of W under Q",
     }
     return explained(epoch, found, extra)
+
+
+def chosen(
+    d: Derivation | EpochDerivation, order: int, only: tuple[str, ...] = ()
+) -> list[Section]:
+    """Return the sections of some keys, all where none is given; an unknown key is refused."""
+    found: list[Section] = [section for section in d.sections(order) if section.lines]
+    keys = list(dict.fromkeys(section.key for section in found))
+    for key in only:
+        if key not in keys:
+            hint = suggestion(key, keys) or f"; there are {', '.join(keys)}"
+            raise InputError(f"no section is called {key!r:.40}{hint}")
+    return [section for section in found if not only or section.key in only]
+
+
+def blocks(d: Derivation | EpochDerivation, order: int, only: tuple[str, ...] = ()) -> list[Block]:
+    """Return the sections as blocks of a document."""
+    return [block for section in chosen(d, order, only) for block in section.blocks()]
+
+
+def to_text(
+    d: Derivation | EpochDerivation,
+    order: int,
+    only: tuple[str, ...],
+    width: int,
+    ascii_only: bool = False,
+    headline: bool = True,
+) -> str:
+    """Return a derivation as text of `width` columns."""
+    first = transliterated(d.headline) if ascii_only else d.headline
+    head: list[Block] = [Sentence(first)] if headline else []
+    return text_of([*head, *blocks(d, order, only)], width, ascii_only)
+
+
+def to_latex(d: Derivation | EpochDerivation, order: int, only: tuple[str, ...] = ()) -> str:
+    """Return a derivation as LaTeX: for each section a paragraph and one align (amsmath)."""
+    head = f"% {transliterated(d.headline)}\n\\allowdisplaybreaks\n"
+    return head + latex_blocks(blocks(d, order, only))
+
+
+def to_mathml(d: Derivation | EpochDerivation, order: int, only: tuple[str, ...] = ()) -> str:
+    """Return the formulas as MathML elements, one a line."""
+    lines = (line for s in chosen(d, order, only) for line in s.lines if line.left is not None)
+    return "\n".join(map(math_line, lines))
+
+
+def notebook_latex(d: Derivation | EpochDerivation) -> str:
+    """Return what a notebook shows where it prints LaTeX."""
+    rows = (row for s in chosen(d, 1) for line in s.lines for row in latex_rows(line))
+    return f"$${aligned(rows)}$$"
+
+
+def notebook_html(d: Derivation | EpochDerivation) -> str:
+    """Return what a notebook shows."""
+    head = html_blocks([Sentence(d.headline, "strong")])
+    return f'<div class="symdp-derivation">{head}{html_blocks(blocks(d, 1))}</div>'

@@ -12,8 +12,9 @@ from symdp.derive.child import or_reason
 from symdp.derive.epoch import EpochDerivation
 from symdp.derive.printed import plain
 from symdp.errors import InputError
-from symdp.page.section import Section
+from symdp.page.document import Section
 from symdp.page.series_sections import many_steps
+from symdp.page.text import formula_lines, legend_text
 
 if TYPE_CHECKING:
     from symdp.derive.derivation import Derivation
@@ -76,12 +77,12 @@ def _of_steps(d: Derivation, order: int) -> dict[str, Any]:
 
 def sentences(section: Section) -> dict[str, Any]:
     """Return a section as the lines that people read."""
-    lines = [text for line in section.lines for text in line.text()]
+    lines = [own for line in section.lines for own in formula_lines(line)]
     return {
         "key": section.key,
         "title": section.title,
         "lines": lines,
-        "legend": section.legend_text(),
+        "legend": legend_text(section.legend),
     }
 
 

@@ -6,13 +6,13 @@ something that it did not come from: numerical integrals, differences, proofs.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from symdp.density.signs import random_values
 from symdp.errors import InputError
-from symdp.page.latex import latex
-from symdp.page.section import Line, Section
+from symdp.page.document import Section
+from symdp.page.markdown import markdown_blocks
 from symdp.page.step_log import step_log
 
 if TYPE_CHECKING:
@@ -197,23 +197,4 @@ def _drawn(d: Derivation) -> Iterator[tuple[str, str]]:
 
 def _prose(section: Section) -> str:
     """Return a section as a heading, formulas and sentences."""
-    lines = [f"## {section.title}", ""]
-    for line in section.lines:
-        lines += [*_shown(line), ""]
-    if section.legend:
-        meant = "; ".join(f"${latex(name)}$, {said}" for name, said in section.legend)
-        lines += [f"Here {meant}.", ""]
-    return "\n".join(lines)
-
-
-def _shown(line: Line) -> Iterable[str]:
-    if line.left is None:
-        return [line.words]
-    if line.right is None:
-        return [f"${latex(line.left)}$: {line.words}"]
-    words = f"\n\n{line.words}" if line.words else ""
-    return [f"$$\n\\begin{{aligned}}\n{_rows(line)}\n\\end{{aligned}}\n$${words}"]
-
-
-def _rows(line: Line) -> str:
-    return " \\\\\n".join(line.latex_rows())
+    return f"{markdown_blocks(section.blocks(2))}\n"

@@ -1,35 +1,42 @@
-"""A page as one HTML file: formulas as MathML, curves as SVG, nothing fetched from anywhere."""
+"""A document as one HTML file: formulas as MathML, curves as SVG, nothing fetched from anywhere."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
 
-from symdp.page.blocks import (
+import sympy as sp
+
+from symdp.page.document import (
     Block,
-    Code,
+    Command,
+    Document,
     Embedded,
+    Figure,
     Folded,
     Formulas,
     Heading,
+    Legend,
+    Line,
     Listing,
-    Page,
-    Paragraph,
-    Plot,
+    Sentence,
     Table,
 )
+from symdp.page.formula import layout
+from symdp.page.node import EMPTY, PAGE, Node, broken, measure, operator, row
 from symdp.page.panel import POLICY
 from symdp.page.plot import embedded
-from symdp.page.section import Line
 from symdp.version import __version__
 
+_LEAST_LEFT = 12  # widths of a letter for a left side, a brace and the words of a condition
+_LEAST_RIGHT = 30  # of them for a right side
 # What a browser holds a page without a panel to: it fetches nothing and runs nothing.
 _NOTHING_OUTSIDE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _LONG_PAGE = 6  # headings from which on a page begins with its contents
 
 
-def to_html(page: Page) -> str:
+def to_html(page: Document) -> str:
     """Return the page as a document that needs no network; every text is escaped."""
     style = files("symdp.page").joinpath("style.css").read_text(encoding="utf-8")
     title = escape(page.title)
@@ -70,52 +77,61 @@ def _placed(block: Block, places: dict[int, str]) -> str:
     return _block(block)
 
 
+def html_blocks(blocks: Iterable[Block]) -> str:
+    """Return blocks as HTML, for a place in a page of somebody else."""
+    return "".join(map(_block, blocks))
+
+
 def _block(block: Block) -> str:
     match block:
         case Heading(level, text):
             return f"<h{level}>{escape(text)}</h{level}>"
-        case Paragraph(text, tone):
+        case Sentence(text, tone, answer):
             kind = f' class="{escape(tone)}"' if tone else ""
-            return f"<p{kind}>{escape(text)}</p>"
-        case Formulas(formulas):
-            return f'<div class="formulas">{"".join(map(_formula, formulas))}</div>'
+            return f"<p{kind}>{escape(text + answer)}</p>"
+        case Formulas(lines):
+            return f'<div class="formulas">{"".join(map(_line, lines))}</div>'
+        case Legend(items):
+            legend = "; ".join(f"<math>{mathml(n)}</math>, {escape(said)}" for n, said in items)
+            return f"<p><small>{legend}</small></p>"
         case Table():
             return _table(block)
-        case Plot(series, caption, name, of_errors):
+        case Figure(series, caption, name, of_errors):
             figure = embedded(series, name, of_errors=of_errors)
             return f"<figure>{figure}<figcaption>{escape(caption)}</figcaption></figure>"
         case Listing(lines):
             return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
-        case Code(text):
+        case Command(text):
             return f"<pre>{escape(text)}</pre>"
         case Embedded(html):
             return html
         case Folded(summary, blocks):
-            inside = "".join(map(_block, blocks))
+            inside = html_blocks(blocks)
             return f"<details><summary>{escape(summary)}</summary>{inside}</details>"
 
 
-def _formula(formula: Line) -> str:
-    shown = formula.mathml()
-    if formula.right is None:
-        shown += f' <span class="words">{escape(formula.words)}</span>'
-    if formula.is_long:
-        count = f'<span class="words">{formula.operations} operations</span>'
-        shown = f"<details><summary>{formula.name()} {count}</summary>{shown}</details>"
-    note = f'<p class="note">{escape(formula.note)}</p>' if formula.note else ""
-    return f"<div>{shown}{note}</div>"
+def _line(line: Line) -> str:
+    words = f'<span class="words">{escape(line.words)}</span>' if line.words else ""
+    if line.left is None:
+        return f"<div>{words}</div>"
+    shown = f"{formula(line)} {words}".rstrip()
+    if line.is_long:
+        count = f'<span class="words">{line.operations} operations</span>'
+        shown = f"<details><summary>{_name(line)} {count}</summary>{shown}</details>"
+    note = f'<p class="note">{escape(line.note)}</p>' if line.note else ""
+    return f'<div style="overflow-x: auto">{shown}{note}</div>'
 
 
 def _table(table: Table) -> str:
     rows = []
-    for place, row in enumerate(table.rows):
+    for place, cells in enumerate(table.rows):
         kinds = [
             word
             for word, places in (("strong", table.strong), ("bad", table.bad))
             if place in places
         ]
         kind = f' class="{" ".join(kinds)}"' if kinds else ""
-        rows.append(f"<tr{kind}>{_cells('td', row, table)}</tr>")
+        rows.append(f"<tr{kind}>{_cells('td', cells, table)}</tr>")
     caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
     head = f"<thead><tr>{_cells('th', table.head, table)}</tr></thead>"
     body = "".join(rows)
@@ -123,8 +139,150 @@ def _table(table: Table) -> str:
 
 
 def _cells(tag: str, texts: Sequence[str], table: Table) -> str:
-    cells = []
+    found = []
     for column, text in enumerate(texts):
-        kind = ' class="number"' if table.holds_numbers(column) else ""
-        cells.append(f"<{tag}{kind}>{escape(text)}</{tag}>")
-    return "".join(cells)
+        kind = ' class="number"' if column in table.numbers else ""
+        found.append(f"<{tag}{kind}>{escape(text)}</{tag}>")
+    return "".join(found)
+
+
+def mathml(expression: sp.Basic | Node) -> str:
+    """Return the MathML of a formula, without the surrounding math element.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x")
+    >>> mathml(x**2)
+    '<msup><mi>x</mi><mn>2</mn></msup>'
+    >>> mathml(sp.Symbol("lambda_3"))
+    '<msub><mi>λ</mi><mn>3</mn></msub>'
+    """
+    return _written(expression if isinstance(expression, Node) else layout(expression), False)
+
+
+def _written(node: Node, is_small: bool) -> str:
+    """Write a node; in a small one, an exponent, a fraction stands on the line."""
+    match node.kind:
+        case "row":
+            return f"<mrow>{_parts(node.parts, is_small)}</mrow>"
+        case "fraction":
+            above, below = (_written(part, is_small) for part in node.parts)
+            if not is_small:
+                return f"<mfrac>{above}{below}</mfrac>"
+            if node.parts[0].level == 1:
+                above = _bracketed(above)
+            below = below if node.parts[1].level == 3 else _bracketed(below)
+            slash = '<mo lspace="0" rspace="0">/</mo>'
+            return f"<mrow>{above}{slash}{below}</mrow>"
+        case "root":
+            return f"<msqrt>{_written(node.parts[0], is_small)}</msqrt>"
+        case "binomial":
+            parts = "".join(_written(part, is_small) for part in node.parts)
+            return f'<mrow><mo>(</mo><mfrac linethickness="0">{parts}</mfrac><mo>)</mo></mrow>'
+        case "script":
+            return _script(node, is_small)
+        case "fence":
+            left, inside, right = node.parts
+            return (
+                f"<mrow>{_operator(left.text, 'fence')}{_written(inside, is_small)}"
+                f"{_operator(right.text, 'fence')}</mrow>"
+            )
+        case "cases":
+            rows = "".join(_case(*case.parts) for case in node.parts)
+            brace = '<mo stretchy="true" form="prefix">{</mo>'
+            return f"<mrow>{brace}<mtable>{rows}</mtable></mrow>"
+        case "words":
+            return f"<mtext>{escape(node.text)}</mtext>"
+        case "number":
+            return f"<mn>{escape(node.text)}</mn>"
+        case "name":
+            return f"<mi>{escape(node.text)}</mi>"
+    return _operator(node.text)
+
+
+def _parts(parts: tuple[Node, ...], is_small: bool) -> str:
+    found = []
+    for place, part in enumerate(parts):
+        before = parts[place - 1] if place else None
+        if before is not None and "words" in (before.kind, part.kind):
+            found.append('<mspace width="0.4em"/>')
+        word = before.text if before is not None and before.kind == "name" else ""
+        if len(word) > 1 and "̄" not in word and part.kind not in {"fence", "operator"}:
+            found.append('<mspace width="0.17em"/>')
+        is_argument = before is not None and before.kind in {"name", "script"}
+        if part.kind == "fence" and is_argument:
+            found.append("<mo>\N{FUNCTION APPLICATION}</mo>")
+        found.append(_written(part, is_small))
+    return "".join(found)
+
+
+def _script(node: Node, is_small: bool) -> str:
+    base, below, above = node.parts
+    own = _written(base, is_small)
+    parts = [_written(part, True) for part in (below, above) if part != EMPTY]
+    if len(parts) == 2:
+        tag = "munderover" if base.text in ("∑", "∏") else "msubsup"
+    else:
+        tag = "msub" if above == EMPTY else "msup"
+    return f"<{tag}>{own}{''.join(parts)}</{tag}>"
+
+
+def _operator(text: str, kind: str = "") -> str:
+    text = text.replace(r"\bigl", "").replace(r"\bigr", "")
+    if kind == "fence":
+        return f'<mo stretchy="true" lspace="0" rspace="0">{escape(text)}</mo>'
+    if text == "d":
+        return '<mspace width="0.2em"/><mi mathvariant="normal">d</mi>'
+    if text in ("(", ")", "[", "]", "|"):
+        return f'<mo stretchy="false">{escape(text)}</mo>'
+    return f"<mo>{escape(text)}</mo>"
+
+
+def _bracketed(inside: str) -> str:
+    return f"<mrow><mo>(</mo>{inside}<mo>)</mo></mrow>"
+
+
+def _case(value: Node, condition: Node) -> str:
+    lines = [mathml(one) for one in broken(value, PAGE - _LEAST_LEFT - measure(condition))]
+    own = lines[0] if len(lines) == 1 else _stacked(lines)
+    return f"<mtr>{_cell(own)}{_cell(mathml(condition))}</mtr>"
+
+
+def _cell(inside: str) -> str:
+    return f'<mtd style="text-align: left">{inside}</mtd>'
+
+
+def _stacked(lines: Iterable[str]) -> str:
+    """Lines below one another, set to the left."""
+    rows = "".join(f"<mtr>{_cell(f'<mrow>{line}</mrow>')}</mtr>" for line in lines)
+    return f'<mtable displaystyle="true">{rows}</mtable>'
+
+
+def formula(line: Line) -> str:
+    """Return a formula as a math element, its left side alone where there is no other."""
+    if line.right is None:
+        return _name(line)
+    left = line.left or EMPTY
+    first, *others = broken(line.right, max(PAGE - measure(left) - 3, _LEAST_RIGHT))
+    lines = [mathml(row(left, operator(line.relation), first)), *map(_indented, others)]
+    for name, value in line.where:
+        first, *others = broken(value, PAGE - measure(name) - 5)
+        lines += [_indented(row(name, operator("="), first)), *map(_indented, others)]
+    inside = lines[0] if len(lines) == 1 else _stacked(lines)
+    return f'<math displaystyle="true"><mrow>{inside}</mrow></math>'
+
+
+def _indented(node: Node) -> str:
+    return f'<mspace width="2em"/>{mathml(node)}'
+
+
+def _name(line: Line) -> str:
+    return f"<math><mrow>{mathml(line.left or EMPTY)}</mrow></math>"
+
+
+def math_line(line: Line) -> str:
+    """Return a formula as one math element, the words that stand for its right side within."""
+    if line.right is None:
+        words = f"<mo>:</mo><mspace width='0.4em'/><mtext>{escape(line.words)}</mtext>"
+        return _name(line).replace("</mrow></math>", f"{words}</mrow></math>")
+    return formula(line)

@@ -1,22 +1,26 @@
-r"""Formulas as LaTeX that plain pdflatex with amsmath compiles, and lines that fit a page."""
+r"""A document as LaTeX that plain pdflatex with amsmath compiles, its formulas broken to a page."""
 
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Callable, Iterable, Iterator
 
-from symdp.page.node import (
-    EMPTY,
-    GREEK_NAMES,
-    PRODUCT,
-    SUM,
-    Node,
-    fence,
-    fraction,
-    number,
-    operator,
-    row,
+from symdp.errors import InputError
+from symdp.page.document import (
+    Block,
+    Command,
+    Document,
+    Formulas,
+    Heading,
+    Legend,
+    Line,
+    Listing,
+    Sentence,
+    Table,
 )
+from symdp.page.node import EMPTY, GREEK_NAMES, PAGE, Node, broken, measure, operator
 
+_LEVELS = {2: "subsection", 3: "subsubsection", 4: "paragraph"}
 _LETTERS = {letter: f"\\{word}" for letter, word in GREEK_NAMES.items()} | {
     "ε": r"\varepsilon", "φ": r"\varphi", "∞": r"\infty", "Φ̄": r"\bar{\Phi}", "ℓ": r"\ell",
 }  # fmt: skip
@@ -49,9 +53,7 @@ _WORDS = {
 }  # fmt: skip
 _RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-", strict=True))
 _LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉₋", "0123456789-", strict=True))
-PAGE = 62  # widths of a letter in one line of an article
 _LEAST_LEFT = 12  # of them for a left side, a brace and the words of a condition
-_OPEN, _CLOSE = {"(": r"\bigl(", "[": r"\bigl[", "|": r"\bigl|"}, {")": r"\bigr)", "]": r"\bigr]"}
 
 
 def latex(node: Node) -> str:
@@ -60,7 +62,7 @@ def latex(node: Node) -> str:
     Examples
     --------
     >>> import sympy as sp
-    >>> from symdp.page.layout import layout
+    >>> from symdp.page.formula import layout
     >>> latex(layout(sp.sqrt(sp.Symbol("epsilon", positive=True)) / 2))
     '\\frac{\\sqrt{\\varepsilon}}{2}'
     """
@@ -166,94 +168,119 @@ def _letter(sign: str) -> str:
     return base if base.isascii() else "?"
 
 
-def measure(node: Node) -> float:
-    """Return about how wide a formula is, in widths of a letter."""
-    widths = [measure(part) for part in node.parts]
-    match node.kind:
-        case "fraction":
-            return max(widths) + 0.5
-        case "script":
-            return widths[0] + 0.7 * (
-                widths[2] + widths[1] if node.parts[0].kind == "operator" else max(widths[1:])
-            )
-        case "root" | "fence":
-            return sum(widths) + 1
-        case "cases":
-            each = [(measure(r.parts[0]), measure(r.parts[1])) for r in node.parts]
-            return max(v for v, _ in each) + max(c for _, c in each) + 5
-        case "operator":
-            return 2.4 if node.text in "+−=≈≤≥<>≠∈→" else 1.0
-        case "words":
-            return 0.9 * len(node.text)
-        case "binomial":
-            return max(widths) + 2
-    return sum(widths) if node.parts else float(len(node.text))
+def to_latex(page: Document) -> str:
+    """Return a section that a LaTeX document takes in by its input command.
 
-
-def broken(node: Node, width: float = PAGE) -> list[Node]:
-    """Return a formula as lines that fit, broken before a sign; the last signs of brackets stay.
-
-    A fraction whose numerator is too wide becomes a factor 1/x, an exponential exp(…).
-
-    Examples
-    --------
-    >>> import sympy as sp
-    >>> from symdp.page.layout import layout
-    >>> len(broken(layout(sum(sp.Symbol(f"a_{k}") for k in range(40))), 30))
-    8
+    Raises
+    ------
+    InputError
+        For figures and folded blocks, which are pages' alone.
     """
-    if measure(node) <= width or node.kind == "cases":
-        return [node]
-    lines: list[list[Node]] = [[]]
-    used = 0.0
-    parts = _flat(node, width)
-    for place, part in enumerate(parts):
-        own = measure(part)
-        behind = parts[place + 1 : place + 1 + _until_sign(parts[place + 1 :])]
-        upcoming = own + sum(map(measure, behind))
-        may_break = part.kind == "operator" and part.text in "+−·" and lines[-1]
-        if may_break and used + upcoming > width:
-            lines.append([])
-            used = 4.0
-        lines[-1].append(part)
-        used += own
-    return [row(*line) for line in lines]
+    return "".join([rf"\section{{{latex_words(page.title)}}}", *_parts(page.blocks)]) + "\n"
 
 
-def _until_sign(parts: list[Node]) -> int:
-    """How many parts stand before the next place for a break."""
-    for count, part in enumerate(parts):
-        if part.kind == "operator" and part.text in "+−·":
-            return count
-    return len(parts)
+def latex_blocks(blocks: Iterable[Block]) -> str:
+    """Return blocks as a part of a LaTeX document, below no title."""
+    return "".join(_parts(blocks)).strip("\n") + "\n"
 
 
-def _flat(node: Node, width: float) -> list[Node]:
-    """The parts of a formula between which it may be broken."""
-    if measure(node) <= width / 2:
-        return [node]
-    match node.kind:
-        case "row":
-            found: list[Node] = []
-            for part in node.parts:
-                own = _flat(part, width)
-                kinds = {found[-1].kind, own[0].kind} if found else {"operator"}
-                if node.level == PRODUCT and "operator" not in kinds:
-                    found.append(operator("·"))
-                found += own
-            return found
-        case "fence":
-            left, inside, right = node.parts
-            return [Node("operator", text=_OPEN.get(left.text, left.text)), *_flat(inside, width),
-                    Node("operator", text=_CLOSE.get(right.text, right.text))]  # fmt: skip
-        case "fraction":
-            above, below = node.parts
-            if measure(below) > width / 2:
-                return [node]
-            factors = _flat(fence(above) if above.level == SUM else above, width)
-            return [fraction(number("1"), below), operator("·"), *factors]
-        case "script":
-            base, below, above = node.parts
-            if below == EMPTY and base.text == "e":
-                return [Node("name", text="exp"), *_flat(fence(above), width)]
-    return [node]
+def _parts(blocks: Iterable[Block]) -> Iterator[str]:
+    for block in blocks:
+        yield "\n" if isinstance(block, Formulas | Legend) else "\n\n"
+        yield _block(block)
+
+
+def _block(block: Block) -> str:
+    match block:
+        case Heading(level, words):
+            return rf"\{_LEVELS[level]}{{{latex_words(words)}}}"
+        case Sentence(words, _, answer):
+            return latex_words(words + answer)
+        case Formulas(lines):
+            return _aligned(lines)
+        case Legend(items):
+            return f"Here {legend_in(items)}."
+        case Table():
+            return _table(block)
+        case Listing(lines):
+            listed = "\n".join(rf"  \item {latex_words(line)}" for line in lines)
+            return f"\\begin{{itemize}}\n{listed}\n\\end{{itemize}}"
+        case Command(words):
+            told = r"\\".join(f"\n{latex_words(line)}" for line in words.splitlines())
+            return f"\\begin{{flushleft}}\\ttfamily\\small{told}\n\\end{{flushleft}}"
+        case _:
+            raise InputError(f"a {type(block).__name__.lower()} has no LaTeX form here")
+
+
+def legend_in(items: Iterable[tuple[Node, str]], words: Callable[[str], str] | None = None) -> str:
+    """Return a legend as one sentence, its symbols between dollars."""
+    said = latex_words if words is None else words
+    return "; ".join(f"${latex(name)}$, {said(meaning)}" for name, meaning in items)
+
+
+def _table(table: Table) -> str:
+    columns = "".join("r" if k in table.numbers else "l" for k in range(len(table.head)))
+    head, *body = (" & ".join(map(latex_words, row)) for row in (table.head, *table.rows))
+    lines = "".join(f"{row} \\\\\n" for row in body)
+    caption = f"{latex_words(table.caption)}\n\n" if table.caption else ""
+    return f"{caption}\\begin{{tabular}}{{{columns}}}\n{head} \\\\ \\hline\n{lines}\\end{{tabular}}"
+
+
+def latex_rows(line: Line, width: float | None = None) -> Iterator[str]:
+    """Yield rows of an align environment whose right sides are broken to a width."""
+    if line.left is None or line.right is None:
+        return
+    most = PAGE if width is None else width
+    first, *others = broken(line.right, most)
+    yield f"{latex(line.left)} &{latex(operator(line.relation))} {latex(first)}"
+    yield from (rf"&\quad {latex(one)}" for one in others)
+    for name, value in line.where:
+        first, *others = broken(value, most - measure(name) - 5)
+        yield rf"&\quad {latex(name)} = {latex(first)}"
+        yield from (rf"&\qquad {latex(one)}" for one in others)
+
+
+def display(line: Line) -> str:
+    """Return a formula with two sides between double dollars, on as many rows as it needs."""
+    rows = list(latex_rows(line, PAGE - measure(line.left or EMPTY) - 3))
+    return f"$${rows[0].replace(' &', ' ', 1)}$$" if len(rows) == 1 else f"$${aligned(rows)}$$"
+
+
+def aligned(rows: Iterable[str]) -> str:
+    """Return rows below one another, for a place between double dollars."""
+    return "\n\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}\n"
+
+
+def _aligned(lines: Iterable[Line]) -> str:
+    """Lines as words and one align environment."""
+    found: list[str] = []
+    rows: list[str] = []
+    for said, own in _said(list(lines)):
+        if said and (rows or own):
+            rows += [rf"\intertext{{{said}}}"] if rows else []
+            found += [] if rows else [said]
+        elif said:
+            found.append(said)
+        rows += [f"{row} \\\\" for row in own]
+    if rows:
+        while rows and rows[-1].startswith(r"\intertext"):
+            rows.pop()
+        rows[-1] = rows[-1].removesuffix(r" \\")
+        found += [r"\begin{align*}", *rows, r"\end{align*}"]
+    return "\n".join(found)
+
+
+def _said(lines: list[Line]) -> Iterator[tuple[str, list[str]]]:
+    """Yield words that come first, and rows of formulas below them."""
+    lefts = [measure(s.left) for s in lines if s.left is not None and s.right is not None]
+    width = PAGE - max(lefts, default=0) - 3
+    for line in lines:
+        rows = list(latex_rows(line, width))
+        words = latex_words(line.words)
+        if not rows:
+            name = f"${latex(line.left)}$: " if line.left is not None else ""
+            yield f"{name}{words}", []
+        elif len(rows) > 1 or (line.right and measure(line.right) + len(line.words) > width):
+            yield words, rows
+        else:
+            yield "", [rf"{rows[0]} \quad \text{{{words}}}" if words else rows[0]]

@@ -15,10 +15,9 @@ from symdp.derive.orders import sampled_pair
 from symdp.emit.mass import MassIntegral
 from symdp.errors import InputError
 from symdp.model import tidy
-from symdp.page.layout import layout
+from symdp.page.document import Line, Section, sentence
+from symdp.page.formula import equation, layout, read
 from symdp.page.node import Node, fence, operator, row
-from symdp.page.notation import read
-from symdp.page.section import Line, Section, equation, sentence
 
 if TYPE_CHECKING:
     from symdp.derive.privacy_loss import PrivacyLoss

@@ -1,74 +1,89 @@
-"""A page as Markdown: formulas as LaTeX, curves as SVG files beside it."""
+"""A document as Markdown: formulas as LaTeX, curves as SVG files beside it."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
-from symdp.page.blocks import (
+from symdp.page.document import (
     Block,
-    Code,
+    Command,
+    Document,
     Embedded,
+    Figure,
     Folded,
     Formulas,
     Heading,
+    Legend,
+    Line,
     Listing,
-    Page,
-    Paragraph,
-    Plot,
+    Sentence,
     Table,
 )
+from symdp.page.latex import display, latex, legend_in
 from symdp.page.plot import save
-from symdp.page.section import Line
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|$])")
 
 
-def to_markdown(page: Page, path: Path) -> str:
-    """Return the page; each plot is written beside `path`, whose name its own begins with.
+def to_markdown(page: Document, path: Path) -> str:
+    """Return a document; each figure is written beside `path`, whose name its own begins with.
 
     Raises
     ------
     InputError
-        If a plot cannot be written.
+        If a figure cannot be written.
     """
-    blocks = [block for block in page.blocks if not isinstance(block, Embedded)]
-    parts = [f"# {_plain(page.title)}", *(_block(block, path) for block in blocks)]
-    return "\n\n".join(parts) + "\n"
+    return f"# {_plain(page.title)}\n\n{markdown_blocks(page.blocks, path)}\n"
 
 
-def _block(block: Block, path: Path) -> str:
+def markdown_blocks(blocks: Iterable[Block], path: Path | None = None) -> str:
+    """Return blocks as a part of a Markdown file; without a path there are no figures."""
+    return "\n\n".join(filter(None, (_block(block, path) for block in blocks)))
+
+
+def _block(block: Block, path: Path | None) -> str:
     match block:
         case Heading(level, text):
             return f"{'#' * level} {_plain(text)}"
-        case Paragraph(text, tone):
-            return f"**{_plain(text)}**" if tone else _plain(text)
-        case Formulas(formulas):
-            return "\n\n".join(_formula(formula) for formula in formulas)
+        case Sentence(text, tone, answer):
+            words = _plain(text + answer)
+            return f"**{words}**" if tone else words
+        case Formulas(lines):
+            return "\n\n".join(map(_line, lines))
+        case Legend(items):
+            return f"Here {legend_in(items, _plain)}."
         case Table():
             return _table(block)
-        case Plot(series, caption, name, of_errors):
+        case Figure(series, caption, name, of_errors) if path is not None:
             figure = path.with_name(f"{path.stem}-{name}.svg")
             save(series, figure, of_errors=of_errors)
             return f"![{_plain(caption)}]({figure.name.replace(' ', '%20')})\n\n{_plain(caption)}"
         case Listing(lines):
             return "\n".join(f"- {_plain(line)}" for line in lines)
-        case Embedded():
+        case Embedded() | Figure():
             return ""
-        case Code(text):
+        case Command(text):
             fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
             return f"{fence}\n{text}\n{fence}"
         case Folded(summary, blocks):
-            inside = "\n\n".join(_block(inner, path) for inner in blocks)
-            return _folded(summary, inside)
+            return _folded(summary, markdown_blocks(blocks, path))
 
 
-def _formula(formula: Line) -> str:
-    shown = f"$${formula.latex()}$$"
-    if formula.is_long:
-        shown = _folded(f"{formula.operations} operations", shown)
-    return f"{shown}\n\n{_plain(formula.note)}" if formula.note else shown
+def _line(line: Line) -> str:
+    if line.left is None:
+        return _plain(line.words)
+    if line.right is None:
+        shown = f"${latex(line.left)}$: {_plain(line.words)}"
+    else:
+        shown = display(line)
+        if line.is_long:
+            shown = _folded(f"{line.operations} operations", shown)
+        if line.words:
+            shown = f"{shown}\n\n{_plain(line.words)}"
+    return f"{shown}\n\n{_plain(line.note)}" if line.note else shown
 
 
 def _folded(summary: str, inside: str) -> str:
@@ -76,7 +91,7 @@ def _folded(summary: str, inside: str) -> str:
 
 
 def _table(table: Table) -> str:
-    rule = ["---:" if table.holds_numbers(column) else "---" for column in range(len(table.head))]
+    rule = ["---:" if column in table.numbers else "---" for column in range(len(table.head))]
     rows = []
     for place, row in enumerate(table.rows):
         cells = [_plain(cell) for cell in row]

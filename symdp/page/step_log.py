@@ -15,10 +15,9 @@ from symdp.density.check import DIGITS_COMPARED
 from symdp.density.integrate import entry_of, stretches_of, told
 from symdp.density.normal_form import Integrand
 from symdp.interrupt import attempt
-from symdp.page.layout import layout
-from symdp.page.notation import read
-from symdp.page.plain_text import text
-from symdp.page.section import Line, Section, equation, sentence
+from symdp.page.document import Line, Section, sentence
+from symdp.page.formula import equation, layout, read
+from symdp.page.node import text
 
 if TYPE_CHECKING:
     from symdp.derive.privacy_loss import PrivacyLoss

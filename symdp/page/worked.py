@@ -18,11 +18,9 @@ from symdp.errors import AccuracyError, InputError
 from symdp.expansion import hermite_values
 from symdp.interrupt import attempt
 from symdp.numeric.saddle_point import Strip, saddle_point
-from symdp.page.layout import layout
-from symdp.page.node import EMPTY, PRODUCT, Node, fence, number, operator, row, script
-from symdp.page.notation import read
-from symdp.page.plain_text import text
-from symdp.page.section import token
+from symdp.page.document import token
+from symdp.page.formula import layout, read
+from symdp.page.node import EMPTY, PRODUCT, Node, fence, number, operator, row, script, text
 from symdp.page.series_sections import edgeworth_corrections, saddle_corrections
 from symdp.prove.tail_values import tail_value
 

@@ -171,6 +171,19 @@ def test_people_read_what_a_number_is(shell, method, words):
     assert "100 steps" in ran.out
 
 
+def test_one_step_is_what_is_asked_where_no_count_is_said(shell):
+    """One release is the commonest question."""
+    ran = shell("delta gaussian sigma=1.5 --epsilon 1")
+    assert "1 step," in ran.out
+    exact = float(gaussian_delta(1, "1.5", 1))
+    for words in ("delta gaussian sigma=1.5 --epsilon 1", "delta gaussian sigma=1.5 --epsilon=1"):
+        answer = shell(f"{words} --json").json  # the second is read by Typer
+        assert (answer["count"], answer["delta"]) == (1, pytest.approx(exact, rel=1e-12))
+    assert shell("certify gaussian sigma=1.5 --epsilon 1 --json").json["count"] == 1
+    ran = shell("calibrate gaussian --parameter sigma --epsilon 1 --delta 1e-5")
+    assert "1 step," in ran.out
+
+
 def test_a_composition_file(shell, tmp_path):
     file = tmp_path / "steps.toml"
     file.write_text(COMPOSITION, encoding="utf-8")

@@ -21,7 +21,6 @@ BAD = [
     (f"epsilon {GAUSSIAN}", ["--delta", "--help"]),
     (f"delta {GAUSSIAN} --epsilo 1", ["--epsilo", "--epsilon"]),
     (f"delta {GAUSSIAN} --epsilon", ["--epsilon"]),
-    ("delta gaussian sigma=1.5 --epsilon 1", ["-n", "number of steps"]),
     ("dleta gaussian", ["dleta", "delta"]),
     ("certfy gaussian sigma=1 -n 5 --epsilon 1", ["certfy", "--help"]),
     ("delta -n 5 --epsilon 1", ["MECHANISM", "symdp list"]),

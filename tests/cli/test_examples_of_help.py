@@ -13,8 +13,7 @@ import pytest
 import typer
 from pages import ROOT
 
-from symdp.cli.app import app
-from symdp.cli.examples import EXAMPLES
+from symdp.cli.app import EXAMPLES, app
 
 IN_ORDER = ("filter", "ledger", "card", "check")  # whose examples go on with a file made before
 SLOW = (

@@ -16,8 +16,9 @@ import typer
 from shell import Shell
 
 from symdp import user_cache
-from symdp.cli.answers import delta, epsilon
+from symdp.cli import question
 from symdp.cli.job import Job
+from symdp.cli.options import typed
 from symdp.cli.question import FLAGS, OPTIONS, USUAL, WANTED, Composed, plain_words
 from symdp.questions.composition import KnownComposition
 
@@ -221,8 +222,9 @@ def test_unusual_words_are_left_to_typer(words: str) -> None:
     assert plain_words("delta", words.split()) is None
 
 
-@pytest.mark.parametrize("function", [delta, epsilon])
-def test_plain_options_are_those_that_typer_knows(function) -> None:
+@pytest.mark.parametrize("command", [question.delta, question.epsilon])
+def test_plain_options_are_those_that_typer_knows(command) -> None:
+    function = typed(command, command.__name__)
     parameters = inspect.signature(function).parameters
     wanted = WANTED[function.__name__]
     known, flags = {}, {}

@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from symdp.cli.display import table_lines
+from symdp.page.text import table_lines
 
 NUMBER = re.compile(r"\d[\d.]*(?:e[+-]?\d+)?")
 STEPS = "gaussian sigma=2 -n 5"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import symdp
-from symdp.page.plain_text import WIDTH, wrapped
+from symdp.page.text import WIDTH, wrapped
 
 
 def joined(text):

@@ -19,6 +19,7 @@ from printed_formula import value
 
 import symdp
 from symdp.derive import derive, derive_epoch
+from symdp.page.text import formula_lines
 from symdp.page.worked import sheets
 
 mp = mpmath.mp
@@ -163,12 +164,14 @@ class Page:
     def __init__(self, d: Any) -> None:
         self.d = d
         self.lines: dict[str, tuple[str, dict[str, str]]] = {}
-        self.text = "\n".join(line for s in d.sections() for own in s.lines for line in own.text())
+        self.text = "\n".join(
+            line for s in d.sections() for own in s.lines for line in formula_lines(own)
+        )
         for section in d.sections():
             for line in section.lines:
                 if line.left is None or line.right is None or line.right.kind == "cases":
                     continue
-                first, *others = line.text()
+                first, *others = formula_lines(line)
                 if "∫" in first:
                     continue
                 left, right = re.split(r" [=≈] ", first, maxsplit=1)

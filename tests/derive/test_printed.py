@@ -15,9 +15,10 @@ from printed_formula import value
 from scipy.integrate import quad
 
 import symdp
-from symdp.cli.symbols import declared
+from symdp.cli.job import declared
 from symdp.derive import derive, derive_epoch
-from symdp.page.section import token
+from symdp.page.document import token
+from symdp.page.text import formula_lines
 
 mp = mpmath.mp
 BETA = """
@@ -65,7 +66,7 @@ class Page:
         for section in self.d.sections():
             for line in section.lines:
                 if line.right is not None and line.expression is not None:
-                    first, *others = line.text()
+                    first, *others = formula_lines(line)
                     left, right = re.split(r" [=≈] ", first, maxsplit=1)
                     cases = [right.partition("    ")[0] if line.right.kind != "cases" else right]
                     parts = {}
@@ -121,7 +122,7 @@ class Page:
 
 
 def token_of(symbol: sp.Symbol) -> str:
-    from symdp.page.layout import layout
+    from symdp.page.formula import layout
 
     return token(layout(symbol))
 
@@ -198,7 +199,10 @@ def test_leading_terms_in_the_rate_are_those_of_small_rates(pages):
     page = page_of(pages, "sampled gaussian")
     (cumulants,) = (s for s in page.d.sections() if s.key == "cumulants")
     leading = dict(
-        line.split(" = ") for own in cumulants.lines for line in own.text() if " + O(q" in line
+        line.split(" = ")
+        for own in cumulants.lines
+        for line in formula_lines(own)
+        if " + O(q" in line
     )
     outer, page.numbers = page.numbers, page.numbers | {"q": mpmath.mpf("1e-4")}
     truth = page.cumulants(mpmath.mpf(0))

@@ -9,6 +9,7 @@ import sympy as sp
 import symdp
 from symdp.derive import derive
 from symdp.page.step_log import step_log
+from symdp.page.text import formula_lines
 
 WEIBULL = """
 name = "weibull"
@@ -34,7 +35,7 @@ def test_every_value_of_the_log_is_an_integral(name):
     spans, total = [], mpmath.mpf(0)
     form = None
     for line in step_log(d).lines:
-        left = "" if line.left is None else "".join(line.text()).split(" = ")[0]
+        left = "" if line.left is None else "".join(formula_lines(line)).split(" = ")[0]
         if line.words.startswith("2."):
             ends = line.words.partition("(")[2].partition(")")[0].split(", ")
             spans.append([float(end.replace("∞", "inf").replace("−", "-")) for end in ends])

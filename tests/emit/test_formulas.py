@@ -11,11 +11,10 @@ import pytest
 import sympy as sp
 
 import symdp
+from symdp.page.formula import layout, read
+from symdp.page.html import mathml
 from symdp.page.latex import latex, latex_words
-from symdp.page.layout import layout
-from symdp.page.mathml import mathml
-from symdp.page.notation import read
-from symdp.page.plain_text import text
+from symdp.page.node import text
 
 a, s, t = sp.symbols("alpha sigma t", positive=True)
 COMMANDS = (

@@ -15,8 +15,8 @@ import symdp
 from symdp.emit.json import _heads, read_expressions, write_expressions
 from symdp.errors import InputError
 from symdp.page.derivation_json import SCHEMA, _derived, _leaves, from_json
-from symdp.page.mathml import mathml
-from symdp.page.notation import read
+from symdp.page.formula import read
+from symdp.page.html import mathml
 
 X = sp.Symbol("x", real=True)
 N = sp.Symbol("n", integer=True, positive=True)

@@ -4,8 +4,8 @@ import pytest
 
 from symdp import compose, loads
 from symdp.emit.mass import MassIntegral
-from symdp.page.layout import layout
-from symdp.page.plain_text import text
+from symdp.page.formula import layout
+from symdp.page.node import text
 
 FILE = """
 name = "own"

@@ -10,14 +10,16 @@ import pytest
 
 import symdp
 from symdp.interrupt import Deadline
-from symdp.page.analysis import analyse, epsilon_truth, timely_truth
 from symdp.page.verification import (
     Truth,
+    analyse,
     certified,
     check,
+    epsilon_truth,
     is_broken,
     judge,
     places,
+    timely_truth,
     truth_at,
     verify,
 )
@@ -146,8 +148,8 @@ def test_a_proved_enclosure_stands_in_for_truth():
 
 
 def test_a_truth_that_comes_too_late_is_replaced(monkeypatch):
-    monkeypatch.setattr("symdp.page.analysis.judge", lambda *_: time.sleep(300))
-    monkeypatch.setattr("symdp.page.analysis._FOR_CERTIFICATE", 60.0)
+    monkeypatch.setattr("symdp.page.verification.judge", lambda *_: time.sleep(300))
+    monkeypatch.setattr("symdp.page.verification._FOR_CERTIFICATE", 60.0)
     found = timely_truth(STEPS, 1.0, 20, Deadline(0.5))
     assert found.certified
     assert found.reason == "not reached within 0.5 s: a certified value stands in"

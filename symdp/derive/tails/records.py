@@ -52,7 +52,7 @@ class TailConstant:
     name
         How it is asked for, as in ``tails["sub_gaussian_p"]``.
     notation
-        Its symbol, in the notation of `symdp.page.notation`.
+        Its symbol, in the notation of `symdp.page.formula`.
     bounds
         What it is or bounds, one line of text.
     expression
@@ -79,7 +79,7 @@ class TailConstant:
     @property
     def symbol(self) -> str:
         """Its symbol as LaTeX."""
-        return str(pages("latex").latex(pages("notation").read(self.notation)))
+        return str(pages("latex").latex(pages("formula").read(self.notation)))
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,19 @@
-"""SymPy expressions as people set them: fractions, one root for numbers, Greek letters, cases."""
+"""Formulas as they are set: SymPy's expressions and lines in Unicode, as one tree of nodes."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import chain, count
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from symdp.derive.printed import rounded
+from symdp.page.document import Line
 from symdp.page.node import (
+    ATOM,
     EMPTY,
     PRODUCT,
     SUM,
@@ -22,6 +28,7 @@ from symdp.page.node import (
     operator,
     row,
     script,
+    text,
     words,
 )
 
@@ -315,3 +322,252 @@ def _derivative(e: sp.Derivative) -> Node:
     power = EMPTY if order == 1 else layout(order)
     above, below = (script(part, EMPTY, power) for part in (name("d"), layout(x)))
     return row(fraction(above, row(name("d"), below)), held(layout(e.expr)), level=PRODUCT)
+
+
+_TOKEN = re.compile(
+    r"“(?P<words>[^”]*)”|(?P<number>\d+(?:\.\d+)?)|(?P<above>[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+|[′″‴]|⁽\w+⁾)"
+    r"|(?P<below>[₀₁₂₃₄₅₆₇₈₉₋₊]+|[ₖₙₜₓⱼᵣₚₛₐ])|(?P<hole>\{\})"
+    r"|(?P<name>MSD|He|log|exp|inf|sup|min|max|lim|[A-Za-zα-ωΑ-ΩℓΦ∞]̄?)|(?P<sign>\S)"
+)
+_FIGURES = str.maketrans("₀₁₂₃₄₅₆₇₈₉₋₊⁰¹²³⁴⁵⁶⁷⁸⁹⁻ₖₙₜₓⱼᵣₚₛₐ", "0123456789−+0123456789−kntxjrpsa")
+_PAIRS = {"(": ")", "[": "]", "{": "}", "|": "|", "⌊": "⌋"}
+_SUMS = set("+−±=≈≤≥<>≠,∈→‖;:∼…")
+
+
+def read(formula: str, *holes: sp.Basic | Node) -> Node:
+    """Return a formula as a tree; each {} in it is the next of `holes`.
+
+    Juxtaposed names are a product; “words” stand in quotation marks, and {…} groups.
+
+    Raises
+    ------
+    ValueError
+        For a bracket that is not closed, which is a mistake of ours.
+
+    Examples
+    --------
+    >>> from symdp.page.node import text
+    >>> text(read("c₁ = (3ρ₄ − 5ρ₃²)/24"))
+    'c₁ = (3ρ₄ − 5ρ₃²)/24'
+    >>> text(read("P(ℓ = {})", sp.Symbol("x") / 2))
+    'P(ℓ = x/2)'
+    """
+    nodes = iter([hole if isinstance(hole, Node) else layout(hole) for hole in holes])
+    reader = _Reader(formula, nodes)
+    found = reader.row("")
+    if reader.place < len(reader.tokens):
+        raise ValueError(f"a bracket too many: {formula}")
+    return found
+
+
+class _Reader:
+    def __init__(self, formula: str, holes: Iterator[Node]) -> None:
+        self.tokens = [
+            (str(m.lastgroup), m.group(str(m.lastgroup))) for m in _TOKEN.finditer(formula)
+        ]
+        self.place, self.holes, self.formula = 0, holes, formula
+
+    def row(self, end: str) -> Node:
+        """Read up to a closing bracket: products between signs."""
+        parts: list[Node] = []
+        product: list[Node] = []
+        while self.place < len(self.tokens):
+            kind, text = self.tokens[self.place]
+            if kind == "sign" and text == end:
+                break
+            if kind == "sign" and text in ")]}":
+                raise ValueError(f"a bracket too many: {self.formula}")
+            if kind == "sign" and text in _SUMS:
+                self.place += 1
+                parts += [*self._product(product), operator(text)]
+                product = []
+            elif kind == "sign" and text == "/":
+                self.place += 1
+                product = [fraction(_bare(self._product(product)), _bare([self.atom()]))]
+            elif kind == "sign" and text == "·":
+                self.place += 1
+                product.append(operator(text))
+            else:
+                product.append(self.atom())
+        parts += self._product(product)
+        is_sum = any(part.kind == "operator" and part.text in "+−" for part in parts)
+        return row(*parts, level=SUM if is_sum else parts[0].level if len(parts) == 1 else ATOM)
+
+    def _product(self, factors: list[Node]) -> list[Node]:
+        if len(factors) > 1:
+            return [row(*factors, level=PRODUCT)]
+        return factors
+
+    def atom(self) -> Node:
+        kind, text = self.tokens[self.place]
+        self.place += 1
+        if kind == "words":
+            found = words(text)
+        elif kind == "hole":
+            found = next(self.holes)
+        elif kind == "number":
+            found = number(text)
+        elif kind == "name":
+            found = Node("name", text=text)
+        elif text == "√":
+            return Node("root", (_bare([self.atom()]),))
+        elif text in _PAIRS:
+            inside = self.row(_PAIRS[text])
+            self.place += 1
+            found = inside if text == "{" else fence(inside, text, _PAIRS[text])
+        else:
+            found = operator(text)
+        found = self._scripts(found)
+        if kind == "name" and self.place < len(self.tokens):
+            following = self.tokens[self.place][1]
+            if following in ("(", "["):  # f(x); a product with a sum is written with a dot
+                self.place += 1
+                inside = self.row(_PAIRS[following])
+                self.place += 1
+                found = self._scripts(row(found, fence(inside, following, _PAIRS[following])))
+        return found
+
+    def _scripts(self, base: Node) -> Node:
+        while self.place < len(self.tokens):
+            kind, text = self.tokens[self.place]
+            if kind == "below":
+                base = script(base, _small(text))
+            elif kind == "above":
+                base = script(base, EMPTY, _small(text))
+            elif kind == "sign" and text in "_^":
+                self.place += 1
+                inside = self.atom_alone()
+                base = script(base, inside) if text == "_" else script(base, EMPTY, inside)
+                continue
+            else:
+                break
+            self.place += 1
+        return base
+
+    def atom_alone(self) -> Node:
+        """Read one name, number or group without what stands above or below it."""
+        kind, text = self.tokens[self.place]
+        self.place += 1
+        if kind == "sign" and text in "{(":
+            inside = self.row(_PAIRS[text])
+            self.place += 1
+            return inside
+        if kind == "hole":
+            return next(self.holes)
+        if kind == "words":
+            return words(text)
+        return number(text) if kind == "number" else Node("name", text=text)
+
+
+def _small(text: str) -> Node:
+    if text[0] == "⁽":
+        return fence(name(text[1:-1]))
+    if text in "′″‴":
+        return operator(text)
+    plain = text.translate(_FIGURES)
+    if plain[0] in "−+":
+        return row(operator(plain[0]), *([number(plain[1:])] if plain[1:] else []))
+    return number(plain) if plain.isdigit() else Node("name", text=plain)
+
+
+def _bare(parts: list[Node]) -> Node:
+    """Return a product without brackets around all of it."""
+    found = row(*parts)
+    is_round = found.kind == "fence" and found.parts[0].text == "("
+    return found.parts[1] if is_round else found
+
+
+_LONG_FORMULA = 110  # characters from which on a formula is given in named parts
+_WORTH_A_NAME = 3  # operations of a part
+_PARTS = ("u", "v", "w", "y", "z", "a", "b", "c", "d", "g", "h", "r")
+
+
+def equation(
+    left: str | Node,
+    right: sp.Basic | Node | str,
+    *,
+    relation: str = "=",
+    words: str = "",
+    note: str = "",
+    taken: Iterable[str] = (),
+) -> Line:
+    """Return a line; a right side in words has no formula, a long one is given in named parts."""
+    name = read(left) if isinstance(left, str) else left
+    if isinstance(right, str):
+        if right.startswith("="):
+            return Line(name, read(right[1:]), words, relation, note=note)
+        return Line(name, None, right, note=note)
+    if isinstance(right, Node):
+        return Line(name, right, words, relation, note=note)
+    shortened, parts = in_parts(shown(right), taken)
+    where = tuple((layout(part), layout(value)) for part, value in parts)
+    return Line(name, layout(shortened), words, relation, where, note, right)
+
+
+_NORMAL = sp.Function("Phi")
+
+
+def shown(expression: sp.Basic) -> sp.Basic:
+    """Return an expression as people write it: Φ for erf and erfc, short decimals.
+
+    Examples
+    --------
+    >>> shown(sp.erf(sp.Symbol("x") / sp.sqrt(2)) / 2 + sp.S.Half)
+    Phi(x)
+    """
+    expression = rounded(expression)
+    if isinstance(expression, sp.Piecewise):
+        return sp.Piecewise(*((shown(e), c) for e, c in expression.args), evaluate=False)
+    if not isinstance(expression, sp.Expr) or not expression.has(sp.erf, sp.erfc):
+        return expression
+    names: dict[sp.Expr, sp.Dummy] = {}
+
+    def normal(z: sp.Expr) -> sp.Expr:
+        return names.setdefault(_NORMAL(sp.factor_terms(sp.sqrt(2) * z)), sp.Dummy())
+
+    written = expression.replace(sp.erf, lambda z: 2 * normal(z) - 1)
+    written = written.replace(sp.erfc, lambda z: 2 * normal(-z))
+    if written.is_polynomial(*names.values()):
+        written = sp.collect(sp.expand(written), list(names.values()), sp.factor)
+        rest = written.subs(dict.fromkeys(names.values(), 0))
+        written = written - rest + sp.factor(rest)
+    for value, dummy in reversed(names.items()):  # later ones hold those before
+        written = written.xreplace({dummy: value})
+    return written
+
+
+def in_parts(
+    expression: sp.Basic, taken: Iterable[str] = ()
+) -> tuple[sp.Basic, list[tuple[sp.Symbol, sp.Expr]]]:
+    """Return an expression with names for the parts that occur several times, and these parts.
+
+    A short expression is returned as it is.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x")
+    >>> in_parts(sp.exp(x))
+    (exp(x), [])
+    """
+    if len(text(layout(expression))) <= _LONG_FORMULA or expression.has(sp.Integral, sp.Sum):
+        return expression, []
+    used = {str(s.name) for s in expression.free_symbols} | set(taken)
+
+    def names() -> Iterator[sp.Symbol]:
+        short = (one for one in _PARTS if one not in used)
+        return map(sp.Symbol, chain(short, (f"u_{k}" for k in count(1))))
+
+    found, (whole,) = sp.cse(expression, symbols=names(), order="canonical")
+    kept: list[tuple[sp.Symbol, sp.Expr]] = []
+    inlined: dict[sp.Symbol, sp.Expr] = {}
+    for part, value in found:
+        own = value.xreplace(inlined)
+        if isinstance(own, sp.Expr) and sp.count_ops(own) >= _WORTH_A_NAME:
+            kept.append((part, own))
+        else:
+            inlined[part] = own
+    whole = whole.xreplace(inlined)
+    # In the order of the alphabet, whatever was inlined between.
+    again = dict(zip((one for one, _ in kept), names(), strict=False))
+    kept = [(again[one], value.xreplace(again)) for one, value in kept]
+    return whole.xreplace(again), kept

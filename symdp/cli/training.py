@@ -6,14 +6,16 @@ import csv
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
-
-import typer
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from symdp.cli import job as words
-from symdp.cli import options
+from symdp.cli.display import print_answer, print_json, say, show, steps_of
+from symdp.cli.supervise import in_time, seconds_of
+from symdp.cli.working import working
+from symdp.decimal_text import rounded
 from symdp.errors import InputError, SymdpError
 from symdp.interrupt import limit
+from symdp.page.document import Sentence
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -35,71 +37,28 @@ _WARNINGS = {
     "alone: a shuffled pass is another thing, of which no such bound is known",
 }
 
-TrainSampling = Annotated[
-    str | None,
-    typer.Option(
-        "--sampling",
-        metavar="SCHEME",
-        help="How batches are drawn: poisson (default), without_replacement, with_replacement or "
-        "truncated_poisson.",
-    ),
-]
 T = TypeVar("T")
-
-Examples = Annotated[
-    str | None, typer.Option("--examples", metavar="N", help="How many training examples.")
-]
-BatchSize = Annotated[
-    str | None, typer.Option("--batch", metavar="B", help="Examples in a batch, as expected.")
-]
-Epochs = Annotated[
-    str | None, typer.Option("--epochs", metavar="E", help="Passes over the data, or --steps.")
-]
-Steps = Annotated[
-    str | None, typer.Option("--steps", metavar="T", help="Optimizer steps, or --epochs.")
-]
-Noise = Annotated[
-    str | None,
-    typer.Option("--noise", metavar="Z", help="Noise multiplier: noise over clip norm."),
-]
-LargestBatch = Annotated[
-    str | None,
-    typer.Option(
-        "--largest-batch", metavar="M", help="Examples that a truncated Poisson batch keeps."
-    ),
-]
 
 
 def train(
     *,
-    examples: Examples = None,
-    batch: BatchSize = None,
-    epochs: Epochs = None,
-    steps: Steps = None,
-    noise: Noise = None,
-    target_epsilon: Annotated[
-        str | None,
-        typer.Option("--target-epsilon", metavar="E", help="Find the noise for this ε instead."),
-    ] = None,
-    delta: Annotated[str, typer.Option("--delta", metavar="D", help="δ, between 0 and 1.")],
-    sampling: TrainSampling = None,
-    largest_batch: LargestBatch = None,
-    relation: options.Relation = None,
-    released: options.Released = None,
-    time_limit: options.TimeLimit = "60",
-    as_json: options.Json = False,
-    as_csv: Annotated[
-        bool, typer.Option("--csv", help="Print one line for each sampling, with a header.")
-    ] = False,
-    compare: Annotated[
-        bool,
-        typer.Option("--compare", help="Also ε of the same run, its batches drawn in other ways."),
-    ] = False,
+    examples: str | None = None,
+    batch: str | None = None,
+    epochs: str | None = None,
+    steps: str | None = None,
+    noise: str | None = None,
+    target_epsilon: str | None = None,
+    delta: str,
+    sampling: str | None = None,
+    largest_batch: str | None = None,
+    relation: str | None = None,
+    released: str | None = None,
+    time_limit: str = "60",
+    as_json: bool = False,
+    as_csv: bool = False,
+    compare: bool = False,
 ) -> None:
     """Print ε of a training run with noisy gradients, or the noise that it needs for an ε."""
-    from symdp.cli.supervise import in_time, seconds_of
-    from symdp.cli.working import working
-
     if (noise is None) == (target_epsilon is None):
         raise InputError("give --noise Z or --target-epsilon E, one of the two")
     if as_json and as_csv:
@@ -217,7 +176,6 @@ def _records(plan: _Plan) -> list[dict[str, Any]]:
 
 
 def _print_json(plan: _Plan) -> None:
-    from symdp.cli.display import print_json
 
     run = plan.run
     facts = {
@@ -238,35 +196,30 @@ def _print_csv(plan: _Plan) -> None:
 
 
 def _print(plan: _Plan) -> None:
-    from symdp.cli.display import print_answer, say, steps_of, styled
-    from symdp.decimal_text import rounded
     from symdp.questions.calibrate import decimal
 
-    run = plan.run
+    run, peers = plan.run, plan.rows[0].peers
     if plan.target_epsilon is not None:
-        print(f"noise multiplier = {styled(decimal(plan.noise), 'bold')}")
+        show(Sentence("noise multiplier = ", answer=decimal(plan.noise)))
     print_answer(plan.answer, as_json=False)
     say(
         f"  {steps_of(run.steps)}, batches of {run.batch} out of {run.examples} examples (rate "
         f"{float(run.rate):.6g}), noise multiplier {rounded(plan.noise, 10, 'up')}"
     )
-    row = plan.rows[0]
-    if row.peers is not None:
-        say(f"  by Rényi orders, as other accountants have it: ε = {row.peers.epsilon_text(8)}")
+    if peers is not None:
+        say(f"  by Rényi orders, as other accountants have it: ε = {peers.epsilon_text(8)}")
     if run.sampling in _WARNINGS:
-        say(f"  warning: {_WARNINGS[run.sampling][2:]}", "yellow")
+        say(f"  warning: {_WARNINGS[run.sampling][2:]}", "warning")
 
 
 def _print_row(row: _Row) -> None:
     """Print the same run under another sampling."""
-    from symdp.cli.display import say
-
     if row.answer is None:
         say(f"{row.sampling}: {row.error}")
         return
     theirs = "" if row.peers is None else f"; by Rényi orders {row.peers.epsilon_text(8)}"
     say(f"{row.sampling}: ε = {row.answer.epsilon_text(8)}, {row.answer.kind}{theirs}")
-    say(f"  protects {row.protects}", "dim")
+    say(f"  protects {row.protects}", "quiet")
 
 
 @dataclass(frozen=True)
@@ -293,14 +246,17 @@ class TrainingJob:
         """The run in a few words, for those who wait."""
         return f"training on {self.examples} examples"
 
-    def build(self) -> TrainingRun:
-        """Return the run, its noise multiplier open.
+    def told(self, noise: str) -> dict[str, Any]:
+        """Return what a card says of the run."""
+        made = self.build()
+        return {
+            "examples": made.examples, "batch": made.batch, "steps": made.steps, "noise": noise,
+            "sampling": made.sampling, "largest_batch": made.largest_batch,
+            "relation": made.relation, "released": made.released,
+        }  # fmt: skip
 
-        Raises
-        ------
-        InputError
-            If a word breaks a rule, naming the option.
-        """
+    def build(self) -> TrainingRun:
+        """Return the run, its noise multiplier open."""
         needed = {"--examples N": self.examples, "--batch B": self.batch}
         for option, word in needed.items():
             if word is None:

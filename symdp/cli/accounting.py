@@ -1,0 +1,576 @@
+"""Commands over the privacy profile: curve, verify, certify, calibrate, tradeoff and audit."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from symdp.cli import job as words
+from symdp.cli.display import (
+    meaning,
+    one_line,
+    print_json,
+    protection,
+    say,
+    show,
+    source,
+    steps_of,
+)
+from symdp.cli.job import Job
+from symdp.cli.supervise import in_time
+from symdp.cli.working import working
+from symdp.decimal_text import given, rounded, rounded_exponential, scientific
+from symdp.errors import AccuracyError, InputError
+from symdp.page.document import Sentence, Table
+
+if TYPE_CHECKING:
+    from symdp.arguments import Direction
+    from symdp.model.mechanism import Mechanism
+    from symdp.page.verification import Check
+    from symdp.questions.calibrate import AttackCalibration, Calibration
+    from symdp.questions.certificate import Certificate
+    from symdp.questions.composition import Composition
+    from symdp.questions.guarantee import Curve, Guarantee
+
+_MOST_NAMED = 3  # mechanisms in a title
+_AT_ONCE = 25  # points that are taken together, between two signs of life
+_SHOWN = 1e-9  # relative; closer bounds look like the value itself
+_ALL_DIGITS = 15  # from which on the ends are shown as they were proved
+_MOST_RATES = 1000  # false positive rates
+_DRAWN = 101  # false positive rates of a figure, on the unit interval
+
+
+def curve(
+    *,
+    job: Job,
+    epsilon_range: tuple[str, str] | None = None,
+    points: str = "50",
+    plot: Path | None = None,
+    method: list[str] | None = None,
+    settings: Mapping[str, str],
+    direction: str = "both",
+    time_limit: str = "60",
+    as_json: bool = False,
+) -> None:
+    """Print the privacy profile δ(ε) at evenly spaced ε, and draw it."""
+    side = words.direction(direction)
+    ends = None
+    if epsilon_range is not None:
+        low, high = (words.real(end, "--epsilon-range") for end in epsilon_range)
+        ends = (low, high)
+        if not low < high:
+            raise InputError("--epsilon-range A B: A must lie below B")
+    names = [words.method(one) for one in method or ["contour"]]
+    many = words.whole(points, "--points", 2, 10_000)
+    if len(names) > 1 and plot is None:
+        raise InputError("several --method are drawn over each other: give --plot FILE too")
+    chosen = words.settings(names[0], settings)
+
+    def computed(asked: Job) -> tuple[list[Guarantee], float]:
+        with working(f"profile of {asked.subject}") as work:
+            if plot is not None:
+                check_drawing(plot)
+            composition = asked.build()
+            from symdp.page.verification import default_range, evenly
+
+            start = time.perf_counter()
+            epsilons = evenly(ends or default_range(composition, side), many)
+            answers: list[Guarantee] = []
+            while len(answers) < len(epsilons):
+                done = len(answers)
+                # The first alone: it shows whether all others will take long.
+                some = epsilons[done : done + (_AT_ONCE if done else 1)]
+                work.say(f"δ({some[0]:.6g}) of {asked.subject}", done, many)
+                answers += cast("Curve", composition.delta(some, names[0], side, **chosen))
+            seconds = time.perf_counter() - start
+            if plot is not None:
+                work.say(f"drawing {plot}")
+                _draw(composition, answers, side, plot, names[1:] or ["moments"])
+        return answers, seconds
+
+    answers, seconds = in_time(time_limit, lambda: job, computed)
+    if as_json:
+        _print_points(answers, side, seconds)
+    elif plot is not None:
+        show(*protection(answers[0]), Sentence(f"drawn: {plot}"))
+    else:
+        wide = any(_are_apart(a) for a in answers)
+        head = ("ε", "δ", *(("lower", "upper") if wide else ()), "kind")
+        rows = []
+        for a in answers:
+            bounds = [text or "" for text in a.bound_texts()] if wide else []
+            # δ falls with ε: what holds at one ε holds at a larger one
+            rows.append((rounded(a.epsilon, 8, "up"), a.delta_text(), *bounds, a.kind))
+        advice = dict.fromkeys(a.advice for a in answers if a.advice)
+        warnings = [Sentence(f"warning: {one}", "warning") for one in advice]
+        numbers = range(len(head) - 1)
+        show(Table(head, rows, numbers=numbers), *protection(answers[0]), *warnings)
+
+
+def check_drawing(path: Path) -> None:
+    """A wrong name, a missing folder and a missing Matplotlib are known before the work."""
+    from symdp.page.plot import format_of, why_not_drawn
+
+    format_of(path)
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"{path} cannot be written: there is no folder {path.parent}")
+    if reason := why_not_drawn():
+        raise InputError(f"--plot {path}: {reason}")
+
+
+def _print_points(answers: list[Guarantee], direction: str, seconds: float) -> None:
+    from symdp.questions.guarantee import weakest
+
+    whose = answers[0].protection
+    print_json({
+        "points": [answer.to_json() for answer in answers],
+        "kind": weakest(answer.kind for answer in answers),
+        "method": answers[0].method,
+        "direction": direction,
+        "count": answers[0].count,
+        "seconds": round(seconds, 6),
+        **({} if whose is None else whose.to_json()),
+    })  # fmt: skip
+
+
+def _draw(
+    composition: Composition,
+    answers: list[Guarantee],
+    direction: Direction,
+    path: Path,
+    overlaid: list[str],
+) -> None:
+    from symdp.page.plot import Series, save
+    from symdp.page.verification import sample
+
+    epsilons = [answer.epsilon for answer in answers]
+    curves = [Series.of(answers[0].method, answers)]
+    for name in overlaid:
+        if name != answers[0].method:
+            others = sample(composition, epsilons, name, direction)
+            curves.append(Series.of("moments bound" if name == "moments" else name, others))
+    title = "\n".join(f"{steps_of(n)} of {m.summary}" for m, n in composition.steps)
+    if len(composition.steps) > _MOST_NAMED:
+        title = f"{composition.count} steps of {len(composition.steps)} mechanisms"
+    save(curves, path, title)
+
+
+def _are_apart(answer: Guarantee) -> bool:
+    """Whether the bounds on δ differ by more than the digits that are shown."""
+    low, high = answer.log_lower, answer.log_upper
+    return low is not None and high is not None and high - low > _SHOWN
+
+
+def verify(
+    *,
+    job: Job,
+    digits: str = "20",
+    method: str | None = None,
+    direction: str = "both",
+    time_limit: str = "60",
+    as_json: bool = False,
+) -> int:
+    """Compare every accountant with a many-digit truth."""
+    side = words.direction(direction)
+    wanted = words.whole(digits, "--digits", 15, 200)
+    methods = None if method is None else [words.method(method)]
+
+    def compared() -> int:
+        with working(f"truth and accountants for {job.subject}") as work:
+            composition = job.build()
+            from symdp.page import verification
+
+            start = time.perf_counter()
+            checks = list(
+                verification.verify(
+                    composition, side, digits=wanted, methods=methods,
+                    advance=lambda done, total: work.say(work.what, done, total),
+                )
+            )  # fmt: skip
+        broken = sum(c.broken for c in checks)
+        if as_json:
+            print_json({
+                "checks": [c.to_json() for c in checks],
+                "digits": min((c.truth.digits for c in checks), default=wanted),
+                "direction": side,
+                "count": composition.count,
+                "violated": broken,
+                "seconds": round(time.perf_counter() - start, 6),
+            })  # fmt: skip
+        else:
+            _print_checks(composition, checks, broken)
+        return int(broken > 0)
+
+    broken: int = in_time(time_limit, lambda: None, lambda _: compared())
+    return broken
+
+
+def _print_checks(composition: Composition, checks: list[Check], broken: int) -> None:
+    from symdp.page.independent import agreement
+
+    names = "; ".join(
+        f"{count} × {repr(m)[len('<Mechanism ') : -1]}" for m, count in composition.steps
+    )
+    say(one_line(f"{names}, {steps_of(composition.count)}"), "strong")
+    notes: dict[str, str] = {}
+    by_place: dict[float, list[Check]] = {}
+    for one in checks:
+        by_place.setdefault(one.truth.epsilon, []).append(one)
+    columns = ("method", "kind", "δ", "relative error", "seconds", "")
+    for epsilon, own in by_place.items():
+        truth = own[0].truth
+        if truth.value is None:
+            head = f"ε = {epsilon:g}: no truth, {truth.reason}"
+        else:
+            delta = rounded_exponential(truth.log, side="up")
+            head = f"ε = {epsilon:g}: δ = {delta} to {truth.behind or f'{truth.digits} digits'}"
+        rows = [_check_row(c, notes) for c in own]
+        show(Sentence(""), Sentence(head), Table(columns, rows, numbers=range(2, 5)))
+    # How well quadratures that share no code agree with one step of each kind.
+    side = next((c.truth.direction for c in checks if c.truth.direction != "both"), "remove")
+    say()
+    for pair, _ in composition.accounted.pairs(side):
+        found = agreement(pair, 0.0)
+        said = "the densities are no formulas for it"
+        if found is not None:
+            said = f"δ(0) agrees to {found[0]} digits, K(−1/2) to {found[1]}"
+        say(f"independent: one step by mpmath's quadrature of P and Q: {said}")
+    if notes:
+        say()
+    for name, advice in notes.items():
+        say(advice if advice.startswith(name) else f"{name}: {advice}", "warning")
+    say()
+    say(f"{broken} bounds violated", "bad") if broken else say("no bound violated", "good")
+
+
+def _check_row(c: Check, notes: dict[str, str]) -> list[str]:
+    if c.answer is None:
+        return [c.method, "", "none", "", "", c.reason]
+    error = "" if c.error is None else f"{c.error:+.1e}"
+    mark = "VIOLATED" if c.broken else ""
+    if c.answer.advice:
+        mark = f"{mark} advice".strip()
+        notes.setdefault(c.method, c.answer.advice)
+    value = c.answer.delta_text(8)
+    return [c.method, c.answer.kind, value, error, f"{c.answer.seconds:.4f}", mark]
+
+
+def certify(
+    *,
+    epsilon: str | None = None,
+    delta: str | None = None,
+    job: Job,
+    digits: str = "15",
+    direction: str = "both",
+    file: Path | None = None,
+    with_checker: bool = False,
+    time_limit: str = "60",
+    as_json: bool = False,
+) -> None:
+    """Print two decimals between which δ (or ε) is proved to lie, every rounding included."""
+    side = words.direction(direction)
+    if (epsilon is None) == (delta is None):
+        raise InputError("give --epsilon E or --delta D, one of the two")
+    wanted = words.whole(digits, "--digits", 1, 200)
+    if file is None and with_checker:
+        raise InputError("--with-checker goes with --certificate FILE.json")
+    if file is not None:
+        number = words.number(epsilon or delta or "", "--epsilon or --delta")
+        which = "delta" if epsilon is None else "epsilon"
+        _certificate(file, with_checker, job, time_limit, side, wanted, {which: number})
+        return
+    if epsilon is not None:
+        at = words.real(epsilon, "--epsilon")
+        with working(f"proof of δ({epsilon}) of {job.subject}"):
+            proved = in_time(
+                time_limit,
+                job.build,
+                lambda steps: steps.certify(at, wanted, side),
+                lambda steps: steps.delta(at, "moments", side),
+            )
+    else:
+        asked = words.delta(str(delta))
+        with working(f"proof of ε(δ = {delta}) of {job.subject}"):
+            proved = in_time(
+                time_limit,
+                job.build,
+                lambda steps: steps.certify_epsilon(asked, wanted, side),
+                lambda steps: steps.epsilon(asked, "moments", side),
+            )
+    print_json(proved.to_json()) if as_json else _print_ends(proved)
+
+
+def _print_ends(proved: Certificate) -> None:
+    """Print the two ends, the lower one rounded down and the upper one up."""
+    of_epsilon = proved.asked == "epsilon"
+    what = f"ε(δ = {proved.delta_text()})" if of_epsilon else f"δ({proved.epsilon_text()})"
+    low, high = proved.lower_decimal, proved.upper_decimal
+    if proved.digits_asked < _ALL_DIGITS:
+        low = scientific(Fraction(low), proved.digits_asked, up=False)
+        high = scientific(Fraction(high), proved.digits_asked, up=True)
+    fewer = ""
+    if proved.digits < proved.digits_asked:
+        fewer = f"; {proved.digits} digits of the {proved.digits_asked} asked for"
+    show(
+        Sentence(f"{what} lies between"),
+        *(Sentence("  ", answer=end) for end in (low, high)),
+        Sentence(f"  proved, every rounding included{fewer}"),
+        *source(proved, proved.seconds),
+    )
+
+
+def _certificate(
+    file: Path,
+    with_checker: bool,
+    job: Job,
+    time_limit: str,
+    side: Direction,
+    digits: int,
+    asked: dict[str, Fraction],
+) -> None:
+    """Write a certificate, beside it the checker if asked, and print what is claimed."""
+    from symdp.cli.options import check_output
+    from symdp.durable import replace_text
+    from symdp.questions.certificate_file import CHECKER, certificate
+
+    def ask(steps: Composition) -> dict[str, Any]:
+        return certificate(steps, digits=min(digits, 15), direction=side, **asked)
+
+    check_output(file, "json")
+    with working(f"certificate of {job.subject}"):
+        made = in_time(time_limit, job.build, ask)
+    replace_text(file, json.dumps(made, indent=1) + "\n")
+    claim = made["claim"]
+    print(f"{file}: {claim['lower']} ≤ δ({claim['epsilon']}) ≤ {claim['upper']}")
+    if with_checker:
+        beside = file.with_name(CHECKER.name)
+        beside.write_text(CHECKER.read_text(encoding="utf-8"), encoding="utf-8")
+        print(f"{beside}: run it as python {beside.name} {file.name}")
+
+
+def check(file: Path, *, time_limit: str = "60") -> None:
+    """Check a certificate by a program of its own: 400 lines of code, and integers alone decide.
+
+    Exit code 1 where the claim is not proved, 2 where the file is no certificate.
+    """
+    from symdp.cli.supervise import seconds_of
+    from symdp.questions import certificate_file
+
+    with working(f"checking {file}"):
+        verdict = certificate_file.check(file, seconds_of(time_limit))
+    if verdict.code:
+        raise (InputError if verdict.code == 2 else AccuracyError)(f"{file}: {verdict.text}")
+    print(one_line(verdict.text))
+
+
+def calibrate(
+    *,
+    parameter: str,
+    epsilon: str | None = None,
+    delta: str | None = None,
+    advantage: str | None = None,
+    tpr: str | None = None,
+    fpr: str | None = None,
+    job: Job,
+    digits: str | None = None,
+    between: tuple[str, str] | None = None,
+    method: str = "contour",
+    direction: str = "both",
+    time_limit: str = "60",
+    as_json: bool = False,
+) -> None:
+    """Print the value of a parameter that just meets (ε, δ), rounded to the safe side.
+
+    Or the value that holds attacks down: --advantage A, or --tpr T at --fpr F.
+    """
+    kinds = (epsilon, delta), (advantage,), (tpr, fpr)
+    named = [kind for kind in kinds if any(word is not None for word in kind)]
+    if len(named) != 1 or None in named[0]:
+        raise InputError("give --epsilon E and --delta D, or --advantage A, or --tpr T and --fpr F")
+    readers = {"epsilon": words.real, "delta": words.delta}
+    wanted = {
+        "epsilon": epsilon, "delta": delta, "advantage": advantage, "tpr": tpr, "fpr": fpr
+    }  # fmt: skip
+    target = {
+        name: None if word is None else readers.get(name, words.share)(word, f"--{name}")
+        for name, word in wanted.items()
+    }
+    many = None if digits is None else words.whole(digits, "--digits", 4, 13)
+    name, side = words.method(method), words.direction(direction)
+    ends = None
+    if between is not None:
+        low, high = (words.number(end, "--between") for end in between)
+        ends = (low, high)
+
+    def found(asked: Job) -> Calibration | AttackCalibration:
+        with working(f"calibrating {parameter} of {asked.subject}"):
+            from symdp.questions.calibrate import COUNT, calibrate
+
+            mechanism = _open(asked, parameter)
+            of_steps = parameter == COUNT and COUNT not in mechanism.parameters
+            count = None if of_steps and asked.count is None else asked.steps_asked
+            return calibrate(
+                mechanism, parameter, count, **target, digits=many, between=ends, method=name,
+                direction=side,
+            )  # fmt: skip
+
+    made = in_time(time_limit, lambda: job, found)
+    print_json(made.to_json()) if as_json else _print_calibration(made)
+
+
+def _open(job: Job, parameter: str) -> Mechanism:
+    """Return the mechanism; a sampling rate that is left out or named becomes the parameter."""
+    scheme = (job.sampling or "").replace("-", "_")
+    if scheme in {"", "random_allocation"} or job.rate not in {None, parameter}:
+        return job.build_mechanism()
+    plain = replace(
+        job, sampling=None, rate=None, batch=None, records=None, group=None, steps=None,
+        participations=None, released=None,
+    ).build_mechanism()  # fmt: skip
+    if job.rate is None and parameter in {*plain.parameters, "n"}:
+        raise InputError("--sampling needs --rate Q, as in --rate 0.01")
+    return job.subsampled(plain, scheme, parameter)
+
+
+def _print_calibration(found: Calibration | AttackCalibration) -> None:
+    from symdp.questions.calibrate import Calibration, decimal
+
+    head = Sentence(f"{found.parameter} = ", answer=decimal(found.value))
+    beyond = f"  the next, {decimal(found.neighbour)},"
+    if isinstance(found, Calibration):
+        answer, goal = found.guarantee, given(found.target_delta)
+        # With as many digits as keep δ at most the target that it meets; else its interval, which
+        # is printed beside, reaches beyond the target.
+        texts = (answer.delta_text(), answer.delta_text(17))
+        within = next((t for t in texts if float(t) <= found.target_delta), given(answer.delta))
+        show(
+            head,
+            Sentence(f"  δ({answer.epsilon_text()}) = {within} ≤ {goal}, {meaning(answer)}"),
+            Sentence(f"{beyond} has {found.missed.delta_text()} and misses it"),
+            *source(answer, found.seconds),
+        )
+        return
+    alpha = found.false_positive_rate
+    what = "advantage" if alpha is None else f"true positive rate at {given(alpha)}"
+    held = rounded(found.rate, 9, "up")
+    if float(held) > found.target:
+        held = rounded(found.rate, 17, "up")
+    show(
+        head,
+        Sentence(f"  no attack has a higher {what} than {held} ≤ {given(found.target)}"),
+        Sentence(f"{beyond} allows {rounded(found.missed, 9, 'up')} and misses it"),
+        Sentence(f"  both directions, {found.seconds:.2g} s"),
+    )
+
+
+def tradeoff(
+    *,
+    job: Job,
+    alpha: str = "0.001,0.01,0.05,0.1,0.5",
+    plot: Path | None = None,
+    direction: str = "both",
+    time_limit: str = "60",
+    as_json: bool = False,
+) -> None:
+    """Print the least miss rate of any attack at its false positive rate, and draw it."""
+    side = words.direction(direction)
+    rates = [words.real(word, "--alpha") for word in alpha.split(",")]
+    if len(rates) > _MOST_RATES or not all(0.0 <= one <= 1.0 for one in rates):
+        raise InputError(f"--alpha {alpha:.40}: at most {_MOST_RATES} rates, each from 0 to 1")
+    if plot is not None:
+        check_drawing(plot)
+    # All at once: what is computed for one rate tells of its neighbours.
+    grid = [] if plot is None else [place / (_DRAWN - 1) for place in range(_DRAWN)]
+
+    def told(steps: Composition) -> None:
+        from symdp.questions.tradeoff import membership_advantage, trade_off
+
+        found = [float(miss) for miss in trade_off(steps, [*rates, *grid], side)]
+        advantage = membership_advantage(steps)
+        points = list(zip(rates, found[: len(rates)], strict=True))
+        if plot is not None:
+            from symdp.page.plot import save_trade_off
+
+            save_trade_off(grid, found[len(rates) :], plot)
+        if as_json:
+            print_json({
+                "points": [
+                    {"alpha": one, "beta": miss, "true_positive_rate": 1.0 - miss}
+                    for one, miss in points
+                ],
+                "advantage": advantage,
+                "direction": side,
+                "count": steps.count,
+                **steps.protection.to_json(),
+            })  # fmt: skip
+            return
+        rows = [
+            (given(one), rounded(miss, 8, "down"), rounded(1 - Fraction(miss), 8, "up"))
+            for one, miss in points
+        ]
+        head = ("false positive rate", "miss rate, at least", "true positive rate, at most")
+        show(
+            Table(head, rows, numbers=range(3)),
+            Sentence(f"advantage over guessing at most {rounded(advantage, 8, 'up')}"),
+            Sentence(f"protects {steps.protection.sentence}"),
+            *([] if plot is None else [Sentence(f"drawn: {plot}")]),
+        )
+
+    with working(f"trade-off of {job.subject}"):
+        in_time(time_limit, job.build, told)
+
+
+def audit(
+    *,
+    tp: str,
+    fp: str,
+    members: str | None = None,
+    others: str | None = None,
+    delta: str | None = None,
+    confidence: str = "0.95",
+    job: Job,
+    as_json: bool = False,
+) -> None:
+    """Print a lower bound on ε from an attack's counts, and test a claim with them."""
+    from symdp.questions.audit import audit as ask
+
+    hits, all_members = _counted(tp, members, "--tp", "--members")
+    alarms, all_others = _counted(fp, others or members, "--fp", "--others")
+    at = 0.0 if delta is None else words.delta(delta)
+    sure = words.share(confidence, "--confidence")
+    claimed = job.mechanism is not None or job.composition is not None
+    steps = job.build() if claimed else None
+    found = ask(hits, alarms, all_members, all_others, delta=at, confidence=sure, composition=steps)
+    if as_json:
+        print_json(found.to_json())
+        return
+    at_delta = "" if delta is None else f" at δ = {delta}"
+    low = rounded(found.true_positive_rate, 6, "down")
+    high = rounded(found.false_positive_rate, 6, "up")
+    show(
+        Sentence("ε ≥ ", answer=f"{rounded(found.epsilon, 6, 'down')}{at_delta}"),
+        Sentence(
+            f"  with confidence {confidence}: true positive rate at least {low}, false positive "
+            f"rate at most {high} (Clopper and Pearson)"
+        ),
+    )
+    if steps is not None and found.allowed is not None and found.p_value is not None:
+        verdict = "refutes" if found.is_refuted else "does not refute"
+        most = rounded(found.allowed, 6, "up")
+        say(f"  {verdict} {job.typed}: p-value {rounded(found.p_value, 3, 'up')}")
+        say(f"  it allows a true positive rate of {most} at false positive rate {high}")
+
+
+def _counted(text: str, whole: str | None, option: str, of: str) -> tuple[int, int]:
+    """Return a count and what it is out of, written as 90/100 or in two options."""
+    part, slash, rest = text.partition("/")
+    if slash:
+        return words.whole(part, option, 0), words.whole(rest, option)
+    if whole is None:
+        raise InputError(f"{option} {text:.40}: out of how many? Write {option} 90/100, or {of} N")
+    return words.whole(text, option, 0), words.whole(whole, of)

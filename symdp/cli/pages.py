@@ -1,0 +1,316 @@
+"""Commands that write pages: report, explore and card.
+
+A card's job is what the other commands take, a mechanism or a composition's file, or the words of a
+training run: whoever fills in a card has one of the three at hand.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from symdp.cli import job as words
+from symdp.cli.display import one_line, print_json, steps_of
+from symdp.cli.job import Job
+from symdp.cli.options import check_output
+from symdp.cli.supervise import in_time
+from symdp.cli.working import working
+from symdp.durable import replace_text, unique
+from symdp.errors import InputError
+
+if TYPE_CHECKING:
+    from symdp.model.mechanism import Mechanism
+    from symdp.page.document import Block
+    from symdp.page.panel import Panel
+    from symdp.questions.composition import Composition
+
+_DIGITS = 20  # of the truth, four more than a double has; more can take minutes
+_PATIENCE = 30.0  # seconds for the truth, and for the accountants
+_LARGEST_CARD = 10_000_000  # bytes
+_RATE = "q"  # the name of a sampling rate that has no other
+
+
+def report(
+    *,
+    output: Path,
+    job: Job,
+    title: str = "Privacy report",
+    delta: str = "1e-5",
+    as_json: bool = False,
+) -> None:
+    """Write a report: what was derived, ε by every accountant, the privacy profile."""
+    at, ending = words.delta(delta), check_output(output, "html", "md")
+    with working(f"report on {job.subject}") as work:
+        composition = job.build()
+        from symdp.page.document import Document, Folded, Sentence
+        from symdp.page.html import to_html
+        from symdp.page.markdown import to_markdown
+        from symdp.page.plot import why_not_drawn
+        from symdp.page.report import head_blocks, section
+        from symdp.page.verification import analyse
+
+        undrawn = why_not_drawn()
+        name = Path(job.composition).name if job.composition else composition.steps[0][0].name
+        say = work.say
+        results = analyse(composition, at, digits=_DIGITS, advance=say, patience=_PATIENCE)
+        heading = one_line(f"{name}, {steps_of(composition.count)}")
+        found = section(heading, composition, at, results, advance=say, undrawn=undrawn)
+        if asked := one_line(job.typed):
+            found.insert(1, Sentence(f"Asked: {asked}", "quiet"))
+        panel = _panel(job, delta) if ending == "html" else []
+        left = ", ".join(dict.fromkeys(method for method, _ in results.failures))
+        page = Document(one_line(title), [
+            *found[:2], *head_blocks(composition, at, results), *panel,
+            Folded("Appendix: the mathematics, every accountant, the checks", found[2:]),
+            Sentence(f"Not evaluated: {left or 'nothing'}.", "quiet"),
+        ])  # fmt: skip
+        say(f"writing {output}")
+        replace_text(output, to_html(page) if ending == "html" else to_markdown(page, output))
+    if as_json:
+        rows = [answer.to_json() for answer in results.answers]
+        print_json({"file": str(output), "delta": at, "answers": rows})
+    else:
+        print(output)
+    if undrawn:
+        print(f"symdp: the report has no figures: {undrawn}", file=sys.stderr)
+
+
+def _panel(job: Job, delta: str) -> list[Block]:
+    """Return the panel that answers the same question with sliders, where a program serves it."""
+    from symdp.page.document import Embedded
+    from symdp.page.panel import panel_html
+
+    try:
+        panel = panel_of(job)
+        return [Embedded(panel_html([replace(panel, values={**panel.values, "delta": delta})]))]
+    except InputError:
+        return []  # the page has its numbers all the same
+
+
+def explore(*, output: Path, job: Job) -> None:
+    """Write a page with sliders: ε, δ and attacks, computed in the browser, without network."""
+    check_output(output, "html")
+    with working(f"page of {job.subject}") as work:
+        from symdp.page.panel import MOST_BYTES, page_html
+
+        with job.of_its_file():
+            panel = panel_of(job)
+            what = panel.mechanism
+            text = page_html(f"{panel.title}, explored", what.description or what.name, [panel])
+        if len(text.encode()) > MOST_BYTES:
+            raise InputError(
+                f"{what.name}: the page would have more than {MOST_BYTES // 1000} kB; "
+                "leave out the sampling, or write the density in fewer terms"
+            )
+        work.say(f"writing {output}")
+        replace_text(output, text)
+    print(output)
+
+
+def panel_of(job: Job) -> Panel:
+    """Return the panel of one mechanism, its values where the sliders begin."""
+    from symdp.page.panel import Panel
+
+    values = dict(word.partition("=")[::2] for word in job.values)
+    if job.composition is not None:
+        composition = job.build()
+        if len(composition.steps) != 1:
+            raise InputError(
+                f"{job.composition}: it composes {len(composition.steps)} mechanisms, and a page "
+                f"computes with one: symdp epsilon --composition {job.composition} answers for all"
+            )
+        composition.accounted.require_one_sign(f"{job.composition}: a page")
+        mechanism, count = composition.steps[0]
+        command = f"--composition {job.composition}"
+        python = f"symdp.compose(symdp.load_composition({job.composition!r}))"
+        return Panel(mechanism.name, mechanism, {"n": str(count)}, command, python)
+    # A group of sampled records is a matter of the sampling.
+    group = None if job.sampling is not None else job.group
+    unbound = replace(job, values=[], rate=None, sampling=None, relation=None, group=group)
+    mechanism = unbound.build_mechanism()
+    given = words.bindings(job.values)
+    mechanism(**given)  # where a value breaks a rule, this says so
+    # A program integrates no mass: what one depends on keeps its value, and has no slider.
+    fixed = {name: given[name] for name in _of_masses(mechanism) & given.keys()}
+    slid = {p.name: values[p.name] if p.name in fixed else f"{{{p.name}}}"
+            for p in mechanism.declared}  # fmt: skip
+    mechanism = mechanism(**fixed)
+    values = {name: value for name, value in values.items() if name not in fixed}
+    name = str(job.mechanism)
+    own = " ".join(f"{key}={value}" for key, value in slid.items())
+    called = ", ".join(
+        f'{key}="{value}"' if key in fixed else f"{key}={value}" for key, value in slid.items()
+    )
+    is_file = name.endswith(".toml")
+    made = f"symdp.load({name!r})" if is_file else f"symdp.mechanisms.{name}"
+    python = f"{made}({called})" if called else made
+    command = f"{name} {own}".strip()
+    if job.shift is not None:
+        command += f" --shift {job.shift}"
+        python += f'.shifted("{mechanism.shift}")'
+    if job.sampling is not None:
+        rate = _RATE if _RATE not in mechanism.parameters else "rate"
+        mechanism = job.subsampled(mechanism, job.sampling, rate)
+        if job.rate is not None:
+            values[rate] = job.rate
+        command += f" --sampling {job.sampling} --rate {{{rate}}}"
+        python += f'.subsample("{job.sampling}", {{{rate}}})'
+    if job.relation is not None:
+        mechanism = mechanism.under(job.relation.replace("-", "_"))
+        command += f" --relation {job.relation}"
+        python += f'.under("{job.relation}")'
+    if job.count is not None:
+        values["n"] = job.count
+    return Panel(
+        mechanism.title or mechanism.name,
+        mechanism,
+        values,
+        f"{command} -n {{n}}",
+        f"symdp.compose({python}, {{n}})",
+        told=job.told,
+    )
+
+
+def _of_masses(mechanism: Mechanism) -> set[str]:
+    """Return the parameters that the mass of a density depends on."""
+    from symdp.emit.mass import MassIntegral
+
+    pair = replace(mechanism, sampling=None, relation=None).pair()
+    laws = [law for law in pair.components if not isinstance(law, tuple)]
+    laws += [mass for _, masses in pair.atoms for mass in masses]
+    masses = [mass for law in laws for mass in law.atoms(MassIntegral)]
+    return {str(symbol.name) for mass in masses for symbol in mass.free_symbols}
+
+
+def card(
+    *,
+    mechanism: str | None = None,
+    values: list[str] | None = None,
+    count: str | None = None,
+    composition: str | None = None,
+    sampling: str | None = None,
+    rate: str | None = None,
+    batch_size: str | None = None,
+    records: str | None = None,
+    group: str | None = None,
+    released: str | None = None,
+    relation: str | None = None,
+    examples: str | None = None,
+    batch: str | None = None,
+    epochs: str | None = None,
+    steps: str | None = None,
+    noise: str | None = None,
+    largest_batch: str | None = None,
+    delta: str = "1e-5,1e-6,1e-8",
+    title: str | None = None,
+    prove: str | None = None,
+    certificate: bool = False,
+    output: Path | None = None,
+    check: Path | None = None,
+    time_limit: str = "60",
+    as_json: bool = False,
+) -> int:
+    """Write a privacy card: parameters, unit, neighbors, mechanism, attack, proof, sources, hash.
+
+    With --check, exit code 1 where something differs.
+    """
+    from symdp.cli.training import TrainingJob
+
+    job = Job(
+        mechanism, values or [], count, composition, sampling, rate, batch_size, records, group,
+        relation=relation, released=released,
+    )  # fmt: skip
+    run = TrainingJob(examples, batch, epochs, steps, sampling, largest_batch, relation, released)
+    if check is not None:
+        if output is not None or run.is_asked or mechanism or composition:
+            raise InputError("--check FILE stands alone: a card holds its own job")
+        return in_time(time_limit, lambda: check, lambda file: _checked(file, as_json))
+    if output is None:
+        raise InputError("-o FILE is missing: a .json, .md, .html or .tex file")
+    ending = check_output(output, "json", "md", "html", "tex")
+    build, subject = job.build, job.subject
+    told: dict[str, Any] | None = None
+    if run.is_asked or noise is not None:
+        if job.mechanism or job.composition or job.count or job.rate:
+            raise InputError("a training run takes no MECHANISM, --composition, -n or --rate")
+        if noise is None:
+            raise InputError("--noise Z is missing: the noise multiplier, as in --noise 1.12")
+        multiplier = words.number(noise, "--noise")
+        build, subject = (lambda: run.build().composition(multiplier)), run.subject
+        told = run.told(noise) if run.is_asked else None
+    deltas = [words.delta(word) for word in delta.split(",")]
+    digits = None if prove is None else words.whole(prove, "--prove", 1, 15)
+
+    def made(composed: Composition) -> dict[str, Any]:
+        from symdp.page.card import add_certificate, make_card
+
+        with working(f"card of {subject}"):
+            day = datetime.datetime.now(datetime.UTC).date().isoformat()
+            found = make_card(
+                composed, title=title or subject, deltas=deltas, proved_digits=digits, date=day,
+                training=told,
+            )  # fmt: skip
+            if certificate:
+                add_certificate(found, composed)
+            return found
+
+    found = in_time(time_limit, build, made)
+    replace_text(output, _written(found, output, ending))
+    print_json(found) if as_json else print(output)
+    return 0
+
+
+def _written(made: dict[str, Any], path: Path, ending: str) -> str:
+    from symdp.page.card import card_page
+    from symdp.page.html import to_html
+    from symdp.page.latex import to_latex
+    from symdp.page.markdown import to_markdown
+
+    if ending == "json":
+        return json.dumps(made, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    page = card_page(made)
+    return (
+        to_markdown(page, path)
+        if ending == "md"
+        else {"html": to_html, "tex": to_latex}[ending](page)
+    )
+
+
+def _checked(path: Path, as_json: bool) -> int:
+    from symdp.page.card import Difference, differences, wrong_in_certificate
+
+    with working(f"computing {path} again"):
+        held = _read(path)
+        found = differences(held)
+        assert isinstance(held, dict)
+        found += [Difference("certificate", wrong, "") for wrong in wrong_in_certificate(held)]
+    if as_json:
+        places = [{"place": d.place, "card": d.found, "computed": d.recomputed} for d in found]
+        print_json({"agrees": not found, "differences": places})
+    elif not found:
+        print(f"{path}: computed again, everything agrees")
+    else:
+        for difference in found:
+            print(one_line(f"{path}: {difference}"))
+    return int(bool(found))
+
+
+def _read(path: Path) -> object:
+    def refused(constant: str) -> None:
+        raise InputError(f"a card has no {constant}: every number in it is finite")
+
+    try:
+        if path.stat().st_size > _LARGEST_CARD:
+            raise InputError(f"{path} is larger than {_LARGEST_CARD} bytes: no card")
+        text = path.read_text(encoding="utf-8")
+        return json.loads(text, parse_constant=refused, object_pairs_hook=unique)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} is no card: it is truncated, or no JSON") from None

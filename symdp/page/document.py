@@ -1,0 +1,237 @@
+"""A document is a tree of blocks; text, HTML, Markdown and LaTeX are functions of it.
+
+A derivation, a report, a card, a calculation in numbers and what a command prints are documents.
+A formula is a tree of nodes (`symdp.page.node`), so that every printer says the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from symdp.page.node import EMPTY, Node, operator, row, text
+
+if TYPE_CHECKING:
+    from symdp.page.plot import Series
+
+_MANY_OPERATIONS = 60  # from which on a page folds a formula
+_NAMED_FUNCTIONS = frozenset({
+    "log", "exp", "inf", "sup", "min", "max", "sinh", "cosh", "tanh", "coth", "sin", "cos", "tan",
+    "atan", "acos", "asin", "erf", "erfc", "erfi", "Γ", "B", "sign", "floor", "ceiling", "hyper",
+})  # fmt: skip
+_CONSTANTS = frozenset("πi∞d") | {"e"}
+
+
+@dataclass(frozen=True)
+class Heading:
+    """A heading of level 2 (a section), 3 or 4."""
+
+    level: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """Words. `tone` is "", "quiet", "warning", "strong", "good" or "bad"; `answer` ends them."""
+
+    text: str
+    tone: str = ""
+    answer: str = ""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A formula, a sentence among formulas, or a name with the reason why it has no formula.
+
+    Without a left side the words are a sentence; without a right one they stand in its place, else
+    behind it. `where` names parts of the right side, `note` stands below on a page, and
+    `expression` is what SymPy has for the right side, if anything.
+    """
+
+    left: Node | None
+    right: Node | None = None
+    words: str = ""
+    relation: str = "="
+    where: tuple[tuple[Node, Node], ...] = ()
+    note: str = ""
+    expression: Any = None
+
+    @property
+    def operations(self) -> int:
+        """How many operations the right side has."""
+        if self.expression is None:
+            return 0
+        from sympy import count_ops
+
+        return int(count_ops(self.expression))
+
+    @property
+    def is_long(self) -> bool:
+        """Whether a page folds it."""
+        return self.operations > _MANY_OPERATIONS
+
+    @property
+    def whole(self) -> Node | None:
+        """The two sides and what is between them."""
+        if self.left is None or self.right is None:
+            return self.left
+        return row(self.left, operator(self.relation), self.right)
+
+    def nodes(self) -> Iterator[Node]:
+        """Yield both sides and the named parts."""
+        yield from (side for side in (self.left, self.right) if side is not None)
+        for _, part in self.where:
+            yield part
+
+
+def sentence(words: str) -> Line:
+    """Return a line of words."""
+    return Line(None, words=words)
+
+
+@dataclass(frozen=True)
+class Formulas:
+    """Lines, one below the other; on a page long ones are folded."""
+
+    lines: Sequence[Line]
+
+
+@dataclass(frozen=True)
+class Legend:
+    """What the symbols of the formulas above mean."""
+
+    items: Sequence[tuple[Node, str]]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text below a head; the columns of `numbers` are set to the right.
+
+    `strong` lists the rows that stand out, `bad` those that are wrong.
+    """
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    caption: str = ""
+    numbers: Collection[int] = ()
+    strong: frozenset[int] = frozenset()
+    bad: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Figure:
+    """Curves with a caption, `name` unique within the page; or errors, a row for each curve."""
+
+    series: Sequence[Series]
+    caption: str
+    name: str
+    of_errors: bool = False
+
+
+@dataclass(frozen=True)
+class Listing:
+    """A list of lines."""
+
+    lines: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Command:
+    """Text that is copied as it stands."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Folded:
+    """Blocks behind a line that opens them."""
+
+    summary: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class Embedded:
+    """Markup of our own that a browser runs, such as a panel; other printers leave it out."""
+
+    html: str
+
+
+Block: TypeAlias = (
+    Heading | Sentence | Formulas | Legend | Table | Figure | Listing | Command | Folded | Embedded
+)
+
+
+@dataclass
+class Document:
+    """A title and what stands below it."""
+
+    title: str
+    blocks: list[Block] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a derivation: a title, lines, and the meaning of exactly the symbols in them."""
+
+    key: str
+    title: str
+    lines: tuple[Line, ...]
+    legend: tuple[tuple[Node, str], ...] = ()
+
+    def blocks(self, level: int = 4) -> list[Block]:
+        """Return the section as blocks of a document."""
+        legend = [Legend(self.legend)] if self.legend else []
+        return [Heading(level, self.title), Formulas(self.lines), *legend]
+
+    def explained(self, meanings: Mapping[str, str]) -> Section:
+        """Return the section with its legend."""
+        legend: dict[str, tuple[Node, str]] = {}
+        for label, node in self.symbols().items():
+            general, any_index = _general(label, node)
+            own = (label, node) if label in meanings else (general, any_index)
+            if own[0] in meanings:
+                legend.setdefault(own[0], (own[1], meanings[own[0]]))
+        return replace(self, legend=tuple(legend.values()))
+
+    def symbols(self) -> dict[str, Node]:
+        """Return the symbols of the lines, without the names of parts and of functions."""
+        found: dict[str, Node] = {}
+        for line in self.lines:
+            parts = {token(name) for name, _ in line.where}
+            for node in line.nodes():
+                for own in _names(node):
+                    if (label := token(own)) not in parts:
+                        found.setdefault(label, own)
+        return found
+
+
+def token(node: Node) -> str:
+    """Return a symbol without exponents, as text."""
+    if node.kind == "script":
+        return text(replace(node, parts=(node.parts[0], node.parts[1], EMPTY)))
+    return text(node)
+
+
+def _general(label: str, node: Node) -> tuple[str, Node]:
+    """The symbol with any index: κ_j for κ₃."""
+    if node.kind != "script":
+        return label, node
+    index = Node("name", text="j")
+    return f"{text(node.parts[0])}_j", replace(node, parts=(node.parts[0], index, EMPTY))
+
+
+def _names(node: Node) -> Iterator[Node]:
+    if node.kind == "name":
+        if node.text not in _NAMED_FUNCTIONS and node.text not in _CONSTANTS:
+            yield node
+        return
+    if node.kind == "script" and node.parts[0].kind == "name":
+        base, below, above = node.parts
+        if below != EMPTY or (base.text not in _CONSTANTS and base.text not in _NAMED_FUNCTIONS):
+            yield replace(node, parts=(base, below, EMPTY)) if below != EMPTY else base
+        yield from _names(above)
+        return
+    for part in node.parts:
+        yield from _names(part)

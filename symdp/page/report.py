@@ -1,0 +1,618 @@
+"""A report as a document: a promise, what was derived, ε by every accountant, and truth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import mpmath
+import sympy as sp
+
+from symdp.citation import REFERENCES, bibtex, tag_of
+from symdp.decimal_text import Side, given, rounded, rounded_exponential
+from symdp.errors import AccuracyError, InputError
+from symdp.interrupt import Deadline, time_limit
+from symdp.model.relation import SUBSTITUTION, ZERO_OUT
+from symdp.page.document import (
+    Block,
+    Command,
+    Figure,
+    Folded,
+    Formulas,
+    Heading,
+    Line,
+    Listing,
+    Sentence,
+    Table,
+)
+from symdp.page.formula import equation, read
+from symdp.page.loss_sections import (
+    cumulant_lines,
+    density_lines,
+    domain_lines,
+    law_lines,
+    loss_lines,
+)
+from symdp.page.plot import Series
+from symdp.page.series_sections import edgeworth_corrections, saddle_corrections
+from symdp.page.verification import (
+    FAILURES,
+    GUIDES,
+    Check,
+    Results,
+    Truth,
+    default_range,
+    different_sides,
+    evenly,
+    reason_of,
+    sample,
+)
+from symdp.prove.tail_values import tail_value
+
+if TYPE_CHECKING:
+    from flint import arb
+
+    from symdp.derive import Derivation
+    from symdp.derive.tails import TailConstant
+    from symdp.model.mechanism import Mechanism
+    from symdp.model.relation import Protection
+    from symdp.page.verification import EpsilonTruth, Results
+    from symdp.questions.composition import Composition
+    from symdp.questions.guarantee import Guarantee
+
+
+def tail_lines(derivation: Derivation, values: Mapping[str, str]) -> list[Line]:
+    """Return the tail constants: their formulas, what they bound, and values that were proved.
+
+    Parameters
+    ----------
+    derivation
+        What the constants belong to.
+    values
+        From the name of a constant to its value or the reason why it has none, in words.
+    """
+    rows = []
+    for constant in derivation.tails:
+        right, known = constant.expression, values.get(constant.name, "")
+        if right is not None and right.has(sp.zoo, sp.nan):
+            right = None  # a formula that divides by a width of zero
+        note = f"{constant.bounds}; {known}" if known else constant.bounds
+        own = (constant.reason or "the formula divides by zero") if right is None else right
+        rows.append(equation(constant.notation, own, note=note))
+    return rows
+
+
+def series_lines(order: int) -> list[Line]:
+    """Return the corrections of the saddle-point and Edgeworth series up to an order."""
+    rows = [
+        equation("δ(ε)", "=1 − (1 − δ_∞)^n + e^{F₀}/√(2πF₂)·(1 + c₁ + c₂ + …)", relation="≈"),
+        equation("ρ_j", "=F_j/F₂^{j/2}"),
+    ]
+    for letter, found in (("c", saddle_corrections(order)), ("e", edgeworth_corrections(order))):
+        if letter == "e":
+            rows.append(equation("E(x)", "=Φ(x) − φ(x)·(e₁ + e₂ + …)"))
+        rows += [
+            equation(read(f"{letter}_{{}}", sp.Integer(k)), own)
+            for k, own in enumerate(found, start=1)
+        ]
+    return rows
+
+
+_SECONDS = 4.0  # for the proved values of one direction's tail constants
+_CUMULANTS, _SHOWN_CUMULANTS = 4, 3  # in numbers of all steps; as formulas of one
+_OTHER = {"remove": "P against Q", "add": "Q against P"}
+_DENSITIES = {
+    False: "Densities: Q without the record, P with it",
+    True: "Densities: P with one value of the record, Q with another",
+}
+
+
+def mechanism_blocks(mechanism: Mechanism, count: int) -> list[Block]:
+    """Return what one mechanism is, and its densities."""
+    from symdp.derive import derive
+
+    described = [Sentence(mechanism.description)] if mechanism.description else []
+    return [
+        Heading(3, _headline(mechanism, count)),
+        *described,
+        Heading(4, _DENSITIES[mechanism.is_mirrored]),
+        Formulas(density_lines(derive(mechanism))),
+    ]
+
+
+def derivation_blocks(mechanism: Mechanism, count: int, epsilon: float | None) -> list[Block]:
+    """Return loss, law of the loss, CGF, cumulants and tails of one mechanism.
+
+    Parameters
+    ----------
+    mechanism, count
+        What is composed, and how often.
+    epsilon
+        Where tail bounds of `count` steps are shown in numbers; None leaves them symbolic.
+    """
+    from symdp.derive import derive
+
+    derivation = derive(mechanism)
+    larger = derivation.dominating_direction
+    blocks: list[Block] = [
+        Heading(3, f"Derived from {_headline(mechanism, count)}"),
+        Sentence(_which(larger.value, larger.proof)),
+    ]
+    if larger.value == "both":
+        return blocks + _direction(derivation, count, epsilon, "")
+    for side in _OTHER:
+        found = derivation if side == derivation.direction else derive(mechanism, side)
+        blocks += _direction(found, count, epsilon, f", {side} direction")
+    return blocks
+
+
+def _headline(mechanism: Mechanism, count: int) -> str:
+    values = ", ".join(f"{name} = {value}" for name, value in mechanism.values.items())
+    steps = "1 step" if count == 1 else f"{count} steps"
+    what = f"{mechanism.title or mechanism.name}, {steps}" + (f", {values}" if values else "")
+    if mechanism.sampling:
+        what += f", {mechanism.sampling.describe().replace('_', ' ')}"
+    return what
+
+
+def _which(value: str, proof: str) -> str:
+    if value == "both":
+        return f"Both directions have the same privacy profile: {proof}. One is shown."
+    if value == "unknown":
+        return f"Which direction is the worse one is not known in advance: {proof}. Both are shown."
+    return f"For one step the {value} direction is the worse one: {proof}. Both are shown."
+
+
+def _direction(
+    derivation: Derivation, count: int, epsilon: float | None, suffix: str
+) -> list[Block]:
+    """The blocks of one direction; `suffix` tells the headings of two directions apart."""
+    against = f" ({_OTHER[derivation.direction]})" if suffix else ""
+    blocks: list[Block] = [
+        Heading(3, f"Privacy loss{suffix}{against}"),
+        Formulas(loss_lines(derivation)),
+        Heading(4, "The law of the loss: its inverse, density and distribution function"),
+        Formulas(_without_repetition(law_lines(derivation))),
+    ]
+    if derivation.atoms:
+        text = "ω and F are those of the continuous part; the atoms above are apart."
+        blocks.append(Sentence(text, "quiet"))
+    blocks += [Heading(3, f"Cumulant generating function{suffix}"), *_transform(derivation)]
+    blocks += [Heading(3, f"Tail constants{suffix}"), *_tails(derivation, count, epsilon)]
+    return blocks
+
+
+def _without_repetition(rows: list[Line]) -> list[Line]:
+    """Leave out the second of two lines that give the same reason."""
+    if len(rows) > 1 and rows[-1].right is None and rows[-1].words == rows[-2].words:
+        return rows[:-1]
+    return rows
+
+
+def _transform(derivation: Derivation) -> list[Block]:
+    cgf = derivation.cgf
+    blocks: list[Block] = []
+    if cgf.expression is None:
+        blocks.append(Sentence(f"Evaluated numerically: {cgf.reason}."))
+    else:
+        tilts = ", ".join(str(tilt).replace("*I", "i") for tilt in cgf.checked_at)
+        text = f"In closed form, compared with numerical integrals at t = {tilts}."
+        own = equation(read("K({})", cgf.tilt), cgf.expression)
+        blocks += [Sentence(text), Formulas([own])]
+    if ends := domain_lines(derivation):
+        blocks += [Sentence("K is finite between"), Formulas(ends)]
+    text = "The tilted cumulants of one step"
+    if cgf.expression is None:
+        text += ", in the moments m_j(t) of the loss under the tilted law"
+    rows = cumulant_lines(derivation, _SHOWN_CUMULANTS)
+    return [*blocks, Sentence(f"{text}:"), Formulas(rows)]
+
+
+def cumulant_table(composition: Composition, sides: tuple[str, ...]) -> list[Block]:
+    """Return the cumulants of the whole composition in numbers, under both laws."""
+    rows, notes = [], []
+    for side in sides:
+        own = f" ({side})" if len(sides) > 1 else ""
+        for tilt, measure in ((0.0, "P"), (-1.0, "Q")):
+            try:
+                values = composition.law(side).cumulants(tilt, _CUMULANTS)
+            except AccuracyError as error:
+                notes.append(f"{measure}{own}: {error}")
+                continue
+            label = f"{measure}, t = {tilt:g}{own}".replace("-", "−")
+            rows.append([label, *(_number(float(v)) for v in values)])
+    head = ["the loss under", "mean κ₁", "variance κ₂", "κ₃", "κ₄"]
+    caption = "Cumulants of the total finite loss of all steps."
+    blocks: list[Block] = [Table(head, rows, caption, range(1, len(head)))] if rows else []
+    return [*blocks, *([Listing(notes)] if notes else [])]
+
+
+def _tails(derivation: Derivation, count: int, epsilon: float | None) -> list[Block]:
+    deadline = Deadline(_SECONDS)
+    # What has a formula is quick; a supremum over tilts is not, and comes last.
+    order = sorted(derivation.tails, key=lambda c: (c.expression is None, not c.arguments))
+    values = {c.name: _value(c, count, epsilon, deadline) for c in order}
+    text = "Numbers are ends of proved enclosures, shown to six digits"
+    if epsilon is not None:
+        text += f"; bounds on tails are for n = {count} steps at ε = {epsilon:.6g}"
+    return [Sentence(f"{text}.", "quiet"), Formulas(tail_lines(derivation, values))]
+
+
+def _value(constant: TailConstant, count: int, epsilon: float | None, deadline: Deadline) -> str:
+    """A constant in numbers, or why not; nothing where it needs what nobody chose."""
+    places = {"epsilon": epsilon, "count": count, "t": 0}
+    values = {name: places.get(name) for name in constant.arguments}
+    if None in values.values() or constant.expression in (sp.oo, -sp.oo):
+        return ""
+    if deadline.is_past:
+        return "not evaluated: the constants before it took the time"
+    try:
+        with deadline.within():
+            ball = tail_value(constant, **values)
+    except (AccuracyError, InputError) as error:
+        reason = str(error)
+        return "" if constant.reason and constant.reason in reason else f"no number: {reason}"
+    at = " at t = 0" if "t" in values else ""
+    return f"{_ball(ball)}{at}"
+
+
+def _ball(ball: arb) -> str:
+    """Return a proved number: its digits where all of its ball has them, else its upper end."""
+    low = high = float(ball.mid())
+    if not (ball.is_exact() and ball == low):
+        low = math.nextafter(float(ball.lower()), -math.inf)
+        high = math.nextafter(float(ball.upper()), math.inf)
+    most = _number(high, "up")
+    return f"proved: {'' if most == _number(low, 'down') else 'at most '}{most}"
+
+
+def _number(value: float, side: Side = "nearest") -> str:
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    return rounded(value, 6, side).replace("-", "−")
+
+
+_MORE = 5  # digits of a number that is rounded to one side
+_SMALLEST_ERROR = 1e-16  # that a picture shows
+_MARKED = "* marks a number that its method warns of."
+
+
+def epsilon_table(results: Results) -> list[Block]:
+    """Return ε at the report's δ by truth and by every accountant."""
+    rows: list[list[str]] = []
+    truth = results.truth
+    known = truth is not None and truth.exact is not None
+    if truth is not None and known:
+        value = truth_text(truth)
+        name = "certified" if truth.certified else "truth"
+        rows.append([name, value, "", "", f"{truth.digits} digits"])
+    elif truth is not None:
+        rows.append(["truth", "", "", "", "not reached"])
+    notes = [f"truth: {truth.reason}"] if truth is not None and not known else []
+    for answer in results.answers:
+        gap = ""
+        if truth is not None and known and truth.exact > 0:
+            with mpmath.workdps(30):
+                gap = f"{float(mpmath.mpf(answer.epsilon) / truth.exact - 1):+.1e}"
+        value = answer.epsilon_text() + _mark(answer)
+        rows.append([answer.method, value, gap, f"{answer.seconds:.2g}", answer.kind])
+        if answer.advice:
+            notes.append(_note(answer.method, answer.advice))
+    rows += [[name, "", "", "", "none"] for name, _ in results.failures]
+    notes += _grouped(results.failures)
+    head = ["method", "ε", "relative error", "seconds", "kind"]
+    caption = f"ε of every accountant. {_MARKED}" if notes else ""
+    table = Table(head, rows, caption, range(1, 4), strong=frozenset({0} if known else ()))
+    return [table, *_listing(notes)]
+
+
+def truth_text(truth: EpsilonTruth) -> str:
+    """Return the true ε to the digits that it has, 17 at most, rounded up."""
+    return rounded(
+        Decimal(mpmath.nstr(truth.exact, truth.digits + _MORE)), min(17, truth.digits), "up"
+    )
+
+
+def check_blocks(results: Results, name: str) -> list[Block]:
+    """Return relative errors of δ: a figure, a table, and the values that they come from.
+
+    Parameters
+    ----------
+    results
+        With the checks.
+    name
+        Distinguishes this section's figures from others on the page.
+    """
+    by_place: dict[float, list[Check]] = {}
+    for one in results.checks:
+        by_place.setdefault(one.truth.epsilon, []).append(one)
+    columns = list(by_place.values())
+    if not columns:
+        return [Sentence("No place of the profile could be checked.")]
+    truths = [checks[0].truth for checks in columns]
+    by_method = list(zip(*columns, strict=True))
+    errors = [_row(own, [_error(c) for c in own]) for own in by_method]
+    values = [_row(own, [_answer(c) for c in own]) for own in by_method]
+    bad = frozenset(place + 1 for place, own in enumerate(by_method) if any(c.broken for c in own))
+    digits = min((t.digits for t in truths if t.value is not None), default=0)
+    proved = " or certified" if any(t.certified for t in truths) else ""
+    what = f"{digits} digits{proved}" if digits else "not reached"
+    first = ["truth", what, *map(_true_value, truths)]
+    head = ["method", "kind", *(f"ε = {t.epsilon:g}" for t in truths)]
+    numbers, first_row = range(2, len(head)), frozenset({0})
+    caption = f"Relative error of δ against a truth of many digits; {_MARKED}"
+    table = Table(head, [first, *errors], caption, numbers, first_row, bad)
+    blocks: list[Block] = [*_figure(by_method, name), table]
+    if bad:
+        blocks.append(Sentence("A method's own bounds were violated: this is a bug.", "warning"))
+    reasons = _grouped([(f"truth at ε = {t.epsilon:g}", t.reason) for t in truths if t.reason])
+    reasons += _grouped([(c.method, c.reason) for c in results.checks if c.reason])
+    caption = f"δ by every method. {_MARKED}"
+    everything = Table(head, [first, *values], caption, numbers, first_row)
+    if not digits:
+        return [everything, *_listing(reasons)]
+    return [*blocks, *_listing(reasons), Folded("δ by every method", [everything])]
+
+
+def _figure(by_method: list[tuple[Check, ...]], name: str) -> list[Block]:
+    """|relative error| of each method at every ε."""
+    curves = []
+    for own in by_method:
+        known = [
+            (c.truth.epsilon, math.log(max(abs(c.error), _SMALLEST_ERROR)))
+            for c in own
+            if c.error is not None
+        ]
+        if known:
+            epsilons, logs = zip(*known, strict=True)
+            curves.append(Series(own[0].method, epsilons, logs))
+    caption = (
+        "How far every accountant's δ is from the truth: the absolute relative error, on a "
+        "logarithmic axis. What lies below 1e-16 is drawn there."
+    )
+    return [Figure(curves, caption, f"{name}-errors", of_errors=True)] if curves else []
+
+
+def _row(checks: tuple[Check, ...], cells: list[str]) -> list[str]:
+    kinds = dict.fromkeys(c.answer.kind for c in checks if c.answer)
+    return [checks[0].method, ", ".join(kinds), *cells]
+
+
+def _mark(answer: Guarantee) -> str:
+    """Return the mark of an answer that left its method's regime."""
+    return "*" if answer.advice else ""
+
+
+def _error(one: Check) -> str:
+    if one.answer is None:
+        return "none"
+    mark = _mark(one.answer)
+    if one.broken:
+        mark += " violated"
+    return ("" if one.error is None else f"{one.error:+.1e}") + mark
+
+
+def _answer(one: Check) -> str:
+    return "none" if one.answer is None else one.answer.delta_text(8) + _mark(one.answer)
+
+
+def _true_value(truth: Truth) -> str:
+    return "not reached" if truth.value is None else _decimal(truth.log)
+
+
+def _decimal(log: float) -> str:
+    return rounded_exponential(log, 8, "up")
+
+
+def _note(name: str, text: str) -> str:
+    return text if text.startswith(name) else f"{name}: {text}"
+
+
+def _grouped(pairs: list[tuple[str, str]]) -> list[str]:
+    """One line for each reason, with the names of all who gave it."""
+    names: dict[str, dict[str, None]] = {}
+    for name, reason in pairs:
+        names.setdefault(reason, {})[name] = None
+    return [_note(", ".join(own), reason) for reason, own in names.items()]
+
+
+def _listing(lines: list[str]) -> list[Block]:
+    return [Listing(list(dict.fromkeys(lines)))] if lines else []
+
+
+_FALSE_ALARMS = (0.01, 0.001)
+_SECONDS = 10.0  # for what attacks find
+_PRESENCE = "whether one record was in the data"
+
+
+def head_blocks(composition: Composition, delta: float, results: Results) -> list[Block]:
+    """Return a plain sentence with four digits of ε, and what the best attack finds at most."""
+    best = results.best
+    if best is None:
+        return []
+    from symdp.questions.tradeoff import trade_off
+
+    rows = []
+    try:
+        with time_limit(_SECONDS):
+            for alpha in _FALSE_ALARMS:
+                found = 100.0 * (1.0 - trade_off(composition, alpha))
+                rows.append((f"{100 * alpha:g} %", f"{rounded(found, 3, side='up')} %"))
+    except FAILURES:
+        rows = []
+    epsilon = rounded(best.epsilon, 4, side="up")
+    promise = f"the guarantee is ε = {epsilon} at δ = {given(delta)}"
+    secret = _secret(composition.protection)
+    sentence = f"Whoever sees what is released learns little about {secret}: {promise}"
+    if rows:
+        alarm, reached = rows[0]
+        sentence = (
+            f"An attack on {secret}, with {alarm} false alarms, finds at most {reached}: {promise}"
+        )
+        if secret == _PRESENCE:
+            sentence = (
+                f"An attack that accuses {alarm} of those who are not in the data finds at most "
+                f"{reached} of those who are: {promise}"
+            )
+    blocks: list[Block] = [Sentence(f"{sentence}. {datetime.now(UTC):%Y-%m-%d}.")]
+    if rows:
+        head = ("false alarms", "found at most")
+        blocks.append(Table(head, rows, f"The best attack on {secret}", range(2)))
+    return blocks
+
+
+def _secret(whose: Protection) -> str:
+    """Return what an attack wants to know."""
+    who, verb = ("one record", "was") if whose.group == 1 else (f"{whose.group} records", "were")
+    if whose.relation == SUBSTITUTION:
+        return f"which value {who} had" if whose.group == 1 else f"which values {who} had"
+    if whose.relation == ZERO_OUT:
+        return f"whether {who} {verb} set to zero"
+    return f"whether {who} {verb} in the data"
+
+
+DRAWN = ("contour", "msd:1", "clt", "moments")
+_POINTS = 60
+_SECONDS = 4.0  # for one curve
+
+
+def section(
+    title: str,
+    composition: Composition,
+    delta: float,
+    results: Results,
+    *,
+    name: str = "profile",
+    order: int = 2,
+    advance: Callable[[str], None] = lambda _: None,
+    undrawn: str = "",
+) -> list[Block]:
+    """Return the blocks of one composition.
+
+    Parameters
+    ----------
+    title
+        The section's heading.
+    composition, delta, results
+        What was analysed; see `symdp.page.verification.analyse`.
+    name
+        Distinguishes this section's figures from others on the page.
+    order
+        Highest order of the series shown.
+    advance
+        Told what comes next.
+    undrawn
+        Why there are no figures; the page says so in their place, and what they alone would
+        need is not computed.
+    """
+    from symdp.derive.printed import citations
+
+    protects = Sentence(f"Protects {composition.protection.sentence}.")
+    blocks: list[Block] = [Heading(2, title), Sentence(_summary(delta, results)), protects]
+    for mechanism, count in composition.steps:
+        advance(f"derivation of {mechanism.name}")
+        try:
+            blocks += mechanism_blocks(mechanism, count)
+        except InputError as error:
+            blocks.append(Sentence(f"{mechanism.name}: not derived: {error}", "warning"))
+    blocks += [Heading(3, f"ε at δ = {given(delta)}"), *epsilon_table(results)]
+    advance("privacy profile")
+    blocks += [Heading(3, "Privacy profile"), *_profile(composition, results, name, undrawn)]
+    checked = check_blocks(results, name)
+    shown = [block for block in checked if not (undrawn and isinstance(block, Figure))]
+    blocks += [Heading(3, "Checked against truth"), *shown]
+    best = results.best
+    epsilon = best.epsilon if best is not None and len(composition.steps) == 1 else None
+    sources: list[str] = []
+    for mechanism, count in composition.steps:
+        advance(f"derivation of {mechanism.name}")
+        try:
+            blocks += derivation_blocks(mechanism, count, epsilon)
+            sources += citations(mechanism)
+        except InputError as error:
+            blocks.append(Sentence(f"{mechanism.name}: not derived: {error}", "warning"))
+    text = (
+        "The saddle-point and Edgeworth series in the derivatives F_j of n K(t) − ε t − log t − "
+        "log(1 + t) and in the standardised cumulants λ_j: each order adds its correction terms. "
+        "δ_∞ is the mass of an infinite loss, mostly 0; K and the cumulants are of finite losses."
+    )
+    blocks += [Heading(3, "Cumulants and correction terms")]
+    blocks += cumulant_table(composition, different_sides(composition))
+    blocks.append(Sentence(text))
+    blocks.append(Formulas(series_lines(order)))
+    sources += [c for answer in results.answers for c in answer.citations]
+    listed: list[Block] = [Listing(full(sources)), Folded("BibTeX", [Command(bibtex(sources))])]
+    return [*blocks, Heading(3, "Sources"), *listed]
+
+
+def _summary(delta: float, results: Results) -> str:
+    best = results.best
+    if best is None:
+        reason = dict(results.failures).get("contour", "no exact answer")
+        text = f"At δ = {given(delta)} there is no exact ε: {reason}"
+        bounds = [a.epsilon for a in results.answers if a.kind == "bound"]
+        if not bounds:
+            return f"{text}."
+        return f"{text}; the least proved bound is {rounded(min(bounds), side='up')}."
+    text = f"At δ = {given(delta)}: ε = {best.epsilon_text()}, the exact formula in floating point"
+    bound = next((a for a in results.answers if a.method == "moments"), None)
+    if bound is not None:
+        text += f"; the tightened moments bound gives {bound.epsilon_text()}"
+    truth = results.truth
+    if truth is not None and truth.exact is not None:
+        shown = truth_text(truth)
+        what = "certified values of δ give" if truth.certified else "the truth begins"
+        text += f"; {what} {shown}"
+    return f"{text}."
+
+
+def _profile(composition: Composition, results: Results, name: str, undrawn: str) -> list[Block]:
+    """The profile by the main accountants with truth on it."""
+    if undrawn:
+        return [Sentence(f"The profile was not drawn: {undrawn}.", "warning")]
+    reason = "no accountant has an answer"
+    late = {method for method, _ in results.failures} if results.answers else set()
+    ends = None
+    for guide in GUIDES:
+        if ends is None and guide not in late:
+            try:
+                with time_limit(_SECONDS):
+                    ends = default_range(composition, method=guide)
+            except FAILURES as error:
+                reason = reason_of(error)
+                late.add(guide)
+    if ends is None:
+        return [Sentence(f"The profile was not drawn: {reason}.", "warning")]
+    curves = [
+        Series.of(method, answers)
+        for method in DRAWN
+        if method not in late
+        and (answers := sample(composition, evenly(ends, _POINTS), method, seconds=_SECONDS))
+    ]
+    truths = {
+        c.truth.epsilon: c.truth.log
+        for c in results.checks
+        if c.truth.value is not None and c.truth.epsilon <= 1.01 * ends[1]
+    }
+    if truths:
+        places = sorted(truths)
+        logs = tuple(truths[epsilon] for epsilon in places)
+        curves.append(Series("truth", tuple(places), logs, dots=True))
+    drawn = ", ".join(curve.label for curve in curves)
+    return [Figure(curves, f"The privacy profile by {drawn}.", name)]
+
+
+def full(citations: Iterable[str]) -> list[str]:
+    """Return the sources of citations such as "SPA (61)", each once, tags spelled out.
+
+    >>> full(["FA Alg. 1", "FA 6.2"])[0][:26]
+    'FA: A. Koskela, J. Jälkö, '
+    """
+    found: dict[str, None] = {}
+    for citation in citations:
+        known = REFERENCES.get(tag_of(citation))
+        found[f"{known.tag}: {known.text()}" if known else citation] = None
+    return [text for text in found if text]

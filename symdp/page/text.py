@@ -1,0 +1,235 @@
+"""A document as text: formulas on a line in Unicode or ASCII, tables in which no word is cut."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from textwrap import fill, wrap
+
+from symdp.page.document import (
+    Block,
+    Command,
+    Figure,
+    Folded,
+    Formulas,
+    Heading,
+    Legend,
+    Line,
+    Listing,
+    Sentence,
+    Table,
+)
+from symdp.page.node import Node, text, transliterated
+
+WIDE = 200  # characters of a table's line that no terminal wraps
+_GAP = 2  # spaces between two columns
+_WIDE_LINE = 90  # characters up to which words stand behind their formula
+_WIDE_CASE = 60  # characters up to which conditions stand below each other
+WIDTH = 100  # columns of a text, which fit a terminal and a page
+_INDENT = "      "  # of the lines that go on
+_FIRST_BREAK = 0.4  # of the width: a line is not broken before, lest it be all indent
+# Before a sum's next term or a factor, or after a comma.
+_BREAKS = re.compile(r" (?=[+\-−] )|(?<=\S)(?=[·*](?!\*))|(?<=,) |(?= if )")
+
+
+def wrapped(line: str, width: int = WIDTH, indent: str = _INDENT) -> str:
+    """Return a line on as many lines as it needs; joined again it is the same formula.
+
+    Examples
+    --------
+    >>> print(wrapped("  f = a*(b + c) + d*(e + f)", 18))
+      f = a*(b + c)
+          + d*(e + f)
+    """
+    found: list[str] = []
+    rest = line
+    while len(rest) > width:
+        place = _best_break(rest, width, len(indent))
+        if place is None:
+            break
+        found.append(rest[:place].rstrip())
+        rest = indent + rest[place:].lstrip()
+    return "\n".join([*found, rest])
+
+
+def _best_break(line: str, width: int, indent: int) -> int | None:
+    """Return the last place within the width at which the fewest brackets are open."""
+    depths, depth = [], 0
+    for sign in line:
+        depth += (sign == "(") - (sign == ")")
+        depths.append(depth)
+    least = max(int(_FIRST_BREAK * width), indent + 1)
+    places = [m.start() for m in _BREAKS.finditer(line) if least <= m.start() <= width]
+    if not places:  # of a sentence, between words
+        words = [k for k in range(least, width + 1) if line[k] == " "]
+        if words:
+            return words[-1]
+        after = (m.start() for m in _BREAKS.finditer(line) if m.start() > indent + 1)
+        return next((p for p in after), None)
+    return min(places, key=lambda place: (depths[place - 1], -place))
+
+
+def to_text(
+    blocks: Iterable[Block],
+    width: int | None = None,
+    ascii_only: bool = False,
+    styled: Callable[[str, str], str] = lambda words, _: words,
+) -> str:
+    """Return blocks as lines of text of at most a width; None is that of no terminal.
+
+    `styled` puts words into a tone.
+    """
+    lines: list[str] = []
+    for block in blocks:
+        lines += _block_lines(block, width, ascii_only, styled, bool(lines))
+    return "\n".join(lines)
+
+
+def _block_lines(
+    block: Block,
+    width: int | None,
+    ascii_only: bool,
+    styled: Callable[[str, str], str],
+    is_later: bool,
+) -> Iterator[str]:
+    match block:
+        case Heading(_, title):
+            yield from [""] if is_later else []
+            yield transliterated(title) if ascii_only else title
+        case Sentence(words, tone, answer):
+            if answer:
+                yield words + styled(answer, "strong")
+            else:
+                told = "\n".join(broken_lines(words, width or len(words)))
+                yield styled(told, tone) if tone else told
+        case Formulas(lines):
+            for line in lines:
+                for own in formula_lines(line, ascii_only):
+                    is_formula = line.right is not None and not own.startswith("  (")
+                    most = width or WIDTH
+                    yield wrapped(f"  {own}", most) if is_formula else _filled(own, most)
+        case Legend(items):
+            yield _filled(f"where {legend_text(items, ascii_only)}", width or WIDTH)
+        case Table(head, rows, caption, numbers):
+            yield from [caption] if caption else []
+            yield from table_lines(head, rows, numbers, width or WIDE)
+        case Listing(lines):
+            yield from lines
+        case Command(words):
+            yield from words.splitlines()
+        case Folded(summary, blocks):
+            yield summary
+            for inner in blocks:
+                yield from _block_lines(inner, width, ascii_only, styled, True)
+        case Figure(_, caption):
+            yield caption
+
+
+def legend_text(items: Iterable[tuple[Node, str]], ascii_only: bool = False) -> str:
+    """Return a legend as one sentence."""
+    found = "; ".join(f"{text(name, ascii_only)}, {meaning}" for name, meaning in items)
+    return transliterated(found) if ascii_only else found
+
+
+def formula_lines(line: Line, ascii_only: bool = False) -> Iterator[str]:
+    """Yield a formula as lines of text, not yet broken; cases stand below one another."""
+    words = transliterated(line.words) if ascii_only else line.words
+    if line.left is None:
+        yield words
+        return
+    name = text(line.left, ascii_only)
+    if line.right is None:
+        yield f"{name}: {words}"
+        return
+    sign = transliterated(line.relation) if ascii_only else line.relation
+    if line.right.kind == "cases":
+        yield from _case_lines(f"{name} {sign} ", line.right, ascii_only)
+    else:
+        formula = f"{name} {sign} {text(line.right, ascii_only)}"
+        is_short = len(formula) + len(words) <= _WIDE_LINE
+        yield f"{formula}    {words}" if words and is_short else formula
+        if words and not is_short:
+            yield f"  ({words})"
+    for part, meant in line.where:
+        begin = f"  {text(part, ascii_only)} = "
+        if meant.kind == "cases":
+            yield from _case_lines(begin, meant, ascii_only)
+        else:
+            yield begin + text(meant, ascii_only)
+
+
+def _case_lines(begin: str, cases: Node, ascii_only: bool) -> Iterator[str]:
+    found = [tuple(text(part, ascii_only) for part in case.parts) for case in cases.parts]
+    wide = max(len(value) for value, _ in found)
+    for value, condition in found:
+        at = condition if condition == "otherwise" else f"if {condition}"
+        yield f"{begin}{value:{wide if wide < _WIDE_CASE else 0}}  {at}"
+        begin = " " * len(begin)
+
+
+def _filled(words: str, width: int) -> str:
+    """Break a sentence between words."""
+    return fill(
+        words.strip(), width, initial_indent="  ", subsequent_indent="      ",
+        break_long_words=False, break_on_hyphens=False,
+    )  # fmt: skip
+
+
+def table_lines(
+    head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Collection[int], width: int
+) -> list[str]:
+    """Return the lines of a table, the columns of `numbers` to the right.
+
+    Examples
+    --------
+    >>> table_lines(("ε", "kind"), [("4.0260487", "exact")], (0,), 80)
+    ['        ε  kind', '4.0260487  exact']
+    >>> table_lines(("ε", "kind"), [("4.0260487", "exact")], (0,), 12)
+    ['ε: 4.0260487', 'kind: exact']
+    """
+    cells = list(zip(head, *rows, strict=True))
+    natural = [max(map(len, column)) for column in cells]
+    least = [
+        max(len(word) for cell in column for word in (cell.split() or [""])) for column in cells
+    ]
+    room = width - _GAP * (len(head) - 1)
+    if sum(least) > room:
+        told = [
+            [
+                line
+                for name, cell in zip(head, row, strict=True)
+                if cell
+                for line in broken_lines(f"{name}: {cell}" if name else cell, width)
+            ]
+            for row in rows
+        ]
+        return [line for lines in told for line in (*lines, "")][:-1]
+    most = max(natural, default=0)
+    while sum(widths := [min(n, max(k, most)) for n, k in zip(natural, least, strict=True)]) > room:
+        most -= 1
+    shown = []
+    for row in (head, *rows):
+        pieces = [broken_lines(cell, wide) for cell, wide in zip(row, widths, strict=True)]
+        for place in range(max(map(len, pieces))):
+            texts = (lines[place] if place < len(lines) else "" for lines in pieces)
+            line = (" " * _GAP).join(
+                text.rjust(wide) if column in numbers else text.ljust(wide)
+                for column, (text, wide) in enumerate(zip(texts, widths, strict=True))
+            )
+            shown.append(line.rstrip())
+    return shown
+
+
+def broken_lines(text: str, width: int) -> list[str]:
+    """Return text on as many lines as it needs, broken between words only, indented alike."""
+    if len(text) <= width:
+        return [text]
+    indent = text[: len(text) - len(text.lstrip())]
+    return wrap(
+        text.lstrip(),
+        width,
+        initial_indent=indent,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [""]
