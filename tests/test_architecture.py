@@ -24,12 +24,12 @@ ROWS = (
     ("page",),
     ("individual",),
     ("questions",),
+    ("derive",),
     ("mechanisms",),
     ("methods",),
     ("prove",),
     ("numeric",),
     ("balls",),
-    ("derive",),
     ("density",),
     ("emit", "model"),
     ("expansion",),
@@ -38,6 +38,9 @@ APART = {("emit", "model")}
 WITHOUT_NUMPY = ("derive", "density", "expansion", "balls", "model")
 TYPES_ARE_ARROWS = ("derive", "density")  # rooms whose imports for type checkers count everywhere
 STREET = {"__init__", "__main__"}  # they open the house
+# Formulas for people: no number waits for one of these, and they ask for no number.
+ASK_FOR_PAGES = ("cli/", "page/", "derive/", "__init__.py", "questions/programs.py")
+BELOW_DERIVE = ("density", "emit", "model", "expansion", "mechanisms", "derive")
 LIBRARY_HIDES_FROM = ("symdp.cli", "symdp.page", "typer", "rich", "matplotlib")
 MOST_CONSTANTS = {
     "numeric": 333,
@@ -203,6 +206,18 @@ def test_formulas_know_no_arrays():
     def rule(path):
         if room_of(path) in WITHOUT_NUMPY:
             yield from (f" imports {m}" for m in imports(path) if within(m, ("numpy", "scipy")))
+
+    assert not broken(rule)
+
+
+def test_derive_is_a_leaf():
+    def rule(path):
+        for other in imported_files(path):
+            room = room_of(other)
+            if room == "derive" and not name_of(path).startswith(ASK_FOR_PAGES):
+                yield f" imports {name_of(other)}"
+            if room_of(path) == "derive" and room is not None and room not in BELOW_DERIVE:
+                yield f" imports {name_of(other)}"
 
     assert not broken(rule)
 

@@ -1,4 +1,4 @@
-"""From a dominating pair to the smooth, monotone pieces of its privacy loss."""
+"""From a dominating pair to the smooth pieces of its privacy loss."""
 
 from __future__ import annotations
 
@@ -16,13 +16,15 @@ from symdp.density.normal_form import LogForm
 from symdp.density.records import Piece, Point
 from symdp.density.roots import known_roots
 from symdp.density.shapes import occurrences
-from symdp.density.signs import random_values, sign_of
-from symdp.density.turning import monotone_cuts
+from symdp.density.signs import interior_point, random_values, sign_of
+from symdp.density.turning import NAMES, slope_numerator, trend
 from symdp.errors import InputError
 from symdp.model import tidy
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
+
+_APART = 1e-9  # relative: two values of a loss that is not constant
 
 
 @dataclass(frozen=True)
@@ -67,10 +69,10 @@ class SmoothPair:
 
 
 def pieces(pair: Pair) -> tuple[Piece, ...]:
-    """Return the smooth pieces of a pair, split further where the loss turns.
+    """Return the smooth pieces of a pair; where the loss turns is not asked.
 
-    Every zero of an argument of Abs, sign, Min, Max, Heaviside or a Piecewise condition, every zero
-    of a density and every stationary point of the loss ends a piece.  Ends are exact where a
+    Every zero of an argument of Abs, sign, Min, Max, Heaviside or a Piecewise condition and every
+    zero of a density ends a piece.  Ends are exact where a
     formula gives them, else rationals within 2^−200 of the true place.  Stretches where P and Q
     are both 0 are left out; with an integer variable both ends of a piece belong to it.  Atoms
     beside the densities come last, each as a flat piece of length 1, whose `place` says where it
@@ -98,8 +100,7 @@ def pieces(pair: Pair) -> tuple[Piece, ...]:
     if pair.alternatives:
         return tuple(_weighed(p, weight) for weight, one in pair.alternatives for p in pieces(one))
     x = pair.variable
-    parts = [piece for smooth in smooth_pairs(pair) for piece in _monotone(smooth, x)]
-    return tuple(_joined(parts, x))
+    return tuple(joined([_piece(smooth, x) for smooth in smooth_pairs(pair)], x))
 
 
 def _weighed(piece: Piece, weight: sp.Expr) -> Piece:
@@ -293,8 +294,8 @@ def _length(p_terms: tuple[Term, ...], q_terms: tuple[Term, ...], x: sp.Symbol) 
     return occurrences(loss, x), int(sp.count_ops(loss))
 
 
-def _monotone(smooth: SmoothPair, x: sp.Symbol) -> Iterator[Piece]:
-    """Yield the pieces of one smooth stretch, one for each direction of the loss."""
+def _piece(smooth: SmoothPair, x: sp.Symbol) -> Piece:
+    """Return one smooth stretch, with the direction of the loss where structure alone shows it."""
     lower, upper = smooth.lower, smooth.upper
 
     def open_form(expression: sp.Expr) -> sp.Expr:
@@ -303,26 +304,35 @@ def _monotone(smooth: SmoothPair, x: sp.Symbol) -> Iterator[Piece]:
     loss = open_form(smooth.loss)
     log_p, log_q = (None if log is None else open_form(log) for log in (smooth.log_p, smooth.log_q))
     p_hints, q_hints = (tuple(map(open_form, own)) for own in (smooth.p_hints, smooth.q_hints))
-    for low, high, slope in monotone_cuts(loss, x, lower, upper):
-        first, last = low, high
-        if x.is_integer:
-            first = low if low == lower else sp.floor(low) + 1
-            last = high if high == upper else sp.floor(high)
-            if sign_of(last - first) == -1:
-                continue
-        yield Piece(first, last, log_p, log_q, loss, slope, p_hints, q_hints, smooth.place)
+    direction = trend(loss, x, lower, upper)
+    if direction is None and _is_flat(loss, x, lower, upper):
+        direction = 0
+    return Piece(lower, upper, log_p, log_q, loss, NAMES[direction], p_hints, q_hints, smooth.place)
 
 
-def _joined(parts: list[Piece], x: sp.Symbol) -> list[Piece]:
-    """Join neighbours that are one smooth, monotone piece after all."""
-    joined: list[Piece] = []
+def _is_flat(loss: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> bool:
+    """Whether a loss that holds the variable is constant: its values tell most that are not."""
+    at = lower if lower == upper else interior_point(lower, upper)
+    values = random_values(loss.free_symbols - {x}, 0)
+    found = []
+    for place in (at, (at + lower) / 2 if lower.is_finite else at - 3):
+        found.append(loss.subs(x, place).subs(values).evalf(15, maxn=100))
+    apart = found[0] - found[1]
+    if apart.is_number and abs(apart) > _APART * (1 + abs(found[0])):
+        return False
+    return bool(slope_numerator(loss, x) == 0)
+
+
+def joined(parts: list[Piece], x: sp.Symbol) -> list[Piece]:
+    """Join neighbours that are one smooth piece of one direction after all."""
+    found: list[Piece] = []
     for piece in parts:
-        merged = _merged(joined[-1], piece, x) if joined else None
+        merged = _merged(found[-1], piece, x) if found else None
         if merged is None:
-            joined.append(piece)
+            found.append(piece)
         else:
-            joined[-1] = merged
-    return [_at_its_point(piece, x) if piece.lower == piece.upper else piece for piece in joined]
+            found[-1] = merged
+    return [_at_its_point(piece, x) if piece.lower == piece.upper else piece for piece in found]
 
 
 def _at_its_point(piece: Piece, x: sp.Symbol) -> Piece:

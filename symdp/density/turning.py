@@ -119,7 +119,7 @@ def _sign_on(base: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> int
     return None
 
 
-_NAMES: dict[int | None, Slope] = {
+NAMES: dict[int | None, Slope] = {
     1: "increasing",
     0: "constant",
     -1: "decreasing",
@@ -146,7 +146,7 @@ def monotone_cuts(loss: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -
     """
     direction = trend(loss, x, lower, upper)
     if direction is not None:
-        return [(lower, upper, _NAMES[direction])]
+        return [(lower, upper, NAMES[direction])]
     parts = _by_terms(loss, x, lower, upper)
     if parts is None:
         parts = _by_derivative(loss, x, lower, upper)
@@ -185,7 +185,7 @@ def _by_terms(loss: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> li
         if direction is None:
             found.extend(_by_derivative(loss, x, low, high))
         else:
-            found.append((low, high, _NAMES[direction]))
+            found.append((low, high, NAMES[direction]))
     return found
 
 
@@ -211,7 +211,7 @@ def _by_derivative(loss: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) 
     alternates = _are_simple(derivative, x, len(ordered))
     signs = _alternating(found, ends) if alternates else list(found)
     return [
-        (low, high, _NAMES[sign or None])
+        (low, high, NAMES[sign or None])
         for (low, high), sign in zip(pairwise(ends), signs, strict=True)
     ]
 

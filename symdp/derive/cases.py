@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from symdp.density.check import with_values
-from symdp.density.pieces import pieces, points
+from symdp.density.pieces import points
 from symdp.density.records import Piece
 from symdp.density.signs import OpenSignError, sign_of
 from symdp.derive.limits import end_limits, range_or_reason
+from symdp.derive.monotone import monotone_pieces
 from symdp.derive.records import Case, Comparison
 from symdp.errors import InputError
 from symdp.interrupt import T
@@ -108,7 +109,7 @@ def _at_a_tie(pair: Pair, left: sp.Expr, right: sp.Expr) -> _Answer:
 def _answer(pair: Pair) -> _Answer:
     x = pair.variable
     try:
-        parts = pieces(pair) or tuple(
+        parts = monotone_pieces(pair) or tuple(
             Piece(p.value, p.value, p.p, p.q, p.loss, "constant")
             for p in points(pair)
             if not p.loss.is_infinite

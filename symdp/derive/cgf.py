@@ -31,6 +31,7 @@ from symdp.density.pieces import pieces, points
 from symdp.density.signs import compare, random_values
 from symdp.derive.child import compute
 from symdp.derive.domain import Flank, cgf_domain
+from symdp.derive.monotone import monotone_pieces
 from symdp.derive.records import CGF
 from symdp.derive.simplify import log_of_total
 from symdp.errors import AccuracyError, InputError
@@ -157,7 +158,7 @@ def _at_values(
     seconds: float,
 ) -> bool | None:
     """Whether a form equals an integral at one tilt, None where that does not come in time."""
-    from symdp.density.quadrature import CheckError
+    from symdp.density.check import CheckError
 
     def check() -> bool:
         values = random_values(
@@ -179,7 +180,7 @@ def _numeric_domain(pair: Pair) -> tuple[sp.Expr, sp.Expr] | None:
 
     if parameters_of(pair):
         return None
-    return attempt(lambda: numeric_domain(pieces(pair), pair.variable), None, 2 * _LEAST)
+    return attempt(lambda: numeric_domain(monotone_pieces(pair), pair.variable), None, 2 * _LEAST)
 
 
 def _domain(

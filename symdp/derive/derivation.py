@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from symdp.citation import bibtex
-from symdp.density.pieces import pieces, points
+from symdp.density.pieces import points
 from symdp.derive import series
 from symdp.derive.cases import derived_cases
 from symdp.derive.masses import with_known_masses
+from symdp.derive.monotone import monotone_pieces
 from symdp.derive.printed import Printed, citations, in_brief
 from symdp.derive.privacy_loss import FOR_CGF, PrivacyLoss
 from symdp.derive.tails import Tails, derive_tails
@@ -91,7 +92,9 @@ def derive(mechanism: Mechanism, direction: str = "remove", time_limit: float = 
         raise InputError(f"time_limit must be a number of seconds from 0 up, not {time_limit}")
     pair = with_known_masses(mechanism.pair(direction))
     clock = Clock((1 - FOR_CGF) * time_limit)
-    found = clock.attempt(lambda: (pieces(pair), points(pair)), None, least=_LEAST_FOR_PIECES)
+    found = clock.attempt(
+        lambda: (monotone_pieces(pair), points(pair)), None, least=_LEAST_FOR_PIECES
+    )
     if found is None:
         seconds = max(time_limit, _LEAST_FOR_PIECES)
         raise AccuracyError(

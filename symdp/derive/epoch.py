@@ -23,11 +23,12 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from symdp.density.check import agrees, parameters_of, with_values
-from symdp.density.pieces import pieces, points
+from symdp.density.pieces import points
 from symdp.density.records import TURNED, Piece
 from symdp.density.signs import random_values
 from symdp.derive import series
 from symdp.derive.derivation import Derivation, derive
+from symdp.derive.monotone import monotone_pieces
 from symdp.derive.orders import check_order, cumulants_of
 from symdp.derive.printed import Printed
 from symdp.derive.records import CGF
@@ -201,13 +202,13 @@ class EpochDerivation(Printed):
 
     def _agrees(self, total: sp.Expr) -> bool:
         """Whether φ equals integrals over the output, at random values of the parameters."""
-        from symdp.density.quadrature import CheckError
+        from symdp.density.check import CheckError
 
         pair = self.one_step.pair
         values = random_values(parameters_of(pair), 1, self.one_step.below_one)
         concrete = with_values(pair, dict(values))
         law = (
-            [_of_ratio(p) for p in pieces(concrete) if p.log_q is not None],
+            [_of_ratio(p) for p in monotone_pieces(concrete) if p.log_q is not None],
             [replace(p, p=p.q, loss=-p.p / p.q) for p in points(concrete) if p.q != 0],
             concrete.variable,
         )

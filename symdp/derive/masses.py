@@ -10,11 +10,11 @@ from typing import Any
 
 import sympy as sp
 
+from symdp.density.check import moment
 from symdp.density.integrate import definite
 from symdp.density.log_form import log_form
 from symdp.density.normal_form import Integrand
 from symdp.density.pieces import pieces
-from symdp.density.quadrature import moment
 from symdp.density.records import Piece, Point
 from symdp.density.signs import compare, interior_point, random_values, sorted_points
 from symdp.derive.child import compute, or_reason

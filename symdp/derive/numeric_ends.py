@@ -13,7 +13,7 @@ from itertools import pairwise
 import sympy as sp
 from flint import arb, ctx
 
-from symdp.density.quadrature import as_fraction, exactly
+from symdp.density.check import as_fraction, exactly
 from symdp.density.records import Piece
 from symdp.emit.arb import ArbFunction, compile_arb
 from symdp.errors import InputError

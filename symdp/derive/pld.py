@@ -300,7 +300,7 @@ def _agrees(
     inside: sp.Expr, piece: Piece, back: sp.Expr, x: sp.Symbol, s: sp.Symbol, *, is_density: bool
 ) -> bool:
     """Compare with P(x)/|ℓ′(x)|, or with ∫ P by quadrature, at a point with random parameters."""
-    from symdp.density.quadrature import CheckError, moment
+    from symdp.density.check import CheckError, moment
 
     assert piece.log_p is not None
     symbols = sp.Tuple(piece.log_p, piece.loss, piece.lower, piece.upper).free_symbols - {x}

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from symdp.density.integrate import tilt_symbol
-from symdp.density.pieces import pieces
 from symdp.density.records import Piece, Point
 from symdp.derive.cgf import derive_cgf, derive_with_values
 from symdp.derive.child import or_reason
 from symdp.derive.limits import range_or_reason
 from symdp.derive.masses import atoms, mass_where, with_known_masses
+from symdp.derive.monotone import monotone_pieces
 from symdp.derive.orders import cgf_at, check_order
 from symdp.derive.pld import inverses, loss_symbol
 from symdp.derive.records import CGF, Atom, Case
@@ -76,7 +76,8 @@ class PrivacyLoss:
         if self.pair.alternatives:
             choice = sp.Symbol("choice", integer=True, positive=True)
             each = (
-                replace(self, pair=pair, pieces=pieces(pair)) for _, pair in self.pair.alternatives
+                replace(self, pair=pair, pieces=monotone_pieces(pair))
+                for _, pair in self.pair.alternatives
             )
             listed = [(d.loss, sp.Eq(choice, number)) for number, d in enumerate(each, start=1)]
             return sp.Piecewise(*listed, evaluate=False)

@@ -109,7 +109,7 @@ class StepKinds:
         return self._tables[side]
 
     def _law(self, kind: int, side: str) -> LossLaw | None:
-        from symdp.numeric.compile import row_law
+        from symdp.numeric.compile import loss_law
         from symdp.questions.accounted import answered, direction_of
 
         if not (self.is_served[kind] and kind in self._steps):
@@ -119,7 +119,7 @@ class StepKinds:
         if side != direction:
             step = answered(step).lowered
         try:
-            law = row_law(step, direction)
+            law = loss_law(step, direction)
             self.is_served[kind] = type(law) is LossLaw and law.domain[1] > 0.0
             self.is_served[kind] &= law.mass_at_infinity < 1.0 and law.uncertain_mass == 0.0
         except SymdpError:

@@ -6,17 +6,16 @@ import math
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy as sp
-from flint import acb, arb, ctx
+from flint import arb, ctx
 
 from symdp.balls.mass import with_seen_masses
 from symdp.density.finite_end import DISTANCE, near_end
 from symdp.density.pieces import pieces, points
 from symdp.density.records import Piece, Point
-from symdp.derive.limits import limit_at, loss_range
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
 from symdp.emit.exact import BITS, real_ball
@@ -24,10 +23,9 @@ from symdp.errors import InputError
 from symdp.interrupt import generation
 from symdp.model.allocation import MOST_OUTCOMES, allocated_steps, outcomes
 from symdp.numeric.flat import flat_masses, with_atoms
-from symdp.numeric.formula import formula_of, law_of_formula
+from symdp.numeric.formula import continues, law_of_formula
 from symdp.numeric.loss import BITS as END_BITS
 from symdp.numeric.loss import LossLaw
-from symdp.numeric.nodes import inner_place
 from symdp.numeric.step import (
     Array,
     EndFunction,
@@ -47,7 +45,6 @@ if TYPE_CHECKING:
 
 _MANY_BITS = 1_000  # carried next to an end, where terms cancel
 _DISTANCES = [2.0**-k for k in (2, 4, 8, 14, 20, 27, 34, 45, 60, 90)]  # of a piece's length
-_AROUND = 1e-12  # of an end, in which a function must be holomorphic
 _CLOSE = 1e-11  # of doubles to balls; where they cancel they are far apart
 _SAME = 1e-25  # of two balls; an end stored as a near rational is off by 1e-60
 
@@ -56,26 +53,6 @@ def loss_law(mechanism: Mechanism, direction: str) -> LossLaw:
     """Return the numeric law of one step's privacy loss in one direction, compiled once."""
     side = "remove" if mechanism.is_mirrored else direction  # both have one law then
     return _loss_law(mechanism.require_concrete(), side, generation())
-
-
-@lru_cache(maxsize=256)
-def _rangeless_law(mechanism: Mechanism, _: int) -> LossLaw | None:
-    """Return the law from a formula whose range of the loss may be unknown, None without."""
-    found = formula_of(mechanism, "remove", is_range_needed=False)
-    return None if found is None else found[0].at(found[1], mechanism.name)
-
-
-def row_law(mechanism: Mechanism, direction: str) -> LossLaw:
-    """Return the law of one step for rows of counts, which do not ask how large its loss may be.
-
-    So one formula serves all values of its parameters where their signs do not tell where the loss
-    turns, as of sampled logistic noise.
-    """
-    if allocated_steps(mechanism) is None:
-        law = _rangeless_law(mechanism.require_concrete(), generation())
-        if law is not None:
-            return law if direction == "remove" or mechanism.is_mirrored else law.reversed()
-    return loss_law(mechanism, direction)
 
 
 def pair_law(pair: Pair) -> LossLaw:
@@ -105,8 +82,8 @@ def _compiled(pair: Pair, name: str) -> LossLaw:
     """Return the law of a pair from a derivation of its own."""
     variable = pair.variable
     if pair.support.kind == "points":
-        step, bounds = _finite_step(name, points(pair))
-        return LossLaw(step, bounds, read_moment=lambda: _moment(pair))
+        step = _finite_step(name, points(pair))
+        return LossLaw(step, None, read_moment=lambda: _moment(pair))
     seen = with_seen_masses(pair)
     derived, integer = pieces(seen), pair.is_discrete
     made = compiled_pieces(seen)
@@ -114,16 +91,10 @@ def _compiled(pair: Pair, name: str) -> LossLaw:
     flat = flat_masses([p for p, piece in made if piece is None], variable)
     step = with_atoms(Step(name, tuple(smooth)), flat)
     charged = [p for p in derived if p.log_p is not None and p.log_q is not None]
-    found = loss_range(charged, variable) if charged else (sp.Integer(0), sp.Integer(0))
-    bounds = (
-        _seen_range(smooth, charged, variable)
-        if found is None
-        else (_outward(found[0], -1), _outward(found[1], 1))
-    )
     is_reversible = not integer and bool(charged)
     swapped = [_exchanged(p) for p in derived if p.log_p is None] if is_reversible else []
     only_q = [_smooth_piece(piece, variable, integer) for piece in swapped]
-    return LossLaw(step, bounds, is_reversible, only_q=only_q, read_moment=lambda: _moment(pair))
+    return LossLaw(step, None, is_reversible, only_q=only_q, read_moment=lambda: _moment(pair))
 
 
 def _moment(pair: Pair) -> Moment | None:
@@ -175,9 +146,7 @@ def _allocated_law(mechanism: Mechanism, direction: str) -> LossLaw | None:
     with ctx.workprec(BITS):
         p, q = ([compile_arb(mass, [])().real for mass in law] for law in (pair.P, pair.Q))
     step = listed_step(mechanism.name, p, q, steps, direction)
-    finite = step.point_loss[np.isfinite(step.point_loss)]
-    bounds = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
-    return LossLaw(step, bounds)
+    return LossLaw(step, None)
 
 
 def _smooth_piece(piece: Piece, variable: sp.Symbol, integer: bool) -> SmoothPiece:
@@ -231,10 +200,14 @@ def _stretched(piece: Piece, variable: sp.Symbol, balls: list[ArbFunction]) -> S
     listed = [piece.log_p] if infinite else [piece.log_p, piece.log_q, piece.loss]
     if piece.lower == piece.upper:
         return None
+
+    def values(x: Any, analytic: bool) -> list[Any]:
+        return [ball(x, analytic=analytic) for ball in balls]
+
     near = [
         _Near(listed, _terms(piece), variable, end, inward)
         for end, inward in ((piece.lower, 1), (piece.upper, -1))
-        if end.is_finite and not _continues(balls, end)
+        if end.is_finite and not continues(values, real_ball(end))
     ]
     length = piece.upper - piece.lower
     singular = [end for end in near if end.is_singular]
@@ -268,13 +241,6 @@ def _stretched(piece: Piece, variable: sp.Symbol, balls: list[ArbFunction]) -> S
         flat=infinite or piece.slope == "constant",
         monotone=piece.slope in ("increasing", "decreasing"),
     )
-
-
-def _continues(balls: list[ArbFunction], end: sp.Expr) -> bool:
-    """Return whether functions are seen to be holomorphic around an end."""
-    with ctx.workprec(BITS):
-        place = constant_ball(end, BITS) + acb(arb(0, _AROUND), arb(0, _AROUND))
-        return all(ball(place, analytic=True).is_finite() for ball in balls)
 
 
 class _Near:
@@ -362,69 +328,15 @@ def _constant(value: float) -> RealFunction:
     return function
 
 
-def _finite_step(name: str, listed: tuple[Point, ...]) -> tuple[Step, tuple[float, float]]:
-    """Return the step of a finite list, and its loss range."""
+def _finite_step(name: str, listed: tuple[Point, ...]) -> Step:
+    """Return the step of a finite list."""
     charged = [point for point in listed if not point.p.is_zero]
     loss = np.asarray([float(sp.N(point.loss, 30)) for point in charged])
     log_p = np.asarray([float(sp.N(sp.log(point.p), 30)) for point in charged])
-    finite = loss[np.isfinite(loss)]
-    bounds = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 0.0)
     with ctx.workprec(BITS):
         balls = tuple(
             (compile_arb(point.p, [])().real, compile_arb(point.loss, [])().real)
             for point in charged
             if point.loss != sp.oo
         )
-    return Step(name, (), loss, log_p, balls), bounds
-
-
-def _outward(value: sp.Expr, sign: int) -> float:
-    """Return a bound as the double on its outer side, or as it is where it is a double."""
-    number = float(sp.N(value, 40))
-    if value.is_Rational and sp.Rational(number) == value:
-        return number
-    return math.nextafter(number, sign * math.inf) if math.isfinite(number) else number
-
-
-def _seen_range(
-    smooth: list[SmoothPiece], charged: list[Piece], variable: sp.Symbol
-) -> tuple[float, float]:
-    """Return an enclosing range of the loss where limits were not found symbolically.
-
-    Infinite limits at finite ends count, and what a double can see: the extreme values on a grid,
-    and on a finer one where the loss is not known to be monotone, with a margin that is large then.
-    Beyond all doubles nothing can. A range that is too wide costs time, never accuracy.
-    """
-    from symdp.numeric.outline import Outline, extremes
-
-    low, high = math.inf, -math.inf
-    middle, margin = [], 1e-3
-    for piece in smooth:
-        if piece.flat and np.isposinf(piece.loss(np.zeros(1))).all():
-            continue
-        outline = Outline(piece)
-        seen = outline.loss[np.isfinite(outline.log_p) & np.isfinite(outline.loss)]
-        if seen.size:
-            low, high = min(low, float(seen.min())), max(high, float(seen.max()))
-            if not (piece.monotone or piece.integer):
-                least, largest = extremes(outline)
-                low, high, margin = min(low, least), max(high, largest), 0.25
-            middle.append(float(piece.loss(np.asarray([inner_place(piece)]))[0]))
-    limits = [
-        limit_at(piece.loss, variable, end, from_left)
-        for piece in charged
-        for end, from_left in ((piece.lower, False), (piece.upper, True))
-    ]
-    ends = [end for piece in charged for end in (piece.lower, piece.upper)]
-    if any(end.is_infinite and limit is None for end, limit in zip(ends, limits, strict=True)):
-        return -math.inf, math.inf
-    for limit in limits:
-        if limit is not None and limit.is_finite and not limit.free_symbols:
-            low, high = min(low, float(limit)), max(high, float(limit))
-    # What was seen next to an infinite limit says nothing of the other side.
-    below = max(middle, default=0.0) if sp.oo in limits else high
-    above = min(middle, default=0.0) if -sp.oo in limits else low
-    return (
-        -math.inf if -sp.oo in limits else low - margin * (below - low) - 1e-300,
-        math.inf if sp.oo in limits else high + margin * (high - above) + 1e-300,
-    )
+    return Step(name, (), loss, log_p, balls)

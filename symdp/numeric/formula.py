@@ -11,7 +11,7 @@ those that depend on parameters become numbers of a table.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -61,13 +61,8 @@ def law_of_formula(mechanism: Mechanism, direction: str) -> LossLaw | None:
     return None if found is None else found[0].at(found[1], mechanism.name)
 
 
-def formula_of(
-    mechanism: Mechanism, direction: str, is_range_needed: bool = True
-) -> tuple[Formula, list[Fraction]] | None:
-    """Return the formula of a concrete mechanism and the values of its symbols, None without.
-
-    Where no range of the loss is needed, one that is not found may be all numbers.
-    """
+def formula_of(mechanism: Mechanism, direction: str) -> tuple[Formula, list[Fraction]] | None:
+    """Return the formula of a concrete mechanism and the values of its symbols, None without."""
     template = mechanism.template
     if template is None or template.support.kind != "interval":
         return None
@@ -87,7 +82,7 @@ def formula_of(
 
     scheme = None if sampling is None else replace(sampling, rate=sp.Symbol(RATE))
     relation = mechanism.relation
-    formula = _formula(template, fixed, scheme, relation, direction, is_range_needed, generation())
+    formula = _formula(template, fixed, scheme, relation, direction, generation())
     if formula is None:
         return None
     exact = {name: Fraction(int(value.p), int(value.q)) for name, value in numbers.items()}
@@ -101,7 +96,6 @@ def _formula(
     sampling: Any,
     relation: str | None,
     direction: str,
-    is_range_needed: bool,
     _: int,
 ) -> Formula | None:
     from symdp.density.pieces import pieces
@@ -116,7 +110,7 @@ def _formula(
         pair = made.pair(direction)
         below_one = tuple(p.name for p in made.declared if p.domain.endswith("probability"))
         names = (*below_one, RATE)
-        return Formula(pieces(pair), made.parameters, pair, names, is_range_needed)
+        return Formula(pieces(pair), made.parameters, pair, names)
     except (InputError, NotImplementedError, TypeError):
         return None  # values may decide what symbols do not
 
@@ -130,24 +124,16 @@ class Formula:
         parameters: dict[str, sp.Symbol],
         pair: Pair,
         below_one: tuple[str, ...],
-        is_range_needed: bool = True,
     ) -> None:
-        import sympy as sp
-
-        from symdp.derive.limits import loss_range
 
         x = pair.variable
         self.source = pair, below_one
-        found = loss_range([p for p in derived if p.log_p is not None], x)
-        if found is None and not is_range_needed:
-            found = -sp.oo, sp.oo
-        if found is None or any(p.log_p is None or p.log_q is None for p in derived):
+        if any(p.log_p is None or p.log_q is None for p in derived):
             raise InputError("the pieces of the loss depend on values")
         self.names = tuple(sorted(parameters))
         symbols = self._symbols = [parameters[name] for name in self.names]
         self._pieces = [PieceFormula(piece, x, symbols) for piece in derived]
-        self._range = found
-        wanted: list[sp.Expr] = [*found]
+        wanted: list[sp.Expr] = []
         for piece in self._pieces:
             wanted += [piece.lower, piece.upper, *piece.constants]
             wanted += [] if piece.log_mass is None else [piece.log_mass]
@@ -168,10 +154,9 @@ class Formula:
             if made is None or (smooth and not piece.is_atom and made.lower < smooth[-1].upper):
                 return None
             smooth.append(made)
-        bounds = tuple(_outward(e, known, s) for e, s in zip(self._range, (-1, 1), strict=True))
         return LossLaw(
             Step(name, tuple(smooth)),
-            (bounds[0], bounds[1]),
+            None,
             is_reversible=True,
             read_moment=lambda: None if self.moment is None else self.moment.at(exact),
         )
@@ -251,7 +236,7 @@ class PieceFormula:
         """Return the piece at some values, None where an end of it is singular."""
         ball = self._balls.at(values)
         ends = [known[end] for end in (self.lower, self.upper) if not end.is_infinite]
-        if not all(_continues(ball, end) for end in ends):
+        if not all(continues(ball, end) for end in ends):
             return None
         lower, upper = (
             float(end) if end.is_infinite else float(known[end].mid())
@@ -319,7 +304,7 @@ class MomentFormula:
         return Moment(numbers, self._orders, (None,) * len(self._lengths), exact)
 
 
-def _continues(ball: ArbFunctions, end: arb) -> bool:
+def continues(ball: Callable[..., Sequence[Any]], end: arb) -> bool:
     """Return whether functions are seen to be holomorphic around an end."""
     from flint import acb
 
@@ -344,14 +329,6 @@ def _numbers(program: Program, known: dict[sp.Expr, arb]) -> list[float]:
 
 def _doubles(program: Program, known: dict[sp.Expr, arb]) -> NumpyFunction:
     return NumpyFunction(program, numbers=_numbers(program, known))
-
-
-def _outward(end: sp.Expr, known: dict[sp.Expr, arb], sign: int) -> float:
-    """Return an end of the range as a double on its outer side, or as it is where it is one."""
-    if end.is_infinite:
-        return float(end)
-    number = float(known[end].mid())
-    return number if known[end] == number else math.nextafter(number, sign * math.inf)
 
 
 # by name in a record on disk

@@ -38,7 +38,14 @@ from symdp.numeric.nodes import (
     inner_place,
     integer_nodes,
 )
-from symdp.numeric.outline import NEGLIGIBLE, SEEN_BEYOND, Outline, log_row_sums, widened
+from symdp.numeric.outline import (
+    NEGLIGIBLE,
+    SEEN_BEYOND,
+    Outline,
+    log_row_sums,
+    loss_range,
+    widened,
+)
 from symdp.numeric.step import Array, SmoothPiece, Step
 
 if TYPE_CHECKING:
@@ -72,7 +79,7 @@ class LossLaw:
     def __init__(
         self,
         step: Step,
-        loss_bounds: tuple[float, float],
+        loss_bounds: tuple[float, float] | None,
         is_reversible: bool = False,
         other: LossLaw | None = None,
         only_q: Sequence[SmoothPiece] = (),
@@ -108,6 +115,8 @@ class LossLaw:
     @cached_property
     def loss_bounds(self) -> tuple[float, float]:
         """The essential range of the finite loss."""
+        if self._bounds is None:
+            return loss_range(self._outlines, self.step.point_loss)
         return self._bounds if self._other is not None else widened(self._bounds, self.outlines)
 
     @property

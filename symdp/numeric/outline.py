@@ -15,9 +15,11 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from flint import arb, ctx
 from numpy.typing import NDArray
 
 from symdp.capacity import afford
+from symdp.emit.exact import BITS
 from symdp.errors import AccuracyError
 from symdp.numeric.elementary import distinct
 from symdp.numeric.step import Array, Index, SmoothPiece
@@ -259,6 +261,97 @@ def log_row_sums(rows: Array) -> Array:
     return np.where(np.isfinite(top), top + total, -np.inf)
 
 
+def loss_range(outlines: Sequence[Outline], atoms: Array) -> tuple[float, float]:
+    """Return what encloses all finite losses, as doubles on the outer side.
+
+    Between ends it is what outlines see, turns zoomed in upon. At an end it is read in balls, where
+    it has no value there at places that come near: differences that shrink tell a limit within the
+    last, others that there is none. Unknown ends are infinite, which costs time, never accuracy.
+    """
+    atoms = atoms[np.isfinite(atoms)]
+    low, high = float(atoms.min(initial=math.inf)), float(atoms.max(initial=-math.inf))
+    for outline in outlines:
+        piece = outline.piece
+        if np.isposinf(outline.loss).all():
+            continue
+        if piece.flat:
+            ends = [_loss(piece, float(outline.x[outline.x.size // 2]))]
+        else:
+            sides = np.flatnonzero(np.isfinite((piece.lower, piece.upper))).tolist()
+            exact = dict(zip(sides, piece.ends, strict=False))
+            ends = [_end_loss(outline, side, exact.get(side)) for side in (0, 1)]
+        known = [value for value in ends if value is not None]
+        if len(known) < len(ends):
+            return -math.inf, math.inf
+        low = min(low, *(_outward(value, -1) for value in known))
+        high = max(high, *(_outward(value, 1) for value in known))
+        if piece.flat or piece.monotone:
+            continue
+        seen = outline.loss[np.isfinite(outline.log_p) & np.isfinite(outline.loss)]
+        if not piece.integer:
+            seen = np.append(seen, extremes(outline))
+        low, high = _reaching((low, high), seen, _ROUNDED)
+    return (low, high) if low <= high else (0.0, 0.0)
+
+
+def _loss(piece: SmoothPiece, place: float | arb) -> arb | None:
+    """Enclose the loss at a place, None where no ball does, or hardly one."""
+    with ctx.workprec(BITS):
+        value = arb(piece.ball(arb(place))[1].real)
+        is_told = value.is_finite() and value.rad() < _ROUNDED * (1 + abs(value))
+    return value if is_told else None
+
+
+def _end_loss(outline: Outline, side: int, exact: arb | None) -> arb | None:
+    """Return the value or the limit of the loss at an end, ±∞ too, None where neither is seen."""
+    piece, sign = outline.piece, 1 - 2 * side
+    end = (piece.lower, piece.upper)[side]
+    place, unit = arb(0), arb(1)
+    if math.isfinite(end):
+        place = arb(end) if exact is None else exact
+        value = _loss(piece, place)
+        if value is not None:
+            return value
+        unit = arb(min(piece.upper - piece.lower, 1.0))
+    else:
+        held = np.abs(outline.x[_is_held(outline)])
+        unit = arb(2.0 ** math.ceil(math.log2(max(float(held.max(initial=1.0)), 1.0))))
+    for step in (60, 20, 4):  # powers of two between the places
+        with ctx.workprec(BITS):
+            places = [
+                place + sign * unit / arb(2) ** (step * k)
+                if math.isfinite(end)
+                else -sign * unit * arb(2) ** (step * k)
+                for k in (1, 2, 3)
+            ]
+        first, second, third = (_loss(piece, at) for at in places)
+        if first is None or second is None or third is None:
+            continue
+        with ctx.workprec(BITS):
+            before, apart = abs(second - first), abs(third - second)
+            if apart < before / 2 or apart < _ROUNDED * _ROUNDED:
+                return third + 2 * arb(0, apart.upper())
+        return arb.pos_inf() if third > second else arb.neg_inf()
+    return None
+
+
+def _is_held(outline: Outline) -> NDArray[np.bool_]:
+    """Return on which places of the grid P has mass."""
+    top = np.fmax.reduce(outline.log_p, initial=-np.inf)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(outline.log_p > top - 2.0 * NEGLIGIBLE)
+
+
+def _outward(value: arb, sign: int) -> float:
+    """Return a bound as the double on its outer side, or as it is where it is a double."""
+    number = float(value.mid())
+    with ctx.workprec(BITS):
+        apart = abs(value - number)
+        if not math.isfinite(number) or apart < _ROUNDED * _ROUNDED * (1 + abs(number)):
+            return number
+        return math.nextafter(float(apart.upper()) * sign + number, sign * math.inf)
+
+
 def extremes(outline: Outline) -> tuple[float, float]:
     """Return the least and the largest loss seen where P has mass, turns zoomed in upon."""
     x = np.concatenate([outline.x, *turns(outline)])
@@ -270,13 +363,20 @@ def extremes(outline: Outline) -> tuple[float, float]:
 
 def widened(bounds: tuple[float, float], outlines: Sequence[Outline]) -> tuple[float, float]:
     """Return bounds that hold every loss seen, whatever was derived of them."""
-    low, high = bounds
     for outline in outlines:
         seen = outline.loss[np.isfinite(outline.log_p) & np.isfinite(outline.loss)]
-        if seen.size:
-            least, most = float(seen.min()), float(seen.max())
-            low = least if least < low - SEEN_BEYOND * (1.0 + abs(low)) else low
-            high = most if most > high + SEEN_BEYOND * (1.0 + abs(high)) else high
+        bounds = _reaching(bounds, seen, SEEN_BEYOND)
+    return bounds
+
+
+def _reaching(bounds: tuple[float, float], seen: Array, room: float) -> tuple[float, float]:
+    """Return bounds moved out to losses seen beyond them, which are not exact."""
+    low, high = bounds
+    least, most = float(seen.min(initial=low)), float(seen.max(initial=high))
+    if least < low - room * (1.0 + abs(low)):
+        low = least - SEEN_BEYOND * (1.0 + abs(least))
+    if most > high + room * (1.0 + abs(high)):
+        high = most + SEEN_BEYOND * (1.0 + abs(most))
     return low, high
 
 
@@ -286,7 +386,7 @@ def turns(outline: Outline) -> tuple[Array, Array]:
     They are looked for where P has mass: on the outline's grid, and on an even one.
     """
     piece, grid = outline.piece, outline.x
-    held = outline.log_p > outline.log_p.max(initial=-np.inf) - 2.0 * NEGLIGIBLE
+    held = _is_held(outline)
     if not held.any():
         return np.empty(0), np.empty(0)
     x = np.union1d(grid, np.linspace(grid[held].min(), grid[held].max(), _EVEN))

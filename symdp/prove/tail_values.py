@@ -20,8 +20,6 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 from flint import arb, ctx
 
-from symdp.arguments import instance
-from symdp.derive.tails.records import TailConstant
 from symdp.emit.arb import constant_ball
 from symdp.emit.exact import BITS, real_ball
 from symdp.errors import AccuracyError, InputError, suggestion
@@ -33,6 +31,7 @@ from symdp.prove.variation import split_bound, variation_constant
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:
+    from symdp.derive.tails.records import TailConstant
     from symdp.model.pair import Pair
 
 _GRID_BITS = 12  # of an irrational end of an interval of tilts, rounded outwards
@@ -77,8 +76,10 @@ def tail_value(constant: TailConstant, **values: Any) -> arb:
     >>> symdp.tail_value(tails["chernoff_p"], epsilon=2, count=5, b=2).str(5, radius=False)
     '-1.2911'
     """
-    known = instance(constant, TailConstant, "it is no tail constant: give one of derivation.tails")
-    return _KINDS[known.rule.kind](_Request.read(known, values))
+    if not hasattr(constant, "rule"):
+        what = "it is no tail constant: give one of derivation.tails"
+        raise InputError(f"{constant!r:.60}: {what}")
+    return _KINDS[constant.rule.kind](_Request.read(constant, values))
 
 
 @dataclass(frozen=True)

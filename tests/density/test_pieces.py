@@ -27,6 +27,7 @@ from symdp.density.pieces import pieces, points
 from symdp.density.records import Piece
 from symdp.density.shapes import occurrences
 from symdp.density.turning import monotone_cuts
+from symdp.derive.monotone import monotone_pieces
 from symdp.errors import InputError
 from symdp.model.pair import Pair, Support
 
@@ -115,7 +116,7 @@ def test_terms_add_up_to_their_density(name: str) -> None:
 @pytest.mark.parametrize("name", PAIRS)
 def test_slopes_are_those_of_the_loss(name: str) -> None:
     pair = PAIRS[name]()
-    for index, piece in enumerate(found_pieces(name)):
+    for index, piece in enumerate(monotone_pieces(pair)):
         if piece.slope == "constant":
             assert pair.variable not in piece.loss.free_symbols
             continue
@@ -190,9 +191,14 @@ def test_symbolic_laplace_has_its_three_pieces() -> None:
 
 def test_symbolic_student_turns_where_the_formula_says() -> None:
     nu, delta = sp.symbols("nu Delta", positive=True)
-    first, second, third = pieces(additive(student(nu), delta))
+    first, second, third = monotone_pieces(additive(student(nu), delta))
     assert sp.simplify(first.upper - (delta - sp.sqrt(delta**2 + 4 * nu)) / 2) == 0
     assert [first.slope, second.slope, third.slope] == ["decreasing", "increasing", "decreasing"]
+
+
+def test_numbers_do_not_ask_where_a_loss_turns() -> None:
+    (piece,) = pieces(additive(student(sp.Integer(3)), sp.S.One))
+    assert (piece.lower, piece.upper, piece.slope) == (-sp.oo, sp.oo, "unknown")
 
 
 def test_reversing_a_pair_negates_the_loss() -> None:

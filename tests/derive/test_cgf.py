@@ -22,10 +22,9 @@ from derive_examples import (
 )
 
 from symdp.density import check
-from symdp.density.check import agrees
+from symdp.density.check import CheckError, agrees, moment
 from symdp.density.normal_form import LogForm
 from symdp.density.pieces import pieces, points
-from symdp.density.quadrature import CheckError, moment
 from symdp.density.records import Piece
 from symdp.derive import cgf as cgf_module
 from symdp.derive.cgf import derive_cgf

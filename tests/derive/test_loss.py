@@ -9,8 +9,8 @@ from catalogue import ALL
 from derive_examples import R
 
 import symdp
+from symdp.density.check import moment
 from symdp.density.pieces import pieces, points
-from symdp.density.quadrature import moment
 from symdp.derive import derive
 from symdp.errors import InputError
 from symdp.model.mechanism import Mechanism

@@ -13,7 +13,7 @@ import sympy as sp
 import symdp
 from symdp import mechanisms
 from symdp.individual import from_mechanisms
-from symdp.numeric.compile import row_law
+from symdp.numeric.compile import loss_law
 from symdp.numeric.kinds import LawTable
 
 # x = sinh u on an even grid, and dx: all densities below are analytic around the line, or end there
@@ -152,7 +152,7 @@ def test_the_table_bounds_every_characteristic_function():
     ]
     used = np.ones(len(kinds), dtype=bool)
     for direction, tilt in (("remove", 0.7), ("add", 4.0)):
-        laws = [row_law(kind, direction) for kind in kinds]
+        laws = [loss_law(kind, direction) for kind in kinds]
         table = LawTable(laws)
         # an even grid of y, fine enough for the largest losses, out to where they turn 40 times
         step = 1 / 32

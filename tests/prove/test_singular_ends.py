@@ -10,7 +10,7 @@ from certified_values import assert_certified
 from flint import arb, ctx
 
 from symdp import compose
-from symdp.density.pieces import pieces
+from symdp.derive.monotone import monotone_pieces
 from symdp.prove.enclosure import enclose_delta
 
 R = sp.Rational
@@ -53,7 +53,7 @@ def test_an_algebraic_turning_point_is_found_at_once(rate):
     """ℓ′ holds fractional powers of surds there, whose finiteness SymPy ponders for minutes."""
     mechanism = STUDENT if rate is None else STUDENT.subsample("poisson", rate)
     pair = mechanism.pair("remove")
-    turning = [p.lower for p in pieces(pair) if p.lower.is_finite]
+    turning = [p.lower for p in monotone_pieces(pair) if p.lower.is_finite]
     assert [sp.expand(10 * place - 5) for place in turning] == [-sp.sqrt(105), sp.sqrt(105)]
 
 
