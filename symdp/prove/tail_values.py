@@ -77,8 +77,7 @@ def tail_value(constant: TailConstant, **values: Any) -> arb:
     '-1.2911'
     """
     if not hasattr(constant, "rule"):
-        what = "it is no tail constant: give one of derivation.tails"
-        raise InputError(f"{constant!r:.60}: {what}")
+        raise InputError(f"{constant!r:.60}: it is no tail constant: give one of derivation.tails")
     return _KINDS[constant.rule.kind](_Request.read(constant, values))
 
 
