@@ -52,7 +52,7 @@ MOST_ROOM_LINES = {
     "adapters": 1100,
     "balls": 1449,
     "cli": 3852,
-    "density": 5290,
+    "density": 5284,
     "derive": 5425,
     "emit": 5119,
     "expansion": 391,
