@@ -53,7 +53,7 @@ MOST_ROOM_LINES = {
     "balls": 1449,
     "cli": 3852,
     "density": 5284,
-    "derive": 5425,
+    "derive": 5478,
     "emit": 5119,
     "expansion": 391,
     "individual": 3623,
