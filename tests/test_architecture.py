@@ -60,7 +60,7 @@ MOST_ROOM_LINES = {
     "mechanisms": 168,
     "methods": 4391,
     "model": 4835,
-    "numeric": 11197,
+    "numeric": 11195,
     "page": 6364,
     "prove": 6156,
     "questions": 6137,
