@@ -80,6 +80,14 @@ def real(value: Any, name: str) -> float:
     return number
 
 
+def share(value: Any, name: str) -> float:
+    """Return a number strictly between 0 and 1, as δ is; InputError for any other."""
+    number = real(value, name)
+    if not 0.0 < number < 1.0:
+        raise InputError(f"{name} = {value!r}: it must lie strictly between 0 and 1")
+    return number
+
+
 def instance(value: Any, kind: type[_T], what: str) -> _T:
     """Return the value if it is of a kind; else InputError, which says what to pass instead."""
     if not isinstance(value, kind):

@@ -208,7 +208,7 @@ def _renyi() -> Figure:
     steps = counts(10, 20_000, 13)
     jobs = [job("2", RATE, k) for k in steps]
     integers = Renyi(tuple(float(k) for k in range(2, 65)))
-    listed = [invert(integers, j.law("remove"), math.log(1e-6)).epsilon for j in jobs]
+    listed = [invert(integers, j.law("remove"), math.log(1e-6)).value for j in jobs]
     exact = [epsilon(j, 1e-6) for j in jobs]
     real = [epsilon(j, 1e-6, "renyi") for j in jobs]
     gaps = [r / e - 1 for r, e in zip(real, exact, strict=True)]

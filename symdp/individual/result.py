@@ -14,7 +14,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from symdp.arguments import real
+from symdp.arguments import share
 from symdp.durable import replace_file
 from symdp.errors import InputError, suggestion
 from symdp.numeric.step import Array
@@ -235,10 +235,7 @@ def _is_less(one: IndividualResult, other: IndividualResult) -> NDArray[np.bool_
 
 def check_delta(delta: float | str) -> float:
     """Return log δ of a δ that lies strictly between 0 and 1."""
-    value = real(delta, "delta")
-    if not 0.0 < value < 1.0:
-        raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
-    return math.log(value)
+    return math.log(share(delta, "delta"))
 
 
 def format_of(path: Path) -> str:

@@ -1,9 +1,9 @@
-"""Accountants by name, truth among them, and the larger of what they say of two directions."""
+"""Accountants by name, truth among them, and what they say of the directions that matter."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +11,6 @@ from symdp.errors import InputError
 from symdp.numeric.accuracy import ROUNDING
 from symdp.numeric.answer import Answer
 from symdp.numeric.saddle_point import log_usual_bound
-from symdp.questions.accounted import direction_of
-from symdp.questions.guarantee import Guarantee, Link, largest
 
 if TYPE_CHECKING:
     from symdp.numeric.answer import Accountant
@@ -112,28 +110,3 @@ def answers_of(
         for answers, answer in zip(found, accountant.log_deltas(law, epsilons), strict=True):
             answers[side] = answer
     return found
-
-
-def larger_delta(
-    epsilon: float,
-    answers: Mapping[str, Answer],
-    *,
-    method: str,
-    label: str,
-    count: int,
-    told: Callable[[Answer], dict[str, Any]],
-) -> Guarantee:
-    """Return the larger δ(ε) of the directions, which `label` names unless it is empty."""
-    side, both = largest({s: Link.of_delta(answer) for s, answer in answers.items()})
-    return Guarantee(
-        epsilon,
-        both.value,
-        both.kind,
-        method,
-        label or direction_of(side),
-        count,
-        "delta",
-        both.lower,
-        both.upper,
-        **(told(answers[side]) | {"advice": both.advice}),
-    )

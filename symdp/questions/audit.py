@@ -17,7 +17,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from symdp.arguments import real
+from symdp.arguments import real, share
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
@@ -114,11 +114,9 @@ def audit(
                 raise InputError(f"{name}: counts are whole numbers of 0 or more, not {value!r}")
         if not 0 < whole <= MOST_COUNTED or part > whole:
             raise InputError(f"{name} = {part} of {whole}: it must be from 0 to the number of them")
-    at, sure = real(delta, "delta"), real(confidence, "confidence")
+    at, sure = real(delta, "delta"), share(confidence, "confidence")
     if not 0.0 <= at < 1.0:
         raise InputError(f"delta = {delta!r}: it must be 0 or more, and below 1")
-    if not 0.0 < sure < 1.0:
-        raise InputError(f"confidence = {confidence!r}: it must lie strictly between 0 and 1")
     counts = hits, members, false_alarms, others
     low, high = _rates(counts, 1.0 - sure)
     bound = max(_log_ratio(low - at, high), _log_ratio(1.0 - high - at, 1.0 - low), 0.0)

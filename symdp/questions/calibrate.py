@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 import sympy as sp
 
-from symdp.arguments import MOST_STEPS, real
+from symdp.arguments import MOST_STEPS, real, share
 from symdp.errors import AccuracyError, InputError, suggestion
 from symdp.model.mechanism import a_mechanism
 from symdp.model.sampling import exact
@@ -196,7 +196,7 @@ def calibrate(
         raise InputError(f"digits = {digits!r}: from {_LEAST_DIGITS} to {_MOST_DIGITS}")
     what, grid, composed = _task(mechanism, parameter, count, digits, between)
     if epsilon is not None and delta is not None:
-        target = _inside(delta, "delta")
+        target = share(delta, "delta")
         at = real(epsilon, "epsilon")
         met = _met_delta(what, grid, composed, at, target, method, direction)
         seconds = time.perf_counter() - start
@@ -315,10 +315,10 @@ def _attack(
 ) -> tuple[float, Callable[[Composition], float], str]:
     """Return the target, what a composition lets an attack reach, and its name."""
     if advantage is not None:
-        return _inside(advantage, "advantage"), membership_advantage, "advantage"
+        return share(advantage, "advantage"), membership_advantage, "advantage"
     assert tpr is not None
     assert fpr is not None
-    target, alpha = _inside(tpr, "tpr"), _inside(fpr, "fpr")
+    target, alpha = share(tpr, "tpr"), share(fpr, "fpr")
     if not alpha < target:
         raise InputError(
             f"tpr = {tpr!r}: guessing alone reaches the false positive rate, {fpr!r}; allow more"
@@ -329,13 +329,6 @@ def _attack(
         return min(1.0, math.nextafter(1.0 - trade_off(steps, alpha), 2.0))
 
     return target, hits, f"true positive rate at {alpha:g}"
-
-
-def _inside(value: float, name: str) -> float:
-    number = real(value, name)
-    if not 0.0 < number < 1.0:
-        raise InputError(f"{name} = {value!r}: it must lie strictly between 0 and 1")
-    return number
 
 
 class _Bounded(Protocol):

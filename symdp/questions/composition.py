@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from symdp.arguments import (
     DIRECTIONS,
@@ -18,14 +18,15 @@ from symdp.arguments import (
     flat,
     is_array,
     real,
+    share,
     sides,
 )
 from symdp.capacity import within_capacity
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import generation
-from symdp.questions.accountants import accountant_for, answers_of, certified_digits, larger_delta
+from symdp.questions.accountants import accountant_for, answers_of, certified_digits
 from symdp.questions.accounted import accounted, direction_of, has_one_shift, proved_shift
-from symdp.questions.guarantee import Curve, Guarantee, largest
+from symdp.questions.guarantee import Curve, Guarantee, Link, largest
 from symdp.questions.steps import Summed, listed_steps
 from symdp.turns import in_turn
 
@@ -33,13 +34,12 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from symdp.model.mechanism import Mechanism
-    from symdp.numeric.answer import Accountant, Answer
+    from symdp.numeric.answer import Accountant
     from symdp.numeric.loss import LossLaw
     from symdp.numeric.schedule import StepFamily
     from symdp.numeric.total import SumLaw
     from symdp.questions.accounted import Accounted
     from symdp.questions.certificate import Certificate
-    from symdp.questions.invert import Inverse
 
 __all__ = ["Composition", "Direction", "compose"]
 
@@ -174,23 +174,46 @@ class Composition(Summed):
         with within_capacity(accountant.name):
             found = answers_of(accountant, {side: self.law(side) for side in asked}, epsilons)
         seconds = (time.perf_counter() - start) / max(len(epsilons), 1)
-        answers = [
-            larger_delta(
-                epsilon,
-                answers,
-                method=accountant.name,
-                label=self._label,
-                count=self.count,
-                told=lambda answer: self._told(answer, accountant, seconds),
-            )
-            for epsilon, answers in zip(epsilons, found, strict=True)
+        links = ({s: Link.of_delta(one) for s, one in answers.items()} for answers in found)
+        return [
+            self._answer("delta", epsilon, sides, accountant, seconds)
+            for epsilon, sides in zip(epsilons, links, strict=True)
         ]
-        return [self._told_of_shifts(answer) for answer in answers]
 
-    def _told(self, of: Answer | Inverse, accountant: Accountant, seconds: float) -> dict[str, Any]:
-        """Return what every answer says besides its numbers."""
-        told = {"advice": of.advice, "route": of.route, "citations": accountant.citations}
-        return told | {"seconds": seconds, "protection": self.protection, "mass": self.mass}
+    def _answer(
+        self,
+        asked: Literal["delta", "epsilon"],
+        given: float,
+        links: Mapping[str, Link],
+        accountant: Accountant,
+        seconds: float,
+    ) -> Guarantee:
+        """Return the largest answer of the sides, with all that an answer says besides."""
+        side, both = largest(links)
+        epsilon, log_delta = given, both.value
+        names = ("log_lower", "log_upper")
+        if asked == "epsilon":
+            epsilon, log_delta = both.value, math.log(given)
+            names = ("epsilon_lower", "epsilon_upper")
+        ends: dict[str, Any] = dict(zip(names, (both.lower, both.upper), strict=True))
+        answer = Guarantee(
+            epsilon,
+            log_delta,
+            both.kind,
+            accountant.name,
+            self._label or direction_of(side),
+            self.count,
+            asked,
+            advice=both.advice,
+            seconds=seconds,
+            citations=accountant.citations,
+            given_delta=given if asked == "epsilon" else None,
+            protection=self.protection,
+            route=links[side].route,
+            mass=self.mass,
+            **ends,
+        )
+        return self._told_of_shifts(answer)
 
     @overload
     def epsilon(
@@ -226,32 +249,13 @@ class Composition(Summed):
             return cast("Curve", self.certify_epsilon(delta, certified_digits(options), direction))
         if is_array(delta):
             return Curve([self.epsilon(d, method, direction, **options) for d in flat(delta)])
-        delta = real(delta, "delta")
-        if not 0.0 < delta < 1.0:
-            raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
+        delta = share(delta, "delta")
         accountant = accountant_for(method, self, options)
         start = time.perf_counter()
         with within_capacity(accountant.name):
             laws = {side: self.law(side) for side in self.sides(direction)}
             found = invert_larger(accountant, laws, math.log(delta))
-        side, both = largest({side: inverse.link for side, inverse in found.items()})
-        answer = Guarantee(
-            both.value,
-            math.log(delta),
-            both.kind,
-            accountant.name,
-            self._label or direction_of(side),
-            self.count,
-            "epsilon",
-            epsilon_lower=both.lower,
-            epsilon_upper=both.upper,
-            given_delta=delta,
-            **(
-                self._told(found[side], accountant, time.perf_counter() - start)
-                | {"advice": both.advice}
-            ),
-        )
-        return self._told_of_shifts(answer)
+        return self._answer("epsilon", delta, found, accountant, time.perf_counter() - start)
 
     @overload
     def certify(
@@ -375,7 +379,7 @@ class Composition(Summed):
 
         if is_array(delta):
             return Curve([self.certify_epsilon(d, digits, direction) for d in flat(delta)])
-        exact = delta if isinstance(delta, Fraction) else real(delta, "delta")
+        exact = delta if isinstance(delta, Fraction) else share(delta, "delta")
         if not 0 < exact < 1:
             raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
         with within_capacity("certify"):

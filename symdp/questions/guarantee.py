@@ -315,18 +315,19 @@ class Link:
     upper: float | None
     kind: Kind
     advice: str = ""
+    route: str = ""
 
     @classmethod
     def of_delta(cls, answer: Answer | Guarantee) -> Link:
         """Return what is said of log δ."""
         ends = answer.log_lower, answer.log_upper
-        return cls(answer.log_delta, *ends, answer.kind, answer.advice)
+        return cls(answer.log_delta, *ends, answer.kind, answer.advice, answer.route)
 
     @classmethod
     def of_epsilon(cls, answer: Guarantee) -> Link:
         """Return what is said of ε."""
         ends = answer.epsilon_lower, answer.epsilon_upper
-        return cls(answer.epsilon, *ends, answer.kind, answer.advice)
+        return cls(answer.epsilon, *ends, answer.kind, answer.advice, answer.route)
 
 
 def weakest(kinds: Iterable[Kind]) -> Kind:

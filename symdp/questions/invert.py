@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from statistics import NormalDist
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ from symdp.numeric.saddle_point import log_usual_bound
 from symdp.questions.guarantee import Link
 
 if TYPE_CHECKING:
-    from symdp.numeric.answer import Accountant, Answer, Kind
+    from symdp.numeric.answer import Accountant, Answer
     from symdp.numeric.total import SumLaw
 
 _RELATIVE = 4e-15  # of ε; its own rounding is a tenth of that
@@ -30,32 +30,15 @@ _MOST = 60  # halvings
 _EVALUATIONS = 200  # evaluations, twice what halving alone takes
 
 
-@dataclass(frozen=True)
-class Inverse:
-    """The ε at which δ(ε) meets its target, with bounds where the method has them."""
-
-    epsilon: float
-    lower: float | None
-    upper: float | None
-    kind: Kind
-    advice: str
-    route: str = ""
-
-    @property
-    def link(self) -> Link:
-        """This as one of several answers."""
-        return Link(self.epsilon, self.lower, self.upper, self.kind, self.advice)
-
-
 def invert_larger(
     accountant: Accountant, laws: Mapping[str, SumLaw], log_delta: float
-) -> dict[str, Inverse]:
+) -> dict[str, Link]:
     """Return the inverses of those directions that may have the largest ε.
 
     A later direction whose δ is small enough already at an upper end of the ε found so far has no
     larger one, and is not looked at any further. Where that is an estimate, so is what it says.
     """
-    found: dict[str, Inverse] = {}
+    found: dict[str, Link] = {}
     largest: float | None = None
     for side, law in laws.items():
         if largest is not None:
@@ -65,10 +48,10 @@ def invert_larger(
             if _is_met(answer, log_delta):
                 if answer.kind == "estimate":
                     end = None if answer.log_upper is None else largest
-                    found[side] = Inverse(largest, None, end, "estimate", answer.advice)
+                    found[side] = Link(largest, None, end, "estimate", answer.advice)
                 continue
         inverse = found[side] = invert(accountant, law, log_delta, largest)
-        end = inverse.epsilon if inverse.upper is None else inverse.upper
+        end = inverse.value if inverse.upper is None else inverse.upper
         largest = end if largest is None else max(largest, end)
     return found
 
@@ -81,7 +64,7 @@ def _is_met(answer: Answer, log_delta: float) -> bool:
 
 def invert(
     accountant: Accountant, law: SumLaw, log_delta: float, start: float | None = None
-) -> Inverse:
+) -> Link:
     """Return the smallest ε ≥ 0 with log δ(ε) ≤ `log_delta`, by Newton's method or in a bracket."""
     escaped = law.mass_at_infinity
     if escaped > 0 and math.log(escaped) >= log_delta:
@@ -94,10 +77,10 @@ def invert(
     ends = _ends(law, log_delta)
     if ends[1] - ends[0] <= _TOUCHING * ends[1] < math.inf:
         value = math.nextafter(ends[0], ends[1])  # it was rounded down
-        return Inverse(value, *ends, "exact", "", OUTSIDE)
+        return Link(value, *ends, "exact", "", OUTSIDE)
     mean, variance = (float(v) for v in law.cumulants(0.0, 2))
     if accountant.is_exact and not escaped > 0 and _is_met_at_zero(law, mean, variance, log_delta):
-        return Inverse(0.0, 0.0, 0.0, "exact", _AT_ZERO)
+        return Link(0.0, 0.0, 0.0, "exact", _AT_ZERO)
     if log_delta < accountant.least_log_delta:
         raise AccuracyError(
             f"{accountant.name} proves no δ below {math.exp(accountant.least_log_delta):.2g}, as "
@@ -126,14 +109,14 @@ def invert(
             return 0.0
         return _UNSURE * 0.5 * (answer.log_upper - answer.log_lower)
 
-    def at_zero() -> Inverse | None:
+    def at_zero() -> Link | None:
         """Return the answer where δ(0) is small enough already."""
         if height(0.0) > 0:
             return None
         answer = known[0.0][1]
         proved = answer.log_upper is not None and _is_met(answer, log_delta)
         advice = answer.advice or _AT_ZERO
-        return Inverse(0.0, 0.0, 0.0 if proved else None, answer.kind, advice, answer.route)
+        return Link(0.0, 0.0, 0.0 if proved else None, answer.kind, advice, answer.route)
 
     guess = start
     if guess is None and accountant.is_exact and log_delta < _SMALL_DELTA:
@@ -193,14 +176,14 @@ def _ends(law: SumLaw, log_delta: float) -> tuple[float, float]:
     return max(math.nextafter(least, -math.inf), 0.0), max(law.around_top[1], 0.0)
 
 
-def _within(found: Inverse, least: float, most: float) -> Inverse:
+def _within(found: Link, least: float, most: float) -> Link:
     """Return an answer whose ε and ends lie between two that are proved."""
     lower, upper = found.lower, found.upper
     if found.kind == "exact":
         lower, upper = lower or 0.0, most if upper is None else upper
     return replace(
         found,
-        epsilon=min(max(found.epsilon, least), most),
+        value=min(max(found.value, least), most),
         lower=None if lower is None else min(max(lower, least), most),
         upper=None if upper is None else min(max(upper, least), most),
     )
@@ -260,7 +243,7 @@ def _newton(
     return None
 
 
-def _with_bounds(epsilon: float, value: float, answer: Answer, slope: float) -> Inverse:
+def _with_bounds(epsilon: float, value: float, answer: Answer, slope: float) -> Link:
     """Turn bounds on log δ at the root into bounds on ε through the local slope."""
     steepness = max(abs(slope), 1e-300)
 
@@ -271,7 +254,7 @@ def _with_bounds(epsilon: float, value: float, answer: Answer, slope: float) -> 
 
     down, up = shift(answer.log_lower), shift(answer.log_upper)
     rounding = 1e-15 * abs(epsilon) + abs(value) / steepness
-    return Inverse(
+    return Link(
         epsilon,
         None if down is None else max(0.0, epsilon + down - rounding),
         None if up is None else epsilon + up + rounding,

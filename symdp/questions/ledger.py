@@ -384,6 +384,14 @@ _SAMPLING = ("scheme", "batch", "records", "group", "steps", "participations")
 
 _TEXTS = ("title", "description", "citation")
 
+# What earlier versions did not write, and what it was then: the sum goes without saying.
+_EARLIER: tuple[tuple[tuple[str, ...], tuple[Any, ...]], ...] = (
+    (("relation", "records", "group"), (None, None, 1)),
+    (_TEXTS, ("", "", "")),
+    (("released",), (SUM,)),
+    (("steps", "participations"), (None, None)),
+    (("shift",), ("at most",)),
+)
 _LONGEST_TEXT = 1_000_000  # characters, as many as a mechanism file may have
 
 
@@ -437,7 +445,7 @@ def _read_step(step: object) -> tuple[Mechanism, int]:
     return _read(step["mechanism"]), checked_count(step["count"])
 
 
-def _read(_written: object) -> Mechanism:
+def _read(written: object) -> Mechanism:
     from symdp.emit.json import read_expressions
     from symdp.model.mechanism import Mechanism
     from symdp.model.pair import Support
@@ -446,31 +454,25 @@ def _read(_written: object) -> Mechanism:
 
     stated = ("name", "support", "source", "parameters", "relation", "shift", "formulas")
     keys = {*stated, "released", *_SAMPLING, *_TEXTS}
-    if not isinstance(_written, dict):
+    if not isinstance(written, dict):
         raise InputError(f"a mechanism is an object of {', '.join(sorted(keys))}")
-    if not {"relation", "records", "group"} & set(_written):  # as earlier versions wrote it
-        _written = {**_written, "relation": None, "records": None, "group": 1}
-    if not set(_TEXTS) & set(_written):
-        _written = {**_written, **dict.fromkeys(_TEXTS, "")}
-    if "released" not in _written:  # the sum goes without saying
-        _written = {**_written, "released": SUM}
-    if not {"steps", "participations"} & set(_written):  # as versions before random allocation
-        _written = {**_written, "steps": None, "participations": None}
-    _written = {"shift": "at most", **_written}  # as versions before it
-    if set(_written) != keys:
+    for names, usual in _EARLIER:
+        if not set(names) & set(written):
+            written = {**dict(zip(names, usual, strict=True)), **written}
+    if set(written) != keys:
         raise InputError(f"a mechanism is an object of {', '.join(sorted(keys))}")
-    name, kind, words = (_written[key] for key in ("name", "support", "parameters"))
-    source_kind = _written["source"]
+    name, kind, words = (written[key] for key in ("name", "support", "parameters"))
+    source_kind = written["source"]
     if kind not in ("interval", "points", "integers", "naturals"):
         raise InputError(f"support {kind!r:.40} is unknown")
     if source_kind not in tuple(_SOURCES) or not isinstance(name, str) or len(name) > 60:
         raise InputError(f"'source' must be {', '.join(_SOURCES)}, and 'name' a short text")
-    texts = {name: _written[name] for name in _TEXTS}
+    texts = {name: written[name] for name in _TEXTS}
     if any(not isinstance(text, str) or len(text) > _LONGEST_TEXT for text in texts.values()):
         raise InputError(f"{', '.join(_TEXTS)} must be texts of at most {_LONGEST_TEXT} characters")
     if not isinstance(words, dict):
         raise InputError("'parameters' must be an object of name and domain")
-    formulas = read_expressions(_written["formulas"])
+    formulas = read_expressions(written["formulas"])
     declared = tuple(declare(str(one), str(word)) for one, word in words.items())
     variable = formulas.get("variable")
     if variable is None or variable != variable_symbol(str(variable), kind):
@@ -479,9 +481,9 @@ def _read(_written: object) -> Mechanism:
     ends = _one(formulas, "lower"), _one(formulas, "upper")
     support = Support(kind, *ends, _all(formulas, "point"))
     sampling: Sampling | None = None
-    if _written["scheme"] is not None:
-        own = {name: _written[name] for name in (*_SAMPLING, "released") if name != "scheme"}
-        sampling = Sampling(str(_written["scheme"]), _one(formulas, "rate"), **own)
+    if written["scheme"] is not None:
+        own = {name: written[name] for name in (*_SAMPLING, "released") if name != "scheme"}
+        sampling = Sampling(str(written["scheme"]), _one(formulas, "rate"), **own)
         if sampling.rate.free_symbols:
             raise InputError("the sampling rate has no value")
     source = _source(source_kind, formulas, kind == "points")
@@ -490,12 +492,12 @@ def _read(_written: object) -> Mechanism:
     if free:
         raise InputError(f"{', '.join(sorted(map(str, free)))} has no value")
     made = replace(
-        Mechanism(name, variable, support, source, declared, **texts, shift=_written["shift"])(
+        Mechanism(name, variable, support, source, declared, **texts, shift=written["shift"])(
             **values
         ),
         sampling=sampling,
     )
-    return made if _written["relation"] is None else made.under(_written["relation"])
+    return made if written["relation"] is None else made.under(written["relation"])
 
 
 def _source(kind: str, formulas: dict[str, sp.Basic], listed: bool) -> Source:

@@ -22,7 +22,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, overload
 
-from symdp.arguments import flat, is_array, real
+from symdp.arguments import flat, is_array, real, share
 from symdp.errors import AccuracyError, InputError
 from symdp.numeric.saddle_point import golden_section, log_one_minus_exp
 from symdp.questions.invert import bracketed_root
@@ -176,9 +176,7 @@ def bayes_error(composition: Composed, prior: float = 0.5, direction: Direction 
     >>> print(f"{bayes_error(compose(mechanisms.gaussian(sigma=1), 1)):.9f}")
     0.308537539
     """
-    prior = _probability(prior, "prior")
-    if not 0.0 < prior < 1.0:
-        raise InputError(f"prior = {prior!r}: it must lie strictly between 0 and 1")
+    prior = share(prior, "prior")
     odds = math.log1p(-prior) - math.log(prior)
     return prior * math.exp(_Complement(a_composition(composition), direction)(odds))
 
@@ -206,8 +204,6 @@ def renyi_divergence(composition: Composed, order: float, direction: Direction =
     >>> [round(renyi_divergence(steps, order), 12) for order in (0.5, 1, 2, 32)]
     [0.5, 1.0, 2.0, 32.0]
     """
-    from symdp.arguments import real
-
     order = math.inf if order == math.inf else real(order, "order")
     if order < 0:
         raise InputError(f"order = {order!r}: Rényi orders are 0 or more")
@@ -305,11 +301,8 @@ def gaussian_privacy(composition: Composed, least_delta: float = _LEAST_DELTA) -
     >>> print(f"{gaussian_privacy(compose(mechanisms.gaussian(sigma=2), 1)).mu:.9f}")
     0.500000000
     """
-    least = _probability(least_delta, "least_delta")
-    steps = a_composition(composition)
-    end = steps.epsilon(least).epsilon if 0 < least < 1 else 0.0
-    if not 0 < least < 1:
-        raise InputError(f"least_delta = {least!r}: it must lie strictly between 0 and 1")
+    least, steps = share(least_delta, "least_delta"), a_composition(composition)
+    end = steps.epsilon(least).epsilon
 
     def mu(epsilon: float) -> float:
         log_delta = steps.delta(epsilon).log_delta
@@ -329,8 +322,6 @@ def gaussian_privacy(composition: Composed, least_delta: float = _LEAST_DELTA) -
 
 
 def _probability(value: object, name: str) -> float:
-    from symdp.arguments import real
-
     number = real(value, name)
     if not 0.0 <= number <= 1.0:
         raise InputError(f"{name} = {value!r}: it must lie from 0 to 1")
@@ -526,9 +517,7 @@ def gaussian_privacy_with_regret(composition: Composed, regret: float) -> Gaussi
     import numpy as np
     from scipy.special import log_ndtr, ndtr
 
-    most = real(regret, "regret")
-    if not 0.0 < most < 1.0:
-        raise InputError(f"regret = {regret!r}: it must lie strictly between 0 and 1")
+    most = share(regret, "regret")
     steps = a_composition(composition)
     last = steps.epsilon(most)
     end = max(last.epsilon if last.upper is None else last.upper, 1e-3) * (1.0 + 1e-9)

@@ -66,7 +66,7 @@ def test_a_law_and_its_mirror_answer_alike(noise: Mechanism) -> None:
         [method.log_delta(other, e).log_delta for e in (0.2, 0.8)], rel=1e-11
     )
     found = invert(method, other, math.log(0.05))
-    assert steps.epsilon(0.05).epsilon == pytest.approx(found.epsilon, rel=1e-11)
+    assert steps.epsilon(0.05).epsilon == pytest.approx(found.value, rel=1e-11)
 
 
 @pytest.mark.parametrize("noise", [EVEN[1], EVEN[2]], ids=repr)
@@ -138,5 +138,5 @@ def test_the_smaller_direction_is_passed_by_a_bound() -> None:
     assert laws["add"] not in [law for law, _ in method.asked]
     # The other way round the larger one is looked for as well.
     again = invert_larger(Contour(), dict(reversed(laws.items())), math.log(1e-6))
-    assert again["remove"].epsilon == pytest.approx(found["remove"].epsilon, rel=1e-12)
-    assert again["add"].epsilon < again["remove"].epsilon
+    assert again["remove"].value == pytest.approx(found["remove"].value, rel=1e-12)
+    assert again["add"].value < again["remove"].value

@@ -90,7 +90,7 @@ def test_a_direction_that_an_estimate_passes_by_leaves_an_estimate() -> None:
     laws = {side: steps.law(side) for side in ("remove", "add")}
     found = invert_larger(Half(), laws, math.log(1e-6))
     assert [one.kind for one in found.values()] == ["bound", "estimate"]
-    both = largest({side: one.link for side, one in found.items()})[1]
+    both = largest(found)[1]
     assert (both.kind, both.upper) == ("estimate", None)
     assert both.value == pytest.approx(0.5 * (1 - math.log(1e-6)), rel=1e-9)
 
