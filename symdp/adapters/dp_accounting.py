@@ -14,6 +14,7 @@ from typing import Any
 from symdp.adapters.dp_events import RELATIONS, EventError, event_of, steps_of
 from symdp.adapters.upper import delta_upper, epsilon_upper
 from symdp.errors import InputError
+from symdp.model.relation import protects
 from symdp.questions.composition import Composition
 from symdp.questions.ledger import Ledger
 
@@ -72,8 +73,6 @@ class SymdpAccountant(PrivacyAccountant):
     @property
     def protects(self) -> str:
         """Whose privacy ε speaks of, in words."""
-        from symdp.model.relation import protects
-
         return protects(RELATIONS[self.neighboring_relation])
 
     def composition(self) -> Composition:

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import sympy as sp
 
@@ -47,11 +47,8 @@ _NAMES = {relation: name for name, relation in RELATIONS.items()}
 Step = tuple[Mechanism | None, int]
 
 _ADD_OR_REMOVE = (NeighboringRelation.ADD_OR_REMOVE_ONE, NeighboringRelation.REPLACE_SPECIAL)
-
 _REPLACE = (NeighboringRelation.REPLACE_ONE, NeighboringRelation.REPLACE_SPECIAL)
-
 _ALLOCATED = "RandomAllocationDpEvent"
-
 _X = sp.Symbol("x")
 
 
@@ -113,20 +110,23 @@ class _NonPrivate:
     """A release without noise."""
 
 
-Read = Callable[[Any, NeighboringRelation], "Mechanism | _NonPrivate | None"]
+# What is made of an event: a step, a release without noise, or None where nothing is released.
+Noise: TypeAlias = Mechanism | _NonPrivate
+Made: TypeAlias = Noise | None
+Read = Callable[[Any, NeighboringRelation], Made]
 
 
-def _normal(sigma: object, sensitivity: object = 1) -> Mechanism | _NonPrivate:
+def _normal(sigma: object, sensitivity: object = 1) -> Noise:
     return _noise(mechanisms.gaussian, exact(sigma) / exact(sensitivity))
 
 
-def _noise(mechanism: Mechanism, value: sp.Expr) -> Mechanism | _NonPrivate:
+def _noise(mechanism: Mechanism, value: sp.Expr) -> Noise:
     """Return noise of one free parameter at a value; none at 0."""
     (parameter,) = mechanism.parameters
     return _NonPrivate() if value == 0 else mechanism(**{parameter: value})
 
 
-def _discrete_laplace(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate:
+def _discrete_laplace(event: Any, relation: NeighboringRelation) -> Noise:
     rate = exact(event.noise_parameter)
     if rate == 0:
         return _NonPrivate()
@@ -135,7 +135,7 @@ def _discrete_laplace(event: Any, relation: NeighboringRelation) -> Mechanism | 
     return _moved_by(made, event.sensitivity)
 
 
-def _discrete_gaussian(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate:
+def _discrete_gaussian(event: Any, relation: NeighboringRelation) -> Noise:
     if event.dimension != 1:
         raise EventError(event, "discrete normal noise is known in one dimension only")
     made = _noise(mechanisms.discrete_gaussian, exact(event.sigma))
@@ -162,7 +162,7 @@ _NOISE: dict[str, Read] = {
 }
 
 
-def _inner(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate:
+def _inner(event: Any, relation: NeighboringRelation) -> Noise:
     """Return the noise that is added to a sample."""
     inner = getattr(event, "event", event)
     read = _NOISE.get(type(inner).__name__)
@@ -199,7 +199,7 @@ def _deviation(noises: Iterator[tuple[sp.Expr, int]]) -> sp.Expr:
     return 1 / sp.sqrt(sp.Add(*(many / sigma**2 for sigma, many in listed)))
 
 
-def _tree(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate | None:
+def _tree(event: Any, relation: NeighboringRelation) -> Made:
     """Return one normal step: a record is in one node of every level of one tree."""
     _require(event, relation, (NeighboringRelation.REPLACE_SPECIAL,))
     counts = event.step_counts
@@ -209,60 +209,44 @@ def _tree(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate 
     return _normal(exact(event.noise_multiplier) / sp.sqrt(int(most).bit_length()))
 
 
-def _poisson(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate | None:
+def _drawn(noise: Noise, is_empty: bool, scheme: str, *drawn: Any, **told: Any) -> Made:
+    """Return noise on a sample; None where a sample is empty, a release without noise as it is."""
+    if is_empty or isinstance(noise, _NonPrivate):
+        return None if is_empty else noise
+    return noise.subsample(scheme, *drawn, **told)
+
+
+def _poisson(event: Any, relation: NeighboringRelation) -> Made:
     rate, noise = exact(event.sampling_probability), _inner(event, relation)
-    if rate == 0:
-        return None
-    if rate == 1 or isinstance(noise, _NonPrivate):
-        return noise
-    return noise.subsample("poisson", rate)
+    return noise if rate == 1 else _drawn(noise, rate == 0, "poisson", rate)
 
 
-def _without_replacement(
-    event: Any, relation: NeighboringRelation
-) -> Mechanism | _NonPrivate | None:
+def _without_replacement(event: Any, relation: NeighboringRelation) -> Made:
     _require(event, relation, (NeighboringRelation.REPLACE_ONE,))
     share, noise = Fraction(event.sample_size, event.source_dataset_size), _inner(event, relation)
-    if share == 0:
-        return None
-    if share == 1 or isinstance(noise, _NonPrivate):
-        return noise
-    return noise.subsample("without_replacement", share)
+    return noise if share == 1 else _drawn(noise, share == 0, "without_replacement", share)
 
 
-def _with_replacement(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate | None:
+def _with_replacement(event: Any, relation: NeighboringRelation) -> Made:
     _require(event, relation, (NeighboringRelation.REPLACE_ONE,))
-    noise = _inner(event, relation)
-    if event.sample_size == 0:
-        return None
-    if isinstance(noise, _NonPrivate):
-        return noise
+    noise, size = _inner(event, relation), event.sample_size
     share = Fraction(1, event.source_dataset_size)
-    return noise.subsample("with_replacement", share, event.sample_size)
+    return _drawn(noise, size == 0, "with_replacement", share, size)
 
 
-def _truncated(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate | None:
+def _truncated(event: Any, relation: NeighboringRelation) -> Made:
     rate, noise = exact(event.sampling_probability), _normal(event.noise_multiplier)
-    if rate == 0 or event.truncated_batch_size == 0 or event.dataset_size == 0:
-        return None
-    if isinstance(noise, _NonPrivate):
-        return noise
-    return noise.subsample(
-        "truncated_poisson", rate, event.truncated_batch_size, records=event.dataset_size
-    )
+    size, records = event.truncated_batch_size, event.dataset_size
+    is_empty = rate == 0 or size == 0 or records == 0
+    return _drawn(noise, is_empty, "truncated_poisson", rate, size, records=records)
 
 
-def _random_allocation(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate | None:
+def _random_allocation(event: Any, relation: NeighboringRelation) -> Made:
     scheme = "random_allocation"
     if scheme not in SCHEMES:
         raise EventError(event, f"this symdp has no sampling {scheme}")
-    noise = _inner(event, relation)
-    if event.num_selected == 0:
-        return None
-    if isinstance(noise, _NonPrivate):
-        return noise
-    drawn: dict[str, Any] = {"steps": event.num_steps, "participations": event.num_selected}
-    return noise.subsample(scheme, **drawn)
+    noise, chosen = _inner(event, relation), event.num_selected
+    return _drawn(noise, chosen == 0, scheme, steps=event.num_steps, participations=chosen)
 
 
 _SAMPLED: dict[str, Read] = {
@@ -274,7 +258,7 @@ _SAMPLED: dict[str, Read] = {
 }
 
 
-def _mixture(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate | None:
+def _mixture(event: Any, relation: NeighboringRelation) -> Made:
     _require(event, relation, _ADD_OR_REMOVE)
     sizes, shares = event.sensitivities, event.sampling_probs
     if len(sizes) != len(shares) or not len(sizes):
@@ -294,9 +278,7 @@ def _bell(centre: sp.Expr, sigma: sp.Expr) -> sp.Expr:
     return sp.exp(-((_X - centre) ** 2) / (2 * sigma**2)) / (sigma * sp.sqrt(2 * sp.pi))
 
 
-def _randomized_response(
-    event: Any, relation: NeighboringRelation
-) -> Mechanism | _NonPrivate | None:
+def _randomized_response(event: Any, relation: NeighboringRelation) -> Made:
     _require(event, relation, _REPLACE)
     buckets, noise = event.num_buckets, exact(event.noise_parameter)
     if buckets == 1:
@@ -313,11 +295,7 @@ def _randomized_response(
     return _on_points(P, Q, "response")
 
 
-def _epsilon_delta(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate | None:
-    return _pure(event, exact(event.epsilon), exact(event.delta))
-
-
-def _zcdp(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate | None:
+def _zcdp(event: Any, relation: NeighboringRelation) -> Made:
     """Return the Rényi curve ξ + ρα of the event; both 0 is no release."""
     rho, xi = exact(event.rho), exact(getattr(event, "xi", 0))
     if rho == 0 == xi:
@@ -325,7 +303,7 @@ def _zcdp(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate 
     return from_renyi(xi + rho * sp.Symbol("alpha"), name="zcdp")
 
 
-def _best_of(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate | None:
+def _best_of(event: Any, relation: NeighboringRelation) -> Made:
     steps = list(steps_of(event.event, relation))
     if any(mechanism is None for mechanism, _ in steps):
         return _NonPrivate()
@@ -333,11 +311,7 @@ def _best_of(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPriva
     return selection(Composition(named), event.mean, event.shape) if named else None
 
 
-def _exponential(event: Any, relation: NeighboringRelation) -> Mechanism | _NonPrivate | None:
-    return _pure(event, exact(event.epsilon), sp.S.Zero)
-
-
-def _pure(event: Any, epsilon: sp.Expr, delta: sp.Expr) -> Mechanism | _NonPrivate | None:
+def _pure(event: Any, epsilon: sp.Expr, delta: sp.Expr) -> Made:
     """Return the pair that dominates every (ε, δ) mechanism: δ without an answer, the rest a coin.
 
     P puts δ where Q has no mass; elsewhere the two differ by the factors e^ε and e^{−ε}.
@@ -366,11 +340,11 @@ def _on_points(P: list[Any], Q: list[Any], name: str) -> Mechanism:
 _PAIRS: dict[str, Read] = {
     "MixtureOfGaussiansDpEvent": _mixture,
     "RandomizedResponseDpEvent": _randomized_response,
-    "EpsilonDeltaDpEvent": _epsilon_delta,
+    "EpsilonDeltaDpEvent": lambda event, _: _pure(event, exact(event.epsilon), exact(event.delta)),
     "SingleEpochTreeAggregationDpEvent": _tree,
     "ZCDpEvent": _zcdp,
     "RepeatAndSelectDpEvent": _best_of,
-    "ExponentialMechanismDpEvent": _exponential,
+    "ExponentialMechanismDpEvent": lambda event, _: _pure(event, exact(event.epsilon), sp.S.Zero),
 }
 
 

@@ -18,9 +18,8 @@ The unit is a client. `PrivacyConfig` names the neighbouring relation and how cl
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 try:
     from flwr.serverapp import (
@@ -36,10 +35,10 @@ except ImportError as error:
     ) from error
 
 from symdp.adapters.upper import delta_upper, epsilon_upper
-from symdp.arguments import checked_count
+from symdp.arguments import checked_count, share
 from symdp.errors import InputError
 from symdp.mechanisms import gaussian
-from symdp.model.relation import ADD_REMOVE, SUBSTITUTION
+from symdp.model.relation import ADD_REMOVE, SUBSTITUTION, protects
 from symdp.questions.ledger import Ledger
 
 if TYPE_CHECKING:
@@ -55,18 +54,11 @@ _CONFIG = ("target_delta", "population_size", "neighboring_relation", "sampling_
 _EVENT = ("noise_multiplier", "sample_size", "population_size")
 
 
-def _poisson(noise: Mechanism, share: Fraction) -> Mechanism:
-    return noise if share == 1 else noise.subsample("poisson", share)
-
-
-def _without_replacement(noise: Mechanism, share: Fraction) -> Mechanism:
-    return noise if share == 1 else noise.subsample("without_replacement", share)
-
-
-_DRAWN: dict[Any, Callable[[Mechanism, Fraction], Mechanism]] = {
-    SamplingMethod.POISSON: _poisson,
-    SamplingMethod.WITHOUT_REPLACEMENT: _without_replacement,
-    SamplingMethod.NO_AMPLIFICATION: lambda noise, share: noise,
+# By the words of sampling, a scheme of symdp; None where the draw is not counted on.
+_SCHEMES = {
+    SamplingMethod.POISSON: "poisson",
+    SamplingMethod.WITHOUT_REPLACEMENT: "without_replacement",
+    SamplingMethod.NO_AMPLIFICATION: None,
 }
 
 
@@ -86,7 +78,7 @@ class SymdpAccountant:
     """
 
     def __init__(self, config: PrivacyConfig) -> None:
-        if config.neighboring_relation not in _RELATIONS or config.sampling_method not in _DRAWN:
+        if config.neighboring_relation not in _RELATIONS or config.sampling_method not in _SCHEMES:
             raise InputError(
                 f"{config.sampling_method} with {config.neighboring_relation}: unknown to symdp"
             )
@@ -112,8 +104,6 @@ class SymdpAccountant:
     @property
     def protects(self) -> str:
         """Whose privacy ε speaks of, in words: the records are clients."""
-        from symdp.model.relation import protects
-
         return protects(_RELATIONS[self._config.neighboring_relation])
 
     def compose(self, event: GaussianPrivacyEvent, count: int = 1) -> None:
@@ -131,7 +121,7 @@ class SymdpAccountant:
 
     def get_epsilon(self, delta: float) -> float:
         """Return an upper bound on ε at δ, strictly between 0 and 1."""
-        return epsilon_upper(self._ledger, _inside(delta))
+        return epsilon_upper(self._ledger, share(delta, "delta"))
 
     def get_delta(self, epsilon: float) -> float:
         """Return an upper bound on δ at ε ≥ 0."""
@@ -209,16 +199,11 @@ class SymdpAccountant:
                 f"{self._config.population_size}"
             )
         (parameter,) = gaussian.parameters
-        noise = gaussian(**{parameter: event.noise_multiplier})
+        noise: Mechanism = gaussian(**{parameter: event.noise_multiplier})
         noise = noise.under(_RELATIONS[self._config.neighboring_relation])
-        share = Fraction(event.sample_size, event.population_size)
-        return _DRAWN[self._config.sampling_method](noise, share)
-
-
-def _inside(delta: float) -> float:
-    if not 0.0 < delta < 1.0:
-        raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
-    return delta
+        drawn = Fraction(event.sample_size, event.population_size)
+        scheme = _SCHEMES[self._config.sampling_method]
+        return noise if scheme is None or drawn == 1 else noise.subsample(scheme, drawn)
 
 
 def _config_values(config: PrivacyConfig) -> dict[str, object]:

@@ -1,4 +1,7 @@
-"""Asymptotic expansions in cumulant symbols: combinatorics, free of numbers and of privacy."""
+"""Asymptotic expansions in cumulant symbols: combinatorics, free of numbers and of privacy.
+
+In come orders, out go polynomials in the cumulants. Read `graded.py` first.
+"""
 
 from __future__ import annotations
 

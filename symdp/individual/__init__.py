@@ -1,5 +1,9 @@
 """Individual and fully adaptive accounting: every record's ε, filters and odometers.
 
+In come counts of steps for each record, or the norms that `recorder.py` counts, out go arrays with
+ends and kinds, see `result.py`; filters decide before a step is run. Read `accounting.py` first,
+then `methods.py`, which asks rows of `symdp.numeric`, and `filters.py`.
+
 >>> import symdp
 >>> two = symdp.individual.from_counts(noise=[1, 4], counts=[[100, 0], [0, 100]], rate=0.01)
 >>> two.epsilon(1e-5).epsilon.round(6).tolist()

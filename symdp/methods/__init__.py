@@ -1,4 +1,9 @@
-"""Accountants: rules from the law of a composition's privacy loss to δ(ε), each in a file."""
+"""Accountants: rules from the law of a composition's privacy loss to δ(ε), each in a file.
+
+In come the law of a total loss and ε, out goes log δ between its ends, and whether it is exact, a
+bound or an estimate. Read `table.py` first, where all have their names, then `route.py`, the
+default.
+"""
 
 from __future__ import annotations
 
