@@ -184,7 +184,7 @@ class _Shifts:
 
     def require_symmetric(self, what: str) -> None:
         shape = self.shape
-        if shape.centre is None or not shape.falls:
+        if shape.centre is None or not (shape.falls or self.noise.falls):
             lacking = "symmetric about a centre" if shape.centre is None else "falling away from it"
             raise InputError(
                 f"{what} moves the output either way, and its pair is proved for a density that is "

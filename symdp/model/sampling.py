@@ -208,6 +208,7 @@ class Noise:
     density: sp.Expr
     sensitivity: sp.Expr
     moved_by_substitution: sp.Expr | None = None
+    falls: bool = False  # whether f was shown, at its values, to fall away from its centre
 
     @property
     def substitution_sensitivity(self) -> sp.Expr:

@@ -15,7 +15,7 @@ their sign between steps may lose more than each: the pair of all shifts answers
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -221,6 +221,7 @@ class Answered:
 
 def answered(mechanism: Mechanism) -> Answered:
     """Return the pair that answers for a step, and for which shifts it does."""
+    mechanism = _told_to_fall(mechanism)
     shift = proved_shift(mechanism)
     sampling = mechanism.sampling
     mixes = sampling is None or (
@@ -242,6 +243,25 @@ def answered(mechanism: Mechanism) -> Answered:
             if any_sign:
                 raise
     return Answered(mechanism, shift, is_one_sided=_is_one_sided(mechanism))
+
+
+def _told_to_fall(mechanism: Mechanism) -> Mechanism:
+    """Return a step whose pair is told that noise with a centre has one mode, as balls show it."""
+    from symdp.balls.modes import has_one_mode
+    from symdp.model.noise_shape import shape_of
+    from symdp.model.sampling import Noise
+
+    source, sampling = mechanism.source, mechanism.sampling
+    is_either_way = mechanism.neighbours == SUBSTITUTION or (
+        sampling is not None and sampling.scheme == "truncated_poisson"
+    )
+    if not (is_either_way and isinstance(source, Noise)):
+        return mechanism
+    shape = shape_of(source.density, mechanism.variable, mechanism.support)
+    if shape.centre is None or shape.falls or not has_one_mode(mechanism):
+        return mechanism
+    told = Noise(source.density, source.sensitivity, source.moved_by_substitution, falls=True)
+    return replace(mechanism, source=told)
 
 
 def proved_shift(mechanism: Mechanism) -> str:
