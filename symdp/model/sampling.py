@@ -235,9 +235,8 @@ class Noise:
                 "additive noise needs an interval, integers or naturals as its support;"
                 " on points give P and Q themselves"
             )
-        own = self.moved_by_substitution
         sizes = {"sensitivity": self.sensitivity}
-        sizes |= {} if own is None else {"substitution_sensitivity": own}
+        sizes["substitution_sensitivity"] = self.substitution_sensitivity
         for name, size in sizes.items():
             positive = size.is_positive if size.free_symbols else sign_of(size) > 0
             if size.is_infinite or positive is False:
