@@ -50,6 +50,11 @@ _SEVERAL = (
     "{} speaks of one shift, and noise of several modes may lose more at a smaller one: {}ask for "
     'that shift, shift = "exactly"'
 )
+_OPEN = (
+    "{}: a record moves the output by the sensitivity at most, and this noise was shown neither to "
+    "have one mode nor to be bounded for every shift{}; for records that all move it by just the "
+    'sensitivity write shift = "exactly"'
+)
 _VALUES = "give every parameter its value, or "
 _LOWERED = " lowered"  # ends the name of a side where the record lowers the output
 _ASKED = {UP: UPWARDS, DOWN: DOWNWARDS, EXACTLY: EXACTLY}
@@ -234,14 +239,17 @@ def answered(mechanism: Mechanism) -> Answered:
             f"{mechanism.summary}: signs that change between steps are answered for steps without "
             "sampling, or of Poisson samples and single records; of skewed noise ask for one sign"
         )
-    if (is_open or any_sign) and mixes:
+    if is_open and not mixes:
+        raise InputError(_OPEN.format(mechanism.summary, ""))
+    if is_open or any_sign:
         from symdp.questions.worst_shift import worst_pair
 
         try:
             return Answered(worst_pair(mechanism), AT_MOST, True)
-        except AccuracyError:  # no enclosure of the density
+        except AccuracyError as error:  # no enclosure of the density
             if any_sign:
                 raise
+            raise InputError(_OPEN.format(mechanism.summary, f" ({error})")) from None
     return Answered(mechanism, shift, is_one_sided=_is_one_sided(mechanism))
 
 

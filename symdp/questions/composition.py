@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from symdp.arguments import (
     DIRECTIONS,
@@ -25,7 +25,7 @@ from symdp.capacity import within_capacity
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import generation
 from symdp.questions.accountants import accountant_for, answers_of, certified_digits
-from symdp.questions.accounted import accounted, direction_of, has_one_shift, proved_shift
+from symdp.questions.accounted import accounted, direction_of, has_one_shift
 from symdp.questions.guarantee import Curve, Guarantee, Link, largest
 from symdp.questions.steps import Summed, listed_steps
 from symdp.turns import in_turn
@@ -43,11 +43,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Composition", "Direction", "compose"]
 
-G = TypeVar("G", bound=Guarantee)
 _Steps = Sequence[tuple["Mechanism", int]]
 _LEAST = 24  # distinct steps of one formula from which on fewer may stand for all of them
-_SMALLER = 8  # smaller shifts that are tried, where there is no proof: k D/8
-_SECONDS = 10.0  # after which no further one is tried
 _ELSEWHERE = (Fraction(2, 3), Fraction(7, 4))  # times its values, where a formula's mass is checked
 
 
@@ -196,7 +193,7 @@ class Composition(Summed):
             epsilon, log_delta = both.value, math.log(given)
             names = ("epsilon_lower", "epsilon_upper")
         ends: dict[str, Any] = dict(zip(names, (both.lower, both.upper), strict=True))
-        answer = Guarantee(
+        return Guarantee(
             epsilon,
             log_delta,
             both.kind,
@@ -213,7 +210,6 @@ class Composition(Summed):
             mass=self.mass,
             **ends,
         )
-        return self._told_of_shifts(answer)
 
     @overload
     def epsilon(
@@ -307,34 +303,9 @@ class Composition(Summed):
         with within_capacity("certify"):
             return self._owned(certify_delta(self.accounted, exact, digits, self.sides(direction)))
 
-    def _told_of_shifts(self, answer: G) -> G:
-        """Return an answer that says what it is for other shifts.
-
-        Where nothing is proved of smaller shifts though they were meant, the largest δ that a
-        search of them finds is told.
-        """
-        whose = answer.protection
-        # What is imported for more than this is not needed where a formula is known.
-        if whose is None or whose.is_of_all_shifts or whose.shift != EXACTLY:
-            return answer
-        steps = list(self.given_steps())
-        found = None
-        if any(_is_open(mechanism) for mechanism, _ in steps):
-            found = _larger_at_smaller_shifts(steps, answer.epsilon)
-        if found is None:
-            return answer
-        smaller, part = found
-        than = "more" if smaller > answer.delta else "not more"
-        advice = (
-            f"nothing is proved of shifts below the sensitivity; at {part} of it δ = "
-            f"{smaller:.6g} was found, {than} than here"
-        )
-        return replace(answer, advice="; ".join(filter(None, (answer.advice, advice))))
-
     def _owned(self, one: Certificate) -> Certificate:
         label = self._label or direction_of(one.direction)
-        one = replace(one, direction=label, protection=self.protection)
-        return self._told_of_shifts(one)
+        return replace(one, direction=label, protection=self.protection)
 
     @overload
     def certify_epsilon(
@@ -539,14 +510,6 @@ def _families(members: tuple[tuple[Mechanism, int], ...], _: int) -> list[StepFa
         return []
 
 
-def _is_open(mechanism: Mechanism) -> bool:
-    """Whether smaller shifts were meant, and are soon tried: an epoch of many steps is not."""
-    from symdp.model.schemes import ALLOCATION
-
-    epoch = mechanism.sampling is not None and mechanism.sampling.scheme == ALLOCATION
-    return mechanism.shift != EXACTLY == proved_shift(mechanism) and not epoch
-
-
 def is_proved_at_all_values(mechanism: Mechanism) -> bool:
     """Return whether other values of the parameters are answered for the same shifts."""
     from symdp.density.modes import has_one_mode_always
@@ -555,38 +518,6 @@ def is_proved_at_all_values(mechanism: Mechanism) -> bool:
     if not isinstance(mechanism.source, Noise) or mechanism.shift == EXACTLY:
         return True
     return has_one_shift(mechanism.template or mechanism) or has_one_mode_always(mechanism)
-
-
-def _larger_at_smaller_shifts(
-    steps: list[tuple[Mechanism, int]], epsilon: float
-) -> tuple[float, Fraction] | None:
-    """Return the largest δ(ε) found where a record moves every output by a part of D, and the part.
-
-    None where nothing else is a shift, as of integers. A search, no proof.
-    """
-    found: list[tuple[float, Fraction]] = []
-    start = time.perf_counter()
-    for k in sorted(range(1, _SMALLER), key=lambda k: (-math.gcd(k, _SMALLER), k)):
-        part = Fraction(k, _SMALLER)
-        if found and time.perf_counter() - start > _SECONDS:
-            break
-        parts = [(_at_part(mechanism, part), count) for mechanism, count in steps]
-        moved = [(mechanism, count) for mechanism, count in parts if mechanism is not None]
-        if len(moved) == len(parts):
-            found.append((Composition(moved).delta(epsilon).delta, part))
-    return max(found, default=None)
-
-
-def _at_part(mechanism: Mechanism, part: Fraction) -> Mechanism | None:
-    """Return the step where a record moves its output by exactly a part of D."""
-    from symdp.model.sampling import Noise
-
-    if not isinstance(mechanism.source, Noise):
-        return mechanism
-    size = mechanism.source.sensitivity * part
-    if mechanism.support.kind != "interval" and not size.is_integer:
-        return None
-    return replace(mechanism, shift=EXACTLY).moved_by(size)
 
 
 class KnownComposition(Composition):

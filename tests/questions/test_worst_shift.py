@@ -258,24 +258,24 @@ def test_one_step_or_none_sampled_needs_no_second_pair():
     assert compose(mechanisms.laplace(b=2), 2).delta(0.5).protection.shift == "at most"
 
 
-def test_where_nothing_is_proved_smaller_shifts_are_tried(monkeypatch):
+def test_where_nothing_is_proved_of_smaller_shifts_there_is_no_answer(monkeypatch):
     def refuse(_mechanism):
         raise AccuracyError("no enclosure")
 
     monkeypatch.setattr("symdp.questions.worst_shift.worst_pair", refuse)
     noise, f = two_humps()
-    answer = compose(noise.moved_by(6), 2).delta(1.0)  # one hump on the other
-    assert answer.to_json()["shift"] == "exactly"
-    smaller, whole = (composed(moved(f, d), f, 2, 1.0, 1e-4) for d in (3, 6))
-    assert answer.delta == pytest.approx(whole, rel=1e-3)
-    assert smaller > whole
-    told = float(answer.advice.split("at 1/2 of it δ = ")[1].split()[0])
-    assert told == pytest.approx(smaller, rel=1e-3)
-    assert "more than here" in answer.advice
+    with pytest.raises(InputError, match=r'neither to have one mode.*no enclosure.*"exactly"'):
+        compose(noise.moved_by(6), 2)
+    asked = compose(noise.moved_by(6).shifted("exactly"), 2).delta(1.0)  # one hump on the other
+    assert asked.to_json()["shift"] == "exactly"
+    assert asked.delta == pytest.approx(composed(moved(f, 6), f, 2, 1.0, 1e-4), rel=1e-3)
 
 
-def test_an_epoch_of_noise_of_several_modes_is_for_exactly_the_sensitivity():
-    assert answered(of("humps").subsample("random_allocation", steps=2)).shift == "exactly"
+def test_an_epoch_of_noise_of_several_modes_is_asked_for_exactly_the_sensitivity():
+    humps = of("humps").subsample("random_allocation", steps=2)
+    with pytest.raises(InputError, match="neither to have one mode"):
+        answered(humps)
+    assert answered(humps.shifted("exactly")).shift == "exactly"
     noise = mechanisms.gaussian(sigma=2).subsample("random_allocation", steps=2)
     assert answered(noise).shift == "at most"
 
