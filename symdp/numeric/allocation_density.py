@@ -290,42 +290,39 @@ class Sums:
     """The sum Y of t likelihood ratios under Q."""
 
     def __init__(self, law: RatioLaw, steps: int) -> None:
-        self.law, self.steps = law, steps
-        self.coarse = law.coarse
+        self.law, self.steps, self.coarse = law, steps, law.coarse
 
 
 @dataclass(frozen=True)
 class Window:
-    """(y − m)^k e^{−cy} g(y) around a centre: the values of its transform along Re u = c."""
+    """y^k e^{−cy} g(y) around a centre: the values of its transform along Re u = c."""
 
     centre: float
     deviation: float
     power: int
-    origin: float
     tilt: float
     log_front: float
     step: float
     values: Complex
 
     @classmethod
-    def at(cls, maker: Sums, centre: float, power: int, origin: float, cut: Cut) -> Window | None:
+    def at(cls, maker: Sums, centre: float, power: int, cut: Cut) -> Window | None:
         """Return the window whose tilted mean is a given y, None where there is none."""
-        scale = centre - origin
         small, large = cut.weights(maker.coarse)
-        ratio = (maker.coarse.ratio - origin / maker.steps) / scale
+        ratio = maker.coarse.ratio / centre
         if large is None:
             found = _tilt(small, ratio, maker, power)
         else:
             found = _tilt_of_large(small, large, ratio, maker.steps)
         if found is None:
             return None
-        tilt, deviation = found[0] / scale, found[1] * scale
-        transform = _Transform(maker, centre, power, origin, tilt, cut, deviation)
+        tilt, deviation = found[0] / centre, found[1] * centre
+        transform = _Transform(maker, centre, power, tilt, cut, deviation)
         values = transform.until_it_dies_out()
         if values is None:
             return None
         front = maker.steps * transform.log_mass + math.lgamma(power + 1.0)
-        return cls(centre, deviation, power, origin, tilt, front, transform.step, values)
+        return cls(centre, deviation, power, tilt, front, transform.step, values)
 
     def log_density(self, y: Array) -> tuple[Array, Array]:
         """Return log g(y), and the log of what rounding and the end of the line leave open."""
@@ -335,7 +332,7 @@ class Window:
         size = float(np.abs(self.values).sum())
         left_out = 2.0 * math.sqrt(self.values.size) * float(np.abs(self.values[-8:]).max())
         front = self.log_front + math.log(self.step / math.pi) + self.tilt * y
-        front -= self.power * np.log((y - self.origin) / (self.centre - self.origin))
+        front -= self.power * np.log(y / self.centre)
         with np.errstate(divide="ignore"):
             log_value = np.log(np.maximum(value, 0.0)) + front
         return log_value, math.log(2.0 * UNIT * size + left_out) + front
@@ -468,13 +465,11 @@ class _Transform:
         maker: Sums,
         centre: float,
         power: int,
-        origin: float,
         tilt: float,
         cut: Cut,
         deviation: float,
     ) -> None:
-        self.maker, self.centre, self.power, self.origin = maker, centre, power, origin
-        self.tilt, self.cut = tilt, cut
+        self.maker, self.centre, self.power, self.tilt, self.cut = maker, centre, power, tilt, cut
         # A large component may lie anywhere up to the end of its cut-off.
         whole = (
             0.0 if cut.split is None and tilt >= 0.0 else math.exp(2.0 * _CUT_BEYOND) * cut.bound
@@ -504,7 +499,7 @@ class _Transform:
             self._from_mean = ratios.ratio[kept] - self.centre / self.maker.steps
             return
         with np.errstate(divide="ignore"):
-            log_ratio = np.log(np.abs(self._scaled(ratios.ratio)))
+            log_ratio = np.log(ratios.ratio / self.centre)
         kept = exponent > top - NEGLIGIBLE
         for order in {self.power // 2, self.power} - {0}:
             size = exponent + order * log_ratio
@@ -512,7 +507,7 @@ class _Transform:
         place = ratios.ratio[kept]
         factors = np.empty((place.size, self.power + 1))
         factors[:, 0] = weight[kept] / mass
-        factors[:, 1:] = self._scaled(place)[:, None] / np.arange(1.0, self.power + 1.0)
+        factors[:, 1:] = (place / self.centre)[:, None] / np.arange(1.0, self.power + 1.0)
         self._moments = np.multiply.accumulate(factors, axis=1)
         self._from_mean = place - self.centre / self.maker.steps
 
@@ -522,7 +517,7 @@ class _Transform:
         small, large = self.cut.weights(ratios)
         exponent = small - self.tilt * ratios.ratio
         with np.errstate(divide="ignore"):
-            log_ratio = np.log(np.abs(self._scaled(ratios.ratio)))
+            log_ratio = np.log(ratios.ratio / self.centre)
         seen = np.zeros(exponent.size, dtype=bool)
         for order in {0, self.power // 2, self.power}:
             size = exponent + (order * log_ratio if order else 0.0)
@@ -531,10 +526,6 @@ class _Transform:
             size = large - self.tilt * ratios.ratio
             seen |= size > size.max() - 1.5 * NEGLIGIBLE
         return float(ratios.ratio[seen].min()), float(ratios.ratio[seen].max())
-
-    def _scaled(self, ratio: Array) -> Array:
-        scale = self.centre - self.origin
-        return np.asarray((ratio - self.origin / self.maker.steps) / scale)
 
     def until_it_dies_out(self) -> Complex | None:
         """Return the values until they are negligible, None where they do not become so."""
@@ -722,7 +713,7 @@ class _Maker(Sums):
         # Halfway to the end of the range of Y at most.
         end_of_range = self.steps * math.exp(min(self.law.law.loss_bounds[side > 0], _LARGEST))
         centre = y + side * min(abs(centre - y), 0.5 * abs(end_of_range - y))
-        for power, origin in self._powers(side, y, slope, spread):
+        for power in self._powers(side, slope, spread):
             reaching = 1.7 if power else 1.0 + 4.0 * min(spread, 0.17)
             top = max(reaching * centre, y)
             others = self.least if power <= 0 and side > 0 else 0.0
@@ -731,7 +722,7 @@ class _Maker(Sums):
             if power < 0:
                 split = _SPLITS[-power - 1] * (centre - self.steps)
                 cuts = [Cut(split), Cut(bound, split)]
-            tried = [Window.at(self, centre, max(power, 0), origin, cut) for cut in cuts]
+            tried = [Window.at(self, centre, max(power, 0), cut) for cut in cuts]
             windows = [window for window in tried if window is not None]
             if len(windows) < len(cuts):
                 continue
@@ -750,21 +741,17 @@ class _Maker(Sums):
                 end = 0.5 * (end + y)
         return None
 
-    def _powers(self, side: int, y: float, slope: float, spread: float) -> list[tuple[int, float]]:
-        """Return which factors (y − origin)^k to try; the slope is that of log g in log y.
+    def _powers(self, side: int, slope: float, spread: float) -> list[int]:
+        """Return which factors y^k to try; the slope is that of log g in log y.
 
         k = −1 and −2 stand for none, with what a large component brings apart.
         """
-        is_narrow = spread < 0.2
+        narrow = spread < 0.2
         if side < 0:
-            return [(0, 0.0), (_SHAPE, 0.0)] if is_narrow else [(_SHAPE, 0.0), (0, 0.0)]
-        plain = math.ceil(max(-slope, 0.0)) + _SHAPE
-        shifted = math.ceil(max(-slope, 0.0) * (1.0 - self.least / y)) + _SHAPE
-        factors = [(plain, 0.0), (shifted, self.least)]
-        factors = [factor for factor in factors if factor[0] <= _MOST_POWER]
-        if is_narrow:
-            return [(0, 0.0), (-1, 0.0), (-2, 0.0), *factors]
-        return [*factors, (0, 0.0)]
+            return [0, _SHAPE] if narrow else [_SHAPE, 0]
+        fitting = math.ceil(max(-slope, 0.0)) + _SHAPE
+        factor = [fitting] if fitting <= _MOST_POWER else []
+        return [0, -1, -2, *factor] if narrow else [*factor, 0]
 
     def _fitted(
         self, windows: list[Window], lower: float, upper: float, side: int

@@ -24,7 +24,6 @@ from symdp.capacity import BLOCK
 from symdp.errors import AccuracyError
 from symdp.numeric.elementary import (
     Complex,
-    distinct,
     exponential_remainder,
     log_one_plus,
     log_sum,
@@ -32,11 +31,9 @@ from symdp.numeric.elementary import (
     uniform_sum,
 )
 from symdp.numeric.outline import NEGLIGIBLE, Outline, covering_tilts, tilted_log_density
-from symdp.numeric.panels import DERIVATIVE, NODES, ORDER, WEIGHTS, build_rule, interpolated
-from symdp.numeric.step import CANCELLED, Array, Index, SmoothPiece, Step
+from symdp.numeric.panels import DERIVATIVE, NODES, ORDER, WEIGHTS, PieceNodes, build_rule
+from symdp.numeric.step import Array, Index, SmoothPiece, Step
 
-_ROUNDING = np.finfo(float).eps  # relative error of a node for each rounding of its values
-_FEW_ROUNDINGS = 2.0  # that every value has
 MAX_INTEGERS = 2_000_000  # summed one by one: a second
 MASS_ROUNDED = 1e-13  # of a mass of 1: nodes of resolved densities miss it by 1e-15
 
@@ -174,68 +171,26 @@ def integer_nodes(piece: SmoothPiece, tilts: Sequence[float], further: float = 0
     return np.arange(first, last + 1.0)
 
 
-@dataclass(frozen=True)
-class _PieceNodes:
-    """ℓⱼ, log weightⱼ and what a node set says of each, for one piece."""
-
-    loss: Array
-    log_weight: Array
-    number: Index
-    log_spread: Array
-    error: float
-    beyond: tuple[float, float] = (0.0, 0.0)
-    panels: tuple[Array, Array] | None = None
-    beyond_reversed: tuple[float, float] = (0.0, 0.0)
-
-
-def _atoms(loss: Array, log_weight: Array, off: float = 1.0) -> _PieceNodes:
-    number = np.full(loss.size, -1, dtype=np.intp)
-    return _PieceNodes(loss, log_weight, number, np.full(loss.size, -np.inf), _rounding(off))
-
-
-def _rounding(off: float) -> float:
-    """Return the error that roundings beyond a few leave."""
-    return _ROUNDING * max(off - _FEW_ROUNDINGS, 0.0)
-
-
-def _piece_nodes(outline: Outline, masses: Mapping[float, float], frequency: float) -> _PieceNodes:
+def _piece_nodes(outline: Outline, masses: Mapping[float, float], frequency: float) -> PieceNodes:
     piece = outline.piece
     if piece.integer:
         log_p, loss, off = piece.accurate(integer_nodes(piece, list(masses)))
-        return _atoms(loss, log_p, off)
-    if piece.flat:
-        return flat_nodes(outline)
-    rule = build_rule(outline, masses, frequency)
-    log_p, loss, off = piece.accurate(rule.x)
-    if off > CANCELLED:  # too many to ask a ball of each
-        smooth = interpolated(piece, distinct(np.concatenate(rule.panels)))
-        log_p, loss, off = (smooth or piece).accurate(rule.x)
-    log_weight = log_p + rule.log_weight
-    return _PieceNodes(
-        loss,
-        log_weight,
-        rule.number,
-        rule.log_spread,
-        rule.error + _rounding(off),
-        rule.beyond,
-        rule.panels,
-        rule.beyond_reversed,
-    )
+        return PieceNodes.atoms(loss, log_p, off)
+    return flat_nodes(outline) if piece.flat else build_rule(outline, masses, frequency)
 
 
-def flat_nodes(outline: Outline) -> _PieceNodes:
+def flat_nodes(outline: Outline) -> PieceNodes:
     """Return the atom of a piece of constant loss, its mass integrated once for all tilts."""
     piece = outline.piece
     if piece.log_mass is not None:
         place = np.asarray([inner_place(piece)])
-        return _atoms(piece.rounded(place)[1], np.asarray([piece.log_mass]))
+        return PieceNodes.atoms(piece.rounded(place)[1], np.asarray([piece.log_mass]))
     if not outline.kept:
         rule = build_rule(outline, {0.0: float(outline.log_masses([0.0])[0])}, 0.0)
-        log_p, _, off = piece.accurate(rule.x)
-        log_weight, error = log_sum(log_p + rule.log_weight), rule.error + _rounding(off)
-        atom = _atoms(piece.rounded(rule.x[:1])[1], np.full(rule.x[:1].size, log_weight))
-        outline.kept.update(atom=replace(atom, error=error, panels=rule.panels))
-    kept: _PieceNodes = outline.kept["atom"]
+        log_weight = np.full(rule.x[:1].size, log_sum(rule.log_weight))
+        atom = PieceNodes.atoms(piece.rounded(rule.x[:1])[1], log_weight)
+        outline.kept.update(atom=replace(atom, error=rule.error, panels=rule.panels))
+    kept: PieceNodes = outline.kept["atom"]
     return kept
 
 
@@ -261,7 +216,7 @@ def build_nodes(
     escaping = [escapes(outline.piece) for outline in outlines]
     finite = [o for o, out in zip(outlines, escaping, strict=True) if not out]
     masses = covering_tilts(finite, ends) if finite else {}
-    found = [_atoms(step.point_loss, step.point_log_p)]
+    found = [PieceNodes.atoms(step.point_loss, step.point_log_p)]
     for outline, out in zip(outlines, escaping, strict=True):
         found.append(_piece_nodes(outline, {0.0: 0.0} if out else masses, frequency))
     loss, log_weight, log_spread = (

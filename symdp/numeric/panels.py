@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from symdp.capacity import BLOCK, afford
 from symdp.errors import AccuracyError
 from symdp.numeric.elementary import distinct
 from symdp.numeric.outline import NEGLIGIBLE, Outline, tilted, tilted_each, tilted_log_density
-from symdp.numeric.step import Array, Index, RealFunction, SmoothPiece, rounded
+from symdp.numeric.step import CANCELLED, Array, Index, RealFunction, SmoothPiece, rounded
 
 ROUNDS = 120  # halvings of a panel
 MAX_NODES = 1 << 21  # of a piece: some ten seconds
@@ -39,28 +39,41 @@ _LOST = 16.0  # times the usual rounding: more digits are worth their time
 _VAGUE = 2.0**-7  # of a panel's mass: rules that differ by less err 2^32 times less on halves
 # words of a refusal
 _TOO_FAST = "the density or its loss oscillates too fast to integrate"
-# no panels
-_NONE: Array = np.empty(0)
+_EPS = np.finfo(float).eps  # relative error of a node for each rounding of its values
+_FEW_ROUNDINGS = 2.0  # that every value has
 
 
 @dataclass(frozen=True)
-class Rule:
-    """Quadrature nodes of one piece: places, log weights, and the disagreement that was left.
+class PieceNodes:
+    """Nodes of one piece: losses and log weights under P, and the disagreement that was left.
 
-    `number` counts nodes from left to right, ORDER to a panel, those left out included, and
-    `log_spread` is the log of the stretch of losses a node stands for: its weight times |ℓ′|.
-    `beyond` is about ∫ P|ℓ| and ∫ Pℓ² over the tails that were cut off, `beyond_reversed` the same
-    under Q, and `panels` are the ends of the panels, whose halves have the nodes.
+    `number` counts nodes from left to right, ORDER to a panel, those left out included (−1 for an
+    atom), and `log_spread` is the log of the stretch of losses that a node stands for, its weight
+    times |ℓ′|. `beyond` is about ∫ P|ℓ| and ∫ Pℓ² over the tails that were cut off,
+    `beyond_reversed` the same under Q, and `panels` are the ends of the panels, whose halves have
+    the nodes, at the places `x`.
     """
 
-    x: Array
+    loss: Array
     log_weight: Array
     number: Index
     log_spread: Array
     error: float
     beyond: tuple[float, float] = (0.0, 0.0)
-    panels: tuple[Array, Array] = (_NONE, _NONE)
+    panels: tuple[Array, Array] | None = None
     beyond_reversed: tuple[float, float] = (0.0, 0.0)
+    x: Array = field(default_factory=lambda: np.empty(0))
+
+    @classmethod
+    def atoms(cls, loss: Array, log_weight: Array, off: float = 1.0) -> PieceNodes:
+        """Return single losses, whose values are off by so many roundings."""
+        number = np.full(loss.size, -1, dtype=np.intp)
+        return cls(loss, log_weight, number, np.full(loss.size, -np.inf), rounding(off))
+
+
+def rounding(off: float) -> float:
+    """Return the error that roundings beyond a few leave."""
+    return float(_EPS * max(off - _FEW_ROUNDINGS, 0.0))
 
 
 def _agree(whole: Panels, parts: Array, totals: Array) -> tuple[NDArray[np.bool_], Array]:
@@ -189,14 +202,14 @@ def build_panels(
     return _merge(probe, panels), leftover
 
 
-def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float) -> Rule:
+def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float) -> PieceNodes:
     """Return nodes that integrate P·e^{(t+iy)ℓ} for every tilt asked and |y| ≤ frequency.
 
     Each tilt has the log of the whole law's mass under it, beside which little is left out.
     """
     panels, leftover = build_panels(outline, masses, frequency)
     if panels is None:
-        return Rule(np.empty(0), np.empty(0), np.empty(0, dtype=np.intp), np.empty(0), 0.0)
+        return PieceNodes.atoms(np.empty(0), np.empty(0))
     # Of the two rules that agreed, to rounding, the finer one: its own error is far below that.
     middle = 0.5 * (panels.lower + panels.upper)
     lower = np.stack([panels.lower, middle], axis=1).ravel()
@@ -230,9 +243,14 @@ def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float
             _beyond(outline.piece, density, edges)
             for density in (outline.piece.log_p, outline.piece.log_q)
         )
-    error = float(leftover.max())
-    ends = panels.lower, panels.upper
-    return Rule(x[keep], log_weight[keep], number, spread[keep], error, beyond, ends, swapped)
+    x, ends = x[keep], (panels.lower, panels.upper)
+    log_p, values, off = outline.piece.accurate(x)
+    if off > CANCELLED:  # too many to ask a ball of each
+        smooth = interpolated(outline.piece, distinct(np.concatenate(ends)))
+        log_p, values, off = (smooth or outline.piece).accurate(x)
+    error = float(leftover.max()) + rounding(off)
+    log_weight = log_p + log_weight[keep]
+    return PieceNodes(values, log_weight, number, spread[keep], error, beyond, ends, swapped, x)
 
 
 def _is_seen(

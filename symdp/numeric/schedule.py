@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -52,8 +52,7 @@ _OUTWARD = 3e-14  # relative: of an end of the range, so that no loss lies beyon
 class ManySteps:
     """The privacy loss of many steps of one formula in one direction, added up.
 
-    `direction`: "remove" or "add". `close`: the largest share of the last coefficients of what is
-    summed.
+    `close` is the largest share of the last coefficients of what is summed.
     """
 
     uncertain_mass = 0.0
@@ -73,7 +72,7 @@ class ManySteps:
         return law.reversed() if self._reverse else law
 
     def laws(self, level: int) -> list[LossLaw]:
-        """Return the laws of a level."""
+        """Return the laws at the nodes of a level."""
         if level not in self._laws:
             self._laws[level] = [self._turned(law) for law in self._family.rule(level)[1]]
         return self._laws[level]
@@ -89,11 +88,7 @@ class ManySteps:
         first: int = 0,
         is_log: bool = False,
     ) -> tuple[Any, int, float]:
-        """Return Σ nᵢ f(Lᵢ), the level that was enough, and the share of its last coefficients.
-
-        `of`: f: returns numbers of one law. `close, is_log`: as for `Rule.is_settled`. `first`: the
-        first level that is tried.
-        """
+        """Return Σ nᵢ f(Lᵢ), the level that was enough, and the share of its last coefficients."""
         level = first
         while True:
             rule, values = self.rule(level), np.asarray([of(law) for law in self.laws(level)])
@@ -174,13 +169,18 @@ class ManySteps:
         return self._tilted[key]
 
 
+def _summed(of: Callable[[Tilted], float]) -> cached_property[float]:
+    """A sum over the steps of what is known of each."""
+
+    def total(many: ManyTilted) -> float:
+        return float(sum(n * of(x) for x, n in many.parts))
+
+    return cached_property(total)
+
+
 @dataclass(frozen=True, eq=False)
 class ManyTilted:
-    """Many steps under P_t: what `Tilted` says of one step, of their sum.
-
-    `steps, tilt, frequency`: of what, where, and up to which |y|. `excess, shift, variance`: K(t) −
-    t·E L, E_t L − E L and Var_t L of the sum.
-    """
+    """Many steps under P_t: what `Tilted` says of one step, of their sum."""
 
     steps: ManySteps
     tilt: float
@@ -190,6 +190,13 @@ class ManyTilted:
     shift: float
     variance: float
     lacking: float  # what the rule may lack, relative
+    # What else adds up over the steps. `imprecise`: how many have a K that is no sum of growths.
+    mean = _summed(lambda x: x.nodes.mean)
+    size = _summed(lambda x: x.size)
+    imprecise = _summed(lambda x: x.imprecise)
+    _log_atomic = _summed(lambda x: math.log(max(x.atomic, 1e-300)))
+    _first = _summed(lambda x: x.nodes.beyond[0])
+    _second = _summed(lambda x: x.nodes.beyond[1])
 
     @classmethod
     def of(
@@ -216,24 +223,15 @@ class ManyTilted:
             (x.tilted(self.tilt, self.frequency), n) for x, n in zip(laws, weights, strict=True)
         ]
 
-    def _sum(self, values: Iterable[Any]) -> Any:
-        return sum(n * value for value, (_, n) in zip(values, self.parts, strict=True))
-
     @property
     def nodes(self) -> ManyTilted:
         """Itself, as it says of the sum what nodes say of a step."""
         return self
 
-    @cached_property
-    def mean(self) -> float:
-        """E L of the sum."""
-        return float(self._sum(x.nodes.mean for x, _ in self.parts))
-
-    @cached_property
+    @property
     def beyond(self) -> tuple[float, float]:
         """What the nodes leave out of E|L| and E L², added up."""
-        first, second = (self._sum(x.nodes.beyond[k] for x, _ in self.parts) for k in (0, 1))
-        return first, second
+        return self._first, self._second
 
     @cached_property
     def error(self) -> float:
@@ -245,20 +243,10 @@ class ManyTilted:
         """The largest standard deviation of a single step."""
         return max(x.widest for x, _ in self.parts)
 
-    @cached_property
-    def size(self) -> float:
-        """Σ nᵢ (σᵢ + |E_t Lᵢ − μᵢ| + |μᵢ|), of which rounding takes its share."""
-        return float(self._sum(x.size for x, _ in self.parts))
-
-    @cached_property
-    def imprecise(self) -> float:
-        """How many steps have a K that is no sum of growths."""
-        return float(self._sum(x.imprecise for x, _ in self.parts))
-
-    @cached_property
+    @property
     def atomic(self) -> float:
         """Π aᵢ^nᵢ, aᵢ the weight of a step's atoms."""
-        return math.exp(self._sum(math.log(max(x.atomic, 1e-300)) for x, _ in self.parts))
+        return math.exp(self._log_atomic)
 
     def log_sum(self, of: Callable[[Tilted], Complex]) -> Complex:
         """Return Σ nᵢ log φᵢ from the logarithms of one step."""
@@ -271,8 +259,7 @@ class ManyTilted:
 class ManyStepsLaw(SumLaw):
     """The total privacy loss of very many distinct steps, those of one formula taken together.
 
-    `others`: all other steps. `parts`: returns every distinct step's law with its count, for what
-    does not add up over the steps. `direction`: "remove" or "add", empty for a part of a law.
+    `parts` returns every distinct step's law with its count, for what does not add up over them.
     """
 
     def __init__(
@@ -382,15 +369,11 @@ Extended = NDArray[np.longdouble]
 
 @dataclass(frozen=True)
 class Rule:
-    """Nodes and weights that stand for a sum over steps.
-
-    `basis`: what takes values at the nodes to the coefficients of the polynomials; None where the
-    nodes are all steps, and the sum is a plain one.
-    """
+    """Nodes and weights that stand for a sum over steps."""
 
     values: tuple[Vector, ...]  # the parameters at every node, in the formula's order
     weights: Extended  # their positive weights, which add up to the number of steps
-    basis: Extended | None = None
+    basis: Extended | None = None  # takes values at the nodes to coefficients; None for all steps
     steps: Extended | None = None  # the polynomials at every step, times the root of its share
 
     def total(self, values: Array | Complex) -> Array | Complex:
@@ -404,11 +387,8 @@ class Rule:
         """Return about how many nodes leave the last coefficients small, and their largest share.
 
         As coefficients fall geometrically and a rule is exact to twice their degree, the square
-        of their share is what it lacks. No more than there are means that this rule will do.
-
-        `values`: of one function or of several, nodes first. `close`: the largest share of the last
-        coefficients. `is_log`: whether they are logarithms of φ: then it also does that φ is too
-        small to matter.
+        of their share is what it lacks. No more than there are means that this rule will do; of
+        logarithms of φ it also does that φ is too small to matter.
         """
         nodes = self.weights.size
         if self.basis is None:
@@ -436,8 +416,6 @@ class Rule:
         A product of two functions has the average Σ aₖbₖ of their coefficients, and aliases of
         degree 2m − k are in those of degree k. So a coefficient may be off by the share of the
         last one to the power 2 − k/m, and what no polynomial meets counts by its square.
-
-        `at_nodes, at_steps`: their values, a column for each.
         """
         if self.basis is None or self.steps is None:
             return True
@@ -457,11 +435,7 @@ class Rule:
 
 
 class ParameterLine:
-    """Values of parameters on one line: all are affine functions of one of them.
-
-    `vectors`: the values of each step. `counts`: how often each is taken. `axis`: the parameter
-    that the others are functions of.
-    """
+    """Values of parameters on one line: all are affine functions of one of them, the axis."""
 
     def __init__(self, vectors: Sequence[Vector], counts: Array, axis: int) -> None:
         self._counts, self._axis = counts.astype(np.longdouble), axis
@@ -490,10 +464,7 @@ class ParameterLine:
         return tuple(a + slope * apart for a, slope in zip(self._first, self._slope, strict=True))
 
     def rule(self, size: int) -> Rule | None:
-        """Return the Gauss rule with so many nodes in the logarithm of the one parameter.
-
-        None where rounding does not let it be known.
-        """
+        """Return the Gauss rule in the logarithm of that one, None where it is not known."""
         total = self._counts.sum()
         row = np.sqrt(self._counts / total)
         rows = np.empty((size + 1, row.size), dtype=np.longdouble)
@@ -533,10 +504,8 @@ class ParameterLine:
 class StepFamily:
     """Steps of one formula, and the laws that stand for them.
 
-    `vectors, counts`: the values of their parameters, and how often each is taken. `member`:
-    returns the law of one step. `made`: returns the law at some values. `entries`: returns all that
-    depends on the parameters, a row for each of many values of them. Steps for which it is the same
-    are one step.
+    `member` returns the law of one step, `made` the law at some values, and `entries` all that
+    depends on the parameters, a row for each of many values; steps with equal rows are one step.
     """
 
     def __init__(

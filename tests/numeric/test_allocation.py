@@ -136,9 +136,9 @@ def test_a_table_meets_its_own_windows():
     found = []
     for split in (100.0, 150.0, 260.0):
         cuts = Cut(split), Cut(1700.0, split)
-        windows = [Window.at(maker, 1380.0, 0, 0.0, cut) for cut in cuts]
+        windows = [Window.at(maker, 1380.0, 0, cut) for cut in cuts]
         found.append(np.logaddexp.reduce([w.log_density(y)[0] for w in windows]).item())
-    whole = Window.at(maker, 1380.0, 37, 0.0, Cut(2500.0)).log_density(y)[0].item()
+    whole = Window.at(maker, 1380.0, 37, Cut(2500.0)).log_density(y)[0].item()
     # The t-th power multiplies roundings of φ by a thousand.
     assert np.allclose(found, whole, rtol=0, atol=1e-11)
 
