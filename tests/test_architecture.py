@@ -60,7 +60,7 @@ MOST_ROOM_LINES = {
     "mechanisms": 168,
     "methods": 4396,
     "model": 4840,
-    "numeric": 11124,
+    "numeric": 11115,
     "page": 6364,
     "prove": 6156,
     "questions": 6085,

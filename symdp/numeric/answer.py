@@ -58,11 +58,6 @@ class Answer:
         """The logarithms of the ends between which 1 − δ lies.
 
         Where no integral of its own gives 1 − δ, its ends are those of δ.
-
-        Examples
-        --------
-        >>> Answer(math.log(0.5), math.log(0.25), 0.0, "estimate").complement_bounds
-        (-inf, -0.2876820724517809)
         """
         if self.log_complement is None:
             low = -math.inf if self.log_upper is None else log_one_minus_exp(self.log_upper)
@@ -198,18 +193,7 @@ def _log(end: arb) -> float:
 
 
 def unclosed(log_delta: float, log_complement: float, error: float) -> float:
-    """Return how far δ and 1 − δ, computed apart, miss 1, relative to δ; 0 where that is explained.
-
-    `log_delta, log_complement`: log δ and log(1 − δ), mass at infinity included. `error`: what both
-    are known to lack, absolute.
-
-    Examples
-    --------
-    >>> unclosed(math.log(0.25), math.log(0.75), 0.0)
-    0.0
-    >>> round(unclosed(math.log(0.25), math.log(0.7), 0.01), 3)
-    0.2
-    """
+    """Return how far both miss 1, relative to δ; 0 where an absolute error of them explains it."""
     gap = abs(math.exp(log_delta) + math.exp(log_complement) - 1.0)
     return gap * math.exp(min(-log_delta, 700.0)) if gap > error + SETTLED else 0.0
 
@@ -267,14 +251,6 @@ def with_uncertain_mass(answer: Answer, log_mass: float) -> Answer:
     """Return an answer whose lower bound knows that a mass of large losses was taken as infinite.
 
     δ itself and its upper bound count that mass as lost, so that they are never too small.
-
-    `answer`: of a law in which the mass is infinite. `log_mass`: the log of a probability.
-
-    Examples
-    --------
-    >>> answer = Answer(-10.0, -10.0, -10.0, "exact")
-    >>> with_uncertain_mass(answer, -11.0).kind
-    'bound'
     """
     if answer.log_lower is None:
         return answer

@@ -273,7 +273,7 @@ class LossLaw:
         """Return the part of a far window that has a node set of its own, None where none has."""
         level = max(lower, upper)
         if level <= _FAR_LEVEL:
-            return None
+            return self._apart(tilt, upper) if turns else None
         known = self._parts.setdefault((lower, upper, turns), [])
         for part in known:
             if part is None or part[0] < tilt <= part[1]:
@@ -283,6 +283,21 @@ class LossLaw:
         far = turns or float(growth.min()) > _WORTHWHILE
         known.append(far_part(tilt, left, right, self._log_masses) if far else None)
         return known[-1]
+
+    def _apart(self, tilt: float, upper: int) -> _Part:
+        """Return the tilts within an octave from an end of the domain at −1 or 0, else None.
+
+        No tilt beyond makes the losses there rare, so that the end itself sees enormous ones.
+        """
+        least, most = whole = -1.0, self._edge(upper, upper=True)
+        if self.domain[1] == 0.0 and tilt < 0.0:
+            near = math.floor(math.log2(-tilt))
+            least, most = max(least, -(2.0 ** (near + 1))), -(2.0**near)
+        if self.domain[0] == -1.0 and tilt > -1.0:
+            near = min(math.floor(math.log2(1.0 + tilt)), 0)
+            least = max(least, 2.0**near - 1.0)
+            most = most if near == 0 else min(most, 2.0 ** (near + 1) - 1.0)
+        return None if (least, most) == whole else (least, most)
 
     def _seen(self, tilt: float, frequency: float) -> NodeSet:
         """Return the same; AccuracyError if no loss can be seen so far out."""

@@ -373,9 +373,9 @@ def _reaching(bounds: tuple[float, float], seen: Array, room: float) -> tuple[fl
     """Return bounds moved out to losses seen beyond them, which are not exact."""
     low, high = bounds
     least, most = float(seen.min(initial=low)), float(seen.max(initial=high))
-    if least < low - room * (1.0 + abs(low)):
+    if least < low - room * (1.0 + abs(least)):  # also where both ends are at +∞
         low = least - SEEN_BEYOND * (1.0 + abs(least))
-    if most > high + room * (1.0 + abs(high)):
+    if most > high + room * (1.0 + abs(most)):
         high = most + SEEN_BEYOND * (1.0 + abs(most))
     return low, high
 

@@ -77,6 +77,40 @@ def test_heavy_steps_have_a_bound_however_far_out(count, epsilon, low, high):
     assert found.upper - found.lower < 3e-4 * found.delta  # rounded losses differ by so much
 
 
+SAMPLED = '[sampling]\nscheme = "poisson"\nrate = "1/2"\n'
+STUDENT = loads(
+    'name = "sampled"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[pair]\n'
+    'P = "2/(pi*(1 + x**2)**2)"\nQ = "1/(3*pi*cosh((x + 1)/3))"\n' + SAMPLED
+)
+BESIDE_A_PEAK = loads(
+    'name = "sampled"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[pair]\n'
+    'P = "1/(1 + ((x + 2.8)/3.56)**2)**2/3.56 + 0.19*exp(-Abs((x - 1.63)/1.24)**1.5)/1.24"\n'
+    'Q = "1/cosh((x + 2.12)/3.33)"\nnormalize = true\n' + SAMPLED
+)
+
+
+@pytest.mark.parametrize(
+    ("step", "remove", "add"),
+    [
+        (STUDENT, 0.9781980208, 0.9781397043),
+        pytest.param(BESIDE_A_PEAK, 0.5580395914, 0.5587949328, marks=pytest.mark.slow),
+    ],
+    ids=["student", "beside a peak"],
+)
+def test_rare_enormous_losses_do_not_turn_what_is_typical(step, remove, add):
+    # Midpoints of 8·10⁶ stretches of [−400, 400], losses split between neighbours of meshes of
+    # 1/5000 and 1/10⁴ and added by FFT in NumPy; what is larger than 40 counts as infinite.  The
+    # error falls like the square of the mesh, and is extrapolated.
+    for direction, truth in (("remove", remove), ("add", add)):
+        law = compose(step(), 40).law(direction)
+        found = Contour().log_delta(law, 0.061)
+        assert found.kind == "exact"
+        assert math.isclose(math.exp(found.log_delta), truth, rel_tol=1e-10)  # the last digit
+        assert found.log_upper - found.log_lower < 1e-8
+        (part,) = (part for part, _ in law.parts)
+        assert max(nodes.loss.size for nodes in part._sets.values()) < 1 << 18
+
+
 @pytest.mark.parametrize(
     "pair",
     [HEAVY, a_pair(CAUCHY, NORMAL), a_pair("exp(-x)", "2*x*exp(-x**2)", '[0, "oo"]')],
