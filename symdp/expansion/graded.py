@@ -10,8 +10,6 @@ n^{−(j−2)/2}. They differ only in what a power h^d becomes: a Gaussian momen
 or an integral of one. T_g is the complete Bell polynomial B_g(x₁, …, x_g)/g! at
 x_i = κ_{i+2} h^{i+2}/((i+1)(i+2)); sorting by g rather than by the index of the Bell polynomials in
 the usual printed series [SPA (59)] keeps terms of equal size together.
-
-Complete Bell polynomials: the coefficients of the exponential of a power series.
 """
 
 from __future__ import annotations

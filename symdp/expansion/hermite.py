@@ -1,8 +1,7 @@
 """Probabilists' Hermite polynomials by their recursion, for symbols and numbers alike.
 
-Integrals of an exponential against Hermite functions over a half-line, in closed form.
-
-For the standardised tilted sum, u = (x − c)/√v, the tilted Edgeworth series needs
+Integrals of an exponential against Hermite functions over a half-line are closed forms: for the
+standardised tilted sum, u = (x − c)/√v, the tilted Edgeworth series needs
 
     J_m = ∫₀^∞ e^{−s x} φ(u) He_m(u) dx/√v,
 

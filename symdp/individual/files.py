@@ -1,8 +1,7 @@
-"""Runs on disk: the folder that a `Recorder` wrote, read again for accounting.
+"""What individual accounting has on the disk: runs, filters, and answers block by block.
 
-Making and loading filters that live in a file.
-
-Individual accounting block by block: the answers of each block of records are a file.
+A run is the folder that a `Recorder` wrote, read again for accounting; a filter lives in a file; of
+many records the answers of each block are a file.
 """
 
 from __future__ import annotations

@@ -3,11 +3,9 @@
 A filter is told a bound on each step before the step is run, and refuses the step that would
 exceed the budget fixed at the start.  Bounds may depend on all outputs so far.
 
-Exact numbers of filters, and the kind of file in which their state is kept.
-
-A commit writes the charged state to a neighbour, flushes it to the disk and renames it over the
-file; only then does it return.  A crash before that leaves the step unreleased, a crash after it
-leaves it charged: it may be charged in vain, never released in vain.
+Numbers are exact. A commit writes the charged state to a neighbour, flushes it to the disk and
+renames it over the file; only then does it return.  A crash before that leaves the step unreleased,
+a crash after it leaves it charged: it may be charged in vain, never released in vain.
 """
 
 from __future__ import annotations

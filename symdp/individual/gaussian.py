@@ -1,9 +1,8 @@
-"""Gaussian privacy of many records: its profile, its inverses, and the central limit's μ.
+"""Gaussian privacy: its profile, its inverses, the μ of a step and of a record.
 
 G_μ(ε) = Φ(−ε/μ + μ/2) − e^ε Φ(−ε/μ − μ/2) [IND 2.3], evaluated as a difference of scaled
-complementary error functions, so that nothing cancels.
-
-μ of Gaussian privacy: what a step is proved to have, and what a record's profile looks like.
+complementary error functions, so that nothing cancels. A step has a μ that is proved, a record
+one that its profile looks like, and another by the central limit.
 """
 
 from __future__ import annotations

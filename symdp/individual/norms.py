@@ -1,6 +1,6 @@
-"""Reading contribution norms: arrays, .npy files, Parquet tables; in chunks, checked.
+"""Contribution norms: read from arrays, .npy files and tables, checked, and where they are counted.
 
-Grids of contribution norms: where a norm is counted, rounded towards the larger loss.
+A norm is counted on a grid, rounded towards the larger loss.
 """
 
 from __future__ import annotations

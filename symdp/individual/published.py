@@ -1,14 +1,15 @@
-"""The Rényi bound of every record: the least conversion over all real orders [IND C.3].
+"""Two published methods for every record: the Rényi bound and the Fourier sum.
+
+*The Rényi bound* is the least conversion over all real orders [IND C.3],
 
 ε ≤ min over t > 0 of (K(t) + log c_t − log δ)/t,  δ ≤ min over t of e^{K(t) − tε} c_t, with
 c_t = t^t/(1+t)^{1+t} and t = α − 1 (Canonne, Kamath, Steinke 2020).
 
-The Fourier sum of [IND App. D], one record at a time, for comparison.
-
-Every kind of step has its loss density sampled on n points of [−L, L); a record's composition is
-the product of their transforms to the powers of its counts.  δ(ε) is one inner product in the
-transformed domain by Plancherel's theorem, ε(δ) takes one inverse transform.  Its errors, of the
-sampled densities, of what folds back and of rounding, are not bounded: an estimate.
+*The Fourier sum* [IND App. D] takes one record at a time and is there for comparison. Every kind of
+step has its loss density sampled on n points of [−L, L); a record's composition is the product of
+their transforms to the powers of its counts.  δ(ε) is one inner product in the transformed domain
+by Plancherel's theorem, ε(δ) takes one inverse transform.  Its errors, of the sampled densities, of
+what folds back and of rounding, are not bounded: an estimate.
 """
 
 from __future__ import annotations

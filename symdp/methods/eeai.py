@@ -1,16 +1,15 @@
 """The exact Edgeworth accountant interval: first-order Edgeworth with a proved error.
 
-A proved bound on the distance of a standardised sum's law from its first-order Edgeworth series.
+The distance of a standardised sum's law from its first-order Edgeworth series has two bounds.
 
-The bound of Derumigny, Girard and Guyonvarch for independent summands with four moments. Every term
+*By moments*, of Derumigny, Girard and Guyonvarch for independent summands with four. Every term
 is a part of an integral of the distance between characteristic functions, taken against a
 smoothing kernel of modulus at most c/(2π|u|) on |u| ≤ 2π√n/K̃₃: the Edgeworth series is compared
 with the sum near u = 0, up to √(2η)(n/K₄)^{1/4}, and both are bounded by Gaussians beyond. η is
 free between 0 and 1/3, and the least bound over it is taken.
 
-A proved bound on |F − E₁| from the characteristic function itself, by Prawitz's smoothing.
-
-For a distribution function F with characteristic function f, a smooth G with g, and every T > 0
+*By the characteristic function itself*, Prawitz's smoothing. For a distribution function F with
+characteristic function f, a smooth G with g, and every T > 0
 
     sup|F − G| ≤ (2/T)∫₀ᵀ |k(u/T)| |f − g| du + (2/T)∫₀ᵀ |k(u/T) − iT/(2πu)| |g| du
                  + (1/π)∫_T^∞ |g|/u du,

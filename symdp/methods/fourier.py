@@ -1,9 +1,8 @@
 """The Fourier accountant: the density of the privacy loss on a grid, convolved by FFT.
 
-Error bounds of the Fourier accountant for the Poisson-sampled Gaussian mechanism, remove.
-
-The loss of one step is log(1 − q + q e^{(2t−1)/(2σ²)}); α(λ) = K(λ) is its log moment, and the sum
-of k steps is beyond L with probability at most e^{kα(λ) − λL} for every λ > 0.
+Its error has bounds for the Poisson-sampled Gaussian mechanism, remove: the loss of one step is
+log(1 − q + q e^{(2t−1)/(2σ²)}); α(λ) = K(λ) is its log moment, and the sum of k steps is beyond L
+with probability at most e^{kα(λ) − λL} for every λ > 0.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """What is proved of δ and of one tail without any limit theorem, and the interval that it gives.
 
-Moments of the summands of a tilted total loss, as errors of limit theorems are proved by them.
-
-Such bounds grow with the absolute moments, so these are never given too small: |x| has a kink that
+Errors of limit theorems are proved by moments of the summands of a tilted total loss. Such bounds
+grow with the absolute moments, so these are never given too small: |x| has a kink that
 a quadrature rule sees only roughly, and |x|, |x|³ are replaced by smooth functions that are larger,
 by more than the rule can be wrong.
 """

@@ -1,7 +1,4 @@
-"""The moments accountant: Chernoff bounds on δ, plain and tightened, at the best tilt.
-
-A Chernoff bound on δ that also knows the tilted variance: a parabola above the payoff.
-"""
+"""The moments accountant: Chernoff bounds on δ, plain, tightened, and with the variance."""
 
 from __future__ import annotations
 

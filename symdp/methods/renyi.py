@@ -1,8 +1,6 @@
 r"""The Rényi accountant: the divergence curve, converted to δ at the best real order.
 
-The Rényi accountant of steps that are known by their Rényi curves alone.
-
-**The total**, of which only a bound on K(t), t > 0, is known:
+Of steps that are known by their Rényi curves alone only a bound on K(t), t > 0, is known:
 
 .. math:: K(t) \le \sum_i n_i\, t\, D^{(i)}_{1+t} + \sum_j n_j K_j(t)
 

@@ -1,13 +1,10 @@
-"""Proved bounds around the tilted central limit: Berry-Esseen's inequality at the best tilt.
+"""Proved bounds around the central limit by Berry-Esseen's inequality: tilted, and not, a baseline.
 
-The untilted Gaussian approximation between its Berry-Esseen errors: a baseline.
-
-What tilting buys: the rates of the saddle-point accountant, beside those without a tilt.
-
-With m = K′(0), v = K″(0) and b = (ε − m)/√v, the saddle point is t₀ ≈ x/√v, x = (b + √(b² + 4))/2,
-for x = b + 1/x balances K′(t) ≈ m + vt against ε + 1/t. There e^{K(t) − εt} → e^{x²/2 − bx}, which
-is e^{1 − x²/2}, so that the error of Theorem 5 becomes 2C (P/v^{3/2}) e^{1 − x²/2}; without a tilt
-it is C P/v^{3/2} at every b, P = Σ E|Lᵢ − E Lᵢ|³. P/v^{3/2} falls like n^{−1/2}.
+What tilting buys is told by rates. With m = K′(0), v = K″(0) and b = (ε − m)/√v, the saddle point
+is t₀ ≈ x/√v, x = (b + √(b² + 4))/2, for x = b + 1/x balances K′(t) ≈ m + vt against ε + 1/t. There
+e^{K(t) − εt} → e^{x²/2 − bx}, which is e^{1 − x²/2}, so that the error of Theorem 5 becomes 2C
+(P/v^{3/2}) e^{1 − x²/2}; without a tilt it is C P/v^{3/2} at every b, P = Σ E|Lᵢ − E Lᵢ|³.
+P/v^{3/2} falls like n^{−1/2}.
 """
 
 from __future__ import annotations

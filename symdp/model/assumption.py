@@ -3,9 +3,8 @@
 An assumption lives in the parameter's symbol, so that whatever decides a sign can use it and no
 state changes an answer.
 
-Reading assumptions: a text such as '> 1/s' for a parameter, or a comparison of two formulas.
-
-Each becomes an end of one parameter, so that no two parameters wait for each other.
+It is read from a text such as '> 1/s' for a parameter, or from a comparison of two formulas: each
+becomes an end of one parameter, so that no two parameters wait for each other.
 """
 
 from __future__ import annotations

@@ -36,8 +36,6 @@ hockey-stick divergence at any order; then it composes, adaptively too [Zhu, Don
   mirror image, and whose flat middle is an atom at 0. Its profile is that of Balle, Barthe and
   Gaboardi (2018, Theorems 8 to 10): δ′(log(1 + q(e^ε − 1))) = q Σ_j w_j δ_j(ε), δ_j the profile of
   (f(x − 2jD), f). Proofs stand in the derivation page on fixed batches.
-
-How often a batch holds a record or several: binomial and hypergeometric weights, rounded up.
 """
 
 from __future__ import annotations

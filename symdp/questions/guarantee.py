@@ -1,12 +1,9 @@
 """What an accountant's answer becomes for people: numbers, what they are, and their sources.
 
-The largest of several answers, and what kind of number it is: directions, parts of the data.
-
-A chain is as strong as its weakest link: the largest of a bound and of an estimate is an estimate,
-as the larger one may be the one that was estimated. Only what is proved to lie below another one,
-end to end, has no part in the answer.
-
-Guarantees at many ε or δ, as arrays, CSV and a picture.
+One is a `Guarantee`, many a `Curve`. Of several, as of directions or parts of the data, the largest
+answers. A chain is as strong as its weakest link: the largest of a bound and of an estimate is an
+estimate, as the larger one may be the one that was estimated. Only what is proved to lie below
+another one, end to end, has no part in the answer.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import pytest
 import symdp
 from symdp.individual import from_counts, from_mechanisms
 from symdp.individual.single import gaussian_step, record_composition
-from symdp.numeric.compile import row_law
+from symdp.numeric.compile import loss_law
 from symdp.numeric.kinds import SampledNormal, sampled_normals
 
 laplace = symdp.mechanisms.laplace
@@ -265,7 +265,7 @@ def test_a_small_tilt_beside_large_ones_keeps_its_digits(sigma, q):
 
 
 def known_to_the_law(step, tilts):
-    law = row_law(step, "remove")
+    law = loss_law(step, "remove")
     return law.transform(tilts) + tilts * law.base.mean
 
 

@@ -183,7 +183,6 @@ def test_a_sampling_rate_on_the_command_line(shell, rate):
 @pytest.mark.parametrize(
     ("line", "parts"),
     [
-        ("calibrate gaussian --parameter sigma --epsilon 1 --delta 1e-5", ["-n COUNT"]),
         ("calibrate gaussian --parameter s -n 1 --epsilon 1 --delta 1e-5", ["'s'", "sigma"]),
         ("calibrate gaussian sigma=1 --parameter n --epsilon 1 --delta 1e-5", ["no value"]),
         ("calibrate gaussian -n 1 --epsilon 1 --delta 1e-5", ["--parameter"]),
