@@ -55,15 +55,15 @@ MOST_ROOM_LINES = {
     "density": 5284,
     "derive": 5478,
     "emit": 5119,
-    "expansion": 394,
-    "individual": 3624,
+    "expansion": 391,
+    "individual": 3586,
     "mechanisms": 168,
-    "methods": 4396,
-    "model": 4840,
+    "methods": 4385,
+    "model": 4837,
     "numeric": 11115,
     "page": 6364,
     "prove": 6156,
-    "questions": 6085,
+    "questions": 6082,
 }
 CODE_FROM_TEXT = {"eval", "exec", "parse_expr", "__import__"}
 

@@ -13,9 +13,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from symdp.arguments import AT_MOST, flat, is_array, listed, real
 from symdp.errors import InputError, suggestion
-from symdp.individual.methods import METHODS, Asked, Parts, Work, run
+from symdp.individual.methods import METHODS, Asked, Parts, Work, gaussian_step, run
 from symdp.individual.result import IndividualResult, check_delta
-from symdp.individual.single import gaussian_step
 from symdp.model.mechanism import a_mechanism
 from symdp.model.relation import ADD_REMOVE, Protection
 from symdp.numeric.rows import Progress

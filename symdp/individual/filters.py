@@ -140,7 +140,33 @@ class Decision:
         return self.allowed
 
 
-class Filter(ABC):
+class Stateful(ABC):
+    """What commits steps in order, and may keep its state in a file."""
+
+    def __init__(self, path: str | Path | None) -> None:
+        self.path = None if path is None else a_path(path, "the filter's file")
+        self.count = 0
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Return the state as JSON values."""
+
+    def save(self, path: str | Path | None = None) -> None:
+        """Write the state, complete or not at all; another filter's is never overwritten."""
+        target = self.path if path is None else Path(path)
+        if target is None:
+            raise InputError("this filter has no file; give save a path")
+        replace_state(target, self.to_json(), self.to_json())
+
+    def _check_order(self, step: int | None) -> None:
+        if step is not None and step != self.count + 1:
+            raise InputError(
+                f"step {step}: the next step is {self.count + 1}; steps are committed once each, "
+                "in order"
+            )
+
+
+class Filter(Stateful):
     """What all filters share: steps in order, exact sums, and a state that is written first.
 
     `ask` changes nothing.  `commit` charges a step and writes the state; when it has returned, the
@@ -150,8 +176,7 @@ class Filter(ABC):
     type_name: ClassVar[str]
 
     def __init__(self, path: str | Path | None) -> None:
-        self.path = None if path is None else a_path(path, "the filter's file")
-        self.count = 0
+        super().__init__(path)
         self.runs: list[list[Any]] = []  # the journal: [exact bound, how often]
 
     def __copy__(self) -> Self:
@@ -211,11 +236,7 @@ class Filter(ABC):
             nothing has changed.
         """
         checked, many = self._checked(bound), checked_count(count)
-        if step is not None and step != self.count + 1:
-            raise InputError(
-                f"step {step}: the next step is {self.count + 1}; steps are committed once each, "
-                "in order"
-            )
+        self._check_order(step)
         if not self._fits(checked, many):
             what = "step" if many == 1 else f"{many} steps from step"
             raise InputError(
@@ -259,13 +280,6 @@ class Filter(ABC):
             "steps": self.count,
             "runs": [list(run) for run in self.runs],
         }
-
-    def save(self, path: str | Path | None = None) -> None:
-        """Write the state, complete or not at all; another filter's is never overwritten."""
-        target = self.path if path is None else Path(path)
-        if target is None:
-            raise InputError("this filter has no file; give save a path")
-        replace_state(target, self.to_json(), self.to_json())
 
     def _replay(self, state: dict[str, Any], where: str) -> None:
         """Charge again every step of a journal, so that no sum is taken on trust."""

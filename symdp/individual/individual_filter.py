@@ -21,10 +21,10 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from symdp.arguments import a_path
 from symdp.decimal_text import rounded
 from symdp.errors import InputError
 from symdp.individual.filters import (
+    Stateful,
     double_up,
     exact_budget,
     exactly,
@@ -73,7 +73,7 @@ class ActiveSet:
         return np.asarray(self.scale > 0.0)
 
 
-class IndividualFilter:
+class IndividualFilter(Stateful):
     """Each record's Σ μ² up to B², exactly; the filter decides per step, not once and for all.
 
     A record that cannot pay a step may take part in a later, cheaper one.  With last="scale" its
@@ -119,6 +119,7 @@ class IndividualFilter:
         last: str = "scale",
         path: str | Path | None = None,
     ) -> None:
+        super().__init__(path)
         if isinstance(records, bool) or not isinstance(records, int) or records < 1:
             raise InputError(f"records = {records!r}: a whole number of at least 1 is needed")
         if last not in LAST:
@@ -132,9 +133,7 @@ class IndividualFilter:
         self._scale = self._per_unit * Fraction(10) ** self._decimals  # units in 1
         self._most = _split(math.floor(self._exact**2 * self._scale**2))
         self.last = last
-        self.path = None if path is None else a_path(path, "the filter's file")
         self._sums: Pair = np.zeros(records), np.zeros(records)
-        self.count = 0
 
     def __len__(self) -> int:
         return self._sums[0].size
@@ -168,11 +167,7 @@ class IndividualFilter:
             written; then nothing has changed.
         """
         values = self._checked(mu)
-        if step is not None and step != self.count + 1:
-            raise InputError(
-                f"step {step}: the next step is {self.count + 1}; steps are committed once each, "
-                "in order"
-            )
+        self._check_order(step)
         scale, sums = self._decide(*values)
         if self.path is not None:
             replace_state(self.path, self.to_json(), self._state(sums, self.count + 1))
@@ -254,13 +249,6 @@ class IndividualFilter:
     def to_json(self) -> dict[str, Any]:
         """Return the state as JSON values; Σ μ² in squared units, as packed doubles."""
         return self._state(self._sums, self.count)
-
-    def save(self, path: str | Path | None = None) -> None:
-        """Write the state, complete or not at all; another filter's is never overwritten."""
-        target = self.path if path is None else Path(path)
-        if target is None:
-            raise InputError("this filter has no file; give save a path")
-        replace_state(target, self.to_json(), self.to_json())
 
     @classmethod
     def from_state(cls, state: dict[str, Any], path: Path) -> IndividualFilter:

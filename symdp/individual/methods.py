@@ -1,4 +1,8 @@
-"""The methods of individual accounting, run over all records, here or by an executor."""
+"""The methods of individual accounting, run over all records, here or by an executor.
+
+A record whose losses no shared line serves, of few steps or of atoms say, is asked as a composition
+by the table of methods that answers any.
+"""
 
 from __future__ import annotations
 
@@ -6,18 +10,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from symdp.errors import InputError
+from symdp.errors import AccuracyError, InputError, SymdpError
 from symdp.individual import gaussian
 from symdp.individual.published import least_bounds, plancherel
 from symdp.individual.result import IndividualResult, larger
-from symdp.individual.single import BOUND, ESTIMATE, EXACT, StepKinds, table_answers
 from symdp.numeric.accuracy import ROUNDING
-from symdp.numeric.kinds import Table, sampled_normals
+from symdp.numeric.kinds import LawTable, Table, sampled_normals
+from symdp.numeric.loss import LossLaw
 from symdp.numeric.rows import (
     CONTOUR,
     UNRESOLVED,
@@ -28,15 +32,20 @@ from symdp.numeric.rows import (
     used_kinds,
 )
 from symdp.numeric.step import Array
+from symdp.questions.guarantee import KINDS, Link
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
 
     from numpy.typing import ArrayLike
 
+    from symdp.arguments import Direction
     from symdp.model.mechanism import Mechanism
+    from symdp.questions.composition import Composition
 
 METHODS = ("contour", "plancherel", "renyi", gaussian.NAME)
+EXACT, BOUND, ESTIMATE = range(3)  # places in KINDS
+_MASS = 1e-9  # by which a density's mass may differ from one, as everywhere
 _MOST_KINDS = 1_000  # of steps of all records that no shared line serves: each costs half a second
 _FEWEST_A_PART = 2_000  # records on shared lines that are worth a task of an executor
 _TASKS = 16  # parts of the records, for an executor
@@ -60,9 +69,9 @@ class Work:
         return self.mechanisms is None or self.method == "contour"
 
     @cached_property
-    def _kinds(self) -> StepKinds:
+    def _kinds(self) -> _StepKinds:
         assert self.mechanisms is not None
-        return StepKinds(self.mechanisms, used_kinds(self.counts, slice(None)))
+        return _StepKinds(self.mechanisms, used_kinds(self.counts, slice(None)))
 
     @property
     def unserved(self) -> NDArray[np.bool_]:
@@ -108,12 +117,14 @@ class Asked:
     floor: Array | None = None
     with_lower: bool = True
 
+    @property
+    def least(self) -> float:
+        """The least ε, or log δ."""
+        return -math.inf if self.log_delta is None else 0.0
+
     def rows(self, chosen: Any) -> Asked:
         """Return the question for some of the records."""
-        return replace(
-            self,
-            epsilon=None if self.epsilon is None else self.epsilon[chosen],
-        )
+        return replace(self, epsilon=None if self.epsilon is None else self.epsilon[chosen])
 
 
 Parts = Sequence[tuple[NDArray[np.int64] | None, Work]]
@@ -166,8 +177,7 @@ def answer(work: Work, asked: Asked, progress: Progress | None = None) -> Indivi
     for side in work.sides(asked.direction):
         floor = None
         if found is not None:
-            # whoever is proved to have less on this side needs no number there
-            floor = found.epsilon if asked.log_delta is not None else found.log_delta
+            floor = found.own  # whoever is proved to have less on this side needs no number there
         one = replace(asked, direction=side, floor=floor, with_lower=found is None)
         if work.method == "contour":
             answered, unresolved = _contour(work, one, progress)
@@ -176,9 +186,8 @@ def answer(work: Work, asked: Asked, progress: Progress | None = None) -> Indivi
             answered = _METHODS[work.method](work, one)
         found = answered if found is None else larger(found, answered)
     assert found is not None
-    own = found.epsilon if asked.log_delta is not None else found.log_delta
     bounded = work.dominated & (found.kind_code == EXACT)
-    own[bounded], found.kind_code[bounded] = found.upper[bounded], BOUND
+    found.own[bounded], found.kind_code[bounded] = found.upper[bounded], BOUND
     return _with_single_records(work, asked, replace(found, direction=asked.direction), left)
 
 
@@ -186,7 +195,7 @@ def _one_by_one(work: Work, asked: Asked, progress: Progress | None) -> Individu
     """Return the answers of records whose steps are any mechanisms, as compositions."""
     if work.method == "plancherel":
         raise InputError("method 'plancherel' knows Gaussian steps only; use 'contour'")
-    found = table_answers(work, asked, np.arange(work.counts.shape[0]), progress)
+    found = _singles(work, asked, np.arange(work.counts.shape[0]), progress)
     fell = int(found.fell_back.sum())
     note = f"{fell} records have the Rényi bound only" if fell else ""
     path = np.where(found.fell_back, 3, 2)
@@ -199,7 +208,7 @@ def _contour(
     """Return the answers on one side, and which records have no more than a bound there."""
     solution = _solve(work.table(asked.direction), work, asked, progress)
     answered = solution.path == CONTOUR
-    least = 0.0 if asked.log_delta is not None else -math.inf
+    least = asked.least
     if asked.log_delta is not None:
         with np.errstate(invalid="ignore", divide="ignore"):
             width = np.abs(solution.error / solution.slope)
@@ -242,12 +251,10 @@ def _with_single_records(
         alone = _alone(work.counts, alone)
     path, error = found.path_code, found.numerical_error
     if alone.size:
-        own = found.epsilon if asked.log_delta is not None else found.log_delta
-        single = table_answers(work, asked, alone)
-        own[alone], found.upper[alone] = single.value, single.upper
+        single = _singles(work, asked, alone)
+        found.own[alone], found.upper[alone] = single.value, single.upper
         found.kind_code[alone] = single.kind
-        least = 0.0 if asked.log_delta is not None else -math.inf
-        found.lower[alone] = single.lower if work.noise_above is None else least
+        found.lower[alone] = single.lower if work.noise_above is None else asked.least
         path[alone] = np.where(single.fell_back, 3, 2)
     if work.method == "contour":
         error[path > 1] = np.nan
@@ -277,11 +284,8 @@ def _solve(table: Table, work: Work, asked: Asked, progress: Progress | None) ->
 
 def _renyi(work: Work, asked: Asked) -> IndividualResult:
     value = least_bounds(work.table(asked.direction), work.counts, asked)
-    if asked.log_delta is not None:
-        least, value = 0.0, np.maximum(value, 0.0)
-    else:
-        least, value = -math.inf, np.minimum(value, 0.0)
-    return _result(work, asked, value, (np.full(value.size, least), value), BOUND, 3, "")
+    value = np.minimum(value, 0.0) if asked.delta is None else np.maximum(value, 0.0)
+    return _result(work, asked, value, (np.full(value.size, asked.least), value), BOUND, 3, "")
 
 
 def _plancherel(work: Work, asked: Asked) -> IndividualResult:
@@ -341,3 +345,176 @@ def _result(
         direction=asked.direction,
         note=note,
     )
+
+
+def step_mechanism(noise: float, rate: float) -> Mechanism:
+    """Return the mechanism of one Gaussian step with Poisson sampling."""
+    import sympy as sp
+
+    from symdp.model.mechanism import Mechanism
+
+    x, sigma = sp.Symbol("x", real=True), sp.Symbol("sigma", positive=True)
+    density = sp.exp(-(x**2) / (2 * sigma**2)) / (sigma * sp.sqrt(2 * sp.pi))
+    step = Mechanism.additive(density, x, sensitivity=1, name="step")(sigma=noise)
+    return step if rate == 1.0 else step.subsample("poisson", rate)
+
+
+def gaussian_step(mechanism: Mechanism) -> tuple[float, float] | None:
+    """Return σ over the shift and q where a step's pair is that of a sampled Gaussian, else None.
+
+    The pair is ((1−q)f₀ + q f₁, f₀) on the line, log f₀ and log f₁ of degree two in x with the
+    same square: its formula tells, not its name.
+    """
+    import sympy as sp
+
+    if mechanism.sampling is not None and mechanism.sampling.steps is not None:
+        return None  # an allocation is no single step
+    pair = mechanism.pair("remove")
+    line = (pair.support.lower, pair.support.upper) == (-sp.oo, sp.oo) and not pair.is_discrete
+    is_plain = not pair.alternatives and not pair.atoms
+    if not line or not is_plain or tuple(pair.q_weights) != (1, 0):
+        return None
+    forms = []
+    for density in pair.components:
+        log_density = sp.expand(sp.expand_log(sp.log(density), force=True))
+        form = log_density.as_poly(pair.variable)
+        if form is None or form.degree() != 2 or form.free_symbols_in_domain:
+            return None
+        square, slope, height = form.all_coeffs()
+        mass = sp.exp(height - slope**2 / (4 * square)) * sp.sqrt(-sp.pi / square)
+        if not (square < 0 and abs(float(mass) - 1.0) < _MASS):
+            return None
+        forms.append((square, slope))
+    (square, slope), (other, moved) = forms
+    if other != square or moved == slope:
+        return None
+    return float(sp.sqrt(-2 * square) / abs(moved - slope)), float(pair.p_weights[1])
+
+
+class _StepKinds:
+    """The laws of some mechanisms' steps on every side that a composition of them has."""
+
+    def __init__(self, mechanisms: Sequence[Mechanism | None], used: NDArray[np.bool_]) -> None:
+        from symdp.questions.accounted import accounted
+
+        self.is_served = np.ones(len(mechanisms), dtype=bool)
+        self.is_attained = np.ones(len(mechanisms), dtype=bool)  # else the pair is a bound
+        self._steps: dict[int, Mechanism] = {}
+        for b in np.flatnonzero(used).tolist():
+            mechanism = mechanisms[b]
+            if mechanism is None:
+                continue
+            try:
+                found = accounted({mechanism: 2})
+                (self._steps[b], count), *others = found.steps
+                self.is_served[b] = count == 2 and not others
+                self.is_attained[b] = found.protection.is_attained
+            except SymdpError:  # whoever has such a step is told why
+                self.is_served[b] = False
+        served = {m: 2 for b, m in enumerate(mechanisms) if b in self._steps and m is not None}
+        self._whole = accounted(served) if served else None
+        self._tables: dict[str, LawTable] = {}
+        for side in self.sides("both"):
+            self._tables[side] = LawTable([self._law(b, side) for b in range(used.size)])
+
+    def sides(self, direction: str) -> tuple[str, ...]:
+        """Return the sides of a direction, of which the largest answers."""
+        return ("remove",) if self._whole is None else self._whole.sides(direction)
+
+    def table(self, side: str) -> LawTable:
+        """Return the table of a side; what it does not serve has no loss there."""
+        return self._tables[side]
+
+    def _law(self, kind: int, side: str) -> LossLaw | None:
+        from symdp.numeric.compile import loss_law
+        from symdp.questions.accounted import answered, direction_of
+
+        if not (self.is_served[kind] and kind in self._steps):
+            return None
+        step = self._steps[kind]
+        direction = direction_of(side)
+        if side != direction:
+            step = answered(step).lowered
+        try:
+            law = loss_law(step, direction)
+            self.is_served[kind] = type(law) is LossLaw and law.domain[1] > 0.0
+            self.is_served[kind] &= law.mass_at_infinity < 1.0 and law.uncertain_mass == 0.0
+        except SymdpError:
+            self.is_served[kind] = False
+        return law if self.is_served[kind] else None
+
+
+def record_composition(work: Work, record: int) -> Composition | None:
+    """Return a record's steps as a composition, None where none of them has a loss."""
+    from symdp.questions.composition import compose
+
+    counts, steps = np.asarray(work.counts[record]), []
+    for b in np.flatnonzero(counts):
+        mechanism = None
+        if work.mechanisms is not None:
+            mechanism = work.mechanisms[b]
+        elif math.isfinite(work.noise[b]) and work.rate[b] > 0.0:
+            mechanism = step_mechanism(float(work.noise[b]), float(work.rate[b]))
+        if mechanism is not None:
+            steps.append((mechanism, int(counts[b])))
+    return compose(steps) if steps else None
+
+
+class _Singles(NamedTuple):
+    """What was asked for with its ends, the kind of number, and whether it is the Rényi bound."""
+
+    value: Array
+    lower: Array
+    upper: Array
+    kind: NDArray[np.uint8]
+    fell_back: NDArray[np.bool_]
+
+
+def _singles(
+    work: Work, asked: Asked, records: NDArray[np.int64], progress: Progress | None = None
+) -> _Singles:
+    """Return ε, or log δ, of some records, each distinct one asked once as a composition."""
+    keys = np.asarray(work.counts[records], dtype=np.float64)
+    if asked.epsilon is not None:
+        keys = np.column_stack([keys, asked.epsilon[records]])
+    _, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    rows = []
+    for number, place in enumerate(first):
+        record = int(records[place])
+        try:
+            rows.append(_single(work, asked, record))
+        except SymdpError as error:
+            taken = np.asarray(work.counts[record]).tolist()
+            raise type(error)(f"a record of counts {taken!s:.200}: {error}") from None
+        if progress is not None:
+            progress(number + 1, first.size)
+    value, lower, upper, kind, fell_back = np.asarray(rows, dtype=np.float64)[which.ravel()].T
+    return _Singles(value, lower, upper, kind.astype(np.uint8), fell_back.astype(bool))
+
+
+def _single(work: Work, asked: Asked, record: int) -> tuple[float, float, float, int, bool]:
+    steps = record_composition(work, record)
+    epsilon = 0.0 if asked.epsilon is None else float(asked.epsilon[record])
+    if steps is None:
+        value = 0.0
+        if asked.delta is None:
+            below = -math.expm1(min(epsilon, 0.0))
+            value = math.log(below) if below > 0.0 else -math.inf
+        return value, value, value, EXACT, False
+
+    def found(method: str) -> Link:
+        if asked.delta is not None:
+            return Link.of_epsilon(steps.epsilon(asked.delta, method, side))
+        return Link.of_delta(steps.delta(epsilon, method, side))
+
+    side, fell_back = cast("Direction", asked.direction), False
+    try:
+        one = found(work.method)
+    except AccuracyError:
+        if work.method != "contour":
+            raise
+        one, fell_back = found("renyi"), True
+    unknown = (math.nan, math.nan) if one.kind == "estimate" else (asked.least, one.value)
+    ends = zip((one.lower, one.upper), unknown, strict=True)
+    lower, upper = (other if end is None else end for end, other in ends)
+    return one.value, lower, upper, KINDS.index(one.kind), fell_back

@@ -93,6 +93,11 @@ class IndividualResult:
         return self.epsilon if self.asked == "epsilon" else self.delta
 
     @property
+    def own(self) -> Array:
+        """What was asked for as it is computed: ε, or log δ."""
+        return self.epsilon if self.asked == "epsilon" else self.log_delta
+
+    @property
     def kind(self) -> NDArray[np.str_]:
         """The kind of every number, as words."""
         return np.asarray(KINDS)[self.kind_code]
@@ -112,10 +117,10 @@ class IndividualResult:
 
     def upper_ends(self) -> IndividualResult:
         """Return this with the upper end of every number, where it has one, in its place."""
-        by_delta = self.asked == "delta"
-        value = self.log_delta if by_delta else self.epsilon
-        ends = np.where(np.isfinite(self.upper), np.fmax(value, self.upper), value)
-        return replace(self, log_delta=ends) if by_delta else replace(self, epsilon=ends)
+        ends = np.where(np.isfinite(self.upper), np.fmax(self.own, self.upper), self.own)
+        if self.asked == "epsilon":
+            return replace(self, epsilon=ends)
+        return replace(self, log_delta=ends)
 
     def histogram(self, bins: int = 30) -> tuple[NDArray[np.int64], Array]:
         """Return counts and edges of a histogram of what was asked for."""
@@ -214,9 +219,7 @@ def larger(first: IndividualResult, second: IndividualResult) -> IndividualResul
 
     As `symdp.questions.guarantee` has it: what is proved to be less counts for nothing.
     """
-    mine = first.epsilon if first.asked == "epsilon" else first.log_delta
-    other = second.epsilon if second.asked == "epsilon" else second.log_delta
-    take = other > mine
+    take = second.own > first.own
     names = ("epsilon", "log_delta", "path_code", "numerical_error")
     chosen = {n: np.where(take, getattr(second, n), getattr(first, n)) for n in names}
     chosen["lower"] = np.fmax(first.lower, second.lower)

@@ -11,7 +11,7 @@ import pytest
 import symdp
 from symdp.errors import InputError
 from symdp.individual import from_counts, from_mechanisms
-from symdp.individual.single import record_composition
+from symdp.individual.methods import record_composition
 from symdp.numeric.kinds import sampled_normals
 
 NOISE = np.array([1.0, 2.5, 6.0, 15.0])

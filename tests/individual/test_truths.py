@@ -11,7 +11,7 @@ import pytest
 
 import symdp
 from symdp.individual import from_counts, from_mechanisms
-from symdp.individual.single import gaussian_step, record_composition
+from symdp.individual.methods import gaussian_step, record_composition
 from symdp.numeric.compile import loss_law
 from symdp.numeric.kinds import SampledNormal, sampled_normals
 
