@@ -14,9 +14,9 @@ from types import SimpleNamespace
 import numpy as np
 
 from symdp.individual import from_counts
+from symdp.individual.methods import record_composition
 from symdp.individual.norms import NormGrid
 from symdp.individual.published import _loss_density
-from symdp.individual.single import record_composition
 from symdp.numeric.kinds import sampled_normals
 from symdp.numeric.rows import solve_rows
 

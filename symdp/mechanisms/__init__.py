@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
 
 _BUILDERS = {
-    "from_profile": "tradeoff_pair",
+    "from_profile": "curve_tables",
     "from_profile_points": "curve_tables",
-    "from_renyi": "renyi_steps",
-    "from_renyi_points": "renyi_steps",
+    "from_renyi": "curve_tables",
+    "from_renyi_points": "curve_tables",
     "from_shuffled": "shuffle",
-    "from_trade_off": "tradeoff_pair",
+    "from_trade_off": "curve_tables",
     "from_trade_off_points": "curve_tables",
 }
 __all__ = ["curve_names", "load_builtin", "names", "resolve"]

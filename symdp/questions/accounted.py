@@ -151,11 +151,18 @@ def direction_of(side: str) -> str:
 def accounted(steps: Mapping[Mechanism, int]) -> Accounted:
     """Return what answers for steps, whose privacy it is, and what is known of the masses."""
     from symdp.balls.density import checked_steps
-    from symdp.questions.steps import merged_steps, of_independent_steps
+    from symdp.model.allocation import independent_steps
+    from symdp.questions.steps import merged_steps
 
     protection_of(list(steps))  # what is refused is refused before the work
     # A density is checked before a pair takes its place.
-    checked, mass = checked_steps(merged_steps(of_independent_steps(steps)))
+    # One that is a composition itself stands as those that it is made of.
+    single = [
+        (step, times * count)
+        for mechanism, count in steps.items()
+        for step, times in independent_steps(mechanism)
+    ]
+    checked, mass = checked_steps(merged_steps(single))
     found = [answered(mechanism) for mechanism in checked]
     shifts, bounds = [one.shift for one in found], any(one.is_of_all_shifts for one in found)
     if sum(checked.values()) == 1:  # the sign of one shift does not change

@@ -246,13 +246,12 @@ def _newton(
 def _with_bounds(epsilon: float, value: float, answer: Answer, slope: float) -> Link:
     """Turn bounds on log δ at the root into bounds on ε through the local slope."""
     steepness = max(abs(slope), 1e-300)
-
-    def shift(bound: float | None) -> float | None:
-        if bound is None or not math.isfinite(bound):
-            return None
-        return (bound - answer.log_delta) / steepness
-
-    down, up = shift(answer.log_lower), shift(answer.log_upper)
+    down, up = (
+        None
+        if bound is None or not math.isfinite(bound)
+        else (bound - answer.log_delta) / steepness
+        for bound in (answer.log_lower, answer.log_upper)
+    )
     rounding = 1e-15 * abs(epsilon) + abs(value) / steepness
     return Link(
         epsilon,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from symdp.arguments import checked_count, instance, listed
@@ -47,17 +47,6 @@ def merged_steps(steps: Iterable[tuple[Mechanism, int]]) -> dict[Mechanism, int]
     if not merged:
         raise InputError("a composition needs at least one step")
     return merged
-
-
-def of_independent_steps(steps: Mapping[Mechanism, int]) -> list[tuple[Mechanism, int]]:
-    """Return the steps, each that is a composition itself as those that it is made of."""
-    from symdp.model.allocation import independent_steps
-
-    return [
-        (step, times * count)
-        for mechanism, count in steps.items()
-        for step, times in independent_steps(mechanism)
-    ]
 
 
 class Summed:

@@ -12,7 +12,6 @@ NEEDED = {
     "opacus": "opacus",
     "dp_accounting": "dp_accounting",
     "dp_events": "dp_accounting",
-    "dp_events_out": "dp_accounting",
     "flower": "flwr",
 }
 
