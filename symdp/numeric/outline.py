@@ -46,6 +46,7 @@ _EVEN, _MOST_TURNS = 8192, 256  # places at which turns of the loss are looked f
 _SHARP = 1e6  # times the loss, so that a turn serves tilts that large
 SEEN_BEYOND = 1e-9  # relative: what lies so far beyond a bound is no rounding
 _ROUNDED = 1e-13  # of the loss: what turns by less is rounding
+_SHRINKS = 0.125  # of differences at places 16 times as far or more: 1/log x falls slower
 
 
 def tilted_log_density(piece: SmoothPiece, x: Array, tilts: Sequence[float]) -> Array:
@@ -264,9 +265,9 @@ def log_row_sums(rows: Array) -> Array:
 def loss_range(outlines: Sequence[Outline], atoms: Array) -> tuple[float, float]:
     """Return what encloses all finite losses, as doubles on the outer side.
 
-    Between ends it is what outlines see, turns zoomed in upon. At an end it is read in balls, where
-    it has no value there at places that come near: differences that shrink tell a limit within the
-    last, others that there is none. Unknown ends are infinite, which costs time, never accuracy.
+    Between ends it is what outlines see, turns zoomed in upon. At an end it is read in balls, or at
+    places that come near: differences that shrink as a power's do tell a limit within the last,
+    others (a logarithm's, too) none. Unknown ends are infinite: that costs time, never accuracy.
     """
     atoms = atoms[np.isfinite(atoms)]
     low, high = float(atoms.min(initial=math.inf)), float(atoms.max(initial=-math.inf))
@@ -298,8 +299,7 @@ def _loss(piece: SmoothPiece, place: float | arb) -> arb | None:
     """Enclose the loss at a place, None where no ball does, or hardly one."""
     with ctx.workprec(BITS):
         value = arb(piece.ball(arb(place))[1].real)
-        is_told = value.is_finite() and value.rad() < _ROUNDED * (1 + abs(value))
-    return value if is_told else None
+    return value if value.is_finite() and value.rad() < _ROUNDED * (1 + abs(value)) else None
 
 
 def _end_loss(outline: Outline, side: int, exact: arb | None) -> arb | None:
@@ -329,7 +329,7 @@ def _end_loss(outline: Outline, side: int, exact: arb | None) -> arb | None:
             continue
         with ctx.workprec(BITS):
             before, apart = abs(second - first), abs(third - second)
-            if apart < before / 2 or apart < _ROUNDED * _ROUNDED:
+            if apart < before * _SHRINKS or apart < _ROUNDED * _ROUNDED:
                 return third + 2 * arb(0, apart.upper())
         return arb.pos_inf() if third > second else arb.neg_inf()
     return None

@@ -9,7 +9,7 @@ import sympy as sp
 from catalogue import ALL
 from scipy import optimize
 
-from symdp import mechanisms
+from symdp import loads, mechanisms
 from symdp.density.pieces import pieces
 from symdp.errors import AccuracyError
 from symdp.model.mechanism import Mechanism
@@ -246,3 +246,13 @@ def test_a_law_whose_other_density_falls_doubly_exponentially_keeps_its_mass() -
     odds = optimize.brentq(lambda u: u - 2 * math.log1p(u) - 0.7, 2, 20)  # e^−x at loss 0.7
     expected = 1 / (1 + odds) - math.exp(0.7 - odds)
     assert one.delta(0.7, direction="add").upper == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_limit_that_is_neared_slowly_is_not_taken_for_known():
+    """ℓ = −1/√log(e + x²) nears its limit so slowly that no place of a double tells it."""
+    pair = loads(
+        'name = "slow"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[pair]\nnormalize = true\n'
+        'P = "exp(-1/sqrt(log(exp(1) + x**2)))/(1 + x**2)"\nQ = "1/(1 + x**2)"\n'
+    )
+    _, highest = loss_law(pair, "remove").loss_bounds
+    assert highest > 0.79208  # −log ∫ P/π, by mpmath
