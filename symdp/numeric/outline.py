@@ -46,7 +46,6 @@ _EVEN, _MOST_TURNS = 8192, 256  # places at which turns of the loss are looked f
 _SHARP = 1e6  # times the loss, so that a turn serves tilts that large
 SEEN_BEYOND = 1e-9  # relative: what lies so far beyond a bound is no rounding
 _ROUNDED = 1e-13  # of the loss: what turns by less is rounding
-_SHRINKS = 0.125  # of differences at places 16 times as far or more: 1/log x falls slower
 
 
 def tilted_log_density(piece: SmoothPiece, x: Array, tilts: Sequence[float]) -> Array:
@@ -329,7 +328,8 @@ def _end_loss(outline: Outline, side: int, exact: arb | None) -> arb | None:
             continue
         with ctx.workprec(BITS):
             before, apart = abs(second - first), abs(third - second)
-            if apart < before * _SHRINKS or apart < _ROUNDED * _ROUNDED:
+            # 1/log x falls slower than to an eighth at 16 times the place.
+            if apart < before / 8 or apart < _ROUNDED * _ROUNDED:
                 return third + 2 * arb(0, apart.upper())
         return arb.pos_inf() if third > second else arb.neg_inf()
     return None
