@@ -27,12 +27,6 @@ _COMPLETING = "_SYMDP_COMPLETE"  # set where a shell asks what may follow the wo
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
-    Parameters
-    ----------
-    arguments
-        The words after `symdp`. Those of the process if left out: the command then runs in a child
-        process, which is ended where it cannot be interrupted.
-
     Examples
     --------
     >>> main(["delta", "gaussian", "sigma=5", "-n", "10", "--epsilon", "2"])  # doctest: +ELLIPSIS

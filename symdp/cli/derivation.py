@@ -193,12 +193,14 @@ def _text(
     steps: list[Block],
     numbers: list[tuple[str, list[Row]]],
 ) -> str:
-    from symdp.page.worked import in_columns
-
     width, ascii_only = max(_LEAST_WIDTH, min(WIDTH, columns(WIDTH))), not _prints_unicode()
     parts = [d.to_text(order, only, width, ascii_only) for d in found]
     parts += [to_text(steps, width, ascii_only)] if steps else []
-    calculated = "".join(f"\n{title}\n{in_columns(rows, width)}\n" for title, rows in numbers)
+    calculated = ""
+    if numbers:  # only then is what computes them loaded
+        from symdp.page.worked import in_columns
+
+        calculated = "".join(f"\n{title}\n{in_columns(rows, width)}\n" for title, rows in numbers)
     text = "\n\n".join(parts) + "\n" + (transliterated(calculated) if ascii_only else calculated)
     return "\n".join(map(_printable, text.split("\n")))
 

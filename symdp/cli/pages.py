@@ -86,7 +86,9 @@ def _panel(job: Job, delta: str) -> list[Block]:
 
     try:
         panel = panel_of(job)
-        return [Embedded(panel_html([replace(panel, values={**panel.values, "delta": delta})]))]
+        values = {**panel.values, "delta": delta}
+        # The formulas are in the appendix.
+        return [Embedded(panel_html([replace(panel, values=values, with_formulas=False)]))]
     except InputError:
         return []  # the page has its numbers all the same
 

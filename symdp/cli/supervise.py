@@ -45,11 +45,6 @@ def supervised(command: Callable[[], int], complain: Callable[[str, int], int]) 
     inside one long call of a library in C, it is ended a little later.  Interrupts are passed on,
     and an end by a signal (memory that a library did not get, say) becomes a sentence.  Without
     forks the command runs here.
-
-    Parameters
-    ----------
-    command : prints for itself, and returns an exit code
-    complain : prints a line, and returns the exit code that it is given
     """
     if not hasattr(os, "fork") or threading.active_count() > 1:
         return command()
@@ -254,20 +249,7 @@ def in_time(
     ask: Callable[[S], T],
     instead: Callable[[S], Guarantee] | None = None,
 ) -> T:
-    """Return the answer to a question, or raise an error with a bound when its time is up.
-
-    Parameters
-    ----------
-    text : the value of `--time-limit`
-    build : makes what is asked
-    ask : the question
-    instead : a question of which the answer is a proved bound, and known at once as a rule
-
-    Raises
-    ------
-    AccuracyError
-        When the time is up.
-    """
+    """Return the answer to a question, or raise an error with a bound when its time is up."""
     seconds = seconds_of(text)
     if seconds is None:
         return ask(build())

@@ -67,13 +67,6 @@ def working(what: str, patience: float | None = None) -> Iterator[Work]:
     Nothing is shown where standard error is no terminal or nobody supervises this process, and
     nothing is left on the screen.
 
-    Parameters
-    ----------
-    what
-        The work in a few words.
-    patience
-        Seconds before anything is shown; `PATIENCE` if left out.
-
     Examples
     --------
     >>> with working("adding") as work:

@@ -26,26 +26,27 @@ from symdp.model.sampling import symbols_of, variable_symbol
 from symdp.model.schemes import ALLOCATION
 
 _LARGEST_FILE = 1_000_000  # bytes
+_KEYS = {  # of the tables of a file, by what an error calls them
+    "[noise]": ("density", "sensitivity", "substitution_sensitivity", "normalize", "shift"),
+    "[pair]": ("P", "Q", "atoms", "normalize"),
+    "[sampling]": ("scheme", "rate", "batch", "records", "group", "steps", "participations",
+                   "released"),
+}  # fmt: skip
 _TEXTS = ("title", "description", "citation", "family", "protects", "dominates")
 _CURVES = ("trade_off", "profile", "renyi", "shuffled")
 _FORMULAS = {  # of a curve: the key of its formula, its variable, and what a table of points takes
-    "trade_off": ("f", "alpha", "between"),
-    "profile": ("delta", "epsilon", "both"),
+    "trade_off": ("f", "alpha", "between"), "profile": ("delta", "epsilon", "both"),
     "renyi": ("divergence", "alpha"),
-}
+}  # fmt: skip
 _CONTENT = (
     "variable", "support", "parameters", "assume", "noise", "pair", *_CURVES, "sampling",
     "relation",
 )  # fmt: skip
 _TOP = ("name", *_TEXTS, *_CONTENT)
 _WORDS = {
-    str: "text",
-    int: "a whole number",
-    bool: "true or false",
-    dict: "a table",
-    list: "a list",
-}
-_WORDS |= {Decimal: "a number"}
+    str: "text", int: "a whole number", bool: "true or false", dict: "a table", list: "a list",
+    Decimal: "a number",
+}  # fmt: skip
 
 
 def load(path: str | Path) -> Mechanism:
@@ -206,9 +207,7 @@ def _additive(
     with at("[noise]"):
         if "atoms" in table:
             raise InputError("atoms belong into a [pair] table, beside the densities P and Q")
-        refuse_unknown(
-            table, ("density", "sensitivity", "substitution_sensitivity", "normalize", "shift")
-        )
+        refuse_unknown(table, _KEYS["[noise]"])
         text = take(table, "density", str, required=True)
         with at("density"):
             density = parse(text, symbols)
@@ -235,7 +234,7 @@ def _from_pair(
     words: Mapping[str, str],
 ) -> Mechanism:
     with at("[pair]"):
-        refuse_unknown(table, ("P", "Q", "atoms", "normalize"))
+        refuse_unknown(table, _KEYS["[pair]"])
         laws: list[Any] = []
         for name in ("P", "Q"):
             law = take(table, name, object, required=True)
@@ -271,8 +270,7 @@ def with_sampling(mechanism: Mechanism, table: dict[str, Any] | None) -> Mechani
     if table is None:
         return mechanism
     with at("[sampling]"):
-        numbers = ("batch", "records", "group", "steps", "participations")
-        refuse_unknown(table, ("scheme", "rate", *numbers, "released"))
+        refuse_unknown(table, _KEYS["[sampling]"])
         scheme = take(table, "scheme", str, required=True)
         rate = take(table, "rate", object, required=scheme != ALLOCATION)
         if rate is not None and not isinstance(rate, str):
@@ -374,8 +372,10 @@ def take(
 
 
 def refuse_unknown(table: Mapping[str, Any], known: Sequence[str]) -> None:
-    """Raise InputError for a key that the table does not know."""
-    for key in table:
-        if key not in known:
-            hint = suggestion(key, known) or f" (known are {', '.join(known)})"
-            raise InputError(f"unknown key {shorten(key)}{hint}")
+    """Raise InputError for a key that the table does not know, naming the tables that do."""
+    for key in (key for key in table if key not in known):
+        homes = [name for name, keys in _KEYS.items() if key in keys]
+        homes += ["the top of the file"] if key in _TOP and known in _KEYS.values() else []
+        hint = suggestion(key, known) or f" (known are {', '.join(known)})"
+        told = f"; it is a key of {' and '.join(homes)}" if homes else hint
+        raise InputError(f"unknown key {shorten(key)}{told}")

@@ -92,29 +92,6 @@ def make_card(
 ) -> dict[str, Any]:
     """Return the card of a composition as JSON values.
 
-    Parameters
-    ----------
-    composition
-        The steps.
-    title
-        What the card is about, in a line.
-    deltas
-        δ at which ε is given, 1 to 20 numbers strictly between 0 and 1.
-    proved_digits
-        How many digits of the first ε are proved, floating point included; none if left out.
-    date
-        Of the card, as "2026-01-31".
-    training
-        What `symdp.training` was told where the steps are a run's: examples, batch, steps, noise,
-        sampling, largest_batch, relation, released. It must give these very steps.
-
-    Raises
-    ------
-    InputError
-        If a number breaks a rule.
-    AccuracyError
-        If an accuracy cannot be reached.
-
     Examples
     --------
     >>> from symdp import compose, mechanisms
@@ -136,15 +113,7 @@ def make_card(
 
 
 def differences(card: object) -> list[Difference]:
-    """Return where a card is not what its inputs give, software versions apart; [] for a true one.
-
-    Raises
-    ------
-    InputError
-        If it is no card, or its inputs break a rule.
-    AccuracyError
-        If what it promises cannot be computed again.
-    """
+    """Return where a card is not what its inputs give, software versions apart."""
     if not isinstance(card, dict) or card.get("format") != FORMAT:
         raise InputError(f"this is no privacy card: its 'format' must be {FORMAT!r}")
     if card.get("version") != _VERSION:
@@ -336,13 +305,7 @@ _NEAR = 1e-3  # of the card's ε, that the proved one may lie above
 
 
 def add_certificate(card: dict[str, Any], composition: Composition) -> None:
-    """Put a certificate of the first δ, in both directions, into a card.
-
-    Raises
-    ------
-    AccuracyError
-        If there is none for these steps.
-    """
+    """Put a certificate of the first δ, in both directions, into a card."""
     delta = Fraction(card["privacy_parameters"][0]["delta"])
     card["certificate"] = certificate(composition, delta=delta, digits=_DIGITS)
 

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+from html import escape
 from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from symdp.density.signs import random_values
 from symdp.derive.child import or_reason
 from symdp.derive.derivation import Derivation
 from symdp.derive.epoch import EpochDerivation
-from symdp.errors import InputError, suggestion
+from symdp.errors import AccuracyError, InputError, suggestion
+from symdp.interrupt import attempt
 from symdp.page.document import Block, Section, Sentence, sentence, token
 from symdp.page.formula import equation, layout, read
 from symdp.page.html import html_blocks, math_line
@@ -34,6 +40,7 @@ from symdp.page.text import to_text as text_of
 
 if TYPE_CHECKING:
     from symdp.derive.records import HasCGF
+    from symdp.model.mechanism import Mechanism
 
 _COMMON = {
     "n": "the number of steps",
@@ -137,6 +144,7 @@ def explained(d: HasCGF, sections: list[Section], extra: dict[str, str]) -> list
     return [s.explained(meanings(d, s.key, extra)) for s in sections]
 
 
+_FOR_MASSES = 2.0  # seconds for the masses of the densities
 _WHOLE_TILTS = 3  # of an epoch, at which K is shown
 
 
@@ -159,13 +167,17 @@ def _of_steps(d: Derivation, order: int) -> list[Section]:
     found = [
         section for key, title, make in made for section in or_reason(make, _absent(key, title))
     ]
-    extra = {
+    return explained(d, found, symbols_of(d))
+
+
+def symbols_of(d: Derivation) -> dict[str, str]:
+    """Return what the symbols mean that this derivation alone has."""
+    told = "the mass by which a density is divided"
+    return {
         token(layout(d.variable)): "the output of the mechanism",
         token(layout(d.pld_density.loss)): "a loss",
+        **{token(layout(mass)): told for mass in masses_of(d)},
     }
-    told = "the mass by which a density is divided"
-    extra |= {token(layout(mass)): told for mass in masses_of(d)}
-    return explained(d, found, extra)
 
 
 def _absent(key: str, title: str) -> Callable[[str], list[Section]]:
@@ -221,6 +233,37 @@ def chosen(
     return [section for section in found if not only or section.key in only]
 
 
+@lru_cache(maxsize=64)
+def doubt(mechanism: Mechanism) -> str:
+    """Return what shows that a density is none, at drawn values of free parameters; else nothing.
+
+    Who derives, and asks for no number, learns here what `delta` would refuse.
+    """
+    from symdp import mechanisms
+
+    own = replace(mechanism.template or mechanism, sampling=None, relation=None)
+    if own.name in mechanisms.names() and own.key == mechanisms.load_builtin(own.name).key:
+        return ""  # tests hold what is built in against its definition
+    from symdp.balls.density import checked_masses
+
+    drawn = random_values(mechanism.parameters.values(), 1, ())
+    names = {symbol: name for name, symbol in mechanism.parameters.items()}
+    values = {names[symbol]: value for symbol, value in drawn.items()}
+    with suppress(InputError, AccuracyError):
+        concrete = replace(mechanism, sampling=None, relation=None)(**values)
+        try:
+            attempt(lambda: checked_masses(concrete), None, _FOR_MASSES)
+        except InputError as error:
+            at = ", ".join(f"{name} = {value}" for name, value in values.items())
+            return f"no density: {error!s}{f' (at {at})' if at else ''}"
+    return ""
+
+
+def _head(d: Derivation | EpochDerivation) -> list[Block]:
+    told = doubt(d.mechanism)
+    return [Sentence(f"warning: {told}", "warning")] if told else []
+
+
 def blocks(d: Derivation | EpochDerivation, order: int, only: tuple[str, ...] = ()) -> list[Block]:
     """Return the sections as blocks of a document."""
     return [block for section in chosen(d, order, only) for block in section.blocks()]
@@ -236,20 +279,21 @@ def to_text(
 ) -> str:
     """Return a derivation as text of `width` columns."""
     first = transliterated(d.headline) if ascii_only else d.headline
-    head: list[Block] = [Sentence(first)] if headline else []
+    head: list[Block] = [*_head(d), Sentence(first)] if headline else []
     return text_of([*head, *blocks(d, order, only)], width, ascii_only)
 
 
 def to_latex(d: Derivation | EpochDerivation, order: int, only: tuple[str, ...] = ()) -> str:
     """Return a derivation as LaTeX: for each section a paragraph and one align (amsmath)."""
     head = f"% {transliterated(d.headline)}\n\\allowdisplaybreaks\n"
-    return head + latex_blocks(blocks(d, order, only))
+    return head + latex_blocks([*_head(d), *blocks(d, order, only)])
 
 
 def to_mathml(d: Derivation | EpochDerivation, order: int, only: tuple[str, ...] = ()) -> str:
     """Return the formulas as MathML elements, one a line."""
     lines = (line for s in chosen(d, order, only) for line in s.lines if line.left is not None)
-    return "\n".join(map(math_line, lines))
+    warning = [f"<!-- {escape(told)} -->"] if (told := doubt(d.mechanism)) else []
+    return "\n".join([*warning, *map(math_line, lines)])
 
 
 def notebook_latex(d: Derivation | EpochDerivation) -> str:
@@ -260,5 +304,5 @@ def notebook_latex(d: Derivation | EpochDerivation) -> str:
 
 def notebook_html(d: Derivation | EpochDerivation) -> str:
     """Return what a notebook shows."""
-    head = html_blocks([Sentence(d.headline, "strong")])
+    head = html_blocks([*_head(d), Sentence(d.headline, "strong")])
     return f'<div class="symdp-derivation">{head}{html_blocks(blocks(d, 1))}</div>'

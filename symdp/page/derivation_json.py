@@ -12,6 +12,7 @@ from symdp.derive.child import or_reason
 from symdp.derive.epoch import EpochDerivation
 from symdp.derive.printed import plain
 from symdp.errors import InputError
+from symdp.page.derivation import doubt
 from symdp.page.document import Section
 from symdp.page.series_sections import many_steps
 from symdp.page.text import formula_lines, legend_text
@@ -61,6 +62,7 @@ def _of_steps(d: Derivation, order: int) -> dict[str, Any]:
         "schema": SCHEMA,
         "name": d.mechanism.name,
         "direction": d.direction,
+        "doubt": doubt(d.mechanism) or None,
         "variable": d.variable.name,
         "parameters": {p.name: p.domain for p in d.mechanism.declared},
         "assumptions": list(d.mechanism.assumptions),
@@ -158,21 +160,6 @@ def from_json(document: object) -> dict[str, sp.Basic]:
 
     The whitelisting reader of `symdp.emit.json` builds them; no text is parsed or run.  Of a
     parameter with an assumption the sign comes back, not the bound, which "assumptions" holds.
-
-    Parameters
-    ----------
-    document : what `json.loads` gave
-
-    Returns
-    -------
-    dict
-        From the path of a text in the document, such as "cgf.expression" or "pieces.0.loss", to
-        its expression.
-
-    Raises
-    ------
-    InputError
-        If the document is of another schema, or broken.
 
     Examples
     --------

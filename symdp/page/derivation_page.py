@@ -143,19 +143,6 @@ _COUNT = 8  # steps: of so few truth may be out of reach
 def derivation_page(d: Derivation, source: str, values: Mapping[str, str], order: int = 2) -> str:
     """Return a derivation as an executable page.
 
-    Parameters
-    ----------
-    d : the derivation, its parameters free or not
-    source : the Python expression of the mechanism
-    values : for free parameters, exact numbers as text, at which everything is checked; the missing
-        ones are drawn
-    order : of the expansions
-
-    Raises
-    ------
-    InputError
-        If the parameters are not free, or the loss is that of a public choice of pairs.
-
     Examples
     --------
     >>> import symdp

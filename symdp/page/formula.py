@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import chain, count
+from typing import Any
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
@@ -339,11 +341,6 @@ def read(formula: str, *holes: sp.Basic | Node) -> Node:
 
     Juxtaposed names are a product; “words” stand in quotation marks, and {…} groups.
 
-    Raises
-    ------
-    ValueError
-        For a bracket that is not closed, which is a mistake of ours.
-
     Examples
     --------
     >>> from symdp.page.node import text
@@ -478,6 +475,7 @@ def _bare(parts: list[Node]) -> Node:
 
 
 _LONG_FORMULA = 110  # characters from which on a formula is given in named parts
+_MOST_ENDS = 12  # of cases that are ordered
 _WORTH_A_NAME = 3  # operations of a part
 _PARTS = ("u", "v", "w", "y", "z", "a", "b", "c", "d", "g", "h", "r")
 
@@ -515,7 +513,7 @@ def shown(expression: sp.Basic) -> sp.Basic:
     >>> shown(sp.erf(sp.Symbol("x") / sp.sqrt(2)) / 2 + sp.S.Half)
     Phi(x)
     """
-    expression = rounded(expression)
+    expression = one_set_of_cases(rounded(expression))
     if isinstance(expression, sp.Piecewise):
         return sp.Piecewise(*((shown(e), c) for e, c in expression.args), evaluate=False)
     if not isinstance(expression, sp.Expr) or not expression.has(sp.erf, sp.erfc):
@@ -534,6 +532,71 @@ def shown(expression: sp.Basic) -> sp.Basic:
     for value, dummy in reversed(names.items()):  # later ones hold those before
         written = written.xreplace({dummy: value})
     return written
+
+
+def one_set_of_cases(expression: sp.Basic) -> sp.Basic:
+    """Return a sum, product or nesting of cases in one variable as one set of cases, in order.
+
+    Where the order of the ends is not known, or cases depend on several symbols, it stays as it is.
+
+    Examples
+    --------
+    >>> x = sp.Symbol("x", real=True)
+    >>> low, high = (sp.Piecewise((1, x < end), (0, True)) for end in (0, 2))
+    >>> one_set_of_cases(low + 3 * high)
+    Piecewise((4, x < 0), (3, x < 2), (0, True))
+    """
+    found = expression.atoms(sp.Piecewise)
+    if found <= {expression} or expression.has(sp.Integral, sp.Sum):
+        return expression
+    ends, symbols = set(), set()
+    conditions = {c for own in found for _, c in own.args}
+    for one in {r for c in conditions for r in c.atoms(sp.core.relational.Relational)}:
+        a, b = one.args if one.lhs.is_Symbol else one.args[::-1]
+        if isinstance(one, sp.Eq | sp.Ne) or not a.is_Symbol or a in b.free_symbols:
+            return expression
+        symbols.add(a)
+        ends.add(b)
+    if len(symbols) != 1 or len(ends) > _MOST_ENDS:
+        return expression
+    (x,) = symbols
+    places = sorted(ends, key=sp.default_sort_key)
+    below = {a: sum(1 for b in places if (a - b).is_positive) for a in places}
+    if sorted(below.values()) != list(range(len(places))):
+        return expression
+    places.sort(key=below.__getitem__)
+    middles = [(a + b) / 2 for a, b in itertools.pairwise(places)]
+    inside = [places[0] - 1, *middles, places[-1] + 1]
+    cells = [_of_cell(expression, x, place) for place in inside]
+    at = [_of_cell(expression, x, place) for place in places]
+    if None in cells or None in at:
+        return expression
+    rows: list[tuple[Any, Any]] = []
+    for k, place in enumerate(places):
+        if at[k] == cells[k]:
+            rows.append((cells[k], x <= place))
+        else:
+            rows.append((cells[k], x < place))
+            if at[k] != cells[k + 1]:
+                rows.append((at[k], x <= place))
+    rows.append((cells[-1], sp.true))
+    kept = [row for row, after in itertools.pairwise(rows) if row[0] != after[0]]
+    return sp.Piecewise(*kept, rows[-1], evaluate=False)
+
+
+def _of_cell(expression: sp.Basic, x: sp.Symbol, place: sp.Expr) -> sp.Basic | None:
+    """Return an expression with the cases that hold at a place; None where one is not decided."""
+    for own in sorted(expression.atoms(sp.Piecewise), key=sp.count_ops):
+        for value, condition in own.args:
+            holds = condition.subs(x, place)
+            if holds == sp.true:
+                expression = expression.xreplace({own: value})
+                break
+            if holds != sp.false:
+                return None
+        else:
+            return None
+    return _of_cell(expression, x, place) if expression.has(sp.Piecewise) else expression
 
 
 def in_parts(

@@ -169,13 +169,7 @@ def _letter(sign: str) -> str:
 
 
 def to_latex(page: Document) -> str:
-    """Return a section that a LaTeX document takes in by its input command.
-
-    Raises
-    ------
-    InputError
-        For figures and folded blocks, which are pages' alone.
-    """
+    """Return a section that a LaTeX document takes in by its input command."""
     return "".join([rf"\section{{{latex_words(page.title)}}}", *_parts(page.blocks)]) + "\n"
 
 

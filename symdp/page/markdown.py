@@ -29,13 +29,7 @@ _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|$])")
 
 
 def to_markdown(page: Document, path: Path) -> str:
-    """Return a document; each figure is written beside `path`, whose name its own begins with.
-
-    Raises
-    ------
-    InputError
-        If a figure cannot be written.
-    """
+    """Return a document; each figure is written beside `path`, whose name its own begins with."""
     return f"# {_plain(page.title)}\n\n{markdown_blocks(page.blocks, path)}\n"
 
 

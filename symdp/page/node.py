@@ -15,19 +15,7 @@ SUM, PRODUCT, ATOM = 1, 2, 3  # how tightly a node holds together
 
 @dataclass(frozen=True)
 class Node:
-    """One part of a formula.
-
-    Attributes
-    ----------
-    kind
-        "name", "number", "operator" or "words" with a text; "row"; "fraction" of two; "root";
-        "script" of a base, an index and an exponent, either empty; "fence" of an opening text, a
-        node and a closing text; "cases" of rows (value, condition); "binomial" of two.
-    parts
-        Nodes, or one text.
-    level
-        `SUM` or `PRODUCT` where a bracket is needed inside of something tighter.
-    """
+    """One part of a formula."""
 
     kind: str
     parts: tuple[Node, ...] = ()
@@ -152,11 +140,6 @@ _LOWERED = re.compile("[₀₁₂₃₄₅₆₇₈₉₋]+")
 
 def text(node: Node, ascii_only: bool = False) -> str:
     """Return a formula on one line.
-
-    Parameters
-    ----------
-    node : what `symdp.page.formula` gave
-    ascii_only : whether letters and signs are spelled, and every product has its sign
 
     Examples
     --------

@@ -39,23 +39,7 @@ _RANGES: Mapping[
 
 @dataclass(frozen=True)
 class Panel:
-    """One mechanism of a page.
-
-    Attributes
-    ----------
-    title
-        As people call it.
-    mechanism
-        With free parameters, a sampling rate among them.
-    values
-        Where the sliders begin, texts as they were typed.
-    command, python
-        The same question elsewhere, with {name} for a parameter and {n} for the steps.
-    rate
-        The parameter that is a batch over the examples, for fields in a trainer's words.
-    told
-        Adds to whom it protects what was asked besides: a sensitivity, a group.
-    """
+    """One mechanism of a page."""
 
     title: str
     mechanism: Mechanism
@@ -63,17 +47,12 @@ class Panel:
     command: str
     python: str
     rate: str = ""
+    with_formulas: bool = True
     told: Callable[[Protection], Protection] = lambda whose: whose
 
 
 def panel_html(panels: Sequence[Panel]) -> str:
-    """Return markup, style and script, to be put into a page.
-
-    Raises
-    ------
-    InputError
-        If no program can serve a mechanism.
-    """
+    """Return markup, style and script, to be put into a page."""
     at = panels[0].values.get("delta", "1e-5")
     found = [_data(panel, _LONG // len(panels)) for panel in panels]
     # What the programs of a page have in common is in it once.
@@ -99,13 +78,7 @@ def panel_html(panels: Sequence[Panel]) -> str:
 
 
 def page_html(title: str, description: str, panels: Sequence[Panel]) -> str:
-    """Return a page with a panel alone.
-
-    Raises
-    ------
-    InputError
-        If no program can serve a mechanism.
-    """
+    """Return a page with a panel alone."""
     style = files("symdp.page").joinpath("style.css").read_text("utf-8")
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -167,10 +140,8 @@ def _data(panel: Panel, most: int) -> dict[str, Any]:
     step, whose = answering(mechanism, f"{mechanism.name}: a page")
     program = to_program(derivation, "javascript").replace("\nexport ", "\n")
     free = [p for p in mechanism.declared if p.name in mechanism.parameters]
-    shown = [p for p in free if p.name != panel.rate]
-    fields = [
-        _field(p.name, str(p.name), p.domain, p.rule, panel.values.get(p.name)) for p in shown
-    ]
+    slid = [p for p in free if p.name != panel.rate]
+    fields = [_field(p.name, str(p.name), p.domain, p.rule, panel.values.get(p.name)) for p in slid]
     if panel.rate:
         for name, label, first, ends in (
             ("examples", "examples", "60000", (100.0, 1e7)),
@@ -185,7 +156,8 @@ def _data(panel: Panel, most: int) -> dict[str, Any]:
         field = _field("n", "n, steps", "positive integer", "from 1 to 1e15", count, (1.0, 1e6))
         fields.append(field | {"most": 1e15})
     # Those of a pair for all shifts are a table.
-    formulas = derivation.to_mathml(1) if step == mechanism else ""
+    shown = panel.with_formulas and step == mechanism
+    formulas = derivation.to_mathml(1) if shown else ""
     return {
         "title": panel.title,
         "program": program.split("\n\n"),

@@ -85,13 +85,7 @@ def save(
     *,
     of_errors: bool = False,
 ) -> None:
-    """Draw the curves into a file: vector graphics, or pixels where its name ends in .png.
-
-    Raises
-    ------
-    InputError
-        If the name's ending is unknown, the file cannot be written, or Matplotlib is missing.
-    """
+    """Draw the curves into a file: vector graphics, or pixels where its name ends in .png."""
     kind = format_of(path)
     with settings():
         figure = _figure(series, "black", title, of_errors=of_errors)
@@ -99,13 +93,7 @@ def save(
 
 
 def save_trade_off(alpha: Sequence[float], beta: Sequence[float], path: Path) -> None:
-    """Draw the miss rate of the best attack over its false positive rate, beside guessing.
-
-    Raises
-    ------
-    InputError
-        If the name's ending is unknown, the file cannot be written, or Matplotlib is missing.
-    """
+    """Draw the miss rate of the best attack over its false positive rate, beside guessing."""
     kind = format_of(path)
     with settings():
         from matplotlib.figure import Figure
@@ -123,22 +111,7 @@ def save_trade_off(alpha: Sequence[float], beta: Sequence[float], path: Path) ->
 
 
 def save_histogram(found: Any, path: Path, labels: Sequence[Any] | None = None) -> None:
-    """Draw how ε is spread over the records, and its distribution within each group.
-
-    Parameters
-    ----------
-    found
-        What `IndividualAccountant.epsilon` or `.delta` returned.
-    path
-        A .svg, .pdf or .png file.
-    labels
-        One label for each record.
-
-    Raises
-    ------
-    InputError
-        If the name's ending is unknown, the file cannot be written, or Matplotlib is missing.
-    """
+    """Draw how ε is spread over the records, and its distribution within each group."""
     kind = format_of(path)
     with settings():
         import numpy as np
@@ -167,17 +140,7 @@ def _write(figure: Figure, path: Path, kind: str) -> None:
 
 
 def embedded(series: Sequence[Series], name: str, *, of_errors: bool = False) -> str:
-    """Return the figure as an SVG element for a page: no outside names, text in its colour.
-
-    Parameters
-    ----------
-    series
-        The curves.
-    name
-        Unique within the page; every id of the figure begins with it.
-    of_errors
-        Whether the curves are relative errors.
-    """
+    """Return the figure as an SVG element for a page: no outside names, text in its colour."""
     with settings():
         target = StringIO()
         figure = _figure(series, _INK, "", of_errors=of_errors)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from symdp.decimal_text import Side, given, rounded, rounded_exponential
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Deadline, time_limit
 from symdp.model.relation import SUBSTITUTION, ZERO_OUT
+from symdp.page.derivation import explained, symbols_of
 from symdp.page.document import (
     Block,
     Command,
@@ -23,21 +25,13 @@ from symdp.page.document import (
     Folded,
     Formulas,
     Heading,
-    Line,
     Listing,
     Sentence,
     Table,
 )
-from symdp.page.formula import equation, read
-from symdp.page.loss_sections import (
-    cumulant_lines,
-    density_lines,
-    domain_lines,
-    law_lines,
-    loss_lines,
-)
+from symdp.page.loss_sections import cgf_section, density_lines, loss_section
 from symdp.page.plot import Series
-from symdp.page.series_sections import edgeworth_corrections, saddle_corrections
+from symdp.page.series_sections import corrections, tails_section
 from symdp.page.verification import (
     FAILURES,
     GUIDES,
@@ -64,45 +58,9 @@ if TYPE_CHECKING:
     from symdp.questions.guarantee import Guarantee
 
 
-def tail_lines(derivation: Derivation, values: Mapping[str, str]) -> list[Line]:
-    """Return the tail constants: their formulas, what they bound, and values that were proved.
-
-    Parameters
-    ----------
-    derivation
-        What the constants belong to.
-    values
-        From the name of a constant to its value or the reason why it has none, in words.
-    """
-    rows = []
-    for constant in derivation.tails:
-        right, known = constant.expression, values.get(constant.name, "")
-        if right is not None and right.has(sp.zoo, sp.nan):
-            right = None  # a formula that divides by a width of zero
-        note = f"{constant.bounds}; {known}" if known else constant.bounds
-        own = (constant.reason or "the formula divides by zero") if right is None else right
-        rows.append(equation(constant.notation, own, note=note))
-    return rows
-
-
-def series_lines(order: int) -> list[Line]:
-    """Return the corrections of the saddle-point and Edgeworth series up to an order."""
-    rows = [
-        equation("δ(ε)", "=1 − (1 − δ_∞)^n + e^{F₀}/√(2πF₂)·(1 + c₁ + c₂ + …)", relation="≈"),
-        equation("ρ_j", "=F_j/F₂^{j/2}"),
-    ]
-    for letter, found in (("c", saddle_corrections(order)), ("e", edgeworth_corrections(order))):
-        if letter == "e":
-            rows.append(equation("E(x)", "=Φ(x) − φ(x)·(e₁ + e₂ + …)"))
-        rows += [
-            equation(read(f"{letter}_{{}}", sp.Integer(k)), own)
-            for k, own in enumerate(found, start=1)
-        ]
-    return rows
-
-
 _SECONDS = 4.0  # for the proved values of one direction's tail constants
-_CUMULANTS, _SHOWN_CUMULANTS = 4, 3  # in numbers of all steps; as formulas of one
+_CUMULANTS = 4  # in numbers of all steps
+_ORDER = 2  # of the series that are shown
 _OTHER = {"remove": "P against Q", "add": "Q against P"}
 _DENSITIES = {
     False: "Densities: Q without the record, P with it",
@@ -124,15 +82,7 @@ def mechanism_blocks(mechanism: Mechanism, count: int) -> list[Block]:
 
 
 def derivation_blocks(mechanism: Mechanism, count: int, epsilon: float | None) -> list[Block]:
-    """Return loss, law of the loss, CGF, cumulants and tails of one mechanism.
-
-    Parameters
-    ----------
-    mechanism, count
-        What is composed, and how often.
-    epsilon
-        Where tail bounds of `count` steps are shown in numbers; None leaves them symbolic.
-    """
+    """Return loss, law of the loss, CGF, cumulants and tails of one mechanism."""
     from symdp.derive import derive
 
     derivation = derive(mechanism)
@@ -166,49 +116,23 @@ def _which(value: str, proof: str) -> str:
     return f"For one step the {value} direction is the worse one: {proof}. Both are shown."
 
 
-def _direction(
-    derivation: Derivation, count: int, epsilon: float | None, suffix: str
-) -> list[Block]:
-    """The blocks of one direction; `suffix` tells the headings of two directions apart."""
-    against = f" ({_OTHER[derivation.direction]})" if suffix else ""
-    blocks: list[Block] = [
-        Heading(3, f"Privacy loss{suffix}{against}"),
-        Formulas(loss_lines(derivation)),
-        Heading(4, "The law of the loss: its inverse, density and distribution function"),
-        Formulas(_without_repetition(law_lines(derivation))),
-    ]
-    if derivation.atoms:
-        text = "ω and F are those of the continuous part; the atoms above are apart."
-        blocks.append(Sentence(text, "quiet"))
-    blocks += [Heading(3, f"Cumulant generating function{suffix}"), *_transform(derivation)]
-    blocks += [Heading(3, f"Tail constants{suffix}"), *_tails(derivation, count, epsilon)]
-    return blocks
-
-
-def _without_repetition(rows: list[Line]) -> list[Line]:
-    """Leave out the second of two lines that give the same reason."""
-    if len(rows) > 1 and rows[-1].right is None and rows[-1].words == rows[-2].words:
-        return rows[:-1]
-    return rows
-
-
-def _transform(derivation: Derivation) -> list[Block]:
-    cgf = derivation.cgf
+def _direction(d: Derivation, count: int, epsilon: float | None, suffix: str) -> list[Block]:
+    """The sections of one direction; `suffix` tells the headings of two directions apart."""
+    values = _tail_values(d, count, epsilon)
+    sections = loss_section(d), cgf_section(d, _ORDER), tails_section(d, d.tails, values)
+    notes: dict[str, str] = {"tails": "Numbers are ends of proved enclosures, shown to six digits"}
+    if epsilon is not None:
+        notes["tails"] += f"; bounds on tails are for n = {count} steps at ε = {epsilon:.6g}"
+    if d.atoms:
+        notes["loss"] = "ω and F are those of the continuous part; the atoms above are apart."
+    if d.cgf.expression is not None:
+        tilts = ", ".join(str(tilt).replace("*I", "i") for tilt in d.cgf.checked_at)
+        notes["cumulants"] = f"K(t) was compared with numerical integrals at t = {tilts}."
     blocks: list[Block] = []
-    if cgf.expression is None:
-        blocks.append(Sentence(f"Evaluated numerically: {cgf.reason}."))
-    else:
-        tilts = ", ".join(str(tilt).replace("*I", "i") for tilt in cgf.checked_at)
-        text = f"In closed form, compared with numerical integrals at t = {tilts}."
-        own = equation(read("K({})", cgf.tilt), cgf.expression)
-        blocks += [Sentence(text), Formulas([own])]
-    if ends := domain_lines(derivation):
-        blocks += [Sentence("K is finite between"), Formulas(ends)]
-    text = "The tilted cumulants of one step"
-    if cgf.expression is None:
-        text += ", in the moments m_j(t) of the loss under the tilted law"
-    rows = cumulant_lines(derivation, _SHOWN_CUMULANTS)
-    return [*blocks, Sentence(f"{text}:"), Formulas(rows)]
+    for one in explained(d, list(sections), symbols_of(d)):
+        blocks += replace(one, title=f"{one.title}{suffix}").blocks(3)
+        blocks += [Sentence(notes[one.key], "quiet")] if one.key in notes else []
+    return blocks
 
 
 def cumulant_table(composition: Composition, sides: tuple[str, ...]) -> list[Block]:
@@ -230,15 +154,12 @@ def cumulant_table(composition: Composition, sides: tuple[str, ...]) -> list[Blo
     return [*blocks, *([Listing(notes)] if notes else [])]
 
 
-def _tails(derivation: Derivation, count: int, epsilon: float | None) -> list[Block]:
+def _tail_values(d: Derivation, count: int, epsilon: float | None) -> dict[str, str]:
+    """The tail constants in numbers, by name."""
     deadline = Deadline(_SECONDS)
     # What has a formula is quick; a supremum over tilts is not, and comes last.
-    order = sorted(derivation.tails, key=lambda c: (c.expression is None, not c.arguments))
-    values = {c.name: _value(c, count, epsilon, deadline) for c in order}
-    text = "Numbers are ends of proved enclosures, shown to six digits"
-    if epsilon is not None:
-        text += f"; bounds on tails are for n = {count} steps at ε = {epsilon:.6g}"
-    return [Sentence(f"{text}.", "quiet"), Formulas(tail_lines(derivation, values))]
+    order = sorted(d.tails, key=lambda c: (c.expression is None, not c.arguments))
+    return {c.name: _value(c, count, epsilon, deadline) for c in order}
 
 
 def _value(constant: TailConstant, count: int, epsilon: float | None, deadline: Deadline) -> str:
@@ -317,15 +238,7 @@ def truth_text(truth: EpsilonTruth) -> str:
 
 
 def check_blocks(results: Results, name: str) -> list[Block]:
-    """Return relative errors of δ: a figure, a table, and the values that they come from.
-
-    Parameters
-    ----------
-    results
-        With the checks.
-    name
-        Distinguishes this section's figures from others on the page.
-    """
+    """Return relative errors of δ: a figure, a table, and the values that they come from."""
     by_place: dict[float, list[Check]] = {}
     for one in results.checks:
         by_place.setdefault(one.truth.epsilon, []).append(one)
@@ -486,28 +399,11 @@ def section(
     results: Results,
     *,
     name: str = "profile",
-    order: int = 2,
     advance: Callable[[str], None] = lambda _: None,
     undrawn: str = "",
 ) -> list[Block]:
-    """Return the blocks of one composition.
-
-    Parameters
-    ----------
-    title
-        The section's heading.
-    composition, delta, results
-        What was analysed; see `symdp.page.verification.analyse`.
-    name
-        Distinguishes this section's figures from others on the page.
-    order
-        Highest order of the series shown.
-    advance
-        Told what comes next.
-    undrawn
-        Why there are no figures; the page says so in their place, and what they alone would
-        need is not computed.
-    """
+    """Return the blocks of one composition."""
+    from symdp.derive import derive
     from symdp.derive.printed import citations
 
     protects = Sentence(f"Protects {composition.protection.sentence}.")
@@ -542,7 +438,9 @@ def section(
     blocks += [Heading(3, "Cumulants and correction terms")]
     blocks += cumulant_table(composition, different_sides(composition))
     blocks.append(Sentence(text))
-    blocks.append(Formulas(series_lines(order)))
+    first = derive(composition.steps[0][0])
+    for one in explained(first, corrections(first, _ORDER), symbols_of(first)):
+        blocks += one.blocks(4)
     sources += [c for answer in results.answers for c in answer.citations]
     listed: list[Block] = [Listing(full(sources)), Folded("BibTeX", [Command(bibtex(sources))])]
     return [*blocks, Heading(3, "Sources"), *listed]

@@ -7,7 +7,7 @@ left: b_k > ε.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -45,19 +45,7 @@ STEP = sp.Symbol("w", real=True)
 
 @dataclass(frozen=True)
 class ResidueTerms:
-    """What the k-th term of the sum is made of.
-
-    Attributes
-    ----------
-    place
-        b_k: the term counts where it is above ε.
-    at_zero, at_minus_one
-        The residues at t = 0 and t = −1, without the binomial coefficient.
-    around_pole
-        A function of w whose coefficient of w^(order − 1) is the residue at the pole.
-    order
-        The order of the pole.
-    """
+    """What the k-th term of the sum is made of."""
 
     place: sp.Expr
     at_zero: sp.Expr
@@ -384,18 +372,26 @@ def many_steps(d: PrivacyLoss) -> sp.Expr | str:
     return reason
 
 
-def tails_section(d: PrivacyLoss, tails: Tails) -> Section:
-    """Return every tail constant with a formula and its sentence, then those without."""
+def tails_section(d: PrivacyLoss, tails: Tails, values: Mapping[str, str] | None = None) -> Section:
+    """Return the tail constants with their sentences, then those without a formula.
+
+    Parts that divide by a width of zero have none.  `values` has what is known in numbers, by name.
+    """
     taken = {str(d.cgf.tilt.name), *(p.name for p in d.mechanism.declared)}
     lines = []
     reasons: dict[str, list[str]] = {}
     for constant in tails:
-        if constant.expression is None:
-            reasons.setdefault(constant.reason, []).append(constant.name)
-            continue
-        lines.append(
-            equation(constant.notation, constant.expression, taken=taken, words=constant.bounds)
-        )
+        right, known = constant.expression, (values or {}).get(constant.name, "")
+        if values is not None and right is not None and right.has(sp.zoo, sp.nan):
+            right = None
+        if right is not None:
+            words = constant.bounds
+            lines.append(equation(constant.notation, right, taken=taken, words=words, note=known))
+        elif known:
+            lines.append(equation(constant.notation, constant.bounds, note=known))
+        else:
+            reason = constant.reason or "the formula divides by zero"
+            reasons.setdefault(reason, []).append(constant.name)
     if reasons:
         told = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
         lines.append(sentence(f"without a formula: {told}"))

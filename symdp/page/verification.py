@@ -125,17 +125,7 @@ class Truth:
 
 @dataclass(frozen=True)
 class Check:
-    """What one accountant says at one ε, and how far that is from the truth.
-
-    Attributes
-    ----------
-    answer
-        None where the method gave none, for a `reason`.
-    error
-        (δ − truth)/truth; None without truth or answer, or where the truth is 0.
-    broken
-        Whether a bound that the method gives is on the wrong side of the truth.
-    """
+    """What one accountant says at one ε, and how far that is from the truth."""
 
     method: str
     truth: Truth
@@ -274,25 +264,7 @@ def verify(
     methods: Sequence[str] | None = None,
     advance: Callable[[int, int], None] | None = None,
 ) -> Iterator[Check]:
-    """Compare accountants with truth where δ is about each target.
-
-    Parameters
-    ----------
-    composition, direction
-        What is accounted for.
-    digits
-        Digits of the truth.
-    targets
-        Values of δ, `TARGETS` if left out; the ε are found by the contour and rounded.
-    methods
-        Names of accountants, all of `symdp.methods.names()` if left out.
-    advance
-        Called with (done, total) as the comparison goes on.
-
-    Yields
-    ------
-    Check, method by method within each ε.
-    """
+    """Compare accountants with truth where δ is about each target."""
     from symdp.methods.table import names
 
     chosen = names() if methods is None else methods
@@ -372,22 +344,7 @@ def analyse(
     advance: Callable[[str], None] = lambda _: None,
     patience: float | None = None,
 ) -> Results:
-    """Compute ε at δ by every accountant and by truth, and check the profile at a few places.
-
-    Parameters
-    ----------
-    composition, delta
-        What is accounted for, and the δ at which ε is compared.
-    digits
-        Digits of the truth.
-    targets
-        Where on the profile accountants are checked: δ there.
-    advance
-        Told what comes next.
-    patience
-        Seconds for the truth, and as many for ε and for δ by the accountants; what is not reached
-        by then is left out and says so. None takes as long as it takes.
-    """
+    """Compute ε at δ by every accountant and by truth, and check the profile at a few places."""
     from symdp.methods.table import names
 
     results = Results()

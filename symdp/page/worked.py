@@ -96,18 +96,7 @@ def _index(j: int) -> str:
 
 
 def saddle_sheet(law: SumLaw, epsilon: float, order: int) -> list[Row]:
-    """Return the saddle point, F_j, ρ_j, each correction and each partial sum.
-
-    Parameters
-    ----------
-    law : of the total loss, finite
-    epsilon : ε
-    order : of the last correction
-
-    Raises
-    ------
-    AccuracyError : where the integral has no saddle point right of 0.
-    """
+    """Return the saddle point, F_j, ρ_j, each correction and each partial sum."""
     saddle = saddle_point(law, epsilon, Strip.RIGHT)
     if saddle is None:
         raise AccuracyError("there is no saddle point right of 0")
@@ -143,12 +132,7 @@ def saddle_sheet(law: SumLaw, epsilon: float, order: int) -> list[Row]:
 
 
 def edgeworth_sheet(law: SumLaw, epsilon: float, order: int) -> list[Row]:
-    """Return x, λ_j and each correction under P and under Q, and each partial sum.
-
-    Parameters
-    ----------
-    law, epsilon, order : as of `saddle_sheet`
-    """
+    """Return x, λ_j and each correction under P and under Q, and each partial sum."""
     rows: list[Row] = []
     tails: dict[str, list[float]] = {}
     for under, tilt in (("P", 0.0), ("Q", -1.0)):
@@ -191,13 +175,7 @@ def edgeworth_sheet(law: SumLaw, epsilon: float, order: int) -> list[Row]:
 
 
 def tails_sheet(d: Derivation, count: int, epsilon: float) -> list[Row]:
-    """Return every tail constant as a number, at t = 0 where it is one of a tilt.
-
-    Parameters
-    ----------
-    d : concrete
-    count, epsilon : n and ε of bounds on tails
-    """
+    """Return every tail constant as a number, at t = 0 where it is one of a tilt."""
     places = {"epsilon": epsilon, "count": count, "t": 0}
     rows = []
     for constant in d.tails:
@@ -253,15 +231,7 @@ def sheets(
     order: int,
     direction: Direction,
 ) -> list[tuple[str, list[Row]]]:
-    """Return titles with their rows: both series, each ending with the exact δ, and the tails.
-
-    Parameters
-    ----------
-    composition : of one mechanism
-    d : its derivation, with values for all parameters; None of an epoch, which has no tails here
-    epsilon, order : ε, and the order of the last correction
-    direction : of the derivation
-    """
+    """Return titles with their rows: both series, each ending with the exact δ, and the tails."""
     composition.accounted.require_own_pairs("a derivation in numbers")
     law = composition.law(direction)
     exact = composition.delta(epsilon, direction=direction)

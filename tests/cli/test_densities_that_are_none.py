@@ -1,8 +1,12 @@
 """Files whose density is none: one line that names the file, and exit code 2."""
 
+import json
+
 import pytest
 
+import symdp
 from symdp.cli import main
+from symdp.page.derivation import doubt
 
 NORMAL = "exp(-x**2/2)/sqrt(2*pi)"
 DIP = "(1 - 3/2*exp(-(2000*(x - 1.23456))**2))"  # below 0 on a width of 6e-4
@@ -66,3 +70,24 @@ def test_a_hole_in_a_density_is_none_in_its_answer(support, tmp_path, capsys):
     code, said = asked(path, capsys)
     assert code == 0
     assert said.out.startswith("δ(1) = ")
+
+
+def test_a_derivation_says_on_its_first_line_that_a_density_is_none(tmp_path):
+    """Where free parameters have no values, at drawn ones, which are named."""
+    path = tmp_path / "none.toml"
+    path.write_text(
+        'name = "none"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[parameters]\ns = "positive"\n'
+        '[noise]\ndensity = "exp(-abs(x)/s)/s"\nsensitivity = 1\n'
+    )
+    found = symdp.derive(symdp.load(path), time_limit=4)
+    forms = found.to_text(1), found.to_latex(1), found.to_mathml(1), json.dumps(found.to_json(1))
+    for said in forms:
+        begins = " ".join(said.split())[:300]
+        assert "integrates to 2, not 1" in begins
+        assert "s = " in begins
+    path.write_text(
+        'name = "none"\nvariable = "x"\nsupport = [-1, 1]\n'
+        '[noise]\ndensity = "(1 + 2*x)/2"\nsensitivity = "1/2"\n'
+    )
+    assert "negative at x = -" in doubt(symdp.load(path))
+    assert not doubt(symdp.mechanisms.laplace.subsample("poisson", "1/10"))

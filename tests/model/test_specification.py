@@ -144,6 +144,8 @@ BAD = [
     (changed("[noise]", "[nois]"), ["unknown key 'nois'", "did you mean 'noise'?"]),
     (changed("density", "densty"), ["[noise]", "unknown key 'densty'", "'density'?"]),
     (changed("rate", "rat"), ["[sampling]", "unknown key 'rat'", "did you mean 'rate'?"]),
+    ("normalize = true\n" + LOGISTIC, ["'normalize'; it is a key of [noise] and [pair]"]),
+    (changed("density", "support"), ["[noise]", "'support'; it is a key of the top of the file"]),
     (changed("scheme", "zzzzz"), ["unknown key 'zzzzz'", "known are scheme, rate, batch"]),
     (changed('"logistic"', "3"), ["name must be text, not '3'"]),
     (changed('"logistic"', '""'), ["name must be 1 to 60 printable characters"]),

@@ -22,7 +22,8 @@ from symdp.page.html import formula, mathml, to_html
 from symdp.page.loss_sections import density_lines, law_lines, loss_lines
 from symdp.page.markdown import to_markdown
 from symdp.page.plot import _COLOURS, Series, embedded, save
-from symdp.page.report import full, head_blocks, section, series_lines
+from symdp.page.report import full, head_blocks, section
+from symdp.page.series_sections import corrections
 from symdp.page.verification import Results, analyse, default_range
 from symdp.questions.tradeoff import trade_off
 
@@ -245,7 +246,7 @@ def test_every_mechanism_has_formulas(name):
         *density_lines(derivation),
         *loss_lines(derivation),
     ]
-    rows += series_lines(1)
+    rows += [line for one in corrections(derivation, 1) for line in one.lines]
     for row in rows:
         ET.fromstring(formula(row))
         assert row.right is not None or row.words

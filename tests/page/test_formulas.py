@@ -9,12 +9,17 @@ from xml.etree import ElementTree as ET
 
 import pytest
 import sympy as sp
+from hypothesis import given
+from hypothesis import strategies as st
 
 import symdp
-from symdp.page.formula import layout, read
-from symdp.page.html import mathml
-from symdp.page.latex import latex, latex_words
+from symdp.page.document import Formulas, Line
+from symdp.page.formula import equation, layout, one_set_of_cases, read
+from symdp.page.html import html_blocks, mathml
+from symdp.page.latex import latex, latex_blocks, latex_words
+from symdp.page.markdown import markdown_blocks
 from symdp.page.node import text
+from symdp.page.text import formula_lines, to_text
 
 a, s, t = sp.symbols("alpha sigma t", positive=True)
 COMMANDS = (
@@ -82,3 +87,55 @@ def test_latex_is_ascii_balanced_and_of_known_commands(name, tmp_path):
     log = ran.stdout.decode("latin-1")
     assert ran.returncode == 0, log
     assert not re.findall(r"Overfull|Warning|^!", log, re.MULTILINE), log
+
+
+X = sp.Symbol("x", real=True)
+ENDS = st.integers(-3, 3)
+
+
+@st.composite
+def sets_of_cases(draw):
+    """Return one to three cases in x, ends in any order, as authors write them."""
+    ends = sorted(draw(st.sets(ENDS, min_size=1, max_size=3)))
+    values = [k + X * draw(st.integers(0, 2)) for k in range(1, len(ends) + 2)]
+    relation = draw(st.sampled_from([sp.Lt, sp.Le]))
+    cases = [(value, relation(X, end)) for value, end in zip(values, ends, strict=False)]
+    return sp.Piecewise(*cases, (values[-1], True))
+
+
+@given(sets_of_cases(), sets_of_cases(), sets_of_cases())
+def test_sums_and_products_of_cases_are_one_set_of_cases(one, two, three):
+    whole = one * two + sp.exp(-three)
+    found = one_set_of_cases(whole)
+    assert isinstance(found, sp.Piecewise)
+    assert not any(value.has(sp.Piecewise) for value, _ in found.args)
+    for place in (sp.Rational(k, 2) for k in range(-8, 9)):  # every end, and between
+        assert found.subs(X, place) == whole.subs(X, place)
+
+
+def test_each_case_of_a_sum_stands_on_a_line_of_its_own():
+    low, high = (sp.Piecewise((sp.Integer(k), k > X), (0, True)) for k in (1, 2))
+    lines = list(formula_lines(equation("f(x)", low + high)))
+    assert lines == ["f(x) = 3  if x < 1", "       2  if 1 ≤ x < 2", "       0  if x ≥ 2"]
+
+
+def test_cases_whose_order_is_open_stay_what_they_are():
+    one, two = (sp.Piecewise((1, end > X), (0, True)) for end in (a, t))
+    assert one_set_of_cases(one + two) == one + two
+
+
+LONG = sum(sp.Symbol(f"a_{k}", positive=True) ** (k % 5 + 1) for k in range(60))
+
+
+@pytest.mark.parametrize("right", [
+    LONG, sp.exp(LONG), LONG / (1 + t), sp.log(LONG) * t, sp.Piecewise((LONG, t < 1), (t, True)),
+], ids=["sum", "exponent", "fraction", "logarithm", "cases"])  # fmt: skip
+def test_a_formula_wider_than_the_page_breaks_at_signs_in_every_format(right):
+    line = Line(read("f(t)"), layout(right))
+    page = [Formulas([line])]
+    for text_line in to_text(page, 80).splitlines():
+        assert len(text_line) <= 80
+    rows = latex_blocks(page).split(r"\\")
+    assert len(rows) >= 5
+    assert markdown_blocks(page).count(r"\\") >= 4
+    assert html_blocks(page).count("<mtr>") >= 5
