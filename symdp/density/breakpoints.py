@@ -45,19 +45,6 @@ def smooth_stretches(
     The innermost kinks are resolved first, then those whose arguments became smooth.  For an
     integer variable every kink at a whole number also becomes a stretch of its own, because
     sign(0), Heaviside(0) and Piecewise conditions have a value of their own there.
-
-    Raises
-    ------
-    InputError
-        For a function such as floor, infinitely many kinks, or kinks whose order depends on
-        parameter values.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> [(s.lower, s.upper, *s.expressions) for s in
-    ...     smooth_stretches((sp.exp(-sp.Abs(x)),), x, -sp.oo, sp.oo)]
-    [(-oo, 0, exp(x)), (0, oo, exp(-x))]
     """
     for expression in expressions:
         refused = expression.atoms(*_REFUSED)

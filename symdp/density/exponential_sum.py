@@ -47,6 +47,7 @@ class Term(NamedTuple):
 class ExponentialSum:
     """M(z) = Σ N(z) e^{bz}/Π(z − p)^d over finite losses, all numbers exact.
 
+
     Attributes
     ----------
     terms
@@ -102,17 +103,7 @@ def exponential_sum(pair: Pair, below_one: tuple[str, ...] = ()) -> ExponentialS
 
 
 def read_exponential_sum(expression: sp.Expr, tilt: sp.Symbol) -> ExponentialSum | None:
-    """Return an expression as such a sum, None where it has another form or grows along lines.
-
-    Examples
-    --------
-    >>> t = sp.Symbol("t", real=True)
-    >>> read_exponential_sum((sp.exp(2 * t) + 3) / (t + 1), t)
-    ExponentialSum(terms=(Term(polynomial=(3,), rate=0), Term(polynomial=(1,), rate=2)), \
-poles=((-1, 1),))
-    >>> read_exponential_sum(sp.exp(t**2), t) is None
-    True
-    """
+    """Return an expression as such a sum, None where it has another form or grows along lines."""
     plain = expression.rewrite([sp.sinh, sp.cosh], sp.exp)
     try:
         parts = _read(plain, tilt)
@@ -221,11 +212,6 @@ def same_number(value: sp.Expr, among: Iterable[sp.Expr]) -> sp.Expr | None:
     """Return the one of several exact numbers that equals a value, or the value itself.
 
     None where that cannot be told.
-
-    Examples
-    --------
-    >>> same_number(sp.sqrt(8) / 2, [sp.S.One, sp.sqrt(2)])
-    sqrt(2)
     """
     try:
         return _same(value, among)

@@ -27,6 +27,7 @@ _BRANCHED = (sp.asin, sp.acos, sp.acosh)
 class NearEnd:
     """What an expression is at a distance u > 0 inside an end.
 
+
     Attributes
     ----------
     expression
@@ -40,16 +41,7 @@ class NearEnd:
 
 
 def near_end(expression: sp.Expr, x: sp.Symbol, end: sp.Expr, inward: int) -> NearEnd:
-    """Return the expression in terms of the distance u from a finite end, x = end ± u.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> near_end(sp.log(1 + sp.cos(sp.pi * x)), x, sp.Integer(1), -1)
-    NearEnd(expression=log(2*sin(pi*u/2)**2), is_regular=False)
-    >>> near_end(sp.log((sp.Rational(5, 4) - x) / (1 + x)), x, sp.Integer(1), -1).expression
-    log((u + 1/4)/(2 - u))
-    """
+    """Return the expression in terms of the distance u from a finite end, x = end ± u."""
     walk = _Walk(x, end + inward * DISTANCE, end)
     return NearEnd(walk.visit(expression).whole, walk.is_regular)
 

@@ -18,14 +18,6 @@ def with_fewer_gammas(component: sp.Expr, k: sp.Symbol) -> sp.Expr:
 
     Those of binomial(k + 4, k) or Γ(k + 1)/Γ(k + 4) are: no two large logarithms cancel then.
     Polynomials of a high degree stay quotients.
-
-    Examples
-    --------
-    >>> k = sp.Symbol("k", integer=True, nonnegative=True)
-    >>> with_fewer_gammas(sp.gamma(k + 3) / sp.factorial(k), k)
-    (k + 1)*(k + 2)
-    >>> with_fewer_gammas(sp.gamma(k + 300) / sp.factorial(k), k)
-    gamma(k + 300)/factorial(k)
     """
 
     def is_quotient(node: sp.Basic) -> bool:
@@ -42,12 +34,6 @@ def reduced(product: sp.Expr, k: sp.Symbol) -> sp.Expr:
     """Return a product in which Γ(u)/Γ(v) is a rational function where u − v is a small integer.
 
     Arguments are compared, and nothing is expanded: sums of hundreds of factors never come up.
-
-    Examples
-    --------
-    >>> k, n = sp.Symbol("k", integer=True), sp.Symbol("n", integer=True)
-    >>> reduced(sp.binomial(n, k - 1) / sp.binomial(n, k), k)
-    k/(-k + n + 1)
     """
     counted, rest = sift(sp.Mul.make_args(product), lambda part: _gammas(part, k) > 0, binary=True)
     powers: dict[sp.Expr, int] = {}
@@ -93,14 +79,7 @@ def _gammas(expression: sp.Expr, k: sp.Symbol) -> int:
 
 
 def are_positive(node: sp.Expr, k: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> bool:
-    """Return whether a function is a quotient of Γ of what is positive on all of a support.
-
-    Examples
-    --------
-    >>> k = sp.Symbol("k", integer=True)
-    >>> [are_positive(sp.binomial(9, k), k, sp.S.Zero, sp.Integer(n)) for n in (9, 10)]
-    [True, False]
-    """
+    """Return whether a function is a quotient of Γ of what is positive on all of a support."""
     arguments = (argument for argument, _ in _arguments(node))
     ends = (_least_at(argument, k, lower, upper) for argument in arguments)
     return all(end is not None and sign_of(end) == 1 for end in ends)
@@ -110,12 +89,6 @@ def in_log_gammas(log: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) ->
     """Return a logarithm in which those of Γ and its kin, positive on a support, are log Γ.
 
     Γ itself leaves the range of doubles at 171. Of whole arguments that is known without a support.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> in_log_gammas(sp.log(sp.gamma(x + 5)), x, sp.S.Zero, sp.oo)
-    loggamma(x + 5)
     """
 
     def is_positive(node: sp.Basic) -> bool:
@@ -135,12 +108,6 @@ def is_log_concave(node: sp.Expr, k: sp.Symbol, lower: sp.Expr, upper: sp.Expr) 
     """Return whether a binomial coefficient or 1/Γ is positive with a concave logarithm.
 
     log Γ is convex where its argument is positive.
-
-    Examples
-    --------
-    >>> k = sp.Symbol("k", real=True)
-    >>> is_log_concave(sp.binomial(9, k), k, sp.S.Zero, sp.Integer(9))
-    True
     """
     base, power = node.as_base_exp()
     if not (isinstance(base, COUNTING) and power.is_Integer):
@@ -150,14 +117,7 @@ def is_log_concave(node: sp.Expr, k: sp.Symbol, lower: sp.Expr, upper: sp.Expr) 
 
 
 def with_ends(masses: sp.Expr, k: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> sp.Expr:
-    """Return masses on the integers that say where a binomial coefficient or a 1/Γ begins to be 0.
-
-    Examples
-    --------
-    >>> k = sp.Symbol("k", integer=True, nonnegative=True)
-    >>> with_ends(sp.binomial(3, k), k, sp.S.Zero, sp.oo)
-    Piecewise((binomial(3, k), k < 7/2), (0, True))
-    """
+    """Return masses that say where a binomial coefficient or a 1/Γ begins to be 0."""
 
     def ended(node: sp.Expr) -> sp.Expr:
         if isinstance(node, sp.Add):

@@ -31,14 +31,6 @@ def definite(integrand: Integrand) -> sp.Expr | None:
     """Return ∫ exp(form) without the form's constant factor, None where no rule applies.
 
     What no rule knows is tried once more after x = r ± e^y, which makes exponentials of powers.
-
-    Examples
-    --------
-    >>> from symdp.density.normal_form import LogForm
-    >>> x = sp.Symbol("x", real=True)
-    >>> a = sp.Symbol("a", positive=True)
-    >>> definite(Integrand(LogForm(x, smooth={x**2: -a}), -sp.oo, sp.oo, False))
-    sqrt(pi)/sqrt(a)
     """
     found = entry_of(integrand)
     return None if found is None else found.value
@@ -46,6 +38,7 @@ def definite(integrand: Integrand) -> sp.Expr | None:
 
 class Entry(NamedTuple):
     """The value of an integral, and how it was found.
+
 
     Attributes
     ----------
@@ -138,16 +131,6 @@ def logarithmic(integrand: Integrand) -> Iterator[Integrand]:
     The factor dx/dy = e^y is part of what is yielded.  A finite range from r to b becomes
     (−∞, log|b − r|), a ray the whole line.  Nothing is yielded where no power or log of x − r
     is there to gain from it.
-
-    Examples
-    --------
-    >>> from symdp.density.normal_form import LogForm
-    >>> x = sp.Symbol("x", real=True)
-    >>> weibull = Integrand(LogForm(x, smooth={x**3: -sp.S.One}, logs={x: sp.S(2)}), sp.S.Zero,
-    ...                     sp.oo, False)
-    >>> moved = next(logarithmic(weibull))
-    >>> moved.lower, moved.upper, sorted(moved.form.smooth.values())
-    (-oo, oo, [-1, 3])
     """
     x = integrand.x
     if integrand.is_sum or integrand.is_line:

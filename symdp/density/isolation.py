@@ -30,12 +30,6 @@ class Enclosure:
     Rationals enter exactly, as quotients of intervals; every other constant is computed as an
     interval too, so that a range that excludes 0 is a proof.  The precision is that of
     `mpmath.iv` at the call.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> Enclosure(sp.exp(-x) - 1, x).sign(iv.mpf([1, "inf"]))
-    -1
     """
 
     def __init__(self, expression: sp.Expr, x: sp.Symbol) -> None:
@@ -180,17 +174,6 @@ def isolated_roots(
     Each interval is bisected until its range, or that of the derivative, excludes 0.  Towards an
     infinite end stretches double in length until the rest of the line as a whole is seen to hold
     no root; where even |x| > 2^40 stays undecided, no root is assumed there.
-
-    Raises
-    ------
-    IsolationError
-        For more than 128 roots, for a multiple root, or where intervals stay undecided.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> [root.evalf(10) for root in isolated_roots(sp.cos(x) - x, x, sp.S.Zero, sp.oo)]
-    [0.7390851332]
     """
     balanced = _balanced(expression, x)
     precision = iv.prec

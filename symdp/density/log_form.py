@@ -18,15 +18,7 @@ from symdp.model import tidy
 
 
 def log_form(expression: sp.Expr, x: sp.Symbol, at: sp.Expr) -> LogForm:
-    """Return the normal form of log |expression| around the point `at`.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> shifted = log_form(sp.exp(-((x - 1) ** 2) / 2), x, sp.S.Zero)
-    >>> shifted.minus(log_form(sp.exp(-(x**2) / 2), x, sp.S.Zero)).to_expression()
-    x - 1/2
-    """
+    """Return the normal form of log |expression| around the point `at`."""
     return _form_anywhere(expression, x) or _form_at(expression, x, at)
 
 

@@ -38,17 +38,7 @@ def _log_weight(weight: sp.Expr) -> sp.Expr:
 
 
 def relative_sum(terms: Iterable[Term], reference: LogForm) -> sp.Expr:
-    """Return Σ wᵢ exp(formᵢ − reference), equal exponents merged.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> q = sp.Symbol("q", positive=True)
-    >>> f0 = log_form(sp.exp(-(x**2) / 2), x, sp.S.Zero)
-    >>> f1 = log_form(sp.exp(-((x - 1) ** 2) / 2), x, sp.S.Zero)
-    >>> relative_sum([Term(1 - q, f0), Term(q, f1)], f0)
-    q*exp(x - 1/2) - q + 1
-    """
+    """Return Σ wᵢ exp(formᵢ − reference), equal exponents merged."""
     groups: dict[object, list[tuple[sp.Expr, LogForm]]] = {}
     for term in terms:
         ratio = term.form.minus(reference)
@@ -86,14 +76,6 @@ def heaviest(
 
     Of log f₀ + log(1 − q + q f/f₀) nothing is left in doubles where log f₀ falls like −x², say, and
     log f like −|x|.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> normal, laplace = (log_form(f, x, sp.S.One) for f in (sp.exp(-(x**2)), sp.exp(-abs(x))))
-    >>> terms = Term(sp.S.Half, normal), Term(sp.S.Half, laplace)
-    >>> heaviest(terms, normal, x, [sp.oo]) == laplace, heaviest(terms, laplace, x, []) == laplace
-    (True, True)
     """
     ends = list(ends)
     if len(terms) < 2 or not ends or x.is_integer:
@@ -154,13 +136,6 @@ def additive_terms(
 
     A product of a single sum with other factors is multiplied out, so that mixtures written as
     c·(f + g) show their terms.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> terms = additive_terms((sp.exp(-x) + 3 * sp.exp(-3 * x)) / 2, x, sp.S.Zero, sp.oo)
-    >>> sorted((term.log() for term in terms), key=str)
-    [-3*x + log(3/2), -x - log(2)]
     """
     at = lower if lower == upper else interior_point(lower, upper)
     whole = (Term(sp.S.One, log_form(density, x, at)),)

@@ -43,14 +43,6 @@ def has_one_law(mechanism: Mechanism) -> bool:
     Where noise of density f on a support around 0 is even, x → D − x exchanges P(x) = f(x − D) and
     Q(x) = f(x), and with them the law of ℓ under P and that of −ℓ under Q. False proves nothing,
     nor does it for values that alone make it even.
-
-    Examples
-    --------
-    >>> from symdp import mechanisms
-    >>> has_one_law(mechanisms.logistic(s=2)), has_one_law(mechanisms.gumbel(b=2))
-    (True, False)
-    >>> has_one_law(mechanisms.logistic(s=2).subsample("poisson", "1/10"))
-    False
     """
     if mechanism.is_mirrored:
         return True

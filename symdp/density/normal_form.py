@@ -245,14 +245,7 @@ class Integrand:
 
 
 def linear_root(equation: sp.Expr, x: sp.Symbol) -> sp.Expr | None:
-    """Solve an equation that is linear in x, or in one exponential of x; None for another.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> linear_root(3 * sp.exp(2 * x) - 6, x)
-    log(2)/2
-    """
+    """Solve an equation that is linear in x, or in one exponential of x; None for another."""
     expanded = sp.expand(equation)
     if expanded.is_polynomial(x):
         if sp.degree(expanded, x) != 1:

@@ -78,22 +78,6 @@ def pieces(pair: Pair) -> tuple[Piece, ...]:
     beside the densities come last, each as a flat piece of length 1, whose `place` says where it
     is: the interval of such a piece has no meaning beyond its length.  A finite list has none (see
     `points`); those of a public choice have the probability of their pair on both densities.
-
-    Raises
-    ------
-    InputError
-        For infinitely many kinks, or where parameters without values decide their order.
-
-    Examples
-    --------
-    >>> from symdp.model.pair import Pair, Support
-    >>> x = sp.Symbol("x", real=True)
-    >>> def density(at):
-    ...     return sp.exp(-sp.Abs(at)) / 2
-    >>> pair = Pair(x, Support("interval", -sp.oo, sp.oo), (density(x), density(x - 1)),
-    ...             (sp.S.Zero, sp.S.One), (sp.S.One, sp.S.Zero))
-    >>> [(piece.lower, piece.upper, piece.loss, piece.slope) for piece in pieces(pair)]
-    [(-oo, 0, -1, 'constant'), (0, 1, 2*x - 1, 'increasing'), (1, oo, 1, 'constant')]
     """
     if pair.support.kind == "points":
         return ()
@@ -116,19 +100,7 @@ def _weighed(piece: Piece, weight: sp.Expr) -> Piece:
 
 
 def points(pair: Pair) -> tuple[Point, ...]:
-    """Return the points of a finite list with their probabilities and losses.
-
-    Examples
-    --------
-    >>> from symdp.model.pair import Pair, Support
-    >>> k = sp.Symbol("k", real=True)
-    >>> support = Support("points", sp.S.Zero, sp.S.One, (sp.S.Zero, sp.S.One))
-    >>> third = sp.Rational(1, 3)
-    >>> pair = Pair(k, support, ((third, 2 * third), (2 * third, third)),
-    ...             (sp.S.Zero, sp.S.One), (sp.S.One, sp.S.Zero))
-    >>> [point.loss for point in points(pair)]
-    [log(2), -log(2)]
-    """
+    """Return the points of a finite list with their probabilities and losses."""
     if pair.support.kind != "points":
         return ()
     found = []

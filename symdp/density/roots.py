@@ -33,21 +33,6 @@ def roots_between(
     Polynomials in x or in one exponential are solved exactly up to degree 2 and to 2^−200 beyond,
     sines of ax + b exactly; other concrete expressions by ball arithmetic, which proves that no
     root is missed where |x| ≤ 2^40 and assumes none further out.
-
-    Raises
-    ------
-    RootsUnknownError
-        Where parameters hide the roots, or a concrete isolation fails.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> roots_between(x**2 - 2, x, sp.S.Zero, sp.oo)
-    (sqrt(2),)
-    >>> roots_between(sp.exp(-x) - 3, x, -sp.oo, sp.oo)
-    (-log(3),)
-    >>> roots_between(sp.sin(2 * x), x, sp.S.Zero, sp.pi)
-    (pi/2,)
     """
     found = []
     for root in _candidates(expression, x, lower, upper):

@@ -22,14 +22,7 @@ _LARGEST_DEGREE = 64  # of a polynomial that is multiplied out; a second's work
 
 @lru_cache(maxsize=8192)
 def sign_of(expression: sp.Expr) -> int | None:
-    """Return 1, 0 or −1 where the sign of a constant or parameter expression is certain, else None.
-
-    Examples
-    --------
-    >>> s = sp.Symbol("s", positive=True)
-    >>> sign_of(sp.exp(1 / s) - 1), sign_of(sp.sqrt(2) - 2), sign_of(s - 1)
-    (1, -1, None)
-    """
+    """Return 1, 0 or −1 where the sign of an expression is certain, else None."""
     known = _without_logs(expression)
     if known is not None:
         return known
@@ -235,13 +228,7 @@ class OpenSignError(InputError):
 
 
 def sorted_points(points: set[sp.Expr], what: str) -> list[sp.Expr]:
-    """Sort points by certain comparisons and drop repeats.
-
-    Raises
-    ------
-    InputError
-        Where the order depends on the values of parameters.
-    """
+    """Sort points by certain comparisons and drop repeats."""
     ordered: list[sp.Expr] = []
     for point in sorted(points, key=sp.default_sort_key):
         place = len(ordered)
@@ -308,14 +295,7 @@ def _near(value: sp.Expr, tolerance: sp.Rational) -> sp.Expr:
 def random_values(
     symbols: Iterable[sp.Symbol], seed: int, below_one: Iterable[str] = ()
 ) -> Mapping[sp.Symbol, sp.Expr]:
-    """Return random rational values that respect the assumptions of parameters.
-
-    Examples
-    --------
-    >>> s, n = sp.Symbol("s", positive=True), sp.Symbol("n", integer=True, positive=True)
-    >>> sorted(random_values([s, n], seed=3).values())
-    [1, 48/23]
-    """
+    """Return random rational values that respect the assumptions of parameters."""
     chance, below = random.Random(seed), set(below_one)
     values: dict[sp.Symbol, sp.Expr] = {}
     wanted = set(symbols)

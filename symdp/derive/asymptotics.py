@@ -32,31 +32,20 @@ LATTICE = "a lattice loss has oscillating terms of this order"
 
 @cache
 def kappa(j: int) -> sp.Symbol:
-    """Return the symbol of K⁽ʲ⁾(0), the j-th cumulant of one step under P.
-
-    Examples
-    --------
-    >>> kappa(2), kappa(2).is_positive
-    (kappa_2, True)
-    """
+    """Return the symbol of K⁽ʲ⁾(0), the j-th cumulant of one step under P."""
     return sp.Symbol(f"kappa_{j}", positive=True) if j < 3 else sp.Symbol(f"kappa_{j}", real=True)
 
 
 @cache
 def at_place(j: int) -> sp.Symbol:
-    """Return the symbol of K⁽ʲ⁾(s), of one step at the tilt s of the regime.
-
-    Examples
-    --------
-    >>> at_place(0)
-    K_0
-    """
+    """Return the symbol of K⁽ʲ⁾(s), of one step at the tilt s of the regime."""
     return sp.Symbol(f"K_{j}", positive=True) if j == 2 else sp.Symbol(f"K_{j}", real=True)
 
 
 @dataclass(frozen=True)
 class Expansion:
     """One regime of ε as n grows.
+
 
     Attributes
     ----------
@@ -106,16 +95,7 @@ class Expansion:
 
 
 def expansions(order: int, is_lattice: bool = False) -> tuple[Expansion, ...]:
-    """Return the expansions of t₀ and log δ in all regimes, in cumulant symbols.
-
-    Examples
-    --------
-    >>> central, fixed, large = expansions(0)
-    >>> central.tilt
-    (xi/2 + sqrt(xi**2 + 4)/2)/(sqrt(kappa_2)*sqrt(n))
-    >>> fixed.tilt
-    1/(kappa_1*n)
-    """
+    """Return the expansions of t₀ and log δ in all regimes, in cumulant symbols."""
     return central(order, is_lattice), fixed(order, is_lattice), large(order, is_lattice)
 
 

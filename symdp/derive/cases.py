@@ -37,26 +37,6 @@ def range_cases(mechanism: Mechanism, direction: str) -> tuple[Case, ...]:
     Each case is derived anew under its comparison, as if it stood in [assume]; where two
     parameters are equal, one is put in for the other.  Nothing is returned where no comparison
     that is tried decides more than the reason says.
-
-    Examples
-    --------
-    >>> import symdp
-    >>> counts = symdp.loads('''
-    ... name = "counts"
-    ... variable = "k"
-    ... support = "naturals"
-    ... [parameters]
-    ... a = "positive"
-    ... c = "positive"
-    ... [pair]
-    ... P = "exp(-c)*c**k/factorial(k)"
-    ... Q = "exp(-a)*a**k/factorial(k)"
-    ... ''')
-    >>> for case in range_cases(counts, "remove"):
-    ...     print(case.conditions, case.ends)
-    ((a, '>', c),) (-oo, a - c)
-    ((a, '=', c),) (0, 0)
-    ((a, '<', c),) (a - c, oo)
     """
     own = {str(s.name): s for s in mechanism.parameters.values()}
     shares = [p.name for p in mechanism.declared if p.domain == "open probability"]

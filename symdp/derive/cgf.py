@@ -55,17 +55,6 @@ def derive_cgf(pair: Pair, time_limit: float = 20.0, below_one: tuple[str, ...] 
     The support is cut at the kinks, each stretch integrated by table or, in a child process, by
     SymPy; the sum is simplified and compared with numerical integrals at random rational tilts,
     real and complex.  Only where all agree to 18 digits the form is "closed".
-
-    Examples
-    --------
-    >>> from symdp.model.pair import Pair, Support
-    >>> x, s = sp.Symbol("x", real=True), sp.Symbol("sigma", positive=True)
-    >>> def density(at):
-    ...     return sp.exp(-at**2 / (2 * s**2)) / (s * sp.sqrt(2 * sp.pi))
-    >>> pair = Pair(x, Support("interval", -sp.oo, sp.oo), (density(x), density(x - 1)),
-    ...             (sp.S.Zero, sp.S.One), (sp.S.One, sp.S.Zero))
-    >>> derive_cgf(pair).expression
-    t*(t + 1)/(2*sigma**2)
     """
     tilt = tilt_symbol(pair)
     if pair.alternatives:

@@ -47,13 +47,7 @@ _TASKS: dict[str, Callable[..., sp.Expr]] = {
 
 
 def or_reason(work: Callable[[], T], otherwise: Callable[[str], T]) -> T:
-    """Return what a part of a page is, or what stands in for it and says why it is not there.
-
-    Examples
-    --------
-    >>> or_reason(lambda: 1 // 0, "no value: {}".format)
-    'no value: SymPy gives it up (ZeroDivisionError)'
-    """
+    """Return what a part of a page is, or what stands in for it and says why it is not there."""
     try:
         return work()
     except GIVES_UP as error:
@@ -67,12 +61,6 @@ def compute(task: str, arguments: tuple[Any, ...], seconds: float) -> sp.Expr | 
     Failure is an exception in the child, a result that still holds what was asked for, or the end
     of the time, in seconds that the child works; it is killed then.  The child is a fork where that
     is safe, otherwise a fresh interpreter that receives the task by its standard input.
-
-    Examples
-    --------
-    >>> t = sp.Symbol("t", positive=True)
-    >>> compute("integrate", (sp.exp(-2 * t), t, sp.S.Zero, sp.oo), 30.0)
-    1/2
     """
     seconds = min(seconds, time_left())
     if seconds <= 0:

@@ -30,13 +30,6 @@ def cgf_domain(flanks: Iterable[Flank]) -> tuple[sp.Expr, sp.Expr] | None:
 
     At an end the integrand is exp(a(t)·g) with the leading growth g of log P and log Q and a(t)
     linear in t: it converges where a(t) < 0, or, for powers, where a(t) lies beyond −1.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> p, q = LogForm(x, smooth={x: -sp.Integer(2)}), LogForm(x, smooth={x: -sp.S.One})
-    >>> cgf_domain([Flank((p,), (q,), sp.oo)])
-    (-2, oo)
     """
     lower, upper = -sp.oo, sp.oo
     for flank in flanks:

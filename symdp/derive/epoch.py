@@ -262,13 +262,7 @@ class EpochDerivation(Printed):
 
 
 def _of_power(density: sp.Expr, u: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> sp.Expr | None:
-    """Return ∫ c w^p e^{−uw} dw = c u^{−p−1} (Γ(p + 1, u·lower) − Γ(p + 1, u·upper)), or None.
-
-    Examples
-    --------
-    >>> _of_power(_RATIO, sp.Symbol("u", positive=True), sp.S.Zero, sp.oo)
-    u**(-2)
-    """
+    """Return ∫ c w^p e^{−uw} dw = c u^{−p−1} (Γ(p + 1, u·lower) − Γ(p + 1, u·upper)), or None."""
     plain = sp.powsimp(sp.expand_power_exp(sp.expand(sp.powdenest(density, force=True))))
     factor, rest = sp.powsimp(plain, force=True).as_independent(_RATIO, as_Add=False)
     base, power = rest.as_base_exp()

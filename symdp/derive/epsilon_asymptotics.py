@@ -42,6 +42,7 @@ class EpsilonTerm:
 class EpsilonAsymptotics:
     """ε(n, δ) for many steps of one mechanism, an estimate.
 
+
     Attributes
     ----------
     terms
@@ -65,15 +66,7 @@ class EpsilonAsymptotics:
         return sp.Add(*(term.expression for term in self.terms))
 
     def sensitivity(self, symbol: sp.Symbol) -> sp.Expr:
-        """Return dε/dn, dε/dσ, dε/dq, … at fixed δ, the derivative of the same formula.
-
-        Examples
-        --------
-        >>> import symdp
-        >>> found = symdp.derive(symdp.mechanisms.gaussian).epsilon_asymptotics(0)
-        >>> found.sensitivity(COUNT)
-        1/(2*sigma**2) + z_delta/(2*sqrt(n)*sigma)
-        """
+        """Return dε/dn, dε/dσ, dε/dq, … at fixed δ, the derivative of the same formula."""
         return sp.Add(*(sp.diff(term.expression, symbol) for term in self.terms))
 
     @property
@@ -92,20 +85,7 @@ class EpsilonAsymptotics:
     def at(
         self, count: int, delta: sp.Expr | float, values: Mapping[sp.Symbol, sp.Expr] | None = None
     ) -> sp.Expr:
-        """Return ε in numbers.
-
-        Parameters
-        ----------
-        count, delta : n ≥ 1, and δ in (0, 1)
-        values : of the parameters that are free
-
-        Raises
-        ------
-        InputError
-            For a δ outside (0, 1), or where a symbol has no value.
-        AccuracyError
-            Where the series in the sampling rate has not settled.
-        """
+        """Return ε in numbers."""
         known = dict(values or {}) | {COUNT: count, QUANTILE: normal_quantile(delta)}
         put, more = (part.subs(known) for part in (self.epsilon, self.next_rate_term))
         if put.free_symbols:
@@ -121,13 +101,7 @@ class EpsilonAsymptotics:
 
 
 def normal_quantile(delta: sp.Expr | float) -> sp.Expr:
-    """Return z with Φ̄(z) = δ, as a number.
-
-    Examples
-    --------
-    >>> normal_quantile(sp.Rational(1, 40)).evalf(6)
-    1.95996
-    """
+    """Return z with Φ̄(z) = δ, as a number."""
     value = exact(delta, "delta")
     if not 0 < value < 1:
         raise InputError(f"delta must lie between 0 and 1, not {delta!s:.30}")
@@ -135,29 +109,7 @@ def normal_quantile(delta: sp.Expr | float) -> sp.Expr:
 
 
 def in_cumulants(order: int, is_lattice: bool) -> EpsilonAsymptotics:
-    """Return the expansion in n, z_delta and κ₁, κ₂, ….
-
-    Parameters
-    ----------
-    order : int
-        0 ends with z√(nκ₂); every further one adds a power n^{−1/2}.
-    is_lattice : bool
-        Whether the loss lies on a lattice, where the terms of order n⁰ on oscillate.
-
-    Raises
-    ------
-    InputError
-        For such terms.
-
-    Examples
-    --------
-    >>> for term in in_cumulants(1, is_lattice=False).terms:
-    ...     print(term.expression, "|", term.meaning)
-    kappa_1*n | n times the mean loss
-    sqrt(kappa_2)*sqrt(n)*z_delta | the normal quantile of the sum
-    kappa_3*(z_delta - 1)*(z_delta + 1)/(6*kappa_2) | the skewness of the loss
-    -1 | what e^epsilon Q(loss > epsilon) takes off
-    """
+    """Return the expansion in n, z_delta and κ₁, κ₂, …."""
     if is_lattice and order:
         raise InputError(
             "from order 1 on the terms of a loss on a lattice oscillate with n; ask for order 0"
@@ -218,25 +170,6 @@ def sampled_cumulants(
     With V = P/Q − 1 of the base pair and m_k = E_Q Vᵏ the loss is ℓ = log(1 + qV) under
     (1 + qV)Q, or −log(1 + qV) under Q where the pair is reversed; its moments are power series in
     q whose coefficients hold m_2, m_3, ….
-
-    Parameters
-    ----------
-    highest, rate_order : int
-        The last cumulant, and the power of q up to which each is given.
-    rate : sympy.Expr
-        q.
-    likelihood : callable
-        i → E_Q (P/Q)^i of the base pair for i = 0, 1, …, that is, exp K(i − 1).
-    is_reversed : bool
-        Whether the sampled law is Q, as where the record is added.
-
-    Examples
-    --------
-    >>> q = sp.Symbol("q", positive=True)
-    >>> def gaussian(i):
-    ...     return sp.exp(sp.Rational(i * (i - 1), 2))
-    >>> [sp.factor(c) for c in sampled_cumulants(2, q, gaussian, False, 2)]
-    [q**2*(-1 + E)/2, q**2*(-1 + E)]
     """
     v, y = sp.Symbol("v"), sp.Symbol("y")
     sign, weight = (-1, sp.S.One) if is_reversed else (1, 1 + v)

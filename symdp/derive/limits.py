@@ -21,12 +21,6 @@ def limit_at(expression: sp.Expr, x: sp.Symbol, end: sp.Expr, from_left: bool) -
 
     Values in the extended reals are put in where they determine the limit; SymPy's own algorithm
     takes the rest, in a child process with a time limit.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> limit_at(sp.log(sp.Rational(1, 2) + sp.exp(x) / 2), x, -sp.oo, from_left=False)
-    -log(2)
     """
     value = _by_values(expression, x, end)
     if value is not None:
@@ -195,13 +189,6 @@ def loss_range(pieces: Iterable[Piece], x: sp.Symbol) -> tuple[sp.Expr, sp.Expr]
     Both are limits at ends of monotone pieces.  A limit that is the smaller one on some piece
     cannot be the supremum, which settles most ties between parameter expressions; what stays
     open is left as Min or Max.  On a piece that may turn, only an infinite limit is an end.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> loss = sp.log(sp.Rational(1, 2) + sp.exp(x) / 2)
-    >>> loss_range([Piece(-sp.oo, sp.oo, x, x, loss, "increasing")], x)
-    (-log(2), oo)
     """
     return range_or_reason(pieces, x)[0]
 

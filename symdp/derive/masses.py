@@ -33,14 +33,7 @@ _MANY = 64  # values of a loss on integers from which on they are not listed
 
 
 def piece_mass(terms: Iterable[sp.Expr], x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> sp.Expr:
-    """Return ∫ Σ exp(term) over a piece: exact where the table knows it, else left as it is.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> piece_mass([x - sp.log(2)], x, -sp.oo, sp.S.Zero)
-    1/2
-    """
+    """Return ∫ Σ exp(term) over a piece: exact where the table knows it, else left as it is."""
     at = lower if lower == upper else interior_point(lower, upper)
     total = sp.S.Zero
     for term in terms:
@@ -78,16 +71,7 @@ def _by_search(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -
 
 
 def with_known_masses(pair: Pair) -> Pair:
-    """Return a pair in which the masses that densities are divided by are formulas, where known.
-
-    Examples
-    --------
-    >>> import symdp
-    >>> x = sp.Symbol("x")
-    >>> noise = symdp.Mechanism.additive(1 / sp.cosh(x / 2), x, sensitivity=1, normalize=True)
-    >>> with_known_masses(noise.pair()).Q
-    1/(2*pi*cosh(x/2))
-    """
+    """Return a pair in which the masses that densities are divided by are formulas, where known."""
     held = {m for e in pair.expressions() for m in e.atoms(MassIntegral, MassSum)}
     known = {mass: found for mass in held if (found := _known_mass(mass)) is not None}
 
@@ -173,15 +157,7 @@ def _value(loss: sp.Expr, known: Iterable[sp.Expr]) -> sp.Expr:
 def mass_where(
     loss: sp.Expr, pieces: Sequence[Piece], points: Sequence[Point], x: sp.Symbol
 ) -> sp.Expr:
-    """Return P(Q = 0) for the loss oo, or Q(P = 0) for −oo.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> piece = Piece(sp.S.Zero, sp.S.One, -sp.log(4), None, sp.oo, "constant", (-sp.log(4),))
-    >>> mass_where(sp.oo, [piece], [], x)
-    1/4
-    """
+    """Return P(Q = 0) for the loss oo, or Q(P = 0) for −oo."""
     above = loss == sp.oo
     total = sp.S.Zero
     for point in points:
@@ -203,6 +179,7 @@ _FAR = 400  # steps from the last value that is looked at; a mass there is below
 class MassRule:
     """What the loss does at every integer k of a piece, ends included.
 
+
     Attributes
     ----------
     lower, upper
@@ -221,15 +198,7 @@ class MassRule:
 
 
 def step_function(atoms: Iterable[Atom], s: sp.Symbol, whole: sp.Expr) -> LossLaw:
-    """Return P(ℓ ≤ s) of a loss that takes few values, all of them listed; `whole` is their sum.
-
-    Examples
-    --------
-    >>> s = sp.Symbol("s", real=True)
-    >>> third = sp.Rational(1, 3)
-    >>> step_function([Atom(sp.log(2), 2 * third), Atom(-sp.log(2), third)], s, sp.S.One).expression
-    Piecewise((0, s < -log(2)), (1/3, s < log(2)), (1, True))
-    """
+    """Return P(ℓ ≤ s) of a loss that takes few values, all of them listed; `whole` is their sum."""
     masses = {atom.loss: atom.mass for atom in atoms}
     try:
         ordered = sorted_points(set(masses), "the losses")
@@ -252,16 +221,7 @@ def has_few_values(pieces: Sequence[Piece]) -> bool:
 
 
 def mass_rules(pieces: Sequence[Piece], k: sp.Symbol) -> tuple[MassRule, ...]:
-    """Return the masses of the loss of a mechanism on integers, piece by piece.
-
-    Examples
-    --------
-    >>> k = sp.Symbol("k", integer=True)
-    >>> r = sp.log(2)
-    >>> (rule,) = mass_rules([Piece(sp.S.One, sp.oo, -k * r, -k, k, "increasing", (-k * r,))], k)
-    >>> rule.mass, rule.at_most.subs(k, 3)
-    (exp(-k*log(2)), 7/8)
-    """
+    """Return the masses of the loss of a mechanism on integers, piece by piece."""
     finite = [p for p in pieces if p.log_p is not None and not p.loss.is_infinite]
     direction = _direction(finite, k)
     ordered = finite if direction > 0 else finite[::-1]

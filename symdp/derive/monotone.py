@@ -18,14 +18,7 @@ if TYPE_CHECKING:
 
 
 def monotone_pieces(pair: Pair) -> tuple[Piece, ...]:
-    """Return the smooth pieces of a pair, split further where the loss turns.
-
-    Examples
-    --------
-    >>> from symdp import mechanisms
-    >>> [piece.slope for piece in monotone_pieces(mechanisms.student_t(nu=3, s=2).pair())]
-    ['decreasing', 'increasing', 'decreasing']
-    """
+    """Return the smooth pieces of a pair, split further where the loss turns."""
     x = pair.variable
     found = [part for piece in pieces(pair) for part in _cut(piece, x)]
     return tuple(found if pair.alternatives else joined(found, x))

@@ -43,12 +43,6 @@ def numeric_domain(pieces: Sequence[Piece], x: sp.Symbol) -> Range | None:
     At an end of a piece, ∫ P^{1+t} Q^{−t} is finite while log P + tℓ + log w → −∞, w the distance
     from a finite end or |x|, so that it bounds t by −Δ(log P + log w)/Δℓ from one place to the
     next further out, on the side that the sign of Δℓ tells.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> numeric_domain([Piece(sp.S.Zero, sp.oo, -3 * x, -x, -2 * x, "decreasing")], x)
-    (-3/2, oo)
     """
     lower, upper = -sp.oo, sp.oo
     try:
@@ -121,13 +115,6 @@ def numeric_range(pieces: Sequence[Piece], x: sp.Symbol) -> Range | None:
     """Return the least and the greatest loss seen, to six digits; None where it has no values.
 
     A loss that still grows far out counts as unbounded.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> piece = Piece(sp.S.Zero, sp.oo, -x, -x - sp.sin(x), sp.sin(x), "unknown")
-    >>> numeric_range([piece], x)
-    (-1.00000, 1.00000)
     """
     values: list[float] = []
     with ctx.workprec(_ROUGH_BITS):

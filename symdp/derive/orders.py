@@ -25,14 +25,7 @@ _SHORT = 60  # operations up to which a cumulant is factored
 
 @lru_cache(maxsize=1024)
 def derivative_of(cgf: sp.Expr, tilt: sp.Symbol, order: int) -> sp.Expr:
-    """Return K^(order), each log differentiated factor by factor so that quotients stay short.
-
-    Examples
-    --------
-    >>> t = sp.Symbol("t", real=True)
-    >>> derivative_of(sp.log(sp.sinh(t) / t), t, 1)
-    coth(t) - 1/t
-    """
+    """Return K^(order), each log differentiated factor by factor so that quotients stay short."""
     if order > 1:
         derivative = sp.diff(derivative_of(cgf, tilt, order - 1), tilt)
     else:
@@ -61,13 +54,7 @@ def _slope(term: sp.Expr, tilt: sp.Symbol) -> sp.Expr:
 
 
 def cumulant_in_moments(order: int, tilt: sp.Symbol) -> sp.Expr:
-    """Return κ_n in raw moments, κ_n = m_n − Σ_{k<n} C(n−1, k−1) κ_k m_{n−k}.
-
-    Examples
-    --------
-    >>> cumulant_in_moments(2, sp.Symbol("t"))
-    -m_1(t)**2 + m_2(t)
-    """
+    """Return κ_n in raw moments, κ_n = m_n − Σ_{k<n} C(n−1, k−1) κ_k m_{n−k}."""
     moments = [sp.S.One, *(sp.Function(f"m_{k}")(tilt) for k in range(1, order + 1))]
     return cumulants_of(moments, sp.expand)[-1]
 
@@ -96,11 +83,6 @@ def cgf_at(pair: Pair, tilt: int, time_limit: float, below_one: tuple[str, ...])
         exp K(t) = Σ_{j ≤ t+1} C(t+1, j) (1 − q)^{t+1−j} q^j e^{k(j−1)},    t = 0, 1, 2, …
 
     with 1 in place of e^{k(−1)}; the reversed pair has it at −1 − t.
-
-    Raises
-    ------
-    InputError
-        Where neither way leads to a closed form.
     """
     whole = derive_cgf(pair, time_limit, below_one)
     if whole.expression is not None:
@@ -175,13 +157,7 @@ def _binomial(
 
 
 def value_at(cgf: CGF, tilt: sp.Expr) -> sp.Expr:
-    """Return a closed-form CGF at one tilt, as a limit where it reads 0/0; oo off its domain.
-
-    Raises
-    ------
-    InputError
-        Where the limit was not found.
-    """
+    """Return a closed-form CGF at one tilt, as a limit where it reads 0/0; oo off its domain."""
     assert cgf.expression is not None
     if cgf.domain is not None:
         below, above = compare(tilt, cgf.domain[0]), compare(cgf.domain[1], tilt)
@@ -197,12 +173,6 @@ def value_at(cgf: CGF, tilt: sp.Expr) -> sp.Expr:
 
 
 def check_order(order: int, least: int) -> None:
-    """Refuse an order that is no whole number, or below the least.
-
-    Raises
-    ------
-    InputError
-        For such an order.
-    """
+    """Refuse an order that is no whole number, or below the least."""
     if not isinstance(order, int) or isinstance(order, bool) or order < least:
         raise InputError(f"the order must be a whole number, {least} or more, not {order!r}")

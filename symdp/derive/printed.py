@@ -90,16 +90,7 @@ class Printed:
 
 
 def in_brief(d: PrivacyLoss) -> str:
-    """Return three lines: what was derived, the loss, and K if it was asked for already.
-
-    Examples
-    --------
-    >>> import symdp
-    >>> symdp.derive(symdp.mechanisms.gaussian)
-    <Derivation of gaussian(sigma), remove direction
-      ell(x) = (2*x - 1)/(2*sigma**2)
-      K(t): ask for .cgf>
-    """
+    """Return three lines: what was derived, the loss, and K if it was asked for already."""
     loss = f"  ell({d.variable}) = {plain(d.loss)}"
     last = "  K(t): ask for .cgf"
     if "cgf" in vars(d):
@@ -110,13 +101,7 @@ def in_brief(d: PrivacyLoss) -> str:
 
 
 def plain(expression: sp.Basic) -> str:
-    """Return an expression as SymPy's text; long rationals are rounded.
-
-    Examples
-    --------
-    >>> plain(sp.Rational(1, 3)), plain(sp.Rational(10**70 + 1, 3 * 10**70))
-    ('1/3', '0.333333333333')
-    """
+    """Return an expression as SymPy's text; long rationals are rounded."""
     return str(rounded(expression))
 
 

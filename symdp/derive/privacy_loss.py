@@ -41,6 +41,7 @@ _LATE = "it was not found within the time limit"
 class PrivacyLoss:
     """The loss of a mechanism, its law and its CGF, each found when it is first asked for.
 
+
     Attributes
     ----------
     mechanism, direction, pair
@@ -257,11 +258,6 @@ class PrivacyLoss:
         """Return the Rényi divergence D_α(P‖Q) = K(α − 1)/(α − 1) of a whole order α ≥ 2.
 
         It is infinite where the loss is, with positive probability, which K does not count.
-
-        Raises
-        ------
-        InputError
-            For another order, or where no closed form is known.
         """
         check_order(order, 2)
         if self.mass_at_infinity != 0:

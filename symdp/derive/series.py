@@ -45,15 +45,6 @@ def cumulant(d: HasCGF, order: int) -> sp.Expr:
 
     Where neither it nor K has a closed form it is given by the tilted raw moments
     m_k(t) = ∫ ℓᵏ P^{1+t} Q^{−t} / ∫ P^{1+t} Q^{−t}, over the outputs whose loss is finite.
-
-    Parameters
-    ----------
-    order : int, 1 or more
-
-    Raises
-    ------
-    InputError
-        For an order below 1.
     """
     check_order(order, 1)
     found = _derivative(d, order)
@@ -75,17 +66,6 @@ def msd(d: HasCGF, order: int, substitute: bool = False) -> sp.Expr:
 
     MSD_k = 1 − (1 − δ_∞)ⁿ + e^{F₀}/√(2πF₂)·(1 + corrections up to n^{−k}), F_j the j-th derivative
     of F(z) = nK(z) − εz − log z − log(1+z) at t and δ_∞ the mass of an infinite loss.
-
-    Parameters
-    ----------
-    order : int, 0 or more
-    substitute : bool
-        Put the closed-form CGF in, for n steps at ε and tilt t.
-
-    Raises
-    ------
-    InputError
-        For a negative order, or a substitution without a closed form.
     """
 
     check_order(order, 0)
@@ -106,26 +86,6 @@ def saddle_terms(
     """Return what F₀, F₁, … of `msd` mean: F_j = nK⁽ʲ⁾(t) + (d/dt)ʲ(−εt − log t − log(1+t)).
 
     F_j for j ≤ 2·order + 2 and t > 0 [SPA (48)].
-
-    Parameters
-    ----------
-    order : int, 0 or more
-        Of the series that they are for.
-    substitute : bool
-        Put this mechanism's own K and its derivatives in; otherwise they stay κ₀, κ₁, …,
-        which `cumulant` gives, so that the terms are short whatever K is.
-
-    Raises
-    ------
-    InputError
-        For a negative order, or a substitution without a closed form.
-
-    Examples
-    --------
-    >>> import symdp
-    >>> from symdp.derive import derive
-    >>> derive(symdp.mechanisms.gaussian).saddle_terms(0)[2]
-    (F_2, n/sigma**2 + (t + 1)**(-2) + t**(-2))
     """
 
     check_order(order, 0)
@@ -146,18 +106,6 @@ def edgeworth(d: HasCGF, order: int, substitute: bool = False, at: sp.Expr | int
     """Return E_order(x), the Edgeworth series of the standardised finite loss's distribution.
 
     E_k(x) = Φ(x) − φ(x) Σ_{j≤k} p_j(x) in λ_j = κ_j/κ₂^{j/2}, as behind [EA Prop 3.2].
-
-    Parameters
-    ----------
-    order : int, 0 or more
-    substitute : bool
-        Put the cumulants of n steps in: those under P for `at` = 0, under Q for `at` = −1.
-    at : the tilt of the cumulants
-
-    Raises
-    ------
-    InputError
-        For a negative order, or a substitution without a closed form.
     """
 
     check_order(order, 0)
@@ -178,13 +126,7 @@ def edgeworth(d: HasCGF, order: int, substitute: bool = False, at: sp.Expr | int
 
 
 def cumulant_at(d: HasCGF, order: int, at: sp.Expr | int) -> sp.Expr:
-    """Return the closed-form cumulant at one tilt, as a limit where the formula reads 0/0.
-
-    Raises
-    ------
-    InputError
-        Where there is no closed form, or the limit was not found.
-    """
+    """Return the closed-form cumulant at one tilt, as a limit where the formula reads 0/0."""
     check_order(order, 1)
     if not isinstance(at, int | sp.Expr):
         raise InputError(f"the tilt must be a number or a SymPy expression, not {at!r}")
@@ -206,26 +148,6 @@ def asymptotics(d: PrivacyLoss, order: int = 1, substitute: bool = False) -> tup
     "central" ε = nκ₁ + ξ√(nκ₂) [SPA Prop 8, Thm 9], "fixed" ε, and "large" ε = nλ.  Where the loss
     is infinite with positive probability, log δ in the first and the last is the log of what finite
     losses add, δ − 1 + (1 − δ_∞)ⁿ, and the second needs κ₁ > 0 > K′(−1).
-
-    Parameters
-    ----------
-    order : int, 0 or more
-        Terms after the leading one.
-    substitute : bool
-        Put the closed-form CGF in, and solve for the tilt s where a formula does.
-
-    Raises
-    ------
-    InputError
-        For a negative order, a loss of one value alone, or a substitution without a closed form.
-
-    Examples
-    --------
-    >>> import symdp
-    >>> from symdp.derive import derive
-    >>> central, fixed, large = derive(symdp.mechanisms.gaussian).asymptotics(0, True)
-    >>> fixed.tilt, large.tilt
-    (2*sigma**2/n, level*sigma**2 - 1/2)
     """
 
     check_order(order, 0)
@@ -259,28 +181,6 @@ def epsilon_asymptotics(
 
     z is Φ̄⁻¹(δ) and κ_j the cumulants of one step.  An estimate, for n so large that
     √(nκ₂) is well above 1.
-
-    Parameters
-    ----------
-    order : int, 0 or more
-        0 ends with z√(nκ₂), 1 with the terms free of n.
-    substitute : bool
-        Put this mechanism's cumulants in: from its closed-form CGF, or of a Poisson-sampled
-        pair as series in the rate.
-    rate_order : int, 2 or more
-        The power of the rate up to which such series go.
-
-    Raises
-    ------
-    InputError
-        For a negative order, a loss that is infinite with positive probability or lies on a
-        lattice (from order 1 on), or cumulants without a closed form.
-
-    Examples
-    --------
-    >>> import symdp
-    >>> symdp.derive(symdp.mechanisms.gaussian).epsilon_asymptotics(1).epsilon
-    sqrt(n)*z_delta/sigma + n/(2*sigma**2) - 1
     """
 
     check_order(order, 0)
@@ -346,13 +246,7 @@ def base_cgf(d: PrivacyLoss, sampled: Sampled) -> CGF:
 
 
 def closed_form(d: HasCGF) -> sp.Expr:
-    """Return K(t).
-
-    Raises
-    ------
-    InputError
-        Where it has no closed form.
-    """
+    """Return K(t)."""
     if d.cgf.expression is None:
         raise InputError(
             f"{d.mechanism.name} has no closed-form CGF to substitute ({d.cgf.reason}); "
@@ -362,13 +256,7 @@ def closed_form(d: HasCGF) -> sp.Expr:
 
 
 def closed_derivative(d: HasCGF, order: int) -> sp.Expr:
-    """Return K^(order)(t).
-
-    Raises
-    ------
-    InputError
-        Where K or its derivative has no closed form.
-    """
+    """Return K^(order)(t)."""
     closed_form(d)
     found = _derivative(d, order)
     if found is None:
@@ -380,15 +268,7 @@ def closed_derivative(d: HasCGF, order: int) -> sp.Expr:
 
 
 def invert_slope(d: HasCGF, level: sp.Expr) -> sp.Expr | None:
-    """Return the tilt t with K′(t) = level where a formula gives it, else None.
-
-    Examples
-    --------
-    >>> import symdp
-    >>> from symdp.derive import derive
-    >>> invert_slope(derive(symdp.mechanisms.gaussian), sp.S.Zero)
-    -1/2
-    """
+    """Return the tilt t with K′(t) = level where a formula gives it, else None."""
     if d.cgf.expression is None:
         return None
     slope = cumulant(d, 1).rewrite(sp.exp)

@@ -23,14 +23,6 @@ def log_of_total(total: sp.Expr, tilt: sp.Symbol, deadline: float = math.inf) ->
 
     Exponentials, powers and positive constants leave the log.  Numerators and denominators that
     may turn negative stay together, since both do so at once.
-
-    Examples
-    --------
-    >>> t, m = sp.Symbol("t", real=True), sp.Symbol("m", positive=True)
-    >>> log_of_total(2 * sp.exp(t * m) * m * (1 + t) / (1 + 2 * t), t)
-    m*t + log(2*m) + log((t + 1)/(2*t + 1))
-    >>> log_of_total((sp.exp(2 * m * t) - 1) / (2 * m * t), t)
-    m*t - log(m) + log(sinh(m*t)/t)
     """
     total = sp.gammasimp(total) if total.has(sp.gamma) else total
     candidates = [_Log(tilt, products).expression() for products in _products(total, deadline)]

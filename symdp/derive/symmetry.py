@@ -21,6 +21,7 @@ _POINTS = 6  # random places at which a symmetry must hold
 class Dominance:
     """The direction whose δ(ε) is the larger at every ε ≥ 0, and why.
 
+
     Attributes
     ----------
     value
@@ -41,17 +42,6 @@ def dominating_direction(pair: Pair) -> Dominance:
     q·H(1 + (α − 1)/q) in the remove direction, (1 − α(1 − q))⁺·H(αq/(1 − α(1 − q))) in the
     other: the smaller factor with the later argument, so that remove dominates [SPA Lemma 3].
     On finite lists any exchange of points serves.
-
-    Examples
-    --------
-    >>> from symdp.model.pair import Pair
-    >>> x = sp.Symbol("x", real=True)
-    >>> def density(at):
-    ...     return sp.exp(-at**2 / 2) / sp.sqrt(2 * sp.pi)
-    >>> pair = Pair(x, Support("interval", -sp.oo, sp.oo), (density(x), density(x - 1)),
-    ...             (sp.S.Zero, sp.S.One), (sp.S.One, sp.S.Zero))
-    >>> dominating_direction(pair).value
-    'both'
     """
     compare = "no symmetry was found: compare both directions in numbers"
     if pair.alternatives:  # the profile is the mean of theirs

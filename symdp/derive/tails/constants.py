@@ -38,14 +38,6 @@ def derive_tails(derivation: PrivacyLoss) -> Tails:
     Tails under P and under Q: Chernoff exponents [SPA (40)], Hoeffding's bound with the width τ and
     the drift η [EA Prop 4.5], sub-Gaussian and sub-exponential constants; at each tilt the third
     absolute moment P_t and its ratio [SPA Thm 5], and constants V_k that bound |φ_t|.
-
-    Examples
-    --------
-    >>> import symdp
-    >>> from symdp.derive import derive
-    >>> tails = derive_tails(derive(symdp.mechanisms.laplace))
-    >>> tails["loss_width"].expression, tails["sub_gaussian_q"].expression
-    (2/b, b**(-2))
     """
     # First what they rest on: asked for within a formula's time it would have that alone.
     _ = derivation.cgf, derivation.loss_range

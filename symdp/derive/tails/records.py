@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 class TailRule:
     """What kind of bound a constant is, for whoever evaluates it (`symdp.tail_value`).
 
+
     Attributes
     ----------
     kind

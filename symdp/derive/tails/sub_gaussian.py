@@ -22,12 +22,6 @@ def slope_range(expression: sp.Expr, x: sp.Symbol) -> Range | None:
 
     A sum has the sum of the ranges; log Σ cᵢe^{aᵢ} with cᵢ ≥ 0 has a weighted mean of the aᵢ′,
     so what holds all of their ranges.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> slope_range(sp.log(sp.Rational(9, 10) + sp.exp(2 * x) / 10), x)
-    (0, 2)
     """
     if x not in expression.free_symbols:
         return sp.S.Zero, sp.S.Zero
@@ -83,12 +77,6 @@ def largest_slope(losses: Iterable[sp.Expr], x: sp.Symbol) -> sp.Expr | None:
     """Return a bound of |ℓ′| over all pieces of a loss, None where unknown.
 
     Only of a loss that is continuous across its pieces this is a Lipschitz constant.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> largest_slope([-2 * x, x], x)
-    2
     """
     largest: sp.Expr = sp.S.Zero
     for loss in losses:
@@ -108,14 +96,7 @@ def largest_slope(losses: Iterable[sp.Expr], x: sp.Symbol) -> sp.Expr | None:
 
 
 def concavity(log_density: sp.Expr, x: sp.Symbol) -> sp.Expr | None:
-    """Return a κ > 0 with (log f)″ ≤ −κ everywhere, None where none shows from the structure.
-
-    Examples
-    --------
-    >>> x = sp.Symbol("x", real=True)
-    >>> concavity(-(x**2) / 8 - sp.exp(-x), x)
-    1/4
-    """
+    """Return a κ > 0 with (log f)″ ≤ −κ everywhere, None where none shows from the structure."""
     kappa: sp.Expr = sp.S.Zero
     for term in sp.Add.make_args(sp.expand(log_density)):
         bend = sp.expand(-sp.diff(term, x, 2))
@@ -133,14 +114,6 @@ def sub_gaussian_square(derivation: PrivacyLoss, under: str) -> tuple[sp.Expr | 
     Three theorems are tried: a CGF of degree 2 is that of a normal loss, s² = K″; a loss of width
     τ has s² = τ²/4 (Hoeffding's lemma); and a loss with |ℓ′| ≤ Λ of a variable whose density f has
     (log f)″ ≤ −κ is a Λ/√κ-Lipschitz function of a standard normal variable, so s² = Λ²/κ.
-
-    Examples
-    --------
-    >>> import symdp
-    >>> from symdp.derive import derive
-    >>> q = symdp.mechanisms.gaussian.subsample("poisson", 0.01)
-    >>> sub_gaussian_square(derive(q), "Q")
-    (sigma**(-2), '')
     """
     variance = normal_variance(derivation)
     if variance is not None:

@@ -28,13 +28,6 @@ def van_der_corput_formula(derivation: PrivacyLoss, order: int) -> tuple[sp.Expr
     V_k = Σ_pieces [|g_{k−1}| at the ends + ∫ |g_{k−1}′| dx] with g_0 = w/|ℓ′|, g_{j+1} = g_j′/ℓ′
     and w = dP_t/dx.  A normal loss of variance v has V_k = 2v^{−k/2} Σ |He_{k−1}(z)| φ(z) over the
     zeros z of He_k; a density g_0 that turns at most once on each piece has V_1 = Σ 2 max g_0.
-
-    Examples
-    --------
-    >>> import symdp
-    >>> from symdp.derive import derive
-    >>> van_der_corput_formula(derive(symdp.mechanisms.gaussian), 2)
-    (2*sqrt(2)*sigma**2*exp(-1/2)/sqrt(pi), '')
     """
     if derivation.pair.is_discrete:
         return None, DISCRETE
