@@ -19,7 +19,7 @@ from symdp.errors import AccuracyError, InputError, SymdpError
 from symdp.individual import gaussian
 from symdp.individual.published import least_bounds, plancherel
 from symdp.individual.result import IndividualResult, larger
-from symdp.numeric.accuracy import ROUNDING
+from symdp.numeric.answer import ROUNDING
 from symdp.numeric.kinds import LawTable, Table, sampled_normals
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.rows import (

@@ -22,8 +22,7 @@ from flint import arb
 from symdp.decimal_text import SMALLEST_LOG
 from symdp.errors import AccuracyError
 from symdp.methods.prv import largest_loss, log_one_large
-from symdp.numeric.accuracy import HALF, NEGLIGIBLE, SETTLED
-from symdp.numeric.answer import Answer, with_uncertain_mass
+from symdp.numeric.answer import HALF, NEGLIGIBLE, SETTLED, Answer, with_uncertain_mass
 from symdp.numeric.contour import contour_answer
 from symdp.numeric.elementary import log_sum
 from symdp.numeric.loss import LossLaw, is_heavy

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from symdp.methods.moments import Moments
 from symdp.methods.regime import REMEDY
-from symdp.numeric.accuracy import ROUNDING
-from symdp.numeric.answer import Answer
+from symdp.numeric.answer import ROUNDING, Answer
 from symdp.numeric.saddle_point import (
     SLACK,
     Probe,

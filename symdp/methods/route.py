@@ -13,9 +13,12 @@ from dataclasses import dataclass, replace
 
 from symdp.decimal_text import SMALLEST_LOG
 from symdp.errors import AccuracyError
-from symdp.numeric.accuracy import COUNTED, EXACT, ROUNDED, SAFETY
 from symdp.numeric.answer import (
+    COUNTED,
+    EXACT,
     OUTSIDE,
+    ROUNDED,
+    SAFETY,
     Answer,
     FloatAccountant,
     margin,
@@ -24,22 +27,6 @@ from symdp.numeric.answer import (
 from symdp.numeric.contour import contour_answer, own_lines, prepare
 from symdp.numeric.saddle_point import log_moments_bound
 from symdp.numeric.total import SumLaw
-
-
-def _is_any(law: SumLaw) -> bool:
-    return True
-
-
-def _is_single(law: SumLaw) -> bool:
-    return law.count == 1
-
-
-def _is_spread(law: SumLaw) -> bool:
-    return law.is_spread
-
-
-def _is_discrete(law: SumLaw) -> bool:
-    return not law.is_spread
 
 
 @dataclass(frozen=True)
@@ -56,7 +43,7 @@ class Route:
     promise: str  # the relative half width of δ, where rounding of the losses allows it
     cost: str  # how the work grows
     answer: Callable[[SumLaw, float], Answer | None]
-    concerns: Callable[[SumLaw], bool] = _is_any
+    concerns: Callable[[SumLaw], bool] = lambda law: True
 
 
 # Where δ is bounded from below by nothing near it.
@@ -75,7 +62,7 @@ def _listed_answer(law: SumLaw, epsilon: float) -> Answer | None:
 
 
 def _residue_answer(law: SumLaw, epsilon: float) -> Answer | None:
-    from symdp.numeric.residue_line import residue_answer
+    from symdp.numeric.residues import residue_answer
 
     return residue_answer(law, epsilon)
 
@@ -87,7 +74,7 @@ def _single_answer(law: SumLaw, epsilon: float) -> Answer | None:
 
 
 def _lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
-    from symdp.numeric.lattice import lattice_answer
+    from symdp.numeric.sums import lattice_answer
 
     answer = lattice_answer(law, epsilon)
     return None if answer is None else _sharpened(law, epsilon, answer)
@@ -207,7 +194,7 @@ ROUTES = (
         "1e-13",
         "the number of sums",
         _listed_answer,
-        _is_discrete,
+        lambda law: not law.is_spread,
     ),
     Route(
         "residues",
@@ -216,7 +203,7 @@ ROUTES = (
         "1e-14",
         "the number of terms, on n²",
         _residue_answer,
-        _is_spread,
+        lambda law: law.is_spread,
     ),
     Route(
         "single",
@@ -225,7 +212,7 @@ ROUTES = (
         "1e-14",
         "one quadrature",
         _single_answer,
-        _is_single,
+        lambda law: law.count == 1,
     ),
     Route(
         "lattice",
@@ -234,7 +221,7 @@ ROUTES = (
         "1e-13",
         "not on n",
         _lattice_answer,
-        _is_discrete,
+        lambda law: not law.is_spread,
     ),
     Route(
         "contour",
@@ -243,7 +230,7 @@ ROUTES = (
         "1e-12",
         "not on n",
         _line_answer,
-        _is_spread,
+        lambda law: law.is_spread,
     ),
     Route(
         "moments",
@@ -252,7 +239,7 @@ ROUTES = (
         "an upper bound",
         "a search in t",
         _tiny_answer,
-        _is_spread,
+        lambda law: law.is_spread,
     ),
     Route(
         "mesh",
@@ -292,7 +279,7 @@ class Contour(FloatAccountant):
     def log_deltas(self, law: SumLaw, epsilons: Sequence[float]) -> list[Answer]:
         """Return log δ at several ε in the direction of the law."""
         if len(epsilons) > 1 and law.is_spread and law.count > 1:
-            from symdp.numeric.residue_line import residues
+            from symdp.numeric.residues import residues
 
             if residues(law) is None:
                 prepare(law, epsilons)

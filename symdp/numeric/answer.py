@@ -8,6 +8,12 @@ estimate.
 = δ∞, the mass that is lost at infinity; where it is at most the least one, 1 − δ = e^{ε + K(−1)},
 as every output counts. Both are rounded like the logarithm of a mass; next to the largest loss its
 own rounding may put ε on either side of it.
+
+**What is called rounded, equal, negligible, accurate and long** in this room is said once, below.
+An answer lacks what rounding takes, what a sum leaves out, and what a rule of quadrature misses.
+The first is `ROUNDING` times the size of what was added; the second is kept e^-`NEGLIGIBLE` below
+what is kept, so that it is less than the first; the third is estimated, widened by `SAFETY`, and no
+wider than `TOLERABLE` unless there is no other way. Other numbers follow from these.
 """
 
 from __future__ import annotations
@@ -21,12 +27,27 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import numpy as np
 from flint import arb, ctx
 
-from symdp.numeric.accuracy import EQUAL, EXACT, ROUNDED, ROUNDING, SAFETY, SETTLED
 from symdp.numeric.loss import EXTENDED
 from symdp.numeric.saddle_point import log_one_minus_exp
 
 if TYPE_CHECKING:
     from symdp.numeric.total import SumLaw
+
+ROUNDING = 2.3e-16  # relative: of one operation on doubles, rounded up
+ROUNDED = 1e-15  # relative: of a sum of losses or the log of a mass, a few operations
+EQUAL = 2e-14  # of the largest loss: losses that are closer are one value, but for rounding
+BLURRED = 4.0 * EQUAL  # of the largest loss: the longest chain of losses that are taken together
+SETTLED = 1e-13  # relative change at which a sum counts as complete: less is rounding
+NEGLIGIBLE = 40.0  # e-folds below what counts: 4e-18, less than rounding
+COUNTED = 1e-11  # relative half width of δ beyond which rounding counts, and balls take over
+TOLERABLE = 1e-9  # relative half width of δ beyond which the next row of the table is asked
+EXACT = 1e-6  # relative half width of δ beyond which an answer is no longer called exact
+SAFETY = 4.0  # an error estimate is widened by this before it becomes an interval
+HALF = math.log(0.5)  # log δ above which 1 − δ tells more than δ
+MOST_NODES = 1 << 20  # values of one array: 16 MB, and about a second to evaluate
+MOST_WORK = 1 << 27  # exponentials or sums of one answer: about two seconds
+LONG_LINE = 1 << 17  # nodes of a line of losses with a density, which have many nodes themselves
+FEW_NODES = 1 << 12  # of a line: ten milliseconds, less than to find out whether fewer will do
 
 Kind = Literal["exact", "bound", "estimate"]
 OUTSIDE = "outside_range"  # the row that answers beyond all finite losses, for every method

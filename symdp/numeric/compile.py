@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from symdp.emit.arb import ArbFunction
     from symdp.model.mechanism import Mechanism
     from symdp.model.pair import Pair
-    from symdp.numeric.residues import Moment
+    from symdp.numeric.step import Moment
 
 _MANY_BITS = 1_000  # carried next to an end, where terms cancel
 _DISTANCES = [2.0**-k for k in (2, 4, 8, 14, 20, 27, 34, 45, 60, 90)]  # of a piece's length

@@ -28,7 +28,7 @@ from enum import Enum
 import numpy as np
 
 from symdp.errors import AccuracyError
-from symdp.numeric.accuracy import (
+from symdp.numeric.answer import (
     EXACT,
     FEW_NODES,
     LONG_LINE,
@@ -36,8 +36,9 @@ from symdp.numeric.accuracy import (
     SAFETY,
     SETTLED,
     TOLERABLE,
+    Answer,
+    margin,
 )
-from symdp.numeric.answer import Answer, margin
 from symdp.numeric.cut_off import Tail, slow_line
 from symdp.numeric.line import (
     Line,

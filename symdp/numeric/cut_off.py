@@ -47,12 +47,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from symdp.errors import AccuracyError
-from symdp.numeric.accuracy import (
+from symdp.numeric.answer import (
     FEW_NODES,
     LONG_LINE,
     MOST_NODES,
@@ -84,9 +83,6 @@ from symdp.numeric.nodes import (
 from symdp.numeric.step import Array, Index
 from symdp.numeric.sums import finite_sum
 from symdp.numeric.total import SumLaw, find_lattice
-
-if TYPE_CHECKING:
-    from symdp.numeric.line import Line
 
 _EVALUATED = -math.log(SETTLED) + 3.0  # e-folds below the value at y = 0: what values can tell
 _RISE = 0.5  # above the last values of the line

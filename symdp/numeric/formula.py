@@ -32,8 +32,7 @@ from symdp.emit.steps import Step as Operation
 from symdp.errors import InputError
 from symdp.interrupt import generation
 from symdp.numeric.loss import LossLaw
-from symdp.numeric.residues import Moment, Numbers
-from symdp.numeric.step import Array, SmoothPiece, Step
+from symdp.numeric.step import Array, Moment, Numbers, SmoothPiece, Step
 
 if TYPE_CHECKING:
     import sympy as sp

@@ -26,8 +26,18 @@ from dataclasses import replace
 import numpy as np
 from flint import arb
 
-from symdp.numeric.accuracy import EQUAL, NEGLIGIBLE, ROUNDED, SAFETY, SETTLED, TOLERABLE
-from symdp.numeric.answer import Answer, exact_answer, margin, outside_range
+from symdp.numeric.answer import (
+    EQUAL,
+    NEGLIGIBLE,
+    ROUNDED,
+    SAFETY,
+    SETTLED,
+    TOLERABLE,
+    Answer,
+    exact_answer,
+    margin,
+    outside_range,
+)
 from symdp.numeric.contour import HALF_CELL, Refused, Traced, contour_answer, on_shared_lines
 from symdp.numeric.cut_off import mesh_line, mesh_value, predicted_error
 from symdp.numeric.elementary import log_payoff, log_sum

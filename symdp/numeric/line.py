@@ -24,10 +24,18 @@ from typing import Protocol
 import numpy as np
 
 from symdp.errors import AccuracyError
-from symdp.numeric.accuracy import HALF, MOST_NODES, NEGLIGIBLE, ROUNDING, SAFETY
-from symdp.numeric.answer import Answer, exact_answer, unclosed
+from symdp.numeric.answer import (
+    HALF,
+    MOST_NODES,
+    NEGLIGIBLE,
+    ROUNDING,
+    SAFETY,
+    Answer,
+    exact_answer,
+    unclosed,
+)
 from symdp.numeric.elementary import Complex, log_payoff
-from symdp.numeric.nodes import Tilted, log_characteristic, log_characteristic_grid
+from symdp.numeric.nodes import Tilted, log_characteristic_grid
 from symdp.numeric.saddle_point import Strip, far_tilt, log_add_exp, log_one_minus_exp, saddle_point
 from symdp.numeric.step import Array
 from symdp.numeric.total import SumLaw
@@ -320,29 +328,11 @@ def longer(law: SumLaw, line: Line, stop: int, kernel: Kernel) -> Line:
     finer = law.tilted(line.tilt, line.step * stop)
     logs = [log_characteristic_grid(part, line.step, start, stop) for part in finer]
     places: Array = line.step * np.arange(start, stop, dtype=np.float64)
-    grown = _extended(law, line, finer, places, logs, kernel)
+    grown = extended(law, line, finer, places, logs, kernel)
     return replace(grown, last=end_size(np.abs(grown.values[start:])))
 
 
-def with_places(
-    law: SumLaw, line: Line, places: Array, kernel: Kernel, left_out: float, size: float
-) -> Line:
-    """Return the line with values at some places further out, and a bound of all others.
-
-    `places`: multiples of the line's step beyond its last one. `left_out`: what all others may add
-    up to, on both sides. `size`: of the losses and ε together: their rounding turns far values by
-    so much times y.
-    """
-    start = line.places.size
-    if places.size:
-        finer = law.tilted(line.tilt, float(places[-1]))
-        logs = [log_characteristic(part, places) for part in finer]
-        line = _extended(law, line, finer, places, logs, kernel)
-    turned = 2.0 * ROUNDING * size * float(np.abs(line.values[start:]) @ places)
-    return replace(line, last=(left_out + turned) / (2.0 * line.places.size))
-
-
-def _extended(
+def extended(
     law: SumLaw,
     line: Line,
     finer: Sequence[Tilted],
@@ -350,6 +340,7 @@ def _extended(
     logs: Sequence[Complex],
     kernel: Kernel,
 ) -> Line:
+    """Return the line with values at places whose log φ of every step are known."""
     block = np.exp(law.combine(logs)) * kernel(np.asarray(line.tilt + 1j * places))
     # Nodes for higher frequencies have an error of their own, of φ relative to Σ pⱼ and of yℓ.
     off = np.zeros(places.size)

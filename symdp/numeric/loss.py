@@ -49,7 +49,7 @@ from symdp.numeric.outline import (
 from symdp.numeric.step import Array, SmoothPiece, Step
 
 if TYPE_CHECKING:
-    from symdp.numeric.residues import Moment
+    from symdp.numeric.step import Moment
 
 _LEVELS = 60  # of windows of tilts, each twice as wide as the last
 _FAR_LEVEL = 4  # beyond this a window of tilts no longer reaches back to 0
@@ -273,7 +273,8 @@ class LossLaw:
         """Return the part of a far window that has a node set of its own, None where none has."""
         level = max(lower, upper)
         if level <= _FAR_LEVEL:
-            return self._apart(tilt, upper) if turns else None
+            is_heavy = self.domain[0] == -1.0 or self.domain[1] == 0.0
+            return self._apart(tilt, upper) if turns and is_heavy else None
         known = self._parts.setdefault((lower, upper, turns), [])
         for part in known:
             if part is None or part[0] < tilt <= part[1]:

@@ -13,6 +13,9 @@ At a pole p of order N a residue is the coefficient of wᴺ⁻¹ in a power seri
 e^{s(p + w)}, s = b − ε.  The series has no ε: it is made once a precision, for every ε.  Terms
 cancel: about one bit is lost a step and more where δ is small, so that the precision is doubled
 until the ball is narrow enough.
+
+**As a row of the table**, what was read of M is compared with the nodes of each law, at its own
+values of the parameters.
 """
 
 from __future__ import annotations
@@ -23,13 +26,18 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
-from flint import acb, acb_poly, arb, arb_poly, ctx
+import numpy as np
+from flint import acb, arb, arb_poly, ctx
 
 from symdp.arguments import counted_pairs
 from symdp.emit.exact import fraction_ball
 from symdp.errors import AccuracyError
+from symdp.numeric.answer import BALL_BITS, SETTLED, TOLERABLE, Answer, answer_in_balls, is_narrow
+from symdp.numeric.loss import LossLaw
+from symdp.numeric.step import Exact, Moment, Numbers
+from symdp.numeric.total import SumLaw, kept_with_law
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -41,62 +49,6 @@ _MOST_TERMS = 50_000  # of Mⁿ
 _MOST_STEPS, _MOST_PRODUCTS = 1_000, 5e5  # terms times orders of poles: a few seconds
 _MOST_BITS = 2**15  # carried
 _APART_BITS = 256  # that tell two poles apart
-
-Exact: TypeAlias = Any  # a Fraction, or an expression of SymPy without symbols
-
-
-class Numbers(NamedTuple):
-    """The N of M, its b and its p at the working precision."""
-
-    polynomials: tuple[arb_poly, ...]
-    rates: tuple[arb, ...]
-    poles: tuple[arb, ...]
-
-    def at(self, z: acb, orders: Sequence[int]) -> acb:
-        """Return M(z), not finite at a pole that M need not have."""
-        total = acb(0)
-        for polynomial, rate in zip(self.polynomials, self.rates, strict=True):
-            total += acb_poly(polynomial)(z) * (rate * z).exp()
-        for pole, order in zip(self.poles, orders, strict=True):
-            total /= (z - pole) ** order
-        return total
-
-
-@dataclass(frozen=True, eq=False)
-class Moment:
-    """M(z) = Σ Nᵢ(z) e^{bᵢz}/Π (z − p)^d of one step's finite loss, at any precision.
-
-    `rates, exact`: the b and the p as exact numbers, None for those that are known as balls alone.
-    """
-
-    numbers: Callable[[], Numbers]  # encloses its numbers
-    orders: tuple[int, ...]  # d of each pole
-    rates: tuple[Exact | None, ...]
-    exact: tuple[Exact | None, ...]
-
-    @property
-    def terms(self) -> int:
-        """How many terms there are."""
-        return len(self.rates)
-
-    def reversed(self) -> Moment:
-        """Return M(−1 − z), that of −ℓ under Q."""
-
-        def numbers() -> Numbers:
-            found, mirror = self.numbers(), arb_poly([-1, -1])
-            sign = (-1) ** sum(self.orders)
-            return Numbers(
-                tuple(
-                    polynomial(mirror) * (sign * (-rate).exp())
-                    for polynomial, rate in zip(found.polynomials, found.rates, strict=True)
-                ),
-                tuple(-rate for rate in found.rates),
-                tuple(-1 - pole for pole in found.poles),
-            )
-
-        rates = tuple(None if rate is None else -rate for rate in self.rates)
-        exact = tuple(None if place is None else -1 - place for place in self.exact)
-        return Moment(numbers, self.orders, rates, exact)
 
 
 @lru_cache(maxsize=128)
@@ -414,3 +366,54 @@ def _inverse_power(distance: arb, times: int, length: int) -> arb_poly:
     for j in range(1, length):
         coefficients.append(-coefficients[-1] * (times + j - 1) / (j * distance))
     return arb_poly(coefficients)
+
+
+_MOST_ABOVE = 1e5  # terms above ε times orders of poles: a tenth of a second
+_MOST_KINDS = 16  # distinct steps: of more that have two terms each, the terms are too many
+_TILT, _TURNS = -0.375, (0.0, 1.0)  # with y over the deviation: where M is compared with nodes
+
+
+def residue_answer(law: SumLaw, epsilon: float) -> Answer | None:
+    """Return δ(ε), None where M of a step is no such sum, or the terms are too many."""
+    total = residues(law)
+    at = Fraction(epsilon)
+    if total is None or total.products_above(at) > _MOST_ABOVE:
+        return None
+    log_infinite = law.log_mass_at_infinity
+    try:
+        with ctx.workprec(BALL_BITS):
+            finite = total.excess(at, lambda ball: is_narrow(ball, log_infinite))
+            return answer_in_balls(finite, log_infinite)
+    except AccuracyError:
+        return None
+
+
+@kept_with_law
+def residues(law: SumLaw) -> ResidueSum | None:
+    """Return the finite sum that is δ, if there is one."""
+    if not law.is_spread or len(law.terms) > _MOST_KINDS:
+        return None
+    moments = []
+    for part, count in law.parts:
+        moment = part.moment
+        if moment is None or not _is_of(part, moment):
+            return None
+        moments.append((moment, count))
+    return residue_sum(moments)
+
+
+def _is_of(law: LossLaw, moment: Moment) -> bool:
+    """Return whether M has the values of the nodes, and its mass is 1 less that at infinity."""
+    base = law.base
+    deviation = math.sqrt(float(base.weight @ (base.loss - base.mean) ** 2))
+    with ctx.workprec(BALL_BITS):
+        numbers = moment.numbers()
+        for y in _TURNS:
+            z = complex(_TILT, y / deviation if deviation > 0 else 0.0)
+            value = numbers.at(acb(z.real, z.imag), moment.orders)
+            seen = complex(np.exp(base.log_weight + z * base.loss).sum())
+            size = float(np.exp(base.log_weight + _TILT * base.loss).sum())
+            if not abs(value - acb(seen.real, seen.imag)) < TOLERABLE * size:
+                return False
+        mass = numbers.at(acb(0), moment.orders).real + law.mass_at_infinity
+        return bool(abs(mass - 1) < SETTLED) or not mass.is_finite()

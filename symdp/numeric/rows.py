@@ -31,7 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
-from symdp.numeric.accuracy import EXACT, ROUNDING, TOLERABLE
+from symdp.numeric.answer import EXACT, ROUNDING, TOLERABLE
 from symdp.numeric.elementary import Complex, log_payoff, powers_less_one
 from symdp.numeric.kinds import Table
 from symdp.numeric.nodes import MASS_ROUNDED

@@ -21,8 +21,16 @@ from flint import acb, arb, ctx
 
 from symdp.emit.enclose import between
 from symdp.errors import AccuracyError
-from symdp.numeric.accuracy import ROUNDED, ROUNDING, SAFETY, SETTLED
-from symdp.numeric.answer import BALL_BITS, Answer, answer_in_balls, exact_answer
+from symdp.numeric.answer import (
+    BALL_BITS,
+    ROUNDED,
+    ROUNDING,
+    SAFETY,
+    SETTLED,
+    Answer,
+    answer_in_balls,
+    exact_answer,
+)
 from symdp.numeric.elementary import distinct, log_sum
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.nodes import escapes, flat_nodes, inner_place

@@ -13,10 +13,10 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from flint import arb, ctx
+from flint import acb, acb_poly, arb, arb_poly, ctx
 from numpy.typing import NDArray
 
 from symdp.emit.arb_operations import UNKNOWN
@@ -357,3 +357,60 @@ class _Side:
         distance, log_slope = self._stretch.distance(depth)
         value = self._function(distance)
         return np.asarray(value + log_slope if self._is_density else value)
+
+
+Exact: TypeAlias = Any  # a Fraction, or an expression of SymPy without symbols
+
+
+class Numbers(NamedTuple):
+    """The N of M, its b and its p at the working precision."""
+
+    polynomials: tuple[arb_poly, ...]
+    rates: tuple[arb, ...]
+    poles: tuple[arb, ...]
+
+    def at(self, z: acb, orders: Sequence[int]) -> acb:
+        """Return M(z), not finite at a pole that M need not have."""
+        total = acb(0)
+        for polynomial, rate in zip(self.polynomials, self.rates, strict=True):
+            total += acb_poly(polynomial)(z) * (rate * z).exp()
+        for pole, order in zip(self.poles, orders, strict=True):
+            total /= (z - pole) ** order
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class Moment:
+    """M(z) = Σ Nᵢ(z) e^{bᵢz}/Π (z − p)^d of one step's finite loss, at any precision.
+
+    `rates, exact`: the b and the p as exact numbers, None for those that are known as balls alone.
+    """
+
+    numbers: Callable[[], Numbers]  # encloses its numbers
+    orders: tuple[int, ...]  # d of each pole
+    rates: tuple[Exact | None, ...]
+    exact: tuple[Exact | None, ...]
+
+    @property
+    def terms(self) -> int:
+        """How many terms there are."""
+        return len(self.rates)
+
+    def reversed(self) -> Moment:
+        """Return M(−1 − z), that of −ℓ under Q."""
+
+        def numbers() -> Numbers:
+            found, mirror = self.numbers(), arb_poly([-1, -1])
+            sign = (-1) ** sum(self.orders)
+            return Numbers(
+                tuple(
+                    polynomial(mirror) * (sign * (-rate).exp())
+                    for polynomial, rate in zip(found.polynomials, found.rates, strict=True)
+                ),
+                tuple(-rate for rate in found.rates),
+                tuple(-1 - pole for pole in found.poles),
+            )
+
+        rates = tuple(None if rate is None else -rate for rate in self.rates)
+        exact = tuple(None if place is None else -1 - place for place in self.exact)
+        return Moment(numbers, self.orders, rates, exact)

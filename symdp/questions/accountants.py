@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from symdp.errors import InputError
-from symdp.numeric.accuracy import ROUNDING
-from symdp.numeric.answer import Answer
+from symdp.numeric.answer import ROUNDING, Answer
 from symdp.numeric.saddle_point import log_usual_bound
 
 if TYPE_CHECKING:

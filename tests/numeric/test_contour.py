@@ -242,7 +242,7 @@ def test_subsampled_gaussian_everywhere(rate, sigma, count, direction):
 def test_twelve_steps_on_and_off_a_sum_of_atoms(b, epsilon):
     # Residues know every atom and every kink, and share nothing with the line.
     from symdp.numeric.contour import on_own_lines
-    from symdp.numeric.residue_line import residue_answer
+    from symdp.numeric.residues import residue_answer
 
     law = compose(mechanisms.laplace(b=b), 12).law("remove")
     integral, _ = on_own_lines(law, epsilon)

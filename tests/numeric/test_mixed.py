@@ -13,9 +13,8 @@ from symdp import compose, mechanisms
 from symdp.methods.route import Contour
 from symdp.numeric.cut_off import Tail
 from symdp.numeric.elementary import log_one_plus, uniform_sum
-from symdp.numeric.lattice import Angles, places_above
 from symdp.numeric.nodes import log_characteristic
-from symdp.numeric.sums import added
+from symdp.numeric.sums import Angles, added, places_above
 from symdp.numeric.total import find_lattice
 
 RESPONSE = mechanisms.randomized_response

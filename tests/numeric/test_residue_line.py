@@ -18,7 +18,7 @@ from symdp import Mechanism, compose, mechanisms
 from symdp.density import exponential_sum as reading
 from symdp.numeric.formula import decode, encode, formula_of
 from symdp.numeric.loss import LossLaw
-from symdp.numeric.residue_line import residue_answer
+from symdp.numeric.residues import residue_answer
 from symdp.numeric.total import SumLaw
 
 
