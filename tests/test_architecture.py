@@ -56,14 +56,14 @@ MOST_ROOM_LINES = {
     "derive": 5029,
     "emit": 5119,
     "expansion": 391,
-    "individual": 3586,
+    "individual": 3581,
     "mechanisms": 168,
-    "methods": 4370,
-    "model": 4837,
+    "methods": 4373,
+    "model": 4835,
     "numeric": 11113,
     "page": 6135,
     "prove": 6156,
-    "questions": 6036,
+    "questions": 6030,
 }
 CODE_FROM_TEXT = {"eval", "exec", "parse_expr", "__import__"}
 

@@ -407,9 +407,6 @@ def _names(ids: ArrayLike, records: int) -> NDArray[Any]:
     return names
 
 
-__all__ = ["IndividualAccountant", "from_counts", "from_mechanisms"]
-
-
 def _split_profiles(
     work: Any, chosen: NDArray[np.int64] | None
 ) -> list[tuple[NDArray[np.int64], Any]]:

@@ -32,6 +32,7 @@ CONDITIONS = (
 )
 FILTER = Kept("symdp-filter", 1, "the filter's state", "make one with 'symdp filter new'")
 _ORDERS = "orders: give a number above 1, or a list of them"
+_RULE = {True: "above 0", False: "0 or more"}
 
 
 def replace_state(path: Path, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
@@ -95,9 +96,6 @@ def exactly(value: object, name: str, positive: bool = False) -> Fraction:
     if found < 0 or (positive and found == 0):
         raise InputError(f"{name} = {value!r}: it must be {_RULE[positive]}")
     return found
-
-
-_RULE = {True: "above 0", False: "0 or more"}
 
 
 def number(value: object, name: str, positive: bool = False) -> float:

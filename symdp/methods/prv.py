@@ -31,6 +31,15 @@ _LOG_ROUND = 3.0  # so that nearby ε share a mesh
 _LEAST_SHARE, _LARGEST_SHARE = -36.0, -9.0  # below the first, rounding is larger
 _WIDE = 2.0  # ratio of the bounds at which a finer grid is tried
 _BUCKETS = 1 << 20
+_FINEST = 1e-12  # mesh, of the largest loss
+_LOSS_ROUNDING = 1e-15  # of the largest loss, for each step
+_KEPT = 4  # laws on grids that are kept, 32 MB each
+_FOR_SUM, _FOR_STEP = 10.0, 25.0  # numbers held for a point, and for a cell of a step; measured
+_LOG_SIXTH = math.log(6.0)  # of the missed probability, for each of its parts
+_NEGLIGIBLE = 40.0  # nats of a loss above ε beyond which e^{ε−L} is below rounding
+_LEAST_CUT = 64.0  # nats: losses above are cut off where ε is small
+_COARSE = 1 << 12  # cells of one step, from which the range of the cut sum follows
+_EXPONENTS = np.geomspace(1e-5, 30.0, 120)  # of Chernoff's bound: every one is proved
 _BEYOND = -30.0  # log of the probability beyond the ends of the grid
 
 
@@ -202,25 +211,6 @@ def _bounds(law: SumLaw, epsilon: float, mesh: Mesh) -> tuple[float, float, floa
         return min(finite, 0.0)
 
     return logarithm(lower, -slack), logarithm(upper, slack), scale + math.log(floor)
-
-
-_FINEST = 1e-12  # mesh, of the largest loss
-
-_LOSS_ROUNDING = 1e-15  # of the largest loss, for each step
-
-_KEPT = 4  # laws on grids that are kept, 32 MB each
-
-_FOR_SUM, _FOR_STEP = 10.0, 25.0  # numbers held for a point, and for a cell of a step; measured
-
-_LOG_SIXTH = math.log(6.0)  # of the missed probability, for each of its parts
-
-_NEGLIGIBLE = 40.0  # nats of a loss above ε beyond which e^{ε−L} is below rounding
-
-_LEAST_CUT = 64.0  # nats: losses above are cut off where ε is small
-
-_COARSE = 1 << 12  # cells of one step, from which the range of the cut sum follows
-
-_EXPONENTS = np.geomspace(1e-5, 30.0, 120)  # of Chernoff's bound: every one is proved
 
 
 @dataclass(frozen=True)

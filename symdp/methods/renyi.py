@@ -40,6 +40,7 @@ _FARTHEST = 20.0  # of log t from 0: orders from 1 + 2e-9 to 5e8
 _SMALL = 1e-3  # of the tilt at which KL is bounded: K there keeps 12 digits
 _SLACK = 1e-9  # of KL, for the rounding of K at that tilt
 _REFINEMENTS = 40  # of a golden section: log t to 1e-8, where the bound is flat
+_AT_ZERO, _ONE = 1e-6, 1.0  # tilts at which mean and spread of the loss are judged, to start from
 
 
 def renyi_curve(law: SumLaw, orders: Sequence[float]) -> list[float]:
@@ -161,9 +162,6 @@ def _least(bound: Callable[[float], float]) -> tuple[float, float]:
     if value < least:
         least, place = value, closest
     return math.exp(place), least
-
-
-_AT_ZERO, _ONE = 1e-6, 1.0  # tilts at which mean and spread of the loss are judged, to start from
 
 
 @lru_cache(maxsize=4096)

@@ -37,6 +37,7 @@ from symdp.model.sampling import (
 from symdp.model.schemes import ALLOCATION, Sampling, allocation
 
 _LONGEST_VALUE = 24  # characters in a message
+_LARGEST = sp.Integer(10) ** 308  # about the largest double
 __all__ = ["Component", "Mechanism", "Pair", "Parameter", "Support", "declare", "exact"]
 
 
@@ -183,9 +184,6 @@ class Intake:
             if end == infinity:  # of SymPy or a float
                 return infinity
         return self.constant(end, what)
-
-
-_LARGEST = sp.Integer(10) ** 308  # about the largest double
 
 
 def _readings(

@@ -56,6 +56,17 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     _BOUND: _LAWS,
     _CURVE: ("divergence",),
 }
+_SAMPLING = ("scheme", "batch", "records", "group", "steps", "participations")
+_TEXTS = ("title", "description", "citation")
+# What earlier versions did not write, and what it was then: the sum goes without saying.
+_EARLIER: tuple[tuple[tuple[str, ...], tuple[Any, ...]], ...] = (
+    (("relation", "records", "group"), (None, None, 1)),
+    (_TEXTS, ("", "", "")),
+    (("released",), (SUM,)),
+    (("steps", "participations"), (None, None)),
+    (("shift",), ("at most",)),
+)
+_LONGEST_TEXT = 1_000_000  # characters, as many as a mechanism file may have
 
 
 class Ledger:
@@ -378,21 +389,6 @@ def _said(scheme: str | None) -> str:
     if scheme is None:
         raise InputError(_WHICH)
     return scheme
-
-
-_SAMPLING = ("scheme", "batch", "records", "group", "steps", "participations")
-
-_TEXTS = ("title", "description", "citation")
-
-# What earlier versions did not write, and what it was then: the sum goes without saying.
-_EARLIER: tuple[tuple[tuple[str, ...], tuple[Any, ...]], ...] = (
-    (("relation", "records", "group"), (None, None, 1)),
-    (_TEXTS, ("", "", "")),
-    (("released",), (SUM,)),
-    (("steps", "participations"), (None, None)),
-    (("shift",), ("at most",)),
-)
-_LONGEST_TEXT = 1_000_000  # characters, as many as a mechanism file may have
 
 
 def _written(mechanism: Mechanism) -> dict[str, Any]:

@@ -53,6 +53,7 @@ _MOST_CELLS = 12_000  # about two seconds
 _CELLS_AT_LAST = 60_000  # where the sensitivity is short: ten seconds
 _MOST_WORK = 3e6  # cells times shifts, about as long
 _SPARE = 1e-9  # cells: where an end falls between two, but for rounding
+_Row = tuple[float, float, float, float, float]
 
 
 @dataclass(frozen=True)
@@ -194,9 +195,6 @@ def _on_grid(
             if 0 <= cell < bend.size:
                 bend[cell] = math.inf
     return _Cells(low_, high_, least, most, bend, beyond, width * (1.0 + _ROUNDING), shifts)
-
-
-_Row = tuple[float, float, float, float, float]
 
 
 def _smooth_cell(jet: Any, left: arb, right: arb, step: arb) -> _Row | None:
