@@ -58,12 +58,12 @@ MOST_ROOM_LINES = {
     "expansion": 391,
     "individual": 3581,
     "mechanisms": 168,
-    "methods": 4373,
+    "methods": 4358,
     "model": 4835,
     "numeric": 11113,
     "page": 6135,
     "prove": 6156,
-    "questions": 6030,
+    "questions": 6029,
 }
 CODE_FROM_TEXT = {"eval", "exec", "parse_expr", "__import__"}
 
