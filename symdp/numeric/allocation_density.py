@@ -33,6 +33,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import Any
@@ -43,9 +44,8 @@ from numpy.typing import NDArray
 from symdp.errors import AccuracyError
 from symdp.numeric.elementary import Complex, column_sums
 from symdp.numeric.loss import LossLaw
-from symdp.numeric.nodes import escapes, integer_nodes
-from symdp.numeric.outline import covering_tilts
-from symdp.numeric.panels import build_panels, gauss_legendre
+from symdp.numeric.nodes import build_nodes, escapes
+from symdp.numeric.panels import gauss_legendre
 from symdp.numeric.step import Array, SmoothPiece
 
 _RATE = 90.0  # e-folds: what is less likely under P and under Q is left out
@@ -75,47 +75,22 @@ class RatioLaw:
 
     def __init__(self, law: LossLaw) -> None:
         self.law, self.name = law, law.step.name
-        tilts = _window(law)
-        self._pieces: list[tuple[SmoothPiece, Array, Array]] = []
-        self.error = law.base.error
-        finite = [o for o in law.outlines if not escapes(o.piece)]
-        masses = covering_tilts(finite, tilts) if finite else {}
-        loss, log_p = [law.step.point_loss], [law.step.point_log_p]
-        for outline in finite:
-            piece = outline.piece
-            if piece.integer:
-                x = integer_nodes(piece, tilts)
-                loss.append(np.asarray(piece.loss(x)))
-                log_p.append(piece.log_p(x))
-                continue
-            panels, leftover = build_panels(outline, masses, _FREQUENCY)
-            if panels is None:
-                continue
-            self.error = max(self.error, float(leftover.max()))
-            if piece.flat:
-                x, weight = gauss_legendre(panels.lower, panels.upper)
-                mass = float((np.exp(piece.log_p(x)) * weight).sum())
-                loss.append(np.asarray(piece.loss(x.ravel()[:1])))
-                log_p.append(np.log(np.asarray([mass])))
-            else:
-                self._pieces.append((piece, panels.lower, panels.upper))
-        self.atoms = self._atoms(np.concatenate(loss), np.concatenate(log_p))
-
-    def _atoms(self, loss: Array, log_p: Array) -> Ratios:
-        seen = np.isfinite(loss) & np.isfinite(log_p)
-        beyond = seen & (loss > _LARGEST_LOSS)
+        nodes = build_nodes(law.step, law.outlines, _window(law), _FREQUENCY)
+        self.error = max(law.base.error, nodes.error)
+        self._pieces = [panels for panels in nodes.panels if not panels[0].flat]
+        loss, log_p = nodes.loss[nodes.atomic], nodes.log_weight[nodes.atomic]
+        beyond = loss > _LARGEST_LOSS
         self.mass_beyond = float(np.exp(log_p[beyond]).sum())
         for piece, low, high in self._pieces:
             x, weight = gauss_legendre(low, high)
             with np.errstate(all="ignore"):
                 large = np.asarray(piece.loss(x)) > _LARGEST_LOSS
             self.mass_beyond += float((np.exp(piece.log_p(x[large])) * weight[large]).sum())
-        seen &= ~beyond
-        ratio, log_weight = np.exp(loss[seen]), log_p[seen] - loss[seen]
+        ratio, log_weight = np.exp(loss[~beyond]), (log_p - loss)[~beyond]
         if self.mass_at_zero > 0:
             ratio = np.append(ratio, 0.0)
             log_weight = np.append(log_weight, math.log(self.mass_at_zero))
-        return Ratios(ratio, log_weight)
+        self.atoms = Ratios(ratio, log_weight)
 
     @cached_property
     def mass_at_zero(self) -> float:
@@ -280,6 +255,7 @@ _QUICK_DECAY, _SLOW_DECAY = 12.0, 40.0  # over standard deviation: v at which tr
 _PERIOD = 24.0  # standard deviations between two aliases of the tilted density
 _CUT_WIDTH = 0.05  # of the smooth cut-off of log W
 _CUT_BEYOND = 0.45  # nine widths: 1 up to the bound but for 1e-18
+_NEWTON, _NEAR = 60, 0.02  # steps to a tilt, and standard deviations from it that will do
 _MOST_LARGE = 6  # of them at once
 _MOST_PLACES = 1 << 15  # nodes of W for one window
 NEGLIGIBLE = 42.0  # e-folds, 6e-19
@@ -317,12 +293,12 @@ class Window:
         if found is None:
             return None
         tilt, deviation = found[0] / centre, found[1] * centre
-        transform = _Transform(maker, centre, power, tilt, cut, deviation)
-        values = transform.until_it_dies_out()
-        if values is None:
+        known = _Tilted(maker, centre, power, tilt, cut).transform(deviation)
+        if known is None:
             return None
-        front = maker.steps * transform.log_mass + math.lgamma(power + 1.0)
-        return cls(centre, deviation, power, tilt, front, transform.step, values)
+        log_mass, step, values = known
+        front = maker.steps * log_mass + math.lgamma(power + 1.0)
+        return cls(centre, deviation, power, tilt, front, step, values)
 
     def log_density(self, y: Array) -> tuple[Array, Array]:
         """Return log g(y), and the log of what rounding and the end of the line leave open."""
@@ -394,27 +370,19 @@ def _tilt_of_large(
         return None
     number = np.arange(1.0, min(_MOST_LARGE, steps) + 1.0)
     ways = np.cumsum(np.log((steps + 1.0 - number) / number))
-    tilt = 0.0
-    for _ in range(60):
+
+    def moments(tilt: float) -> tuple[float, float]:
         found = [_moments(part - tilt * ratio, ratio) for part in (small, large)]
         (log_small, mean, variance), (log_large, mean_large, variance_large) = found
         log_share = ways + (steps - number) * log_small + number * log_large
-        if not np.isfinite(log_share).all():
-            return None
         share = np.exp(log_share - log_share.max())
         share /= share.sum()
         means = (steps - number) * mean + number * mean_large
         variances = (steps - number) * variance + number * variance_large
         total = float(share @ means)
-        spread = float(share @ (variances + (means - total) ** 2))
-        if not spread > 0:
-            return None
-        change = (total - 1.0) / spread
-        if abs(change) * math.sqrt(spread) < 0.02:
-            return tilt, math.sqrt(spread)
-        limit = 2.0 / math.sqrt(spread)
-        tilt += min(max(change, -limit), limit)
-    return None
+        return total, float(share @ (variances + (means - total) ** 2))
+
+    return _with_mean_one(moments, 0.0)
 
 
 def _moments(exponent: Array, ratio: Array) -> tuple[float, float, float]:
@@ -435,116 +403,112 @@ def _tilt(log_weight: Array, ratio: Array, maker: Sums, power: int) -> tuple[flo
     order = np.arange(power + 3.0)
     factorial = np.cumprod(np.maximum(order, 1.0))
     powers = ratio[:, None] ** order
-    tilt = float(power)
-    for _ in range(60):
+
+    def moments(tilt: float) -> tuple[float, float]:
         exponent = log_weight - tilt * ratio
         weight = np.exp(exponent - exponent.max())
         series = (weight / weight.sum()) @ powers / factorial
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = np.asarray(power_of_series(series, maker.steps)) * factorial
+        total = np.asarray(power_of_series(series, maker.steps)) * factorial
         if not (np.isfinite(total).all() and total[power] > 0):
-            return None
+            return math.nan, math.nan
         mean = float(total[power + 1] / total[power])
-        variance = float(total[power + 2] / total[power]) - mean * mean
+        return mean, float(total[power + 2] / total[power]) - mean * mean
+
+    return _with_mean_one(moments, float(power))
+
+
+def _with_mean_one(
+    moments: Callable[[float], tuple[float, float]], tilt: float
+) -> tuple[float, float] | None:
+    """Return the tilt at which a mean is 1, by Newton's method, and the standard deviation."""
+    for _ in range(_NEWTON):
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean, variance = moments(tilt)
         if not (math.isfinite(mean) and variance > 0):
             return None
         deviation = math.sqrt(variance)
         change = (mean - 1.0) / variance
-        if abs(change) * deviation < 0.02:
+        if abs(change) * deviation < _NEAR:
             return tilt, deviation
-        limit = 2.0 / deviation
-        tilt += min(max(change, -limit), limit)
+        tilt += min(max(change, -2.0 / deviation), 2.0 / deviation)
     return None
 
 
-class _Transform:
-    """(−1)^k Φ^{(k)}(c + iv) over φ(c)^t k!, at equally spaced v ≥ 0."""
+@dataclass(frozen=True)
+class _Tilted:
+    """What a cut-off, a tilt c and a factor y^k leave of W: sums over its nodes."""
 
-    def __init__(
-        self,
-        maker: Sums,
-        centre: float,
-        power: int,
-        tilt: float,
-        cut: Cut,
-        deviation: float,
-    ) -> None:
-        self.maker, self.centre, self.power, self.tilt, self.cut = maker, centre, power, tilt, cut
-        # A large component may lie anywhere up to the end of its cut-off.
-        whole = (
-            0.0 if cut.split is None and tilt >= 0.0 else math.exp(2.0 * _CUT_BEYOND) * cut.bound
-        )
-        self.step = 2.0 * math.pi / (_PERIOD * deviation + whole)
-        self.reach = (_SLOW_DECAY if power else _QUICK_DECAY) / deviation
-        self.log_mass = 0.0
-        self._refine()
+    maker: Sums
+    centre: float
+    power: int
+    tilt: float
+    cut: Cut
 
-    def _refine(self) -> None:
-        """Take nodes of W that resolve the frequencies up to the reach."""
-        least, most = self._range()
-        ratios = self.maker.law.refined(abs(self.tilt) + self.reach, least, most, self.cut.step)
-        self.is_too_fine = ratios.ratio.size > _MOST_PLACES
+    def sizes(self, ratios: Ratios) -> list[Array]:
+        """Return logs of e^{−cW}, alone, by powers of W, and of what is large and apart."""
         small, large = self.cut.weights(ratios)
         exponent = small - self.tilt * ratios.ratio
-        top = float(exponent.max())
-        weight = np.exp(exponent - top)
+        with np.errstate(divide="ignore"):
+            log_ratio = np.log(ratios.ratio / self.centre)
+        orders = {self.power // 2, self.power} - {0}
+        found = [exponent, *(exponent + order * log_ratio for order in orders)]
+        return found if large is None else [*found, large - self.tilt * ratios.ratio]
+
+    def moments(self, ratios: Ratios) -> tuple[Array, Array, float]:
+        """Return weights of the Taylor series of φ, a column each, W less its mean, log φ(c)."""
+        sizes = self.sizes(ratios)
+        kept = _seen(sizes, NEGLIGIBLE)
+        top = float(sizes[0].max())
+        weight = np.exp(sizes[0] - top)
         mass = float(weight.sum())
-        self.log_mass = top + math.log(mass)
-        if large is not None:
-            size = large - self.tilt * ratios.ratio
-            kept = (exponent > top - NEGLIGIBLE) | (size > size.max() - NEGLIGIBLE)
-            self._moments = np.zeros((int(kept.sum()), _MOST_LARGE + 1))
-            self._moments[:, 0] = weight[kept] / mass
-            self._moments[:, 1] = np.exp(size[kept] - self.log_mass)
-            self._from_mean = ratios.ratio[kept] - self.centre / self.maker.steps
-            return
-        with np.errstate(divide="ignore"):
-            log_ratio = np.log(ratios.ratio / self.centre)
-        kept = exponent > top - NEGLIGIBLE
-        for order in {self.power // 2, self.power} - {0}:
-            size = exponent + order * log_ratio
-            kept |= size > size.max() - NEGLIGIBLE
-        place = ratios.ratio[kept]
-        factors = np.empty((place.size, self.power + 1))
+        log_mass, place = top + math.log(mass), ratios.ratio[kept]
+        factors = np.zeros(
+            (place.size, 1 + (self.power if self.cut.split is None else _MOST_LARGE))
+        )
         factors[:, 0] = weight[kept] / mass
-        factors[:, 1:] = (place / self.centre)[:, None] / np.arange(1.0, self.power + 1.0)
-        self._moments = np.multiply.accumulate(factors, axis=1)
-        self._from_mean = place - self.centre / self.maker.steps
+        if self.cut.split is None:
+            factors[:, 1:] = (place / self.centre)[:, None] / np.arange(1.0, self.power + 1.0)
+            np.multiply.accumulate(factors, axis=1, out=factors)
+        else:
+            factors[:, 1] = np.exp(sizes[-1][kept] - log_mass)
+        return factors, place - self.centre / self.maker.steps, log_mass
 
-    def _range(self) -> tuple[float, float]:
-        """Return between which W some weight is not negligible."""
-        ratios = self.maker.coarse
-        small, large = self.cut.weights(ratios)
-        exponent = small - self.tilt * ratios.ratio
-        with np.errstate(divide="ignore"):
-            log_ratio = np.log(ratios.ratio / self.centre)
-        seen = np.zeros(exponent.size, dtype=bool)
-        for order in {0, self.power // 2, self.power}:
-            size = exponent + (order * log_ratio if order else 0.0)
-            seen |= size > size.max() - 1.5 * NEGLIGIBLE
-        if large is not None:
-            size = large - self.tilt * ratios.ratio
-            seen |= size > size.max() - 1.5 * NEGLIGIBLE
-        return float(ratios.ratio[seen].min()), float(ratios.ratio[seen].max())
+    def transform(self, deviation: float) -> tuple[float, float, Complex] | None:
+        """Return log φ(c), a step in v, and (−1)^k Φ^{(k)}(c + iv) over φ(c)^t k! at v ≥ 0.
 
-    def until_it_dies_out(self) -> Complex | None:
-        """Return the values until they are negligible, None where they do not become so."""
-        count = 0
-        while count < _MOST_NODES and not self.is_too_fine:
-            count = _RUN * math.ceil(self.reach / (_RUN * self.step))
-            taylor = column_sums(self._moments, self.step * self._from_mean, count)
-            if self.cut.split is None:
+        The values end where they are negligible; None where they do not become so.
+        """
+        coarse, cut = self.maker.coarse, self.cut
+        # A large component may lie anywhere up to the end of its cut-off.
+        near = cut.split is None and self.tilt >= 0.0
+        whole = 0.0 if near else math.exp(2.0 * _CUT_BEYOND) * cut.bound
+        step = 2.0 * math.pi / (_PERIOD * deviation + whole)
+        reach = (_SLOW_DECAY if self.power else _QUICK_DECAY) / deviation
+        seen = coarse.ratio[_seen(self.sizes(coarse), 1.5 * NEGLIGIBLE)]
+        ends, count = (float(seen.min()), float(seen.max())), 0
+        while count < _MOST_NODES:
+            ratios = self.maker.law.refined(abs(self.tilt) + reach, *ends, cut.step)
+            if ratios.ratio.size > _MOST_PLACES:
+                return None
+            factors, from_mean, log_mass = self.moments(ratios)
+            count = _RUN * math.ceil(reach / (_RUN * step))
+            taylor = column_sums(factors, step * from_mean, count)
+            if cut.split is None:
                 taylor[0] /= taylor[0, 0].real  # 1, but for rounding, which a high power multiplies
             series = np.asarray(power_of_series(taylor, self.maker.steps))
-            values: Complex = series[-1] if self.cut.split is None else series[1:].sum(axis=0)
-            ends = np.abs(values.reshape(-1, _RUN)[:, -_RUN // 3 :]).max(axis=1) / abs(values[0])
-            before = np.concatenate([[math.inf], ends[:-1]])
-            settled = (ends <= _FAINT) | ((ends <= _NOISE) & (ends > 0.5 * before))
+            values: Complex = series[-1] if cut.split is None else series[1:].sum(axis=0)
+            last = np.abs(values.reshape(-1, _RUN)[:, -_RUN // 3 :]).max(axis=1) / abs(values[0])
+            before = np.concatenate([[math.inf], last[:-1]])
+            settled = (last <= _FAINT) | ((last <= _NOISE) & (last > 0.5 * before))
             if settled.any():
-                return values[: _RUN * (int(settled.argmax()) + 1)]
-            self.reach *= 2.0
-            self._refine()
+                return log_mass, step, values[: _RUN * (int(settled.argmax()) + 1)]
+            reach *= 2.0
         return None
+
+
+def _seen(sizes: Sequence[Array], efolds: float) -> NDArray[np.bool_]:
+    """Return which nodes are not negligible to one of several sums, given by logs of terms."""
+    return np.asarray(np.any([size > size.max() - efolds for size in sizes], axis=0))
 
 
 Series = NDArray[Any]  # real or complex
