@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import sympy as sp
 
-from symdp.density import rules_exponential, rules_power, rules_sum
+from symdp.density import rules
 from symdp.density.log_form import log_form
 from symdp.density.mixture import mixture_form
 from symdp.density.normal_form import Integrand, LogForm
@@ -100,28 +100,28 @@ def told(name: str) -> str:
 
 
 _INTEGRAL_RULES: tuple[Rule, ...] = (
-    rules_exponential.line,
-    rules_exponential.gaussian,
-    rules_exponential.waves,
-    rules_exponential.gamma,
-    rules_exponential.bessel,
-    rules_exponential.beta,
-    rules_exponential.beta_from_zero,
-    rules_exponential.line_power,
-    rules_power.power_law,
-    rules_power.polynomial,
-    rules_power.inverse_sine,
-    rules_power.quadratics,
-    rules_power.circle,
-    rules_power.wave_power,
+    rules.line,
+    rules.gaussian,
+    rules.waves,
+    rules.gamma,
+    rules.bessel,
+    rules.beta,
+    rules.beta_from_zero,
+    rules.line_power,
+    rules.power_law,
+    rules.polynomial,
+    rules.inverse_sine,
+    rules.quadratics,
+    rules.circle,
+    rules.wave_power,
 )
 _SUM_RULES: tuple[Rule, ...] = (
-    rules_sum.short,
-    rules_sum.geometric,
-    rules_sum.exponential_series,
-    rules_sum.binomial_series,
-    rules_sum.polynomial_series,
-    rules_sum.power_series,
+    rules.short,
+    rules.geometric,
+    rules.exponential_series,
+    rules.binomial_series,
+    rules.polynomial_series,
+    rules.power_series,
 )
 
 

@@ -14,8 +14,7 @@ from symdp.density.check import with_values
 from symdp.density.pieces import points
 from symdp.density.records import Piece
 from symdp.density.signs import OpenSignError, sign_of
-from symdp.derive.limits import end_limits, range_or_reason
-from symdp.derive.monotone import monotone_pieces
+from symdp.derive.limits import end_limits, monotone_pieces, range_or_reason
 from symdp.derive.records import Case, Comparison
 from symdp.errors import InputError
 from symdp.interrupt import T

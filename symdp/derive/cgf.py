@@ -31,7 +31,7 @@ from symdp.density.pieces import pieces, points
 from symdp.density.signs import compare, random_values
 from symdp.derive.child import compute
 from symdp.derive.domain import Flank, cgf_domain
-from symdp.derive.monotone import monotone_pieces
+from symdp.derive.limits import monotone_pieces
 from symdp.derive.records import CGF
 from symdp.derive.simplify import log_of_total
 from symdp.errors import AccuracyError, InputError

@@ -9,8 +9,8 @@ from symdp.citation import bibtex
 from symdp.density.pieces import points
 from symdp.derive import series
 from symdp.derive.cases import derived_cases
+from symdp.derive.limits import monotone_pieces
 from symdp.derive.masses import with_known_masses
-from symdp.derive.monotone import monotone_pieces
 from symdp.derive.printed import Printed, citations, in_brief
 from symdp.derive.privacy_loss import FOR_CGF, PrivacyLoss
 from symdp.derive.tails import Tails, derive_tails

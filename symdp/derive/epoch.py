@@ -28,7 +28,7 @@ from symdp.density.records import TURNED, Piece
 from symdp.density.signs import random_values
 from symdp.derive import series
 from symdp.derive.derivation import Derivation, derive
-from symdp.derive.monotone import monotone_pieces
+from symdp.derive.limits import monotone_pieces
 from symdp.derive.orders import check_order, cumulants_of
 from symdp.derive.printed import Printed
 from symdp.derive.records import CGF

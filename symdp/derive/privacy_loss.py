@@ -13,9 +13,8 @@ from symdp.density.integrate import tilt_symbol
 from symdp.density.records import Piece, Point
 from symdp.derive.cgf import derive_cgf, derive_with_values
 from symdp.derive.child import or_reason
-from symdp.derive.limits import range_or_reason
+from symdp.derive.limits import monotone_pieces, range_or_reason
 from symdp.derive.masses import atoms, mass_where, with_known_masses
-from symdp.derive.monotone import monotone_pieces
 from symdp.derive.orders import cgf_at, check_order
 from symdp.derive.pld import inverses, loss_symbol
 from symdp.derive.records import CGF, Atom, Case

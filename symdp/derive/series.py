@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from symdp.density.normal_form import linear_root
-from symdp.derive.asymptotics import LEVEL, Expansion, expansions, kappa, substituted
-from symdp.derive.cgf import derive_cgf
-from symdp.derive.child import compute
-from symdp.derive.epsilon_asymptotics import (
+from symdp.derive.asymptotics import (
+    LEVEL,
     QUANTILE,
     EpsilonAsymptotics,
+    Expansion,
+    expansions,
     in_cumulants,
+    kappa,
     sampled_cumulants,
+    substituted,
 )
+from symdp.derive.cgf import derive_cgf
+from symdp.derive.child import compute
 from symdp.derive.orders import (
     check_order,
     cumulant_in_moments,

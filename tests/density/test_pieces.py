@@ -27,7 +27,7 @@ from symdp.density.pieces import pieces, points
 from symdp.density.records import Piece
 from symdp.density.shapes import occurrences
 from symdp.density.turning import monotone_cuts
-from symdp.derive.monotone import monotone_pieces
+from symdp.derive.limits import monotone_pieces
 from symdp.errors import InputError
 from symdp.model.pair import Pair, Support
 

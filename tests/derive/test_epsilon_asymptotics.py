@@ -9,8 +9,7 @@ import sympy as sp
 
 import symdp
 from symdp.derive import derive
-from symdp.derive.asymptotics import kappa
-from symdp.derive.epsilon_asymptotics import QUANTILE, in_cumulants, normal_quantile
+from symdp.derive.asymptotics import QUANTILE, in_cumulants, kappa, normal_quantile
 from symdp.derive.records import COUNT, EPSILON
 from symdp.derive.series import cumulants
 from symdp.errors import AccuracyError, InputError

@@ -10,7 +10,7 @@ from certified_values import assert_certified
 from flint import arb, ctx
 
 from symdp import compose
-from symdp.derive.monotone import monotone_pieces
+from symdp.derive.limits import monotone_pieces
 from symdp.prove.enclosure import enclose_delta
 
 R = sp.Rational
