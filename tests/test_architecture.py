@@ -54,7 +54,7 @@ MOST_ROOM_LINES = {
     "cli": 3825,
     "density": 4961,
     "derive": 5008,
-    "emit": 5119,
+    "emit": 4986,
     "expansion": 391,
     "individual": 3581,
     "mechanisms": 168,

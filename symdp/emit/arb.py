@@ -113,28 +113,11 @@ def _of_kind(arguments: tuple[Any, ...], value: Any) -> Any:
 
 
 def compile_arb(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> ArbFunction:
-    """Compile `expression` for ball arithmetic at `flint.ctx.prec`, exact rationals kept exact.
+    """Compile an expression for ball arithmetic at `flint.ctx.prec`, exact rationals kept exact.
 
-    Parameters
-    ----------
-    expression : sympy.Expr
-        All its free symbols are in `symbols`.
-    symbols : sequence of sympy.Symbol
-        The arguments, in order.
+    Of complex arguments the value is complex, of real ones real. What is free of the symbols is
+    evaluated once a precision. InputError for a function that has no ball form.
 
-    Returns
-    -------
-    callable
-        f(*balls, analytic=False): acb → acb, arb → arb; the value at every point of the
-        arguments is in the result.  Parts free of the symbols are evaluated once a precision.
-
-    Raises
-    ------
-    InputError
-        For an unbound symbol or a function that has no ball form.
-
-    Examples
-    --------
     >>> import sympy as sp
     >>> x = sp.Symbol("x", real=True)
     >>> f = compile_arb(sp.log(sp.Rational(9, 10) + sp.exp(x) / 10), [x])

@@ -20,15 +20,6 @@ _SMALLEST = arb(2) ** -1080  # below every double: a ball that lies within it ab
 def constant_value(node: Any, bits: int) -> Any:
     """Return a variable-free expression as mpf, mpc or bool, right to so many bits.
 
-    Raises
-    ------
-    InputError
-        For a function that has no ball form.
-    AccuracyError
-        If balls around the value do not become that narrow.
-
-    Examples
-    --------
     >>> import sympy as sp
     >>> with mpmath.workdps(30):
     ...     print(constant_value(sp.log(sp.Rational(1, 3)), 110))

@@ -83,17 +83,9 @@ def find_cut(
 
 
 def enclose_sum(term: _Function, lower: arb | None, upper: arb | None) -> arb:
-    """Enclose Σ term(k) over the integers from `lower` to `upper` (None = unbounded).
+    """Enclose Σ term(k) over the integers between two ends, None where there is none.
 
-    Parameters
-    ----------
-    term : callable
-        f(ball, analytic=…), as `compile_arb` makes it.
-
-    Raises
-    ------
-    AccuracyError
-        If too many terms would be needed, and they are not smooth enough for an integral.
+    AccuracyError where too many terms would be needed that are not smooth enough for an integral.
     """
     if lower is not None and upper is not None:
         first, last = _integer(lower), _integer(upper)
@@ -123,18 +115,9 @@ def enclose_sum(term: _Function, lower: arb | None, upper: arb | None) -> arb:
 
 
 def enclose_integral(function: _Function, lower: arb | None, upper: arb | None) -> arb:
-    """Enclose the integral of a real function over an interval, unbounded where an end is None.
+    """Enclose an integral of order 1 over an interval, unbounded where an end is None.
 
-    Parameters
-    ----------
-    function : callable
-        f(ball, analytic=…), as `compile_arb` makes it; its integral is of order 1.
-    lower, upper : arb or None
-
-    Returns
-    -------
-    arb
-        Not finite or wide where the work limit was hit.
+    It is wide, or not finite, where the work limit was hit.
     """
     tolerance = arb(2) ** (8 - ctx.prec)
     total, begin, ends = arb(0), arb(1), []

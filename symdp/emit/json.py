@@ -51,19 +51,8 @@ def _heads() -> dict[str, type[sp.Basic]]:
 
 
 def write_expressions(expressions: Mapping[str, sp.Basic]) -> dict[str, Any]:
-    """Return {"nodes": [...], "roots": {name: place}} for several expressions together.
+    """Return {"nodes": [...], "roots": {name: place}}; what expressions share is written once.
 
-    Parameters
-    ----------
-    expressions : by name; whatever they share is written once
-
-    Raises
-    ------
-    InputError
-        For a function that the reader does not know, or a dummy symbol.
-
-    Examples
-    --------
     >>> x = sp.Symbol("x", positive=True)
     >>> written = write_expressions({"loss": sp.exp(x)})
     >>> written["nodes"]
@@ -136,16 +125,9 @@ def _digits(number: int) -> str:
 
 
 def read_expressions(written: object) -> dict[str, sp.Basic]:
-    """Return the expressions that `write_expressions` wrote, equal to them, symbols included.
+    """Return the expressions that `write_expressions` wrote, symbols included; nothing is trusted.
 
-    Parameters
-    ----------
-    written : what JSON gave back; nothing in it is trusted
-
-    Raises
-    ------
-    InputError
-        For anything that `write_expressions` does not write.
+    InputError for anything that `write_expressions` does not write.
     """
     if not isinstance(written, dict) or set(written) != {"nodes", "roots"}:
         raise InputError("expressions in JSON are an object of 'nodes' and 'roots'")

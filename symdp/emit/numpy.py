@@ -26,12 +26,7 @@ _SUMS_OF_EXPONENTIALS = ("log_sum_exp", "unit_log_sum_exp")
 class NumpyFunction:
     """A compiled expression; call it with arrays, which broadcast against each other.
 
-    Parameters
-    ----------
-    program
-        What to compute.
-    numbers
-        The program's constants, where they depend on parameters that have values here alone.
+    `numbers`: the program's constants, where they depend on parameters that have values here alone.
     """
 
     def __init__(self, program: Program, numbers: Sequence[Any] | None = None) -> None:
@@ -95,30 +90,12 @@ class NumpyFunctions(NumpyFunction):
 
 
 def compile_numpy(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> NumpyFunction:
-    """Compile `expression` for NumPy arrays.
+    """Compile an expression for arrays: a function that pickles and warns of nothing.
 
     Every part that is free of the symbols is evaluated once, to 40 digits, and rounded once, so
     exact rationals of any size, normalising sums and integrals arrive as the nearest double.
+    InputError for an unknown function or a constant beyond the double range.
 
-    Parameters
-    ----------
-    expression : sympy.Expr
-        All its free symbols are in `symbols`.
-    symbols : sequence of sympy.Symbol
-        The arguments, in order.
-
-    Returns
-    -------
-    callable
-        f(*arrays) → array of the broadcast shape; it pickles and warns of nothing.
-
-    Raises
-    ------
-    InputError
-        For an unbound symbol, an unknown function or a constant beyond the double range.
-
-    Examples
-    --------
     >>> import sympy as sp
     >>> x = sp.Symbol("x", real=True)
     >>> f = compile_numpy(sp.log(sp.Rational(9, 10) + sp.exp(x) / 10), [x])

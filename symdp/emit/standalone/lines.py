@@ -164,21 +164,10 @@ def lines(
 ) -> tuple[list[str], list[str]]:
     """Return the assignments of a program, and what holds each of its results.
 
-    Parameters
-    ----------
-    program : what to write
-    language : "c", "javascript" or "python"
-    arguments, constants : what stands for the program's symbols and constants
-    relative : of numbers: the results whose relative accuracy counts; where rounded numbers cancel
-        in one of these or under a logarithm, the code refuses
+    `arguments, constants`: what stands for the program's symbols and constants. `relative`: numbers
+    of the results whose relative accuracy counts; where rounded numbers cancel in one of these or
+    under a logarithm, the code refuses.
 
-    Raises
-    ------
-    NoLinesError
-        For an operation that standalone code does not have.
-
-    Examples
-    --------
     >>> import sympy as sp
     >>> from symdp.emit.program import compile_program
     >>> x = sp.Symbol("x", real=True)

@@ -61,16 +61,8 @@ class Argument:
 class Piece:
     """A stretch of the support, or one point of a list, where a law may vanish.
 
-    Attributes
-    ----------
-    lower, upper
-        The ends; of a point, its probabilities under P and Q.
-    log_p, log_q
-        Log densities, None where the density vanishes, and for points.
-    loss
-        log P − log Q, ±oo where one of them vanishes.
-    is_flat
-        Whether the loss is constant.
+    `lower, upper`: the ends; of a point, its probabilities under P and Q. `log_p, log_q`: None
+    where the density vanishes, and for points. `loss`: ±oo where one of them vanishes.
     """
 
     lower: sp.Expr
@@ -85,22 +77,8 @@ class Piece:
 class Model:
     """One mechanism, ready to be written out with its accountant.
 
-    Attributes
-    ----------
-    name, heading, notes
-        The mechanism's name, a line that says what it is, and lines for the file's header.
-    arguments
-        Parameters that stay arguments.
-    variable
-        Of the densities.
-    kind
-        "interval", "integers" or "points".
-    pieces
-        Of the support; all points of a list.
-    loss_range
-        The ends of what the loss can be, ±oo where they are not known.
-    is_remove
-        Whether P is the law with the record.
+    `arguments`: parameters that stay arguments. `pieces`: of the support; all points of a list.
+    `loss_range`: ±oo where an end is not known. `is_remove`: whether P is the law with the record.
     """
 
     name: str

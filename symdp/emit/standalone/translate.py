@@ -15,17 +15,11 @@ from symdp.emit.standalone.functions import Function, Language, Unit, Writer, c_
 def translate(
     source: str, language: Language, declared: dict[str, list[str]], vectors: frozenset[str]
 ) -> str:
-    """Return functions, records and constants of a text in another language.
+    """Return functions, records and constants of a text with annotated types in another language.
 
-    Parameters
-    ----------
-    source : the text, whose types are annotated
-    language : `C` or `JAVASCRIPT`
-    declared : elementwise functions that stand before it, with the kinds of their arguments
-    vectors : names of tables that stand before it
+    `declared, vectors`: elementwise functions, with the kinds of their arguments, and names of
+    tables that stand before it.
 
-    Examples
-    --------
     >>> from symdp.emit.standalone.functions import JAVASCRIPT
     >>> text = "def half(v: Vector) -> Vector:\\n    return 0.5 * v\\n"
     >>> print(translate(text, JAVASCRIPT, {}, frozenset()))

@@ -96,18 +96,8 @@ def to_code(model: Model, language: str) -> str:
     """Return a file with log_delta, delta, epsilon and curve of one mechanism.
 
     Python needs NumPy; C needs libm; JavaScript, an ES module, needs nothing. All three are the
-    same accountant.
-
-    Parameters
-    ----------
-    model : Model
-    language : "python", "c" or "javascript"
-
-    Raises
-    ------
-    InputError
-        For a function that standalone code does not have, or a normalising integral that depends
-        on a parameter without value.
+    same accountant. InputError for a function that standalone code does not have, or a normalising
+    integral that depends on a parameter without value.
     """
     numbers = _Numbers(model)
     tables = _tables(model, numbers)
