@@ -58,34 +58,17 @@ _Row = tuple[float, float, float, float, float]
 
 @dataclass(frozen=True)
 class _Cells:
-    """A density on cells of one width, or at whole numbers."""
+    """A density on cells of one width, or at whole numbers, where no cell has an inside."""
 
-    low: Array  # its least and largest value on each cell
-    high: Array
-    least: Array  # bounds on its mass in each
-    most: Array
-    bend: Array | None  # A bound on |f″|, infinite where f has a kink
+    rows: Array  # least and largest value, least and largest mass, a bound on |f″|: ∞ at a kink
     beyond: float  # the mass that is not on the cells
     width: float
     shifts: int  # how many cells D is long
+    has_inside: bool = True
 
     def mirrored(self) -> _Cells:
         """Return f(−x)."""
-        sides = (self.low, self.high, self.least, self.most)
-        low, high, least, most = (part[::-1] for part in sides)
-        bend = None if self.bend is None else self.bend[::-1]
-        return replace(self, low=low, high=high, least=least, most=most, bend=bend)
-
-    def with_mirror(self) -> _Cells:
-        """Return an even f of which this is the right half."""
-        left = self.mirrored()
-        low, high, least, most = (
-            np.concatenate([getattr(left, name), getattr(self, name)])
-            for name in ("low", "high", "least", "most")
-        )
-        bends = None if left.bend is None or self.bend is None else (left.bend, self.bend)
-        bend = None if bends is None else np.concatenate(bends)
-        return replace(self, low=low, high=high, least=least, most=most, bend=bend)
+        return replace(self, rows=self.rows[:, ::-1])
 
 
 @lru_cache(maxsize=64)
@@ -115,7 +98,7 @@ def _cells_of(mechanism: Mechanism) -> _Cells:
             if centre_of(density, x, support) != 0:
                 return _on_grid(stretches, x, step, (low, high), beyond, shifts)
             half = _on_grid(stretches, x, step, (0.0, high), beyond, shifts)
-            return half.with_mirror()
+            return replace(half, rows=np.hstack([half.mirrored().rows, half.rows]))
     except InputError as error:
         raise AccuracyError(f"{mechanism.name}: {error}") from None
 
@@ -187,14 +170,15 @@ def _on_grid(
                 rows.append(row)
                 continue
         rows.append(_any_cell(values, ends, left, right, step))
-    low_, high_, least, most, bend = (np.asarray(part) for part in zip(*rows, strict=True))
+    found = np.asarray(rows).T
+    bend = found[4]
     kinks = [float(end) for pair in ends for end in pair if end.is_finite()]
     for kink in kinks:  # at an end of a cell, f″ is bounded on neither side of it
         place = kink / width - places.start
         for cell in {math.floor(place - 1e-6), math.floor(place + 1e-6)}:
             if 0 <= cell < bend.size:
                 bend[cell] = math.inf
-    return _Cells(low_, high_, least, most, bend, beyond, width * (1.0 + _ROUNDING), shifts)
+    return _Cells(found, beyond, width * (1.0 + _ROUNDING), shifts)
 
 
 def _smooth_cell(jet: Any, left: arb, right: arb, step: arb) -> _Row | None:
@@ -252,8 +236,9 @@ def _masses(density: sp.Expr, k: sp.Symbol, lower: sp.Expr, shifts: int) -> _Cel
         raise AccuracyError("the masses fall too slowly")
     first, last, beyond = found
     rows = [_ends(value(arb(place))) for place in range(first, last + 1)]
-    low, high = (np.asarray(part) for part in zip(*rows, strict=True))
-    return _Cells(low, high, low, high, None, beyond, 1.0, shifts)
+    low, high = np.asarray(rows).T
+    nothing = np.zeros(low.size)
+    return _Cells(np.stack([low, high, low, high, nothing]), beyond, 1.0, shifts, has_inside=False)
 
 
 @lru_cache(maxsize=64)
@@ -323,7 +308,7 @@ class _Shifts:
             for k in range(1, cells.shifts + 1):
                 own = _of_shift(cells, k, at)
                 here = np.maximum(before, own)
-                if cells.bend is not None:
+                if cells.has_inside:
                     here = here + _of_between(cells, k, at)
                 best, before = np.maximum(best, here), own
         found = np.empty(at.size)
@@ -343,10 +328,11 @@ def _moved(values: Array, k: int) -> Array:
 def _of_shift(cells: _Cells, k: int, alphas: Array) -> Array:
     """Return upper bounds on H_α(f(· − kh) ‖ f) at sorted α ≥ 1."""
     none = np.zeros(k)
-    a, b = _moved(cells.most, k), np.concatenate([cells.least, none])
+    low, high, least, most, _ = cells.rows
+    a, b = _moved(most, k), np.concatenate([least, none])
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        lowest = _moved(cells.low, k) / np.concatenate([cells.high, np.full(k, math.inf)])
-        highest = _moved(cells.high, k) / np.concatenate([cells.low, none])
+        lowest = _moved(low, k) / np.concatenate([high, np.full(k, math.inf)])
+        highest = _moved(high, k) / np.concatenate([low, none])
     lowest = np.where(lowest < _INFINITE, lowest, 0.0) * (1.0 - _ROUNDING)
     highest = np.where(highest < _INFINITE, highest, math.inf) * (1.0 + _ROUNDING)
     used = (a > 0.0) & (highest > alphas[0])
@@ -373,24 +359,24 @@ def _sum_above(ratios: Array, masses: Array, alphas: Array) -> Array:
 
 def _of_between(cells: _Cells, k: int, alphas: Array) -> Array:
     """Return what a shift between (k − 1)h and kh may add to the larger of both."""
-    assert cells.bend is not None
     h, edge = cells.width, np.full(1, math.inf)
+    lowest, highest, _, _, bends = cells.rows
     inner = (np.maximum, np.minimum, np.maximum)
     # Of f(x − d), x in cell i, two neighbours are seen: i − k and i − k + 1.
     high, low, bend = (
         np.concatenate([end, pick(part[:-1], part[1:]), end])
         for pick, part, end in zip(
             inner,
-            (cells.high, cells.low, cells.bend),
+            (highest, lowest, bends),
             (np.zeros(1), np.zeros(1), edge),
             strict=True,
         )
     )
-    high[0], high[-1] = cells.high[0], cells.high[-1]
+    high[0], high[-1] = highest[0], highest[-1]
     added = _moved(h * np.minimum(h * h * bend / 8.0, high - low), k - 1)
     top = _moved(high, k - 1)
     own = np.zeros(top.size)
-    own[: cells.low.size] = cells.low
+    own[: lowest.size] = lowest
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratio = np.where(top > 0.0, top / own * (1.0 + _ROUNDING), 0.0)
     place = np.searchsorted(alphas, ratio, side="left")
