@@ -249,7 +249,7 @@ class SampledNormal(LossLaw):
         else:  # its mode is where x = −t s(x), s the probability that the record took part
             odds = self._rate * math.exp(-0.5 * self._sigma**-2)
             low -= end / self._sigma * odds / max(1.0 - self._rate + odds, 1e-300)
-        # A panel's rule of 2n digits lacks e^{−2n log ρ} of the growth on its ellipse; no sinh of ∞.
+        # A panel's rule of 2n digits lacks e^{−2n log ρ} of the growth on its ellipse.
         shift, growth = self._growth(end, 0.0)
         half = float((shift / np.sinh(np.minimum((_EFOLDS + growth) / 2 / ORDER, 700.0))).max())
         count = math.ceil((high - low) / (2.0 * half))
