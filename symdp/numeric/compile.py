@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, lru_cache
@@ -14,6 +15,7 @@ from flint import arb, ctx
 
 from symdp.balls.mass import with_seen_masses
 from symdp.density.finite_end import DISTANCE, near_end
+from symdp.density.flat import flat_masses
 from symdp.density.pieces import pieces, points
 from symdp.density.records import Piece, Point
 from symdp.emit import compile_arb, compile_numpy
@@ -22,7 +24,6 @@ from symdp.emit.exact import BITS, real_ball
 from symdp.errors import InputError
 from symdp.interrupt import generation
 from symdp.model.allocation import MOST_OUTCOMES, allocated_steps, outcomes
-from symdp.numeric.flat import flat_masses, with_atoms
 from symdp.numeric.formula import continues, law_of_formula
 from symdp.numeric.loss import BITS as END_BITS
 from symdp.numeric.loss import LossLaw
@@ -89,7 +90,7 @@ def _compiled(pair: Pair, name: str) -> LossLaw:
     made = compiled_pieces(seen)
     smooth = [piece for _, piece in made if piece is not None]
     flat = flat_masses([p for p, piece in made if piece is None], variable)
-    step = with_atoms(Step(name, tuple(smooth)), flat)
+    step = _with_atoms(Step(name, tuple(smooth)), flat)
     charged = [p for p in derived if p.log_p is not None and p.log_q is not None]
     is_reversible = not integer and bool(charged)
     swapped = [_exchanged(p) for p in derived if p.log_p is None] if is_reversible else []
@@ -115,6 +116,18 @@ def compiled_pieces(pair: Pair) -> tuple[tuple[Piece, SmoothPiece | None], ...]:
     return tuple(
         (p, None if p in flat else _smooth_piece(p, pair.variable, integer)) for p in outcomes
     )
+
+
+def _with_atoms(step: Step, masses: Mapping[Piece, arb]) -> Step:
+    """Return a step of no points with pieces of constant loss as points."""
+    with ctx.workprec(BITS):
+        balls = [(mass, compile_arb(piece.loss, [])().real) for piece, mass in masses.items()]
+        return replace(
+            step,
+            point_loss=np.asarray([float(loss.mid()) for _, loss in balls]),
+            point_log_p=np.asarray([float(mass.log().mid()) for mass, _ in balls]),
+            point_balls=tuple((mass, loss) for mass, loss in balls if loss.is_finite()),
+        )
 
 
 def _exchanged(piece: Piece) -> Piece:

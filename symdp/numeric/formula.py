@@ -215,8 +215,8 @@ class PieceFormula:
     def __init__(self, piece: Piece, x: sp.Symbol, parameters: list[sp.Symbol]) -> None:
         import sympy as sp
 
+        from symdp.density.flat import log_exponential_mass
         from symdp.emit.program import compile_template
-        from symdp.numeric.flat import log_exponential_mass
 
         self.lower, self.upper = piece.lower, piece.upper
         self._flat, self.is_atom = piece.slope == "constant", piece.place is not None

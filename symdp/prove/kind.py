@@ -12,13 +12,13 @@ import sympy as sp
 from flint import acb, arb, ctx
 
 from symdp.balls.mass import with_seen_masses
+from symdp.density.flat import log_exponential_mass
 from symdp.density.pieces import points
 from symdp.emit.arb import compile_arb, compile_arb_together
 from symdp.emit.enclose import enclose_sum
 from symdp.emit.exact import real_ball
 from symdp.errors import AccuracyError
 from symdp.numeric.compile import compiled_pieces, pair_law
-from symdp.numeric.flat import log_exponential_mass
 from symdp.numeric.outline import Outline
 from symdp.numeric.total import SumLaw
 from symdp.prove.work import spend

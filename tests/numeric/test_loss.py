@@ -10,12 +10,12 @@ from catalogue import ALL
 from scipy import optimize
 
 from symdp import loads, mechanisms
+from symdp.density.flat import flat_masses
 from symdp.density.pieces import pieces
 from symdp.errors import AccuracyError
 from symdp.model.mechanism import Mechanism
 from symdp.numeric.compile import loss_law
 from symdp.numeric.elementary import exponential_remainder, oscillation_sum, uniform_sum
-from symdp.numeric.flat import flat_masses
 from symdp.numeric.outline import Outline
 from symdp.numeric.panels import ORDER, build_rule
 from symdp.numeric.total import SumLaw

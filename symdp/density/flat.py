@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-import numpy as np
 import sympy as sp
 from flint import arb, ctx
 
+from symdp.density.records import Piece
 from symdp.emit import compile_arb
 from symdp.emit.arb import constant_ball
 from symdp.emit.enclose import enclose_sum
 from symdp.emit.exact import BITS
 from symdp.errors import AccuracyError
-
-if TYPE_CHECKING:
-    from symdp.density.records import Piece
-    from symdp.numeric.step import Step
 
 
 def flat_masses(pieces: Sequence[Piece], k: sp.Symbol) -> dict[Piece, arb]:
@@ -65,15 +60,3 @@ def _mass(piece: Piece, k: sp.Symbol) -> arb:
             first: arb = mass(lower if upper is None else upper)
             return first / (1 - ratio)
     return enclose_sum(mass, lower, upper)
-
-
-def with_atoms(step: Step, masses: Mapping[Piece, arb]) -> Step:
-    """Return a step of no points with pieces of constant loss as points."""
-    with ctx.workprec(BITS):
-        balls = [(mass, compile_arb(piece.loss, [])().real) for piece, mass in masses.items()]
-        return replace(
-            step,
-            point_loss=np.asarray([float(loss.mid()) for _, loss in balls]),
-            point_log_p=np.asarray([float(mass.log().mid()) for mass, _ in balls]),
-            point_balls=tuple((mass, loss) for mass, loss in balls if loss.is_finite()),
-        )
