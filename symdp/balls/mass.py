@@ -29,7 +29,7 @@ from flint import acb, arb, ctx
 from symdp.balls.cuts import DISTANCE, cut_tail
 from symdp.density.breakpoints import smooth_stretches
 from symdp.density.gammas import with_fewer_gammas
-from symdp.density.log_form import log_form
+from symdp.density.normal_form import log_form
 from symdp.density.signs import interior_point
 from symdp.emit import compile_arb
 from symdp.emit.arb import ENCLOSERS

@@ -283,11 +283,14 @@ def _log_size(heights: dict[Fraction, float], ordered: Sequence[Fraction]) -> fl
     )
 
 
-def tilts_to_check(domain: tuple[sp.Expr, sp.Expr], seed: int) -> tuple[sp.Rational, ...]:
+def tilts_to_check(
+    domain: tuple[sp.Expr, sp.Expr] | None, values: Mapping[sp.Symbol, sp.Expr], seed: int
+) -> tuple[sp.Rational, ...]:
     """Return two random rational tilts, one in each half of the domain of K."""
     chance = random.Random(seed)
-    low = max(sp.Rational(-7, 2), _inner(domain[0], sp.Rational(1, 4)))
-    high = min(sp.Rational(7, 2), _inner(domain[1], -sp.Rational(1, 4)))
+    ends = [end.subs(values) for end in domain or (sp.S.NegativeOne, sp.S.Zero)]
+    low = max(sp.Rational(-7, 2), _inner(ends[0], sp.Rational(1, 4)))
+    high = min(sp.Rational(7, 2), _inner(ends[1], -sp.Rational(1, 4)))
     tilts: list[sp.Rational] = []
     for half in range(2):
         tilt = sp.S.Zero
@@ -400,21 +403,13 @@ def checked(
     for seed in range(_CHECK_ROUNDS if symbols else 1):
         values = random_values(symbols, seed, below_one)
         bound = expression.subs(values)
-        tilts = tilts_of(domain, values, seed)
+        tilts = tilts_to_check(domain, values, seed)
         real = tilts[seed : seed + 1] if symbols else tilts
         places = [at for t in real for at in (t, off_the_axis(bound, tilt, t, seed))]
         _compare(bound, tilt, with_values(pair, dict(values)), places)
         done += places
         used += [tuple((str(s.name), v) for s, v in values.items())] * len(places)
     return tuple(done), tuple(used)
-
-
-def tilts_of(
-    domain: tuple[sp.Expr, sp.Expr] | None, values: Mapping[sp.Symbol, sp.Expr], seed: int
-) -> tuple[sp.Rational, ...]:
-    """Return two tilts inside a domain at some values."""
-    low, high = domain or (sp.S.NegativeOne, sp.S.Zero)
-    return tilts_to_check((low.subs(values), high.subs(values)), seed)
 
 
 def _compare(bound: sp.Expr, tilt: sp.Symbol, concrete: Pair, places: Iterable[sp.Expr]) -> None:

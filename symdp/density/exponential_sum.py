@@ -47,7 +47,6 @@ class Term(NamedTuple):
 class ExponentialSum:
     """M(z) = Σ N(z) e^{bz}/Π(z − p)^d over finite losses, all numbers exact.
 
-
     Attributes
     ----------
     terms

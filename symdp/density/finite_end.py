@@ -25,19 +25,10 @@ _BRANCHED = (sp.asin, sp.acos, sp.acosh)
 
 @dataclass(frozen=True)
 class NearEnd:
-    """What an expression is at a distance u > 0 inside an end.
+    """What an expression is at a distance u > 0 inside an end."""
 
-
-    Attributes
-    ----------
-    expression
-        The same function, of `DISTANCE`.
-    is_regular
-        Whether it continues smoothly beyond the end; False also where that could not be told.
-    """
-
-    expression: sp.Expr
-    is_regular: bool
+    expression: sp.Expr  # the same function, of `DISTANCE`
+    is_regular: bool  # whether it is seen to continue smoothly beyond the end
 
 
 def near_end(expression: sp.Expr, x: sp.Symbol, end: sp.Expr, inward: int) -> NearEnd:

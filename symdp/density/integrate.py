@@ -12,17 +12,558 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import sympy as sp
+from sympy.simplify.fu import TR8
 
-from symdp.density import rules
-from symdp.density.log_form import log_form
 from symdp.density.mixture import mixture_form
-from symdp.density.normal_form import Integrand, LogForm
+from symdp.density.normal_form import (
+    Integrand,
+    LogForm,
+    exponential_polynomial,
+    exponential_terms,
+    log_form,
+)
 from symdp.density.pieces import SmoothPair, points, smooth_pairs
-from symdp.density.signs import interior_point
+from symdp.density.signs import compare, interior_point, sign_of
 from symdp.model import tidy
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
+
+
+def line(integrand: Integrand) -> sp.Expr | None:
+    """∫ exp(αx)."""
+    powers = integrand.powers()
+    if powers is None or set(powers) - {1}:
+        return None
+    rate, lower, upper = powers.get(1, sp.S.Zero), integrand.lower, integrand.upper
+    if rate == 0:
+        width = upper - lower
+        return None if width.is_infinite else width
+    if integrand.is_line:
+        return None
+    ends = [
+        sp.S.Zero if end.is_infinite else sp.exp(sp.expand(rate * end)) for end in (upper, lower)
+    ]
+    return (ends[0] - ends[1]) / rate
+
+
+def gaussian(integrand: Integrand) -> sp.Expr | None:
+    """∫ exp(−ax² + bx), with error functions where an end is finite."""
+    powers = integrand.powers()
+    if powers is None or set(powers) - {1, 2} or 2 not in powers:
+        return None
+    a, b = -powers[2], powers.get(1, sp.S.Zero)
+    finite = not (integrand.lower.is_infinite or integrand.upper.is_infinite)
+    if finite and sign_of(a) != 1:
+        return None  # a changes its sign with the tilt: no real formula serves everywhere
+    peak = sp.sqrt(sp.pi) / sp.sqrt(a) * sp.exp(tidy.factor(b**2 / (4 * a)))
+    if integrand.is_line:
+        return peak
+    ends = []
+    for end in (integrand.upper, integrand.lower):
+        if end.is_infinite:
+            ends.append(sp.S.One if end is sp.oo else sp.S.NegativeOne)
+        else:
+            ends.append(sp.erf(sp.sqrt(a) * end - b / (2 * sp.sqrt(a))))
+    return peak * (ends[0] - ends[1]) / 2
+
+
+def waves(integrand: Integrand) -> sp.Expr | None:
+    """∫ exp(αx) Σ cᵢ cos(ωᵢx + φᵢ), and ∫ exp(−ax² + bx) Σ cᵢ cos(ωᵢx + φᵢ) over the line."""
+    form, x = integrand.form, integrand.x
+    powers, logs = integrand.smooth_powers(), form.moving_logs
+    whole = all(power.is_Integer and 1 <= power <= _MOST_WRITTEN for power in logs.values())
+    if powers is None or set(powers) - {1, 2} or not logs or not whole:
+        return None
+    if 2 in powers and not integrand.is_line:
+        return None
+    rate, a = powers.get(1, sp.S.Zero), -powers.get(2, sp.S.Zero)
+    total = sp.S.Zero
+    product = sp.expand(sp.Mul(*(base**power for base, power in logs.items())))
+    for term in sp.Add.make_args(sp.expand(TR8(product))):
+        scale, wave = term.as_independent(x, as_Add=False)
+        angle = sp.expand(wave.args[0]) if isinstance(wave, sp.cos | sp.sin) else sp.S.Zero
+        if not (wave == 1 or (angle.is_polynomial(x) and sp.degree(angle, x) == 1)):
+            return None
+        omega = angle.coeff(x, 1)
+        shift = angle.coeff(x, 0) - (sp.pi / 2 if isinstance(wave, sp.sin) else 0)
+        if a != 0:
+            height = sp.exp(tidy.factor((rate**2 - omega**2) / (4 * a)))
+            area = sp.sqrt(sp.pi / a) * height * sp.cos(rate * omega / (2 * a) + shift)
+        elif rate == 0 or integrand.is_line:
+            return None
+        else:
+            area = sp.S.Zero
+            for end, sign in ((integrand.upper, 1), (integrand.lower, -1)):
+                if end.is_finite is not False:
+                    at = sp.expand(omega * end + shift)
+                    slope = rate * sp.cos(at) + omega * sp.sin(at)
+                    area += sign * sp.exp(sp.expand(rate * end)) * slope
+            area /= rate**2 + omega**2
+        total += scale * area
+    return total
+
+
+_MOST_POWERS = 12  # of a factor that is multiplied out, or of a polynomial that is summed
+_MOST_WRITTEN = 4  # powers whose closed form is written out
+
+# αx, the rate k > 0, and −f(u) as {power of u: coefficient}
+_Read = tuple[sp.Expr, sp.Expr, dict[int, sp.Expr]]
+
+
+def gamma(integrand: Integrand) -> sp.Expr | None:
+    """∫ exp(αx − c·e^{kx}): a gamma function over the line, elementary where α/k is ½, 1, 2, …."""
+    read = _double_exponential(integrand)
+    if read is None or len(read[2]) != 1:
+        return None
+    alpha, rate, ((power, c),) = read[0], read[1], tuple(read[2].items())
+    k = power * rate
+    a = tidy.cancel(alpha / k)
+    if integrand.is_line:
+        return sp.gamma(a) * c ** (-a) / abs(power) / rate
+    is_half = a == sp.S.Half and sign_of(c) == 1
+    if not is_half and not (a.is_Integer and 1 <= a <= _MOST_WRITTEN):
+        return None
+    total = sp.S.Zero
+    for end, sign in ((integrand.upper, 1), (integrand.lower, -1)):
+        if end.is_infinite:  # u = e^{kx} is 0 or ∞ there
+            u = sp.S.Zero if (end is sp.oo) == (power < 0) else sp.oo
+        else:
+            u = sp.exp(sp.expand(k * end))
+        if is_half:
+            total += sign * sp.sqrt(sp.pi) / sp.sqrt(c) * sp.erf(sp.sqrt(c) * sp.sqrt(u))
+        elif u is not sp.oo:
+            terms = (sp.ff(a - 1, j) * u ** (a - 1 - j) * c ** (-j - 1) for j in range(int(a)))
+            total -= sign * sp.exp(-c * u) * sp.Add(*terms)
+    return total / k
+
+
+def bessel(integrand: Integrand) -> sp.Expr | None:
+    """∫ exp(αx − A·e^{kx} − B·e^{−kx}) over the line: 2/k (B/A)^{α/2k} K_{α/k}(2√(AB))."""
+    read = _double_exponential(integrand)
+    if read is None or not integrand.is_line or len(read[2]) != 2:
+        return None
+    alpha, rate, powers = read
+    (low, b), (high, a) = sorted(powers.items())
+    if low != -high:
+        return None
+    rate *= high
+    order = tidy.cancel(alpha / rate)
+    argument = 2 * sp.sqrt(tidy.factor(sp.expand(a * b)))
+    front = 1 if order == 0 else sp.sqrt(b) ** order / sp.sqrt(a) ** order
+    return 2 / rate * front * _second_kind(order, argument)
+
+
+def _second_kind(order: sp.Expr, argument: sp.Expr) -> sp.Expr:
+    """K_ν(z), elementary for ν = ±1/2, ±3/2, … by K_{n+1/2}(z) = √(π/2z) e^{−z} Σ …."""
+    order = -order if order.could_extract_minus_sign() else order
+    if not (order.is_Rational and order.q == 2 and order.p < 2 * _MOST_WRITTEN):
+        return sp.besselk(order, argument)
+    n = int(order - sp.S.Half)
+    terms = (sp.binomial(n + j, j) * sp.ff(n, j) / (2 * argument) ** j for j in range(n + 1))
+    return sp.sqrt(sp.pi / 2) / sp.sqrt(argument) * sp.exp(-argument) * sp.Add(*terms)
+
+
+def _double_exponential(integrand: Integrand) -> _Read | None:
+    form, x = integrand.form, integrand.x
+    alpha, rest = sp.S.Zero, {}
+    for monomial, coefficient in form.smooth.items():
+        if monomial == x:
+            alpha = coefficient
+        else:
+            rate = _rate(monomial, x)
+            if rate is None:
+                return None
+            rest[rate] = -coefficient
+    if form.moving_logs or not rest:
+        return None
+    terms = [(sp.S.One, rate * x) for rate in rest]
+    unit = next(iter(rest))
+    ratios = [tidy.cancel(rate / unit) for rate in rest]
+    sign = sign_of(unit)
+    if not terms or not sign or not all(ratio.is_Rational for ratio in ratios):
+        return None
+    divisor = sp.S.Zero
+    for ratio in ratios:
+        divisor = sp.Rational(
+            sp.igcd(divisor.p * ratio.q, ratio.p * divisor.q), divisor.q * ratio.q
+        )
+    divisor *= sign
+    powers = {int(ratio / divisor): c for ratio, c in zip(ratios, rest.values(), strict=True)}
+    return alpha, sp.expand(unit * divisor), powers
+
+
+def _rate(monomial: sp.Expr, x: sp.Symbol) -> sp.Expr | None:
+    """Return k where the monomial is exp(k·x)."""
+    if isinstance(monomial, sp.exp):
+        rate = sp.expand(monomial.args[0] / x)
+        return None if x in rate.free_symbols else rate
+    base, power = monomial.as_base_exp()
+    if x in base.free_symbols or x not in power.free_symbols:
+        return None
+    rate = sp.expand(power / x)
+    return None if x in rate.free_symbols else rate * sp.log(base)
+
+
+def beta(integrand: Integrand) -> sp.Expr | None:
+    """∫ exp(αx) Π (cᵢ + dᵢ e^{kx})^{βᵢ} over the line, one or two factors, by u = e^{kx}."""
+    lines = _exponential_lines(integrand)
+    if lines is None or not integrand.is_line:
+        return None
+    rate, factors = lines
+    direction = sign_of(rate)
+    if not direction or any(sign_of(v) != 1 for c, d, _ in factors for v in (c, d)):
+        return None
+    a = tidy.cancel(integrand.form.smooth.get(integrand.x, sp.S.Zero) / rate)
+    scale = direction * rate
+    if len(factors) == 1:
+        ((c, d, power),) = factors
+        return c ** (power + a) * d ** (-a) * sp.beta(a, -power - a).rewrite(sp.gamma) / scale
+    (c, d, first), (e, f, second) = factors
+    ratio = sp.powsimp(sp.expand(f * c / (e * d)))
+    front = c**first * e**second * (d / c) ** (-a) / scale
+    total = sp.expand(-first - second)
+    if a == 1 and total == 2:
+        return front * (ratio ** (-first - 1) - 1) / ((first + 1) * (1 - ratio))
+    if (a, total) == (sp.S.Half, sp.S.One):
+        # ₂F₁(−s, ½; 1; 1 − r) is a Legendre function, symmetric under r → 1/r.
+        balanced = sp.sqrt(ratio) ** second * sp.pi
+        middle = (sp.sqrt(ratio) + 1 / sp.sqrt(ratio)) / 2
+        return front * balanced * sp.legendre(second, tidy.simplify(middle))
+    whole = sp.gamma(a) * sp.gamma(total - a) / sp.gamma(total)
+    return front * whole * sp.hyper((-second, a), (total,), 1 - ratio)
+
+
+def beta_from_zero(integrand: Integrand) -> sp.Expr | None:
+    """∫ exp(αx) |c + d e^{kx}|^β from the zero of the factor to ±∞: a beta function."""
+    lines = _exponential_lines(integrand)
+    ends = (integrand.lower, integrand.upper)
+    if lines is None or len(lines[1]) != 1 or sum(bool(end.is_infinite) for end in ends) != 1:
+        return None
+    rate, ((c, d, power),) = lines
+    (start,) = (end for end in ends if not end.is_infinite)
+    direction = sign_of(rate)
+    if not direction or tidy.simplify(c + d * sp.exp(rate * start)) != 0:
+        return None
+    alpha = integrand.form.smooth.get(integrand.x, sp.S.Zero)
+    scale = direction * rate
+    # u = e^{k(x − start)} runs from 1 to 0 or to ∞.
+    falls = (integrand.upper is sp.oo) == (direction < 0)
+    a = tidy.cancel(sp.expand(alpha / rate))
+    a = a if falls else sp.expand(-a - power)
+    whole = sp.beta(a, power + 1).rewrite(sp.gamma)
+    return sp.Abs(c) ** power * sp.exp(sp.expand(alpha * start)) * whole / scale
+
+
+def line_power(integrand: Integrand) -> sp.Expr | None:
+    """∫ e^{akx} (c + d e^{kx})^β with a = 1, 2, …: powers of c + du, between any ends."""
+    lines = _exponential_lines(integrand)
+    if lines is None or len(lines[1]) != 1 or integrand.is_line:
+        return None
+    rate, ((c, d, power),) = lines
+    rise = integrand.form.smooth.get(integrand.x, sp.S.Zero)
+    a = tidy.cancel(sp.expand(rise / rate))
+    if not a.is_Integer:  # the other way round: c + du = u(d + c/u)
+        c, d, rate, rise = d, c, -rate, rise + power * rate
+        a = tidy.cancel(sp.expand(rise / rate))
+    if not (a.is_Integer and 1 <= a <= _MOST_WRITTEN):
+        return None
+    total = sp.S.Zero
+    for end, sign in ((integrand.upper, 1), (integrand.lower, -1)):
+        falls = end.is_infinite and (end is sp.oo) == (sign_of(rate) == -1)
+        if end.is_infinite and not falls:
+            continue  # a power of ∞ vanishes wherever the integral converges
+        base = c if falls else c + d * sp.exp(sp.expand(rate * end))
+        if tidy.simplify(base) == 0:
+            continue
+        for j in range(int(a)):
+            share = sp.binomial(a - 1, j) * (-c) ** (a - 1 - j)
+            total += sign * share * base ** (power + j + 1) / (power + j + 1)
+    return total / (d**a * rate)
+
+
+def _exponential_lines(
+    integrand: Integrand,
+) -> tuple[sp.Expr, list[tuple[sp.Expr, sp.Expr, sp.Expr]]] | None:
+    """Read all logs as βᵢ·log(cᵢ + dᵢ e^{kx}) with one k."""
+    form, x = integrand.form, integrand.x
+    logs = form.moving_logs
+    if set(form.smooth) - {x} or len(logs) not in (1, 2):
+        return None
+    rate: sp.Expr | None = None
+    factors = []
+    for base, power in logs.items():
+        terms = exponential_terms(base, x)
+        read = None if terms is None else exponential_polynomial(terms, x)
+        if read is None or set(read[1]) != {0, 1}:
+            return None
+        generator, (c, d) = read[0], (read[1][0], read[1][1])
+        own = sp.expand(generator / x)
+        if x in own.free_symbols:
+            return None
+        if rate is None:
+            rate = own
+        if sp.expand(own - rate) != 0:
+            return None
+        factors.append((c, d, power))
+    return None if rate is None else (rate, factors)
+
+
+def power_law(integrand: Integrand) -> sp.Expr | None:
+    """∫ exp(αx) |x − r|^β …: powers of one or two linear factors that vanish at finite ends."""
+    form, x = integrand.form, integrand.x
+    logs = form.moving_logs
+    if set(form.smooth) - {x} or not 1 <= len(logs) <= 2:
+        return None
+    if not all(base.is_polynomial(x) and sp.degree(base, x) == 1 for base in logs):
+        return None
+    lower, upper = integrand.lower, integrand.upper
+    rate = form.smooth.get(x, sp.S.Zero)
+    if len(logs) == 1:
+        ((base, power),) = logs.items()
+        slope = sp.diff(base, x)
+        if rate == 0:
+            ends = []
+            for end in (upper, lower):
+                at = None if end.is_infinite else sp.expand(base.subs(x, end))
+                # A power of 0 or ∞ vanishes wherever the integral converges.
+                ends.append(sp.S.Zero if at is None or at == 0 else at ** (power + 1))
+            return None if integrand.is_line else (ends[0] - ends[1]) / (slope * (power + 1))
+        for end, other in ((lower, upper), (upper, lower)):
+            if other.is_infinite and not end.is_infinite and tidy.vanishes(base.subs(x, end)):
+                steep = rate if end is upper else -rate
+                return sp.exp(rate * end) * sp.gamma(power + 1) * steep ** (-power - 1)
+        return None
+    if rate != 0 or lower.is_infinite or upper.is_infinite:
+        return None
+    (first, p), (second, q) = logs.items()
+    if sp.expand(first.subs(x, lower)) != 0:
+        (first, p), (second, q) = (second, q), (first, p)
+    if sp.expand(first.subs(x, lower)) != 0 or sp.expand(second.subs(x, upper)) != 0:
+        return None
+    slopes = abs(sp.diff(first, x)) ** p * abs(sp.diff(second, x)) ** q
+    beta = sp.gamma(p + 1) * sp.gamma(q + 1) / sp.gamma(p + q + 2)
+    return slopes * beta * (upper - lower) ** (p + q + 1)
+
+
+def polynomial(integrand: Integrand) -> sp.Expr | None:
+    """∫ of a product of whole powers of polynomials between finite ends."""
+    form, x = integrand.form, integrand.x
+    logs, ends = form.moving_logs, (integrand.lower, integrand.upper)
+    whole = all(p.is_Integer and 0 < p <= _MOST_POWERS for p in logs.values())
+    if form.smooth or not whole or any(end.is_infinite for end in ends):
+        return None
+    if not all(base.is_polynomial(x) for base in logs):
+        return None
+    whole_form = sp.Poly(sp.expand(sp.Mul(*(base**p for base, p in logs.items()))), x).integrate()
+    low, high = (whole_form.as_expr().subs(x, end) for end in ends)
+    return sp.expand(high - low)
+
+
+def inverse_sine(integrand: Integrand) -> sp.Expr | None:
+    """∫ (c − (x − m)²)^{−1/2} between finite ends: asin((x − m)/√c)."""
+    form, x = integrand.form, integrand.x
+    logs, ends = form.moving_logs, (integrand.lower, integrand.upper)
+    if form.smooth or set(logs.values()) != {-sp.S.Half} or any(end.is_infinite for end in ends):
+        return None
+    base = sp.expand(sp.Mul(*logs))
+    if not base.is_polynomial(x) or sp.degree(base, x) != 2:
+        return None
+    a, b, c = sp.Poly(base, x).all_coeffs()
+    square = tidy.factor(tidy.cancel((b**2 - 4 * a * c) / (4 * a**2)))
+    if sign_of(a) != -1 or sign_of(square) != 1:
+        return None
+    low, high = (sp.asin(tidy.cancel((end + b / (2 * a)) / sp.sqrt(square))) for end in ends)
+    return (high - low) / sp.sqrt(-a)
+
+
+def quadratics(integrand: Integrand) -> sp.Expr | None:
+    """∫ q₁^{−1−s} q₂^{s} over the line, both quadratics without real zero: a Legendre function.
+
+    For qᵢ = (x − mᵢ)² + gᵢ² it is π g₁^{−1−s} g₂^{s} P_s(1 + ((m₁−m₂)² + (g₁−g₂)²)/(2g₁g₂)): moving
+    q₂ to 1 + x² by a Möbius map and x = tan(φ/2) make it Laplace's integral of P_s.  Of one
+    quadratic ∫ q^{−s} = √π Γ(s − ½)/Γ(s) g^{1−2s}.
+    """
+    form, x = integrand.form, integrand.x
+    logs = form.moving_logs
+    if form.smooth or not integrand.is_line or len(logs) not in (1, 2):
+        return None
+    found = []
+    for base, power in logs.items():
+        if not base.is_polynomial(x) or sp.degree(base, x) != 2:
+            return None
+        a, b, c = sp.Poly(base, x).all_coeffs()
+        square = tidy.factor(tidy.cancel((4 * a * c - b**2) / (4 * a**2)))
+        if sign_of(square) != 1 or sign_of(a) != 1:
+            return None
+        found.append((a, -b / (2 * a), sp.sqrt(square), power))
+    (a, m, g, first) = found[0]
+    if len(found) == 1:
+        ratio = sp.gamma(-first - sp.S.Half) / sp.gamma(-first)
+        return sp.sqrt(sp.pi) * ratio * a**first * g ** (1 + 2 * first)
+    (c, n, h, second) = found[1]
+    if sp.expand(first + second) != -1:
+        return None
+    place = tidy.factor(tidy.cancel(1 + ((m - n) ** 2 + (g - h) ** 2) / (2 * g * h)))
+    scale = a**first * c**second * g**first * h**second
+    return sp.pi * scale * sp.legendre(second, place)
+
+
+def circle(integrand: Integrand) -> sp.Expr | None:
+    """∫ exp(a·cos kx + b·sin kx) over m periods: m·period·I₀(√(a² + b²))."""
+    form, x = integrand.form, integrand.x
+    width = integrand.upper - integrand.lower
+    if form.moving_logs or not form.smooth or width.is_infinite:
+        return None
+    total = sp.expand_trig(sp.Add(*(c * m for m, c in form.smooth.items())))
+    total = sp.expand(total)
+    waves = {w for w in total.atoms(sp.cos, sp.sin) if x in w.free_symbols}
+    rates = {tidy.cancel(wave.args[0] / x) for wave in waves}
+    if len(rates) != 1:
+        return None
+    (rate,) = rates
+    periods = tidy.cancel(width * rate / (2 * sp.pi))
+    if x in rate.free_symbols or not periods.is_Integer or periods == 0:
+        return None
+    even, odd = (sp.expand(total.coeff(wave(rate * x))) for wave in (sp.cos, sp.sin))
+    if sp.expand(total - even * sp.cos(rate * x) - odd * sp.sin(rate * x)) != 0:
+        return None
+    if x in (even.free_symbols | odd.free_symbols):
+        return None
+    square = tidy.factor(sp.trigsimp(sp.expand(even**2 + odd**2)))
+    return width * sp.besseli(0, sp.sqrt(square))
+
+
+def wave_power(integrand: Integrand) -> sp.Expr | None:
+    """∫ |cos(kx + c)|^β between neighbouring zeros, sin alike: √π Γ((β+1)/2) / (k Γ(β/2 + 1))."""
+    form, x = integrand.form, integrand.x
+    logs = form.moving_logs
+    if form.smooth or len(logs) != 1:
+        return None
+    ((base, power),) = logs.items()
+    if not isinstance(base, sp.cos | sp.sin):
+        return None
+    wave, phase = base, base.args[0]
+    rate = sp.diff(phase, x)
+    if x in rate.free_symbols or tidy.simplify(rate * (integrand.upper - integrand.lower)) != sp.pi:
+        return None
+    if any(tidy.simplify(wave.subs(x, end)) != 0 for end in (integrand.lower, integrand.upper)):
+        return None
+    return sp.sqrt(sp.pi) * sp.gamma((power + 1) / 2) / (rate * sp.gamma(power / 2 + 1))
+
+
+_MOST_TERMS = 64  # of a sum that is written out
+
+
+def short(integrand: Integrand) -> sp.Expr | None:
+    """A few terms, one by one."""
+    if integrand.lower.is_infinite or integrand.upper.is_infinite:
+        return None
+    count = integrand.upper - integrand.lower + 1
+    if not count.is_Integer or count > _MOST_TERMS or not integrand.lower.is_Integer:
+        return None
+    moving = LogForm(integrand.x, smooth=integrand.form.smooth, logs=integrand.form.moving_logs)
+    body = sp.exp(moving.to_expression())
+    first = int(integrand.lower)
+    return sp.Add(*(body.subs(integrand.x, first + j) for j in range(int(count))))
+
+
+def geometric(integrand: Integrand) -> sp.Expr | None:
+    """Σ exp(αk)."""
+    powers = integrand.powers()
+    if powers is None or set(powers) != {1} or integrand.is_line:
+        return None
+    rate, lower, upper = powers[1], integrand.lower, integrand.upper
+    if lower is -sp.oo:
+        return sp.exp(sp.expand(rate * upper)) / (1 - sp.exp(-rate))
+    first = sp.exp(sp.expand(rate * lower))
+    if upper is sp.oo:
+        return first / (1 - sp.exp(rate))
+    return (first - sp.exp(sp.expand(rate * (upper + 1)))) / (1 - sp.exp(rate))
+
+
+def _rate_from_zero(integrand: Integrand) -> sp.Expr | None:
+    """Return α where the smooth part is αk and the sum runs over 0, 1, 2, …."""
+    whole = compare(integrand.lower, sp.S.Zero) == 0 and integrand.upper is sp.oo
+    if not whole or set(integrand.form.smooth) - {integrand.x}:
+        return None
+    return integrand.form.smooth.get(integrand.x, sp.S.Zero)
+
+
+def exponential_series(integrand: Integrand) -> sp.Expr | None:
+    """Σ exp(αk)/k! over the naturals."""
+    rate = _rate_from_zero(integrand)
+    if rate is None or integrand.form.moving_logs != {sp.factorial(integrand.x): -1}:
+        return None
+    return sp.exp(sp.exp(rate))
+
+
+def binomial_series(integrand: Integrand) -> sp.Expr | None:
+    """Σ u^k times C(n, k) up to n, C(k + m, k), or Γ(k + r)/k!: (1 + u)^n or (1 − u)^{−r}."""
+    form, k = integrand.form, integrand.x
+    if set(form.smooth) - {k} or compare(integrand.lower, sp.S.Zero) != 0:
+        return None
+    u = sp.exp(form.smooth.get(k, sp.S.Zero))
+    logs = form.moving_logs
+    if len(logs) == 2 and logs.get(sp.factorial(k)) == -1 and integrand.upper is sp.oo:
+        (other,) = (base for base in logs if base != sp.factorial(k))
+        if logs[other] != 1 or not isinstance(other, sp.gamma | sp.factorial):
+            return None
+        order = other.args[0] - k + (1 if isinstance(other, sp.factorial) else 0)
+        return None if k in order.free_symbols else sp.gamma(order) * (1 - u) ** (-order)
+    if len(logs) != 1 or set(logs.values()) != {sp.S.One}:
+        return None
+    (base,) = logs
+    if not isinstance(base, sp.binomial):
+        return None
+    above, below = base.args
+    if k not in above.free_symbols and below == k and sp.expand(integrand.upper - above) == 0:
+        return (1 + u) ** above
+    gap = sp.expand(above - k)
+    if k not in gap.free_symbols and below in (k, gap) and integrand.upper is sp.oo:
+        return (1 - u) ** (-gap - 1)
+    return None
+
+
+def polynomial_series(integrand: Integrand) -> sp.Expr | None:
+    """Σ p(k) u^k over the naturals: p in binomial coefficients, Σ C(k, j) u^k = u^j/(1−u)^{j+1}."""
+    rate, k = _rate_from_zero(integrand), integrand.x
+    logs = integrand.form.moving_logs
+    if rate is None or rate == 0 or not logs:
+        return None
+    whole = all(p.is_Integer and p > 0 and b.is_polynomial(k) for b, p in logs.items())
+    if not whole:
+        return None
+    polynomial = sp.Poly(sp.Mul(*(base**power for base, power in logs.items())), k)
+    if polynomial.degree() > _MOST_POWERS:
+        return None
+    u = sp.exp(rate)
+    total, rest = sp.S.Zero, polynomial
+    for j in range(polynomial.degree() + 1):
+        # Newton's forward differences at 0 are the coefficients in the C(k, j).
+        total += rest.as_expr().subs(k, 0) * u**j / (1 - u) ** (j + 1)
+        rest = rest.shift(1) - rest
+    return total
+
+
+def power_series(integrand: Integrand) -> sp.Expr | None:
+    """Σ (k + m)^{−s} = ζ(s, m), and Σ u^k/(k + 1) = −log(1 − u)/u."""
+    form, k = integrand.form, integrand.x
+    logs = form.moving_logs
+    if integrand.upper is not sp.oo or len(logs) != 1 or set(form.smooth) - {k}:
+        return None
+    ((base, power),) = logs.items()
+    if not base.is_polynomial(k) or sp.degree(base, k) != 1 or sp.diff(base, k) != 1:
+        return None
+    first = sp.expand(base.subs(k, integrand.lower))
+    rate = form.smooth.get(k, sp.S.Zero)
+    if rate == 0:
+        return sp.zeta(-power, first)
+    if power == -1 and first == 1:
+        u = sp.exp(rate)
+        return -sp.exp(sp.expand(rate * (integrand.lower - 1))) * sp.log(1 - u)
+    return None
+
 
 Rule = Callable[[Integrand], sp.Expr | None]
 
@@ -38,7 +579,6 @@ def definite(integrand: Integrand) -> sp.Expr | None:
 
 class Entry(NamedTuple):
     """The value of an integral, and how it was found.
-
 
     Attributes
     ----------
@@ -100,28 +640,28 @@ def told(name: str) -> str:
 
 
 _INTEGRAL_RULES: tuple[Rule, ...] = (
-    rules.line,
-    rules.gaussian,
-    rules.waves,
-    rules.gamma,
-    rules.bessel,
-    rules.beta,
-    rules.beta_from_zero,
-    rules.line_power,
-    rules.power_law,
-    rules.polynomial,
-    rules.inverse_sine,
-    rules.quadratics,
-    rules.circle,
-    rules.wave_power,
+    line,
+    gaussian,
+    waves,
+    gamma,
+    bessel,
+    beta,
+    beta_from_zero,
+    line_power,
+    power_law,
+    polynomial,
+    inverse_sine,
+    quadratics,
+    circle,
+    wave_power,
 )
 _SUM_RULES: tuple[Rule, ...] = (
-    rules.short,
-    rules.geometric,
-    rules.exponential_series,
-    rules.binomial_series,
-    rules.polynomial_series,
-    rules.power_series,
+    short,
+    geometric,
+    exponential_series,
+    binomial_series,
+    polynomial_series,
+    power_series,
 )
 
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 
 import sympy as sp
 
-from symdp.density.log_form import log_form
-from symdp.density.normal_form import LogForm
+from symdp.density.normal_form import LogForm, log_form
 from symdp.density.roots import known_roots
 from symdp.density.signs import interior_point, random_values, sign_of
 from symdp.model import tidy

@@ -9,14 +9,187 @@ Gaussian's loss a line and a Laplace's a constant.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import sympy as sp
 
 from symdp.density.gammas import COUNTING, reduced
-from symdp.density.shapes import exponential_polynomial, log_of_product, moebius, tidy_polynomial
+from symdp.density.signs import sign_of
 from symdp.model import tidy
+
+# Beyond this the completed square has lost more digits to cancellation than its shortness is worth.
+_CONDITION = 256
+
+
+def occurrences(expression: sp.Basic, variable: sp.Symbol) -> int:
+    """Return how often `variable` stands in `expression`."""
+    if expression == variable:
+        return 1
+    return sum(occurrences(argument, variable) for argument in expression.args)
+
+
+def tidy_polynomial(coefficients: dict[int, sp.Expr], x: sp.Symbol) -> sp.Expr:
+    """Write Σ cₖ xᵏ with few x: factored line, completed square, or Horner about the centre."""
+    simple = {k: _short(c) for k, c in coefficients.items()}
+    simple = {k: c for k, c in simple.items() if c != 0}
+    degree = max(simple, default=0)
+    constant = simple.get(0, sp.S.Zero)
+    if degree == 0:
+        return constant
+    if degree == 1:
+        return _line(simple[1], constant, x)
+    centre = _short(-simple.get(degree - 1, sp.S.Zero) / (degree * simple[degree]))
+    plain = _scaled_horner(simple, x)
+    if centre == 0 or not _well_conditioned(simple, centre):
+        return plain
+    shifted = _scaled_horner(_shift(simple, centre), x - centre)
+    return shifted if occurrences(shifted, x) < occurrences(plain, x) else plain
+
+
+def _short(expression: sp.Expr) -> sp.Expr:
+    """Cancel a parameter expression to its shortest quotient."""
+    if expression.is_Rational or expression.is_Symbol:
+        return expression
+    if expression.has(sp.log):
+        return sp.logcombine(expression, force=True)
+    if not expression.free_symbols:
+        return expression
+    return sp.factor_terms(tidy.factor(expression))
+
+
+def _line(slope: sp.Expr, constant: sp.Expr, x: sp.Symbol) -> sp.Expr:
+    if constant == 0:
+        return slope * x
+    if slope.is_Rational and constant.is_Rational:
+        return slope * x + constant
+    if constant.has(sp.exp, sp.log) or slope.has(sp.exp, sp.log):
+        return slope * x + constant
+    factored = tidy.factor(slope * x + constant)
+    return factored if occurrences(factored, x) == 1 else slope * x + constant
+
+
+def _scaled_horner(coefficients: dict[int, sp.Expr], y: sp.Expr) -> sp.Expr:
+    """Horner's rule; where parameters are in several coefficients the leading one is taken out."""
+    leading = coefficients[max(coefficients)]
+    several = len(coefficients) > 1 and max(coefficients) > 2
+    if not several or not leading.free_symbols:
+        return _horner(coefficients, y)
+    monic = {k: _short(c / leading) for k, c in coefficients.items()}
+    return leading * _horner(monic, y)
+
+
+def _horner(coefficients: dict[int, sp.Expr], y: sp.Expr) -> sp.Expr:
+    """Horner's rule in y that steps over vanishing coefficients."""
+    powers = sorted(coefficients, reverse=True)
+    total = sp.S.Zero
+    for power, following in zip(powers, [*powers[1:], 0], strict=True):
+        total = (total + coefficients[power]) * y ** (power - following)
+    return total
+
+
+def _shift(coefficients: dict[int, sp.Expr], centre: sp.Expr) -> dict[int, sp.Expr]:
+    """Coefficients of the same polynomial in powers of x − centre."""
+    degree = max(coefficients)
+    shifted = {}
+    for j in range(degree + 1):
+        terms = (c * sp.binomial(k, j) * centre ** (k - j) for k, c in coefficients.items())
+        value = _short(sp.expand(sp.Add(*terms)))
+        if value != 0:
+            shifted[j] = value
+    return shifted
+
+
+def _well_conditioned(coefficients: dict[int, sp.Expr], centre: sp.Expr) -> bool:
+    """Whether moving the origin to `centre` loses at most a few digits (always for symbols)."""
+    if centre.free_symbols or any(c.free_symbols for c in coefficients.values()):
+        return True
+    degree = max(coefficients)
+    size = abs(coefficients[degree] * centre**degree).evalf(15)
+    largest = max(abs(c).evalf(15) for c in coefficients.values())
+    return bool(size <= _CONDITION * (1 + largest))
+
+
+def log_of_product(factors: Iterable[tuple[sp.Expr, sp.Expr]]) -> sp.Expr:
+    """Return Σ cᵢ log gᵢ for constants gᵢ, one log for each size of coefficient."""
+    groups: dict[sp.Expr, sp.Expr] = {}
+    for base, coefficient in factors:
+        if coefficient == 0:
+            continue
+        if -coefficient in groups and coefficient not in groups:
+            groups[-coefficient] /= base
+        else:
+            groups[coefficient] = groups.get(coefficient, sp.S.One) * base
+    return sp.Add(*(coefficient * sp.log(base) for coefficient, base in groups.items()))
+
+
+def exponential_polynomial(
+    terms: Iterable[tuple[sp.Expr, sp.Expr]], x: sp.Symbol
+) -> tuple[sp.Expr, dict[int, sp.Expr]] | None:
+    """Read Σ cᵢ exp(aᵢ) as a polynomial in one u = exp(g(x))."""
+    parts = []
+    for coefficient, exponent in terms:
+        constant, moving = sp.expand(exponent).as_independent(x, as_Add=True)
+        parts.append((moving, coefficient * sp.exp(constant)))
+    reference = next((moving for moving, _ in parts if moving != 0), None)
+    if reference is None:
+        return None
+    ratios = [_ratio(moving, reference, x) for moving, _ in parts]
+    if not all(ratio.is_Rational for ratio in ratios):
+        return None
+    denominator = sp.ilcm(*(ratio.q for ratio in ratios), 1)
+    wholes = [int(ratio * denominator) for ratio in ratios]
+    divisor = int(sp.igcd(*wholes, 0)) or 1
+    powers = [whole // divisor for whole in wholes]
+    generator = sp.expand(reference * divisor / denominator)
+    if all(power <= 0 for power in powers):
+        powers, generator = [-power for power in powers], sp.expand(-generator)
+    if min(powers) < 0:
+        return None
+    polynomial: dict[int, sp.Expr] = {}
+    for power, (_, coefficient) in zip(powers, parts, strict=True):
+        polynomial[power] = polynomial.get(power, sp.S.Zero) + coefficient
+    return generator, polynomial
+
+
+def _ratio(moving: sp.Expr, reference: sp.Expr, x: sp.Symbol) -> sp.Expr:
+    """Return moving/reference where it is free of x, else nan."""
+    if moving == 0:
+        return sp.S.Zero
+    first, second = sp.Add.make_args(moving)[0], sp.Add.make_args(reference)
+    for candidate in second:
+        quotient = tidy.cancel(first / candidate)
+        if x not in quotient.free_symbols:
+            return quotient if sp.expand(moving - quotient * reference) == 0 else sp.nan
+    return sp.nan
+
+
+def moebius(
+    top: tuple[sp.Expr, sp.Expr], bottom: tuple[sp.Expr, sp.Expr], u: sp.Expr
+) -> tuple[sp.Expr, int] | None:
+    """Write (a + b·u)/(c + d·u), all constants positive, with one u and only positive terms.
+
+    Both limits a/c and b/d are positive; the quotient is the smaller one plus a fraction of their
+    gap, so nothing cancels.
+    """
+    (a, b), (c, d) = top, bottom
+    if any(sign_of(value) != 1 for value in (a, b, c, d)):
+        return None
+    start, end = sp.powsimp(a / c), sp.powsimp(b / d)
+    order = sign_of(end - start)
+    if order is None:
+        return None
+    inverse = (start if order >= 0 else end) == 1 and start != end
+    if inverse:
+        (a, b), (c, d) = (c, d), (a, b)
+        start, end, order = sp.powsimp(1 / start), sp.powsimp(1 / end), -order
+    if order >= 0:
+        value = start + (end - start) / (1 + sp.powsimp(c / d / u, combine="exp"))
+    else:
+        value = end + (start - end) / (1 + sp.powsimp(d / c * u, combine="exp"))
+    return value, -1 if inverse else 1
+
 
 Coefficients = Mapping[sp.Expr, sp.Expr]
 
@@ -265,3 +438,278 @@ def linear_root(equation: sp.Expr, x: sp.Symbol) -> sp.Expr | None:
         return None
     (a, b), (c, e) = collected.items()
     return tidy.simplify(sp.log(tidy.simplify(-e / b)) / (a - c))
+
+
+def log_form(expression: sp.Expr, x: sp.Symbol, at: sp.Expr) -> LogForm:
+    """Return the normal form of log |expression| around the point `at`."""
+    return _form_anywhere(expression, x) or _form_at(expression, x, at)
+
+
+@lru_cache(maxsize=4096)
+def _form_anywhere(expression: sp.Expr, x: sp.Symbol) -> LogForm | None:
+    """The normal form where no sign has to be looked up at a point, else None."""
+    try:
+        return _form_at(expression, x, None)
+    except _PointNeeded:
+        return None
+
+
+def _form_at(expression: sp.Expr, x: sp.Symbol, at: sp.Expr | None) -> LogForm:
+    builder = _Builder(x, at)
+    builder.add(_without_turns(_without_hyperbolics(expression, x), x), sp.S.One)
+    return builder.form()
+
+
+class _PointNeeded(Exception):  # noqa: N818  (a signal between two functions of this file)
+    """A base changes its sign somewhere."""
+
+
+def _without_hyperbolics(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
+    hyperbolic = sp.functions.elementary.hyperbolic.HyperbolicFunction
+    return expression.replace(
+        lambda node: isinstance(node, hyperbolic) and x in node.free_symbols,
+        lambda node: node.rewrite(sp.exp),
+    )
+
+
+def _without_turns(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
+    """Write cos(2π(x − 1)) as cos(2πx), so that what two shifted waves share cancels.
+
+    Whole periods go, of parameters that are whole numbers too; SymPy takes out quarter periods.
+    """
+    waves = sp.functions.elementary.trigonometric.TrigonometricFunction
+
+    def reduced(wave: sp.Expr) -> sp.Expr:
+        terms = sp.Add.make_args(expanded(wave.args[0], x))
+        quarters = {term: tidy.cancel(2 * term / sp.pi) for term in terms if not term.has(x)}
+        if not any(count.is_integer for count in quarters.values()):
+            return wave
+        period = sp.pi if isinstance(wave, sp.tan | sp.cot) else 2 * sp.pi
+        turns = [t for t in quarters if tidy.cancel(t / period).is_integer]
+        return wave.func(sp.Add(*(term for term in terms if term not in turns)))
+
+    return expression.replace(
+        lambda node: isinstance(node, waves) and x in node.free_symbols, reduced
+    )
+
+
+class _Builder:
+    """Collects the parts of one normal form."""
+
+    def __init__(self, x: sp.Symbol, at: sp.Expr | None) -> None:
+        self.x, self.at = x, at
+        self.shift: sp.Expr = sp.S.Zero
+        self.smooth: dict[sp.Expr, sp.Expr] = {}
+        self.logs: dict[sp.Expr, sp.Expr] = {}
+
+    def form(self) -> LogForm:
+        empty: Coefficients = {}
+        return LogForm(
+            self.x,
+            sp.expand(self.shift),
+            combined(empty, self.smooth, sp.S.One),
+            combined(empty, self.logs, sp.S.One),
+        )
+
+    def add(self, factor: sp.Expr, power: sp.Expr) -> None:
+        """Add power·log|factor|."""
+        if isinstance(factor, sp.Mul):
+            for part in factor.args:
+                self.add(part, power)
+        elif isinstance(factor, sp.exp):
+            self.add_exponent(factor.args[0], power)
+        elif isinstance(factor, sp.Pow):
+            base, exponent = factor.as_base_exp()
+            if self.x not in exponent.free_symbols:
+                self.add(base, power * exponent)
+            elif self.x not in base.free_symbols:
+                self.add_exponent(exponent * sp.log(base), power)
+            else:
+                self.add_exponent(exponent * sp.log(self.positive(base)), power)
+        elif self.x not in factor.free_symbols:
+            self.add_constant(factor, power)
+        elif isinstance(factor, sp.Add):
+            self.add_sum(factor, power)
+        else:
+            self.add_base(self.positive(factor), power)
+
+    def add_base(self, base: sp.Expr, power: sp.Expr) -> None:
+        self.logs[base] = self.logs.get(base, sp.S.Zero) + power
+
+    def add_constant(self, constant: sp.Expr, power: sp.Expr) -> None:
+        if constant.is_Rational:
+            for part, turn in ((abs(constant.p), 1), (constant.q, -1)):
+                if part != 1:
+                    self.add_base(sp.Integer(part), turn * power)
+            return
+        if isinstance(constant, sp.Add):
+            constant = sp.factor_terms(constant)
+            if not isinstance(constant, sp.Add):
+                self.add(constant, power)
+                return
+        sign = sign_of(constant)
+        self.add_base(-constant if sign == -1 else constant, power)
+
+    def add_exponent(self, exponent: sp.Expr, power: sp.Expr) -> None:
+        """Add power·exponent, term by term; a quotient of polynomials in partial fractions."""
+        if exponent.is_rational_function(self.x) and not exponent.is_polynomial(self.x):
+            exponent = tidy.apart(exponent, self.x)
+        for term in sp.Add.make_args(expanded(exponent, self.x)):
+            constant, moving = _scaled_apart(term, self.x).as_independent(self.x, as_Add=False)
+            if moving == 1:
+                self.add_shift(constant, power)
+            elif isinstance(moving, sp.log):
+                self.add(moving.args[0], power * constant)
+            else:
+                self.smooth[moving] = self.smooth.get(moving, sp.S.Zero) + power * constant
+
+    def add_shift(self, constant: sp.Expr, power: sp.Expr) -> None:
+        """Add power·constant, a constant c·log(b) among the logs."""
+        factors = sp.Mul.make_args(constant)
+        logs = [factor for factor in factors if isinstance(factor, sp.log)]
+        if len(logs) == 1 and sign_of(logs[0].args[0]) == 1:
+            self.add(logs[0].args[0], power * constant / logs[0])
+        else:
+            self.shift += power * constant
+
+    def add_sum(self, total: sp.Add, power: sp.Expr) -> None:
+        """Add power·log|total| for a sum that depends on x."""
+        if total.is_polynomial(self.x):
+            self.add_polynomial(total, power)
+            return
+        halved = _by_half_angle(total, self.x)
+        if halved is not None:
+            self.add(halved, power)
+            return
+        terms = exponential_terms(total, self.x)
+        if terms is not None:
+            self.add_exponentials(terms, power)
+            return
+        if _have_unlike_tails(total, self.x):
+            self.add_base(self.positive(total), power)
+            return
+        numerator, denominator = sp.fraction(tidy.together(total))
+        short = sp.expand(numerator)
+        if denominator != 1 and exponential_terms(short, self.x) is not None:
+            self.add(short, power)  # 1 − tanh², say, as exponentials over one denominator
+            self.add(denominator, -power)
+            return
+        together = sp.factor_terms(tidy.together(total))
+        if isinstance(together, sp.Mul | sp.Pow):
+            self.add(together, power)
+        else:
+            self.add_base(self.positive(total), power)
+
+    def add_polynomial(self, total: sp.Expr, power: sp.Expr) -> None:
+        polynomial = sp.Poly(total, self.x)
+        if polynomial.domain.is_QQ or polynomial.domain.is_ZZ:
+            content, factors = polynomial.factor_list()
+        else:
+            content, factors = sp.S.One, [(polynomial, 1)]
+        self.add(sp.sympify(content, strict=True), power)
+        for factor, multiplicity in factors:
+            leading = factor.LC()
+            self.add(leading, power * multiplicity)
+            if leading != 1:
+                quotients = {m: tidy.cancel(c / leading) for m, c in factor.terms()}
+                monic = sp.Add(*(c * self.x ** m[0] for m, c in quotients.items()))
+            else:
+                monic = factor.as_expr()
+            self.add_base(self.positive(monic), power * multiplicity)
+
+    def add_exponentials(self, terms: list[tuple[sp.Expr, sp.Expr]], power: sp.Expr) -> None:
+        """Pull the term that dominates at +∞ out of Σ cᵢ exp(aᵢ)."""
+        merged: dict[sp.Expr, sp.Expr] = {}
+        for coefficient, exponent in terms:
+            constant, moving = exponent.as_independent(self.x, as_Add=True)
+            merged[moving] = merged.get(moving, sp.S.Zero) + coefficient * sp.exp(constant)
+        merged = {moving: c for moving, c in merged.items() if c != 0}
+        leader = _dominating(list(merged), self.x)
+        mirrored = [moving.subs(self.x, -self.x) for moving in merged]
+        other = _dominating(mirrored, self.x).subs(self.x, -self.x)
+        if not sp.expand(other - leader).is_polynomial(self.x):
+            # What is pulled out of two towers e^{−e^x} and e^{−e^{−x}} would cancel at one end.
+            total = sp.Add(*(c * sp.exp(moving) for moving, c in merged.items()))
+            self.add_base(self.positive(total), power)
+            return
+        scale = merged.pop(leader)
+        self.add_exponent(leader, power)
+        self.add(scale, power)
+        if not merged:
+            return
+        base = sp.S.One
+        for moving, coefficient in merged.items():
+            ratio = sp.powsimp(sp.expand(coefficient / scale))
+            base += ratio * sp.exp(expanded(moving - leader, self.x))
+        self.add_base(self.positive(base), power)
+
+    def positive(self, base: sp.Expr) -> sp.Expr:
+        """Return ±base, whichever is positive at the test point (base itself where unclear)."""
+        if base.is_positive:
+            return base
+        if self.at is None:
+            raise _PointNeeded
+        sign = sign_of(base.subs(self.x, self.at))
+        return sp.expand(-base) if sign == -1 else base
+
+
+def _have_unlike_tails(total: sp.Add, x: sp.Symbol) -> bool:
+    """Whether terms fall by different exponentials and some hold more than these.
+
+    Over one denominator e^{−x²} + 1/(1 + x²) is e^{−x²}·(1 + x² + e^{x²})/(1 + x²), of whose
+    logarithm nothing is left in doubles far out.
+    """
+    exponents, has_more = set(), False
+    for term in total.args:
+        exponent = sp.S.Zero
+        for factor in sp.Mul.make_args(term):
+            if isinstance(factor, sp.exp):
+                exponent += factor.args[0]
+            elif factor.has(x):
+                has_more = True
+        exponents.add(sp.expand(exponent.as_independent(x, as_Add=True)[1]))
+    return has_more and len(exponents) > 1
+
+
+def _by_half_angle(total: sp.Add, x: sp.Symbol) -> sp.Expr | None:
+    """Write c(1 ± cos u) as 2c cos²(u/2) or 2c sin²(u/2), which do not cancel at their zeros."""
+    constant, moving = total.as_independent(x, as_Add=True)
+    scale, wave = moving.as_independent(x, as_Add=False)
+    if not isinstance(wave, sp.cos | sp.sin) or sp.expand(scale**2 - constant**2) != 0:
+        return None
+    angle = wave.args[0] / 2 - (sp.pi / 4 if isinstance(wave, sp.sin) else 0)
+    half = sp.cos if sp.expand(scale - constant) == 0 else sp.sin
+    return 2 * constant * half(sp.expand(angle)) ** 2
+
+
+def _scaled_apart(term: sp.Expr, x: sp.Symbol) -> sp.Expr:
+    """Write (x/a)^p as a^{−p} x^p, so that equal powers of x meet."""
+    factors = []
+    for factor in sp.Mul.make_args(term):
+        base, power = factor.as_base_exp()
+        if isinstance(base, sp.Mul) and x in base.free_symbols and not isinstance(factor, sp.exp):
+            scale, rest = base.as_independent(x, as_Add=False)
+            size = -scale if sign_of(scale) == -1 else scale
+            if sign_of(size) == 1 and not power.is_Integer:
+                factors += [size**power, (scale / size * rest) ** power]
+                continue
+        factors.append(factor)
+    return sp.Mul(*factors)
+
+
+def _dominating(exponents: list[sp.Expr], x: sp.Symbol) -> sp.Expr:
+    """Return the exponent that is largest as x → ∞, as far as that is certain, or seen far out.
+
+    Any choice is right; with a smaller one, little is left of the sum's logarithm in doubles.
+    """
+    leader = exponents[0]
+    for exponent in exponents[1:]:
+        gap = sp.expand(exponent - leader)
+        if gap.is_polynomial(x):
+            larger = sign_of(sp.Poly(gap, x).LC()) == 1
+        else:
+            far = [gap.subs(x, sp.Integer(10) ** power).evalf(15) for power in (6, 9, 12)]
+            larger = all(value.is_comparable and value > 0 for value in far)
+        if larger:
+            leader = exponent
+    return leader

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sympy as sp
+from flint import arb, ctx
 
 from symdp.density.breakpoints import Stretch, cut_at, smooth_stretches
 from symdp.density.gammas import in_log_gammas, with_ends, with_fewer_gammas
-from symdp.density.log_form import log_form
 from symdp.density.mixture import Term, additive_terms, heaviest, log_mixture, log_ratio
-from symdp.density.normal_form import LogForm
+from symdp.density.normal_form import LogForm, log_form, occurrences
 from symdp.density.records import Piece, Point
 from symdp.density.roots import known_roots
-from symdp.density.shapes import occurrences
 from symdp.density.signs import interior_point, random_values, sign_of
 from symdp.density.turning import NAMES, slope_numerator, trend
-from symdp.errors import InputError
+from symdp.emit import compile_arb
+from symdp.emit.arb import constant_ball
+from symdp.emit.enclose import enclose_sum
+from symdp.emit.exact import BITS
+from symdp.errors import AccuracyError, InputError
 from symdp.model import tidy
 
 if TYPE_CHECKING:
@@ -353,3 +357,48 @@ def _extends(piece: Piece, single: Piece, x: sp.Symbol, at: sp.Expr) -> bool:
         if sp.expand_log(sp.expand(ours.subs(x, at) - theirs.subs(x, at)), force=True) != 0:
             return False
     return True
+
+
+def flat_masses(pieces: Sequence[Piece], k: sp.Symbol) -> dict[Piece, arb]:
+    """Return the pieces of the integers on which the loss is constant, with balls around their P.
+
+    Those that are too many to sum, and not smooth enough for an integral, are left out.
+    """
+    found = {}
+    for piece in pieces:
+        if piece.slope == "constant":
+            with suppress(AccuracyError), ctx.workprec(BITS):
+                mass = _mass(piece, k)
+                if mass > 0:
+                    found[piece] = mass
+    return found
+
+
+def log_exponential_mass(piece: Piece, x: sp.Symbol) -> sp.Expr | None:
+    """Return the log of the mass of a density e^{a+rx} from an end on, None for others."""
+    if piece.log_p is None or not (piece.slope == "constant" or piece.loss == sp.oo):
+        return None
+    rate = sp.diff(piece.log_p, x)
+    if x in rate.free_symbols or piece.lower.is_infinite == piece.upper.is_infinite:
+        return None
+    end = piece.lower if piece.upper.is_infinite else piece.upper
+    return piece.log_p.subs(x, end) - sp.log(sp.Abs(rate))
+
+
+def _mass(piece: Piece, k: sp.Symbol) -> arb:
+    log_p = compile_arb(piece.log_p, [k])
+
+    def mass(place: Any, analytic: bool = False) -> Any:
+        return log_p(place, analytic=analytic).exp()
+
+    lower, upper = (
+        None if end.is_infinite else constant_ball(end, BITS).real
+        for end in (piece.lower, piece.upper)
+    )
+    rate = sp.diff(piece.log_p, k)
+    if not rate.free_symbols and (lower is None) != (upper is None):  # a geometric series
+        ratio = constant_ball(-rate if upper is not None else rate, BITS).real.exp()
+        if ratio < 1:
+            first: arb = mass(lower if upper is None else upper)
+            return first / (1 - ratio)
+    return enclose_sum(mass, lower, upper)

@@ -11,8 +11,7 @@ import sympy as sp
 from flint import arb, ctx
 from mpmath import iv
 
-from symdp.density.normal_form import exponential_terms, tidy_base
-from symdp.density.shapes import exponential_polynomial
+from symdp.density.normal_form import exponential_polynomial, exponential_terms, tidy_base
 from symdp.density.signs import (
     OpenSignError,
     compare,

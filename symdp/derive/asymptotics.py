@@ -53,7 +53,6 @@ def at_place(j: int) -> sp.Symbol:
 class Expansion:
     """One regime of ε as n grows.
 
-
     Attributes
     ----------
     regime
@@ -318,7 +317,6 @@ class EpsilonTerm:
 @dataclass(frozen=True)
 class EpsilonAsymptotics:
     """ε(n, δ) for many steps of one mechanism, an estimate.
-
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ from symdp.density.check import (
     checked,
     in_time,
     parameters_of,
-    tilts_of,
+    tilts_to_check,
     with_values,
 )
 from symdp.density.integrate import (
@@ -155,7 +155,7 @@ def _at_values(
         )
         concrete, bound = with_values(pair, dict(values)), expression.subs(values)
         law = pieces(concrete), points(concrete), pair.variable
-        return agrees(bound, tilt, tilts_of(domain, values, 0)[0], law)
+        return agrees(bound, tilt, tilts_to_check(domain, values, 0)[0], law)
 
     try:
         return attempt(check, None, seconds)

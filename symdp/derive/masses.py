@@ -12,8 +12,7 @@ import sympy as sp
 
 from symdp.density.check import moment
 from symdp.density.integrate import definite
-from symdp.density.log_form import log_form
-from symdp.density.normal_form import Integrand
+from symdp.density.normal_form import Integrand, log_form
 from symdp.density.pieces import pieces
 from symdp.density.records import Piece, Point
 from symdp.density.signs import compare, interior_point, random_values, sorted_points
@@ -178,7 +177,6 @@ _FAR = 400  # steps from the last value that is looked at; a mass there is below
 @dataclass(frozen=True)
 class MassRule:
     """What the loss does at every integer k of a piece, ends included.
-
 
     Attributes
     ----------

@@ -12,10 +12,8 @@ import mpmath
 import sympy as sp
 
 from symdp.density.integrate import definite
-from symdp.density.log_form import log_form
-from symdp.density.normal_form import Integrand, exponential_terms
+from symdp.density.normal_form import Integrand, exponential_polynomial, exponential_terms, log_form
 from symdp.density.records import Piece
-from symdp.density.shapes import exponential_polynomial
 from symdp.density.signs import compare, interior_point, random_values, sorted_points
 from symdp.derive.child import compute
 from symdp.derive.limits import limit_at
@@ -140,7 +138,6 @@ _SECONDS = 1.0  # for a shorter form
 @dataclass(frozen=True)
 class LossLaw:
     """A function of a loss value s under P, or the reason why there is none in closed form.
-
 
     Attributes
     ----------

@@ -40,7 +40,6 @@ _LATE = "it was not found within the time limit"
 class PrivacyLoss:
     """The loss of a mechanism, its law and its CGF, each found when it is first asked for.
 
-
     Attributes
     ----------
     mechanism, direction, pair

@@ -31,7 +31,6 @@ Comparison: TypeAlias = tuple[sp.Expr, str, sp.Expr]  # left, one of > = <, righ
 class Case:
     """The range of the loss where parameters compare as the conditions say.
 
-
     Attributes
     ----------
     conditions

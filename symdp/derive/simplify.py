@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 import sympy as sp
 
-from symdp.density.shapes import log_of_product
+from symdp.density.normal_form import log_of_product
 from symdp.density.signs import sign_of
 from symdp.derive.child import compute
 from symdp.interrupt import worked

@@ -21,7 +21,6 @@ _POINTS = 6  # random places at which a symmetry must hold
 class Dominance:
     """The direction whose δ(ε) is the larger at every ε ≥ 0, and why.
 
-
     Attributes
     ----------
     value

@@ -15,8 +15,7 @@ from flint import arb, ctx
 
 from symdp.balls.mass import with_seen_masses
 from symdp.density.finite_end import DISTANCE, near_end
-from symdp.density.flat import flat_masses
-from symdp.density.pieces import pieces, points
+from symdp.density.pieces import flat_masses, pieces, points
 from symdp.density.records import Piece, Point
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball

@@ -215,7 +215,7 @@ class PieceFormula:
     def __init__(self, piece: Piece, x: sp.Symbol, parameters: list[sp.Symbol]) -> None:
         import sympy as sp
 
-        from symdp.density.flat import log_exponential_mass
+        from symdp.density.pieces import log_exponential_mass
         from symdp.emit.program import compile_template
 
         self.lower, self.upper = piece.lower, piece.upper

@@ -12,8 +12,7 @@ import sympy as sp
 from flint import acb, arb, ctx
 
 from symdp.balls.mass import with_seen_masses
-from symdp.density.flat import log_exponential_mass
-from symdp.density.pieces import points
+from symdp.density.pieces import log_exponential_mass, points
 from symdp.emit.arb import compile_arb, compile_arb_together
 from symdp.emit.enclose import enclose_sum
 from symdp.emit.exact import real_ball

@@ -247,6 +247,8 @@ def answered(mechanism: Mechanism) -> Answered:
             "sampling, or of Poisson samples and single records; of skewed noise ask for one sign"
         )
     if is_open and not mixes:
+        if sampling is not None and sampling.released == AVERAGE:
+            mechanism.pair()  # where no pair is proved at all, that is the reason
         raise InputError(_OPEN.format(mechanism.summary, ""))
     if is_open or any_sign:
         from symdp.questions.worst_shift import worst_pair

@@ -8,8 +8,7 @@ import sympy as sp
 from derive_examples import R, k, n, x
 
 from symdp.density.integrate import Integrand, definite
-from symdp.density.log_form import log_form
-from symdp.density.normal_form import LogForm
+from symdp.density.normal_form import LogForm, log_form
 
 t = sp.Symbol("t", real=True)
 AT = R(2, 7)  # the tilt at which values are compared

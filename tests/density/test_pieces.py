@@ -23,9 +23,9 @@ from derive_examples import (
     x,
 )
 
+from symdp.density.normal_form import occurrences
 from symdp.density.pieces import pieces, points
 from symdp.density.records import Piece
-from symdp.density.shapes import occurrences
 from symdp.density.turning import monotone_cuts
 from symdp.derive.limits import monotone_pieces
 from symdp.errors import InputError

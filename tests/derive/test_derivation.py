@@ -12,8 +12,8 @@ import sympy as sp
 from derive_examples import R, gaussian, student, x
 
 import symdp
+from symdp.density.normal_form import exponential_polynomial, occurrences, tidy_polynomial
 from symdp.density.roots import Enclosure, RootsUnknownError, isolated_roots, roots_between
-from symdp.density.shapes import exponential_polynomial, occurrences, tidy_polynomial
 from symdp.density.signs import compare, interior_point, sign_of, sorted_points
 from symdp.derive import Derivation, derive
 from symdp.derive.child import compute

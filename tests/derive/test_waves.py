@@ -7,7 +7,7 @@ import pytest
 import sympy as sp
 
 import symdp
-from symdp.density.log_form import log_form
+from symdp.density.normal_form import log_form
 from symdp.density.roots import RootsUnknownError, roots_between
 from symdp.density.turning import slope_numerator
 from symdp.derive import derive

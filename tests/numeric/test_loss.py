@@ -10,8 +10,7 @@ from catalogue import ALL
 from scipy import optimize
 
 from symdp import loads, mechanisms
-from symdp.density.flat import flat_masses
-from symdp.density.pieces import pieces
+from symdp.density.pieces import flat_masses, pieces
 from symdp.errors import AccuracyError
 from symdp.model.mechanism import Mechanism
 from symdp.numeric.compile import loss_law

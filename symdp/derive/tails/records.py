@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 class TailRule:
     """What kind of bound a constant is, for whoever evaluates it (`symdp.tail_value`).
 
-
     Attributes
     ----------
     kind
