@@ -62,7 +62,7 @@ MOST_ROOM_LINES = {
     "model": 4835,
     "numeric": 11010,
     "page": 6135,
-    "prove": 6156,
+    "prove": 6155,
     "questions": 6015,
 }
 CODE_FROM_TEXT = {"eval", "exec", "parse_expr", "__import__"}
