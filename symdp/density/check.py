@@ -357,7 +357,6 @@ def _to_mpf(number: Any) -> Any:
 
 def logs_agree(pair: Pair, pieces: Sequence[Piece]) -> bool:
     """Whether the log densities of the pieces are those of P and Q, at one point of each."""
-
     x = pair.variable
     densities = [compile_arb(law, [x]) for law in (pair.P, pair.Q) if not isinstance(law, tuple)]
     masses = [dict(pair.atoms_under(weights)) for weights in (pair.p_weights, pair.q_weights)]
