@@ -51,9 +51,8 @@ _SEVERAL = (
     'that shift, shift = "exactly"'
 )
 _OPEN = (
-    "{}: a record moves the output by the sensitivity at most, and this noise was shown neither to "
-    "have one mode nor to be bounded for every shift{}; for records that all move it by just the "
-    'sensitivity write shift = "exactly"'
+    "{}: a record may move the output by less than the sensitivity, and noise was shown neither to "
+    'have one mode nor to be bounded for every shift{}; for just that one ask shift = "exactly"'
 )
 _VALUES = "give every parameter its value, or "
 _LOWERED = " lowered"  # ends the name of a side where the record lowers the output
@@ -269,9 +268,8 @@ def _told_to_fall(mechanism: Mechanism) -> Mechanism:
     from symdp.model.sampling import Noise
 
     source, sampling = mechanism.source, mechanism.sampling
-    is_either_way = mechanism.neighbours == SUBSTITUTION or (
-        sampling is not None and sampling.scheme == "truncated_poisson"
-    )
+    scheme = None if sampling is None else sampling.scheme
+    is_either_way = mechanism.neighbours == SUBSTITUTION or scheme == "truncated_poisson"
     if not (is_either_way and isinstance(source, Noise)):
         return mechanism
     shape = shape_of(source.density, mechanism.variable, mechanism.support)
