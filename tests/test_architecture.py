@@ -60,7 +60,7 @@ MOST_ROOM_LINES = {
     "mechanisms": 168,
     "methods": 4358,
     "model": 4835,
-    "numeric": 11010,
+    "numeric": 11013,
     "page": 6135,
     "prove": 6155,
     "questions": 6015,

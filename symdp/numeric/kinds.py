@@ -295,7 +295,10 @@ class SampledNormal(LossLaw):
         shift, growth = self._growth(tilt, frequency)
         step = float((2.0 * math.pi * shift / (growth + _EFOLDS)).max())
         margin = float(np.abs(np.diff(known[1])).max())
-        u = np.arange(float(seen.min()) - margin, float(seen.max()) + margin + step, step)
+        low, high = float(seen.min()) - margin, float(seen.max()) + margin
+        if not high - low <= _MOST_NODES * step:
+            raise AccuracyError(f"{self.step.name}: too many places tell of so high a frequency")
+        u = np.arange(low, high + step, step)
         log_p, _, loss = self._joint(u if self._removes else u[::-1])
         exponent = log_p + tilt * loss
         weight = np.exp(exponent - exponent.max())

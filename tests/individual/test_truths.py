@@ -269,6 +269,26 @@ def known_to_the_law(step, tilts):
     return law.transform(tilts) + tilts * law.base.mean
 
 
+def test_a_loss_that_is_one_value_keeps_the_whole_of_its_mass():
+    table = sampled_normals(np.array([0.05]), np.array([0.3]), "add")
+    bound = table.log_bounds(0.5, np.geomspace(0.1, 1e4, 9), table.has_loss)
+    assert bound.min() > -1e-15
+
+
+@pytest.mark.slow
+def test_a_loss_that_is_one_value_but_for_a_null_set():
+    """Noise 1/20 of a contribution: without it the loss is −log(1 − q), but for 1e-22 of all mass.
+
+    So δ = 1 − e^{ε + n log(1 − q)}. Layers of no width once told that φ dies out there, and
+    δ = 0.9899 was said to be exact where it is 0.9992.
+    """
+    epsilon = 7.1
+    found = from_counts([0.05], [[40]], 0.3, "add").delta(np.array([epsilon]))
+    known = math.log(-math.expm1(epsilon + 40 * math.log1p(-0.3)))
+    assert found.lower[0] <= known + 1e-14
+    assert known - 1e-14 <= found.upper[0]
+
+
 def random_case(seed):
     """A few steps of a few kinds, with and without sampling."""
     chosen = random.Random(seed)
