@@ -218,7 +218,7 @@ def is_beyond(steps: Iterable[tuple[OneStep, int]], epsilon: sp.Rational) -> boo
     for pair, count in steps:
         kind = kind_of(pair.own if isinstance(pair, AllocatedPair) else pair)
         tops = kind.largest_losses()
-        if tops is None or any(not top.is_finite for top in tops):
+        if not all(top.is_finite for top in tops):
             return False
         largest = max(tops, key=lambda top: float(constant_ball(top, 128).real.mid()))
         if any(sign_of(top - largest) not in (-1, 0) for top in tops):

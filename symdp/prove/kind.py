@@ -13,6 +13,7 @@ from flint import acb, arb, ctx
 
 from symdp.balls.mass import with_seen_masses
 from symdp.density.pieces import log_exponential_mass, points
+from symdp.density.turning import monotone_cuts
 from symdp.emit.arb import compile_arb, compile_arb_together
 from symdp.emit.enclose import enclose_sum
 from symdp.emit.exact import real_ball
@@ -115,19 +116,18 @@ class Stretch:
         """Where the mass lies, in doubles."""
         return None if self.piece is None else Outline(self.piece)
 
-    def largest_loss(self) -> sp.Expr | None:
-        """Return the limit at the end where the loss is largest; None where it may turn."""
-        own = self.exact
+    def largest_losses(self) -> list[sp.Expr]:
+        """Return the limits at the ends where the loss is largest; NaN where it may turn."""
+        own, x = self.exact, self.variable
+        parts = [(own.lower, own.upper, own.slope)]
         if own.slope == "unknown":
-            return None
-        if own.slope == "constant":
-            return own.loss
-        end = own.lower if own.slope == "decreasing" else own.upper
-        return (
-            own.loss.subs(self.variable, end)
-            if end.is_finite
-            else sp.limit(own.loss, self.variable, end)
-        )
+            parts = monotone_cuts(own.loss, x, own.lower, own.upper)
+        found = []
+        for low, high, slope in parts:
+            end = low if slope == "decreasing" else high
+            at_end = own.loss.subs(x, end) if end.is_finite else sp.limit(own.loss, x, end)
+            found.append(sp.nan if slope == "unknown" else at_end)
+        return found
 
     def whole_mass(self) -> arb | None:
         """Enclose P of a flat stretch that has a closed form, or is a sum; None elsewhere."""
@@ -191,17 +191,11 @@ class Kind:
         """Whether the finite loss has atoms only."""
         return not any(stretch.has_density for stretch in self.stretches)
 
-    def largest_losses(self) -> list[sp.Expr] | None:
-        """Return the largest loss of each part, exactly; None where one may turn."""
+    def largest_losses(self) -> list[sp.Expr]:
+        """Return losses of which one is the largest, exactly; NaN where one may turn."""
         tops = [point.loss for point in self.points if point.q != 0]
-        for stretch in self.stretches:
-            if stretch.is_infinite:
-                continue
-            top = stretch.largest_loss()
-            if top is None:
-                return None
-            tops.append(top)
-        return tops
+        finite = (stretch for stretch in self.stretches if not stretch.is_infinite)
+        return [*tops, *(top for stretch in finite for top in stretch.largest_losses())]
 
     def atoms(self) -> list[tuple[arb, arb]]:
         """Return mass and finite loss of the points of a list at the working precision."""
