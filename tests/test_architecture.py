@@ -62,7 +62,7 @@ MOST_ROOM_LINES = {
     "model": 4835,
     "numeric": 11013,
     "page": 6135,
-    "prove": 6155,
+    "prove": 6149,
     "questions": 6015,
 }
 CODE_FROM_TEXT = {"eval", "exec", "parse_expr", "__import__"}
