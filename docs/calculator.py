@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from symdp import mechanisms
-from symdp.page.panel import Panel, page_html
+from symdp.page.html import to_html
+from symdp.page.panel import Panel, explorer
 
 _NOISES = {
     "gaussian": ("Gaussian noise", {"sigma": "20"}),
@@ -43,8 +44,5 @@ def calculator() -> str:
             first = {key: "1" if key in ("sigma", "b") else "3" for key in values} | {"n": "10000"}
             if scheme == "poisson" or name == "gaussian":
                 panels.append(_panel(name, f"{title}, {words}", first, scheme))
-    return page_html(
-        "Privacy calculator",
-        "What a job costs: choose the noise and the sampling, and move the sliders.",
-        panels,
-    )
+    told = "What a job costs: choose the noise and the sampling, and move the sliders."
+    return to_html(explorer("Privacy calculator", told, panels))

@@ -30,7 +30,7 @@ from symdp.individual.gaussian import log_profile, step_mu
 from symdp.methods import names
 from symdp.model.mechanism import Mechanism
 from symdp.page.card import make_card
-from symdp.page.panel import Panel, page_html
+from symdp.page.panel import Panel, panel_html
 from symdp.page.report import section
 from symdp.page.verification import analyse
 from symdp.page.worked import sheets
@@ -305,7 +305,7 @@ def _event(asked: Asked) -> Found:
 
 def _explore(asked: Asked) -> Found:
     p = asked.promise
-    page = page_html("page", "", [Panel("title", p.step, {}, "", "")])
+    page = panel_html([Panel("title", p.step, {}, "", "")])
     found = re.search(r'id="panel-data">(.*?)</script>', page, re.S)
     assert found is not None
     (own,) = json.loads(found[1].replace("<\\/", "</"))["panels"]

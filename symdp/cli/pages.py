@@ -97,12 +97,14 @@ def explore(*, output: Path, job: Job) -> None:
     """Write a page with sliders: ε, δ and attacks, computed in the browser, without network."""
     check_output(output, "html")
     with working(f"page of {job.subject}") as work:
-        from symdp.page.panel import MOST_BYTES, page_html
+        from symdp.page.html import to_html
+        from symdp.page.panel import MOST_BYTES, explorer
 
         with job.of_its_file():
             panel = panel_of(job)
             what = panel.mechanism
-            text = page_html(f"{panel.title}, explored", what.description or what.name, [panel])
+            page = explorer(f"{panel.title}, explored", what.description or what.name, [panel])
+            text = to_html(page)
         if len(text.encode()) > MOST_BYTES:
             raise InputError(
                 f"{what.name}: the page would have more than {MOST_BYTES // 1000} kB; "

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from symdp.page.node import EMPTY, Node, operator, row, text
+from symdp.page.node import EMPTY, Node, text
 
 if TYPE_CHECKING:
     from symdp.page.plot import Series
@@ -21,6 +21,8 @@ _NAMED_FUNCTIONS = frozenset({
     "atan", "acos", "asin", "erf", "erfc", "erfi", "Γ", "B", "sign", "floor", "ceiling", "hyper",
 })  # fmt: skip
 _CONSTANTS = frozenset("πi∞d") | {"e"}
+_FOOT = "Numbers called exact are the exact formula in floating point; bounds are proved; "
+_FOOT += "estimates are neither."
 
 
 @dataclass(frozen=True)
@@ -70,13 +72,6 @@ class Line:
     def is_long(self) -> bool:
         """Whether a page folds it."""
         return self.operations > _MANY_OPERATIONS
-
-    @property
-    def whole(self) -> Node | None:
-        """The two sides and what is between them."""
-        if self.left is None or self.right is None:
-            return self.left
-        return row(self.left, operator(self.relation), self.right)
 
     def nodes(self) -> Iterator[Node]:
         """Yield both sides and the named parts."""
@@ -169,6 +164,7 @@ class Document:
 
     title: str
     blocks: list[Block] = field(default_factory=list)
+    foot: str = _FOOT
 
 
 @dataclass(frozen=True)

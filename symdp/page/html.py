@@ -24,13 +24,12 @@ from symdp.page.document import (
     Table,
 )
 from symdp.page.formula import layout
-from symdp.page.node import EMPTY, PAGE, Node, broken, measure, operator, row
+from symdp.page.node import EMPTY, PAGE, Node, broken, is_wide, measure, operator, row
 from symdp.page.panel import POLICY
 from symdp.page.plot import embedded
 from symdp.version import __version__
 
 _LEAST_LEFT = 12  # widths of a letter for a left side, a brace and the words of a condition
-_LEAST_RIGHT = 30  # of them for a right side
 # What a browser holds a page without a panel to: it fetches nothing and runs nothing.
 _NOTHING_OUTSIDE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _LONG_PAGE = 6  # headings from which on a page begins with its contents
@@ -53,8 +52,7 @@ def to_html(page: Document) -> str:
         '<link rel="icon" href="data:,">\n'
         f"<title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
         f"<h1>{title}</h1>\n{_contents(headings, places)}{body}\n"
-        f"<footer>symdp {escape(__version__)}. Numbers called exact are the exact formula in "
-        "floating point; bounds are proved; estimates are neither.</footer>\n</body>\n</html>\n"
+        f"<footer>symdp {escape(__version__)}. {escape(page.foot)}</footer>\n</body>\n</html>\n"
     )
 
 
@@ -87,8 +85,10 @@ def _block(block: Block) -> str:
         case Heading(level, text):
             return f"<h{level}>{escape(text)}</h{level}>"
         case Sentence(text, tone, answer):
-            kind = f' class="{escape(tone)}"' if tone else ""
-            return f"<p{kind}>{escape(text + answer)}</p>"
+            words = escape(text + answer)
+            if tone == "strong":
+                return f"<p><b>{words}</b></p>"
+            return f'<p class="{escape(tone)}">{words}</p>' if tone else f"<p>{words}</p>"
         case Formulas(lines):
             return f'<div class="formulas">{"".join(map(_line, lines))}</div>'
         case Legend(items):
@@ -262,9 +262,13 @@ def formula(line: Line) -> str:
     """Return a formula as a math element, its left side alone where there is no other."""
     if line.right is None:
         return _name(line)
-    left = line.left or EMPTY
-    first, *others = broken(line.right, max(PAGE - measure(left) - 3, _LEAST_RIGHT))
-    lines = [mathml(row(left, operator(line.relation), first)), *map(_indented, others)]
+    left, sign = line.left or EMPTY, operator(line.relation)
+    if is_wide(left):
+        first, *others = broken(line.right, PAGE - 3)
+        lines = [mathml(left), _indented(row(sign, first)), *map(_indented, others)]
+    else:
+        first, *others = broken(line.right, PAGE - measure(left) - 3)
+        lines = [mathml(row(left, sign, first)), *map(_indented, others)]
     for name, value in line.where:
         first, *others = broken(value, PAGE - measure(name) - 5)
         lines += [_indented(row(name, operator("="), first)), *map(_indented, others)]

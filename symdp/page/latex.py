@@ -18,26 +18,15 @@ from symdp.page.document import (
     Sentence,
     Table,
 )
-from symdp.page.node import EMPTY, GREEK_NAMES, PAGE, Node, broken, measure, operator
+from symdp.page.node import EMPTY, GREEK_NAMES, PAGE, Node, broken, is_wide, measure, operator
 
 _LEVELS = {2: "subsection", 3: "subsubsection", 4: "paragraph"}
 _LETTERS = {letter: f"\\{word}" for letter, word in GREEK_NAMES.items()} | {
     "ε": r"\varepsilon", "φ": r"\varphi", "∞": r"\infty", "Φ̄": r"\bar{\Phi}", "ℓ": r"\ell",
 }  # fmt: skip
 _FUNCTIONS = {
-    "log",
-    "exp",
-    "inf",
-    "sup",
-    "min",
-    "max",
-    "sinh",
-    "cosh",
-    "tanh",
-    "coth",
-    "sin",
-    "cos",
-}
+    "log", "exp", "inf", "sup", "min", "max", "sinh", "cosh", "tanh", "coth", "sin", "cos",
+}  # fmt: skip
 _SIGNS = {
     "−": "-", "·": r"\cdot ", "≤": r"\le ", "≥": r"\ge ", "≠": r"\ne ", "≈": r"\approx ",
     "∈": r"\in ", "→": r"\to ", "‖": r"\|", "…": r"\dots ", "∫": r"\int", "∑": r"\sum",
@@ -226,7 +215,12 @@ def latex_rows(line: Line, width: float | None = None) -> Iterator[str]:
         return
     most = PAGE if width is None else width
     first, *others = broken(line.right, most)
-    yield f"{latex(line.left)} &{latex(operator(line.relation))} {latex(first)}"
+    sign = latex(operator(line.relation))
+    if is_wide(line.left):  # on a row of its own, where it takes no room from other right sides
+        yield f"&{latex(line.left)}"
+        yield rf"&\quad {sign} {latex(first)}"
+    else:
+        yield f"{latex(line.left)} &{sign} {latex(first)}"
     yield from (rf"&\quad {latex(one)}" for one in others)
     for name, value in line.where:
         first, *others = broken(value, most - measure(name) - 5)
@@ -236,7 +230,8 @@ def latex_rows(line: Line, width: float | None = None) -> Iterator[str]:
 
 def display(line: Line) -> str:
     """Return a formula with two sides between double dollars, on as many rows as it needs."""
-    rows = list(latex_rows(line, PAGE - measure(line.left or EMPTY) - 3))
+    left = line.left or EMPTY
+    rows = list(latex_rows(line, PAGE - 3 - (0 if is_wide(left) else measure(left))))
     return f"$${rows[0].replace(' &', ' ', 1)}$$" if len(rows) == 1 else f"$${aligned(rows)}$$"
 
 
@@ -266,8 +261,8 @@ def _aligned(lines: Iterable[Line]) -> str:
 
 def _said(lines: list[Line]) -> Iterator[tuple[str, list[str]]]:
     """Yield words that come first, and rows of formulas below them."""
-    lefts = [measure(s.left) for s in lines if s.left is not None and s.right is not None]
-    width = PAGE - max(lefts, default=0) - 3
+    lefts = [s.left for s in lines if s.left is not None and s.right is not None]
+    width = PAGE - max((measure(left) for left in lefts if not is_wide(left)), default=0) - 3
     for line in lines:
         rows = list(latex_rows(line, width))
         words = latex_words(line.words)

@@ -131,7 +131,9 @@ _ASCII = {
     "−": "-", "·": "*", "≤": "<=", "≥": ">=", "≠": "!=", "≈": "~", "∞": "oo", "√": "sqrt",
     "∫": "integral", "∑": "sum", "∏": "product", "∈": "in", "→": "->", "‖": "||", "∨": "or",
     "…": "...", "′": "'", "″": "''", "‴": "'''", "–": "-", "’": "'", "⋅": "*", "½": "1/2",
-    "“": '"', "”": '"', "∼": "~", "×": "*", "Φ̄": "Phi_bar",
+    "“": '"', "”": '"', "∼": "~", "×": "*", "Φ̄": "Phi_bar", "—": "-", "←": "<-", "↦": "->",
+    "⌈": "ceil(", "⌉": ")", "⌊": "floor(", "⌋": ")", "‘": "'", "∂": "d", "ø": "o", "ł": "l",
+    "ß": "ss", "─": "-", "│": "|", "█": "#", "▏": "|", "°": "deg", "±": "+-",
 }  # fmt: skip
 _FIGURES = str.maketrans("₀₁₂₃₄₅₆₇₈₉₋⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-" * 2)
 _RAISED = re.compile("[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+")
@@ -271,6 +273,7 @@ def transliterated(words: str) -> str:
 
 
 PAGE = 62  # widths of a letter in one line of an article
+_WIDE_LEFT = 24  # of them
 _OPEN, _CLOSE = {"(": r"\bigl(", "[": r"\bigl[", "|": r"\bigl|"}, {")": r"\bigr)", "]": r"\bigr]"}
 
 
@@ -296,6 +299,11 @@ def measure(node: Node) -> float:
         case "binomial":
             return max(widths) + 2
     return sum(widths) if node.parts else float(len(node.text))
+
+
+def is_wide(left: Node) -> bool:
+    """Whether a left side leaves so little of the page that the right one begins below it."""
+    return measure(left) > _WIDE_LEFT
 
 
 def broken(node: Node, width: float = PAGE) -> list[Node]:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from symdp.version import __version__
+from symdp.page.document import Document, Embedded, Sentence
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -77,18 +76,10 @@ def panel_html(panels: Sequence[Panel]) -> str:
     )
 
 
-def page_html(title: str, description: str, panels: Sequence[Panel]) -> str:
-    """Return a page with a panel alone."""
-    style = files("symdp.page").joinpath("style.css").read_text("utf-8")
-    return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">\n'
-        f'<link rel="icon" href="data:,">\n<title>{escape(title)}</title>\n'
-        f"<style>\n{style}</style>\n</head>\n<body>\n<h1>{escape(title)}</h1>\n<p>{escape(description)}</p>\n"
-        f"{panel_html(panels)}<footer>symdp {escape(__version__)}. The numbers are computed in "
-        "this page, in floating point; nothing is sent anywhere.</footer>\n</body>\n</html>\n"
-    )
+def explorer(title: str, description: str, panels: Sequence[Panel]) -> Document:
+    """Return a document with a panel alone."""
+    told = "The numbers are computed in this page, in floating point; nothing is sent anywhere."
+    return Document(title, [Sentence(description), Embedded(panel_html(panels))], told)
 
 
 def _field(

@@ -13,7 +13,7 @@ import pytest
 
 from symdp import Ledger, compose, mechanisms
 from symdp.cli import main
-from symdp.cli.encoding import in_words
+from symdp.page.node import transliterated
 
 ASK = ("epsilon", "gaussian", "sigma=4", "-n", "3", "--delta", "1e-5")
 
@@ -56,8 +56,8 @@ def test_a_closed_output_is_one_sentence():
 
 
 def test_words_for_letters():
-    assert in_words("Σ μ² ≤ ρ·∞ → λ₁ café „x“") == 'Sigma mu^2 <= rho*oo -> lambda1 cafe ?x"'
-    assert in_words("plain") == "plain"
+    assert transliterated("Σ μ² ≤ ρ·∞ → λ₁ café „x“") == 'Sigma mu^2 <= rho*oo -> lambda_1 cafe ?x"'
+    assert transliterated("plain") == "plain"
 
 
 def test_norms_and_results_as_csv(tmp_path, capsys):

@@ -47,7 +47,7 @@ def test_text_says_what_is_protected(shell):
 
 
 def test_a_comparison_comes_row_by_row_and_is_never_fatal(shell, monkeypatch):
-    from symdp.cli import train
+    from symdp.cli import training as train
 
     def fails(sampling, composition, delta, row=train._row):
         if sampling == "with_replacement":

@@ -9,7 +9,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 import sympy as sp
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import symdp
@@ -103,6 +103,7 @@ def sets_of_cases(draw):
     return sp.Piecewise(*cases, (values[-1], True))
 
 
+@settings(deadline=None, derandomize=True, database=None, max_examples=25)
 @given(sets_of_cases(), sets_of_cases(), sets_of_cases())
 def test_sums_and_products_of_cases_are_one_set_of_cases(one, two, three):
     whole = one * two + sp.exp(-three)
@@ -139,3 +140,13 @@ def test_a_formula_wider_than_the_page_breaks_at_signs_in_every_format(right):
     assert len(rows) >= 5
     assert markdown_blocks(page).count(r"\\") >= 4
     assert html_blocks(page).count("<mtr>") >= 5
+
+
+def test_a_left_side_that_fills_the_page_stands_above_its_right_side():
+    """Else it would leave the other formulas of a section no room, and each would be a column."""
+    left = read("P(ℓ = {}), x ∈ [{}, {}]", sp.log(a + s) - sp.log(t + s), a * s + t, 3 * a + t)
+    short = Line(read("δ"), layout(sp.exp(-a * sp.log(1 + t + s)) + a * s))
+    rows = latex_blocks([Formulas([Line(left, layout(a / t)), short])]).split(r"\\")
+    assert len(rows) == 3
+    assert rows[2].strip().startswith(r"\delta &=")
+    assert html_blocks([Formulas([Line(left, layout(a / t))])]).count("<mtr>") == 2

@@ -78,12 +78,11 @@ def test_a_curve_that_is_not_drawn_needs_no_matplotlib(shell, hidden, asked):
 def test_a_report_is_written_without_figures_and_says_so(
     shell, tmp_path, hidden, monkeypatch, ending
 ):
-    from symdp.page import analysis
-    from symdp.page import report_section as section
+    from symdp.page import report, verification
 
-    few = analysis.Results()
-    monkeypatch.setattr(analysis, "analyse", lambda *_, **__: few)
-    monkeypatch.setattr(section, "sample", lambda *_, **__: pytest.fail("a profile not drawn"))
+    few = verification.Results()
+    monkeypatch.setattr(verification, "analyse", lambda *_, **__: few)
+    monkeypatch.setattr(report, "sample", lambda *_, **__: pytest.fail("a profile not drawn"))
     file = tmp_path / f"page.{ending}"
     ran = shell(f"report {STEPS} -o", str(file))
     assert ran.code == 0, ran.err
