@@ -282,7 +282,7 @@ def test_every_built_in_loads_and_makes_both_pairs() -> None:
               "adaptive_clipping": {"z": 1, "sigma_b": 5},
               "sparse_histogram": {"sigma": 2, "tau": 5, "j": 1, "m": 2},
               "l2_laplace": {"s": 1, "d": 3},
-              "von_mises_fisher": {"kappa": 1, "h": 0.5, "d": 3}}  # fmt: skip
+              "von_mises_fisher": {"kappa": 1, "h": 0.5, "m": 2}}  # fmt: skip
     assert mechanisms.names() == sorted(values)
     for name in mechanisms.names():
         mechanism = mechanisms.load_builtin(name)
