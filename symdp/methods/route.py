@@ -52,6 +52,11 @@ _ADVICE = (
     "upper bound, and the method tilted-prv may give a narrower interval"
 )
 
+_UNBOUNDED = (
+    "the characteristic function was seen to die out, but what lies beyond the last of its "
+    "values is not bounded"
+)
+
 # A row's files are loaded once a question gets there, as the one of a command does only one row.
 
 
@@ -130,10 +135,16 @@ def _mesh_answer(law: SumLaw, epsilon: float) -> Answer | None:
     own = own_lines(law, epsilon)
     if own is None or not (mesh is None or _holds(mesh, own[0])):
         return mesh if mesh is not None and _has_lower(mesh) else None
-    ends = (-math.inf, log_moments_bound(law, epsilon))
+    answer, assured = own
+    if assured:
+        return replace(answer, route="contour")
+    # Its ends are those that are proved, and none of its own.
+    low, high = -math.inf, log_moments_bound(law, epsilon)
     if mesh is not None and mesh.log_lower is not None and mesh.log_upper is not None:
-        ends = mesh.log_lower, min(ends[1], mesh.log_upper)
-    return replace(_as_estimate(*own, ends), route="contour")
+        low, high = mesh.log_lower, min(high, mesh.log_upper)
+    log_delta, advice = answer.log_delta, _UNBOUNDED
+    low, high = min(low, log_delta), max(high, log_delta)
+    return Answer(log_delta, low, high, "estimate", advice, None, answer.slope, "contour")
 
 
 def _has_lower(answer: Answer) -> bool:
@@ -160,21 +171,6 @@ def _holds(wide: Answer, narrow: Answer) -> bool:
     assert narrow.log_lower is not None
     assert narrow.log_upper is not None
     return wide.log_lower <= narrow.log_lower and narrow.log_upper <= wide.log_upper
-
-
-def _as_estimate(answer: Answer, assured: bool, proved: tuple[float, float]) -> Answer:
-    """Return an answer that is no more than an estimate unless what lies beyond is bounded.
-
-    Its ends are then those that are proved, and none of its own.
-    """
-    if assured:
-        return answer
-    advice = (
-        "the characteristic function was seen to die out, but what lies beyond the last of its "
-        "values is not bounded"
-    )
-    low, high = min(proved[0], answer.log_delta), max(proved[1], answer.log_delta)
-    return Answer(answer.log_delta, low, high, "estimate", advice, None, answer.slope)
 
 
 # The first row that applies answers.

@@ -102,26 +102,12 @@ def on_shared_lines(law: SumLaw, epsilon: float, trace: Trace) -> Answer | None:
 
 
 @kept_with_law
-def _last(law: SumLaw) -> dict[float, tuple[Answer, bool] | None]:
-    """What lines of its own gave at the last ε."""
-    return {}
-
-
 def own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool] | None:
-    """Return what `on_own_lines` does, None where no line tells anything: only its values show it.
-
-    A later row asks for the same ε again.
-    """
-    kept = _last(law)
-    if epsilon in kept:
-        return kept[epsilon]
+    """Return what `on_own_lines` does, None where no line tells anything: a later row asks too."""
     try:
-        found = on_own_lines(law, epsilon)
+        return on_own_lines(law, epsilon)
     except AccuracyError:
-        found = None
-    kept.clear()
-    kept[epsilon] = found
-    return found
+        return None
 
 
 def on_own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool]:

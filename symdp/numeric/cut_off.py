@@ -64,7 +64,6 @@ from symdp.numeric.answer import (
 from symdp.numeric.elementary import Complex
 from symdp.numeric.line import (
     Line,
-    StripValue,
     continuous_kernel,
     end_size,
     first_line,
@@ -315,11 +314,6 @@ def majorant_transform(w: Array) -> Array:
 _TRANSFORMED = 5e-14  # what kernel and rounding of the FFT change in φ, relative to Σ pⱼ = 1
 _SPREAD = 8  # values of a transform for each loss: as long as it takes to spread them
 _LARGEST = float(majorant_transform(np.zeros(1))[0]) / SAFETY  # ∫M, a proved bound
-
-
-def mesh_value(law: SumLaw, epsilon: float, tilt: float, wanted: float = TOLERABLE) -> StripValue:
-    """Return log |I(t)| at one ε, with an error that counts the cut-off, the FFT and rounding."""
-    return mesh_line(law, epsilon, tilt, 0.0, wanted).value(epsilon)
 
 
 def mesh_line(

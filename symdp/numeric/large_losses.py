@@ -39,7 +39,7 @@ from symdp.numeric.answer import (
     outside_range,
 )
 from symdp.numeric.contour import HALF_CELL, Refused, Traced, contour_answer, on_shared_lines
-from symdp.numeric.cut_off import mesh_line, mesh_value, predicted_error
+from symdp.numeric.cut_off import mesh_line, predicted_error
 from symdp.numeric.elementary import log_payoff, log_sum
 from symdp.numeric.line import StripValue, answer_from_strips, line_tilt
 from symdp.numeric.loss import LossLaw
@@ -98,13 +98,13 @@ def _answer(
     def value(strip: Strip) -> StripValue:
         saddle = line_tilt(law, epsilon, strip)
         tilt, error = best_tilt(law, epsilon, saddle)
-        found = mesh_value(law, epsilon, tilt, wanted)
+        found = mesh_line(law, epsilon, tilt, 0.0, wanted).value(epsilon)
         # Where far nodes cancel, the first ones predict too little.
         if tilt == saddle or found.relative_error <= _MISJUDGED * (error + wanted):
             return found
         if predicted_error(law, epsilon, saddle) == math.inf:  # there no line bounds anything
             return found
-        other = mesh_value(law, epsilon, saddle, wanted)
+        other = mesh_line(law, epsilon, saddle, 0.0, wanted).value(epsilon)
         return min(found, other, key=lambda one: one.relative_error)
 
     found = answer_from_strips(law, value)
@@ -225,7 +225,7 @@ def conditioned(law: SumLaw, tilt: float) -> list[tuple[float, SumLaw]] | None:
     ]
     logs = [log_sum(log_mass[:first]) - whole, log_sum(log_mass[first:]) - whole]
     logs[0] = math.log1p(-math.exp(logs[1])) if logs[1] < -1.0 else logs[0]
-    return _listed(law, index, sides, logs)
+    return list(_terms(law, index, sides, logs))
 
 
 def _conditioned_densities(law: SumLaw, tilt: float) -> list[tuple[float, SumLaw]] | None:
@@ -251,15 +251,7 @@ def _conditioned_densities(law: SumLaw, tilt: float) -> list[tuple[float, SumLaw
         return None
     sides, logs = found
     logs = [math.log1p(-math.exp(logs[1])) if logs[1] < -1.0 else logs[0], logs[1]]
-    return _listed(law, index, sides, logs)
-
-
-def _listed(
-    law: SumLaw, index: int, sides: list[LossLaw], logs: list[float]
-) -> list[tuple[float, SumLaw]]:
-    """Return the terms of a law one of whose steps has two sides of such log probabilities."""
-    others = [pair for k, pair in enumerate(law.parts) if k != index]
-    return list(_terms(sides, logs, law.parts[index][1], others, law.log_finite_mass))
+    return list(_terms(law, index, sides, logs))
 
 
 @kept_with_law
@@ -314,12 +306,11 @@ def _cut_at(outline: Outline, threshold: float) -> list[tuple[bool, SmoothPiece]
 
 
 def _terms(
-    sides: list[LossLaw],
-    logs: list[float],
-    count: int,
-    others: list[tuple[LossLaw, int]],
-    log_finite: float,
+    law: SumLaw, index: int, sides: list[LossLaw], logs: list[float]
 ) -> Iterator[tuple[float, SumLaw]]:
+    """Yield the terms of a law one of whose steps has two sides of such log probabilities."""
+    others = [pair for k, pair in enumerate(law.parts) if k != index]
+    count, log_finite = law.parts[index][1], law.log_finite_mass
     chosen, rest = 0.0, 0.0  # log C(count, j), and what its sum has rounded off
     for j in range(count + 1):
         if j:

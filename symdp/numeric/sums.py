@@ -431,11 +431,17 @@ def with_period(
         if limit > MOST_NODES:
             return None
         return replace(longer(law, line, limit, kernel), last=0.0)
-    size = abs(epsilon) + loss_size(law, tilted)
     # |G| is largest at y = 0, and so is the modulus of every value.
     left_out = 2.0 * math.exp(-NEGLIGIBLE) * abs(line.values[0])
     places: Array = line.step * np.asarray(found, dtype=np.float64)
-    return _with_places(law, line, places, kernel, left_out, size)
+    if places.size:
+        finer = law.tilted(line.tilt, float(places[-1]))
+        logs = [log_characteristic(part, places) for part in finer]
+        line = extended(law, line, finer, places, logs, kernel)
+    # The rounding of the losses and of ε turns far values by so much times y.
+    size = abs(epsilon) + loss_size(law, tilted)
+    turned = 2.0 * ROUNDING * size * float(np.abs(line.values[first:]) @ places)
+    return replace(line, last=(left_out + turned) / (2.0 * line.places.size))
 
 
 _SPLIT = 4  # parts of a stretch that is not excluded, and nodes of one that is not split further
@@ -516,21 +522,3 @@ def _split(low: Array, high: Array) -> tuple[Array, Array]:
     stops = np.minimum(starts + width[:, None], high[:, None])
     some = starts < stops
     return starts[some], stops[some]
-
-
-def _with_places(
-    law: SumLaw, line: Line, places: Array, kernel: Kernel, left_out: float, size: float
-) -> Line:
-    """Return the line with values at some places further out, and a bound of all others.
-
-    `places`: multiples of the line's step beyond its last one. `left_out`: what all others may add
-    up to, on both sides. `size`: of the losses and ε together: their rounding turns far values by
-    so much times y.
-    """
-    start = line.places.size
-    if places.size:
-        finer = law.tilted(line.tilt, float(places[-1]))
-        logs = [log_characteristic(part, places) for part in finer]
-        line = extended(law, line, finer, places, logs, kernel)
-    turned = 2.0 * ROUNDING * size * float(np.abs(line.values[start:]) @ places)
-    return replace(line, last=(left_out + turned) / (2.0 * line.places.size))

@@ -12,7 +12,7 @@ from certified_values import assert_certified, epsilon_at
 
 from symdp import compose, mechanisms
 from symdp.model.mechanism import Mechanism
-from symdp.numeric.cut_off import mesh_value
+from symdp.numeric.cut_off import mesh_line
 from symdp.numeric.total import find_lattice
 from symdp.prove.enclosure import enclose_delta
 
@@ -112,7 +112,7 @@ def test_a_rare_large_loss_on_single_values(name):
     answer = composition.delta(epsilon, direction="remove")
     assert answer.log_upper - answer.log_lower < 1e-5
     law = compose(step, count).law("remove")
-    found = mesh_value(law, epsilon, 25.0)
+    found = mesh_line(law, epsilon, 25.0, 0.0).value(epsilon)
     width = found.relative_error + answer.log_upper - answer.log_lower
     assert abs(found.log_value - answer.log_delta) < width
     assert found.relative_error < 1e-2

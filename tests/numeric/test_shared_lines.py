@@ -12,7 +12,7 @@ from symdp import AccuracyError, Mechanism, compose, mechanisms
 from symdp.methods import accountant
 from symdp.methods.route import Contour
 from symdp.numeric.contour import _lines, _traced, on_own_lines
-from symdp.numeric.cut_off import Tail, TailBound, mesh_value
+from symdp.numeric.cut_off import Tail, TailBound, mesh_line
 from symdp.numeric.line import Line, line_tilt
 from symdp.numeric.nodes import decay
 from symdp.numeric.saddle_point import Strip
@@ -79,7 +79,8 @@ def test_losses_that_gather_near_a_lattice_are_not_answered_by_a_short_line(coun
     assert found.route == "mesh"
     assert found.log_lower <= found.log_delta <= found.log_upper
     if count == 100:
-        other = mesh_value(law, epsilon, 0.7 * line_tilt(law, epsilon, Strip.RIGHT))
+        tilt = 0.7 * line_tilt(law, epsilon, Strip.RIGHT)
+        other = mesh_line(law, epsilon, tilt, 0.0).value(epsilon)
         width = other.relative_error + found.log_upper - found.log_lower
         assert abs(found.log_delta - other.log_value) <= width
 
