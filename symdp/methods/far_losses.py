@@ -176,24 +176,20 @@ def _place(
 
 def _split(piece: SmoothPiece, place: float, upper: bool) -> tuple[SmoothPiece, SmoothPiece]:
     """Return what is kept of a piece, and what lies beyond a place, whose loss is infinite."""
-    ends = tuple(end for end in piece.ends if (float(end) < place) is upper)
-    kept: dict[str, Any] = {"ends": (*ends, arb(place))}
-    outer: dict[str, Any] = {"ends": (arb(place),)}
-    kept["upper" if upper else "lower"] = place
-    outer["lower" if upper else "upper"] = place
+    left, right = piece.parted(place)
+    kept, outer = (left, right) if upper else (right, left)
     if piece.integer:
-        outer["lower" if upper else "upper"] = place + 1.0 if upper else place - 1.0
+        outer = replace(right, lower=place + 1.0) if upper else replace(left, upper=place - 1.0)
     own = piece.ball
     infinite = replace(
-        piece,
+        outer,
         log_q=_constant(-math.inf),
         loss=_constant(math.inf),
         ball=lambda x, **analytic: (own(x, **analytic)[0], arb.pos_inf()),
         flat=not piece.integer,
         joint=None,
-        **outer,
     )
-    return replace(piece, **kept), infinite
+    return kept, infinite
 
 
 def _constant(value: float) -> Any:

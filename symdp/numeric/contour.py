@@ -24,6 +24,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
+from operator import attrgetter
 
 import numpy as np
 
@@ -209,6 +210,9 @@ class _Place:
     log_leading: float
 
 
+_epsilon: Callable[[_Place], float] = attrgetter("epsilon")
+
+
 class _Lines:
     """The lines of one strip of a law, by the places of their stretches, in rising order."""
 
@@ -284,7 +288,7 @@ class _Lines:
 
     def epsilon_near(self, log_delta: float) -> float | None:
         """Return about the ε at which the strip's integral is δ, None where there is none."""
-        stretch = self._stretch(-log_delta, _fallen)
+        stretch = self._stretch(-log_delta, lambda place: -place.log_leading)
         if stretch is None:
             return None
         # The cubic that agrees with ε and dε/d(log δ) = −1/t at both ends.
@@ -316,7 +320,7 @@ class _Lines:
     def _add(self, places: Sequence[_Place]) -> None:
         """Add places, each u once, in a list of their own: no search sees half of them."""
         known = {place.u: place for place in (*self._places, *places)}
-        self._places = sorted(known.values(), key=_place)
+        self._places = sorted(known.values(), key=lambda place: place.u)
 
     def _reaches(self, value: float, rising: Callable[[_Place], float]) -> bool:
         """Look further out, and return whether something rises to a value between two places."""
@@ -382,15 +386,3 @@ class _Lines:
 def _is_wide(low: _Place, high: _Place) -> bool:
     """Return whether a stretch is too wide for one line."""
     return max(low.width, high.width) * (high.u - low.u) > 2.0 * HALF_CELL
-
-
-def _place(place: _Place) -> float:
-    return place.u
-
-
-def _epsilon(place: _Place) -> float:
-    return place.epsilon
-
-
-def _fallen(place: _Place) -> float:
-    return -place.log_leading

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
 
 import numpy as np
 from flint import arb
@@ -298,11 +297,8 @@ def _cut_at(outline: Outline, threshold: float) -> list[tuple[bool, SmoothPiece]
     while low < (middle := 0.5 * (low + high)) < high:
         is_same = bool(piece.loss(np.asarray([middle]))[0] > threshold) is bool(above[0])
         low, high = (middle, high) if is_same else (low, middle)
-    ends = [tuple(e for e in piece.ends if (float(e) < low) is left) for left in (True, False)]
-    return [
-        (bool(above[0]), replace(piece, upper=low, ends=(*ends[0], arb(low)))),
-        (not above[0], replace(piece, lower=low, ends=(arb(low), *ends[1]))),
-    ]
+    left, right = piece.parted(low)
+    return [(bool(above[0]), left), (not above[0], right)]
 
 
 def _terms(

@@ -99,6 +99,16 @@ class SmoothPiece:
         log_p, loss = np.asarray(pairs, dtype=np.float64).reshape(-1, 2).T
         return log_p, loss
 
+    def parted(self, place: float) -> tuple[SmoothPiece, SmoothPiece]:
+        """Return what lies on the left of a place, and on its right."""
+        left, right = (
+            [e for e in self.ends if (float(e) < place) is side] for side in (True, False)
+        )
+        return (
+            replace(self, upper=place, ends=(*left, arb(place))),
+            replace(self, lower=place, ends=(arb(place), *right)),
+        )
+
     def reversed(self) -> SmoothPiece:
         """Return the piece with P and Q exchanged, neither of which vanishes on it."""
         mass = self.log_mass
