@@ -9,12 +9,12 @@ from __future__ import annotations
 import codecs
 import sys
 
-from symdp.page.node import transliterated
-
 HANDLER = "symdp.words"
 
 
 def _handler(error: UnicodeError) -> tuple[str, int]:
+    from symdp.page.node import transliterated  # only where a stream asks for it
+
     assert isinstance(error, UnicodeEncodeError)
     return transliterated(error.object[error.start : error.end]), error.end
 
