@@ -50,7 +50,7 @@ MOST_CONSTANTS = {
 MOST_ROOM_LINES = {
     "": 2116,
     "adapters": 1058,
-    "balls": 1449,
+    "balls": 1447,
     "cli": 3797,
     "density": 4961,
     "derive": 4997,

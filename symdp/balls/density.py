@@ -58,8 +58,7 @@ class MassCheck:
 def with_mass_one(steps: Mapping[Mechanism, int], for_proof: bool = False) -> dict[Mechanism, int]:
     """Return the steps, those whose densities carry a rounded constant divided by their masses.
 
-    A mass that is off by 1e-12 makes δ wrong by n times as much, or by more: what P and Q mean
-    then depends on who reads them. What is for a proof leaves no mass to a quadrature.
+    A mass off by 1e-12 makes δ wrong by n times as much; a proof leaves no mass to a quadrature.
     """
     return checked_steps(steps, for_proof)[0]
 
@@ -92,9 +91,7 @@ def checked_steps(
 def _spread(members: list[Mechanism]) -> list[Mechanism]:
     """Return mechanisms of one formula, of many some spread over their values, the ends first.
 
-    The mass of a density depends smoothly on its parameters, and the quadrature that every law is
-    built with finds one that is not 1: of a formula that was seen to have mass 1 at some values,
-    that is the check at others.
+    At other values the quadrature that every law is built with finds a mass that is not 1.
     """
     members = sorted(members, key=lambda m: [float(value) for _, value in m.bound])
     most = min(len(members), _MOST_CHECKED)
@@ -302,11 +299,7 @@ def _is_plainly_positive(expression: sp.Expr, x: sp.Symbol, lower: sp.Expr, uppe
 
 
 def _negative_place(expression: sp.Expr, x: sp.Symbol, low: float, high: float) -> float | None:
-    """Return a place at which a density is negative, None where none is found.
-
-    Places of a grid are looked at in doubles; then balls: what is positive on one is done, what is
-    not is halved.
-    """
+    """Return a place at which a density is negative, seen on a grid or in halved balls, or None."""
     function = compile_arb(expression, [x])
 
     def is_negative(place: float) -> bool:

@@ -71,8 +71,6 @@ def enclose_mass(
 ) -> arb:
     """Enclose the integral of a density, or its sum over integers, to an absolute accuracy.
 
-    Examples
-    --------
     >>> x = sp.Symbol("x", real=True)
     >>> skewed = sp.exp(-(x**2) / 2) * (1 + sp.erf(2 * x)) / sp.sqrt(2 * sp.pi)
     >>> mass = enclose_mass(skewed, x, -sp.oo, sp.oo, arb(2) ** -40, Deadline(9))
@@ -244,8 +242,7 @@ def _exponents(far: sp.Expr) -> list[sp.Expr]:
 def enclose_normalizer(mass: MassIntegral) -> arb | None:
     """Return a ball around what a density is divided by, None where nothing gives one.
 
-    Two quadratures that agree are believed where nothing proves one; `is_proved` tells their ball,
-    which is wider, from a proof.
+    Two quadratures that agree are believed, with a wider ball, where nothing proves one.
 
     >>> x = sp.Symbol("x", real=True)
     >>> enclose_normalizer(MassIntegral(sp.exp(-x) / sp.sqrt(x), (x, 0, sp.oo))).overlaps(
@@ -400,11 +397,7 @@ def _side(
 
 
 def _limit(sums: list[float]) -> float:
-    """Extrapolate partial sums, NaN where the last values differ.
-
-    NaN, too, where shells hold ever more, or did so before the last one: the algorithm gives
-    2, 4, 8, … a value as well.
-    """
+    """Extrapolate partial sums, NaN where the last values differ, or shells hold ever more."""
     steps = [abs(after - before) for before, after in pairwise(sums[-4:])]
     if len(steps) < 3 or max(steps[1], steps[2]) > steps[0]:
         return math.nan

@@ -9,14 +9,14 @@ falls) or rises (then its ends decide). A cell on which f′ rises through 0 is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import sympy as sp
 from flint import acb, arb, ctx
 
-from symdp.density.breakpoints import smooth_stretches
+from symdp.density.breakpoints import Stretch, smooth_stretches
 from symdp.density.modes import UnknownError, has_one_mode_always, is_unimodal, jumps
 from symdp.density.roots import RootsUnknownError
 from symdp.emit.arb import OPERATIONS, constant
@@ -43,8 +43,6 @@ _ZERO = arb(0)
 def has_one_mode(mechanism: Mechanism) -> bool:
     """Return whether additive noise with values is proved to have one mode; False proves nothing.
 
-    Examples
-    --------
     >>> x = sp.Symbol("x", real=True)
     >>> skewed = sp.exp(-(x**2) / 2) * (1 + sp.erf(x)) / sp.sqrt(2 * sp.pi)
     >>> has_one_mode(Mechanism.additive(skewed, x))
@@ -72,7 +70,8 @@ def _is_decided(density: sp.Expr, x: sp.Symbol, support: Support) -> bool | None
     signs: list[int] = []
     try:
         with ctx.workprec(_BITS):
-            stretches = smooth_stretches((density,), x, support.lower, support.upper)
+            found = smooth_stretches((density,), x, support.lower, support.upper)
+            stretches = [_elementary(stretch, x) for stretch in found]
             for place, stretch in enumerate(stretches):
                 if place:
                     signs += jumps(density, x, x, stretches[place - 1], stretch)
@@ -86,6 +85,21 @@ def _is_decided(density: sp.Expr, x: sp.Symbol, support: Support) -> bool | None
         return None
     moving = [sign for sign in signs if sign]
     return True if moving == sorted(moving, reverse=True) else None
+
+
+def _elementary(stretch: Stretch, x: sp.Symbol) -> Stretch:
+    """Write K of order n + 1/2 as √(π/2z) e^{−z} Σ_k (n + k)!/(k! (n − k)! (2z)^k)."""
+    size, sign = sp.Dummy(positive=True), -1 if stretch.upper.is_nonpositive else 1
+    f, found = stretch.expressions[0].xreplace({x: sign * size}), {}
+    for node in f.atoms(sp.besselk):
+        (order, z), n = node.args, abs(node.args[0]) - sp.S.Half
+        if order.is_Rational and n.is_Integer and n < _LONG:
+            terms = (sp.ff(n + k, 2 * k) / sp.factorial(k) / (2 * z) ** k for k in range(n + 1))
+            found[node] = sp.sqrt(sp.pi / (2 * z)) * sp.exp(-z) * sp.Add(*terms)
+    if not found or not (sign < 0 or stretch.lower.is_nonnegative):
+        return stretch
+    written = sp.factor_terms(sp.expand(f.xreplace(found)))
+    return replace(stretch, expressions=(written.xreplace({size: sign * x}),))
 
 
 def _told(f: sp.Expr) -> sp.Expr:

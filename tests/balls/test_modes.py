@@ -51,3 +51,13 @@ def test_no_decision_is_wrong(seed):
         density += term(rng) / rng.choice([1, 10, 1000])
     found = attempt(lambda: _is_decided(density, X, LINE), None, 2.0)
     assert found is None or found is not rises_again(density), density
+
+
+@pytest.mark.parametrize(
+    ("power", "order", "falls"), [(3, 3, True), (5, 5, True), (1, 1, True), (4, 3, False)]
+)
+def test_bessel_functions_of_half_a_whole_order(power, order, falls):
+    """(z^ν K_ν)′ = −z^ν K_{ν−1}: such noise falls on either side, and z^{ν+1/2} K_ν has a hole."""
+    z = abs(X) / 3
+    density = z ** sp.Rational(power, 2) * sp.besselk(sp.Rational(order, 2), z)
+    assert (_is_decided(density, X, LINE) is True) is falls
