@@ -397,8 +397,8 @@ def turns(outline: Outline) -> tuple[Array, Array]:
         return np.where(np.isfinite(loss), np.where(row == 0, -loss, loss), -np.inf)
 
     seen = values(np.ones(x.size, dtype=np.intp), x)
-    size = np.abs(seen[np.isfinite(seen)]).max(initial=0.0)
     with np.errstate(invalid="ignore"):
+        size = np.fmax(np.abs(seen[1:]), np.abs(seen[:-1]))  # of losses there, not far out
         clear = np.abs(np.diff(seen)) > _ROUNDED * (size + _SHARP)
     x, seen = x[1:][clear], seen[1:][clear]  # on a flat stretch only rounding turns
     if x.size < 3:

@@ -255,3 +255,30 @@ def test_a_limit_that_is_neared_slowly_is_not_taken_for_known():
     )
     _, highest = loss_law(pair, "remove").loss_bounds
     assert highest > 0.79208  # −log ∫ P/π, by mpmath
+
+
+@pytest.mark.parametrize(
+    ("p", "q"),
+    [
+        ("1/((10*x/37 - 2/37)**2 + 1)", "1/cosh(x/2 - 3/4)"),
+        (
+            "exp(-(10*x/23 + 33/23)**2/2)",
+            "exp(-Abs(5*x/26 + 1/13)) + 1/(1000*((5*x/21)**2 + 1)**3)",
+        ),
+        ("exp(-(5*x/21 + 13/21)**2/2)", "log((x + 27/10)**2 + 2)/((x + 27/10)**2 + 1)**2"),
+    ],
+)
+def test_a_range_holds_turns_however_large_losses_are_far_out(p, q):
+    """Between places where |ℓ| is 10²² or more the loss turns once, which rounding hid."""
+    pair = loads(
+        'name = "far"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[pair]\nnormalize = true\n'
+        f'P = "{p}"\nQ = "{q}"\n'
+    )
+    x = sp.Symbol("x")
+    first, second = (sp.lambdify(x, sp.sympify(text), "mpmath") for text in (p, q))
+    ends = [-mpmath.inf, *range(-20, 21, 4), mpmath.inf]
+    ratio = mpmath.log(mpmath.quad(second, ends) / mpmath.quad(first, ends))
+    losses = [mpmath.log(first(k / 64) / second(k / 64)) + ratio for k in range(-1280, 1281)]
+    low, high = loss_law(pair, "remove").loss_bounds
+    assert low < min(losses)
+    assert max(losses) < high
