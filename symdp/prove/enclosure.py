@@ -424,8 +424,6 @@ def estimate_log_delta(
 ) -> float | None:
     """Return about log δ(ε) by the first term of its expansion, None where no saddle point serves.
 
-    Examples
-    --------
     >>> from symdp import mechanisms
     >>> estimate = estimate_log_delta([(mechanisms.gaussian(sigma=2).pair(), 3)], 1.5)
     >>> bool(abs(estimate - math.log(0.02888)) < 0.05)

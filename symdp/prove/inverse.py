@@ -301,8 +301,6 @@ def larger_delta(
 ) -> tuple[str, arb]:
     """Return the direction of the larger δ(ε), and a ball around it.
 
-    Examples
-    --------
     >>> from symdp import compose, mechanisms
     >>> step = mechanisms.gaussian(sigma=2).subsample("poisson", 0.1)
     >>> both = {side: [(step.pair(side), 1)] for side in ("add", "remove")}

@@ -77,8 +77,6 @@ def bracket_delta(kinds: Kinds, epsilon: arb, tilt: float, log_size: float, digi
     A tilt t > 0 near the saddle point and about log δ decide about width and cost alone.  One more
     digit takes a mesh three times as fine.
 
-    Examples
-    --------
     >>> from symdp import mechanisms
     >>> from symdp.prove.kind import kind_of
     >>> kinds = ((kind_of(mechanisms.laplace(b=2).pair()), 3),)

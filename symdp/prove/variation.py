@@ -114,6 +114,8 @@ def _models(stretch: Stretch, edges: Sequence[float], order: int) -> list[Model]
     while waiting:
         left, right, halvings = waiting.pop()
         model = panel_model(stretch, left, right, _POINTS, order + _MORE + 2)
+        if model is not None and halvings >= _HALVINGS and _turns(model):
+            raise AccuracyError(_TURNS.format(((left + right) / 2).mid().str(6, radius=False)))
         if model is not None and (halvings >= _HALVINGS or _is_gentle(model)):
             found.append(model)
             continue
@@ -132,6 +134,12 @@ def _is_gentle(model: Model) -> bool:
     """Whether ℓ is known to be about as steep at one end of a panel as at the other."""
     first, last = _slopes(model)
     return bool(first < _GENTLE * last and last < _GENTLE * first)
+
+
+def _turns(model: Model) -> bool:
+    """Whether ℓ rises at one end of a panel and falls at the other."""
+    slope = model.loss.derivative()
+    return 0 in _slopes(model) or bool(slope(arb(-1)) * slope(arb(1)) < 0)
 
 
 def _slopes(model: Model) -> list[arb]:

@@ -54,8 +54,6 @@ def make(
 ) -> Told:
     """Return a certificate of δ(ε) as JSON values, to about so many digits of δ.
 
-    Examples
-    --------
     >>> from symdp import mechanisms
     >>> steps = [(mechanisms.gaussian(sigma=2).pair(), 30)]
     >>> made = make(steps, ["remove"], Fraction(3, 2), 6)
