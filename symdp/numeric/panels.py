@@ -573,9 +573,9 @@ def monotone_grid(outline: Outline, masses: Mapping[float, float]) -> MonotoneGr
 
 
 def _turns(piece: SmoothPiece, x: Array, loss: Array) -> Array:
-    """Return the places where the loss turns from rising to falling or back."""
+    """Return where the loss rises, then falls or the reverse by more than losses there round."""
     rise = np.diff(loss)
-    clear = np.flatnonzero(np.abs(rise) > _FLAT * np.abs(loss).max(initial=0.0))
+    clear = np.flatnonzero(np.abs(rise) > _FLAT * np.fmax(np.abs(loss[1:]), np.abs(loss[:-1])))
     before, after = np.sign(rise[clear][:-1]), np.sign(rise[clear][1:])
     change = np.flatnonzero(before != after)
     low, high, side = x[clear[change]], x[clear[change + 1] + 1], before[change]
