@@ -245,7 +245,7 @@ def cgf_section(d: PrivacyLoss, order: int) -> Section:
     own: list[Line] = []
     if cgf.expression is not None:
         with suppress(*GIVES_UP):  # a special function may have no derivative by its parameters
-            own = d.clock.attempt(lambda: list(_closed_at_zero(d)), [], SHARE, LEAST)
+            own = d.clock.attempt(lambda: list(_closed_at_zero(d)), [], 2 * SHARE, LEAST)
     lines += own or tried(d, "cumulants at t = 0", lambda: _moments_at_zero(d))
     return Section("cumulants", "Cumulant generating function", tuple(lines))
 
