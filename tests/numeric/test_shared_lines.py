@@ -66,7 +66,7 @@ def test_slope_is_the_derivative():
         assert slope == pytest.approx((high - low) / step, rel=1e-6)
 
 
-@pytest.mark.slow_cases("100")
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [100, 1000])
 def test_losses_that_gather_near_a_lattice_are_not_answered_by_a_short_line(count):
     law = compose(two_bumps(1), count).law("remove")
