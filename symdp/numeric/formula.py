@@ -124,7 +124,6 @@ class Formula:
         pair: Pair,
         below_one: tuple[str, ...],
     ) -> None:
-
         x = pair.variable
         self.source = pair, below_one
         if any(p.log_p is None or p.log_q is None for p in derived):
@@ -334,7 +333,8 @@ def _doubles(program: Program, known: dict[sp.Expr, arb]) -> NumpyFunction:
 _FUNCTIONS = {one.__name__: one for one in (ArbFunction, ArbFunctions)}
 # by name in a record on disk
 _RECORDS = {one.__name__: one for one in (Formula, MomentFormula, PieceFormula)}
-_DERIVED_FROM = {"source"}  # what a formula was derived from, which no one who reads it needs
+# what a formula was derived from, and what is compiled anew from what is written
+_NOT_WRITTEN = {"source", "_doubles"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -384,7 +384,7 @@ class _Encoder:
             constants = [self._closed(c) for c in program.constants]
             return {name: self._program(program, constants)}
         if name in _RECORDS:
-            parts = {key: part for key, part in vars(value).items() if key not in _DERIVED_FROM}
+            parts = {key: part for key, part in vars(value).items() if key not in _NOT_WRITTEN}
             return {name: {key: self.any(part) for key, part in parts.items()}}
         if getattr(value, "is_infinite", False):
             return {"constant": [-1, 1 if value.is_extended_positive else -1]}
