@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
 
@@ -40,16 +40,12 @@ from symdp.numeric.answer import (
     Answer,
     margin,
 )
-from symdp.numeric.cut_off import Tail, slow_line
+from symdp.numeric.cut_off import slow_line
 from symdp.numeric.line import (
     Line,
     StripValue,
     answer_from_strips,
-    continuous_kernel,
-    first_line,
     line_tilt,
-    longer,
-    plain_sum,
 )
 from symdp.numeric.saddle_point import Strip
 from symdp.numeric.total import SumLaw, kept_with_law
@@ -130,10 +126,8 @@ def on_own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool]:
 
 def _traced_farther(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Traced:
     """Return a line that is cut off smoothly far out, as δ may have kinks next to other ε."""
-    if Tail(law, tilt).end is not None:
-        return Refused.NO_LINE
-    slow = slow_line(law, epsilon, tilt, beside, LONG_LINE, least=4 * FEW_NODES)
-    return slow if slow.assured else Refused.NO_LINE
+    line = slow_line(law, epsilon, tilt, beside, LONG_LINE, least=4 * FEW_NODES)
+    return Refused.NO_LINE if line.cut is None or not line.assured else line
 
 
 def _traced(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Traced:
@@ -142,29 +136,8 @@ def _traced(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Traced:
     Its values must die out, which excludes lattices and few steps that are partly atoms, and what
     lies beyond them must be shown to be negligible.
     """
-    tail = Tail(law, tilt)
-    if tail.end is None:
-        slow = slow_line(law, epsilon, tilt, beside, LONG_LINE)
-        return slow if slow.assured else Refused.NO_LINE
-    tilted = law.tilted(tilt)
-    line, _ = first_line(law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside)
-    gap = line.distance(epsilon) + line.shift
-    while line.places.size <= LONG_LINE:
-        size, reach = line.places.size, line.step * line.places.size
-        total = plain_sum((line.values * np.exp(1j * line.places * gap)).real)
-        wanted = 2.0 * size
-        if 4.0 * size * line.last <= SETTLED * abs(total):
-            found = tail.beyond(reach)
-            if not found.assured:
-                return Refused.NO_LINE
-            if found.start > reach:
-                wanted = found.start / line.step + 1.0
-            elif found.beyond(line) <= SETTLED * abs(total):
-                return replace(line, assured=True)
-        if wanted > 2 * LONG_LINE:
-            return Refused.NO_LINE
-        line = longer(law, line, math.ceil(wanted), continuous_kernel)
-    return Refused.NO_LINE
+    line = slow_line(law, epsilon, tilt, beside, LONG_LINE)
+    return line if line.assured else Refused.NO_LINE
 
 
 HALF_CELL = 0.9  # half a stretch, in standard deviations of the integrand: that costs e^0.4

@@ -56,6 +56,7 @@ from symdp.numeric.answer import (
     LONG_LINE,
     MOST_NODES,
     NEGLIGIBLE,
+    ROUNDED,
     ROUNDING,
     SAFETY,
     SETTLED,
@@ -83,150 +84,43 @@ from symdp.numeric.step import Array, Index
 from symdp.numeric.sums import finite_sum
 from symdp.numeric.total import SumLaw, find_lattice
 
-_EVALUATED = -math.log(SETTLED) + 3.0  # e-folds below the value at y = 0: what values can tell
-_RISE = 0.5  # above the last values of the line
-_FARTHEST = 300.0  # in standard deviations⁻¹ of one step: finer nodes would cost too much
-_FINEST = 0.25  # in standard deviations⁻¹ of a loss: its |φ| cannot rise within it unseen
-_GROWTH = 0.2  # of y from one place to the next
-
-
-@dataclass(frozen=True)
-class TailBound:
-    """From where on |φ_t(y)|ⁿ/|z(1+z)| stays negligible: inf where it was never seen to.
-
-    `assured` says whether the variation of the densities excludes that it rises again further out
-    than was looked at, and `left_out` what its modulus adds up to from there on: an integral over
-    y, relative to the value at y = 0.
-    """
-
-    start: float
-    assured: bool
-    left_out: float = 0.0
-
-    def beyond(self, line: Line) -> float:
-        """Return what the terms of a line that lie beyond add up to at most, on both sides."""
-        return 2.0 * self.left_out / (abs(line.tilt * (1.0 + line.tilt)) * line.step)
+_FARTHEST = 300.0  # in standard deviations⁻¹ of one step: a plain sum so long would cost too much
+_OUT = np.geomspace(1.0, 1e6, 81)  # times the end of a line: where bounds are taken
 
 
 class Tail:
-    """The far part of one line.
-
-    `law, tilt`: the total loss, which single values do not make up alone, and the line. `end`: the
-    y beyond which the variation of the densities leaves nothing, None where it does not.
-    """
+    """What lies beyond the end of a line, as the densities of `law` at a tilt bound |φ|ⁿ."""
 
     def __init__(self, law: SumLaw, tilt: float) -> None:
-        self._law, self._tilt = law.thinned, tilt
-        self._tilted = self._law.tilted(tilt)
-        self._widest = max(x.widest for x in self._tilted)
-        untilted = max(x.widest for x in self._law.tilted(0.0))
+        self._law = law.thinned
+        self._parts = self._law.tilted(tilt)
         # What a tilt makes narrower would need finer nodes than the untilted law.
-        widest = max(self._widest, untilted)  # 0 of losses that doubles do not tell apart
-        self._farthest = _FARTHEST / widest if widest > 0 else math.inf
-        self.end = self._end() if widest > 0 else None
+        widest = max(part.widest for part in (*self._parts, *self._law.tilted(0.0)))
+        self.farthest = _FARTHEST / widest if widest > 0 else math.inf
+        alone = self._law.combine([np.log([max(x.atomic, 1e-300)]) for x in self._parts])
+        self._alone = float(np.exp(alone[0]))
 
-    def _end(self) -> float | None:
-        places = self._farthest * np.geomspace(1e-3, 1.0, 16)
-        bound = self._law.combine([log_decay(part, places) for part in self._tilted])
-        beyond = np.flatnonzero(bound < -NEGLIGIBLE)
-        return float(places[beyond[0]]) if beyond.size else None
+    def beyond(self, end: float, enough: float, less_atoms: bool = False) -> tuple[float, float]:
+        """Return the least y ≥ `end` with 2∫_y^∞ Π|φᵢ|^{nᵢ}/v² dv ≤ `enough`, and the integral.
 
-    def beyond(self, reach: float) -> TailBound:
-        """Return from where on the line's values stay negligible, the least being `reach`.
-
-        `reach`: the last y at which the values are known, and small.
+        At inf, where there is no such y, it is that from `end` on.  Terms beyond add up to at most
+        as much, over their step.
         """
-        end = self._farthest if self.end is None else self.end
-        if end <= reach:
-            return TailBound(reach, self.end is not None)
-        y = np.geomspace(reach, end, 2 + math.ceil(math.log(end / reach) / _GROWTH))
-        bound = self._law.combine([log_bound_near(part, y) for part in self._tilted])
-        bound += self._log_kernel(y[:-1])
-        doubtful = np.flatnonzero(bound > -_EVALUATED)
-        left_out = float(np.where(bound > -_EVALUATED, 0.0, np.exp(bound)) @ np.diff(y))
-        # |z(1+z)| is more than y².
-        left_out += math.exp(-NEGLIGIBLE) * abs(self._tilt * (1.0 + self._tilt)) / end
-        if not doubtful.size:
-            return TailBound(reach, self.end is not None, left_out)
-        found = self._looked_at(reach, float(y[doubtful[0]]), float(y[doubtful[-1] + 1]))
-        if self.end is None and found.start > reach:  # what rose again may do so for ever
-            return TailBound(math.inf, False)
-        return TailBound(found.start, self.end is not None, left_out + found.left_out)
-
-    def largest(self, reach: float) -> float:
-        """Return at most what the integrand adds up to beyond `reach`, atoms alone left out.
-
-        That is 2∫ (Π|φᵢ|^{nᵢ} − Π aᵢ^{nᵢ})/y² dy relative to the integrand at y = 0, by the
-        variation of the densities alone: all that lies out there, seen or not.
-        """
-        y = reach * np.geomspace(1.0, 1e6, 121)
-        bound = np.exp(self._law.combine([log_decay(part, y) for part in self._tilted]))
-        atoms = [np.full(1, math.log(max(part.atomic, 1e-300))) for part in self._tilted]
-        alone = float(np.exp(self._law.combine(atoms)[0]))
-        fall = np.maximum(bound - alone, 0.0) / (y * y)
-        total = float(fall[:-1] @ np.diff(y))  # a bound falls, so that left ends are larger
-        # Beyond the last y at most the last bound is left.
-        rest = total + float(fall[-1]) * float(y[-1])
-        return 2.0 * abs(self._tilt * (1.0 + self._tilt)) * rest
-
-    def _looked_at(self, reach: float, low: float, high: float) -> TailBound:
-        """Return from where on what was seen between two y stays negligible."""
-        y, height = self._samples(low, high, _FINEST / self._widest)
-        # What falls slowly was seen to be small enough; what rises again was not seen.
-        last = self._log_modulus(reach * np.linspace(0.875, 1.0, 9))
-        level = max(-_EVALUATED, float(last.max()) + _RISE)
-        step = np.diff(y, append=2.0 * y[-1] - y[-2])
-        # Between samples a peak is higher by at most this, were it as narrow as the one at zero.
-        terms = zip(self._tilted, self._law.terms, strict=True)
-        variance = math.fsum(n * x.variance for x, (_, n) in terms)
-        inner = np.flatnonzero((height[1:-1] >= height[:-2]) & (height[1:-1] >= height[2:])) + 1
-        inner = inner[height[inner] <= level]
-        doubtful = inner[height[inner] + 0.125 * variance * step[inner] ** 2 > level]
-        for k in doubtful.tolist():
-            height[k] = self._peak(float(y[k]), float(step[k]), _FINEST / math.sqrt(variance))
-        rest = np.flatnonzero(height > level)
-        if not rest.size:
-            # Beats of places where a density is infinite are no peaks, and add up.
-            return TailBound(reach, True, float(np.exp(height) @ step))
-        return TailBound(float(y[rest[-1]] + step[rest[-1]]), True)
-
-    def _samples(self, low: float, high: float, spacing: float) -> tuple[Array, Array]:
-        """Return places from `low` to `high`, evenly spaced or closer, and the values there."""
-        y = [low]
-        while len(y) < 2 or (y[-1] < high and _GROWTH * y[-1] < spacing):
-            y.append((1.0 + _GROWTH) * y[-1])
-        places = np.asarray(y)
-        height = self._log_modulus(places)
-        first, last = math.floor(y[-1] / spacing) + 1, math.ceil(high / spacing) + 1
-        if first >= last:
-            return places, height
-        # Evenly spaced places cost one transform.
-        even: Array = spacing * np.arange(first, last, dtype=np.float64)
-        parts = self._law.tilted(self._tilt, float(even[-1]))
-        logs = [log_characteristic_grid(part, spacing, first, last) for part in parts]
-        return np.append(places, even), np.append(height, self._height(even, logs))
-
-    def _peak(self, place: float, width: float, sharp: float) -> float:
-        """Return the height of the peak next to a sample, as sharp as one may be."""
-        for _ in range(3 + max(0, math.ceil(math.log(width / sharp, 8)))):
-            fine = place + width * np.linspace(-1.0, 1.0, 17)
-            found = self._log_modulus(fine)
-            place, width = float(fine[found.argmax()]), width / 8
-        return float(found.max())
-
-    def _log_modulus(self, y: Array) -> Array:
-        """Return log of |φ_t(y)|ⁿ/|z(1+z)|, relative to its value at y = 0."""
-        parts = self._law.tilted(self._tilt, float(y[-1]))
-        return self._height(y, [log_characteristic(part, y) for part in parts])
-
-    def _height(self, y: Array, logs: list[Complex]) -> Array:
-        """Return it from the logs of every φ_t."""
-        return np.asarray(self._log_kernel(y) + self._law.combine([log.real for log in logs]))
-
-    def _log_kernel(self, y: Array) -> Array:
-        """Return log of |t(1+t)/(z(1+z))|."""
-        t = self._tilt
-        return np.asarray(-np.log(np.hypot(1.0, y / t) * np.hypot(1.0, y / (1.0 + t))))
+        y = end * _OUT
+        bounds = []
+        for part in self._parts:
+            far = log_decay(part, y)
+            far[:-1] = np.minimum(far[:-1], log_bound_near(part, y))
+            bounds.append(far)
+        size = np.exp(self._law.combine(bounds))
+        if less_atoms:  # they are summed by themselves, or seen to recur
+            size = np.maximum(size - self._alone, 0.0)
+        shares = size * -np.diff(1.0 / y, append=0.0)
+        left = 2.0 * np.cumsum(shares[::-1])[::-1]
+        good = np.flatnonzero(left <= enough)
+        if not good.size:
+            return math.inf, float(left[0])
+        return float(y[good[0]]), float(left[good[0]])
 
 
 STEEPNESS = 12.0  # s, a pure number: c is 1e-14 at w = 1, and lacks 1e-20 of one at 0
@@ -459,7 +353,6 @@ class _Slow:
     listed: bool  # whether the atoms' part of the values is left out, and summed exactly
     recurrent: float  # what |φ_t| returns to beyond the end, where atoms are not listed
     cycle: float  # after which length the atoms' part recurs
-    smooth: bool  # whether to cut off smoothly, rather than once terms have died out
     left_out: float = 0.0  # beyond the end, on both sides together
 
     def sums(self, line: Line, epsilon: float) -> tuple[float, float, float, float]:
@@ -483,7 +376,7 @@ class _Slow:
         total, tail = plain_sum(terms) + exact, 2.0 * terms.size * self.end(line)
         if not reach(line) >= _CYCLES * self.cycle:  # not every recurrence has been seen
             return total, math.nan, math.inf, 0.0
-        if not self.smooth or tail <= SETTLED * abs(total):
+        if tail <= SETTLED * abs(total):
             return total, plain_sum(slopes) + steepness, tail, 0.0
         cuts = _cut_offs(terms.size)
         full, *others = (2.0 * (cuts @ terms) - terms[0]).tolist()
@@ -534,48 +427,68 @@ def slow_line(
 ) -> Line:
     """Return a line of a law with a density that serves every ε' with |ε' − ε| ≤ `beside`.
 
-    It has `least` to `most` nodes, until the sum changes by no more than `enough`, relative to it;
-    of the most nodes it is returned where it does so by `worst`. AccuracyError if the integrand
-    does not settle so far, or rises again after it had.
+    Where bounds show that values die out soon, it ends there. Else it has `least` to `most` nodes,
+    until the sum changes by no more than `enough`, relative to it; of the most nodes it is returned
+    where it does so by `worst`. AccuracyError if the integrand does not settle so far.
     """
-    tilted = law.tilted(tilt)
+    tilted, tail = law.tilted(tilt), Tail(law, tilt)
     first, _ = first_line(law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside)
+    plain = _plain_line(law, first, epsilon, tail)
+    if plain is not None:
+        return plain
     line, cut = _started(law, first, tilted)
     best: tuple[float, Line] = math.inf, line
     while True:
-        total, _, tail, change = cut.known(line, epsilon)
-        relative = (tail + change) / abs(total) if total else math.inf
+        total, _, tail_size, change = cut.known(line, epsilon)
+        relative = (tail_size + change) / abs(total) if total else math.inf
         best = min(best, (relative, line), key=lambda pair: pair[0])
         stop = line.places.size * (4 if line.places.size < FEW_NODES else 2)
         if best[0] <= enough and line.places.size >= least:
-            rest = _beyond(law, line, cut, total)
-            if rest.start <= reach(line):
-                return _assured(line, cut, rest)
-            if rest.start > line.step * LONG_LINE:
-                raise AccuracyError(
-                    "the losses gather near equally spaced values, and the characteristic function "
-                    f"rises again after {line.places.size} nodes; the method prv gives proved "
-                    "bounds"
-                )
-            stop, best = math.ceil(rest.start / line.step) + 1, (math.inf, line)
+            start, left_out = reach(line), 0.0
+            if not line.assured:
+                start, left_out = _beyond(line, cut, total, tail)
+            if start <= reach(line):
+                return replace(line, assured=True, cut=replace(cut, left_out=left_out))
+            stop, best = math.ceil(min(start / line.step, 1e9)) + 1, (math.inf, line)
         if stop > most:
             relative, line = best
             if relative <= worst:
-                rest = _beyond(law, line, cut, cut.known(line, epsilon)[0])
-                return _assured(line, cut, rest)
+                return line
             raise AccuracyError(
                 "the characteristic function of the privacy loss decays too slowly for "
                 f"{law.count} steps: {line.places.size} nodes leave a relative error of "
                 f"{relative:.1e}"
             )
-        line = _less_atoms(
-            law, longer(law, line, stop, continuous_kernel), cut, tilted, line.places.size
-        )
+        start = line.places.size
+        line = _less_atoms(law, longer(law, line, stop, continuous_kernel), cut, tilted, start)
 
 
-def _assured(line: Line, cut: _Slow, rest: TailBound) -> Line:
-    known = line.assured or (rest.assured and rest.start <= reach(line))
-    return replace(line, assured=known, cut=replace(cut, left_out=rest.beyond(line)))
+def _plain_line(law: SumLaw, line: Line, epsilon: float, tail: Tail) -> Line | None:
+    """Return a line up to where bounds leave less than rounding, None where that is too far."""
+    while True:
+        enough = ROUNDED * abs(line.plain(epsilon)) * line.step
+        end, left_out = tail.beyond(reach(line), enough)
+        if end <= reach(line):
+            last = 0.5 * left_out / line.step / line.places.size
+            return replace(line, assured=True, last=last)
+        if end > min(tail.farthest, line.step * LONG_LINE):
+            return None
+        line = longer(law, line, math.ceil(end / line.step) + 1, continuous_kernel)
+
+
+def _beyond(line: Line, cut: _Slow, total: float, tail: Tail) -> tuple[float, float]:
+    """Return from which y on what lies beyond a line is negligible, and what its terms add up to.
+
+    Where the bound is not negligible itself, but too little for a recurrence, what was seen up to
+    there is taken to go on.
+    """
+    end, unit = reach(line), abs(total) * line.step
+    start, left_out = tail.beyond(end, SETTLED * unit, less_atoms=True)
+    if start > end and tail.beyond(end, _UNSEEN * unit, less_atoms=True)[0] <= end:
+        return end, 0.0
+    if start > end:
+        start, left_out = tail.beyond(end, 0.5 * _UNSEEN * unit, less_atoms=True)
+    return start, left_out / line.step
 
 
 def _started(law: SumLaw, first: Line, tilted: list[Tilted]) -> tuple[Line, _Slow]:
@@ -591,9 +504,7 @@ def _started(law: SumLaw, first: Line, tilted: list[Tilted]) -> tuple[Line, _Slo
     listed = recurrent > SETTLED and first.tilt > -1.0
     # What recurs is the sum of atoms alone, which is known exactly.
     listed = listed and finite_sum(law, 0.0, first.tilt, atomic=True) is not None
-    # Where the densities show that |φ| stays small far out, what is closer is looked at.
-    looked = law.is_mixed and not listed and Tail(law, first.tilt).end is not None
-    if law.is_mixed and not looked:
+    if law.is_mixed:
         lattice = find_lattice(law.apart[0])
         period = math.inf if lattice is None else 2.0 * math.pi / float(lattice.spacing)
         cycle = max(cycle, period)
@@ -602,8 +513,8 @@ def _started(law: SumLaw, first: Line, tilted: list[Tilted]) -> tuple[Line, _Slo
                 f"the single values of the loss of {law.count} steps bring the characteristic "
                 "function back too often; the method prv gives proved bounds"
             )
-    cut = _Slow(law, listed, 0.0 if listed else recurrent, cycle, smooth=not looked)
-    line = replace(first, cut=cut, assured=law.is_mixed and not looked)
+    cut = _Slow(law, listed, 0.0 if listed else recurrent, cycle)
+    line = replace(first, cut=cut, assured=law.is_mixed)
     return _less_atoms(law, line, cut, tilted, 0), cut
 
 
@@ -623,29 +534,3 @@ def _less_atoms(law: SumLaw, line: Line, cut: _Slow, tilted: list[Tilted], start
     rest = line.values[start:] - alone
     return replace(line, values=np.append(line.values[:start], rest))
 
-
-def _beyond(law: SumLaw, line: Line, cut: _Slow, total: float) -> TailBound:
-    """Return from where on what lies beyond a line that has settled is negligible.
-
-    The variation of the densities says how much may lie there at most. Where that is not negligible
-    itself, but too little for a recurrence, what was seen up to there is taken to go on.
-    """
-    end, rest = reach(line), TailBound(reach(line), assured=False)
-    if line.assured:
-        return rest
-    wanted = abs(total) * line.step * abs(line.tilt * (1.0 + line.tilt))
-    tail = Tail(law, line.tilt)
-    unseen = tail.largest(end)
-    if unseen <= SETTLED * wanted:
-        return TailBound(end, True, 0.5 * unseen)
-    if not law.has_atoms and 2.0 * line.places.size * cut.end(line) <= SETTLED * abs(total):
-        rest = tail.beyond(end)
-        if rest.assured or rest.start > end:
-            return rest
-    if unseen <= _UNSEEN * wanted:
-        return replace(rest, assured=True)
-    while end < 0.5 * line.step * LONG_LINE:
-        end *= 2.0
-        if tail.largest(end) <= 0.5 * _UNSEEN * wanted:
-            return replace(rest, start=end)
-    return rest

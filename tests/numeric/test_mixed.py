@@ -149,8 +149,8 @@ def test_the_tail_bound_finds_the_narrowest_recurrence():
     """10¹² steps on a lattice recur in peaks of a millionth of the distance between samples."""
     steps = [(RESPONSE(epsilon_0=1), 10**12), (GAUSSIAN(sigma=1), 3)]
     law = compose(steps).law("remove")
-    rest = Tail(law, 1e-6).beyond(1e-4)
-    assert rest.start > 3.0
+    start, _ = Tail(law, 1e-6).beyond(1e-4, 1e-12)
+    assert start > 3.0
 
 
 def test_sums_next_to_each_other_are_merged_at_their_mean_and_in_no_chains():

@@ -12,7 +12,7 @@ from symdp import AccuracyError, Mechanism, compose, mechanisms
 from symdp.methods import accountant
 from symdp.methods.route import Contour
 from symdp.numeric.contour import _lines, _traced, on_own_lines
-from symdp.numeric.cut_off import Tail, TailBound, mesh_line
+from symdp.numeric.cut_off import Tail, mesh_line
 from symdp.numeric.line import Line, line_tilt
 from symdp.numeric.nodes import decay
 from symdp.numeric.saddle_point import Strip
@@ -94,22 +94,36 @@ def test_a_line_beyond_the_return_is_answered():
     assert proved.log_upper - proved.log_lower < 1e-3
 
 
-def test_silence_begins_where_it_is_known_to():
+def left_out(law, tilt, end):
+    """2∫ Π|φ|ⁿ/y² dy from `end` on by a plain sum, up to where |φ| of normal noise is nothing."""
+    y = np.geomspace(end, 40.0, 4000)
+    (tilted,) = law.tilted(tilt, 40.0)
+    size = np.abs(np.exp(1j * np.multiply.outer(y, tilted.deviation)) @ tilted.weight) ** law.count
+    return 2.0 * np.trapezoid(size / y**2, y)
+
+
+def test_what_lies_beyond_a_line_is_bounded_from_where_it_is_little():
     law = compose(mechanisms.gaussian(sigma=2), 50).law("remove")
-    far, near = 10.0 / math.sqrt(50 / 4), 1.0 / math.sqrt(50 / 4)
-    rest = Tail(law, 0.5).beyond(far)
-    assert rest == TailBound(far, assured=True, left_out=rest.left_out)
-    assert rest.left_out < 1e-15
-    # At a tenth of that the characteristic function is far from silent, but only falls.
-    assert Tail(law, 0.5).beyond(near).assured
+    tail, far, near = Tail(law, 0.5), 10.0 / math.sqrt(50 / 4), 1.0 / math.sqrt(50 / 4)
+    start, left = tail.beyond(far, 1e-12)
+    assert start == far
+    assert left_out(law, 0.5, far) <= left <= 1e-12
+    # At a tenth of that the bound is far from little.
+    start, left = tail.beyond(near, 1e-12)
+    assert near < start < 30.0
+    assert left_out(law, 0.5, start) <= left <= 1e-12
+    # Of a line that ends nowhere soon enough it is all.
+    start, left = tail.beyond(near, -1.0)
+    assert start == math.inf
+    assert left >= left_out(law, 0.5, near)
 
 
 @pytest.mark.slow
 def test_a_line_cut_off_in_a_dip_goes_on():
     # Both turning points of this loss make waves that cancel at some frequencies.
     composition = compose(mechanisms.student_t(nu=3, s=2), 30)
-    rest = Tail(composition.law("remove"), 0.61).beyond(4.886)
-    assert 4.886 < rest.start < 50
+    start, _ = Tail(composition.law("remove"), 0.61).beyond(4.886, 1e-14)
+    assert 4.886 < start
     answer = composition.delta(2.0, direction="remove")
     proved = composition.certify(2.0, digits=13, direction="remove")
     assert answer.delta == pytest.approx(float(proved.lower_decimal), rel=1e-12)
