@@ -43,7 +43,7 @@ ASK_FOR_PAGES = ("cli/", "page/", "derive/", "__init__.py", "questions/programs.
 BELOW_DERIVE = ("density", "emit", "model", "expansion", "mechanisms", "derive")
 LIBRARY_HIDES_FROM = ("symdp.cli", "symdp.page", "typer", "rich", "matplotlib")
 MOST_CONSTANTS = {
-    "numeric": 333,
+    "numeric": 330,
     "prove": 183,
 }  # of a room: thresholds and tables; lower it with the count
 # Lines of a room, "" being the files beside them: what it has, to be lowered and never raised.
@@ -60,7 +60,7 @@ MOST_ROOM_LINES = {
     "mechanisms": 168,
     "methods": 4350,
     "model": 4835,
-    "numeric": 10970,
+    "numeric": 10515,
     "page": 6129,
     "prove": 6149,
     "questions": 6015,

@@ -45,11 +45,7 @@ _BITS = 160  # precision of the probabilities of a list
 
 
 class AllocatedLaw(LossLaw):
-    """The privacy loss of one of t steps drawn at random, in one direction.
-
-    `base`: the loss of one step in the remove direction. `steps`: t, 2 or more. `direction`:
-    "remove" or "add".
-    """
+    """The loss of one of `steps` ≥ 2 steps drawn at random; `base`: of one, to remove."""
 
     def __init__(self, base: LossLaw, steps: int, direction: str) -> None:
         table, ratios = table_of(base, steps), ratios_of(base)
@@ -146,8 +142,8 @@ def listed_step(name: str, p: Sequence[arb], q: Sequence[arb], steps: int, direc
 def listed_masses(p: Sequence[arb], q: Sequence[arb], steps: int) -> Iterator[tuple[arb, arb]]:
     """Yield the probabilities with and without the record of every way to count outcomes.
 
-    The numbers n of outcomes have the multinomial law under Q; under P one of the t outputs has
-    the law P: Σ_j p_j·Multinomial(n − e_j; t − 1).
+    The numbers n of outcomes have the multinomial law under Q; under P one of the t outputs has the
+    law P: Σ_j p_j·Multinomial(n − e_j; t − 1).
     """
     whole = [_powers(mass, steps) for mass in q]
     factorials = [arb(n).fac() for n in range(steps + 1)]
@@ -186,10 +182,7 @@ def table_of(base: LossLaw, steps: int) -> LogDensityTable:
 
 
 def allocated_law(base: LossLaw, steps: int, direction: str) -> LossLaw:
-    """Return the law of one of t steps: a table, or a list from above where there is none.
-
-    Atoms of W forbid a table, jumps and poles of its density may.
-    """
+    """Return the law of one of t steps: a table, or a list from above where atoms forbid one."""
     ratios = ratios_of(base)
     if not recurs(ratios, steps):
         with suppress(AccuracyError):
@@ -198,11 +191,7 @@ def allocated_law(base: LossLaw, steps: int, direction: str) -> LossLaw:
 
 
 def _infinite(base: LossLaw, ratios: RatioLaw, steps: int, sign: float, beyond: float) -> float:
-    """Return the log of the mass at infinity: Q = 0 somewhere, or P = 0 in every step.
-
-    What may lie beyond the table's end of large losses is counted there: δ may be too large by so
-    much, and never too small.
-    """
+    """Return the log of the mass at infinity and of what lies beyond the table's end."""
     if sign > 0:
         mass = base.mass_at_infinity + ratios.mass_beyond
         log_mass = math.log(mass) if mass > 0 else -math.inf
@@ -280,11 +269,7 @@ _LIKELY = 1e-9  # atoms less likely do not bring |φ| back
 
 
 class LatticeAllocatedLaw(LossLaw):
-    """The privacy loss of one of t steps drawn at random, from above, as a list of losses.
-
-    `base, ratios`: the loss of one step in the remove direction, and its likelihood ratio. `steps`:
-    t, 2 or more. `direction`: "remove" or "add".
-    """
+    """The same from above, as a list of losses."""
 
     def __init__(self, base: LossLaw, ratios: RatioLaw, steps: int, direction: str) -> None:
         lattice = _Lattice(ratios, steps)

@@ -117,10 +117,7 @@ class RatioLaw:
         most: float,
         step: tuple[float, float] = (math.inf, -math.inf),
     ) -> Ratios:
-        """Return nodes that resolve e^{−ivW} for |v| ≤ frequency where W is in a range.
-
-        Between the two ends of a step they resolve a cut-off too.
-        """
+        """Return nodes that resolve e^{−ivW}, |v| ≤ frequency, in a range of W, and a step."""
         ratios, weights = [self.atoms.ratio], [self.atoms.log_weight]
         for piece, low, high in self._pieces:
             x, weight = _cut(piece, low, high, frequency, (least, most), step)
@@ -208,11 +205,7 @@ _UNSEEN = 1e-38  # nodes of W leave out what is less likely than e^−90 under P
 
 
 def log_tail(ratios: Ratios, steps: int, y: float, side: int, *, with_record: bool) -> float:
-    """Return a log bound on the probability that Y lies beyond y.
-
-    `ratios`: nodes of W and their log weights under Q. `steps`: t ≥ 1. `y`: a place above 0.
-    `side`: 1 for Pr(Y > y), −1 for Pr(Y < y). `with_record`: whether one component follows P.
-    """
+    """Return a log bound on Pr(Y > y) (side 1) or Pr(Y < y) (−1), one from P with a record."""
     seen = ratios.ratio > 0
     ratio, log_q = ratios.ratio, ratios.log_weight
     log_p = np.where(seen, log_q + np.log(np.where(seen, ratio, 1.0)), -math.inf)
@@ -515,13 +508,7 @@ Series = NDArray[Any]  # real or complex
 
 
 def power_of_series(series: Series, power: int) -> Series:
-    """Return a truncated power series to a whole power; rows, or entries, are its coefficients.
-
-    By repeated squaring: positive coefficients never cancel.
-
-    >>> power_of_series(np.asarray([1.0, 1.0, 0.0]), 5).tolist()
-    [1.0, 5.0, 10.0]
-    """
+    """Return a truncated power series to a whole power, by repeated squaring: nothing cancels."""
     if series.shape[0] == 1:
         return np.asarray(np.power(series, power))
     result: Series | None = None
@@ -706,10 +693,7 @@ class _Maker(Sums):
         return None
 
     def _powers(self, side: int, slope: float, spread: float) -> list[int]:
-        """Return which factors y^k to try; the slope is that of log g in log y.
-
-        k = −1 and −2 stand for none, with what a large component brings apart.
-        """
+        """Return which k of y^k to try, −1 and −2 for none with a large component apart."""
         narrow = spread < 0.2
         if side < 0:
             return [0, _SHAPE] if narrow else [_SHAPE, 0]
@@ -761,10 +745,7 @@ _NODES = 40  # of a panel's rule: e^{40u} on [−1, 1] to 1e-16, more than a pan
 
 @dataclass(frozen=True)
 class LogDensityTable:
-    """log of the density of λ = log(Y/t) under Q: a Chebyshev series on every panel.
-
-    `error` is that of the density on each panel, relative to itself.
-    """
+    """The log density of λ = log(Y/t) under Q: Chebyshev series on panels, `error` relative."""
 
     edges: Array
     coefficients: Array

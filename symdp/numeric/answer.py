@@ -76,10 +76,7 @@ class Answer:
 
     @property
     def complement_bounds(self) -> tuple[float, float]:
-        """The logarithms of the ends between which 1 − δ lies.
-
-        Where no integral of its own gives 1 − δ, its ends are those of δ.
-        """
+        """The logs of the ends between which 1 − δ lies: those of δ where it is no own integral."""
         if self.log_complement is None:
             low = -math.inf if self.log_upper is None else log_one_minus_exp(self.log_upper)
             return low, 0.0 if self.log_lower is None else log_one_minus_exp(self.log_lower)
@@ -132,11 +129,10 @@ def exact_answer(
     epsilon: float = 0.0,
     complement_error: float | None = None,
 ) -> Answer:
-    """Return δ within bounds that a relative error estimate gives, and how far to trust them.
+    """Return δ within `error`, relative and not yet widened, and how far to trust that.
 
-    `log_delta, log_complement`: log δ and log(1 − δ). `error`: relative, of δ, before it is
-    widened. `slope, epsilon`: d log δ / dε where it is known, and ε. `complement_error`: the same
-    of 1 − δ where it is an integral of its own; if left out, it was taken from δ.
+    `complement_error` is that of 1 − δ where it is an integral of its own, else it was taken from
+    δ.
     """
     if log_delta == -math.inf:
         # No loss was seen above ε; one may lie as far above as both are rounded.
@@ -175,13 +171,7 @@ def is_narrow(finite: arb, log_infinite: float) -> bool:
 def answer_in_balls(finite: arb, log_infinite: float, rest: arb | None = None) -> Answer:
     """Return δ = δ∞ + what a ball encloses: its ends are those of the ball, rounded outwards.
 
-    A ball of 1 − δ that is an integral of its own may be narrower than what δ lacks.
-
-    Examples
-    --------
-    >>> answer = answer_in_balls(arb(0.25), -math.inf)
-    >>> answer.log_lower < math.log(0.25) < answer.log_upper, answer.kind
-    (True, 'exact')
+    `rest` is 1 − δ where that is an integral of its own: it may be narrower than what δ lacks.
     """
     infinite = arb(log_infinite).exp().mid()
     with ctx.workprec(BALL_BITS << 9):  # 1 − δ may be far below the rounding of δ
@@ -269,10 +259,7 @@ class FloatAccountant(ABC):
 
 
 def with_uncertain_mass(answer: Answer, log_mass: float) -> Answer:
-    """Return an answer whose lower bound knows that a mass of large losses was taken as infinite.
-
-    δ itself and its upper bound count that mass as lost, so that they are never too small.
-    """
+    """Return an answer that counts a mass of large losses as lost, and whose lower end does not."""
     if answer.log_lower is None:
         return answer
     lost = log_mass - answer.log_lower
@@ -285,10 +272,7 @@ def with_uncertain_mass(answer: Answer, log_mass: float) -> Answer:
 
 
 def outside_range(law: SumLaw, epsilon: float) -> Answer | None:
-    """Return the exact answer where ε lies outside the range of the finite loss, else None.
-
-    δ = δ∞ at and above the largest loss, δ = 1 − e^{ε+K(−1)} at and below the smallest.
-    """
+    """Return δ∞ at and above the largest loss, 1 − e^{ε+K(−1)} at and below the least, or None."""
     lower, upper = law.loss_bounds
     near = math.isfinite(upper) and abs(epsilon - upper) <= EQUAL * abs(upper)
     top = law.precise_top if near else None

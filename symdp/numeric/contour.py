@@ -59,9 +59,8 @@ def contour_answer(
 ) -> Answer | None:
     """Return δ(ε), or None where no tilt makes ε typical or the integrand does not die out.
 
-    Next to the largest loss neither is so before 10⁵ nodes, and few sums are to be added. What is
-    given may narrow an answer where rounding counts; beyond the relative half width `most` there is
-    none.
+    `sharpened` may narrow it where rounding counts; beyond the relative half width `most` it is
+    None.
     """
     if not law.is_spread or law.few_fall_short(epsilon):
         return None
@@ -131,11 +130,7 @@ def _traced_farther(law: SumLaw, epsilon: float, tilt: float, beside: float) -> 
 
 
 def _traced(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Traced:
-    """Return a line that serves every ε' with |ε' − ε| ≤ `beside`, or that none will do.
-
-    Its values must die out, which excludes lattices and few steps that are partly atoms, and what
-    lies beyond them must be shown to be negligible.
-    """
+    """Return a line that serves every ε' with |ε' − ε| ≤ `beside`, or that none is shown to end."""
     line = slow_line(law, epsilon, tilt, beside, LONG_LINE)
     return line if line.assured else Refused.NO_LINE
 

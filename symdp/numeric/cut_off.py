@@ -185,10 +185,7 @@ def smoothed(line: Line, places: Array, values: Complex, reach: float, left_out:
 
 
 def cut_off(w: Array) -> Array:
-    """Return c(w), the indicator of |w| ≤ w₀ smoothed by a Gaussian, for w ≥ 0.
-
-    The second term of c is below 1e-20 of the first one there.
-    """
+    """Return c(w), w ≥ 0, whose second term is below 1e-20 of the first one there."""
     z = STEEPNESS * (w - CENTRE)
     if z.size <= FEW_NODES:  # half a millisecond at most; SciPy takes 200 to be imported
         return 0.5 * np.asarray([math.erfc(one) for one in z.tolist()])
@@ -241,10 +238,7 @@ def mesh_line(
 
 
 def predicted_error(law: SumLaw, epsilon: float, tilt: float) -> float:
-    """Return about the relative error of a line at a tilt, as its first nodes tell.
-
-    It is large where no tilt makes ε a typical sum: the integral cancels there.
-    """
+    """Return about the relative error of a line, as its first nodes tell; inf if they cannot."""
     tilted = law.tilted(tilt)
     line, _ = first_line(
         law, tilted, epsilon, tilt, continuous_kernel, math.inf, 0.0, 2 * FEW_NODES
@@ -262,8 +256,8 @@ def predicted_error(law: SumLaw, epsilon: float, tilt: float) -> float:
 def _most_nodes(law: SumLaw, line: Line) -> int:
     """Return how many nodes a line may have: more only where the bound needs them.
 
-    A loss with a density has more nodes itself the farther out it is asked, so that a line of it
-    ends sooner.
+    A loss with a density has more nodes itself the farther out it is asked: a line of it ends
+    sooner.
     """
     most = LONG_LINE // 2 if law.is_spread else MOST_NODES
     while most < 4 * MOST_NODES and most * line.step < FAR_ABOVE * (1.0 + abs(line.tilt)):
@@ -289,10 +283,7 @@ def _nodes_wanted(line: Line, gap: float, wanted: float, most: int) -> int:
 
 
 def _up_to(law: SumLaw, line: Line, nodes: int, size: float) -> Line:
-    """Return the line with values at so many nodes, cut off smoothly at the last.
-
-    Where so much as the error of φ_t leaves |φ_t|ⁿ too small to count, nodes are left out.
-    """
+    """Return the line up to so many nodes, cut off, less those where |φ_t|ⁿ is negligible."""
     start, step = line.places.size, line.step
     if nodes <= start:
         return smoothed(line, np.empty(0), np.empty(0, dtype=np.complex128), step * start, 0.0)
@@ -360,8 +351,8 @@ class _Slow:
 
         Where terms have died out the sum is plain. Where they decay slowly but δ is smooth around
         ε, a smooth cut-off at Y averages δ over a width of order 1/Y with a kernel whose moments
-        all vanish, so its error falls faster than any power of Y. Sums at Y and less show it,
-        several of them, as next to a kink of δ any two may agree by chance.
+        all vanish: its error falls faster than any power of Y. Sums at Y and less show it, several
+        of them, as next to a kink of δ any two may agree by chance.
         """
         total, slope, tail, change = self.known(line, epsilon)
         beyond = min(tail, 1e300) + self.left_out + self._atoms(line, epsilon)[1]
@@ -533,4 +524,3 @@ def _less_atoms(law: SumLaw, line: Line, cut: _Slow, tilted: list[Tilted], start
     alone = modulus * np.exp(1j * angle) * continuous_kernel(np.asarray(line.tilt + 1j * y))
     rest = line.values[start:] - alone
     return replace(line, values=np.append(line.values[:start], rest))
-

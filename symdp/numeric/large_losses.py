@@ -62,11 +62,7 @@ def mesh_answer(law: SumLaw, epsilon: float) -> Answer:
 
 
 def given_large_losses(law: SumLaw, epsilon: float) -> Answer | None:
-    """Return δ(ε) of losses with a density as a sum over the number of large ones.
-
-    None where no line is short for want of it: no step has a density with two hills at the tilt
-    that makes ε typical.
-    """
+    """Return δ(ε) as a sum over the number of large losses, None where no line needs that."""
     if not (law.is_spread and law.domain[1] > 0):
         return None
     terms = conditioned(law, line_tilt(law, epsilon, Strip.RIGHT))
@@ -201,10 +197,7 @@ _FARTHEST = 3000.0  # e-folds of a probability beyond which no δ is asked for
 
 
 def conditioned(law: SumLaw, tilt: float) -> list[tuple[float, SumLaw]] | None:
-    """Return logs of probabilities and the total losses given the number of large losses.
-
-    `tilt`: at which the masses of the values, or the density, have two hills, > 0.
-    """
+    """Return log probabilities and laws given how many losses are beyond a valley at a tilt."""
     if law.is_spread:
         return _conditioned_densities(law, tilt)
     best: tuple[float, int, int, Atoms] | None = None
@@ -255,10 +248,7 @@ def _conditioned_densities(law: SumLaw, tilt: float) -> list[tuple[float, SumLaw
 
 @kept_with_law
 def _halves(law: SumLaw, index: int, threshold: float) -> tuple[list[LossLaw], list[float]] | None:
-    """Return the laws of a step given that its loss is below or above, and their log probabilities.
-
-    None where the loss crosses a threshold more than once on a piece, or mass was not seen.
-    """
+    """Return a step's laws below and above a threshold, and their log masses; None if unsure."""
     part = law.parts[index][0]
     cut: tuple[list[SmoothPiece], list[SmoothPiece]] = [], []
     for outline in part.outlines:

@@ -67,8 +67,8 @@ class LineError:
 class StripValue:
     """log |I(t)|, an estimate of its errors, and d log |I| / dε.
 
-    `assured` says whether terms beyond the last one were shown to be negligible, rather than seen
-    to have died out.
+    `assured`: terms beyond the last one were shown to be negligible, not only seen to have died
+    out.
     """
 
     log_value: float
@@ -96,9 +96,9 @@ def continuous_kernel(z: Complex) -> Complex:
 
 @dataclass(frozen=True)
 class Line:
-    """The integrand's values on a line, less what depends on ε: they serve every ε.
+    """The integrand's values Π φᵢ(y_k)^{nᵢ} G(t + iy_k) at places y_k, less the mean's phase.
 
-    Values are Π φᵢ(y_k)^{nᵢ} G(t + iy_k) at places y_k, with the mean's phase taken out.
+    They do not depend on ε: a line serves every one.
     """
 
     tilt: float  # t, where the line crosses the axis
@@ -272,7 +272,7 @@ def first_line(
 ) -> tuple[Line, int]:
     """Return a line with the nodes that a Gaussian would need, and the most that it may have.
 
-    The former are no more than `most`.
+    The former are no more than `most`; its step serves every ε' with |ε' − ε| ≤ `beside`.
     """
     counts = [weight for _, weight in law.terms]
     mean, rest = law.mean_parts
@@ -381,10 +381,7 @@ def line_tilt(law: SumLaw, epsilon: float, strip: Strip) -> float:
 
 
 def answer_from_strips(law: SumLaw, value: Callable[[Strip], StripValue | None]) -> Answer | None:
-    """Return δ from the integrals of two strips, None where one has no value.
-
-    `value`: returns the integral of a strip.
-    """
+    """Return δ from the integrals of two strips, None where one has no value."""
     log_escaped = law.log_mass_at_infinity
     above: StripValue | None = None
     refused: AccuracyError | None = None

@@ -69,10 +69,7 @@ _Part = tuple[float, float] | None  # of a window of far tilts
 
 
 class LossLaw:
-    """The privacy loss of one step in one direction.
-
-    Node sets are built once for each window of tilts and band of frequencies, and kept.
-    """
+    """The privacy loss of one step in one direction; its node sets are kept."""
 
     uncertain_mass = 0.0  # probability whose losses are not known, the large ones taken as infinite
 
@@ -95,10 +92,7 @@ class LossLaw:
         self._tilted: dict[float, Tilted] = {}
 
     def reversed(self) -> LossLaw:
-        """Return the law with P and Q exchanged, whose K is K(−1 − z).
-
-        One node set serves the usual tilts of both. Where Q vanishes the other law has no mass.
-        """
+        """Return the law with P and Q exchanged, whose K is K(−1 − z), with the same nodes."""
         low, high = self.loss_bounds
         only_p = [piece for piece in self.step.pieces if escapes(piece)]
         pieces = [piece.reversed() for piece in self.step.pieces if piece not in only_p]
@@ -140,10 +134,7 @@ class LossLaw:
         return self.base.mass_at_infinity if is_certain else 0.0
 
     def known_profile(self, epsilon: float) -> tuple[float, float, float, float] | None:
-        """Return log δ(ε), log(1 − δ(ε)), δ's relative error, log(e^ε Q(L > ε)) of the finite part.
-
-        None where they are to be integrated.
-        """
+        """Return log δ, log(1 − δ), δ's error and log(e^ε Q(L > ε)), finite, if known."""
         return None
 
     @cached_property
@@ -173,7 +164,7 @@ class LossLaw:
         return precise_top(self.step, self.outlines, self.loss_bounds[1])
 
     def near_top(self, below: float) -> tuple[float, float, float]:
-        """Return the log of the probability of the largest loss, and of losses up to `below` less.
+        """Return the logs of the probability of the largest loss, and of losses up to `below` less.
 
         The third number is how far what counts as the largest lies apart, 0 but for rounding.
         """
@@ -286,10 +277,7 @@ class LossLaw:
         return known[-1]
 
     def _apart(self, tilt: float, upper: int) -> _Part:
-        """Return the tilts within an octave from an end of the domain at −1 or 0, else None.
-
-        No tilt beyond makes the losses there rare, so that the end itself sees enormous ones.
-        """
+        """Return the tilts within an octave of an end at −1 or 0, where losses are enormous."""
         least, most = whole = -1.0, self._edge(upper, upper=True)
         if self.domain[1] == 0.0 and tilt < 0.0:
             near = math.floor(math.log2(-tilt))
@@ -446,12 +434,7 @@ _CHEAP_TURN = 30.0  # of all its losses, which some ten panels resolve
 def common_window(
     outlines: Sequence[Outline], nearest: float, edge: Callable[[int, bool], float]
 ) -> tuple[int, float] | None:
-    """Return the level and the frequency of the window, None where no tilt is usual.
-
-    `outlines`: of all pieces whose loss is finite. `nearest`: how far from −1 or 0 the nearer end
-    of the domain is. `edge`: returns the lower (False) or the upper end (True) of the window of a
-    level.
-    """
+    """Return level and frequency of the window of usual tilts, None where none is."""
     mass, first, second = np.sum([o.rough_moments() for o in outlines], axis=0).tolist()
     if not (0.5 < mass < 2.0 and 0.0 < second < math.inf):
         return None
@@ -553,14 +536,7 @@ def is_heavy(piece: SmoothPiece, upper: bool) -> bool:
 
 
 def tilt_domain(step: Step, ends: tuple[bool, ...] = (False, True)) -> tuple[float, float]:
-    """Return (t₋, t₊), the interior of {t : E e^{tL} < ∞}; it contains (−1, 0).
-
-    Examples
-    --------
-    >>> from symdp.numeric.step import Step
-    >>> tilt_domain(Step("finite list"))
-    (-inf, inf)
-    """
+    """Return (t₋, t₊), the interior of {t : E e^{tL} < ∞}; it contains (−1, 0)."""
     low, high = -np.inf, np.inf
     for piece in step.pieces:
         if piece.flat:
@@ -584,10 +560,7 @@ _SPARSE = 32  # places of an outline that are looked at
 
 
 def precise_losses(step: Step, outlines: Sequence[Outline]) -> tuple[Fraction, ...]:
-    """Return the losses of a step whose finite losses are all single values, in rising order.
-
-    Of integer noise, these are the ends of what is not negligible and some of those between.
-    """
+    """Return the single values of a step's loss, rising; of integers the ends and some between."""
     with ctx.workprec(BITS):
         losses = [middle_of(loss) for _, loss in step.point_balls]
         for piece in (outline.piece for outline in outlines if not escapes(outline.piece)):

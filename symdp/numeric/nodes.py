@@ -128,12 +128,7 @@ def _normalised(
 
 
 def integer_nodes(piece: SmoothPiece, tilts: Sequence[float], further: float = 0.0) -> Array:
-    """Return all integers of the piece on which some tilted mass function is not negligible.
-
-    What is negligible may be so many more e-folds smaller.
-
-    None are returned where all of them vanish.
-    """
+    """Return all integers where some tilted mass is not negligible, or by so many e-folds."""
     offsets = np.unique(np.round(np.exp2(np.arange(0, 62, 0.125))))
     low, high = piece.lower, piece.upper
     finite = [e for e in (low, high) if np.isfinite(e)]
@@ -208,7 +203,7 @@ def build_nodes(
     frequency: float,
     reference: NodeSet | None = None,
 ) -> NodeSet:
-    """Return the node set of a step for tilts between the ends and frequencies up to `frequency`.
+    """Return a step's node set for tilts between the ends and frequencies up to `frequency`.
 
     Where the ends leave tilt 0 out, mean and mass at infinity are those of a `reference` that does
     not.
@@ -312,10 +307,9 @@ LARGE = 30.0  # from which on 1 + x is rounding beside e^x
 class Tilted:
     """One step's loss under P_t ∝ e^{tL}P: weights, distances from the tilted mean, moments.
 
-    `shift` is E_t L − μ with μ = E L: n steps multiply every rounding error by n, so the large
-    common part t·nμ − tε is formed once, exactly, for the whole sum. `atomic` is the part of
-    the weight on single values. A precise shift is accurate relative to itself, not only to the
-    losses.
+    `shift` is E_t L − μ, μ = E L: n steps multiply every rounding by n, so that t·nμ − tε is formed
+    once, exactly, for the whole sum. A precise shift is accurate relative to itself, not to the
+    losses only. `atomic` is the weight on single values.
     """
 
     tilt: float
@@ -390,9 +384,9 @@ def _from_growths(nodes: NodeSet, scaled: Array) -> Array:
 
 @singledispatch
 def tilted_cumulants(tilted: Tilted, order: int) -> Array:
-    """Return a tilted law's cumulants, the first one as E_t L − E L, from its central moments.
+    """Return cumulants of a tilted law, the first as E_t L − E L, from central moments m:
 
-    κⱼ = mⱼ − Σ_{i=2}^{j−2} C(j−1, i−1) κᵢ m_{j−i}, the recursion for central moments.
+    κⱼ = mⱼ − Σ_{i=2}^{j−2} C(j−1, i−1) κᵢ m_{j−i}.
     """
     moments = [1.0, 0.0]
     power = tilted.weight * tilted.deviation
@@ -430,8 +424,8 @@ def log_characteristic_grid(tilted: Tilted, step: float, first: int, last: int) 
     """Return log φ_t(kh) − ikhm for k = first, …, last − 1.
 
     Nodes near the mean, which carry nearly all weight when n is large, are summed directly so that
-    they keep full relative accuracy; the far ones go through a non-uniform Fourier transform whose
-    error is relative to their own, small weight.
+    they keep full relative accuracy; of the far ones a transform's error is relative to their small
+    weight.
     """
     y: Array = step * np.arange(first, last, dtype=np.float64)
     if y.size * tilted.deviation.size <= DIRECT_WORK:
@@ -446,10 +440,7 @@ def log_characteristic_grid(tilted: Tilted, step: float, first: int, last: int) 
 
 
 def _near_sum(y: Array, deviation: Array, weight: Array) -> Complex:
-    """Return `oscillation_sum` at rising y, from 0 or a multiple of the step on, with small phases.
-
-    From one y to twice as far it is y times a polynomial in y, found at its Chebyshev places.
-    """
+    """Return `oscillation_sum` at rising y, on each octave as y times a polynomial."""
     found = np.empty(y.size, dtype=np.complex128)
     start = 0
     while start < y.size:
@@ -484,9 +475,8 @@ _ENDS = np.linalg.solve(
 class Decay:
     """The tilted loss density on the panels of its quadrature, as far as it bounds |φ|.
 
-    Of many steps at once, all arrays have an axis for the steps before that of the panels.
-
-    `left, right`: g, g′, … at the ends of each panel, one row for each derivative.
+    `left, right`: g, g′, … at the ends of each panel, one row for each derivative. Of many steps at
+    once all arrays have an axis for the steps before that of the panels.
     """
 
     rest: Array  # the mass of what has no density: single values, and panels cut short
@@ -502,10 +492,7 @@ class Decay:
             return np.asarray(np.abs(self.right[..., :-1] - self.left[..., 1:]))
 
     def log_bound(self, y: Array) -> Array:
-        """Return an estimated bound on log |φ(y')| for every |y'| ≥ |y|, the y in rising order.
-
-        What lies beyond the last y is bounded as if it were of the last one's size.
-        """
+        """Return an estimated bound on log |φ(y')| for every |y'| ≥ |y|, the y in rising order."""
         best = np.ones((y.size, *np.shape(self.rest)))
         for order, variation in zip(_ORDERS, self.variation, strict=False):
             powers = np.power.outer(1.0 / np.abs(y), np.arange(1.0, order + 1.0))
@@ -531,17 +518,7 @@ class Decay:
 
 
 def decay(tilted: Tilted) -> Decay:
-    """Return how the characteristic function of one step's tilted loss is bounded far out.
-
-    Examples
-    --------
-    >>> from symdp import compose, mechanisms
-    >>> law = compose(mechanisms.gaussian(sigma=2), 1).law("remove")
-    >>> bound = decay(law.tilted(0.0)[0])
-    >>> near, far = bound.log_bound(np.asarray([100.0, 200.0]))
-    >>> bool(near > -0.5 * (100 / 2) ** 2), bool(abs(near - far - 4 * np.log(2)) < 0.1)
-    (True, True)
-    """
+    """Return how the characteristic function of one step's tilted loss is bounded far out."""
     panels = tilted.nodes.whole_panels
     return panel_decay(tilted.weight[panels.index], panels.slope, panels.joined)
 
@@ -560,11 +537,7 @@ def decays(parts: Sequence[Tilted]) -> Decay:
 
 
 def panel_decay(weight: Array, slope: Array, joined: NDArray[np.bool_]) -> Decay:
-    """Return the decay of one step, or of many, from weights and ℓ′ on whole panels.
-
-    `weight, slope`: the last two axes are panels and their nodes; ℓ′ is per half a panel's width.
-    `joined`: whether a panel ends where the next one begins.
-    """
+    """Return the decay from weights and ℓ′ per half a panel, the last axes panels and nodes."""
     with np.errstate(all="ignore"):
         # A node stands for its weight times |ℓ′|, both per half a panel's width.
         derivatives = [weight / (np.abs(slope) * WEIGHTS)]

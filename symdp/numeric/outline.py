@@ -94,12 +94,7 @@ Rows = Callable[[Index, Array], Array]  # values of the functions of so many row
 
 
 def _peaks(functions: Rows, x: Array, values: Array, most: int) -> tuple[Index, Array]:
-    """Return the highest local maxima of several functions, zoomed in upon, with their rows.
-
-    Where a maximum is flat, any place on its top will do.
-
-    `values`: of the functions on the grid x, one row for each. `most`: of one function.
-    """
+    """Return the highest local maxima of several functions, zoomed in upon, with their rows."""
     centre = values[:, 1:-1]
     inner = (centre >= values[:, :-2]) & (centre > values[:, 2:]) & np.isfinite(centre)
     row, found = np.nonzero(inner)
@@ -134,9 +129,9 @@ def _is_flat(values: Array) -> NDArray[np.bool_]:
 class Outline:
     """A piece seen on geometric grids around its ends and modes, learned as tilts are asked.
 
-    `anchors`: finite ends, zero or the middle, and every mode found so far. `roots`: those of them
-    that are no modes: next to them a density may be singular. `x, log_p, log_q, loss, spacing`: the
-    grid, the three functions on it, and the log of the length each grid point stands for.
+    `anchors`: finite ends, zero or the middle, and every mode found so far; `roots` are those of
+    them that are no modes, next to which a density may be singular. `spacing`: the log of the
+    length that each place of the grid stands for.
     """
 
     def __init__(self, piece: SmoothPiece, tilts: Sequence[float] = (-1.0, 0.0)) -> None:
@@ -381,10 +376,7 @@ def _reaching(bounds: tuple[float, float], seen: Array, room: float) -> tuple[fl
 
 
 def turns(outline: Outline) -> tuple[Array, Array]:
-    """Return the places of the least and of the largest losses among their neighbours, zoomed in.
-
-    They are looked for where P has mass: on the outline's grid, and on an even one.
-    """
+    """Return places of the least and the largest losses among their neighbours where P has mass."""
     piece, grid = outline.piece, outline.x
     held = _is_held(outline)
     if not held.any():

@@ -96,10 +96,7 @@ def _totals(*several: Panels) -> Array:
 
 
 def _refine(probe: Probe, edges: Array) -> tuple[Probe, Panels, Array]:
-    """Return panels that settled, their leftover errors, and by which values they did.
-
-    Where very many do not agree as terms cancel, balls and series between them give the values.
-    """
+    """Return panels that settled, by series through balls where terms cancel, and errors left."""
     found = _settled(probe, edges, may_cancel=False)
     if found is not None:
         return probe, *found
@@ -112,10 +109,7 @@ def _refine(probe: Probe, edges: Array) -> tuple[Probe, Panels, Array]:
 
 
 def _settled(probe: Probe, edges: Array, may_cancel: bool) -> tuple[Panels, Array] | None:
-    """Bisect panels until each agrees with its halves; return them and the leftover errors.
-
-    None where terms are seen to cancel and must not.
-    """
+    """Return panels that agree with their halves, and what they miss; None if terms cancel."""
     trial = probe.evaluate(edges[:-1], edges[1:])
     totals = _totals(trial)
     done: Panels | None = None
@@ -189,11 +183,7 @@ def _merge(probe: Probe, panels: Panels) -> Panels:
 def build_panels(
     outline: Outline, masses: Mapping[float, float], frequency: float
 ) -> tuple[Panels | None, Array]:
-    """Return settled panels and their leftover errors; None where the piece carries no mass.
-
-    Panels are as few as serve in double precision, and may leave unresolved what is negligible
-    beside the logs of the mass that the whole law has under each tilt.
-    """
+    """Return settled panels, as few as serve, and their leftover errors; None of no mass."""
     tilts, log_masses = list(masses), np.asarray(list(masses.values()))
     first = first_edges(outline, tilts, log_masses)
     if first.size == 0:
@@ -203,10 +193,7 @@ def build_panels(
 
 
 def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float) -> PieceNodes:
-    """Return nodes that integrate P·e^{(t+iy)ℓ} for every tilt asked and |y| ≤ frequency.
-
-    Each tilt has the log of the whole law's mass under it, beside which little is left out.
-    """
+    """Return nodes that integrate P·e^{(t+iy)ℓ} beside the mass of every tilt, |y| ≤ frequency."""
     panels, leftover = build_panels(outline, masses, frequency)
     if panels is None:
         return PieceNodes.atoms(np.empty(0), np.empty(0))
@@ -488,10 +475,7 @@ class Probe:
         )
 
     def cancelled(self, lower: Array, upper: Array) -> Array:
-        """Return the rounding of log P + tℓ, in units of what such values have, by tilt and panel.
-
-        More than 1 where large terms cancel, as beside a narrow mode far from a wide one.
-        """
+        """Return the rounding of log P + tℓ, in units of what is usual, by tilt and panel."""
         every = -(-lower.size // MANY_PANELS)
         x = gauss_legendre(lower[::every], upper[::every])[0][:, list(_SOME)].ravel()
         with np.errstate(all="ignore"):
@@ -542,10 +526,7 @@ _HALVINGS = 100  # of a bracket, down to neighbouring doubles
 
 @dataclass(frozen=True)
 class MonotoneGrid:
-    """Where a piece carries mass, its losses there, and where they turn.
-
-    `x, loss`: edges and nodes of the panels, and ℓ there.
-    """
+    """Where a piece carries mass, its losses ℓ at x there, and where they turn."""
 
     edges: Array  # of the panels, rising
     x: Array
@@ -554,11 +535,7 @@ class MonotoneGrid:
 
 
 def monotone_grid(outline: Outline, masses: Mapping[float, float]) -> MonotoneGrid | None:
-    """Return the grid on which the loss is monotone; None where the piece carries no mass.
-
-    `outline`: the piece, with the modes under all tilts that are asked. `masses`: tilts, each with
-    the log of the whole law's mass under it to within a few units.
-    """
+    """Return the grid on which the loss is monotone; None where the piece carries no mass."""
     panels, _ = build_panels(outline, masses, 0.0)
     if panels is None:
         return None

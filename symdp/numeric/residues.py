@@ -76,17 +76,7 @@ def _exact(number: sp.Expr) -> Exact:
 
 
 def residues_of(steps: Sequence[tuple[Pair, int]]) -> ResidueSum | None:
-    """Return the finite sum that is δ(ε), None where a step has none or the terms are too many.
-
-    `steps : sequence of (Pair, count)`: all parameters bound.
-
-    Examples
-    --------
-    >>> from symdp import mechanisms
-    >>> total = residues_of([(mechanisms.laplace(b=5).pair(), 100)])
-    >>> total.excess(Fraction(3), lambda ball: ball.rel_accuracy_bits() > 99).str(25, radius=False)
-    '0.1613379859761353997257292'
-    """
+    """Return the finite sum that is δ(ε) of pairs, None where there is none, or it is too long."""
     from symdp.density.exponential_sum import exponential_sum
 
     if sum(count for _, count in counted_pairs(steps, "pair")) > _MOST_STEPS:
@@ -102,10 +92,7 @@ def residues_of(steps: Sequence[tuple[Pair, int]]) -> ResidueSum | None:
 
 
 def residue_sum(moments: Sequence[tuple[Moment, int]]) -> ResidueSum | None:
-    """Return the finite sum of the powers of some M.
-
-    None where the steps or the terms are too many, or two poles cannot be told apart.
-    """
+    """Return the finite sum of powers of some M, None of too many terms or poles not told apart."""
     counts: dict[Moment, int] = {}
     for moment, count in moments:
         counts[moment] = counts.get(moment, 0) + count
@@ -187,9 +174,7 @@ class ResidueSum:
         return self.order * math.prod(math.comb(n + m.terms - 1, n) for m, n in self.steps)
 
     def products_above(self, epsilon: Fraction) -> int:
-        """Return the work of one ε: of the terms that count, those with b > ε unless M has poles
-        on the right.
-        """
+        """Return the work of one ε: all terms if M has poles on the right, else b > ε."""
         with ctx.workprec(_APART_BITS):
             expansion = self._at(ctx.prec)
             count = len(expansion.leaves)
@@ -199,11 +184,7 @@ class ResidueSum:
         return count * self.order
 
     def excess(self, epsilon: Exact, is_tight: Callable[[arb], bool]) -> arb:
-        """Enclose δ(ε) − δ∞, with as many bits as make the ball narrow enough.
-
-        `epsilon`: any real number, taken exactly. `is_tight`: whether a ball is as narrow as is
-        wanted.
-        """
+        """Enclose δ(ε) − δ∞, with as many bits as make the ball tight."""
         bits = ctx.prec + 2 * sum(count for _, count in self.steps)
         while bits <= _MOST_BITS:
             with ctx.workprec(bits):
@@ -338,11 +319,7 @@ class _Expansion:
 
 
 def _shares(count: int, terms: int) -> Iterator[tuple[int, ...]]:
-    """Yield every way to deal a count out to terms, neighbours alike in front.
-
-    >>> list(_shares(2, 2))
-    [(0, 2), (1, 1), (2, 0)]
-    """
+    """Yield every way to deal a count out to terms, neighbours alike in front."""
     if terms == 1:
         yield (count,)
         return

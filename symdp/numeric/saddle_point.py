@@ -49,10 +49,7 @@ class Strip(Enum):
     LEFT = "t < -1"
 
     def position(self, distance: float) -> tuple[float, float]:
-        """Return (t, 1 + t), both rounded once, at a distance from the strip's own pole.
-
-        The own pole is 0, for LEFT it is −1.
-        """
+        """Return (t, 1 + t), each rounded once, at a distance from its pole: −1 of LEFT, else 0."""
         if self is Strip.RIGHT:
             return distance, 1.0 + distance
         if self is Strip.MIDDLE:
@@ -67,8 +64,7 @@ class Strip(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """An increasing function at one point: its value, the size below which it counts as zero,
-    and a proposal for its root."""
+    """An increasing function at a point: value, what counts as zero, a proposal for its root."""
 
     value: float
     tolerance: float
@@ -76,23 +72,10 @@ class Probe:
 
 
 def increasing_root(probe: Callable[[float], Probe], end: float, start: float) -> float | None:
-    """Return the root in (0, end) of an increasing function, or None where it is negative up to
-    the end (or to where the law can still be evaluated).
+    """Return the root in (0, end) of an increasing function, None if it is negative up to there.
 
-    Proposals of the function are kept while they fall inside the bracket; else the bracket is
-    halved in the coordinate log s (log(s/(end − s)) for a finite end), in which both ends are at
-    infinity. A point that raises `AccuracyError` counts as too far out.
-
-    `probe`: the function. `end`: the upper end, inf allowed. `start`: a first guess inside the
-    interval.
-
-    Examples
-    --------
-    >>> newton = lambda s: Probe(s * s - 2, 1e-15, s - (s * s - 2) / (2 * s))
-    >>> round(increasing_root(newton, math.inf, 1.0), 12)
-    1.414213562373
-    >>> increasing_root(newton, 1.3, 1.0) is None
-    True
+    Proposals are kept while they fall inside the bracket; else it is halved in the coordinate log s
+    (log(s/(end − s)) for a finite end). A point that raises AccuracyError counts as too far out.
     """
 
     def coordinate(s: float) -> float:
@@ -136,10 +119,7 @@ def increasing_root(probe: Callable[[float], Probe], end: float, start: float) -
 
 
 def far_tilt(law: SumLaw, strip: Strip) -> float:
-    """Return a tilt far out in a strip, but where K can still be evaluated.
-
-    It stands in for a saddle point that K does not reach before the end of its domain.
-    """
+    """Return a tilt far out, but where K is to be had, where K ends before the saddle point."""
     width = min(strip.width(law), 1e3)
     for share in _FAR:
         tilt = strip.position(share * width)[0]
@@ -154,14 +134,7 @@ def far_tilt(law: SumLaw, strip: Strip) -> float:
 def golden_section(
     function: Callable[[float], float], low: float, high: float, steps: int
 ) -> tuple[float, float]:
-    """Return where a function of one valley in (low, high) was found least, and that value.
-
-    Examples
-    --------
-    >>> place, value = golden_section(lambda x: (x - 1.0) ** 2, 0.0, 3.0, 40)
-    >>> abs(place - 1.0) < 1e-7, value < 1e-14
-    (True, True)
-    """
+    """Return where a function of one valley in (low, high) was found least, and that value."""
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     here, there = function(left), function(right)
     best = min((here, left), (there, right))
@@ -179,26 +152,14 @@ def golden_section(
 
 
 def log_one_minus_exp(x: float) -> float:
-    """Return log(1 − e^x) for x ≤ 0, −inf at x ≥ 0.
-
-    Examples
-    --------
-    >>> log_one_minus_exp(-1e-20) == math.log(1e-20), log_one_minus_exp(-50.0) == -math.exp(-50)
-    (True, True)
-    """
+    """Return log(1 − e^x) for x ≤ 0, −inf at x ≥ 0."""
     if x >= 0:
         return -math.inf
     return math.log(-math.expm1(x)) if x > -math.log(2.0) else math.log1p(-math.exp(x))
 
 
 def log_add_exp(x: float, y: float) -> float:
-    """Return log(e^x + e^y), −inf allowed.
-
-    Examples
-    --------
-    >>> log_add_exp(-1000.0, -math.inf)
-    -1000.0
-    """
+    """Return log(e^x + e^y), −inf allowed."""
     top = max(x, y)
     return top if math.isinf(top) else top + math.log1p(math.exp(min(x, y) - top))
 
@@ -209,8 +170,6 @@ def delta_from_strip(
     """Return (log δ, log(1 − δ)) from log I of a strip, or None where I leaves δ no logarithm.
 
     The complement is None in the right strip, where δ itself is the accurate one.
-
-    `strip, log_integral`: where I was computed, and its logarithm.
     """
     if strip is Strip.RIGHT:
         value = log_add_exp(law.log_mass_at_infinity, log_integral)
@@ -231,9 +190,7 @@ _SETTLED = 1e-11  # of a standard deviation of the integrand
 class Saddle:
     """The saddle point of e^{F(z)} in one strip, F(z) = K(z) − εz − log|z| − log|1+z|.
 
-    `strip, tilt, tilt_plus_one`: where it is: t and 1 + t, each to full precision however near the
-    poles. `cgf, variance`: K and K″ there. `log_leading`: log of MSD₀ = e^F/√(2πF₂) [SPA (60)], the
-    strip's integral to leading order.
+    `log_leading`: log of MSD₀ = e^F/√(2πF₂) [SPA (60)], the strip's integral to leading order.
     """
 
     strip: Strip
@@ -250,12 +207,9 @@ def saddle_point(
 ) -> Saddle | None:
     """Return the saddle point of a strip, K′(t) = ε + 1/t + 1/(1+t) [SPA (50)], or None.
 
-    F is strictly convex in each strip. Newton's method keeps the near pole exact and treats
-    K′ − ε − (far pole) as linear, which for a Gaussian loss is all there is; the bracket guards it.
-
-    `strip`: the strip between the poles always has a saddle point; an outer one has none where the
-    moment generating function ends, with a finite slope, before it. `settled`: how close to the
-    saddle point, in standard deviations of the integrand.
+    F is strictly convex in each strip. Newton's method keeps the near pole exact and treats K′ − ε
+    − (far pole) as linear, which for a Gaussian loss is all there is; the bracket guards it. An
+    outer strip has none where M ends, with a finite slope, before it.
     """
     end = strip.width(law)
     if not end > 0:
@@ -291,8 +245,8 @@ def saddle_point(
 def best_saddle(law: SumLaw, epsilon: float) -> Saddle:
     """Return the saddle point of the strip whose integral is the smallest.
 
-    Errors are relative to the strip's integral: the smallest leaves the smallest error in δ. For
-    ε ≥ 0 that is δ itself or 1 − δ; for ε < 0, by exchanging P and Q, e^ε times the same.
+    Errors are relative to the strip's integral: the smallest leaves the smallest error in δ. For ε
+    ≥ 0 that is δ itself or 1 − δ; for ε < 0, by exchanging P and Q, e^ε times the same.
     """
     outer = saddle_point(law, epsilon, Strip.RIGHT if epsilon >= 0 else Strip.LEFT)
     if outer is not None and outer.log_leading - min(epsilon, 0.0) < -math.log(2.0):
@@ -311,10 +265,7 @@ _ROUNDING = 1e-14  # of K(−1), for each step and for each unit of the mean
 
 
 def log_moments_bound(law: SumLaw, epsilon: float, *, plain: bool = False) -> float:
-    """Return an upper bound on log δ(ε), at most 0.
-
-    `plain`: leave the factor out.
-    """
+    """Return an upper bound on log δ(ε), at most 0; a plain one leaves the factor out."""
     best = 0.0
     for strip in (Strip.RIGHT, Strip.LEFT) if epsilon < 0 else (Strip.RIGHT,):
         log_integral = log_integral_bound(law, epsilon, strip, plain=plain)
@@ -330,15 +281,7 @@ def log_moments_bound(law: SumLaw, epsilon: float, *, plain: bool = False) -> fl
 
 
 def log_usual_bound(law: SumLaw, epsilon: float) -> float:
-    """Return an upper bound on log δ(ε) from tilts at which K is at hand, 0 where none is.
-
-    Examples
-    --------
-    >>> from symdp import compose, mechanisms
-    >>> law = compose(mechanisms.gaussian(sigma=5), 10).law("remove")
-    >>> -19.0 > log_usual_bound(law, 4.0) > log_moments_bound(law, 4.0) > -22.0
-    True
-    """
+    """Return an upper bound on log δ(ε) from tilts at which K is at hand, 0 where none is."""
     try:
         tilts = law.window(0.0)[1] * np.exp2(np.arange(-5.0, 1.0))
         if not (tilts[0] > 0.0 and law.mean < epsilon):
@@ -351,10 +294,7 @@ def log_usual_bound(law: SumLaw, epsilon: float) -> float:
 
 
 def complement_rounding(law: SumLaw) -> float:
-    """Return how far off log(1 − δ) = log(e^{ε+K(−1)} − I) may be where I hardly matters.
-
-    K(−1) is a sum over the steps, whose rounding grows with their number.
-    """
+    """Return how far off log(1 − δ) = log(e^{ε+K(−1)} − I) may be where I hardly matters."""
     return SLACK + _ROUNDING * (law.count + abs(float(law.cumulants(0.0, 1)[0])))
 
 

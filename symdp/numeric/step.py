@@ -46,16 +46,13 @@ def together(functions: Sequence[RealFunction]) -> Callable[[Array], Sequence[Ar
 
 @dataclass(frozen=True)
 class SmoothPiece:
-    """A stretch of the support on which densities and privacy loss are smooth.
+    """A stretch of the support on which densities and privacy loss ℓ are smooth.
 
-    `lower, upper`: ends, ±inf allowed; for `integer` pieces the ends belong to the piece. `log_p,
-    log_q, loss`: vectorised log densities of P and Q and privacy loss ℓ. A loss of +inf means that
-    Q vanishes here, so that the piece's P-mass is mass at infinity. `log_terms`: returns the
-    logarithms of the single terms that P and Q are sums of; their modes show where a quadrature
-    must look, however far apart or narrow they are. `log_mass`: the log of the atom's probability
-    under P, None where it is to be integrated. `ball`: log P and ℓ in balls at the working
-    precision, of complex places too with `analytic`. `joint`: log P, log Q and ℓ at once, where
-    that is cheaper.
+    `integer` pieces hold their ends. A loss of +inf means that Q vanishes, so that the P-mass is
+    mass at infinity. `log_terms` gives logs of the single terms of P and Q, whose modes show where
+    a quadrature must look. `log_mass`: of the atom under P, None where it is to be integrated.
+    `ball`: log P and ℓ in balls, of complex places too with `analytic`. `joint`: log P, log Q and ℓ
+    where that is cheaper.
     """
 
     lower: float
@@ -80,10 +77,7 @@ class SmoothPiece:
         return log_p, log_q, loss
 
     def accurate(self, x: Array) -> tuple[Array, Array, float]:
-        """Return log P and ℓ, and how many roundings of a double they may be off by.
-
-        Where doubles are seen to cancel, balls say how to round, unless the places are too many.
-        """
+        """Return log P and ℓ, by balls where few doubles cancel, and how many roundings off."""
         with np.errstate(all="ignore"):
             log_p, _, loss = self.values(x)
             number = min(x.size, max(_LEAST, min(x.size // _EVERY, _MOST)))  # one of each panel
@@ -206,11 +200,9 @@ def _exchanged(joint: Callable[[Array], tuple[Array, ...]]) -> Callable[[Array],
 
 @dataclass(frozen=True)
 class Step:
-    """Everything numeric about one step in one direction: smooth pieces, and single points.
+    """One step in one direction: smooth pieces, and the points of a finite list.
 
-    `point_loss` and `point_log_p` are the points of a finite list (a loss of +inf is mass at
-    infinity), and `point_balls` enclose (probability, loss) of those with a finite loss. `name` is
-    used in messages only.
+    `point_balls` enclose (probability, loss) of points with a finite loss. `name` is for messages.
     """
 
     name: str
@@ -242,10 +234,7 @@ class Stretch:
 
     With two singular ends v runs over all reals, v < 0 is counted from the lower end and v > 0 from
     the upper one: u = W e^{−|v|}/(1 + e^{−|v|}). With one, u = W e^v for v < 0 on a piece of length
-    W, or log(1 + e^v) on an unbounded one.
-
-    `length`: W at the working precision, None for an unbounded piece. `two_sided`: whether both
-    ends are singular.
+    W, or log(1 + e^v) on an unbounded one, which has none.
     """
 
     def __init__(self, length: Callable[[], arb] | None, two_sided: bool) -> None:

@@ -36,12 +36,11 @@ _QUANTILES = np.asarray([0.1, 0.5, 0.9])
 
 
 class SumLaw:
-    """The total privacy loss of independent steps: distinct laws, each with a count.
+    """The total privacy loss of independent steps: distinct laws, each with a count ≥ 1.
 
-    `parts`: pairs (law, count), counts ≥ 1. `direction`: "remove" or "add", empty for a part of a
-    law. `terms`: pairs (law, count) from which all comes that adds up over the steps, as K and its
-    derivatives do: the parts themselves, unless there are too many of them. `kept`: what functions
-    marked by `kept_with_law` have returned of this law.
+    `direction` is empty for a part of a law. `terms`: pairs (law, count) from which all comes that
+    adds up over the steps: the parts themselves, unless there are too many. `kept`: see
+    `kept_with_law`.
     """
 
     def __init__(self, parts: Sequence[tuple[LossLaw, int]], direction: str = "") -> None:
@@ -167,10 +166,7 @@ class SumLaw:
 
     @cached_property
     def around_top(self) -> tuple[float, float]:
-        """Doubles between which the largest finite total loss lies, next to it where it is known.
-
-        Both are that loss itself where it is a double, but for the rounding of 22 digits.
-        """
+        """Doubles around the largest finite total loss, both that one where it is a double."""
         top = self.precise_top if math.isfinite(self.loss_bounds[1]) else None
         if top is None:
             rounding = _ROUNDED_TOP * abs(self.loss_bounds[1])
@@ -319,18 +315,7 @@ def square_length(parts: Sequence[tuple[LossLaw, int]]) -> float:
 def kept_with_law(
     function: Callable[Concatenate[SumLaw, P], T],
 ) -> Callable[Concatenate[SumLaw, P], T]:
-    """Return a function that asks another, pure one once for every law, and what else it is given.
-
-    What a record of answers needs, as one for every ε, is a function that makes an empty one.
-
-    Examples
-    --------
-    >>> from symdp import compose, mechanisms
-    >>> steps = kept_with_law(lambda law: [law.count])
-    >>> law = compose(mechanisms.gaussian(sigma=2), 5).law("remove")
-    >>> steps(law), steps(law) is steps(law)
-    ([5], True)
-    """
+    """Return a function that asks another, pure one once for each law and what else is given."""
 
     @wraps(function)
     def asked(law: SumLaw, /, *given: P.args, **named: P.kwargs) -> T:
@@ -351,8 +336,7 @@ _MISFIT = 1e-13  # of the largest loss, by which a loss may miss its point: roun
 class Lattice:
     """The set offset + spacing·ℤ that the total loss is certain to lie in.
 
-    Both are kept beyond double precision: n steps multiply their rounding by n, and ε lies between
-    two points of the lattice at a distance that has to be right.
+    Both are kept beyond doubles: n steps multiply their rounding, and ε lies between two points.
     """
 
     offset: Fraction
