@@ -9,7 +9,7 @@ import mpmath
 import sympy as sp
 from mpmath import mp
 
-from symdp.emit.constants import constant_value
+from symdp.emit.exact import constant_value
 from symdp.emit.program import compile_constant, compile_program
 from symdp.emit.steps import Program
 from symdp.errors import AccuracyError, InputError

@@ -54,7 +54,7 @@ MOST_ROOM_LINES = {
     "cli": 3797,
     "density": 4961,
     "derive": 4997,
-    "emit": 4986,
+    "emit": 4802,
     "expansion": 391,
     "individual": 3581,
     "mechanisms": 168,

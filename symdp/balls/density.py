@@ -26,8 +26,7 @@ from symdp.density.breakpoints import smooth_stretches
 from symdp.density.gammas import COUNTING, are_positive
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
-from symdp.emit.constants import constant_value
-from symdp.emit.exact import BITS
+from symdp.emit.exact import BITS, constant_value
 from symdp.emit.mass import MassIntegral, MassSum
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Deadline, worked

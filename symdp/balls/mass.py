@@ -32,8 +32,7 @@ from symdp.density.gammas import with_fewer_gammas
 from symdp.density.normal_form import log_form
 from symdp.density.signs import interior_point
 from symdp.emit import compile_arb
-from symdp.emit.arb import ENCLOSERS
-from symdp.emit.arb_operations import UNKNOWN
+from symdp.emit.arb import ENCLOSERS, UNKNOWN
 from symdp.emit.enclose import between, enclose_sum
 from symdp.emit.exact import BITS, end_ball, real_ball
 from symdp.emit.mass import MassIntegral

@@ -29,7 +29,7 @@ import numpy as np
 from flint import acb, arb, ctx
 from numpy.typing import NDArray
 
-from symdp.emit.arb_operations import UNKNOWN
+from symdp.emit.arb import UNKNOWN
 from symdp.errors import AccuracyError
 from symdp.model.allocation import split_counts
 from symdp.numeric.allocation_density import LogDensityTable, RatioLaw, log_tail, tabulate

@@ -25,7 +25,7 @@ import numpy as np
 from flint import arb
 from numpy.typing import NDArray
 
-from symdp.emit.arb_operations import UNKNOWN
+from symdp.emit.arb import UNKNOWN
 from symdp.errors import AccuracyError
 from symdp.numeric.elementary import Complex, exponential_remainder, log_one_plus, powers_less_one
 from symdp.numeric.loss import LossLaw

@@ -19,7 +19,7 @@ import numpy as np
 from flint import acb, acb_poly, arb, arb_poly, ctx
 from numpy.typing import NDArray
 
-from symdp.emit.arb_operations import UNKNOWN
+from symdp.emit.arb import UNKNOWN
 from symdp.errors import AccuracyError
 
 Array = NDArray[np.float64]

@@ -26,7 +26,7 @@ from flint import acb, arb, ctx
 
 from symdp.arguments import instance
 from symdp.balls.cuts import DISTANCE, cut_tail
-from symdp.emit.arb_operations import UNKNOWN
+from symdp.emit.arb import UNKNOWN
 from symdp.emit.enclose import find_cut
 from symdp.emit.exact import BITS, real_ball
 from symdp.errors import AccuracyError

@@ -22,8 +22,7 @@ from mpmath import workdps
 from sympy.printing.str import StrPrinter
 
 from symdp.decimal_text import scientific
-from symdp.emit.constants import constant_value
-from symdp.emit.exact import LN10
+from symdp.emit.exact import LN10, constant_value
 from symdp.errors import AccuracyError
 from symdp.model.allocation import AllocatedPair, OneStep
 from symdp.model.pair import Pair

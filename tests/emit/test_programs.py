@@ -25,7 +25,7 @@ from shell import Shell
 import symdp
 from symdp import mechanisms
 from symdp.emit.standalone import NoLinesError
-from symdp.emit.standalone.model import CONDITIONS
+from symdp.emit.standalone.write import CONDITIONS
 from symdp.errors import InputError
 from symdp.model.sampling import _DOMAINS
 

@@ -6,9 +6,8 @@ import sympy as sp
 from flint import acb, arb, ctx
 
 import symdp
-from symdp.emit.abel_plana import smooth_sum
 from symdp.emit.arb import constant
-from symdp.emit.enclose import enclose_sum
+from symdp.emit.enclose import enclose_sum, smooth_sum
 from symdp.errors import AccuracyError
 
 k = sp.Symbol("k", integer=True)

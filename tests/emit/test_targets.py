@@ -273,7 +273,7 @@ def test_bad_input_is_named() -> None:
 
 
 def test_constants_are_sharp_or_refused() -> None:
-    from symdp.emit.constants import constant_value
+    from symdp.emit.exact import constant_value
     from symdp.errors import AccuracyError
 
     tiny = sp.exp(R(1, 10**60)) - 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from symdp.emit.standalone.lines import NoLinesError
-from symdp.emit.standalone.model import Argument, Model, Piece
-from symdp.emit.standalone.write import LANGUAGES, to_code
+from symdp.emit.standalone.write import LANGUAGES, Argument, Model, Piece, to_code
 
 __all__ = ["LANGUAGES", "Argument", "Model", "NoLinesError", "Piece", "to_code"]

@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from symdp.emit.standalone.runtime.accountant import epsilon_of, law_of, log_delta_of
-from symdp.emit.standalone.runtime.outline import Law
+from symdp.emit.standalone.runtime.accountant import Law, epsilon_of, law_of, log_delta_of
 from symdp.emit.standalone.runtime.primitives import NoAnswerError
 
 REMOVE = 1
