@@ -50,10 +50,10 @@ MOST_CONSTANTS = {
 MOST_ROOM_LINES = {
     "": 2116,
     "adapters": 1058,
-    "balls": 1447,
+    "balls": 1443,
     "cli": 3797,
-    "density": 4961,
-    "derive": 4997,
+    "density": 4956,
+    "derive": 4988,
     "emit": 4802,
     "expansion": 391,
     "individual": 3581,
@@ -62,7 +62,7 @@ MOST_ROOM_LINES = {
     "model": 4835,
     "numeric": 10515,
     "page": 6129,
-    "prove": 6149,
+    "prove": 6146,
     "questions": 6015,
 }
 CODE_FROM_TEXT = {"eval", "exec", "parse_expr", "__import__"}

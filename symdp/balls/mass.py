@@ -15,9 +15,8 @@ this room, and loading this file hands it the ways of here.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -30,11 +29,13 @@ from symdp.balls.cuts import DISTANCE, cut_tail
 from symdp.density.breakpoints import smooth_stretches
 from symdp.density.gammas import with_fewer_gammas
 from symdp.density.normal_form import log_form
+from symdp.density.pieces import pieces
+from symdp.density.records import Piece
 from symdp.density.signs import interior_point
 from symdp.emit import compile_arb
 from symdp.emit.arb import ENCLOSERS, UNKNOWN
 from symdp.emit.enclose import between, enclose_sum
-from symdp.emit.exact import BITS, end_ball, real_ball
+from symdp.emit.exact import end_ball, real_ball
 from symdp.emit.mass import MassIntegral
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Deadline, worked
@@ -43,6 +44,7 @@ from symdp.model.pair import Pair
 SECONDS = 2.0  # of work for one proof of mass
 AGREEMENT = 1e-12  # to which two masses must agree with each other and with 1
 _MOST_TERMS = 64  # of a density multiplied out
+_MASS_BITS = 192  # of what a density is divided by: one ball at every precision, of 50 digits
 _ENOUGH = arb(2) ** -90  # absolute accuracy, where no more can be had: 27 digits
 _NARROW = arb(2) ** -60  # relative: far below the rounding of doubles
 _PROOF_EVALUATIONS = 60_000  # of an integrand: more than the seconds of one proof allow
@@ -257,24 +259,19 @@ def enclose_normalizer(mass: MassIntegral) -> arb | None:
         if middle != 0 or scale != 1:
             moved = density.subs(x, middle + scale * _UNIT)
             mass = MassIntegral(moved, sp.Tuple(_UNIT, sp.Integer(-1), sp.Integer(1)))
-    bits = max(ctx.prec, BITS)
-    found = _proved(mass, BITS)
-    if found is not None and bits > BITS:
-        found = _proved(mass, bits) or found
-    if found is None:
-        found = _seen(mass)
+    found = _proved(mass) or _seen(mass)
     if found is None or scale == 1:
         return found
-    with ctx.workprec(bits):
+    with ctx.workprec(_MASS_BITS):
         return found * real_ball(scale)
 
 
-@lru_cache(maxsize=64)
-def _proved(mass: MassIntegral, bits: int) -> arb | None:
+@lru_cache(maxsize=256)
+def _proved(mass: MassIntegral) -> arb | None:
     density, (x, lower, upper) = mass.parts
-    for tolerance in (arb(2) ** (20 - bits), _ENOUGH):
+    for tolerance in (arb(2) ** (20 - _MASS_BITS), _ENOUGH):
         # SymPy's TypeError: it asks in the middle of a question about a sign, and gets NaN.
-        with suppress(AccuracyError, InputError, TypeError), ctx.workprec(bits):
+        with suppress(AccuracyError, InputError, TypeError), ctx.workprec(_MASS_BITS):
             deadline = Deadline(SECONDS, worked)
             found = enclose_mass(density, x, lower, upper, tolerance, deadline)
             if found.is_finite() and is_proved(found):
@@ -282,7 +279,7 @@ def _proved(mass: MassIntegral, bits: int) -> arb | None:
     return None
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=256)
 def _seen(mass: MassIntegral) -> arb | None:
     first, second = two_masses(mass.function, *mass.limits[0])
     apart = AGREEMENT * min(first, second)
@@ -294,25 +291,26 @@ def is_proved(mass: arb) -> bool:
     return bool(mass.rad() < _NARROW * abs(mass))
 
 
-def with_seen_masses(pair: Pair) -> Pair:
-    """Return a pair in which masses that two quadratures found are the numbers they found."""
-    components = tuple(c if isinstance(c, tuple) else with_numbers(c) for c in pair.components)
-    others = tuple((weight, with_seen_masses(other)) for weight, other in pair.alternatives)
-    atoms = tuple(
-        (place, tuple(with_numbers(mass) for mass in masses)) for place, masses in pair.atoms
-    )
-    return replace(pair, components=components, alternatives=others, atoms=atoms)
-
-
 def with_numbers(density: sp.Expr) -> sp.Expr:
     """Return a density in which masses that two quadratures found are the numbers they found."""
-    balls = {mass: enclose_normalizer(mass) for mass in density.atoms(MassIntegral)}
-    seen = {
+    return density.xreplace(_numbers_of_seen([density]))
+
+
+def pieces_in_numbers(pair: Pair) -> tuple[Piece, ...]:
+    """Return the pieces of a pair with the same numbers."""
+    seen = _numbers_of_seen(pair.expressions())
+    return tuple(piece.replaced(seen) for piece in pieces(pair))
+
+
+def _numbers_of_seen(expressions: Iterable[sp.Expr]) -> dict[sp.Expr, sp.Expr]:
+    """Return the masses in expressions that two quadratures found, with the numbers they found."""
+    held = {mass for one in expressions for mass in one.atoms(MassIntegral)}
+    balls = {mass: enclose_normalizer(mass) for mass in held}
+    return {
         mass: sp.Rational(*float(ball.mid()).as_integer_ratio())
         for mass, ball in balls.items()
         if ball is not None and not is_proved(ball)
     }
-    return density.xreplace(seen) if seen else density
 
 
 def two_masses(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import pairwise
@@ -19,7 +20,7 @@ import sympy as sp
 from flint import acb, arb, ctx, fmpq
 
 from symdp.density.pieces import pieces, points
-from symdp.density.records import Piece, Point
+from symdp.density.records import Piece, Point, mapped
 from symdp.density.signs import DIGITS, interior_point, random_values
 from symdp.emit.arb import ArbFunction, compile_arb
 from symdp.errors import AccuracyError, InputError
@@ -436,22 +437,7 @@ def parameters_of(pair: Pair) -> set[sp.Symbol]:
 
 def with_values(pair: Pair, values: dict[sp.Symbol, sp.Expr]) -> Pair:
     """Put values for the parameters of a pair."""
-    from symdp.model.pair import Pair as PairRecord
-
     if not values:
         return pair
-
-    def put(expression: sp.Expr) -> sp.Expr:
-        return expression.subs(values)
-
-    components = tuple(
-        tuple(map(put, c)) if isinstance(c, tuple) else put(c) for c in pair.components
-    )
-    return PairRecord(
-        pair.variable,
-        pair.support.substitute(values),
-        components,
-        tuple(map(put, pair.p_weights)),
-        tuple(map(put, pair.q_weights)),
-        atoms=tuple((put(place), tuple(map(put, masses))) for place, masses in pair.atoms),
-    )
+    held = replace(pair, support=pair.support.substitute(values))
+    return mapped(held, lambda part: part.subs(values))

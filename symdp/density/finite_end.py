@@ -15,6 +15,7 @@ import sympy as sp
 
 from symdp.density.signs import is_nearly_zero
 from symdp.emit.log_sum_exp import ExpMinusOne, LogOnePlus
+from symdp.emit.mass import names_of_masses
 
 DISTANCE = sp.Symbol("u", positive=True)
 
@@ -33,8 +34,9 @@ class NearEnd:
 
 def near_end(expression: sp.Expr, x: sp.Symbol, end: sp.Expr, inward: int) -> NearEnd:
     """Return the expression in terms of the distance u from a finite end, x = end ± u."""
-    walk = _Walk(x, end + inward * DISTANCE, end)
-    return NearEnd(walk.visit(expression).whole, walk.is_regular)
+    walk, names = _Walk(x, end + inward * DISTANCE, end), names_of_masses([expression])
+    found = walk.visit(expression.xreplace(names)).whole
+    return NearEnd(found.xreplace({name: mass for mass, name in names.items()}), walk.is_regular)
 
 
 @dataclass(frozen=True)

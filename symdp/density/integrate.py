@@ -578,21 +578,11 @@ def definite(integrand: Integrand) -> sp.Expr | None:
 
 
 class Entry(NamedTuple):
-    """The value of an integral, and how it was found.
+    """The value of an integral, and how it was found."""
 
-    Attributes
-    ----------
-    value
-        Without the form's constant factor.
-    rules
-        The names of the rules that know it, one, or one for each half of the line.
-    moved
-        The exponents in y, and the ends, where x = r ± e^y was put in.
-    """
-
-    value: sp.Expr
-    rules: tuple[str, ...]
-    moved: tuple[Integrand, ...] = ()
+    value: sp.Expr  # without the form's constant factor
+    rules: tuple[str, ...]  # that know it, by name: one, or one for each half of the line
+    moved: tuple[Integrand, ...] = ()  # exponents in y, and ends, where x = r ± e^y was put in
 
 
 def entry_of(integrand: Integrand) -> Entry | None:

@@ -14,7 +14,7 @@ from symdp.density.breakpoints import Stretch, cut_at, smooth_stretches
 from symdp.density.gammas import in_log_gammas, with_ends, with_fewer_gammas
 from symdp.density.mixture import Term, additive_terms, heaviest, log_mixture, log_ratio
 from symdp.density.normal_form import LogForm, log_form, occurrences
-from symdp.density.records import Piece, Point
+from symdp.density.records import Piece, Point, mapped
 from symdp.density.roots import known_roots
 from symdp.density.signs import interior_point, random_values, sign_of
 from symdp.density.turning import NAMES, slope_numerator, trend
@@ -22,6 +22,7 @@ from symdp.emit import compile_arb
 from symdp.emit.arb import constant_ball
 from symdp.emit.enclose import enclose_sum
 from symdp.emit.exact import BITS
+from symdp.emit.mass import names_of_masses
 from symdp.errors import AccuracyError, InputError
 from symdp.model import tidy
 
@@ -82,13 +83,18 @@ def pieces(pair: Pair) -> tuple[Piece, ...]:
     beside the densities come last, each as a flat piece of length 1, whose `place` says where it
     is: the interval of such a piece has no meaning beyond its length.  A finite list has none (see
     `points`); those of a public choice have the probability of their pair on both densities.
+
+    What densities are divided by is a symbol as long as SymPy works on them: it cancels in the
+    loss, and no question about a sign waits for its value.
     """
     if pair.support.kind == "points":
         return ()
     if pair.alternatives:
         return tuple(_weighed(p, weight) for weight, one in pair.alternatives for p in pieces(one))
-    x = pair.variable
-    return tuple(joined([_piece(smooth, x) for smooth in smooth_pairs(pair)], x))
+    x, names = pair.variable, names_of_masses(pair.expressions())
+    named = mapped(pair, lambda density: density.xreplace(names))
+    found = joined([_piece(smooth, x) for smooth in smooth_pairs(named)], x)
+    return tuple(piece.replaced({name: mass for mass, name in names.items()}) for piece in found)
 
 
 def _weighed(piece: Piece, weight: sp.Expr) -> Piece:

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import sympy as sp
 
+from symdp.model.pair import Pair
+
 Slope = Literal["increasing", "decreasing", "constant", "unknown"]
-TURNED: dict[Slope, Slope] = {  # with the variable reversed
-    "increasing": "decreasing",
-    "decreasing": "increasing",
-    "constant": "constant",
-    "unknown": "unknown",
-}
 
 
 @dataclass(frozen=True)
@@ -23,33 +20,47 @@ class Piece:
     Between `lower` and `upper` no Abs, sign, Min, Max, Heaviside or Piecewise is left.  With an
     integer variable both ends belong to the piece where they are finite, and the next piece starts
     one higher.
-
-    Attributes
-    ----------
-    lower, upper
-        The ends, ±oo allowed.
-    log_p, log_q
-        Log densities of P and Q, None where that density is identically 0.
-    loss
-        ℓ = log P − log Q in normal form; oo where Q = 0 < P, −oo where P = 0 < Q.
-    slope
-        How ℓ moves with the variable; "unknown" only where no exact test could tell.
-    log_p_terms, log_q_terms
-        Logs of the single additive terms of P and Q, whose modes a quadrature must see.
-    place
-        The one value of the output that the piece stands for, where P and Q have an atom there:
-        densities equal to its masses on an interval of length 1 have the same loss.
     """
 
-    lower: sp.Expr
+    lower: sp.Expr  # ±oo allowed
     upper: sp.Expr
-    log_p: sp.Expr | None
+    log_p: sp.Expr | None  # None where the density is identically 0
     log_q: sp.Expr | None
-    loss: sp.Expr
-    slope: Slope
-    log_p_terms: tuple[sp.Expr, ...] = ()
+    loss: sp.Expr  # in normal form; oo where Q = 0 < P, −oo where P = 0 < Q
+    slope: Slope  # how ℓ moves with the variable; "unknown" where no exact test could tell
+    log_p_terms: tuple[sp.Expr, ...] = ()  # single addends, whose modes a quadrature must see
     log_q_terms: tuple[sp.Expr, ...] = ()
+    # Of an atom, the output that the piece stands for: densities equal to its masses on an interval
+    # of length 1 have the same loss.
     place: sp.Expr | None = None
+
+    def replaced(self, rule: Mapping[sp.Expr, sp.Expr]) -> Piece:
+        """Return the piece with some of its expressions exchanged for others."""
+        if not rule:
+            return self
+
+        def put(value: Any) -> Any:
+            if isinstance(value, tuple):
+                return tuple(map(put, value))
+            return value.xreplace(rule) if isinstance(value, sp.Basic) else value
+
+        return replace(self, **{name: put(value) for name, value in vars(self).items()})
+
+
+def mapped(pair: Pair, put: Callable[[sp.Expr], sp.Expr]) -> Pair:
+    """Return a pair with a function of each of its densities, masses and weights."""
+
+    def law(own: Any) -> Any:
+        return tuple(map(law, own)) if isinstance(own, tuple) else put(own)
+
+    return replace(
+        pair,
+        components=law(pair.components),
+        p_weights=law(pair.p_weights),
+        q_weights=law(pair.q_weights),
+        alternatives=tuple((put(weight), mapped(one, put)) for weight, one in pair.alternatives),
+        atoms=law(pair.atoms),
+    )
 
 
 @dataclass(frozen=True)

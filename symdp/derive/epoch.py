@@ -24,7 +24,7 @@ import sympy as sp
 
 from symdp.density.check import agrees, parameters_of, with_values
 from symdp.density.pieces import points
-from symdp.density.records import TURNED, Piece
+from symdp.density.records import Piece, Slope
 from symdp.density.signs import random_values
 from symdp.derive import series
 from symdp.derive.derivation import Derivation, derive
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
 
 _RATIO = sp.Symbol("w", positive=True)
+_TURNED: dict[Slope, Slope] = {"increasing": "decreasing", "decreasing": "increasing"}
 _SHARE = 0.4  # of the time, for one integral
 _CHECKED_AT = (sp.Rational(7, 10), sp.Rational(12, 5))  # u
 
@@ -282,7 +283,7 @@ def _of_ratio(piece: Piece) -> Piece:
         piece,
         log_p=piece.log_q,
         loss=-ratio,
-        slope=TURNED[piece.slope],
+        slope=_TURNED.get(piece.slope, piece.slope),
         log_p_terms=piece.log_q_terms,
     )
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import pairwise
-from typing import Any
 
 import sympy as sp
 
@@ -14,7 +13,7 @@ from symdp.density.check import moment
 from symdp.density.integrate import definite
 from symdp.density.normal_form import Integrand, log_form
 from symdp.density.pieces import pieces
-from symdp.density.records import Piece, Point
+from symdp.density.records import Piece, Point, mapped
 from symdp.density.signs import compare, interior_point, random_values, sorted_points
 from symdp.derive.child import compute, or_reason
 from symdp.derive.pld import LossLaw
@@ -74,16 +73,7 @@ def with_known_masses(pair: Pair) -> Pair:
     held = {m for e in pair.expressions() for m in e.atoms(MassIntegral, MassSum)}
     known = {mass: found for mass in held if (found := _known_mass(mass)) is not None}
 
-    def put(law: Any) -> Any:
-        return tuple(map(put, law)) if isinstance(law, tuple) else law.xreplace(known)
-
-    others = tuple((weight, with_known_masses(one)) for weight, one in pair.alternatives)
-    if not known:
-        return replace(pair, alternatives=others) if others else pair
-    places = tuple((place, put(own)) for place, own in pair.atoms)
-    return replace(
-        pair, components=tuple(map(put, pair.components)), alternatives=others, atoms=places
-    )
+    return mapped(pair, lambda part: part.xreplace(known)) if known else pair
 
 
 @lru_cache(maxsize=64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from importlib import import_module
 from typing import Any
@@ -12,7 +13,7 @@ from flint import ctx
 from symdp.emit.arb import ENCLOSERS, constant
 from symdp.errors import AccuracyError
 
-_BITS = (128, 192)  # of the value of a mass: 57 digits at the most
+_BITS = 192  # of the value of a mass: 57 digits at the most
 
 
 class MassIntegral(sp.AtomicExpr):  # type: ignore[misc]
@@ -37,6 +38,7 @@ class MassIntegral(sp.AtomicExpr):  # type: ignore[misc]
     is_positive = True
     is_finite = True
     is_commutative = True
+    is_number = False  # SymPy would ask for its value whenever it asks for the sign of a sum
 
     def __new__(cls, function: sp.Expr, limits: sp.Tuple, name: str = "C") -> MassIntegral:
         """Keep a density and (variable, lower, upper) as they are; people read the name."""
@@ -63,11 +65,6 @@ class MassIntegral(sp.AtomicExpr):  # type: ignore[misc]
         own: set[sp.Symbol] = self.function.free_symbols - {variable}
         return own.union(*(end.free_symbols for end in ends))
 
-    @property
-    def is_number(self) -> bool:
-        """Whether it is one number."""
-        return not self.free_symbols
-
     def _with(self, function: sp.Expr, limits: sp.Tuple) -> tuple[sp.Expr, bool]:
         if (function, limits) == self.parts:
             return self, False
@@ -91,9 +88,7 @@ class MassIntegral(sp.AtomicExpr):  # type: ignore[misc]
         return sp.Derivative(self, s, evaluate=False) if s in self.free_symbols else sp.S.Zero
 
     def _eval_evalf(self, prec: int) -> sp.Expr | None:
-        if self.free_symbols:
-            return None
-        return _float(self, prec)
+        return None if self.free_symbols else _float(self, prec)
 
     def as_integral(self) -> sp.Integral:
         """Return it as SymPy's own integral, to be printed."""
@@ -122,24 +117,29 @@ class MassSum(sp.Sum):  # type: ignore[misc]
         return None if self.free_symbols else _float(self, prec)
 
 
+def names_of_masses(expressions: Iterable[sp.Expr]) -> dict[sp.Expr, sp.Symbol]:
+    """Return a positive symbol for each mass in expressions: SymPy works with that in its place."""
+    held = {mass for one in expressions for mass in one.atoms(MassIntegral, MassSum)}
+    ordered = sorted(held, key=lambda mass: str((mass.function, *mass.limits)))
+    return {mass: sp.Symbol(f"C__{k}", positive=True) for k, mass in enumerate(ordered)}
+
+
 def _float(mass: sp.Expr, prec: int) -> sp.Expr | None:
     """Return the value of a mass, None where it has none: the check of the density says so."""
-    # Of a mass that is exactly 1, SymPy asks for ever more bits to tell it from 1: it gets no
-    # more than numbers here need, and is told how many they are.
-    bits = next((b for b in _BITS if prec <= b), _BITS[-1])
+    # Of a mass that is exactly 1, SymPy asks for ever more bits to tell it from 1.
     try:
-        return sp.Float(_evaluated(mass, bits), precision=min(prec, bits))
+        return sp.Float(_evaluated(mass), precision=min(prec, _BITS))
     except AccuracyError:
         return None
 
 
 @lru_cache(maxsize=64)
-def _evaluated(mass: sp.Expr, bits: int) -> sp.Expr:
-    with ctx.workprec(bits):
+def _evaluated(mass: sp.Expr) -> sp.Expr:
+    with ctx.workprec(_BITS):
         value = constant(mass).real
         if not value.is_finite():
             raise AccuracyError(f"'{mass}' could not be enclosed")
-        return sp.Float(value.mid().str(bits // 3, radius=False), precision=bits)
+        return sp.Float(value.mid().str(_BITS // 3, radius=False), precision=_BITS)
 
 
 def _enclosed(mass: MassIntegral) -> Any:  # one value, on a page as in numbers

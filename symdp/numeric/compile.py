@@ -13,13 +13,14 @@ import numpy as np
 import sympy as sp
 from flint import arb, ctx
 
-from symdp.balls.mass import with_seen_masses
+from symdp.balls.mass import pieces_in_numbers
 from symdp.density.finite_end import DISTANCE, near_end
-from symdp.density.pieces import flat_masses, pieces, points
+from symdp.density.pieces import flat_masses, points
 from symdp.density.records import Piece, Point
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
 from symdp.emit.exact import BITS, real_ball
+from symdp.emit.mass import names_of_masses
 from symdp.errors import InputError
 from symdp.interrupt import generation
 from symdp.model.allocation import MOST_OUTCOMES, allocated_steps, outcomes
@@ -84,9 +85,8 @@ def _compiled(pair: Pair, name: str) -> LossLaw:
     if pair.support.kind == "points":
         step = _finite_step(name, points(pair))
         return LossLaw(step, None, read_moment=lambda: _moment(pair))
-    seen = with_seen_masses(pair)
-    derived, integer = pieces(seen), pair.is_discrete
-    made = compiled_pieces(seen)
+    derived, integer = pieces_in_numbers(pair), pair.is_discrete
+    made = compiled_pieces(pair)
     smooth = [piece for _, piece in made if piece is not None]
     flat = flat_masses([p for p, piece in made if piece is None], variable)
     step = _with_atoms(Step(name, tuple(smooth)), flat)
@@ -110,7 +110,7 @@ def _moment(pair: Pair) -> Moment | None:
 def compiled_pieces(pair: Pair) -> tuple[tuple[Piece, SmoothPiece | None], ...]:
     """Return the pieces with an outcome in numbers; None for one loss of many integers."""
     integer = pair.is_discrete
-    outcomes = [p for p in pieces(pair) if p.log_p is not None]
+    outcomes = [p for p in pieces_in_numbers(pair) if p.log_p is not None]
     flat = flat_masses(outcomes, pair.variable) if integer else {}
     return tuple(
         (p, None if p in flat else _smooth_piece(p, pair.variable, integer)) for p in outcomes
@@ -173,13 +173,12 @@ def _smooth_piece(piece: Piece, variable: sp.Symbol, integer: bool) -> SmoothPie
         if stretched is not None:
             return stretched
     log_p = compile_numpy(piece.log_p, [variable])
-    loss: RealFunction | None = None if infinite else compile_numpy(piece.loss, [variable])
     return SmoothPiece(
         lower=float(sp.N(piece.lower, 40)),
         upper=float(sp.N(piece.upper, 40)),
         log_p=log_p,
         log_q=_constant(-math.inf) if infinite else compile_numpy(piece.log_q, [variable]),
-        loss=loss or _constant(math.inf),
+        loss=_constant(math.inf) if infinite else compile_numpy(piece.loss, [variable]),
         ball=paired(ball_log_p, ball_loss),
         log_terms=together([compile_numpy(term, [variable]) for term in _terms(piece)]),
         flat=infinite or piece.slope == "constant",
@@ -231,13 +230,13 @@ def _stretched(piece: Piece, variable: sp.Symbol, balls: list[ArbFunction]) -> S
         return None
     kept = lru_cache(maxsize=8)(lambda _precision: real_ball(length))
     stretch = Stretch((lambda: kept(ctx.prec)) if length.is_finite else None, two_sided)
-    log_p, *others = zip(*(end.functions() for end in singular), strict=True)
+    both = ([EndFunction(*one) for one in zip(e.doubles, e.balls, strict=True)] for e in singular)
+    log_p, *others = zip(*both, strict=True)
     loss = stretch.in_doubles(others[1], False) if others else None
-    fast_log_p = stretch.in_doubles(log_p, True)
     return SmoothPiece(
         lower=stretch.lower,
         upper=stretch.upper,
-        log_p=fast_log_p,
+        log_p=stretch.in_doubles(log_p, True),
         log_q=stretch.in_doubles(others[0], True) if others else _constant(-math.inf),
         loss=loss or _constant(math.inf),
         ball=paired(
@@ -288,10 +287,15 @@ class _Near:
         """Return whether the functions of the distance are the given ones, without cancellation."""
         distances = [u * width for u in _DISTANCES]
         place = compile_arb(self._end + self._inward * DISTANCE, [DISTANCE])
-        for given, double, ball in zip(self._listed, self.doubles, self.balls, strict=True):
-            original = compile_arb(given, [self._variable])
-            if not _agree(double, ball, distances):
+        # Whatever the densities are divided by: balls of it are wider than what is asked here.
+        ones = dict.fromkeys(names_of_masses(self._listed), sp.S.One)
+        for given, found, double, own in zip(
+            self._listed, self._expressions, self.doubles, self.balls, strict=True
+        ):
+            if not _agree(double, own, distances):
                 return False
+            original = compile_arb(given.xreplace(ones), [self._variable])
+            ball = compile_arb(found.xreplace(ones), [DISTANCE])
             with ctx.workprec(_MANY_BITS):
                 for distance in map(arb, distances):
                     value = ball(distance)
@@ -309,10 +313,6 @@ class _Near:
     def doubles(self) -> list[RealFunction]:
         """The same in doubles."""
         return [compile_numpy(expression, [DISTANCE]) for expression in self._expressions]
-
-    def functions(self) -> list[EndFunction]:
-        """Return both."""
-        return [EndFunction(f, b) for f, b in zip(self.doubles, self.balls, strict=True)]
 
     def terms(self) -> list[sp.Expr]:
         """Return the logs of single terms as functions of the distance."""

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 from flint import acb, arb, ctx
 
-from symdp.balls.mass import with_seen_masses
 from symdp.density.pieces import log_exponential_mass, points
 from symdp.density.turning import monotone_cuts
 from symdp.emit.arb import compile_arb, compile_arb_together
@@ -173,15 +172,14 @@ class Kind:
     def __init__(self, pair: Pair) -> None:
         self.pair = pair
         self.law = pair_law(pair)
-        own = with_seen_masses(pair)
         is_list = pair.support.kind == "points"
-        self.points = tuple(p for p in points(own) if p.p != 0)
+        self.points = tuple(p for p in points(pair) if p.p != 0)
         self.stretches = (
             ()
             if is_list
             else tuple(
                 self.stretch_type(piece, smooth, pair.variable)
-                for piece, smooth in compiled_pieces(own)
+                for piece, smooth in compiled_pieces(pair)
                 if piece.log_p is not None
             )
         )

@@ -28,7 +28,9 @@ from symdp.density.pieces import pieces, points
 from symdp.density.records import Piece
 from symdp.density.turning import monotone_cuts
 from symdp.derive.limits import monotone_pieces
+from symdp.emit.mass import MassIntegral
 from symdp.errors import InputError
+from symdp.model.mechanism import Mechanism
 from symdp.model.pair import Pair, Support
 
 DIGITS = 50
@@ -299,3 +301,32 @@ def test_every_example_is_a_pair(name: str) -> None:
     pair = PAIRS[name]()
     assert sum(pair.p_weights) == 1
     assert sp.expand(sum(pair.q_weights) - 1) == 0
+
+
+@pytest.mark.parametrize(
+    ("densities", "support"),
+    [
+        (("exp(-4/x)/x**4",), (0, sp.oo)),
+        (("exp(-16/x**2)/x**3",), (0, sp.oo)),
+        (("(pi/2 + atan(2*x/3))/cosh(x/3)",), (-sp.oo, sp.oo)),
+        (("exp(-abs(x)**3)*(2 + cos(9*x))",), (-sp.oo, sp.oo)),
+        (("exp(3*x/10)/sqrt(1 - x**2)", "exp(-x/7)/sqrt(1 - x**2)"), (-1, 1)),
+        (("sqrt(2 + x)", "exp(-x**4)"), (-1, 1)),
+    ],
+)
+def test_no_formula_waits_for_the_value_of_a_normaliser(densities, support, monkeypatch):
+    """It cancels where both laws have one, and is a constant of the loss where they have two."""
+    x = sp.Symbol("x", real=True)
+    laws = [sp.sympify(own, locals={"x": x}) for own in densities]
+    make = Mechanism.additive if len(laws) == 1 else Mechanism.from_pair
+    made = make(*laws, x, support=support, normalize=True)
+    for sampled in (made, made.subsample("poisson", "1/7")):
+        pair = sampled.pair()
+        monkeypatch.setattr(MassIntegral, "_eval_evalf", lambda *_: pytest.fail("a value"))
+        found = pieces(pair)
+        monkeypatch.undo()
+        losses = [p.loss for p in found if not p.loss.is_infinite]
+        assert any(p.log_p is not None and p.log_p.has(MassIntegral) for p in found)
+        assert losses
+        for loss in losses:
+            assert len(loss.atoms(MassIntegral)) in {0, len(laws) if len(laws) > 1 else 0}
