@@ -118,7 +118,7 @@ def _mesh_answer(law: SumLaw, epsilon: float) -> Answer | None:
     What lies beyond a line is not bounded then: its answer is an estimate, and not believed where
     the mesh excludes it. None where nothing bounds δ from below.
     """
-    from symdp.numeric.large_losses import given_large_losses, mesh_answer
+    from symdp.numeric.cut_off import given_large_losses, mesh_answer
 
     law, mesh = law.singly(), None
     with suppress(AccuracyError):  # nor may a part of the losses have a line

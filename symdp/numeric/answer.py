@@ -19,7 +19,7 @@ wider than `TOLERABLE` unless there is no other way. Other numbers follow from t
 from __future__ import annotations
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, Protocol
@@ -89,32 +89,32 @@ class Accountant(Protocol):
     """A rule that turns the law of a composition's privacy loss into δ(ε)."""
 
     @property
+    @abstractmethod
     def name(self) -> str:
         """The name people ask for it by."""
-        ...
 
     @property
+    @abstractmethod
     def citations(self) -> tuple[str, ...]:
         """What the method rests on."""
-        ...
 
     @property
     def is_exact(self) -> bool:
         """Whether it gives the profile itself, no bound or estimate of it."""
-        ...
+        return False
 
     @property
     def least_log_delta(self) -> float:
         """The log of the smallest δ that it can give, −∞ where there is none."""
-        ...
+        return -math.inf
 
+    @abstractmethod
     def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
         """Return log δ(ε) in the direction of the law."""
-        ...
 
     def log_deltas(self, law: SumLaw, epsilons: Sequence[float]) -> list[Answer]:
         """Return log δ at several ε in the direction of the law."""
-        ...
+        return [self.log_delta(law, epsilon) for epsilon in epsilons]
 
 
 BALL_BITS = 64  # at least, of balls that become doubles
@@ -216,28 +216,8 @@ def margin(answer: Answer) -> float:
     return max(answer.log_upper - answer.log_delta, answer.log_delta - answer.log_lower)
 
 
-class FloatAccountant(ABC):
+class FloatAccountant(Accountant):
     """An accountant in floating point: exact outside the range of the loss, a method inside."""
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """The name people ask for it by."""
-
-    @property
-    @abstractmethod
-    def citations(self) -> tuple[str, ...]:
-        """What the method rests on."""
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether it gives the profile itself, no bound or estimate of it."""
-        return False
-
-    @property
-    def least_log_delta(self) -> float:
-        """The log of the smallest δ that it can give, −∞ where there is none."""
-        return -math.inf
 
     def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
         """Return log δ(ε) in the direction of the law.
@@ -248,10 +228,6 @@ class FloatAccountant(ABC):
         answer = self.inside_range(law, epsilon) if exact is None else replace(exact, route=OUTSIDE)
         mass = law.uncertain_mass
         return with_uncertain_mass(answer, math.log(mass)) if mass > 0 else answer
-
-    def log_deltas(self, law: SumLaw, epsilons: Sequence[float]) -> list[Answer]:
-        """Return log δ at several ε in the direction of the law."""
-        return [self.log_delta(law, epsilon) for epsilon in epsilons]
 
     @abstractmethod
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:

@@ -3,8 +3,7 @@
     δ(ε) = (1/2πi) ∫_{Re z = t} e^{K(z)−εz}/(z(1+z)) dz        [SPA (28), (48)]
 
 by the trapezoidal rule, whose error is bounded by Chernoff bounds of the terms of Poisson's sum;
-what lies beyond the last node is bounded by the variation of the loss's density, and rounding by
-how far the sum cancels.
+rounding is bounded by how far the sum cancels.
 
 **Lines are kept with a law:** each serves every ε next to the one whose saddle point it is. Any
 line of a strip gives the same δ; where it crosses the axis changes the cost and the rounding only.
@@ -15,6 +14,13 @@ The ε whose saddle point lies at t is known without a search,
 and rises with t. So a strip is halved, in a coordinate u of the tilt, down to stretches about as
 wide as the integrand; the line in the middle of a stretch serves every ε of it. They do not depend
 on what was asked before, and neither do answers.
+
+**Beyond the end of a line.** Losses that gather near equally spaced values, however closely, lift
+|φ_t(y)|ⁿ again beyond any point where it had fallen to nothing. Far out, the variation of the
+loss's density bounds it; up to there the variance of the losses next to their median does where
+steps are many. Where both leave less than rounding not far out, the line ends there and is summed
+plainly. Else it is cut off smoothly, and the part of atoms, which recurs, is split off and summed
+exactly.
 """
 
 from __future__ import annotations
@@ -22,8 +28,9 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from functools import lru_cache
 from operator import attrgetter
 
 import numpy as np
@@ -34,21 +41,31 @@ from symdp.numeric.answer import (
     FEW_NODES,
     LONG_LINE,
     MOST_NODES,
+    NEGLIGIBLE,
+    ROUNDED,
     SAFETY,
     SETTLED,
     TOLERABLE,
     Answer,
     margin,
 )
-from symdp.numeric.cut_off import slow_line
 from symdp.numeric.line import (
     Line,
     StripValue,
     answer_from_strips,
+    continuous_kernel,
+    end_size,
+    first_line,
+    kernel_modulus,
     line_tilt,
+    longer,
+    plain_sum,
 )
+from symdp.numeric.nodes import Tilted, log_bound_near, log_decay
 from symdp.numeric.saddle_point import Strip
-from symdp.numeric.total import SumLaw, kept_with_law
+from symdp.numeric.step import Array
+from symdp.numeric.sums import finite_sum
+from symdp.numeric.total import SumLaw, find_lattice, kept_with_law
 
 
 def contour_answer(
@@ -354,3 +371,250 @@ class _Lines:
 def _is_wide(low: _Place, high: _Place) -> bool:
     """Return whether a stretch is too wide for one line."""
     return max(low.width, high.width) * (high.u - low.u) > 2.0 * HALF_CELL
+
+
+_LONGEST = 300.0  # in standard deviations⁻¹ of one step: a plain sum so long would cost too much
+_OUT = np.geomspace(1.0, 1e6, 81)  # times the end of a line: where bounds are taken
+
+
+class Tail:
+    """What lies beyond the end of a line, as the densities of `law` at a tilt bound |φ|ⁿ."""
+
+    def __init__(self, law: SumLaw, tilt: float) -> None:
+        self._law = law.thinned
+        self._parts = self._law.tilted(tilt)
+        # What a tilt makes narrower would need finer nodes than the untilted law.
+        widest = max(part.widest for part in (*self._parts, *self._law.tilted(0.0)))
+        self.farthest = _LONGEST / widest if widest > 0 else math.inf
+        alone = self._law.combine([np.log([max(x.atomic, 1e-300)]) for x in self._parts])
+        self._alone = float(np.exp(alone[0]))
+
+    def beyond(self, end: float, enough: float, less_atoms: bool = False) -> tuple[float, float]:
+        """Return the least y ≥ `end` with 2∫_y^∞ Π|φᵢ|^{nᵢ}/v² dv ≤ `enough`, and the integral.
+
+        At inf, where there is no such y, it is that from `end` on.  Terms beyond add up to at most
+        as much, over their step.
+        """
+        y = end * _OUT
+        bounds = []
+        for part in self._parts:
+            far = log_decay(part, y)
+            far[:-1] = np.minimum(far[:-1], log_bound_near(part, y))
+            bounds.append(far)
+        size = np.exp(self._law.combine(bounds))
+        if less_atoms:  # they are summed by themselves, or seen to recur
+            size = np.maximum(size - self._alone, 0.0)
+        shares = size * -np.diff(1.0 / y, append=0.0)
+        left = 2.0 * np.cumsum(shares[::-1])[::-1]
+        good = np.flatnonzero(left <= enough)
+        if not good.size:
+            return math.inf, float(left[0])
+        return float(y[good[0]]), float(left[good[0]])
+
+
+STEEPNESS = 12.0  # s, a pure number: c is 1e-14 at w = 1, and lacks 1e-20 of one at 0
+CENTRE = 0.55  # w₀, a pure number, for which ∫M is about as small as it gets
+
+
+def cut_off(w: Array) -> Array:
+    """Return c(w), w ≥ 0, whose second term is below 1e-20 of the first one there."""
+    z = STEEPNESS * (w - CENTRE)
+    if z.size <= FEW_NODES:  # half a millisecond at most; SciPy takes 200 to be imported
+        return 0.5 * np.asarray([math.erfc(one) for one in z.tolist()])
+    from scipy.special import erfc
+
+    return np.asarray(0.5 * erfc(z))
+
+
+_UNSEEN = 1e-5  # relative to δ: what may lie beyond a line whose smooth cut-offs agree to 1e-13
+_CYCLES = 8.0  # recurrences after which a sum is taken for settled
+
+
+@dataclass(frozen=True)
+class _Slow:
+    """Values that die out slowly: at each ε the sum is cut off smoothly."""
+
+    law: SumLaw
+    listed: bool  # whether the atoms' part of the values is left out, and summed exactly
+    recurrent: float  # what |φ_t| returns to beyond the end, where atoms are not listed
+    cycle: float  # after which length the atoms' part recurs
+    left_out: float = 0.0  # beyond the end, on both sides together
+
+    def sums(self, line: Line, epsilon: float) -> tuple[float, float, float, float]:
+        """Return the sum at ε, its derivative, and what lies beyond and what the cut changes.
+
+        Where terms have died out the sum is plain. Where they decay slowly but δ is smooth around
+        ε, a smooth cut-off at Y averages δ over a width of order 1/Y with a kernel whose moments
+        all vanish: its error falls faster than any power of Y. Sums at Y and less show it, several
+        of them, as next to a kink of δ any two may agree by chance.
+        """
+        total, slope, tail, change = self.known(line, epsilon)
+        beyond = min(tail, 1e300) + self.left_out + self._atoms(line, epsilon)[1]
+        return total, slope, beyond, change
+
+    def known(self, line: Line, epsilon: float) -> tuple[float, float, float, float]:
+        """Return the same of the values that are known."""
+        exact, _, steepness = self._atoms(line, epsilon)
+        turned = line.values * np.exp(1j * (line.distance(epsilon) + line.shift) * line.places)
+        terms = turned.real
+        slopes = line.places * turned.imag - line.tilt * terms
+        total, tail = plain_sum(terms) + exact, 2.0 * terms.size * self.end(line)
+        if not reach(line) >= _CYCLES * self.cycle:  # not every recurrence has been seen
+            return total, math.nan, math.inf, 0.0
+        if tail <= SETTLED * abs(total):
+            return total, plain_sum(slopes) + steepness, tail, 0.0
+        cuts = _cut_offs(terms.size)
+        full, *others = (2.0 * (cuts @ terms) - terms[0]).tolist()
+        change = max(abs(full - other) for other in others)
+        return full + exact, plain_sum(slopes * cuts[0]) + steepness, 0.0, change
+
+    def end(self, line: Line) -> float:
+        """Return the size of the last values, or of what they may return to."""
+        again = self.recurrent * kernel_modulus(continuous_kernel, line.tilt, reach(line))
+        return max(end_size(np.abs(line.values[line.values.size // 2 :])), again)
+
+    def _atoms(self, line: Line, epsilon: float) -> tuple[float, float, float]:
+        """Return what atoms alone add to the sum, its error, and its derivative by ε."""
+        found = finite_sum(self.law, epsilon, line.tilt, atomic=True) if self.listed else None
+        if found is None:
+            return 0.0, 0.0, 0.0
+        log_unit = math.log(2.0 * math.pi / line.step)
+        log_unit -= line.tilt * line.distance(epsilon) + line.excess
+        log_value = found.log_delta if line.tilt > 0 else found.log_complement
+        value, error, slope = (
+            math.exp(min(log + log_unit, 700.0))
+            for log in (log_value, found.log_error, found.log_slope)
+        )
+        return math.copysign(value, line.tilt), error, -slope
+
+
+def reach(line: Line) -> float:
+    """Return the end Y of a line."""
+    return line.step * line.places.size
+
+
+@lru_cache(maxsize=8)
+def _cut_offs(size: int) -> Array:
+    """Return the smooth cut-offs at Y and less at the nodes below Y, a row for each."""
+    place = np.arange(size) / size
+    return np.stack([cut_off(shorter * place) for shorter in np.geomspace(1.0, 2.0, 5)])
+
+
+def slow_line(
+    law: SumLaw,
+    epsilon: float,
+    tilt: float,
+    beside: float,
+    most: int,
+    enough: float = SETTLED,
+    worst: float = TOLERABLE,
+    least: int = 0,
+) -> Line:
+    """Return a line of a law with a density that serves every ε' with |ε' − ε| ≤ `beside`.
+
+    Where bounds show that values die out soon, it ends there. Else it has `least` to `most` nodes,
+    until the sum changes by no more than `enough`, relative to it; of the most nodes it is returned
+    where it does so by `worst`. AccuracyError if the integrand does not settle so far.
+    """
+    tilted, tail = law.tilted(tilt), Tail(law, tilt)
+    first, _ = first_line(law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside)
+    plain = _plain_line(law, first, epsilon, tail)
+    if plain is not None:
+        return plain
+    line, cut = _started(law, first, tilted)
+    best: tuple[float, Line] = math.inf, line
+    while True:
+        total, _, tail_size, change = cut.known(line, epsilon)
+        relative = (tail_size + change) / abs(total) if total else math.inf
+        best = min(best, (relative, line), key=lambda pair: pair[0])
+        stop = line.places.size * (4 if line.places.size < FEW_NODES else 2)
+        if best[0] <= enough and line.places.size >= least:
+            start, left_out = reach(line), 0.0
+            if not line.assured:
+                start, left_out = _beyond(line, cut, total, tail)
+            if start <= reach(line):
+                return replace(line, assured=True, cut=replace(cut, left_out=left_out))
+            stop, best = math.ceil(min(start / line.step, 1e9)) + 1, (math.inf, line)
+        if stop > most:
+            relative, line = best
+            if relative <= worst:
+                return line
+            raise AccuracyError(
+                "the characteristic function of the privacy loss decays too slowly for "
+                f"{law.count} steps: {line.places.size} nodes leave a relative error of "
+                f"{relative:.1e}"
+            )
+        start = line.places.size
+        line = _less_atoms(law, longer(law, line, stop, continuous_kernel), cut, tilted, start)
+
+
+def _plain_line(law: SumLaw, line: Line, epsilon: float, tail: Tail) -> Line | None:
+    """Return a line up to where bounds leave less than rounding, None where that is too far."""
+    while True:
+        enough = ROUNDED * abs(line.plain(epsilon)) * line.step
+        end, left_out = tail.beyond(reach(line), enough)
+        if end <= reach(line):
+            last = 0.5 * left_out / line.step / line.places.size
+            return replace(line, assured=True, last=last)
+        if end > min(tail.farthest, line.step * LONG_LINE):
+            return None
+        line = longer(law, line, math.ceil(end / line.step) + 1, continuous_kernel)
+
+
+def _beyond(line: Line, cut: _Slow, total: float, tail: Tail) -> tuple[float, float]:
+    """Return from which y on what lies beyond a line is negligible, and what its terms add up to.
+
+    Where the bound is not negligible itself, but too little for a recurrence, what was seen up to
+    there is taken to go on.
+    """
+    end, unit = reach(line), abs(total) * line.step
+    start, left_out = tail.beyond(end, SETTLED * unit, less_atoms=True)
+    if start > end and tail.beyond(end, _UNSEEN * unit, less_atoms=True)[0] <= end:
+        return end, 0.0
+    if start > end:
+        start, left_out = tail.beyond(end, 0.5 * _UNSEEN * unit, less_atoms=True)
+    return start, left_out / line.step
+
+
+def _started(law: SumLaw, first: Line, tilted: list[Tilted]) -> tuple[Line, _Slow]:
+    """Return a line's first nodes, and how it is to be summed."""
+    counts = [weight for _, weight in law.terms]
+    # What |φ_t(y)| returns to again and again where atoms carry weights aᵢ: Π aᵢ^nᵢ. Between two
+    # such returns the terms look as if they had died out.
+    recurrent = 0.0
+    if law.has_atoms and all(part.atomic > 0 for part in tilted):
+        logs = (n * math.log(part.atomic) for n, part in zip(counts, tilted, strict=True))
+        recurrent = math.exp(math.fsum(logs))
+    cycle = law.atom_cycle if recurrent * law.count > math.exp(-NEGLIGIBLE) else 0.0
+    listed = recurrent > SETTLED and first.tilt > -1.0
+    # What recurs is the sum of atoms alone, which is known exactly.
+    listed = listed and finite_sum(law, 0.0, first.tilt, atomic=True) is not None
+    if law.is_mixed:
+        lattice = find_lattice(law.apart[0])
+        period = math.inf if lattice is None else 2.0 * math.pi / float(lattice.spacing)
+        cycle = max(cycle, period)
+        if _CYCLES * cycle > first.step * 0.25 * LONG_LINE:
+            raise AccuracyError(
+                f"the single values of the loss of {law.count} steps bring the characteristic "
+                "function back too often; the method prv gives proved bounds"
+            )
+    cut = _Slow(law, listed, 0.0 if listed else recurrent, cycle)
+    line = replace(first, cut=cut, assured=law.is_mixed)
+    return _less_atoms(law, line, cut, tilted, 0), cut
+
+
+def _less_atoms(law: SumLaw, line: Line, cut: _Slow, tilted: list[Tilted], start: int) -> Line:
+    """Return a line from whose values, those from a node on, the atoms' part is taken if listed."""
+    if not cut.listed:
+        return line
+    y = line.places[start:]
+    modulus, angle = np.ones(y.size), np.zeros(y.size)
+    for part, (_, count) in zip(tilted, law.terms, strict=True):
+        here = part.nodes.atomic
+        turns = np.exp(1j * np.multiply.outer(y, part.deviation[here]))
+        value = (turns * part.weight[here]).sum(axis=1)
+        modulus = modulus * np.abs(value) ** count
+        angle = angle + count * np.angle(value)
+    alone = modulus * np.exp(1j * angle) * continuous_kernel(np.asarray(line.tilt + 1j * y))
+    rest = line.values[start:] - alone
+    return replace(line, values=np.append(line.values[:start], rest))

@@ -1,9 +1,9 @@
-"""Lines whose values die out slowly or never: how much lies beyond, and the sum cut off smoothly.
+"""δ of any law from lines that are cut off smoothly: by one line, or given the large losses.
 
-**Beyond the end of a line.** Losses that gather near equally spaced values, however closely, lift
-|φ_t(y)|ⁿ again beyond any point where it had fallen to nothing. Far out, the variation of the
-loss's density bounds it; up to there the variance of the losses next to their median does where
-steps are many, and elsewhere it is looked at.
+A line's error is what the cut-off may change, bounded at every ε, and rounding of the FFT. Both
+depend on the tilt, which is moved from the saddle point towards 0 where the first nodes foretell
+less. Where no tilt makes ε typical, δ is a sum over the number of large losses; the intervals of
+its terms add up, and terms that are left out are bounded by Chernoff's bound.
 
 **A smooth cut-off, with a proved bound of what it changes in δ.** |Φ(y)| of losses that are atoms
 off any lattice has no limit: it comes near 1 whenever all phases nearly agree. With c(w) = (erfc
@@ -37,21 +37,29 @@ relative to 1 − φ. Beyond, one product or transform gives all values of φ_t 
 that φ_tⁿ is wrong by n·5e-14·|φ_t|ⁿ⁻¹, and the rounding of y·ℓ turns it by n·y·E|ℓ|·2e-16. Both are
 added up as they occur.
 
-**Smooth losses.** Terms that die out are summed plainly. Those of smooth losses that do not are cut
-off smoothly, and the part of atoms, which recurs, is split off and summed exactly. Where all losses
-are atoms, recurrences of |φ| near 1 are looked for: over one period, or as far as it pays.
+**Rare large losses.** Where a rare loss makes δ, no tilt makes ε a typical sum, and an integral
+cancels. With A and B the step's loss given that it is below or above a threshold, and p the
+probability of the latter,
+
+    δ(ε) = Σ_j C(n, j) p^j (1 − p)^{n−j} δ_{A·(n−j) + B·j}(ε),
+
+terms of one sign, each with a tilt of its own. The threshold is where the tilted masses of the
+step's values, or its tilted density, are lowest between two hills; pieces are cut there. Any two
+parts of the outcomes would do: where exactly they are cut changes the work alone.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
+from flint import arb
 
 from symdp.errors import AccuracyError
 from symdp.numeric.answer import (
+    EQUAL,
     FEW_NODES,
     LONG_LINE,
     MOST_NODES,
@@ -61,70 +69,47 @@ from symdp.numeric.answer import (
     SAFETY,
     SETTLED,
     TOLERABLE,
+    Answer,
+    exact_answer,
+    margin,
+    outside_range,
 )
-from symdp.numeric.elementary import Complex
+from symdp.numeric.contour import (
+    HALF_CELL,
+    Refused,
+    Traced,
+    contour_answer,
+    cut_off,
+    on_shared_lines,
+)
+from symdp.numeric.elementary import Complex, log_payoff, log_sum
 from symdp.numeric.line import (
     Line,
+    StripValue,
+    answer_from_strips,
     continuous_kernel,
-    end_size,
     first_line,
     kernel_modulus,
-    longer,
+    line_tilt,
     loss_size,
     plain_sum,
 )
+from symdp.numeric.loss import LossLaw
 from symdp.numeric.nodes import (
     Tilted,
-    log_bound_near,
+    escapes,
     log_characteristic,
     log_characteristic_grid,
-    log_decay,
+    log_mass,
 )
-from symdp.numeric.step import Array, Index
-from symdp.numeric.sums import finite_sum
-from symdp.numeric.total import SumLaw, find_lattice
+from symdp.numeric.outline import NEGLIGIBLE as OUTLINED
+from symdp.numeric.outline import Outline
+from symdp.numeric.panels import ORDER
+from symdp.numeric.saddle_point import Strip, log_one_minus_exp
+from symdp.numeric.step import Array, Index, SmoothPiece, Step
+from symdp.numeric.sums import Atoms, atoms_of, united
+from symdp.numeric.total import SumLaw, kept_with_law
 
-_FARTHEST = 300.0  # in standard deviations⁻¹ of one step: a plain sum so long would cost too much
-_OUT = np.geomspace(1.0, 1e6, 81)  # times the end of a line: where bounds are taken
-
-
-class Tail:
-    """What lies beyond the end of a line, as the densities of `law` at a tilt bound |φ|ⁿ."""
-
-    def __init__(self, law: SumLaw, tilt: float) -> None:
-        self._law = law.thinned
-        self._parts = self._law.tilted(tilt)
-        # What a tilt makes narrower would need finer nodes than the untilted law.
-        widest = max(part.widest for part in (*self._parts, *self._law.tilted(0.0)))
-        self.farthest = _FARTHEST / widest if widest > 0 else math.inf
-        alone = self._law.combine([np.log([max(x.atomic, 1e-300)]) for x in self._parts])
-        self._alone = float(np.exp(alone[0]))
-
-    def beyond(self, end: float, enough: float, less_atoms: bool = False) -> tuple[float, float]:
-        """Return the least y ≥ `end` with 2∫_y^∞ Π|φᵢ|^{nᵢ}/v² dv ≤ `enough`, and the integral.
-
-        At inf, where there is no such y, it is that from `end` on.  Terms beyond add up to at most
-        as much, over their step.
-        """
-        y = end * _OUT
-        bounds = []
-        for part in self._parts:
-            far = log_decay(part, y)
-            far[:-1] = np.minimum(far[:-1], log_bound_near(part, y))
-            bounds.append(far)
-        size = np.exp(self._law.combine(bounds))
-        if less_atoms:  # they are summed by themselves, or seen to recur
-            size = np.maximum(size - self._alone, 0.0)
-        shares = size * -np.diff(1.0 / y, append=0.0)
-        left = 2.0 * np.cumsum(shares[::-1])[::-1]
-        good = np.flatnonzero(left <= enough)
-        if not good.size:
-            return math.inf, float(left[0])
-        return float(y[good[0]]), float(left[good[0]])
-
-
-STEEPNESS = 12.0  # s, a pure number: c is 1e-14 at w = 1, and lacks 1e-20 of one at 0
-CENTRE = 0.55  # w₀, a pure number, for which ∫M is about as small as it gets
 FEJER = 0.464  # A, a pure number
 GAUSSIANS = ((0.094, 13.0), (0.032, 24.0))  # aᵢ and bᵢ, pure numbers
 FAR_ABOVE = 1e2  # R: how many times 1 + |tilt| the cut-off T must be for the proof above
@@ -184,16 +169,6 @@ def smoothed(line: Line, places: Array, values: Complex, reach: float, left_out:
     return replace(line, places=places, values=values * kept, assured=True, cut=cut)
 
 
-def cut_off(w: Array) -> Array:
-    """Return c(w), w ≥ 0, whose second term is below 1e-20 of the first one there."""
-    z = STEEPNESS * (w - CENTRE)
-    if z.size <= FEW_NODES:  # half a millisecond at most; SciPy takes 200 to be imported
-        return 0.5 * np.asarray([math.erfc(one) for one in z.tolist()])
-    from scipy.special import erfc
-
-    return np.asarray(0.5 * erfc(z))
-
-
 def majorant_transform(w: Array) -> Array:
     """Return M̂(w) = ∫ M(u) cos(uw) du for w ≥ 0."""
     total = FEJER * 2.0 * math.pi * np.maximum(1.0 - w, 0.0)
@@ -214,72 +189,55 @@ def mesh_line(
 
     The cut-off changes no more than `wanted`, relative to the integral, where that is to be had.
     """
-    tilted = law.tilted(tilt)
-    line, _ = first_line(
-        law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside, 2 * FEW_NODES
-    )
-    gap = line.distance(epsilon) + line.shift
-    most = _most_nodes(law, line)
-    if most * line.step < FAR_ABOVE * (1.0 + abs(tilt)):
+    line, most, (total, mass, _) = _begun(law, epsilon, tilt, beside)
+    least = FAR_ABOVE * (1.0 + abs(tilt))
+    if most * line.step < least:
         raise AccuracyError(
             "too few values of the characteristic function tell what single values of the "
             "loss add up to; the method prv gives proved bounds"
         )
-    size = abs(gap) + loss_size(law, tilted)
-    nodes = _nodes_wanted(line, gap, wanted, most)
+    size = abs(line.distance(epsilon) + line.shift) + loss_size(law, law.tilted(tilt))
+    # As many nodes as bound the change by what is wanted, as far as the first ones tell.
+    reach = math.sqrt(_LARGEST * mass / (wanted * total)) if total > 0 else math.inf
+    nodes = max(max(reach, 1.01 * least) / line.step, 4.0 * line.places.size, FEW_NODES)
+    nodes = min(most, 1 << math.ceil(math.log2(min(nodes, float(most)))))
     while True:
         made = _up_to(law, line, nodes, size)
         assert made.cut is not None
         total, _, left_out, change = made.cut.sums(made, epsilon)
-        short = change > 2.0 * wanted * abs(total) and left_out < change
-        if nodes >= most or not short:
+        if nodes >= most or left_out >= change or change <= 2.0 * wanted * abs(total):
             return made
         nodes = min(most, 8 * nodes)
 
 
 def predicted_error(law: SumLaw, epsilon: float, tilt: float) -> float:
     """Return about the relative error of a line, as its first nodes tell; inf if they cannot."""
-    tilted = law.tilted(tilt)
-    line, _ = first_line(
-        law, tilted, epsilon, tilt, continuous_kernel, math.inf, 0.0, 2 * FEW_NODES
-    )
-    reach = _most_nodes(law, line) * line.step
-    if reach < FAR_ABOVE * (1.0 + abs(tilt)) or line.places.size >= 2 * FEW_NODES:
-        return math.inf
-    total, mass, modulus = _first_sums(line, line.distance(epsilon) + line.shift)
-    if not total > 0:
+    line, most, (total, mass, modulus) = _begun(law, epsilon, tilt, 0.0)
+    reach = most * line.step
+    if reach < FAR_ABOVE * (1.0 + abs(tilt)) or line.places.size >= 2 * FEW_NODES or not total > 0:
         return math.inf
     rounded = (ROUNDING * line.rounding + law.count * _TRANSFORMED) * modulus
     return (_LARGEST * mass / reach**2 + rounded) / total
 
 
-def _most_nodes(law: SumLaw, line: Line) -> int:
-    """Return how many nodes a line may have: more only where the bound needs them.
+def _begun(
+    law: SumLaw, epsilon: float, tilt: float, beside: float
+) -> tuple[Line, int, tuple[float, float, float]]:
+    """Return a line's first nodes and how many it may have, more only where the bound needs them.
 
-    A loss with a density has more nodes itself the farther out it is asked: a line of it ends
-    sooner.
+    With them the sum of the first nodes, that of the density near ε, and that of the moduli. A loss
+    with a density has more nodes itself the farther out it is asked: a line of it ends sooner.
     """
+    line, _ = first_line(
+        law, law.tilted(tilt), epsilon, tilt, continuous_kernel, math.inf, beside, 2 * FEW_NODES
+    )
     most = LONG_LINE // 2 if law.is_spread else MOST_NODES
-    while most < 4 * MOST_NODES and most * line.step < FAR_ABOVE * (1.0 + abs(line.tilt)):
+    while most < 4 * MOST_NODES and most * line.step < FAR_ABOVE * (1.0 + abs(tilt)):
         most *= 2
-    return most
-
-
-def _first_sums(line: Line, gap: float) -> tuple[float, float, float]:
-    """Return the sum of the first nodes, that of the density near ε, and that of the moduli."""
-    turned = line.values * np.exp(1j * gap * line.places)
+    turned = line.values * np.exp(1j * (line.distance(epsilon) + line.shift) * line.places)
     z = line.tilt + 1j * line.places
     mass = abs(plain_sum((turned * z * (1.0 + z)).real))
-    return abs(plain_sum(turned.real)), mass, 2.0 * float(np.abs(turned).sum())
-
-
-def _nodes_wanted(line: Line, gap: float, wanted: float, most: int) -> int:
-    """Return how many nodes bound the change by what is wanted, as far as the first ones tell."""
-    total, mass, _ = _first_sums(line, gap)
-    reach = math.sqrt(_LARGEST * mass / (wanted * total)) if total > 0 else math.inf
-    reach = max(reach, 1.01 * FAR_ABOVE * (1.0 + abs(line.tilt)))
-    needed = min(max(reach / line.step, 4.0 * line.places.size, FEW_NODES), float(most))
-    return min(most, 1 << math.ceil(math.log2(needed)))
+    return line, most, (abs(plain_sum(turned.real)), mass, 2.0 * float(np.abs(turned).sum()))
 
 
 def _up_to(law: SumLaw, line: Line, nodes: int, size: float) -> Line:
@@ -332,195 +290,297 @@ def _log_values(part: Tilted, step: float, place: Index) -> Complex:
     return log_characteristic(part, step * place.astype(np.float64))
 
 
-_UNSEEN = 1e-5  # relative to δ: what may lie beyond a line whose smooth cut-offs agree to 1e-13
-_CYCLES = 8.0  # recurrences after which a sum is taken for settled
+_MISJUDGED = 10.0  # times a predicted error, beyond which the saddle point is tried as well
+_DEEPEST = 3  # times that a law is conditioned again
+_MOST_TERMS = 40  # each is a line of its own
 
 
-@dataclass(frozen=True)
-class _Slow:
-    """Values that die out slowly: at each ε the sum is cut off smoothly."""
+def mesh_answer(law: SumLaw, epsilon: float) -> Answer:
+    """Return δ(ε) of a law of any kind with a two-sided error, AccuracyError if none is had."""
+    return _answer(law, epsilon, _DEEPEST, [_MOST_TERMS])
 
-    law: SumLaw
-    listed: bool  # whether the atoms' part of the values is left out, and summed exactly
-    recurrent: float  # what |φ_t| returns to beyond the end, where atoms are not listed
-    cycle: float  # after which length the atoms' part recurs
-    left_out: float = 0.0  # beyond the end, on both sides together
 
-    def sums(self, line: Line, epsilon: float) -> tuple[float, float, float, float]:
-        """Return the sum at ε, its derivative, and what lies beyond and what the cut changes.
+def given_large_losses(law: SumLaw, epsilon: float) -> Answer | None:
+    """Return δ(ε) as a sum over the number of large losses, None where no line needs that."""
+    if not (law.is_spread and law.domain[1] > 0):
+        return None
+    terms = conditioned(law, line_tilt(law, epsilon, Strip.RIGHT))
+    return None if terms is None else _summed(terms, epsilon, _DEEPEST - 1, [_MOST_TERMS // 4])
 
-        Where terms have died out the sum is plain. Where they decay slowly but δ is smooth around
-        ε, a smooth cut-off at Y averages δ over a width of order 1/Y with a kernel whose moments
-        all vanish: its error falls faster than any power of Y. Sums at Y and less show it, several
-        of them, as next to a kink of δ any two may agree by chance.
-        """
-        total, slope, tail, change = self.known(line, epsilon)
-        beyond = min(tail, 1e300) + self.left_out + self._atoms(line, epsilon)[1]
-        return total, slope, beyond, change
 
-    def known(self, line: Line, epsilon: float) -> tuple[float, float, float, float]:
-        """Return the same of the values that are known."""
-        exact, _, steepness = self._atoms(line, epsilon)
-        turned = line.values * np.exp(1j * (line.distance(epsilon) + line.shift) * line.places)
-        terms = turned.real
-        slopes = line.places * turned.imag - line.tilt * terms
-        total, tail = plain_sum(terms) + exact, 2.0 * terms.size * self.end(line)
-        if not reach(line) >= _CYCLES * self.cycle:  # not every recurrence has been seen
-            return total, math.nan, math.inf, 0.0
-        if tail <= SETTLED * abs(total):
-            return total, plain_sum(slopes) + steepness, tail, 0.0
-        cuts = _cut_offs(terms.size)
-        full, *others = (2.0 * (cuts @ terms) - terms[0]).tolist()
-        change = max(abs(full - other) for other in others)
-        return full + exact, plain_sum(slopes * cuts[0]) + steepness, 0.0, change
+def _answer(
+    law: SumLaw, epsilon: float, depth: int, left: list[int], wanted: float = TOLERABLE
+) -> Answer:
+    """Return δ(ε), a law conditioned again for as many lines as are left at most."""
+    if law.is_spread and 0 < depth < _DEEPEST and left[0] > 0:  # a term of such a sum
+        terms = conditioned(law, line_tilt(law, epsilon, Strip.RIGHT))
+        found = None if terms is None else _summed(terms, epsilon, depth - 1, left)
+        if found is not None:
+            return found
+    if not law.is_spread and law.domain[1] > 0:
+        tilt = line_tilt(law, epsilon, Strip.RIGHT)
+        error = best_tilt(law, epsilon, tilt)[1]
+        terms = conditioned(law, tilt) if depth and error > 10.0 * TOLERABLE else None
+        found = None if terms is None else _summed(terms, epsilon, depth - 1, left)
+        if found is not None:
+            return found
+        if depth == _DEEPEST and error <= 10.0 * TOLERABLE:
+            shared = on_shared_lines(law, epsilon, _traced)
+            if shared is not None and margin(shared) <= 10.0 * TOLERABLE:
+                return shared
 
-    def end(self, line: Line) -> float:
-        """Return the size of the last values, or of what they may return to."""
-        again = self.recurrent * kernel_modulus(continuous_kernel, line.tilt, reach(line))
-        return max(end_size(np.abs(line.values[line.values.size // 2 :])), again)
+    def value(strip: Strip) -> StripValue:
+        saddle = line_tilt(law, epsilon, strip)
+        tilt, error = best_tilt(law, epsilon, saddle)
+        found = mesh_line(law, epsilon, tilt, 0.0, wanted).value(epsilon)
+        # Where far nodes cancel, the first ones predict too little.
+        if tilt == saddle or found.relative_error <= _MISJUDGED * (error + wanted):
+            return found
+        if predicted_error(law, epsilon, saddle) == math.inf:  # there no line bounds anything
+            return found
+        other = mesh_line(law, epsilon, saddle, 0.0, wanted).value(epsilon)
+        return min(found, other, key=lambda one: one.relative_error)
 
-    def _atoms(self, line: Line, epsilon: float) -> tuple[float, float, float]:
-        """Return what atoms alone add to the sum, its error, and its derivative by ε."""
-        found = finite_sum(self.law, epsilon, line.tilt, atomic=True) if self.listed else None
+    found = answer_from_strips(law, value)
+    assert found is not None
+    return found
+
+
+def _traced(law: SumLaw, centre: float, saddle: float, half: float) -> Traced:
+    tilt, error = best_tilt(law, centre, saddle)
+    if half * abs(saddle - tilt) > HALF_CELL:
+        return Refused.TOO_WIDE
+    return mesh_line(law, centre, tilt, half) if error <= 10.0 * TOLERABLE else Refused.NO_LINE
+
+
+def best_tilt(law: SumLaw, epsilon: float, saddle: float) -> tuple[float, float]:
+    """Return the tilt, at the saddle point or nearer to 0, with the least predicted error.
+
+    Tilts nearer to 0 allow wider steps between frequencies, and so a cut-off farther out; but the
+    sum cancels to a smaller share of its terms, which are rounded.
+    """
+    found = saddle, predicted_error(law, epsilon, saddle)
+    for share in (0.8, 0.6, 0.4, 0.25, 0.15) if saddle > 0 else ():
+        if found[1] <= TOLERABLE:
+            break
+        error = predicted_error(law, epsilon, share * saddle)
+        if error < found[1]:
+            found = share * saddle, error
+    return found
+
+
+def _summed(
+    terms: list[tuple[float, SumLaw]], epsilon: float, depth: int, left: list[int]
+) -> Answer | None:
+    """Return Σ e^{wⱼ} δⱼ(ε), None where too many terms count."""
+    bounds = np.asarray([weight + _log_bound(law, epsilon) for weight, law in terms])
+    order = np.argsort(-bounds, kind="stable")
+    gains: list[float] = []
+    error, slope, total, asked, has_lines = -math.inf, -math.inf, -math.inf, 0, True
+    for done, place in enumerate(order.tolist()):
+        weight, law = terms[place]
+        if bounds[place] < total - NEGLIGIBLE:
+            others = log_sum(bounds[order[done:]])
+            error = float(np.logaddexp(error, others))
+            break
+        answer = outside_range(law, epsilon)
+        if answer is None:
+            asked += 1
+            left[0] -= depth < _DEEPEST - 1
+            if asked > _MOST_TERMS or (depth < _DEEPEST - 1 and left[0] < 0):
+                return None
+            # Where the first and largest term has no line, the others have none.
+            answer = contour_answer(law, epsilon) if has_lines and law.is_spread else None
+            has_lines = has_lines and answer is not None
+            answer = answer or _answer(law, epsilon, depth, left, 5.0 * TOLERABLE)
+        if answer.log_delta == -math.inf:
+            continue
+        assert answer.log_upper is not None
+        assert answer.log_lower is not None
+        gains.append(weight + answer.log_delta)
+        half = max(answer.log_upper - answer.log_delta, answer.log_delta - answer.log_lower)
+        half += SETTLED + ROUNDED * abs(weight)  # of the chance, whose logs are multiplied
+        error = float(np.logaddexp(error, gains[-1] + math.log(math.expm1(min(half, 700.0)))))
+        if answer.slope is not None:
+            slope = float(np.logaddexp(slope, gains[-1] + math.log(max(-answer.slope, 1e-300))))
+        total = log_sum(gains)
+    if total == -math.inf:
+        return None
+    relative = math.exp(min(error - total, 0.0)) / SAFETY
+    known = -math.exp(min(slope - total, 700.0))
+    return exact_answer(total, log_one_minus_exp(total), relative, known)
+
+
+def _log_bound(law: SumLaw, epsilon: float) -> float:
+    """Bound log δ by Chernoff's bound [SPA (43)] near the saddle point, or by the chance of a loss.
+
+    Where no loss is above its mean by more than its share of ε less all means, no sum exceeds ε.
+    """
+    lower, upper = law.loss_bounds
+    if epsilon >= upper:
+        return -math.inf
+    if epsilon <= lower or epsilon <= law.mean:
+        return 0.0
+    tilts = line_tilt(law, epsilon, Strip.RIGHT) * np.asarray([0.5, 1.0])
+    bound = law.log_transform(tilts, epsilon) + log_payoff(tilts)
+    share = 0.5 * (epsilon - law.mean) / law.count  # half of it: masses are seen at nodes
+    chances = [-OUTLINED + math.log(law.count)]  # what nodes leave out
+    for part, count in law.parts:
+        large = part.base.loss > part.base.mean + share
+        chances.append(math.log(count) + log_sum(part.base.log_weight[large]))
+    return min(0.0, float(bound.min()), log_sum(np.asarray(chances)))
+
+
+_SHALLOWEST = 2.0  # e-folds of a valley between two hills that is worth a threshold
+_FARTHEST = 3000.0  # e-folds of a probability beyond which no δ is asked for
+
+
+def conditioned(law: SumLaw, tilt: float) -> list[tuple[float, SumLaw]] | None:
+    """Return log probabilities and laws given how many losses are beyond a valley at a tilt."""
+    if law.is_spread:
+        return _conditioned_densities(law, tilt)
+    best: tuple[float, int, int, Atoms] | None = None
+    for index, (part, _) in enumerate(law.parts):
+        values = _values(part, tilt)
+        depth, first = _valley(values[1] + tilt * values[0])
+        if depth > _SHALLOWEST and (best is None or depth > best[0]):
+            best = depth, index, first, values
+    if best is None:
+        return None
+    _, index, first, (loss, log_mass) = best
+    part = law.parts[index][0]
+    whole = log_sum(log_mass)
+    sides = [
+        _law_of(part, loss[:first], log_mass[:first]),
+        _law_of(part, loss[first:], log_mass[first:]),
+    ]
+    logs = [log_sum(log_mass[:first]) - whole, log_sum(log_mass[first:]) - whole]
+    logs[0] = math.log1p(-math.exp(logs[1])) if logs[1] < -1.0 else logs[0]
+    return list(_terms(law, index, sides, logs))
+
+
+def _conditioned_densities(law: SumLaw, tilt: float) -> list[tuple[float, SumLaw]] | None:
+    """Return the same where a step with a density has two hills and no atom."""
+    best: tuple[float, int, float] | None = None
+    for index, (part, _) in enumerate(law.parts):
+        if part.has_atoms or not part.is_spread:
+            continue
+        nodes = part.tilted(tilt).nodes
+        height = nodes.log_weight - nodes.log_spread + tilt * nodes.centred
+        # Between losses that are one double, as of outputs far from a record, there is no valley.
+        gap = np.diff(nodes.loss, prepend=-np.inf)
+        starts = np.flatnonzero(gap > EQUAL * np.abs(nodes.loss).max())
+        loss = nodes.loss[starts]
+        depth, first = _valley(np.maximum.reduceat(height, starts), ORDER // 4)
+        if depth > _SHALLOWEST and (best is None or depth > best[0]):
+            best = depth, index, 0.5 * float(loss[first - 1] + loss[first])
+    if best is None:
+        return None
+    _, index, threshold = best
+    found = _halves(law, index, threshold)
+    if found is None:
+        return None
+    sides, logs = found
+    logs = [math.log1p(-math.exp(logs[1])) if logs[1] < -1.0 else logs[0], logs[1]]
+    return list(_terms(law, index, sides, logs))
+
+
+@kept_with_law
+def _halves(law: SumLaw, index: int, threshold: float) -> tuple[list[LossLaw], list[float]] | None:
+    """Return a step's laws below and above a threshold, and their log masses; None if unsure."""
+    part = law.parts[index][0]
+    cut: tuple[list[SmoothPiece], list[SmoothPiece]] = [], []
+    for outline in part.outlines:
+        if escapes(outline.piece):
+            continue
+        found = _cut_at(outline, threshold)
         if found is None:
-            return 0.0, 0.0, 0.0
-        log_unit = math.log(2.0 * math.pi / line.step)
-        log_unit -= line.tilt * line.distance(epsilon) + line.excess
-        log_value = found.log_delta if line.tilt > 0 else found.log_complement
-        value, error, slope = (
-            math.exp(min(log + log_unit, 700.0))
-            for log in (log_value, found.log_error, found.log_slope)
-        )
-        return math.copysign(value, line.tilt), error, -slope
-
-
-def reach(line: Line) -> float:
-    """Return the end Y of a line."""
-    return line.step * line.places.size
-
-
-@lru_cache(maxsize=8)
-def _cut_offs(size: int) -> Array:
-    """Return the smooth cut-offs at Y and less at the nodes below Y, a row for each."""
-    place = np.arange(size) / size
-    return np.stack([cut_off(shorter * place) for shorter in np.geomspace(1.0, 2.0, 5)])
-
-
-def slow_line(
-    law: SumLaw,
-    epsilon: float,
-    tilt: float,
-    beside: float,
-    most: int,
-    enough: float = SETTLED,
-    worst: float = TOLERABLE,
-    least: int = 0,
-) -> Line:
-    """Return a line of a law with a density that serves every ε' with |ε' − ε| ≤ `beside`.
-
-    Where bounds show that values die out soon, it ends there. Else it has `least` to `most` nodes,
-    until the sum changes by no more than `enough`, relative to it; of the most nodes it is returned
-    where it does so by `worst`. AccuracyError if the integrand does not settle so far.
-    """
-    tilted, tail = law.tilted(tilt), Tail(law, tilt)
-    first, _ = first_line(law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside)
-    plain = _plain_line(law, first, epsilon, tail)
-    if plain is not None:
-        return plain
-    line, cut = _started(law, first, tilted)
-    best: tuple[float, Line] = math.inf, line
-    while True:
-        total, _, tail_size, change = cut.known(line, epsilon)
-        relative = (tail_size + change) / abs(total) if total else math.inf
-        best = min(best, (relative, line), key=lambda pair: pair[0])
-        stop = line.places.size * (4 if line.places.size < FEW_NODES else 2)
-        if best[0] <= enough and line.places.size >= least:
-            start, left_out = reach(line), 0.0
-            if not line.assured:
-                start, left_out = _beyond(line, cut, total, tail)
-            if start <= reach(line):
-                return replace(line, assured=True, cut=replace(cut, left_out=left_out))
-            stop, best = math.ceil(min(start / line.step, 1e9)) + 1, (math.inf, line)
-        if stop > most:
-            relative, line = best
-            if relative <= worst:
-                return line
-            raise AccuracyError(
-                "the characteristic function of the privacy loss decays too slowly for "
-                f"{law.count} steps: {line.places.size} nodes leave a relative error of "
-                f"{relative:.1e}"
-            )
-        start = line.places.size
-        line = _less_atoms(law, longer(law, line, stop, continuous_kernel), cut, tilted, start)
-
-
-def _plain_line(law: SumLaw, line: Line, epsilon: float, tail: Tail) -> Line | None:
-    """Return a line up to where bounds leave less than rounding, None where that is too far."""
-    while True:
-        enough = ROUNDED * abs(line.plain(epsilon)) * line.step
-        end, left_out = tail.beyond(reach(line), enough)
-        if end <= reach(line):
-            last = 0.5 * left_out / line.step / line.places.size
-            return replace(line, assured=True, last=last)
-        if end > min(tail.farthest, line.step * LONG_LINE):
             return None
-        line = longer(law, line, math.ceil(end / line.step) + 1, continuous_kernel)
+        for is_above, piece in found:
+            cut[is_above].append(piece)
+    if not all(cut):
+        return None
+    low, high = part.loss_bounds
+    sides, logs = [], []
+    for pieces, bounds in zip(cut, ((low, threshold), (threshold, high)), strict=True):
+        mass = log_sum([log_mass(piece) for piece in pieces])
+        step = Step(part.step.name, tuple(piece.less(mass) for piece in pieces))
+        sides.append(LossLaw(step, bounds))
+        logs.append(mass)
+    whole = log_sum(logs)
+    if not abs(whole - math.log1p(-part.mass_at_infinity)) < SETTLED:
+        return None
+    return sides, [log - whole for log in logs]
 
 
-def _beyond(line: Line, cut: _Slow, total: float, tail: Tail) -> tuple[float, float]:
-    """Return from which y on what lies beyond a line is negligible, and what its terms add up to.
-
-    Where the bound is not negligible itself, but too little for a recurrence, what was seen up to
-    there is taken to go on.
-    """
-    end, unit = reach(line), abs(total) * line.step
-    start, left_out = tail.beyond(end, SETTLED * unit, less_atoms=True)
-    if start > end and tail.beyond(end, _UNSEEN * unit, less_atoms=True)[0] <= end:
-        return end, 0.0
-    if start > end:
-        start, left_out = tail.beyond(end, 0.5 * _UNSEEN * unit, less_atoms=True)
-    return start, left_out / line.step
-
-
-def _started(law: SumLaw, first: Line, tilted: list[Tilted]) -> tuple[Line, _Slow]:
-    """Return a line's first nodes, and how it is to be summed."""
-    counts = [weight for _, weight in law.terms]
-    # What |φ_t(y)| returns to again and again where atoms carry weights aᵢ: Π aᵢ^nᵢ. Between two
-    # such returns the terms look as if they had died out.
-    recurrent = 0.0
-    if law.has_atoms and all(part.atomic > 0 for part in tilted):
-        logs = (n * math.log(part.atomic) for n, part in zip(counts, tilted, strict=True))
-        recurrent = math.exp(math.fsum(logs))
-    cycle = law.atom_cycle if recurrent * law.count > math.exp(-NEGLIGIBLE) else 0.0
-    listed = recurrent > SETTLED and first.tilt > -1.0
-    # What recurs is the sum of atoms alone, which is known exactly.
-    listed = listed and finite_sum(law, 0.0, first.tilt, atomic=True) is not None
-    if law.is_mixed:
-        lattice = find_lattice(law.apart[0])
-        period = math.inf if lattice is None else 2.0 * math.pi / float(lattice.spacing)
-        cycle = max(cycle, period)
-        if _CYCLES * cycle > first.step * 0.25 * LONG_LINE:
-            raise AccuracyError(
-                f"the single values of the loss of {law.count} steps bring the characteristic "
-                "function back too often; the method prv gives proved bounds"
-            )
-    cut = _Slow(law, listed, 0.0 if listed else recurrent, cycle)
-    line = replace(first, cut=cut, assured=law.is_mixed)
-    return _less_atoms(law, line, cut, tilted, 0), cut
+def _cut_at(outline: Outline, threshold: float) -> list[tuple[bool, SmoothPiece]] | None:
+    """Return the parts of a piece, and whether the loss is above there; None of more than two."""
+    piece, seen = outline.piece, np.isfinite(outline.loss)
+    x, above = outline.x[seen], outline.loss[seen] > threshold
+    change = np.flatnonzero(above[:-1] != above[1:])
+    if change.size == 0:
+        return [(bool(above[0]), piece)]
+    if change.size > 1:
+        return None
+    low, high = float(x[change[0]]), float(x[change[0] + 1])
+    while low < (middle := 0.5 * (low + high)) < high:
+        is_same = bool(piece.loss(np.asarray([middle]))[0] > threshold) is bool(above[0])
+        low, high = (middle, high) if is_same else (low, middle)
+    left, right = piece.parted(low)
+    return [(bool(above[0]), left), (not above[0], right)]
 
 
-def _less_atoms(law: SumLaw, line: Line, cut: _Slow, tilted: list[Tilted], start: int) -> Line:
-    """Return a line from whose values, those from a node on, the atoms' part is taken if listed."""
-    if not cut.listed:
-        return line
-    y = line.places[start:]
-    modulus, angle = np.ones(y.size), np.zeros(y.size)
-    for part, (_, count) in zip(tilted, law.terms, strict=True):
-        here = part.nodes.atomic
-        turns = np.exp(1j * np.multiply.outer(y, part.deviation[here]))
-        value = (turns * part.weight[here]).sum(axis=1)
-        modulus = modulus * np.abs(value) ** count
-        angle = angle + count * np.angle(value)
-    alone = modulus * np.exp(1j * angle) * continuous_kernel(np.asarray(line.tilt + 1j * y))
-    rest = line.values[start:] - alone
-    return replace(line, values=np.append(line.values[:start], rest))
+def _terms(
+    law: SumLaw, index: int, sides: list[LossLaw], logs: list[float]
+) -> Iterator[tuple[float, SumLaw]]:
+    """Yield the terms of a law one of whose steps has two sides of such log probabilities."""
+    others = [pair for k, pair in enumerate(law.parts) if k != index]
+    count, log_finite = law.parts[index][1], law.log_finite_mass
+    chosen, rest = 0.0, 0.0  # log C(count, j), and what its sum has rounded off
+    for j in range(count + 1):
+        if j:
+            more = math.log((count - j + 1) / j) + rest
+            chosen, before = chosen + more, chosen
+            rest = more - (chosen - before)
+        weight = chosen + rest + j * logs[1] + (count - j) * logs[0] + log_finite
+        if j > 0 and weight < -_FARTHEST and logs[1] < 0 and j > count * math.exp(logs[1]):
+            return
+        kept = [(side, n) for side, n in zip(sides, (count - j, j), strict=True) if n]
+        yield weight, SumLaw([*kept, *others])
+
+
+def _values(part: LossLaw, tilt: float) -> Atoms:
+    """Return all values of a step's loss that count at any tilt from −1 to the given one."""
+    values = atoms_of(part, 0.0)
+    reach = 1.0
+    while reach < tilt:
+        values = united(values, atoms_of(part, reach))
+        reach *= 2.0
+    return united(values, atoms_of(part, tilt))
+
+
+def _valley(height: Array, beside: int = 1) -> tuple[float, int]:
+    """Return how far the deepest valley lies below the lower of its hills, and where it is."""
+    if height.size < 3:
+        return 0.0, 0
+    before = np.maximum.accumulate(height)
+    after = np.maximum.accumulate(height[::-1])[::-1]
+    # Two interleaved branches of the loss are no valleys: a neighbour may be as high.
+    around = np.pad(height, beside, mode="edge")
+    floor = np.lib.stride_tricks.sliding_window_view(around, 2 * beside + 1).max(axis=1)[1:-1]
+    depth = np.minimum(before[1:-1], after[1:-1]) - floor
+    place = int(depth.argmax())
+    return float(depth[place]), place + 1
+
+
+def _law_of(part: LossLaw, loss: Array, log_mass: Array) -> LossLaw:
+    """Return the law of a step whose loss is one of some values."""
+    log_mass = log_mass - log_sum(log_mass)
+    balls = zip(np.exp(log_mass).tolist(), loss.tolist(), strict=True)
+    step = Step(
+        part.step.name,
+        point_loss=loss,
+        point_log_p=log_mass,
+        point_balls=tuple((arb(mass), arb(value)) for mass, value in balls),
+    )
+    return LossLaw(step, (float(loss[0]), float(loss[-1])))

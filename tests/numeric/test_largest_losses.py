@@ -10,7 +10,7 @@ import sympy as sp
 
 from symdp import Mechanism, compose, mechanisms
 from symdp.numeric.contour import on_own_lines
-from symdp.numeric.large_losses import mesh_answer
+from symdp.numeric.cut_off import mesh_answer
 
 
 def laplace_profile(count: int, b: mpmath.mpf, below: mpmath.mpf) -> mpmath.mpf:

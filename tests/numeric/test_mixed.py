@@ -11,7 +11,7 @@ from certified_values import assert_certified, epsilon_at
 
 from symdp import compose, mechanisms
 from symdp.methods.route import Contour
-from symdp.numeric.cut_off import Tail
+from symdp.numeric.contour import Tail
 from symdp.numeric.elementary import log_one_plus, uniform_sum
 from symdp.numeric.nodes import log_characteristic
 from symdp.numeric.sums import Angles, added, places_above
