@@ -60,7 +60,7 @@ MOST_ROOM_LINES = {
     "mechanisms": 168,
     "methods": 4350,
     "model": 4835,
-    "numeric": 10468,
+    "numeric": 10493,
     "page": 6129,
     "prove": 6146,
     "questions": 6015,

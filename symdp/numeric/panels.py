@@ -536,10 +536,13 @@ class MonotoneGrid:
 
 def monotone_grid(outline: Outline, masses: Mapping[float, float]) -> MonotoneGrid | None:
     """Return the grid on which the loss is monotone; None where the piece carries no mass."""
-    panels, _ = build_panels(outline, masses, 0.0)
-    if panels is None:
+    tilts, log_masses = list(masses), np.asarray(list(masses.values()))
+    first = first_edges(outline, tilts, log_masses)
+    if first.size == 0:
         return None
-    edges = distinct(np.concatenate([panels.lower, panels.upper]))
+    settled = _settled(Probe(outline.piece, tilts, log_masses, 0.0), first, may_cancel=True)
+    assert settled is not None
+    edges = distinct(np.concatenate([settled[0].lower, settled[0].upper]))
     nodes, _ = gauss_legendre(edges[:-1], edges[1:])
     x = distinct(np.concatenate([edges, nodes.ravel()]))
     with np.errstate(all="ignore"):

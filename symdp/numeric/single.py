@@ -37,13 +37,13 @@ from symdp.numeric.nodes import escapes, flat_nodes, inner_place
 from symdp.numeric.outline import NEGLIGIBLE, Outline
 from symdp.numeric.panels import MonotoneGrid, gauss_legendre, monotone_grid
 from symdp.numeric.saddle_point import log_add_exp
-from symdp.numeric.step import Array, SmoothPiece
+from symdp.numeric.step import MOST_ROUNDED, Array, SmoothPiece
 from symdp.numeric.total import SumLaw
 
 _TIGHT_BITS = 58  # of an integral, relative to its size
 _EVALUATIONS = 4_000  # of an integrand on one panel: a fifth of a second
 _APART = np.exp2(np.arange(-60.0, 64.0))  # distances from a root or an end, in octaves
-_SPLITS = 16  # places at which a stretch is split where Arb does not end at one
+_PLACES = 16  # of a stretch: where it is split, or doubles are compared with balls
 _FAR = np.exp2(np.arange(-1000.0, -60.0, 4.0))  # distances from 0, next to which densities may grow
 _MANY_ROOTS = 12  # of ℓ = ε on a piece, between which Arb takes seconds in all
 _FINER = 24  # halvings of the distance between two doubles
@@ -87,6 +87,14 @@ def _of_profile(
 
 def profile(law: LossLaw, epsilon: float) -> tuple[arb, arb] | None:
     """Return E(1 − e^{ε−L})⁺ and E min(1, e^{ε−L}) of finite losses, None of those on integers."""
+    for in_balls in (False, True):
+        found = _profile(law, epsilon, in_balls)
+        if found is None or all(one.rad() <= SETTLED * abs(one.mid()) for one in found):
+            break
+    return found
+
+
+def _profile(law: LossLaw, epsilon: float, in_balls: bool) -> tuple[arb, arb] | None:
     outlines = [outline for outline in law.outlines if not escapes(outline.piece)]
     if any(outline.piece.integer for outline in outlines):
         return None
@@ -130,7 +138,7 @@ def profile(law: LossLaw, epsilon: float) -> tuple[arb, arb] | None:
                 rests += arb(0).union((high - low) * abs(all_of(log_p, loss)).upper())
             ends = [None, *(r for root in roots for r in root), None]
             for start, end in zip(ends[::2], ends[1::2], strict=True):
-                inner = _Part(outline, start, end, edges, len(roots) > _MANY_ROOTS)
+                inner = _Part(outline, start, end, edges, in_balls, len(roots) > _MANY_ROOTS)
                 if inner.is_empty:
                     continue
                 if inner.is_above(epsilon):
@@ -172,9 +180,10 @@ class _Part:
         start: arb | None,
         end: arb | None,
         edges: Array,
+        in_balls: bool,
         is_one_of_many: bool,
     ) -> None:
-        self._piece, self._is_one_of_many = outline.piece, is_one_of_many
+        self._piece, self._in_balls, self._is_one_of_many = outline.piece, in_balls, is_one_of_many
         piece = outline.piece
         self._exact = start, end  # roots; the piece's own ends where there are none
         self._start = piece.lower if start is None else float(start.mid())
@@ -220,7 +229,7 @@ class _Part:
 
         inner = np.arange(first + 1, last)
         splits = inner[heights[inner].argmax()][None] if inner.size else inner
-        for some in (splits, inner[:: max(1, inner.size // _SPLITS)]):
+        for some in (splits, inner[:: max(1, inner.size // _PLACES)]):
             edges = [ends[0], *map(arb, x[some].tolist()), ends[1]]
             total = _integrated(integrand, edges, top)
             if total.rad() < abs(total.mid()) * arb(2) ** -(_TIGHT_BITS // 2):
@@ -228,18 +237,31 @@ class _Part:
         return self._by_rules(log_payoff, x[max(first - 1, 0) : last + 2])
 
     def _by_rules(self, log_payoff: Callable[[Array], Array], edges: Array) -> arb:
-        """Return about the integral where Arb does not end, as of wide balls of what cancels."""
+        """Return about the integral where Arb does not end, as of wide balls of what cancels.
 
-        def log_total(some: Array) -> float:
-            nodes, weights = gauss_legendre(some[:-1], some[1:])
-            log_p, loss, _ = self._piece.accurate(nodes.ravel())
-            return log_sum(log_p + log_payoff(loss) + np.log(weights.ravel()))
+        How far doubles are off is told by balls at nodes of the likely part.
+        """
 
-        finer = distinct(np.concatenate([edges, 0.5 * (edges[1:] + edges[:-1])]))
-        whole, halves = log_total(edges), log_total(finer)
-        off = abs(math.expm1(min(whole - halves, 1.0))) + 4.0 * ROUNDED
-        found = arb(halves).exp()
-        return arb(found.mid(), (found * SAFETY * off).upper())
+        def logs(x: Array, weights: Array, *, in_balls: bool = False) -> Array:
+            with np.errstate(all="ignore"):
+                log_p, loss = self._piece.rounded(x) if in_balls else self._piece.values(x)[::2]
+                return log_p + log_payoff(loss) + np.log(weights)
+
+        halves = distinct(np.concatenate([edges, 0.5 * (edges[1:] + edges[:-1])]))
+        rules = [
+            tuple(one.ravel() for one in gauss_legendre(some[:-1], some[1:]))
+            for some in (edges, halves)
+        ]
+        found = logs(*rules[1])
+        share = np.cumsum(np.nan_to_num(np.exp(found - np.nanmax(found))))
+        some = np.searchsorted(share, share[-1] * (np.arange(_PLACES) + 0.5) / _PLACES)
+        seen = [one[some] for one in rules[1]]
+        off = float(np.abs(np.expm1(found[some] - logs(*seen, in_balls=True))).mean())
+        in_balls = self._in_balls and not off <= ROUNDED and rules[0][0].size <= MOST_ROUNDED
+        whole, half = (log_sum(logs(*rule, in_balls=in_balls)) for rule in rules)
+        off = abs(math.expm1(min(whole - half, 1.0))) + (4.0 * ROUNDED if in_balls else off)
+        total = arb(half).exp()
+        return arb(total.mid(), (total * SAFETY * off).upper())
 
     def _cut(self, number: int, step: int) -> arb:
         """Return an end of what is kept: the stretch's own end where that is next and regular."""
