@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -135,8 +136,18 @@ CASES = {
 def write(name: str, language: str, folder: Path) -> Path:
     """Write the program of a case."""
     source = folder / f"{name.replace(' ', '_')}.{ENDINGS[language]}"
-    source.write_text(to_program(symdp.derive(CASES[name].mechanism), language), "utf-8")
+    source.write_text(_program(name, language), "utf-8")
     return source
+
+
+@cache
+def _program(name: str, language: str) -> str:
+    return to_program(_derived(name), language)
+
+
+@cache
+def _derived(name: str) -> symdp.Derivation:
+    return symdp.derive(CASES[name].mechanism)
 
 
 def compiled(source: Path, *options: str) -> list[str]:
@@ -179,6 +190,13 @@ def by_node(source: Path, questions: list[tuple[str, float, int, dict[str, float
 
 def package(name: str, asked: tuple[dict[str, float], int, float, str]) -> float:
     """Return log δ by the package."""
-    values, count, epsilon, direction = asked
-    own = CASES[name].mechanism(**values)
-    return symdp.compose(own, count).delta(epsilon, direction=direction).log_delta
+    values, *question = asked
+    return _packaged(name, tuple(values.items()), *question)
+
+
+@cache
+def _packaged(
+    name: str, values: tuple[tuple[str, float], ...], count: int, epsilon: float, side: str
+) -> float:
+    steps = symdp.compose(CASES[name].mechanism(**dict(values)), count)
+    return steps.delta(epsilon, direction=side).log_delta

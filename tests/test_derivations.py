@@ -80,12 +80,20 @@ def _drawing_board(monkeypatch):
     "student-t",
     "subsampled-gaussian-tails",
     "tail-constants",
+    "directions",
+    "l2-laplace",
+    "privacy-loss",
+    "tilted-central-limit",
+    "averages",
+    "edgeworth",
+    "many-steps",
 )
 @pytest.mark.parametrize("page", DERIVATIONS, ids=lambda page: page.stem)
 def test_derivation(page):
     run(page)
 
 
+@pytest.mark.slow_cases("mechanism-files")
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
 def test_guide(page):
     run(page)

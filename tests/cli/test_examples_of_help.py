@@ -64,6 +64,10 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.slow_cases(
+    "symdp explore gaussian sigma=1.12 --sampling poisson -n 14063 -o page.html",
+    "symdp derive gaussian sigma=1.5 --sampling poisson --rate 0.01 -n 10000 --epsilon 1",
+)
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("line", LINES)
 def test_examples_run(shell, line):

@@ -70,6 +70,7 @@ def exact(number):
     "spa-bounds-gaussian",
     "spa-bounds-laplace",
     "tilted-edgeworth:2-laplace",
+    "buckets-sampled gaussian",
 )
 @pytest.mark.parametrize("name", COMPOSED)
 @pytest.mark.parametrize("method", names())

@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 
 
+@pytest.mark.slow_cases(
+    "--sampling poisson --rate q-P(x) = qf\\u2081(x) + (1 \\u2212 q)f\\u2080(x)"
+)
 @pytest.mark.parametrize(
     ("words", "shown"),
     [

@@ -80,6 +80,7 @@ def holds_all_sections(text):
     return all(f"\n{title}\n" in text for title in titles)
 
 
+@pytest.mark.slow_cases("Cauchy")
 @pytest.mark.parametrize("name", [*QUICK, *(pytest.param(n, marks=pytest.mark.slow) for n in SLOW)])
 def test_a_density_has_a_page_in_every_format(name):
     for derivation in derive_cases((QUICK | SLOW)[name]):
@@ -97,6 +98,7 @@ def test_a_density_with_values_has_a_page(name):
         json.dumps(derivation.to_json(), allow_nan=False)
 
 
+@pytest.mark.slow
 def test_student_noise_with_one_degree_of_freedom_has_its_legendre_function():
     derivation = symdp.derive(symdp.mechanisms.student_t(nu=1))
     t, s = derivation.cgf.tilt, sp.Symbol("s", positive=True)

@@ -163,6 +163,7 @@ def test_a_domain_without_formula_is_numeric_and_says_so(name: str) -> None:
         assert end == wanted or abs(float(end) - float(wanted)) < 0.01
 
 
+@pytest.mark.slow
 def test_the_law_of_a_students_loss() -> None:
     found = derive(symdp.mechanisms.student_t(nu=3, s=1))
     density = found.pld_density.expression

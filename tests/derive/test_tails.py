@@ -133,7 +133,9 @@ def test_the_grid_agrees_with_arbitrary_precision():
     assert continuous_part("subsampled gaussian", 2.0, 8.0) == pytest.approx(float(true), rel=1e-9)
 
 
-@pytest.mark.slow_cases("logistic", "subsampled gaussian", "fixed batches", "gumbel", "one-sided")
+@pytest.mark.slow_cases(
+    "logistic", "subsampled gaussian", "fixed batches", "gumbel", "one-sided", "laplace"
+)
 @pytest.mark.parametrize("name", [name for name in CASES if name not in TURNING])
 def test_van_der_corput_constants_bound_the_characteristic_function(name):
     tails = derivation(name).tails
@@ -303,7 +305,7 @@ def test_sub_gaussian_constants_hold_on_their_interval(name, under):
             assert needed(u) <= exponential * (1 + 1e-9)
 
 
-@pytest.mark.slow_cases("remove-rate0")
+@pytest.mark.slow_cases("remove-rate0", "add-rate1")
 @pytest.mark.parametrize(("direction", "rate"), [("remove", R(1, 100)), ("add", R(1, 3))])
 def test_the_subsampled_normal_loss_is_sub_gaussian_with_one_over_sigma_squared(rate, direction):
     d = derive(BUILT.gaussian.subsample("poisson", rate), direction)

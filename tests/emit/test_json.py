@@ -42,6 +42,12 @@ slow_derivations = pytest.mark.slow_cases(
     "logistic",
     "logistic.toml",
     "gumbel, added",
+    "l2_laplace",
+    "von_mises_fisher",
+    "k_ary_randomized_response",
+    "permute_and_flip",
+    "adaptive_clipping",
+    "bounded_range",
 )
 
 
@@ -56,7 +62,6 @@ def through_json(value: object) -> object:
 
 
 @slow_derivations
-@pytest.mark.slow_cases("bounded_range", "adaptive_clipping")
 def test_every_expression_reads_back_equal(derivation):
     document = through_json(derivation.to_json(order=2))
     read = from_json(document)
@@ -71,7 +76,6 @@ def test_every_expression_reads_back_equal(derivation):
 
 
 @slow_derivations
-@pytest.mark.slow_cases("bounded_range")
 def test_every_text_has_its_expression(derivation):
     document = derivation.to_json(order=1)
     read = from_json(document)

@@ -22,6 +22,7 @@ shift = "exactly"
 REAL, INTEGERS, POSITIVE = '["-oo", "oo"]', '"integers"', '[0, "oo"]'
 
 
+@pytest.mark.slow_cases('x-["-oo", "oo"]-exp(-(x - 2)**2/(2*s**2)) + exp(-(x + 2)**2/(2*s**2))')
 @pytest.mark.parametrize(
     ("variable", "support", "density"),
     [

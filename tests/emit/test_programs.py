@@ -48,7 +48,7 @@ def agree(found: float, expected: float, epsilon: float) -> None:
 
 
 @needs_node
-@pytest.mark.slow_cases(*SLOW)
+@pytest.mark.slow_cases(*SLOW, "logistic")
 @pytest.mark.parametrize("name", CASES)
 def test_javascript_gives_the_package_s_delta(name, tmp_path: Path):
     asked = CASES[name].asked
@@ -60,7 +60,7 @@ def test_javascript_gives_the_package_s_delta(name, tmp_path: Path):
 
 
 @needs_compiler
-@pytest.mark.slow_cases(*SLOW, "logistic")
+@pytest.mark.slow_cases(*SLOW, "logistic", "laplace")
 @pytest.mark.parametrize("name", CASES)
 def test_c_gives_the_package_s_delta(name, tmp_path: Path):
     command = compiled(write(name, "c", tmp_path))
@@ -139,6 +139,13 @@ def test_javascript_refuses_bad_input(question, told, tmp_path: Path):
     assert by_node(write("gaussian", "javascript", tmp_path), [question]) == [told]
 
 
+@pytest.fixture(scope="module")
+def commands(tmp_path_factory) -> list[list[str]]:
+    folder = tmp_path_factory.mktemp("programs")
+    program = compiled(write("gaussian", "c", folder))
+    return [program, python_command(write("gaussian", "python", folder))]
+
+
 @needs_compiler
 @pytest.mark.parametrize(
     ("words", "told"),
@@ -153,9 +160,8 @@ def test_javascript_refuses_bad_input(question, told, tmp_path: Path):
         ("epsilon=1 n=5 sigma=1 sideways", "unknown: sideways"),
     ],
 )
-def test_wrong_words_are_one_line(words, told, tmp_path: Path):
-    python = python_command(write("gaussian", "python", tmp_path))
-    for command in (compiled(write("gaussian", "c", tmp_path)), python):
+def test_wrong_words_are_one_line(words, told, commands):
+    for command in commands:
         line = [*command, *words.split()]
         ran = subprocess.run(line, capture_output=True, text=True, check=False)
         assert ran.returncode in (1, 2)

@@ -107,6 +107,7 @@ def test_error_bound_is_never_exceeded_with_atoms(loss, count):
     "gumbel-20000-0.0",
     "subsampled normal-20000--1.0",
     "two variances-50--1.0",
+    "subsampled normal-20000-0.0",
 )
 @pytest.mark.parametrize("tilt", [0.0, -1.0])
 @pytest.mark.parametrize("count", [50, 20000])
@@ -173,6 +174,7 @@ def test_kernel_of_the_smoothing_inequality():
             assert abs(k - 1j / (2 * mp.pi * v)) <= (1 - v + mp.pi**2 * v**2 / 18) / 2
 
 
+@pytest.mark.slow
 def test_widths_shrink():
     """At one size of the loss (noise ∝ √n), O(1/n) for a loss with a density."""
     widths = []

@@ -265,8 +265,12 @@ def _named() -> Iterator[tuple[str, str]]:
 LONG = {
     "truncated-zero_out-4",
     "truncated-zero_out-5",
+    "truncated-zero_out-3",
+    "truncated-add_remove-5",
+    "poisson-zero_out-3",
     "with-2-1",
     "with-4-2",
+    "without-5",
     "without-5-3",
     "without-4-2",
 }
@@ -386,6 +390,7 @@ def shown(data: Data, rate: float) -> np.ndarray:
     return found
 
 
+@pytest.mark.slow_cases("4-2/5-gaussian")
 @pytest.mark.parametrize(
     "name", ["gaussian", *(pytest.param(n, marks=pytest.mark.slow) for n in ("laplace", "student"))]
 )

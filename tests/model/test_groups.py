@@ -104,7 +104,7 @@ sensitivity = "1/50"
 """
 
 
-@pytest.mark.slow_cases("48", "64", "120")
+@pytest.mark.slow_cases("48", "64", "120", "49")
 @pytest.mark.parametrize("group", [48, 49, 64, 120])
 def test_skewed_noise_has_groups_of_any_size_too(group):
     """One step against the whole mixture on a fine grid, by Simpson's rule."""

@@ -104,6 +104,7 @@ def test_one_bit_has_more_clones(epsilon):
     assert found < compose(from_shuffled(1, 10)).delta(epsilon).delta
 
 
+@pytest.mark.slow
 def test_epsilon_falls_like_one_over_the_root_of_the_crowd():
     small, large = (compose(from_shuffled(2, n)).epsilon(1e-8).epsilon for n in (10**4, 10**6))
     assert small / large == pytest.approx(10, rel=0.3)

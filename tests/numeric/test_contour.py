@@ -23,7 +23,16 @@ def gaussian_log_delta(mu, epsilon):
         return float(mpmath.log(delta)), float(mpmath.log(mpmath.ncdf(epsilon / mu - mu / 2) + far))
 
 
-@pytest.mark.slow_cases("36.5-2-1/2")
+@pytest.mark.slow_cases(
+    "36.5-2-1/2",
+    "-1.0-1000000000000-5",
+    "-1.0-1000000000-1/2",
+    "-1.0-1000000000000-1/2",
+    "36.5-1000000000-1/2",
+    "12.0-1000000000-5",
+    "36.5-1000000000000-5",
+    "12.0-1000000000000-1/2",
+)
 @pytest.mark.parametrize("sigma", ["1/2", "5"])
 @pytest.mark.parametrize("count", [1, 2, 3, 50, 10**4, 10**9, 10**12])
 @pytest.mark.parametrize("deviations", [-6.0, -1.0, 0.0, 3.0, 12.0, 36.5])
@@ -124,6 +133,7 @@ LONG = {"mixture", "gumbel"}  # whose truth takes over ten seconds
     "add-logistic",
     "add-student",
     "remove-one big jump",
+    "add-laplace",
 )
 @pytest.mark.parametrize(
     ("name", "mechanism", "count", "epsilon"),

@@ -170,6 +170,7 @@ def test_ten_thousand_distinct_sampled_steps():
     assert found.delta == pytest.approx(middle.delta(0.5, direction="remove").delta, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_rates_up_to_one_half_want_more_nodes_than_a_small_last_coefficient_shows():
     """log(1 − q) is singular near: a share of 3e-5 of the last coefficients lost 3e-11 of δ."""
     rates = np.geomspace(1e-4, 0.55, 40)

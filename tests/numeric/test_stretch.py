@@ -292,6 +292,7 @@ def test_a_tail_so_heavy_that_the_end_is_a_point_beside_it(count):
     assert answer.log_upper - answer.log_lower < 1e-12
 
 
+@pytest.mark.slow
 def test_two_steps_whose_losses_gather_at_a_limit_far_out():
     x = sp.Symbol("x", real=True)
 

@@ -133,6 +133,7 @@ def test_the_page_says_whose_privacy_it_speaks_of(page, words, told):
     assert told in data_of(page(words))["panels"][0]["protects"]
 
 
+@pytest.mark.slow
 @needs_node
 def test_what_has_no_answer_is_a_sentence(page, tmp_path: Path):
     asked = {"id": 1, "ask": "epsilon", "given": 1e-5, "n": 3, "values": {"b": 6}}

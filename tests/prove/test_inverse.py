@@ -74,7 +74,7 @@ def test_an_end_may_lie_beyond_the_largest_loss(count, delta, digits, is_given):
         assert laplace_delta(count, rational(high)) <= rational(target)
 
 
-@pytest.mark.slow_cases("distance0-3")
+@pytest.mark.slow_cases("distance0-3", "distance1-3")
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("distance", [Fraction(1, 10**k) for k in (2, 5, 9, 14)])
 def test_few_steps_are_proved_next_to_the_largest_loss(count, distance):
@@ -149,6 +149,7 @@ def test_delta_next_to_the_mass_at_infinity_has_the_largest_finite_loss_between_
     assert 3 - Fraction(1, 10**5) < low < high < 3 + Fraction(1, 10**5)
 
 
+@pytest.mark.slow_cases("mechanism0-5")
 @pytest.mark.parametrize(
     ("mechanism", "count"), [(mechanisms.gaussian(sigma=2), 5), (LAPLACE, 3), (RESPONSE, 3)]
 )
@@ -173,7 +174,7 @@ def test_delta_close_to_what_it_is_at_epsilon_zero(mechanism, count):
 def test_an_estimate_that_is_far_off_costs_time_only():
     steps = [(mechanisms.gaussian(sigma=5).pair(), 25)]
     truth = enclose_epsilon(steps, 1e-5, 10)
-    for start in (1e-6, 0.3, 3.0, 40.0):
+    for start in (1e-6, 40.0):
         low, high = enclose_epsilon(steps, 1e-5, 10, start)
         assert max(low, truth[0]) <= min(high, truth[1])
         assert high - low <= high / 10**10

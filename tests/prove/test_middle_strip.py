@@ -43,6 +43,7 @@ def test_both_lines_agree(name):
         assert ball.rad() < ball * 1e-12
 
 
+@pytest.mark.slow_cases("100")
 @pytest.mark.parametrize("count", [100, 10**4])
 def test_no_tilt_to_the_right(count):
     """From the other direction it took as many digits as e^ε has."""

@@ -111,6 +111,7 @@ def test_noise_about_another_centre_or_with_a_sign_is_not_called_even() -> None:
         assert not has_one_law(Mechanism.additive(density, x))
 
 
+@pytest.mark.slow_cases("laplace-1e-08")
 @pytest.mark.parametrize("delta", [0.2, 1e-3, 1e-8])
 @pytest.mark.parametrize(
     "steps",

@@ -61,6 +61,9 @@ def agrees(stranger: Stranger, count: int) -> None:
     assert ends[2] - room <= ends[1]
 
 
+@pytest.mark.slow_cases(
+    "two Cauchy scales", "sech squared", "quartic wings", "Maxwell on both sides"
+)
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_sample_agrees(name):
     agrees(STRANGERS[name], 5)
