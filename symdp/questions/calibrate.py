@@ -16,9 +16,10 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import sympy as sp
 
@@ -196,25 +197,24 @@ def calibrate(
         raise InputError(f"digits = {digits!r}: from {_LEAST_DIGITS} to {_MOST_DIGITS}")
     what, grid, composed = _task(mechanism, parameter, count, digits, between)
     if epsilon is not None and delta is not None:
-        target = share(delta, "delta")
-        at = real(epsilon, "epsilon")
-        met = _met_delta(what, grid, composed, at, target, method, direction)
+        at, target = real(epsilon, "epsilon"), share(delta, "delta")
+        met, answers = _met_delta(what, grid, composed, at, target, method, direction)
         seconds = time.perf_counter() - start
-        return Calibration(
-            parameter, met.safe, met.step, met.unsafe, target, met.held, met.missed, seconds
-        )
+        held, missed = answers[met.safe], answers[met.unsafe]
+        return Calibration(parameter, met.safe, met.step, met.unsafe, target, held, missed, seconds)
     if method != "contour" or direction != "both":
         raise InputError("attacks are counted in both directions, by the method contour")
     target, reached, words = _attack(advantage, tpr, fpr)
+    rates: dict[sp.Rational, float] = {}
 
-    def bounded(value: sp.Rational) -> _Reached:
-        rate = reached(composed(value))
-        return _Reached(math.log(rate) if rate > 0.0 else -math.inf)
+    def log_rate(value: sp.Rational) -> float:
+        rates[value] = reached(composed(value))
+        return math.log(rates[value]) if rates[value] > 0.0 else -math.inf
 
-    held = _Search(grid, bounded, _below(target), what, f"{words} ≤ {target:g}").found()
-    rates = held.held.delta, held.missed.delta
-    ends = parameter, held.safe, held.step, held.unsafe
-    return AttackCalibration(*ends, fpr, target, *rates, time.perf_counter() - start)
+    met = _Search(grid, log_rate, _below(target), what, f"{words} ≤ {target:g}").met()
+    ends = parameter, met.safe, met.step, met.unsafe, fpr, target
+    seconds = time.perf_counter() - start
+    return AttackCalibration(*ends, rates[met.safe], rates[met.unsafe], seconds)
 
 
 def _task(
@@ -280,34 +280,33 @@ def _met_delta(
     delta: float,
     method: str,
     direction: Direction,
-) -> _Found[Guarantee]:
-    """Return the neighbours between which the method's bound on δ(ε) crosses δ.
+) -> tuple[_Met, dict[sp.Rational, Guarantee]]:
+    """Return where the method's bound on δ(ε) crosses δ, and the answers that were asked for.
 
     Of two directions the search asks the one that was larger at its first value; the answer is
     asked in both, and where it does not hold there, so is every value.
     """
-    side, keep = direction, True
+    answers: dict[sp.Rational, Guarantee] = {}
+    limit, side = _below(delta), direction
 
-    def bounded(value: sp.Rational) -> Guarantee:
+    def log_upper(value: sp.Rational, *, keep: bool = False) -> float:
         nonlocal side
-        answer = composed(value).delta(epsilon, method, side)
+        answer = answers[value] = composed(value).delta(epsilon, method, side)
         if answer.log_upper is None:
             raise InputError(
                 f"method '{method}' gives no upper bound on δ, and a calibration needs one; "
                 "use contour or moments"
             )
-        side = cast("Direction", answer.direction) if keep else direction
-        return answer
+        side = answer.direction if keep else direction  # type: ignore[assignment]
+        return answer.log_upper
 
-    limit, target = _below(delta), f"δ({epsilon:g}) ≤ {delta:g}"
-    found = _Search(grid, bounded, limit, what, target).found()
-    if side == direction:
-        return found
-    side, keep = direction, False
-    safe = bounded(found.safe)
-    if safe.log_upper is not None and safe.log_upper <= limit:
-        return replace(found, held=safe)
-    return _Search(grid, bounded, limit, what, target).found()
+    target = f"δ({epsilon:g}) ≤ {delta:g}"
+    met = _Search(grid, partial(log_upper, keep=True), limit, what, target).met()
+    if side != direction:
+        side = direction
+        if log_upper(met.safe) > limit:
+            met = _Search(grid, log_upper, limit, what, target).met()
+    return met, answers
 
 
 def _attack(
@@ -329,29 +328,6 @@ def _attack(
         return min(1.0, math.nextafter(1.0 - trade_off(steps, alpha), 2.0))
 
     return target, hits, f"true positive rate at {alpha:g}"
-
-
-class _Bounded(Protocol):
-    """What a search compares with its limit, the logarithm of an upper bound, and its value."""
-
-    @property
-    def log_upper(self) -> float | None: ...
-    @property
-    def delta(self) -> float: ...
-
-
-@dataclass(frozen=True)
-class _Reached:
-    """What the best attack reaches, as a search compares it."""
-
-    log_upper: float
-
-    @property
-    def delta(self) -> float:
-        return math.exp(self.log_upper)
-
-
-B = TypeVar("B", bound=_Bounded)
 
 
 @dataclass(frozen=True)
@@ -417,34 +393,31 @@ def _grid_of(domain: str, digits: int) -> _Grid:
     return _Grid(tuple(values), start, digits, whole)
 
 
-@dataclass(frozen=True)
-class _Found(Generic[B]):
+class _Met(NamedTuple):
     """Two neighbours on the fine grid: one meets the target, the other does not."""
 
     safe: sp.Rational
     unsafe: sp.Rational
     step: sp.Rational
-    held: B
-    missed: B
 
 
-class _Search(Generic[B]):
+class _Search:
     """Every value that was visited, and the choice of the next; `limit` bounds log_upper."""
 
     def __init__(
         self,
         grid: _Grid,
-        bounded: Callable[[sp.Rational], B],
+        log_upper: Callable[[sp.Rational], float],
         limit: float,
         what: str,
         target: str,
     ) -> None:
-        self._known: dict[sp.Rational, B] = {}
-        self._grid, self._bounded, self._limit = grid, bounded, limit
+        self._known: dict[sp.Rational, float] = {}
+        self._grid, self._ask, self._limit = grid, log_upper, limit
         self._coarse = list(grid.coarse)
         self._what, self._target, self._reason = what, target, ""
 
-    def found(self) -> _Found[B]:
+    def met(self) -> _Met:
         """Return the neighbours between which the upper bound crosses the limit."""
         low, high = self._bracket()
         step = self._grid.step(low, high)
@@ -459,23 +432,19 @@ class _Search(Generic[B]):
                 last, guess = middle, middle - stride
             stride *= 2
         self._check_trend()
-        safe, unsafe = first * step, last * step
-        if not self._is_safe(safe):
-            safe, unsafe = unsafe, safe
-        return _Found(safe, unsafe, step, self._known[safe], self._known[unsafe])
+        ends = first * step, last * step
+        return _Met(*(ends if self._is_safe(ends[0]) else ends[::-1]), step)
 
     def _log_upper(self, value: sp.Rational) -> float:
         if value not in self._known:
-            self._known[value] = self._bounded(value)
-        upper = self._known[value].log_upper
-        assert upper is not None
-        return upper
+            self._known[value] = self._ask(value)
+        return self._known[value]
 
     def _is_safe(self, value: sp.Rational) -> bool:
         return self._log_upper(value) <= self._limit
 
     def _said(self, values: list[sp.Rational]) -> list[str]:
-        return [f"{decimal(v)} has {self._known[v].delta:.6g}" for v in values]
+        return [f"{decimal(v)} has {math.exp(self._known[v]):.6g}" for v in values]
 
     def _root(self, first: int, last: int, step: sp.Rational) -> int:
         """Return about the index at which the bound crosses the limit."""
