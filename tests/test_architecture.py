@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import sys
 import tokenize
 from collections.abc import Callable, Iterator
@@ -49,21 +50,21 @@ MOST_CONSTANTS = {
 # Lines of a room, "" being the files beside them: what it has, to be lowered and never raised.
 MOST_ROOM_LINES = {
     "": 2116,
-    "adapters": 1058,
-    "balls": 1443,
-    "cli": 3797,
+    "adapters": 1014,
+    "balls": 1442,
+    "cli": 3792,
     "density": 4956,
-    "derive": 4988,
-    "emit": 4802,
+    "derive": 4987,
+    "emit": 4717,
     "expansion": 391,
     "individual": 3581,
-    "mechanisms": 168,
+    "mechanisms": 164,
     "methods": 4350,
     "model": 4835,
-    "numeric": 10493,
-    "page": 6129,
-    "prove": 6146,
-    "questions": 6015,
+    "numeric": 10490,
+    "page": 6080,
+    "prove": 6070,
+    "questions": 5961,
 }
 CODE_FROM_TEXT = {"eval", "exec", "parse_expr", "__import__"}
 
@@ -332,6 +333,15 @@ def test_every_module_says_what_it_is():
             yield " has no docstring"
 
     assert not broken(rule)
+
+
+def test_every_room_says_what_comes_in_and_what_to_read_first():
+    for room in {room_of(path) for path in FILES} - {None}:
+        words = ast.get_docstring(tree_of(PACKAGE / room / "__init__.py")) or ""
+        assert re.search(r"[Ii]n comes? ", words), room
+        assert re.search(r"\b[Rr]ead\b", words), room
+        for name in re.findall(r"`(\w+\.(?:py|toml))`", words):
+            assert (PACKAGE / room / name).exists(), f"{room}/ has no {name}"
 
 
 def test_a_rule_that_is_broken_is_told_with_its_place(monkeypatch, tmp_path):

@@ -19,29 +19,11 @@ MASS_ROUNDING = 1e-15
 
 
 def epsilon_upper(ledger: Ledger, delta: float) -> float:
-    """Return a number that ε(δ) of all steps so far does not exceed.
+    """Return a number that ε(δ) of all steps so far does not exceed, 0 without any.
 
-    Parameters
-    ----------
-    ledger
-        The steps; without any, ε is 0.
-    delta
-        From 0 to 1. At 0 it is the largest loss, as in pure differential privacy.
+    It is inf where no finite ε exists; at δ = 0 it is the largest loss, as in pure differential
+    privacy. InputError if δ is no probability, AccuracyError if the interval has no upper end.
 
-    Returns
-    -------
-    inf where no finite ε exists: δ is not above the probability of an infinite loss, or is 0 and
-    the loss has no largest value.
-
-    Raises
-    ------
-    InputError
-        If δ is no probability.
-    AccuracyError
-        If the interval has no upper end.
-
-    Examples
-    --------
     >>> from symdp import Ledger, mechanisms
     >>> steps = Ledger([(mechanisms.laplace(b=2), 4)])
     >>> 2 <= epsilon_upper(steps, 0) < 2.0001, epsilon_upper(steps, 1), epsilon_upper(Ledger(), 0)
@@ -63,24 +45,11 @@ def epsilon_upper(ledger: Ledger, delta: float) -> float:
 
 
 def delta_upper(ledger: Ledger, epsilon: float) -> float:
-    """Return a number that δ(ε) of all steps so far does not exceed.
+    """Return a number that δ(ε) of all steps so far does not exceed, at ε ≥ 0 in nats.
 
-    Parameters
-    ----------
-    ledger
-        The steps; without any, δ is 0.
-    epsilon
-        0 or more, in nats; at inf it is the probability of an infinite loss.
+    At inf it is the probability of an infinite loss. InputError if ε is negative or no number,
+    AccuracyError if the interval has no upper end.
 
-    Raises
-    ------
-    InputError
-        If ε is negative or no number.
-    AccuracyError
-        If the interval has no upper end.
-
-    Examples
-    --------
     >>> from symdp import Ledger, mechanisms
     >>> steps = Ledger([(mechanisms.gaussian(sigma=2), 4)])
     >>> exact = steps.delta(1).delta

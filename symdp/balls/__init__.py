@@ -1,7 +1,6 @@
-"""Ball arithmetic with Arb: bounds of tails, masses of densities, errors bounded."""
+"""Proofs about a single density: its mass, its tails, its modes, in balls of Arb.
 
-from __future__ import annotations
-
-from symdp.balls.density import check_densities
-
-__all__ = ["check_densities"]
+In come densities with values, out come enclosures and decisions, or the sentence that one is
+wanting. `density.py` is the check that every mechanism passes on its way into a composition: read
+it first. Then `mass.py`, with `cuts.py` for tails, and `modes.py` for the worst shift.
+"""

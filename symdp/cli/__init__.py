@@ -1,7 +1,8 @@
 """The command line: what it may print on standard error, and its exit codes.
 
 One line and code 2 for bad input, one line and code 1 for a computation that could not reach its
-accuracy; never a traceback, unless SYMDP_DEBUG=1 asks for one.
+accuracy; never a traceback, unless SYMDP_DEBUG=1 asks for one. In come words, out go an answer and
+a code. Read `app.py` first, which lists the commands, then `table.py`, which has every option.
 """
 
 from __future__ import annotations
@@ -27,8 +28,6 @@ _COMPLETING = "_SYMDP_COMPLETE"  # set where a shell asks what may follow the wo
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code.
 
-    Examples
-    --------
     >>> main(["delta", "gaussian", "sigma=5", "-n", "10", "--epsilon", "2"])  # doctest: +ELLIPSIS
     δ(2) = 0.000350...
       exact formula in floating point, relative error at most ... by its own estimate

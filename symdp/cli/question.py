@@ -93,8 +93,6 @@ def plain_words(command: str, words: Sequence[str]) -> dict[str, Any] | None:
     None is returned for anything unusual, which Typer then reads, or explains: options that are
     unknown, given twice or joined to their value by "=", or one that is missing.
 
-    Examples
-    --------
     >>> plain_words("delta", ["gaussian", "sigma=2", "-n", "5", "--epsilon", "1"])["count"]
     '5'
     >>> plain_words("delta", ["gaussian", "--epsilom", "1"]) is None

@@ -67,8 +67,6 @@ def working(what: str, patience: float | None = None) -> Iterator[Work]:
     Nothing is shown where standard error is no terminal or nobody supervises this process, and
     nothing is left on the screen.
 
-    Examples
-    --------
     >>> with working("adding") as work:
     ...     work.say("adding more", 1, 2)
     ...     1 + 1

@@ -1,7 +1,12 @@
-"""Derivation: from a dominating pair to its privacy loss, the loss's pieces and its CGF."""
+"""Derivation for people: from a dominating pair to its loss, the law of the loss and its CGF.
+
+In comes a mechanism, out goes a `Derivation`, whose sections are made when asked for and checked
+against numbers; one that has no formula says why. Read `derivation.py` first, then `cgf.py`.
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from symdp.density.pieces import pieces, points
@@ -27,14 +32,12 @@ __all__ = [
 ]
 
 
+# Numbers need the pieces alone; integration and its checks load with the first derivation.
+_LATER = {"EpochDerivation": "epoch", "derive_epoch": "epoch"}
+_LATER |= dict.fromkeys(("Derivation", "derive", "derive_cases"), "derivation")
+
+
 def __getattr__(name: str) -> Any:
-    # Numbers need the pieces alone; integration and its checks load with the first derivation.
-    if name in {"Derivation", "derive", "derive_cases"}:
-        from symdp.derive import derivation
-
-        return getattr(derivation, name)
-    if name in {"EpochDerivation", "derive_epoch"}:
-        from symdp.derive import epoch
-
-        return getattr(epoch, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"symdp.derive.{_LATER[name]}"), name)

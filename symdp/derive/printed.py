@@ -50,8 +50,6 @@ class Printed:
     def show(self, *only: str, order: int = 2) -> str:
         """Return sections as text, such as "series" or "cumulants".
 
-        Examples
-        --------
         >>> import symdp
         >>> shown = symdp.derive(symdp.mechanisms.gaussian).show("composed")
         >>> print(shown.splitlines()[1])

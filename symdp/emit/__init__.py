@@ -1,4 +1,9 @@
-"""Emit SymPy expressions as functions: double precision, proved balls."""
+"""Expressions become programs: functions of arrays or of balls, JSON, files that stand alone.
+
+In comes an expression of SymPy, `program.py` makes straight-line steps of it (read it first), and
+`numpy.py` and `arb.py` run them; `standalone/` writes a whole accountant in Python, C or
+JavaScript. Sums and integrals that a constant holds are enclosed by `enclose.py`.
+"""
 
 from __future__ import annotations
 

@@ -202,11 +202,6 @@ def _bessel_k_ball(order: acb | fmpq, value: acb, *, scaled: bool = False) -> ac
     Re z > 0 and an exact rational ν the midpoint is evaluated with as many bits more, and the
     width enters through |K_ν′(z)| ≤ (K_{|ν−1|}(Re z) + K_{ν+1}(Re z))/2, which follows from
     K_ν(z) = ∫₀^∞ exp(−z cosh t) cosh(νt) dt.
-
-    Examples
-    --------
-    >>> _bessel_k_ball(fmpq(1, 3), acb(50)).real
-    [3.41392178135836e-23 +/- 7.37e-38]
     """
     direct = acb(value.bessel_k(acb(order), scaled=scaled))
     left = arb(value.real.lower())
@@ -239,12 +234,6 @@ def log_bessel_i_ball(order: acb, value: acb) -> acb | None:
     I falls as ν grows, and all terms of its series are positive:
 
         F(ν) ≤ log I_ν(x) ≤ F(ν) + x²/(4(ν + 1)),    F(ν) = ν log(x/2) − log Γ(ν + 1).
-
-    Examples
-    --------
-    >>> wide = log_bessel_i_ball(acb(arb(150, 50)), acb(2))
-    >>> wide.real.contains(acb(2).bessel_i(acb(123)).log().real)
-    True
     """
     low, high, x = arb(order.real.lower()), arb(order.real.upper()), value.real
     if not (order.imag.is_zero() and value.imag.is_zero() and low >= 0 and x > 0):
@@ -369,15 +358,7 @@ def compile_arb(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> ArbFunctio
 def compile_arb_together(
     expressions: Sequence[sp.Expr], symbols: Sequence[sp.Symbol]
 ) -> ArbFunctions:
-    """Compile several expressions as `compile_arb` does one; what they share is evaluated once.
-
-    Examples
-    --------
-    >>> import sympy as sp
-    >>> x = sp.Symbol("x", real=True)
-    >>> compile_arb_together([sp.exp(x), 1 + sp.exp(x)], [x])(arb(0))
-    (1.00000000000000, 2.00000000000000)
-    """
+    """Compile several expressions as `compile_arb` does one; what they share is evaluated once."""
     from symdp.emit.program import compile_programs
 
     return ArbFunctions(compile_programs(expressions, symbols))

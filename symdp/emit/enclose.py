@@ -28,14 +28,7 @@ _EVALUATIONS = 20_000  # of an integrand: less than a second
 
 
 def smooth_sum(function: Callable[..., Any], first: int, last: int) -> arb | None:
-    """Enclose Σ f(k), k = first … last, at `flint.ctx.prec`; None where f is not seen smooth.
-
-    Examples
-    --------
-    >>> found = smooth_sum(lambda k, analytic=False: (-k / 1000).exp(), 0, 999)
-    >>> found.overlaps((1 - arb(-1).exp()) / (1 - (arb(-1) / 1000).exp())), found.rad() < 1e-9
-    (True, True)
-    """
+    """Enclose Σ f(k), k = first … last, at `flint.ctx.prec`; None where f is not seen smooth."""
     bits = ctx.prec
     with ctx.workprec(bits + _SPARE_BITS):
         found = _smooth_sum(function, first, last, arb(2) ** -bits)
@@ -161,13 +154,7 @@ def shell_tail(
 def find_cut(
     function: _Function, start: arb, direction: int, tolerance: arb, *, per_integer: bool = False
 ) -> tuple[arb, arb]:
-    """Return (cut, tail bound ≤ tolerance), doubling the cut from `start`.
-
-    Raises
-    ------
-    AccuracyError
-        If no cut below 2¹⁰²⁴ has a tail that small.
-    """
+    """Return (cut, tail bound ≤ tolerance), doubling the cut from `start`."""
     cut = arb(start)
     while cut < _END:
         tail = shell_tail(function, cut, direction, tolerance, per_integer=per_integer)

@@ -20,11 +20,6 @@ def log_erf_difference(middle: Any, half: Any) -> Any:
 
     As ∫ e^{−t²} over [m − h, m + h] by Gauss's rule where the integrand changes little on it; else
     by e^{z²} erfc(z) [DLMF 7.2.3], or where m < h as a sum of two positive values of erf.
-
-    Examples
-    --------
-    >>> [round(float(log_erf_difference(*pair)), 9) for pair in ((0.0, 1.0), (30.0, 0.01))]
-    [0.522003865, -903.731979622]
     """
     from scipy import special
 
@@ -58,13 +53,7 @@ def log_erf_difference_ball(_detail: object, analytic: bool, middle: acb, half: 
 
 
 def log_erfc(place: Any) -> Any:
-    """Return log erfc z in doubles, by e^{z²} erfc z [DLMF 7.2.3] where erfc z is small.
-
-    Examples
-    --------
-    >>> [round(float(log_erfc(z)), 9) for z in (-3.0, 0.5, 40.0)]
-    [0.693136135, -0.73501113, -1604.261556653]
-    """
+    """Return log erfc z in doubles, by e^{z²} erfc z [DLMF 7.2.3] where erfc z is small."""
     from scipy import special
 
     z = np.asarray(place)

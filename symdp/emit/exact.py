@@ -27,20 +27,12 @@ def end_ball(end: object) -> arb | None:
 
 
 def fraction_ball(value: Fraction) -> arb:
-    """Enclose a fraction at the working precision.
-
-    >>> float(fraction_ball(Fraction(3, 4)))
-    0.75
-    """
+    """Enclose a fraction at the working precision."""
     return arb(fmpq(value.numerator, value.denominator))
 
 
 def middle_of(ball: arb) -> Fraction:
-    """Return the middle of a ball, exactly.
-
-    >>> middle_of(arb(1) / 4)
-    Fraction(1, 4)
-    """
+    """Return the middle of a ball, exactly."""
     mantissa, exponent = ball.mid().man_exp()
     return Fraction(int(mantissa)) * Fraction(2) ** int(exponent)
 
@@ -52,13 +44,7 @@ _SMALLEST = arb(2) ** -1080  # below every double: a ball that lies within it ab
 
 
 def constant_value(node: Any, bits: int) -> Any:
-    """Return a variable-free expression as mpf, mpc or bool, right to so many bits.
-
-    >>> import mpmath, sympy as sp
-    >>> with mpmath.workdps(30):
-    ...     print(constant_value(sp.log(sp.Rational(1, 3)), 110))
-    -1.09861228866810969139524523692
-    """
+    """Return a variable-free expression as mpf, mpc or bool, right to so many bits."""
     import mpmath  # SymPy and mpmath only where a constant is asked for
 
     from symdp.emit.mass import MassIntegral

@@ -99,8 +99,6 @@ def recognise_log_sum_exp(expression: sp.Expr) -> sp.Expr:
     log(1 + u), exp(u) − 1 and log(a/b) become nodes that do not cancel, and logs of gamma and
     Bessel functions become nodes that do not overflow.  Values on the real line do not change.
 
-    Examples
-    --------
     >>> x = sp.Symbol("x", real=True)
     >>> recognise_log_sum_exp(sp.log(sp.Rational(3, 4) + sp.exp(2 * x) / 4))
     LogSumExp(3/4, 0, 1/4, 2*x)
@@ -292,8 +290,6 @@ def _root_and_rest(total: sp.Expr) -> tuple[sp.Expr, sp.Expr] | None:
 def erf_difference(difference: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr] | None:
     """Return c, m and h of c·erf(m + h) − c·erf(m − h), c > 0, None for anything else.
 
-    Examples
-    --------
     >>> x = sp.Symbol("x", real=True)
     >>> erf_difference(sp.erf(x + 2) / 4 - sp.erf(x) / 4)
     (1/4, x + 1, 1)

@@ -23,8 +23,6 @@ class MassIntegral(sp.AtomicExpr):  # type: ignore[misc]
     SymPy's own whenever terms are sorted, for seconds. This one only takes values for the
     parameters of f; its own value is enclosed in balls.
 
-    Examples
-    --------
     >>> x, s = sp.Symbol("x", real=True), sp.Symbol("s", positive=True)
     >>> mass = MassIntegral(sp.exp(-(x**2) / s), sp.Tuple(x, -sp.oo, sp.oo))
     >>> mass.free_symbols, mass.is_positive, mass.subs(s, 2).evalf(12)

@@ -61,24 +61,12 @@ LARGEST_FINITE_SUM = 100_000
 
 
 def compile_program(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> Program:
-    """Compile one expression into a Program over `symbols`.
-
-    Raises
-    ------
-    InputError
-        For an unbound symbol or a function that no backend knows.
-    """
+    """Compile one expression into a Program over `symbols`."""
     return compile_programs([expression], symbols)
 
 
 def compile_programs(expressions: Sequence[sp.Expr], symbols: Sequence[sp.Symbol]) -> Program:
-    """Compile expressions into one Program over `symbols`, what they have in common once.
-
-    Raises
-    ------
-    InputError
-        For an unbound symbol or a function that no backend knows.
-    """
+    """Compile expressions into one Program over `symbols`, what they have in common once."""
     known = [sp.sympify(expression, strict=True) for expression in expressions]
     free = set().union(*(expression.free_symbols for expression in known))
     unbound = sorted(str(symbol) for symbol in free - set(symbols))
@@ -88,13 +76,7 @@ def compile_programs(expressions: Sequence[sp.Expr], symbols: Sequence[sp.Symbol
 
 
 def compile_template(expressions: Sequence[sp.Expr], variables: Sequence[sp.Symbol]) -> Program:
-    """Compile expressions over their variables; what only other symbols make up is a constant.
-
-    Raises
-    ------
-    InputError
-        For a function that no backend knows.
-    """
+    """Compile expressions over their variables; what only other symbols make up is a constant."""
     return _build([recognise_log_sum_exp(e) for e in expressions], tuple(variables), hoist=True)
 
 

@@ -1,8 +1,8 @@
 """The mechanisms that come with symdp: TOML files such as anybody may write.
 
-Each is an attribute of this module; calling it binds its parameters. `from_trade_off` and
-`from_profile` and `from_renyi`, also of points, make the mechanism of a curve instead,
-`from_shuffled` that of shuffled answers.
+In comes a name or a path, out goes a `Mechanism`; calling it binds its parameters. Read
+`gaussian.toml` first. `from_trade_off`, `from_profile` and `from_renyi`, also of points, make the
+mechanism of a curve instead, `from_shuffled` that of shuffled answers.
 
 >>> import symdp.mechanisms
 >>> symdp.mechanisms.gaussian(sigma=1.5)
@@ -54,11 +54,7 @@ def _files() -> dict[str, Path]:
 
 
 def curve_names() -> list[str]:
-    """Return the names of those of which a Rényi curve alone is known, and no pair.
-
-    >>> curve_names()
-    ['zcdp']
-    """
+    """Return the names of those of which a Rényi curve alone is known, and no pair."""
     return [name for name in _files() if name not in _names()]
 
 

@@ -190,8 +190,6 @@ _LOG_ROOT = 0.5 * math.log(2.0 * math.pi)  # of the normal density
 class SampledNormal(LossLaw):
     """The loss of a step with normal noise of σ contributions under Poisson sampling at rate q.
 
-    Examples
-    --------
     >>> law = SampledNormal(2.0, 1.0, "add")
     >>> [round(law.tilted(t).excess + t * law.base.mean, 12) for t in (1.0, 3.0)]
     [0.25, 1.5]
@@ -310,8 +308,6 @@ class SampledNormal(LossLaw):
 def log_ratio(u: Array, sigma: float, q: float) -> Array:
     """Return log r(u), accurate relative to itself near 0 and without overflow.
 
-    Examples
-    --------
     >>> log_ratio(np.array([0.5, 5000.0]), 1.0, 0.5).round(9).tolist()
     [0.0, 4998.806852819]
     """

@@ -92,8 +92,6 @@ def make_card(
 ) -> dict[str, Any]:
     """Return the card of a composition as JSON values.
 
-    Examples
-    --------
     >>> from symdp import compose, mechanisms
     >>> card = make_card(compose(mechanisms.gaussian(sigma=4), 1), title="a count", deltas=[1e-5])
     >>> card["unit_of_privacy"], round(card["privacy_parameters"][0]["epsilon"], 6)

@@ -161,8 +161,6 @@ def from_json(document: object) -> dict[str, sp.Basic]:
     The whitelisting reader of `symdp.emit.json` builds them; no text is parsed or run.  Of a
     parameter with an assumption the sign comes back, not the bound, which "assumptions" holds.
 
-    Examples
-    --------
     >>> import json, symdp
     >>> found = symdp.derive(symdp.mechanisms.gaussian)
     >>> read = from_json(json.loads(json.dumps(found.to_json(order=1))))

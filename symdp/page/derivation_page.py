@@ -143,8 +143,6 @@ _COUNT = 8  # steps: of so few truth may be out of reach
 def derivation_page(d: Derivation, source: str, values: Mapping[str, str], order: int = 2) -> str:
     """Return a derivation as an executable page.
 
-    Examples
-    --------
     >>> import symdp
     >>> laplace = symdp.mechanisms.laplace
     >>> text = derivation_page(symdp.derive(laplace), "symdp.mechanisms.laplace", {"b": "3/2"})

@@ -45,8 +45,6 @@ _RELATIONS = {
 def layout(e: sp.Basic) -> Node:
     """Return how a SymPy expression is set.
 
-    Examples
-    --------
     >>> layout(sp.Symbol("x") / 2).kind
     'fraction'
     """
@@ -341,8 +339,6 @@ def read(formula: str, *holes: sp.Basic | Node) -> Node:
 
     Juxtaposed names are a product; “words” stand in quotation marks, and {…} groups.
 
-    Examples
-    --------
     >>> from symdp.page.node import text
     >>> text(read("c₁ = (3ρ₄ − 5ρ₃²)/24"))
     'c₁ = (3ρ₄ − 5ρ₃²)/24'
@@ -508,8 +504,6 @@ _NORMAL = sp.Function("Phi")
 def shown(expression: sp.Basic) -> sp.Basic:
     """Return an expression as people write it: Φ for erf and erfc, short decimals.
 
-    Examples
-    --------
     >>> shown(sp.erf(sp.Symbol("x") / sp.sqrt(2)) / 2 + sp.S.Half)
     Phi(x)
     """
@@ -539,8 +533,6 @@ def one_set_of_cases(expression: sp.Basic) -> sp.Basic:
 
     Where the order of the ends is not known, or cases depend on several symbols, it stays as it is.
 
-    Examples
-    --------
     >>> x = sp.Symbol("x", real=True)
     >>> low, high = (sp.Piecewise((1, x < end), (0, True)) for end in (0, 2))
     >>> one_set_of_cases(low + 3 * high)
@@ -606,8 +598,6 @@ def in_parts(
 
     A short expression is returned as it is.
 
-    Examples
-    --------
     >>> x = sp.Symbol("x")
     >>> in_parts(sp.exp(x))
     (exp(x), [])

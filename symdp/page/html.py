@@ -149,8 +149,6 @@ def _cells(tag: str, texts: Sequence[str], table: Table) -> str:
 def mathml(expression: sp.Basic | Node) -> str:
     """Return the MathML of a formula, without the surrounding math element.
 
-    Examples
-    --------
     >>> x = sp.Symbol("x")
     >>> mathml(x**2)
     '<msup><mi>x</mi><mn>2</mn></msup>'

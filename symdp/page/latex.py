@@ -48,8 +48,6 @@ _LEAST_LEFT = 12  # of them for a left side, a brace and the words of a conditio
 def latex(node: Node) -> str:
     r"""Return a formula in LaTeX.
 
-    Examples
-    --------
     >>> import sympy as sp
     >>> from symdp.page.formula import layout
     >>> latex(layout(sp.sqrt(sp.Symbol("epsilon", positive=True)) / 2))

@@ -199,8 +199,6 @@ def range_ends(d: PrivacyLoss) -> tuple[sp.Expr | str, sp.Expr | str]:
 def numeric_end(end: sp.Expr) -> str:
     """Return an end that numbers show, in words.
 
-    Examples
-    --------
     >>> numeric_end(sp.Rational(3, 2)), numeric_end(-sp.oo)
     ('1.50000, as numbers show it', '-∞, as numbers show it')
     """
@@ -329,8 +327,6 @@ def cumulant_lines(d: PrivacyLoss, highest: int) -> list[Line]:
 def derivative_mark(order: int) -> str:
     """Return ′, ″, ‴ or ^{(4)}.
 
-    Examples
-    --------
     >>> derivative_mark(2), derivative_mark(5)
     ('″', '^{(5)}')
     """

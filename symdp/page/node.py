@@ -43,8 +43,6 @@ GREEK_NAMES = {letter: name for name, letter in _GREEK.items()}
 def name(text: str) -> Node:
     """Return a name: Greek letters as such, an index behind the first underscore.
 
-    Examples
-    --------
     >>> [part.text for part in name("lambda_3").parts]
     ['λ', '3', '']
     """
@@ -143,8 +141,6 @@ _LOWERED = re.compile("[₀₁₂₃₄₅₆₇₈₉₋]+")
 def text(node: Node, ascii_only: bool = False) -> str:
     """Return a formula on one line.
 
-    Examples
-    --------
     >>> import sympy as sp
     >>> from symdp.page.formula import layout
     >>> s, x = sp.symbols("sigma x", positive=True)
@@ -258,8 +254,6 @@ def _is_sign(node: Node) -> bool:
 def transliterated(words: str) -> str:
     """Return a text in ASCII: Greek letters by their names, signs as they are typed.
 
-    Examples
-    --------
     >>> transliterated("δ ≤ ε², K″(t)")
     "delta <= epsilon^2, K''(t)"
     """
@@ -311,8 +305,6 @@ def broken(node: Node, width: float = PAGE) -> list[Node]:
 
     A fraction whose numerator is too wide becomes a factor 1/x, an exponential exp(…).
 
-    Examples
-    --------
     >>> import sympy as sp
     >>> from symdp.page.formula import layout
     >>> len(broken(layout(sum(sp.Symbol(f"a_{k}") for k in range(40))), 30))

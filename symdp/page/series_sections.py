@@ -57,8 +57,6 @@ class ResidueTerms:
 def residue_terms(found: ExponentialSum) -> ResidueTerms | None:
     """Return the terms of a sum of two exponentials over one pole off 0 and −1, else None.
 
-    Examples
-    --------
     >>> t, b = sp.Symbol("t", real=True), sp.Symbol("b", positive=True)
     >>> from symdp.density.exponential_sum import read_exponential_sum
     >>> moment = ((1 + t) * sp.exp(t / b) + t * sp.exp(-(1 + t) / b)) / (1 + 2 * t)
@@ -165,8 +163,6 @@ X = sp.Symbol("x", real=True)
 def rho(j: int) -> sp.Symbol:
     """Return the symbol ρ_j = F_j/F₂^{j/2}.
 
-    Examples
-    --------
     >>> rho(3)
     rho_3
     """
@@ -176,8 +172,6 @@ def rho(j: int) -> sp.Symbol:
 def saddle_corrections(order: int) -> tuple[sp.Expr, ...]:
     """Return c₁, …, c_order in ρ₃, ρ₄, …, each over one denominator.
 
-    Examples
-    --------
     >>> saddle_corrections(1)
     ((-5*rho_3**2 + 3*rho_4)/24,)
     """
@@ -188,8 +182,6 @@ def saddle_corrections(order: int) -> tuple[sp.Expr, ...]:
 def edgeworth_corrections(order: int) -> tuple[sp.Expr, ...]:
     """Return e₁, …, e_order in λ_j and the Hermite polynomials He_k.
 
-    Examples
-    --------
     >>> edgeworth_corrections(1)
     (He_2*lambda_3/6,)
     """
@@ -202,8 +194,6 @@ def edgeworth_corrections(order: int) -> tuple[sp.Expr, ...]:
 def hermite_symbol(k: int) -> sp.Symbol:
     """Return the symbol He_k.
 
-    Examples
-    --------
     >>> hermite_symbol(2)
     He_2
     """

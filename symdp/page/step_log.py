@@ -29,8 +29,6 @@ _LONG = 400  # operations from which on a formula is counted and not shown
 def step_log(d: PrivacyLoss) -> Section:
     """Return the steps that lead to K: kinks, normal forms, table entries, sum, and the check.
 
-    Examples
-    --------
     >>> import symdp
     >>> lines = step_log(symdp.derive(symdp.mechanisms.laplace)).lines
     >>> [line.words for line in lines if "table" in line.words][0]

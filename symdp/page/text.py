@@ -35,8 +35,6 @@ _BREAKS = re.compile(r" (?=[+\-−] )|(?<=\S)(?=[·*](?!\*))|(?<=,) |(?= if )")
 def wrapped(line: str, width: int = WIDTH, indent: str = _INDENT) -> str:
     """Return a line on as many lines as it needs; joined again it is the same formula.
 
-    Examples
-    --------
     >>> print(wrapped("  f = a*(b + c) + d*(e + f)", 18))
       f = a*(b + c)
           + d*(e + f)
@@ -180,8 +178,6 @@ def table_lines(
 ) -> list[str]:
     """Return the lines of a table, the columns of `numbers` to the right.
 
-    Examples
-    --------
     >>> table_lines(("ε", "kind"), [("4.0260487", "exact")], (0,), 80)
     ['        ε  kind', '4.0260487  exact']
     >>> table_lines(("ε", "kind"), [("4.0260487", "exact")], (0,), 12)

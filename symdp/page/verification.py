@@ -39,8 +39,6 @@ def default_range(
 ) -> tuple[float, float]:
     """Return the range from ε = 0 to where δ is about 1e-10, or near its mass at infinity.
 
-    Examples
-    --------
     >>> import symdp
     >>> steps = symdp.compose(symdp.mechanisms.gaussian(sigma=10), 1)
     >>> low, high = default_range(steps)
@@ -393,8 +391,6 @@ def timely_truth(
 def different_sides(composition: Composition) -> tuple[str, ...]:
     """Return the sides that may differ: one where a symmetry exchanges P and Q of each step.
 
-    Examples
-    --------
     >>> import symdp
     >>> different_sides(symdp.compose(symdp.mechanisms.laplace(b=2), 3))
     ('remove',)

@@ -2,6 +2,6 @@
 
 In come pairs with counts; out come balls of Arb.  `kind` is one step in balls, `plan` what doubles
 find of a question, `measure` the integrals on its panels, `falling` how |M| falls, and `line` the
-theorem that puts them together; `lattice`, `single`, `mesh` and `allocation` are its sisters.
-`enclosure` is the table that answers, `truth` its answers to many digits.  Read `line` first.
+theorem that puts them together; `lattice`, `mesh` and `allocation` are its sisters.
+`enclosure` is the table that answers, `truth` its answers to many digits.  Read `line.py` first.
 """

@@ -80,14 +80,7 @@ def enclose_epochs(steps: Sequence[tuple[OneStep, int]], epsilon: Fraction, digi
 
 
 def enclose_allocation(pair: AllocatedPair, epsilon: float | Fraction, digits: int = 15) -> arb:
-    """Enclose δ(ε) of one epoch to a relative width of 10^(−digits).
-
-    >>> from symdp import mechanisms
-    >>> from symdp.model.allocation import AllocatedPair
-    >>> pair = AllocatedPair(mechanisms.gaussian(sigma=1).pair("remove"), 10, "remove")
-    >>> bool(0.002782868 < enclose_allocation(pair, 1, 6) < 0.002782870)
-    True
-    """
+    """Enclose δ(ε) of one epoch to a relative width of 10^(−digits)."""
     exact = Fraction(epsilon)
     if pair.base.support.kind == "points":
         return _on_list(pair, exact, digits)
@@ -206,11 +199,7 @@ def _find_line(law: _Restricted, steps: int, level: float, log_goal: float) -> t
 
 
 def _rounded_up(value: float, bits: int) -> float:
-    """Return a number of few bits at or above a value, so that close questions share what it says.
-
-    >>> _rounded_up(10.1, 4)
-    11.0
-    """
+    """Return a number of few bits at or above a value, so that close questions share work."""
     unit = 2.0 ** (math.frexp(value)[1] - bits)
     return math.ceil(value / unit) * unit
 

@@ -299,15 +299,7 @@ def larger_delta(
     epsilon: float | Fraction,
     digits: int,
 ) -> tuple[str, arb]:
-    """Return the direction of the larger δ(ε), and a ball around it.
-
-    >>> from symdp import compose, mechanisms
-    >>> step = mechanisms.gaussian(sigma=2).subsample("poisson", 0.1)
-    >>> both = {side: [(step.pair(side), 1)] for side in ("add", "remove")}
-    >>> side, ball = larger_delta(both, 0.5, 8)
-    >>> side, bool(ball.overlaps(enclose_delta(both["remove"], 0.5, 8)))
-    ('remove', True)
-    """
+    """Return the direction of the larger δ(ε), and a ball around it."""
     if len(pairs) == 1:
         ((side, steps),) = pairs.items()
         return side, enclose_delta(steps, epsilon, digits)

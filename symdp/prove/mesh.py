@@ -76,13 +76,6 @@ def bracket_delta(kinds: Kinds, epsilon: arb, tilt: float, log_size: float, digi
 
     A tilt t > 0 near the saddle point and about log δ decide about width and cost alone.  One more
     digit takes a mesh three times as fine.
-
-    >>> from symdp import mechanisms
-    >>> from symdp.prove.kind import kind_of
-    >>> kinds = ((kind_of(mechanisms.laplace(b=2).pair()), 3),)
-    >>> ball = bracket_delta(kinds, arb(0.5), tilt=3.0, log_size=-2.0, digits=5)
-    >>> bool(0.147066 < ball < 0.147067)
-    True
     """
     count, width = sum(n for _, n in kinds), 10.0**-digits
     mantissa, exponent = math.frexp(tilt)

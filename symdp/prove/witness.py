@@ -51,14 +51,7 @@ checker: Any = check_certificate
 def make(
     steps: Sequence[tuple[OneStep, int]], sides: Sequence[str], epsilon: Fraction, digits: int
 ) -> Told:
-    """Return a certificate of δ(ε) as JSON values, to about so many digits of δ.
-
-    >>> from symdp import mechanisms
-    >>> steps = [(mechanisms.gaussian(sigma=2).pair(), 30)]
-    >>> made = make(steps, ["remove"], Fraction(3, 2), 6)
-    >>> made["claim"]["upper"][:6], checker.check(made)[:6]
-    ('6.7057', '6.7057')
-    """
+    """Return a certificate of δ(ε) as JSON values, to about so many digits of δ."""
     told: Told = {"steps": tell(steps)}
     pairs = [(pair, n) for pair, n in steps if isinstance(pair, Pair)]
     plans = [_Side(pairs, side, epsilon, digits) for side in sides]

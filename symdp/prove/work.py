@@ -34,13 +34,7 @@ def limited(digits: int, share: float = 1.0) -> Iterator[None]:
 
 
 def spend(units: float) -> None:
-    """Take units off what is left; without a limit, do nothing.
-
-    Examples
-    --------
-    >>> with limited(15):
-    ...     spend(1e3)
-    """
+    """Take units off what is left; without a limit, do nothing."""
     left = _left.get()
     if left is not None:
         left[0] -= units

@@ -22,27 +22,6 @@ def to_program(derivation: Derivation, language: str) -> str:
     precision, accurate to about 1e-12; parameters without value are arguments. What it cannot
     answer it says: two to some dozens of steps of continuous noise, very rare sampling, several
     steps whose losses are single values off any lattice, values that cancel.
-
-    Parameters
-    ----------
-    derivation : Derivation
-    language : str
-        "python" (needs NumPy), "c" (C99, needs libm) or "javascript" (an ES module).
-
-    Raises
-    ------
-    InputError
-        For sampled skewed noise, whose two signs have two pairs, and noise of several modes, unless
-        its `shift` says which is meant; for a density with a function that no program has, such as
-        a Bessel function, a normalising integral of a parameter without value, or a public choice
-        among pairs.
-
-    Examples
-    --------
-    >>> import symdp
-    >>> code = to_program(symdp.derive(symdp.mechanisms.gaussian), "javascript")
-    >>> "export function epsilon(delta, n, values" in code
-    True
     """
     instance(derivation, Derivation, "it is no derivation: give symdp.derive(mechanism)")
     if language not in LANGUAGES:

@@ -52,8 +52,6 @@ def merged_steps(steps: Iterable[tuple[Mechanism, int]]) -> dict[Mechanism, int]
 class Summed:
     """What consists of steps, can be added to its like and taken several times.
 
-    Examples
-    --------
     >>> from symdp import compose, mechanisms
     >>> noise, sample = mechanisms.gaussian(sigma=4), mechanisms.laplace(b=8)
     >>> both = compose(noise, 3) + 10 * compose(sample, 2)

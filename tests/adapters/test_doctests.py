@@ -11,7 +11,6 @@ NEEDED = {
     "upper": "symdp",
     "opacus": "opacus",
     "dp_accounting": "dp_accounting",
-    "dp_events": "dp_accounting",
     "flower": "flwr",
 }
 

@@ -10,7 +10,7 @@ from certified_values import assert_certified, epsilon_at
 from flint import acb, arb, ctx
 
 from symdp import compose, mechanisms
-from symdp.balls import check_densities
+from symdp.balls.density import check_densities
 from symdp.errors import InputError
 from symdp.model.mechanism import Mechanism
 from symdp.prove.tilted_loss import cgf_ball

@@ -86,8 +86,6 @@ class TailConstant:
 class Tails:
     """The tail constants of one derivation, by name.
 
-    Examples
-    --------
     >>> import symdp
     >>> from symdp.derive import derive
     >>> tails = derive(symdp.mechanisms.gaussian).tails

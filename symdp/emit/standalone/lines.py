@@ -214,12 +214,7 @@ def _with_log_gamma(steps: Sequence[Step], first: int) -> list[Step]:
 
 
 def literal(constant: Any, language: str) -> str:
-    """Return the double nearest to a constant as a word of a language.
-
-    >>> import sympy as sp
-    >>> literal(sp.Rational(1, 3), "c"), literal(-sp.oo, "python")
-    ('0.3333333333333333', '-np.inf')
-    """
+    """Return the double nearest to a constant as a word of a language."""
     value = float(compile_numpy(constant, [])())
     if math.isinf(value):
         return ("-" if value < 0 else "") + INFINITY[language]
