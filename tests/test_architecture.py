@@ -45,8 +45,9 @@ BELOW_DERIVE = ("density", "emit", "model", "expansion", "mechanisms", "derive")
 LIBRARY_HIDES_FROM = ("symdp.cli", "symdp.page", "typer", "rich", "matplotlib")
 MOST_CONSTANTS = {
     "numeric": 330,
-    "prove": 183,
+    "prove": 182,
 }  # of a room: thresholds and tables; lower it with the count
+MOST_CATCHES = 115  # places that catch an error of ours: a row that asks for less fails less
 # Lines of a room, "" being the files beside them: what it has, to be lowered and never raised.
 MOST_ROOM_LINES = {
     "": 2116,
@@ -261,6 +262,20 @@ def test_no_exception_is_swallowed():
                 yield f":{node.lineno} catches everything"
 
     assert not broken(rule)
+
+
+def test_our_own_errors_are_caught_in_few_places():
+    """Whoever catches an error takes another way, which nobody sees; lower it with the count."""
+    classes = (node for path in FILES for node in nodes_of(path) if isinstance(node, ast.ClassDef))
+    own = {node.name for node in classes if node.name.endswith("Error")}
+    found = [
+        f"{name_of(path)}:{node.lineno}"
+        for path in FILES
+        for node in nodes_of(path)
+        if isinstance(node, ast.ExceptHandler) and node.type is not None
+        if {getattr(one, "id", "") for one in ast.walk(node.type)} & own
+    ]
+    assert len(found) <= MOST_CATCHES, f"{len(found)} places: {found}"
 
 
 def lines_of_code(path: Path) -> set[int]:

@@ -155,17 +155,21 @@ def half_powers(count, below, terms=24):
     )
 
 
-@pytest.mark.slow_cases("5", "20")
+@pytest.mark.quick_cases("2-near", "2-nearer", "2-next")
+@pytest.mark.parametrize(
+    ("distance", "width"),
+    [(2.0**-7, 1e-11), (2.0**-20, 1e-6), (3e-10, 1e-4), (3e-13, math.inf)],
+    ids=["near", "nearer", "next", "doubles"],
+)
 @pytest.mark.parametrize("count", [2, 5, 20])
-def test_next_to_the_largest_loss_of_what_is_no_residue_sum(count):
+def test_next_to_the_largest_loss_of_what_is_no_residue_sum(count, distance, width):
     """How narrow it is hangs on how far doubles tell losses from the largest one; never wrong."""
     x = sp.Symbol("x", real=True)
     steps = compose(Mechanism.additive(1 / (2 * sp.pi * sp.cosh(x / 2)), x, name="sech"), count)
-    for distance, width in ((2.0**-7, 1e-11), (2.0**-20, 1e-6), (3e-10, 1e-4), (3e-13, math.inf)):
-        epsilon = count / 2 - distance
-        answer = steps.delta(epsilon, direction="remove")
-        with mpmath.workdps(50):
-            below = mpmath.mpf(count) / 2 - mpmath.mpf(epsilon)
-            truth = mpmath.log(half_powers(count, below))
-            assert answer.log_lower <= truth <= answer.log_upper, distance
-        assert answer.log_upper - answer.log_lower <= width, distance
+    epsilon = count / 2 - distance
+    answer = steps.delta(epsilon, direction="remove")
+    with mpmath.workdps(50):
+        below = mpmath.mpf(count) / 2 - mpmath.mpf(epsilon)
+        truth = mpmath.log(half_powers(count, below))
+        assert answer.log_lower <= truth <= answer.log_upper
+    assert answer.log_upper - answer.log_lower <= width
