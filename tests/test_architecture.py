@@ -62,7 +62,7 @@ MOST_ROOM_LINES = {
     "mechanisms": 164,
     "methods": 4350,
     "model": 4835,
-    "numeric": 10490,
+    "numeric": 10432,
     "page": 6080,
     "prove": 6070,
     "questions": 5961,

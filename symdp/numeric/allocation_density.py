@@ -595,10 +595,12 @@ class _Maker(Sums):
         """Return what t − 1 components exceed but for a probability of e^−42 (Chernoff)."""
         others = self.steps - 1
         rates = np.exp(np.arange(-14.0, 14.0, 0.25))
+        log_weight, ratio = self.coarse.log_weight, self.coarse.ratio
         bounds = [
-            (-NEGLIGIBLE - others * _log_transform(self.coarse, float(u))) / float(u) for u in rates
+            (-NEGLIGIBLE - others * _moments(log_weight - u * ratio, ratio)[0]) / u
+            for u in rates.tolist()
         ]
-        return max(0.0, *bounds)
+        return float(max(0.0, *bounds))
 
     def _largest_ratio(self) -> float:
         """Return what no component exceeds but for a probability beyond the end of the table."""
@@ -731,13 +733,6 @@ class _Maker(Sums):
             float(np.polynomial.chebyshev.chebval(outer, coefficients)),
             min(deviation / windows[0].centre, 2.0 * (upper - lower) / (1.8 * _REACH)),
         )
-
-
-def _log_transform(ratios: Ratios, u: float) -> float:
-    """Return log E_Q e^{−uW} for u > 0."""
-    exponent = ratios.log_weight - u * ratios.ratio
-    top = float(exponent.max())
-    return top + math.log(float(np.exp(exponent - top).sum()))
 
 
 _NODES = 40  # of a panel's rule: e^{40u} on [−1, 1] to 1e-16, more than a panel's density grows

@@ -118,26 +118,17 @@ class Line:
     cut: CutOff | None = None
 
     @cached_property
-    def _rows(self) -> Array:
-        """Real and imaginary parts of the values and of their derivative by ε, one sum each."""
+    def _rows(self) -> tuple[Array, Array, Array]:
+        """Places and quarters of a turn, and what is summed: the values, their derivative by ε.
+
+        Cosines, and sines as cosines a quarter of a turn behind: one call for both.
+        """
         weight = np.full(self.places.size, 2.0)
         weight[0] = 1.0
         values = weight * self.values
-        slopes = -(self.tilt + 1j * self.places) * values
-        return np.stack(
-            [
-                np.concatenate([values.real, -values.imag]),
-                np.concatenate([slopes.real, -slopes.imag]),
-            ]
-        )
-
-    @cached_property
-    def _twice(self) -> Array:
-        return np.concatenate([self.places, self.places])
-
-    @cached_property
-    def _quarter(self) -> Array:
-        return np.repeat([0.0, 0.5 * math.pi], self.places.size)
+        both = np.stack([values, -(self.tilt + 1j * self.places) * values])
+        quarter = np.repeat([0.0, 0.5 * math.pi], self.places.size)
+        return np.tile(self.places, 2), quarter, np.concatenate([both.real, -both.imag], axis=1)
 
     @cached_property
     def _modulus(self) -> float:
@@ -165,12 +156,12 @@ class Line:
     def values_at(self, epsilons: Sequence[float]) -> list[StripValue]:
         """Return the integral at several ε by plain sums, each the same as if asked alone."""
         distances = [self.distance(epsilon) for epsilon in epsilons]
-        # Cosines, and sines as cosines a quarter of a turn behind: one call for both.
-        phase = np.multiply.outer(np.asarray(distances) + self.shift, self._twice)
-        phase -= self._quarter
+        twice, quarter, rows = self._rows
+        phase = np.multiply.outer(np.asarray(distances) + self.shift, twice)
+        phase -= quarter
         np.cos(phase, out=phase)
         # No product of matrices, whose rounding depends on how many there are.
-        totals, slopes = ((phase * row).sum(axis=1).tolist() for row in self._rows)
+        totals, slopes = ((phase * row).sum(axis=1).tolist() for row in rows)
         beyond = 2.0 * self.places.size * self.last
         return [
             self._sized(distance, total, slope, beyond)
@@ -244,20 +235,9 @@ def _near_enough(law: SumLaw, epsilon: float, asked: Array, tilt: float) -> tupl
     raise refused
 
 
-def _reach(variance: float) -> float:
-    """Return where a Gaussian is e^-50: the first nodes also tell how far others have to reach."""
-    return math.sqrt(2.5 * NEGLIGIBLE / variance) if variance > 0 else math.inf
-
-
 def loss_size(law: SumLaw, tilted: Sequence[Tilted]) -> float:
     """Return Σ nᵢ (σᵢ + |E_t Lᵢ − μᵢ| + |μᵢ|), of which rounding takes its share."""
     return math.fsum(abs(n) * x.size for (_, n), x in zip(law.terms, tilted, strict=True))
-
-
-def _weighed(law: SumLaw, tilted: Sequence[Tilted], tilt: float) -> float:
-    """Return how many times the relative error of nodes counts in the integral."""
-    size = math.fsum(2.0 * abs(n * x.excess) for (_, n), x in zip(law.terms, tilted, strict=True))
-    return 1.0 + size + abs(tilt) * loss_size(law, tilted)
 
 
 def first_line(
@@ -288,6 +268,8 @@ def first_line(
     lacking = math.fsum(n * z * min(first, 0.5 * z * second) for n, first, second in cut)
     # A CGF that is no sum of growths is rounded like 1 in every step, however small it is.
     drowned = 4.0 * math.fsum(n * x.imprecise for n, x in zip(counts, tilted, strict=True))
+    # How many times the relative error of nodes counts in the integral.
+    weighed = 1.0 + math.fsum(2.0 * abs(n * x.excess) for n, x in zip(counts, tilted, strict=True))
     line = Line(
         tilt=tilt,
         step=math.nan,
@@ -299,7 +281,7 @@ def first_line(
         values=np.empty(0, dtype=np.complex128),
         last=math.inf,
         outside=lacking,
-        quadrature=max(x.error for x in tilted) * _weighed(law, tilted, tilt),
+        quadrature=max(x.error for x in tilted) * (weighed + abs(tilt) * spread),
         rounding=8.0 + abs(excess) + drowned + abs(tilt) * spread,
         unsure=0.0,
         assured=False,
@@ -318,7 +300,9 @@ def first_line(
         points = max(3, math.ceil(period / step))
         points += 1 - points % 2  # odd, so that the nodes are symmetric and none is on the seam
         step, limit = period / points, points // 2 + 1
-    stop = int(min(limit, max(24, math.ceil(min(_reach(variance) / step, most)))))
+    # Up to where a Gaussian is e^-50: the first nodes also tell how far others have to reach.
+    reach = math.sqrt(2.5 * NEGLIGIBLE / variance) if variance > 0 else math.inf
+    stop = int(min(limit, max(24, math.ceil(min(reach / step, most)))))
     return longer(law, replace(line, step=step), stop, kernel), limit
 
 

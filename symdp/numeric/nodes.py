@@ -486,21 +486,18 @@ class Decay:
     right: Array
     joined: NDArray[np.bool_]  # whether a panel's right end is the next one's left end
 
-    @property
-    def _jumps(self) -> Array:
-        with np.errstate(invalid="ignore"):
-            return np.asarray(np.abs(self.right[..., :-1] - self.left[..., 1:]))
-
     def log_bound(self, y: Array) -> Array:
         """Return an estimated bound on log |φ(y')| for every |y'| ≥ |y|, the y in rising order."""
         best = np.ones((y.size, *np.shape(self.rest)))
+        with np.errstate(invalid="ignore"):
+            jumps = np.abs(self.right[..., :-1] - self.left[..., 1:])
         for order, variation in zip(_ORDERS, self.variation, strict=False):
             powers = np.power.outer(1.0 / np.abs(y), np.arange(1.0, order + 1.0))
             with np.errstate(over="ignore", invalid="ignore"):
                 share = np.multiply.outer(powers[:, -1], variation)
                 left, right, jump = (
                     np.abs(np.tensordot(powers, ends[:order], 1))
-                    for ends in (self.left, self.right, self._jumps)
+                    for ends in (self.left, self.right, jumps)
                 )
                 # By parts or not, any choice bounds: what a panel's own mass is not worth, the
                 # ends of its neighbours may be.

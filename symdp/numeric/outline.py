@@ -407,14 +407,6 @@ def _finite_rows(piece: SmoothPiece, x: Array) -> Array:
     return np.where(np.isfinite(values), values, -np.inf)
 
 
-def _are_joined(
-    outlines: Sequence[Outline], left: float, right: float, first: float, last: float
-) -> bool:
-    """Return whether K hardly bends between two tilts, as far as grids tell."""
-    middle = [o.rough_log_masses([0.5 * (left + right)])[0] for o in outlines]
-    return 0.5 * (first + last) - float(np.logaddexp.reduce(middle)) < _HARDLY_BENT
-
-
 def covering_tilts(outlines: Sequence[Outline], ends: Sequence[float]) -> dict[float, float]:
     """Return tilts between the ends, so close that their masses overlap, each with its log mass.
 
@@ -427,11 +419,12 @@ def covering_tilts(outlines: Sequence[Outline], ends: Sequence[float]) -> dict[f
         return dict(zip(tilts, values.tolist(), strict=True))
 
     known = log_masses(sorted(set(ends)))
-    waiting = [
-        (-math.inf, left, right)
-        for left, right in pairwise(sorted(known))
-        if not _are_joined(outlines, left, right, known[left], known[right])
-    ]
+    waiting = []
+    for left, right in pairwise(sorted(known)):
+        middles = [o.rough_log_masses([0.5 * (left + right)])[0] for o in outlines]
+        middle = float(np.logaddexp.reduce(middles))  # as far as grids tell
+        if not 0.5 * (known[left] + known[right]) - middle < _HARDLY_BENT:
+            waiting.append((-math.inf, left, right))
     while waiting and len(known) < MAX_TILTS:
         _, left, right = heappop(waiting)  # where K bends most
         middle = 0.5 * (left + right)

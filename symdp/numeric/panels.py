@@ -305,8 +305,10 @@ def first_edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> 
         edges.append(np.asarray([anchor]))
         inside = np.nextafter(anchor, 0.5 * (low + high)) if anchor in (low, high) else anchor
         felt = sorted(tilts)
-        if anchor not in outline.roots:
-            felt = _felt(piece, inside, high - low, tilts, log_masses)
+        if anchor not in outline.roots:  # tilts under which there may be mass around a mode
+            log_p = tilted_log_density(piece, np.asarray([inside]), tilts)[:, 0]
+            held = log_p + math.log(high - low) > log_masses - NEGLIGIBLE
+            felt = sorted(np.asarray(tilts)[held].tolist())
         if not felt:
             continue
         # Down to the rounding of the anchor, too, however far a heavy tail reaches.
@@ -347,15 +349,6 @@ def first_edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> 
     keep = np.ones(found.size, dtype=bool)  # none inside that is next to another one
     keep[1:-1] = np.diff(found)[:-1] > 1e-13 * np.abs(found[1:-1])
     return found[keep]
-
-
-def _felt(
-    piece: SmoothPiece, place: float, width: float, tilts: Sequence[float], log_masses: Array
-) -> list[float]:
-    """Return the tilts under which there may be mass around a mode."""
-    log_p = tilted_log_density(piece, np.asarray([place]), tilts)[:, 0]
-    held = log_p + math.log(width) > log_masses - NEGLIGIBLE
-    return sorted(tilt for tilt, is_felt in zip(tilts, held.tolist(), strict=True) if is_felt)
 
 
 def _is_heavy(piece: SmoothPiece, near: float, tilts: Sequence[float], log_masses: Array) -> bool:

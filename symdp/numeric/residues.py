@@ -282,7 +282,7 @@ class _Expansion:
                     series = (series * self._power(at, term, power)).truncate(order)
             own = series.coeffs()
             own += [arb(0)] * (order - len(own))
-            found = arb_poly([own[order - 1 - k] * f for k, f in enumerate(self._inverses[:order])])
+            found = arb_poly([own[order - 1 - k] / arb(k).fac() for k in range(order)])
             self._residues[number, at] = found
         return found
 
@@ -294,14 +294,6 @@ class _Expansion:
             shifted = self._polynomials[term](arb_poly([self._places[at], 1]))
             found = (shifted.truncate(order) ** power).truncate(order)
             self._powers[at, term, power] = found
-        return found
-
-    @cached_property
-    def _inverses(self) -> list[arb]:
-        """1/k! for every k that is needed."""
-        found = [arb(1)]
-        for k in range(1, max(self._orders)):
-            found.append(found[-1] / k)
         return found
 
     @cached_property

@@ -109,20 +109,24 @@ class SmoothPiece:
         if mass is not None:  # from some place of it
             place = np.asarray([max(min(0.0, self.upper - 1.0), self.lower + 1.0)])
             mass -= float(self.rounded(place)[1][0])
-        own = self.ball
+        own, own_loss = self.ball, self.loss
 
         def ball(x: Any, **analytic: bool) -> tuple[Any, Any]:
             log_p, loss = own(x, **analytic)
             return log_p - loss, -loss
+
+        def joint(x: Array) -> tuple[Array, ...]:
+            log_p, log_q, loss = self.values(x)
+            return log_q, log_p, -loss
 
         return replace(
             self,
             log_mass=mass,
             log_p=self.log_q,
             log_q=self.log_p,
-            loss=_negative(self.loss),
+            loss=lambda x: -own_loss(x),
             ball=ball,
-            joint=None if self.joint is None else _exchanged(self.joint),
+            joint=None if self.joint is None else joint,
         )
 
     def less(self, constant: float) -> SmoothPiece:
@@ -184,18 +188,6 @@ def rounded(ball: BallFunction, place: float, beside: float = 0.0) -> tuple[floa
         f"the density or the loss has no finite value at {place!r}, as where a density touches "
         "zero at so many places that they are not told apart; bound the support"
     )
-
-
-def _negative(function: RealFunction) -> RealFunction:
-    return lambda x: -function(x)
-
-
-def _exchanged(joint: Callable[[Array], tuple[Array, ...]]) -> Callable[[Array], tuple[Array, ...]]:
-    def function(x: Array) -> tuple[Array, ...]:
-        log_p, log_q, loss = joint(x)
-        return log_q, log_p, -loss
-
-    return function
 
 
 @dataclass(frozen=True)

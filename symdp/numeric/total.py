@@ -218,14 +218,10 @@ class SumLaw:
             return math.log1p(-math.exp(finite))
         return math.log(-math.expm1(finite)) if finite < 0 else -math.inf
 
-    @cached_property
-    def _exact_mean(self) -> Fraction:
-        return sum((Fraction(n) * Fraction(law.base.mean) for law, n in self.terms), Fraction(0))
-
-    @cached_property
+    @property
     def mean(self) -> float:
         """Σ E L under P, given that L is finite."""
-        return float(self._exact_mean)
+        return self.mean_parts[0]
 
     @cached_property
     def square_length(self) -> float:
@@ -235,8 +231,8 @@ class SumLaw:
     @cached_property
     def mean_parts(self) -> tuple[float, float]:
         """Σ E L as an unrounded sum of two doubles."""
-        first = float(self._exact_mean)
-        return first, float(self._exact_mean - Fraction(first))
+        exact = sum((Fraction(n) * Fraction(law.base.mean) for law, n in self.terms), Fraction(0))
+        return float(exact), float(exact - Fraction(float(exact)))
 
     def drift(self, epsilon: float) -> float:
         """Return Σ E L − ε, rounded once."""
