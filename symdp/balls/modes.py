@@ -17,12 +17,13 @@ import sympy as sp
 from flint import acb, arb, ctx
 
 from symdp.density.breakpoints import Stretch, smooth_stretches
-from symdp.density.modes import UnknownError, has_one_mode_always, is_unimodal, jumps
+from symdp.density.modes import UnknownError, has_one_mode_always, has_valley, is_unimodal, jumps
 from symdp.density.roots import RootsUnknownError
 from symdp.emit.arb import OPERATIONS, constant
 from symdp.emit.program import compile_program
 from symdp.errors import InputError
 from symdp.interrupt import attempt
+from symdp.model import tidy
 from symdp.model.mechanism import Mechanism
 from symdp.model.pair import Support
 
@@ -41,13 +42,7 @@ _ZERO = arb(0)
 
 
 def has_one_mode(mechanism: Mechanism) -> bool:
-    """Return whether additive noise with values is proved to have one mode; False proves nothing.
-
-    >>> x = sp.Symbol("x", real=True)
-    >>> skewed = sp.exp(-(x**2) / 2) * (1 + sp.erf(x)) / sp.sqrt(2 * sp.pi)
-    >>> has_one_mode(Mechanism.additive(skewed, x))
-    True
-    """
+    """Return whether additive noise with values is proved to have one mode; False: not shown."""
     if mechanism.template is not None and has_one_mode_always(mechanism):
         return True
     density = mechanism.source.density  # type: ignore[union-attr]
@@ -82,9 +77,11 @@ def _is_decided(density: sp.Expr, x: sp.Symbol, support: Support) -> bool | None
     except _ValleyError:
         return False
     except (InputError, RootsUnknownError, UnknownError):
-        return None
+        signs = [-1, 1]
     moving = [sign for sign in signs if sign]
-    return True if moving == sorted(moving, reverse=True) else None
+    if moving == sorted(moving, reverse=True):
+        return True
+    return False if has_valley(density, x, support) else None
 
 
 def _elementary(stretch: Stretch, x: sp.Symbol) -> Stretch:
@@ -103,12 +100,24 @@ def _elementary(stretch: Stretch, x: sp.Symbol) -> Stretch:
 
 
 def _told(f: sp.Expr) -> sp.Expr:
-    """Write what has a limit far out so that its range has: tanh, and π/2 + atan w."""
+    """Write what has a limit far out so that ranges do: π/2 + atan w, 1 ± erf w, w/√(1 + w²)."""
     found = {node: sp.tanh(node.args[0]) * sp.cosh(node.args[0]) for node in f.atoms(sp.sinh)}
     for node in f.atoms(sp.Add):
         rest = node - sp.pi / 2
         if isinstance(rest, sp.atan):
             found[node] = 2 * sp.atan(sp.exp(sp.asinh(rest.args[0]), evaluate=False))
+        for sign in (1, -1):
+            if isinstance(rest := sign * (node - 1), sp.erf):
+                found[node] = sp.erfc(-sign * rest.args[0], evaluate=False)
+    for node in f.atoms(sp.Mul):
+        for root in node.args:
+            inside = root.base - 1 if root.is_Pow and root.exp == -sp.S.Half else sp.S.Zero
+            factor, square = sp.factor(inside).as_coeff_Mul()
+            if square.is_Pow and square.exp == 2 and factor.is_positive:
+                w = sp.sqrt(factor) * square.base
+                ratio = tidy.cancel(node / root / w)
+                if not ratio.free_symbols:
+                    found[node] = ratio * sp.tanh(sp.asinh(w), evaluate=False)
     return f.xreplace(found)
 
 
@@ -139,6 +148,10 @@ class _Slope:
         own = f.subs(x, x + end)
         self._ends = [acb(_end(e - end)).real for e in (lower, upper)]
         slopes = [sp.diff(height, x) for height in (_log(own, x), own)]
+        self._addends = [
+            ([Ranges(form, x) for form in _written(sp.diff(_log(one, x), x))], Ranges(one, x))
+            for one in (own.args if own.is_Add else ())
+        ]
         self._flat = [place for place, e in zip(self._ends, (lower, upper), strict=True)
                       if e.is_finite and slopes[1].subs(x, e - end) == 0]  # fmt: skip
         self._forms = [[Ranges(form, x) for form in _written(slope)] for slope in slopes]
@@ -180,11 +193,29 @@ class _Slope:
             if bend == -1 and low == -_INFINITE and high == _INFINITE:
                 return [1, -1]  # nothing lies beyond
             known = self._flat if forms is self._forms[1] else []
-            ends = [0 if place in known else _at(forms, place) for place in (low, high)]
+            ends = [
+                0 if e in known else _first(forms, e, e) if e.is_finite() else None
+                for e in (low, high)
+            ]
             found = None if bend is None else _bent(bend, *ends)
             if found is not None:
                 return found
-        return None
+        # Where all addends rise, or fall, and none is negative, so does their sum.
+        each = {
+            _first(forms, low, high, at_end=at_end) if _first([height], low, high) == 1 else None
+            for forms, height in self._addends
+        }
+        return [1] if each == {1} else [-1] if each == {-1} else None
+
+
+def _first(forms: list[Ranges], low: arb, high: arb, *, at_end: bool = False) -> _Sign:
+    """Return the sign on a cell, or at a place, that a form tells; None where none does."""
+    for form in forms:
+        seen = Seen()
+        sign = _sign(form(low, high, seen))
+        if sign is not None and seen.is_smooth(at_end=at_end):
+            return sign
+    return None
 
 
 def _bent(bend: int, first: _Sign, last: _Sign) -> list[int] | None:
@@ -201,16 +232,6 @@ def _bent(bend: int, first: _Sign, last: _Sign) -> list[int] | None:
         return [-1]
     if first == -1 and last == 1:
         raise _ValleyError
-    return None
-
-
-def _at(forms: list[Ranges], place: arb) -> _Sign:
-    """Return the sign at a place, None where it is not told."""
-    for form in forms if place.is_finite() else ():
-        seen = Seen()
-        sign = _sign(form(place, place, seen))
-        if sign is not None and seen.is_smooth(at_end=False):
-            return sign
     return None
 
 

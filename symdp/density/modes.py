@@ -83,7 +83,7 @@ def _of(mechanism: Mechanism) -> bool:
 @lru_cache(maxsize=512)
 def is_unimodal(density: sp.Expr, x: sp.Symbol, support: Support) -> bool:
     """Return whether algebra shows that a density has one mode; False proves nothing."""
-    if not density.free_symbols - {x} and _shows_a_valley(density, x, support):
+    if not density.free_symbols - {x} and has_valley(density, x, support):
         return False
     return attempt(
         lambda: _rises_once(density, x, support) or _values_rise_once(density, x, support),
@@ -91,7 +91,7 @@ def is_unimodal(density: sp.Expr, x: sp.Symbol, support: Support) -> bool:
     )  # fmt: skip
 
 
-def _shows_a_valley(density: sp.Expr, x: sp.Symbol, support: Support) -> bool:
+def has_valley(density: sp.Expr, x: sp.Symbol, support: Support) -> bool:
     """Whether values at some places fall and rise again: to look for a proof is in vain."""
     ends = [end for end in (support.lower, support.upper) if end.is_finite]
     try:

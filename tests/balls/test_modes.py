@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from symdp.balls.modes import _is_decided
+from symdp.balls.modes import _is_decided, _told
 from symdp.interrupt import attempt
 from symdp.model.pair import Support
 
@@ -61,3 +61,36 @@ def test_bessel_functions_of_half_a_whole_order(power, order, falls):
     z = abs(X) / 3
     density = z ** sp.Rational(power, 2) * sp.besselk(sp.Rational(order, 2), z)
     assert (_is_decided(density, X, LINE) is True) is falls
+
+
+@pytest.mark.parametrize(
+    ("density", "has_one"),
+    [
+        ((sp.tanh(2 * X + 1) + 2) * sp.exp(-sp.sqrt((2 * X + 1) ** 2 + 1)), True),
+        ((sp.erf(15 * X - 3) + 1) * sp.exp(-((5 * X - 1) ** 2) / 2), True),
+        ((1 - sp.erf(30 * X + 9)) * sp.exp(-((10 * X) ** 2) / 2), True),
+        (sp.exp(-abs(X)) / 40 + 1 / sp.cosh(X / 9 + 1) ** 2, True),
+        (sp.exp(-(X**2)) + 1 / (1 + X**2 / 100), True),
+        (sp.exp(-(((X - 2) * 5 / 2) ** 4) + ((X - 2) * 5 / 2) ** 2), False),
+        (sp.exp(-(X**2)) + sp.exp(-abs(X - 40)) / 50, False),
+        ((2 + sp.sin(2 * X)) / (1 + X**2) ** sp.Rational(3, 2), False),
+    ],
+)
+def test_kinds_of_densities_are_decided(density, has_one):
+    assert _is_decided(density, X, LINE) is has_one
+    assert rises_again(density.rewrite(sp.erfc)) is not has_one  # 1 − erf is rounded in doubles
+
+
+@pytest.mark.parametrize(
+    "slope",
+    [
+        -7 * (3 * X - 2) / sp.sqrt((X - sp.Rational(2, 3)) ** 2 * 5 + 1) + sp.sinh(X),
+        (2 * X + 1) / sp.sqrt(4 * X**2 + 4 * X + 2) / (1 + sp.erf(X)),
+        (1 - sp.erf(2 * X)) * (sp.pi / 2 + sp.atan(X)) / sp.sqrt(1 + X),
+        X / sp.sqrt(X**2 + 2) + (X + 1) / sp.sqrt(1 + X**2) - 1 / sp.sqrt(2 + X),
+    ],
+)
+def test_a_form_with_limits_has_the_same_values(slope):
+    for place in (sp.Rational(-1, 7), sp.Rational(3, 5), sp.Rational(9, 4)):
+        values = [sp.N(form.subs(X, place), 30) for form in (slope, _told(slope))]
+        assert abs(values[0] - values[1]) < sp.Float(10) ** -25
