@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import _weakrefset
 import gc
 import math
 import signal
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -22,6 +24,8 @@ T = TypeVar("T")
 _LEAST = 1e-3  # seconds; a timer set to zero would never ring
 _SOON = 0.01  # seconds until it rings again where what runs must end first
 WAITING = 10.0  # seconds that may pass for a second of work, on a machine that others keep busy
+# Files whose code comes to its end: those of imports, and of callbacks of weak references.
+_ENDING = ("<frozen importlib", weakref.__file__, _weakrefset.__file__)
 _AGAIN = 1.0  # seconds until it rings again where its first ring was lost, as in a destructor
 
 
@@ -276,15 +280,14 @@ def _arm() -> None:
 def _must_end(frame: FrameType | None) -> bool:
     """Return whether what runs has to come to its end first.
 
-    A module that is imported would stay half done for ever; from a destructor or a callback of the
-    garbage collector nothing can be raised, and Python would only print that it was not.
+    A module that is imported would stay half done for ever; from a destructor or a callback, of the
+    garbage collector or of what is referred to weakly, nothing can be raised: Python would only
+    print that it was not.
     """
     callbacks = {getattr(callback, "__code__", None) for callback in gc.callbacks}
     while frame is not None:
         code = frame.f_code
-        if code.co_filename.startswith("<frozen importlib") or code.co_name == "__del__":
-            return True
-        if code in callbacks:
+        if code.co_filename.startswith(_ENDING) or code.co_name == "__del__" or code in callbacks:
             return True
         frame = frame.f_back
     return False

@@ -6,6 +6,7 @@ import gc
 import signal
 import threading
 import time
+import weakref
 
 import flint
 import mpmath
@@ -153,7 +154,9 @@ def test_a_clock_counts_what_was_worked() -> None:
     clock = Clock(0.4)
     assert clock.attempt(lambda: toil(0.1), "late") == "done"
     assert clock.left < 0.31
-    assert clock.attempt(toil, "late") == "late"
+    for _ in range(100):  # on a busy machine waiting may end an attempt before its work does
+        if clock.left > 0.0:
+            assert clock.attempt(toil, "late") == "late"
     assert clock.left == 0.0
     assert clock.attempt(lambda: "more", "late") == "late"
     assert clock.attempt(lambda: "more", "late", least=AGES) == "more"
@@ -219,4 +222,10 @@ def test_what_swallows_errors_comes_to_its_end(capfd) -> None:
         return toil()
 
     assert attempt(destroy, "late", 0.05) == "late"
+
+    def forget() -> str:
+        weakref.finalize(Slow(), toil, 0.2)
+        return toil()
+
+    assert attempt(forget, "late", 0.05) == "late"
     assert capfd.readouterr().err == ""
