@@ -1,6 +1,6 @@
 # make run    two jobs, derived, accounted for, proved; a figure in out/profile.svg; ten seconds
 # make test   ruff, mypy and every test that is not slow
-# make test-ROOM  the quick tests of one room: make test-exact, make test-derive, ...
+# make test-ROOM  the quick tests of one room: make test-numeric, make test-derive, ...
 # make slow   the slow tests, an hour or two
 # make lint   ruff and mypy alone
 # make docs   the documentation, its pages executed one by one, in out/docs/index.html

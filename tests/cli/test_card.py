@@ -8,6 +8,7 @@ from shell import Shell
 import symdp
 from symdp import mechanisms
 from symdp.cli import main
+from symdp.page.card import make_card, wrong_in_certificate
 
 HOSTILE = r"100% <b>\input{x}</b> $y_1$ | # [a](b)"
 
@@ -104,14 +105,15 @@ def test_what_is_no_card(shell, tmp_path, text, words):
     assert words in ran.err
 
 
+@pytest.fixture(scope="module")
+def hostile():
+    return make_card(symdp.compose(mechanisms.gaussian(sigma=4)), title=HOSTILE, deltas=[1e-5])
+
+
 @pytest.mark.parametrize(
     ("ending", "kept"),
     [
-        pytest.param(
-            "md",
-            r"# 100% \<b\>\\input\{x\}\</b\> \$y\_1\$ \| \# \[a\](b)",
-            marks=pytest.mark.slow,
-        ),
+        ("md", r"# 100% \<b\>\\input\{x\}\</b\> \$y\_1\$ \| \# \[a\](b)"),
         ("html", r"100% &lt;b&gt;\input{x}&lt;/b&gt; $y_1$ | # [a](b)"),
         (
             "tex",
@@ -120,7 +122,8 @@ def test_what_is_no_card(shell, tmp_path, text, words):
         ),
     ],
 )
-def test_text_is_escaped(shell, tmp_path, ending, kept):
+def test_text_is_escaped(shell, tmp_path, monkeypatch, hostile, ending, kept):
+    monkeypatch.setattr("symdp.page.card.make_card", lambda *_, **told: hostile)
     path = tmp_path / f"card.{ending}"
     ran = shell("card gaussian sigma=4 -n 1 --delta 1e-5 -o", str(path), "--title", HOSTILE)
     assert (ran.code, ran.out) == (0, f"{path}\n"), ran.err
@@ -184,7 +187,6 @@ def certified(tmp_path_factory):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda c: None, "everything agrees"),
         (lambda c: c["claim"].update(upper="1/10"), "not the first δ"),
         (lambda c: c["claim"].update(epsilon="1"), "not next to"),
         (lambda c: c["claim"].update(direction="add"), "both directions"),
@@ -192,16 +194,23 @@ def certified(tmp_path_factory):
         (lambda c: c["witness"]["add"].update(terms="2"), "refused"),
         (lambda c: c.clear(), "no claim"),
     ],
-    ids=["true", "delta", "epsilon", "direction", "count", "witness", "empty"],
+    ids=["delta", "epsilon", "direction", "count", "witness", "empty"],
 )
-def test_the_certificate_of_a_card_is_checked(shell, tmp_path, certified, change, said):
+def test_what_is_wrong_in_a_certificate_is_said(certified, change, said):
     held = json.loads(json.dumps(certified))
     change(held["certificate"])
+    assert any(said in one for one in wrong_in_certificate(held))
+
+
+@pytest.mark.parametrize("upper", [None, "1/10"])
+def test_the_certificate_of_a_card_is_checked(shell, tmp_path, certified, upper):
+    held = json.loads(json.dumps(certified))
+    held["certificate"]["claim"]["upper"] = upper or held["certificate"]["claim"]["upper"]
     path = tmp_path / "card.json"
     path.write_text(json.dumps(held), encoding="utf-8")
     ran = shell("card --check", str(path))
-    assert said in ran.out
-    assert ran.code == (0 if said == "everything agrees" else 1)
+    assert ("everything agrees" if upper is None else "not the first δ") in ran.out
+    assert ran.code == (0 if upper is None else 1)
 
 
 @pytest.mark.slow
