@@ -140,14 +140,12 @@ _ALL = (
         ),
     ),
     Reference(
-        "FS", "misc", "feldman2025allocation",
-        "Privacy Amplification by Random Allocation",
+        "FS", "misc", "feldman2025allocation", "Privacy Amplification by Random Allocation",
         ("Feldman, Vitaly", "Shenfeld, Moshe"),
         2025, "arXiv 2502.08202, 2025", _arxiv("2502.08202"),
     ),
     Reference(
-        "BB", "misc", "chua2024balls",
-        "Balls-and-Bins Sampling for DP-SGD",
+        "BB", "misc", "chua2024balls", "Balls-and-Bins Sampling for DP-SGD",
         (
             "Chua, Lynn", "Ghazi, Badih", "Harrison, Charlie", "Leeman, Ethan", "Kamath, Pritish",
             "Kumar, Ravi", "Manurangsi, Pasin", "Sinha, Amer", "Zhang, Chiyuan",
