@@ -280,9 +280,8 @@ def _arm() -> None:
 def _must_end(frame: FrameType | None) -> bool:
     """Return whether what runs has to come to its end first.
 
-    A module that is imported would stay half done for ever; from a destructor or a callback, of the
-    garbage collector or of what is referred to weakly, nothing can be raised: Python would only
-    print that it was not.
+    A module that is imported would stay half done for ever; what a destructor raises, or a callback
+    of the garbage collector or of a weak reference, Python would only print.
     """
     callbacks = {getattr(callback, "__code__", None) for callback in gc.callbacks}
     while frame is not None:
