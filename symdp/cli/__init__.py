@@ -26,15 +26,7 @@ _COMPLETING = "_SYMDP_COMPLETE"  # set where a shell asks what may follow the wo
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code.
-
-    >>> main(["delta", "gaussian", "sigma=5", "-n", "10", "--epsilon", "2"])  # doctest: +ELLIPSIS
-    δ(2) = 0.000350...
-      exact formula in floating point, relative error at most ... by its own estimate
-      method contour, direction ..., 10 steps, ... s
-      protects one record added to or removed from the data
-    0
-    """
+    """Run one command and return its exit code."""
     debugging = os.environ.get("SYMDP_DEBUG") == "1"
     if sys.stdout is None or sys.stderr is None:  # closed by whoever started this process
         return _nowhere_to_write()

@@ -171,11 +171,6 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
 
 
 def epilog(command: str) -> str:
-    """Return the end of a command's help: its examples, one a line.
-
-    >>> print(epilog("list").strip("\\b\\n"))
-    Examples:
-      symdp list
-    """
+    """Return the end of a command's help: its examples, one a line."""
     lines = "\n".join(f"  {example}" for example in EXAMPLES[command])
     return f"\b\nExamples:\n{lines}"

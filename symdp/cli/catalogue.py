@@ -98,11 +98,7 @@ def _relation(held: dict[str, Any]) -> str:
 
 
 def source(held: dict[str, Any]) -> str:
-    """Return first author and year of a citation.
-
-    >>> source({"citation": "S. L. Warner: Randomized Response (JASA 1965)"})
-    'Warner 1965'
-    """
+    """Return first author and year of a citation."""
     authors, _, rest = str(held.get("citation", "")).partition(":")
     if not rest:
         return ""

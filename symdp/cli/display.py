@@ -26,11 +26,7 @@ _HAIR = 1e-6  # bounds that are closer than this, relatively, are shown as an er
 
 
 def one_line(text: str) -> str:
-    """Return text without line breaks and control characters, so that no terminal obeys it.
-
-    >>> one_line("two\\nlines\\x1b[31m")
-    'two lines[31m'
-    """
+    """Return text without line breaks and control characters, so that no terminal obeys it."""
     joined = " ".join(text.split())
     return "".join(c for c in joined if unicodedata.category(c)[0] != "C")
 
@@ -111,11 +107,7 @@ def protection(answer: Guarantee) -> list[Sentence]:
 
 
 def steps_of(count: int) -> str:
-    """Return a number of steps in words.
-
-    >>> steps_of(1), steps_of(14063)
-    ('1 step', '14063 steps')
-    """
+    """Return a number of steps in words."""
     return "1 step" if count == 1 else f"{count} steps"
 
 

@@ -1,8 +1,4 @@
-"""Every answer in whatever encoding the standard streams have: letters as words where they must be.
-
->>> "ε(δ = 1e-05) ≤ 2·√3".encode("ascii", HANDLER).decode()
-'epsilon(delta = 1e-05) <= 2*sqrt3'
-"""
+"""Every answer in whatever encoding the standard streams have: letters as words where they must be."""
 
 from __future__ import annotations
 

@@ -58,21 +58,13 @@ class Job:
 
     @property
     def subject(self) -> str:
-        """The job in a few words, for those who wait.
-
-        >>> Job("gaussian", ["sigma=2"], "100").subject
-        'gaussian, n = 100'
-        """
+        """The job in a few words, for those who wait."""
         name = self.composition or self.mechanism or "no mechanism"
         return name if self.count is None else f"{name}, n = {self.count}"
 
     @property
     def typed(self) -> str:
-        """The mechanism, its values and how it is sampled, as they were typed.
-
-        >>> Job("gaussian", ["sigma=2"], "100", None, "poisson", "256/60000").typed
-        'gaussian sigma=2 --sampling poisson --rate 256/60000 -n 100'
-        """
+        """The mechanism, its values and how it is sampled, as they were typed."""
         options = {
             "--composition": self.composition, "--sampling": self.sampling, "--rate": self.rate,
             "--batch-size": self.batch, "--records": self.records, "--group": self.group,
@@ -238,11 +230,7 @@ def _moved(mechanism: Mechanism, sensitivity: str | None, times: int) -> Mechani
 
 
 def names_in(text: str | None) -> tuple[str, ...]:
-    """Return the names that a rate or a sensitivity is written with, none of a number.
-
-    >>> names_in("b/N"), names_in("1e-3"), names_in("256/60000")
-    (('b', 'N'), (), ())
-    """
+    """Return the names that a rate or a sensitivity is written with, none of a number."""
     return tuple(dict.fromkeys(_NAMES.findall(text or "")))
 
 
@@ -292,11 +280,7 @@ def number(text: str, name: str) -> Fraction:
 
 
 def real(text: str, name: str) -> float:
-    """Return the double nearest to the number that a text means.
-
-    >>> real("-1/4", "--epsilon")
-    -0.25
-    """
+    """Return the double nearest to the number that a text means."""
     exact = number(text, name)
     value = _double(exact)
     if not math.isfinite(value):
@@ -321,11 +305,7 @@ def share(text: str, name: str, what: str = "it") -> float:
 
 
 def whole(text: str, name: str, least: int = 1, most: int | None = None) -> int:
-    """Return a whole number from `least` to `most`; "1e6" is one.
-
-    >>> whole("1e6", "-n"), whole("50", "--points", 2, 10_000)
-    (1000000, 50)
-    """
+    """Return a whole number from `least` to `most`; "1e6" is one."""
     exact = number(text, name)
     if exact.denominator != 1 or exact < least or (most is not None and exact > most):
         rule = f"{least} or more" if most is None else f"from {least} to {most}"
@@ -367,11 +347,7 @@ def _double(exact: Fraction) -> float:
 
 
 def bindings(words: Sequence[str]) -> dict[str, Fraction | str]:
-    """Return the values that words such as sigma=1.5 bind to names; a formula stays text.
-
-    >>> bindings(["sigma=3/2", "b=sqrt(2)"])
-    {'sigma': Fraction(3, 2), 'b': 'sqrt(2)'}
-    """
+    """Return the values that words such as sigma=1.5 bind to names; a formula stays text."""
     values: dict[str, Fraction | str] = {}
     for word in words:
         name, equals, text = word.partition("=")

@@ -63,11 +63,7 @@ _PARAMETERS = ("--noise-multiplier", "--sigma", "--noise")
 
 
 def ours(words: Sequence[str]) -> list[str]:
-    """Return the words of a command line, the options of other libraries by our names.
-
-    >>> ours(["train", "--noise_multiplier=1.1", "--batch-size", "256"])
-    ['train', '--noise=1.1', '--batch', '256']
-    """
+    """Return the words of a command line, the options of other libraries by our names."""
     if not words:
         return []
     is_training = words[0] in ("train", "card")
@@ -92,11 +88,6 @@ def plain_words(command: str, words: Sequence[str]) -> dict[str, Any] | None:
 
     None is returned for anything unusual, which Typer then reads, or explains: options that are
     unknown, given twice or joined to their value by "=", or one that is missing.
-
-    >>> plain_words("delta", ["gaussian", "sigma=2", "-n", "5", "--epsilon", "1"])["count"]
-    '5'
-    >>> plain_words("delta", ["gaussian", "--epsilom", "1"]) is None
-    True
     """
     wanted = WANTED[command]
     options = OPTIONS | {f"--{wanted}": wanted}

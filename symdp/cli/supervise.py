@@ -228,11 +228,7 @@ def _end(kill: Callable[[int, int], None], number: int) -> None:
 
 
 def seconds_of(text: str) -> float | None:
-    """Return the seconds that `--time-limit` means, None for no limit.
-
-    >>> seconds_of("2.5"), seconds_of("none"), seconds_of("0")
-    (2.5, None, None)
-    """
+    """Return the seconds that `--time-limit` means, None for no limit."""
     if text == "none":
         return None
     from symdp.cli.job import real

@@ -46,10 +46,7 @@ def is_supervised() -> bool:
 
 
 class Work:
-    """What is being done; tell it what comes next.
-
-    >>> Work("adding").say("quadrature", 3, 10)
-    """
+    """What is being done; tell it what comes next."""
 
     def __init__(self, what: str, *, is_shown: bool = False) -> None:
         self.what, self._is_shown = what, is_shown
@@ -66,11 +63,6 @@ def working(what: str, patience: float | None = None) -> Iterator[Work]:
 
     Nothing is shown where standard error is no terminal or nobody supervises this process, and
     nothing is left on the screen.
-
-    >>> with working("adding") as work:
-    ...     work.say("adding more", 1, 2)
-    ...     1 + 1
-    2
     """
     if _supervisor is None or not sys.stderr.isatty():
         yield Work(what)

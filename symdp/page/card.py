@@ -90,15 +90,7 @@ def make_card(
     date: str | None = None,
     training: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the card of a composition as JSON values.
-
-    >>> from symdp import compose, mechanisms
-    >>> card = make_card(compose(mechanisms.gaussian(sigma=4), 1), title="a count", deltas=[1e-5])
-    >>> card["unit_of_privacy"], round(card["privacy_parameters"][0]["epsilon"], 6)
-    ('one record', 0.926342)
-    >>> differences(card)
-    []
-    """
+    """Return the card of a composition as JSON values."""
     inputs = {
         "title": _title(title),
         "date": date,

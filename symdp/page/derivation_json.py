@@ -160,12 +160,6 @@ def from_json(document: object) -> dict[str, sp.Basic]:
 
     The whitelisting reader of `symdp.emit.json` builds them; no text is parsed or run.  Of a
     parameter with an assumption the sign comes back, not the bound, which "assumptions" holds.
-
-    >>> import json, symdp
-    >>> found = symdp.derive(symdp.mechanisms.gaussian)
-    >>> read = from_json(json.loads(json.dumps(found.to_json(order=1))))
-    >>> read["loss"] == found.loss, read["parameters.sigma"].is_positive
-    (True, True)
     """
     from symdp.emit.json import read_expressions
 

@@ -141,14 +141,7 @@ _COUNT = 8  # steps: of so few truth may be out of reach
 
 
 def derivation_page(d: Derivation, source: str, values: Mapping[str, str], order: int = 2) -> str:
-    """Return a derivation as an executable page.
-
-    >>> import symdp
-    >>> laplace = symdp.mechanisms.laplace
-    >>> text = derivation_page(symdp.derive(laplace), "symdp.mechanisms.laplace", {"b": "3/2"})
-    >>> text.count("```{code-cell}"), "assert " in text
-    (5, True)
-    """
+    """Return a derivation as an executable page."""
     if d.pair.alternatives:
         raise InputError("a public choice among pairs has no page: derive one of them")
     found = dict(_drawn(d)) | dict(values)

@@ -43,11 +43,7 @@ _RELATIONS = {
 
 @cache
 def layout(e: sp.Basic) -> Node:
-    """Return how a SymPy expression is set.
-
-    >>> layout(sp.Symbol("x") / 2).kind
-    'fraction'
-    """
+    """Return how a SymPy expression is set."""
     if isinstance(e, sp.Symbol):
         return name(e.name)
     if isinstance(e, sp.Number):
@@ -338,12 +334,6 @@ def read(formula: str, *holes: sp.Basic | Node) -> Node:
     """Return a formula as a tree; each {} in it is the next of `holes`.
 
     Juxtaposed names are a product; “words” stand in quotation marks, and {…} groups.
-
-    >>> from symdp.page.node import text
-    >>> text(read("c₁ = (3ρ₄ − 5ρ₃²)/24"))
-    'c₁ = (3ρ₄ − 5ρ₃²)/24'
-    >>> text(read("P(ℓ = {})", sp.Symbol("x") / 2))
-    'P(ℓ = x/2)'
     """
     nodes = iter([hole if isinstance(hole, Node) else layout(hole) for hole in holes])
     reader = _Reader(formula, nodes)
@@ -502,11 +492,7 @@ _NORMAL = sp.Function("Phi")
 
 
 def shown(expression: sp.Basic) -> sp.Basic:
-    """Return an expression as people write it: Φ for erf and erfc, short decimals.
-
-    >>> shown(sp.erf(sp.Symbol("x") / sp.sqrt(2)) / 2 + sp.S.Half)
-    Phi(x)
-    """
+    """Return an expression as people write it: Φ for erf and erfc, short decimals."""
     expression = one_set_of_cases(rounded(expression))
     if isinstance(expression, sp.Piecewise):
         return sp.Piecewise(*((shown(e), c) for e, c in expression.args), evaluate=False)
@@ -532,11 +518,6 @@ def one_set_of_cases(expression: sp.Basic) -> sp.Basic:
     """Return a sum, product or nesting of cases in one variable as one set of cases, in order.
 
     Where the order of the ends is not known, or cases depend on several symbols, it stays as it is.
-
-    >>> x = sp.Symbol("x", real=True)
-    >>> low, high = (sp.Piecewise((1, x < end), (0, True)) for end in (0, 2))
-    >>> one_set_of_cases(low + 3 * high)
-    Piecewise((4, x < 0), (3, x < 2), (0, True))
     """
     found = expression.atoms(sp.Piecewise)
     if found <= {expression} or expression.has(sp.Integral, sp.Sum):
@@ -597,10 +578,6 @@ def in_parts(
     """Return an expression with names for the parts that occur several times, and these parts.
 
     A short expression is returned as it is.
-
-    >>> x = sp.Symbol("x")
-    >>> in_parts(sp.exp(x))
-    (exp(x), [])
     """
     if len(text(layout(expression))) <= _LONG_FORMULA or expression.has(sp.Integral, sp.Sum):
         return expression, []

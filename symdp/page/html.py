@@ -147,14 +147,7 @@ def _cells(tag: str, texts: Sequence[str], table: Table) -> str:
 
 
 def mathml(expression: sp.Basic | Node) -> str:
-    """Return the MathML of a formula, without the surrounding math element.
-
-    >>> x = sp.Symbol("x")
-    >>> mathml(x**2)
-    '<msup><mi>x</mi><mn>2</mn></msup>'
-    >>> mathml(sp.Symbol("lambda_3"))
-    '<msub><mi>λ</mi><mn>3</mn></msub>'
-    """
+    """Return the MathML of a formula, without the surrounding math element."""
     return _written(expression if isinstance(expression, Node) else layout(expression), False)
 
 

@@ -46,13 +46,7 @@ _LEAST_LEFT = 12  # of them for a left side, a brace and the words of a conditio
 
 
 def latex(node: Node) -> str:
-    r"""Return a formula in LaTeX.
-
-    >>> import sympy as sp
-    >>> from symdp.page.formula import layout
-    >>> latex(layout(sp.sqrt(sp.Symbol("epsilon", positive=True)) / 2))
-    '\\frac{\\sqrt{\\varepsilon}}{2}'
-    """
+    r"""Return a formula in LaTeX."""
     match node.kind:
         case "row":
             return "".join(_joined([latex(part) for part in node.parts]))
@@ -128,11 +122,7 @@ def _name(text: str) -> str:
 
 
 def latex_words(text: str) -> str:
-    r"""Return a text that LaTeX prints as it stands and never obeys, in ASCII.
-
-    >>> latex_words(r"100% of \input{x}: ε² ≤ 1")
-    '100\\% of \\textbackslash{}input\\{x\\}: $\\varepsilon$$^{2}$ $\\le $ 1'
-    """
+    r"""Return a text that LaTeX prints as it stands and never obeys, in ASCII."""
     return "".join(_letter(sign) for sign in unicodedata.normalize("NFC", " ".join(text.split())))
 
 

@@ -197,11 +197,7 @@ def range_ends(d: PrivacyLoss) -> tuple[sp.Expr | str, sp.Expr | str]:
 
 
 def numeric_end(end: sp.Expr) -> str:
-    """Return an end that numbers show, in words.
-
-    >>> numeric_end(sp.Rational(3, 2)), numeric_end(-sp.oo)
-    ('1.50000, as numbers show it', '-∞, as numbers show it')
-    """
+    """Return an end that numbers show, in words."""
     number = end if end.is_infinite else sp.Float(end, 6)
     return f"{str(number).replace('oo', '∞')}, as numbers show it"
 
@@ -325,11 +321,7 @@ def cumulant_lines(d: PrivacyLoss, highest: int) -> list[Line]:
 
 
 def derivative_mark(order: int) -> str:
-    """Return ′, ″, ‴ or ^{(4)}.
-
-    >>> derivative_mark(2), derivative_mark(5)
-    ('″', '^{(5)}')
-    """
+    """Return ′, ″, ‴ or ^{(4)}."""
     return ["", "′", "″", "‴"][order] if order < 4 else f"^{{({order})}}"
 
 

@@ -41,11 +41,7 @@ GREEK_NAMES = {letter: name for name, letter in _GREEK.items()}
 
 
 def name(text: str) -> Node:
-    """Return a name: Greek letters as such, an index behind the first underscore.
-
-    >>> [part.text for part in name("lambda_3").parts]
-    ['λ', '3', '']
-    """
+    """Return a name: Greek letters as such, an index behind the first underscore."""
     base, _, index = text.partition("_")
     while base and base[-1].isdigit() and not index:
         base, index = base[:-1], base[-1] + index
@@ -139,16 +135,7 @@ _LOWERED = re.compile("[₀₁₂₃₄₅₆₇₈₉₋]+")
 
 
 def text(node: Node, ascii_only: bool = False) -> str:
-    """Return a formula on one line.
-
-    >>> import sympy as sp
-    >>> from symdp.page.formula import layout
-    >>> s, x = sp.symbols("sigma x", positive=True)
-    >>> text(layout(sp.exp(-(x**2) / 2) / (s * sp.sqrt(2 * sp.pi))))
-    'e^(−x²/2)/(σ√(2π))'
-    >>> text(layout(3 * x / s**2), ascii_only=True)
-    '3*x/sigma^2'
-    """
+    """Return a formula on one line."""
     return _Writer(ascii_only).write(node)
 
 
@@ -252,11 +239,7 @@ def _is_sign(node: Node) -> bool:
 
 
 def transliterated(words: str) -> str:
-    """Return a text in ASCII: Greek letters by their names, signs as they are typed.
-
-    >>> transliterated("δ ≤ ε², K″(t)")
-    "delta <= epsilon^2, K''(t)"
-    """
+    """Return a text in ASCII: Greek letters by their names, signs as they are typed."""
     words = _RAISED.sub(lambda m: "^" + m.group().translate(_FIGURES), words)
     words = _LOWERED.sub(lambda m: "_" + m.group().translate(_FIGURES), words)
     for sign, own in _ASCII.items():
@@ -304,11 +287,6 @@ def broken(node: Node, width: float = PAGE) -> list[Node]:
     """Return a formula as lines that fit, broken before a sign; the last signs of brackets stay.
 
     A fraction whose numerator is too wide becomes a factor 1/x, an exponential exp(…).
-
-    >>> import sympy as sp
-    >>> from symdp.page.formula import layout
-    >>> len(broken(layout(sum(sp.Symbol(f"a_{k}") for k in range(40))), 30))
-    8
     """
     if measure(node) <= width or node.kind == "cases":
         return [node]

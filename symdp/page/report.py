@@ -504,11 +504,7 @@ def _profile(composition: Composition, results: Results, name: str, undrawn: str
 
 
 def full(citations: Iterable[str]) -> list[str]:
-    """Return the sources of citations such as "SPA (61)", each once, tags spelled out.
-
-    >>> full(["FA Alg. 1", "FA 6.2"])[0][:26]
-    'FA: A. Koskela, J. Jälkö, '
-    """
+    """Return the sources of citations such as "SPA (61)", each once, tags spelled out."""
     found: dict[str, None] = {}
     for citation in citations:
         known = REFERENCES.get(tag_of(citation))

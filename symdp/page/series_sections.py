@@ -55,15 +55,7 @@ class ResidueTerms:
 
 
 def residue_terms(found: ExponentialSum) -> ResidueTerms | None:
-    """Return the terms of a sum of two exponentials over one pole off 0 and −1, else None.
-
-    >>> t, b = sp.Symbol("t", real=True), sp.Symbol("b", positive=True)
-    >>> from symdp.density.exponential_sum import read_exponential_sum
-    >>> moment = ((1 + t) * sp.exp(t / b) + t * sp.exp(-(1 + t) / b)) / (1 + 2 * t)
-    >>> terms = residue_terms(read_exponential_sum(moment, t))
-    >>> terms.place, terms.at_zero
-    ((-2*k + n)/b, Piecewise((1, Eq(k, 0)), (0, True)))
-    """
+    """Return the terms of a sum of two exponentials over one pole off 0 and −1, else None."""
     if len(found.terms) != 2 or len(found.poles) != 1:
         return None
     (pole, degree), (one, two) = found.poles[0], found.terms
@@ -161,30 +153,18 @@ X = sp.Symbol("x", real=True)
 
 
 def rho(j: int) -> sp.Symbol:
-    """Return the symbol ρ_j = F_j/F₂^{j/2}.
-
-    >>> rho(3)
-    rho_3
-    """
+    """Return the symbol ρ_j = F_j/F₂^{j/2}."""
     return sp.Symbol(f"rho_{j}", real=True)
 
 
 def saddle_corrections(order: int) -> tuple[sp.Expr, ...]:
-    """Return c₁, …, c_order in ρ₃, ρ₄, …, each over one denominator.
-
-    >>> saddle_corrections(1)
-    ((-5*rho_3**2 + 3*rho_4)/24,)
-    """
+    """Return c₁, …, c_order in ρ₃, ρ₄, …, each over one denominator."""
     rules = {F(j): rho(j) for j in range(3, 2 * order + 3)} | {F(2): sp.S.One}
     return tuple(_over_one(c.xreplace(rules)) for c in saddlepoint_corrections(order))
 
 
 def edgeworth_corrections(order: int) -> tuple[sp.Expr, ...]:
-    """Return e₁, …, e_order in λ_j and the Hermite polynomials He_k.
-
-    >>> edgeworth_corrections(1)
-    (He_2*lambda_3/6,)
-    """
+    """Return e₁, …, e_order in λ_j and the Hermite polynomials He_k."""
     return tuple(
         _over_one(graded_expression(grade, standardised_cumulant, lambda k: hermite_symbol(k - 1)))
         for grade in range(1, order + 1)
@@ -192,11 +172,7 @@ def edgeworth_corrections(order: int) -> tuple[sp.Expr, ...]:
 
 
 def hermite_symbol(k: int) -> sp.Symbol:
-    """Return the symbol He_k.
-
-    >>> hermite_symbol(2)
-    He_2
-    """
+    """Return the symbol He_k."""
     return sp.Symbol(f"He_{k}", real=True)
 
 

@@ -27,13 +27,7 @@ _LONG = 400  # operations from which on a formula is counted and not shown
 
 
 def step_log(d: PrivacyLoss) -> Section:
-    """Return the steps that lead to K: kinks, normal forms, table entries, sum, and the check.
-
-    >>> import symdp
-    >>> lines = step_log(symdp.derive(symdp.mechanisms.laplace)).lines
-    >>> [line.words for line in lines if "table" in line.words][0]
-    'table of integrals, line: ∫ exp(αx).'
-    """
+    """Return the steps that lead to K: kinks, normal forms, table entries, sum, and the check."""
     lines = attempt(lambda: list(_steps(d)), None, _SECONDS)
     late = [sentence("the steps were not found again within the time limit")]
     return Section("steps", "How K was found", tuple(late if lines is None else lines))

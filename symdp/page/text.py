@@ -33,12 +33,7 @@ _BREAKS = re.compile(r" (?=[+\-−] )|(?<=\S)(?=[·*](?!\*))|(?<=,) |(?= if )")
 
 
 def wrapped(line: str, width: int = WIDTH, indent: str = _INDENT) -> str:
-    """Return a line on as many lines as it needs; joined again it is the same formula.
-
-    >>> print(wrapped("  f = a*(b + c) + d*(e + f)", 18))
-      f = a*(b + c)
-          + d*(e + f)
-    """
+    """Return a line on as many lines as it needs; joined again it is the same formula."""
     found: list[str] = []
     rest = line
     while len(rest) > width:
@@ -176,13 +171,7 @@ def _filled(words: str, width: int) -> str:
 def table_lines(
     head: Sequence[str], rows: Sequence[Sequence[str]], numbers: Collection[int], width: int
 ) -> list[str]:
-    """Return the lines of a table, the columns of `numbers` to the right.
-
-    >>> table_lines(("ε", "kind"), [("4.0260487", "exact")], (0,), 80)
-    ['        ε  kind', '4.0260487  exact']
-    >>> table_lines(("ε", "kind"), [("4.0260487", "exact")], (0,), 12)
-    ['ε: 4.0260487', 'kind: exact']
-    """
+    """Return the lines of a table, the columns of `numbers` to the right."""
     cells = list(zip(head, *rows, strict=True))
     natural = [max(map(len, column)) for column in cells]
     least = [

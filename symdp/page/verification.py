@@ -25,11 +25,7 @@ FAILURES = (InputError, ArithmeticError)
 
 
 def reason_of(failure: Exception) -> str:
-    """Return one line that says why there is no number.
-
-    >>> reason_of(ZeroDivisionError("float division by zero"))
-    'its arithmetic broke off (float division by zero)'
-    """
+    """Return one line that says why there is no number."""
     text = " ".join(str(failure).split())
     return text if isinstance(failure, SymdpError) else f"its arithmetic broke off ({text})"
 
@@ -37,14 +33,7 @@ def reason_of(failure: Exception) -> str:
 def default_range(
     composition: Composition, direction: Direction = "both", method: str = "contour"
 ) -> tuple[float, float]:
-    """Return the range from ε = 0 to where δ is about 1e-10, or near its mass at infinity.
-
-    >>> import symdp
-    >>> steps = symdp.compose(symdp.mechanisms.gaussian(sigma=10), 1)
-    >>> low, high = default_range(steps)
-    >>> low, round(high, 2)
-    (0.0, 0.57)
-    """
+    """Return the range from ε = 0 to where δ is about 1e-10, or near its mass at infinity."""
     sides = composition.sides(direction)
     escaped = max(composition.law(side).mass_at_infinity for side in sides)
     start = composition.delta(0.0, method, direction)
@@ -63,11 +52,7 @@ def default_range(
 
 
 def evenly(ends: tuple[float, float], points: int) -> list[float]:
-    """Return evenly spaced ε, both ends among them.
-
-    >>> evenly((0.0, 1.0), 5)
-    [0.0, 0.25, 0.5, 0.75, 1.0]
-    """
+    """Return evenly spaced ε, both ends among them."""
     low, high = ends
     last = points - 1
     return [low + (high - low) * (place / last) for place in range(last)] + [high]
@@ -389,12 +374,7 @@ def timely_truth(
 
 
 def different_sides(composition: Composition) -> tuple[str, ...]:
-    """Return the sides that may differ: one where a symmetry exchanges P and Q of each step.
-
-    >>> import symdp
-    >>> different_sides(symdp.compose(symdp.mechanisms.laplace(b=2), 3))
-    ('remove',)
-    """
+    """Return the sides that may differ: one where a symmetry exchanges P and Q of each step."""
     from symdp.derive import derive
 
     same = all(derive(m).dominating_direction.value == "both" for m, _ in composition.steps)

@@ -40,20 +40,12 @@ Row = tuple[str, str, str]
 
 
 def digits(value: float) -> str:
-    """Return six digits, as text.
-
-    >>> digits(-0.00001234567), digits(1234.5)
-    ('−1.23457e−05', '1234.5')
-    """
+    """Return six digits, as text."""
     return f"{value:.{_DIGITS}g}".replace("-", "−")
 
 
 def with_numbers(node: Node, values: Mapping[str, float]) -> Node:
-    """Return a formula with numbers in place of the symbols that have a value.
-
-    >>> text(with_numbers(read("(3ρ₄ − 5ρ₃²)/24"), {"ρ₃": -0.5, "ρ₄": 0.25}))
-    '(3·0.25 − 5·(−0.5)²)/24'
-    """
+    """Return a formula with numbers in place of the symbols that have a value."""
     if node.kind in {"name", "script"} and (value := values.get(token(node))) is not None:
         size = number(digits(abs(value)))
         own = size if value >= 0 else fence(row(operator("−"), size))
@@ -203,11 +195,7 @@ def _number(constant: TailConstant, values: Mapping[str, float]) -> str:
 
 
 def in_columns(rows: list[Row], width: int) -> str:
-    """Return rows as three columns of text, each cell broken between words.
-
-    >>> print(in_columns([("a = b + c", "1 + 2", "3")], 40))
-      a = b + c   1 + 2   3
-    """
+    """Return rows as three columns of text, each cell broken between words."""
     first = min(max(len(row[0]) for row in rows), _WIDTHS[0])
     last = max(1, *(len(row[2]) for row in rows))
     second = min(max(len(row[1]) for row in rows), _WIDTHS[1], width - first - last - 8)
