@@ -139,11 +139,11 @@ def attempt(work: Callable[[], T], otherwise: T, seconds: float) -> T:
 
 @contextmanager
 def time_limit(seconds: float | None) -> Iterator[None]:
-    """Raise AccuracyError when the time of the block is up; see `limit` for where that works."""
+    """Raise AccuracyError when a block has worked for so long; see `limit` for where that works."""
     if seconds is None or math.isinf(seconds):
         yield
         return
-    with limit(seconds) as outcome:
+    with limit(seconds, of_work=True) as outcome:
         yield
     if outcome.late:
         raise AccuracyError(f"no answer within {seconds:.3g} s")

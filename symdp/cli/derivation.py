@@ -18,13 +18,14 @@ from symdp.errors import InputError, suggestion
 from symdp.page.document import Block, Formulas
 from symdp.page.html import formula
 from symdp.page.latex import latex_blocks
-from symdp.page.node import transliterated
 from symdp.page.text import WIDTH, to_text
 
 if TYPE_CHECKING:
     from symdp.derive import Derivation, EpochDerivation
     from symdp.model.mechanism import Mechanism
     from symdp.page.worked import Row
+
+    _Numbers = tuple[list[tuple[str, list[Row]]], str]
 
 _PROGRAMS = ("python", "c", "javascript")
 _SECTIONED = ("text", "latex", "mathml")
@@ -80,7 +81,7 @@ def derive(
                 print(_program(mechanism, side, form, limit), end="")
                 return
             found = _derived(mechanism, side, limit)
-            numbers = [] if at is None else _sheets(job, mechanism, side, terms, at)
+            numbers = None if at is None else _sheets(job, mechanism, side, terms, at)
             if form == "json":
                 print(_json(mechanism, found, terms, numbers))
                 return
@@ -171,10 +172,11 @@ def _steps(mechanism: Mechanism, side: str, time_limit: float) -> list[Block]:
     return [b for d in derive_cases(mechanism, side, time_limit) for b in step_log(d).blocks()]
 
 
-def _sheets(
-    job: Job, mechanism: Mechanism, side: str, order: int, epsilon: float
-) -> list[tuple[str, list[Row]]]:
-    """Return the calculation in numbers: titles with their rows."""
+def _sheets(job: Job, mechanism: Mechanism, side: str, order: int, epsilon: float) -> _Numbers:
+    """Return the calculation in numbers: titles with their rows, and what they are the numbers of.
+
+    What computes them is loaded only then.
+    """
     from symdp.derive import derive
     from symdp.page.worked import sheets
 
@@ -182,8 +184,7 @@ def _sheets(
     end_after_work(_FOR_NUMBERS)
     derivation = None if _has_no_single_pair(mechanism) else derive(mechanism, side)
     found = sheets(composition, derivation, epsilon, order, words.direction(side))
-    at = f" at ε = {epsilon:g}, n = {composition.count}"
-    return [(f"{title}{at}", rows) for title, rows in found]
+    return found, f" at ε = {epsilon:g}, n = {composition.count}"
 
 
 def _text(
@@ -191,18 +192,16 @@ def _text(
     order: int,
     only: tuple[str, ...],
     steps: list[Block],
-    numbers: list[tuple[str, list[Row]]],
+    numbers: _Numbers | None,
 ) -> str:
     width, ascii_only = max(_LEAST_WIDTH, min(WIDTH, columns(WIDTH))), not _prints_unicode()
     parts = [d.to_text(order, only, width, ascii_only) for d in found]
-    parts += [to_text(steps, width, ascii_only)] if steps else []
-    calculated = ""
-    if numbers:  # only then is what computes them loaded
-        from symdp.page.worked import in_columns
+    if numbers is not None:
+        from symdp.page.worked import sheet_blocks
 
-        calculated = "".join(f"\n{title}\n{in_columns(rows, width)}\n" for title, rows in numbers)
-    text = "\n\n".join(parts) + "\n" + (transliterated(calculated) if ascii_only else calculated)
-    return "\n".join(map(_printable, text.split("\n")))
+        steps = [*steps, *sheet_blocks(*numbers)]
+    parts += [to_text(steps, width, ascii_only)] if steps else []
+    return "\n".join(map(_printable, ("\n\n".join(parts) + "\n").split("\n")))
 
 
 def _prints_unicode() -> bool:
@@ -223,13 +222,12 @@ def _json(
     mechanism: Mechanism,
     found: Sequence[Derivation | EpochDerivation],
     order: int,
-    numbers: list[tuple[str, list[Row]]],
+    numbers: _Numbers | None,
 ) -> str:
     cases = [d.to_json(order) for d in found]
     document = cases[0] if len(cases) == 1 else {"name": mechanism.name, "cases": cases}
-    if numbers:
+    if numbers is not None:
         document["values"] = [
-            {"title": title.partition(" at ε")[0], "rows": [list(row) for row in rows]}
-            for title, rows in numbers
+            {"title": title, "rows": [list(row) for row in rows]} for title, rows in numbers[0]
         ]
     return json.dumps(document, allow_nan=False, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""Every answer in whatever encoding the standard streams have: letters as words where they must be."""
+"""Every answer in the encoding of the standard streams: letters as words where they must be."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ import sympy as sp
 from symdp.citation import REFERENCES, bibtex, tag_of
 from symdp.decimal_text import Side, given, rounded, rounded_exponential
 from symdp.errors import AccuracyError, InputError
-from symdp.interrupt import Deadline, time_limit
+from symdp.interrupt import Deadline, time_limit, worked
 from symdp.model.relation import SUBSTITUTION, ZERO_OUT
 from symdp.page.derivation import explained, symbols_of
 from symdp.page.document import (
@@ -156,7 +156,7 @@ def cumulant_table(composition: Composition, sides: tuple[str, ...]) -> list[Blo
 
 def _tail_values(d: Derivation, count: int, epsilon: float | None) -> dict[str, str]:
     """The tail constants in numbers, by name."""
-    deadline = Deadline(_SECONDS)
+    deadline = Deadline(_SECONDS, worked)
     # What has a formula is quick; a supremum over tilts is not, and comes last.
     order = sorted(d.tails, key=lambda c: (c.expression is None, not c.arguments))
     return {c.name: _value(c, count, epsilon, deadline) for c in order}

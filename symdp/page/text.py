@@ -85,10 +85,11 @@ def _block_lines(
     styled: Callable[[str, str], str],
     is_later: bool,
 ) -> Iterator[str]:
+    said: Callable[[str], str] = transliterated if ascii_only else str
     match block:
         case Heading(_, title):
             yield from [""] if is_later else []
-            yield transliterated(title) if ascii_only else title
+            yield said(title)
         case Sentence(words, tone, answer):
             if answer:
                 yield words + styled(answer, "strong")
@@ -104,8 +105,9 @@ def _block_lines(
         case Legend(items):
             yield _filled(f"where {legend_text(items, ascii_only)}", width or WIDTH)
         case Table(head, rows, caption, numbers):
-            yield from [caption] if caption else []
-            yield from table_lines(head, rows, numbers, width or WIDE)
+            yield from [said(caption)] if caption else []
+            cells = [[said(cell) for cell in row] for row in (head, *rows)]
+            yield from table_lines(cells[0], cells[1:], numbers, width or WIDE)
         case Listing(lines):
             yield from lines
         case Command(words):

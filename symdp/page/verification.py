@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import median
 from typing import TYPE_CHECKING, Any, cast
 
 import mpmath
 
 from symdp.decimal_text import exponential
 from symdp.errors import AccuracyError, InputError, SymdpError
-from symdp.interrupt import Deadline, limit, time_limit
+from symdp.interrupt import Deadline, limit, time_limit, worked
 from symdp.questions.accounted import direction_of
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ def sample(
 ) -> list[Guarantee]:
     """Return an accountant's answers, leaving out the ε at which it has none, or no more time."""
     answers = []
-    deadline = Deadline(seconds)
+    deadline = Deadline(seconds, worked)
     for epsilon in epsilons:
         if deadline.is_past:
             break
@@ -80,7 +81,8 @@ def sample(
 
 
 TARGETS = (0.5, 1e-2, 1e-5, 1e-10, 1e-30)
-MOST_SECONDS = 4.0  # for one answer, where there is a limit at all
+MOST_SECONDS = 2.0  # of work for one answer, where there is a limit at all
+_DELTAS = 8.0  # that an ε of a method takes, about
 _ROUNDING = 4e-16  # of a logarithm stored as a double, relative
 
 
@@ -143,7 +145,7 @@ def places(
 
     The first of the methods that is quick enough is asked, where there is a deadline.
     """
-    end = deadline or Deadline(None)
+    end = deadline or Deadline(None, worked)
     guides = list(methods)
     found = set()
     for target in targets:
@@ -306,6 +308,7 @@ class Results:
     failures: list[tuple[str, str]] = field(default_factory=list)
     truth: EpsilonTruth | None = None
     checks: list[Check] = field(default_factory=list)
+    seconds: dict[str, list[float]] = field(default_factory=dict)  # of work for every δ
 
     @property
     def best(self) -> Guarantee | None:
@@ -331,27 +334,32 @@ def analyse(
     from symdp.methods.table import names
 
     results = Results()
-    own = Deadline(patience)
-    for name in (*GUIDES, *(name for name in names() if name not in GUIDES)):
+    for name in GUIDES:
         advance(f"ε by {name}")
-        _account(composition, delta, name, own, results)
-    guide, end = results.guide, Deadline(patience)
+        _account(composition, delta, name, Deadline(patience, worked), results)
+    guide, end = results.guide, Deadline(patience, worked)
     if guide is not None:
         advance(f"ε to {digits} digits")
         results.truth = epsilon_truth(
             composition, delta, guide, lambda at: timely_truth(composition, at, digits, end)
         )
     truths = []
-    for epsilon in places(composition, "both", targets, GUIDES, own):
+    for epsilon in places(composition, "both", targets, GUIDES, Deadline(patience, worked)):
         advance(f"truth at ε = {epsilon:g}")
         truths.append(timely_truth(composition, epsilon, digits, end))
-    order = {name: place for place, name in enumerate(names())}
-    results.answers.sort(key=lambda answer: order.get(answer.method, len(order)))
-    own = Deadline(patience)
+    own = Deadline(patience, worked)
     for truth in truths:
         advance(f"accountants at ε = {truth.epsilon:g}")
         for name in names():
             results.checks.append(_check(composition, name, truth, own, results))
+    own = Deadline(patience, worked)
+    for name in names():
+        if name not in GUIDES:
+            advance(f"ε by {name}")
+            _account(composition, delta, name, own, results)
+    order = {name: place for place, name in enumerate(names())}
+    results.answers.sort(key=lambda answer: order.get(answer.method, len(order)))
+    results.failures.sort(key=lambda failure: order.get(failure[0], len(order)))
     return results
 
 
@@ -362,11 +370,11 @@ def timely_truth(
     pairs = {side: composition.accounted.pairs(side) for side in different_sides(composition)}
     late = f"not reached within {deadline.seconds:g} s"
     found, proved = Truth(epsilon, None, digits, reason=late), Truth(epsilon, None, digits)
-    with limit(deadline.left):
+    with limit(deadline.left, of_work=True):
         found = judge(pairs, epsilon, digits)
     if found.value is not None or math.isinf(deadline.seconds):
         return found
-    with limit(_FOR_CERTIFICATE * deadline.seconds):
+    with limit(_FOR_CERTIFICATE * deadline.seconds, of_work=True):
         proved = certified(pairs, epsilon, _CERTIFIED_DIGITS)
     if proved.value is None:
         return replace(found, reason=", ".join(filter(None, (found.reason, proved.reason))))
@@ -384,8 +392,13 @@ def different_sides(composition: Composition) -> tuple[str, ...]:
 def _account(
     composition: Composition, delta: float, method: str, deadline: Deadline, results: Results
 ) -> None:
-    if deadline.is_past:
-        results.failures.append((method, _left_out(deadline)))
+    """Ask for ε, unless δ has shown that it will not come in time."""
+    # What is kept for further ε makes one of them slow, and not the others.
+    needed = _DELTAS * median(results.seconds.get(method, [0.0]))
+    late = _late(method, results)
+    if deadline.is_past or late or (deadline.seconds < math.inf and needed > MOST_SECONDS):
+        long = f"left out: its ε takes about {needed:.0f} s" if needed > MOST_SECONDS else ""
+        results.failures.append((method, late or long or _left_out(deadline)))
         return
     try:
         with deadline.within(MOST_SECONDS):
@@ -394,20 +407,26 @@ def _account(
         results.failures.append((method, reason_of(error)))
 
 
+def _late(method: str, results: Results) -> str:
+    """Why a method that was too slow before is not asked again."""
+    reasons = (c.reason for c in results.checks if c.method == method)
+    return next((reason for reason in reasons if reason.startswith(_NO_ANSWER)), "")
+
+
 def _check(
     composition: Composition, method: str, truth: Truth, deadline: Deadline, results: Results
 ) -> Check:
-    """Check one answer; a method that was too slow before is not asked again."""
-    slow = [c for c in results.checks if c.method == method and c.reason.startswith(_NO_ANSWER)]
-    if slow:
-        return Check(method, truth, None, reason=slow[0].reason)
-    if deadline.is_past:
-        return Check(method, truth, None, reason=_left_out(deadline))
+    late = _late(method, results)
+    if deadline.is_past or late:
+        return Check(method, truth, None, reason=late or _left_out(deadline))
+    start = worked()
     try:
         with deadline.within(MOST_SECONDS):
             return check(composition, method, "both", truth)
-    except AccuracyError as late:  # after the answer, or check would have caught it
-        return Check(method, truth, None, reason=str(late))
+    except AccuracyError as error:  # after the answer, or check would have caught it
+        return Check(method, truth, None, reason=str(error))
+    finally:
+        results.seconds.setdefault(method, []).append(worked() - start)
 
 
 def _left_out(deadline: Deadline) -> str:

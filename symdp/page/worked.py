@@ -10,15 +10,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import zip_longest
-from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from symdp.errors import AccuracyError, InputError
 from symdp.expansion import hermite_values
 from symdp.interrupt import attempt
 from symdp.numeric.saddle_point import Strip, saddle_point
-from symdp.page.document import token
+from symdp.page.document import Block, Heading, Table, token
 from symdp.page.formula import layout, read
 from symdp.page.node import EMPTY, PRODUCT, Node, fence, number, operator, row, script, text
 from symdp.page.series_sections import edgeworth_corrections, saddle_corrections
@@ -34,8 +32,7 @@ _DIGITS = 6
 _SECONDS = 2.0  # for the number of one tail constant
 _NOTHING = 1e-15  # of a bound on log P: it says nothing, whatever its formula would give
 _INDICES = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
-_WIDTHS = (36, 44)  # columns of formulas and of numbers, the widest
-_LEAST_WIDTH = 5  # columns of numbers
+_HEAD = ("formula", "with its numbers", "result")
 Row = tuple[str, str, str]
 
 
@@ -194,24 +191,6 @@ def _number(constant: TailConstant, values: Mapping[str, float]) -> str:
     return digits(value)
 
 
-def in_columns(rows: list[Row], width: int) -> str:
-    """Return rows as three columns of text, each cell broken between words."""
-    first = min(max(len(row[0]) for row in rows), _WIDTHS[0])
-    last = max(1, *(len(row[2]) for row in rows))
-    second = min(max(len(row[1]) for row in rows), _WIDTHS[1], width - first - last - 8)
-    second = max(second, _LEAST_WIDTH)  # where no row has numbers, or the terminal is narrow
-    lines = []
-    for own in rows:
-        cells = [
-            wrap(cell, most, subsequent_indent=indent, break_long_words=False) or [""]
-            for cell, most, indent in zip(own, (first, second, last), ("  ", "  ", ""), strict=True)
-        ]
-        for parts in zip_longest(*cells, fillvalue=""):
-            line = f"  {parts[0]:{first}}   {parts[1]:{second}}   {parts[2]}"
-            lines.append(line.rstrip())
-    return "\n".join(lines)
-
-
 def sheets(
     composition: Composition,
     d: Derivation | None,
@@ -244,3 +223,8 @@ def sheets(
     if d is not None:
         found.append(("Tail constants", tails_sheet(d, composition.count, epsilon)))
     return found
+
+
+def sheet_blocks(found: list[tuple[str, list[Row]]], at: str) -> list[Block]:
+    """Return the sheets as tables, `at` saying of which numbers."""
+    return [b for title, rows in found for b in (Heading(4, f"{title}{at}"), Table(_HEAD, rows))]

@@ -126,6 +126,33 @@ def test_what_is_too_slow_says_so(monkeypatch):
     assert "no answer within" in results.failures[0][1]
 
 
+def test_an_epsilon_that_would_take_long_is_not_begun(monkeypatch):
+    """δ has shown it: eight of these are more than one answer may take."""
+    asked = []
+    delta, epsilon = symdp.Composition.delta, symdp.Composition.epsilon
+
+    def slow(self, at, method="contour", *others, **named):
+        end = time.process_time() + (0.4 if method == "prv" else 0.0)
+        found = delta(self, at, method, *others, **named)
+        while time.process_time() < end:
+            pass
+        return found
+
+    def noted(self, at, method="contour", *others, **named):
+        asked.append(method)
+        return epsilon(self, at, method, *others, **named)
+
+    monkeypatch.setattr(symdp.Composition, "delta", slow)
+    monkeypatch.setattr(symdp.Composition, "epsilon", noted)
+    monkeypatch.setattr("symdp.methods.table.names", lambda: ("contour", "clt", "prv", "moments"))
+    results = analyse(STEPS, 1e-5, digits=15, targets=(1e-2,), patience=20.0)
+    assert "prv" not in asked
+    assert "moments" in asked
+    ((method, why),) = results.failures
+    assert method == "prv"
+    assert why.startswith("left out: its ε takes about")
+
+
 def test_an_accountant_cannot_swallow_the_end_of_its_time():
     def stubborn():
         with Deadline(0.05).within():

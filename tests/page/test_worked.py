@@ -6,7 +6,8 @@ import pytest
 from printed_formula import value
 
 import symdp
-from symdp.page.worked import edgeworth_sheet, in_columns, saddle_sheet, sheets, tails_sheet
+from symdp.page.text import to_text
+from symdp.page.worked import edgeworth_sheet, saddle_sheet, sheet_blocks, sheets, tails_sheet
 
 SAMPLED = symdp.mechanisms.gaussian(sigma=1.5).subsample("poisson", "1/100")
 MADE = symdp.compose(SAMPLED, 10_000)
@@ -58,16 +59,22 @@ def test_every_tail_constant_of_a_normal_loss_is_a_number():
     assert number(rows["P_t at t = 0"]) == pytest.approx(0.199471, rel=1e-5)
 
 
-def test_columns_keep_to_a_width():
-    text = in_columns(saddle_sheet(MADE.law("remove"), 1.0, 2), 100)
+def test_sheets_are_tables_that_keep_to_a_width():
+    found = sheets(MADE, symdp.derive(SAMPLED), 1.0, 2, "remove")
+    text = to_text(sheet_blocks(found, " at ε = 1"), 100)
     assert max(map(len, text.splitlines())) <= 100
     assert "δ₂ = δ₀·(1 + c₁ + c₂)" in text
+    plain = to_text(sheet_blocks(found, " at ε = 1"), 60, ascii_only=True)
+    assert plain.isascii()
+    assert max(map(len, plain.splitlines())) <= 60
 
 
-def test_rows_without_numbers_and_narrow_terminals_have_columns_too():
-    for rows in ([("exact δ", "", "0.1")], [("no series", "", "")], [("a = b", "1 + 2", "3")]):
-        for width in (10, 100):
-            assert rows[0][2] in in_columns(rows, width)
+@pytest.mark.parametrize(
+    "row", [("exact δ", "", "0.1"), ("no series", "", ""), ("a = b", "2", "3")]
+)
+def test_rows_without_numbers_and_narrow_terminals_have_columns_too(row):
+    for width in (10, 100):
+        assert row[2] in to_text(sheet_blocks([("a title", [row])], ""), width)
 
 
 def test_a_mass_at_infinity_is_added_to_the_series():
