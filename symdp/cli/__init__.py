@@ -7,6 +7,7 @@ a code. Read `app.py` first, which lists the commands, then `table.py`, which ha
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 import warnings
@@ -22,6 +23,7 @@ from symdp.interrupt import is_interrupt, quiet_when_interrupted
 
 _PIPE_CLOSED = 141  # 128 + SIGPIPE
 _BUG = 1
+_MANY_OBJECTS = 100_000  # made since the last collection: formulas are many small ones
 _COMPLETING = "_SYMDP_COMPLETE"  # set where a shell asks what may follow the words typed so far
 
 
@@ -36,6 +38,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:]
     # A command's arrays are short: threads for them take longer to start than they save.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    gc.set_threshold(
+        _MANY_OBJECTS
+    )  # collections of what SymPy holds anyway are a tenth of the work
     if debugging or _COMPLETING in os.environ:
         return _finished(words, debugging)
     quiet_when_interrupted()

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Self
 from flint import acb, arb, ctx, fmpq
 
 from symdp.emit.enclose import between, enclose_integral, enclose_sum
-from symdp.emit.erf_difference import log_erf_difference_ball, log_erfc_ball
 from symdp.emit.steps import Program
 from symdp.errors import InputError
 
@@ -23,6 +22,17 @@ UNKNOWN = acb(arb.nan(), arb.nan())
 
 _WIDE = 0.5  # the radius of a real exponent from which on its ends say more
 _MOST_BITS = 20_000
+
+
+def log_erf_difference_ball(_detail: object, analytic: bool, middle: acb, half: acb) -> acb:
+    """Enclose log(erf(m + h) − erf(m − h)), from the side on which erfc is small."""
+    side = -middle if middle.real < 0 else middle
+    return acb(((side - half).erfc() - (side + half).erfc()).log(analytic=analytic))
+
+
+def log_erfc_ball(_detail: object, analytic: bool, place: acb) -> acb:
+    """Enclose log erfc z."""
+    return acb(place.erfc().log(analytic=analytic))
 
 
 def _comparison(

@@ -1,4 +1,4 @@
-"""log(erf(m + h) − erf(m − h)), h > 0, and log erfc without cancellation, in doubles and balls.
+"""log(erf(m + h) − erf(m − h)), h > 0, and log erfc in doubles, without cancellation.
 
 A mass of rounded normal noise is such a difference; far out both functions are 1 in doubles.
 """
@@ -9,7 +9,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from flint import acb
 
 _NODES = 20  # exact to degree 39: ∫ e^{−2mt − t²} to 1e-17 where |mh| ≤ 4 and h ≤ 3/2
 _MOST_TURN, _MOST_HALF = 4.0, 1.5
@@ -46,12 +45,6 @@ def _rule() -> tuple[Any, Any]:
     return nodes, np.log(weights)
 
 
-def log_erf_difference_ball(_detail: object, analytic: bool, middle: acb, half: acb) -> acb:
-    """Enclose the same, from the side on which erfc is small."""
-    side = -middle if middle.real < 0 else middle
-    return acb(((side - half).erfc() - (side + half).erfc()).log(analytic=analytic))
-
-
 def log_erfc(place: Any) -> Any:
     """Return log erfc z in doubles, by e^{z²} erfc z [DLMF 7.2.3] where erfc z is small."""
     from scipy import special
@@ -64,8 +57,3 @@ def log_erfc(place: Any) -> Any:
         return np.where(
             far, np.log(special.erfcx(scaled)) - scaled * scaled, np.log1p(-special.erf(near))
         )
-
-
-def log_erfc_ball(_detail: object, analytic: bool, place: acb) -> acb:
-    """Enclose the same."""
-    return acb(place.erfc().log(analytic=analytic))
