@@ -7,7 +7,7 @@ another one's bounds, and none for what was asked before.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -24,7 +24,7 @@ from symdp.numeric.answer import (
     margin,
     outside_range,
 )
-from symdp.numeric.contour import contour_answer, own_lines, prepare
+from symdp.numeric.contour import contour_answer, own_lines
 from symdp.numeric.saddle_point import log_moments_bound
 from symdp.numeric.total import SumLaw
 
@@ -271,15 +271,6 @@ class Contour(FloatAccountant):
     def is_exact(self) -> bool:
         """True: it is the profile, but for rounding."""
         return True
-
-    def log_deltas(self, law: SumLaw, epsilons: Sequence[float]) -> list[Answer]:
-        """Return log δ at several ε in the direction of the law."""
-        if len(epsilons) > 1 and law.is_spread and law.count > 1:
-            from symdp.numeric.residues import residues
-
-            if residues(law) is None:
-                prepare(law, epsilons)
-        return super().log_deltas(law, epsilons)
 
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return log δ(ε), and log(1 − δ(ε)) where δ is not small."""

@@ -104,21 +104,6 @@ class AllocatedLaw(LossLaw):
         falling = log_sum(np.where(above > 0, log_p - above, -np.inf))
         return log_delta, complement, float(share @ error), falling
 
-    def rough_cumulants(self, tilts: Array) -> tuple[Array, Array, Array]:
-        """Return K(t) − t E L, K′(t) − E L and K″(t) of the table, for several tilts at once."""
-        low, high = self.domain
-        if not (low < tilts.min() and tilts.max() < high):
-            raise AccuracyError(f"{self.step.name}: no table of its loss reaches so large a tilt")
-        x, log_q, _ = self._table.rule(math.inf)
-        log_p = log_q + x if self._sign > 0 else log_q
-        centred = self._sign * x - self.base.mean
-        exponent = log_p + np.multiply.outer(tilts, centred)
-        top = exponent.max(axis=1)
-        weight = np.exp(exponent - top[:, None])
-        total = weight.sum(axis=1)
-        mean = weight @ centred / total
-        return top + np.log(total), mean, weight @ centred**2 / total - mean * mean
-
 
 def listed_step(name: str, p: Sequence[arb], q: Sequence[arb], steps: int, direction: str) -> Step:
     """Return the step of random allocation on a finite list, from its probabilities."""

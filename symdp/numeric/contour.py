@@ -97,19 +97,12 @@ def _is_narrow(answer: Answer, most: float) -> bool:
     return margin(answer) <= most + SETTLED * abs(answer.log_delta)
 
 
-def prepare(law: SumLaw, epsilons: Sequence[float]) -> None:
-    """Take the integrals of many ε together that shared lines serve, before each is asked for."""
-    if law.is_spread:
-        lower, upper = law.loss_bounds
-        inside = [epsilon for epsilon in epsilons if lower < epsilon < upper]
-        _lines(law, Strip.RIGHT).sum_ahead(inside, _traced)
-
-
 def on_shared_lines(law: SumLaw, epsilon: float, trace: Trace) -> Answer | None:
     """Return the answer from lines that serve other ε as well, None where there are none."""
 
     def value(strip: Strip) -> StripValue | None:
-        return _lines(law, strip).value(epsilon, trace)
+        line = _lines(law, strip).line(epsilon, trace)
+        return None if line is None else line.value(epsilon)
 
     return answer_from_strips(law, value)
 
@@ -204,8 +197,6 @@ class _Lines:
     def __init__(self, law: SumLaw, strip: Strip) -> None:
         self._law, self._strip, self._end = law, strip, strip.width(law)
         self._lines: dict[tuple[float, Trace], Traced] = {}
-        self._ahead: dict[tuple[float, Trace], StripValue] = {}  # integrals taken together
-        self._middles: dict[float, _Place] = {}  # where lines are about to be traced
         self._nodes = 0
         self._places: list[_Place] = []
         self._is_closed = not self._end > 0  # whether nothing can be evaluated beyond the last
@@ -218,47 +209,6 @@ class _Lines:
         while not self._places and most > first:
             self._places = self._reachable(range(first, most + 1))
             most -= 1
-
-    def value(self, epsilon: float, trace: Trace) -> StripValue | None:
-        """Return the integral from the line that serves ε, None where no line can be kept."""
-        if (epsilon, trace) in self._ahead:
-            return self._ahead[epsilon, trace]
-        line = self.line(epsilon, trace)
-        return None if line is None else line.value(epsilon)
-
-    def sum_ahead(self, epsilons: Sequence[float], trace: Trace) -> None:
-        """Take the integrals at many ε at once: `value` has them then."""
-        self._prepare(epsilons, trace)
-        served: dict[int, tuple[Line, list[float]]] = {}
-        for epsilon in epsilons:
-            line = self.line(epsilon, trace)
-            if line is not None:
-                served.setdefault(id(line), (line, []))[1].append(epsilon)
-        self._ahead = {
-            (epsilon, trace): value
-            for line, some in served.values()
-            if line.cut is None
-            for epsilon, value in zip(some, line.values_at(some), strict=True)
-        }
-
-    def _prepare(self, epsilons: Sequence[float], trace: Trace) -> None:
-        """Halve the stretches of many ε together, and evaluate the middles that lines cross at."""
-        for end in (min(epsilons, default=math.nan), max(epsilons, default=math.nan)):
-            self._reaches(end, _epsilon)
-        ends: list[tuple[_Place, _Place]] = []
-        while self._places:
-            known = np.asarray([place.epsilon for place in self._places])
-            after = np.unique(known.searchsorted(epsilons, side="right")).tolist()
-            inside = [k for k in after if 0 < k < known.size]
-            ends = [(self._places[k - 1], self._places[k]) for k in inside]
-            wide = [(a, b) for a, b in ends if _is_wide(a, b) and b.u - a.u >= _FINEST]
-            if not wide:
-                break
-            self._add(self._evaluated([0.5 * (a.u + b.u) for a, b in wide]))
-        crossed = [0.5 * (a.u + b.u) for a, b in ends]
-        places = [u for u in crossed if u not in self._middles and (u, trace) not in self._lines]
-        if places:
-            self._middles = {place.u: place for place in self._evaluated(places)}
 
     def line(self, epsilon: float, trace: Trace) -> Line | None:
         """Return the line that serves ε, or None where none can be kept."""
@@ -323,7 +273,7 @@ class _Lines:
         known = self._lines.get((u, trace))
         if known is not None:
             return known
-        middle = self._middles.pop(u, None) or self._evaluated([u])[0]
+        middle = self._evaluated([u])[0]
         half = max(high.epsilon - middle.epsilon, middle.epsilon - low.epsilon)
         try:
             found = trace(self._law, middle.epsilon, middle.tilt, (1.0 + TOLERABLE) * half)

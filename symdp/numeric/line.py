@@ -118,19 +118,6 @@ class Line:
     cut: CutOff | None = None
 
     @cached_property
-    def _rows(self) -> tuple[Array, Array, Array]:
-        """Places and quarters of a turn, and what is summed: the values, their derivative by ε.
-
-        Cosines, and sines as cosines a quarter of a turn behind: one call for both.
-        """
-        weight = np.full(self.places.size, 2.0)
-        weight[0] = 1.0
-        values = weight * self.values
-        both = np.stack([values, -(self.tilt + 1j * self.places) * values])
-        quarter = np.repeat([0.0, 0.5 * math.pi], self.places.size)
-        return np.tile(self.places, 2), quarter, np.concatenate([both.real, -both.imag], axis=1)
-
-    @cached_property
     def _modulus(self) -> float:
         return float(np.abs(self.values).sum())
 
@@ -149,24 +136,13 @@ class Line:
 
     def value(self, epsilon: float) -> StripValue:
         """Return the integral at one ε: by the plain sum where values died out."""
-        if self.cut is None:
-            return self.values_at([epsilon])[0]
-        return self._sized(self.distance(epsilon), *self.cut.sums(self, epsilon))
-
-    def values_at(self, epsilons: Sequence[float]) -> list[StripValue]:
-        """Return the integral at several ε by plain sums, each the same as if asked alone."""
-        distances = [self.distance(epsilon) for epsilon in epsilons]
-        twice, quarter, rows = self._rows
-        phase = np.multiply.outer(np.asarray(distances) + self.shift, twice)
-        phase -= quarter
-        np.cos(phase, out=phase)
-        # No product of matrices, whose rounding depends on how many there are.
-        totals, slopes = ((phase * row).sum(axis=1).tolist() for row in rows)
+        distance = self.distance(epsilon)
+        if self.cut is not None:
+            return self._sized(distance, *self.cut.sums(self, epsilon))
+        turned = self.values * np.exp(1j * (distance + self.shift) * self.places)
+        slope = plain_sum(self.places * turned.imag - self.tilt * turned.real)
         beyond = 2.0 * self.places.size * self.last
-        return [
-            self._sized(distance, total, slope, beyond)
-            for distance, total, slope in zip(distances, totals, slopes, strict=True)
-        ]
+        return self._sized(distance, plain_sum(turned.real), slope, beyond)
 
     def _sized(
         self, distance: float, total: float, slope: float, beyond: float, cut: float = 0.0
