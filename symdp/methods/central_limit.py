@@ -137,12 +137,7 @@ class TiltedEdgeworth(SeriesAccountant):
     """
 
     family: ClassVar[str] = "tilted-edgeworth"
-    order: int = 2
-
-    @property
-    def citations(self) -> tuple[str, ...]:
-        """What the method rests on."""
-        return ("SPA (64)",)
+    citations: tuple[str, ...] = ("SPA (64)",)
 
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return the tilted Edgeworth estimate at one ε."""

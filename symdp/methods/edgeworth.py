@@ -64,12 +64,7 @@ class Edgeworth(SeriesAccountant):
     """
 
     family: ClassVar[str] = "edgeworth"
-    order: int = 2
-
-    @property
-    def citations(self) -> tuple[str, ...]:
-        """What the method rests on."""
-        return ("EA Prop 3.2",)
+    citations: tuple[str, ...] = ("EA Prop 3.2",)
 
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return the Edgeworth estimate at one ε."""

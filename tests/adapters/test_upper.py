@@ -22,7 +22,7 @@ def test_epsilon_lies_above_a_proof_and_close_to_it():
 
 
 def test_delta_lies_above_a_proof_and_close_to_it():
-    ledger = Ledger([(STEP, 30)])
+    ledger = Ledger([(mechanisms.laplace(b=2), 30)])
     proved = ledger.composition().certify(0.5, digits=8)
     assert float(proved.lower_decimal) < delta_upper(ledger, 0.5)
     assert delta_upper(ledger, 0.5) < float(proved.upper_decimal) * (1 + 1e-9)

@@ -80,7 +80,7 @@ def holds_all_sections(text):
     return all(f"\n{title}\n" in text for title in titles)
 
 
-@pytest.mark.slow_cases("Cauchy")
+@pytest.mark.slow_cases("Cauchy", "Gumbel")
 @pytest.mark.parametrize("name", [*QUICK, *(pytest.param(n, marks=pytest.mark.slow) for n in SLOW)])
 def test_a_density_has_a_page_in_every_format(name):
     for derivation in derive_cases((QUICK | SLOW)[name]):
