@@ -42,6 +42,7 @@ def rises_again(density: sp.Expr) -> bool:
     return bool(((signs[:-1] < 0) & (signs[1:] > 0)).any())
 
 
+@pytest.mark.slow_cases("1", "0")
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(s, marks=pytest.mark.slow)
                                                for s in range(6, 120))])  # fmt: skip
 def test_no_decision_is_wrong(seed):

@@ -71,6 +71,7 @@ def exact(number):
     "spa-bounds-laplace",
     "tilted-edgeworth:2-laplace",
     "buckets-sampled gaussian",
+    "buckets-gaussian",
 )
 @pytest.mark.parametrize("name", COMPOSED)
 @pytest.mark.parametrize("method", names())

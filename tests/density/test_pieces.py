@@ -74,6 +74,7 @@ def _summed(total: sp.Sum) -> sp.Expr:
     return sp.Add(*(term.subs(index, j).evalf(DIGITS + 10) for j in range(-50, 51)))
 
 
+@pytest.mark.slow_cases("laplace with")
 @pytest.mark.parametrize("name", PAIRS)
 def test_loss_and_log_densities_agree_with_the_pair(name: str) -> None:
     pair = PAIRS[name]()
@@ -115,6 +116,7 @@ def test_terms_add_up_to_their_density(name: str) -> None:
                 assert mpmath.almosteq(total, wanted, rel_eps=mpmath.mpf(10) ** (8 - DIGITS))
 
 
+@pytest.mark.slow_cases("laplace with", "mixed noise poisson")
 @pytest.mark.parametrize("name", PAIRS)
 def test_slopes_are_those_of_the_loss(name: str) -> None:
     pair = PAIRS[name]()

@@ -121,7 +121,9 @@ def check(name: str, entry: Entry, direction: str) -> None:
         assert not math.isnan(low + high) or (low, high) == (-math.inf, math.inf)
 
 
-@pytest.mark.slow_cases("gaussian, two variances-add", "gumbel-add")
+@pytest.mark.slow_cases(
+    "gaussian, two variances-add", "gumbel-add", "gaussian, two variances-remove"
+)
 @pytest.mark.parametrize("direction", ["remove", "add"])
 @pytest.mark.parametrize("name", QUICK)
 def test_a_few_densities(name: str, direction: str) -> None:

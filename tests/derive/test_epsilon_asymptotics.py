@@ -37,6 +37,7 @@ DELTA = R(1, 1000)
     "logistic-0",
     "logistic-1",
     "logistic-2",
+    "gaussian-3",
 )
 @pytest.mark.parametrize("order", range(4))
 @pytest.mark.parametrize("name", CASES)

@@ -426,6 +426,7 @@ def _random_list(seed: int) -> tuple[list[int], list[int]]:
             return p, q
 
 
+@pytest.mark.slow_cases("5", "1")
 @pytest.mark.parametrize("seed", range(8))
 def test_tails_of_random_lists_lie_below_their_bounds(seed):
     """Sums over all outcomes, of laws that need not have an outcome in common."""

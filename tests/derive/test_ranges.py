@@ -129,7 +129,9 @@ def losses(d: Derivation) -> list[float]:
     return found
 
 
-@pytest.mark.slow_cases("skellam", "skew normal", "two-sided weibull", "normal inverse gaussian")
+@pytest.mark.slow_cases(
+    "skellam", "skew normal", "two-sided weibull", "normal inverse gaussian", "truncated quartic"
+)
 @pytest.mark.parametrize("name", LAWS)
 def test_the_range_holds_every_loss_and_is_approached(name: str) -> None:
     d = derive(mechanism(name))

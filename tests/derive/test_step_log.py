@@ -28,6 +28,7 @@ MAKE = {
 }
 
 
+@pytest.mark.slow_cases("logistic")
 @pytest.mark.parametrize("name", MAKE)
 def test_every_value_of_the_log_is_an_integral(name):
     d = derive(MAKE[name]())

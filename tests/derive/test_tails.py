@@ -192,7 +192,7 @@ def test_a_unimodal_density_has_the_formula_that_is_proved():
         assert exact * (1 - 1e-12) <= proved <= exact * 1.001
 
 
-@pytest.mark.slow_cases("logistic", "mixture", "fixed batches", "student t")
+@pytest.mark.slow_cases("logistic", "mixture", "fixed batches", "student t", "one-sided")
 @pytest.mark.parametrize("name", list(CASES))
 def test_third_moments_and_their_ratio(name):
     tails = derivation(name).tails

@@ -38,6 +38,7 @@ def enclosed(sigma, rate, group, count, epsilon, step=1e-4, size=1 << 20):
     return deltas
 
 
+@pytest.mark.slow_cases("50-0.01-25.0385")
 @pytest.mark.parametrize(
     ("group", "rate", "given"),
     [(16, "0.01", 5.9754), (50, "0.01", 25.0385), (200, "0.001", 7.8043)],

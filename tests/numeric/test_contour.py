@@ -32,6 +32,7 @@ def gaussian_log_delta(mu, epsilon):
     "12.0-1000000000-5",
     "36.5-1000000000000-5",
     "12.0-1000000000000-1/2",
+    "-1.0-1000000000-5",
 )
 @pytest.mark.parametrize("sigma", ["1/2", "5"])
 @pytest.mark.parametrize("count", [1, 2, 3, 50, 10**4, 10**9, 10**12])

@@ -172,6 +172,7 @@ SLOW = {
 }
 
 
+@pytest.mark.slow_cases("rare-remove")
 @pytest.mark.parametrize("direction", ["remove", "add"])
 @pytest.mark.parametrize("name", QUICK)
 def test_more_steps_are_never_safer(name, direction):

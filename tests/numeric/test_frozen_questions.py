@@ -43,6 +43,7 @@ def disagreement(entry):
 @pytest.mark.slow_cases(
     "gaussian(sigma=5) without_replacement 1/50 1000 2 x 2, negative, add",
     "gaussian(sigma=2) without_replacement 1/50 x 1000000, negative, remove",
+    "logistic(s=4) without_replacement 1/5 x 3, 6 deviations, both",
 )
 @pytest.mark.parametrize("entry", list(quick()), ids=lambda entry: entry["label"])
 def test_cheap_answers_agree(entry):

@@ -74,6 +74,7 @@ def check(law, kinds, below):
         assert width <= 1e-13 + 1e-13 * sum(n for _, n in kinds)
 
 
+@pytest.mark.slow_cases("100000-0.00097")
 @pytest.mark.parametrize("below", BELOW)
 @pytest.mark.parametrize("count", [1, 2, 5, 100, 10**5])
 def test_digits_are_kept_up_to_the_largest_loss(count, below):

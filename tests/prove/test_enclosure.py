@@ -141,6 +141,7 @@ def holds_closed_form(ball: arb) -> bool:
         return bool(ball.contains(gaussian_delta(arb(1), arb(2))))
 
 
+@pytest.mark.slow_cases("epsilon1-1-2-15")
 @pytest.mark.parametrize(
     ("sigma", "count", "digits"), [(5, 25, 20), (1, 2, 15), (2, 3, 12), (2, 11, 15), (1, 5, 9)]
 )

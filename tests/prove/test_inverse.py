@@ -74,7 +74,7 @@ def test_an_end_may_lie_beyond_the_largest_loss(count, delta, digits, is_given):
         assert laplace_delta(count, rational(high)) <= rational(target)
 
 
-@pytest.mark.slow_cases("distance0-3", "distance1-3")
+@pytest.mark.slow_cases("distance0-3", "distance1-3", "distance2-3", "distance3-3")
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("distance", [Fraction(1, 10**k) for k in (2, 5, 9, 14)])
 def test_few_steps_are_proved_next_to_the_largest_loss(count, distance):

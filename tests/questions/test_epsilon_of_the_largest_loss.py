@@ -172,7 +172,9 @@ def test_sampled_laplace_noise(direction: str) -> None:
 
 
 @pytest.mark.parametrize("count", COUNTS)
-@pytest.mark.slow_cases("tilted-prv-1", "tilted-prv-2", "tilted-prv-5", "spa-bounds-5")
+@pytest.mark.slow_cases(
+    "tilted-prv-1", "tilted-prv-2", "tilted-prv-5", "spa-bounds-5", "spa-bounds-2"
+)
 @pytest.mark.parametrize("method", ["moments", "renyi", "tilted-prv", "msd:2", "spa-bounds"])
 def test_no_method_exceeds_the_largest_loss(method: str, count: int) -> None:
     for made in (mechanisms.laplace(b=1), mechanisms.randomized_response(epsilon_0=1)):

@@ -115,6 +115,7 @@ def test_laplace(scale):
         holds(miss, laplace_miss(mpmath.mpf(1) / int(scale[2:]), alpha))
 
 
+@pytest.mark.slow_cases("5-100")
 @pytest.mark.parametrize(("epsilon", "count"), [(50, 1), (50, 5), (5, 100), (50, 100)])
 def test_randomised_response(epsilon, count):
     found = trade_off(compose(mechanisms.randomized_response(epsilon_0=epsilon), count), RATES)
@@ -193,6 +194,7 @@ def test_calibration_to_an_attack_that_nearly_always_hits():
         assert (gaussian_miss(sigma, 1, 0.01) >= mpmath.mpf("1e-9")) is allowed
 
 
+@pytest.mark.slow_cases("11", "17")
 @pytest.mark.parametrize("seed", range(18))
 def test_every_trade_off_is_convex_falls_and_lies_below_guessing(seed):
     """Random noise of every built-in kind, little and much of it, in every direction."""
