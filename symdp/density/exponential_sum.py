@@ -45,18 +45,10 @@ class Term(NamedTuple):
 
 @dataclass(frozen=True)
 class ExponentialSum:
-    """M(z) = Σ N(z) e^{bz}/Π(z − p)^d over finite losses, all numbers exact.
+    """M(z) = Σ N(z) e^{bz}/Π(z − p)^d over finite losses, all numbers exact."""
 
-    Attributes
-    ----------
-    terms
-        N and b of each, the b different.
-    poles
-        p and d of each, real and different; M itself need not have a pole there.
-    """
-
-    terms: tuple[Term, ...]
-    poles: tuple[tuple[sp.Expr, int], ...]
+    terms: tuple[Term, ...]  # N and b of each, the b different
+    poles: tuple[tuple[sp.Expr, int], ...]  # p and d, real and different; M may have none there
 
 
 class _Part(NamedTuple):

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import combinations
 
 import sympy as sp
 
@@ -274,9 +275,9 @@ def combined(first: Coefficients, second: Coefficients, factor: sp.Expr) -> Coef
 
 def _logs_expression(logs: dict[sp.Expr, sp.Expr], x: sp.Symbol) -> sp.Expr:
     """Write Σ cⱼ log gⱼ(x), quotients of like bases under one log."""
-    remaining = dict(logs)
+    remaining = _with_shorter_gammas(logs, x)
     total = []
-    for base, coefficient in logs.items():
+    for base, coefficient in list(remaining.items()):
         if base not in remaining:
             continue
         del remaining[base]
@@ -292,11 +293,24 @@ def _logs_expression(logs: dict[sp.Expr, sp.Expr], x: sp.Symbol) -> sp.Expr:
     return sp.Add(*total)
 
 
+def _with_shorter_gammas(logs: Coefficients, x: sp.Symbol) -> dict[sp.Expr, sp.Expr]:
+    """Return Σ cⱼ log gⱼ with the factors of quotients of gamma functions that are rational."""
+    found = dict(logs)
+    counted = [base for base in logs if isinstance(base, COUNTING)]
+    for top, bottom in combinations(counted, 2):
+        if top in found and bottom in found and found[top] == -found[bottom]:
+            ratio = reduced(top / bottom, x)
+            if ratio.is_rational_function(x):
+                times = -found.pop(bottom)
+                del found[top]
+                above, below = sp.fraction(ratio)
+                own = {g: c for g, c in ((above, times), (below, -times)) if g != 1}
+                found = dict(combined(found, own, sp.S.One))
+    return found
+
+
 def _quotient(top: sp.Expr, bottom: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, int] | None:
     """Return top/bottom (or its inverse and −1) in a short form where both are of one kind."""
-    if isinstance(top, COUNTING) and isinstance(bottom, COUNTING):
-        ratio = reduced(top / bottom, x)
-        return (ratio, 1) if ratio.is_rational_function(x) else None
     if top.is_polynomial(x) and bottom.is_polynomial(x):
         return tidy_base(top, x) / tidy_base(bottom, x), 1
     pair = [exponential_terms(base, x) for base in (top, bottom)]

@@ -36,8 +36,6 @@ class Piece:
 
     def replaced(self, rule: Mapping[sp.Expr, sp.Expr]) -> Piece:
         """Return the piece with some of its expressions exchanged for others."""
-        if not rule:
-            return self
 
         def put(value: Any) -> Any:
             if isinstance(value, tuple):

@@ -20,6 +20,8 @@ from symdp.page.formula import equation, layout, read
 from symdp.page.node import Node, fence, operator, row
 
 if TYPE_CHECKING:
+    from symdp.density.records import Piece
+    from symdp.derive.masses import MassRule
     from symdp.derive.privacy_loss import PrivacyLoss
     from symdp.derive.records import HasCGF
 
@@ -130,11 +132,7 @@ def _law(law: sp.Expr | tuple[sp.Expr, ...]) -> sp.Basic:
 
 def loss_section(d: PrivacyLoss) -> Section:
     """Return the loss, where it is monotone, its range, its inverse and its law."""
-
-    def absent(why: str) -> list[Line]:
-        return [sentence(f"the law of the loss: {why}")]
-
-    law = or_reason(lambda: law_lines(d), absent)
+    law = or_reason(lambda: law_lines(d), lambda why: [sentence(f"the law of the loss: {why}")])
     return Section("loss", "Privacy loss", (*loss_lines(d), *law))
 
 
@@ -142,10 +140,9 @@ def loss_lines(d: PrivacyLoss) -> list[Line]:
     """Return the privacy loss, its pieces, its range, its atoms and masses at infinity."""
     x = layout(d.variable)
     lines = [equation(read("ℓ({})", x), d.loss, note="")]
-    for piece in d.pieces:
-        if piece.place is None:
-            inside = read("{} ∈ ({}, {})", x, piece.lower, piece.upper)
-            lines.append(Line(inside, None, f"ℓ is {_SLOPES[piece.slope]}"))
+    for piece in (one for one in d.pieces if one.place is None):
+        told = piece.slope.replace("unknown", "smooth; whether it is monotone was not decided")
+        lines.append(Line(_inside(d.variable, piece), None, f"ℓ is {told}"))
     lines += _range_lines(d)
     lines += [equation(read("P(ℓ = {})", atom.loss), atom.mass) for atom in d.atoms]
     if d.mass_at_infinity != 0:
@@ -165,10 +162,14 @@ def finite_lines(d: HasCGF) -> list[Line]:
     return [sentence(told), *lost] if lost else []
 
 
-_SLOPES = {
-    "increasing": "increasing", "decreasing": "decreasing", "constant": "constant",
-    "unknown": "smooth; whether it is monotone was not decided",
-}  # fmt: skip
+def _inside(x: sp.Symbol, piece: Piece | MassRule) -> Node:
+    """Return where a piece lies, of integers with its ends."""
+    at, low, high = layout(x), piece.lower, piece.upper
+    if not x.is_integer or (low.is_infinite and high.is_infinite):
+        return read("{} ∈ ({}, {})", at, low, high)
+    if low == high or high.is_infinite:
+        return read("{} = {}" if low == high else "{} ≥ {}", at, low)
+    return read("{} ≤ {}", at, high) if low.is_infinite else read("{} ≤ {} ≤ {}", low, at, high)
 
 
 def _range_lines(d: PrivacyLoss) -> Iterator[Line]:
@@ -204,25 +205,24 @@ def numeric_end(end: sp.Expr) -> str:
 
 def law_lines(d: PrivacyLoss) -> list[Line]:
     """Return the inverse of the loss on its pieces, its density and distribution function."""
-    s, x = layout(d.pld_density.loss), layout(d.variable)
+    s = layout(d.pld_density.loss)
     taken = {d.variable.name, d.pld_density.loss.name, *(p.name for p in d.mechanism.declared)}
     moving = [(piece, back) for piece, back in d.inverse if piece.slope != "constant"]
     lines: list[Line] = []
     for piece, back in moving:
         left = read("ℓ⁻¹({})", s)
         if len(moving) > 1:
-            left = read("ℓ⁻¹({}), {} ∈ ({}, {})", s, x, piece.lower, piece.upper)
+            left = read("ℓ⁻¹({}), {}", s, _inside(d.variable, piece))
         lines.append(equation(left, "no closed form" if back is None else back, taken=taken))
     for name, law in (("ω", d.pld_density), ("F", d.pld_cdf)):
         right = law.reason if law.expression is None else law.expression
         lines.append(equation(read(f"{name}({{}})", s), right, taken=taken))
     for rule in d.mass_rules:
-        place = read("{} ∈ [{}, {}]", x, rule.lower, rule.upper)
+        place = _inside(d.variable, rule)
         lines.append(equation(read("P(ℓ = {}), {}", rule.loss, place), rule.mass, taken=taken))
         if rule.at_most is not None:
-            lines.append(
-                equation(read("P(ℓ ≤ {}), {}", rule.loss, place), rule.at_most, taken=taken)
-            )
+            left = read("P(ℓ ≤ {}), {}", rule.loss, place)
+            lines.append(equation(left, rule.at_most, taken=taken))
     return lines
 
 

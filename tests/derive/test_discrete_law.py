@@ -73,7 +73,7 @@ def test_rules_are_printed_and_read_back() -> None:
 
     d = derive(mechanism("poisson"))
     (rule,) = d.mass_rules
-    assert "P(ℓ ≤ −log(s) − log(1/x)), x ∈ [1, ∞] = ∑" in d.to_text(0)
+    assert "P(ℓ ≤ log(x) − log(s)), x ≥ 1 = ∑" in d.to_text(0)
     read = from_json(d.to_json(0))
     assert read["mass_rules.0.at_most"] == rule.at_most
     assert r"\le " in d.to_latex(0)
@@ -84,3 +84,17 @@ def test_a_loss_that_turns_has_masses_and_no_sum() -> None:
     d = derive(symdp.mechanisms.skellam)
     assert [rule.at_most for rule in d.mass_rules] == [None] * len(d.mass_rules)
     assert d.mass_rules
+
+
+def test_pieces_of_integers_are_told_with_their_ends():
+    """ℓ(k) = log(k/(k + r − 1)) − log p: quotients of Γ are one logarithm, and 0 is a place."""
+    free = symdp.mechanisms.negative_binomial
+    told = symdp.derive(free).to_text(only=["loss"])
+    assert "k = 0: ℓ is constant" in told
+    assert "k ≥ 1: ℓ is" in told
+    assert "∈ (0, 0)" not in told
+    loss = symdp.derive(free).pieces[-1].loss
+    assert len(loss.atoms(sp.log)) == 2
+    k, r, p = (next(s for s in loss.free_symbols if s.name == n) for n in "krp")
+    at = {k: sp.Integer(7), r: sp.Integer(3), p: sp.Rational(2, 5)}
+    assert sp.exp(loss.subs(at)).equals(sp.Rational(7, 9) / sp.Rational(2, 5))
