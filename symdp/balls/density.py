@@ -32,6 +32,7 @@ from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Deadline, worked
 from symdp.model.mechanism import a_mechanism
 from symdp.model.renyi_curve import RenyiCurve
+from symdp.model.sampling import Radial
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -67,13 +68,14 @@ def checked_steps(
 ) -> tuple[dict[Mechanism, int], Literal["proved", "seen"]]:
     """Return the same steps, and whether their masses were proved or found by two quadratures."""
     groups: dict[object, list[Mechanism]] = {}
+    is_proved = True
     for mechanism in steps:
-        if isinstance(mechanism.source, RenyiCurve):
-            continue  # it has no densities
+        if isinstance(mechanism.source, RenyiCurve | Radial):  # no densities, or a mass found later
+            is_proved &= isinstance(mechanism.source, RenyiCurve)
+            continue
         template = mechanism.template
         groups.setdefault(mechanism.key if template is None else template.key, []).append(mechanism)
     rounded: set[Mechanism] = set()
-    is_proved = True
     for members in groups.values():
         for member in _spread(members):
             known = _PROPER.get("" if member.template is None else member.template.key, ())

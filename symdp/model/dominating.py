@@ -61,7 +61,7 @@ from symdp.model.relation import (
     usual_relation,
 )
 from symdp.model.renyi_curve import RenyiCurve
-from symdp.model.sampling import Laws, Noise, Source
+from symdp.model.sampling import Laws, Noise, Radial, Source
 from symdp.model.schemes import ALLOCATION, Sampling
 
 if TYPE_CHECKING:
@@ -103,6 +103,11 @@ def dominating_pair(
             "it is known by its Rényi curve alone, and has no pair of laws; ask for ε or δ by the "
             "method renyi, or for the trade-off function"
         )
+    if isinstance(source, Radial):
+        raise InputError(
+            "its outputs are vectors, and it has no pair of densities on a line; ask for ε, δ, a "
+            "curve, a calibration or the trade-off function"
+        )
     if isinstance(source, Laws):
         return _of_laws(source, variable, support, sampling)
     noise = _Shifts(source, variable, support, -1 if lowers else 1)
@@ -130,7 +135,7 @@ def is_attained(mechanism: MechanismRecord) -> bool:
         return False
     if sampling is not None and sampling.scheme == ALLOCATION:
         return sampling.participations == 1
-    if sampling is None or isinstance(source, Laws):
+    if sampling is None or isinstance(source, Laws | Radial):
         return True
     if sampling.scheme != "poisson" or sampling.released == AVERAGE:
         return False

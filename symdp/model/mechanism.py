@@ -26,6 +26,7 @@ from symdp.model.sampling import (
     Noise,
     Number,
     Parameter,
+    Radial,
     Source,
     declare,
     exact,
@@ -276,6 +277,51 @@ class Mechanism(MechanismRecord):
         return made.normalized() if normalize else made
 
     @classmethod
+    def radial(
+        cls,
+        density: sp.Expr,
+        variable: sp.Symbol,
+        dimension: Number,
+        sensitivity: Number = 1,
+        name: str = "mechanism",
+        *,
+        parameters: Mapping[str, str] | None = None,
+        assume: Mapping[str, str] | Sequence[str] | None = None,
+    ) -> Mechanism:
+        r"""Return the mechanism that adds noise of density g(‖x‖) to a vector that a record moves.
+
+        .. math:: Q(x) = g(‖x‖)/C, \qquad P(x) = g(‖x - s‖)/C, \qquad ‖s‖ = D
+
+        The pair at the largest shift dominates all shifts of at most D, as g falls: the balls on
+        which two such densities are high meet the less the farther their centres part.
+
+        Parameters
+        ----------
+        density : SymPy expression of the length, up to a factor: its mass over all vectors is
+            found. It falls with the length, and is smooth but at 0
+        variable : the symbol of the length, from 0 to oo
+        dimension : of the vectors; a whole number, or an expression of parameters
+        sensitivity : the largest Euclidean length by which one record moves the output
+        parameters, assume : as for `additive`
+
+        Raises
+        ------
+        InputError : an input that breaks one of these rules.
+
+        Examples
+        --------
+        >>> r, s = sp.Symbol("r"), sp.Symbol("s", positive=True)
+        >>> Mechanism.radial(sp.exp(-r/s), r, dimension=2, name="planar Laplace")
+        <Mechanism planar Laplace(s)>
+        """
+        intake = Intake(variable, (sp.Integer(0), sp.oo), parameters)
+        g = intake.read(density, "the density")
+        size = intake.constant(sensitivity, "the sensitivity")
+        number = intake.constant(dimension, "the dimension")
+        held = (name, intake.variable, intake.support, Radial(g, number, size), intake.declared)
+        return cls(*held).assuming(assume)
+
+    @classmethod
     def from_pair(
         cls,
         P: sp.Expr | Iterable[Number],
@@ -359,10 +405,18 @@ class Mechanism(MechanismRecord):
         return self.relation or usual_relation(self)
 
     @property
+    def on_a_line(self) -> Mechanism:
+        """Noise of density g(|x|) on the line for one on vectors: the same in one dimension."""
+        density = self.source.density.xreplace({self.variable: sp.Abs(self.variable)})  # type: ignore[union-attr]
+        support, noise = Support("interval", -sp.oo, sp.oo), Noise(density, self.source.sensitivity)  # type: ignore[union-attr]
+        return replace(self, source=noise, support=support, template=None)
+
+    @property
     def is_mirrored(self) -> bool:
         """Whether both directions have one law or bound, as under substitution of noise."""
         own = self.neighbours == SUBSTITUTION and isinstance(self.source, Noise)
-        return own or isinstance(self.source, RenyiCurve)
+        turned = isinstance(self.source, Radial) and self.sampling is None
+        return own or turned or isinstance(self.source, RenyiCurve)
 
     def under(self, relation: str) -> Mechanism:
         """Return the mechanism accounted for under another neighbouring relation.
@@ -507,10 +561,10 @@ class Mechanism(MechanismRecord):
         source, held = self.source, (self.variable, self.support)
         if isinstance(source, Noise):
             divided: Source = source.of_density(source.density / mass_of(source.density, *held))
-        elif isinstance(source, RenyiCurve):
-            return self
-        else:
+        elif isinstance(source, Laws):
             divided = source.normalized(*held)
+        else:
+            return self
         return replace(self, source=divided, template=None)
 
     def pair(self, direction: str = "remove") -> Pair:
@@ -613,6 +667,9 @@ class Mechanism(MechanismRecord):
             table = isinstance(source.divergence, tuple)
             bound = r"\text{a table}" if table else sp.latex(source.divergence)
             lines = [rf"D_{{{x}}} \le {bound}"]
+        elif isinstance(source, Radial):
+            f, size = sp.latex(source.density), sp.latex(source.sensitivity)
+            lines = [rf"g({x}) \propto {f}", rf"d = {sp.latex(source.dimension)}", f"D = {size}"]
         else:
             lines = [f"{name}({x}) = {sp.latex(getattr(source, name))}" for name in ("P", "Q")]
             lines += [

@@ -9,7 +9,7 @@ import sympy as sp
 
 from symdp.arguments import AT_MOST
 from symdp.model.pair import Support
-from symdp.model.sampling import Noise, Parameter, Source
+from symdp.model.sampling import Noise, Parameter, Radial, Source
 from symdp.model.schemes import Sampling
 
 
@@ -52,7 +52,7 @@ class MechanismRecord:
     @property
     def is_given(self) -> bool:
         """Whether two laws or a Rényi curve were given instead of noise."""
-        return not isinstance(self.source, Noise)
+        return not isinstance(self.source, Noise | Radial)
 
     @property
     def group(self) -> int:

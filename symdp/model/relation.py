@@ -23,6 +23,7 @@ SHIFTS = (AT_MOST, EITHER, UP, DOWN, EXACTLY)
 # What an answer says of the shifts: skewed noise bounds those that never change their sign.
 ONE_SIGN, UPWARDS, DOWNWARDS = "at most, one sign", "at most, upwards", "at most, downwards"
 SEVERAL_SIGNS = "at most, upwards and downwards"
+IN_LENGTH = "at most, in Euclidean length"  # of vectors
 PAIR = "pair"  # of laws that were given: what they dominate is known to whoever wrote them
 
 _MADE = "make a mechanism with Mechanism.additive, Mechanism.from_pair or symdp.load"
@@ -38,6 +39,7 @@ _SHIFTS = {
     DOWNWARDS: " that lowers the output, by the sensitivity at most",
     SEVERAL_SIGNS: " that raises the output of some steps and lowers that of others, as each says, "
     "by the sensitivity at most",
+    IN_LENGTH: " that moves the vector by the sensitivity at most in Euclidean length",
     EXACTLY: " that moves the output by exactly the sensitivity: a smaller shift may lose more",
 }
 _NOISY_SUM = "; released is the noisy sum of a batch, or that divided by a constant"
@@ -78,10 +80,10 @@ def check_relation(mechanism: MechanismRecord) -> None:
     # Known questions are answered without SymPy, which these need.
     from symdp.model.pair import Support
     from symdp.model.renyi_curve import RenyiCurve
-    from symdp.model.sampling import Laws, Noise
+    from symdp.model.sampling import Laws, Noise, Radial
 
     sampling, name, shift = mechanism.sampling, mechanism.name, mechanism.shift
-    if not isinstance(mechanism.source, Noise | Laws | RenyiCurve):
+    if not isinstance(mechanism.source, Noise | Laws | RenyiCurve | Radial):
         raise InputError(f"{mechanism.source!r:.60}: {_MADE}")
     mechanism.source.checked(instance(mechanism.support, Support, _MADE).checked())
     told = (*SHIFTS, *_SHIFTS) if mechanism.is_given else SHIFTS
@@ -95,6 +97,14 @@ def check_relation(mechanism: MechanismRecord) -> None:
         raise InputError(
             f"{name} is known by its Rényi curve alone: what {scheme} sampling gains is known of "
             "noise and of pairs of laws; give the curve of the sampled step"
+        )
+    if isinstance(mechanism.source, Radial) and (
+        (scheme, group, sampling.released) != ("poisson", 1, SUM)
+        or mechanism.relation not in (None, ADD_REMOVE)
+    ):
+        raise InputError(
+            f"{name}: of noise on vectors the pairs of single records are known without sampling, "
+            "and of Poisson samples under add_remove"
         )
     if mechanism.is_given and scheme not in {"poisson", "random_allocation"}:
         raise InputError(f"{scheme} sampling needs additive noise; {name} is a pair")
@@ -146,7 +156,8 @@ class Protection:
     shift
         How far the record moves the output that noise is added to: "at most" the sensitivity; "at
         most, one sign", where the noise is skewed; "at most, upwards" or "at most, downwards" where
-        that was asked for; "exactly" the sensitivity. Empty for laws that were given.
+        that was asked for; "at most, in Euclidean length" of vectors; "exactly" the sensitivity.
+        Empty for laws that were given.
     is_of_all_shifts
         Whether the pair bounds noise of several modes at every shift.
     by_curve

@@ -332,7 +332,43 @@ class Laws:
         return self
 
 
-Source: TypeAlias = Noise | Laws | RenyiCurve
+@dataclass(frozen=True)
+class Radial:
+    """Noise of density g(|x|), but for a factor, on a vector that a record moves by D in length.
+
+    The largest shift is the worst, as g falls: ∫ min(f(x − s), λf(x)) dx is the integral over
+    heights of the volume that two balls share, which falls as their centres part. As x -> s − x
+    exchanges the two laws, both directions have one law of the loss without sampling.
+    """
+
+    density: sp.Expr
+    dimension: sp.Expr
+    sensitivity: sp.Expr
+
+    def substitute(self, values: Mapping[sp.Symbol, sp.Expr]) -> Radial:
+        """Return the noise with values in place of symbols."""
+        parts = (self.density, self.dimension, self.sensitivity)
+        return Radial(*(substitute(part, values) for part in parts))
+
+    def checked(self, support: Support) -> Radial:
+        """Return self; raise InputError where dimension, sensitivity or support do not fit."""
+        if support.kind != "interval" or (support.lower, support.upper) != (0, sp.oo):
+            raise InputError('the length of noise on vectors has the support [0, "oo"]')
+        if self.dimension.is_integer is False or (
+            self.dimension.is_number and not (self.dimension.is_integer and self.dimension >= 1)
+        ):
+            raise InputError(
+                f"the dimension of noise on vectors is a whole number from 1 on, not "
+                f"{self.dimension}"
+            )
+        size = self.sensitivity
+        lacks = size.is_positive is False if size.free_symbols else not sign_of(size) > 0
+        if lacks or size.is_infinite:
+            raise InputError(f"the sensitivity of noise on vectors must be above 0, not {size}")
+        return self
+
+
+Source: TypeAlias = Noise | Laws | RenyiCurve | Radial
 
 
 def symbols_of(source: Source, support: Support) -> frozenset[sp.Symbol]:

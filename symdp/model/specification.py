@@ -111,7 +111,8 @@ def _mechanism(document: dict[str, Any]) -> Mechanism:
 def _of_densities(document: dict[str, Any]) -> Mechanism:
     """Return the mechanism of a [noise] or a [pair] table."""
     with at("support"):
-        support = take(document, "support", object, required=True)
+        own = (document.get("noise") or {}).get("norm") if "support" not in document else None
+        support = [0, "oo"] if own else take(document, "support", object, required=True)
         kind = kind_of(support)
     words = take(document, "parameters", dict, default={})
     with at("[parameters]"):
@@ -207,6 +208,8 @@ def _additive(
     with at("[noise]"):
         if "atoms" in table:
             raise InputError("atoms belong into a [pair] table, beside the densities P and Q")
+        if "norm" in table or "dimension" in table:
+            return _radial(table, symbols, variable, words)
         refuse_unknown(table, _KEYS["[noise]"])
         text = take(table, "density", str, required=True)
         with at("density"):
@@ -224,6 +227,30 @@ def _additive(
             normalize=take(table, "normalize", bool, default=False),
             shift=take(table, "shift", str, default=AT_MOST),
         )  # fmt: skip
+
+
+def _radial(
+    table: dict[str, Any],
+    symbols: Mapping[str, sp.Symbol],
+    variable: sp.Symbol,
+    words: Mapping[str, str],
+) -> Mechanism:
+    """Return the mechanism of a [noise] table of noise on vectors."""
+    refuse_unknown(table, ("density", "norm", "dimension", "sensitivity"))
+    norm = take(table, "norm", str, required=True)
+    if norm != "l2":
+        raise InputError(
+            f"norm = {shorten(norm)}: noise on vectors is of Euclidean lengths, norm = 'l2'; in "
+            "other norms the largest shift is not known to be the worst"
+        )
+    others = {name: symbol for name, symbol in symbols.items() if symbol != variable}
+    with at("density"):
+        density = parse(take(table, "density", str, required=True), symbols)
+    with at("dimension"):
+        dimension = _expression(take(table, "dimension", object, required=True), others)
+    with at("sensitivity"):
+        sensitivity = _expression(table.get("sensitivity", 1), others)
+    return Mechanism.radial(density, variable, dimension, sensitivity, parameters=words)
 
 
 def _from_pair(

@@ -20,89 +20,38 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import Any
 
 import numpy as np
-from flint import acb, arb, ctx
+from flint import arb, ctx
 from numpy.typing import NDArray
 
-from symdp.emit.arb import UNKNOWN
 from symdp.errors import AccuracyError
 from symdp.model.allocation import split_counts
-from symdp.numeric.allocation_density import LogDensityTable, RatioLaw, log_tail, tabulate
-from symdp.numeric.elementary import log_sum, uniform_sum
+from symdp.numeric.allocation_density import RatioLaw, log_tail, tabulate
+from symdp.numeric.elementary import uniform_sum
 from symdp.numeric.loss import LossLaw
-from symdp.numeric.nodes import NodeSet
-from symdp.numeric.step import Array, BallFunction, RealFunction, SmoothPiece, Step, together
+from symdp.numeric.step import Array, Step
+from symdp.numeric.table import Chart, LogDensityTable, TabulatedLaw
 
-_NEGLIGIBLE = 44.0  # e-folds below its maximum at which a tilted density may end
-_PLACES = 2000  # at which a tilted density is looked at
-_MOST_TILT = 1e6  # beyond which a moment generating function is taken to be finite
 _BITS = 160  # precision of the probabilities of a list
 
 
-class AllocatedLaw(LossLaw):
+class AllocatedLaw(TabulatedLaw):
     """The loss of one of `steps` ≥ 2 steps drawn at random; `base`: of one, to remove."""
 
     def __init__(self, base: LossLaw, steps: int, direction: str) -> None:
         table, ratios = table_of(base, steps), ratios_of(base)
-        sign = 1.0 if direction == "remove" else -1.0
-        self._table, self._sign = table, sign
-        self._with_errors: dict[int, NodeSet] = {}
-        own = sign > 0  # P has the record, and large losses lie where Y is large
+        own = direction == "remove"  # P has the record, and large losses lie where Y is large
         ends = [steps * math.exp(edge) for edge in (table.edges[-1], table.edges[0])]
         tails = [
             log_tail(ratios.coarse, steps, y, side, with_record=own)
             for y, side in zip(ends, (1, -1), strict=True)
         ]
-        self._log_infinite = _infinite(base, ratios, steps, sign, tails[0 if own else 1])
-        step = _step(table, sign, base.step.name, self._log_infinite)
-        low, high = base.loss_bounds
-        super().__init__(step, (low, high) if sign > 0 else (-high, -low))
-        self.domain = _domain(table, sign)
+        infinite = _infinite(base, ratios, steps, 1.0 if own else -1.0, tails[0 if own else 1])
+        super().__init__(table, Chart(), direction, base.step.name, infinite, base.loss_bounds)
         self.uncertain_mass = math.exp(tails[0]) + math.exp(tails[1]) + ratios.mass_beyond
-
-    def nodes(self, tilt: float, frequency: float) -> NodeSet:
-        """Return a node set that serves every tilt of the window around `tilt`, |y| ≤ frequency."""
-        found = super().nodes(tilt, frequency)
-        known = self._with_errors.get(id(found))
-        if known is None:
-            known = replace(found, error=found.error + self._error_of(found, tilt))
-            self._with_errors[id(found)] = known
-        return known
-
-    def _error_of(self, nodes: NodeSet, tilt: float) -> float:
-        """Return the mean error of the table under the tilts at the ends of a window."""
-        place = self._sign * nodes.loss
-        error = self._table.error[self._table.panel(place)]
-        worst = 0.0
-        lower, upper = self._level(tilt)
-        for end in (self._edge(lower, False), self._edge(upper, True)):
-            exponent = nodes.log_weight + end * nodes.loss
-            weight = np.where(nodes.atomic, 0.0, np.exp(exponent - exponent.max(initial=-np.inf)))
-            worst = max(worst, float(weight @ error) / max(float(weight.sum()), 1e-300))
-        return worst
-
-    @property
-    def mass_at_infinity(self) -> float:
-        """P(Q = 0), and what the table does not reach."""
-        return math.exp(self._log_infinite)
-
-    def known_profile(self, epsilon: float) -> tuple[float, float, float, float]:
-        """Return log δ(ε), log(1 − δ(ε)), δ's relative error and log(e^ε Q(L > ε))."""
-        x, log_q, error = self._table.rule(self._sign * epsilon)
-        above = self._sign * x - epsilon
-        log_p = log_q + x if self._sign > 0 else log_q
-        with np.errstate(divide="ignore"):
-            gain = log_p + np.log(-np.expm1(np.minimum(-above, 0.0)))
-        log_delta = log_sum(gain)
-        share = np.exp(gain - log_delta) if log_delta > -math.inf else np.zeros(gain.size)
-        complement = log_sum(log_p + np.minimum(-above, 0.0))
-        falling = log_sum(np.where(above > 0, log_p - above, -np.inf))
-        return log_delta, complement, float(share @ error), falling
 
 
 def listed_step(name: str, p: Sequence[arb], q: Sequence[arb], steps: int, direction: str) -> Step:
@@ -184,61 +133,6 @@ def _infinite(base: LossLaw, ratios: RatioLaw, steps: int, sign: float, beyond: 
         mass = ratios.mass_at_zero
         log_mass = steps * math.log(mass) if mass > 0 else -math.inf
     return float(np.logaddexp(log_mass, beyond))
-
-
-def _step(table: LogDensityTable, sign: float, name: str, log_infinite: float) -> Step:
-    def loss(x: Array) -> Array:
-        return np.asarray(sign * x)
-
-    def log_with(x: Array) -> Array:
-        return table(x) + x
-
-    log_p, log_q = (log_with, table) if sign > 0 else (table, log_with)
-    piece = SmoothPiece(
-        float(table.edges[0]),
-        float(table.edges[-1]),
-        log_p,
-        log_q,
-        loss,
-        _in_balls(log_p, sign),
-        log_terms=together([log_p, log_q]),
-        monotone=True,
-    )
-    if log_infinite == -math.inf:
-        return Step(name, (piece,))
-    return Step(name, (piece,), np.asarray([math.inf]), np.asarray([log_infinite]))
-
-
-def _in_balls(density: RealFunction, sign: float) -> BallFunction:
-    """Return log P as doubles have it, and ℓ; a table says nothing beside the line."""
-
-    def ball(x: Any, **_analytic: bool) -> tuple[Any, Any]:
-        if isinstance(x, acb):
-            return UNKNOWN, UNKNOWN
-        return arb(float(density(np.asarray([float(x.mid())]))[0])), int(sign) * x
-
-    return ball
-
-
-def _domain(table: LogDensityTable, sign: float) -> tuple[float, float]:
-    """Return the tilts at which the density ends below 2^−63 of the tilted maximum."""
-    x = np.linspace(table.edges[0], table.edges[-1], _PLACES)
-    log_q = table(x)
-
-    def holds(tilt: float) -> bool:
-        exponent = log_q + (1.0 + tilt) * x if sign > 0 else log_q - tilt * x
-        return bool(max(exponent[0], exponent[-1]) < exponent.max() - _NEGLIGIBLE)
-
-    ends = []
-    for start, way in ((-1.0, -1.0), (0.0, 1.0)):
-        near, far = 0.0, 1.0
-        while far < _MOST_TILT and holds(start + way * far):
-            near, far = far, 2.0 * far
-        for _ in range(30):
-            middle = 0.5 * (near + far)
-            near, far = (middle, far) if holds(start + way * middle) else (near, middle)
-        ends.append(start + way * near)
-    return ends[0], ends[1]
 
 
 _CELLS = 1 << 18  # of the lattice of Y: 2 MB, and some tenths of a second

@@ -15,15 +15,18 @@ from flint import arb, ctx
 
 from symdp.balls.mass import pieces_in_numbers
 from symdp.density.finite_end import DISTANCE, near_end
+from symdp.density.normal_form import log_form
 from symdp.density.pieces import flat_masses, points
 from symdp.density.records import Piece, Point
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
 from symdp.emit.exact import BITS, real_ball
 from symdp.emit.mass import names_of_masses
-from symdp.errors import InputError
+from symdp.errors import InputError, at
 from symdp.interrupt import generation
 from symdp.model.allocation import MOST_OUTCOMES, allocated_steps, outcomes
+from symdp.model.relation import SUBSTITUTION
+from symdp.model.sampling import Radial
 from symdp.numeric.formula import continues, law_of_formula
 from symdp.numeric.loss import BITS as END_BITS
 from symdp.numeric.loss import LossLaw
@@ -47,6 +50,8 @@ if TYPE_CHECKING:
 _MANY_BITS = 1_000  # carried next to an end, where terms cancel
 _DISTANCES = [2.0**-k for k in (2, 4, 8, 14, 20, 27, 34, 45, 60, 90)]  # of a piece's length
 _CLOSE = 1e-11  # of doubles to balls; where they cancel they are far apart
+# functions that are not smooth
+_KINKS = (sp.Piecewise, sp.Heaviside, sp.Abs, sp.sign, sp.Min, sp.Max, sp.floor, sp.ceiling)
 _SAME = 1e-25  # of two balls; an end stored as a near rational is off by 1e-60
 
 
@@ -66,12 +71,40 @@ def _loss_law(mechanism: Mechanism, direction: str, _: int) -> LossLaw:
     allocated = _allocated_law(mechanism, direction)
     if allocated is not None:
         return allocated
+    if isinstance(mechanism.source, Radial):
+        return _of_vectors(mechanism, direction)
     if direction == "add":
         other = _loss_law(mechanism, "remove", generation())
         if other.is_reversible:
             return other.reversed()
     formula = law_of_formula(mechanism, direction)
     return formula or _compiled(mechanism.pair(direction), mechanism.name)
+
+
+@lru_cache(maxsize=64)
+def _descent(density: sp.Expr, r: sp.Symbol) -> tuple[RealFunction, RealFunction]:
+    """Return −log g and its slope at lengths above 0."""
+    if density.has(*_KINKS):
+        raise InputError("its density has kinks or ends, which noise on vectors may not have")
+    psi = -log_form(density, r, sp.S.One).to_expression()
+    return compile_numpy(psi, [r]), compile_numpy(sp.diff(psi, r), [r])
+
+
+def _of_vectors(mechanism: Mechanism, direction: str) -> LossLaw:
+    """Return the law of noise on vectors, whose log density and its slope are compiled."""
+    from symdp.numeric.radial import radial_law
+
+    source, r = mechanism.source, sp.Symbol(mechanism.variable.name, positive=True)
+    assert isinstance(source, Radial)
+    if source.dimension == 1:
+        return loss_law(mechanism.on_a_line.normalized(), direction)
+    sampling = mechanism.sampling
+    twice = 2 if mechanism.neighbours == SUBSTITUTION else 1
+    with at(mechanism.summary):
+        functions = _descent(source.density.xreplace({mechanism.variable: r}), r)
+        shape = int(source.dimension), float(twice * source.sensitivity)
+        rate = 1.0 if sampling is None else float(sampling.rate)
+        return radial_law(functions, shape, rate, direction, mechanism.name)
 
 
 @lru_cache(maxsize=256)

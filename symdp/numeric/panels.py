@@ -237,7 +237,16 @@ def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float
         log_p, values, off = (smooth or outline.piece).accurate(x)
     error = float(leftover.max()) + rounding(off)
     log_weight = log_p + log_weight[keep]
+    if outline.piece.off is not None and x.size:
+        error += _mean_off(outline.piece.off(x), log_weight, values, list(masses))
     return PieceNodes(values, log_weight, number, spread[keep], error, beyond, ends, swapped, x)
+
+
+def _mean_off(off: Array, log_weight: Array, loss: Array, tilts: Sequence[float]) -> float:
+    """Return the mean error of a density under the tilt at which it is largest."""
+    exponent = log_weight + np.multiply.outer(np.asarray(tilts), loss)
+    weight = np.exp(exponent - exponent.max(axis=1, keepdims=True))
+    return float((weight @ off / weight.sum(axis=1)).max())
 
 
 def _is_seen(

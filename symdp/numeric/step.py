@@ -52,7 +52,7 @@ class SmoothPiece:
     mass at infinity. `log_terms` gives logs of the single terms of P and Q, whose modes show where
     a quadrature must look. `log_mass`: of the atom under P, None where it is to be integrated.
     `ball`: log P and ℓ in balls, of complex places too with `analytic`. `joint`: log P, log Q and ℓ
-    where that is cheaper.
+    where that is cheaper. `off`: the relative error of P and Q, as of a table.
     """
 
     lower: float
@@ -68,6 +68,7 @@ class SmoothPiece:
     integer: bool = False
     ends: tuple[arb, ...] = ()  # balls around the finite ends, which a double may have rounded
     joint: Callable[[Array], tuple[Array, ...]] | None = None
+    off: RealFunction | None = None
 
     def values(self, x: Array) -> tuple[Array, Array, Array]:
         """Return log P, log Q and ℓ."""

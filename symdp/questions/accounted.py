@@ -24,6 +24,7 @@ from symdp.errors import AccuracyError, InputError
 from symdp.model.average import AVERAGE, SUM
 from symdp.model.relation import (
     DOWNWARDS,
+    IN_LENGTH,
     ONE_SIGN,
     PAIR,
     SEVERAL_SIGNS,
@@ -54,12 +55,16 @@ _OPEN = (
     "{}: a record may move the output by less than the sensitivity, and noise was shown neither to "
     'have one mode nor to be bounded for every shift{}; for just that one ask shift = "exactly"'
 )
+_RISES = (
+    "{}: its density was not shown to fall with the length, and where it rises a smaller shift may "
+    "be worse; give a density that falls"
+)
 _VALUES = "give every parameter its value, or "
 _LOWERED = " lowered"  # ends the name of a side where the record lowers the output
 _ASKED = {UP: UPWARDS, DOWN: DOWNWARDS, EXACTLY: EXACTLY}
 
 # What holds for every step: the first of these.
-_NARROWEST = (EXACTLY, SEVERAL_SIGNS, UPWARDS, DOWNWARDS, ONE_SIGN, AT_MOST)
+_NARROWEST = (EXACTLY, SEVERAL_SIGNS, UPWARDS, DOWNWARDS, ONE_SIGN, IN_LENGTH, AT_MOST)
 
 
 @dataclass(frozen=True)
@@ -282,9 +287,13 @@ def _told_to_fall(mechanism: Mechanism) -> Mechanism:
 def proved_shift(mechanism: Mechanism) -> str:
     """Return for which shifts the step's own pair is proved; empty for laws that were given."""
     from symdp.balls.modes import has_one_mode
-    from symdp.model.sampling import Noise
+    from symdp.model.sampling import Noise, Radial
 
     source = mechanism.source
+    if isinstance(source, Radial):
+        if not has_one_mode(mechanism.on_a_line):
+            raise InputError(_RISES.format(mechanism.summary))
+        return IN_LENGTH
     if not isinstance(source, Noise):
         return "" if mechanism.shift == AT_MOST else mechanism.shift
     if mechanism.neighbours == SUBSTITUTION:
