@@ -284,24 +284,16 @@ def certify(
         which = "delta" if epsilon is None else "epsilon"
         _certificate(file, with_checker, job, time_limit, side, wanted, {which: number})
         return
-    if epsilon is not None:
-        at = words.real(epsilon, "--epsilon")
-        with working(f"proof of δ({epsilon}) of {job.subject}"):
-            proved = in_time(
-                time_limit,
-                job.build,
-                lambda steps: steps.certify(at, wanted, side),
-                lambda steps: steps.delta(at, "moments", side),
-            )
-    else:
-        asked = words.delta(str(delta))
-        with working(f"proof of ε(δ = {delta}) of {job.subject}"):
-            proved = in_time(
-                time_limit,
-                job.build,
-                lambda steps: steps.certify_epsilon(asked, wanted, side),
-                lambda steps: steps.epsilon(asked, "moments", side),
-            )
+    at = words.delta(str(delta)) if epsilon is None else words.real(epsilon, "--epsilon")
+    what = f"ε(δ = {delta})" if epsilon is None else f"δ({epsilon})"
+    prove, bound = ("certify", "delta") if delta is None else ("certify_epsilon", "epsilon")
+    with working(f"proof of {what} of {job.subject}"):
+        proved: Certificate = in_time(
+            time_limit,
+            job.build,
+            lambda steps: getattr(steps, prove)(at, wanted, side),
+            lambda steps: getattr(steps, bound)(at, "moments", side),
+        )
     print_json(proved.to_json()) if as_json else _print_ends(proved)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from fractions import Fraction
 from pathlib import Path
@@ -141,18 +141,11 @@ def delta(
     as_json: bool = False,
 ) -> None:
     """Print δ at a given ε."""
-    at, side = words.real(epsilon, "--epsilon"), words.direction(direction)
-    name = words.method(method)
-    chosen = words.settings(name, settings)
-    composed = Composed(job)
-    with working(f"δ({epsilon}) of {job.subject}"):
-        answer = in_time(
-            time_limit,
-            composed,
-            lambda steps: steps.delta(at, name, side, **chosen),
-            lambda steps: steps.delta(at, "moments", side),
-        )
-    print_answer(answer, as_json, explain=explain)
+    composed, at = Composed(job), words.real(epsilon, "--epsilon")
+    answer(
+        "delta", at, composed, f"δ({epsilon}) of {job.subject}", method=method, settings=settings,
+        direction=direction, time_limit=time_limit, explain=explain, as_json=as_json,
+    )  # fmt: skip
     composed.remember()
 
 
@@ -168,19 +161,39 @@ def epsilon(
     as_json: bool = False,
 ) -> None:
     """Print the smallest ε ≥ 0 at a given δ."""
-    at, side = words.delta(delta), words.direction(direction)
-    name = words.method(method)
-    chosen = words.settings(name, settings)
-    composed = Composed(job)
-    with working(f"ε(δ = {delta}) of {job.subject}"):
-        answer = in_time(
-            time_limit,
-            composed,
-            lambda steps: steps.epsilon(at, name, side, **chosen),
-            lambda steps: steps.epsilon(at, "moments", side),
-        )
-    print_answer(answer, as_json, explain=explain)
+    composed, at = Composed(job), words.delta(delta)
+    answer(
+        "epsilon", at, composed, f"ε(δ = {delta}) of {job.subject}", method=method,
+        settings=settings, direction=direction, time_limit=time_limit, explain=explain,
+        as_json=as_json,
+    )  # fmt: skip
     composed.remember()
+
+
+def answer(
+    asked: str,
+    at: float,
+    build: Callable[[], Any],
+    what: str,
+    *,
+    method: str,
+    direction: str,
+    time_limit: str,
+    as_json: bool,
+    settings: Mapping[str, str] | None = None,
+    explain: bool = False,
+) -> None:
+    """Ask a composition for δ or ε, in time, and print what it answers."""
+    side, name = words.direction(direction), words.method(method)
+    chosen = words.settings(name, settings or {})
+    with working(what):
+        found = in_time(
+            time_limit,
+            build,
+            lambda steps: getattr(steps, asked)(at, name, side, **chosen),
+            lambda steps: getattr(steps, asked)(at, "moments", side),
+        )
+    print_answer(found, as_json, explain=explain)
 
 
 class _Asked(NamedTuple):

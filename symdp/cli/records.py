@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from symdp.arguments import MOST_STEPS
 from symdp.cli import job as words
-from symdp.cli.display import one_line, print_answer, print_json, say, show, steps_of
+from symdp.cli.display import one_line, print_json, say, show, steps_of
 from symdp.cli.job import Job
-from symdp.cli.supervise import in_time
+from symdp.cli.question import answer
 from symdp.cli.working import working
 from symdp.decimal_text import given, rounded
 from symdp.errors import InputError
@@ -239,15 +239,11 @@ def ledger_epsilon(
     as_json: bool = False,
 ) -> None:
     """Print the smallest ε ≥ 0 of all steps so far at a given δ."""
-    side, at, name = words.direction(direction), words.delta(delta), words.method(method)
-    with working(f"ε(δ = {delta}) of {file}"):
-        answer = in_time(
-            time_limit,
-            lambda: _loaded(file).composition(),
-            lambda steps: steps.epsilon(at, name, side),
-            lambda steps: steps.epsilon(at, "moments", side),
-        )
-    print_answer(answer, as_json)
+    answer(
+        "epsilon", words.delta(delta), lambda: _loaded(file).composition(),
+        f"ε(δ = {delta}) of {file}", method=method, direction=direction, time_limit=time_limit,
+        as_json=as_json,
+    )  # fmt: skip
 
 
 def ledger_show(*, file: Path, as_json: bool = False) -> None:

@@ -8,21 +8,7 @@ from importlib.resources import files
 
 import sympy as sp
 
-from symdp.page.document import (
-    Block,
-    Command,
-    Document,
-    Embedded,
-    Figure,
-    Folded,
-    Formulas,
-    Heading,
-    Legend,
-    Line,
-    Listing,
-    Sentence,
-    Table,
-)
+from symdp.page import document as doc
 from symdp.page.formula import layout
 from symdp.page.node import EMPTY, PAGE, Node, broken, is_wide, measure, operator, row
 from symdp.page.panel import POLICY
@@ -35,13 +21,13 @@ _NOTHING_OUTSIDE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:
 _LONG_PAGE = 6  # headings from which on a page begins with its contents
 
 
-def to_html(page: Document) -> str:
+def to_html(page: doc.Document) -> str:
     """Return the page as a document that needs no network; every text is escaped."""
     style = files("symdp.page").joinpath("style.css").read_text(encoding="utf-8")
     title = escape(page.title)
-    headings = [block for block in page.blocks if isinstance(block, Heading)]
+    headings = [block for block in page.blocks if isinstance(block, doc.Heading)]
     places = {id(heading): f"part-{place}" for place, heading in enumerate(headings)}
-    runs = any(isinstance(block, Embedded) for block in page.blocks)
+    runs = any(isinstance(block, doc.Embedded) for block in page.blocks)
     policy = POLICY if runs else _NOTHING_OUTSIDE
     body = "\n".join(_placed(block, places) for block in page.blocks)
     return (
@@ -56,7 +42,7 @@ def to_html(page: Document) -> str:
     )
 
 
-def _contents(headings: list[Heading], places: dict[int, str]) -> str:
+def _contents(headings: list[doc.Heading], places: dict[int, str]) -> str:
     if len(headings) < _LONG_PAGE:
         return ""
     links = [
@@ -68,49 +54,49 @@ def _contents(headings: list[Heading], places: dict[int, str]) -> str:
     return f"<nav><ul>{''.join(links)}</ul></nav>\n"
 
 
-def _placed(block: Block, places: dict[int, str]) -> str:
-    if isinstance(block, Heading):
+def _placed(block: doc.Block, places: dict[int, str]) -> str:
+    if isinstance(block, doc.Heading):
         place = places[id(block)]
         return f'<h{block.level} id="{place}">{escape(block.text)}</h{block.level}>'
     return _block(block)
 
 
-def html_blocks(blocks: Iterable[Block]) -> str:
+def html_blocks(blocks: Iterable[doc.Block]) -> str:
     """Return blocks as HTML, for a place in a page of somebody else."""
     return "".join(map(_block, blocks))
 
 
-def _block(block: Block) -> str:
+def _block(block: doc.Block) -> str:
     match block:
-        case Heading(level, text):
+        case doc.Heading(level, text):
             return f"<h{level}>{escape(text)}</h{level}>"
-        case Sentence(text, tone, answer):
+        case doc.Sentence(text, tone, answer):
             words = escape(text + answer)
             if tone == "strong":
                 return f"<p><b>{words}</b></p>"
             return f'<p class="{escape(tone)}">{words}</p>' if tone else f"<p>{words}</p>"
-        case Formulas(lines):
+        case doc.Formulas(lines):
             return f'<div class="formulas">{"".join(map(_line, lines))}</div>'
-        case Legend(items):
+        case doc.Legend(items):
             legend = "; ".join(f"<math>{mathml(n)}</math>, {escape(said)}" for n, said in items)
             return f"<p><small>{legend}</small></p>"
-        case Table():
+        case doc.Table():
             return _table(block)
-        case Figure(series, caption, name, of_errors):
+        case doc.Figure(series, caption, name, of_errors):
             figure = embedded(series, name, of_errors=of_errors)
             return f"<figure>{figure}<figcaption>{escape(caption)}</figcaption></figure>"
-        case Listing(lines):
+        case doc.Listing(lines):
             return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
-        case Command(text):
+        case doc.Command(text):
             return f"<pre>{escape(text)}</pre>"
-        case Embedded(html):
+        case doc.Embedded(html):
             return html
-        case Folded(summary, blocks):
+        case doc.Folded(summary, blocks):
             inside = html_blocks(blocks)
             return f"<details><summary>{escape(summary)}</summary>{inside}</details>"
 
 
-def _line(line: Line) -> str:
+def _line(line: doc.Line) -> str:
     words = f'<span class="words">{escape(line.words)}</span>' if line.words else ""
     if line.left is None:
         return f"<div>{words}</div>"
@@ -122,7 +108,7 @@ def _line(line: Line) -> str:
     return f'<div style="overflow-x: auto">{shown}{note}</div>'
 
 
-def _table(table: Table) -> str:
+def _table(table: doc.Table) -> str:
     rows = []
     for place, cells in enumerate(table.rows):
         kinds = [
@@ -138,7 +124,7 @@ def _table(table: Table) -> str:
     return f'<div class="wide"><table>{caption}{head}<tbody>{body}</tbody></table></div>'
 
 
-def _cells(tag: str, texts: Sequence[str], table: Table) -> str:
+def _cells(tag: str, texts: Sequence[str], table: doc.Table) -> str:
     found = []
     for column, text in enumerate(texts):
         kind = ' class="number"' if column in table.numbers else ""
@@ -249,7 +235,7 @@ def _stacked(lines: Iterable[str]) -> str:
     return f'<mtable displaystyle="true">{rows}</mtable>'
 
 
-def formula(line: Line) -> str:
+def formula(line: doc.Line) -> str:
     """Return a formula as a math element, its left side alone where there is no other."""
     if line.right is None:
         return _name(line)
@@ -271,11 +257,11 @@ def _indented(node: Node) -> str:
     return f'<mspace width="2em"/>{mathml(node)}'
 
 
-def _name(line: Line) -> str:
+def _name(line: doc.Line) -> str:
     return f"<math><mrow>{mathml(line.left or EMPTY)}</mrow></math>"
 
 
-def math_line(line: Line) -> str:
+def math_line(line: doc.Line) -> str:
     """Return a formula as one math element, the words that stand for its right side within."""
     if line.right is None:
         words = f"<mo>:</mo><mspace width='0.4em'/><mtext>{escape(line.words)}</mtext>"

@@ -6,18 +6,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 
 from symdp.errors import InputError
-from symdp.page.document import (
-    Block,
-    Command,
-    Document,
-    Formulas,
-    Heading,
-    Legend,
-    Line,
-    Listing,
-    Sentence,
-    Table,
-)
+from symdp.page import document as doc
 from symdp.page.node import EMPTY, GREEK_NAMES, PAGE, Node, broken, is_wide, measure, operator
 
 _LEVELS = {2: "subsection", 3: "subsubsection", 4: "paragraph"}
@@ -145,38 +134,38 @@ def _letter(sign: str) -> str:
     return base if base.isascii() else "?"
 
 
-def to_latex(page: Document) -> str:
+def to_latex(page: doc.Document) -> str:
     """Return a section that a LaTeX document takes in by its input command."""
     return "".join([rf"\section{{{latex_words(page.title)}}}", *_parts(page.blocks)]) + "\n"
 
 
-def latex_blocks(blocks: Iterable[Block]) -> str:
+def latex_blocks(blocks: Iterable[doc.Block]) -> str:
     """Return blocks as a part of a LaTeX document, below no title."""
     return "".join(_parts(blocks)).strip("\n") + "\n"
 
 
-def _parts(blocks: Iterable[Block]) -> Iterator[str]:
+def _parts(blocks: Iterable[doc.Block]) -> Iterator[str]:
     for block in blocks:
-        yield "\n" if isinstance(block, Formulas | Legend) else "\n\n"
+        yield "\n" if isinstance(block, doc.Formulas | doc.Legend) else "\n\n"
         yield _block(block)
 
 
-def _block(block: Block) -> str:
+def _block(block: doc.Block) -> str:
     match block:
-        case Heading(level, words):
+        case doc.Heading(level, words):
             return rf"\{_LEVELS[level]}{{{latex_words(words)}}}"
-        case Sentence(words, _, answer):
+        case doc.Sentence(words, _, answer):
             return latex_words(words + answer)
-        case Formulas(lines):
+        case doc.Formulas(lines):
             return _aligned(lines)
-        case Legend(items):
+        case doc.Legend(items):
             return f"Here {legend_in(items)}."
-        case Table():
+        case doc.Table():
             return _table(block)
-        case Listing(lines):
+        case doc.Listing(lines):
             listed = "\n".join(rf"  \item {latex_words(line)}" for line in lines)
             return f"\\begin{{itemize}}\n{listed}\n\\end{{itemize}}"
-        case Command(words):
+        case doc.Command(words):
             told = r"\\".join(f"\n{latex_words(line)}" for line in words.splitlines())
             return f"\\begin{{flushleft}}\\ttfamily\\small{told}\n\\end{{flushleft}}"
         case _:
@@ -189,7 +178,7 @@ def legend_in(items: Iterable[tuple[Node, str]], words: Callable[[str], str] | N
     return "; ".join(f"${latex(name)}$, {said(meaning)}" for name, meaning in items)
 
 
-def _table(table: Table) -> str:
+def _table(table: doc.Table) -> str:
     columns = "".join("r" if k in table.numbers else "l" for k in range(len(table.head)))
     head, *body = (" & ".join(map(latex_words, row)) for row in (table.head, *table.rows))
     lines = "".join(f"{row} \\\\\n" for row in body)
@@ -197,7 +186,7 @@ def _table(table: Table) -> str:
     return f"{caption}\\begin{{tabular}}{{{columns}}}\n{head} \\\\ \\hline\n{lines}\\end{{tabular}}"
 
 
-def latex_rows(line: Line, width: float | None = None) -> Iterator[str]:
+def latex_rows(line: doc.Line, width: float | None = None) -> Iterator[str]:
     """Yield rows of an align environment whose right sides are broken to a width."""
     if line.left is None or line.right is None:
         return
@@ -216,7 +205,7 @@ def latex_rows(line: Line, width: float | None = None) -> Iterator[str]:
         yield from (rf"&\qquad {latex(one)}" for one in others)
 
 
-def display(line: Line) -> str:
+def display(line: doc.Line) -> str:
     """Return a formula with two sides between double dollars, on as many rows as it needs."""
     left = line.left or EMPTY
     rows = list(latex_rows(line, PAGE - 3 - (0 if is_wide(left) else measure(left))))
@@ -228,7 +217,7 @@ def aligned(rows: Iterable[str]) -> str:
     return "\n\\begin{aligned}\n" + " \\\\\n".join(rows) + "\n\\end{aligned}\n"
 
 
-def _aligned(lines: Iterable[Line]) -> str:
+def _aligned(lines: Iterable[doc.Line]) -> str:
     """Lines as words and one align environment."""
     found: list[str] = []
     rows: list[str] = []
@@ -247,7 +236,7 @@ def _aligned(lines: Iterable[Line]) -> str:
     return "\n".join(found)
 
 
-def _said(lines: list[Line]) -> Iterator[tuple[str, list[str]]]:
+def _said(lines: list[doc.Line]) -> Iterator[tuple[str, list[str]]]:
     """Yield words that come first, and rows of formulas below them."""
     lefts = [s.left for s in lines if s.left is not None and s.right is not None]
     width = PAGE - max((measure(left) for left in lefts if not is_wide(left)), default=0) - 3

@@ -7,66 +7,52 @@ from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
-from symdp.page.document import (
-    Block,
-    Command,
-    Document,
-    Embedded,
-    Figure,
-    Folded,
-    Formulas,
-    Heading,
-    Legend,
-    Line,
-    Listing,
-    Sentence,
-    Table,
-)
+from symdp.page import document as doc
 from symdp.page.latex import display, latex, legend_in
 from symdp.page.plot import save
 
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|$])")
 
 
-def to_markdown(page: Document, path: Path) -> str:
+def to_markdown(page: doc.Document, path: Path) -> str:
     """Return a document; each figure is written beside `path`, whose name its own begins with."""
     return f"# {_plain(page.title)}\n\n{markdown_blocks(page.blocks, path)}\n"
 
 
-def markdown_blocks(blocks: Iterable[Block], path: Path | None = None) -> str:
+def markdown_blocks(blocks: Iterable[doc.Block], path: Path | None = None) -> str:
     """Return blocks as a part of a Markdown file; without a path there are no figures."""
     return "\n\n".join(filter(None, (_block(block, path) for block in blocks)))
 
 
-def _block(block: Block, path: Path | None) -> str:
+def _block(block: doc.Block, path: Path | None) -> str:
     match block:
-        case Heading(level, text):
+        case doc.Heading(level, text):
             return f"{'#' * level} {_plain(text)}"
-        case Sentence(text, tone, answer):
+        case doc.Sentence(text, tone, answer):
             words = _plain(text + answer)
             return f"**{words}**" if tone else words
-        case Formulas(lines):
+        case doc.Formulas(lines):
             return "\n\n".join(map(_line, lines))
-        case Legend(items):
+        case doc.Legend(items):
             return f"Here {legend_in(items, _plain)}."
-        case Table():
+        case doc.Table():
             return _table(block)
-        case Figure(series, caption, name, of_errors) if path is not None:
+        case doc.Figure(series, caption, name, of_errors) if path is not None:
             figure = path.with_name(f"{path.stem}-{name}.svg")
             save(series, figure, of_errors=of_errors)
             return f"![{_plain(caption)}]({figure.name.replace(' ', '%20')})\n\n{_plain(caption)}"
-        case Listing(lines):
+        case doc.Listing(lines):
             return "\n".join(f"- {_plain(line)}" for line in lines)
-        case Embedded() | Figure():
+        case doc.Embedded() | doc.Figure():
             return ""
-        case Command(text):
+        case doc.Command(text):
             fence = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
             return f"{fence}\n{text}\n{fence}"
-        case Folded(summary, blocks):
+        case doc.Folded(summary, blocks):
             return _folded(summary, markdown_blocks(blocks, path))
 
 
-def _line(line: Line) -> str:
+def _line(line: doc.Line) -> str:
     if line.left is None:
         return _plain(line.words)
     if line.right is None:
@@ -84,7 +70,7 @@ def _folded(summary: str, inside: str) -> str:
     return f"<details><summary>{escape(summary)}</summary>\n\n{inside}\n\n</details>"
 
 
-def _table(table: Table) -> str:
+def _table(table: doc.Table) -> str:
     rule = ["---:" if column in table.numbers else "---" for column in range(len(table.head))]
     rows = []
     for place, row in enumerate(table.rows):

@@ -143,7 +143,7 @@ def _data(panel: Panel, most: int) -> dict[str, Any]:
             field = _field(name, label, domain, "above 0", panel.values.get(name, first), ends)
             fields.append(field | {"low": ends[0], "high": ends[1]})
     else:
-        count = panel.values.get("n", "1000")
+        count = panel.values.get("n", "1")
         field = _field("n", "n, steps", "positive integer", "from 1 to 1e15", count, (1.0, 1e6))
         fields.append(field | {"most": 1e15})
     # Those of a pair for all shifts are a table.

@@ -6,19 +6,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from textwrap import fill, wrap
 
-from symdp.page.document import (
-    Block,
-    Command,
-    Figure,
-    Folded,
-    Formulas,
-    Heading,
-    Legend,
-    Line,
-    Listing,
-    Sentence,
-    Table,
-)
+from symdp.page import document as doc
 from symdp.page.node import Node, text, transliterated
 
 WIDE = 200  # characters of a table's line that no terminal wraps
@@ -63,7 +51,7 @@ def _best_break(line: str, width: int, indent: int) -> int | None:
 
 
 def to_text(
-    blocks: Iterable[Block],
+    blocks: Iterable[doc.Block],
     width: int | None = None,
     ascii_only: bool = False,
     styled: Callable[[str, str], str] = lambda words, _: words,
@@ -79,7 +67,7 @@ def to_text(
 
 
 def _block_lines(
-    block: Block,
+    block: doc.Block,
     width: int | None,
     ascii_only: bool,
     styled: Callable[[str, str], str],
@@ -87,36 +75,36 @@ def _block_lines(
 ) -> Iterator[str]:
     said: Callable[[str], str] = transliterated if ascii_only else str
     match block:
-        case Heading(_, title):
+        case doc.Heading(_, title):
             yield from [""] if is_later else []
             yield said(title)
-        case Sentence(words, tone, answer):
+        case doc.Sentence(words, tone, answer):
             if answer:
                 yield words + styled(answer, "strong")
             else:
                 told = "\n".join(broken_lines(words, width or len(words)))
                 yield styled(told, tone) if tone else told
-        case Formulas(lines):
+        case doc.Formulas(lines):
             for line in lines:
                 for own in formula_lines(line, ascii_only):
                     is_formula = line.right is not None and not own.startswith("  (")
                     most = width or WIDTH
                     yield wrapped(f"  {own}", most) if is_formula else _filled(own, most)
-        case Legend(items):
+        case doc.Legend(items):
             yield _filled(f"where {legend_text(items, ascii_only)}", width or WIDTH)
-        case Table(head, rows, caption, numbers):
+        case doc.Table(head, rows, caption, numbers):
             yield from [said(caption)] if caption else []
             cells = [[said(cell) for cell in row] for row in (head, *rows)]
             yield from table_lines(cells[0], cells[1:], numbers, width or WIDE)
-        case Listing(lines):
+        case doc.Listing(lines):
             yield from lines
-        case Command(words):
+        case doc.Command(words):
             yield from words.splitlines()
-        case Folded(summary, blocks):
+        case doc.Folded(summary, blocks):
             yield summary
             for inner in blocks:
                 yield from _block_lines(inner, width, ascii_only, styled, True)
-        case Figure(_, caption):
+        case doc.Figure(_, caption):
             yield caption
 
 
@@ -126,7 +114,7 @@ def legend_text(items: Iterable[tuple[Node, str]], ascii_only: bool = False) -> 
     return transliterated(found) if ascii_only else found
 
 
-def formula_lines(line: Line, ascii_only: bool = False) -> Iterator[str]:
+def formula_lines(line: doc.Line, ascii_only: bool = False) -> Iterator[str]:
     """Yield a formula as lines of text, not yet broken; cases stand below one another."""
     words = transliterated(line.words) if ascii_only else line.words
     if line.left is None:
