@@ -192,7 +192,7 @@ def pld_cdf(
 @lru_cache(maxsize=64)  # pieces of one symmetric loss ask for the same form
 def _short(expression: sp.Expr) -> sp.Expr:
     """Return a shorter form where SymPy finds one in time."""
-    found = compute("simplify", (expression,), _SECONDS)
+    found = compute("simplify", (expression,), _SECONDS) if expression.args else None
     if found is None or sp.count_ops(found) >= sp.count_ops(expression):
         return expression
     return found
