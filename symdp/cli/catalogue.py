@@ -55,7 +55,6 @@ def _document(name: str) -> dict[str, Any]:
 
 
 def _print_table() -> None:
-
     rows = []
     for name in [*names(), *curve_names()]:
         held = _document(name)

@@ -277,11 +277,9 @@ def _written(made: dict[str, Any], path: Path, ending: str) -> str:
     if ending == "json":
         return json.dumps(made, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
     page = card_page(made)
-    return (
-        to_markdown(page, path)
-        if ending == "md"
-        else {"html": to_html, "tex": to_latex}[ending](page)
-    )
+    if ending == "md":
+        return to_markdown(page, path)
+    return (to_html if ending == "html" else to_latex)(page)
 
 
 def _checked(path: Path, as_json: bool) -> int:

@@ -167,7 +167,7 @@ def _records(plan: _Plan) -> list[dict[str, Any]]:
             plan.run.steps,
             str(plan.run.rate),
             plan.delta,
-            *((None,) * 3 if answer is None else (answer.epsilon, answer.lower, answer.upper)),
+            *(getattr(answer, name, None) for name in ("epsilon", "lower", "upper")),
             None if peers is None else peers.epsilon,
             row.error,
         )
@@ -176,7 +176,6 @@ def _records(plan: _Plan) -> list[dict[str, Any]]:
 
 
 def _print_json(plan: _Plan) -> None:
-
     run = plan.run
     facts = {
         "examples": run.examples,
