@@ -176,6 +176,7 @@ def answer_in_balls(finite: arb, log_infinite: float, rest: arb | None = None) -
     infinite = arb(log_infinite).exp().mid()
     with ctx.workprec(BALL_BITS << 9):  # 1 − δ may be far below the rounding of δ
         total = (finite + arb(infinite, (4.0 * ROUNDED * infinite).upper())).max(arb(0)).min(arb(1))
+        total = total if total.is_finite() else arb(0.5, 0.5)  # nothing is known then
         complement = 1 - total
     if not total.upper() > 0:
         return Answer(-math.inf, -math.inf, -math.inf, "exact", log_complement=0.0)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import sympy as sp
@@ -31,7 +31,6 @@ from symdp.numeric.formula import continues, law_of_formula
 from symdp.numeric.loss import BITS as END_BITS
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.step import (
-    Array,
     EndFunction,
     RealFunction,
     SmoothPiece,
@@ -245,24 +244,22 @@ def _stretched(piece: Piece, variable: sp.Symbol, balls: list[ArbFunction]) -> S
     if piece.lower == piece.upper:
         return None
 
-    def values(x: Any, analytic: bool) -> list[Any]:
-        return [ball(x, analytic=analytic) for ball in balls]
-
     near = [
         _Near(listed, _terms(piece), variable, end, inward)
         for end, inward in ((piece.lower, 1), (piece.upper, -1))
-        if end.is_finite and not continues(values, real_ball(end))
+        if end.is_finite
+        if not continues(
+            lambda x, analytic: [b(x, analytic=analytic) for b in balls], real_ball(end)
+        )
     ]
     length = piece.upper - piece.lower
     singular = [end for end in near if end.is_singular]
-    two_sided = len(singular) == 2
     width = float(sp.N(length, 40)) if length.is_finite else 1.0
-    if not any(end.needs_distance(width) for end in singular):
-        return None
-    if not all(end.is_sound(width) for end in singular):
+    needed = any(end.needs_distance(width) for end in singular)
+    if not needed or not all(end.is_sound(width) for end in singular):
         return None
     kept = lru_cache(maxsize=8)(lambda _precision: real_ball(length))
-    stretch = Stretch((lambda: kept(ctx.prec)) if length.is_finite else None, two_sided)
+    stretch = Stretch((lambda: kept(ctx.prec)) if length.is_finite else None, len(singular) == 2)
     both = ([EndFunction(*one) for one in zip(e.doubles, e.balls, strict=True)] for e in singular)
     log_p, *others = zip(*both, strict=True)
     loss = stretch.in_doubles(others[1], False) if others else None
@@ -349,28 +346,20 @@ class _Near:
 
     def terms(self) -> list[sp.Expr]:
         """Return the logs of single terms as functions of the distance."""
-        return [
-            near_end(term, self._variable, self._end, self._inward).expression
-            for term in self._terms
-        ]
+        own = self._variable, self._end, self._inward
+        return [near_end(term, *own).expression for term in self._terms]
 
 
 def _agree(function: RealFunction, ball: ArbFunction, places: list[float]) -> bool:
     """Return whether doubles give what balls do."""
-    values = function(np.asarray(places)).tolist()
     with ctx.workprec(_MANY_BITS):
-        for place, value in zip(places, values, strict=True):
-            exact = float(ball(arb(place)).mid())
-            if not abs(value - exact) <= _CLOSE * (1.0 + abs(exact)):
-                return False
-    return True
+        exact = [float(ball(arb(place)).mid()) for place in places]
+    pairs = zip(function(np.asarray(places)).tolist(), exact, strict=True)
+    return all(abs(value - own) <= _CLOSE * (1.0 + abs(own)) for value, own in pairs)
 
 
 def _constant(value: float) -> RealFunction:
-    def function(x: Array) -> Array:
-        return np.full(np.shape(x), value)
-
-    return function
+    return lambda x: np.full(np.shape(x), value)
 
 
 def _finite_step(name: str, listed: tuple[Point, ...]) -> Step:

@@ -218,7 +218,7 @@ class _Part:
         top = float(shells.max())
         if not top > -math.inf:
             return arb(0)
-        kept = np.flatnonzero(shells > top - NEGLIGIBLE)
+        kept = np.flatnonzero(shells >= top - NEGLIGIBLE)
         first, last = int(kept[0]), int(kept[-1])
         if self._is_one_of_many:
             return self._by_rules(log_payoff, x[max(first - 1, 0) : last + 2])
@@ -356,7 +356,8 @@ def _crossings(
 ) -> tuple[list[tuple[float, float]], Array]:
     """Return neighbouring doubles between which ℓ crosses ε, and edges of panels, if it may turn.
 
-    Between two places of the grid the loss is monotone, so that a root shows as a change of sign.
+    Between two places of the grid the loss is monotone, so that a root shows as a change of sign;
+    one that rounding shows far out, where x and x − 1 are one double, is told by balls there.
     """
     piece, x, edges = outline.piece, outline.x, np.empty(0)
     if not piece.monotone:
@@ -368,6 +369,10 @@ def _crossings(
     usable = ~np.isnan(loss)
     x, above = x[usable], loss[usable] > epsilon
     change = np.flatnonzero(above[:-1] != above[1:])
+    if change.size <= _MANY_ROOTS:
+        change = np.asarray(
+            [k for k in change if not _is_on_one_side(piece, x[k : k + 2], epsilon)], int
+        )
     low, high, left = x[change], x[change + 1], above[change]
     for _ in range(1100):
         middle = 0.5 * (low + high)
@@ -376,6 +381,11 @@ def _crossings(
         same = (np.asarray(piece.loss(middle)) > epsilon) == left
         low, high = np.where(same, middle, low), np.where(same, high, middle)
     return list(zip(low.tolist(), high.tolist(), strict=True)), edges
+
+
+def _is_on_one_side(piece: SmoothPiece, places: Array, epsilon: float) -> bool:
+    gaps = [piece.ball(arb(place))[1] - epsilon for place in places.tolist()]
+    return all(gap > 0 for gap in gaps) or all(gap < 0 for gap in gaps)
 
 
 def _resolved(outline: Outline, masses: Mapping[float, float]) -> MonotoneGrid | None:

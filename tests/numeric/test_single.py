@@ -7,10 +7,12 @@ import math
 import numpy as np
 import pytest
 import sympy as sp
+from flint import arb
 from scipy.special import k1
 
 import symdp
 from symdp import Mechanism, compose
+from symdp.numeric.answer import answer_in_balls
 
 X = sp.Symbol("x", real=True)
 
@@ -112,3 +114,25 @@ def test_delta_of_a_narrow_far_peak_next_to_its_largest_loss(epsilon):
     assert answer.upper - answer.lower < 1e-9 * answer.upper
     truth = float(np.trapezoid(gain, x)) / mass
     assert answer.lower * (1 - 1e-7) <= truth <= answer.upper * (1 + 1e-7)  # of the trapezoids
+
+
+# ∫ (f(x) − e f(x − 1))⁺ and ∫ (f(x − 1) − e f(x))⁺ by mpmath.quad at 30 digits between the roots.
+@pytest.mark.parametrize(
+    ("direction", "truth"), [("remove", 0.247324190472351441), ("add", 0.451481352390510004)]
+)
+def test_no_crossing_is_made_of_rounding(direction, truth):
+    """From 9e15 on x and x − 1 are one double, and the loss, −9x + 4.5, falls below ε there.
+
+    Beside that crossing the mass could not be enclosed, and δ was 0, exactly.
+    """
+    noise = sp.exp(-(X**2) / 2) * (1 + sp.erf(2 * X)) / sp.sqrt(2 * sp.pi)
+    answer = compose(Mechanism.additive(noise, X, shift="exactly"), 1).delta(1, direction=direction)
+    assert answer.kind == "exact"
+    assert answer.lower <= truth * (1 + 1e-15)
+    assert answer.upper >= truth * (1 - 1e-15)
+    assert answer.upper - answer.lower < 1e-13
+
+
+def test_what_no_ball_encloses_is_not_zero():
+    found = answer_in_balls(arb.nan(), -math.inf)
+    assert (found.log_upper, found.kind) == (0.0, "estimate")

@@ -377,4 +377,50 @@ SAMPLED: dict[str, Stranger] = {
     ),
 }  # fmt: skip
 
-STRANGERS = LINE | CUT | WHOLE | SAMPLED
+NEW: dict[str, Stranger] = {
+    # Of heavy, one-sided, skewed and waving kinds, with what they are divided by left to symdp.
+    "inverse gamma": Stranger("x**(-4)*exp(-4/x)", lambda x: _tail(x, 4, 1, 4), HALF),
+    "Fréchet of power two": Stranger("x**(-3)*exp(-16/x**2)", lambda x: _tail(x, 3, 2, 16), HALF),
+    "arctangent beside cosh": Stranger(
+        "(pi/2 + atan(2*x/3))/cosh(x/3)", lambda x: np.arctan2(1.0, -2 * x / 3) * sech(x / 3)
+    ),
+    "flat top": Stranger("1/(1 + (x/6)**8)", lambda x: 1 / (1 + (x / 6) ** 8)),
+    "tanh-tilted normal": Stranger(
+        "exp(-x**2/18)*(2 + tanh(2*x - 1))",
+        lambda x: np.exp(-(x**2) / 18) * (2 + np.tanh(2 * x - 1)),
+    ),
+    "rippled normal": Stranger(
+        "exp(-x**2/32)*(4 + cos(3*x))", lambda x: np.exp(-(x**2) / 32) * (4 + np.cos(3 * x))
+    ),
+    "a shoulder": Stranger(
+        "exp(-abs(x)/3) + exp(-(x - 7)**2/8)/4",
+        lambda x: np.exp(-abs(x) / 3) + np.exp(-((x - 7) ** 2) / 8) / 4, kinks=(0,),
+    ),
+    "hyperbolic with tanh": Stranger(
+        "exp(-sqrt(1 + x**2/9))*(2 + tanh(x/3))",
+        lambda x: np.exp(-np.sqrt(1 + x * x / 9)) * (2 + np.tanh(x / 3)),
+    ),
+    "three humps": Stranger(
+        "exp(-x**2/8)*(1 - x**2/6)**2", lambda x: np.exp(-(x**2) / 8) * (1 - x * x / 6) ** 2
+    ),
+    "stretched exponential": Stranger(
+        "exp(-abs(x)**(3/4))*(1 + abs(x))",
+        lambda x: np.exp(-(abs(x) ** 0.75)) * (1 + abs(x)), kinks=(0,),
+    ),
+    "sampled inverse gamma": Stranger(
+        "x**(-4)*exp(-4/x)", lambda x: _tail(x, 4, 1, 4), HALF, rate="1/10"
+    ),
+    "dip on integers": Stranger(
+        "exp(-abs(k)/5)*(1 - exp(-(abs(k) + 1)/2))",
+        lambda k: np.exp(-abs(k) / 5) * -np.expm1(-(abs(k) + 1) / 2), Z,
+    ),
+}  # fmt: skip
+
+
+def _tail(x: Array, power: float, inner: float, scale: float) -> Array:
+    """Return x^{−power} exp(−scale/x^inner) for x ≥ 0."""
+    with np.errstate(all="ignore"):
+        return np.exp(np.nan_to_num(-power * np.log(x) - scale * x**-inner, nan=-np.inf))
+
+
+STRANGERS = LINE | CUT | WHOLE | SAMPLED | NEW
