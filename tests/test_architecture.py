@@ -63,7 +63,7 @@ MOST_ROOM_LINES = {
     "methods": 4341,
     "model": 4971,
     "numeric": 11079,
-    "page": 5740,
+    "page": 5727,
     "prove": 6070,
     "questions": 5970,
 }

@@ -107,7 +107,7 @@ def _page(job: Job, side: str, order: int, time_limit: float) -> str:
     from symdp import mechanisms
     from symdp.derive import derive
     from symdp.model.specification import read_text
-    from symdp.page.derivation_page import derivation_page
+    from symdp.page.derivation import to_page
 
     if any((job.sampling, job.sensitivity, job.relation, job.shift, job.group, job.released)):
         raise InputError(
@@ -119,9 +119,7 @@ def _page(job: Job, side: str, order: int, time_limit: float) -> str:
     source = f"symdp.mechanisms.{name}"
     if name not in mechanisms.names():
         source = f"symdp.loads({read_text(name)!r})"
-    return derivation_page(
-        derive(mechanisms.resolve(name), side, time_limit), source, values, order
-    )
+    return to_page(derive(mechanisms.resolve(name), side, time_limit), source, values, order)
 
 
 def _program(mechanism: Mechanism, side: str, form: str, time_limit: float) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
 from html import escape
+from importlib.resources import files
+from string import Template
 from typing import TYPE_CHECKING
 
 import sympy as sp
@@ -28,6 +30,7 @@ from symdp.page.loss_sections import (
     mechanism_section,
     range_ends,
 )
+from symdp.page.markdown import markdown_blocks
 from symdp.page.node import transliterated
 from symdp.page.series_sections import (
     asymptotics_section,
@@ -36,6 +39,7 @@ from symdp.page.series_sections import (
     own_section,
     tails_section,
 )
+from symdp.page.step_log import step_log
 from symdp.page.text import to_text as text_of
 
 if TYPE_CHECKING:
@@ -306,3 +310,38 @@ def notebook_html(d: Derivation | EpochDerivation) -> str:
     """Return what a notebook shows."""
     head = html_blocks([*_head(d), Sentence(d.headline, "strong")])
     return f'<div class="symdp-derivation">{head}{html_blocks(blocks(d, 1))}</div>'
+
+
+_DESCRIBED = "Derived by symdp from its density, and checked below."
+_COUNT = 8  # steps: of so few truth may be out of reach
+
+
+def to_page(d: Derivation, source: str, values: Mapping[str, str], order: int = 2) -> str:
+    """Return a derivation of a new mechanism as a page that MyST executes, as the built-ins have.
+
+    What is printed comes from the sections, and every cell holds the package against something
+    that it did not come from: numerical integrals, differences, proofs.
+    """
+    if d.pair.alternatives:
+        raise InputError("a public choice among pairs has no page: derive one of them")
+    made: dict[str, list[str]] = {"mechanism": [], "loss": [], "cumulants": [], "others": []}
+    for section in d.sections(order):
+        made.get(section.key, made["others"]).append(markdown_blocks(section.blocks(2)))
+    page = files("symdp.page").joinpath("derivation.md").read_text(encoding="utf-8")
+    return Template(page).substitute(
+        {name: "\n\n".join(parts) for name, parts in made.items()},
+        title=d.mechanism.title or f"The mechanism {d.mechanism.name}",
+        description=d.mechanism.description or _DESCRIBED,
+        source=source,
+        direction=d.direction,
+        values=repr(dict(_drawn(d)) | dict(values)),
+        steps=markdown_blocks(step_log(d).blocks(2)),
+        count=_COUNT,
+    )
+
+
+def _drawn(d: Derivation) -> Iterator[tuple[str, str]]:
+    """Yield the free parameters, each with an exact number inside its domain."""
+    drawn = random_values(d.mechanism.parameters.values(), 1, d.below_one)
+    names: dict[sp.Symbol, str] = {s: name for name, s in d.mechanism.parameters.items()}
+    yield from ((names[symbol], str(value)) for symbol, value in drawn.items())

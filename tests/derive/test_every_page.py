@@ -13,7 +13,7 @@ import sympy as sp
 
 import symdp
 from symdp.derive import derive_cases
-from symdp.page.derivation_page import derivation_page
+from symdp.page.derivation import to_page
 
 LINE = ("-oo", "oo")
 HALF = ("0", "oo")
@@ -71,7 +71,7 @@ def in_all_formats(derivation):
     assert derivation.to_latex()
     assert derivation.to_mathml()
     assert derivation.show()
-    assert "{code-cell}" in derivation_page(derivation, "mechanism", {})
+    assert "{code-cell}" in to_page(derivation, "mechanism", {})
     return derivation.to_text()
 
 

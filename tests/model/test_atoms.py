@@ -15,7 +15,7 @@ from emitted import COMPILER, ENDINGS, NODE, by_command, by_node, compiled, pyth
 import symdp
 from symdp import compose, mechanisms
 from symdp.errors import AccuracyError, InputError
-from symdp.page.derivation_page import derivation_page
+from symdp.page.derivation import to_page
 from symdp.questions.certificate_file import certificate
 from symdp.questions.programs import to_program
 
@@ -81,7 +81,7 @@ def test_the_cells_of_a_page_hold(tmp_path):
     text, values, _ = LAWS["often zero"]
     file = tmp_path / "own.toml"
     file.write_text(text)
-    page = derivation_page(
+    page = to_page(
         symdp.derive(symdp.load(file)),
         f"symdp.load({str(file)!r})",
         {name: str(value) for name, value in values.items()},

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import symdp
-from symdp.page.derivation_page import derivation_page
+from symdp.page.derivation import to_page
 
 QUARTIC = """
 name = "quartic"
@@ -34,7 +34,7 @@ def run(text: str) -> None:
 )
 def test_pages_of_built_ins_run(name, capsys):
     made = getattr(symdp.mechanisms, name)
-    run(derivation_page(symdp.derive(made), f"symdp.mechanisms.{name}", {}))
+    run(to_page(symdp.derive(made), f"symdp.mechanisms.{name}", {}))
     assert "(ε, δ) = (0.5, " in capsys.readouterr().out
 
 
