@@ -31,7 +31,6 @@ from symdp.numeric.formula import continues, law_of_formula
 from symdp.numeric.loss import BITS as END_BITS
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.step import (
-    EndFunction,
     RealFunction,
     SmoothPiece,
     Step,
@@ -260,7 +259,7 @@ def _stretched(piece: Piece, variable: sp.Symbol, balls: list[ArbFunction]) -> S
         return None
     kept = lru_cache(maxsize=8)(lambda _precision: real_ball(length))
     stretch = Stretch((lambda: kept(ctx.prec)) if length.is_finite else None, len(singular) == 2)
-    both = ([EndFunction(*one) for one in zip(e.doubles, e.balls, strict=True)] for e in singular)
+    both = [zip(end.doubles, end.balls, strict=True) for end in singular]
     log_p, *others = zip(*both, strict=True)
     loss = stretch.in_doubles(others[1], False) if others else None
     return SmoothPiece(
@@ -275,7 +274,7 @@ def _stretched(piece: Piece, variable: sp.Symbol, balls: list[ArbFunction]) -> S
         ),
         log_terms=together(
             [
-                stretch.in_doubles([EndFunction(compile_numpy(f, [DISTANCE])) for f in term], True)
+                stretch.in_doubles([(compile_numpy(f, [DISTANCE]), None) for f in term], True)
                 for term in zip(*(end.terms() for end in singular), strict=True)
             ]
         ),

@@ -166,7 +166,7 @@ def uniform_sum(weight: Array, angle: Array, first: int, last: int) -> Complex:
     turned = weight * np.exp(1j * first * angle)
     columns = np.stack([turned.real, turned.imag], axis=1)
     real, imaginary = column_sums(columns, -angle, last - first)
-    return real + 1j * imaginary
+    return np.asarray(real + 1j * imaginary)
 
 
 def column_sums(weights: Array, angle: Array, count: int) -> Complex:

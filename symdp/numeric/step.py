@@ -206,20 +206,14 @@ class Step:
 
 
 ArbFunction = Callable[..., Any]
+# Of the distance u from an end: in doubles, and in balls where it has them.
+EndFunction = tuple[RealFunction, ArbFunction | None]
 
 _FAR = -100.0  # further out a function of u = O(e^v) is a line in v, or it is left as it is
 _SAMPLES = (-200.0, -400.0)  # depths that show the line
 _CHECKS = (_FAR, -1e3, -1e5, -1e9)  # depths at which it is to hold
 _LINE = 1e-14  # relative: a function that is linear next to an end
 _END_BITS = 300  # carried next to an end
-
-
-@dataclass(frozen=True)
-class EndFunction:
-    """One function of the distance u from an end: in doubles, and in balls where it has them."""
-
-    double: RealFunction
-    ball: ArbFunction | None = None
 
 
 class Stretch:
@@ -274,7 +268,7 @@ class Stretch:
 
     def in_doubles(self, ends: Sequence[EndFunction], is_density: bool) -> RealFunction:
         """Return a function of v from functions of u, at the lower end and at the upper one."""
-        sides = [_Side(self, end, is_density) for end in ends]
+        sides = [self._side(double, ball, is_density) for double, ball in ends]
 
         def function(v: Array) -> Array:
             v = np.asarray(v)
@@ -289,6 +283,45 @@ class Stretch:
             return value
 
         return function
+
+    def _side(
+        self, double: RealFunction, ball: ArbFunction | None, is_density: bool
+    ) -> RealFunction:
+        """Return a function of the depth at one end, continued by its line where u underflows."""
+        line = None if ball is None else self._far_line(ball, is_density)
+
+        def near(depth: Array) -> Array:
+            distance, log_slope = self.distance(depth)
+            value = double(distance)
+            return np.asarray(value + log_slope if is_density else value)
+
+        def function(depth: Array) -> Array:
+            with np.errstate(all="ignore"):
+                beyond = np.real(depth) < _FAR
+                if line is None or not beyond.any():
+                    return near(depth)
+                there = near(np.where(beyond, _FAR, depth))
+                return np.where(beyond, line[1] + line[0] * depth, there)
+
+        return function
+
+    def _far_line(self, ball: ArbFunction, is_density: bool) -> tuple[float, float] | None:
+        """Return slope and intercept of the line that a function is far out, if it is one."""
+
+        def value(depth: float) -> float:
+            distance, log_slope = self.ball_distance(arb(depth))
+            found = ball(distance)
+            return float((found + log_slope if is_density else found).mid())
+
+        with ctx.workprec(_END_BITS):
+            near, far = (value(depth) for depth in _SAMPLES)
+            slope = (far - near) / (_SAMPLES[1] - _SAMPLES[0])
+            intercept = near - slope * _SAMPLES[0]
+            for depth in _CHECKS:
+                gap = abs(value(depth) - (intercept + slope * depth))
+                if not gap <= _LINE * (1.0 + abs(intercept) + abs(slope * depth)):
+                    return None
+        return slope, intercept
 
     def in_balls(self, ends: Sequence[ArbFunction], is_density: bool) -> ArbFunction:
         """Return the same in ball arithmetic."""
@@ -306,49 +339,6 @@ class Stretch:
 def _log_one_plus(small: Any) -> Any:
     """Return log(1 + u), not a number where a ball of u may cross the cut."""
     return small.log1p() if small.real > -1 else UNKNOWN
-
-
-class _Side:
-    """A function of the depth at one end, continued by its line where u underflows."""
-
-    def __init__(self, stretch: Stretch, end: EndFunction, is_density: bool) -> None:
-        self._stretch, self._function, self._is_density = stretch, end.double, is_density
-        self._line = None if end.ball is None else self._far_line(end.ball)
-
-    def _far_line(self, function: ArbFunction) -> tuple[float, float] | None:
-        """Return slope and intercept of the line that the function is far out, if it is one."""
-
-        def value(depth: float) -> float:
-            distance, log_slope = self._stretch.ball_distance(arb(depth))
-            found = function(distance)
-            return float((found + log_slope if self._is_density else found).mid())
-
-        with ctx.workprec(_END_BITS):
-            near, far = (value(depth) for depth in _SAMPLES)
-            slope = (far - near) / (_SAMPLES[1] - _SAMPLES[0])
-            intercept = near - slope * _SAMPLES[0]
-            for depth in _CHECKS:
-                gap = abs(value(depth) - (intercept + slope * depth))
-                if not gap <= _LINE * (1.0 + abs(intercept) + abs(slope * depth)):
-                    return None
-        return slope, intercept
-
-    def __call__(self, depth: Array) -> Array:
-        with np.errstate(all="ignore"):
-            if self._line is None:
-                return self._near(depth)
-            beyond = np.real(depth) < _FAR
-            if not beyond.any():
-                return self._near(depth)
-            slope, intercept = self._line
-            return np.where(
-                beyond, intercept + slope * depth, self._near(np.where(beyond, _FAR, depth))
-            )
-
-    def _near(self, depth: Array) -> Array:
-        distance, log_slope = self._stretch.distance(depth)
-        value = self._function(distance)
-        return np.asarray(value + log_slope if self._is_density else value)
 
 
 Exact: TypeAlias = Any  # a Fraction, or an expression of SymPy without symbols

@@ -14,7 +14,7 @@ from symdp.density.finite_end import DISTANCE, near_end
 from symdp.emit import compile_arb, compile_numpy
 from symdp.model.mechanism import Mechanism
 from symdp.numeric.compile import loss_law
-from symdp.numeric.step import EndFunction, Stretch
+from symdp.numeric.step import Stretch
 
 x = sp.Symbol("x", real=True)
 MF = mpmath.mpf
@@ -257,7 +257,7 @@ def test_stretches_keep_mass(kind):
     def ball(u, analytic=False):
         return u.log() - u if kind == "unbounded" else u.log() + (3 - u).log()
 
-    ends = [EndFunction(double, ball)] * (2 if kind == "both" else 1)
+    ends = [(double, ball)] * (2 if kind == "both" else 1)
     function = stretch.in_doubles(ends, True)
     v = np.linspace(-60.0, min(stretch.upper, 60.0), 200_001)
     values = np.exp(function(v))
