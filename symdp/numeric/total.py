@@ -294,13 +294,6 @@ class SumLaw:
             total += weight * (log + 1j * y * tilted.shift)
         return total
 
-    def absolute_third(self, tilt: float) -> float:
-        """Return P_t = Σ nᵢ E_t|Lᵢ − E_t Lᵢ|³ [SPA Thm 5]."""
-        return math.fsum(
-            count * float(tilted.weight @ np.abs(tilted.deviation) ** 3)
-            for tilted, count in ((law.tilted(tilt), n) for law, n in self.parts)
-        )
-
 
 def square_length(parts: Sequence[tuple[LossLaw, int]]) -> float:
     """Return Σ nᵢτᵢ² of some steps."""
