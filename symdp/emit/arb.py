@@ -391,19 +391,16 @@ def _reader(slots: tuple[int, ...]) -> Callable[[list[Any]], Any]:
 
 def constant(node: sp.Expr | Program) -> Any:
     """Return a ball around a variable-free expression, or its truth value."""
-    program = node if isinstance(node, Program) else _constant_program(node)
-    _check_supported(program)
+    if not isinstance(node, Program):
+        from symdp.emit.program import compile_constant
+
+        return constant(compile_constant(node))
+    _check_supported(node)
     values: list[Any] = []
-    for step in program.steps:
+    for step in node.steps:
         operands = [values[slot] for slot in step.operands]
         values.append(OPERATIONS[step.operation](step.detail, False, *operands))
-    return values[program.result]
-
-
-def _constant_program(node: sp.Expr) -> Program:
-    from symdp.emit.program import compile_constant
-
-    return compile_constant(node)
+    return values[node.result]
 
 
 def _check_supported(program: Program) -> None:

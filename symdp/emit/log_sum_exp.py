@@ -310,8 +310,11 @@ def erf_difference(difference: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr] | No
 
 def _exponential_terms(argument: sp.Expr) -> list[_Term] | None:
     """Split a sum into (cᵢ, aᵢ) with equal exponents merged; None where nothing is exponential."""
-    if isinstance(argument, sp.Mul):
-        argument = _distributed(argument)
+    if isinstance(argument, sp.Mul):  # the only sum among its factors multiplied out
+        sums = [factor for factor in argument.args if isinstance(factor, sp.Add)]
+        if len(sums) == 1:
+            rest = sp.Mul(*(factor for factor in argument.args if factor is not sums[0]))
+            argument = sp.Add(*(rest * term for term in sums[0].args))
     merged: dict[sp.Expr, list[sp.Expr]] = {}
     for term in sp.Add.make_args(argument):
         for coefficient, exponent in _split(term):
@@ -319,15 +322,6 @@ def _exponential_terms(argument: sp.Expr) -> list[_Term] | None:
     if set(merged) == {sp.S.Zero}:
         return None
     return [(sp.Add(*coefficients), exponent) for exponent, coefficients in merged.items()]
-
-
-def _distributed(product: sp.Mul) -> sp.Expr:
-    """Multiply the only sum among the factors out, so that its terms show."""
-    sums = [factor for factor in product.args if isinstance(factor, sp.Add)]
-    if len(sums) != 1:
-        return product
-    rest = sp.Mul(*(factor for factor in product.args if factor is not sums[0]))
-    return sp.Add(*(rest * term for term in sums[0].args))
 
 
 def _split(term: sp.Expr) -> list[_Term]:

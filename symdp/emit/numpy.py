@@ -258,7 +258,8 @@ class NumpyFunction:
         return result
 
     def _run(self, arguments: Sequence[ArrayLike]) -> list[_Array]:
-        inputs = [_numbers(argument) for argument in arguments]
+        arrays = [np.asarray(argument) for argument in arguments]
+        inputs = [a if a.dtype.kind == "c" else a.astype(np.float64, copy=False) for a in arrays]
         values: list[Any] = [*inputs, *self._constants]
         append = values.append
         with np.errstate(all="ignore"):
@@ -300,11 +301,6 @@ def compile_numpy(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> NumpyFun
     from symdp.emit.program import compile_program
 
     return NumpyFunction(compile_program(expression, symbols))
-
-
-def _numbers(argument: ArrayLike) -> _Array:
-    array = np.asarray(argument)
-    return array if array.dtype.kind == "c" else array.astype(np.float64, copy=False)
 
 
 def _double(node: sp.Expr) -> Any:
