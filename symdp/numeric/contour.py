@@ -217,7 +217,7 @@ class _Lines:
             found = self._kept(*stretch, trace)
             if found is not Refused.TOO_WIDE:
                 return found if isinstance(found, Line) else None
-            self._halve(*stretch)
+            self._add(self._evaluated([0.5 * (stretch[0].u + stretch[1].u)]))
             stretch = self._stretch(epsilon, _epsilon)
         return None
 
@@ -246,11 +246,7 @@ class _Lines:
                 return low, high
             if high.u - low.u < _FINEST:
                 return None
-            self._halve(low, high)
-
-    def _halve(self, low: _Place, high: _Place) -> None:
-        """Add the middle of a stretch."""
-        self._add(self._evaluated([0.5 * (low.u + high.u)]))
+            self._add(self._evaluated([0.5 * (low.u + high.u)]))
 
     def _add(self, places: Sequence[_Place]) -> None:
         """Add places, each u once, in a list of their own: no search sees half of them."""

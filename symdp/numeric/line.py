@@ -191,24 +191,21 @@ def _spacing(
         above = np.minimum(above, high)
     if tilt - low > _WORTHWHILE * natural:
         below = np.maximum(below, low)
-    side, bound = _near_enough(law, epsilon, np.concatenate([below, above]), tilt)
+    for share in (1.0, 0.5, 0.25, 0.125):  # those asked, or some closer to the tilt
+        side = tilt + share * (np.concatenate([below, above]) - tilt)
+        try:
+            bound = law.rough.log_transform(side, epsilon)
+            break
+        except AccuracyError as refusal:  # too far out for a quadrature
+            refused = refusal
+    else:
+        raise refused
     apart = np.abs(side - tilt)
     if tilt > 0:
         bound = bound + log_payoff(side)
     room = np.maximum(accuracy + bound - log_answer + beside * apart, 1.0)
     steps = 2.0 * math.pi * apart / room
     return float(min(steps[: below.size].max(), steps[below.size :].max()))
-
-
-def _near_enough(law: SumLaw, epsilon: float, asked: Array, tilt: float) -> tuple[Array, Array]:
-    """Return tilts with their bounds of K(s) − sε: those asked, or some closer to the tilt."""
-    for share in (1.0, 0.5, 0.25, 0.125):
-        side = tilt + share * (asked - tilt)
-        try:
-            return side, law.rough.log_transform(side, epsilon)
-        except AccuracyError as refusal:  # too far out for a quadrature
-            refused = refusal
-    raise refused
 
 
 def loss_size(law: SumLaw, tilted: Sequence[Tilted]) -> float:

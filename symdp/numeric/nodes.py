@@ -13,7 +13,7 @@ that.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, singledispatch
 
@@ -166,14 +166,6 @@ def integer_nodes(piece: SmoothPiece, tilts: Sequence[float], further: float = 0
     return np.arange(first, last + 1.0)
 
 
-def _piece_nodes(outline: Outline, masses: Mapping[float, float], frequency: float) -> PieceNodes:
-    piece = outline.piece
-    if piece.integer:
-        log_p, loss, off = piece.accurate(integer_nodes(piece, list(masses)))
-        return PieceNodes.atoms(loss, log_p, off)
-    return flat_nodes(outline) if piece.flat else build_rule(outline, masses, frequency)
-
-
 def flat_nodes(outline: Outline) -> PieceNodes:
     """Return the atom of a piece of constant loss, its mass integrated once for all tilts."""
     piece = outline.piece
@@ -213,7 +205,13 @@ def build_nodes(
     masses = covering_tilts(finite, ends) if finite else {}
     found = [PieceNodes.atoms(step.point_loss, step.point_log_p)]
     for outline, out in zip(outlines, escaping, strict=True):
-        found.append(_piece_nodes(outline, {0.0: 0.0} if out else masses, frequency))
+        under, piece = {0.0: 0.0} if out else masses, outline.piece
+        if piece.integer:
+            log_p, some, off = piece.accurate(integer_nodes(piece, list(under)))
+            found.append(PieceNodes.atoms(some, log_p, off))
+        else:
+            here = flat_nodes(outline) if piece.flat else build_rule(outline, under, frequency)
+            found.append(here)
     loss, log_weight, log_spread = (
         np.concatenate([getattr(nodes, name) for nodes in found])
         for name in ("loss", "log_weight", "log_spread")
