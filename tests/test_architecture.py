@@ -56,7 +56,7 @@ MOST_ROOM_LINES = {
     "cli": 3718,
     "density": 4956,
     "derive": 4987,
-    "emit": 4702,
+    "emit": 4709,
     "expansion": 391,
     "individual": 3581,
     "mechanisms": 164,

@@ -221,6 +221,17 @@ def _is_positive_bessel(factor: sp.Expr) -> bool:
     return bool(known and argument.is_positive)
 
 
+def _log_of_erf_tail(factor: sp.Expr) -> sp.Expr | None:
+    """Log erfc z, or log(c ± c erf z) = log c + log erfc ∓z, c > 0; None for anything else."""
+    if isinstance(factor, sp.erfc):
+        return LogErfc(factor.args[0])
+    constant, rest = factor.as_coeff_Add()
+    scale, function = rest.as_coeff_Mul()
+    if constant.is_zero or constant != abs(scale) or not isinstance(function, sp.erf):
+        return None
+    return LogErfc(function.args[0] * (-1 if scale > 0 else 1)) + sp.log(constant)
+
+
 def _expand_product(node: sp.log) -> sp.Expr:
     """Split the logarithm of a product at its positive factors, Bessel functions included."""
     bessel = [part for part in sp.Mul.make_args(node.args[0]) if _is_positive_bessel(part)]
@@ -246,16 +257,12 @@ def _log_special(argument: sp.Expr) -> sp.Expr | None:
     if isinstance(argument, sp.beta) and all(part.is_positive for part in argument.args[:2]):
         a, b = argument.args[:2]
         return lg(a) + lg(b) - lg(a + b)
-    if isinstance(argument, sp.erfc):
-        return LogErfc(argument.args[0])
+    if (tail := _log_of_erf_tail(argument)) is not None:
+        return tail
     if isinstance(argument, sp.Add) and (conjugate := _root_and_rest(argument)) is not None:
         square, rest = conjugate
         return sp.log(square) / 2 + sp.asinh(rest / sp.sqrt(square))
     if isinstance(argument, sp.Add) and len(argument.args) == 2:
-        constant, rest = argument.as_coeff_Add()
-        scale, function = rest.as_coeff_Mul()
-        if isinstance(function, sp.erf) and constant == abs(scale):  # c ± c erf z = c erfc(∓z)
-            return LogErfc(function.args[0] * (-1 if scale > 0 else 1)) + sp.log(constant)
         found = erf_difference(argument)
         return None if found is None else LogErfDifference(*found[1:]) + sp.log(found[0])
     if isinstance(argument, sp.binomial):
@@ -334,8 +341,8 @@ def _split(term: sp.Expr) -> list[_Term]:
         base, power = factor.as_base_exp()
         if isinstance(factor, sp.exp):
             exponents.append(factor.args[0])
-        elif _is_positive_bessel(base):  # two of them may be tiny where their ratio is not
-            exponents.append(power * _log_special(base))
+        elif _is_positive_bessel(base) or _log_of_erf_tail(base) is not None:
+            exponents.append(power * _log_special(base))  # may be tiny where a ratio of two is not
         elif isinstance(factor, sp.cosh):
             cosines.append(factor.args[0])
         elif _is_positive_sum(base):

@@ -59,19 +59,17 @@ def single_answer(law: SumLaw, epsilon: float) -> Answer | None:
     known = part.known_profile(epsilon)
     if known is not None:
         return _of_profile(law, part, epsilon, known)
-    try:
+    with suppress(AccuracyError), ctx.workprec(BALL_BITS):
         found = profile(part, epsilon)
-    except AccuracyError:
-        return None
-    if found is None:
-        return None
-    finite, rest = found
-    with ctx.workprec(BALL_BITS):
+        if found is None or not all(one.is_finite() for one in found):
+            return None
+        finite, rest = found
         infinite = arb(law.log_mass_at_infinity).exp().mid()
         gap = abs(finite + infinite + rest - 1).upper()
         if not gap < SETTLED:  # mass was missed, of δ or of 1 − δ
             finite, rest = (arb(one, gap) for one in (finite, rest))
         return answer_in_balls(finite, law.log_mass_at_infinity, rest)
+    return None
 
 
 def _of_profile(
@@ -245,6 +243,8 @@ class _Part:
         def logs(x: Array, weights: Array, *, in_balls: bool = False) -> Array:
             with np.errstate(all="ignore"):
                 log_p, loss = self._piece.rounded(x) if in_balls else self._piece.values(x)[::2]
+                if (lost := np.isnan(log_p + loss)).any():  # as ∞ − ∞ in doubles
+                    log_p[lost], loss[lost] = self._piece.rounded(x[lost])
                 return log_p + log_payoff(loss) + np.log(weights)
 
         halves = distinct(np.concatenate([edges, 0.5 * (edges[1:] + edges[:-1])]))
@@ -253,7 +253,7 @@ class _Part:
             for some in (edges, halves)
         ]
         found = logs(*rules[1])
-        share = np.cumsum(np.nan_to_num(np.exp(found - np.nanmax(found))))
+        share = np.cumsum(np.exp(found - found.max()))
         some = np.searchsorted(share, share[-1] * (np.arange(_PLACES) + 0.5) / _PLACES)
         seen = [one[some] for one in rules[1]]
         off = float(np.abs(np.expm1(found[some] - logs(*seen, in_balls=True))).mean())

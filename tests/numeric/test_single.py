@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import sympy as sp
 from flint import arb
-from scipy.special import k1
+from scipy.special import erfc, k1
 
 import symdp
 from symdp import Mechanism, compose
@@ -136,3 +136,20 @@ def test_no_crossing_is_made_of_rounding(direction, truth):
 def test_what_no_ball_encloses_is_not_zero():
     found = answer_in_balls(arb.nan(), -math.inf)
     assert (found.log_upper, found.kind) == (0.0, "estimate")
+
+
+def test_a_tail_of_erf_beside_another_tail_has_its_logarithm():
+    """1 + erf z is no double where it is 1e-400, next to a term that is smaller still."""
+    half = (1 + sp.erf(X / 4)) * sp.exp(-(X**2) / 128)
+    light = half + sp.exp(-X / 5 - sp.exp(-X / 5)) / 10
+    step = compose(Mechanism.from_pair(light, (1 + X**2 / 25) ** -2, X, normalize=True), 1)
+
+    z = np.linspace(-4000.0, 4000.0, 4_000_001)
+    p = erfc(-z / 4) * np.exp(-(z**2) / 128)
+    p += np.exp(-z / 5 - np.exp(np.minimum(-z / 5, 700.0))) / 10
+    q = (1 + z**2 / 25) ** -2
+    p, q = p / p.sum(), q / q.sum()
+    for direction, first, second in (("remove", p, q), ("add", q, p)):
+        truth = float(np.maximum(first - math.exp(0.5) * second, 0.0).sum())
+        answer = step.delta(0.5, direction=direction)
+        assert answer.delta == pytest.approx(truth, abs=1e-8)
