@@ -348,6 +348,11 @@ class _Rows:
     right_kind: Array
 
 
+def _soft(w: Array) -> Array:
+    """Return log(1 + e^w)."""
+    return np.where(w.real > 0, w, 0.0) + np.log1p(np.exp(np.where(w.real > 0, -w, w)))
+
+
 @dataclass(frozen=True)
 class _Cell:
     """λ = low + (high − low)/(1 + e^{−w}), or low + scale·log(1 + e^w), w = x − offset."""
@@ -359,12 +364,12 @@ class _Cell:
 
     def value(self, w: Array) -> tuple[Array, Array, Array]:
         """Return λ, how far it is below the upper end, and log |dλ/dw|."""
-        near = np.logaddexp(0.0, w)
+        near = _soft(w)
         if math.isinf(self.high):
             return self.low + self.scale * near, np.full(w.shape, np.inf), self._log + w - near
-        width, far = self.high - self.low, np.logaddexp(0.0, -w)
+        width, far = self.high - self.low, _soft(-w)
         rest = width * np.exp(-near)
-        loss = np.where(w < 0, self.low + width * np.exp(-far), self.high - rest)
+        loss = np.where(w.real < 0, self.low + width * np.exp(-far), self.high - rest)
         return loss, rest, self._log - near - far
 
     @property
@@ -403,26 +408,26 @@ class _RadialChart(Chart):
         )
 
     def plain(self, x: Array) -> Array:
-        """Return λ."""
+        """Return λ; places may be complex."""
         x = np.asarray(x)
-        size, found = np.abs(x), np.empty(x.shape)
-        number = self._number(size)
+        sign = np.where(x.real < 0, -1.0, 1.0)
+        size, found = sign * x, np.empty_like(x)
+        number = self._number(size.real)
         for k, cell in enumerate(self._cells):
             here = number == k
             if here.any():
                 found[here] = cell.value(size[here] - cell.offset)[0]
-        return np.copysign(found, x)
+        return np.asarray(sign * found)
 
     def ratio(self, x: Array) -> Array:
         """Return the log of 1 − q + qe^λ."""
         plain = self.plain(x)
         if self._rate == 1.0:
             return plain
-        with np.errstate(over="ignore"):
+        with np.errstate(all="ignore"):
             small = np.log1p(self._rate * np.expm1(plain))
-        return np.where(
-            plain > 30.0, np.logaddexp(math.log1p(-self._rate), plain + math.log(self._rate)), small
-        )
+            large = plain + np.log(self._rate - (self._rate - 1.0) * np.exp(-plain))
+        return np.where(plain.real > 30.0, large, small)
 
     def ball(self, x: arb) -> arb:
         """Return the same in a ball."""

@@ -293,7 +293,7 @@ def proved_shift(mechanism: Mechanism) -> str:
     if isinstance(source, Radial):
         if not has_one_mode(mechanism.on_a_line):
             raise InputError(_RISES.format(mechanism.summary))
-        return IN_LENGTH
+        return AT_MOST if mechanism.neighbours == SUBSTITUTION else IN_LENGTH
     if not isinstance(source, Noise):
         return "" if mechanism.shift == AT_MOST else mechanism.shift
     if mechanism.neighbours == SUBSTITUTION:
