@@ -249,8 +249,8 @@ class _Noise:
         height = self._heights(rows, top, ends, (low, high), share, rest) + weight
         most = np.maximum(height.max(axis=1), -1e300)
         with np.errstate(divide="ignore"):
-            total = np.log(np.exp(height - most[:, None]).sum(axis=1))
-        return np.asarray(most + total + np.log(high - low))
+            total = np.log(np.exp(height - most[:, None]).sum(axis=1)) + np.log(high - low)
+        return np.asarray(most + total)
 
     def _heights(
         self,
@@ -334,16 +334,13 @@ class _Noise:
 
 @dataclass
 class _Rows:
-    """Losses, how far they lie below a value, and between which r: ends of u = D (1), v = D (2).
-
-    `unit`: of a length, where the rule's coordinate turns from r to log r.
-    """
+    """Losses, how far they lie below a value, and between which r: ends of u = D (1), v = D (2)."""
 
     loss: Array
     rest: Array
     left: Array
     right: Array
-    unit: Array
+    unit: Array  # of lengths, where the coordinate turns from r to log r
     left_kind: Array
     right_kind: Array
 
@@ -561,14 +558,10 @@ class _Panels:
         rows = near + slope * (middle[:, None] + way * half[:, None] * _NODES)
         gap = abs(check - near - 2.0 * slope) + math.exp(slope * length)
         edges = -way * start + way * ends[1:]
-        error = np.full(parts, gap)
-        if way > 0:
-            self.edges, self.values = np.append(self.edges, edges), np.vstack([self.values, rows])
-            self.error = np.append(self.error, error)
-        else:
-            self.edges = np.append(edges[::-1], self.edges)
-            self.values = np.vstack([rows[::-1], self.values])
-            self.error = np.append(error, self.error)
+        own, more = (self.edges, self.values), (edges[:: int(way)], rows[:: int(way)])
+        first, last = (own, more) if way > 0 else (more, own)
+        self.edges, self.values = np.append(first[0], last[0]), np.vstack([first[1], last[1]])
+        self.error = np.concatenate((np.full(parts, gap), self.error)[:: -int(way)])
 
 
 @dataclass(frozen=True)
@@ -597,7 +590,9 @@ def _tabulated(noise: _Noise) -> _Tabulated:
         nodes = middle[:, None] + half[:, None] * _NODES
         losses.append(cell.value(nodes.ravel())[0].reshape(nodes.shape))
         with_record.append(panels.values)
-        errors.append(panels.error)
+        # Series add up to logs that are rounded, those of Q less by λ.
+        size = (np.abs(panels.values) + np.abs(losses[-1])).max(axis=1)
+        errors.append(panels.error + 16.0 * np.finfo(float).eps * size)
         places.append(panels.edges[1:] + placed.offset)
         edges.append(float(places[-1][-1]))
         cells.append(placed)

@@ -217,3 +217,16 @@ def test_what_no_mechanism_can_be():
         symdp.derive(law_of(sp.exp(-r), 2))
     with pytest.raises(InputError, match="no pair of densities on a line"):
         compose(law_of(sp.exp(-r), 2), 2).certify(1)
+
+
+@pytest.mark.slow
+def test_large_losses_are_known_to_fewer_digits():
+    """Φ(2) − e^{1150}Φ(−48) in 40 digits: logs of 1250 are rounded in their last digits."""
+    found = compose(law_of(sp.exp(-1250 * r**2), 3), 1).delta(1150)
+    assert found.lower <= 0.97612554381472851 <= found.upper
+
+
+def test_prv_bounds_hold_the_line():
+    steps = compose(law_of(sp.exp(-r), 3, "1/5"), 4)
+    bound, exact = steps.delta(0.5, method="prv"), steps.delta(0.5)
+    assert bound.lower <= exact.delta <= bound.upper
