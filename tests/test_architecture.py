@@ -53,7 +53,7 @@ MOST_ROOM_LINES = {
     "": 2116,
     "adapters": 1014,
     "balls": 1442,
-    "cli": 3718,
+    "cli": 3717,
     "density": 4956,
     "derive": 4987,
     "emit": 4709,

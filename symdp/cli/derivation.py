@@ -89,12 +89,8 @@ def derive(
             if form == "text":
                 text = _text(found, terms, keys, steps, numbers)
             elif form == "latex":
-                text = "\n".join(
-                    [
-                        *(d.to_latex(terms, keys) for d in found),
-                        *([latex_blocks(steps)] if steps else []),
-                    ]
-                )
+                own = [d.to_latex(terms, keys) for d in found]
+                text = "\n".join([*own, latex_blocks(steps)] if steps else own)
             else:
                 lines = (line for b in steps if isinstance(b, Formulas) for line in b.lines)
                 elements = (formula(line) for line in lines if line.left is not None)
@@ -105,7 +101,8 @@ def derive(
 def _page(job: Job, side: str, order: int, time_limit: float) -> str:
     """Return an executable page; values that were given are those at which it checks."""
     from symdp import mechanisms
-    from symdp.derive import derive
+    from symdp.derive import derive, derive_cases
+    from symdp.derive.child import or_reason
     from symdp.model.specification import read_text
     from symdp.page.derivation import to_page
 
@@ -116,10 +113,14 @@ def _page(job: Job, side: str, order: int, time_limit: float) -> str:
         )
     name = str(job.mechanism)
     values = {key: str(value) for key, value in words.bindings(job.values).items()}
-    source = f"symdp.mechanisms.{name}"
-    if name not in mechanisms.names():
-        source = f"symdp.loads({read_text(name)!r})"
-    return to_page(derive(mechanisms.resolve(name), side, time_limit), source, values, order)
+    is_built_in, made = name in mechanisms.names(), mechanisms.resolve(name)
+    source = f"symdp.mechanisms.{name}" if is_built_in else f"symdp.loads({read_text(name)!r})"
+    found = or_reason(lambda: derive(made, side, time_limit), lambda _: None)
+    if found is None:  # values decide what symbols leave open, or the first of all orders is shown
+        found = derive_cases(made(**values), side, time_limit)[0]
+        source += f"(**{values!r}).assuming({list(found.mechanism.assumptions)!r})"
+        values = {}
+    return to_page(found, source, values, order)
 
 
 def _program(mechanism: Mechanism, side: str, form: str, time_limit: float) -> str:

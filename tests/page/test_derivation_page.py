@@ -58,3 +58,18 @@ def test_a_page_of_a_file_runs_and_a_wrong_one_fails(shell, tmp_path):
 def test_what_has_no_page(shell):
     ran = shell("derive laplace --sampling poisson --rate 0.1 --format page")
     assert (ran.code, ran.err.count("\n")) == (2, 1)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("values", "held"), [("", ".assuming(['w > 1'])"), (" w=3", "{'w': '3'}")])
+def test_symbols_may_leave_an_order_open(shell, tmp_path, values, held):
+    """Values decide it; without any the page is that of the first order, which it assumes."""
+    file = tmp_path / "triangle.toml"
+    file.write_text(
+        'name = "triangle"\nvariable = "k"\nsupport = "integers"\n[parameters]\n'
+        'w = "positive integer"\n[noise]\ndensity = "Max(0, w - abs(k))/w**2"\n',
+        encoding="utf-8",
+    )
+    ran = shell(f"derive {file}{values} --format page --time-limit 5")
+    assert ran.code == 0
+    assert held in ran.out
