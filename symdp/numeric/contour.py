@@ -89,7 +89,10 @@ def contour_answer(
             return shared
     # What is listed of atoms is listed of every step.
     found = own_lines(law.singly() if law.has_atoms else law, epsilon)
-    return found[0] if found is not None and found[1] and _is_narrow(found[0], most) else None
+    if found is not None and found[1] and _is_narrow(found[0], most):
+        return found[0]
+    singly = law.singly()
+    return None if singly is law else contour_answer(singly, epsilon, sharpened, most)
 
 
 def _is_narrow(answer: Answer, most: float) -> bool:
@@ -303,7 +306,7 @@ class _Lines:
             shrunk = 1.0 + reach / self._end
             tilt, slope = reach / shrunk, slope / shrunk**2
             above = 1.0 + tilt
-        laws = self._law.rough.terms
+        laws = self._law.terms
         terms = [weight * np.stack(law.rough_cumulants(tilt)) for law, weight in laws]
         excess, mean, variance = np.sum(terms, axis=0)
         epsilon = self._law.mean + (mean - 1.0 / tilt - 1.0 / above)
@@ -327,7 +330,7 @@ class Tail:
     """What lies beyond the end of a line, as the densities of `law` at a tilt bound |φ|ⁿ."""
 
     def __init__(self, law: SumLaw, tilt: float) -> None:
-        self._law = law.thinned
+        self._law = law
         self._parts = self._law.tilted(tilt)
         # What a tilt makes narrower would need finer nodes than the untilted law.
         widest = max(part.widest for part in (*self._parts, *self._law.tilted(0.0)))

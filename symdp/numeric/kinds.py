@@ -19,6 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -27,7 +28,7 @@ from numpy.typing import NDArray
 
 from symdp.emit.arb import UNKNOWN
 from symdp.errors import AccuracyError
-from symdp.numeric.elementary import Complex, exponential_remainder, log_one_plus, powers_less_one
+from symdp.numeric.elementary import Complex, exponential_remainder
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.nodes import (
     LARGE,
@@ -35,16 +36,27 @@ from symdp.numeric.nodes import (
     NodeSet,
     Tilted,
     decays,
+    escapes,
+    known_atom,
     log_bound_near,
     log_characteristic_grid,
+    node_set,
 )
-from symdp.numeric.panels import DERIVATIVE, ORDER, WEIGHTS, gauss_legendre
+from symdp.numeric.outline import covering_tilts, loss_range
+from symdp.numeric.panels import (
+    DERIVATIVE,
+    ORDER,
+    WEIGHTS,
+    PieceNodes,
+    build_panels,
+    gauss_legendre,
+    guided_rule,
+    log_masses_on,
+)
 from symdp.numeric.step import Array, SmoothPiece, Step
 
 _INSIDE = 0.95  # of the largest tilt with a moment, whose place is itself found in doubles
 _UNSEEN = 1e-20  # of all weight: a node's, of which a few thousand are no more than rounding
-_SLAB = 1 << 16  # powers that are held at once, in the cache
-_FEW_POWERS = 8_000_000  # of one kind of step on one line: beyond, transforms are as quick
 _TOGETHER = 32  # kinds whose bounds are evaluated at once, some megabytes
 _ROUNDING = 1e-15  # relative: of sums of losses and growths, widened as an estimate is
 
@@ -83,21 +95,12 @@ class Table(Protocol):
         """Return bounds on log |φ_b| between neighbours of rising y, the last for all beyond."""
 
 
-def _power_sum(weight: Array, angle: Array, nodes: int) -> Complex:
-    """Return Σⱼ wⱼ (e^{ikθⱼ} − 1) for k < nodes."""
-    values = np.zeros(nodes, dtype=np.complex128)
-    slab = max(1, _SLAB // nodes)
-    for i in range(0, angle.size, slab):
-        turned = powers_less_one(angle[i : i + slab], nodes).view(np.float64)
-        values += (weight[i : i + slab] @ turned).view(np.complex128)
-    return values
-
-
 class LawTable:
     """K_b of the losses of any kinds of steps, each with its own nodes; None for no loss."""
 
     def __init__(self, laws: Sequence[LossLaw | None]) -> None:
-        self._laws = tuple(laws)
+        alike = iter(together([law for law in laws if law is not None]))
+        self._laws = tuple(None if law is None else next(alike) for law in laws)
         self.count = len(self._laws)
         self.variance: Array
         self.log_finite, self.variance, self._mean = np.zeros((3, self.count))
@@ -141,11 +144,8 @@ class LawTable:
             mean = there.shift + self._mean[b]
             seen = there.weight > _UNSEEN
             weight, deviation = there.weight[seen], there.deviation[seen]
-            if weight.size * nodes <= _FEW_POWERS:
-                result[b] = log_one_plus(_power_sum(weight, step * deviation, nodes))
-            else:
-                part = replace(there, weight=weight, deviation=deviation)
-                result[b] = log_characteristic_grid(part, step, 0, nodes)
+            part = replace(there, weight=weight, deviation=deviation)
+            result[b] = log_characteristic_grid(part, step, 0, nodes)
             result[b] += here.excess + tilt * self._mean[b] + 1j * y * mean
         return result
 
@@ -176,6 +176,192 @@ class LawTable:
             if isinstance(law, SampledNormal) and law.is_plain:
                 result[b] = -0.5 * self.variance[b] * y * y
         return result
+
+
+_ALIKE = 6  # laws that are worth looking for their mass together
+_MISSED = 1e-6  # of all mass: more shows that panels do not serve
+_FIRST_TILTS = 7.0  # to which a window of usual tilts reaches
+
+
+def together(laws: Sequence[LossLaw]) -> list[LossLaw]:
+    """Return the same laws, which begin to look for mass where a few of them have it, if alike.
+
+    Panels that resolve the steps of one formula whose losses are the least and the largest hardly
+    want for halves for any other. Each law checks them as it would its own.
+    """
+    kinds = {(type(law), *(piece.flat for piece in law.step.pieces)) for law in laws}
+    if len(laws) < _ALIKE or len(kinds) > 1 or type(laws[0]) is not LossLaw:
+        return list(laws)
+    pieces = laws[0].step.pieces
+    if laws[0].step.point_loss.size or all(piece.flat for piece in pieces):
+        return list(laws)
+    if any(p.integer or escapes(p) or (p.flat and p.log_mass is None) for p in pieces):
+        return list(laws)
+    kin = _Kin(laws)
+    return [_Member(law, kin) for law in laws] if kin.is_alike else list(laws)
+
+
+class _Kin:
+    """A few of many laws of one formula, and panels that resolve all of these few."""
+
+    def __init__(self, laws: Sequence[LossLaw]) -> None:
+        spread = [k for k, piece in enumerate(laws[0].step.pieces) if not piece.flat]
+        seen = []
+        for k, (piece, low, high) in zip(spread, laws[0].base.panels, strict=False):
+            x = _told(piece, np.asarray([low.min(), np.median(low), high.max()]))
+            pieces = [law.step.pieces[k] for law in laws]
+            seen.append(np.asarray([p.loss(_placed(p, x)) for p in pieces]))
+        losses = np.concatenate(seen, axis=1)
+        chosen = np.unique(np.concatenate([losses.argmin(axis=0), losses.argmax(axis=0)]))
+        self._guides = [laws[k] for k in chosen.tolist()]
+        domains = {law.domain for law in self._guides}
+        self.is_alike = len(domains) == 1 and 2 * len(self._guides) <= len(laws)
+        # Where losses are largest windows are narrowest.
+        order = sorted(self._guides, key=lambda law: -float(law.base.weight @ law.base.loss**2))
+        wide = (law for law in order if law.window(0.0)[1] >= _FIRST_TILTS)
+        self.leader: LossLaw = next(wide, order[0])
+        self._known: dict[tuple[tuple[float, ...], float], tuple[list[float], list[Array]]] = {}
+
+    def resolved(self, tilt: float) -> float:
+        """Return up to which frequency the node sets around a tilt serve."""
+        return self.leader.place(tilt, 0.0)[0][2]
+
+    def guided(self, ends: Sequence[float], frequency: float) -> tuple[list[float], list[Array]]:
+        """Return tilts that cover those between the ends, and the edges of every piece's panels."""
+        key = tuple(ends), frequency
+        if key not in self._known:
+            tilts: list[float] = []
+            found: list[list[Array]] = [[] for _ in self.leader.step.pieces]
+            for guide in self._guides:
+                outlines = guide.outlines
+                masses = covering_tilts(outlines, ends)
+                tilts = max(tilts, list(masses), key=len)
+                for outline, some in zip(outlines, found, strict=True):
+                    piece = outline.piece
+                    panels = None if piece.flat else build_panels(outline, masses, frequency)[0]
+                    if panels is not None:
+                        some.append(_told(piece, np.stack([panels.lower, panels.upper])))
+            self._known[key] = tilts, [_merged(some) for some in found]
+        return self._known[key]
+
+
+class _Member(LossLaw):
+    """One of many laws of one formula, whose quadratures begin with what its kin needs."""
+
+    def __init__(self, law: LossLaw, kin: _Kin) -> None:
+        super().__init__(
+            law.step, law._bounds, law.is_reversible, law._other, law._only_q, law._read_moment
+        )
+        self._kin: _Kin = kin
+        self._turned: dict[tuple[float, float], Tilted] = {}
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        """The tilts between which the moment generating function is finite."""
+        low, high = self._kin.leader.domain
+        return low, high
+
+    @cached_property
+    def loss_bounds(self) -> tuple[float, float]:
+        """The essential range of the finite loss."""
+        pieces = self.step.pieces
+        if self._bounds is not None or not all(p.monotone or p.flat for p in pieces):
+            return super().loss_bounds
+        seen = self._kin.leader.outlines  # they tell how far out an end is read
+        for outline, piece in zip(seen, pieces, strict=True):
+            outline.piece = piece
+        return loss_range(seen, self.step.point_loss)
+
+    def window(self, tilt: float) -> tuple[float, float]:
+        """Return between which tilts the node set around a tilt serves at no further cost."""
+        return self._kin.leader.window(tilt)
+
+    def nodes(self, tilt: float, frequency: float) -> NodeSet:
+        """Return a node set that serves every tilt of the window around `tilt`, |y| ≤ frequency."""
+        if frequency > self._kin.resolved(tilt):
+            return super().nodes(tilt, frequency)
+        key, ends = self._kin.leader.place(tilt, 0.0)
+        if key not in self._sets:
+            found = self._found(ends, key[2])
+            if found is None:
+                return super().nodes(tilt, frequency)
+            reference = None if key[3] is None else self.base
+            self._sets[key] = node_set(self.step, found, [False] * len(found[1:]), reference)
+        return self._sets[key]
+
+    def tilted(self, tilt: float, frequency: float = 0.0) -> Tilted:
+        """Return the law tilted by `tilt`; places for this tilt alone resolve |y| ≤ frequency."""
+        still, least = super().tilted(tilt), max(self._kin.resolved(tilt), 1.0)
+        if frequency <= least:
+            return still
+        key = tilt, least * 2.0 ** math.ceil(math.log2(frequency / least))
+        if key not in self._turned:
+            parts = self._found([tilt], key[1])
+            if parts is None:
+                return super().tilted(tilt, frequency)
+            loss = np.concatenate([part.loss for part in parts])
+            exponent = np.concatenate([part.log_weight for part in parts]) + tilt * loss
+            weight = np.exp(exponent - exponent.max())
+            error = max(still.error, *(part.error for part in parts))
+            self._turned = {
+                key: replace(
+                    still,
+                    nodes=replace(still.nodes, error=error),
+                    weight=weight / weight.sum(),
+                    deviation=loss - still.nodes.mean - still.shift,
+                )
+            }
+        return self._turned[key]
+
+    def _found(self, ends: Sequence[float], frequency: float) -> list[PieceNodes] | None:
+        """Return the nodes of no points and of every piece, None where its kin's do not serve."""
+        tilts, told = self._kin.guided(ends, frequency)
+        pieces = self.step.pieces
+        edges = [_placed(piece, some) for piece, some in zip(pieces, told, strict=True)]
+        atoms = {k: known_atom(p) for k, p in enumerate(pieces) if p.flat}
+        logs = [x.log_weight + np.asarray(tilts) * x.loss for x in atoms.values()]
+        logs += [log_masses_on(p, e, tilts) for p, e in zip(pieces, edges, strict=True) if e.size]
+        masses = dict(zip(tilts, np.logaddexp.reduce(logs).tolist(), strict=True))
+        if abs(masses.get(0.0, 0.0)) > _MISSED:
+            return None
+        none = PieceNodes.atoms(np.empty(0), np.empty(0))
+        found: list[PieceNodes | None] = [none]
+        for k, (piece, some) in enumerate(zip(pieces, edges, strict=True)):
+            spread = guided_rule(piece, some, masses, frequency) if some.size else none
+            found.append(atoms.get(k, spread))
+        known = [nodes for nodes in found if nodes is not None]
+        return known if len(known) == len(found) else None
+
+
+def _frame(piece: SmoothPiece) -> tuple[float, float]:
+    """Return a finite end, or 0, and a finite length, or 1: places are told in these."""
+    low, high = piece.lower, piece.upper
+    origin = low if math.isfinite(low) else high if math.isfinite(high) else 0.0
+    return origin, high - low if math.isfinite(high - low) else 1.0
+
+
+def _told(piece: SmoothPiece, x: Array) -> Array:
+    origin, length = _frame(piece)
+    return np.asarray((x - origin) / length)
+
+
+def _placed(piece: SmoothPiece, told: Array) -> Array:
+    origin, length = _frame(piece)
+    return np.clip(origin + told * length, piece.lower, piece.upper)
+
+
+def _merged(several: Sequence[Array]) -> Array:
+    """Return edges of panels no wider than any of several sets of them has there, as (2, n)."""
+    if not several:
+        return np.empty(0)
+    lower, upper = np.concatenate(several, axis=1)
+    edges, end = [float(lower.min())], float(upper.max())
+    while edges[-1] < end:
+        here = edges[-1]
+        width = (upper - lower)[(lower <= here) & (upper > here)].min(initial=math.inf)
+        stop = min(here + width, float(upper[lower > here].min(initial=end)))
+        edges.append(stop)
+    return np.asarray(edges)
 
 
 _EFOLDS = 41.0  # what even steps lack is below e^-41 = 1.6e-18

@@ -194,7 +194,7 @@ def _spacing(
     for share in (1.0, 0.5, 0.25, 0.125):  # those asked, or some closer to the tilt
         side = tilt + share * (np.concatenate([below, above]) - tilt)
         try:
-            bound = law.rough.log_transform(side, epsilon)
+            bound = law.log_transform(side, epsilon)
             break
         except AccuracyError as refusal:  # too far out for a quadrature
             refused = refusal
@@ -232,6 +232,9 @@ def first_line(
     shift = math.fsum(n * x.shift for n, x in zip(counts, tilted, strict=True))
     variance = math.fsum(n * x.variance for n, x in zip(counts, tilted, strict=True))
     excess = math.fsum(n * x.excess for n, x in zip(counts, tilted, strict=True))
+    moments = [np.asarray([x.excess, x.shift, x.variance]) for x in tilted]
+    if np.isnan(law.smooth_sum(moments)).any():
+        raise AccuracyError("so many steps are not known from a few of them at this tilt")
     curvature = variance + 1.0 / (tilt * tilt) + 1.0 / ((1.0 + tilt) * (1.0 + tilt))
     # Next to the end of the range the rounding of the losses counts, not how far they spread.
     spread = loss_size(law, tilted)
@@ -254,7 +257,7 @@ def first_line(
         values=np.empty(0, dtype=np.complex128),
         last=math.inf,
         outside=lacking,
-        quadrature=max(x.error for x in tilted) * (weighed + abs(tilt) * spread),
+        quadrature=(max(x.error for x in tilted) + law.lacking) * (weighed + abs(tilt) * spread),
         rounding=8.0 + abs(excess) + drowned + abs(tilt) * spread,
         unsure=0.0,
         assured=False,
@@ -298,7 +301,7 @@ def extended(
     kernel: Kernel,
 ) -> Line:
     """Return the line with values at places whose log φ of every step are known."""
-    block = np.exp(law.combine(logs)) * kernel(np.asarray(line.tilt + 1j * places))
+    block = np.exp(law.smooth_sum(logs)) * kernel(np.asarray(line.tilt + 1j * places))
     # Nodes for higher frequencies have an error of their own, of φ relative to Σ pⱼ and of yℓ.
     off = np.zeros(places.size)
     for part, log, (_, n) in zip(finer, logs, law.terms, strict=True):

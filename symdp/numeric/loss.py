@@ -66,6 +66,7 @@ _UNSEEN_LOSS = (
     "epsilon"
 )
 _Part = tuple[float, float] | None  # of a window of far tilts
+_Key = tuple[int, int, float, _Part]  # window, band and part
 
 
 class LossLaw:
@@ -86,7 +87,7 @@ class LossLaw:
         self._only_q = tuple(only_q)  # where P vanishes, with the density of Q
         self.step, self.is_reversible, self._other = step, is_reversible, other
         self._bounds = loss_bounds
-        self._sets: dict[tuple[int, int, float, _Part], NodeSet] = {}
+        self._sets: dict[_Key, NodeSet] = {}
         self._parts: dict[tuple[int, int, bool], list[_Part]] = {}
         self._refused: dict[tuple[int, int, _Part], tuple[float, str]] = {}  # frequency, and why
         self._tilted: dict[float, Tilted] = {}
@@ -232,23 +233,27 @@ class LossLaw:
                 return level, 0
         raise AccuracyError(f"tilt {tilt:.6g} is too close to the end of the domain {low:.6g}")
 
-    def nodes(self, tilt: float, frequency: float) -> NodeSet:
-        """Return a node set that serves every tilt of the window around `tilt`, |y| ≤ frequency."""
+    def place(self, tilt: float, frequency: float) -> tuple[_Key, list[float]]:
+        """Return the window, band and part that a tilt and a frequency are in, and its ends."""
         common = self._common_window(tilt, frequency)
         lower, upper, highest = window = common or self._window(tilt, frequency)
         part = self._part(tilt, lower, upper, highest > 0) if window != common else None
-        key = (*window, part)
+        # At far tilts most of P has no weight, and would oscillate too fast to resolve.
+        ends = [self._edge(lower, upper=False), -1.0, 0.0, self._edge(upper, upper=True)]
+        return (*window, part), ends if part is None else list(part)
+
+    def nodes(self, tilt: float, frequency: float) -> NodeSet:
+        """Return a node set that serves every tilt of the window around `tilt`, |y| ≤ frequency."""
+        key, ends = self.place(tilt, frequency)
+        lower, upper, highest, part = key
         found = self._sets.get(key)
-        if found is None and common is not None and self._other is not None:
+        is_common = (lower, upper, highest) == self._common_window(tilt, frequency)
+        if found is None and is_common and self._other is not None:
             only_p = [flat_nodes(o).log_weight for o in self.outlines if escapes(o.piece)]
             mass = sum(float(np.exp(logs).sum()) for logs in only_p)
             found = self._sets[key] = self._other.nodes(-0.5, highest).reversed(mass)
         if found is None:
-            ends = [self._edge(lower, upper=False), -1.0, 0.0, self._edge(upper, upper=True)]
-            reference = None
-            if part is not None:
-                # At far tilts most of P has no weight, and would oscillate too fast to resolve.
-                ends, reference = list(part), self.base
+            reference = None if part is None else self.base
             refused = (lower, upper, part)
             if highest >= self._refused.get(refused, (math.inf, ""))[0]:
                 raise AccuracyError(self._refused[refused][1])

@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, singledispatch
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -170,8 +170,7 @@ def flat_nodes(outline: Outline) -> PieceNodes:
     """Return the atom of a piece of constant loss, its mass integrated once for all tilts."""
     piece = outline.piece
     if piece.log_mass is not None:
-        place = np.asarray([inner_place(piece)])
-        return PieceNodes.atoms(piece.rounded(place)[1], np.asarray([piece.log_mass]))
+        return known_atom(piece)
     if not outline.kept:
         rule = build_rule(outline, {0.0: float(outline.log_masses([0.0])[0])}, 0.0)
         log_weight = np.full(rule.x[:1].size, log_sum(rule.log_weight))
@@ -179,6 +178,12 @@ def flat_nodes(outline: Outline) -> PieceNodes:
         outline.kept.update(atom=replace(atom, error=rule.error, panels=rule.panels))
     kept: PieceNodes = outline.kept["atom"]
     return kept
+
+
+def known_atom(piece: SmoothPiece) -> PieceNodes:
+    """Return the atom of a piece of constant loss whose mass is known."""
+    place = np.asarray([inner_place(piece)])
+    return PieceNodes.atoms(piece.rounded(place)[1], np.asarray([piece.log_mass]))
 
 
 def log_mass(piece: SmoothPiece) -> float:
@@ -212,6 +217,16 @@ def build_nodes(
         else:
             here = flat_nodes(outline) if piece.flat else build_rule(outline, under, frequency)
             found.append(here)
+    return node_set(step, found, escaping, reference)
+
+
+def node_set(
+    step: Step,
+    found: Sequence[PieceNodes],
+    escaping: Sequence[bool],
+    reference: NodeSet | None = None,
+) -> NodeSet:
+    """Return the node set of points and of all pieces' nodes, some with an infinite loss."""
     loss, log_weight, log_spread = (
         np.concatenate([getattr(nodes, name) for nodes in found])
         for name in ("loss", "log_weight", "log_spread")
@@ -261,8 +276,8 @@ def build_nodes(
         beyond=_added(n.beyond for n in found),
         beyond_reversed=_added(n.beyond_reversed for n in found),
         panels=tuple(
-            (outline.piece, *nodes.panels)
-            for outline, out, nodes in zip(outlines, escaping, found[1:], strict=True)
+            (piece, *nodes.panels)
+            for piece, out, nodes in zip(step.pieces, escaping, found[1:], strict=True)
             if nodes.panels is not None and not out
         ),
     )
@@ -380,7 +395,6 @@ def _from_growths(nodes: NodeSet, scaled: Array) -> Array:
     return np.asarray(np.log1p(ratio / (1.0 - escaped)) + math.log1p(-escaped))
 
 
-@singledispatch
 def tilted_cumulants(tilted: Tilted, order: int) -> Array:
     """Return cumulants of a tilted law, the first as E_t L − E L, from central moments m:
 
@@ -400,7 +414,7 @@ def tilted_cumulants(tilted: Tilted, order: int) -> Array:
     return np.asarray(cumulants[1 : order + 1])
 
 
-DIRECT_WORK = 400_000  # below this many exponentials a plain sum beats the transform
+DIRECT_WORK = 1_200_000  # below this many exponentials a plain sum beats the transform
 _NEAR_PHASE = 32.0  # radians at the last y: nodes that turn by no more keep their relative accuracy
 _PLACES = 48  # of a polynomial that e^{iyd} is to rounding while yd runs over half of that phase
 _BLOCK = 1 << 14  # values that stay in a processor's cache
@@ -410,14 +424,12 @@ _TO_SERIES = np.cos(np.outer(np.arange(_PLACES), np.arccos(_CHEBYSHEV))) * (2.0 
 _TO_SERIES[0] *= 0.5
 
 
-@singledispatch
 def log_characteristic(tilted: Tilted, y: Array) -> Complex:
     """Return log E_t e^{iy(L − m)} = log φ_t(y) − iym, accurate relative to itself near y = 0."""
     flat = oscillation_sum(y.ravel(), tilted.deviation, tilted.weight)
     return log_one_plus(flat).reshape(y.shape)
 
 
-@singledispatch
 def log_characteristic_grid(tilted: Tilted, step: float, first: int, last: int) -> Complex:
     """Return log φ_t(kh) − ikhm for k = first, …, last − 1.
 
@@ -560,13 +572,11 @@ def _finite(values: Array) -> Array:
     return np.where(np.isnan(values), np.inf, values)
 
 
-@singledispatch
 def log_decay(tilted: Tilted, y: Array) -> Array:
     """Return an estimated bound on log |φ_t(y')| for every |y'| ≥ |y|, the y in rising order."""
     return decay(tilted).log_bound(y)
 
 
-@singledispatch
 def log_bound_near(tilted: Tilted, y: Array) -> Array:
     """Return a bound on log |φ(y')| between every two neighbours of rising y.
 

@@ -25,7 +25,14 @@ from numpy.typing import NDArray
 from symdp.capacity import BLOCK, afford
 from symdp.errors import AccuracyError
 from symdp.numeric.elementary import distinct
-from symdp.numeric.outline import NEGLIGIBLE, Outline, tilted, tilted_each, tilted_log_density
+from symdp.numeric.outline import (
+    NEGLIGIBLE,
+    Outline,
+    log_row_sums,
+    tilted,
+    tilted_each,
+    tilted_log_density,
+)
 from symdp.numeric.step import CANCELLED, Array, Index, RealFunction, SmoothPiece, rounded
 
 ROUNDS = 120  # halvings of a panel
@@ -197,6 +204,40 @@ def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float
     panels, leftover = build_panels(outline, masses, frequency)
     if panels is None:
         return PieceNodes.atoms(np.empty(0), np.empty(0))
+    return _rule(outline.piece, panels, leftover, masses)
+
+
+def guided_rule(
+    piece: SmoothPiece, edges: Array, masses: Mapping[float, float], frequency: float
+) -> PieceNodes | None:
+    """Return the same from panels of what is much alike, None where mass lies beyond them."""
+    probe = Probe(piece, list(masses), np.asarray(list(masses.values())), frequency)
+    found = _settled(probe, edges, may_cancel=False)
+    if found is None:
+        return None
+    panels = found[0].take(np.argsort(found[0].lower))
+    nodes = _rule(piece, panels, found[1], masses, 4)
+    last = 2 * ORDER * panels.lower.size - 1
+    low = edges[0] > piece.lower and (nodes.number[:1] == 0).any()
+    high = edges[-1] < piece.upper and (nodes.number[-1:] == last).any()
+    return None if low or high else nodes
+
+
+def log_masses_on(piece: SmoothPiece, edges: Array, tilts: Sequence[float]) -> Array:
+    """Return log ∫ P e^{tℓ} between edges of panels for several tilts, but for their errors."""
+    x, weight = gauss_legendre(edges[:-1], edges[1:])
+    with np.errstate(all="ignore"):
+        rows = tilted(*piece.values(x.ravel()), tilts) + np.log(weight.ravel())
+    return log_row_sums(rows)
+
+
+def _rule(
+    piece: SmoothPiece,
+    panels: Panels,
+    leftover: Array,
+    masses: Mapping[float, float],
+    balls: int | None = None,
+) -> PieceNodes:
     # Of the two rules that agreed, to rounding, the finer one: its own error is far below that.
     middle = 0.5 * (panels.lower + panels.upper)
     lower = np.stack([panels.lower, middle], axis=1).ravel()
@@ -206,16 +247,16 @@ def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float
     log_masses = np.asarray(list(masses.values()))
     afford(_ARRAYS * x.size, "the nodes of the loss", REMEDY)
     with np.errstate(all="ignore"):
-        loss = np.asarray(outline.piece.loss(x), dtype=np.float64).reshape(nodes.shape)
+        loss = np.asarray(piece.loss(x), dtype=np.float64).reshape(nodes.shape)
         # Per unit of a panel's half width, which is in the weights as well.
         spread = np.log(np.abs(loss @ DERIVATIVE.T) * WEIGHTS).ravel()
         log_weight = np.log(weight)  # of panels next to 0 some are no doubles
-    keep = _is_seen(outline.piece, x, log_weight, list(masses), log_masses)
+    keep = _is_seen(piece, x, log_weight, list(masses), log_masses)
     # Panels are kept whole, as far as they have values.
     whole = np.repeat(keep.reshape(nodes.shape).any(axis=1), ORDER)
     keep |= whole
     with np.errstate(all="ignore"):
-        keep &= np.isfinite(outline.piece.log_p(x)) & (loss.ravel() > -np.inf)
+        keep &= np.isfinite(piece.log_p(x)) & (loss.ravel() > -np.inf)
     if not np.isposinf(loss).all():
         keep &= np.isfinite(loss.ravel())
     number = np.flatnonzero(keep)
@@ -226,19 +267,16 @@ def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float
             (float(lower[first]), float(upper[first])),
             (float(upper[last]), float(lower[last])),
         ]
-        beyond, swapped = (
-            _beyond(outline.piece, density, edges)
-            for density in (outline.piece.log_p, outline.piece.log_q)
-        )
+        beyond, swapped = (_beyond(piece, density, edges) for density in (piece.log_p, piece.log_q))
     x, ends = x[keep], (panels.lower, panels.upper)
-    log_p, values, off = outline.piece.accurate(x)
+    log_p, values, off = piece.accurate(x, balls)
     if off > CANCELLED:  # too many to ask a ball of each
-        smooth = interpolated(outline.piece, distinct(np.concatenate(ends)))
-        log_p, values, off = (smooth or outline.piece).accurate(x)
+        smooth = interpolated(piece, distinct(np.concatenate(ends)))
+        log_p, values, off = (smooth or piece).accurate(x)
     error = float(leftover.max()) + rounding(off)
     log_weight = log_p + log_weight[keep]
-    if outline.piece.off is not None and x.size:
-        error += _mean_off(outline.piece.off(x), log_weight, values, list(masses))
+    if piece.off is not None and x.size:
+        error += _mean_off(piece.off(x), log_weight, values, list(masses))
     return PieceNodes(values, log_weight, number, spread[keep], error, beyond, ends, swapped, x)
 
 

@@ -77,11 +77,11 @@ class SmoothPiece:
         log_p, log_q, loss = self.joint(x)
         return log_p, log_q, loss
 
-    def accurate(self, x: Array) -> tuple[Array, Array, float]:
+    def accurate(self, x: Array, balls: int | None = None) -> tuple[Array, Array, float]:
         """Return log P and ℓ, by balls where few doubles cancel, and how many roundings off."""
         with np.errstate(all="ignore"):
             log_p, _, loss = self.values(x)
-            number = min(x.size, max(_LEAST, min(x.size // _EVERY, _MOST)))  # one of each panel
+            number = min(x.size, balls or max(_LEAST, min(x.size // _EVERY, _MOST)))
             some = np.linspace(0, max(x.size - 1, 0), number).astype(np.intp)
             off = _roundings(log_p[some], loss[some], *self.rounded(x[some]))
         if off <= CANCELLED or x.size > MOST_ROUNDED:

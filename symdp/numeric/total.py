@@ -43,6 +43,8 @@ class SumLaw:
     `kept_with_law`.
     """
 
+    lacking = 0.0  # relative: of what is summed over the terms
+
     def __init__(self, parts: Sequence[tuple[LossLaw, int]], direction: str = "") -> None:
         if not parts:
             raise InputError("a composition needs at least one step")
@@ -62,16 +64,6 @@ class SumLaw:
 
     def singly(self) -> SumLaw:
         """Return the same total with every distinct step by itself."""
-        return self
-
-    @property
-    def rough(self) -> SumLaw:
-        """The same total, of very many steps to a digit or two, as bounds need it."""
-        return self
-
-    @property
-    def thinned(self) -> SumLaw:
-        """The same total, or one of fewer steps with a characteristic function hardly smaller."""
         return self
 
     @cached_property
@@ -114,6 +106,8 @@ class SumLaw:
         for value, (_, count) in zip(values, self.terms, strict=True):
             total = total + count * value
         return total
+
+    smooth_sum = combine  # the same of what is smooth in the steps' parameters
 
     @cached_property
     def atom_cycle(self) -> float:
@@ -226,7 +220,8 @@ class SumLaw:
     @cached_property
     def square_length(self) -> float:
         """Σ nᵢτᵢ², τᵢ the length of the interval of a step's loss; ∞ where one has none."""
-        return square_length(self.parts)
+        ends = ((count, law.loss_bounds) for law, count in self.terms)
+        return math.fsum(count * (high - low) ** 2 for count, (low, high) in ends)
 
     @cached_property
     def mean_parts(self) -> tuple[float, float]:
@@ -249,23 +244,24 @@ class SumLaw:
 
     def tilted_terms(self, tilt: float, frequency: float = 0.0) -> list[tuple[Tilted, float]]:
         """Return laws of single steps tilted by `tilt`, and how many steps each stands for."""
-        return [(law.tilted(tilt, frequency), float(count)) for law, count in self.terms]
+        laws = self.tilted(tilt, frequency)
+        return [(law, float(count)) for law, (_, count) in zip(laws, self.terms, strict=True)]
 
     def log_transform(self, tilts: Array, epsilon: float) -> Array:
         """Return K(s) − s·ε for several tilts, without cancellation between K and ε."""
         drift = np.asarray(tilts) * self.drift(epsilon)
-        return np.asarray(drift + self.combine([law.transform(tilts) for law, _ in self.terms]))
+        return np.asarray(drift + self.smooth_sum([law.transform(tilts) for law, _ in self.terms]))
 
     def cgf(self, tilt: float) -> float:
         """Return K(t) = Σ nᵢ Kᵢ(t), which is log(1 − δ∞) at 0 whether there is a mean or not."""
         if tilt == 0.0:
             return self.log_finite_mass
         excess = [np.asarray(x.excess) for x in self.tilted(tilt)]
-        return tilt * self.mean + float(self.combine(excess))
+        return tilt * self.mean + float(self.smooth_sum(excess))
 
     def cumulants(self, tilt: float, order: int) -> Array:
         """Return K′(t), …, K^(order)(t): cumulants of the tilted total loss."""
-        total = self.combine([tilted_cumulants(x, order) for x in self.tilted(tilt)])
+        total = self.smooth_sum([tilted_cumulants(x, order) for x in self.tilted(tilt)])
         total[0] += self.mean
         return total
 
@@ -293,12 +289,6 @@ class SumLaw:
         for tilted, log, (_, weight) in zip(parts, logs, self.terms, strict=True):
             total += weight * (log + 1j * y * tilted.shift)
         return total
-
-
-def square_length(parts: Sequence[tuple[LossLaw, int]]) -> float:
-    """Return Σ nᵢτᵢ² of some steps."""
-    ends = ((count, law.loss_bounds) for law, count in parts)
-    return math.fsum(count * (high - low) ** 2 for count, (low, high) in ends)
 
 
 def kept_with_law(

@@ -418,7 +418,6 @@ def total_law(steps: _Steps, direction: str) -> SumLaw:
     """
     from symdp.model.renyi_curve import RenyiCurve
     from symdp.numeric.compile import loss_law
-    from symdp.numeric.schedule import ManySteps, ManyStepsLaw
     from symdp.numeric.total import SumLaw
 
     def parts(some: _Steps) -> list[tuple[LossLaw, int]]:
@@ -438,13 +437,14 @@ def total_law(steps: _Steps, direction: str) -> SumLaw:
     families, others = [], []
     for members in _grouped(steps):
         found = _families(tuple(members), generation()) if len(members) >= _LEAST else []
-        # Both directions of mirrored steps have one law.
-        side = "remove" if members[0][0].is_mirrored else direction
-        families += [ManySteps(family, side) for family in found]
+        families += found
         others += [] if found else members
-    if not families:
-        return SumLaw(parts(steps), direction)
-    return ManyStepsLaw(families, parts(others), lambda: parts(steps), direction)
+    if any(family.has_rule for family in families):
+        from symdp.numeric.schedule import RuleLaw
+
+        return RuleLaw(families, parts(others), lambda: parts(steps), direction)
+    terms = [x for family in families for x in family.terms(direction == "add")]
+    return SumLaw([*((law, int(count)) for law, count in terms), *parts(others)], direction)
 
 
 def _grouped(steps: _Steps) -> list[list[tuple[Mechanism, int]]]:

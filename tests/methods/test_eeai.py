@@ -30,7 +30,7 @@ from symdp.methods.eeai import (
 from symdp.methods.interval import least_log_delta, log_hoeffding, log_tail, summands
 from symdp.methods.moments import Moments
 from symdp.methods.route import Contour
-from symdp.numeric.schedule import ManyStepsLaw
+from symdp.numeric.schedule import RuleLaw
 from symdp.prove.truth import privacy_profile
 
 METHOD = EdgeworthInterval()
@@ -251,7 +251,7 @@ def test_very_many_different_steps_are_taken_as_arrays():
     step = mechanisms.gaussian(sigma=2)
     steps = [(step.subsample("poisson", f"{200 + k}/2000"), 20) for k in range(70)]
     law = compose(steps).law("remove")
-    assert isinstance(law, ManyStepsLaw)
+    assert isinstance(law, RuleLaw)
     singly = law.singly()
     for origin in (0.0, -1.0):
         together, apart = summands(law, origin), summands(singly, origin)

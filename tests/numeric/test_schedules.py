@@ -149,15 +149,17 @@ def test_sampled_steps_of_which_one_is_apart(tmp_path):
 
 def test_equal_steps_are_one_kind_whatever_their_parameters_are(tmp_path):
     step = schedule(tmp_path, "Piecewise((2, t < 200), (20, True))")
-    ((family, _),) = compose([(step(t=t), 2) for t in range(1, 301)]).law("remove").terms
-    assert sorted(family.counts.tolist()) == [202, 398]
+    law = compose([(step(t=t), 2) for t in range(1, 301)]).law("remove")
+    assert sorted(count for _, count in law.terms) == [202, 398]
 
 
 def test_one_step_with_a_rate_of_its_own():
     step = symdp.mechanisms.gaussian.subsample("poisson", "q")
     steps = [(step(sigma=f"{2 + k / 100}", q="1/100"), 1) for k in range(96)]
     law = compose([*steps, (step(sigma=3, q="1/10"), 1)]).law("remove")
-    assert sorted(family.counts.size for family, _ in law.terms) == [1, 96]
+    assert len(law.terms) < 60
+    assert law.terms[-1][1] == 1
+    assert sum(count for _, count in law.terms) == pytest.approx(97, rel=1e-15)
 
 
 BASES = ["10", "10 + t/10", "40/sqrt(1 + t)", "10*exp(t/100)", "10*exp(-t/100)", "5 + t**2/1000"]
