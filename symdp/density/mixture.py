@@ -71,25 +71,24 @@ def log_mixture(terms: tuple[Term, ...], reference: LogForm, x: sp.Symbol) -> sp
 def heaviest(
     terms: tuple[Term, ...], reference: LogForm, x: sp.Symbol, ends: Iterable[sp.Expr]
 ) -> LogForm:
-    """Return the form to pull out of terms: the reference, unless it cancels against one far out.
+    """Return the form to pull out of terms: the first that cancels against none far out.
 
     Of log f₀ + log(1 − q + q f/f₀) nothing is left in doubles where log f₀ falls like −x², say, and
-    log f like −|x|.
+    log f like −|x|. Where each form does so at one of the ends, none is pulled out.
     """
     ends = list(ends)
     if len(terms) < 2 or not ends or x.is_integer:
         return reference
-    symbols = {s for term in terms for s in term.form.to_expression().free_symbols} - {x}
-    values = random_values(symbols, 0)
-    given = reference.to_expression().subs(values)
+    forms = [reference, *(term.form for term in terms)]
+    written = [form.to_expression() for form in forms]
+    values = random_values({s for form in written for s in form.free_symbols} - {x}, 0)
     for end in ends:
-        place = _FAR if end is sp.oo else -_FAR
-        scale = abs(sp.N(given.subs(x, place)))
-        for term in terms:
-            size = abs(sp.N(term.form.to_expression().subs(values).subs(x, place)))
-            if size.is_Float and scale.is_Float and size < _CANCELLED * scale:
-                return term.form
-    return reference
+        place = {**values, x: _FAR if end is sp.oo else -_FAR}
+        sizes = [abs(sp.N(form.subs(place))) for form in written]
+        least = min((size for size in sizes[1:] if size.is_Float), default=sp.oo)
+        forms = [f if f is None or not (s.is_Float and least < _CANCELLED * s) else None
+                 for f, s in zip(forms, sizes, strict=True)]  # fmt: skip
+    return next((form for form in forms if form is not None), reference.minus(reference))
 
 
 def mixture_form(terms: tuple[Term, ...], reference: LogForm, x: sp.Symbol, at: sp.Expr) -> LogForm:

@@ -256,7 +256,8 @@ class _Part:
         share = np.cumsum(np.exp(found - found.max()))
         some = np.searchsorted(share, share[-1] * (np.arange(_PLACES) + 0.5) / _PLACES)
         seen = [one[some] for one in rules[1]]
-        off = float(np.abs(np.expm1(found[some] - logs(*seen, in_balls=True))).mean())
+        gap = np.minimum(np.abs(found[some] - logs(*seen, in_balls=True)), 1.0)
+        off = float(np.expm1(gap).mean())
         in_balls = self._in_balls and not off <= ROUNDED and rules[0][0].size <= MOST_ROUNDED
         whole, half = (log_sum(logs(*rule, in_balls=in_balls)) for rule in rules)
         off = abs(math.expm1(min(whole - half, 1.0))) + (4.0 * ROUNDED if in_balls else off)

@@ -153,3 +153,17 @@ def test_a_tail_of_erf_beside_another_tail_has_its_logarithm():
         truth = float(np.maximum(first - math.exp(0.5) * second, 0.0).sum())
         answer = step.delta(0.5, direction=direction)
         assert answer.delta == pytest.approx(truth, abs=1e-8)
+
+
+def test_a_mixture_of_which_each_part_is_the_lightest_at_one_end_has_its_mass():
+    """Of −x² + log(1/4 + 3/4 e^{x² − x}) nothing was left from 1e20 on: a mass of 10^149."""
+    heavy, other = sp.exp(-(X**2)), sp.exp(-X - sp.exp(-X))
+    pair = Mechanism.from_pair(heavy, other, X, normalize=True).subsample("poisson", "1/4")
+    z = np.linspace(-30.0, 60.0, 4_000_001)
+    p, q = np.exp(-(z**2)), np.exp(-z - np.exp(np.minimum(-z, 700.0)))
+    q /= q.sum()
+    p = 0.75 * q + 0.25 * p / p.sum()
+    truth = float(np.maximum(p - math.exp(0.1) * q, 0.0).sum())
+    answer = compose(pair, 1).delta(0.1, direction="remove")
+    assert answer.kind == "exact"
+    assert answer.delta == pytest.approx(truth, rel=1e-8)
