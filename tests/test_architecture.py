@@ -54,7 +54,7 @@ MOST_ROOM_LINES = {
     "adapters": 1014,
     "balls": 1442,
     "cli": 3717,
-    "density": 4955,
+    "density": 4954,
     "derive": 4987,
     "emit": 4709,
     "expansion": 391,

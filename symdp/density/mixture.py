@@ -80,15 +80,14 @@ def heaviest(
     if len(terms) < 2 or not ends or x.is_integer:
         return reference
     forms = [reference, *(term.form for term in terms)]
-    written = [form.to_expression() for form in forms]
+    written, kept = [form.to_expression() for form in forms], list(range(len(forms)))
     values = random_values({s for form in written for s in form.free_symbols} - {x}, 0)
     for end in ends:
         place = {**values, x: _FAR if end is sp.oo else -_FAR}
         sizes = [abs(sp.N(form.subs(place))) for form in written]
         least = min((size for size in sizes[1:] if size.is_Float), default=sp.oo)
-        forms = [f if f is None or not (s.is_Float and least < _CANCELLED * s) else None
-                 for f, s in zip(forms, sizes, strict=True)]  # fmt: skip
-    return next((form for form in forms if form is not None), reference.minus(reference))
+        kept = [k for k in kept if not (sizes[k].is_Float and least < _CANCELLED * sizes[k])]
+    return forms[kept[0]] if kept else reference.minus(reference)
 
 
 def mixture_form(terms: tuple[Term, ...], reference: LogForm, x: sp.Symbol, at: sp.Expr) -> LogForm:
