@@ -27,7 +27,8 @@ from symdp.model.schemes import ALLOCATION
 
 _LARGEST_FILE = 1_000_000  # bytes
 _KEYS = {  # of the tables of a file, by what an error calls them
-    "[noise]": ("density", "sensitivity", "substitution_sensitivity", "normalize", "shift"),
+    "[noise]": ("density", "sensitivity", "substitution_sensitivity", "normalize", "shift", "norm",
+                "dimension"),
     "[pair]": ("P", "Q", "atoms", "normalize"),
     "[sampling]": ("scheme", "rate", "batch", "records", "group", "steps", "participations",
                    "released"),

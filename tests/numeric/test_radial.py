@@ -123,6 +123,10 @@ def test_numbers_of_a_quadrature_over_both_distances():
     assert compose(law_of(student, 6), 10).delta(1.0).delta == pytest.approx(
         0.76259625162554, abs=1e-13
     )
+    power = sp.exp(-(r ** R(3, 2)))
+    assert compose(law_of(power, 6), 10).delta(2.0).delta == pytest.approx(
+        0.693127115887, abs=1e-12
+    )
 
 
 @pytest.mark.parametrize("seed", range(6))
