@@ -62,7 +62,7 @@ MOST_ROOM_LINES = {
     "mechanisms": 164,
     "methods": 4331,
     "model": 4971,
-    "numeric": 11019,
+    "numeric": 11022,
     "page": 5727,
     "prove": 6070,
     "questions": 5970,

@@ -64,6 +64,8 @@ def single_answer(law: SumLaw, epsilon: float) -> Answer | None:
         if found is None or not all(one.is_finite() for one in found):
             return None
         finite, rest = found
+        if epsilon < part.loss_bounds[1] and not finite.mid() > 0:
+            return None  # a stretch above ε was missed
         infinite = arb(law.log_mass_at_infinity).exp().mid()
         gap = abs(finite + infinite + rest - 1).upper()
         if not gap < SETTLED:  # mass was missed, of δ or of 1 − δ
@@ -369,11 +371,17 @@ def _crossings(
         loss = np.asarray(piece.loss(x))
     usable = ~np.isnan(loss)
     x, above = x[usable], loss[usable] > epsilon
-    change = np.flatnonzero(above[:-1] != above[1:])
-    if change.size <= _MANY_ROOTS:
-        change = np.asarray(
-            [k for k in change if not _is_on_one_side(piece, x[k : k + 2], epsilon)], int
-        )
+    told = np.zeros(x.size, dtype=bool)
+    while True:
+        change = np.flatnonzero(above[:-1] != above[1:])
+        asked = np.union1d(change, change + 1)
+        asked = asked[~told[asked]]
+        if not asked.size:
+            break
+        told[asked] = True
+        for k in asked.tolist():
+            gap = piece.ball(arb(x[k]))[1] - epsilon
+            above[k] = bool(gap > 0) or (above[k] and not gap < 0)
     low, high, left = x[change], x[change + 1], above[change]
     for _ in range(1100):
         middle = 0.5 * (low + high)
@@ -382,11 +390,6 @@ def _crossings(
         same = (np.asarray(piece.loss(middle)) > epsilon) == left
         low, high = np.where(same, middle, low), np.where(same, high, middle)
     return list(zip(low.tolist(), high.tolist(), strict=True)), edges
-
-
-def _is_on_one_side(piece: SmoothPiece, places: Array, epsilon: float) -> bool:
-    gaps = [piece.ball(arb(place))[1] - epsilon for place in places.tolist()]
-    return all(gap > 0 for gap in gaps) or all(gap < 0 for gap in gaps)
 
 
 def _resolved(outline: Outline, masses: Mapping[float, float]) -> MonotoneGrid | None:

@@ -11,7 +11,7 @@ from flint import arb
 from scipy.special import erfc, k1
 
 import symdp
-from symdp import Mechanism, compose
+from symdp import Mechanism, compose, mechanisms
 from symdp.numeric.answer import answer_in_balls
 
 X = sp.Symbol("x", real=True)
@@ -167,3 +167,13 @@ def test_a_mixture_of_which_each_part_is_the_lightest_at_one_end_has_its_mass():
     answer = compose(pair, 1).delta(0.1, direction="remove")
     assert answer.kind == "exact"
     assert answer.delta == pytest.approx(truth, rel=1e-8)
+
+
+def test_a_crossing_at_a_place_that_is_looked_at_is_none_of_rounding():
+    """ℓ(k) = ε up to the rounding of ε: balls may see the crossing on the other side of k."""
+    step = compose(mechanisms.gaussian(sigma=5), 1)
+    for k in range(2, 26):
+        epsilon = (2 * k - 1) / 50
+        tails = [0.5 * math.erfc((5 * epsilon + sign * 0.1) / math.sqrt(2)) for sign in (-1, 1)]
+        truth = tails[0] - math.exp(epsilon) * tails[1]
+        assert step.delta(epsilon).delta == pytest.approx(truth, rel=1e-9)
