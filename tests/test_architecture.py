@@ -61,7 +61,7 @@ MOST_ROOM_LINES = {
     "individual": 3581,
     "mechanisms": 164,
     "methods": 4331,
-    "model": 4971,
+    "model": 4972,
     "numeric": 11022,
     "page": 5727,
     "prove": 6070,
