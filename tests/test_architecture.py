@@ -62,7 +62,7 @@ MOST_ROOM_LINES = {
     "mechanisms": 164,
     "methods": 4331,
     "model": 4972,
-    "numeric": 11022,
+    "numeric": 11024,
     "page": 5727,
     "prove": 6070,
     "questions": 5970,

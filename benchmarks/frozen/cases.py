@@ -20,7 +20,7 @@ from catalogue import ALL
 from every_kind import EVERY_KIND
 from frozen.laws import Law, laws, mechanism_of
 from skewed_pairs import KINDS, random_pair
-from strangers.densities import STRANGERS, Stranger
+from strangers.densities import FROZEN, Stranger
 
 import symdp
 
@@ -308,7 +308,7 @@ def cases() -> dict[str, Case]:
     found.add(f"mixed: {_named(FAR)}", partial(_built, FAR), "both", FAR_PLACES)
     _largest(found)
     _schedules(found)
-    for k, (name, stranger) in enumerate(STRANGERS.items()):
+    for k, (name, stranger) in enumerate(FROZEN.items()):
         count = (1, 5, 30, 1000)[k % 4]
         places = ("1 deviation", "1e-5", ("1e-30", "top", "1e-100")[k % 3])
         label = f"stranger: {count} {name}"

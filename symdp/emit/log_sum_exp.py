@@ -257,7 +257,7 @@ def _log_special(argument: sp.Expr) -> sp.Expr | None:
     if isinstance(argument, sp.beta) and all(part.is_positive for part in argument.args[:2]):
         a, b = argument.args[:2]
         return lg(a) + lg(b) - lg(a + b)
-    if (tail := _log_of_erf_tail(argument)) is not None:
+    if argument.has(sp.erf, sp.erfc) and (tail := _log_of_erf_tail(argument)) is not None:
         return tail
     if isinstance(argument, sp.Add) and (conjugate := _root_and_rest(argument)) is not None:
         square, rest = conjugate
@@ -341,7 +341,7 @@ def _split(term: sp.Expr) -> list[_Term]:
         base, power = factor.as_base_exp()
         if isinstance(factor, sp.exp):
             exponents.append(factor.args[0])
-        elif _is_positive_bessel(base) or _log_of_erf_tail(base) is not None:
+        elif _is_positive_bessel(base) or (base.has(sp.erf, sp.erfc) and _log_of_erf_tail(base)):
             exponents.append(power * _log_special(base))  # may be tiny where a ratio of two is not
         elif isinstance(factor, sp.cosh):
             cosines.append(factor.args[0])

@@ -102,12 +102,14 @@ def _is_narrow(answer: Answer, most: float) -> bool:
 
 def on_shared_lines(law: SumLaw, epsilon: float, trace: Trace) -> Answer | None:
     """Return the answer from lines that serve other ε as well, None where there are none."""
-
-    def value(strip: Strip) -> StripValue | None:
-        line = _lines(law, strip).line(epsilon, trace)
-        return None if line is None else line.value(epsilon)
-
-    return answer_from_strips(law, value)
+    return answer_from_strips(
+        law,
+        lambda strip: (
+            None
+            if (line := _lines(law, strip).line(epsilon, trace)) is None
+            else line.value(epsilon)
+        ),
+    )
 
 
 @kept_with_law

@@ -423,4 +423,5 @@ def _tail(x: Array, power: float, inner: float, scale: float) -> Array:
         return np.exp(np.nan_to_num(-power * np.log(x) - scale * x**-inner, nan=-np.inf))
 
 
-STRANGERS = LINE | CUT | WHOLE | SAMPLED | NEW
+FROZEN = LINE | CUT | WHOLE | SAMPLED  # those with frozen rows
+STRANGERS = FROZEN | NEW
