@@ -178,7 +178,7 @@ class LawTable:
         return result
 
 
-_ALIKE = 6  # laws that are worth looking for their mass together
+_ALIKE = 200  # laws that look for their mass together: fewer would take longer
 _MISSED = 1e-6  # of all mass: more shows that panels do not serve
 _FIRST_TILTS = 7.0  # to which a window of usual tilts reaches
 
