@@ -56,7 +56,7 @@ MOST_ROOM_LINES = {
     "cli": 3717,
     "density": 4954,
     "derive": 4987,
-    "emit": 4709,
+    "emit": 4725,
     "expansion": 391,
     "individual": 3581,
     "mechanisms": 164,

@@ -30,9 +30,25 @@ def log_erf_difference_ball(_detail: object, analytic: bool, middle: acb, half: 
     return acb(((side - half).erfc() - (side + half).erfc()).log(analytic=analytic))
 
 
+_FAR_OUT = 1024  # z beyond which nine terms of the series of log erfc z suffice
+
+
 def log_erfc_ball(_detail: object, analytic: bool, place: acb) -> acb:
-    """Enclose log erfc z."""
-    return acb(place.erfc().log(analytic=analytic))
+    """Enclose log erfc z: where that of a ball is not told, by its series at infinity.
+
+    erfc z = e^{−z²}/(z√π) (1 − 1/2z² + 3/4z⁴ − …), off by the first term left out at most where
+    |arg z| < π/4 [DLMF 7.12.1].
+    """
+    found = acb(place.erfc().log(analytic=analytic))
+    if found.is_finite() or not (place.real > _FAR_OUT and abs(place.imag) < place.real):
+        return found
+    term, total = acb(1), acb(0)
+    for k in range(1, 10):
+        total, term = total + term, term * (1 - 2 * k) / (2 * place * place)
+    off = arb(0, abs(term).upper())
+    total += acb(off, 0 if place.imag == 0 else off)
+    series = total.log() - place * place - place.log() - acb.pi().log() / 2
+    return series if abs(series.imag) < arb.pi() else found  # of the principal branch alone
 
 
 def _comparison(

@@ -72,3 +72,17 @@ def test_one_plus_erf_is_erfc_of_the_other_side():
         with mpmath.workdps(40):
             value = mpmath.log(1.5) + mpmath.log(mpmath.erfc(-2 * mpmath.mpf(place)))
         assert float(compiled([place])[0]) == pytest.approx(float(value), rel=1e-14)
+
+
+@pytest.mark.parametrize("place", ["2000", "7e6", "1e12"])
+def test_log_erfc_of_a_ball_far_out_is_its_series(place):
+    """erfc of a ball holds 0 there, or is no number of Arb: −z² − log(z√π) − 1/2z² is its log."""
+    with mpmath.workdps(40):
+        z = mpmath.mpf(place)
+        value = -(z**2) - mpmath.log(z * mpmath.sqrt(mpmath.pi)) - 1 / (2 * z * z)
+        ball = log_erfc_ball(None, False, acb(arb(place, float(place) * 1e-15)))
+        assert ball.imag == 0
+        assert ball.real.contains(arb(mpmath.nstr(value, 40)))
+        assert ball.real.rel_accuracy_bits() > 40
+    beside = log_erfc_ball(None, True, acb(arb(2000), arb(900)))
+    assert not beside.is_finite() or abs(beside.imag) < arb.pi()
