@@ -49,9 +49,10 @@ _FILE = Kept(
 )
 _BOUND = "dominating pair"  # of what is only partly known
 _LAWS = ("P", "Q")
-_CURVE = "renyi curve"
+_CURVE, _VECTORS = "renyi curve", "noise on vectors"
 _SOURCES: dict[str, tuple[str, ...]] = {
     "noise": ("density", "sensitivity"),
+    _VECTORS: ("density", "dimension", "sensitivity"),
     "pair": _LAWS,
     _BOUND: _LAWS,
     _CURVE: ("divergence",),
@@ -395,7 +396,7 @@ def _written(mechanism: Mechanism) -> dict[str, Any]:
     """Return a mechanism as JSON values."""
     from symdp.emit.json import write_expressions
 
-    kinds = {"density": "noise", "divergence": _CURVE}
+    kinds = {"dimension": _VECTORS, "density": "noise", "divergence": _CURVE}
     kind = next((kinds[name] for name in kinds if hasattr(mechanism.source, name)), "pair")
     if getattr(mechanism.source, "is_bound", False):
         kind = _BOUND
@@ -498,8 +499,10 @@ def _read(written: object) -> Mechanism:
 
 def _source(kind: str, formulas: dict[str, sp.Basic], listed: bool) -> Source:
     from symdp.model.renyi_curve import RenyiCurve, table
-    from symdp.model.sampling import Laws, Noise
+    from symdp.model.sampling import Laws, Noise, Radial
 
+    if kind == _VECTORS:
+        return Radial(*(_one(formulas, f"{name} 0") for name in _SOURCES[kind]))
     if kind == _CURVE:
         curve = _all(formulas, "divergence")
         return RenyiCurve(curve[0] if len(curve) == 1 else table(curve))

@@ -11,6 +11,7 @@ import sympy as sp
 import symdp
 from symdp import Mechanism, compose, mechanisms
 from symdp.errors import InputError
+from symdp.page.card import make_card
 
 R = sp.Rational
 r = sp.Symbol("r")
@@ -186,6 +187,19 @@ def test_a_file_says_the_same():
     )
     assert "Euclidean length" in found.protection.sentence
     assert compose(made, 4).epsilon(found.delta).epsilon == pytest.approx(3, abs=1e-9)
+
+
+def test_ledgers_and_cards_keep_the_dimension():
+    """Without it g was noise on a half-line, and no finite ε was said to exist."""
+    steps = compose(symdp.loads(FILE)(s=2, d=3).subsample("poisson", "1/4"), 4)
+    ledger = symdp.Ledger.from_state_dict(symdp.Ledger(steps.given_steps()).state_dict())
+    again = ledger.composition()
+    assert again.delta(0.5).log_delta == steps.delta(0.5).log_delta
+    assert again.protection == steps.protection
+    card = make_card(steps, title="vectors", deltas=[1e-3])
+    assert card["privacy_parameters"][0]["epsilon"] == pytest.approx(
+        steps.epsilon(1e-3).epsilon, rel=1e-12
+    )
 
 
 def test_the_shift_is_twice_as_long_under_substitution():
