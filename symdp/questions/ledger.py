@@ -52,10 +52,10 @@ _LAWS = ("P", "Q")
 _CURVE, _VECTORS = "renyi curve", "noise on vectors"
 _SOURCES: dict[str, tuple[str, ...]] = {
     "noise": ("density", "sensitivity"),
-    _VECTORS: ("density", "dimension", "sensitivity"),
     "pair": _LAWS,
     _BOUND: _LAWS,
     _CURVE: ("divergence",),
+    _VECTORS: ("density", "dimension", "sensitivity"),
 }
 _SAMPLING = ("scheme", "batch", "records", "group", "steps", "participations")
 _TEXTS = ("title", "description", "citation")
