@@ -261,16 +261,10 @@ def below_one(mechanism: Mechanism, rate: str | None) -> Mechanism:
 def moved(mechanism: Mechanism, sensitivity: str) -> Mechanism:
     """Return the same noise on a query whose sensitivity is a formula of parameters."""
     from symdp.model.parser import parse
-    from symdp.model.sampling import Noise
 
-    if not isinstance(mechanism.source, Noise):
-        raise InputError(f"{mechanism.name} is a pair of laws and has no sensitivity to change")
     known = {parameter.name: parameter.symbol for parameter in mechanism.declared}
-    size = parse(sensitivity, known).subs(
-        {known[name]: value for name, value in mechanism.values.items()}
-    )
-    source = Noise(mechanism.source.density, size).checked(mechanism.support)
-    return replace(mechanism, source=source, template=None)
+    values = {known[name]: value for name, value in mechanism.values.items()}
+    return mechanism.moved_by(parse(sensitivity, known).subs(values))
 
 
 def number(text: str, name: str) -> Fraction:

@@ -90,10 +90,6 @@ def dominating_pair(
     """Return the pair (P, Q) that dominates under a relation, with the record removed.
 
     `lowers`: of a record that lowers the output; of one that raises it otherwise.
-
-    Raises
-    ------
-    InputError : no pair is known, or proved, for this noise, scheme and relation.
     """
     if sampling is not None and sampling.scheme == ALLOCATION:
         own = dominating_pair(source, variable, support, None, relation, lowers=lowers)

@@ -471,11 +471,11 @@ class Mechanism(MechanismRecord):
         >>> mechanisms.discrete_laplace(b=2).moved_by(3).source.sensitivity
         3
         """
-        if not isinstance(self.source, Noise):
+        if not isinstance(self.source, Noise | Radial):
             raise InputError(f"{self.name} is a pair of laws and has no sensitivity to change")
-        size = exact(sensitivity, "the sensitivity")
-        source = Noise(self.source.density, size).checked(self.support)
-        return replace(self, source=source, template=None)
+        is_formula = isinstance(sensitivity, sp.Expr) and sensitivity.free_symbols
+        size = sensitivity if is_formula else exact(sensitivity, "the sensitivity")
+        return replace(self, source=self.source.on(size).checked(self.support), template=None)
 
     def shifted(self, shift: str) -> Mechanism:
         """Return the same noise for records that move its query by other shifts.
@@ -644,8 +644,9 @@ class Mechanism(MechanismRecord):
         names = (p.name + values.get(p.name, "") for p in self.declared)
         text = f"{self.name}({', '.join(names)})"
         source = self.source
-        if isinstance(source, Noise) and source.sensitivity.is_Integer and source.sensitivity != 1:
-            text += f", sensitivity {source.sensitivity}"
+        size = getattr(source, "sensitivity", sp.S.One)
+        if size.is_Integer and size != 1:
+            text += f", sensitivity {size}"
         if self.sampling:
             text += f", {self.sampling.describe()}"
         if self.relation is not None:

@@ -228,6 +228,10 @@ class Noise:
         """Return noise of another density on the same query."""
         return Noise(density, self.sensitivity, self.moved_by_substitution)
 
+    def on(self, sensitivity: sp.Expr) -> Noise:
+        """Return the same noise on a query of another sensitivity."""
+        return Noise(self.density, sensitivity)
+
     def checked(self, support: Support) -> Noise:
         """Return self; raise InputError where the sensitivity does not fit the support."""
         if support.kind == "points":
@@ -238,12 +242,16 @@ class Noise:
         sizes = {"sensitivity": self.sensitivity}
         sizes["substitution_sensitivity"] = self.substitution_sensitivity
         for name, size in sizes.items():
-            positive = size.is_positive if size.free_symbols else sign_of(size) > 0
-            if size.is_infinite or positive is False:
-                raise InputError(f"the {name} must be a number above 0, not {size}")
+            _check_size(size, name)
             if support.kind != "interval" and size.is_integer is False:
                 raise InputError(f"on {support.kind} the {name} must be a whole number, not {size}")
         return self
+
+
+def _check_size(size: sp.Expr, name: str) -> None:
+    positive = size.is_positive if size.free_symbols else sign_of(size) > 0
+    if size.is_infinite or positive is False:
+        raise InputError(f"the {name} must be a number above 0, not {size}")
 
 
 class _LaterNoise(Noise):
@@ -350,21 +358,20 @@ class Radial:
         parts = (self.density, self.dimension, self.sensitivity)
         return Radial(*(substitute(part, values) for part in parts))
 
+    def on(self, sensitivity: sp.Expr) -> Radial:
+        """Return the same noise on a query of another sensitivity."""
+        return replace(self, sensitivity=sensitivity)
+
     def checked(self, support: Support) -> Radial:
         """Return self; raise InputError where dimension, sensitivity or support do not fit."""
         if support.kind != "interval" or (support.lower, support.upper) != (0, sp.oo):
             raise InputError('the length of noise on vectors has the support [0, "oo"]')
-        if self.dimension.is_integer is False or (
-            self.dimension.is_number and not (self.dimension.is_integer and self.dimension >= 1)
-        ):
+        d = self.dimension
+        if d.is_integer is False or (d.is_number and not (d.is_integer and d >= 1)):
             raise InputError(
-                f"the dimension of noise on vectors is a whole number from 1 on, not "
-                f"{self.dimension}"
+                f"the dimension of noise on vectors is a whole number from 1 on, not {d}"
             )
-        size = self.sensitivity
-        lacks = size.is_positive is False if size.free_symbols else not sign_of(size) > 0
-        if lacks or size.is_infinite:
-            raise InputError(f"the sensitivity of noise on vectors must be above 0, not {size}")
+        _check_size(self.sensitivity, "sensitivity")
         return self
 
 

@@ -40,8 +40,8 @@ _FORMULAS = {  # of a curve: the key of its formula, its variable, and what a ta
     "renyi": ("divergence", "alpha"),
 }  # fmt: skip
 _CONTENT = (
-    "variable", "support", "parameters", "assume", "noise", "pair", *_CURVES, "sampling",
-    "relation",
+    "variable", "support", "dimension", "parameters", "assume", "noise", "pair", *_CURVES,
+    "sampling", "relation",
 )  # fmt: skip
 _TOP = ("name", *_TEXTS, *_CONTENT)
 _WORDS = {
@@ -111,9 +111,19 @@ def _mechanism(document: dict[str, Any]) -> Mechanism:
 
 def _of_densities(document: dict[str, Any]) -> Mechanism:
     """Return the mechanism of a [noise] or a [pair] table."""
+    noise, laws = take(document, "noise", dict), take(document, "pair", dict)
+    if (noise is None) == (laws is None):
+        have = "neither" if noise is None else "both"
+        raise InputError(f"a mechanism has a [noise] table or a [pair] table; this has {have}")
+    if "dimension" in document:  # of the vectors that noise is added to
+        if noise is None or "dimension" in noise:
+            where = "stands twice" if noise else "is one of noise on vectors, in [noise]"
+            raise InputError(f"dimension {where}; leave the one at the top of the file out")
+        noise = {**noise, "dimension": document["dimension"]}
     with at("support"):
-        own = (document.get("noise") or {}).get("norm") if "support" not in document else None
-        support = [0, "oo"] if own else take(document, "support", object, required=True)
+        is_length = {"norm", "dimension"} & {*(noise or {})}
+        whole = [0, "oo"] if is_length else None
+        support = take(document, "support", object, required=not whole, default=whole)
         kind = kind_of(support)
     words = take(document, "parameters", dict, default={})
     with at("[parameters]"):
@@ -128,10 +138,6 @@ def _of_densities(document: dict[str, Any]) -> Mechanism:
         if variable in symbols:
             raise InputError(f"'{variable}' is a parameter too; rename one of them")
         symbol = variable_symbol(variable, kind)
-    noise, laws = take(document, "noise", dict), take(document, "pair", dict)
-    if (noise is None) == (laws is None):
-        have = "neither" if noise is None else "both"
-        raise InputError(f"a mechanism has a [noise] table or a [pair] table; this has {have}")
     with at("support"):
         ends = _support(support, symbols)
     read = _additive if noise is not None else _from_pair
@@ -143,7 +149,7 @@ def _of_curve(document: dict[str, Any]) -> Mechanism:
     present = [key for key in (*_CURVES, "noise", "pair") if key in document]
     if len(present) > 1:
         raise InputError(f"a mechanism has one of [{'], ['.join(present)}], not several")
-    for key in ("variable", "support"):
+    for key in ("variable", "support", "dimension"):
         if key in document:
             raise InputError(f"[{present[0]}] fixes the {key}; leave it out")
     key, table = present[0], take(document, present[0], dict)

@@ -46,3 +46,27 @@ def test_what_has_no_sensitivity_is_refused(capsys, words, message):
     assert message in capsys.readouterr().err
     assert main(["delta", "laplace", "b=1", "-n", "2", "--epsilon", "1", "--sensitivity", "0"]) == 2
     assert "must be a number above 0" in capsys.readouterr().err
+
+
+VECTORS = """
+name = "vectors"
+variable = "r"
+dimension = 3
+[parameters]
+s = "positive"
+[noise]
+norm = "l2"
+density = "exp(-r/s)"
+"""
+
+
+@pytest.mark.parametrize(
+    "options", [["--sensitivity", "3"], ["--sensitivity", "D", "D=3"], ["--group", "3"]]
+)
+def test_of_noise_on_vectors_it_is_a_length(capsys, tmp_path, options):
+    """e^{−r/s} moved by 3 is e^{−3r/s} moved by 1."""
+    file = tmp_path / "vectors.toml"
+    file.write_text(VECTORS)
+    words = ("delta", str(file), "-n", "4", "--epsilon", "2", "--json")
+    found, truth = told(capsys, *words, "s=2", *options), told(capsys, *words, "s=2/3")
+    assert found["delta"] == pytest.approx(truth["delta"], rel=1e-12)

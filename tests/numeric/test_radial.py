@@ -189,6 +189,28 @@ def test_a_file_says_the_same():
     assert compose(made, 4).epsilon(found.delta).epsilon == pytest.approx(3, abs=1e-9)
 
 
+def test_a_dimension_may_stand_at_the_top():
+    at_top = FILE.replace('dimension = "d"\n', "")
+    at_top = at_top.replace("[parameters]", 'dimension = "d"\n[parameters]')
+    assert symdp.loads(at_top) == symdp.loads(FILE)
+    with pytest.raises(InputError, match="dimension stands twice"):
+        symdp.loads(FILE.replace("[parameters]", "dimension = 2\n[parameters]"))
+    with pytest.raises(InputError, match="'norm' is missing"):
+        symdp.loads(at_top.replace('norm = "l2"', ""))
+
+
+def test_a_sensitivity_is_a_length():
+    """Of spherical Laplace noise a shift of 3 is one of 1 where the scale is a third as long."""
+    made = symdp.loads(FILE)(s=2, d=3)
+    truth = compose(symdp.loads(FILE)(s="2/3", d=3), 4).delta(2)
+    for size in (3, sp.Integer(3)):
+        found = compose(made.moved_by(size), 4).delta(2)
+        assert found.delta == pytest.approx(truth.delta, rel=1e-12)
+    assert made.moved_by(3).summary == "planar Laplace(s=2, d=3), sensitivity 3"
+    written = symdp.loads(FILE.replace("sensitivity = 1", "sensitivity = 3"))(s=2, d=3)
+    assert made.moved_by(3).source == written.source
+
+
 def test_ledgers_and_cards_keep_the_dimension():
     """Without it g was noise on a half-line, and no finite ε was said to exist."""
     steps = compose(symdp.loads(FILE)(s=2, d=3).subsample("poisson", "1/4"), 4)
