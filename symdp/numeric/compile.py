@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy as sp
 from flint import arb, ctx
 
+from symdp.balls.cuts import DISTANCE
 from symdp.balls.mass import pieces_in_numbers
-from symdp.density.finite_end import DISTANCE, near_end
-from symdp.density.normal_form import log_form
+from symdp.density.normal_form import exponential_terms, log_form
 from symdp.density.pieces import flat_masses, points
 from symdp.density.records import Piece, Point
+from symdp.density.signs import is_nearly_zero
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
 from symdp.emit.exact import BITS, real_ball
+from symdp.emit.log_sum_exp import ExpMinusOne
 from symdp.emit.mass import names_of_masses
 from symdp.errors import InputError, at
 from symdp.interrupt import generation
@@ -36,8 +39,10 @@ from symdp.numeric.step import (
     Step,
     Stretch,
     paired,
+    rounded,
     together,
 )
+from symdp.numeric.table import LogDensityTable
 
 if TYPE_CHECKING:
     from symdp.emit.arb import ArbFunction
@@ -45,12 +50,13 @@ if TYPE_CHECKING:
     from symdp.model.pair import Pair
     from symdp.numeric.step import Moment
 
+# of a table in log u, down from half a piece's length: far out a function of u is a line
+_DEPTHS = (700.0, *range(44, 4, -2), 4.0, 3.5, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5, 0.0)
 _MANY_BITS = 1_000  # carried next to an end, where terms cancel
 _DISTANCES = [2.0**-k for k in (2, 4, 8, 14, 20, 27, 34, 45, 60, 90)]  # of a piece's length
 _CLOSE = 1e-11  # of doubles to balls; where they cancel they are far apart
 # functions that are not smooth
 _KINKS = (sp.Piecewise, sp.Heaviside, sp.Abs, sp.sign, sp.Min, sp.Max, sp.floor, sp.ceiling)
-_SAME = 1e-25  # of two balls; an end stored as a near rational is off by 1e-60
 
 
 def loss_law(mechanism: Mechanism, direction: str) -> LossLaw:
@@ -243,24 +249,23 @@ def _stretched(piece: Piece, variable: sp.Symbol, balls: list[ArbFunction]) -> S
     if piece.lower == piece.upper:
         return None
 
-    near = [
-        _Near(listed, _terms(piece), variable, end, inward)
+    length = piece.upper - piece.lower
+    width = float(sp.N(length, 40)) if length.is_finite else 1.0
+    singular = [
+        (end, inward)
         for end, inward in ((piece.lower, 1), (piece.upper, -1))
         if end.is_finite
         if not continues(
             lambda x, analytic: [b(x, analytic=analytic) for b in balls], real_ball(end)
         )
     ]
-    length = piece.upper - piece.lower
-    singular = [end for end in near if end.is_singular]
-    width = float(sp.N(length, 40)) if length.is_finite else 1.0
-    needed = any(end.needs_distance(width) for end in singular)
-    if not needed or not all(end.is_sound(width) for end in singular):
+    if all(end == 0 and _is_resolved(listed, variable, inward * width) for end, inward in singular):
         return None
+    near = [[_near(f, variable, *end, width) for f in listed] for end in singular]
+    terms = [[_near(f, variable, *end, width) for f in _terms(piece)] for end in singular]
     kept = lru_cache(maxsize=8)(lambda _precision: real_ball(length))
     stretch = Stretch((lambda: kept(ctx.prec)) if length.is_finite else None, len(singular) == 2)
-    both = [zip(end.doubles, end.balls, strict=True) for end in singular]
-    log_p, *others = zip(*both, strict=True)
+    log_p, *others = zip(*near, strict=True)
     loss = stretch.in_doubles(others[1], False) if others else None
     return SmoothPiece(
         lower=stretch.lower,
@@ -269,91 +274,81 @@ def _stretched(piece: Piece, variable: sp.Symbol, balls: list[ArbFunction]) -> S
         log_q=stretch.in_doubles(others[0], True) if others else _constant(-math.inf),
         loss=loss or _constant(math.inf),
         ball=paired(
-            stretch.in_balls([end.balls[0] for end in singular], True),
-            stretch.in_balls([end.balls[2] for end in singular], False) if others else None,
+            stretch.in_balls([ball for _, ball in log_p], True),
+            stretch.in_balls([ball for _, ball in others[1]], False) if others else None,
         ),
-        log_terms=together(
-            [
-                stretch.in_doubles([(compile_numpy(f, [DISTANCE]), None) for f in term], True)
-                for term in zip(*(end.terms() for end in singular), strict=True)
-            ]
-        ),
+        log_terms=together([stretch.in_doubles(term, True) for term in zip(*terms, strict=True)]),
         flat=infinite or piece.slope == "constant",
         monotone=piece.slope in ("increasing", "decreasing"),
     )
 
 
-class _Near:
-    """Log densities and loss of a piece as functions of the distance from one of its ends."""
-
-    def __init__(
-        self,
-        listed: list[sp.Expr],
-        terms: list[sp.Expr],
-        variable: sp.Symbol,
-        end: sp.Expr,
-        inward: int,
-    ) -> None:
-        self._listed, self._terms = listed, terms
-        self._variable, self._end, self._inward = variable, end, inward
-        found = [near_end(expression, variable, end, inward) for expression in listed]
-        self.is_singular = not all(one.is_regular for one in found)
-        self._expressions = [one.expression for one in found]
-
-    def needs_distance(self, width: float) -> bool:
-        """Return whether the coordinate itself does not resolve the end in doubles."""
-        if self._end != 0:
-            return True
-        places = [self._inward * u * width for u in _DISTANCES]
-        return not all(
-            _agree(
-                compile_numpy(given, [self._variable]), compile_arb(given, [self._variable]), places
-            )
-            for given in self._listed
-        )
-
-    def is_sound(self, width: float) -> bool:
-        """Return whether the functions of the distance are the given ones, without cancellation."""
-        distances = [u * width for u in _DISTANCES]
-        place = compile_arb(self._end + self._inward * DISTANCE, [DISTANCE])
-        # Whatever the densities are divided by: balls of it are wider than what is asked here.
-        ones = dict.fromkeys(names_of_masses(self._listed), sp.S.One)
-        for given, found, double, own in zip(
-            self._listed, self._expressions, self.doubles, self.balls, strict=True
-        ):
-            if not _agree(double, own, distances):
-                return False
-            original = compile_arb(given.xreplace(ones), [self._variable])
-            ball = compile_arb(found.xreplace(ones), [DISTANCE])
-            with ctx.workprec(_MANY_BITS):
-                for distance in map(arb, distances):
-                    value = ball(distance)
-                    gap = value - original(place(distance))
-                    if not abs(gap) < _SAME * (1 + abs(value)):
-                        return False
-        return True
-
-    @cached_property
-    def balls(self) -> list[ArbFunction]:
-        """The functions of the distance in ball arithmetic."""
-        return [compile_arb(expression, [DISTANCE]) for expression in self._expressions]
-
-    @cached_property
-    def doubles(self) -> list[RealFunction]:
-        """The same in doubles."""
-        return [compile_numpy(expression, [DISTANCE]) for expression in self._expressions]
-
-    def terms(self) -> list[sp.Expr]:
-        """Return the logs of single terms as functions of the distance."""
-        own = self._variable, self._end, self._inward
-        return [near_end(term, *own).expression for term in self._terms]
+def _is_resolved(listed: list[sp.Expr], x: sp.Symbol, width: float) -> bool:
+    """Return whether doubles give what balls do down to tiny x."""
+    places = [u * width for u in _DISTANCES]
+    return all(_agree(compile_numpy(f, [x]), compile_arb(f, [x]), places) for f in listed)
 
 
-def _agree(function: RealFunction, ball: ArbFunction, places: list[float]) -> bool:
+def _near(
+    expression: sp.Expr, x: sp.Symbol, end: sp.Expr, inward: int, width: float
+) -> tuple[RealFunction, Callable[..., Any]]:
+    """Return an expression in the distance u > 0 from an end, x = end ± u, in doubles and balls.
+
+    Balls carry the bits that u is below 1 twice more: what vanishes at the end like u² is told.
+    Where doubles cancel, a table of balls in log u stands for them.
+    """
+    place, names = end + inward * DISTANCE, names_of_masses([expression])
+
+    def moved(node: sp.Expr) -> sp.Expr:
+        if not node.is_polynomial(x):
+            found = node.func(*map(moved, node.args))
+            terms = exponential_terms(found, DISTANCE) if found.is_Add else None
+            heights = [(c * sp.exp(a.subs(DISTANCE, 0)), a) for c, a in terms or ()]
+            if not terms or not is_nearly_zero(sp.Add(*(height for height, _ in heights))):
+                return found
+            rises = ((height, sp.expand(a - a.subs(DISTANCE, 0))) for height, a in heights)
+            return sp.Add(*(height * ExpMinusOne(rise) for height, rise in rises if rise != 0))
+        found = sp.expand(node.subs(x, place))
+        constant, moving = found.as_independent(DISTANCE, as_Add=True)
+        return sp.factor_terms(moving) if is_nearly_zero(constant) else found
+
+    found = moved(expression.xreplace(names)).xreplace({name: own for own, name in names.items()})
+    ball, double = compile_arb(found, [DISTANCE]), compile_numpy(found, [DISTANCE])
+
+    def told(u: Any, analytic: bool = False) -> Any:
+        size = u.abs_lower()
+        depth = -float(size.log().mid()) / math.log(2) if size > 0 and size.is_finite() else 0.0
+        with ctx.workprec(ctx.prec + 256 * math.ceil(min(max(depth, 0.0), 4 * _MANY_BITS) / 128)):
+            return ball(u, analytic=analytic)
+
+    if _agree(double, told, [u * width for u in _DISTANCES]):
+        return double, told
+    one, top = paired(told, None), math.log(width / 2)
+
+    def between(low: float, high: float) -> Any:
+        def function(t: Any) -> Any:
+            depths = (low + 0.5 * (high - low) * (1.0 + t)).tolist()
+            return np.asarray([rounded(one, math.exp(depth))[0] for depth in depths])
+
+        return np.polynomial.chebyshev.chebinterpolate(function, 19)
+
+    edges = top - np.asarray(_DEPTHS)
+    series = [between(low, high) for low, high in pairwise(edges.tolist())]
+    table = LogDensityTable(edges, np.asarray(series), np.zeros(edges.size - 1))
+
+    def in_table(u: Any) -> Any:
+        return np.where(np.real(u) < width / 2, table(np.log(u)), double(u))
+
+    return in_table, told
+
+
+def _agree(function: RealFunction, ball: Callable[..., Any], places: list[float]) -> bool:
     """Return whether doubles give what balls do."""
     with ctx.workprec(_MANY_BITS):
         exact = [float(ball(arb(place)).mid()) for place in places]
-    pairs = zip(function(np.asarray(places)).tolist(), exact, strict=True)
+    with np.errstate(all="ignore"):
+        found = function(np.asarray(places)).tolist()
+    pairs = zip(found, exact, strict=True)
     return all(abs(value - own) <= _CLOSE * (1.0 + abs(own)) for value, own in pairs)
 
 

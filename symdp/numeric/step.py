@@ -211,7 +211,7 @@ EndFunction = tuple[RealFunction, ArbFunction | None]
 
 _FAR = -100.0  # further out a function of u = O(e^v) is a line in v, or it is left as it is
 _SAMPLES = (-200.0, -400.0)  # depths that show the line
-_CHECKS = (_FAR, -1e3, -1e5, -1e9)  # depths at which it is to hold
+_CHECKS = (_FAR, -1e3, -2.5e3)  # depths at which it is to hold
 _LINE = 1e-14  # relative: a function that is linear next to an end
 _END_BITS = 300  # carried next to an end
 
