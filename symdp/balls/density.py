@@ -30,6 +30,7 @@ from symdp.emit.exact import BITS, constant_value
 from symdp.emit.mass import MassIntegral, MassSum
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Deadline, worked
+from symdp.model.family import Family
 from symdp.model.mechanism import a_mechanism
 from symdp.model.renyi_curve import RenyiCurve
 from symdp.model.sampling import Radial
@@ -70,8 +71,8 @@ def checked_steps(
     groups: dict[object, list[Mechanism]] = {}
     is_proved = True
     for mechanism in steps:
-        if isinstance(mechanism.source, RenyiCurve | Radial):  # no densities, or a mass found later
-            is_proved &= isinstance(mechanism.source, RenyiCurve)
+        if isinstance(mechanism.source, RenyiCurve | Radial | Family):  # no densities on a line
+            is_proved &= not isinstance(mechanism.source, Radial)  # whose mass is found later
             continue
         template = mechanism.template
         groups.setdefault(mechanism.key if template is None else template.key, []).append(mechanism)

@@ -44,7 +44,7 @@ from symdp.methods.interval import (
 )
 from symdp.numeric.answer import Answer, FloatAccountant
 from symdp.numeric.elementary import Complex
-from symdp.numeric.nodes import log_characteristic, log_characteristic_grid
+from symdp.numeric.nodes import log_characteristic_grid
 from symdp.numeric.saddle_point import complement_rounding, log_one_minus_exp
 
 if TYPE_CHECKING:
@@ -348,7 +348,7 @@ def _log_largest(
         return total
     for tilted, count in law.tilted_terms(origin, float(y[-1])):
         log_f = (
-            log_characteristic(tilted, y)
+            tilted.log_characteristic(y)
             if grid is None
             else log_characteristic_grid(tilted, *grid, grid[1] + y.size)
         )

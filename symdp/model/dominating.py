@@ -53,6 +53,7 @@ from symdp.emit.exact import middle_of
 from symdp.errors import InputError
 from symdp.model.allocation import allocated_pair
 from symdp.model.average import AVERAGE, sizes
+from symdp.model.family import Family
 from symdp.model.noise_shape import Shape, shape_of
 from symdp.model.pair import Pair, Support
 from symdp.model.relation import (
@@ -99,6 +100,11 @@ def dominating_pair(
             "it is known by its Rényi curve alone, and has no pair of laws; ask for ε or δ by the "
             "method renyi, or for the trade-off function"
         )
+    if isinstance(source, Family):
+        raise InputError(
+            "it is known by its log-partition function, and has no pair of densities on a line; "
+            "ask for ε, δ, a curve, a calibration or the trade-off function"
+        )
     if isinstance(source, Radial):
         raise InputError(
             "its outputs are vectors, and it has no pair of densities on a line; ask for ε, δ, a "
@@ -131,7 +137,7 @@ def is_attained(mechanism: MechanismRecord) -> bool:
         return False
     if sampling is not None and sampling.scheme == ALLOCATION:
         return sampling.participations == 1
-    if sampling is None or isinstance(source, Laws | Radial):
+    if sampling is None or isinstance(source, Laws | Radial | Family):
         return True
     if sampling.scheme != "poisson" or sampling.released == AVERAGE:
         return False

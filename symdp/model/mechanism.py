@@ -15,6 +15,7 @@ from symdp.arguments import AT_MOST, DOWN
 from symdp.errors import InputError, at, suggestion
 from symdp.model import assumption
 from symdp.model.average import SUM
+from symdp.model.family import TILT, Family, coordinates, family_of
 from symdp.model.guarded import substitute
 from symdp.model.pair import Atoms, Component, Pair, Support, kind_of, mass_of, plain_support
 from symdp.model.parser import parse
@@ -320,6 +321,57 @@ class Mechanism(MechanismRecord):
         number = intake.constant(dimension, "the dimension")
         held = (name, intake.variable, intake.support, Radial(g, number, size), intake.declared)
         return cls(*held).assuming(assume)
+
+    @classmethod
+    def family(
+        cls,
+        log_partition: sp.Expr,
+        with_record: Mapping[Any, Any] | Sequence[Any],
+        without_record: Mapping[Any, Any] | Sequence[Any],
+        name: str = "mechanism",
+        *,
+        length: sp.Symbol | str | None = None,
+        counts: bool = False,
+        parameters: Mapping[str, str] | None = None,
+        assume: Mapping[str, str] | Sequence[str] | None = None,
+    ) -> Mechanism:
+        r"""Return the mechanism whose output has a law of one exponential family.
+
+        .. math:: h(x) \exp(⟨θ, T(x)⟩ - A(θ))
+
+        θ₁ is the parameter of the output with the record and θ₀ the one without it. Which two are
+        the worst that a record can bring about is the author's word.
+
+        Parameters
+        ----------
+        log_partition : A, an expression of the coordinates of θ, or of its length
+        with_record, without_record : θ₁ and θ₀, coordinate -> value, a number or an expression of
+            parameters; two lists of components where A is of the length
+        length : the symbol of the length of θ in A
+        counts : whether T counts, so that the losses lie on a lattice; one coordinate may change
+        parameters, assume : as for `additive`
+
+        Raises
+        ------
+        InputError : an input that breaks one of these rules.
+
+        Examples
+        --------
+        >>> theta, a, b = sp.Symbol("theta"), *sp.symbols("a b", positive=True)
+        >>> Mechanism.family(
+        ...     sp.exp(theta), {theta: sp.log(b)}, {theta: sp.log(a)}, "poisson", counts=True)
+        <Mechanism poisson(a, b)>
+        """
+        members = with_record, without_record
+        names = coordinates(members, length)
+        if taken := [name for name in names if name in (parameters or ())]:
+            raise InputError(f"'{taken[0]}' is both a coordinate of theta and a parameter")
+        words = None if parameters is None else {**parameters, **dict.fromkeys(names, "real")}
+        intake = Intake(TILT, (-sp.oo, sp.oo), words)
+        a = intake.constant(log_partition, "the log-partition function")
+        source = family_of(intake, a, members, length, counts)
+        declared = tuple(p for p in intake.declared if p.name not in names)
+        return cls(name, TILT, intake.support, source, declared).assuming(assume)
 
     @classmethod
     def from_pair(
@@ -668,6 +720,8 @@ class Mechanism(MechanismRecord):
             table = isinstance(source.divergence, tuple)
             bound = r"\text{a table}" if table else sp.latex(source.divergence)
             lines = [rf"D_{{{x}}} \le {bound}"]
+        elif isinstance(source, Family):
+            lines = [f"K({x}) = {sp.latex(source.log_moment)}"]
         elif isinstance(source, Radial):
             f, size = sp.latex(source.density), sp.latex(source.sensitivity)
             lines = [rf"g({x}) \propto {f}", rf"d = {sp.latex(source.dimension)}", f"D = {size}"]

@@ -28,7 +28,6 @@ class MechanismRecord:
     title: str = ""
     description: str = ""
     citation: str = ""
-    family: str = ""
     protects: str = ""
     dominates: str = ""
     template: Self | None = None

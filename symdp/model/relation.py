@@ -78,12 +78,13 @@ def usual_relation(mechanism: MechanismRecord) -> str:
 def check_relation(mechanism: MechanismRecord) -> None:
     """Raise InputError where source and support do not fit, or no pair is proved for them."""
     # Known questions are answered without SymPy, which these need.
+    from symdp.model.family import Family
     from symdp.model.pair import Support
     from symdp.model.renyi_curve import RenyiCurve
     from symdp.model.sampling import Laws, Noise, Radial
 
     sampling, name, shift = mechanism.sampling, mechanism.name, mechanism.shift
-    if not isinstance(mechanism.source, Noise | Laws | RenyiCurve | Radial):
+    if not isinstance(mechanism.source, Noise | Laws | RenyiCurve | Radial | Family):
         raise InputError(f"{mechanism.source!r:.60}: {_MADE}")
     mechanism.source.checked(instance(mechanism.support, Support, _MADE).checked())
     told = (*SHIFTS, *_SHIFTS) if mechanism.is_given else SHIFTS
@@ -97,6 +98,11 @@ def check_relation(mechanism: MechanismRecord) -> None:
         raise InputError(
             f"{name} is known by its Rényi curve alone: what {scheme} sampling gains is known of "
             "noise and of pairs of laws; give the curve of the sampled step"
+        )
+    if isinstance(mechanism.source, Family):
+        raise InputError(
+            f"{name} is known by its log-partition function: what {scheme} sampling gains needs "
+            "the density of the loss; give the two laws as a pair where there is one"
         )
     if isinstance(mechanism.source, Radial) and (
         (scheme, group, sampling.released) != ("poisson", 1, SUM)

@@ -20,6 +20,7 @@ import sympy as sp
 
 from symdp.errors import InputError, at, suggestion
 from symdp.exact_number import shorten
+from symdp.model.family import Family
 from symdp.model.guarded import never_refuses, sign_of, substitute
 from symdp.model.pair import Atoms, Component, Support, divided, mass_of
 from symdp.model.parser import CONSTANTS, parse_value
@@ -375,7 +376,7 @@ class Radial:
         return self
 
 
-Source: TypeAlias = Noise | Laws | RenyiCurve | Radial
+Source: TypeAlias = Noise | Laws | RenyiCurve | Radial | Family
 
 
 def symbols_of(source: Source, support: Support) -> frozenset[sp.Symbol]:

@@ -19,6 +19,7 @@ from symdp.arguments import AT_MOST
 from symdp.errors import InputError, at, suggestion
 from symdp.exact_number import shorten
 from symdp.model.average import SUM
+from symdp.model.family import coordinates
 from symdp.model.mechanism import Mechanism, declare, exact
 from symdp.model.pair import kind_of
 from symdp.model.parser import parse
@@ -33,7 +34,7 @@ _KEYS = {  # of the tables of a file, by what an error calls them
     "[sampling]": ("scheme", "rate", "batch", "records", "group", "steps", "participations",
                    "released"),
 }  # fmt: skip
-_TEXTS = ("title", "description", "citation", "family", "protects", "dominates")
+_TEXTS = ("title", "description", "citation", "protects", "dominates")
 _CURVES = ("trade_off", "profile", "renyi", "shuffled")
 _FORMULAS = {  # of a curve: the key of its formula, its variable, and what a table of points takes
     "trade_off": ("f", "alpha", "between"), "profile": ("delta", "epsilon", "both"),
@@ -43,7 +44,7 @@ _CONTENT = (
     "variable", "support", "dimension", "parameters", "assume", "noise", "pair", *_CURVES,
     "sampling", "relation",
 )  # fmt: skip
-_TOP = ("name", *_TEXTS, *_CONTENT)
+_TOP = ("name", *_TEXTS, "family", *_CONTENT)  # a family is a text, or a table
 _WORDS = {
     str: "text", int: "a whole number", bool: "true or false", dict: "a table", list: "a list",
     Decimal: "a number",
@@ -99,6 +100,8 @@ def _mechanism(document: dict[str, Any]) -> Mechanism:
     if not name or len(name) > 60 or not name.isprintable():
         raise InputError(f"name must be 1 to 60 printable characters, not {shorten(name)}")
     made = _of_curve if any(key in document for key in _CURVES) else _of_densities
+    if not isinstance(document.get("family", ""), str):
+        made = _of_family
     mechanism = made(document)
     texts = {key: take(document, key, str, default="") for key in _TEXTS}
     mechanism = replace(mechanism, name=name, **texts)
@@ -190,6 +193,35 @@ def _of_curve(document: dict[str, Any]) -> Mechanism:
         with at("support"):
             ends = _support(take(table, "support", list, default=["-oo", "oo"]), symbols)
         return from_profile(curve, x, ends, parameters=words)
+
+
+def _of_family(document: dict[str, Any]) -> Mechanism:
+    """Return the mechanism of a [family] table."""
+    for key in ("variable", "support", "noise", "pair", *_CURVES):
+        if key in document:
+            raise InputError(f"[family] says all of the law; leave {key} out")
+    words = take(document, "parameters", dict, default={})
+    symbols = {name: declare(name, word).symbol for name, word in words.items()}
+    table = take(document, "family", dict)
+    with at("[family]"):
+        refuse_unknown(table, ("log_partition", "with", "without", "length", "counts"))
+        members: list[Any] = []
+        for key in ("with", "without"):
+            theta = take(table, key, object, required=True)
+            with at(key):
+                if isinstance(theta, dict):
+                    members.append({c: _expression(v, symbols) for c, v in theta.items()})
+                elif isinstance(theta, list):
+                    members.append([_expression(v, symbols) for v in theta])
+                else:
+                    raise InputError("theta is a table of coordinates, or a list of components")
+        length = take(table, "length", str)
+        text = take(table, "log_partition", str, required=True)
+        own = {c: declare(c, "real").symbol for c in coordinates(members, length)}
+        with at("log_partition"):
+            a = parse(text, {**symbols, **own})
+        counts = take(table, "counts", bool, default=False)
+        return Mechanism.family(a, *members, length=length, counts=counts, parameters=words)
 
 
 def _of_answers(table: dict[str, Any], has_parameters: bool) -> Mechanism:

@@ -28,6 +28,7 @@ from symdp.emit.mass import names_of_masses
 from symdp.errors import InputError, at
 from symdp.interrupt import generation
 from symdp.model.allocation import MOST_OUTCOMES, allocated_steps, outcomes
+from symdp.model.family import Family
 from symdp.model.relation import SUBSTITUTION
 from symdp.model.sampling import Radial
 from symdp.numeric.formula import continues, law_of_formula
@@ -77,6 +78,8 @@ def _loss_law(mechanism: Mechanism, direction: str, _: int) -> LossLaw:
         return allocated
     if isinstance(mechanism.source, Radial):
         return _of_vectors(mechanism, direction)
+    if isinstance(mechanism.source, Family):
+        return _of_family(mechanism, mechanism.source, direction)
     if direction == "add":
         other = _loss_law(mechanism, "remove", generation())
         if other.is_reversible:
@@ -109,6 +112,22 @@ def _of_vectors(mechanism: Mechanism, direction: str) -> LossLaw:
         shape = int(source.dimension), float(twice * source.sensitivity)
         rate = 1.0 if sampling is None else float(sampling.rate)
         return radial_law(functions, shape, rate, direction, mechanism.name)
+
+
+def _of_family(mechanism: Mechanism, source: Family, direction: str) -> LossLaw:
+    """Return the law of a family, K compiled as it holds at complex places."""
+    from symdp.density.log_moment import continued
+    from symdp.numeric.family import FamilyLaw, listed
+
+    z = mechanism.variable
+    with at(mechanism.summary):
+        formula = continued(source.log_moment, z)
+        functions = compile_arb(formula, [z]), compile_numpy(formula, [z])
+        if not source.lattice:
+            return FamilyLaw(mechanism.name, *functions, direction)
+        with ctx.workprec(BITS):
+            start, step = (compile_arb(part, [])().real for part in source.lattice)
+        return listed(FamilyLaw(mechanism.name, *functions, "remove"), (start, step), direction)
 
 
 @lru_cache(maxsize=256)

@@ -61,7 +61,7 @@ from symdp.numeric.line import (
     longer,
     plain_sum,
 )
-from symdp.numeric.nodes import Tilted, log_bound_near, log_decay
+from symdp.numeric.nodes import Tilted
 from symdp.numeric.saddle_point import Strip
 from symdp.numeric.step import Array
 from symdp.numeric.sums import finite_sum
@@ -349,9 +349,7 @@ class Tail:
         y = end * _OUT
         bounds = []
         for part in self._parts:
-            far = log_decay(part, y)
-            far[:-1] = np.minimum(far[:-1], log_bound_near(part, y))
-            bounds.append(far)
+            bounds.append(part.log_bound(y))
         size = np.exp(self._law.combine(bounds))
         if less_atoms:  # they are summed by themselves, or seen to recur
             size = np.maximum(size - self._alone, 0.0)

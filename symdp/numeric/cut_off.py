@@ -98,7 +98,6 @@ from symdp.numeric.loss import LossLaw
 from symdp.numeric.nodes import (
     Tilted,
     escapes,
-    log_characteristic,
     log_characteristic_grid,
     log_mass,
 )
@@ -257,7 +256,7 @@ def _up_to(law: SumLaw, line: Line, nodes: int, size: float) -> Line:
     )
     kept: list[tuple[Array, Complex]] = []
     # Each transform spreads all losses once, which shall not cost more than its own values.
-    length = max(LONG_LINE, _SPREAD * max(part.weight.size for part in tilted))
+    length = max(LONG_LINE, _SPREAD * max(part.points for part in tilted))
     for first in range(start, nodes, length):
         place = np.arange(first, min(first + length, nodes))
         exponent, unsure = np.zeros(place.size, dtype=np.complex128), np.zeros(place.size)
@@ -287,7 +286,7 @@ def _log_values(part: Tilted, step: float, place: Index) -> Complex:
     # An exponential for each place and loss costs as much as some ten products.
     if 10 * place.size >= last - first > 0:
         return log_characteristic_grid(part, step, first, last)[place - first]
-    return log_characteristic(part, step * place.astype(np.float64))
+    return part.log_characteristic(step * place.astype(np.float64))
 
 
 _MISJUDGED = 10.0  # times a predicted error, beyond which the saddle point is tried as well

@@ -38,8 +38,8 @@ from symdp.numeric.nodes import (
     decays,
     escapes,
     known_atom,
-    log_bound_near,
     log_characteristic_grid,
+    near_bound,
     node_set,
 )
 from symdp.numeric.outline import covering_tilts, loss_range
@@ -169,7 +169,7 @@ class LawTable:
             kinds = [b for b, _ in each[start : start + _TOGETHER]]
             parts = [law.tilted(tilt) for _, law in each[start : start + _TOGETHER]]
             bound = np.minimum(decays(parts).log_bound(y).T, 0.0)
-            near = np.asarray([log_bound_near(part, y) for part in parts])
+            near = np.asarray([near_bound(part.weight, part.deviation, y) for part in parts])
             np.minimum(bound[:, :-1], near, out=bound[:, :-1])
             result[kinds] = bound
         for b, law in each:

@@ -340,6 +340,45 @@ class Tilted:
         return self.nodes.error
 
     @property
+    def points(self) -> int:
+        """The number of its points."""
+        return self.weight.size
+
+    def log_characteristic(self, y: Array) -> Complex:
+        """Return log E_t e^{iy(L − m)} = log φ_t(y) − iym, relative to itself near y = 0."""
+        flat = oscillation_sum(y.ravel(), self.deviation, self.weight)
+        return log_one_plus(flat).reshape(y.shape)
+
+    def cumulants(self, order: int) -> Array:
+        """Return cumulants, the first as E_t L − E L, from central moments m:
+
+        κⱼ = mⱼ − Σ_{i=2}^{j−2} C(j−1, i−1) κᵢ m_{j−i}.
+        """
+        moments = [1.0, 0.0]
+        power = self.weight * self.deviation
+        for _ in range(2, order + 1):
+            power = power * self.deviation
+            moments.append(float(power.sum()))
+        found = [0.0, self.shift]
+        for j in range(2, order + 1):
+            lower = math.fsum(
+                math.comb(j - 1, i - 1) * found[i] * moments[j - i] for i in range(2, j - 1)
+            )
+            found.append(moments[j] - lower)
+        return np.asarray(found[1 : order + 1])
+
+    def log_bound(self, y: Array) -> Array:
+        """Return an estimated bound on log |φ_t| between neighbours of rising y, beyond the last.
+
+        Before the last, of all that lies beyond as well, but for what shows near the median loss.
+        """
+        panels = self.nodes.whole_panels
+        found = panel_decay(self.weight[panels.index], panels.slope, panels.joined)
+        far = found.log_bound(y)
+        far[:-1] = np.minimum(far[:-1], near_bound(self.weight, self.deviation, y))
+        return far
+
+    @property
     def widest(self) -> float:
         """The largest standard deviation of a single step, here the only one's."""
         return math.sqrt(self.variance)
@@ -395,25 +434,6 @@ def _from_growths(nodes: NodeSet, scaled: Array) -> Array:
     return np.asarray(np.log1p(ratio / (1.0 - escaped)) + math.log1p(-escaped))
 
 
-def tilted_cumulants(tilted: Tilted, order: int) -> Array:
-    """Return cumulants of a tilted law, the first as E_t L − E L, from central moments m:
-
-    κⱼ = mⱼ − Σ_{i=2}^{j−2} C(j−1, i−1) κᵢ m_{j−i}.
-    """
-    moments = [1.0, 0.0]
-    power = tilted.weight * tilted.deviation
-    for _ in range(2, order + 1):
-        power = power * tilted.deviation
-        moments.append(float(power.sum()))
-    cumulants = [0.0, tilted.shift]
-    for j in range(2, order + 1):
-        lower = math.fsum(
-            math.comb(j - 1, i - 1) * cumulants[i] * moments[j - i] for i in range(2, j - 1)
-        )
-        cumulants.append(moments[j] - lower)
-    return np.asarray(cumulants[1 : order + 1])
-
-
 DIRECT_WORK = 1_200_000  # below this many exponentials a plain sum beats the transform
 _NEAR_PHASE = 32.0  # radians at the last y: nodes that turn by no more keep their relative accuracy
 _PLACES = 48  # of a polynomial that e^{iyd} is to rounding while yd runs over half of that phase
@@ -424,12 +444,6 @@ _TO_SERIES = np.cos(np.outer(np.arange(_PLACES), np.arccos(_CHEBYSHEV))) * (2.0 
 _TO_SERIES[0] *= 0.5
 
 
-def log_characteristic(tilted: Tilted, y: Array) -> Complex:
-    """Return log E_t e^{iy(L − m)} = log φ_t(y) − iym, accurate relative to itself near y = 0."""
-    flat = oscillation_sum(y.ravel(), tilted.deviation, tilted.weight)
-    return log_one_plus(flat).reshape(y.shape)
-
-
 def log_characteristic_grid(tilted: Tilted, step: float, first: int, last: int) -> Complex:
     """Return log φ_t(kh) − ikhm for k = first, …, last − 1.
 
@@ -438,8 +452,8 @@ def log_characteristic_grid(tilted: Tilted, step: float, first: int, last: int) 
     weight.
     """
     y: Array = step * np.arange(first, last, dtype=np.float64)
-    if y.size * tilted.deviation.size <= DIRECT_WORK:
-        return log_characteristic(tilted, y)
+    if y.size * tilted.points <= DIRECT_WORK:
+        return tilted.log_characteristic(y)
     near = np.abs(tilted.deviation) * (step * last) <= _NEAR_PHASE
     remainder = _near_sum(y, tilted.deviation[near], tilted.weight[near])
     weight, deviation = tilted.weight[~near], tilted.deviation[~near]
@@ -524,12 +538,6 @@ class Decay:
         return np.asarray(np.log(np.maximum.accumulate(best[::-1])[::-1]))
 
 
-def decay(tilted: Tilted) -> Decay:
-    """Return how the characteristic function of one step's tilted loss is bounded far out."""
-    panels = tilted.nodes.whole_panels
-    return panel_decay(tilted.weight[panels.index], panels.slope, panels.joined)
-
-
 def decays(parts: Sequence[Tilted]) -> Decay:
     """Return the same of several steps at once, each with panels of no mass at its end."""
     panels = [part.nodes.whole_panels for part in parts]
@@ -572,12 +580,7 @@ def _finite(values: Array) -> Array:
     return np.where(np.isnan(values), np.inf, values)
 
 
-def log_decay(tilted: Tilted, y: Array) -> Array:
-    """Return an estimated bound on log |φ_t(y')| for every |y'| ≥ |y|, the y in rising order."""
-    return decay(tilted).log_bound(y)
-
-
-def log_bound_near(tilted: Tilted, y: Array) -> Array:
+def near_bound(weight: Array, deviation: Array, y: Array) -> Array:
     """Return a bound on log |φ(y')| between every two neighbours of rising y.
 
     With two independent losses L and L', as 1 − cos u ≥ c u² for |u| ≤ a,
@@ -586,11 +589,6 @@ def log_bound_near(tilted: Tilted, y: Array) -> Array:
 
     I of length a/y around the median of L. That shows how |φ|ⁿ of many steps falls.
     """
-    return near_bound(tilted.weight, tilted.deviation, y)
-
-
-def near_bound(weight: Array, deviation: Array, y: Array) -> Array:
-    """Return the same from weights and rising deviations of one step."""
     below = np.zeros((3, deviation.size + 1))
     below[0, 1:], below[1, 1:] = weight, weight * deviation
     below[2, 1:] = below[1, 1:] * deviation

@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 from symdp.numeric.elementary import Complex
 from symdp.numeric.kinds import together
 from symdp.numeric.loss import LossLaw
-from symdp.numeric.nodes import log_characteristic
 from symdp.numeric.step import Array
 from symdp.numeric.total import SumLaw, kept_with_law
 
@@ -314,7 +313,7 @@ class StepFamily:
             width = math.sqrt(float(weights @ moments[:, 2]))
             y = _PLACES / width
             finer = [law.tilted(tilt, float(y[-1])) for law in laws]
-            logs = np.asarray([log_characteristic(x, y) for x in finer])
+            logs = np.asarray([x.log_characteristic(y) for x in finer])
             if not (rule.knows(moments, _CLOSER) and rule.knows(logs, _CLOSER)):
                 return False
         return True

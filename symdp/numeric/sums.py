@@ -71,7 +71,7 @@ from symdp.numeric.line import (
     loss_size,
 )
 from symdp.numeric.loss import LossLaw
-from symdp.numeric.nodes import Tilted, log_characteristic
+from symdp.numeric.nodes import Tilted
 from symdp.numeric.saddle_point import Strip, log_add_exp, log_one_minus_exp
 from symdp.numeric.step import Array
 from symdp.numeric.total import Lattice, SumLaw, find_lattice, kept_with_law
@@ -436,7 +436,7 @@ def with_period(
     places: Array = line.step * np.asarray(found, dtype=np.float64)
     if places.size:
         finer = law.tilted(line.tilt, float(places[-1]))
-        logs = [log_characteristic(part, places) for part in finer]
+        logs = [part.log_characteristic(places) for part in finer]
         line = extended(law, line, finer, places, logs, kernel)
     # The rounding of the losses and of ε turns far values by so much times y.
     size = abs(epsilon) + loss_size(law, tilted)
@@ -464,7 +464,7 @@ class Angles:
         self.work += y.size * self.atoms
         total = np.zeros(y.size)
         for part, count in zip(self._tilted, self._counts, strict=True):
-            depth = np.maximum(-log_characteristic(part, y).real - 2.0 * ROUNDING, 0.0)
+            depth = np.maximum(-part.log_characteristic(y).real - 2.0 * ROUNDING, 0.0)
             angle = np.arctan2(np.sqrt(-np.expm1(-2.0 * depth)), np.exp(-depth))
             total += count * (angle * angle)
         return np.asarray(np.sqrt(total))

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from symdp.errors import InputError
 from symdp.numeric.elementary import distinct
 from symdp.numeric.loss import EXTENDED, LossLaw
-from symdp.numeric.nodes import Tilted, tilted_cumulants
+from symdp.numeric.nodes import Tilted
 from symdp.numeric.step import Array
 
 # of a function that is kept with a law
@@ -261,7 +261,7 @@ class SumLaw:
 
     def cumulants(self, tilt: float, order: int) -> Array:
         """Return K′(t), …, K^(order)(t): cumulants of the tilted total loss."""
-        total = self.smooth_sum([tilted_cumulants(x, order) for x in self.tilted(tilt)])
+        total = self.smooth_sum([x.cumulants(order) for x in self.tilted(tilt)])
         total[0] += self.mean
         return total
 
@@ -279,12 +279,10 @@ class SumLaw:
 
     def cgf_line(self, tilt: float, y: Array) -> np.ndarray:
         """Return K(t + iy) − K(t) for an array of y."""
-        from symdp.numeric.nodes import log_characteristic
-
         y = np.asarray(y, dtype=np.float64)
         frequency = float(np.abs(y).max()) if y.size else 0.0
         parts = self.tilted(tilt, frequency)
-        logs = [log_characteristic(x, y) for x in parts]
+        logs = [x.log_characteristic(y) for x in parts]
         total = 1j * y * self.drift(0.0)
         for tilted, log, (_, weight) in zip(parts, logs, self.terms, strict=True):
             total += weight * (log + 1j * y * tilted.shift)

@@ -49,13 +49,14 @@ _FILE = Kept(
 )
 _BOUND = "dominating pair"  # of what is only partly known
 _LAWS = ("P", "Q")
-_CURVE, _VECTORS = "renyi curve", "noise on vectors"
+_CURVE, _VECTORS, _FAMILY = "renyi curve", "noise on vectors", "family"
 _SOURCES: dict[str, tuple[str, ...]] = {
     "noise": ("density", "sensitivity"),
     "pair": _LAWS,
     _BOUND: _LAWS,
     _CURVE: ("divergence",),
     _VECTORS: ("density", "dimension", "sensitivity"),
+    _FAMILY: ("log_moment", "lattice"),
 }
 _SAMPLING = ("scheme", "batch", "records", "group", "steps", "participations")
 _TEXTS = ("title", "description", "citation")
@@ -397,6 +398,7 @@ def _written(mechanism: Mechanism) -> dict[str, Any]:
     from symdp.emit.json import write_expressions
 
     kinds = {"dimension": _VECTORS, "density": "noise", "divergence": _CURVE}
+    kinds["log_moment"] = _FAMILY
     kind = next((kinds[name] for name in kinds if hasattr(mechanism.source, name)), "pair")
     if getattr(mechanism.source, "is_bound", False):
         kind = _BOUND
@@ -498,11 +500,14 @@ def _read(written: object) -> Mechanism:
 
 
 def _source(kind: str, formulas: dict[str, sp.Basic], listed: bool) -> Source:
+    from symdp.model.family import Family
     from symdp.model.renyi_curve import RenyiCurve, table
     from symdp.model.sampling import Laws, Noise, Radial
 
     if kind == _VECTORS:
         return Radial(*(_one(formulas, f"{name} 0") for name in _SOURCES[kind]))
+    if kind == _FAMILY:
+        return Family(_one(formulas, "log_moment 0"), _all(formulas, "lattice"))
     if kind == _CURVE:
         curve = _all(formulas, "divergence")
         return RenyiCurve(curve[0] if len(curve) == 1 else table(curve))

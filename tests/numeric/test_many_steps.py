@@ -13,7 +13,6 @@ from symdp import mechanisms
 from symdp.model.mechanism import Mechanism
 from symdp.numeric.compile import loss_law
 from symdp.numeric.kinds import together
-from symdp.numeric.nodes import log_characteristic
 from symdp.numeric.schedule import RuleLaw
 from symdp.numeric.total import SumLaw
 from symdp.questions.composition import Composition
@@ -213,6 +212,6 @@ def test_laws_that_look_for_their_mass_together_give_what_each_gives(step, direc
     for one, other in zip(alone, alike, strict=True):
         np.testing.assert_allclose(other.transform(tilts), one.transform(tilts), rtol=1e-12)
         assert other.loss_bounds == pytest.approx(one.loss_bounds, rel=1e-14)
-        found, true = (log_characteristic(law.tilted(0.7, 60.0), y) for law in (other, one))
+        found, true = (law.tilted(0.7, 60.0).log_characteristic(y) for law in (other, one))
         # e^{z}, as a logarithm has the rounding of φ over its size
         np.testing.assert_allclose(np.exp(found), np.exp(true), rtol=0, atol=1e-13)

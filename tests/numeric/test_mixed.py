@@ -13,7 +13,6 @@ from symdp import compose, mechanisms
 from symdp.methods.route import Contour
 from symdp.numeric.contour import Tail
 from symdp.numeric.elementary import log_one_plus, uniform_sum
-from symdp.numeric.nodes import log_characteristic
 from symdp.numeric.sums import Angles, added, places_above
 from symdp.numeric.total import find_lattice
 
@@ -100,7 +99,7 @@ def test_what_is_left_out_lies_below_the_threshold():
     rest = places_above(Angles(tilted, counts_of(law)), step, 40, 20_000, 12.0)
     assert rest is not None
     y = step * np.arange(40, 20_000)
-    logs = [log_characteristic(part, y).real for part in tilted]
+    logs = [part.log_characteristic(y).real for part in tilted]
     large = sum(n * log for log, (_, n) in zip(logs, law.terms, strict=True)) > -12.0
     assert large.any()
     assert np.isin(40 + np.flatnonzero(large), rest).all()

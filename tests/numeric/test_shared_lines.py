@@ -14,7 +14,7 @@ from symdp.methods.route import Contour
 from symdp.numeric.contour import Tail, _lines, _traced, on_own_lines
 from symdp.numeric.cut_off import mesh_line
 from symdp.numeric.line import Line, line_tilt
-from symdp.numeric.nodes import decay
+from symdp.numeric.nodes import decays
 from symdp.numeric.saddle_point import Strip
 
 GAUSSIAN = mechanisms.gaussian(sigma="3/2").subsample("poisson", "1/100")
@@ -147,6 +147,6 @@ def test_variation_bounds_the_characteristic_function(mechanism):
     y = np.geomspace(0.1, 300.0, 40) / math.sqrt(tilted.variance)
     (fine,) = law.tilted(tilted.tilt, float(y[-1]))
     phi = np.exp(1j * np.multiply.outer(y, fine.deviation)) @ fine.weight
-    bound = np.exp(decay(tilted).log_bound(y))
+    bound = np.exp(decays([tilted]).log_bound(y)[:, 0])
     assert (np.abs(phi) <= bound * (1 + 1e-6) + 1e-13).all()
     assert (np.diff(bound) <= 1e-12).all()

@@ -1,0 +1,112 @@
+r"""An exponential family at two parameters: its loss has a transform without an integral.
+
+Outputs of density h(x) exp(⟨θ, T(x)⟩ − A(θ)), θ₁ with the record and θ₀ without it, have
+
+.. math:: K(z) = \log M(z) = A\bigl((1+z)θ_1 - zθ_0\bigr) - (1+z)A(θ_1) + zA(θ_0),
+
+whatever h, T and their dimension are. A is a formula of named coordinates of θ, or of its length.
+Where T counts, and one coordinate alone changes, the loss lies on a lattice of spacing θ₁ − θ₀.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import sympy as sp
+
+from symdp.errors import InputError
+from symdp.model.guarded import substitute
+
+if TYPE_CHECKING:
+    from symdp.model.pair import Support
+
+TILT = sp.Symbol("z", real=True)  # of the formula of K
+
+
+@dataclass(frozen=True)
+class Family:
+    """Two members of an exponential family, known by K alone.
+
+    `lattice`: start and step of the values that a discrete loss may have.
+    """
+
+    log_moment: sp.Expr  # K, a formula of z
+    lattice: tuple[sp.Expr, ...] = ()
+
+    def substitute(self, values: Mapping[sp.Symbol, sp.Expr]) -> Family:
+        """Return the family with values in place of symbols."""
+        lattice = tuple(substitute(part, values) for part in self.lattice)
+        return Family(substitute(self.log_moment, values), lattice)
+
+    def checked(self, support: Support) -> Family:
+        """Return self; raise InputError where the two members are one."""
+        if self.log_moment.is_zero or self.lattice[1:] == (0,):
+            raise InputError("theta is the same with the record and without it: nothing is lost")
+        return self
+
+
+def coordinates(members: Sequence[Any], length: object) -> list[str]:
+    """Return the names of the coordinates of θ, or that of its length."""
+    if length is not None:
+        return [str(length)]
+    if not all(isinstance(member, Mapping) and member for member in members):
+        raise InputError("theta is a table of coordinates; a list needs the name of its length")
+    if members[0].keys() != members[1].keys():
+        raise InputError("theta has other coordinates with the record than without it")
+    return [str(name) for name in members[0]]
+
+
+def family_of(
+    intake: Any, a: sp.Expr, members: Sequence[Any], length: object, counts: bool
+) -> Family:
+    """Return the family of A and two θ: tables of coordinates, or vectors whose length A has."""
+    if length is None:
+        return _of_coordinates(intake, a, members, counts)
+    if counts:
+        raise InputError("counts: of statistics that are whole numbers, give theta by coordinates")
+    vectors = []
+    for member in members:
+        if not isinstance(member, list | tuple) or not member:
+            raise InputError("theta is a list of components where the formula is of its length")
+        vectors.append([intake.constant(part, "a component of theta") for part in member])
+    first, second = vectors
+    if len(first) != len(second):
+        raise InputError(
+            f"theta has {len(first)} components with the record, {len(second)} without"
+        )
+    k = intake.constant(_symbol(length), "the length")
+
+    def at(vector: Sequence[sp.Expr]) -> sp.Expr:
+        square = sp.expand(sum((part**2 for part in vector), sp.S.Zero))
+        return a.xreplace({k: sp.sqrt(sp.trigsimp(square))})
+
+    moved = [x + TILT * (x - y) for x, y in zip(first, second, strict=True)]
+    return Family(_cumulants(at(moved), at(first), at(second)))
+
+
+def _of_coordinates(intake: Any, a: sp.Expr, members: Sequence[Any], counts: bool) -> Family:
+    both = []
+    for member in members:
+        own = {intake.constant(_symbol(c), "theta"): v for c, v in member.items()}
+        both.append({c: intake.constant(v, f"{c} of theta") for c, v in own.items()})
+    first, second = both
+    step = {c: sp.factor(first[c] - second[c]) for c in first if first[c] != second[c]}
+    if counts and len(step) > 1:
+        raise InputError(
+            f"counts: {' and '.join(map(str, step))} change at once, and the losses lie on no one "
+            "lattice; compose one family for each"
+        )
+    moved = {c: first[c] + TILT * step.get(c, sp.S.Zero) for c in first}
+    own, other = a.xreplace(first), a.xreplace(second)
+    lattice = (other - own, *step.values()) if counts else ()
+    return Family(_cumulants(a.xreplace(moved), own, other), lattice)
+
+
+def _symbol(name: object) -> sp.Symbol:
+    return name if isinstance(name, sp.Symbol) else sp.Symbol(str(name))
+
+
+def _cumulants(moved: sp.Expr, own: sp.Expr, other: sp.Expr) -> sp.Expr:
+    return sp.expand_log(moved - (1 + TILT) * own + TILT * other, force=True)
