@@ -18,9 +18,9 @@ from functools import lru_cache, reduce
 import sympy as sp
 from flint import arb
 
-from symdp.balls.modes import Ranges, Seen
 from symdp.emit.arb import compile_arb
 from symdp.emit.enclose import find_cut
+from symdp.emit.ranges import Ranges, Seen
 from symdp.errors import AccuracyError, InputError
 
 DISTANCE = sp.Symbol("y", positive=True)  # of a place from 0

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
 
-import mpmath
 import sympy as sp
-from flint import arb, ctx
-from mpmath import iv
+from flint import arb, ctx, fmpq
 
 from symdp.density.normal_form import exponential_polynomial, exponential_terms, tidy_base
 from symdp.density.signs import (
@@ -20,147 +17,9 @@ from symdp.density.signs import (
     sign_of,
     values_wanted,
 )
+from symdp.emit.ranges import Ranges, Seen
+from symdp.errors import InputError
 from symdp.model import tidy
-
-# An exponent beyond this stands for infinity: mpmath would compute log 2 to as many bits.
-_HUGE = mpmath.mpf(2) ** 40
-
-
-# Functions that rise or fall everywhere, with their direction; their ends give their range.
-_MONOTONE = {sp.erf: 1, sp.erfc: -1, sp.atan: 1, sp.tanh: 1, sp.asinh: 1}
-
-
-class EnclosureError(ArithmeticError):
-    """The expression holds a function that has no interval form here."""
-
-
-class Enclosure:
-    """The range of a concrete expression over an interval of its one variable.
-
-    Rationals enter exactly, as quotients of intervals; every other constant is computed as an
-    interval too, so that a range that excludes 0 is a proof.  The precision is that of
-    `mpmath.iv` at the call.
-    """
-
-    def __init__(self, expression: sp.Expr, x: sp.Symbol) -> None:
-        self._expression, self._x = expression, x
-        self._constants: dict[tuple[sp.Basic, int], Any] = {}
-        self._values: dict[sp.Basic, Any] = {}
-        self._moves: dict[sp.Basic, bool] = {}
-
-    def __call__(self, interval: Any) -> Any:
-        """Return an interval that holds every value over `interval`."""
-        self._values = {self._x: interval}
-        return self._value(self._expression)
-
-    def sign(self, interval: Any) -> int:
-        """Return 1 or −1 where the expression keeps that sign on the interval, else 0."""
-        value = self(interval)
-        return 1 if value.a > 0 else -1 if value.b < 0 else 0
-
-    def _value(self, node: sp.Basic) -> Any:
-        if node in self._values:
-            return self._values[node]
-        if node not in self._moves:
-            self._moves[node] = self._x in node.free_symbols
-        if self._moves[node]:
-            value = self._values[node] = self._compute(node)
-            return value
-        key = (node, int(iv.prec))
-        if key not in self._constants:
-            self._constants[key] = self._compute(node)
-        return self._constants[key]
-
-    def _compute(self, node: sp.Basic) -> Any:
-        if isinstance(node, sp.Rational):
-            return iv.mpf(int(node.p)) / int(node.q)
-        if isinstance(node, sp.Float):
-            return iv.mpf(node._to_mpmath(node._prec))
-        if node is sp.pi:
-            return iv.mpf(iv.pi)
-        if node is sp.E:
-            return iv.exp(iv.mpf(1))
-        if isinstance(node, sp.Add):
-            total = iv.mpf(0)
-            for argument in node.args:
-                total += self._value(argument)
-            return total
-        if isinstance(node, sp.Mul):
-            product = iv.mpf(1)
-            for argument in node.args:
-                product *= self._value(argument)
-            return product
-        if isinstance(node, sp.Pow):
-            return self._power(node)
-        if isinstance(node, sp.exp):
-            return _exp(self._value(node.args[0]))
-        if isinstance(node, sp.log):
-            return _log(self._value(node.args[0]))
-        if isinstance(node, sp.sin):
-            return iv.sin(self._value(node.args[0]))
-        if isinstance(node, sp.cos):
-            return iv.cos(self._value(node.args[0]))
-        if node.func in _MONOTONE:
-            return _monotone(node.func, self._value(node.args[0]))
-        if not node.free_symbols and isinstance(node, sp.Expr):
-            return _constant(node)
-        raise EnclosureError(f"{node.func.__name__} has no interval form")
-
-    def _power(self, node: sp.Pow) -> Any:
-        base, exponent = node.as_base_exp()
-        value = self._value(base)
-        if exponent.is_Integer:
-            whole = int(exponent)
-            return value**whole if whole > 0 else 1 / value ** (-whole)
-        return _exp(self._value(exponent) * _log(value))
-
-
-def _exp(value: Any) -> Any:
-    low = value.a if value.a > -_HUGE else iv.mpf("-inf")
-    high = value.b if value.b < _HUGE else iv.mpf("inf")
-    if low.a > _HUGE:
-        low = iv.mpf(_HUGE)
-    if high.b < -_HUGE:
-        high = iv.mpf(-_HUGE)
-    return iv.mpf([iv.exp(low).a, iv.exp(high).b])
-
-
-def _log(value: Any) -> Any:
-    if value.b <= 0:
-        raise EnclosureError("a logarithm meets negative numbers")
-    low = value.a if value.a > 0 else iv.mpf(0)
-    return iv.mpf([iv.log(low).a if low.a > 0 else iv.mpf("-inf"), iv.log(value.b).b])
-
-
-def _monotone(function: type[sp.Function], value: Any) -> Any:
-    """Enclose a monotone function by balls around its values at the ends."""
-    low, high = (value.a, value.b) if _MONOTONE[function] > 0 else (value.b, value.a)
-    return iv.mpf([_value_at(function, low)[0], _value_at(function, high)[1]])
-
-
-def _value_at(function: type[sp.Function], end: Any) -> tuple[Any, Any]:
-    """Bounds of a function at a point, its limit at an infinite one."""
-    point, name = mpmath.mpf(end.a), function.__name__
-    if mpmath.isinf(point):
-        limit = iv.mpf(getattr(mpmath, name)(point))
-        return limit.a, limit.b
-    with ctx.workprec(int(iv.prec) + 20):
-        ball = getattr(arb(point), name)()
-        ends = ((int(m), int(e)) for m, e in (ball.lower().man_exp(), ball.upper().man_exp()))
-        low, high = (iv.mpf(m) * iv.mpf(2) ** e for m, e in ends)
-    return low.a, high.b
-
-
-def _constant(node: sp.Expr) -> Any:
-    """Enclose another constant (a gamma value, say) by its value at a higher precision."""
-    digits = int(iv.prec) // 3 + 20
-    number = node.evalf(digits)
-    if not number.is_Float:
-        raise EnclosureError(f"{node} has no interval form")
-    value = iv.mpf(number._to_mpmath(number._prec))
-    slack = abs(value) * iv.mpf(2) ** (-int(iv.prec))
-    return value + iv.mpf([-1, 1]) * slack
-
 
 _BITS = 64  # of intervals while roots are looked for
 _FINE_BITS = 320  # while they are refined
@@ -186,17 +45,12 @@ def isolated_roots(
     no root; where even |x| > 2^40 stays undecided, no root is assumed there.
     """
     balanced = _balanced(expression, x)
-    precision = iv.prec
-    try:
-        iv.prec = _BITS
+    with ctx.workprec(_BITS):
         search = _Search(balanced, x)
         search.cover(lower, upper)
-        iv.prec = _FINE_BITS
-        return tuple(_refine(search, low, high) for low, high in search.brackets)
-    except EnclosureError as error:
-        raise IsolationError(str(error)) from error
-    finally:
-        iv.prec = precision
+    with ctx.workprec(_FINE_BITS):
+        fine = _Search(balanced, x)
+        return tuple(fine.refined(low, high) for low, high in search.brackets)
 
 
 def _balanced(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
@@ -223,9 +77,8 @@ def _balanced(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
     return total
 
 
-def _ball(low: sp.Rational, high: sp.Rational) -> Any:
-    left, right = (iv.mpf(int(end.p)) / int(end.q) for end in (low, high))
-    return iv.mpf([left.a, right.b])
+def _ball(place: sp.Rational) -> arb:
+    return arb(fmpq(int(place.p), int(place.q)))
 
 
 def _rational(end: sp.Expr) -> sp.Rational:
@@ -238,12 +91,17 @@ class _Search:
     """Bisection that keeps a bracket around every simple root."""
 
     def __init__(self, expression: sp.Expr, x: sp.Symbol) -> None:
-        self.function = Enclosure(expression, x)
-        self.slope = Enclosure(sp.diff(expression, x), x)
+        self.function = Ranges(expression, x)
+        self.slope = Ranges(sp.diff(expression, x), x)
         self.brackets: list[tuple[sp.Rational, sp.Rational]] = []
         self.steps = 0
         size = sum(1 for _ in sp.preorder_traversal(expression))
         self.most_steps = max(_MOST_WORK // size, _LEAST_STEPS)
+
+    def sign(self, low: arb, high: arb, *, of_slope: bool = False) -> int:
+        """Return 1 or −1 where the expression, or its slope, keeps that sign, else 0."""
+        least, most = (self.slope if of_slope else self.function)(low.lower(), high.upper(), Seen())
+        return 1 if least > 0 else -1 if most < 0 else 0
 
     def cover(self, lower: sp.Expr, upper: sp.Expr) -> None:
         """Examine the whole of (lower, upper)."""
@@ -261,9 +119,8 @@ class _Search:
         """Examine start + direction·(0, ∞) in stretches that double."""
         near = sp.S.Zero
         for k in range(-2, _REACH):
-            end = _ball(start + direction * near, start + direction * near)
-            rest = [end.a, iv.inf] if direction > 0 else [-iv.inf, end.b]
-            if self.function.sign(iv.mpf(rest)):
+            rest = sorted((_ball(start + direction * near), direction * arb.pos_inf()))
+            if self.sign(*rest):
                 return
             far = sp.Rational(4099, 4096) * sp.Integer(2) ** k
             low, high = sorted((start + direction * near, start + direction * far))
@@ -275,11 +132,11 @@ class _Search:
         self.steps += 1
         if self.steps > self.most_steps or len(self.brackets) > _MOST_ROOTS:
             raise IsolationError("there are too many, perhaps infinitely many")
-        ball = _ball(low, high)
-        if self.function.sign(ball):
+        cell = _ball(low), _ball(high)
+        if self.sign(*cell):
             return
-        if self.slope.sign(ball):
-            ends = [self.function.sign(_ball(end, end)) for end in (low, high)]
+        if self.sign(*cell, of_slope=True):
+            ends = [self.sign(end, end) for end in cell]
             if ends[0] and ends[1]:
                 if ends[0] != ends[1]:
                     self.brackets.append((low, high))
@@ -291,38 +148,35 @@ class _Search:
         self.examine(low, cut, depth + 1)
         self.examine(cut, high, depth + 1)
 
-
-def _refine(search: _Search, low: sp.Rational, high: sp.Rational) -> sp.Rational:
-    """Shrink a bracket to 2^−200 of its size: interval Newton steps, bisection where they stall."""
-    left = search.function.sign(_ball(low, low))
-    scale = max(abs(low), abs(high))
-    while high - low > scale / _FINE:
-        middle = _dyadic((low + high) / 2)
-        value = search.function(_ball(middle, middle))
-        if value.a <= 0 <= value.b:
-            return middle
-        step = _ball(middle, middle) - value / search.slope(_ball(low, high))
-        near, far = (_exact(end) for end in step._mpi_)
-        if near is not None and far is not None and 4 * (far - near) < high - low:
-            low, high = max(low, near), min(high, far)
-        elif (value.a > 0) == (left > 0):
-            low = middle
-        else:
-            high = middle
-    return _dyadic((low + high) / 2)
+    def refined(self, low: sp.Rational, high: sp.Rational) -> sp.Rational:
+        """Shrink a bracket to 2^−200 of its size: Newton steps in balls, else halves."""
+        left = self.sign(_ball(low), _ball(low))
+        scale = max(abs(low), abs(high))
+        while high - low > scale / _FINE:
+            middle = _dyadic((low + high) / 2)
+            at = _ball(middle)
+            value = arb.union(*self.function(at.lower(), at.upper(), Seen()))
+            if value.contains(0):
+                return middle
+            slope = arb.union(*self.slope(_ball(low).lower(), _ball(high).upper(), Seen()))
+            step = at - value / slope
+            ends = [_exact(end) for end in (step.lower(), step.upper())] if step.is_finite() else ()
+            if ends and 4 * (ends[1] - ends[0]) < high - low:
+                low, high = max(low, ends[0]), min(high, ends[1])
+            elif (value > 0) == (left > 0):
+                low = middle
+            else:
+                high = middle
+        return _dyadic((low + high) / 2)
 
 
 def _dyadic(value: sp.Rational) -> sp.Rational:
     return sp.Rational(sp.floor(value * _FINE**2), _FINE**2)
 
 
-def _exact(number: Any) -> sp.Rational | None:
-    """Return a raw mpmath number as a rational, None where it is infinite."""
-    sign, mantissa, exponent, _ = number
-    if not mantissa and exponent:
-        return None
-    signed = -int(mantissa) if sign else int(mantissa)
-    return sp.Rational(signed) * sp.Integer(2) ** int(exponent)
+def _exact(end: arb) -> sp.Rational:
+    mantissa, exponent = map(int, end.man_exp())
+    return sp.Rational(mantissa) * sp.Integer(2) ** exponent
 
 
 _MOST_RADICALS = 3  # that a resultant removes in seconds
@@ -392,7 +246,7 @@ def _candidates(
         )
     try:
         return isolated_roots(expression, x, lower, upper)
-    except IsolationError as error:
+    except (IsolationError, InputError) as error:  # of a function without ranges
         raise RootsUnknownError(f"cannot locate the zeros of {expression}: {error}") from error
 
 

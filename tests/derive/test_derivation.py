@@ -10,15 +10,17 @@ import mpmath
 import pytest
 import sympy as sp
 from derive_examples import R, gaussian, student, x
+from flint import arb
 
 import symdp
 from symdp.density.normal_form import exponential_polynomial, occurrences, tidy_polynomial
-from symdp.density.roots import Enclosure, RootsUnknownError, isolated_roots, roots_between
+from symdp.density.roots import RootsUnknownError, isolated_roots, roots_between
 from symdp.density.signs import compare, interior_point, sign_of, sorted_points
 from symdp.derive import Derivation, derive
 from symdp.derive.child import compute
 from symdp.derive.limits import limit_at
 from symdp.derive.simplify import log_of_total
+from symdp.emit.ranges import Ranges, Seen
 from symdp.errors import InputError
 from symdp.model.mechanism import Mechanism
 from symdp.model.tidy import Generators
@@ -269,16 +271,14 @@ def test_isolation_finds_close_and_far_roots() -> None:
     assert abs(sp.N(isolated_roots(far, x, -sp.oo, sp.oo)[0], 30) - 10**6) < 1e-20
 
 
-def test_enclosures_contain_values() -> None:
-    from mpmath import iv
-
+def test_ranges_contain_values() -> None:
     expression = sp.exp(-(x**2)) * sp.log(2 + x) / (1 + x**2) - sp.gamma(R(1, 3)) * sp.sin(x)
-    enclosure = Enclosure(expression, x)
+    ranges = Ranges(expression, x)
     for k in range(-3, 8):
-        at = R(k, 2)
-        ball = enclosure(iv.mpf([k, k + 1]) / 2)
-        value = mpmath.mpf(str(sp.N(expression.subs(x, at), 25)))
-        assert ball.a <= value <= ball.b
+        low, high = ranges(arb(k) / 2, arb(k + 1) / 2, Seen())
+        value = arb(str(sp.N(expression.subs(x, R(k, 2)), 25)))
+        assert low <= value <= high
+    assert Ranges(sp.exp(-x) - 1, x)(arb(1), arb.pos_inf(), Seen())[1] < 0
 
 
 def test_limits_at_both_ends_and_at_singular_points() -> None:
