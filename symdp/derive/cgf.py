@@ -31,7 +31,6 @@ from symdp.density.pieces import pieces, points
 from symdp.density.signs import compare, random_values
 from symdp.derive.child import compute
 from symdp.derive.domain import Flank, cgf_domain
-from symdp.derive.limits import monotone_pieces
 from symdp.derive.records import CGF
 from symdp.derive.simplify import log_of_total
 from symdp.errors import AccuracyError, InputError
@@ -58,9 +57,8 @@ def derive_cgf(pair: Pair, time_limit: float = 20.0, below_one: tuple[str, ...] 
     """
     tilt = tilt_symbol(pair)
     if pair.alternatives:
-        ends = _numeric_domain(pair)
         reason = "the loss is that of a public choice among several pairs"
-        return CGF(tilt, None, "numeric", ends, reason=reason, domain_is_numeric=True)
+        return CGF(tilt, None, "numeric", None, reason=reason)
     deadline = worked() + time_limit
     stretches = [] if pair.support.kind == "points" else list(stretches_of(pair))
     domain = attempt(
@@ -79,9 +77,7 @@ def derive_cgf(pair: Pair, time_limit: float = 20.0, below_one: tuple[str, ...] 
             max(_LEAST, deadline - worked()),
         )
     except NoClosedForm as reason:
-        ends = _numeric_domain(pair) if domain is None else None
-        found = CGF(tilt, None, "numeric", domain or ends, reason=str(reason))
-        return replace(found, domain_is_numeric=ends is not None)
+        return CGF(tilt, None, "numeric", domain, reason=str(reason))
     return CGF(
         tilt,
         expression,
@@ -161,15 +157,6 @@ def _at_values(
         return attempt(check, None, seconds)
     except (CheckError, InputError, AccuracyError):
         return None
-
-
-def _numeric_domain(pair: Pair) -> tuple[sp.Expr, sp.Expr] | None:
-    """The domain in numbers, where no parameter is free."""
-    from symdp.derive.numeric_ends import numeric_domain
-
-    if parameters_of(pair):
-        return None
-    return attempt(lambda: numeric_domain(monotone_pieces(pair), pair.variable), None, 2 * _LEAST)
 
 
 def _domain(

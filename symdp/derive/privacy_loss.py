@@ -133,18 +133,6 @@ class PrivacyLoss:
         return low if low == high else None
 
     @cached_property
-    def numeric_range(self) -> tuple[sp.Expr, sp.Expr] | None:
-        """The range of the loss as numbers show it, where `loss_range` was not found.
-
-        Six digits, and no proof; None also where parameters are free.
-        """
-        from symdp.derive.numeric_ends import numeric_range
-
-        if self.loss_range is not None or self.mechanism.parameters or self.points:
-            return None
-        return self._part(lambda: numeric_range(self.pieces, self.variable), lambda _: None)
-
-    @cached_property
     def atoms(self) -> tuple[Atom, ...]:
         """Values that the loss takes on flat pieces or points, with their masses under P."""
         return atoms(self.pieces, self.points, self.variable)

@@ -84,8 +84,6 @@ class CGF:
         Why there is no closed form; empty where there is one.
     removable
         Tilts at which the expression reads 0/0 and means its limit.
-    domain_is_numeric
-        Whether the domain was read off numbers, to six digits or two, rather than derived.
     """
 
     tilt: sp.Symbol
@@ -96,7 +94,6 @@ class CGF:
     parameters_checked: tuple[tuple[tuple[str, sp.Expr], ...], ...] = ()
     reason: str = ""
     removable: tuple[sp.Expr, ...] = ()
-    domain_is_numeric: bool = False
 
     def _repr_latex_(self) -> str:
         tilt = sp.latex(self.tilt)

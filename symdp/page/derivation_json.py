@@ -14,6 +14,7 @@ from symdp.derive.printed import plain
 from symdp.errors import InputError
 from symdp.page.derivation import doubt
 from symdp.page.document import Section
+from symdp.page.loss_sections import seen_ends
 from symdp.page.series_sections import many_steps
 from symdp.page.text import formula_lines, legend_text
 
@@ -57,7 +58,7 @@ def _of_steps(d: Derivation, order: int) -> dict[str, Any]:
     derived = _derived(d, order)
     symbols = {f"parameters.{p.name}": p.symbol for p in d.mechanism.declared}
     expressions = {"variable": d.variable, **symbols, **dict(_leaves(derived))}
-    seen = d.numeric_range
+    seen = None if d.loss_range else seen_ends(d, "loss_bounds")
     return {
         "schema": SCHEMA,
         "name": d.mechanism.name,
@@ -67,7 +68,7 @@ def _of_steps(d: Derivation, order: int) -> dict[str, Any]:
         "parameters": {p.name: p.domain for p in d.mechanism.declared},
         "assumptions": list(d.mechanism.assumptions),
         "range_reason": d.range_reason or None,
-        "loss_range_seen": None if seen is None else [str(end) for end in seen],
+        "loss_range_seen": None if seen is None else [str(end.n(6)) for end in seen],
         "dominating_direction": dict(vars(d.dominating_direction)),
         "many_steps": str(many_steps(d)),
         "tails": tails.to_json(d.tails),
@@ -110,7 +111,9 @@ def _derived(d: PrivacyLoss, order: int) -> dict[str, Any]:
         "pld_cdf": lambda: _law(d.pld_cdf),
         "mass_rules": lambda: [dict(vars(rule)) for rule in d.mass_rules],
         "cgf": lambda: {
-            **_some(d.cgf, "tilt", "form", "expression", "domain", "domain_is_numeric"),
+            **_some(d.cgf, "tilt", "form", "expression"),
+            "domain": d.cgf.domain or seen_ends(d, "domain"),
+            "domain_is_numeric": d.cgf.domain is None and seen_ends(d, "domain") is not None,
             **_some(d.cgf, "checked_at", "removable"),
             "reason": d.cgf.reason or None,
         },

@@ -14,6 +14,7 @@ from symdp.derive.child import GIVES_UP, or_reason
 from symdp.derive.orders import sampled_pair
 from symdp.emit.mass import MassIntegral
 from symdp.errors import InputError
+from symdp.interrupt import attempt
 from symdp.model import tidy
 from symdp.page.document import Line, Section, sentence
 from symdp.page.formula import equation, layout, read
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from symdp.derive.records import HasCGF
 
 CUMULANTS = 4  # shown at t = 0
+_SECONDS = 4.0  # of work for what numbers show
 _RATE_ORDER = 4  # powers of a sampling rate looked through for a leading term
 SHARE, LEAST = 0.3, 0.5  # of the clock, and seconds, for one formula
 _WHY = {
@@ -191,10 +193,23 @@ def range_ends(d: PrivacyLoss) -> tuple[sp.Expr | str, sp.Expr | str]:
     """Return the infimum and the supremum of the loss: formulas, what numbers show, or why not."""
     if d.loss_range is not None:
         return d.loss_range
-    if d.numeric_range is not None:
-        low, high = map(numeric_end, d.numeric_range)
-        return low, high
+    low, high = seen_ends(d, "loss_bounds") or (None, None)
+    if low is not None and high is not None:
+        return numeric_end(low), numeric_end(high)
     return (f"not found: {d.range_reason}",) * 2
+
+
+def seen_ends(d: PrivacyLoss, of: str) -> tuple[sp.Expr, sp.Expr] | None:
+    """Return the "loss_bounds" or the "domain" of K that numbers show; None without values."""
+    if d.mechanism.parameters or d.points:
+        return None
+    from symdp.numeric.compile import loss_law
+
+    def found() -> tuple[sp.Expr, sp.Expr]:
+        low, high = map(sp.Float, getattr(loss_law(d.mechanism, d.direction), of))
+        return sp.nsimplify(low.n(6), rational=True), sp.nsimplify(high.n(6), rational=True)
+
+    return or_reason(lambda: attempt(found, None, _SECONDS), lambda _: None)
 
 
 def numeric_end(end: sp.Expr) -> str:
@@ -301,12 +316,10 @@ def _whole_tilts(d: PrivacyLoss) -> Iterator[Line]:
 
 def domain_lines(d: PrivacyLoss) -> list[Line]:
     """Return the ends of the interval on which K is finite, nothing where they were not found."""
-    if d.cgf.domain is None:
-        return []
-    t, numeric = layout(d.cgf.tilt), d.cgf.domain_is_numeric
+    seen = () if d.cgf.domain else map(numeric_end, seen_ends(d, "domain") or ())
     return [
-        equation(read(f"{{}}{sign}", t), numeric_end(end) if numeric else end)
-        for sign, end in zip("₋₊", d.cgf.domain, strict=True)
+        equation(read(f"{{}}{sign}", layout(d.cgf.tilt)), end)
+        for sign, end in zip("₋₊", d.cgf.domain or seen, strict=False)
     ]
 
 

@@ -100,6 +100,7 @@ def _last(d: PrivacyLoss) -> Iterator[Line]:
         places = ", ".join(text(layout(place)) for place in cgf.removable)
         yield sentence(f"at {cgf.tilt} = {places} the form reads 0/0 and means its limit")
     if cgf.domain is not None:
-        how = "read off numbers" if cgf.domain_is_numeric else "from the tails of the densities"
         ends = " to ".join(text(layout(end)) for end in cgf.domain)
-        yield sentence(f"5. K is finite for {cgf.tilt} from {ends}, {how}")
+        yield sentence(
+            f"5. K is finite for {cgf.tilt} from {ends}, from the tails of the densities"
+        )

@@ -357,14 +357,15 @@ class _Request:
         bound = {
             symbol: mechanism.values[name] for name, symbol in parameters.items() if name in rest
         }
-        low, high = derivation.cgf.domain or (-sp.oo, sp.oo)
+        pair = mechanism.pair(derivation.direction)
+        low, high = derivation.cgf.domain or map(sp.Float, kind_of(pair).law.domain)
         domain = low.subs(bound), high.subs(bound)
         tilt = numbers.get("t")
         if tilt is not None and not (domain[0] < tilt) & (tilt < domain[1]):
             raise InputError(
                 f"the tilt {tilt} lies outside ({domain[0]}, {domain[1]}), where the CGF is finite"
             )
-        return cls(constant, mechanism.pair(derivation.direction), domain, numbers, bound)
+        return cls(constant, pair, domain, numbers, bound)
 
     @property
     def count(self) -> int:

@@ -160,8 +160,6 @@ def _exponential(d: PrivacyLoss) -> Iterator[TailConstant]:
 def _scale(d: PrivacyLoss, base: int) -> _Formula:
     if d.cgf.domain is None:
         return None, "the domain of the CGF was not found"
-    if d.cgf.domain_is_numeric:
-        return None, "the domain of the CGF is known in numbers alone"
     lower, upper = d.cgf.domain
     ends = [gap for gap in (base - lower, upper - base) if not gap.is_infinite]
     if not ends:
