@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from symdp.page.verification import Check
     from symdp.questions.calibrate import AttackCalibration, Calibration
     from symdp.questions.certificate import Certificate
+    from symdp.questions.claim import CheckedClaim
     from symdp.questions.composition import Composition
     from symdp.questions.guarantee import Curve, Guarantee
 
@@ -41,6 +42,7 @@ _MOST_NAMED = 3  # mechanisms in a title
 _AT_ONCE = 25  # points that are taken together, between two signs of life
 _SHOWN = 1e-9  # relative; closer bounds look like the value itself
 _ALL_DIGITS = 15  # from which on the ends are shown as they were proved
+_RATE_DIGITS = 30  # more than the rates of an attack have
 _MOST_RATES = 1000  # false positive rates
 _DRAWN = 101  # false positive rates of a figure, on the unit interval
 
@@ -358,6 +360,82 @@ def check(file: Path, *, time_limit: str = "60") -> None:
     if verdict.code:
         raise (InputError if verdict.code == 2 else AccuracyError)(f"{file}: {verdict.text}")
     print(one_line(verdict.text))
+
+
+def check_claim(
+    *,
+    claim: str,
+    job: Job,
+    direction: str = "both",
+    time_limit: str = "60",
+    as_json: bool = False,
+) -> int:
+    """Prove or refute that steps have a stated (ε, δ), or say which smaller ε would do.
+
+    Exit code 0 where it holds, 1 where it is refuted or neither is shown.
+    """
+    from symdp.questions.claim import read_claim
+
+    side, (at, most) = words.direction(direction), read_claim(claim)
+    with working(f"claim about {job.subject}"):
+        found: CheckedClaim = in_time(
+            time_limit,
+            job.build,
+            lambda steps: steps.check_claim(at, most, side),
+            lambda steps: steps.delta(float(at), "moments", side),
+        )
+    print_json(found.to_json()) if as_json else _print_claim(found)
+    return int(not found.holds)
+
+
+def _print_claim(found: CheckedClaim) -> None:
+    proved, is_bound = found.is_proved, found.answer.for_pair == "bound"
+    how = "an upper bound" if is_bound else "the exact formula in floating point"
+    head = {
+        "proved": "proved",
+        "exact": f"true, by {how}",
+        "refuted": "refuted" if proved else f"refuted, by {how}",
+        "open": "open: neither proved nor refuted",
+    }[found.verdict]
+    better = None if found.would_do is None else rounded(found.would_do, 12, "up")
+    if found.is_loose:
+        head += f", but loose: ε = {better} would do"
+    answer, attack = found.answer, found.attack
+    low, high = answer.bound_texts(9)
+    if proved:
+        told = answer.to_json()
+        digits = max(told["digits"], 6) + 3
+        low = rounded(Fraction(told["lower"]), digits, "down")
+        high = rounded(Fraction(told["upper"]), digits, "up")
+    sure = ", proved, every rounding included" if proved else ""
+    at, most = _exactly(found.epsilon), _exactly(found.delta)
+    lines = [f"δ({at}) lies between {low or 0} and {high or 1}{sure}; claimed is {most}"]
+    if attack is not None:
+        miss, least = (_complement(rate) for rate in (attack.true_positive_rate, attack.allowed))
+        alarm = rounded(attack.false_positive_rate, _RATE_DIGITS)
+        lines.append(
+            f"an attack has false positive rate {alarm} and false negative rate {miss}, in "
+            f"direction {attack.direction}; the claim allows no less than {least}"
+        )
+    if better is not None and not found.holds:
+        lines.append(f"ε = {better} would do at this δ")
+    show(
+        Sentence("", answer=head),
+        *(Sentence(f"  {line}") for line in lines),
+        *source(answer, answer.seconds),
+    )
+
+
+def _exactly(value: Fraction) -> str:
+    """Return a number as a decimal, or as a ratio where a short decimal is another number."""
+    text = rounded(value, 20)
+    return text if Fraction(text) == value else str(value)
+
+
+def _complement(rate: Fraction) -> str:
+    """Return 1 less a rate, written so that no digit is lost where the rate is small."""
+    text = rounded(min(rate, 1 - rate), _RATE_DIGITS)
+    return text if rate > 1 - rate else f"1 − {text}"
 
 
 def calibrate(

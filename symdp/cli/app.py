@@ -23,6 +23,7 @@ COMMANDS = {
         "Print two decimals between which δ (or ε) is proved to lie.",
     ),
     "check": ("accounting.check", "Check a certificate by a program of its own."),
+    "check-claim": ("accounting.check_claim", "Prove or refute a stated (ε, δ)."),
     "calibrate": ("accounting.calibrate", "Print the parameter that just meets (ε, δ)."),
     "train": ("training.train", "Print ε of a training run, or the noise for an ε."),
     "card": ("pages.card", "Write or check a privacy card."),
@@ -132,6 +133,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "symdp certify gaussian sigma=2 -n 30 --epsilon 3 --digits 8 --certificate proof.json",
     ),
     "check": ("symdp check proof.json",),
+    "check-claim": (
+        'symdp check-claim "ε = 1.7 at δ = 1e-5" gaussian sigma=2 -n 30',
+        'symdp check-claim "eps=0.4, delta=1e-6" --composition examples/composition.toml',
+    ),
     "calibrate": (
         "symdp calibrate gaussian --parameter sigma -n 10 --epsilon 2 --delta 1e-5",
         "symdp calibrate gaussian sigma=2 --parameter n --epsilon 2 --delta 1e-5",

@@ -18,6 +18,7 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "bound": ("", "BOUND…", "The step's μ; ρ at every order of rdp."),
     "budget": ("--budget", "B", "μ in all."),
     "certificate": ("--certificate", "", "Add a proof that --check checks by itself."),
+    "claim": ("", "CLAIM", 'As "ε = 0.843 at δ = 1e-5" or "eps=0.843, delta=1e-5".'),
     "check": ("--check", "FILE", "Compute a card's JSON again and compare."),
     "clip": ("--clip", "C", "The largest contribution norm."),
     "compare": ("--compare", "", "Also ε of the same run, its batches drawn in other ways."),

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from symdp.numeric.total import SumLaw
     from symdp.questions.accounted import Accounted
     from symdp.questions.certificate import Certificate
+    from symdp.questions.claim import CheckedClaim
 
 __all__ = ["Composition", "Direction", "compose"]
 
@@ -355,6 +356,38 @@ class Composition(Summed):
             raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
         with within_capacity("certify"):
             return self._owned(certify_epsilon(self, exact, digits, self.sides(direction)))
+
+    @in_turn
+    def check_claim(self, epsilon: Any, delta: Any, direction: Direction = "both") -> CheckedClaim:
+        """Return whether these steps have a stated (ε, δ), proved where a proof is found.
+
+        Parameters
+        ----------
+        epsilon, delta
+            ε ≥ 0 and 0 ≤ δ < 1, taken exactly: numbers, or texts such as "1/3".
+        direction
+            As for `delta`.
+
+        Returns
+        -------
+        CheckedClaim: "proved", "exact", "refuted" with an attack's rates, or "open"; and an ε that
+        would do.
+
+        Raises
+        ------
+        InputError
+            If ε, δ or the direction are out of range.
+
+        Examples
+        --------
+        >>> from symdp import mechanisms
+        >>> found = compose(mechanisms.gaussian(sigma=2), 30).check_claim("1.7", "1e-5")
+        >>> found.verdict, found.is_loose, float(found.would_do)
+        ('proved', True, 1.49)
+        """
+        from symdp.questions.claim import check_claim
+
+        return check_claim(self, epsilon, delta, direction)
 
     def trade_off(self, alpha: Any, direction: Direction = "both") -> Any:
         """Return the least miss rate at false alarm rate α, an array of them for an array."""

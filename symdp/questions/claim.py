@@ -1,0 +1,300 @@
+r"""A stated (ε, δ), checked against the steps that it is stated of.
+
+The claim holds where δ(ε) ≤ δ. Where δ(ε) > δ some test has more power than it allows: in y = e^ε
+the function g(y) = 1 − δ(log y) is concave, and the trade-off is f(α) = sup_y g(y) − yα. Given g at
+y₀ < y₁ = e^ε < y₂ with chords of slopes s₀₁ and s₁₂, every α ≥ s₀₁ has
+
+.. math:: f(\alpha) \le g(y_1) - y_1\alpha
+   + \max\left((\alpha - s_{01})\, y_1,\; (\alpha - s_{12})(y_1 - y_0)\right) ,
+
+as g lies below each chord beyond its ends. So there is a test with false positive rate α and a
+power of at least 1 less that; (ε, δ) allows e^ε α + δ [Kairouz, Oh, Viswanath 2015].
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+
+from symdp.arguments import real
+from symdp.capacity import within_capacity
+from symdp.decimal_text import exponential, rounded
+from symdp.emit.exact import fraction_ball, middle_of
+from symdp.errors import AccuracyError, InputError, at
+from symdp.exact_number import exact_number
+from symdp.interrupt import limit, time_left
+from symdp.questions.accounted import direction_of
+
+if TYPE_CHECKING:
+    from symdp.arguments import Direction
+    from symdp.questions.composition import Composition
+    from symdp.questions.guarantee import Guarantee
+
+T = TypeVar("T")
+CERTIFIED = "certified"  # the method of what is proved
+_PROVED_DIGITS = (6, 15, 40)  # of δ(ε): more where fewer do not tell it from the claim
+_LONGEST = 30.0  # seconds for each proof, after which the exact formula answers
+_SHOWN = 3  # digits of the ε that would do, rounded up
+_RATE_DIGITS = (4, 8, 16, 24)  # of an attack's rates: more where fewer leave nothing between them
+_NAMES = {"ε": "ε", "ϵ": "ε", "eps": "ε", "epsilon": "ε", "δ": "δ", "delta": "δ"}
+_STATED = re.compile(
+    r"(?<![^\W\d_])(eps(?:ilon)?|delta|[εϵδ])\s*(?:=|:|≤|<=)?\s*([^\s,;()=:]+(?:\s*/\s*[\d.eE]+)?)",
+    re.IGNORECASE,
+)
+_PAIR = re.compile(
+    r"(?:\(\s*[εϵ]\s*,\s*δ\s*\)\s*=\s*)?\(\s*([^\s,;()]+)\s*[,;]\s*([^\s,;()]+)\s*\)"
+)
+_POWER = re.compile(r"(?:([\d.]+)\s*[×x*]\s*)?\b10(?:\^|\*\*)\{?([+-]?\d+)\}?")
+_BETWEEN = re.compile(r"(?:\s|[,;().-]|\bat\b|\band\b|\bwith\b|\bDP\b)*", re.IGNORECASE)
+_WANTED = 'write a claim as "ε = 0.843 at δ = 1e-5" or "eps=0.843, delta=1e-5"'
+
+
+class Attack(NamedTuple):
+    """A test that no mechanism with the claimed (ε, δ) allows, its rates on the safe sides."""
+
+    false_positive_rate: Fraction
+    true_positive_rate: Fraction
+    allowed: Fraction  # the largest true positive rate that the claim allows there
+    direction: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the rates, a false negative rate being 1 less a true positive rate."""
+        return {
+            "false_positive_rate": float(self.false_positive_rate),
+            "false_negative_rate": float(1 - self.true_positive_rate),
+            "true_positive_rate": float(self.true_positive_rate),
+            "allowed_true_positive_rate": float(self.allowed),
+            "direction": self.direction,
+        }
+
+
+@dataclass(frozen=True)
+class CheckedClaim:
+    """What became of a claim.
+
+    Attributes
+    ----------
+    epsilon, delta
+        The claim, exact.
+    verdict
+        "proved": it holds, every rounding included; "exact": it holds by the exact formula in
+        floating point or by another bound; "refuted"; "open": neither was shown.
+    is_proved
+        Whether the verdict rests on a proved enclosure of δ(ε).
+    answer
+        δ at the claimed ε.
+    would_do
+        An ε to three digits, rounded up, that holds at this δ as surely; None where none is found.
+    attack
+        What refutes the claim; None where it is not refuted, or no rates tell them apart.
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    verdict: Literal["proved", "exact", "refuted", "open"]
+    answer: Guarantee
+    would_do: Fraction | None = None
+    attack: Attack | None = None
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the verdict rests on a proved enclosure of δ(ε)."""
+        return self.answer.method == CERTIFIED
+
+    @property
+    def holds(self) -> bool:
+        """Whether the claim was found true."""
+        return self.verdict in ("proved", "exact")
+
+    @property
+    def is_loose(self) -> bool:
+        """Whether the claim is true, and so is one of a smaller ε."""
+        return self.holds and self.would_do is not None and self.would_do < self.epsilon
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entries as JSON values, those of δ at the claimed ε among them."""
+        return self.answer.to_json() | {
+            "claim": {"epsilon": str(self.epsilon), "delta": str(self.delta)},
+            "verdict": self.verdict,
+            "proved": self.is_proved,
+            "loose": self.is_loose,
+            "would_do": None if self.would_do is None else float(self.would_do),
+            "attack": None if self.attack is None else self.attack.to_json(),
+        }
+
+
+def read_claim(text: str) -> tuple[Fraction, Fraction]:
+    """Return the ε and the δ of a claim in words.
+
+    Examples
+    --------
+    >>> read_claim("ε = 0.843 at δ = 1/8"), read_claim("(2, 1e-1)-DP")
+    ((Fraction(843, 1000), Fraction(1, 8)), (Fraction(2, 1), Fraction(1, 10)))
+    """
+    plain = _POWER.sub(lambda power: f"{power[1] or 1}e{power[2]}", text)
+    found = [(_NAMES[name.lower()], number) for name, number in _STATED.findall(plain)]
+    rest, pair = _STATED.sub("", plain), _PAIR.search(plain)
+    if not found and pair is not None:
+        found, rest = [("ε", pair[1]), ("δ", pair[2])], _PAIR.sub("", plain)
+    if sorted(name for name, _ in found) != ["δ", "ε"] or not _BETWEEN.fullmatch(rest):
+        raise InputError(f"{text!r:.60} is no claim: {_WANTED}")
+    numbers: dict[str, Fraction] = {}
+    for name, number in found:
+        with at(name):
+            numbers[name] = exact_number(number.rstrip("."))
+    return checked(numbers["ε"], numbers["δ"])
+
+
+def checked(epsilon: Any, delta: Any) -> tuple[Fraction, Fraction]:
+    """Return a claim's numbers exactly; InputError for a claim that says nothing."""
+    found = []
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        real(value, name)
+        found.append(exact_number(value) if isinstance(value, str) else Fraction(value))
+    if found[0] < 0:
+        raise InputError(f"epsilon = {epsilon!s:.40}: a claim's ε is 0 or more")
+    if not 0 <= found[1] < 1:
+        raise InputError(
+            f"delta = {delta!s:.40}: a claim's δ lies from 0 to below 1; every mechanism has δ = 1"
+        )
+    return found[0], found[1]
+
+
+def check_claim(
+    composition: Composition, epsilon: Any, delta: Any, direction: Direction = "both"
+) -> CheckedClaim:
+    """Return whether steps have a stated (ε, δ), see `Composition.check_claim`."""
+    stated, most = checked(epsilon, delta)
+    verdict, answer = _verdict(composition, stated, most, direction)
+    proved, attack = answer.method == CERTIFIED, None
+    better = _in_time(lambda: _would_do(composition, most, direction, proved))
+    if verdict == "refuted":
+        attack = _in_time(lambda: _attack(composition, stated, most, direction, proved))
+    return CheckedClaim(stated, most, verdict, answer, better, attack)
+
+
+def _verdict(
+    composition: Composition, epsilon: Fraction, delta: Fraction, direction: Direction
+) -> tuple[Literal["proved", "exact", "refuted", "open"], Guarantee]:
+    """Return what δ(ε) says of a claim, proved where it can be."""
+    proved = None
+    for digits in _PROVED_DIGITS:
+        found = _in_time(partial(composition.certify, epsilon, digits, direction))
+        if found is None:
+            break
+        proved, (low, high) = found, _ends_of(found)
+        if high <= delta:
+            return "proved", proved
+        if low > delta:
+            return ("refuted" if _is_attained(composition) else "open"), proved
+    answers = _computed(composition, epsilon, direction)
+    low, high = _ends_of(answers[-1])[0], _ends_of(answers[0])[1]
+    if high <= delta:
+        return "exact", answers[0]
+    if low > delta and _is_attained(composition):
+        return "refuted", answers[0]
+    return "open", answers[0] if proved is None else proved
+
+
+def _in_time(work: Callable[[], T | None]) -> T | None:
+    """Return what work finds, None where it fails, or takes long or half of the time left."""
+    with suppress(AccuracyError, InputError), limit(min(time_left() / 2, _LONGEST)):
+        return work()
+    return None
+
+
+def _is_attained(composition: Composition) -> bool:
+    """Whether some data are as far apart as the pair, so that its attacks are the mechanism's."""
+    return composition.protection.is_attained
+
+
+def _computed(
+    composition: Composition, epsilon: Fraction, direction: Direction
+) -> tuple[Guarantee, ...]:
+    """Return δ at the doubles next to ε below and above: one, where ε is a double."""
+    nearest = float(epsilon)
+    other = math.nextafter(nearest, -math.inf if nearest > epsilon else math.inf)
+    places = {nearest} if nearest == epsilon else {nearest, other}
+    return tuple(composition.delta(place, direction=direction) for place in sorted(places))
+
+
+def _ends_of(answer: Guarantee) -> tuple[Fraction, Fraction]:
+    """Return what δ lies between: 0 and 1 where nothing is known."""
+    told = answer.to_json()
+    low, high = (0.0 if told["lower"] is None else told["lower"]), told["upper"]
+    if answer.for_pair == "estimate":
+        low, high = 0.0, 1.0
+    elif high is None:
+        high = told["delta"] if answer.kind == "bound" else 1.0
+    return Fraction(low), Fraction(high)
+
+
+def _would_do(
+    composition: Composition, delta: Fraction, direction: Direction, proved: bool
+) -> Fraction | None:
+    """Return ε(δ) rounded up, once δ is found to hold there as the verdict was found."""
+    if delta > 0:
+        answer = composition.epsilon(float(delta), direction=direction)
+        least = answer.epsilon if answer.upper is None else answer.upper
+    else:
+        sides = [composition.law(side) for side in composition.sides(direction)]
+        least = max(math.inf if law.mass_at_infinity else law.loss_bounds[1] for law in sides)
+    if math.isinf(least):
+        return None
+    near = Fraction(rounded(max(least, 0.0), _SHOWN, "up"))
+    found, _ = _verdict(composition, near, delta, direction)
+    return near if found == "proved" or (found == "exact" and not proved) else None
+
+
+def _attack(
+    composition: Composition, epsilon: Fraction, delta: Fraction, direction: Direction, proved: bool
+) -> Attack | None:
+    """Return rates that refute a claim, None where none are told apart from it."""
+    from flint import ctx
+
+    for digits in _RATE_DIGITS:
+        finer = digits // 2  # digits of ε: the rates' error is of second order in its step
+        places = [float(epsilon + Fraction(k, 10**finer)) for k in (-1, 0, 1)]
+        with suppress(AccuracyError, InputError), within_capacity("claim"), ctx.workprec(256):
+            side, ends = _on_one_side(composition, places, digits + finer, direction, proved)
+            y0, y1, y2 = (fraction_ball(Fraction(place)).exp() for place in places)
+            g0, g1, g2 = (1 - fraction_ball(low).union(fraction_ball(high)) for low, high in ends)
+            before, after = (g1 - g0) / (y1 - y0), (g2 - g1) / (y2 - y1)
+            alpha = Fraction(rounded(max(middle_of(before.upper()), Fraction(0)), digits, "up"))
+            rate = fraction_ball(alpha)
+            slack = ((rate - before) * y1).max((rate - after) * (y1 - y0))
+            power = middle_of((1 - g1 + y1 * rate - slack).lower())
+            most = fraction_ball(epsilon).exp() * rate + fraction_ball(delta)
+            reached = Fraction(rounded(power, digits, "down"))
+            allowed = Fraction(rounded(middle_of(most.upper()), digits, "up"))
+            if reached > allowed and alpha <= 1:
+                return Attack(alpha, reached, allowed, direction_of(side))
+    return None
+
+
+def _on_one_side(
+    composition: Composition, places: list[float], digits: int, direction: Direction, proved: bool
+) -> tuple[str, list[tuple[Fraction, Fraction]]]:
+    """Return the side with the larger δ in the middle, and what δ lies between at three ε there."""
+    from symdp.questions.accountants import accountant_for
+    from symdp.questions.certificate import certify_delta
+
+    def ends(side: str, place: float) -> tuple[Fraction, Fraction]:
+        if proved:
+            return _ends_of(certify_delta(composition.accounted, place, digits, [side]))
+        answer = accountant_for("contour", composition).log_delta(composition.law(side), place)
+        low, high = answer.log_lower, answer.log_upper
+        return (
+            Fraction(0 if low is None else exponential(low, "down")),
+            Fraction(1 if high is None else exponential(high, "up")),
+        )
+
+    middle = {side: ends(side, places[1]) for side in composition.sides(direction)}
+    side = max(middle, key=lambda one: middle[one][0])
+    return side, [ends(side, places[0]), middle[side], ends(side, places[2])]
