@@ -134,8 +134,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "check": ("symdp check proof.json",),
     "check-claim": (
-        'symdp check-claim "ε = 1.7 at δ = 1e-5" gaussian sigma=2 -n 30',
-        'symdp check-claim "eps=0.4, delta=1e-6" --composition examples/composition.toml',
+        'symdp check-claim "ε = 17 at δ = 1e-5" gaussian sigma=2 -n 30',
+        'symdp check-claim "eps=0.8, delta=1e-6" --composition examples/composition.toml',
     ),
     "calibrate": (
         "symdp calibrate gaussian --parameter sigma -n 10 --epsilon 2 --delta 1e-5",

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -140,8 +141,11 @@ class Composed(Protocol):
     def law(self, side: str) -> SumLaw:
         """Return the law of the total privacy loss on one side."""
 
-    def delta(self, epsilon: float) -> Guarantee:
+    def delta(self, epsilon: float, *, direction: Direction = ...) -> Guarantee:
         """Return δ(ε) in the direction in which it is larger."""
+
+    def certify(self, epsilon: Fraction, digits: int, direction: Direction) -> Guarantee:
+        """Return δ(ε) between proved ends."""
 
     def epsilon(self, delta: float, *, direction: Direction = ...) -> Guarantee:
         """Return the least ε with this δ."""

@@ -33,7 +33,7 @@ from symdp.questions.accounted import direction_of
 
 if TYPE_CHECKING:
     from symdp.arguments import Direction
-    from symdp.questions.composition import Composition
+    from symdp.questions.accounted import Composed
     from symdp.questions.guarantee import Guarantee
 
 T = TypeVar("T")
@@ -167,7 +167,7 @@ def checked(epsilon: Any, delta: Any) -> tuple[Fraction, Fraction]:
 
 
 def check_claim(
-    composition: Composition, epsilon: Any, delta: Any, direction: Direction = "both"
+    composition: Composed, epsilon: Any, delta: Any, direction: Direction = "both"
 ) -> CheckedClaim:
     """Return whether steps have a stated (ε, δ), see `Composition.check_claim`."""
     stated, most = checked(epsilon, delta)
@@ -180,10 +180,13 @@ def check_claim(
 
 
 def _verdict(
-    composition: Composition, epsilon: Fraction, delta: Fraction, direction: Direction
+    composition: Composed, epsilon: Fraction, delta: Fraction, direction: Direction
 ) -> tuple[Literal["proved", "exact", "refuted", "open"], Guarantee]:
-    """Return what δ(ε) says of a claim, proved where it can be."""
-    proved = None
+    """Return what δ(ε) says of a claim, proved where it can be.
+
+    Only attacks on a pair that is attained are attacks on the mechanism.
+    """
+    is_attained, proved = composition.accounted.protection.is_attained, None
     for digits in _PROVED_DIGITS:
         found = _in_time(partial(composition.certify, epsilon, digits, direction))
         if found is None:
@@ -192,12 +195,12 @@ def _verdict(
         if high <= delta:
             return "proved", proved
         if low > delta:
-            return ("refuted" if _is_attained(composition) else "open"), proved
+            return ("refuted" if is_attained else "open"), proved
     answers = _computed(composition, epsilon, direction)
     low, high = _ends_of(answers[-1])[0], _ends_of(answers[0])[1]
     if high <= delta:
         return "exact", answers[0]
-    if low > delta and _is_attained(composition):
+    if low > delta and is_attained:
         return "refuted", answers[0]
     return "open", answers[0] if proved is None else proved
 
@@ -209,13 +212,8 @@ def _in_time(work: Callable[[], T | None]) -> T | None:
     return None
 
 
-def _is_attained(composition: Composition) -> bool:
-    """Whether some data are as far apart as the pair, so that its attacks are the mechanism's."""
-    return composition.protection.is_attained
-
-
 def _computed(
-    composition: Composition, epsilon: Fraction, direction: Direction
+    composition: Composed, epsilon: Fraction, direction: Direction
 ) -> tuple[Guarantee, ...]:
     """Return δ at the doubles next to ε below and above: one, where ε is a double."""
     nearest = float(epsilon)
@@ -236,7 +234,7 @@ def _ends_of(answer: Guarantee) -> tuple[Fraction, Fraction]:
 
 
 def _would_do(
-    composition: Composition, delta: Fraction, direction: Direction, proved: bool
+    composition: Composed, delta: Fraction, direction: Direction, proved: bool
 ) -> Fraction | None:
     """Return ε(δ) rounded up, once δ is found to hold there as the verdict was found."""
     if delta > 0:
@@ -253,7 +251,7 @@ def _would_do(
 
 
 def _attack(
-    composition: Composition, epsilon: Fraction, delta: Fraction, direction: Direction, proved: bool
+    composition: Composed, epsilon: Fraction, delta: Fraction, direction: Direction, proved: bool
 ) -> Attack | None:
     """Return rates that refute a claim, None where none are told apart from it."""
     from flint import ctx
@@ -279,7 +277,7 @@ def _attack(
 
 
 def _on_one_side(
-    composition: Composition, places: list[float], digits: int, direction: Direction, proved: bool
+    composition: Composed, places: list[float], digits: int, direction: Direction, proved: bool
 ) -> tuple[str, list[tuple[Fraction, Fraction]]]:
     """Return the side with the larger δ in the middle, and what δ lies between at three ε there."""
     from symdp.questions.accountants import accountant_for

@@ -381,9 +381,9 @@ class Composition(Summed):
         Examples
         --------
         >>> from symdp import mechanisms
-        >>> found = compose(mechanisms.gaussian(sigma=2), 30).check_claim("1.7", "1e-5")
+        >>> found = compose(mechanisms.gaussian(sigma=2), 30).check_claim(17, "1e-5")
         >>> found.verdict, found.is_loose, float(found.would_do)
-        ('proved', True, 1.49)
+        ('proved', True, 14.9)
         """
         from symdp.questions.claim import check_claim
 
