@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 import symdp
 from symdp.emit.json import _heads, read_expressions, write_expressions
 from symdp.errors import InputError
+from symdp.model.sampling import Radial
 from symdp.page.derivation_json import SCHEMA, _derived, _leaves, from_json
 from symdp.page.formula import read
 from symdp.page.html import mathml
@@ -21,8 +22,16 @@ from symdp.page.html import mathml
 X = sp.Symbol("x", real=True)
 N = sp.Symbol("n", integer=True, positive=True)
 PLAIN = sp.Symbol("x")
+
+
+def on_a_line() -> list[str]:
+    """Return the built-in mechanisms that have a pair of laws on a line."""
+    held = {name: symdp.mechanisms.load_builtin(name) for name in symdp.mechanisms.names()}
+    return [name for name, one in held.items() if not isinstance(one.source, Radial)]
+
+
 DERIVED = {
-    **{name: (getattr(symdp.mechanisms, name), "remove") for name in symdp.mechanisms.names()},
+    **{name: (getattr(symdp.mechanisms, name), "remove") for name in on_a_line()},
     "gumbel, added": (symdp.mechanisms.gumbel, "add"),
     "sampled": (symdp.mechanisms.gaussian(sigma="3/2").subsample("poisson", "q"), "add"),
     "logistic.toml": (

@@ -15,6 +15,7 @@ import pytest
 import sympy as sp
 
 import symdp
+from symdp.model.sampling import Radial
 from symdp.page.document import Document, Figure, Formulas, Heading, Listing, Sentence, Table
 from symdp.page.formula import equation
 from symdp.page.formula import read as read_name
@@ -242,7 +243,10 @@ def test_mathml_never_lets_two_numbers_run_together():
 @pytest.mark.slow_cases("l2_laplace", "von_mises_fisher", "sparse_histogram")
 @pytest.mark.parametrize("name", symdp.mechanisms.names())
 def test_every_mechanism_has_formulas(name):
-    derivation = symdp.derive(symdp.mechanisms.load_builtin(name))
+    held = symdp.mechanisms.load_builtin(name)
+    if isinstance(held.source, Radial):
+        pytest.skip("noise on vectors has no pair on a line")
+    derivation = symdp.derive(held)
     rows = [
         *density_lines(derivation),
         *loss_lines(derivation),
