@@ -1,4 +1,8 @@
-"""Whether a density with values has one mode: the sign of its slope, proved on cells.
+"""Whether a density has one mode: at given values by the sign of its slope, proved on cells.
+
+It does not rise away from it then, on either side, and the largest shift is the worst of all
+smaller ones, whatever the density's symmetry and tails: for A = {f(x − d) > αf(x)}, which lies
+above the mode, and d′ ≥ d, the test A + (d′ − d) has at least the divergence of A.
 
 The slope of log f is enclosed on cells between exact doubles, the first and the last of which may
 be infinite: an operation on an interval is told by its values at the two ends, which may be limits.
@@ -10,20 +14,25 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import sympy as sp
 from flint import acb, arb, ctx
 
 from symdp.density.breakpoints import Stretch, smooth_stretches
-from symdp.density.modes import UnknownError, has_one_mode_always, has_valley, is_unimodal, jumps
+from symdp.density.gammas import COUNTING, reduced, with_ends
 from symdp.density.roots import RootsUnknownError
-from symdp.emit.arb import constant
+from symdp.density.signs import sign_of
+from symdp.density.turning import trend
+from symdp.emit.arb import compile_arb, constant
+from symdp.emit.mass import names_of_masses
 from symdp.emit.ranges import Interval, Ranges, Seen
 from symdp.errors import InputError
 from symdp.interrupt import attempt
 from symdp.model import tidy
 from symdp.model.mechanism import Mechanism
+from symdp.model.noise_shape import shape_of
 from symdp.model.pair import Support
 
 _Sign = int | None
@@ -31,9 +40,10 @@ _BITS = 100
 _MOST_CELLS = 1_000
 _MOST_HALVINGS = 48
 _SHARE = 0.4877  # of a cell that is cut
+_MOST_MASSES = 4_000  # of a law on integers that is looked at value by value
 _LONG = 150  # operations of an expression that is not put into factors
 _SECONDS = 3.0  # for a density: what takes longer counts as not shown
-_INFINITE = arb.pos_inf()
+_INFINITE, _ZERO = arb.pos_inf(), arb(0)
 
 
 def has_one_mode(mechanism: Mechanism) -> bool:
@@ -41,42 +51,59 @@ def has_one_mode(mechanism: Mechanism) -> bool:
     if mechanism.template is not None and has_one_mode_always(mechanism):
         return True
     density = mechanism.source.density  # type: ignore[union-attr]
-    return _has_one_mode(density, mechanism.variable, mechanism.support)
+    return bool(_decided(density, mechanism.variable, mechanism.support))
+
+
+def has_one_mode_always(mechanism: Mechanism) -> bool:
+    """Return whether algebra shows it for all values: f falls on either side, or log f is bent."""
+    own = mechanism.template or mechanism
+    density = own.source.density  # type: ignore[union-attr]
+    shape = shape_of(density, own.variable, own.support)
+    return shape.falls or shape.is_log_concave
 
 
 @lru_cache(maxsize=512)
-def _has_one_mode(density: sp.Expr, x: sp.Symbol, support: Support) -> bool:
-    if not density.free_symbols - {x}:
-        found = attempt(lambda: _is_decided(density, x, support), None, _SECONDS)
-        if found is not None:
-            return found
-    return is_unimodal(density, x, support)
+def _decided(density: sp.Expr, x: sp.Symbol, support: Support) -> bool | None:
+    if density.free_symbols - {x}:
+        return None
+    return attempt(lambda: _is_decided(density, x, support), None, _SECONDS)
 
 
 def _is_decided(density: sp.Expr, x: sp.Symbol, support: Support) -> bool | None:
     """Return whether f rises, then falls; None where that is not told."""
-    if x.is_integer:
-        return None
+    powers = density.atoms(sp.Pow)
+    if any(x in power.exp.free_symbols and not power.base.is_positive for power in powers):
+        return None  # (−1)^k is real at whole numbers alone
+    named = density.xreplace(names_of_masses([density]))
+    y, own = x, named
+    if x.is_integer:  # what falls between whole numbers falls from one to the next
+        y = sp.Symbol(x.name, real=True)
+        own = with_ends(named, x, support.lower, support.upper).xreplace({x: y})
     signs: list[int] = []
+    z = sp.Dummy("z", real=True)
     try:
         with ctx.workprec(_BITS):
-            found = smooth_stretches((density,), x, support.lower, support.upper)
-            stretches = [_elementary(stretch, x) for stretch in found]
+            found = smooth_stretches((own,), y, support.lower, support.upper)
+            stretches = [_elementary(stretch, y) for stretch in found]
             for place, stretch in enumerate(stretches):
                 if place:
-                    signs += jumps(density, x, x, stretches[place - 1], stretch)
-                # A mass may be an integral that takes long.
-                f = stretch.expressions[0].as_independent(x, as_Add=False)[1]
-                if x in f.free_symbols:
-                    signs += _Slope(f, x, stretch.lower, stretch.upper).signs()
+                    signs += _jumps(named, x, y, stretches[place - 1], stretch)
+                f = stretch.expressions[0].as_independent(y, as_Add=False)[1]
+                if isinstance(f, sp.besseli) and y not in f.args[1].free_symbols:
+                    signs.append(_order_slope(f, stretch, y))
+                elif y in f.free_symbols and stretch.upper.is_nonpositive:
+                    turned = _Slope(f.xreplace({y: -z}), z, -stretch.upper, -stretch.lower).signs()
+                    signs += [-sign for sign in reversed(turned)]
+                elif y in f.free_symbols:
+                    signs += _Slope(f, y, stretch.lower, stretch.upper).signs()
     except _ValleyError:
         return False
-    except (InputError, RootsUnknownError, UnknownError):
+    except (InputError, RootsUnknownError, _UnknownError):
         signs = [-1, 1]
     moving = [sign for sign in signs if sign]
     if moving == sorted(moving, reverse=True):
         return True
-    return False if has_valley(density, x, support) else None
+    return False if _has_valley(density, x, support) else _values_rise_once(density, x, support)
 
 
 def _elementary(stretch: Stretch, x: sp.Symbol) -> Stretch:
@@ -134,6 +161,10 @@ class _ValleyError(Exception):
     """A density falls and rises again."""
 
 
+class _UnknownError(Exception):
+    """A sign is open."""
+
+
 class _Slope:
     """The slope of f on a stretch up to a positive factor, and how heights of this slope bend."""
 
@@ -142,14 +173,20 @@ class _Slope:
         end = next((e for e in (lower, upper) if e.is_finite and not _is_exact(e)), sp.S.Zero)
         own = f.subs(x, x + end)
         self._ends = [acb(_end(e - end)).real for e in (lower, upper)]
-        slopes = [sp.diff(height, x) for height in (_log(own, x), own)]
+        if own.has(*COUNTING):  # f(k + 1)/f(k) − 1, which is rational
+            slopes = [reduced(sp.powsimp(own.subs(x, x + 1) / own), x) - 1] * 2
+            if slopes[0].has(*COUNTING):
+                raise _UnknownError
+        else:
+            slopes = [sp.diff(height, x) for height in (_log(own, x), own)]
         self._addends = [
             ([Ranges(form, x) for form in _written(sp.diff(_log(one, x), x))], Ranges(one, x))
-            for one in (own.args if own.is_Add else ())
+            for one in (own.args if own.is_Add and not own.has(*COUNTING) else ())
         ]
         self._flat = [place for place, e in zip(self._ends, (lower, upper), strict=True)
                       if e.is_finite and slopes[1].subs(x, e - end) == 0]  # fmt: skip
         self._forms = [[Ranges(form, x) for form in _written(slope)] for slope in slopes]
+        self._slopes, self._x = slopes, x
         self._bends = [[Ranges(form, x) for form in _written(sp.diff(slope, x))]
                        for slope in slopes]  # fmt: skip
 
@@ -169,7 +206,7 @@ class _Slope:
                 found += known
             if not waiting:
                 return found
-        raise UnknownError
+        raise _UnknownError
 
     def _on_cell(self, low: arb, high: arb) -> list[int] | None:
         """Return the signs on a cell, None where they are not told."""
@@ -200,7 +237,26 @@ class _Slope:
             _first(forms, low, high, at_end=at_end) if _first([height], low, high) == 1 else None
             for forms, height in self._addends
         }
-        return [1] if each == {1} else [-1] if each == {-1} else None
+        if each not in ({1}, {-1}):
+            far = self._far_out(low, high)
+            return None if far is None else [far]
+        return [1] if each == {1} else [-1]
+
+    def _far_out(self, low: arb, high: arb) -> _Sign:
+        """Return the sign on a cell up to infinity, where terms that cancel are told in 1/x."""
+        side, near = (1, low) if high == _INFINITE else (-1, -high)
+        if not (near > 0 and near.is_finite() and max(-low, high) == _INFINITE):
+            return None
+        return _first(self._inverted(side), _ZERO, (1 / near).upper(), at_end=True)
+
+    @lru_cache(maxsize=2)  # noqa: B019 (of one decision)
+    def _inverted(self, side: int) -> list[Ranges]:
+        w = sp.Dummy("w", positive=True)
+        return [
+            Ranges(form, w)
+            for slope in self._slopes
+            for form in _written(sp.powdenest(slope.subs(self._x, side / w)))
+        ]
 
 
 def _first(forms: list[Ranges], low: arb, high: arb, *, at_end: bool = False) -> _Sign:
@@ -269,3 +325,99 @@ def _sign(values: Interval) -> int | None:
     if low == 0 and high == 0:
         return 0
     return 1 if low >= 0 else -1 if high <= 0 else None
+
+
+def _has_valley(density: sp.Expr, x: sp.Symbol, support: Support) -> bool:
+    """Whether values at some places fall and rise again: to look for a proof is in vain."""
+    ends = [end for end in (support.lower, support.upper) if end.is_finite]
+    try:
+        value = compile_arb(density, [x])
+        low, high = (float(end) for end in (support.lower, support.upper))
+    except (InputError, TypeError):
+        return False
+    offsets = [2.0 ** (k / 4) for k in range(-24, 41)] + [k / 8 for k in range(1, 120)]
+    if len(ends) == 2:
+        offsets = [(high - low) * k / 256 for k in range(1, 256)]
+    origins = [float(end) for end in ends] or [0.0]
+    places = {side * o + origin for o in offsets for side in (-1, 1) for origin in origins}
+    top, least = arb(0), None
+    for place in sorted({float(round(p)) for p in places} if x.is_integer else places):
+        height = value(arb(place)) if low < place < high else None
+        if height is None or not height.is_finite():
+            continue
+        if least is not None and least < height:
+            return True
+        top = height if height > top else top
+        least = height if height < top and (least is None or height < least) else least
+    return False
+
+
+def _values_rise_once(density: sp.Expr, x: sp.Symbol, support: Support) -> bool | None:
+    """Whether balls around all masses of finitely many integers rise, then fall; ties are exact."""
+    if not x.is_integer or density.free_symbols - {x}:
+        return None
+    masses: dict[int, sp.Expr] = {}
+    try:
+        for stretch in smooth_stretches((density,), x, support.lower, support.upper):
+            (own,) = stretch.expressions
+            if own != 0 and not (stretch.lower.is_finite and stretch.upper.is_finite):
+                return None
+            if stretch.is_point:
+                masses[int(stretch.lower)] = own
+            elif own != 0:
+                ends = int(sp.ceiling(stretch.lower)), int(sp.floor(stretch.upper))
+                for k in range(ends[0], min(ends[1], ends[0] + _MOST_MASSES) + 1):
+                    if stretch.lower < k < stretch.upper or k not in masses:
+                        masses[k] = own
+        if not 0 < len(masses) < _MOST_MASSES:
+            return None
+        functions = {own: compile_arb(own, [x]) for own in set(masses.values())}
+    except (InputError, ValueError):
+        return None
+    places = range(min(masses), max(masses) + 1)
+    with ctx.workprec(2 * _BITS):
+        balls = [functions[masses[k]](arb(k)) if k in masses else arb(0) for k in places]
+        gaps = [right - left for left, right in pairwise(balls)]
+    turns = []
+    for k, gap in zip(places, gaps, strict=False):
+        if not (gap > 0 or gap < 0):
+            low, high = (masses.get(j, sp.S.Zero).subs(x, j) for j in (k, k + 1))
+            if low != high:
+                return None
+        turns.append(1 if gap > 0 else -1 if gap < 0 else 0)
+    moving = [turn for turn in turns if turn]
+    return moving == sorted(moving, reverse=True)
+
+
+def _order_slope(bessel: sp.Expr, stretch: Stretch, x: sp.Symbol) -> int:
+    """Return the sign of the slope of I_ν(z) in ν ≥ 0, z > 0: it falls [DLMF 10.37]."""
+    order, place = bessel.args
+    direction = trend(order, x, stretch.lower, stretch.upper)
+    least = order.subs(x, stretch.lower if direction == 1 else stretch.upper)
+    if direction is None or not place.is_positive or (sign_of(least) or 0) < 0:
+        raise _UnknownError
+    return -direction
+
+
+def _jumps(
+    density: sp.Expr, x: sp.Symbol, y: sp.Symbol, before: Stretch, after: Stretch
+) -> list[int]:
+    """Return the signs of the jumps at a kink; that of an integer has a value of its own."""
+    place = after.lower
+    heights = [before.expressions[0].subs(y, place), after.expressions[0].subs(y, place)]
+    if x.is_integer and place.is_integer is not False:
+        heights.insert(1, density.subs(x, place))
+    return [_step(low, high) for low, high in pairwise(heights)]
+
+
+def _step(low: sp.Expr, high: sp.Expr) -> int:
+    infinite = [bool(height.has(sp.oo, -sp.oo, sp.zoo)) for height in (low, high)]
+    if any(infinite):
+        return int(infinite[1]) - int(infinite[0])
+    if 0 in (low, high):  # no density is below 0
+        return int(high != 0) - int(low != 0)
+    gap = high - low
+    sign = 0 if gap == 0 else sign_of(gap)
+    if sign is None and tidy.simplify(gap) != 0:
+        raise _UnknownError
+    return sign or 0

@@ -104,18 +104,6 @@ def in_log_gammas(log: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) ->
     return log.replace(is_positive, opened)
 
 
-def is_log_concave(node: sp.Expr, k: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> bool:
-    """Return whether a binomial coefficient or 1/Γ is positive with a concave logarithm.
-
-    log Γ is convex where its argument is positive.
-    """
-    base, power = node.as_base_exp()
-    if not (isinstance(base, COUNTING) and power.is_Integer):
-        return False
-    signs = {sign for argument, sign in _arguments(base) if argument.has(k)}
-    return signs == {-int(sp.sign(power))} and are_positive(base, k, lower, upper)
-
-
 def with_ends(masses: sp.Expr, k: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> sp.Expr:
     """Return masses that say where a binomial coefficient or a 1/Γ begins to be 0."""
 

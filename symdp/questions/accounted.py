@@ -3,7 +3,7 @@
 A step is a mechanism and what it promises: its relation, its sampling, what it releases, and how
 far and to which side a record moves the output. The sensitivity D of noise is the most that a
 record moves it by. The pair at exactly D is the worst of all where the noise has one mode
-(`symdp.density.modes`); else one pair stands for every shift (`symdp.questions.worst_shift`), or
+(`symdp.balls.modes`); else one pair stands for every shift (`symdp.questions.worst_shift`), or
 the answer says that it is for exactly D.
 
 The pair at −D is the reverse of that at D. Under sampling it is not, unless the noise is symmetric:
@@ -85,8 +85,6 @@ class Accounted:
     @cached_property
     def has_one_law(self) -> bool:
         """Whether both directions are known to have one law of the loss."""
-        from symdp.density.modes import has_one_law
-
         return not self.lowered and all(has_one_law(step) for step, _ in self.steps)
 
     @cached_property
@@ -333,6 +331,18 @@ def has_one_shift(mechanism: Mechanism) -> bool:
     return mechanism.support.kind != "interval" and size == 1
 
 
+def has_one_law(mechanism: Mechanism) -> bool:
+    """Return whether both directions are seen at once to have one law of the loss.
+
+    Where f is even around c, x → D + 2c − x exchanges P(x) = f(x − D) and Q(x) = f(x), and with
+    them the law of ℓ under P and that of −ℓ under Q. False proves nothing.
+    """
+    from symdp.model.sampling import Noise
+
+    is_plain = mechanism.sampling is None and isinstance(mechanism.source, Noise)
+    return mechanism.is_mirrored or (is_plain and not is_skewed(mechanism))
+
+
 def is_skewed(mechanism: Mechanism) -> bool:
     """Whether noise is not known to be symmetric."""
     from symdp.model.noise_shape import centre_of
@@ -352,7 +362,5 @@ def _is_one_sided(mechanism: Mechanism) -> bool:
 
 def _is_reversed_by_sign(one: Answered) -> bool:
     """Whether the reverse of a step's pair is that of the other sign."""
-    from symdp.density.modes import has_one_law
-
     is_plain = one.is_one_sided and one.step.sampling is None
     return is_plain or has_one_law(one.step)

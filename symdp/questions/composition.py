@@ -545,7 +545,7 @@ def _families(members: tuple[tuple[Mechanism, int], ...], _: int) -> list[StepFa
 
 def is_proved_at_all_values(mechanism: Mechanism) -> bool:
     """Return whether other values of the parameters are answered for the same shifts."""
-    from symdp.density.modes import has_one_mode_always
+    from symdp.balls.modes import has_one_mode_always
     from symdp.model.sampling import Noise
 
     if not isinstance(mechanism.source, Noise) or mechanism.shift == EXACTLY:

@@ -9,10 +9,10 @@ import pytest
 import sympy as sp
 
 from symdp import Mechanism, compose, mechanisms
-from symdp.density.modes import has_one_law
 from symdp.derive.symmetry import dominating_direction
 from symdp.methods.route import Contour
 from symdp.numeric.answer import Answer
+from symdp.questions.accounted import has_one_law
 from symdp.questions.composition import total_law
 from symdp.questions.invert import invert, invert_larger
 
@@ -101,10 +101,14 @@ def test_half_of_an_even_density_is_asked_in_both_directions(density: str) -> No
     assert steps.delta(0.5).delta == add
 
 
-def test_noise_about_another_centre_or_with_a_sign_is_not_called_even() -> None:
+def test_noise_about_another_centre_has_one_law_and_skewed_noise_two() -> None:
     x = sp.Symbol("x", real=True)
+    moved = Mechanism.additive(sp.exp(-abs(x - 1)) / 2, x)
+    assert has_one_law(moved)
+    other = total_law(compose(moved, 3).steps, "add")
+    mirrored = Contour().log_delta(other, 0.4).log_delta
+    assert compose(moved, 3).delta(0.4).log_delta == pytest.approx(mirrored, rel=1e-11)
     for density in (
-        sp.exp(-abs(x - 1)) / 2,
         sp.exp(-x - sp.exp(-x)),
         sp.Piecewise((sp.exp(-x) * 2 / 3, x > 0), (sp.exp(2 * x) * 2 / 3, True)),
     ):
