@@ -52,9 +52,9 @@ MOST_CATCHES = 115  # places that catch an error of ours: a row that asks for le
 MOST_ROOM_LINES = {
     "": 2116,
     "adapters": 1014,
-    "balls": 1214,
+    "balls": 1366,
     "cli": 3795,
-    "density": 4675,
+    "density": 4360,
     "derive": 4760,
     "emit": 4974,
     "expansion": 391,
@@ -65,7 +65,7 @@ MOST_ROOM_LINES = {
     "numeric": 11363,
     "page": 5744,
     "prove": 6071,
-    "questions": 6313,
+    "questions": 6321,
 }
 CODE_FROM_TEXT = {"eval", "exec", "parse_expr", "__import__"}
 
