@@ -117,6 +117,7 @@ def test_an_error_of_one_block_leaves_the_others(tmp_path):
     assert len(list(tmp_path.glob("*.block"))) == 2
 
 
+@pytest.mark.slow
 def test_a_sweep_in_a_folder_is_the_sweep(tmp_path):
     steps, deltas = [1, 30], [1e-5, 1e-6]
     whole = sweep(mechanisms.gaussian, GRID, steps, delta=deltas)

@@ -23,6 +23,7 @@ from symdp.model.curve_tables import from_renyi_points
 from symdp.numeric.answer import Answer
 from symdp.questions.audit import audit
 from symdp.questions.tradeoff import gaussian_privacy
+from symdp.questions.utility import compare
 
 COPIES = {
     "pickle": lambda one: pickle.loads(pickle.dumps(one)),
@@ -84,6 +85,12 @@ OBJECTS = {
     "list": (lambda: mechanisms.randomized_response(epsilon_0=1), lambda m: profile(compose(m))),
     "open": (lambda: mechanisms.laplace, lambda m: [repr(m), profile(compose(m(b=2), 2))]),
     "curve alone": (lambda: CURVE, lambda m: profile(compose(m))),
+    "claim": (
+        lambda: compose(NOISE, 3).check_claim(5.0, 1e-3), lambda one: [one.verdict, one.to_json()],
+    ),
+    "noises of one size": (
+        lambda: compare([NOISE], delta=1e-3, std=1)[0], lambda one: [one.size, one.delta],
+    ),
     "pair": (NOISE.pair, lambda pair: [pair, hash(pair)]),
     "protection": (lambda: compose(NOISE).protection, lambda one: [one.sentence]),
     "steps of a normalized density": (lambda: compose(BENT, 5), profile),
@@ -166,7 +173,15 @@ def made(name):
     return OBJECTS[name][0]()
 
 
-@pytest.mark.slow_cases("search", "allocated steps", "density", "records of kinds", "parts")
+@pytest.mark.slow_cases(
+    "derivation of a normalized density",
+    "very many steps",
+    "search",
+    "allocated steps",
+    "density",
+    "records of kinds",
+    "parts",
+)
 @pytest.mark.parametrize("name", OBJECTS)
 def test_copies_answer_the_same(name):
     ask = OBJECTS[name][1]

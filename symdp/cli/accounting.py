@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from symdp.questions.claim import CheckedClaim
     from symdp.questions.composition import Composition
     from symdp.questions.guarantee import Curve, Guarantee
+    from symdp.questions.utility import Compared
 
 _MOST_NAMED = 3  # mechanisms in a title
 _AT_ONCE = 25  # points that are taken together, between two signs of life
@@ -536,6 +537,82 @@ def _print_calibration(found: Calibration | AttackCalibration) -> None:
         Sentence(f"{beyond} allows {rounded(found.missed, 9, 'up')} and misses it"),
         Sentence(f"  both directions, {found.seconds:.2g} s"),
     )
+
+
+def compare(
+    *,
+    job: Job,
+    delta: str,
+    std: str | None = None,
+    mean_abs: str | None = None,
+    plot: Path | None = None,
+    time_limit: str = "60",
+    as_json: bool = False,
+) -> None:
+    """Print noises of one size side by side, what is most private first."""
+    if (std is None) == (mean_abs is None):
+        raise InputError("give the size of the noise: --std S or --mean-abs A, one of them")
+    option, size = ("--std", std) if std is not None else ("--mean-abs", mean_abs)
+    at_delta, asked = words.delta(delta), words.real(str(size), option)
+    if plot is not None:
+        check_drawing(plot)
+    jobs = _of_each([job.mechanism or "", *job.values], job)
+    from symdp.questions.utility import ALPHA
+    from symdp.questions.utility import compare as ask
+
+    def told(noises: list[Mechanism]) -> None:
+        sizes = {"std": asked} if std is not None else {"mean_abs": asked}
+        rows = ask(noises, job.steps_asked, delta=at_delta, **sizes)
+        if plot is not None:
+            _draw_all(rows, job.steps_asked, plot)
+        if as_json:
+            print_json({"noises": [row.to_json() for row in rows]})
+            return
+        least = rows[0].guarantee.epsilon_text()
+        asked_of = (f"ε at δ = {given(at_delta)}", f"δ at ε = {least}", "kind")
+        attacks = ("advantage", f"miss rate at {given(ALPHA)}")
+        head = ("noise", "standard deviation", "E|X − EX|", *asked_of, *attacks)
+        show(
+            Table(head, [_cells(row) for row in rows], numbers=[1, 2, 3, 4, 6, 7]),
+            *dict.fromkeys(one for row in rows for one in protection(row.guarantee)),
+            *([] if plot is None else [Sentence(f"drawn: {plot}")]),
+        )
+
+    with working(f"{len(jobs)} noises of one size"):
+        in_time(time_limit, lambda: [one.build_mechanism() for one in jobs], told)
+
+
+def _of_each(typed: list[str], job: Job) -> list[Job]:
+    """Return a job for each mechanism that was typed, with the values that follow it."""
+    jobs: list[Job] = []
+    for word in typed:
+        if "=" in word and jobs:
+            jobs[-1] = replace(jobs[-1], values=[*jobs[-1].values, word])
+        else:
+            jobs.append(replace(job, mechanism=word or None, values=[]))
+    return jobs
+
+
+def _cells(row: Compared) -> tuple[str, ...]:
+    values = " ".join(f"{name}={value}" for name, value in row.values.items())
+    return (
+        f"{row.mechanism.name} {values}".strip(), f"{row.size.std:.8g}",
+        f"{row.size.mean_abs:.8g}", row.guarantee.epsilon_text(), rounded(row.delta, 6, "up"),
+        row.guarantee.kind, rounded(row.advantage, 6, "up"), rounded(row.miss_rate, 6, "down"),
+    )  # fmt: skip
+
+
+def _draw_all(rows: Sequence[Compared], count: int, plot: Path) -> None:
+    from symdp.page.plot import Series, save
+    from symdp.page.verification import evenly
+    from symdp.questions.composition import compose
+
+    epsilons = evenly((0.0, 1.25 * rows[-1].guarantee.epsilon), _DRAWN)
+    curves = []
+    for row in rows:
+        profile = cast("Curve", compose(row.mechanism, count).delta(epsilons))
+        curves.append(Series.of(_cells(row)[0], profile))
+    save(curves, plot)
 
 
 def tradeoff(

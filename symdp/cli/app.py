@@ -27,6 +27,7 @@ COMMANDS = {
     "calibrate": ("accounting.calibrate", "Print the parameter that just meets (ε, δ)."),
     "train": ("training.train", "Print ε of a training run, or the noise for an ε."),
     "card": ("pages.card", "Write or check a privacy card."),
+    "compare": ("accounting.compare", "Print noises of one size side by side."),
     "tradeoff": ("accounting.tradeoff", "Print the least miss rate of any attack."),
     "audit": ("accounting.audit", "Print a lower bound on ε from an attack's counts."),
     "report": ("pages.report", "Write a report with derivation, accountants and proof."),
@@ -142,6 +143,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "symdp calibrate gaussian sigma=2 --parameter n --epsilon 2 --delta 1e-5",
         "symdp calibrate gaussian --parameter sigma -n 10 --advantage 0.1",
     ),
+    "compare": ("symdp compare gaussian laplace student_t nu=5 --std 20 -n 50 --delta 1e-5",),
     "tradeoff": ("symdp tradeoff gaussian sigma=4 -n 10 --alpha 0.001,0.01 --plot attack.svg",),
     "audit": (
         "symdp audit --tp 90/100 --fp 5/100 --delta 1e-5",

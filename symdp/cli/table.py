@@ -50,6 +50,7 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "largest_batch": ("--largest-batch", "M", "Examples that a truncated Poisson batch keeps."),
     "layout": ("--layout", "L", "steps-records or records-steps; not guessed."),
     "mechanism": ("", "MECHANISM", "A built-in name (see 'symdp list') or a TOML file."),
+    "mean_abs": ("--mean-abs", "A", "The mean absolute deviation of the noise, E|X − EX|."),
     "members": ("--members", "M", "How many members were attacked."),
     "method": ("--method", "METHOD", "An accountant, such as contour, msd:1, edgeworth:2, clt, "
         "moments; or truth. 'symdp methods' lists them with their options."),
@@ -86,6 +87,7 @@ TABLE: dict[str, tuple[str, str, str]] = {
         "down; or exactly."),
     "source": ("", "RUN|NORMS", "A run's folder, or a .npy, .csv or .parquet file."),
     "squared": ("--squared", "", "The norms are squared."),
+    "std": ("--std", "S", "The standard deviation of the noise."),
     "step": ("--step", "J", "The number it must have."),
     "steps": ("--steps", "T", "random_allocation: the steps of an epoch; -n counts epochs."),
     "target_epsilon": ("--target-epsilon", "E", "Find the noise for this ε instead."),
@@ -109,6 +111,9 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "certify epsilon": ("--epsilon", "E", "Prove δ at this ε."),
     "certify file": ("--certificate", "FILE", "Write a .json that anyone can check."),
     "check file": ("", "FILE", "A certificate."),
+    "compare values": ("", "NAME=VALUE | MECHANISM", "Values of the mechanism before them, and "
+        "more mechanisms; one parameter of each is left open."),
+    "compare plot": ("--plot", "FILE", "Draw δ(ε) of all: .svg, .pdf or .png."),
     "curve method": ("--method", "METHOD", "An accountant, contour if left out; several are drawn "
         "over each other."),
     "derive direction": ("--direction", "DIRECTION", "remove or add."),
@@ -143,4 +148,9 @@ OF_STEPS = {
     "released": "released", "relation": "relation", "sensitivity": "sensitivity", "shift": "shift",
 }  # fmt: skip
 # What a command has not of these, nor of the options of methods.
-WITHOUT = {"derive": ("composition",), "calibrate": ("composition",), "curve": ("points",)}
+WITHOUT = {
+    "derive": ("composition",),
+    "calibrate": ("composition",),
+    "compare": ("composition",),
+    "curve": ("points",),
+}

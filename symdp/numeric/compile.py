@@ -323,7 +323,8 @@ def _near(
             found = node.func(*map(moved, node.args))
             terms = exponential_terms(found, DISTANCE) if found.is_Add else None
             heights = [(c * sp.exp(a.subs(DISTANCE, 0)), a) for c, a in terms or ()]
-            if not terms or not is_nearly_zero(sp.Add(*(height for height, _ in heights))):
+            total = sp.Add(*(height for height, _ in heights))
+            if not terms or not total.is_finite or not is_nearly_zero(total):
                 return found
             rises = ((height, sp.expand(a - a.subs(DISTANCE, 0))) for height, a in heights)
             return sp.Add(*(height * ExpMinusOne(rise) for height, rise in rises if rise != 0))

@@ -74,6 +74,7 @@ def test_the_options_of_other_libraries(shell, words):
     assert (mine["epsilon"], mine["training"]) == (theirs["epsilon"], theirs["training"])
 
 
+@pytest.mark.slow
 def test_csv_has_a_line_for_each_sampling(shell):
     ran = shell(f"{RUN} --noise 2 --csv --largest-batch 4 --compare")
     rows = list(csv.DictReader(io.StringIO(ran.out)))

@@ -141,7 +141,7 @@ def test_log_delta_of_a_gaussian_far_out_and_at_fixed_epsilon(order):
     assert order_of(near) == pytest.approx(float(fixed.log_order), abs=0.2)
 
 
-@pytest.mark.slow_cases("laplace-1", "gumbel-0", "gumbel-1")
+@pytest.mark.slow_cases("gumbel-2", "laplace-1", "gumbel-0", "gumbel-1")
 @pytest.mark.parametrize(
     ("name", "order"),
     [

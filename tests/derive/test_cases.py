@@ -99,6 +99,7 @@ def test_each_case_holds_the_losses_of_values_in_it(name: str) -> None:
             assert abs(own) > 4 if mpmath.isinf(end) else abs(end - own) < 0.05
 
 
+@pytest.mark.slow
 def test_cases_are_printed_in_every_form() -> None:
     d = derive(given("poisson counts"))
     assert "inf ℓ if a < c = a − c" in d.to_text(0)

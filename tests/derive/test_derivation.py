@@ -72,7 +72,7 @@ def test_many_steps_are_told(name: str, formula: str) -> None:
     assert formula in " ".join(d.show("asymptotics").split())
 
 
-@pytest.mark.slow_cases("discrete_laplace", "student_t", "logistic")
+@pytest.mark.slow_cases("gumbel", "discrete_laplace", "student_t", "logistic")
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_text_and_latex_are_complete(name: str, derivations: dict[str, Derivation]) -> None:
     found = derivations[name]

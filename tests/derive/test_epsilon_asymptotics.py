@@ -27,6 +27,7 @@ DELTA = R(1, 1000)
 
 
 @pytest.mark.slow_cases(
+    "gumbel-3",
     "logistic-3",
     "gaussian-0",
     "gumbel-0",

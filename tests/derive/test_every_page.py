@@ -144,6 +144,7 @@ def test_the_law_of_triangular_noise_is_one_set_of_cases():
         assert float(found) == pytest.approx(float(distribution(loss)), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_masses_with_a_formula_are_evaluated_and_others_have_a_name():
     x, s = sp.symbols("x s")
     known = {

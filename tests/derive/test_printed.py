@@ -152,7 +152,7 @@ def close(a: Any, b: Any, error: float = 1e-9) -> bool:
     return bool(abs(a - b) <= error * (1 + abs(b)))
 
 
-@pytest.mark.slow_cases("logistic")
+@pytest.mark.slow_cases("beta", "logistic")
 @pytest.mark.parametrize("name", CASES)
 def test_the_loss_and_its_law_are_those_of_the_printed_densities(pages, name):
     page = page_of(pages, name)
@@ -174,6 +174,7 @@ def test_the_loss_and_its_law_are_those_of_the_printed_densities(pages, name):
             assert close(page.at(f"ω({s})", **{s: loss}), slope)
 
 
+@pytest.mark.slow_cases("logistic", "sampled gaussian")
 @pytest.mark.parametrize("name", CASES)
 def test_the_cgf_and_its_cumulants_are_integrals(pages, name):
     page = page_of(pages, name)

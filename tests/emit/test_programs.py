@@ -48,7 +48,7 @@ def agree(found: float, expected: float, epsilon: float) -> None:
 
 
 @needs_node
-@pytest.mark.slow_cases(*SLOW, "logistic")
+@pytest.mark.slow_cases("gumbel", "negative binomial", "discrete laplace", *SLOW, "logistic")
 @pytest.mark.parametrize("name", CASES)
 def test_javascript_gives_the_package_s_delta(name, tmp_path: Path):
     asked = CASES[name].asked
@@ -60,7 +60,16 @@ def test_javascript_gives_the_package_s_delta(name, tmp_path: Path):
 
 
 @needs_compiler
-@pytest.mark.slow_cases(*SLOW, "logistic", "laplace")
+@pytest.mark.slow_cases(
+    "gumbel",
+    "discrete laplace",
+    "negative binomial",
+    "randomized response",
+    "bounded range",
+    *SLOW,
+    "logistic",
+    "laplace",
+)
 @pytest.mark.parametrize("name", CASES)
 def test_c_gives_the_package_s_delta(name, tmp_path: Path):
     command = compiled(write(name, "c", tmp_path))

@@ -36,7 +36,7 @@ def truth(sigma, steps, epsilon):
     return 1 - mp.exp(mp.mpf(epsilon) / 2) / mp.pi * line
 
 
-@pytest.mark.slow_cases("1-5-4", "1-1-1", "2-50-3")
+@pytest.mark.slow_cases("10-1000-10", "1-5-4", "1-1-1", "2-50-3")
 @pytest.mark.parametrize(
     ("sigma", "steps", "epsilon"), [("1", 1, 1), ("1", 5, 4), ("2", 50, 3), ("10", 1000, 10)]
 )

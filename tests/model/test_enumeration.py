@@ -282,6 +282,12 @@ QUICK = {
 }
 
 
+@pytest.mark.slow_cases(
+    "with-3-1-gaussian",
+    "truncated-add_remove-4-gaussian",
+    "poisson-add_remove-3-gaussian",
+    "without-4-gaussian",
+)
 @pytest.mark.parametrize(
     ("case", "name"),
     [

@@ -134,6 +134,7 @@ def test_values_on_no_line_give_what_single_steps_give():
         assert found.lower <= true <= found.upper
 
 
+@pytest.mark.slow
 def test_steps_that_share_a_rate_are_a_family():
     step = mechanisms.gaussian.subsample("poisson", "q")
     rates = {"1/100": 80, "1/50": 80, "1/10": 3}

@@ -41,6 +41,7 @@ def test_normal_noise_is_that_on_the_line(dimension, rate, count, epsilon):
         assert abs(found.delta - truth.delta) <= 1e-12 * truth.delta
 
 
+@pytest.mark.slow_cases("None-1-0.9-2", "None-1-0.9-10", "None-3-2.5-2", "1/5-3-0.5-10")
 @pytest.mark.parametrize("dimension", [2, 3, 10])
 @pytest.mark.parametrize(
     ("rate", "count", "epsilon"),

@@ -64,6 +64,7 @@ def test_every_stretch_above_epsilon_counts(name):
     assert turned.delta(1.0, direction="remove").log_delta == asked[1.0]
 
 
+@pytest.mark.slow
 def test_far_out_rare_stretches_are_found():
     """Of δ(8) = 8e-46 nothing shows in 1 − δ: the tilt that makes ε typical shows the stretches."""
     mechanism, density, shift = wavy("2", "3", "2", "942477796/100000000", "1")

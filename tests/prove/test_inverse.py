@@ -171,6 +171,7 @@ def test_delta_close_to_what_it_is_at_epsilon_zero(mechanism, count):
     assert enclose_epsilon(steps, top * 1.01, 8, 0.5) == (0, 0)
 
 
+@pytest.mark.slow
 def test_an_estimate_that_is_far_off_costs_time_only():
     steps = [(mechanisms.gaussian(sigma=5).pair(), 25)]
     truth = enclose_epsilon(steps, 1e-5, 10)

@@ -69,6 +69,7 @@ def test_of_equal_directions_one_is_computed(asked):
     assert asked == [12]
 
 
+@pytest.mark.slow
 def test_a_direction_with_nothing_above_epsilon_need_only_be_proved_below():
     """Its largest loss, log(1/(1 − q)), is a limit that symbols do not find."""
     step = mechanisms.skellam(mu=4).subsample("poisson", 0.02)

@@ -131,7 +131,7 @@ def test_discrete_gaussian(sigma, count):
         holds(miss, listed_miss(pairs, alpha))
 
 
-@pytest.mark.slow_cases("add-0.001")
+@pytest.mark.slow_cases("remove-0.001", "add-0.001")
 @pytest.mark.parametrize(("direction", "alpha"), [("remove", 0.001), ("add", 0.001), ("add", 0.7)])
 def test_a_sampled_gaussian_in_each_direction(direction, alpha):
     """N(0, σ²) against (1 − q) N(0, σ²) + q N(1, σ²), whose likelihood ratio rises in x."""
