@@ -146,8 +146,8 @@ DEPLOYMENTS = (
 _HEAD = """# Public deployments, computed anew
 
 The [registry of deployments](https://github.com/opendp/deployments-registry-data) keeps, for
-each, what its curator states: the privacy unit, ε, δ or ρ, and the mechanisms. Of {many} records that
-is enough to compute ε anew. Each row is a file in `examples/deployments/`; `symdp
+each, what its curator states: the privacy unit, ε, δ or ρ, and the mechanisms. Of {many} records
+that is enough to compute ε anew. Each row is a file in `examples/deployments/`; `symdp
 epsilon --composition FILE --delta D` and `symdp check-claim CLAIM --composition FILE` say the
 same as the table. `python docs/deployments.py` writes this page.
 

@@ -150,7 +150,11 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "symdp audit gaussian sigma=5 -n 1 --tp 200/400 --fp 40/400",
     ),
     "train": (f"symdp train {_RUN} --delta 1e-5", f"symdp train {_PLAN} --delta 1e-5"),
-    "card": (f"symdp card {_RUN} -o card.json", "symdp card --check card.json"),
+    "card": (
+        f"symdp card {_RUN} -o card.json",
+        "symdp card --check card.json",
+        f"symdp card {_RUN} --registry card.yaml",
+    ),
     "ledger": (
         "symdp ledger add budget.json gaussian sigma=2 --sampling poisson --rate 1/100 -n 600",
         "symdp ledger epsilon budget.json --delta 1e-5",

@@ -77,7 +77,7 @@ def _built_in(begun: str) -> list[str]:
     return [name for name in names() if name.startswith(begun)]
 
 
-def check_output(path: Path, *endings: str) -> str:
+def check_output(path: Path, *endings: str, option: str = "-o") -> str:
     """Return the ending of a file's name; a wrong one or a missing folder is known before work."""
     from symdp.errors import InputError, suggestion
 
@@ -86,7 +86,7 @@ def check_output(path: Path, *endings: str) -> str:
         listed = [f".{one}" for one in endings]
         known = " or ".join(filter(None, (", ".join(listed[:-1]), listed[-1])))
         hint = suggestion(ending, endings) if ending else ""
-        raise InputError(f"-o {path}: the name must end in {known}{hint}")
+        raise InputError(f"{option} {path}: the name must end in {known}{hint}")
     if not path.absolute().parent.is_dir():
         raise InputError(f"{path} cannot be written: there is no folder {path.parent}")
     return ending

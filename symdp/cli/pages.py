@@ -214,6 +214,7 @@ def card(
     prove: str | None = None,
     certificate: bool = False,
     output: Path | None = None,
+    registry: Path | None = None,
     check: Path | None = None,
     time_limit: str = "60",
     as_json: bool = False,
@@ -230,12 +231,14 @@ def card(
     )  # fmt: skip
     run = TrainingJob(examples, batch, epochs, steps, sampling, largest_batch, relation, released)
     if check is not None:
-        if output is not None or run.is_asked or mechanism or composition:
+        if output is not None or registry is not None or run.is_asked or mechanism or composition:
             raise InputError("--check FILE stands alone: a card holds its own job")
         return in_time(time_limit, lambda: check, lambda file: _checked(file, as_json))
-    if output is None:
-        raise InputError("-o FILE is missing: a .json, .md, .html or .tex file")
-    ending = check_output(output, "json", "md", "html", "tex")
+    if output is None and registry is None:
+        raise InputError("-o FILE is missing: a .json, .md, .html or .tex file; or --registry FILE")
+    ending = "" if output is None else check_output(output, "json", "md", "html", "tex")
+    if registry is not None:
+        check_output(registry, "yaml", option="--registry")
     build, subject = job.build, job.subject
     told: dict[str, Any] | None = None
     if run.is_asked or noise is not None:
@@ -263,8 +266,13 @@ def card(
             return found
 
     found = in_time(time_limit, build, made)
-    replace_text(output, _written(found, output, ending))
-    print_json(found) if as_json else print(output)
+    if output is not None:
+        replace_text(output, _written(found, output, ending))
+    if registry is not None:
+        from symdp.page.registry import registry_record
+
+        replace_text(registry, registry_record(found))
+    print_json(found) if as_json else print(*filter(None, (output, registry)), sep="\n")
     return 0
 
 

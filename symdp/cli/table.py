@@ -74,6 +74,8 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "records": ("--records", "N", "Number of all records: truncated_poisson, averages, groups "
         "without replacement."),
     "refuse": ("--refuse-above", "", "Refuse norms above the clip."),
+    "registry": ("--registry", "FILE", "Write a .yaml in the schema of opendp's registry of "
+        "deployments; what no computation knows stays to be filled in."),
     "relation": ("--relation", "RELATION", "add_remove (default), substitution (fixed batches: "
         "always) or zero_out."),
     "released": ("--released", "WHAT", "sum (default): the noisy sum of a batch, or it divided by "
