@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from symdp.emit.arb import ArbFunction
     from symdp.model.mechanism import Mechanism
     from symdp.model.pair import Pair
+    from symdp.numeric.family import FamilyLaw
     from symdp.numeric.step import Moment
 
 # of a table in log u, down from half a piece's length: far out a function of u is a line
@@ -114,20 +115,27 @@ def _of_vectors(mechanism: Mechanism, direction: str) -> LossLaw:
         return radial_law(functions, shape, rate, direction, mechanism.name)
 
 
-def _of_family(mechanism: Mechanism, source: Family, direction: str) -> LossLaw:
+def known_law(mechanism: Mechanism, source: Family, direction: str) -> FamilyLaw:
     """Return the law of a family, K compiled as it holds at complex places."""
     from symdp.density.log_moment import continued
-    from symdp.numeric.family import FamilyLaw, listed
+    from symdp.numeric.family import FamilyLaw
 
     z = mechanism.variable
+    formula = continued(source.log_moment, z)
+    functions = compile_arb(formula, [z]), compile_numpy(formula, [z])
+    return FamilyLaw(mechanism.name, *functions, direction)
+
+
+def _of_family(mechanism: Mechanism, source: Family, direction: str) -> LossLaw:
+    """Return the law of a family, its losses listed where they lie on a lattice."""
+    from symdp.numeric.family import listed
+
     with at(mechanism.summary):
-        formula = continued(source.log_moment, z)
-        functions = compile_arb(formula, [z]), compile_numpy(formula, [z])
         if not source.lattice:
-            return FamilyLaw(mechanism.name, *functions, direction)
+            return known_law(mechanism, source, direction)
         with ctx.workprec(BITS):
             start, step = (compile_arb(part, [])().real for part in source.lattice)
-        return listed(FamilyLaw(mechanism.name, *functions, "remove"), (start, step), direction)
+        return listed(known_law(mechanism, source, "remove"), (start, step), direction)
 
 
 @lru_cache(maxsize=256)

@@ -30,7 +30,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import sympy as sp
@@ -43,9 +43,12 @@ from symdp.emit.enclose import between
 from symdp.emit.exact import LN10, fraction_ball
 from symdp.errors import AccuracyError, InputError
 from symdp.model.allocation import AllocatedPair, OneStep
+from symdp.numeric.family import FamilyLaw
 from symdp.numeric.residues import ResidueSum, residues_of
 from symdp.numeric.saddle_point import Strip
+from symdp.numeric.total import SumLaw
 from symdp.prove.allocation import enclose_epochs, estimate_log_epoch
+from symdp.prove.family import enclose_known
 from symdp.prove.kind import Kind, Kinds, Stretch, kind_of, sum_law
 from symdp.prove.lattice import Lattice, LatticeLine, lattice_of
 from symdp.prove.line import Line, Masses, log_payoff, masses
@@ -194,6 +197,8 @@ def enclose_by(
         raise InputError(f"digits must be a whole number from 1 to 1000, not {digits!r}")
     real(epsilon, "epsilon")
     steps = tuple(counted_pairs(pairs, "pair"))
+    if any(isinstance(pair, FamilyLaw) for pair, _ in steps):
+        return "known", enclose_known(steps, Fraction(epsilon), digits)
     plain = tuple((pair, n) for pair, n in steps if not isinstance(pair, AllocatedPair))
     if len(plain) < len(steps):
         return "epochs", _of_epochs(steps, Fraction(epsilon), digits)
@@ -306,6 +311,8 @@ def is_beyond(steps: Iterable[tuple[OneStep, int]], epsilon: sp.Rational) -> boo
     """
     total = sp.S.Zero
     for pair, count in steps:
+        if isinstance(pair, FamilyLaw):
+            return False
         kind = kind_of(pair.own if isinstance(pair, AllocatedPair) else pair)
         tops = kind.largest_losses()
         if not all(top.is_finite for top in tops):
@@ -330,6 +337,8 @@ def mass_at_infinity(steps: Iterable[tuple[OneStep, int]], log_error: float) -> 
     """
     log_kept = arb(0)
     for pair, count in steps:
+        if isinstance(pair, FamilyLaw):  # of one support
+            continue
         kind = kind_of(pair.own if isinstance(pair, AllocatedPair) else pair)
         if not kind.may_be_infinite:
             continue
@@ -513,7 +522,11 @@ def estimate_log_delta(
     pairs: Iterable[tuple[OneStep, int]], epsilon: float | Fraction
 ) -> float | None:
     """Return about log δ(ε), the first term of its expansion; None where there is no saddle."""
-    steps = tuple(pairs)
+    steps: tuple[Any, ...] = tuple(pairs)
+    known = [isinstance(pair, FamilyLaw) for pair, _ in steps]
+    if any(known):
+        saddle = find_saddle(SumLaw(steps), float(epsilon)) if all(known) else None
+        return None if saddle is None else saddle.log_size
     if isinstance(steps[0][0], AllocatedPair) and len(steps) == 1 and steps[0][1] == 1:
         return estimate_log_epoch(steps[0][0], float(epsilon))
     with suppress(AccuracyError):

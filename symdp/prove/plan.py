@@ -117,7 +117,7 @@ def find_plan(
         log_size = max(saddle.log_size, law.log_mass_at_infinity)
     tilt = _short(saddle.tilt, saddle.curvature)
     log_goal = log_size - digits * LN10
-    below, above, period = _period(law, epsilon, tilt, log_goal)
+    below, above, period = period_of(law, epsilon, tilt, log_goal)
     if spacing is not None:
         period = spacing * (math.ceil(period / spacing) + 1)
     frequency = math.sqrt(2 * digits * LN10 / saddle.curvature)
@@ -147,7 +147,7 @@ def _short(tilt: float, curvature: float) -> float:
     return math.copysign(max(round(abs(tilt) / unit), 1) * unit, tilt)
 
 
-def _period(
+def period_of(
     law: SumLaw, epsilon: float, tilt: float, log_goal: float
 ) -> tuple[float, float, float]:
     """Return tilts below and above, and the least period whose aliases these bound as asked."""

@@ -19,10 +19,11 @@ from symdp.errors import AccuracyError, InputError
 from symdp.model.allocation import (
     MOST_FORMULAS,
     AllocatedPair,
-    OneStep,
     allocated_steps,
     outcomes,
 )
+from symdp.model.family import Family
+from symdp.numeric.compile import known_law
 from symdp.prove.inverse import larger_delta, larger_epsilon
 from symdp.questions.accounted import direction_of
 from symdp.questions.guarantee import Guarantee
@@ -30,7 +31,6 @@ from symdp.questions.guarantee import Guarantee
 if TYPE_CHECKING:
     from symdp.arguments import Direction
     from symdp.model.mechanism import Mechanism
-    from symdp.model.pair import Pair
     from symdp.questions.accounted import Accounted, Composed
 
 CITATIONS = ("SPA (28)", "SPA (43)")
@@ -139,15 +139,17 @@ def certify_delta(
     return certificate(largest, float(epsilon), side, count, digits, time.perf_counter() - start)
 
 
-def _proved_pairs(steps: Accounted, side: str) -> list[tuple[OneStep, int]]:
+def _proved_pairs(steps: Accounted, side: str) -> list[tuple[Any, int]]:
     """Return the pairs of all steps on a side, their masses proved to be one."""
     proved = with_mass_one(dict(steps.steps_of(side)), for_proof=True)
     direction = direction_of(side)
     return [(_proved_pair(mechanism, direction), count) for mechanism, count in proved.items()]
 
 
-def _proved_pair(mechanism: Mechanism, side: str) -> Pair | AllocatedPair:
+def _proved_pair(mechanism: Mechanism, side: str) -> Any:
     """Return the pair of a step, that of an epoch of random allocation by its step."""
+    if isinstance(mechanism.source, Family):
+        return known_law(mechanism, mechanism.source, side)
     steps = allocated_steps(mechanism)
     if steps is None or steps == 1:
         return mechanism.pair(side)

@@ -276,7 +276,6 @@ def test_a_file_says_the_same():
 def test_what_needs_a_density_is_refused(step):
     steps = compose(step, 5)
     for ask in (
-        lambda: steps.certify(1),
         lambda: symdp.derive(step),
         lambda: steps.delta(1, method="truth"),
     ):

@@ -1,0 +1,120 @@
+"""δ(ε) of laws that are known by M alone, between two sums in which nothing far out counts.
+
+Let Ξ be normal of mean τ²/2 and variance τ², and U = S + Ξ: the loss of the same steps and one
+more, of a little normal noise. So δ_U(ε) ≥ δ(ε), and what it exceeds it by is bounded as on a mesh
+(see `mesh`, whose Ξ has the moments of this one at most): with b = τ/2 ≤ 1/5
+
+    δ_U(ε) − E V(U) ≤ δ(ε) ≤ δ_U(ε),    V(u) = C e^{−(u−ε)²/4τ²},
+    C = τ (√(1 + b²) + b) e^{(1 + b²)/4}/2.
+
+E e^{zU} = M(z) e^{τ²z(z+1)/2} dies out whatever M does, as |M(t + iy)| ≤ M(t). Both terms are sums
+on a line (see `line`), the second one by
+
+    e^{−x²/4τ²} = (τ/√π) ∫ e^{τ²z² + zx} dy,    z = t + iy.
+
+Poisson's formula has no negative term in either, so that each sum is an upper bound, and of the
+first the aliases are subtracted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from flint import acb, arb, ctx
+
+from symdp.emit.exact import LN10, fraction_ball
+from symdp.errors import AccuracyError, InputError
+from symdp.numeric.family import FamilyLaw
+from symdp.numeric.total import SumLaw
+from symdp.prove.line import log_payoff
+from symdp.prove.plan import find_saddle, period_of
+
+_LEAST, _DIGITS = 4, 8.0  # at least and at most, as each takes three times as many terms
+_MOST_TERMS = 30_000  # of a sum: two seconds
+_WIDEST = 0.4  # τ, so that b ≤ 1/5
+_LACKING = 2.3  # ∫V, in τ²
+_BITS = 160  # of balls: terms cancel by e^{K(t) − tε} and less
+
+
+def enclose_known(steps: Sequence[tuple[Any, int]], exact: Fraction, digits: int) -> arb:
+    """Enclose δ(ε) of steps that are known by M, to four digits at least."""
+    laws = [(law, count) for law, count in steps if isinstance(law, FamilyLaw)]
+    if len(laws) < len(steps):
+        raise InputError(
+            "steps that are known by their log-partition function are certified by themselves: "
+            "here are others beside them"
+        )
+    law, epsilon = SumLaw(laws), float(exact)
+    if epsilon >= law.loss_bounds[1]:
+        raise AccuracyError("the largest loss is not proved of what is known by its transform")
+    saddle = find_saddle(law, epsilon)
+    if saddle is None:
+        raise AccuracyError("no t > 0 was found at which the CGF of the loss is finite")
+    size, tilt = min(saddle.log_size, 0.0), saddle.tilt
+    wanted = min(float(digits), _DIGITS)
+    below, above, length = period_of(law, epsilon, tilt, size - (wanted + 1.0) * LN10)
+    # The density of the loss at ε is about t(1 + t) times δ.
+    tau = math.sqrt(10.0**-wanted / (_LACKING * tilt * (1.0 + tilt)))
+    reach = math.sqrt(2.0 * ((wanted + 2.0) * LN10 + math.log(1.0 + 1.0 / tilt) + 4.0))
+    tau = min(max(tau, reach * length / (2.0 * math.pi * _MOST_TERMS)), _WIDEST)
+    terms = math.ceil(reach / tau * length / (2.0 * math.pi))
+    if terms > 2 * _MOST_TERMS:
+        raise AccuracyError("so many terms would take minutes to certify; ask for a larger epsilon")
+    with ctx.workprec(
+        _BITS + int(abs(size) / math.log(2.0)) + sum(n for _, n in laws).bit_length()
+    ):
+        numbers = fraction_ball(exact), arb(tau), arb(tilt), arb(length)
+        found = _Sums(laws, *numbers).ball(terms, (arb(below), arb(above)))
+        if not 2 * found.rad() < found.lower() * arb(10) ** -min(digits, _LEAST):
+            raise AccuracyError("the enclosure stays too wide; compose more steps")
+        return found
+
+
+class _Sums:
+    """Both sums on a line."""
+
+    def __init__(
+        self,
+        laws: Sequence[tuple[FamilyLaw, int]],
+        epsilon: arb,
+        tau: arb,
+        tilt: arb,
+        length: arb,
+    ) -> None:
+        self._laws, self._at = laws, epsilon
+        self._tau, self._tilt, self._length = tau, tilt, length
+
+    def _log_moment(self, z: acb) -> acb:
+        """Enclose log M of all steps and the normal one, less zε."""
+        total = sum((count * law.at(z) for law, count in self._laws), acb(0))
+        return acb(total + self._tau**2 * z * (z + 1) / 2 - z * self._at)
+
+    def ball(self, terms: int, sides: tuple[arb, arb]) -> arb:
+        """Enclose δ(ε) by so many terms, the aliases bounded by moments at two tilts."""
+        tau, tilt, h = self._tau, self._tilt, 2 * arb.pi() / self._length
+        payoff, near = arb(0), arb(0)
+        for k in range(terms + 1):
+            z = acb(tilt, h * k)
+            value = self._log_moment(z)
+            weight = 1 if k == 0 else 2
+            payoff += weight * (value.exp() / (z * (z + 1))).real
+            near += weight * (value + (tau * z) ** 2).exp().real
+        # |M(t + iy)| ≤ M(t) beyond the last term.
+        y, top = h * terms, self._log_moment(acb(tilt)).real.exp()
+        payoff += arb(0, (2 * top * (-((tau * y) ** 2) / 2).exp() / (h * y)).upper())
+        fall = 3 * (tau * y) ** 2 / 2
+        near += 2 * top * ((tau * tilt) ** 2 - fall).exp() / (2 * fall / y * h)
+        alias = arb(0)
+        for side in sides:
+            log_fall = -abs(tilt - side) * self._length
+            log_bound = self._log_moment(acb(side)).real + log_fall + log_payoff(side)
+            alias += log_bound.exp() / -log_fall.expm1()
+        b = tau / 2
+        front = tau * ((1 + b**2).sqrt() + b) / 2 * ((1 + b**2) / 4).exp()
+        lacking = front * tau / arb.pi().sqrt() * h * near
+        upper = payoff / self._length
+        lower = upper - alias.upper() - lacking.upper()
+        return arb(lower.lower()).max(arb(0)).union(arb(upper.upper()).min(arb(1)))
