@@ -300,7 +300,7 @@ def _is_flat(loss: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> boo
     for place in (at, (at + lower) / 2 if lower.is_finite else at - 3):
         found.append(loss.subs(x, place).subs(values).evalf(15, maxn=100))
     apart = found[0] - found[1]
-    if apart.is_number and abs(apart) > _APART * (1 + abs(found[0])):
+    if apart.is_comparable and abs(apart) > _APART * (1 + abs(found[0])):
         return False
     return bool(slope_numerator(loss, x) == 0)
 

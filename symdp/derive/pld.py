@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from graphlib import TopologicalSorter
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -22,6 +23,8 @@ from symdp.model import tidy
 
 _INVERSE_DIGITS = 30  # to which an inverse is tried
 _ROUNDS = 3  # random values of parameters
+_DIGITS = 25  # to which a density is compared with an integral
+_SECONDS = 1.0  # for a shorter form
 
 
 def loss_symbol(taken: set[str]) -> sp.Symbol:
@@ -43,11 +46,6 @@ def inverse_on(piece: Piece, x: sp.Symbol, s: sp.Symbol) -> sp.Expr | None:
         if _inverts(candidate, piece, x, s):
             return candidate
     return None
-
-
-def inverses(pieces: Sequence[Piece], x: sp.Symbol, s: sp.Symbol) -> tuple[sp.Expr | None, ...]:
-    """Return the inverse of every piece, in their order."""
-    return tuple(inverse_on(piece, x, s) for piece in pieces)
 
 
 def _solutions(node: sp.Expr, value: sp.Expr, x: sp.Symbol, depth: int) -> list[sp.Expr]:
@@ -131,22 +129,11 @@ def _inverts(candidate: sp.Expr, piece: Piece, x: sp.Symbol, s: sp.Symbol) -> bo
     return True
 
 
-_DIGITS = 25  # to which a density is compared with an integral
-_SECONDS = 1.0  # for a shorter form
-
-
 @dataclass(frozen=True)
 class LossLaw:
-    """A function of a loss value s under P, or the reason why there is none in closed form.
+    """The density ω(s) of a loss's continuous part under P [FA 5], or P(ℓ ≤ s) of the finite part.
 
-    Attributes
-    ----------
-    loss
-        The symbol s.
-    expression
-        The density ω(s) of the continuous part [FA 5], or P(ℓ ≤ s) of the finite part.
-    reason
-        Why `expression` is None; empty otherwise.
+    `expression` is None where there is no closed form, for a `reason`.
     """
 
     loss: sp.Symbol
@@ -167,7 +154,7 @@ def pld_density(
         density = sp.exp(piece.log_p.subs(x, back)) * sign * sp.diff(back, s)
         return _short(density)
 
-    return _summed(pieces, inverses, x, s, part, outside=(sp.S.Zero, sp.S.Zero))
+    return _summed(pieces, inverses, x, s, part, is_density=True)
 
 
 def pld_cdf(
@@ -186,7 +173,7 @@ def pld_cdf(
         mass = _mass(piece, x, *(end if at is back else at for at in ends))
         return None if mass is None else _short(mass.subs(end, back))
 
-    return _summed(pieces, inverses, x, s, part, outside=None)
+    return _summed(pieces, inverses, x, s, part, is_density=False)
 
 
 @lru_cache(maxsize=64)  # pieces of one symmetric loss ask for the same form
@@ -221,7 +208,8 @@ def _summed(
     x: sp.Symbol,
     s: sp.Symbol,
     part: Callable[[Piece, sp.Expr], sp.Expr | None],
-    outside: tuple[sp.Expr, sp.Expr] | None,
+    *,
+    is_density: bool,
 ) -> LossLaw:
     """Add what the pieces contribute, each within the range of its loss."""
     parts: list[_Part] = []
@@ -239,10 +227,10 @@ def _summed(
         low, high = ends if piece.slope == "increasing" else ends[::-1]
         if inside is None or low is None or high is None:
             return LossLaw(s, None, "P or the range of the loss has no closed form on a piece")
-        if not _agrees(inside, piece, back, x, s, is_density=outside is not None):
+        if not _agrees(inside, piece, back, x, s, is_density=is_density):
             return LossLaw(s, None, "the form that was found disagrees with numbers")
         after = sp.S.Zero
-        if outside is None:
+        if not is_density:
             whole = _mass(piece, x, piece.lower, piece.upper)
             after = sp.S.Zero if whole is None else _short(whole)
         # An infinite end may hold the sign of parameters that are not 0 where the loss moves.
@@ -265,15 +253,19 @@ class _Part(NamedTuple):
 
 def _in_cases(parts: list[_Part], s: sp.Symbol) -> sp.Expr:
     """Return the sum of the parts as one set of cases, their conditions in order."""
-    inner = {end for part in parts for end in (part.low, part.high) if not end.is_infinite}
-    try:
-        ends = [-sp.oo, *sorted_points(inner, "the losses"), sp.oo]
-    except InputError:  # values of parameters decide the order
+    inner = _in_order(parts)
+    if inner is None:  # values of parameters decide the order
         return sp.Add(*(_in_cases([part], s) for part in parts))
+    ends = [-sp.oo, *inner, sp.oo]
+
+    def place(end: sp.Expr) -> int:
+        return next(i for i, own in enumerate(ends) if own == end or compare(own, end) == 0)
+
+    spans = [(part, place(part.low), place(part.high)) for part in parts]
     cases: list[tuple[sp.Expr, sp.Basic]] = []
-    for low, high in pairwise(ends):
-        active = [p.inside for p in parts if _covers(p.low, low) and _covers(high, p.high)]
-        active += [p.after for p in parts if p.after != 0 and _covers(p.high, low)]
+    for i, high in enumerate(ends[1:]):
+        active = [part.inside for part, first, last in spans if first <= i < last]
+        active += [part.after for part, _, last in spans if part.after != 0 and last <= i]
         total = sp.Add(*active) if len(active) < 2 else _short(sp.Add(*active))
         condition = sp.true if high is sp.oo else s <= high if total == 0 else s < high
         if cases and cases[-1][0] == total:
@@ -283,8 +275,15 @@ def _in_cases(parts: list[_Part], s: sp.Symbol) -> sp.Expr:
     return cases[0][0] if len(cases) == 1 else sp.Piecewise(*cases, evaluate=False)
 
 
-def _covers(low: sp.Expr, high: sp.Expr) -> bool:
-    return (compare(low, high) or 0) <= 0
+def _in_order(parts: list[_Part]) -> list[sp.Expr] | None:
+    """Return the finite ends in order: by their signs, or as each part's own two ends tell it."""
+    inner = {end for part in parts for end in (part.low, part.high) if not end.is_infinite}
+    try:
+        return sorted_points(inner, "the losses")
+    except InputError:
+        below = {end: {p.low for p in parts if p.high == end} & inner for end in inner}
+        order = list(TopologicalSorter(below).static_order())
+        return order if all(low in below[high] for low, high in pairwise(order)) else None
 
 
 def _agrees(

@@ -16,7 +16,7 @@ from symdp.derive.child import or_reason
 from symdp.derive.limits import monotone_pieces, range_or_reason
 from symdp.derive.masses import atoms, mass_where, with_known_masses
 from symdp.derive.orders import cgf_at, check_order
-from symdp.derive.pld import inverses, loss_symbol
+from symdp.derive.pld import inverse_on, loss_symbol
 from symdp.derive.records import CGF, Atom, Case
 from symdp.derive.symmetry import Dominance, dominating_direction
 from symdp.errors import InputError
@@ -154,8 +154,9 @@ class PrivacyLoss:
     @cached_property
     def inverse(self) -> tuple[tuple[Piece, sp.Expr | None], ...]:
         """Each piece with ℓ⁻¹(s) on it, None where there is none in closed form."""
+        x, s = self.variable, self._loss_value
         found = self._part(
-            lambda: inverses(self.pieces, self.variable, self._loss_value),
+            lambda: tuple(inverse_on(piece, x, s) for piece in self.pieces),
             lambda _: (None,) * len(self.pieces),
         )
         return tuple(zip(self.pieces, found, strict=True))

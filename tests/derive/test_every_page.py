@@ -160,3 +160,23 @@ def test_masses_with_a_formula_are_evaluated_and_others_have_a_name():
         assert abs(sp.N(own / law.subs(values), 30) - 1) < sp.Float(10) ** -25
     text = symdp.derive(noise("(pi/2+atan(2*x/s))/cosh(x/s)*exp(-x**4)")).show("mechanism")
     assert "C = ∫_(−∞)^∞ " in text
+
+
+@pytest.mark.slow
+def test_the_law_of_student_noise_is_one_set_of_cases():
+    derivation = symdp.derive(symdp.mechanisms.student_t)
+    law = derivation.pld_density
+    assert isinstance(law.expression, sp.Piecewise)  # the order of its ends no sign tells
+    values = {"nu": sp.Integer(3), "s": sp.Integer(2)}
+    own = {y: values[y.name] for y in law.expression.free_symbols if y.name in values}
+    # With u = e^{−s/2} the loss is s where 12 + (x − 1)² = u (12 + x²): both roots by hand.
+    for loss in (-0.3, -0.1, 0.05, 0.2):
+        u = mpmath.exp(-mpmath.mpf(loss) / 2)
+        root = mpmath.sqrt(1 - (1 - u) * (13 - 12 * u))
+        total = mpmath.mpf(0)
+        for at in ((1 + root) / (1 - u), (1 - root) / (1 - u)):
+            density = mpmath.gamma(2) / mpmath.gamma(1.5) / mpmath.sqrt(12 * mpmath.pi)
+            density *= (1 + (at - 1) ** 2 / 12) ** -2
+            total += density / abs(4 * at / (12 + at**2) - 4 * (at - 1) / (12 + (at - 1) ** 2))
+        found = law.expression.subs(own).subs(law.loss, sp.Float(loss, 20))
+        assert float(found) == pytest.approx(float(total), rel=1e-12)

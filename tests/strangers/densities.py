@@ -22,7 +22,11 @@ OO = "oo"
 
 @dataclass(frozen=True)
 class Stranger:
-    """Noise of one density, a sensitivity, and perhaps a rate of Poisson sampling."""
+    """Noise of one density, a sensitivity, and perhaps a rate of Poisson sampling.
+
+    In place of a formula there may be a file, with values of its parameters, and a pair of laws,
+    the second of which is `other`.
+    """
 
     formula: str
     same: Callable[[Any], Any]
@@ -31,10 +35,15 @@ class Stranger:
     normalize: bool = True
     kinks: tuple[float, ...] = ()
     rate: str = ""
+    other: Callable[[Any], Any] | None = None
+    values: tuple[tuple[str, str], ...] = ()
 
     @property
     def toml(self) -> str:
         """Return the file that a user would write."""
+        sampling = [f'[sampling]\nscheme = "poisson"\nrate = "{self.rate}"'] if self.rate else []
+        if self.values:
+            return "\n".join([self.formula, *sampling])
         whole = isinstance(self.support, str)
         support = f'"{self.support}"' if whole else str(list(self.support)).replace("'", '"')
         lines = [
@@ -42,9 +51,7 @@ class Stranger:
             "[noise]", f'density = "{self.formula}"', f'sensitivity = "{self.sensitivity}"',
             f"normalize = {str(self.normalize).lower()}", 'shift = "exactly"',
         ]  # fmt: skip
-        if self.rate:
-            lines += ["[sampling]", 'scheme = "poisson"', f'rate = "{self.rate}"']
-        return "\n".join(lines)
+        return "\n".join([*lines, *sampling])
 
 
 def normal(x: Array, centre: float = 0.0, width: float = 1.0) -> Array:

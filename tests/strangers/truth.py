@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from strangers.densities import Stranger
@@ -43,7 +45,10 @@ class Loss:
 
     def cgf(self, tilts: Array) -> Array:
         """Return log E[e^{tℓ}; ℓ < ∞] for several tilts."""
-        rows = [np.logaddexp.reduce(np.log(self.masses) + t * self.losses) for t in tilts]
+        logs, rows = np.log(self.masses), []
+        for t in tilts:
+            row = logs + t * self.losses
+            rows.append(row.max() + np.log(np.exp(row - row.max()).sum()))
         return np.asarray(rows)
 
     def delta(self, count: int, epsilon: float) -> tuple[float, float]:
@@ -62,6 +67,14 @@ class Loss:
         rounding = _ROUNDING + count * _OF_A_MASS
         return float(infinite + many), 2.0 * abs(many - few) + rounding
 
+    def between(self, count: int, epsilon: float) -> tuple[float, float]:
+        """Return δ of the losses rounded down and up to a lattice: it lies between them."""
+        rounded = [self._delta(count, epsilon, _LATTICE, end) for end in (np.floor, np.ceil)]
+        infinite = -np.expm1(count * np.log1p(-self.infinite)) if self.infinite < 1 else 1.0
+        low, high = (float(infinite + delta) for delta in rounded)
+        rounding = _ROUNDING + count * _OF_A_MASS
+        return low - rounding, high + rounding
+
     @cached_property
     def _rates(self) -> tuple[Array, Array]:
         return self.cgf(_TILTS), self.cgf(-_TILTS)
@@ -75,17 +88,28 @@ class Loss:
         room = 1e-3 * (high - low) + 1e-9
         return low - room, high + room
 
-    def _delta(self, count: int, epsilon: float, points: int) -> float:
+    def _delta(
+        self,
+        count: int,
+        epsilon: float,
+        points: int,
+        rounded: Callable[[Array], Array] | None = None,
+    ) -> float:
         low, high = self._window(count)
         spacing = (high - low) / points
         place = self.losses / spacing
-        floor = np.floor(place)
+        floor = np.floor(place) if rounded is None else rounded(place)
         t = place - floor
+        one = ((0, np.ones_like(t)),)
         weights = (
-            (-1, -t * (t - 1) * (t - 2) / 6),
-            (0, (t + 1) * (t - 1) * (t - 2) / 2),
-            (1, -(t + 1) * t * (t - 2) / 2),
-            (2, (t + 1) * t * (t - 1) / 6),
+            one
+            if rounded
+            else (
+                (-1, -t * (t - 1) * (t - 2) / 6),
+                (0, (t + 1) * (t - 1) * (t - 2) / 2),
+                (1, -(t + 1) * t * (t - 2) / 2),
+                (2, (t + 1) * t * (t - 1) / 6),
+            )
         )
         lattice = np.zeros(points)
         for step, weight in weights:
@@ -111,8 +135,8 @@ def pair_of(stranger: Stranger) -> tuple[Loss, ...]:
 
     Sampled, a record that lowers the output has two of its own.
     """
-    raised = _raised(stranger, float(Fraction(stranger.sensitivity)))
-    if not stranger.rate:
+    raised = _raised(stranger, 0.0 if stranger.other else float(Fraction(stranger.sensitivity)))
+    if not stranger.rate or stranger.other:
         return raised
     return (*raised, *_raised(stranger, -float(Fraction(stranger.sensitivity))))
 
@@ -131,17 +155,17 @@ def _raised(stranger: Stranger, moved: float) -> tuple[Loss, Loss]:
         x, weights = _nodes(own | {end + moved for end in own if np.isfinite(end)})
         total = _nodes(own)
 
-    def density(at: Array) -> Array:
+    def density(at: Array, same: Callable[[Array], Array] = stranger.same) -> Array:
         held = (at >= low) & (at <= high)
         middle = 0.5 * (low + high) if np.isfinite(low + high) else 1.0 + max(low, -1.0)
         with np.errstate(all="ignore"):
-            value = stranger.same(np.where(held, at, middle))
+            value = same(np.where(held, at, middle))
         return np.where(held & np.isfinite(value), value, 0.0)
 
     at, weight = (x, weights) if total is None else total
-    mass = float(density(at) @ weight)
-    q = density(x) * weights / mass
-    p = (1 - rate) * q + rate * density(x - moved) * weights / mass
+    other = stranger.other or stranger.same
+    q = density(x, other) * weights / float(density(at, other) @ weight)
+    p = (1 - rate) * q + rate * density(x - moved) * weights / float(density(at) @ weight)
     is_discrete = total is None
     return _loss(p, q, is_discrete), _loss(q, p, is_discrete)
 
