@@ -123,7 +123,13 @@ def known_law(mechanism: Mechanism, source: Family, direction: str) -> FamilyLaw
     z = mechanism.variable
     formula = continued(source.log_moment, z)
     functions = compile_arb(formula, [z]), compile_numpy(formula, [z])
-    return FamilyLaw(mechanism.name, *functions, direction)
+    law = FamilyLaw(mechanism.name, *functions, direction)
+    if source.lattice:
+        sign = 1 if direction == "remove" else -1
+        with ctx.workprec(_MANY_BITS):
+            start, step = (sign * compile_arb(part, [])().real for part in source.lattice)
+        law.lattice = start, step
+    return law
 
 
 def _of_family(mechanism: Mechanism, source: Family, direction: str) -> LossLaw:
@@ -131,11 +137,8 @@ def _of_family(mechanism: Mechanism, source: Family, direction: str) -> LossLaw:
     from symdp.numeric.family import listed
 
     with at(mechanism.summary):
-        if not source.lattice:
-            return known_law(mechanism, source, direction)
-        with ctx.workprec(BITS):
-            start, step = (compile_arb(part, [])().real for part in source.lattice)
-        return listed(known_law(mechanism, source, "remove"), (start, step), direction)
+        law = known_law(mechanism, source, "remove" if source.lattice else direction)
+        return law if law.lattice is None else listed(law, law.lattice, direction)
 
 
 @lru_cache(maxsize=256)

@@ -138,6 +138,7 @@ class FamilyLaw(LossLaw):
 
     def __init__(self, name: str, ball: BallFunction, doubles: Any, direction: str) -> None:
         super().__init__(Step(name), None)
+        self.lattice: tuple[arb, arb] | None = None  # start and step of the losses, if on one
         self._ball, self._doubles, self._adds = ball, doubles, direction == "add"
         self._known: dict[float, ClosedTilted] = {}
 

@@ -14,6 +14,12 @@ on a line (see `line`), the second one by
 
 Poisson's formula has no negative term in either, so that each sum is an upper bound, and of the
 first the aliases are subtracted.
+
+**Losses on a lattice** of spacing h need no Ξ: with Λ = Nh the sum over k is one over a period,
+
+    (1/N) Σ_{k<N} M(z_k) (e^{−z_k ℓ}/(1 − e^{−z_k h}) − e^{ε−(1+z_k)ℓ}/(1 − e^{−(1+z_k)h})),
+
+ℓ the first value above ε, and the aliases are the same.
 """
 
 from __future__ import annotations
@@ -54,8 +60,15 @@ def enclose_known(steps: Sequence[tuple[Any, int]], exact: Fraction, digits: int
     if saddle is None:
         raise AccuracyError("no t > 0 was found at which the CGF of the loss is finite")
     size, tilt = min(saddle.log_size, 0.0), saddle.tilt
-    wanted = min(float(digits), _DIGITS)
+    lattice = laws[0][0].lattice if len(laws) == 1 else None
+    wanted = float(digits) if lattice else min(float(digits), _DIGITS)
     below, above, length = period_of(law, epsilon, tilt, size - (wanted + 1.0) * LN10)
+    if lattice:
+        bits = _BITS + int((abs(size) + wanted * LN10) / math.log(2.0)) + law.count.bit_length()
+        with ctx.workprec(bits):
+            number = math.ceil(length / abs(float(lattice[1]))) + 1
+            numbers = fraction_ball(exact), arb(0), arb(tilt), abs(lattice[1]) * number
+            return _Sums(laws, *numbers).on_lattice(number, *lattice, (arb(below), arb(above)))
     # The density of the loss at ε is about t(1 + t) times δ.
     tau = math.sqrt(10.0**-wanted / (_LACKING * tilt * (1.0 + tilt)))
     reach = math.sqrt(2.0 * ((wanted + 2.0) * LN10 + math.log(1.0 + 1.0 / tilt) + 4.0))
@@ -107,14 +120,38 @@ class _Sums:
         payoff += arb(0, (2 * top * (-((tau * y) ** 2) / 2).exp() / (h * y)).upper())
         fall = 3 * (tau * y) ** 2 / 2
         near += 2 * top * ((tau * tilt) ** 2 - fall).exp() / (2 * fall / y * h)
-        alias = arb(0)
-        for side in sides:
-            log_fall = -abs(tilt - side) * self._length
-            log_bound = self._log_moment(acb(side)).real + log_fall + log_payoff(side)
-            alias += log_bound.exp() / -log_fall.expm1()
         b = tau / 2
         front = tau * ((1 + b**2).sqrt() + b) / 2 * ((1 + b**2) / 4).exp()
         lacking = front * tau / arb.pi().sqrt() * h * near
         upper = payoff / self._length
-        lower = upper - alias.upper() - lacking.upper()
+        return self._between(upper - self._aliases(sides) - lacking.upper(), upper)
+
+    def on_lattice(self, number: int, start: arb, step: arb, sides: tuple[arb, arb]) -> arb:
+        """Enclose δ(ε) where every loss is `start` and a whole number of steps."""
+        count = self._laws[0][1]
+        first, h = count * start, abs(step)
+        least = first + math.ceil(float((self._at - first) / h)) * h
+        total = arb(0)
+        for k in range(number // 2 + 1):
+            z = acb(self._tilt, 2 * arb.pi() * k / self._length)
+            value = self._log_moment(z) + z * (self._at - least)
+            share = 1 / (1 - (-z * h).exp())
+            share -= (self._at - least).exp() / (1 - (-(1 + z) * h).exp())
+            weight = 1 if k == 0 or 2 * k == number else 2
+            total += weight * (value.exp() * share).real
+        upper = total / number
+        # The value next to ε may lie on either side of it, where it adds nothing.
+        near = arb(0, abs(self._at - least).upper()) if (least - self._at).contains(0) else arb(0)
+        return self._between(upper - self._aliases(sides) + near, upper + near)
+
+    def _aliases(self, sides: tuple[arb, arb]) -> arb:
+        total = arb(0)
+        for side in sides:
+            log_fall = -abs(self._tilt - side) * self._length
+            log_bound = self._log_moment(acb(side)).real + log_fall + log_payoff(side)
+            total += log_bound.exp() / -log_fall.expm1()
+        return arb(total.upper())
+
+    @staticmethod
+    def _between(lower: arb, upper: arb) -> arb:
         return arb(lower.lower()).max(arb(0)).union(arb(upper.upper()).min(arb(1)))

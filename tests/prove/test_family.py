@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import mpmath
 import pytest
 import sympy as sp
@@ -34,15 +32,20 @@ def test_one_draw_in_closed_form():
     assert proved.upper - proved.lower < 1e-5 * truth
 
 
-def test_a_count_off_the_kinks():
-    """A lattice of losses: a sum of 60 terms in doubles, far fewer digits than these."""
-    epsilon, gains = 0.3, []
-    for j in range(60):
-        log_p, log_q = (-m + j * math.log(m) - math.lgamma(j + 1) for m in (4, 3))
-        gains.append(max(0.0, math.exp(log_p) - math.exp(epsilon + log_q)))
-    truth = math.fsum(gains)
-    proved = compose(poisson(4, 3), 1).certify(epsilon, 4, "remove")
-    assert proved.lower <= truth <= proved.upper
+@pytest.mark.parametrize(("p", "q"), [(4, 3), (3, 4)])
+@pytest.mark.parametrize(("n", "epsilon"), [(1, 0.25), (20, 1), (20, -3), (400, 40)])
+def test_counts_are_proved_to_all_digits(p, q, n, epsilon):
+    """n Poisson counts are one of n times the mean: a sum over counts in 40 digits."""
+    with mpmath.workdps(40):
+        gains = []
+        for j in range(40 + 12 * n):
+            shared = j * mpmath.log(n) - mpmath.loggamma(j + 1)
+            own, other = (mpmath.exp(shared + j * mpmath.log(m) - n * m) for m in (p, q))
+            gains.append(max(mpmath.mpf(0), own - mpmath.e**epsilon * other))
+        truth = mpmath.fsum(gains)
+        proved = compose(poisson(p, q), n).certify(epsilon, 15, "remove")
+        assert mpmath.mpf(proved.lower_decimal) <= truth <= mpmath.mpf(proved.upper_decimal)
+        assert proved.digits == 15
 
 
 @pytest.mark.slow
