@@ -61,7 +61,7 @@ MOST_ROOM_LINES = {
     "individual": 3581,
     "mechanisms": 164,
     "methods": 4331,
-    "model": 5192,
+    "model": 5198,
     "numeric": 11376,
     "page": 5850,
     "prove": 6241,

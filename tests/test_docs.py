@@ -16,7 +16,7 @@ import symdp
 PAGES = [Page(path) for path in sorted((ROOT / "docs").glob("*.md"))]
 SESSIONS = [(page.path.stem, body) for page in PAGES for body in page.blocks("python")]
 FILES = [(page.path.stem, body) for page in PAGES for body in page.blocks("toml")]
-SLOW = re.compile("symdp calibrate")  # takes ten seconds of computing
+SLOW = re.compile("symdp calibrate|.*--delta 1.13e-18")  # takes ten seconds of computing
 COMMANDS = [
     pytest.param(
         command, expected, id=command, marks=[pytest.mark.slow] * bool(SLOW.match(command))

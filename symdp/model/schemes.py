@@ -20,12 +20,22 @@ SCHEMES = (
     "random_allocation",
 )
 ALLOCATION = "random_allocation"
+_LOWER = (
+    "no pair is known to dominate {}; a lower bound is all that is published. What is proved: "
+    "random_allocation, where every record draws its step on its own, and poisson"
+)
+_WEIGHTED = (
+    "the chance of a record depends on the weights of all others, so that one record changes all "
+    "chances; let each record have a coin whose rate the others do not change, and ask poisson at "
+    "the largest of these rates"
+)
 UNPROVED = {
-    "shuffle": "batches cut from one shuffled pass over the records",
-    "shuffled": "batches cut from one shuffled pass over the records",
-    "shuffled_batches": "batches cut from one shuffled pass over the records",
-    "shuffling": "batches cut from one shuffled pass over the records",
-    "correlated_noise": "noise that is correlated over the steps, records in bins",
+    **dict.fromkeys(
+        ("shuffle", "shuffled", "shuffled_batches", "shuffling"),
+        _LOWER.format("batches cut from one shuffled pass over the records"),
+    ),
+    "correlated_noise": _LOWER.format("noise that is correlated over the steps, records in bins"),
+    **dict.fromkeys(("weighted", "weighted_random", "weighted_sampling"), _WEIGHTED),
 }
 _OTHER_NAMES = {
     "balls_in_bins": ALLOCATION, "balls_and_bins": ALLOCATION, "k_out_of_t": ALLOCATION,
@@ -80,11 +90,7 @@ class Sampling:
     def __post_init__(self) -> None:
         instance(self.scheme, str, "a sampling scheme has a name such as 'poisson'")
         if self.scheme in UNPROVED:
-            raise InputError(
-                f"{self.scheme}: no pair is known to dominate {UNPROVED[self.scheme]}; a lower "
-                "bound is all that is published. What is proved: random_allocation, where every "
-                "record draws its step on its own, and poisson"
-            )
+            raise InputError(f"{self.scheme}: {UNPROVED[self.scheme]}")
         if self.scheme not in SCHEMES:
             raise InputError(f"unknown sampling scheme {self.scheme!r:.60}{hint(str(self.scheme))}")
         if not self.rate.free_symbols and (sign_of(self.rate) < 0 or sign_of(self.rate - 1) > 0):
