@@ -126,7 +126,7 @@ def _far_out(exponent: sp.Expr) -> tuple[tuple[_Slope, int], ...]:
     Of N sums that are not negative, (Σ sᵢ)^c ≤ N^{max(c − 1, 0)} Σ sᵢ^c where c > 0, and
     (Σ sᵢ)^c ≤ sⱼ^c for any j where c < 0; erfc(z) ≤ e^{−z²} where z ≥ 0 [DLMF 7.8.3, at its end].
     """
-    waiting, least = [sp.expand_log(exponent, force=True)], 1
+    waiting, least = [_spread(exponent)], 1
     found: list[sp.Expr] = []
     while waiting:
         whole = waiting.pop()
@@ -149,16 +149,22 @@ def _far_out(exponent: sp.Expr) -> tuple[tuple[_Slope, int], ...]:
                     bounds = [-constant * z**2]
                     least = max(least, int(sp.ceiling(-start / rate)))
             if bounds:
-                waiting += [sp.expand_log(whole - term + own, force=True) for own in bounds]
+                waiting += [_spread(whole - term + own) for own in bounds]
                 break
         else:
             found.append(whole)
     return tuple((_Slope(far), least) for far in found)
 
 
+def _spread(exponent: sp.Expr) -> sp.Expr:
+    """Return a sum of logarithms; `expand_log` raises long fractions to powers first."""
+    hints = dict.fromkeys(("mul", "power_exp", "power_base", "multinomial", "basic"), False)
+    return exponent.expand(log=True, force=True, **hints)
+
+
 def _log_size(term: sp.Expr) -> float:
     """Return about the logarithm of a term far out, which decides about sharpness alone."""
     constant, moving = term.as_independent(DISTANCE, as_Add=False)
-    value = sp.expand_log(sp.log(abs(constant)) + sp.log(moving), force=True)
+    value = _spread(sp.log(abs(constant)) + sp.log(moving))
     value = value.subs(DISTANCE, _FAR).evalf(15)
     return float(value) if value.is_real and value.is_finite else -1e300

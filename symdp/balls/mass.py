@@ -75,8 +75,11 @@ def enclose_mass(
     if constant == 0:
         return arb(0)
     factor = real_ball(constant)  # a normaliser, perhaps, that SymPy would work on without end
-    parts = _parts(moving, x, lower, upper)
-    return factor * sum((_part_mass(p, tolerance / abs(factor), deadline) for p in parts), arb(0))
+    # A wide ball that serves a power tail holds a pole of 1/cosh: positive addends go one by one.
+    addends = moving.args if moving.is_Add and all(a.is_positive for a in moving.args) else [moving]
+    parts = (part for one in addends for part in _parts(one, x, lower, upper))
+    enough = tolerance / (len(addends) * abs(factor))
+    return factor * sum((_part_mass(part, enough, deadline) for part in parts), arb(0))
 
 
 def _parts(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> Iterator[_Part]:
@@ -227,8 +230,8 @@ def _exponents(far: sp.Expr) -> list[sp.Expr]:
         exponent = sp.S.Zero
         for factor in sp.Mul.make_args(term):
             base, power = factor.as_base_exp()
-            is_exponential = isinstance(factor, sp.exp)
-            exponent += factor.args[0] if is_exponential else power * sp.log(sp.Abs(base))
+            size = base if base.is_positive else sp.Abs(base)  # which SymPy would work on
+            exponent += factor.args[0] if isinstance(factor, sp.exp) else power * sp.log(size)
         found.append(exponent)
     return found
 

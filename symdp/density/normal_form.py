@@ -673,16 +673,19 @@ def _have_unlike_tails(total: sp.Add, x: sp.Symbol) -> bool:
     Over one denominator e^{−x²} + 1/(1 + x²) is e^{−x²}·(1 + x² + e^{x²})/(1 + x²), of whose
     logarithm nothing is left in doubles far out.
     """
-    exponents, has_more = set(), False
+    exponents, whole, has_more, is_mixed = set(), set(), False, False
     for term in total.args:
-        exponent = sp.S.Zero
+        exponent, others = sp.S.Zero, sp.S.One
         for factor in sp.Mul.make_args(term):
             if isinstance(factor, sp.exp):
                 exponent += factor.args[0]
             elif factor.has(x):
                 has_more = True
+                is_mixed |= not factor.has(sp.exp)
+                others *= factor if factor.has(sp.exp) else 1  # such as 1/cosh x
         exponents.add(sp.expand(exponent.as_independent(x, as_Add=True)[1]))
-    return has_more and len(exponents) > 1
+        whole.add((exponent, others))
+    return (has_more and len(exponents) > 1) or (is_mixed and len(whole) > 1)
 
 
 def _by_half_angle(total: sp.Add, x: sp.Symbol) -> sp.Expr | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import mpmath
 import pytest
@@ -237,3 +238,21 @@ def test_what_was_only_seen_is_answered_and_never_proved():
     assert 0 < step.delta(1.0).delta < 1
     with pytest.raises(InputError, match="could not be shown to have mass 1"):
         step.certify(1.0)
+
+
+def test_parameters_that_are_long_fractions_are_not_worked_on() -> None:
+    """SymPy raised their digits to powers of seven digits; δ is mpmath's integral at 30 digits."""
+    noise = symdp.mechanisms.student_t(nu="11296723/820029", s="364208/118583")
+    assert symdp.compose(noise, 1).delta(0.3, direction="remove").delta == pytest.approx(
+        0.0300604228385867721, rel=1e-12
+    )
+
+
+def test_addends_of_unlike_tails_stay_apart() -> None:
+    """1/cosh beside a power: mass and δ by mpmath's integrals between the roots of ℓ = ε."""
+    noise = Mechanism.additive(1 / sp.cosh(x) + 1 / (10 * (1 + x**2) ** 2), x, normalize=True)
+    (mass,) = noise.source.density.atoms(MassIntegral)
+    assert float(enclose_normalizer(mass)) == pytest.approx(3.29867228626928290, rel=1e-15)
+    found = symdp.compose(replace(noise, shift="exactly"), 1).delta(0.5)
+    assert found.log_lower <= math.log(0.140502710150609697) <= found.log_upper
+    assert found.log_upper - found.log_lower < 1e-12
