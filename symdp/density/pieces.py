@@ -19,9 +19,8 @@ from symdp.density.roots import known_roots
 from symdp.density.signs import interior_point, random_values, sign_of
 from symdp.density.turning import NAMES, slope_numerator, trend
 from symdp.emit import compile_arb
-from symdp.emit.arb import constant_ball
 from symdp.emit.enclose import enclose_sum
-from symdp.emit.exact import BITS
+from symdp.emit.exact import BITS, real_ball
 from symdp.emit.mass import names_of_masses
 from symdp.errors import AccuracyError, InputError
 from symdp.model import tidy
@@ -374,7 +373,7 @@ def flat_masses(pieces: Sequence[Piece], k: sp.Symbol) -> dict[Piece, arb]:
     for piece in pieces:
         if piece.slope == "constant":
             with suppress(AccuracyError), ctx.workprec(BITS):
-                mass = _mass(piece, k)
+                mass = mass_of_integers(piece, k)
                 if mass > 0:
                     found[piece] = mass
     return found
@@ -391,19 +390,18 @@ def log_exponential_mass(piece: Piece, x: sp.Symbol) -> sp.Expr | None:
     return piece.log_p.subs(x, end) - sp.log(sp.Abs(rate))
 
 
-def _mass(piece: Piece, k: sp.Symbol) -> arb:
+def mass_of_integers(piece: Piece, k: sp.Symbol) -> arb:
+    """Enclose P of a piece of the integers at the working precision."""
     log_p = compile_arb(piece.log_p, [k])
 
     def mass(place: Any, analytic: bool = False) -> Any:
         return log_p(place, analytic=analytic).exp()
 
-    lower, upper = (
-        None if end.is_infinite else constant_ball(end, BITS).real
-        for end in (piece.lower, piece.upper)
-    )
+    ends = piece.lower, piece.upper
+    lower, upper = (None if end.is_infinite else real_ball(end) for end in ends)
     rate = sp.diff(piece.log_p, k)
     if not rate.free_symbols and (lower is None) != (upper is None):  # a geometric series
-        ratio = constant_ball(-rate if upper is not None else rate, BITS).real.exp()
+        ratio = real_ball(-rate if upper is not None else rate).exp()
         if ratio < 1:
             first: arb = mass(lower if upper is None else upper)
             return first / (1 - ratio)

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 from flint import acb, arb, ctx
 
-from symdp.density.pieces import log_exponential_mass, points
+from symdp.density.pieces import log_exponential_mass, mass_of_integers, points
 from symdp.density.turning import monotone_cuts
 from symdp.emit.arb import compile_arb, compile_arb_together
-from symdp.emit.enclose import enclose_sum
 from symdp.emit.exact import real_ball
 from symdp.errors import AccuracyError
 from symdp.numeric.compile import compiled_pieces, pair_law
@@ -134,27 +133,11 @@ class Stretch:
         if not self.is_flat:
             return None
         if self.is_integer:
-            return self._summed()
+            with suppress(AccuracyError):
+                return mass_of_integers(own, self.variable)
+            return None
         log_mass = log_exponential_mass(own, self.variable)
         return None if log_mass is None else real_ball(log_mass).exp()
-
-    def _summed(self) -> arb | None:
-        own = self.exact
-        log_p = compile_arb(own.log_p, [self.variable])
-        lower, upper = (
-            None if end.is_infinite else real_ball(end) for end in (own.lower, own.upper)
-        )
-        rate = sp.diff(own.log_p, self.variable)
-        if not rate.free_symbols and (lower is None) != (upper is None):  # a geometric series
-            ratio = real_ball(-rate if upper is not None else rate).exp()
-            return arb(log_p(upper if lower is None else lower).exp() / (1 - ratio))
-        with suppress(AccuracyError):
-            return arb(
-                enclose_sum(
-                    lambda x, analytic=False: log_p(x, analytic=analytic).exp(), lower, upper
-                )
-            )
-        return None
 
 
 def _double(end: sp.Expr) -> float:
