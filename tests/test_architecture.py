@@ -52,9 +52,9 @@ MOST_CATCHES = 115  # places that catch an error of ours: a row that asks for le
 MOST_ROOM_LINES = {
     "": 2116,
     "adapters": 1014,
-    "balls": 1366,
+    "balls": 1375,
     "cli": 3898,
-    "density": 4360,
+    "density": 4361,
     "derive": 4760,
     "emit": 4974,
     "expansion": 391,
@@ -64,7 +64,7 @@ MOST_ROOM_LINES = {
     "model": 5198,
     "numeric": 11376,
     "page": 5850,
-    "prove": 6241,
+    "prove": 6224,
     "questions": 6579,
 }
 CODE_FROM_TEXT = {"eval", "exec", "parse_expr", "__import__"}
