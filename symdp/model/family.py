@@ -109,4 +109,6 @@ def _symbol(name: object) -> sp.Symbol:
 
 
 def _cumulants(moved: sp.Expr, own: sp.Expr, other: sp.Expr) -> sp.Expr:
-    return sp.expand_log(moved - (1 + TILT) * own + TILT * other, force=True)
+    expanded = sp.expand_log(moved - (1 + TILT) * own + TILT * other, force=True)
+    # e^{z log(b/a)} is a power, whose base keeps its size when values are put in.
+    return expanded.replace(sp.exp, lambda power: sp.exp(sp.logcombine(power, force=True)))

@@ -304,9 +304,11 @@ def listed(law: FamilyLaw, lattice: tuple[arb, arb], direction: str) -> LossLaw:
             if masses.max() > _ALONE or -math.inf < last < -_ENDED:
                 break
             move = way * _BAND / (max(width, 1e-3) * abs(float(step)))
-            while not law.domain[0] < tilt + move < law.domain[1]:
+            while abs(move) > 1e-12 * abs(tilt) and not _adjoins(
+                law, tilt + move, mean, step, start
+            ):
                 move *= 0.5
-            if abs(move) < 1e-12 * abs(tilt):
+            if not abs(move) > 1e-12 * abs(tilt):
                 break
             tilt += move
     numbers = sorted(found)
@@ -323,6 +325,15 @@ def listed(law: FamilyLaw, lattice: tuple[arb, arb], direction: str) -> LossLaw:
         order = np.argsort(loss)
         pairs = tuple((arb(float(logs[k])).exp(), balls[k]) for k in order.tolist())
     return LossLaw(Step(law.step.name, (), loss[order], logs[order], pairs), None)
+
+
+def _adjoins(law: FamilyLaw, tilt: float, mean: float, step: arb, start: arb) -> bool:
+    """Return whether the values that a tilt tells lie next to those around a mean."""
+    if not law.domain[0] < tilt < law.domain[1]:
+        return False
+    part = law.tilted(tilt)
+    reach = max(_BAND * part.widest / abs(float(step)), 1.0)
+    return abs(float((part.first[1] - start) / step) - mean) <= reach + 1.0
 
 
 def _masses(part: ClosedTilted, mean: float, size: int, first: int, step: float) -> Array:

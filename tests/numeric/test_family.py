@@ -108,6 +108,39 @@ def test_counts_are_the_sum_of_all_of_them(p, q, n, epsilon):
         assert found.lower <= wide.upper
 
 
+@pytest.mark.parametrize(
+    ("formula", "own", "other", "laws"),
+    [
+        # Five failures before so many successes: e^t is the chance of one.
+        (
+            -5 * sp.log(1 - sp.exp(t)),
+            R(1, 2),
+            R(2, 5),
+            (stats.nbinom(5, 0.5), stats.nbinom(5, 0.6)),
+        ),
+        # Thirty coins, e^t the odds.
+        (
+            30 * sp.log(1 + sp.exp(t)),
+            R(3, 2),
+            R(2, 3),
+            (stats.binom(30, 0.6), stats.binom(30, 0.4)),
+        ),
+        # Hardly any counts: the step of the lattice is wide beside the mean.
+        (sp.exp(t), R(2, 1000), R(1, 1000), (stats.poisson(0.002), stats.poisson(0.001))),
+    ],
+    ids=["negative binomial", "binomial", "rare"],
+)
+def test_other_counts_are_sums_of_masses(formula, own, other, laws):
+    step = Mechanism.family(formula, {t: sp.log(own)}, {t: sp.log(other)}, counts=True)
+    j = np.arange(400)
+    for direction, (first, second) in (("remove", laws), ("add", laws[::-1])):
+        gain = first.pmf(j) - math.exp(0.0009) * second.pmf(j)
+        truth = math.fsum(gain[gain > 0])
+        found = compose(step, 1).delta(0.0009, direction=direction)
+        assert found.kind == "exact"
+        assert abs(found.delta - truth) <= 1e-11 * truth  # of SciPy's masses
+
+
 def test_dirichlet_of_one_count_more():
     """The loss is log x + c, x one component, which is Beta."""
     formula = sp.loggamma(a) + sp.loggamma(b) + sp.loggamma(c) - sp.loggamma(a + b + c)
