@@ -181,6 +181,7 @@ def made(name):
     "density",
     "records of kinds",
     "parts",
+    "records",
 )
 @pytest.mark.parametrize("name", OBJECTS)
 def test_copies_answer_the_same(name):

@@ -87,6 +87,9 @@ def _drawing_board(monkeypatch):
     "averages",
     "edgeworth",
     "many-steps",
+    "random-allocation",
+    "counting-noise",
+    "gumbel",
 )
 @pytest.mark.parametrize("page", DERIVATIONS, ids=lambda page: page.stem)
 def test_derivation(page):

@@ -64,6 +64,7 @@ def test_bessel_functions_of_half_a_whole_order(power, order, falls):
     assert (_is_decided(density, X, LINE) is True) is falls
 
 
+@pytest.mark.slow_cases("density1-True")
 @pytest.mark.parametrize(
     ("density", "has_one"),
     [

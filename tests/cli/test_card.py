@@ -202,6 +202,7 @@ def test_what_is_wrong_in_a_certificate_is_said(certified, change, said):
     assert any(said in one for one in wrong_in_certificate(held))
 
 
+@pytest.mark.slow_cases("None")
 @pytest.mark.parametrize("upper", [None, "1/10"])
 def test_the_certificate_of_a_card_is_checked(shell, tmp_path, certified, upper):
     held = json.loads(json.dumps(certified))

@@ -6,7 +6,9 @@ import pytest
 
 
 @pytest.mark.slow_cases(
-    "--sampling poisson --rate q-P(x) = qf\\u2081(x) + (1 \\u2212 q)f\\u2080(x)"
+    "--sampling poisson --rate q-P(x) = qf\\u2081(x) + (1 \\u2212 q)f\\u2080(x)",
+    "b=3 N=60 --sampling poisson --rate b/N-sampling: poisson sampling at rate 1/20",
+    "q=0.1 --sampling poisson --rate q-sampling: poisson sampling at rate 1/10",
 )
 @pytest.mark.parametrize(
     ("words", "shown"),

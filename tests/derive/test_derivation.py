@@ -42,7 +42,7 @@ def derivations() -> dict[str, Derivation]:
     return {name: derive(getattr(symdp.mechanisms, name)) for name in BUILT_IN}
 
 
-@pytest.mark.slow_cases("student_t", "logistic", "discrete_laplace", "gumbel")
+@pytest.mark.slow_cases("student_t", "logistic", "discrete_laplace", "gumbel", "laplace")
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_json_holds_everything_and_survives_a_round_trip(
     name: str, derivations: dict[str, Derivation]

@@ -39,6 +39,7 @@ DELTA = R(1, 1000)
     "logistic-1",
     "logistic-2",
     "gaussian-3",
+    "laplace-3",
 )
 @pytest.mark.parametrize("order", range(4))
 @pytest.mark.parametrize("name", CASES)
@@ -55,6 +56,7 @@ def test_the_error_falls_at_the_order_that_is_stated(name: str, order: int) -> N
     assert power == pytest.approx(float(found.error_power), abs=0.06)
 
 
+@pytest.mark.slow_cases("1e-08")
 @pytest.mark.parametrize("delta", [1e-3, 1e-8])
 def test_a_sampled_gaussian_in_sigma_q_and_n(delta: float) -> None:
     sampled = BUILT.gaussian.subsample("poisson", "q")

@@ -174,7 +174,7 @@ def test_the_loss_and_its_law_are_those_of_the_printed_densities(pages, name):
             assert close(page.at(f"ω({s})", **{s: loss}), slope)
 
 
-@pytest.mark.slow_cases("logistic", "sampled gaussian")
+@pytest.mark.slow_cases("logistic", "sampled gaussian", "quartic")
 @pytest.mark.parametrize("name", CASES)
 def test_the_cgf_and_its_cumulants_are_integrals(pages, name):
     page = page_of(pages, name)

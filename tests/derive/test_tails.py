@@ -134,7 +134,13 @@ def test_the_grid_agrees_with_arbitrary_precision():
 
 
 @pytest.mark.slow_cases(
-    "logistic", "subsampled gaussian", "fixed batches", "gumbel", "one-sided", "laplace"
+    "logistic",
+    "subsampled gaussian",
+    "fixed batches",
+    "gumbel",
+    "one-sided",
+    "laplace",
+    "truncated",
 )
 @pytest.mark.parametrize("name", [name for name in CASES if name not in TURNING])
 def test_van_der_corput_constants_bound_the_characteristic_function(name):

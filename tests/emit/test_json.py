@@ -70,6 +70,7 @@ def through_json(value: object) -> object:
     return json.loads(json.dumps(value, allow_nan=False))
 
 
+@pytest.mark.slow_cases("gumbel", "gnmax")
 @slow_derivations
 def test_every_expression_reads_back_equal(derivation):
     document = through_json(derivation.to_json(order=2))

@@ -22,7 +22,10 @@ shift = "exactly"
 REAL, INTEGERS, POSITIVE = '["-oo", "oo"]', '"integers"', '[0, "oo"]'
 
 
-@pytest.mark.slow_cases('x-["-oo", "oo"]-exp(-(x - 2)**2/(2*s**2)) + exp(-(x + 2)**2/(2*s**2))')
+@pytest.mark.slow_cases(
+    'x-["-oo", "oo"]-exp(-(x - 2)**2/(2*s**2)) + exp(-(x + 2)**2/(2*s**2))',
+    'x-["-oo", "oo"]-(1 + x**2/s**2)**(-3)',
+)
 @pytest.mark.parametrize(
     ("variable", "support", "density"),
     [

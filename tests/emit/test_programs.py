@@ -48,7 +48,15 @@ def agree(found: float, expected: float, epsilon: float) -> None:
 
 
 @needs_node
-@pytest.mark.slow_cases("gumbel", "negative binomial", "discrete laplace", *SLOW, "logistic")
+@pytest.mark.slow_cases(
+    "gumbel",
+    "negative binomial",
+    "discrete laplace",
+    *SLOW,
+    "logistic",
+    "exponential",
+    "bounded range",
+)
 @pytest.mark.parametrize("name", CASES)
 def test_javascript_gives_the_package_s_delta(name, tmp_path: Path):
     asked = CASES[name].asked
@@ -69,6 +77,7 @@ def test_javascript_gives_the_package_s_delta(name, tmp_path: Path):
     *SLOW,
     "logistic",
     "laplace",
+    "exponential",
 )
 @pytest.mark.parametrize("name", CASES)
 def test_c_gives_the_package_s_delta(name, tmp_path: Path):
@@ -94,6 +103,9 @@ def test_python_gives_the_package_s_delta(name, tmp_path: Path):
         agree(by_command(command, question), package(name, question), question[2])
 
 
+@pytest.mark.slow_cases(
+    "gaussian-values1-100-0.9", "gumbel-values6-1-0.001", "exponential-values5-60-1e-09"
+)
 @needs_node
 @pytest.mark.parametrize(
     ("name", "values", "count", "delta"),
@@ -155,6 +167,7 @@ def commands(tmp_path_factory) -> list[list[str]]:
     return [program, python_command(write("gaussian", "python", folder))]
 
 
+@pytest.mark.slow_cases("epsilon=1 n=5 sigma=nan-no finite number: sigma=nan")
 @needs_compiler
 @pytest.mark.parametrize(
     ("words", "told"),

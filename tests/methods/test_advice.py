@@ -43,7 +43,7 @@ JOBS = [
 ]
 
 
-@pytest.mark.slow_cases("gaussian 2000 (4, 8)")
+@pytest.mark.slow_cases("gaussian 2000 (4, 8)", "gaussian 10000 (1,)")
 @pytest.mark.parametrize(
     ("mechanism", "count", "epsilons"), JOBS, ids=[f"{m.name} {n} {e}" for m, n, e in JOBS]
 )

@@ -75,6 +75,7 @@ def test_mills_differences_do_not_cancel(a, width):
     "0.9--6.0",
     "0.9-0.3",
     "-1.7--6.0",
+    "0.0-0.3",
 )
 @pytest.mark.parametrize("tilt", [2.5, 0.3, -0.2, -0.7, -1.4, -6.0])
 @pytest.mark.parametrize("gap", [-1.7, 0.0, 0.9])

@@ -88,6 +88,9 @@ def test_measured_orders():
     "subsampled normal-1",
     "two variances-1",
     "two variances-1000000",
+    "subsampled laplace-10",
+    "mixture noise-1",
+    "student-1",
 )
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("name", MECHANISMS)

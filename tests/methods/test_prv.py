@@ -93,6 +93,7 @@ def test_more_points_tighten_the_interval():
         assert spans[1] / spans[2] == pytest.approx(4.0, rel=0.1)
 
 
+@pytest.mark.slow_cases("10000")
 @pytest.mark.parametrize("steps", [100, 10_000])
 def test_tilting_reaches_any_delta(steps):
     """At δ near 1e-30 and 1e-200 the tilted interval is as narrow as at 1e-3."""

@@ -135,6 +135,7 @@ LONG = {"mixture", "gumbel"}  # whose truth takes over ten seconds
     "add-student",
     "remove-one big jump",
     "add-laplace",
+    "add-one big jump",
 )
 @pytest.mark.parametrize(
     ("name", "mechanism", "count", "epsilon"),

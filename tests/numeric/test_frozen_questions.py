@@ -44,6 +44,8 @@ def disagreement(entry):
     "gaussian(sigma=5) without_replacement 1/50 1000 2 x 2, negative, add",
     "gaussian(sigma=2) without_replacement 1/50 x 1000000, negative, remove",
     "logistic(s=4) without_replacement 1/5 x 3, 6 deviations, both",
+    "laplace(b=3) poisson 1/4 substitution x 3, top, add",
+    "logistic(s=4) without_replacement 1/5 x 1000000, mean, add",
 )
 @pytest.mark.parametrize("entry", list(quick()), ids=lambda entry: entry["label"])
 def test_cheap_answers_agree(entry):

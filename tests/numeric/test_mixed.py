@@ -69,7 +69,7 @@ def test_lattices_however_fine_agree_with_certified_values(name, deviations):
     assert_certified(steps, epsilon, "remove", accuracy=2e-12, width=1e-10)
 
 
-@pytest.mark.slow_cases("one narrow step-0.3", "one narrow step-2.1")
+@pytest.mark.slow_cases("one narrow step-0.3", "one narrow step-2.1", "wide-2.1")
 @pytest.mark.slow_cases("two lattices-0.3")
 @pytest.mark.parametrize("deviations", [0.3, 2.1])
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ def law_of(density, dimension, rate=None):
 
 
 # Normal noise is as wide in every direction: along the shift it is noise on the line.
+@pytest.mark.slow_cases("1/10-10-0.3-2", "1/10-10-0.3-6", "1/10-10-0.3-50")
 @pytest.mark.parametrize("dimension", [1, 2, 3, 6, 50])
 @pytest.mark.parametrize(
     ("rate", "count", "epsilon"),
@@ -41,7 +42,9 @@ def test_normal_noise_is_that_on_the_line(dimension, rate, count, epsilon):
         assert abs(found.delta - truth.delta) <= 1e-12 * truth.delta
 
 
-@pytest.mark.slow_cases("None-1-0.9-2", "None-1-0.9-10", "None-3-2.5-2", "1/5-3-0.5-10")
+@pytest.mark.slow_cases(
+    "None-1-0.9-2", "None-1-0.9-10", "None-3-2.5-2", "1/5-3-0.5-10", "1/5-3-0.5-2"
+)
 @pytest.mark.parametrize("dimension", [2, 3, 10])
 @pytest.mark.parametrize(
     ("rate", "count", "epsilon"),
@@ -131,6 +134,7 @@ def test_numbers_of_a_quadrature_over_both_distances():
     )
 
 
+@pytest.mark.slow_cases("1")
 @pytest.mark.parametrize("seed", range(6))
 def test_strangers_agree_with_a_plain_sum(seed):
     """One step by a plain two-dimensional sum: over lengths, and over angles from the shift."""

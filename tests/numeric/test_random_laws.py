@@ -225,6 +225,7 @@ def _cases() -> list[object]:
     return cases
 
 
+@pytest.mark.slow_cases("with_cosine 1")
 @pytest.mark.parametrize("seed", _cases())
 def test_delta_lies_between_sums_on_a_grid(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -93,7 +93,7 @@ def test_a_hundred_laplace_steps():
     assert ball.str(24, radius=False) == "0.161337985976135399725729"
 
 
-@pytest.mark.slow_cases("-4", "2", "-21")
+@pytest.mark.slow_cases("-4", "2", "-21", "0", "3")
 @pytest.mark.parametrize("epsilon", [3, 2, 0, Fraction(39, 2), Fraction(1999, 100), -4, -21])
 def test_laplace_steps_by_the_formula_of_one_pole(epsilon):
     """ε = 2 lies on a kink: 100/5 − 2·45/5."""

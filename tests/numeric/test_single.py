@@ -48,7 +48,7 @@ CASES = {
 }
 
 
-@pytest.mark.slow_cases("half a period", "fast", "nearly zero")
+@pytest.mark.slow_cases("half a period", "fast", "nearly zero", "slow")
 @pytest.mark.parametrize("name", CASES)
 def test_every_stretch_above_epsilon_counts(name):
     mechanism, density, shift = wavy(*CASES[name])

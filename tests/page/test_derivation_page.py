@@ -23,6 +23,7 @@ def run(text: str) -> None:
         exec(part.partition("\n```")[0], namespace)
 
 
+@pytest.mark.slow_cases("discrete_laplace")
 @pytest.mark.parametrize(
     "name",
     [

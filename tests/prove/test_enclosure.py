@@ -248,6 +248,7 @@ def test_what_cannot_be_proved_is_refused(monkeypatch):
         enclose_delta([(mechanisms.laplace(b=1).subsample("poisson", "1/10").pair(), 4)], 0.2, 5)
 
 
+@pytest.mark.slow_cases("mechanism1")
 @pytest.mark.parametrize(
     "mechanism", [mechanisms.gaussian(sigma=1), ALL["gumbel"].mechanism()(b=1, D=1)]
 )

@@ -36,6 +36,7 @@ TIGHT = {
 }
 
 
+@pytest.mark.slow_cases("group of fixed batches")
 @pytest.mark.parametrize("name", DOMINATING)
 def test_an_upper_bound_is_called_one(name):
     steps = compose(DOMINATING[name], 2)
@@ -63,6 +64,7 @@ def test_one_such_step_makes_the_whole_a_bound():
     assert steps.delta(0.5).kind == "bound"
 
 
+@pytest.mark.slow_cases("several steps")
 @pytest.mark.parametrize("name", ["profile points", "several steps"])
 def test_a_ledger_and_a_card_keep_it(name):
     kept = json.loads(json.dumps(Ledger([(DOMINATING[name], 2)]).state_dict()))

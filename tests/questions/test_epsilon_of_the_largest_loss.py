@@ -173,7 +173,13 @@ def test_sampled_laplace_noise(direction: str) -> None:
 
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.slow_cases(
-    "tilted-prv-1", "tilted-prv-2", "tilted-prv-5", "spa-bounds-5", "spa-bounds-2"
+    "tilted-prv-1",
+    "tilted-prv-2",
+    "tilted-prv-5",
+    "spa-bounds-5",
+    "spa-bounds-2",
+    "spa-bounds-1",
+    "msd:2-2",
 )
 @pytest.mark.parametrize("method", ["moments", "renyi", "tilted-prv", "msd:2", "spa-bounds"])
 def test_no_method_exceeds_the_largest_loss(method: str, count: int) -> None:

@@ -90,7 +90,7 @@ def masses(name, cells_in_one=200):
     return grid(density, low, high, (high - low) * cells_in_one)
 
 
-@pytest.mark.slow_cases("humps", "a ripple")
+@pytest.mark.slow_cases("humps", "a ripple", "skewed humps")
 @pytest.mark.parametrize("name", SEVERAL)
 def test_the_answer_holds_at_every_shift(name):
     own = answered(of(name))
@@ -111,6 +111,7 @@ def test_the_answer_holds_at_every_shift(name):
     assert compose(of(name), 1).delta(1.0).delta <= truth * 1.03 + 2e-3
 
 
+@pytest.mark.slow_cases("remove")
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_sampled_noise_of_several_modes(direction):
     rate = 0.1

@@ -62,7 +62,11 @@ def agrees(stranger: Stranger, count: int) -> None:
 
 
 @pytest.mark.slow_cases(
-    "two Cauchy scales", "sech squared", "quartic wings", "Maxwell on both sides"
+    "two Cauchy scales",
+    "sech squared",
+    "quartic wings",
+    "Maxwell on both sides",
+    "logistic of type I",
 )
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_sample_agrees(name):
