@@ -318,6 +318,7 @@ def test_constants_become_fewer():
     for room, most in MOST_CONSTANTS.items():
         found = [name for path in FILES if room_of(path) == room for name, _ in constants(path)]
         assert len(found) <= most, f"{room}/ has {len(found)} constants, {most} are the most"
+        assert most <= 2 * len(found), f"{most} is no budget of {room}/, which has {len(found)}"
 
 
 def test_every_constant_says_what_it_bounds():
