@@ -62,7 +62,7 @@ MOST_ROOM_LINES = {
     "mechanisms": 164,
     "methods": 4331,
     "model": 5200,
-    "numeric": 11387,
+    "numeric": 11409,
     "page": 5850,
     "prove": 6224,
     "questions": 6579,

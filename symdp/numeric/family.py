@@ -5,7 +5,8 @@ itself; farther out, where it is no longer small, off doubles, which balls show 
 places. Derivatives are Cauchy's sums over a circle, in balls of many digits.
 
 **Far out** |φ| is looked at on a grid of octaves and some places between: that the loss has a
-density there is its author's word, and what was seen is widened by a tenth of its logarithm.
+density there is its author's word, and what was seen is widened by a tenth of its logarithm. Where
+|φ| is followed uphill to 1 again, it has none, and is not bounded.
 
 **Losses on a lattice** start + step·ℤ are listed. K at 2πk/(N·step) on a line tells the masses of
 the N values around its mean, each relative to the largest; as many lines are drawn as it takes to
@@ -36,9 +37,9 @@ _DERIVED = 60  # bits more for each derivative, and −log₂ of the radius of t
 _NEAR = 2.0  # standard deviations⁻¹: where |log φ| is no longer small
 _CHECKED = np.geomspace(0.5, 1e3, 12)  # standard deviations⁻¹ at which doubles are compared
 _MOST_BALLS = 20_000  # places of one line: a second
-_MOST_KEPT = 64  # tilted laws
 _BETWEEN = np.asarray([0.0, 0.19, 0.37, 0.61, 0.83])  # shares of an octave that is looked at
 _SEEN = 0.9  # of log |φ|, where it was looked at
+_RETURNED = -1.0  # log |φ| far out, above which that of a density does not lie
 _FARTHEST = 2.0**60  # a tilt
 _ENDED = 720.0  # e-folds of the mass of a value that is left out
 _MOST_LISTED, _PERIOD = 200_000, 14.0  # values of a lattice; half a period in standard deviations
@@ -122,6 +123,8 @@ class ClosedTilted(Tilted):
 
     def log_bound(self, y: Array) -> Array:
         """Return about log |φ(y')| at most, for every |y'| ≥ |y|, the y in rising order."""
+        if self.law.recurs:
+            return np.zeros(y.size)
         ends = np.append(y, 2.0 * y[-1])
         places = (ends[:-1, None] + np.diff(ends)[:, None] * _BETWEEN).ravel()
         size = self.in_doubles(places).real
@@ -248,8 +251,6 @@ class FamilyLaw(LossLaw):
                 f"generating function of {self.step.name} is finite"
             )
         if tilt not in self._known:
-            if len(self._known) >= _MOST_KEPT:
-                self._known.clear()
             height, slope, variance = self.derivatives(tilt, 2)
             with ctx.workprec(_BITS):
                 excess = float(height - tilt * self.precise_mean)
@@ -267,6 +268,27 @@ class FamilyLaw(LossLaw):
         laws = [self.tilted(t) for t in tilts.tolist()]
         rows = np.asarray([(law.excess, law.shift, law.variance) for law in laws])
         return rows[:, 0], rows[:, 1], rows[:, 2]
+
+    @cached_property
+    def recurs(self) -> bool:
+        """Whether |φ| is seen to return to 1, as that of single values does, whatever was said.
+
+        From places far out it is followed uphill, by steps that grow as long as they lead there.
+        """
+        part = self.tilted(0.0)
+        start = np.geomspace(1e3, 1e9, 400) / part.widest
+        place, step = start, np.full(start.size, 0.25 / part.widest)
+        height = part.in_doubles(place).real
+        for _ in range(30):
+            before = height
+            for way in (1.0, -1.0):
+                other = place + way * step
+                seen = np.nan_to_num(part.in_doubles(other).real, nan=-np.inf)
+                better = seen > height
+                place, height = np.where(better, other, place), np.where(better, seen, height)
+            step = np.where(height > before, 2.0 * step, 0.5 * step)
+        far = place > 0.5 * start
+        return bool(height[far].max(initial=-math.inf) > _RETURNED)
 
     def gap(self, tilt: float) -> float:
         """Return how far doubles are from balls, relative to what the loss turns; at least 2⁻⁵²."""
