@@ -22,7 +22,7 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
-from symdp.arguments import real
+from symdp.arguments import instance, real
 from symdp.capacity import within_capacity
 from symdp.decimal_text import exponential, rounded
 from symdp.emit.exact import fraction_ball, middle_of
@@ -137,6 +137,7 @@ def read_claim(text: str) -> tuple[Fraction, Fraction]:
     >>> read_claim("ε = 0.843 at δ = 1/8"), read_claim("(2, 1e-1)-DP")
     ((Fraction(843, 1000), Fraction(1, 8)), (Fraction(2, 1), Fraction(1, 10)))
     """
+    text = instance(text, str, f"it is no claim: {_WANTED}")
     plain = _POWER.sub(lambda power: f"{power[1] or 1}e{power[2]}", text)
     found = [(_NAMES[name.lower()], number) for name, number in _STATED.findall(plain)]
     rest, pair = _STATED.sub("", plain), _PAIR.search(plain)
@@ -212,14 +213,12 @@ def _in_time(work: Callable[[], T | None]) -> T | None:
     return None
 
 
-def _computed(
-    composition: Composed, epsilon: Fraction, direction: Direction
-) -> tuple[Guarantee, ...]:
+def _computed(composition: Composed, epsilon: Fraction, direction: Direction) -> list[Guarantee]:
     """Return δ at the doubles next to ε below and above: one, where ε is a double."""
     nearest = float(epsilon)
     other = math.nextafter(nearest, -math.inf if nearest > epsilon else math.inf)
     places = {nearest} if nearest == epsilon else {nearest, other}
-    return tuple(composition.delta(place, direction=direction) for place in sorted(places))
+    return [composition.delta(place, direction=direction) for place in sorted(places)]
 
 
 def _ends_of(answer: Guarantee) -> tuple[Fraction, Fraction]:
