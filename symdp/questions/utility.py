@@ -75,7 +75,7 @@ def noise_size(mechanism: Mechanism) -> NoiseSize:
     >>> size.mean, round(size.std, 12), round(size.mean_abs, 12)
     (0.0, 4.242640687119, 3.0)
     """
-    mean = _mean(mechanism)
+    mean = _mean(a_mechanism(mechanism))
     moments = (_moment(mechanism, name, mean) for name in ("std", "mean_abs"))
     return NoiseSize(float(mean.mid()), *moments)
 
