@@ -212,6 +212,7 @@ def measured():
     return accuracy.Measured(PLAIN, HALF, found)
 
 
+@pytest.mark.slow
 def test_the_figure_is_drawn_and_says_who_is_below(tmp_path):
     points = accuracy.points(measured())
     assert [p.below for p in points] == [False, False, False, True, True]

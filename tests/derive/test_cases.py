@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import mpmath
 import pytest
 import sympy as sp
+from shell import Shell
 
 import symdp
 from symdp.derive import derive, derive_cases
@@ -152,12 +151,11 @@ def test_three_orders_of_the_width_of_a_triangle() -> None:
     assert assumed == {("w > 1",), ("w < 1", "w > 1/2"), ("w < 1/2",)}
 
 
-def test_the_command_prints_every_case(tmp_path: Path) -> None:
+def test_the_command_prints_every_case(shell: Shell, tmp_path: Path) -> None:
     file = tmp_path / "epanechnikov.toml"
     file.write_text(noise(WIDTHS["epanechnikov"][0]))
-    words = [sys.executable, "-m", "symdp", "derive", str(file), "--order", "1"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.count("<Mechanism noise") == 2
-    assert "assuming w < 1/2" in done.stdout
-    assert "assuming w > 1/2" in done.stdout
+    done = shell(f"derive {file} --order 1")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.count("<Mechanism noise") == 2
+    assert "assuming w < 1/2" in done.out
+    assert "assuming w > 1/2" in done.out

@@ -47,6 +47,7 @@ def test_a_shared_line_agrees_with_a_line_of_ones_own(direction):
         assert own.log_lower <= shared.log_upper
 
 
+@pytest.mark.slow  # test_state.py asks the like of whole answers
 def test_answers_do_not_depend_on_what_was_asked_before():
     places = np.linspace(0.2, 4.0, 9).tolist()
     forward, backward = (compose(GAUSSIAN, 1000).law("remove") for _ in range(2))
