@@ -47,8 +47,8 @@ _INFINITE, _ZERO = arb.pos_inf(), arb(0)
 
 
 def has_one_mode(mechanism: Mechanism) -> bool:
-    """Return whether additive noise with values is proved to have one mode; False: not shown."""
-    if mechanism.template is not None and has_one_mode_always(mechanism):
+    """Return whether additive noise is proved to have one mode; False: not shown."""
+    if (mechanism.template or not mechanism.is_concrete) and has_one_mode_always(mechanism):
         return True
     density = mechanism.source.density  # type: ignore[union-attr]
     return bool(_decided(density, mechanism.variable, mechanism.support))

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from symdp.balls.modes import _is_decided, _told
+from symdp import mechanisms
+from symdp.balls.modes import _is_decided, _told, has_one_mode
 from symdp.interrupt import attempt
 from symdp.model.pair import Support
 
@@ -96,3 +97,11 @@ def test_a_form_with_limits_has_the_same_values(slope):
     for place in (sp.Rational(-1, 7), sp.Rational(3, 5), sp.Rational(9, 4)):
         values = [sp.N(form.subs(X, place), 30) for form in (slope, _told(slope))]
         assert abs(values[0] - values[1]) < sp.Float(10) ** -25
+
+
+@pytest.mark.parametrize("name", ["gumbel", "laplace", "gaussian"])
+def test_noise_without_values_has_one_mode_where_algebra_shows_it(name):
+    """A page of all values is refused where it is not shown."""
+    mechanism = getattr(mechanisms, name)
+    assert not mechanism.is_concrete
+    assert has_one_mode(mechanism)
