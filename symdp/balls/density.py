@@ -71,8 +71,10 @@ def checked_steps(
     groups: dict[object, list[Mechanism]] = {}
     is_proved = True
     for mechanism in steps:
-        if isinstance(mechanism.source, RenyiCurve | Radial | Family):  # no densities on a line
-            is_proved &= not isinstance(mechanism.source, Radial)  # whose mass is found later
+        if isinstance(mechanism.source, RenyiCurve | Family):  # no densities on a line
+            continue
+        if isinstance(mechanism.source, Radial) and not for_proof:  # its mass is found later
+            is_proved = False
             continue
         template = mechanism.template
         groups.setdefault(mechanism.key if template is None else template.key, []).append(mechanism)

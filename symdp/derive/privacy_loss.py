@@ -21,6 +21,7 @@ from symdp.derive.records import CGF, Atom, Case
 from symdp.derive.symmetry import Dominance, dominating_direction
 from symdp.errors import InputError
 from symdp.interrupt import Clock, T, attempt
+from symdp.model.relation import SUBSTITUTION
 
 if TYPE_CHECKING:
     from symdp.derive.masses import MassRule
@@ -200,7 +201,7 @@ class PrivacyLoss:
     @cached_property
     def dominating_direction(self) -> Dominance:
         """Which direction has the larger δ(ε), with the proof where a symmetry gives one."""
-        if self.mechanism.is_mirrored:
+        if self.mechanism.neighbours == SUBSTITUTION and self.mechanism.is_mirrored:
             return Dominance("both", "substituting a record is undone by substituting it back")
         pair = with_known_masses(self.mechanism.pair("remove"))
         return self._part(

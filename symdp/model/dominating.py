@@ -52,11 +52,13 @@ from flint import arb, ctx
 from symdp.emit.exact import middle_of
 from symdp.errors import InputError
 from symdp.model.allocation import allocated_pair
+from symdp.model import tidy
 from symdp.model.average import AVERAGE, sizes
 from symdp.model.family import Family
 from symdp.model.noise_shape import Shape, shape_of
-from symdp.model.pair import Pair, Support
+from symdp.model.pair import Pair, Support, mass_of
 from symdp.model.relation import (
+    ADD_REMOVE,
     SUBSTITUTION,
     ZERO_OUT,
     usual_relation,
@@ -76,6 +78,7 @@ _NOTHING = Fraction(1, 10**60)
 _UNLIKELY = Fraction(
     1, 10**40
 )  # numbers of hits of a large group that are lost, or counted as more
+_SHORT = 11  # dimensions: beyond, a Bessel function is shorter by its name than as a finite sum
 _MOST_LIKELY = 160  # numbers of hits of a large group, each with a shift of its own
 
 
@@ -106,10 +109,15 @@ def dominating_pair(
             "ask for ε, δ, a curve, a calibration or the trade-off function"
         )
     if isinstance(source, Radial):
-        raise InputError(
-            "its outputs are vectors, and it has no pair of densities on a line; ask for ε, δ, a "
-            "curve, a calibration or the trade-off function"
-        )
+        size = source.sensitivity * (2 if relation == SUBSTITUTION else 1)
+        line = _on_a_line(source.on(size), variable)
+        if line is None:
+            raise InputError(
+                "its outputs are vectors, and of this density no pair on a line is known, as it is "
+                "where -log g is r or r**2 times a constant; ask for ε, δ, a curve, a calibration "
+                "or the trade-off function"
+            )
+        return dominating_pair(*line, sampling, ADD_REMOVE)
     if isinstance(source, Laws):
         return _of_laws(source, variable, support, sampling)
     noise = _Shifts(source, variable, support, -1 if lowers else 1)
@@ -128,6 +136,47 @@ def dominating_pair(
     weights = _binomial_weights(sampling.group, sampling.rate)
     rest = (sp.Integer(1), *(sp.Integer(0) for _ in weights[1:]))
     return noise.mixture(dict(enumerate(zip(weights, rest, strict=True))))
+
+
+def _on_a_line(source: Radial, r: sp.Symbol) -> tuple[Noise | Laws, sp.Symbol, Support] | None:
+    r"""Return noise, or a pair, on a line with the same law of the loss, None where none is known.
+
+    Normal noise is as wide in every direction. Of e^{−br}, with a = bD/2, the loss is 2aη for
+    η = (‖x‖ − ‖x − s‖)/D, ‖s‖ = D; in prolate coordinates the density of η is proportional to
+
+    .. math:: (1 - η^2)^{(d-3)/2} ((1 - η^2) K_{d/2-1}(a) + \frac{d-1}{a} K_{d/2}(a)) e^{\pm aη}.
+    """
+    d, size, length = source.dimension, source.sensitivity, sp.Symbol(r.name, positive=True)
+    g = source.density.xreplace({r: length})
+    slope = tidy.cancel(-sp.diff(g, length) / g)
+    taken = {symbol.name for symbol in source.density.free_symbols - {r}}
+    x = sp.Symbol(next(name for name in ("x", "y", "u", "x_1") if name not in taken), real=True)
+    line, narrow = Support("interval", -sp.oo, sp.oo), tidy.cancel(slope / length)
+    if d == 1:
+        density = source.density.xreplace({r: sp.Abs(x)})
+        return Noise(density / mass_of(density, x, line), size), x, line
+    if length not in narrow.free_symbols and narrow.is_positive:
+        return Noise(sp.sqrt(narrow / (2 * sp.pi)) * sp.exp(-narrow * x**2 / 2), size), x, line
+    if length in slope.free_symbols or not slope.is_positive:
+        return None
+    a = slope * size / 2
+    low, high = d / 2 - 1, d / 2
+    bessel, common = [sp.besselk(order, a) for order in (low, high)], sp.S.One
+    if d.is_odd and d <= _SHORT:  # they are finite sums, times what they share
+        common = sp.sqrt(sp.pi / (2 * a)) * sp.exp(-a)
+        bessel = [_half_whole(order, a) for order in (low, high)]
+    body = (1 - x**2) * bessel[0] + sp.expand((d - 1) / a * bessel[1])
+    body *= (1 - x**2) ** ((d - 3) / 2)
+    scale = sp.powsimp(a ** (d / 2 + 1) * common) / ((d - 1) * sp.sqrt(sp.pi) * 2**low)
+    body *= scale / sp.gamma((d - 1) / 2)
+    laws = Laws(body * sp.exp(a * x), body * sp.exp(-a * x))
+    return laws, x, Support("interval", sp.Integer(-1), sp.Integer(1))
+
+
+def _half_whole(order: sp.Expr, a: sp.Expr) -> sp.Expr:
+    """Return the factor of K_order(a), an order half a whole number, that is a finite sum."""
+    n = int(order - sp.Rational(1, 2))
+    return sp.Add(*(sp.ff(n + k, 2 * k) / sp.factorial(k) / (2 * a) ** k for k in range(n + 1)))
 
 
 def is_attained(mechanism: MechanismRecord) -> bool:

@@ -258,10 +258,37 @@ def test_what_no_mechanism_can_be():
         Mechanism.radial(sp.exp(-r), r, 2, sensitivity=0)
     with pytest.raises(InputError, match="on vectors"):
         law_of(sp.exp(-r), 2).subsample("without_replacement", "1/4")
-    with pytest.raises(InputError, match="no pair of densities on a line"):
-        symdp.derive(law_of(sp.exp(-r), 2))
-    with pytest.raises(InputError, match="no pair of densities on a line"):
-        compose(law_of(sp.exp(-r), 2), 2).certify(1)
+    student = law_of((1 + r**2) ** -4, 2)
+    for asked in (symdp.derive, lambda noise: compose(noise, 2).certify(1)):
+        with pytest.raises(InputError, match="no pair on a line is known"):
+            asked(student)
+
+
+# δ(½) of one step and δ(1) of ten, s = D = 1: the pair in η = (r₁ − r₂)/D, whose M is a ratio of
+# Bessel functions I, on a line of its own in mpmath.
+@pytest.mark.parametrize(
+    ("dimension", "one", "ten"),
+    [
+        (3, 0.0751740701028, 0.43904557597),
+        pytest.param(5, 0.034104497558, 0.284976215528, marks=pytest.mark.slow),
+        pytest.param(10, 0.00775776934949, 0.126660584401, marks=pytest.mark.slow),
+    ],
+)
+def test_laplace_noise_is_proved_on_a_line(dimension, one, ten):
+    for count, epsilon, truth in ((1, "1/2", one), (10, 1, ten)):
+        proved = compose(law_of(sp.exp(-r), dimension), count).certify(sp.Rational(epsilon))
+        assert proved.upper - proved.lower <= 1e-6 * truth
+        assert proved.lower - 1e-12 <= truth <= proved.upper + 1e-12
+
+
+def test_normal_noise_has_the_formulas_of_the_line():
+    """Moved by 3, also where substitution moves it twice as far; x stands for r where x is taken."""
+    x = sp.Symbol("x", positive=True)
+    noise = Mechanism.radial(sp.exp(-(r**2) / (2 * x**2)), r, 7, sp.Rational(3, 2))
+    for made, shift in ((noise, sp.Rational(3, 2)), (noise.under("substitution"), 3)):
+        d = symdp.derive(made)
+        t, size = d.cgf.tilt, next(iter(made.parameters.values()))
+        assert sp.simplify(d.cgf.expression - t * (1 + t) * shift**2 / (2 * size**2)) == 0
 
 
 @pytest.mark.slow
