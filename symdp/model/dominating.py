@@ -51,8 +51,8 @@ from flint import arb, ctx
 
 from symdp.emit.exact import middle_of
 from symdp.errors import InputError
-from symdp.model.allocation import allocated_pair
 from symdp.model import tidy
+from symdp.model.allocation import allocated_pair
 from symdp.model.average import AVERAGE, sizes
 from symdp.model.family import Family
 from symdp.model.noise_shape import Shape, shape_of

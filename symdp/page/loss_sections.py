@@ -16,6 +16,7 @@ from symdp.emit.mass import MassIntegral
 from symdp.errors import InputError
 from symdp.interrupt import attempt
 from symdp.model import tidy
+from symdp.model.sampling import Radial
 from symdp.page.document import Line, Section, sentence
 from symdp.page.formula import equation, layout, read
 from symdp.page.node import Node, fence, operator, row
@@ -33,6 +34,8 @@ SHARE, LEAST = 0.3, 0.5  # of the clock, and seconds, for one formula
 _WHY = {
     "none": "of two neighbours this is the pair itself; where the noise has one mode, it dominates "
     "every smaller shift (a half-line shifts with it)",
+    "vectors": "the density falls with the length, so that the largest shift is the worst, "
+    "and along it the loss has the law that this pair has on a line",
     "poisson": "mixing P into Q at the rate keeps dominance [SPA Lemma 3], [IND Lemma 8]",
     "truncated_poisson": "a public choice of a Poisson step and a substitution [ZDW]",
     "without_replacement": "the profile of a fixed batch [BBG Thm 8] belongs to this pair [ZDW]",
@@ -66,7 +69,8 @@ def mechanism_section(d: PrivacyLoss) -> Section:
     }
     lines.append(sentence(f"protects: {told[m.neighbours]}; {d.direction} direction"))
     given = m.dominates or "the pair is given; its author says why it dominates"
-    why = given if m.is_given and scheme == "none" else _WHY[scheme]
+    on_vectors = isinstance(m.source, Radial) and scheme == "none"
+    why = given if m.is_given and scheme == "none" else _WHY["vectors" if on_vectors else scheme]
     lines.append(sentence(f"why the pair dominates: {why}"))
     larger = d.dominating_direction
     lines.append(sentence(f"larger direction: {larger.value}: {larger.proof}"))
