@@ -141,6 +141,12 @@ def test_what_cannot_be_interrupted_is_ended(work, code, words):
 
 
 @POSIX
+def test_a_limit_of_a_command_counts_work_and_no_waiting():
+    asked = "supervise.in_time('0.2', lambda: 0, lambda _: __import__('time').sleep(0.5)); return 7"
+    assert supervised(asked).returncode == 7
+
+
+@POSIX
 @pytest.mark.parametrize("work", ["return 7", "print('once'); return 7"])
 def test_the_exit_code_and_the_output_come_through(work):
     ran = supervised(work)

@@ -38,9 +38,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:]
     # A command's arrays are short: threads for them take longer to start than they save.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    gc.set_threshold(
-        _MANY_OBJECTS
-    )  # collections of what SymPy holds anyway are a tenth of the work
+    gc.set_threshold(_MANY_OBJECTS)  # collecting what SymPy holds anyway is a tenth of the work
     if debugging or _COMPLETING in os.environ:
         return _finished(words, debugging)
     quiet_when_interrupted()

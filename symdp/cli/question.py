@@ -106,16 +106,11 @@ def plain_words(command: str, words: Sequence[str]) -> dict[str, Any] | None:
     if wanted not in given:
         return None
     absent = dict.fromkeys(OPTIONS.values()) | dict.fromkeys(FLAGS.values(), False)
-    return (
-        absent
-        | USUAL
-        | given
-        | {
-            "mechanism": others[0] if others else None,
-            "values": others[1:],
-            "settings": {one.name: given[one.name] for one in METHOD_OPTIONS if one.name in given},
-        }
-    )
+    own = {
+        "mechanism": others[0] if others else None, "values": others[1:],
+        "settings": {one.name: given[one.name] for one in METHOD_OPTIONS if one.name in given},
+    }  # fmt: skip
+    return absent | USUAL | given | own
 
 
 def answered(command: str, words: Sequence[str]) -> bool:

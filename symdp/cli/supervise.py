@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from symdp.cli.working import MESSAGE, Screen, is_supervised, report_to, tell
 from symdp.errors import AccuracyError, InputError, SymdpError
-from symdp.interrupt import limit
+from symdp.interrupt import WAITING, limit
 
 if TYPE_CHECKING:
     from symdp.questions.guarantee import Guarantee
@@ -60,7 +60,7 @@ def supervised(command: Callable[[], int], complain: Callable[[str, int], int]) 
         overseer = _Overseer(child, ours, theirs)
         with overseer.listening():
             code = overseer.wait()
-    if code is None:
+    if code is None or (code == -signal.SIGPROF and overseer.limit < math.inf):
         return complain(
             f"not done within {overseer.limit:g} s, nor can it be interrupted where it is: ask a "
             "simpler question, another --method, or raise --time-limit",
@@ -84,12 +84,17 @@ def supervised(command: Callable[[], int], complain: Callable[[str, int], int]) 
 
 
 def must_end_in(seconds: float) -> None:
-    """Tell the process that supervises this one, if any, when the own timer rings; ∞ for never."""
+    """Tell the process that supervises this one, if any, when the own timer rings; ∞ for never.
+
+    Seconds are of work: the system ends this process where its timer does not, and the supervisor
+    a process that only waits.
+    """
     tell(limit=seconds)
+    end_after_work(0.0 if math.isinf(seconds) else seconds + GRACE)
 
 
 def end_after_work(seconds: float) -> None:
-    """Let the system end this process, if it is supervised, after so many seconds of its own work.
+    """Let the system end this process, if supervised, after so many seconds of its work; 0: never.
 
     Work with limits of its own ends long before; this also ends what runs no Python for long, as
     one huge power of a whole number.
@@ -170,7 +175,7 @@ class _Overseer:
         said = json.loads(message or b"{}")
         if "limit" in said:
             self.limit = said["limit"]
-            self._end = time.monotonic() + self.limit + GRACE
+            self._end = time.monotonic() + WAITING * (self.limit + GRACE)
         elif "what" in said:
             self._screen.update(**said)
         elif said:
@@ -251,7 +256,7 @@ def in_time(
         return ask(build())
     built: list[S] = []
     must_end_in(seconds)
-    with limit(seconds) as outcome:
+    with limit(seconds, of_work=True) as outcome:
         built.append(build())
         found = ask(built[0])
     if not outcome.late:
@@ -270,7 +275,7 @@ def _bound(built: S, instead: Callable[[S], Guarantee], seconds: float) -> str:
 
     answer = None
     least, most = _FOR_BOUND
-    with limit(min(max(seconds, least), most)):
+    with limit(min(max(seconds, least), most), of_work=True):
         try:
             answer = instead(built)
         except SymdpError:

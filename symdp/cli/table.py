@@ -93,8 +93,8 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "step": ("--step", "J", "The number it must have."),
     "steps": ("--steps", "T", "random_allocation: the steps of an epoch; -n counts epochs."),
     "target_epsilon": ("--target-epsilon", "E", "Find the noise for this ε instead."),
-    "time_limit": ("--time-limit", "SECONDS", "Give up after so many seconds, with a proved bound "
-        "if there is one; 0 for no limit."),
+    "time_limit": ("--time-limit", "SECONDS", "Give up after so many processor seconds, with a "
+        "proved bound if there is one; 0 for no limit."),
     "title": ("--title", "TEXT", "The heading of the page."),
     "tp": ("--tp", "HITS", "Members that the attack found: 90, or 90/100."),
     "tpr": ("--tpr", "T", "Its largest true positive rate, at the rate --fpr."),
@@ -123,7 +123,7 @@ TABLE: dict[str, tuple[str, str, str]] = {
         "result of each term, beside the exact δ of -n steps."),
     "derive explain": ("--explain", "", "Also the steps: which rule found what, and where it was "
         "checked."),
-    "derive time_limit": ("--time-limit", "S", "Seconds; what is not found by then stays "
+    "derive time_limit": ("--time-limit", "S", "Processor seconds; what is not found by then stays "
         "numeric."),
     "explore output": ("-o --output", "FILE", "A .html file."),
     "filter count": ("-n --count", "COUNT", "How many such steps; 1."),

@@ -137,7 +137,7 @@ def _others(plan: _Plan, seconds: float) -> Iterator[_Row]:
         if other == plan.run.sampling:
             continue
         row = _Row(other, "", None, None, f"no answer within {seconds:g} s")
-        with limit(seconds):
+        with limit(seconds, of_work=True):
             try:
                 row = _row(other, plan.run.drawn(other).composition(plan.noise), plan.delta)
             except SymdpError as error:
