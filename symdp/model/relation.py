@@ -105,12 +105,12 @@ def check_relation(mechanism: MechanismRecord) -> None:
             "the density of the loss; give the two laws as a pair where there is one"
         )
     if isinstance(mechanism.source, Radial) and (
-        (scheme, group, sampling.released) != ("poisson", 1, SUM)
+        (scheme not in {"poisson", "random_allocation"} or (group, sampling.released) != (1, SUM))
         or mechanism.relation not in (None, ADD_REMOVE)
     ):
         raise InputError(
             f"{name}: of noise on vectors the pairs of single records are known without sampling, "
-            "and of Poisson samples under add_remove"
+            "and of Poisson samples and random allocation under add_remove"
         )
     if mechanism.is_given and scheme not in {"poisson", "random_allocation"}:
         raise InputError(f"{scheme} sampling needs additive noise; {name} is a pair")

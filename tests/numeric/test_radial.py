@@ -282,6 +282,25 @@ def test_laplace_noise_is_proved_on_a_line(dimension, one, ten):
         assert proved.lower - printed <= truth <= proved.upper + printed
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("direction", ["remove", "add"])
+def test_random_allocation_is_that_of_the_pair_in_one_variable(direction):
+    own, known = (
+        compose(noise.subsample("random_allocation", steps=4), 2).delta(0.3, direction=direction)
+        for noise in (law_of(sp.exp(-r), 2), mechanisms.l2_laplace(s=1, d=2))
+    )
+    assert own.delta == pytest.approx(known.delta, rel=1e-10)
+    assert own.lower <= known.upper
+    assert known.lower <= own.upper
+
+
+@pytest.mark.parametrize("dimension", [200, 1000])
+def test_many_dimensions_cost_no_digits(dimension):
+    truth = compose(mechanisms.gaussian(sigma=2), 10).delta(1)
+    found = compose(law_of(sp.exp(-(r**2) / 8), dimension), 10).delta(1)
+    assert found.delta == pytest.approx(truth.delta, rel=1e-12)
+
+
 def test_normal_noise_has_the_formulas_of_the_line():
     """Substitution moves it twice as far; the parameter x leaves that name to no variable."""
     x = sp.Symbol("x", positive=True)
