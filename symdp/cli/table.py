@@ -113,6 +113,7 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "certify epsilon": ("--epsilon", "E", "Prove δ at this ε."),
     "certify file": ("--certificate", "FILE", "Write a .json that anyone can check."),
     "check file": ("", "FILE", "A certificate."),
+    "check time_limit": ("--time-limit", "SECONDS", "Seconds on the clock; 0 for no limit."),
     "compare values": ("", "NAME=VALUE | MECHANISM", "Values of the mechanism before them, and "
         "more mechanisms; one parameter of each is left open."),
     "compare plot": ("--plot", "FILE", "Draw δ(ε) of all: .svg, .pdf or .png."),
