@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from symdp import individual, mechanisms
     from symdp.derive.derivation import Derivation, derive, derive_cases
     from symdp.derive.epoch import derive_epoch
+    from symdp.derive.vectors import derive_vectors
     from symdp.errors import AccuracyError, InputError, SymdpError
     from symdp.model.mechanism import Mechanism
     from symdp.model.specification import load, loads
@@ -53,6 +54,7 @@ __all__ = [
     "derive",
     "derive_cases",
     "derive_epoch",
+    "derive_vectors",
     "individual",
     "load",
     "load_composition",
@@ -91,6 +93,7 @@ _HOMES = {
     "derive": "symdp.derive",
     "derive_cases": "symdp.derive",
     "derive_epoch": "symdp.derive",
+    "derive_vectors": "symdp.derive",
     "load": "symdp.model.specification",
     "load_composition": "symdp.questions.parallel",
     "load_parts": "symdp.questions.parallel",

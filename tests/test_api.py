@@ -29,6 +29,7 @@ PUBLIC = [
     "derive",
     "derive_cases",
     "derive_epoch",
+    "derive_vectors",
     "individual",
     "load",
     "load_composition",

@@ -21,7 +21,7 @@ from symdp.page.latex import latex_blocks
 from symdp.page.text import WIDTH, to_text
 
 if TYPE_CHECKING:
-    from symdp.derive import Derivation, EpochDerivation
+    from symdp.derive import Derivation, EpochDerivation, VectorDerivation
     from symdp.model.mechanism import Mechanism
     from symdp.page.worked import Row
 
@@ -103,6 +103,7 @@ def _page(job: Job, side: str, order: int, time_limit: float) -> str:
     from symdp import mechanisms
     from symdp.derive import derive, derive_cases
     from symdp.derive.child import or_reason
+    from symdp.model.dominating import is_on_vectors
     from symdp.model.specification import read_text
     from symdp.page.derivation import to_page
 
@@ -115,6 +116,8 @@ def _page(job: Job, side: str, order: int, time_limit: float) -> str:
     values = {key: str(value) for key, value in words.bindings(job.values).items()}
     is_built_in, made = name in mechanisms.names(), mechanisms.resolve(name)
     source = f"symdp.mechanisms.{name}" if is_built_in else f"symdp.loads({read_text(name)!r})"
+    if is_on_vectors(made):
+        raise InputError("--format page: noise on vectors has text, latex, mathml and json")
     found = or_reason(lambda: derive(made, side, time_limit), lambda _: None)
     if found is None:  # values decide what symbols leave open, or the first of all orders is shown
         found = derive_cases(made(**values), side, time_limit)[0]
@@ -137,10 +140,13 @@ def _program(mechanism: Mechanism, side: str, form: str, time_limit: float) -> s
 
 def _derived(
     mechanism: Mechanism, side: str, time_limit: float
-) -> Sequence[Derivation | EpochDerivation]:
+) -> Sequence[Derivation | EpochDerivation | VectorDerivation]:
     """Return a derivation for each order of the parameters that is left open."""
-    from symdp.derive import derive_cases, derive_epoch
+    from symdp.derive import derive_cases, derive_epoch, derive_vectors
+    from symdp.model.dominating import is_on_vectors
 
+    if is_on_vectors(mechanism):
+        return [derive_vectors(mechanism, side, time_limit)]
     if _has_no_single_pair(mechanism):
         return [derive_epoch(mechanism, side, time_limit)]
     found = derive_cases(mechanism, side, time_limit)
@@ -187,7 +193,7 @@ def _sheets(job: Job, mechanism: Mechanism, side: str, order: int, epsilon: floa
 
 
 def _text(
-    found: Sequence[Derivation | EpochDerivation],
+    found: Sequence[Derivation | EpochDerivation | VectorDerivation],
     order: int,
     only: tuple[str, ...],
     steps: list[Block],
@@ -219,7 +225,7 @@ def _printable(line: str) -> str:
 
 def _json(
     mechanism: Mechanism,
-    found: Sequence[Derivation | EpochDerivation],
+    found: Sequence[Derivation | EpochDerivation | VectorDerivation],
     order: int,
     numbers: _Numbers | None,
 ) -> str:

@@ -320,4 +320,5 @@ def _agrees(
         except CheckError:
             return False
     gap = abs(found - direct)
-    return bool(gap.is_comparable and gap < sp.Float(10) ** -15 * (1 + abs(direct)))
+    is_close = gap.is_comparable and gap < sp.Float(10) ** -15 * (1 + abs(direct))
+    return bool(is_close and direct >= 0)  # a logarithm of what is negative has the wrong sign

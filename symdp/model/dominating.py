@@ -115,7 +115,7 @@ def dominating_pair(
             raise InputError(
                 "its outputs are vectors, and of this density no pair on a line is known, as it is "
                 "where -log g is r or r**2 times a constant; ask for ε, δ, a curve, a calibration "
-                "or the trade-off function"
+                "or the trade-off function, or for derive_vectors"
             )
         return dominating_pair(*line, sampling, ADD_REMOVE)
     if isinstance(source, Laws):
@@ -171,6 +171,12 @@ def _on_a_line(source: Radial, r: sp.Symbol) -> tuple[Noise | Laws, sp.Symbol, S
     body *= scale / sp.gamma((d - 1) / 2)
     laws = Laws(body * sp.exp(a * x), body * sp.exp(-a * x))
     return laws, x, Support("interval", sp.Integer(-1), sp.Integer(1))
+
+
+def is_on_vectors(mechanism: MechanismRecord) -> bool:
+    """Whether noise is added to vectors, and no pair on a line has the same law of the loss."""
+    source = mechanism.source
+    return isinstance(source, Radial) and _on_a_line(source, mechanism.variable) is None
 
 
 def _half_whole(order: sp.Expr, a: sp.Expr) -> sp.Expr:

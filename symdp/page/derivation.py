@@ -17,14 +17,17 @@ from symdp.density.signs import random_values
 from symdp.derive.child import or_reason
 from symdp.derive.derivation import Derivation
 from symdp.derive.epoch import EpochDerivation
+from symdp.derive.vectors import FIRST, SECOND, VectorDerivation
 from symdp.errors import AccuracyError, InputError, suggestion
 from symdp.interrupt import attempt
+from symdp.model.dominating import is_on_vectors
 from symdp.page.document import Block, Section, Sentence, sentence, token
 from symdp.page.formula import equation, layout, read
 from symdp.page.html import html_blocks, math_line
 from symdp.page.latex import aligned, latex_blocks, latex_rows
 from symdp.page.loss_sections import (
     cgf_section,
+    cumulant_lines,
     loss_section,
     masses_of,
     mechanism_section,
@@ -45,6 +48,8 @@ from symdp.page.text import to_text as text_of
 if TYPE_CHECKING:
     from symdp.derive.records import HasCGF
     from symdp.model.mechanism import Mechanism
+
+    _Any = Derivation | EpochDerivation | VectorDerivation
 
 _COMMON = {
     "n": "the number of steps",
@@ -152,8 +157,10 @@ _FOR_MASSES = 2.0  # seconds for the masses of the densities
 _WHOLE_TILTS = 3  # of an epoch, at which K is shown
 
 
-def sections(d: Derivation | EpochDerivation, order: int) -> list[Section]:
+def sections(d: _Any, order: int) -> list[Section]:
     """Return the sections, expansions up to `order`, each with its legend."""
+    if isinstance(d, VectorDerivation):
+        return _of_vectors(d, order)
     return _of_epoch(d, order) if isinstance(d, EpochDerivation) else _of_steps(d, order)
 
 
@@ -224,9 +231,34 @@ def _of_epoch(epoch: EpochDerivation, order: int) -> list[Section]:
     return explained(epoch, found, extra)
 
 
-def chosen(
-    d: Derivation | EpochDerivation, order: int, only: tuple[str, ...] = ()
-) -> list[Section]:
+def _of_vectors(d: VectorDerivation, order: int) -> list[Section]:
+    """The loss at two distances, their law, K as an integral over it, the series."""
+    t, at = layout(d.cgf.tilt), (FIRST, SECOND)
+    q, loss = sp.Function("q")(*at), sp.Function("ℓ")(*at)
+    law = [
+        equation("ℓ(r₁, r₂)", d.loss),
+        equation("q(r₁, r₂)", d.density / sp.Symbol("N")),
+        equation("N", d.normaliser),
+        sentence("for |r₁ − r₂| ≤ D ≤ r₁ + r₂, D the length of the shift; with the record, e^ℓq"),
+    ]
+    named = [equation(read("e^{K({})}", t), d.moment(q, loss))]
+    named += [sentence(f"K has no closed form: {d.cgf.reason}"), *cumulant_lines(d, order + 1)]
+    found = [
+        mechanism_section(d),
+        Section("loss", "Privacy loss", tuple(law)),
+        Section("cumulants", "Cumulant generating function", tuple(named)),
+        *corrections(d, order),
+    ]
+    extra = {
+        token(layout(d.mechanism.variable)): "a distance",
+        "g": "the density at a distance, but for a factor",
+        "q": "the density of both distances without the record",
+        "N": "what makes q a density",
+    }
+    return explained(d, found, extra)
+
+
+def chosen(d: _Any, order: int, only: tuple[str, ...] = ()) -> list[Section]:
     """Return the sections of some keys, all where none is given; an unknown key is refused."""
     found: list[Section] = [section for section in d.sections(order) if section.lines]
     keys = list(dict.fromkeys(section.key for section in found))
@@ -245,6 +277,8 @@ def doubt(mechanism: Mechanism) -> str:
     """
     from symdp import mechanisms
 
+    if is_on_vectors(mechanism):
+        return ""  # of a density but for a factor
     own = replace(mechanism.template or mechanism, sampling=None, relation=None)
     if own.name in mechanisms.names() and own.key == mechanisms.load_builtin(own.name).key:
         return ""  # tests hold what is built in against its definition
@@ -263,18 +297,18 @@ def doubt(mechanism: Mechanism) -> str:
     return ""
 
 
-def _head(d: Derivation | EpochDerivation) -> list[Block]:
+def _head(d: _Any) -> list[Block]:
     told = doubt(d.mechanism)
     return [Sentence(f"warning: {told}", "warning")] if told else []
 
 
-def blocks(d: Derivation | EpochDerivation, order: int, only: tuple[str, ...] = ()) -> list[Block]:
+def blocks(d: _Any, order: int, only: tuple[str, ...] = ()) -> list[Block]:
     """Return the sections as blocks of a document."""
     return [block for section in chosen(d, order, only) for block in section.blocks()]
 
 
 def to_text(
-    d: Derivation | EpochDerivation,
+    d: _Any,
     order: int,
     only: tuple[str, ...],
     width: int,
@@ -287,26 +321,26 @@ def to_text(
     return text_of([*head, *blocks(d, order, only)], width, ascii_only)
 
 
-def to_latex(d: Derivation | EpochDerivation, order: int, only: tuple[str, ...] = ()) -> str:
+def to_latex(d: _Any, order: int, only: tuple[str, ...] = ()) -> str:
     """Return a derivation as LaTeX: for each section a paragraph and one align (amsmath)."""
     head = f"% {transliterated(d.headline)}\n\\allowdisplaybreaks\n"
     return head + latex_blocks([*_head(d), *blocks(d, order, only)])
 
 
-def to_mathml(d: Derivation | EpochDerivation, order: int, only: tuple[str, ...] = ()) -> str:
+def to_mathml(d: _Any, order: int, only: tuple[str, ...] = ()) -> str:
     """Return the formulas as MathML elements, one a line."""
     lines = (line for s in chosen(d, order, only) for line in s.lines if line.left is not None)
     warning = [f"<!-- {escape(told)} -->"] if (told := doubt(d.mechanism)) else []
     return "\n".join([*warning, *map(math_line, lines)])
 
 
-def notebook_latex(d: Derivation | EpochDerivation) -> str:
+def notebook_latex(d: _Any) -> str:
     """Return what a notebook shows where it prints LaTeX."""
     rows = (row for s in chosen(d, 1) for line in s.lines for row in latex_rows(line))
     return f"$${aligned(rows)}$$"
 
 
-def notebook_html(d: Derivation | EpochDerivation) -> str:
+def notebook_html(d: _Any) -> str:
     """Return what a notebook shows."""
     head = html_blocks([*_head(d), Sentence(d.headline, "strong")])
     return f'<div class="symdp-derivation">{head}{html_blocks(blocks(d, 1))}</div>'

@@ -11,6 +11,7 @@ from symdp.derive import series, tails
 from symdp.derive.child import or_reason
 from symdp.derive.epoch import EpochDerivation
 from symdp.derive.printed import plain
+from symdp.derive.vectors import VectorDerivation
 from symdp.errors import InputError
 from symdp.page.derivation import doubt
 from symdp.page.document import Section
@@ -25,10 +26,13 @@ if TYPE_CHECKING:
 
 SCHEMA = "symdp/derivation/1"
 _EPOCH_SCHEMA = "symdp/epoch/1"
+_VECTOR_SCHEMA = "symdp/vectors/1"
 
 
-def to_json(d: Derivation | EpochDerivation, order: int) -> dict[str, Any]:
+def to_json(d: Derivation | EpochDerivation | VectorDerivation, order: int) -> dict[str, Any]:
     """Return everything that was derived as dicts, lists, strings and None."""
+    if isinstance(d, VectorDerivation):
+        return _of_vectors(d, order)
     return _of_epoch(d, order) if isinstance(d, EpochDerivation) else _of_steps(d, order)
 
 
@@ -45,6 +49,24 @@ def _of_epoch(epoch: EpochDerivation, order: int) -> dict[str, Any]:
         "moment": str(epoch.moment),
         "sections": [sentences(section) for section in epoch.sections(order)],
         "one_step": epoch.one_step.to_json(order),
+    }
+
+
+def _of_vectors(d: VectorDerivation, order: int) -> dict[str, Any]:
+    from symdp.emit.json import write_expressions
+
+    law = d.density / d.normaliser
+    formulas = {"loss": d.loss, "density": law, "moment": d.moment(law, d.loss)}
+    symbols = {f"parameters.{p.name}": p.symbol for p in d.mechanism.declared}
+    return {
+        "schema": _VECTOR_SCHEMA,
+        "name": d.mechanism.name,
+        "direction": d.direction,
+        "dimension": str(d.source.dimension),
+        "sensitivity": str(d.source.sensitivity),
+        **{key: str(own) for key, own in formulas.items()},
+        "sections": [sentences(section) for section in d.sections(order)],
+        "expressions": write_expressions({**symbols, **formulas}),
     }
 
 

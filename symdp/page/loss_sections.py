@@ -12,6 +12,7 @@ import sympy as sp
 from symdp.derive import series
 from symdp.derive.child import GIVES_UP, or_reason
 from symdp.derive.orders import sampled_pair
+from symdp.derive.vectors import VectorDerivation, distance_loss
 from symdp.emit.mass import MassIntegral
 from symdp.errors import InputError
 from symdp.interrupt import attempt
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from symdp.derive.masses import MassRule
     from symdp.derive.privacy_loss import PrivacyLoss
     from symdp.derive.records import HasCGF
+    from symdp.model.mechanism import Mechanism
 
 CUMULANTS = 4  # shown at t = 0
 _SECONDS = 4.0  # of work for what numbers show
@@ -34,8 +36,8 @@ SHARE, LEAST = 0.3, 0.5  # of the clock, and seconds, for one formula
 _WHY = {
     "none": "of two neighbours this is the pair itself; where the noise has one mode, it dominates "
     "every smaller shift (a half-line shifts with it)",
-    "vectors": "the density falls with the length, so that the largest shift is the worst, "
-    "and along it the loss has the law that this pair has on a line",
+    "vectors": "the density falls with the length: the balls on which it is high meet the less the "
+    "farther their centres part, so that the largest shift dominates every other one",
     "poisson": "mixing P into Q at the rate keeps dominance [SPA Lemma 3], [IND Lemma 8]",
     "truncated_poisson": "a public choice of a Poisson step and a substitution [ZDW]",
     "without_replacement": "the profile of a fixed batch [BBG Thm 8] belongs to this pair [ZDW]",
@@ -53,11 +55,13 @@ def tried(d: HasCGF, what: str, work: Callable[[], Iterable[Line]]) -> list[Line
     return or_reason(lambda: d.clock.attempt(lambda: list(work()), late, SHARE, LEAST), absent)
 
 
-def mechanism_section(d: PrivacyLoss) -> Section:
+def mechanism_section(d: PrivacyLoss | VectorDerivation) -> Section:
     """Return the densities, the sampling, the neighbours and why the pair dominates."""
     m = d.mechanism
     lines = [sentence(f"assumed: {text}") for text in m.assumptions]
-    lines += _densities(d)
+    lines += vector_lines(m)
+    if not isinstance(d, VectorDerivation):
+        lines += _densities(d)
     scheme = m.sampling.scheme if m.sampling else "none"
     if m.sampling:
         lines.append(sentence(f"sampling: {m.sampling.describe().replace('_', ' ')}"))
@@ -69,12 +73,27 @@ def mechanism_section(d: PrivacyLoss) -> Section:
     }
     lines.append(sentence(f"protects: {told[m.neighbours]}; {d.direction} direction"))
     given = m.dominates or "the pair is given; its author says why it dominates"
-    on_vectors = isinstance(m.source, Radial) and scheme == "none"
-    why = given if m.is_given and scheme == "none" else _WHY["vectors" if on_vectors else scheme]
+    plain = "vectors" if isinstance(m.source, Radial) else "none"
+    why = given if m.is_given and scheme == "none" else _WHY[plain if scheme == "none" else scheme]
     lines.append(sentence(f"why the pair dominates: {why}"))
-    larger = d.dominating_direction
-    lines.append(sentence(f"larger direction: {larger.value}: {larger.proof}"))
+    if not isinstance(d, VectorDerivation):
+        larger = d.dominating_direction
+        lines.append(sentence(f"larger direction: {larger.value}: {larger.proof}"))
     return Section("mechanism", "Mechanism", tuple(lines))
+
+
+def vector_lines(m: Mechanism) -> Iterator[Line]:
+    """The density of noise on vectors and its loss at two distances, nothing for other noise."""
+    if not isinstance(m.source, Radial):
+        return
+    g, loss = m.source.density, distance_loss(m.source, m.variable)
+    yield equation(read("g({})", layout(m.variable)), g, relation="∝")
+    yield sentence(
+        f"the density of noise on vectors of {m.source.dimension} coordinates at a distance, moved "
+        f"by {m.source.sensitivity} in length: the output lies at the distance r₂ from where the "
+        "noise is centred with the record, at r₁ from where it is without, and the loss is"
+    )
+    yield equation("ℓ(r₁, r₂)", loss)
 
 
 def density_lines(d: PrivacyLoss) -> list[Line]:
@@ -327,7 +346,7 @@ def domain_lines(d: PrivacyLoss) -> list[Line]:
     ]
 
 
-def cumulant_lines(d: PrivacyLoss, highest: int) -> list[Line]:
+def cumulant_lines(d: PrivacyLoss | VectorDerivation, highest: int) -> list[Line]:
     """Return the tilted cumulants up to an order."""
     t = layout(d.cgf.tilt)
     taken = {str(d.cgf.tilt.name), *(p.name for p in d.mechanism.declared)}

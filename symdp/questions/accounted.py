@@ -57,8 +57,8 @@ _OPEN = (
     'have one mode nor to be bounded for every shift{}; for just that one ask shift = "exactly"'
 )
 _RISES = (
-    "{}: its density was not shown to fall with the length, and where it rises a smaller shift may "
-    "be worse; give a density that falls"
+    "{}: its density was not shown to fall with the length{}, and where it rises a smaller shift "
+    "may be worse; give a density that falls"
 )
 _VALUES = "give every parameter its value, or "
 _LOWERED = " lowered"  # ends the name of a side where the record lowers the output
@@ -294,7 +294,10 @@ def proved_shift(mechanism: Mechanism) -> str:
     source = mechanism.source
     if isinstance(source, Radial):
         if not has_one_mode(mechanism.on_a_line):
-            raise InputError(_RISES.format(mechanism.summary))
+            free = ", ".join(mechanism.parameters)
+            raise InputError(
+                _RISES.format(mechanism.summary, f" while {free} may have any value" * bool(free))
+            )
         return AT_MOST if mechanism.neighbours == SUBSTITUTION else IN_LENGTH
     if not isinstance(source, Noise):
         return "" if mechanism.shift == AT_MOST else mechanism.shift
