@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     from symdp.questions.guarantee import Guarantee
 
 
-_SECONDS = 4.0  # for the proved values of one direction's tail constants
+_FOR_TAILS = 4.0  # seconds for the proved values of one direction's tail constants
 _CUMULANTS = 4  # in numbers of all steps
 _ORDER = 2  # of the series that are shown
 _OTHER = {"remove": "P against Q", "add": "Q against P"}
@@ -156,7 +156,7 @@ def cumulant_table(composition: Composition, sides: tuple[str, ...]) -> list[Blo
 
 def _tail_values(d: Derivation, count: int, epsilon: float | None) -> dict[str, str]:
     """The tail constants in numbers, by name."""
-    deadline = Deadline(_SECONDS, worked)
+    deadline = Deadline(_FOR_TAILS, worked)
     # What has a formula is quick; a supremum over tilts is not, and comes last.
     order = sorted(d.tails, key=lambda c: (c.expression is None, not c.arguments))
     return {c.name: _value(c, count, epsilon, deadline) for c in order}
@@ -337,7 +337,7 @@ def _listing(lines: list[str]) -> list[Block]:
 
 
 _FALSE_ALARMS = (0.01, 0.001)
-_SECONDS = 10.0  # for what attacks find
+_FOR_ATTACKS = 10.0  # seconds
 _PRESENCE = "whether one record was in the data"
 
 
@@ -350,7 +350,7 @@ def head_blocks(composition: Composition, delta: float, results: Results) -> lis
 
     rows = []
     try:
-        with time_limit(_SECONDS):
+        with time_limit(_FOR_ATTACKS):
             for alpha in _FALSE_ALARMS:
                 found = 100.0 * (1.0 - trade_off(composition, alpha))
                 rows.append((f"{100 * alpha:g} %", f"{rounded(found, 3, side='up')} %"))
@@ -389,7 +389,7 @@ def _secret(whose: Protection) -> str:
 
 DRAWN = ("contour", "msd:1", "clt", "moments")
 _POINTS = 60
-_SECONDS = 4.0  # for one curve
+_FOR_A_CURVE = 4.0  # seconds
 
 
 def section(
@@ -477,7 +477,7 @@ def _profile(composition: Composition, results: Results, name: str, undrawn: str
     for guide in GUIDES:
         if ends is None and guide not in late:
             try:
-                with time_limit(_SECONDS):
+                with time_limit(_FOR_A_CURVE):
                     ends = default_range(composition, method=guide)
             except FAILURES as error:
                 reason = reason_of(error)
@@ -488,7 +488,7 @@ def _profile(composition: Composition, results: Results, name: str, undrawn: str
         Series.of(method, answers)
         for method in DRAWN
         if method not in late
-        and (answers := sample(composition, evenly(ends, _POINTS), method, seconds=_SECONDS))
+        and (answers := sample(composition, evenly(ends, _POINTS), method, seconds=_FOR_A_CURVE))
     ]
     truths = {
         c.truth.epsilon: c.truth.log
