@@ -360,7 +360,7 @@ class Mechanism(MechanismRecord):
         >>> theta, a, b = sp.Symbol("theta"), *sp.symbols("a b", positive=True)
         >>> Mechanism.family(
         ...     sp.exp(theta), {theta: sp.log(b)}, {theta: sp.log(a)}, "poisson", counts=True)
-        <Mechanism poisson(a, b)>
+        <Mechanism poisson(b, a)>
         """
         members = with_record, without_record
         names = coordinates(members, length)
