@@ -17,7 +17,7 @@ from itertools import combinations
 import sympy as sp
 
 from symdp.density.gammas import COUNTING, reduced
-from symdp.density.signs import random_values, sign_of
+from symdp.density.signs import sign_of
 from symdp.model import tidy
 
 # Beyond this the completed square has lost more digits to cancellation than its shortness is worth.
@@ -658,19 +658,12 @@ class _Builder:
         self.add_base(self.positive(base), power)
 
     def positive(self, base: sp.Expr) -> sp.Expr:
-        """Return ±base, whichever is positive at the test point.
-
-        A sign that no rule tells is that at drawn values of the parameters.
-        """
+        """Return ±base, whichever is positive at the test point (base itself where unclear)."""
         if base.is_positive:
             return base
         if self.at is None:
             raise _PointNeeded
-        value = base.subs(self.x, self.at)
-        sign = sign_of(value)
-        if sign is None and value.free_symbols:
-            drawn = {sign_of(value.subs(random_values(value.free_symbols, k))) for k in range(2)}
-            sign = drawn.pop() if len(drawn) == 1 else None
+        sign = sign_of(base.subs(self.x, self.at))
         return sp.expand(-base) if sign == -1 else base
 
 

@@ -45,11 +45,18 @@ def _without_logs(expression: sp.Expr) -> int | None:
     unclear = expression.has(sp.Sum, sp.Integral, sp.nan, sp.zoo)
     if not expression.free_symbols and not unclear:
         return _of_number(expression)  # first, since SymPy's own test of a long sum takes seconds
-    known = _assumed(expression)
+    known = _assumed(_with_positive_bessels(expression))
     if known is not None or unclear:
         return known
     factored = sp.factor_terms(tidy.factor(tidy.together(expression)))
     return _of_product(factored) if factored != expression else None
+
+
+def _with_positive_bessels(expression: sp.Expr) -> sp.Expr:
+    """Put positive symbols for I and K of what is positive, of which SymPy knows no sign."""
+    found = {b for b in expression.atoms(sp.besselk) if b.args[0].is_real}
+    found |= {b for b in expression.atoms(sp.besseli) if b.args[0].is_nonnegative}
+    return expression.xreplace({b: sp.Dummy(positive=True) for b in found if b.args[1].is_positive})
 
 
 def _assumed(expression: sp.Expr) -> int | None:

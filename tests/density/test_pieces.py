@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from functools import lru_cache
 from itertools import pairwise
@@ -23,6 +24,7 @@ from derive_examples import (
     x,
 )
 
+import symdp
 from symdp.density.normal_form import occurrences
 from symdp.density.pieces import pieces, points
 from symdp.density.records import Piece
@@ -332,3 +334,18 @@ def test_no_formula_waits_for_the_value_of_a_normaliser(densities, support, monk
         assert losses
         for loss in losses:
             assert len(loss.atoms(MassIntegral)) in {0, len(laws) if len(laws) > 1 else 0}
+
+
+def test_a_weight_without_value_is_a_probability():
+    """No value above 1 decides the sign of 1 − w: the logarithm was that of what is negative."""
+    made = symdp.loads(
+        'name = "contaminated"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[parameters]\n'
+        's = "positive"\nw = "open probability"\n[noise]\ndensity = "((1 - w)*exp(-x**2/(2*s**2))'
+        ' + w/10*exp(-x**2/(200*s**2)))/(s*sqrt(2*pi))"\n'
+    )
+    (piece,) = pieces(made.pair())
+    values = {"s": 2, "w": sp.Rational(1, 20), "x": 3}
+    own = piece.log_q.subs({y: values[y.name] for y in piece.log_q.free_symbols})
+    normal = [math.exp(-9 / (2 * s * s)) / (s * math.sqrt(2 * math.pi)) for s in (2, 20)]
+    truth = math.log(0.95 * normal[0] + 0.05 * normal[1])
+    assert float(own.evalf(20)) == pytest.approx(truth, rel=1e-14)

@@ -65,7 +65,7 @@ class Loss:
         many = self._delta(count, epsilon, _LATTICE)
         infinite = -np.expm1(count * np.log1p(-self.infinite)) if self.infinite < 1 else 1.0
         rounding = _ROUNDING + count * _OF_A_MASS
-        return float(infinite + many), 2.0 * abs(many - few) + rounding
+        return float(infinite + many), 4.0 * abs(many - few) + rounding
 
     def between(self, count: int, epsilon: float) -> tuple[float, float]:
         """Return δ of the losses rounded down and up to a lattice: it lies between them."""
