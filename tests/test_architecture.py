@@ -54,7 +54,7 @@ MOST_ROOM_LINES = {
     "adapters": 1014,
     "balls": 1377,
     "cli": 3903,
-    "density": 4368,
+    "density": 4380,
     "derive": 4914,
     "emit": 4974,
     "expansion": 391,

@@ -17,7 +17,7 @@ from itertools import combinations
 import sympy as sp
 
 from symdp.density.gammas import COUNTING, reduced
-from symdp.density.signs import sign_of
+from symdp.density.signs import sign_from_one_on, sign_of
 from symdp.model import tidy
 
 # Beyond this the completed square has lost more digits to cancellation than its shortness is worth.
@@ -663,7 +663,8 @@ class _Builder:
             return base
         if self.at is None:
             raise _PointNeeded
-        sign = sign_of(base.subs(self.x, self.at))
+        value = base.subs(self.x, self.at)
+        sign = sign_of(value) or sign_from_one_on(value)
         return sp.expand(-base) if sign == -1 else base
 
 

@@ -59,6 +59,17 @@ def _with_positive_bessels(expression: sp.Expr) -> sp.Expr:
     return expression.xreplace({b: sp.Dummy(positive=True) for b in found if b.args[1].is_positive})
 
 
+def sign_from_one_on(expression: sp.Expr) -> int | None:
+    """Return a sign that shows where whole parameters n ≥ 1 are written 1 + m, m ≥ 0."""
+    known = _with_positive_bessels(expression)
+    whole = [n for n in known.free_symbols if n.is_integer and n.is_positive]
+    if not whole:
+        return None
+    moved = known.xreplace({n: 1 + sp.Dummy(integer=True, nonnegative=True) for n in whole})
+    top, bottom = (_assumed(sp.expand(part)) for part in sp.fraction(sp.together(moved)))
+    return None if top is None or bottom is None else top * bottom
+
+
 def _assumed(expression: sp.Expr) -> int | None:
     if expression.is_positive:
         return 1

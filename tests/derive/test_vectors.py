@@ -63,11 +63,15 @@ def test_the_integral_over_two_distances_is_the_moment(direction, rate):
     assert own == pytest.approx(truth, rel=1e-9)
 
 
-def test_a_pair_on_a_line_is_a_density_for_all_values():
-    """The sign of what no rule decides is looked up: ω was negative."""
-    law = symdp.derive(PLANAR).pld_density
-    value = law.expression.subs({y: 2 for y in law.expression.free_symbols if y.name == "s"})
-    pair = PLANAR(s=2).pair().P
+@pytest.mark.parametrize("noise", [PLANAR, symdp.mechanisms.l2_laplace], ids=str)
+def test_a_pair_on_a_line_is_a_density_for_all_values(noise):
+    """Bessel functions are positive, and d − 1 is none below 0: ω was negative."""
+    law = symdp.derive(noise).pld_density
+    values = {name: {"s": 2, "d": 4}[name] for name in noise.parameters}
+    value = law.expression.subs(
+        {y: values[y.name] for y in law.expression.free_symbols if y.name in values}
+    )
+    pair = noise(**values).pair().P
     (x,) = pair.free_symbols
     inside = sp.N(value.subs(law.loss, sp.Rational(1, 5)))
     assert inside > 0
