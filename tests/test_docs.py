@@ -25,7 +25,7 @@ COMMANDS = [
     for command, expected in dict.fromkeys(page.console())
     if command.startswith("symdp ") and expected
 ]
-PEERS = ("opacus", "dp_accounting", "flwr")
+PEERS = ("opacus", "dp_accounting", "flwr", "opendp")
 
 
 @pytest.mark.parametrize(("page", "body"), SESSIONS, ids=[name for name, _ in SESSIONS])

@@ -12,6 +12,7 @@ NEEDED = {
     "opacus": "opacus",
     "dp_accounting": "dp_accounting",
     "flower": "flwr",
+    "opendp": "opendp",
 }
 
 
