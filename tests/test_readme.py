@@ -1,4 +1,4 @@
-"""The README's code is run: what it shows is what this version prints."""
+"""The README's code is run, and the paper's: what they show is what this version prints."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ import shlex
 import pytest
 from pages import ROOT, Page, complaints, settled
 
+from symdp.citation import REFERENCES
+
 PAGE = Page(ROOT / "README.md")
+PAPER = Page(ROOT / "paper" / "paper.md")
+CONSOLE = dict.fromkeys([*PAGE.console(), *PAPER.console()])
+AT_THE_TOP = ("README.md", "SECURITY.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "CHANGELOG.md")
 LONGEST = 100  # lines: what is read before the first command is typed
 
 
@@ -51,9 +56,7 @@ def test_python_examples(place, monkeypatch):
     assert not complaints(PAGE.blocks("python")[place], "README.md")
 
 
-@pytest.mark.parametrize(
-    ("command", "expected"), PAGE.console(), ids=[c for c, _ in PAGE.console()]
-)
+@pytest.mark.parametrize(("command", "expected"), CONSOLE, ids=[c for c, _ in CONSOLE])
 def test_console_examples(shell, monkeypatch, command, expected):
     monkeypatch.chdir(ROOT)
     program, *words = shlex.split(command)
@@ -69,6 +72,16 @@ def test_the_file_shown_is_the_file_there():
         assert line in there
 
 
-def test_every_link_leads_somewhere():
-    for target in PAGE.links():
+@pytest.mark.parametrize("name", AT_THE_TOP)
+def test_every_link_leads_somewhere(name):
+    for target in Page(ROOT / name).links():
         assert (ROOT / target).exists(), target
+
+
+def test_the_paper_cites_what_the_package_cites():
+    there = (ROOT / "paper" / "paper.bib").read_text(encoding="utf-8").split("\n\n")
+    known = {entry.key: entry.bibtex() for entry in REFERENCES.values()}
+    cited = set(re.findall(r"@([a-z]+\d{4}[a-z]+)", PAPER.text))
+    assert cited == {re.findall(r"\{(\w+),", entry)[0] for entry in there}
+    for key in cited:
+        assert known[key] in [entry.strip() for entry in there]
