@@ -251,6 +251,13 @@ class Composition(Summed):
         start = time.perf_counter()
         with within_capacity(accountant.name):
             laws = {side: self.law(side) for side in self.sides(direction)}
+            escaped = max(law.mass_at_infinity for law in laws.values())
+            if escaped >= delta and self.protection.is_of_all_shifts:
+                raise InputError(
+                    f"delta = {delta:.6g} is not above {escaped:.6g}, which the pair that bounds "
+                    "all shifts counts as an infinite loss: it tells no finite epsilon; ask a "
+                    'larger delta, or shift = "exactly" for the pair of one shift'
+                )
             found = invert_larger(accountant, laws, math.log(delta))
         return self._answer("epsilon", delta, found, accountant, time.perf_counter() - start)
 

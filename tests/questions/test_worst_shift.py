@@ -312,3 +312,14 @@ def test_a_file_may_ask_for_exactly_the_sensitivity(tmp_path, capsys):
     file.write_text(FILE, encoding="utf-8")
     told = Shell(capsys)(f"delta {file} -n 2 --epsilon 1").out
     assert "moves the output by exactly the sensitivity" in " ".join(told.split())
+
+
+def test_a_bound_for_all_shifts_does_not_say_that_no_epsilon_exists():
+    """At a shift of 1 alone ε is 9.84: what the cells do not hold is no loss of the noise."""
+    x = sp.Symbol("x", real=True)
+    noise = Mechanism.additive(sp.Abs(x) * sp.exp(-sp.Abs(x) / 4) / 32, x)
+    with pytest.raises(InputError, match="it tells no finite epsilon; ask a larger delta"):
+        compose(noise, 5).epsilon(1e-5)
+    alone = compose(noise.shifted("exactly"), 5)
+    found = alone.epsilon(1e-5)
+    assert alone.delta(found.epsilon).delta == pytest.approx(1e-5, rel=1e-6)
