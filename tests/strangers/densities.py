@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -408,7 +409,8 @@ NEW: dict[str, Stranger] = {
         lambda x: np.exp(-np.sqrt(1 + x * x / 9)) * (2 + np.tanh(x / 3)),
     ),
     "three humps": Stranger(
-        "exp(-x**2/8)*(1 - x**2/6)**2", lambda x: np.exp(-(x**2) / 8) * (1 - x * x / 6) ** 2
+        "exp(-x**2/8)*(1 - x**2/6)**2", lambda x: np.exp(-(x**2) / 8) * (1 - x * x / 6) ** 2,
+        kinks=(-math.sqrt(6), math.sqrt(6)),  # where it is zero, and a loss infinite
     ),
     "stretched exponential": Stranger(
         "exp(-abs(x)**(3/4))*(1 + abs(x))",
