@@ -45,6 +45,27 @@ def test_theorem_7_is_the_limit_of_the_error_of_theorem_5(b):
     assert errors[1] / errors[2] == pytest.approx(10.0, rel=0.05)
 
 
+@pytest.mark.parametrize("count", [100, 10**4])
+def test_the_rate_at_a_finite_number_of_steps(count):
+    """(86), (87): with t₀√v = x(1 + τ) the error of Theorem 5 is its limit times what τ tells."""
+    law, epsilon = at(count, 1.0, mechanisms.gumbel(b=4))
+    found, saddle = rates(law, epsilon), saddle_point(law, epsilon, Strip.RIGHT).tilt
+    with mp.workdps(30):  # c is e^{1/b}; tilted by t the loss is −Σ of exponential variables
+        c, t = mp.exp(mp.mpf(1) / 4), mp.mpf(saddle)
+        mean, variance = count * (mp.log(c) - (c - 1) / c), count * ((c - 1) / c) ** 2
+        cgf = count * ((1 + t) * mp.log(c) - mp.log(c + t * (c - 1)))
+        x = (1 + mp.sqrt(5)) / 2
+        tau = t * mp.sqrt(variance) / x - 1
+        third = mp.mpf("0.469") * (12 / mp.e - 2) / mp.sqrt(count)
+        limit = 2 * third * mp.exp(1 - x * x / 2)
+        payoff = t * mp.log(t) - (1 + t) * mp.log1p(t)
+        rest = cgf - mean * t - variance * t * t / 2
+        expected = limit * mp.exp(tau + x * x * tau * tau / 2 + payoff + rest)
+    half = math.exp(log_interval(law, epsilon, Strip.RIGHT, saddle)[2])
+    for ours, own in ((found.tilted, limit), (half, expected)):  # |·|³ has a kink, rounded upwards
+        assert float(own) * (1 - 1e-9) <= ours <= 1.002 * float(own)
+
+
 def test_what_tilting_buys():
     """(90)-(93): the gain, and errors as shares of δ where b grows with n."""
     shares = []
