@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -258,6 +258,7 @@ def _monotone(outline: Outline, tilt: float, log_total: float) -> list[_Stretch]
 _UNIT = 1.1e-16  # rounding of a double
 _ROUNDED = 1e-6  # of a spacing: a point that lies on the end but for rounding is counted in
 _STAGES = 16.0  # roundings of a mass and of a power, beside the log₂ N stages of the transform
+_WEIGHTS = 4.0  # roundings of a weight at most 1
 _INSIDE = 0.98  # of the way to the end of the domain
 _FIRST = 1.0 / 64.0  # of the tilt that is best for a Gaussian loss: far tilts cost new nodes
 _NEAR = 0.25  # a tilt that every law with moments can be asked for
@@ -285,16 +286,29 @@ class GridSum:
     start: float
     spacing: float
     floor: float
+    _kept: dict[float, Array] = field(default_factory=dict, repr=False, compare=False)
 
     def payoff(self, epsilon: float, tilt: float, shift: float) -> float:
-        """Return Σ c(s) e^{−t(s−ε)} (1 − e^{ε+shift−s})⁺ over the grid."""
+        """Return Σ c(s) e^{−t(s−ε)} (1 − e^{ε+shift−s})⁺ over the grid.
+
+        The powers of e^{−h} are kept, so that a weight is rounded like 1: `floor` covers it.
+        """
         first = math.floor((epsilon + shift - self.start) / self.spacing)
-        first = min(max(first, 0), self.mass.size)
-        gap = self.start - epsilon + self.spacing * np.arange(first, self.mass.size)
-        weight = -np.expm1(np.minimum(shift - gap, 0.0))
+        first = max(first, 0)
+        count = self.mass.size - first
+        if count <= 0:
+            return 0.0
+        gap = self.start + self.spacing * first - epsilon
+        weight = 1.0 - math.exp(shift - gap) * self._powers(1.0)[:count]
+        np.maximum(weight, 0.0, out=weight)
         if tilt:
-            weight *= np.exp(-tilt * gap)
+            weight *= math.exp(-tilt * gap) * self._powers(tilt)[:count]
         return float(self.mass[first:] @ weight)
+
+    def _powers(self, tilt: float) -> Array:
+        if tilt not in self._kept:
+            self._kept[tilt] = np.exp(-tilt * self.spacing * np.arange(self.mass.size))
+        return self._kept[tilt]
 
 
 def grid_sum(
@@ -321,7 +335,7 @@ def grid_sum(
     mass = np.roll(mass, -(first % points))
     # |error of F^k| ≤ k|F|^{k−1}·rounding at every frequency; Parseval and Cauchy sum it up.
     size = math.sqrt(points * float(mass @ mass))
-    floor = _UNIT * (_STAGES + math.log2(points)) * (count + 1.0) * size
+    floor = _UNIT * ((_STAGES + math.log2(points)) * (count + 1.0) + _WEIGHTS) * size
     return GridSum(mass, shift + first * spacing, spacing, floor)
 
 
