@@ -17,8 +17,8 @@ from symdp.individual import from_counts
 from symdp.individual.methods import record_composition
 from symdp.individual.norms import NormGrid
 from symdp.individual.published import _loss_density
-from symdp.numeric.kinds import sampled_normals
-from symdp.numeric.rows import solve_rows
+from symdp.numeric.many.kinds import sampled_normals
+from symdp.numeric.many.rows import solve_rows
 
 STEPS, RATE, DELTA = 5000, 0.01, 1e-6
 NOISE = np.geomspace(1.0, 30.0, 64)

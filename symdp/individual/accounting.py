@@ -17,7 +17,7 @@ from symdp.individual.methods import METHODS, Asked, Parts, Work, gaussian_step,
 from symdp.individual.result import IndividualResult, check_delta
 from symdp.model.mechanism import a_mechanism
 from symdp.model.relation import ADD_REMOVE, Protection
-from symdp.numeric.rows import Progress
+from symdp.numeric.many.rows import Progress
 from symdp.numeric.step import Array
 from symdp.questions.accounted import answered, protection_of
 

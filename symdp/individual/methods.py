@@ -20,9 +20,9 @@ from symdp.individual import gaussian
 from symdp.individual.published import least_bounds, plancherel
 from symdp.individual.result import IndividualResult, larger
 from symdp.numeric.answer import ROUNDING
-from symdp.numeric.kinds import LawTable, Table, sampled_normals
 from symdp.numeric.loss import LossLaw
-from symdp.numeric.rows import (
+from symdp.numeric.many.kinds import LawTable, Table, sampled_normals
+from symdp.numeric.many.rows import (
     CONTOUR,
     UNRESOLVED,
     WITHOUT_LOSS,

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.numeric.elementary import log_payoff
-from symdp.numeric.kinds import Table
-from symdp.numeric.rows import TiltGrid, chunks
+from symdp.numeric.many.kinds import Table
+from symdp.numeric.many.rows import TiltGrid, chunks
 from symdp.numeric.saddle_point import SLACK
 from symdp.numeric.step import Array
 

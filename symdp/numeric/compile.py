@@ -32,6 +32,7 @@ from symdp.model.family import Family
 from symdp.model.relation import SUBSTITUTION
 from symdp.model.sampling import Radial
 from symdp.numeric.formula import continues, law_of_formula
+from symdp.numeric.laws.table import LogDensityTable
 from symdp.numeric.loss import BITS as END_BITS
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.step import (
@@ -43,13 +44,12 @@ from symdp.numeric.step import (
     rounded,
     together,
 )
-from symdp.numeric.table import LogDensityTable
 
 if TYPE_CHECKING:
     from symdp.emit.arb import ArbFunction
     from symdp.model.mechanism import Mechanism
     from symdp.model.pair import Pair
-    from symdp.numeric.family import FamilyLaw
+    from symdp.numeric.laws.family import FamilyLaw
     from symdp.numeric.step import Moment
 
 # of a table in log u, down from half a piece's length: far out a function of u is a line
@@ -100,7 +100,7 @@ def _descent(density: sp.Expr, r: sp.Symbol) -> tuple[RealFunction, RealFunction
 
 def _of_vectors(mechanism: Mechanism, direction: str) -> LossLaw:
     """Return the law of noise on vectors, whose log density and its slope are compiled."""
-    from symdp.numeric.radial import radial_law
+    from symdp.numeric.laws.radial import radial_law
 
     source, r = mechanism.source, sp.Symbol(mechanism.variable.name, positive=True)
     assert isinstance(source, Radial)
@@ -118,7 +118,7 @@ def _of_vectors(mechanism: Mechanism, direction: str) -> LossLaw:
 def known_law(mechanism: Mechanism, source: Family, direction: str) -> FamilyLaw:
     """Return the law of a family, K compiled as it holds at complex places."""
     from symdp.density.log_moment import continued
-    from symdp.numeric.family import FamilyLaw
+    from symdp.numeric.laws.family import FamilyLaw
 
     z = mechanism.variable
     formula = continued(source.log_moment, z)
@@ -134,7 +134,7 @@ def known_law(mechanism: Mechanism, source: Family, direction: str) -> FamilyLaw
 
 def _of_family(mechanism: Mechanism, source: Family, direction: str) -> LossLaw:
     """Return the law of a family, its losses listed where they lie on a lattice."""
-    from symdp.numeric.family import listed
+    from symdp.numeric.laws.family import listed
 
     with at(mechanism.summary):
         law = known_law(mechanism, source, "remove" if source.lattice else direction)
@@ -211,7 +211,7 @@ def _allocated_law(mechanism: Mechanism, direction: str) -> LossLaw | None:
         return None
     if steps == 1:
         return loss_law(replace(mechanism, sampling=None), direction)
-    from symdp.numeric.allocation import allocated_law, listed_step
+    from symdp.numeric.laws.allocation import allocated_law, listed_step
 
     own = replace(mechanism, sampling=None)
     if own.support.kind != "points":

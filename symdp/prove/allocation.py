@@ -43,8 +43,8 @@ from symdp.emit.exact import LN10, fraction_ball, real_ball
 from symdp.errors import AccuracyError
 from symdp.model.allocation import MOST_OUTCOMES, AllocatedPair, OneStep, outcomes
 from symdp.model.pair import Pair
-from symdp.numeric.allocation import AllocatedLaw, allocated_law, listed_masses
 from symdp.numeric.compile import pair_law
+from symdp.numeric.laws.allocation import AllocatedLaw, allocated_law, listed_masses
 from symdp.prove.falling import Falling
 from symdp.prove.kind import Kind, Stretch
 from symdp.prove.measure import Asked, measure, single_losses, up, walk

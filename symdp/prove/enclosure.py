@@ -43,7 +43,7 @@ from symdp.emit.enclose import between
 from symdp.emit.exact import LN10, fraction_ball
 from symdp.errors import AccuracyError, InputError
 from symdp.model.allocation import AllocatedPair, OneStep
-from symdp.numeric.family import FamilyLaw
+from symdp.numeric.laws.family import FamilyLaw
 from symdp.numeric.residues import ResidueSum, residues_of
 from symdp.numeric.saddle_point import Strip
 from symdp.numeric.total import SumLaw

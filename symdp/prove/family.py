@@ -33,7 +33,7 @@ from flint import acb, arb, ctx
 
 from symdp.emit.exact import LN10, fraction_ball
 from symdp.errors import AccuracyError, InputError
-from symdp.numeric.family import FamilyLaw
+from symdp.numeric.laws.family import FamilyLaw
 from symdp.numeric.total import SumLaw
 from symdp.prove.line import log_payoff
 from symdp.prove.plan import find_saddle, period_of

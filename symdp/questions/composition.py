@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
     from symdp.numeric.answer import Accountant
     from symdp.numeric.loss import LossLaw
-    from symdp.numeric.schedule import StepFamily
+    from symdp.numeric.many.schedule import StepFamily
     from symdp.numeric.total import SumLaw
     from symdp.questions.accounted import Accounted
     from symdp.questions.certificate import Certificate
@@ -480,7 +480,7 @@ def total_law(steps: _Steps, direction: str) -> SumLaw:
         families += found
         others += [] if found else members
     if any(family.has_rule for family in families):
-        from symdp.numeric.schedule import RuleLaw
+        from symdp.numeric.many.schedule import RuleLaw
 
         return RuleLaw(families, parts(others), lambda: parts(steps), direction)
     terms = [x for family in families for x in family.terms(direction == "add")]
@@ -515,7 +515,7 @@ def _families(members: tuple[tuple[Mechanism, int], ...], _: int) -> list[StepFa
     from symdp.model.allocation import allocated_steps
     from symdp.numeric.compile import loss_law
     from symdp.numeric.formula import formula_of
-    from symdp.numeric.schedule import StepFamily
+    from symdp.numeric.many.schedule import StepFamily
 
     if allocated_steps(members[0][0]) is not None:
         return []

@@ -12,7 +12,7 @@ import symdp
 from symdp.errors import InputError
 from symdp.individual import from_counts, from_mechanisms
 from symdp.individual.methods import record_composition
-from symdp.numeric.kinds import sampled_normals
+from symdp.numeric.many.kinds import sampled_normals
 
 NOISE = np.array([1.0, 2.5, 6.0, 15.0])
 RATE = 0.01

@@ -14,7 +14,7 @@ import symdp
 from symdp import mechanisms
 from symdp.individual import from_mechanisms
 from symdp.numeric.compile import loss_law
-from symdp.numeric.kinds import LawTable
+from symdp.numeric.many.kinds import LawTable
 
 # x = sinh u on an even grid, and dx: all densities below are analytic around the line, or end there
 U = np.arange(-24.0, 24.0, 1 / 128)

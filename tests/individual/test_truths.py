@@ -13,7 +13,7 @@ import symdp
 from symdp.individual import from_counts, from_mechanisms
 from symdp.individual.methods import gaussian_step, record_composition
 from symdp.numeric.compile import loss_law
-from symdp.numeric.kinds import SampledNormal, sampled_normals
+from symdp.numeric.many.kinds import SampledNormal, sampled_normals
 
 laplace = symdp.mechanisms.laplace
 gaussian = symdp.mechanisms.gaussian

@@ -30,7 +30,7 @@ from symdp.methods.eeai import (
 from symdp.methods.interval import least_log_delta, log_hoeffding, log_tail, summands
 from symdp.methods.moments import Moments
 from symdp.methods.route import Contour
-from symdp.numeric.schedule import RuleLaw
+from symdp.numeric.many.schedule import RuleLaw
 from symdp.prove.truth import privacy_profile
 
 METHOD = EdgeworthInterval()

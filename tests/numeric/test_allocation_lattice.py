@@ -10,9 +10,9 @@ import pytest
 from scipy.integrate import quad
 
 from symdp import AccuracyError, compose, mechanisms
-from symdp.numeric.allocation import recurs
-from symdp.numeric.allocation_density import RatioLaw
 from symdp.numeric.compile import loss_law
+from symdp.numeric.laws.allocation import recurs
+from symdp.numeric.laws.allocation_density import RatioLaw
 
 
 def drawn(noise, steps, count=1):
@@ -87,7 +87,7 @@ def test_ten_laplace_steps_agree_with_a_simulation():
 @pytest.mark.slow
 def test_where_atoms_fade_the_table_lies_between_the_bounds(monkeypatch):
     exact = drawn(mechanisms.laplace(b=1), 100).delta(0.1, direction="remove")
-    monkeypatch.setattr("symdp.numeric.allocation.recurs", lambda *_: True)
+    monkeypatch.setattr("symdp.numeric.laws.allocation.recurs", lambda *_: True)
     wide = drawn(mechanisms.laplace(b="1000000001/1000000000"), 100).delta(0.1, direction="remove")
     assert wide.lower * (1.0 - 1e-8) <= exact.delta <= wide.upper * (1.0 + 1e-8)
 

@@ -12,8 +12,8 @@ import sympy as sp
 from symdp import mechanisms
 from symdp.model.mechanism import Mechanism
 from symdp.numeric.compile import loss_law
-from symdp.numeric.kinds import together
-from symdp.numeric.schedule import RuleLaw
+from symdp.numeric.many.kinds import together
+from symdp.numeric.many.schedule import RuleLaw
 from symdp.numeric.total import SumLaw
 from symdp.questions.composition import Composition
 
@@ -204,7 +204,7 @@ def test_rates_up_to_one_half_want_more_nodes_than_a_small_last_coefficient_show
     ids=["logistic", "laplace", "student", "gaussian"],
 )
 def test_laws_that_look_for_their_mass_together_give_what_each_gives(step, direction, monkeypatch):
-    monkeypatch.setattr("symdp.numeric.kinds._ALIKE", 8)
+    monkeypatch.setattr("symdp.numeric.many.kinds._ALIKE", 8)
     alone = [loss_law(step(k), direction) for k in range(8)]
     alike = together(alone)
     assert alike[3] is not alone[3]

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from symdp.numeric.schedule import ParameterLine
+from symdp.numeric.many.schedule import ParameterLine
 
 EVEN = [1 + Fraction(k, 200) for k in range(400)]
 UNEVEN = [Fraction(1, 1000) + Fraction(199 * k, 59_000) for k in range(60)]

@@ -10,8 +10,8 @@ import pytest
 
 from symdp import compose, mechanisms
 from symdp.methods.route import Contour
-from symdp.numeric import allocation_density
-from symdp.numeric.allocation_density import Ratios, log_tail
+from symdp.numeric.laws import allocation_density
+from symdp.numeric.laws.allocation_density import Ratios, log_tail
 
 RATIO = np.asarray([0.2, 0.9, 1.5, 11.0])
 LOG_Q = np.log(np.asarray([0.3, 0.5, 0.18, 0.02]))

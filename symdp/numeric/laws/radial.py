@@ -31,8 +31,8 @@ from numpy.typing import NDArray
 
 from symdp.capacity import BLOCK
 from symdp.errors import AccuracyError, InputError
+from symdp.numeric.laws.table import Chart, LogDensityTable, TabulatedLaw
 from symdp.numeric.step import Array, RealFunction
-from symdp.numeric.table import Chart, LogDensityTable, TabulatedLaw
 
 _LEFT, _RIGHT, _FINE = -80.0, 160.0, 16  # of log(r/D) that is looked at, and places in one e-fold
 _NEAR = 0.25  # of a length: over such a rise of ψ the rule of its slope is exact

@@ -29,11 +29,11 @@ from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
 from symdp.model.allocation import split_counts
-from symdp.numeric.allocation_density import RatioLaw, log_tail, tabulate
 from symdp.numeric.elementary import uniform_sum
+from symdp.numeric.laws.allocation_density import RatioLaw, log_tail, tabulate
+from symdp.numeric.laws.table import Chart, LogDensityTable, TabulatedLaw
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.step import Array, Step
-from symdp.numeric.table import Chart, LogDensityTable, TabulatedLaw
 
 _BITS = 160  # precision of the probabilities of a list
 

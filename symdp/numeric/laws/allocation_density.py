@@ -43,11 +43,11 @@ from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
 from symdp.numeric.elementary import Complex, column_sums
+from symdp.numeric.laws.table import LogDensityTable
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.nodes import build_nodes, escapes
 from symdp.numeric.panels import gauss_legendre
 from symdp.numeric.step import Array, SmoothPiece
-from symdp.numeric.table import LogDensityTable
 
 _RATE = 90.0  # e-folds: what is less likely under P and under Q is left out
 _LEVELS = 7  # of windows of tilts, the widest of −64 to 63

@@ -1,7 +1,7 @@
 """Many compositions of the same kinds of steps at once: a composition is a row of counts.
 
-A table has K_b(z) of every kind of step (`symdp.numeric.kinds`), and a row of counts n_b times it
-is the transform of a composition.  On Re z = t, with nodes z_k = t + ihk,
+A table has K_b(z) of every kind of step (`kinds.py`), and a row of counts n_b times it is the
+transform of a composition.  On Re z = t, with nodes z_k = t + ihk,
 
     δ(ε) = δ∞ + (h/2π) Re Σ_k w_k e^{Σ_b n_b K_b(z_k) − ε z_k}/(z_k(1 + z_k)),    w_0 = 1, w_k = 2,
 
@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from symdp.errors import AccuracyError
 from symdp.numeric.answer import EXACT, ROUNDING, TOLERABLE
 from symdp.numeric.elementary import Complex, log_payoff, powers_less_one
-from symdp.numeric.kinds import Table
+from symdp.numeric.many.kinds import Table
 from symdp.numeric.nodes import MASS_ROUNDED
 from symdp.numeric.step import Array
 

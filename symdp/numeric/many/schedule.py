@@ -27,8 +27,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.numeric.elementary import Complex
-from symdp.numeric.kinds import together
 from symdp.numeric.loss import LossLaw
+from symdp.numeric.many.kinds import together
 from symdp.numeric.step import Array
 from symdp.numeric.total import SumLaw, kept_with_law
 
