@@ -108,3 +108,4 @@ def test_the_page_of_choices_shows_the_routes_of_the_package():
     text = (ROOT / "docs" / "how-to-choose.md").read_text(encoding="utf-8")
     rows = [f"| `{r.name}` | {r.laws} | {r.how} | {r.promise} | {r.cost} |" for r in ROUTES]
     assert "\n".join(rows) in text
+    assert text.index(rows[-1]) < text.index("\n## ")  # before anything else is explained

@@ -21,6 +21,8 @@ def page(kept: Mapping[str, Any]) -> str:
     return "\n".join([
         "# How long the questions of a day take",
         "",
+        "*For those who compare programs or change symdp; using it needs nothing of this page.*",
+        "",
         f"{len(rows)} questions that people ask in a day. Times are processor seconds of one "
         "thread. *Warm* is a",
         "fresh composition with parameters never seen, in a process that has answered the same "

@@ -23,6 +23,9 @@ PACKAGES = (
     "dp-accounting", "prv-accountant", "autodp", "PLD_accounting", "riskcal", "numpy", "scipy",
 )  # fmt: skip
 LIMITS = (1e-2, 1e-4, 1e-8)
+MAINTAINERS = (
+    "*For those who compare programs or change symdp; using it needs nothing of this page.*\n"
+)
 
 HEAD = """# symdp beside its peers
 
@@ -112,6 +115,7 @@ def pages(
     beside = "\n".join(
         (
             "# Intervals and bounds side by side\n",
+            MAINTAINERS,
             "The settings of the Fourier accountant's tables and of its code's tests, the latter "
             "also for substitution. Of a bound only one end is given. `fourier` is on the grid of "
             "the published values.\n",
@@ -122,6 +126,7 @@ def pages(
     by_job = "\n".join(
         (
             "# Job by job\n",
+            MAINTAINERS,
             "In the figures symdp's exact values are stars, its bounds and estimates circles; "
             "peers have other shapes, joined from coarse to fine. Errors above 1e4 or below 1e-17 "
             "are drawn at the edge.\n",

@@ -36,14 +36,22 @@ BOUNDS = (
 
 HEAD = """# How to choose a method
 
-The default, `contour`, evaluates the exact formula at every place of this map and costs about as
-much as an estimate. The others are for comparison with published numbers, for a bound that rests on
-an inequality alone, or for a formula that can be written down. `symdp verify` draws the same
-comparison for one mechanism of yours.
+You need not choose: the default, `contour`, takes the first row of this table that applies. It
+evaluates the exact formula, as exactly as the table says, and costs about as much as an
+estimate. Ask for another method to compare with a published number, to have a bound that rests
+on one inequality, or to have a formula that you can write down.
+"""
+MEASURED = """\
+`answer.route` names the row, and `--explain` prints the table. An interval stands with the
+answer wherever it is wider than rounding. `symdp verify` compares the methods for one mechanism
+of yours, as the map below does for nine jobs.
 
-`make figures` measured what follows: Gaussian noise of deviation σ, sampled at rate q (Poisson,
-remove direction), n steps, at the ε where δ is 1e-2, 1e-6, 1e-12 and 1e-40. Each cell holds one
-sign for each of these four, in this order:
+## How the map was measured
+
+`make figures` measured what follows: Gaussian noise of standard deviation σ, sampled at rate q
+(Poisson, remove direction), n steps. Each job is asked at four values of ε, where δ is 1e-2,
+1e-6, 1e-12 and 1e-40. Each cell of the map holds one sign for each of these four, in this
+order:
 
 | sign | relative distance of the method's δ from the exact one |
 | --- | --- |
@@ -52,9 +60,10 @@ sign for each of these four, in this order:
 | ◐ | at most 1e-2 |
 | ○ | at most 1 |
 | · | larger |
-| – | the method refuses, or says that it left its regime and falls back to a bound |
+| – | the method refuses, or says that it does not hold here and gives a bound instead |
 
-A sign in brackets comes with advice: the method itself says that it should not be trusted there.
+A sign in brackets comes with advice: the method itself says that its number should not be
+trusted there.
 """
 
 
@@ -139,6 +148,8 @@ def page() -> str:
     return "\n".join(
         (
             HEAD,
+            routes(),
+            MEASURED,
             "## The jobs\n",
             table(("job", "n", "q", "σ", "ε at the four δ"), jobs),
             "## The map\n",
@@ -152,7 +163,6 @@ def page() -> str:
             "The factor between the bound and δ over the map, where the method answers.\n",
             table(("method", "median", "most"), bounds),
             _reading(cells, total),
-            routes(),
         )
     )
 
@@ -160,12 +170,7 @@ def page() -> str:
 def routes() -> str:
     """The table by which the default method chooses, as the package holds it."""
     rows = [(f"`{r.name}`", r.laws, r.how, r.promise, r.cost) for r in ROUTES]
-    return (
-        "## What the default does\n\n"
-        "The first row that applies answers; `answer.route` names it, and `--explain` prints this "
-        "table. The interval of an answer is printed with it, wherever it is wider.\n\n"
-        + table(("route", "applies to", "computes", "half width of δ", "work"), rows)
-    )
+    return table(("route", "applies to", "computes", "half width of δ", "work"), rows)
 
 
 def _reading(cells: dict[str, list[Cell]], total: int) -> str:

@@ -9,6 +9,8 @@ from fourier_rows import Digits
 
 HEAD = """# Published results, reproduced
 
+*For those who check symdp against the papers; using it needs nothing of this page.*
+
 `make figures` computes everything on this page and writes it. The exact value is the method
 `contour`; the tables' last digits are those of `certify`, whose enclosure is proved with floating
 point included. FA is Koskela, Jälkö and Honkela, *Computing Tight Differential Privacy Guarantees

@@ -184,6 +184,9 @@ def training(
     """Return the composition of a training run with clipped, noisy gradients (DP-SGD).
 
     Every step draws a batch, clips each example's gradient to a norm C, adds them and adds noise.
+    This stands in place of ``compose(mechanisms.gaussian(sigma=noise).subsample("poisson",
+    "batch/examples"), steps)``, of `compute_dp_sgd_privacy` of TensorFlow Privacy, and with a
+    target of `get_noise_multiplier` of Opacus.
 
     Parameters
     ----------
@@ -193,22 +196,22 @@ def training(
         How many a batch holds: in expectation for Poisson sampling, exactly for batches of one
         size.
     epochs, steps
-        One of the two. Steps are epochs times examples over batch, rounded up: a last batch that
-        is begun counts.
+        One of the two: `steps` in place of `epochs`, which are epochs times examples over batch,
+        rounded up, as a last batch that is begun counts.
     noise
         The noise multiplier, the standard deviation of the noise over C.
     target_epsilon, delta
-        Instead of it: the least multiplier that meets (ε, δ) is taken.
+        In place of `noise`: the least multiplier that meets (ε, δ) is taken.
     sampling
         "poisson", "without_replacement", "with_replacement" or "truncated_poisson". Shuffled
         passes have no known pair; they are none of these.
     largest_batch
         The most examples that a batch keeps, for "truncated_poisson".
     mechanism
-        The noise, additive and with one free parameter that takes the multiplier; normal noise if
-        left out, which alone fits gradients of any length.
+        In place of `mechanisms.gaussian`, which alone fits gradients of any length: additive noise
+        with one free parameter that takes the multiplier.
     relation
-        The neighbouring relation, see `Mechanism.under`; that of the sampling if left out.
+        In place of the sampling's own neighbouring relation, see `Mechanism.under`.
     released
         "sum", also divided by a constant; "average" where a step divides by how many were drawn.
 
