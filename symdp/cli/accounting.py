@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from symdp.cli import job as words
 from symdp.cli.display import (
@@ -29,14 +29,14 @@ from symdp.errors import AccuracyError, InputError
 from symdp.page.document import Sentence, Table
 
 if TYPE_CHECKING:
-    from symdp.arguments import Direction
+    from symdp.arguments import Direction, MethodName
     from symdp.model.mechanism import Mechanism
     from symdp.page.verification import Check
     from symdp.questions.calibrate import AttackCalibration, Calibration
     from symdp.questions.certificate import Certificate
     from symdp.questions.claim import CheckedClaim
     from symdp.questions.composition import Composition
-    from symdp.questions.guarantee import Curve, Guarantee
+    from symdp.questions.guarantee import Guarantee
     from symdp.questions.utility import Compared
 
 _MOST_NAMED = 3  # mechanisms in a title
@@ -89,7 +89,7 @@ def curve(
                 # The first alone: it shows whether all others will take long.
                 some = epsilons[done : done + (_AT_ONCE if done else 1)]
                 work.say(f"δ({some[0]:.6g}) of {asked.subject}", done, many)
-                answers += cast("Curve", composition.delta(some, names[0], side, **chosen))
+                answers += composition.delta(some, names[0], side, **chosen)
             seconds = time.perf_counter() - start
             if plot is not None:
                 work.say(f"drawing {plot}")
@@ -146,7 +146,7 @@ def _draw(
     answers: list[Guarantee],
     direction: Direction,
     path: Path,
-    overlaid: list[str],
+    overlaid: list[MethodName],
 ) -> None:
     from symdp.page.plot import Series, save
     from symdp.page.verification import sample
@@ -610,7 +610,7 @@ def _draw_all(rows: Sequence[Compared], count: int, plot: Path) -> None:
     epsilons = evenly((0.0, 1.25 * rows[-1].guarantee.epsilon), _DRAWN)
     curves = []
     for row in rows:
-        profile = cast("Curve", compose(row.mechanism, count).delta(epsilons))
+        profile = compose(row.mechanism, count).delta(epsilons)
         curves.append(Series.of(_cells(row)[0], profile))
     save(curves, plot)
 

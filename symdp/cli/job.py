@@ -14,6 +14,7 @@ from symdp.errors import AccuracyError, InputError, at, suggestion
 from symdp.exact_number import exact_number
 
 if TYPE_CHECKING:
+    from symdp.arguments import MethodName
     from symdp.model.mechanism import Mechanism
     from symdp.model.relation import Protection
     from symdp.model.sampling import Number
@@ -315,13 +316,13 @@ def direction(text: str, allowed: Sequence[str] = DIRECTIONS) -> Direction:
     return cast("Direction", text)
 
 
-def method(text: str) -> str:
+def method(text: str) -> MethodName:
     """Return the name of an accountant; a misspelt one raises InputError with the close match."""
     if text == "contour":  # the usual one, known without loading all others
-        return text
+        return "contour"
     from symdp.methods.table import accountant
 
-    return text if text in {"truth", "certified"} else accountant(text).name
+    return cast("MethodName", text if text in {"truth", "certified"} else accountant(text).name)
 
 
 def settings(name: str, given: Mapping[str, str]) -> dict[str, float]:

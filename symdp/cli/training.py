@@ -6,7 +6,7 @@ import csv
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from symdp.cli import job as words
 from symdp.cli.display import print_answer, print_json, say, show, steps_of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from symdp.questions.training import TrainingRun
 
 # What Opacus, TensorFlow Privacy and Flower use unless they are told otherwise.
-PEERS_METHOD = "renyi"
+PEERS_METHOD: Final = "renyi"
 _COLUMNS = (
     "sampling", "protects", "noise", "steps", "rate", "delta", "epsilon", "lower", "upper",
     PEERS_METHOD, "error",

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike
 
-    from symdp.arguments import Direction
+    from symdp.arguments import Direction, MethodName
     from symdp.model.mechanism import Mechanism
     from symdp.questions.composition import Composition
 
@@ -504,8 +504,8 @@ def _single(work: Work, asked: Asked, record: int) -> tuple[float, float, float,
 
     def found(method: str) -> Link:
         if asked.delta is not None:
-            return Link.of_epsilon(steps.epsilon(asked.delta, method, side))
-        return Link.of_delta(steps.delta(epsilon, method, side))
+            return Link.of_epsilon(steps.epsilon(asked.delta, cast("MethodName", method), side))
+        return Link.of_delta(steps.delta(epsilon, cast("MethodName", method), side))
 
     side, fell_back = cast("Direction", asked.direction), False
     try:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
-from symdp.arguments import instance
+from symdp.arguments import MethodName, instance
 from symdp.errors import InputError, suggestion
 from symdp.method_options import (
     DELTA_ERROR,
@@ -135,7 +135,7 @@ _OTHER_NAMES = {
 }
 
 
-def names() -> tuple[str, ...]:
+def names() -> tuple[MethodName, ...]:
     """Return the accountants by name, a series with the orders that are usually wanted.
 
     Examples
@@ -146,7 +146,7 @@ def names() -> tuple[str, ...]:
     made = {name: method for name, method in METHODS.items() if method.make is not None}
     series = [f"{name}:{order}" for name, method in made.items() for order in method.orders]
     plain = [name for name, method in made.items() if not method.orders and name != "contour"]
-    return ("contour", *series, *plain)
+    return cast("tuple[MethodName, ...]", ("contour", *series, *plain))
 
 
 def options_of(name: str, given: Mapping[str, Any]) -> dict[str, float]:

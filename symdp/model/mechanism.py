@@ -106,6 +106,21 @@ class Intake:
         symbols = sorted(expr.free_symbols, key=lambda s: (str(s.name), s.is_real is None))
         return expr.xreplace({symbol: self._own(symbol, what) for symbol in symbols})
 
+    def density(self, value: object, what: str) -> sp.Expr:
+        """Return a density as `read` does, which holds the variable where the support has no end.
+
+        A constant has no finite mass there: another symbol was meant as the variable.
+        """
+        expr, x = self.read(value, what), self.variable
+        ends = self.support.lower, self.support.upper
+        if x not in expr.free_symbols and expr != 0 and not all(end.is_finite for end in ends):
+            others = sorted(symbol.name for symbol in expr.free_symbols)
+            hint = f"; or is {others[0]} the variable?" if others else ""
+            raise InputError(
+                f"{what} does not hold its variable {x}, so that its mass is infinite{hint}"
+            )
+        return expr
+
     def formula(self, value: object, what: str) -> sp.Expr:
         """Return a number, an expression or a formula in text, free of the variable."""
         if not isinstance(value, str):
@@ -120,9 +135,9 @@ class Intake:
             if not points:
                 raise InputError(f"{name} is a list, but the support is no list of points")
             return tuple(self.constant(mass, f"a mass of {name}") for mass in law)
-        expr = self.read(law, name)
         if not points:
-            return expr
+            return self.density(law, name)
+        expr = self.read(law, name)
         return tuple(substitute(expr, {self.variable: point}) for point in points)
 
     def atoms(self, table: object) -> Atoms:
@@ -268,7 +283,7 @@ class Mechanism(MechanismRecord):
         InputError : an input that breaks one of these rules.
         """
         intake = Intake(variable, support, parameters)
-        f = intake.read(density, "the density")
+        f = intake.density(density, "the density")
         size = intake.constant(sensitivity, "the sensitivity")
         moved = substitution_sensitivity
         if moved is not None:
@@ -316,7 +331,7 @@ class Mechanism(MechanismRecord):
         <Mechanism planar Laplace(s)>
         """
         intake = Intake(variable, (sp.Integer(0), sp.oo), parameters)
-        g = intake.read(density, "the density")
+        g = intake.density(density, "the density")
         size = intake.constant(sensitivity, "the sensitivity")
         number = intake.constant(dimension, "the dimension")
         held = (name, intake.variable, intake.support, Radial(g, number, size), intake.declared)

@@ -49,6 +49,7 @@ from symdp.prove.tail_values import tail_value
 if TYPE_CHECKING:
     from flint import arb
 
+    from symdp.arguments import MethodName
     from symdp.derive import Derivation
     from symdp.derive.tails import TailConstant
     from symdp.model.mechanism import Mechanism
@@ -387,7 +388,7 @@ def _secret(whose: Protection) -> str:
     return f"whether {who} {verb} in the data"
 
 
-DRAWN = ("contour", "msd:1", "clt", "moments")
+DRAWN: tuple[MethodName, ...] = ("contour", "msd:1", "clt", "moments")
 _POINTS = 60
 _FOR_A_CURVE = 4.0  # seconds
 

@@ -16,6 +16,7 @@ from symdp.interrupt import Deadline, limit, time_limit, worked
 from symdp.questions.accounted import direction_of
 
 if TYPE_CHECKING:
+    from symdp.arguments import MethodName
     from symdp.model.pair import Pair
     from symdp.questions.composition import Composition, Direction
     from symdp.questions.guarantee import Guarantee
@@ -32,7 +33,7 @@ def reason_of(failure: Exception) -> str:
 
 
 def default_range(
-    composition: Composition, direction: Direction = "both", method: str = "contour"
+    composition: Composition, direction: Direction = "both", method: MethodName = "contour"
 ) -> tuple[float, float]:
     """Return the range from ε = 0 to where δ is about 1e-10, or near its mass at infinity."""
     sides = composition.sides(direction)
@@ -62,7 +63,7 @@ def evenly(ends: tuple[float, float], points: int) -> list[float]:
 def sample(
     composition: Composition,
     epsilons: list[float],
-    method: str,
+    method: MethodName,
     direction: Direction = "both",
     seconds: float | None = None,
 ) -> list[Guarantee]:
@@ -112,7 +113,7 @@ class Truth:
 class Check:
     """What one accountant says at one ε, and how far that is from the truth."""
 
-    method: str
+    method: MethodName
     truth: Truth
     answer: Guarantee | None
     error: float | None = None
@@ -138,7 +139,7 @@ def places(
     composition: Composition,
     direction: Direction,
     targets: Sequence[float],
-    methods: Sequence[str] = ("contour",),
+    methods: Sequence[MethodName] = ("contour",),
     deadline: Deadline | None = None,
 ) -> list[float]:
     """Return ε at which δ is about each target, rounded to three digits, ascending.
@@ -209,7 +210,9 @@ def _direction(side: str) -> Direction:
     return cast("Direction", direction_of(side))
 
 
-def check(composition: Composition, method: str, direction: Direction, truth: Truth) -> Check:
+def check(
+    composition: Composition, method: MethodName, direction: Direction, truth: Truth
+) -> Check:
     """Return one accountant's answer beside the truth."""
     try:
         answer = composition.delta(truth.epsilon, method, direction)
@@ -246,7 +249,7 @@ def verify(
     *,
     digits: int = 30,
     targets: Sequence[float] | None = None,
-    methods: Sequence[str] | None = None,
+    methods: Sequence[MethodName] | None = None,
     advance: Callable[[int, int], None] | None = None,
 ) -> Iterator[Check]:
     """Compare accountants with truth where δ is about each target."""
@@ -258,8 +261,8 @@ def verify(
     done = 0
     for epsilon in epsilons:
         truth = truth_at(composition, epsilon, direction, digits)
-        for name in ("", *chosen):
-            if name:
+        for name in (None, *chosen):
+            if name is not None:
                 yield check(composition, name, direction, truth)
             done += 1
             if advance is not None:
@@ -282,7 +285,7 @@ _NO_ANSWER = "no answer within"
 _CERTIFIED_DIGITS = 15  # of what stands in for a truth
 _FOR_CERTIFICATE = 0.5  # of the time for all truths, for the proved enclosure in place of one
 # Whose ε says where to look at the profile, the first that has one.
-GUIDES = ("contour", "clt", "moments")
+GUIDES: tuple[MethodName, ...] = ("contour", "clt", "moments")
 
 
 @dataclass(frozen=True)
@@ -357,7 +360,7 @@ def analyse(
         if name not in GUIDES:
             advance(f"ε by {name}")
             _account(composition, delta, name, own, results)
-    order = {name: place for place, name in enumerate(names())}
+    order: dict[str, int] = {name: place for place, name in enumerate(names())}
     results.answers.sort(key=lambda answer: order.get(answer.method, len(order)))
     results.failures.sort(key=lambda failure: order.get(failure[0], len(order)))
     return results
@@ -390,7 +393,7 @@ def different_sides(composition: Composition) -> tuple[str, ...]:
 
 
 def _account(
-    composition: Composition, delta: float, method: str, deadline: Deadline, results: Results
+    composition: Composition, delta: float, method: MethodName, deadline: Deadline, results: Results
 ) -> None:
     """Ask for ε, unless δ has shown that it will not come in time."""
     # What is kept for further ε makes one of them slow, and not the others.
@@ -407,14 +410,14 @@ def _account(
         results.failures.append((method, reason_of(error)))
 
 
-def _late(method: str, results: Results) -> str:
+def _late(method: MethodName, results: Results) -> str:
     """Why a method that was too slow before is not asked again."""
     reasons = (c.reason for c in results.checks if c.method == method)
     return next((reason for reason in reasons if reason.startswith(_NO_ANSWER)), "")
 
 
 def _check(
-    composition: Composition, method: str, truth: Truth, deadline: Deadline, results: Results
+    composition: Composition, method: MethodName, truth: Truth, deadline: Deadline, results: Results
 ) -> Check:
     late = _late(method, results)
     if deadline.is_past or late:

@@ -15,11 +15,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import sympy as sp
 
@@ -33,6 +33,7 @@ from symdp.questions.tradeoff import membership_advantage, trade_off
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:
+    from symdp.arguments import MethodName
     from symdp.model.mechanism import Mechanism
     from symdp.model.sampling import Number
     from symdp.questions.guarantee import Guarantee
@@ -85,7 +86,7 @@ class Calibration(Calibrated):
     target_delta: float
     guarantee: Guarantee
     missed: Guarantee
-    seconds: float
+    seconds: float = field(compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer as JSON values: the guarantee's keys, and what was calibrated."""
@@ -108,7 +109,7 @@ class AttackCalibration(Calibrated):
     target: float  # the largest advantage, or true positive rate, that was allowed
     rate: float  # what the best attack reaches at the value, at most the target
     missed: float  # and at the neighbour
-    seconds: float
+    seconds: float = field(compare=False)
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer as JSON values."""
@@ -130,7 +131,7 @@ def calibrate(
     fpr: float | None = None,
     digits: int | None = None,
     between: tuple[Number, Number] | None = None,
-    method: str = "contour",
+    method: MethodName = "contour",
     direction: Direction = "both",
 ) -> Calibration | AttackCalibration:
     """Return the least noisy value of a parameter that meets a target, rounded to the safe side.
@@ -278,7 +279,7 @@ def _met_delta(
     composed: Callable[[sp.Rational], Composition],
     epsilon: float,
     delta: float,
-    method: str,
+    method: MethodName,
     direction: Direction,
 ) -> tuple[_Met, dict[sp.Rational, Guarantee]]:
     """Return where the method's bound on δ(ε) crosses δ, and the answers that were asked for.
@@ -297,7 +298,7 @@ def _met_delta(
                 f"method '{method}' gives no upper bound on δ, and a calibration needs one; "
                 "use contour or moments"
             )
-        side = answer.direction if keep else direction  # type: ignore[assignment]
+        side = cast("Direction", answer.direction) if keep else direction
         return answer.log_upper
 
     target = f"δ({epsilon:g}) ≤ {delta:g}"

@@ -38,7 +38,7 @@ _MORE_DIGITS = 3  # of the printed ends than are asked for
 _LEAST_DOUBLE = 2.3e-308  # below it, doubles lose digits
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Certificate(Guarantee):
     """A guarantee whose δ (or ε) is proved to lie between two decimals, floating point included.
 

@@ -31,8 +31,12 @@ from symdp.questions.steps import Summed, listed_steps
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
+    from decimal import Decimal
 
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from symdp.arguments import MethodName
     from symdp.model.mechanism import Mechanism
     from symdp.numeric.answer import Accountant
     from symdp.numeric.loss import LossLaw
@@ -41,6 +45,9 @@ if TYPE_CHECKING:
     from symdp.questions.accounted import Accounted
     from symdp.questions.certificate import Certificate
     from symdp.questions.claim import CheckedClaim
+
+    One = float | Fraction | Decimal | np.number[Any] | str
+    Many = Sequence[float] | NDArray[Any]
 
 __all__ = ["Composition", "Direction", "compose"]
 
@@ -82,6 +89,15 @@ class Composition(Summed):
         self.count = sum(asked.values())
         self._laws: dict[tuple[str, int], SumLaw] = {}
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both are the same steps, as they were given, in any order."""
+        if not isinstance(other, Composition):
+            return NotImplemented
+        return frozenset(self.given_steps()) == frozenset(other.given_steps())
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self.given_steps()))
+
     def __repr__(self) -> str:
         from symdp.questions.steps import steps_text
 
@@ -122,15 +138,19 @@ class Composition(Summed):
 
     @overload
     def delta(
-        self, epsilon: float, method: str = ..., direction: Direction = ..., **options: Any
+        self, epsilon: One, method: MethodName = ..., direction: Direction = ..., **options: Any
     ) -> Guarantee: ...
     @overload
     def delta(
-        self, epsilon: ArrayLike, method: str = ..., direction: Direction = ..., **options: Any
-    ) -> Guarantee | Curve: ...
+        self, epsilon: Many, method: MethodName = ..., direction: Direction = ..., **options: Any
+    ) -> Curve: ...
     @in_turn
     def delta(
-        self, epsilon: Any, method: str = "contour", direction: Direction = "both", **options: Any
+        self,
+        epsilon: Any,
+        method: MethodName = "contour",
+        direction: Direction = "both",
+        **options: Any,
     ) -> Guarantee | Curve:
         """Return δ(ε) = E[(1 − e^{ε−L})⁺] of the composition.
 
@@ -214,15 +234,19 @@ class Composition(Summed):
 
     @overload
     def epsilon(
-        self, delta: float, method: str = ..., direction: Direction = ..., **options: Any
+        self, delta: One, method: MethodName = ..., direction: Direction = ..., **options: Any
     ) -> Guarantee: ...
     @overload
     def epsilon(
-        self, delta: ArrayLike, method: str = ..., direction: Direction = ..., **options: Any
-    ) -> Guarantee | Curve: ...
+        self, delta: Many, method: MethodName = ..., direction: Direction = ..., **options: Any
+    ) -> Curve: ...
     @in_turn
     def epsilon(
-        self, delta: Any, method: str = "contour", direction: Direction = "both", **options: Any
+        self,
+        delta: Any,
+        method: MethodName = "contour",
+        direction: Direction = "both",
+        **options: Any,
     ) -> Guarantee | Curve:
         """Return the smallest ε ≥ 0 with δ(ε) ≤ `delta`, the inverse of the privacy profile.
 
@@ -263,12 +287,10 @@ class Composition(Summed):
 
     @overload
     def certify(
-        self, epsilon: float | Fraction, digits: int = ..., direction: Direction = ...
+        self, epsilon: One, digits: int = ..., direction: Direction = ...
     ) -> Certificate: ...
     @overload
-    def certify(
-        self, epsilon: ArrayLike, digits: int = ..., direction: Direction = ...
-    ) -> Certificate | Curve: ...
+    def certify(self, epsilon: Many, digits: int = ..., direction: Direction = ...) -> Curve: ...
     @in_turn
     def certify(
         self, epsilon: Any, digits: int = 15, direction: Direction = "both"
@@ -317,12 +339,12 @@ class Composition(Summed):
 
     @overload
     def certify_epsilon(
-        self, delta: float | Fraction, digits: int = ..., direction: Direction = ...
+        self, delta: One, digits: int = ..., direction: Direction = ...
     ) -> Certificate: ...
     @overload
     def certify_epsilon(
-        self, delta: ArrayLike, digits: int = ..., direction: Direction = ...
-    ) -> Certificate | Curve: ...
+        self, delta: Many, digits: int = ..., direction: Direction = ...
+    ) -> Curve: ...
     @in_turn
     def certify_epsilon(
         self, delta: Any, digits: int = 15, direction: Direction = "both"
@@ -408,8 +430,12 @@ class Composition(Summed):
 
         return bayes_error(self, prior, direction)
 
-    def renyi(self, order: float, direction: Direction = "both") -> float:
-        """Return D_α at any order α ≥ 0, see `symdp.questions.tradeoff.renyi_divergence`."""
+    @overload
+    def renyi(self, order: One, direction: Direction = ...) -> float: ...
+    @overload
+    def renyi(self, order: Many, direction: Direction = ...) -> NDArray[np.float64]: ...
+    def renyi(self, order: Any, direction: Direction = "both") -> Any:
+        """Return D_α at any order α ≥ 0, or an array, see `tradeoff.renyi_divergence`."""
         from symdp.questions.tradeoff import renyi_divergence
 
         return renyi_divergence(self, order, direction)

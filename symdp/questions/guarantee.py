@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from html import escape
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from symdp.arguments import instance, listed
@@ -29,7 +30,7 @@ from symdp.decimal_text import (
     rounded_exponential,
 )
 from symdp.durable import replace_text
-from symdp.errors import AccuracyError
+from symdp.errors import AccuracyError, InputError, suggestion
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -47,9 +48,10 @@ KINDS: tuple[Kind, ...] = ("exact", "bound", "estimate")  # from the strongest t
 _ROUNDED = 1e-12  # of the first value, or of one: by less, another one is not called larger
 _FEW_POINTS = 20  # of a drawn curve, from which on its points need no marks
 _COLUMNS = ("epsilon", "delta", "lower", "upper", "kind", "method", "direction", "count")  # of CSV
+_FRAMES = ("pandas", "polars")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Guarantee:
     """An (ε, δ) of a composition: one of them was asked for, the other given.
 
@@ -76,8 +78,8 @@ class Guarantee:
         proved to be no better than the truth; "estimate": neither. What is exact for a pair that
         only dominates is a bound, whatever computed it.
     method, direction, count, seconds, citations
-        The accountant, the direction of the larger δ, the number of steps, the time taken, and
-        the sources.
+        The accountant, the direction of the larger δ, the number of steps, the time taken, in
+        which equal answers may differ, and the sources.
     advice
         Empty, or what is wrong with this number and what to use instead.
     for_pair
@@ -96,7 +98,7 @@ class Guarantee:
     epsilon_lower: float | None = None
     epsilon_upper: float | None = None
     advice: str = ""
-    seconds: float = 0.0
+    seconds: float = field(default=0.0, compare=False)
     citations: tuple[str, ...] = ()
     given_delta: float | None = None
     protection: Protection | None = None
@@ -294,6 +296,9 @@ class Guarantee:
 
         return bibtex(self.citations)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self}>"
+
     def __str__(self) -> str:
         note = f" [{self.advice}]" if self.advice else ""
         ways = "both directions" if self.direction == "both" else f"{self.direction} direction"
@@ -381,6 +386,18 @@ def _advice(name: str, counted: Mapping[str, Link]) -> str:
     return "; ".join(f"{one}: {advice}" for one, advice in told)
 
 
+def data_frame(columns: Mapping[str, NDArray[Any]], library: str) -> Any:
+    """Return columns as a data frame of a library."""
+    if library not in _FRAMES:
+        hint = suggestion(str(library), _FRAMES) or f": it is {' or '.join(_FRAMES)}"
+        raise InputError(f"library {library!r:.40}{hint}")
+    try:
+        found = import_module(library)
+    except ImportError:
+        raise InputError(f"a DataFrame needs {library}: pip install {library}") from None
+    return found.DataFrame(dict(columns))
+
+
 class Curve(Sequence[Guarantee]):
     """Guarantees for an array of ε or δ; its attributes are arrays of the same length."""
 
@@ -454,6 +471,30 @@ class Curve(Sequence[Guarantee]):
                 (answer.epsilon_text(), answer.delta_text(), low or "", high or "", answer.kind)
             )
         return table_html(("ε", "δ", "lower", "upper", "kind"), rows)
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Return arrays by name: epsilon, delta, their ends, kind, method, direction, count.
+
+        An end that is not known is NaN.
+
+        Examples
+        --------
+        >>> from symdp import compose, mechanisms
+        >>> curve = compose(mechanisms.gaussian(sigma=2), 3).delta([0.5, 1.5])
+        >>> curve.columns()["epsilon"].tolist()
+        [0.5, 1.5]
+        """
+        return {name: self._array(name) for name in _COLUMNS}
+
+    def to_dataframe(self, library: str = "pandas") -> Any:
+        """Return the columns as a data frame of "pandas" or "polars", which must be installed.
+
+        Raises
+        ------
+        InputError
+            If the library is another one, or is not installed.
+        """
+        return data_frame(self.columns(), library)
 
     def to_csv(self, path: str | os.PathLike[str] | None = None) -> str:
         """Return the points as CSV with a header, written into a file too where one is named.

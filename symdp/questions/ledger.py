@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import sympy as sp
     from filelock import BaseFileLock
 
+    from symdp.arguments import MethodName
     from symdp.model.mechanism import Mechanism
     from symdp.model.sampling import Number, Source
     from symdp.model.schemes import Sampling
@@ -232,13 +233,21 @@ class Ledger:
             return self._composition
 
     def epsilon(
-        self, delta: float, method: str = "contour", direction: Direction = "both", **options: Any
+        self,
+        delta: float,
+        method: MethodName = "contour",
+        direction: Direction = "both",
+        **options: Any,
     ) -> Guarantee:
         """Return ε(δ) of all steps so far, see `Composition.epsilon`."""
         return self.composition().epsilon(delta, method, direction, **options)
 
     def delta(
-        self, epsilon: float, method: str = "contour", direction: Direction = "both", **options: Any
+        self,
+        epsilon: float,
+        method: MethodName = "contour",
+        direction: Direction = "both",
+        **options: Any,
     ) -> Guarantee:
         """Return δ(ε) of all steps so far, see `Composition.delta`."""
         return self.composition().delta(epsilon, method, direction, **options)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from symdp.arguments import Direction, flat, is_array
+from symdp.arguments import Direction, MethodName, flat, is_array
 from symdp.errors import InputError, at
 from symdp.mechanisms import resolve
 from symdp.model.relation import PAIR, SUBSTITUTION
@@ -77,7 +77,11 @@ class Parallel:
             raise InputError("the records of a group may be in several parts: ask for one record")
 
     def delta(
-        self, epsilon: Any, method: str = "contour", direction: Direction = "both", **options: Any
+        self,
+        epsilon: Any,
+        method: MethodName = "contour",
+        direction: Direction = "both",
+        **options: Any,
     ) -> Any:
         """Return the largest δ(ε) of the parts, see `Composition.delta`."""
         if is_array(epsilon):
@@ -87,7 +91,11 @@ class Parallel:
         )
 
     def epsilon(
-        self, delta: Any, method: str = "contour", direction: Direction = "both", **options: Any
+        self,
+        delta: Any,
+        method: MethodName = "contour",
+        direction: Direction = "both",
+        **options: Any,
     ) -> Any:
         """Return the largest ε(δ) of the parts, see `Composition.epsilon`."""
         if is_array(delta):

@@ -10,6 +10,7 @@ from symdp.arguments import checked_count, instance, listed
 from symdp.errors import InputError
 
 if TYPE_CHECKING:
+    from symdp.arguments import MethodName
     from symdp.model.mechanism import Mechanism
 
 _DRAWN, _DRAWN_TO = 65, 1e-10  # points of a drawn profile, and the δ at its end
@@ -93,7 +94,7 @@ class Summed:
         self,
         ax: Any = None,
         *,
-        method: str | Sequence[str] = "contour",
+        method: MethodName | Sequence[MethodName] = "contour",
         epsilons: Any = None,
         **style: Any,
     ) -> Any:

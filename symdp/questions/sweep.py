@@ -7,7 +7,6 @@ import io
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,7 @@ from symdp.durable import replace_file, replace_text
 from symdp.errors import InputError
 from symdp.model.mechanism import a_mechanism
 from symdp.questions.composition import Direction, compose
-from symdp.questions.guarantee import Curve, Guarantee
+from symdp.questions.guarantee import Curve, Guarantee, data_frame
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from symdp.arguments import MethodName
     from symdp.model.mechanism import Mechanism
 
 _ANSWERED = ("epsilon", "delta", "lower", "upper", "kind", "method", "direction")
@@ -102,19 +102,9 @@ class Sweep:
             replace_text(file, text.getvalue())
         return text.getvalue()
 
-    def to_dataframe(self) -> Any:
-        """Return the table as a pandas DataFrame.
-
-        Raises
-        ------
-        InputError
-            If pandas is not installed.
-        """
-        try:
-            pandas = import_module("pandas")
-        except ImportError:
-            raise InputError("a DataFrame needs pandas: pip install pandas") from None
-        return pandas.DataFrame(self.columns())
+    def to_dataframe(self, library: str = "pandas") -> Any:
+        """Return the table as a data frame of "pandas" or "polars", see `Curve.to_dataframe`."""
+        return data_frame(self.columns(), library)
 
     def _repr_html_(self) -> str:
         from symdp.questions.steps import table_html
@@ -141,7 +131,7 @@ class _Grid:
     counts: list[int]
     asked: str
     places: list[float]
-    method: str
+    method: MethodName
     direction: Direction
 
     @property
@@ -197,7 +187,7 @@ def sweep(
     *,
     epsilon: ArrayLike | None = None,
     delta: ArrayLike | None = None,
-    method: str = "contour",
+    method: MethodName = "contour",
     direction: Direction = "both",
     progress: Callable[[int, int], object] | None = None,
     executor: Executor | None = None,
@@ -270,7 +260,7 @@ def sweep_in_folder(
     *,
     epsilon: ArrayLike | None = None,
     delta: ArrayLike | None = None,
-    method: str = "contour",
+    method: MethodName = "contour",
     direction: Direction = "both",
     progress: Callable[[int, int], object] | None = None,
     executor: Executor | None = None,
@@ -332,7 +322,7 @@ def _asked(
     n: ArrayLike,
     epsilon: ArrayLike | None,
     delta: ArrayLike | None,
-    method: str,
+    method: MethodName,
     direction: Direction,
 ) -> _Grid:
     """Return what is asked; InputError where it is no question."""

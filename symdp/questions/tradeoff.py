@@ -20,7 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from symdp.arguments import flat, is_array, real, share
 from symdp.errors import AccuracyError, InputError
@@ -181,8 +181,18 @@ def bayes_error(composition: Composed, prior: float = 0.5, direction: Direction 
     return prior * math.exp(_Complement(a_composition(composition), direction)(odds))
 
 
+@overload
+def renyi_divergence(composition: Composed, order: float, direction: Direction = ...) -> float: ...
+
+
+@overload
+def renyi_divergence(
+    composition: Composed, order: Sequence[float] | NDArray[np.float64], direction: Direction = ...
+) -> NDArray[np.float64]: ...
+
+
 @in_turn
-def renyi_divergence(composition: Composed, order: float, direction: Direction = "both") -> float:
+def renyi_divergence(composition: Composed, order: Any, direction: Direction = "both") -> Any:
     """Return D_α = K(α − 1)/(α − 1), its limits at 1 and ∞ included; inf where it diverges.
 
     Parameters
@@ -190,7 +200,7 @@ def renyi_divergence(composition: Composed, order: float, direction: Direction =
     composition, direction
         As for `trade_off`; "both" takes the larger divergence.
     order
-        α ≥ 0, or inf for the largest loss.
+        α ≥ 0, or inf for the largest loss; an array of them gives an array.
 
     Raises
     ------
@@ -204,6 +214,10 @@ def renyi_divergence(composition: Composed, order: float, direction: Direction =
     >>> [round(renyi_divergence(steps, order), 12) for order in (0.5, 1, 2, 32)]
     [0.5, 1.0, 2.0, 32.0]
     """
+    if is_array(order):
+        import numpy as np
+
+        return np.asarray([renyi_divergence(composition, one, direction) for one in order])
     order = math.inf if order == math.inf else real(order, "order")
     if order < 0:
         raise InputError(f"order = {order!r}: Rényi orders are 0 or more")

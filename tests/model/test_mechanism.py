@@ -382,3 +382,17 @@ def test_equality_hash_pickle_and_text() -> None:
     assert "P(x)" in mechanisms.randomized_response._repr_latex_()
     with pytest.raises(AttributeError):
         mechanism.name = "other"
+
+
+@pytest.mark.parametrize("support", [(-sp.oo, sp.oo), (0, sp.oo), "integers"])
+def test_a_density_without_its_variable_is_refused(support) -> None:
+    x, y = sp.symbols("x y")
+    with pytest.raises(InputError, match=r"does not hold its variable x.*is y the variable"):
+        Mechanism.additive(sp.exp(-sp.Abs(y)) / 2, x, support=support)
+    with pytest.raises(InputError, match="P does not hold its variable x"):
+        Mechanism.from_pair(sp.exp(-y), sp.exp(-x), x, (0, sp.oo))
+
+
+def test_uniform_noise_needs_no_variable() -> None:
+    w = sp.Symbol("w", positive=True)
+    assert list(Mechanism.additive(1 / w, sp.Symbol("x"), support=(0, w)).parameters) == ["w"]

@@ -1,13 +1,17 @@
 """The questions people ask of a composition: inputs, inverses, directions, arrays."""
 
 import math
+from dataclasses import replace
+from typing import get_args, get_overloads
 
 import mpmath
 import numpy as np
 import pytest
 
-from symdp import compose, mechanisms
+from symdp import Composition, compose, mechanisms
+from symdp.arguments import MethodName
 from symdp.errors import InputError
+from symdp.methods import names
 
 STEPS = compose(mechanisms.gaussian(sigma=2).subsample("poisson", "1/100"), 1000)
 
@@ -125,3 +129,44 @@ def test_no_finite_epsilon_below_the_mass_at_infinity():
     assert uniform.delta(3.0).delta == pytest.approx(0.25, rel=1e-14)
     with pytest.raises(InputError, match="no finite epsilon"):
         uniform.epsilon(0.2)
+
+
+def test_compositions_of_the_same_steps_are_equal():
+    noise, sample = mechanisms.gaussian(sigma=4), mechanisms.laplace(b=8)
+    both = compose([(noise, 3), (sample, 20)])
+    assert both == compose(sample, 20) + compose(noise, 3)
+    assert len({both, compose([(sample, 20), (noise, 3)])}) == 1
+    assert both != compose([(noise, 3), (sample, 21)])
+    assert both != compose([(noise, 3), (mechanisms.laplace(b=9), 20)])
+    assert both != "both"
+
+
+def test_equal_answers_may_take_other_times():
+    steps = compose(mechanisms.gaussian(sigma=2), 3)
+    answer = steps.epsilon(1e-5)
+    assert answer == replace(answer, seconds=answer.seconds + 1.0)
+    assert answer != steps.epsilon(2e-5)
+
+
+def test_an_answer_is_one_line():
+    steps = compose(mechanisms.gaussian(sigma=2), 3)
+    assert repr(steps.delta(1.5)) == f"<Guarantee {steps.delta(1.5)}>"
+    assert len(repr(steps.delta(1.5))) < 100
+    assert repr(steps.certify(1.5)).startswith("<Certificate (ε, δ) = (1.5, 0.0288822455")
+
+
+def test_types_tell_a_number_from_an_array():
+    """What a type checker reads: the annotations of the overloads."""
+    for asked in (Composition.delta, Composition.epsilon):
+        one, many = get_overloads(asked.__wrapped__)
+        assert one.__annotations__["return"] == "Guarantee"
+        assert many.__annotations__["return"] == "Curve"
+        assert one.__annotations__["method"] == "MethodName"
+    assert set(names()) | {"truth", "certified"} <= set(get_args(MethodName))
+
+
+def test_renyi_divergences_of_several_orders():
+    steps = compose(mechanisms.gaussian(sigma=2), 3)
+    assert steps.renyi([2, 8]).tolist() == pytest.approx([2 * 3 / 8, 8 * 3 / 8], rel=1e-12)
+    with pytest.raises(InputError, match="orders are 0 or more"):
+        steps.renyi([2, -1])

@@ -65,6 +65,7 @@ def test_a_data_frame_has_the_columns(monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", module)
     table = sweep(mechanisms.laplace(b=3), {}, 2, epsilon=0.1)
     assert list(table.to_dataframe()) == list(table.columns())
+    assert list(table.answers.to_dataframe()) == list(table.answers.columns())
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(InputError, match="pip install pandas"):
         table.to_dataframe()
