@@ -14,13 +14,22 @@ their sign between steps may lose more than each: the pair of all shifts answers
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
-from symdp.arguments import AT_MOST, DOWN, EITHER, EXACTLY, UP, sides
+from symdp.arguments import (
+    AT_MOST,
+    DOWN,
+    EITHER,
+    EXACTLY,
+    UP,
+    checked_count,
+    instance,
+    listed,
+    sides,
+)
 from symdp.errors import AccuracyError, InputError
 from symdp.model.average import AVERAGE, SUM
 from symdp.model.relation import (
@@ -36,9 +45,9 @@ from symdp.model.relation import (
 )
 
 if TYPE_CHECKING:
-    from symdp.arguments import Direction
     from symdp.model.mechanism import Mechanism
     from symdp.model.pair import Pair
+    from symdp.numeric.answer import Accountant
     from symdp.numeric.total import SumLaw
     from symdp.questions.guarantee import Guarantee
 
@@ -119,34 +128,50 @@ class Accounted:
             raise InputError(_SEVERAL.format(what, ""))
 
 
-class Composed(Protocol):
+class Composed:
     """A composition, as those need it who answer more about it than it does itself."""
 
-    count: int
+    count: int  # of all steps
     accounted: Accounted
+    sides: Callable[[str], tuple[str, ...]]
+    law: Callable[[str], SumLaw]  # of a side
+    accountant: Callable[..., Accountant]
+    delta: Callable[..., Guarantee]
+    epsilon: Callable[..., Guarantee]
+    certify: Callable[..., Guarantee]
 
-    @property
-    def steps(self) -> tuple[tuple[Mechanism, int], ...]:
-        """The distinct steps, each with its count."""
 
-    @property
-    def step_by_curve(self) -> Mechanism | None:
-        """A step that is known by a Rényi curve alone."""
+def a_composition(value: Any) -> Any:
+    """Return the value if it is a composition; InputError that says how to make one."""
+    return instance(value, Composed, "it is no composition: give symdp.compose(mechanism, n)")
 
-    def sides(self, direction: str) -> tuple[str, ...]:
-        """Return the sides of a direction, whose largest δ answers."""
 
-    def law(self, side: str) -> SumLaw:
-        """Return the law of the total privacy loss on one side."""
+def listed_steps(steps: object) -> list[tuple[Mechanism, Any]]:
+    """Return a list of mechanisms, or of (mechanism, count), as pairs; InputError for others."""
+    from symdp.model.mechanism import Mechanism
 
-    def delta(self, epsilon: float, *, direction: Direction = ...) -> Guarantee:
-        """Return δ(ε) in the direction in which it is larger."""
+    pairs = []
+    for place, step in enumerate(
+        listed(steps, "it is no mechanism, nor a list of (mechanism, count)"), start=1
+    ):
+        pair = (step, 1) if isinstance(step, Mechanism) else step
+        if not (isinstance(pair, tuple | list) and len(pair) == 2):
+            raise InputError(f"step {place}: a mechanism or (mechanism, count) is needed")
+        if not isinstance(pair[0], Mechanism):
+            raise InputError(f"step {place}: {pair[0]!r:.60} is no mechanism")
+        pairs.append((pair[0], pair[1]))
+    return pairs
 
-    def certify(self, epsilon: Fraction, digits: int, direction: Direction) -> Guarantee:
-        """Return δ(ε) between proved ends."""
 
-    def epsilon(self, delta: float, *, direction: Direction = ...) -> Guarantee:
-        """Return the least ε with this δ."""
+def merged_steps(steps: Iterable[tuple[Mechanism, int]]) -> dict[Mechanism, int]:
+    """Return distinct concrete mechanisms, each with its whole count."""
+    merged: dict[Mechanism, int] = {}
+    for mechanism, count in listed_steps(steps):
+        concrete = mechanism.require_concrete()
+        merged[concrete] = merged.get(concrete, 0) + checked_count(count)
+    if not merged:
+        raise InputError("a composition needs at least one step")
+    return merged
 
 
 def direction_of(side: str) -> str:
@@ -158,7 +183,6 @@ def accounted(steps: Mapping[Mechanism, int]) -> Accounted:
     """Return what answers for steps, whose privacy it is, and what is known of the masses."""
     from symdp.balls.density import checked_steps
     from symdp.model.allocation import independent_steps
-    from symdp.questions.steps import merged_steps
 
     protection_of(list(steps))  # what is refused is refused before the work
     # A density is checked before a pair takes its place.

@@ -279,13 +279,12 @@ def _on_one_side(
     composition: Composed, places: list[float], digits: int, direction: Direction, proved: bool
 ) -> tuple[str, list[tuple[Fraction, Fraction]]]:
     """Return the side with the larger δ in the middle, and what δ lies between at three ε there."""
-    from symdp.questions.accountants import accountant_for
     from symdp.questions.certificate import certify_delta
 
     def ends(side: str, place: float) -> tuple[Fraction, Fraction]:
         if proved:
             return _ends_of(certify_delta(composition.accounted, place, digits, [side]))
-        answer = accountant_for("contour", composition).log_delta(composition.law(side), place)
+        answer = composition.accountant().log_delta(composition.law(side), place)
         low, high = answer.log_lower, answer.log_upper
         return (
             Fraction(0 if low is None else exponential(low, "down")),

@@ -1,11 +1,15 @@
-"""A composition of mechanisms, and the questions that people ask of it."""
+"""A composition of mechanisms, and the questions that people ask of it.
+
+Very many steps of one formula are one term of the law of the total loss; a step whose law an
+earlier process derived needs no derivation here.
+"""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
@@ -24,10 +28,17 @@ from symdp.arguments import (
 from symdp.capacity import within_capacity
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import generation
-from symdp.questions.accountants import accountant_for, answers_of, certified_digits
-from symdp.questions.accounted import accounted, direction_of, has_one_shift
-from symdp.questions.guarantee import Curve, Guarantee, Link, largest
-from symdp.questions.steps import Summed, listed_steps
+from symdp.numeric.answer import ROUNDING, Answer
+from symdp.numeric.saddle_point import log_usual_bound
+from symdp.questions.accounted import (
+    Composed,
+    accounted,
+    direction_of,
+    has_one_shift,
+    listed_steps,
+    merged_steps,
+)
+from symdp.questions.guarantee import Curve, Guarantee, Link, largest, table_html
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:
@@ -52,12 +63,21 @@ if TYPE_CHECKING:
 __all__ = ["Composition", "Direction", "compose"]
 
 _Steps = Sequence[tuple["Mechanism", int]]
+_DIGITS = 30  # of the method truth
+_DRAWN, _DRAWN_TO = 65, 1e-10  # points of a drawn profile, and the δ at its end
+_MOST_NAMED = 3  # distinct steps in a repr
 _LEAST = 24  # distinct steps of one formula from which on fewer may stand for all of them
 _ELSEWHERE = (Fraction(2, 3), Fraction(7, 4))  # times its values, where a formula's mass is checked
 
 
-class Composition(Summed):
+class Composition(Composed):
     """Independent (or adaptively composed) steps of mechanisms: distinct ones, each with a count.
+
+    Compositions add up, and `3 * steps` takes every step three times as often.
+
+    A question takes one number or an array of them, which gives a `Curve`, and a `direction`:
+    "remove" (P, Q), "add" (Q, P), or "both", the larger answer of the two. It raises InputError
+    where an argument is unknown or out of range, AccuracyError where its accuracy is not reached.
 
     Parameters
     ----------
@@ -76,18 +96,28 @@ class Composition(Summed):
     >>> steps = Composition([(mechanisms.gaussian(sigma=2).subsample("poisson", "1/100"), 1000)])
     >>> print(f"{steps.delta(0.5).delta:.12f}")
     0.000121178974
+    >>> noise, sample = mechanisms.gaussian(sigma=4), mechanisms.laplace(b=8)
+    >>> both = compose(noise, 3) + 10 * compose(sample, 2)
+    >>> both.count, both.steps == compose([(noise, 3), (sample, 20)]).steps
+    (23, True)
     """
 
     @in_turn
     def __init__(self, steps: Iterable[tuple[Mechanism, int]]) -> None:
-        from symdp.questions.steps import merged_steps
-
         asked = merged_steps(steps)
         self.accounted = accounted(asked)
-        self.steps, self.protection = self.accounted.steps, self.accounted.protection
-        self.mass, self._label = self.accounted.mass, self.accounted.label
-        self.count = sum(asked.values())
+        self.protection, self.mass = self.accounted.protection, self.accounted.mass
+        self.count, self._label = sum(asked.values()), self.accounted.label
         self._laws: dict[tuple[str, int], SumLaw] = {}
+
+    @property
+    def steps(self) -> tuple[tuple[Mechanism, int], ...]:
+        """The distinct steps that are accounted for, each with its count."""
+        return self.accounted.steps
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return all but the laws, whose functions are no data: a copy makes its own."""
+        return vars(self) | {"_laws": {}}
 
     def __eq__(self, other: object) -> bool:
         """Whether both are the same steps, as they were given, in any order."""
@@ -99,18 +129,31 @@ class Composition(Summed):
         return hash(frozenset(self.given_steps()))
 
     def __repr__(self) -> str:
-        from symdp.questions.steps import steps_text
-
-        return f"Composition({steps_text(self.steps, self.count)})"
+        shown = [f"{times} × {mechanism!r}" for mechanism, times in self.steps[:_MOST_NAMED]]
+        more = len(self.steps) - len(shown)
+        if more:
+            shown.append(f"{more} more distinct step{'s' * (more != 1)}, {self.count} steps in all")
+        return f"Composition({', '.join(shown)})"
 
     def _repr_html_(self) -> str:
-        from symdp.questions.steps import steps_html
+        return steps_html(self.steps)
 
-        return steps_html(self.steps, self.count)
-
-    def given_steps(self) -> Iterable[tuple[Mechanism, int]]:
+    def given_steps(self) -> _Steps:
         """Return the steps as they were given, before a pair took the place of any."""
         return self.accounted.given
+
+    def __add__(self, other: object) -> Composition:
+        """Return all steps of both; InputError where they protect different neighbours."""
+        if not isinstance(other, Composition):
+            return NotImplemented
+        return Composition([*self.given_steps(), *other.given_steps()])
+
+    def __mul__(self, times: object) -> Composition:
+        """Return every step so many times; InputError for what is no positive whole number."""
+        many = checked_count(times)
+        return Composition([(mechanism, many * count) for mechanism, count in self.given_steps()])
+
+    __rmul__ = __mul__
 
     def sides(self, direction: str) -> tuple[str, ...]:
         """Return the sides of a direction: each has a law, and the largest δ of them answers.
@@ -133,8 +176,26 @@ class Composition(Summed):
         return self._laws[key]
 
     def _new_law(self, side: str) -> SumLaw:
-
         return total_law(self.accounted.steps_of(side), direction_of(side))
+
+    def accountant(
+        self, method: str = "contour", options: Mapping[str, Any] | None = None
+    ) -> Accountant:
+        """Return the accountant of a name and its options, as this composition needs it.
+
+        Steps that are known by a Rényi curve alone leave one: InputError for the name of another.
+        """
+        if self.protection.by_curve:
+            return _of_curves(self.accounted, method, options)
+        if method == "truth" and not options:
+            return Truth(self)
+        if method == "contour" and not options:  # the table of routes, without what others need
+            from symdp.methods.route import Contour
+
+            return Contour()
+        from symdp.methods.table import accountant, options_of
+
+        return accountant(method, **options_of(method, options or {}))
 
     @overload
     def delta(
@@ -157,28 +218,15 @@ class Composition(Summed):
         Parameters
         ----------
         epsilon
-            Any real number in nats, or an array of them.
+            Any real number in nats.
         method
             An accountant's name, see `symdp.methods.names`.
-        direction
-            "remove" (P, Q), "add" (Q, P), or "both", which returns the larger δ.
         options
             The method's own, such as eps_error=1e-3; `symdp methods` lists who takes which.
-
-        Returns
-        -------
-        Guarantee, or a Curve for an array.
-
-        Raises
-        ------
-        InputError
-            If ε is not finite, or the method, direction or an option unknown or out of range.
-        AccuracyError
-            If the method cannot reach its accuracy.
         """
         if method == "certified":
             return cast("Curve", self.certify(epsilon, certified_digits(options), direction))
-        accountant = accountant_for(method, self, options)
+        accountant = self.accountant(method, options)
         if is_array(epsilon):
             values = [real(e, "epsilon") for e in flat(epsilon)]
             return Curve(self._deltas(accountant, values, direction))
@@ -189,13 +237,20 @@ class Composition(Summed):
     ) -> list[Guarantee]:
         """Return every δ(ε) in the direction in which it is larger."""
         start, asked = time.perf_counter(), self.sides(direction)
+        links: list[dict[str, Link]] = [{} for _ in epsilons]
         with within_capacity(accountant.name):
-            found = answers_of(accountant, {side: self.law(side) for side in asked}, epsilons)
+            for side, law in {side: self.law(side) for side in asked}.items():
+                if accountant.is_exact and len(epsilons) == 1 and links[0]:
+                    known = [a.lower for a in links[0].values() if a.lower is not None]
+                    if log_usual_bound(law, epsilons[0]) < max(known, default=-math.inf):
+                        continue  # it has no larger δ
+                answers = accountant.log_deltas(law, epsilons)
+                for own, answer in zip(links, answers, strict=True):
+                    own[side] = Link.of_delta(answer)
         seconds = (time.perf_counter() - start) / max(len(epsilons), 1)
-        links = ({s: Link.of_delta(one) for s, one in answers.items()} for answers in found)
         return [
-            self._answer("delta", epsilon, sides, accountant, seconds)
-            for epsilon, sides in zip(epsilons, links, strict=True)
+            self._answer("delta", epsilon, own, accountant, seconds)
+            for epsilon, own in zip(epsilons, links, strict=True)
         ]
 
     def _answer(
@@ -208,28 +263,24 @@ class Composition(Summed):
     ) -> Guarantee:
         """Return the largest answer of the sides, with all that an answer says besides."""
         side, both = largest(links)
-        epsilon, log_delta = given, both.value
-        names = ("log_lower", "log_upper")
+        own: dict[str, Any] = {"epsilon": given, "log_delta": both.value}
+        own |= {"log_lower": both.lower, "log_upper": both.upper}
         if asked == "epsilon":
-            epsilon, log_delta = both.value, math.log(given)
-            names = ("epsilon_lower", "epsilon_upper")
-        ends: dict[str, Any] = dict(zip(names, (both.lower, both.upper), strict=True))
+            own = {"epsilon": both.value, "log_delta": math.log(given), "given_delta": given}
+            own |= {"epsilon_lower": both.lower, "epsilon_upper": both.upper}
         return Guarantee(
-            epsilon,
-            log_delta,
-            both.kind,
-            accountant.name,
-            self._label or direction_of(side),
-            self.count,
-            asked,
+            kind=both.kind,
+            method=accountant.name,
+            direction=self._label or direction_of(side),
+            count=self.count,
+            asked=asked,
             advice=both.advice,
             seconds=seconds,
             citations=accountant.citations,
-            given_delta=given if asked == "epsilon" else None,
             protection=self.protection,
             route=links[side].route,
             mass=self.mass,
-            **ends,
+            **own,
         )
 
     @overload
@@ -253,16 +304,9 @@ class Composition(Summed):
         Parameters
         ----------
         delta
-            A number strictly between 0 and 1, or an array of them.
-        method, direction, options
+            A number strictly between 0 and 1, above the composition's mass at infinity.
+        method, options
             As for `delta`.
-
-        Raises
-        ------
-        InputError
-            If δ or an option is out of range, or δ not above the composition's mass at infinity.
-        AccuracyError
-            If the method cannot reach its accuracy.
         """
         from symdp.questions.invert import invert_larger
 
@@ -271,7 +315,7 @@ class Composition(Summed):
         if is_array(delta):
             return Curve([self.epsilon(d, method, direction, **options) for d in flat(delta)])
         delta = share(delta, "delta")
-        accountant = accountant_for(method, self, options)
+        accountant = self.accountant(method, options)
         start = time.perf_counter()
         with within_capacity(accountant.name):
             laws = {side: self.law(side) for side in self.sides(direction)}
@@ -290,7 +334,9 @@ class Composition(Summed):
         self, epsilon: One, digits: int = ..., direction: Direction = ...
     ) -> Certificate: ...
     @overload
-    def certify(self, epsilon: Many, digits: int = ..., direction: Direction = ...) -> Curve: ...
+    def certify(
+        self, epsilon: Many, digits: int = ..., direction: Direction = ...
+    ) -> Curve: ...
     @in_turn
     def certify(
         self, epsilon: Any, digits: int = 15, direction: Direction = "both"
@@ -300,23 +346,10 @@ class Composition(Summed):
         Parameters
         ----------
         epsilon
-            Any real number in nats, taken exactly, or an array of them.
+            Any real number in nats, taken exactly.
         digits
             Significant digits to which the ends should agree, 1 to 1000.  Few steps and atoms off
             any lattice get about six, four at least, unless δ is a short sum of residues.
-        direction
-            As for `delta`.
-
-        Returns
-        -------
-        Certificate, or a Curve of them for an array.
-
-        Raises
-        ------
-        InputError
-            If ε, the digits or the direction are out of range.
-        AccuracyError
-            If no proof is found for this mechanism at so many digits.
 
         Examples
         --------
@@ -351,23 +384,14 @@ class Composition(Summed):
     ) -> Certificate | Curve:
         """Return ε(δ) between proved ends: the sign of δ(ε) − δ is certified at both.
 
+        The ends are 0 where δ(0) ≤ δ is proved.
+
         Parameters
         ----------
         delta
-            A number strictly between 0 and 1, taken exactly, or an array of them.
-        digits, direction
+            A number strictly between 0 and 1, taken exactly.
+        digits
             As for `certify`.
-
-        Returns
-        -------
-        Certificate, or a Curve of them for an array; the ends are 0 where δ(0) ≤ δ is proved.
-
-        Raises
-        ------
-        InputError
-            If δ, the digits or the direction are out of range, or no finite ε exists.
-        AccuracyError
-            If no proof is found for this mechanism at so many digits.
 
         Examples
         --------
@@ -390,22 +414,8 @@ class Composition(Summed):
     def check_claim(self, epsilon: Any, delta: Any, direction: Direction = "both") -> CheckedClaim:
         """Return whether these steps have a stated (ε, δ), proved where a proof is found.
 
-        Parameters
-        ----------
-        epsilon, delta
-            ε ≥ 0 and 0 ≤ δ < 1, taken exactly: numbers, or texts such as "1/3".
-        direction
-            As for `delta`.
-
-        Returns
-        -------
-        CheckedClaim: "proved", "exact", "refuted" with an attack's rates, or "open"; and an ε that
-        would do.
-
-        Raises
-        ------
-        InputError
-            If ε, δ or the direction are out of range.
+        ε ≥ 0 and 0 ≤ δ < 1 are taken exactly: numbers, or texts such as "1/3". The answer is
+        "proved", "exact", "refuted" with an attack's rates, or "open"; and an ε that would do.
 
         Examples
         --------
@@ -439,6 +449,104 @@ class Composition(Summed):
         from symdp.questions.tradeoff import renyi_divergence
 
         return renyi_divergence(self, order, direction)
+
+    def plot(
+        self,
+        ax: Any = None,
+        *,
+        method: MethodName | Sequence[MethodName] = "contour",
+        epsilons: Any = None,
+        **style: Any,
+    ) -> Any:
+        """Draw the privacy profile δ(ε) by one method or several into Matplotlib axes; return them.
+
+        Parameters
+        ----------
+        ax
+            The axes; those of a new figure if left out.
+        method
+            The name of an accountant, or several, each a line with its name.
+        epsilons
+            Where δ is asked; from 0 to ε(1e-10) if left out.
+        style
+            What `Axes.plot` takes.
+        """
+        if epsilons is None:
+            last = max(float(self.epsilon(_DRAWN_TO).epsilon), 1.0)
+            epsilons = [last * place / (_DRAWN - 1) for place in range(_DRAWN)]
+        for name in [method] if isinstance(method, str) else method:
+            ax = self.delta(epsilons, name).plot(ax, **{"label": name, **style})
+        if not isinstance(method, str):
+            ax.legend()
+        return ax
+
+
+def steps_html(steps: _Steps) -> str:
+    """Return a table of distinct steps with their counts."""
+    rows = [(str(times), mechanism.summary) for mechanism, times in steps]
+    whole = sum(times for _, times in steps)
+    return table_html(("steps", f"mechanism ({whole} steps in all)"), rows)
+
+
+def certified_digits(options: Mapping[str, Any]) -> int:
+    """Return the digits that the method certified was asked for."""
+    if not options:
+        return 15
+    from symdp.methods.table import options_of
+
+    return int(options_of("certified", options)["digits"])
+
+
+def _of_curves(steps: Accounted, method: str, options: Mapping[str, Any] | None) -> Accountant:
+    """Return the one accountant of steps that are known by a Rényi curve alone."""
+    from symdp.methods.renyi import METHODS, RenyiBound
+    from symdp.model.renyi_curve import RenyiCurve
+
+    name = next(m.summary for m, _ in steps.steps if isinstance(m.source, RenyiCurve))
+    if method not in METHODS:
+        raise InputError(
+            f"{name} is known by its Rényi curve alone: {method} needs the law of the loss; leave "
+            "the method out, or ask renyi"
+        )
+    if options:
+        raise InputError(f"{name}: the method of a Rényi curve takes no options")
+    return RenyiBound()
+
+
+@dataclass(frozen=True)
+class Truth:
+    """δ(ε) to 30 digits, proved; of few steps as many as can be had, and the advice says so."""
+
+    composition: Composition
+    name: str = "truth"
+    citations: tuple[str, ...] = ("SPA (28)",)
+    is_exact: bool = True
+    least_log_delta: float = -math.inf
+
+    def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
+        """Return log δ(ε), rounded from 30 digits or from as many as can be had."""
+        import mpmath
+
+        from symdp.prove.truth import profile
+
+        own = self.composition
+        side = next(side for side in own.sides("both") if own.law(side) is law)
+        found = profile(own.accounted.pairs(side), epsilon, digits=_DIGITS)
+        with mpmath.workdps(_DIGITS):
+            log_delta, log_complement = (
+                float(mpmath.log(value)) if value > 0 else -math.inf
+                for value in (found.value, 1 - found.value)
+            )
+        slack = ROUNDING * abs(log_delta) if log_delta > -math.inf else 0.0
+        slack += 10.0**-found.digits
+        bounds = (log_delta - slack, min(log_delta + slack, 0.0))
+        is_whole = found.digits >= _DIGITS and found.is_proved
+        advice = "" if is_whole else f"δ is known to {found.said}"
+        return Answer(log_delta, *bounds, "exact", advice, log_complement=log_complement)
+
+    def log_deltas(self, law: SumLaw, epsilons: Sequence[float]) -> list[Answer]:
+        """Return log δ at several ε in the direction of the law."""
+        return [self.log_delta(law, epsilon) for epsilon in epsilons]
 
 
 def compose(
@@ -625,15 +733,6 @@ class KnownComposition(Composition):
         """Return the sides of a direction, without the record: a formula has no lowered ones."""
         asked = sides(direction)
         return asked[:1] if self._has_one_law else asked
-
-    @property
-    def step_by_curve(self) -> None:
-        """None: a formula is that of a law."""
-
-    @cached_property
-    def steps(self) -> tuple[tuple[Mechanism, int], ...]:  # type: ignore[override]
-        """The step with its count."""
-        return self.accounted.steps
 
     def _new_law(self, side: str) -> SumLaw:
         from symdp.numeric.total import SumLaw

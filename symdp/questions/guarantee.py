@@ -47,6 +47,7 @@ _ROUNDING = 1e-13  # relative: ends that passed the value by rounding are moved 
 KINDS: tuple[Kind, ...] = ("exact", "bound", "estimate")  # from the strongest to the weakest
 _ROUNDED = 1e-12  # of the first value, or of one: by less, another one is not called larger
 _FEW_POINTS = 20  # of a drawn curve, from which on its points need no marks
+_MOST_ROWS = 40  # of a table; the rest is counted in its last row
 _COLUMNS = ("epsilon", "delta", "lower", "upper", "kind", "method", "direction", "count")  # of CSV
 _FRAMES = ("pandas", "polars")
 
@@ -462,8 +463,6 @@ class Curve(Sequence[Guarantee]):
         )
 
     def _repr_html_(self) -> str:
-        from symdp.questions.steps import table_html
-
         rows = []
         for answer in self:
             low, high = answer.bound_texts()
@@ -549,3 +548,15 @@ class Curve(Sequence[Guarantee]):
     def to_json(self) -> dict[str, Any]:
         """Return the points as JSON values."""
         return {"points": [g.to_json() for g in self]}
+
+
+def table_html(head: Iterable[str], rows: Sequence[tuple[str, ...]]) -> str:
+    """Return a small table, as a notebook shows it."""
+
+    def line(cells: Iterable[str], tag: str) -> str:
+        return f"<tr>{''.join(f'<{tag}>{escape(c)}</{tag}>' for c in cells)}</tr>"
+
+    body = [line(row, "td") for row in rows[:_MOST_ROWS]]
+    if len(rows) > _MOST_ROWS:
+        body.append(line([f"… and {len(rows) - _MOST_ROWS} more"], "td"))
+    return f"<table>{line(head, 'th')}{''.join(body)}</table>"

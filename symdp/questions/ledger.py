@@ -19,8 +19,8 @@ from symdp.durable import Kept, lock
 from symdp.errors import InputError, at
 from symdp.model.average import SUM
 from symdp.model.mechanism import a_mechanism
-from symdp.questions.composition import Composition
-from symdp.questions.steps import listed_steps
+from symdp.questions.accounted import listed_steps
+from symdp.questions.composition import Composition, steps_html
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:
@@ -123,10 +123,7 @@ class Ledger:
         return f"Ledger({kinds}, {self.count} in all{where})"
 
     def _repr_html_(self) -> str:
-        from symdp.questions.steps import steps_html
-
-        steps = self.steps
-        return steps_html(steps, sum(count for _, count in steps))
+        return steps_html(self.steps)
 
     @property
     def steps(self) -> tuple[tuple[Mechanism, int], ...]:

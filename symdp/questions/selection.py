@@ -34,7 +34,7 @@ from typing import TYPE_CHECKING
 from symdp.arguments import AT_MOST, real
 from symdp.errors import InputError
 from symdp.model.relation import PAIR
-from symdp.questions.steps import a_composition
+from symdp.questions.accounted import a_composition
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ def _by_profile(trial: Composition, many: float, eta: float) -> Mechanism:
         shift = 0.0  # one trial, always
     else:
         shift = (1.0 + eta) * _least_ratio(delta, _gamma(many, eta)) * _SLACK
-    sides = trial.sides("both") if trial.step_by_curve is None else ()
+    sides = trial.sides("both") if not trial.protection.by_curve else ()
     infinite = max((trial.law(side).mass_at_infinity for side in sides), default=0.0)
     if many * infinite >= 1.0:
         raise InputError("one trial has too large a δ at every ε: no bound on the best of so many")

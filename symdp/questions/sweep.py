@@ -18,7 +18,7 @@ from symdp.durable import replace_file, replace_text
 from symdp.errors import InputError
 from symdp.model.mechanism import a_mechanism
 from symdp.questions.composition import Direction, compose
-from symdp.questions.guarantee import Curve, Guarantee, data_frame
+from symdp.questions.guarantee import Curve, Guarantee, data_frame, table_html
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -107,8 +107,6 @@ class Sweep:
         return data_frame(self.columns(), library)
 
     def _repr_html_(self) -> str:
-        from symdp.questions.steps import table_html
-
         rows = []
         for place, (count, answer) in enumerate(
             zip(self.count.tolist(), self.answers, strict=True)

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, overload
 from symdp.arguments import flat, is_array, real, share
 from symdp.errors import AccuracyError, InputError
 from symdp.numeric.saddle_point import golden_section, log_one_minus_exp
+from symdp.questions.accounted import a_composition
 from symdp.questions.invert import bracketed_root
-from symdp.questions.steps import a_composition
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:
@@ -346,9 +346,7 @@ class _Complement:
     """The lower end of log(1 − δ(ε)), the smaller one of the directions, at every real ε."""
 
     def __init__(self, composition: Composed, direction: Direction) -> None:
-        from symdp.questions.accountants import accountant_for
-
-        self._accountant = accountant_for("contour", composition)
+        self._accountant = composition.accountant()
         self._laws = [composition.law(side) for side in composition.sides(direction)]
         # log P(L < ∞) and log Q(P > 0): no 1 − δ(ε) is above the one, or e^ε times the other.
         self._most = min(law.log_finite_mass for law in self._laws)
