@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from symdp.page.node import EMPTY, Node, text
+from symdp.page.node import EMPTY, PAGE, Node, broken, is_wide, measure, operator, text
 
 if TYPE_CHECKING:
     from symdp.page.plot import Series
@@ -72,6 +72,28 @@ class Line:
     def is_long(self) -> bool:
         """Whether a page folds it."""
         return self.operations > _MANY_OPERATIONS
+
+    @property
+    def room(self) -> float:
+        """The width of a page that is left to the right side."""
+        left = self.left or EMPTY
+        return PAGE - 3 - (0 if is_wide(left) else measure(left))
+
+    def rows(self, width: float, of_parts: float = PAGE) -> Iterator[tuple[int, tuple[Node, ...]]]:
+        """Yield a formula with two sides as rows: how far one stands in, and what is in it.
+
+        Behind a wide left side, which would leave it no room, the right one begins a row.
+        """
+        left, sign = self.left or EMPTY, operator(self.relation)
+        first, *others = broken(self.right or EMPTY, width)
+        yield from (
+            [(0, (left,)), (1, (sign, first))] if is_wide(left) else [(0, (left, sign, first))]
+        )
+        yield from ((1, (one,)) for one in others)
+        for name, value in self.where:
+            first, *others = broken(value, of_parts - measure(name) - 5)
+            yield 1, (name, operator("="), first)
+            yield from ((2, (one,)) for one in others)
 
     def nodes(self) -> Iterator[Node]:
         """Yield both sides and the named parts."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import chain, count
 from typing import Any
@@ -13,6 +13,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from symdp.derive.printed import rounded
+from symdp.emit.mass import MassIntegral
 from symdp.page.document import Line
 from symdp.page.node import (
     ATOM,
@@ -44,55 +45,29 @@ _RELATIONS = {
 @cache
 def layout(e: sp.Basic) -> Node:
     """Return how a SymPy expression is set."""
-    if isinstance(e, sp.Symbol):
-        return name(e.name)
-    if isinstance(e, sp.Number):
-        return _number(e)
     if e in _CONSTANTS:
         return _CONSTANTS[e]
-    if isinstance(e, sp.Add):
-        return _sum(e)
-    if isinstance(e, sp.Mul):
-        return _product(e)
-    if isinstance(e, sp.exp):
-        return script(Node("name", text="e"), EMPTY, layout(e.args[0]))
-    if isinstance(e, sp.Pow):
-        return _power(e)
-    if isinstance(e, sp.Piecewise):
-        return _cases(e)
-    if isinstance(e, sp.Abs):
-        return fence(layout(e.args[0]), "|", "|")
-    if isinstance(e, sp.binomial):
-        return Node("binomial", tuple(map(layout, e.args)))
-    if hasattr(e, "as_integral"):  # the mass of a density: its definition stands beside it
-        return layout(sp.Symbol(e.name))
-    if isinstance(e, sp.Integral | sp.Sum | sp.Product):
-        return _over(e)
-    if isinstance(e, sp.Derivative):
-        return _derivative(e)
-    if isinstance(e, sp.besseli | sp.besselk):
-        letter = "I" if isinstance(e, sp.besseli) else "K"
-        return applied(script(name(letter), layout(e.args[0])), layout(e.args[1]))
-    if isinstance(e, sp.legendre):
-        return applied(script(name("P"), layout(e.args[0])), layout(e.args[1]))
-    if isinstance(e, sp.loggamma):
-        return applied(name("log"), applied(name("Gamma"), layout(e.args[0])))
-    if isinstance(e, sp.polygamma):
-        order = script(name("psi"), EMPTY, fence(layout(e.args[0])))
-        return applied(order, layout(e.args[1]))
-    if isinstance(e, sp.Tuple):
-        return fence(listed(map(layout, e.args)))
-    if type(e) in _RELATIONS:
-        return _relation(e)
-    if isinstance(e, sp.And | sp.Or):
-        parts = map(layout, sorted(e.args, key=sp.default_sort_key))
-        return listed(parts, "," if isinstance(e, sp.And) else "∨")
-    if isinstance(e, AppliedUndef):
-        return applied(name(str(e.func)), *map(layout, e.args))
+    for kinds, setter in _SETTERS:
+        if isinstance(e, kinds):
+            return setter(e)
     if e.args:
         own = type(e).__name__
         return applied(name(_FUNCTIONS.get(own, own.lower())), *map(layout, e.args))
     return words("otherwise" if e == sp.true else str(e))
+
+
+def _indexed(letter: str) -> Callable[[Any], Node]:
+    """Set a function whose first argument is an index."""
+    return lambda e: applied(script(name(letter), layout(e.args[0])), layout(e.args[1]))
+
+
+def _polygamma(e: Any) -> Node:
+    return applied(script(name("psi"), EMPTY, fence(layout(e.args[0]))), layout(e.args[1]))
+
+
+def _joined(e: Any) -> Node:
+    parts = map(layout, sorted(e.args, key=sp.default_sort_key))
+    return listed(parts, "," if isinstance(e, sp.And) else "∨")
 
 
 _CONSTANTS: dict[sp.Basic, Node] = {
@@ -104,8 +79,6 @@ _CONSTANTS: dict[sp.Basic, Node] = {
 
 
 def _number(e: sp.Number) -> Node:
-    if e in _CONSTANTS:
-        return _CONSTANTS[e]
     if e.is_negative:
         return row(operator("−"), _number(-e), level=SUM)
     if isinstance(e, sp.Rational) and e.q != 1:
@@ -320,6 +293,31 @@ def _derivative(e: sp.Derivative) -> Node:
     return row(fraction(above, row(name("d"), below)), held(layout(e.expr)), level=PRODUCT)
 
 
+# The first whose type it is sets an expression.
+_SETTERS: tuple[tuple[Any, Callable[[Any], Node]], ...] = (
+    (sp.Symbol, lambda e: name(e.name)),
+    (sp.Number, _number),
+    (sp.Add, _sum),
+    (sp.Mul, _product),
+    (sp.exp, lambda e: script(Node("name", text="e"), EMPTY, layout(e.args[0]))),
+    (sp.Pow, _power),
+    (sp.Piecewise, _cases),
+    (sp.Abs, lambda e: fence(layout(e.args[0]), "|", "|")),
+    (sp.binomial, lambda e: Node("binomial", tuple(map(layout, e.args)))),
+    (MassIntegral, lambda e: layout(sp.Symbol(e.name))),  # its definition stands beside it
+    ((sp.Integral, sp.Sum, sp.Product), _over),
+    (sp.Derivative, _derivative),
+    (sp.besseli, _indexed("I")),
+    (sp.besselk, _indexed("K")),
+    (sp.legendre, _indexed("P")),
+    (sp.loggamma, lambda e: applied(name("log"), applied(name("Gamma"), layout(e.args[0])))),
+    (sp.polygamma, _polygamma),
+    (sp.Tuple, lambda e: fence(listed(map(layout, e.args)))),
+    (tuple(_RELATIONS), _relation),
+    ((sp.And, sp.Or), _joined),
+    (AppliedUndef, lambda e: applied(name(str(e.func)), *map(layout, e.args))),
+)
+
 _TOKEN = re.compile(
     r"“(?P<words>[^”]*)”|(?P<number>\d+(?:\.\d+)?)|(?P<above>[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+|[′″‴]|⁽\w+⁾)"
     r"|(?P<below>[₀₁₂₃₄₅₆₇₈₉₋₊]+|[ₖₙₜₓⱼᵣₚₛₐ])|(?P<hole>\{\})"
@@ -382,64 +380,42 @@ class _Reader:
         return factors
 
     def atom(self) -> Node:
+        """Read a name, number, root or bracket with its scripts, and what a name is applied to."""
+        kind, text = self.tokens[self.place]
+        if text == "√":
+            self.place += 1
+            return Node("root", (_bare([self.atom()]),))
+        found = self._scripts(self._leaf())
+        following = self.tokens[self.place][1] if self.place < len(self.tokens) else ""
+        if kind == "name" and following in ("(", "["):
+            # f(x); a product with a sum is written with a dot
+            found = self._scripts(row(found, self._leaf()))
+        return found
+
+    def _leaf(self, is_script: bool = False) -> Node:
+        """Read one name, number or group; one that is a script needs no brackets."""
         kind, text = self.tokens[self.place]
         self.place += 1
-        if kind == "words":
-            found = words(text)
-        elif kind == "hole":
-            found = next(self.holes)
-        elif kind == "number":
-            found = number(text)
-        elif kind == "name":
-            found = Node("name", text=text)
-        elif text == "√":
-            return Node("root", (_bare([self.atom()]),))
-        elif text in _PAIRS:
+        if kind == "hole":
+            return next(self.holes)
+        if text in _PAIRS and (text in "{(" or not is_script):
             inside = self.row(_PAIRS[text])
             self.place += 1
-            found = inside if text == "{" else fence(inside, text, _PAIRS[text])
-        else:
-            found = operator(text)
-        found = self._scripts(found)
-        if kind == "name" and self.place < len(self.tokens):
-            following = self.tokens[self.place][1]
-            if following in ("(", "["):  # f(x); a product with a sum is written with a dot
-                self.place += 1
-                inside = self.row(_PAIRS[following])
-                self.place += 1
-                found = self._scripts(row(found, fence(inside, following, _PAIRS[following])))
-        return found
+            return inside if is_script or text == "{" else fence(inside, text, _PAIRS[text])
+        if kind == "sign":
+            kind = "name" if is_script else "operator"
+        return Node(kind, text=text)
 
     def _scripts(self, base: Node) -> Node:
         while self.place < len(self.tokens):
             kind, text = self.tokens[self.place]
-            if kind == "below":
-                base = script(base, _small(text))
-            elif kind == "above":
-                base = script(base, EMPTY, _small(text))
-            elif kind == "sign" and text in "_^":
-                self.place += 1
-                inside = self.atom_alone()
-                base = script(base, inside) if text == "_" else script(base, EMPTY, inside)
-                continue
-            else:
+            is_low = kind == "below" or text == "_"
+            if kind not in ("below", "above") and (kind != "sign" or text not in "_^"):
                 break
             self.place += 1
+            own = self._leaf(is_script=True) if kind == "sign" else _small(text)
+            base = script(base, own) if is_low else script(base, EMPTY, own)
         return base
-
-    def atom_alone(self) -> Node:
-        """Read one name, number or group without what stands above or below it."""
-        kind, text = self.tokens[self.place]
-        self.place += 1
-        if kind == "sign" and text in "{(":
-            inside = self.row(_PAIRS[text])
-            self.place += 1
-            return inside
-        if kind == "hole":
-            return next(self.holes)
-        if kind == "words":
-            return words(text)
-        return number(text) if kind == "number" else Node("name", text=text)
 
 
 def _small(text: str) -> Node:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 from importlib.resources import files
+from itertools import count
 
 import sympy as sp
 
 from symdp.page import document as doc
 from symdp.page.formula import layout
-from symdp.page.node import EMPTY, PAGE, Node, broken, is_wide, measure, operator, row
+from symdp.page.node import ATOM, EMPTY, SUM, Node, broken_case, row
 from symdp.page.panel import POLICY
 from symdp.page.plot import embedded
 from symdp.version import __version__
 
-_LEAST_LEFT = 12  # widths of a letter for a left side, a brace and the words of a condition
 # What a browser holds a page without a panel to: it fetches nothing and runs nothing.
 _NOTHING_OUTSIDE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _LONG_PAGE = 6  # headings from which on a page begins with its contents
@@ -26,10 +26,13 @@ def to_html(page: doc.Document) -> str:
     style = files("symdp.page").joinpath("style.css").read_text(encoding="utf-8")
     title = escape(page.title)
     headings = [block for block in page.blocks if isinstance(block, doc.Heading)]
-    places = {id(heading): f"part-{place}" for place, heading in enumerate(headings)}
+    places = (f' id="part-{place}"' for place in count())
     runs = any(isinstance(block, doc.Embedded) for block in page.blocks)
     policy = POLICY if runs else _NOTHING_OUTSIDE
-    body = "\n".join(_placed(block, places) for block in page.blocks)
+    body = "\n".join(
+        _block(block, next(places) if isinstance(block, doc.Heading) else "")
+        for block in page.blocks
+    )
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -37,28 +40,20 @@ def to_html(page: doc.Document) -> str:
         # An icon of its own, so that no browser asks a server for one.
         '<link rel="icon" href="data:,">\n'
         f"<title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
-        f"<h1>{title}</h1>\n{_contents(headings, places)}{body}\n"
+        f"<h1>{title}</h1>\n{_contents(headings)}{body}\n"
         f"<footer>symdp {escape(__version__)}. {escape(page.foot)}</footer>\n</body>\n</html>\n"
     )
 
 
-def _contents(headings: list[doc.Heading], places: dict[int, str]) -> str:
+def _contents(headings: list[doc.Heading]) -> str:
     if len(headings) < _LONG_PAGE:
         return ""
     links = [
-        f'<li class="level-{heading.level}"><a href="#{places[id(heading)]}">'
-        f"{escape(heading.text)}</a></li>"
-        for heading in headings
+        f'<li class="level-{heading.level}"><a href="#part-{place}">{escape(heading.text)}</a></li>'
+        for place, heading in enumerate(headings)
         if heading.level <= 3
     ]
     return f"<nav><ul>{''.join(links)}</ul></nav>\n"
-
-
-def _placed(block: doc.Block, places: dict[int, str]) -> str:
-    if isinstance(block, doc.Heading):
-        place = places[id(block)]
-        return f'<h{block.level} id="{place}">{escape(block.text)}</h{block.level}>'
-    return _block(block)
 
 
 def html_blocks(blocks: Iterable[doc.Block]) -> str:
@@ -66,10 +61,10 @@ def html_blocks(blocks: Iterable[doc.Block]) -> str:
     return "".join(map(_block, blocks))
 
 
-def _block(block: doc.Block) -> str:
+def _block(block: doc.Block, place: str = "") -> str:
     match block:
         case doc.Heading(level, text):
-            return f"<h{level}>{escape(text)}</h{level}>"
+            return f"<h{level}{place}>{escape(text)}</h{level}>"
         case doc.Sentence(text, tone, answer):
             words = escape(text + answer)
             if tone == "strong":
@@ -111,12 +106,9 @@ def _line(line: doc.Line) -> str:
 def _table(table: doc.Table) -> str:
     rows = []
     for place, cells in enumerate(table.rows):
-        kinds = [
-            word
-            for word, places in (("strong", table.strong), ("bad", table.bad))
-            if place in places
-        ]
-        kind = f' class="{" ".join(kinds)}"' if kinds else ""
+        marks = {"strong": place in table.strong, "bad": place in table.bad}
+        kinds = " ".join(word for word, is_so in marks.items() if is_so)
+        kind = f' class="{kinds}"' if kinds else ""
         rows.append(f"<tr{kind}>{_cells('td', cells, table)}</tr>")
     caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
     head = f"<thead><tr>{_cells('th', table.head, table)}</tr></thead>"
@@ -125,11 +117,10 @@ def _table(table: doc.Table) -> str:
 
 
 def _cells(tag: str, texts: Sequence[str], table: doc.Table) -> str:
-    found = []
-    for column, text in enumerate(texts):
-        kind = ' class="number"' if column in table.numbers else ""
-        found.append(f"<{tag}{kind}>{escape(text)}</{tag}>")
-    return "".join(found)
+    kinds = (' class="number"' if k in table.numbers else "" for k in range(len(texts)))
+    return "".join(
+        f"<{tag}{kind}>{escape(t)}</{tag}>" for kind, t in zip(kinds, texts, strict=True)
+    )
 
 
 def mathml(expression: sp.Basic | Node) -> str:
@@ -137,60 +128,54 @@ def mathml(expression: sp.Basic | Node) -> str:
     return _written(expression if isinstance(expression, Node) else layout(expression), False)
 
 
+_LEAVES = {"words": "mtext", "number": "mn", "name": "mi"}
+
+
 def _written(node: Node, is_small: bool) -> str:
     """Write a node; in a small one, an exponent, a fraction stands on the line."""
+    if node.kind in _LEAVES:
+        tag = _LEAVES[node.kind]
+        return f"<{tag}>{escape(node.text)}</{tag}>"
+    if node.kind == "script":
+        return _script(node, is_small)
+    parts = [_written(part, is_small) for part in node.parts]
     match node.kind:
         case "row":
-            return f"<mrow>{_parts(node.parts, is_small)}</mrow>"
+            return f"<mrow>{_spaced(node.parts, parts)}</mrow>"
+        case "fraction" if not is_small:
+            return f"<mfrac>{parts[0]}{parts[1]}</mfrac>"
         case "fraction":
-            above, below = (_written(part, is_small) for part in node.parts)
-            if not is_small:
-                return f"<mfrac>{above}{below}</mfrac>"
-            if node.parts[0].level == 1:
-                above = _bracketed(above)
-            below = below if node.parts[1].level == 3 else _bracketed(below)
-            slash = '<mo lspace="0" rspace="0">/</mo>'
-            return f"<mrow>{above}{slash}{below}</mrow>"
+            above = _bracketed(parts[0]) if node.parts[0].level == SUM else parts[0]
+            below = parts[1] if node.parts[1].level == ATOM else _bracketed(parts[1])
+            return f'<mrow>{above}<mo lspace="0" rspace="0">/</mo>{below}</mrow>'
         case "root":
-            return f"<msqrt>{_written(node.parts[0], is_small)}</msqrt>"
+            return f"<msqrt>{parts[0]}</msqrt>"
         case "binomial":
-            parts = "".join(_written(part, is_small) for part in node.parts)
-            return f'<mrow><mo>(</mo><mfrac linethickness="0">{parts}</mfrac><mo>)</mo></mrow>'
-        case "script":
-            return _script(node, is_small)
+            return _bracketed(f'<mfrac linethickness="0">{"".join(parts)}</mfrac>')
         case "fence":
-            left, inside, right = node.parts
-            return (
-                f"<mrow>{_operator(left.text, 'fence')}{_written(inside, is_small)}"
-                f"{_operator(right.text, 'fence')}</mrow>"
-            )
+            left, right = (_operator(end.text, "fence") for end in node.parts[::2])
+            return f"<mrow>{left}{parts[1]}{right}</mrow>"
         case "cases":
             rows = "".join(_case(*case.parts) for case in node.parts)
             brace = '<mo stretchy="true" form="prefix">{</mo>'
             return f"<mrow>{brace}<mtable>{rows}</mtable></mrow>"
-        case "words":
-            return f"<mtext>{escape(node.text)}</mtext>"
-        case "number":
-            return f"<mn>{escape(node.text)}</mn>"
-        case "name":
-            return f"<mi>{escape(node.text)}</mi>"
     return _operator(node.text)
 
 
-def _parts(parts: tuple[Node, ...], is_small: bool) -> str:
-    found = []
-    for place, part in enumerate(parts):
-        before = parts[place - 1] if place else None
-        if before is not None and "words" in (before.kind, part.kind):
-            found.append('<mspace width="0.4em"/>')
-        word = before.text if before is not None and before.kind == "name" else ""
+def _spaced(parts: Sequence[Node], written: Iterable[str]) -> str:
+    """Join the parts of a row, a space beside words and behind a long name."""
+    found = ""
+    for before, part, own in zip((EMPTY, *parts), parts, written, strict=False):
+        is_later = before is not EMPTY
+        if is_later and "words" in (before.kind, part.kind):
+            found += '<mspace width="0.4em"/>'
+        word = before.text if before.kind == "name" else ""
         if len(word) > 1 and "̄" not in word and part.kind not in {"fence", "operator"}:
-            found.append('<mspace width="0.17em"/>')
-        is_argument = before is not None and before.kind in {"name", "script"}
-        if part.kind == "fence" and is_argument:
-            found.append("<mo>\N{FUNCTION APPLICATION}</mo>")
-        found.append(_written(part, is_small))
-    return "".join(found)
+            found += '<mspace width="0.17em"/>'
+        if part.kind == "fence" and before.kind in {"name", "script"}:
+            found += "<mo>\N{FUNCTION APPLICATION}</mo>"
+        found += own
+    return found
 
 
 def _script(node: Node, is_small: bool) -> str:
@@ -220,7 +205,7 @@ def _bracketed(inside: str) -> str:
 
 
 def _case(value: Node, condition: Node) -> str:
-    lines = [mathml(one) for one in broken(value, PAGE - _LEAST_LEFT - measure(condition))]
+    lines = [mathml(one) for one in broken_case(value, condition)]
     own = lines[0] if len(lines) == 1 else _stacked(lines)
     return f"<mtr>{_cell(own)}{_cell(mathml(condition))}</mtr>"
 
@@ -239,22 +224,12 @@ def formula(line: doc.Line) -> str:
     """Return a formula as a math element, its left side alone where there is no other."""
     if line.right is None:
         return _name(line)
-    left, sign = line.left or EMPTY, operator(line.relation)
-    if is_wide(left):
-        first, *others = broken(line.right, PAGE - 3)
-        lines = [mathml(left), _indented(row(sign, first)), *map(_indented, others)]
-    else:
-        first, *others = broken(line.right, PAGE - measure(left) - 3)
-        lines = [mathml(row(left, sign, first)), *map(_indented, others)]
-    for name, value in line.where:
-        first, *others = broken(value, PAGE - measure(name) - 5)
-        lines += [_indented(row(name, operator("="), first)), *map(_indented, others)]
+    lines = [
+        ('<mspace width="2em"/>' if depth else "") + mathml(row(*parts))
+        for depth, parts in line.rows(line.room)
+    ]
     inside = lines[0] if len(lines) == 1 else _stacked(lines)
     return f'<math displaystyle="true"><mrow>{inside}</mrow></math>'
-
-
-def _indented(node: Node) -> str:
-    return f'<mspace width="2em"/>{mathml(node)}'
 
 
 def _name(line: doc.Line) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from symdp.errors import InputError
 from symdp.page import document as doc
-from symdp.page.node import EMPTY, GREEK_NAMES, PAGE, Node, broken, is_wide, measure, operator
+from symdp.page.node import EMPTY, GREEK_NAMES, PAGE, Node, broken_case, is_wide, measure
 
 _LEVELS = {2: "subsection", 3: "subsubsection", 4: "paragraph"}
 _LETTERS = {letter: f"\\{word}" for letter, word in GREEK_NAMES.items()} | {
@@ -31,34 +31,32 @@ _WORDS = {
 }  # fmt: skip
 _RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-", strict=True))
 _LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉₋", "0123456789-", strict=True))
-_LEAST_LEFT = 12  # of them for a left side, a brace and the words of a condition
 
 
 def latex(node: Node) -> str:
     r"""Return a formula in LaTeX."""
+    parts = [latex(part) for part in node.parts]
     match node.kind:
         case "row":
-            return "".join(_joined([latex(part) for part in node.parts]))
-        case "fraction":
-            return rf"\frac{{{latex(node.parts[0])}}}{{{latex(node.parts[1])}}}"
+            return _joined(parts)
         case "root":
-            return rf"\sqrt{{{latex(node.parts[0])}}}"
-        case "binomial":
-            return rf"\binom{{{latex(node.parts[0])}}}{{{latex(node.parts[1])}}}"
+            return rf"\sqrt{{{parts[0]}}}"
+        case "fraction" | "binomial":
+            command = "frac" if node.kind == "fraction" else "binom"
+            return rf"\{command}{{{parts[0]}}}{{{parts[1]}}}"
         case "script":
             base, below, above = node.parts
-            found = latex(base)
-            if base.kind not in {"name", "number", "operator", "fence"}:
-                found = f"{{{found}}}"
+            is_whole = base.kind in {"name", "number", "operator", "fence"}
+            found = parts[0] if is_whole else f"{{{parts[0]}}}"
             if below != EMPTY:
-                found += f"_{{{latex(below)}}}"
+                found += f"_{{{parts[1]}}}"
             if above != EMPTY:
                 primes = above.text if set(above.text) <= set("′″‴") else ""
-                found += _SIGNS[primes] if primes else f"^{{{latex(above)}}}"
+                found += _SIGNS[primes] if primes else f"^{{{parts[2]}}}"
             return found
         case "fence":
-            left, inside, right = node.parts
-            return rf"\left{_bracket(left)}{latex(inside)}\right{_bracket(right)}"
+            left, right = (_BRACKETS.get(end.text, end.text) for end in node.parts[::2])
+            return rf"\left{left}{parts[1]}\right{right}"
         case "cases":
             rows = r" \\ ".join(_case(*case.parts) for case in node.parts)
             return rf"\begin{{cases}} {rows} \end{{cases}}"
@@ -71,43 +69,30 @@ def latex(node: Node) -> str:
     return node.text
 
 
+_BRACKETS = {"{": r"\{", "}": r"\}", "⌊": r"\lfloor ", "⌋": r"\rfloor "}
+
+
 def _case(value: Node, condition: Node) -> str:
-    first, *others = broken(value, PAGE - _LEAST_LEFT - measure(condition))
-    more = "".join(rf" \\ \quad {latex(line)} & " for line in others)
-    return f"{latex(first)} & {_condition(condition)}{more}"
+    first, *others = map(latex, broken_case(value, condition))
+    told = latex(condition) if condition.kind == "words" else rf"\text{{if }} {latex(condition)}"
+    return "".join([f"{first} & {told}", *(rf" \\ \quad {line} & " for line in others)])
 
 
-def _condition(node: Node) -> str:
-    return latex(node) if node.kind == "words" else rf"\text{{if }} {latex(node)}"
-
-
-def _bracket(node: Node) -> str:
-    return {"{": r"\{", "}": r"\}", "|": "|", "⌊": r"\lfloor ", "⌋": r"\rfloor "}.get(
-        node.text, node.text
-    )
-
-
-def _joined(parts: list[str]) -> list[str]:
+def _joined(parts: list[str]) -> str:
     """Put a space where a command would run into a letter."""
-    found: list[str] = []
-    for part in parts:
-        ends_in_command = found and found[-1][-1:].isalpha() and "\\" in found[-1]
-        found.append(f" {part}" if ends_in_command and part[:1].isalpha() else part)
+    found = ""
+    for before, part in zip(["", *parts], parts, strict=False):
+        ends_in_command = before[-1:].isalpha() and "\\" in before
+        found += f" {part}" if ends_in_command and part[:1].isalpha() else part
     return found
 
 
 def _name(text: str) -> str:
-    if text in _LETTERS:
-        return _LETTERS[text]
-    if len(text) == 1 and text.isascii():
-        return text
+    if text in _LETTERS or (len(text) == 1 and text.isascii()):
+        return _LETTERS.get(text, text)
     if text in _FUNCTIONS:
         return rf"\{text}"
-    return (
-        rf"\operatorname{{{latex_words(text)}}}"
-        if text.isascii()
-        else rf"\text{{{latex_words(text)}}}"
-    )
+    return rf"\{'operatorname' if text.isascii() else 'text'}{{{latex_words(text)}}}"
 
 
 def latex_words(text: str) -> str:
@@ -186,29 +171,21 @@ def _table(table: doc.Table) -> str:
     return f"{caption}\\begin{{tabular}}{{{columns}}}\n{head} \\\\ \\hline\n{lines}\\end{{tabular}}"
 
 
-def latex_rows(line: doc.Line, width: float | None = None) -> Iterator[str]:
+def latex_rows(line: doc.Line, width: float = PAGE) -> Iterator[str]:
     """Yield rows of an align environment whose right sides are broken to a width."""
     if line.left is None or line.right is None:
         return
-    most = PAGE if width is None else width
-    first, *others = broken(line.right, most)
-    sign = latex(operator(line.relation))
-    if is_wide(line.left):  # on a row of its own, where it takes no room from other right sides
-        yield f"&{latex(line.left)}"
-        yield rf"&\quad {sign} {latex(first)}"
-    else:
-        yield f"{latex(line.left)} &{sign} {latex(first)}"
-    yield from (rf"&\quad {latex(one)}" for one in others)
-    for name, value in line.where:
-        first, *others = broken(value, most - measure(name) - 5)
-        yield rf"&\quad {latex(name)} = {latex(first)}"
-        yield from (rf"&\qquad {latex(one)}" for one in others)
+    for depth, parts in line.rows(width, width):
+        first, *others = map(latex, parts)
+        if depth:
+            yield " ".join([rf"&\{'q' * depth}uad", first, *others])
+        else:
+            yield f"{first} &{' '.join(others)}" if others else f"&{first}"
 
 
 def display(line: doc.Line) -> str:
     """Return a formula with two sides between double dollars, on as many rows as it needs."""
-    left = line.left or EMPTY
-    rows = list(latex_rows(line, PAGE - 3 - (0 if is_wide(left) else measure(left))))
+    rows = list(latex_rows(line, line.room))
     return f"$${rows[0].replace(' &', ' ', 1)}$$" if len(rows) == 1 else f"$${aligned(rows)}$$"
 
 
@@ -218,22 +195,20 @@ def aligned(rows: Iterable[str]) -> str:
 
 
 def _aligned(lines: Iterable[doc.Line]) -> str:
-    """Lines as words and one align environment."""
-    found: list[str] = []
+    """Lines as words and one align environment; words behind its last row stand below it."""
+    before: list[str] = []
     rows: list[str] = []
+    behind: list[str] = []
     for said, own in _said(list(lines)):
-        if said and (rows or own):
-            rows += [rf"\intertext{{{said}}}"] if rows else []
-            found += [] if rows else [said]
-        elif said:
-            found.append(said)
-        rows += [f"{row} \\\\" for row in own]
+        if said:
+            (behind if rows else before).append(said)
+        if own:
+            rows += [*(rf"\intertext{{{one}}}" for one in behind), *(rf"{row} \\" for row in own)]
+            behind = []
     if rows:
-        while rows and rows[-1].startswith(r"\intertext"):
-            rows.pop()
         rows[-1] = rows[-1].removesuffix(r" \\")
-        found += [r"\begin{align*}", *rows, r"\end{align*}"]
-    return "\n".join(found)
+        before += [r"\begin{align*}", *rows, r"\end{align*}"]
+    return "\n".join([*before, *(rf"{{\raggedright {one}\par}}" for one in behind)])
 
 
 def _said(lines: list[doc.Line]) -> Iterator[tuple[str, list[str]]]:

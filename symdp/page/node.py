@@ -77,16 +77,14 @@ def row(*parts: Node, level: int = ATOM) -> Node:
 def script(base: Node, below: Node = EMPTY, above: Node = EMPTY) -> Node:
     """Return a base with an index and an exponent; two of one base stand above each other."""
     if base.kind == "script":
-        old = base.parts
-        if EMPTY in (old[1], below) and EMPTY in (old[2], above):
-            return Node(
-                "script", (old[0], *(b if a is EMPTY else a for a, b in _pairs(old, below, above)))
+        inner, low, high = base.parts
+        if EMPTY in (low, below) and EMPTY in (high, above):
+            base, below, above = (
+                inner,
+                below if low == EMPTY else low,
+                above if high == EMPTY else high,
             )
     return Node("script", (base, below, above))
-
-
-def _pairs(old: tuple[Node, ...], below: Node, above: Node) -> Iterable[tuple[Node, Node]]:
-    return (old[1], below), (old[2], above)
 
 
 def fence(inside: Node, left: str = "(", right: str = ")") -> Node:
@@ -118,8 +116,7 @@ def listed(parts: Iterable[Node], between: str = ",") -> Node:
 
 
 _ABOVE = str.maketrans("0123456789−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
-_BELOW = str.maketrans("0123456789−", "₀₁₂₃₄₅₆₇₈₉₋")
-_DIGITS = re.compile(r"−?\d+")
+_BELOW = str.maketrans("0123456789−+", "₀₁₂₃₄₅₆₇₈₉₋₊")
 _SPACED = ("+", "−", "=", "≈", "≤", "≥", "<", ">", "≠", "∈", "→", "∨", "‖", "|", "∼")
 _ASCII = {
     "−": "-", "·": "*", "≤": "<=", "≥": ">=", "≠": "!=", "≈": "~", "∞": "oo", "√": "sqrt",
@@ -136,106 +133,73 @@ _LOWERED = re.compile("[₀₁₂₃₄₅₆₇₈₉₋]+")
 
 def text(node: Node, ascii_only: bool = False) -> str:
     """Return a formula on one line."""
-    return _Writer(ascii_only).write(node)
+    parts = [text(part, ascii_only) for part in node.parts]
+    match node.kind:
+        case "row":
+            return _row(node, parts, ascii_only)
+        case "fraction":
+            above, below = node.parts
+            is_whole = above.level != SUM and above.kind != "fraction"
+            return f"{_closed(parts[0], is_whole)}/{_closed(parts[1], below.level == ATOM)}"
+        case "root":
+            simple = () if ascii_only else ("name", "number", "script")
+            root = "sqrt" if ascii_only else "√"
+            return root + _closed(parts[0], node.parts[0].kind in simple)
+        case "script":
+            return _script(node, parts, ascii_only)
+        case "fence":
+            left, inside, right = parts
+            return f"{left.strip()}{inside}{right.strip()}"
+        case "cases":
+            rows = ([text(part, ascii_only) for part in case.parts] for case in node.parts)
+            return "; ".join(f"{value} if {condition}" for value, condition in rows)
+        case "binomial":
+            return f"C({parts[0]}, {parts[1]})"
+    return transliterated(node.text) if ascii_only else node.text
 
 
-class _Writer:
-    def __init__(self, ascii_only: bool) -> None:
-        self.ascii_only = ascii_only
-
-    def write(self, node: Node) -> str:
-        match node.kind:
-            case "row":
-                return self._row(node)
-            case "fraction":
-                above, below = (self.write(part) for part in node.parts)
-                if node.parts[0].level == SUM or node.parts[0].kind == "fraction":
-                    above = f"({above})"
-                return f"{above}/{self._closed(node.parts[1], below, ATOM)}"
-            case "root":
-                inside = self.write(node.parts[0])
-                simple = () if self.ascii_only else ("name", "number", "script")
-                is_simple = node.parts[0].kind in simple
-                return self._sign("√") + (inside if is_simple else f"({inside})")
-            case "script":
-                return self._script(node)
-            case "fence":
-                left, inside, right = (self.write(part) for part in node.parts)
-                return f"{left.strip()}{inside}{right.strip()}"
-            case "cases":
-                return "; ".join(
-                    f"{self.write(c.parts[0])} if {self.write(c.parts[1])}" for c in node.parts
-                )
-            case "binomial":
-                return f"C({self.write(node.parts[0])}, {self.write(node.parts[1])})"
-            case "words":
-                return transliterated(node.text) if self.ascii_only else node.text
-        return self._sign(node.text)
-
-    def _sign(self, sign: str) -> str:
-        if not self.ascii_only:
-            return sign
-        return GREEK_NAMES.get(sign) or transliterated(sign)
-
-    def _row(self, node: Node) -> str:
-        found, before = "", None
-        for part in node.parts:
-            own = self.write(part)
-            if part.kind == "operator":
-                if part.text in (",", "d"):
-                    own = ", " if part.text == "," else " d"
-                elif part.text in "∫∑∏":
-                    own = f"{own} "
-                elif part.text in _SPACED and found[-1:] not in ("", " "):
-                    own = f" {own} "
-            elif before is not None:
-                apart = "words" in (part.kind, before.kind) or _is_sign(before)
-                apart = apart or (_is_long_name(before) and part.kind != "fence")
-                if apart and not found.endswith((" ", "(", "[")):
-                    found += " "
-                elif self.ascii_only and node.level == PRODUCT and _is_factor(before):
-                    found += "*"
-            found, before = found + own, part
-        return found
-
-    def _closed(self, node: Node, written: str, level: int) -> str:
-        return f"({written})" if node.level < level else written
-
-    def _script(self, node: Node) -> str:
-        base, below, above = node.parts
-        found = self.write(base)
-        for part, mark, figures in ((below, "_", _BELOW), (above, "^", _ABOVE)):
-            if part.kind == "row" and not part.parts:
-                continue
-            own = self.write(part)
-            plain = own.replace("-", "−")
-            if part.text and set(part.text) <= set("′″‴∗*"):
-                found += own
-            elif plain in ("−", "+") and mark == "_" and not self.ascii_only:
-                found += "₋" if plain == "−" else "₊"
-            elif _DIGITS.fullmatch(plain) and not self.ascii_only:
-                found += plain.translate(figures)
-            elif (
-                part.kind in {"name", "number"}
-                or (part.kind == "words" and mark == "_")
-                or part.kind == "fence"
-            ):
-                found += mark + own
-            else:
-                found += f"{mark}({own})"
-        return found
+def _closed(written: str, is_whole: bool) -> str:
+    return written if is_whole else f"({written})"
 
 
-def _is_factor(node: Node) -> bool:
-    return node.kind not in {"operator", "words"} and not _is_sign(node)
+def _row(node: Node, written: list[str], ascii_only: bool) -> str:
+    found, before, is_spaced = "", None, False
+    for part, own in zip(node.parts, written, strict=True):
+        if part.kind == "operator":
+            is_spaced = part.text in _SPACED and found[-1:] not in ("", " ")
+            found += " " if part.text == "d" or is_spaced else ""
+        elif before is not None:
+            is_sign = before.kind == "script" and before.parts[0].kind == "operator"
+            is_long_name = before.kind == "name" and len(before.text) > 1
+            apart = is_sign or (is_long_name and part.kind != "fence")
+            is_factor = not is_sign and before.kind not in {"operator", "words"}
+            if "words" in (part.kind, before.kind) or apart:
+                found += "" if found.endswith((" ", "(", "[")) else " "
+            elif ascii_only and node.level == PRODUCT and is_factor:
+                found += "*"
+        found, before = found + own, part
+        if part.kind == "operator" and (part.text in ",∫∑∏" or is_spaced):
+            found += " "
+    return found
 
 
-def _is_long_name(node: Node) -> bool:
-    return node.kind == "name" and len(node.text) > 1
-
-
-def _is_sign(node: Node) -> bool:
-    return node.kind == "script" and node.parts[0].kind == "operator"
+def _script(node: Node, written: list[str], ascii_only: bool) -> str:
+    found = written[0]
+    for part, own, mark, small, figures in (
+        (node.parts[1], written[1], "_", r"−?\d+|[−+]", _BELOW),
+        (node.parts[2], written[2], "^", r"−?\d+", _ABOVE),
+    ):
+        plain = own.replace("-", "−")
+        if part == EMPTY:
+            continue
+        if part.text and set(part.text) <= set("′″‴∗*"):
+            found += own
+        elif re.fullmatch(small, plain) and not ascii_only:
+            found += plain.translate(figures)
+        else:
+            is_whole = part.kind in {"name", "number", "fence", *({"words"} if mark == "_" else ())}
+            found += mark + _closed(own, is_whole)
+    return found
 
 
 def transliterated(words: str) -> str:
@@ -251,6 +215,7 @@ def transliterated(words: str) -> str:
 
 PAGE = 62  # widths of a letter in one line of an article
 _WIDE_LEFT = 24  # of them
+_LEAST_LEFT = 12  # of them for a left side, a brace and the words of a condition
 _OPEN, _CLOSE = {"(": r"\bigl(", "[": r"\bigl[", "|": r"\bigl|"}, {")": r"\bigr)", "]": r"\bigr]"}
 
 
@@ -290,28 +255,25 @@ def broken(node: Node, width: float = PAGE) -> list[Node]:
     """
     if measure(node) <= width or node.kind == "cases":
         return [node]
-    lines: list[list[Node]] = [[]]
-    used = 0.0
-    parts = _flat(node, width)
-    for place, part in enumerate(parts):
-        own = measure(part)
-        behind = parts[place + 1 : place + 1 + _until_sign(parts[place + 1 :])]
-        upcoming = own + sum(map(measure, behind))
-        may_break = part.kind == "operator" and part.text in "+−·" and lines[-1]
-        if may_break and used + upcoming > width:
+    chunks: list[list[Node]] = [[]]
+    for part in _flat(node, width):
+        if part.kind == "operator" and part.text in "+−·":
+            chunks.append([])
+        chunks[-1].append(part)
+    lines, used = [chunks[0]], sum(map(measure, chunks[0]))
+    for chunk in chunks[1:]:
+        own = sum(map(measure, chunk))
+        if lines[-1] and used + own > width:
             lines.append([])
             used = 4.0
-        lines[-1].append(part)
+        lines[-1] += chunk
         used += own
     return [row(*line) for line in lines]
 
 
-def _until_sign(parts: list[Node]) -> int:
-    """How many parts stand before the next place for a break."""
-    for count, part in enumerate(parts):
-        if part.kind == "operator" and part.text in "+−·":
-            return count
-    return len(parts)
+def broken_case(value: Node, condition: Node) -> list[Node]:
+    """Return the value of a case as lines that fit beside a left side and its condition."""
+    return broken(value, PAGE - _LEAST_LEFT - measure(condition))
 
 
 def _flat(node: Node, width: float) -> list[Node]:

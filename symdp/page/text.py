@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from textwrap import fill, wrap
+from textwrap import wrap
 
 from symdp.page import document as doc
 from symdp.page.node import Node, text, transliterated
@@ -60,52 +60,45 @@ def to_text(
 
     `styled` puts words into a tone.
     """
-    lines: list[str] = []
-    for block in blocks:
-        lines += _block_lines(block, width, ascii_only, styled, bool(lines))
-    return "\n".join(lines)
-
-
-def _block_lines(
-    block: doc.Block,
-    width: int | None,
-    ascii_only: bool,
-    styled: Callable[[str, str], str],
-    is_later: bool,
-) -> Iterator[str]:
     said: Callable[[str], str] = transliterated if ascii_only else str
-    match block:
-        case doc.Heading(_, title):
-            yield from [""] if is_later else []
-            yield said(title)
-        case doc.Sentence(words, tone, answer):
-            if answer:
-                yield words + styled(answer, "strong")
-            else:
+    most = width or WIDTH
+
+    def lines_of(block: doc.Block, is_later: bool) -> Iterator[str]:
+        match block:
+            case doc.Heading(_, title):
+                yield from [""] if is_later else []
+                yield said(title)
+            case doc.Sentence(words, tone, answer) if not answer:
                 told = "\n".join(broken_lines(words, width or len(words)))
                 yield styled(told, tone) if tone else told
-        case doc.Formulas(lines):
-            for line in lines:
-                for own in formula_lines(line, ascii_only):
-                    is_formula = line.right is not None and not own.startswith("  (")
-                    most = width or WIDTH
-                    yield wrapped(f"  {own}", most) if is_formula else _filled(own, most)
-        case doc.Legend(items):
-            yield _filled(f"where {legend_text(items, ascii_only)}", width or WIDTH)
-        case doc.Table(head, rows, caption, numbers):
-            yield from [said(caption)] if caption else []
-            cells = [[said(cell) for cell in row] for row in (head, *rows)]
-            yield from table_lines(cells[0], cells[1:], numbers, width or WIDE)
-        case doc.Listing(lines):
-            yield from lines
-        case doc.Command(words):
-            yield from words.splitlines()
-        case doc.Folded(summary, blocks):
-            yield summary
-            for inner in blocks:
-                yield from _block_lines(inner, width, ascii_only, styled, True)
-        case doc.Figure(_, caption):
-            yield caption
+            case doc.Sentence(words, _, answer):
+                yield words + styled(answer, "strong")
+            case doc.Formulas(lines):
+                for line in lines:
+                    for own in formula_lines(line, ascii_only):
+                        is_formula = line.right is not None and not own.startswith("  (")
+                        yield wrapped(f"  {own}", most) if is_formula else _filled(own, most)
+            case doc.Legend(items):
+                yield _filled(f"where {legend_text(items, ascii_only)}", most)
+            case doc.Table(head, rows, caption, numbers):
+                yield from [said(caption)] if caption else []
+                cells = [[said(cell) for cell in row] for row in (head, *rows)]
+                yield from table_lines(cells[0], cells[1:], numbers, width or WIDE)
+            case doc.Listing(lines):
+                yield from lines
+            case doc.Command(words):
+                yield from words.splitlines()
+            case doc.Folded(summary, blocks):
+                yield summary
+                for inner in blocks:
+                    yield from lines_of(inner, True)
+            case doc.Figure(_, caption):
+                yield caption
+
+    found: list[str] = []
+    for block in blocks:
+        found += lines_of(block, bool(found))
+    return "\n".join(found)
 
 
 def legend_text(items: Iterable[tuple[Node, str]], ascii_only: bool = False) -> str:
@@ -116,7 +109,8 @@ def legend_text(items: Iterable[tuple[Node, str]], ascii_only: bool = False) -> 
 
 def formula_lines(line: doc.Line, ascii_only: bool = False) -> Iterator[str]:
     """Yield a formula as lines of text, not yet broken; cases stand below one another."""
-    words = transliterated(line.words) if ascii_only else line.words
+    said: Callable[[str], str] = transliterated if ascii_only else str
+    words = said(line.words)
     if line.left is None:
         yield words
         return
@@ -124,25 +118,24 @@ def formula_lines(line: doc.Line, ascii_only: bool = False) -> Iterator[str]:
     if line.right is None:
         yield f"{name}: {words}"
         return
-    sign = transliterated(line.relation) if ascii_only else line.relation
+    first, *others = _sided(f"{name} {said(line.relation)} ", line.right, ascii_only)
     if line.right.kind == "cases":
-        yield from _case_lines(f"{name} {sign} ", line.right, ascii_only)
-    else:
-        formula = f"{name} {sign} {text(line.right, ascii_only)}"
-        is_short = len(formula) + len(words) <= _WIDE_LINE
-        yield f"{formula}    {words}" if words and is_short else formula
-        if words and not is_short:
-            yield f"  ({words})"
+        words = ""
+    is_short = len(first) + len(words) <= _WIDE_LINE
+    yield f"{first}    {words}" if words and is_short else first
+    yield from others
+    if words and not is_short:
+        yield f"  ({words})"
     for part, meant in line.where:
-        begin = f"  {text(part, ascii_only)} = "
-        if meant.kind == "cases":
-            yield from _case_lines(begin, meant, ascii_only)
-        else:
-            yield begin + text(meant, ascii_only)
+        yield from _sided(f"  {text(part, ascii_only)} = ", meant, ascii_only)
 
 
-def _case_lines(begin: str, cases: Node, ascii_only: bool) -> Iterator[str]:
-    found = [tuple(text(part, ascii_only) for part in case.parts) for case in cases.parts]
+def _sided(begin: str, right: Node, ascii_only: bool) -> Iterator[str]:
+    """Yield a right side behind its left one, a line for each case."""
+    if right.kind != "cases":
+        yield begin + text(right, ascii_only)
+        return
+    found = [tuple(text(part, ascii_only) for part in case.parts) for case in right.parts]
     wide = max(len(value) for value, _ in found)
     for value, condition in found:
         at = condition if condition == "otherwise" else f"if {condition}"
@@ -151,11 +144,8 @@ def _case_lines(begin: str, cases: Node, ascii_only: bool) -> Iterator[str]:
 
 
 def _filled(words: str, width: int) -> str:
-    """Break a sentence between words."""
-    return fill(
-        words.strip(), width, initial_indent="  ", subsequent_indent="      ",
-        break_long_words=False, break_on_hyphens=False,
-    )  # fmt: skip
+    """Break a sentence between words, its later lines further in."""
+    return "\n".join(broken_lines(f"  {words.strip()}", width, _INDENT))
 
 
 def table_lines(
@@ -195,16 +185,13 @@ def table_lines(
     return shown
 
 
-def broken_lines(text: str, width: int) -> list[str]:
+def broken_lines(text: str, width: int, indent: str | None = None) -> list[str]:
     """Return text on as many lines as it needs, broken between words only, indented alike."""
     if len(text) <= width:
         return [text]
-    indent = text[: len(text) - len(text.lstrip())]
+    first = text[: len(text) - len(text.lstrip())]
     return wrap(
-        text.lstrip(),
-        width,
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    ) or [""]
+        text.lstrip(), width, initial_indent=first,
+        subsequent_indent=first if indent is None else indent,
+        break_long_words=False, break_on_hyphens=False,
+    ) or [""]  # fmt: skip

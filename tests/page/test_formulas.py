@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import symdp
-from symdp.page.document import Formulas, Line
+from symdp.page.document import Formulas, Line, sentence
 from symdp.page.formula import equation, layout, one_set_of_cases, read
 from symdp.page.html import html_blocks, mathml
 from symdp.page.latex import latex, latex_blocks, latex_words
@@ -27,6 +27,7 @@ COMMANDS = (
     "delta sigma kappa lambda rho omega ell Phi varphi bar infty pi cdot le ge ne approx in to "
     "dots int sum mathrm quad qquad begin end intertext paragraph allowdisplaybreaks tau eta nu "
     "alpha xi theta binom bigl bigr vert textbar textless textgreater textasciicircum Gamma Sigma "
+    "raggedright par "
     "| \\ { } _ , % & $"
 )
 
@@ -87,6 +88,13 @@ def test_latex_is_ascii_balanced_and_of_known_commands(name, tmp_path):
     log = ran.stdout.decode("latin-1")
     assert ran.returncode == 0, log
     assert not re.findall(r"Overfull|Warning|^!", log, re.MULTILINE), log
+
+
+def test_words_behind_the_last_formula_stand_below_it():
+    lines = [equation("a", "=b"), sentence("the reason"), sentence("the law")]
+    found = latex_blocks([Formulas(lines)])
+    assert found.index(r"\end{align*}") < found.index("the reason") < found.index("the law")
+    assert "intertext" not in found
 
 
 X = sp.Symbol("x", real=True)
