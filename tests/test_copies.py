@@ -128,6 +128,7 @@ OBJECTS = {
         lambda one: [one, repr(one)],
     ),
     "audit": (lambda: audit(90, 10, 100, 100), lambda one: [one, repr(one)]),
+    "zCDP": (lambda: compose(NOISE, 2).zcdp(), lambda one: [one, one.to_json()]),
     "Gaussian privacy": (lambda: gaussian_privacy(compose(NOISE, 2)), lambda one: [one]),
     "search": (
         lambda: symdp.selection(compose(NOISE), 5), lambda m: [compose(m).epsilon(1e-4).epsilon],

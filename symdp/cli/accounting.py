@@ -1,15 +1,17 @@
-"""Commands over the privacy profile: curve, verify, certify, calibrate, tradeoff and audit."""
+"""Commands over the profile: curve, verify, certify, calibrate, tradeoff, renyi and audit."""
 
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from symdp.arguments import sides
 from symdp.cli import job as words
 from symdp.cli.display import (
     meaning,
@@ -669,6 +671,45 @@ def tradeoff(
         )
 
     with working(f"trade-off of {job.subject}"):
+        in_time(time_limit, job.build, told)
+
+
+def renyi(
+    *,
+    job: Job,
+    order: str = "2,4,8,16,32,64",
+    direction: str = "both",
+    time_limit: str = "60",
+    as_json: bool = False,
+) -> None:
+    """Print Rényi divergences in both directions, and the least ρ of zCDP."""
+    side = words.direction(direction)
+    named = order.split(",")
+    orders = [math.inf if word == "inf" else words.real(word, "--order") for word in named]
+    if len(orders) > _MOST_RATES or not all(one >= 0.0 for one in orders):
+        raise InputError(f"--order {order:.40}: at most {_MOST_RATES} orders, each 0 or more")
+    ways = sides(side)
+
+    def told(steps: Composition) -> None:
+        found = {way: steps.renyi(orders, cast("Direction", way)).tolist() for way in ways}
+        least = steps.zcdp(side)
+        if as_json:
+            finite = {w: [x if math.isfinite(x) else None for x in v] for w, v in found.items()}
+            print_json({
+                "orders": [one if math.isfinite(one) else "inf" for one in orders],
+                **finite,
+                "zcdp": least.to_json(),
+            })  # fmt: skip
+            return
+        columns = [[rounded(x, 10) if math.isfinite(x) else "∞" for x in found[w]] for w in ways]
+        names = [given(one) if math.isfinite(one) else "∞" for one in orders]
+        show(
+            Table(("order α", *ways), list(zip(names, *columns, strict=True)), numbers=range(3)),
+            Sentence(f"zCDP: {least}"),
+            Sentence(f"protects {steps.protection.sentence}"),
+        )
+
+    with working(f"Rényi divergences of {job.subject}"):
         in_time(time_limit, job.build, told)
 
 

@@ -29,6 +29,7 @@ COMMANDS = {
     "card": ("pages.card", "Write or check a privacy card."),
     "compare": ("accounting.compare", "Print noises of one size side by side."),
     "tradeoff": ("accounting.tradeoff", "Print the least miss rate of any attack."),
+    "renyi": ("accounting.renyi", "Print Rényi divergences and the least ρ of zCDP."),
     "audit": ("accounting.audit", "Print a lower bound on ε from an attack's counts."),
     "report": ("pages.report", "Write a report with derivation, accountants and proof."),
     "explore": ("pages.explore", "Write a page with sliders for ε, δ and attacks."),
@@ -145,6 +146,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "compare": ("symdp compare gaussian laplace student_t nu=5 --std 20 -n 50 --delta 1e-5",),
     "tradeoff": ("symdp tradeoff gaussian sigma=4 -n 10 --alpha 0.001,0.01 --plot attack.svg",),
+    "renyi": ("symdp renyi laplace b=2 -n 10 --order 2,8",),
     "audit": (
         "symdp audit --tp 90/100 --fp 5/100 --delta 1e-5",
         "symdp audit gaussian sigma=5 -n 1 --tp 200/400 --fp 40/400",

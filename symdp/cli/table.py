@@ -136,6 +136,7 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "individual plot": ("--plot", "FILE", "Draw a histogram."),
     "individual rate": ("--rate", "Q", "Poisson sampling rate."),
     "ledger file": ("", "FILE", "The ledger's file, JSON."),
+    "renyi order": ("--order", "A,…", "Orders α, 0 or more, or inf."),
     "report delta": ("--delta", "D", "The δ at which ε is compared."),
     "train sampling": ("--sampling", "SCHEME", "How batches are drawn: poisson (default), "
         "without_replacement, with_replacement or truncated_poisson."),

@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from symdp.questions.accounted import Accounted
     from symdp.questions.certificate import Certificate
     from symdp.questions.claim import CheckedClaim
+    from symdp.questions.zcdp import Zcdp
 
     One = float | Fraction | Decimal | np.number[Any] | str
     Many = Sequence[float] | NDArray[Any]
@@ -447,6 +448,12 @@ class Composition(Composed):
         from symdp.questions.tradeoff import renyi_divergence
 
         return renyi_divergence(self, order, direction)
+
+    def zcdp(self, direction: Direction = "both") -> Zcdp:
+        """Return the least ρ of zCDP, the supremum of D_α/α over α > 1, see `zcdp.zcdp`."""
+        from symdp.questions.zcdp import zcdp
+
+        return zcdp(self, direction)
 
     def plot(
         self,

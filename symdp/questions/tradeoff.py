@@ -222,7 +222,7 @@ def renyi_divergence(composition: Composed, order: Any, direction: Direction = "
     if order < 0:
         raise InputError(f"order = {order!r}: Rényi orders are 0 or more")
     steps = a_composition(composition)
-    return max(_renyi(steps, order, side) for side in steps.sides(direction))
+    return max(0.0, *(_renyi(steps, order, side) for side in steps.sides(direction)))
 
 
 def _renyi(composition: Composed, order: float, side: str) -> float:
