@@ -269,7 +269,7 @@ def card(
     if output is not None:
         replace_text(output, _written(found, output, ending))
     if registry is not None:
-        from symdp.page.registry import registry_record
+        from symdp.page.card import registry_record
 
         replace_text(registry, registry_record(found))
     print_json(found) if as_json else print(*filter(None, (output, registry)), sep="\n")

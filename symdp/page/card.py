@@ -14,6 +14,7 @@ import datetime
 import json
 import math
 import platform
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -22,7 +23,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from symdp.decimal_text import given, rounded
+from symdp.decimal_text import Side, given, rounded
 from symdp.durable import checksum
 from symdp.errors import InputError
 from symdp.exact_number import exact_number
@@ -171,16 +172,9 @@ def _computed(inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 def _parameters(answer: Guarantee) -> dict[str, Any]:
     """Return one (ε, δ) with its interval and where it comes from."""
-    return {
-        "epsilon": answer.epsilon,
-        "delta": answer.delta,
-        "lower": answer.lower,
-        "upper": answer.upper,
-        "kind": answer.kind,
-        "method": answer.method,
-        "direction": answer.direction,
-        **({"advice": answer.advice} if answer.advice else {}),
-    }
+    names = ("epsilon", "delta", "lower", "upper", "kind", "method", "direction")
+    told = {name: getattr(answer, name) for name in names}
+    return told | ({"advice": answer.advice} if answer.advice else {})
 
 
 def _attack(composition: Composition) -> dict[str, Any]:
@@ -340,63 +334,39 @@ def _number(text: object) -> float:
         return math.inf
 
 
-_DIGITS = 6
-
-
 def card_page(card: dict[str, Any]) -> Document:
     """Return the page of a card that `make_card` returned."""
-    first = card["privacy_parameters"][0]
-    neighbours = card["neighboring_datasets"]
-    blocks: list[Block] = [
-        Sentence(
-            f"ε = {_epsilon(first)} at δ = {given(first['delta'])}. "
-            f"Protected: {neighbours['protects']}."
-        ),
-        *([Sentence(f"Date: {card['date']}.")] if card["date"] else []),
-        Heading(2, "Privacy parameters"),
-        Table(
+    first, neighbours = card["privacy_parameters"][0], card["neighboring_datasets"]
+    gaussian, run, proved = card["gaussian_privacy"], card["training"], card.get("certificate")
+    software = ", ".join(f"{name} {release}" for name, release in card["software"].items())
+    parts: dict[str, list[Block]] = {
+        "": [Sentence(f"ε = {_epsilon(first)} at δ = {given(first['delta'])}. "
+                      f"Protected: {neighbours['protects']}.")],
+        "Privacy parameters": [Table(
             ("δ", "ε", "from", "to", "kind", "method", "direction"),
             [
-                (
-                    given(row["delta"]),
-                    _epsilon(row),
-                    _end(row["lower"], up=False),
-                    _end(row["upper"], up=True),
-                    row["kind"],
-                    row["method"],
-                    row["direction"],
-                )
+                (given(row["delta"]), _epsilon(row), _end(row["lower"], "down"),
+                 _end(row["upper"], "up"), row["kind"], row["method"], row["direction"])
                 for row in card["privacy_parameters"]
             ],
             card["differential_privacy_variant"],
             numbers=range(7),
-        ),
-        *_gaussian_sentence(card),
-        Heading(2, "Unit of privacy and neighboring datasets"),
-        Listing(
-            [
-                f"Unit of privacy: {card['unit_of_privacy']}",
-                f"Relation: {neighbours['relation']}; {neighbours['kind']}",
-                f"Protected: {neighbours['protects']}",
-            ]
-        ),
-        Heading(2, "Mechanism and composition"),
-        Table(
+        )],
+        "Unit of privacy and neighboring datasets": [Listing([
+            f"Unit of privacy: {card['unit_of_privacy']}",
+            f"Relation: {neighbours['relation']}; {neighbours['kind']}",
+            f"Protected: {neighbours['protects']}",
+        ])],
+        "Mechanism and composition": [Table(
             ("steps", "mechanism", "parameters", "sampling"),
             [
-                (
-                    str(row["count"]),
-                    row["title"] or row["name"],
-                    ", ".join(f"{name} = {value}" for name, value in row["parameters"].items()),
-                    row["sampling"] or "none",
-                )
+                (str(row["count"]), row["title"] or row["name"], _values(row),
+                 row["sampling"] or "none")
                 for row in card["mechanism"]
             ],
             f"{card['composition']['steps']} steps, {card['composition']['distinct']} distinct",
-        ),
-        *_training_list(card),
-        Heading(2, "What an attack can reach"),
-        Table(
+        )],
+        "What an attack can reach": [Table(
             ("false positive rate", "true positive rate, at most"),
             [
                 (given(row["false_positive_rate"]), _up(row["true_positive_rate"]))
@@ -404,66 +374,47 @@ def card_page(card: dict[str, Any]) -> Document:
             ],
             f"Advantage over guessing, at most {_up(card['attack']['advantage'])}",
             numbers=range(2),
-        ),
-        Heading(2, "Proof"),
-        Listing([f"{name.replace('_', ' ')}: {value}" for name, value in card["proof"].items()]),
-        *_certificate_sentence(card),
-        Heading(2, "Not covered"),
-        Listing(card["not_covered"]),
-        Heading(2, "Software and inputs"),
-        Listing(
-            [
-                ", ".join(f"{name} {release}" for name, release in card["software"].items()),
-                f"SHA-256 of the exact inputs: {card['sha256']}",
-            ]
-        ),
-    ]
-    if card["citation"]:
-        blocks += [Heading(2, "Citation"), Command(card["citation"])]
-    return Document(card["title"], blocks)
-
-
-def _gaussian_sentence(card: dict[str, Any]) -> list[Block]:
-    found = card["gaussian_privacy"]
-    if found is None:
-        return []
-    return [
-        Sentence(
-            f"μ-GDP with its regret: δ(ε) ≤ δ_μ(ε) + {given(found['regret'])} for every ε ≥ 0, "
-            f"with μ = {_up(found['mu'])} and δ_μ the profile of N(μ, 1) against N(0, 1)."
-        )
-    ]
-
-
-def _training_list(card: dict[str, Any]) -> list[Block]:
-    run = card["training"]
-    if run is None:
-        return []
-    facts = {
-        "training examples N": run["examples"],
-        "batch": f"{run['batch']}, rate {run['rate']}",
-        "epochs": f"{run['epochs']:.6g}",
-        "steps": run["steps"],
-        "noise multiplier": run["noise"],
-    }
-    return [Listing([f"{name}: {value}" for name, value in facts.items()])]
-
-
-def _certificate_sentence(card: dict[str, Any]) -> list[Block]:
-    """Return what a page says of the certificate that stands in the JSON form."""
-    if "certificate" not in card:
-        return []
-    claim = card["certificate"]["claim"]
-    return [
-        Sentence(
-            f"Certificate: δ({claim['epsilon']}) ≤ {given(card['privacy_parameters'][0]['delta'])},"
+        )],
+        "Proof": [
+            Listing([f"{name.replace('_', ' ')}: {own}" for name, own in card["proof"].items()])
+        ],
+        "Not covered": [Listing(card["not_covered"])],
+        "Software and inputs": [
+            Listing([software, f"SHA-256 of the exact inputs: {card['sha256']}"])
+        ],
+    }  # fmt: skip
+    if card["date"]:
+        parts[""].append(Sentence(f"Date: {card['date']}."))
+    if gaussian is not None:
+        parts["Privacy parameters"].append(Sentence(
+            f"μ-GDP with its regret: δ(ε) ≤ δ_μ(ε) + {given(gaussian['regret'])} for every ε ≥ 0, "
+            f"with μ = {_up(gaussian['mu'])} and δ_μ the profile of N(μ, 1) against N(0, 1)."
+        ))  # fmt: skip
+    if run is not None:
+        parts["Mechanism and composition"].append(Listing([
+            f"training examples N: {run['examples']}",
+            f"batch: {run['batch']}, rate {run['rate']}",
+            f"epochs: {run['epochs']:.6g}",
+            f"steps: {run['steps']}",
+            f"noise multiplier: {run['noise']}",
+        ]))  # fmt: skip
+    if proved is not None:
+        parts["Proof"].append(Sentence(
+            f"Certificate: δ({proved['claim']['epsilon']}) ≤ {given(first['delta'])},"
             " proved by a program of integers alone from the certificate in the card's JSON form;"
             " symdp card --check runs it."
-        )
-    ]
+        ))  # fmt: skip
+    if card["citation"]:
+        parts["Citation"] = [Command(card["citation"])]
+    heads = {title: [Heading(2, title)] if title else [] for title in parts}
+    return Document(card["title"], [b for t, own in parts.items() for b in (*heads[t], *own)])
 
 
-def _epsilon(parameters: dict[str, Any]) -> str:
+def _values(step: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in step["parameters"].items())
+
+
+def _epsilon(parameters: Mapping[str, Any]) -> str:
     """Return ε rounded up, from the upper end of its interval where there is one."""
     upper = parameters["upper"]
     return _up(parameters["epsilon"] if upper is None else upper)
@@ -473,5 +424,97 @@ def _up(value: float) -> str:
     return rounded(value, _DIGITS, "up")
 
 
-def _end(value: float | None, *, up: bool) -> str:
-    return "" if value is None else rounded(value, _DIGITS + 4, "up" if up else "down")
+def _end(value: float | None, side: Side) -> str:
+    return "" if value is None else rounded(value, _DIGITS + 4, side)
+
+
+_OPEN = "to be filled in"
+_WHOLE = re.compile(r"(\d+)(e[+-]\d+)?")  # which lacks a point
+
+
+def registry_record(card: Mapping[str, Any]) -> str:
+    """Return a card in the schema of the registry of deployments, opendp/deployments-registry-data.
+
+    It is a record of the second tier, as YAML. What no computation knows stays empty where the
+    schema requires it, and is left out elsewhere: the registry's own check names what is missing.
+    Texts are written as JSON strings, which YAML reads as they are, or as block scalars; numbers
+    have the point without which YAML 1.1 reads a text.
+    """
+    first, others = card["privacy_parameters"][0], card["privacy_parameters"][1:]
+    neighbours, steps = card["neighboring_datasets"], card["composition"]["steps"]
+    software = ", ".join(f"{name} {release}" for name, release in card["software"].items())
+    more = [f"ε = {_epsilon(row)} at δ = {given(row['delta'])}, {row['kind']}" for row in others]
+    made = "Machine learning model" if card["training"] else ""
+    record = {
+        "url_slug": re.sub(r"[^a-z0-9]+", "-", card["title"].lower()).strip("-") or "deployment",
+        "status": "Draft",
+        "tier": 2,
+        "deployment": {
+            "basic": {
+                "name": card["title"],
+                "data_curators": [""],
+                "intended_use": "",
+                "data_product_type": made,
+                "data_product_region": "",
+                "description": "",
+                "publication_date": "",
+            },
+            "dp_variant": {"variant_name": "Approximate DP"},
+            "privacy_loss": {
+                "privacy_unit": f"{card['unit_of_privacy']} of the data",
+                "privacy_unit_details": f"Protected: {neighbours['protects']}.",
+                "privacy_parameters": {
+                    "epsilon": Fraction(_epsilon(first)), "delta": first["delta"]
+                },
+                "privacy_parameters_details": [
+                    f"{first['kind']} by {first['method']}, direction {first['direction']}", *more
+                ],
+            },
+            "accounting": {
+                "composition": f"{steps} steps, composed by the law of their total privacy loss",
+            },
+            "implementation": {"mechanisms": [*map(_told, card["mechanism"])]},
+            "administrative": {
+                "sources": "",
+                "notes": [f"computed by {software}", f"SHA-256 of the inputs: {card['sha256']}"],
+                "registry_authors": [""],
+            },
+        },
+    }  # fmt: skip
+    return "\n".join(_lines(record, 0)) + "\n"
+
+
+def _told(step: Mapping[str, Any]) -> str:
+    what, drawn = step["title"] or step["name"], step["sampling"]
+    drawn = "no sampling" if drawn is None else drawn
+    return f"{step['count']} × {what}, {_values(step) or 'no parameters'}; {drawn}"
+
+
+def _lines(table: Mapping[str, Any], depth: int) -> Iterator[str]:
+    """Yield the lines of a table; a list of texts is a list in Markdown but where lists belong."""
+    margin = "  " * depth
+    for name, value in table.items():
+        if isinstance(value, Mapping):
+            yield f"{margin}{name}:"
+            yield from _lines(value, depth + 1)
+        elif isinstance(value, Sequence) and not isinstance(value, str):
+            is_text = name not in ("data_curators", "registry_authors")
+            yield f"{margin}{name}:{' |' if is_text else ''}"
+            for one in value:
+                yield f"{margin}  - {_printable(one) if is_text else _scalar(one)}"
+        else:
+            yield f"{margin}{name}: {_scalar(value)}"
+
+
+def _scalar(value: object) -> str:
+    if isinstance(value, Fraction | float):
+        text = given(float(value))
+        return _WHOLE.sub(r"\1.0\2", text) if _WHOLE.fullmatch(text) else text
+    if value == "":
+        return f"''  # {_OPEN}"
+    return json.dumps(_printable(value) if isinstance(value, str) else value, ensure_ascii=False)
+
+
+def _printable(text: str) -> str:
+    """Return a text on one line, without the characters that YAML refuses."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())

@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from symdp.derive.tails import TailConstant
     from symdp.model.mechanism import Mechanism
     from symdp.model.relation import Protection
-    from symdp.page.verification import EpsilonTruth, Results
     from symdp.questions.composition import Composition
     from symdp.questions.guarantee import Guarantee
 
@@ -206,7 +205,7 @@ def epsilon_table(results: Results) -> list[Block]:
     """Return ε at the report's δ by truth and by every accountant."""
     rows: list[list[str]] = []
     truth = results.truth
-    known = truth is not None and truth.exact is not None
+    known = truth is not None and truth.value is not None
     if truth is not None and known:
         value = truth_text(truth)
         name = "certified" if truth.certified else "truth"
@@ -216,9 +215,9 @@ def epsilon_table(results: Results) -> list[Block]:
     notes = [f"truth: {truth.reason}"] if truth is not None and not known else []
     for answer in results.answers:
         gap = ""
-        if truth is not None and known and truth.exact > 0:
+        if truth is not None and known and truth.value > 0:
             with mpmath.workdps(30):
-                gap = f"{float(mpmath.mpf(answer.epsilon) / truth.exact - 1):+.1e}"
+                gap = f"{float(mpmath.mpf(answer.epsilon) / truth.value - 1):+.1e}"
         value = answer.epsilon_text() + _mark(answer)
         rows.append([answer.method, value, gap, f"{answer.seconds:.2g}", answer.kind])
         if answer.advice:
@@ -231,10 +230,10 @@ def epsilon_table(results: Results) -> list[Block]:
     return [table, *_listing(notes)]
 
 
-def truth_text(truth: EpsilonTruth) -> str:
+def truth_text(truth: Truth) -> str:
     """Return the true ε to the digits that it has, 17 at most, rounded up."""
     return rounded(
-        Decimal(mpmath.nstr(truth.exact, truth.digits + _MORE)), min(17, truth.digits), "up"
+        Decimal(mpmath.nstr(truth.value, truth.digits + _MORE)), min(17, truth.digits), "up"
     )
 
 
@@ -248,13 +247,13 @@ def check_blocks(results: Results, name: str) -> list[Block]:
         return [Sentence("No place of the profile could be checked.")]
     truths = [checks[0].truth for checks in columns]
     by_method = list(zip(*columns, strict=True))
-    errors = [_row(own, [_error(c) for c in own]) for own in by_method]
-    values = [_row(own, [_answer(c) for c in own]) for own in by_method]
+    errors, values = ([_row(own, cell) for own in by_method] for cell in (_error, _answer))
     bad = frozenset(place + 1 for place, own in enumerate(by_method) if any(c.broken for c in own))
     digits = min((t.digits for t in truths if t.value is not None), default=0)
     proved = " or certified" if any(t.certified for t in truths) else ""
     what = f"{digits} digits{proved}" if digits else "not reached"
-    first = ["truth", what, *map(_true_value, truths)]
+    known = (None if t.value is None else rounded_exponential(t.log, 8, "up") for t in truths)
+    first = ["truth", what, *(value or "not reached" for value in known)]
     head = ["method", "kind", *(f"ε = {t.epsilon:g}" for t in truths)]
     numbers, first_row = range(2, len(head)), frozenset({0})
     caption = f"Relative error of δ against a truth of many digits; {_MARKED}"
@@ -290,9 +289,9 @@ def _figure(by_method: list[tuple[Check, ...]], name: str) -> list[Block]:
     return [Figure(curves, caption, f"{name}-errors", of_errors=True)] if curves else []
 
 
-def _row(checks: tuple[Check, ...], cells: list[str]) -> list[str]:
+def _row(checks: tuple[Check, ...], cell: Callable[[Check], str]) -> list[str]:
     kinds = dict.fromkeys(c.answer.kind for c in checks if c.answer)
-    return [checks[0].method, ", ".join(kinds), *cells]
+    return [checks[0].method, ", ".join(kinds), *map(cell, checks)]
 
 
 def _mark(answer: Guarantee) -> str:
@@ -303,22 +302,12 @@ def _mark(answer: Guarantee) -> str:
 def _error(one: Check) -> str:
     if one.answer is None:
         return "none"
-    mark = _mark(one.answer)
-    if one.broken:
-        mark += " violated"
-    return ("" if one.error is None else f"{one.error:+.1e}") + mark
+    size = "" if one.error is None else f"{one.error:+.1e}"
+    return size + _mark(one.answer) + (" violated" if one.broken else "")
 
 
 def _answer(one: Check) -> str:
     return "none" if one.answer is None else one.answer.delta_text(8) + _mark(one.answer)
-
-
-def _true_value(truth: Truth) -> str:
-    return "not reached" if truth.value is None else _decimal(truth.log)
-
-
-def _decimal(log: float) -> str:
-    return rounded_exponential(log, 8, "up")
 
 
 def _note(name: str, text: str) -> str:
@@ -461,7 +450,7 @@ def _summary(delta: float, results: Results) -> str:
     if bound is not None:
         text += f"; the tightened moments bound gives {bound.epsilon_text()}"
     truth = results.truth
-    if truth is not None and truth.exact is not None:
+    if truth is not None and truth.value is not None:
         shown = truth_text(truth)
         what = "certified values of δ give" if truth.certified else "the truth begins"
         text += f"; {what} {shown}"

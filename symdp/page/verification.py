@@ -89,7 +89,7 @@ _ROUNDING = 4e-16  # of a logarithm stored as a double, relative
 
 @dataclass(frozen=True)
 class Truth:
-    """δ(ε) to many digits; `value` is None where it could not be reached, for a `reason`.
+    """δ(ε), or ε at a δ, to many digits; `value` is None where it was not reached, for a `reason`.
 
     `behind` says how many digits are known and by what; `certified`, that not the truth was reached
     in time but a proved enclosure of fewer digits, of which `value` is the middle.
@@ -288,28 +288,13 @@ _FOR_CERTIFICATE = 0.5  # of the time for all truths, for the proved enclosure i
 GUIDES: tuple[MethodName, ...] = ("contour", "clt", "moments")
 
 
-@dataclass(frozen=True)
-class EpsilonTruth:
-    """The true ε at δ: where the many-digit profile, in its larger direction, meets δ.
-
-    `certified` says that proved enclosures of δ stood in for a truth that took too long.
-    """
-
-    epsilon: float
-    exact: Any
-    digits: int
-    direction: str
-    reason: str = ""
-    certified: bool = False
-
-
 @dataclass
 class Results:
     """The numbers of a section, for those who print them too."""
 
     answers: list[Guarantee] = field(default_factory=list)
     failures: list[tuple[str, str]] = field(default_factory=list)
-    truth: EpsilonTruth | None = None
+    truth: Truth | None = None  # of ε
     checks: list[Check] = field(default_factory=list)
     seconds: dict[str, list[float]] = field(default_factory=dict)  # of work for every δ
 
@@ -438,7 +423,7 @@ def _left_out(deadline: Deadline) -> str:
 
 def epsilon_truth(
     composition: Composition, delta: float, start: Guarantee, ask: Callable[[float], Truth]
-) -> EpsilonTruth:
+) -> Truth:
     """Return the ε at which the true profile equals δ, by Newton steps from a near guess.
 
     The slope of log δ comes from the contour; it only sets how fast the steps settle.
@@ -446,26 +431,24 @@ def epsilon_truth(
     truth = ask(start.epsilon)
     epsilon = start.epsilon
     if epsilon == 0 and truth.value is not None and truth.value <= delta:
-        return EpsilonTruth(0.0, mpmath.mpf(0), truth.digits, truth.direction)
+        return replace(truth, value=mpmath.mpf(0), certified=False)
     for _ in range(_NEWTON_STEPS):
         if truth.value is None:
-            return EpsilonTruth(epsilon, None, truth.digits, "", truth.reason)
+            return truth
         try:
             with time_limit(MOST_SECONDS):
                 slope = _slope(composition, epsilon, truth)
         except AccuracyError as error:
-            return EpsilonTruth(epsilon, None, truth.digits, "", str(error))
+            return replace(truth, value=None, reason=str(error))
         with mpmath.workdps(truth.digits + 5):
             gap = mpmath.log(truth.value) - mpmath.log(mpmath.mpf(delta))
             exact = mpmath.mpf(epsilon) - gap / slope
             if abs(exact - epsilon) <= _SETTLED * max(1.0, abs(epsilon)):
                 # The next step would change it by about the square of this one.
-                return EpsilonTruth(
-                    float(exact), exact, truth.digits, truth.direction, certified=truth.certified
-                )
+                return replace(truth, epsilon=float(exact), value=exact)
             epsilon = float(exact)
         truth = ask(epsilon)
-    return EpsilonTruth(epsilon, None, truth.digits, "", "Newton's method did not settle")
+    return replace(truth, value=None, reason="Newton's method did not settle")
 
 
 def _slope(composition: Composition, epsilon: float, truth: Truth) -> float:

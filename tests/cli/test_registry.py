@@ -8,8 +8,7 @@ import pytest
 
 import symdp
 from symdp import mechanisms
-from symdp.page.card import make_card
-from symdp.page.registry import registry_record
+from symdp.page.card import make_card, registry_record
 
 # The names that the registry's schema has where a card has something, and those that it requires.
 NAMES = {

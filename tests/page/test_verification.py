@@ -49,10 +49,10 @@ def test_true_epsilon_meets_delta():
         return truth_at(STEPS, epsilon, "both", 30)
 
     found = epsilon_truth(STEPS, 1e-6, start, ask)
-    assert found.exact is not None
-    assert float(found.exact) == pytest.approx(start.epsilon, rel=1e-12)
+    assert found.value is not None
+    assert float(found.value) == pytest.approx(start.epsilon, rel=1e-12)
     rough = epsilon_truth(STEPS, 1e-6, STEPS.epsilon(1e-6, "moments"), ask)
-    assert float(rough.exact) == pytest.approx(float(found.exact), rel=1e-14)
+    assert float(rough.value) == pytest.approx(float(found.value), rel=1e-14)
 
 
 @pytest.mark.slow
