@@ -66,23 +66,23 @@ clean:
 	rm -rf $(VENV) $(BENCH) $(INTEGRATIONS) out docs/derivations docs/examples build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find symdp tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# A stamp is older than pyproject.toml when dependencies may have changed.
-$(VENV)/.plot: pyproject.toml | $(VENV)/bin/python
+# A stamp is older than these when dependencies, or the version that is installed, may have changed.
+$(VENV)/.plot: pyproject.toml symdp/version.py | $(VENV)/bin/python
 	@echo "installing symdp, NumPy, SciPy, SymPy and Matplotlib into $(VENV); it may take a minute"
 	@$(VENV)/bin/python $(PIP) install --editable '.[plot]'
 	@touch $@
 
-$(VENV)/.figures: pyproject.toml | $(VENV)/bin/python
+$(VENV)/.figures: pyproject.toml symdp/version.py | $(VENV)/bin/python
 	@echo "installing symdp, Matplotlib and scikit-learn into $(VENV); it may take a minute"
 	@$(VENV)/bin/python $(PIP) install --editable '.[plot,examples]'
 	@touch $@ $(VENV)/.plot
 
-$(VENV)/.dev: pyproject.toml | $(VENV)/bin/python
+$(VENV)/.dev: pyproject.toml symdp/version.py | $(VENV)/bin/python
 	@echo "installing symdp and its development tools into $(VENV); it may take a minute"
 	@$(VENV)/bin/python $(PIP) install --editable '.[dev]'
 	@touch $@ $(VENV)/.plot $(VENV)/.figures
 
-$(VENV)/.docs: pyproject.toml | $(VENV)/bin/python
+$(VENV)/.docs: pyproject.toml symdp/version.py | $(VENV)/bin/python
 	@echo "installing symdp and what builds its documentation into $(VENV); it may take a minute"
 	@$(VENV)/bin/python $(PIP) install --editable '.[docs]'
 	@touch $@ $(VENV)/.plot

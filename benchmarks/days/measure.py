@@ -12,15 +12,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cache
 from multiprocessing.connection import Connection
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import symdp
+from benchmarks import results
 from benchmarks.days.questions import CURVE, QUESTIONS, Question, Step
 from benchmarks.peers import contenders
-from benchmarks.peers.answers import Contender
+from benchmarks.peers.answers import Answer, Contender, Outcome
 from benchmarks.peers.programs import CHECKED
 from benchmarks.peers.runner import Runner
 from benchmarks.peers.worker import added_megabytes, forget_peak, guarded, median_seconds
@@ -65,6 +67,8 @@ class Row:
         What the first call added to a warm process.
     peers
         Label -> processor seconds and relative error.
+    results
+        Rows of a file that `benchmarks.results` reads.
     """
 
     name: str
@@ -74,6 +78,7 @@ class Row:
     error: float | None = None
     failure: str = ""
     peers: dict[str, tuple[float, float]] = field(default_factory=dict)
+    results: list[dict[str, Any]] = field(default_factory=list)
 
 
 def checks(question: Question, answer: tuple[float, ...]) -> list[Check]:
@@ -170,6 +175,8 @@ def _measured(
             told = dict(judge.talk(check)).get("truth", ("", ""))
             proofs[check.key] = told
         errors.append(_error(check.value, proofs[check.key]))
+        made = Outcome(Answer(check.value, "exact"), megabytes=row.megabytes)
+        row.results.append(_row(row, check, proofs, ("symdp", "", symdp.__version__), made))
     row.error = None if None in errors else max(e for e in errors if e is not None)
     return row
 
@@ -204,3 +211,22 @@ def _ask_peers(
         errors = [_error(told_at[c.at], proofs[c.key]) for c in checks(question, NOTHING)]
         if None not in errors:
             row.peers[peer.label] = told.seconds["parameters"], max(errors)
+            program = *contenders.named(peer), contenders.version(peer)
+            for check in checks(question, NOTHING):
+                own = replace(told.answer, value=told_at[check.at], lower=None, upper=None)
+                made = Outcome(own, seconds=told.seconds, megabytes=told.megabytes)
+                row.results.append(_row(row, check, proofs, program, made))
+
+
+def _row(
+    row: Row,
+    check: Check,
+    proofs: dict[str, tuple[str, str]],
+    program: tuple[str, str, str],
+    made: Outcome,
+) -> dict[str, Any]:
+    """Return what a program said of a check; symdp's seconds are those of the whole question."""
+    ends = proofs[check.key]
+    truth = (Fraction(ends[0]), Fraction(ends[1])) if all(ends) else None
+    asked = row.name, check.ask, check.at
+    return results.row(asked, truth, program, made, made.seconds.get("parameters", row.warm))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
+from benchmarks import results
 from benchmarks.peers import contenders
 from benchmarks.peers.answers import Contender, Outcome
 from benchmarks.peers.drawing import Point
@@ -85,6 +87,17 @@ def section(measured: Measured) -> str:
         parts.append(f"![{job.heading}](figures/bench-{job.name}.svg)\n")
     parts.append(table(HEADER, [_row(c, o, truth) for c, o in measured.outcomes]))
     return "\n".join(parts)
+
+
+def rows(measured: Measured) -> list[dict[str, Any]]:
+    """Return the job's rows of a file that `benchmarks.results` reads."""
+    job, found = measured.job, []
+    for contender, outcome in measured.outcomes:
+        program = *contenders.named(contender), contenders.version(contender)
+        taken = outcome.seconds.get("first", outcome.seconds.get("once"))
+        asked = job.setting, "delta", job.epsilon
+        found.append(results.row(asked, measured.truth, program, outcome, taken))
+    return found
 
 
 def summary(measured: list[Measured]) -> str:

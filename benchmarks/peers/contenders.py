@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from importlib import metadata
 from importlib.util import find_spec
 
+import symdp
 from benchmarks.peers.answers import Contender
 from benchmarks.peers.programs import PRV_FOLDER
 from symdp.methods import names
@@ -43,6 +45,26 @@ def is_installed(contender: Contender) -> bool:
 def installed(everyone: Iterable[Contender]) -> list[Contender]:
     """Return those whose program is there."""
     return [contender for contender in everyone if is_installed(contender)]
+
+
+def named(contender: Contender) -> tuple[str, str]:
+    """Return the program of a contender, and its setting."""
+    label = contender.label.replace("`", "")
+    if contender.program.startswith("symdp"):
+        return "symdp", label
+    program, _, setting = label.rpartition(", ")
+    return (program, setting) if program else (label, "")
+
+
+def version(contender: Contender) -> str:
+    """Return the version of a contender's program."""
+    needed = _NEEDS.get(contender.program)
+    if needed is None:
+        return symdp.__version__
+    try:
+        return metadata.version(needed)
+    except metadata.PackageNotFoundError:
+        return "not known"  # it stands in a folder of its own
 
 
 def missing() -> list[str]:

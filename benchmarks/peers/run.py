@@ -9,12 +9,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from benchmarks import results
 from benchmarks.peers import accuracy, contenders, drawing, intervals, ratios, report, risk
 from benchmarks.peers.jobs import JOBS, Job
 from benchmarks.peers.runner import Runner
 
 JUDGED = 120.0  # seconds for one proof
 ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "benchmarks" / "measured" / "peers.json"
 
 
 class Parts:
@@ -47,6 +49,7 @@ def main() -> None:
     arguments.add_argument("--docs", type=Path, default=ROOT / "docs", help="where to write")
     arguments.add_argument("--jobs", default="", help="names of jobs: only these, and no page")
     arguments.add_argument("--keep", type=Path, help="keep each part here: a run may be resumed")
+    arguments.add_argument("--results", type=Path, default=RESULTS, help="answers as JSON")
     chosen = arguments.parse_args()
     wanted = set(filter(None, chosen.jobs.split(",")))
     if not wanted and (lacking := contenders.missing()):
@@ -61,8 +64,12 @@ def main() -> None:
     # What is proved is proved in a process of its own, and leaves nothing behind for others.
     with Runner() as runner, Runner(JUDGED) as judge:
         if wanted:
-            for job in (j for j in JOBS if j.name in wanted):
-                print(accuracy.section(_measured(runner, judge, job, figures, say)))
+            found = [
+                _measured(runner, judge, job, figures, say) for job in JOBS if job.name in wanted
+            ]
+            print("\n".join(map(accuracy.section, found)))
+            if chosen.results != RESULTS:
+                _write(found, chosen.results)
             return
         parts = Parts(chosen.keep, say)
         races = parts.get("ratios", lambda: ratios.measure(runner, judge))
@@ -78,7 +85,12 @@ def main() -> None:
         ]
     for name, text in report.pages(races, many, attack, measured, sides, parts.seconds).items():
         (chosen.docs / f"{name}.md").write_text(text)
-    say("the pages are written")
+    _write(measured, chosen.results)
+    say("the pages and the results are written")
+
+
+def _write(measured: list[accuracy.Measured], path: Path) -> None:
+    path.write_text(results.file_of([row for one in measured for row in accuracy.rows(one)]))
 
 
 def _measured(

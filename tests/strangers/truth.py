@@ -95,6 +95,15 @@ class Loss:
         points: int,
         rounded: Callable[[Array], Array] | None = None,
     ) -> float:
+        sums, masses = self.summed(count, points, rounded)
+        gain = sums - epsilon
+        above = gain > 0
+        return float(masses[above] @ -np.expm1(-gain[above]))
+
+    def summed(
+        self, count: int, points: int, rounded: Callable[[Array], Array] | None = None
+    ) -> tuple[Array, Array]:
+        """Return sums of losses on a lattice, and their masses."""
         low, high = self._window(count)
         spacing = (high - low) / points
         place = self.losses / spacing
@@ -117,10 +126,7 @@ class Loss:
             lattice += np.bincount(index, self.masses * weight, points)
         summed = np.fft.irfft(np.fft.rfft(lattice) ** count, points)
         first = np.ceil(low / spacing)
-        sums = first + np.mod(np.arange(points) - first, points)
-        gain = sums * spacing - epsilon
-        above = gain > 0
-        return float(summed[above] @ -np.expm1(-gain[above]))
+        return (first + np.mod(np.arange(points) - first, points)) * spacing, summed
 
 
 def _kinks(gain: Array) -> float:
