@@ -64,7 +64,7 @@ def test_links(page):
 
 
 def test_every_command_has_its_section():
-    from symdp.cli.app import COMMANDS
+    from symdp.cli.table import COMMANDS
 
     text = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
     for name in COMMANDS:

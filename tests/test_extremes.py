@@ -13,7 +13,7 @@ import pytest
 
 from symdp import compose, loads, mechanisms
 from symdp.capacity import afford, within_capacity
-from symdp.cli.supervise import seconds_of
+from symdp.cli.asking import seconds_of
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import generation, is_interrupt, limit, time_limit
 from symdp.questions.composition import Composition

@@ -82,11 +82,13 @@ def _finished(words: list[str], debugging: bool) -> int:
 
 def _run(words: list[str]) -> int:
     if words and words[0] != "--help":
-        from symdp.cli import question
+        from symdp.cli.options import asked, call
+        from symdp.cli.question import ours
 
-        words = question.ours(words)
-        if words[0] in question.WANTED and question.answered(words[0], words[1:]):
-            return 0
+        words = ours(words)
+        plain = None if _COMPLETING in os.environ else asked(words)
+        if plain is not None:
+            return call(*plain) or 0
     return _read_by_typer(words)
 
 

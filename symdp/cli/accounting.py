@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from symdp.arguments import sides
 from symdp.cli import job as words
+from symdp.cli.asking import How, in_time, seconds_of
 from symdp.cli.display import (
+    check_drawing,
+    check_output,
     meaning,
     one_line,
     print_json,
@@ -24,11 +27,10 @@ from symdp.cli.display import (
     steps_of,
 )
 from symdp.cli.job import Job
-from symdp.cli.supervise import in_time
 from symdp.cli.working import working
 from symdp.decimal_text import given, rounded, rounded_exponential, scientific
 from symdp.errors import AccuracyError, InputError
-from symdp.page.document import Sentence, Table
+from symdp.page.document import Block, Sentence, Table
 
 if TYPE_CHECKING:
     from symdp.arguments import Direction, MethodName
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
     from symdp.questions.composition import Composition
     from symdp.questions.guarantee import Guarantee
     from symdp.questions.utility import Compared
+
+T = TypeVar("T")
 
 _MOST_NAMED = 3  # mechanisms in a title
 _AT_ONCE = 25  # points that are taken together, between two signs of life
@@ -58,28 +62,21 @@ def curve(
     plot: Path | None = None,
     method: list[str] | None = None,
     settings: Mapping[str, str],
-    direction: str = "both",
-    time_limit: str = "60",
-    as_json: bool = False,
+    how: How,
 ) -> None:
     """Print the privacy profile δ(ε) at evenly spaced ε, and draw it."""
-    side = words.direction(direction)
-    ends = None
-    if epsilon_range is not None:
-        low, high = (words.real(end, "--epsilon-range") for end in epsilon_range)
-        ends = (low, high)
-        if not low < high:
-            raise InputError("--epsilon-range A B: A must lie below B")
+    ends = _pair(epsilon_range, "--epsilon-range", words.real)
+    if ends is not None and not ends[0] < ends[1]:
+        raise InputError("--epsilon-range A B: A must lie below B")
     names = [words.method(one) for one in method or ["contour"]]
     many = words.whole(points, "--points", 2, 10_000)
     if len(names) > 1 and plot is None:
         raise InputError("several --method are drawn over each other: give --plot FILE too")
-    chosen = words.settings(names[0], settings)
+    chosen, side = words.settings(names[0], settings), how.side
+    check_drawing(plot)
 
     def computed(asked: Job) -> tuple[list[Guarantee], float]:
         with working(f"profile of {asked.subject}") as work:
-            if plot is not None:
-                check_drawing(plot)
             composition = asked.build()
             from symdp.page.verification import default_range, evenly
 
@@ -98,11 +95,11 @@ def curve(
                 _draw(composition, answers, side, plot, names[1:] or ["moments"])
         return answers, seconds
 
-    answers, seconds = in_time(time_limit, lambda: job, computed)
-    if as_json:
+    answers, seconds = in_time(how.time_limit, lambda: job, computed)
+    if how.as_json:
         _print_points(answers, side, seconds)
     elif plot is not None:
-        show(*protection(answers[0]), Sentence(f"drawn: {plot}"))
+        show(*protection(answers[0]), *_drawn(plot))
     else:
         wide = any(_are_apart(a) for a in answers)
         head = ("ε", "δ", *(("lower", "upper") if wide else ()), "kind")
@@ -117,15 +114,10 @@ def curve(
         show(Table(head, rows, numbers=numbers), *protection(answers[0]), *warnings)
 
 
-def check_drawing(path: Path) -> None:
-    """A wrong name, a missing folder and a missing Matplotlib are known before the work."""
-    from symdp.page.plot import format_of, why_not_drawn
-
-    format_of(path)
-    if not path.absolute().parent.is_dir():
-        raise InputError(f"{path} cannot be written: there is no folder {path.parent}")
-    if reason := why_not_drawn():
-        raise InputError(f"--plot {path}: {reason}")
+def _pair(
+    ends: tuple[str, str] | None, option: str, read: Callable[[str, str], T]
+) -> tuple[T, T] | None:
+    return None if ends is None else (read(ends[0], option), read(ends[1], option))
 
 
 def _print_points(answers: list[Guarantee], direction: str, seconds: float) -> None:
@@ -176,12 +168,10 @@ def verify(
     job: Job,
     digits: str = "20",
     method: str | None = None,
-    direction: str = "both",
-    time_limit: str = "60",
-    as_json: bool = False,
+    how: How,
 ) -> int:
     """Compare every accountant with a many-digit truth."""
-    side = words.direction(direction)
+    side = how.side
     wanted = words.whole(digits, "--digits", 15, 200)
     methods = None if method is None else [words.method(method)]
 
@@ -198,7 +188,7 @@ def verify(
                 )
             )  # fmt: skip
         broken = sum(c.broken for c in checks)
-        if as_json:
+        if how.as_json:
             print_json({
                 "checks": [c.to_json() for c in checks],
                 "digits": min((c.truth.digits for c in checks), default=wanted),
@@ -211,7 +201,7 @@ def verify(
             _print_checks(composition, checks, broken)
         return int(broken > 0)
 
-    broken: int = in_time(time_limit, lambda: None, lambda _: compared())
+    broken: int = in_time(how.time_limit, lambda: None, lambda _: compared())
     return broken
 
 
@@ -271,14 +261,11 @@ def certify(
     delta: str | None = None,
     job: Job,
     digits: str = "15",
-    direction: str = "both",
     file: Path | None = None,
     with_checker: bool = False,
-    time_limit: str = "60",
-    as_json: bool = False,
+    how: How,
 ) -> None:
     """Print two decimals between which δ (or ε) is proved to lie, every rounding included."""
-    side = words.direction(direction)
     if (epsilon is None) == (delta is None):
         raise InputError("give --epsilon E or --delta D, one of the two")
     wanted = words.whole(digits, "--digits", 1, 200)
@@ -287,23 +274,22 @@ def certify(
     if file is not None:
         number = words.number(epsilon or delta or "", "--epsilon or --delta")
         which = "delta" if epsilon is None else "epsilon"
-        _certificate(file, with_checker, job, time_limit, side, wanted, {which: number})
+        _certificate(file, with_checker, job, how, wanted, {which: number})
         return
     at = words.delta(str(delta)) if epsilon is None else words.real(epsilon, "--epsilon")
     what = f"ε(δ = {delta})" if epsilon is None else f"δ({epsilon})"
     prove, bound = ("certify", "delta") if delta is None else ("certify_epsilon", "epsilon")
-    with working(f"proof of {what} of {job.subject}"):
-        proved: Certificate = in_time(
-            time_limit,
-            job.build,
-            lambda steps: getattr(steps, prove)(at, wanted, side),
-            lambda steps: getattr(steps, bound)(at, "moments", side),
-        )
-    print_json(proved.to_json()) if as_json else _print_ends(proved)
+    proved: Certificate = how.ask(
+        f"proof of {what} of {job.subject}",
+        job.build,
+        lambda steps: getattr(steps, prove)(at, wanted, how.side),
+        lambda steps: getattr(steps, bound)(at, "moments", how.side),
+    )
+    how.tell(proved, _ends)
 
 
-def _print_ends(proved: Certificate) -> None:
-    """Print the two ends, the lower one rounded down and the upper one up."""
+def _ends(proved: Certificate) -> Iterator[Block]:
+    """Yield the two ends, the lower one rounded down and the upper one up."""
     of_epsilon = proved.asked == "epsilon"
     what = f"ε(δ = {proved.delta_text()})" if of_epsilon else f"δ({proved.epsilon_text()})"
     low, high = proved.lower_decimal, proved.upper_decimal
@@ -313,34 +299,29 @@ def _print_ends(proved: Certificate) -> None:
     fewer = ""
     if proved.digits < proved.digits_asked:
         fewer = f"; {proved.digits} digits of the {proved.digits_asked} asked for"
-    show(
-        Sentence(f"{what} lies between"),
-        *(Sentence("  ", answer=end) for end in (low, high)),
-        Sentence(f"  proved, every rounding included{fewer}"),
-        *source(proved, proved.seconds),
-    )
+    yield Sentence(f"{what} lies between")
+    yield from (Sentence("  ", answer=end) for end in (low, high))
+    yield Sentence(f"  proved, every rounding included{fewer}")
+    yield from source(proved)
 
 
 def _certificate(
     file: Path,
     with_checker: bool,
     job: Job,
-    time_limit: str,
-    side: Direction,
+    how: How,
     digits: int,
     asked: dict[str, Fraction],
 ) -> None:
     """Write a certificate, beside it the checker if asked, and print what is claimed."""
-    from symdp.cli.options import check_output
     from symdp.durable import replace_text
     from symdp.questions.certificate_file import CHECKER, certificate
 
     def ask(steps: Composition) -> dict[str, Any]:
-        return certificate(steps, digits=min(digits, 15), direction=side, **asked)
+        return certificate(steps, digits=min(digits, 15), direction=how.side, **asked)
 
     check_output(file, "json")
-    with working(f"certificate of {job.subject}"):
-        made = in_time(time_limit, job.build, ask)
+    made = how.ask(f"certificate of {job.subject}", job.build, ask)
     replace_text(file, json.dumps(made, indent=1) + "\n")
     claim = made["claim"]
     print(f"{file}: {claim['lower']} ≤ δ({claim['epsilon']}) ≤ {claim['upper']}")
@@ -355,7 +336,6 @@ def check(file: Path, *, time_limit: str = "60") -> None:
 
     Exit code 1 where the claim is not proved, 2 where the file is no certificate.
     """
-    from symdp.cli.supervise import seconds_of
     from symdp.questions import certificate_file
 
     with working(f"checking {file}"):
@@ -369,9 +349,7 @@ def check_claim(
     *,
     claim: str,
     job: Job,
-    direction: str = "both",
-    time_limit: str = "60",
-    as_json: bool = False,
+    how: How,
 ) -> int:
     """Prove or refute that steps have a stated (ε, δ), or say which smaller ε would do.
 
@@ -379,19 +357,18 @@ def check_claim(
     """
     from symdp.questions.claim import read_claim
 
-    side, (at, most) = words.direction(direction), read_claim(claim)
-    with working(f"claim about {job.subject}"):
-        found: CheckedClaim = in_time(
-            time_limit,
-            job.build,
-            lambda steps: steps.check_claim(at, most, side),
-            lambda steps: steps.delta(float(at), "moments", side),
-        )
-    print_json(found.to_json()) if as_json else _print_claim(found)
+    at, most = read_claim(claim)
+    found: CheckedClaim = how.ask(
+        f"claim about {job.subject}",
+        job.build,
+        lambda steps: steps.check_claim(at, most, how.side),
+        lambda steps: steps.delta(float(at), "moments", how.side),
+    )
+    how.tell(found, _verdict)
     return int(not found.holds)
 
 
-def _print_claim(found: CheckedClaim) -> None:
+def _verdict(found: CheckedClaim) -> Iterator[Block]:
     proved, is_bound = found.is_proved, found.answer.for_pair == "bound"
     how = "an upper bound" if is_bound else "the exact formula in floating point"
     head = {
@@ -412,21 +389,18 @@ def _print_claim(found: CheckedClaim) -> None:
         high = rounded(Fraction(told["upper"]), digits, "up")
     sure = ", proved, every rounding included" if proved else ""
     at, most = _exactly(found.epsilon), _exactly(found.delta)
-    lines = [f"δ({at}) lies between {low or 0} and {high or 1}{sure}; claimed is {most}"]
+    yield Sentence("", answer=head)
+    yield Sentence(f"  δ({at}) lies between {low or 0} and {high or 1}{sure}; claimed is {most}")
     if attack is not None:
         miss, least = (_complement(rate) for rate in (attack.true_positive_rate, attack.allowed))
         alarm = rounded(attack.false_positive_rate, _RATE_DIGITS)
-        lines.append(
-            f"an attack has false positive rate {alarm} and false negative rate {miss}, in "
+        yield Sentence(
+            f"  an attack has false positive rate {alarm} and false negative rate {miss}, in "
             f"direction {attack.direction}; the claim allows no less than {least}"
         )
     if better is not None and not found.holds:
-        lines.append(f"ε = {better} would do at this δ")
-    show(
-        Sentence("", answer=head),
-        *(Sentence(f"  {line}") for line in lines),
-        *source(answer, answer.seconds),
-    )
+        yield Sentence(f"  ε = {better} would do at this δ")
+    yield from source(answer)
 
 
 def _exactly(value: Fraction) -> str:
@@ -452,10 +426,7 @@ def calibrate(
     job: Job,
     digits: str | None = None,
     between: tuple[str, str] | None = None,
-    method: str = "contour",
-    direction: str = "both",
-    time_limit: str = "60",
-    as_json: bool = False,
+    how: How,
 ) -> None:
     """Print the value of a parameter that just meets (ε, δ), rounded to the safe side.
 
@@ -465,35 +436,29 @@ def calibrate(
     named = [kind for kind in kinds if any(word is not None for word in kind)]
     if len(named) != 1 or None in named[0]:
         raise InputError("give --epsilon E and --delta D, or --advantage A, or --tpr T and --fpr F")
-    readers = {"epsilon": words.real, "delta": words.delta}
-    wanted = {
-        "epsilon": epsilon, "delta": delta, "advantage": advantage, "tpr": tpr, "fpr": fpr
-    }  # fmt: skip
     target = {
-        name: None if word is None else readers.get(name, words.share)(word, f"--{name}")
-        for name, word in wanted.items()
+        "epsilon": None if epsilon is None else words.real(epsilon, "--epsilon"),
+        "delta": None if delta is None else words.delta(delta),
+        "advantage": None if advantage is None else words.share(advantage, "--advantage"),
+        "tpr": None if tpr is None else words.share(tpr, "--tpr"),
+        "fpr": None if fpr is None else words.share(fpr, "--fpr"),
     }
     many = None if digits is None else words.whole(digits, "--digits", 4, 13)
-    name, side = words.method(method), words.direction(direction)
-    ends = None
-    if between is not None:
-        low, high = (words.number(end, "--between") for end in between)
-        ends = (low, high)
+    name, ends = how.name, _pair(between, "--between", words.number)
 
     def found(asked: Job) -> Calibration | AttackCalibration:
-        with working(f"calibrating {parameter} of {asked.subject}"):
-            from symdp.questions.calibrate import COUNT, calibrate
+        from symdp.questions.calibrate import COUNT, calibrate
 
-            mechanism = _open(asked, parameter)
-            of_steps = parameter == COUNT and COUNT not in mechanism.parameters
-            count = None if of_steps and asked.count is None else asked.steps_asked
-            return calibrate(
-                mechanism, parameter, count, **target, digits=many, between=ends, method=name,
-                direction=side,
-            )  # fmt: skip
+        mechanism = _open(asked, parameter)
+        of_steps = parameter == COUNT and COUNT not in mechanism.parameters
+        count = None if of_steps and asked.count is None else asked.steps_asked
+        return calibrate(
+            mechanism, parameter, count, **target, digits=many, between=ends, method=name,
+            direction=how.side,
+        )  # fmt: skip
 
-    made = in_time(time_limit, lambda: job, found)
-    print_json(made.to_json()) if as_json else _print_calibration(made)
+    what = f"calibrating {parameter} of {job.subject}"
+    how.tell(how.ask(what, lambda: job, found), _calibrated)
 
 
 def _open(job: Job, parameter: str) -> Mechanism:
@@ -501,19 +466,16 @@ def _open(job: Job, parameter: str) -> Mechanism:
     scheme = (job.sampling or "").replace("-", "_")
     if scheme in {"", "random_allocation"} or job.rate not in {None, parameter}:
         return job.build_mechanism()
-    plain = replace(
-        job, sampling=None, rate=None, batch=None, records=None, group=None, steps=None,
-        participations=None, released=None,
-    ).build_mechanism()  # fmt: skip
+    plain = job.unsampled().build_mechanism()
     if job.rate is None and parameter in {*plain.parameters, "n"}:
         raise InputError("--sampling needs --rate Q, as in --rate 0.01")
     return job.subsampled(plain, scheme, parameter)
 
 
-def _print_calibration(found: Calibration | AttackCalibration) -> None:
+def _calibrated(found: Calibration | AttackCalibration) -> Iterator[Block]:
     from symdp.questions.calibrate import Calibration, decimal
 
-    head = Sentence(f"{found.parameter} = ", answer=decimal(found.value))
+    yield Sentence(f"{found.parameter} = ", answer=decimal(found.value))
     beyond = f"  the next, {decimal(found.neighbour)},"
     if isinstance(found, Calibration):
         answer, goal = found.guarantee, given(found.target_delta)
@@ -521,24 +483,18 @@ def _print_calibration(found: Calibration | AttackCalibration) -> None:
         # is printed beside, reaches beyond the target.
         texts = (answer.delta_text(), answer.delta_text(17))
         within = next((t for t in texts if float(t) <= found.target_delta), given(answer.delta))
-        show(
-            head,
-            Sentence(f"  δ({answer.epsilon_text()}) = {within} ≤ {goal}, {meaning(answer)}"),
-            Sentence(f"{beyond} has {found.missed.delta_text()} and misses it"),
-            *source(answer, found.seconds),
-        )
+        yield Sentence(f"  δ({answer.epsilon_text()}) = {within} ≤ {goal}, {meaning(answer)}")
+        yield Sentence(f"{beyond} has {found.missed.delta_text()} and misses it")
+        yield from source(answer, found.seconds)
         return
     alpha = found.false_positive_rate
     what = "advantage" if alpha is None else f"true positive rate at {given(alpha)}"
     held = rounded(found.rate, 9, "up")
     if float(held) > found.target:
         held = rounded(found.rate, 17, "up")
-    show(
-        head,
-        Sentence(f"  no attack has a higher {what} than {held} ≤ {given(found.target)}"),
-        Sentence(f"{beyond} allows {rounded(found.missed, 9, 'up')} and misses it"),
-        Sentence(f"  both directions, {found.seconds:.2g} s"),
-    )
+    yield Sentence(f"  no attack has a higher {what} than {held} ≤ {given(found.target)}")
+    yield Sentence(f"{beyond} allows {rounded(found.missed, 9, 'up')} and misses it")
+    yield Sentence(f"  both directions, {found.seconds:.2g} s")
 
 
 def compare(
@@ -548,16 +504,14 @@ def compare(
     std: str | None = None,
     mean_abs: str | None = None,
     plot: Path | None = None,
-    time_limit: str = "60",
-    as_json: bool = False,
+    how: How,
 ) -> None:
     """Print noises of one size side by side, what is most private first."""
     if (std is None) == (mean_abs is None):
         raise InputError("give the size of the noise: --std S or --mean-abs A, one of them")
     option, size = ("--std", std) if std is not None else ("--mean-abs", mean_abs)
     at_delta, asked = words.delta(delta), words.real(str(size), option)
-    if plot is not None:
-        check_drawing(plot)
+    check_drawing(plot)
     jobs = _of_each([job.mechanism or "", *job.values], job)
     from symdp.questions.utility import ALPHA
     from symdp.questions.utility import compare as ask
@@ -567,7 +521,7 @@ def compare(
         rows = ask(noises, job.steps_asked, delta=at_delta, **sizes)
         if plot is not None:
             _draw_all(rows, job.steps_asked, plot)
-        if as_json:
+        if how.as_json:
             print_json({"noises": [row.to_json() for row in rows]})
             return
         least = rows[0].guarantee.epsilon_text()
@@ -577,11 +531,15 @@ def compare(
         show(
             Table(head, [_cells(row) for row in rows], numbers=[1, 2, 3, 4, 6, 7]),
             *dict.fromkeys(one for row in rows for one in protection(row.guarantee)),
-            *([] if plot is None else [Sentence(f"drawn: {plot}")]),
+            *_drawn(plot),
         )
 
-    with working(f"{len(jobs)} noises of one size"):
-        in_time(time_limit, lambda: [one.build_mechanism() for one in jobs], told)
+    what = f"{len(jobs)} noises of one size"
+    how.ask(what, lambda: [one.build_mechanism() for one in jobs], told)
+
+
+def _drawn(plot: Path | None) -> list[Block]:
+    return [] if plot is None else [Sentence(f"drawn: {plot}")]
 
 
 def _of_each(typed: list[str], job: Job) -> list[Job]:
@@ -622,17 +580,14 @@ def tradeoff(
     job: Job,
     alpha: str = "0.001,0.01,0.05,0.1,0.5",
     plot: Path | None = None,
-    direction: str = "both",
-    time_limit: str = "60",
-    as_json: bool = False,
+    how: How,
 ) -> None:
     """Print the least miss rate of any attack at its false positive rate, and draw it."""
-    side = words.direction(direction)
+    side = how.side
     rates = [words.real(word, "--alpha") for word in alpha.split(",")]
     if len(rates) > _MOST_RATES or not all(0.0 <= one <= 1.0 for one in rates):
         raise InputError(f"--alpha {alpha:.40}: at most {_MOST_RATES} rates, each from 0 to 1")
-    if plot is not None:
-        check_drawing(plot)
+    check_drawing(plot)
     # All at once: what is computed for one rate tells of its neighbours.
     grid = [] if plot is None else [place / (_DRAWN - 1) for place in range(_DRAWN)]
 
@@ -646,7 +601,7 @@ def tradeoff(
             from symdp.page.plot import save_trade_off
 
             save_trade_off(grid, found[len(rates) :], plot)
-        if as_json:
+        if how.as_json:
             print_json({
                 "points": [
                     {"alpha": one, "beta": miss, "true_positive_rate": 1.0 - miss}
@@ -667,33 +622,29 @@ def tradeoff(
             Table(head, rows, numbers=range(3)),
             Sentence(f"advantage over guessing at most {rounded(advantage, 8, 'up')}"),
             Sentence(f"protects {steps.protection.sentence}"),
-            *([] if plot is None else [Sentence(f"drawn: {plot}")]),
+            *_drawn(plot),
         )
 
-    with working(f"trade-off of {job.subject}"):
-        in_time(time_limit, job.build, told)
+    how.ask(f"trade-off of {job.subject}", job.build, told)
 
 
 def renyi(
     *,
     job: Job,
     order: str = "2,4,8,16,32,64",
-    direction: str = "both",
-    time_limit: str = "60",
-    as_json: bool = False,
+    how: How,
 ) -> None:
     """Print Rényi divergences in both directions, and the least ρ of zCDP."""
-    side = words.direction(direction)
     named = order.split(",")
     orders = [math.inf if word == "inf" else words.real(word, "--order") for word in named]
     if len(orders) > _MOST_RATES or not all(one >= 0.0 for one in orders):
         raise InputError(f"--order {order:.40}: at most {_MOST_RATES} orders, each 0 or more")
-    ways = sides(side)
+    ways = sides(how.side)
 
     def told(steps: Composition) -> None:
         found = {way: steps.renyi(orders, cast("Direction", way)).tolist() for way in ways}
-        least = steps.zcdp(side)
-        if as_json:
+        least = steps.zcdp(how.side)
+        if how.as_json:
             finite = {w: [x if math.isfinite(x) else None for x in v] for w, v in found.items()}
             print_json({
                 "orders": [one if math.isfinite(one) else "inf" for one in orders],
@@ -709,8 +660,7 @@ def renyi(
             Sentence(f"protects {steps.protection.sentence}"),
         )
 
-    with working(f"Rényi divergences of {job.subject}"):
-        in_time(time_limit, job.build, told)
+    how.ask(f"Rényi divergences of {job.subject}", job.build, told)
 
 
 def audit(
@@ -731,8 +681,7 @@ def audit(
     alarms, all_others = _counted(fp, others or members, "--fp", "--others")
     at = 0.0 if delta is None else words.delta(delta)
     sure = words.share(confidence, "--confidence")
-    claimed = job.mechanism is not None or job.composition is not None
-    steps = job.build() if claimed else None
+    steps = job.build() if job.is_asked else None
     found = ask(hits, alarms, all_members, all_others, delta=at, confidence=sure, composition=steps)
     if as_json:
         print_json(found.to_json())

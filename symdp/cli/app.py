@@ -1,42 +1,17 @@
-"""All commands. Each reads its options, asks the library one question and prints the answer."""
+"""All commands as Typer reads them, for help, completion and what is unusual."""
 
 from __future__ import annotations
 
+import inspect
 from collections import UserDict
-from importlib import import_module
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
 
-# Command -> where it is, and its line in the list of all.
-COMMANDS = {
-    "list": ("catalogue.list_mechanisms", "Show the built-in mechanisms with their parameters."),
-    "methods": ("catalogue.list_methods", "Show the methods and what they promise."),
-    "derive": ("derivation.derive", "Derive the privacy loss, its CGF and the expansions."),
-    "delta": ("question.delta", "Print δ at a given ε."),
-    "epsilon": ("question.epsilon", "Print the smallest ε ≥ 0 at a given δ."),
-    "curve": ("accounting.curve", "Print the privacy profile δ(ε), and draw it."),
-    "verify": ("accounting.verify", "Compare every accountant with a many-digit reference."),
-    "certify": (
-        "accounting.certify",
-        "Print two decimals between which δ (or ε) is proved to lie.",
-    ),
-    "check": ("accounting.check", "Check a certificate by a program of its own."),
-    "check-claim": ("accounting.check_claim", "Prove or refute a stated (ε, δ)."),
-    "calibrate": ("accounting.calibrate", "Print the parameter that just meets (ε, δ)."),
-    "train": ("training.train", "Print ε of a training run, or the noise for an ε."),
-    "card": ("pages.card", "Write or check a privacy card."),
-    "compare": ("accounting.compare", "Print noises of one size side by side."),
-    "tradeoff": ("accounting.tradeoff", "Print the least miss rate of any attack."),
-    "renyi": ("accounting.renyi", "Print Rényi divergences and the least ρ of zCDP."),
-    "audit": ("accounting.audit", "Print a lower bound on ε from an attack's counts."),
-    "report": ("pages.report", "Write a report with derivation, accountants and proof."),
-    "explore": ("pages.explore", "Write a page with sliders for ε, δ and attacks."),
-    "individual": ("records.individual", "Print what every record's ε comes to."),
-    "ledger": ("records.LEDGER", "A budget ledger in a file: add, epsilon, show."),
-    "filter": ("records.FILTER", "A privacy filter in a file: new, ask, commit, status."),
-}
+from symdp.cli.options import Parameter, call, found_at, parameters_of
+from symdp.cli.table import COMMANDS, EXAMPLES
 
 
 class _Commands(UserDict[str, Any]):
@@ -86,17 +61,53 @@ def _root(
     pass
 
 
+def typed(command: Callable[..., int | None], name: str) -> Callable[..., int | None]:
+    """Return a command with the signature that Typer reads."""
+    own = {
+        one.name: inspect.Parameter(
+            one.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None if one.kind == Sequence[str] else one.default,
+            annotation=_declared(one),
+        )
+        for one in parameters_of(command, name)
+    }
+
+    def asked(**given: Any) -> int | None:
+        return call(command, given)
+
+    asked.__doc__, asked.__name__ = command.__doc__, command.__name__
+    asked.__annotations__ = {one.name: one.annotation for one in own.values()}
+    asked.__signature__ = inspect.Signature(list(own.values()))  # type: ignore[attr-defined]
+    return asked
+
+
+def _declared(one: Parameter) -> Any:
+    """Return a parameter's type as Typer reads it."""
+    kind = list[str] | None if one.kind == Sequence[str] else one.kind
+    if one.flags:
+        option = typer.Option(*one.flags, metavar=one.metavar or None, help=one.told)
+        return Annotated[kind, option]
+    completed = _built_in if one.name == "mechanism" else None
+    argument = typer.Argument(metavar=one.metavar, help=one.told, autocompletion=completed)
+    return Annotated[kind, argument]
+
+
+def _built_in(begun: str) -> list[str]:
+    """Return the built-in names that begin with what was typed, for a shell's completion."""
+    from symdp.mechanisms import names
+
+    return [name for name in names() if name.startswith(begun)]
+
+
 def _built(name: str, where: str) -> Any:
     """Return a command or a group of commands as Typer makes it."""
-    from symdp.cli.options import typed
-
-    module, attribute = where.split(".")
-    found = getattr(import_module(f"symdp.cli.{module}"), attribute)
+    found = found_at(where)
     alone = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
     if isinstance(found, dict):
         group = typer.Typer(rich_markup_mode=None, help=COMMANDS[name][1])
         for own, command in found.items():
-            group.command(own, epilog=epilog(f"{name} {own}"))(typed(command, name))
+            group.command(own, epilog=epilog(f"{name} {own}"))(typed(command, f"{name} {own}"))
         alone.add_typer(group, name=name, epilog=epilog(name))
     else:
         alone.command(name, epilog=epilog(name))(typed(found, name))
@@ -105,85 +116,8 @@ def _built(name: str, where: str) -> Any:
     return made.commands[name]
 
 
-_JOB = "gaussian sigma=1.12 --sampling poisson --rate 256/60000 -n 14063"
-_DATA = "--examples 60000 --batch 256 --epochs 60"
-_RUN = f"{_DATA} --noise 1.12"
-_PLAN = f"{_DATA} --target-epsilon 3"
-
-EXAMPLES: dict[str, tuple[str, ...]] = {
-    "list": ("symdp list",),
-    "methods": ("symdp methods",),
-    "derive": (
-        "symdp derive laplace",
-        "symdp derive gaussian sigma=1.5 --sampling poisson --rate 0.01 -n 10000 --epsilon 1",
-        "symdp derive examples/logistic.toml --format latex",
-        "symdp derive gaussian --format javascript",
-    ),
-    "delta": (
-        "symdp delta laplace b=2 -n 1 --epsilon 0.4",
-        "symdp delta examples/logistic.toml s=4 -n 50 --epsilon 2.5 --json",
-        "symdp delta laplace b=20 -n 50 --epsilon 1 --method prv --eps-error 1e-3",
-    ),
-    "epsilon": (
-        f"symdp epsilon {_JOB} --delta 1e-5",
-        "symdp epsilon --composition examples/composition.toml --delta 1e-6",
-    ),
-    "curve": ("symdp curve gaussian sigma=2 -n 10 --epsilon-range 0 5 --plot curve.svg",),
-    "verify": ("symdp verify gaussian sigma=2 -n 10 --method moments",),
-    "certify": (
-        "symdp certify gaussian sigma=2 -n 10 --epsilon 3 --digits 8",
-        "symdp certify gaussian sigma=2 -n 30 --epsilon 3 --digits 8 --certificate proof.json",
-    ),
-    "check": ("symdp check proof.json",),
-    "check-claim": (
-        'symdp check-claim "ε = 17 at δ = 1e-5" gaussian sigma=2 -n 30',
-        'symdp check-claim "eps=0.8, delta=1e-6" --composition examples/composition.toml',
-    ),
-    "calibrate": (
-        "symdp calibrate gaussian --parameter sigma -n 10 --epsilon 2 --delta 1e-5",
-        "symdp calibrate gaussian sigma=2 --parameter n --epsilon 2 --delta 1e-5",
-        "symdp calibrate gaussian --parameter sigma -n 10 --advantage 0.1",
-    ),
-    "compare": ("symdp compare gaussian laplace student_t nu=5 --std 20 -n 50 --delta 1e-5",),
-    "tradeoff": ("symdp tradeoff gaussian sigma=4 -n 10 --alpha 0.001,0.01 --plot attack.svg",),
-    "renyi": ("symdp renyi laplace b=2 -n 10 --order 2,8",),
-    "audit": (
-        "symdp audit --tp 90/100 --fp 5/100 --delta 1e-5",
-        "symdp audit gaussian sigma=5 -n 1 --tp 200/400 --fp 40/400",
-    ),
-    "train": (f"symdp train {_RUN} --delta 1e-5", f"symdp train {_PLAN} --delta 1e-5"),
-    "card": (
-        f"symdp card {_RUN} -o card.json",
-        "symdp card --check card.json",
-        f"symdp card {_RUN} --registry card.yaml",
-    ),
-    "ledger": (
-        "symdp ledger add budget.json gaussian sigma=2 --sampling poisson --rate 1/100 -n 600",
-        "symdp ledger epsilon budget.json --delta 1e-5",
-    ),
-    "ledger add": (
-        "symdp ledger add budget.json gaussian sigma=2 --sampling poisson --rate 1/100 -n 600",
-    ),
-    "ledger epsilon": ("symdp ledger epsilon budget.json --delta 1e-5",),
-    "ledger show": ("symdp ledger show budget.json",),
-    "explore": ("symdp explore gaussian sigma=1.12 --sampling poisson -n 14063 -o page.html",),
-    "report": ("symdp report gaussian sigma=2 -n 10 -o report.html",),
-    "individual": (
-        "symdp individual norms.npy --multiplier 1 --clip 1 --rate 0.01 --delta 1e-5"
-        " --layout steps-records",
-    ),
-    "filter": (
-        "symdp filter new budget.json --epsilon 2 --delta 1e-6",
-        "symdp filter ask budget.json 0.1",
-    ),
-    "filter new": ("symdp filter new budget.json --epsilon 2 --delta 1e-6",),
-    "filter ask": ("symdp filter ask budget.json 0.1",),
-    "filter commit": ("symdp filter commit budget.json 0.1 --step 1",),
-    "filter status": ("symdp filter status budget.json",),
-}
-
-
 def epilog(command: str) -> str:
-    """Return the end of a command's help: its examples, one a line."""
-    lines = "\n".join(f"  {example}" for example in EXAMPLES[command])
+    """Return the end of a command's help: its examples, one a line; of a group, those below it."""
+    found = [EXAMPLES[one] for one in EXAMPLES if f"{one} ".startswith(f"{command} ")]
+    lines = "\n".join(f"  {example}" for own in found for example in own)
     return f"\b\nExamples:\n{lines}"

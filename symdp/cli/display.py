@@ -7,9 +7,11 @@ import math
 import os
 import sys
 import unicodedata
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symdp.decimal_text import rounded
+from symdp.errors import InputError, suggestion
 from symdp.page.document import Block, Sentence, Table
 from symdp.page.text import to_text
 
@@ -42,6 +44,32 @@ def say(text: str = "", tone: str = "") -> None:
     show(Sentence(text, tone))
 
 
+def check_output(path: Path | None, *endings: str, option: str = "-o") -> str:
+    """Return the ending of a file's name; a wrong one or a missing folder is known before work."""
+    if path is None:
+        return ""
+    ending = path.suffix.lower().removeprefix(".")
+    if ending not in endings:
+        listed = [f".{one}" for one in endings]
+        known = " or ".join(filter(None, (", ".join(listed[:-1]), listed[-1])))
+        hint = suggestion(ending, endings) if ending else ""
+        raise InputError(f"{option} {path}: the name must end in {known}{hint}")
+    if not path.absolute().parent.is_dir():
+        raise InputError(f"{path} cannot be written: there is no folder {path.parent}")
+    return ending
+
+
+def check_drawing(path: Path | None) -> None:
+    """A wrong name, a missing folder and a missing Matplotlib are known before the work."""
+    if path is None:
+        return
+    from symdp.page.plot import FORMATS, why_not_drawn
+
+    check_output(path, *FORMATS, option="--plot")
+    if reason := why_not_drawn():
+        raise InputError(f"--plot {path}: {reason}")
+
+
 def columns(otherwise: int) -> int:
     """Return the width of the terminal, or another one where nothing is printed to a terminal."""
     if not sys.stdout.isatty():
@@ -64,11 +92,8 @@ def print_json(value: dict[str, Any]) -> None:
     print(json.dumps(value, allow_nan=False, ensure_ascii=False))
 
 
-def print_answer(answer: Guarantee, as_json: bool, *, explain: bool = False) -> None:
-    """Print one (ε, δ)."""
-    if as_json:
-        print_json(answer.to_json())
-        return
+def answer_blocks(answer: Guarantee, *, explain: bool = False) -> list[Block]:
+    """Return one (ε, δ), and how it was found."""
     epsilon, delta = answer.epsilon_text(), answer.delta_text()
     if answer.asked == "delta":
         head = Sentence(f"δ({epsilon}) = ", answer=delta)
@@ -76,7 +101,7 @@ def print_answer(answer: Guarantee, as_json: bool, *, explain: bool = False) -> 
         head = Sentence(f"ε(δ = {delta}) = ", answer=epsilon)
     advice = [Sentence(f"  warning: {answer.advice}", "warning")] if answer.advice else []
     routes = [routes_table(answer.route)] if explain else []
-    show(head, Sentence(f"  {meaning(answer)}"), *source(answer, answer.seconds), *advice, *routes)
+    return [head, Sentence(f"  {meaning(answer)}"), *source(answer), *advice, *routes]
 
 
 def routes_table(taken: str) -> Table:
@@ -90,8 +115,9 @@ def routes_table(taken: str) -> Table:
     return Table(("", "route", "applies to", "what it computes", "half width", "work grows"), rows)
 
 
-def source(answer: Guarantee, seconds: float) -> list[Sentence]:
+def source(answer: Guarantee, seconds: float | None = None) -> list[Sentence]:
     """Return how an answer was found, and whose privacy it speaks of."""
+    seconds = answer.seconds if seconds is None else seconds
     told = f"direction {answer.direction}, {steps_of(answer.count)}, {seconds:.2g} s"
     return [Sentence(f"  method {answer.method}, {told}", "quiet"), *protection(answer)]
 

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, cast
 
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
 DIRECTIONS = ("remove", "add", "both")
 _SAMPLING_OPTIONS = {
-    "rate": "--rate", "batch": "--batch-size", "records": "--records", "group": "--group",
-    "steps": "--steps", "participations": "--participations",
+    "rate": "--rate", "batch_size": "--batch-size", "records": "--records", "group": "--group",
+    "epoch_steps": "--steps", "participations": "--participations",
 }  # fmt: skip
 _SMALLEST = 5e-324
 _NAMES = re.compile(r"(?<![\w.])[A-Za-z]\w*")
@@ -35,27 +35,26 @@ _RATIO = re.compile(r"\s*(\w+)\s*/\s*([A-Za-z]\w*)\s*")
 class Job:
     """What the options that commands share say."""
 
-    mechanism: str | None
-    values: Sequence[str]
+    mechanism: str | None = None
+    values: Sequence[str] = ()
     count: str | None = None
     composition: str | None = None
     sampling: str | None = None
     rate: str | None = None
-    batch: str | None = None
+    batch_size: str | None = None
     records: str | None = None
     group: str | None = None
-    relation: str | None = None
-    steps: str | None = None
+    epoch_steps: str | None = None
     participations: str | None = None
     released: str | None = None
+    relation: str | None = None
     sensitivity: str | None = None
     shift: str | None = None
 
-    @classmethod
-    def of(cls, given: Mapping[str, Any]) -> Job:
-        """Return the job of a command's arguments by name; it leaves the others alone."""
-        own = {f.name: given[f.name] for f in fields(cls) if f.name in given}
-        return cls(**own | {"values": own["values"] or []})
+    @property
+    def is_asked(self) -> bool:
+        """Whether a mechanism or a file of steps was given."""
+        return self.mechanism is not None or self.composition is not None
 
     @property
     def subject(self) -> str:
@@ -68,7 +67,7 @@ class Job:
         """The mechanism, its values and how it is sampled, as they were typed."""
         options = {
             "--composition": self.composition, "--sampling": self.sampling, "--rate": self.rate,
-            "--batch-size": self.batch, "--records": self.records, "--group": self.group,
+            "--batch-size": self.batch_size, "--records": self.records, "--group": self.group,
             "--released": self.released, "--relation": self.relation,
             "--sensitivity": self.sensitivity, "--shift": self.shift, "-n": self.count,
         }  # fmt: skip
@@ -110,6 +109,11 @@ class Job:
             mechanism = below_one(mechanism, self.rate)
         return mechanism if self.relation is None else mechanism.under(self._relation())
 
+    def unsampled(self) -> Job:
+        """Return the same job without sampling."""
+        absent: dict[str, Any] = dict.fromkeys((*_SAMPLING_OPTIONS, "sampling", "released"))
+        return replace(self, **absent)
+
     def _unsampled_group(self) -> int:
         """Return how many records move the output together where all take part in every step."""
         if self.group is None or self.sampling is not None:
@@ -119,9 +123,13 @@ class Job:
     def subsampled(self, mechanism: Mechanism, scheme: str, rate: Number | None) -> Mechanism:
         """Return the mechanism sampled as the options say, at a rate of its own."""
         numbers = {
-            name: None if text is None else whole(text, _SAMPLING_OPTIONS[name])
-            for name in ("batch", "records", "steps", "participations")
-            for text in (getattr(self, name),)
+            name: None if text is None else whole(text, option)
+            for name, option, text in (
+                ("batch", "--batch-size", self.batch_size),
+                ("records", "--records", self.records),
+                ("steps", "--steps", self.epoch_steps),
+                ("participations", "--participations", self.participations),
+            )
         }
         group = 1 if self.group is None else whole(self.group, "--group")
         released = "sum" if self.released is None else self.released.replace("-", "_")
@@ -210,7 +218,7 @@ class Job:
         scheme = self.sampling.replace("-", "_")
         if scheme not in (*SCHEMES, *UNPROVED):
             raise InputError(f"--sampling {self.sampling!r:.60} is unknown{hint(scheme)}")
-        if scheme == ALLOCATION and self.steps is None:
+        if scheme == ALLOCATION and self.epoch_steps is None:
             raise InputError("--sampling random_allocation needs --steps T, as in --steps 50")
         if self.rate is None and scheme in SCHEMES and scheme != ALLOCATION:
             raise InputError("--sampling needs --rate Q, as in --rate 0.01")

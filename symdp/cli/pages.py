@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symdp.cli import job as words
-from symdp.cli.display import one_line, print_json, steps_of
+from symdp.cli.asking import How
+from symdp.cli.display import check_output, one_line, print_json, steps_of
 from symdp.cli.job import Job
-from symdp.cli.options import check_output
-from symdp.cli.supervise import in_time
+from symdp.cli.training import TrainingJob
 from symdp.cli.working import working
 from symdp.durable import replace_text, unique
 from symdp.errors import InputError
@@ -192,23 +192,9 @@ def _of_masses(mechanism: Mechanism) -> set[str]:
 
 def card(
     *,
-    mechanism: str | None = None,
-    values: list[str] | None = None,
-    count: str | None = None,
-    composition: str | None = None,
-    sampling: str | None = None,
-    rate: str | None = None,
-    batch_size: str | None = None,
-    records: str | None = None,
-    group: str | None = None,
-    released: str | None = None,
-    relation: str | None = None,
-    examples: str | None = None,
-    batch: str | None = None,
-    epochs: str | None = None,
-    steps: str | None = None,
+    job: Job,
+    run: TrainingJob,
     noise: str | None = None,
-    largest_batch: str | None = None,
     delta: str = "1e-5,1e-6,1e-8",
     title: str | None = None,
     prove: str | None = None,
@@ -216,63 +202,53 @@ def card(
     output: Path | None = None,
     registry: Path | None = None,
     check: Path | None = None,
-    time_limit: str = "60",
-    as_json: bool = False,
+    how: How,
 ) -> int:
     """Write a privacy card: parameters, unit, neighbors, mechanism, attack, proof, sources, hash.
 
     With --check, exit code 1 where something differs.
     """
-    from symdp.cli.training import TrainingJob
-
-    job = Job(
-        mechanism, values or [], count, composition, sampling, rate, batch_size, records, group,
-        relation=relation, released=released,
-    )  # fmt: skip
-    run = TrainingJob(examples, batch, epochs, steps, sampling, largest_batch, relation, released)
+    is_run = run.is_asked or noise is not None
     if check is not None:
-        if output is not None or registry is not None or run.is_asked or mechanism or composition:
+        if output is not None or registry is not None or run.is_asked or job.is_asked:
             raise InputError("--check FILE stands alone: a card holds its own job")
-        return in_time(time_limit, lambda: check, lambda file: _checked(file, as_json))
+        what = f"computing {check} again"
+        return how.ask(what, lambda: check, lambda file: _checked(file, how.as_json))
     if output is None and registry is None:
         raise InputError("-o FILE is missing: a .json, .md, .html or .tex file; or --registry FILE")
-    ending = "" if output is None else check_output(output, "json", "md", "html", "tex")
-    if registry is not None:
-        check_output(registry, "yaml", option="--registry")
-    build, subject = job.build, job.subject
-    told: dict[str, Any] | None = None
-    if run.is_asked or noise is not None:
-        if job.mechanism or job.composition or job.count or job.rate:
-            raise InputError("a training run takes no MECHANISM, --composition, -n or --rate")
-        if noise is None:
-            raise InputError("--noise Z is missing: the noise multiplier, as in --noise 1.12")
-        multiplier = words.number(noise, "--noise")
-        build, subject = (lambda: run.build().composition(multiplier)), run.subject
-        told = run.told(noise) if run.is_asked else None
+    ending = check_output(output, "json", "md", "html", "tex")
+    check_output(registry, "yaml", option="--registry")
+    if is_run and (job.is_asked or job.count or job.rate):
+        raise InputError("a training run takes no MECHANISM, --composition, -n or --rate")
+    if is_run and noise is None:
+        raise InputError("--noise Z is missing: the noise multiplier, as in --noise 1.12")
+    multiplier = None if noise is None else words.number(noise, "--noise")
     deltas = [words.delta(word) for word in delta.split(",")]
     digits = None if prove is None else words.whole(prove, "--prove", 1, 15)
+    subject = run.subject if is_run else job.subject
+    told = run.told(noise) if run.is_asked and noise is not None else None
 
     def made(composed: Composition) -> dict[str, Any]:
         from symdp.page.card import add_certificate, make_card
 
-        with working(f"card of {subject}"):
-            day = datetime.datetime.now(datetime.UTC).date().isoformat()
-            found = make_card(
-                composed, title=title or subject, deltas=deltas, proved_digits=digits, date=day,
-                training=told,
-            )  # fmt: skip
-            if certificate:
-                add_certificate(found, composed)
-            return found
+        day = datetime.datetime.now(datetime.UTC).date().isoformat()
+        found = make_card(
+            composed, title=title or subject, deltas=deltas, proved_digits=digits, date=day,
+            training=told,
+        )  # fmt: skip
+        if certificate:
+            add_certificate(found, composed)
+        return found
 
-    found = in_time(time_limit, build, made)
+    build = job.build if multiplier is None else lambda: run.build().composition(multiplier)
+    found = how.ask(f"card of {subject}", build, made)
     if output is not None:
         replace_text(output, _written(found, output, ending))
     if registry is not None:
         from symdp.page.card import registry_record
 
         replace_text(registry, registry_record(found))
-    print_json(found) if as_json else print(*filter(None, (output, registry)), sep="\n")
+    print_json(found) if how.as_json else print(*filter(None, (output, registry)), sep="\n")
     return 0
 
 
@@ -293,11 +269,10 @@ def _written(made: dict[str, Any], path: Path, ending: str) -> str:
 def _checked(path: Path, as_json: bool) -> int:
     from symdp.page.card import Difference, differences, wrong_in_certificate
 
-    with working(f"computing {path} again"):
-        held = _read(path)
-        found = differences(held)
-        assert isinstance(held, dict)
-        found += [Difference("certificate", wrong, "") for wrong in wrong_in_certificate(held)]
+    held = _read(path)
+    found = differences(held)
+    assert isinstance(held, dict)
+    found += [Difference("certificate", wrong, "") for wrong in wrong_in_certificate(held)]
     if as_json:
         places = [{"place": d.place, "card": d.found, "computed": d.recomputed} for d in found]
         print_json({"agrees": not found, "differences": places})

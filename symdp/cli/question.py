@@ -1,4 +1,4 @@
-"""The commands delta and epsilon, read without Typer where their words are plain; other names."""
+"""The commands delta and epsilon; the names that other libraries have for our options."""
 
 from __future__ import annotations
 
@@ -11,27 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from symdp import user_cache
 from symdp.cli import job as words
-from symdp.cli.display import print_answer
+from symdp.cli.asking import How
+from symdp.cli.display import answer_blocks
 from symdp.cli.job import Job, bindings, number
-from symdp.cli.supervise import in_time
-from symdp.cli.table import OF_STEPS, TABLE
-from symdp.cli.working import working
 from symdp.errors import InputError, SymdpError
 from symdp.interrupt import limit
-from symdp.method_options import OPTIONS as METHOD_OPTIONS
 
 if TYPE_CHECKING:
     from symdp.questions.composition import Composition
 
-WANTED = {"delta": "epsilon", "epsilon": "delta"}  # the option that each command needs
-OPTIONS = {
-    flag: name
-    for name, word in {**OF_STEPS, **{w: w for w in ("method", "direction", "time_limit")}}.items()
-    for flag in TABLE[word][0].split()
-}
-OPTIONS |= {one.flag: one.name for one in METHOD_OPTIONS}
-FLAGS = {TABLE[name][0]: name for name in ("explain", "as_json")}
-USUAL = {"method": "contour", "direction": "both", "time_limit": "60"}  # where not given
 _LARGEST_FILE = 1_000_000  # bytes, as for every mechanism file
 _LONGEST = 5.0  # seconds that a command may work once its answer is printed
 _RATE = "sampling_rate"  # as a law's formula calls it
@@ -83,85 +71,26 @@ def ours(words: Sequence[str]) -> list[str]:
     return found
 
 
-def plain_words(command: str, words: Sequence[str]) -> dict[str, Any] | None:
-    """Return what the words of delta or epsilon say, by the names that the options have there.
-
-    None is returned for anything unusual, which Typer then reads, or explains: options that are
-    unknown, given twice or joined to their value by "=", or one that is missing.
-    """
-    wanted = WANTED[command]
-    options = OPTIONS | {f"--{wanted}": wanted}
-    given: dict[str, Any] = {}
-    others: list[str] = []
-    left = iter(words)
-    for word in left:
-        if not word.startswith("-"):
-            others.append(word)
-            continue
-        name = options.get(word) or FLAGS.get(word)
-        value: Any = True if word in FLAGS else next(left, None)
-        if name is None or value is None or name in given:
-            return None
-        given[name] = value
-    if wanted not in given:
-        return None
-    absent = dict.fromkeys(OPTIONS.values()) | dict.fromkeys(FLAGS.values(), False)
-    own = {
-        "mechanism": others[0] if others else None, "values": others[1:],
-        "settings": {one.name: given[one.name] for one in METHOD_OPTIONS if one.name in given},
-    }  # fmt: skip
-    return absent | USUAL | given | own
-
-
-def answered(command: str, words: Sequence[str]) -> bool:
-    """Answer delta or epsilon, and return whether their words were plain."""
-    given = plain_words(command, words)
-    if given is None:
-        return False
-    own = (WANTED[command], *USUAL, *FLAGS.values(), "settings")
-    ask = delta if command == "delta" else epsilon
-    ask(job=Job.of(given), **{name: given[name] for name in own})
-    return True
-
-
 def delta(
-    *,
-    epsilon: str,
-    job: Job,
-    method: str = "contour",
-    settings: Mapping[str, str],
-    direction: str = "both",
-    time_limit: str = "60",
-    explain: bool = False,
-    as_json: bool = False,
+    *, epsilon: str, job: Job, how: How, settings: Mapping[str, str], explain: bool = False
 ) -> None:
     """Print δ at a given ε."""
-    composed, at = Composed(job), words.real(epsilon, "--epsilon")
-    answer(
-        "delta", at, composed, f"δ({epsilon}) of {job.subject}", method=method, settings=settings,
-        direction=direction, time_limit=time_limit, explain=explain, as_json=as_json,
-    )  # fmt: skip
-    composed.remember()
+    at = words.real(epsilon, "--epsilon")
+    _answer("delta", at, f"δ({epsilon})", job, how, settings, explain)
 
 
 def epsilon(
-    *,
-    delta: str,
-    job: Job,
-    method: str = "contour",
-    settings: Mapping[str, str],
-    direction: str = "both",
-    time_limit: str = "60",
-    explain: bool = False,
-    as_json: bool = False,
+    *, delta: str, job: Job, how: How, settings: Mapping[str, str], explain: bool = False
 ) -> None:
     """Print the smallest ε ≥ 0 at a given δ."""
-    composed, at = Composed(job), words.delta(delta)
-    answer(
-        "epsilon", at, composed, f"ε(δ = {delta}) of {job.subject}", method=method,
-        settings=settings, direction=direction, time_limit=time_limit, explain=explain,
-        as_json=as_json,
-    )  # fmt: skip
+    _answer("epsilon", words.delta(delta), f"ε(δ = {delta})", job, how, settings, explain)
+
+
+def _answer(
+    asked: str, at: float, what: str, job: Job, how: How, settings: Mapping[str, str], explain: bool
+) -> None:
+    composed = Composed(job)
+    answer(asked, at, composed, f"{what} of {job.subject}", how, settings, explain)
     composed.remember()
 
 
@@ -170,25 +99,19 @@ def answer(
     at: float,
     build: Callable[[], Any],
     what: str,
-    *,
-    method: str,
-    direction: str,
-    time_limit: str,
-    as_json: bool,
+    how: How,
     settings: Mapping[str, str] | None = None,
     explain: bool = False,
 ) -> None:
     """Ask a composition for δ or ε, in time, and print what it answers."""
-    side, name = words.direction(direction), words.method(method)
-    chosen = words.settings(name, settings or {})
-    with working(what):
-        found = in_time(
-            time_limit,
-            build,
-            lambda steps: getattr(steps, asked)(at, name, side, **chosen),
-            lambda steps: getattr(steps, asked)(at, "moments", side),
-        )
-    print_answer(found, as_json, explain=explain)
+    chosen = words.settings(how.name, settings or {})
+    found = how.ask(
+        what,
+        build,
+        lambda steps: getattr(steps, asked)(at, how.name, how.side, **chosen),
+        lambda steps: getattr(steps, asked)(at, "moments", how.side),
+    )
+    how.tell(found, lambda one: answer_blocks(one, explain=explain))
 
 
 class _Asked(NamedTuple):

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from symdp.arguments import MOST_STEPS
 from symdp.cli import job as words
-from symdp.cli.display import one_line, print_json, say, show, steps_of
+from symdp.cli.asking import How
+from symdp.cli.display import check_drawing, one_line, print_json, say, show, steps_of
 from symdp.cli.job import Job
 from symdp.cli.question import answer
 from symdp.cli.working import working
@@ -39,23 +40,18 @@ def individual(
     refuse: bool = False,
     groups: Path | None = None,
     mu_floor: str | None = None,
-    method: str = "contour",
-    direction: str = "both",
+    how: How,
     keep: Path | None = None,
     again: bool = False,
     output: Path | None = None,
     plot: Path | None = None,
-    as_json: bool = False,
 ) -> None:
     """Print what every record's ε comes to, and write one row for each."""
     from symdp.individual.result import format_of
 
     if output is not None:
         format_of(output)  # a wrong name is known before the work
-    if plot is not None:
-        from symdp.page.plot import format_of as plot_format
-
-        plot_format(plot)
+    check_drawing(plot)
     at = words.delta(delta)
     if keep is not None and (counts or source.is_dir()):
         raise InputError("--keep FOLDER keeps norms that are given as such; leave it out")
@@ -68,7 +64,7 @@ def individual(
             raise InputError(f"{', '.join(stated)}: the run has its own; leave them out")
         from symdp.individual.files import open_accountant
 
-        records = open_accountant(source, direction)
+        records = open_accountant(source, how.direction)
     else:
         lacking = [name for name, value in parameters.items() if value is None]
         if lacking:
@@ -76,14 +72,14 @@ def individual(
         numbers = tuple(words.real(str(value), name) for name, value in parameters.items())
         choices = {"grid": grid, "squared": squared, "above": "refuse" if refuse else "clip"}
         if counts:
-            records = _of_counts(source, numbers, grid, direction, fixed)
+            records = _of_counts(source, numbers, grid, how.direction, fixed)
         else:
-            records = _of_norms(source, numbers, layout, direction, fixed, keep, again, choices)
+            records = _of_norms(source, numbers, layout, how.direction, fixed, keep, again, choices)
     labels = None if groups is None else _labels(groups)
     if labels is not None and len(labels) != len(records):
         raise InputError(f"{groups}: {len(labels)} labels for {len(records)} records")
     with working("ε of every record") as work:
-        found = records.epsilon(at, method=method, progress=partial(work.say, work.what))
+        found = records.epsilon(at, method=how.method, progress=partial(work.say, work.what))
     if mu_floor is not None:
         found = _with_mu(records, found, words.delta(mu_floor))
     if output is not None:
@@ -92,7 +88,7 @@ def individual(
         from symdp.page.plot import save_histogram
 
         save_histogram(found, plot, labels)
-    _show_records(found, at, labels, as_json)
+    _show_records(found, at, labels, how.as_json)
 
 
 def _of_counts(
@@ -233,16 +229,12 @@ def ledger_epsilon(
     *,
     file: Path,
     delta: str,
-    method: str = "contour",
-    direction: str = "both",
-    time_limit: str = "60",
-    as_json: bool = False,
+    how: How,
 ) -> None:
     """Print the smallest ε ≥ 0 of all steps so far at a given δ."""
     answer(
         "epsilon", words.delta(delta), lambda: _loaded(file).composition(),
-        f"ε(δ = {delta}) of {file}", method=method, direction=direction, time_limit=time_limit,
-        as_json=as_json,
+        f"ε(δ = {delta}) of {file}", how,
     )  # fmt: skip
 
 

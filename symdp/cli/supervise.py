@@ -1,4 +1,4 @@
-"""A command in a child process, which is ended when it must be, and what is proved by then."""
+"""A command in a child process, which is ended when it must be."""
 
 from __future__ import annotations
 
@@ -14,28 +14,15 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import TYPE_CHECKING, TypeVar
 
 from symdp.cli.working import MESSAGE, Screen, is_supervised, report_to, tell
-from symdp.errors import AccuracyError, InputError, SymdpError
-from symdp.interrupt import WAITING, limit
-
-if TYPE_CHECKING:
-    from symdp.questions.guarantee import Guarantee
+from symdp.interrupt import WAITING
 
 GRACE = 10.0  # seconds after a limit for what the timer reaches, and for the bound that it gives
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 _AFTER_INTERRUPT = 2.0  # seconds to end in good order after an interrupt
 _DIES_WITH_PARENT = 1  # Linux's PR_SET_PDEATHSIG
 _LARGEST_DATA = 6 << 30  # bytes a command may hold; what is estimated beforehand stays far below
-
-S = TypeVar("S")
-T = TypeVar("T")
-
-_LONGEST = 1e6  # seconds
-_FOR_BOUND = 2.0, 5.0  # least and most seconds for the bound, which takes milliseconds as a rule
-_DIGITS = 6
-_ROUNDING = 1e-12  # of ε by the moments accountant, beyond which its root may not be trusted
 
 
 def supervised(command: Callable[[], int], complain: Callable[[str, int], int]) -> int:
@@ -230,62 +217,3 @@ class _Overseer:
 def _end(kill: Callable[[int, int], None], number: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         kill(number, signal.SIGKILL)
-
-
-def seconds_of(text: str) -> float | None:
-    """Return the seconds that `--time-limit` means, None for no limit."""
-    if text == "none":
-        return None
-    from symdp.cli.job import real
-
-    value = real(text, "--time-limit")
-    if not 0 <= value <= _LONGEST:
-        raise InputError(f"--time-limit {text:.40}: it must be from 0 to {_LONGEST:g} seconds")
-    return value or None
-
-
-def in_time(
-    text: str,
-    build: Callable[[], S],
-    ask: Callable[[S], T],
-    instead: Callable[[S], Guarantee] | None = None,
-) -> T:
-    """Return the answer to a question, or raise an error with a bound when its time is up."""
-    seconds = seconds_of(text)
-    if seconds is None:
-        return ask(build())
-    built: list[S] = []
-    must_end_in(seconds)
-    with limit(seconds, of_work=True) as outcome:
-        built.append(build())
-        found = ask(built[0])
-    if not outcome.late:
-        must_end_in(math.inf)
-        return found
-    known = _bound(built[0], instead, seconds) if built and instead is not None else ""
-    raise AccuracyError(
-        f"no answer within {seconds:g} s{known}: raise --time-limit, or ask a simpler question"
-        f"{'' if known else ' or another --method'}"
-    )
-
-
-def _bound(built: S, instead: Callable[[S], Guarantee], seconds: float) -> str:
-    """Return in words what is proved, nothing where that takes long or says nothing."""
-    from symdp.decimal_text import given, rounded, rounded_exponential
-
-    answer = None
-    least, most = _FOR_BOUND
-    with limit(min(max(seconds, least), most), of_work=True):
-        try:
-            answer = instead(built)
-        except SymdpError:
-            return ""
-    if answer is None:
-        return ""
-    if answer.asked == "epsilon":
-        upper = (answer.epsilon_upper or answer.epsilon) * (1 + _ROUNDING)
-        return f"; proved by then is ε(δ = {given(answer.delta)}) ≤ {rounded(upper, _DIGITS, 'up')}"
-    if answer.log_upper is None or not -math.inf < answer.log_upper < 0:
-        return ""
-    shown = rounded_exponential(answer.log_upper, _DIGITS, "up")
-    return f"; proved by then is δ({given(answer.epsilon)}) ≤ {shown}"

@@ -1,4 +1,4 @@
-"""Every option once: its flag, its metavar and its help; type and default stand in the commands."""
+"""Every command, its examples, and every option once; type and default stand in the commands."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "squared": ("--squared", "", "The norms are squared."),
     "std": ("--std", "S", "The standard deviation of the noise."),
     "step": ("--step", "J", "The number it must have."),
-    "steps": ("--steps", "T", "random_allocation: the steps of an epoch; -n counts epochs."),
+    "epoch_steps": ("--steps", "T", "random_allocation: the steps of an epoch; -n counts epochs."),
     "target_epsilon": ("--target-epsilon", "E", "Find the noise for this ε instead."),
     "time_limit": ("--time-limit", "SECONDS", "Give up after so many processor seconds, with a "
         "proved bound if there is one; 0 for no limit."),
@@ -106,7 +106,6 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "card output": ("-o --output", "FILE", "A .json, .md, .html or .tex file."),
     "card sampling": ("--sampling", "SCHEME", "How batches are drawn: needs --rate with "
         "MECHANISM; poisson in a training run."),
-    "card steps": ("--steps", "T", "Optimizer steps, or --epochs."),
     "card title": ("--title", "TEXT", "What the card is about."),
     "certify delta": ("--delta", "D", "Or prove ε at this δ."),
     "certify digits": ("--digits", "D", "Proved digits, 1 to 200."),
@@ -140,21 +139,118 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "report delta": ("--delta", "D", "The δ at which ε is compared."),
     "train sampling": ("--sampling", "SCHEME", "How batches are drawn: poisson (default), "
         "without_replacement, with_replacement or truncated_poisson."),
-    "train steps": ("--steps", "T", "Optimizer steps, or --epochs."),
+    "steps": ("--steps", "T", "Optimizer steps, or --epochs."),
     "verify method": ("--method", "METHOD", "Compare this one only."),
 }  # fmt: skip
 
-# What says which steps are meant: the names of a `Job`, and those in the table.
-OF_STEPS = {
-    "mechanism": "mechanism", "values": "values", "count": "count", "composition": "composition",
-    "sampling": "sampling", "rate": "rate", "batch": "batch_size", "records": "records",
-    "group": "group", "steps": "steps", "participations": "participations",
-    "released": "released", "relation": "relation", "sensitivity": "sensitivity", "shift": "shift",
-}  # fmt: skip
-# What a command has not of these, nor of the options of methods.
+# What a command has not of the fields of its records.
 WITHOUT = {
     "derive": ("composition",),
     "calibrate": ("composition",),
-    "compare": ("composition",),
-    "curve": ("points",),
+    "compare": ("composition", "method", "direction"),
+    "card": ("epoch_steps", "participations", "sensitivity", "shift", "method", "direction"),
+    "certify": ("method",),
+    "check-claim": ("method",),
+    "tradeoff": ("method",),
+    "renyi": ("method",),
+    "train": ("method", "direction"),
+    "individual": ("time_limit",),
+}
+
+# Command -> where it is, and its line in the list of all.
+COMMANDS: dict[str, tuple[str, str]] = {
+    "list": ("catalogue.list_mechanisms", "Show the built-in mechanisms with their parameters."),
+    "methods": ("catalogue.list_methods", "Show the methods and what they promise."),
+    "derive": ("derivation.derive", "Derive the privacy loss, its CGF and the expansions."),
+    "delta": ("question.delta", "Print δ at a given ε."),
+    "epsilon": ("question.epsilon", "Print the smallest ε ≥ 0 at a given δ."),
+    "curve": ("accounting.curve", "Print the privacy profile δ(ε), and draw it."),
+    "verify": ("accounting.verify", "Compare every accountant with a many-digit reference."),
+    "certify": (
+        "accounting.certify",
+        "Print two decimals between which δ (or ε) is proved to lie.",
+    ),
+    "check": ("accounting.check", "Check a certificate by a program of its own."),
+    "check-claim": ("accounting.check_claim", "Prove or refute a stated (ε, δ)."),
+    "calibrate": ("accounting.calibrate", "Print the parameter that just meets (ε, δ)."),
+    "train": ("training.train", "Print ε of a training run, or the noise for an ε."),
+    "card": ("pages.card", "Write or check a privacy card."),
+    "compare": ("accounting.compare", "Print noises of one size side by side."),
+    "tradeoff": ("accounting.tradeoff", "Print the least miss rate of any attack."),
+    "renyi": ("accounting.renyi", "Print Rényi divergences and the least ρ of zCDP."),
+    "audit": ("accounting.audit", "Print a lower bound on ε from an attack's counts."),
+    "report": ("pages.report", "Write a report with derivation, accountants and proof."),
+    "explore": ("pages.explore", "Write a page with sliders for ε, δ and attacks."),
+    "individual": ("records.individual", "Print what every record's ε comes to."),
+    "ledger": ("records.LEDGER", "A budget ledger in a file: add, epsilon, show."),
+    "filter": ("records.FILTER", "A privacy filter in a file: new, ask, commit, status."),
+}
+
+_JOB = "gaussian sigma=1.12 --sampling poisson --rate 256/60000 -n 14063"
+_DATA = "--examples 60000 --batch 256 --epochs 60"
+_RUN = f"{_DATA} --noise 1.12"
+_PLAN = f"{_DATA} --target-epsilon 3"
+
+EXAMPLES: dict[str, tuple[str, ...]] = {
+    "list": ("symdp list",),
+    "methods": ("symdp methods",),
+    "derive": (
+        "symdp derive laplace",
+        "symdp derive gaussian sigma=1.5 --sampling poisson --rate 0.01 -n 10000 --epsilon 1",
+        "symdp derive examples/logistic.toml --format latex",
+        "symdp derive gaussian --format javascript",
+    ),
+    "delta": (
+        "symdp delta laplace b=2 -n 1 --epsilon 0.4",
+        "symdp delta examples/logistic.toml s=4 -n 50 --epsilon 2.5 --json",
+        "symdp delta laplace b=20 -n 50 --epsilon 1 --method prv --eps-error 1e-3",
+    ),
+    "epsilon": (
+        f"symdp epsilon {_JOB} --delta 1e-5",
+        "symdp epsilon --composition examples/composition.toml --delta 1e-6",
+    ),
+    "curve": ("symdp curve gaussian sigma=2 -n 10 --epsilon-range 0 5 --plot curve.svg",),
+    "verify": ("symdp verify gaussian sigma=2 -n 10 --method moments",),
+    "certify": (
+        "symdp certify gaussian sigma=2 -n 10 --epsilon 3 --digits 8",
+        "symdp certify gaussian sigma=2 -n 30 --epsilon 3 --digits 8 --certificate proof.json",
+    ),
+    "check": ("symdp check proof.json",),
+    "check-claim": (
+        'symdp check-claim "ε = 17 at δ = 1e-5" gaussian sigma=2 -n 30',
+        'symdp check-claim "eps=0.8, delta=1e-6" --composition examples/composition.toml',
+    ),
+    "calibrate": (
+        "symdp calibrate gaussian --parameter sigma -n 10 --epsilon 2 --delta 1e-5",
+        "symdp calibrate gaussian sigma=2 --parameter n --epsilon 2 --delta 1e-5",
+        "symdp calibrate gaussian --parameter sigma -n 10 --advantage 0.1",
+    ),
+    "compare": ("symdp compare gaussian laplace student_t nu=5 --std 20 -n 50 --delta 1e-5",),
+    "tradeoff": ("symdp tradeoff gaussian sigma=4 -n 10 --alpha 0.001,0.01 --plot attack.svg",),
+    "renyi": ("symdp renyi laplace b=2 -n 10 --order 2,8",),
+    "audit": (
+        "symdp audit --tp 90/100 --fp 5/100 --delta 1e-5",
+        "symdp audit gaussian sigma=5 -n 1 --tp 200/400 --fp 40/400",
+    ),
+    "train": (f"symdp train {_RUN} --delta 1e-5", f"symdp train {_PLAN} --delta 1e-5"),
+    "card": (
+        f"symdp card {_RUN} -o card.json",
+        "symdp card --check card.json",
+        f"symdp card {_RUN} --registry card.yaml",
+    ),
+    "ledger add": (
+        "symdp ledger add budget.json gaussian sigma=2 --sampling poisson --rate 1/100 -n 600",
+    ),
+    "ledger epsilon": ("symdp ledger epsilon budget.json --delta 1e-5",),
+    "ledger show": ("symdp ledger show budget.json",),
+    "explore": ("symdp explore gaussian sigma=1.12 --sampling poisson -n 14063 -o page.html",),
+    "report": ("symdp report gaussian sigma=2 -n 10 -o report.html",),
+    "individual": (
+        "symdp individual norms.npy --multiplier 1 --clip 1 --rate 0.01 --delta 1e-5"
+        " --layout steps-records",
+    ),
+    "filter new": ("symdp filter new budget.json --epsilon 2 --delta 1e-6",),
+    "filter ask": ("symdp filter ask budget.json 0.1",),
+    "filter commit": ("symdp filter commit budget.json 0.1 --step 1",),
+    "filter status": ("symdp filter status budget.json",),
 }

@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from symdp.cli import job as words
-from symdp.cli.display import print_answer, print_json, say, show, steps_of
-from symdp.cli.supervise import in_time, seconds_of
-from symdp.cli.working import working
+from symdp.cli.asking import How, seconds_of
+from symdp.cli.display import answer_blocks, print_json, say, show, steps_of
 from symdp.decimal_text import rounded
 from symdp.errors import InputError, SymdpError
 from symdp.interrupt import limit
@@ -42,28 +41,19 @@ T = TypeVar("T")
 
 def train(
     *,
-    examples: str | None = None,
-    batch: str | None = None,
-    epochs: str | None = None,
-    steps: str | None = None,
+    run: TrainingJob,
     noise: str | None = None,
     target_epsilon: str | None = None,
     delta: str,
-    sampling: str | None = None,
-    largest_batch: str | None = None,
-    relation: str | None = None,
-    released: str | None = None,
-    time_limit: str = "60",
-    as_json: bool = False,
+    how: How,
     as_csv: bool = False,
     compare: bool = False,
 ) -> None:
     """Print ε of a training run with noisy gradients, or the noise that it needs for an ε."""
     if (noise is None) == (target_epsilon is None):
         raise InputError("give --noise Z or --target-epsilon E, one of the two")
-    if as_json and as_csv:
+    if how.as_json and as_csv:
         raise InputError("--json and --csv: one of the two")
-    job = TrainingJob(examples, batch, epochs, steps, sampling, largest_batch, relation, released)
     at = words.delta(delta)
     goal = None if target_epsilon is None else words.real(target_epsilon, "--target-epsilon")
     given = None if noise is None else words.number(noise, "--noise")
@@ -71,18 +61,18 @@ def train(
         raise InputError(f"--noise {noise}: the noise multiplier must be above 0")
     if goal is not None and goal <= 0:
         raise InputError(f"--target-epsilon {target_epsilon}: ε must be above 0")
-    with working(f"ε(δ = {delta}) of {job.subject}") as work:
-        plan = in_time(time_limit, job.build, lambda run: _planned(run, given, goal, at, work.say))
-    as_text = not (as_json or as_csv)
+    what = f"ε(δ = {delta}) of {run.subject}"
+    plan = how.ask(what, run.build, lambda built: _planned(built, given, goal, at))
+    as_text = not (how.as_json or as_csv)
     if as_text:
         _print(plan)
     if compare:
-        for row in _others(plan, seconds_of(time_limit) or _LONGEST_ROW):
+        for row in _others(plan, seconds_of(how.time_limit) or _LONGEST_ROW):
             plan.rows.append(row)
             if as_text:
                 _print_row(row)
     if not as_text:
-        (_print_json if as_json else _print_csv)(plan)
+        (_print_json if how.as_json else _print_csv)(plan)
 
 
 @dataclass(frozen=True)
@@ -119,11 +109,9 @@ def _planned(
     noise: sp.Expr | None,
     goal: float | None,
     delta: float,
-    say: Callable[[str], None],
 ) -> _Plan:
     if noise is None:
         assert goal is not None
-        say("looking for the noise")
         noise = run.calibrated(goal, delta).value
     rows = [_row(run.sampling, run.composition(noise), delta)]
     return _Plan(run, noise, goal, delta, rows)
@@ -200,7 +188,7 @@ def _print(plan: _Plan) -> None:
     run, peers = plan.run, plan.rows[0].peers
     if plan.target_epsilon is not None:
         show(Sentence("noise multiplier = ", answer=decimal(plan.noise)))
-    print_answer(plan.answer, as_json=False)
+    show(*answer_blocks(plan.answer))
     say(
         f"  {steps_of(run.steps)}, batches of {run.batch} out of {run.examples} examples (rate "
         f"{float(run.rate):.6g}), noise multiplier {rounded(plan.noise, 10, 'up')}"
@@ -225,13 +213,13 @@ def _print_row(row: _Row) -> None:
 class TrainingJob:
     """What the options of a training run say."""
 
-    examples: str | None
-    batch: str | None
-    epochs: str | None
-    steps: str | None
-    sampling: str | None
-    largest_batch: str | None
-    relation: str | None
+    examples: str | None = None
+    batch: str | None = None
+    epochs: str | None = None
+    steps: str | None = None
+    sampling: str | None = None
+    largest_batch: str | None = None
+    relation: str | None = None
     released: str | None = None
 
     @property

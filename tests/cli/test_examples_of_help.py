@@ -13,7 +13,8 @@ import pytest
 import typer
 from pages import ROOT
 
-from symdp.cli.app import EXAMPLES, app
+from symdp.cli.app import app, epilog
+from symdp.cli.table import EXAMPLES
 
 IN_ORDER = ("filter", "ledger", "card", "check")  # whose examples go on with a file made before
 SLOW = (
@@ -50,9 +51,11 @@ def help_of(command, path):
 def test_every_help_ends_with_an_example():
     found = dict(help_of(typer.main.get_command(app), ""))
     found.pop("")
-    assert set(found) == set(EXAMPLES)
+    assert set(EXAMPLES) == set(found) - {"filter", "ledger"}
     for path, text in found.items():
-        for example in EXAMPLES[path]:
+        examples = [line.strip() for line in epilog(path).splitlines()[2:]]
+        assert examples
+        for example in examples:
             assert example.startswith(f"symdp {path}")
             assert f"  {example}\n" in text + "\n"
 

@@ -5,21 +5,23 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import shlex
 import subprocess
 import sys
 from dataclasses import fields, replace
 from pathlib import Path
-from typing import get_args, get_type_hints
+from typing import Any
 
 import pytest
 import typer
 from shell import Shell
 
 from symdp import user_cache
-from symdp.cli import question
+from symdp.cli.app import typed
 from symdp.cli.job import Job
-from symdp.cli.options import typed
-from symdp.cli.question import FLAGS, OPTIONS, USUAL, WANTED, Composed, plain_words
+from symdp.cli.options import asked, found_at, parameters_of, read
+from symdp.cli.question import Composed
+from symdp.cli.table import COMMANDS, EXAMPLES
 from symdp.questions.composition import KnownComposition
 
 SAMPLED = {"sampling": "poisson", "rate": "0.01"}
@@ -204,7 +206,7 @@ def test_plain_words_mean_what_typer_reads(
 ) -> None:
     monkeypatch.setenv("SYMDP_CACHE", "off")
     plain = [shell(words).json]
-    monkeypatch.setattr("symdp.cli.question.plain_words", lambda *_: None)
+    monkeypatch.setattr("symdp.cli.options.asked", lambda _: None)
     plain.append(shell(words).json)
     rounded = [
         {k: pytest.approx(v, rel=1e-12) if isinstance(v, float) else v for k, v in one.items()}
@@ -219,24 +221,35 @@ def test_plain_words_mean_what_typer_reads(
      "--epsilon 1 --help", "-n5 --epsilon 1"],
 )  # fmt: skip
 def test_unusual_words_are_left_to_typer(words: str) -> None:
-    assert plain_words("delta", words.split()) is None
+    assert asked(["delta", *words.split()]) is None
 
 
-@pytest.mark.parametrize("command", [question.delta, question.epsilon])
-def test_plain_options_are_those_that_typer_knows(command) -> None:
-    function = typed(command, command.__name__)
-    parameters = inspect.signature(function).parameters
-    wanted = WANTED[function.__name__]
-    known, flags = {}, {}
-    for name, hint in get_type_hints(function, include_extras=True).items():
-        if name not in parameters:
-            continue
-        kind, told = get_args(hint)[:2]
-        if isinstance(told, typer.models.OptionInfo):
-            # Inside Annotated, the first name of an option takes the place of its default.
-            own = map(str, (told.default, *(told.param_decls or ())))
-            (flags if kind is bool else known).update(dict.fromkeys(own, name))
-    assert (known, flags) == (OPTIONS | {f"--{wanted}": wanted}, FLAGS)
-    usual = {name: one.default for name, one in parameters.items() if one.default}
-    del usual[wanted]
-    assert usual == USUAL
+def commands() -> dict[str, Any]:
+    """Return every command by its name, those of groups too."""
+    found = {}
+    for name, (where, _) in COMMANDS.items():
+        own = found_at(where)
+        found |= (
+            {f"{name} {k}": v for k, v in own.items()} if isinstance(own, dict) else {name: own}
+        )
+    return found
+
+
+@pytest.mark.parametrize("name", commands())
+def test_plain_words_give_a_command_what_typer_gives(name: str) -> None:
+    command, given = commands()[name], []
+    function = typed(command, name)
+
+    def kept(**words: Any) -> None:
+        given.append({key: word or None for key, word in words.items()})
+
+    kept.__signature__ = inspect.signature(function)  # type: ignore[attr-defined]
+    kept.__annotations__ = function.__annotations__
+    reader = typer.Typer()
+    reader.command(name)(kept)
+    for example in EXAMPLES[name]:
+        words = shlex.split(example)[1 + len(name.split()) :]
+        plain = read(parameters_of(command, name), words)
+        assert plain is not None
+        typer.main.get_command(reader)(words, standalone_mode=False)
+        assert {key: word or None for key, word in plain.items()} == given.pop()

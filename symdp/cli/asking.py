@@ -1,0 +1,137 @@
+"""How a question is asked and its answer printed: options of most commands, and their time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+
+from symdp.cli import job as words
+from symdp.cli.display import print_json, show
+from symdp.cli.supervise import must_end_in
+from symdp.cli.working import working
+from symdp.errors import AccuracyError, InputError, SymdpError
+from symdp.interrupt import limit
+
+if TYPE_CHECKING:
+    from symdp.arguments import Direction, MethodName
+    from symdp.page.document import Block
+    from symdp.questions.guarantee import Guarantee
+
+_LONGEST = 1e6  # seconds
+_FOR_BOUND = 2.0, 5.0  # least and most seconds for the bound, which takes milliseconds as a rule
+_DIGITS = 6
+_ROUNDING = 1e-12  # of ε by the moments accountant, beyond which its root may not be trusted
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+class _Told(Protocol):
+    """What JSON can tell."""
+
+    def to_json(self) -> dict[str, Any]: ...
+
+
+A = TypeVar("A", bound=_Told)
+
+
+@dataclass(frozen=True)
+class How:
+    """By which method, in which direction, in what time, and printed for whom."""
+
+    method: str = "contour"
+    direction: str = "both"
+    time_limit: str = "60"
+    as_json: bool = False
+
+    def __post_init__(self) -> None:
+        """What is wrong is known before work begins."""
+        words.direction(self.direction)
+        seconds_of(self.time_limit)
+
+    @property
+    def side(self) -> Direction:
+        """The direction."""
+        return words.direction(self.direction)
+
+    @property
+    def name(self) -> MethodName:
+        """The method by its full name."""
+        return words.method(self.method)
+
+    def ask(
+        self,
+        what: str,
+        build: Callable[[], S],
+        ask: Callable[[S], T],
+        instead: Callable[[S], Guarantee] | None = None,
+    ) -> T:
+        """Return the answer to a question, saying meanwhile what is asked.
+
+        An error holds a bound when the time is up, where `instead` gives one soon.
+        """
+        with working(what):
+            return in_time(self.time_limit, build, ask, instead)
+
+    def tell(self, found: A, shown: Callable[[A], Iterable[Block]]) -> None:
+        """Print an answer, as JSON or as blocks."""
+        print_json(found.to_json()) if self.as_json else show(*shown(found))
+
+
+def seconds_of(text: str) -> float | None:
+    """Return the seconds that `--time-limit` means, None for no limit."""
+    if text == "none":
+        return None
+    value = words.real(text, "--time-limit")
+    if not 0 <= value <= _LONGEST:
+        raise InputError(f"--time-limit {text:.40}: it must be from 0 to {_LONGEST:g} seconds")
+    return value or None
+
+
+def in_time(
+    text: str,
+    build: Callable[[], S],
+    ask: Callable[[S], T],
+    instead: Callable[[S], Guarantee] | None = None,
+) -> T:
+    """Return the answer to a question, or raise an error with a bound when its time is up."""
+    seconds = seconds_of(text)
+    if seconds is None:
+        return ask(build())
+    built: list[S] = []
+    must_end_in(seconds)
+    with limit(seconds, of_work=True) as outcome:
+        built.append(build())
+        found = ask(built[0])
+    if not outcome.late:
+        must_end_in(math.inf)
+        return found
+    known = _bound(built[0], instead, seconds) if built and instead is not None else ""
+    raise AccuracyError(
+        f"no answer within {seconds:g} s{known}: raise --time-limit, or ask a simpler question"
+        f"{'' if known else ' or another --method'}"
+    )
+
+
+def _bound(built: S, instead: Callable[[S], Guarantee], seconds: float) -> str:
+    """Return in words what is proved, nothing where that takes long or says nothing."""
+    from symdp.decimal_text import given, rounded, rounded_exponential
+
+    answer = None
+    least, most = _FOR_BOUND
+    with limit(min(max(seconds, least), most), of_work=True):
+        try:
+            answer = instead(built)
+        except SymdpError:
+            return ""
+    if answer is None:
+        return ""
+    if answer.asked == "epsilon":
+        upper = (answer.epsilon_upper or answer.epsilon) * (1 + _ROUNDING)
+        return f"; proved by then is ε(δ = {given(answer.delta)}) ≤ {rounded(upper, _DIGITS, 'up')}"
+    if answer.log_upper is None or not -math.inf < answer.log_upper < 0:
+        return ""
+    shown = rounded_exponential(answer.log_upper, _DIGITS, "up")
+    return f"; proved by then is δ({given(answer.epsilon)}) ≤ {shown}"
