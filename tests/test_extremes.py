@@ -108,7 +108,7 @@ def test_laws_are_built_anew_after_an_interrupt():
 
 SUPERVISED = """
 import os, signal, sys
-from symdp.cli import _complain, supervise
+from symdp.cli import _complain, asking, supervise
 supervise.GRACE = 0.3
 def work():
     {work}
@@ -142,7 +142,7 @@ def test_what_cannot_be_interrupted_is_ended(work, code, words):
 
 @POSIX
 def test_a_limit_of_a_command_counts_work_and_no_waiting():
-    asked = "supervise.in_time('0.2', lambda: 0, lambda _: __import__('time').sleep(0.5)); return 7"
+    asked = "asking.in_time('0.2', lambda: 0, lambda _: __import__('time').sleep(0.5)); return 7"
     assert supervised(asked).returncode == 7
 
 
