@@ -4,6 +4,7 @@
 # make slow   the slow tests, an hour or two
 # make lint   ruff and mypy alone
 # make docs   the documentation, its pages executed one by one, in out/docs/index.html
+# make try    docs/try.html, the page in which a density is typed, from its parts in docs/try
 # make figures  the published tables and figures computed anew, into docs/
 # make bench  symdp beside its peers and the questions of ordinary days, in an environment of their
 #             own, into docs/; half an hour
@@ -22,7 +23,7 @@ SOURCES := symdp tests examples benchmarks
 # Tests start many processes, which would compile the package anew where no compiled files are kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: run test slow lint docs figures bench integrations dist clean
+.PHONY: run test slow lint docs try figures bench integrations dist clean
 
 run: $(VENV)/.plot
 	$(VENV)/bin/python examples/run.py
@@ -44,6 +45,10 @@ lint: $(VENV)/.dev
 docs: $(VENV)/.docs
 	$(VENV)/bin/python -m sphinx -W --keep-going -b html docs out/docs
 	@echo "documentation: out/docs/index.html"
+
+try: $(VENV)/.plot
+	$(VENV)/bin/python docs/try_page.py
+	@echo "the page: docs/try.html"
 
 figures: $(VENV)/.figures
 	$(VENV)/bin/python benchmarks/reproduction

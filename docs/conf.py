@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -140,10 +141,11 @@ def linked(app: Any, name: str, source: list[str]) -> None:
     source[0] = re.sub(r"\]\(\.\./examples/([\w-]+)\.py", r"](examples/\1.md", text)
 
 
-def write_calculator(app: Any, error: Exception | None) -> None:
-    """Write the page that the calculator's page shows."""
+def write_panels(app: Any, error: Exception | None) -> None:
+    """Write the pages that two pages of the documentation show."""
     if error is None and app.builder.format == "html":
         (Path(app.outdir) / "calculator-panel.html").write_text(calculator(), encoding="utf-8")
+        shutil.copy(HERE / "try.html", Path(app.outdir) / "try-panel.html")
 
 
 def setup(app: Any) -> None:
@@ -152,4 +154,4 @@ def setup(app: Any) -> None:
     app.add_html_math_renderer("mathml", (inline_formula, None), (displayed_formula, None))
     app.connect("autodoc-process-docstring", plain_text, priority=1)
     app.connect("source-read", linked)
-    app.connect("build-finished", write_calculator)
+    app.connect("build-finished", write_panels)
