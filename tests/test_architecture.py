@@ -58,7 +58,7 @@ MOST_ROOM_LINES = {
     "derive": 4914,
     "emit": 4974,
     "expansion": 391,
-    "individual": 3581,
+    "individual": 3349,
     "mechanisms": 164,
     "methods": 4345,
     "model": 5270,

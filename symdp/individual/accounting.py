@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from symdp.arguments import AT_MOST, flat, is_array, listed, real
+from symdp.arguments import AT_MOST, flat, is_array, listed, real, sides
 from symdp.errors import InputError, suggestion
 from symdp.individual.methods import METHODS, Asked, Parts, Work, gaussian_step, run
 from symdp.individual.result import IndividualResult, check_delta
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from symdp.model.mechanism import Mechanism
 
-DIRECTIONS = ("remove", "add", "both")
 ADAPTIVE = (
     "the steps were chosen after outputs were seen: exact for this sequence of contributions had "
     "it been fixed, an estimate for an adaptive run; a filter gives a proved bound"
@@ -41,33 +40,20 @@ class IndividualAccountant:
     """Counts of steps for each record, and the questions that may be asked of them.
 
     Build it with `from_counts`, `from_mechanisms` or `Recorder.accountant`.
-
-    Attributes
-    ----------
-    counts
-        Steps of each kind, shape (records, kinds).
-    noise, rate
-        σ_b in units of the contribution, and q, shape (kinds,) or (records, kinds); nan and 0 for
-        steps that were given as mechanisms.
-    noise_above
-        Noise levels that the steps' own do not exceed, for lower bounds; None: `noise` is exact.
-    mechanisms
-        The kinds of steps as mechanisms, where they were given so.
-    adaptive
-        Whether steps were chosen after outputs were seen; then every number is an estimate.
-    protection
-        Whose privacy every number speaks of.
     """
 
-    counts: NDArray[np.integer]
+    counts: NDArray[np.integer]  # of steps of each kind, shape (records, kinds)
+    # σ_b in units of the contribution, and q, shape (kinds,) or (records, kinds); nan and 0 for
+    # steps that were given as mechanisms
     noise: Array
     rate: Array
     direction: str = "both"
+    # levels that the steps' own noise does not exceed, for lower bounds; None where it is exact
     noise_above: Array | None = None
-    mechanisms: tuple[Mechanism | None, ...] | None = None
-    adaptive: bool = False
+    mechanisms: tuple[Mechanism | None, ...] | None = None  # where the kinds were given so
+    adaptive: bool = False  # whether steps were chosen after outputs were seen: all is estimated
     ids: NDArray[Any] | None = None
-    protection: Protection = _OF_SUMS
+    protection: Protection = _OF_SUMS  # whose privacy every number speaks of
 
     def __len__(self) -> int:
         return int(self.counts.shape[0])
@@ -100,11 +86,6 @@ class IndividualAccountant:
         progress
             Called with the numbers of records done and in all.
 
-        Raises
-        ------
-        InputError
-            If δ, the method, the direction or the records are out of range.
-
         Examples
         --------
         >>> found = from_counts([2.0, 8.0], [[700, 300], [0, 1000]], rate=0.01).epsilon(1e-6)
@@ -124,14 +105,7 @@ class IndividualAccountant:
         executor: Executor | None = None,
         progress: Progress | None = None,
     ) -> IndividualResult:
-        """Return δ(ε) of every record, for one ε or one for each record.
-
-        Parameters
-        ----------
-        epsilon
-            Any real ε, a number or an array of shape (records,).
-        records, method, direction, executor, progress
-            As for `epsilon`.
+        """Return δ(ε) of every record, for one real ε or one for each record, as `epsilon` does.
 
         Examples
         --------
@@ -153,14 +127,8 @@ class IndividualAccountant:
         """Return μ(δ₀) of every record: the largest μ of a Gaussian through (ε, δ(ε)) ≥ δ₀.
 
         μ = max of the μ with G_μ(ε) = δ(ε) over eight ε up to ε(`floor`).  An estimate, to be
-        quoted with its floor: for sampled steps no μ below the unsampled one holds at every ε.
-
-        Parameters
-        ----------
-        floor
-            δ₀, strictly between 0 and 1.
-        options
-            As for `epsilon`.
+        quoted with its floor δ₀, strictly between 0 and 1: for sampled steps no μ below the
+        unsampled one holds at every ε. The options are those of `epsilon`.
 
         Examples
         --------
@@ -199,8 +167,7 @@ class IndividualAccountant:
     ) -> IndividualResult:
         start = time.perf_counter()
         side = self.direction if direction is None else direction
-        if side not in DIRECTIONS:
-            raise InputError(f"direction {side!r}: it is 'remove', 'add' or 'both'")
+        sides(side)
         if method not in METHODS:
             raise InputError(
                 f"method {method!r}: it is one of {', '.join(METHODS)}{suggestion(method, METHODS)}"
@@ -264,11 +231,6 @@ def from_counts(
     ids
         Names of the records.
 
-    Raises
-    ------
-    InputError
-        If a shape does not fit or a value is out of range; the message says which.
-
     Examples
     --------
     >>> two = from_counts(noise=[1.0, 4.0], counts=[[100, 0], [0, 100]], rate=0.01)
@@ -284,9 +246,8 @@ def from_counts(
         above = _levels(noise_above, "noise_above", records, kinds, positive=True)
         if (above < levels).any():
             raise InputError("noise_above: no level may lie below that of noise")
-    if direction not in DIRECTIONS:
-        raise InputError(f"direction {direction!r}: it is 'remove', 'add' or 'both'")
-    names = None if ids is None else _names(ids, records)
+    sides(direction)
+    names = named(ids, records)
     return IndividualAccountant(
         table, levels, rates, direction, above, adaptive=adaptive, ids=names
     )
@@ -331,9 +292,8 @@ def from_mechanisms(
     answers = [answered(kind) for kind in taken]
     shifts = [one.shift for one in answers]
     whose = protection_of(taken, shifts, any(one.is_of_all_shifts for one in answers))
-    if direction not in DIRECTIONS:
-        raise InputError(f"direction {direction!r}: it is 'remove', 'add' or 'both'")
-    names = None if ids is None else _names(ids, table.shape[0])
+    sides(direction)
+    names = named(ids, table.shape[0])
     noise, rate = np.full(len(kinds), math.nan), np.zeros(len(kinds))
     return IndividualAccountant(table, noise, rate, direction, None, kinds, adaptive, names, whose)
 
@@ -395,7 +355,10 @@ def _levels(value: ArrayLike, name: str, records: int, kinds: int, positive: boo
     return np.asarray(levels)
 
 
-def _names(ids: ArrayLike, records: int) -> NDArray[Any]:
+def named(ids: ArrayLike | None, records: int) -> NDArray[Any] | None:
+    """Return the names of records, each its own, None where they have none."""
+    if ids is None:
+        return None
     names = np.asarray(ids)
     if names.shape != (records,):
         raise InputError(f"ids of shape {names.shape} for {records} records: one each is needed")

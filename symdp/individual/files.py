@@ -103,13 +103,7 @@ def remove_unused(folder: Path) -> None:
 
 
 def open_accountant(path: str | Path, direction: str = "both") -> IndividualAccountant:
-    """Return the accountant of a run's folder as it was last committed; counts memory-mapped.
-
-    Raises
-    ------
-    InputError
-        If one of its files is missing, cut short, edited or damaged.
-    """
+    """Return the accountant of a run's folder as it was last committed; counts memory-mapped."""
     folder = a_path(path, "the run's folder")
     state = RUN.read(folder / "run.json")
     edges = np.asarray([float.fromhex(x) for x in state["edges"]])
@@ -121,13 +115,7 @@ def open_accountant(path: str | Path, direction: str = "both") -> IndividualAcco
 
 
 def create(path: str | Path, made: Filter | IndividualFilter) -> Filter | IndividualFilter:
-    """Put a new filter into a file that does not exist yet.
-
-    Raises
-    ------
-    InputError
-        If there is a file of that name: a budget is not to be forgotten by mistake.
-    """
+    """Put a new filter into a file that does not exist yet: no budget is forgotten by mistake."""
     where = a_path(path, _FILE)
     kinds = (Filter, IndividualFilter)
     if not isinstance(made, kinds):
@@ -144,11 +132,6 @@ def load_filter(path: str | Path) -> Filter | IndividualFilter:
     """Return the filter that a state file holds, exactly as it was.
 
     Every step of the journal is charged again; nothing is taken on trust.
-
-    Raises
-    ------
-    InputError
-        If the file is missing, cut short or edited.
     """
     where = a_path(path, _FILE)
     state = FILTER.read(where)
@@ -199,7 +182,8 @@ def in_folder(
     """Answer for every record, and keep the answers block by block in a folder.
 
     No more than the blocks on their way are held in memory where the counts are memory-mapped. A
-    run that was ended goes on where it was.
+    run that was ended goes on where it was; a folder of another question is refused. Returned is
+    one .npz file for each block of records in order, with the columns of `IndividualResult.save`.
 
     Parameters
     ----------
@@ -217,17 +201,6 @@ def in_folder(
         Called with the numbers of blocks that are there and in all.
     method, direction
         As for `IndividualAccountant.epsilon`.
-
-    Returns
-    -------
-    One .npz file for each block of records in order, with the columns of `IndividualResult.save`.
-
-    Raises
-    ------
-    InputError
-        If not exactly one of δ and ε is given, or the folder holds the blocks of another question.
-    AccuracyError
-        If a worker ended before its block was done; what is done is kept.
 
     Examples
     --------

@@ -47,11 +47,6 @@ def replace_state(path: Path, before: Mapping[str, Any], after: Mapping[str, Any
         FILTER.write(path, after)
 
 
-def written(value: Fraction) -> str:
-    """Return an exact number as a state file holds it."""
-    return str(value)
-
-
 def read(text: str) -> Fraction:
     """Return the exact number of a state file; earlier versions wrote doubles in base 16."""
     return Fraction(float.fromhex(text)) if "0x" in text else exact_number(text)
@@ -118,21 +113,11 @@ def number(value: object, name: str, positive: bool = False) -> float:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a filter says of a step: whether it fits, and what would be left.
+    """What a filter says of a step: whether it fits, and what would be left."""
 
-    Attributes
-    ----------
-    allowed
-        Whether the step may be run.
-    step
-        The number that the step would have, from 1.
-    left
-        The largest bound that would still fit after it (before it, where it is refused).
-    """
-
-    allowed: bool
-    step: int
-    left: float
+    allowed: bool  # whether the step may be run
+    step: int  # the number that it would have, from 1
+    left: float  # the largest bound that would still fit after it, or before it if it is refused
 
     def __bool__(self) -> bool:
         return self.allowed
@@ -201,11 +186,24 @@ class Filter(Stateful):
         """Return the largest bound of a step that still fits."""
 
     @abstractmethod
+    def _told(self) -> tuple[str, dict[str, Any]]:
+        """Return of what privacy the released outputs are, and the numbers of the status."""
+
     def status(self) -> dict[str, Any]:
         """Return the state in words and numbers, with what is proved."""
+        proved, numbers = self._told()
+        return {
+            "filter": self.type_name,
+            "proved": f"the released outputs are {proved}",
+            "kind": "bound",
+            "conditions": CONDITIONS,
+            **numbers,
+            "left": self.left(),
+            "steps": self.count,
+        }
 
     def _text(self, bound: Any) -> Any:
-        return written(bound)
+        return str(bound)
 
     def _bound(self, text: Any) -> Any:
         return read(text)
@@ -230,8 +228,7 @@ class Filter(Stateful):
         Raises
         ------
         InputError
-            If the step does not fit, is out of order, or the state cannot be written; then
-            nothing has changed.
+            If the step does not fit or the state cannot be written; then nothing has changed.
         """
         checked, many = self._checked(bound), checked_count(count)
         self._check_order(step)
@@ -244,22 +241,15 @@ class Filter(Stateful):
         if self.path is None:
             self._apply(checked, many)
         else:
-            before, spent, saved = self.to_json(), self._spent(), False
+            before, own, saved = self.to_json(), copy.deepcopy(vars(self)), False
             self._apply(checked, many)
             try:
                 replace_state(self.path, before, self.to_json())
                 saved = True
             finally:
                 if not saved:
-                    self.count, self.runs = before["steps"], before["runs"]
-                    self._restore(spent)
+                    vars(self).update(own)
         return Decision(True, self.count, self.left())
-
-    @abstractmethod
-    def _spent(self) -> Any: ...
-
-    @abstractmethod
-    def _restore(self, spent: Any) -> None: ...
 
     def _apply(self, bound: Any, count: int) -> None:
         self._charge(bound, count)
@@ -334,7 +324,7 @@ class GaussianFilter(Filter):
 
     def _parameters(self) -> dict[str, Any]:
         names = dict(zip(("epsilon", "delta"), self._target or (), strict=False))
-        return {"budget": written(self._exact), **names}
+        return {"budget": str(self._exact), **names}
 
     def _checked(self, bound: Any) -> Fraction:
         return exactly(bound, "mu")
@@ -345,12 +335,6 @@ class GaussianFilter(Filter):
     def _charge(self, bound: Fraction, count: int = 1) -> None:
         self._sum += count * bound**2
 
-    def _spent(self) -> Fraction:
-        return self._sum
-
-    def _restore(self, spent: Fraction) -> None:
-        self._sum = spent
-
     def left(self) -> float:
         """Return the largest μ that still fits."""
         rest = self._exact**2 - self._sum
@@ -360,21 +344,13 @@ class GaussianFilter(Filter):
         """Return ε(δ) of the whole budget B: what is proved, whatever part of it was spent."""
         return gaussian_epsilon(self.budget, delta)
 
-    def status(self) -> dict[str, Any]:
-        """Return budget, what is spent of it, and the proved guarantee."""
+    def _told(self) -> tuple[str, dict[str, Any]]:
         both = "" if self._target is None else f", and ({', '.join(self._target)})-DP"
-        proved = f"the released outputs are {rounded(self.budget, 12, 'up')}-GDP in whole{both}"
-        return {
-            "filter": self.type_name,
-            "proved": proved,
-            "kind": "bound",
-            "conditions": CONDITIONS,
+        return f"{rounded(self.budget, 12, 'up')}-GDP in whole{both}", {
             "unit": "mu of Gaussian differential privacy: sensitivity over sigma of a Gaussian",
             "budget": self.budget,
             "spent_so_far": root_up(self._sum),
             "spent_is": "no guarantee: √Σμ² so far, of the budget fixed at the start",
-            "left": self.left(),
-            "steps": self.count,
         }
 
 
@@ -388,7 +364,6 @@ def exact_budget(
         return exactly(budget, "budget", positive=True)
     if epsilon is None or delta is None:
         raise InputError("give budget, or epsilon and delta")
-    from symdp.individual.result import check_delta
     from symdp.questions.tradeoff import gaussian_mu
 
     log_delta = check_delta(delta)
@@ -400,7 +375,6 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     import numpy as np
 
     from symdp.individual.gaussian import epsilon_of
-    from symdp.individual.result import check_delta
 
     return float(epsilon_of(np.asarray([mu]), check_delta(delta))[0]) * (1.0 + 1e-11)
 
@@ -441,7 +415,7 @@ class Odometer(GaussianFilter):
         self.budget = root_up(sum((x**2 for x in self._exact_increments), Fraction(0)))
 
     def _parameters(self) -> dict[str, Any]:
-        return {"increments": [written(x) for x in self._exact_increments]}
+        return {"increments": [str(x) for x in self._exact_increments]}
 
     def _room(self, bound: Fraction, count: int) -> tuple[int, Fraction] | None:
         """Return the round that so many steps end in, and what is spent of it."""
@@ -468,12 +442,6 @@ class Odometer(GaussianFilter):
             raise InputError("the journal exceeds the odometer's increments")
         self.round, self._sum = found
 
-    def _spent(self) -> Any:
-        return self.round, self._sum
-
-    def _restore(self, spent: Any) -> None:
-        self.round, self._sum = spent
-
     def left(self) -> float:
         """Return the largest μ that still fits."""
         rest = self._exact_increments[self.round] ** 2 - self._sum
@@ -491,19 +459,9 @@ class Odometer(GaussianFilter):
         """Return ε(δ) of the bound at this time."""
         return gaussian_epsilon(self.bound, delta)
 
-    def status(self) -> dict[str, Any]:
-        """Return the rounds and the proved bound."""
-        return {
-            "filter": self.type_name,
-            "proved": f"the released outputs are {rounded(self.bound, 12, 'up')}-GDP",
-            "kind": "bound",
-            "conditions": CONDITIONS,
-            "bound": self.bound,
-            "round": self.round + 1,
-            "increments": self.increments,
-            "left": self.left(),
-            "steps": self.count,
-        }
+    def _told(self) -> tuple[str, dict[str, Any]]:
+        numbers = {"bound": self.bound, "round": self.round + 1, "increments": self.increments}
+        return f"{rounded(self.bound, 12, 'up')}-GDP", numbers
 
 
 def _budget_at(order: float, epsilon: float, delta: float) -> float:
@@ -537,11 +495,6 @@ class RenyiFilter(Filter):
         The guarantee.
     path
         Where the state is kept.
-
-    Raises
-    ------
-    InputError
-        If an order is no number above 1, or no order leaves any budget.
 
     Examples
     --------
@@ -599,14 +552,8 @@ class RenyiFilter(Filter):
     def _charge(self, bound: tuple[Fraction, ...], count: int = 1) -> None:
         self._sums = [s + count * x for s, x in zip(self._sums, bound, strict=True)]
 
-    def _spent(self) -> list[Fraction]:
-        return self._sums
-
-    def _restore(self, spent: list[Fraction]) -> None:
-        self._sums = spent
-
     def _text(self, bound: tuple[Fraction, ...]) -> Any:
-        return [written(value) for value in bound]
+        return [str(value) for value in bound]
 
     def _bound(self, text: Any) -> tuple[Fraction, ...]:
         return tuple(read(value) for value in text)
@@ -616,19 +563,12 @@ class RenyiFilter(Filter):
         rest = max(Fraction(b) - s for b, s in zip(self.budgets, self._sums, strict=True))
         return largest_that_fits(float(rest), lambda x: x <= rest) if rest > 0 else 0.0
 
-    def status(self) -> dict[str, Any]:
-        """Return orders, budgets and the proved guarantee."""
+    def _told(self) -> tuple[str, dict[str, Any]]:
         split = "" if len(self.orders) == 1 else f", δ split over {len(self.orders)} orders"
         both = f"({given(self.total_epsilon)}, {given(self.delta)})"
-        return {
-            "filter": self.type_name,
-            "proved": f"the released outputs are {both}-DP in whole{split}",
-            "kind": "bound",
-            "conditions": CONDITIONS,
+        return f"{both}-DP in whole{split}", {
             "unit": "Rényi divergence at each order, in nats",
             "orders": self.orders,
             "budgets": self.budgets,
             "spent_so_far": [float(s) for s in self._sums],
-            "left": self.left(),
-            "steps": self.count,
         }

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import erfcx, log_ndtr
+from scipy.special import erfcx, log_ndtr, ndtri
 
 from symdp.arguments import real
 from symdp.errors import InputError
@@ -108,18 +108,11 @@ def pure_mu(epsilon: float) -> float:
     Its trade-off function lies above that of N(0, 1) against N(μ, 1), so that the step may enter
     a Gaussian filter with this μ.
 
-    Raises
-    ------
-    InputError
-        If ε₀ is negative or not finite.
-
     Examples
     --------
     >>> round(pure_mu(1.0), 12)
     1.232035385346
     """
-    from scipy.special import ndtri
-
     if not 0.0 <= real(epsilon, "epsilon") < 500.0:
         raise InputError(f"epsilon = {epsilon!r}: a pure step needs 0 ≤ ε₀ < 500")
     # Φ⁻¹(1 − p) = −Φ⁻¹(p), with p = 1/(1 + e^ε₀) small and precise
@@ -145,15 +138,7 @@ def step_mu(mechanism: Mechanism) -> StepMu:
     largest μ over cells of ε, G_μ(ε_{k+1}) = δ(ε_k), which holds at every ε between since δ falls
     and G rises in μ.
 
-    Parameters
-    ----------
-    mechanism
-        With numbers for all its parameters.
-
-    Raises
-    ------
-    InputError
-        If the loss is neither Gaussian nor bounded: no finite μ is proved.
+    A mechanism whose loss is neither Gaussian nor bounded is refused: no finite μ is proved.
 
     Examples
     --------
@@ -163,8 +148,6 @@ def step_mu(mechanism: Mechanism) -> StepMu:
     >>> step_mu(symdp.mechanisms.gaussian(sigma=4).subsample("without_replacement", 0.01)).mu
     0.5
     """
-    from dataclasses import replace
-
     from symdp.questions.composition import compose
 
     a_mechanism(mechanism).require_concrete()

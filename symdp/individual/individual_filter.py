@@ -31,7 +31,6 @@ from symdp.individual.filters import (
     number,
     read,
     replace_state,
-    written,
 )
 from symdp.individual.result import WARNING
 from symdp.numeric.step import Array
@@ -53,19 +52,12 @@ Pair: TypeAlias = tuple[Array, Array]  # whole numbers as unevaluated sums of tw
 
 @dataclass(frozen=True)
 class ActiveSet:
-    """Who takes part in a step.
+    """Who takes part in a step."""
 
-    Attributes
-    ----------
-    scale
-        What each record's contribution is multiplied by: 1, less in its last step, 0 where it sits
-        out.  Shape (records,).
-    step
-        The step's number, from 1.
-    """
-
+    # what each record's contribution is multiplied by: 1, less in its last step, 0 where it sits
+    # out; shape (records,)
     scale: Array
-    step: int
+    step: int  # its number, from 1
 
     @property
     def active(self) -> NDArray[np.bool_]:
@@ -91,11 +83,6 @@ class IndividualFilter(Stateful):
         "scale" or "drop".
     path
         Where the state is kept: one JSON file, replaced before `commit` returns.
-
-    Raises
-    ------
-    InputError
-        If a number is out of range.
 
     Examples
     --------
@@ -147,24 +134,16 @@ class IndividualFilter(Stateful):
     def ask(self, mu: ArrayLike) -> ActiveSet:
         """Return who would take part in a step of these μ; nothing changes.
 
-        Parameters
-        ----------
-        mu
-            μ_j^(i) of every record: its largest possible contribution over the noise, ‖f(x_i)‖/σ
-            for a Gaussian sum; shape (records,).
+        μ_j^(i) of every record is its largest possible contribution over the noise, ‖f(x_i)‖/σ for
+        a Gaussian sum; shape (records,).
         """
         return ActiveSet(self._decide(*self._checked(mu))[0], self.count + 1)
 
     def commit(self, mu: ArrayLike, step: int | None = None) -> ActiveSet:
         """Charge a step to the records that take part, write the state, and return who they are.
 
-        Run the step on these records, scaled, and release it only afterwards.
-
-        Raises
-        ------
-        InputError
-            If μ has a wrong shape or value, the step is out of order, or the state cannot be
-            written; then nothing has changed.
+        Run the step on these records, scaled, and release it only afterwards. Where an InputError
+        is raised, as the state cannot be written, nothing has changed.
         """
         values = self._checked(mu)
         self._check_order(step)
@@ -238,7 +217,7 @@ class IndividualFilter(Stateful):
         packed = zlib.compress(np.ascontiguousarray(sums, dtype="<f8").tobytes(), 1)
         return {
             "filter": "individual",
-            "budget": written(self._exact),
+            "budget": str(self._exact),
             "records": len(self),
             "last": self.last,
             "steps": steps,

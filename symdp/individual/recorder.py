@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from symdp.arguments import a_path
 from symdp.durable import checksum, locked
 from symdp.errors import InputError
-from symdp.individual.accounting import IndividualAccountant
+from symdp.individual.accounting import IndividualAccountant, named
 from symdp.individual.files import RUN, accountant_of, keep_array, read_array, remove_unused
 from symdp.individual.filters import number
 from symdp.individual.norms import NormGrid, as_floats, checked, open_norms, record_chunks
@@ -50,11 +50,6 @@ class Recorder:
         Whether contributions depend on earlier outputs, as in training; False for a fixed sequence.
     squared, above
         Whether norms come squared; whether those above the clip are clipped ("clip") or refused.
-
-    Raises
-    ------
-    InputError
-        If a parameter is out of range, or the folder holds another run.
 
     Examples
     --------
@@ -91,7 +86,7 @@ class Recorder:
         self.path = a_path(path, "the run's folder")
         self.records, self.adaptive, self.squared, self.above = records, adaptive, squared, above
         self.grid = NormGrid.parse(grid)
-        self.ids = _ids(ids, records)
+        self.ids = named(ids, records)
         self.stale = False
         self.steps = 0
         self.segments: list[dict[str, Any]] = []
@@ -157,7 +152,7 @@ class Recorder:
         active: ArrayLike | None = None,
         number: int | None = None,
     ) -> None:
-        """Count one step.
+        """Count one step; what breaks a rule is refused, and then nothing is counted.
 
         Parameters
         ----------
@@ -173,11 +168,6 @@ class Recorder:
             Who takes part, a mask of shape (records,); others are charged nothing.
         number
             The step's expected number, from 1.
-
-        Raises
-        ------
-        InputError
-            If shapes, values or numbers break a rule; then nothing is counted.
         """
         if number is not None and number != self.steps + 1:
             raise InputError(f"step {number}: the next step is {self.steps + 1}")
@@ -246,7 +236,7 @@ class Recorder:
     def add(
         self, source: Any, layout: str | None, progress: Any = None, *, again: bool = False
     ) -> None:
-        """Count many steps at once: an array of norms, or a .npy or .parquet file.
+        """Count many steps at once: an array of norms, or a .npy or .parquet file; all or nothing.
 
         Parameters
         ----------
@@ -257,12 +247,7 @@ class Recorder:
         progress
             Called with the numbers of records done and in all.
         again
-            Whether norms that this run has counted before are counted once more.
-
-        Raises
-        ------
-        InputError
-            If the norms break a rule, or were counted before; then nothing is counted.
+            Whether norms that this run has counted before are counted once more, not refused.
         """
         self._count()
         array = open_norms(source)
@@ -375,11 +360,3 @@ def _settings(multiplier: float, clip: float, rate: float) -> dict[str, float]:
     if found["rate"] > 1.0:
         raise InputError(f"rate = {rate!r}: it must lie from 0 to 1")
     return found
-
-
-def _ids(ids: ArrayLike | None, records: int) -> NDArray[Any] | None:
-    if ids is None:
-        return None
-    from symdp.individual.accounting import _names
-
-    return _names(ids, records)

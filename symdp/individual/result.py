@@ -33,51 +33,27 @@ _FORMATS = ("parquet", "npz", "csv")
 class IndividualResult:
     """ε or δ of every record, with bounds and with what kind of number each one is.
 
-    Attributes
-    ----------
-    asked
-        "epsilon" or "delta": which of the two was asked for.
-    epsilon
-        ε in nats, shape (records,).
-    log_delta
-        log δ, shape (records,).
-    lower, upper
-        Bounds of what was asked for (log δ where δ was): of the counted losses rounded towards
-        smaller and larger ones, and of the numerical error.  Shape (records,).
-    kind_code
-        Place in `KINDS`: "exact" (a fixed sequence, value within [lower, upper]), "bound" (proved
-        to be no smaller than the truth) or "estimate".
-    path_code
-        Place in `PATHS`: how each number was found.
-    numerical_error
-        An estimate of the numerical error alone, relative to δ.
-    steps
-        Σ counts of each record.
-    method, direction, seconds, note, protects
-        The method, the direction, the time taken, what is wrong with the numbers, if anything, and
-        whose privacy they speak of.
-    ids
-        The records' names, or None for 0, 1, 2, …
-    extra
-        Further columns of the file.
+    A kind is "exact" (a fixed sequence, value within [lower, upper]), "bound" (proved to be no
+    smaller than the truth) or "estimate". Bounds are those of the counted losses rounded towards
+    smaller and larger ones, and of the numerical error. Arrays have the shape (records,).
     """
 
-    asked: str
-    epsilon: Array
+    asked: str  # "epsilon" or "delta"
+    epsilon: Array  # in nats
     log_delta: Array
-    lower: Array
+    lower: Array  # of what was asked for, log δ where δ was
     upper: Array
-    kind_code: NDArray[np.uint8]
-    path_code: NDArray[np.uint8]
-    numerical_error: Array
-    steps: NDArray[np.int64]
+    kind_code: NDArray[np.uint8]  # the place in `KINDS`
+    path_code: NDArray[np.uint8]  # the place in `PATHS`: how each number was found
+    numerical_error: Array  # an estimate of it alone, relative to δ
+    steps: NDArray[np.int64]  # Σ counts of each record
     method: str
     direction: str
     seconds: float = 0.0
-    note: str = ""
-    protects: str = ""
-    ids: NDArray[Any] | None = None
-    extra: dict[str, Array] = field(default_factory=dict)
+    note: str = ""  # what is wrong with the numbers, if anything
+    protects: str = ""  # whose privacy they speak of
+    ids: NDArray[Any] | None = None  # the records' names, None for 0, 1, 2, …
+    extra: dict[str, Array] = field(default_factory=dict)  # further columns of the file
 
     def __len__(self) -> int:
         return int(self.epsilon.size)
@@ -128,18 +104,7 @@ class IndividualResult:
         return counts, edges
 
     def by_group(self, labels: Iterable[Any]) -> dict[Any, dict[str, float]]:
-        """Return count, median, mean, 95 % quantile and maximum of each group of records.
-
-        Parameters
-        ----------
-        labels
-            One label for each record, such as its class.
-
-        Raises
-        ------
-        InputError
-            If there are not as many labels as records.
-        """
+        """Return count, median, mean, 95 % quantile and maximum of each label's records."""
         names = np.asarray(list(labels) if not hasattr(labels, "__len__") else labels)
         if names.shape != self.epsilon.shape:
             raise InputError(
@@ -173,22 +138,9 @@ class IndividualResult:
         }
 
     def save(self, path: str | Path) -> None:
-        """Write one row a record to a .csv, .npz or .parquet file, complete or not at all.
-
-        Raises
-        ------
-        InputError
-            If the name's ending is unknown, pyarrow is missing or the file cannot be written.
-        """
-
-        meta = {
-            "asked": self.asked,
-            "method": self.method,
-            "direction": self.direction,
-            "note": self.note,
-            "protects": self.protects,
-            "warning": WARNING,
-        }
+        """Write one row a record to a .csv, .npz or .parquet file, complete or not at all."""
+        told = ("asked", "method", "direction", "note", "protects")
+        meta = {name: getattr(self, name) for name in told} | {"warning": WARNING}
         _write_columns(self.columns(), meta, Path(path))
 
     def summary(self) -> dict[str, Any]:
