@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
@@ -32,42 +32,44 @@ _VECTOR_SCHEMA = "symdp/vectors/1"
 def to_json(d: Derivation | EpochDerivation | VectorDerivation, order: int) -> dict[str, Any]:
     """Return everything that was derived as dicts, lists, strings and None."""
     if isinstance(d, VectorDerivation):
-        return _of_vectors(d, order)
-    return _of_epoch(d, order) if isinstance(d, EpochDerivation) else _of_steps(d, order)
+        schema, own = _VECTOR_SCHEMA, _of_vectors(d)
+    elif isinstance(d, EpochDerivation):
+        schema, own = _EPOCH_SCHEMA, _of_epoch(d)
+    else:
+        schema, own = SCHEMA, _of_steps(d, order)
+    found = {"schema": schema, "name": d.mechanism.name, "direction": d.direction, **own}
+    found["sections"] = [sentences(section) for section in d.sections(order)]
+    if isinstance(d, EpochDerivation):
+        return found | {"one_step": d.one_step.to_json(order)}
+    return found | {"expressions": found.pop("expressions")}
 
 
-def _of_epoch(epoch: EpochDerivation, order: int) -> dict[str, Any]:
+def _of_epoch(epoch: EpochDerivation) -> dict[str, Any]:
     return {
-        "schema": _EPOCH_SCHEMA,
-        "name": epoch.mechanism.name,
-        "direction": epoch.direction,
         "steps": epoch.steps,
         "ratio": str(epoch.ratio),
         "atoms": [{"ratio": str(value), "mass": str(mass)} for value, mass in epoch.atoms],
         "transform": str(epoch.transform),
         "transform_is_closed": epoch.is_closed,
         "moment": str(epoch.moment),
-        "sections": [sentences(section) for section in epoch.sections(order)],
-        "one_step": epoch.one_step.to_json(order),
     }
 
 
-def _of_vectors(d: VectorDerivation, order: int) -> dict[str, Any]:
+def _of_vectors(d: VectorDerivation) -> dict[str, Any]:
     from symdp.emit.json import write_expressions
 
     law = d.density / d.normaliser
     formulas = {"loss": d.loss, "density": law, "moment": d.moment(law, d.loss)}
-    symbols = {f"parameters.{p.name}": p.symbol for p in d.mechanism.declared}
     return {
-        "schema": _VECTOR_SCHEMA,
-        "name": d.mechanism.name,
-        "direction": d.direction,
         "dimension": str(d.source.dimension),
         "sensitivity": str(d.source.sensitivity),
         **{key: str(own) for key, own in formulas.items()},
-        "sections": [sentences(section) for section in d.sections(order)],
-        "expressions": write_expressions({**symbols, **formulas}),
+        "expressions": write_expressions(_symbols(d) | formulas),
     }
+
+
+def _symbols(d: Derivation | VectorDerivation) -> dict[str, sp.Basic]:
+    return {f"parameters.{p.name}": p.symbol for p in d.mechanism.declared}
 
 
 def _of_steps(d: Derivation, order: int) -> dict[str, Any]:
@@ -77,14 +79,10 @@ def _of_steps(d: Derivation, order: int) -> dict[str, Any]:
     """
     from symdp.emit.json import write_expressions
 
-    derived = _derived(d, order)
-    symbols = {f"parameters.{p.name}": p.symbol for p in d.mechanism.declared}
-    expressions = {"variable": d.variable, **symbols, **dict(_leaves(derived))}
+    expressions = {"variable": d.variable, **_symbols(d)}
+    texts = texts_of(derived(d, order), expressions)
     seen = None if d.loss_range else seen_ends(d, "loss_bounds")
     return {
-        "schema": SCHEMA,
-        "name": d.mechanism.name,
-        "direction": d.direction,
         "doubt": doubt(d.mechanism) or None,
         "variable": d.variable.name,
         "parameters": {p.name: p.domain for p in d.mechanism.declared},
@@ -94,25 +92,27 @@ def _of_steps(d: Derivation, order: int) -> dict[str, Any]:
         "dominating_direction": dict(vars(d.dominating_direction)),
         "many_steps": str(many_steps(d)),
         "tails": tails.to_json(d.tails),
-        **_texts(derived),
-        "sections": [sentences(section) for section in d.sections(order)],
+        **texts,
         "expressions": write_expressions(expressions),
     }
 
 
 def sentences(section: Section) -> dict[str, Any]:
     """Return a section as the lines that people read."""
-    lines = [own for line in section.lines for own in formula_lines(line)]
     return {
         "key": section.key,
         "title": section.title,
-        "lines": lines,
+        "lines": [own for line in section.lines for own in formula_lines(line)],
         "legend": legend_text(section.legend),
     }
 
 
-def _derived(d: PrivacyLoss, order: int) -> dict[str, Any]:
+def derived(d: PrivacyLoss, order: int) -> dict[str, Any]:
     """Return what has expressions under the keys of the JSON; None for what was not found."""
+
+    def law(one: LossLaw) -> dict[str, Any]:
+        return _some(one, "loss", "expression") | {"reason": one.reason or None}
+
     parts: dict[str, Callable[[], Any]] = {
         "values": lambda: d.mechanism.values,
         "loss": lambda: d.loss,
@@ -129,8 +129,8 @@ def _derived(d: PrivacyLoss, order: int) -> dict[str, Any]:
         "mass_at_infinity": lambda: d.mass_at_infinity,
         "mass_at_minus_infinity": lambda: d.mass_at_minus_infinity,
         "inverse": lambda: [back for _, back in d.inverse],
-        "pld_density": lambda: _law(d.pld_density),
-        "pld_cdf": lambda: _law(d.pld_cdf),
+        "pld_density": lambda: law(d.pld_density),
+        "pld_cdf": lambda: law(d.pld_cdf),
         "mass_rules": lambda: [dict(vars(rule)) for rule in d.mass_rules],
         "cgf": lambda: {
             **_some(d.cgf, "tilt", "form", "expression"),
@@ -153,31 +153,17 @@ def _some(record: object, *names: str) -> dict[str, Any]:
     return {name: getattr(record, name) for name in names}
 
 
-def _law(law: LossLaw) -> dict[str, Any]:
-    return {"loss": law.loss, "expression": law.expression, "reason": law.reason or None}
-
-
-def _texts(held: Any) -> Any:
-    """Return the same with every expression as text."""
+def texts_of(held: Any, expressions: dict[str, sp.Basic], path: str = "") -> Any:
+    """Return the same with every expression as text, and put each under the path of its text."""
     if isinstance(held, dict):
-        return {name: _texts(own) for name, own in held.items()}
+        inside = f"{path}." if path else ""
+        return {n: texts_of(own, expressions, f"{inside}{n}") for n, own in held.items()}
     if isinstance(held, list | tuple):
-        return [_texts(own) for own in held]
-    return plain(held) if isinstance(held, sp.Basic) else held
-
-
-def _leaves(held: Any, path: str = "") -> Iterator[tuple[str, sp.Basic]]:
-    """Yield every expression with the path of its text."""
-    if isinstance(held, dict):
-        parts: Iterable[tuple[object, Any]] = held.items()
-    elif isinstance(held, list | tuple):
-        parts = enumerate(held)
-    else:
-        if isinstance(held, sp.Basic):
-            yield path, held
-        return
-    for name, own in parts:
-        yield from _leaves(own, f"{path}.{name}" if path else str(name))
+        return [texts_of(own, expressions, f"{path}.{k}") for k, own in enumerate(held)]
+    if not isinstance(held, sp.Basic):
+        return held
+    expressions[path] = held
+    return plain(held)
 
 
 def from_json(document: object) -> dict[str, sp.Basic]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from symdp.exact_number import exact_number
 from symdp.page.document import Document, Embedded, Sentence
 
 if TYPE_CHECKING:
@@ -91,14 +92,12 @@ def _field(
     ends: tuple[float, float] | None = None,
 ) -> dict[str, Any]:
     first, low, high, is_log = _RANGES[domain]
-    if value is not None:
-        number = _number(value)
-        if ends is None and is_log and number > 0 and "probability" not in domain:
-            low, high = min(low, number / 20), max(high, number * 20)
+    number = None if value is None else float(exact_number(value))
+    within = "probability" in domain
     if ends is not None:
         low, high = ends
-    within = "probability" in domain
-    least = {"integer above 1": 1.0}.get(domain, 0.0)
+    elif number is not None and is_log and number > 0 and not within:
+        low, high = min(low, number / 20), max(high, number * 20)
     return {
         "name": name,
         "label": label,
@@ -108,17 +107,22 @@ def _field(
         "low": low,
         "high": high,
         "log": is_log and low > 0,
-        "least": least if domain not in ("real", "integer") else -1e300,
+        "least": {"integer above 1": 1.0, "real": -1e300, "integer": -1e300}.get(domain, 0.0),
         "most": 1.0 if within else 1e300,
         "open": domain in ("positive", "open probability", "positive integer", "integer above 1"),
         "openTop": domain == "open probability",
     }
 
 
-def _number(text: str) -> float:
-    from symdp.exact_number import exact_number
-
-    return float(exact_number(text))
+_WHOLE, _ANY = "positive integer", 1e300
+_COUNTS = {  # how often a step is taken, in the words of training or not
+    False: [("n", "n, steps", _WHOLE, "from 1 to 1e15", "1", (1.0, 1e6), 1e15)],
+    True: [
+        ("examples", "examples", _WHOLE, "above 0", "60000", (100.0, 1e7), _ANY),
+        ("batch", "examples of a batch", _WHOLE, "above 0", "256", (1.0, 65536.0), _ANY),
+        ("epochs", "epochs", "positive", "above 0", "20", (1.0, 1000.0), _ANY),
+    ],
+}
 
 
 def _data(panel: Panel, most: int) -> dict[str, Any]:
@@ -133,19 +137,9 @@ def _data(panel: Panel, most: int) -> dict[str, Any]:
     free = [p for p in mechanism.declared if p.name in mechanism.parameters]
     slid = [p for p in free if p.name != panel.rate]
     fields = [_field(p.name, str(p.name), p.domain, p.rule, panel.values.get(p.name)) for p in slid]
-    if panel.rate:
-        for name, label, first, ends in (
-            ("examples", "examples", "60000", (100.0, 1e7)),
-            ("batch", "examples of a batch", "256", (1.0, 65536.0)),
-            ("epochs", "epochs", "20", (1.0, 1000.0)),
-        ):
-            domain = "positive" if name == "epochs" else "positive integer"
-            field = _field(name, label, domain, "above 0", panel.values.get(name, first), ends)
-            fields.append(field | {"low": ends[0], "high": ends[1]})
-    else:
-        count = panel.values.get("n", "1")
-        field = _field("n", "n, steps", "positive integer", "from 1 to 1e15", count, (1.0, 1e6))
-        fields.append(field | {"most": 1e15})
+    for name, label, domain, rule, otherwise, ends, most_of_it in _COUNTS[bool(panel.rate)]:
+        field = _field(name, label, domain, rule, panel.values.get(name, otherwise), ends)
+        fields.append(field | {"most": most_of_it})
     # Those of a pair for all shifts are a table.
     shown = panel.with_formulas and step == mechanism
     formulas = derivation.to_mathml(1) if shown else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
@@ -45,13 +45,12 @@ class Series:
     @classmethod
     def of(cls, label: str, answers: Sequence[Guarantee]) -> Series:
         """Return the curve through an accountant's answers."""
-        return cls(
-            label,
-            tuple(a.epsilon for a in answers),
-            tuple(a.log_delta for a in answers),
-            tuple(a.log_lower for a in answers),
-            tuple(a.log_upper for a in answers),
+        columns = (
+            tuple(getattr(answer, name) for answer in answers)
+            for name in ("epsilon", "log_delta", "log_lower", "log_upper")
         )
+        epsilon, log_delta, lower, upper = columns
+        return cls(label, epsilon, log_delta, lower, upper)
 
 
 def why_not_drawn() -> str:
@@ -78,28 +77,16 @@ def format_of(path: Path) -> str:
     return name
 
 
-def save(
-    series: Sequence[Series],
-    path: Path,
-    title: str = "",
-    *,
-    of_errors: bool = False,
-) -> None:
+def save(series: Sequence[Series], path: Path, title: str = "", *, of_errors: bool = False) -> None:
     """Draw the curves into a file: vector graphics, or pixels where its name ends in .png."""
-    kind = format_of(path)
-    with settings():
-        figure = _figure(series, "black", title, of_errors=of_errors)
-        _write(figure, path, kind)
+    _write(path, lambda: _figure(series, "black", title, of_errors=of_errors))
 
 
 def save_trade_off(alpha: Sequence[float], beta: Sequence[float], path: Path) -> None:
     """Draw the miss rate of the best attack over its false positive rate, beside guessing."""
-    kind = format_of(path)
-    with settings():
-        from matplotlib.figure import Figure
 
-        figure = Figure(figsize=(4.6, 4.4), layout="constrained")
-        axes = figure.subplots()
+    def drawn() -> Figure:
+        figure, (axes,) = _empty(4.6, 4.4)
         axes.plot(alpha, beta, color=_COLOURS[0], label="best attack")
         axes.plot([0, 1], [1, 0], color=_COLOURS[-1], linestyle="--", label="guessing")
         axes.set_xlabel("false positive rate α")
@@ -107,19 +94,19 @@ def save_trade_off(alpha: Sequence[float], beta: Sequence[float], path: Path) ->
         axes.set_aspect("equal")
         axes.grid(True, color="#888888", alpha=0.25, linewidth=0.6)
         axes.legend(frameon=False)
-        _write(figure, path, kind)
+        return figure
+
+    _write(path, drawn)
 
 
 def save_histogram(found: Any, path: Path, labels: Sequence[Any] | None = None) -> None:
     """Draw how ε is spread over the records, and its distribution within each group."""
-    kind = format_of(path)
-    with settings():
+
+    def drawn() -> Figure:
         import numpy as np
-        from matplotlib.figure import Figure
 
         panels = 1 if labels is None else 2
-        figure = Figure(figsize=(5.0 * panels, 3.2), layout="constrained")
-        axes = figure.subplots(1, panels, squeeze=False)[0]
+        figure, axes = _empty(5.0 * panels, 3.2, panels)
         name = "ε" if found.asked == "epsilon" else "δ"
         axes[0].stairs(*found.histogram(), fill=True, color=_COLOURS[0], alpha=0.7)
         axes[0].axvline(float(np.max(found.value)), color=_COLOURS[1], linestyle="--")
@@ -131,12 +118,25 @@ def save_histogram(found: Any, path: Path, labels: Sequence[Any] | None = None) 
                 axes[1].step(values, np.arange(1, values.size + 1) / values.size, label=str(one))
             axes[1].set(xlabel=name, ylabel="share of the group")
             axes[1].legend(fontsize=7)
-        _write(figure, path, kind)
+        return figure
+
+    _write(path, drawn)
 
 
-def _write(figure: Figure, path: Path, kind: str) -> None:
+def _write(path: Path, drawn: Callable[[], Figure]) -> None:
+    kind = format_of(path)
     metadata = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(kind)
-    replace_file(path, lambda part: figure.savefig(part, format=kind, dpi=160, metadata=metadata))
+    with settings():
+        figure = drawn()
+        replace_file(path, lambda p: figure.savefig(p, format=kind, dpi=160, metadata=metadata))
+
+
+def _empty(width: float, height: float, panels: int = 1) -> tuple[Figure, Any]:
+    """Return a figure without curves, and its axes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.subplots(1, panels, squeeze=False)[0]
 
 
 def embedded(series: Sequence[Series], name: str, *, of_errors: bool = False) -> str:
@@ -147,25 +147,25 @@ def embedded(series: Sequence[Series], name: str, *, of_errors: bool = False) ->
         figure.savefig(target, format="svg", transparent=True)
     svg = target.getvalue()
     svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    svg = re.sub(r"<!--.*?-->", "", svg, flags=re.DOTALL)
-    svg = re.sub(r' xmlns(:\w+)?="[^"]*"', "", svg)
-    svg = svg.replace("xlink:href", "href").replace(_INK, "currentColor")
-    svg = re.sub(r'\bid="', f'id="{name}-', svg)
-    svg = re.sub(r'href="#', f'href="#{name}-', svg)
-    svg = svg.replace("url(#", f"url(#{name}-")
-    svg = re.sub(r'width="[\d.]+pt" height="[\d.]+pt"', "", svg, count=1)
-    return re.sub(r"\n\s*", "\n", svg)
+    for pattern, own in (
+        (r"<metadata>.*?</metadata>|<!--.*?-->", ""),
+        (r' xmlns(:\w+)?="[^"]*"', ""),
+        ("xlink:href", "href"),
+        (_INK, "currentColor"),
+        (r'\bid="', f'id="{name}-'),
+        (r'href="#', f'href="#{name}-'),
+        (r"url\(#", f"url(#{name}-"),
+        (r'width="[\d.]+pt" height="[\d.]+pt"', ""),
+        (r"\n\s*", "\n"),
+    ):
+        svg = re.sub(pattern, own, svg, flags=re.DOTALL)
+    return svg
 
 
 def _figure(series: Sequence[Series], ink: str, title: str, *, of_errors: bool) -> Figure:
     if of_errors:
         return _errors(series, ink)
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-    figure = Figure(figsize=(6.4, 3.9), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = _empty(6.4, 3.9)
     lowest, highest = math.inf, -math.inf
     for place, curve in enumerate(series):
         points = [
@@ -199,8 +199,7 @@ def _figure(series: Sequence[Series], ink: str, title: str, *, of_errors: bool) 
         margin = 0.05 * (highest - lowest)
         axes.set_ylim(lowest - margin, min(highest + 3 * margin, max(highest + margin, 0.3)))
     few = not highest - lowest > _FEW_DECADES
-    axes.yaxis.set_major_locator(MaxNLocator(nbins=8, integer=not few))
-    axes.yaxis.set_major_formatter(FuncFormatter(_plain_tick if few else _power_tick))
+    _ticks(axes.yaxis, _plain_tick if few else _power_tick, not few)
     axes.set_xlabel("ε (nats)", color=ink)
     axes.set_ylabel("δ(ε)", color=ink)
     if title:
@@ -213,11 +212,7 @@ def _figure(series: Sequence[Series], ink: str, title: str, *, of_errors: bool) 
 
 def _errors(series: Sequence[Series], ink: str) -> Figure:
     """Return a row for each curve of errors, with a mark for each ε."""
-    from matplotlib.figure import Figure
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
-
-    figure = Figure(figsize=(6.4, 0.24 * len(series) + 1.0), layout="constrained")
-    axes = figure.subplots()
+    figure, (axes,) = _empty(6.4, 0.24 * len(series) + 1.0)
     marks: dict[float, list[tuple[float, int]]] = {}
     for row, curve in enumerate(series):
         for epsilon, log_error in zip(curve.epsilon, curve.log_delta, strict=True):
@@ -234,8 +229,7 @@ def _errors(series: Sequence[Series], ink: str) -> Figure:
         )
     axes.set_yticks(range(len(series)), [curve.label for curve in series], fontsize="small")
     axes.set_ylim(len(series) - 0.5, -0.5)
-    axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
-    axes.xaxis.set_major_formatter(FuncFormatter(_power_tick))
+    _ticks(axes.xaxis, _power_tick, True)
     axes.set_xlabel("|δ/truth − 1|", color=ink)
     axes.legend(
         frameon=False,
@@ -247,6 +241,13 @@ def _errors(series: Sequence[Series], ink: str) -> Figure:
     )
     _finish(axes, ink)
     return figure
+
+
+def _ticks(axis: Any, written: Callable[[float, int], str], is_whole: bool) -> None:
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(nbins=8, integer=is_whole))
+    axis.set_major_formatter(FuncFormatter(written))
 
 
 def _finish(axes: Any, ink: str) -> None:

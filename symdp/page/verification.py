@@ -224,7 +224,7 @@ def check(
         error = None
         if truth.value != 0:
             ratio = mpmath.exp(mpmath.mpf(answer.log_delta)) / truth.value
-            error = _finite(ratio - 1)
+            error = float(min(ratio - 1, mpmath.mpf(1e308)))
     return Check(method, truth, answer, error, is_broken(answer, truth))
 
 
@@ -271,11 +271,6 @@ def verify(
 
 def _slack(log_bound: float) -> float:
     return _ROUNDING * (1.0 + abs(log_bound)) if math.isfinite(log_bound) else 0.0
-
-
-def _finite(value: Any) -> float:
-    """Return a double, the largest one where the value is larger."""
-    return float(min(value, mpmath.mpf(1e308)))
 
 
 REPORT_TARGETS = (1e-2, 1e-5, 1e-10)  # δ at which a report checks
@@ -383,10 +378,10 @@ def _account(
     """Ask for ε, unless δ has shown that it will not come in time."""
     # What is kept for further ε makes one of them slow, and not the others.
     needed = _DELTAS * median(results.seconds.get(method, [0.0]))
-    late = _late(method, results)
-    if deadline.is_past or late or (deadline.seconds < math.inf and needed > MOST_SECONDS):
-        long = f"left out: its ε takes about {needed:.0f} s" if needed > MOST_SECONDS else ""
-        results.failures.append((method, late or long or _left_out(deadline)))
+    is_long = needed > MOST_SECONDS and not math.isinf(deadline.seconds)
+    long = f"left out: its ε takes about {needed:.0f} s" if is_long else ""
+    if why := _late(method, results) or long or _left_out(deadline):
+        results.failures.append((method, why))
         return
     try:
         with deadline.within(MOST_SECONDS):
@@ -404,9 +399,8 @@ def _late(method: MethodName, results: Results) -> str:
 def _check(
     composition: Composition, method: MethodName, truth: Truth, deadline: Deadline, results: Results
 ) -> Check:
-    late = _late(method, results)
-    if deadline.is_past or late:
-        return Check(method, truth, None, reason=late or _left_out(deadline))
+    if why := _late(method, results) or _left_out(deadline):
+        return Check(method, truth, None, reason=why)
     start = worked()
     try:
         with deadline.within(MOST_SECONDS):
@@ -418,7 +412,8 @@ def _check(
 
 
 def _left_out(deadline: Deadline) -> str:
-    return f"left out: the accountants before it took the {deadline.seconds:g} s of a page"
+    told = f"left out: the accountants before it took the {deadline.seconds:g} s of a page"
+    return told if deadline.is_past else ""
 
 
 def epsilon_truth(

@@ -202,24 +202,22 @@ def sheets(
     composition.accounted.require_own_pairs("a derivation in numbers")
     law = composition.law(direction)
     exact = composition.delta(epsilon, direction=direction)
+    last = (f"exact δ ({exact.kind}, {exact.method})", "", digits(exact.delta))
     found = []
-    if d is None or d.only_loss is None:
+    if d is not None and d.only_loss is not None:
+        found.append(("δ", [last]))
+    else:
         for title, sheet in (
-            ("Saddle-point series", saddle_sheet),
-            ("Edgeworth series", edgeworth_sheet),
-        ):
-            beside = [(f"exact δ ({exact.kind}, {exact.method})", "", digits(exact.delta))]
+            ("Saddle-point series", saddle_sheet), ("Edgeworth series", edgeworth_sheet)
+        ):  # fmt: skip
             try:
                 rows = sheet(law, epsilon, order)
             except AccuracyError as error:
-                rows = [(f"no series: {error}", "", "")]
+                found.append((title, [(f"no series: {error}", "", ""), last]))
             else:
                 off = float(rows[-1][2].replace("−", "-")) / exact.delta - 1
-                beside.append(("the last sum is off by", "", f"{off:+.2e}".replace("-", "−")))
-            rows += beside
-            found.append((title, rows))
-    else:
-        found.append(("δ", [(f"exact δ ({exact.kind}, {exact.method})", "", digits(exact.delta))]))
+                told = ("the last sum is off by", "", f"{off:+.2e}".replace("-", "−"))
+                found.append((title, [*rows, last, told]))
     if d is not None:
         found.append(("Tail constants", tails_sheet(d, composition.count, epsilon)))
     return found

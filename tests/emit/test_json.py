@@ -15,7 +15,7 @@ import symdp
 from symdp.emit.json import _heads, read_expressions, write_expressions
 from symdp.errors import InputError
 from symdp.model.sampling import Radial
-from symdp.page.derivation_json import SCHEMA, _derived, _leaves, from_json
+from symdp.page.derivation_json import SCHEMA, derived, from_json, texts_of
 from symdp.page.formula import read
 from symdp.page.html import mathml
 
@@ -75,7 +75,8 @@ def through_json(value: object) -> object:
 def test_every_expression_reads_back_equal(derivation):
     document = through_json(derivation.to_json(order=2))
     read = from_json(document)
-    written = {"variable": derivation.variable, **dict(_leaves(_derived(derivation, 2)))}
+    written = {"variable": derivation.variable}
+    texts_of(derived(derivation, 2), written)
     written |= {f"parameters.{p.name}": p.symbol for p in derivation.mechanism.declared}
     assert set(read) == set(written)
     for path, expression in written.items():
