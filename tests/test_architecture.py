@@ -63,7 +63,7 @@ MOST_ROOM_LINES = {
     "methods": 4345,
     "model": 5270,
     "numeric": 11419,
-    "page": 5660,
+    "page": 5632,
     "prove": 6224,
     "questions": 6864,
 }

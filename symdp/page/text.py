@@ -119,9 +119,7 @@ def formula_lines(line: doc.Line, ascii_only: bool = False) -> Iterator[str]:
         yield f"{name}: {words}"
         return
     first, *others = _sided(f"{name} {said(line.relation)} ", line.right, ascii_only)
-    if line.right.kind == "cases":
-        words = ""
-    is_short = len(first) + len(words) <= _WIDE_LINE
+    is_short = line.right.kind != "cases" and len(first) + len(words) <= _WIDE_LINE
     yield f"{first}    {words}" if words and is_short else first
     yield from others
     if words and not is_short:

@@ -97,6 +97,13 @@ def test_words_behind_the_last_formula_stand_below_it():
     assert "intertext" not in found
 
 
+def test_cases_keep_their_words():
+    cases = equation("r₀", sp.Piecewise((a, t < s), (s, True)), words="residue at t = 0")
+    *rows, words = formula_lines(cases)
+    assert [row.split()[-3:] for row in rows] == [["t", "<", "σ"], ["t", "≥", "σ"]]
+    assert words == "  (residue at t = 0)"
+
+
 X = sp.Symbol("x", real=True)
 ENDS = st.integers(-3, 3)
 
