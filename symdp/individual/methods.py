@@ -504,8 +504,8 @@ def _single(work: Work, asked: Asked, record: int) -> tuple[float, float, float,
 
     def found(method: str) -> Link:
         if asked.delta is not None:
-            return Link.of_epsilon(steps.epsilon(asked.delta, cast("MethodName", method), side))
-        return Link.of_delta(steps.delta(epsilon, cast("MethodName", method), side))
+            return Link.of(steps.epsilon(asked.delta, cast("MethodName", method), side))
+        return Link.of(steps.delta(epsilon, cast("MethodName", method), side))
 
     side, fell_back = cast("Direction", asked.direction), False
     try:

@@ -33,28 +33,17 @@ MOST_COUNTED = 10**9
 class Audit:
     """What attack counts prove.
 
-    Attributes
-    ----------
-    epsilon
-        The lower bound on ε at `delta`, 0 where the counts prove nothing.
-    delta, confidence
-        As they were given.
-    true_positive_rate, false_positive_rate
-        The lower and the upper end that hold together with the confidence.
-    members, others
-        How many records were attacked.
-    p_value
-        Of the claim that the records had the privacy of a composition; None where none was given.
-    allowed
-        The largest true positive rate that the composition allows at `false_positive_rate`.
+    The two rates are the lower and the upper end that hold together with the confidence. `p_value`
+    is that of the claim that the records had the privacy of a composition, `allowed` the largest
+    true positive rate that it allows at `false_positive_rate`; None where none was given.
     """
 
-    epsilon: float
+    epsilon: float  # the lower bound on ε at `delta`, 0 where the counts prove nothing
     delta: float
     confidence: float
     true_positive_rate: float
     false_positive_rate: float
-    members: int
+    members: int  # how many were attacked
     others: int
     p_value: float | None = None
     allowed: float | None = None
@@ -96,11 +85,6 @@ def audit(
         Of both rates together, strictly between 0 and 1.
     composition
         Whose trade-off function is the null hypothesis.
-
-    Raises
-    ------
-    InputError
-        If a count or a probability is out of range.
 
     Examples
     --------

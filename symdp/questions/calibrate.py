@@ -69,23 +69,11 @@ class Calibrated:
 
 @dataclass(frozen=True)
 class Calibration(Calibrated):
-    """A parameter whose value meets an (ε, δ), and the neighbour whose upper bound does not.
+    """A parameter whose value meets an (ε, δ), and the neighbour whose upper bound does not."""
 
-    Attributes
-    ----------
-    target_delta
-        The δ that was asked for.
-    guarantee
-        What holds at `value`: δ(ε) with its bounds, the upper one at most the target.
-    missed
-        The same at `neighbour`, its upper bound above the target.
-    seconds
-        The time that the whole search took.
-    """
-
-    target_delta: float
-    guarantee: Guarantee
-    missed: Guarantee
+    target_delta: float  # the δ that was asked for
+    guarantee: Guarantee  # what holds at `value`: δ(ε), its upper bound at most the target
+    missed: Guarantee  # the same at `neighbour`, its upper bound above the target
     seconds: float = field(compare=False)
 
     def to_json(self) -> dict[str, Any]:
@@ -171,10 +159,7 @@ def calibrate(
     Raises
     ------
     InputError
-        If an argument breaks a rule, no value of the parameter meets the target or all do, or
-        what is met is not monotone in the parameter.
-    AccuracyError
-        If the method fails near the answer.
+        If no value of the parameter meets the target or all do, or it is not monotone in it.
 
     Examples
     --------

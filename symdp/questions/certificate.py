@@ -104,25 +104,31 @@ def certificate(
     with ctx.workprec(4 * digits + 128):
         lower, upper = ball.lower(), ball.upper()
     low, high = max(middle_of(lower), Fraction(0)), min(middle_of(upper), Fraction(1))
-    middle = min(max(middle_of(ball.mid()), low), high)
-    shown = _proved(low, high, digits) + _MORE_DIGITS
     return Certificate(
         epsilon,
         _log(ball.mid(), 0),
-        "exact",
-        "certified",
-        direction,
-        count,
-        "delta",
-        _log(lower, -1),
-        _log(upper, 1),
+        direction=direction,
+        count=count,
+        asked="delta",
+        log_lower=_log(lower, -1),
+        log_upper=_log(upper, 1),
         seconds=seconds,
-        citations=CITATIONS,
-        lower_decimal=scientific(low, shown, up=False),
-        upper_decimal=scientific(high, shown, up=True),
-        value_decimal=nearest_scientific(middle, shown),
-        digits_asked=digits,
+        **_decimals(low, min(max(middle_of(ball.mid()), low), high), high, digits),
     )
+
+
+def _decimals(low: Fraction, middle: Fraction, high: Fraction, digits: int) -> dict[str, Any]:
+    """Return what both kinds of certificates say of two ends and the middle."""
+    shown = _proved(low, high, digits) + _MORE_DIGITS
+    return {
+        "kind": "exact",
+        "method": "certified",
+        "citations": CITATIONS,
+        "lower_decimal": scientific(low, shown, up=False),
+        "upper_decimal": scientific(high, shown, up=True),
+        "value_decimal": nearest_scientific(middle, shown),
+        "digits_asked": digits,
+    }
 
 
 def certify_delta(
@@ -170,25 +176,18 @@ def certify_epsilon(
     pairs = {side: _proved_pairs(composition.accounted, side) for side in asked}
     about = {side: _estimate(composition, delta, side) for side in asked}
     side, (low, high) = larger_epsilon(pairs, delta, digits, about)
-    shown = _proved(low, high, digits) + _MORE_DIGITS
-    given = float(delta)
+    given, middle = float(delta), (low + high) / 2
     return Certificate(
-        float((low + high) / 2),
+        float(middle),
         math.log(given) if given > 0 else -math.inf,
-        "exact",
-        "certified",
-        side,
-        composition.count,
-        "epsilon",
+        direction=side,
+        count=composition.count,
+        asked="epsilon",
         epsilon_lower=_double(low, -1),
         epsilon_upper=_double(high, 1),
         seconds=time.perf_counter() - start,
-        citations=CITATIONS,
         given_delta=given,
-        lower_decimal=scientific(low, shown, up=False),
-        upper_decimal=scientific(high, shown, up=True),
-        value_decimal=nearest_scientific((low + high) / 2, shown),
-        digits_asked=digits,
+        **_decimals(low, middle, high, digits),
     )
 
 

@@ -48,7 +48,8 @@ def certificate(
     Parameters
     ----------
     composition
-        Steps with densities on the line, or a part of it.
+        Steps with densities on the line, or a part of it; AccuracyError where the checker's
+        mathematics does not reach them.
     epsilon
         In nats, taken exactly: δ(ε) is proved to lie between two decimals. Text such as "1/3" is
         exact too.
@@ -58,13 +59,6 @@ def certificate(
         Significant digits of what is proved, 1 to 15.
     direction
         "remove" (P, Q), "add" (Q, P), or "both": the larger δ of the two.
-
-    Raises
-    ------
-    InputError
-        If a number is out of range, or not exactly one of ε and δ is given.
-    AccuracyError
-        If the checker's mathematics does not reach this composition.
 
     Examples
     --------
@@ -125,13 +119,7 @@ def _pair(mechanism: Any, directions: tuple[str, ...]) -> OneStep:
 
 
 def check(path: Path, seconds: float | None = 60.0) -> Verdict:
-    """Run the checker on a file in an interpreter of its own, with bounded time and memory.
-
-    Raises
-    ------
-    AccuracyError
-        If the time is up.
-    """
+    """Run the checker on a file in an interpreter of its own, with bounded time and memory."""
     # -I: nothing of this environment is imported.
     command = [sys.executable, "-I", str(CHECKER), str(a_path(path, "a certificate").absolute())]
     bound = _bound if os.name == "posix" else None

@@ -76,23 +76,12 @@ class Attack(NamedTuple):
 
 @dataclass(frozen=True)
 class CheckedClaim:
-    """What became of a claim.
+    """What became of a claim, which is kept exactly: its verdict, and δ at the claimed ε.
 
-    Attributes
-    ----------
-    epsilon, delta
-        The claim, exact.
-    verdict
-        "proved": it holds, every rounding included; "exact": it holds by the exact formula in
-        floating point or by another bound; "refuted"; "open": neither was shown.
-    is_proved
-        Whether the verdict rests on a proved enclosure of δ(ε).
-    answer
-        δ at the claimed ε.
-    would_do
-        An ε to three digits, rounded up, that holds at this δ as surely; None where none is found.
-    attack
-        What refutes the claim; None where it is not refuted, or no rates tell them apart.
+    "proved": it holds, every rounding included; "exact": it holds by the exact formula in floating
+    point or by another bound; "refuted", by `attack` where rates tell it apart; "open": neither was
+    shown. `would_do` is an ε to three digits, rounded up, that holds at this δ as surely; None
+    where none is found.
     """
 
     epsilon: Fraction

@@ -86,11 +86,6 @@ class Composition(Composed):
         Pairs (mechanism, count): every mechanism concrete, every count a positive integer. A mass
         that rounded constants put off by less than 1e-9 is divided out, exactly.
 
-    Raises
-    ------
-    InputError
-        If a parameter is missing, a count is no positive integer, or a density is none.
-
     Examples
     --------
     >>> from symdp import mechanisms
@@ -247,7 +242,7 @@ class Composition(Composed):
                         continue  # it has no larger δ
                 answers = accountant.log_deltas(law, epsilons)
                 for own, answer in zip(links, answers, strict=True):
-                    own[side] = Link.of_delta(answer)
+                    own[side] = Link.of(answer)
         seconds = (time.perf_counter() - start) / max(len(epsilons), 1)
         return [
             self._answer("delta", epsilon, own, accountant, seconds)
@@ -264,11 +259,9 @@ class Composition(Composed):
     ) -> Guarantee:
         """Return the largest answer of the sides, with all that an answer says besides."""
         side, both = largest(links)
-        own: dict[str, Any] = {"epsilon": given, "log_delta": both.value}
-        own |= {"log_lower": both.lower, "log_upper": both.upper}
+        told: dict[str, Any] = {"epsilon": given}
         if asked == "epsilon":
-            own = {"epsilon": both.value, "log_delta": math.log(given), "given_delta": given}
-            own |= {"epsilon_lower": both.lower, "epsilon_upper": both.upper}
+            told = {"log_delta": math.log(given), "given_delta": given}
         return Guarantee(
             kind=both.kind,
             method=accountant.name,
@@ -281,7 +274,8 @@ class Composition(Composed):
             protection=self.protection,
             route=links[side].route,
             mass=self.mass,
-            **own,
+            **told,
+            **both.entries(asked),
         )
 
     @overload
@@ -566,11 +560,6 @@ def compose(
         A mechanism; or a list of mechanisms, each once, and of pairs (mechanism, count).
     count
         How often one mechanism is taken, once if left out; a float must be whole.
-
-    Raises
-    ------
-    InputError
-        If a step is neither, a count is no positive whole number, or a parameter has no value.
 
     Examples
     --------

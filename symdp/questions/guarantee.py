@@ -50,6 +50,11 @@ _FEW_POINTS = 20  # of a drawn curve, from which on its points need no marks
 _MOST_ROWS = 40  # of a table; the rest is counted in its last row
 _COLUMNS = ("epsilon", "delta", "lower", "upper", "kind", "method", "direction", "count")  # of CSV
 _FRAMES = ("pandas", "polars")
+# Where an answer has what was asked for, and its ends.
+_OWN = {
+    "delta": ("log_delta", "log_lower", "log_upper"),
+    "epsilon": ("epsilon", "epsilon_lower", "epsilon_upper"),
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -115,26 +120,24 @@ class Guarantee:
         if not self.for_pair:
             object.__setattr__(self, "for_pair", self.kind)
         dominates = self.protection is not None and not self.protection.is_attained
+        name, (value, lower, upper) = _OWN[self.asked][0], self.own
         if self.kind == "exact" and dominates:
             object.__setattr__(self, "kind", "bound")
-            if self.asked == "delta" and self.log_upper is not None:
-                object.__setattr__(self, "log_delta", self.log_upper)
-            if self.asked == "epsilon" and self.epsilon_upper is not None:
-                object.__setattr__(self, "epsilon", self.epsilon_upper)
-        if self.asked == "delta":
-            name, value, lower, upper = "log_delta", self.log_delta, self.log_lower, self.log_upper
-        else:
-            name, value = "epsilon", self.epsilon
-            lower, upper = self.epsilon_lower, self.epsilon_upper
+            value = value if upper is None else upper
         low, high = -math.inf if lower is None else lower, math.inf if upper is None else upper
-        if low <= value <= high:
-            return
-        inside = min(max(value, low), high)
-        near = abs(value - inside) <= _ROUNDING * max(1.0, abs(value))
+        inside = value if low <= value <= high else min(max(value, low), high)
+        # Other than by rounding none lies outside; NaN is nowhere.
+        near = inside == value or abs(value - inside) <= _ROUNDING * max(1.0, abs(value))
         if not (near and low <= high):
             what = f"{self.method}: {name} = {value!r} is not between {lower!r} and {upper!r}"
             raise AccuracyError(f"{what}; a bug in symdp, please report it")
         object.__setattr__(self, name, inside)
+
+    @property
+    def own(self) -> tuple[float, float | None, float | None]:
+        """What was asked for, δ as its logarithm, and its ends."""
+        value, lower, upper = _OWN[self.asked]
+        return getattr(self, value), getattr(self, lower), getattr(self, upper)
 
     @property
     def side(self) -> Side:
@@ -147,9 +150,7 @@ class Guarantee:
         Whoever reads it relies on it: where there is an interval, its upper end is shown, rounded
         up. An estimate promises nothing and is rounded to nearest.
         """
-        by_delta = self.asked == "delta"
-        value = self.log_delta if by_delta else self.epsilon
-        upper = self.log_upper if by_delta else self.epsilon_upper
+        value, _, upper = self.own
         if self.kind == "estimate":
             return value, "nearest"
         return (value if upper is None else max(value, upper)), "up"
@@ -167,16 +168,14 @@ class Guarantee:
     @property
     def lower(self) -> float | None:
         """The lower bound on what was asked for."""
-        if self.asked == "epsilon":
-            return self.epsilon_lower
-        return None if self.log_lower is None else as_double(self.log_lower, "down")
+        end = self.own[1]
+        return end if end is None or self.asked == "epsilon" else as_double(end, "down")
 
     @property
     def upper(self) -> float | None:
         """The upper bound on what was asked for."""
-        if self.asked == "epsilon":
-            return self.epsilon_upper
-        return None if self.log_upper is None else as_double(self.log_upper, "up")
+        end = self.own[2]
+        return end if end is None or self.asked == "epsilon" else as_double(end, "up")
 
     @property
     def value(self) -> float:
@@ -191,9 +190,8 @@ class Guarantee:
         if not specification:
             return str(self)
         number, side = self._shown()
-        if self.asked == "delta":
-            return formatted(self._power(number, side), specification, side)
-        return formatted(number, specification, side)
+        value = _power(number, side) if self.asked == "delta" else number
+        return formatted(value, specification, side)
 
     def _repr_html_(self) -> str:
         """Return the number, its interval, where it comes from, and its advice."""
@@ -207,15 +205,6 @@ class Guarantee:
         what = f"{kind} by {self.method}{ends}; direction {self.direction}, {self.count} steps"
         note = f"<br><em>{escape(self.advice)}</em>" if self.advice else ""
         return f"<div>{head}<br><small>{escape(what)}</small>{note}</div>"
-
-    @staticmethod
-    def _power(log_value: float, side: Side) -> float | Decimal:
-        """Return e^x as a double, or as a decimal below the double range."""
-        if -math.inf < log_value <= SMALLEST_LOG:
-            from decimal import Decimal
-
-            return Decimal(exponential(log_value, side))
-        return as_double(log_value, side)
 
     def epsilon_text(self, digits: int = 12) -> str:
         """Return ε as text: as it was given, or to some digits, no smaller than its upper end."""
@@ -235,16 +224,11 @@ class Guarantee:
 
     def bound_texts(self, digits: int = 6) -> tuple[str | None, str | None]:
         """Return the bounds on what was asked for, rounded outwards; None where there is none."""
-        if self.asked == "delta":
-            low, high = self.log_lower, self.log_upper
-            return (
-                None if low is None else rounded_exponential(low, digits, "down"),
-                None if high is None else rounded_exponential(high, digits, "up"),
-            )
-        low, high = self.epsilon_lower, self.epsilon_upper
+        shown = rounded_exponential if self.asked == "delta" else rounded
+        _, low, high = self.own
         return (
-            None if low is None else rounded(low, digits, "down"),
-            None if high is None else rounded(high, digits, "up"),
+            None if low is None else shown(low, digits, "down"),
+            None if high is None else shown(high, digits, "up"),
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -255,14 +239,14 @@ class Guarantee:
         >>> Guarantee(1.0, -1000.0, "exact", "contour", "add", 3).to_json()["delta"]
         '5.075958897549e-435'
         """
-        lower: float | str | None = self.epsilon_lower
-        upper: float | str | None = self.epsilon_upper
         delta: float | str = self.delta
+        lower: float | str | None = self.own[1]
+        upper: float | str | None = self.own[2]
         if self.asked == "delta":
             # The ends have no more digits than the value, so that rounding keeps their order.
             delta = exponential(self.log_delta, self.side)
             digits = 0 if isinstance(delta, float) else digits_of(self.log_delta)
-            low, high = self.log_lower, self.log_upper
+            _, low, high = self.own
             lower = None if low is None else exponential(low, "down", digits)
             upper = None if high is None else exponential(high, "up", digits)
         answer = {
@@ -278,11 +262,8 @@ class Guarantee:
         }
         if self.protection is not None:
             answer |= self.protection.to_json()
-        if self.route:
-            answer["route"] = self.route
-        if self.mass:
-            answer["mass"] = self.mass
-        return answer | ({"advice": self.advice} if self.advice else {})
+        more = {"route": self.route, "mass": self.mass, "advice": self.advice}
+        return answer | {name: text for name, text in more.items() if text}
 
     def citation(self) -> str:
         """Return BibTeX entries of exactly what this answer rests on.
@@ -321,16 +302,24 @@ class Link:
     route: str = ""
 
     @classmethod
-    def of_delta(cls, answer: Answer | Guarantee) -> Link:
-        """Return what is said of log δ."""
+    def of(cls, answer: Answer | Guarantee) -> Link:
+        """Return what was asked for; an accountant's answer is one of log δ."""
         ends = answer.log_lower, answer.log_upper
-        return cls(answer.log_delta, *ends, answer.kind, answer.advice, answer.route)
+        own = answer.own if isinstance(answer, Guarantee) else (answer.log_delta, *ends)
+        return cls(*own, answer.kind, answer.advice, answer.route)
 
-    @classmethod
-    def of_epsilon(cls, answer: Guarantee) -> Link:
-        """Return what is said of ε."""
-        ends = answer.epsilon_lower, answer.epsilon_upper
-        return cls(answer.epsilon, *ends, answer.kind, answer.advice, answer.route)
+    def entries(self, asked: str) -> dict[str, Any]:
+        """Return the entries of a guarantee that hold the value and its ends."""
+        return dict(zip(_OWN[asked], (self.value, self.lower, self.upper), strict=True))
+
+
+def _power(log_value: float, side: Side) -> float | Decimal:
+    """Return e^x as a double, or as a decimal below the double range."""
+    if -math.inf < log_value <= SMALLEST_LOG:
+        from decimal import Decimal
+
+        return Decimal(exponential(log_value, side))
+    return as_double(log_value, side)
 
 
 def weakest(kinds: Iterable[Kind]) -> Kind:

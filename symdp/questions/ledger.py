@@ -75,7 +75,9 @@ _LONGEST_TEXT = 1_000_000  # characters, as many as a mechanism file may have
 class Ledger:
     """The steps taken so far: equal ones are counted together, so a million cost one entry.
 
-    Threads may share a ledger. A copy, pickled or not, has its own count and no file.
+    Threads may share a ledger. A copy, pickled or not, has its own count and no file. What breaks
+    a rule is an InputError, and then nothing has changed: a parameter without a value, a file that
+    is missing, damaged, edited, open elsewhere or no ledger's.
 
     Parameters
     ----------
@@ -137,13 +139,7 @@ class Ledger:
         return sum(count for _, count in self.steps)
 
     def add(self, mechanism: Mechanism, count: int = 1) -> None:
-        """Add `count` steps of a mechanism.
-
-        Raises
-        ------
-        InputError
-            If a parameter has no value, or the count is not a positive integer.
-        """
+        """Add `count` steps of a mechanism."""
         if type(count) is not int or count != 1:
             count = checked_count(count)
         if a_mechanism(mechanism) not in self._counts:
@@ -179,12 +175,6 @@ class Ledger:
         relation
             The neighbouring relation, see `Mechanism.under`; that of the scheme if left out.
 
-        Raises
-        ------
-        InputError
-            If the mechanism has not one free parameter, the scheme is not said, or an entry breaks
-            a rule; then nothing of the history is added.
-
         Examples
         --------
         >>> from symdp import mechanisms
@@ -212,7 +202,9 @@ class Ledger:
             with at(f"history entry {place}"):
                 step = mechanism(**{names[0]: multiplier})
                 if exact(rate, "the sample rate") != 1:
-                    step = step.subsample(_said(scheme), rate, batch, records=records)
+                    if scheme is None:
+                        raise InputError(_WHICH)
+                    step = step.subsample(scheme, rate, batch, records=records)
                 step = step if relation is None else step.under(relation)
                 added[step] = added.get(step, 0) + checked_count(count)
         with self._lock:
@@ -272,13 +264,7 @@ class Ledger:
 
     @classmethod
     def from_state_dict(cls, state: object) -> Self:
-        """Return the ledger that `state_dict` wrote; nothing in it is trusted, no text is run.
-
-        Raises
-        ------
-        InputError
-            If it is not what `state_dict` writes.
-        """
+        """Return the ledger that `state_dict` wrote; nothing in it is trusted, no text is run."""
         if not isinstance(state, dict) or state.get("format") != "symdp ledger":
             raise InputError("this is no ledger: its 'format' must be 'symdp ledger'")
         version = state.get("version")
@@ -303,11 +289,6 @@ class Ledger:
         Used in a with statement: at its end, and at every `save`, what was added is in the file.
         A process that is killed loses what it added since; save before noise is released.
 
-        Raises
-        ------
-        InputError
-            If another ledger has the file open, or it is damaged, edited or no ledger's.
-
         Examples
         --------
         >>> from symdp import Ledger, mechanisms
@@ -330,13 +311,7 @@ class Ledger:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Return the ledger that a file holds; nothing in it is trusted, no text is run.
-
-        Raises
-        ------
-        InputError
-            If the file is missing, truncated, edited or no ledger's.
-        """
+        """Return the ledger that a file holds; nothing in it is trusted, no text is run."""
         place = Path(path)
         held = _FILE.read(place)
         with at(str(place)):
@@ -347,11 +322,7 @@ class Ledger:
     def save(self, path: str | os.PathLike[str] | None = None) -> None:
         """Write the ledger into a file, its own where none is named, replacing it in one step.
 
-        Raises
-        ------
-        InputError
-            If another ledger has the file open, or it holds what this ledger has not read: steps
-            that were counted are never overwritten.
+        A file that holds what this ledger has not read is refused: counted steps are never lost.
         """
         with self._lock:
             place = self._path if path is None else Path(path)
@@ -393,19 +364,12 @@ class Ledger:
             self.close()
 
 
-def _said(scheme: str | None) -> str:
-    if scheme is None:
-        raise InputError(_WHICH)
-    return scheme
-
-
 def _written(mechanism: Mechanism) -> dict[str, Any]:
     """Return a mechanism as JSON values."""
     from symdp.emit.json import write_expressions
 
-    kinds = {"dimension": _VECTORS, "density": "noise", "divergence": _CURVE}
-    kinds["log_moment"] = _FAMILY
-    kind = next((kinds[name] for name in kinds if hasattr(mechanism.source, name)), "pair")
+    has = [k for k, own in _SOURCES.items() if all(hasattr(mechanism.source, x) for x in own)]
+    kind = max(has, key=lambda one: len(_SOURCES[one]))  # noise on vectors is told by more
     if getattr(mechanism.source, "is_bound", False):
         kind = _BOUND
     # With its parameters free, so that steps of one family are known for it again.
@@ -518,9 +482,8 @@ def _source(kind: str, formulas: dict[str, sp.Basic], listed: bool) -> Source:
         curve = _all(formulas, "divergence")
         return RenyiCurve(curve[0] if len(curve) == 1 else table(curve))
     if kind == "noise":
-        moved = formulas.get("moved by substitution")
-        if moved is not None:
-            moved = _one(formulas, "moved by substitution")
+        name = "moved by substitution"
+        moved = _one(formulas, name) if name in formulas else None
         return Noise(_one(formulas, "density 0"), _one(formulas, "sensitivity 0"), moved)
     if listed:
         return Laws(_all(formulas, "P"), _all(formulas, "Q"), kind == _BOUND)

@@ -48,8 +48,8 @@ class Parallel:
     Raises
     ------
     InputError
-        If there are no parts, two protect different neighbours, or the record that changes may
-        change its part (substitution) or be several (groups).
+        If two protect different neighbours, or the record that changes may change its part
+        (substitution) or be several (groups).
 
     Examples
     --------
@@ -106,20 +106,17 @@ class Parallel:
 
     def _largest(self, answers: Mapping[str, Guarantee]) -> Guarantee:
         """Return the largest answer; with bounds on it; an estimate where any part is one."""
-        by_delta = next(iter(answers.values())).asked == "delta"
-        of = Link.of_delta if by_delta else Link.of_epsilon
-        name, all_parts = largest({name: of(answer) for name, answer in answers.items()})
+        name, all_parts = largest({name: Link.of(answer) for name, answer in answers.items()})
         best = answers[name]
         note = _CONDITION.format(count=len(answers), name=name)
         told = None if best.protection is None else replace(best.protection, note=note)
-        names = ("log_delta", "log_lower", "log_upper")
-        if not by_delta:
-            names = ("epsilon", "epsilon_lower", "epsilon_upper")
-        ends = (all_parts.value, all_parts.lower, all_parts.upper)
-        found: dict[str, Any] = dict(zip(names, ends, strict=True))
         for_pair = weakest(one.for_pair or one.kind for one in answers.values())
-        found |= {"kind": all_parts.kind, "advice": all_parts.advice, "for_pair": for_pair}
-        return replace(best, protection=told, **found)
+        found: dict[str, Any] = {
+            "kind": all_parts.kind,
+            "advice": all_parts.advice,
+            "for_pair": for_pair,
+        }
+        return replace(best, protection=told, **all_parts.entries(best.asked), **found)
 
 
 def parallel(
@@ -131,11 +128,6 @@ def parallel(
     ----------
     parts
         Name -> composition, or its steps as `compose` takes them; or a list of compositions.
-
-    Raises
-    ------
-    InputError
-        As `Parallel` and `compose` do.
 
     Examples
     --------
@@ -157,14 +149,6 @@ def load_composition(path: str | Path) -> list[tuple[Mechanism, int]]:
     numbers or ratios, `sampling` as in a mechanism's own file and optional, `count` how many
     times the step is taken (1 if left out). Steps that name a `part` are refused, see
     `load_parts`.
-
-    Returns
-    -------
-    The steps, each mechanism with all its parameters bound.
-
-    Raises
-    ------
-    InputError : the file cannot be read, or a step is not complete.
     """
     parts = load_parts(path)
     if list(parts) != [""]:
@@ -178,14 +162,8 @@ def load_composition(path: str | Path) -> list[tuple[Mechanism, int]]:
 def load_parts(path: str | Path) -> dict[str, list[tuple[Mechanism, int]]]:
     """Read a composition whose steps may each see one part of the data: `part = "north"`.
 
-    Returns
-    -------
-    Name of a part -> its steps, those without a part among them, as they see all the data; the
-    name is empty where no step has a part.
-
-    Raises
-    ------
-    InputError : as for `load_composition`.
+    Returned are the steps of each part by its name, those without a part among them, as they see
+    all the data; the name is empty where no step has a part.
     """
     with at(str(path)):
         document = document_of(read_text(path))

@@ -53,7 +53,7 @@ _MOST_MEAN = 1e9
 
 @in_turn
 def selection(base: Composition, mean: float, shape: float = 1.0, by: str = "profile") -> Mechanism:
-    """Return the step that releases the best of a random number of trials.
+    """Return the step that releases the best of a random number of trials; its numbers are bounds.
 
     The number of trials must be drawn as said, whatever the data, and be kept secret; a trial must
     not see the others' results; the score must be part of a trial's result.
@@ -70,15 +70,6 @@ def selection(base: Composition, mean: float, shape: float = 1.0, by: str = "pro
     by
         "profile", a bound on δ(ε) that composes as a pair; or "renyi", the bound at Rényi orders.
 
-    Returns
-    -------
-    Mechanism, a step like any other; its numbers are bounds.
-
-    Raises
-    ------
-    InputError
-        If a number is out of range, or a trial has too large a δ for any bound.
-
     Examples
     --------
     >>> from symdp import compose, mechanisms
@@ -87,7 +78,10 @@ def selection(base: Composition, mean: float, shape: float = 1.0, by: str = "pro
     >>> print(f"{trial.epsilon(1e-6).epsilon:.4f} {best.epsilon(1e-6).epsilon:.4f}")
     0.1895 0.2846
     """
-    trial, many, eta = a_composition(base), real(mean, "mean"), _shape(shape)
+    trial, many = a_composition(base), real(mean, "mean")
+    eta = math.inf if shape == math.inf else real(shape, "shape")
+    if not eta > -1:
+        raise InputError(f"shape = {shape!r}: η lies above −1; 1 is geometric, inf is Poisson")
     if not 0 < many <= _MOST_MEAN or (many < 1 and eta < math.inf):
         raise InputError(f"mean = {mean!r}: the expected number of trials is 1 to {_MOST_MEAN:g}")
     if trial.protection.group > 1:
@@ -99,13 +93,6 @@ def selection(base: Composition, mean: float, shape: float = 1.0, by: str = "pro
     shift = trial.protection.shift or AT_MOST
     made = made if shift == AT_MOST else replace(made, shift=shift)
     return made if relation == PAIR else replace(made, relation=relation)
-
-
-def _shape(shape: object) -> float:
-    eta = math.inf if shape == math.inf else real(shape, "shape")
-    if not eta > -1:
-        raise InputError(f"shape = {shape!r}: η lies above −1; 1 is geometric, inf is Poisson")
-    return eta
 
 
 def _by_profile(trial: Composition, many: float, eta: float) -> Mechanism:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -52,28 +52,16 @@ def sensitivities(
 ) -> dict[str, Sensitivity]:
     """Return how ε(δ) of a number of steps moves with each parameter, the rate and that number.
 
+    Whole-number parameters are left out; the rate is "rate", that number "count".
+
     Parameters
     ----------
-    mechanism
-        a step with all its parameters bound by keyword, such as gaussian(sigma=2).
-    count
-        the number of steps, n ≥ 1.
+    mechanism, count
+        A step with all its parameters bound by keyword, and how often it is taken.
     delta
-        in (0, 1); ε must be positive there.
+        In (0, 1); ε must be positive there.
     direction
         "remove", "add", or "both": the larger of the two where the parameters are as given.
-
-    Returns
-    -------
-    A dictionary from the name of each real parameter, "rate" where the step is sampled, and
-    "count", to a `Sensitivity`. Whole-number parameters are left out.
-
-    Raises
-    ------
-    InputError
-        If a parameter is free, or ε = 0.
-    AccuracyError
-        If ε is not to be had at one of the points.
 
     Examples
     --------
@@ -90,7 +78,7 @@ def sensitivities(
     here = own.epsilon(delta, direction=direction)
     if not here.epsilon > 0:
         raise InputError(f"epsilon is 0 at delta = {delta!r:.30}: nothing moves it")
-    side = _side(here.direction)
+    side: Direction = "add" if here.direction == "add" else "remove"
 
     def epsilon_of(made: Mechanism, steps: int = count) -> float:
         return Composition([(made, steps)]).epsilon(delta, direction=side).epsilon
@@ -102,10 +90,6 @@ def sensitivities(
     more = epsilon_of(mechanism, count + 1) - epsilon_of(mechanism)
     found[COUNT] = Sensitivity(more, 4e-13 * here.epsilon, count * more / here.epsilon)
     return found
-
-
-def _side(direction: str) -> Literal["remove", "add"]:
-    return "add" if direction == "add" else "remove"
 
 
 def _axes(mechanism: Mechanism) -> list[tuple[str, float, Callable[[float], Mechanism]]]:

@@ -84,11 +84,6 @@ class Sweep:
         """Return the table as comma-separated values, and write them to a file where one is given.
 
         A bound is rounded outwards, and one that the method does not have is an empty cell.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be written; what was there stays.
         """
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
@@ -271,25 +266,13 @@ def sweep_in_folder(
 
     Parameters
     ----------
-    mechanism, grid, n, epsilon, delta, method, direction, executor
-        As for `sweep`.
+    mechanism, grid, n, epsilon, delta, method, direction, progress, executor
+        As for `sweep`, which raises the same; progress counts blocks.
     folder
-        Where the blocks and `table.csv` are; made if it is not there.
-    progress
-        Called with how many blocks are there, and how many there are in all.
+        Where the blocks and `table.csv`, the text of `Sweep.to_csv`, are; made if it is not there.
+        One that holds the blocks of another question is refused.
     block
         The number of compositions of a block.
-
-    Returns
-    -------
-    The path of `table.csv` in the folder: the text of `Sweep.to_csv`.
-
-    Raises
-    ------
-    InputError
-        As for `sweep`, or if the folder holds the blocks of another question.
-    AccuracyError
-        As for `sweep`, or if a worker ended before its block was done; what is done is kept.
 
     Examples
     --------

@@ -1,6 +1,8 @@
 r"""What the privacy profile says in other words: tests, attacks, Rényi and Gaussian privacy.
 
-1 − δ(ε) of a composition, and the miss rates that it leaves an attack.
+Each question is asked of a composition; with a direction, "remove", "add" or "both", it is that of
+the larger δ. A number out of its range is an InputError; where the profile can be computed nowhere,
+or is none that a trade-off has, there is an AccuracyError.
 
 For every ε the line 1 − δ(ε) − e^ε α lies below the trade-off f, and the highest of all lines is f
 [IND]. So a line that is not known may be left out, and one from the lower end of 1 − δ lowers f at
@@ -85,13 +87,6 @@ def trade_off(
     direction
         "remove", "add" or "both".
 
-    Raises
-    ------
-    InputError
-        If α is no probability.
-    AccuracyError
-        If the profile can be computed nowhere, or is none that a trade-off has.
-
     Examples
     --------
     >>> from symdp import compose, mechanisms
@@ -109,18 +104,6 @@ def inverse_trade_off(composition: Composed, beta: float, direction: Direction =
     """Return the least false alarm rate α of any attack whose miss rate is `beta`: f⁻¹(β).
 
     The inverse of T(Q, P) is T(P, Q): the same curve in the other direction.
-
-    Parameters
-    ----------
-    composition, direction
-        As for `trade_off`.
-    beta
-        The type II error, from 0 to 1.
-
-    Raises
-    ------
-    InputError
-        If β is no probability.
 
     Examples
     --------
@@ -156,19 +139,8 @@ def bayes_error(composition: Composed, prior: float = 0.5, direction: Direction 
     """Return the least probability that an attacker with a prior on membership is wrong.
 
     min over tests of π β + (1 − π) α = π (1 − δ(log((1 − π)/π))): exact in one direction, and for
-    "both" the smaller of the two, so that no attacker does better.
-
-    Parameters
-    ----------
-    composition, direction
-        As for `trade_off`.
-    prior
-        π, the probability that the record is in, strictly between 0 and 1.
-
-    Raises
-    ------
-    InputError
-        If π is not strictly between 0 and 1.
+    "both" the smaller of the two, so that no attacker does better. The prior π is the probability
+    that the record is in, strictly between 0 and 1.
 
     Examples
     --------
@@ -241,18 +213,6 @@ def _renyi(composition: Composed, order: float, side: str) -> float:
 def gaussian_mu(epsilon: float, log_delta: float) -> float:
     """Return the μ at which μ-GDP has this δ at this ε; 0 where δ(ε) is met without any noise.
 
-    Parameters
-    ----------
-    epsilon
-        Any real ε.
-    log_delta
-        log δ < 0, or −inf.
-
-    Raises
-    ------
-    InputError
-        If δ is not below 1.
-
     Examples
     --------
     >>> from symdp.methods.gaussian import log_gaussian_delta
@@ -295,19 +255,8 @@ def gaussian_privacy(composition: Composed, least_delta: float = _LEAST_DELTA) -
 
     μ = max over ε ≥ 0 of `gaussian_mu` at (ε, δ(ε)), δ the larger of both directions, found on a
     grid that is refined around its maximum: an estimate. A floor is needed because the tail of a
-    loss may be heavier than every Gaussian's, and then no μ would do [IND].
-
-    Parameters
-    ----------
-    composition
-        The steps.
-    least_delta
-        The floor, strictly between 0 and 1.
-
-    Raises
-    ------
-    InputError
-        If the floor is out of range, or not above the composition's mass at infinity.
+    loss may be heavier than every Gaussian's, and then no μ would do [IND]; it lies strictly
+    between 0 and 1, above the composition's mass at infinity.
 
     Examples
     --------
@@ -501,23 +450,9 @@ def _maximum(function: Callable[[float], float], low: float, high: float) -> flo
 def gaussian_privacy_with_regret(composition: Composed, regret: float) -> GaussianPrivacy:
     """Return a μ, next to the smallest, with δ(ε) ≤ δ_μ(ε) + `regret` for every ε ≥ 0.
 
-    It holds as surely as the upper ends of δ: chords and tangents leave no ε out.
-
-    Parameters
-    ----------
-    composition
-        The steps, both directions.
-    regret
-        Δ, strictly between 0 and 1.
-
-    Returns
-    -------
-    GaussianPrivacy, with the last ε that was looked at and the regret.
-
-    Raises
-    ------
-    InputError
-        If the regret is out of range, or not above the composition's mass at infinity.
+    It holds as surely as the upper ends of δ: chords and tangents leave no ε out. The regret Δ lies
+    strictly between 0 and 1, above the composition's mass at infinity; the last ε that was looked
+    at is returned with it.
 
     Examples
     --------

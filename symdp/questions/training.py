@@ -215,11 +215,6 @@ def training(
     released
         "sum", also divided by a constant; "average" where a step divides by how many were drawn.
 
-    Raises
-    ------
-    InputError
-        If a number breaks a rule, or no pair is proved for noise, sampling and relation together.
-
     Examples
     --------
     >>> run = training(60000, 256, 60, noise=1.12)

@@ -57,16 +57,9 @@ def noise_size(mechanism: Mechanism) -> NoiseSize:
     .. math:: m = \int x f(x)dx, \quad \Bigl(\int (x - m)^2 f(x)dx\Bigr)^{1/2}, \quad
         \int |x - m| f(x)dx
 
-    Sampling does not change what is added. Each integral is enclosed by balls.
-
-    Parameters
-    ----------
-    mechanism : additive noise on the line or on integers, a value for every parameter
-
-    Raises
-    ------
-    InputError : a mechanism that adds no noise of a density, or a parameter without a value.
-    AccuracyError : a moment that is infinite, or of which no bound was found.
+    The noise is additive, on the line or on integers, with a value for every parameter; sampling
+    does not change what is added. Each integral is enclosed by balls: AccuracyError for a moment
+    that is infinite, or of which no bound was found.
 
     Examples
     --------
@@ -82,33 +75,15 @@ def noise_size(mechanism: Mechanism) -> NoiseSize:
 
 @dataclass(frozen=True)
 class Compared:
-    """One noise of the size that was asked for, and what its releases say.
+    """One noise of the size that was asked for, and what its releases say."""
 
-    Attributes
-    ----------
-    mechanism
-        With the value that was found.
-    values
-        All values of its parameters, by name.
-    size
-        Of its noise.
-    guarantee
-        ε at the δ that was asked for.
-    delta
-        δ at the least ε of all that are compared, its upper end.
-    advantage
-        The largest true positive rate less false positive rate of an attack.
-    miss_rate
-        The least miss rate of an attack with false positive rate 0.05.
-    """
-
-    mechanism: Mechanism
-    values: dict[str, str]
+    mechanism: Mechanism  # with the value that was found
+    values: dict[str, str]  # of its parameters, by name
     size: NoiseSize
-    guarantee: Guarantee
-    delta: float
-    advantage: float
-    miss_rate: float
+    guarantee: Guarantee  # ε at the δ that was asked for
+    delta: float  # at the least ε of all that are compared, its upper end
+    advantage: float  # the largest true positive rate less false positive rate of an attack
+    miss_rate: float  # the least of an attack with false positive rate 0.05
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as JSON values: the guarantee's keys, and what stands beside them."""
@@ -137,11 +112,6 @@ def compare(
     count : the number of releases
     delta : δ of the ε that is compared, in (0, 1)
     std, mean_abs : the standard deviation or E|X − EX| of the noise, one of them, above 0
-
-    Raises
-    ------
-    InputError : several parameters without a value, a size that no value gives, or two sizes.
-    AccuracyError : a noise of which no moment was found, as one with a heavy tail.
 
     Examples
     --------
