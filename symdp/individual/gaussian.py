@@ -77,7 +77,7 @@ def mu_of(epsilon: Array, log_delta: Array) -> Array:
     return np.where(np.isneginf(log_delta), 0.0, np.exp(high))
 
 
-def central_limit(noise: Array, rate: Array, counts: NDArray[np.integer], asked: Any) -> Array:
+def central_limit(counts: NDArray[np.integer], noise: Array, rate: Array, asked: Any) -> Array:
     """Return the estimate at μ_i² = Σ_b n_ib q²(e^{1/σ_b²} − 1) [IND 5]: ε, or log δ of each."""
     spread = rate**2 * np.expm1(np.minimum(noise**-2.0, _MOST_SPREAD))
     mu = np.sqrt(np.asarray(counts, dtype=np.float64) @ spread)

@@ -183,7 +183,7 @@ def answer(work: Work, asked: Asked, progress: Progress | None = None) -> Indivi
             answered, unresolved = _contour(work, one, progress)
             left |= unresolved
         else:
-            answered = _METHODS[work.method](work, one)
+            answered = _published(work, one)
         found = answered if found is None else larger(found, answered)
     assert found is not None
     bounded = work.dominated & (found.kind_code == EXACT)
@@ -282,34 +282,27 @@ def _solve(table: Table, work: Work, asked: Asked, progress: Progress | None) ->
     return solve_rows(table, work.counts, asked.log_delta, asked.epsilon, progress, asked.floor)
 
 
-def _renyi(work: Work, asked: Asked) -> IndividualResult:
-    value = least_bounds(work.table(asked.direction), work.counts, asked)
-    value = np.minimum(value, 0.0) if asked.delta is None else np.maximum(value, 0.0)
-    return _result(work, asked, value, (np.full(value.size, asked.least), value), BOUND, 3, "")
-
-
-def _plancherel(work: Work, asked: Asked) -> IndividualResult:
-    value = plancherel(work.counts, work.noise, work.rate, asked)
-    return _estimates(
-        work,
-        asked,
-        value,
+_ESTIMATES = {
+    "plancherel": (
+        plancherel,
         "the grid's error is not bounded: it is large where a step's loss is narrower than the "
         "spacing",
-    )
+    ),
+    gaussian.NAME: (
+        gaussian.central_limit,
+        "the central limit under-reports where single losses are large",
+    ),
+}
 
 
-def _central_limit(work: Work, asked: Asked) -> IndividualResult:
-    value = gaussian.central_limit(work.noise, work.rate, work.counts, asked)
-    return _estimates(
-        work, asked, value, "the central limit under-reports where single losses are large"
-    )
-
-
-_METHODS = {"renyi": _renyi, "plancherel": _plancherel, gaussian.NAME: _central_limit}
-
-
-def _estimates(work: Work, asked: Asked, value: Array, note: str) -> IndividualResult:
+def _published(work: Work, asked: Asked) -> IndividualResult:
+    """Return the answers of the Rényi bound or of an estimate on one side."""
+    if work.method == "renyi":
+        value = least_bounds(work.table(asked.direction), work.counts, asked)
+        value = np.minimum(value, 0.0) if asked.delta is None else np.maximum(value, 0.0)
+        return _result(work, asked, value, (np.full(value.size, asked.least), value), BOUND, 3, "")
+    estimate, note = _ESTIMATES[work.method]
+    value = estimate(work.counts, work.noise, work.rate, asked)
     unknown = np.full(value.size, np.nan)
     return _result(work, asked, value, (unknown, unknown), ESTIMATE, 0, note)
 

@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 from symdp.arguments import real, share
 from symdp.errors import InputError
+from symdp.questions.invert import halved
 
 if TYPE_CHECKING:
     from symdp.questions.composition import Composition
 
 _OUTWARDS = 1e-9  # relative: the inverse of the beta function is rounded by less
-_HALVINGS = 40  # of the level at which a claim is refuted
+_HALVINGS = 19  # of the logarithm of the level at which a claim is refuted, to 1e-4
 _LEAST_LEVEL = 1e-12  # below which no p-value is told
 MOST_COUNTED = 10**9
 
@@ -140,14 +141,9 @@ def _p_value(counts: tuple[int, int, int, int], composition: Composition) -> flo
         low, high = _rates(counts, level)
         return low > 1.0 - float(composition.trade_off(min(high, 1.0)))
 
-    least, most = math.log(_LEAST_LEVEL), 0.0
     if not refutes(1.0 - 1e-12):
         return 1.0
     if refutes(_LEAST_LEVEL):
         return _LEAST_LEVEL
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (least + most)
-        least, most = (least, middle) if refutes(math.exp(middle)) else (middle, most)
-        if most - least < 1e-4:
-            break
-    return math.exp(most)
+    ends = math.log(_LEAST_LEVEL), 0.0
+    return math.exp(halved(lambda level: not refutes(math.exp(level)), *ends, most=_HALVINGS)[1])

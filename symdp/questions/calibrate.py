@@ -19,7 +19,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import sympy as sp
 
@@ -186,8 +186,8 @@ def calibrate(
         at, target = real(epsilon, "epsilon"), share(delta, "delta")
         met, answers = _met_delta(what, grid, composed, at, target, method, direction)
         seconds = time.perf_counter() - start
-        held, missed = answers[met.safe], answers[met.unsafe]
-        return Calibration(parameter, met.safe, met.step, met.unsafe, target, held, missed, seconds)
+        held, missed = answers[met[0]], answers[met[2]]
+        return Calibration(parameter, *met, target, held, missed, seconds)
     if method != "contour" or direction != "both":
         raise InputError("attacks are counted in both directions, by the method contour")
     target, reached, words = _attack(advantage, tpr, fpr)
@@ -198,9 +198,8 @@ def calibrate(
         return math.log(rates[value]) if rates[value] > 0.0 else -math.inf
 
     met = _Search(grid, log_rate, _below(target), what, f"{words} ≤ {target:g}").met()
-    ends = parameter, met.safe, met.step, met.unsafe, fpr, target
-    seconds = time.perf_counter() - start
-    return AttackCalibration(*ends, rates[met.safe], rates[met.unsafe], seconds)
+    ends, seconds = (rates[met[0]], rates[met[2]]), time.perf_counter() - start
+    return AttackCalibration(parameter, *met, fpr, target, *ends, seconds)
 
 
 def _task(
@@ -290,7 +289,7 @@ def _met_delta(
     met = _Search(grid, partial(log_upper, keep=True), limit, what, target).met()
     if side != direction:
         side = direction
-        if log_upper(met.safe) > limit:
+        if log_upper(met[0]) > limit:
             met = _Search(grid, log_upper, limit, what, target).met()
     return met, answers
 
@@ -379,12 +378,8 @@ def _grid_of(domain: str, digits: int) -> _Grid:
     return _Grid(tuple(values), start, digits, whole)
 
 
-class _Met(NamedTuple):
-    """Two neighbours on the fine grid: one meets the target, the other does not."""
-
-    safe: sp.Rational
-    unsafe: sp.Rational
-    step: sp.Rational
+# Two neighbours on the fine grid: a value that meets the target, the spacing, one that does not.
+_Met = tuple[sp.Rational, sp.Rational, sp.Rational]
 
 
 class _Search:
@@ -404,7 +399,7 @@ class _Search:
         self._what, self._target, self._reason = what, target, ""
 
     def met(self) -> _Met:
-        """Return the neighbours between which the upper bound crosses the limit."""
+        """Return the neighbours between which the upper bound crosses the limit, the safe first."""
         low, high = self._bracket()
         step = self._grid.step(low, high)
         # Exact: the coarse values are multiples of the step.
@@ -418,8 +413,8 @@ class _Search:
                 last, guess = middle, middle - stride
             stride *= 2
         self._check_trend()
-        ends = first * step, last * step
-        return _Met(*(ends if self._is_safe(ends[0]) else ends[::-1]), step)
+        low, high = first * step, last * step
+        return (low, step, high) if self._is_safe(low) else (high, step, low)
 
     def _log_upper(self, value: sp.Rational) -> float:
         if value not in self._known:

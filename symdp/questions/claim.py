@@ -226,8 +226,7 @@ def _would_do(
 ) -> Fraction | None:
     """Return ε(δ) rounded up, once δ is found to hold there as the verdict was found."""
     if delta > 0:
-        answer = composition.epsilon(float(delta), direction=direction)
-        least = answer.epsilon if answer.upper is None else answer.upper
+        least = composition.epsilon(float(delta), direction=direction).end
     else:
         sides = [composition.law(side) for side in composition.sides(direction)]
         least = max(math.inf if law.mass_at_infinity else law.loss_bounds[1] for law in sides)

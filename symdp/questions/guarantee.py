@@ -182,6 +182,11 @@ class Guarantee:
         """What was asked for: δ, or ε."""
         return self.epsilon if self.asked == "epsilon" else self.delta
 
+    @property
+    def end(self) -> float:
+        """What the value is at most: its upper end where there is one, else itself."""
+        return self.value if self.upper is None else self.upper
+
     def __float__(self) -> float:
         return self.value
 

@@ -26,7 +26,6 @@ _AT_ZERO = "δ(0) is already at most the δ asked for"
 _ROUNDED = 1e-12  # of the divergence, relative to the losses that it is the mean of
 _TOUCHING = 1e-15  # of the largest loss: closer ends of ε are one, but for rounding
 _CLOSE = 1e-10  # relative: the ε of a bound needs no more
-_MOST = 60  # halvings
 _EVALUATIONS = 200  # evaluations, twice what halving alone takes
 
 
@@ -276,18 +275,26 @@ def proved_lower_epsilon(
         lower = accountant.log_delta(law, epsilon).log_lower
         return lower is not None and lower >= log_delta
 
-    low, high = 0.0, upper
-    place = min(max(guess, 0.0), upper)
+    high, place = upper, min(max(guess, 0.0), upper)
     step = max(upper - place, 1e-3 * upper)
     while place > 0.0 and not reaches(place):
         high, place, step = place, max(place - step, 0.0), 2.0 * step
-    low = place
-    for _ in range(_MOST):
-        if high - low <= _CLOSE * high:
-            break
+    return halved(reaches, place, high, relative=_CLOSE)[0]
+
+
+def halved(
+    holds: Callable[[float], bool], low: float, high: float, relative: float = 0.0, most: int = 60
+) -> tuple[float, float]:
+    """Return neighbouring ends of where what holds at the lower end ceases to hold, by bisection.
+
+    They are as near to each other, relatively, as is asked, or apart by `most` halvings.
+    """
+    for _ in range(most):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if reaches(middle) else (low, middle)
-    return low
+        if high - low <= relative * high or middle in (low, high):
+            break
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low, high
 
 
 def bracketed_root(

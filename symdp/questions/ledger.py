@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Iterable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
@@ -300,12 +301,11 @@ class Ledger:
         6
         """
         place = Path(path)
-        writer = lock(place)
-        try:
+        with ExitStack() as held:
+            writer = lock(place)
+            held.callback(writer.release)
             ledger = cls.load(place) if place.exists() else cls()
-        except InputError:
-            writer.release()
-            raise
+            held.pop_all()
         ledger._path, ledger._writer = place, writer
         return ledger
 

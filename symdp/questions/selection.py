@@ -35,6 +35,7 @@ from symdp.arguments import AT_MOST, real
 from symdp.errors import InputError
 from symdp.model.relation import PAIR
 from symdp.questions.accounted import a_composition
+from symdp.questions.invert import halved
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:
@@ -47,7 +48,6 @@ _POINTS = 150  # of ε: chords between them lose about a thousandth of ε
 _LAST = 1e-15  # the smallest δ of the table, beside the mass at infinity
 _ORDERS = [1.0 + 2.0 ** (k / 8) for k in range(-64, 73)]  # 1.004 to 513
 _SLACK = 1.0 + 1e-9  # what orders of divergence, searched and rounded numbers may have lost
-_HALVINGS = 200
 _MOST_MEAN = 1e9
 
 
@@ -99,8 +99,7 @@ def _by_profile(trial: Composition, many: float, eta: float) -> Mechanism:
     from symdp.model.curve_tables import from_profile_points
 
     def delta(epsilon: float) -> float:
-        answer = trial.delta(epsilon)
-        return min((answer.delta if answer.upper is None else answer.upper) * _SLACK, 1.0)
+        return min(trial.delta(epsilon).end * _SLACK, 1.0)
 
     if eta == math.inf:
         shift = many * delta(0.0)
@@ -138,8 +137,7 @@ def _by_orders(trial: Composition, many: float, eta: float) -> Mechanism:
     found = []
     for order, value in known:
         if eta == math.inf:
-            answer = trial.delta(math.log1p(1.0 / (order - 1.0)))
-            spent = many * (answer.delta if answer.upper is None else answer.upper)
+            spent = many * trial.delta(math.log1p(1.0 / (order - 1.0))).end
             raised = math.log(many) + (order - 1.0) * (value + spent)
             found.append((order, float(np.logaddexp(-many, raised)) / (order - 1.0) * _SLACK))
             continue
@@ -173,12 +171,7 @@ def _least_ratio(delta: Callable[[float], float], gamma: float) -> float:
         low, high = high, 2.0 * high
         if high > 1e4:
             raise InputError("one trial has too large a δ at every ε: no bound on the best of many")
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if other(middle) > middle else (low, middle)
-        if high - low <= 1e-12 * high:
-            break
-    return high
+    return halved(lambda s: other(s) > s, low, high, relative=1e-12)[1]
 
 
 def _gamma(many: float, eta: float) -> float:
@@ -190,12 +183,7 @@ def _gamma(many: float, eta: float) -> float:
             return odds / -log_gamma
         return eta * odds / -math.expm1(eta * log_gamma)
 
-    low, high = -1.0, 0.0
+    low = -1.0
     while mean(low) < many:
         low *= 2.0
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        if middle in (low, high):
-            break
-        low, high = (low, middle) if mean(middle) < many else (middle, high)
-    return math.exp(low) * (1.0 - 1e-12)
+    return math.exp(halved(lambda x: mean(x) >= many, low, 0.0, most=200)[0]) * (1.0 - 1e-12)

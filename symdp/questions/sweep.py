@@ -73,12 +73,9 @@ class Sweep:
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return all columns by name: parameters, n, and what each answer says."""
-        found: dict[str, NDArray[Any]] = {n: np.asarray(v) for n, v in self.parameters.items()}
-        found["n"] = self.count
-        for name in _ANSWERED:
-            values = [getattr(answer, name) for answer in self.answers]
-            found[name] = np.asarray([np.nan if value is None else value for value in values])
-        return found
+        own = {name: np.asarray(values) for name, values in self.parameters.items()}
+        told = self.answers.columns()
+        return {**own, "n": self.count, **{name: told[name] for name in _ANSWERED}}
 
     def to_csv(self, file: str | Path | None = None) -> str:
         """Return the table as comma-separated values, and write them to a file where one is given.

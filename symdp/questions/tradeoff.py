@@ -28,7 +28,7 @@ from symdp.arguments import flat, is_array, real, share
 from symdp.errors import AccuracyError, InputError
 from symdp.numeric.saddle_point import golden_section, log_one_minus_exp
 from symdp.questions.accounted import a_composition
-from symdp.questions.invert import bracketed_root
+from symdp.questions.invert import bracketed_root, halved
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:
@@ -130,8 +130,7 @@ def membership_advantage(composition: Composed) -> float:
     0.382924923
     """
     _Complement(a_composition(composition), "both")(0.0)  # refuses what is no profile
-    answer = composition.delta(0.0)
-    return answer.delta if answer.upper is None else answer.upper
+    return composition.delta(0.0).end
 
 
 @in_turn
@@ -466,11 +465,9 @@ def gaussian_privacy_with_regret(composition: Composed, regret: float) -> Gaussi
 
     most = share(regret, "regret")
     steps = a_composition(composition)
-    last = steps.epsilon(most)
-    end = max(last.epsilon if last.upper is None else last.upper, 1e-3) * (1.0 + 1e-9)
+    end = max(steps.epsilon(most).end, 1e-3) * (1.0 + 1e-9)
     places = end * np.arange(_CHORDS) / (_CHORDS - 1)
-    profile = steps.delta(places)
-    heights = np.asarray([d.delta if d.upper is None else d.upper for d in profile])
+    heights = np.asarray([answer.end for answer in steps.delta(places)])
     middle = 0.5 * (places[:-1] + places[1:])
     ahead = places[1:] - middle
 
@@ -491,8 +488,5 @@ def gaussian_privacy_with_regret(composition: Composed, regret: float) -> Gaussi
         above *= 2.0
         if above > 1e4:
             raise InputError("no μ up to 10000 has so small a regret: take a larger one")
-    below = 0.0
-    for _ in range(_HALVINGS):
-        mu = 0.5 * (below + above)
-        below, above = (below, mu) if holds(mu) else (mu, above)
-    return GaussianPrivacy(above, end, most)
+    _, mu = halved(lambda tried: not holds(tried), 0.0, above, most=_HALVINGS)
+    return GaussianPrivacy(mu, end, most)

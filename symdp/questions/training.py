@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -69,7 +69,11 @@ class TrainingRun:
         """Return what is repeated, its multiplier free."""
         # Also where a batch holds as many as there are: draws with replacement still repeat some,
         # truncated batches still leave some out, and a batch of fixed size admits one relation.
-        told = dict(_DRAWS[self.sampling](self))
+        if self.sampling == _TRUNCATED and self.largest_batch is None:
+            raise InputError(
+                "truncated batches need the most examples that one keeps: largest_batch"
+            )
+        told = _DRAWS[self.sampling](self)
         if self.released != SUM:
             told |= {"released": self.released, "records": self.examples}
         step = self.noise.subsample(self.sampling, **told)
@@ -92,40 +96,29 @@ class TrainingRun:
         return replace(self, sampling=sampling)
 
 
-def _share(run: TrainingRun) -> Mapping[str, Any]:
-    return {"rate": run.rate}
-
-
-def _draws(run: TrainingRun) -> Mapping[str, Any]:
-    return {"rate": sp.Rational(1, run.examples), "batch": run.batch}
-
-
-def _truncated(run: TrainingRun) -> Mapping[str, Any]:
-    if run.largest_batch is None:
-        raise InputError("truncated batches need the most examples that one keeps: largest_batch")
-    return {"rate": run.rate, "batch": run.largest_batch, "records": run.examples}
-
-
-def _allocated(run: TrainingRun) -> Mapping[str, Any]:
-    """Every example takes part in one step of each epoch, drawn for it alone."""
-    return {"steps": -(-run.examples // run.batch), "participations": 1}
-
-
-_BY_EPOCH = ("random_allocation",)
+_BY_EPOCH, _TRUNCATED = ("random_allocation",), "truncated_poisson"
 # What a scheme of `symdp.model.sampling` is told about a batch; one that it has not is not offered.
-_DRAWS: dict[str, Callable[[TrainingRun], Mapping[str, Any]]] = {
-    "poisson": _share,
-    "without_replacement": _share,
-    "with_replacement": _draws,
-    "truncated_poisson": _truncated,
-    "random_allocation": _allocated,
+_DRAWS: dict[str, Callable[[TrainingRun], dict[str, Any]]] = {
+    "poisson": lambda run: {"rate": run.rate},
+    "without_replacement": lambda run: {"rate": run.rate},
+    "with_replacement": lambda run: {"rate": sp.Rational(1, run.examples), "batch": run.batch},
+    _TRUNCATED: lambda run: {
+        "rate": run.rate,
+        "batch": run.largest_batch,
+        "records": run.examples,
+    },
+    # Every example takes part in one step of each epoch, drawn for it alone.
+    "random_allocation": lambda run: {
+        "steps": -(-run.examples // run.batch),
+        "participations": 1,
+    },
 }
 
 
 def samplings(largest_batch: int | None = None) -> tuple[str, ...]:
     """Return the samplings that a training run may have, those of truncated batches with a size."""
     known = (scheme for scheme in SCHEMES if scheme in _DRAWS)
-    return tuple(s for s in known if largest_batch or _DRAWS[s] is not _truncated)
+    return tuple(s for s in known if largest_batch or s != _TRUNCATED)
 
 
 def training_run(

@@ -139,13 +139,12 @@ def compare(
 
 
 def _row(mechanism: Mechanism, steps: Composition, answer: Guarantee, least: float) -> Compared:
-    at_least = steps.delta(least)
     return Compared(
         mechanism,
         {name: decimal(value) for name, value in mechanism.bound},
         noise_size(mechanism),
         answer,
-        at_least.delta if at_least.upper is None else at_least.upper,
+        steps.delta(least).end,
         membership_advantage(steps),
         float(trade_off(steps, ALPHA)),
     )
