@@ -29,8 +29,7 @@ if TYPE_CHECKING:
     from symdp.questions.parallel import Parallel, load_composition, load_parts, parallel
     from symdp.questions.programs import to_c, to_javascript, to_python
     from symdp.questions.selection import selection
-    from symdp.questions.sensitivities import sensitivities
-    from symdp.questions.sweep import Sweep, sweep, sweep_in_folder
+    from symdp.questions.sweep import Sweep, sensitivities, sweep, sweep_in_folder
     from symdp.questions.training import training
 
 from symdp.version import __version__
@@ -100,7 +99,7 @@ _HOMES = {
     "loads": "symdp.model.specification",
     "parallel": "symdp.questions.parallel",
     "selection": "symdp.questions.selection",
-    "sensitivities": "symdp.questions.sensitivities",
+    "sensitivities": "symdp.questions.sweep",
     "sweep": "symdp.questions.sweep",
     "sweep_in_folder": "symdp.questions.sweep",
     "tail_value": "symdp.prove.tail_values",

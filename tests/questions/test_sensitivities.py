@@ -7,7 +7,7 @@ import pytest
 
 import symdp
 from symdp.errors import InputError
-from symdp.questions.sensitivities import sensitivities
+from symdp.questions.sweep import sensitivities
 
 
 def gaussian_epsilon(mu, delta):
