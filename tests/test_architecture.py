@@ -50,7 +50,7 @@ MOST_CONSTANTS = {
 MOST_CATCHES = 115  # places that catch an error of ours: a row that asks for less fails less
 # Lines of a room, "" being the files beside them: what it has, to be lowered and never raised.
 MOST_ROOM_LINES = {
-    "": 2127,
+    "": 2126,
     "adapters": 1088,
     "balls": 1377,
     "cli": 3966,
@@ -58,14 +58,14 @@ MOST_ROOM_LINES = {
     "derive": 4914,
     "emit": 4974,
     "expansion": 391,
-    "individual": 3349,
+    "individual": 3342,
     "mechanisms": 164,
     "methods": 4345,
     "model": 5270,
     "numeric": 11419,
     "page": 5632,
     "prove": 6224,
-    "questions": 6582,
+    "questions": 6536,
 }
 CODE_FROM_TEXT = {"eval", "exec", "parse_expr", "__import__"}
 
