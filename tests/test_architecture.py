@@ -55,17 +55,17 @@ MOST_ROOM_LINES = {
     "balls": 1377,
     "cli": 3966,
     "density": 4380,
-    "derive": 4914,
+    "derive": 4918,
     "emit": 4974,
     "expansion": 391,
     "individual": 3342,
     "mechanisms": 164,
     "methods": 4345,
-    "model": 5270,
+    "model": 5317,
     "numeric": 11419,
-    "page": 5632,
+    "page": 5687,
     "prove": 6224,
-    "questions": 6536,
+    "questions": 6769,
 }
 CODE_FROM_TEXT = {"eval", "exec", "parse_expr", "__import__"}
 

@@ -57,6 +57,10 @@ class Printed:
         """
         return str(pages("derivation").to_text(self, order, only, WIDTH, headline=False))
 
+    def plot(self) -> Any:
+        """Draw density and shift, loss, K and trade-off at given values; return the figure."""
+        return pages("plot").mechanism_figure(self.mechanism)
+
     def to_text(
         self,
         order: int = 2,

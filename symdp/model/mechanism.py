@@ -14,6 +14,7 @@ from sympy.core.function import AppliedUndef
 from symdp.arguments import AT_MOST, DOWN
 from symdp.errors import InputError, at, suggestion
 from symdp.model import assumption
+from symdp.model.added import Added
 from symdp.model.average import SUM
 from symdp.model.family import TILT, Family, coordinates, family_of
 from symdp.model.guarded import substitute
@@ -229,7 +230,7 @@ def _readings(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Mechanism(MechanismRecord):
+class Mechanism(Added, MechanismRecord):
     """A mechanism, immutable: make one with `additive`, `from_pair`, or from a file.
 
     Examples

@@ -17,6 +17,7 @@ from symdp.errors import InputError, suggestion
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+    from symdp.model.mechanism import Mechanism
     from symdp.questions.guarantee import Guarantee
 
 FORMATS = ("svg", "pdf", "png")
@@ -28,6 +29,8 @@ _STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
 _COLOURS = ("#0b5fa5", "#d1495b", "#2a9d5c", "#b8860b", "#7b4fa3", "#5b6770")
 _MARKERS = "osD^vPX*"
 _LARGEST_ERROR = 3.0  # decades; what is further off leaves the picture
+_DRAWN, _FEW = 801, 101  # places of a density, and tilts or rates of a figure
+_TILTS = 3.0  # the farthest tilts of a drawn K, from 0 and from −1
 _INK = "#123457"  # stands for the page's own text colour until the SVG is embedded
 
 
@@ -97,6 +100,58 @@ def save_trade_off(alpha: Sequence[float], beta: Sequence[float], path: Path) ->
         return figure
 
     _write(path, drawn)
+
+
+def mechanism_figure(mechanism: Mechanism) -> Figure:
+    """Draw density and shift, loss, K with its domain and trade-off of one step."""
+    import numpy as np
+    import sympy as sp
+
+    from symdp.emit.numpy import compile_numpy
+    from symdp.questions.composition import compose
+    from symdp.questions.noise import shown_range
+    from symdp.questions.tradeoff import trade_off
+
+    steps = compose(mechanism)
+    pair, law, x = mechanism.pair(), steps.law("remove"), mechanism.variable
+    low, high = shown_range(mechanism)
+    with settings():
+        from matplotlib import pyplot
+
+        figure, rows = pyplot.subplots(2, 2, figsize=(9.0, 6.6), layout="constrained")
+        (density, loss), (cgf, attack) = rows
+        if pair.support.points:
+            places = np.asarray([float(point) for point in pair.support.points])
+            logs = [np.asarray([float(sp.log(m)) for m in law]) for law in (pair.P, pair.Q)]
+        else:
+            dense = np.linspace(low, high, _DRAWN)
+            whole = pair.support.kind != "interval"
+            places = np.arange(math.floor(low), math.ceil(high) + 1.0) if whole else dense
+            with np.errstate(all="ignore"):
+                logs = [np.log(compile_numpy(law, [x])(places)) for law in (pair.P, pair.Q)]
+        mark = "" if pair.support.kind == "interval" else "o"
+        style: dict[str, Any] = {"marker": mark, "markersize": 3, "linestyle": "" if mark else "-"}
+        for name, values, colour in zip("PQ", logs, _COLOURS, strict=False):
+            density.plot(places, np.exp(values), color=colour, label=name, **style)
+        with np.errstate(all="ignore"):
+            loss.plot(places, logs[0] - logs[1], color=_COLOURS[0], **style)
+        first, last = max(law.domain[0], -_TILTS - 1.0), min(law.domain[1], _TILTS)
+        tilts = np.linspace(first, last, _FEW)[1:-1]
+        cgf.plot(tilts, [law.cgf(float(t)) for t in tilts], color=_COLOURS[0])
+        for end in (e for e in law.domain if math.isfinite(e)):
+            cgf.axvline(end, color=_COLOURS[1], linestyle="--")
+        alpha = np.linspace(0.0, 1.0, _FEW)
+        attack.plot(alpha, trade_off(steps, alpha), color=_COLOURS[0], label="best attack")
+        attack.plot([0, 1], [1, 0], color=_COLOURS[-1], linestyle="--", label="guessing")
+        domain = " to ".join(f"{end:.4g}" for end in law.domain)
+        density.set(title="density, with the record P and without it Q", xlabel=x.name)
+        loss.set(title="privacy loss ℓ = log P/Q", xlabel=x.name)
+        cgf.set(title=f"K(t), finite for t from {domain}".replace("inf", "∞"), xlabel="t")
+        attack.set(title="trade-off", xlabel="false positive rate α", ylabel="miss rate β")
+        for axes in (density, attack):
+            axes.legend(frameon=False)
+        figure.suptitle(mechanism.summary)
+    return figure
 
 
 def save_histogram(found: Any, path: Path, labels: Sequence[Any] | None = None) -> None:

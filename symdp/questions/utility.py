@@ -153,7 +153,7 @@ def _row(mechanism: Mechanism, steps: Composition, answer: Guarantee, least: flo
 def _of_size(mechanism: Mechanism, asked: Size, size: float) -> Mechanism:
     """Return a mechanism with the value of its one open parameter that gives a size."""
     if mechanism.is_concrete:
-        _noise(mechanism)
+        noise_of(mechanism)
         return mechanism
     name, *more = mechanism.parameters
     if more:
@@ -187,12 +187,22 @@ def _around(excess: Callable[[float], float], nothing: str) -> tuple[float, floa
     raise InputError(nothing)
 
 
-def _noise(mechanism: Mechanism) -> Noise:
+def noise_of(mechanism: Mechanism) -> Noise:
+    """Return the additive noise of a mechanism; InputError where it has none."""
     source = mechanism.source
     if not isinstance(source, Noise):
         kind = "noise on vectors" if not mechanism.is_given else "no additive noise"
-        raise InputError(f"{mechanism.name} is {kind}: its size is asked of noise on a line")
+        raise InputError(
+            f"{mechanism.name} is {kind}: size, quantiles and values are those of noise on a line"
+        )
     return source
+
+
+@in_turn
+def moment(mechanism: Mechanism, name: Literal["mean", "std", "mean_abs"]) -> float:
+    """Return one number of `NoiseSize`: it may exist where another one is infinite."""
+    mean = _mean(a_mechanism(mechanism).require_concrete())
+    return float(mean.mid()) if name == "mean" else _moment(mechanism, name, mean)
 
 
 def _mean(mechanism: Mechanism) -> arb:
@@ -209,7 +219,7 @@ def _moment(mechanism: Mechanism, name: Size, mean: arb) -> float:
 
 def _integral(mechanism: Mechanism, factor: sp.Expr, word: str) -> arb:
     """Enclose the mean of a function of the noise, to a double's accuracy."""
-    density, x = factor * _noise(mechanism).density, mechanism.variable
+    density, x = factor * noise_of(mechanism).density, mechanism.variable
     ends, tolerance = (mechanism.support.lower, mechanism.support.upper), arb(2) ** -40
     for _ in range(_TRIES):
         with ctx.workprec(_BITS):
