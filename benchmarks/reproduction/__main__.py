@@ -11,6 +11,7 @@ import choose
 import edgeworth_rows
 import fourier_rows
 import individual_rows
+import overview
 import prv_rows
 import saddle_rows
 import training_rows
@@ -28,6 +29,7 @@ def main() -> None:
 
     folder = DOCS / "figures"
     folder.mkdir(exist_ok=True)
+    overview.main(folder)
     tables, errors = fourier_rows.tables()
     say("FA Tables 1 and 2")
     grid = fourier_rows.grid_20()
