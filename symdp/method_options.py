@@ -76,3 +76,11 @@ def read_options(
             hint = hint or f"; it takes {', '.join(by_name) or 'none'}"
             raise InputError(f"method '{method}' has no option '{name:.40}'{hint}")
     return {name: by_name[name].read(method, value) for name, value in given.items()}
+
+
+def check_options(method: Any, *options: Option) -> None:
+    """Check the options that a method's record holds, None where one is left to the method."""
+    for option in options:
+        value = getattr(method, option.name)
+        if value is not None:
+            option.read(method.name, value)

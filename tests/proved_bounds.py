@@ -9,9 +9,9 @@ import sympy as sp
 from flint import arb, ctx
 
 from symdp import compose, mechanisms
-from symdp.methods.central_limit import payoff_integrals
 from symdp.methods.moments import Moments
 from symdp.methods.route import Contour
+from symdp.methods.series import payoff_integrals
 from symdp.model.mechanism import Mechanism
 from symdp.numeric.saddle_point import Strip
 

@@ -32,8 +32,7 @@ from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Deadline, worked
 from symdp.model.family import Family
 from symdp.model.mechanism import a_mechanism
-from symdp.model.renyi_curve import RenyiCurve
-from symdp.model.sampling import Radial
+from symdp.model.sampling import Radial, RenyiCurve
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism

@@ -26,8 +26,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,21 +33,17 @@ from numpy.typing import NDArray
 from symdp.errors import AccuracyError
 from symdp.methods.interval import (
     SUM_ROUNDING,
-    StepRows,
     Summands,
     log_tail,
     proved_answer,
-    step_rows,
     summands,
 )
+from symdp.methods.moments import log_of
 from symdp.numeric.answer import Answer, FloatAccountant
 from symdp.numeric.elementary import Complex
-from symdp.numeric.nodes import log_characteristic_grid
+from symdp.numeric.nodes import Tilted, log_characteristic_grid
 from symdp.numeric.saddle_point import complement_rounding, log_one_minus_exp
-
-if TYPE_CHECKING:
-    from symdp.methods.interval import Summands
-    from symdp.numeric.total import SumLaw
+from symdp.numeric.total import SumLaw, kept_with_law
 
 _ROUNDING = 1e-15  # of a sum of probabilities
 Array = NDArray[np.float64]
@@ -65,7 +59,6 @@ _TURNS = 1e5  # of the whole range of a loss, which take a second to resolve
 _NEARER = 8.0  # where the loss turns too fast to be integrated so far out
 _LIGHT = 1e-20  # probability: losses less likely do not turn what is summed
 _HALF_NORMAL = math.sqrt(0.5 * math.pi)
-_known: WeakKeyDictionary[SumLaw, dict[float, float]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +106,14 @@ class EdgeworthInterval(FloatAccountant):
         log_factor = epsilon + min(law.cgf(-1.0), 0.0)
         unsure = complement_rounding(law)  # of K(−1)
         # e^ε Q{L > ε} never exceeds P{L > ε}, hence 1
-        gone = math.exp(min(log_factor - unsure + _log(under_q.least), 0.0))
+        gone = math.exp(min(log_factor - unsure + log_of(under_q.least), 0.0))
         taken = math.exp(min(log_factor + unsure + under_q.log_most, 0.0))
         low = escaped + mass * under_p.least - taken - _ROUNDING
         high = escaped + mass * under_p.most - gone
-        log_high = _log(high + _ROUNDING)
+        log_high = log_of(high + _ROUNDING)
         if escaped == 0.0:
             log_high = min(log_high, under_p.log_most)
-        return proved_answer(law, epsilon, _log(low), log_high, self.name)
+        return proved_answer(law, epsilon, log_of(low), log_high, self.name)
 
 
 def edgeworth_tail(steps: Summands, x: float) -> float:
@@ -148,22 +141,15 @@ def _tail(law: SumLaw, epsilon: float, origin: float) -> _Tail:
     most = min(centre + error, 1.0)
     least = max(least - _ROUNDING, centre - error, 0.0)
     if most < math.exp(log_most):
-        return _Tail(least, most, _log(most))
+        return _Tail(least, most, log_of(most))
     return _Tail(least, math.exp(log_most), log_most)
 
 
-def _log(value: float) -> float:
-    return math.log(value) if value > 0 else -math.inf
-
-
 def _edgeworth_error(steps: Summands) -> float:
-    """Return Δ ≥ sup|F − E₁|, E₁(x) = Φ(x) − λ₃(x² − 1)φ(x)/6, never more than 1.
-
-    The smaller of two proved bounds: `uniform_error`, and that of Berry and Esseen with the largest
-    value of the skewness term added, which is the better one for few steps.
-    """
+    """Return Δ ≥ sup|F − E₁|, E₁(x) = Φ(x) − λ₃(x² − 1)φ(x)/6, never more than 1."""
     if not steps.is_spread:
         return 1.0
+    # Berry and Esseen's, which is the better one for few steps
     plain = steps.berry_esseen + _SKEWNESS * abs(steps.skewness)
     return min(plain, uniform_error(steps), 1.0)
 
@@ -241,18 +227,11 @@ def _gaussian_second(start: Array, end: float, decay: float) -> Array:
     return np.asarray(largest * (end**3 - start**3) / 3.0)
 
 
+@kept_with_law
 def smoothing_error(law: SumLaw, origin: float, steps: Summands) -> float:
     """Return Δ ≥ sup|F − E₁| of the standardised sum under P_t, the least over T."""
-    kept = _known.setdefault(law, {})
-    if origin not in kept:
-        kept[origin] = _least(law, origin, steps)
-    return kept[origin]
-
-
-def _least(law: SumLaw, origin: float, steps: Summands) -> float:
-    near = _near(law, origin, steps)
-    widest = max(part.widest for part in law.tilted(origin))
-    longest = max(float(_length(rows).max()) for rows in step_rows(law, origin))
+    near, parts = _near(law, origin, steps), law.tilted(origin)
+    widest, longest = max(part.widest for part in parts), max(_length(part) for part in parts)
     turns = 2.0 * math.pi * _TURNS * widest / longest
     farthest = min(_FARTHEST, _PER_ROOT * math.sqrt(steps.count), turns)
     while True:
@@ -328,11 +307,10 @@ def _far(law: SumLaw, origin: float, steps: Summands, farthest: float) -> tuple[
     return np.asarray(edges * per_turn, dtype=np.float64), np.asarray(bound)
 
 
-def _length(rows: StepRows) -> Array:
-    """Return the range of the losses of each row that are not too unlikely to matter."""
-    seen = rows.weight > _LIGHT
-    high = np.where(seen, rows.deviation, -np.inf).max(axis=1)
-    return np.asarray(high - np.where(seen, rows.deviation, np.inf).min(axis=1))
+def _length(tilted: Tilted) -> float:
+    """Return the range of the losses of a step that are not too unlikely to matter."""
+    seen = tilted.deviation[tilted.weight > _LIGHT]
+    return float(seen.max() - seen.min())
 
 
 def _log_largest(

@@ -10,19 +10,19 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from symdp.capacity import afford
 from symdp.errors import InputError
 from symdp.method_options import POINTS as SHARED_POINTS
-from symdp.method_options import REACH
+from symdp.method_options import REACH, check_options
 from symdp.methods.loss_mesh import (
     GridSum,
     Lumps,
     grid_sum,
     has_smooth_density,
+    kept_few,
     log_beyond,
     loss_cells,
     loss_density,
@@ -30,7 +30,7 @@ from symdp.methods.loss_mesh import (
     reach,
     step_beyond,
 )
-from symdp.methods.moments import Moments, proved_instead
+from symdp.methods.moments import Moments, log_of, proved_instead
 from symdp.numeric.answer import Answer, FloatAccountant
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.total import SumLaw
@@ -94,11 +94,7 @@ class Fourier(FloatAccountant):
     citations: tuple[str, ...] = ("FA",)
 
     def __post_init__(self) -> None:
-        """Check the grid."""
-        for option in (REACH, POINTS):
-            value = getattr(self, option.name)
-            if value is not None:
-                option.read(self.name, value)
+        check_options(self, REACH, POINTS)
         if self.points is not None and self.points % 2:
             raise InputError(f"method 'fourier': points = {self.points} must be even")
 
@@ -142,17 +138,8 @@ class _Found:
     floor: float
 
 
-_sums: WeakKeyDictionary[SumLaw, dict[tuple[_Window, int], tuple[GridSum, float]]]
-
-_sums = WeakKeyDictionary()
-
-
 def _automatic(law: SumLaw, epsilon: float) -> _Window:
-    """Return a grid that leaves out next to nothing of δ, by Chernoff's bound.
-
-    Every step must fit into [−L, L]; the sum may lie around its own mean, as the transform only
-    knows it modulo 2L.
-    """
+    """Return a grid that leaves out next to nothing of δ, and every step fits into [−L, L]."""
     size = Moments().log_delta(law, epsilon).log_delta - _LEFT_OUT
     share = max(_LOG_ROUND * math.floor(size / _LOG_ROUND), _LEAST_SHARE)
     low, high = (reach(law, 0.0, share, upper) for upper in (False, True))
@@ -162,35 +149,36 @@ def _automatic(law: SumLaw, epsilon: float) -> _Window:
 
 def _riemann_sum(law: SumLaw, epsilon: float, window: _Window, points: int) -> _Found:
     """Return I_n, from a grid that is kept for further ε."""
-    kept = _sums.setdefault(law, {})
-    if (window, points) not in kept:
-        spacing = 2.0 * window.reach / points
-        afford(
-            (_FOR_POINT + len(law.parts)) * points,
-            f"fourier: grids of {points} points for {len(law.parts)} distinct steps",
-            "use fewer points, or the method moments or contour",
-        )
-        steps = [(_lumps(part, spacing, points), count) for part, count in law.parts]
-        lost = math.fsum(
-            count * _log_kept(lumps, part)
-            for part, (lumps, count) in zip((part for part, _ in law.parts), steps, strict=True)
-        )
-        if not abs(lost) < _HOPELESS:  # the k-th power would only overflow, or vanish
-            return _Found(0.0, 1.0, 0.0)
-        total = grid_sum(steps, spacing, points, window.centre - window.reach)
-        while len(kept) >= _KEPT:
-            kept.pop(next(iter(kept)))
-        kept[window, points] = (total, lost)
-    total, lost = kept[window, points]
+    total, lost = kept_few(law, _grid, _KEPT, window, points)
+    if total is None:
+        return _Found(0.0, 1.0, 0.0)
     value = total.payoff(epsilon, 0.0, 0.0)
     defect = abs(value * math.expm1(min(abs(lost), 700.0)))
     return _Found(value, defect, total.floor)
 
 
+def _grid(law: SumLaw, window: _Window, points: int) -> tuple[GridSum | None, float]:
+    """Return the sum of the steps, and the log of the mass that their grids gained or lost."""
+    spacing = 2.0 * window.reach / points
+    afford(
+        (_FOR_POINT + len(law.parts)) * points,
+        f"fourier: grids of {points} points for {len(law.parts)} distinct steps",
+        "use fewer points, or the method moments or contour",
+    )
+    steps = [(_lumps(part, spacing, points), count) for part, count in law.parts]
+    lost = math.fsum(
+        count * _log_kept(lumps, part)
+        for (part, _), (lumps, count) in zip(law.parts, steps, strict=True)
+    )
+    if not abs(lost) < _HOPELESS:  # the k-th power would only overflow, or vanish
+        return None, lost
+    return grid_sum(steps, spacing, points, window.centre - window.reach), lost
+
+
 def _log_kept(lumps: Lumps, part: LossLaw) -> float:
     """Return the log of the share of one step's finite mass that its grid holds."""
     mass = float(lumps.mass.sum())
-    return math.log(mass) - math.log1p(-part.mass_at_infinity) if mass > 0 else -math.inf
+    return log_of(mass) - math.log1p(-part.mass_at_infinity)
 
 
 def _lumps(part: LossLaw, spacing: float, points: int) -> Lumps:
@@ -228,8 +216,13 @@ def _answer(law: SumLaw, epsilon: float, window: _Window, found: _Found, error: 
         else:
             cause, remedy = "the grid's spacing", " or a finer grid"
         advice = f"{cause} may have changed δ by {total:.1e}; use the method contour{remedy}"
-    lower = math.log(value - total) if value > total else -math.inf
-    return Answer(math.log(value), lower, min(math.log(value + total), 0.0), "estimate", advice)
+    return Answer(
+        math.log(value),
+        log_of(value - total),
+        min(math.log(value + total), 0.0),
+        "estimate",
+        advice,
+    )
 
 
 def _beyond(law: SumLaw, window: _Window) -> float:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symdp.methods.mills import mills_differences
 from symdp.methods.moments import proved_instead
-from symdp.methods.regime import (
+from symdp.methods.series import (
     FEW_STEPS,
     LARGEST_ERROR,
     REMEDY,
     far_line,
     largest_error,
+    mills_differences,
     out_of_regime,
 )
 from symdp.numeric.answer import Answer, FloatAccountant
@@ -43,11 +43,9 @@ def log_gaussian_delta(mu: float, epsilon: float) -> float:
 
 
 def central_limit_mu(law: SumLaw) -> float:
-    """Return μ = (E_P L − E_Q L)/√v, v the mean of Var_P L and Var_Q L, of the total loss.
+    """Return μ = (E_P L − E_Q L)/√v, v the mean of Var_P L and Var_Q L, exact if L is Gaussian.
 
-    For a Gaussian loss, of means ±μ²/2 and variance μ², it is exact. For n subsampled Gaussian
-    steps with rate q → 0 both means tend to ±nq²χ²/2 and both variances to nq²χ², where
-    χ² = e^{1/σ²} − 1, which gives μ = q√(n(e^{1/σ²} − 1)).
+    For n subsampled Gaussian steps with rate q → 0 it tends to q√(n(e^{1/σ²} − 1)).
     """
     (mean_p, variance_p), (mean_q, variance_q) = (law.cumulants(t, 2) for t in (0.0, -1.0))
     variance = 0.5 * float(variance_p + variance_q)

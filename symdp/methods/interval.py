@@ -9,7 +9,6 @@ by more than the rule can be wrong.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.methods.moments import Moments
-from symdp.methods.regime import REMEDY
+from symdp.methods.series import REMEDY
 from symdp.numeric.answer import ROUNDING, Answer
 from symdp.numeric.saddle_point import (
     SLACK,
@@ -58,11 +57,7 @@ def least_log_delta(law: SumLaw, epsilon: float) -> float:
 
 
 def proved_answer(law: SumLaw, epsilon: float, low: float, high: float, name: str) -> Answer:
-    """Return the answer for log δ in [low, high], within what is known besides.
-
-    The value of an answer of kind "bound" is its upper end. Where the method adds nothing to the
-    moments bound above and to the bound that needs no method below, the answer says so.
-    """
+    """Return the answer for log δ in [low, high], within the bounds that need no such method."""
     most, least = Moments().log_delta(law, epsilon).log_delta, least_log_delta(law, epsilon)
     upper, lower = high, max(low, least)
     if epsilon < 0:
@@ -156,68 +151,42 @@ def summands(law: SumLaw, tilt: float) -> Summands:
 
     E|X|³ ≤ √(E X² E X⁴) and E|X| ≤ √(E X²) hold exactly and cap what the rounded kink gives.
     """
-    total = np.zeros(7)
-    noise, distinct = 0.0, 0
-    for some in step_rows(law, tilt):
-        weight, deviation, counts = some.weight, some.deviation, some.counts
+    total, noise, terms = np.zeros(7), 0.0, list(law.tilted_terms(tilt))
+    for some, count in terms:
+        weight, deviation, spread = some.weight, some.deviation, ~some.nodes.atomic
         square = deviation * deviation
-        second, fourth = some.variances, np.einsum("ij,ij->i", weight, square * square)
+        second, fourth = some.variance, float(np.einsum("i,i->", weight, square * square))
         # single values are summed, not integrated: their kinks are exact
-        smooth = np.sqrt(square + _ROUNDED_KINK**2 * second[:, None] * some.spread)
-        exact = weight * ~some.spread
-        first = np.einsum("ij,ij->i", exact, np.abs(deviation))
+        smooth = np.sqrt(square + _ROUNDED_KINK**2 * second * spread)
+        exact = weight * ~spread
+        first = float(np.einsum("i,i->", exact, np.abs(deviation)))
         first += _blurred_mean(weight - exact, deviation, second)
-        first = np.minimum(first, np.sqrt(second))
-        third = np.minimum(np.einsum("ij,ij->i", weight, smooth**3), np.sqrt(second * fourth))
-        noise += float(counts @ (np.abs(deviation).max(axis=1) * ROUNDING) ** 2)
+        first = min(first, math.sqrt(second))
+        third = min(float(np.einsum("i,i->", weight, smooth**3)), math.sqrt(second * fourth))
+        noise += count * (float(np.abs(deviation).max()) * ROUNDING) ** 2
         safety = 1.0 + SUM_ROUNDING + 4.0 * some.error
-        sums = np.asarray(
-            [
-                some.shifts,
-                np.abs(some.shifts) * (1e-15 + some.error),
-                second,
-                np.einsum("ij,ij->i", weight, square * deviation),
-                fourth * safety,
-                third * safety,
-                first * second * safety,
-            ]
+        sums = (
+            some.shift,
+            abs(some.shift) * (1e-15 + some.error),
+            second,
+            float(np.einsum("i,i->", weight, square * deviation)),
+            fourth * safety,
+            third * safety,
+            first * second * safety,
         )
-        total += sums @ counts
-        distinct += counts.size
+        total += count * np.asarray(sums)
     if not total[2] > _CLEAR * noise:
         total[2] = 0.0  # a law that has all but collapsed on one loss: nothing is known of it
-    return Summands(law.count, distinct == 1, *(float(x) for x in total))
+    return Summands(law.count, len(terms) == 1, *(float(x) for x in total))
 
 
-@dataclass(frozen=True, slots=True)
-class StepRows:
-    """Some steps under P_t, one a row: weights, ℓ − E_t L, what is no atom, and sums of each."""
-
-    weight: Array
-    deviation: Array
-    spread: NDArray[np.bool_]
-    shifts: Array
-    variances: Array
-    counts: Array
-    error: float
-
-
-def step_rows(law: SumLaw, tilt: float) -> Iterator[StepRows]:
-    """Yield all distinct steps under P_t, many of one formula as one array."""
-    for tilted, count in law.tilted_terms(tilt):
-        shift, variance, once = np.asarray([[tilted.shift], [tilted.variance], [count]])
-        weight, deviation = tilted.weight[None], tilted.deviation[None]
-        spread = ~tilted.nodes.atomic[None]
-        yield StepRows(weight, deviation, spread, shift, variance, once, tilted.error)
-
-
-def _blurred_mean(weight: Array, deviation: Array, variances: Array) -> Array:
-    """Return E|X + s√v N| = E[x erf(x/√2c) + c√(2/π) e^{−x²/2c²}], c = s√v, of every row."""
+def _blurred_mean(weight: Array, deviation: Array, variance: float) -> float:
+    """Return E|X + s√v N| = E[x erf(x/√2c) + c√(2/π) e^{−x²/2c²}], c = s√v."""
     from scipy.special import erf
 
-    blur = _BLUR * np.sqrt(np.maximum(variances, _LEAST_VARIANCE))[:, None]
+    blur = _BLUR * math.sqrt(max(variance, _LEAST_VARIANCE))
     u = deviation / (math.sqrt(2.0) * blur)
     # beyond u = 27 the Gaussian is zero in doubles
     inner = np.exp(-(np.minimum(np.abs(u), 27.0) ** 2))
     blurred = deviation * erf(u) + blur * math.sqrt(2.0 / math.pi) * inner
-    return np.asarray(np.einsum("ij,ij->i", weight, blurred))
+    return float(np.einsum("i,i->", weight, blurred))

@@ -12,6 +12,7 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -25,6 +26,7 @@ from symdp.numeric.panels import monotone_grid, value_and_slope
 from symdp.numeric.step import Array, SmoothPiece
 from symdp.numeric.total import SumLaw
 
+T = TypeVar("T")
 _ROOTS = 80  # steps of a bisection: down to neighbouring doubles
 _BLOCK = 1 << 17  # cells at a time
 
@@ -43,24 +45,16 @@ _VANISHED = 30.0  # e-folds below its largest value, at which a density has vani
 
 @dataclass(frozen=True)
 class Cells:
-    """What lies in each of the cells [(first + j)h, (first + j + 1)h) under the tilted law.
-
-    `mass` is the probability and `moment` the expectation of ℓ less the cell's lower end there;
-    `below` and `above` are the probabilities of what lies beyond all cells.
-    """
+    """What lies in each of the cells [(first + j)h, (first + j + 1)h) under the tilted law."""
 
     mass: Array
-    moment: Array
-    below: float
+    moment: Array  # the expectation of ℓ less the cell's lower end there
+    below: float  # the probability of what lies beyond all cells
     above: float
 
 
 def loss_cells(law: LossLaw, tilt: float, spacing: float, first: int, count: int) -> Cells:
-    """Return the cells' masses and first moments under P_t ∝ e^{tL}P, L finite.
-
-    `tilt`: any tilt of the law's domain. `spacing, first, count`: the mesh: `count` cells of width
-    `spacing`, the first one beginning at first·spacing.
-    """
+    """Return the masses and first moments of `count` cells under P_t ∝ e^{tL}P, L finite."""
     mass, moment = np.zeros(count), np.zeros(count)
     beyond: Array = np.zeros(2)
     log_total = SumLaw([(law, 1)]).cgf(tilt)
@@ -113,9 +107,9 @@ def loss_density(law: LossLaw, values: Array) -> Array:
 
 
 def has_smooth_density(law: LossLaw) -> bool:
-    """Return whether ℓ is one-to-one, without atoms, and its density vanishes at both ends.
+    """Return whether a sum over equidistant values of the loss's density is accurate.
 
-    Only then is a sum over equidistant values of the density an accurate integral.
+    ℓ is then one-to-one, without atoms, and its density vanishes at both ends.
     """
     if law.has_atoms:
         return False
@@ -350,6 +344,18 @@ def _power(base: NDArray[np.complex128], exponent: int) -> Complex:
             assert result is not None
             return result
         base = base * base
+
+
+def kept_few(law: SumLaw, make: Callable[..., T], most: int, *given: object) -> T:
+    """Return make(law, *given), the last few of which are kept with the law: each may be 32 MB."""
+    kept = law.kept.setdefault(make, {})
+    if given not in kept:
+        made = make(law, *given)
+        while len(kept) >= most:
+            kept.pop(next(iter(kept)))
+        kept[given] = made
+    found: T = kept[given]
+    return found
 
 
 def reach(law: SumLaw, tilt: float, log_share: float, upper: bool) -> float:

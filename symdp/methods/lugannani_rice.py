@@ -7,15 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from symdp.methods.central_limit import payoff_integrals
-from symdp.methods.mills import mills_differences, mills_moments
 from symdp.methods.moments import proved_instead
-from symdp.methods.regime import (
+from symdp.methods.series import (
     REMEDY,
     Series,
     estimate,
     far_line,
     largest_error,
+    mills_differences,
+    mills_moments,
+    payoff_integrals,
     standardised,
 )
 from symdp.numeric.answer import Answer, FloatAccountant

@@ -62,13 +62,18 @@ class Moments(FloatAccountant):
         return Answer(best, None, best, "bound")
 
 
-def proved_instead(law: SumLaw, epsilon: float, reason: str) -> Answer:
-    """Return the interval [0, moments bound] where an estimate has no logarithm to report.
+def log_of(value: float) -> float:
+    """Return the logarithm of a number, −∞ where it is not above 0."""
+    return math.log(value) if value > 0 else -math.inf
 
-    A series may sum to a negative number, or to more than one. Neither is a δ; a number made from
-    it would be a fabrication, and an exception would take a whole curve down with one point. What
-    remains true is the tightened moments bound, and the answer says that it is one.
-    """
+
+def log_with_escaped(law: SumLaw, finite: float) -> float:
+    """Return log δ where that of the finite losses is given, and infinite ones add to it."""
+    return log_of(law.mass_at_infinity + math.exp(law.log_finite_mass) * finite)
+
+
+def proved_instead(law: SumLaw, epsilon: float, reason: str) -> Answer:
+    """Return the interval [0, moments bound] where an estimate, below 0 or above 1, is no δ."""
     bound = Moments().log_delta(law, epsilon)
     if bound.kind == "exact":
         return bound

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from symdp.capacity import afford
 from symdp.errors import AccuracyError, InputError
-from symdp.method_options import DELTA_ERROR, EPS_ERROR, POINTS
-from symdp.methods.loss_mesh import GridSum, Lumps, grid_sum, loss_cells, loss_span, reach
-from symdp.methods.moments import Moments, proved_instead
+from symdp.method_options import DELTA_ERROR, EPS_ERROR, POINTS, check_options
+from symdp.methods.loss_mesh import GridSum, Lumps, grid_sum, kept_few, loss_cells, loss_span, reach
+from symdp.methods.moments import Moments, log_of, log_with_escaped, proved_instead
 from symdp.numeric.answer import Answer, FloatAccountant
 from symdp.numeric.elementary import log_payoff
 from symdp.numeric.loss import LossLaw
@@ -91,11 +90,7 @@ class Prv(FloatAccountant):
     delta_error: float | None = None
 
     def __post_init__(self) -> None:
-        """Check the options."""
-        for option in (POINTS, EPS_ERROR, DELTA_ERROR):
-            value = getattr(self, option.name)
-            if value is not None:
-                option.read(self.name, value)
+        check_options(self, POINTS, EPS_ERROR, DELTA_ERROR)
         if self.points is not None and self.eps_error is not None:
             raise InputError(f"method '{self.name}': eps_error chooses points; give one of them")
 
@@ -128,7 +123,9 @@ class Prv(FloatAccountant):
             tries = [_FEW_POINTS, _POINTS] if self.points is None else [self.points]
         for points in tries:
             try:
-                mesh = mesh_of(law, tilt, share, top, points=points, distance=self.eps_error or 0.0)
+                mesh = kept_few(
+                    law, mesh_of, _KEPT, tilt, share, top, points, self.eps_error or 0.0
+                )
                 found = _bounds(law, epsilon, mesh)
             except AccuracyError as error:
                 refusal = str(error)
@@ -204,7 +201,7 @@ def _bounds(law: SumLaw, epsilon: float, mesh: Mesh) -> tuple[float, float, floa
     escaped = law.mass_at_infinity
 
     def logarithm(value: float, error: float) -> float:
-        finite = math.log(value) + scale + error if value > 0 else -math.inf
+        finite = log_of(value) + scale + error
         if escaped > 0:
             # The mass at infinity has been rounded too.
             finite = math.log(escaped + math.exp(min(finite, 0.0))) + error
@@ -215,32 +212,22 @@ def _bounds(law: SumLaw, epsilon: float, mesh: Mesh) -> tuple[float, float, floa
 
 @dataclass(frozen=True)
 class Mesh:
-    """The sum of the cut steps on its mesh: within e of L there, but for probability e^share.
-
-    `log_kept` is the log of the probability that no step is cut, `above` the probability that the
-    loss of a step lies above its range under P and `log_above_q` the log of a bound on it under Q;
-    `below` is the probability that the loss of a step lies below its range. With every step rounded
-    down to its cell, the sum is `rounded_down` from that on the mesh, and `all_up` less than
-    rounded up.
-    """
+    """The sum of the cut steps on its mesh: within e of L there, but for probability e^share."""
 
     tilt: float
     share: float
-    distance: float
+    distance: float  # e
     total: GridSum
-    log_kept: float
-    above: float
-    log_above_q: float
-    below: float
-    rounded_down: float
-    all_up: float
+    log_kept: float  # log of the probability that no step is cut
+    above: float  # probability that the loss of a step lies above its range under P
+    log_above_q: float  # log of a bound on it under Q
+    below: float  # probability that the loss of a step lies below its range
+    rounded_down: float  # from the sum on the mesh to that with every step rounded down
+    all_up: float  # from there to that with every step rounded up
 
     def jump(self, epsilon: float) -> float:
         """Return the least that P(J) − e^ε Q(J) can be, J = {a loss lies above its range}."""
         return max(self.above - math.exp(min(epsilon + self.log_above_q, 0.0)), 0.0)
-
-
-_meshes: WeakKeyDictionary[SumLaw, dict[tuple[float, ...], Mesh]] = WeakKeyDictionary()
 
 
 def largest_loss(law: SumLaw, epsilon: float) -> float:
@@ -250,19 +237,15 @@ def largest_loss(law: SumLaw, epsilon: float) -> float:
 
 
 def mesh_of(
-    law: SumLaw, tilt: float, share: float, top: float, *, points: int, distance: float
+    law: SumLaw, tilt: float, share: float, top: float, points: int, distance: float
 ) -> Mesh:
-    """Return the composition's law on a mesh, kept for further ε.
+    """Return the composition's law on a mesh.
 
     A step's range reaches down to a with n P_t(ℓ < a) ≤ e^share/6, which needs no moment:
     P_t(ℓ < a) ≤ e^{(1+t)a − K(t)}, for P ≤ e^a Q there. Untilted it ends at `top`: what lies above
     is counted apart. A sixth of the share each goes to the sum beyond either end, two to
     Hoeffding's inequality.
     """
-    kept = _meshes.setdefault(law, {})
-    key = (tilt, share, top, points, distance)
-    if key in kept:
-        return kept[key]
     low, high, ranges = _ends(law, tilt, share - _LOG_SIXTH, top)
     # e = factor · h, and the window must be wider than the sum's range by e on either side.
     factor = math.sqrt(0.5 * law.count * (_LOG_SIXTH - share))
@@ -300,13 +283,10 @@ def mesh_of(
     unsure = _LOSS_ROUNDING * law.count * scale
     e = factor * spacing + unsure
     total = grid_sum(steps, spacing, points, low - factor * spacing - spacing)
-    while len(kept) >= _KEPT:
-        kept.pop(next(iter(kept)))
     above = -math.expm1(log_below_top)
     down, up = -offset - unsure, law.count * spacing + 2.0 * unsure
     log_kept = min(log_kept, 0.0)
-    kept[key] = Mesh(tilt, share, e, total, log_kept, above, log_above_q, below, down, up)
-    return kept[key]
+    return Mesh(tilt, share, e, total, log_kept, above, log_above_q, below, down, up)
 
 
 def _ends(
@@ -359,10 +339,7 @@ class _Cut:
 def _discretised(
     part: LossLaw, tilt: float, spacing: float, points: int, ends: tuple[float, float], held: float
 ) -> _Cut:
-    """Return one step cut to a range, rounded to the mesh and shifted to its mean.
-
-    So many numbers are held for the sum and for other steps.
-    """
+    """Return one step cut to a range, rounded to the mesh and shifted to its mean."""
     low, high = ends
     first = math.floor(low / spacing)
     count = math.floor(high / spacing) + 1 - first
@@ -398,9 +375,7 @@ class Buckets(FloatAccountant):
     citations: tuple[str, ...] = ("Meiser2018", "PRV")
 
     def __post_init__(self) -> None:
-        """Check the number of points."""
-        if self.points is not None:
-            POINTS.read(self.name, self.points)
+        check_options(self, POINTS)
 
     @property
     def least_log_delta(self) -> float:
@@ -411,7 +386,7 @@ class Buckets(FloatAccountant):
         """Return the interval at one ε, of kind "bound"; the value is its upper end."""
         top = largest_loss(law, epsilon)
         try:
-            mesh = mesh_of(law, 0.0, _BEYOND, top, points=self.points or _BUCKETS, distance=0.0)
+            mesh = kept_few(law, mesh_of, _KEPT, 0.0, _BEYOND, top, self.points or _BUCKETS, 0.0)
         except AccuracyError as refused:
             return proved_instead(law, epsilon, str(refused))
         down = mesh.rounded_down
@@ -423,9 +398,7 @@ class Buckets(FloatAccountant):
         upper = kept * (max(above, 0.0) + error) + mesh.above + mesh.below
         lower = kept * max(below - error, 0.0)
         lower += mesh.jump(epsilon)
-        escaped, mass = law.mass_at_infinity, math.exp(law.log_finite_mass)
-        ends = (escaped + mass * end for end in (lower, upper))
-        low, high = (math.log(end) if end > 0 else -math.inf for end in ends)
+        low, high = (log_with_escaped(law, end) for end in (lower, upper))
         most = Moments().log_delta(law, epsilon).log_delta
         high = min(high + 1e-12, most, 0.0)
         return Answer(high, min(low - 1e-12, high), high, "bound")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from symdp.errors import InputError
-from symdp.model.renyi_curve import RenyiCurve
+from symdp.model.sampling import RenyiCurve
 from symdp.numeric.answer import Answer, FloatAccountant
 from symdp.numeric.saddle_point import (
     Strip,
@@ -185,11 +185,7 @@ def _curve_transform(mechanism: Mechanism) -> Callable[[float], float]:
 
 
 class RenyiBoundLaw(SumLaw):
-    """The bound on K of all steps.
-
-    `curves`: the steps that are known by their curves, with their counts. `reverse`: makes the same
-    of the other direction.
-    """
+    """The bound on K of all steps: of those known by their curves, with counts, and of others."""
 
     def __init__(
         self,

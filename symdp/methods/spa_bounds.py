@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from symdp.errors import AccuracyError, InputError
-from symdp.method_options import TILT
-from symdp.methods.central_limit import payoff_integrals
+from symdp.method_options import TILT, check_options
 from symdp.methods.interval import proved_answer, summands
+from symdp.methods.moments import log_of, log_with_escaped
+from symdp.methods.series import payoff_integrals
 from symdp.numeric.answer import Answer, FloatAccountant
 from symdp.numeric.elementary import log_payoff
 from symdp.numeric.saddle_point import Strip, delta_from_strip, saddle_point
@@ -69,9 +70,7 @@ class SpaBounds(FloatAccountant):
     citations: tuple[str, ...] = ("SPA Thm 5", "SPA (43)", "Shevtsova2010")
 
     def __post_init__(self) -> None:
-        """Check the tilt."""
-        if self.tilt is not None:
-            TILT.read(self.name, self.tilt)
+        check_options(self, TILT)
 
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return the proved interval at one ε; its value is the upper end."""
@@ -121,7 +120,7 @@ def log_interval(
     front = float(law.log_transform(np.asarray([tilt]), epsilon)[0])
     largest = 0.0 if strip is Strip.MIDDLE else float(log_payoff(distance))
     log_error = math.log(2.0 * steps.berry_esseen) + largest
-    log_centre = log_factor + math.log(integrals[0]) if integrals[0] > 0 else -math.inf
+    log_centre = log_factor + log_of(integrals[0])
     top = max(log_centre, log_error)
     centre, error = math.exp(log_centre - top), math.exp(log_error - top)
     slack = _SLACK + 1e-12 * abs(front)
@@ -209,17 +208,12 @@ class BerryEsseen(FloatAccountant):
             return proved_answer(law, epsilon, -math.inf, math.inf, self.name)
         centre = normal_payoff(law.drift(epsilon) + steps.shift, steps.variance)
         error = steps.berry_esseen + _ROUNDING
-        escaped, mass = law.mass_at_infinity, math.exp(law.log_finite_mass)
-        ends = (escaped + mass * (centre + sign * error) for sign in (-1.0, 1.0))
-        low, high = (math.log(end) if end > 0 else -math.inf for end in ends)
+        low, high = (log_with_escaped(law, centre + sign * error) for sign in (-1.0, 1.0))
         return proved_answer(law, epsilon, low, high, self.name)
 
 
 def normal_payoff(gap: float, variance: float) -> float:
-    """Return E(1 − e^{−X})⁺ of X ~ N(gap, variance).
-
-    Φ(g/√v) − e^{v/2 − g} Φ((g − v)/√v).
-    """
+    """Return E(1 − e^{−X})⁺ = Φ(g/√v) − e^{v/2 − g} Φ((g − v)/√v) of X ~ N(g, v)."""
     from scipy.special import log_ndtr
 
     root = math.sqrt(variance)

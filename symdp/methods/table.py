@@ -20,18 +20,21 @@ from symdp.method_options import (
     read_options,
 )
 from symdp.methods import fourier
-from symdp.methods.central_limit import CentralLimit, TiltedEdgeworth
-from symdp.methods.edgeworth import Edgeworth
 from symdp.methods.eeai import EdgeworthInterval
 from symdp.methods.fourier import Fourier
 from symdp.methods.gaussian import Gaussian, GaussianEdgeworth
 from symdp.methods.lugannani_rice import LugannaniRice
 from symdp.methods.moments import Moments, VarianceBound
-from symdp.methods.msd import SaddlePoint
 from symdp.methods.prv import Buckets, Prv
-from symdp.methods.regime import HIGHEST_ORDER
 from symdp.methods.renyi import Renyi
 from symdp.methods.route import Contour
+from symdp.methods.series import (
+    HIGHEST_ORDER,
+    CentralLimit,
+    Edgeworth,
+    SaddlePoint,
+    TiltedEdgeworth,
+)
 from symdp.methods.spa_bounds import BerryEsseen, SpaBounds
 from symdp.numeric.answer import Accountant, Answer
 

@@ -27,7 +27,7 @@ import sympy as sp
 
 from symdp.errors import InputError
 from symdp.model.pair import Pair, Support
-from symdp.model.record import MechanismRecord
+from symdp.model.sampling import MechanismRecord
 from symdp.model.schemes import Sampling, allocation
 
 M = TypeVar("M", bound=MechanismRecord)

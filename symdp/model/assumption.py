@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import sympy as sp
 
@@ -20,12 +20,7 @@ from symdp.errors import InputError, at, suggestion
 from symdp.exact_number import shorten
 from symdp.model.guarded import sign_of
 from symdp.model.parser import parse
-from symdp.model.record import MechanismRecord
-from symdp.model.sampling import Parameter
-
-if TYPE_CHECKING:
-    from symdp.model.record import MechanismRecord
-    from symdp.model.sampling import Parameter
+from symdp.model.sampling import MechanismRecord, Parameter
 
 _MOST_ENDS = 2  # a lower and an upper one
 M = TypeVar("M", bound=MechanismRecord)
@@ -344,17 +339,13 @@ def _ends(parameter: Parameter, text: object, symbols: Mapping[str, sp.Symbol]) 
     name = parameter.name
     if not isinstance(text, str):
         raise InputError(f"{name} must be a text such as '> 1/2', not {text!r:.40}")
-    ends = tuple(_end(name, part, symbols) for part in _parts(text))
+    # Split at the commas before an operator: those of max(1, s) stay.
+    ends = tuple(_end(name, part, symbols) for part in re.split(r",(?=\s*[<>])", text))
     if len({end.is_lower for end in ends}) < len(ends):
         raise InputError(f"{name} has two ends on one side in {shorten(text)!r}; keep one")
     for end in ends:
         _check_end(parameter, end)
     return ends
-
-
-def _parts(text: str) -> list[str]:
-    """Split at the commas before an operator: those of max(1, s) stay."""
-    return re.split(r",(?=\s*[<>])", text)
 
 
 def _end(name: str, text: str, symbols: Mapping[str, sp.Symbol]) -> End:
@@ -374,11 +365,6 @@ def _check_end(parameter: Parameter, end: End) -> None:
     """Refuse an end that a whole number cannot have, or that leaves nothing of the domain."""
     if parameter.symbol.is_integer and not (end.value.is_integer or end.value.is_Rational):
         raise InputError(f"{parameter.name} is a whole number; compare it with whole numbers")
-    _check_domain(parameter, end)
-
-
-def _check_domain(parameter: Parameter, end: End) -> None:
-    """Refuse an end that leaves nothing of the parameter's own domain."""
     low, high = parameter.bounds
     beyond = high - end.value if end.is_lower else end.value - low
     nothing = beyond.is_nonpositive if beyond.free_symbols else sign_of(beyond) <= 0

@@ -21,6 +21,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
+from typing import Any
 
 import sympy as sp
 from flint import arb, ctx
@@ -29,8 +30,7 @@ from symdp.emit.exact import fraction_ball, middle_of
 from symdp.errors import InputError, suggestion
 from symdp.model.mechanism import Intake, Mechanism
 from symdp.model.pair import Support
-from symdp.model.renyi_curve import RenyiCurve, table
-from symdp.model.sampling import Laws, Number, exact
+from symdp.model.sampling import Laws, Number, RenyiCurve, exact
 
 MOST_POINTS = 400  # outcomes of a list: each is a formula of its own
 MOST_EPSILON = 500  # of a table: e^ε is a ratio of whole numbers, and a mass has up to 4 000 bits
@@ -190,13 +190,8 @@ def _table(
         raise InputError(f"the table has {len(points)} points; {least} to {MOST_POINTS} are needed")
     table: list[tuple[sp.Expr, sp.Expr]] = []
     for place, point in enumerate(points, start=1):
-        pair = list(point) if isinstance(point, Iterable) and not isinstance(point, str) else []
-        if len(pair) != len((first, second)):
-            raise InputError(f"point {place} must be ({first}, {second}), not {point!s:.40}")
-        own = (
-            exact(pair[0], f"point {place}: {first}"),
-            exact(pair[1], f"point {place}: {second}"),
-        )
+        pair = _two(point, place, first, second)
+        own = exact(pair[0], f"point {place}: {first}"), exact(pair[1], f"point {place}: {second}")
         if table and _rounded_up(own[0]) <= _rounded_up(table[-1][0]):
             raise InputError(
                 f"point {place}: {first} = {own[0]} does not lie above the {table[-1][0]} before "
@@ -204,6 +199,14 @@ def _table(
             )
         table.append(own)
     return table
+
+
+def _two(point: object, place: int, first: str, second: str) -> list[Any]:
+    """Return the two numbers of a point of a table."""
+    pair = list(point) if isinstance(point, Iterable) and not isinstance(point, str) else []
+    if len(pair) != 2:
+        raise InputError(f"point {place} must be ({first}, {second}), not {point!s:.40}")
+    return pair
 
 
 def _check_falling(
@@ -470,9 +473,7 @@ def from_renyi_points(
         raise InputError("a Rényi curve must be a table of orders and divergences")
     held: list[sp.Expr] = []
     for place, point in enumerate(listed, start=1):
-        pair = list(point) if isinstance(point, Iterable) and not isinstance(point, str) else []
-        if len(pair) != 2:
-            raise InputError(f"point {place} must be (order, divergence), not {point!s:.40}")
+        pair = _two(point, place, "order", "divergence")
         held += [exact(pair[0], "the order"), exact(pair[1], "the divergence")]
     alpha = sp.Symbol("alpha", real=True)
-    return Mechanism(name, alpha, _ORDERS, RenyiCurve(table(held)), ())
+    return Mechanism(name, alpha, _ORDERS, RenyiCurve.of_table(held), ())

@@ -63,13 +63,13 @@ from symdp.model.relation import (
     ZERO_OUT,
     usual_relation,
 )
-from symdp.model.renyi_curve import RenyiCurve
-from symdp.model.sampling import Laws, Noise, Radial, Source
+from symdp.model.sampling import Laws, Noise, Radial, RenyiCurve, Source
 from symdp.model.schemes import ALLOCATION, Sampling
 
 if TYPE_CHECKING:
-    from symdp.model.record import MechanismRecord
+    from symdp.model.sampling import MechanismRecord
 
+_ONE, _ZERO = sp.S.One, sp.S.Zero  # weights
 _MOST_HITS = 48  # labels of a public choice: each is derived and compiled on its own
 _FAR = Fraction(1, 10**15)  # less likely numbers of hits are charged an infinite loss
 _BITS = 70  # probabilities of hits are rounded up to so many, so that formulas stay short
@@ -124,7 +124,7 @@ def dominating_pair(
     if relation == SUBSTITUTION:
         return _substituted(noise, sampling)
     if sampling is None:
-        return noise.mixture({1: (sp.Integer(1), sp.Integer(0)), 0: (sp.Integer(0), sp.Integer(1))})
+        return noise.mixture({1: (_ONE, _ZERO), 0: (_ZERO, _ONE)})
     if sampling.released == AVERAGE and sampling.rate != 0:
         return _averaged(noise, sampling)
     if sampling.scheme == "truncated_poisson":
@@ -134,7 +134,7 @@ def dominating_pair(
         if sampling.group > _MOST_HITS:
             return _large_group(noise, sampling)
     weights = _binomial_weights(sampling.group, sampling.rate)
-    rest = (sp.Integer(1), *(sp.Integer(0) for _ in weights[1:]))
+    rest = (_ONE, *(_ZERO for _ in weights[1:]))
     return noise.mixture(dict(enumerate(zip(weights, rest, strict=True))))
 
 
@@ -161,7 +161,7 @@ def _on_a_line(source: Radial, r: sp.Symbol) -> tuple[Noise | Laws, sp.Symbol, S
         return None
     a = slope * size / 2
     low, high = d / 2 - 1, d / 2
-    bessel, common = [sp.besselk(order, a) for order in (low, high)], sp.S.One
+    bessel, common = [sp.besselk(order, a) for order in (low, high)], _ONE
     if d.is_odd and d <= _SHORT:  # they are finite sums, times what they share
         common = sp.sqrt(sp.pi / (2 * a)) * sp.exp(-a)
         bessel = [_half_whole(order, a) for order in (low, high)]
@@ -170,7 +170,7 @@ def _on_a_line(source: Radial, r: sp.Symbol) -> tuple[Noise | Laws, sp.Symbol, S
     scale = sp.powsimp(a ** (d / 2 + 1) * common) / ((d - 1) * sp.sqrt(sp.pi) * 2**low)
     body *= scale / sp.gamma((d - 1) / 2)
     laws = Laws(body * sp.exp(a * x), body * sp.exp(-a * x))
-    return laws, x, Support("interval", sp.Integer(-1), sp.Integer(1))
+    return laws, x, Support("interval", sp.Integer(-1), _ONE)
 
 
 def is_on_vectors(mechanism: MechanismRecord) -> bool:
@@ -206,10 +206,9 @@ def is_attained(mechanism: MechanismRecord) -> bool:
 def _of_laws(
     source: Laws, variable: sp.Symbol, support: Support, sampling: Sampling | None
 ) -> Pair:
-    one, none = sp.Integer(1), sp.Integer(0)
-    q = one if sampling is None else sampling.rate
+    q = _ONE if sampling is None else sampling.rate
     atoms = tuple((place, masses[::-1]) for place, masses in source.atoms)
-    laws = (source.Q, source.P), (1 - q, q), (one, none)
+    laws = (source.Q, source.P), (1 - q, q), (_ONE, _ZERO)
     return Pair(variable, support, *laws, atoms=atoms)
 
 
@@ -261,13 +260,12 @@ class _Shifts:
         p_weights, q_weights = zip(*(weights[j] for j in multiples), strict=True)
         return Pair(whole[1], whole[0], components, p_weights, q_weights)
 
-    def hit_or_miss(self, rate: sp.Expr, shift: sp.Expr, ratio: sp.Expr = sp.S.One) -> Pair:
+    def hit_or_miss(self, rate: sp.Expr, shift: sp.Expr, ratio: sp.Expr = _ONE) -> Pair:
         """Return ((1 − q)f + q·ratio·f(x − shift), f)."""
         shift *= self.sign
-        whole = self._between(sp.Integer(0), shift)
-        components = (self._shifted(sp.Integer(0), *whole), self._shifted(shift, *whole))
-        one, none = sp.Integer(1), sp.Integer(0)
-        return Pair(whole[1], whole[0], components, (1 - rate, rate * ratio), (one, none))
+        whole = self._between(_ZERO, shift)
+        components = (self._shifted(_ZERO, *whole), self._shifted(shift, *whole))
+        return Pair(whole[1], whole[0], components, (1 - rate, rate * ratio), (_ONE, _ZERO))
 
     def symmetric(self, rate: sp.Expr, shift: sp.Expr) -> Pair:
         """Return the symmetric pair whose losses above 0 are those of `hit_or_miss`."""
@@ -275,29 +273,26 @@ class _Shifts:
         centre = self.shape.centre
         # Where the two are equal counts once: an integer there has mass.
         right, left = x >= centre + shift / 2, x < centre - shift / 2
-        f, up, down = (self._shifted(s, support, x) for s in (sp.Integer(0), shift, -shift))
+        f, up, down = (self._shifted(s, support, x) for s in (_ZERO, shift, -shift))
         p = sp.Piecewise((up, right), (f, left), (0, True))
         q = sp.Piecewise((f, right), (down, left), (0, True))
-        none = sp.Integer(0)
-        return Pair(x, support, (f, p, q), (1 - rate, rate, none), (1 - rate, none, rate))
+        return Pair(x, support, (f, p, q), (1 - rate, rate, _ZERO), (1 - rate, _ZERO, rate))
 
     def no_loss(self) -> Pair:
         """Return (f, f)."""
-        one = (sp.Integer(1),)
-        return Pair(self.variable, self.support, (self.noise.density,), one, one)
+        return Pair(self.variable, self.support, (self.noise.density,), (_ONE,), (_ONE,))
 
-    def infinite_loss(self, of_p: sp.Expr = sp.S.One, of_q: sp.Expr = sp.S.One) -> Pair:
+    def infinite_loss(self, of_p: sp.Expr = _ONE, of_q: sp.Expr = _ONE) -> Pair:
         """Return two laws, of these masses, that have no outcome in common."""
         f, x, centre = self.noise.density, self.variable, self.shape.centre
         at = sp.Symbol(x.name, integer=True) if x.is_integer else x
         if centre is None:
             return self._beside_each_other(of_p, of_q, at)
-        two, one, none = sp.Integer(2), sp.Integer(1), sp.Integer(0)
-        parts = [(f, at > centre, two, none), (f, at < centre, none, two)]
+        parts = [(f, at > centre, 2 * _ONE, _ZERO), (f, at < centre, _ZERO, 2 * _ONE)]
         if x.is_integer:
             # The mass at the centre is no one's half: below it for Q, so that they do not meet.
-            parts += [(f, sp.Eq(at, centre), one, none)]
-            parts += [(f.xreplace({x: x + 1}), sp.Eq(at, centre - 1), none, one)]
+            parts += [(f, sp.Eq(at, centre), _ONE, _ZERO)]
+            parts += [(f.xreplace({x: x + 1}), sp.Eq(at, centre - 1), _ZERO, _ONE)]
         components = tuple(
             sp.Piecewise((g.xreplace({x: at}), place), (0, True)) for g, place, _, _ in parts
         )
@@ -309,10 +304,10 @@ class _Shifts:
         """Return what `infinite_loss` does, as two neighbouring cells of one width."""
         lower, upper = self.support.lower, self.support.upper
         width = sp.Min(upper - lower, 2) / 2
-        cut = lower + width if lower.is_finite else upper - width if upper.is_finite else sp.S.Zero
+        cut = lower + width if lower.is_finite else upper - width if upper.is_finite else _ZERO
         above, below = (at >= cut) & (at < cut + width), (at >= cut - width) & (at < cut)
         cells = tuple(sp.Piecewise((1 / width, place), (0, True)) for place in (above, below))
-        return Pair(at, self.support, cells, (of_p, sp.S.Zero), (sp.S.Zero, of_q))
+        return Pair(at, self.support, cells, (of_p, _ZERO), (_ZERO, of_q))
 
     def _shifted(self, shift: sp.Expr, support: Support, x: sp.Symbol) -> sp.Expr:
         """Return f(x − shift) on a wider support, 0 where it does not live."""
@@ -344,10 +339,9 @@ def _large_group(noise: _Shifts, sampling: Sampling) -> Pair:
     least, tails = _likely_hits(sampling)
     kept = 1 - tails[-1]
     masses = [this - further for this, further in pairwise(tails)]
-    one, none = sp.Integer(1), sp.Integer(0)
-    shifted = {least + j: (sp.Rational(mass / kept), none) for j, mass in enumerate(masses)}
-    at_rest = shifted.get(0, (none, none))[0]
-    likely = noise.mixture({**shifted, 0: (at_rest, one)})
+    shifted = {least + j: (sp.Rational(mass / kept), _ZERO) for j, mass in enumerate(masses)}
+    at_rest = shifted.get(0, (_ZERO, _ZERO))[0]
+    likely = noise.mixture({**shifted, 0: (at_rest, _ONE)})
     lost = sp.Rational(tails[-1])
     if lost == 0:
         return likely
@@ -358,13 +352,12 @@ def _substituted(noise: _Shifts, sampling: Sampling | None) -> Pair:
     noise.require_symmetric("substituting a record")
     shift = noise.noise.substitution_sensitivity
     if sampling is None:
-        one, none = sp.Integer(1), sp.Integer(0)
-        plain = noise.hit_or_miss(one, shift)
-        return Pair(plain.variable, plain.support, plain.components, (none, one), (one, none))
+        plain = noise.hit_or_miss(_ONE, shift)
+        return Pair(plain.variable, plain.support, plain.components, (_ZERO, _ONE), (_ONE, _ZERO))
     if sampling.scheme == "poisson":
         if noise.turns_both_ways:
-            q, none = sampling.rate, sp.Integer(0)
-            return noise.mixture({0: (1 - q, 1 - q), 1: (q, none), -1: (none, q)})
+            q = sampling.rate
+            return noise.mixture({0: (1 - q, 1 - q), 1: (q, _ZERO), -1: (_ZERO, q)})
         return noise.symmetric(sampling.rate, noise.largest_shift)
     if sampling.scheme == "without_replacement" and sampling.group == 1:
         return noise.symmetric(sampling.rate, shift)
@@ -378,12 +371,12 @@ def _drawn_repeatedly(noise: _Shifts, tails: Sequence[Fraction], shift: sp.Expr)
     """
     rate = _rounded_up(tails[1])
     if rate == 0:
-        return noise.symmetric(sp.Integer(0), shift)
+        return noise.symmetric(_ZERO, shift)
     likely = [tail for tail in tails[1:] if tail > _FAR]
     if len(likely) > _MOST_HITS:
         raise InputError(_too_many(f"up to {len(likely)} with probability 1e-15"))
     # Moving probability to more hits only enlarges the loss, so that tails are rounded up.
-    above = [sp.Integer(1), *(_rounded_up(tail / tails[1]) for tail in tails[2 : len(likely) + 2])]
+    above = [_ONE, *(_rounded_up(tail / tails[1]) for tail in tails[2 : len(likely) + 2])]
     alternatives = [
         (this - further, noise.symmetric(rate, j * shift))
         for j, (this, further) in enumerate(pairwise(above), start=1)
@@ -423,7 +416,7 @@ def _averaged(noise: _Shifts, sampling: Sampling) -> Pair:
         for mass, ratio in zip(found.masses, found.ratios, strict=True)
     ]
     lost = noise.infinite_loss(sp.Rational(found.lost_with), sp.Rational(found.lost_without))
-    return Pair.choice([*alternatives, (sp.Integer(1), lost)])
+    return Pair.choice([*alternatives, (_ONE, lost)])
 
 
 def displacement(sampling: Sampling) -> tuple[sp.Rational, sp.Rational]:
@@ -440,7 +433,7 @@ def displacement(sampling: Sampling) -> tuple[sp.Rational, sp.Rational]:
     q, size, records = _fraction(sampling), sampling.batch, sampling.records
     full = _binomial_tail(records - 1, q, size)
     if full < _NOTHING:
-        return sp.Integer(0), sp.Integer(0)
+        return _ZERO, _ZERO
     rate = min(Fraction(1), size * _binomial_tail(records, q, size + 1) / (records * full))
     return _rounded_up(full, _LONG), _rounded_up(rate, _LONG)
 

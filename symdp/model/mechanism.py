@@ -20,15 +20,15 @@ from symdp.model.family import TILT, Family, coordinates, family_of
 from symdp.model.guarded import substitute
 from symdp.model.pair import Atoms, Component, Pair, Support, kind_of, mass_of, plain_support
 from symdp.model.parser import parse
-from symdp.model.record import MechanismRecord
 from symdp.model.relation import SUBSTITUTION, check_relation, checked, usual_relation
-from symdp.model.renyi_curve import RenyiCurve
 from symdp.model.sampling import (
     Laws,
+    MechanismRecord,
     Noise,
     Number,
     Parameter,
     Radial,
+    RenyiCurve,
     Source,
     declare,
     exact,

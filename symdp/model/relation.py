@@ -14,7 +14,7 @@ from symdp.errors import InputError, suggestion
 from symdp.model.average import AVERAGE, SUM
 
 if TYPE_CHECKING:
-    from symdp.model.record import MechanismRecord
+    from symdp.model.sampling import MechanismRecord
 
 ADD_REMOVE = "add_remove"
 SUBSTITUTION = "substitution"
@@ -80,8 +80,7 @@ def check_relation(mechanism: MechanismRecord) -> None:
     # Known questions are answered without SymPy, which these need.
     from symdp.model.family import Family
     from symdp.model.pair import Support
-    from symdp.model.renyi_curve import RenyiCurve
-    from symdp.model.sampling import Laws, Noise, Radial
+    from symdp.model.sampling import Laws, Noise, Radial, RenyiCurve
 
     sampling, name, shift = mechanism.sampling, mechanism.name, mechanism.shift
     if not isinstance(mechanism.source, Noise | Laws | RenyiCurve | Radial | Family):

@@ -9,26 +9,29 @@ import keyword
 import math
 import numbers
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property
-from typing import TypeAlias
+from itertools import pairwise
+from typing import Self, TypeAlias
 
 import sympy as sp
 
+from symdp.arguments import AT_MOST
 from symdp.errors import InputError, at, suggestion
 from symdp.exact_number import shorten
 from symdp.model.family import Family
 from symdp.model.guarded import never_refuses, sign_of, substitute
 from symdp.model.pair import Atoms, Component, Support, divided, mass_of
 from symdp.model.parser import CONSTANTS, parse_value
-from symdp.model.renyi_curve import RenyiCurve
+from symdp.model.schemes import Sampling
 
 Number: TypeAlias = int | float | str | Fraction | Decimal | sp.Expr
 
 _MOST_VALUE_BITS = 4_000
+_MOST_ORDERS = 10_000  # of one table
 
 
 @dataclass(frozen=True)
@@ -376,6 +379,49 @@ class Radial:
         return self
 
 
+@dataclass(frozen=True)
+class RenyiCurve:
+    r"""A bound on the divergence D_α at every order α > 1 of the support, in both directions.
+
+    Such a step, of zCDP or of a table of orders, has no dominating pair. What adds up is a bound,
+
+    .. math:: K(t) \le \sum_i n_i\, t\, D^{(i)}_{1+t}, \qquad t > 0,
+
+    on the transform, and every tilt t gives a bound on δ [SPA (43)], [IND (C.3)].
+    """
+
+    # A formula of the order, or a list of orders, rising, each followed by its bound. K is convex
+    # and 0 at t = 0, so that between orders it lies below the chord
+    divergence: sp.Expr | tuple[sp.Expr, ...]
+
+    @classmethod
+    def of_table(cls, points: Sequence[sp.Expr]) -> RenyiCurve:
+        """Return the curve of orders, each followed by its bound, checked."""
+        listed = list(zip(points[::2], points[1::2], strict=True))
+        if not 1 <= len(listed) <= _MOST_ORDERS:
+            raise InputError(f"a Rényi curve needs 1 to {_MOST_ORDERS} orders, not {len(listed)}")
+        for (before, last), (order, bound) in pairwise([(sp.S.One, sp.S.Zero), *listed]):
+            if not order > before:
+                rule = "above 1, and orders rising"
+                raise InputError(f"order {order} must lie above {before}: {rule}")
+            if not bound >= last:
+                where = "0" if bound < 0 else f"the {last} of a smaller order"
+                raise InputError(
+                    f"the divergence {bound} of order {order} is below {where}; it must not be"
+                )
+        return cls(tuple(points))
+
+    def substitute(self, values: Mapping[sp.Symbol, sp.Expr]) -> RenyiCurve:
+        """Return the curve with values in place of symbols."""
+        if isinstance(self.divergence, tuple):
+            return self
+        return replace(self, divergence=substitute(self.divergence, values))
+
+    def checked(self, support: Support) -> RenyiCurve:
+        """Return self: every support of orders will do."""
+        return self
+
+
 Source: TypeAlias = Noise | Laws | RenyiCurve | Radial | Family
 
 
@@ -383,3 +429,49 @@ def symbols_of(source: Source, support: Support) -> frozenset[sp.Symbol]:
     """Return the symbols in the noise or the laws, and in the support that they have."""
     own = [part for part in vars(source).values() if part is not None]
     return frozenset(sp.Tuple(*own, support.lower, support.upper, support.points).free_symbols)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MechanismRecord:
+    """The parts of a mechanism, see `symdp.Mechanism`."""
+
+    name: str
+    variable: sp.Symbol
+    support: Support
+    source: Source
+    declared: tuple[Parameter, ...]
+    bound: tuple[tuple[str, sp.Expr], ...] = ()
+    sampling: Sampling | None = None
+    relation: str | None = None
+    title: str = ""
+    description: str = ""
+    citation: str = ""
+    protects: str = ""
+    dominates: str = ""
+    template: Self | None = None
+    shift: str = AT_MOST
+
+    @property
+    def values(self) -> dict[str, sp.Expr]:
+        """The bound values, exact."""
+        return dict(self.bound)
+
+    @property
+    def parameters(self) -> dict[str, sp.Symbol]:
+        """The free parameters; a bound one is no longer here."""
+        return {p.name: p.symbol for p in self.declared if p.name not in self.values}
+
+    @property
+    def is_concrete(self) -> bool:
+        """Whether every parameter has its value."""
+        return len(self.bound) == len(self.declared)
+
+    @property
+    def is_given(self) -> bool:
+        """Whether two laws or a Rényi curve were given instead of noise."""
+        return not isinstance(self.source, Noise | Radial)
+
+    @property
+    def group(self) -> int:
+        """How many records are protected together."""
+        return 1 if self.sampling is None else self.sampling.group

@@ -250,16 +250,10 @@ def _additive(
         if "norm" in table or "dimension" in table:
             return _radial(table, symbols, variable, words)
         refuse_unknown(table, _KEYS["[noise]"])
-        text = take(table, "density", str, required=True)
-        with at("density"):
-            density = parse(text, symbols)
+        density = _formula(table, "density", symbols, kind=str, required=True)
         others = {name: symbol for name, symbol in symbols.items() if symbol != variable}
-        with at("sensitivity"):
-            sensitivity = _expression(table.get("sensitivity", 1), others)
-        moved = None
-        if "substitution_sensitivity" in table:
-            with at("substitution_sensitivity"):
-                moved = _expression(table["substitution_sensitivity"], others)
+        sensitivity = _formula(table, "sensitivity", others, default=1)
+        moved = _formula(table, "substitution_sensitivity", others)
         return Mechanism.additive(
             density, variable, sensitivity, support, parameters=words,
             substitution_sensitivity=moved,
@@ -283,12 +277,9 @@ def _radial(
             "other norms the largest shift is not known to be the worst"
         )
     others = {name: symbol for name, symbol in symbols.items() if symbol != variable}
-    with at("density"):
-        density = parse(take(table, "density", str, required=True), symbols)
-    with at("dimension"):
-        dimension = _expression(take(table, "dimension", object, required=True), others)
-    with at("sensitivity"):
-        sensitivity = _expression(table.get("sensitivity", 1), others)
+    density = _formula(table, "density", symbols, kind=str, required=True)
+    dimension = _formula(table, "dimension", others, required=True)
+    sensitivity = _formula(table, "sensitivity", others, default=1)
     return Mechanism.radial(density, variable, dimension, sensitivity, parameters=words)
 
 
@@ -359,6 +350,15 @@ def with_relation(mechanism: Mechanism, relation: str | None) -> Mechanism:
         return mechanism
     with at("relation"):
         return mechanism.under(relation)
+
+
+def _formula(
+    table: Mapping[str, Any], key: str, symbols: Mapping[str, sp.Symbol], **rules: Any
+) -> sp.Expr | None:
+    """Return the exact number or formula of a key, None where there is none; see `take`."""
+    value = take(table, key, rules.pop("kind", object), **rules)
+    with at(key):
+        return None if value is None else _expression(value, symbols)
 
 
 def _support(support: object, symbols: Mapping[str, sp.Symbol]) -> object:

@@ -215,7 +215,7 @@ def protection_of(
     A pair of laws that was given fits any relation of single records: its author says which.
     """
     from symdp.model.dominating import is_attained
-    from symdp.model.renyi_curve import RenyiCurve
+    from symdp.model.sampling import RenyiCurve
 
     schemes = dict.fromkeys("none" if m.sampling is None else m.sampling.scheme for m in mechanisms)
     averages = any(m.sampling is not None and m.sampling.released == AVERAGE for m in mechanisms)

@@ -499,7 +499,7 @@ def certified_digits(options: Mapping[str, Any]) -> int:
 def _of_curves(steps: Accounted, method: str, options: Mapping[str, Any] | None) -> Accountant:
     """Return the one accountant of steps that are known by a Rényi curve alone."""
     from symdp.methods.renyi import METHODS, RenyiBound
-    from symdp.model.renyi_curve import RenyiCurve
+    from symdp.model.sampling import RenyiCurve
 
     name = next(m.summary for m, _ in steps.steps if isinstance(m.source, RenyiCurve))
     if method not in METHODS:
@@ -584,7 +584,7 @@ def total_law(steps: _Steps, direction: str) -> SumLaw:
 
     Of steps that are known by a Rényi curve alone it is a bound on the transform.
     """
-    from symdp.model.renyi_curve import RenyiCurve
+    from symdp.model.sampling import RenyiCurve
     from symdp.numeric.compile import loss_law
     from symdp.numeric.total import SumLaw
 

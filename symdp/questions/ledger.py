@@ -471,8 +471,7 @@ def _read(written: object) -> Mechanism:
 
 def _source(kind: str, formulas: dict[str, sp.Basic], listed: bool) -> Source:
     from symdp.model.family import Family
-    from symdp.model.renyi_curve import RenyiCurve, table
-    from symdp.model.sampling import Laws, Noise, Radial
+    from symdp.model.sampling import Laws, Noise, Radial, RenyiCurve
 
     if kind == _VECTORS:
         return Radial(*(_one(formulas, f"{name} 0") for name in _SOURCES[kind]))
@@ -480,7 +479,7 @@ def _source(kind: str, formulas: dict[str, sp.Basic], listed: bool) -> Source:
         return Family(_one(formulas, "log_moment 0"), _all(formulas, "lattice"))
     if kind == _CURVE:
         curve = _all(formulas, "divergence")
-        return RenyiCurve(curve[0] if len(curve) == 1 else table(curve))
+        return RenyiCurve(curve[0]) if len(curve) == 1 else RenyiCurve.of_table(curve)
     if kind == "noise":
         name = "moved by substitution"
         moved = _one(formulas, name) if name in formulas else None

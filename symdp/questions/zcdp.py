@@ -27,8 +27,7 @@ import sympy as sp
 from symdp.decimal_text import Side, rounded
 from symdp.errors import AccuracyError, InputError
 from symdp.model.relation import ADD_REMOVE, SUBSTITUTION
-from symdp.model.renyi_curve import RenyiCurve
-from symdp.model.sampling import Noise, Radial
+from symdp.model.sampling import Noise, Radial, RenyiCurve
 from symdp.numeric.saddle_point import golden_section
 from symdp.questions.accounted import a_composition
 from symdp.turns import in_turn

@@ -19,12 +19,13 @@ from tilted_integrals import END_POINT, MILLS_RATIO, SCALED_TILT, hermite_integr
 
 from symdp.errors import InputError
 from symdp.expansion import graded_terms, hermite
-from symdp.methods.central_limit import (
+from symdp.methods.series import (
     CentralLimit,
     TiltedEdgeworth,
+    mills_differences,
+    mills_moments,
     payoff_integrals,
 )
-from symdp.methods.mills import mills_differences, mills_moments
 from symdp.numeric.saddle_point import Strip
 
 PUBLISHED = 0.049601410315  # rate 0.01, σ = 1.5, 10⁴ steps, ε = 1, remove

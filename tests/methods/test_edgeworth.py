@@ -13,7 +13,7 @@ from closed_form_law import ClosedFormLaw, SubsampledGaussianLaw, gaussian, logi
 from symdp.errors import InputError
 from symdp.expansion import edgeworth_polynomials, standardised_cumulant
 from symdp.expansion.edgeworth import X
-from symdp.methods.edgeworth import Edgeworth
+from symdp.methods.series import Edgeworth
 from symdp.numeric.saddle_point import best_saddle
 
 PUBLISHED = 0.049601410315  # rate 0.01, σ = 1.5, 10⁴ steps, ε = 1, remove

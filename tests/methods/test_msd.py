@@ -20,7 +20,7 @@ from closed_form_law import (
 
 from symdp.errors import AccuracyError, InputError
 from symdp.expansion import F, saddlepoint_series
-from symdp.methods.msd import SaddlePoint
+from symdp.methods.series import SaddlePoint
 from symdp.numeric.saddle_point import (
     Strip,
     best_saddle,

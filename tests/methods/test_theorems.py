@@ -14,8 +14,8 @@ from proved_bounds import log_central_limit
 from symdp import compose, mechanisms
 from symdp.errors import InputError
 from symdp.methods import fourier as fa
-from symdp.methods.msd import SaddlePoint
 from symdp.methods.route import Contour
+from symdp.methods.series import SaddlePoint
 from symdp.methods.spa_bounds import log_central_limit_bound, log_interval, rates
 from symdp.numeric.saddle_point import Strip, saddle_point
 

@@ -9,8 +9,7 @@ import pytest
 from symdp import compose, loads, mechanisms
 from symdp.balls.mass import enclose_normalizer
 from symdp.emit.mass import MassIntegral
-from symdp.methods.far_losses import cut_law
-from symdp.methods.route import Contour
+from symdp.methods.route import Contour, _cut_law
 from symdp.numeric.answer import Answer
 from symdp.numeric.contour import on_own_lines
 from symdp.numeric.single import log_single
@@ -120,7 +119,7 @@ def test_a_law_that_is_cut_exceeds_the_whole_by_no_more_than_it_says(pair):
     law = compose(pair, 1).law("remove")
     ((part, _),) = law.parts
     for fall, top in ((8.0, 64.0), (20.0, 4.0), (20.0, 64.0)):
-        cut = cut_law(law, fall, top)
+        cut = _cut_law(law, fall, top)
         assert cut is not None
         assert cut.law.domain[1] > 0
         for epsilon in (1.0, 10.0):
