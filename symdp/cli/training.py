@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from symdp.cli import job as words
 from symdp.cli.asking import How, seconds_of
 from symdp.cli.display import answer_blocks, print_json, say, show, steps_of
-from symdp.decimal_text import rounded
+from symdp.decimal_text import given, rounded
 from symdp.errors import InputError, SymdpError
 from symdp.interrupt import limit
 from symdp.page.document import Sentence
@@ -36,6 +36,11 @@ _WARNINGS = {
     "alone: a shuffled pass is another thing, of which no such bound is known",
 }
 
+_LOOSE = (
+    "δ = {delta} is not below 1/{examples}: to publish one example, drawn at random, has no larger "
+    "δ; ask one well below"
+)
+
 T = TypeVar("T")
 
 
@@ -56,13 +61,13 @@ def train(
         raise InputError("--json and --csv: one of the two")
     at = words.delta(delta)
     goal = None if target_epsilon is None else words.real(target_epsilon, "--target-epsilon")
-    given = None if noise is None else words.number(noise, "--noise")
-    if given is not None and given <= 0:
+    multiplier = None if noise is None else words.number(noise, "--noise")
+    if multiplier is not None and multiplier <= 0:
         raise InputError(f"--noise {noise}: the noise multiplier must be above 0")
     if goal is not None and goal <= 0:
         raise InputError(f"--target-epsilon {target_epsilon}: ε must be above 0")
     what = f"ε(δ = {delta}) of {run.subject}"
-    plan = how.ask(what, run.build, lambda built: _planned(built, given, goal, at))
+    plan = how.ask(what, run.build, lambda built: _planned(built, multiplier, goal, at))
     as_text = not (how.as_json or as_csv)
     if as_text:
         _print(plan)
@@ -165,7 +170,7 @@ def _records(plan: _Plan) -> list[dict[str, Any]]:
 
 def _print_json(plan: _Plan) -> None:
     run = plan.run
-    facts = {
+    facts: dict[str, Any] = {
         "examples": run.examples,
         "batch": run.batch,
         "steps": run.steps,
@@ -173,6 +178,8 @@ def _print_json(plan: _Plan) -> None:
         "noise": float(plan.noise),
         "target_epsilon": plan.target_epsilon,
     }
+    if run.is_loose(plan.delta):
+        facts["warning"] = _LOOSE.format(delta=given(plan.delta), examples=run.examples)
     print_json({**plan.answer.to_json(), "training": facts, "samplings": _records(plan)})
 
 
@@ -195,6 +202,9 @@ def _print(plan: _Plan) -> None:
     )
     if peers is not None:
         say(f"  by Rényi orders, as other accountants have it: ε = {peers.epsilon_text(8)}")
+    if run.is_loose(plan.delta):
+        told = _LOOSE.format(delta=given(plan.delta), examples=run.examples)
+        say(f"  warning: {told}", "warning")
     if run.sampling in _WARNINGS:
         say(f"  warning: {_WARNINGS[run.sampling][2:]}", "warning")
 

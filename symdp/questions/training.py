@@ -45,6 +45,10 @@ class TrainingRun:
         """The share of the examples in a batch."""
         return sp.Rational(self.batch, self.examples)
 
+    def is_loose(self, delta: float) -> bool:
+        """Return whether δ allows that a mechanism publishes one example, each with chance 1/N."""
+        return delta * self.examples >= 1.0
+
     @property
     def multiplier(self) -> str:
         """The name of the noise's free parameter."""

@@ -143,3 +143,11 @@ def test_one_line_and_code_two(shell, line, words):
     assert words in ran.err
     assert ran.err.count("\n") == 1
     assert not ran.out
+
+
+def test_a_delta_that_publishes_an_example_is_warned_of(shell):
+    line = "train --examples 1000 --batch 100 --epochs 1 --noise 4 --delta"
+    assert "warning: δ = 0.001 is not below 1/1000" in shell(line, "1e-3").out
+    assert "1/1000" in shell(line, "1e-3", "--json").json["training"]["warning"]
+    assert "warning" not in shell(line, "9e-4").out
+    assert "warning" not in shell(line, "9e-4", "--json").json["training"]

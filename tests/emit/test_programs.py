@@ -87,6 +87,22 @@ def test_c_gives_the_package_s_delta(name, tmp_path: Path):
 
 
 @needs_compiler
+def test_a_program_in_c_says_how_it_is_called(tmp_path: Path):
+    command = compiled(write("randomized response", "c", tmp_path))
+    for words, code in (((), 2), (("--help",), 0)):
+        ran = subprocess.run([*command, *words], capture_output=True, text=True, check=False)
+        assert ran.returncode == code
+        said = ran.stderr + ran.stdout
+        assert said.startswith("usage: ")
+        assert "epsilon=VALUE|delta=VALUE n=VALUE epsilon_0=VALUE [remove|add|both]" in said
+
+
+def test_a_program_in_python_lists_its_names(tmp_path: Path):
+    text = write("randomized response", "python", tmp_path).read_text()
+    assert '__all__ = ["NoAnswerError", "curve", "delta", "epsilon", "log_delta"]' in text
+
+
+@needs_compiler
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_c_is_clean_under_the_sanitizers(name, tmp_path: Path):

@@ -18,11 +18,21 @@ static int complain(const char *what, const char *name)
     return 2;
 }
 
+static int usage(const char *program, FILE *stream)
+{
+    fprintf(stream, "usage: %s epsilon=VALUE|delta=VALUE n=VALUE", program);
+    for (int k = 3; k < ARGUMENTS + 3; k++) fprintf(stream, " %s=VALUE", NAMES[k]);
+    fprintf(stream, " [remove|add|both]\n");
+    return stream == stdout ? 0 : 2;
+}
+
 int main(int argc, char **argv)
 {
     double p[ARGUMENTS + 3] = { 0 }, found = 0.0;
     char given[ARGUMENTS + 3] = { 0 };
     const char *direction = "both";
+    if (argc == 1) return usage(argv[0], stderr);
+    if (!strcmp(argv[1], "-h") || !strcmp(argv[1], "--help")) return usage(argv[0], stdout);
     for (int i = 1; i < argc; i++) {
         const char *equals = strchr(argv[i], '=');
         int place = -1;

@@ -20,6 +20,7 @@ check: Any = None
 
 # ---- emitted from here on ----
 
+__all__ = ["NoAnswerError", "curve", "delta", "epsilon", "log_delta"]
 _SIDES = {"remove": (1.0,), "add": (-1.0,), "both": (1.0, -1.0)}
 
 
