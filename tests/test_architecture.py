@@ -60,12 +60,12 @@ MOST_ROOM_LINES = {
     "expansion": 391,
     "individual": 3342,
     "mechanisms": 164,
-    "methods": 4179,
+    "methods": 4201,
     "model": 5271,
-    "numeric": 11419,
+    "numeric": 11431,
     "page": 5687,
     "prove": 6224,
-    "questions": 6771,
+    "questions": 6783,
 }
 CODE_FROM_TEXT = {"eval", "exec", "parse_expr", "__import__"}
 

@@ -16,9 +16,10 @@ So it does not matter where b lies, if it is far above ε or P(J) far below δ.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -27,16 +28,14 @@ from flint import arb
 from symdp.decimal_text import SMALLEST_LOG
 from symdp.errors import AccuracyError
 from symdp.numeric.answer import (
-    COUNTED,
     EXACT,
     HALF,
     NEGLIGIBLE,
     OUTSIDE,
-    ROUNDED,
-    SAFETY,
     SETTLED,
     Answer,
     FloatAccountant,
+    is_rounded,
     margin,
     outside_range,
     with_uncertain_mass,
@@ -96,16 +95,20 @@ def _single_answer(law: SumLaw, epsilon: float) -> Answer | None:
     return single_answer(law, epsilon)
 
 
-def _lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
+def _rounded_lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
     from symdp.numeric.sums import lattice_answer
 
-    answer = lattice_answer(law, epsilon)
+    return lattice_answer(law, epsilon)
+
+
+def _lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
+    answer = _rounded_lattice_answer(law, epsilon)
     return None if answer is None else _sharpened(law, epsilon, answer)
 
 
 def _sharpened(law: SumLaw, epsilon: float, answer: Answer) -> Answer:
     """Return an answer, or the one in balls where it is wide by rounding and balls are narrower."""
-    if margin(answer) <= COUNTED + SAFETY * ROUNDED * abs(answer.log_delta):
+    if not is_rounded(answer):
         return answer
     from symdp.methods.in_balls import in_balls  # and with it SymPy
 
@@ -116,12 +119,16 @@ def _line_answer(law: SumLaw, epsilon: float) -> Answer | None:
     return contour_answer(law, epsilon, _sharpened)
 
 
+def _rounded_line_answer(law: SumLaw, epsilon: float) -> Answer | None:
+    return contour_answer(law, epsilon, most=1.0)
+
+
 def _tiny_answer(law: SumLaw, epsilon: float) -> Answer | None:
     """Return a line's wide interval where δ is below every double, or an upper bound; else None."""
     log_upper = log_moments_bound(law, epsilon)
     if not log_upper < SMALLEST_LOG:
         return None
-    wide = contour_answer(law, epsilon, most=1.0)
+    wide = _rounded_line_answer(law, epsilon)
     return _as_bound(log_upper) if wide is None else replace(wide, route="contour")
 
 
@@ -303,11 +310,26 @@ class Contour(FloatAccountant):
                 return replace(rounded, route="prv")
         return answer or _first_answer(law, epsilon)
 
+    def near(self, law: SumLaw, epsilon: float) -> Answer | None:
+        """Return log δ(ε) without the balls that would narrow what doubles rounded."""
+        heavy = law.count > 1 and not law.domain[1] > 0
+        if heavy or law.uncertain_mass > 0 or outside_range(law, epsilon) is not None:
+            return None
+        return _first_answer(law, epsilon, _IN_DOUBLES)
 
-def _first_answer(law: SumLaw, epsilon: float) -> Answer:
-    """Return what the first row gives that applies."""
+
+_IN_DOUBLES = {"lattice": _rounded_lattice_answer, "contour": _rounded_line_answer}
+
+
+def _first_answer(
+    law: SumLaw,
+    epsilon: float,
+    instead: Mapping[str, Callable[[SumLaw, float], Answer | None]] = MappingProxyType({}),
+) -> Answer:
+    """Return what the first row gives that applies, some rows by other functions."""
     for route in ROUTES:
-        answer = route.answer(law, epsilon) if route.concerns(law) else None
+        ask = instead.get(route.name, route.answer)
+        answer = ask(law, epsilon) if route.concerns(law) else None
         if answer is not None:
             return replace(answer, route=answer.route or route.name)
     raise AssertionError("the last row of the table always answers")

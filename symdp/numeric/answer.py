@@ -217,6 +217,11 @@ def margin(answer: Answer) -> float:
     return max(answer.log_upper - answer.log_delta, answer.log_delta - answer.log_lower)
 
 
+def is_rounded(answer: Answer) -> bool:
+    """Return whether rounding of doubles makes the interval so wide that balls are asked."""
+    return margin(answer) > COUNTED + SAFETY * ROUNDED * abs(answer.log_delta)
+
+
 class FloatAccountant(Accountant):
     """An accountant in floating point: exact outside the range of the loss, a method inside."""
 
@@ -229,6 +234,13 @@ class FloatAccountant(Accountant):
         answer = self.inside_range(law, epsilon) if exact is None else replace(exact, route=OUTSIDE)
         mass = law.uncertain_mass
         return with_uncertain_mass(answer, math.log(mass)) if mass > 0 else answer
+
+    def near(self, law: SumLaw, epsilon: float) -> Answer | None:
+        """Return log δ(ε) for a search on its way, None where `log_delta` is as soon.
+
+        It differs from that where `is_rounded` holds of it.
+        """
+        return None
 
     @abstractmethod
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:

@@ -9,7 +9,7 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from symdp.errors import AccuracyError, InputError
-from symdp.numeric.answer import OUTSIDE
+from symdp.numeric.answer import OUTSIDE, FloatAccountant, is_rounded
 from symdp.numeric.contour import epsilon_near
 from symdp.numeric.saddle_point import log_usual_bound
 from symdp.questions.guarantee import Link
@@ -89,10 +89,17 @@ def invert(
         mean, variance = law.scale
     width = math.sqrt(max(variance, 1e-300))
     known: dict[float, tuple[float, Answer]] = {}
+    rough: set[float] | None = set()  # where a search on its way need not know more
 
     def height(epsilon: float) -> float:
         if epsilon not in known:
-            answer = accountant.log_delta(law, epsilon)
+            answer = None
+            if rough is not None and isinstance(accountant, FloatAccountant):
+                answer = accountant.near(law, epsilon)
+            if answer is None:
+                answer = accountant.log_delta(law, epsilon)
+            elif rough is not None and is_rounded(answer):
+                rough.add(epsilon)
             known[epsilon] = (answer.log_delta - log_delta, answer)
         # Where δ has reached zero its logarithm is −∞; any negative number brackets as well.
         return max(known[epsilon][0], -1e6)
@@ -128,6 +135,11 @@ def invert(
         guess = normal if guess is None else min(guess, normal)
     guess = min(max(guess, 0.0), top)
     root = _newton(height, slope, unsure, guess, top, width)
+    if rough:
+        known = {epsilon: one for epsilon, one in known.items() if epsilon not in rough}
+        rough = None
+        root = _newton(height, slope, unsure, guess if root is None else root, top, width)
+    rough = None
     if root == 0.0:
         found = at_zero()
         if found is not None:
