@@ -132,7 +132,7 @@ def test_a_sweep_in_a_folder_is_the_sweep(tmp_path):
     assert seen == [(k, 4) for k in (1, 2, 3, 4)]
 
 
-@pytest.mark.slow_cases("mechanisms")
+@pytest.mark.slow_cases("mechanisms", "levels")
 @pytest.mark.parametrize("by", ["levels", "mechanisms"])
 def test_records_in_a_folder_are_the_records(tmp_path, by):
     counts = np.arange(14).reshape(7, 2) * 10

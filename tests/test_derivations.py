@@ -96,7 +96,7 @@ def test_derivation(page):
     run(page)
 
 
-@pytest.mark.slow_cases("mechanism-files")
+@pytest.mark.slow_cases("mechanism-files", "ledger")
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
 def test_guide(page):
     run(page)

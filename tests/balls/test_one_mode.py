@@ -89,7 +89,7 @@ def test_several_modes_are_not_taken_for_one(name):
     assert not has_one_mode(Mechanism.additive(density, X, 1, support))
 
 
-@pytest.mark.slow_cases("0.9-True", "1.1-False")
+@pytest.mark.slow_cases("0.9-True", "1.1-False", "0.99-True")
 @pytest.mark.parametrize(
     ("value", "is_shown"),
     # At a = 1 the slope has a triple zero, whose sign is left open.

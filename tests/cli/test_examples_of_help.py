@@ -70,6 +70,7 @@ def folder(tmp_path, monkeypatch):
 @pytest.mark.slow_cases(
     "symdp explore gaussian sigma=1.12 --sampling poisson -n 14063 -o page.html",
     "symdp derive gaussian sigma=1.5 --sampling poisson --rate 0.01 -n 10000 --epsilon 1",
+    'symdp check-claim "eps=0.8, delta=1e-6" --composition examples/composition.toml',
 )
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("line", LINES)

@@ -151,6 +151,7 @@ def test_three_orders_of_the_width_of_a_triangle() -> None:
     assert assumed == {("w > 1",), ("w < 1", "w > 1/2"), ("w < 1/2",)}
 
 
+@pytest.mark.slow
 def test_the_command_prints_every_case(shell: Shell, tmp_path: Path) -> None:
     file = tmp_path / "epanechnikov.toml"
     file.write_text(noise(WIDTHS["epanechnikov"][0]))

@@ -86,6 +86,7 @@ def test_a_loss_that_turns_has_masses_and_no_sum() -> None:
     assert d.mass_rules
 
 
+@pytest.mark.slow
 def test_pieces_of_integers_are_told_with_their_ends():
     """ℓ(k) = log(k/(k + r − 1)) − log p: quotients of Γ are one logarithm, and 0 is a place."""
     free = symdp.mechanisms.negative_binomial

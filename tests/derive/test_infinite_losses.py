@@ -235,7 +235,7 @@ def page_mass(page: Page, name: str) -> Any:
     return page.at(name) if name in page else mpmath.mpf(0)
 
 
-@pytest.mark.slow_cases("laplace", "cauchy", "half normal", "exponential")
+@pytest.mark.slow_cases("laplace", "cauchy", "half normal", "exponential", "disjoint")
 @pytest.mark.parametrize("name", CASES)
 def test_the_composed_delta_of_one_and_two_steps_is_the_integral(found, name):
     truth, page = both(found, name)

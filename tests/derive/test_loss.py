@@ -34,7 +34,7 @@ CASES: dict[str, tuple[Mechanism, dict[str, sp.Rational]]] = {
 }
 
 
-@pytest.mark.slow_cases("subsampled laplace", "logistic")
+@pytest.mark.slow_cases("subsampled laplace", "logistic", "gumbel")
 @pytest.mark.parametrize("name", CASES)
 def test_distribution_of_the_loss_against_quadrature_over_x(name: str) -> None:
     mechanism, values = CASES[name]

@@ -157,6 +157,7 @@ def test_the_range_holds_every_loss_and_is_approached(name: str) -> None:
     "inverse gaussian",
     "two gaussians",
     "truncated quartic",
+    "poisson",
 )
 @pytest.mark.parametrize("name", [name for name, law in LAWS.items() if law[2]])
 def test_with_free_parameters_it_is_a_formula_or_a_reason(name: str) -> None:

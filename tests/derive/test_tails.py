@@ -253,6 +253,7 @@ def _fast(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     "truncated-P",
     "two variances-P",
     "two variances-Q",
+    "one-sided-P",
 )
 @pytest.mark.parametrize("under", ["P", "Q"])
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def through_json(value: object) -> object:
     return json.loads(json.dumps(value, allow_nan=False))
 
 
-@pytest.mark.slow_cases("gumbel", "gnmax")
+@pytest.mark.slow_cases("gumbel", "gnmax", "negative_binomial")
 @slow_derivations
 def test_every_expression_reads_back_equal(derivation):
     document = through_json(derivation.to_json(order=2))
@@ -86,6 +86,7 @@ def test_every_expression_reads_back_equal(derivation):
         assert {s.name: s.assumptions0 for s in read[path].free_symbols} == own
 
 
+@pytest.mark.slow_cases("gumbel")
 @slow_derivations
 def test_every_text_has_its_expression(derivation):
     document = derivation.to_json(order=1)

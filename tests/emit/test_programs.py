@@ -206,6 +206,7 @@ def test_wrong_words_are_one_line(words, told, commands):
         assert (ran.stdout, ran.stderr.removeprefix("no answer: ")) == ("", f"{told}\n")
 
 
+@pytest.mark.slow
 @needs_node
 def test_what_no_sum_tells_is_refused(tmp_path: Path):
     source = write("laplace", "javascript", tmp_path)

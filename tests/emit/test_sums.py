@@ -100,6 +100,7 @@ def test_many_terms_that_are_not_smooth_are_refused():
         enclose_sum(term, arb(0), arb(10**6))
 
 
+@pytest.mark.slow
 def test_a_sum_next_to_a_pole_is_added_term_by_term():
     """Negative binomial masses have gamma functions of k + 47, with poles left of the first k."""
     steps = symdp.compose(symdp.mechanisms.negative_binomial(r=47, p="0.963"), 500)

@@ -108,6 +108,7 @@ def test_tilting_reaches_any_delta(steps):
         assert not answer.advice
 
 
+@pytest.mark.slow
 def test_tilting_a_subsampled_mechanism():
     law = compose(subsampled("1/100", 2), 2000).law("remove")
     for epsilon in (1.0, 6.0):

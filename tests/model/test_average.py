@@ -52,6 +52,7 @@ def estimate(records, rate, sigma, count, reverse, epsilons):
             for e in epsilons]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_thousand_records_in_both_directions():
     steps = compose(GAUSSIAN.subsample("poisson", "1/100", records=1000, released="average"), 10**4)
     for reverse, side in ((False, "remove"), (True, "add")):

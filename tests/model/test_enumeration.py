@@ -287,6 +287,8 @@ QUICK = {
     "truncated-add_remove-4-gaussian",
     "poisson-add_remove-3-gaussian",
     "without-4-gaussian",
+    "none-add_remove-gumbel either way",
+    "poisson-zero_out-2-gaussian",
 )
 @pytest.mark.parametrize(
     ("case", "name"),

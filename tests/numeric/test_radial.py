@@ -43,7 +43,13 @@ def test_normal_noise_is_that_on_the_line(dimension, rate, count, epsilon):
 
 
 @pytest.mark.slow_cases(
-    "None-1-0.9-2", "None-1-0.9-10", "None-3-2.5-2", "1/5-3-0.5-10", "1/5-3-0.5-2"
+    "None-1-0.9-2",
+    "None-1-0.9-10",
+    "None-3-2.5-2",
+    "1/5-3-0.5-10",
+    "1/5-3-0.5-2",
+    "None-100-8.0-2",
+    "1/5-10-0.2-2",
 )
 @pytest.mark.parametrize("dimension", [2, 3, 10])
 @pytest.mark.parametrize(
@@ -318,6 +324,7 @@ def test_large_losses_are_known_to_fewer_digits():
     assert found.lower <= 0.97612554381472851 <= found.upper
 
 
+@pytest.mark.slow
 def test_prv_bounds_hold_the_line():
     steps = compose(law_of(sp.exp(-r), 3, "1/5"), 4)
     bound, exact = steps.delta(0.5, method="prv"), steps.delta(0.5)

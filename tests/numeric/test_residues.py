@@ -247,7 +247,7 @@ MANY = {
 }
 
 
-@pytest.mark.slow_cases("bounded range")
+@pytest.mark.slow_cases("bounded range", "two kinds")
 @pytest.mark.parametrize("name", MANY)
 def test_the_two_directions_mirror_each_other(name):
     """δ(P,Q)(ε) = 1 − e^ε + e^ε δ(Q,P)(−ε)."""

@@ -130,6 +130,7 @@ def test_a_line_cut_off_in_a_dip_goes_on():
     assert answer.delta == pytest.approx(float(proved.lower_decimal), rel=1e-12)
 
 
+@pytest.mark.slow_cases("subsampled")
 @pytest.mark.parametrize(
     "mechanism",
     [

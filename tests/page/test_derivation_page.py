@@ -39,6 +39,7 @@ def test_pages_of_built_ins_run(name, capsys):
     assert "(ε, δ) = (0.5, " in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_page_of_a_file_runs_and_a_wrong_one_fails(shell, tmp_path):
     path = tmp_path / "quartic.toml"
     path.write_text(QUARTIC)

@@ -240,7 +240,7 @@ def test_mathml_never_lets_two_numbers_run_together():
     assert "<mn>3</mn><mo>·</mo><msup>" in mathml(3 * 2**x)
 
 
-@pytest.mark.slow_cases("l2_laplace", "von_mises_fisher", "sparse_histogram")
+@pytest.mark.slow_cases("l2_laplace", "von_mises_fisher", "sparse_histogram", "negative_binomial")
 @pytest.mark.parametrize("name", symdp.mechanisms.names())
 def test_every_mechanism_has_formulas(name):
     held = symdp.mechanisms.load_builtin(name)

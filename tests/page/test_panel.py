@@ -80,6 +80,7 @@ def test_the_page_is_one_small_file_that_fetches_nothing(page):
     assert panel["command"] == "gaussian sigma={sigma} --sampling poisson --rate {q} -n {n}"
 
 
+@pytest.mark.slow_cases("epsilon")
 @needs_node
 @pytest.mark.parametrize("ask", ["epsilon", "delta"])
 def test_the_page_s_numbers_are_the_package_s(page, ask, tmp_path: Path):
@@ -119,7 +120,7 @@ def test_a_parameter_of_a_mass_keeps_its_value(page, tmp_path: Path):
     assert found["log_delta"] == pytest.approx(steps.delta(60.0).log_delta, rel=1e-10)
 
 
-@pytest.mark.slow_cases("skewed", "fixed batches")
+@pytest.mark.slow_cases("skewed", "fixed batches", "upwards")
 @pytest.mark.parametrize(
     ("words", "told"),
     [

@@ -125,6 +125,7 @@ COVERED = {
     "mixture",
     "logistic",
     "mass integral",
+    "Laplace",
 )
 @pytest.mark.parametrize("name", COVERED)
 def test_a_certificate_agrees_with_the_proof_by_arb(name):

@@ -99,7 +99,7 @@ SHARP = {
 }
 
 
-@pytest.mark.slow_cases("sampled laplace", "sampled laplace, add")
+@pytest.mark.slow_cases("sampled laplace", "sampled laplace, add", "triangles")
 @pytest.mark.parametrize("name", SHARP)
 def test_so_many_digits_are_proved(name):
     mechanism, count, delta, side = SHARP[name]

@@ -42,6 +42,7 @@ def asked(monkeypatch):
     "sampled-2.0",
     "symmetric-0.25",
     "symmetric-2.0",
+    "symmetric--0.5",
 )
 @pytest.mark.parametrize("epsilon", [-0.5, 0.25, 2.0])
 @pytest.mark.parametrize(

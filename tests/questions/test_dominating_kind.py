@@ -53,6 +53,7 @@ def test_an_upper_bound_is_called_one(name):
     assert steps.delta(0.3, method="clt").kind in ("estimate", "bound")
 
 
+@pytest.mark.slow_cases("one step")
 @pytest.mark.parametrize("name", TIGHT)
 def test_a_pair_that_some_data_attain_is_exact(name):
     answer = compose(TIGHT[name], 2).delta(0.1)
