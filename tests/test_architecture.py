@@ -60,12 +60,12 @@ MOST_ROOM_LINES = {
     "expansion": 391,
     "individual": 3342,
     "mechanisms": 164,
-    "methods": 4201,
+    "methods": 4202,
     "model": 5271,
     "numeric": 11431,
     "page": 5687,
     "prove": 6224,
-    "questions": 6783,
+    "questions": 6779,
 }
 CODE_FROM_TEXT = {"eval", "exec", "parse_expr", "__import__"}
 

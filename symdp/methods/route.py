@@ -19,6 +19,7 @@ import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -119,8 +120,7 @@ def _line_answer(law: SumLaw, epsilon: float) -> Answer | None:
     return contour_answer(law, epsilon, _sharpened)
 
 
-def _rounded_line_answer(law: SumLaw, epsilon: float) -> Answer | None:
-    return contour_answer(law, epsilon, most=1.0)
+_rounded_line_answer = partial(contour_answer, most=1.0)
 
 
 def _tiny_answer(law: SumLaw, epsilon: float) -> Answer | None:
@@ -318,13 +318,14 @@ class Contour(FloatAccountant):
         return _first_answer(law, epsilon, _IN_DOUBLES)
 
 
-_IN_DOUBLES = {"lattice": _rounded_lattice_answer, "contour": _rounded_line_answer}
+_Answers = Mapping[str, Callable[[SumLaw, float], Answer | None]]
+_IN_DOUBLES: _Answers = {"lattice": _rounded_lattice_answer, "contour": _rounded_line_answer}
 
 
 def _first_answer(
     law: SumLaw,
     epsilon: float,
-    instead: Mapping[str, Callable[[SumLaw, float], Answer | None]] = MappingProxyType({}),
+    instead: _Answers = MappingProxyType({}),
 ) -> Answer:
     """Return what the first row gives that applies, some rows by other functions."""
     for route in ROUTES:

@@ -91,7 +91,8 @@ def invert(
     known: dict[float, tuple[float, Answer]] = {}
     rough: set[float] | None = set()  # where a search on its way need not know more
 
-    def height(epsilon: float) -> float:
+    def look(epsilon: float) -> tuple[float, float | None, float]:
+        """Return log δ(ε) less what is asked, its slope, and how near to 0 it need be."""
         if epsilon not in known:
             answer = None
             if rough is not None and isinstance(accountant, FloatAccountant):
@@ -101,19 +102,16 @@ def invert(
             elif rough is not None and is_rounded(answer):
                 rough.add(epsilon)
             known[epsilon] = (answer.log_delta - log_delta, answer)
-        # Where δ has reached zero its logarithm is −∞; any negative number brackets as well.
-        return max(known[epsilon][0], -1e6)
-
-    def slope(epsilon: float) -> float | None:
-        height(epsilon)
-        return known[epsilon][1].slope
-
-    def unsure(epsilon: float) -> float:
-        answer = known[epsilon][1]
+        value, answer = known[epsilon]
+        unsure, low, high = 0.0, answer.log_lower, answer.log_upper
         # A bound must be met, not approached, and the ends of an estimate say little of its value.
-        if answer.kind != "exact" or answer.log_lower is None or answer.log_upper is None:
-            return 0.0
-        return _UNSURE * 0.5 * (answer.log_upper - answer.log_lower)
+        if answer.kind == "exact" and low is not None and high is not None:
+            unsure = _UNSURE * 0.5 * (high - low)
+        # Where δ has reached zero its logarithm is −∞; any negative number brackets as well.
+        return max(value, -1e6), answer.slope, unsure
+
+    def height(epsilon: float) -> float:
+        return look(epsilon)[0]
 
     def at_zero() -> Link | None:
         """Return the answer where δ(0) is small enough already."""
@@ -134,11 +132,11 @@ def invert(
         normal = mean + width * exceeded(log_delta)
         guess = normal if guess is None else min(guess, normal)
     guess = min(max(guess, 0.0), top)
-    root = _newton(height, slope, unsure, guess, top, width)
+    root = _newton(look, guess, top, width)
     if rough:
         known = {epsilon: one for epsilon, one in known.items() if epsilon not in rough}
         rough = None
-        root = _newton(height, slope, unsure, guess if root is None else root, top, width)
+        root = _newton(look, guess if root is None else root, top, width)
     rough = None
     if root == 0.0:
         found = at_zero()
@@ -162,7 +160,7 @@ def invert(
             if found is not None:
                 return found
         root = bracketed_root(height, low, high, absolute=1e-300, relative=_RELATIVE)
-    value, answer = height(root), known[root][1]
+    value, answer = look(root)[0], known[root][1]
     steepness = answer.slope
     if steepness is None:
         apart = root + 1e-4 * (width + abs(root))
@@ -218,9 +216,7 @@ def exceeded(log_probability: float) -> float:
 
 
 def _newton(
-    height: Callable[[float], float],
-    slope: Callable[[float], float | None],
-    unsure: Callable[[float], float],
+    look: Callable[[float], tuple[float, float | None, float]],
     guess: float,
     top: float,
     width: float,
@@ -232,14 +228,14 @@ def _newton(
     """
     low, high, reach, x = 0.0, top, width, guess
     for _ in range(_ITERATIONS):
-        here, rate = height(x), slope(x)
+        here, rate, unsure = look(x)
         if rate is None or not rate < 0:
             return None
         if x == 0.0 and here <= 0:
             return 0.0
         low, high = (x, high) if here > 0 else (low, x)
         move = -here / rate
-        if abs(move) <= _RELATIVE * x or abs(here) <= unsure(x):
+        if abs(move) <= _RELATIVE * x or abs(here) <= unsure:
             return x
         if x + move >= high or move > reach:
             fresh = min(x + reach, 0.5 * (low + high))
