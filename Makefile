@@ -8,8 +8,8 @@
 # make figures  the published tables and figures computed anew, into docs/
 # make bench  symdp beside its peers and the questions of ordinary days, in an environment of their
 #             own, into docs/; half an hour
-# make integrations  the tests of the adapters beside Opacus, dp-accounting, Flower and OpenDP, in
-#             an environment of their own
+# make integrations  the tests of the adapters beside Opacus, dp-accounting, jax-privacy, Flower and
+#             OpenDP, in an environment of their own
 # make dist   a wheel in dist/, installed and checked in an environment of its own
 # make clean  removes what the others made
 
@@ -101,7 +101,7 @@ $(BENCH)/.installed: pyproject.toml benchmarks/requirements.txt
 	@touch $@
 
 $(INTEGRATIONS)/.installed: pyproject.toml
-	@echo "installing symdp, Opacus with torch, dp-accounting, Flower and OpenDP into $(INTEGRATIONS); minutes"
+	@echo "installing symdp, Opacus with torch, dp-accounting, jax-privacy, Flower and OpenDP into $(INTEGRATIONS); minutes"
 	@$(PYTHON) -m venv $(INTEGRATIONS)
 	@$(INTEGRATIONS)/bin/python $(PIP) install --editable '.[integrations]'
 	@touch $@

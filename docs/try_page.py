@@ -71,7 +71,7 @@ def page() -> str:
         f"<style>\n{style}\n{_source('page.css')}\n</style>\n</head>\n<body>\n"
         f"{_source('page.html')}\n<footer>symdp {escape(__version__)}. The accountant of this page "
         "is that of <code>symdp derive --format javascript</code>.</footer>\n"
-        f"{held}\n<script>\n{own}\n</script>\n</body>\n</html>\n"
+        f"{held}\n<script>\n(() => {{\n{own}\n}})();\n</script>\n</body>\n</html>\n"
     )
 
 

@@ -25,7 +25,7 @@ COMMANDS = [
     for command, expected in dict.fromkeys(page.console())
     if command.startswith("symdp ") and expected
 ]
-PEERS = ("opacus", "dp_accounting", "flwr", "opendp")
+PEERS = ("opacus", "dp_accounting", "flwr", "opendp", "jax_privacy")
 
 
 @pytest.mark.parametrize(("page", "body"), SESSIONS, ids=[name for name, _ in SESSIONS])

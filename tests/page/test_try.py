@@ -263,8 +263,8 @@ const put = (id, text) => {
 (async () => {
   told.paint = performance.getEntriesByType("paint").map((entry) => entry.startTime);
   await settled();
-  put("density", "exp(-Abs(x)/b)");
-  put("n", "40");
+  put("density", "exp(-x**2/(2*b**2))");
+  put("support", "integers");
   await new Promise((done) => setTimeout(done, 10));
   await settled();
   put("density", "<img src=x onerror=alert(1)>");
@@ -285,12 +285,13 @@ def test_a_density_is_typed_in_a_browser_and_the_copied_code_answers(tmp_path: P
     flags = (
         "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync"
         " --disable-background-networking --disable-component-update --window-size=390,900"
-        " --virtual-time-budget=200000 --dump-dom"
+        " --virtual-time-budget=100000 --dump-dom"
     )
     command = [str(BROWSER), *flags.split(), f"--user-data-dir={tmp_path / 'profile'}"]
     seen = subprocess.run(
-        [*command, page.as_uri()], capture_output=True, text=True, timeout=400, check=True
-    )
+        [*command, f"{page.as_uri()}#density=exp(-Abs(x)/b)&v.b=5&n=40"],
+        capture_output=True, text=True, timeout=500, check=True,
+    )  # fmt: skip
     found = re.search(r'<pre id="told">(.*?)</pre>', seen.stdout, re.DOTALL)
     assert found is not None, seen.stderr[-2000:]
     told = json.loads(html.unescape(found[1]))
