@@ -1,4 +1,4 @@
-"""Numbers that people write, read exactly: decimals and ratios of two."""
+"""Numbers that people write, read exactly: decimals, ratios of two and percentages."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from symdp.errors import InputError
 
 MOST_DIGITS = 1_000  # of one number, written out
 DIGITS = r"(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?"
-_VALUE = re.compile(rf"([+-]?)({DIGITS})(?:\s*/\s*({DIGITS}))?", re.ASCII)
+_VALUE = re.compile(rf"([+-]?)({DIGITS})(?:\s*/\s*({DIGITS})|\s*(%))?", re.ASCII)
 
 
 def exact_number(text: str) -> Fraction:
-    """Return a number or a ratio of two numbers exactly."""
+    """Return a number, a ratio of two numbers, or a percentage exactly."""
     found = _VALUE.fullmatch(text.strip())
     if not found:
         if text.strip().lower().lstrip("+-") in {"nan", "inf", "infinity", "oo"}:
@@ -21,8 +21,8 @@ def exact_number(text: str) -> Fraction:
         raise InputError(
             f"{shorten(text)} is not a number; write one such as 0.5 or 1e-5, or a ratio: 1/3"
         )
-    sign, above, below = found.groups()
-    denominator = decimal_fraction(below) if below else Fraction(1)
+    sign, above, below, percent = found.groups()
+    denominator = decimal_fraction(below) if below else Fraction(100 if percent else 1)
     if denominator == 0:
         raise InputError(f"{shorten(text)} divides by zero")
     return (-1 if sign == "-" else 1) * decimal_fraction(above) / denominator

@@ -166,6 +166,8 @@ def _are_apart(answer: Guarantee) -> bool:
 def verify(
     *,
     job: Job,
+    epsilon: str | None = None,
+    delta: str | None = None,
     digits: str = "20",
     method: str | None = None,
     how: How,
@@ -174,6 +176,10 @@ def verify(
     side = how.side
     wanted = words.whole(digits, "--digits", 15, 200)
     methods = None if method is None else [words.method(method)]
+    at = None if epsilon is None else [words.real(epsilon, "--epsilon")]
+    targets = None if delta is None else [words.delta(delta)]
+    if epsilon is not None and delta is not None:
+        raise InputError("give --epsilon E or --delta D, one of the two")
 
     def compared() -> int:
         with working(f"truth and accountants for {job.subject}") as work:
@@ -183,7 +189,7 @@ def verify(
             start = time.perf_counter()
             checks = list(
                 verification.verify(
-                    composition, side, digits=wanted, methods=methods,
+                    composition, side, digits=wanted, methods=methods, targets=targets, epsilons=at,
                     advance=lambda done, total: work.say(work.what, done, total),
                 )
             )  # fmt: skip

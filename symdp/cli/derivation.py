@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 
 _PROGRAMS = ("python", "c", "javascript")
 _SECTIONED = ("text", "latex", "mathml")
+_WITH_NUMBERS = ("text", "json")
+_NEEDED = {  # by an option
+    "--only": _SECTIONED, "--explain": _SECTIONED, "--exact": _PROGRAMS,
+    "--epsilon": _WITH_NUMBERS, "--delta": _WITH_NUMBERS,
+}  # fmt: skip
 FORMATS = ("text", "latex", "mathml", *_PROGRAMS, "json", "page")
 _LONGEST = 1e6  # seconds
 _GRACE = 5.0  # seconds for what no limit of its own ends, and for writing the result
@@ -44,6 +49,7 @@ def derive(
     form: str = "text",
     only: str | None = None,
     epsilon: str | None = None,
+    delta: str | None = None,
     time_limit: str = "20",
     direction: str = "remove",
     explain: bool = False,
@@ -57,19 +63,20 @@ def derive(
         hint = suggestion(form, FORMATS) or f"; there are {', '.join(FORMATS)}"
         raise InputError(f"--format {form!r:.60} is unknown{hint}")
     keys = tuple(key.strip() for key in only.split(",")) if only else ()
-    if keys and form not in _SECTIONED:
-        raise InputError(f"--only needs --format {', '.join(_SECTIONED)}, not {form}")
-    if explain and form not in _SECTIONED:
-        raise InputError(f"--explain needs --format {', '.join(_SECTIONED)}, not {form}")
-    if exact and form not in _PROGRAMS:
-        raise InputError(f"--exact needs --format {', '.join(_PROGRAMS)}, not {form}")
+    asked = {"--only": keys, "--explain": explain, "--exact": exact, "--epsilon": epsilon,
+             "--delta": delta}  # fmt: skip
+    for option, value in asked.items():
+        if value and form not in _NEEDED[option]:
+            raise InputError(f"{option} needs --format {', '.join(_NEEDED[option])}, not {form}")
     if not 0 <= limit <= _LONGEST:
         raise InputError(f"--time-limit {limit:g}: it must be from 0 to {_LONGEST:g} seconds")
+    if epsilon is not None and delta is not None:
+        raise InputError("give --epsilon E or --delta D, one of the two")
     at = None if epsilon is None else words.real(epsilon, "--epsilon")
-    if at is not None and form not in ("text", "json"):
-        raise InputError(f"--epsilon needs --format text or json, not {form}")
-    if at is None and job.count is not None:
-        raise InputError("-n puts numbers in: give --epsilon E as well")
+    at_delta = None if delta is None else words.delta(delta)
+    with_numbers = at is not None or at_delta is not None
+    if not with_numbers and job.count is not None:
+        raise InputError("-n puts numbers in: give --epsilon E or --delta D as well")
     with working(f"derivation of {job.subject}"):
         mechanism = job.build_mechanism()
         end_after_work(limit + _GRACE)
@@ -81,7 +88,9 @@ def derive(
                 print(_program(mechanism, side, form, limit), end="")
                 return
             found = _derived(mechanism, side, limit)
-            numbers = None if at is None else _sheets(job, mechanism, side, terms, at)
+            numbers = None
+            if with_numbers:
+                numbers = _sheets(job, mechanism, side, terms, at, at_delta)
             if form == "json":
                 print(_json(mechanism, found, terms, numbers))
                 return
@@ -177,7 +186,14 @@ def _steps(mechanism: Mechanism, side: str, time_limit: float) -> list[Block]:
     return [b for d in derive_cases(mechanism, side, time_limit) for b in step_log(d).blocks()]
 
 
-def _sheets(job: Job, mechanism: Mechanism, side: str, order: int, epsilon: float) -> _Numbers:
+def _sheets(
+    job: Job,
+    mechanism: Mechanism,
+    side: str,
+    order: int,
+    epsilon: float | None,
+    delta: float | None,
+) -> _Numbers:
     """Return the calculation in numbers: titles with their rows, and what they are the numbers of.
 
     What computes them is loaded only then.
@@ -187,6 +203,9 @@ def _sheets(job: Job, mechanism: Mechanism, side: str, order: int, epsilon: floa
 
     composition = job.build()
     end_after_work(_FOR_NUMBERS)
+    if epsilon is None:
+        assert delta is not None
+        epsilon = composition.epsilon(delta, direction=words.direction(side)).epsilon
     derivation = None if _has_no_single_pair(mechanism) else derive(mechanism, side)
     found = sheets(composition, derivation, epsilon, order, words.direction(side))
     return found, f" at ε = {epsilon:g}, n = {composition.count}"

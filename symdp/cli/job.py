@@ -326,6 +326,7 @@ def direction(text: str, allowed: Sequence[str] = DIRECTIONS) -> Direction:
 
 def method(text: str) -> MethodName:
     """Return the name of an accountant; a misspelt one raises InputError with the close match."""
+    text = text.lower()
     if text == "contour":  # the usual one, known without loading all others
         return "contour"
     from symdp.methods.table import accountant

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symdp.cli import job as words
-from symdp.cli.asking import How
+from symdp.cli.asking import How, seconds_of
 from symdp.cli.display import check_output, one_line, print_json, steps_of
 from symdp.cli.job import Job
 from symdp.cli.training import TrainingJob
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from symdp.questions.composition import Composition
 
 _DIGITS = 20  # of the truth, four more than a double has; more can take minutes
-_PATIENCE = 30.0  # seconds for the truth, and for the accountants
+_PARTS = 4  # of the time: first ε, truths, accountants at each place, ε by all others
 _LARGEST_CARD = 10_000_000  # bytes
 _RATE = "q"  # the name of a sampling rate that has no other
 
@@ -40,10 +40,13 @@ def report(
     job: Job,
     title: str = "Privacy report",
     delta: str = "1e-5",
+    time_limit: str = "120",
     as_json: bool = False,
 ) -> None:
     """Write a report: what was derived, ε by every accountant, the privacy profile."""
     at, ending = words.delta(delta), check_output(output, "html", "md")
+    limit = seconds_of(time_limit)
+    patience = None if limit is None else limit / _PARTS
     with working(f"report on {job.subject}") as work:
         composition = job.build()
         from symdp.page.document import Document, Folded, Sentence
@@ -56,7 +59,7 @@ def report(
         undrawn = why_not_drawn()
         name = Path(job.composition).name if job.composition else composition.steps[0][0].name
         say = work.say
-        results = analyse(composition, at, digits=_DIGITS, advance=say, patience=_PATIENCE)
+        results = analyse(composition, at, digits=_DIGITS, advance=say, patience=patience)
         heading = one_line(f"{name}, {steps_of(composition.count)}")
         found = section(heading, composition, at, results, advance=say, undrawn=undrawn)
         if asked := one_line(job.typed):
@@ -93,15 +96,26 @@ def _panel(job: Job, delta: str) -> list[Block]:
         return []  # the page has its numbers all the same
 
 
-def explore(*, output: Path, job: Job) -> None:
+def explore(
+    *, output: Path, job: Job, epsilon: str | None = None, delta: str | None = None, how: How
+) -> None:
     """Write a page with sliders: ε, δ and attacks, computed in the browser, without network."""
     check_output(output, "html")
-    with working(f"page of {job.subject}") as work:
+    values = {}
+    if epsilon is not None:
+        words.real(epsilon, "--epsilon")
+        values["ε"] = _without_percent(epsilon)
+    if delta is not None:
+        words.delta(delta)
+        values["delta"] = _without_percent(delta)
+
+    def written(asked: Job) -> None:
         from symdp.page.html import to_html
         from symdp.page.panel import MOST_BYTES, explorer
 
-        with job.of_its_file():
-            panel = panel_of(job)
+        with asked.of_its_file():
+            panel = panel_of(asked)
+            panel = replace(panel, values={**panel.values, **values})
             what = panel.mechanism
             page = explorer(f"{panel.title}, explored", what.description or what.name, [panel])
             text = to_html(page)
@@ -110,8 +124,9 @@ def explore(*, output: Path, job: Job) -> None:
                 f"{what.name}: the page would have more than {MOST_BYTES // 1000} kB; "
                 "leave out the sampling, or write the density in fewer terms"
             )
-        work.say(f"writing {output}")
         replace_text(output, text)
+
+    how.ask(f"page of {job.subject}", lambda: job, written)
     print(output)
 
 
@@ -119,7 +134,10 @@ def panel_of(job: Job) -> Panel:
     """Return the panel of one mechanism, its values where the sliders begin."""
     from symdp.page.panel import Panel
 
-    values = dict(word.partition("=")[::2] for word in job.values)
+    values = {
+        name: _without_percent(text)
+        for name, _, text in (word.partition("=") for word in job.values)
+    }
     if job.composition is not None:
         composition = job.build()
         if len(composition.steps) != 1:
@@ -160,7 +178,7 @@ def panel_of(job: Job) -> Panel:
         rate = _RATE if _RATE not in mechanism.parameters else "rate"
         mechanism = job.subsampled(mechanism, job.sampling, rate)
         if job.rate is not None:
-            values[rate] = job.rate
+            values[rate] = _without_percent(job.rate)
         command += f" --sampling {job.sampling} --rate {{{rate}}}"
         python += f'.subsample("{job.sampling}", {{{rate}}})'
     if job.relation is not None:
@@ -177,6 +195,11 @@ def panel_of(job: Job) -> Panel:
         f"symdp.compose({python}, {{n}})",
         told=job.told,
     )
+
+
+def _without_percent(text: str) -> str:
+    """Return a number as it was typed, a percentage as a ratio, which a page reads too."""
+    return str(words.number(text, "a value")) if text.rstrip().endswith("%") else text
 
 
 def _of_masses(mechanism: Mechanism) -> set[str]:

@@ -47,6 +47,16 @@ _MEANT = {
     "--max-grad-norm": "the clip norm changes no ε: --noise is the noise over it; leave "
     "--max-grad-norm out",
 }
+# An option that a command has not -> what answers the question.
+_ELSEWHERE = {
+    ("delta", "--delta"): "`delta` asks δ at --epsilon; for ε at a δ: symdp epsilon",
+    ("epsilon", "--epsilon"): "`epsilon` asks ε at --delta; for δ at an ε: symdp delta",
+    ("curve", "--epsilon"): "`curve` takes --epsilon-range A B; for δ at one ε: symdp delta",
+    ("curve", "--delta"): "`curve` prints δ over a range of ε; for ε at a δ: symdp epsilon",
+    ("report", "--epsilon"): "`report` compares ε at --delta; for δ at an ε: symdp verify",
+    ("tradeoff", "--epsilon"): "`tradeoff` has no ε; for δ at an ε: symdp delta",
+    ("tradeoff", "--delta"): "`tradeoff` has no δ; for ε at a δ: symdp epsilon",
+}
 _PARAMETERS = ("--noise-multiplier", "--sigma", "--noise")
 
 
@@ -67,7 +77,10 @@ def ours(words: Sequence[str]) -> list[str]:
             raise InputError(_MEANT[name])
         if words[0] in ("delta", "epsilon", "curve", "certify") and name in _PARAMETERS:
             raise InputError(f"{name}: a parameter is written NAME=VALUE here, as in sigma=1.1")
-        found.append(names.get(name, name) + equals + value)
+        name = names.get(name, name)
+        if (words[0], name) in _ELSEWHERE:
+            raise InputError(_ELSEWHERE[words[0], name])
+        found.append(name + equals + value)
     return found
 
 

@@ -119,6 +119,7 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "curve method": ("--method", "METHOD", "An accountant, contour if left out; several are drawn "
         "over each other."),
     "derive direction": ("--direction", "DIRECTION", "remove or add."),
+    "derive delta": ("--delta", "D", "The same at the ε of -n steps at this δ."),
     "derive epsilon": ("--epsilon", "E", "With a value for every parameter: formula, numbers and "
         "result of each term, beside the exact δ of -n steps."),
     "derive explain": ("--explain", "", "Also the steps: which rule found what, and where it was "
@@ -140,6 +141,15 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "train sampling": ("--sampling", "SCHEME", "How batches are drawn: poisson (default), "
         "without_replacement, with_replacement or truncated_poisson."),
     "steps": ("--steps", "T", "Optimizer steps, or --epochs."),
+    "verify delta": ("--delta", "D", "Compare where δ is about this alone."),
+    "verify epsilon": ("--epsilon", "E", "Compare at this ε alone."),
+    "explore time_limit": ("--time-limit", "SECONDS", "Give up after so many processor seconds; 0 "
+        "for no limit."),
+    "explore delta": ("--delta", "D", "The δ at which the page begins."),
+    "explore epsilon": ("--epsilon", "E", "The ε at which the page begins."),
+    "report time_limit": ("--time-limit", "SECONDS", "Processor seconds for the numbers, a "
+        "quarter for each of four tables; a row that is not there by then is named; 0 for no "
+        "limit."),
     "verify method": ("--method", "METHOD", "Compare this one only."),
 }  # fmt: skip
 
@@ -154,6 +164,7 @@ WITHOUT = {
     "tradeoff": ("method",),
     "renyi": ("method",),
     "train": ("method", "direction"),
+    "explore": ("method", "direction", "as_json"),
     "individual": ("time_limit",),
 }
 

@@ -89,9 +89,18 @@ def _loaded(name: str) -> Mechanism:
     return load(_files()[name])
 
 
+@cache
+def _other_names() -> dict[str, str]:
+    """Return what a mechanism is also called -> its name."""
+    documents = {name: tomllib.loads(path.read_text("utf-8")) for name, path in _files().items()}
+    return {other: name for name, held in documents.items() for other in held.get("also", ())}
+
+
 def checked_name(name: str) -> str:
     """Return the name of a built-in mechanism."""
     if name not in _files():
+        if name in _other_names():
+            return _other_names()[name]
         _refuse_without_pair(name)
         hint = suggestion(name, _files()) or f" (there are {', '.join(_files())})"
         raise _UnknownMechanismError(f"no built-in mechanism is called '{name}'{hint}")
@@ -132,7 +141,7 @@ def resolve(name_or_path: str | Path, folder: str | Path = ".") -> Mechanism:
         return load_builtin(text)
     path = path_of(text, folder)
     if path is not None:
-        return load(path)
+        return load(path) if path not in _files().values() else load_builtin(path.stem)
     _refuse_without_pair(text)
     hint = suggestion(text, _files()) or f" (built in are {', '.join(_files())})"
     raise InputError(f"no mechanism or file is called {text!r:.60}{hint}")
@@ -144,7 +153,9 @@ def path_of(name_or_path: str, folder: str | Path = ".") -> Path | None:
         return _files()[name_or_path]
     path = Path(folder) / name_or_path
     named = name_or_path.endswith(".toml") or "/" in name_or_path or "\\" in name_or_path
-    return path if named or _is_there(path) else None
+    if named or _is_there(path):
+        return path
+    return _files().get(_other_names().get(name_or_path, ""))
 
 
 def _is_there(path: Path) -> bool:

@@ -161,7 +161,7 @@ def options_of(name: str, given: Mapping[str, Any]) -> dict[str, float]:
 
 def _a_name(name: object) -> str:
     if isinstance(name, str):
-        return name
+        return name.lower()
     raise InputError(f"method = {name!r:.40}: it is a name such as 'contour' or 'msd:1'")
 
 
@@ -188,7 +188,8 @@ def accountant(name: str, **options: Any) -> Accountant:
     >>> accountant("fourier", reach=12, points=50_000).reach
     12.0
     """
-    found = METHODS.get(_a_name(name))
+    name = _a_name(name)
+    found = METHODS.get(name)
     if found is not None and found.make is not None and not found.orders:
         return found.make(**options_of(name, options))
     family = name.rstrip("0123456789")

@@ -44,11 +44,16 @@ _SHIFTS = {
 }
 _NOISY_SUM = "; released is the noisy sum of a batch, or that divided by a constant"
 RELATIONS = (ADD_REMOVE, SUBSTITUTION, ZERO_OUT)
+# As dp-accounting calls them.
+_OF_OTHERS = {
+    "add_or_remove_one": ADD_REMOVE, "replace_one": SUBSTITUTION, "replace_special": ZERO_OUT
+}  # fmt: skip
 _FIXED_BATCH = ("without_replacement", "with_replacement")
 
 
 def checked(relation: object) -> str:
-    """Return a relation's name; raise InputError for another."""
+    """Return a relation's name; raise InputError for what is none."""
+    relation = _OF_OTHERS.get(str(relation).lower(), relation)
     if relation not in RELATIONS:
         hint = suggestion(str(relation), RELATIONS) or f"; there are {', '.join(RELATIONS)}"
         raise InputError(f"unknown neighbouring relation {relation!r:.60}{hint}")

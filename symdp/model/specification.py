@@ -44,7 +44,7 @@ _CONTENT = (
     "variable", "support", "dimension", "parameters", "assume", "noise", "pair", *_CURVES,
     "sampling", "relation",
 )  # fmt: skip
-_TOP = ("name", *_TEXTS, "family", *_CONTENT)  # a family is a text, or a table
+_TOP = ("name", "also", *_TEXTS, "family", *_CONTENT)  # a family is a text, or a table
 _WORDS = {
     str: "text", int: "a whole number", bool: "true or false", dict: "a table", list: "a list",
     Decimal: "a number",

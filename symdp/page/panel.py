@@ -53,7 +53,7 @@ class Panel:
 
 def panel_html(panels: Sequence[Panel]) -> str:
     """Return markup, style and script, to be put into a page."""
-    at = panels[0].values.get("delta", "1e-5")
+    at, epsilon = panels[0].values.get("delta", "1e-5"), panels[0].values.get("ε", "1")
     found = [_data(panel, _LONG // len(panels)) for panel in panels]
     # What the programs of a page have in common is in it once.
     parts: dict[str, int] = {}
@@ -63,7 +63,7 @@ def panel_html(panels: Sequence[Panel]) -> str:
         "panels": found,
         "parts": list(parts),
         "delta": _field("delta", "δ", "open probability", "above 0 and below 1", at, (1e-12, 0.5)),
-        "epsilon": _field("epsilon", "ε", "real", "a number", "1", (0.0, 20.0)),
+        "epsilon": _field("epsilon", "ε", "real", "a number", epsilon, (0.0, 20.0)),
     }
     # No text may end the element that holds it.
     text = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("</", "<\\/")

@@ -250,13 +250,15 @@ def verify(
     digits: int = 30,
     targets: Sequence[float] | None = None,
     methods: Sequence[MethodName] | None = None,
+    epsilons: Sequence[float] | None = None,
     advance: Callable[[int, int], None] | None = None,
 ) -> Iterator[Check]:
-    """Compare accountants with truth where δ is about each target."""
+    """Compare accountants with truth at each ε, or where δ is about each target."""
     from symdp.methods.table import names
 
     chosen = names() if methods is None else methods
-    epsilons = places(composition, direction, TARGETS if targets is None else targets)
+    if epsilons is None:
+        epsilons = places(composition, direction, TARGETS if targets is None else targets)
     total = len(epsilons) * (1 + len(chosen))
     done = 0
     for epsilon in epsilons:

@@ -197,7 +197,7 @@ def _verdict(
 
 def _in_time(work: Callable[[], T | None]) -> T | None:
     """Return what work finds, None where it fails, or takes long or half of the time left."""
-    with suppress(AccuracyError, InputError), limit(min(time_left() / 2, _LONGEST)):
+    with suppress(AccuracyError, InputError), limit(min(time_left() / 2, _LONGEST), of_work=True):
         return work()
     return None
 

@@ -1,0 +1,140 @@
+"""The same words mean the same in every command, and what is wrong is said before work begins."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from fractions import Fraction
+
+import pytest
+
+import symdp
+from symdp.exact_number import exact_number
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        ("delta gaussian sigma=2 --delta 1e-5", "for ε at a δ: symdp epsilon"),
+        ("delta gaussian sigma=2 --target-delta=1e-5", "for ε at a δ: symdp epsilon"),
+        ("epsilon gaussian sigma=2 --epsilon 1", "for δ at an ε: symdp delta"),
+        ("epsilon gaussian sigma=2 --eps=1", "for δ at an ε: symdp delta"),
+        ("curve gaussian sigma=2 --epsilon 1", "for δ at one ε: symdp delta"),
+        ("curve gaussian sigma=2 --delta 1e-5", "for ε at a δ: symdp epsilon"),
+        ("report gaussian sigma=2 --epsilon 1 -o page.html", "for δ at an ε: symdp verify"),
+        ("tradeoff gaussian sigma=2 --delta 1e-5", "for ε at a δ: symdp epsilon"),
+    ],
+)
+def test_a_question_of_another_command_names_it(shell, words, named):
+    ran = shell(words)
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err.endswith(f"{named}\n")
+    assert ran.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1%", Fraction(1, 100)), ("0.5 %", Fraction(1, 200)), ("-20%", Fraction(-1, 5))],
+)
+def test_a_percentage_is_exact(text, value):
+    assert exact_number(text) == value
+
+
+@pytest.mark.parametrize("text", ["%", "1%%", "1/3%", "%1", "1 % 2"])
+def test_what_is_no_percentage_is_refused(text):
+    with pytest.raises(symdp.InputError, match="is not a number"):
+        exact_number(text)
+
+
+def normal_delta(epsilon, sigma):
+    """Return δ(ε) of one Gaussian step by its formula."""
+    tail = [0.5 * math.erfc((sigma * epsilon + s / (2 * sigma)) / math.sqrt(2)) for s in (-1, 1)]
+    return tail[0] - math.exp(epsilon) * tail[1]
+
+
+def test_names_and_numbers_as_others_write_them(shell):
+    ran = shell("delta normal sigma=2 --epsilon 1 --json").json
+    assert ran["delta"] == pytest.approx(normal_delta(1.0, 2.0), rel=1e-12)
+    one = shell("delta gaussian sigma=2 --epsilon 1 --relation REPLACE_ONE --json").json
+    assert one["delta"] == pytest.approx(normal_delta(1.0, 1.0), rel=1e-12)
+    assert one["relation"] == "substitution"
+    bound = shell("delta gaussian sigma=2 --epsilon 1 --method PRV --json").json
+    assert bound["method"] == "prv"
+    assert bound["delta"] >= normal_delta(1.0, 2.0)
+    sampled = "delta gaussian sigma=2 --epsilon 0.1 --sampling poisson --json"
+    found = [shell(f"{sampled} --rate {rate}").json["delta"] for rate in ("1%", "0.01")]
+    assert found[0] == found[1]
+
+
+def test_other_names_from_python():
+    assert repr(symdp.mechanisms.normal(sigma=2)) == repr(symdp.mechanisms.gaussian(sigma=2))
+    mechanism = symdp.mechanisms.gaussian(sigma=2)
+    for other, own in [("replace_one", "substitution"), ("ADD_OR_REMOVE_ONE", "add_remove"),
+                       ("replace_special", "zero_out")]:  # fmt: skip
+        assert mechanism.under(other).relation == own
+
+
+def test_a_file_called_normal_is_that_file(tmp_path, monkeypatch, shell):
+    monkeypatch.chdir(tmp_path)
+    text = 'name = "mine"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[parameters]\nb = "positive"\n'
+    text += '[noise]\ndensity = "exp(-Abs(x)/b)/(2*b)"\nsensitivity = 1\n'
+    (tmp_path / "normal").write_text(text, encoding="utf-8")
+    found = shell("delta normal b=2 --epsilon 0.25 --json").json
+    assert found["delta"] == pytest.approx(1 - math.exp((0.25 - 0.5) / 2), rel=1e-12)
+
+
+def test_numbers_of_a_derivation_at_a_delta(shell):
+    at = shell("epsilon gaussian sigma=2 --delta 1e-5 --direction remove --json").json["epsilon"]
+    by_delta = shell("derive gaussian sigma=2 --delta 1e-5 --format json").json["values"]
+    by_epsilon = shell("", "derive", "gaussian", "sigma=2", "--epsilon", repr(at), "--format",
+                       "json").json["values"]  # fmt: skip
+    assert by_delta == by_epsilon
+
+
+def test_a_comparison_at_one_place(shell):
+    at_epsilon = shell("verify gaussian sigma=2 --epsilon 1.25 --method clt --json").json["checks"]
+    assert [one["epsilon"] for one in at_epsilon] == [1.25]
+    at_delta = shell("verify gaussian sigma=2 --delta 1e-3 --method clt --json").json["checks"]
+    assert [normal_delta(one["epsilon"], 2.0) for one in at_delta] == [pytest.approx(1e-3, rel=0.1)]
+
+
+def test_a_page_begins_at_what_is_asked(shell, tmp_path):
+    page = tmp_path / "page.html"
+    shell("", "explore", "gaussian", "sigma=3", "--sampling", "poisson", "--rate", "2%",
+          "--epsilon", "2.5", "--delta", "1e-7", "-o", str(page))  # fmt: skip
+    text = page.read_text(encoding="utf-8")
+    data = json.loads(re.search(r'id="panel-data">(.*?)</script>', text, re.S).group(1))
+    assert (data["epsilon"]["value"], data["delta"]["value"]) == ("2.5", "1e-7")
+    fields = {field["name"]: field["value"] for field in data["panels"][0]["fields"]}
+    assert fields["q"] == "1/50"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "report gaussian sigma=2 -o page.pdf",
+        "report gaussian sigma=2 -o page.html --time-limit soon",
+        "explore gaussian -o page.html --delta 2",
+        "verify gaussian sigma=2 --epsilon 1 --delta 1e-5",
+        "verify gaussian sigma=2 --direction up",
+        "derive gaussian sigma=2 --epsilon 1 --delta 1e-5",
+        "derive gaussian sigma=2 --delta 1e-5 --format latex",
+        "certify gaussian sigma=2 --epsilon 1 --time-limit soon",
+        "calibrate gaussian --parameter sigma --epsilon 1 --delta 1e-5 --direction up",
+        "curve gaussian sigma=2 --plot nowhere/curve.svg",
+        "tradeoff gaussian sigma=2 --time-limit -1",
+        "epsilon gaussian sigma=2 --delta 1e-5 --time-limit soon",
+    ],
+)
+def test_options_are_checked_before_work_begins(shell, words, monkeypatch):
+    def worked(*_, **__):
+        raise AssertionError("work began")
+
+    monkeypatch.setattr("symdp.cli.job.Job.build", worked)
+    monkeypatch.setattr("symdp.cli.job.Job.build_any", worked)
+    monkeypatch.setattr("symdp.cli.job.Job.build_mechanism", worked)
+    ran = shell(words)
+    assert ran.code == 2, ran.err
+    assert ran.err.startswith("symdp: ")
+    assert ran.err.count("\n") == 1
