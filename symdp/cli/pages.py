@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -114,11 +115,20 @@ def explore(
         from symdp.page.panel import MOST_BYTES, explorer
 
         with asked.of_its_file():
-            panel = panel_of(asked)
-            panel = replace(panel, values={**panel.values, **values})
-            what = panel.mechanism
-            page = explorer(f"{panel.title}, explored", what.description or what.name, [panel])
-            text = to_html(page)
+            names = [word.partition("=")[0] for word in asked.values]
+            # A value decides the order of kinks, say, where a slider would leave it open.
+            tries = list(dict.fromkeys([(), *((name,) for name in names), tuple(names)]))
+            for k, kept in enumerate(tries):
+                panel = panel_of(asked, kept)
+                panel = replace(panel, values={**panel.values, **values})
+                what = panel.mechanism
+                title = f"{panel.title}, explored"
+                try:
+                    text = to_html(explorer(title, what.description or what.name, [panel]))
+                    break
+                except InputError:
+                    if k == len(tries) - 1:
+                        raise
         if len(text.encode()) > MOST_BYTES:
             raise InputError(
                 f"{what.name}: the page would have more than {MOST_BYTES // 1000} kB; "
@@ -130,8 +140,8 @@ def explore(
     print(output)
 
 
-def panel_of(job: Job) -> Panel:
-    """Return the panel of one mechanism, its values where the sliders begin."""
+def panel_of(job: Job, kept: Sequence[str] = ()) -> Panel:
+    """Return the panel of one mechanism, its values where sliders begin; those kept have none."""
     from symdp.page.panel import Panel
 
     values = {
@@ -157,7 +167,7 @@ def panel_of(job: Job) -> Panel:
     given = words.bindings(job.values)
     mechanism(**given)  # where a value breaks a rule, this says so
     # A program integrates no mass: what one depends on keeps its value, and has no slider.
-    fixed = {name: given[name] for name in _of_masses(mechanism) & given.keys()}
+    fixed = {name: given[name] for name in {*_of_masses(mechanism), *kept} & given.keys()}
     slid = {p.name: values[p.name] if p.name in fixed else f"{{{p.name}}}"
             for p in mechanism.declared}  # fmt: skip
     mechanism = mechanism(**fixed)

@@ -184,3 +184,18 @@ def test_the_calculator_of_the_documentation_shares_its_program(monkeypatch):
     titles = [panel["title"] for panel in data_of(text)["panels"]]
     assert titles[0] == "DP-SGD: a model trained with noise"
     assert len(titles) == len(set(titles)) == 12
+
+
+def test_a_value_that_decides_an_order_is_kept(shell: Shell, tmp_path) -> None:
+    file, page = tmp_path / "cut.toml", tmp_path / "page.html"
+    file.write_text(
+        'name = "cut"\nvariable = "x"\nsupport = ["-L", "L"]\n'
+        '[parameters]\ng = "positive"\nL = "positive"\n'
+        '[noise]\ndensity = "1/(2*g*atan(L/g)*(1 + (x/g)**2))"\n',
+        encoding="utf-8",
+    )
+    ran = shell(f"explore {file} g=3 L=20 -o {page}")
+    assert ran.code == 0, ran.err
+    text = page.read_text(encoding="utf-8")
+    assert "L=20" in text
+    assert "give values to L first" in shell(f"explore {file} -o {page}").err
