@@ -34,17 +34,19 @@ MOST_COUNTED = 10**9
 class Audit:
     """What attack counts prove.
 
-    The two rates are the lower and the upper end that hold together with the confidence. `p_value`
-    is that of the claim that the records had the privacy of a composition, `allowed` the largest
-    true positive rate that it allows at `false_positive_rate`; None where none was given.
+    `epsilon` is the lower bound on ε at `delta`, 0 if the counts prove nothing; the two rates are
+    the lower and the upper end that hold together with the confidence, `members` and `others` how
+    many were attacked. `p_value` is that of the claim that the records had the privacy of a
+    composition, `allowed` the largest true positive rate that it allows at `false_positive_rate`;
+    None where none was given.
     """
 
-    epsilon: float  # the lower bound on ε at `delta`, 0 where the counts prove nothing
+    epsilon: float
     delta: float
     confidence: float
     true_positive_rate: float
     false_positive_rate: float
-    members: int  # how many were attacked
+    members: int
     others: int
     p_value: float | None = None
     allowed: float | None = None

@@ -69,11 +69,15 @@ class Calibrated:
 
 @dataclass(frozen=True)
 class Calibration(Calibrated):
-    """A parameter whose value meets an (ε, δ), and the neighbour whose upper bound does not."""
+    """A parameter whose value meets an (ε, δ), and the neighbour whose upper bound does not.
 
-    target_delta: float  # the δ that was asked for
-    guarantee: Guarantee  # what holds at `value`: δ(ε), its upper bound at most the target
-    missed: Guarantee  # the same at `neighbour`, its upper bound above the target
+    `guarantee` is δ(ε) at `value`, its upper bound at most `target_delta`; `missed` is the same at
+    `neighbour`, its upper bound above that.
+    """
+
+    target_delta: float
+    guarantee: Guarantee
+    missed: Guarantee
     seconds: float = field(compare=False)
 
     def to_json(self) -> dict[str, Any]:

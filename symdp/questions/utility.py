@@ -75,15 +75,21 @@ def noise_size(mechanism: Mechanism) -> NoiseSize:
 
 @dataclass(frozen=True)
 class Compared:
-    """One noise of the size that was asked for, and what its releases say."""
+    """One noise of the size that was asked for, and what its releases say.
 
-    mechanism: Mechanism  # with the value that was found
-    values: dict[str, str]  # of its parameters, by name
+    `mechanism` has the value that was found, `values` has those of all its parameters by name.
+    `guarantee` is ε at the δ that was asked for, `delta` the upper end of δ at the least ε of all
+    that are compared. The best attack's true positive rate exceeds its false positive rate by
+    `advantage`; `miss_rate` is the least at false positive rate 0.05.
+    """
+
+    mechanism: Mechanism
+    values: dict[str, str]
     size: NoiseSize
-    guarantee: Guarantee  # ε at the δ that was asked for
-    delta: float  # at the least ε of all that are compared, its upper end
-    advantage: float  # the largest true positive rate less false positive rate of an attack
-    miss_rate: float  # the least of an attack with false positive rate 0.05
+    guarantee: Guarantee
+    delta: float
+    advantage: float
+    miss_rate: float
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as JSON values: the guarantee's keys, and what stands beside them."""

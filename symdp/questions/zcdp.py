@@ -29,7 +29,7 @@ from symdp.errors import AccuracyError, InputError
 from symdp.model.relation import ADD_REMOVE, SUBSTITUTION
 from symdp.model.sampling import Noise, Radial, RenyiCurve
 from symdp.numeric.saddle_point import golden_section
-from symdp.questions.accounted import a_composition
+from symdp.questions.accounted import a_composition, direction_of
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def zcdp(composition: Composed, direction: Direction = "both") -> Zcdp:
     if upper is not None and (by_curve or not steps.protection.is_attained or (limit and others)):
         kind = "bound"
     value = upper if kind == "bound" and upper is not None else lower
-    label = "both" if all(m.is_mirrored for m, _ in steps.steps) else side.partition("_")[0]
+    label = steps.accounted.label or direction_of(side)
     return Zcdp(
         value, lower, upper, kind, order, label, steps.count, steps.protection, found[side].advice
     )

@@ -168,3 +168,11 @@ def test_json_has_no_infinity() -> None:
     assert zcdp(compose(mechanisms.gumbel(b=2), 1)).to_json()["rho"] is None
     told = zcdp(compose(mechanisms.gaussian(sigma=2), 1)).to_json()
     assert (told["rho"], told["kind"], told["count"]) == (0.125, "exact", 1)
+
+
+def test_a_direction_is_named_as_elsewhere() -> None:
+    """Of sampled skewed noise the larger sign is asked, and its side is no direction."""
+    steps = compose(mechanisms.gumbel(b=2).subsample("poisson", "1/10"), 50)
+    found = zcdp(steps, "add")
+    assert found.direction == "add"
+    assert found.rho >= steps.renyi(1.0, "add") * (1 - 1e-12)
