@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from symdp.arguments import Direction, MethodName, flat, is_array
 from symdp.errors import InputError, at
@@ -84,11 +84,7 @@ class Parallel:
         **options: Any,
     ) -> Any:
         """Return the largest δ(ε) of the parts, see `Composition.delta`."""
-        if is_array(epsilon):
-            return Curve([self.delta(one, method, direction, **options) for one in flat(epsilon)])
-        return self._largest(
-            {n: c.delta(epsilon, method, direction, **options) for n, c in self.parts.items()}
-        )
+        return self._largest("delta", epsilon, method, direction, **options)
 
     def epsilon(
         self,
@@ -98,25 +94,28 @@ class Parallel:
         **options: Any,
     ) -> Any:
         """Return the largest ε(δ) of the parts, see `Composition.epsilon`."""
-        if is_array(delta):
-            return Curve([self.epsilon(one, method, direction, **options) for one in flat(delta)])
-        return self._largest(
-            {n: c.epsilon(delta, method, direction, **options) for n, c in self.parts.items()}
-        )
+        return self._largest("epsilon", delta, method, direction, **options)
 
-    def _largest(self, answers: Mapping[str, Guarantee]) -> Guarantee:
-        """Return the largest answer; with bounds on it; an estimate where any part is one."""
-        name, all_parts = largest({name: Link.of(answer) for name, answer in answers.items()})
+    def _largest(self, asked: str, given: Any, *how: str, **options: Any) -> Guarantee | Curve:
+        """Return the largest answer, with bounds on it; an estimate where any part is one."""
+        if is_array(given):
+            found = [self._largest(asked, one, *how, **options) for one in flat(given)]
+            return Curve(cast("list[Guarantee]", found))
+        answers = {
+            name: cast("Guarantee", getattr(part, asked)(given, *how, **options))
+            for name, part in self.parts.items()
+        }
+        name, both = largest({name: Link.of(answer) for name, answer in answers.items()})
         best = answers[name]
         note = _CONDITION.format(count=len(answers), name=name)
         told = None if best.protection is None else replace(best.protection, note=note)
         for_pair = weakest(one.for_pair or one.kind for one in answers.values())
-        found: dict[str, Any] = {
-            "kind": all_parts.kind,
-            "advice": all_parts.advice,
+        also: dict[str, Any] = {
+            "kind": both.kind,
+            "advice": both.advice,
             "for_pair": for_pair,
         }
-        return replace(best, protection=told, **all_parts.entries(best.asked), **found)
+        return replace(best, protection=told, **both.entries(asked), **also)
 
 
 def parallel(

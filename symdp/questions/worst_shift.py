@@ -290,7 +290,8 @@ class _Shifts:
         epsilons = np.linspace(0.0, 60.0, 241)
         alphas = np.exp(epsilons)
         cells = self.sides[0]
-        rough = np.max([_of_shift(c, k, alphas) for c in self.sides for k in _some(c)], axis=0)
+        some = {max(1, cells.shifts * j // 8) for j in range(1, 9)}
+        rough = np.max([_of_shift(c, k, alphas) for c in self.sides for k in some], axis=0)
         floor = cells.beyond + _NOTHING
         last = float(epsilons[min(int(np.sum(rough > 2.0 * floor)), epsilons.size - 1)])
         spread = 2.5 * float(rough[0])  # of a normal loss of this total variation
@@ -314,10 +315,6 @@ class _Shifts:
         found = np.empty(at.size)
         found[order] = np.minimum(best * (1.0 + _ROUNDING), 1.0)
         return [float(value) for value in found]
-
-
-def _some(cells: _Cells) -> list[int]:
-    return sorted({max(1, cells.shifts * j // 8) for j in range(1, 9)})
 
 
 def _moved(values: Array, k: int) -> Array:
