@@ -72,7 +72,7 @@ def loss_cells(law: LossLaw, tilt: float, spacing: float, first: int, count: int
     nodes = law.nodes(tilt, 0.0)
     atoms, log_weight = nodes.loss[nodes.atomic], nodes.log_weight[nodes.atomic]
     add(atoms, atoms, np.exp(log_weight + tilt * atoms - log_total))
-    for stretch in _stretches(law, tilt, log_total):
+    for stretch in _stretches(law, tilt):
         for lower, upper, share in stretch.parts(spacing, first, count):
             widest = np.inf
             for least, nodes_, weights_ in _RULES:
@@ -90,7 +90,7 @@ def loss_cells(law: LossLaw, tilt: float, spacing: float, first: int, count: int
 
 def loss_span(law: LossLaw, tilt: float) -> tuple[float, float]:
     """Return the losses between which all but e^−44 of P_t lies: every cell outside is empty."""
-    stretches = _stretches(law, tilt, SumLaw([(law, 1)]).cgf(tilt))
+    stretches = _stretches(law, tilt)
     nodes = law.nodes(tilt, 0.0)
     ends = [end for stretch in stretches for end in stretch.range]
     ends += nodes.loss[nodes.atomic].tolist()
@@ -100,7 +100,7 @@ def loss_span(law: LossLaw, tilt: float) -> tuple[float, float]:
 def loss_density(law: LossLaw, values: Array) -> Array:
     """Return Σ P(x)/|ℓ′(x)| over the x with ℓ(x) = s, for every value s [FA Def. 4]."""
     density = np.zeros(values.size)
-    for stretch in _stretches(law, 0.0, SumLaw([(law, 1)]).cgf(0.0)):
+    for stretch in _stretches(law, 0.0):
         inside = (values > stretch.range[0]) & (values < stretch.range[1])
         density[inside] += np.exp(stretch.log_density(values[inside]))
     return density
@@ -113,7 +113,7 @@ def has_smooth_density(law: LossLaw) -> bool:
     """
     if law.has_atoms:
         return False
-    stretches = _stretches(law, 0.0, SumLaw([(law, 1)]).cgf(0.0))
+    stretches = _stretches(law, 0.0)
     if len(stretches) != 1:
         return False
     sample = np.linspace(*stretches[0].range, 514)[1:-1]
@@ -215,12 +215,13 @@ class _Stretch:
 _known: WeakKeyDictionary[LossLaw, dict[float, list[_Stretch]]] = WeakKeyDictionary()
 
 
-def _stretches(law: LossLaw, tilt: float, log_total: float) -> list[_Stretch]:
+def _stretches(law: LossLaw, tilt: float) -> list[_Stretch]:
     """Return the monotone stretches on which the tilted density is not negligible, kept."""
     known = _known.setdefault(law, {})
     if tilt in known:
         return known[tilt]
     found: list[_Stretch] = []
+    log_total = SumLaw([(law, 1)]).cgf(tilt)
     for outline in law.outlines:
         piece = outline.piece
         if not (piece.flat or piece.integer):

@@ -127,9 +127,8 @@ def allocated_steps(mechanism: MechanismRecord) -> int | None:
 def independent_steps(mechanism: M) -> list[tuple[M, int]]:
     """Return the mechanisms, with counts, whose composition this one is; itself as a rule.
 
-    k of t steps: split at random into k blocks, of t/k steps rounded down or up, and a record takes
-    part in one step of each. Every set of k steps comes out equally likely. The blocks of a split
-    compose, and it is drawn without a look at the data: an upper bound.
+    k of t steps: split at random, without a look at the data, into k blocks, of t/k steps rounded
+    down or up; one step of each makes every set of k equally likely. Blocks compose: a bound.
     """
     sampling = mechanism.sampling
     if sampling is None or sampling.steps is None or sampling.participations in {None, 1}:

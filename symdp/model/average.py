@@ -32,15 +32,12 @@ _LARGEST = 10**7  # sizes that are looked at one by one
 
 @dataclass(frozen=True)
 class Sizes:
-    """The sizes of a batch: masses without the record, and the ratios B(b − 1)/B(b).
+    """The sizes of a batch."""
 
-    `lost_with` and `lost_without` are what is left of the masses with the record and without it.
-    """
-
-    masses: tuple[Fraction, ...]
-    ratios: tuple[Fraction, ...]
-    lost_with: Fraction
-    lost_without: Fraction
+    masses: tuple[Fraction, ...]  # without the record
+    ratios: tuple[Fraction, ...]  # B(b − 1)/B(b)
+    lost_with: Fraction  # what is left of the masses with the record
+    lost_without: Fraction  # and without it
 
 
 def sizes(records: int, rate: Fraction) -> Sizes:
@@ -82,17 +79,14 @@ def _likely(records: int, rate: Fraction) -> dict[int, Fraction]:
         for walk in (range(min(mode, others), -1, -1), range(mode + 1, others + 1)):
             for b in walk:
                 ways = arb(others + 1).lgamma() - arb(b + 1).lgamma() - arb(others - b + 1).lgamma()
-                mass = _lower((ways + b * logs[0] + (others - b) * logs[1]).exp())
+                ball = (ways + b * logs[0] + (others - b) * logs[1]).exp()
+                mass = max(middle_of(ball.lower()), Fraction(0))
                 if mass < _FAINT:
                     break
                 if len(found) > _LARGEST:
                     raise InputError(f"{records} records: too many sizes of a batch")
                 found[b] = mass
     return found
-
-
-def _lower(ball: arb) -> Fraction:
-    return max(middle_of(ball.lower()), Fraction(0))
 
 
 def _rounded_down(mass: Fraction) -> Fraction:

@@ -155,9 +155,8 @@ def exponential(value: sp.Expr) -> Fraction:
     """Return e^value, or a ratio just above it: a profile that does not rise is no higher there."""
     if value == 0:
         return Fraction(1)
-    at = _rounded_up(value)
     with ctx.workprec(_BITS + 40):
-        return upper_end(fraction_ball(at).exp())
+        return upper_end(fraction_ball(_rounded_up(value)).exp())
 
 
 def upper_end(ball: arb) -> Fraction:

@@ -27,13 +27,10 @@ TILT = sp.Symbol("z", real=True)  # of the formula of K
 
 @dataclass(frozen=True)
 class Family:
-    """Two members of an exponential family, known by K alone.
-
-    `lattice`: start and step of the values that a discrete loss may have.
-    """
+    """Two members of an exponential family, known by K alone."""
 
     log_moment: sp.Expr  # K, a formula of z
-    lattice: tuple[sp.Expr, ...] = ()
+    lattice: tuple[sp.Expr, ...] = ()  # start and step of the values that a discrete loss may have
 
     def substitute(self, values: Mapping[sp.Symbol, sp.Expr]) -> Family:
         """Return the family with values in place of symbols."""

@@ -43,7 +43,9 @@ def shape_of(density: sp.Expr, variable: sp.Symbol, support: Support) -> Shape:
         falls = _is_nonpositive(slope, y, half)
         # Concave on both sides and symmetric: at the centre it turns downwards where it falls.
         concave = _is_nonpositive(bend, y, half)
-        falls = falls or (concave and _is_nonpositive(_first_slope(right, y), y, half))
+        if concave and not falls:  # the slope of a concave logarithm is the largest at the centre
+            first = sp.limit(sp.diff(_logarithm(right), y), y, 0, "+")
+            falls = _is_nonpositive(first, y, half)
         return Shape(centre, falls, falls and concave)
     bend = sp.diff(_logarithm(density.subs(variable, whole)), whole, 2)
     smooth = not density.has(sp.Abs, sp.sign, sp.Min, sp.Max, sp.Piecewise, sp.Heaviside)
@@ -61,11 +63,6 @@ def centre_of(density: sp.Expr, variable: sp.Symbol, support: Support) -> sp.Exp
         if _are_equal(right, left, y):
             return centre
     return None
-
-
-def _first_slope(right: sp.Expr, y: sp.Symbol) -> sp.Expr:
-    """Return the slope of a concave logarithm at the centre, which is the largest."""
-    return sp.limit(sp.diff(_logarithm(right), y), y, 0, "+")
 
 
 def _logarithm(density: sp.Expr) -> sp.Expr:

@@ -69,11 +69,7 @@ def protects(relation: str, group: int = 1) -> str:
 
 
 def usual_relation(mechanism: MechanismRecord) -> str:
-    """Return the relation of a mechanism of which none was asked.
-
-    Of a fixed batch substitution, of other noise one record added or removed, and of two laws or a
-    curve that were given whatever their author means.
-    """
+    """Return the relation where none was asked; given laws mean what their author does."""
     scheme = None if mechanism.sampling is None else mechanism.sampling.scheme
     if scheme in _FIXED_BATCH:
         return SUBSTITUTION

@@ -203,15 +203,11 @@ def variable_symbol(name: str, kind: str) -> sp.Symbol:
 
 @dataclass(frozen=True)
 class Noise:
-    """Additive noise: Q(x) = f(x) and P(x) = f(x - D) for the density f and the sensitivity D.
-
-    D is what adding or removing one record moves the output by. `moved_by_substitution` is what
-    changing one record's value moves it by; where it is not given that is 2 D.
-    """
+    """Additive noise: Q(x) = f(x) and P(x) = f(x - D) for the density f and the sensitivity D."""
 
     density: sp.Expr
-    sensitivity: sp.Expr
-    moved_by_substitution: sp.Expr | None = None
+    sensitivity: sp.Expr  # D, what adding or removing one record moves the output by
+    moved_by_substitution: sp.Expr | None = None  # what changing its value does; 2 D if left out
     falls: bool = False  # whether f was shown, at its values, to fall away from its centre
 
     @property
@@ -281,17 +277,12 @@ class _LaterNoise(Noise):
 
 @dataclass(frozen=True)
 class Laws:
-    """The two laws P and Q themselves; on points, one mass for every point.
-
-    `is_bound` says that they were made to dominate what is only partly known, a table of points or
-    shuffled answers: no data are known that are as far apart. `atoms` are places of an interval
-    that have probabilities of their own, beside the densities: each with its mass under P and Q.
-    """
+    """The two laws P and Q themselves; on points, one mass for every point."""
 
     P: Component
     Q: Component
-    is_bound: bool = False
-    atoms: Atoms = ()
+    is_bound: bool = False  # made to dominate what is partly known: no data are known as far apart
+    atoms: Atoms = ()  # places of an interval with a mass of their own under P and Q
 
     def substitute(self, values: Mapping[sp.Symbol, sp.Expr]) -> Laws:
         """Return the laws with values in place of symbols."""
