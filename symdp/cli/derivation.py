@@ -32,7 +32,7 @@ _SECTIONED = ("text", "latex", "mathml")
 _WITH_NUMBERS = ("text", "json")
 _NEEDED = {  # by an option
     "--only": _SECTIONED, "--explain": _SECTIONED, "--exact": _PROGRAMS,
-    "--epsilon": _WITH_NUMBERS, "--delta": _WITH_NUMBERS,
+    "--epsilon": _WITH_NUMBERS, "--delta": _WITH_NUMBERS, "--all": _SECTIONED,
 }  # fmt: skip
 FORMATS = ("text", "latex", "mathml", *_PROGRAMS, "json", "page")
 _LONGEST = 1e6  # seconds
@@ -53,6 +53,7 @@ def derive(
     time_limit: str = "20",
     direction: str = "remove",
     explain: bool = False,
+    whole: bool = False,
     exact: bool = False,
 ) -> None:
     """Derive the privacy loss, its range and CGF, and the expansions of a mechanism."""
@@ -64,7 +65,7 @@ def derive(
         raise InputError(f"--format {form!r:.60} is unknown{hint}")
     keys = tuple(key.strip() for key in only.split(",")) if only else ()
     asked = {"--only": keys, "--explain": explain, "--exact": exact, "--epsilon": epsilon,
-             "--delta": delta}  # fmt: skip
+             "--delta": delta, "--all": whole}  # fmt: skip
     for option, value in asked.items():
         if value and form not in _NEEDED[option]:
             raise InputError(f"{option} needs --format {', '.join(_NEEDED[option])}, not {form}")
@@ -96,14 +97,16 @@ def derive(
                 return
             steps = _steps(mechanism, side, limit) if explain else []
             if form == "text":
-                text = _text(found, terms, keys, steps, numbers)
+                text = _text(found, terms, keys, whole, steps, numbers)
             elif form == "latex":
-                own = [d.to_latex(terms, keys) for d in found]
+                own = [d.to_latex(terms, keys, whole) for d in found]
                 text = "\n".join([*own, latex_blocks(steps)] if steps else own)
             else:
                 lines = (line for b in steps if isinstance(b, Formulas) for line in b.lines)
                 elements = (formula(line) for line in lines if line.left is not None)
-                text = "\n".join([*(d.to_mathml(terms, keys) for d in found), *elements]) + "\n"
+                text = (
+                    "\n".join([*(d.to_mathml(terms, keys, whole) for d in found), *elements]) + "\n"
+                )
     print(text, end="")
 
 
@@ -215,11 +218,12 @@ def _text(
     found: Sequence[Derivation | EpochDerivation | VectorDerivation],
     order: int,
     only: tuple[str, ...],
+    whole: bool,
     steps: list[Block],
     numbers: _Numbers | None,
 ) -> str:
     width, ascii_only = max(_LEAST_WIDTH, min(WIDTH, columns(WIDTH))), not _prints_unicode()
-    parts = [d.to_text(order, only, width, ascii_only) for d in found]
+    parts = [d.to_text(order, only, width, ascii_only, whole) for d in found]
     if numbers is not None:
         from symdp.page.worked import sheet_blocks
 

@@ -59,7 +59,7 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "name": ("", "NAME", "One of them, to be shown in full."),
     "noise": ("--noise", "Z", "Noise multiplier: noise over clip norm."),
     "only": ("--only", "KEYS", "These sections alone: mechanism, loss, cumulants, series, "
-        "asymptotics, tails, composed, several with commas."),
+        "asymptotics, tails, composed; or formulas by name, as K or ell; several with commas."),
     "order": ("--order", "K", "Show terms up to this order, 1 to 8."),
     "orders": ("--orders", "A,…", "A Rényi filter at these orders."),
     "others": ("--others", "N", "How many others; as many as members if not said."),
@@ -124,6 +124,7 @@ TABLE: dict[str, tuple[str, str, str]] = {
         "result of each term, beside the exact δ of -n steps."),
     "derive explain": ("--explain", "", "Also the steps: which rule found what, and where it was "
         "checked."),
+    "derive whole": ("--all", "", "Also the series that are the same for every mechanism."),
     "derive time_limit": ("--time-limit", "S", "Processor seconds; what is not found by then stays "
         "numeric."),
     "explore output": ("-o --output", "FILE", "A .html file."),

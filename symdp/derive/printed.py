@@ -67,17 +67,26 @@ class Printed:
         only: tuple[str, ...] = (),
         width: int = WIDTH,
         ascii_only: bool = False,
+        whole: bool = False,
     ) -> str:
-        """Return the derivation as text of `width` columns, expansions up to `order`."""
-        return str(pages("derivation").to_text(self, order, only, width, ascii_only))
+        """Return the derivation as text of `width` columns, expansions up to `order`.
 
-    def to_latex(self, order: int = 2, only: tuple[str, ...] = ()) -> str:
-        """Return the derivation as LaTeX: for each section a paragraph and one align (amsmath)."""
-        return str(pages("derivation").to_latex(self, order, only))
+        `whole` adds the series that are the same for every mechanism; `only` takes sections, and
+        formulas by the names they begin with, such as "K".
+        """
+        made = pages("derivation").to_text(self, order, only, width, ascii_only, whole=whole)
+        return str(made)
 
-    def to_mathml(self, order: int = 2, only: tuple[str, ...] = ()) -> str:
+    def to_latex(self, order: int = 2, only: tuple[str, ...] = (), whole: bool = False) -> str:
+        """Return the derivation as LaTeX: for each section a paragraph and one align (amsmath).
+
+        Of formulas that are asked for by name it is that align alone.
+        """
+        return str(pages("derivation").to_latex(self, order, only, whole))
+
+    def to_mathml(self, order: int = 2, only: tuple[str, ...] = (), whole: bool = False) -> str:
         """Return the formulas as MathML elements, one a line."""
-        return str(pages("derivation").to_mathml(self, order, only))
+        return str(pages("derivation").to_mathml(self, order, only, whole))
 
     def to_json(self, order: int = 2) -> dict[str, Any]:
         """Return the derivation as JSON-ready data."""

@@ -22,7 +22,18 @@ from symdp.derive.vectors import FIRST, SECOND, VectorDerivation
 from symdp.errors import AccuracyError, InputError, suggestion
 from symdp.interrupt import attempt
 from symdp.model.dominating import is_on_vectors
-from symdp.page.document import Block, Section, Sentence, sentence, token
+from symdp.page.document import (
+    Block,
+    Formulas,
+    Heading,
+    Legend,
+    Line,
+    Section,
+    Sentence,
+    one_legend,
+    sentence,
+    token,
+)
 from symdp.page.formula import equation, layout, read
 from symdp.page.html import html_blocks, math_line
 from symdp.page.latex import aligned, latex_blocks, latex_rows
@@ -35,7 +46,7 @@ from symdp.page.loss_sections import (
     range_ends,
 )
 from symdp.page.markdown import markdown_blocks
-from symdp.page.node import transliterated
+from symdp.page.node import EMPTY, text, transliterated
 from symdp.page.series_sections import (
     asymptotics_section,
     composed_section,
@@ -179,15 +190,36 @@ def _of_vectors(d: VectorDerivation, order: int) -> list[Section]:
     return explained(d, found, extra)
 
 
-def chosen(d: _Any, order: int, only: tuple[str, ...] = ()) -> list[Section]:
-    """Return the sections of some keys, all where none is given; an unknown key is refused."""
+def chosen(d: _Any, order: int, only: tuple[str, ...] = (), whole: bool = False) -> list[Section]:
+    """Return what is of this mechanism alone, the `whole`, or sections and formulas by name.
+
+    A formula is called as its left side begins: K, ell, omega, c_1.  An unknown name is refused.
+    """
     found: list[Section] = [section for section in d.sections(order) if section.lines]
+    if not only:
+        return [section for section in found if whole or not section.is_general]
     keys = list(dict.fromkeys(section.key for section in found))
+    asked: list[Section] = []
     for key in only:
-        if key not in keys:
+        own = [section for section in found if section.key == key]
+        mine = [s for s in found if not s.is_general] + [s for s in found if s.is_general]
+        each = ([one for one in s.lines if _name_of(one) == transliterated(key)] for s in mine)
+        named = next(filter(None, each), [])
+        if not own and not named:
             hint = suggestion(key, keys) or f"; there are {', '.join(keys)}"
-            raise InputError(f"no section is called {key!r:.40}{hint}")
-    return [section for section in found if not only or section.key in only]
+            raise InputError(f"no section or formula is called {key!r:.40}{hint}")
+        bare = tuple(replace(line, words="") for line in named if line.right is not None)
+        asked += own or [Section(key, "", bare)]
+    return asked
+
+
+def _name_of(line: Line) -> str:
+    """Return the name with which a left side begins; nothing where something stands above it."""
+    first = (
+        next((one for one in line.left.walk() if one.kind != "row"), None) if line.left else None
+    )
+    is_name = first is not None and (first.kind == "name" or first.parts[2:] == (EMPTY,))
+    return transliterated(text(first)) if first is not None and is_name else ""
 
 
 @lru_cache(maxsize=64)
@@ -223,9 +255,13 @@ def _head(d: _Any) -> list[Block]:
     return [Sentence(f"warning: {told}", "warning")] if told else []
 
 
-def blocks(d: _Any, order: int, only: tuple[str, ...] = ()) -> list[Block]:
-    """Return the sections as blocks of a document."""
-    return [block for section in chosen(d, order, only) for block in section.blocks()]
+def blocks(d: _Any, order: int, only: tuple[str, ...] = (), whole: bool = False) -> list[Block]:
+    """Return the sections as blocks of a document, with one legend for all of them."""
+    found = chosen(d, order, only, whole)
+    made = [block for section in found for block in replace(section, legend=()).blocks()]
+    legend = one_legend(found)
+    heading = [Heading(4, "Symbols")] if len(found) > 1 else []
+    return [*made, *heading, Legend(legend)] if legend else made
 
 
 def to_text(
@@ -235,22 +271,30 @@ def to_text(
     width: int,
     ascii_only: bool = False,
     headline: bool = True,
+    whole: bool = False,
 ) -> str:
     """Return a derivation as text of `width` columns."""
     first = transliterated(d.headline) if ascii_only else d.headline
     head: list[Block] = [*_head(d), Sentence(first)] if headline else []
-    return text_of([*head, *blocks(d, order, only)], width, ascii_only)
+    return text_of([*head, *blocks(d, order, only, whole)], width, ascii_only)
 
 
-def to_latex(d: _Any, order: int, only: tuple[str, ...] = ()) -> str:
+def to_latex(d: _Any, order: int, only: tuple[str, ...] = (), whole: bool = False) -> str:
     """Return a derivation as LaTeX: for each section a paragraph and one align (amsmath)."""
-    head = f"% {transliterated(d.headline)}\n\\allowdisplaybreaks\n"
-    return head + latex_blocks([*_head(d), *blocks(d, order, only)])
+    made = blocks(d, order, only, whole)
+    if all(isinstance(block, Formulas) for block in made):  # what was asked for by name
+        return latex_blocks(made)
+    head = f"% {transliterated(d.headline)}\n{_PACKAGES}\\allowdisplaybreaks\n"
+    return head + latex_blocks([*_head(d), *made])
 
 
-def to_mathml(d: _Any, order: int, only: tuple[str, ...] = ()) -> str:
+_PACKAGES = "% packages: amsmath; fontenc with option T1\n"
+
+
+def to_mathml(d: _Any, order: int, only: tuple[str, ...] = (), whole: bool = False) -> str:
     """Return the formulas as MathML elements, one a line."""
-    lines = (line for s in chosen(d, order, only) for line in s.lines if line.left is not None)
+    found = chosen(d, order, only, whole)
+    lines = (line for s in found for line in s.lines if line.left is not None)
     warning = [f"<!-- {escape(told)} -->"] if (told := doubt(d.mechanism)) else []
     return "\n".join([*warning, *map(math_line, lines)])
 

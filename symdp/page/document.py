@@ -197,11 +197,13 @@ class Section:
     title: str
     lines: tuple[Line, ...]
     legend: tuple[tuple[Node, str], ...] = ()
+    is_general: bool = False  # says the same of every mechanism
 
     def blocks(self, level: int = 4) -> list[Block]:
         """Return the section as blocks of a document."""
         legend = [Legend(self.legend)] if self.legend else []
-        return [Heading(level, self.title), Formulas(self.lines), *legend]
+        heading = [Heading(level, self.title)] if self.title else []
+        return [*heading, Formulas(self.lines), *legend]
 
     def explained(self, meanings: Mapping[str, str]) -> Section:
         """Return the section with its legend."""
@@ -223,6 +225,17 @@ class Section:
                     if (label := token(own)) not in parts:
                         found.setdefault(label, own)
         return found
+
+
+def one_legend(sections: Sequence[Section]) -> list[tuple[Node, str]]:
+    """Return the legend of several sections; what a symbol means in one alone says where."""
+    found: dict[str, tuple[Node, list[str]]] = {}
+    for section in sections:
+        for node, meaning in section.legend:
+            told = found.setdefault(token(node), (node, [meaning]))[1]
+            if all(not one.endswith(meaning) for one in told):
+                told.append(f"in “{section.title}” {meaning}")
+    return [(node, ", ".join(told)) for node, told in found.values()]
 
 
 def token(node: Node) -> str:

@@ -56,7 +56,8 @@ def latex(node: Node) -> str:
             return found
         case "fence":
             left, right = (_BRACKETS.get(end.text, end.text) for end in node.parts[::2])
-            return rf"\left{left}{parts[1]}\right{right}"
+            is_tall = any(n.kind in _TALL or n.text in ("∫", "∑", "∏") for n in node.walk())
+            return rf"\left{left}{parts[1]}\right{right}" if is_tall else left + parts[1] + right
         case "cases":
             rows = r" \\ ".join(_case(*case.parts) for case in node.parts)
             return rf"\begin{{cases}} {rows} \end{{cases}}"
@@ -69,6 +70,7 @@ def latex(node: Node) -> str:
     return node.text
 
 
+_TALL = ("fraction", "binomial", "cases")
 _BRACKETS = {"{": r"\{", "}": r"\}", "⌊": r"\lfloor ", "⌋": r"\rfloor "}
 
 

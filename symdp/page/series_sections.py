@@ -190,8 +190,11 @@ def corrections(d: HasCGF, order: int) -> list[Section]:
         told = "there is none: the finite loss takes one value alone, and δ of n steps is a formula"
         return [Section("series", "Series", (sentence(told),))]
     return [
-        Section("series", "Saddle-point series", (*_saddle(d, order), *lost[1:])),
-        Section("series", "Edgeworth series", (*_edgeworth(d, order), *lost[1:])),
+        Section("series", title, (*lines, *lost[1:]), is_general=True)
+        for title, lines in (
+            ("Saddle-point series", _saddle(d, order)),
+            ("Edgeworth series", _edgeworth(d, order)),
+        )
     ]
 
 
@@ -258,14 +261,21 @@ def _own(d: PrivacyLoss) -> list[Line]:
         terms = dict(series.saddle_terms(d, 1))
     except InputError:
         return []
-    lines = [equation(read("F_{}", sp.Integer(j)), terms[F(j)], taken=taken) for j in (0, 2)]
+    t, lost = layout(d.cgf.tilt), "" if d.mass_at_infinity == 0 else "1 − (1 − δ_∞)^n + "
+    at = f"at the saddle point {d.cgf.tilt} > 0"
+    lines = [
+        equation("δ(ε)", f"={lost}e^{{F₀}}/√(2πF₂)·(1 + c₁ + …)", relation="≈"),
+        equation(read("nK′({})", t), read("ε + 1/{} + 1/(1 + {})", t, t), words=at),
+    ]
+    lines += [equation(read("F_{}", sp.Integer(j)), terms[F(j)], taken=taken) for j in (0, 2)]
     ratios = {j: terms[F(j)] / terms[F(2)] ** sp.Rational(j, 2) for j in (3, 4)}
     for j, ratio in ratios.items():
         if _is_short(ratio):
             lines.append(equation(read("ρ_{}", sp.Integer(j)), ratio))
         else:
+            power = "²" if j == 4 else f"^{{{j}/2}}"
             lines.append(equation(read("F_{}", sp.Integer(j)), terms[F(j)], taken=taken))
-            lines.append(equation(read("ρ_{}", sp.Integer(j)), f"=F_{j}/F₂^{{{j}/2}}"))
+            lines.append(equation(read("ρ_{}", sp.Integer(j)), f"=F_{j}/F₂{power}"))
     first = (3 * ratios[4] - 5 * ratios[3] ** 2) / 24
     is_short = _is_short(first)
     lines.append(equation("c₁", first if is_short else read("(3ρ₄ − 5ρ₃²)/24"), taken=taken))

@@ -33,7 +33,7 @@ def test_a_derivation_has_the_names_of_its_rate(shell, words, shown):
         ("derive gaussian q=2 --sampling poisson --rate q", "q must be above 0 and below 1"),
         ("derive gaussian --sampling poisson --rate 2q", "--rate: '2q' is not a number"),
         ("delta gaussian sigma=2 --sampling poisson --rate q -n 9 --epsilon 1", "a value for q"),
-        ("derive gaussian --only formulas", "no section is called 'formulas'"),
+        ("derive gaussian --only formulas", "no section or formula is called 'formulas'"),
         ("derive gaussian --only loss --format json", "--only needs --format text"),
     ],
 )
