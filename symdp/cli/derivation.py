@@ -104,9 +104,8 @@ def derive(
             else:
                 lines = (line for b in steps if isinstance(b, Formulas) for line in b.lines)
                 elements = (formula(line) for line in lines if line.left is not None)
-                text = (
-                    "\n".join([*(d.to_mathml(terms, keys, whole) for d in found), *elements]) + "\n"
-                )
+                own = [d.to_mathml(terms, keys, whole) for d in found]
+                text = "\n".join([*own, *elements]) + "\n"
     print(text, end="")
 
 
