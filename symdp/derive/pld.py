@@ -165,7 +165,7 @@ def pld_cdf(
         return LossLaw(s, None, "a discrete loss has atoms alone")
     missing = next((p for p in pieces if _moves(p) and _mass(p, x, p.lower, p.upper) is None), None)
     if missing is not None:
-        return LossLaw(s, None, f"P has no closed form between {missing.lower} and {missing.upper}")
+        return LossLaw(s, None, "no formula was found for the mass of P on a piece")
 
     def part(piece: Piece, back: sp.Expr) -> sp.Expr | None:
         ends = (piece.lower, back) if piece.slope == "increasing" else (back, piece.upper)
@@ -226,7 +226,9 @@ def _summed(
         ]
         low, high = ends if piece.slope == "increasing" else ends[::-1]
         if inside is None or low is None or high is None:
-            return LossLaw(s, None, "P or the range of the loss has no closed form on a piece")
+            return LossLaw(
+                s, None, "no formula was found for P or the range of the loss on a piece"
+            )
         if not _agrees(inside, piece, back, x, s, is_density=is_density):
             return LossLaw(s, None, "the form that was found disagrees with numbers")
         after = sp.S.Zero

@@ -174,7 +174,10 @@ def _of_vectors(d: VectorDerivation, order: int) -> list[Section]:
         sentence("for |r₁ − r₂| ≤ D ≤ r₁ + r₂, D the length of the shift; with the record, e^ℓq"),
     ]
     named = [equation(read("e^{K({})}", t), d.moment(q, loss))]
-    named += [sentence(f"K has no closed form: {d.cgf.reason}"), *cumulant_lines(d, order + 1)]
+    named += [
+        sentence(f"no closed form of K was found: {d.cgf.reason}"),
+        *cumulant_lines(d, order + 1),
+    ]
     found = [
         mechanism_section(d),
         Section("loss", "Privacy loss", tuple(law)),

@@ -62,7 +62,11 @@ def _indexed(letter: str) -> Callable[[Any], Node]:
 
 
 def _polygamma(e: Any) -> Node:
-    return applied(script(name("psi"), EMPTY, fence(layout(e.args[0]))), layout(e.args[1]))
+    order, at = e.args
+    mark = EMPTY if order == 0 else fence(layout(order))
+    if order in (1, 2, 3):
+        mark = operator("′″‴"[int(order) - 1])
+    return applied(script(name("psi"), EMPTY, mark) if order != 0 else name("psi"), layout(at))
 
 
 def _joined(e: Any) -> Node:
@@ -105,10 +109,10 @@ def _sum(e: sp.Add) -> Node:
     for term in terms_in_order(e):
         is_negative = term.could_extract_minus_sign()
         own = layout(-term if is_negative else term)
+        if own.kind == "row" and len(own.parts) == 2 and own.parts[0] == operator("−"):
+            own, is_negative = own.parts[1], not is_negative  # a product with a negative sum
         if is_negative:
             parts += [operator("−"), held(own)]
-        elif parts and own.kind == "row" and own.parts[0] == operator("−"):
-            parts += own.parts  # a product that begins with a negative sum
         elif parts:
             parts += [operator("+"), own]
         else:

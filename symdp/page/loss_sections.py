@@ -251,7 +251,7 @@ def law_lines(d: PrivacyLoss) -> list[Line]:
         left = read("ℓ⁻¹({})", s)
         if len(moving) > 1:
             left = read("ℓ⁻¹({}), {}", s, _inside(d.variable, piece))
-        lines.append(equation(left, "no closed form" if back is None else back, taken=taken))
+        lines.append(equation(left, "no formula was found" if back is None else back, taken=taken))
     for name, law in (("ω", d.pld_density), ("F", d.pld_cdf)):
         right = law.reason if law.expression is None else law.expression
         lines.append(equation(read(f"{name}({{}})", s), right, taken=taken))
@@ -270,7 +270,7 @@ def cgf_section(d: PrivacyLoss, order: int) -> Section:
     t = layout(cgf.tilt)
     lines = [_definition(d), *finite_lines(d)]
     if cgf.expression is None:
-        lines.append(sentence(f"K has no closed form: {cgf.reason}"))
+        lines.append(sentence(f"no closed form of K was found: {cgf.reason}"))
     else:
         lines.append(equation(read("K({})", t), cgf.expression))
     lines += [*_whole_tilts(d), *domain_lines(d), *cumulant_lines(d, order + 1)]

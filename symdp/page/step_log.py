@@ -54,6 +54,8 @@ def _steps(d: PrivacyLoss) -> Iterator[Line]:
             yield _formula(text(power), integrand.form.to_expression())
             yield from _found(integrand)
     yield from _last(d)
+    larger = d.dominating_direction
+    yield sentence(f"larger direction: {larger.value}: {larger.proof}")
 
 
 def _formula(name: str, value: sp.Expr) -> Line:
@@ -83,7 +85,7 @@ def _found(integrand: Integrand) -> Iterator[Line]:
 def _last(d: PrivacyLoss) -> Iterator[Line]:
     cgf = d.cgf
     if cgf.expression is None:
-        yield sentence(f"3. no closed form: {cgf.reason}")
+        yield sentence(f"3. no closed form was found: {cgf.reason}")
         return
     yield sentence("3. the logarithm of the sum, simplified")
     yield _formula(f"K({cgf.tilt})", cgf.expression)
