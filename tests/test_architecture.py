@@ -55,7 +55,7 @@ MOST_ROOM_LINES = {
     "balls": 1376,
     "cli": 4063,
     "density": 4380,
-    "derive": 4927,
+    "derive": 4929,
     "emit": 4975,
     "expansion": 391,
     "individual": 3342,
@@ -63,7 +63,7 @@ MOST_ROOM_LINES = {
     "methods": 4204,
     "model": 5249,
     "numeric": 11431,
-    "page": 5758,
+    "page": 5767,
     "prove": 6224,
     "questions": 6787,
 }
