@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -30,6 +31,7 @@ from symdp.cli.job import Job
 from symdp.cli.working import working
 from symdp.decimal_text import given, rounded, rounded_exponential, scientific
 from symdp.errors import AccuracyError, InputError
+from symdp.interrupt import limit
 from symdp.page.document import Block, Sentence, Table
 
 if TYPE_CHECKING:
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_FOR_ROWS = 0.8  # of the time limit, for the rows of a comparison
 _MOST_NAMED = 3  # mechanisms in a title
 _AT_ONCE = 25  # points that are taken together, between two signs of life
 _SHOWN = 1e-9  # relative; closer bounds look like the value itself
@@ -181,18 +184,35 @@ def verify(
     if epsilon is not None and delta is not None:
         raise InputError("give --epsilon E or --delta D, one of the two")
 
-    def compared() -> int:
-        with working(f"truth and accountants for {job.subject}") as work:
-            composition = job.build()
-            from symdp.page import verification
+    seconds = seconds_of(how.time_limit)
+    patience = None if seconds is None else _FOR_ROWS * seconds
 
-            start = time.perf_counter()
-            checks = list(
-                verification.verify(
-                    composition, side, digits=wanted, methods=methods, targets=targets, epsilons=at,
-                    advance=lambda done, total: work.say(work.what, done, total),
-                )
-            )  # fmt: skip
+    def compared(composition: Composition) -> int:
+        from symdp.page import verification
+
+        start, notes = time.perf_counter(), dict[str, str]()
+        checks: list[Check] = []
+        rows: Iterator[list[Check]] | None = None
+        if not how.as_json:
+            names = "; ".join(
+                f"{count} × {repr(m)[len('<Mechanism ') : -1]}" for m, count in composition.steps
+            )
+            say(one_line(f"{names}, {steps_of(composition.count)}"), "strong")
+        while True:
+            with working(what) as work:
+                if rows is None:
+                    found = verification.verify(
+                        composition, side, digits=wanted, methods=methods, targets=targets,
+                        epsilons=at, patience=patience,
+                        advance=lambda done, total: work.say(what, done, total),
+                    )  # fmt: skip
+                    rows = (list(own) for _, own in groupby(found, lambda c: c.truth.epsilon))
+                own = next(rows, [])
+            if not own:
+                break
+            checks += own
+            if not how.as_json:  # what is known is printed, whatever comes of the rest
+                _print_place(own, notes)
         broken = sum(c.broken for c in checks)
         if how.as_json:
             print_json({
@@ -204,49 +224,46 @@ def verify(
                 "seconds": round(time.perf_counter() - start, 6),
             })  # fmt: skip
         else:
-            _print_checks(composition, checks, broken)
+            _print_agreement(composition, checks, (seconds or math.inf) * (1 - _FOR_ROWS) / 2)
+            if notes:
+                say()
+            for name, advice in notes.items():
+                say(advice if advice.startswith(name) else f"{name}: {advice}", "warning")
+            say()
+            say(f"{broken} bounds violated", "bad") if broken else say("no bound violated", "good")
         return int(broken > 0)
 
-    broken: int = in_time(how.time_limit, lambda: None, lambda _: compared())
-    return broken
+    what = f"truth and accountants for {job.subject}"
+    return in_time(how.time_limit, job.build, compared)
 
 
-def _print_checks(composition: Composition, checks: list[Check], broken: int) -> None:
+def _print_place(checks: list[Check], notes: dict[str, str]) -> None:
+    """Print the truth at one ε and what every accountant says of it."""
+    truth = checks[0].truth
+    if truth.value is None:
+        head = f"ε = {truth.epsilon:g}: no truth, {truth.reason}"
+    else:
+        delta = rounded_exponential(truth.log, side="up")
+        head = f"ε = {truth.epsilon:g}: δ = {delta} to {truth.behind or f'{truth.digits} digits'}"
+    columns = ("method", "kind", "δ", "relative error", "seconds", "")
+    rows = [_check_row(c, notes) for c in checks]
+    show(Sentence(""), Sentence(head), Table(columns, rows, numbers=range(2, 5)))
+
+
+def _print_agreement(composition: Composition, checks: list[Check], seconds: float) -> None:
+    """Print how well quadratures that share no code agree with one step of each kind."""
     from symdp.page.independent import agreement
 
-    names = "; ".join(
-        f"{count} × {repr(m)[len('<Mechanism ') : -1]}" for m, count in composition.steps
-    )
-    say(one_line(f"{names}, {steps_of(composition.count)}"), "strong")
-    notes: dict[str, str] = {}
-    by_place: dict[float, list[Check]] = {}
-    for one in checks:
-        by_place.setdefault(one.truth.epsilon, []).append(one)
-    columns = ("method", "kind", "δ", "relative error", "seconds", "")
-    for epsilon, own in by_place.items():
-        truth = own[0].truth
-        if truth.value is None:
-            head = f"ε = {epsilon:g}: no truth, {truth.reason}"
-        else:
-            delta = rounded_exponential(truth.log, side="up")
-            head = f"ε = {epsilon:g}: δ = {delta} to {truth.behind or f'{truth.digits} digits'}"
-        rows = [_check_row(c, notes) for c in own]
-        show(Sentence(""), Sentence(head), Table(columns, rows, numbers=range(2, 5)))
-    # How well quadratures that share no code agree with one step of each kind.
     side = next((c.truth.direction for c in checks if c.truth.direction != "both"), "remove")
     say()
     for pair, _ in composition.accounted.pairs(side):
-        found = agreement(pair, 0.0)
-        said = "the densities are no formulas for it"
-        if found is not None:
-            said = f"δ(0) agrees to {found[0]} digits, K(−1/2) to {found[1]}"
+        said = f"not compared within {seconds:.2g} s"
+        with limit(seconds, of_work=True):
+            found = agreement(pair, 0.0)
+            said = "the densities are no formulas for it"
+            if found is not None:
+                said = f"δ(0) agrees to {found[0]} digits, K(−1/2) to {found[1]}"
         say(f"independent: one step by mpmath's quadrature of P and Q: {said}")
-    if notes:
-        say()
-    for name, advice in notes.items():
-        say(advice if advice.startswith(name) else f"{name}: {advice}", "warning")
-    say()
-    say(f"{broken} bounds violated", "bad") if broken else say("no bound violated", "good")
 
 
 def _check_row(c: Check, notes: dict[str, str]) -> list[str]:

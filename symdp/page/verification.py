@@ -82,6 +82,7 @@ def sample(
 
 
 TARGETS = (0.5, 1e-2, 1e-5, 1e-10, 1e-30)
+_ROW_SHARE = 0.25  # of the time that is left, for one row
 MOST_SECONDS = 2.0  # of work for one answer, where there is a limit at all
 _DELTAS = 8.0  # that an ε of a method takes, about
 _ROUNDING = 4e-16  # of a logarithm stored as a double, relative
@@ -252,20 +253,38 @@ def verify(
     methods: Sequence[MethodName] | None = None,
     epsilons: Sequence[float] | None = None,
     advance: Callable[[int, int], None] | None = None,
+    patience: float | None = None,
 ) -> Iterator[Check]:
-    """Compare accountants with truth at each ε, or where δ is about each target."""
+    """Compare accountants with truth at each ε, or where δ is about each target.
+
+    Within the seconds of patience a row has a quarter of what is left, and a truth its part among
+    the places; a row that is not there by then says so, and its method is not asked again.
+    """
     from symdp.methods.table import names
 
     chosen = names() if methods is None else methods
+    end = Deadline(patience, worked)
     if epsilons is None:
-        epsilons = places(composition, direction, TARGETS if targets is None else targets)
+        wanted = TARGETS if targets is None else targets
+        epsilons = places(composition, direction, wanted, GUIDES if patience else ("contour",), end)
     total = len(epsilons) * (1 + len(chosen))
-    done = 0
-    for epsilon in epsilons:
-        truth = truth_at(composition, epsilon, direction, digits)
+    done, too_slow = 0, dict[str, str]()
+    for place, epsilon in enumerate(epsilons):
+        share = end.left / (len(epsilons) - place + 1)
+        truth = Truth(epsilon, None, digits, reason=f"{_NO_ANSWER} {share:.2g} s")
+        with limit(share, of_work=True):
+            truth = truth_at(composition, epsilon, direction, digits)
         for name in (None, *chosen):
             if name is not None:
-                yield check(composition, name, direction, truth)
+                share = end.left * _ROW_SHARE
+                late = too_slow.get(name) or f"{_NO_ANSWER} {share:.2g} s"
+                found = Check(name, truth, None, reason=late)
+                if name not in too_slow:
+                    with limit(share, of_work=True) as outcome:
+                        found = check(composition, name, direction, truth)
+                    if outcome.late:
+                        too_slow[name] = late
+                yield found
             done += 1
             if advance is not None:
                 advance(done, total)

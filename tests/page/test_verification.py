@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 
 import mpmath
@@ -10,6 +11,7 @@ import pytest
 
 import symdp
 from symdp.interrupt import Deadline
+from symdp.page import verification
 from symdp.page.verification import (
     Truth,
     analyse,
@@ -215,3 +217,29 @@ def test_verify_for_people_and_a_violation_is_code_1(shell, monkeypatch):
     assert ran.code == 1
     assert "VIOLATED" in ran.out
     assert ran.err == ""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="timers")
+def test_a_slow_accountant_takes_no_other_row(monkeypatch):
+    asked = []
+    own = verification.check
+
+    def slow(composition, method, direction, truth):
+        asked.append(method)
+        while method == "clt":
+            pass
+        return own(composition, method, direction, truth)
+
+    monkeypatch.setattr(verification, "check", slow)
+    rows = list(
+        verify(STEPS, methods=["clt", "msd:1", "moments"], epsilons=[1.0, 2.0], patience=4.0)
+    )
+    assert [row.method for row in rows] == ["clt", "msd:1", "moments"] * 2
+    assert asked.count("clt") == 1
+    for row in rows:
+        if row.method == "clt":
+            assert row.answer is None
+            assert row.reason.startswith("no answer within")
+        else:
+            assert row.answer is not None
+            assert row.error is not None
