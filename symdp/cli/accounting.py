@@ -230,11 +230,17 @@ def verify(
             for name, advice in notes.items():
                 say(advice if advice.startswith(name) else f"{name}: {advice}", "warning")
             say()
-            say(f"{broken} bounds violated", "bad") if broken else say("no bound violated", "good")
+            unseen = sum(c.truth.value is None for c in checks)
+            rest = f"; {unseen} of {len(checks)} rows have no truth beside them" if unseen else ""
+            say(f"{broken or 'no'} bound{'s' * (broken > 0)} violated{rest}", _tone(broken, unseen))
         return int(broken > 0)
 
     what = f"truth and accountants for {job.subject}"
     return in_time(how.time_limit, job.build, compared)
+
+
+def _tone(broken: int, unseen: int) -> str:
+    return "bad" if broken else "warning" if unseen else "good"
 
 
 def _print_place(checks: list[Check], notes: dict[str, str]) -> None:
