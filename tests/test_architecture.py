@@ -56,7 +56,7 @@ MOST_ROOM_LINES = {
     "cli": 4086,
     "density": 4380,
     "derive": 4929,
-    "emit": 4975,
+    "emit": 4963,
     "expansion": 391,
     "individual": 3342,
     "mechanisms": 175,

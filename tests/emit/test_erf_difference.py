@@ -8,7 +8,7 @@ from flint import acb, arb, ctx
 
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import log_erf_difference_ball, log_erfc_ball
-from symdp.emit.erf_difference import log_erf_difference, log_erfc
+from symdp.emit.numpy import log_erf_difference, log_erfc
 
 MIDDLES = (0.0, 1e-3, -0.4, 1.5, -3.0, 5.9, 27.0, -300.0)
 HALVES = (1e-9, 1e-3, 0.2, 1.4999, 1.5001, 4.0, 40.0)
