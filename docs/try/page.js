@@ -222,6 +222,7 @@
 
   function refused(error) {
     by("answer").className = "";
+    by("answer").dataset.ready = "yes";
     for (const name of ["value", "lower", "upper"]) delete by("answer").dataset[name];
     by("answer").replaceChildren(make("p", error.message, "alarm"),
       ...(error.input ? [] : [make("p", "The command below answers.")]));
@@ -264,7 +265,7 @@
       worker.onmessage = ({ data }) => {
         if (data.id !== id) return;
         if (data.error) refused({ message: data.error, input: data.input });
-        else if (data.first) { told(data); answer = data; if (data.several) by("plots").replaceChildren(); }
+        else if (data.first) { told(data); answer = data; if (data.several) { by("plots").replaceChildren(); by("answer").dataset.ready = "yes"; } }
         else curves(data, answer);
       };
       worker.onerror = (event) => refused({ message: `the page could not compute: ${event.message}` });

