@@ -91,7 +91,7 @@ def _exchange(pair: Pair, first: int, second: int) -> str:
         if not _exchanges_atoms(pair, centre, first, second):
             continue
         if _equal(f.subs(x, image), g, x) and _equal(g.subs(x, image), f, x):
-            return f"the reflection {x} → {image}"
+            return f"the reflection {x} → {image}".replace("-", "−").replace("*", "·")
     return ""
 
 

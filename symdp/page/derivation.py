@@ -73,7 +73,7 @@ def _words() -> dict[str, dict[str, str]]:
 def meanings(d: HasCGF, key: str, extra: dict[str, str]) -> dict[str, str]:
     """Return what the symbols of one section mean."""
     tilt = token(layout(d.cgf.tilt))
-    found = _words()["common"] | {tilt: "the tilt"} | _words().get(key, {}) | extra
+    found = _words()["common"] | {tilt: "the tilt"} | extra | _words().get(key, {})
     found |= {f"{tilt}₋": "where K begins to be finite", f"{tilt}₊": "where it ends"}
     for p in d.mechanism.declared:
         found[token(layout(p.symbol))] = f"a parameter {p.rule}"

@@ -255,7 +255,12 @@ def _power(e: sp.Pow) -> Node:
 def _cases(e: sp.Piecewise) -> Node:
     """Set cases; x < a, x < b, otherwise are read as x < a, a ≤ x < b, x ≥ b."""
     rows, before = [], None
-    for value, condition in e.args:
+    for value, stated in e.args:
+        condition = stated
+        if isinstance(stated, tuple(_RELATIONS)) and stated.rhs.is_Symbol:
+            is_before = before is not None and stated.rhs == before[0]
+            # A parameter has a sign, the variable of a real density has none.
+            condition = stated.reversed if stated.lhs.is_positive or is_before else stated
         told = layout(condition)
         is_upper = isinstance(condition, sp.StrictLessThan | sp.LessThan)
         if before is not None and is_upper and condition.lhs == before[0]:

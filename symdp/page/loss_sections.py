@@ -194,7 +194,14 @@ def _inside(x: sp.Symbol, piece: Piece | MassRule) -> Node:
         return read("{} ∈ ({}, {})", at, low, high)
     if low == high or high.is_infinite:
         return read("{} = {}" if low == high else "{} ≥ {}", at, low)
-    return read("{} ≤ {}", at, high) if low.is_infinite else read("{} ≤ {} ≤ {}", low, at, high)
+    if low.is_infinite:
+        return read("{} ≤ {}", at, high)
+    return read("{} ∈ {}", at, fence(row(*_whole_numbers(low, high)), "{", "}"))
+
+
+def _whole_numbers(low: sp.Expr, high: sp.Expr) -> tuple[Node, ...]:
+    """Return the ends of a set of whole numbers, with dots between where there may be more."""
+    return read("{}, {}" if high - low == 1 else "{}, …, {}", low, high).parts
 
 
 def _range_lines(d: PrivacyLoss) -> Iterator[Line]:

@@ -93,7 +93,7 @@ def test_a_page_holds_what_was_promised(page):
         "Gaussian mechanism",
         "Privacy loss",
         "Tail constants",
-        "the reflection x → 1 - x exchanges P and Q",
+        "the reflection x → 1 − x exchanges P and Q",
         "correction terms",
         "Checked against truth",
         "@misc{alghamdi2022saddlepoint",
