@@ -63,7 +63,7 @@ MOST_ROOM_LINES = {
     "methods": 4204,
     "model": 5249,
     "numeric": 11431,
-    "page": 5798,
+    "page": 5799,
     "prove": 6224,
     "questions": 6787,
 }

@@ -256,11 +256,12 @@ def _cases(e: sp.Piecewise) -> Node:
     """Set cases; x < a, x < b, otherwise are read as x < a, a ≤ x < b, x ≥ b."""
     rows, before = [], None
     for value, stated in e.args:
-        condition = stated
-        if isinstance(stated, tuple(_RELATIONS)) and stated.rhs.is_Symbol:
-            is_before = before is not None and stated.rhs == before[0]
-            # A parameter has a sign, the variable of a real density has none.
-            condition = stated.reversed if stated.lhs.is_positive or is_before else stated
+        condition: Any = stated
+        if isinstance(stated, tuple(_RELATIONS)) and condition.rhs.is_Symbol:
+            is_before = before is not None and condition.rhs == before[0]
+            # A parameter has a sign, the variable of a density on the line has none.
+            is_turned = condition.lhs.is_positive and condition.rhs.is_positive is None
+            condition = condition.reversed if is_turned or is_before else condition
         told = layout(condition)
         is_upper = isinstance(condition, sp.StrictLessThan | sp.LessThan)
         if before is not None and is_upper and condition.lhs == before[0]:
