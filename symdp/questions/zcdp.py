@@ -11,8 +11,9 @@ bounds is next to the largest value of g: an enclosure, up to the rounding of K.
 Where no largest loss is known, no bound holds beyond the last tilt, and the value is an estimate.
 Not so of noise with log f(x) = c − x²/(2σ²), on the line around any mean, or on all integers:
 D_α ≤ αD²/(2σ²), with equality on the line, and on integers at whole α, as a theta series is largest
-unshifted. A Poisson sample at rate q has the same ρ, the limit at α → ∞: D_α grows with q by joint
-convexity, and is at least that of q = 1 plus (log q) α/(α − 1).
+unshifted. A Poisson sample at rate q has the same ρ where a record is removed, the limit at α → ∞:
+D_α grows with q by joint convexity, and is at least that of q = 1 plus (log q) α/(α − 1). Where one
+is added no loss exceeds −log(1 − q).
 """
 
 from __future__ import annotations
@@ -139,7 +140,7 @@ def zcdp(composition: Composed, direction: Direction = "both") -> Zcdp:
     sides, known, others = steps.sides(direction), [], []
     by_curve = False
     for step, count in steps.given_steps():
-        rho = _quadratic(step)
+        rho = _quadratic(step) if step.sampling is None or "remove" in sides else None
         by_curve |= isinstance(step.source, RenyiCurve)
         if rho is None:
             others.append((step, count))

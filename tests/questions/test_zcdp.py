@@ -45,6 +45,25 @@ def test_noise_with_a_quadratic_logarithm(sampled: bool) -> None:
             assert 0.374995 < ratios[-1] < 0.375
 
 
+def test_a_record_added_to_a_sample_is_not_the_limit() -> None:
+    """P is the mixture's Q then: no loss exceeds −log(1 − q), and D_α/α → 0 as α → ∞."""
+    steps = compose(mechanisms.gaussian(sigma=1).subsample("poisson", "1/10"), 1)
+    found = zcdp(steps, "add")
+    x = [mpmath.mpf(k) / 40 for k in range(-600, 641)]
+    best = mpmath.mpf(0)
+    for order in [1 + mpmath.mpf(2) ** k for k in range(-12, 8)]:
+        total = mpmath.mpf(0)
+        for place in x:
+            plain, moved = mpmath.npdf(place), mpmath.npdf(place - 1)
+            mixed = mpmath.mpf("0.9") * plain + mpmath.mpf("0.1") * moved
+            total += plain**order * mixed ** (1 - order) / 40
+        best = max(best, mpmath.log(total) / (order - 1) / order)
+    assert found.direction == "add"
+    assert found.rho == pytest.approx(float(best), rel=2e-3)
+    assert found.rho >= float(best) * (1 - 1e-9)
+    assert zcdp(steps).rho == 0.5
+
+
 def test_off_the_integers_the_theorem_is_not_used() -> None:
     """Half-way between integers the unshifted theta series is the least: D_1.5 lies above."""
     x = sp.Symbol("x", integer=True)
