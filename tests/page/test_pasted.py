@@ -1,0 +1,64 @@
+"""What a derivation prints by default, whole, and one formula at a time."""
+
+from __future__ import annotations
+
+import pytest
+import sympy as sp
+
+from symdp.page.document import Section, one_legend
+from symdp.page.formula import equation
+from symdp.page.node import text
+
+
+def test_the_general_series_stand_behind_all(shell):
+    short, whole = shell("derive gaussian").out, shell("derive gaussian --all").out
+    for title in ("Saddle-point series", "Edgeworth series"):
+        assert f"\n{title}\n" not in short
+        assert whole.count(f"\n{title}\n") == 1
+    parts, longer = short.split("\n\n"), whole.split("\n\n")
+    assert parts[-1].startswith("Symbols\n")
+    assert [part for part in parts[:-1] if part not in longer] == []
+
+
+@pytest.mark.parametrize("more", ["", " --all"])
+def test_a_page_has_one_legend_that_explains_a_symbol_once(shell, more):
+    shown = shell(f"derive gaussian{more}").out
+    assert shown.count("\n  where ") == 1
+    legend = " ".join(shown.partition("\n  where ")[2].split())
+    symbols = [one.partition(", ")[0] for one in legend.split("; ") if ", " in one]
+    assert len(symbols) > 20
+    assert len(set(symbols)) == len(symbols)
+
+
+def test_one_legend_says_where_a_symbol_means_something_else():
+    def section(title, **meant):
+        lines = tuple(equation(name, sp.S.One) for name in meant)
+        return Section("loss", title, lines).explained(meant)
+
+    made = one_legend([section("A", x="an output", t="a tilt"), section("B", x="an argument")])
+    assert {text(node): told for node, told in made} == {
+        "x": "an output, in “B” an argument",
+        "t": "a tilt",
+    }
+    both = [section("A", x="an output"), section("B", x="an output")]
+    assert [told for _, told in one_legend(both)] == ["an output"]
+
+
+@pytest.mark.parametrize("name", ["gaussian", "laplace"])
+def test_one_formula_in_latex_is_one_bare_align(shell, name):
+    ran = shell(f"derive {name} --only K --format latex")
+    first, *rows, last = ran.out.rstrip("\n").split("\n")
+    assert (ran.code, first, last) == (0, r"\begin{align*}", r"\end{align*}")
+    assert len(rows) == 2
+    assert all(row.startswith("K(t) &= ") for row in rows)
+    assert r"\text" not in ran.out
+    assert r"\left(t" not in rows[0]
+
+
+@pytest.mark.parametrize(("shift", "held"), [("3", "{1, …, 3}"), ("2", "{1, 2}")])
+def test_a_piece_of_whole_numbers_is_a_set(shell, shift, held):
+    shown = shell(f"derive discrete_laplace b=1 --sensitivity {shift} --only loss").out
+    assert f"\n  k ∈ {held}: ℓ is increasing\n" in shown
+    assert "k ∈ (" not in shown
+    shown = shell(f"derive discrete_laplace b=1 --sensitivity {shift} --only loss --format latex")
+    assert r"$k\in \{1,\ " in shown.out
