@@ -11,45 +11,69 @@
     return node;
   };
   const SERVE = `
-onmessage = (event) => {
-  const { id, ask, given, n, values, direction, patience = 700 } = event.data;
-  const answer = { id };
+let latest = 0;
+onmessage = async (event) => {
+  const { id, ask, given, n, values, direction, patience = 700, most = 20000 } = event.data;
+  const answer = { id }, start = Date.now();
+  let rest = start;
+  latest = id;
+  // whether this question is still asked: a newer one is heard ten times a second
+  const asked = async () => {
+    if (Date.now() - rest > 100) { await new Promise((done) => setTimeout(done)); rest = Date.now(); }
+    return id === latest;
+  };
   try {
-    const found = laws(n, values, direction);
-    const at = (epsilon) => log_delta_at(found, epsilon);
+    const found = laws(n, values, direction), known = new Map();
+    const at = (epsilon) => {
+      if (!known.has(epsilon)) known.set(epsilon, log_delta_at(found, epsilon));
+      return known.get(epsilon);
+    };
     const target = ask === "epsilon" ? Math.log(given) : at(given);
     if (ask === "epsilon" && !(given > 0 && given < 1)) throw new RangeError("delta must be above 0 and below 1");
     answer.epsilon = ask === "epsilon" ? worst(found, (law) => epsilon_of(law, target)) : given;
     answer.log_delta = target;
+    known.set(answer.epsilon, target);
     for (const law of found) law.strict = 0;  // a curve may lose digits next to its end
     postMessage({ ...answer, first: true });
     // from delta(0) to far beyond what is asked
-    const end = Math.max(answer.epsilon * 1.5, 0.2);
-    // coarse places first, then between them, as long as a person waits
-    const points = [[answer.epsilon, target]], start = Date.now();
-    for (const [first, step] of [[0, 40], [20, 40], [10, 20], [5, 10], [0, 5], [1, 5], [2, 5], [3, 5], [4, 5]])
-      for (let i = first; i <= 40 && Date.now() - start < patience; i += step) {
-        if (points.some((p) => p[0] === end * i / 40)) continue;
-        try { points.push([end * i / 40, at(end * i / 40)]); } catch (error) { /* a gap in the curve */ }
-      }
-    points.sort((p, q) => p[0] - q[0]);
-    answer.points = points.filter((p) => p[1] > -Infinity);
+    const end = Number.isFinite(answer.epsilon) ? Math.max(answer.epsilon * 1.5, 0.2) : 20;
     // TPR at FPR a is at most delta + a e^epsilon and 1 - e^-epsilon (1 - delta - a), at any epsilon
     const power = (a, e, l) => Math.min(1, Math.exp(l) + a * Math.exp(e), 1 - Math.exp(-e) * (1 - Math.exp(l) - a));
-    answer.power = [0.01, 0.001].map((a) => {
-      let best = 1, place = 0;
-      points.forEach(([e, l], i) => { if (power(a, e, l) < best) { best = power(a, e, l); place = i; } });
-      let low = points[Math.max(0, place - 1)][0], high = points[Math.min(points.length - 1, place + 1)][0];
-      for (let round = 0; round < 12 && Date.now() - start < 1.5 * patience; round++) {
-        const x = low + (high - low) / 3, y = high - (high - low) / 3;
-        try {
-          const f = power(a, x, at(x)), g = power(a, y, at(y));
-          best = Math.min(best, f, g);
-          if (f < g) high = y; else low = x;
-        } catch (error) { break; }
+    answer.power = [];
+    answer.coarse = [];
+    for (const a of [0.01, 0.001]) {
+      let isCoarse = false;
+      const height = (e) => { try { return power(a, e, at(e)); } catch (error) { isCoarse = true; return 1; } };
+      // the same places on every machine: the first bound is below 1 up to e^epsilon = 1 / a
+      const top = Math.max(end, -Math.log(a)), places = [];
+      for (let i = 0; i <= 10; i++) {
+        if (!await asked()) return;
+        height(top * i / 10);
+        places.push(top * i / 10);
       }
-      return best;
-    });
+      const k = places.reduce((best, e, i) => (height(e) < height(places[best]) ? i : best), 0);
+      let low = places[Math.max(0, k - 1)], high = places[Math.min(10, k + 1)];
+      isCoarse = false;  // gaps far from the lowest place hide nothing
+      // next to the lowest place its slope is no more than itself: one part in 10,000
+      const part = (Math.sqrt(5) - 1) / 2;
+      while (high - low > 1e-4 + 1e-13 * high) {
+        if (!await asked()) return;
+        if (Date.now() - start > most) { isCoarse = true; break; }
+        const x = high - part * (high - low), y = low + part * (high - low);
+        if (height(x) <= height(y)) high = y; else low = x;
+      }
+      answer.power.push(Math.min(...[...known].map(([e, l]) => power(a, e, l))));
+      answer.coarse.push(isCoarse);
+    }
+    // coarse places of the curve first, then between them, as long as a person waits
+    const drawn = Date.now();
+    for (const [first, step] of [[0, 40], [20, 40], [10, 20], [5, 10], [0, 5], [1, 5], [2, 5], [3, 5], [4, 5]])
+      for (let i = first; i <= 40 && Date.now() - drawn < patience; i += step) {
+        if (!await asked()) return;
+        try { at(end * i / 40); } catch (error) { /* a gap in the curve */ }
+      }
+    const points = [...known].sort((p, q) => p[0] - q[0]);
+    answer.points = points.filter(([e, l]) => e <= end && l > -Infinity);
     answer.trade = [];
     for (let i = 0; i <= 48; i++) {
       const a = 10 ** (-4 + i / 12);
@@ -187,7 +211,7 @@ onmessage = (event) => {
     if (!asked) { waiting = null; return; }
     keep();
     waiting = { id: ++number, ...asked };
-    if (!busy) send();
+    if (!busy || busy.heard) send();
   }
   function send() {
     busy = waiting;
@@ -197,8 +221,8 @@ onmessage = (event) => {
   function receive(answer) {
     if (!busy || answer.id !== busy.id) return;
     const asked = busy;
-    if (!answer.first) busy = null;
-    if (waiting) { if (!busy) send(); if (!answer.first) return; }
+    if (answer.first) asked.heard = true; else busy = null;
+    if (waiting) { send(); if (!answer.first) return; }
     if (settings() === null) return;
     if (answer.error) {
       result.replaceChildren(make("p", { class: "told" }, `No answer: ${answer.error}.`), ...(last ? [last] : []));
@@ -223,7 +247,8 @@ onmessage = (event) => {
       const percent = (x) => `${up(Math.min(100, 100 * x), 3)} %`;
       const table = make("table", {}, make("caption", {}, "The best attack on one record's presence"));
       table.append(make("tr", {}, make("th", { scope: "col" }, "false alarms"), make("th", { scope: "col" }, "found at most")));
-      [0.01, 0.001].forEach((a, i) => table.append(make("tr", {}, make("td", {}, percent(a)), make("td", {}, percent(answer.power[i])))));
+      [0.01, 0.001].forEach((a, i) => table.append(make("tr", {}, make("td", {}, percent(a)),
+        make("td", {}, percent(answer.power[i]) + (answer.coarse[i] ? " (coarse: less is possible)" : "")))));
       box.append(table);
     }
     box.append(make("p", { class: "quiet" }, `ε = ${answer.epsilon.toPrecision(12)}, δ = ${ofLog(answer.log_delta, 12)}: `
