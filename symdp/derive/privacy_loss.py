@@ -133,6 +133,12 @@ class PrivacyLoss:
         low, high = self.loss_range or (sp.S.Zero, sp.S.One)
         return low if low == high else None
 
+    @property
+    def is_disjoint(self) -> bool:
+        """Whether P and Q have no output in common, so that no loss is finite and δ is 1."""
+        losses = [part.loss for part in self.pieces] + [point.loss for point in self.points]
+        return bool(losses) and all(loss.is_infinite for loss in losses)
+
     @cached_property
     def atoms(self) -> tuple[Atom, ...]:
         """Values that the loss takes on flat pieces or points, with their masses under P."""

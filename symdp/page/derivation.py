@@ -107,6 +107,8 @@ def _of_steps(d: Derivation, order: int) -> list[Section]:
         ("tails", "Tail constants", lambda: [tails_section(d, d.tails)]),
         ("composed", "Composed δ as a finite formula", lambda: [composed_section(d)]),
     )
+    if d.is_disjoint:  # nothing that rests on a finite loss
+        made = made[:2]
     found = [
         section for key, title, make in made for section in or_reason(make, _absent(key, title))
     ]

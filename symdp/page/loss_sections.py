@@ -33,6 +33,7 @@ CUMULANTS = 4  # shown at t = 0
 _SECONDS = 4.0  # of work for what numbers show
 _RATE_ORDER = 4  # powers of a sampling rate looked through for a leading term
 SHARE, LEAST = 0.3, 0.5  # of the clock, and seconds, for one formula
+DISJOINT = "δ = 1 for every ε: the two laws have no output in common"
 _WHY = {
     "none": "of two neighbours this is the pair itself; where the noise has one mode, it dominates "
     "every smaller shift (a half-line shifts with it)",
@@ -157,6 +158,8 @@ def _law(law: sp.Expr | tuple[sp.Expr, ...]) -> sp.Basic:
 
 def loss_section(d: PrivacyLoss) -> Section:
     """Return the loss, where it is monotone, its range, its inverse and its law."""
+    if d.is_disjoint:
+        return Section("loss", "Privacy loss", (*loss_lines(d), sentence(DISJOINT)))
     law = or_reason(lambda: law_lines(d), lambda why: [sentence(f"the law of the loss: {why}")])
     return Section("loss", "Privacy loss", (*loss_lines(d), *law))
 
@@ -165,10 +168,10 @@ def loss_lines(d: PrivacyLoss) -> list[Line]:
     """Return the privacy loss, its pieces, its range, its atoms and masses at infinity."""
     x = layout(d.variable)
     lines = [equation(read("ℓ({})", x), d.loss, note="")]
-    for piece in (one for one in d.pieces if one.place is None):
+    for piece in (one for one in d.pieces if one.place is None and not d.is_disjoint):
         told = piece.slope.replace("unknown", "smooth; whether it is monotone was not decided")
         lines.append(Line(_inside(d.variable, piece), None, f"ℓ is {told}"))
-    lines += _range_lines(d)
+    lines += [] if d.is_disjoint else _range_lines(d)
     lines += [equation(read("P(ℓ = {})", atom.loss), atom.mass) for atom in d.atoms]
     if d.mass_at_infinity != 0:
         lines.append(equation("δ_∞", d.mass_at_infinity, words="= P(Q = 0)"))
@@ -231,7 +234,7 @@ def range_ends(d: PrivacyLoss) -> tuple[sp.Expr | str, sp.Expr | str]:
 
 def seen_ends(d: PrivacyLoss, of: str) -> tuple[sp.Expr, sp.Expr] | None:
     """Return the "loss_bounds" or the "domain" of K that numbers show; None without values."""
-    if d.mechanism.parameters or d.points:
+    if d.mechanism.parameters or d.points or d.is_disjoint:
         return None
     from symdp.numeric.compile import loss_law
 

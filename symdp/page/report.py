@@ -118,8 +118,10 @@ def _which(value: str, proof: str) -> str:
 
 def _direction(d: Derivation, count: int, epsilon: float | None, suffix: str) -> list[Block]:
     """The sections of one direction; `suffix` tells the headings of two directions apart."""
-    values = _tail_values(d, count, epsilon)
-    sections = loss_section(d), cgf_section(d, _ORDER), tails_section(d, d.tails, values)
+    sections = [loss_section(d)]
+    if not d.is_disjoint:
+        values = _tail_values(d, count, epsilon)
+        sections += [cgf_section(d, _ORDER), tails_section(d, d.tails, values)]
     notes: dict[str, str] = {"tails": "Numbers are ends of proved enclosures, shown to six digits"}
     if epsilon is not None:
         notes["tails"] += f"; bounds on tails are for n = {count} steps at ε = {epsilon:.6g}"
@@ -129,7 +131,7 @@ def _direction(d: Derivation, count: int, epsilon: float | None, suffix: str) ->
         tilts = ", ".join(str(tilt).replace("*I", "i") for tilt in d.cgf.checked_at)
         notes["cumulants"] = f"K(t) was compared with numerical integrals at t = {tilts}."
     blocks: list[Block] = []
-    for one in explained(d, list(sections), symbols_of(d)):
+    for one in explained(d, sections, symbols_of(d)):
         blocks += replace(one, title=f"{one.title}{suffix}").blocks(3)
         blocks += [Sentence(notes[one.key], "quiet")] if one.key in notes else []
     return blocks

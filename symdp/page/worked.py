@@ -203,6 +203,8 @@ def sheets(
     law = composition.law(direction)
     exact = composition.delta(epsilon, direction=direction)
     last = (f"exact δ ({exact.kind}, {exact.method})", "", digits(exact.delta))
+    if d is not None and d.is_disjoint:
+        return [("δ", [last])]
     found = []
     if d is not None and d.only_loss is not None:
         found.append(("δ", [last]))

@@ -314,6 +314,8 @@ def is_beyond(steps: Iterable[tuple[OneStep, int]], epsilon: sp.Rational) -> boo
         if isinstance(pair, FamilyLaw):
             return False
         kind = kind_of(pair.own if isinstance(pair, AllocatedPair) else pair)
+        if kind.is_infinite:  # no sum of losses is finite
+            return True
         tops = kind.largest_losses()
         if not all(top.is_finite for top in tops):
             return False
@@ -342,6 +344,8 @@ def mass_at_infinity(steps: Iterable[tuple[OneStep, int]], log_error: float) -> 
         kind = kind_of(pair.own if isinstance(pair, AllocatedPair) else pair)
         if not kind.may_be_infinite:
             continue
+        if kind.is_infinite:
+            return arb(1)
         own = masses_of(((kind, 1),), log_error - math.log(2.0 * count))
         mass = own.infinity + arb(0).union(own.outside)
         if isinstance(pair, AllocatedPair) and pair.direction != "remove":

@@ -189,6 +189,12 @@ class Kind:
         """Whether Q is 0 somewhere where P is not."""
         return any(s.is_infinite for s in self.stretches) or any(p.q == 0 for p in self.points)
 
+    @property
+    def is_infinite(self) -> bool:
+        """Whether Q is 0 wherever P is not, so that every loss under P is infinite."""
+        infinite = (s.is_infinite for s in self.stretches), (p.q == 0 for p in self.points)
+        return self.may_be_infinite and all(map(all, infinite))
+
     def infinite_atoms(self) -> arb:
         """Return the mass of the points of a list that Q never gives."""
         return sum((real_ball(point.p) for point in self.points if point.q == 0), arb(0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import sympy as sp
 
+import symdp
 from symdp.page.document import Section, one_legend
 from symdp.page.formula import equation
 from symdp.page.node import text
@@ -62,3 +63,59 @@ def test_a_piece_of_whole_numbers_is_a_set(shell, shift, held):
     assert "k ∈ (" not in shown
     shown = shell(f"derive discrete_laplace b=1 --sensitivity {shift} --only loss --format latex")
     assert r"$k\in \{1,\ " in shown.out
+
+
+APART = """
+name = "apart"
+variable = "x"
+support = ["-1/3", "1/3"]
+[noise]
+density = "{density}"
+sensitivity = 1
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        APART.format(density="3 - 9*abs(x)"),
+        APART.format(density="9*(1 - 9*x**2)/4"),
+        APART.format(density="1").replace('["-1/3", "1/3"]', '["0", "1"]'),
+    ],
+    ids=["triangular", "Epanechnikov", "uniform"],
+)
+def test_laws_with_no_output_in_common_have_delta_one_and_nothing_of_a_finite_loss(text):
+    shown = symdp.derive(symdp.loads(text)).to_text(whole=True)
+    assert shown.count("δ = 1 for every ε: the two laws have no output in common\n") == 1
+    for none in ("K(t)", "κ", "inf ℓ", "V₁", "Φ", "ℓ is", "not found", "0.0"):
+        assert none not in shown
+
+
+def test_numbers_of_laws_with_no_output_in_common_are_delta_alone(shell, tmp_path):
+    path = tmp_path / "apart.toml"
+    path.write_text(APART.format(density="3 - 9*abs(x)"), encoding="utf-8")
+    ran = shell(f"derive {path} --epsilon 1 -n 3 --only loss")
+    assert ran.code == 0
+    table = ran.out.partition("δ at ε = 1, n = 3")[2]
+    assert "exact δ" in table
+    assert table.split()[-1] == "1"
+    assert "not known" not in table
+
+
+def test_laws_with_no_output_in_common_are_certified_at_one(shell, tmp_path):
+    path = tmp_path / "apart.toml"
+    path.write_text(APART.format(density="3 - 9*abs(x)"), encoding="utf-8")
+    composed = symdp.compose(symdp.load(path), count=3)
+    for epsilon in (0, 1, 50):
+        proved = composed.certify(epsilon)
+        assert 1 - 1e-8 < proved.lower <= 1 <= proved.upper < 1 + 1e-8
+    ran = shell(f"report {path} --delta 1e-5 -n 3 --output {tmp_path / 'page.html'}")
+    assert ran.code == 0, ran.err
+
+
+def test_laws_that_meet_keep_their_page():
+    shown = symdp.derive(symdp.loads(APART.format(density="1").replace("1/3", "1/2"))).to_text()
+    assert "δ = 1 for every ε" in shown  # a uniform law that ends where the other one begins
+    wide = symdp.derive(symdp.loads(APART.format(density="1/2").replace("1/3", "1"))).to_text()
+    assert "δ = 1 for every ε" not in wide
+    assert "K(t)" in wide
