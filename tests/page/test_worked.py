@@ -97,9 +97,9 @@ def test_a_loss_of_one_value_has_no_series():
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("derive gaussian -n 10", "give --epsilon E as well"),
+        ("derive gaussian -n 10", "give --epsilon E or --delta D as well"),
         ("derive gaussian -n 10 --epsilon 1", "sigma"),
-        ("derive gaussian sigma=1 -n 9 --epsilon 1 --format latex", "--format text or json"),
+        ("derive gaussian sigma=1 -n 9 --epsilon 1 --format latex", "--format text, json"),
     ],
 )
 def test_what_is_missing_is_one_line(shell, words, told):
