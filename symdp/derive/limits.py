@@ -25,8 +25,27 @@ if TYPE_CHECKING:
 def monotone_pieces(pair: Pair) -> tuple[Piece, ...]:
     """Return the smooth pieces of a pair, split further where the loss turns."""
     x = pair.variable
-    found = [part for piece in pieces(pair) for part in _cut(piece, x)]
+    own = (replace(piece, loss=without_gammas(piece.loss, x)) for piece in pieces(pair))
+    found = [part for piece in own for part in _cut(piece, x)]
     return tuple(found if pair.alternatives else joined(found, x))
+
+
+def without_gammas(loss: sp.Expr, x: sp.Symbol) -> sp.Expr:
+    """Return a loss whose constant log Γ(a + 1)/Γ(a) is log a, under its one other logarithm."""
+    rest, logs, short = [], [], []
+    for term in sp.Add.make_args(loss):
+        sign = -1 if term.could_extract_minus_sign() else 1
+        log = sign * term
+        if not isinstance(log, sp.log):
+            rest.append(term)
+        elif log.has(sp.gamma) and not log.has(x):
+            short.append(sp.gammasimp(log.args[0]) ** sign)
+        else:
+            logs.append(log.args[0] ** sign)
+    if not short or any(one.has(sp.gamma) or not one.is_positive for one in short):
+        return loss
+    together = [sp.Mul(*logs, *short)] if len(logs) == 1 else [*logs, sp.Mul(*short)]
+    return sp.Add(*rest, *map(sp.log, together))
 
 
 def _cut(piece: Piece, x: sp.Symbol) -> Iterator[Piece]:

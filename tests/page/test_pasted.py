@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mpmath
 import pytest
 import sympy as sp
 
@@ -119,3 +120,46 @@ def test_laws_that_meet_keep_their_page():
     wide = symdp.derive(symdp.loads(APART.format(density="1/2").replace("1/3", "1"))).to_text()
     assert "δ = 1 for every ε" not in wide
     assert "K(t)" in wide
+
+
+BETA = """
+name = "betas"
+variable = "x"
+support = [0, 1]
+dominates = "given"
+[parameters]
+a = "positive"
+b = "positive"
+"""
+
+
+@pytest.mark.parametrize(
+    ("p", "q", "written"),
+    [
+        ((1, 0), (0, 1), "ℓ(x) = log(bx/(a·(1 − x)))"),
+        ((1, 0), (0, 0), "ℓ(x) = log(x·(a + b)/a)"),
+        ((1, 1), (0, 0), ""),
+        ((2, 0), (0, 1), ""),
+    ],
+)
+def test_the_loss_of_a_beta_pair_has_no_gamma_function(p, q, written):
+    def law(more, other):
+        return (
+            f"x**(a + {more} - 1)*(1 - x)**(b + {other} - 1)*gamma(a + b + {more + other})"
+            f"/(gamma(a + {more})*gamma(b + {other}))"
+        )
+
+    text = BETA + f'[pair]\nP = "{law(*p)}"\nQ = "{law(*q)}"\n'
+    found = symdp.derive(symdp.loads(text))
+    assert not found.loss.has(sp.gamma)
+    assert written in found.to_text(only=("loss",))
+    x, (a, b) = found.variable, found.mechanism.parameters.values()
+    for place in ("0.03", "0.5", "0.98"):
+        at = {x: mpmath.mpf(place), a: mpmath.mpf("1.7"), b: mpmath.mpf("0.6")}
+        mine = mpmath.mpf(sp.N(found.loss.subs(at), 30))
+        densities = []
+        for more, other in (p, q):
+            first, second = at[a] + more, at[b] + other
+            power = at[x] ** (first - 1) * (1 - at[x]) ** (second - 1)
+            densities.append(power / mpmath.beta(first, second))
+        assert abs(mine - mpmath.log(densities[0] / densities[1])) < 1e-12
