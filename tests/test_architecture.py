@@ -63,7 +63,7 @@ MOST_ROOM_LINES = {
     "methods": 4204,
     "model": 5249,
     "numeric": 11431,
-    "page": 5808,
+    "page": 5813,
     "prove": 6234,
     "questions": 6788,
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
+from decimal import ROUND_DOWN, Context, Decimal
 from functools import cache
 from itertools import chain, count
 from typing import Any
@@ -85,6 +86,10 @@ _CONSTANTS: dict[sp.Basic, Node] = {
 def _number(e: sp.Number) -> Node:
     if e.is_negative:
         return row(operator("−"), _number(-e), level=SUM)
+    if isinstance(e, sp.Rational) and min(e.p, e.q) >= 10**20 and 1e-6 < e < 1e9:
+        # The border of a piece, isolated to more digits than anyone reads.
+        shown = Context(prec=10, rounding=ROUND_DOWN).divide(Decimal(int(e.p)), Decimal(int(e.q)))
+        return number(f"{shown:f}…")
     if isinstance(e, sp.Rational) and e.q != 1:
         return fraction(number(str(e.p)), number(str(e.q)))
     if isinstance(e, sp.Float):

@@ -67,7 +67,7 @@ def latex(node: Node) -> str:
             return _name(node.text)
         case "operator":
             return _SIGNS.get(node.text, node.text)
-    return node.text
+    return node.text.replace("…", r"\dots ")
 
 
 _TALL = ("fraction", "binomial", "cases")

@@ -45,7 +45,7 @@ onmessage = async (event) => {
       let isCoarse = false;
       const height = (e) => { try { return power(a, e, at(e)); } catch (error) { isCoarse = true; return 1; } };
       // the same places on every machine: the first bound is below 1 up to e^epsilon = 1 / a
-      const top = Math.max(end, -Math.log(a)), places = [];
+      const top = Math.max(end, Math.log(1000)), places = [];
       for (let i = 0; i <= 10; i++) {
         if (!await asked()) return;
         height(top * i / 10);
@@ -54,9 +54,9 @@ onmessage = async (event) => {
       const k = places.reduce((best, e, i) => (height(e) < height(places[best]) ? i : best), 0);
       let low = places[Math.max(0, k - 1)], high = places[Math.min(10, k + 1)];
       isCoarse = false;  // gaps far from the lowest place hide nothing
-      // next to the lowest place its slope is no more than itself: one part in 10,000
+      // next to the lowest place its slope is no more than itself: one part in 1,000
       const part = (Math.sqrt(5) - 1) / 2;
-      while (high - low > 1e-4 + 1e-13 * high) {
+      while (high - low > 1e-3 + 1e-13 * high) {
         if (!await asked()) return;
         if (Date.now() - start > most) { isCoarse = true; break; }
         const x = high - part * (high - low), y = low + part * (high - low);
@@ -83,7 +83,7 @@ onmessage = async (event) => {
   } catch (error) { postMessage({ id, error: error.message, input: error instanceof RangeError }); }
 };`;
   const workers = new Map();
-  let mode = "epsilon", current = data.panels[0], pinned = null, last = null, number = 0, waiting = null, busy = null;
+  let mode = "epsilon", current = data.panels[0], pinned = null, last = null, number = 0, waiting = null, busy = null, opening = true;
   const state = {};
   const read = (text) => {
     const parts = text.trim().replace(",", ".").split("/");
@@ -160,8 +160,9 @@ onmessage = async (event) => {
         text.setAttribute("aria-invalid", sentence ? "true" : "false");
         if (!sentence) { slider.value = toSlider(field, x); slider.setAttribute("aria-valuetext", digits(x)); }
       };
-      text.addEventListener("input", () => { state[field.name] = text.value; show(); ask(); });
+      text.addEventListener("input", () => { opening = false; state[field.name] = text.value; show(); ask(); });
       slider.addEventListener("input", () => {
+        opening = false;
         state[field.name] = String(fromSlider(field, Number(slider.value)));
         text.value = state[field.name];
         show();
@@ -225,9 +226,18 @@ onmessage = async (event) => {
     if (waiting) { send(); if (!answer.first) return; }
     if (settings() === null) return;
     if (answer.error) {
+      // a page opens on steps that it can answer, where nobody said how many
+      const steps = current.fields.find((field) => field.name === "n" && !field.given);
+      if (opening && steps && value(steps) < 1e4) {
+        state.n = String(10 * value(steps));
+        build();
+        ask();
+        return;
+      }
       result.replaceChildren(make("p", { class: "told" }, `No answer: ${answer.error}.`), ...(last ? [last] : []));
       return;
     }
+    opening = false;
     last = draw(asked, answer);
     result.replaceChildren(last);
     result.classList.toggle("stale", Boolean(waiting));
@@ -324,7 +334,7 @@ onmessage = async (event) => {
     current = data.panels[Number(kept.get("m"))] ?? data.panels[0];
     if (kept.get("ask") === "delta" || kept.get("ask") === "epsilon") mode = kept.get("ask");
     for (const field of current.fields.concat([data.delta, data.epsilon]))
-      if (kept.has(field.name)) state[field.name] = kept.get(field.name);
+      if (kept.has(field.name)) { state[field.name] = kept.get(field.name); opening = false; }
   }
 
   restore();

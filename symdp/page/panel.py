@@ -139,7 +139,7 @@ def _data(panel: Panel, most: int) -> dict[str, Any]:
     fields = [_field(p.name, str(p.name), p.domain, p.rule, panel.values.get(p.name)) for p in slid]
     for name, label, domain, rule, otherwise, ends, most_of_it in _COUNTS[bool(panel.rate)]:
         field = _field(name, label, domain, rule, panel.values.get(name, otherwise), ends)
-        fields.append(field | {"most": most_of_it})
+        fields.append(field | {"most": most_of_it, "given": name in panel.values})
     # Those of a pair for all shifts are a table.
     shown = panel.with_formulas and step == mechanism
     formulas = derivation.to_mathml(1) if shown else ""

@@ -44,11 +44,20 @@ COMMANDS = (
         ((t + 1) ** sp.Rational(3, 2), "(t + 1)^(3/2)", "(t + 1)^(3/2)"),
         (-(1 - a) / 2, "α/2 − 1/2", "alpha/2 - 1/2"),
         (sp.log(t) ** 2, "log²(t)", "log^2(t)"),
+        # what was isolated to many digits is not set as a fraction of thirty
+        (-(sp.Integer(10) ** 30 + 1) / sp.Integer(3 * 10**30 + 7), "−0.3333333333…",
+         "-0.3333333333..."),
+        (sp.Rational(1, 10**30), f"1/1{'0' * 30}", f"1/1{'0' * 30}"),
     ],
 )  # fmt: skip
 def test_text_is_what_people_write(expression, written, plain):
     assert text(layout(expression)) == written
     assert text(layout(expression), ascii_only=True) == plain
+
+
+def test_a_number_of_many_digits_is_ascii_in_latex():
+    long = (sp.Integer(10) ** 30 + 1) / sp.Integer(3 * 10**30 + 7)
+    assert latex(layout(long)) == r"0.3333333333\dots "
 
 
 def test_a_formula_by_hand_is_the_same_in_every_form():
