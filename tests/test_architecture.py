@@ -55,7 +55,7 @@ MOST_ROOM_LINES = {
     "balls": 1376,
     "cli": 4086,
     "density": 4380,
-    "derive": 4954,
+    "derive": 4962,
     "emit": 4963,
     "expansion": 391,
     "individual": 3342,

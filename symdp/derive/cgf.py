@@ -206,10 +206,18 @@ def _refuse_unreadable(expression: sp.Expr) -> None:
     _refuse_longer(expression, _LONGEST)
     special = expression.atoms(sp.hyper, sp.meijerg)
     if len(special) > 1 or expression.has(sp.meijerg):
-        names = ", ".join(sorted({node.func.__name__ for node in special}))
+        names = ", ".join(sorted(set(map(_name_of, special))))
         raise NoClosedForm(f"only a form in {len(special)} special functions ({names}) was found")
     if expression.has(sp.polar_lift, sp.I):
         raise NoClosedForm("only a complex form was found")
+
+
+def _name_of(special: sp.Expr) -> str:
+    """Return what people call a hypergeometric function: ₂F₁, or Meijer G."""
+    if isinstance(special, sp.meijerg):
+        return "Meijer G"
+    above, below = (chr(ord("₀") + len(own)) for own in (special.ap, special.bq))
+    return f"{above}F{below}"
 
 
 def _refuse_longer(expression: sp.Expr, most: int) -> None:

@@ -290,3 +290,13 @@ def test_a_parameter_called_t_keeps_its_name() -> None:
     cgf = derive_cgf(additive(gaussian(own)))
     assert cgf.tilt.name != "t"
     assert sp.simplify(cgf.expression - cgf.tilt * (cgf.tilt + 1) / (2 * own**2)) == 0
+
+
+def test_special_functions_have_the_names_that_people_use():
+    x, z = sp.symbols("x z")
+    total = (
+        sp.hyper([1, x], [3], z) + sp.hyper([1], [x, 3], z) + sp.meijerg([[1], []], [[x], []], z)
+    )
+    told = r"in 3 special functions \(Meijer G, ₁F₂, ₂F₁\) was found"
+    with pytest.raises(cgf_module.NoClosedForm, match=told):
+        cgf_module._refuse_unreadable(total)
