@@ -45,7 +45,7 @@ _SAMPLE = "ρ₃ K″ √ ≤ − ℓ"  # what a stream must be able to print fo
 def derive(
     *,
     job: Job,
-    order: str = "2",
+    order: str | None = None,
     form: str = "text",
     only: str | None = None,
     epsilon: str | None = None,
@@ -57,7 +57,7 @@ def derive(
     exact: bool = False,
 ) -> None:
     """Derive the privacy loss, its range and CGF, and the expansions of a mechanism."""
-    terms = words.whole(order, "--order", 1, 8)
+    terms = words.whole(order or "2", "--order", 1, 8)
     limit = words.real(time_limit, "--time-limit")
     side = words.direction(direction, ("remove", "add"))
     if form not in FORMATS:
@@ -69,6 +69,7 @@ def derive(
     for option, value in asked.items():
         if value and form not in _NEEDED[option]:
             raise InputError(f"{option} needs --format {', '.join(_NEEDED[option])}, not {form}")
+    whole = whole or order is not None
     if not 0 <= limit <= _LONGEST:
         raise InputError(f"--time-limit {limit:g}: it must be from 0 to {_LONGEST:g} seconds")
     if epsilon is not None and delta is not None:

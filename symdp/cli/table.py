@@ -60,7 +60,7 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "noise": ("--noise", "Z", "Noise multiplier: noise over clip norm."),
     "only": ("--only", "KEYS", "These sections alone: mechanism, loss, cumulants, series, "
         "asymptotics, tails, composed; or formulas by name, as K or ell; several with commas."),
-    "order": ("--order", "K", "Show terms up to this order, 1 to 8."),
+    "order": ("--order", "K", "Add the series of every mechanism, up to this order, 1 to 8."),
     "orders": ("--orders", "A,…", "A Rényi filter at these orders."),
     "others": ("--others", "N", "How many others; as many as members if not said."),
     "output": ("-o --output", "FILE", "A .html or a .md file."),

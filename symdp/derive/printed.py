@@ -63,30 +63,38 @@ class Printed:
 
     def to_text(
         self,
-        order: int = 2,
+        order: int | None = None,
         only: tuple[str, ...] = (),
         width: int = WIDTH,
         ascii_only: bool = False,
         whole: bool = False,
     ) -> str:
-        """Return the derivation as text of `width` columns, expansions up to `order`.
+        """Return the derivation as text of `width` columns.
 
-        `whole` adds the series that are the same for every mechanism; `only` takes sections, and
-        formulas by the names they begin with, such as "K".
+        `whole`, or an `order`, adds the series that are the same for every mechanism, up to that
+        order, 2 if left out; `only` takes sections, and formulas by the names they begin with, such
+        as "K".
         """
-        made = pages("derivation").to_text(self, order, only, width, ascii_only, whole=whole)
+        terms, whole = _terms(order, whole)
+        made = pages("derivation").to_text(self, terms, only, width, ascii_only, whole=whole)
         return str(made)
 
-    def to_latex(self, order: int = 2, only: tuple[str, ...] = (), whole: bool = False) -> str:
+    def to_latex(
+        self, order: int | None = None, only: tuple[str, ...] = (), whole: bool = False
+    ) -> str:
         """Return the derivation as LaTeX: for each section a paragraph and one align (amsmath).
 
         Of formulas that are asked for by name it is that align alone.
         """
-        return str(pages("derivation").to_latex(self, order, only, whole))
+        terms, whole = _terms(order, whole)
+        return str(pages("derivation").to_latex(self, terms, only, whole))
 
-    def to_mathml(self, order: int = 2, only: tuple[str, ...] = (), whole: bool = False) -> str:
+    def to_mathml(
+        self, order: int | None = None, only: tuple[str, ...] = (), whole: bool = False
+    ) -> str:
         """Return the formulas as MathML elements, one a line."""
-        return str(pages("derivation").to_mathml(self, order, only, whole))
+        terms, whole = _terms(order, whole)
+        return str(pages("derivation").to_mathml(self, terms, only, whole))
 
     def to_json(self, order: int = 2) -> dict[str, Any]:
         """Return the derivation as JSON-ready data."""
@@ -98,6 +106,11 @@ class Printed:
 
     def _repr_html_(self) -> str:
         return str(pages("derivation").notebook_html(self))
+
+
+def _terms(order: int | None, whole: bool) -> tuple[int, bool]:
+    """Return up to which order, and whether the general series are asked for."""
+    return (2, whole) if order is None else (order, True)
 
 
 def in_brief(d: PrivacyLoss) -> str:

@@ -76,7 +76,7 @@ def test_texts_name_what_the_epoch_is_made_of():
     text = found.to_text(1)
     for line in ("W(x) =", "Q(W = e^(2/3))", "φ(u) =", "ℓ = log(Y/6)", "K(1) =", "c₁ ="):
         assert line in text
-    assert r"\varphi\left(u\right)" in found.to_latex(1)
+    assert r"\varphi(u)" in found.to_latex(1)
     assert "<math" in found.to_mathml(1)
     assert json.loads(json.dumps(found.to_json(1)))["transform_is_closed"]
 

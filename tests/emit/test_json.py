@@ -243,7 +243,7 @@ def test_mathml_and_html_are_well_formed(derivation):
         assert ET.fromstring(line).tag == "math"
         assert "\\" not in line
     ET.fromstring(derivation._repr_html_())
-    assert "<mi>ρ</mi>" in derivation._repr_html_()
+    assert "<mi>ℓ</mi>" in derivation._repr_html_()
 
 
 @pytest.mark.parametrize(
