@@ -53,7 +53,7 @@ MOST_ROOM_LINES = {
     "": 2134,
     "adapters": 1088,
     "balls": 1376,
-    "cli": 4087,
+    "cli": 4086,
     "density": 4380,
     "derive": 4975,
     "emit": 4963,

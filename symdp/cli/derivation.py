@@ -69,7 +69,7 @@ def derive(
     for option, value in asked.items():
         if value and form not in _NEEDED[option]:
             raise InputError(f"{option} needs --format {', '.join(_NEEDED[option])}, not {form}")
-    whole = whole or order is not None
+    shown = terms if whole or order is not None else None  # of the series of every mechanism
     if not 0 <= limit <= _LONGEST:
         raise InputError(f"--time-limit {limit:g}: it must be from 0 to {_LONGEST:g} seconds")
     if epsilon is not None and delta is not None:
@@ -98,14 +98,14 @@ def derive(
                 return
             steps = _steps(mechanism, side, limit) if explain else []
             if form == "text":
-                text = _text(found, terms, keys, whole, steps, numbers)
+                text = _text(found, shown, keys, steps, numbers)
             elif form == "latex":
-                own = [d.to_latex(terms, keys, whole) for d in found]
+                own = [d.to_latex(shown, keys) for d in found]
                 text = "\n".join([*own, latex_blocks(steps)] if steps else own)
             else:
                 lines = (line for b in steps if isinstance(b, Formulas) for line in b.lines)
                 elements = (formula(line) for line in lines if line.left is not None)
-                own = [d.to_mathml(terms, keys, whole) for d in found]
+                own = [d.to_mathml(shown, keys) for d in found]
                 text = "\n".join([*own, *elements]) + "\n"
     print(text, end="")
 
@@ -216,14 +216,13 @@ def _sheets(
 
 def _text(
     found: Sequence[Derivation | EpochDerivation | VectorDerivation],
-    order: int,
+    order: int | None,
     only: tuple[str, ...],
-    whole: bool,
     steps: list[Block],
     numbers: _Numbers | None,
 ) -> str:
     width, ascii_only = max(_LEAST_WIDTH, min(WIDTH, columns(WIDTH))), not _prints_unicode()
-    parts = [d.to_text(order, only, width, ascii_only, whole) for d in found]
+    parts = [d.to_text(order, only, width, ascii_only) for d in found]
     if numbers is not None:
         from symdp.page.worked import sheet_blocks
 
