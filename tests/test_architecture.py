@@ -60,12 +60,12 @@ MOST_ROOM_LINES = {
     "expansion": 391,
     "individual": 3342,
     "mechanisms": 175,
-    "methods": 4204,
+    "methods": 4214,
     "model": 5249,
     "numeric": 11431,
     "page": 5813,
     "prove": 6234,
-    "questions": 6788,
+    "questions": 6790,
 }
 CODE_FROM_TEXT = {"eval", "exec", "parse_expr", "__import__"}
 

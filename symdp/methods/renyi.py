@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from symdp.errors import InputError
+from symdp.errors import AccuracyError, InputError
 from symdp.model.sampling import RenyiCurve
 from symdp.numeric.answer import Answer, FloatAccountant
 from symdp.numeric.saddle_point import (
@@ -46,11 +46,21 @@ _AT_ZERO, _ONE = 1e-6, 1.0  # tilts at which mean and spread of the loss are jud
 def renyi_curve(law: SumLaw, orders: Sequence[float]) -> list[float]:
     """Return D_α(P‖Q) = K(α − 1)/(α − 1) of a composition at orders, inf where it diverges."""
     curve = []
+    check_resolved(law)
     for order in orders:
         _check(order)
         diverges = law.mass_at_infinity > 0 or order - 1.0 >= law.domain[1]
         curve.append(math.inf if diverges else law.cgf(order - 1.0) / (order - 1.0))
     return curve
+
+
+def check_resolved(law: SumLaw) -> None:
+    """Refuse a law whose largest losses are not resolved: they may make all of D_α."""
+    if 0.0 < law.mass_at_infinity <= law.uncertain_mass:
+        raise AccuracyError(
+            f"losses of a probability of {law.uncertain_mass:.0e} are not resolved, as of random "
+            "allocation, and no Rényi divergence is known; ask delta or epsilon"
+        )
 
 
 @dataclass(frozen=True)

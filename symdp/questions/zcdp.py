@@ -27,6 +27,7 @@ import sympy as sp
 
 from symdp.decimal_text import Side, rounded
 from symdp.errors import AccuracyError, InputError
+from symdp.methods.renyi import check_resolved
 from symdp.model.relation import ADD_REMOVE, SUBSTITUTION
 from symdp.model.sampling import Noise, Radial, RenyiCurve
 from symdp.numeric.saddle_point import golden_section
@@ -203,6 +204,7 @@ def _quadratic(step: Mechanism) -> sp.Expr | None:
 
 def _supremum(law: SumLaw) -> _Found:
     """Return the supremum of g for one side."""
+    check_resolved(law)
     if law.mass_at_infinity > 0.0:
         return _Found(math.inf, math.inf, 1.0, "an output that the other data set never has")
     if law.domain[1] < math.inf:

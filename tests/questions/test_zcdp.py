@@ -10,6 +10,7 @@ import pytest
 import sympy as sp
 
 from symdp import Mechanism, compose, mechanisms
+from symdp.errors import AccuracyError
 from symdp.questions.zcdp import zcdp
 
 X = sp.Symbol("x", real=True)
@@ -195,3 +196,11 @@ def test_a_direction_is_named_as_elsewhere() -> None:
     found = zcdp(steps, "add")
     assert found.direction == "add"
     assert found.rho >= steps.renyi(1.0, "add") * (1 - 1e-12)
+
+
+def test_losses_that_are_not_resolved_are_no_infinite_divergence() -> None:
+    """Random allocation is known but for 1e-29: it said that no finite ρ exists."""
+    steps = compose(mechanisms.gaussian(sigma=2).subsample("random_allocation", steps=5), 1)
+    for ask in (lambda: zcdp(steps), lambda: steps.renyi([2])):
+        with pytest.raises(AccuracyError, match="are not resolved, as of random allocation"):
+            ask()
