@@ -94,7 +94,8 @@ class Zcdp:
 
     def __str__(self) -> str:
         if math.isinf(self.rho):
-            return f"no finite ρ: {self.advice}"
+            known = " is known, as the pair only dominates" if self.kind == "bound" else ""
+            return f"no finite ρ{known}: {self.advice}"
         place = "α → 1" if self.order == 1.0 else f"α = {self.order:.6g}"
         place = "α → ∞" if math.isinf(self.order) else place
         side: Side = "nearest" if self.upper in (None, self.lower) else "up"

@@ -204,3 +204,13 @@ def test_losses_that_are_not_resolved_are_no_infinite_divergence() -> None:
     for ask in (lambda: zcdp(steps), lambda: steps.renyi([2])):
         with pytest.raises(AccuracyError, match="are not resolved, as of random allocation"):
             ask()
+
+
+def test_a_pair_that_dominates_does_not_say_that_no_rho_exists() -> None:
+    """Several modes: the bound for all shifts has infinite losses, the noise has none."""
+    x = sp.Symbol("x", real=True)
+    density = sp.exp(-sp.Abs(x) / 2) * (2 + sp.cos(x))
+    noise = Mechanism.additive(density, x, sensitivity=1, normalize=True)
+    assert str(zcdp(compose(noise, 1))).startswith(
+        "no finite ρ is known, as the pair only dominates"
+    )
