@@ -52,7 +52,7 @@ MOST_CATCHES = 115  # places that catch an error of ours: a row that asks for le
 MOST_ROOM_LINES = {
     "": 2134,
     "adapters": 1088,
-    "balls": 1376,
+    "balls": 1377,
     "cli": 4086,
     "density": 4380,
     "derive": 4975,

@@ -94,7 +94,8 @@ def _parts(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> It
             if not stretch.is_point:
                 low = low if low.is_infinite else sp.floor(low) + 1
                 high = high if high.is_infinite else sp.ceiling(high) - 1
-            yield with_fewer_gammas(own, x), x, low, high
+            if low <= high:  # else no integer lies between two kinks
+                yield with_fewer_gammas(own, x), x, low, high
         elif all(end.is_infinite or _is_finite_at(own, x, end) for end in (low, high)):
             yield own, x, low, high
         else:

@@ -172,6 +172,11 @@ QUADRATURES = {
     "a thousandth too much": (sp.Rational(1001, 1000) * NORMAL, LINE, 1.001),
     "sum with a heavy tail": (6 / (sp.pi * k) ** 2, (sp.S.One, sp.oo), 1.0),
     "far narrow peak": (NORMAL / 2 + PEAK / 2, LINE, 1.0),
+    "one integer between two kinks": (  # Σ over k of 1/(k² + 1) is π coth π
+        1 / (k**2 + 1) + sp.Piecewise((1, sp.Abs(k - 1) < sp.Rational(2, 3)), (0, True)),
+        LINE,
+        math.pi / math.tanh(math.pi) + 1.0,
+    ),
     "removable singularity": ((1 - sp.exp(-(x**2) / 2)) / (x**2 * sp.sqrt(2 * sp.pi)), LINE, 1.0),
 }
 
