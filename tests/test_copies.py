@@ -110,6 +110,9 @@ OBJECTS = {
     "training": (lambda: symdp.training(1000, 50, 2, noise=1.1), profile),
     "parts": (lambda: symdp.parallel({"a": compose(BENT, 2), "b": compose(NOISE)}), profile),
     "ledger": (lambda: symdp.Ledger([(BENT, 2), (NOISE, 3)]), profile),
+    "entry": (
+        lambda: symdp.Ledger([(NOISE, 3)]).entries[0], lambda one: [one, one.to_json()],
+    ),
     "guarantee": (lambda: compose(BENT, 2).delta(0.5), lambda one: [one, repr(one)]),
     "certificate": (lambda: compose(NOISE, 2).certify(0.5, 5), lambda one: [one, one.lower]),
     "many answers": (

@@ -59,15 +59,15 @@ def check_output(path: Path | None, *endings: str, option: str = "-o") -> str:
     return ending
 
 
-def check_drawing(path: Path | None) -> None:
+def check_drawing(path: Path | None, option: str = "--plot") -> None:
     """A wrong name, a missing folder and a missing Matplotlib are known before the work."""
     if path is None:
         return
     from symdp.page.plot import FORMATS, why_not_drawn
 
-    check_output(path, *FORMATS, option="--plot")
+    check_output(path, *FORMATS, option=option)
     if reason := why_not_drawn():
-        raise InputError(f"--plot {path}: {reason}")
+        raise InputError(f"{option} {path}: {reason}")
 
 
 def columns(otherwise: int) -> int:

@@ -10,16 +10,26 @@ from typing import TYPE_CHECKING, Any
 from symdp.arguments import MOST_STEPS
 from symdp.cli import job as words
 from symdp.cli.asking import How
-from symdp.cli.display import check_drawing, one_line, print_json, say, show, steps_of
+from symdp.cli.display import (
+    answer_blocks,
+    check_drawing,
+    one_line,
+    print_json,
+    say,
+    show,
+    steps_of,
+)
 from symdp.cli.job import Job
 from symdp.cli.question import answer
 from symdp.cli.working import working
 from symdp.decimal_text import given, rounded
-from symdp.errors import InputError
+from symdp.errors import InputError, SymdpError
 from symdp.page.document import Sentence, Table
 
 if TYPE_CHECKING:
     from symdp.individual import IndividualAccountant, IndividualResult
+    from symdp.questions.composition import Composition
+    from symdp.questions.guarantee import Guarantee
     from symdp.questions.ledger import Ledger
 
 _OF_A_GROUP = ("median", "max")  # what is told of a group's ε
@@ -208,7 +218,9 @@ def _show_records(
             say(f"  note: {text}", "warning")
 
 
-def ledger_add(*, file: Path, job: Job, as_json: bool = False) -> None:
+def ledger_add(
+    *, file: Path, job: Job, note: str = "", user: str = "", as_json: bool = False
+) -> None:
     """Add steps, once unless -n says; the file is made if there is none, and replaced whole."""
     added = job.build().given_steps()
     from symdp.questions.composition import Composition
@@ -218,7 +230,7 @@ def ledger_add(*, file: Path, job: Job, as_json: bool = False) -> None:
     try:
         Composition([*ledger.steps, *added])  # one relation for all, or nothing is added
         for step, times in added:
-            ledger.add(step, times)
+            ledger.add(step, times, note=note, user=user)
         ledger.save()
     finally:
         ledger.close()
@@ -238,9 +250,85 @@ def ledger_epsilon(
     )  # fmt: skip
 
 
-def ledger_show(*, file: Path, as_json: bool = False) -> None:
-    """Show the steps of a ledger and whose privacy they speak of."""
-    _show_ledger(_loaded(file), as_json)
+def ledger_show(*, file: Path, by: str | None = None, delta: str | None = None, how: How) -> None:
+    """Show the entries of a ledger and whose privacy they speak of; or what groups have spent."""
+    ledger = _loaded(file)
+    if (by is None) != (delta is None):
+        raise InputError("--by note, user or date tells ε of each group at --delta: give both")
+    if by is None or delta is None:
+        _show_ledger(ledger, how.as_json)
+        return
+    at = words.delta(delta)
+    groups = list(ledger.by(by).items())
+    parts = [*(part for _, part in groups), ledger]
+    of = [*(f"{by} {name}" for name, _ in groups), "all entries"]
+    found = [_spent(part, at, how, what) for part, what in zip(parts, of, strict=True)]
+    if how.as_json:
+        *rows, every = map(_told, found, parts)
+        told = [{by: name, **row} for (name, _), row in zip(groups, rows, strict=True)]
+        print_json({"by": by, "delta": at, "groups": told, "all": every})
+        return
+    names = [*(one_line(name) or f"(no {by})" for name, _ in groups), "all"]
+    cells = [
+        (name, str(part.count), *_cells(answer))
+        for name, part, answer in zip(names, parts, found, strict=True)
+    ]
+    reasons = {one_line(answer) for answer in found if isinstance(answer, str)}
+    show(
+        Table((by, "steps", f"ε at δ = {given(at)}", "kind"), cells, numbers=(1, 2)),
+        Sentence("the ε of the groups do not add up: what all have spent is the last row"),
+        *(Sentence(f"none: {reason}", "warning") for reason in sorted(reasons)),
+        Sentence(f"protects {ledger.composition().protection.sentence}"),
+    )
+
+
+def _spent(part: Ledger, delta: float, how: How, what: str) -> Guarantee | str:
+    """Return ε of some entries, or why there is none: the others have theirs."""
+
+    def asked(steps: Composition) -> Guarantee:
+        return steps.epsilon(delta, how.name, how.side)
+
+    try:
+        return how.ask(f"ε of {what}", part.composition, asked)
+    except SymdpError as error:
+        return str(error)
+
+
+def _told(found: Guarantee | str, part: Ledger) -> dict[str, Any]:
+    if isinstance(found, str):
+        return {"epsilon": None, "count": part.count, "error": found}
+    return found.to_json()
+
+
+def _cells(found: Guarantee | str) -> tuple[str, str]:
+    return ("none", "") if isinstance(found, str) else (found.epsilon_text(), found.kind)
+
+
+def ledger_plot(
+    *,
+    file: Path,
+    delta: str,
+    output: Path,
+    epsilon: str | None = None,
+    by: str = "entry",
+    how: How,
+) -> None:
+    """Draw ε spent over the entries, or over their dates, against a budget."""
+    check_drawing(output, "-o")
+    at, budget = words.delta(delta), None if epsilon is None else words.real(epsilon, "--epsilon")
+    ledger = _loaded(file)
+
+    def drawn(_: Composition) -> Guarantee:
+        from symdp.page.plot import save_axes
+
+        def draw(axes: Any) -> None:
+            ledger.plot(at, budget, axes, by=by, method=how.name, direction=how.side)
+
+        save_axes(draw, output)
+        return ledger.epsilon(at, how.name, how.side)
+
+    found = how.ask(f"ε spent of {file}", ledger.composition, drawn)
+    how.tell(found, lambda answer: [*answer_blocks(answer), Sentence(f"drawn: {output}")])
 
 
 def _loaded(file: Path) -> Ledger:
@@ -257,14 +345,15 @@ def _show_ledger(ledger: Ledger, as_json: bool) -> None:
             {"step": mechanism.summary, "title": mechanism.title, "count": count}
             for mechanism, count in steps
         ]
-        print_json(
-            {"count": ledger.count, "steps": rows, **({} if whose is None else whose.to_json())}
-        )
+        entries = [entry.to_json() for entry in ledger.entries]
+        protects = {} if whose is None else whose.to_json()
+        print_json({"count": ledger.count, "steps": rows, "entries": entries, **protects})
         return
-    cells = [(str(count), one_line(m.summary), one_line(m.title)) for m, count in steps]
+    head, rows_of_text = ledger.table()
+    cells = [tuple(map(one_line, row)) for row in rows_of_text]
     kinds = f"{len(steps)} distinct" if len(steps) != 1 else "all alike"
     show(
-        Table(("steps", "mechanism", "title"), cells),
+        Table(head, cells),
         Sentence(f"{steps_of(ledger.count)}, {kinds}"),
         *([] if whose is None else [Sentence(f"protects {whose.sentence}")]),
     )
@@ -367,5 +456,10 @@ def _show_values(values: dict[str, Any], as_json: bool) -> None:
         say(f"{name.replace('_', ' ')}: {shown}")
 
 
-LEDGER = {"add": ledger_add, "epsilon": ledger_epsilon, "show": ledger_show}
+LEDGER = {
+    "add": ledger_add,
+    "epsilon": ledger_epsilon,
+    "show": ledger_show,
+    "plot": ledger_plot,
+}
 FILTER = {"new": filter_new, "ask": filter_ask, "commit": filter_commit, "status": filter_status}

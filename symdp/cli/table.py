@@ -137,6 +137,13 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "individual plot": ("--plot", "FILE", "Draw a histogram."),
     "individual rate": ("--rate", "Q", "Poisson sampling rate."),
     "ledger file": ("", "FILE", "The ledger's file, JSON."),
+    "note": ("--note", "TEXT", "What for: a line that is kept with the entry."),
+    "user": ("--user", "NAME", "By whom; nobody is recorded if left out."),
+    "ledger show by": ("--by", "WHAT", "note, user or date: ε of each group at --delta, beside "
+        "that of all."),
+    "ledger plot by": ("--by", "WHAT", "entry (default), or date."),
+    "ledger plot epsilon": ("--epsilon", "E", "The budget, drawn as a line."),
+    "ledger output": ("-o --output", "FILE", "A .svg, .pdf or .png file."),
     "renyi order": ("--order", "A,…", "Orders α, 0 or more, or inf."),
     "report delta": ("--delta", "D", "The δ at which ε is compared."),
     "train sampling": ("--sampling", "SCHEME", "How batches are drawn: poisson (default), "
@@ -194,7 +201,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "report": ("pages.report", "Write a report with derivation, accountants and proof."),
     "explore": ("pages.explore", "Write a page with sliders for ε, δ and attacks."),
     "individual": ("records.individual", "Print what every record's ε comes to."),
-    "ledger": ("records.LEDGER", "A budget ledger in a file: add, epsilon, show."),
+    "ledger": ("records.LEDGER", "A budget ledger in a file: add, epsilon, show, plot."),
     "filter": ("records.FILTER", "A privacy filter in a file: new, ask, commit, status."),
 }
 
@@ -252,9 +259,14 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     ),
     "ledger add": (
         "symdp ledger add budget.json gaussian sigma=2 --sampling poisson --rate 1/100 -n 600",
+        'symdp ledger add budget.json laplace b=10 --note "mean age" --user ada',
     ),
     "ledger epsilon": ("symdp ledger epsilon budget.json --delta 1e-5",),
-    "ledger show": ("symdp ledger show budget.json",),
+    "ledger show": (
+        "symdp ledger show budget.json",
+        "symdp ledger show budget.json --by note --delta 1e-5",
+    ),
+    "ledger plot": ("symdp ledger plot budget.json --delta 1e-5 --epsilon 3 -o spent.svg",),
     "explore": ("symdp explore gaussian sigma=1.12 --sampling poisson -n 14063 -o page.html",),
     "report": ("symdp report gaussian sigma=2 -n 10 -o report.html",),
     "individual": (

@@ -85,6 +85,18 @@ def save(series: Sequence[Series], path: Path, title: str = "", *, of_errors: bo
     _write(path, lambda: _figure(series, "black", title, of_errors=of_errors))
 
 
+def save_axes(draw: Callable[[Any], object], path: Path) -> None:
+    """Draw into a file what `draw` puts into Matplotlib axes."""
+
+    def drawn() -> Figure:
+        figure, (axes,) = _empty(6.4, 3.9)
+        draw(axes)
+        _finish(axes, "black")
+        return figure
+
+    _write(path, drawn)
+
+
 def save_trade_off(alpha: Sequence[float], beta: Sequence[float], path: Path) -> None:
     """Draw the miss rate of the best attack over its false positive rate, beside guessing."""
 
@@ -345,5 +357,6 @@ def settings() -> Any:
             "svg.fonttype": "path",
             "font.size": 10.5,
             "axes.unicode_minus": True,
+            "date.converter": "concise",
         }
     )

@@ -132,7 +132,8 @@ class Composition(Composed):
         return f"Composition({', '.join(shown)})"
 
     def _repr_html_(self) -> str:
-        return steps_html(self.steps)
+        rows = [(str(times), mechanism.summary) for mechanism, times in self.steps]
+        return table_html(("steps", f"mechanism ({self.count} steps in all)"), rows)
 
     def given_steps(self) -> _Steps:
         """Return the steps as they were given, before a pair took the place of any."""
@@ -478,13 +479,6 @@ class Composition(Composed):
         if not isinstance(method, str):
             ax.legend()
         return ax
-
-
-def steps_html(steps: _Steps) -> str:
-    """Return a table of distinct steps with their counts."""
-    rows = [(str(times), mechanism.summary) for mechanism, times in steps]
-    whole = sum(times for _, times in steps)
-    return table_html(("steps", f"mechanism ({whole} steps in all)"), rows)
 
 
 def certified_digits(options: Mapping[str, Any]) -> int:

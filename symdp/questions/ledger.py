@@ -1,27 +1,33 @@
 """A budget ledger: steps are added as they happen, and ε or δ may be asked at any time.
 
-Its file has one writer at a time, is replaced whole or not at all, and carries a checksum. It holds
-steps as JSON values, every number exact; nothing that is read is trusted.
+What is added is an entry with its date, and with a note and a user where they are given. The file
+has one writer at a time, is replaced whole or not at all, and carries a checksum. It holds entries
+as JSON values, every number exact; nothing that is read is trusted.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import unicodedata
 from collections.abc import Iterable
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from symdp.arguments import checked_count
+from symdp.arguments import checked_count, real
+from symdp.axes import axes_or_new
+from symdp.decimal_text import given
 from symdp.durable import Kept, lock
 from symdp.errors import InputError, at
 from symdp.model.average import SUM
 from symdp.model.mechanism import a_mechanism
 from symdp.questions.accounted import listed_steps
-from symdp.questions.composition import Composition, steps_html
+from symdp.questions.composition import Composition
+from symdp.questions.guarantee import Curve, table_html
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:
@@ -35,8 +41,9 @@ if TYPE_CHECKING:
     from symdp.questions.composition import Direction
     from symdp.questions.guarantee import Guarantee
 
-# One: the formulas without parameters; two: no relation, fixed batches too cheap; three: no texts.
-_VERSION = 4
+# One: the formulas without parameters; two: no relation, fixed batches too cheap; three: no texts;
+# four: no dates, notes and users.
+_VERSION = 5
 _KEYS = {"format", "version", "steps"}
 _WHICH = (
     "say how the batches were drawn: scheme='poisson' (every record on its own; protects one "
@@ -71,10 +78,48 @@ _EARLIER: tuple[tuple[tuple[str, ...], tuple[Any, ...]], ...] = (
     (("shift",), ("at most",)),
 )
 _LONGEST_TEXT = 1_000_000  # characters, as many as a mechanism file may have
+_LABELS = ("date", "note", "user")
+_OF_A_STEP = {"mechanism", "count", *_LABELS}
+_LONGEST_LABEL = 1_000  # characters
+_MOST_DRAWN = 100  # places of a figure at which ε is asked
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Equal steps that were recorded together.
+
+    Attributes
+    ----------
+    mechanism, count
+        The step, and how often it was taken.
+    date
+        When the first of them was recorded, ISO 8601 with its time zone; empty if not known.
+    note, user
+        What for, and by whom, as it was given; empty if it was not.
+    """
+
+    mechanism: Mechanism
+    count: int
+    date: str = ""
+    note: str = ""
+    user: str = ""
+
+    @property
+    def day(self) -> str:
+        """The day of the date, where it was recorded."""
+        return self.date[:10]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry as JSON values, the step in words."""
+        labels = {name: getattr(self, name) for name in _LABELS}
+        return {"step": self.mechanism.summary, "count": self.count, **labels}
+
+
+_GROUPS = {"note": "note", "user": "user", "date": "day"}  # by which entries are told apart
 
 
 class Ledger:
-    """The steps taken so far: equal ones are counted together, so a million cost one entry.
+    """The steps taken so far: equal ones of a day are counted together, a million in one entry.
 
     Threads may share a ledger. A copy, pickled or not, has its own count and no file. What breaks
     a rule is an InputError, and then nothing has changed: a parameter without a value, a file that
@@ -83,7 +128,7 @@ class Ledger:
     Parameters
     ----------
     steps
-        Pairs (mechanism, count) to begin with.
+        Pairs (mechanism, count) to begin with; when they were taken is not known.
 
     Examples
     --------
@@ -103,22 +148,28 @@ class Ledger:
     def __init__(self, steps: Iterable[tuple[Mechanism, int]] = ()) -> None:
         self._begin({})
         for mechanism, count in listed_steps(steps):
-            self.add(mechanism, count)
+            self._add(mechanism, count, (), "")
 
-    def _begin(self, counts: dict[Mechanism, int]) -> None:
+    def _begin(self, entries: dict[object, Entry]) -> None:
         self._lock = threading.RLock()
-        self._counts = counts
+        self._entries = entries
         self._composition: Composition | None = None
 
+    @classmethod
+    def _of(cls, entries: Iterable[Entry]) -> Self:
+        """Return the ledger of entries, to which nothing that is added later is joined."""
+        found = cls()
+        found._begin(dict(enumerate(entries)))
+        return found
+
     def __getstate__(self) -> dict[str, Any]:
-        with self._lock:
-            return {"counts": dict(self._counts)}
+        return {"entries": self.entries}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self._begin(dict(state["counts"]))
+        self._begin(dict(enumerate(state["entries"])))
 
     def __len__(self) -> int:
-        return len(self._counts)
+        return len(self.steps)
 
     def __repr__(self) -> str:
         where = f", {self._path}" if self._path else ""
@@ -126,27 +177,63 @@ class Ledger:
         return f"Ledger({kinds}, {self.count} in all{where})"
 
     def _repr_html_(self) -> str:
-        return steps_html(self.steps)
+        return table_html(*self.table())
+
+    def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+        """Return head and rows of the entries, a column for what any of them has."""
+        rows = [
+            (entry.date[:16].replace("T", " "), str(entry.count), entry.mechanism.summary,
+             entry.mechanism.title, entry.note, entry.user)
+            for entry in self.entries
+        ]  # fmt: skip
+        heads = ("date", "steps", "mechanism", "title", "note", "user")
+        kept = [k for k, head in enumerate(heads) if k in (1, 2) or any(row[k] for row in rows)]
+        return tuple(heads[k] for k in kept), [tuple(row[k] for k in kept) for row in rows]
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """What was recorded, in order; equal steps of one day, note and user are one entry.
+
+        What was read from a file is joined by nothing that is added later.
+        """
+        with self._lock:
+            return tuple(self._entries.values())
 
     @property
     def steps(self) -> tuple[tuple[Mechanism, int], ...]:
         """The distinct steps, each with its count, in the order in which they first came."""
-        with self._lock:
-            return tuple(self._counts.items())
+        counts: dict[Mechanism, int] = {}
+        for entry in self.entries:
+            counts[entry.mechanism] = counts.get(entry.mechanism, 0) + entry.count
+        return tuple(counts.items())
 
     @property
     def count(self) -> int:
         """How many steps were taken in all."""
-        return sum(count for _, count in self.steps)
+        return sum(entry.count for entry in self.entries)
 
-    def add(self, mechanism: Mechanism, count: int = 1) -> None:
-        """Add `count` steps of a mechanism."""
+    def add(self, mechanism: Mechanism, count: int = 1, *, note: str = "", user: str = "") -> None:
+        """Add `count` steps of a mechanism, with the present date.
+
+        Parameters
+        ----------
+        mechanism, count
+            The step, and how often it was taken.
+        note, user
+            What for and by whom, a line each; nothing is recorded that is not given.
+        """
+        labels = _label(note, "note"), _label(user, "user")
+        self._add(mechanism, count, labels, _now())
+
+    def _add(self, mechanism: Mechanism, count: int, labels: tuple[str, ...], date: str) -> None:
         if type(count) is not int or count != 1:
             count = checked_count(count)
-        if a_mechanism(mechanism) not in self._counts:
+        key = a_mechanism(mechanism), date[:10], *labels
+        if key not in self._entries:
             mechanism.require_concrete()
         with self._lock:
-            self._counts[mechanism] = self._counts.get(mechanism, 0) + count
+            entry = self._entries.get(key) or Entry(mechanism, 0, date, *labels)
+            self._entries[key] = replace(entry, count=entry.count + count)
             self._composition = None
 
     def add_history(
@@ -158,6 +245,8 @@ class Ledger:
         *,
         records: int | None = None,
         relation: str | None = None,
+        note: str = "",
+        user: str = "",
     ) -> None:
         """Add a history of (noise multiplier, sample rate, steps), as training libraries keep it.
 
@@ -175,6 +264,8 @@ class Ledger:
             What the scheme needs besides its rate.
         relation
             The neighbouring relation, see `Mechanism.under`; that of the scheme if left out.
+        note, user
+            As for `add`.
 
         Examples
         --------
@@ -210,16 +301,116 @@ class Ledger:
                 added[step] = added.get(step, 0) + checked_count(count)
         with self._lock:
             for step, count in added.items():
-                self.add(step, count)
+                self.add(step, count, note=note, user=user)
+
+    def by(self, what: str) -> dict[str, Ledger]:
+        """Return the entries of each "note", "user" or day ("date") as a ledger of its own.
+
+        What groups spend does not add up to what all spend, which is less, as a rule.
+
+        Examples
+        --------
+        >>> from symdp import mechanisms
+        >>> ledger = Ledger()
+        >>> ledger.add(mechanisms.laplace(b=2), 3, note="histogram")
+        >>> ledger.add(mechanisms.gaussian(sigma=4), 8, note="mean")
+        >>> ledger.add(mechanisms.laplace(b=2), note="histogram")
+        >>> {note: group.count for note, group in ledger.by("note").items()}
+        {'histogram': 4, 'mean': 8}
+        """
+        if what not in _GROUPS:
+            raise InputError(f"by {what!r:.40}: it is {', '.join(map(repr, _GROUPS))}")
+        groups: dict[str, list[Entry]] = {}
+        for entry in self.entries:
+            groups.setdefault(getattr(entry, _GROUPS[what]), []).append(entry)
+        return {name: self._of(entries) for name, entries in groups.items()}
+
+    def spent(
+        self,
+        delta: float,
+        method: MethodName = "contour",
+        direction: Direction = "both",
+        **options: Any,
+    ) -> Curve:
+        """Return ε(δ) of all steps up to each entry, at most 100 of them, the last among them.
+
+        Examples
+        --------
+        >>> from symdp import mechanisms
+        >>> ledger = Ledger([(mechanisms.gaussian(sigma=4), 8), (mechanisms.laplace(b=2), 3)])
+        >>> [round(float(epsilon), 6) for epsilon in ledger.spent(1e-5).epsilon]
+        [2.943225, 4.118923]
+        """
+        self.composition()  # an empty ledger is refused
+        parts = [self._of(self.entries[:place]) for place in self._places()]
+        return Curve([part.epsilon(delta, method, direction, **options) for part in parts])
+
+    def _places(self) -> list[int]:
+        """Return how many entries have come, at the places at which ε is asked."""
+        many = len(self.entries)
+        return sorted({-(-many * k // _MOST_DRAWN) for k in range(1, _MOST_DRAWN + 1)} - {0})
+
+    def plot(
+        self,
+        delta: float,
+        budget: float | None = None,
+        ax: Any = None,
+        *,
+        by: str = "entry",
+        method: MethodName = "contour",
+        direction: Direction = "both",
+        **options: Any,
+    ) -> Any:
+        """Draw ε spent at a δ over the entries into Matplotlib axes, beside a budget; return them.
+
+        Parameters
+        ----------
+        delta
+            The δ at which ε is told.
+        budget
+            The ε that is not to be exceeded, a dashed line; none if left out.
+        ax
+            The axes; those of a new figure if left out.
+        by
+            "entry", or "date" where every entry has one.
+        method, direction, options
+            As for `epsilon`.
+        """
+        most = None if budget is None else real(budget, "budget")
+        if by not in ("entry", "date"):
+            raise InputError(f"by {by!r:.40}: it is 'entry' or 'date'")
+        curve, places = self.spent(delta, method, direction, **options), self._places()
+        over: list[Any] = [0, *places]
+        if by == "date":
+            dates = [entry.date for entry in self.entries]
+            if not all(dates):
+                raise InputError("entry 1 has no date: draw over the entries")
+            read = [datetime.fromisoformat(one) for one in dates]
+            over = [read[0], *(max(read[:k]) for k in places)]
+        ax = axes_or_new(ax)
+        kinds = ", ".join(dict.fromkeys(answer.kind for answer in curve))
+        told = f"ε spent at δ = {given(curve[0].delta)}, {kinds}"
+        ends = [0.0, *(answer.end for answer in curve)]
+        ax.step(over, ends, where="post", marker="o", markersize=3, label=told)
+        if most is not None:
+            label = f"budget ε = {given(most)}"
+            ax.axhline(most, linestyle="--", color="#d1495b", label=label)
+        ax.set(xlabel="date" if by == "date" else "entries", ylabel="ε (nats)")
+        if by == "entry":
+            ax.locator_params("x", integer=True)
+        else:
+            ax.tick_params("x", rotation=20)
+        ax.legend(frameon=False)
+        return ax
 
     @in_turn
     def composition(self) -> Composition:
         """Return the composition of all steps so far; raise InputError if there is none."""
         with self._lock:
             if self._composition is None:
-                if not self._counts:
+                if not self._entries:
                     raise InputError("the ledger is empty: add a step first")
-                self._composition = Composition(self._counts.items())
+                self._composition = Composition(self.steps)
             return self._composition
 
     def epsilon(
@@ -254,14 +445,14 @@ class Ledger:
         >>> Ledger.from_state_dict(json.loads(text)).steps == ledger.steps
         True
         """
-        return {
-            "format": "symdp ledger",
-            "version": _VERSION,
-            "steps": [
-                {"mechanism": _written(mechanism), "count": count}
-                for mechanism, count in self.steps
-            ],
-        }
+        first: dict[Mechanism, int] = {}
+        steps = []
+        for place, entry in enumerate(self.entries, start=1):
+            before = first.setdefault(entry.mechanism, place)
+            own = _written(entry.mechanism) if before == place else before
+            labels = {name: text for name in _LABELS if (text := getattr(entry, name))}
+            steps.append({"mechanism": own, "count": entry.count, **labels})
+        return {"format": "symdp ledger", "version": _VERSION, "steps": steps}
 
     @classmethod
     def from_state_dict(cls, state: object) -> Self:
@@ -277,11 +468,11 @@ class Ledger:
         steps = state.get("steps")
         if not isinstance(steps, list):
             raise InputError("a ledger's 'steps' must be a list")
-        ledger = cls()
+        entries: list[Entry] = []
         for place, step in enumerate(steps, start=1):
             with at(f"step {place} of the ledger"):
-                ledger.add(*_read_step(step))
-        return ledger
+                entries.append(_read_step(step, entries))
+        return cls._of(entries)
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> Self:
@@ -407,11 +598,47 @@ def _written(mechanism: Mechanism) -> dict[str, Any]:
     }
 
 
-def _read_step(step: object) -> tuple[Mechanism, int]:
-    """Return a step and its count; InputError where it is not what `written` writes."""
-    if not isinstance(step, dict) or set(step) != {"mechanism", "count"}:
-        raise InputError("an object of 'mechanism' and 'count' is needed")
-    return _read(step["mechanism"]), checked_count(step["count"])
+def _now() -> str:
+    return datetime.now().astimezone().isoformat("T", "seconds")
+
+
+def _label(text: object, name: str) -> str:
+    """Return a note or a user: a line of text that no terminal obeys."""
+    if not isinstance(text, str) or len(text) > _LONGEST_LABEL:
+        raise InputError(f"{name} must be a text of at most {_LONGEST_LABEL} characters")
+    for place, character in enumerate(text, start=1):
+        if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp"):
+            told = f"character {place} is {character!a}, which is none of one line of text"
+            raise InputError(f"{name}: {told}; leave it out")
+    return text
+
+
+def _read_date(text: str) -> str:
+    """Return a date that was written, empty for none."""
+    try:
+        known = not text or datetime.fromisoformat(text).tzinfo is not None
+    except ValueError:
+        known = False
+    if not known:
+        raise InputError(f"date {text!r:.60}: ISO 8601 with a time zone is needed")
+    return text
+
+
+def _read_step(step: object, before: list[Entry]) -> Entry:
+    """Return an entry, whose mechanism may be the number of one that has the same."""
+    if not isinstance(step, dict) or not {"mechanism", "count"} <= set(step) <= _OF_A_STEP:
+        told = f"an object of 'mechanism' and 'count' is needed, with {', '.join(_LABELS)} if known"
+        raise InputError(told)
+    labels = {name: _label(step.get(name, ""), name) for name in _LABELS}
+    own, count = step["mechanism"], checked_count(step["count"])
+    if type(own) is int:
+        if not 1 <= own <= len(before):
+            raise InputError(f"'mechanism' is that of step {own}, which is none before it")
+        mechanism = before[own - 1].mechanism
+    else:
+        mechanism = _read(own)
+        mechanism.require_concrete()
+    return Entry(mechanism, count, _read_date(labels["date"]), labels["note"], labels["user"])
 
 
 def _read(written: object) -> Mechanism:
