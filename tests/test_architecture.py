@@ -55,17 +55,17 @@ MOST_ROOM_LINES = {
     "balls": 1377,
     "cli": 4192,
     "density": 4380,
-    "derive": 4975,
+    "derive": 4978,
     "emit": 4963,
     "expansion": 391,
-    "individual": 3342,
-    "mechanisms": 175,
+    "individual": 3370,
+    "mechanisms": 194,
     "methods": 4214,
     "model": 5249,
     "numeric": 11431,
     "page": 5826,
     "prove": 6234,
-    "questions": 7012,
+    "questions": 7045,
 }
 CODE_FROM_TEXT = {"eval", "exec", "parse_expr", "__import__"}
 

@@ -7,6 +7,7 @@ import math
 import pickle
 import re
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from multiprocessing import get_context
@@ -224,6 +225,31 @@ def test_accountants_are_copied(name):
     right = one.log_delta(law, 1.0)
     for again in COPIES.values():
         assert again(one).log_delta(law, 1.0) == right == again(right)
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+def test_what_is_printed_of_an_object_is_short(name):
+    """A line or a few, never arrays, nor an address where Python found nothing to say."""
+    shown = repr(made(name))
+    assert len(shown) <= 310
+    assert " object at 0x" not in shown
+    assert "array(" not in shown or name == "active set"
+
+
+@pytest.mark.parametrize("name", ["every record's answer", "many answers", "zCDP", "claim"])
+def test_equal_answers_are_equal_whatever_time_they_took(name):
+    one, other = OBJECTS[name][0](), OBJECTS[name][0]()
+    assert one is not other
+    assert one == other
+    assert one != 3
+
+
+def test_answers_of_other_records_differ():
+    one = COUNTED.epsilon(1e-5)
+    assert one != COUNTED.epsilon(1e-6)
+    assert one != replace(one, extra={"mu": one.epsilon})
+    assert replace(one, extra={"mu": one.epsilon}) == replace(one, extra={"mu": one.epsilon})
+    assert compose(NOISE).delta([0.5, 1.0]) != compose(NOISE).delta([0.5, 1.1])
 
 
 def test_every_documented_class_is_among_them():

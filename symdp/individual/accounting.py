@@ -35,7 +35,7 @@ _MOST_STEPS = 1 << 40  # more steps than any run has; counts stay exact in doubl
 _MOST = 256  # distinct rows of noise and rate; each costs tables of its own
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class IndividualAccountant:
     """Counts of steps for each record, and the questions that may be asked of them.
 
@@ -57,6 +57,9 @@ class IndividualAccountant:
 
     def __len__(self) -> int:
         return int(self.counts.shape[0])
+
+    def __repr__(self) -> str:
+        return f"<IndividualAccountant: {len(self)} records, {self.counts.shape[1]} kinds of steps>"
 
     def epsilon(
         self,

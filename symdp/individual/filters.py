@@ -130,6 +130,9 @@ class Stateful(ABC):
         self.path = None if path is None else a_path(path, "the filter's file")
         self.count = 0
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self.count} steps committed>"
+
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
         """Return the state as JSON values."""

@@ -7,7 +7,7 @@ import io
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -49,7 +49,7 @@ class IndividualResult:
     steps: NDArray[np.int64]  # Σ counts of each record
     method: str
     direction: str
-    seconds: float = 0.0
+    seconds: float = field(default=0.0, compare=False)
     note: str = ""  # what is wrong with the numbers, if anything
     protects: str = ""  # whose privacy they speak of
     ids: NDArray[Any] | None = None  # the records' names, None for 0, 1, 2, …
@@ -57,6 +57,20 @@ class IndividualResult:
 
     def __len__(self) -> int:
         return int(self.epsilon.size)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether all numbers and words are equal; the time taken does not count."""
+        if not isinstance(other, IndividualResult):
+            return NotImplemented
+        pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self) if f.compare)
+        return all(_are_equal(mine, theirs) for mine, theirs in pairs)
+
+    def __hash__(self) -> int:
+        return hash((self.asked, self.method, self.direction, len(self)))
+
+    def __repr__(self) -> str:
+        name = "ε" if self.asked == "epsilon" else "δ"
+        return f"<IndividualResult: {name} of {len(self)} records by {self.method}>"
 
     @property
     def delta(self) -> Array:
@@ -245,3 +259,11 @@ def _write_columns(columns: dict[str, NDArray[Any]], meta: dict[str, str], path:
             pq.write_table(table, part)
 
     replace_file(path, write, private=True)  # what is in it is private
+
+
+def _are_equal(mine: Any, theirs: Any) -> bool:
+    if isinstance(mine, dict) and isinstance(theirs, dict):
+        return mine.keys() == theirs.keys() and all(_are_equal(mine[k], theirs[k]) for k in mine)
+    if isinstance(mine, np.ndarray) and isinstance(theirs, np.ndarray):
+        return np.array_equal(mine, theirs, equal_nan=mine.dtype.kind == "f")
+    return bool(mine is theirs or mine == theirs)

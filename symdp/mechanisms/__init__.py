@@ -15,13 +15,32 @@ import tomllib
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, cast
 
 from symdp.arguments import a_path, instance
 from symdp.errors import InputError, suggestion
 
 if TYPE_CHECKING:
+    from symdp.model.curve_tables import (
+        from_profile as from_profile,
+    )
+    from symdp.model.curve_tables import (
+        from_profile_points as from_profile_points,
+    )
+    from symdp.model.curve_tables import (
+        from_renyi as from_renyi,
+    )
+    from symdp.model.curve_tables import (
+        from_renyi_points as from_renyi_points,
+    )
+    from symdp.model.curve_tables import (
+        from_trade_off as from_trade_off,
+    )
+    from symdp.model.curve_tables import (
+        from_trade_off_points as from_trade_off_points,
+    )
     from symdp.model.mechanism import Mechanism
+    from symdp.model.shuffle import from_shuffled as from_shuffled
 
 _BUILDERS = {
     "from_profile": "curve_tables",
@@ -165,9 +184,9 @@ def _is_there(path: Path) -> bool:
         return False
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> Mechanism:
     if name in _BUILDERS:
-        return getattr(import_module(f"symdp.model.{_BUILDERS[name]}"), name)
+        return cast("Mechanism", getattr(import_module(f"symdp.model.{_BUILDERS[name]}"), name))
     return load_builtin(name)
 
 

@@ -89,6 +89,9 @@ class Calibration(Calibrated):
         value = f"{escape(self.parameter)} = <b>{decimal(self.value)}</b>"
         return f"<div>{value}</div>{self.guarantee._repr_html_()}"
 
+    def __repr__(self) -> str:
+        return f"<Calibration {self}>"
+
     def __str__(self) -> str:
         return f"{self.parameter} = {decimal(self.value)}: {self.guarantee}"
 

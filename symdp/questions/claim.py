@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
 from symdp.arguments import instance, real
 from symdp.capacity import within_capacity
-from symdp.decimal_text import exponential, rounded
+from symdp.decimal_text import exponential, given, rounded
 from symdp.emit.exact import fraction_ball, middle_of
 from symdp.errors import AccuracyError, InputError, at
 from symdp.exact_number import exact_number
@@ -105,6 +105,10 @@ class CheckedClaim:
     def is_loose(self) -> bool:
         """Whether the claim is true, and so is one of a smaller ε."""
         return self.holds and self.would_do is not None and self.would_do < self.epsilon
+
+    def __repr__(self) -> str:
+        stated = f"ε = {given(float(self.epsilon))} at δ = {given(float(self.delta))}"
+        return f"<CheckedClaim {stated}: {self.verdict}>"
 
     def to_json(self) -> dict[str, Any]:
         """Return the entries as JSON values, those of δ at the claimed ε among them."""

@@ -42,8 +42,6 @@ from symdp.questions.guarantee import Curve, Guarantee, Link, largest, table_htm
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:
-    from decimal import Decimal
-
     import numpy as np
     from numpy.typing import NDArray
 
@@ -56,10 +54,8 @@ if TYPE_CHECKING:
     from symdp.questions.accounted import Accounted
     from symdp.questions.certificate import Certificate
     from symdp.questions.claim import CheckedClaim
+    from symdp.questions.guarantee import Many, One
     from symdp.questions.zcdp import Zcdp
-
-    One = float | Fraction | Decimal | np.number[Any] | str
-    Many = Sequence[float] | NDArray[Any]
 
 __all__ = ["Composition", "Direction", "compose"]
 

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import math
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from symdp.arguments import instance, listed
 from symdp.axes import axes_or_new
@@ -34,12 +35,17 @@ from symdp.errors import AccuracyError, InputError, suggestion
 
 if TYPE_CHECKING:
     from decimal import Decimal
+    from fractions import Fraction
 
     import numpy as np
     from numpy.typing import NDArray
 
+    from symdp.arguments import Direction, MethodName
     from symdp.model.relation import Protection
     from symdp.numeric.answer import Answer, Kind
+
+    One = float | Fraction | Decimal | np.number[Any] | str  # a number that a question takes
+    Many = Sequence[float] | NDArray[Any]
 
 # A value and the ends of its interval are rounded apart; by more than this, relatively to their
 # size and to one, they do not differ by rounding.
@@ -446,6 +452,15 @@ class Curve(Sequence[Guarantee]):
     def __iter__(self) -> Iterator[Guarantee]:
         return iter(self._guarantees)
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both have equal guarantees; the time taken does not count."""
+        if not isinstance(other, Curve):
+            return NotImplemented
+        return self._guarantees == other._guarantees
+
+    def __hash__(self) -> int:
+        return hash(self._guarantees)
+
     def __repr__(self) -> str:
         if not self:
             return "Curve(no points)"
@@ -542,6 +557,50 @@ class Curve(Sequence[Guarantee]):
     def to_json(self) -> dict[str, Any]:
         """Return the points as JSON values."""
         return {"points": [g.to_json() for g in self]}
+
+
+class Asked(ABC):
+    """What answers for δ and for ε as a composition does, by way of one or several."""
+
+    @abstractmethod
+    def _ask(self, asked: str, given: Any, *how: Any, **options: Any) -> Any:
+        """Return the answer to a question by its name, "delta" or "epsilon"."""
+
+    @overload
+    def delta(
+        self, epsilon: One, method: MethodName = ..., direction: Direction = ..., **options: Any
+    ) -> Guarantee: ...
+    @overload
+    def delta(
+        self, epsilon: Many, method: MethodName = ..., direction: Direction = ..., **options: Any
+    ) -> Curve: ...
+    def delta(
+        self,
+        epsilon: Any,
+        method: MethodName = "contour",
+        direction: Direction = "both",
+        **options: Any,
+    ) -> Guarantee | Curve:
+        """Return δ(ε), of the parts the largest, see `Composition.delta`."""
+        return cast("Guarantee", self._ask("delta", epsilon, method, direction, **options))
+
+    @overload
+    def epsilon(
+        self, delta: One, method: MethodName = ..., direction: Direction = ..., **options: Any
+    ) -> Guarantee: ...
+    @overload
+    def epsilon(
+        self, delta: Many, method: MethodName = ..., direction: Direction = ..., **options: Any
+    ) -> Curve: ...
+    def epsilon(
+        self,
+        delta: Any,
+        method: MethodName = "contour",
+        direction: Direction = "both",
+        **options: Any,
+    ) -> Guarantee | Curve:
+        """Return ε(δ), of the parts the largest, see `Composition.epsilon`."""
+        return cast("Guarantee", self._ask("epsilon", delta, method, direction, **options))
 
 
 def table_html(head: Iterable[str], rows: Sequence[tuple[str, ...]]) -> str:

@@ -27,7 +27,7 @@ from symdp.model.average import SUM
 from symdp.model.mechanism import a_mechanism
 from symdp.questions.accounted import listed_steps
 from symdp.questions.composition import Composition
-from symdp.questions.guarantee import Curve, table_html
+from symdp.questions.guarantee import Asked, Curve, table_html
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from symdp.model.sampling import Number, Source
     from symdp.model.schemes import Sampling
     from symdp.questions.composition import Direction
-    from symdp.questions.guarantee import Guarantee
 
 # One: the formulas without parameters; two: no relation, fixed batches too cheap; three: no texts;
 # four: no dates, notes and users.
@@ -118,7 +117,7 @@ class Entry:
 _GROUPS = {"note": "note", "user": "user", "date": "day"}  # by which entries are told apart
 
 
-class Ledger:
+class Ledger(Asked):
     """The steps taken so far: equal ones of a day are counted together, a million in one entry.
 
     Threads may share a ledger. A copy, pickled or not, has its own count and no file. What breaks
@@ -413,25 +412,8 @@ class Ledger:
                 self._composition = Composition(self.steps)
             return self._composition
 
-    def epsilon(
-        self,
-        delta: float,
-        method: MethodName = "contour",
-        direction: Direction = "both",
-        **options: Any,
-    ) -> Guarantee:
-        """Return ε(δ) of all steps so far, see `Composition.epsilon`."""
-        return self.composition().epsilon(delta, method, direction, **options)
-
-    def delta(
-        self,
-        epsilon: float,
-        method: MethodName = "contour",
-        direction: Direction = "both",
-        **options: Any,
-    ) -> Guarantee:
-        """Return δ(ε) of all steps so far, see `Composition.delta`."""
-        return self.composition().delta(epsilon, method, direction, **options)
+    def _ask(self, asked: str, given: Any, *how: Any, **options: Any) -> Any:
+        return getattr(self.composition(), asked)(given, *how, **options)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the ledger as JSON values, every number exact.

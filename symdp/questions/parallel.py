@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from symdp.arguments import Direction, MethodName, flat, is_array
+from symdp.arguments import flat, is_array
 from symdp.errors import InputError, at
 from symdp.mechanisms import resolve
 from symdp.model.relation import PAIR, SUBSTITUTION
@@ -21,7 +21,7 @@ from symdp.model.specification import (
 )
 from symdp.questions.accounted import a_composition
 from symdp.questions.composition import Composition, compose
-from symdp.questions.guarantee import Curve, Guarantee, Link, largest, weakest
+from symdp.questions.guarantee import Asked, Curve, Guarantee, Link, largest, weakest
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -33,7 +33,7 @@ _CONDITION = (
 _LARGEST_COUNT = 10**12  # steps of one [[step]] table
 
 
-class Parallel:
+class Parallel(Asked):
     """Steps on disjoint parts of the data: the privacy of a record is that of its own part.
 
     Where one record is added or removed, one part changes, so that δ(ε) = max over the parts of
@@ -76,30 +76,13 @@ class Parallel:
         if any(one.protection.group > 1 for one in self.parts.values()):
             raise InputError("the records of a group may be in several parts: ask for one record")
 
-    def delta(
-        self,
-        epsilon: Any,
-        method: MethodName = "contour",
-        direction: Direction = "both",
-        **options: Any,
-    ) -> Any:
-        """Return the largest δ(ε) of the parts, see `Composition.delta`."""
-        return self._largest("delta", epsilon, method, direction, **options)
+    def __repr__(self) -> str:
+        return f"Parallel({len(self.parts)} parts: {', '.join(self.parts):.100})"
 
-    def epsilon(
-        self,
-        delta: Any,
-        method: MethodName = "contour",
-        direction: Direction = "both",
-        **options: Any,
-    ) -> Any:
-        """Return the largest ε(δ) of the parts, see `Composition.epsilon`."""
-        return self._largest("epsilon", delta, method, direction, **options)
-
-    def _largest(self, asked: str, given: Any, *how: str, **options: Any) -> Guarantee | Curve:
+    def _ask(self, asked: str, given: Any, *how: str, **options: Any) -> Guarantee | Curve:
         """Return the largest answer, with bounds on it; an estimate where any part is one."""
         if is_array(given):
-            found = [self._largest(asked, one, *how, **options) for one in flat(given)]
+            found = [self._ask(asked, one, *how, **options) for one in flat(given)]
             return Curve(cast("list[Guarantee]", found))
         answers = {
             name: cast("Guarantee", getattr(part, asked)(given, *how, **options))

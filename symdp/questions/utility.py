@@ -91,6 +91,9 @@ class Compared:
     advantage: float
     miss_rate: float
 
+    def __repr__(self) -> str:
+        return f"<Compared {self.mechanism.summary}, std {self.size.std:.6g}: {self.guarantee}>"
+
     def to_json(self) -> dict[str, Any]:
         """Return the row as JSON values: the guarantee's keys, and what stands beside them."""
         own = {"mechanism": self.mechanism.name, "values": self.values, **self.size._asdict()}

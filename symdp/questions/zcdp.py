@@ -92,6 +92,9 @@ class Zcdp:
         own |= {"kind": self.kind, "direction": self.direction, "count": self.count}
         return own | self.protection.to_json() | ({"advice": self.advice} if self.advice else {})
 
+    def __repr__(self) -> str:
+        return f"<Zcdp {self}>"
+
     def __str__(self) -> str:
         if math.isinf(self.rho):
             known = " is known, as the pair only dominates" if self.kind == "bound" else ""

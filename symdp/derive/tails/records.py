@@ -111,6 +111,9 @@ class Tails:
     def __len__(self) -> int:
         return len(self.constants)
 
+    def __repr__(self) -> str:
+        return f"<Tails: {len(self)} constants, {self.constants[0].name} the first>"
+
 
 def to_json(tails: Tails) -> list[dict[str, Any]]:
     """Return the constants as dicts of strings and None."""
