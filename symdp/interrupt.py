@@ -77,8 +77,10 @@ def worked() -> float:
 
 
 def charge(seconds: float) -> None:
-    """Add what a child process worked for this thread."""
+    """Add what a child process worked for this thread; the system's timer for this one hears it."""
     _ends.charged += seconds
+    if _can_ring() and (left := signal.getitimer(signal.ITIMER_PROF)[0]):
+        signal.setitimer(signal.ITIMER_PROF, max(_LEAST, left - seconds))
     if _ends.times and _can_ring():
         _arm()
 

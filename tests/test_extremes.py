@@ -112,7 +112,7 @@ def test_laws_are_built_anew_after_an_interrupt():
 SUPERVISED = """
 import os, signal, sys
 from symdp.cli import _complain, asking, supervise
-supervise.GRACE = 0.3
+supervise.LEAST_GRACE = 0.3
 def work():
     {work}
     return 0

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from symdp.cli import job as words
 from symdp.cli.display import print_json, show
-from symdp.cli.supervise import must_end_in
+from symdp.cli.supervise import grace, must_end_in
 from symdp.cli.working import working
 from symdp.errors import AccuracyError, InputError, SymdpError
 from symdp.interrupt import limit
@@ -20,12 +21,20 @@ if TYPE_CHECKING:
     from symdp.questions.guarantee import Guarantee
 
 _LONGEST = 1e6  # seconds
-_FOR_BOUND = 2.0, 5.0  # least and most seconds for the bound, which takes milliseconds as a rule
+_FOR_BOUND = 0.75  # of the time after the limit; the bound takes milliseconds as a rule
 _DIGITS = 6
 _ROUNDING = 1e-12  # of ε by the moments accountant, beyond which its root may not be trusted
 
 S = TypeVar("S")
 T = TypeVar("T")
+
+
+@dataclass
+class SoFar:
+    """What is known of an answer that comes in parts: what tells it, marked, and what it lacks."""
+
+    tell: Callable[[str], None] = lambda _: None
+    lacks: str = ""
 
 
 class _Told(Protocol):
@@ -67,13 +76,10 @@ class How:
         build: Callable[[], S],
         ask: Callable[[S], T],
         instead: Callable[[S], Guarantee] | None = None,
+        known: SoFar | None = None,
     ) -> T:
-        """Return the answer to a question, saying meanwhile what is asked.
-
-        An error holds a bound when the time is up, where `instead` gives one soon.
-        """
-        with working(what):
-            return in_time(self.time_limit, build, ask, instead)
+        """Return the answer to a question, saying meanwhile what is asked; see `in_time`."""
+        return in_time(self.time_limit, build, ask, instead, known, what)
 
     def tell(self, found: A, shown: Callable[[A], Iterable[Block]]) -> None:
         """Print an answer, as JSON or as blocks."""
@@ -95,23 +101,35 @@ def in_time(
     build: Callable[[], S],
     ask: Callable[[S], T],
     instead: Callable[[S], Guarantee] | None = None,
+    known: SoFar | None = None,
+    what: str = "",
 ) -> T:
-    """Return the answer to a question, or raise an error with a bound when its time is up."""
+    """Return the answer to a question, or raise an error when its time is up.
+
+    What is known by then of an answer in parts is told, marked as incomplete; else the error holds
+    a bound, where `instead` gives one soon.
+    """
     seconds = seconds_of(text)
+    shown = working(what) if what else nullcontext()
     if seconds is None:
-        return ask(build())
+        with shown:
+            return ask(build())
     built: list[S] = []
     must_end_in(seconds)
-    with limit(seconds, of_work=True) as outcome:
+    with limit(seconds, of_work=True) as outcome, shown:
         built.append(build())
         found = ask(built[0])
     if not outcome.late:
         must_end_in(math.inf)
         return found
-    known = _bound(built[0], instead, seconds) if built and instead is not None else ""
+    if known is not None and known.lacks:
+        mark = f"incomplete after {seconds:g} s: {known.lacks}"
+        known.tell(mark)
+        raise AccuracyError(f"{mark}; raise --time-limit")
+    bound = _bound(built[0], instead, seconds) if built and instead is not None else ""
     raise AccuracyError(
-        f"no answer within {seconds:g} s{known}: raise --time-limit, or ask a simpler question"
-        f"{'' if known else ' or another --method'}"
+        f"no answer within {seconds:g} s{bound}: raise --time-limit, or ask a simpler question"
+        f"{'' if bound else ' or another --method'}"
     )
 
 
@@ -120,8 +138,7 @@ def _bound(built: S, instead: Callable[[S], Guarantee], seconds: float) -> str:
     from symdp.decimal_text import given, rounded, rounded_exponential
 
     answer = None
-    least, most = _FOR_BOUND
-    with limit(min(max(seconds, least), most), of_work=True):
+    with limit(_FOR_BOUND * grace(seconds), of_work=True):
         try:
             answer = instead(built)
         except SymdpError:

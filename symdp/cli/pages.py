@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symdp.cli import job as words
-from symdp.cli.asking import How, seconds_of
+from symdp.cli.asking import How, SoFar, in_time, seconds_of
 from symdp.cli.display import check_output, one_line, print_json, steps_of
 from symdp.cli.job import Job
 from symdp.cli.training import TrainingJob
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from symdp.questions.composition import Composition
 
 _DIGITS = 20  # of the truth, four more than a double has; more can take minutes
-_PARTS = 4  # of the time: first ε, truths, accountants at each place, ε by all others
+_PARTS = 6  # of the time: first ε, truths, accountants at each place, other ε; two for the rest
 _LARGEST_CARD = 10_000_000  # bytes
 _RATE = "q"  # the name of a sampling rate that has no other
 
@@ -48,35 +48,44 @@ def report(
     at, ending = words.delta(delta), check_output(output, "html", "md")
     limit = seconds_of(time_limit)
     patience = None if limit is None else limit / _PARTS
-    with working(f"report on {job.subject}") as work:
-        composition = job.build()
-        from symdp.page.document import Document, Folded, Sentence
-        from symdp.page.html import to_html
-        from symdp.page.markdown import to_markdown
-        from symdp.page.plot import why_not_drawn
-        from symdp.page.report import head_blocks, section
-        from symdp.page.verification import analyse
+    known = SoFar()
+    from symdp.page.html import to_html
+    from symdp.page.markdown import to_markdown
+    from symdp.page.plot import why_not_drawn
+    from symdp.page.report import PROFILE, Report
+    from symdp.page.verification import Results
 
-        undrawn = why_not_drawn()
-        name = Path(job.composition).name if job.composition else composition.steps[0][0].name
-        say = work.say
-        results = analyse(composition, at, digits=_DIGITS, advance=say, patience=patience)
-        heading = one_line(f"{name}, {steps_of(composition.count)}")
-        found = section(heading, composition, at, results, advance=say, undrawn=undrawn)
-        if asked := one_line(job.typed):
-            found.insert(1, Sentence(f"Asked: {asked}", "quiet"))
-        panel = _panel(job, delta) if ending == "html" else []
-        left = ", ".join(dict.fromkeys(method for method, _ in results.failures))
-        page = Document(one_line(title), [
-            *found[:2], *head_blocks(composition, at, results), *panel,
-            Folded("Appendix: the mathematics, every accountant, the checks", found[2:]),
-            Sentence(f"Not evaluated: {left or 'nothing'}.", "quiet"),
-        ])  # fmt: skip
-        say(f"writing {output}")
-        replace_text(output, to_html(page) if ending == "html" else to_markdown(page, output))
+    undrawn = why_not_drawn()
+
+    def written(asked: Job) -> Results:
+        with working(f"report on {job.subject}") as shown:
+            composition = asked.build()
+            name = Path(job.composition).name if job.composition else composition.steps[0][0].name
+            head = one_line(f"{name}, {steps_of(composition.count)}"), one_line(job.typed)
+            panel = (lambda: _panel(job, delta)) if ending == "html" else None
+            page = Report(head, composition, at, undrawn=undrawn, panel=panel)
+
+            def write(mark: str) -> None:
+                made = page.document(one_line(title), mark)
+                replace_text(
+                    output, to_html(made) if ending == "html" else to_markdown(made, output)
+                )
+
+            known.tell = write
+            for what, left in page.make(digits=_DIGITS, patience=patience):
+                known.lacks = f"{output} lacks {', '.join(left)}" if left else ""
+                if what == PROFILE:  # the numbers are there, whatever comes of the rest
+                    write(f"incomplete: the work on this page was broken off at {what}")
+                shown.say(what)
+            shown.say(f"writing {output}")
+            write("")
+        return page.results
+
+    results = in_time(time_limit, lambda: job, written, known=known)
     if as_json:
-        rows = [answer.to_json() for answer in results.answers]
-        print_json({"file": str(output), "delta": at, "answers": rows})
+        rows, profile = ([a.to_json() for a in own] for own in (results.answers, results.profile))
+        told_too = {"least_delta": results.escaped, "profile": profile} if profile else {}
+        print_json({"file": str(output), "delta": at, "answers": rows, **told_too})
     else:
         print(output)
     if undrawn:

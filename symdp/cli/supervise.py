@@ -18,7 +18,8 @@ from types import FrameType
 from symdp.cli.working import MESSAGE, Screen, is_supervised, report_to, tell
 from symdp.interrupt import WAITING
 
-GRACE = 10.0  # seconds after a limit for what the timer reaches, and for the bound that it gives
+GRACE = 0.1  # of a limit, after it: for what the timer reaches, and for what is told then
+LEAST_GRACE = 2.0  # seconds, of a short one
 INTERRUPTED = 130  # 128 + SIGINT, as shells have it
 _AFTER_INTERRUPT = 2.0  # seconds to end in good order after an interrupt
 _DIES_WITH_PARENT = 1  # Linux's PR_SET_PDEATHSIG
@@ -70,6 +71,11 @@ def supervised(command: Callable[[], int], complain: Callable[[str, int], int]) 
     )
 
 
+def grace(seconds: float) -> float:
+    """Return the seconds after a limit in which a process tells what it knows and ends."""
+    return max(LEAST_GRACE, GRACE * seconds)
+
+
 def must_end_in(seconds: float) -> None:
     """Tell the process that supervises this one, if any, when the own timer rings; ∞ for never.
 
@@ -77,7 +83,7 @@ def must_end_in(seconds: float) -> None:
     a process that only waits.
     """
     tell(limit=seconds)
-    end_after_work(0.0 if math.isinf(seconds) else seconds + GRACE)
+    end_after_work(0.0 if math.isinf(seconds) else seconds + grace(seconds))
 
 
 def end_after_work(seconds: float) -> None:
@@ -162,7 +168,7 @@ class _Overseer:
         said = json.loads(message or b"{}")
         if "limit" in said:
             self.limit = said["limit"]
-            self._end = time.monotonic() + WAITING * (self.limit + GRACE)
+            self._end = time.monotonic() + WAITING * (self.limit + grace(self.limit))
         elif "what" in said:
             self._screen.update(**said)
         elif said:

@@ -155,9 +155,8 @@ TABLE: dict[str, tuple[str, str, str]] = {
         "for no limit."),
     "explore delta": ("--delta", "D", "The δ at which the page begins."),
     "explore epsilon": ("--epsilon", "E", "The ε at which the page begins."),
-    "report time_limit": ("--time-limit", "SECONDS", "Processor seconds for the numbers, a "
-        "quarter for each of four tables; a row that is not there by then is named; 0 for no "
-        "limit."),
+    "report time_limit": ("--time-limit", "SECONDS", "Processor seconds; the page holds what is "
+        "there by then, and names what is not; 0 for no limit."),
     "verify method": ("--method", "METHOD", "Compare this one only."),
 }  # fmt: skip
 

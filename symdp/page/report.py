@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -21,11 +22,13 @@ from symdp.page.derivation import explained, symbols_of
 from symdp.page.document import (
     Block,
     Command,
+    Document,
     Figure,
     Folded,
     Formulas,
     Heading,
     Listing,
+    Section,
     Sentence,
     Table,
 )
@@ -38,6 +41,7 @@ from symdp.page.verification import (
     Check,
     Results,
     Truth,
+    analysing,
     default_range,
     different_sides,
     evenly,
@@ -81,22 +85,24 @@ def mechanism_blocks(mechanism: Mechanism, count: int) -> list[Block]:
     ]
 
 
-def derivation_blocks(mechanism: Mechanism, count: int, epsilon: float | None) -> list[Block]:
-    """Return loss, law of the loss, CGF, cumulants and tails of one mechanism."""
+def derivation_blocks(
+    mechanism: Mechanism, count: int, epsilon: float | None
+) -> Iterator[Sequence[Block]]:
+    """Yield loss, law of the loss, CGF, cumulants and tails of one mechanism, as they come."""
     from symdp.derive import derive
 
     derivation = derive(mechanism)
     larger = derivation.dominating_direction
-    blocks: list[Block] = [
+    yield [
         Heading(3, f"Derived from {_headline(mechanism, count)}"),
         Sentence(_which(larger.value, larger.proof)),
     ]
     if larger.value == "both":
-        return blocks + _direction(derivation, count, epsilon, "")
+        yield from _direction(derivation, count, epsilon, "")
+        return
     for side in _OTHER:
         found = derivation if side == derivation.direction else derive(mechanism, side)
-        blocks += _direction(found, count, epsilon, f", {side} direction")
-    return blocks
+        yield from _direction(found, count, epsilon, f", {side} direction")
 
 
 def _headline(mechanism: Mechanism, count: int) -> str:
@@ -116,25 +122,29 @@ def _which(value: str, proof: str) -> str:
     return f"For one step the {value} direction is the worse one: {proof}. Both are shown."
 
 
-def _direction(d: Derivation, count: int, epsilon: float | None, suffix: str) -> list[Block]:
-    """The sections of one direction; `suffix` tells the headings of two directions apart."""
-    sections = [loss_section(d)]
-    if not d.is_disjoint:
-        values = _tail_values(d, count, epsilon)
-        sections += [cgf_section(d, _ORDER), tails_section(d, d.tails, values)]
+def _direction(
+    d: Derivation, count: int, epsilon: float | None, suffix: str
+) -> Iterator[Sequence[Block]]:
+    """Yield the sections of one direction; `suffix` tells the headings of two directions apart."""
     notes: dict[str, str] = {"tails": "Numbers are ends of proved enclosures, shown to six digits"}
     if epsilon is not None:
         notes["tails"] += f"; bounds on tails are for n = {count} steps at ε = {epsilon:.6g}"
-    if d.atoms:
-        notes["loss"] = "ω and F are those of the continuous part; the atoms above are apart."
-    if d.cgf.expression is not None:
-        tilts = ", ".join(str(tilt).replace("*I", "i") for tilt in d.cgf.checked_at)
-        notes["cumulants"] = f"K(t) was compared with numerical integrals at t = {tilts}."
-    blocks: list[Block] = []
-    for one in explained(d, sections, symbols_of(d)):
-        blocks += replace(one, title=f"{one.title}{suffix}").blocks(3)
-        blocks += [Sentence(notes[one.key], "quiet")] if one.key in notes else []
-    return blocks
+    made: list[Callable[[], Section]] = [lambda: loss_section(d)]
+    if not d.is_disjoint:
+        made.append(lambda: cgf_section(d, _ORDER))
+        made.append(lambda: tails_section(d, d.tails, _tail_values(d, count, epsilon)))
+    for make in made:
+        for one in explained(d, [make()], symbols_of(d)):
+            if d.atoms and one.key == "loss":
+                notes["loss"] = (
+                    "ω and F are those of the continuous part; the atoms above are apart."
+                )
+            if one.key == "cumulants" and d.cgf.expression is not None:
+                tilts = ", ".join(str(tilt).replace("*I", "i") for tilt in d.cgf.checked_at)
+                told = f"K(t) was compared with numerical integrals at t = {tilts}."
+                notes["cumulants"] = told
+            noted = [Sentence(notes[one.key], "quiet")] if one.key in notes else []
+            yield [*replace(one, title=f"{one.title}{suffix}").blocks(3), *noted]
 
 
 def cumulant_table(composition: Composition, sides: tuple[str, ...]) -> list[Block]:
@@ -205,6 +215,8 @@ _MARKED = "* marks a number that its method warns of."
 
 def epsilon_table(results: Results) -> list[Block]:
     """Return ε at the report's δ by truth and by every accountant."""
+    if results.profile:
+        return [Sentence("No method has a finite ε here; see δ by every method below.")]
     rows: list[list[str]] = []
     truth = results.truth
     known = truth is not None and truth.value is not None
@@ -241,14 +253,17 @@ def truth_text(truth: Truth) -> str:
 
 def check_blocks(results: Results, name: str) -> list[Block]:
     """Return relative errors of δ: a figure, a table, and the values that they come from."""
-    by_place: dict[float, list[Check]] = {}
+    by_place: dict[float, dict[str, Check]] = {}
     for one in results.checks:
-        by_place.setdefault(one.truth.epsilon, []).append(one)
-    columns = list(by_place.values())
-    if not columns:
+        by_place.setdefault(one.truth.epsilon, {})[one.method] = one
+    if not by_place:
         return [Sentence("No place of the profile could be checked.")]
-    truths = [checks[0].truth for checks in columns]
-    by_method = list(zip(*columns, strict=True))
+    methods = dict.fromkeys(one.method for one in results.checks)
+    truths = [next(iter(own.values())).truth for _, own in sorted(by_place.items())]
+    by_method = [
+        tuple(by_place[t.epsilon].get(m) or Check(m, t, None, reason=_BROKEN_OFF) for t in truths)
+        for m in methods
+    ]
     errors, values = ([_row(own, cell) for own in by_method] for cell in (_error, _answer))
     bad = frozenset(place + 1 for place, own in enumerate(by_method) if any(c.broken for c in own))
     digits = min((t.digits for t in truths if t.value is not None), default=0)
@@ -270,6 +285,9 @@ def check_blocks(results: Results, name: str) -> list[Block]:
     if not digits:
         return [everything, *_listing(reasons)]
     return [*blocks, *_listing(reasons), Folded("δ by every method", [everything])]
+
+
+_BROKEN_OFF = "the work was broken off before it"
 
 
 def _figure(by_method: list[tuple[Check, ...]], name: str) -> list[Block]:
@@ -329,44 +347,81 @@ def _listing(lines: list[str]) -> list[Block]:
 
 
 _FALSE_ALARMS = (0.01, 0.001)
-_FOR_ATTACKS = 10.0  # seconds
+_FOR_ATTACK = 5.0  # seconds of work for one false alarm rate
+_LARGEST = 700.0  # of an exponent
 _PRESENCE = "whether one record was in the data"
 
 
-def head_blocks(composition: Composition, delta: float, results: Results) -> list[Block]:
-    """Return a plain sentence with four digits of ε, and what the best attack finds at most."""
-    best = results.best
-    if best is None:
+def head_blocks(
+    composition: Composition, delta: float, results: Results, *, refined: bool = True
+) -> list[Block]:
+    """Return a plain sentence with four digits of ε, and what the best attack finds at most.
+
+    Where no finite ε exists, δ at a few ε stands in its place.  Unless refined, what an attack
+    finds is read off what is known, and marked.
+    """
+    best, secret = results.best, _secret(composition.protection)
+    if best is not None:
+        epsilon = rounded(best.epsilon, 4, side="up")
+        promise = f"the guarantee is ε = {epsilon} at δ = {given(delta)}"
+    elif results.profile:
+        promise = f"{_no_epsilon(delta, results)}; δ at some ε stands below"
+    else:
         return []
+    found = [
+        (f"{100 * alpha:g} %", *_hits(composition, alpha, results, refined))
+        for alpha in _FALSE_ALARMS
+    ]
+    alarm, reached, _ = found[0]
+    sentence = f"An attack on {secret}, with {alarm} false alarms, finds at most {reached}"
+    if secret == _PRESENCE:
+        sentence = f"An attack that accuses {alarm} of those who are not in the data finds at most "
+        sentence += f"{reached} of those who are"
+    is_coarse = any(mark for *_, mark in found)
+    head = ("false alarms", "found at most", *(("",) if is_coarse else ()))
+    rows = [own if is_coarse else own[:2] for own in found]
+    blocks: list[Block] = [
+        Sentence(f"{sentence}: {promise}. {datetime.now(UTC):%Y-%m-%d}."),
+        Table(head, rows, f"The best attack on {secret}", range(2)),
+    ]
+    if results.profile:
+        rows = [(given(a.epsilon), a.delta_text(), a.kind) for a in results.profile]
+        blocks.append(Table(("ε", "δ", "kind"), rows, "δ at given ε", range(2)))
+    return blocks
+
+
+def _hits(
+    composition: Composition, alpha: float, results: Results, refined: bool
+) -> tuple[str, str]:
+    """Return the most that an attack finds in percent, and a mark where no more than a line held.
+
+    By each (ε, δ) it is at most δ + e^ε α and 1 − e^{−ε}(1 − δ − α): that is what is left where the
+    best line is not found in the time for it.
+    """
     from symdp.questions.tradeoff import trade_off
 
-    rows = []
-    try:
-        with time_limit(_FOR_ATTACKS):
-            for alpha in _FALSE_ALARMS:
-                found = 100.0 * (1.0 - trade_off(composition, alpha))
-                rows.append((f"{100 * alpha:g} %", f"{rounded(found, 3, side='up')} %"))
-    except FAILURES:
-        rows = []
-    epsilon = rounded(best.epsilon, 4, side="up")
-    promise = f"the guarantee is ε = {epsilon} at δ = {given(delta)}"
-    secret = _secret(composition.protection)
-    sentence = f"Whoever sees what is released learns little about {secret}: {promise}"
-    if rows:
-        alarm, reached = rows[0]
-        sentence = (
-            f"An attack on {secret}, with {alarm} false alarms, finds at most {reached}: {promise}"
-        )
-        if secret == _PRESENCE:
-            sentence = (
-                f"An attack that accuses {alarm} of those who are not in the data finds at most "
-                f"{reached} of those who are: {promise}"
-            )
-    blocks: list[Block] = [Sentence(f"{sentence}. {datetime.now(UTC):%Y-%m-%d}.")]
-    if rows:
-        head = ("false alarms", "found at most")
-        blocks.append(Table(head, rows, f"The best attack on {secret}", range(2)))
-    return blocks
+    mark, most = "coarse", 1.0
+    checked = (c.answer for c in results.checks if c.method == "contour")
+    for one in (*results.answers, *results.profile, *filter(None, checked)):
+        if one.kind == "estimate":
+            continue
+        epsilon, delta = one.epsilon, one.end
+        if one.asked == "epsilon":
+            epsilon, delta = one.epsilon_upper or one.epsilon, one.delta
+        if abs(epsilon) < _LARGEST:
+            most = min(most, delta + math.exp(epsilon) * alpha)
+            most = min(most, 1.0 - math.exp(-epsilon) * (1.0 - delta - alpha))
+    with suppress(*FAILURES), time_limit(_FOR_ATTACK if refined else 0.0):
+        most, mark = 1.0 - trade_off(composition, alpha), ""
+    return f"{rounded(100.0 * most, 3, side='up')} %", mark
+
+
+def _no_epsilon(delta: float, results: Results) -> str:
+    """Return why no finite ε has this δ."""
+    return (
+        f"no finite ε exists at δ = {given(delta)}, as outputs that only one of the two data sets "
+        f"can give have probability {rounded(results.escaped, 6)}, which δ(ε) never falls below"
+    )
 
 
 def _secret(whose: Protection) -> str:
@@ -384,62 +439,164 @@ _POINTS = 60
 _FOR_A_CURVE = 4.0  # seconds
 
 
-def section(
+PROFILE = "privacy profile"
+_FROM_RESULTS = ("summary", "ε by every accountant", "checks")
+# What takes time, the slow last.
+_SLOW = (PROFILE, "cumulants", "densities", "sources", "correction terms", "derivation")
+_APPENDIX = "Appendix: the mathematics, every accountant, the checks"
+
+
+def parts(
     title: str,
     composition: Composition,
     delta: float,
     results: Results,
     *,
     name: str = "profile",
-    advance: Callable[[str], None] = lambda _: None,
     undrawn: str = "",
+) -> dict[str, Callable[[], Iterable[Sequence[Block]]]]:
+    """Return what makes each part of a page on one composition, in the order of the page.
+
+    What stands in `_FROM_RESULTS` is there at once, what stands in `_SLOW` takes time.
+    """
+
+    def summary() -> Iterator[Sequence[Block]]:
+        protects = Sentence(f"Protects {composition.protection.sentence}.")
+        yield [Heading(2, title), Sentence(_summary(delta, results)), protects]
+
+    def accountants() -> Iterator[Sequence[Block]]:
+        yield [Heading(3, f"ε at δ = {given(delta)}"), *epsilon_table(results)]
+
+    def profile() -> Iterator[Sequence[Block]]:
+        yield [Heading(3, "Privacy profile"), *_profile(composition, results, name, undrawn)]
+
+    def checks() -> Iterator[Sequence[Block]]:
+        made = check_blocks(results, name)
+        shown = [block for block in made if not (undrawn and isinstance(block, Figure))]
+        yield [Heading(3, "Checked against truth"), *shown]
+
+    def derived(
+        make: Callable[[Mechanism, int], Iterable[Sequence[Block]]],
+    ) -> Iterator[Sequence[Block]]:
+        for mechanism, count in composition.steps:
+            try:
+                yield from make(mechanism, count)
+            except FAILURES as error:
+                yield [Sentence(f"{mechanism.name}: not derived: {reason_of(error)}", "warning")]
+
+    def derivation(mechanism: Mechanism, count: int) -> Iterator[Sequence[Block]]:
+        best = results.best if len(composition.steps) == 1 else None
+        yield from derivation_blocks(mechanism, count, None if best is None else best.epsilon)
+
+    def cumulants() -> Iterator[Sequence[Block]]:
+        yield [Heading(3, "Cumulants and correction terms")]
+        yield cumulant_table(composition, different_sides(composition))
+
+    def terms(mechanism: Mechanism, _: int) -> Iterator[Sequence[Block]]:
+        from symdp.derive import derive
+
+        if mechanism != composition.steps[0][0]:
+            return
+        yield [Sentence(_CORRECTIONS)]
+        first = derive(mechanism)
+        for one in explained(first, corrections(first, _ORDER), symbols_of(first)):
+            yield one.blocks(4)
+
+    def sources() -> Iterator[Sequence[Block]]:
+        from symdp.derive.printed import citations
+
+        found = [c for mechanism, _ in composition.steps for c in citations(mechanism)]
+        found += [c for a in (*results.answers, *results.profile) for c in a.citations]
+        listed: list[Block] = [Listing(full(found)), Folded("BibTeX", [Command(bibtex(found))])]
+        yield [Heading(3, "Sources"), *listed]
+
+    return {
+        "summary": summary,
+        "densities": lambda: derived(lambda m, n: [mechanism_blocks(m, n)]),
+        "ε by every accountant": accountants,
+        PROFILE: profile,
+        "checks": checks,
+        "derivation": lambda: derived(derivation),
+        "cumulants": cumulants,
+        "correction terms": lambda: derived(terms),
+        "sources": sources,
+    }
+
+
+class Report:
+    """A page that is made part by part, and is a document at every moment."""
+
+    def __init__(
+        self,
+        head: tuple[str, str],
+        composition: Composition,
+        delta: float,
+        *,
+        undrawn: str = "",
+        panel: Callable[[], list[Block]] | None = None,
+    ) -> None:
+        self.results = Results()
+        self._asked, self._of = head[1], (composition, delta, self.results)
+        self._parts = parts(head[0], *self._of, undrawn=undrawn)
+        self._work: dict[str, Callable[[], Iterable[Sequence[Block]]]] = {
+            "attacks": lambda: [head_blocks(*self._of)],
+            **({} if panel is None else {"sliders": lambda: [panel()]}),
+            **{one: self._parts[one] for one in _SLOW},
+        }
+        self._told: dict[str, list[Block]] = {}
+
+    def make(self, digits: int, patience: float | None) -> Iterator[tuple[str, list[str]]]:
+        """Make the page; yield what comes next, and what is not there, nothing before numbers."""
+        said: list[str] = []
+        composition, delta, results = self._of
+        for what in analysing(composition, delta, results, digits, patience=patience):
+            yield what, [what, *self._work] if results.answers or results.profile else said
+        for place, (one, make) in enumerate(self._work.items()):
+            yield one, [*self._work][place:]
+            for blocks in make():
+                self._told.setdefault(one, []).extend(blocks)
+
+    def document(self, title: str, mark: str = "") -> Document:
+        """Return what is there, a mark above it where it is not all."""
+        made = {one: [b for own in self._parts[one]() for b in own] for one in _FROM_RESULTS}
+        heading, *summary = made["summary"]
+        told = self._told | made | {"summary": summary}
+        head = told.get("attacks") or head_blocks(*self._of, refined=False)
+        left = ", ".join(dict.fromkeys(method for method, _ in self.results.failures))
+        return Document(title, [
+            heading,
+            *([Sentence(f"{mark[:1].upper()}{mark[1:]}.", "warning")] if mark else []),
+            *([Sentence(f"Asked: {self._asked}", "quiet")] if self._asked else []),
+            *head,
+            *told.get("sliders", ()),
+            Folded(_APPENDIX, [block for one in self._parts for block in told.get(one, ())]),
+            Sentence(f"Not evaluated: {left or 'nothing'}.", "quiet"),
+        ])  # fmt: skip
+
+
+def section(
+    title: str, composition: Composition, delta: float, results: Results, *, undrawn: str = ""
 ) -> list[Block]:
     """Return the blocks of one composition."""
-    from symdp.derive import derive
-    from symdp.derive.printed import citations
+    made = parts(title, composition, delta, results, undrawn=undrawn)
+    return [block for make in made.values() for blocks in make() for block in blocks]
 
-    protects = Sentence(f"Protects {composition.protection.sentence}.")
-    blocks: list[Block] = [Heading(2, title), Sentence(_summary(delta, results)), protects]
-    for mechanism, count in composition.steps:
-        advance(f"derivation of {mechanism.name}")
-        try:
-            blocks += mechanism_blocks(mechanism, count)
-        except InputError as error:
-            blocks.append(Sentence(f"{mechanism.name}: not derived: {error}", "warning"))
-    blocks += [Heading(3, f"ε at δ = {given(delta)}"), *epsilon_table(results)]
-    advance("privacy profile")
-    blocks += [Heading(3, "Privacy profile"), *_profile(composition, results, name, undrawn)]
-    checked = check_blocks(results, name)
-    shown = [block for block in checked if not (undrawn and isinstance(block, Figure))]
-    blocks += [Heading(3, "Checked against truth"), *shown]
-    best = results.best
-    epsilon = best.epsilon if best is not None and len(composition.steps) == 1 else None
-    sources: list[str] = []
-    for mechanism, count in composition.steps:
-        advance(f"derivation of {mechanism.name}")
-        try:
-            blocks += derivation_blocks(mechanism, count, epsilon)
-            sources += citations(mechanism)
-        except InputError as error:
-            blocks.append(Sentence(f"{mechanism.name}: not derived: {error}", "warning"))
-    text = (
-        "The saddle-point and Edgeworth series in the derivatives F_j of n K(t) − ε t − log t − "
-        "log(1 + t) and in the standardised cumulants λ_j: each order adds its correction terms. "
-        "δ_∞ is the mass of an infinite loss, mostly 0; K and the cumulants are of finite losses."
-    )
-    blocks += [Heading(3, "Cumulants and correction terms")]
-    blocks += cumulant_table(composition, different_sides(composition))
-    blocks.append(Sentence(text))
-    first = derive(composition.steps[0][0])
-    for one in explained(first, corrections(first, _ORDER), symbols_of(first)):
-        blocks += one.blocks(4)
-    sources += [c for answer in results.answers for c in answer.citations]
-    listed: list[Block] = [Listing(full(sources)), Folded("BibTeX", [Command(bibtex(sources))])]
-    return [*blocks, Heading(3, "Sources"), *listed]
+
+_CORRECTIONS = (
+    "The saddle-point and Edgeworth series in the derivatives F_j of n K(t) − ε t − log t − "
+    "log(1 + t) and in the standardised cumulants λ_j: each order adds its correction terms. "
+    "δ_∞ is the mass of an infinite loss, mostly 0; K and the cumulants are of finite losses."
+)
 
 
 def _summary(delta: float, results: Results) -> str:
     best = results.best
+    if results.profile:
+        values = ", ".join(f"δ({given(a.epsilon)}) = {a.delta_text()}" for a in results.profile)
+        why = _no_epsilon(delta, results)
+        return (
+            f"{why[:1].upper()}{why[1:]}. Instead: {values}, the exact formula in floating point."
+        )
     if best is None:
         reason = dict(results.failures).get("contour", "no exact answer")
         text = f"At δ = {given(delta)} there is no exact ε: {reason}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import TYPE_CHECKING, Any, cast
@@ -145,7 +146,8 @@ def places(
 ) -> list[float]:
     """Return ε at which δ is about each target, rounded to three digits, ascending.
 
-    The first of the methods that is quick enough is asked, where there is a deadline.
+    The first of the methods that is quick enough is asked, where there is a deadline.  A profile
+    that falls to none of them, as one of disjoint supports, has places all over its range.
     """
     end = deadline or Deadline(None, worked)
     guides = list(methods)
@@ -162,6 +164,10 @@ def places(
                 continue
             found.add(float(f"{epsilon:.3g}"))
             break
+    if not found and targets:
+        with suppress(*FAILURES), end.within(MOST_SECONDS):
+            own = evenly(default_range(composition, direction), len(REPORT_TARGETS))
+            found = {float(f"{epsilon:.3g}") for epsilon in own}
     return sorted(found or {0.0})
 
 
@@ -295,8 +301,10 @@ def _slack(log_bound: float) -> float:
 
 
 REPORT_TARGETS = (1e-2, 1e-5, 1e-10)  # δ at which a report checks
+_EPSILONS = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0)  # at which it gives δ where no finite ε exists
 _NEWTON_STEPS = 4
 _SETTLED = 1e-9
+_FOR_FIRST = 3.0  # times the time of the others, for the first number
 _NO_ANSWER = "no answer within"
 _CERTIFIED_DIGITS = 15  # of what stands in for a truth
 _FOR_CERTIFICATE = 0.5  # of the time for all truths, for the proved enclosure in place of one
@@ -313,6 +321,8 @@ class Results:
     truth: Truth | None = None  # of ε
     checks: list[Check] = field(default_factory=list)
     seconds: dict[str, list[float]] = field(default_factory=dict)  # of work for every δ
+    escaped: float = 0.0  # the mass of outputs that one of P and Q alone has
+    profile: list[Guarantee] = field(default_factory=list)  # δ, where no finite ε exists
 
     @property
     def best(self) -> Guarantee | None:
@@ -331,48 +341,84 @@ def analyse(
     delta: float,
     digits: int = 30,
     targets: Sequence[float] = REPORT_TARGETS,
-    advance: Callable[[str], None] = lambda _: None,
     patience: float | None = None,
 ) -> Results:
     """Compute ε at δ by every accountant and by truth, and check the profile at a few places."""
+    results = Results()
+    for _ in analysing(composition, delta, results, digits, targets, patience):
+        pass
+    return results
+
+
+def analysing(
+    composition: Composition,
+    delta: float,
+    results: Results,
+    digits: int = 30,
+    targets: Sequence[float] = REPORT_TARGETS,
+    patience: float | None = None,
+) -> Iterator[str]:
+    """Fill the results of `analyse`, yielding what comes next: what is found by then is there.
+
+    Where no finite ε exists, δ at a few ε is computed instead.  The seconds of patience are for
+    each of four things: the first ε, truths, δ by all accountants, ε by all.
+    """
     from symdp.methods.table import names
 
-    results = Results()
-    for name in GUIDES:
-        advance(f"ε by {name}")
-        _account(composition, delta, name, Deadline(patience, worked), results)
-    guide, end = results.guide, Deadline(patience, worked)
+    first = None if patience is None else _FOR_FIRST * patience  # without it a page says little
+    own = Deadline(first, worked)
+    with suppress(*FAILURES), own.within():
+        sides = composition.sides("both")
+        results.escaped = max(composition.law(side).mass_at_infinity for side in sides)
+    exists = results.escaped < delta
+    for epsilon in () if exists else _EPSILONS:
+        yield f"δ({epsilon:g})"
+        with suppress(*FAILURES), own.within():
+            results.profile.append(composition.delta(epsilon))
+    for name in GUIDES if exists else ():
+        yield f"ε by {name}"
+        is_first = not (results.failures or results.answers)
+        allowed, most = (first, math.inf) if is_first else (patience, MOST_SECONDS)
+        _account(composition, delta, name, Deadline(allowed, worked), results, most)
+    looked = places(composition, "both", targets, GUIDES, Deadline(patience, worked))
+    guide, truths, left = results.guide, list[Truth](), len(looked) + 1
+    end = Deadline(patience, worked)
+
+    def true(epsilon: float) -> Truth:
+        own = Deadline(None if patience is None else end.left / left, worked)
+        return timely_truth(composition, epsilon, digits, own)
+
     if guide is not None:
-        advance(f"ε to {digits} digits")
-        results.truth = epsilon_truth(
-            composition, delta, guide, lambda at: timely_truth(composition, at, digits, end)
-        )
-    truths = []
-    for epsilon in places(composition, "both", targets, GUIDES, Deadline(patience, worked)):
-        advance(f"truth at ε = {epsilon:g}")
-        truths.append(timely_truth(composition, epsilon, digits, end))
+        yield f"ε to {digits} digits"
+        results.truth = epsilon_truth(composition, delta, guide, true)
+    for epsilon in looked:
+        left -= 1
+        yield f"truth at ε = {epsilon:g}"
+        truths.append(true(epsilon))
     own = Deadline(patience, worked)
-    for truth in truths:
-        advance(f"accountants at ε = {truth.epsilon:g}")
-        for name in names():
+    for name in names():  # each at all places: the slow ones come last
+        yield f"δ by {name}"
+        for truth in truths:
             results.checks.append(_check(composition, name, truth, own, results))
     own = Deadline(patience, worked)
-    for name in names():
+    for name in names() if exists else ():
         if name not in GUIDES:
-            advance(f"ε by {name}")
+            yield f"ε by {name}"
             _account(composition, delta, name, own, results)
     order: dict[str, int] = {name: place for place, name in enumerate(names())}
     results.answers.sort(key=lambda answer: order.get(answer.method, len(order)))
     results.failures.sort(key=lambda failure: order.get(failure[0], len(order)))
-    return results
 
 
 def timely_truth(
-    composition: Composition, epsilon: float, digits: int, deadline: Deadline
+    composition: Composition,
+    epsilon: float,
+    digits: int,
+    deadline: Deadline,
 ) -> Truth:
     """Return the true δ(ε), or a proved enclosure in its place where the time is up first."""
     pairs = {side: composition.accounted.pairs(side) for side in different_sides(composition)}
-    late = f"not reached within {deadline.seconds:g} s"
+    late = f"not reached within {deadline.seconds:.3g} s"
     found, proved = Truth(epsilon, None, digits, reason=late), Truth(epsilon, None, digits)
     with limit(deadline.left, of_work=True):
         found = judge(pairs, epsilon, digits)
@@ -394,7 +440,12 @@ def different_sides(composition: Composition) -> tuple[str, ...]:
 
 
 def _account(
-    composition: Composition, delta: float, method: MethodName, deadline: Deadline, results: Results
+    composition: Composition,
+    delta: float,
+    method: MethodName,
+    deadline: Deadline,
+    results: Results,
+    most: float = MOST_SECONDS,
 ) -> None:
     """Ask for ε, unless δ has shown that it will not come in time."""
     # What is kept for further ε makes one of them slow, and not the others.
@@ -405,7 +456,7 @@ def _account(
         results.failures.append((method, why))
         return
     try:
-        with deadline.within(MOST_SECONDS):
+        with deadline.within(most):
             results.answers.append(composition.epsilon(delta, method))
     except FAILURES as error:
         results.failures.append((method, reason_of(error)))

@@ -42,7 +42,7 @@ def slow(module, name):
 for module, name in [
     (Composition, "delta"), (Composition, "epsilon"), (Composition, "certify"),
     ("symdp.questions.calibrate", "calibrate"), ("symdp.derive", "derive"),
-    ("symdp.page.verification", "verify"), ("symdp.page.verification", "analyse"),
+    ("symdp.page.verification", "verify"), ("symdp.page.report", "analysing"),
 ]:
     slow(module, name)
 steps = "laplace b=2 -n 2"

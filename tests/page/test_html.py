@@ -7,6 +7,7 @@ import math
 import re
 import shutil
 import subprocess
+import time
 import xml.etree.ElementTree as ET
 from html import unescape
 from html.parser import HTMLParser
@@ -341,8 +342,16 @@ def test_mass_at_infinity_leaves_a_page_with_its_reason():
     results = analyse(steps, 1e-5, digits=15, targets=(0.3,))
     html = to_html(Document("A page", section("one step", steps, 1e-5, results)))
     text = " ".join(read(html).texts)
-    assert "there is no exact ε" in text
-    assert "no finite epsilon exists" in text
+    assert "No finite ε exists at δ = 1e-05" in text
+    head = head_blocks(steps, 1e-5, results)
+    # Q puts 1 − e^(−1/2) where P puts nothing, and no δ(ε) is less.
+    mass = -math.expm1(-0.5)
+    assert f"{mass:.6g}" in head[0].text
+    assert [float(row[0]) for row in head[-1].rows] == [0.0, 0.5, 1.0, 2.0, 5.0, 10.0]
+    assert [float(row[1]) for row in head[-1].rows] == pytest.approx([mass] * 6, rel=1e-9)
+    for alpha, row in zip((0.01, 0.001), head[1].rows, strict=True):
+        most = 100 * (mass + alpha)  # the line of ε = 0: guesses between certainty and nothing
+        assert most <= float(row[1].removesuffix(" %")) <= most + 0.1
     assert "remove direction" in text
     assert "add direction" in text
     assert "<msub><mi>δ</mi><mi>∞</mi></msub>" in html
@@ -389,3 +398,40 @@ def test_every_citation_of_an_accountant_has_its_reference():
     for name in names():
         for text in full(accountant(name).citations):
             assert ": " in text, f"{name} cites {text!r}, which references.py does not know"
+
+
+def busy(*_, **__):
+    end = time.process_time() + 60.0
+    while time.process_time() < end:
+        pass
+
+
+def test_a_report_that_is_broken_off_is_written_and_says_what_it_lacks(
+    shell, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("symdp.page.report.loss_section", busy)
+    monkeypatch.setattr("symdp.methods.table.names", lambda: ("contour",))
+    file = tmp_path / "page.md"
+    ran = shell("report laplace b=5 -n 2 --time-limit 6 -o", str(file))
+    assert (ran.code, ran.out) == (1, "")
+    lacks = f"incomplete after 6 s: {file} lacks derivation"
+    assert ran.err == f"symdp: {lacks}; raise --time-limit\n"
+    text = file.read_text(encoding="utf-8")
+    assert f"I{lacks[1:].replace('_', chr(92) + '_')}." in text
+    assert "the guarantee is ε = 0.4 at δ = 1e-05" in text  # all of two losses 1/5
+    assert "Derived from" in text  # and what was there of the part that is not
+
+
+def test_an_attack_is_read_off_what_is_known_where_its_best_line_takes_long(monkeypatch):
+    steps = symdp.compose(symdp.mechanisms.gaussian(sigma=2), 10)
+    results = Results([steps.epsilon(1e-5)])
+    refined = head_blocks(steps, 1e-5, results)[1]
+    monkeypatch.setattr("symdp.questions.tradeoff.trade_off", busy)
+    monkeypatch.setattr("symdp.page.report._FOR_ATTACK", 0.1)
+    coarse = head_blocks(steps, 1e-5, results)[1]
+    assert [row[2] for row in coarse.rows] == ["coarse", "coarse"]
+    for own, best in zip(coarse.rows, refined.rows, strict=True):
+        assert float(best[1].removesuffix(" %")) <= float(own[1].removesuffix(" %")) <= 100.0
+    epsilon = steps.epsilon(1e-5).epsilon
+    least = 100 * min(1e-5 + math.exp(epsilon) * 0.001, 1 - math.exp(-epsilon) * 0.999)
+    assert least <= float(coarse.rows[1][1].removesuffix(" %")) <= 1.01 * least

@@ -78,10 +78,9 @@ def test_a_curve_that_is_not_drawn_needs_no_matplotlib(shell, hidden, asked):
 def test_a_report_is_written_without_figures_and_says_so(
     shell, tmp_path, hidden, monkeypatch, ending
 ):
-    from symdp.page import report, verification
+    from symdp.page import report
 
-    few = verification.Results()
-    monkeypatch.setattr(verification, "analyse", lambda *_, **__: few)
+    monkeypatch.setattr(report, "analysing", lambda *_, **__: iter(()))
     monkeypatch.setattr(report, "sample", lambda *_, **__: pytest.fail("a profile not drawn"))
     file = tmp_path / f"page.{ending}"
     ran = shell(f"report {STEPS} -o", str(file))
