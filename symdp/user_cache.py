@@ -23,7 +23,7 @@ from symdp.errors import InputError
 
 LARGEST = 1_000_000  # bytes of one file
 _WRITABLE_BY_OTHERS = stat.S_IWGRP | stat.S_IWOTH
-_DERIVING = ("balls", "derive", "emit", "model", "mechanisms", "numeric")
+_DERIVING = ("balls", "density", "derive", "emit", "expansion", "mechanisms", "model", "numeric")
 
 
 def folder(name: str) -> Path | None:

@@ -55,7 +55,7 @@ MOST_ROOM_LINES = {
     "balls": 1377,
     "cli": 4223,
     "density": 4380,
-    "derive": 4978,
+    "derive": 4994,
     "emit": 4963,
     "expansion": 391,
     "individual": 3370,

@@ -1,4 +1,9 @@
-"""Hand a slow symbolic computation to a child process and stop it when its time is up."""
+"""Hand a slow symbolic computation to a child process and stop it when its time is up.
+
+That SymPy gave a computation up is kept in the user's cache, by what was asked and by all versions,
+so that the next command does not try it again.  What ended for want of time, memory or depth of
+recursion is not: with more of it, or on another machine, it may be found.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +16,12 @@ import threading
 import time
 from collections.abc import Callable
 from multiprocessing.connection import Connection
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import sympy as sp
 
+from symdp import user_cache
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import WAITING, T, charge, time_left, undisturbed
 
@@ -55,6 +62,14 @@ def or_reason(work: Callable[[], T], otherwise: Callable[[str], T]) -> T:
         return otherwise(str(error) if told else f"SymPy gives it up ({type(error).__name__})")
 
 
+class _Outcome(NamedTuple):
+    """What a child found: its result, the seconds that it worked, and whether it came to an end."""
+
+    answer: sp.Expr | None
+    spent: float
+    is_done: bool
+
+
 def compute(task: str, arguments: tuple[Any, ...], seconds: float) -> sp.Expr | None:
     """Return the result of a task ("integrate", "limit", …), None where it failed.
 
@@ -63,7 +78,8 @@ def compute(task: str, arguments: tuple[Any, ...], seconds: float) -> sp.Expr | 
     is safe, otherwise a fresh interpreter that receives the task by its standard input.
     """
     seconds = min(seconds, time_left())
-    if seconds <= 0:
+    given_up = _file_of_failure(task, arguments)
+    if seconds <= 0 or (given_up is not None and user_cache.recall(given_up) == task):
         return None
     forking = (
         "fork" in multiprocessing.get_all_start_methods()
@@ -73,31 +89,37 @@ def compute(task: str, arguments: tuple[Any, ...], seconds: float) -> sp.Expr | 
     if forking and task == "simplify":
         import sympy.physics.units  # noqa: F401  else each child does
     found = (_by_fork if forking else _by_interpreter)(task, arguments, seconds)
-    answer, spent = (None, seconds) if found is None else found
-    charge(spent)
-    return None if answer is None else _finished(answer)
+    charge(found.spent)
+    if found.answer is None and found.is_done and given_up is not None:
+        user_cache.keep(given_up, task)
+    return found.answer
 
 
-def _finished(answer: sp.Expr) -> sp.Expr | None:
-    unfinished = answer.has(sp.Integral, sp.Limit, sp.nan, sp.zoo, sp.AccumBounds)
-    return None if unfinished else answer
-
-
-def _perform(task: str, arguments: tuple[Any, ...]) -> sp.Expr | None:
-    try:
-        return _TASKS[task](*arguments)
-    except GIVES_UP:
+def _file_of_failure(task: str, arguments: tuple[Any, ...]) -> Path | None:
+    """Return where a failure is kept; nowhere for symbols that each process numbers anew."""
+    if any(isinstance(one, sp.Expr) and one.has(sp.Dummy) for one in arguments):
         return None
+    return user_cache.file_for("failed", task, *map(sp.srepr, arguments))
+
+
+def _perform(task: str, arguments: tuple[Any, ...]) -> tuple[sp.Expr | None, bool]:
+    """Return the result, None where it failed, and whether that would be the same elsewhere."""
+    try:
+        answer = _TASKS[task](*arguments)
+    except (*GIVES_UP, MemoryError) as error:
+        return None, not isinstance(error, RecursionError | MemoryError)
+    is_left = answer.has(sp.Integral, sp.Limit, sp.nan, sp.zoo, sp.AccumBounds)
+    return None if is_left else answer, True
 
 
 def _answer(task: str, arguments: tuple[Any, ...], seconds: float) -> bytes:
-    """Return the pickled result and what it cost; the system ends a process that takes longer."""
+    """Return the pickled outcome; the system ends a process that takes longer."""
     if hasattr(signal, "setitimer"):
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_PROF, seconds)
     start = time.process_time()
-    found = _perform(task, arguments)
-    return pickle.dumps((found, time.process_time() - start))
+    answer, is_done = _perform(task, arguments)
+    return pickle.dumps((answer, time.process_time() - start, is_done))
 
 
 def _fork_main(sender: Connection, task: str, arguments: tuple[Any, ...], seconds: float) -> None:
@@ -105,9 +127,7 @@ def _fork_main(sender: Connection, task: str, arguments: tuple[Any, ...], second
     sender.close()
 
 
-def _by_fork(
-    task: str, arguments: tuple[Any, ...], seconds: float
-) -> tuple[sp.Expr | None, float] | None:
+def _by_fork(task: str, arguments: tuple[Any, ...], seconds: float) -> _Outcome:
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     process = context.Process(
@@ -118,21 +138,18 @@ def _by_fork(
         sender.close()
     try:
         if not receiver.poll(WAITING * seconds):
-            return None
+            return _Outcome(None, seconds, is_done=False)
         answer = receiver.recv_bytes()
     except EOFError:
-        return None
+        return _Outcome(None, seconds, is_done=False)
     finally:
         process.kill()
         process.join(_JOIN_SECONDS)
         receiver.close()
-    found: tuple[sp.Expr | None, float] = pickle.loads(answer)
-    return found
+    return _Outcome(*pickle.loads(answer))
 
 
-def _by_interpreter(
-    task: str, arguments: tuple[Any, ...], seconds: float
-) -> tuple[sp.Expr | None, float] | None:
+def _by_interpreter(task: str, arguments: tuple[Any, ...], seconds: float) -> _Outcome:
     try:
         done = subprocess.run(
             [sys.executable, "-m", "symdp.derive.child"],
@@ -142,11 +159,10 @@ def _by_interpreter(
             check=False,
         )
     except subprocess.TimeoutExpired:
-        return None
+        return _Outcome(None, seconds, is_done=False)
     if done.returncode != 0:
-        return None
-    found: tuple[sp.Expr | None, float] = pickle.loads(done.stdout)
-    return found
+        return _Outcome(None, seconds, is_done=False)
+    return _Outcome(*pickle.loads(done.stdout))
 
 
 if __name__ == "__main__":
