@@ -6,12 +6,14 @@ Jupyter, and says which page, which cell and which line failed.
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import sympy as sp
 
 import symdp
 
@@ -44,14 +46,25 @@ def cells(text: str) -> list[Cell]:
     return found
 
 
+def assert_has_left_side(shown: Any) -> None:
+    """A formula that a page displays says what it is."""
+    for one in shown if isinstance(shown, list | tuple | sp.Tuple) else [shown]:
+        assert not isinstance(one, sp.Expr) or one.is_number, f"{one} = what?"
+
+
 def run(page: Path) -> None:
     """Run a page in a namespace of its own; what a cell raises carries the cell's name."""
     namespace: dict[str, Any] = {"__name__": "__main__"}
     for cell in cells(page.read_text(encoding="utf-8")):
         # Blank lines in front make the traceback's line numbers those of the page.
-        code = compile("\n" * cell.line + cell.code, str(page), "exec", dont_inherit=True)
+        tree, shown = ast.parse("\n" * cell.line + cell.code, str(page)), None
+        if page in DERIVATIONS and tree.body and isinstance(tree.body[-1], ast.Expr):
+            shown = ast.Expression(tree.body.pop().value)
         try:
-            exec(code, namespace)
+            exec(compile(tree, str(page), "exec", dont_inherit=True), namespace)
+            if shown is not None:
+                code = compile(shown, str(page), "eval", dont_inherit=True)
+                assert_has_left_side(eval(code, namespace))
         except Exception as error:
             error.add_note(f"{page.name}, cell {cell.number}, which begins at line {cell.line + 1}")
             raise
