@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from symdp.questions.sweep import Sweep, sensitivities, sweep, sweep_in_folder
     from symdp.questions.training import training
 
+from symdp.above import HOMES
 from symdp.version import __version__
 
 __all__ = [
@@ -110,6 +111,19 @@ _HOMES = {
 }
 
 
+# What rooms below ask of these, which they do not know: see `symdp.above`.
+HOMES.update(
+    {
+        "balls": "symdp.balls.mass",
+        "moments": "symdp.questions.utility",
+        "noise": "symdp.questions.noise",
+        "figures": "symdp.page.plot",
+        "pages": "symdp.page.derivation",
+        "json": "symdp.page.derivation_json",
+        "formulas": "symdp.page.formula",
+        "latex": "symdp.page.latex",
+    }
+)
 _ROOMS = ("individual", "matrix", "mechanisms", "methods", "prove")  # modules
 
 

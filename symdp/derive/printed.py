@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from functools import cached_property
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
+from symdp.above import above
 from symdp.derive.orders import check_order
 
 if TYPE_CHECKING:
@@ -18,11 +18,6 @@ WIDTH = 100  # columns of a text, which fit a terminal and a page
 _BRIEF = 98  # columns of a line of three that stand for a derivation
 _DIGITS = 12  # shown of a long number
 _LONG_RATIO = 60  # characters of a ratio that nobody reads
-
-
-def pages(name: str) -> Any:
-    """Return a file of the room that prints; a record is derived without it."""
-    return import_module(f"symdp.page.{name}")
 
 
 class Printed:
@@ -40,7 +35,7 @@ class Printed:
         """Return the sections, expansions up to `order`, each with its legend."""
         check_order(order, 0)
         if order not in self._made:
-            self._made[order] = pages("derivation").sections(self, order)
+            self._made[order] = above("pages").sections(self, order)
         return list(self._made[order])
 
     @cached_property
@@ -55,11 +50,11 @@ class Printed:
         >>> print(shown.splitlines()[1])
           δ(ε) = Φ((n − 2εσ²)/(2σ√n)) − e^εΦ(−(2εσ² + n)/(2σ√n))
         """
-        return str(pages("derivation").to_text(self, order, only, WIDTH, headline=False))
+        return str(above("pages").to_text(self, order, only, WIDTH, headline=False))
 
     def plot(self) -> Any:
         """Draw density and shift, loss, K and trade-off at given values; return the figure."""
-        return pages("plot").mechanism_figure(self.mechanism)
+        return above("figures").mechanism_figure(self.mechanism)
 
     def to_text(
         self,
@@ -76,7 +71,7 @@ class Printed:
         as "K".
         """
         terms, whole = _terms(order, whole)
-        made = pages("derivation").to_text(self, terms, only, width, ascii_only, whole=whole)
+        made = above("pages").to_text(self, terms, only, width, ascii_only, whole=whole)
         return str(made)
 
     def to_latex(
@@ -87,25 +82,25 @@ class Printed:
         Of formulas that are asked for by name it is that align alone.
         """
         terms, whole = _terms(order, whole)
-        return str(pages("derivation").to_latex(self, terms, only, whole))
+        return str(above("pages").to_latex(self, terms, only, whole))
 
     def to_mathml(
         self, order: int | None = None, only: tuple[str, ...] = (), whole: bool = False
     ) -> str:
         """Return the formulas as MathML elements, one a line."""
         terms, whole = _terms(order, whole)
-        return str(pages("derivation").to_mathml(self, terms, only, whole))
+        return str(above("pages").to_mathml(self, terms, only, whole))
 
     def to_json(self, order: int = 2) -> dict[str, Any]:
         """Return the derivation as JSON-ready data."""
-        found: dict[str, Any] = pages("derivation_json").to_json(self, order)
+        found: dict[str, Any] = above("json").to_json(self, order)
         return found
 
     def _repr_latex_(self) -> str:
-        return str(pages("derivation").notebook_latex(self))
+        return str(above("pages").notebook_latex(self))
 
     def _repr_html_(self) -> str:
-        return str(pages("derivation").notebook_html(self))
+        return str(above("pages").notebook_html(self))
 
 
 def _terms(order: int | None, whole: bool) -> tuple[int, bool]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from importlib import import_module
 from typing import Any
 
 import sympy as sp
 from flint import ctx
 
+from symdp.above import above
 from symdp.emit.arb import ENCLOSERS, constant
 from symdp.errors import AccuracyError
 
@@ -141,7 +141,7 @@ def _evaluated(mass: sp.Expr) -> sp.Expr:
 
 
 def _enclosed(mass: MassIntegral) -> Any:  # one value, on a page as in numbers
-    return import_module("symdp.balls.mass").enclose_normalizer(mass)
+    return above("balls").enclose_normalizer(mass)
 
 
 ENCLOSERS[MassIntegral] = _enclosed

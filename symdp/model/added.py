@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
-
-def _upstairs(name: str) -> Any:
-    return import_module(f"symdp.{name}")
+from symdp.above import above
 
 
 class Added:
@@ -16,17 +13,17 @@ class Added:
     @property
     def mean(self) -> float:
         """The mean of the noise, enclosed by balls to a double's accuracy."""
-        return float(_upstairs("questions.utility").moment(self, "mean"))
+        return float(above("moments").moment(self, "mean"))
 
     @property
     def std(self) -> float:
         """The standard deviation of the noise; AccuracyError where none is found."""
-        return float(_upstairs("questions.utility").moment(self, "std"))
+        return float(above("moments").moment(self, "std"))
 
     @property
     def mean_abs(self) -> float:
         """E|X − EX| of the noise."""
-        return float(_upstairs("questions.utility").moment(self, "mean_abs"))
+        return float(above("moments").moment(self, "mean_abs"))
 
     def quantile(self, p: Any) -> Any:
         """Return the least x with P(noise ≤ x) ≥ p, see `symdp.questions.noise.quantile`.
@@ -35,12 +32,12 @@ class Added:
         >>> print(f"{mechanisms.laplace(b=3).quantile(0.75):.12f}")
         2.079441541680
         """
-        return _upstairs("questions.noise").quantile(self, p)
+        return above("noise").quantile(self, p)
 
     def sample(self, size: int, rng: Any = None) -> Any:
         """Return values of the noise for simulations, see `symdp.questions.noise.sample`."""
-        return _upstairs("questions.noise").sample(self, size, rng)
+        return above("noise").sample(self, size, rng)
 
     def plot(self) -> Any:
         """Draw density and shift, loss, K and trade-off; return the Matplotlib figure."""
-        return _upstairs("page.plot").mechanism_figure(self)
+        return above("figures").mechanism_figure(self)

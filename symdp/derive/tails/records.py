@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 
-from symdp.derive.printed import pages
+from symdp.above import above
 from symdp.errors import InputError, suggestion
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class TailConstant:
     @property
     def symbol(self) -> str:
         """Its symbol as LaTeX."""
-        return str(pages("latex").latex(pages("formula").read(self.notation)))
+        return str(above("latex").latex(above("formulas").read(self.notation)))
 
 
 @dataclass(frozen=True)
