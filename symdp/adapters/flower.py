@@ -18,6 +18,7 @@ The unit is a client. `PrivacyConfig` names the neighbouring relation and how cl
 from __future__ import annotations
 
 import math
+from copy import copy
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -99,7 +100,7 @@ class SymdpAccountant:
     @property
     def ledger(self) -> Ledger:
         """A copy of the ledger of all releases, for every other question."""
-        return Ledger(self._ledger.steps)
+        return copy(self._ledger)
 
     @property
     def protects(self) -> str:
@@ -188,7 +189,8 @@ class SymdpAccountant:
                 restored.compose(event, entry["count"])
             except (KeyError, TypeError, ValueError) as error:
                 raise InputError(f"composition {place} of the state: {error}") from None
-        self._ledger, self._compositions = restored._ledger, restored._compositions
+        self._ledger = Ledger(restored._ledger.steps)  # when they were released is not in the state
+        self._compositions = restored._compositions
 
     def _step(self, event: object) -> Mechanism:
         if not isinstance(event, GaussianPrivacyEvent):

@@ -82,7 +82,7 @@ class SymdpAccountant(IAccountant):
             self.history.append((noise_multiplier, sample_rate, 1))
 
     def ledger(self) -> Ledger:
-        """Return the steps as a ledger, for every other question.
+        """Return the steps as a ledger, for every other question; their dates are not known.
 
         Raises
         ------
@@ -91,7 +91,7 @@ class SymdpAccountant(IAccountant):
         """
         ledger = Ledger()
         ledger.add_history(gaussian, self.history, SCHEME)
-        return ledger
+        return Ledger(ledger.steps)
 
     def get_epsilon(self, delta: float, **options: Any) -> float:
         """Return an upper bound on ε at δ, inf where a step had no noise.
