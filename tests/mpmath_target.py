@@ -179,6 +179,8 @@ _OPERATIONS: dict[str, _Operation] = {
     "heaviside": lambda _, value: (1 + mpmath.sign(value)) / 2,
     "uppergamma": lambda _, s, x: mpmath.gammainc(s, x),
     "lowergamma": lambda _, s, x: mpmath.gammainc(s, 0, x),
+    "hyper": lambda above, *parts: mpmath.hyper(parts[:above], parts[above:-1], parts[-1]),
+    "hyperu": lambda _, a, b, z: mpmath.hyperu(a, b, z),
     "log_besselk": lambda _, order, x: mpmath.log(mpmath.besselk(order, x) * mpmath.exp(x)) - x,
     "log_besseli": lambda _, order, x: mpmath.log(mpmath.besseli(order, x) * mpmath.exp(-x)) + x,
     "ceiling": _plain(mpmath.ceil),

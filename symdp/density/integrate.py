@@ -7,7 +7,7 @@ closed form is believed only after it was compared with a numerical integral.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,6 +24,7 @@ from symdp.density.normal_form import (
 )
 from symdp.density.pieces import SmoothPair, points, smooth_pairs
 from symdp.density.signs import compare, interior_point, sign_of
+from symdp.emit.log_sum_exp import hyperu
 from symdp.model import tidy
 
 if TYPE_CHECKING:
@@ -346,6 +347,61 @@ def power_law(integrand: Integrand) -> sp.Expr | None:
     return slopes * beta * (upper - lower) ** (p + q + 1)
 
 
+def two_powers(integrand: Integrand) -> sp.Expr | None:
+    """∫ exp(αx) |x − r|^p |x − s|^q from r to s or to ∞, or between finite ends where α = 0.
+
+    With y = |x − r|, s at y = d and m = p + q + 1 the first two are
+    e^{αr} B(p+1, q+1) d^m ₁F₁(p+1; m+1; ±αd) and e^{αr} Γ(p+1) |d|^m U(p+1, m+1, |αd|).  Without α
+    it is the rise between the ends of y^{p+1} (d−y)^{q+1}/d ₂F₁(1, m+1; p+2; y/d)/(p+1) where
+    y < d, and where d < 0, with w = y/(y + |d|), of w^{p+1} |d|^m ₂F₁(m+1, p+1; p+2; w)/(p+1).
+    """
+    form, x = integrand.form, integrand.x
+    logs = form.moving_logs
+    linear = all(base.is_polynomial(x) and sp.degree(base, x) == 1 for base in logs)
+    if set(form.smooth) - {x} or len(logs) != 2 or not linear or integrand.is_line:
+        return None
+    scale, factors = sp.S.One, []
+    for base, power in logs.items():
+        scale *= sp.Abs(sp.diff(base, x)) ** power
+        factors.append((tidy.cancel(x - base / sp.diff(base, x)), power))
+    found = [_from_root(integrand, *own) for own in (factors, factors[::-1])]
+    known = [scale * value for value in found if value is not None]
+    return min(known, key=sp.count_ops) if known else None
+
+
+def _from_root(
+    integrand: Integrand, own: tuple[sp.Expr, sp.Expr], other: tuple[sp.Expr, sp.Expr]
+) -> sp.Expr | None:
+    """∫ exp(αx) |x − r|^p |x − s|^q by y = |x − r|, None where y = |x − s| may serve."""
+    (root, p), (place, q) = own, other
+    side = -1 if compare(root, integrand.lower) == 1 else 1
+    ends = (integrand.lower, integrand.upper)[::side]
+    low, high, d = (
+        sp.oo if end.is_infinite else tidy.factor(side * (end - root)) for end in (*ends, place)
+    )
+    where, m = sign_of(d), tidy.factor(sp.expand(p + q + 1))
+    rate = side * integrand.form.smooth.get(integrand.x, sp.S.Zero)
+    if rate != 0:
+        front = sp.exp(sp.expand(side * rate * root)) * sp.gamma(p + 1)
+        if low == 0 and high is sp.oo and where == -1:
+            return front * (-d) ** m * hyperu(p + 1, m + 1, tidy.factor(rate * d))
+        if low == 0 and tidy.vanishes(high - d):
+            whole = sp.gamma(q + 1) / sp.gamma(m + 1)
+            return front * whole * d**m * _hypergeometric((p + 1,), (m + 1,), tidy.factor(rate * d))
+        return None
+    if high is sp.oo or not (where == -1 or compare(d, high) == 1):
+        return None
+    total = sp.S.Zero
+    for y, sign in ((high, 1), (low, -1)):
+        if y != 0 and where == 1:
+            found = _hypergeometric((1, m + 1), (p + 2,), tidy.factor(y / d))
+            total += sign * y ** (p + 1) * tidy.factor(d - y) ** (q + 1) / d * found
+        elif y != 0:
+            w = tidy.factor(tidy.cancel(y / (y - d)))
+            total += sign * w ** (p + 1) * (-d) ** m * _hypergeometric((m + 1, p + 1), (p + 2,), w)
+    return total / (p + 1)
+
+
 def polynomial(integrand: Integrand) -> sp.Expr | None:
     """∫ of a product of whole powers of polynomials between finite ends."""
     form, x = integrand.form, integrand.x
@@ -378,11 +434,15 @@ def inverse_sine(integrand: Integrand) -> sp.Expr | None:
 
 
 def quadratics(integrand: Integrand) -> sp.Expr | None:
-    """∫ q₁^{−1−s} q₂^{s} over the line, both quadratics without real zero: a Legendre function.
+    """∫ q₁^{−a} q₂^{−b} over the line, both quadratics without real zero: Legendre, ₃F₂ or ₂F₁.
 
-    For qᵢ = (x − mᵢ)² + gᵢ² it is π g₁^{−1−s} g₂^{s} P_s(1 + ((m₁−m₂)² + (g₁−g₂)²)/(2g₁g₂)): moving
-    q₂ to 1 + x² by a Möbius map and x = tan(φ/2) make it Laplace's integral of P_s.  Of one
-    quadratic ∫ q^{−s} = √π Γ(s − ½)/Γ(s) g^{1−2s}.
+    For qᵢ = (x − mᵢ)² + gᵢ² and a + b = 1 it is π g₁^{−a} g₂^{−b} P_{−b}(z) with
+    z = 1 + ((m₁−m₂)² + (g₁−g₂)²)/(2g₁g₂): moving q₂ to 1 + x² by a Möbius map and x = tan(φ/2)
+    make it Laplace's integral of P_s.  Of one quadratic ∫ q^{−ν} = √π Γ(ν − ½)/Γ(ν) g^{1−2ν}.  For
+    any ν = a + b, q₁^{−a} q₂^{−b} is the mean of (w q₁ + (1−w) q₂)^{−ν} under a beta law of w, and
+    w q₁ + (1−w) q₂ = (x − m)² + w(1−w)(m₁−m₂)² + w g₁² + (1−w) g₂².  Term by term that gives
+    ₃F₂(a, b, ν−½; ν/2, (ν+1)/2; −((m₁−m₂)/2g)²) where g₁ = g₂, and ₂F₁(ν−½, a; ν; 1 − g₁²/g₂²)
+    where m₁ = m₂.
     """
     form, x = integrand.form, integrand.x
     logs = form.moving_logs
@@ -396,17 +456,41 @@ def quadratics(integrand: Integrand) -> sp.Expr | None:
         square = tidy.factor(tidy.cancel((4 * a * c - b**2) / (4 * a**2)))
         if sign_of(square) != 1 or sign_of(a) != 1:
             return None
-        found.append((a, -b / (2 * a), sp.sqrt(square), power))
-    (a, m, g, first) = found[0]
+        found.append((a, -b / (2 * a), square, power))
+    (a, m, first_square, first), (c, n, square, second) = found[0], found[-1]
+    g, h = sp.sqrt(first_square), sp.sqrt(square)
+    total = tidy.factor(sp.expand(-first - second)) if len(found) > 1 else -first
+    whole = sp.sqrt(sp.pi) * sp.gamma(total - sp.S.Half) / sp.gamma(total) * h ** (1 - 2 * total)
     if len(found) == 1:
-        ratio = sp.gamma(-first - sp.S.Half) / sp.gamma(-first)
-        return sp.sqrt(sp.pi) * ratio * a**first * g ** (1 + 2 * first)
-    (c, n, h, second) = found[1]
-    if sp.expand(first + second) != -1:
+        return a**first * whole
+    scale = a**first * c**second
+    if total == 1:
+        place = tidy.factor(tidy.cancel(1 + ((m - n) ** 2 + (g - h) ** 2) / (2 * g * h)))
+        return sp.pi * scale * g**first * h**second * sp.legendre(second, place)
+    above: tuple[sp.Expr, ...]
+    below: tuple[sp.Expr, ...]
+    if tidy.vanishes(sp.expand(first_square - square)):
+        place = -tidy.factor(tidy.cancel((m - n) ** 2 / (4 * square)))
+        above, below = (-first, -second, total - sp.S.Half), (total / 2, (total + 1) / 2)
+    elif tidy.vanishes(sp.expand(m - n)):
+        place = 1 - tidy.factor(tidy.cancel(first_square / square))
+        above, below = (total - sp.S.Half, -first), (total,)
+    else:
         return None
-    place = tidy.factor(tidy.cancel(1 + ((m - n) ** 2 + (g - h) ** 2) / (2 * g * h)))
-    scale = a**first * c**second * g**first * h**second
-    return sp.pi * scale * sp.legendre(second, place)
+    return scale * whole * _hypergeometric(above, below, place)
+
+
+def _hypergeometric(above: Sequence[sp.Expr], below: Sequence[sp.Expr], z: sp.Expr) -> sp.Expr:
+    """Return a generalised hypergeometric function, without what stands above and below."""
+    uppers, lowers = ([tidy.factor(sp.expand(own)) for own in some] for some in (above, below))
+    for own in [own for own in lowers if own in uppers]:
+        uppers.remove(own)
+        lowers.remove(own)
+    if 0 in uppers:
+        return sp.S.One
+    if (len(uppers), len(lowers)) == (1, 0):
+        return (1 - z) ** -uppers[0]
+    return sp.hyper(uppers, lowers, z)
 
 
 def circle(integrand: Integrand) -> sp.Expr | None:
@@ -608,7 +692,7 @@ def _substituted(integrand: Integrand) -> Entry | None:
         found = _first(_INTEGRAL_RULES, moved)
         if found is not None:
             return Entry(found.value * sp.exp(moved.form.constant), found.rules, (moved,))
-    return None
+    return None if integrand.is_sum else _first(_LAST_RULES, integrand)
 
 
 def _first(rules: tuple[Rule, ...], integrand: Integrand) -> Entry | None:
@@ -621,7 +705,9 @@ def _first(rules: tuple[Rule, ...], integrand: Integrand) -> Entry | None:
 
 def told(name: str) -> str:
     """Return what a rule knows: the first sentence of its docstring."""
-    rule = next(rule for rule in (*_INTEGRAL_RULES, *_SUM_RULES) if rule.__name__ == name)
+    rule = next(
+        rule for rule in (*_INTEGRAL_RULES, *_LAST_RULES, *_SUM_RULES) if rule.__name__ == name
+    )
     return (rule.__doc__ or name).strip().partition("\n\n")[0]
 
 
@@ -641,6 +727,7 @@ _INTEGRAL_RULES: tuple[Rule, ...] = (
     circle,
     wave_power,
 )
+_LAST_RULES: tuple[Rule, ...] = (two_powers,)  # of what no substitution makes elementary
 _SUM_RULES: tuple[Rule, ...] = (
     short,
     geometric,

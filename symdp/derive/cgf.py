@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 
 _LONGEST = 400  # operations of a closed form that is worth showing
+_MOST_POLES = 8  # of a hypergeometric function, that are listed
+_MOST_SPECIAL = 4  # hypergeometric functions in it
 _SHARE = 0.2  # of the time limit, for the domain
 _FREE = 0.4  # of the time limit, for the form whose parameters are free
 _LEAST = 2.0  # seconds for the domain, the table of integrals and the check, one by one
@@ -202,10 +204,10 @@ def _closed_form(
 
 
 def _refuse_unreadable(expression: sp.Expr) -> None:
-    """A special function may stand in a formula for people once, not several times over."""
+    """A few hypergeometric functions may stand in a formula for people, no Meijer G."""
     _refuse_longer(expression, _LONGEST)
     special = expression.atoms(sp.hyper, sp.meijerg)
-    if len(special) > 1 or expression.has(sp.meijerg):
+    if len(special) > _MOST_SPECIAL or expression.has(sp.meijerg):
         names = ", ".join(sorted(set(map(_name_of, special))))
         raise NoClosedForm(f"only a form in {len(special)} special functions ({names}) was found")
     if expression.has(sp.polar_lift, sp.I):
@@ -254,7 +256,7 @@ def _integral(stretch: TiltedStretch, tilt: sp.Symbol, deadline: float) -> tuple
 def _hopeless(integrand: Integrand, tilt: sp.Symbol) -> str:
     """Say why an integral outside the table need not be tried; empty where it should be."""
     if integrand.is_sum:
-        return "the sum over the integers has no elementary closed form"
+        return "no closed form of the sum over the integers was found"
     tilted = {
         base for base, power in integrand.form.moving_logs.items() if tilt in power.free_symbols
     }
@@ -276,13 +278,19 @@ def _hopeless(integrand: Integrand, tilt: sp.Symbol) -> str:
 def _removable(
     expression: sp.Expr, tilt: sp.Symbol, domain: tuple[sp.Expr, sp.Expr] | None
 ) -> tuple[sp.Expr, ...]:
-    """Return the tilts inside the domain where a denominator vanishes, as far as it is linear."""
+    """Return the tilts inside the domain where a linear denominator vanishes, or a lower parameter.
+
+    A hypergeometric function has a pole where a lower parameter is 0, −1, …: the first few.
+    """
     if domain is None:
         return ()
     found: list[sp.Expr] = []
-    for power in expression.atoms(sp.Pow):
-        base, exponent = power.as_base_exp()
-        if exponent.is_negative and base.is_polynomial(tilt) and sp.degree(base, tilt) == 1:
+    powers = (power.as_base_exp() for power in expression.atoms(sp.Pow))
+    below = [base for base, exponent in powers if exponent.is_negative]
+    for special in expression.atoms(sp.hyper):
+        below += [lower + k for lower in special.bq for k in range(_MOST_POLES)]
+    for base in below:
+        if base.is_polynomial(tilt) and sp.degree(base, tilt) == 1:
             root = tidy.cancel(-base.subs(tilt, 0) / sp.diff(base, tilt))
             inside = compare(root, domain[0]) == 1 and compare(domain[1], root) == 1
             if inside and root not in found:

@@ -220,7 +220,7 @@ class EpochDerivation(Printed):
 
     @cached_property
     def cgf(self) -> CGF:
-        """K(t), which has no closed form but that of `moment`."""
+        """K(t), of which no closed form is known but that of `moment`."""
         tilt = self.one_step.cgf.tilt
         return CGF(tilt, None, "numeric", None, reason="it is an integral over the transform")
 
@@ -247,7 +247,9 @@ class EpochDerivation(Printed):
         """
         check_order(tilt, 0)
         if self.direction != "remove":
-            raise InputError("moments of 1/Y have no closed form: ask for the remove direction")
+            raise InputError(
+                "no closed form of the moments of 1/Y is known: ask for the remove direction"
+            )
         moments = [sp.S.One, sp.S.One]  # E_Q W = 1 but for the mass at infinity
         if self.one_step.mass_at_infinity != 0:
             moments[1] -= self.one_step.mass_at_infinity

@@ -90,8 +90,8 @@ def cgf_at(pair: Pair, tilt: int, time_limit: float, below_one: tuple[str, ...])
     sampled = sampled_pair(pair)
     if sampled is None or (turned := -1 - tilt if sampled.is_reversed else tilt) < 0:
         raise InputError(
-            f"K has no closed form at {tilt} ({whole.reason}); a Poisson-subsampled pair has one "
-            "at 0, 1, 2, ... with the record removed, at -1, -2, ... with it added"
+            f"no closed form of K at {tilt} was found ({whole.reason}); a Poisson-subsampled pair "
+            "has one at 0, 1, 2, ... with the record removed, at -1, -2, ... with it added"
         )
     if turned > _LARGEST:
         raise InputError(f"the order must be at most {_LARGEST + 1}, since a sum is written out")
@@ -144,7 +144,7 @@ def _binomial(
 ) -> sp.Expr:
     own = derive_cgf(plain, time_limit, below_one)
     if own.expression is None:
-        raise InputError(f"the pair without sampling has no closed-form CGF ({own.reason})")
+        raise InputError(f"no closed form of the CGF without sampling was found ({own.reason})")
     order = tilt + 1
     terms = [weights[0] ** order]
     for j in range(1, order + 1):

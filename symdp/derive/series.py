@@ -253,8 +253,8 @@ def closed_form(d: HasCGF) -> sp.Expr:
     """Return K(t)."""
     if d.cgf.expression is None:
         raise InputError(
-            f"{d.mechanism.name} has no closed-form CGF to substitute ({d.cgf.reason}); "
-            "leave substitute out"
+            f"no closed form of the CGF of {d.mechanism.name} was found to substitute "
+            f"({d.cgf.reason}); leave substitute out"
         )
     return d.cgf.expression
 
@@ -265,8 +265,8 @@ def closed_derivative(d: HasCGF, order: int) -> sp.Expr:
     found = _derivative(d, order)
     if found is None:
         raise InputError(
-            f"the derivative of order {order} of {d.mechanism.name}'s CGF has no "
-            "closed form; leave substitute out"
+            f"no closed form of the derivative of order {order} of {d.mechanism.name}'s CGF was "
+            "found; leave substitute out"
         )
     return found
 

@@ -134,7 +134,7 @@ class VectorDerivation(Printed):
 
     @cached_property
     def cgf(self) -> CGF:
-        """K(t), which has no closed form but that of `moment`."""
+        """K(t), of which no closed form is known but that of `moment`."""
         names = {parameter.name for parameter in self.mechanism.declared}
         tilt = sp.Symbol(
             next(name for name in ("t", "tau", "theta") if name not in names), real=True

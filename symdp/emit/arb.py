@@ -482,6 +482,21 @@ def _bessel(name: str) -> _Operation:
     return operation
 
 
+def _hypergeometric(above: Any, analytic: bool, *parts: Any) -> acb:
+    """pFq: of p = q + 1 with its cut from 1 on, and for ₃F₂ and above within the unit circle."""
+    *lists, value = parts
+    uppers, lowers = lists[:above], lists[above:]
+    if analytic and len(uppers) > len(lowers) and _on_cut_left_of(-value, -1):
+        return UNKNOWN
+    if (len(uppers), len(lowers)) == (2, 1):
+        return acb(value.hypgeom_2f1(*lists))
+    return acb(value.hypgeom([*uppers], [*lowers]))
+
+
+def _hyperu(_detail: object, analytic: bool, a: acb, b: acb, value: acb) -> acb:
+    return UNKNOWN if analytic and _on_cut_left_of(value, 0) else acb(value.hypgeom_u(a, b))
+
+
 def _log_bessel_k(detail: Any, analytic: bool, order: acb, value: acb) -> acb:
     # The scaled function does not vanish at large x.
     if analytic and _on_cut_left_of(value, 0):
@@ -618,7 +633,8 @@ OPERATIONS: dict[str, _Operation] = {
     **{"log_erf_difference": log_erf_difference_ball, "log_erfc": log_erfc_ball},
     "uppergamma": _incomplete_gamma("gamma_upper"),
     "lowergamma": _incomplete_gamma("gamma_lower"),
-    "hyper_0f1": lambda _detail, _analytic, order, value: value.hypgeom_0f1(order),
+    "hyper": _hypergeometric,
+    "hyperu": _hyperu,
     "lt": _comparison(lambda d: d < 0, lambda d: d >= 0),
     "le": _comparison(lambda d: d <= 0, lambda d: d > 0),
     "gt": _comparison(lambda d: d > 0, lambda d: d <= 0),

@@ -17,6 +17,7 @@ from sympy.core.assumptions import _assume_defined
 from sympy.core.function import AppliedUndef
 from sympy.functions.elementary.piecewise import ExprCondPair
 
+from symdp.emit.log_sum_exp import hyperu
 from symdp.emit.mass import MassIntegral, MassSum
 from symdp.errors import InputError, suggestion
 
@@ -35,7 +36,7 @@ _UNEVALUATED = (
 )  # fmt: skip
 _RELATIONS = (
     sp.Eq, sp.Ne, sp.Lt, sp.Le, sp.Gt, sp.Ge, sp.And, sp.Or, sp.Not, sp.Pow, sp.Piecewise,
-    sp.Max, sp.Min,
+    sp.Max, sp.Min, hyperu,
 )  # fmt: skip
 # What SymPy's constructors raise about operands that they cannot take.
 _REFUSALS = (TypeError, ValueError, AttributeError, IndexError, ArithmeticError)

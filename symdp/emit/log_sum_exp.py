@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sympy as sp
+from sympy.core.function import ArgumentIndexError
 
 _Term = tuple[sp.Expr, sp.Expr]
 _NEAR_ONE = sp.Rational(1, 2), sp.Integer(2)  # constants c whose log(c + u) loses a small u
@@ -72,6 +73,19 @@ class LogBesselK(sp.Function):  # type: ignore[misc]
     """log K_ν(x) for x > 0, beyond the range in which K_ν(x) itself is a double."""
 
     nargs = 2
+
+
+class hyperu(sp.Function):  # type: ignore[misc]  # noqa: N801  (mpmath's and SciPy's name)
+    """Tricomi's U(a, b, z) = ∫₀^∞ y^{a−1} (1 + y)^{b−a−1} e^{−zy} dy/Γ(a)."""
+
+    nargs = 3
+
+    def fdiff(self, argindex: int = 3) -> sp.Expr:
+        """U′ = −a U(a + 1, b + 1, z); by a and b it has no formula."""
+        if argindex < 3:
+            raise ArgumentIndexError(self, argindex)
+        a, b, z = self.args
+        return -a * hyperu(a + 1, b + 1, z)
 
 
 class LogBesselI(sp.Function):  # type: ignore[misc]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _UNDERFLOW = -660.0  # of e^{−x} I_ν(x)
 _MOST_TERMS = 256.0
 _ROUNDING = 1e-17
+_DIGITS = 30  # that mpmath carries for a double
 # Of a rule on [m − h, m + h], exact to degree 39: ∫ e^{−2mt − t²} to 1e-17 within the two limits.
 _NODES, _MOST_TURN, _MOST_HALF = 20, 4.0, 1.5
 
@@ -190,9 +191,16 @@ def _of_scipy(name: str) -> Callable[..., Any]:
     return operation
 
 
-def _incomplete_gamma(name: str) -> Callable[..., Any]:
-    ratio, gamma = _of_scipy(name), _of_scipy("gamma")
-    return lambda _detail, s, x: gamma(None, s) * ratio(None, s, x)
+def _upper_gamma(_detail: object, s: Any, x: Any) -> Any:
+    from scipy import special
+
+    return special.gamma(s) * special.gammaincc(s, x)
+
+
+def _lower_gamma(_detail: object, s: Any, x: Any) -> Any:
+    from scipy import special
+
+    return special.gamma(s) * special.gammainc(s, x)
 
 
 def _log_gamma(_detail: object, value: Any) -> Any:
@@ -201,6 +209,23 @@ def _log_gamma(_detail: object, value: Any) -> Any:
 
 def _log_bessel_k(_detail: object, order: Any, x: Any) -> Any:
     return np.log(_of_scipy("kve")(None, order, x)) - x
+
+
+def _by_mpmath(above: int | None, *operands: Any) -> Any:
+    """A pFq, or U, place by place: SciPy's have real parameters, and lose digits."""
+    import mpmath
+
+    def at(*place: Any) -> Any:
+        try:
+            if above is None:
+                return complex(mpmath.hyperu(*place))
+            return complex(mpmath.hyper(place[:above], place[above:-1], place[-1]))
+        except (ValueError, ArithmeticError, TypeError, mpmath.NoConvergence):
+            return np.nan
+
+    with mpmath.workdps(_DIGITS):
+        found = np.asarray(np.frompyfunc(at, len(operands), 1)(*operands), dtype=complex)
+    return found if any(map(np.iscomplexobj, operands)) else found.real
 
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {
@@ -240,8 +265,10 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "besselk": _of_scipy("kv"),
     "besselj": _of_scipy("jv"),
     "bessely": _of_scipy("yv"),
-    "uppergamma": _incomplete_gamma("gammaincc"),
-    "lowergamma": _incomplete_gamma("gammainc"),
+    "hyper": _by_mpmath,
+    "hyperu": _by_mpmath,
+    "uppergamma": _upper_gamma,
+    "lowergamma": _lower_gamma,
     "lt": _plain(np.less),
     "le": _plain(np.less_equal),
     "gt": _plain(np.greater),

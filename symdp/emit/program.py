@@ -21,6 +21,7 @@ from symdp.emit.log_sum_exp import (
     LogOnePlus,
     LogRatio,
     LogSumExp,
+    hyperu,
     recognise_log_sum_exp,
 )
 from symdp.emit.steps import Program, Step
@@ -38,6 +39,7 @@ _DIRECT: dict[type[sp.Basic], str] = {
     sp.gamma: "gamma", sp.loggamma: "loggamma", LogGamma: "loggamma", sp.polygamma: "polygamma",
     sp.uppergamma: "uppergamma", sp.lowergamma: "lowergamma",
     sp.besseli: "besseli", sp.besselk: "besselk", sp.besselj: "besselj", sp.bessely: "bessely",
+    hyperu: "hyperu",
     LogErfDifference: "log_erf_difference", LogErfc: "log_erfc",
     LogBesselK: "log_besselk", LogBesselI: "log_besseli",
     sp.Max: "max", sp.Min: "min", sp.Heaviside: "heaviside",
@@ -155,8 +157,12 @@ class _Builder:
             return self._step("piecewise", flat)
         if hasattr(node, "limits"):  # a Sum, an Integral or a MassIntegral
             return self._sum_or_integral(node)
-        if isinstance(node, sp.hyper) and (len(node.ap), len(node.bq)) == (0, 1):
-            return self._step("hyper_0f1", [self.visit(node.bq[0]), self.visit(node.argument)])
+        if isinstance(node, sp.hyper):
+            parts = [self.visit(part) for part in (*node.ap, *node.bq, node.argument)]
+            return self._step("hyper", parts, len(node.ap))
+        if isinstance(node, sp.legendre):
+            degree, z = node.args
+            return self.visit(sp.hyper((-degree, degree + 1), (1,), (1 - z) / 2))
         head = type(node)
         if head in _DIRECT:
             arguments = node.args[:1] if head in (sp.log, sp.Heaviside) else node.args

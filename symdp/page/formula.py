@@ -14,6 +14,7 @@ import sympy as sp
 from sympy.core.function import AppliedUndef
 
 from symdp.derive.printed import rounded
+from symdp.emit.log_sum_exp import hyperu
 from symdp.emit.mass import MassIntegral
 from symdp.page.document import Line
 from symdp.page.node import (
@@ -68,6 +69,13 @@ def _polygamma(e: Any) -> Node:
     if order in (1, 2, 3):
         mark = operator("′″‴"[int(order) - 1])
     return applied(script(name("psi"), EMPTY, mark) if order != 0 else name("psi"), layout(at))
+
+
+def _hypergeometric(e: Any) -> Node:
+    """Set ₚF_q(a, b; c; z), with no parameter where there is none."""
+    above, below = (listed(map(layout, own)) for own in (e.ap, e.bq))
+    head = row(script(EMPTY, number(str(len(e.ap)))), script(name("F"), number(str(len(e.bq)))))
+    return row(head, fence(listed((above, below, layout(e.argument)), ";")))
 
 
 def _joined(e: Any) -> Node:
@@ -325,6 +333,8 @@ _SETTERS: tuple[tuple[Any, Callable[[Any], Node]], ...] = (
     (sp.besseli, _indexed("I")),
     (sp.besselk, _indexed("K")),
     (sp.legendre, _indexed("P")),
+    (sp.hyper, _hypergeometric),
+    (hyperu, lambda e: applied(name("U"), *map(layout, e.args))),
     (sp.loggamma, lambda e: applied(name("log"), applied(name("Gamma"), layout(e.args[0])))),
     (sp.polygamma, _polygamma),
     (sp.Tuple, lambda e: fence(listed(map(layout, e.args)))),

@@ -178,7 +178,7 @@ def _row(node: Node, written: list[str], ascii_only: bool) -> str:
             elif ascii_only and node.level == PRODUCT and is_factor:
                 found += "*"
         found, before = found + own, part
-        if part.kind == "operator" and (part.text in ",∫∑∏" or is_spaced):
+        if part.kind == "operator" and (part.text in ",;∫∑∏" or is_spaced):
             found += " "
     return found
 

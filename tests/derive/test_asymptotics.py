@@ -197,7 +197,7 @@ def test_a_lattice_loss_has_the_leading_term_alone():
 def test_without_a_closed_form_the_cumulants_stay_symbols():
     d = derive(BUILT.gaussian.subsample("poisson", R(1, 100)))
     assert kappa(3) in d.asymptotics(1)[0].tilt.free_symbols
-    with pytest.raises(InputError, match="no closed-form CGF"):
+    with pytest.raises(InputError, match="no closed form of the CGF"):
         d.asymptotics(1, substitute=True)
     with pytest.raises(InputError, match="order"):
         d.asymptotics(-1)

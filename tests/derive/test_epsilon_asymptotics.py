@@ -154,7 +154,7 @@ def test_every_term_says_what_it_is() -> None:
     ("name", "order", "words"),
     [
         ("discrete_laplace", 1, "oscillate with n; ask for order 0"),
-        ("student_t", 0, "no closed-form CGF"),
+        ("student_t", 0, "no closed form of the derivative"),
         ("permute_and_flip", -1, "the order must be a whole number"),
         ("approximate_dp", 0, "infinite with positive probability"),
     ],

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from mpmath_target import compile_mpmath
 
 from symdp.emit import compile_arb, compile_numpy
-from symdp.emit.log_sum_exp import LogGamma, LogSumExp, recognise_log_sum_exp
+from symdp.emit.log_sum_exp import LogGamma, LogSumExp, hyperu, recognise_log_sum_exp
 from symdp.errors import InputError
 
 x = sp.Symbol("x", real=True)
@@ -52,6 +52,12 @@ EXPRESSIONS = {
     "far bessel i": sp.log(2 * sp.besseli(R(5, 2), 300 * y) * sp.exp(-300 * y)),
     "gamma": R(3, 2) * sp.log(y) - y - sp.loggamma(R(5, 2)),
     "log factorial": sp.loggamma(y + 1) + y * sp.log(R(3, 7)),
+    "kummer and gauss": sp.log(
+        sp.hyper((y, R(3, 2)), (y + 1,), R(-4, 3)) * sp.hyper((2,), (y + 2,), -y)
+    ),
+    "clausen": sp.hyper((-y, R(1, 2), y + 1), (R(5, 4), R(7, 4)), R(-3, 5)),
+    "tricomi": sp.log(sp.gamma(y) * hyperu(y, R(5, 2), R(1, 3))),
+    "legendre": sp.log(sp.legendre(y, R(8, 5))),
     "erf": sp.erf(x / sp.sqrt(2)) * sp.erfc(x / 3),
     "hyperbolic": sp.tanh(x) + sp.sech(x) * sp.sin(x) - sp.atan(x) + sp.asinh(x),
     "piecewise": sp.Piecewise((x**2, x < 0), (sp.sqrt(x + 1), True)),

@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import symdp
+from symdp.emit.log_sum_exp import hyperu
 from symdp.page.document import Formulas, Line, sentence
 from symdp.page.formula import equation, layout, one_set_of_cases, read
 from symdp.page.html import html_blocks, mathml
@@ -44,6 +45,9 @@ COMMANDS = (
         ((t + 1) ** sp.Rational(3, 2), "(t + 1)^(3/2)", "(t + 1)^(3/2)"),
         (-(1 - a) / 2, "α/2 − 1/2", "alpha/2 - 1/2"),
         (sp.log(t) ** 2, "log²(t)", "log^2(t)"),
+        (sp.hyper((a, -2 * t), (t + 1,), -1 / a), "₂F₁(α, −2t; t + 1; −1/α)",
+         "_2F_1(alpha, -2*t; t + 1; -1/alpha)"),
+        (hyperu(2 * t, 4, 1 / a), "U(2t, 4, 1/α)", "U(2*t, 4, 1/alpha)"),
         # what was isolated to many digits is not set as a fraction of thirty
         (-(sp.Integer(10) ** 30 + 1) / sp.Integer(3 * 10**30 + 7), "−0.3333333333…",
          "-0.3333333333..."),
@@ -53,6 +57,10 @@ COMMANDS = (
 def test_text_is_what_people_write(expression, written, plain):
     assert text(layout(expression)) == written
     assert text(layout(expression), ascii_only=True) == plain
+
+
+def test_a_hypergeometric_function_is_set_as_in_books():
+    assert latex(layout(sp.hyper((a, t), (1,), -1))) == (r"{}_{2}F_{1}(\alpha,\ t;\ 1;\ -1)")
 
 
 def test_a_number_of_many_digits_is_ascii_in_latex():

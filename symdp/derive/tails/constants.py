@@ -59,7 +59,8 @@ def _sums(d: PrivacyLoss) -> Iterator[TailConstant]:
         "loss_width", "τ", "sup ℓ − inf ℓ of the finite loss", *tau, (),
         TailRule("formula"), d,
     )  # fmt: skip
-    eta = (None if drift is None else -drift, "" if drift is not None else _NO_CLOSED)
+    why = _NO_CLOSED if d.cgf.expression is None else "no closed form of K′(−1) was found"
+    eta: _Formula = (None, why) if drift is None else (-drift, "")
     yield TailConstant(
         "loss_drift", "η", "−E_Q ℓ of the finite loss", *eta, (), TailRule("drift"), d
     )
