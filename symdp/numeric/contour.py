@@ -30,7 +30,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from operator import attrgetter
 
 import numpy as np
@@ -59,6 +59,7 @@ from symdp.numeric.line import (
     kernel_modulus,
     line_tilt,
     longer,
+    off_the_end,
     plain_sum,
 )
 from symdp.numeric.nodes import Tilted
@@ -127,8 +128,10 @@ def on_own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool]:
 
     def value(strip: Strip) -> StripValue:
         nonlocal assured
-        tilt = line_tilt(law, epsilon, strip)
-        line = slow_line(law, epsilon, tilt, 0.0, 2 * LONG_LINE, TOLERABLE / SAFETY, EXACT)
+        nodes = _lines(law, strip).nodes(epsilon)
+        if nodes is None or nodes.plain is not None:
+            nodes = SlowNodes(law, epsilon, line_tilt(law, epsilon, strip), 0.0)
+        line = nodes.line(epsilon, 2 * LONG_LINE, TOLERABLE / SAFETY, EXACT)
         found = line.value(epsilon)
         assured = assured and found.assured
         return found
@@ -140,13 +143,13 @@ def on_own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool]:
 
 def _traced_farther(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Traced:
     """Return a line that is cut off smoothly far out, as δ may have kinks next to other ε."""
-    line = slow_line(law, epsilon, tilt, beside, LONG_LINE, least=4 * FEW_NODES)
+    line = _slow_nodes(law, epsilon, tilt, beside).line(epsilon, LONG_LINE, least=4 * FEW_NODES)
     return Refused.NO_LINE if line.cut is None or not line.assured else line
 
 
 def _traced(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Traced:
     """Return a line that serves every ε' with |ε' − ε| ≤ `beside`, or that none is shown to end."""
-    line = slow_line(law, epsilon, tilt, beside, LONG_LINE)
+    line = _slow_nodes(law, epsilon, tilt, beside).line(epsilon, LONG_LINE)
     return line if line.assured else Refused.NO_LINE
 
 
@@ -226,6 +229,14 @@ class _Lines:
             stretch = self._stretch(epsilon, _epsilon)
         return None
 
+    def nodes(self, epsilon: float) -> SlowNodes | None:
+        """Return the nodes of the line of ε's stretch, None where there is none."""
+        stretch = self._stretch(epsilon, _epsilon)
+        if stretch is None:
+            return None
+        middle, half = self._middle(*stretch)
+        return _slow_nodes(self._law, middle.epsilon, middle.tilt, half)
+
     def epsilon_near(self, log_delta: float) -> float | None:
         """Return about the ε at which the strip's integral is δ, None where there is none."""
         stretch = self._stretch(-log_delta, lambda place: -place.log_leading)
@@ -274,10 +285,9 @@ class _Lines:
         known = self._lines.get((u, trace))
         if known is not None:
             return known
-        middle = self._evaluated([u])[0]
-        half = max(high.epsilon - middle.epsilon, middle.epsilon - low.epsilon)
+        middle, half = self._middle(low, high)
         try:
-            found = trace(self._law, middle.epsilon, middle.tilt, (1.0 + TOLERABLE) * half)
+            found = trace(self._law, middle.epsilon, middle.tilt, half)
         except AccuracyError:
             found = Refused.NO_LINE
         size = found.places.size if isinstance(found, Line) else 0
@@ -287,6 +297,12 @@ class _Lines:
         self._nodes += size
         self._lines[u, trace] = found
         return found
+
+    def _middle(self, low: _Place, high: _Place) -> tuple[_Place, float]:
+        """Return the middle of a stretch, and how far from it an ε of the stretch is at most."""
+        middle = self._evaluated([0.5 * (low.u + high.u)])[0]
+        half = max(high.epsilon - middle.epsilon, middle.epsilon - low.epsilon)
+        return middle, (1.0 + TOLERABLE) * half
 
     def _reachable(self, places: Sequence[float]) -> list[_Place]:
         """Return what is known at some u, nothing where they are too far out for a quadrature."""
@@ -449,65 +465,112 @@ def _cut_offs(size: int) -> Array:
     return np.stack([cut_off(shorter * place) for shorter in np.geomspace(1.0, 2.0, 5)])
 
 
-def slow_line(
-    law: SumLaw,
-    epsilon: float,
-    tilt: float,
-    beside: float,
-    most: int,
-    enough: float = SETTLED,
-    worst: float = TOLERABLE,
-    least: int = 0,
-) -> Line:
-    """Return a line of a law with a density that serves every ε' with |ε' − ε| ≤ `beside`.
+class SlowNodes:
+    """The values of one line of a law with a density, as many as an ε next to its own needs.
 
-    Where bounds show that values die out soon, it ends there. Else it has `least` to `most` nodes,
-    until the sum changes by no more than `enough`, relative to it; of the most nodes it is returned
-    where it does so by `worst`. AccuracyError if the integrand does not settle so far.
+    They are evaluated once, in blocks that do not depend on what was asked before.
     """
-    tilted, tail = law.tilted(tilt), Tail(law, tilt)
-    first, _ = first_line(law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside)
-    plain = _plain_line(law, first, epsilon, tail)
-    if plain is not None:
-        return plain
-    line, cut = _started(law, first, tilted)
-    best: tuple[float, Line] = math.inf, line
-    while True:
-        total, _, tail_size, change = cut.known(line, epsilon)
-        relative = (tail_size + change) / abs(total) if total else math.inf
-        best = min(best, (relative, line), key=lambda pair: pair[0])
-        stop = line.places.size * (4 if line.places.size < FEW_NODES else 2)
-        if best[0] <= enough and line.places.size >= least:
-            start, left_out = reach(line), 0.0
-            if not line.assured:
-                start, left_out = _beyond(line, cut, total, tail)
-            if start <= reach(line):
-                return replace(line, assured=True, cut=replace(cut, left_out=left_out))
-            stop, best = math.ceil(min(start / line.step, 1e9)) + 1, (math.inf, line)
-        if stop > most:
-            relative, line = best
-            if relative <= worst:
-                return line
-            raise AccuracyError(
-                "the characteristic function of the privacy loss decays too slowly for "
-                f"{law.count} steps: {line.places.size} nodes leave a relative error of "
-                f"{relative:.1e}"
-            )
-        start = line.places.size
-        line = _less_atoms(law, longer(law, line, stop, continuous_kernel), cut, tilted, start)
+
+    def __init__(self, law: SumLaw, epsilon: float, tilt: float, beside: float) -> None:
+        tilt = off_the_end(law, epsilon, tilt, beside)
+        self._law, self._epsilon, self._tilted = law, epsilon, law.tilted(tilt)
+        self._tail = Tail(law, tilt)
+        self._first, _ = first_line(
+            law, self._tilted, epsilon, tilt, continuous_kernel, math.inf, beside
+        )
+
+    @cached_property
+    def plain(self) -> Line | None:
+        """The line up to where bounds leave less than rounding, None where that is too far."""
+        line = self._first
+        while True:
+            enough = ROUNDED * abs(line.plain(self._epsilon)) * line.step
+            end, left_out = self._tail.beyond(reach(line), enough)
+            if end <= reach(line):
+                last = 0.5 * left_out / line.step / line.places.size
+                return replace(line, assured=True, last=last)
+            if end > min(self._tail.farthest, line.step * LONG_LINE):
+                return None
+            stop = math.ceil(end / line.step) + 1
+            line = longer(self._law, line, stop, continuous_kernel)
+
+    @cached_property
+    def _cut(self) -> _Slow:
+        self._all, cut = _started(self._law, self._first, self._tilted)
+        return cut
+
+    def _up_to(self, stop: int) -> Line:
+        """Return the first nodes, less what atoms that are listed add."""
+        cut = self._cut
+        while self._all.places.size < stop:
+            start = self._all.places.size
+            grown = longer(self._law, self._all, _further(start), continuous_kernel)
+            self._all = _less_atoms(self._law, grown, cut, self._tilted, start)
+        return self._all.up_to(stop)
+
+    def line(
+        self,
+        epsilon: float,
+        most: int,
+        enough: float = SETTLED,
+        worst: float = TOLERABLE,
+        least: int = 0,
+    ) -> Line:
+        """Return the line for an ε.
+
+        Where bounds show that values die out soon, it ends there. Else it has `least` to `most`
+        nodes, until the sum changes by no more than `enough`, relative to it; of the most nodes it
+        is returned where it does so by `worst`. AccuracyError if the integrand does not settle.
+        """
+        if self.plain is not None:
+            return self.plain
+        cut, stop = self._cut, self._first.places.size
+        best: tuple[float, Line] = math.inf, self._first
+        while stop <= most:
+            line = self._up_to(stop)
+            total, _, tail_size, change = cut.known(line, epsilon)
+            relative = (tail_size + change) / abs(total) if total else math.inf
+            best = min(best, (relative, line), key=lambda pair: pair[0])
+            stop = _further(line.places.size)
+            if best[0] <= enough and line.places.size >= least:
+                start, left_out = reach(line), 0.0
+                if not line.assured:
+                    start, left_out = _beyond(line, cut, total, self._tail)
+                if start <= reach(line):
+                    return replace(line, assured=True, cut=replace(cut, left_out=left_out))
+                stop, best = math.ceil(min(start / line.step, 1e9)) + 1, (math.inf, line)
+        relative, line = best
+        if relative <= worst:
+            return line
+        raise AccuracyError(
+            "the characteristic function of the privacy loss decays too slowly for "
+            f"{self._law.count} steps: {line.places.size} nodes leave a relative error of "
+            f"{relative:.1e}"
+        )
 
 
-def _plain_line(law: SumLaw, line: Line, epsilon: float, tail: Tail) -> Line | None:
-    """Return a line up to where bounds leave less than rounding, None where that is too far."""
-    while True:
-        enough = ROUNDED * abs(line.plain(epsilon)) * line.step
-        end, left_out = tail.beyond(reach(line), enough)
-        if end <= reach(line):
-            last = 0.5 * left_out / line.step / line.places.size
-            return replace(line, assured=True, last=last)
-        if end > min(tail.farthest, line.step * LONG_LINE):
-            return None
-        line = longer(law, line, math.ceil(end / line.step) + 1, continuous_kernel)
+def _further(size: int) -> int:
+    """Return up to how many nodes a line with too few is evaluated."""
+    return size * (4 if size < FEW_NODES else 2)
+
+
+_MOST_LINES = 4  # whose nodes are kept with a law: at most 60 MB
+
+
+def _slow_nodes(law: SumLaw, epsilon: float, tilt: float, beside: float) -> SlowNodes:
+    """Return the nodes of a stretch's line; the oldest ones make room for new ones."""
+    known: dict[tuple[float, ...], SlowNodes] = _known_nodes(law)
+    key = epsilon, tilt, beside
+    if key not in known:
+        while len(known) >= _MOST_LINES:
+            known.pop(next(iter(known)))
+        known[key] = SlowNodes(law, *key)
+    return known[key]
+
+
+@kept_with_law
+def _known_nodes(law: SumLaw) -> dict[tuple[float, ...], SlowNodes]:
+    return {}
 
 
 def _beyond(line: Line, cut: _Slow, total: float, tail: Tail) -> tuple[float, float]:

@@ -113,13 +113,22 @@ class Line:
     outside: float  # as for `LineError`
     quadrature: float  # of the nodes near y = 0
     rounding: float  # in units of rounding, what the sum and the mean add
-    unsure: float  # what the error of the nodes may change in the values, added up on both sides
+    unsure: Array  # what the error of the nodes may change in the values, on both sides
     assured: bool  # as for `StripValue`
     cut: CutOff | None = None
 
     @cached_property
     def _modulus(self) -> float:
         return float(np.abs(self.values).sum())
+
+    @cached_property
+    def _unsure(self) -> float:
+        return float(self.unsure.sum())
+
+    def up_to(self, stop: int) -> Line:
+        """Return the line's first nodes."""
+        own = {name: getattr(self, name)[:stop] for name in ("places", "values", "unsure")}
+        return replace(self, **own)
 
     def distance(self, epsilon: float) -> float:
         """Return Σ E L − ε, rounded once."""
@@ -157,7 +166,7 @@ class Line:
         error = LineError(
             beyond=beyond / size,
             outside=self.outside,
-            quadrature=self.quadrature + self.unsure / size,
+            quadrature=self.quadrature + self._unsure / size,
             rounding=ROUNDING * (self.rounding + abs(drift)) * cancellation,
             cut=cut / size,
         )
@@ -259,7 +268,7 @@ def first_line(
         outside=lacking,
         quadrature=(max(x.error for x in tilted) + law.lacking) * (weighed + abs(tilt) * spread),
         rounding=8.0 + abs(excess) + drowned + abs(tilt) * spread,
-        unsure=0.0,
+        unsure=np.empty(0),
         assured=False,
     )
     modulus = kernel_modulus(kernel, tilt, 0.0)
@@ -310,7 +319,7 @@ def extended(
         off += n * part.error * (np.minimum(np.abs(log), 1.0) + turned) * beside
     return replace(
         line,
-        unsure=line.unsure + 2.0 * float(np.abs(block) @ np.minimum(off, 1.0)),
+        unsure=np.append(line.unsure, 2.0 * np.abs(block) * np.minimum(off, 1.0)),
         places=np.concatenate([line.places, places]),
         values=np.concatenate([line.values, block]),
     )
@@ -338,6 +347,31 @@ def line_tilt(law: SumLaw, epsilon: float, strip: Strip) -> float:
     """Return the tilt of a line near the saddle point, whose place changes only the cost."""
     saddle = saddle_point(law, epsilon, strip, settled=_NEAR_SADDLE)
     return far_tilt(law, strip) if saddle is None else saddle.tilt
+
+
+_ROOM = 3.0  # standard deviations of the integrand: with less up to the end the step is short
+_RISE = 2.0  # e-folds of the leading order: aliases, 4e-18 of it, stay below rounding
+_TRIED = 33  # tilts
+
+
+def off_the_end(law: SumLaw, epsilon: float, tilt: float, beside: float = 0.0) -> float:
+    """Return a tilt from which the end t₊ of K's domain is far enough for a step that is not short.
+
+    Where single large losses carry δ, its saddle point is next to t₊: K(s) is finite only just
+    above it. Farther away the integrand is little larger, and the losses that count are smaller.
+    """
+    end = law.domain[1]
+    if not end * 0.25 < tilt < end < math.inf:
+        return tilt
+    tilts = end - np.geomspace(end - tilt, 0.75 * end, _TRIED)
+    terms = [weight * np.stack(one.rough_cumulants(tilts)) for one, weight in law.terms]
+    excess, _, variance = np.sum(terms, axis=0)
+    curvature = np.maximum(variance, 0.0) + tilts**-2.0 + (1.0 + tilts) ** -2.0
+    if (end - tilt) * math.sqrt(curvature[0]) > _ROOM:
+        return tilt
+    size = excess + tilts * law.drift(epsilon) - np.log(tilts * (1.0 + tilts) * np.sqrt(curvature))
+    bad = (size - size[0] > _RISE) | (beside * (tilt - tilts) > 1.0)
+    return float(tilts[bad.argmax() - 1])
 
 
 def answer_from_strips(law: SumLaw, value: Callable[[Strip], StripValue | None]) -> Answer | None:

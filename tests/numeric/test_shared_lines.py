@@ -7,16 +7,20 @@ import math
 import numpy as np
 import pytest
 import sympy as sp
+from strangers.densities import Stranger, gumbel
+from strangers.truth import pair_of
 
 from symdp import AccuracyError, Mechanism, compose, mechanisms
 from symdp.methods import accountant
 from symdp.methods.route import Contour
+from symdp.numeric import contour
 from symdp.numeric.contour import Tail, _lines, _traced, on_own_lines
 from symdp.numeric.cut_off import mesh_line
-from symdp.numeric.line import Line, line_tilt
+from symdp.numeric.line import Line, line_tilt, longer, off_the_end
 from symdp.numeric.nodes import decays
 from symdp.numeric.saddle_point import Strip
 
+LAPLACE = mechanisms.laplace(b=2).subsample("poisson", "1/10")
 GAUSSIAN = mechanisms.gaussian(sigma="3/2").subsample("poisson", "1/100")
 X = sp.Symbol("x", real=True)
 
@@ -152,3 +156,45 @@ def test_variation_bounds_the_characteristic_function(mechanism):
     bound = np.exp(decays([tilted]).log_bound(y)[:, 0])
     assert (np.abs(phi) <= bound * (1 + 1e-6) + 1e-13).all()
     assert (np.diff(bound) <= 1e-12).all()
+
+
+SAMPLED = mechanisms.gumbel(b=2).subsample("poisson", "1/10")
+
+
+def test_next_to_the_end_of_moments_a_line_keeps_its_distance():
+    """K is infinite from 1.54 on: next to it large losses count, and the step is short."""
+    law, epsilon = compose(SAMPLED, 50).law("remove lowered"), 4.0
+    saddle = line_tilt(law, epsilon, Strip.RIGHT)
+    tilt = off_the_end(law, epsilon, saddle)
+    assert law.domain[1] - tilt > 2.0 * (law.domain[1] - saddle)
+    nodes = _lines(law, Strip.RIGHT).nodes(epsilon)
+    assert nodes.line(epsilon, 1 << 17).places.size < 4000
+    answer = Contour().log_delta(law, epsilon)
+    truth = pair_of(Stranger("", gumbel, sensitivity="1/2", rate="1/10"))[2]
+    value, off = truth.delta(50, epsilon)
+    assert abs(math.exp(answer.log_delta) - value) <= off < 1e-4 * value
+    assert answer.log_upper - answer.log_lower < 1e-11
+    # A loss that is normal, or has moments of every order, keeps its saddle point.
+    for other in (GAUSSIAN, LAPLACE):
+        law = compose(other, 50).law("remove")
+        saddle = line_tilt(law, 1.0, Strip.RIGHT)
+        assert off_the_end(law, 1.0, saddle) == saddle
+
+
+def test_nodes_of_a_stretch_serve_every_epsilon_of_it(monkeypatch):
+    evaluated = []
+
+    def counted(law, line, stop, kernel):
+        evaluated.append(stop)
+        return longer(law, line, stop, kernel)
+
+    monkeypatch.setattr(contour, "longer", counted)
+    places = [0.1, 0.1001, 0.1002, 0.1003]
+    forward, backward = (compose(LAPLACE, 4).law("remove") for _ in range(2))
+    first = [on_own_lines(forward, e)[0] for e in places]
+    once = len(evaluated)
+    assert 0 < once < 2 * len(places)
+    again = [on_own_lines(forward, e)[0] for e in places]
+    assert len(evaluated) == once
+    assert first == again == [on_own_lines(backward, e)[0] for e in places[::-1]][::-1]
+    assert len(evaluated) == 2 * once
