@@ -351,7 +351,6 @@ def line_tilt(law: SumLaw, epsilon: float, strip: Strip) -> float:
 
 _ROOM = 3.0  # standard deviations of the integrand: with less up to the end the step is short
 _RISE = 2.0  # e-folds of the leading order: aliases, 4e-18 of it, stay below rounding
-_TRIED = 33  # tilts
 
 
 def off_the_end(law: SumLaw, epsilon: float, tilt: float, beside: float = 0.0) -> float:
@@ -363,7 +362,7 @@ def off_the_end(law: SumLaw, epsilon: float, tilt: float, beside: float = 0.0) -
     end = law.domain[1]
     if not end * 0.25 < tilt < end < math.inf:
         return tilt
-    tilts = end - np.geomspace(end - tilt, 0.75 * end, _TRIED)
+    tilts = end - np.geomspace(end - tilt, 0.75 * end, 33)
     terms = [weight * np.stack(one.rough_cumulants(tilts)) for one, weight in law.terms]
     excess, _, variance = np.sum(terms, axis=0)
     curvature = np.maximum(variance, 0.0) + tilts**-2.0 + (1.0 + tilts) ** -2.0
