@@ -701,7 +701,7 @@ def audit(
     delta: str | None = None,
     confidence: str = "0.95",
     job: Job,
-    as_json: bool = False,
+    how: How,
 ) -> None:
     """Print a lower bound on ε from an attack's counts, and test a claim with them."""
     from symdp.questions.audit import audit as ask
@@ -710,9 +710,13 @@ def audit(
     alarms, all_others = _counted(fp, others or members, "--fp", "--others")
     at = 0.0 if delta is None else words.delta(delta)
     sure = words.share(confidence, "--confidence")
-    steps = job.build() if job.is_asked else None
-    found = ask(hits, alarms, all_members, all_others, delta=at, confidence=sure, composition=steps)
-    if as_json:
+    counted = hits, alarms, all_members, all_others
+    steps, found = how.ask(
+        f"audit of {job.subject}",
+        lambda: job.build() if job.is_asked else None,
+        lambda steps: (steps, ask(*counted, delta=at, confidence=sure, composition=steps)),
+    )
+    if how.as_json:
         print_json(found.to_json())
         return
     at_delta = "" if delta is None else f" at δ = {delta}"
@@ -735,6 +739,8 @@ def audit(
 def _counted(text: str, whole: str | None, option: str, of: str) -> tuple[int, int]:
     """Return a count and what it is out of, written as 90/100 or in two options."""
     part, slash, rest = text.partition("/")
+    if whole is not None:
+        words.whole(whole, of)
     if slash:
         return words.whole(part, option, 0), words.whole(rest, option)
     if whole is None:

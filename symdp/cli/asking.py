@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from symdp.page.document import Block
     from symdp.questions.guarantee import Guarantee
 
-_LONGEST = 1e6  # seconds
+LONGEST = 1e6  # seconds
 _FOR_BOUND = 0.75  # of the time after the limit; the bound takes milliseconds as a rule
 _DIGITS = 6
 _ROUNDING = 1e-12  # of ε by the moments accountant, beyond which its root may not be trusted
@@ -91,8 +91,8 @@ def seconds_of(text: str) -> float | None:
     if text == "none":
         return None
     value = words.real(text, "--time-limit")
-    if not 0 <= value <= _LONGEST:
-        raise InputError(f"--time-limit {text:.40}: it must be from 0 to {_LONGEST:g} seconds")
+    if not 0 <= value <= LONGEST:
+        raise InputError(f"--time-limit {text:.40}: it must be from 0 to {LONGEST:g} seconds")
     return value or None
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from symdp.cli import job as words
+from symdp.cli.asking import LONGEST, seconds_of
 from symdp.cli.display import columns
 from symdp.cli.job import Job
 from symdp.cli.supervise import end_after_work
@@ -35,7 +36,6 @@ _NEEDED = {  # by an option
     "--epsilon": _WITH_NUMBERS, "--delta": _WITH_NUMBERS, "--all": _SECTIONED,
 }  # fmt: skip
 FORMATS = ("text", "latex", "mathml", *_PROGRAMS, "json", "page")
-_LONGEST = 1e6  # seconds
 _GRACE = 5.0  # seconds for what no limit of its own ends, and for writing the result
 _FOR_NUMBERS = 60.0  # seconds for the law in numbers and the tail constants
 _LEAST_WIDTH = 40  # columns; narrower formulas are all indent
@@ -58,7 +58,8 @@ def derive(
 ) -> None:
     """Derive the privacy loss, its range and CGF, and the expansions of a mechanism."""
     terms = words.whole(order or "2", "--order", 1, 8)
-    limit = words.real(time_limit, "--time-limit")
+    seconds = seconds_of(time_limit)
+    limit = LONGEST if seconds is None else seconds
     side = words.direction(direction, ("remove", "add"))
     if form not in FORMATS:
         hint = suggestion(form, FORMATS) or f"; there are {', '.join(FORMATS)}"
@@ -70,8 +71,6 @@ def derive(
         if value and form not in _NEEDED[option]:
             raise InputError(f"{option} needs --format {', '.join(_NEEDED[option])}, not {form}")
     shown = terms if whole or order is not None else None  # of the series of every mechanism
-    if not 0 <= limit <= _LONGEST:
-        raise InputError(f"--time-limit {limit:g}: it must be from 0 to {_LONGEST:g} seconds")
     if epsilon is not None and delta is not None:
         raise InputError("give --epsilon E or --delta D, one of the two")
     at = None if epsilon is None else words.real(epsilon, "--epsilon")

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
     from symdp.questions.parallel import Parallel
 
 DIRECTIONS = ("remove", "add", "both")
-_SAMPLING_OPTIONS = {
-    "rate": "--rate", "batch_size": "--batch-size", "records": "--records", "group": "--group",
+_WHOLE_NUMBERS = {
+    "batch_size": "--batch-size", "records": "--records", "group": "--group",
     "epoch_steps": "--steps", "participations": "--participations",
 }  # fmt: skip
+_SAMPLING_OPTIONS = {"rate": "--rate", **_WHOLE_NUMBERS, "released": "--released"}
 _SMALLEST = 5e-324
 _NAMES = re.compile(r"(?<![\w.])[A-Za-z]\w*")
 _RATIO = re.compile(r"\s*(\w+)\s*/\s*([A-Za-z]\w*)\s*")
@@ -50,6 +51,19 @@ class Job:
     relation: str | None = None
     sensitivity: str | None = None
     shift: str | None = None
+
+    def __post_init__(self) -> None:
+        """What is wrong is known before work begins."""
+        wholes = {**_WHOLE_NUMBERS, "count": "-n"}
+        for name, option in wholes.items():
+            if (text := getattr(self, name)) is not None:
+                whole(text, option)
+        if self.sampling is None and self.mechanism is not None:
+            for name, option in _SAMPLING_OPTIONS.items():
+                if getattr(self, name) is not None and name != "group":
+                    from symdp.model.schemes import SCHEMES
+
+                    raise InputError(f"{option} needs --sampling SCHEME: {', '.join(SCHEMES)}")
 
     @property
     def is_asked(self) -> bool:
@@ -111,7 +125,7 @@ class Job:
 
     def unsampled(self) -> Job:
         """Return the same job without sampling."""
-        absent: dict[str, Any] = dict.fromkeys((*_SAMPLING_OPTIONS, "sampling", "released"))
+        absent: dict[str, Any] = dict.fromkeys((*_SAMPLING_OPTIONS, "sampling"))
         return replace(self, **absent)
 
     def _unsampled_group(self) -> int:
@@ -190,7 +204,7 @@ class Job:
                 f"--composition takes the place of MECHANISM and NAME=VALUE; leave out "
                 f"{self.mechanism!r:.60}"
             )
-        stated = (*_SAMPLING_OPTIONS, "sampling", "released", "relation", "sensitivity", "shift")
+        stated = (*_SAMPLING_OPTIONS, "sampling", "relation", "sensitivity", "shift")
         if any(getattr(self, one) for one in stated):
             raise InputError(
                 "with --composition, sampling and relation stand in the file, step by step"
@@ -211,9 +225,6 @@ class Job:
         from symdp.model.schemes import ALLOCATION, SCHEMES, UNPROVED, hint
 
         if self.sampling is None:
-            for name, option in _SAMPLING_OPTIONS.items():
-                if getattr(self, name) is not None and name != "group":
-                    raise InputError(f"{option} needs --sampling SCHEME: {', '.join(SCHEMES)}")
             return None
         scheme = self.sampling.replace("-", "_")
         if scheme not in (*SCHEMES, *UNPROVED):

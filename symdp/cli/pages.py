@@ -197,6 +197,7 @@ def panel_of(job: Job, kept: Sequence[str] = ()) -> Panel:
         rate = _RATE if _RATE not in mechanism.parameters else "rate"
         mechanism = job.subsampled(mechanism, job.sampling, rate)
         if job.rate is not None:
+            words.number(job.rate, "--rate")
             values[rate] = _without_percent(job.rate)
         command += f" --sampling {job.sampling} --rate {{{rate}}}"
         python += f'.subsample("{job.sampling}", {{{rate}}})'

@@ -14,6 +14,8 @@ from symdp.cli import job as words
 from symdp.cli.asking import How
 from symdp.cli.display import answer_blocks
 from symdp.cli.job import Job, bindings, number
+from symdp.cli.options import found_at, parameters_of
+from symdp.cli.table import COMMANDS
 from symdp.errors import InputError, SymdpError
 from symdp.interrupt import limit
 
@@ -47,16 +49,15 @@ _MEANT = {
     "--max-grad-norm": "the clip norm changes no ε: --noise is the noise over it; leave "
     "--max-grad-norm out",
 }
-# An option that a command has not -> what answers the question.
+# An option that a command has not -> what answers the question; of others, where it is asked.
 _ELSEWHERE = {
     ("delta", "--delta"): "`delta` asks δ at --epsilon; for ε at a δ: symdp epsilon",
     ("epsilon", "--epsilon"): "`epsilon` asks ε at --delta; for δ at an ε: symdp delta",
     ("curve", "--epsilon"): "`curve` takes --epsilon-range A B; for δ at one ε: symdp delta",
     ("curve", "--delta"): "`curve` prints δ over a range of ε; for ε at a δ: symdp epsilon",
     ("report", "--epsilon"): "`report` compares ε at --delta; for δ at an ε: symdp verify",
-    ("tradeoff", "--epsilon"): "`tradeoff` has no ε; for δ at an ε: symdp delta",
-    ("tradeoff", "--delta"): "`tradeoff` has no δ; for ε at a δ: symdp epsilon",
 }
+_ASKED_AT = {"--epsilon": "for δ at an ε: symdp delta", "--delta": "for ε at a δ: symdp epsilon"}
 _PARAMETERS = ("--noise-multiplier", "--sigma", "--noise")
 
 
@@ -78,10 +79,20 @@ def ours(words: Sequence[str]) -> list[str]:
         if words[0] in ("delta", "epsilon", "curve", "certify") and name in _PARAMETERS:
             raise InputError(f"{name}: a parameter is written NAME=VALUE here, as in sigma=1.1")
         name = names.get(name, name)
-        if (words[0], name) in _ELSEWHERE:
-            raise InputError(_ELSEWHERE[words[0], name])
+        if name in _ASKED_AT and (told := _elsewhere(words[0], name)):
+            raise InputError(told)
         found.append(name + equals + value)
     return found
+
+
+def _elsewhere(command: str, option: str) -> str:
+    """Return which command takes an option that this one does not; nothing where it does."""
+    if (command, option) in _ELSEWHERE:
+        return _ELSEWHERE[command, option]
+    found = found_at(COMMANDS[command][0]) if command in COMMANDS else None
+    if not callable(found) or any(option in one.flags for one in parameters_of(found, command)):
+        return ""
+    return f"`{command}` has no {option}; {_ASKED_AT[option]}"
 
 
 def delta(

@@ -171,6 +171,7 @@ WITHOUT = {
     "tradeoff": ("method",),
     "renyi": ("method",),
     "train": ("method", "direction"),
+    "audit": ("method", "direction"),
     "explore": ("method", "direction", "as_json"),
     "individual": ("time_limit",),
 }

@@ -6,10 +6,13 @@ import json
 import math
 import re
 from fractions import Fraction
+from importlib import import_module
 
 import pytest
 
 import symdp
+from symdp.cli.options import found_at, parameters_of
+from symdp.cli.table import COMMANDS
 from symdp.exact_number import exact_number
 
 
@@ -138,3 +141,90 @@ def test_options_are_checked_before_work_begins(shell, words, monkeypatch):
     assert ran.code == 2, ran.err
     assert ran.err.startswith("symdp: ")
     assert ran.err.count("\n") == 1
+
+
+# A command line of every command with a job that takes seconds, were it begun.
+_STEPS = "gaussian sigma=2 --sampling poisson --rate 0.01 -n 1000"
+_LINES = {
+    "list": "", "methods": "", "derive": "gaussian sigma=2", "delta": f"{_STEPS} --epsilon 1",
+    "epsilon": f"{_STEPS} --delta 1e-5", "curve": _STEPS, "verify": _STEPS,
+    "certify": f"{_STEPS} --epsilon 1", "check": "certificate.json",
+    "check-claim": f"eps=1,delta=1e-5 {_STEPS}", "compare": "gaussian --std 20 --delta 1e-5",
+    "calibrate": "gaussian --parameter sigma --epsilon 1 --delta 1e-5", "tradeoff": _STEPS,
+    "renyi": _STEPS, "audit": f"{_STEPS} --tp 90/100 --fp 5/100",
+    "report": f"{_STEPS} -o page.html",
+    "explore": f"{_STEPS} -o page.html", "ledger add": f"ledger.json {_STEPS}",
+    "card": f"{_STEPS} -o card.json",
+    "train": "--examples 60000 --batch 256 --epochs 60 --noise 1.12 --delta 1e-5",
+}  # fmt: skip
+_NO_MISTAKE = ("title", "note", "user")  # any text will do
+_OF_THE_DERIVATION = {"only": "which formulas there are is known once they are derived"}
+_FILES = ("output", "plot", "file", "registry", "check", "composition")
+
+
+def options():
+    """Yield each option that takes a value, of each command, in a line that gives it a bad one."""
+    for command, line in _LINES.items():
+        where = COMMANDS[command.split()[0]][0]
+        found = found_at(where)
+        found = found[command.split()[1]] if isinstance(found, dict) else found
+        for one in parameters_of(found, command):
+            if one.flags and one.holds and one.name not in {*_NO_MISTAKE, *_OF_THE_DERIVATION}:
+                bad = "nowhere/at.all" if one.name in _FILES else "mistake?"
+                words, flag = [command.split(), line.split()], one.flags[0]
+                given = words[1]
+                if flag in given:
+                    place = given.index(flag)
+                    del given[place : place + 2]
+                yield pytest.param(
+                    [*words[0], *given, flag, *[bad] * one.holds], flag, id=f"{command} {flag}"
+                )
+
+
+@pytest.mark.parametrize(("words", "flag"), list(options()))
+def test_a_mistake_in_any_option_is_known_before_work_begins(
+    shell, words, flag, monkeypatch, tmp_path
+):
+    def worked(*_, **__):
+        raise AssertionError("work began")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("symdp.questions.composition.Composition.__init__", worked)
+    monkeypatch.setattr("symdp.questions.composition.KnownComposition.__init__", worked)
+    monkeypatch.setattr(import_module("symdp.derive.derivation"), "monotone_pieces", worked)
+    monkeypatch.setattr("symdp.page.panel._data", worked)
+    ran = shell("", *words)
+    assert ran.code == 2, ran.err
+    assert ran.out == ""
+    assert ran.err.startswith("symdp: ")
+    assert ran.err.count("\n") == 1
+    assert "a bug in symdp" not in ran.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", [one for one in _LINES if one not in ("list", "methods")])
+@pytest.mark.parametrize(
+    ("flag", "named"), [("--epsilon", "symdp delta"), ("--delta", "symdp eps")]
+)
+def test_what_a_command_does_not_ask_another_does(shell, command, flag, named):
+    where = COMMANDS[command.split()[0]][0]
+    found = found_at(where)
+    if isinstance(found, dict) or command in ("check", "train", "card"):
+        pytest.skip("it has steps of its own, or another question")
+    if any(flag in one.flags for one in parameters_of(found, command)):
+        pytest.skip("it takes it")
+    ran = shell("", command, *_LINES[command].split(), flag, "0.5")
+    assert ran.code == 2
+    assert named in ran.err or "symdp verify" in ran.err
+
+
+def test_what_needs_sampling_says_so(shell):
+    ran = shell("delta gaussian sigma=2 --epsilon 1 --released average")
+    assert (ran.code, ran.out) == (2, "")
+    assert "--released needs --sampling SCHEME" in ran.err
+
+
+def test_no_limit_of_time_is_written_in_the_same_way(shell):
+    expected = shell("derive laplace --only loss --time-limit 30").out
+    for text in ("0", "none"):
+        assert shell("derive laplace --only loss --time-limit", text).out == expected
