@@ -83,7 +83,7 @@ onmessage = async (event) => {
   } catch (error) { postMessage({ id, error: error.message, input: error instanceof RangeError }); }
 };`;
   const workers = new Map();
-  let mode = "epsilon", current = data.panels[0], pinned = null, last = null, number = 0, waiting = null, busy = null, opening = true;
+  let mode = data.ask, current = data.panels[0], pinned = null, last = null, number = 0, waiting = null, busy = null, opening = true;
   const state = {};
   const read = (text) => {
     const parts = text.trim().replace(",", ".").split("/");
@@ -91,7 +91,7 @@ onmessage = async (event) => {
     return parts.length === 2 ? Number(parts[0]) / Number(parts[1]) : Number(parts[0]);
   };
   const digits = (x, n = 4) => (x === 0 ? "0" : Math.abs(x) < 1e-3 || Math.abs(x) >= 1e6
-    ? x.toExponential(n - 1).replace("e+", "e") : String(Number(x.toPrecision(n))));
+    ? Number(x.toPrecision(n)).toExponential().replace("e+", "e") : String(Number(x.toPrecision(n))));
   // what is promised is shown rounded up
   const up = (x, n = 4) => {
     if (!(x > 0)) return digits(x, n);
@@ -194,7 +194,8 @@ onmessage = async (event) => {
       document.getElementById("field-batch-told").textContent = isLarge ? "a batch has no more examples than there are" : "";
       if (isLarge) return null;
     }
-    return { ask: mode, given: mode === "epsilon" ? given.delta : given.epsilon, n: given.n, values, direction: "both" };
+    const of = mode === "epsilon" ? data.delta : data.epsilon, typed = String(value(of)).trim().replace(",", ".");
+    return { ask: mode, given: given[of.name], typed, n: given.n, values, direction: "both" };
   }
 
   function worker() {
@@ -246,8 +247,8 @@ onmessage = async (event) => {
 
   function draw(asked, answer) {
     const asksDelta = asked.ask === "delta", l = answer.log_delta;
-    const epsilon = asksDelta ? String(asked.given) : up(answer.epsilon);
-    const delta = !asksDelta ? String(asked.given) : l > -700 ? up(Math.exp(l)) : ofLog(l + 1e-3);
+    const epsilon = asksDelta ? asked.typed : up(answer.epsilon);
+    const delta = !asksDelta ? asked.typed : l > -700 ? up(Math.exp(l)) : ofLog(l + 1e-3);
     const box = make("div");
     box.append(make("p", { class: "answer", id: "answer" }, `ε = ${epsilon} at δ = ${delta}`));
     box.dataset.epsilon = String(answer.epsilon);
@@ -261,8 +262,7 @@ onmessage = async (event) => {
         make("td", {}, percent(answer.power[i]) + (answer.coarse[i] ? " (coarse: less is possible)" : "")))));
       box.append(table);
     }
-    box.append(make("p", { class: "quiet" }, `ε = ${answer.epsilon.toPrecision(12)}, δ = ${ofLog(answer.log_delta, 12)}: `
-      + "floating point; twelve digits by a test against certified values; no bound is proved."));
+    box.append(make("p", { class: "quiet" }, `ε = ${digits(answer.epsilon, 12)}, δ = ${ofLog(answer.log_delta, 12)}: ${data.told}`));
     return box;
   }
 
@@ -283,8 +283,8 @@ onmessage = async (event) => {
     const [flag, method] = mode === "epsilon" ? ["--delta", "epsilon"] : ["--epsilon", "delta"];
     codes.replaceChildren();
     for (const [label, text] of [
-      ["Command line", `symdp ${method} ${words} ${flag} ${asked.given}`],
-      ["Python", `${python}.${method}(${asked.given})`],
+      ["Command line", `symdp ${method} ${words} ${flag} ${asked.typed}`],
+      ["Python", `${python}.${method}(${asked.typed})`],
       ["Link", location.href],
     ]) {
       const copy = make("button", { type: "button", "aria-label": `Copy ${label}` }, "Copy");
@@ -340,5 +340,14 @@ onmessage = async (event) => {
   restore();
   root.replaceChildren(form, result, plots, codes, formulas);
   build();
-  ask();
+  // the first answer is in the page
+  const isFirst = data.first && current === data.panels[0] && mode === data.ask
+    && fields().every((field) => String(value(field)) === field.value);
+  if (!isFirst) ask();
+  else {
+    keep();
+    last = draw(settings(), data.first);
+    result.replaceChildren(last);
+    curves(settings(), data.first);
+  }
 })();

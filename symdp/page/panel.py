@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+import math
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from html import escape
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from symdp.decimal_text import rounded, rounded_exponential
+from symdp.errors import SymdpError
 from symdp.exact_number import exact_number
 from symdp.page.document import Document, Embedded, Sentence
 
@@ -51,8 +57,8 @@ class Panel:
     told: Callable[[Protection], Protection] = lambda whose: whose
 
 
-def panel_html(panels: Sequence[Panel]) -> str:
-    """Return markup, style and script, to be put into a page."""
+def panel_html(panels: Sequence[Panel], *, is_answered: bool = False) -> str:
+    """Return markup, style and script, to be put into a page; with its first answer if asked."""
     at, epsilon = panels[0].values.get("delta", "1e-5"), panels[0].values.get("ε", "1")
     found = [_data(panel, _LONG // len(panels)) for panel in panels]
     # What the programs of a page have in common is in it once.
@@ -65,13 +71,17 @@ def panel_html(panels: Sequence[Panel]) -> str:
         "delta": _field("delta", "δ", "open probability", "above 0 and below 1", at, (1e-12, 0.5)),
         "epsilon": _field("epsilon", "ε", "real", "a number", epsilon, (0.0, 20.0)),
     }
+    data["first"] = first = _opening(panels[0], data) if is_answered else None
+    data["told"] = _TOLD
+    data["ask"] = first["ask"] if first else "epsilon"
+    shown = _shown(data, first) if first else "<p>The calculator needs JavaScript.</p>"
     # No text may end the element that holds it.
     text = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("</", "<\\/")
     read = files("symdp.page").joinpath
     return (
         f"<style>\n{read('panel.css').read_text('utf-8')}</style>\n"
         '<section id="panel" aria-label="Calculator">\n'
-        "<p>The calculator needs JavaScript.</p></section>\n"
+        f"{shown}</section>\n"
         f'<script type="application/json" id="panel-data">{text}</script>\n'
         f"<script>\n{read('panel.js').read_text('utf-8')}</script>\n"
     )
@@ -80,7 +90,9 @@ def panel_html(panels: Sequence[Panel]) -> str:
 def explorer(title: str, description: str, panels: Sequence[Panel]) -> Document:
     """Return a document with a panel alone."""
     told = "The numbers are computed in this page, in floating point; nothing is sent anywhere."
-    return Document(title, [Sentence(description), Embedded(panel_html(panels))], told)
+    return Document(
+        title, [Sentence(description), Embedded(panel_html(panels, is_answered=True))], told
+    )
 
 
 def _field(
@@ -154,3 +166,158 @@ def _data(panel: Panel, most: int) -> dict[str, Any]:
         "python": panel.python,
         "formulas": formulas if len(formulas) < most else "",
     }
+
+
+_TOLD = "floating point; twelve digits by a test against certified values; no bound is proved."
+_ASKS = {"epsilon": "δ given, ε asked", "delta": "ε given, δ asked"}
+_ALARMS = 0.01, 0.001  # false alarms of the attack table
+_PLACES = 24  # of a curve, and half as many beyond it
+
+
+def _opening(panel: Panel, data: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what the script would find for the values that a page opens with."""
+    from symdp.questions.accounted import answering
+    from symdp.questions.composition import compose
+    from symdp.questions.tradeoff import trade_off
+
+    asks = ("delta", "epsilon") if {*panel.values} & {"ε", "delta"} == {"ε"} else tuple(_ASKS)
+    given = {f["name"]: exact_number(f["value"]) for f in data["panels"][0]["fields"]}
+    if panel.rate:
+        given[panel.rate] = given["batch"] / given["examples"]
+        given["n"] = Fraction(math.ceil(given["epochs"] / given[panel.rate]))
+    step = answering(panel.mechanism, panel.title)[0]
+    for ask in asks:
+        try:
+            # No ε is finite at some δ, of laws that reveal more than that.
+            steps = compose(
+                step(**{name: given[name] for name in step.parameters}), int(given["n"])
+            )
+            asked = exact_number(data["delta" if ask == "epsilon" else "epsilon"]["value"])
+            found = steps.epsilon(asked) if ask == "epsilon" else steps.delta(asked)
+            end = max(1.5 * found.epsilon, 0.2)
+            top = max(end, -math.log(_ALARMS[-1]))
+            places = [end * i / _PLACES for i in range(_PLACES + 1)]
+            places += [
+                e for i in range(_PLACES // 2) if (e := top * (i + 1) / (_PLACES // 2)) > end
+            ]
+            places = sorted({*places, found.epsilon})
+            logs = dict(zip(places, steps.delta(places).log_delta, strict=True))
+            power = [1.0 - float(trade_off(steps, alarms)) for alarms in _ALARMS]
+        except SymdpError:
+            continue
+        if found.kind != "estimate":
+            rates = [10 ** (-4 + i / 12) for i in range(49)]
+            return {
+                "ask": ask, "epsilon": found.epsilon, "log_delta": found.log_delta,
+                "power": power, "coarse": [False, False],
+                "points": [(e, float(v)) for e, v in logs.items() if e <= end and v > -math.inf],
+                "trade": [(a, min(_power(a, e, v) for e, v in logs.items())) for a in rates],
+            }  # fmt: skip
+    return None
+
+
+def _power(alarms: float, epsilon: float, log_delta: float) -> float:
+    """Return what an attack finds at most, by one point of the privacy profile."""
+    delta = math.exp(log_delta)
+    other = 1.0 - math.exp(-epsilon) * (1.0 - delta - alarms)
+    return min(1.0, delta + alarms * math.exp(epsilon), other)
+
+
+def _shown(data: Mapping[str, Any], first: Mapping[str, Any]) -> str:
+    """Return what the script draws of the first answer, for eyes that come before it."""
+    own, ask = data["panels"][0], first["ask"]
+    asked = data["delta" if ask == "epsilon" else "epsilon"]
+    epsilon = asked["value"] if ask == "delta" else _up(first["epsilon"], 4)
+    delta = (
+        asked["value"]
+        if ask == "epsilon"
+        else _short(rounded_exponential(first["log_delta"], 4, "up"))
+    )
+    rows = [(f["label"], f["value"]) for f in [*own["fields"], asked]]
+    if len(data["panels"]) > 1:
+        rows.insert(0, ("Mechanism", own["title"]))
+    fields = "".join(
+        f'<div class="field"><span>{escape(label)}</span>'
+        f'<input type="text" value="{escape(value)}" aria-label="{escape(label)}" disabled></div>'
+        for label, value in rows
+    )
+    attacks = "".join(
+        f"<tr><td>{100 * a:g} %</td><td>{_up(100 * power, 3)} %</td></tr>"
+        for a, power in zip(_ALARMS, first["power"], strict=True)
+    )
+    points = [(e, v / math.log(10)) for e, v in first["points"]]
+    trade = [(math.log10(a), power) for a, power in first["trade"]]
+    return (
+        f'<div class="fields"><div class="field modes">{_ASKS[ask]}</div>{fields}</div>\n'
+        f'<div class="result"><p class="answer">ε = {epsilon} at δ = {delta}</p>'
+        f"<p>Protects {escape(own['protects'])}.</p>"
+        "<table><caption>The best attack on one record's presence</caption>"
+        f'<tr><th scope="col">false alarms</th><th scope="col">found at most</th></tr>{attacks}'
+        f'</table><p class="quiet">ε = {_short(rounded(first["epsilon"]))}, '
+        f"δ = {_short(rounded_exponential(first['log_delta'], 12))}: {_TOLD}</p></div>\n"
+        f'<div class="plots">{_plot("Privacy profile", "ε", "log₁₀ δ", points)}'
+        f"{_plot('Trade-off of attacks', 'log₁₀ false alarms', 'records found', trade, (0.0, 1.0))}"
+        "<noscript><p>The sliders need JavaScript.</p></noscript></div>"
+    )
+
+
+def _short(text: str) -> str:
+    """Return a number as the script writes it: 1e-5, not 1e-05."""
+    return re.sub(r"e([+-])0*", lambda found: "e" + found[1].strip("+"), text)
+
+
+def _up(value: float, digits: int) -> str:
+    return _short(rounded(value, digits, "up"))
+
+
+_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _MARGIN = 420, 260, 52, 40, 12  # of a figure, as in the script
+
+
+def _plot(
+    title: str,
+    across: str,
+    up: str,
+    points: Sequence[tuple[float, float]],
+    ends: tuple[float, float] | None = None,
+) -> str:
+    if len(points) < 2:
+        return f"<p>{title}: no curve here.</p>"
+    xs, ys = zip(*points, strict=True)
+    y0, y1 = ends or (max(min(ys), max(ys) - 30.0), max(ys))
+    low, right, floor = min(xs), _WIDTH - _MARGIN, _HEIGHT - _BOTTOM
+    wide, tall = (max(xs) - low) or 1.0, (y1 - y0) or 1.0
+
+    def px(x: float) -> str:
+        return f"{_LEFT + (right - _LEFT) * (x - low) / wide:.1f}"
+
+    def py(y: float) -> str:
+        return f"{floor - (floor - _MARGIN) * (y - y0) / tall:.1f}"
+
+    grid = [
+        f'<line x1="{px(t)}" x2="{px(t)}" y1="{_MARGIN}" y2="{floor}" class="grid"/>'
+        f'<text x="{px(t)}" y="{floor + 15}" text-anchor="middle">{t:.6g}</text>'
+        for t in _ticks(low, low + wide)
+    ] + [
+        f'<line x1="{_LEFT}" x2="{right}" y1="{py(t)}" y2="{py(t)}" class="grid"/>'
+        f'<text x="{_LEFT - 6}" y="{py(t)}" dy="4" text-anchor="end">{t:.6g}</text>'
+        for t in _ticks(y0, y0 + tall)
+    ]  # fmt: skip
+    line = " ".join(f"{px(x)},{py(y)}" for x, y in points if y >= y0 - 1e-9)
+    middle = _HEIGHT / 2
+    return (
+        f'<figure><figcaption>{title}</figcaption><svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
+        f'aria-label="{title}: {up} against {across}">{"".join(grid)}'
+        f'<polyline class="curve" points="{line}"/>'
+        f'<text x="{(_LEFT + _WIDTH) / 2}" y="{_HEIGHT - 6}" text-anchor="middle">{across}</text>'
+        f'<text x="12" y="{middle}" text-anchor="middle" transform="rotate(-90 12 {middle})">{up}'
+        "</text></svg></figure>"
+    )
+
+
+def _ticks(low: float, high: float) -> Iterator[float]:
+    """Yield round numbers, five or so."""
+    raw = (high - low) / 5
+    ten = 10.0 ** math.floor(math.log10(raw))
+    step = next(s * ten for s in (1, 2, 5, 10) if s * ten >= raw)
+    for k in range(math.ceil(low / step), math.floor(high / step + 1e-9) + 1):
+        yield k * step

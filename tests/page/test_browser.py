@@ -81,6 +81,7 @@ def test_a_slider_moves_and_epsilon_follows(shell: Shell, tmp_path: Path):
     told = json.loads(html.unescape(found[1]))
     assert told["errors"] == []
     first, moved = told["answers"]
+    assert f'class="answer">{first["shown"]}</p>' in page.read_text("utf-8")
     assert first["sigma"] == "12.5"
     assert float(moved["sigma"]) > 12.5
     for answer in (first, moved):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,44 @@ def test_the_page_s_numbers_are_the_package_s(page, ask, tmp_path: Path):
         exact = 1.0 - trade_off(steps, alpha)
         assert exact * (1 - 1e-9) <= power <= exact * 1.0001
     assert found["coarse"] == [False, False]
+
+
+@needs_node
+@pytest.mark.parametrize(
+    ("words", "opens"),
+    [
+        ("gaussian sigma=4 -n 30", "ε = 6.326 at δ = 1e-5"),
+        ("approximate_dp", "ε = 1 at δ = 0.01"),  # no ε is finite at δ = 1e-5
+        ("gaussian sigma=9 -n 80 --epsilon 1/2", "ε = 1/2 at δ = 0.236"),
+        pytest.param(
+            "gaussian sigma=3 --sampling poisson --rate 0.05 -n 20 --delta 0.001",
+            "ε = 0.1547",
+            marks=pytest.mark.slow,
+        ),
+    ],
+    ids=["plain", "no finite ε", "ε given", "sampled"],
+)
+def test_the_first_answer_is_in_the_page_and_the_script_s(page, words, opens, tmp_path: Path):
+    text = page(words)
+    markup = text[: text.index('id="panel-data"')]
+    assert f'class="answer">{opens}' in markup
+    assert markup.count("<svg") == markup.count('class="curve"') == 2
+    assert "NaN" not in markup
+    data, first = data_of(text), data_of(text)["first"]
+    given = {
+        field["name"]: float(Fraction(field["value"])) for field in data["panels"][0]["fields"]
+    }
+    asked = {"id": 1, "ask": data["ask"], "n": given.pop("n"), "values": given}
+    asked |= {"direction": "both", "most": 1e9}  # milliseconds: no test measures time
+    of = "delta" if data["ask"] == "epsilon" else "epsilon"
+    found = served(text, asked | {"given": float(Fraction(data[of]["value"]))}, tmp_path)
+    for name in ("epsilon", "log_delta"):
+        assert found[name] == pytest.approx(first[name], rel=1e-11, abs=1e-11)
+    assert found["power"] == pytest.approx(first["power"], rel=1e-4)
+    script = dict(map(tuple, found["points"]))
+    assert any(script.get(e) == pytest.approx(v, rel=1e-9, abs=1e-11) for e, v in first["points"])
+    for (rate, shown), (_, exact) in zip(first["trade"], found["trade"], strict=True):
+        assert shown == pytest.approx(exact, abs=0.05), rate
 
 
 @needs_node
