@@ -68,7 +68,7 @@ MOST_ROOM_LINES = {
     "methods": 4214,
     "model": 5246,
     "numeric": 11527,
-    "page": 6045,
+    "page": 6212,
     "prove": 6234,
     "questions": 7045,
 }
