@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from symdp.arguments import sides
 from symdp.cli import job as words
-from symdp.cli.asking import How, in_time, seconds_of
+from symdp.cli.asking import How, SoFar, in_time, seconds_of
 from symdp.cli.display import (
     check_drawing,
     check_output,
@@ -78,43 +78,53 @@ def curve(
     chosen, side = words.settings(names[0], settings), how.side
     check_drawing(plot)
 
-    def computed(asked: Job) -> tuple[list[Guarantee], float]:
+    known, start = SoFar(), time.perf_counter()
+    answers: list[Guarantee] = []
+
+    def told(mark: str) -> None:
+        if how.as_json:
+            _print_points(answers, side, time.perf_counter() - start, mark)
+        else:
+            show(*_points(answers))
+
+    known.tell = told
+
+    def computed(asked: Job) -> None:
         with working(f"profile of {asked.subject}") as work:
             composition = asked.build()
             from symdp.page.verification import default_range, evenly
 
-            start = time.perf_counter()
             epsilons = evenly(ends or default_range(composition, side), many)
-            answers: list[Guarantee] = []
             while len(answers) < len(epsilons):
                 done = len(answers)
                 # The first alone: it shows whether all others will take long.
                 some = epsilons[done : done + (_AT_ONCE if done else 1)]
                 work.say(f"δ({some[0]:.6g}) of {asked.subject}", done, many)
-                answers += composition.delta(some, names[0], side, **chosen)
-            seconds = time.perf_counter() - start
+                answers.extend(composition.delta(some, names[0], side, **chosen))
+                known.lacks = f"{len(answers)} of {many} points"
             if plot is not None:
                 work.say(f"drawing {plot}")
                 _draw(composition, answers, side, plot, names[1:] or ["moments"])
-        return answers, seconds
 
-    answers, seconds = in_time(how.time_limit, lambda: job, computed)
-    if how.as_json:
-        _print_points(answers, side, seconds)
-    elif plot is not None:
-        show(*protection(answers[0]), *_drawn(plot))
+    in_time(how.time_limit, lambda: job, computed, known=known)
+    if how.as_json or plot is None:
+        told("")
     else:
-        wide = any(_are_apart(a) for a in answers)
-        head = ("ε", "δ", *(("lower", "upper") if wide else ()), "kind")
-        rows = []
-        for a in answers:
-            bounds = [text or "" for text in a.bound_texts()] if wide else []
-            # δ falls with ε: what holds at one ε holds at a larger one
-            rows.append((rounded(a.epsilon, 8, "up"), a.delta_text(), *bounds, a.kind))
-        advice = dict.fromkeys(a.advice for a in answers if a.advice)
-        warnings = [Sentence(f"warning: {one}", "warning") for one in advice]
-        numbers = range(len(head) - 1)
-        show(Table(head, rows, numbers=numbers), *protection(answers[0]), *warnings)
+        show(*protection(answers[0]), *_drawn(plot))
+
+
+def _points(answers: list[Guarantee]) -> Iterator[Block]:
+    wide = any(_are_apart(a) for a in answers)
+    head = ("ε", "δ", *(("lower", "upper") if wide else ()), "kind")
+    rows = []
+    for a in answers:
+        bounds = [text or "" for text in a.bound_texts()] if wide else []
+        # δ falls with ε: what holds at one ε holds at a larger one
+        rows.append((rounded(a.epsilon, 8, "up"), a.delta_text(), *bounds, a.kind))
+    yield Table(head, rows, numbers=range(len(head) - 1))
+    yield from protection(answers[0])
+    advice = dict.fromkeys(a.advice for a in answers if a.advice)
+    yield from (Sentence(f"warning: {one}", "warning") for one in advice)
 
 
 def _pair(
@@ -123,7 +133,7 @@ def _pair(
     return None if ends is None else (read(ends[0], option), read(ends[1], option))
 
 
-def _print_points(answers: list[Guarantee], direction: str, seconds: float) -> None:
+def _print_points(answers: list[Guarantee], direction: str, seconds: float, mark: str = "") -> None:
     from symdp.questions.guarantee import weakest
 
     whose = answers[0].protection
@@ -135,6 +145,7 @@ def _print_points(answers: list[Guarantee], direction: str, seconds: float) -> N
         "count": answers[0].count,
         "seconds": round(seconds, 6),
         **({} if whose is None else whose.to_json()),
+        **({"incomplete": mark} if mark else {}),
     })  # fmt: skip
 
 
@@ -190,8 +201,34 @@ def verify(
     def compared(composition: Composition) -> int:
         from symdp.page import verification
 
-        start, notes = time.perf_counter(), dict[str, str]()
+        def told(mark: str) -> None:
+            """Print what is not printed yet."""
+            if not how.as_json:
+                if rest:
+                    _print_place(rest, notes)
+                return
+            print_json({
+                "checks": [c.to_json() for c in checks],
+                "digits": min((c.truth.digits for c in checks), default=wanted),
+                "direction": side,
+                "count": composition.count,
+                "violated": sum(c.broken for c in checks),
+                "seconds": round(time.perf_counter() - start, 6),
+                **({"incomplete": mark} if mark else {}),
+            })  # fmt: skip
+
+        def advance(done: int, total: int) -> None:
+            known.lacks = f"{done} of {total} truths and rows" if checks else ""
+            work.say(what, done, total)
+
+        def noted(one: Check) -> float:
+            checks.append(one)
+            rest.append(one)
+            return one.truth.epsilon
+
+        known.tell, start, notes = told, time.perf_counter(), dict[str, str]()
         checks: list[Check] = []
+        rest: list[Check] = []
         rows: Iterator[list[Check]] | None = None
         if not how.as_json:
             names = "; ".join(
@@ -203,26 +240,18 @@ def verify(
                 if rows is None:
                     found = verification.verify(
                         composition, side, digits=wanted, methods=methods, targets=targets,
-                        epsilons=at, patience=patience,
-                        advance=lambda done, total: work.say(what, done, total),
+                        epsilons=at, patience=patience, advance=advance,
                     )  # fmt: skip
-                    rows = (list(own) for _, own in groupby(found, lambda c: c.truth.epsilon))
+                    rows = (list(own) for _, own in groupby(found, noted))
                 own = next(rows, [])
             if not own:
                 break
-            checks += own
             if not how.as_json:  # what is known is printed, whatever comes of the rest
                 _print_place(own, notes)
-        broken = sum(c.broken for c in checks)
+                del rest[: len(own)]
+        known.lacks, broken = "", sum(c.broken for c in checks)
         if how.as_json:
-            print_json({
-                "checks": [c.to_json() for c in checks],
-                "digits": min((c.truth.digits for c in checks), default=wanted),
-                "direction": side,
-                "count": composition.count,
-                "violated": broken,
-                "seconds": round(time.perf_counter() - start, 6),
-            })  # fmt: skip
+            told("")
         else:
             _print_agreement(composition, checks, (seconds or math.inf) * (1 - _FOR_ROWS) / 2)
             if notes:
@@ -231,12 +260,13 @@ def verify(
                 say(advice if advice.startswith(name) else f"{name}: {advice}", "warning")
             say()
             unseen = sum(c.truth.value is None for c in checks)
-            rest = f"; {unseen} of {len(checks)} rows have no truth beside them" if unseen else ""
-            say(f"{broken or 'no'} bound{'s' * (broken > 0)} violated{rest}", _tone(broken, unseen))
+            left = f"; {unseen} of {len(checks)} rows have no truth beside them" if unseen else ""
+            say(f"{broken or 'no'} bound{'s' * (broken > 0)} violated{left}", _tone(broken, unseen))
         return int(broken > 0)
 
     what = f"truth and accountants for {job.subject}"
-    return in_time(how.time_limit, job.build, compared)
+    known = SoFar()
+    return in_time(how.time_limit, job.build, compared, known=known)
 
 
 def _tone(broken: int, unseen: int) -> str:
@@ -474,6 +504,28 @@ def calibrate(
     }
     many = None if digits is None else words.whole(digits, "--digits", 4, 13)
     name, ends = how.name, _pair(between, "--between", words.number)
+    visited: dict[Any, tuple[float, bool]] = {}
+    known = SoFar()
+
+    def seen(value: Any, bound: float, meets: bool) -> None:
+        visited[value] = bound, meets
+        known.lacks = _narrowed(parameter, visited)
+
+    def told(mark: str) -> None:
+        rows = sorted((value, *one) for value, one in visited.items())
+        if how.as_json:
+            own = [{"value": float(v), "bound": b, "meets": meets} for v, b, meets in rows]
+            print_json({"parameter": parameter, "incomplete": mark, "visited": own})
+            return
+        from symdp.questions.calibrate import decimal
+
+        cells = [
+            (decimal(v), rounded(b, 6, "up"), "meets it" if meets else "misses it")
+            for v, b, meets in rows
+        ]
+        show(Table((parameter, "at most", "the target"), cells, numbers=range(2)))
+
+    known.tell = told
 
     def found(asked: Job) -> Calibration | AttackCalibration:
         from symdp.questions.calibrate import COUNT, calibrate
@@ -483,11 +535,23 @@ def calibrate(
         count = None if of_steps and asked.count is None else asked.steps_asked
         return calibrate(
             mechanism, parameter, count, **target, digits=many, between=ends, method=name,
-            direction=how.side,
+            direction=how.side, progress=seen,
         )  # fmt: skip
 
     what = f"calibrating {parameter} of {job.subject}"
-    how.tell(how.ask(what, lambda: job, found), _calibrated)
+    how.tell(how.ask(what, lambda: job, found, known=known), _calibrated)
+
+
+def _narrowed(parameter: str, visited: Mapping[Any, tuple[float, bool]]) -> str:
+    """Return between which values a parameter is known to lie."""
+    from symdp.questions.calibrate import decimal
+
+    met = [value for value, (_, meets) in visited.items() if meets]
+    missed = [value for value, (_, meets) in visited.items() if not meets]
+    if not met or not missed:
+        return f"every value of {parameter} that was visited {'meets' if met else 'misses'} it"
+    best, worst = (min(met), max(missed)) if max(missed) < max(met) else (max(met), min(missed))
+    return f"{parameter} = {decimal(best)} meets it and {decimal(worst)} does not"
 
 
 def _open(job: Job, parameter: str) -> Mechanism:

@@ -119,10 +119,23 @@ def explore(
         words.delta(delta)
         values["delta"] = _without_percent(delta)
 
-    def written(asked: Job) -> None:
+    known = SoFar()
+
+    def page(panel: Panel, mark: str = "") -> str:
         from symdp.page.html import to_html
         from symdp.page.panel import MOST_BYTES, explorer
 
+        what = panel.mechanism
+        title = f"{panel.title}, explored"
+        text = to_html(explorer(title, what.description or what.name, [panel], mark))
+        if len(text.encode()) > MOST_BYTES:
+            raise InputError(
+                f"{what.name}: the page would have more than {MOST_BYTES // 1000} kB; "
+                "leave out the sampling, or write the density in fewer terms"
+            )
+        return text
+
+    def written(asked: Job) -> None:
         with asked.of_its_file():
             names = [word.partition("=")[0] for word in asked.values]
             # A value decides the order of kinks, say, where a slider would leave it open.
@@ -130,22 +143,18 @@ def explore(
             for k, kept in enumerate(tries):
                 panel = panel_of(asked, kept)
                 panel = replace(panel, values={**panel.values, **values})
-                what = panel.mechanism
-                title = f"{panel.title}, explored"
+                lacks = f"{output} lacks its formulas"
                 try:
-                    text = to_html(explorer(title, what.description or what.name, [panel]))
+                    # The numbers first: its formulas may take long.
+                    replace_text(output, page(replace(panel, with_formulas=False), lacks))
+                    known.lacks = lacks
+                    replace_text(output, page(panel))
                     break
                 except InputError:
-                    if k == len(tries) - 1:
+                    if known.lacks or k == len(tries) - 1:
                         raise
-        if len(text.encode()) > MOST_BYTES:
-            raise InputError(
-                f"{what.name}: the page would have more than {MOST_BYTES // 1000} kB; "
-                "leave out the sampling, or write the density in fewer terms"
-            )
-        replace_text(output, text)
 
-    how.ask(f"page of {job.subject}", lambda: job, written)
+    how.ask(f"page of {job.subject}", lambda: job, written, known=known)
     print(output)
 
 

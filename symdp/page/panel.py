@@ -87,12 +87,12 @@ def panel_html(panels: Sequence[Panel], *, is_answered: bool = False) -> str:
     )
 
 
-def explorer(title: str, description: str, panels: Sequence[Panel]) -> Document:
-    """Return a document with a panel alone."""
+def explorer(title: str, description: str, panels: Sequence[Panel], mark: str = "") -> Document:
+    """Return a document with a panel alone, and a mark where it is not all."""
     told = "The numbers are computed in this page, in floating point; nothing is sent anywhere."
-    return Document(
-        title, [Sentence(description), Embedded(panel_html(panels, is_answered=True))], told
-    )
+    marks = [Sentence(f"Incomplete: {mark}.", "warning")] if mark else []
+    made = Embedded(panel_html(panels, is_answered=not mark))
+    return Document(title, [*marks, Sentence(description), made], told)
 
 
 def _field(

@@ -83,7 +83,7 @@ def sample(
 
 
 TARGETS = (0.5, 1e-2, 1e-5, 1e-10, 1e-30)
-_ROW_SHARE = 0.25  # of the time that is left, for one row
+_TRUTH_SHARE, _ROW_SHARE = 0.5, 0.25  # of the time that is left for a place
 MOST_SECONDS = 2.0  # of work for one answer, where there is a limit at all
 _DELTAS = 8.0  # that an ε of a method takes, about
 _ROUNDING = 4e-16  # of a logarithm stored as a double, relative
@@ -263,8 +263,9 @@ def verify(
 ) -> Iterator[Check]:
     """Compare accountants with truth at each ε, or where δ is about each target.
 
-    Within the seconds of patience a row has a quarter of what is left, and a truth its part among
-    the places; a row that is not there by then says so, and its method is not asked again.
+    Within the seconds of patience each place has its part, of which the truth has half and a row a
+    quarter of what is left; a row that is not there by then says so, and its method is asked again
+    where it has twice the time.
     """
     from symdp.methods.table import names
 
@@ -274,22 +275,24 @@ def verify(
         wanted = TARGETS if targets is None else targets
         epsilons = places(composition, direction, wanted, GUIDES if patience else ("contour",), end)
     total = len(epsilons) * (1 + len(chosen))
-    done, too_slow = 0, dict[str, str]()
+    done, tried = 0, dict[str, float]()
     for place, epsilon in enumerate(epsilons):
-        share = end.left / (len(epsilons) - place + 1)
+        own = Deadline(end.left / (len(epsilons) - place), worked)
+        share = _TRUTH_SHARE * own.left
         truth = Truth(epsilon, None, digits, reason=f"{_NO_ANSWER} {share:.2g} s")
         with limit(share, of_work=True):
             truth = truth_at(composition, epsilon, direction, digits)
         for name in (None, *chosen):
             if name is not None:
-                share = end.left * _ROW_SHARE
-                late = too_slow.get(name) or f"{_NO_ANSWER} {share:.2g} s"
+                share = own.left * _ROW_SHARE
+                is_new = share > 2.0 * tried.get(name, 0.0)
+                late = f"{_NO_ANSWER} {share if is_new else tried.get(name, share):.2g} s"
                 found = Check(name, truth, None, reason=late)
-                if name not in too_slow:
+                if is_new:
                     with limit(share, of_work=True) as outcome:
                         found = check(composition, name, direction, truth)
                     if outcome.late:
-                        too_slow[name] = late
+                        tried[name] = share
                 yield found
             done += 1
             if advance is not None:

@@ -128,6 +128,7 @@ def calibrate(
     between: tuple[Number, Number] | None = None,
     method: MethodName = "contour",
     direction: Direction = "both",
+    progress: Callable[[sp.Rational, float, bool], None] = lambda *_: None,
 ) -> Calibration | AttackCalibration:
     """Return the least noisy value of a parameter that meets a target, rounded to the safe side.
 
@@ -162,6 +163,9 @@ def calibrate(
         For (ε, δ): an accountant that bounds δ from above, such as contour or moments.
     direction
         For (ε, δ): "remove", "add", or "both".
+    progress
+        Called with each value that the search visits, the bound there, and whether it meets the
+        target.
 
     Raises
     ------
@@ -191,7 +195,7 @@ def calibrate(
     what, grid, composed = _task(mechanism, parameter, count, digits, between)
     if epsilon is not None and delta is not None:
         at, target = real(epsilon, "epsilon"), share(delta, "delta")
-        met, answers = _met_delta(what, grid, composed, at, target, method, direction)
+        met, answers = _met_delta(what, grid, composed, at, target, method, direction, progress)
         seconds = time.perf_counter() - start
         held, missed = answers[met[0]], answers[met[2]]
         return Calibration(parameter, *met, target, held, missed, seconds)
@@ -204,7 +208,8 @@ def calibrate(
         rates[value] = reached(composed(value))
         return math.log(rates[value]) if rates[value] > 0.0 else -math.inf
 
-    met = _Search(grid, log_rate, _below(target), what, f"{words} ≤ {target:g}").met()
+    aim = f"{words} ≤ {target:g}"
+    met = _Search(grid, log_rate, _below(target), what, aim, progress).met()
     ends, seconds = (rates[met[0]], rates[met[2]]), time.perf_counter() - start
     return AttackCalibration(parameter, *met, fpr, target, *ends, seconds)
 
@@ -272,6 +277,7 @@ def _met_delta(
     delta: float,
     method: MethodName,
     direction: Direction,
+    progress: Callable[[sp.Rational, float, bool], None],
 ) -> tuple[_Met, dict[sp.Rational, Guarantee]]:
     """Return where the method's bound on δ(ε) crosses δ, and the answers that were asked for.
 
@@ -293,11 +299,11 @@ def _met_delta(
         return answer.log_upper
 
     target = f"δ({epsilon:g}) ≤ {delta:g}"
-    met = _Search(grid, partial(log_upper, keep=True), limit, what, target).met()
+    met = _Search(grid, partial(log_upper, keep=True), limit, what, target, progress).met()
     if side != direction:
         side = direction
         if log_upper(met[0]) > limit:
-            met = _Search(grid, log_upper, limit, what, target).met()
+            met = _Search(grid, log_upper, limit, what, target, progress).met()
     return met, answers
 
 
@@ -399,7 +405,9 @@ class _Search:
         limit: float,
         what: str,
         target: str,
+        progress: Callable[[sp.Rational, float, bool], None],
     ) -> None:
+        self._progress = progress
         self._known: dict[sp.Rational, float] = {}
         self._grid, self._ask, self._limit = grid, log_upper, limit
         self._coarse = list(grid.coarse)
@@ -425,7 +433,8 @@ class _Search:
 
     def _log_upper(self, value: sp.Rational) -> float:
         if value not in self._known:
-            self._known[value] = self._ask(value)
+            found = self._known[value] = self._ask(value)
+            self._progress(value, math.exp(min(found, 0.0)), found <= self._limit)
         return self._known[value]
 
     def _is_safe(self, value: sp.Rational) -> bool:

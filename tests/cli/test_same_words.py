@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import time
 from fractions import Fraction
 from importlib import import_module
 
@@ -228,3 +229,92 @@ def test_no_limit_of_time_is_written_in_the_same_way(shell):
     expected = shell("derive laplace --only loss --time-limit 30").out
     for text in ("0", "none"):
         assert shell("derive laplace --only loss --time-limit", text).out == expected
+
+
+def until(answered, real, *, stop=60.0):
+    """Return a function that answers some times, and then works for long."""
+    times = [0]
+
+    def asked(*given, **more):
+        times[0] += 1
+        if times[0] <= answered:
+            return real(*given, **more)
+        end = time.process_time() + stop
+        while time.process_time() < end:
+            pass
+        raise AssertionError("nobody stopped it")
+
+    return asked
+
+
+def test_a_curve_that_is_broken_off_shows_its_points(shell, monkeypatch):
+    slow = until(2, symdp.Composition.delta)
+    monkeypatch.setattr("symdp.questions.composition.Composition.delta", slow)
+    words = "curve gaussian sigma=2 --epsilon-range 0 1 --points 40 --time-limit 3"
+    ran = shell(words)
+    assert ran.code == 1
+    assert ran.err == "symdp: incomplete after 3 s: 26 of 40 points; raise --time-limit\n"
+    rows = [line.split() for line in ran.out.splitlines() if line.endswith("exact")]
+    assert len(rows) == 26
+    assert float(rows[0][1]) == pytest.approx(normal_delta(0.0, 2.0), rel=1e-9)
+
+
+def test_a_calibration_that_is_broken_off_shows_what_it_visited(shell, monkeypatch):
+    words = "calibrate gaussian --parameter sigma --epsilon 1 --delta 1e-5 --time-limit 3"
+    for more, kind in (("", "text"), (" --json", "json")):
+        with monkeypatch.context() as patch:
+            slow = until(7, symdp.Composition.delta)
+            patch.setattr("symdp.questions.composition.Composition.delta", slow)
+            ran = shell(words + more)
+        assert ran.code == 1
+        told = re.fullmatch(
+            r"symdp: (incomplete after 3 s: sigma = (\S+) meets it and (\S+) does not); "
+            r"raise --time-limit\n", ran.err,
+        )  # fmt: skip
+        assert told
+        assert normal_delta(1.0, float(told[2])) <= 1e-5 < normal_delta(1.0, float(told[3]))
+        if kind == "json":
+            found = json.loads(ran.out)
+            assert found["incomplete"] == told[1]
+            rows = [(one["value"], one["bound"], one["meets"]) for one in found["visited"]]
+        else:
+            cells = [line.split(maxsplit=2) for line in ran.out.splitlines()[1:]]
+            rows = [(float(one), float(most), said == "meets it") for one, most, said in cells]
+        assert len(rows) == 7
+        for value, most, meets in rows:
+            assert most >= normal_delta(1.0, value) * (1 - 1e-9)
+            assert meets == (normal_delta(1.0, value) <= 1e-5)
+
+
+def test_a_comparison_that_is_broken_off_shows_its_rows(shell, monkeypatch):
+    words = "verify gaussian sigma=2 --epsilon 1 --time-limit 3"
+    for more in ("", " --json"):
+        with monkeypatch.context() as patch:
+            from symdp.page import verification
+
+            patch.setattr(verification, "check", until(3, verification.check))
+            patch.setattr(verification, "_ROW_SHARE", 60.0)
+            ran = shell(words + more)
+        assert ran.code == 1
+        assert re.search(r"incomplete after 3 s: \d of \d+ truths and rows; raise", ran.err)
+        if more:
+            found = json.loads(ran.out)
+            assert len(found["checks"]) == 3
+            assert found["incomplete"].startswith("incomplete after 3 s")
+        else:
+            assert "contour" in ran.out
+            assert "bound violated" not in ran.out
+
+
+def test_a_page_with_sliders_is_written_before_its_formulas(shell, monkeypatch, tmp_path):
+    slow = until(0, None)
+    monkeypatch.setattr(import_module("symdp.derive.derivation").Derivation, "to_mathml", slow)
+    page = tmp_path / "page.html"
+    ran = shell("explore laplace b=2 --time-limit 4 -o", str(page))
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err == (
+        f"symdp: incomplete after 4 s: {page} lacks its formulas; raise --time-limit\n"
+    )
+    text = page.read_text(encoding="utf-8")
+    assert "lacks its formulas" in text
+    assert 'id="panel-data"' in text

@@ -219,6 +219,12 @@ def test_verify_for_people_and_a_violation_is_code_1(shell, monkeypatch):
     assert ran.err == ""
 
 
+def test_no_time_at_all_is_a_reason():
+    rows = list(verify(STEPS, methods=["contour", "clt"], epsilons=[1.0, 2.0], patience=1e-9))
+    assert [row.method for row in rows] == ["contour", "clt"] * 2
+    assert all(row.reason.startswith("no answer within") for row in rows)
+
+
 @pytest.mark.skipif(os.name != "posix", reason="timers")
 def test_a_slow_accountant_takes_no_other_row(monkeypatch):
     asked = []
