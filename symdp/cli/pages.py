@@ -143,7 +143,7 @@ def explore(
             for k, kept in enumerate(tries):
                 panel = panel_of(asked, kept)
                 panel = replace(panel, values={**panel.values, **values})
-                lacks = f"{output} lacks its formulas"
+                lacks = f"{output} lacks its first answer and its formulas"
                 try:
                     # The numbers first: its formulas may take long.
                     replace_text(output, page(replace(panel, with_formulas=False), lacks))

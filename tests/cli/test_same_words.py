@@ -313,8 +313,8 @@ def test_a_page_with_sliders_is_written_before_its_formulas(shell, monkeypatch, 
     ran = shell("explore laplace b=2 --time-limit 4 -o", str(page))
     assert (ran.code, ran.out) == (1, "")
     assert ran.err == (
-        f"symdp: incomplete after 4 s: {page} lacks its formulas; raise --time-limit\n"
+        f"symdp: incomplete after 4 s: {page} lacks its first answer and its formulas; raise --time-limit\n"
     )
     text = page.read_text(encoding="utf-8")
-    assert "lacks its formulas" in text
+    assert "lacks its first answer" in text
     assert 'id="panel-data"' in text
