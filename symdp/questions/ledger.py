@@ -18,7 +18,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from symdp.arguments import checked_count, real
+from symdp.arguments import checked_count, real, share
 from symdp.axes import axes_or_new
 from symdp.decimal_text import given
 from symdp.durable import Kept, lock
@@ -317,7 +317,7 @@ class Ledger(Asked):
         >>> {note: group.count for note, group in ledger.by("note").items()}
         {'histogram': 4, 'mean': 8}
         """
-        if what not in _GROUPS:
+        if what not in tuple(_GROUPS):
             raise InputError(f"by {what!r:.40}: it is {', '.join(map(repr, _GROUPS))}")
         groups: dict[str, list[Entry]] = {}
         for entry in self.entries:
@@ -341,6 +341,7 @@ class Ledger(Asked):
         [2.943225, 4.118923]
         """
         self.composition()  # an empty ledger is refused
+        share(delta, "delta")  # so is an array
         parts = [self._of(self.entries[:place]) for place in self._places()]
         return Curve([part.epsilon(delta, method, direction, **options) for part in parts])
 
@@ -376,6 +377,8 @@ class Ledger(Asked):
             As for `epsilon`.
         """
         most = None if budget is None else real(budget, "budget")
+        if most is not None and most < 0.0:
+            raise InputError(f"budget = {given(most)}: an ε is 0 or more")
         if by not in ("entry", "date"):
             raise InputError(f"by {by!r:.40}: it is 'entry' or 'date'")
         curve, places = self.spent(delta, method, direction, **options), self._places()

@@ -111,6 +111,8 @@ def test_groups_have_their_own_epsilon(spending, what, counts):
 def test_groups_are_those_that_there_are(spending):
     with pytest.raises(InputError, match="it is 'note', 'user', 'date'"):
         spending.by("hour")
+    with pytest.raises(InputError, match=r"by \[\]"):
+        spending.by([])
 
 
 def test_spent_grows_to_what_all_have_spent(spending):
@@ -148,8 +150,9 @@ def test_a_figure_has_both_lines(spending):
     assert math.isclose((spent.get_xdata()[-1] - spent.get_xdata()[0]).total_seconds(), 5.0)
     with pytest.raises(InputError, match="by 'hour'"):
         spending.plot(1e-5, by="hour")
-    with pytest.raises(InputError, match="budget"):
-        spending.plot(1e-5, math.nan)
+    for budget in (math.nan, -1, "much"):
+        with pytest.raises(InputError, match="budget"):
+            spending.plot(1e-5, budget)
 
 
 def _drawn(ledger, **given):
