@@ -387,18 +387,18 @@ def _from_root(
             return front * (-d) ** m * hyperu(p + 1, m + 1, tidy.factor(rate * d))
         if low == 0 and tidy.vanishes(high - d):
             whole = sp.gamma(q + 1) / sp.gamma(m + 1)
-            return front * whole * d**m * _hypergeometric((p + 1,), (m + 1,), tidy.factor(rate * d))
+            return front * whole * d**m * hypergeometric((p + 1,), (m + 1,), tidy.factor(rate * d))
         return None
     if high is sp.oo or not (where == -1 or compare(d, high) == 1):
         return None
     total = sp.S.Zero
     for y, sign in ((high, 1), (low, -1)):
         if y != 0 and where == 1:
-            found = _hypergeometric((1, m + 1), (p + 2,), tidy.factor(y / d))
+            found = hypergeometric((1, m + 1), (p + 2,), tidy.factor(y / d))
             total += sign * y ** (p + 1) * tidy.factor(d - y) ** (q + 1) / d * found
         elif y != 0:
             w = tidy.factor(tidy.cancel(y / (y - d)))
-            total += sign * w ** (p + 1) * (-d) ** m * _hypergeometric((m + 1, p + 1), (p + 2,), w)
+            total += sign * w ** (p + 1) * (-d) ** m * hypergeometric((m + 1, p + 1), (p + 2,), w)
     return total / (p + 1)
 
 
@@ -465,8 +465,9 @@ def quadratics(integrand: Integrand) -> sp.Expr | None:
         return a**first * whole
     scale = a**first * c**second
     if total == 1:
-        place = tidy.factor(tidy.cancel(1 + ((m - n) ** 2 + (g - h) ** 2) / (2 * g * h)))
-        return sp.pi * scale * g**first * h**second * sp.legendre(second, place)
+        place = tidy.factor(tidy.cancel(((m - n) ** 2 + (g - h) ** 2) / (-4 * g * h)))
+        front = sp.pi * scale * g**first * h**second
+        return front * hypergeometric((1 + second, -second), (1,), place)
     above: tuple[sp.Expr, ...]
     below: tuple[sp.Expr, ...]
     if tidy.vanishes(sp.expand(first_square - square)):
@@ -477,11 +478,11 @@ def quadratics(integrand: Integrand) -> sp.Expr | None:
         above, below = (total - sp.S.Half, -first), (total,)
     else:
         return None
-    return scale * whole * _hypergeometric(above, below, place)
+    return scale * whole * hypergeometric(above, below, place)
 
 
-def _hypergeometric(above: Sequence[sp.Expr], below: Sequence[sp.Expr], z: sp.Expr) -> sp.Expr:
-    """Return a generalised hypergeometric function, without what stands above and below."""
+def hypergeometric(above: Sequence[sp.Expr], below: Sequence[sp.Expr], z: sp.Expr) -> sp.Expr:
+    """Return a pFq without what stands above and below; ₂F₁(−s, s+1; 1; z) is P_s(1 − 2z)."""
     uppers, lowers = ([tidy.factor(sp.expand(own)) for own in some] for some in (above, below))
     for own in [own for own in lowers if own in uppers]:
         uppers.remove(own)
@@ -490,6 +491,9 @@ def _hypergeometric(above: Sequence[sp.Expr], below: Sequence[sp.Expr], z: sp.Ex
         return sp.S.One
     if (len(uppers), len(lowers)) == (1, 0):
         return (1 - z) ** -uppers[0]
+    if lowers == [1] and len(uppers) == 2 and tidy.vanishes(sp.expand(sum(uppers) - 1)):
+        negative = min(uppers, key=lambda own: not own.could_extract_minus_sign())
+        return sp.legendre(-negative, tidy.factor(1 - 2 * z))
     return sp.hyper(uppers, lowers, z)
 
 

@@ -22,6 +22,7 @@ from symdp.density.check import (
 from symdp.density.integrate import (
     TiltedStretch,
     definite,
+    hypergeometric,
     stretches_of,
     tilt_symbol,
 )
@@ -118,7 +119,8 @@ def _put(
     tilt = tilt_symbol(pair)
 
     def put(expression: sp.Expr) -> sp.Expr:
-        return expression.subs(values).xreplace({found.tilt: tilt})
+        bound = expression.subs(values).xreplace({found.tilt: tilt})
+        return bound.replace(sp.hyper, hypergeometric)
 
     plain = put(found.expression)
     if plain.has(sp.nan, sp.zoo, sp.oo, sp.I):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import sympy as sp
 
+from symdp.density.mixture import Term
 from symdp.density.normal_form import LogForm, exponential_terms
 from symdp.density.signs import compare, sign_of
 from symdp.model import tidy
@@ -194,22 +195,54 @@ def _add_exponential_base(
 
 def _finite_growth(form: LogForm, end: sp.Expr) -> _Growth | None:
     """Near a finite end only factors that vanish or blow up there matter."""
-    x = form.variable
-    growth: _Growth = {}
-    for monomial in form.smooth:
+    found = power_at(form, end)
+    # In log(1/|x − end|), which grows: |x − end|^a converges for −a < 1.
+    return None if found is None else {(0, sp.S.Zero): -found[0]} if found[0] != 0 else {}
+
+
+def power_at(form: LogForm, end: sp.Expr, side: int = 1) -> tuple[sp.Expr, sp.Expr] | None:
+    """Return (k, c) with e^form ~ e^c y^k where x = end + side·y, None where that is unclear."""
+    x, power, constant = form.variable, sp.S.Zero, form.constant
+    for monomial, coefficient in form.smooth.items():
         value = monomial.subs(x, end)
         if value.is_finite is not True and not value.is_real:
             return None
-    for base, power in form.moving_logs.items():
-        value = base.subs(x, end)
-        if tidy.vanishes(value):
-            if not base.is_polynomial(x):
+        constant += coefficient * value
+    for base, exponent in form.moving_logs.items():
+        order, rest = 0, base
+        while tidy.vanishes(value := rest.subs(x, end)):
+            if not _is_entire(base, x) or order == _MOST_ORDER:
                 return None
-            multiplicity, rest = 0, base
-            while tidy.vanishes(rest.subs(x, end)):
-                rest, multiplicity = sp.diff(rest, x), multiplicity + 1
-            # In log(1/|x − end|), which grows: |x − end|^a converges for −a < 1.
-            _add(growth, (0, sp.S.Zero), -multiplicity * power)
-        elif value.has(sp.oo, -sp.oo, sp.zoo, sp.nan):
+            rest, order = sp.diff(rest, x), order + 1
+        if value.has(sp.oo, -sp.oo, sp.zoo, sp.nan):
             return None
-    return {order: sp.expand(c) for order, c in growth.items() if sp.expand(c) != 0}
+        power += order * exponent
+        constant += exponent * sp.log(value * side**order / sp.factorial(order))
+    return sp.expand(power), constant
+
+
+def power_at_end(terms: Iterable[Term], end: sp.Expr, side: int) -> tuple[sp.Expr, sp.Expr] | None:
+    """Return (k, c) with Σ terms ~ c y^k where x = end + side·y, None where that is unclear."""
+    if end.is_infinite:
+        return sp.S.Zero, sp.S.One
+    total: dict[sp.Expr, sp.Expr] = {}
+    for term in terms:
+        found = power_at(term.form, end, side)
+        if found is None:
+            return None
+        total[found[0]] = total.get(found[0], sp.S.Zero) + term.weight * sp.exp(found[1])
+    least = [own for own in total if all(compare(other, own) in (0, 1) for other in total)]
+    known = len(least) == 1 and not tidy.vanishes(total[least[0]])
+    return (least[0], total[least[0]]) if known else None
+
+
+_MOST_ORDER = 12  # of a zero
+
+
+def _is_entire(base: sp.Expr, x: sp.Symbol) -> bool:
+    """Whether a base is made of whole powers, exponentials and waves, and has a Taylor series."""
+    functions = (sp.exp, sp.sin, sp.cos, sp.sinh, sp.cosh)
+    moving = [node for node in base.atoms(sp.Function, sp.Pow) if x in node.free_symbols]
+    return all(
+        isinstance(f, functions) or (f.is_Pow and f.exp.is_Integer and f.exp > 0) for f in moving
+    )

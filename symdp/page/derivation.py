@@ -210,6 +210,9 @@ def chosen(d: _Any, order: int, only: tuple[str, ...] = (), whole: bool = False)
         mine = [s for s in found if not s.is_general] + [s for s in found if s.is_general]
         each = ([one for one in s.lines if _name_of(one) == transliterated(key)] for s in mine)
         named = next(filter(None, each), [])
+        if not own and not named and isinstance(d, Derivation) and d.is_disjoint:
+            asked.append(Section(key, "", (sentence(NO_FINITE_LOSS),)))
+            continue
         if not own and not named:
             hint = suggestion(key, keys) or f"; there are {', '.join(keys)}"
             raise InputError(f"no section or formula is called {key!r:.40}{hint}")

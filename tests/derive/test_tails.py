@@ -417,3 +417,81 @@ def test_a_width_is_infinite_or_a_number():
     """Not ∞ − log(1 − q), which SymPy leaves as it is."""
     sampled = BUILT.gaussian.subsample("poisson", sp.Symbol("q", positive=True))
     assert derive(sampled).tails["loss_width"].expression is sp.oo
+
+
+HALF = R(1, 2)
+# A density, its support and shift, and where P(ℓ > s) and P(ℓ < −s) come from: an end of the
+# overlap, or a zero inside it, and on which side of it.
+AT_ENDS = {
+    "beta": (R(15, 16) * X**2 * (2 - X) ** 2, (0, 2), 1, {1: [(2, -1)], -1: [(1, 1)]}),
+    "unequal powers": (20 * X * (1 - X) ** 3, (0, 1), HALF, {1: [(1, -1)], -1: [(0.5, 1)]}),
+    "triangle": (
+        R(2, 3) - R(4, 9) * sp.Abs(X), (-R(3, 2), R(3, 2)), 1, {1: [(1.5, -1)], -1: [(-0.5, 1)]},
+    ),
+    "raised cosine": (
+        (1 + sp.cos(sp.pi * X / 2)) / 4, (-2, 2), 1, {1: [(2, -1)], -1: [(-1, 1)]},
+    ),
+    "gamma noise": (
+        4 * X ** R(3, 2) * sp.exp(-X) / (3 * sp.sqrt(sp.pi)), (0, sp.oo), 1, {-1: [(1, 1)]},
+    ),
+    "two modes": (
+        R(105, 16) * X**2 * (1 - X**2) ** 2, (-1, 1), HALF,
+        {1: [(0, -1), (0, 1), (1, -1)], -1: [(-0.5, 1), (0.5, -1), (0.5, 1)]},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", AT_ENDS)
+def test_tails_of_a_loss_that_is_unbounded_at_finite_ends(name: str):
+    """Against the mass of {±ℓ > s}, found by bisection on P and Q as they were written."""
+    density, support, shift, places = AT_ENDS[name]
+    noise = Mechanism.additive(density, X, sensitivity=shift, support=support, name="noise")
+    found = derive(noise)
+    p, q = (sp.lambdify(X, law, "mpmath") for law in (found.pair.P, found.pair.Q))
+    with mpmath.workdps(60):
+        for side, ends in places.items():
+            level, mass = mpmath.mpf(60), mpmath.mpf(0)
+            for end, inwards in ends:
+
+                def law(y, of=p, end=end, inwards=inwards):
+                    return of(mpmath.mpf(end) + inwards * y)
+
+                near, far = mpmath.mpf(-110), mpmath.mpf(-3)
+                for _ in range(120):
+                    y = mpmath.exp((near + far) / 2)
+                    is_beyond = side * mpmath.log(law(y) / law(y, q)) > level
+                    near, far = ((near + far) / 2, far) if is_beyond else (near, (near + far) / 2)
+                mass += mpmath.quad(law, [0, mpmath.exp(near)])
+            kind = "upper" if side > 0 else "lower"
+            a, scale = (
+                mpmath.mpf(
+                    tail_value(found.tails[f"{kind}_tail_{part}"]).mid().str(30, radius=False)
+                )
+                for part in ("exponent", "factor")
+            )
+            assert abs(scale * mpmath.exp(-a * level) / mass - 1) < mpmath.mpf("1e-5")
+            edge = found.cgf.domain[side > 0]
+            assert abs(a - side * mpmath.mpf(str(edge.evalf(30)))) < 1e-20
+
+
+def test_delta_falls_like_the_upper_tail():
+    """P uniform on [0, 1] against 3x²: δ(ε) = 2/(3√3) e^{−ε/2} for every ε ≥ −log 3."""
+    pair = Mechanism.from_pair(sp.S.One, 3 * X**2, X, support=(0, 1), name="power")
+    tails = derive(pair).tails
+    a, scale = tails["upper_tail_exponent"].expression, tails["upper_tail_factor"].expression
+    assert (a, scale) == (HALF, 1 / sp.sqrt(3))
+    assert "bounded" in tails["lower_tail_exponent"].reason
+    for epsilon in (1, 30):
+        answer = symdp.compose(pair).delta(epsilon, direction="remove").delta
+        assert abs(answer / float(scale / (1 + a) * sp.exp(-a * epsilon)) - 1) < 1e-12
+
+
+def test_what_decides_a_tail_may_be_a_parameter():
+    k = sp.Symbol("k", positive=True)
+    density = X ** (k - 1) * sp.exp(-X) / sp.gamma(k)
+    noise = Mechanism.additive(
+        density, X, support=(0, sp.oo), parameters={"k": "positive"}, name="n"
+    )
+    tails = derive(noise).tails
+    assert "towards 1 depends on parameters" in tails["lower_tail_exponent"].reason
+    assert "at infinity" in derivation("gaussian").tails["upper_tail_factor"].reason

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from symdp.density.signs import compare
+from symdp.density.integrate import stretches_of
+from symdp.density.signs import compare, sign_of
 from symdp.derive.child import or_reason
+from symdp.derive.domain import power_at_end
+from symdp.derive.limits import limit_at
 from symdp.derive.records import COUNT, EPSILON
 from symdp.derive.series import cumulant, cumulant_at, finite_mass, invert_slope
 from symdp.derive.tails.records import TailConstant, TailRule, Tails
@@ -41,7 +44,7 @@ def derive_tails(derivation: PrivacyLoss) -> Tails:
     """
     # First what they rest on: asked for within a formula's time it would have that alone.
     _ = derivation.cgf, derivation.loss_range
-    parts = (_sums, _squares, _exponential, _of_one_tilt)
+    parts = (_sums, _squares, _exponential, _at_ends, _of_one_tilt)
     return Tails(tuple(constant for part in parts for constant in part(derivation)))
 
 
@@ -172,6 +175,64 @@ def _scale(d: PrivacyLoss, base: int) -> _Formula:
         order = compare(ends[1], ends[0])
         nearest = sp.Min(*ends) if order is None else ends[1 if order < 0 else 0]
     return sp.factor_terms(2 / nearest), ""
+
+
+def _at_ends(d: PrivacyLoss) -> Iterator[TailConstant]:
+    for side, name, mark, said in (
+        (1, "upper", "₊", ("P(ℓ > s) ∼ A₊e^(−a₊s) for large losses s of one step",
+                           "δ(ε) − δ_∞ ∼ A₊e^(−a₊ε)/(1 + a₊) for large ε and one step")),
+        (-1, "lower", "₋", ("P(ℓ < −s) ∼ A₋e^(−a₋s) for large s and one step",
+                            "the factor of that tail")),
+    ):  # fmt: skip
+        found = _tried(d, partial(_power_of_loss, d, side), (None, None, _LATE[1]))
+        parts = zip(("exponent", "factor"), "aA", said, found[:2], strict=True)
+        for part, symbol, words, value in parts:
+            yield TailConstant(
+                f"{name}_tail_{part}", f"{symbol}{mark}", words, value, found[2], (),
+                TailRule("formula"), d,
+            )  # fmt: skip
+
+
+def _power_of_loss(d: PrivacyLoss, side: int) -> tuple[sp.Expr | None, sp.Expr | None, str]:
+    """Return a and A of one step's ±ℓ > s where ±ℓ is unbounded at finite ends alone.
+
+    Where P ~ p y^j and Q ~ q y^k at a distance y of an end and m = ±(k − j) > 0, ±ℓ > s means
+    y < (p/q)^{±1/m} e^{−s/m}, of which P is p y^{j+1}/(j + 1).
+    """
+    if d.pair.is_discrete:
+        return None, None, "the loss is discrete"
+    if d.loss_range is not None and not d.loss_range[side > 0].is_infinite:
+        return None, None, "the loss is bounded on that side"
+    for piece in d.pieces:
+        for end in (piece.lower, piece.upper):
+            if end.is_infinite and not piece.loss.is_infinite:
+                limit = limit_at(piece.loss, d.variable, end, end is sp.oo)
+                if limit is None or limit.is_infinite:
+                    return None, None, "the loss is unbounded at infinity"
+    found = []
+    for stretch in stretches_of(d.pair):
+        if stretch.smooth.place is not None:
+            continue
+        for end, inwards in ((stretch.lower, 1), (stretch.upper, -1)):
+            terms = (stretch.smooth.p_terms, stretch.smooth.q_terms)
+            p, q = (power_at_end(own, end, inwards) for own in terms)
+            if p is None or q is None:
+                return None, None, f"how the densities fall towards {end} was not found"
+            gap = side * sp.expand(q[0] - p[0])
+            sign = sign_of(gap)
+            if sign is None:
+                return None, None, f"which density falls faster towards {end} depends on parameters"
+            if sign > 0:
+                power = p[0] + 1
+                scale = (p[1] / q[1]) ** (side * power / gap)
+                found.append((tidy.factor(power / gap), p[1] / power * scale))
+    if not found:
+        return None, None, "no end at which the loss is unbounded was found"
+    least = sp.Min(*(exponent for exponent, _ in found))
+    if not all(compare(least, own) is not None for own, _ in found):
+        return None, None, "which end has the heavier tail depends on parameters"
+    own = [factor for exponent, factor in found if compare(least, exponent) == 0]
+    return least, tidy.simplify(sp.Add(*own)), ""
 
 
 def _of_one_tilt(d: PrivacyLoss) -> Iterator[TailConstant]:
