@@ -38,6 +38,7 @@ from symdp.page.formula import equation, layout, read
 from symdp.page.html import html_blocks, math_line
 from symdp.page.latex import aligned, latex_blocks, latex_rows
 from symdp.page.loss_sections import (
+    DISJOINT,
     cgf_section,
     cumulant_lines,
     loss_section,
@@ -211,7 +212,7 @@ def chosen(d: _Any, order: int, only: tuple[str, ...] = (), whole: bool = False)
         each = ([one for one in s.lines if _name_of(one) == transliterated(key)] for s in mine)
         named = next(filter(None, each), [])
         if not own and not named and isinstance(d, Derivation) and d.is_disjoint:
-            asked.append(Section(key, "", (sentence(NO_FINITE_LOSS),)))
+            asked.append(Section(key, "", (sentence(DISJOINT),)))
             continue
         if not own and not named:
             hint = suggestion(key, keys) or f"; there are {', '.join(keys)}"

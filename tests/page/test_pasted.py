@@ -90,6 +90,8 @@ def test_laws_with_no_output_in_common_have_delta_one_and_nothing_of_a_finite_lo
     assert shown.count("δ = 1 for every ε: the two laws have no output in common\n") == 1
     for none in ("K(t)", "κ", "inf ℓ", "V₁", "Φ", "ℓ is", "not found", "0.0"):
         assert none not in shown
+    asked = symdp.derive(symdp.loads(text)).to_text(only=("K",))
+    assert asked.endswith("\n  δ = 1 for every ε: the two laws have no output in common")
 
 
 def test_numbers_of_laws_with_no_output_in_common_are_delta_alone(shell, tmp_path):
