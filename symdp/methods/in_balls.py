@@ -31,15 +31,21 @@ _WORK = 0.15  # of what a proof may cost: about two seconds
 
 def in_balls(law: SumLaw, epsilon: float, answer: Answer) -> Answer:
     """Return an answer, or the one in balls where that is narrower."""
-    kinds = _kinds(law)
-    if kinds is None or law.count < MANY:
-        return answer
-    try:
-        ball = enclose_sum(kinds, Fraction(epsilon), _DIGITS, _WORK)
-    except AccuracyError:
+    ball = _ball(law, epsilon) if law.count >= MANY else None
+    if ball is None:
         return answer
     found = replace(answer_in_balls(ball, -math.inf), slope=answer.slope)
     return found if margin(found) < margin(answer) else answer
+
+
+@kept_with_law
+def _ball(law: SumLaw, epsilon: float) -> arb | None:
+    """Enclose δ(ε), None where that takes too much work: another line's answer asks again."""
+    kinds = _kinds(law)
+    try:
+        return None if kinds is None else enclose_sum(kinds, Fraction(epsilon), _DIGITS, _WORK)
+    except AccuracyError:
+        return None
 
 
 @kept_with_law

@@ -472,11 +472,11 @@ class SlowNodes:
     """
 
     def __init__(self, law: SumLaw, epsilon: float, tilt: float, beside: float) -> None:
-        tilt = off_the_end(law, epsilon, tilt, beside)
+        tilt, lost = off_the_end(law, epsilon, tilt, beside)
         self._law, self._epsilon, self._tilted = law, epsilon, law.tilted(tilt)
         self._tail = Tail(law, tilt)
         self._first, _ = first_line(
-            law, self._tilted, epsilon, tilt, continuous_kernel, math.inf, beside
+            law, self._tilted, epsilon, tilt, continuous_kernel, math.inf, beside, lost=lost
         )
 
     @cached_property

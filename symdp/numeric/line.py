@@ -231,10 +231,12 @@ def first_line(
     period: float,
     beside: float,
     most: int = MOST_NODES // 2,
+    lost: float = 0.0,
 ) -> tuple[Line, int]:
     """Return a line with the nodes that a Gaussian would need, and the most that it may have.
 
-    The former are no more than `most`; its step serves every ε' with |ε' − ε| ≤ `beside`.
+    The former are no more than `most`; its step serves every ε' with |ε' − ε| ≤ `beside`. δ is by
+    `lost` e-folds less than the leading order at the tilt.
     """
     counts = [weight for _, weight in law.terms]
     mean, rest = law.mean_parts
@@ -278,7 +280,7 @@ def first_line(
             "small; use the method moments, or ask for another epsilon"
         )
     log_answer = tilt * line.distance(epsilon) + excess + math.log(modulus)
-    log_answer -= 0.5 * math.log(2.0 * math.pi * curvature)
+    log_answer -= 0.5 * math.log(2.0 * math.pi * curvature) + lost
     step = _spacing(law, epsilon, tilt, log_answer, math.sqrt(curvature), beside)
     limit = MOST_NODES
     if not math.isinf(period):
@@ -350,27 +352,31 @@ def line_tilt(law: SumLaw, epsilon: float, strip: Strip) -> float:
 
 
 _ROOM = 3.0  # standard deviations of the integrand: with less up to the end the step is short
-_RISE = 2.0  # e-folds of the leading order: aliases, 4e-18 of it, stay below rounding
+_RISE = 4.0  # e-folds of the leading order at a tilt, by which a sum may cancel more
 
 
-def off_the_end(law: SumLaw, epsilon: float, tilt: float, beside: float = 0.0) -> float:
-    """Return a tilt from which the end t₊ of K's domain is far enough for a step that is not short.
+def off_the_end(
+    law: SumLaw, epsilon: float, tilt: float, beside: float = 0.0
+) -> tuple[float, float]:
+    """Return a tilt farther from the end t₊ of K's domain where steps are short, and what is lost.
 
     Where single large losses carry δ, its saddle point is next to t₊: K(s) is finite only just
-    above it. Farther away the integrand is little larger, and the losses that count are smaller.
+    above it. Farther away the integrand is little larger, by the e-folds that are lost at ε and
+    at every ε' with |ε' − ε| ≤ `beside`, and the losses that count are smaller.
     """
     end = law.domain[1]
     if not end * 0.25 < tilt < end < math.inf:
-        return tilt
+        return tilt, 0.0
     tilts = end - np.geomspace(end - tilt, 0.75 * end, 33)
     terms = [weight * np.stack(one.rough_cumulants(tilts)) for one, weight in law.terms]
     excess, _, variance = np.sum(terms, axis=0)
     curvature = np.maximum(variance, 0.0) + tilts**-2.0 + (1.0 + tilts) ** -2.0
     if (end - tilt) * math.sqrt(curvature[0]) > _ROOM:
-        return tilt
+        return tilt, 0.0
     size = excess + tilts * law.drift(epsilon) - np.log(tilts * (1.0 + tilts) * np.sqrt(curvature))
-    bad = (size - size[0] > _RISE) | (beside * (tilt - tilts) > 1.0)
-    return float(tilts[bad.argmax() - 1])
+    lost = np.maximum(size - size[0], 0.0) + beside * (tilt - tilts)
+    last = int((lost > _RISE).argmax()) - 1
+    return float(tilts[last]), float(lost[last])
 
 
 def answer_from_strips(law: SumLaw, value: Callable[[Strip], StripValue | None]) -> Answer | None:

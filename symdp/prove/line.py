@@ -36,6 +36,7 @@ from symdp.prove.falling import Falling
 from symdp.prove.kind import Kinds
 from symdp.prove.measure import Asked, Panels, infinite_mass, measure, single_losses, walk
 from symdp.prove.plan import Plan, Scales
+from symdp.prove.work import spare_products
 
 SPARE_DIGITS = 3.0  # of an integral beyond those of the sum
 SPARE_BITS = 40  # beyond the digits of an integral
@@ -186,6 +187,7 @@ class Line:
             asked = self._asked(scales, reach)
             nodes = measure(kind, own, asked)
             weights = nodes.weighted(asked[0])
+            spare_products(self.terms * len(nodes.losses))
             line = walk(weights, nodes.losses, nodes.errors[0], self.spacing)
             for k, value in enumerate(islice(line, self.terms + 1)):
                 values[k] *= value**count

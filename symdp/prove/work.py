@@ -45,3 +45,9 @@ def spend(units: float) -> None:
 def spend_products(count: float) -> None:
     """Take so many products of balls off what is left."""
     spend(count / _PRODUCTS)
+
+
+def spare_products(count: float) -> None:
+    """Stop at once where so many products of balls, which come next, are more than is left."""
+    spend_products(count)
+    spend_products(-count)

@@ -165,7 +165,8 @@ def test_next_to_the_end_of_moments_a_line_keeps_its_distance():
     """K is infinite from 1.54 on: next to it large losses count, and the step is short."""
     law, epsilon = compose(SAMPLED, 50).law("remove lowered"), 4.0
     saddle = line_tilt(law, epsilon, Strip.RIGHT)
-    tilt = off_the_end(law, epsilon, saddle)
+    tilt, lost = off_the_end(law, epsilon, saddle)
+    assert 0.0 < lost <= 4.0
     assert law.domain[1] - tilt > 2.0 * (law.domain[1] - saddle)
     nodes = _lines(law, Strip.RIGHT).nodes(epsilon)
     assert nodes.line(epsilon, 1 << 17).places.size < 4000
@@ -178,7 +179,7 @@ def test_next_to_the_end_of_moments_a_line_keeps_its_distance():
     for other in (GAUSSIAN, LAPLACE):
         law = compose(other, 50).law("remove")
         saddle = line_tilt(law, 1.0, Strip.RIGHT)
-        assert off_the_end(law, 1.0, saddle) == saddle
+        assert off_the_end(law, 1.0, saddle) == (saddle, 0.0)
 
 
 def test_nodes_of_a_stretch_serve_every_epsilon_of_it(monkeypatch):
