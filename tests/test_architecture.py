@@ -65,11 +65,11 @@ MOST_ROOM_LINES = {
     "expansion": 391,
     "individual": 3370,
     "mechanisms": 194,
-    "methods": 4214,
+    "methods": 4220,
     "model": 5246,
-    "numeric": 11527,
+    "numeric": 11533,
     "page": 6219,
-    "prove": 6234,
+    "prove": 6242,
     "questions": 7057,
 }
 CODE_FROM_TEXT = {"eval", "exec", "parse_expr", "__import__"}
