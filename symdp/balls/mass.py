@@ -36,7 +36,7 @@ from symdp.emit import compile_arb
 from symdp.emit.arb import ENCLOSERS, UNKNOWN
 from symdp.emit.enclose import between, enclose_sum
 from symdp.emit.exact import end_ball, real_ball
-from symdp.emit.mass import MassIntegral
+from symdp.emit.mass import MassIntegral, MassSum
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Deadline, worked
 from symdp.model.pair import Pair
@@ -237,7 +237,7 @@ def _exponents(far: sp.Expr) -> list[sp.Expr]:
     return found
 
 
-def enclose_normalizer(mass: MassIntegral) -> arb | None:
+def enclose_normalizer(mass: MassIntegral | MassSum) -> arb | None:
     """Return a ball around what a density is divided by, None where nothing gives one.
 
     Two quadratures that agree are believed, with a wider ball, where nothing proves one.
@@ -250,7 +250,7 @@ def enclose_normalizer(mass: MassIntegral) -> arb | None:
         if middle != 0 or scale != 1:
             moved = density.subs(x, middle + scale * _UNIT)
             mass = MassIntegral(moved, sp.Tuple(_UNIT, sp.Integer(-1), sp.Integer(1)))
-    found = _proved(mass) or _seen(mass)
+    found = _proved(mass) or (None if x.is_integer else _seen(mass))
     if found is None or scale == 1:
         return found
     with ctx.workprec(_MASS_BITS):
@@ -258,7 +258,7 @@ def enclose_normalizer(mass: MassIntegral) -> arb | None:
 
 
 @lru_cache(maxsize=256)
-def _proved(mass: MassIntegral) -> arb | None:
+def _proved(mass: MassIntegral | MassSum) -> arb | None:
     density, (x, lower, upper) = mass.parts
     for tolerance in (arb(2) ** (20 - _MASS_BITS), _ENOUGH):
         # SymPy's TypeError: it asks in the middle of a question about a sign, and gets NaN.
@@ -426,4 +426,4 @@ def _cell(density: sp.Expr, x: sp.Symbol, deadline: Deadline) -> Callable[[float
     return cell
 
 
-ENCLOSERS[MassIntegral] = enclose_normalizer
+ENCLOSERS[MassIntegral] = ENCLOSERS[MassSum] = enclose_normalizer

@@ -641,8 +641,10 @@ class _Builder:
         leader = _dominating(list(merged), self.x)
         mirrored = [moving.subs(self.x, -self.x) for moving in merged]
         other = _dominating(mirrored, self.x).subs(self.x, -self.x)
-        if not sp.expand(other - leader).is_polynomial(self.x):
-            # What is pulled out of two towers e^{−e^x} and e^{−e^{−x}} would cancel at one end.
+        gap = sp.expand(other - leader)
+        if not gap.is_polynomial(self.x) or sp.degree(gap, self.x) > 1:
+            # What is pulled out of two towers e^{−e^x} and e^{−e^{−x}} would cancel at one end, and
+            # so would x³ of e^{x³} + e^x.
             total = sp.Add(*(c * sp.exp(moving) for moving, c in merged.items()))
             self.add_base(self.positive(total), power)
             return

@@ -12,7 +12,7 @@ from flint import acb, arb, ctx, fmpq
 
 from symdp.emit.enclose import between, enclose_integral, enclose_sum
 from symdp.emit.steps import Program
-from symdp.errors import InputError
+from symdp.errors import AccuracyError, InputError
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -533,10 +533,17 @@ def _fold(name: str) -> _Operation:
 @lru_cache(maxsize=1024)  # a density's formulas hold one normalising sum many times
 def _enclosed_sum(node: Any, _bits: int) -> acb:
     index, lower, upper = node.limits[0]
-    return acb(enclose_sum(_in_logarithms(node.function, index), _end(lower), _end(upper)))
+    try:
+        return acb(enclose_sum(_in_logarithms(node.function, index), _end(lower), _end(upper)))
+    except AccuracyError:  # as of e^{−k−e^{−k}}, of which no ball tells how it falls
+        better = ENCLOSERS.get(type(node))
+        found = None if better is None else better(node)
+        if found is None:
+            raise
+        return acb(found)
 
 
-# How a kind of integral is enclosed better than here, by the rooms above: None where it is not.
+# How a kind of integral or sum is enclosed by the rooms above: None where it is not.
 ENCLOSERS: dict[type[Any], Callable[[Any], arb | None]] = {}
 
 

@@ -107,6 +107,11 @@ class MassSum(sp.Sum):  # type: ignore[misc]
     is_positive = True
     is_finite = True
 
+    @property
+    def parts(self) -> tuple[sp.Expr, sp.Tuple]:
+        """The masses, and their variable with the ends of its support."""
+        return self.function, self.limits[0]
+
     def doit(self, **_hints: object) -> MassSum:
         """Return the sum as it is."""
         return self
@@ -140,8 +145,8 @@ def _evaluated(mass: sp.Expr) -> sp.Expr:
         return sp.Float(value.mid().str(_BITS // 3, radius=False), precision=_BITS)
 
 
-def _enclosed(mass: MassIntegral) -> Any:  # one value, on a page as in numbers
+def _enclosed(mass: MassIntegral | MassSum) -> Any:  # one value, on a page as in numbers
     return above("balls").enclose_normalizer(mass)
 
 
-ENCLOSERS[MassIntegral] = _enclosed
+ENCLOSERS[MassIntegral] = ENCLOSERS[MassSum] = _enclosed

@@ -90,10 +90,10 @@ def _residue_answer(law: SumLaw, epsilon: float) -> Answer | None:
     return residue_answer(law, epsilon)
 
 
-def _single_answer(law: SumLaw, epsilon: float) -> Answer | None:
+def _single_answer(law: SumLaw, epsilon: float, by_rules: bool = False) -> Answer | None:
     from symdp.numeric.single import single_answer
 
-    return single_answer(law, epsilon)
+    return single_answer(law, epsilon, by_rules)
 
 
 def _rounded_lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
@@ -319,7 +319,11 @@ class Contour(FloatAccountant):
 
 
 _Answers = Mapping[str, Callable[[SumLaw, float], Answer | None]]
-_IN_DOUBLES: _Answers = {"lattice": _rounded_lattice_answer, "contour": _rounded_line_answer}
+_IN_DOUBLES: _Answers = {
+    "single": partial(_single_answer, by_rules=True),
+    "lattice": _rounded_lattice_answer,
+    "contour": _rounded_line_answer,
+}
 
 
 def _first_answer(

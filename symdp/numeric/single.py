@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -23,6 +24,7 @@ from symdp.emit.enclose import between
 from symdp.errors import AccuracyError
 from symdp.numeric.answer import (
     BALL_BITS,
+    COUNTED,
     ROUNDED,
     ROUNDING,
     SAFETY,
@@ -51,8 +53,11 @@ _TRIES = 4  # of an absolute tolerance, each from the size that was found
 Payoff = Callable[[Any, Any], Any]
 
 
-def single_answer(law: SumLaw, epsilon: float) -> Answer | None:
-    """Return δ(ε) of a single step with a density, None for others."""
+def single_answer(law: SumLaw, epsilon: float, by_rules: bool = False) -> Answer | None:
+    """Return δ(ε) of a single step with a density, None for others.
+
+    `by_rules`: in doubles, with ends that are wide: a search asks on its way.
+    """
     if law.count > 1:
         return None
     part = law.parts[0][0]
@@ -60,18 +65,29 @@ def single_answer(law: SumLaw, epsilon: float) -> Answer | None:
     if known is not None:
         return _of_profile(law, part, epsilon, known)
     with suppress(AccuracyError), ctx.workprec(BALL_BITS):
-        found = profile(part, epsilon)
+        found = _profile(part, epsilon, False, True) if by_rules else profile(part, epsilon)
         if found is None or not all(one.is_finite() for one in found):
             return None
-        finite, rest = found
+        finite, rest, beyond = found
         if epsilon < part.loss_bounds[1] and not finite.mid() > 0:
             return None  # a stretch above ε was missed
         infinite = arb(law.log_mass_at_infinity).exp().mid()
         gap = abs(finite + infinite + rest - 1).upper()
         if not gap < SETTLED:  # mass was missed, of δ or of 1 − δ
             finite, rest = (arb(one, gap) for one in (finite, rest))
-        return answer_in_balls(finite, law.log_mass_at_infinity, rest)
+        answer = answer_in_balls(finite, law.log_mass_at_infinity, rest)
+        log_slope = float(beyond.mid().log()) if beyond.mid() > 0 else -math.inf
+        answer = replace(answer, slope=-math.exp(min(log_slope - answer.log_delta, 700.0)))
+        return _widened(answer) if by_rules else answer
     return None
+
+
+def _widened(answer: Answer) -> Answer:
+    low, high = answer.log_lower, answer.log_upper
+    assert low is not None
+    assert high is not None
+    off = 10.0 * COUNTED  # so that it counts as rounded
+    return replace(answer, log_lower=low - off, log_upper=high + off)
 
 
 def _of_profile(
@@ -85,23 +101,28 @@ def _of_profile(
     return exact_answer(log_delta, complement, error, slope, epsilon, off + part.base.error)
 
 
-def profile(law: LossLaw, epsilon: float) -> tuple[arb, arb] | None:
-    """Return E(1 − e^{ε−L})⁺ and E min(1, e^{ε−L}) of finite losses, None of those on integers."""
+def profile(law: LossLaw, epsilon: float) -> tuple[arb, arb, arb] | None:
+    """Return E(1 − e^{ε−L})⁺ and E min(1, e^{ε−L}) of finite losses, None of those on integers.
+
+    The third is what losses above ε have of the second: −dδ/dε.
+    """
     for in_balls in (False, True):
         found = _profile(law, epsilon, in_balls)
-        if found is None or all(one.rad() <= SETTLED * abs(one.mid()) for one in found):
+        if found is None or all(one.rad() <= SETTLED * abs(one.mid()) for one in found[:2]):
             break
     return found
 
 
-def _profile(law: LossLaw, epsilon: float, in_balls: bool) -> tuple[arb, arb] | None:
+def _profile(
+    law: LossLaw, epsilon: float, in_balls: bool, by_rules: bool = False
+) -> tuple[arb, arb, arb] | None:
     outlines = [outline for outline in law.outlines if not escapes(outline.piece)]
     if any(outline.piece.integer for outline in outlines):
         return None
     top = law.loss_bounds[1]
     near = abs(top) / max(top - epsilon, 1e-300) if math.isfinite(top) else 1.0
     with ctx.workprec(2 * BALL_BITS + max(0, math.frexp(near)[1])):
-        at, gains, rests = arb(epsilon), arb(0), arb(0)
+        at, gains, rests, beyond = arb(epsilon), arb(0), arb(0), arb(0)
 
         def gain(log_p: Any, loss: Any) -> Any:
             return log_p.exp() * -(at - loss).expm1()
@@ -113,9 +134,10 @@ def _profile(law: LossLaw, epsilon: float, in_balls: bool) -> tuple[arb, arb] | 
             return (log_p + at - loss).exp()
 
         def add_atom(log_p: arb, loss: arb) -> None:
-            nonlocal gains, rests
+            nonlocal gains, rests, beyond
             gains += gain(log_p, loss).max(arb(0))
             rests += all_of(log_p, loss).min(share(log_p, loss))
+            beyond += share(log_p, loss) if loss > at else 0
 
         for mass, loss in law.step.point_balls:
             add_atom(mass.log(), loss)
@@ -137,16 +159,18 @@ def _profile(law: LossLaw, epsilon: float, in_balls: bool) -> tuple[arb, arb] | 
                 gains += arb(0).union((high - low) * abs(gain(log_p, loss)).upper())
                 rests += arb(0).union((high - low) * abs(all_of(log_p, loss)).upper())
             ends = [None, *(r for root in roots for r in root), None]
+            is_quick = by_rules or len(roots) > _MANY_ROOTS
             for start, end in zip(ends[::2], ends[1::2], strict=True):
-                inner = _Part(outline, start, end, edges, in_balls, len(roots) > _MANY_ROOTS)
+                inner = _Part(outline, start, end, edges, in_balls, is_quick)
                 if inner.is_empty:
                     continue
                 if inner.is_above(epsilon):
                     gains += inner.integral(gain, _log_gain(epsilon))
-                    rests += inner.integral(share, lambda loss: epsilon - loss)
+                    above = inner.integral(share, lambda loss: epsilon - loss)
+                    rests, beyond = rests + above, beyond + above
                 else:
                     rests += inner.integral(all_of, np.zeros_like)
-    return gains, rests
+    return gains, rests, beyond
 
 
 def log_single(law: LossLaw, epsilon: float) -> float:
@@ -181,9 +205,9 @@ class _Part:
         end: arb | None,
         edges: Array,
         in_balls: bool,
-        is_one_of_many: bool,
+        is_quick: bool,
     ) -> None:
-        self._piece, self._in_balls, self._is_one_of_many = outline.piece, in_balls, is_one_of_many
+        self._piece, self._in_balls, self._is_quick = outline.piece, in_balls, is_quick
         piece = outline.piece
         self._exact = start, end  # roots; the piece's own ends where there are none
         self._start = piece.lower if start is None else float(start.mid())
@@ -220,7 +244,7 @@ class _Part:
             return arb(0)
         kept = np.flatnonzero(shells >= top - NEGLIGIBLE)
         first, last = int(kept[0]), int(kept[-1])
-        if self._is_one_of_many:
+        if self._is_quick:
             return self._by_rules(log_payoff, x[max(first - 1, 0) : last + 2])
         ends = self._cut(first, -1), self._cut(last, 1)
 

@@ -8,6 +8,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 import mpmath
+import numpy as np
 import pytest
 import sympy as sp
 from derive_examples import (
@@ -25,11 +26,12 @@ from derive_examples import (
 )
 
 import symdp
-from symdp.density.normal_form import occurrences
+from symdp.density.normal_form import log_form, occurrences
 from symdp.density.pieces import pieces, points
 from symdp.density.records import Piece
 from symdp.density.turning import monotone_cuts
 from symdp.derive.limits import monotone_pieces
+from symdp.emit import compile_numpy
 from symdp.emit.mass import MassIntegral
 from symdp.errors import InputError
 from symdp.model.mechanism import Mechanism
@@ -349,3 +351,10 @@ def test_a_weight_without_value_is_a_probability():
     normal = [math.exp(-9 / (2 * s * s)) / (s * math.sqrt(2 * math.pi)) for s in (2, 20)]
     truth = math.log(0.95 * normal[0] + 0.05 * normal[1])
     assert float(own.evalf(20)) == pytest.approx(truth, rel=1e-14)
+
+
+def test_nothing_is_pulled_out_that_cancels_at_the_other_end():
+    """Of x³ + log(1 + e^{x − x³}) doubles keep −999936 at −10⁶, and farther out a mass of 0."""
+    form = log_form(sp.exp(x**3) + sp.exp(x), x, sp.S.Zero).to_expression()
+    found = compile_numpy(form, [x])(np.asarray([-1e6, 10.0]))
+    assert found == pytest.approx([-1e6, 1e3], rel=1e-15)

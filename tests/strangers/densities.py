@@ -433,4 +433,16 @@ def _tail(x: Array, power: float, inner: float, scale: float) -> Array:
 
 
 FROZEN = LINE | CUT | WHOLE | SAMPLED  # those with frozen rows
-STRANGERS = FROZEN | NEW
+FOUND: dict[str, Stranger] = {  # by a random search: they were refused
+    "discrete Gumbel": Stranger(
+        "exp(-k/3 - exp(-k/3))", lambda k: np.exp(-k / 3 - np.exp(np.minimum(-k / 3, 700))),
+        "integers",
+    ),
+    "Gumbel beside a square of logs": Stranger(
+        "9/5*exp(-(x - 5)/3 - exp(-(x - 5)/3)) + exp(-log(1 + (x - 3)**2/16)**2)",
+        lambda x: 1.8 * np.exp(-(x - 5) / 3 - np.exp(np.minimum(-(x - 5) / 3, 700)))
+        + np.exp(-np.log1p((x - 3) ** 2 / 16) ** 2),
+        rate="1/10",
+    ),
+}  # fmt: skip
+STRANGERS = FROZEN | NEW | FOUND

@@ -8,7 +8,7 @@ import pytest
 import sympy as sp
 
 import symdp
-from strangers.densities import LINE, STRANGERS, Stranger
+from strangers.densities import FOUND, LINE, STRANGERS, Stranger
 from strangers.truth import pair_of
 from symdp.errors import AccuracyError
 from symdp.model.parser import parse
@@ -71,6 +71,11 @@ def agrees(stranger: Stranger, count: int) -> None:
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_sample_agrees(name):
     agrees(STRANGERS[name], 5)
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_a_search_found_agrees(name):
+    agrees(STRANGERS[name], 30)
 
 
 @pytest.mark.slow
