@@ -236,7 +236,9 @@ def test_what_is_printed_of_an_object_is_short(name):
     assert "array(" not in shown or name == "active set"
 
 
-@pytest.mark.parametrize("name", ["every record's answer", "many answers", "zCDP", "claim"])
+@pytest.mark.parametrize(
+    "name", ["every record's answer", "many answers", "sweep", "active set", "zCDP", "claim"]
+)
 def test_equal_answers_are_equal_whatever_time_they_took(name):
     one, other = OBJECTS[name][0](), OBJECTS[name][0]()
     assert one is not other

@@ -34,6 +34,7 @@ from symdp.individual.filters import (
 )
 from symdp.individual.result import WARNING
 from symdp.numeric.step import Array
+from symdp.questions.guarantee import Alike
 
 CONDITIONS = (
     "proved if a record's contribution depends on the record and on past outputs only, not on "
@@ -50,8 +51,8 @@ _EXACT_POWER = 22  # of ten, in doubles
 Pair: TypeAlias = tuple[Array, Array]  # whole numbers as unevaluated sums of two doubles
 
 
-@dataclass(frozen=True)
-class ActiveSet:
+@dataclass(frozen=True, eq=False)
+class ActiveSet(Alike):
     """Who takes part in a step."""
 
     # what each record's contribution is multiplied by: 1, less in its last step, 0 where it sits

@@ -7,7 +7,7 @@ import io
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,7 +18,7 @@ from symdp.arguments import share
 from symdp.durable import replace_file
 from symdp.errors import InputError, suggestion
 from symdp.numeric.step import Array
-from symdp.questions.guarantee import KINDS
+from symdp.questions.guarantee import KINDS, Alike
 
 PATHS = ("shared line", "no loss seen at this delta", "single record", "renyi bound")
 WARNING = (
@@ -29,8 +29,8 @@ _QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 _FORMATS = ("parquet", "npz", "csv")
 
 
-@dataclass(frozen=True)
-class IndividualResult:
+@dataclass(frozen=True, eq=False)
+class IndividualResult(Alike):
     """ε or δ of every record, with bounds and with what kind of number each one is.
 
     A kind is "exact" (a fixed sequence, value within [lower, upper]), "bound" (proved to be no
@@ -57,16 +57,6 @@ class IndividualResult:
 
     def __len__(self) -> int:
         return int(self.epsilon.size)
-
-    def __eq__(self, other: object) -> bool:
-        """Whether all numbers and words are equal; the time taken does not count."""
-        if not isinstance(other, IndividualResult):
-            return NotImplemented
-        pairs = ((getattr(self, f.name), getattr(other, f.name)) for f in fields(self) if f.compare)
-        return all(_are_equal(mine, theirs) for mine, theirs in pairs)
-
-    def __hash__(self) -> int:
-        return hash((self.asked, self.method, self.direction, len(self)))
 
     def __repr__(self) -> str:
         name = "ε" if self.asked == "epsilon" else "δ"
@@ -259,11 +249,3 @@ def _write_columns(columns: dict[str, NDArray[Any]], meta: dict[str, str], path:
             pq.write_table(table, part)
 
     replace_file(path, write, private=True)  # what is in it is private
-
-
-def _are_equal(mine: Any, theirs: Any) -> bool:
-    if isinstance(mine, dict) and isinstance(theirs, dict):
-        return mine.keys() == theirs.keys() and all(_are_equal(mine[k], theirs[k]) for k in mine)
-    if isinstance(mine, np.ndarray) and isinstance(theirs, np.ndarray):
-        return np.array_equal(mine, theirs, equal_nan=mine.dtype.kind == "f")
-    return bool(mine is theirs or mine == theirs)

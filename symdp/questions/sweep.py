@@ -25,7 +25,7 @@ from symdp.durable import replace_file, replace_text
 from symdp.errors import InputError
 from symdp.model.mechanism import a_mechanism
 from symdp.questions.composition import Composition, Direction, compose
-from symdp.questions.guarantee import Curve, Guarantee, data_frame, table_html
+from symdp.questions.guarantee import Alike, Curve, Guarantee, data_frame, table_html
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -42,8 +42,8 @@ RATE, COUNT = "rate", "count"
 _TASKS = 64  # parts of a sweep that an executor's workers share
 
 
-@dataclass(frozen=True)
-class Sweep:
+@dataclass(frozen=True, eq=False)
+class Sweep(Alike):
     """Answers over a grid, one row for each; every column is an array.
 
     Attributes
