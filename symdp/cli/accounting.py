@@ -399,6 +399,8 @@ def check(file: Path, *, time_limit: str = "60") -> None:
 
     with working(f"checking {file}"):
         verdict = certificate_file.check(file, seconds_of(time_limit))
+    if verdict.code == 2 and not file.is_file():
+        raise InputError(f"{file}: there is no such file, which certify --certificate FILE writes")
     if verdict.code:
         raise (InputError if verdict.code == 2 else AccuracyError)(f"{file}: {verdict.text}")
     print(one_line(verdict.text))

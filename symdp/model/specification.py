@@ -420,7 +420,9 @@ def document_of(text: str) -> dict[str, Any]:
     except RecursionError:
         raise InputError("the file is not TOML that can be read: nested too deeply") from None
     except ValueError as error:
-        raise InputError(f"the file is not TOML: {' '.join(str(error).split()):.120}") from None
+        told = " ".join(str(error).split())[:120]
+        hint = "; text has quotes around it" if told.startswith("Invalid value") else ""
+        raise InputError(f"the file is not TOML: {told}{hint}") from None
 
 
 def take(
@@ -443,5 +445,5 @@ def refuse_unknown(table: Mapping[str, Any], known: Sequence[str]) -> None:
         homes = [name for name, keys in _KEYS.items() if key in keys]
         homes += ["the top of the file"] if key in _TOP and known in _KEYS.values() else []
         hint = suggestion(key, known) or f" (known are {', '.join(known)})"
-        told = f"; it is a key of {' and '.join(homes)}" if homes else hint
+        told = f"; it is a key of {' and '.join(homes)}" if homes and len(known) > 1 else hint
         raise InputError(f"unknown key {shorten(key)}{told}")

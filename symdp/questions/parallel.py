@@ -149,6 +149,8 @@ def load_parts(path: str | Path) -> dict[str, list[tuple[Mechanism, int]]]:
     """
     with at(str(path)):
         document = document_of(read_text(path))
+        if "name" in document and "step" not in document:
+            raise InputError("this is the file of one mechanism; give it without --composition")
         refuse_unknown(document, ("step",))
         steps = take(document, "step", list, required=True)
         if not steps:

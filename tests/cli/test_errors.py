@@ -78,6 +78,7 @@ BAD = [
     (f"{SAMPLED} --sampling with_replacement --rate 0.1", ["batch"]),
     (f"{SAMPLED} --sampling with_replacement --rate 0.1 --batch-size 0", ["--batch-size 0"]),
     # files
+    ("check nowhere.json", ["nowhere.json", "no such file", "--certificate"]),
     (f"curve {GAUSSIAN} --plot curve.jpg", ["curve.jpg", ".svg"]),
     (f"curve {GAUSSIAN} --points 2 --plot /nowhere/curve.svg", ["/nowhere/curve.svg"]),
     (f"report {GAUSSIAN} -o report.txt", ["report.txt", ".html"]),

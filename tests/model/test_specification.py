@@ -133,6 +133,7 @@ POINTS = 'name = "n"\nsupport = [0, 1, 2]\n[pair]\nP = [1, 2, 3]\nQ = [3, 2, 1]\
 
 BAD = [
     ("name = \n", ["not TOML", "line 1"]),
+    ("name = mine\n", ["not TOML", "line 1", "text has quotes around it"]),
     ("a = 1\na = 2", ["not TOML"]),
     ("x = " + "[" * 2000, ["not TOML"]),
     ("x = " + "1" * 5000, ["not TOML"]),
@@ -383,6 +384,8 @@ def test_composition(tmp_path: Path) -> None:
     [
         (PLAN, "", ["the key 'step' is missing"]),
         (PLAN, "step = []", ["there is no [[step]]"]),
+        (PLAN, '[[steps]]\nmechanism = "gaussian"', ["'steps'", "did you mean 'step'"]),
+        (PLAN, 'name = "mine"\nsupport = "integers"', ["one mechanism", "without --composition"]),
         (PLAN, "step = [1]", ["[[step]] 1: a step is a table"]),
         (PLAN, "step = 1", ["step must be a list"]),
         (PLAN, PLAN + "\n[stp]\n", ["unknown key 'stp'", "did you mean 'step'?"]),
