@@ -558,7 +558,7 @@ def _narrowed(parameter: str, visited: Mapping[Any, tuple[float, bool]]) -> str:
 
 def _open(job: Job, parameter: str) -> Mechanism:
     """Return the mechanism; a sampling rate that is left out or named becomes the parameter."""
-    scheme = (job.sampling or "").replace("-", "_")
+    scheme = job.scheme
     if scheme in {"", "random_allocation"} or job.rate not in {None, parameter}:
         return job.build_mechanism()
     plain = job.unsampled().build_mechanism()

@@ -71,6 +71,11 @@ class Job:
         return self.mechanism is not None or self.composition is not None
 
     @property
+    def scheme(self) -> str:
+        """The name of the sampling scheme as the library has it."""
+        return (self.sampling or "").lower().replace("-", "_")
+
+    @property
     def subject(self) -> str:
         """The job in a few words, for those who wait."""
         name = self.composition or self.mechanism or "no mechanism"
@@ -226,7 +231,7 @@ class Job:
 
         if self.sampling is None:
             return None
-        scheme = self.sampling.replace("-", "_")
+        scheme = self.scheme
         if scheme not in (*SCHEMES, *UNPROVED):
             raise InputError(f"--sampling {self.sampling!r:.60} is unknown{hint(scheme)}")
         if scheme == ALLOCATION and self.epoch_steps is None:

@@ -204,12 +204,12 @@ def panel_of(job: Job, kept: Sequence[str] = ()) -> Panel:
         python += f'.shifted("{mechanism.shift}")'
     if job.sampling is not None:
         rate = _RATE if _RATE not in mechanism.parameters else "rate"
-        mechanism = job.subsampled(mechanism, job.sampling, rate)
+        mechanism = job.subsampled(mechanism, job.scheme, rate)
         if job.rate is not None:
             words.number(job.rate, "--rate")
             values[rate] = _without_percent(job.rate)
-        command += f" --sampling {job.sampling} --rate {{{rate}}}"
-        python += f'.subsample("{job.sampling}", {{{rate}}})'
+        command += f" --sampling {job.scheme} --rate {{{rate}}}"
+        python += f'.subsample("{job.scheme}", {{{rate}}})'
     if job.relation is not None:
         mechanism = mechanism.under(job.relation.replace("-", "_"))
         command += f" --relation {job.relation}"

@@ -66,8 +66,17 @@ def test_names_and_numbers_as_others_write_them(shell):
     bound = shell("delta gaussian sigma=2 --epsilon 1 --method PRV --json").json
     assert bound["method"] == "prv"
     assert bound["delta"] >= normal_delta(1.0, 2.0)
-    sampled = "delta gaussian sigma=2 --epsilon 0.1 --sampling poisson --json"
-    found = [shell(f"{sampled} --rate {rate}").json["delta"] for rate in ("1%", "0.01")]
+    sampled = "delta gaussian sigma=2 --epsilon 0.1 --json"
+    found = [
+        shell(f"{sampled} --sampling {scheme} --rate {rate}").json["delta"]
+        for scheme, rate in (("POISSON", "1%"), ("poisson", "0.01"))
+    ]
+    assert found[0] == found[1]
+    words = "calibrate gaussian sigma=2 --parameter rate -n 9 --epsilon 1 --delta 1e-3 --json"
+    found = [
+        shell(f"{words} --rate rate --sampling {scheme}").json["value"]
+        for scheme in ("Poisson", "poisson")
+    ]
     assert found[0] == found[1]
 
 
@@ -105,7 +114,7 @@ def test_a_comparison_at_one_place(shell):
 
 def test_a_page_begins_at_what_is_asked(shell, tmp_path):
     page = tmp_path / "page.html"
-    shell("", "explore", "gaussian", "sigma=3", "--sampling", "poisson", "--rate", "2%",
+    shell("", "explore", "gaussian", "sigma=3", "--sampling", "Poisson", "--rate", "2%",
           "--epsilon", "2.5", "--delta", "1e-7", "-o", str(page))  # fmt: skip
     text = page.read_text(encoding="utf-8")
     data = json.loads(re.search(r'id="panel-data">(.*?)</script>', text, re.S).group(1))
@@ -312,9 +321,8 @@ def test_a_page_with_sliders_is_written_before_its_formulas(shell, monkeypatch, 
     page = tmp_path / "page.html"
     ran = shell("explore laplace b=2 --time-limit 4 -o", str(page))
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err == (
-        f"symdp: incomplete after 4 s: {page} lacks its first answer and its formulas; raise --time-limit\n"
-    )
+    lacks = f"{page} lacks its first answer and its formulas"
+    assert ran.err == f"symdp: incomplete after 4 s: {lacks}; raise --time-limit\n"
     text = page.read_text(encoding="utf-8")
     assert "lacks its first answer" in text
     assert 'id="panel-data"' in text
