@@ -45,7 +45,7 @@ def say(text: str = "", tone: str = "") -> None:
 
 
 def check_output(path: Path | None, *endings: str, option: str = "-o") -> str:
-    """Return the ending of a file's name; a wrong one or a missing folder is known before work."""
+    """Return the ending of a file's name; a wrong one, or a place for no file, is known first."""
     if path is None:
         return ""
     ending = path.suffix.lower().removeprefix(".")
@@ -56,6 +56,8 @@ def check_output(path: Path | None, *endings: str, option: str = "-o") -> str:
         raise InputError(f"{option} {path}: the name must end in {known}{hint}")
     if not path.absolute().parent.is_dir():
         raise InputError(f"{path} cannot be written: there is no folder {path.parent}")
+    if path.is_dir():
+        raise InputError(f"{path} cannot be written: it is a folder; name a file")
     return ending
 
 

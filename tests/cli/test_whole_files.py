@@ -87,3 +87,13 @@ def test_a_table_goes_to_a_device(place):
         assert "No space left" in done.stderr
     else:
         assert done.stdout.startswith("epsilon,delta,lower")
+
+
+@pytest.mark.parametrize("name", [name for name in WRITERS if not name.startswith("records")])
+def test_a_folder_in_the_place_of_a_file_is_known_before_the_work(name, tmp_path, shell):
+    place = tmp_path / name
+    place.mkdir()
+    ran = shell(f"{WRITERS[name]} {place} --time-limit 0.001")
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{place} cannot be written: it is a folder; name a file" in ran.err
+    assert not list(place.iterdir())
