@@ -235,6 +235,11 @@ class EpochDerivation(Printed):
         finite = phi**t - self.mass_at_infinity  # of Y = 0, the loss is infinite
         return t**z / sp.gamma(z) * sp.Integral(u ** (z - 1) * finite, (u, 0, sp.oo))
 
+    @property
+    def moment_integral(self) -> sp.Expr:
+        """M(t) of the finite losses, written out."""
+        return self.moment
+
     def cgf_at(self, tilt: int) -> sp.Expr:
         """Return K at a whole tilt in closed form, from the moments of W.
 

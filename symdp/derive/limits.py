@@ -15,6 +15,7 @@ from symdp.density.pieces import joined, pieces
 from symdp.density.records import Piece
 from symdp.density.signs import compare, is_nearly_zero, sign_of
 from symdp.density.turning import monotone_cuts
+from symdp.derive.presented import presented
 from symdp.emit.log_sum_exp import erf_difference
 from symdp.model import tidy
 
@@ -278,7 +279,7 @@ def range_or_reason(
     least, greatest = _extreme(bottom, -1), _extreme(top, 1)
     if least is None or greatest is None:
         return None, "which of several limits of the loss is the largest depends on the parameters"
-    return (least, greatest), ""
+    return (presented(least), presented(greatest)), ""
 
 
 def _without(values: list[sp.Expr], beaten: set[sp.Expr]) -> list[sp.Expr]:

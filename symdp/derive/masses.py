@@ -196,7 +196,8 @@ def step_function(atoms: Iterable[Atom], s: sp.Symbol, whole: sp.Expr) -> LossLa
     for loss in ordered:
         cases.append((total, s < loss))
         total = sp.factor_terms(total + masses[loss])
-    return LossLaw(s, sp.Piecewise(*cases, (whole, sp.true)))
+    # Evaluated, SymPy would turn s < −ε₀ into ε₀ < −s.
+    return LossLaw(s, sp.Piecewise(*cases, (whole, sp.true), evaluate=False))
 
 
 def has_few_values(pieces: Sequence[Piece]) -> bool:

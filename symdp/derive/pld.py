@@ -29,7 +29,7 @@ _SECONDS = 1.0  # for a shorter form
 
 def loss_symbol(taken: set[str]) -> sp.Symbol:
     """Return the symbol of a loss value: s, or another name where parameters have taken it."""
-    name = next(n for n in ("s", "loss", "s_loss", "loss_value") if n not in taken)
+    name = next(n for n in ("s", "y", "loss", "loss_value") if n not in taken)
     return sp.Symbol(name, real=True)
 
 

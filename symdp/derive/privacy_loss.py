@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from symdp.density.integrate import tilt_symbol
+from symdp.density.pieces import pieces, points
 from symdp.density.records import Piece, Point
 from symdp.derive.cgf import derive_cgf, derive_with_values
 from symdp.derive.child import or_reason
@@ -17,6 +18,7 @@ from symdp.derive.limits import monotone_pieces, range_or_reason
 from symdp.derive.masses import atoms, mass_where, with_known_masses
 from symdp.derive.orders import cgf_at, check_order
 from symdp.derive.pld import inverse_on, loss_symbol
+from symdp.derive.presented import presented
 from symdp.derive.records import CGF, Atom, Case
 from symdp.derive.symmetry import Dominance, dominating_direction
 from symdp.errors import InputError
@@ -241,6 +243,27 @@ class PrivacyLoss:
         """Names of the parameters that are probabilities."""
         declared = self.mechanism.declared
         return tuple(p.name for p in declared if p.domain.endswith("probability"))
+
+    @cached_property
+    def moment_integral(self) -> sp.Expr:
+        """M(t) = ∫ P^{1+t} Q^{−t} of the finite losses, written out in integrals and sums."""
+        if self.pair.alternatives:
+            each = (
+                weight
+                * replace(self, pair=one, pieces=pieces(one), points=points(one)).moment_integral
+                for weight, one in self.pair.alternatives
+            )
+            return sp.Add(*each)
+        x, t = self.variable, tilt_symbol(self.pair)
+        total = sp.Add(*(p.p * sp.exp(t * p.loss) for p in self.points if p.loss.is_finite))
+        for piece in pieces(self.pair) if not self.points else ():
+            if piece.log_p is None or piece.log_q is None:
+                continue
+            inside = presented(sp.exp(piece.log_p) * sp.exp(t * piece.loss))
+            over = sp.Sum if x.is_integer else sp.Integral
+            of_atom = piece.place is not None
+            total += inside if of_atom else over(inside, (x, piece.lower, piece.upper))
+        return total
 
     def cgf_at(self, tilt: int) -> sp.Expr:
         """Return K at a whole tilt in closed form, Poisson-subsampled pairs included (`orders`)."""

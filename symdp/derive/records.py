@@ -116,6 +116,9 @@ class HasCGF(Protocol):
     def cgf(self) -> CGF: ...  # noqa: D102
 
     @property
+    def moment_integral(self) -> sp.Expr: ...  # noqa: D102
+
+    @property
     def clock(self) -> Clock: ...  # noqa: D102
 
     @property

@@ -24,7 +24,7 @@ from symdp.derive.cgf import derive_cgf
 from symdp.derive.child import compute
 from symdp.derive.orders import (
     check_order,
-    cumulant_in_moments,
+    cumulants_of,
     derivative_of,
     sampled_pair,
     value_at,
@@ -48,14 +48,19 @@ def cumulant(d: HasCGF, order: int) -> sp.Expr:
     """Return the tilted cumulant K^(order)(t) as an expression of the tilt.
 
     Where neither it nor K has a closed form it is given by the tilted raw moments
-    m_k(t) = ∫ ℓᵏ P^{1+t} Q^{−t} / ∫ P^{1+t} Q^{−t}, over the outputs whose loss is finite.
+    m_k(t) = ∫ ℓᵏ P^{1+t} Q^{−t} / ∫ P^{1+t} Q^{−t}, over the outputs whose loss is finite, as
+    integrals or sums that are written out.
     """
     check_order(order, 1)
-    found = _derivative(d, order)
-    return cumulant_in_moments(order, d.cgf.tilt) if found is None else found
+    found = closed_cumulant(d, order)
+    if found is not None:
+        return found
+    whole = d.moment_integral
+    tilted = [sp.diff(whole, d.cgf.tilt, k) / whole for k in range(1, order + 1)]
+    return cumulants_of([sp.S.One, *tilted])[-1]
 
 
-def _derivative(d: HasCGF, order: int) -> sp.Expr | None:
+def closed_cumulant(d: HasCGF, order: int) -> sp.Expr | None:
     """K^(order) where K has a closed form, and it has derivatives in closed form, in time."""
     tilt, expression = d.cgf.tilt, d.cgf.expression
     if expression is None:
@@ -262,7 +267,7 @@ def closed_form(d: HasCGF) -> sp.Expr:
 def closed_derivative(d: HasCGF, order: int) -> sp.Expr:
     """Return K^(order)(t)."""
     closed_form(d)
-    found = _derivative(d, order)
+    found = closed_cumulant(d, order)
     if found is None:
         raise InputError(
             f"no closed form of the derivative of order {order} of {d.mechanism.name}'s CGF was "

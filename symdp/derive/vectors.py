@@ -146,3 +146,8 @@ class VectorDerivation(Printed):
         power = self.cgf.tilt + (1 if self.direction == "remove" else 0)
         inner = (FIRST, sp.Abs(SECOND - self.source.sensitivity), SECOND + self.source.sensitivity)
         return sp.Integral(density * sp.exp(power * loss), inner, (SECOND, 0, sp.oo))
+
+    @property
+    def moment_integral(self) -> sp.Expr:
+        """M(t), written out."""
+        return self.moment(self.density / self.normaliser, self.loss)

@@ -34,7 +34,7 @@ from symdp.page.document import (
     sentence,
     token,
 )
-from symdp.page.formula import equation, layout, read
+from symdp.page.formula import equation, finished, layout, read
 from symdp.page.html import html_blocks, math_line
 from symdp.page.latex import aligned, latex_blocks, latex_rows
 from symdp.page.loss_sections import (
@@ -47,7 +47,7 @@ from symdp.page.loss_sections import (
     range_ends,
 )
 from symdp.page.markdown import markdown_blocks
-from symdp.page.node import EMPTY, text, transliterated
+from symdp.page.node import EMPTY, in_words, text, transliterated
 from symdp.page.series_sections import (
     asymptotics_section,
     composed_section,
@@ -82,8 +82,9 @@ def meanings(d: HasCGF, key: str, extra: dict[str, str]) -> dict[str, str]:
 
 
 def explained(d: HasCGF, sections: list[Section], extra: dict[str, str]) -> list[Section]:
-    """Return sections with their legends."""
-    return [s.explained(meanings(d, s.key, extra)) for s in sections]
+    """Return sections in their final form, with their legends."""
+    taken = {str(d.cgf.tilt.name), *(p.name for p in d.mechanism.declared), *extra}
+    return [finished(s, taken).explained(meanings(d, s.key, extra)) for s in sections]
 
 
 _FOR_MASSES = 2.0  # seconds for the masses of the densities
@@ -128,7 +129,7 @@ def symbols_of(d: Derivation) -> dict[str, str]:
 
 def _absent(key: str, title: str) -> Callable[[str], list[Section]]:
     """What stands for a section that was not found: its title, and a line that says why."""
-    return lambda why: [Section(key, title, (sentence(f"not found: {why}"),))]
+    return lambda why: [Section(key, title, (sentence(f"not found: {in_words(why)}"),))]
 
 
 def _of_epoch(epoch: EpochDerivation, order: int) -> list[Section]:
@@ -178,7 +179,7 @@ def _of_vectors(d: VectorDerivation, order: int) -> list[Section]:
     ]
     named = [equation(read("e^{K({})}", t), d.moment(q, loss))]
     named += [
-        sentence(f"no closed form of K was found: {d.cgf.reason}"),
+        sentence(f"no closed form of K was found: {in_words(d.cgf.reason)}"),
         *cumulant_lines(d, order + 1),
     ]
     found = [

@@ -203,7 +203,16 @@ class Section:
         """Return the section as blocks of a document."""
         legend = [Legend(self.legend)] if self.legend else []
         heading = [Heading(level, self.title)] if self.title else []
-        return [*heading, Formulas(self.lines), *legend]
+        return [*heading, Formulas(self.shown()), *legend]
+
+    def shown(self) -> list[Line]:
+        """Return the lines, each part explained where it comes first."""
+        told: set[tuple[Node, Node]] = set()
+        found = []
+        for line in self.lines:
+            found.append(replace(line, where=tuple(p for p in line.where if p not in told)))
+            told |= set(line.where)
+        return found
 
     def explained(self, meanings: Mapping[str, str]) -> Section:
         """Return the section with its legend."""

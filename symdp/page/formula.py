@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from decimal import ROUND_DOWN, Context, Decimal
 from functools import cache
 from itertools import chain, count
@@ -13,10 +14,12 @@ from typing import Any
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
+from symdp.derive.presented import NORMAL, presented
 from symdp.derive.printed import rounded
 from symdp.emit.log_sum_exp import hyperu
 from symdp.emit.mass import MassIntegral
-from symdp.page.document import Line
+from symdp.interrupt import attempt
+from symdp.page.document import Line, Section
 from symdp.page.node import (
     ATOM,
     EMPTY,
@@ -27,6 +30,7 @@ from symdp.page.node import (
     fence,
     fraction,
     held,
+    in_words,
     listed,
     name,
     number,
@@ -37,7 +41,8 @@ from symdp.page.node import (
     words,
 )
 
-_FUNCTIONS = {"gamma": "Γ", "uppergamma": "Γ", "lowergamma": "γ", "Beta": "B", "ln": "log"}
+_FUNCTIONS = {"gamma": "Γ", "uppergamma": "Γ", "lowergamma": "γ", "Beta": "B", "ln": "log",
+              "asinh": "arsinh", "acosh": "arcosh", "atanh": "artanh"}  # fmt: skip
 _RELATIONS = {
     sp.StrictLessThan: "<", sp.LessThan: "≤", sp.StrictGreaterThan: ">", sp.GreaterThan: "≥",
     sp.Equality: "=", sp.Unequality: "≠",
@@ -120,12 +125,9 @@ def terms_in_order(e: sp.Add) -> list[sp.Expr]:
 def _sum(e: sp.Add) -> Node:
     parts: list[Node] = []
     for term in terms_in_order(e):
-        is_negative = term.could_extract_minus_sign()
-        own = layout(-term if is_negative else term)
-        if own.kind == "row" and len(own.parts) == 2 and own.parts[0] == operator("−"):
-            own, is_negative = own.parts[1], not is_negative  # a product with a negative sum
-        if is_negative:
-            parts += [operator("−"), held(own)]
+        own = _product(term, is_term=True) if term.is_Mul else layout(term)
+        if _is_minus(own):
+            parts += own.parts
         elif parts:
             parts += [operator("+"), own]
         else:
@@ -133,11 +135,27 @@ def _sum(e: sp.Add) -> Node:
     return row(*parts, level=SUM)
 
 
-def _product(e: sp.Mul) -> Node:
-    """Set a product: e^{−x} stays above the line, roots of numbers are put under one root."""
+def _is_minus(node: Node) -> bool:
+    return node.kind == "row" and len(node.parts) == 2 and node.parts[0] == operator("−")
+
+
+def _product(e: sp.Mul, *, is_term: bool = False) -> Node:
+    """Set a product: e^{−x} stays above the line, roots of numbers are put under one root.
+
+    Where it is no term of a sum, its sign goes into a difference: (1 − x)y, not −(x − 1)y.
+    """
     coefficient, rest = e.as_coeff_Mul()
     if coefficient.is_negative:
-        return row(operator("−"), held(layout(-coefficient * rest)), level=SUM)
+        factors = sp.Mul.make_args(-coefficient * rest)
+        turned = None if is_term else max(factors, key=_minuses)
+        if turned is None or not _minuses(turned):
+            own = layout(-coefficient * rest)
+            if _is_minus(own):
+                return own.parts[1]
+            return row(operator("−"), held(own), level=SUM)
+        base, power = turned.as_base_exp()
+        others = (own for own in factors if own is not turned)
+        e = sp.Mul(*others, (-base) ** power, evaluate=False)
     for factor in sp.Mul.make_args(e):
         if factor.is_Add and all(t.could_extract_minus_sign() for t in factor.args):
             others = (own for own in e.args if own is not factor)
@@ -167,6 +185,14 @@ def _product(e: sp.Mul) -> Node:
     return row(top, operator("·"), _factors(exponentials), level=PRODUCT)
 
 
+def _minuses(factor: sp.Expr) -> int:
+    """Return how many terms of a sum, or of one below the line, have a minus."""
+    base, power = factor.as_base_exp()
+    if not base.is_Add or power not in (1, -1):
+        return 0
+    return sum(term.could_extract_minus_sign() for term in base.args)
+
+
 _LONG = 10  # operations of an exponential that stands behind a fraction, not above its line
 _HALVES = (sp.S.Half, -sp.S.Half)
 
@@ -193,12 +219,17 @@ def _roots(square: sp.Expr) -> tuple[list[sp.Expr], list[sp.Expr]]:
     return found
 
 
+_OPEN = (sp.Sum, sp.Integral)  # reach as far as the product does
+
+
 def _factors(factors: list[sp.Expr]) -> Node:
     if len(factors) <= 1:
         return layout(factors[0]) if factors else number("1")
     parts: list[Node] = []
-    # What stands behind a sign of a sum is summed.
-    for factor in sorted(factors, key=lambda f: (isinstance(f, sp.Sum), _reading_order(f))):
+    # What stands behind a sign of a sum is summed, and what stands behind dx no longer integrated.
+    for factor in sorted(
+        factors, key=lambda f: (isinstance(f, sp.Sum | sp.Integral), _reading_order(f))
+    ):
         own = held(layout(factor))
         if parts and _needs_dot(parts[-1], own):
             parts.append(operator("·"))
@@ -229,6 +260,8 @@ def _reading_order(factor: sp.Expr) -> tuple[int, str]:
 def _needs_dot(left: Node, right: Node) -> bool:
     """Whether two factors run together without a dot: 2·3, nx·(…), clip·b."""
     first = next(n for n in right.walk() if n.kind in _LEAVES)
+    if left.kind == "binomial":
+        return first.kind == "number"
     if right.kind == "root":
         return left.kind in {"root", "fraction"}
     if "fraction" in (left.kind, right.kind) or left.kind == "root" or first.kind == "number":
@@ -259,18 +292,28 @@ def _power(e: sp.Pow) -> Node:
         function = name(_FUNCTIONS.get(type(base).__name__, type(base).__name__))
         return applied(script(function, EMPTY, layout(power)), layout(base.args[0]))
     own = layout(base)
-    if own.kind not in {"name", "number", "script"} and not isinstance(base, AppliedUndef):
+    if own.kind not in {"name", "number", "script", "fence"} and not isinstance(base, AppliedUndef):
         own = fence(own)
     return script(fence(own) if own.kind == "script" and own.parts[2].parts else own, EMPTY,
                   layout(power))  # fmt: skip
+
+
+def _without_sign(condition: Any) -> Any:
+    """Return s < −a for a < −s, as SymPy turns it."""
+    if type(condition) not in _RELATIONS:
+        return condition
+    turned = condition.reversedsign
+    if turned.lhs.is_Symbol:
+        return turned
+    return turned.reversed if turned.rhs.is_Symbol else condition
 
 
 def _cases(e: sp.Piecewise) -> Node:
     """Set cases; x < a, x < b, otherwise are read as x < a, a ≤ x < b, x ≥ b."""
     rows, before = [], None
     for value, stated in e.args:
-        condition: Any = stated
-        if isinstance(stated, tuple(_RELATIONS)) and condition.rhs.is_Symbol:
+        condition: Any = _without_sign(stated)
+        if type(condition) in _RELATIONS and condition.rhs.is_Symbol:
             is_before = before is not None and condition.rhs == before[0]
             # A parameter has a sign, the variable of a density on the line has none.
             is_turned = condition.lhs.is_positive and condition.rhs.is_positive is None
@@ -326,6 +369,7 @@ _SETTERS: tuple[tuple[Any, Callable[[Any], Node]], ...] = (
     (sp.Pow, _power),
     (sp.Piecewise, _cases),
     (sp.Abs, lambda e: fence(layout(e.args[0]), "|", "|")),
+    (sp.factorial, lambda e: row(held(layout(e.args[0]), ATOM), operator("!"))),
     (sp.binomial, lambda e: Node("binomial", tuple(map(layout, e.args)))),
     (MassIntegral, lambda e: layout(sp.Symbol(e.name))),  # its definition stands beside it
     ((sp.Integral, sp.Sum, sp.Product), _over),
@@ -464,6 +508,7 @@ def _bare(parts: list[Node]) -> Node:
 _LONG_FORMULA = 110  # characters from which on a formula is given in named parts
 _MOST_ENDS = 12  # of cases that are ordered
 _WORTH_A_NAME = 3  # operations of a part
+_FOR_ONE = 1.0  # seconds for the form in which one formula is read
 _PARTS = ("u", "v", "w", "y", "z", "a", "b", "c", "d", "g", "h", "r")
 
 
@@ -474,35 +519,48 @@ def equation(
     relation: str = "=",
     words: str = "",
     note: str = "",
-    taken: Iterable[str] = (),
 ) -> Line:
-    """Return a line; a right side in words has no formula, a long one is given in named parts."""
+    """Return a line; a right side in words has no formula."""
     name = read(left) if isinstance(left, str) else left
     if isinstance(right, str):
         if right.startswith("="):
             return Line(name, read(right[1:]), words, relation, note=note)
-        return Line(name, None, right, note=note)
+        return Line(name, None, in_words(right), note=note)
     if isinstance(right, Node):
         return Line(name, right, words, relation, note=note)
-    shortened, parts = in_parts(shown(right), taken)
-    where = tuple((layout(part), layout(value)) for part, value in parts)
-    return Line(name, layout(shortened), words, relation, where, note, right)
+    return Line(name, layout(shown(right)), words, relation, note=note, expression=right)
 
 
-_NORMAL = sp.Function("Phi")
-
-
+@cache
 def shown(expression: sp.Basic) -> sp.Basic:
     """Return an expression as people write it: Φ for erf and erfc, short decimals."""
-    expression = one_set_of_cases(rounded(expression))
+    return _own_bound(_in_normal(one_set_of_cases(rounded(expression))))
+
+
+def _own_bound(expression: sp.Basic) -> sp.Basic:
+    """Return an expression whose sums and integrals go over no symbol that is free in it."""
+    taken = {str(symbol.name) for symbol in expression.free_symbols}
+    for own in expression.atoms(sp.Sum, sp.Integral):
+        bound = own.limits[0][0]
+        if bound.name.rstrip("_") in taken:
+            free = next(letter for letter in _BOUND if letter not in taken)
+            new = sp.Symbol(free, **bound.assumptions0)
+            expression = expression.xreplace({own: own.xreplace({bound: new})})
+    return expression
+
+
+_BOUND = ("j", "i", "l", "m", "y", "z", "u_0")  # letters over which a sum may go
+
+
+def _in_normal(expression: sp.Basic) -> sp.Basic:
     if isinstance(expression, sp.Piecewise):
-        return sp.Piecewise(*((shown(e), c) for e, c in expression.args), evaluate=False)
+        return sp.Piecewise(*((_in_normal(e), c) for e, c in expression.args), evaluate=False)
     if not isinstance(expression, sp.Expr) or not expression.has(sp.erf, sp.erfc):
         return expression
     names: dict[sp.Expr, sp.Dummy] = {}
 
     def normal(z: sp.Expr) -> sp.Expr:
-        return names.setdefault(_NORMAL(sp.factor_terms(sp.sqrt(2) * z)), sp.Dummy())
+        return names.setdefault(NORMAL(sp.factor_terms(sp.sqrt(2) * z)), sp.Dummy())
 
     written = expression.replace(sp.erf, lambda z: 2 * normal(z) - 1)
     written = written.replace(sp.erfc, lambda z: 2 * normal(-z))
@@ -573,32 +631,68 @@ def _of_cell(expression: sp.Basic, x: sp.Symbol, place: sp.Expr) -> sp.Basic | N
     return _of_cell(expression, x, place) if expression.has(sp.Piecewise) else expression
 
 
-def in_parts(
-    expression: sp.Basic, taken: Iterable[str] = ()
-) -> tuple[sp.Basic, list[tuple[sp.Symbol, sp.Expr]]]:
-    """Return an expression with names for the parts that occur several times, and these parts.
+def finished(section: Section, taken: Iterable[str] = ()) -> Section:
+    """Return a section whose formulas are short, and whose long ones share the names of parts.
 
-    A short expression is returned as it is.
+    A name is none of `taken` and none that stands in the section, and means one thing in all of it.
     """
-    if len(text(layout(expression))) <= _LONG_FORMULA or expression.has(sp.Integral, sp.Sum):
-        return expression, []
-    used = {str(s.name) for s in expression.free_symbols} | set(taken)
+    used = {str(s.name) for line in section.lines for s in _symbols(line)} | set(taken)
+    for line in section.lines:
+        used |= set(_LETTER.findall(line.words))
+        used |= {node.text for node in (line.left or EMPTY).walk() if node.kind == "name"}
+    short = (one for one in _PARTS if one not in used)
+    parts = _Parts(map(sp.Symbol, chain(short, (f"u_{k}" for k in count(1)))))
+    return replace(section, lines=tuple(parts.put(line) for line in section.lines))
 
-    def names() -> Iterator[sp.Symbol]:
-        short = (one for one in _PARTS if one not in used)
-        return map(sp.Symbol, chain(short, (f"u_{k}" for k in count(1))))
 
-    found, (whole,) = sp.cse(expression, symbols=names(), order="canonical")
-    kept: list[tuple[sp.Symbol, sp.Expr]] = []
-    inlined: dict[sp.Symbol, sp.Expr] = {}
-    for part, value in found:
-        own = value.xreplace(inlined)
-        if isinstance(own, sp.Expr) and sp.count_ops(own) >= _WORTH_A_NAME:
-            kept.append((part, own))
-        else:
-            inlined[part] = own
-    whole = whole.xreplace(inlined)
-    # In the order of the alphabet, whatever was inlined between.
-    again = dict(zip((one for one, _ in kept), names(), strict=False))
-    kept = [(again[one], value.xreplace(again)) for one, value in kept]
-    return whole.xreplace(again), kept
+_LETTER = re.compile(r"(?<![^\W\d_])[a-z](?![^\W\d_])")
+
+
+def _symbols(line: Line) -> set[sp.Symbol]:
+    return set() if line.expression is None else line.expression.free_symbols
+
+
+class _Parts:
+    """Names for the parts that occur several times in long formulas."""
+
+    def __init__(self, names: Iterator[sp.Symbol]) -> None:
+        self.names = names
+        self.known: dict[sp.Basic, sp.Symbol] = {}  # by the part written out
+        self.values: dict[sp.Symbol, sp.Basic] = {}  # in other parts
+
+    def put(self, line: Line) -> Line:
+        """Return a line in its shorter form, with the parts that it needs."""
+        if line.expression is None:
+            return line
+        plain = shown(line.expression)
+        formula = attempt(lambda: presented(plain), plain, _FOR_ONE)
+        whole = self._named(formula)
+        needed: list[sp.Symbol] = []
+        open_ = [whole]
+        while open_:
+            more = [s for s in open_.pop().free_symbols if s in self.values and s not in needed]
+            needed += more
+            open_ += [self.values[s] for s in more]
+        where = ((layout(s), layout(v)) for s, v in self.values.items() if s in needed)
+        return replace(line, right=layout(whole), where=tuple(where))
+
+    def _named(self, formula: sp.Basic) -> sp.Basic:
+        if len(text(layout(formula))) <= _LONG_FORMULA or formula.has(sp.Integral, sp.Sum):
+            return formula
+        found, (whole,) = sp.cse(
+            formula, symbols=sp.numbered_symbols(cls=sp.Dummy), order="canonical"
+        )
+        in_full: dict[sp.Symbol, sp.Basic] = {}
+        in_names: dict[sp.Symbol, sp.Basic] = {}
+        for part, value in found:
+            in_full[part] = full = value.xreplace(in_full)
+            own = value.xreplace(in_names)
+            if (
+                full not in self.known
+                and isinstance(own, sp.Expr)
+                and own.count_ops() >= _WORTH_A_NAME
+            ):
+                self.known[full] = name = next(self.names)
+                self.values[name] = own
+            in_names[part] = self.known.get(full, own)
+        return whole.xreplace(in_names)

@@ -11,8 +11,8 @@ import sympy as sp
 
 from symdp.derive import series
 from symdp.derive.child import GIVES_UP, or_reason
-from symdp.derive.orders import sampled_pair
-from symdp.derive.vectors import VectorDerivation, distance_loss
+from symdp.derive.orders import cumulant_in_moments, sampled_pair
+from symdp.derive.vectors import FIRST, SECOND, VectorDerivation, distance_loss
 from symdp.emit.mass import MassIntegral
 from symdp.errors import InputError
 from symdp.interrupt import attempt
@@ -20,7 +20,7 @@ from symdp.model import tidy
 from symdp.model.sampling import Radial
 from symdp.page.document import Line, Section, sentence
 from symdp.page.formula import equation, layout, read
-from symdp.page.node import Node, fence, operator, row
+from symdp.page.node import PRODUCT, Node, fence, in_words, listed, operator, row, text
 
 if TYPE_CHECKING:
     from symdp.density.records import Piece
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from symdp.derive.records import HasCGF
     from symdp.model.mechanism import Mechanism
 
+_FEW = 4  # whole numbers beside the first of a set that is written out
 CUMULANTS = 4  # shown at t = 0
 _SECONDS = 4.0  # of work for what numbers show
 _RATE_ORDER = 4  # powers of a sampling rate looked through for a leading term
@@ -50,7 +51,7 @@ def tried(d: HasCGF, what: str, work: Callable[[], Iterable[Line]]) -> list[Line
     """Return the lines of a part of a section, or one that says why there are none."""
 
     def absent(why: str) -> list[Line]:
-        return [sentence(f"{what}: {why}")]
+        return [sentence(f"{what}: {in_words(why)}")]
 
     late = absent("not found within the time limit")
     return or_reason(lambda: d.clock.attempt(lambda: list(work()), late, SHARE, LEAST), absent)
@@ -72,14 +73,14 @@ def mechanism_section(d: PrivacyLoss | VectorDerivation) -> Section:
         "zero_out": "one record's contribution set to zero",
         "pair": m.protects or "what the given laws stand for",
     }
-    lines.append(sentence(f"protects: {told[m.neighbours]}; {d.direction} direction"))
+    lines.append(sentence(in_words(f"protects: {told[m.neighbours]}; {d.direction} direction")))
     given = m.dominates or "the pair is given; its author says why it dominates"
     plain = "vectors" if isinstance(m.source, Radial) else "none"
     why = given if m.is_given and scheme == "none" else _WHY[plain if scheme == "none" else scheme]
-    lines.append(sentence(f"why the pair dominates: {why}"))
+    lines.append(sentence(in_words(f"why the pair dominates: {why}")))
     if not isinstance(d, VectorDerivation):
         larger = d.dominating_direction
-        lines.append(sentence(f"larger direction: {larger.value}: {larger.proof}"))
+        lines.append(sentence(in_words(f"larger direction: {larger.value}: {larger.proof}")))
     return Section("mechanism", "Mechanism", tuple(lines))
 
 
@@ -160,7 +161,9 @@ def loss_section(d: PrivacyLoss) -> Section:
     """Return the loss, where it is monotone, its range, its inverse and its law."""
     if d.is_disjoint:
         return Section("loss", "Privacy loss", (*loss_lines(d), sentence(DISJOINT)))
-    law = or_reason(lambda: law_lines(d), lambda why: [sentence(f"the law of the loss: {why}")])
+    law = or_reason(
+        lambda: law_lines(d), lambda why: [sentence(f"the law of the loss: {in_words(why)}")]
+    )
     return Section("loss", "Privacy loss", (*loss_lines(d), *law))
 
 
@@ -203,15 +206,17 @@ def _inside(x: sp.Symbol, piece: Piece | MassRule) -> Node:
 
 
 def _whole_numbers(low: sp.Expr, high: sp.Expr) -> tuple[Node, ...]:
-    """Return the ends of a set of whole numbers, with dots between where there may be more."""
-    return read("{}, {}" if high - low == 1 else "{}, …, {}", low, high).parts
+    """Return the members of a set of whole numbers, of a large one the ends."""
+    if not (high - low).is_Integer or high - low > _FEW:
+        return read("{}, …, {}", low, high).parts
+    return listed(layout(low + k) for k in range(int(high - low) + 1)).parts
 
 
 def _range_lines(d: PrivacyLoss) -> Iterator[Line]:
     names = "inf ℓ", "sup ℓ"
     if not d.range_cases:
-        ends = range_ends(d)
-        yield from (equation(name, end) for name, end in zip(names, ends, strict=True))
+        for name, end in zip(names, range_ends(d), strict=True):
+            yield _end(name, end)
         return
     for case in d.range_cases:
         held: list[Node] = []
@@ -220,6 +225,16 @@ def _range_lines(d: PrivacyLoss) -> Iterator[Line]:
             held += [layout(a), operator(sign), layout(b)]
         for name, end in zip(names, case.ends or (f"not found: {case.reason}",) * 2, strict=True):
             yield equation(read(f"{name} “if” {{}}", row(*held)), end)
+
+
+def _end(name: str, end: sp.Expr | str) -> Line:
+    """An end of the range; an infinite one whose sign a parameter decides, where that is not 0."""
+    if isinstance(end, str) or end.is_infinite or not end.has(sp.oo, -sp.oo):
+        return equation(name, in_words(end) if isinstance(end, str) else end)
+    free = sorted(end.free_symbols, key=str)
+    told = " and ".join(f"{text(layout(symbol))} ≠ 0" for symbol in free)
+    at = end.subs(dict.fromkeys(free, sp.S.One))
+    return equation(name, at, words=f"for {told}; else the loss is constant")
 
 
 def range_ends(d: PrivacyLoss) -> tuple[sp.Expr | str, sp.Expr | str]:
@@ -248,29 +263,29 @@ def seen_ends(d: PrivacyLoss, of: str) -> tuple[sp.Expr, sp.Expr] | None:
 def numeric_end(end: sp.Expr) -> str:
     """Return an end that numbers show, in words."""
     number = end if end.is_infinite else sp.Float(end, 6)
-    return f"{str(number).replace('oo', '∞')}, as numbers show it"
+    return f"{in_words(str(number))}, as numbers show it"
 
 
 def law_lines(d: PrivacyLoss) -> list[Line]:
     """Return the inverse of the loss on its pieces, its density and distribution function."""
     s = layout(d.pld_density.loss)
-    taken = {d.variable.name, d.pld_density.loss.name, *(p.name for p in d.mechanism.declared)}
-    moving = [(piece, back) for piece, back in d.inverse if piece.slope != "constant"]
+    is_on_line = not d.variable.is_integer
+    moving = [one for one in d.inverse if one[0].slope != "constant" and is_on_line]
     lines: list[Line] = []
     for piece, back in moving:
         left = read("ℓ⁻¹({})", s)
         if len(moving) > 1:
             left = read("ℓ⁻¹({}), {}", s, _inside(d.variable, piece))
-        lines.append(equation(left, "no formula was found" if back is None else back, taken=taken))
+        lines.append(equation(left, "no formula was found" if back is None else back))
     for name, law in (("ω", d.pld_density), ("F", d.pld_cdf)):
         right = law.reason if law.expression is None else law.expression
-        lines.append(equation(read(f"{name}({{}})", s), right, taken=taken))
+        lines.append(equation(read(f"{name}({{}})", s), right))
     for rule in d.mass_rules:
         place = _inside(d.variable, rule)
-        lines.append(equation(read("P(ℓ = {}), {}", rule.loss, place), rule.mass, taken=taken))
+        lines.append(equation(read("P(ℓ = {}), {}", rule.loss, place), rule.mass))
         if rule.at_most is not None:
             left = read("P(ℓ ≤ {}), {}", rule.loss, place)
-            lines.append(equation(left, rule.at_most, taken=taken))
+            lines.append(equation(left, rule.at_most))
     return lines
 
 
@@ -280,7 +295,7 @@ def cgf_section(d: PrivacyLoss, order: int) -> Section:
     t = layout(cgf.tilt)
     lines = [_definition(d), *finite_lines(d)]
     if cgf.expression is None:
-        lines.append(sentence(f"no closed form of K was found: {cgf.reason}"))
+        lines.append(sentence(f"no closed form of K was found: {in_words(cgf.reason)}"))
     else:
         lines.append(equation(read("K({})", t), cgf.expression))
     lines += [*_whole_tilts(d), *domain_lines(d), *cumulant_lines(d, order + 1)]
@@ -356,14 +371,41 @@ def domain_lines(d: PrivacyLoss) -> list[Line]:
     ]
 
 
-def cumulant_lines(d: PrivacyLoss | VectorDerivation, highest: int) -> list[Line]:
-    """Return the tilted cumulants up to an order."""
+def cumulant_lines(d: PrivacyLoss | VectorDerivation, highest: int) -> Iterator[Line]:
+    """Yield the tilted cumulants up to an order: formulas, or the moments that they are made of."""
     t = layout(d.cgf.tilt)
-    taken = {str(d.cgf.tilt.name), *(p.name for p in d.mechanism.declared)}
-    return [
-        equation(read(f"K{derivative_mark(j)}({{}})", t), series.cumulant(d, j), taken=taken)
-        for j in range(1, highest + 1)
-    ]
+    for j in range(1, highest + 1):
+        left, right = read(f"K{derivative_mark(j)}({{}})", t), series.closed_cumulant(d, j)
+        if right is None and j == 1:
+            yield equation(left, _tilted(d, 1))
+            continue
+        if right is None and j == 2:
+            yield equation(read("m_j({})", t), _tilted(d, "j"))
+        yield equation(left, cumulant_in_moments(j, d.cgf.tilt) if right is None else right)
+
+
+def _tilted(d: PrivacyLoss | VectorDerivation, order: int | str) -> Node:
+    """Return a tilted moment of the loss as an integral or a sum."""
+    t, power = layout(d.cgf.tilt), "" if order == 1 else f"^{order}"
+    scale = read("e^{−K({})}", t)
+    if isinstance(d, VectorDerivation):
+        loss = sp.Function("ℓ")(FIRST, SECOND)
+        j = order if isinstance(order, int) else sp.Symbol(order)
+        inside = d.moment(sp.Function("q")(FIRST, SECOND) * loss**j, loss)
+        return row(scale, operator("·"), layout(inside), level=PRODUCT)
+    x = layout(d.variable)
+    if d.pair.alternatives:
+        whole = read(
+            f"∑_i “Pr”(i)·∫ ℓ_i({{}}){power}P_i({{}})^{{1 + {{}}}}Q_i({{}})^{{−{{}}}}dx",
+            x,
+            x,
+            t,
+            x,
+            t,
+        )
+        return row(scale, operator("·"), whole, level=PRODUCT)
+    inside = read(f"ℓ({{}}){power}P({{}})^{{1 + {{}}}}Q({{}})^{{−{{}}}}", x, x, t, x, t)
+    return row(scale, operator("·"), *_over_finite_losses(d, inside), level=PRODUCT)
 
 
 def derivative_mark(order: int) -> str:
@@ -386,14 +428,17 @@ def _closed_at_zero(d: PrivacyLoss) -> Iterator[Line]:
 def _moments_at_zero(d: PrivacyLoss) -> Iterator[Line]:
     """κ₁ … κ₄ as moments, with leading terms in q."""
     x = layout(d.variable)
-    whole = row(*_over_finite_losses(d, read("ℓ({})^jP({})", x, x)))
-    if d.mass_at_infinity != 0:
-        whole = read("1/(1 − δ_∞)·{}", whole)
-    yield equation("m_j", whole, words=_over_atoms(d))
+
+    def moment(power: str) -> Node:
+        whole = row(*_over_finite_losses(d, read(f"ℓ({{}}){power}P({{}})", x, x)))
+        return whole if d.mass_at_infinity == 0 else read("1/(1 − δ_∞)·{}", whole)
+
+    yield equation("m_j", moment("^j"), words=_over_atoms(d))
+    first = moment("")
     for j, right in enumerate(
-        ("m₁", "m₂ − m₁²", "m₃ − 3m₁m₂ + 2m₁³", "m₄ − 4m₁m₃ − 3m₂² + 12m₁²m₂ − 6m₁⁴"), start=1
+        (None, "m₂ − m₁²", "m₃ − 3m₁m₂ + 2m₁³", "m₄ − 4m₁m₃ − 3m₂² + 12m₁²m₂ − 6m₁⁴"), start=1
     ):
-        yield equation(read("κ_{}", sp.Integer(j)), f"={right}")
+        yield equation(read("κ_{}", sp.Integer(j)), f"={right}" if right else first)
     yield from _leading_terms(d)
 
 

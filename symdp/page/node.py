@@ -140,6 +140,7 @@ def text(node: Node, ascii_only: bool = False) -> str:
         case "fraction":
             above, below = node.parts
             is_whole = above.level != SUM and above.kind != "fraction"
+            is_whole &= all(part.text != "d" or part.kind != "operator" for part in above.walk())
             return f"{_closed(parts[0], is_whole)}/{_closed(parts[1], below.level == ATOM)}"
         case "root":
             simple = () if ascii_only else ("name", "number", "script")
@@ -213,6 +214,23 @@ def transliterated(words: str) -> str:
     return "".join(c if c.isascii() else "" if unicodedata.combining(c) else "?" for c in plain)
 
 
+_GREEK_WORD = re.compile(rf"\b({'|'.join(_GREEK)})(_\w+)?\b(?! (?:function|law|noise))")
+_IN_SYMPY = (  # what SymPy writes and what people write
+    (r"\boo\b", "∞"), (r"(?<!\w)-(?=[\w∞(])", "−"), (r" - ", " − "), (r"sqrt\((\w+)\)", r"√\1"),
+    (r"\bsqrt\(", "√("), (r"(?<=[\w)])\*(?=[\w(])", "·"),
+)  # fmt: skip
+
+
+def in_words(sentence: str) -> str:
+    """Return a sentence with the formulas that SymPy wrote into it as people write them."""
+    found = re.sub(r"\*\*(\d+)", lambda m: m.group(1).translate(_ABOVE), sentence).replace(
+        "**", "^"
+    )
+    for own, sign in _IN_SYMPY:
+        found = re.sub(own, sign, found)
+    return _GREEK_WORD.sub(lambda m: text(name(m.group())), found)
+
+
 PAGE = 62  # widths of a letter in one line of an article
 _WIDE_LEFT = 24  # of them
 _LEAST_LEFT = 12  # of them for a left side, a brace and the words of a condition
@@ -276,6 +294,11 @@ def broken_case(value: Node, condition: Node) -> list[Node]:
     return broken(value, PAGE - _LEAST_LEFT - measure(condition))
 
 
+def _joint(node: Node) -> str:
+    """The kind of what stands before another; ∑ with its limits is an operator."""
+    return node.parts[0].kind if node.kind == "script" else node.kind
+
+
 def _flat(node: Node, width: float) -> list[Node]:
     """The parts of a formula between which it may be broken."""
     if measure(node) <= width / 2:
@@ -285,7 +308,7 @@ def _flat(node: Node, width: float) -> list[Node]:
             found: list[Node] = []
             for part in node.parts:
                 own = _flat(part, width)
-                kinds = {found[-1].kind, own[0].kind} if found else {"operator"}
+                kinds = {_joint(found[-1]), own[0].kind} if found else {"operator"}
                 if node.level == PRODUCT and "operator" not in kinds:
                     found.append(operator("·"))
                 found += own

@@ -32,6 +32,7 @@ from symdp.page.document import (
     Sentence,
     Table,
 )
+from symdp.page.formula import finished
 from symdp.page.loss_sections import cgf_section, density_lines, loss_section
 from symdp.page.plot import Series
 from symdp.page.series_sections import corrections, tails_section
@@ -81,7 +82,7 @@ def mechanism_blocks(mechanism: Mechanism, count: int) -> list[Block]:
         Heading(3, _headline(mechanism, count)),
         *described,
         Heading(4, _DENSITIES[mechanism.is_mirrored]),
-        Formulas(density_lines(derive(mechanism))),
+        Formulas(finished(Section("", "", tuple(density_lines(derive(mechanism))))).shown()),
     ]
 
 

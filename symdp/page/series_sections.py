@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from symdp.density.exponential_sum import REFUSALS, ExponentialSum, Polynomial, read_exponential_sum
-from symdp.density.signs import random_values
+from symdp.density.signs import random_values, sign_of
 from symdp.derive import series
 from symdp.derive.asymptotics import LEVEL, PLACE
+from symdp.derive.presented import NORMAL
 from symdp.derive.records import COUNT, EPSILON
 from symdp.errors import InputError
 from symdp.expansion import (
@@ -32,7 +33,7 @@ from symdp.interrupt import attempt
 from symdp.page.document import Line, Section, sentence
 from symdp.page.formula import equation, layout, read
 from symdp.page.loss_sections import LEAST, SHARE, finite_lines, tried
-from symdp.page.node import row, text
+from symdp.page.node import in_words, row, text
 
 if TYPE_CHECKING:
     from symdp.derive.privacy_loss import PrivacyLoss
@@ -119,6 +120,18 @@ def _product(powers: Iterable[tuple[sp.Expr, sp.Expr]], wave: sp.Expr) -> sp.Exp
     return sp.Mul(*found) * sp.exp(sp.factor_terms(sp.expand(height + wave)))
 
 
+def _common(d: PrivacyLoss, one: sp.Expr, other: sp.Expr, k: sp.Symbol) -> tuple[sp.Expr, sp.Expr]:
+    """Return s > 0 and max(0, a − b) with max(0, one − other) = s·max(0, a − b), s without k."""
+    powers = [sp.expand_power_base(own, force=True).as_powers_dict() for own in (one, other)]
+    shared = {b: p for b, p in powers[0].items() if p == powers[1].get(b) and not p.has(k)}
+    scale = sp.Mul(*(base**power for base, power in shared.items()))
+    values = random_values([p.symbol for p in d.mechanism.declared], 1, d.below_one)
+    if sign_of(scale.subs({COUNT: 1}).subs(values)) != 1:
+        scale, shared = sp.S.One, {}
+    rest = (sp.Mul(*(b**p for b, p in own.items() if b not in shared)) for own in powers)
+    return scale, sp.Max(0, sp.Add(next(rest), -next(rest)), evaluate=False)
+
+
 def residue_lines(found: ExponentialSum, infinite: sp.Expr) -> Iterator[Line]:
     """Yield the lines of the finite sum, nothing where it is not of this form."""
     terms = residue_terms(found)
@@ -136,7 +149,7 @@ def residue_lines(found: ExponentialSum, infinite: sp.Expr) -> Iterator[Line]:
             yield equation(name, value, words="" if isinstance(value, sp.Piecewise) else words)
     yield equation("g_k(w)", terms.around_pole)
     lost = "" if infinite == 0 else "1 − (1 − δ_∞)^n + "
-    total = lost + "∑_{k: b_k > ε} {}·(" + " + ".join([*parts, inner]) + ")"
+    total = lost + "∑_{k: b_k > ε} {}(" + " + ".join([*parts, inner]) + ")"
     binomial = layout(sp.binomial(COUNT, INDEX))
     yield equation("δ(ε)", row(*read(total, binomial, terms.order - 1).parts))
     yield sentence(
@@ -256,7 +269,6 @@ def own_section(d: PrivacyLoss) -> Section:
 
 
 def _own(d: PrivacyLoss) -> list[Line]:
-    taken = {str(d.cgf.tilt.name), *(p.name for p in d.mechanism.declared)}
     try:
         terms = dict(series.saddle_terms(d, 1))
     except InputError:
@@ -267,18 +279,18 @@ def _own(d: PrivacyLoss) -> list[Line]:
         equation("δ(ε)", f"={lost}e^{{F₀}}/√(2πF₂)·(1 + c₁ + …)", relation="≈"),
         equation(read("nK′({})", t), read("ε + 1/{} + 1/(1 + {})", t, t), words=at),
     ]
-    lines += [equation(read("F_{}", sp.Integer(j)), terms[F(j)], taken=taken) for j in (0, 2)]
+    lines += [equation(read("F_{}", sp.Integer(j)), terms[F(j)]) for j in (0, 2)]
     ratios = {j: terms[F(j)] / terms[F(2)] ** sp.Rational(j, 2) for j in (3, 4)}
     for j, ratio in ratios.items():
         if _is_short(ratio):
             lines.append(equation(read("ρ_{}", sp.Integer(j)), ratio))
         else:
             power = "²" if j == 4 else f"^{{{j}/2}}"
-            lines.append(equation(read("F_{}", sp.Integer(j)), terms[F(j)], taken=taken))
+            lines.append(equation(read("F_{}", sp.Integer(j)), terms[F(j)]))
             lines.append(equation(read("ρ_{}", sp.Integer(j)), f"=F_{j}/F₂{power}"))
     first = (3 * ratios[4] - 5 * ratios[3] ** 2) / 24
     is_short = _is_short(first)
-    lines.append(equation("c₁", first if is_short else read("(3ρ₄ − 5ρ₃²)/24"), taken=taken))
+    lines.append(equation("c₁", first if is_short else read("(3ρ₄ − 5ρ₃²)/24")))
     return lines
 
 
@@ -298,9 +310,9 @@ def asymptotics_section(d: PrivacyLoss) -> Section:
 
 
 _SAID = {
-    "central": "in the bulk, ε = nκ₁ + ξ√(nκ₂)",
-    "fixed": "at fixed ε, where δ tends to 1",
-    "large": "in the tail, ε = nr with r > κ₁",
+    "central": ("=nκ₁ + ξ√(nκ₂)", "in the bulk"),
+    "fixed": ("", "at fixed ε, where δ tends to 1"),
+    "large": ("=nr", "in the tail, r > κ₁"),
 }
 _SIGNS = ", if κ₁ > 0 > K′(−1)"  # which is so where K vanishes at 0 and at −1
 
@@ -316,7 +328,11 @@ def _regimes(d: PrivacyLoss, *, substitute: bool) -> list[Line]:
     lines: list[Line] = []
     for one in found:
         signs = _SIGNS if is_partial and one.regime == "fixed" else ""
-        lines.append(sentence(f"{_SAID[one.regime]}{signs}:"))
+        level, words = _SAID[one.regime]
+        if level:
+            lines.append(equation("ε", level, words=words))
+        else:
+            lines.append(sentence(f"{words}{signs}:"))
         if one.condition is not None:
             lines.append(equation("K′(θ)", one.condition.rhs.xreplace(names)))
         lines.append(equation("t₀", one.tilt.xreplace(names), relation="≈"))
@@ -353,7 +369,6 @@ def tails_section(d: PrivacyLoss, tails: Tails, values: Mapping[str, str] | None
 
     Parts that divide by a width of zero have none.  `values` has what is known in numbers, by name.
     """
-    taken = {str(d.cgf.tilt.name), *(p.name for p in d.mechanism.declared)}
     lines = []
     reasons: dict[str, list[str]] = {}
     for constant in tails:
@@ -362,14 +377,14 @@ def tails_section(d: PrivacyLoss, tails: Tails, values: Mapping[str, str] | None
             right = None
         if right is not None:
             words = constant.bounds
-            lines.append(equation(constant.notation, right, taken=taken, words=words, note=known))
+            lines.append(equation(constant.notation, right, words=words, note=known))
         elif known:
             lines.append(equation(constant.notation, constant.bounds, note=known))
         else:
             reason = constant.reason or "the formula divides by zero"
-            reasons.setdefault(reason, []).append(constant.name)
+            reasons.setdefault(reason, []).append(text(read(constant.notation)))
     if reasons:
-        told = "; ".join(f"{', '.join(names)} ({reason})" for reason, names in reasons.items())
+        told = "; ".join(f"{', '.join(n)} ({in_words(why)})" for why, n in reasons.items())
         lines.append(sentence(f"without a formula: {told}"))
     return Section("tails", "Tail constants", tuple(lines))
 
@@ -393,7 +408,7 @@ def _composed(d: PrivacyLoss) -> Iterator[Line]:
         return
     if variance is not None:
         mean, square = n * series.cumulant_at(d, 1, 0), n * variance
-        phi, root = sp.Function("Phi"), sp.sqrt(square)
+        phi, root = NORMAL, sp.sqrt(square)
         places = [sp.factor_terms((mean - e) / root), sp.factor_terms((mean - square - e) / root)]
         above, below = (phi(sp.together(place)) for place in places)
         yield equation("δ(ε)", 1 - kept + kept * above - held * sp.exp(e) * below)
@@ -404,9 +419,9 @@ def _composed(d: PrivacyLoss) -> Iterator[Line]:
         k = sp.Symbol(free, integer=True, nonnegative=True)
         one, two = both
         ps, qs = (one.p**k * two.p ** (n - k), one.q**k * two.q ** (n - k))
-        inside = sp.Max(0, ps - sp.exp(e) * qs, evaluate=False)
+        scale, inside = _common(d, ps, sp.exp(e) * qs, k)
         total = sp.Sum(sp.Mul(sp.binomial(n, k), inside, evaluate=False), (k, 0, n))
-        yield equation("δ(ε)", 1 - kept + total)
+        yield equation("δ(ε)", 1 - kept + sp.Mul(scale, total, evaluate=False))
         return
     if d.cgf.expression is None or d.pair.is_discrete:
         return

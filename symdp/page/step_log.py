@@ -16,8 +16,9 @@ from symdp.density.integrate import entry_of, stretches_of, told
 from symdp.density.normal_form import Integrand
 from symdp.interrupt import attempt
 from symdp.page.document import Line, Section, sentence
-from symdp.page.formula import equation, layout, read
-from symdp.page.node import text
+from symdp.page.formula import equation, finished, layout, read
+from symdp.page.loss_sections import DISJOINT
+from symdp.page.node import in_words, text
 
 if TYPE_CHECKING:
     from symdp.derive.privacy_loss import PrivacyLoss
@@ -30,11 +31,15 @@ def step_log(d: PrivacyLoss) -> Section:
     """Return the steps that lead to K: kinks, normal forms, table entries, sum, and the check."""
     lines = attempt(lambda: list(_steps(d)), None, _SECONDS)
     late = [sentence("the steps were not found again within the time limit")]
-    return Section("steps", "How K was found", tuple(late if lines is None else lines))
+    found = Section("steps", "How K was found", tuple(late if lines is None else lines))
+    return finished(found, (d.variable.name, d.cgf.tilt.name))
 
 
 def _steps(d: PrivacyLoss) -> Iterator[Line]:
     t, x = layout(d.cgf.tilt), layout(d.variable)
+    if d.is_disjoint:
+        yield sentence(f"{DISJOINT}; no loss is finite, K = −∞, and no direction is larger")
+        return
     if d.pair.alternatives:
         yield sentence("a public choice among several pairs: K is the logarithm of a mean of M")
     elif d.points:
@@ -55,7 +60,7 @@ def _steps(d: PrivacyLoss) -> Iterator[Line]:
             yield from _found(integrand)
     yield from _last(d)
     larger = d.dominating_direction
-    yield sentence(f"larger direction: {larger.value}: {larger.proof}")
+    yield sentence(in_words(f"larger direction: {larger.value}: {larger.proof}"))
 
 
 def _formula(name: str, value: sp.Expr) -> Line:
@@ -85,7 +90,7 @@ def _found(integrand: Integrand) -> Iterator[Line]:
 def _last(d: PrivacyLoss) -> Iterator[Line]:
     cgf = d.cgf
     if cgf.expression is None:
-        yield sentence(f"3. no closed form was found: {cgf.reason}")
+        yield sentence(in_words(f"3. no closed form was found: {cgf.reason}"))
         return
     yield sentence("3. the logarithm of the sum, simplified")
     yield _formula(f"K({cgf.tilt})", cgf.expression)

@@ -391,7 +391,7 @@ def test_an_epoch_of_random_allocation_is_that_of_its_definition():
         printed = float(value(lines[f"K({t})"], sigma))
         assert math.exp(printed) == pytest.approx(raised / STEPS ** (t + 1), rel=1e-9)
     # Between whole tilts: the printed integral against a double integral over both copies.
-    shape = re.fullmatch(r"∫₀\^∞ d²/du²φ\(u\)²/u\^t du(/\(.*\))", lines["e^(K(t))"])
+    shape = re.fullmatch(r"\(∫₀\^∞ d²/du²φ\(u\)²/u\^t du\)(/\(.*\))", lines["e^(K(t))"])
     assert shape is not None
     t = 0.5
 

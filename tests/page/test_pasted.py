@@ -57,7 +57,9 @@ def test_one_formula_in_latex_is_one_bare_align(shell, name):
     assert r"\left(t" not in rows[0]
 
 
-@pytest.mark.parametrize(("shift", "held"), [("3", "{1, …, 3}"), ("2", "{1, 2}")])
+@pytest.mark.parametrize(
+    ("shift", "held"), [("3", "{1, 2, 3}"), ("2", "{1, 2}"), ("9", "{1, …, 9}")]
+)
 def test_a_piece_of_whole_numbers_is_a_set(shell, shift, held):
     shown = shell(f"derive discrete_laplace b=1 --sensitivity {shift} --only loss").out
     assert f"\n  k ∈ {held}: ℓ is increasing\n" in shown

@@ -103,7 +103,7 @@ def _squares(d: PrivacyLoss) -> Iterator[TailConstant]:
         yield TailConstant(
             f"sub_gaussian_{low}",
             f"s²_{under}",
-            f"log E_{under} e^(u(ℓ − Eℓ)) ≤ s²u²/2 for every real u{_given(d)}",
+            f"log E_{under} e^(λ(ℓ − Eℓ)) ≤ s²λ²/2 for every real λ{_given(d)}",
             square, reason, (), TailRule("formula"), d,
         )  # fmt: skip
         crossed = square is None and under == "P" and squares["Q"][0] is not None
@@ -115,8 +115,7 @@ def _squares(d: PrivacyLoss) -> Iterator[TailConstant]:
         yield TailConstant(
             f"sub_gaussian_tail_{low}",
             f"log {under}_“sub”(ε)",
-            f"log {under}(L₁ + … + L_n ≥ ε) from s² under {known}; E_{known} is the mean"
-            f"{_given(d)}",
+            f"log {under}(L₁ + … + Lₙ ≥ ε) from s² under {known}; E_{known} is the mean{_given(d)}",
             *_of_all(d, under, (formula, why)),
             ("epsilon", "count"),
             TailRule("quadratic", under, squares[known][0], known),
@@ -125,7 +124,7 @@ def _squares(d: PrivacyLoss) -> Iterator[TailConstant]:
         yield TailConstant(
             f"sub_gaussian_within_{low}",
             f"s²_{under}[a, b]",
-            f"log E_{under} e^(u(ℓ − Eℓ)) ≤ s²u²/2 for u in [low, high]{_given(d)}",
+            f"log E_{under} e^(λ(ℓ − Eℓ)) ≤ s²λ²/2 for λ in [a, b]{_given(d)}",
             *_everywhere(variance),
             ("low", "high"),
             TailRule("sub-gaussian within", under),
@@ -153,7 +152,7 @@ def _exponential(d: PrivacyLoss) -> Iterator[TailConstant]:
         yield TailConstant(
             f"sub_exponential_{under.lower()}",
             f"ν²_{under}",
-            f"log E_{under} e^(u(ℓ − Eℓ)) ≤ ν²u²/2 for |u| ≤ 1/α{_given(d)}",
+            f"log E_{under} e^(λ(ℓ − Eℓ)) ≤ ν²λ²/2 for |λ| ≤ 1/α{_given(d)}",
             *(_everywhere(variance) if scale is not None else (None, reason)),
             (),
             TailRule("sub-exponential", under, scale),
@@ -299,7 +298,7 @@ def _kept(d: PrivacyLoss, under: str) -> str:
 
 def _bounded_by(d: PrivacyLoss, under: str, exponent: str) -> str:
     """What a bound on the tail of n steps says, infinite losses included."""
-    left = f"log {under}(L₁ + … + L_n ≥ ε) ≤"
+    left = f"log {under}(L₁ + … + Lₙ ≥ ε) ≤"
     if under == "Q" or d.mass_at_infinity == 0:
         return f"{left} {exponent}, ε above the mean{_given(d)}"
     return (

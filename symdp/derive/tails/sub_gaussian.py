@@ -145,7 +145,8 @@ def loss_width(derivation: PrivacyLoss) -> sp.Expr | None:
     if derivation.loss_range is None:
         return None
     low, high = derivation.loss_range
-    if low.is_infinite or high.is_infinite:  # SymPy keeps ∞ − log(1 − q)
+    # SymPy keeps ∞ − log(1 − q), and ∞·sign(√j) of a whole j ≥ 0.
+    if low.has(sp.oo, -sp.oo) or high.has(sp.oo, -sp.oo):
         return sp.oo
     return sp.logcombine(sp.expand(high - low), force=True)
 

@@ -1,0 +1,185 @@
+"""Formulas as a referee would write them: shorter, and equal wherever both have a value.
+
+Every rewriting is an identity of principal branches or rests on a sign that is certain, and is
+compared in numbers before it is shown: what differs stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+import sympy as sp
+
+from symdp.density.signs import random_values, sign_of
+from symdp.model import tidy
+
+NORMAL = sp.Function("Phi", positive=True)
+_ROUNDS = 2  # random values of the symbols, at which two forms are compared
+_DIGITS = 25  # to which they are evaluated; they agree to half of them
+_SQUARED = sp.Wild("z")
+
+
+@lru_cache(maxsize=1024)
+def presented(expression: sp.Basic) -> sp.Basic:
+    """Return a formula in the form in which it is read, itself where none is known to be equal."""
+    if isinstance(expression, sp.Piecewise):
+        cases = ((presented(value), _condition(told)) for value, told in expression.args)
+        return sp.Piecewise(*cases, evaluate=False)
+    if not isinstance(expression, sp.Expr) or not expression.args:
+        return expression
+    found = _rewritten(expression)
+    return found if found == expression or equal_in_numbers(found, expression) else expression
+
+
+def _condition(told: sp.Basic) -> sp.Basic:
+    if not isinstance(told, sp.core.relational.Relational):
+        return told
+    return told.func(*map(presented, told.args), evaluate=False)
+
+
+def _rewritten(expression: sp.Expr) -> sp.Expr:
+    for kind, rule in _RULES:
+        expression = expression.replace(lambda node, kind=kind: isinstance(node, kind), rule)
+    return expression
+
+
+def equal_in_numbers(one: sp.Expr, other: sp.Expr) -> bool:
+    """Whether two forms have the same value at random values of their symbols."""
+    symbols = one.free_symbols | other.free_symbols
+    if not symbols >= one.free_symbols:
+        return False
+    for seed in range(_ROUNDS):
+        values = dict(random_values(symbols, seed, ()))
+        a, b = (_number(form.subs(values)) for form in (one, other))
+        if a is None or b is None or abs(a - b) > 10 ** (-_DIGITS // 2) * (1 + abs(b)):
+            return False
+    return True
+
+
+def _number(form: sp.Expr) -> sp.Expr | None:
+    plain = form.replace(NORMAL, lambda z: (1 + sp.erf(z / sp.sqrt(2))) / 2)
+    value = plain.evalf(_DIGITS, maxn=300)
+    return value if value.is_number and sp.im(value).is_comparable is not None else None
+
+
+def _without_log(node: sp.exp) -> sp.Expr:
+    """e^{c log b + r} is b^c e^r."""
+    powers, rest = sp.S.One, []
+    for term in sp.Add.make_args(sp.expand_mul(node.args[0], deep=False)):
+        logs = [own for own in sp.Mul.make_args(term) if isinstance(own, sp.log)]
+        if len(logs) == 1:
+            powers *= logs[0].args[0] ** (term / logs[0])
+        else:
+            rest.append(term)
+    return node if powers == 1 else powers * sp.exp(sp.Add(*rest))
+
+
+def _one_exponential(node: sp.Mul) -> sp.Expr:
+    """e^a e^b is e^{a + b}."""
+    exponents = [own.args[0] for own in node.args if isinstance(own, sp.exp)]
+    if len(exponents) < 2:
+        return node
+    rest = (own for own in node.args if not isinstance(own, sp.exp))
+    return sp.Mul(*rest, sp.exp(sp.factor_terms(sp.Add(*exponents))))
+
+
+def _content(node: sp.Mul) -> sp.Expr:
+    """Numbers leave the sums of a quotient: (2a + 2)/(2 − 2b) is (a + 1)/(1 − b)."""
+    number, factors = sp.S.One, []
+    for own in node.args:
+        base, power = own.as_base_exp()
+        content = _of_terms(base) if power.is_Integer else sp.S.One
+        number *= content**power
+        factors.append(own if content == 1 else (base / content) ** power)
+    if number == 1 and factors == list(node.args):
+        return node
+    return sp.Mul(number, sp.Mul(*factors), evaluate=len(factors) != 1)
+
+
+def _of_terms(base: sp.Expr) -> sp.Expr:
+    if not base.is_Add:
+        return sp.S.One
+    sign = -1 if all(term.could_extract_minus_sign() for term in base.args) else 1
+    return sign * base.primitive()[0]
+
+
+def _hyperbolic(node: sp.Add) -> sp.Expr:
+    """1 − tanh² is 1/cosh²."""
+    if len(node.args) != 2 or node.args[0] != 1:
+        return node
+    found = node.args[1].match(-(sp.tanh(_SQUARED) ** 2))
+    return node if found is None else sp.cosh(found[_SQUARED]) ** -2
+
+
+def _one_logarithm(node: sp.Add) -> sp.Expr:
+    """c log(2a) − c log 2 is c log a: logarithms of numbers join others of the same factor."""
+    groups: dict[sp.Expr, list[sp.Expr]] = {}
+    for term in node.args:
+        own = next((f for f in sp.Mul.make_args(term) if isinstance(f, sp.log)), None)
+        if own is not None and own.args[0].is_positive:
+            factor = term / own
+            turned = -1 if factor.could_extract_minus_sign() else 1
+            groups.setdefault(turned * factor, []).append(own.args[0] ** turned)
+    found = node
+    for factor, inside in groups.items():
+        if len(inside) > 1 and any(one.is_number for one in inside):
+            apart = sp.Add(*(factor * sp.log(one) for one in inside))
+            found = sp.expand_mul(found - apart, deep=False) + factor * sp.log(sp.Mul(*inside))
+    return found if sp.count_ops(found) < sp.count_ops(node) else node
+
+
+def _absolute(node: sp.Abs) -> sp.Expr:
+    sign = sign_of(node.args[0])
+    return node if sign is None else sign * node.args[0]
+
+
+def _one_term(node: sp.Sum) -> sp.Expr:
+    """A sum of one term is that term."""
+    k, low, high = node.limits[0]
+    return node.function.subs(k, low) if len(node.limits) == 1 and low == high else node
+
+
+def _logarithm(node: sp.log) -> sp.Expr:
+    """log(1/a) is −log a for a > 0; log((√(1 + y²) + y)²) is 2 arsinh y, whatever the form."""
+    inside = node.args[0]
+    if inside.is_Pow and inside.exp.is_negative and inside.base.is_positive:
+        return -sp.log(inside.base**-inside.exp)
+    return area_sine(node)
+
+
+def area_sine(node: sp.log) -> sp.Expr:
+    """Return the logarithm of a unit a + b√r, a² − b²r = 1, as 2 arsinh √((a − 1)/2)."""
+    inside = node.args[0]
+    roots = {own for own in inside.atoms(sp.Pow) if own.exp == sp.S.Half and own.free_symbols}
+    if len(roots) != 1:
+        return node
+    (root,) = roots
+    y = sp.Dummy("y", positive=True)
+    plain = inside.xreplace({root: y})
+    if plain.has(sp.Pow) and not plain.is_rational_function(y):
+        return node
+    above, below = sp.fraction(sp.together(plain))
+    conjugate = plain.xreplace({y: -y})
+    rational = (form.xreplace({y: root}) for form in (plain * conjugate, (plain + conjugate) / 2))
+    norm, middle = (tidy.simplify(form) for form in rational)
+    if norm != 1 or middle.has(root):
+        return node
+    half = sp.sqrt(tidy.factor((middle - 1) / 2))
+    sign = sign_of(sp.expand(above.xreplace({y: root}) - below.xreplace({y: root})))
+    side = sign_of(sp.expand(below.xreplace({y: root})))
+    if not sign or not side:
+        return node
+    return 2 * sign * side * sp.asinh(half)
+
+
+_RULES: tuple[tuple[type, Callable[..., sp.Expr]], ...] = (
+    (sp.Sum, _one_term),
+    (sp.exp, _without_log),
+    (sp.Abs, _absolute),
+    (sp.log, _logarithm),
+    (sp.Add, _hyperbolic),
+    (sp.Add, _one_logarithm),
+    (sp.Mul, _one_exponential),
+    (sp.Mul, _content),
+)
