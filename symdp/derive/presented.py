@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
+import mpmath
 import sympy as sp
 
 from symdp.density.signs import random_values, sign_of
@@ -16,8 +17,10 @@ from symdp.model import tidy
 
 NORMAL = sp.Function("Phi", positive=True)
 _ROUNDS = 2  # random values of the symbols, at which two forms are compared
-_DIGITS = 25  # to which they are evaluated; they agree to half of them
+_DIGITS = 25  # to which they are evaluated
+_CLOSE = 1e-12  # to which they agree, relative to 1 + |value|
 _SQUARED = sp.Wild("z")
+_UNSEEN = (sp.Sum, sp.Integral, sp.Derivative)  # of which no number is asked for
 
 
 @lru_cache(maxsize=1024)
@@ -28,6 +31,8 @@ def presented(expression: sp.Basic) -> sp.Basic:
         return sp.Piecewise(*cases, evaluate=False)
     if not isinstance(expression, sp.Expr) or not expression.args:
         return expression
+    if expression.has(*_UNSEEN):
+        return expression.replace(sp.Sum, lambda *parts: _one_term(sp.Sum(*parts)))
     found = _rewritten(expression)
     return found if found == expression or equal_in_numbers(found, expression) else expression
 
@@ -47,20 +52,18 @@ def _rewritten(expression: sp.Expr) -> sp.Expr:
 def equal_in_numbers(one: sp.Expr, other: sp.Expr) -> bool:
     """Whether two forms have the same value at random values of their symbols."""
     symbols = one.free_symbols | other.free_symbols
-    if not symbols >= one.free_symbols:
-        return False
     for seed in range(_ROUNDS):
         values = dict(random_values(symbols, seed, ()))
         a, b = (_number(form.subs(values)) for form in (one, other))
-        if a is None or b is None or abs(a - b) > 10 ** (-_DIGITS // 2) * (1 + abs(b)):
+        if a is None or b is None or not abs(a - b) <= _CLOSE * (1 + abs(b)):
             return False
     return True
 
 
-def _number(form: sp.Expr) -> sp.Expr | None:
+def _number(form: sp.Expr) -> mpmath.mpc | None:
     plain = form.replace(NORMAL, lambda z: (1 + sp.erf(z / sp.sqrt(2))) / 2)
-    value = plain.evalf(_DIGITS, maxn=300)
-    return value if value.is_number and sp.im(value).is_comparable is not None else None
+    parts = plain.evalf(_DIGITS, maxn=300).as_real_imag()
+    return mpmath.mpc(*map(str, parts)) if all(part.is_Number for part in parts) else None
 
 
 def _without_log(node: sp.exp) -> sp.Expr:
@@ -174,7 +177,6 @@ def area_sine(node: sp.log) -> sp.Expr:
 
 
 _RULES: tuple[tuple[type, Callable[..., sp.Expr]], ...] = (
-    (sp.Sum, _one_term),
     (sp.exp, _without_log),
     (sp.Abs, _absolute),
     (sp.log, _logarithm),

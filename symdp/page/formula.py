@@ -300,12 +300,12 @@ def _power(e: sp.Pow) -> Node:
 
 def _without_sign(condition: Any) -> Any:
     """Return s < −a for a < −s, as SymPy turns it."""
-    if type(condition) not in _RELATIONS:
-        return condition
-    turned = condition.reversedsign
-    if turned.lhs.is_Symbol:
-        return turned
-    return turned.reversed if turned.rhs.is_Symbol else condition
+    if type(condition) in _RELATIONS:
+        for side in condition.args:
+            if (-side).is_Symbol and (-side).is_positive is None:  # the variable, no parameter
+                turned = condition.reversedsign
+                return turned if turned.lhs == -side else turned.reversed
+    return condition
 
 
 def _cases(e: sp.Piecewise) -> Node:

@@ -217,18 +217,17 @@ def transliterated(words: str) -> str:
 _GREEK_WORD = re.compile(rf"\b({'|'.join(_GREEK)})(_\w+)?\b(?! (?:function|law|noise))")
 _IN_SYMPY = (  # what SymPy writes and what people write
     (r"\boo\b", "∞"), (r"(?<!\w)-(?=[\w∞(])", "−"), (r" - ", " − "), (r"sqrt\((\w+)\)", r"√\1"),
-    (r"\bsqrt\(", "√("), (r"(?<=[\w)])\*(?=[\w(])", "·"),
+    (r"\bsqrt\(", "√("), (r"\*\*", "^"), (r"(?<=[\w)])\*(?=[\w(])", "·"),
 )  # fmt: skip
 
 
 def in_words(sentence: str) -> str:
     """Return a sentence with the formulas that SymPy wrote into it as people write them."""
-    found = re.sub(r"\*\*(\d+)", lambda m: m.group(1).translate(_ABOVE), sentence).replace(
-        "**", "^"
-    )
+    found = _GREEK_WORD.sub(lambda m: text(name(m.group())), sentence)
+    found = re.sub(r"\*\*(\d+)", lambda m: m.group(1).translate(_ABOVE), found)
     for own, sign in _IN_SYMPY:
         found = re.sub(own, sign, found)
-    return _GREEK_WORD.sub(lambda m: text(name(m.group())), found)
+    return found
 
 
 PAGE = 62  # widths of a letter in one line of an article
