@@ -211,6 +211,8 @@ class PrivacyLoss:
         """Which direction has the larger δ(ε), with the proof where a symmetry gives one."""
         if self.mechanism.neighbours == SUBSTITUTION and self.mechanism.is_mirrored:
             return Dominance("both", "substituting a record is undone by substituting it back")
+        if self.is_disjoint:
+            return Dominance("both", "the laws have no output in common, so that δ = 1 both ways")
         pair = with_known_masses(self.mechanism.pair("remove"))
         return self._part(
             lambda: dominating_direction(pair),

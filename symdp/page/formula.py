@@ -23,15 +23,18 @@ from symdp.page.document import Line, Section
 from symdp.page.node import (
     ATOM,
     EMPTY,
+    PAGE,
     PRODUCT,
     SUM,
     Node,
     applied,
+    broken,
     fence,
     fraction,
     held,
     in_words,
     listed,
+    measure,
     name,
     number,
     operator,
@@ -388,11 +391,11 @@ _SETTERS: tuple[tuple[Any, Callable[[Any], Node]], ...] = (
 )
 
 _TOKEN = re.compile(
-    r"“(?P<words>[^”]*)”|(?P<number>\d+(?:\.\d+)?)|(?P<above>[⁰¹²³⁴⁵⁶⁷⁸⁹⁻]+|[′″‴]|⁽\w+⁾)"
+    r"“(?P<words>[^”]*)”|(?P<number>\d+(?:\.\d+)?)|(?P<above>[⁰¹²³⁴⁵⁶⁷⁸⁹⁻ⁿ]+|[′″‴]|⁽\w+⁾)"
     r"|(?P<below>[₀₁₂₃₄₅₆₇₈₉₋₊]+|[ₖₙₜₓⱼᵣₚₛₐ])|(?P<hole>\{\})"
-    r"|(?P<name>MSD|He|log|exp|inf|sup|min|max|lim|[A-Za-zα-ωΑ-ΩℓΦ∞]̄?)|(?P<sign>\S)"
+    r"|(?P<name>MSD|He|Var|log|exp|inf|sup|min|max|lim|[A-Za-zα-ωΑ-ΩℓΦ∞]̄?)|(?P<sign>\S)"
 )
-_FIGURES = str.maketrans("₀₁₂₃₄₅₆₇₈₉₋₊⁰¹²³⁴⁵⁶⁷⁸⁹⁻ₖₙₜₓⱼᵣₚₛₐ", "0123456789−+0123456789−kntxjrpsa")
+_FIGURES = str.maketrans("₀₁₂₃₄₅₆₇₈₉₋₊⁰¹²³⁴⁵⁶⁷⁸⁹⁻ₖₙₜₓⱼᵣₚₛₐⁿ", "0123456789−+0123456789−kntxjrpsan")
 _PAIRS = {"(": ")", "[": "]", "{": "}", "|": "|", "⌊": "⌋"}
 _SUMS = set("+−±=≈≤≥<>≠,∈→‖;:∼…")
 
@@ -652,6 +655,13 @@ def _symbols(line: Line) -> set[sp.Symbol]:
     return set() if line.expression is None else line.expression.free_symbols
 
 
+def _fits(formula: sp.Basic, room: float) -> bool:
+    return all(measure(row) <= PAGE for row in broken(layout(formula), room))
+
+
+_MOST_NAMES = 4  # of wide denominators of one formula
+
+
 class _Parts:
     """Names for the parts that occur several times in long formulas."""
 
@@ -666,7 +676,7 @@ class _Parts:
             return line
         plain = shown(line.expression)
         formula = attempt(lambda: presented(plain), plain, _FOR_ONE)
-        whole = self._named(formula)
+        whole = self._narrow(self._named(formula), line.room)
         needed: list[sp.Symbol] = []
         open_ = [whole]
         while open_:
@@ -675,6 +685,19 @@ class _Parts:
             open_ += [self.values[s] for s in more]
         where = ((layout(s), layout(v)) for s, v in self.values.items() if s in needed)
         return replace(line, right=layout(whole), where=tuple(where))
+
+    def _narrow(self, whole: sp.Basic, room: float) -> sp.Basic:
+        """Give names to wide denominators until no line is wider than the page."""
+        for _ in range(_MOST_NAMES):
+            below = [p.base for p in whole.atoms(sp.Pow) if p.exp.is_negative and p.base.is_Add]
+            wide = max(below, key=lambda base: measure(layout(base)), default=sp.S.One)
+            if sp.count_ops(wide) < _WORTH_A_NAME or _fits(whole, room):
+                break
+            if wide not in self.known:
+                self.known[wide] = name = next(self.names)
+                self.values[name] = wide
+            whole = whole.xreplace({wide: self.known[wide]})
+        return whole
 
     def _named(self, formula: sp.Basic) -> sp.Basic:
         if len(text(layout(formula))) <= _LONG_FORMULA or formula.has(sp.Integral, sp.Sum):

@@ -2,6 +2,7 @@ r"""A document as LaTeX that plain pdflatex with amsmath compiles, its formulas 
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 
@@ -21,7 +22,7 @@ _SIGNS = {
     "∈": r"\in ", "→": r"\to ", "‖": r"\|", "…": r"\dots ", "∫": r"\int", "∑": r"\sum",
     "∏": r"\prod", "′": "'", "″": "''", "‴": "'''", "d": r"\,\mathrm{d}", "∨": r"\lor ",
     ",": ",\\ ", ";": ";\\ ", "|": r"\vert ", "{": r"\{", "}": r"\}", "∼": r"\sim ",
-    "%": r"\%", "&": r"\&",
+    "√": r"\surd ", "∝": r"\propto ", "%": r"\%", "&": r"\&",
     "#": r"\#", "$": r"\$", "_": r"\_", "^": r"\hat{}", "~": r"\sim ", "\\": r"\backslash ",
 }  # fmt: skip
 _WORDS = {
@@ -30,8 +31,8 @@ _WORDS = {
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
     "–": "--", "’": "'", "“": "``", "”": "''", "—": "---",
 }  # fmt: skip
-_RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻", "0123456789-", strict=True))
-_LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉₋", "0123456789-", strict=True))
+_RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻ⁿ", "0123456789-n", strict=True))
+_LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉₋ₙₜₖ", "0123456789-ntk", strict=True))
 
 
 def latex(node: Node) -> str:
@@ -99,8 +100,58 @@ def _name(text: str) -> str:
 
 
 def latex_words(text: str) -> str:
-    r"""Return a text that LaTeX prints as it stands and never obeys, in ASCII."""
-    return "".join(_letter(sign) for sign in unicodedata.normalize("NFC", " ".join(text.split())))
+    r"""Return a text that LaTeX prints as it stands and never obeys, in ASCII.
+
+    What is a formula in it, such as s²λ²/2 or r > κ₁, is set as one.
+    """
+    words = unicodedata.normalize("NFC", " ".join(text.split()))
+    return " ".join(_pieces(words.split(" ")))
+
+
+def _pieces(words: list[str]) -> Iterator[str]:
+    """Yield the words of a text, those that make a formula as one."""
+    place = 0
+    while place < len(words):
+        end = place
+        while end < len(words) and _IN_FORMULA.fullmatch(words[end]):
+            end += 1
+            if words[end - 1][-1] in ",;:." and _is_balanced(words[place:end]):
+                break
+        run = " ".join(words[place:end])
+        found = _as_formula(run.rstrip(",;:."))
+        yield (
+            f"${found}${run[len(run.rstrip(',;:.')) :]}"
+            if found
+            else "".join(map(_letter, words[place]))
+        )
+        place = end if found else place + 1
+
+
+def _is_balanced(words: list[str]) -> bool:
+    run = " ".join(words)
+    pairs = all(run.count(a) == run.count(b) for a, b in ("()", "[]", "{}"))
+    return pairs and run.count("|") % 2 == 0
+
+
+def _as_formula(run: str) -> str:
+    """Return a run of words in LaTeX where it is a formula, else nothing."""
+    from symdp.page.formula import read
+
+    if not _TELLING.search(run) or not _is_balanced([run]):
+        return ""
+    try:
+        return latex(read(run)).strip()
+    except (ValueError, IndexError, StopIteration):
+        return ""
+
+
+_NO_NAMES = "a|A|I|is|as|at|by|of|or|on|to|in|if|it|no|so|an|we|be|EA|FA"
+_ONE = r"(?:log|exp|inf|sup|min|max|Var|[A-Za-zα-ωΑ-ΩℓΦ]{1,2}(?![A-Za-z]))"
+_IN_FORMULA = re.compile(
+    rf"(?!(?:{_NO_NAMES})\b)"
+    rf"(?:{_ONE}|[0-9,()\[\]|/+−=<>≤≥≠≈∈∝→‖·√∞…^_²³⁰¹⁴ⁿ₀₁₂₃₄ₙₜ{{}}′″‴!])+[,;:.]*"
+)
+_TELLING = re.compile(r"[_^ℓ∞√≤≥≠≈∈∝→‖²³ⁿ₀-₉ₙα-ωΦ′]|\w [+−=<>] ")
 
 
 def _letter(sign: str) -> str:

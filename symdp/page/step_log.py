@@ -38,7 +38,7 @@ def step_log(d: PrivacyLoss) -> Section:
 def _steps(d: PrivacyLoss) -> Iterator[Line]:
     t, x = layout(d.cgf.tilt), layout(d.variable)
     if d.is_disjoint:
-        yield sentence(f"{DISJOINT}; no loss is finite, K = −∞, and no direction is larger")
+        yield sentence(f"{DISJOINT}; no loss is finite, K = −∞, and neither direction is larger")
         return
     if d.pair.alternatives:
         yield sentence("a public choice among several pairs: K is the logarithm of a mean of M")

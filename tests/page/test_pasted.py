@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+
 import mpmath
 import pytest
 import sympy as sp
@@ -9,7 +12,9 @@ import sympy as sp
 import symdp
 from symdp.page.document import Section, one_legend
 from symdp.page.formula import equation
+from symdp.page.latex import latex_words
 from symdp.page.node import text
+from symdp.page.step_log import step_log
 
 
 def test_the_general_series_stand_behind_all(shell):
@@ -167,3 +172,42 @@ def test_the_loss_of_a_beta_pair_has_no_gamma_function(p, q, written):
             power = at[x] ** (first - 1) * (1 - at[x]) ** (second - 1)
             densities.append(power / mpmath.beta(first, second))
         assert abs(mine - mpmath.log(densities[0] / densities[1])) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("told", "set_"),
+    [
+        ("in the tail, r > κ₁", r"in the tail, $r>\kappa_{1}$"),
+        ("log E_P e^(λ(ℓ − Eℓ)) ≤ s²λ² for every λ",
+         r"$\log E_{P}e^{\lambda(\ell-E\ell)}\le s^{2}\lambda^{2}$ for every $\lambda$"),
+        ("x ∈ (−∞, ∞): ℓ is increasing", r"$x\in (-\infty,\ \infty)$: $\ell$ is increasing"),
+        ("my_noise, 50% & \\x {a}", r"my\_noise, 50\% \& \textbackslash{}x \{a\}"),
+        ("ξ√(n", r"$\xi$$\surd $(n"),  # a bracket is missing: sign by sign
+    ],
+)  # fmt: skip
+def test_a_formula_in_a_sentence_is_set_as_one_in_latex(told, set_):
+    assert latex_words(told) == set_
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no pdflatex")
+@pytest.mark.parametrize("name", ["staircase"])
+def test_no_line_of_a_page_is_wider_than_it(name, tmp_path):
+    found = symdp.derive(getattr(symdp.mechanisms, name)).to_latex()
+    head = "\\documentclass{article}\\usepackage{amsmath}\\usepackage[T1]{fontenc}\n"
+    page = f"{head}\\begin{{document}}\n{found}\n\\end{{document}}\n"
+    (tmp_path / "page.tex").write_text(page, encoding="utf-8")
+    ran = subprocess.run(
+        ["pdflatex", "-interaction=nonstopmode", "page.tex"],
+        cwd=tmp_path, capture_output=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert ran.returncode == 0
+    assert "Overfull" not in ran.stdout.decode("latin-1")
+
+
+def test_the_walk_through_of_laws_with_nothing_in_common_is_one_sentence():
+    lines = step_log(symdp.derive(symdp.loads(APART.format(density="3 - 9*abs(x)")))).lines
+    assert [line.words for line in lines] == [
+        "δ = 1 for every ε: the two laws have no output in common; no loss is finite, K = −∞, and "
+        "neither direction is larger"
+    ]
