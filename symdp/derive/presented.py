@@ -27,10 +27,15 @@ _UNSEEN = (sp.Sum, sp.Integral, sp.Derivative)  # of which no number is asked fo
 def presented(expression: sp.Basic) -> sp.Basic:
     """Return a formula in the form in which it is read, itself where none is known to be equal."""
     if isinstance(expression, sp.Piecewise):
-        cases = ((presented(value), _condition(told)) for value, told in expression.args)
-        return sp.Piecewise(*cases, evaluate=False)
+        each = ((presented(value), _condition(told)) for value, told in expression.args)
+        return sp.Piecewise(*each, evaluate=False)
     if not isinstance(expression, sp.Expr) or not expression.args:
         return expression
+    cases = [own for own in expression.args if isinstance(own, sp.Piecewise)]
+    if expression.is_Mul and len(cases) == 1:  # a factor goes into the cases
+        factor = expression.xreplace({cases[0]: sp.S.One})
+        each = ((factor * value, told) for value, told in cases[0].args)
+        return presented(sp.Piecewise(*each, evaluate=False))
     if expression.has(*_UNSEEN):
         return expression.replace(sp.Sum, lambda *parts: _one_term(sp.Sum(*parts)))
     found = _rewritten(expression)
@@ -54,15 +59,15 @@ def equal_in_numbers(one: sp.Expr, other: sp.Expr) -> bool:
     symbols = one.free_symbols | other.free_symbols
     for seed in range(_ROUNDS):
         values = dict(random_values(symbols, seed, ()))
-        a, b = (_number(form.subs(values)) for form in (one, other))
+        a, b = (_number(form, values) for form in (one, other))
         if a is None or b is None or not abs(a - b) <= _CLOSE * (1 + abs(b)):
             return False
     return True
 
 
-def _number(form: sp.Expr) -> mpmath.mpc | None:
+def _number(form: sp.Expr, values: dict[sp.Symbol, sp.Rational]) -> mpmath.mpc | None:
     plain = form.replace(NORMAL, lambda z: (1 + sp.erf(z / sp.sqrt(2))) / 2)
-    parts = plain.evalf(_DIGITS, maxn=300).as_real_imag()
+    parts = plain.evalf(_DIGITS, subs=values, maxn=300).as_real_imag()
     return mpmath.mpc(*map(str, parts)) if all(part.is_Number for part in parts) else None
 
 
@@ -80,10 +85,11 @@ def _without_log(node: sp.exp) -> sp.Expr:
 
 def _one_exponential(node: sp.Mul) -> sp.Expr:
     """e^a e^b is e^{a + b}."""
-    exponents = [own.args[0] for own in node.args if isinstance(own, sp.exp)]
+    parts = [own.as_base_exp() for own in node.args]
+    exponents = [power for base, power in parts if base == sp.E]
     if len(exponents) < 2:
         return node
-    rest = (own for own in node.args if not isinstance(own, sp.exp))
+    rest = (own for own, (base, _) in zip(node.args, parts, strict=True) if base != sp.E)
     return sp.Mul(*rest, sp.exp(sp.factor_terms(sp.Add(*exponents))))
 
 

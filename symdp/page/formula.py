@@ -511,7 +511,7 @@ def _bare(parts: list[Node]) -> Node:
 _LONG_FORMULA = 110  # characters from which on a formula is given in named parts
 _MOST_ENDS = 12  # of cases that are ordered
 _WORTH_A_NAME = 3  # operations of a part
-_FOR_ONE = 1.0  # seconds for the form in which one formula is read
+_FOR_ONE = 3.0  # seconds for the form in which one formula is read
 _PARTS = ("u", "v", "w", "y", "z", "a", "b", "c", "d", "g", "h", "r")
 
 

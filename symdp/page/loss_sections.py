@@ -12,6 +12,7 @@ import sympy as sp
 from symdp.derive import series
 from symdp.derive.child import GIVES_UP, or_reason
 from symdp.derive.orders import cumulant_in_moments, sampled_pair
+from symdp.derive.presented import presented
 from symdp.derive.vectors import FIRST, SECOND, VectorDerivation, distance_loss
 from symdp.emit.mass import MassIntegral
 from symdp.errors import InputError
@@ -19,14 +20,14 @@ from symdp.interrupt import attempt
 from symdp.model import tidy
 from symdp.model.sampling import Radial
 from symdp.page.document import Line, Section, sentence
-from symdp.page.formula import equation, layout, read
+from symdp.page.formula import equation, layout, read, shown
 from symdp.page.node import PRODUCT, Node, fence, in_words, listed, operator, row, text
 
 if TYPE_CHECKING:
     from symdp.density.records import Piece
     from symdp.derive.masses import MassRule
     from symdp.derive.privacy_loss import PrivacyLoss
-    from symdp.derive.records import HasCGF
+    from symdp.derive.records import Atom, HasCGF
     from symdp.model.mechanism import Mechanism
 
 _FEW = 4  # whole numbers beside the first of a set that is written out
@@ -171,16 +172,29 @@ def loss_lines(d: PrivacyLoss) -> list[Line]:
     """Return the privacy loss, its pieces, its range, its atoms and masses at infinity."""
     x = layout(d.variable)
     lines = [equation(read("ℓ({})", x), d.loss, note="")]
+    lines += [sentence(in_words(f"ℓ has no value on {gap}, where P = Q = 0")) for gap in _gaps(d)]
     for piece in (one for one in d.pieces if one.place is None and not d.is_disjoint):
         told = piece.slope.replace("unknown", "smooth; whether it is monotone was not decided")
         lines.append(Line(_inside(d.variable, piece), None, f"ℓ is {told}"))
     lines += [] if d.is_disjoint else _range_lines(d)
-    lines += [equation(read("P(ℓ = {})", atom.loss), atom.mass) for atom in d.atoms]
+    lines += [_atom(atom) for atom in d.atoms]
     if d.mass_at_infinity != 0:
         lines.append(equation("δ_∞", d.mass_at_infinity, words="= P(Q = 0)"))
     if d.mass_at_minus_infinity != 0:
         lines.append(equation("δ_{−∞}", d.mass_at_minus_infinity, words="= Q(P = 0)"))
     return lines
+
+
+def _gaps(d: PrivacyLoss) -> Iterator[str]:
+    """Intervals between two pieces of the support."""
+    on_line = [p for p in d.pieces if p.place is None and not d.variable.is_integer]
+    for left, right in pairwise(on_line):
+        if left.upper != right.lower:
+            yield text(fence(listed(map(layout, (left.upper, right.lower)))))
+
+
+def _atom(atom: Atom) -> Line:
+    return equation(read("P(ℓ = {})", presented(shown(atom.loss))), atom.mass)
 
 
 def finite_lines(d: HasCGF) -> list[Line]:

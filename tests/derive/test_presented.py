@@ -163,6 +163,19 @@ def test_sentences_hold_no_sympy():
     assert in_words(raw) == "between −∞ and √x − 2·σ², ε₀ of the gamma function"
 
 
+def test_a_factor_stands_in_the_cases_and_a_gap_is_named():
+    law = sp.Piecewise((0, sp.Abs(X) < 1), (sp.exp(-sp.Abs(X)), True))
+    found = symdp.derive(
+        symdp.Mechanism.additive(law, X, sensitivity=sp.Rational(1, 2), normalize=True)
+    )
+    law, _ = (line for line in finished(mechanism_section(found)).lines if line.right)
+    assert [text(part) for case in law.right.parts for part in case.parts] == [
+        "0", "|x| < 1", "e^(1 − |x|)/2", "|x| ≥ 1",
+    ]  # fmt: skip
+    told = [line.words for line in loss_lines(found)]
+    assert "ℓ has no value on (−1/2, 1), where P = Q = 0" in told
+
+
 def test_a_part_has_one_name_in_a_section_and_is_explained_once():
     found = symdp.derive(symdp.mechanisms.staircase)
     section = finished(mechanism_section(found))
