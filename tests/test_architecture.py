@@ -60,7 +60,7 @@ MOST_ROOM_LINES = {
     "balls": 1377,
     "cli": 4334,
     "density": 4480,
-    "derive": 5328,
+    "derive": 5334,
     "emit": 5039,
     "expansion": 391,
     "individual": 3353,
@@ -68,7 +68,7 @@ MOST_ROOM_LINES = {
     "methods": 4224,
     "model": 5248,
     "numeric": 11557,
-    "page": 6485,
+    "page": 6499,
     "prove": 6242,
     "questions": 7081,
 }
