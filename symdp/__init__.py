@@ -115,7 +115,6 @@ _HOMES = {
 HOMES.update(
     {
         "balls": "symdp.balls.mass",
-        "moments": "symdp.questions.utility",
         "noise": "symdp.questions.noise",
         "figures": "symdp.page.plot",
         "pages": "symdp.page.derivation",

@@ -55,7 +55,7 @@ MOST_CONSTANTS = {
 MOST_CATCHES = 115  # places that catch an error of ours: a row that asks for less fails less
 # Lines of a room, "" being the files beside them: what it has, to be lowered and never raised.
 MOST_ROOM_LINES = {
-    "": 2166,
+    "": 2165,
     "adapters": 1090,
     "balls": 1377,
     "cli": 4334,
@@ -70,7 +70,7 @@ MOST_ROOM_LINES = {
     "numeric": 11557,
     "page": 6499,
     "prove": 6242,
-    "questions": 7081,
+    "questions": 7064,
 }
 CODE_FROM_TEXT = {"eval", "exec", "parse_expr", "__import__"}
 

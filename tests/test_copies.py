@@ -23,8 +23,8 @@ from symdp.methods import METHODS, accountant
 from symdp.model.curve_tables import from_renyi_points
 from symdp.numeric.answer import Answer
 from symdp.questions.audit import audit
+from symdp.questions.noise import compare
 from symdp.questions.tradeoff import gaussian_privacy
-from symdp.questions.utility import compare
 
 COPIES = {
     "pickle": lambda one: pickle.loads(pickle.dumps(one)),

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from symdp.questions.claim import CheckedClaim
     from symdp.questions.composition import Composition
     from symdp.questions.guarantee import Guarantee
-    from symdp.questions.utility import Compared
+    from symdp.questions.noise import Compared
 
 T = TypeVar("T")
 
@@ -608,8 +608,8 @@ def compare(
     at_delta, asked = words.delta(delta), words.real(str(size), option)
     check_drawing(plot)
     jobs = _of_each([job.mechanism or "", *job.values], job)
-    from symdp.questions.utility import ALPHA
-    from symdp.questions.utility import compare as ask
+    from symdp.questions.noise import ALPHA
+    from symdp.questions.noise import compare as ask
 
     def told(noises: list[Mechanism]) -> None:
         sizes = {"std": asked} if std is not None else {"mean_abs": asked}

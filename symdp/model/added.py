@@ -13,17 +13,17 @@ class Added:
     @property
     def mean(self) -> float:
         """The mean of the noise, enclosed by balls to a double's accuracy."""
-        return float(above("moments").moment(self, "mean"))
+        return float(above("noise").moment(self, "mean"))
 
     @property
     def std(self) -> float:
         """The standard deviation of the noise; AccuracyError where none is found."""
-        return float(above("moments").moment(self, "std"))
+        return float(above("noise").moment(self, "std"))
 
     @property
     def mean_abs(self) -> float:
         """E|X − EX| of the noise."""
-        return float(above("moments").moment(self, "mean_abs"))
+        return float(above("noise").moment(self, "mean_abs"))
 
     def quantile(self, p: Any) -> Any:
         """Return the least x with P(noise ≤ x) ≥ p, see `symdp.questions.noise.quantile`.

@@ -4,7 +4,7 @@ import pytest
 from shell import Shell
 
 from symdp import mechanisms
-from symdp.questions.utility import compare
+from symdp.questions.noise import compare
 
 
 @pytest.fixture

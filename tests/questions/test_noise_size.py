@@ -11,7 +11,7 @@ import sympy as sp
 import symdp
 from symdp import mechanisms
 from symdp.errors import AccuracyError, InputError
-from symdp.questions.utility import compare, noise_size
+from symdp.questions.noise import compare, noise_size
 
 x = sp.Symbol("x", real=True)
 POSITIVE = sp.Symbol("x", nonnegative=True)
