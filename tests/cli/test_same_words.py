@@ -321,15 +321,8 @@ def test_a_page_with_sliders_is_written_before_its_formulas(shell, monkeypatch, 
     page = tmp_path / "page.html"
     ran = shell("explore laplace b=2 --time-limit 4 -o", str(page))
     assert (ran.code, ran.out) == (1, "")
-<<<<<<< HEAD
     lacks = f"{page} lacks its first answer and its formulas"
     assert ran.err == f"symdp: incomplete after 4 s: {lacks}; raise --time-limit\n"
-=======
-    assert ran.err == (
-        f"symdp: incomplete after 4 s: {page} lacks its first answer and its formulas;"
-        " raise --time-limit\n"
-    )
->>>>>>> 480cae5e (A noise's size, quantiles, samples and noises of one size stand in one file of questions (14 lines fewer))
     text = page.read_text(encoding="utf-8")
     assert "lacks its first answer" in text
     assert 'id="panel-data"' in text
