@@ -177,14 +177,15 @@ def column_sums(weights: Array, angle: Array, count: int) -> Complex:
     from_base, base = position - base, np.mod(base.astype(np.int64), grid)
     order = np.argsort(base)
     base, from_base, weights = base[order], from_base[order], weights[order]
-    starts = np.flatnonzero(np.diff(base, prepend=-1))
-    total = np.zeros((grid, weights.shape[1]))
+    total = np.zeros((weights.shape[1], grid + _WIDTH))
+    columns = np.ascontiguousarray(weights.T)
     for offset in range(_WIDTH):
         x = (offset - from_base) * (2.0 / _WIDTH)
         kernel = np.exp(_BETA * (np.sqrt(np.maximum(1.0 - x * x, 0.0)) - 1.0))
-        cells = np.mod(base[starts] + offset, grid)  # no two of them are equal
-        total[cells] += np.add.reduceat(kernel[:, None] * weights, starts, axis=0)
-    spectrum = np.fft.rfft(total.T)[:, :count]
+        for row, column in zip(total, columns, strict=True):
+            row[offset : offset + grid] += np.bincount(base, kernel * column, grid)
+    total[:, :_WIDTH] += total[:, grid:]
+    spectrum = np.fft.rfft(total[:, :grid])[:, :count]
     return np.asarray(spectrum / _kernel_transform()((np.arange(count) / grid) ** 2))
 
 
