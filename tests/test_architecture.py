@@ -67,7 +67,7 @@ MOST_ROOM_LINES = {
     "mechanisms": 194,
     "methods": 4224,
     "model": 5248,
-    "numeric": 11557,
+    "numeric": 11558,
     "page": 6499,
     "prove": 6242,
     "questions": 7064,
