@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sympy as sp
 from sympy.core.function import ArgumentIndexError
 
@@ -86,6 +88,9 @@ class hyperu(sp.Function):  # type: ignore[misc]  # noqa: N801  (mpmath's and Sc
             raise ArgumentIndexError(self, argindex)
         a, b, z = self.args
         return -a * hyperu(a + 1, b + 1, z)
+
+    def _latex(self, printer: Any) -> str:
+        return rf"U\left({', '.join(map(printer.doprint, self.args))}\right)"
 
 
 class LogBesselI(sp.Function):  # type: ignore[misc]

@@ -169,7 +169,8 @@ def tails_sheet(d: Derivation, count: int, epsilon: float) -> list[Row]:
     rows = []
     for constant in d.tails:
         values = {name: places[name] for name in constant.arguments if name in places}
-        if len(values) < len(constant.arguments):
+        nowhere = constant.expression is None and constant.rule.kind == "end"
+        if nowhere or len(values) < len(constant.arguments):
             continue
         formula = "" if constant.expression is None else text(layout(constant.expression))
         result = attempt(partial(_number, constant, values), "not in time", _SECONDS)

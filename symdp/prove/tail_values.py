@@ -603,6 +603,7 @@ def _split(request: _Request) -> arb:
 # How each kind of bound is evaluated.
 _KINDS: dict[str, Callable[[_Request], arb]] = {
     "formula": _formula,
+    "end": _formula,
     "drift": _drift,
     "chernoff": _chernoff,
     "quadratic": _quadratic,

@@ -188,7 +188,7 @@ def _at_ends(d: PrivacyLoss) -> Iterator[TailConstant]:
         for part, symbol, words, value in parts:
             yield TailConstant(
                 f"{name}_tail_{part}", f"{symbol}{mark}", words, value, found[2], (),
-                TailRule("formula"), d,
+                TailRule("end"), d,
             )  # fmt: skip
 
 

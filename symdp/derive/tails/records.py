@@ -22,8 +22,8 @@ class TailRule:
     Attributes
     ----------
     kind
-        "formula", "drift", "chernoff", "quadratic", "sub-gaussian within", "sub-exponential",
-        "third moment", "berry-esseen", "van der corput" or "split".
+        "formula", "end", "drift", "chernoff", "quadratic", "sub-gaussian within",
+        "sub-exponential", "third moment", "berry-esseen", "van der corput" or "split".
     under
         The law, "P" or "Q", of the tail.
     formula
