@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _weakrefset
+import contextlib
 import gc
 import math
 import signal
@@ -283,8 +284,11 @@ def _must_end(frame: FrameType | None) -> bool:
     """Return whether what runs has to come to its end first.
 
     A module that is imported would stay half done for ever; what a destructor raises, or a callback
-    of the garbage collector or of a weak reference, Python would only print.
+    of the garbage collector or of a weak reference, Python would only print; what is raised on the
+    way into or out of a `with`, its block would not see.
     """
+    if frame is not None and frame.f_code.co_filename == contextlib.__file__:
+        return True
     callbacks = {getattr(callback, "__code__", None) for callback in gc.callbacks}
     while frame is not None:
         code = frame.f_code

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import signal
+import sys
 import threading
 import time
 import weakref
@@ -13,6 +15,7 @@ import mpmath
 import numpy as np
 import pytest
 
+from symdp import interrupt
 from symdp.cli.supervise import end_after_work, supervised
 from symdp.errors import InputError
 from symdp.interrupt import Clock, attempt, charge, limit, time_left, worked
@@ -229,3 +232,18 @@ def test_what_swallows_errors_comes_to_its_end(capfd) -> None:
 
     assert attempt(forget, "late", 0.05) == "late"
     assert capfd.readouterr().err == ""
+
+
+def test_nothing_is_raised_on_the_way_out_of_a_block():
+    """Its limit would not see it, and nobody else catches it."""
+    frames = []
+
+    @contextlib.contextmanager
+    def block():
+        yield
+        frames.append(sys._getframe().f_back)
+
+    with block():
+        here = sys._getframe()
+    assert not interrupt._must_end(here)
+    assert interrupt._must_end(frames[0])
