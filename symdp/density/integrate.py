@@ -482,13 +482,22 @@ def quadratics(integrand: Integrand) -> sp.Expr | None:
 
 
 def hypergeometric(above: Sequence[sp.Expr], below: Sequence[sp.Expr], z: sp.Expr) -> sp.Expr:
-    """Return a pFq without what stands above and below; ₂F₁(−s, s+1; 1; z) is P_s(1 − 2z)."""
+    """Return a pFq without what stands above and below, as a sum where it ends.
+
+    ₂F₁(−s, s+1; 1; z) is the Legendre function P_s(1 − 2z), ₁F₀(a; z) is (1 − z)^{−a}.
+    """
     uppers, lowers = ([tidy.factor(sp.expand(own)) for own in some] for some in (above, below))
     for own in [own for own in lowers if own in uppers]:
         uppers.remove(own)
         lowers.remove(own)
-    if 0 in uppers:
-        return sp.S.One
+    last = [-own for own in uppers if own.is_Integer and -_MOST_TERMS <= own <= 0]
+    if last and not any(own.is_Integer and own <= 0 for own in lowers):
+        terms = (
+            sp.Mul(*(sp.rf(u, k) for u in uppers)) / sp.Mul(*(sp.rf(u, k) for u in lowers))
+            * z**k / sp.factorial(k)
+            for k in range(int(min(last)) + 1)
+        )  # fmt: skip
+        return sp.Add(*terms)
     if (len(uppers), len(lowers)) == (1, 0):
         return (1 - z) ** -uppers[0]
     if lowers == [1] and len(uppers) == 2 and tidy.vanishes(sp.expand(sum(uppers) - 1)):

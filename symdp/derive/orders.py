@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from symdp.density.integrate import hypergeometric
 from symdp.density.signs import compare
 from symdp.derive.cgf import derive_cgf
 from symdp.derive.child import compute
@@ -163,7 +164,7 @@ def value_at(cgf: CGF, tilt: sp.Expr) -> sp.Expr:
         below, above = compare(tilt, cgf.domain[0]), compare(cgf.domain[1], tilt)
         if -1 in (below, above):
             return sp.oo
-    value = cgf.expression.subs(cgf.tilt, tilt)
+    value = cgf.expression.subs(cgf.tilt, tilt).replace(sp.hyper, hypergeometric)
     if value.has(sp.nan, sp.zoo, sp.oo, -sp.oo):
         limit = compute("limit", (cgf.expression, cgf.tilt, tilt, "+"), _SECONDS)
         if limit is None:

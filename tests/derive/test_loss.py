@@ -6,7 +6,7 @@ import mpmath
 import pytest
 import sympy as sp
 from catalogue import ALL
-from derive_examples import R
+from derive_examples import R, x
 
 import symdp
 from symdp.density.check import moment
@@ -130,6 +130,16 @@ def test_renyi_of_closed_forms_and_refusals() -> None:
     assert sp.simplify(derive(M.gaussian).renyi(4) - 2 / sigma**2) == 0
     with pytest.raises(InputError, match="whole number"):
         derive(M.gaussian).renyi(1)
+    # D₂ of Cauchy noise is log(1 + 1/(2s²)), that of Student's with ν = 3 a polynomial in 1/s².
+    for nu, wanted in ((1, sp.log(R(9, 8))), (3, None)):
+        found = derive(M.student_t(nu=nu, s=2)).renyi(2)
+        assert wanted is None or sp.simplify(found - wanted) == 0
+        assert not found.has(sp.hyper, sp.legendre)
+        density = sp.lambdify(x, (1 + x**2 / (4 * nu)) ** (-R(nu + 1, 2)), "mpmath")
+        marks = [-mpmath.inf, -4, 0, 1, 5, mpmath.inf]
+        mass = mpmath.quad(density, marks)
+        direct = mpmath.quad(lambda at, f=density: f(at - 1) ** 2 / f(at), marks) / mass
+        assert abs(mpmath.log(direct) - sp.N(found, 20)) < 1e-12
     with pytest.raises(InputError, match="no closed form of K at 1 was found"):
         derive(M.discrete_gaussian).renyi(2)
     with pytest.raises(InputError, match="whole number"):
