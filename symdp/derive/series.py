@@ -148,7 +148,7 @@ def cumulant_at(d: HasCGF, order: int, at: sp.Expr | int) -> sp.Expr:
         if limit is None:
             raise InputError(f"the cumulant of order {order} has no value found at {place}")
         return limit
-    return tidy.simplify(value)
+    return min(tidy.simplify(value), tidy.factor(value), key=sp.count_ops)
 
 
 def asymptotics(d: PrivacyLoss, order: int = 1, substitute: bool = False) -> tuple[Expansion, ...]:

@@ -434,7 +434,9 @@ def _closed_at_zero(d: PrivacyLoss) -> Iterator[Line]:
         yield equation(read("κ_{}", sp.Integer(j)), value)
     if kappa[1] != 0:
         skewness = kappa[2] / kappa[1] ** sp.Rational(3, 2)
-        yield equation("κ₃/κ₂^{3/2}", sp.factor_terms(skewness), words="skewness")
+        shorter = sp.factor_terms(skewness), tidy.factor(presented(skewness))
+        skewness = min(shorter, key=sp.count_ops)
+        yield equation("κ₃/κ₂^{3/2}", skewness, words="skewness")
         excess = sp.factor_terms(kappa[3] / kappa[1] ** 2)
         yield equation("κ₄/κ₂²", excess, words="excess")
 

@@ -14,6 +14,7 @@ from symdp.derive import presented as rules
 from symdp.derive.presented import presented
 from symdp.derive.tails.sub_gaussian import loss_width
 from symdp.page.formula import finished, layout, read
+from symdp.page.loss_sections import _closed_at_zero as closed_at_zero
 from symdp.page.loss_sections import cumulant_lines, loss_lines, mechanism_section
 from symdp.page.node import in_words, text
 from symdp.page.text import formula_lines
@@ -143,6 +144,24 @@ def test_a_loss_that_one_value_of_a_parameter_stops_says_so():
     lines = [f"{text(one.left)}: {one.words}" for one in loss_lines(found) if one.left]
     assert "sup ℓ: for j ≠ 0; else the loss is constant" in lines
     assert loss_width(found) == sp.oo
+
+
+def test_cumulants_are_in_their_shortest_form():
+    found = symdp.derive(symdp.mechanisms.k_ary_randomized_response).cumulant_at(2, 0)
+    k, e = sorted(found.free_symbols, key=str)[::-1]
+    wanted = e**2 * (k * sp.exp(e) + k + 2 * sp.exp(e) - 2) / (k + sp.exp(e) - 1) ** 2
+    assert sp.simplify(found - wanted) == 0
+    assert sp.count_ops(found) <= sp.count_ops(wanted)
+    lines = list(closed_at_zero(symdp.derive(symdp.mechanisms.gumbel)))
+    assert next(line.expression for line in lines if line.words == "skewness") == -2
+
+
+def test_a_range_that_was_not_found_is_not_called_unbounded():
+    x, width = sp.Symbol("x", real=True), sp.Symbol("g", positive=True)
+    law = sp.Piecewise((1 / (1 + x**2 / width**2), sp.Abs(x) < 3), (0, True))
+    found = symdp.derive(symdp.Mechanism.additive(law, x, support=(-3, 3), normalize=True))
+    assert found.loss_range is None
+    assert found.tails["hoeffding_p"].reason == "the range of the loss was not found"
 
 
 def test_signs_stand_inside():

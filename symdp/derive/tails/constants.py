@@ -29,6 +29,7 @@ ORDERS = (1, 2, 3)  # of the tail constants
 _POWERS = {1: "", 2: "²", 3: "³"}
 _FEW_POINTS = 4  # whose third moment is written out
 _CERTAIN = "the loss takes one value alone"
+_NO_RANGE = "the range of the loss was not found"
 _NO_CLOSED = "no closed form of the CGF was found"
 _Formula = tuple[sp.Expr | None, str]
 _LATE: _Formula = (None, "it was not found within the time limit")
@@ -55,7 +56,7 @@ def _tried(d: PrivacyLoss, work: Callable[[], T], otherwise: T) -> T:
 
 def _sums(d: PrivacyLoss) -> Iterator[TailConstant]:
     width = _tried(d, lambda: loss_width(d), None)
-    tau: _Formula = (width, "") if width is not None else (None, "its range was not found")
+    tau: _Formula = (width, "") if width is not None else (None, _NO_RANGE)
     means = {under: _tried(d, partial(_mean, d, under), None) for under in ("P", "Q")}
     drift = means["Q"]
     yield TailConstant(
@@ -68,6 +69,7 @@ def _sums(d: PrivacyLoss) -> Iterator[TailConstant]:
         "loss_drift", "η", "−E_Q ℓ of the finite loss", *eta, (), TailRule("drift"), d
     )
     bounded = width is not None and not width.is_infinite
+    open_ = _NO_RANGE if width is None else "the loss is unbounded"
     for under, least in (("P", "min_s nK(s) − sε"), ("Q", "min_s nK(s) − (1 + s)ε")):
         yield TailConstant(
             f"chernoff_{under.lower()}",
@@ -85,7 +87,7 @@ def _sums(d: PrivacyLoss) -> Iterator[TailConstant]:
             _bounded_by(
                 d, under, f"{_kept(d, under)}−2(ε − n E_{under} ℓ)²/(nτ²)".replace(" −2", " − 2")
             ),
-            *_of_all(d, under, _quadratic(d, square, means[under], under, "the loss is unbounded")),
+            *_of_all(d, under, _quadratic(d, square, means[under], under, open_)),
             ("epsilon", "count"),
             TailRule("quadratic", under, square, under),
             d,

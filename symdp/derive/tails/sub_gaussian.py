@@ -124,8 +124,9 @@ def sub_gaussian_square(derivation: PrivacyLoss, under: str) -> tuple[sp.Expr | 
     square = _lipschitz_square(derivation, under)
     if square is not None:
         return square, ""
+    what = "the range of the loss was not found" if width is None else "the loss is unbounded"
     return None, (
-        "the loss is unbounded, and its variable's density is not shown to be strongly log-concave "
+        f"{what}, and its variable's density is not shown to be strongly log-concave "
         "with a loss of bounded slope; use the constant on an interval of tilts"
     )
 
