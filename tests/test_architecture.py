@@ -60,7 +60,7 @@ MOST_ROOM_LINES = {
     "balls": 1377,
     "cli": 4334,
     "density": 4489,
-    "derive": 5335,
+    "derive": 5338,
     "emit": 5044,
     "expansion": 391,
     "individual": 3353,
@@ -68,7 +68,7 @@ MOST_ROOM_LINES = {
     "methods": 4224,
     "model": 5248,
     "numeric": 11558,
-    "page": 6500,
+    "page": 6502,
     "prove": 6243,
     "questions": 7064,
 }
