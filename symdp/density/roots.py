@@ -234,6 +234,10 @@ def _candidates(
         return ()
     if isinstance(expression, sp.Mul | sp.Pow):
         return _of_product(expression, x, lower, upper)
+    # K_ν(z) = ∫ exp(−z cosh t) cosh(νt) dt > 0, for t from 0 on
+    is_bessel = isinstance(expression, sp.besselk) and expression.order.is_real
+    if is_bessel and expression.argument.is_positive:
+        return ()
     exact = _exact_roots(expression, x)
     if exact is None:
         exact = _of_wave(expression, x, lower, upper)

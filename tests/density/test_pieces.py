@@ -29,6 +29,7 @@ import symdp
 from symdp.density.normal_form import log_form, occurrences
 from symdp.density.pieces import pieces, points
 from symdp.density.records import Piece
+from symdp.density.roots import known_roots, roots_between
 from symdp.density.turning import monotone_cuts
 from symdp.derive.limits import monotone_pieces
 from symdp.emit import compile_numpy
@@ -358,3 +359,11 @@ def test_nothing_is_pulled_out_that_cancels_at_the_other_end():
     form = log_form(sp.exp(x**3) + sp.exp(x), x, sp.S.Zero).to_expression()
     found = compile_numpy(form, [x])(np.asarray([-1e6, 10.0]))
     assert found == pytest.approx([-1e6, 1e3], rel=1e-15)
+
+
+def test_bessel_functions_of_the_second_kind_have_no_zeros_at_positive_places():
+    """Balls of K_ν shrink with it: a search in them ended after 15 s, without an answer."""
+    assert known_roots(sp.besselk(1, sp.sqrt(1 + x**2)), x, -sp.oo, sp.oo) == ()
+    less = sp.besselk(1, x) - sp.Rational(1, 2)  # the difference has one, and keeps it
+    (root,) = roots_between(less, x, sp.Rational(1, 4), sp.Integer(3))
+    assert abs(mpmath.besselk(1, mpmath.mpf(root.p) / root.q) - 0.5) < 1e-12
