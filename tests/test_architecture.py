@@ -59,7 +59,7 @@ MOST_ROOM_LINES = {
     "adapters": 1090,
     "balls": 1377,
     "cli": 4334,
-    "density": 4489,
+    "density": 4493,
     "derive": 5338,
     "emit": 5044,
     "expansion": 391,
