@@ -84,17 +84,15 @@ def heaviest(
     values = random_values({s for form in written for s in form.free_symbols} - {x}, 0)
     for end in ends:
         place = {**values, x: _FAR if end is sp.oo else -_FAR}
-        sizes = [_size(form, place) for form in written]
+        sizes = []
+        for form in written:
+            try:
+                sizes.append(abs(sp.N(form.subs(place))))
+            except OverflowError:  # as of log(e^{−e^{−x}} + e^x)
+                sizes.append(sp.nan)
         least = min((size for size in sizes[1:] if size.is_Float), default=sp.oo)
         kept = [k for k in kept if not (sizes[k].is_Float and least < _CANCELLED * sizes[k])]
     return forms[kept[0]] if kept else reference.minus(reference)
-
-
-def _size(form: sp.Expr, place: dict[sp.Symbol, sp.Expr]) -> sp.Expr:
-    try:
-        return abs(sp.N(form.subs(place)))
-    except OverflowError:  # as of log(e^{−e^{−x}} + e^x)
-        return sp.nan
 
 
 def mixture_form(terms: tuple[Term, ...], reference: LogForm, x: sp.Symbol, at: sp.Expr) -> LogForm:

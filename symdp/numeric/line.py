@@ -121,10 +121,6 @@ class Line:
     def _modulus(self) -> float:
         return float(np.abs(self.values).sum())
 
-    @cached_property
-    def _unsure(self) -> float:
-        return float(self.unsure.sum())
-
     def up_to(self, stop: int) -> Line:
         """Return the line's first nodes."""
         own = {name: getattr(self, name)[:stop] for name in ("places", "values", "unsure")}
@@ -166,7 +162,7 @@ class Line:
         error = LineError(
             beyond=beyond / size,
             outside=self.outside,
-            quadrature=self.quadrature + self._unsure / size,
+            quadrature=self.quadrature + float(self.unsure.sum()) / size,
             rounding=ROUNDING * (self.rounding + abs(drift)) * cancellation,
             cut=cut / size,
         )
