@@ -287,21 +287,6 @@ UNSEEN: dict[str, Entry] = {
     "cauchy scales": Entry("1/(pi*a*(1 + (x/a)**2))", "1/(pi*c*(1 + (x/c)**2))", parameters="a c"),
     "cauchy noise": Entry("1/(pi*b*(1 + (x/b)**2))", parameters="b"),
     "student shapes": Entry("2/(pi*(1 + x**2)**2)", "1/(pi*(1 + x**2))"),
-    "pearson vii noise": Entry(
-        "gamma(n)/(gamma(n - 1/2)*a*sqrt(pi))*(1 + x**2/a**2)**(-n)", parameters="a n"
-    ),
-    "student scales": Entry("3*a**4/4*(a**2 + x**2)**(-5/2)", "3/4*(1 + x**2)**(-5/2)", "a"),
-    "triangular noise": Entry("(1 - abs(x)/3)/3", support=("-3", "3")),
-    "triangular noise, wide for its shift": Entry(
-        "(1 - abs(x)/5)/5", support=("-5", "5"), sensitivity="7/2"
-    ),
-    "gamma noise, any shape": Entry(
-        "x**(k - 1)*exp(-x/b)/(gamma(k)*b**k)", parameters="b k", support=RAY
-    ),
-    "lomax noise": Entry("a/b*(1 + x/b)**(-a - 1)", parameters="a b", support=RAY),
-    "lomax noise, truncated": Entry("5/(4*(1 + x)**2)", support=("0", "4")),
-    "power function noise": Entry("3*x**2", support=UNIT, sensitivity="1/3"),
-    "parabola and ramp, tilted": Entry("x*(1 - x)*exp(x)/(3 - exp(1))", "2*x", support=UNIT),
     "laplace scales": Entry("exp(-abs(x)/a)/(2*a)", "exp(-abs(x)/c)/(2*c)", parameters="a c"),
     "laplace against gaussian": Entry("exp(-abs(x))/2", "exp(-x**2/2)/sqrt(2*pi)"),
     "logistic scales": Entry(
@@ -332,6 +317,22 @@ UNSEEN: dict[str, Entry] = {
         support="naturals",
         remove="numeric",
     ),
+    # New ones come last: the frozen values count them.
+    "pearson vii noise": Entry(
+        "gamma(n)/(gamma(n - 1/2)*a*sqrt(pi))*(1 + x**2/a**2)**(-n)", parameters="a n"
+    ),
+    "student scales": Entry("3*a**4/4*(a**2 + x**2)**(-5/2)", "3/4*(1 + x**2)**(-5/2)", "a"),
+    "triangular noise": Entry("(1 - abs(x)/3)/3", support=("-3", "3")),
+    "triangular noise, wide for its shift": Entry(
+        "(1 - abs(x)/5)/5", support=("-5", "5"), sensitivity="7/2"
+    ),
+    "gamma noise, any shape": Entry(
+        "x**(k - 1)*exp(-x/b)/(gamma(k)*b**k)", parameters="b k", support=RAY
+    ),
+    "lomax noise": Entry("a/b*(1 + x/b)**(-a - 1)", parameters="a b", support=RAY),
+    "lomax noise, truncated": Entry("5/(4*(1 + x)**2)", support=("0", "4")),
+    "power function noise": Entry("3*x**2", support=UNIT, sensitivity="1/3"),
+    "parabola and ramp, tilted": Entry("x*(1 - x)*exp(x)/(3 - exp(1))", "2*x", support=UNIT),
 }
 
 ALL = {**KNOWN, **UNSEEN}

@@ -67,7 +67,7 @@ MOST_ROOM_LINES = {
     "mechanisms": 194,
     "methods": 4224,
     "model": 5248,
-    "numeric": 11554,
+    "numeric": 11556,
     "page": 6502,
     "prove": 6243,
     "questions": 7064,

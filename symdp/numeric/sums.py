@@ -350,8 +350,10 @@ def listed_answer(law: SumLaw, epsilon: float) -> Answer | None:
     if found is None and count_sums(law) <= MAX_SUMS:
         if (count_sums(law) > FEW_NODES or law.count > MOST_SHORT) and find_lattice(law):
             return None
-        is_list = not any(part.step.pieces for part, _ in law.parts)  # whole at every tilt
-        tilt = 0.0 if is_list else line_tilt(law, epsilon, Strip.RIGHT)
+        # Lists of points are whole at every tilt; of δ next to 1 the bulk of P is needed.
+        is_list = not any(part.step.pieces for part, _ in law.parts)
+        is_near = is_list or law.log_mass_at_infinity > HALF
+        tilt = 0.0 if is_near else line_tilt(law, epsilon, Strip.RIGHT)
         found = finite_sum(law, epsilon, tilt)
     return None if found is None else _of_sum(found, law.log_mass_at_infinity, epsilon)
 

@@ -145,10 +145,10 @@ def _as_formula(run: str) -> str:
         return ""
 
 
-_NO_NAMES = "a|A|I|is|as|at|by|of|or|on|to|in|if|it|no|so|an|we|be|EA|FA"
+_NO_NAMES = "a|A|I|is|as|at|by|of|or|on|to|in|if|it|no|so|an|we|be|do|up|vs|EA|FA"
 _ONE = r"(?:log|exp|inf|sup|min|max|Var|[A-Za-zα-ωΑ-ΩℓΦ]{1,2}(?![A-Za-z]))"
 _IN_FORMULA = re.compile(
-    rf"(?!(?:{_NO_NAMES})\b)"
+    rf"(?![(\[]*(?:{_NO_NAMES})\b)"
     rf"(?:{_ONE}|[0-9,()\[\]|/+−=<>≤≥≠≈∈∝→‖·√∞…^_²³⁰¹⁴ⁿ₀₁₂₃₄ₙₜ{{}}′″‴!])+[,;:.]*"
 )
 _TELLING = re.compile(r"[_^ℓ∞√≤≥≠≈∈∝→‖²³ⁿ₀-₉ₙα-ωΦ′]|\w [+−=<>] ")

@@ -141,7 +141,6 @@ def test_the_chernoff_bound_is_at_its_optimum() -> None:
 
 
 NUMERIC_DOMAINS = {
-    "raised cosine": (Entry("(1 + cos(pi*x/2))/4", support=("-2", "2")), (-1.5, 0.5)),
     "log-normal": (
         Entry("exp(-log(x)**2/2)/(x*sqrt(2*pi))", support=("0", "oo")),
         (-1.0, sp.oo),
