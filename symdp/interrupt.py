@@ -78,7 +78,7 @@ def worked() -> float:
 
 
 def charge(seconds: float) -> None:
-    """Add what a child process worked for this thread; the system's timer for this one hears it."""
+    """Add what a child process worked for this thread, for the system's timer too."""
     _ends.charged += seconds
     if _can_ring() and (left := signal.getitimer(signal.ITIMER_PROF)[0]):
         signal.setitimer(signal.ITIMER_PROF, max(_LEAST, left - seconds))

@@ -88,8 +88,11 @@ def judged(case: Case, result: dict[str, Any]) -> str:
     if _NAN.search(out) or "NaN" in out:
         return f"not a number: {out:.200}"
     if code:
-        if out or err.count("\n") != 1 or not err.startswith("symdp: "):
+        is_part = code == 1 and err.startswith("symdp: incomplete after ")
+        if (out and not is_part) or err.count("\n") != 1 or not err.startswith("symdp: "):
             return f"no single line: {out:.100} | {err:.300}"
+        if out and "--json" in case.words and not json.loads(out).get("incomplete"):
+            return f"a part that is not marked: {out:.300}"
         return ""
     if err:
         return f"beside its answer it says {err:.300}"

@@ -50,6 +50,7 @@ def test_a_thousand_sampled_steps_agree_with_certified_values(name, deviations):
     assert found.log_upper - found.log_lower < 1e-7
 
 
+@pytest.mark.slow
 def test_below_the_largest_loss_the_bulk_is_summed_where_most_is_infinite():
     """Outputs of one law alone have probability 0.64: a list for the far tilt lacked what 1 − δ is.
 
