@@ -64,9 +64,14 @@ def has_one_mode_always(mechanism: Mechanism) -> bool:
 
 @lru_cache(maxsize=512)
 def _decided(density: sp.Expr, x: sp.Symbol, support: Support) -> bool | None:
+    from symdp.balls.second_look import against_one_mode
+
     if density.free_symbols - {x}:
         return None
-    return attempt(lambda: _is_decided(density, x, support), None, _SECONDS)
+    verdict = attempt(lambda: _is_decided(density, x, support), None, _SECONDS)
+    if verdict and against_one_mode(density, x, support) is not None:
+        return None
+    return verdict
 
 
 def _is_decided(density: sp.Expr, x: sp.Symbol, support: Support) -> bool | None:
@@ -88,7 +93,7 @@ def _is_decided(density: sp.Expr, x: sp.Symbol, support: Support) -> bool | None
             for place, stretch in enumerate(stretches):
                 if place:
                     signs += _jumps(named, x, y, stretches[place - 1], stretch)
-                f = stretch.expressions[0].as_independent(y, as_Add=False)[1]
+                f = _up_to_a_positive_factor(stretch.expressions[0], y)
                 if isinstance(f, sp.besseli) and y not in f.args[1].free_symbols:
                     signs.append(_order_slope(f, stretch, y))
                 elif y in f.free_symbols and stretch.upper.is_nonpositive:
@@ -104,6 +109,15 @@ def _is_decided(density: sp.Expr, x: sp.Symbol, support: Support) -> bool | None
     if moving == sorted(moving, reverse=True):
         return True
     return False if _has_valley(density, x, support) else _values_rise_once(density, x, support)
+
+
+def _up_to_a_positive_factor(f: sp.Expr, x: sp.Symbol) -> sp.Expr:
+    """Return f without its constant factor, whose sign stays."""
+    factor, shape = f.as_independent(x, as_Add=False)
+    sign = sign_of(factor)
+    if sign is None:
+        raise _UnknownError
+    return sign * shape
 
 
 def _elementary(stretch: Stretch, x: sp.Symbol) -> Stretch:

@@ -1,0 +1,236 @@
+"""A second look at a shape that was proved: values of the density itself, at some hundred points.
+
+It knows nothing of slopes, cells and rules, so that a mistake of theirs shows. Points are spread by
+distance from everything that the formula names (ends, kinks, centres), then by quantiles; of
+integers all of them are looked at where the mass is. What doubles see is believed after 50 digits
+say the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import mpmath
+import sympy as sp
+
+from symdp.emit.mass import MassIntegral
+from symdp.model.pair import Support
+
+_QUANTILES = 200
+_OCTAVES = 30  # of distances on either side of 1, half an octave apart
+_MOST_ORIGINS = 8
+_ROUNDING = 1e-6  # relative: by less a rise in doubles may be one of rounding
+_FAINT = 1e-200  # of the largest value: below, doubles are no longer looked at
+_DIGITS = 50
+_SURE = 1e-12  # relative: a rise that so many digits show
+
+Values = Callable[[float], float]
+
+
+@dataclass(frozen=True)
+class Contradiction:
+    """Points from left to right at which a density falls and rises again, or is not as claimed."""
+
+    points: tuple[float, ...]
+
+    def __str__(self) -> str:
+        return "x = " + ", ".join(f"{point:.6g}" for point in self.points)
+
+
+def against_one_mode(density: sp.Expr, x: sp.Symbol, support: Support) -> Contradiction | None:
+    """Return three points, the middle one below both others; None where no such were seen."""
+    look = _Look(density, x, support)
+    heights = look.heights()
+    if not heights:
+        return None
+    top = max(heights.values())
+    highest = lowest = 0.0, 0.0  # a point and its height
+    for point in sorted(heights):
+        height = heights[point]
+        if height > lowest[1] * (1.0 + _ROUNDING) and lowest[1] < highest[1]:
+            points = (highest[0], lowest[0], point)
+            if height > _FAINT * top and look.is_valley(points):
+                return Contradiction(points)
+        if height >= highest[1]:
+            highest = lowest = point, height
+        elif height < lowest[1]:
+            lowest = point, height
+    return None
+
+
+def against_log_concave(density: sp.Expr, x: sp.Symbol, support: Support) -> Contradiction | None:
+    """Return three points at which log f is below its chord; None where no such were seen."""
+    look = _Look(density, x, support)
+    heights = look.heights()
+    top = max(heights.values(), default=0.0)
+    points = [point for point in sorted(heights) if heights[point] > _FAINT * top]
+    for left, middle, right in zip(points, points[1:], points[2:], strict=False):
+        share = (middle - left) / (right - left)
+        ends = (1.0 - share) * math.log(heights[left]) + share * math.log(heights[right])
+        gap = ends - math.log(heights[middle])
+        if gap > _ROUNDING and look.is_below_chord((left, middle, right)):
+            return Contradiction((left, middle, right))
+    return None
+
+
+def against_even(
+    density: sp.Expr, x: sp.Symbol, support: Support, centre: sp.Expr
+) -> Contradiction | None:
+    """Return two points at equal distances from a centre whose heights differ; None: none seen."""
+    look = _Look(density, x, support)
+    middle = float(centre)
+    for point, height in look.heights().items():
+        mirrored = 2.0 * middle - point
+        other = look.value(mirrored)
+        gap = abs(other - height)
+        if gap > _ROUNDING * height and look.are_unequal(point - middle, centre):
+            return Contradiction((min(point, mirrored), max(point, mirrored)))
+    return None
+
+
+class _Look:
+    """The values of a density, without its constant of normalization."""
+
+    def __init__(self, density: sp.Expr, x: sp.Symbol, support: Support) -> None:
+        masses = density.atoms(MassIntegral)
+        self._density = density.xreplace(dict.fromkeys(masses, sp.S.One))
+        self._x = x
+        self._support = support
+        self._lower, self._upper = float(support.lower), float(support.upper)
+        self.value = _in_doubles(self._density, x)
+        self._exact: Callable[[Any], Any] | None = None
+
+    def heights(self) -> dict[float, float]:
+        """Return heights at points that are spread by distances, then by quantiles."""
+        first = self._at(self._by_distance())
+        if self._x.is_integer:
+            return first | self._at(_all_between(first))
+        return first | self._at(_quantiles(first))
+
+    def is_valley(self, points: tuple[float, float, float]) -> bool:
+        """Return whether fifty digits say that the middle one of three points is the lowest."""
+        left, middle, right = (self._digits(point) for point in points)
+        return bool(middle < left * (1 - _SURE) and middle < right * (1 - _SURE))
+
+    def is_below_chord(self, points: tuple[float, float, float]) -> bool:
+        """Return whether fifty digits say that log f is below its chord at the middle one."""
+        left, middle, right = (self._digits(point) for point in points)
+        if min(left, middle, right) <= 0:
+            return False
+        share = (mpmath.mpf(points[1]) - points[0]) / (mpmath.mpf(points[2]) - points[0])
+        with mpmath.workdps(_DIGITS):
+            chord = (1 - share) * mpmath.log(left) + share * mpmath.log(right)
+            return bool(mpmath.log(middle) < chord - _SURE)
+
+    def are_unequal(self, distance: float, centre: sp.Expr) -> bool:
+        """Return whether fifty digits tell f apart at a distance on either side of a centre."""
+        offset = sp.Rational(distance)
+        sides = [centre + sign * offset for sign in (-1, 1)]
+        if not all(self._lower < float(side) < self._upper for side in sides):
+            return False
+        left, right = (self._digits(side) for side in sides)
+        return bool(abs(left - right) > _SURE * max(abs(left), abs(right)))
+
+    def _digits(self, point: Any) -> Any:
+        if self._exact is None:
+            self._exact = sp.lambdify(self._x, self._density, "mpmath")
+        with mpmath.workdps(_DIGITS):
+            at = mpmath.mpf(point) if isinstance(point, float) else sp.N(point, _DIGITS)
+            value = self._exact(mpmath.mpmathify(at))
+            return mpmath.re(value)
+
+    def _at(self, points: Iterable[float]) -> dict[float, float]:
+        heights = {}
+        for point in points:
+            if self._lower < point < self._upper or (self._x.is_integer and self._holds(point)):
+                height = self.value(point)
+                if 0.0 <= height < math.inf:
+                    heights[point] = height
+        return heights
+
+    def _holds(self, point: float) -> bool:
+        return self._lower <= point <= self._upper
+
+    def _by_distance(self) -> set[float]:
+        ends = [end for end in (self._lower, self._upper) if math.isfinite(end)]
+        distances = [2.0 ** (k / 2) for k in range(-2 * _OCTAVES, 2 * _OCTAVES + 1)]
+        points: set[float] = set()
+        for origin in [*ends, *_origins(self._density, self._x)][:_MOST_ORIGINS]:
+            points.update(origin + distance for distance in distances)
+            points.update(origin - distance for distance in distances)
+        if len(ends) == 2:
+            width = self._upper - self._lower
+            points.update(self._lower + width * k / _QUANTILES for k in range(1, _QUANTILES))
+        if not self._x.is_integer:  # the value at a jump is a convention: no origin is a point
+            return points
+        points.update(_origins(self._density, self._x))
+        return {float(round(point)) for point in points if abs(point) < 2.0**53}
+
+
+def _origins(density: sp.Expr, x: sp.Symbol) -> list[float]:
+    """Return 0 and the zeros of linear terms, at which kinks and centres are."""
+    origins = {0.0}
+    for node in density.atoms(sp.Add, sp.Rel):
+        term = node.lhs - node.rhs if isinstance(node, sp.Rel) else node
+        slope = term.diff(x) if term.is_polynomial(x) else sp.S.Zero
+        if slope != 0 and x not in slope.free_symbols:
+            zero = -term.subs(x, 0) / slope
+            if zero.is_real:
+                origins.add(float(zero))
+    return sorted(origins, key=abs)
+
+
+def _in_doubles(density: sp.Expr, x: sp.Symbol) -> Values:
+    """Return the density as a function of doubles that is NaN where they do not hold it."""
+    value = sp.lambdify(x, density, [_FUNCTIONS, "mpmath"])
+
+    def height(point: float) -> float:
+        try:
+            result = value(point)
+        except (ArithmeticError, ValueError, TypeError, NotImplementedError):
+            return math.nan
+        if isinstance(result, complex):
+            return result.real if abs(result.imag) <= _ROUNDING * abs(result.real) else math.nan
+        return float(result)
+
+    return height
+
+
+# What Python's own mathematics has, at a hundredth of the price.
+_FUNCTIONS: dict[str, Any] = {
+    name: getattr(mpmath.fp, name)
+    for name in dir(mpmath.fp)
+    if not name.startswith("_") and callable(getattr(mpmath.fp, name))
+}
+
+
+def _quantiles(heights: dict[float, float]) -> list[float]:
+    """Return points that share the mass evenly, f taken as linear between its heights."""
+    points = sorted(heights)
+    masses = [
+        0.5 * (heights[left] + heights[right]) * (right - left) for left, right in pairwise(points)
+    ]
+    total = math.fsum(masses)
+    if not 0.0 < total < math.inf:
+        return []
+    quantiles, below = [], 0.0
+    for (left, right), mass in zip(pairwise(points), masses, strict=True):
+        first = math.ceil(below / total * _QUANTILES)
+        below += mass
+        last = min(math.floor(below / total * _QUANTILES), first + _QUANTILES)
+        count = last - first + 1
+        quantiles += [left + (right - left) * (j + 0.5) / count for j in range(count)]
+    return quantiles
+
+
+def _all_between(heights: dict[float, float]) -> list[float]:
+    """Return all integers around the largest masses, up to twice as many as there are quantiles."""
+    top = max(heights.values(), default=0.0)
+    centre = max(heights, key=lambda point: heights[point], default=0.0)
+    far = [abs(point - centre) for point in heights if heights[point] > 1e-12 * top]
+    reach = min(max(far, default=0.0), 2.0 * _QUANTILES)
+    return [centre + step for step in range(-int(reach), int(reach) + 1)]
