@@ -110,7 +110,7 @@ function within(low, high, whole, count = SAMPLES) {
   const kept = whole ? distinct(found.map(Math.round)) : found;
   return kept.filter((x) => (whole ? x >= low && x <= high : x > low && x < high));
 }
-/* how often the density begins to fall, beyond its rounding */
+/* how often the density has risen, beyond its rounding: a rise that lasts to the end of the support counts */
 function modes(found) {
   const all = found.whole ? distinct([...spread(maximum(found.low, -1e6), minimum(found.high, 1e6))].map(Math.round))
     : distinct([...spread(found.low, found.high), ...found.stretches.flatMap(([low, high]) => within(low, high, false))]);
@@ -125,7 +125,7 @@ function modes(found) {
     } else if (l < extreme) extreme = l;
     else if (l > extreme + e) { rising = true; extreme = l; }
   }
-  return count || 1;
+  return rising ? count + 1 : count;
 }
 
 /** The pair of one shift, up or down, sampled or not. */

@@ -213,6 +213,19 @@ def test_the_page_never_says_less_than_the_package(tmp_path: Path, density, valu
 
 
 @needs_node
+def test_a_rise_that_lasts_to_the_end_of_the_support_is_a_mode(tmp_path: Path):
+    """A U has two, wherever its least value is; what only rises, or is flat, has one."""
+    modes = {
+        "(x**2 + 1)**3": 2, "cosh(x)": 2, "x**2 + 1": 2, "1 + (x - 1)**2": 2, "1 + abs(x + 1)": 2,
+        "2 + cos(3*x)": 3, "2 - cos(3*x)": 2, "exp(x)": 1, "exp(-x)": 1, "1": 1, "4 - x**2": 1,
+    }  # fmt: skip
+    ask = """(data) => data.map((density) => examined(specified({
+      ...ASKED, lower: "-2", upper: "2", density })).modes)"""
+    ask = ask.replace("ASKED", json.dumps(ASKED))
+    assert run(tmp_path, ask, list(modes)) == list(modes.values())
+
+
+@needs_node
 @pytest.mark.parametrize(("density", "values", "more"), DENSITIES)
 def test_the_loss_that_is_shown_is_that_of_the_density(tmp_path: Path, density, values, more):
     whole = more.get("support") == "integers"
