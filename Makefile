@@ -1,7 +1,7 @@
 # make run    two jobs, derived, accounted for, proved; a figure in out/profile.svg; ten seconds
-# make test   ruff, mypy and every test that is not slow
+# make test   ruff, mypy and every test that is not slow; five minutes of two cores
 # make test-ROOM  the quick tests of one room: make test-numeric, make test-derive, ...
-# make slow   the slow tests, an hour or two
+# make slow   the slow tests; 45 minutes of two cores
 # make lint   ruff and mypy alone
 # make docs   the documentation, its pages executed one by one, in out/docs/index.html
 # make try    docs/try.html, the page in which a density is typed, from its parts in docs/try
@@ -23,23 +23,29 @@ SOURCES := symdp tests examples benchmarks
 # Tests start many processes, which would compile the package anew where no compiled files are kept.
 unexport PYTHONDONTWRITEBYTECODE
 
+PYTEST := $(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal
+
 .PHONY: run test slow lint docs try figures bench integrations dist clean
 
 run: $(VENV)/.plot
 	$(VENV)/bin/python examples/run.py
 
 test: lint
-	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not slow"
+	@echo "tests: the quick ones; about ten seconds pass until all are found"
+	$(PYTEST) -m "not slow"
 
 test-%: $(VENV)/.dev
-	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not slow" symdp/$* $(wildcard tests/$*)
+	$(PYTEST) -m "not slow" symdp/$* $(wildcard tests/$*)
 
 slow: $(VENV)/.dev
-	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m slow
+	@echo "tests: the slow ones; about ten seconds pass until all are found"
+	$(PYTEST) -m slow
 
 lint: $(VENV)/.dev
+	@echo "lint: ruff, a second"
 	$(VENV)/bin/ruff check $(SOURCES)
 	$(VENV)/bin/ruff format --check $(SOURCES)
+	@echo "types: mypy, twenty seconds the first time, then a second"
 	$(VENV)/bin/mypy
 
 docs: $(VENV)/.docs

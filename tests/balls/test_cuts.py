@@ -68,6 +68,7 @@ def _mpf(ball):
     return mpmath.mpf(ball.str(20, radius=False)) * (1 + mpmath.mpf(10) ** -12)
 
 
+@pytest.mark.slow_cases("cosh, left", "stretched", "power", "product", "error function")
 @pytest.mark.parametrize("name", FALLING)
 def test_bounds_hold_and_are_close(name):
     exponent, direction = FALLING[name]

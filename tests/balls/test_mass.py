@@ -181,6 +181,7 @@ QUADRATURES = {
 }
 
 
+@pytest.mark.slow_cases("wave on a heavy tail", "one integer between two kinks")
 @pytest.mark.parametrize("name", QUADRATURES)
 def test_two_quadratures_find_the_mass(name):
     density, ends, mass = QUADRATURES[name]
@@ -194,12 +195,14 @@ def test_a_mass_that_is_infinite_or_hardly_finite_has_no_limit(power):
     assert all(map(math.isnan, two_masses(slow, x, *LINE)))
 
 
+@pytest.mark.slow
 def test_a_mass_without_a_proof_is_said_to_be_seen():
     wave = Mechanism.additive(WAVE, x, name="wave")
     assert checked_steps({wave: 3}) == ({wave: 3}, "seen")
     assert checked_steps({Mechanism.additive(NORMAL, x): 1})[1] == "proved"
 
 
+@pytest.mark.slow
 def test_masses_that_differ_from_one_say_what_was_found():
     wave = Mechanism.additive(WAVE * sp.Rational(999, 1000), x, name="wave")
     with pytest.raises(InputError, match=r"one quadrature found 0\.999, another 0\.999"):
@@ -222,6 +225,7 @@ def test_a_density_of_another_mass_is_refused(name):
         checked_masses(Mechanism.additive(density, x, name="m"))
 
 
+@pytest.mark.quick_cases("heavy")
 @pytest.mark.parametrize(
     ("density", "ends"), [(BUMP, (-1, 1)), (HEAVY, (-sp.oo, sp.oo))], ids=["bump", "heavy"]
 )
@@ -235,6 +239,7 @@ def test_constants_are_found_with_and_without_a_proof(density, ends):
     assert abs(float(mass.mid()) / float(truth) - 1) < 1e-14
 
 
+@pytest.mark.slow
 def test_what_was_only_seen_is_answered_and_never_proved():
     noise = symdp.Mechanism.additive(
         BUMP, x, sp.Rational(1, 20), support=(-1, 1), normalize=True, name="bump"

@@ -43,7 +43,7 @@ def rises_again(density: sp.Expr) -> bool:
     return bool(((signs[:-1] < 0) & (signs[1:] > 0)).any())
 
 
-@pytest.mark.slow_cases("1", "0")
+@pytest.mark.quick_cases("5")
 @pytest.mark.parametrize("seed", [*range(6), *(pytest.param(s, marks=pytest.mark.slow)
                                                for s in range(6, 120))])  # fmt: skip
 def test_no_decision_is_wrong(seed):
@@ -65,7 +65,7 @@ def test_bessel_functions_of_half_a_whole_order(power, order, falls):
     assert (_is_decided(density, X, LINE) is True) is falls
 
 
-@pytest.mark.slow_cases("density1-True")
+@pytest.mark.quick_cases("density3-True", "density4-True", "density6-False")
 @pytest.mark.parametrize(
     ("density", "has_one"),
     [

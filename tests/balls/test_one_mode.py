@@ -83,13 +83,14 @@ def test_one_mode_is_proved(name):
     assert has_one_mode(Mechanism.additive(density, X, 1, support))
 
 
+@pytest.mark.slow_cases("three normals")
 @pytest.mark.parametrize("name", SEVERAL)
 def test_several_modes_are_not_taken_for_one(name):
     density, support = SEVERAL[name]
     assert not has_one_mode(Mechanism.additive(density, X, 1, support))
 
 
-@pytest.mark.slow_cases("0.9-True", "1.1-False", "0.99-True")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("value", "is_shown"),
     # At a = 1 the slope has a triple zero, whose sign is left open.
@@ -102,6 +103,7 @@ def test_two_humps_are_one_as_long_as_they_are_close(value, is_shown):
     assert not has_one_mode_always(humps(a=value))
 
 
+@pytest.mark.slow_cases("masses2-False")
 @pytest.mark.parametrize(
     ("masses", "is_shown"),
     [

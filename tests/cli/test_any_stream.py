@@ -24,7 +24,7 @@ def run(*words, encoding="utf-8", **streams):
     return subprocess.run(command, check=False, env=environment, timeout=100, **streams)
 
 
-@pytest.mark.slow_cases("latin-1")
+@pytest.mark.quick_cases("cp1252")
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
 def test_every_encoding_has_an_answer(encoding):
     ran = run(*ASK, encoding=encoding, capture_output=True)
@@ -35,6 +35,7 @@ def test_every_encoding_has_an_answer(encoding):
     assert wrong.stderr == b"symdp: --delta 2: delta must lie strictly between 0 and 1\n"
 
 
+@pytest.mark.quick_cases("words1")
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")
 @pytest.mark.parametrize("words", [ASK, ("list",)])
 def test_a_full_disk_is_one_sentence(words):

@@ -133,6 +133,7 @@ def test_text_is_escaped(shell, tmp_path, monkeypatch, hostile, ending, kept):
     assert "0.926342" in text  # ε, rounded up
 
 
+@pytest.mark.slow
 def test_a_card_of_batches_of_all_examples_names_how_they_are_drawn(shell, tmp_path):
     path = tmp_path / "card.json"
     run = "card --examples 9 --batch 9 --steps 3 --noise 3 --delta 1e-5 --json --sampling"
@@ -184,6 +185,7 @@ def certified(tmp_path_factory):
     return json.loads(path.read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow_cases("delta")
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -202,7 +204,7 @@ def test_what_is_wrong_in_a_certificate_is_said(certified, change, said):
     assert any(said in one for one in wrong_in_certificate(held))
 
 
-@pytest.mark.slow_cases("None")
+@pytest.mark.slow
 @pytest.mark.parametrize("upper", [None, "1/10"])
 def test_the_certificate_of_a_card_is_checked(shell, tmp_path, certified, upper):
     held = json.loads(json.dumps(certified))

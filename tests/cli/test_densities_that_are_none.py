@@ -52,7 +52,7 @@ def asked(path, capsys):
     return code, capsys.readouterr()
 
 
-@pytest.mark.slow_cases("pole")
+@pytest.mark.slow_cases("slow", "slow sum", "waves", "pole", "growing sum")
 @pytest.mark.parametrize("name", NONE)
 def test_what_is_no_density_is_refused_in_one_line(name, tmp_path, capsys):
     density, support, is_normalized, wanted = NONE[name]
@@ -72,6 +72,7 @@ def test_a_hole_in_a_density_is_none_in_its_answer(support, tmp_path, capsys):
     assert said.out.startswith("δ(1) = ")
 
 
+@pytest.mark.slow
 def test_a_derivation_says_on_its_first_line_that_a_density_is_none(tmp_path):
     """Where free parameters have no values, at drawn ones, which are named."""
     path = tmp_path / "none.toml"

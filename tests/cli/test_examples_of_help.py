@@ -67,10 +67,19 @@ def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-@pytest.mark.slow_cases(
-    "symdp explore gaussian sigma=1.12 --sampling poisson -n 14063 -o page.html",
-    "symdp derive gaussian sigma=1.5 --sampling poisson --rate 0.01 -n 10000 --epsilon 1",
-    'symdp check-claim "eps=0.8, delta=1e-6" --composition examples/composition.toml',
+@pytest.mark.quick_cases(
+    "symdp list",
+    "symdp methods",
+    "symdp derive gaussian --format javascript",
+    "symdp delta laplace b=2 -n 1 --epsilon 0.4",
+    "symdp delta laplace b=20 -n 50 --epsilon 1 --method prv --eps-error 1e-3",
+    "symdp epsilon gaussian sigma=1.12 --sampling poisson --rate 256/60000 -n 14063 --delta 1e-5",
+    "symdp curve gaussian sigma=2 -n 10 --epsilon-range 0 5 --plot curve.svg",
+    "symdp certify gaussian sigma=2 -n 10 --epsilon 3 --digits 8",
+    'symdp check-claim "\\u03b5 = 17 at \\u03b4 = 1e-5" gaussian sigma=2 -n 30',
+    "symdp renyi laplace b=2 -n 10 --order 2,8",
+    "symdp audit --tp 90/100 --fp 5/100 --delta 1e-5",
+    "symdp audit gaussian sigma=5 -n 1 --tp 200/400 --fp 40/400",
 )
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("line", LINES)
@@ -80,15 +89,16 @@ def test_examples_run(shell, line):
     assert ran.out
 
 
+@pytest.mark.quick_cases("filter", "ledger")
 @pytest.mark.usefixtures("folder")
 @pytest.mark.parametrize("name", IN_ORDER)
-@pytest.mark.slow_cases("card")
 def test_examples_run_one_after_another(shell, name):
     for line in SERIES[name]:
         ran = shell("", *shlex.split(line)[1:])
         assert (ran.code, ran.err) == (0, ""), line
 
 
+@pytest.mark.slow_cases("symdp cer-certify")
 @pytest.mark.parametrize(
     ("words", "offered"),
     [("symdp cer", "certify"), ("symdp delta ga", "gaussian"), ("symdp delta --epsi", "--epsilon")],

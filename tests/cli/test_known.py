@@ -80,6 +80,7 @@ def cached(job: Job) -> Path | None:
     return None if asked is None else asked.path
 
 
+@pytest.mark.slow
 def test_the_sign_of_a_shift_is_not_forgotten_by_what_is_kept() -> None:
     """Raised alone, sampled Gumbel noise loses a fifth of what it loses lowered."""
     words = ["epsilon", "gumbel", "b=2", "-n", "50", "--delta", "1e-5"]
@@ -89,6 +90,7 @@ def test_the_sign_of_a_shift_is_not_forgotten_by_what_is_kept() -> None:
     assert found[1]["shift"] == "at most, one sign"
 
 
+@pytest.mark.slow_cases("laplace b=3 --relation substitution -n 100")
 @pytest.mark.parametrize(
     "job",
     [

@@ -57,6 +57,7 @@ def normal_delta(epsilon, sigma):
     return tail[0] - math.exp(epsilon) * tail[1]
 
 
+@pytest.mark.slow
 def test_names_and_numbers_as_others_write_them(shell):
     ran = shell("delta normal sigma=2 --epsilon 1 --json").json
     assert ran["delta"] == pytest.approx(normal_delta(1.0, 2.0), rel=1e-12)
@@ -97,6 +98,7 @@ def test_a_file_called_normal_is_that_file(tmp_path, monkeypatch, shell):
     assert found["delta"] == pytest.approx(1 - math.exp((0.25 - 0.5) / 2), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_numbers_of_a_derivation_at_a_delta(shell):
     at = shell("epsilon gaussian sigma=2 --delta 1e-5 --direction remove --json").json["epsilon"]
     by_delta = shell("derive gaussian sigma=2 --delta 1e-5 --format json").json["values"]
@@ -112,6 +114,7 @@ def test_a_comparison_at_one_place(shell):
     assert [normal_delta(one["epsilon"], 2.0) for one in at_delta] == [pytest.approx(1e-3, rel=0.1)]
 
 
+@pytest.mark.slow
 def test_a_page_begins_at_what_is_asked(shell, tmp_path):
     page = tmp_path / "page.html"
     shell("", "explore", "gaussian", "sigma=3", "--sampling", "Poisson", "--rate", "2%",
@@ -234,6 +237,7 @@ def test_what_needs_sampling_says_so(shell):
     assert "--released needs --sampling SCHEME" in ran.err
 
 
+@pytest.mark.slow
 def test_no_limit_of_time_is_written_in_the_same_way(shell):
     expected = shell("derive laplace --only loss --time-limit 30").out
     for text in ("0", "none"):
@@ -256,6 +260,7 @@ def until(answered, real, *, stop=60.0):
     return asked
 
 
+@pytest.mark.slow
 def test_a_curve_that_is_broken_off_shows_its_points(shell, monkeypatch):
     slow = until(2, symdp.Composition.delta)
     monkeypatch.setattr("symdp.questions.composition.Composition.delta", slow)
@@ -268,6 +273,7 @@ def test_a_curve_that_is_broken_off_shows_its_points(shell, monkeypatch):
     assert float(rows[0][1]) == pytest.approx(normal_delta(0.0, 2.0), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_calibration_that_is_broken_off_shows_what_it_visited(shell, monkeypatch):
     words = "calibrate gaussian --parameter sigma --epsilon 1 --delta 1e-5 --time-limit 3"
     for more, kind in (("", "text"), (" --json", "json")):
@@ -295,6 +301,7 @@ def test_a_calibration_that_is_broken_off_shows_what_it_visited(shell, monkeypat
             assert meets == (normal_delta(1.0, value) <= 1e-5)
 
 
+@pytest.mark.slow
 def test_a_comparison_that_is_broken_off_shows_its_rows(shell, monkeypatch):
     words = "verify gaussian sigma=2 --epsilon 1 --time-limit 3"
     for more in ("", " --json"):
@@ -315,6 +322,7 @@ def test_a_comparison_that_is_broken_off_shows_its_rows(shell, monkeypatch):
             assert "bound violated" not in ran.out
 
 
+@pytest.mark.slow
 def test_a_page_with_sliders_is_written_before_its_formulas(shell, monkeypatch, tmp_path):
     slow = until(0, None)
     monkeypatch.setattr(import_module("symdp.derive.derivation").Derivation, "to_mathml", slow)

@@ -32,6 +32,7 @@ def test_text_rounds_against_the_attack_s_limits(shell):
     assert "protects one record" in ran.out
 
 
+@pytest.mark.quick_cases("svg")
 @pytest.mark.parametrize("ending", ["svg", "png"])
 def test_a_figure(shell, tmp_path, ending):
     pytest.importorskip("matplotlib")

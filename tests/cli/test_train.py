@@ -17,6 +17,7 @@ def shell(capsys):
     return Shell(capsys)
 
 
+@pytest.mark.slow
 def test_json_is_what_the_library_says(shell):
     answer = shell(f"{RUN} --noise 2 --json --compare").json
     run = symdp.training(100, 1, 5, noise=2)
@@ -83,6 +84,7 @@ def test_csv_has_a_line_for_each_sampling(shell):
     assert all(row["error"] == "" and float(row["steps"]) == 500 for row in rows)
 
 
+@pytest.mark.slow
 def test_every_row_speaks_of_the_relation_asked_for(shell):
     line = "train --examples 4 --batch 4 --steps 2 --noise 3 --delta 1e-3 --largest-batch 2"
     line += " --json --compare"

@@ -39,7 +39,7 @@ def _tree(folder):
     return {one.name: one.read_bytes() for one in folder.iterdir()}
 
 
-@pytest.mark.slow_cases("report.md", "curve.svg", "card.json")
+@pytest.mark.quick_cases("card.html", "card.tex", "records.npz", "records.svg")
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_full_disk_is_one_line_and_changes_nothing(name, tmp_path, shell, monkeypatch):
     np.save(tmp_path / "norms.npy", np.full((30, 2), 0.5))
@@ -74,7 +74,7 @@ def test_tables_of_the_library_too(tmp_path, monkeypatch):
         assert table.to_csv(path) == path.read_text()
 
 
-@pytest.mark.slow_cases("/dev/stdout")
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
 @pytest.mark.parametrize("place", ["/dev/stdout", "/dev/full"])
 def test_a_table_goes_to_a_device(place):

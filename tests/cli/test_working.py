@@ -115,7 +115,9 @@ def seen(tmp_path_factory):
     return {line.split()[0]: shown for line, shown in zip(parts[1::2], parts[2::2], strict=True)}
 
 
-@pytest.mark.slow_cases("delta-\\u03b4(0.5) of laplace, n = 2")
+@pytest.mark.slow_cases(
+    "delta-\\u03b4(0.5) of laplace, n = 2", "epsilon-\\u03b5(\\u03b4 = 0.01) of laplace, n = 2"
+)
 @pytest.mark.parametrize(
     ("command", "words"),
     [

@@ -39,6 +39,7 @@ def test_nothing_is_lost(line):
         assert not shown.strip().startswith("**")
 
 
+@pytest.mark.slow
 def test_a_derivation_shows_itself_on_three_lines():
     for name in ("laplace", "student_t"):
         derivation = symdp.derive(getattr(symdp.mechanisms, name))

@@ -122,6 +122,9 @@ def test_integrals(name: str) -> None:
         assert abs(mpmath.mpf(str(total)) - direct) < mpmath.mpf(10) ** -18 * direct
 
 
+@pytest.mark.slow_cases(
+    "geometric up", "negative binomial series", "gamma ratio series", "polynomial series"
+)
 @pytest.mark.parametrize("name", SUMS)
 def test_sums(name: str) -> None:
     term, variable, lower, upper = SUMS[name]

@@ -121,7 +121,7 @@ def test_terms_add_up_to_their_density(name: str) -> None:
                 assert mpmath.almosteq(total, wanted, rel_eps=mpmath.mpf(10) ** (8 - DIGITS))
 
 
-@pytest.mark.slow_cases("laplace with", "mixed noise poisson")
+@pytest.mark.slow_cases("laplace with", "mixed noise", "mixed noise poisson")
 @pytest.mark.parametrize("name", PAIRS)
 def test_slopes_are_those_of_the_loss(name: str) -> None:
     pair = PAIRS[name]()
@@ -310,6 +310,7 @@ def test_every_example_is_a_pair(name: str) -> None:
     assert sp.expand(sum(pair.q_weights) - 1) == 0
 
 
+@pytest.mark.slow_cases("densities1-support1")
 @pytest.mark.parametrize(
     ("densities", "support"),
     [

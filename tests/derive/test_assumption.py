@@ -56,14 +56,12 @@ density = "{density}"
 """)
 
 
-@pytest.mark.slow_cases(
-    "width1-arcsine",
-    "width0-raised_cosine",
-    "width0-triangular",
-    "width0-epanechnikov",
-    "width0-arcsine",
-    "width1-epanechnikov",
-    "width1-raised_cosine",
+@pytest.mark.quick_cases(
+    "width0-uniform",
+    "width0-truncated_gaussian",
+    "width1-uniform",
+    "width1-truncated_laplace",
+    "width1-truncated_gaussian",
 )
 @pytest.mark.parametrize("name", NOISES)
 @pytest.mark.parametrize("width", [R(9, 5), R(4)])
@@ -87,6 +85,7 @@ def test_masses_without_counterpart_are_formulas_that_numbers_confirm(
         assert far == pytest.approx(float(lost), rel=1e-9)
 
 
+@pytest.mark.slow_cases("epanechnikov", "raised_cosine")
 @pytest.mark.parametrize("name", NOISES)
 def test_pieces_in_parameters_are_those_of_their_values(name: str) -> None:
     values = {"w": R(13, 5), **NOISES[name][2]}
@@ -107,7 +106,7 @@ def test_pieces_in_parameters_are_those_of_their_values(name: str) -> None:
             assert abs(sp.N(gap, 30)) < 1e-25
 
 
-@pytest.mark.slow_cases("truncated_gaussian")
+@pytest.mark.quick_cases("uniform")
 @pytest.mark.parametrize("name", ["uniform", "truncated_laplace", "truncated_gaussian"])
 def test_the_cgf_is_closed_in_the_parameters(name: str) -> None:
     made, values = noise(name), {"w": R(3), **NOISES[name][2]}

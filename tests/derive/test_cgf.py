@@ -103,27 +103,15 @@ def raw_moment(pair: Pair, z: complex | mpmath.mpf, cuts: list[sp.Expr]) -> mpma
 
 
 @pytest.mark.quick_cases(
-    "z0-asymmetric laplace",
-    "z0-beta",
-    "z0-discrete laplace",
-    "z0-discrete laplace poisson",
+    "z0-uniform",
     "z0-exponential noise",
     "z0-exponential noise add",
-    "z0-flat top",
-    "z0-gamma",
-    "z0-gaussian",
+    "z0-discrete laplace",
     "z0-geometric",
     "z0-geometric shifted",
-    "z0-gumbel",
-    "z0-laplace",
-    "z0-logistic by sech",
-    "z0-two variances",
-    "z0-uniform",
     "z0-zero inflated",
-    "z1-discrete laplace poisson",
     "z1-gaussian",
-    "z1-gumbel",
-    "z1-logistic by sech",
+    "z1-discrete laplace poisson",
 )
 @pytest.mark.parametrize("name", CLOSED)
 @pytest.mark.parametrize("z", [mpmath.mpf("0.37"), mpmath.mpc("-0.61", "0.83")])
@@ -192,6 +180,7 @@ def test_randomized_response_is_a_finite_sum() -> None:
     assert cgf.domain == (-sp.oo, sp.oo)
 
 
+@pytest.mark.slow_cases("student-domain2", "triangle-domain10")
 @pytest.mark.parametrize(
     ("name", "domain"),
     [

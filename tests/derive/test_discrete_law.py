@@ -33,6 +33,7 @@ def mechanism(name: str) -> Mechanism:
     )
 
 
+@pytest.mark.quick_cases("negative binomial", "two geometric rates")
 @pytest.mark.parametrize("name", LAWS)
 def test_masses_and_sums_in_k_are_those_of_the_pair(name: str) -> None:
     made = mechanism(name)
@@ -68,6 +69,7 @@ def test_few_values_make_a_step_function() -> None:
     assert found.mass_rules == ()
 
 
+@pytest.mark.slow
 def test_rules_are_printed_and_read_back() -> None:
     from symdp.page.derivation_json import from_json
 

@@ -47,6 +47,7 @@ def integrand_at(integral, rate):
     return integral.function.subs(rate, sp.Rational(7, 10))
 
 
+@pytest.mark.slow_cases("mechanism0")
 @pytest.mark.parametrize("mechanism", [LAPLACE, RESPONSE, mechanisms.gaussian(sigma=2)])
 def test_whole_tilts_are_those_of_the_law_in_numbers(mechanism):
     drawn = mechanism if mechanism.sampling else mechanism.subsample(SCHEME, steps=6)
@@ -71,6 +72,7 @@ def test_the_integral_is_the_moment_generating_function(direction, tilt):
     assert math.log(front * value) == pytest.approx(expected, rel=1e-7)
 
 
+@pytest.mark.slow
 def test_texts_name_what_the_epoch_is_made_of():
     found = derive_epoch(LAPLACE)
     text = found.to_text(1)

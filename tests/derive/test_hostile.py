@@ -46,7 +46,7 @@ MANY_DIGITS = {
 }
 
 
-@pytest.mark.slow_cases("laplace", "narrow laplace")
+@pytest.mark.quick_cases("response")
 @pytest.mark.parametrize("name", MANY_DIGITS)
 def test_many_digits_leave_the_closed_form_in_reach(name: str) -> None:
     found = derive(MANY_DIGITS[name])

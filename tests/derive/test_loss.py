@@ -34,7 +34,7 @@ CASES: dict[str, tuple[Mechanism, dict[str, sp.Rational]]] = {
 }
 
 
-@pytest.mark.slow_cases("subsampled laplace", "logistic", "gumbel")
+@pytest.mark.quick_cases("gaussian", "laplace", "triangles")
 @pytest.mark.parametrize("name", CASES)
 def test_distribution_of_the_loss_against_quadrature_over_x(name: str) -> None:
     mechanism, values = CASES[name]
@@ -61,6 +61,7 @@ def test_distribution_of_the_loss_against_quadrature_over_x(name: str) -> None:
             assert abs(share - below) < 1e-15
 
 
+@pytest.mark.slow_cases("logistic", "gumbel", "subsampled laplace")
 @pytest.mark.parametrize("name", CASES)
 def test_inverse_undoes_the_loss(name: str) -> None:
     mechanism, values = CASES[name]
@@ -81,6 +82,7 @@ def test_what_has_no_closed_distribution_says_why() -> None:
     assert "atoms" in lattice.pld_density.reason
 
 
+@pytest.mark.slow_cases("mechanism2-both")
 @pytest.mark.parametrize(
     ("mechanism", "direction"),
     [
@@ -107,7 +109,9 @@ def test_dominating_direction(mechanism: Mechanism, direction: str) -> None:
     assert found.proof
 
 
-@pytest.mark.slow_cases("laplace-5-add", "laplace-5-remove", "laplace-2-add", "laplace-2-remove")
+@pytest.mark.slow_cases(
+    "laplace-2-remove", "laplace-2-add", "laplace-5-remove", "laplace-5-add", "gumbel-2-remove"
+)
 @pytest.mark.parametrize("direction", ["remove", "add"])
 @pytest.mark.parametrize("order", [2, 5])
 @pytest.mark.parametrize("name", ["gaussian", "laplace", "gumbel"])
@@ -125,6 +129,7 @@ def test_renyi_of_subsampled_pairs_against_integrals(name: str, order: int, dire
     assert abs(sp.N(sp.exp(found.subs(put)), 25) / direct - 1) < 1e-18
 
 
+@pytest.mark.slow
 def test_renyi_of_closed_forms_and_refusals() -> None:
     sigma = M.gaussian.parameters["sigma"]
     assert sp.simplify(derive(M.gaussian).renyi(4) - 2 / sigma**2) == 0

@@ -94,6 +94,7 @@ def test_the_largest_loss_of_pearson_vii_is_an_area_sine():
     assert text(layout(high)) == "4·arsinh(1/(2a))"
 
 
+@pytest.mark.slow
 def test_a_cumulant_without_a_formula_is_an_integral():
     found = symdp.derive(symdp.loads(SEVENTH)(a=1))
     first, second = found.cumulant(1), found.cumulant(2)
@@ -156,6 +157,7 @@ def test_cumulants_are_in_their_shortest_form():
     assert next(line.expression for line in lines if line.words == "skewness") == -2
 
 
+@pytest.mark.slow
 def test_a_range_that_was_not_found_is_not_called_unbounded():
     x, width = sp.Symbol("x", real=True), sp.Symbol("g", positive=True)
     law = sp.Piecewise((1 / (1 + x**2 / width**2), sp.Abs(x) < 3), (0, True))

@@ -28,7 +28,7 @@ MAKE = {
 }
 
 
-@pytest.mark.slow_cases("logistic")
+@pytest.mark.quick_cases("laplace", "gaussian")
 @pytest.mark.parametrize("name", MAKE)
 def test_every_value_of_the_log_is_an_integral(name):
     d = derive(MAKE[name]())
@@ -69,6 +69,7 @@ def test_a_change_of_variable_and_a_refusal_are_told():
     assert "no closed form was found: " in words
 
 
+@pytest.mark.slow
 def test_the_command_prints_it(shell):
     ran = shell("derive laplace --only composed --explain")
     assert ran.code == 0

@@ -119,6 +119,7 @@ def upper(ball: arb) -> float:
     return float(ball.upper())
 
 
+@pytest.mark.slow
 def test_the_grid_agrees_with_arbitrary_precision():
     pair = derivation("subsampled gaussian").pair
     p, q = (sp.lambdify(pair.variable, law, "mpmath") for law in (pair.P, pair.Q))
@@ -133,15 +134,7 @@ def test_the_grid_agrees_with_arbitrary_precision():
     assert continuous_part("subsampled gaussian", 2.0, 8.0) == pytest.approx(float(true), rel=1e-9)
 
 
-@pytest.mark.slow_cases(
-    "logistic",
-    "subsampled gaussian",
-    "fixed batches",
-    "gumbel",
-    "one-sided",
-    "laplace",
-    "truncated",
-)
+@pytest.mark.quick_cases("subsampled laplace")
 @pytest.mark.parametrize("name", [name for name in CASES if name not in TURNING])
 def test_van_der_corput_constants_bound_the_characteristic_function(name):
     tails = derivation(name).tails
@@ -156,7 +149,7 @@ def test_van_der_corput_constants_bound_the_characteristic_function(name):
         assert closest > 0.02  # some frequency comes near to the bound
 
 
-@pytest.mark.quick_cases("two variances-0")
+@pytest.mark.slow
 @pytest.mark.parametrize("tilt", TILTS[1:], ids=map(str, range(len(TILTS) - 1)))
 @pytest.mark.parametrize("name", sorted(TURNING))
 def test_where_the_loss_turns_the_split_bound_holds(name, tilt):
@@ -172,7 +165,7 @@ def test_where_the_loss_turns_the_split_bound_holds(name, tilt):
     assert "turns at" in derivation(name).tails["van_der_corput_1"].reason
 
 
-@pytest.mark.slow_cases("logistic")
+@pytest.mark.quick_cases("laplace")
 @pytest.mark.parametrize("name", ["laplace", "logistic", "truncated"])
 def test_constants_that_do_not_exist_say_so(name):
     with pytest.raises(AccuracyError, match="boundary terms remain"):
@@ -198,7 +191,7 @@ def test_a_unimodal_density_has_the_formula_that_is_proved():
         assert exact * (1 - 1e-12) <= proved <= exact * 1.001
 
 
-@pytest.mark.slow_cases("logistic", "mixture", "fixed batches", "student t", "one-sided")
+@pytest.mark.quick_cases("laplace", "subsampled laplace", "truncated")
 @pytest.mark.parametrize("name", list(CASES))
 def test_third_moments_and_their_ratio(name):
     tails = derivation(name).tails
@@ -404,6 +397,7 @@ def test_wrong_requests_say_what_is_wrong():
         tail_value(tails["loss_width"], b=1)
 
 
+@pytest.mark.slow
 def test_every_constant_has_a_formula_or_a_reason():
     for name in CASES:
         for constant in derivation(name).tails:
@@ -441,6 +435,7 @@ AT_ENDS = {
 }  # fmt: skip
 
 
+@pytest.mark.quick_cases("unequal powers")
 @pytest.mark.parametrize("name", AT_ENDS)
 def test_tails_of_a_loss_that_is_unbounded_at_finite_ends(name: str):
     """Against the mass of {±ℓ > s}, found by bisection on P and Q as they were written."""
@@ -486,6 +481,7 @@ def test_delta_falls_like_the_upper_tail():
         assert abs(answer / float(scale / (1 + a) * sp.exp(-a * epsilon)) - 1) < 1e-12
 
 
+@pytest.mark.slow
 def test_what_decides_a_tail_may_be_a_parameter():
     k = sp.Symbol("k", positive=True)
     density = X ** (k - 1) * sp.exp(-X) / sp.gamma(k)

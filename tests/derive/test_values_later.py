@@ -38,6 +38,7 @@ BETA = pair(
 NORMAL = "exp(-x**2/(2*{0}**2))/({0}*sqrt(2*pi))"
 
 
+@pytest.mark.quick_cases("40")
 @pytest.mark.parametrize("m", [3, 40])
 def test_a_large_count_does_not_lose_the_form(m: int) -> None:
     d = derive(BETA(m=m))

@@ -64,7 +64,7 @@ NOISES = {
 }
 
 
-@pytest.mark.slow_cases("laplace")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NOISES)
 def test_the_cgf_of_a_noise_with_ripples_of_its_sensitivity_is_closed(name: str) -> None:
     density, ends, values = NOISES[name]

@@ -30,6 +30,7 @@ def followed(expression, start, end, steps=2000):
     return complex(math.log(abs(values[-1])), angle)
 
 
+@pytest.mark.slow_cases("expression5-(12+7j)", "expression6-(-15-11j)")
 @pytest.mark.parametrize(
     ("expression", "end"),
     [

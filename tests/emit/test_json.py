@@ -70,7 +70,7 @@ def through_json(value: object) -> object:
     return json.loads(json.dumps(value, allow_nan=False))
 
 
-@pytest.mark.slow_cases("gumbel", "gnmax", "negative_binomial")
+@pytest.mark.quick_cases("discrete_gaussian")
 @slow_derivations
 def test_every_expression_reads_back_equal(derivation):
     document = through_json(derivation.to_json(order=2))
@@ -86,7 +86,7 @@ def test_every_expression_reads_back_equal(derivation):
         assert {s.name: s.assumptions0 for s in read[path].free_symbols} == own
 
 
-@pytest.mark.slow_cases("gumbel")
+@pytest.mark.quick_cases("discrete_gaussian", "discrete_laplace", "gaussian", "laplace", "skellam")
 @slow_derivations
 def test_every_text_has_its_expression(derivation):
     document = derivation.to_json(order=1)
@@ -103,6 +103,17 @@ def test_every_text_has_its_expression(derivation):
         assert text == str(expression), path
 
 
+@pytest.mark.quick_cases(
+    "approximate_dp",
+    "discrete_gaussian",
+    "discrete_laplace",
+    "gaussian",
+    "gnmax",
+    "laplace",
+    "negative_binomial",
+    "randomized_response",
+    "skellam",
+)
 @slow_derivations
 def test_the_document_has_what_it_promises(derivation):
     document = derivation.to_json(order=1)

@@ -119,9 +119,7 @@ def test_python_gives_the_package_s_delta(name, tmp_path: Path):
         agree(by_command(command, question), package(name, question), question[2])
 
 
-@pytest.mark.slow_cases(
-    "gaussian-values1-100-0.9", "gumbel-values6-1-0.001", "exponential-values5-60-1e-09"
-)
+@pytest.mark.quick_cases("randomized response-values3-60-1e-06", "approximate-values4-20-0.001")
 @needs_node
 @pytest.mark.parametrize(
     ("name", "values", "count", "delta"),
@@ -143,6 +141,7 @@ def test_epsilon_is_the_package_s(name, values, count, delta, tmp_path: Path):
     assert found == pytest.approx(expected, rel=1e-12, abs=1e-14)
 
 
+@pytest.mark.slow
 @needs_node
 def test_a_spike_s_recurrence_is_not_missed(tmp_path: Path):
     """Far out logistic noise has the losses ±1/s almost alone: |φ| is near 1 again and again."""
@@ -156,6 +155,9 @@ def test_a_spike_s_recurrence_is_not_missed(tmp_path: Path):
             agree(one, package("logistic", question), question[2])
 
 
+@pytest.mark.slow_cases(
+    "question1-sigma must be above 0", "question5-n must be a whole number from 1 to 1e15"
+)
 @needs_node
 @pytest.mark.parametrize(
     ("question", "told"),
@@ -183,7 +185,12 @@ def commands(tmp_path_factory) -> list[list[str]]:
     return [program, python_command(write("gaussian", "python", folder))]
 
 
-@pytest.mark.slow_cases("epsilon=1 n=5 sigma=nan-no finite number: sigma=nan")
+@pytest.mark.quick_cases(
+    "epsilon=1 n=5 sigma=0-sigma must be above 0",
+    "epsilon=1 n=5 sigma=1/0-no finite number: sigma=1/0",
+    "epsilon=1 n=5 sigma=1 tau=2-unknown: tau=2",
+    "epsilon=1 n=5 sigma=1 sideways-unknown: sideways",
+)
 @needs_compiler
 @pytest.mark.parametrize(
     ("words", "told"),
@@ -219,6 +226,7 @@ def test_what_no_sum_tells_is_refused(tmp_path: Path):
     ]
 
 
+@pytest.mark.slow
 def test_what_no_program_has_is_said():
     with pytest.raises(NoLinesError, match=r"no program has the function 'log_besseli'"):
         symdp.to_c(symdp.derive(mechanisms.skellam))

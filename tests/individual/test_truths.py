@@ -193,6 +193,7 @@ def gaussian_delta(sigma, q, n, epsilon, tilt, step, nodes, removes=True):
     return math.exp(log_front) * step / (2 * math.pi) * (2 * terms.sum() - terms[0]).real
 
 
+@pytest.mark.quick_cases("0.125-0.2-80-0.1", "0.2-0.5-40-0.05")
 @pytest.mark.parametrize(
     ("sigma", "q", "n", "delta"),
     [(0.1, 0.1, 200, 0.1), (0.1, 0.1, 150, 0.05), (0.125, 0.2, 80, 0.1), (0.2, 0.5, 40, 0.05)],
@@ -328,6 +329,7 @@ def check_random(seed):
     )
 
 
+@pytest.mark.slow_cases("0")
 @pytest.mark.parametrize("seed", range(7))
 def test_random_records_agree_with_their_composition(seed):
     check_random(seed)

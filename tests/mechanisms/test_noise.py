@@ -49,6 +49,7 @@ def test_two_steps_of_skellam_noise():
     assert found == pytest.approx(two, rel=1e-10)
 
 
+@pytest.mark.slow_cases("remove--0.5")
 @pytest.mark.parametrize("epsilon", [-0.5, 0.0, 0.05, 0.4])
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_negative_binomial_noise(epsilon, direction):

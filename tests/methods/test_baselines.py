@@ -20,6 +20,7 @@ CASES = [
 ]
 
 
+@pytest.mark.slow_cases("gaussian-buckets", "laplace-buckets")
 @pytest.mark.parametrize("method", ["buckets", "berry-esseen"])
 @pytest.mark.parametrize(("mechanism", "count", "epsilons"), CASES, ids=[c[0].name for c in CASES])
 def test_the_truth_lies_inside(mechanism, count, epsilons, method):

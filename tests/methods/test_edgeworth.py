@@ -42,6 +42,7 @@ def test_published_errors(order, error):
     assert math.exp(answer.log_delta) / PUBLISHED - 1 == pytest.approx(error, rel=0.05)
 
 
+@pytest.mark.quick_cases("1")
 @pytest.mark.parametrize("order", range(3))
 def test_measured_order(order):
     """With q = 1/√n the total loss settles, and the error of AEA_k falls like n^{−(k+1)/2}."""
@@ -94,7 +95,7 @@ def test_exact_for_gaussian_losses(mu):
             assert not answer.advice
 
 
-@pytest.mark.slow_cases("3", "5", "1", "0", "6", "4")
+@pytest.mark.slow
 @pytest.mark.parametrize("order", range(7))
 def test_advice_follows_the_error(order):
     """Further and further out every order fails, the higher the later, and each says when."""

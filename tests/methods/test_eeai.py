@@ -38,7 +38,12 @@ SUBSAMPLED = MECHANISMS["subsampled normal"]
 
 
 @pytest.mark.slow_cases(
-    "with replacement", "gumbel", "mixture noise", "substitution", "two variances"
+    "subsampled normal",
+    "substitution",
+    "with replacement",
+    "gumbel",
+    "mixture noise",
+    "two variances",
 )
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_contains_the_contour(name):
@@ -50,7 +55,7 @@ def test_contains_the_contour(name):
         assert_within_moments(answer, law, epsilon)
 
 
-@pytest.mark.slow_cases("gumbel-30", "gumbel-4000")
+@pytest.mark.quick_cases("laplace-4000", "randomized response-30", "randomized response-4000")
 @pytest.mark.parametrize(("name", "count"), TRUE_CASES)
 def test_contains_arbitrary_precision(name, count):
     law = composition(name, count).law("remove")
@@ -100,14 +105,13 @@ def test_error_bound_is_never_exceeded_with_atoms(loss, count):
     assert truth <= smoothing_error(steps.law("remove"), 0.0, moments)
 
 
-@pytest.mark.slow_cases(
-    "two variances-20000-0.0",
-    "two variances-20000--1.0",
-    "gumbel-20000--1.0",
-    "gumbel-20000-0.0",
-    "subsampled normal-20000--1.0",
-    "two variances-50--1.0",
-    "subsampled normal-20000-0.0",
+@pytest.mark.quick_cases(
+    "subsampled normal-50--1.0",
+    "logistic-50-0.0",
+    "logistic-50--1.0",
+    "logistic-20000--1.0",
+    "gumbel-50-0.0",
+    "two variances-50-0.0",
 )
 @pytest.mark.parametrize("tilt", [0.0, -1.0])
 @pytest.mark.parametrize("count", [50, 20000])
@@ -145,7 +149,7 @@ def test_error_bound_falls_like_the_inverse_root():
     assert math.log(values[1] / values[0], 100) == pytest.approx(-0.5, abs=0.01)
 
 
-@pytest.mark.slow_cases("logistic")
+@pytest.mark.quick_cases("laplace")
 @pytest.mark.parametrize("name", ["subsampled normal", "logistic", "laplace"])
 def test_continuous_losses_have_the_better_rate(name):
     values = []

@@ -53,7 +53,7 @@ def test_the_interval_holds_the_truth_and_is_narrow(sigma, steps, epsilon):
     assert found.upper - found.lower < (5e-3 if steps == 5 else 1e-9) * found.upper
 
 
-@pytest.mark.slow_cases("20-0.5")
+@pytest.mark.slow
 @pytest.mark.parametrize(("steps", "epsilon"), [(20, 0.5), (1000, 1.0)])
 def test_sampled_steps_against_simulated_ones(steps, epsilon):
     """The projections are drawn, then whether the record takes part, then the noise."""

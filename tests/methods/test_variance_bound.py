@@ -44,6 +44,7 @@ def test_the_parabola_lies_above_the_payoff(tilt, share):
             assert -mp.expm1(-y) * mp.exp(-t * y) <= c * (y + a) ** 2 * (1 + mp.mpf(10) ** -25)
 
 
+@pytest.mark.slow
 def test_formula_at_one_tilt():
     """Against a search over a and x in mpmath, for a Gaussian loss of μ = 2."""
     law = compose(mechanisms.gaussian(sigma=2), 16).law("remove")

@@ -143,6 +143,7 @@ def test_a_calibrated_bound_is_the_least_noise_that_does():
     assert clamped(found.value * 0.999, 1).delta(mp.mpf("0.3")) > 0.01
 
 
+@pytest.mark.slow
 def test_rounded_constants_and_normalize_count_the_atoms():
     """0.19947114 is exp(0)/(2√(2π)) to eight digits; both laws are divided by their own mass."""
     rounded = SPIKE.replace("/sqrt(2*pi)/2", "*0.19947114020").replace(

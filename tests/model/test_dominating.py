@@ -45,6 +45,7 @@ def divergence(name: str, p: Mixture, q: Mixture, epsilon: float) -> float:
     return float(np.maximum(gap, 0.0).sum() * (GRID[1] - GRID[0]))
 
 
+@pytest.mark.quick_cases("gaussian")
 @pytest.mark.parametrize("name", ["gaussian", "logistic"])
 def test_the_pair_of_poisson_under_substitution_is_attained(name):
     mechanism = NOISES[name][0].under("substitution").subsample("poisson", "2/5")

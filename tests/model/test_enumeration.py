@@ -282,13 +282,12 @@ QUICK = {
 }
 
 
-@pytest.mark.slow_cases(
-    "with-3-1-gaussian",
-    "truncated-add_remove-4-gaussian",
-    "poisson-add_remove-3-gaussian",
-    "without-4-gaussian",
-    "none-add_remove-gumbel either way",
-    "poisson-zero_out-2-gaussian",
+@pytest.mark.quick_cases(
+    "none-add_remove-gaussian",
+    "none-zero_out-gaussian",
+    "none-substitution-gaussian",
+    "without-5-geometric",
+    "without-3-gaussian",
 )
 @pytest.mark.parametrize(
     ("case", "name"),
@@ -398,7 +397,7 @@ def shown(data: Data, rate: float) -> np.ndarray:
     return found
 
 
-@pytest.mark.slow_cases("4-2/5-gaussian")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["gaussian", *(pytest.param(n, marks=pytest.mark.slow) for n in ("laplace", "student"))]
 )

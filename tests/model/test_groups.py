@@ -38,7 +38,7 @@ def enclosed(sigma, rate, group, count, epsilon, step=1e-4, size=1 << 20):
     return deltas
 
 
-@pytest.mark.slow_cases("50-0.01-25.0385")
+@pytest.mark.quick_cases("16-0.01-5.9754")
 @pytest.mark.parametrize(
     ("group", "rate", "given"),
     [(16, "0.01", 5.9754), (50, "0.01", 25.0385), (200, "0.001", 7.8043)],
@@ -54,6 +54,7 @@ def test_the_epsilon_of_large_groups(group, rate, given):
     assert found.kind == ("exact" if group <= 48 else "bound")
 
 
+@pytest.mark.slow
 def test_what_is_left_out_of_a_group_is_an_upper_bound():
     """A group of 49 is the first that leaves something out; of 48 next to it nothing is."""
     kinds = [

@@ -260,6 +260,7 @@ WORDS = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.text(max_size=60))
 @GUARDED
 def test_random_characters_raise_nothing_but_input_error(text: str) -> None:

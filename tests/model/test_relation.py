@@ -11,6 +11,7 @@ from symdp.model.relation import Protection, checked, protects
 GAUSSIAN = mechanisms.gaussian(sigma=2)
 
 
+@pytest.mark.slow_cases("mechanism5-substitution-poisson-False")
 @pytest.mark.parametrize(
     ("mechanism", "relation", "sampling", "attained"),
     [

@@ -47,6 +47,7 @@ def shuffled(laws):
     return found
 
 
+@pytest.mark.quick_cases("1-2", "2-30")
 @pytest.mark.parametrize(("size", "people"), [(1, 2), (1, 30), (2, 30), (sp.log(3), 20)])
 def test_the_profile_is_that_of_the_clones(size, people):
     steps = compose(from_shuffled(size, people))

@@ -34,7 +34,7 @@ def two_steps(sigma, epsilon, direction):
     return float(q @ np.maximum(gain, 0.0) @ q)
 
 
-@pytest.mark.slow_cases("remove-0.5")
+@pytest.mark.slow
 @pytest.mark.parametrize(("direction", "epsilon"), [("remove", 0.5), ("add", 0.4)])
 def test_two_steps_are_a_double_integral(direction, epsilon):
     answer = epochs(2, 2, 1).delta(epsilon, direction=direction)
@@ -67,6 +67,7 @@ def test_panels_join_and_tails_are_those_of_one_large_ratio():
     assert float(table(np.asarray([place]))[0]) == pytest.approx(expected, abs=2e-3)
 
 
+@pytest.mark.slow
 def test_several_epochs_and_monte_carlo(unit):
     for count, epsilon, remove, add in ((5, 0.5, 0.029045888402, 0.025377538647),):
         steps = epochs(1, 50, count)
@@ -160,7 +161,7 @@ BASES = {
 }
 
 
-@pytest.mark.slow_cases("30-logistic", "2-widths", "30-widths", "2-logistic")
+@pytest.mark.quick_cases("2-uniform")
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("name", BASES)
 @pytest.mark.parametrize("steps", [2, 30])

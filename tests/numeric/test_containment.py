@@ -90,7 +90,7 @@ def test_every_bound_holds_the_proved_value(name, count, direction):
         check(method, name, count, direction)
 
 
-@pytest.mark.slow_cases("substitution-1-add", "randomized response-1000000-add")
+@pytest.mark.quick_cases("normal noise-1000-remove")
 @pytest.mark.parametrize(
     ("name", "count", "direction"),
     [

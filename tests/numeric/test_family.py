@@ -66,6 +66,7 @@ def test_directions_are_those_of_the_density_of_one_component():
         assert abs(found.delta - truth) < 1e-12
 
 
+@pytest.mark.quick_cases("500-90.0")
 @pytest.mark.parametrize(
     ("n", "epsilon"),
     [(3, 4.0), (500, 90.0), *(pytest.param(1, e, marks=pytest.mark.slow) for e in (0.5, 2.9))],
@@ -88,6 +89,7 @@ def test_odd_dimensions_have_half_orders():
         assert abs(one.delta / other.delta - 1) < 1e-9
 
 
+@pytest.mark.quick_cases("3-2-40-2.0", "90-100-3-0.5")
 @pytest.mark.parametrize(
     ("p", "q", "n", "epsilon"),
     [

@@ -110,6 +110,7 @@ def test_rare_enormous_losses_do_not_turn_what_is_typical(step, remove, add):
         assert max(nodes.loss.size for nodes in part._sets.values()) < 1 << 18
 
 
+@pytest.mark.quick_cases("laplace")
 @pytest.mark.parametrize(
     "pair",
     [HEAVY, a_pair(CAUCHY, NORMAL), a_pair("exp(-x)", "2*x*exp(-x**2)", '[0, "oo"]')],

@@ -162,7 +162,7 @@ GAPS = {
 }
 
 
-@pytest.mark.slow_cases("five")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*list(GAPS)[:2], pytest.param("ten", marks=pytest.mark.slow)])
 def test_where_nothing_lies_between_single_values(name):
     """From the sums of the largest loss down to the next there is no density at all."""

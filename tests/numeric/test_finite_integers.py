@@ -172,7 +172,7 @@ def test_binomial_noise_of_any_size_is_answered(size, true):
     assert found.protection.shift.startswith("at most")
 
 
-@pytest.mark.slow_cases("remove")
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_a_large_shape_has_both_directions(direction):
     """Γ(k) of k > 171 is no double: it was taken for infinite where a record is removed."""

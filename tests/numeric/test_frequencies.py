@@ -34,7 +34,7 @@ QUESTIONS = {
 }
 
 
-@pytest.mark.slow_cases("between two recurrences")
+@pytest.mark.quick_cases("in the head", "two kinds", "responses")
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_few_steps_agree_with_proofs(name):
     steps, deviations, direction = QUESTIONS[name]
@@ -42,6 +42,7 @@ def test_few_steps_agree_with_proofs(name):
     assert_certified(steps, epsilon, direction, accuracy=1e-7, width=1e-6)
 
 
+@pytest.mark.slow
 def test_losses_far_out_do_not_round_those_about_zero():
     k = sp.Symbol("k", integer=True, nonnegative=True)
     masses = [(1 - r) * r**k for r in (sp.Rational(7, 10), sp.Rational(1, 3))]

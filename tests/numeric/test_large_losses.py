@@ -48,7 +48,7 @@ def test_two_steps_are_held_by_the_bounds(rate, epsilon):
     assert found.log_upper - found.log_lower < 1e-6
 
 
-@pytest.mark.slow_cases("1/1000-4-0.5")
+@pytest.mark.slow
 @pytest.mark.parametrize(("rate", "count", "epsilon"), [("1/1000", 4, 0.5), ("1/100", 3, 1.0)])
 def test_few_steps_against_proofs(rate, count, epsilon):
     """Of three or four steps all may have large losses."""

@@ -52,6 +52,7 @@ def test_delta_next_to_the_largest_loss(count: int, share: float) -> None:
     assert answer.route == "residues"
 
 
+@pytest.mark.slow_cases("1e-06")
 @pytest.mark.parametrize("delta", [1e-6, 1e-10, 1e-14])
 def test_epsilon_next_to_the_largest_loss(delta: float) -> None:
     steps = compose(mechanisms.laplace(b="3/2"), 5)

@@ -219,6 +219,7 @@ def test_mean_to_the_ends_that_no_double_is():
     assert mean == pytest.approx(float(exact), rel=4e-15)
 
 
+@pytest.mark.slow
 def test_a_tail_that_ends_beyond_the_root_of_the_largest_double():
     """Under c x^(c−1) (1 + x^c)⁻² the logarithm of 1 + x^c has mean 1, and L is half of it."""
     mechanism = ALL["burr"].mechanism("burr")(c="3/2", a="3/2", b=1)
@@ -257,6 +258,9 @@ def test_a_limit_that_is_neared_slowly_is_not_taken_for_known():
     assert highest > 0.79208  # −log ∫ P/π, by mpmath
 
 
+@pytest.mark.quick_cases(
+    "exp(-(10*x/23 + 33/23)**2/2)-exp(-Abs(5*x/26 + 1/13)) + 1/(1000*((5*x/21)**2 + 1)**3)"
+)
 @pytest.mark.parametrize(
     ("p", "q"),
     [

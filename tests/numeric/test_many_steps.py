@@ -41,6 +41,7 @@ def is_stacked(law):
     return isinstance(law, RuleLaw)
 
 
+@pytest.mark.slow
 def test_steps_of_two_formulas_and_others():
     steps = gaussians(60)
     steps += [(mechanisms.laplace(b=f"{2 + k / 40}"), 1) for k in range(60)]
@@ -53,6 +54,7 @@ def test_steps_of_two_formulas_and_others():
     assert not is_stacked(Composition(steps[:10]).law("remove"))
 
 
+@pytest.mark.slow
 def test_arrays_give_what_single_steps_give():
     steps = gaussians(70, each=100, low=1.5, high=1.9)
     composition = Composition(steps)
@@ -67,6 +69,7 @@ def test_arrays_give_what_single_steps_give():
         assert found.upper < found.lower * (1 + 1e-11)
 
 
+@pytest.mark.slow
 def test_cumulants_and_ends_of_the_range():
     steps = gaussians(60, each=3, low=1.5, high=1.9)
     law, plain = Composition(steps).law("add"), plain_law(steps, "add")
@@ -106,6 +109,7 @@ def test_parameters_of_the_rate_alone():
     assert found == pytest.approx(plain_delta(steps, 0.05, "remove"), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_counts_are_whole_where_the_sum_is_not_linear():
     steps = gaussians(60, each=2, low=1.5, high=1.6)
     composition = Composition(steps)
@@ -192,6 +196,7 @@ def test_rates_up_to_one_half_want_more_nodes_than_a_small_last_coefficient_show
     assert Composition(steps).delta(1.165, direction="add").delta == pytest.approx(true, rel=2e-13)
 
 
+@pytest.mark.quick_cases("logistic-add", "laplace-remove", "laplace-add", "gaussian-add")
 @pytest.mark.parametrize("direction", ["remove", "add"])
 @pytest.mark.parametrize(
     "step",

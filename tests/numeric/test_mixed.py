@@ -69,8 +69,7 @@ def test_lattices_however_fine_agree_with_certified_values(name, deviations):
     assert_certified(steps, epsilon, "remove", accuracy=2e-12, width=1e-10)
 
 
-@pytest.mark.slow_cases("one narrow step-0.3", "one narrow step-2.1", "wide-2.1")
-@pytest.mark.slow_cases("two lattices-0.3")
+@pytest.mark.quick_cases("wide-0.3")
 @pytest.mark.parametrize("deviations", [0.3, 2.1])
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=[pytest.mark.slow] * (n == "narrower")) for n in MIXED]
@@ -81,6 +80,7 @@ def test_single_values_beside_a_spread_loss_agree_with_certified_values(name, de
     assert_certified(steps, epsilon, "remove", accuracy=1e-7, width=1e-6)
 
 
+@pytest.mark.slow
 def test_many_steps_on_a_lattice_beside_a_narrow_one_are_bounded_rather_than_guessed():
     mixed = compose([(RESPONSE(epsilon_0=1), 10**8), (GAUSSIAN(sigma=10), 1)])
     answer = mixed.delta(mixed.law("remove").mean, direction="remove")
@@ -199,6 +199,7 @@ def test_lists_serve_a_tilt_far_out_and_one_between_the_poles():
     assert answer.log_upper - answer.log_lower < 1e-5
 
 
+@pytest.mark.quick_cases("10000000-3000")
 @pytest.mark.parametrize(("count", "sigma"), [(10**7, 3000), (10**9, 30000)])
 def test_an_infinite_loss_beside_very_many_steps_in_balls(count, sigma):
     """δ∞ + (1 − δ∞)(p δ_G(ε − ε₀) + (1 − p) δ_G(ε + ε₀)) of normal steps and one (ε₀, δ∞) step."""

@@ -23,7 +23,20 @@ def law_of(density, dimension, rate=None):
 
 
 # Normal noise is as wide in every direction: along the shift it is noise on the line.
-@pytest.mark.slow_cases("1/10-10-0.3-2", "1/10-10-0.3-6", "1/10-10-0.3-50")
+@pytest.mark.slow_cases(
+    "None-1-0.3-2",
+    "None-1-0.3-3",
+    "None-1-0.3-6",
+    "None-1-0.3-50",
+    "None-10-2.0-2",
+    "1/10-10-0.3-2",
+    "1/10-10-0.3-3",
+    "1/10-10-0.3-6",
+    "1/10-10-0.3-50",
+    "1/10-1000-2.0-2",
+    "1/10-1000-2.0-6",
+    "1/10-1000-2.0-50",
+)
 @pytest.mark.parametrize("dimension", [1, 2, 3, 6, 50])
 @pytest.mark.parametrize(
     ("rate", "count", "epsilon"),
@@ -42,14 +55,8 @@ def test_normal_noise_is_that_on_the_line(dimension, rate, count, epsilon):
         assert abs(found.delta - truth.delta) <= 1e-12 * truth.delta
 
 
-@pytest.mark.slow_cases(
-    "None-1-0.9-2",
-    "None-1-0.9-10",
-    "None-3-2.5-2",
-    "1/5-3-0.5-10",
-    "1/5-3-0.5-2",
-    "None-100-8.0-2",
-    "1/5-10-0.2-2",
+@pytest.mark.quick_cases(
+    "None-1-0.9-3", "None-3-2.5-3", "None-100-8.0-3", "None-100-8.0-10", "1/5-10-0.2-3"
 )
 @pytest.mark.parametrize("dimension", [2, 3, 10])
 @pytest.mark.parametrize(
@@ -140,7 +147,7 @@ def test_numbers_of_a_quadrature_over_both_distances():
     )
 
 
-@pytest.mark.slow_cases("1")
+@pytest.mark.quick_cases("3")
 @pytest.mark.parametrize("seed", range(6))
 def test_strangers_agree_with_a_plain_sum(seed):
     """One step by a plain two-dimensional sum: over lengths, and over angles from the shift."""
@@ -190,6 +197,7 @@ sensitivity = 1
 """
 
 
+@pytest.mark.slow
 def test_a_file_says_the_same():
     made = symdp.loads(FILE)(s="1/2", d=2)
     found = compose(made, 4).delta(3)
@@ -222,6 +230,7 @@ def test_a_sensitivity_is_a_length():
     assert made.moved_by(3).source == written.source
 
 
+@pytest.mark.slow
 def test_ledgers_and_cards_keep_the_dimension():
     """Without it g was noise on a half-line, and no finite ε was said to exist."""
     steps = compose(symdp.loads(FILE)(s=2, d=3).subsample("poisson", "1/4"), 4)
@@ -300,6 +309,7 @@ def test_random_allocation_is_that_of_the_pair_in_one_variable(direction):
     assert known.lower <= own.upper
 
 
+@pytest.mark.quick_cases("200")
 @pytest.mark.parametrize("dimension", [200, 1000])
 def test_many_dimensions_cost_no_digits(dimension):
     truth = compose(mechanisms.gaussian(sigma=2), 10).delta(1)

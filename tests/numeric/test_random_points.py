@@ -69,7 +69,7 @@ def check(seed, points):
         before = min(before, answer.log_upper)
 
 
-@pytest.mark.slow_cases("0")
+@pytest.mark.quick_cases("5")
 @pytest.mark.parametrize(
     "seed",
     [0, pytest.param(1, marks=pytest.mark.slow), 2, 5, pytest.param(8, marks=pytest.mark.slow), 11],

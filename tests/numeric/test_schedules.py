@@ -92,7 +92,7 @@ APART = {
 }
 
 
-@pytest.mark.slow_cases("the first steps", "a narrow dip", "hardly apart")
+@pytest.mark.quick_cases("one step")
 @pytest.mark.parametrize("name", APART)
 def test_a_step_apart_from_all_others_counts(tmp_path, name):
     sigma, values = APART[name]

@@ -77,7 +77,7 @@ def test_losses_that_gather_near_a_lattice_are_not_answered_by_a_short_line(coun
     law = compose(two_bumps(1), count).law("remove")
     epsilon = 0.3 * count
     assert _lines(law, Strip.RIGHT).line(epsilon, _traced) is None
-    with pytest.raises(AccuracyError, match="equally spaced"):
+    with pytest.raises(AccuracyError, match="decays too slowly"):
         on_own_lines(law, epsilon)
     # The mesh bounds whatever lies beyond its cut-off: its lines agree within their bounds.
     found = Contour().log_delta(law, epsilon)

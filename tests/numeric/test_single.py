@@ -118,6 +118,7 @@ def test_delta_of_a_narrow_far_peak_next_to_its_largest_loss(epsilon):
 
 
 # ∫ (f(x) − e f(x − 1))⁺ and ∫ (f(x − 1) − e f(x))⁺ by mpmath.quad at 30 digits between the roots.
+@pytest.mark.quick_cases("remove-0.24732419047235144")
 @pytest.mark.parametrize(
     ("direction", "truth"), [("remove", 0.247324190472351441), ("add", 0.451481352390510004)]
 )
@@ -139,6 +140,7 @@ def test_what_no_ball_encloses_is_not_zero():
     assert (found.log_upper, found.kind) == (0.0, "estimate")
 
 
+@pytest.mark.slow
 def test_a_tail_of_erf_beside_another_tail_has_its_logarithm():
     """1 + erf z is no double where it is 1e-400, next to a term that is smaller still."""
     half = (1 + sp.erf(X / 4)) * sp.exp(-(X**2) / 128)

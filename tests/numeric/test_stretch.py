@@ -127,7 +127,7 @@ def check(answer, exact, most=1e-11):
     assert answer.log_upper - answer.log_lower < most
 
 
-@pytest.mark.slow_cases("cosine-1/10-remove", "biweight-1/10-remove", "triangle-1/10-add")
+@pytest.mark.quick_cases("cosine-1-add")
 @pytest.mark.parametrize(
     ("name", "rate", "direction"),
     [

@@ -108,7 +108,7 @@ def shapes_without_end():
     return ALL["chi-square"].mechanism("shapes")(a=1, c=5), place, under, step
 
 
-@pytest.mark.quick_cases("shapes-20--0.004")
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["-0.004", "0.2"])
 @pytest.mark.parametrize(
     ("made", "shells"), [(shapes, 20), (heavy_scales, 20), (shapes_without_end, 160)]

@@ -83,7 +83,7 @@ def test_words_are_never_obeyed():
     )
 
 
-@pytest.mark.slow_cases("laplace", "logistic")
+@pytest.mark.quick_cases("gaussian")
 @pytest.mark.parametrize("name", ["gaussian", "randomized_response", "laplace", "logistic"])
 def test_latex_is_ascii_balanced_and_of_known_commands(name, tmp_path):
     found = symdp.derive(getattr(symdp.mechanisms, name)).to_latex()

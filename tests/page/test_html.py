@@ -76,6 +76,7 @@ def page():
     return Document("A page", section("a hundred steps", STEPS, 1e-5, results))
 
 
+@pytest.mark.slow
 def test_a_page_is_well_formed_and_needs_no_network(page):
     html = to_html(page)
     reader = read(html)
@@ -241,7 +242,15 @@ def test_mathml_never_lets_two_numbers_run_together():
     assert "<mn>3</mn><mo>·</mo><msup>" in mathml(3 * 2**x)
 
 
-@pytest.mark.slow_cases("l2_laplace", "von_mises_fisher", "sparse_histogram", "negative_binomial")
+@pytest.mark.slow_cases(
+    "exponential",
+    "l2_laplace",
+    "negative_binomial",
+    "permute_and_flip",
+    "sparse_histogram",
+    "staircase",
+    "von_mises_fisher",
+)
 @pytest.mark.parametrize("name", symdp.mechanisms.names())
 def test_every_mechanism_has_formulas(name):
     held = symdp.mechanisms.load_builtin(name)
@@ -274,6 +283,7 @@ def test_an_embedded_figure_names_nothing_outside():
         assert element.get("id", "here-").startswith("here-")
 
 
+@pytest.mark.slow
 def test_the_same_curves_give_the_same_file(tmp_path):
     for name in ("a.svg", "b.svg"):
         save(curve(["contour"]), tmp_path / name)
@@ -406,6 +416,7 @@ def busy(*_, **__):
         pass
 
 
+@pytest.mark.slow
 def test_a_report_that_is_broken_off_is_written_and_says_what_it_lacks(
     shell, tmp_path, monkeypatch
 ):

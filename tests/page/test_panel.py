@@ -72,6 +72,7 @@ console.log(JSON.stringify(last));
 SAMPLED = "gaussian sigma=1.12 --sampling poisson --rate 256/60000 -n 14063"
 
 
+@pytest.mark.slow
 def test_the_page_is_one_small_file_that_fetches_nothing(page):
     text = page(SAMPLED)
     assert len(text.encode()) <= 300_000
@@ -86,7 +87,7 @@ def test_the_page_is_one_small_file_that_fetches_nothing(page):
     assert panel["command"] == "gaussian sigma={sigma} --sampling poisson --rate {q} -n {n}"
 
 
-@pytest.mark.slow_cases("epsilon")
+@pytest.mark.slow
 @needs_node
 @pytest.mark.parametrize("ask", ["epsilon", "delta"])
 def test_the_page_s_numbers_are_the_package_s(page, ask, tmp_path: Path):
@@ -108,6 +109,7 @@ def test_the_page_s_numbers_are_the_package_s(page, ask, tmp_path: Path):
     assert found["coarse"] == [False, False]
 
 
+@pytest.mark.quick_cases("no finite \\u03b5")
 @needs_node
 @pytest.mark.parametrize(
     ("words", "opens"),
@@ -146,6 +148,7 @@ def test_the_first_answer_is_in_the_page_and_the_script_s(page, words, opens, tm
         assert shown == pytest.approx(exact, abs=0.05), rate
 
 
+@pytest.mark.slow
 @needs_node
 def test_the_attack_table_does_not_depend_on_the_load(page, tmp_path: Path):
     text = page("gaussian")
@@ -156,6 +159,7 @@ def test_the_attack_table_does_not_depend_on_the_load(page, tmp_path: Path):
     assert busy["power"] == idle["power"]
 
 
+@pytest.mark.slow
 @needs_node
 def test_an_attack_that_time_did_not_refine_is_marked(page, tmp_path: Path):
     asked = {"id": 1, "ask": "epsilon", "given": 1e-5, "n": 100, "values": {"sigma": 12.5}}
@@ -166,6 +170,7 @@ def test_an_attack_that_time_did_not_refine_is_marked(page, tmp_path: Path):
         assert power >= 1.0 - trade_off(steps, alpha)
 
 
+@pytest.mark.slow
 @needs_node
 def test_an_attack_is_sought_beyond_the_epsilon_that_is_shown(page, tmp_path: Path):
     asked = {"id": 1, "ask": "delta", "given": 0.01, "n": 20, "values": {"sigma": 3}}
@@ -217,6 +222,7 @@ def test_what_has_no_answer_is_a_sentence(page, tmp_path: Path):
     assert "too few steps" in found["error"]
 
 
+@pytest.mark.slow
 def test_no_text_of_a_file_leaves_its_element(page, tmp_path: Path):
     file = tmp_path / "odd.toml"
     file.write_text(
@@ -261,6 +267,7 @@ def test_the_calculator_of_the_documentation_shares_its_program(monkeypatch):
     assert len(titles) == len(set(titles)) == 12
 
 
+@pytest.mark.slow
 def test_a_value_that_decides_an_order_is_kept(shell: Shell, tmp_path) -> None:
     file, page = tmp_path / "cut.toml", tmp_path / "page.html"
     file.write_text(

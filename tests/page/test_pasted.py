@@ -51,6 +51,7 @@ def test_one_legend_says_where_a_symbol_means_something_else():
     assert [told for _, told in one_legend(both)] == ["an output"]
 
 
+@pytest.mark.quick_cases("gaussian")
 @pytest.mark.parametrize("name", ["gaussian", "laplace"])
 def test_one_formula_in_latex_is_one_bare_align(shell, name):
     ran = shell(f"derive {name} --only K --format latex")
@@ -62,6 +63,7 @@ def test_one_formula_in_latex_is_one_bare_align(shell, name):
     assert r"\left(t" not in rows[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shift", "held"), [("3", "{1, 2, 3}"), ("2", "{1, 2}"), ("9", "{1, …, 9}")]
 )
@@ -142,6 +144,7 @@ b = "positive"
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("p", "q", "written"),
     [

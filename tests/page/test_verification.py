@@ -194,6 +194,7 @@ def test_truth_is_stopped_when_its_time_is_up():
     assert late.reason.startswith("not reached within 0.01 s")
 
 
+@pytest.mark.slow
 def test_verify_command(shell, monkeypatch):
     monkeypatch.setattr("symdp.page.verification.TARGETS", (1e-3, 1e-9))
     ran = shell("verify gaussian sigma=5 -n 10 --digits 15 --json")
@@ -207,6 +208,7 @@ def test_verify_command(shell, monkeypatch):
         assert row["relative_error"] is None or math.isfinite(row["relative_error"])
 
 
+@pytest.mark.slow
 def test_verify_for_people_and_a_violation_is_code_1(shell, monkeypatch):
     monkeypatch.setattr("symdp.page.verification.TARGETS", (1e-3,))
     ran = shell("verify gaussian sigma=5 -n 10 --digits 15")

@@ -41,6 +41,7 @@ def test_partial_sums_are_those_of_the_methods():
         assert edgeworth[f"δ{'₀₁₂'[order]}"] == pytest.approx(other, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_the_exact_delta_stands_beside_the_last_sum():
     found = sheets(MADE, symdp.derive(SAMPLED), 1.0, 2, "remove")
     for title, rows in found[:2]:

@@ -183,6 +183,7 @@ def test_a_claim_lowered_by_the_slack_is_refused():
         checker.check(high)
 
 
+@pytest.mark.slow
 def test_no_float_and_nothing_of_ours_decides():
     source = CHECKER.read_text()
     assert "import symdp" not in source

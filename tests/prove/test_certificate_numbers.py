@@ -153,6 +153,7 @@ def pythons():
     return [path for path in found.values() if path]
 
 
+@pytest.mark.slow
 def test_every_python_at_hand_checks_a_file(tmp_path):
     file = tmp_path / "proof.json"
     steps = symdp.compose(mechanisms.gaussian(sigma=5), 40)

@@ -265,6 +265,7 @@ def test_the_size_of_delta_of_very_many_steps_is_known(mechanism):
     assert proved.log_lower <= found.log_upper
 
 
+@pytest.mark.slow
 def test_what_the_mass_at_infinity_proves_needs_no_more():
     mechanism = ALL["raised cosine noise"].mechanism().subsample("poisson", "1/100")
     proved = compose(mechanism, 10**12).certify(-3e9, digits=15, direction="remove")

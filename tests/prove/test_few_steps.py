@@ -126,6 +126,7 @@ def test_few_steps_are_certified(name):
     assert width(ball) < 2e-5
 
 
+@pytest.mark.slow
 def test_where_the_line_refuses_the_mesh_answers():
     """Near the top of the range no tilt within reach tells much; far below, 1 − δ is small."""
     steps = compose(SUBSAMPLED, 10)
@@ -139,6 +140,7 @@ def test_where_the_line_refuses_the_mesh_answers():
     assert not near_one > 1
 
 
+@pytest.mark.slow
 def test_fewer_digits_than_asked_are_said():
     proved = compose(SAMPLED, 3).certify(0.4, 15, "remove")
     assert 6 <= proved.digits < proved.digits_asked == 15

@@ -297,6 +297,7 @@ def test_a_stretch_without_mass_in_doubles():
     assert width(ball) < 1e-4
 
 
+@pytest.mark.slow
 def test_an_oscillating_density_turns_inside_its_piece():
     """P = φ(x)(1 + cos(8x)/2): the phase 8x is uniform under φ but for e^{−32}."""
     kind = kind_of(OSCILLATING.pair())
@@ -318,6 +319,7 @@ def test_an_oscillating_density_turns_inside_its_piece():
     assert width(ball) < 1e-3
 
 
+@pytest.mark.slow
 def test_ends_where_the_density_is_infinite():
     """The arcsine law against the uniform one: ℓ = −log π − log(x(1 − x))/2 turns at 1/2."""
     arcsine = pair_of(1 / (sp.pi * sp.sqrt(X * (1 - X))), sp.S.One, UNIT)

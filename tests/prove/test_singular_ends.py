@@ -34,6 +34,7 @@ CERTIFIED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["arcsine", *(pytest.param(n, marks=pytest.mark.slow) for n in list(CERTIFIED)[1:])]
 )

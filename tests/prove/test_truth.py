@@ -324,6 +324,7 @@ OFF_LATTICE = _listed(
 )
 
 
+@pytest.mark.slow
 def test_out_of_reach_is_said() -> None:
     """Atoms too many to enumerate, whose characteristic function recurs."""
     with pytest.raises(AccuracyError, match="ask for fewer digits"):

@@ -171,7 +171,7 @@ def test_on_the_command_line(shell):
     assert steps["value"] == steps["count"] == 28
 
 
-@pytest.mark.slow_cases("")
+@pytest.mark.slow
 @pytest.mark.parametrize("rate", ["", "--rate q"])
 def test_a_sampling_rate_on_the_command_line(shell, rate):
     line = "calibrate gaussian sigma=1 --sampling poisson --parameter q -n 50 --digits 4 --json"

@@ -190,6 +190,7 @@ def test_no_wrong_verdict_about_lists(seed):
             assert found.verdict in right, (text, epsilon, claimed)
 
 
+@pytest.mark.slow
 def test_what_only_dominates_refutes_nothing():
     batches = mechanisms.gaussian(sigma=1).subsample("without_replacement", "1/100")
     found = compose(batches, 100).check_claim("0.5", "1e-5")

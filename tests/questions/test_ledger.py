@@ -12,6 +12,7 @@ from symdp.questions.ledger import Ledger
 STEP = mechanisms.gaussian(sigma=2).subsample("poisson", "1/100")
 
 
+@pytest.mark.slow
 def test_a_million_steps_are_one_entry():
     ledger = Ledger()
     for _ in range(10**6):

@@ -131,7 +131,7 @@ def test_discrete_gaussian(sigma, count):
         holds(miss, listed_miss(pairs, alpha))
 
 
-@pytest.mark.slow_cases("remove-0.001", "add-0.001")
+@pytest.mark.slow
 @pytest.mark.parametrize(("direction", "alpha"), [("remove", 0.001), ("add", 0.001), ("add", 0.7)])
 def test_a_sampled_gaussian_in_each_direction(direction, alpha):
     """N(0, σ²) against (1 − q) N(0, σ²) + q N(1, σ²), whose likelihood ratio rises in x."""
@@ -187,6 +187,7 @@ def test_bayes_error_of_little_noise(prior):
     holds(bayes_error(compose(mechanisms.gaussian(sigma="1/20"), 1), prior), exact)
 
 
+@pytest.mark.slow
 def test_calibration_to_an_attack_that_nearly_always_hits():
     found = calibrate(mechanisms.gaussian, "sigma", 1, tpr=1 - 1e-9, fpr=0.01, digits=4)
     for value, allowed in ((found.value, True), (found.neighbour, False)):

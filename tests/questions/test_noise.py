@@ -84,6 +84,7 @@ def test_integers() -> None:
     assert scipy.stats.chisquare(seen + rest[0], expected + rest[1]).pvalue > LEAST_P
 
 
+@pytest.mark.slow
 def test_moments() -> None:
     noise = mechanisms.gumbel(b=2)
     assert noise.mean == pytest.approx(2 * np.euler_gamma, rel=1e-15)

@@ -101,6 +101,7 @@ def test_renyi_bounds_of_a_gaussian_are_those_of_the_theorems(shape):
     assert mine == pytest.approx(THEIRS[shape], rel=1e-3)  # other orders
 
 
+@pytest.mark.slow
 def test_one_trial_is_one_trial():
     trial = compose(mechanisms.laplace(b=2), 3)
     once = compose(selection(trial, 1, 0.5))

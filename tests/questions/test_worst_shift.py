@@ -111,7 +111,7 @@ def test_the_answer_holds_at_every_shift(name):
     assert compose(of(name), 1).delta(1.0).delta <= truth * 1.03 + 2e-3
 
 
-@pytest.mark.slow_cases("remove")
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_sampled_noise_of_several_modes(direction):
     rate = 0.1
@@ -196,6 +196,7 @@ def test_the_other_direction_is_the_other_sign():
         assert lowered == pytest.approx(profile(f, moved(f, 50), alpha), abs=1e-15)
 
 
+@pytest.mark.slow
 def test_sampled_skewed_noise_answers_for_either_sign():
     """Sampled, a record that lowers the output is another pair than either direction.
 
@@ -314,6 +315,7 @@ def test_a_file_may_ask_for_exactly_the_sensitivity(tmp_path, capsys):
     assert "moves the output by exactly the sensitivity" in " ".join(told.split())
 
 
+@pytest.mark.slow
 def test_a_bound_for_all_shifts_does_not_say_that_no_epsilon_exists():
     """At a shift of 1 alone ε is 9.84: what the cells do not hold is no loss of the noise."""
     x = sp.Symbol("x", real=True)
