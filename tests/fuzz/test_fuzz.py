@@ -10,7 +10,7 @@ from fuzz.run import judged, run
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="limits of memory and time are POSIX")
 
-QUICK, MANY = 25, 400  # cases of a batch: eight small batches, ten large ones
+QUICK, MANY = 10, 400  # cases of a batch: eight small batches, ten large ones
 
 
 def ends_well(seed: int, count: int, limit: float) -> None:
