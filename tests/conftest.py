@@ -31,7 +31,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 assert isinstance(item, pytest.Function)
                 whole = item.nodeid.split("[", maxsplit=1)[0]
                 if "::" not in item.config.args[0]:
-                    unknown = set(mark.args) - known[whole]
+                    unknown = set(mark.args) - known.get(whole, set())
                     assert not unknown, f"{whole} has no case {sorted(unknown)}"
                 if (item.callspec.id in mark.args) == (name == "slow_cases"):
                     item.add_marker(pytest.mark.slow)
