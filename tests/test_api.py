@@ -81,6 +81,7 @@ def test_derive_stays_the_function_when_the_folder_is_imported_first():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+@pytest.mark.slow_cases("code4-allowed4")
 @pytest.mark.parametrize(
     ("code", "allowed"),
     [

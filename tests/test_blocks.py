@@ -35,6 +35,7 @@ def pool(workers: int) -> ProcessPoolExecutor:
     return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_no_block_that_was_done(tmp_path):
     seen, folder = tmp_path / "seen", tmp_path / "kept"
     seen.mkdir()

@@ -179,14 +179,24 @@ def made(name):
 
 
 @pytest.mark.slow_cases(
-    "derivation of a normalized density",
-    "very many steps",
-    "search",
-    "allocated steps",
     "density",
-    "records of kinds",
+    "claim",
+    "noises of one size",
+    "sampled steps",
+    "allocated steps",
+    "whole numbers",
+    "heavy steps",
+    "a curve's steps",
+    "very many steps",
     "parts",
+    "ledger",
+    "calibration",
+    "search",
+    "derivation",
+    "derivation of a normalized density",
     "records",
+    "records of kinds",
+    "\\u03bc of a step",
 )
 @pytest.mark.parametrize("name", OBJECTS)
 def test_copies_answer_the_same(name):
@@ -218,6 +228,7 @@ def test_a_recorder_is_copied_with_its_counts(tmp_path):
         assert counted(again(run)) == right
 
 
+@pytest.mark.slow_cases("prv", "tilted-prv")
 @pytest.mark.parametrize("name", [name for name, method in METHODS.items() if method.make])
 def test_accountants_are_copied(name):
     one = accountant(f"{name}:2" if METHODS[name].orders else name)
@@ -227,6 +238,7 @@ def test_accountants_are_copied(name):
         assert again(one).log_delta(law, 1.0) == right == again(right)
 
 
+@pytest.mark.slow_cases("search")
 @pytest.mark.parametrize("name", OBJECTS)
 def test_what_is_printed_of_an_object_is_short(name):
     """A line or a few, never arrays, nor an address where Python found nothing to say."""

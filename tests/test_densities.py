@@ -60,6 +60,7 @@ def agrees(own: str) -> int:
     return answered
 
 
+@pytest.mark.quick_cases("rounded-laplace")
 @pytest.mark.parametrize("own", QUICK)
 def test_answers_agree_with_truths(own):
     assert agrees(own) == len(suite.COUNTS)

@@ -80,6 +80,9 @@ def gaussian_epsilon(rho, delta):
         return high
 
 
+@pytest.mark.slow_cases(
+    "census_dhc_persons", "census_dhc_housing", "census_detailed_dhc_a", "census_detailed_dhc_b"
+)
 @pytest.mark.parametrize("name", GAUSSIAN)
 def test_gaussian_noise(name):
     rho, delta, known = GAUSSIAN[name]

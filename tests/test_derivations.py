@@ -83,33 +83,21 @@ def _drawing_board(monkeypatch):
 
 
 # Most of what these take goes into truths of 20 digits and more, and into proofs.
-@pytest.mark.slow_cases(
-    "black-boxes",
-    "contour",
-    "fixed-batches",
-    "gaussians-in-disguise",
-    "individual-filter",
-    "steepest-descent",
-    "student-t",
-    "subsampled-gaussian-tails",
-    "tail-constants",
-    "directions",
-    "l2-laplace",
-    "privacy-loss",
-    "tilted-central-limit",
-    "averages",
-    "edgeworth",
-    "many-steps",
-    "random-allocation",
-    "counting-noise",
-    "gumbel",
-)
+@pytest.mark.quick_cases("discrete-gaussian", "lugannani-rice")
 @pytest.mark.parametrize("page", DERIVATIONS, ids=lambda page: page.stem)
 def test_derivation(page):
     run(page)
 
 
-@pytest.mark.slow_cases("mechanism-files", "ledger")
+@pytest.mark.slow_cases(
+    "answers",
+    "browser-budgets",
+    "coming-from",
+    "individual",
+    "ledger",
+    "mechanism-files",
+    "natural-filters",
+)
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
 def test_guide(page):
     run(page)

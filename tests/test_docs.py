@@ -28,6 +28,7 @@ COMMANDS = [
 PEERS = ("opacus", "dp_accounting", "flwr", "opendp", "jax_privacy")
 
 
+@pytest.mark.slow_cases("recipes")
 @pytest.mark.parametrize(("page", "body"), SESSIONS, ids=[name for name, _ in SESSIONS])
 def test_sessions(page, body, monkeypatch):
     peers = [peer for peer in PEERS if re.search(rf"(from|import) {peer}\b", body)]

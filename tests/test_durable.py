@@ -118,6 +118,7 @@ def _damaged(data, chance):
     yield from (data[: len(data) // 2], data[:-1], data + b"\0", data + data, b"", None)
 
 
+@pytest.mark.slow_cases("run")
 @pytest.mark.parametrize("kind", KEPT)
 def test_a_damaged_file_is_refused_or_gives_the_same_answer(kind, tmp_path):
     keep, read = KEPT[kind]
@@ -236,6 +237,7 @@ def _add(path, told):
         os.write(told, b".")
 
 
+@pytest.mark.quick_cases("_add")
 @pytest.mark.skipif(os.name != "posix", reason="fork and SIGKILL")
 @pytest.mark.parametrize("work", [_charge, _add])
 def test_four_writers_at_once_and_killed_forget_nothing(work, tmp_path):

@@ -127,6 +127,7 @@ def supervised(work):
     )  # fmt: skip
 
 
+@pytest.mark.slow_cases("supervise.must_end_in(0.1); 3 ** 10**9-1-not done within 0.1 s")
 @POSIX
 @pytest.mark.parametrize(
     ("work", "code", "words"),

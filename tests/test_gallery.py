@@ -28,7 +28,7 @@ def gallery():
     return module
 
 
-@pytest.mark.slow_cases("dp_sgd_planning", "group_privacy")
+@pytest.mark.quick_cases("integer_counts", "published_epsilon")
 @pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
 def test_example(path, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)

@@ -201,6 +201,7 @@ def test_a_module_is_imported_to_its_end(tmp_path, monkeypatch) -> None:
     assert drowsy.awake
 
 
+@pytest.mark.slow
 def test_what_swallows_errors_comes_to_its_end(capfd) -> None:
     # Python prints what is raised in a callback of its collector, or in a destructor, and goes on.
     def slowly(phase: str, info: dict[str, int]) -> None:

@@ -96,6 +96,7 @@ def test_a_filter_by_a_curve_keeps_zcdp():
         assert max(forth, back) <= order * of_fixed() ** 2 / 2
 
 
+@pytest.mark.quick_cases("1-10-4.8020e-6-2.0325e-3")
 @pytest.mark.parametrize(
     ("batch", "records", "printed", "attained"),
     [(1, 10, "4.8020e-6", "2.0325e-3"), (10, 100, "1.3713e-5", "2.8440e-3")],

@@ -17,6 +17,7 @@ def told(*options: str) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ["built-in: 3 gaussian sigma=4"])
 def test_order_threads_and_other_questions_change_nothing(case):
     assert told("--only", case) == "1 cases asked, 0 answers depend on what was asked before\n"

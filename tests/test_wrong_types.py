@@ -48,6 +48,7 @@ def test_documented_modules_are_there_after_import(name):
     assert getattr(symdp, name).__name__ == f"symdp.{name}"
 
 
+@pytest.mark.slow
 def test_python_has_what_the_command_line_has():
     run = symdp.training(100, 5, 1, target_epsilon=2, delta=1e-5)
     assert run.epsilon(1e-5).epsilon == pytest.approx(2, rel=1e-8)

@@ -65,7 +65,7 @@ def test_two_steps_are_a_double_integral(sigma, epsilon, direction):
     assert 2 * ball.rad() < 1e-8 * ball
 
 
-@pytest.mark.slow_cases("remove-1-1000-0.1", "add-1-1000-0.1")
+@pytest.mark.quick_cases("add-1-10-1.0", "add-2-10-1.0", "add-4-200-0.05")
 @pytest.mark.parametrize(
     ("sigma", "steps", "epsilon"), [(1, 10, 1.0), (1, 1000, 0.1), (2, 10, 1.0), (4, 200, 0.05)]
 )
@@ -107,6 +107,7 @@ def hit_or_miss():
     return Mechanism.from_pair(sp.Rational(2, 3) * (1 + x), sp.Integer(1) + 0 * x, x, (0, 1))
 
 
+@pytest.mark.quick_cases("add")
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_three_uniform_ratios_are_a_spline(direction):
     """W = 2/3 + 2X/3, so that E (K − Y)⁺ is Σ_j (−1)^j C(3, j) (s − j)₊⁴/4! · 2/3, s = 3K/2 − 3."""

@@ -111,22 +111,7 @@ COVERED = {
 }
 
 
-@pytest.mark.slow_cases(
-    "sampled normal",
-    "negative",
-    "normal whole numbers",
-    "whole numbers, small",
-    "sampled normal, a million",
-    "sampled normal, other direction",
-    "two kinds",
-    "sampled Laplace",
-    "coin",
-    "power law",
-    "mixture",
-    "logistic",
-    "mass integral",
-    "Laplace",
-)
+@pytest.mark.quick_cases("normal")
 @pytest.mark.parametrize("name", COVERED)
 def test_a_certificate_agrees_with_the_proof_by_arb(name):
     build, epsilon, digits, direction = COVERED[name]
@@ -230,6 +215,7 @@ def test_bad_questions_are_told():
         certificate(sampled_gaussian(), epsilon=1, digits=99)
 
 
+@pytest.mark.slow_cases("3", "4", "5", "7")
 @pytest.mark.parametrize(
     "text",
     [

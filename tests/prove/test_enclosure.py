@@ -111,7 +111,15 @@ def check(steps, epsilon, direction, digits=15):
     assert contains(ball, steps, epsilon, direction, digits + 3)
 
 
-@pytest.mark.slow_cases("few subsampled laplace", "gumbel", "heterogeneous")
+@pytest.mark.slow_cases(
+    "gaussian tiny",
+    "laplace",
+    "three laplace on a kink",
+    "few subsampled laplace",
+    "gumbel",
+    "heterogeneous",
+    "one heavy tail",
+)
 @pytest.mark.parametrize("name", FAST)
 def test_contains_the_truth(name):
     check(*FAST[name], 6 if name in SIX_DIGITS else 15)
@@ -141,7 +149,9 @@ def holds_closed_form(ball: arb) -> bool:
         return bool(ball.contains(gaussian_delta(arb(1), arb(2))))
 
 
-@pytest.mark.slow_cases("epsilon1-1-2-15")
+@pytest.mark.quick_cases(
+    "epsilon0-2-11-15", "epsilon1-5-25-20", "epsilon1-2-11-15", "epsilon1-1-5-9"
+)
 @pytest.mark.parametrize(
     ("sigma", "count", "digits"), [(5, 25, 20), (1, 2, 15), (2, 3, 12), (2, 11, 15), (1, 5, 9)]
 )
@@ -317,6 +327,7 @@ def test_the_command(shell):
     assert found["upper"] in shown
 
 
+@pytest.mark.slow_cases("mechanism1-100-delta1-25")
 @pytest.mark.parametrize(
     ("mechanism", "count", "delta", "digits"),
     [
@@ -356,7 +367,7 @@ def test_a_curve_of_certificates():
 PLACES = [-160, -80, -40, -20, -10, -4, 0, 1, 4, 10, 20, 40, 80, 160]  # kinks among them
 
 
-@pytest.mark.slow_cases("subsampled", "gumbel")
+@pytest.mark.quick_cases("geometric")
 @pytest.mark.parametrize(
     "mechanism",
     [SUBSAMPLED, mechanisms.gumbel(b=2), mechanisms.laplace(b=2), GEOMETRIC],

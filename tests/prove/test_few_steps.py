@@ -56,7 +56,7 @@ def test_two_gaussian_steps_are_one(epsilon, direction):
     assert width(ball) < 1e-6
 
 
-@pytest.mark.slow_cases("integers", "normal", "sampled laplace")
+@pytest.mark.quick_cases("laplace on a sum of atoms", "with atoms")
 @pytest.mark.parametrize(
     ("steps", "epsilon", "direction"),
     [

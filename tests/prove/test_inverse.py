@@ -46,6 +46,9 @@ def rational(value):
     return mp.mpf(value.numerator) / value.denominator
 
 
+@pytest.mark.slow_cases(
+    "True-1-1e-10-10", "True-2-1e-10-10", "True-3-1e-10-10", "False-1-1e-10-10", "False-3-1e-10-10"
+)
 @pytest.mark.parametrize(
     ("count", "delta", "digits"),
     [
@@ -58,7 +61,6 @@ def rational(value):
         (2, Fraction(1, 10**60), 12),
     ],
 )
-@pytest.mark.slow_cases("True-3-1e-10-10", "False-3-1e-10-10")
 @pytest.mark.parametrize("is_given", [True, False])
 def test_an_end_may_lie_beyond_the_largest_loss(count, delta, digits, is_given):
     target = Fraction(delta)
@@ -99,7 +101,9 @@ SHARP = {
 }
 
 
-@pytest.mark.slow_cases("sampled laplace", "sampled laplace, add", "triangles")
+@pytest.mark.quick_cases(
+    "staircase", "staircase, all losses at their largest", "randomized response", "laplace b=2"
+)
 @pytest.mark.parametrize("name", SHARP)
 def test_so_many_digits_are_proved(name):
     mechanism, count, delta, side = SHARP[name]
@@ -127,6 +131,7 @@ def exactly(delta):
     return arb(fmpq(target.numerator, target.denominator))
 
 
+@pytest.mark.quick_cases("0.0001-1", "1e-06-3")
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("excess", [1e-1, 1e-4, 1e-6])
 def test_delta_just_above_the_mass_at_infinity(count, excess):

@@ -172,6 +172,7 @@ def two_subsampled(epsilon):
     return mp.quad(integrand, sorted({-15, -5, 0, 4, kink, 9, 15}))
 
 
+@pytest.mark.quick_cases("epsilon1")
 @pytest.mark.parametrize("epsilon", [Fraction(1, 1000), Fraction(1, 10)])
 def test_two_steps_against_quadrature(epsilon):
     with mp.workdps(20):
@@ -257,6 +258,7 @@ def two_of_mixtures(p, q, epsilon):
     )
 
 
+@pytest.mark.quick_cases("turns once")
 @pytest.mark.parametrize("name", MIXTURES)
 def test_losses_of_several_modes_against_roots_and_an_integral(name):
     p, q = MIXTURES[name]
@@ -418,6 +420,7 @@ BESIDE_NORMAL = {
 }
 
 
+@pytest.mark.quick_cases("two normal kinds")
 @pytest.mark.parametrize("name", BESIDE_NORMAL)
 def test_sums_with_a_normal_law_against_a_line(name):
     steps, moment, epsilon = BESIDE_NORMAL[name]
@@ -507,6 +510,7 @@ TURNING = {  # Q has rate c^{−r}
 }
 
 
+@pytest.mark.quick_cases("normal-3")
 @pytest.mark.parametrize("count", [3, pytest.param(7, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", TURNING)
 def test_few_steps_of_turning_losses_against_gamma_distributions(name, count):

@@ -192,6 +192,7 @@ def test_discrete_laplace(count: int, epsilon: float) -> None:
         assert abs(value / truth - 1) < mpmath.mpf(10) ** -40
 
 
+@pytest.mark.quick_cases("pair0-1-0.2-single step", "pair3-5-1.0-residues", "pair4-4-0.1-lattice")
 @pytest.mark.parametrize(
     ("pair", "count", "epsilon", "way"),
     [

@@ -28,6 +28,7 @@ def exact_sigma(count, epsilon, delta):
         )
 
 
+@pytest.mark.slow_cases("10-0.5-1e-06-10")
 @pytest.mark.parametrize(
     ("count", "epsilon", "delta", "digits"),
     [(1, 1, 1e-5, 12), (10, 0.5, 1e-6, 10), (100, 8, 1e-9, 10), (1000, 1, 1e-3, 6)],

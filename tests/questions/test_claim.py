@@ -94,6 +94,7 @@ def test_numbers_that_are_none_are_refused():
         steps.check_claim(1, 0, "up")
 
 
+@pytest.mark.quick_cases("1-1-1/3")
 @pytest.mark.parametrize(("sigma", "count", "epsilon"), [(2, 30, 10), (1, 1, "1/3"), (7, 1, 1)])
 def test_claims_next_to_the_truth(sigma, count, epsilon):
     """At digits on which doubles could not decide."""
@@ -110,6 +111,7 @@ def test_claims_next_to_the_truth(sigma, count, epsilon):
     assert not above.is_loose
 
 
+@pytest.mark.quick_cases("computed")
 @pytest.mark.parametrize("method", ["proved", "computed"])
 def test_the_attack_exists_and_the_claim_forbids_it(method, monkeypatch):
     if method == "computed":
@@ -156,6 +158,7 @@ def masses(draw):
             return [Fraction(one, sum(law)) for one in law]
 
 
+@pytest.mark.quick_cases("0", "2", "6", "8", "10")
 @pytest.mark.parametrize("seed", range(12))
 def test_no_wrong_verdict_about_lists(seed):
     """δ(ε) = Σ (P − e^ε Q)⁺ over all pairs of outcomes, both directions, to 40 digits."""

@@ -128,6 +128,7 @@ def laplace_profile(count: int, below: mpmath.mpf) -> mpmath.mpf:
     return total
 
 
+@pytest.mark.slow_cases("permute and flip-1", "permute and flip-5")
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize(
     "made",
@@ -171,16 +172,8 @@ def test_sampled_laplace_noise(direction: str) -> None:
             assert found.epsilon_upper - found.epsilon_lower < 1e-13 * found.epsilon
 
 
+@pytest.mark.quick_cases("moments-2", "moments-5", "renyi-1", "renyi-2", "msd:2-5")
 @pytest.mark.parametrize("count", COUNTS)
-@pytest.mark.slow_cases(
-    "tilted-prv-1",
-    "tilted-prv-2",
-    "tilted-prv-5",
-    "spa-bounds-5",
-    "spa-bounds-2",
-    "spa-bounds-1",
-    "msd:2-2",
-)
 @pytest.mark.parametrize("method", ["moments", "renyi", "tilted-prv", "msd:2", "spa-bounds"])
 def test_no_method_exceeds_the_largest_loss(method: str, count: int) -> None:
     for made in (mechanisms.laplace(b=1), mechanisms.randomized_response(epsilon_0=1)):

@@ -164,7 +164,7 @@ def holds(truth, found, what: str) -> None:
 QUICK = ["moments", "edgeworth:2", "msd:2", "lugannani-rice", "clt", "gaussian", "gdp-e"]
 
 
-@pytest.mark.slow_cases("5")
+@pytest.mark.quick_cases("4")
 @pytest.mark.parametrize("seed", [0, 4, 5])
 def test_nothing_called_a_bound_lies_below_the_contour(seed: int) -> None:
     check(seed, (10,), QUICK)

@@ -47,6 +47,10 @@ def test_a_history_of_training():
     assert ledger.steps == ((STEP, 100), (mechanisms.gaussian(sigma="3/2"), 1))
 
 
+@pytest.mark.slow_cases(
+    "<Mechanism gaussian(sigma=2), with_replacement sampling at rate 1/10, batch 3>",
+    "<Mechanism gaussian(sigma=2), poisson sampling at rate 1/10, groups of 3>",
+)
 @pytest.mark.parametrize(
     "mechanism",
     [

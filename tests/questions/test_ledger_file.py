@@ -179,6 +179,9 @@ ODD = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow_cases(
+    "<Mechanism randomized_response(epsilon_0=1)>", "<Mechanism discrete_laplace(b=1/2)>"
+)
 @pytest.mark.parametrize(
     "mechanism",
     [

@@ -96,6 +96,7 @@ def digits():
         yield
 
 
+@pytest.mark.quick_cases("1/10-5", "1/4-100")
 @pytest.mark.parametrize(("sigma", "count"), [("1/10", 1), ("1/20", 1), ("1/10", 5), ("1/4", 100)])
 def test_gaussian(sigma, count):
     found = trade_off(compose(mechanisms.gaussian(sigma=sigma), count), RATES)
@@ -108,6 +109,7 @@ def test_the_miss_rate_that_was_printed_as_one():
     assert found == pytest.approx(7.619853024160527e-24, rel=1e-10)
 
 
+@pytest.mark.slow_cases("1/2")
 @pytest.mark.parametrize("scale", ["1/1000", "1/100", "1/2"])
 def test_laplace(scale):
     found = trade_off(compose(mechanisms.laplace(b=scale), 1), RATES)
@@ -115,7 +117,7 @@ def test_laplace(scale):
         holds(miss, laplace_miss(mpmath.mpf(1) / int(scale[2:]), alpha))
 
 
-@pytest.mark.slow_cases("5-100")
+@pytest.mark.quick_cases("50-1")
 @pytest.mark.parametrize(("epsilon", "count"), [(50, 1), (50, 5), (5, 100), (50, 100)])
 def test_randomised_response(epsilon, count):
     found = trade_off(compose(mechanisms.randomized_response(epsilon_0=epsilon), count), RATES)
@@ -195,7 +197,7 @@ def test_calibration_to_an_attack_that_nearly_always_hits():
         assert (gaussian_miss(sigma, 1, 0.01) >= mpmath.mpf("1e-9")) is allowed
 
 
-@pytest.mark.slow_cases("11", "17")
+@pytest.mark.slow_cases("5", "6", "11", "15", "17")
 @pytest.mark.parametrize("seed", range(18))
 def test_every_trade_off_is_convex_falls_and_lies_below_guessing(seed):
     """Random noise of every built-in kind, little and much of it, in every direction."""
@@ -237,6 +239,7 @@ class _Wrong(Contour):
         return Answer(log_delta, log_delta, log_delta, "exact", log_complement=log_complement)
 
 
+@pytest.mark.quick_cases("<lambda>0")
 @pytest.mark.parametrize(
     "change",
     [

@@ -42,6 +42,7 @@ def test_quantiles(name: str) -> None:
     assert isinstance(mechanism.quantile(0.4), float)
 
 
+@pytest.mark.quick_cases("laplace", "singular end", "narrow and far")
 @pytest.mark.parametrize("name", CASES)
 def test_samples_have_the_distribution(name: str) -> None:
     mechanism, truth = CASES[name]
@@ -49,6 +50,7 @@ def test_samples_have_the_distribution(name: str) -> None:
     assert scipy.stats.kstest(drawn, truth.cdf).pvalue > LEAST_P
 
 
+@pytest.mark.quick_cases("<lambda>1", "<lambda>3")
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -104,6 +106,7 @@ def test_what_adds_no_noise_says_so() -> None:
         mechanisms.laplace(b=2).quantile([0.5, 1.0])
 
 
+@pytest.mark.quick_cases("mechanism1")
 @pytest.mark.parametrize(
     "mechanism",
     [

@@ -15,7 +15,7 @@ def gaussian(mu, epsilon):
     return ndtr(-epsilon / mu + mu / 2) - np.exp(epsilon) * ndtr(-epsilon / mu - mu / 2)
 
 
-@pytest.mark.slow_cases("box-0.01", "box-1e-05")
+@pytest.mark.quick_cases("sampled-0.01")
 @pytest.mark.parametrize("regret", [1e-2, 1e-5])
 @pytest.mark.parametrize("name", ["sampled", "box"])
 def test_no_epsilon_has_a_larger_regret(name, regret):

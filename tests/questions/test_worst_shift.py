@@ -90,7 +90,7 @@ def masses(name, cells_in_one=200):
     return grid(density, low, high, (high - low) * cells_in_one)
 
 
-@pytest.mark.slow_cases("humps", "a ripple", "skewed humps")
+@pytest.mark.quick_cases("a gap")
 @pytest.mark.parametrize("name", SEVERAL)
 def test_the_answer_holds_at_every_shift(name):
     own = answered(of(name))

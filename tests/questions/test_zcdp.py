@@ -33,6 +33,7 @@ def test_laplace(b: float) -> None:
     assert found.lower <= truth <= found.upper <= truth * (1 + 1e-11)
 
 
+@pytest.mark.quick_cases("False")
 @pytest.mark.parametrize("sampled", [False, True])
 def test_noise_with_a_quadratic_logarithm(sampled: bool) -> None:
     """A Poisson sample has ρ of all records; discrete Gaussian noise has that of the line."""
@@ -115,6 +116,7 @@ def random_pair(seed: int) -> tuple[list[sp.Rational], list[sp.Rational]]:
     return laws[0], laws[1]
 
 
+@pytest.mark.quick_cases("4", "6", "8", "10")
 @pytest.mark.parametrize("seed", range(12))
 def test_no_order_passes_the_bound(seed: int) -> None:
     """Own sums over a fine grid of orders, in both directions."""
@@ -159,6 +161,7 @@ def test_losses_without_an_end_are_an_estimate() -> None:
     assert str(found).startswith("ρ = 0.")
 
 
+@pytest.mark.quick_cases("density0")
 @pytest.mark.parametrize(
     "density",
     [

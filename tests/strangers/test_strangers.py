@@ -61,18 +61,13 @@ def agrees(stranger: Stranger, count: int) -> None:
     assert ends[2] - room <= ends[1]
 
 
-@pytest.mark.slow_cases(
-    "two Cauchy scales",
-    "sech squared",
-    "quartic wings",
-    "Maxwell on both sides",
-    "logistic of type I",
-)
+@pytest.mark.quick_cases("truncated normal", "Gompertz")
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_sample_agrees(name):
     agrees(STRANGERS[name], 5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FOUND)
 def test_what_a_search_found_agrees(name):
     agrees(STRANGERS[name], 30)
