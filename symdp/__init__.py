@@ -115,6 +115,7 @@ _HOMES = {
 HOMES.update(
     {
         "balls": "symdp.balls.mass",
+        "shapes": "symdp.density.shapes",
         "noise": "symdp.questions.noise",
         "figures": "symdp.page.plot",
         "pages": "symdp.page.derivation",

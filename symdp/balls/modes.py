@@ -23,6 +23,7 @@ from flint import acb, arb, ctx
 from symdp.density.breakpoints import Stretch, smooth_stretches
 from symdp.density.gammas import COUNTING, reduced, with_ends
 from symdp.density.roots import RootsUnknownError
+from symdp.density.shapes import shape_of
 from symdp.density.signs import sign_of
 from symdp.density.turning import trend
 from symdp.emit.arb import compile_arb, constant
@@ -31,8 +32,8 @@ from symdp.emit.ranges import Interval, Ranges, Seen
 from symdp.errors import InputError
 from symdp.interrupt import attempt
 from symdp.model import tidy
+from symdp.model.fact import BALLS, OPEN, VALUES, Fact
 from symdp.model.mechanism import Mechanism
-from symdp.model.noise_shape import shape_of
 from symdp.model.pair import Support
 
 _Sign = int | None
@@ -46,32 +47,38 @@ _SECONDS = 3.0  # for a density: what takes longer counts as not shown
 _INFINITE, _ZERO = arb.pos_inf(), arb(0)
 
 
-def has_one_mode(mechanism: Mechanism) -> bool:
-    """Return whether additive noise is proved to have one mode; False: not shown."""
-    if (mechanism.template or not mechanism.is_concrete) and has_one_mode_always(mechanism):
-        return True
+def one_mode(mechanism: Mechanism) -> Fact:
+    """Return whether additive noise has one mode, by a rule or, at given values, by balls."""
+    fact = one_mode_always(mechanism)
+    if fact:
+        return fact
     density = mechanism.source.density  # type: ignore[union-attr]
-    return bool(_decided(density, mechanism.variable, mechanism.support))
+    x, support = mechanism.variable, mechanism.support
+    if mechanism.template:
+        fact = shape_of(density, x, support).one_mode
+    return fact or _by_balls(density, x, support)
 
 
-def has_one_mode_always(mechanism: Mechanism) -> bool:
-    """Return whether algebra shows it for all values: f falls on either side, or log f is bent."""
-    own = mechanism.template or mechanism
-    density = own.source.density  # type: ignore[union-attr]
-    shape = shape_of(density, own.variable, own.support)
-    return shape.falls or shape.is_log_concave
+def one_mode_always(mechanism: Mechanism) -> Fact:
+    """Return whether a rule shows one mode for all values of the parameters."""
+    form = mechanism.template or mechanism
+    density = form.source.density  # type: ignore[union-attr]
+    return shape_of(density, form.variable, form.support).one_mode
 
 
 @lru_cache(maxsize=512)
-def _decided(density: sp.Expr, x: sp.Symbol, support: Support) -> bool | None:
-    from symdp.balls.second_look import against_one_mode
+def _by_balls(density: sp.Expr, x: sp.Symbol, support: Support) -> Fact:
+    from symdp.density.second_look import SecondLook
 
     if density.free_symbols - {x}:
-        return None
+        return Fact(None, OPEN, "no rule shows it for all values of the parameters")
+    valley = SecondLook(density, x, support).against_one_mode()
+    if valley is not None:  # to look for a proof is in vain
+        return Fact(False, VALUES, f"it falls and rises again at {valley}")
     verdict = attempt(lambda: _is_decided(density, x, support), None, _SECONDS)
-    if verdict and against_one_mode(density, x, support) is not None:
-        return None
-    return verdict
+    if verdict:
+        return Fact(True, BALLS, "balls enclose the signs of its slope on cells")
+    return Fact(None, OPEN, "no rule shows it, and the signs of its slope were not enclosed")
 
 
 def _is_decided(density: sp.Expr, x: sp.Symbol, support: Support) -> bool | None:
@@ -108,7 +115,7 @@ def _is_decided(density: sp.Expr, x: sp.Symbol, support: Support) -> bool | None
     moving = [sign for sign in signs if sign]
     if moving == sorted(moving, reverse=True):
         return True
-    return False if _has_valley(density, x, support) else _values_rise_once(density, x, support)
+    return _values_rise_once(density, x, support)
 
 
 def _up_to_a_positive_factor(f: sp.Expr, x: sp.Symbol) -> sp.Expr:
@@ -341,31 +348,6 @@ def _sign(values: Interval) -> int | None:
     return 1 if low >= 0 else -1 if high <= 0 else None
 
 
-def _has_valley(density: sp.Expr, x: sp.Symbol, support: Support) -> bool:
-    """Whether values at some places fall and rise again: to look for a proof is in vain."""
-    ends = [end for end in (support.lower, support.upper) if end.is_finite]
-    try:
-        value = compile_arb(density, [x])
-        low, high = (float(end) for end in (support.lower, support.upper))
-    except (InputError, TypeError):
-        return False
-    offsets = [2.0 ** (k / 4) for k in range(-24, 41)] + [k / 8 for k in range(1, 120)]
-    if len(ends) == 2:
-        offsets = [(high - low) * k / 256 for k in range(1, 256)]
-    origins = [float(end) for end in ends] or [0.0]
-    places = {side * o + origin for o in offsets for side in (-1, 1) for origin in origins}
-    top, least = arb(0), None
-    for place in sorted({float(round(p)) for p in places} if x.is_integer else places):
-        height = value(arb(place)) if low < place < high else None
-        if height is None or not height.is_finite():
-            continue
-        if least is not None and least < height:
-            return True
-        top = height if height > top else top
-        least = height if height < top and (least is None or height < least) else least
-    return False
-
-
 def _values_rise_once(density: sp.Expr, x: sp.Symbol, support: Support) -> bool | None:
     """Whether balls around all masses of finitely many integers rise, then fall; ties are exact."""
     if not x.is_integer or density.free_symbols - {x}:
@@ -398,7 +380,7 @@ def _values_rise_once(density: sp.Expr, x: sp.Symbol, support: Support) -> bool 
             low, high = (masses.get(j, sp.S.Zero).subs(x, j) for j in (k, k + 1))
             if low != high:
                 return None
-        turns.append(1 if gap > 0 else -1 if gap < 0 else 0)
+        turns.append(int(gap > 0) - int(gap < 0))
     moving = [turn for turn in turns if turn]
     return moving == sorted(moving, reverse=True)
 

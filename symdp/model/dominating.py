@@ -44,18 +44,18 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 from flint import arb, ctx
 
+from symdp.above import above
 from symdp.emit.exact import middle_of
 from symdp.errors import InputError
 from symdp.model import tidy
 from symdp.model.allocation import allocated_pair
 from symdp.model.average import AVERAGE, sizes
 from symdp.model.family import Family
-from symdp.model.noise_shape import Shape, shape_of
 from symdp.model.pair import Pair, Support, mass_of
 from symdp.model.relation import (
     ADD_REMOVE,
@@ -219,14 +219,15 @@ class _Shifts:
         self.noise, self.variable, self.support, self.sign = noise, variable, support, sign
 
     @property
-    def shape(self) -> Shape:
-        return shape_of(self.noise.density, self.variable, self.support)
+    def shape(self) -> Any:
+        """What rules prove of the density, a `symdp.density.shapes.Shape`."""
+        return above("shapes").shape_of(self.noise.density, self.variable, self.support)
 
     @property
     def turns_both_ways(self) -> bool:
         """Whether one record may go from +D to −D, and half-lines are the best tests of all."""
         twice = sp.expand(self.noise.substitution_sensitivity - 2 * self.noise.sensitivity)
-        return self.shape.is_log_concave and twice == 0
+        return twice == 0 and bool(self.shape.log_concave)
 
     @property
     def largest_shift(self) -> sp.Expr:

@@ -294,8 +294,8 @@ def answered(mechanism: Mechanism) -> Answered:
 
 def _told_to_fall(mechanism: Mechanism) -> Mechanism:
     """Return a step whose pair is told that noise with a centre has one mode, as balls show it."""
-    from symdp.balls.modes import has_one_mode
-    from symdp.model.noise_shape import shape_of
+    from symdp.balls.modes import one_mode
+    from symdp.density.shapes import shape_of
     from symdp.model.sampling import Noise
 
     source, sampling = mechanism.source, mechanism.sampling
@@ -304,7 +304,7 @@ def _told_to_fall(mechanism: Mechanism) -> Mechanism:
     if not (is_either_way and isinstance(source, Noise)):
         return mechanism
     shape = shape_of(source.density, mechanism.variable, mechanism.support)
-    if shape.centre is None or shape.falls or not has_one_mode(mechanism):
+    if shape.centre is None or shape.falls or not one_mode(mechanism):
         return mechanism
     told = Noise(source.density, source.sensitivity, source.moved_by_substitution, falls=True)
     return replace(mechanism, source=told)
@@ -312,12 +312,12 @@ def _told_to_fall(mechanism: Mechanism) -> Mechanism:
 
 def proved_shift(mechanism: Mechanism) -> str:
     """Return for which shifts the step's own pair is proved; empty for laws that were given."""
-    from symdp.balls.modes import has_one_mode
+    from symdp.balls.modes import one_mode
     from symdp.model.sampling import Noise, Radial
 
     source = mechanism.source
     if isinstance(source, Radial):
-        if not has_one_mode(mechanism.on_a_line):
+        if not one_mode(mechanism.on_a_line):
             free = ", ".join(mechanism.parameters)
             raise InputError(
                 _RISES.format(mechanism.summary, f" while {free} may have any value" * bool(free))
@@ -327,7 +327,7 @@ def proved_shift(mechanism: Mechanism) -> str:
         return "" if mechanism.shift == AT_MOST else mechanism.shift
     if mechanism.neighbours == SUBSTITUTION:
         return AT_MOST  # its pair asks for noise that is symmetric and falls
-    if mechanism.shift == EXACTLY or not (has_one_shift(mechanism) or has_one_mode(mechanism)):
+    if mechanism.shift == EXACTLY or not (has_one_shift(mechanism) or one_mode(mechanism)):
         return EXACTLY
     if not is_skewed(mechanism):
         return AT_MOST
@@ -372,7 +372,7 @@ def has_one_law(mechanism: Mechanism) -> bool:
 
 def is_skewed(mechanism: Mechanism) -> bool:
     """Whether noise is not known to be symmetric."""
-    from symdp.model.noise_shape import centre_of
+    from symdp.density.shapes import centre_of
 
     own = mechanism.template or mechanism
     even = centre_of(own.source.density, own.variable, own.support)  # type: ignore[union-attr]

@@ -670,12 +670,12 @@ def _families(members: tuple[tuple[Mechanism, int], ...], _: int) -> list[StepFa
 
 def is_proved_at_all_values(mechanism: Mechanism) -> bool:
     """Return whether other values of the parameters are answered for the same shifts."""
-    from symdp.balls.modes import has_one_mode_always
+    from symdp.balls.modes import one_mode_always
     from symdp.model.sampling import Noise
 
     if not isinstance(mechanism.source, Noise) or mechanism.shift == EXACTLY:
         return True
-    return has_one_shift(mechanism.template or mechanism) or has_one_mode_always(mechanism)
+    return has_one_shift(mechanism.template or mechanism) or bool(one_mode_always(mechanism))
 
 
 class KnownComposition(Composition):

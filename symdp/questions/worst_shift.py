@@ -27,12 +27,12 @@ from flint import arb, ctx
 
 from symdp.balls.cuts import cut_tails
 from symdp.density.breakpoints import Stretch, smooth_stretches
+from symdp.density.shapes import centre_of
 from symdp.emit.arb import ArbFunction, compile_arb, compile_arb_together, constant_ball
 from symdp.emit.enclose import between
 from symdp.emit.exact import BITS
 from symdp.errors import AccuracyError, InputError
 from symdp.model.curve_tables import exponential, profile_pair
-from symdp.model.noise_shape import centre_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,7 +7,7 @@ import pytest
 import sympy as sp
 
 from symdp import mechanisms
-from symdp.balls.modes import _is_decided, _told, has_one_mode
+from symdp.balls.modes import _is_decided, _told, one_mode
 from symdp.interrupt import attempt
 from symdp.model.pair import Support
 
@@ -104,4 +104,4 @@ def test_noise_without_values_has_one_mode_where_algebra_shows_it(name):
     """A page of all values is refused where it is not shown."""
     mechanism = getattr(mechanisms, name)
     assert not mechanism.is_concrete
-    assert has_one_mode(mechanism)
+    assert one_mode(mechanism)

@@ -41,59 +41,8 @@ class Contradiction:
         return "x = " + ", ".join(f"{point:.6g}" for point in self.points)
 
 
-def against_one_mode(density: sp.Expr, x: sp.Symbol, support: Support) -> Contradiction | None:
-    """Return three points, the middle one below both others; None where no such were seen."""
-    look = _Look(density, x, support)
-    heights = look.heights()
-    if not heights:
-        return None
-    top = max(heights.values())
-    highest = lowest = 0.0, 0.0  # a point and its height
-    for point in sorted(heights):
-        height = heights[point]
-        if height > lowest[1] * (1.0 + _ROUNDING) and lowest[1] < highest[1]:
-            points = (highest[0], lowest[0], point)
-            if height > _FAINT * top and look.is_valley(points):
-                return Contradiction(points)
-        if height >= highest[1]:
-            highest = lowest = point, height
-        elif height < lowest[1]:
-            lowest = point, height
-    return None
-
-
-def against_log_concave(density: sp.Expr, x: sp.Symbol, support: Support) -> Contradiction | None:
-    """Return three points at which log f is below its chord; None where no such were seen."""
-    look = _Look(density, x, support)
-    heights = look.heights()
-    top = max(heights.values(), default=0.0)
-    points = [point for point in sorted(heights) if heights[point] > _FAINT * top]
-    for left, middle, right in zip(points, points[1:], points[2:], strict=False):
-        share = (middle - left) / (right - left)
-        ends = (1.0 - share) * math.log(heights[left]) + share * math.log(heights[right])
-        gap = ends - math.log(heights[middle])
-        if gap > _ROUNDING and look.is_below_chord((left, middle, right)):
-            return Contradiction((left, middle, right))
-    return None
-
-
-def against_even(
-    density: sp.Expr, x: sp.Symbol, support: Support, centre: sp.Expr
-) -> Contradiction | None:
-    """Return two points at equal distances from a centre whose heights differ; None: none seen."""
-    look = _Look(density, x, support)
-    middle = float(centre)
-    for point, height in look.heights().items():
-        mirrored = 2.0 * middle - point
-        other = look.value(mirrored)
-        gap = abs(other - height)
-        if gap > _ROUNDING * height and look.are_unequal(point - middle, centre):
-            return Contradiction((min(point, mirrored), max(point, mirrored)))
-    return None
-
-
-class _Look:
-    """The values of a density, without its constant of normalization."""
+class SecondLook:
+    """The values of a density, without its constant of normalization, and what they contradict."""
 
     def __init__(self, density: sp.Expr, x: sp.Symbol, support: Support) -> None:
         masses = density.atoms(MassIntegral)
@@ -103,20 +52,56 @@ class _Look:
         self._lower, self._upper = float(support.lower), float(support.upper)
         self.value = _in_doubles(self._density, x)
         self._exact: Callable[[Any], Any] | None = None
+        self.heights = self._at(self._by_distance())
+        further = _all_between if x.is_integer else _quantiles
+        self.heights |= self._at(further(self.heights))
 
-    def heights(self) -> dict[float, float]:
-        """Return heights at points that are spread by distances, then by quantiles."""
-        first = self._at(self._by_distance())
-        if self._x.is_integer:
-            return first | self._at(_all_between(first))
-        return first | self._at(_quantiles(first))
+    def against_one_mode(self) -> Contradiction | None:
+        """Return three points, the middle one below both others; None where no such were seen."""
+        if not self.heights:
+            return None
+        top = max(self.heights.values())
+        highest = lowest = 0.0, 0.0  # a point and its height
+        for point in sorted(self.heights):
+            height = self.heights[point]
+            if height > lowest[1] * (1.0 + _ROUNDING) and lowest[1] < highest[1]:
+                points = (highest[0], lowest[0], point)
+                if height > _FAINT * top and self._is_valley(points):
+                    return Contradiction(points)
+            if height >= highest[1]:
+                highest = lowest = point, height
+            elif height < lowest[1]:
+                lowest = point, height
+        return None
 
-    def is_valley(self, points: tuple[float, float, float]) -> bool:
+    def against_log_concave(self) -> Contradiction | None:
+        """Return three points at which log f is below its chord; None where no such were seen."""
+        top = max(self.heights.values(), default=0.0)
+        points = [point for point in sorted(self.heights) if self.heights[point] > _FAINT * top]
+        for left, middle, right in zip(points, points[1:], points[2:], strict=False):
+            share = (middle - left) / (right - left)
+            logs = [math.log(self.heights[point]) for point in (left, middle, right)]
+            gap = (1.0 - share) * logs[0] + share * logs[2] - logs[1]
+            if gap > _ROUNDING and self._is_below_chord((left, middle, right)):
+                return Contradiction((left, middle, right))
+        return None
+
+    def against_even(self, centre: sp.Expr) -> Contradiction | None:
+        """Return two points at equal distances from a centre whose heights differ, or None."""
+        middle = float(centre)
+        for point, height in self.heights.items():
+            mirrored = 2.0 * middle - point
+            gap = abs(self.value(mirrored) - height)
+            if gap > _ROUNDING * height and self._are_unequal(point - middle, centre):
+                return Contradiction((min(point, mirrored), max(point, mirrored)))
+        return None
+
+    def _is_valley(self, points: tuple[float, float, float]) -> bool:
         """Return whether fifty digits say that the middle one of three points is the lowest."""
         left, middle, right = (self._digits(point) for point in points)
         return bool(middle < left * (1 - _SURE) and middle < right * (1 - _SURE))
 
-    def is_below_chord(self, points: tuple[float, float, float]) -> bool:
+    def _is_below_chord(self, points: tuple[float, float, float]) -> bool:
         """Return whether fifty digits say that log f is below its chord at the middle one."""
         left, middle, right = (self._digits(point) for point in points)
         if min(left, middle, right) <= 0:
@@ -126,7 +111,7 @@ class _Look:
             chord = (1 - share) * mpmath.log(left) + share * mpmath.log(right)
             return bool(mpmath.log(middle) < chord - _SURE)
 
-    def are_unequal(self, distance: float, centre: sp.Expr) -> bool:
+    def _are_unequal(self, distance: float, centre: sp.Expr) -> bool:
         """Return whether fifty digits tell f apart at a distance on either side of a centre."""
         offset = sp.Rational(distance)
         sides = [centre + sign * offset for sign in (-1, 1)]
@@ -176,8 +161,8 @@ def _origins(density: sp.Expr, x: sp.Symbol) -> list[float]:
     origins = {0.0}
     for node in density.atoms(sp.Add, sp.Rel):
         term = node.lhs - node.rhs if isinstance(node, sp.Rel) else node
-        slope = term.diff(x) if term.is_polynomial(x) else sp.S.Zero
-        if slope != 0 and x not in slope.free_symbols:
+        slope = term.diff(x)
+        if term.is_polynomial(x) and slope != 0 and x not in slope.free_symbols:
             zero = -term.subs(x, 0) / slope
             if zero.is_real:
                 origins.add(float(zero))

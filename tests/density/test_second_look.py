@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from symdp.balls.modes import _is_decided, has_one_mode
-from symdp.balls.second_look import against_even, against_log_concave, against_one_mode
+from symdp.balls.modes import _is_decided, one_mode
+from symdp.density.second_look import SecondLook
 from symdp.interrupt import attempt
 from symdp.model.mechanism import Mechanism
 from symdp.model.pair import Support
@@ -70,7 +70,8 @@ def test_no_sign_is_dropped(seed):
     verdict = attempt(lambda: _is_decided(density, X, support), None, 3.0)
     has_valley = rises_again(density, support)
     assert verdict is None or verdict is not has_valley, (density, support)
-    assert (against_one_mode(density, X, support) is not None) is has_valley, (density, support)
+    contradiction = SecondLook(density, X, support).against_one_mode()
+    assert (contradiction is not None) is has_valley, (density, support)
 
 
 @pytest.mark.parametrize(
@@ -84,13 +85,13 @@ def test_no_sign_is_dropped(seed):
 )
 def test_a_valley_is_no_mode(density, support, size):
     noise = Mechanism.additive(density, X, size, (support.lower, support.upper), normalize=True)
-    assert not has_one_mode(noise)
-    assert against_one_mode(density, X, support) is not None
+    assert not one_mode(noise)
+    assert SecondLook(density, X, support).against_one_mode() is not None
 
 
 def test_a_valley_of_integers_is_no_mode():
     masses = sp.Piecewise((-sp.log(1 - (K - 6) ** 2 / sp.Integer(49)), K <= 12), (0, True))
-    assert not has_one_mode(Mechanism.additive(masses, K, 9, "naturals", normalize=True))
+    assert not one_mode(Mechanism.additive(masses, K, 9, "naturals", normalize=True))
 
 
 @pytest.mark.parametrize(
@@ -108,11 +109,11 @@ def test_a_valley_of_integers_is_no_mode():
     ],
 )
 def test_values_tell_what_is_even_and_what_is_log_concave(density, is_even, is_log_concave):
-    assert (against_even(density, X, LINE, sp.S.Zero) is None) is is_even
-    assert (against_log_concave(density, X, LINE) is None) is is_log_concave
+    assert (SecondLook(density, X, LINE).against_even(sp.S.Zero) is None) is is_even
+    assert (SecondLook(density, X, LINE).against_log_concave() is None) is is_log_concave
 
 
 def test_rounding_is_no_valley():
     """1 − erf is a staircase in doubles, far out."""
-    assert against_one_mode(1 - sp.erf(X), X, between(0, sp.oo)) is None
-    assert against_one_mode(sp.erf(X + 8) - sp.erf(X - 8), X, LINE) is None
+    assert SecondLook(1 - sp.erf(X), X, between(0, sp.oo)).against_one_mode() is None
+    assert SecondLook(sp.erf(X + 8) - sp.erf(X - 8), X, LINE).against_one_mode() is None

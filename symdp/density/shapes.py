@@ -1,0 +1,466 @@
+"""The shape of a noise density by rules: even, log-concave, of one mode, each with its reason.
+
+Rules cost nothing and are proofs, for all values of the parameters that stay symbols:
+
+- log-concavity, by the way in which f is built (`symdp.density.curvature`), by its second
+  derivative, or piece by piece with slopes that fall at each join;
+- sums of independent laws: F(x + a) − F(x − a) is a uniform law plus noise of density F′, and where
+  f − b²f″ = g the noise is Laplace's of scale b plus noise of density g. Both keep log-concavity
+  [Prékopa 1973]; with g of one mode the sum has one mode, as the other law is log-concave
+  [Ibragimov 1956];
+- one mode: f falls on either side of a point, by the way in which it is built or by its slope.
+
+What no rule shows is open, never its opposite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any
+
+import sympy as sp
+
+from symdp.density.breakpoints import Stretch, smooth_stretches
+from symdp.density.curvature import Curvature
+from symdp.density.signs import random_values, sign_of
+from symdp.errors import InputError
+from symdp.interrupt import attempt
+from symdp.model import tidy
+from symdp.model.fact import OPEN, RULE, Fact
+from symdp.model.pair import Support
+
+_SECONDS = 2.0  # for each question put to SymPy
+_PLACES = (sp.Rational(3, 7), sp.Rational(19, 11))  # where unequal densities are told apart
+_MOST_TERMS = 12  # of a density that is put into the equation of Laplace's sum
+_LONGEST = 150  # operations of an expression whose sign SymPy is asked for
+_POINTS = tuple(sp.Rational(j, 7) for j in (1, 3, 8, 15, 40, 90))  # where a sign is looked at
+_CLEAR = sp.Float("1e-9")  # beyond rounding
+_MOST_CENTRES = 6  # points from which a density may fall
+_JUMPING = (sp.sign, sp.Piecewise, sp.Heaviside)
+_UNKNOWN = (sp.Derivative, sp.DiracDelta, *_JUMPING)
+_NONE = Fact(None, OPEN, "no rule shows it")
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is proved of a density f by rules."""
+
+    even: Fact  # its value is the c with f(c + y) = f(c − y)
+    log_concave: Fact
+    one_mode: Fact
+
+    @property
+    def centre(self) -> sp.Expr | None:
+        """The c with f(c + y) = f(c − y), None where no such c was found."""
+        return self.even.value
+
+    @property
+    def is_log_concave(self) -> bool:
+        """Whether log f is shown to be concave on the whole support, which has no gap then."""
+        return bool(self.log_concave)
+
+    @property
+    def falls(self) -> bool:
+        """Whether f(c + y) is shown not to rise in y > 0, c the centre."""
+        return self.centre is not None and bool(self.one_mode)
+
+
+@lru_cache(maxsize=256)
+def shape_of(density: sp.Expr, variable: sp.Symbol, support: Support) -> Shape:
+    """Return what can be proved of a density by rules."""
+    centre = centre_of(density, variable, support)
+    even = _NONE if centre is None else Fact(centre, RULE, f"f({centre} + y) = f({centre} − y)")
+    body = _without_constant(density, variable, support)
+    log_concave = _log_concave(body, variable, support, centre)
+    if log_concave:
+        one_mode = Fact(True, RULE, f"it is log-concave: {log_concave.reason}")
+    else:
+        one_mode = _one_mode(body, variable, support, centre)
+    return _looked_at(Shape(even, log_concave, one_mode), density, variable, support)
+
+
+def _looked_at(shape: Shape, density: sp.Expr, x: sp.Symbol, support: Support) -> Shape:
+    """Return the shape, its facts open where values of the density contradict them."""
+    centre = shape.centre
+    if centre is None and not shape.one_mode:
+        return shape
+    from symdp.density.second_look import SecondLook
+
+    parameters = density.free_symbols | support.lower.free_symbols | support.upper.free_symbols
+    values = random_values(parameters - {x}, 0)
+    look = SecondLook(density.xreplace(values), x, support.substitute(values))
+    contradictions = {
+        "log_concave": look.against_log_concave() if shape.log_concave else None,
+        "one_mode": look.against_one_mode() if shape.one_mode else None,
+        "even": None if centre is None else look.against_even(centre.xreplace(values)),
+    }
+    for name, contradiction in contradictions.items():
+        if contradiction:
+            shape = replace(shape, **{name: contradicted(getattr(shape, name), contradiction)})
+    return shape
+
+
+def contradicted(fact: Fact, contradiction: object) -> Fact:
+    """Return an open fact in place of one that values contradict."""
+    return Fact(
+        None,
+        OPEN,
+        f"its proof ({fact.reason}) contradicts the density's values at {contradiction}: "
+        "a fault of symdp, please report it",
+    )
+
+
+@lru_cache(maxsize=256)
+def centre_of(density: sp.Expr, variable: sp.Symbol, support: Support) -> sp.Expr | None:
+    """Return the c with f(c + y) = f(c − y), None where no such c was found."""
+    y = sp.Symbol("y", positive=True)
+    # A constant that is kept as an integral would be computed anew at every point.
+    body = density.as_independent(variable, as_Add=False)[1]
+    for centre in _centres(body, variable, support):
+        right, left = (body.subs(variable, centre + side * y) for side in (1, -1))
+        if _are_equal(right, left, y):
+            return centre
+    return None
+
+
+def _without_constant(f: sp.Expr, x: sp.Symbol, support: Support) -> sp.Expr:
+    """Return f up to a positive factor; a constant of open sign has that of the rest of f."""
+    constant, body = f.as_independent(x, as_Add=False)
+    sign = sign_of(constant)
+    if sign is None:
+        run = Curvature(x, support.lower, support.upper).run(body)
+        if run.is_nonnegative or run.is_nonpositive:  # a density is not negative
+            sign = 1 if run.is_nonnegative else -1
+    if sign == 1:
+        return body
+    return sp.Add(*(-term for term in sp.Add.make_args(body))) if sign == -1 else f
+
+
+def _log_concave(f: sp.Expr, x: sp.Symbol, support: Support, centre: sp.Expr | None) -> Fact:
+    lower, upper = support.lower, support.upper
+    if not f.has(*_JUMPING):
+        if Curvature(x, lower, upper).log_bend(f) in (0, -1):
+            return Fact(True, RULE, "its logarithm is a sum of concave terms")
+        smoothed = _smoothed(f, x)
+        if smoothed is not None:
+            difference, name = smoothed
+            if Curvature(x, -sp.oo, sp.oo).log_bend(difference) in (0, -1):
+                return Fact(True, RULE, f"a uniform law plus independent noise: {name}")
+        if _laplace_part(f, x, lambda g: Curvature(x, lower, upper).log_bend(g) in (0, -1)):
+            return Fact(True, RULE, "Laplace noise plus independent log-concave noise")
+    if x.is_integer and f.has(*_JUMPING):
+        return _NONE
+    if _pieces_are_concave(f, x, lower, upper):
+        return Fact(True, RULE, "its pieces are log-concave and its slope falls at each join")
+    if _bends_down(f, x, support, centre):
+        return Fact(True, RULE, "the second derivative of log f is nowhere above 0")
+    return _NONE
+
+
+def _pieces_are_concave(f: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> bool:
+    """Whether a continuous f is log-concave on each piece, with slopes that fall at the joins."""
+    if not f.has(sp.Piecewise, sp.Abs, sp.Max, sp.Min) or x.is_integer:
+        return False
+    try:
+        stretches = smooth_stretches((f,), x, lower, upper)
+    except InputError:
+        return False
+    for stretch in stretches:
+        (piece,) = stretch.expressions
+        curvature = Curvature(x, stretch.lower, stretch.upper)
+        if curvature.log_bend(piece) in (0, -1):
+            continue
+        if curvature.run(_log_slope(piece, x)).slope not in (0, -1):
+            return False
+    return all(_joins_downwards(left, right, x) for left, right in pairwise(stretches))
+
+
+def _joins_downwards(left: Stretch, right: Stretch, x: sp.Symbol) -> bool:
+    """Whether two pieces meet and the slope of the logarithm does not rise there."""
+    before, after = left.expressions[0], right.expressions[0]
+    heights = [piece.subs(x, left.upper) for piece in (before, after)]
+    if not _vanishes(heights[0] - heights[1]):
+        return False
+    slopes = [sp.diff(piece, x).subs(x, left.upper) for piece in (before, after)]
+    gap = slopes[0] - slopes[1]
+    return _vanishes(gap) or sign_of(gap) == 1
+
+
+def _vanishes(gap: sp.Expr) -> bool:
+    return gap == 0 or sign_of(gap) == 0 or _tried(tidy.simplify, gap) == 0
+
+
+def _bends_down(f: sp.Expr, x: sp.Symbol, support: Support, centre: sp.Expr | None) -> bool:
+    """Whether SymPy sees that (log f)″ ≤ 0; of an even f right of its centre, where f falls."""
+    if f.has(*_JUMPING):
+        return False
+    if centre is None:
+        whole = sp.Symbol("y", real=True)
+        bend = sp.diff(_logarithm(f.subs(x, whole)), whole, 2)
+        smooth = not f.has(sp.Abs, sp.Max, sp.Min)
+        return smooth and _is_nonpositive(bend, whole, sp.oo)
+    y = sp.Symbol("y", positive=True)
+    right = f.subs(x, centre + y)
+    half = support.upper - centre
+    if not _is_nonpositive(sp.diff(_logarithm(right), y, 2), y, half):
+        return False
+    # The slope of a concave logarithm is the largest at the centre.
+    first = attempt(lambda: sp.limit(sp.diff(_logarithm(right), y), y, 0, "+"), None, _SECONDS)
+    return first is not None and _is_nonpositive(first, y, half)
+
+
+def _one_mode(f: sp.Expr, x: sp.Symbol, support: Support, centre: sp.Expr | None) -> Fact:
+    smoothed = None if f.has(*_JUMPING) else _smoothed(f, x)
+    if smoothed is not None:
+        difference, name = smoothed
+        whole = Support(support.kind, -sp.oo, sp.oo)
+        if shape_of(difference, x, whole).one_mode:
+            return Fact(True, RULE, f"a uniform law plus independent noise of one mode: {name}")
+    if centre is not None:
+        if _falls(f, x, centre, support, 1):
+            return Fact(True, RULE, f"it falls on either side of its centre {x} = {centre}")
+        return _NONE
+    for start in _starts(f, x, support):
+        if all(_falls(f, x, start, support, side) for side in (1, -1)):
+            return Fact(True, RULE, f"it falls on either side of {x} = {start}")
+    return _NONE
+
+
+def _starts(f: sp.Expr, x: sp.Symbol, support: Support) -> list[sp.Expr]:
+    """Return points of the support from which f may fall: its ends, kinks and zeros of terms."""
+    starts = [end for end in (support.lower, support.upper) if not end.is_infinite]
+    for zero in [sp.S.Zero, *_zeros_of_lines(f, x)]:
+        inside = [sign_of(zero - end) for end in starts[:2]]
+        if zero not in starts and None not in inside:
+            starts.append(zero)
+    return starts[:_MOST_CENTRES]
+
+
+def _falls(f: sp.Expr, x: sp.Symbol, start: sp.Expr, support: Support, side: int) -> bool:
+    """Whether f does not rise on the way from a point to an end of the support."""
+    half = support.upper - start if side == 1 else start - support.lower
+    if half == 0:
+        return True
+    if not half.is_infinite and sign_of(half) != 1:
+        return False
+    y = sp.Symbol("y", positive=True, integer=x.is_integer or None)
+    g = f.subs(x, start + side * y)
+    try:
+        stretches = smooth_stretches((g,), y, sp.S.Zero, half)
+    except InputError:
+        return False
+    for stretch in stretches:
+        (piece,) = stretch.expressions
+        if not stretch.is_point and not _piece_falls(piece, y, stretch):
+            return False
+    if x.is_integer and f.has(*_JUMPING):  # the value at the start may be its own
+        fall = f.subs(x, start) - f.subs(x, start + side)
+        if sign_of(fall) not in (0, 1):
+            return False
+    return all(_steps_down(left, right, y) for left, right in pairwise(stretches))
+
+
+def _piece_falls(piece: sp.Expr, y: sp.Symbol, stretch: Stretch) -> bool:
+    curvature = Curvature(y, stretch.lower, stretch.upper)
+    if curvature.run(piece).slope in (0, -1):
+        return True
+    if curvature.run(_log_slope(piece, y)).is_nonpositive:
+        return True
+    if stretch.lower != 0:
+        moved = piece.subs(y, y + stretch.lower)
+        return _is_nonpositive(sp.diff(moved, y), y, stretch.upper - stretch.lower)
+    return _is_nonpositive(sp.diff(piece, y), y, stretch.upper)
+
+
+def _log_slope(f: sp.Expr, x: sp.Symbol) -> sp.Expr:
+    """Return f′/f of a positive f as a sum over its factors."""
+    slope = sp.S.Zero
+    for factor in sp.Mul.make_args(f):
+        if isinstance(factor, sp.exp):
+            slope += sp.diff(factor.args[0], x)
+            continue
+        base, exponent = factor.as_base_exp()
+        if x in exponent.free_symbols:
+            slope += sp.diff(exponent * sp.log(base), x)
+        else:
+            slope += exponent * sp.diff(base, x) / base
+    return slope
+
+
+def _steps_down(left: Stretch, right: Stretch, y: sp.Symbol) -> bool:
+    """Whether f does not rise at a join."""
+    heights = [stretch.expressions[0].subs(y, left.upper) for stretch in (left, right)]
+    gap = heights[0] - heights[1]
+    return gap == 0 or sign_of(gap) in (0, 1) or _vanishes(gap)
+
+
+def _smoothed(f: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, str] | None:
+    """Return F′ where f = F(x + a) − F(x − a), a > 0, and what F is called."""
+    if not f.is_Add or len(f.args) != 2:
+        return None
+    first, second = f.args
+    inner = [_affine_argument(term, x) for term in (first, second)]
+    if inner[0] is None or inner[1] is None or type(inner[0]) is not type(inner[1]):
+        return None
+    lines = [node.args[0] for node in inner]
+    rate = sp.diff(lines[0], x)
+    if sp.expand(sp.diff(lines[1], x) - rate) != 0:
+        return None
+    distance = sp.cancel((lines[1] - lines[0]) / rate)
+    if x in distance.free_symbols or sp.expand(first.subs(x, x + distance) + second) != 0:
+        return None
+    # f = F(x) − F(x + d): a density where it is not negative, whatever the sign of d.
+    sign = sign_of(distance)
+    if not sign:
+        return None
+    name = inner[0].func.__name__
+    return -sign * sp.diff(first, x), f"a difference of two values of {name}"
+
+
+def _affine_argument(term: sp.Expr, x: sp.Symbol) -> Any:
+    """Return the one function of x that a term is a constant times, if its argument is a line."""
+    function = term.as_independent(x, as_Add=False)[1]
+    is_known = isinstance(function, sp.erf | sp.erfc | sp.tanh | sp.atan)
+    if not is_known or not function.args[0].is_polynomial(x):
+        return None
+    return function if sp.degree(function.args[0], x) == 1 else None
+
+
+def _laplace_part(f: sp.Expr, x: sp.Symbol, is_wanted: Callable[[sp.Expr], bool]) -> bool:
+    """Whether f − b²f″ is a density g of the wanted shape: f is that of Laplace(b) plus g's then.
+
+    Another solution of the equation differs by multiples of e^{±x/b}, which have no finite mass.
+    """
+    if not f.has(sp.erfc, sp.erf):
+        return False
+    expanded = sp.expand(f)
+    if len(sp.Add.make_args(expanded)) > _MOST_TERMS:
+        return False
+    for rate in _rates(expanded, x):
+        g = _collected(expanded - sp.diff(expanded, x, 2) / rate**2)
+        if not g.has(sp.erfc, sp.erf) and g != 0:
+            constant, body = g.as_independent(x, as_Add=False)
+            if sign_of(constant) == 1 and is_wanted(body):
+                return True
+    return False
+
+
+def _rates(f: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
+    """Return the sizes of r in factors e^{rx} of f."""
+    rates = []
+    for node in f.atoms(sp.exp):
+        exponent = sp.expand(node.args[0])
+        if exponent.is_polynomial(x) and sp.degree(exponent, x) == 1:
+            rate = sp.Abs(sp.diff(exponent, x))
+            if rate not in rates:
+                rates.append(rate)
+    return rates
+
+
+def _collected(expression: sp.Expr) -> sp.Expr:
+    """Return a sum whose products of exponentials are single ones, equal terms joined."""
+    terms = []
+    for term in sp.Add.make_args(sp.expand(expression)):
+        exponents = [factor.args[0] for factor in term.args if isinstance(factor, sp.exp)]
+        others = [factor for factor in sp.Mul.make_args(term) if not isinstance(factor, sp.exp)]
+        if isinstance(term, sp.exp):
+            exponents, others = [term.args[0]], []
+        exponent = sp.exp(sp.expand(sp.Add(*exponents)))
+        terms.append(sp.Mul(*others) * exponent)
+    return sp.Add(*terms)
+
+
+def _logarithm(density: sp.Expr) -> sp.Expr:
+    return sp.expand_log(sp.log(density), force=True)
+
+
+def _centres(density: sp.Expr, x: sp.Symbol, support: Support) -> Iterator[sp.Expr]:
+    """Yield candidates: 0 or the middle of the support, and the zeros of linear terms."""
+    lower, upper = support.lower, support.upper
+    if lower.is_infinite is not True and upper.is_infinite is not True:
+        yield tidy.simplify((lower + upper) / 2)
+        return
+    if lower != -upper:
+        return
+    yield sp.S.Zero
+    for centre in _zeros_of_lines(density, x):
+        if centre != 0 and (not x.is_integer or (2 * centre).is_integer):
+            yield centre
+
+
+def _zeros_of_lines(density: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
+    """Return the zeros of linear terms, each once."""
+    zeros: list[sp.Expr] = []
+    for node in density.atoms(sp.Add):
+        if node.is_polynomial(x) and sp.degree(node, x) == 1:
+            zero = tidy.cancel(-node.subs(x, 0) / sp.diff(node, x))
+            if zero not in zeros:
+                zeros.append(zero)
+    return zeros
+
+
+def _are_equal(right: sp.Expr, left: sp.Expr, y: sp.Symbol) -> bool:
+    """Whether two functions are one; numbers tell most of those that are not, in no time."""
+    gap = right - left
+    if gap == 0:
+        return True
+    symbols = sorted(gap.free_symbols - {y}, key=str)
+    values = {s: sp.Integer(k + 2) / (1 if s.is_integer else 3) for k, s in enumerate(symbols)}
+    for place in _PLACES:
+        size, scale = (
+            part.subs(values).subs(y, place).evalf(20, maxn=200) for part in (gap, right)
+        )
+        if size.is_number and scale.is_number and abs(size) > sp.Float("1e-12") * abs(scale):
+            return False
+    return (
+        _tried(sp.expand, gap) == 0
+        or _tried(_ratio, (right, left)) == 1
+        or any(_tried(way, gap) == 0 for way in (_canonical, tidy.simplify))
+    )
+
+
+def _ratio(sides: tuple[sp.Expr, sp.Expr]) -> sp.Expr | None:
+    try:
+        return tidy.cancel(sides[0] / sides[1])
+    except (sp.PolynomialError, NotImplementedError):  # a Piecewise is no rational function
+        return None
+
+
+def _tried(way: Callable[[Any], sp.Expr | None], expression: Any) -> sp.Expr | None:
+    return attempt(lambda: way(expression), None, _SECONDS)
+
+
+def _canonical(gap: sp.Expr) -> sp.Expr:
+    return tidy.simplify(sp.expand(sp.powsimp(sp.expand(gap.rewrite(sp.exp)))))
+
+
+def _is_nonpositive(expression: sp.Expr, y: sp.Symbol, half: sp.Expr) -> bool:
+    """Whether an expression is at most 0 for 0 < y < half, for all values of the parameters."""
+    if expression.has(*_UNKNOWN):
+        return False
+    if half.is_infinite is not True:
+        w = sp.Symbol("w", positive=True)
+        expression = expression.subs(y, half * w / (1 + w))
+    if expression.is_nonpositive:
+        return True
+    if expression.count_ops() > _LONGEST or _is_somewhere_positive(expression, y):
+        return False
+    rewritten = (_tried(way, expression) for way in (tidy.factor, tidy.simplify, tidy.together))
+    return any(form is not None and bool(form.is_nonpositive) for form in rewritten)
+
+
+def _is_somewhere_positive(expression: sp.Expr, y: sp.Symbol) -> bool:
+    """Whether values at some points say that there is nothing to prove."""
+    values = random_values(expression.free_symbols - {y}, 1)
+    at_values = expression.subs(values)
+    for point in _POINTS:
+        try:
+            value = at_values.subs(y, point).evalf(15, maxn=60)
+        except ZeroDivisionError:  # a pole at the point
+            continue
+        if value.is_Float and value > _CLEAR:
+            return True
+    return False
