@@ -730,6 +730,8 @@ def renyi(
     how: How,
 ) -> None:
     """Print Rényi divergences in both directions, and the least ρ of zCDP."""
+    from symdp.questions.tradeoff import divergence_kind, renyi_ends
+
     named = order.split(",")
     orders = [math.inf if word == "inf" else words.real(word, "--order") for word in named]
     if len(orders) > _MOST_RATES or not all(one >= 0.0 for one in orders):
@@ -737,17 +739,22 @@ def renyi(
     ways = sides(how.side)
 
     def told(steps: Composition) -> None:
-        found = {way: steps.renyi(orders, cast("Direction", way)).tolist() for way in ways}
+        ends = {
+            way: [renyi_ends(steps, one, cast("Direction", way)) for one in orders] for way in ways
+        }
+        found = {way: [high for _, high in pairs] for way, pairs in ends.items()}
+        kind = divergence_kind(steps)
         least = steps.zcdp(how.side)
         if how.as_json:
             finite = {w: [x if math.isfinite(x) else None for x in v] for w, v in found.items()}
             print_json({
                 "orders": [one if math.isfinite(one) else "inf" for one in orders],
                 **finite,
+                "kind": kind,
                 "zcdp": least.to_json(),
             })  # fmt: skip
             return
-        columns = [[rounded(x, 10) if math.isfinite(x) else "∞" for x in found[w]] for w in ways]
+        columns = [[_divergence(pair, kind) for pair in ends[way]] for way in ways]
         names = [given(one) if math.isfinite(one) else "∞" for one in orders]
         show(
             Table(("order α", *ways), list(zip(names, *columns, strict=True)), numbers=range(3)),
@@ -756,6 +763,16 @@ def renyi(
         )
 
     how.ask(f"Rényi divergences of {job.subject}", job.build, told)
+
+
+def _divergence(ends: tuple[float, float], kind: str) -> str:
+    """Return D_α as text: ≤ its upper end, where it is no exact value."""
+    low, high = ends
+    if not math.isfinite(high):
+        return "∞" if low == high and kind == "exact" else "no finite bound"
+    if kind == "exact" and low == high:
+        return rounded(high, 10)
+    return f"≤ {rounded(high, 10, 'up')}"
 
 
 def audit(

@@ -30,6 +30,7 @@ ADAPTIVE = (
     "the steps were chosen after outputs were seen: exact for this sequence of contributions had "
     "it been fixed, an estimate for an adaptive run; a filter gives a proved bound"
 )
+_SEVERAL = 2  # steps, of which a record has two or more
 _OF_SUMS = Protection(ADD_REMOVE, "poisson", shift=AT_MOST)  # of Gaussian steps by their numbers
 _MOST_STEPS = 1 << 40  # more steps than any run has; counts stay exact in doubles
 _MOST = 256  # distinct rows of noise and rate; each costs tables of its own
@@ -295,6 +296,7 @@ def from_mechanisms(
     answers = [answered(kind) for kind in taken]
     shifts = [one.shift for one in answers]
     whose = protection_of(taken, shifts, any(one.is_of_all_shifts for one in answers))
+    whose = whose.over(_SEVERAL)
     sides(direction)
     names = named(ids, table.shape[0])
     noise, rate = np.full(len(kinds), math.nan), np.zeros(len(kinds))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from symdp.decimal_text import rounded
 from symdp.errors import AccuracyError, InputError
 from symdp.model.sampling import RenyiCurve
 from symdp.numeric.answer import Answer, FloatAccountant
@@ -38,25 +39,85 @@ if TYPE_CHECKING:
 METHODS = ("contour", "renyi", "moments")  # the default, and the names that mean this bound
 _FARTHEST = 20.0  # of log t from 0: orders from 1 + 2e-9 to 5e8
 _SMALL = 1e-3  # of the tilt at which KL is bounded: K there keeps 12 digits
-_SLACK = 1e-9  # of KL, for the rounding of K at that tilt
+_SLACK = 1e-9  # relative, of a divergence: for the rounding of K at a small tilt
+_SHOWN = 8  # digits of the ends of a divergence
+_LAST = 1.0 - 2.0**-6  # of the end of a table: the tilt from which K is continued
 _REFINEMENTS = 40  # of a golden section: log t to 1e-8, where the bound is flat
 _AT_ZERO, _ONE = 1e-6, 1.0  # tilts at which mean and spread of the loss are judged, to start from
 
 
+def divergence_ends(law: SumLaw, order: float) -> tuple[float, float]:
+    """Return between which numbers D_α(P‖Q) lies at an order α ≥ 0, inf where it diverges.
+
+    Both are K(α − 1)/(α − 1), but where a table ends before that tilt: K is convex and grows by the
+    largest loss at most, for each unit of the tilt.
+    """
+    tilt = order - 1.0
+    if order < 1.0:
+        value = float(law.cgf(tilt)) / tilt
+    elif law.diverges_at(0.0 if order == math.inf else tilt):
+        value = math.inf
+    elif order == math.inf:
+        value = law.loss_bounds[1]
+    elif not law.is_resolved_at(tilt):
+        return _beyond_table(law, tilt)
+    elif order == 1.0:
+        value = float(law.cumulants(0.0, 1)[0])
+    elif tilt >= law.domain[1]:
+        value = math.inf
+    else:
+        value = float(law.cgf(tilt)) / tilt
+    _check_order_of_divergences(law, order, value)
+    return value, value
+
+
+def _beyond_table(law: SumLaw, tilt: float) -> tuple[float, float]:
+    """Return ends of D_α from the last tilt that every table resolves."""
+    check_resolved(law)
+    last = _LAST * law.domain[1]
+    cgf, slope = float(law.cgf(last)), float(law.cumulants(last, 1)[0])
+    low = (cgf + slope * (tilt - last)) / tilt
+    top = law.loss_bounds[1]
+    return low, min((cgf + top * (tilt - last)) / tilt, top)
+
+
+def _check_order_of_divergences(law: SumLaw, order: float, value: float) -> None:
+    """Raise AccuracyError unless D_α ≤ D_1 for α < 1, and D_1 ≤ D_α ≤ D_∞ for α > 1."""
+    if isinstance(law, RenyiBoundLaw) or law.mass_at_infinity > 0.0 or value == math.inf:
+        return
+    mean = float(law.cumulants(0.0, 1)[0])
+    low, high = (0.0, mean) if order < 1.0 else (mean, law.loss_bounds[1])
+    slack = _SLACK * (abs(mean) + abs(value))
+    if not low - slack <= value <= high + slack:
+        raise AccuracyError(
+            f"D_{order:.6g} = {value:.12g} does not lie between {low:.12g} and {high:.12g}, as "
+            "divergences rise with their order; a bug in symdp, please report it"
+        )
+
+
 def renyi_curve(law: SumLaw, orders: Sequence[float]) -> list[float]:
     """Return D_α(P‖Q) = K(α − 1)/(α − 1) of a composition at orders, inf where it diverges."""
-    curve = []
-    check_resolved(law)
     for order in orders:
         _check(order)
-        diverges = law.mass_at_infinity > 0 or order - 1.0 >= law.domain[1]
-        curve.append(math.inf if diverges else law.cgf(order - 1.0) / (order - 1.0))
-    return curve
+    return [one_value(divergence_ends(law, order), order) for order in orders]
+
+
+def one_value(ends: tuple[float, float], order: float) -> float:
+    """Return the upper end; AccuracyError where the lower one is not next to it."""
+    low, high = ends
+    if low == high or high - low <= _SLACK * low:
+        return high
+    least, most = rounded(low, _SHOWN, "down"), rounded(high, _SHOWN, "up")
+    between = f"is at least {least}" if high == math.inf else f"lies between {least} and {most}"
+    raise AccuracyError(
+        f"order {order:.6g} is beyond the table of a loss, of which all that is known there is "
+        f"that D_α {between}; ask a smaller order"
+    )
 
 
 def check_resolved(law: SumLaw) -> None:
     """Refuse a law whose largest losses are not resolved: they may make all of D_α."""
-    if 0.0 < law.mass_at_infinity <= law.uncertain_mass:
+    if not law.is_resolved_at(0.0):
         raise AccuracyError(
             f"losses of a probability of {law.uncertain_mass:.0e} are not resolved, as of random "
             "allocation, and no Rényi divergence is known; ask delta or epsilon"
@@ -246,6 +307,14 @@ class RenyiBoundLaw(SumLaw):
     def uncertain_mass(self) -> float:
         """None that is counted apart."""
         return 0.0
+
+    def is_resolved_at(self, tilt: float) -> bool:
+        """The bound is known at every tilt."""
+        return True
+
+    def diverges_at(self, tilt: float) -> bool:
+        """Only the bound itself tells where it is infinite."""
+        return False
 
     @property
     def is_spread(self) -> bool:

@@ -191,7 +191,7 @@ def is_attained(mechanism: MechanismRecord) -> bool:
     if isinstance(source, RenyiCurve) or (isinstance(source, Laws) and source.is_bound):
         return False
     if sampling is not None and sampling.scheme == ALLOCATION:
-        return sampling.participations == 1
+        return sampling.participations == 1 and not is_envelope(mechanism)
     if sampling is None or isinstance(source, Laws | Radial | Family):
         return True
     if sampling.scheme != "poisson" or sampling.released == AVERAGE:
@@ -201,6 +201,11 @@ def is_attained(mechanism: MechanismRecord) -> bool:
     if (mechanism.relation or usual_relation(mechanism)) != SUBSTITUTION:
         return True
     return _Shifts(source, mechanism.variable, mechanism.support).turns_both_ways
+
+
+def is_envelope(mechanism: MechanismRecord) -> bool:
+    """Whether the pair stands for many, of which each attains its profile at some ε alone."""
+    return isinstance(mechanism.source, Laws) and mechanism.source.is_envelope
 
 
 def _of_laws(

@@ -402,6 +402,8 @@ class Mechanism(Added, MechanismRecord):
         atoms: Mapping[Number, Sequence[Number]] | None = None,
         normalize: bool = False,
         assume: Mapping[str, str] | Sequence[str] | None = None,
+        envelope: bool = False,
+        rho: Number | None = None,
     ) -> Mechanism:
         """Return the mechanism of a dominating pair: P with the record, Q without it.
 
@@ -411,6 +413,9 @@ class Mechanism(Added, MechanismRecord):
         variable, name, parameters, normalize, assume : as for `additive`
         support : as for additive noise; a list of three points or more, or {"points": [...]}
         atoms : place -> its probabilities under P and Q, beside densities on an interval
+        envelope : whether it stands for many pairs, whose largest profile it has: then δ of several
+            steps and every divergence are upper bounds
+        rho : of an envelope, a bound on D_α/α, α > 1, that holds for all these pairs
 
         Raises
         ------
@@ -426,7 +431,13 @@ class Mechanism(Added, MechanismRecord):
         (3/4, 1/4)
         """
         intake = Intake(variable, support, parameters)
-        laws = Laws(intake.law(P, "P"), intake.law(Q, "Q"), atoms=intake.atoms(atoms or {}))
+        laws = Laws(
+            intake.law(P, "P"),
+            intake.law(Q, "Q"),
+            atoms=intake.atoms(atoms or {}),
+            is_envelope=envelope,
+            rho=None if rho is None else intake.formula(rho, "rho"),
+        )
         made = cls(name, intake.variable, intake.support, laws, intake.declared).assuming(assume)
         return made.normalized() if normalize else made
 

@@ -6,7 +6,7 @@ Under substitution one record's contribution may turn from +D to −D, which mov
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from symdp.arguments import AT_MOST, DOWN, EITHER, EXACTLY, UP, instance
@@ -168,6 +168,9 @@ class Protection:
         Whether the pair bounds noise of several modes at every shift.
     by_curve
         Whether a step is known by its Rényi curve alone.
+    is_envelope
+        Whether a step's pair stands for many, none of which attains all of its profile: divergences
+        are upper bounds, and so is δ of several steps.
     note
         What else was asked, in words: another sensitivity, a group without sampling.
     """
@@ -180,7 +183,14 @@ class Protection:
     shift: str = ""
     is_of_all_shifts: bool = False
     by_curve: bool = False
+    is_envelope: bool = False
     note: str = ""
+
+    def over(self, count: int) -> Protection:
+        """Return the protection of so many steps in all, of which one alone attains an envelope."""
+        if self.is_envelope and count > 1:
+            return replace(self, is_attained=False)
+        return self
 
     @property
     def sentence(self) -> str:
@@ -205,6 +215,8 @@ class Protection:
             return text
         if self.is_of_all_shifts:
             return f"{text}; noise of several modes: an upper bound for all shifts at once"
+        if self.is_envelope:
+            return f"{text}; a pair that is the largest of many: an upper bound for several steps"
         if self.released == AVERAGE:
             what = "averages over the records drawn"
         elif "random_allocation" in self.sampling:

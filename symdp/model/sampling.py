@@ -283,6 +283,10 @@ class Laws:
     Q: Component
     is_bound: bool = False  # made to dominate what is partly known: no data are known as far apart
     atoms: Atoms = ()  # places of an interval with a mass of their own under P and Q
+    # Whether it stands for many pairs, each of which attains its profile at some ε and none at all:
+    # of several steps, and for every divergence, it is an upper bound.
+    is_envelope: bool = False
+    rho: sp.Expr | None = None  # a bound on D_α/α, α > 1, of all pairs that it stands for
 
     def substitute(self, values: Mapping[sp.Symbol, sp.Expr]) -> Laws:
         """Return the laws with values in place of symbols."""
@@ -296,7 +300,8 @@ class Laws:
             (substitute(place, values), tuple(substitute(mass, values) for mass in masses))
             for place, masses in self.atoms
         )
-        return Laws(P, Q, self.is_bound, atoms)
+        rho = None if self.rho is None else substitute(self.rho, values)
+        return replace(self, P=P, Q=Q, atoms=atoms, rho=rho)
 
     def normalized(self, variable: sp.Symbol, support: Support) -> Laws:
         """Return the laws divided by their masses, those of the atoms included."""
@@ -309,7 +314,7 @@ class Laws:
             (place, tuple(m / whole for m, whole in zip(masses, by, strict=True)))
             for place, masses in self.atoms
         )
-        return Laws(divided(self.P, by[0]), divided(self.Q, by[1]), self.is_bound, atoms)
+        return replace(self, P=divided(self.P, by[0]), Q=divided(self.Q, by[1]), atoms=atoms)
 
     def checked(self, support: Support) -> Laws:
         """Return self; raise InputError where the number of masses is not that of the points."""

@@ -30,7 +30,7 @@ _LARGEST_FILE = 1_000_000  # bytes
 _KEYS = {  # of the tables of a file, by what an error calls them
     "[noise]": ("density", "sensitivity", "substitution_sensitivity", "normalize", "shift", "norm",
                 "dimension"),
-    "[pair]": ("P", "Q", "atoms", "normalize"),
+    "[pair]": ("P", "Q", "atoms", "normalize", "envelope", "rho"),
     "[sampling]": ("scheme", "rate", "batch", "records", "group", "steps", "participations",
                    "released"),
 }  # fmt: skip
@@ -304,9 +304,12 @@ def _from_pair(
         listed = take(table, "atoms", dict, default={})
         with at("atoms"):
             atoms = _atoms(listed, symbols)
+        others = {name: symbol for name, symbol in symbols.items() if symbol != variable}
         return Mechanism.from_pair(
             laws[0], laws[1], variable, support, parameters=words, atoms=atoms,
             normalize=take(table, "normalize", bool, default=False),
+            envelope=take(table, "envelope", bool, default=False),
+            rho=_formula(table, "rho", others),
         )  # fmt: skip
 
 

@@ -134,6 +134,10 @@ class LossLaw:
         is_certain = np.isposinf(self.step.point_loss).any() or any(map(escapes, self.step.pieces))
         return self.base.mass_at_infinity if is_certain else 0.0
 
+    def is_resolved_at(self, tilt: float) -> bool:
+        """Whether K(t) is known, or known to be infinite: a table ends before its law does."""
+        return not 0.0 < self.mass_at_infinity <= self.uncertain_mass
+
     def known_profile(self, epsilon: float) -> tuple[float, float, float, float] | None:
         """Return log δ, log(1 − δ), δ's error and log(e^ε Q(L > ε)), finite, if known."""
         return None

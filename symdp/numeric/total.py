@@ -74,6 +74,18 @@ class SumLaw:
             min(law.domain[1] for law, _ in self.terms),
         )
 
+    def is_resolved_at(self, tilt: float) -> bool:
+        """Whether K(t) is known, or known to be infinite."""
+        return all(law.is_resolved_at(tilt) for law, _ in self.terms)
+
+    def diverges_at(self, tilt: float) -> bool:
+        """Whether the moment at t ≥ 0 is infinite: of some step, as far as its law is known."""
+        return any(
+            law.mass_at_infinity > law.uncertain_mass
+            or (tilt > 0.0 and tilt >= law.domain[1] and law.is_resolved_at(tilt))
+            for law, _ in self.terms
+        )
+
     @cached_property
     def is_spread(self) -> bool:
         """Whether some loss has a continuous part."""

@@ -202,7 +202,7 @@ def accounted(steps: Mapping[Mechanism, int]) -> Accounted:
     lowered = {}
     if any(one.is_one_sided for one in found) and not all(map(_is_reversed_by_sign, found)):
         lowered = merged_steps((one.lowered, count) for one, count in counted)
-    protection = protection_of(list(steps), shifts, bounds)
+    protection = protection_of(list(steps), shifts, bounds).over(sum(checked.values()))
     given, own, other = (tuple(some.items()) for some in (steps, held, lowered))
     return Accounted(given, own, other, protection, mass)
 
@@ -214,7 +214,7 @@ def protection_of(
 
     A pair of laws that was given fits any relation of single records: its author says which.
     """
-    from symdp.model.dominating import is_attained
+    from symdp.model.dominating import is_attained, is_envelope
     from symdp.model.sampling import RenyiCurve
 
     schemes = dict.fromkeys("none" if m.sampling is None else m.sampling.scheme for m in mechanisms)
@@ -225,7 +225,14 @@ def protection_of(
     shift = next((one for one in _NARROWEST if one in shifts), "")
     attained = all(map(is_attained, mechanisms)) and not is_of_all_shifts
     by_curve = any(isinstance(m.source, RenyiCurve) for m in mechanisms)
-    told = (attained, released, shift, is_of_all_shifts, by_curve)
+    told = (
+        attained,
+        released,
+        shift,
+        is_of_all_shifts,
+        by_curve,
+        any(map(is_envelope, mechanisms)),
+    )
     sampling = ", ".join(schemes)
     found = {(m.neighbours, m.group): m for m in mechanisms if m.neighbours != PAIR}
     if not found:

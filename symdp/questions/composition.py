@@ -701,7 +701,7 @@ class KnownComposition(Composition):
         if law is None:
             raise InputError("these values need a derivation of their own")
         self._law: LossLaw = law
-        self.protection = Protection(**facts["protection"])
+        self.protection = Protection(**facts["protection"]).over(count)
         self._label = "both" if facts["is_mirrored"] else ""
         self._has_one_law = bool(facts["has_one_law"])
         self.count, self.mass = count, "proved"
@@ -731,6 +731,7 @@ def facts_of(steps: Composition) -> dict[str, Any] | None:
     That its densities have mass one is checked at three values of its parameters, as everywhere;
     the quadrature of each law is the check at others.
     """
+    from symdp.model.dominating import is_attained
     from symdp.model.relation import SUBSTITUTION
     from symdp.numeric.compile import loss_law
     from symdp.numeric.formula import encode, formula_of
@@ -753,13 +754,16 @@ def facts_of(steps: Composition) -> dict[str, Any] | None:
             return None
     except InputError:
         return None
+    protection = steps.protection
+    if protection.is_envelope:  # as of one step
+        protection = replace(protection, is_attained=is_attained(mechanism))
     return {
         "names": list(found[0].names),
         "name": mechanism.name,
         "formula": data,
         "is_mirrored": mechanism.is_mirrored,
         "has_one_law": steps.accounted.has_one_law,
-        "protection": dict(vars(steps.protection)),
+        "protection": dict(vars(protection)),
     }
 
 

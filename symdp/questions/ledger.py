@@ -56,12 +56,14 @@ _FILE = Kept(
     "Ledger.save writes one (the JSON of a state_dict is read by Ledger.from_state_dict)",
 )
 _BOUND = "dominating pair"  # of what is only partly known
+_ENVELOPE = "envelope"  # of many pairs, whose largest profile it has
 _LAWS = ("P", "Q")
 _CURVE, _VECTORS, _FAMILY = "renyi curve", "noise on vectors", "family"
 _SOURCES: dict[str, tuple[str, ...]] = {
     "noise": ("density", "sensitivity"),
     "pair": _LAWS,
     _BOUND: _LAWS,
+    _ENVELOPE: _LAWS,
     _CURVE: ("divergence",),
     _VECTORS: ("density", "dimension", "sensitivity"),
     _FAMILY: ("log_moment", "lattice"),
@@ -548,6 +550,8 @@ def _written(mechanism: Mechanism) -> dict[str, Any]:
     kind = max(has, key=lambda one: len(_SOURCES[one]))  # noise on vectors is told by more
     if getattr(mechanism.source, "is_bound", False):
         kind = _BOUND
+    if getattr(mechanism.source, "is_envelope", False):
+        kind = _ENVELOPE
     # With its parameters free, so that steps of one family are known for it again.
     template, sampling = mechanism.template or mechanism, mechanism.sampling
     support = template.support
@@ -565,6 +569,9 @@ def _written(mechanism: Mechanism) -> dict[str, Any]:
         law = getattr(template.source, name)
         masses = law if isinstance(law, tuple) else (law,)
         formulas |= {f"{name} {i}": mass for i, mass in enumerate(masses)}
+    rho = getattr(template.source, "rho", None)
+    if rho is not None:
+        formulas["rho"] = rho
     for i, (place, masses) in enumerate(getattr(template.source, "atoms", ())):
         formulas |= {f"atom {i}": place, f"P of atom {i}": masses[0], f"Q of atom {i}": masses[1]}
     if sampling is not None:
@@ -696,11 +703,17 @@ def _source(kind: str, formulas: dict[str, sp.Basic], listed: bool) -> Source:
         name = "moved by substitution"
         moved = _one(formulas, name) if name in formulas else None
         return Noise(_one(formulas, "density 0"), _one(formulas, "sensitivity 0"), moved)
+    rho = _one(formulas, "rho") if "rho" in formulas else None
+    facts: dict[str, Any] = {
+        "is_bound": kind == _BOUND,
+        "is_envelope": kind == _ENVELOPE,
+        "rho": rho,
+    }
     if listed:
-        return Laws(_all(formulas, "P"), _all(formulas, "Q"), kind == _BOUND)
+        return Laws(_all(formulas, "P"), _all(formulas, "Q"), **facts)
     atoms = zip(*(_all(formulas, own) for own in ("atom", "P of atom", "Q of atom")), strict=True)
     held = tuple((place, tuple(masses)) for place, *masses in atoms)
-    return Laws(_one(formulas, "P 0"), _one(formulas, "Q 0"), kind == _BOUND, held)
+    return Laws(_one(formulas, "P 0"), _one(formulas, "Q 0"), atoms=held, **facts)
 
 
 def _one(formulas: dict[str, sp.Basic], name: str) -> sp.Expr:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     from symdp.arguments import Direction
+    from symdp.model.mechanism import Mechanism
+    from symdp.numeric.answer import Kind
     from symdp.questions.accounted import Composed
 
 _LEAST_DELTA = 1e-12  # of what is a pure ε but for δ
@@ -166,6 +168,8 @@ def renyi_divergence(
 def renyi_divergence(composition: Composed, order: Any, direction: Direction = "both") -> Any:
     """Return D_α = K(α − 1)/(α − 1), its limits at 1 and ∞ included; inf where it diverges.
 
+    An upper bound where the pair is one: see `symdp.questions.tradeoff.divergence_kind`.
+
     Parameters
     ----------
     composition, direction
@@ -177,6 +181,8 @@ def renyi_divergence(composition: Composed, order: Any, direction: Direction = "
     ------
     InputError
         If the order is negative or no number.
+    AccuracyError
+        If a table ends before the order.
 
     Examples
     --------
@@ -189,24 +195,68 @@ def renyi_divergence(composition: Composed, order: Any, direction: Direction = "
         import numpy as np
 
         return np.asarray([renyi_divergence(composition, one, direction) for one in order])
+    from symdp.methods.renyi import one_value
+
+    return one_value(renyi_ends(composition, order, direction), order)
+
+
+def renyi_ends(
+    composition: Composed, order: float, direction: Direction = "both"
+) -> tuple[float, float]:
+    """Return between which numbers D_α lies: they differ at orders beyond the table of a loss."""
     order = math.inf if order == math.inf else real(order, "order")
     if order < 0:
         raise InputError(f"order = {order!r}: Rényi orders are 0 or more")
     steps = a_composition(composition)
-    return max(0.0, *(_renyi(steps, order, side) for side in steps.sides(direction)))
+    ends = [_renyi_ends(steps, order, side) for side in steps.sides(direction)]
+    return max(0.0, *(low for low, _ in ends)), max(0.0, *(high for _, high in ends))
 
 
-def _renyi(composition: Composed, order: float, side: str) -> float:
-    from symdp.methods.renyi import renyi_curve
+def _renyi_ends(steps: Composed, order: float, side: str) -> tuple[float, float]:
+    """Return the ends on one side: divergences add up, and those of a step with ρ are αρ at most.
 
-    law = composition.law(side)
-    if 1.0 < order < math.inf:
-        return renyi_curve(law, [order])[0]
-    if order < 1.0:
-        return law.cgf(order - 1.0) / (order - 1.0)
-    if law.mass_at_infinity > 0:
-        return math.inf
-    return law.loss_bounds[1] if order == math.inf else float(law.cumulants(0.0, 1)[0])
+    For α ≤ 1 they are ρ at most, as D_α rises with α.
+    """
+    from symdp.methods.renyi import divergence_ends
+
+    given = steps.accounted.given
+    stated = [(step, count) for step, count in given if stated_rho(step) is not None]
+    if not stated or order == math.inf:
+        return divergence_ends(steps.law(side), order)
+    others = [step for step in given if step not in stated]
+    parts = [_renyi_ends_of(steps, others, order, side)] if others else []
+    for step, count in stated:
+        most = count * float(stated_rho(step) or 0.0) * max(order, 1.0)
+        low, high = _renyi_ends_of(steps, [(step, count)], order, side)
+        parts.append((min(low, most), min(high, most)))
+    return math.fsum(low for low, _ in parts), math.fsum(high for _, high in parts)
+
+
+def _renyi_ends_of(
+    steps: Composed, some: Sequence[tuple[Mechanism, int]], order: float, side: str
+) -> tuple[float, float]:
+    """Return the ends of some steps of a composition."""
+    from symdp.methods.renyi import divergence_ends
+
+    part = type(steps)(some)  # type: ignore[call-arg]
+    own = side if side in part.sides("both") else "remove"  # both directions have one law
+    return divergence_ends(part.law(own), order)
+
+
+def stated_rho(step: Mechanism) -> float | None:
+    """Return the bound on D_α/α that a pair carries of all that it stands for, None without one."""
+    rho = getattr(step.source, "rho", None)
+    if rho is None or step.sampling is not None:
+        return None
+    return math.nextafter(float(rho), math.inf)
+
+
+def divergence_kind(steps: Composed) -> Kind:
+    """Return "bound" where a pair only dominates what data attain at all orders, else "exact"."""
+    protection = steps.accounted.protection
+    if protection.by_curve or protection.is_envelope or not protection.is_attained:
+        return "bound"
+    return "exact"
 
 
 def gaussian_mu(epsilon: float, log_delta: float) -> float:

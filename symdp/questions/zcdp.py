@@ -32,6 +32,7 @@ from symdp.model.relation import ADD_REMOVE, SUBSTITUTION
 from symdp.model.sampling import Noise, Radial, RenyiCurve
 from symdp.numeric.saddle_point import golden_section
 from symdp.questions.accounted import a_composition, direction_of
+from symdp.questions.tradeoff import divergence_kind, stated_rho
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:
@@ -104,7 +105,10 @@ class Zcdp:
         side: Side = "nearest" if self.upper in (None, self.lower) else "up"
         note = f" [{self.advice}]" if self.advice else ""
         shown = rounded(self.rho if self.upper is None else self.upper, 12, side)
-        return f"ρ = {shown}, {self.kind}, largest at {place}, {self.direction} direction{note}"
+        sign = "≤" if self.kind == "bound" else "="
+        return (
+            f"ρ {sign} {shown}, {self.kind}, largest at {place}, {self.direction} direction{note}"
+        )
 
 
 @dataclass(frozen=True)
@@ -143,10 +147,10 @@ def zcdp(composition: Composed, direction: Direction = "both") -> Zcdp:
     """
     steps = a_composition(composition)
     sides, known, others = steps.sides(direction), [], []
-    by_curve = False
     for step, count in steps.given_steps():
-        rho = _quadratic(step) if step.sampling is None or "remove" in sides else None
-        by_curve |= isinstance(step.source, RenyiCurve)
+        rho = stated_rho(step)
+        if rho is None and (step.sampling is None or "remove" in sides):
+            rho = _quadratic(step)
         if rho is None:
             others.append((step, count))
         else:
@@ -168,9 +172,12 @@ def zcdp(composition: Composed, direction: Direction = "both") -> Zcdp:
         lower = max(limit, lower)
     lower, upper = fixed + lower, None if upper is None else fixed + upper
     kind: Kind = "estimate" if upper is None else "exact"
-    if upper is not None and (by_curve or not steps.protection.is_attained or (limit and others)):
+    only_dominates = divergence_kind(steps) == "bound"
+    if upper is not None and (only_dominates or (limit and others)):
         kind = "bound"
     value = upper if kind == "bound" and upper is not None else lower
+    if only_dominates:
+        lower = 0.0  # no data are known as far apart
     label = steps.accounted.label or direction_of(side)
     return Zcdp(
         value, lower, upper, kind, order, label, steps.count, steps.protection, found[side].advice
@@ -209,10 +216,11 @@ def _quadratic(step: Mechanism) -> sp.Expr | None:
 def _supremum(law: SumLaw) -> _Found:
     """Return the supremum of g for one side."""
     check_resolved(law)
-    if law.mass_at_infinity > 0.0:
+    if law.diverges_at(0.0):
         return _Found(math.inf, math.inf, 1.0, "an output that the other data set never has")
-    if law.domain[1] < math.inf:
-        last = 1.0 + law.domain[1]
+    end = law.domain[1]
+    if end < math.inf and law.is_resolved_at(end):
+        last = 1.0 + end
         return _Found(math.inf, math.inf, last, f"D_α is infinite from α = {last:.6g} on")
     mean, top = float(law.cumulants(0.0, 1)[0]), law.loss_bounds[1]
     if top <= 0.0:

@@ -624,13 +624,22 @@ def _table_of(
     return _tabulated(_Noise(*functions, dimension, shift))
 
 
+class RadialLaw(TabulatedLaw):
+    """The loss of noise on vectors: its table ends so far out that tilts inside reach no end."""
+
+    def is_resolved_at(self, tilt: float) -> bool:
+        """Whether the tilted density ends inside the table."""
+        low, high = self.domain
+        return low < tilt < high
+
+
 def radial_law(
     functions: tuple[RealFunction, RealFunction],
     shape: tuple[int, float],
     rate: float,
     direction: str,
     name: str,
-) -> TabulatedLaw:
+) -> RadialLaw:
     """Return the law of one step of noise on vectors, Poisson samples drawn at a rate.
 
     `functions`: ψ and its slope. `shape`: d, 2 or more, and D.
@@ -641,7 +650,7 @@ def radial_law(
     if rate < 1.0:
         low, high = (math.expm1(min(end, 700.0)) for end in bounds)
         bounds = math.log1p(rate * low), math.log1p(rate * high) if made.top < 700.0 else math.inf
-    law = TabulatedLaw(made.table, chart, direction, name, made.log_infinite, bounds)
+    law = RadialLaw(made.table, chart, direction, name, made.log_infinite, bounds)
     if made.log_infinite > -math.inf:
         law.uncertain_mass = math.exp(made.log_infinite)
     return law

@@ -197,6 +197,11 @@ class TabulatedLaw(LossLaw):
         """P(Q = 0), and what the table does not reach."""
         return math.exp(self._log_infinite)
 
+    def is_resolved_at(self, tilt: float) -> bool:
+        """Whether the table reaches as far as a tilted density does."""
+        low, high = self.domain
+        return low < tilt < high and super().is_resolved_at(tilt)
+
     def known_profile(self, epsilon: float) -> tuple[float, float, float, float]:
         """Return log δ(ε), log(1 − δ(ε)), δ's relative error and log(e^ε Q(L > ε))."""
         x, log_q, error = self._table.rule(
