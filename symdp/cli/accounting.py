@@ -742,11 +742,11 @@ def renyi(
         ends = {
             way: [renyi_ends(steps, one, cast("Direction", way)) for one in orders] for way in ways
         }
-        found = {way: [high for _, high in pairs] for way, pairs in ends.items()}
+        highs = {way: [high for _, high in pairs] for way, pairs in ends.items()}
         kind = divergence_kind(steps)
         least = steps.zcdp(how.side)
         if how.as_json:
-            finite = {w: [x if math.isfinite(x) else None for x in v] for w, v in found.items()}
+            finite = {w: [x if math.isfinite(x) else None for x in v] for w, v in highs.items()}
             print_json({
                 "orders": [one if math.isfinite(one) else "inf" for one in orders],
                 **finite,

@@ -146,7 +146,7 @@ def zcdp(composition: Composed, direction: Direction = "both") -> Zcdp:
     ρ = 0.375, exact, largest at α → 1, remove direction
     """
     steps = a_composition(composition)
-    sides, known, others = steps.sides(direction), [], []
+    sides, by_formula, others = steps.sides(direction), [], []
     for step, count in steps.given_steps():
         rho = stated_rho(step)
         if rho is None and (step.sampling is None or "remove" in sides):
@@ -154,17 +154,17 @@ def zcdp(composition: Composed, direction: Direction = "both") -> Zcdp:
         if rho is None:
             others.append((step, count))
         else:
-            known.append((count * float(rho), step.sampling is None))
-    fixed = math.fsum(rho for rho, plain in known if plain)
-    limit = math.fsum(rho for rho, plain in known if not plain)
-    found = dict.fromkeys(sides, _Found(0.0, 0.0, 1.0))
+            by_formula.append((count * float(rho), step.sampling is None))
+    fixed = math.fsum(rho for rho, plain in by_formula if plain)
+    limit = math.fsum(rho for rho, plain in by_formula if not plain)
+    suprema = dict.fromkeys(sides, _Found(0.0, 0.0, 1.0))
     if others:
-        rest = type(steps)(others) if known else steps
-        found = {side: _supremum(rest.law(side)) for side in sides}
-    side = max(found, key=lambda name: (found[name].lower, -sides.index(name)))
-    uppers = [one.upper for one in found.values()]
-    lower, upper = found[side].lower, None if None in uppers else max(u or 0.0 for u in uppers)
-    order = found[side].order
+        remaining = type(steps)(others) if by_formula else steps
+        suprema = {side: _supremum(remaining.law(side)) for side in sides}
+    side = max(suprema, key=lambda name: (suprema[name].lower, -sides.index(name)))
+    uppers = [one.upper for one in suprema.values()]
+    lower, upper = suprema[side].lower, None if None in uppers else max(u or 0.0 for u in uppers)
+    order = suprema[side].order
     if limit:
         # The sum rises to `limit` as α → ∞, where g of bounded losses is gone.
         order = math.inf if limit >= lower else order
@@ -180,7 +180,7 @@ def zcdp(composition: Composed, direction: Direction = "both") -> Zcdp:
         lower = 0.0  # no data are known as far apart
     label = steps.accounted.label or direction_of(side)
     return Zcdp(
-        value, lower, upper, kind, order, label, steps.count, steps.protection, found[side].advice
+        value, lower, upper, kind, order, label, steps.count, steps.protection, suprema[side].advice
     )
 
 
@@ -252,12 +252,12 @@ def _enclosed(law: SumLaw, mean: float, top: float) -> _Found:
         nonlocal best, order, number
         number += 1
         try:
-            found = _Place(tilt, float(law.cgf(tilt)), float(law.cumulants(tilt, 2)[1]))
+            place = _Place(tilt, float(law.cgf(tilt)), float(law.cumulants(tilt, 2)[1]))
         except AccuracyError:
             return _Place(tilt, tilt * top, 0.0)
-        if found.ratio > best:
-            best, order = found.ratio, 1.0 + tilt
-        return found
+        if place.ratio > best:
+            best, order = place.ratio, 1.0 + tilt
+        return place
 
     def add(left: _Place, right: _Place) -> None:
         heapq.heappush(cells, (-_above(left, right, width), left, right))
@@ -320,10 +320,10 @@ def _looked_for(law: SumLaw, mean: float) -> _Found:
     last = 1.0 + tilts[-1]
     if best == len(values) - 1 and best and values[best] > _GROWS * values[best - 1]:
         return _Found(math.inf, None, math.inf, f"D_α/α still grows at α = {last:.3g}")
-    place, found = tilts[best], values[best]
+    place, largest = tilts[best], values[best]
     if 0 < best < len(values) - 1:
         ends = math.log(tilts[best - 1] or place * _NEARER), math.log(tilts[best + 1])
         place, least = golden_section(lambda u: -g(math.exp(u)), *ends, _NARROWINGS)
-        place, found = math.exp(place), -least
+        place, largest = math.exp(place), -least
     advice = f"no largest loss is known: orders above {last:.3g} were not looked at"
-    return _Found(found, None, 1.0 + place, advice)
+    return _Found(largest, None, 1.0 + place, advice)
