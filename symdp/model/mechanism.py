@@ -430,6 +430,10 @@ class Mechanism(Added, MechanismRecord):
         >>> coin(e=sp.log(3)).pair().P
         (3/4, 1/4)
         """
+        if rho is not None and not envelope:
+            raise InputError(
+                "rho is of a pair that stands for many: say envelope = true, or leave it out"
+            )
         intake = Intake(variable, support, parameters)
         laws = Laws(
             intake.law(P, "P"),
@@ -614,8 +618,14 @@ class Mechanism(Added, MechanismRecord):
         if scheme == ALLOCATION:
             if rate is not None:
                 raise InputError("random_allocation takes no rate: steps and participations say it")
-            held = allocation(steps, participations)
-            return replace(self, sampling=replace(held, released=released))
+            allocated = replace(
+                allocation(steps, participations),
+                batch=batch,
+                records=records,
+                group=group,
+                released=released,
+            )
+            return replace(self, sampling=allocated)
         drawn = (batch, records, group, steps, participations, released)
         if rate is None:
             Sampling(scheme, sp.Integer(1), *drawn)

@@ -143,6 +143,12 @@ def _of_densities(document: dict[str, Any]) -> Mechanism:
         symbol = variable_symbol(variable, kind)
     with at("support"):
         ends = _support(support, symbols)
+        if is_length and ends != [0, sp.oo]:
+            raise InputError(
+                'with norm or dimension it is noise on vectors, of lengths in [0, "oo"]: a density '
+                "that stops at a length is not answered; leave support out, and give one without "
+                "an end"
+            )
     read = _additive if noise is not None else _from_pair
     return read(noise or laws or {}, {**symbols, variable: symbol}, symbol, ends, words)
 
@@ -164,10 +170,16 @@ def _of_curve(document: dict[str, Any]) -> Mechanism:
         if (formula in table) == ("points" in table):
             both = "not both" if formula in table else "there is neither"
             raise InputError(f"give {formula}, a formula of {variable}, or points; {both}")
-        ranged = key == "profile" and formula in table
-        refuse_unknown(table, (formula, "support") if ranged else (formula, "points", *other))
+        if "points" in table:
+            refuse_unknown(table, ("points", *other))
+        elif key == "profile":
+            refuse_unknown(table, (formula, "support"))
+        else:
+            refuse_unknown(table, (formula,))
         # What few files have is loaded with the first of them.
         if "points" in table:
+            if words:
+                raise InputError("its points are values; leave [parameters] out")
             from symdp.model.curve_tables import (
                 from_profile_points,
                 from_renyi_points,
@@ -197,7 +209,7 @@ def _of_curve(document: dict[str, Any]) -> Mechanism:
 
 def _of_family(document: dict[str, Any]) -> Mechanism:
     """Return the mechanism of a [family] table."""
-    for key in ("variable", "support", "noise", "pair", *_CURVES):
+    for key in ("variable", "support", "dimension", "noise", "pair", *_CURVES):
         if key in document:
             raise InputError(f"[family] says all of the law; leave {key} out")
     words = take(document, "parameters", dict, default={})
