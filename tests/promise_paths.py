@@ -315,7 +315,7 @@ def _explore(asked: Asked) -> Found:
 def _worked(asked: Asked) -> Found:
     p = asked.promise
     found = sheets(asked.composition, symdp.derive(p.step), p.epsilon, 1, "remove")
-    told = next(last for _, rows in found for first, _, last in rows if "exact δ" in first)
+    told = next(last for _, rows in found for first, _, last in rows if "δ (" in first)
     own = asked.composition.delta(p.epsilon, direction="remove").delta
     shown = float(told.replace("−", "-").replace("·10^", "e"))
     assert math.isclose(shown, own, rel_tol=1e-5), (told, own)

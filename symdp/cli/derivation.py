@@ -207,10 +207,13 @@ def _sheets(
     end_after_work(_FOR_NUMBERS)
     if epsilon is None:
         assert delta is not None
-        epsilon = composition.epsilon(delta, direction=words.direction(side)).epsilon
+        epsilon = composition.epsilon(delta).end  # of both directions
     derivation = None if _has_no_single_pair(mechanism) else derive(mechanism, side)
     found = sheets(composition, derivation, epsilon, order, words.direction(side))
-    return found, f" at ε = {epsilon:g}, n = {composition.count}"
+    at = f" at ε = {epsilon:g}, n = {composition.count}"
+    if len(composition.sides("both")) > 1:
+        at += f", {side} direction"
+    return found, at
 
 
 def _text(

@@ -1,7 +1,7 @@
 """A calculation as engineers keep it: the formula, the numbers put in, the result.
 
 Each correction term of the saddle-point and of the Edgeworth series stands with its size, and
-beside the last sum the exact δ.
+beside the last sum the exact δ of its direction, and the larger one of both.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from symdp.derive.tails import TailConstant
     from symdp.numeric.total import SumLaw
     from symdp.questions.composition import Composition, Direction
+    from symdp.questions.guarantee import Guarantee
 
 _DIGITS = 6
 _SECONDS = 2.0  # for the number of one tail constant
@@ -199,16 +200,19 @@ def sheets(
     order: int,
     direction: Direction,
 ) -> list[tuple[str, list[Row]]]:
-    """Return titles with their rows: both series, each ending with the exact δ, and the tails."""
+    """Return titles with their rows: both series, each ending with the exact δ, and the tails.
+
+    Where the directions have two laws, the larger δ of both stands beside that of the asked one.
+    """
     composition.accounted.require_own_pairs("a derivation in numbers")
     law = composition.law(direction)
     exact = composition.delta(epsilon, direction=direction)
-    last = (f"exact δ ({exact.kind}, {exact.method})", "", digits(exact.delta))
+    last, larger = _exact_rows(composition, exact, direction)
     if d is not None and d.is_disjoint:
-        return [("δ", [last])]
+        return [("δ", [last, *larger])]
     found = []
     if d is not None and d.only_loss is not None:
-        found.append(("δ", [last]))
+        found.append(("δ", [last, *larger]))
     else:
         for title, sheet in (
             ("Saddle-point series", saddle_sheet), ("Edgeworth series", edgeworth_sheet)
@@ -216,14 +220,33 @@ def sheets(
             try:
                 rows = sheet(law, epsilon, order)
             except AccuracyError as error:
-                found.append((title, [(f"no series: {error}", "", ""), last]))
+                found.append((title, [(f"no series: {error}", "", ""), last, *larger]))
             else:
-                off = float(rows[-1][2].replace("−", "-")) / exact.delta - 1
-                told = ("the last sum is off by", "", f"{off:+.2e}".replace("-", "−"))
-                found.append((title, [*rows, last, told]))
+                gap = []
+                if exact.delta > 0.0:
+                    off = float(rows[-1][2].replace("−", "-")) / exact.delta - 1
+                    gap = [("the last sum is off by", "", f"{off:+.2e}".replace("-", "−"))]
+                found.append((title, [*rows, last, *gap, *larger]))
     if d is not None:
         found.append(("Tail constants", tails_sheet(d, composition.count, epsilon)))
     return found
+
+
+def _exact_rows(
+    composition: Composition, answer: Guarantee, direction: Direction
+) -> tuple[Row, list[Row]]:
+    """Return the row of δ in a direction, and that of the larger one where there are two."""
+    word = "exact δ" if answer.kind == "exact" else "δ"
+    name = f"{word} ({answer.kind}, {answer.method})"
+    result = answer.delta_text(_DIGITS).replace("-", "−")
+    if len(composition.sides("both")) == 1:
+        return (name, "", result), []
+    both = composition.delta(answer.epsilon)
+    larger = f"δ of both directions: {both.direction} is the larger"
+    return (
+        (f"{name}, {direction} direction", "", result),
+        [(larger, "", both.delta_text(_DIGITS).replace("-", "−"))],
+    )
 
 
 def sheet_blocks(found: list[tuple[str, list[Row]]], at: str) -> list[Block]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import sympy as sp
 from printed_formula import value
 
 import symdp
@@ -45,10 +46,50 @@ def test_partial_sums_are_those_of_the_methods():
 def test_the_exact_delta_stands_beside_the_last_sum():
     found = sheets(MADE, symdp.derive(SAMPLED), 1.0, 2, "remove")
     for title, rows in found[:2]:
-        assert rows[-2][0].startswith("exact δ"), title
-        assert number(rows[-2][2]) == pytest.approx(0.0496014103, rel=1e-5)  # [FA Table 1]
-        assert abs(number(rows[-1][2])) < 2e-3
+        assert rows[-3][0].startswith("exact δ"), title
+        assert number(rows[-3][2]) == pytest.approx(0.0496014103, rel=1e-5)  # [FA Table 1]
+        assert abs(number(rows[-2][2])) < 2e-3
+        assert rows[-1] == ("δ of both directions: remove is the larger", "", rows[-3][2])
     assert found[2][0] == "Tail constants"
+
+
+X = sp.Symbol("x", real=True)
+# Two laws in the two directions: skewed, a gap in the support, atoms, one-sided, of two modes.
+TWO_LAWS = {
+    "split normal": symdp.Mechanism.additive(
+        sp.Piecewise((sp.exp(-(X**2) / 18), X < 0), (sp.exp(-(X**2) / 50), True)), X,
+        normalize=True),
+    "Gumbel": symdp.mechanisms.gumbel(b=2),
+    "counts": symdp.mechanisms.negative_binomial(r=3, p="1/3"),
+    "list": symdp.Mechanism.from_pair(
+        [0.5, 0.3, 0.2], [0.125, 0.25, 0.625], X, {"points": [0, 1, 2]}),
+    "sample": symdp.mechanisms.laplace(b=2).subsample("poisson", "1/5"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TWO_LAWS)
+def test_where_the_directions_differ_the_larger_delta_is_shown_and_named(name):
+    """The larger δ, of the definition at one step, stands beside that of the asked direction."""
+    steps = symdp.compose(TWO_LAWS[name], 1)
+    of = {side: steps.delta(0.1, direction=side).delta for side in ("remove", "add")}
+    larger = max(of, key=of.get)
+    for side, own in of.items():
+        for _, rows in sheets(steps, None, 0.1, 1, side):
+            shown = {row[0]: number(row[2]) for row in rows if "δ (" in row[0] or "both" in row[0]}
+            assert shown == {
+                f"exact δ (exact, contour), {side} direction": pytest.approx(own, rel=1e-5),
+                f"δ of both directions: {larger} is the larger": pytest.approx(
+                    of[larger], rel=1e-5
+                ),
+            }
+
+
+def test_an_epsilon_that_is_asked_for_is_that_of_both_directions(shell):
+    ran = shell("derive gumbel b=2 -n 3 --delta 1/1000")
+    assert ran.code == 0
+    epsilon = symdp.compose(symdp.mechanisms.gumbel(b=2), 3).epsilon(1e-3).epsilon
+    assert f"at ε = {epsilon:g}, n = 3, remove direction" in ran.out
+    assert "add is the larger" in ran.out
 
 
 def test_every_tail_constant_of_a_normal_loss_is_a_number():
