@@ -13,6 +13,8 @@ from symdp.above import above
 from symdp.emit.arb import ENCLOSERS, constant
 from symdp.errors import AccuracyError
 
+# What SymPy raises about expressions that it cannot settle.
+_UNSETTLED = (TypeError, ValueError, ArithmeticError, LookupError, NotImplementedError)
 _BITS = 192  # of the value of a mass: 57 digits at the most
 
 
@@ -71,7 +73,11 @@ class MassIntegral(sp.AtomicExpr):  # type: ignore[misc]
     def _eval_subs(self, old: sp.Basic, new: sp.Basic) -> sp.Expr:
         if old not in self.free_symbols:
             return self
-        return self._with(*(part.subs(old, new) for part in self.parts))[0]
+        # SymPy tries 0 for a positive parameter, where it may stumble over the integrand.
+        try:
+            return self._with(*(part.subs(old, new) for part in self.parts))[0]
+        except _UNSETTLED:
+            return sp.nan
 
     def xreplace(self, rule: Any) -> sp.Expr:
         """Return it with values for its parameters, which SymPy gives to no other atom."""

@@ -516,11 +516,14 @@ def main(path):
         need(len(data) <= MOST_BYTES, f"it has more than {MOST_BYTES} bytes", Malformed)
         told = json.loads(data.decode(), parse_int=str, parse_float=str, parse_constant=str,
                           object_pairs_hook=keyed)
+        need(type(told) is dict, "it holds no object with steps and a claim", Malformed)
         print("proved:", check(told))
     except (Refused, OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError,
             SyntaxError, MemoryError) as error:
         kind, code = ("refused:", 1) if type(error) is Refused else ("not a certificate:", 2)
-        print(kind, " ".join(str(error).split())[:200] or type(error).__name__, file=sys.stderr)
+        words = str(error) if isinstance(error, (Refused, OSError, ValueError, MemoryError)) else \
+            "an entry is missing, or is not of the kind that a certificate has there"
+        print(kind, " ".join(words.split())[:200] or type(error).__name__, file=sys.stderr)
         sys.exit(code)
 
 if __name__ == "__main__": main(sys.argv[1])

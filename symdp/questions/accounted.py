@@ -271,6 +271,8 @@ class Answered:
 def answered(mechanism: Mechanism) -> Answered:
     """Return the pair that answers for a step, and for which shifts it does."""
     mechanism = _told_to_fall(mechanism)
+    if _never_draws(mechanism):
+        return Answered(mechanism, AT_MOST)
     shift = proved_shift(mechanism)
     sampling = mechanism.sampling
     mixes = sampling is None or (
@@ -297,6 +299,16 @@ def answered(mechanism: Mechanism) -> Answered:
                 raise
             raise InputError(_OPEN.format(mechanism.summary, f" ({error})")) from None
     return Answered(mechanism, shift, is_one_sided=_is_one_sided(mechanism))
+
+
+def _never_draws(mechanism: Mechanism) -> bool:
+    """Whether noise is added to batches that never hold the record: no shift makes a loss."""
+    from symdp.model.sampling import Noise
+
+    sampling = mechanism.sampling
+    if sampling is None or not isinstance(mechanism.source, Noise):
+        return False
+    return mechanism.neighbours != SUBSTITUTION and bool(sampling.rate.is_zero)
 
 
 def _told_to_fall(mechanism: Mechanism) -> Mechanism:

@@ -47,6 +47,7 @@ _FINE = 24  # lattice steps in a standard deviation of the loss
 _INFINITE = 1e200  # a ratio that counts as one
 _NOTHING = 1e-17  # of δ: the table ends where no more is left
 _ROUNDING = 1e-12  # relative: of sums of so many doubles
+_LEAST_RATE = 2.0**-900  # whose lattice smaller rates have: losses are doubles
 _TAILS = (1e-24, 1e-18, 1e-12, 1e-9, 1e-6)  # masses beyond the cells, the least that is affordable
 _WIDER = 12.0  # times the range that holds all but 1e-3 of the mass, is affordable
 _MOST_CELLS = 12_000  # about two seconds
@@ -247,7 +248,7 @@ def worst_pair(mechanism: Mechanism) -> Mechanism:
     rate = sp.S.One if mechanism.sampling is None else mechanism.sampling.rate
     q = Fraction(int(rate.p), int(rate.q)) if rate.is_Rational else exponential(sp.log(rate))
     shifts = _Shifts(_cells_of(replace(mechanism, sampling=None, relation=None)), mechanism)
-    spacing, last = shifts.scale(float(q))
+    spacing, last = shifts.scale(max(float(q), _LEAST_RATE))
     corners = []
     size = sp.Rational(spacing)
     if q < 1:  # the least loss is on the lattice

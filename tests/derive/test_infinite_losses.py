@@ -384,7 +384,9 @@ def test_the_series_add_what_infinite_losses_are(found, e):
     sheet = dict(sheets(symdp.compose(page.d.mechanism, n), page.d, float(e), 2, "remove"))
     for title in ("Saddle-point series", "Edgeworth series"):
         rows = {row[0].partition(" =")[0]: row[2] for row in sheet[title]}
-        assert float(rows["exact δ (exact, contour), remove direction"]) == pytest.approx(float(true), rel=1e-5)
+        assert float(rows["exact δ (exact, contour), remove direction"]) == pytest.approx(
+            float(true), rel=1e-5
+        )
         assert abs(float(rows["δ₂"]) - true) < (0.02 * (true - lost) if "Sad" in title else 0.01)
 
 

@@ -239,3 +239,14 @@ def test_foreign_files_are_told_in_one_line(text, tmp_path):
     assert verdict.code == 2
     assert "\n" not in verdict.text
     assert verdict.text.startswith("not a certificate")
+
+
+@pytest.mark.parametrize("text", ["[]", '"a"', "null", "true", "3", "[[1]]", '[{"steps": []}]'])
+def test_what_is_no_object_is_no_certificate_in_words_of_people(shell, tmp_path, text) -> None:
+    path = tmp_path / "proof.json"
+    path.write_text(text)
+    ran = shell(f"check {path}")
+    assert ran.code == 2
+    assert ran.err.count("\n") == 1
+    assert "it holds no object with steps and a claim" in ran.err
+    assert "attribute" not in ran.err
