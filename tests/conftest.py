@@ -18,6 +18,41 @@ os.environ["SYMDP_CACHE"] = "off"
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
+LONG = 3.0  # seconds of a processor that a quick case takes at most
+# Quick cases that may take longer, each with the reason why no shorter one is of its kind.
+LONG_BUT_QUICK = {
+    "tests/test_architecture.py::test_a_line_says_one_thing": "it parses the package for its file",
+    "tests/page/test_examples.txt::test_examples.txt": "the examples share one derivation",
+    "tests/emit/test_programs.py::test_javascript_gives_the_package_s_delta[laplace]": (
+        "it starts node, and Laplace noise has atoms, a density and a residue sum"
+    ),
+    "tests/model/test_curve_tables.py::test_files_ledgers_and_cards_take_the_step": (
+        "a Rényi curve goes through every file that keeps one"
+    ),
+}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """Keep how many seconds of a processor a case takes, its child processes included."""
+    before = sum(os.times()[:4])
+    try:
+        return (yield)
+    finally:
+        item.user_properties.append(("processor seconds", sum(os.times()[:4]) - before))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Name the quick cases that take long; the seconds of a busy machine fail nobody."""
+    if terminalreporter.config.option.markexpr != "not slow":
+        return
+    for report in terminalreporter.stats.get("passed", []):
+        seconds = dict(report.user_properties).get("processor seconds", 0.0)
+        if seconds > LONG and report.nodeid not in LONG_BUT_QUICK:
+            told = f"LONG {seconds:.1f} s of a processor, no named exception: {report.nodeid}"
+            terminalreporter.write_line(told)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark the slow cases of tests that say which they are; a case that does not exist is told."""

@@ -123,7 +123,7 @@ def test_what_is_too_slow_says_so(monkeypatch):
             pass
 
     monkeypatch.setattr(symdp.Composition, "epsilon", works)
-    results = analyse(STEPS, 1e-5, digits=15, targets=(), patience=0.5)
+    results = analyse(STEPS, 1e-5, digits=15, targets=(), patience=0.1)
     assert results.best is None
     assert not results.answers
     assert all("no answer within" in why or "left out" in why for _, why in results.failures)
