@@ -138,10 +138,6 @@ def invert(
         rough = None
         root = _newton(look, guess if root is None else root, top, width)
     rough = None
-    if root == 0.0:
-        found = at_zero()
-        if found is not None:
-            return found
     if not root:
         # Widen to a bracket.
         low = high = guess

@@ -7,7 +7,8 @@ import pytest
 import sympy as sp
 from derive_examples import R, k, n, x
 
-from symdp.density.integrate import Integrand, definite
+from symdp.density import integrate
+from symdp.density.integrate import Integrand, definite, entry_of
 from symdp.density.normal_form import LogForm, log_form
 
 t = sp.Symbol("t", real=True)
@@ -67,6 +68,13 @@ INTEGRALS = {
     "gamma on the other ray": ((1 - x) ** t * sp.exp(3 * x), -sp.oo, R(1)),
     "beta between its zeros": ((x - 1) ** t * (3 - x) ** (t + 1), R(1), R(3)),
     "log line": (x**t * sp.exp(-(sp.log(x) ** 2)), R(0), sp.oo),
+    "waves on a ray": (sp.exp(-(t + 1) * x) * (2 + sp.cos(3 * x)), R(0), sp.oo),
+    "waves between": (sp.exp((t - 2) * x) * (3 + sp.sin(2 * x + 1)) ** 2, -R(1), R(2)),
+    "waves on the line": (sp.exp(-(x**2) + t * x) * (2 + sp.cos(3 * x)), -sp.oo, sp.oo),
+    "polynomial": ((x**2 + 1) ** 2 * (2 + x), -R(1), R(2)),
+    "inverse sine": (1 / sp.sqrt(4 - (x - 1) ** 2), R(0), R(2)),
+    "power of a wave": ((1 + sp.cos(x)) ** (t + 2), -sp.pi, sp.pi),
+    "two powers": ((1 + x) ** (t + 1) * (3 + x) ** (-t - R(1, 2)), R(0), R(2)),
 }
 
 SUMS = {
@@ -93,14 +101,30 @@ SUMS = {
 }
 
 
-@pytest.mark.parametrize("name", INTEGRALS)
-def test_integrals(name: str) -> None:
+def asked_of(name: str) -> Integrand:
+    """Return an integral or a sum as the table takes it."""
+    if name in SUMS:
+        term, variable, first, last = SUMS[name]
+        return Integrand(form(term, variable, R(1)), first, last, True)
     integrand, lower, upper = INTEGRALS[name]
     inside = R(3, 2) if lower in (0, 1) else -R(1) if upper in (1, -R(1, 2)) else R(3, 2)
     inside = R(1, 2) if lower == 0 and upper == 1 else inside
-    inside = R(0) if name in {"full circle"} else inside
-    own = form(integrand, x, inside)
-    value = definite(Integrand(own, lower, upper, False))
+    inside = R(0) if name in {"full circle", "power of a wave"} else inside
+    return Integrand(form(integrand, x, inside), lower, upper, False)
+
+
+def test_every_rule_of_the_table_is_asked() -> None:
+    entries = [entry_of(asked_of(name)) for name in (*INTEGRALS, *SUMS)]
+    asked = {rule for entry in entries if entry is not None for rule in entry.rules}
+    rules = (*integrate._INTEGRAL_RULES, *integrate._LAST_RULES, *integrate._SUM_RULES)
+    assert {rule.__name__ for rule in rules} == asked
+
+
+@pytest.mark.parametrize("name", INTEGRALS)
+def test_integrals(name: str) -> None:
+    integrand, lower, upper = INTEGRALS[name]
+    own = asked_of(name).form
+    value = definite(asked_of(name))
     assert value is not None
     total = sp.N((value * sp.exp(own.constant)).subs(t, AT), 30)
     function = sp.lambdify(x, integrand.subs(t, AT), "mpmath")

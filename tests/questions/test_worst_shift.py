@@ -7,7 +7,10 @@ convolution of the losses' law, spread to both sides so that δ is too large by 
 from __future__ import annotations
 
 import math
+import random
+from fractions import Fraction
 
+import flint
 import numpy as np
 import pytest
 import sympy as sp
@@ -17,6 +20,7 @@ from symdp import compose, loads, mechanisms
 from symdp.errors import AccuracyError, InputError
 from symdp.model.mechanism import Mechanism
 from symdp.questions.accounted import answered
+from symdp.questions.worst_shift import _ends
 
 X, K = sp.Symbol("x", real=True), sp.Symbol("k", integer=True)
 LINE = (-math.inf, math.inf)
@@ -325,3 +329,36 @@ def test_a_bound_for_all_shifts_does_not_say_that_no_epsilon_exists():
     alone = compose(noise.shifted("exactly"), 5)
     found = alone.epsilon(1e-5)
     assert alone.delta(found.epsilon).delta == pytest.approx(1e-5, rel=1e-6)
+
+
+def exact(ball):
+    """The ends of a ball as fractions."""
+    ends = []
+    for end in (ball.lower(), ball.upper()):
+        mantissa, exponent = end.mid().man_exp()
+        ends.append(Fraction(int(mantissa)) * Fraction(2) ** int(exponent))
+    return ends
+
+
+@pytest.mark.parametrize("scale", [-300, -1, 0, 40])
+def test_doubles_around_a_ball_hold_all_of_it(scale):
+    """Most balls of 200 bits end between two doubles: an ulp inwards would leave a part out."""
+    draw = random.Random(5)
+    old, flint.ctx.prec = flint.ctx.prec, 200
+    try:
+        for _ in range(200):
+            middle = flint.arb(draw.getrandbits(180) + 1) * flint.arb(2) ** (scale - 180)
+            ball = flint.arb(middle, float(middle) * draw.choice([0.0, 1e-30, 1e-9]))
+            low, high = exact(ball)
+            assert Fraction(_ends(ball)[0]) <= low
+            assert high <= Fraction(_ends(ball)[1])
+            assert _ends(ball)[1] - _ends(ball)[0] <= float(high - low) + 1e-15 * float(high)
+    finally:
+        flint.ctx.prec = old
+
+
+def test_a_ball_about_zero_ends_at_zero():
+    assert _ends(flint.arb(-1, 0.5)) == (0.0, 0.0)
+    low, high = _ends(flint.arb(0, 0.5))
+    assert low == 0.0
+    assert high >= 0.5
