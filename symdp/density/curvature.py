@@ -106,6 +106,13 @@ def is_at_least_zero(bound: sp.Expr) -> bool:
     return bool(bound.is_nonnegative or sp.expand(released(bound)).is_nonnegative)
 
 
+_OPEN = Run(-sp.oo, sp.oo, None, None)
+
+
+class _UnrealError(Exception):
+    """A root, a logarithm or a function that is not in the table may be asked beyond its domain."""
+
+
 class Curvature:
     """Expressions of x between two ends, each asked once."""
 
@@ -116,6 +123,12 @@ class Curvature:
 
     def run(self, e: sp.Expr) -> Run:
         """Return the bounds, the slope and the bend of an expression."""
+        try:
+            return self._real_run(e)
+        except _UnrealError:
+            return _OPEN
+
+    def _real_run(self, e: sp.Expr) -> Run:
         if e not in self._runs:
             self._runs[e] = self._run(e)
         return self._runs[e]
@@ -135,7 +148,7 @@ class Curvature:
         if polynomial is not None:
             return polynomial
         if e.is_Add:
-            return self._sum([self.run(term) for term in e.args])
+            return self._sum([self._real_run(term) for term in e.args])
         if e.is_Mul:
             return self._product(e)
         if e.is_Pow:
@@ -145,10 +158,10 @@ class Curvature:
         if isinstance(e, sp.besselk):
             return self._bessel(e)
         if isinstance(e, sp.cos):
-            return self._cosine(self.run(e.args[0]))
+            return self._cosine(self._real_run(e.args[0]))
         if type(e) in _FUNCTIONS and len(e.args) == 1:
             return self._composed(_FUNCTIONS[type(e)], type(e), e.args[0])
-        return Run(-sp.oo, sp.oo, None, None)
+        raise _UnrealError
 
     def _short_polynomial(self, e: sp.Expr) -> Run | None:
         """Return the run of a line, or of a quadratic that is written as a sum."""
@@ -165,7 +178,7 @@ class Curvature:
             return None
         vertex = constant - middle**2 / (4 * lead)
         low, high = (vertex, sp.oo) if bend > 0 else (-sp.oo, vertex)
-        derivative = self.run(2 * lead * self.x + middle)
+        derivative = self._real_run(2 * lead * self.x + middle)
         if not (derivative.is_nonnegative or derivative.is_nonpositive):
             return Run(low, high, None, bend)
         ends = []
@@ -191,14 +204,14 @@ class Curvature:
     def _product(self, e: sp.Expr) -> Run:
         constant, moving = e.as_independent(self.x, as_Add=False)
         if constant != 1:
-            return _scaled(self.run(moving), constant)
+            return _scaled(self._real_run(moving), constant)
         together = self._power_times_bessel(e)
-        runs = together or [self.run(factor) for factor in e.args]
+        runs = together or [self._real_run(factor) for factor in e.args]
         sign = 1
         for index, run in enumerate(runs):
             if not run.is_nonnegative:
                 if not run.is_nonpositive:
-                    return Run(-sp.oo, sp.oo, None, None)
+                    return _OPEN
                 runs[index] = run.negated()
                 sign = -sign
         slope = _common(run.slope for run in runs)
@@ -220,9 +233,11 @@ class Curvature:
                 if power is bessel or self.x in ratio.free_symbols | order.free_symbols:
                     continue
                 if sign_of(ratio) == 1 and sign_of(sp.Abs(order) - exponent) in (0, 1):
-                    inner = self.run(z)
+                    inner = self._real_run(z)
                     falls = Run(sp.S.Zero, sp.oo, _times(-1, inner.slope), None)
-                    others = [self.run(f) for f in e.args if f is not bessel and f is not power]
+                    others = [
+                        self._real_run(f) for f in e.args if f is not bessel and f is not power
+                    ]
                     return [falls, *others] if inner.is_nonnegative else None
         return None
 
@@ -230,21 +245,23 @@ class Curvature:
         base, exponent = e.args
         if self.x in exponent.free_symbols:
             if self.x in base.free_symbols or sign_of(base) != 1:
-                return Run(-sp.oo, sp.oo, None, None)
+                raise _UnrealError
             return self._composed(_FUNCTIONS[sp.exp], sp.exp, exponent * sp.log(base))
-        inner = self.run(base)
+        inner = self._real_run(base)
         if exponent.is_integer and exponent.is_even and exponent.is_positive:
             size = _even_power(exponent)
             return _compose(size, inner)
+        if not (exponent.is_integer or inner.is_nonnegative):
+            raise _UnrealError
         sign = sign_of_bound(exponent)
         if sign is None:
-            return Run(-sp.oo, sp.oo, None, None)
-        if not inner.is_nonnegative:
-            if exponent.is_integer and inner.is_nonpositive:
-                positive = self._raised(inner.negated(), exponent, sign)
-                return positive.negated() if exponent.is_odd else positive
-            return Run(-sp.oo, sp.oo, None, None)
-        return self._raised(inner, exponent, sign)
+            return _OPEN
+        if inner.is_nonnegative:
+            return self._raised(inner, exponent, sign)
+        if inner.is_nonpositive:
+            positive = self._raised(inner.negated(), exponent, sign)
+            return positive.negated() if exponent.is_odd else positive
+        return _OPEN
 
     def _raised(self, inner: Run, exponent: sp.Expr, sign: int) -> Run:
         """Return the run of b^p, b ≥ 0."""
@@ -260,7 +277,7 @@ class Curvature:
         return Run(low, high, run.slope, run.bend)
 
     def _extreme(self, e: sp.Expr) -> Run:
-        runs = [self.run(part) for part in e.args]
+        runs = [self._real_run(part) for part in e.args]
         wanted = 1 if isinstance(e, sp.Max) else -1
         bend = wanted if all(run.bend in (0, wanted) for run in runs) else None
         pick = type(e)
@@ -269,9 +286,11 @@ class Curvature:
 
     def _bessel(self, e: sp.Expr) -> Run:
         order, z = e.args
-        inner = self.run(z)
-        if self.x in order.free_symbols or not inner.is_nonnegative:
-            return Run(-sp.oo, sp.oo, None, None)
+        inner = self._real_run(z)
+        if not inner.is_nonnegative:
+            raise _UnrealError
+        if self.x in order.free_symbols:
+            return _OPEN
         return _compose(_Function(-1, None, 1, sp.S.Zero, sp.oo), inner)
 
     def _cosine(self, inner: Run) -> Run:
@@ -284,11 +303,13 @@ class Curvature:
         return Run(sp.S.Zero, sp.S.One, slope, -1 if inner.bend == 0 else None)
 
     def _composed(self, function: _Function, name: type[sp.Basic], argument: sp.Expr) -> Run:
-        inner = self.run(argument)
+        inner = self._real_run(argument)
+        if name is sp.log and not inner.is_nonnegative:
+            raise _UnrealError
         if name in (sp.gamma, sp.factorial):
             least = sp.Integer(-int(name is sp.factorial))
             if sign_of_bound(inner.low - least) not in (0, 1):
-                return Run(-sp.oo, sp.oo, None, None)
+                return _OPEN
             return _compose(_Function(None, None, 1, sp.S.Zero, sp.oo), inner)
         run = _compose(function, inner)
         if function.slope == 1:  # closer bounds, where an end is a number
