@@ -65,9 +65,6 @@ _UNSEEN_LOSS = (
     "no loss of {} is seen so far out: doubles cannot tell so large ones apart; ask for another "
     "epsilon"
 )
-_NO_LOSS = (
-    "no finite loss of {} is seen in doubles, as where the sensitivity is enormous beside the noise"
-)
 _Part = tuple[float, float] | None  # of a window of far tilts
 _Key = tuple[int, int, float, _Part]  # window, band and part
 
@@ -117,7 +114,10 @@ class LossLaw:
             low, high = loss_range(self._outlines, self.step.point_loss)
             has_infinite = self.step.point_loss.size or any(map(escapes, self.step.pieces))
             if high == -math.inf and not has_infinite:
-                raise AccuracyError(_NO_LOSS.format(self.step.name))
+                raise AccuracyError(
+                    f"no finite loss of {self.step.name} is seen in doubles, as where the "
+                    "sensitivity is enormous beside the noise"
+                )
             return low, high
         return self._bounds if self._other is not None else widened(self._bounds, self.outlines)
 
