@@ -310,7 +310,8 @@ class Curvature:
             least = sp.Integer(-int(name is sp.factorial))
             if sign_of_bound(inner.low - least) not in (0, 1):
                 return _OPEN
-            return _compose(_Function(None, None, 1, sp.S.Zero, sp.oo), inner)
+            slope = _slope_at_integers(argument, inner.low - least - 1)
+            return _compose(_Function(slope, None, 1, sp.S.Zero, sp.oo), inner)
         run = _compose(function, inner)
         if function.slope == 1:  # closer bounds, where an end is a number
             low = _value(name, inner.low, run.low)
@@ -428,8 +429,10 @@ class Curvature:
         inner = self.run(e.args[0])
         if type(e) in (sp.gamma, sp.factorial):
             least = sp.Integer(-int(isinstance(e, sp.factorial)))
-            is_right = sign_of_bound(inner.low - least) in (0, 1)
-            return 1 if is_right and inner.bend == 0 else None
+            if sign_of_bound(inner.low - least) not in (0, 1):
+                return None
+            slope = _slope_at_integers(e.args[0], inner.low - least - 1)
+            return _of_composition(1, slope, inner.bend)
         if isinstance(e, sp.log):  # of a logarithm: where it is positive, concave of concave
             return -1 if inner.bend in (0, -1) and self.run(e).is_nonnegative else None
         if type(e) in _POSITIVE_ON_RIGHT and not inner.is_nonnegative:
@@ -455,6 +458,11 @@ def _lies_within(run: Run, size: sp.Expr) -> bool:
 
 def _even_power(exponent: sp.Expr) -> _Function:
     return _Function(None, 1, 1, sp.S.Zero, sp.oo, slope_right=1)
+
+
+def _slope_at_integers(argument: sp.Expr, low: sp.Expr) -> int | None:
+    """Return 1 for Γ and factorials of whole numbers, which do not fall, as 0! = 1!."""
+    return 1 if argument.is_integer and is_at_least_zero(low) else None
 
 
 def _compose(function: _Function, inner: Run) -> Run:

@@ -100,3 +100,20 @@ def compare(rng: random.Random) -> None:
             logs = np.array([mpmath.log(value) for value in values])
             bend = curvature.log_bend(e)
             assert agrees(bend, np.diff(logs, 2), max(abs(logs))), (e, low, high)
+
+
+@pytest.mark.parametrize("power", [sp.Rational(1, 4), sp.Integer(2), sp.Rational(-1, 3)])
+@pytest.mark.parametrize("size", [lambda k: k, sp.Abs, lambda k: 2 * sp.Abs(k), lambda k: k**2])
+def test_factorials_at_whole_numbers(power, size):
+    """Bends and slopes of powers of factorials are those of their values at −9, …, 9."""
+    k = sp.Symbol("k", integer=True)
+    low, high = (0, 9) if size(k) == k else (-9, 9)
+    f = sp.factorial(size(k)) ** -power
+    curvature = Curvature(k, sp.Integer(low), sp.Integer(high))
+    with mpmath.workdps(40):
+        values = [mpmath.mpmathify(sp.N(f.subs(k, j), 40)) for j in range(low, high + 1)]
+        logs = np.array([mpmath.log(value) for value in values])
+        assert agrees(curvature.run(f).slope, np.diff(values), max(values))
+        bend = curvature.log_bend(f)
+        assert bend == -sp.sign(power)
+        assert agrees(bend, np.diff(logs, 2), max(abs(logs)))
