@@ -44,14 +44,17 @@ probability of the latter,
     δ(ε) = Σ_j C(n, j) p^j (1 − p)^{n−j} δ_{A·(n−j) + B·j}(ε),
 
 terms of one sign, each with a tilt of its own. The threshold is where the tilted masses of the
-step's values, or its tilted density, are lowest between two hills; pieces are cut there. Any two
-parts of the outcomes would do: where exactly they are cut changes the work alone.
+step's values, or its tilted density, are lowest between two hills; pieces are cut there. Where that
+lies above ε, one loss below it still carries the sum past ε: the threshold is half of the way to ε
+then, and the law of a single large loss is cut again, below what reaches ε together with all that
+others add, and above what passes ε alone. Any parts of the outcomes would do: where exactly they
+are cut changes the work alone.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -303,7 +306,7 @@ def given_large_losses(law: SumLaw, epsilon: float) -> Answer | None:
     """Return δ(ε) as a sum over the number of large losses, None where no line needs that."""
     if not (law.is_spread and law.domain[1] > 0):
         return None
-    terms = conditioned(law, line_tilt(law, epsilon, Strip.RIGHT))
+    terms = conditioned(law, line_tilt(law, epsilon, Strip.RIGHT), epsilon)
     return None if terms is None else _summed(terms, epsilon, _DEEPEST - 1, [_MOST_TERMS // 4])
 
 
@@ -312,14 +315,14 @@ def _answer(
 ) -> Answer:
     """Return δ(ε), a law conditioned again for as many lines as are left at most."""
     if law.is_spread and 0 < depth < _DEEPEST and left[0] > 0:  # a term of such a sum
-        terms = conditioned(law, line_tilt(law, epsilon, Strip.RIGHT))
+        terms = conditioned(law, line_tilt(law, epsilon, Strip.RIGHT), epsilon)
         found = None if terms is None else _summed(terms, epsilon, depth - 1, left)
         if found is not None:
             return found
     if not law.is_spread and law.domain[1] > 0:
         tilt = line_tilt(law, epsilon, Strip.RIGHT)
         error = best_tilt(law, epsilon, tilt)[1]
-        terms = conditioned(law, tilt) if depth and error > 10.0 * TOLERABLE else None
+        terms = conditioned(law, tilt, epsilon) if depth and error > 10.0 * TOLERABLE else None
         found = None if terms is None else _summed(terms, epsilon, depth - 1, left)
         if found is not None:
             return found
@@ -388,18 +391,23 @@ def _summed(
             left[0] -= depth < _DEEPEST - 1
             if asked > _MOST_TERMS or (depth < _DEEPEST - 1 and left[0] < 0):
                 return None
-            # Where the first and largest term has no line, the others have none.
-            answer = contour_answer(law, epsilon) if has_lines and law.is_spread else None
-            has_lines = has_lines and answer is not None
+            if depth and _lies_in_a_gap(law, epsilon):
+                answer = _answer(law, epsilon, depth, left, 5.0 * TOLERABLE)
+            elif has_lines and law.is_spread:
+                # Where the first and largest term has no line, the others have none.
+                answer = contour_answer(law, epsilon)
+                has_lines = answer is not None
             answer = answer or _answer(law, epsilon, depth, left, 5.0 * TOLERABLE)
         if answer.log_delta == -math.inf:
             continue
         assert answer.log_upper is not None
         assert answer.log_lower is not None
         gains.append(weight + answer.log_delta)
-        half = max(answer.log_upper - answer.log_delta, answer.log_delta - answer.log_lower)
-        half += SETTLED + ROUNDED * abs(weight)  # of the chance, whose logs are multiplied
-        error = float(np.logaddexp(error, gains[-1] + math.log(math.expm1(min(half, 700.0)))))
+        above = math.expm1(min(answer.log_upper - answer.log_delta, _FARTHEST_EXPONENT))
+        below = -math.expm1(answer.log_lower - answer.log_delta)
+        # The chance is rounded too, as its logarithms are multiplied.
+        half = max(above, below) + SETTLED + ROUNDED * abs(weight)
+        error = float(np.logaddexp(error, gains[-1] + math.log(half)))
         if answer.slope is not None:
             slope = float(np.logaddexp(slope, gains[-1] + math.log(max(-answer.slope, 1e-300))))
         total = log_sum(gains)
@@ -431,13 +439,14 @@ def _log_bound(law: SumLaw, epsilon: float) -> float:
 
 
 _SHALLOWEST = 2.0  # e-folds of a valley between two hills that is worth a threshold
+_FARTHEST_EXPONENT = 700.0  # e-folds that a double holds
 _FARTHEST = 3000.0  # e-folds of a probability beyond which no δ is asked for
 
 
-def conditioned(law: SumLaw, tilt: float) -> list[tuple[float, SumLaw]] | None:
+def conditioned(law: SumLaw, tilt: float, epsilon: float) -> list[tuple[float, SumLaw]] | None:
     """Return log probabilities and laws given how many losses are beyond a valley at a tilt."""
     if law.is_spread:
-        return _conditioned_densities(law, tilt)
+        return _conditioned_densities(law, tilt, epsilon)
     best: tuple[float, int, int, Atoms] | None = None
     for index, (part, _) in enumerate(law.parts):
         values = _values(part, tilt)
@@ -458,8 +467,29 @@ def conditioned(law: SumLaw, tilt: float) -> list[tuple[float, SumLaw]] | None:
     return list(_terms(law, index, sides, logs))
 
 
-def _conditioned_densities(law: SumLaw, tilt: float) -> list[tuple[float, SumLaw]] | None:
+def _conditioned_densities(
+    law: SumLaw, tilt: float, epsilon: float
+) -> list[tuple[float, SumLaw]] | None:
     """Return the same where a step with a density has two hills and no atom."""
+    found = _deepest_valley(law, tilt)
+    if found is None:
+        return None
+    index, valley = found
+    if law.parts[index][1] == 1:
+        thresholds = _around_epsilon(law, index, epsilon)
+        if valley > max(thresholds, default=math.inf):
+            return _one_step_cut(law, index, thresholds)
+    threshold = min(valley, _large_loss(law, index, epsilon))
+    halves = _halves(law, index, threshold)
+    if halves is None:
+        return None
+    sides, logs = halves
+    logs = [math.log1p(-math.exp(logs[1])) if logs[1] < -1.0 else logs[0], logs[1]]
+    return list(_terms(law, index, sides, logs))
+
+
+def _deepest_valley(law: SumLaw, tilt: float) -> tuple[int, float] | None:
+    """Return the kind of step whose tilted density has the deepest valley, and its loss there."""
     best: tuple[float, int, float] | None = None
     for index, (part, _) in enumerate(law.parts):
         if part.has_atoms or not part.is_spread:
@@ -473,15 +503,77 @@ def _conditioned_densities(law: SumLaw, tilt: float) -> list[tuple[float, SumLaw
         depth, first = _valley(np.maximum.reduceat(height, starts), ORDER // 4)
         if depth > _SHALLOWEST and (best is None or depth > best[0]):
             best = depth, index, 0.5 * float(loss[first - 1] + loss[first])
-    if best is None:
-        return None
-    _, index, threshold = best
-    found = _halves(law, index, threshold)
-    if found is None:
-        return None
-    sides, logs = found
-    logs = [math.log1p(-math.exp(logs[1])) if logs[1] < -1.0 else logs[0], logs[1]]
-    return list(_terms(law, index, sides, logs))
+    return None if best is None else best[1:]
+
+
+def _lies_in_a_gap(law: SumLaw, epsilon: float) -> bool:
+    """Return whether the tilted density of a single step has a valley beyond all that passes ε."""
+    if not (law.is_spread and law.domain[1] > 0):
+        return False
+    found = _deepest_valley(law, line_tilt(law, epsilon, Strip.RIGHT))
+    if found is None or law.parts[found[0]][1] > 1:
+        return False
+    return found[1] > _passing_loss(law, found[0], epsilon)
+
+
+def _large_loss(law: SumLaw, index: int, epsilon: float) -> float:
+    """Return a loss that lies half of the way to ε, or one that passes ε alone.
+
+    A valley above ε would leave ε in the gap of a law again: of the losses below the valley, one
+    carries the sum past ε.
+    """
+    part = law.parts[index][0]
+    variance = float(law.cumulants(0.0, 2)[1])
+    missing = epsilon - law.mean
+    if missing > math.sqrt(variance):
+        return part.base.mean + 0.5 * missing
+    return _passing_loss(law, index, epsilon)
+
+
+def _passing_loss(law: SumLaw, index: int, epsilon: float) -> float:
+    """Return the loss of one step with which the sum is at least ε, whatever the others add.
+
+    Where they have no least sum, it is one below which they hardly ever fall.
+    """
+    part, count = law.parts[index]
+    others = [pair for k, pair in enumerate(law.parts) if k != index] + [(part, count - 1)]
+    least = math.fsum(n * step.loss_bounds[0] for step, n in others if n)
+    if math.isinf(least):
+        mean, reach = _others(law, part)
+        least = mean - reach
+    passing = epsilon - least
+    return passing + 2.0 * EQUAL * (abs(passing) + abs(epsilon))
+
+
+def _others(law: SumLaw, part: LossLaw) -> tuple[float, float]:
+    """Return the mean of what all steps but one add, and how far from it that hardly ever lies."""
+    variance = max(float(law.cumulants(0.0, 2)[1]) - part.tilted(0.0).variance, 0.0)
+    return law.mean - part.base.mean, math.sqrt(2.0 * NEGLIGIBLE * variance)
+
+
+def _around_epsilon(law: SumLaw, index: int, epsilon: float) -> list[float]:
+    """Return losses of a single step below which others do not reach ε, and above which all do."""
+    part, _ = law.parts[index]
+    mean, reach = _others(law, part)
+    low, high = part.loss_bounds
+    ends = (epsilon - mean - reach, _passing_loss(law, index, epsilon))
+    return [threshold for threshold in ends if low < threshold < high]
+
+
+def _one_step_cut(
+    law: SumLaw, index: int, thresholds: Sequence[float]
+) -> list[tuple[float, SumLaw]] | None:
+    """Return the terms of a law one of whose steps is cut at rising losses."""
+    others = [pair for k, pair in enumerate(law.parts) if k != index]
+    terms, log_below = [], law.log_finite_mass
+    for threshold in reversed(thresholds):
+        halves = _halves(law, index, threshold)
+        if halves is None:
+            return None
+        (below, above), (log_low, log_high) = halves
+        terms.append((log_below + log_high, SumLaw([(above, 1), *others])))
+        law, index, log_below = SumLaw([(below, 1), *others]), 0, log_below + log_low
+    return [*terms, (log_below, law)]
 
 
 @kept_with_law
