@@ -105,7 +105,8 @@ def test_student_noise_with_one_degree_of_freedom_has_its_legendre_function():
     assert derivation.cgf.expression == sp.log(sp.legendre(t, 1 + 1 / (2 * s**2)))
     text = in_all_formats(derivation)
     assert "K(t) = log(P_t(1 + 1/(2s²)))" in text
-    assert "κ₁ = m₁" in text  # no derivative by the degree: cumulants are integrals
+    # There is no derivative by the degree: cumulants are integrals.
+    assert "κ₁ = ∫_(−∞)^∞ ℓ(x)P(x) dx" in text
 
 
 def test_sections_are_made_one_by_one(monkeypatch):

@@ -1,0 +1,31 @@
+"""Cases that hold a promise which the package does not keep today, and by how much it misses it.
+
+Each is run and expected to fail; one that passes again fails the run until its line is gone.
+"""
+
+from __future__ import annotations
+
+FALLS_SHORT = {
+    "tests/numeric/test_narrow_modes.py::test_a_rare_narrow_mode_far_away": (
+        "the upper end is 6.5e-8 of δ above the truth, not 1e-10"
+    ),
+    "tests/numeric/test_stretch.py::test_two_steps[triangle-10-remove-0.03]": (
+        "the interval is 1.7e-9 wide, not 1e-11"
+    ),
+    "tests/numeric/test_many_steps.py::test_ten_thousand_distinct_sampled_steps": (
+        "the interval is 1.02e-11 wide, not 1e-11"
+    ),
+    "tests/numeric/test_large_losses.py::test_few_steps_against_proofs[1/1000-4-0.5]": (
+        "twelve digits are not certified"
+    ),
+    "tests/numeric/test_honesty.py::test_bounds_are_narrow_and_hold_for_very_many_steps"
+    "[heavy tails whose loss is bounded]": "the sum of so many steps is too large for a proof",
+    "tests/numeric/test_honesty.py::test_bounds_are_narrow_and_hold_for_very_many_steps"
+    "[a tail of 1e-132]": "the interval is 6e-11 wide, not 3e-12",
+    "tests/numeric/test_honesty.py::test_bounds_are_narrow_and_hold_for_very_many_steps[student]": (
+        "the interval is 9.5e-12 wide, not 3e-12"
+    ),
+    "tests/methods/test_msd.py::test_sane_for_every_epsilon[20.0]": (
+        "msd:2 warns of next terms of 0.018 of δ where its answer is within 1 %"
+    ),
+}
