@@ -98,9 +98,9 @@ def answer_blocks(answer: Guarantee, *, explain: bool = False) -> list[Block]:
     """Return one (ε, δ), and how it was found."""
     epsilon, delta = answer.epsilon_text(), answer.delta_text()
     if answer.asked == "delta":
-        head = Sentence(f"δ({epsilon}) = ", answer=delta)
+        head = Sentence(f"δ({epsilon}) {answer.sign} ", answer=delta)
     else:
-        head = Sentence(f"ε(δ = {delta}) = ", answer=epsilon)
+        head = Sentence(f"ε(δ = {delta}) {answer.sign} ", answer=epsilon)
     advice = [Sentence(f"  warning: {answer.advice}", "warning")] if answer.advice else []
     routes = [routes_table(answer.route)] if explain else []
     return [head, Sentence(f"  {meaning(answer)}"), *source(answer), *advice, *routes]
@@ -142,6 +142,10 @@ def steps_of(count: int) -> str:
 def meaning(answer: Guarantee) -> str:
     """Return in words what the number is: exact, a proved bound, or an estimate."""
     bounds = _bounds(answer)
+    if answer.kind == "bound" and answer.asked == "delta" and answer.log_delta >= 0.0:
+        return "no bound below 1 is known, which δ never exceeds"
+    if answer.sign == "≤":
+        return "exact formula in floating point, of which an upper end alone is known"
     if answer.kind != answer.for_pair:
         exactly = _EXACTLY.get(answer.method, "exact formula in floating point")
         return f"upper bound: {exactly} for a pair that dominates{bounds}"

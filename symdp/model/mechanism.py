@@ -114,7 +114,7 @@ class Intake:
         """
         expr, x = self.read(value, what), self.variable
         ends = self.support.lower, self.support.upper
-        if x not in expr.free_symbols and expr != 0 and not all(end.is_finite for end in ends):
+        if x not in expr.free_symbols and expr != 0 and any(end.is_infinite for end in ends):
             others = sorted(symbol.name for symbol in expr.free_symbols)
             hint = f"; or is {others[0]} the variable?" if others else ""
             raise InputError(

@@ -42,6 +42,7 @@ _SHIFTS = {
     IN_LENGTH: " that moves the vector by the sensitivity at most in Euclidean length",
     EXACTLY: " that moves the output by exactly the sensitivity: a smaller shift may lose more",
 }
+_OPEN_MODE = "was not shown to have one mode"
 _NOISY_SUM = "; released is the noisy sum of a batch, or that divided by a constant"
 RELATIONS = (ADD_REMOVE, SUBSTITUTION, ZERO_OUT)
 # As dp-accounting calls them.
@@ -165,7 +166,7 @@ class Protection:
         that was asked for; "at most, in Euclidean length" of vectors; "exactly" the sensitivity.
         Empty for laws that were given.
     is_of_all_shifts
-        Whether the pair bounds noise of several modes at every shift.
+        Whether the pair bounds every shift of noise that was not shown to have one mode.
     by_curve
         Whether a step is known by its Rényi curve alone.
     is_envelope
@@ -214,7 +215,7 @@ class Protection:
         if self.is_attained:
             return text
         if self.is_of_all_shifts:
-            return f"{text}; noise of several modes: an upper bound for all shifts at once"
+            return f"{text}; noise that {_OPEN_MODE}: an upper bound for all shifts at once"
         if self.is_envelope:
             return f"{text}; a pair that is the largest of many: an upper bound for several steps"
         if self.released == AVERAGE:

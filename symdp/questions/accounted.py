@@ -58,8 +58,8 @@ _SKEWED = (
     'something else than one that raises it: ask for one, as in shift = "up"'
 )
 _SEVERAL = (
-    "{} speaks of one shift, and noise of several modes may lose more at a smaller one: {}ask for "
-    'that shift, shift = "exactly"'
+    "{} speaks of one shift, and noise that was not shown to have one mode may lose more at a "
+    'smaller one: {}ask for that shift, shift = "exactly"'
 )
 _OPEN = (
     "{}: a record may move the output by less than the sensitivity, and noise was shown neither to "

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 
 # A value and the ends of its interval are rounded apart; by more than this, relatively to their
 # size and to one, they do not differ by rounding.
+_NO_DIGIT = 0.5  # relative: ends that are so far apart leave no digit of a number
+_FEWEST_DIGITS = 2  # that are shown, the last of them rounded up
 _ROUNDING = 1e-13  # relative: ends that passed the value by rounding are moved onto it
 KINDS: tuple[Kind, ...] = ("exact", "bound", "estimate")  # from the strongest to the weakest
 _ROUNDED = 1e-12  # of the first value, or of one: by less, another one is not called larger
@@ -207,9 +209,9 @@ class Guarantee:
     def _repr_html_(self) -> str:
         """Return the number, its interval, where it comes from, and its advice."""
         epsilon, delta = self.epsilon_text(), self.delta_text()
-        head = f"δ({epsilon}) = <b>{delta}</b>"
+        head = f"δ({epsilon}) {self.sign} <b>{delta}</b>"
         if self.asked == "epsilon":
-            head = f"ε(δ = {delta}) = <b>{epsilon}</b>"
+            head = f"ε(δ = {delta}) {self.sign} <b>{epsilon}</b>"
         low, high = self.bound_texts(12)
         ends = "" if low is None or high is None else f", between {low} and {high}"
         kind = {"bound": "a proved bound", "estimate": "an estimate"}.get(self.kind, self.kind)
@@ -217,21 +219,48 @@ class Guarantee:
         note = f"<br><em>{escape(self.advice)}</em>" if self.advice else ""
         return f"<div>{head}<br><small>{escape(what)}</small>{note}</div>"
 
+    @property
+    def sign(self) -> Literal["=", "≤"]:
+        """ "≤" where no digit of the number is known but an upper end, else "="."""
+        return "≤" if self._gap() >= _NO_DIGIT else "="
+
+    def _gap(self) -> float:
+        """Return how far the ends of what is exact lie apart, relative to the upper one."""
+        _, lower, upper = self.own
+        if self.for_pair != "exact" or lower is None or upper is None or not lower < upper:
+            return 0.0
+        if self.asked == "delta":
+            return -math.expm1(lower - upper)
+        return (upper - lower) / abs(upper) if upper else 1.0
+
+    def _known_digits(self, most: int) -> int:
+        """Return how many digits are known, of at most so many."""
+        gap = self._gap()
+        if not 0.0 < gap < math.inf:
+            return most
+        return max(_FEWEST_DIGITS, min(most, math.floor(-math.log10(gap)) + 1))
+
     def epsilon_text(self, digits: int = 12) -> str:
-        """Return ε as text: as it was given, or to some digits, no smaller than its upper end."""
+        """Return ε as text: as it was given, or to the digits known, no smaller than its upper end.
+
+        `digits` is how many there are at most.
+        """
         if self.asked == "delta":
             return given(self.epsilon)
         number, side = self._shown()
-        return rounded(number, digits, side)
+        return rounded(number, self._known_digits(digits), side)
 
     def delta_text(self, digits: int = 12) -> str:
-        """Return δ as text: as it was given, or to some digits, no smaller than its upper end."""
+        """Return δ as text: as it was given, or to the digits known, no smaller than its upper end.
+
+        `digits` is how many there are at most.
+        """
         if self.given_delta is not None:
             return given(self.given_delta)
         if self.asked == "epsilon":
             return rounded_exponential(self.log_delta, digits)
         number, side = self._shown()
-        return rounded_exponential(number, digits, side)
+        return rounded_exponential(number, self._known_digits(digits), side)
 
     def bound_texts(self, digits: int = 6) -> tuple[str | None, str | None]:
         """Return the bounds on what was asked for, rounded outwards; None where there is none."""

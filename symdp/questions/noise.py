@@ -268,8 +268,8 @@ def _integral(mechanism: Mechanism, factor: sp.Expr, word: str) -> arb:
             return arb(0) if found.contains(0) else found
         tolerance = min(tolerance, abs(found).upper()) * _RELATIVE
     raise AccuracyError(
-        f"{mechanism.summary}: no bound on the {word} of its noise was found, as where a heavy "
-        "tail makes it infinite"
+        f"{mechanism.summary}: no bound on the {word} of its noise was found; whether it is "
+        "finite is open"
     )
 
 

@@ -235,7 +235,14 @@ def test_no_answer_is_printed_smaller_than_its_upper_end():
             continue
         # A double has its own rounding, of one unit in its last place outwards.
         assert all(Decimal(one) >= upper * (1 - Decimal(10) ** -20) for one in shown), answer
-        assert Decimal(text) <= upper * (1 + 2 * Decimal(10) ** (1 - min(digits, 12)))
+        # As many figures as are known: what lies between the ends is more than what is rounded.
+        _, low, high = answer.own
+        gap = 0.0
+        if answer.for_pair == "exact" and None not in (low, high) and low < high:
+            gap = -math.expm1(low - high) if by_delta else (high - low) / abs(high or 1.0)
+        gap = 0.1 if answer.sign == "≤" else min(10 * gap, 0.1)
+        last = max(Decimal(10) ** (1 - min(digits, 12)), Decimal(gap))
+        assert Decimal(text) <= upper * (1 + 2 * last)
         assert f"{answer.delta_text() if by_delta else answer.epsilon_text()}" in str(answer)
 
 

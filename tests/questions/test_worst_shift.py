@@ -137,7 +137,7 @@ def test_waves_at_half_the_sensitivity():
     assert (round(half, 3), round(whole, 3)) == (0.419, 0.17)
     answer = compose(of("waves"), 5).delta(1.0)
     assert half < answer.delta < 0.425
-    assert "several modes" in answer.protection.sentence
+    assert "was not shown to have one mode" in answer.protection.sentence
     assert answer.to_json()["shift"] == "at most"
     density, support, _ = SEVERAL["waves"]
     exactly = Mechanism.additive(density, X, 1, support, normalize=True, shift="exactly")
