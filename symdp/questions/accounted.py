@@ -96,6 +96,24 @@ class Accounted:
         """Whether both directions are known to have one law of the loss."""
         return not self.lowered and all(has_one_law(step) for step, _ in self.steps)
 
+    def note(self, direction: str) -> str:
+        """Return which sign of a shift one direction covers, empty where it covers both.
+
+        Of skewed noise without sampling, (f(x − D), f) is the pair of removing a record that raises
+        the output and, mirrored, of adding one that lowers it; its reverse is that of the others.
+        """
+        if direction == "both" or self.has_one_law:
+            return ""
+        if self.lowered:
+            return "; this direction alone, whichever way the record moves the output"
+        if not any(_is_one_sided(step) for step, _ in self.steps):
+            return ""
+        if direction == "remove":
+            return (
+                "; this direction: a record removed that raises the output, or added that lowers it"
+            )
+        return "; this direction: a record added that raises the output, or removed that lowers it"
+
     @cached_property
     def label(self) -> str:
         """What answers call their direction: "both", or empty where the larger δ has its own."""

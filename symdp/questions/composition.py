@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
     from symdp.arguments import MethodName
     from symdp.model.mechanism import Mechanism
+    from symdp.model.relation import Protection
     from symdp.numeric.answer import Accountant
     from symdp.numeric.loss import LossLaw
     from symdp.numeric.many.schedule import StepFamily
@@ -241,10 +242,18 @@ class Composition(Composed):
                 for own, answer in zip(links, answers, strict=True):
                     own[side] = Link.of(answer)
         seconds = (time.perf_counter() - start) / max(len(epsilons), 1)
+        whose = self._whose(direction)
         return [
-            self._answer("delta", epsilon, own, accountant, seconds)
+            self._answer("delta", epsilon, own, accountant, seconds, whose)
             for epsilon, own in zip(epsilons, links, strict=True)
         ]
+
+    def _whose(self, direction: str) -> Protection:
+        """Return whose privacy the answer of a direction speaks of."""
+        if direction == "both" or len(self.sides("both")) == 1:
+            return self.protection
+        note = self.accounted.note(direction)
+        return replace(self.protection, note=self.protection.note + note)
 
     def _answer(
         self,
@@ -253,6 +262,7 @@ class Composition(Composed):
         links: Mapping[str, Link],
         accountant: Accountant,
         seconds: float,
+        whose: Protection,
     ) -> Guarantee:
         """Return the largest answer of the sides, with all that an answer says besides."""
         side, both = largest(links)
@@ -268,7 +278,7 @@ class Composition(Composed):
             advice=both.advice,
             seconds=seconds,
             citations=accountant.citations,
-            protection=self.protection,
+            protection=whose,
             route=links[side].route,
             mass=self.mass,
             **told,
@@ -319,7 +329,8 @@ class Composition(Composed):
                     'larger delta, or shift = "exactly" for the pair of one shift'
                 )
             found = invert_larger(accountant, laws, math.log(delta))
-        return self._answer("epsilon", delta, found, accountant, time.perf_counter() - start)
+        seconds, whose = time.perf_counter() - start, self._whose(direction)
+        return self._answer("epsilon", delta, found, accountant, seconds, whose)
 
     @overload
     def certify(
@@ -354,11 +365,13 @@ class Composition(Composed):
             return Curve([self.certify(e, digits, direction) for e in flat(epsilon)])
         exact = epsilon if isinstance(epsilon, Fraction) else real(epsilon, "epsilon")
         with within_capacity("certify"):
-            return self._owned(certify_delta(self.accounted, exact, digits, self.sides(direction)))
+            return self._owned(
+                certify_delta(self.accounted, exact, digits, self.sides(direction)), direction
+            )
 
-    def _owned(self, one: Certificate) -> Certificate:
+    def _owned(self, one: Certificate, direction: str) -> Certificate:
         label = self._label or direction_of(one.direction)
-        return replace(one, direction=label, protection=self.protection)
+        return replace(one, direction=label, protection=self._whose(direction))
 
     @overload
     def certify_epsilon(
@@ -398,7 +411,9 @@ class Composition(Composed):
         if not 0 < exact < 1:
             raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
         with within_capacity("certify"):
-            return self._owned(certify_epsilon(self, exact, digits, self.sides(direction)))
+            return self._owned(
+                certify_epsilon(self, exact, digits, self.sides(direction)), direction
+            )
 
     @in_turn
     def check_claim(self, epsilon: Any, delta: Any, direction: Direction = "both") -> CheckedClaim:
