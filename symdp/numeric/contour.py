@@ -37,6 +37,7 @@ import numpy as np
 
 from symdp.errors import AccuracyError
 from symdp.numeric.answer import (
+    COUNTED,
     EXACT,
     FEW_NODES,
     LONG_LINE,
@@ -353,6 +354,7 @@ class Tail:
         # What a tilt makes narrower would need finer nodes than the untilted law.
         widest = max(part.widest for part in (*self._parts, *self._law.tilted(0.0)))
         self.farthest = _LONGEST / widest if widest > 0 else math.inf
+        self._bounded: dict[float, tuple[Array, Array]] = {}
         alone = self._law.combine([np.log([max(x.atomic, 1e-300)]) for x in self._parts])
         self._alone = float(np.exp(alone[0]))
 
@@ -362,11 +364,7 @@ class Tail:
         At inf, where there is no such y, it is that from `end` on.  Terms beyond add up to at most
         as much, over their step.
         """
-        y = end * _OUT
-        bounds = []
-        for part in self._parts:
-            bounds.append(part.log_bound(y))
-        size = np.exp(self._law.combine(bounds))
+        y, size = self._bounds(end)
         if less_atoms:  # they are summed by themselves, or seen to recur
             size = np.maximum(size - self._alone, 0.0)
         shares = size * -np.diff(1.0 / y, append=0.0)
@@ -375,6 +373,14 @@ class Tail:
         if not good.size:
             return math.inf, float(left[0])
         return float(y[good[0]]), float(left[good[0]])
+
+    def _bounds(self, end: float) -> tuple[Array, Array]:
+        """Return places from an end on, and bounds of |φ|ⁿ between them and beyond the last."""
+        if end not in self._bounded:
+            y = end * _OUT
+            bounds = [part.log_bound(y) for part in self._parts]
+            self._bounded = {end: (y, np.exp(self._law.combine(bounds)))}
+        return self._bounded[end]
 
 
 STEEPNESS = 12.0  # s, a pure number: c is 1e-14 at w = 1, and lacks 1e-20 of one at 0
@@ -391,7 +397,8 @@ def cut_off(w: Array) -> Array:
     return np.asarray(0.5 * erfc(z))
 
 
-_UNSEEN = 1e-5  # relative to δ: what may lie beyond a line whose smooth cut-offs agree to 1e-13
+# Relative to δ: what may lie beyond a line that is cut off smoothly, the first of them that serves.
+_LEFT_OUT = (SETTLED, COUNTED / SAFETY, 10.0 * COUNTED / SAFETY, TOLERABLE / (2.0 * SAFETY))
 _CYCLES = 8.0  # recurrences after which a sum is taken for settled
 
 
@@ -520,7 +527,8 @@ class SlowNodes:
 
         Where bounds show that values die out soon, it ends there. Else it has `least` to `most`
         nodes, until the sum changes by no more than `enough`, relative to it; of the most nodes it
-        is returned where it does so by `worst`. AccuracyError if the integrand does not settle.
+        is returned where it does so by `worst`. Where what lies beyond is not bounded it is not
+        assured. AccuracyError if the integrand does not settle.
         """
         if self.plain is not None:
             return self.plain
@@ -535,10 +543,12 @@ class SlowNodes:
             if best[0] <= enough and line.places.size >= least:
                 start, left_out = reach(line), 0.0
                 if not line.assured:
-                    start, left_out = _beyond(line, cut, total, self._tail)
+                    start, left_out = _beyond(line, total, self._tail)
                 if start <= reach(line):
                     return replace(line, assured=True, cut=replace(cut, left_out=left_out))
-                stop, best = math.ceil(min(start / line.step, 1e9)) + 1, (math.inf, line)
+                if start > most * line.step:  # it was only seen to settle
+                    return line
+                stop, best = math.ceil(start / line.step) + 1, (math.inf, line)
         relative, line = best
         if relative <= worst:
             return line
@@ -573,18 +583,18 @@ def _known_nodes(law: SumLaw) -> dict[tuple[float, ...], SlowNodes]:
     return {}
 
 
-def _beyond(line: Line, cut: _Slow, total: float, tail: Tail) -> tuple[float, float]:
-    """Return from which y on what lies beyond a line is negligible, and what its terms add up to.
+def _beyond(line: Line, total: float, tail: Tail) -> tuple[float, float]:
+    """Return from which y on what lies beyond a line is small, and what its terms add up to.
 
-    Where the bound is not negligible itself, but too little for a recurrence, what was seen up to
-    there is taken to go on.
+    It is as small as a line that is not too long allows, and counted: that smooth cut-offs agree
+    says nothing of a recurrence that none of them has seen.
     """
     end, unit = reach(line), abs(total) * line.step
-    start, left_out = tail.beyond(end, SETTLED * unit, less_atoms=True)
-    if start > end and tail.beyond(end, _UNSEEN * unit, less_atoms=True)[0] <= end:
-        return end, 0.0
-    if start > end:
-        start, left_out = tail.beyond(end, 0.5 * _UNSEEN * unit, less_atoms=True)
+    start, left_out = math.inf, math.inf
+    for share in _LEFT_OUT:
+        start, left_out = tail.beyond(end, share * unit, less_atoms=True)
+        if start <= LONG_LINE * line.step:
+            break
     return start, left_out / line.step
 
 

@@ -4,9 +4,10 @@ Near the axis log φ_t(y) = K(t + iy) − K(t) − iyK′(t) is read off balls, 
 itself; farther out, where it is no longer small, off doubles, which balls show to be right at some
 places. Derivatives are Cauchy's sums over a circle, in balls of many digits.
 
-**Far out** |φ| is looked at on a grid of octaves and some places between: that the loss has a
-density there is its author's word, and what was seen is widened by a tenth of its logarithm. Where
-|φ| is followed uphill to 1 again, it has none, and is not bounded.
+**Far out** |φ| is bounded between any two y by K in balls on the interval between them, which is
+halved where the ball reaches high: peaks of |φ|, as of a count beside a little of something smooth,
+lie within the bound, however narrow they are. Near the axis four moments bound it. Where balls tell
+nothing, or |φ| is followed uphill to 1 again, it is not bounded, and a line has no end.
 
 **Losses on a lattice** start + step·ℤ are listed. K at 2πk/(N·step) on a line tells the masses of
 the N values around its mean, each relative to the largest; as many lines are drawn as it takes to
@@ -18,13 +19,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property
+from heapq import heappush, heapreplace
 from typing import Any, cast
 
 import numpy as np
 from flint import acb, arb, ctx
 
 from symdp.errors import AccuracyError
-from symdp.numeric.answer import ROUNDING, TOLERABLE
+from symdp.numeric.answer import NEGLIGIBLE, ROUNDING, TOLERABLE
 from symdp.numeric.elementary import Complex
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.nodes import NodeSet, Tilted
@@ -37,8 +39,12 @@ _DERIVED = 60  # bits more for each derivative, and −log₂ of the radius of t
 _NEAR = 2.0  # standard deviations⁻¹: where |log φ| is no longer small
 _CHECKED = np.geomspace(0.5, 1e3, 12)  # standard deviations⁻¹ at which doubles are compared
 _MOST_BALLS = 20_000  # places of one line: a second
-_BETWEEN = np.asarray([0.0, 0.19, 0.37, 0.61, 0.83])  # shares of an octave that is looked at
-_SEEN = 0.9  # of log |φ|, where it was looked at
+_SEEN = 0.9  # of the highest log |φ| that was taken: a bound so near to it is not narrowed
+_FALLEN = 2.0 * NEGLIGIBLE  # e-folds of |φ| below which no bound is narrowed
+_MOST_HALVED = 250  # intervals of one bound: some milliseconds
+_UNBOUNDED = 31  # halvings, five of all parts, after which an interval that has no bound gets none
+_OCTAVES = range(200)  # beyond a line, that are bounded: |φ| ≤ 1 adds 1e-60 there
+_ALL = 1.0 - 1e-15  # of |φ|², that a bound may leave
 _RETURNED = -1.0  # log |φ| far out, above which that of a density does not lie
 _FARTHEST = 2.0**60  # a tilt
 _ENDED = 720.0  # e-folds of the mass of a value that is left out
@@ -122,16 +128,68 @@ class ClosedTilted(Tilted):
         return np.asarray([self.shift, *(float(one) for one in found[2:])][:order])
 
     def log_bound(self, y: Array) -> Array:
-        """Return about log |φ(y')| at most, for every |y'| ≥ |y|, the y in rising order."""
+        """Return log |φ| at most between neighbours of rising y, and beyond the last.
+
+        The last is that of many octaves; what lies beyond those adds their 2^−number to nothing.
+        """
+        bounds = np.zeros(y.size)
         if self.law.recurs:
-            return np.zeros(y.size)
-        ends = np.append(y, 2.0 * y[-1])
-        places = (ends[:-1, None] + np.diff(ends)[:, None] * _BETWEEN).ravel()
-        size = self.in_doubles(places).real
-        lost = ~np.isfinite(size)
-        size[lost] = self.in_balls(places[lost]).real
-        size = np.nan_to_num(size, nan=0.0).reshape(y.size, -1).max(axis=1)
-        return np.asarray(_SEEN * np.minimum(np.maximum.accumulate(size[::-1])[::-1], 0.0))
+            return bounds
+        near = self.near_bound(y)
+        with ctx.workprec(_BITS):
+            bounds[-1] = self._most_beyond(float(y[-1]))
+            if bounds[-1] == 0.0:  # no line has an end, whatever bounds its nearer parts
+                return bounds
+            for k in range(y.size - 1):
+                bounds[k] = self._most_between(float(y[k]), float(y[k + 1]), float(near[k]))
+        return bounds
+
+    def _most_beyond(self, y: float) -> float:
+        """Return log |φ| at most on many octaves from y on, 0 once one of them is not bounded."""
+        bound = -math.inf
+        for k in _OCTAVES:
+            bound = max(bound, self._most_between(math.ldexp(y, k), math.ldexp(y, k + 1), 0.0))
+            if bound == 0.0:
+                break
+        return bound
+
+    def near_bound(self, y: Array) -> Array:
+        """Return log |φ| at most between neighbours of rising y, by four moments.
+
+        With D the difference of two such losses |φ(y)|² = E cos yD ≤ 1 − y² E D²/2 + y⁴ E D⁴/24,
+        E D² = 2κ₂ and E D⁴ = 2κ₄ + 12κ₂².
+        """
+        _, variance, _, fourth = self.cumulants(4).tolist()
+        square = y * y
+        fall = square * (variance - square * (fourth + 6.0 * variance**2) / 12.0)
+        # It rises to one maximum and falls, so that between two places it is least at one of them.
+        least = np.minimum(fall[:-1], fall[1:])
+        return np.asarray(0.5 * np.log1p(-np.clip(least, 0.0, _ALL)))
+
+    def _most_between(self, low: float, high: float, bound: float) -> float:
+        """Return log |φ| at most between two y, no more than a bound that is known, from balls.
+
+        The interval whose ball reaches highest is halved until it is near a value that was taken.
+        """
+        taken = self._height(low, low)
+        intervals = [(-min(self._height(low, high), bound), low, high)]
+        for number in range(_MOST_HALVED):
+            top, first, last = intervals[0]
+            if number > _UNBOUNDED and top == 0.0:
+                break
+            if -top <= max(_SEEN * taken, -_FALLEN) or not last > first:
+                break
+            middle = 0.5 * (first + last)
+            taken = max(taken, self._height(middle, middle))
+            heapreplace(intervals, (-min(self._height(first, middle), bound), first, middle))
+            heappush(intervals, (-min(self._height(middle, last), bound), middle, last))
+        return -intervals[0][0]
+
+    def _height(self, low: float, high: float) -> float:
+        """Return log |φ| at most between two y by one ball, 0 where that tells nothing."""
+        middle = arb(0.5 * (low + high), 0.5 * (high - low))
+        height = float((self.law.at(acb(self.tilt, middle)).real - self.first[0]).upper())
+        return min(height, 0.0) if math.isfinite(height) or height == -math.inf else 0.0
 
 
 class FamilyLaw(LossLaw):
