@@ -99,6 +99,7 @@ from symdp.numeric.line import (
 )
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.nodes import (
+    OVERFLOW,
     Tilted,
     escapes,
     log_characteristic_grid,
@@ -403,7 +404,7 @@ def _summed(
         assert answer.log_upper is not None
         assert answer.log_lower is not None
         gains.append(weight + answer.log_delta)
-        above = math.expm1(min(answer.log_upper - answer.log_delta, _FARTHEST_EXPONENT))
+        above = math.expm1(min(answer.log_upper - answer.log_delta, OVERFLOW))
         below = -math.expm1(answer.log_lower - answer.log_delta)
         # The chance is rounded too, as its logarithms are multiplied.
         half = max(above, below) + SETTLED + ROUNDED * abs(weight)
@@ -439,7 +440,6 @@ def _log_bound(law: SumLaw, epsilon: float) -> float:
 
 
 _SHALLOWEST = 2.0  # e-folds of a valley between two hills that is worth a threshold
-_FARTHEST_EXPONENT = 700.0  # e-folds that a double holds
 _FARTHEST = 3000.0  # e-folds of a probability beyond which no δ is asked for
 
 

@@ -487,7 +487,7 @@ def _near_sum(y: Array, deviation: Array, weight: Array) -> Complex:
 _DERIVATIVES = 4  # the most integrations by parts
 _ORDERS = (1, 2, _DERIVATIVES)  # of a variation; a higher one serves farther out
 _ANGLES = np.asarray([0.5, 1.0, 2.0, 3.0])  # a, how far two losses may turn apart
-_ALL = 1.0 - 1e-15  # of |φ|², that a bound may leave
+ALL = 1.0 - 1e-15  # of |φ|², that a bound may leave
 # values at the nodes of a panel to values at its ends
 _ENDS = np.linalg.solve(
     np.polynomial.legendre.legvander(NODES, ORDER - 1).T,
@@ -600,4 +600,4 @@ def near_bound(weight: Array, deviation: Array, y: Array) -> Array:
     mass, first, second = below[:, high] - below[:, low]
     curved = (1.0 - np.cos(_ANGLES)) / _ANGLES**2
     lost = 2.0 * y[:-1] ** 2 * (curved[:, None] * (mass * second - first * first)).max(axis=0)
-    return np.asarray(0.5 * np.log1p(-np.clip(lost, 0.0, _ALL)))
+    return np.asarray(0.5 * np.log1p(-np.clip(lost, 0.0, ALL)))

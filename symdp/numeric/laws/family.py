@@ -29,7 +29,7 @@ from symdp.errors import AccuracyError
 from symdp.numeric.answer import NEGLIGIBLE, ROUNDING, TOLERABLE
 from symdp.numeric.elementary import Complex
 from symdp.numeric.loss import LossLaw
-from symdp.numeric.nodes import NodeSet, Tilted
+from symdp.numeric.nodes import ALL, NodeSet, Tilted
 from symdp.numeric.step import Array, Step
 
 BallFunction = Callable[..., Any]
@@ -40,11 +40,7 @@ _NEAR = 2.0  # standard deviations⁻¹: where |log φ| is no longer small
 _CHECKED = np.geomspace(0.5, 1e3, 12)  # standard deviations⁻¹ at which doubles are compared
 _MOST_BALLS = 20_000  # places of one line: a second
 _SEEN = 0.9  # of the highest log |φ| that was taken: a bound so near to it is not narrowed
-_FALLEN = 2.0 * NEGLIGIBLE  # e-folds of |φ| below which no bound is narrowed
 _MOST_HALVED = 250  # intervals of one bound: some milliseconds
-_UNBOUNDED = 31  # halvings, five of all parts, after which an interval that has no bound gets none
-_OCTAVES = range(200)  # beyond a line, that are bounded: |φ| ≤ 1 adds 1e-60 there
-_ALL = 1.0 - 1e-15  # of |φ|², that a bound may leave
 _RETURNED = -1.0  # log |φ| far out, above which that of a density does not lie
 _FARTHEST = 2.0**60  # a tilt
 _ENDED = 720.0  # e-folds of the mass of a value that is left out
@@ -128,10 +124,7 @@ class ClosedTilted(Tilted):
         return np.asarray([self.shift, *(float(one) for one in found[2:])][:order])
 
     def log_bound(self, y: Array) -> Array:
-        """Return log |φ| at most between neighbours of rising y, and beyond the last.
-
-        The last is that of many octaves; what lies beyond those adds their 2^−number to nothing.
-        """
+        """Return log |φ| at most between neighbours of rising y, and beyond the last."""
         bounds = np.zeros(y.size)
         if self.law.recurs:
             return bounds
@@ -145,9 +138,12 @@ class ClosedTilted(Tilted):
         return bounds
 
     def _most_beyond(self, y: float) -> float:
-        """Return log |φ| at most on many octaves from y on, 0 once one of them is not bounded."""
+        """Return log |φ| at most on many octaves from y on, 0 once one of them is not bounded.
+
+        Beyond them |φ| ≤ 1 adds 2^−number of what it would add from y on: less than anything.
+        """
         bound = -math.inf
-        for k in _OCTAVES:
+        for k in range(_BITS):
             bound = max(bound, self._most_between(math.ldexp(y, k), math.ldexp(y, k + 1), 0.0))
             if bound == 0.0:
                 break
@@ -164,20 +160,21 @@ class ClosedTilted(Tilted):
         fall = square * (variance - square * (fourth + 6.0 * variance**2) / 12.0)
         # It rises to one maximum and falls, so that between two places it is least at one of them.
         least = np.minimum(fall[:-1], fall[1:])
-        return np.asarray(0.5 * np.log1p(-np.clip(least, 0.0, _ALL)))
+        return np.asarray(0.5 * np.log1p(-np.clip(least, 0.0, ALL)))
 
     def _most_between(self, low: float, high: float, bound: float) -> float:
         """Return log |φ| at most between two y, no more than a bound that is known, from balls.
 
-        The interval whose ball reaches highest is halved until it is near a value that was taken.
+        The interval whose ball reaches highest is halved until it is near a value that was taken,
+        or until balls have told nothing of any part of it for long.
         """
         taken = self._height(low, low)
         intervals = [(-min(self._height(low, high), bound), low, high)]
         for number in range(_MOST_HALVED):
             top, first, last = intervals[0]
-            if number > _UNBOUNDED and top == 0.0:
+            if number > _MOST_HALVED // 8 and top == 0.0:
                 break
-            if -top <= max(_SEEN * taken, -_FALLEN) or not last > first:
+            if -top <= max(_SEEN * taken, -2.0 * NEGLIGIBLE) or not last > first:
                 break
             middle = 0.5 * (first + last)
             taken = max(taken, self._height(middle, middle))
