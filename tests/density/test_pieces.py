@@ -368,3 +368,32 @@ def test_bessel_functions_of_the_second_kind_have_no_zeros_at_positive_places():
     less = sp.besselk(1, x) - sp.Rational(1, 2)  # the difference has one, and keeps it
     (root,) = roots_between(less, x, sp.Rational(1, 4), sp.Integer(3))
     assert abs(mpmath.besselk(1, mpmath.mpf(root.p) / root.q) - 0.5) < 1e-12
+
+
+WHOLE = sp.Symbol("k", integer=True)
+# A mass whose formula at 0 is another, of the same value, has no piece of its own there.
+ONE_POINT = {
+    "shifted by one": (sp.exp(-sp.Abs(WHOLE - 1) / 3), sp.exp(-sp.Abs(WHOLE) / 3), 2),
+    "another rate": (sp.exp(-sp.Abs(WHOLE - 1)), sp.exp(-sp.Abs(WHOLE) / 2), 2),
+    "written at 0": (
+        sp.Piecewise(
+            (sp.exp(-WHOLE - 1), WHOLE > 0),
+            (sp.exp(-1), sp.Eq(WHOLE, 0)),
+            (sp.exp(2 * WHOLE), True),
+        ),
+        sp.exp(-sp.Abs(WHOLE) / 2),
+        2,
+    ),
+    "another mass at 0": (
+        sp.Piecewise((2, sp.Eq(WHOLE, 0)), (sp.exp(-sp.Abs(WHOLE)), True)),
+        sp.exp(-sp.Abs(WHOLE) / 2),
+        3,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ONE_POINT)
+def test_one_point_is_a_piece_only_where_its_mass_is_another(name):
+    p, q, count = ONE_POINT[name]
+    pair = Mechanism.from_pair(p, q, WHOLE, "integers", normalize=True).pair("remove")
+    assert len(pieces(pair)) == count
