@@ -194,6 +194,11 @@ def _noise(density: str, support: str = '"naturals"') -> Any:
     return symdp.loads(FILE.format(support, density, 2))
 
 
+@pytest.mark.slow_cases(
+    'binomial(60, k)*beta(k + 3, 64 - k)/beta(3, 4)-"naturals"-True',
+    'binomial(60, k)*beta(k + 1/2, 60 - k + 1/2)/beta(1/2, 1/2)-"naturals"-False',
+    'binomial(20, k)*2**(20 - k)/3**21 + binomial(20, k - 1)*2**(22 - k)/3**21-"naturals"-True',
+)
 @pytest.mark.parametrize(
     ("density", "support", "is_one"),
     [
