@@ -1,6 +1,8 @@
 """Every public way to a number, and what every promise is made of: mechanisms, and how to ask.
 
-Run as a program it prints the table: which ways answer for which promise, and which refuse.
+Run as a program it prints the table: which ways answer for which promise, and which refuse. With
+--freeze it writes what it prints into promises.json, which the tests compare; a diff of that file
+shows which way began to refuse, or to answer.
 """
 
 from __future__ import annotations
@@ -13,13 +15,14 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import sympy as sp
 from atom_truths import step
-from emitted import ENDINGS, by_node, compiled
+from emitted import COMPILER, ENDINGS, NODE, by_node, compiled
 
 import symdp
 from symdp import mechanisms
@@ -397,6 +400,25 @@ def walked(way: str, asked: Asked) -> str:
     return "answered" if relation != "~" else "estimated"
 
 
+TABLE = Path(__file__).with_name("promises.json")
+# Ways that need what may be missing, and whether it is here.
+HERE = {
+    "event_of": find_spec("dp_accounting") is not None,
+    "program in C": COMPILER is not None,
+    "program in JavaScript": NODE is not None,
+}
+
+
+def worded(said: str) -> str:
+    """Return what a way said with its numbers left out, which are another test's."""
+    return re.sub(r"\d[\d.]*(e[+-]?\d+)?", "#", said)
+
+
+def frozen() -> dict[str, dict[str, str]]:
+    """Return the table: for each promise what each way says."""
+    return dict(json.loads(TABLE.read_text(encoding="utf-8")))
+
+
 # By mpmath's quadrature of sampled steps, or of atoms beside a density: minutes.
 _LONG = "skewed, sampled", "up", "down", "atoms beside a density"
 ENDLESS = {(name, "method truth") for name in _LONG}
@@ -406,7 +428,9 @@ if __name__ == "__main__":
     import sys
     import time
 
-    chosen = sys.argv[1:] or list(PROMISES)
+    is_frozen = "--freeze" in sys.argv
+    chosen = [name for name in sys.argv[1:] if name != "--freeze"] or list(PROMISES)
+    table = frozen() if TABLE.exists() else {}
     for name in chosen:
         try:
             asked = Asked.of(PROMISES[name])
@@ -424,4 +448,8 @@ if __name__ == "__main__":
             except Exception as error:
                 said = f"BROKE: {error!r}"
             seconds = time.process_time() - start
+            if HERE.get(way, True):
+                table.setdefault(name, {})[way] = worded(said)
             print(f"{name:24} {way:20} {seconds:6.2f} s  {said:.150}", flush=True)
+        if is_frozen:
+            TABLE.write_text(json.dumps(table, indent=1, ensure_ascii=False) + "\n", "utf-8")
