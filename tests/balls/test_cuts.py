@@ -68,7 +68,9 @@ def _mpf(ball):
     return mpmath.mpf(ball.str(20, radius=False)) * (1 + mpmath.mpf(10) ** -12)
 
 
-@pytest.mark.slow_cases("cosh, left", "stretched", "power", "product", "error function")
+@pytest.mark.slow_cases(
+    "cosh", "cosh, left", "stretched", "power", "product", "power of a sum", "error function"
+)
 @pytest.mark.parametrize("name", FALLING)
 def test_bounds_hold_and_are_close(name):
     exponent, direction = FALLING[name]
@@ -136,6 +138,7 @@ def test_sums_over_the_integers():
     assert beyond < 2 * TOLERANCE
 
 
+@pytest.mark.slow_cases("gumbel-remove-0")
 @pytest.mark.parametrize("weight", [0, 5, R(-1, 2)])
 @pytest.mark.parametrize("direction", ["remove", "add"])
 @pytest.mark.parametrize("name", ["logistic", "gumbel"])

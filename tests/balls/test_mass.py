@@ -181,7 +181,9 @@ QUADRATURES = {
 }
 
 
-@pytest.mark.slow_cases("wave on a heavy tail", "one integer between two kinks")
+@pytest.mark.slow_cases(
+    "wave on a heavy tail", "one integer between two kinks", "removable singularity"
+)
 @pytest.mark.parametrize("name", QUADRATURES)
 def test_two_quadratures_find_the_mass(name):
     density, ends, mass = QUADRATURES[name]

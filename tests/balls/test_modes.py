@@ -65,7 +65,7 @@ def test_bessel_functions_of_half_a_whole_order(power, order, falls):
     assert (_is_decided(density, X, LINE) is True) is falls
 
 
-@pytest.mark.quick_cases("density3-True", "density4-True", "density6-False")
+@pytest.mark.quick_cases("density3-True", "density4-True")
 @pytest.mark.parametrize(
     ("density", "has_one"),
     [

@@ -77,13 +77,22 @@ SEVERAL = {
 }
 
 
+@pytest.mark.slow_cases(
+    "slow waves",
+    "a skewed mixture",
+    "skewed hyperbolic",
+    "tilted by tanh",
+    "a ripple that is no mode",
+)
 @pytest.mark.parametrize("name", ONE)
 def test_one_mode_is_proved(name):
     density, support = ONE[name]
     assert one_mode(Mechanism.additive(density, X, 1, support))
 
 
-@pytest.mark.slow_cases("three normals")
+@pytest.mark.slow_cases(
+    "waves on a heavy tail", "a gap", "an infinite peak off the mode", "three normals"
+)
 @pytest.mark.parametrize("name", SEVERAL)
 def test_several_modes_are_not_taken_for_one(name):
     density, support = SEVERAL[name]

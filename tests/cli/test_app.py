@@ -231,7 +231,7 @@ def test_version(shell):
     assert shell("--version").out == f"symdp {symdp.__version__}\n"
 
 
-@pytest.mark.slow_cases("json")
+@pytest.mark.quick_cases("latex", "mathml")
 @pytest.mark.parametrize("form", ["text", "latex", "mathml", "json"])
 def test_derive_in_every_form(shell, form):
     name = "laplace" if form == "json" else "gaussian"  # whose formulas are short
@@ -275,7 +275,7 @@ def test_curve_for_people(shell):
     assert ran.out.count("estimate") == 4
 
 
-@pytest.mark.slow_cases("pdf-%PDF")
+@pytest.mark.quick_cases("png-\\x89PNG")
 @pytest.mark.parametrize(
     ("ending", "start"), [("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", b"\x89PNG")]
 )

@@ -52,7 +52,9 @@ def asked(path, capsys):
     return code, capsys.readouterr()
 
 
-@pytest.mark.slow_cases("slow", "slow sum", "waves", "pole", "growing sum")
+@pytest.mark.slow_cases(
+    "slow", "slow sum", "slow, normalized", "waves", "pole", "slow sum, normalized", "growing sum"
+)
 @pytest.mark.parametrize("name", NONE)
 def test_what_is_no_density_is_refused_in_one_line(name, tmp_path, capsys):
     density, support, is_normalized, wanted = NONE[name]
@@ -64,6 +66,7 @@ def test_what_is_no_density_is_refused_in_one_line(name, tmp_path, capsys):
     assert all(word in line for word in [path.name, *wanted]), line
 
 
+@pytest.mark.quick_cases("integers")
 @pytest.mark.parametrize("support", ["line", "integers"])
 def test_a_hole_in_a_density_is_none_in_its_answer(support, tmp_path, capsys):
     path = written(tmp_path, HOLE, support, True)

@@ -90,7 +90,9 @@ def test_the_sign_of_a_shift_is_not_forgotten_by_what_is_kept() -> None:
     assert found[1]["shift"] == "at most, one sign"
 
 
-@pytest.mark.slow_cases("laplace b=3 --relation substitution -n 100")
+@pytest.mark.quick_cases(
+    "gaussian sigma=1.5 --sampling poisson --rate 0.01 -n 1000", "logistic s=2 -n 100"
+)
 @pytest.mark.parametrize(
     "job",
     [

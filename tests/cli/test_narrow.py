@@ -31,7 +31,7 @@ COMMANDS = {
 }
 
 
-@pytest.mark.slow_cases("verify", "curve of wide bounds", "calibrate")
+@pytest.mark.slow_cases("curve of wide bounds", "verify", "certify", "calibrate")
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_number_of_a_wide_terminal_is_on_a_narrow_one(name, tmp_path, shell, monkeypatch):
     np.save(tmp_path / "norms.npy", np.linspace(0.1, 1.0, 60).reshape(20, 3))

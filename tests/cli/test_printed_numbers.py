@@ -60,6 +60,7 @@ def exact(number):
     "msd:0-sampled gaussian",
     "msd:0-laplace",
     "msd:1-sampled gaussian",
+    "msd:2-sampled gaussian",
     "tilted-edgeworth:2-laplace",
     "edgeworth:1-laplace",
     "edgeworth:2-laplace",
@@ -81,7 +82,9 @@ def exact(number):
     "berry-esseen-laplace",
     "buckets-gaussian",
     "buckets-sampled gaussian",
+    "buckets-laplace",
     "fourier-gaussian",
+    "fourier-sampled gaussian",
     "fourier-laplace",
     "gdp-e-laplace",
 )

@@ -60,6 +60,7 @@ density = "exp(-r/s)"
 """
 
 
+@pytest.mark.slow_cases("options0")
 @pytest.mark.parametrize(
     "options", [["--sensitivity", "3"], ["--sensitivity", "D", "D=3"], ["--group", "3"]]
 )

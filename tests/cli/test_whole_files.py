@@ -39,7 +39,7 @@ def _tree(folder):
     return {one.name: one.read_bytes() for one in folder.iterdir()}
 
 
-@pytest.mark.quick_cases("card.html", "card.tex", "records.npz", "records.svg")
+@pytest.mark.quick_cases("card.tex", "records.npz", "records.svg")
 @pytest.mark.parametrize("name", WRITERS)
 def test_a_full_disk_is_one_line_and_changes_nothing(name, tmp_path, shell, monkeypatch):
     np.save(tmp_path / "norms.npy", np.full((30, 2), 0.5))

@@ -116,7 +116,9 @@ def seen(tmp_path_factory):
 
 
 @pytest.mark.slow_cases(
-    "delta-\\u03b4(0.5) of laplace, n = 2", "epsilon-\\u03b5(\\u03b4 = 0.01) of laplace, n = 2"
+    "delta-\\u03b4(0.5) of laplace, n = 2",
+    "epsilon-\\u03b5(\\u03b4 = 0.01) of laplace, n = 2",
+    "certify-proof of \\u03b4(0.5) of laplace, n = 2",
 )
 @pytest.mark.parametrize(
     ("command", "words"),

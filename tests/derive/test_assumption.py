@@ -57,11 +57,7 @@ density = "{density}"
 
 
 @pytest.mark.quick_cases(
-    "width0-uniform",
-    "width0-truncated_gaussian",
-    "width1-uniform",
-    "width1-truncated_laplace",
-    "width1-truncated_gaussian",
+    "width0-uniform", "width1-uniform", "width1-truncated_laplace", "width1-truncated_gaussian"
 )
 @pytest.mark.parametrize("name", NOISES)
 @pytest.mark.parametrize("width", [R(9, 5), R(4)])
@@ -85,7 +81,7 @@ def test_masses_without_counterpart_are_formulas_that_numbers_confirm(
         assert far == pytest.approx(float(lost), rel=1e-9)
 
 
-@pytest.mark.slow_cases("epanechnikov", "raised_cosine")
+@pytest.mark.slow_cases("triangular", "epanechnikov", "raised_cosine")
 @pytest.mark.parametrize("name", NOISES)
 def test_pieces_in_parameters_are_those_of_their_values(name: str) -> None:
     values = {"w": R(13, 5), **NOISES[name][2]}
@@ -215,6 +211,7 @@ density = '''Piecewise((exp(-x**2/(2*s**2)), abs(x) <= c*s), (exp(c**2/2 - c*abs
 """
 
 
+@pytest.mark.quick_cases("assume.c = '> 1/s'")
 @pytest.mark.parametrize("assume", ["assume = ['c*s > 1']", "assume.c = '> 1/s'"])
 def test_an_end_is_a_formula_of_other_parameters(assume: str) -> None:
     """Huber noise whose threshold c·s is beyond the sensitivity: its loss is clipped at ±c/s."""
@@ -247,6 +244,7 @@ Q = "exp(-x)"
 """).assuming(assume)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow_cases("assume7-a - min(b, c)")
 @pytest.mark.parametrize(
     ("assume", "positive"),
     [

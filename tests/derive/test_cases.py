@@ -73,7 +73,7 @@ def losses(name: str, values: dict[str, sp.Expr]) -> list[mpmath.mpf]:
         return [mpmath.log(laws[0](at)) - mpmath.log(laws[1](at)) for at in places]
 
 
-@pytest.mark.quick_cases("normal scales", "coins")
+@pytest.mark.quick_cases("normal scales")
 @pytest.mark.parametrize("name", PAIRS)
 def test_each_case_holds_the_losses_of_values_in_it(name: str) -> None:
     d = derive(given(name))

@@ -105,13 +105,9 @@ def raw_moment(pair: Pair, z: complex | mpmath.mpf, cuts: list[sp.Expr]) -> mpma
 @pytest.mark.quick_cases(
     "z0-uniform",
     "z0-exponential noise",
-    "z0-exponential noise add",
     "z0-discrete laplace",
-    "z0-geometric",
     "z0-geometric shifted",
     "z0-zero inflated",
-    "z1-gaussian",
-    "z1-discrete laplace poisson",
 )
 @pytest.mark.parametrize("name", CLOSED)
 @pytest.mark.parametrize("z", [mpmath.mpf("0.37"), mpmath.mpc("-0.61", "0.83")])
@@ -128,6 +124,9 @@ def test_closed_form_equals_quadrature_of_the_raw_densities(name: str, z: mpmath
         assert abs(closed - direct) < mpmath.mpf(10) ** -30 * abs(direct)
 
 
+@pytest.mark.slow_cases(
+    "0-logistic", "0-logistic by sech", "0-sech", "0-two variances", "0-beta", "0-flat top"
+)
 @pytest.mark.parametrize("name", BOTH_WAYS_CONTINUOUS)
 @pytest.mark.parametrize("place", [0, -1])
 def test_total_probability_is_one_under_p_and_q(name: str, place: int) -> None:

@@ -56,7 +56,7 @@ def test_json_holds_everything_and_survives_a_round_trip(
     assert (data["cgf"]["reason"] is None) == (data["cgf"]["form"] == "closed")
 
 
-@pytest.mark.slow_cases("student_t", "approximate_dp")
+@pytest.mark.quick_cases("gaussian")
 @pytest.mark.parametrize(
     ("name", "formula"),
     [

@@ -33,7 +33,7 @@ def mechanism(name: str) -> Mechanism:
     )
 
 
-@pytest.mark.quick_cases("negative binomial", "two geometric rates")
+@pytest.mark.quick_cases("two geometric rates")
 @pytest.mark.parametrize("name", LAWS)
 def test_masses_and_sums_in_k_are_those_of_the_pair(name: str) -> None:
     made = mechanism(name)

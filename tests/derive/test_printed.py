@@ -152,7 +152,7 @@ def close(a: Any, b: Any, error: float = 1e-9) -> bool:
     return bool(abs(a - b) <= error * (1 + abs(b)))
 
 
-@pytest.mark.quick_cases("gaussian", "quartic")
+@pytest.mark.quick_cases("gaussian")
 @pytest.mark.parametrize("name", CASES)
 def test_the_loss_and_its_law_are_those_of_the_printed_densities(pages, name):
     page = page_of(pages, name)
@@ -214,7 +214,7 @@ def test_leading_terms_in_the_rate_are_those_of_small_rates(pages):
     assert set(leading) == {f"κ{index}" for index in "₁₂₃₄"}
 
 
-@pytest.mark.quick_cases("laplace", "beta")
+@pytest.mark.quick_cases("laplace")
 @pytest.mark.parametrize("name", [n for n in CASES if n not in ("sampled gaussian", "quartic")])
 def test_the_corrections_of_a_mechanism_are_those_of_its_integrals(pages, name):
     page, t = page_of(pages, name), mpmath.mpf("0.83")
@@ -264,7 +264,7 @@ def test_the_composed_delta_of_one_step_is_the_integral(pages, name):
     assert close(page.at("δ(ε)", n=1, ε=mpmath.mpf(EPS)), true, 1e-12)
 
 
-@pytest.mark.slow_cases("logistic")
+@pytest.mark.quick_cases("laplace")
 @pytest.mark.parametrize("name", ["gaussian", "laplace", "logistic"])
 def test_epsilon_of_many_steps_is_its_series_in_the_cumulants(pages, name):
     page, z = page_of(pages, name), mpmath.mpf("3.09")
@@ -298,6 +298,7 @@ def case_of(page: Page, left: str, **names: object) -> object:
     raise AssertionError(left)
 
 
+@pytest.mark.slow_cases("1-logistic")
 @pytest.mark.parametrize("name", ["laplace", "logistic"])
 @pytest.mark.parametrize("count", [1, 2, 5, 9])
 def test_the_composed_delta_is_the_printed_finite_sum(pages, name, count):

@@ -20,7 +20,7 @@ def exact(middle, half):
         return mpmath.log(mpmath.erfc(m - h) - mpmath.erfc(m + h))
 
 
-@pytest.mark.slow_cases("40.0-27.0")
+@pytest.mark.slow_cases("40.0-5.9", "40.0-27.0")
 @pytest.mark.parametrize("middle", MIDDLES[:-1])
 @pytest.mark.parametrize("half", HALVES)
 def test_doubles_and_balls(middle, half):

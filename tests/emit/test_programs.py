@@ -156,7 +156,10 @@ def test_a_spike_s_recurrence_is_not_missed(tmp_path: Path):
 
 
 @pytest.mark.slow_cases(
-    "question1-sigma must be above 0", "question5-n must be a whole number from 1 to 1e15"
+    "question0-sigma must be above 0",
+    "question1-sigma must be above 0",
+    "question3-sigma must be a finite number",
+    "question5-n must be a whole number from 1 to 1e15",
 )
 @needs_node
 @pytest.mark.parametrize(
@@ -186,7 +189,6 @@ def commands(tmp_path_factory) -> list[list[str]]:
 
 
 @pytest.mark.quick_cases(
-    "epsilon=1 n=5 sigma=0-sigma must be above 0",
     "epsilon=1 n=5 sigma=1/0-no finite number: sigma=1/0",
     "epsilon=1 n=5 sigma=1 tau=2-unknown: tau=2",
     "epsilon=1 n=5 sigma=1 sideways-unknown: sideways",

@@ -114,6 +114,7 @@ def test_mpmath_follows_sympy(name: str) -> None:
             assert abs(ours - theirs) <= mpmath.mpf(10) ** -36 * (1 + abs(theirs))
 
 
+@pytest.mark.slow_cases("clausen")
 @pytest.mark.parametrize("name", sorted(set(EXPRESSIONS) - {"laplace", "piecewise", "roots"}))
 def test_complex_arguments_agree(name: str) -> None:
     expression = EXPRESSIONS[name]

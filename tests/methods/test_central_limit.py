@@ -111,7 +111,7 @@ def test_payoff_integrals(tilt, gap):
             )
 
 
-@pytest.mark.quick_cases("40.0-8.0", "2.0-1.0")
+@pytest.mark.quick_cases("2.0-1.0")
 @pytest.mark.parametrize("mu", [1e-3, 0.3, 1.0, 8.0])
 @pytest.mark.parametrize("tilt", [40.0, 2.0, 0.1, 1e-6, -0.3, -0.9, -1.1, -5.0])
 def test_gaussian_loss_is_exact_at_every_tilt(mu, tilt):
@@ -166,7 +166,7 @@ def test_accuracy_of_the_orders():
     )
 
 
-@pytest.mark.quick_cases("0-1", "2-2")
+@pytest.mark.quick_cases("0-1")
 @pytest.mark.parametrize(("order", "slope"), [(0, 1), (2, 2), (4, 3), (6, 4)])
 def test_measured_order(order, slope):
     """At a fixed tilt the error of even order k falls like n^{−(k/2+1)}.

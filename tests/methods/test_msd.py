@@ -120,7 +120,7 @@ def exact_series(law, epsilon, start, order):
     ]
 
 
-@pytest.mark.slow_cases("-1.5")
+@pytest.mark.quick_cases("-0.4")
 @pytest.mark.parametrize("tilt", [1.5, -0.4, -1.5])
 def test_measured_order(tilt):
     """At a fixed tilt in any strip the relative error of MSD_k falls like n^{−(k+1)}.

@@ -287,7 +287,6 @@ QUICK = {
     "none-zero_out-gaussian",
     "none-substitution-gaussian",
     "without-5-geometric",
-    "without-3-gaussian",
 )
 @pytest.mark.parametrize(
     ("case", "name"),

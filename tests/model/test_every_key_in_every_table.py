@@ -132,6 +132,7 @@ def test_every_key_of_the_format_is_tried() -> None:
         assert set(_FORMULAS.get(table, ())) - {"epsilon", "alpha"} <= set(VALUES[table])
 
 
+@pytest.mark.slow_cases("trade-off", "shuffled")
 @pytest.mark.parametrize("name", BASES)
 def test_a_key_is_used_or_refused_by_its_name(name: str) -> None:
     base = parts(BASES[name])

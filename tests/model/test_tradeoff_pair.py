@@ -29,7 +29,7 @@ def delta_of_curve(f, epsilon, steps=200_000):
     return max(1 - f(k / steps) - math.exp(epsilon) * k / steps for k in range(steps + 1))
 
 
-@pytest.mark.quick_cases("0.4", "1.5")
+@pytest.mark.quick_cases("1.5")
 @pytest.mark.parametrize("epsilon", EPSILONS)
 def test_a_formula_is_its_own_trade_off_function(epsilon):
     """f = (1 − √α)² has δ = 1/(1 + e^ε), by 1 − f − yα = 2√α − (1 + y)α."""
@@ -184,6 +184,7 @@ FILES = {
 }
 
 
+@pytest.mark.slow_cases("[trade_off]\\nf = '(1 - sqrt(alpha))**2'-0.2689414213699951")
 @pytest.mark.parametrize(("text", "expected"), FILES.items())
 def test_files(text, expected):
     step = loads(f"name = 'given'\n{text}\n")

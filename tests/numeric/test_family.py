@@ -89,7 +89,7 @@ def test_odd_dimensions_have_half_orders():
         assert abs(one.delta / other.delta - 1) < 1e-9
 
 
-@pytest.mark.quick_cases("3-2-40-2.0", "90-100-3-0.5")
+@pytest.mark.quick_cases("3-2-40-2.0")
 @pytest.mark.parametrize(
     ("p", "q", "n", "epsilon"),
     [

@@ -36,7 +36,7 @@ def law() -> SumLaw:
     return symdp.compose(mechanism, 2).law("remove")
 
 
-@pytest.mark.slow_cases("-1000000.0")
+@pytest.mark.slow_cases("-1000000.0", "-10000.0")
 @pytest.mark.parametrize("tilt", [-1e6, -1e4, -3000.0, 300.0, 3000.0, 1e6])
 def test_cgf_counts_every_turn_of_the_loss(law: SumLaw, tilt: float) -> None:
     """Laplace's trapezoids around each turn: they shrink with the tilt, and none may be missed."""

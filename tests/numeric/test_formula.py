@@ -32,7 +32,15 @@ LAPLACE = [
 TILTS = np.asarray([-1.5, -0.7, -0.2, 0.3, 0.9])
 
 
-@pytest.mark.slow_cases("fixed batch-add", "student-remove")
+@pytest.mark.quick_cases(
+    "gaussian-remove",
+    "sampled gaussian-add",
+    "substituted-remove",
+    "laplace-remove",
+    "logistic-remove",
+    "student-add",
+    "gumbel-add",
+)
 @pytest.mark.parametrize("direction", ["remove", "add"])
 @pytest.mark.parametrize("name", STEPS)
 def test_a_formula_with_values_has_the_law_that_is_derived_at_them(name, direction):

@@ -41,14 +41,20 @@ def disagreement(entry):
 
 
 @pytest.mark.slow_cases(
+    "discrete_gaussian(sigma=1) poisson 1/100 x 3, top, both",
     "logistic(s=4) without_replacement 1/5 x 3, 6 deviations, both",
     "logistic(s=4) without_replacement 1/5 x 1000000, mean, add",
     "gaussian(sigma=2) without_replacement 1/50 x 1000000, negative, remove",
+    "gaussian(sigma=2) without_replacement 1/50 x 1000, 1e-100, remove",
     "laplace(b=3) poisson 1/4 substitution x 2, 1e-100, remove",
     "laplace(b=3) poisson 1/4 substitution x 3, top, add",
+    "gaussian(sigma=4) poisson 1/100 3 x 1000000, 1e-30, remove",
     "gaussian(sigma=4) poisson 1/100 3 x 3, negative, remove",
     "gaussian(sigma=5) without_replacement 1/50 1000 2 x 2, negative, add",
+    "gaussian(sigma=5) without_replacement 1/50 1000 2 x 1, top, remove",
     "asymmetric laplace(a=2, c=3) poisson 1/10 x 2, mean, add",
+    "asymmetric laplace(a=2, c=3) poisson 1/10 x 1, negative, remove",
+    "laplace scales(a=1, c=3/2) poisson 1/10 x 100, negative, remove",
 )
 @pytest.mark.parametrize("entry", list(quick()), ids=lambda entry: entry["label"])
 def test_cheap_answers_agree(entry):

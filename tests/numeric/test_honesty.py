@@ -42,7 +42,16 @@ def quick_case(name: str, turn: int) -> Case:
     return Case(name, QUICK[name], count, epsilon, direction)
 
 
-@pytest.mark.slow_cases("gaussian-1", "gaussian-0", "laplace-5")
+@pytest.mark.slow_cases(
+    "subsampled-0",
+    "subsampled-1",
+    "subsampled-2",
+    "subsampled-3",
+    "gaussian-0",
+    "gaussian-1",
+    "laplace-5",
+    "gumbel-0",
+)
 @pytest.mark.parametrize("turn", range(ROUNDS))
 @pytest.mark.parametrize("name", QUICK)
 def test_bounds_hold(name, turn):

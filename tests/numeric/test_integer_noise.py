@@ -49,7 +49,7 @@ def by_sums(p, q, count, epsilon):
     return mpmath.log(total)
 
 
-@pytest.mark.slow_cases("mechanism0-p0-q0-1-1.3")
+@pytest.mark.quick_cases("mechanism2-p2-q2-1-4.5")
 @pytest.mark.parametrize(
     ("mechanism", "p", "q", "count", "epsilon"),
     [

@@ -52,6 +52,7 @@ def named(request):
     return MECHANISMS[request.param]
 
 
+@pytest.mark.slow_cases("with replacement-remove")
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_cgf_vanishes_at_both_ends(named, direction):
     law = SumLaw([(loss_law(named, direction), 1)])

@@ -196,7 +196,7 @@ def test_rates_up_to_one_half_want_more_nodes_than_a_small_last_coefficient_show
     assert Composition(steps).delta(1.165, direction="add").delta == pytest.approx(true, rel=2e-13)
 
 
-@pytest.mark.quick_cases("logistic-add", "laplace-remove", "laplace-add", "gaussian-add")
+@pytest.mark.quick_cases("laplace-remove", "laplace-add", "gaussian-add")
 @pytest.mark.parametrize("direction", ["remove", "add"])
 @pytest.mark.parametrize(
     "step",

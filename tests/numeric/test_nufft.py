@@ -15,7 +15,7 @@ def plainly(weight, angle, places):
     return np.exp(1j * turns.astype(np.float64)) @ weight
 
 
-@pytest.mark.slow_cases("1500-0.3-1048576")
+@pytest.mark.slow_cases("1500-0.3-1048576", "1500-3.0-1048576")
 @pytest.mark.parametrize("size", [1 << 10, 1 << 16, 1 << 20])
 @pytest.mark.parametrize("width", [0.3, 3.0])
 @pytest.mark.parametrize("points", [20, 1_500])

@@ -23,19 +23,15 @@ def law_of(density, dimension, rate=None):
 
 
 # Normal noise is as wide in every direction: along the shift it is noise on the line.
-@pytest.mark.slow_cases(
-    "None-1-0.3-2",
-    "None-1-0.3-3",
-    "None-1-0.3-6",
-    "None-1-0.3-50",
-    "None-10-2.0-2",
-    "1/10-10-0.3-2",
-    "1/10-10-0.3-3",
-    "1/10-10-0.3-6",
-    "1/10-10-0.3-50",
-    "1/10-1000-2.0-2",
-    "1/10-1000-2.0-6",
-    "1/10-1000-2.0-50",
+@pytest.mark.quick_cases(
+    "None-1-0.3-1",
+    "None-10-2.0-1",
+    "None-1000-120.0-1",
+    "None-1000-120.0-3",
+    "None-1000-120.0-6",
+    "None-1000-120.0-50",
+    "1/10-10-0.3-1",
+    "1/10-1000-2.0-1",
 )
 @pytest.mark.parametrize("dimension", [1, 2, 3, 6, 50])
 @pytest.mark.parametrize(
@@ -55,9 +51,7 @@ def test_normal_noise_is_that_on_the_line(dimension, rate, count, epsilon):
         assert abs(found.delta - truth.delta) <= 1e-12 * truth.delta
 
 
-@pytest.mark.quick_cases(
-    "None-1-0.9-3", "None-3-2.5-3", "None-100-8.0-3", "None-100-8.0-10", "1/5-10-0.2-3"
-)
+@pytest.mark.quick_cases("None-100-8.0-3", "1/5-10-0.2-3")
 @pytest.mark.parametrize("dimension", [2, 3, 10])
 @pytest.mark.parametrize(
     ("rate", "count", "epsilon"),

@@ -247,7 +247,7 @@ MANY = {
 }
 
 
-@pytest.mark.slow_cases("exponential mechanism", "bounded range", "two kinds", "gumbel")
+@pytest.mark.quick_cases("asymmetric", "truncated", "logistic", "staircase")
 @pytest.mark.parametrize("name", MANY)
 def test_the_two_directions_mirror_each_other(name):
     """δ(P,Q)(ε) = 1 − e^ε + e^ε δ(Q,P)(−ε)."""
@@ -261,7 +261,7 @@ def test_the_two_directions_mirror_each_other(name):
             assert mirrored.rad() < 1e-25
 
 
-@pytest.mark.slow_cases("two kinds")
+@pytest.mark.slow_cases("bounded range", "two kinds", "gumbel")
 @pytest.mark.parametrize("name", MANY)
 def test_the_default_answer_holds_the_sum(name):
     composition = compose(MANY[name])

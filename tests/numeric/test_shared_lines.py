@@ -37,6 +37,7 @@ def two_bumps(width):
     return Mechanism.from_pair(P, Q, X)
 
 
+@pytest.mark.quick_cases("remove")
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_a_shared_line_agrees_with_a_line_of_ones_own(direction):
     law = compose(GAUSSIAN, 10**4).law(direction)

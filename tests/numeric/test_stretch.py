@@ -265,6 +265,7 @@ def test_stretches_keep_mass(kind):
     assert slope[0] == pytest.approx(1.0, rel=1e-12)
 
 
+@pytest.mark.quick_cases("1")
 @pytest.mark.parametrize("count", [1, 2])
 def test_a_tail_so_heavy_that_the_end_is_a_point_beside_it(count):
     """1/x² against 5/x⁶ from 1 on: with u = log x all is exponential, ℓ = 4u − log 5."""

@@ -243,6 +243,8 @@ def test_mathml_never_lets_two_numbers_run_together():
 
 
 @pytest.mark.slow_cases(
+    "adaptive_clipping",
+    "bounded_range",
     "exponential",
     "l2_laplace",
     "negative_binomial",

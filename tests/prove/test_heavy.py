@@ -28,7 +28,7 @@ def test_a_heavy_tail_over_a_light_one_is_certified(mechanism, asked, width):
     assert answer.upper - answer.lower < width * answer.delta
 
 
-@pytest.mark.slow_cases("0.0")
+@pytest.mark.quick_cases("0.4", "1.5")
 @pytest.mark.parametrize("epsilon", [-0.01, 0.0, 0.4, 1.5])
 def test_the_contour_of_a_rare_heavy_tail_is_an_integral(epsilon):
     """A log-density of which nothing would be left far out, were the light tail pulled out."""

@@ -33,7 +33,7 @@ def asked(monkeypatch):
     return digits
 
 
-@pytest.mark.quick_cases("gumbel-2.0", "one step-0.25")
+@pytest.mark.quick_cases("one step-0.25")
 @pytest.mark.parametrize("epsilon", [-0.5, 0.25, 2.0])
 @pytest.mark.parametrize(
     "name",

@@ -99,6 +99,7 @@ def exact_delta(laws, epsilon):
     return total
 
 
+@pytest.mark.slow_cases("5")
 @pytest.mark.parametrize("seed", range(8))
 def test_small_laws_lie_in_every_bracket(seed):
     draw = random.Random(seed)

@@ -27,7 +27,7 @@ BOTH = {
 }
 
 
-@pytest.mark.quick_cases("sampled", "a small delta", "next to one")
+@pytest.mark.quick_cases("sampled", "next to one")
 @pytest.mark.parametrize("name", BOTH)
 def test_both_lines_agree(name):
     """They share nodes' code alone: other tilts, other cuts, another pole on the other side."""

@@ -28,7 +28,7 @@ def exact_sigma(count, epsilon, delta):
         )
 
 
-@pytest.mark.slow_cases("10-0.5-1e-06-10")
+@pytest.mark.quick_cases("1-1-1e-05-12", "100-8-1e-09-10")
 @pytest.mark.parametrize(
     ("count", "epsilon", "delta", "digits"),
     [(1, 1, 1e-5, 12), (10, 0.5, 1e-6, 10), (100, 8, 1e-9, 10), (1000, 1, 1e-3, 6)],
@@ -47,6 +47,7 @@ def test_gaussian_noise_is_the_analytic_calibration_rounded_up(count, epsilon, d
         assert step <= value * mpmath.mpf(10) ** (1 - digits) * 10
 
 
+@pytest.mark.quick_cases("mechanism3-n-None--1")
 @pytest.mark.parametrize(
     ("mechanism", "parameter", "count", "safe_side"),
     [

@@ -158,7 +158,7 @@ def masses(draw):
             return [Fraction(one, sum(law)) for one in law]
 
 
-@pytest.mark.quick_cases("0", "2", "6", "8", "10")
+@pytest.mark.quick_cases("0", "6", "10")
 @pytest.mark.parametrize("seed", range(12))
 def test_no_wrong_verdict_about_lists(seed):
     """δ(ε) = Σ (P − e^ε Q)⁺ over all pairs of outcomes, both directions, to 40 digits."""

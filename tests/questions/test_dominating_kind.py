@@ -36,7 +36,9 @@ TIGHT = {
 }
 
 
-@pytest.mark.slow_cases("fixed batches", "with replacement", "truncated", "group of fixed batches")
+@pytest.mark.quick_cases(
+    "several steps", "sampled table", "profile points", "trade-off points", "convex points"
+)
 @pytest.mark.parametrize("name", DOMINATING)
 def test_an_upper_bound_is_called_one(name):
     steps = compose(DOMINATING[name], 2)

@@ -101,6 +101,7 @@ def next_up(value: mpmath.mpf) -> float:
     return near if mpf(near) >= value else math.nextafter(near, math.inf)
 
 
+@pytest.mark.slow_cases("randomised response-1", "randomised response-2", "k-ary-1", "k-ary-5")
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize(
     "ways", ["randomised response", "k-ary", "discrete laplace", "staircase", "list"]
@@ -172,7 +173,7 @@ def test_sampled_laplace_noise(direction: str) -> None:
             assert found.epsilon_upper - found.epsilon_lower < 1e-13 * found.epsilon
 
 
-@pytest.mark.quick_cases("moments-2", "moments-5", "renyi-1", "renyi-2", "msd:2-5")
+@pytest.mark.quick_cases("moments-5", "renyi-1", "renyi-2")
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("method", ["moments", "renyi", "tilted-prv", "msd:2", "spa-bounds"])
 def test_no_method_exceeds_the_largest_loss(method: str, count: int) -> None:

@@ -48,8 +48,10 @@ def test_a_history_of_training():
 
 
 @pytest.mark.slow_cases(
+    "<Mechanism student_t(nu=3, s=2)>",
     "<Mechanism gaussian(sigma=2), with_replacement sampling at rate 1/10, batch 3>",
     "<Mechanism gaussian(sigma=2), poisson sampling at rate 1/10, groups of 3>",
+    "<Mechanism gaussian(sigma=2), truncated_poisson sampling at rate 1/10, batch 20, 100 records>",
 )
 @pytest.mark.parametrize(
     "mechanism",

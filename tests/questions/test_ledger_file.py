@@ -179,8 +179,9 @@ ODD = [
 ]  # fmt: skip
 
 
-@pytest.mark.slow_cases(
-    "<Mechanism randomized_response(epsilon_0=1)>", "<Mechanism discrete_laplace(b=1/2)>"
+@pytest.mark.quick_cases(
+    "<Mechanism gaussian(sigma=2), poisson sampling at rate 1/100>",
+    "<Mechanism gaussian(sigma=2), with_replacement sampling at rate 1/10, batch 3>",
 )
 @pytest.mark.parametrize(
     "mechanism",

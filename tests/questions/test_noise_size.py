@@ -17,6 +17,7 @@ x = sp.Symbol("x", real=True)
 POSITIVE = sp.Symbol("x", nonnegative=True)
 
 
+@pytest.mark.slow_cases("<Mechanism logistic(s=1)>-0-1.8137993642342178-1.3862943611198906")
 @pytest.mark.parametrize(
     ("noise", "mean", "std", "mean_abs"),
     [

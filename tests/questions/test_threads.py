@@ -79,7 +79,7 @@ def check_sweep(seed, threads, each):
     assert found.epsilon.tolist() == sweep(step, grid, **asked).epsilon.tolist()
 
 
-@pytest.mark.slow_cases("check_sweep")
+@pytest.mark.quick_cases("check_ledger")
 @pytest.mark.parametrize("check", [check_composition, check_ledger, check_sweep])
 def test_threads_are_told_what_one_alone_is(check):
     check(1, 4, 4)

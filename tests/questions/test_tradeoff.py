@@ -42,7 +42,7 @@ def test_gaussian_trade_off(alpha, direction):
     assert trade_off(TEN, alpha, direction) == pytest.approx(exact, rel=1e-11)
 
 
-@pytest.mark.slow_cases("0.01", "0.1", "0.9")
+@pytest.mark.quick_cases("0.0", "0.2689414213699951", "1.0")
 @pytest.mark.parametrize("alpha", [0.0, 0.01, 0.1, 1 / (1 + math.e), 0.5, 0.9, 1.0])
 def test_randomised_response_is_piecewise_linear(alpha):
     exact = max(0.0, 1 - math.e * alpha, (1 - alpha) / math.e)

@@ -158,6 +158,7 @@ def two_humps():
     return noise, f / f.sum()
 
 
+@pytest.mark.slow_cases("1")
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_whole_numbers_take_the_largest_of_finitely_many(n):
     noise, f = two_humps()

@@ -116,7 +116,7 @@ def random_pair(seed: int) -> tuple[list[sp.Rational], list[sp.Rational]]:
     return laws[0], laws[1]
 
 
-@pytest.mark.quick_cases("4", "6", "8", "10")
+@pytest.mark.quick_cases("4", "10")
 @pytest.mark.parametrize("seed", range(12))
 def test_no_order_passes_the_bound(seed: int) -> None:
     """Own sums over a fine grid of orders, in both directions."""
