@@ -122,7 +122,7 @@ class SecondLook:
 
     def _digits(self, point: Any) -> Any:
         if self._exact is None:
-            self._exact = sp.lambdify(self._x, self._density, "mpmath")
+            self._exact = sp.lambdify(self._x, self._density, [{"gamma": _gamma}, "mpmath"])
         with mpmath.workdps(_DIGITS):
             at = mpmath.mpf(point) if isinstance(point, float) else sp.N(point, _DIGITS)
             value = self._exact(mpmath.mpmathify(at))
@@ -219,3 +219,10 @@ def _all_between(heights: dict[float, float]) -> list[float]:
     far = [abs(point - centre) for point in heights if heights[point] > 1e-12 * top]
     reach = min(max(far, default=0.0), 2.0 * _QUANTILES)
     return [centre + step for step in range(-int(reach), int(reach) + 1)]
+
+
+def _gamma(argument: Any) -> Any:
+    """Return Γ, infinite at its poles: 1/Γ is 0 there, as in masses beyond a support."""
+    if mpmath.isint(argument) and argument <= 0:
+        return mpmath.inf
+    return mpmath.gamma(argument)
