@@ -8,7 +8,8 @@ Rules cost nothing and are proofs, for all values of the parameters that stay sy
   f − b²f″ = g the noise is Laplace's of scale b plus noise of density g. Both keep log-concavity
   [Prékopa 1973]; with g of one mode the sum has one mode, as the other law is log-concave
   [Ibragimov 1956];
-- one mode: f falls on either side of a point, by the way in which it is built or by its slope.
+- one mode: f falls on either side of a point, by the way in which it is built or by its slope; or
+  log f(a + e^u) is concave in u, on a half-line from a.
 
 What no rule shows is open, never its opposite.
 """
@@ -41,6 +42,13 @@ _CLEAR = sp.Float("1e-9")  # beyond rounding
 _MOST_CENTRES = 6  # points from which a density may fall
 _JUMPING = (sp.sign, sp.Piecewise, sp.Heaviside)
 _UNKNOWN = (sp.Derivative, sp.DiracDelta, *_JUMPING)
+# Of distribution functions up to a line, as densities are written, up to a positive factor.
+_DERIVATIVES: dict[type[sp.Basic], Callable[[sp.Expr], sp.Expr]] = {
+    sp.erf: lambda u: sp.exp(-(u**2)),
+    sp.erfc: lambda u: -sp.exp(-(u**2)),
+    sp.tanh: lambda u: 1 / sp.cosh(u) ** 2,
+    sp.atan: lambda u: 1 / (1 + u**2),
+}
 _NONE = Fact(None, OPEN, "no rule shows it")
 
 
@@ -223,10 +231,27 @@ def _one_mode(f: sp.Expr, x: sp.Symbol, support: Support, centre: sp.Expr | None
         if _falls(f, x, centre, support, 1):
             return Fact(True, RULE, f"it falls on either side of its centre {x} = {centre}")
         return _NONE
+    if _is_concave_in_the_logarithm(f, x, support):
+        return Fact(
+            True,
+            RULE,
+            f"log f is concave in the logarithm of the distance from {x} = {support.lower}",
+        )
     for start in _starts(f, x, support):
         if all(_falls(f, x, start, support, side) for side in (1, -1)):
             return Fact(True, RULE, f"it falls on either side of {x} = {start}")
     return _NONE
+
+
+def _is_concave_in_the_logarithm(f: sp.Expr, x: sp.Symbol, support: Support) -> bool:
+    """Whether log f(a + e^u) is concave in u on (a, ∞): it rises, then falls, in u and so in x."""
+    if x.is_integer or support.lower.is_infinite or not support.upper.is_infinite:
+        return False
+    if f.has(sp.Abs, sp.Max, sp.Min, *_JUMPING):
+        return False
+    u = sp.Symbol("u", real=True)
+    written = sp.expand_power_exp(f.subs(x, support.lower + sp.exp(u)))
+    return Curvature(u, -sp.oo, sp.oo).log_bend(written) in (0, -1)
 
 
 def _starts(f: sp.Expr, x: sp.Symbol, support: Support) -> list[sp.Expr]:
@@ -316,15 +341,16 @@ def _smoothed(f: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, str] | None:
     sign = sign_of(distance)
     if not sign:
         return None
-    name = inner[0].func.__name__
-    return -sign * sp.diff(first, x), f"a difference of two values of {name}"
+    function = type(inner[0])
+    u = lines[0]
+    factor = -sign * rate * first / inner[0]
+    return factor * _DERIVATIVES[function](u), f"a difference of two values of {function.__name__}"
 
 
 def _affine_argument(term: sp.Expr, x: sp.Symbol) -> Any:
     """Return the one function of x that a term is a constant times, if its argument is a line."""
     function = term.as_independent(x, as_Add=False)[1]
-    is_known = isinstance(function, sp.erf | sp.erfc | sp.tanh | sp.atan)
-    if not is_known or not function.args[0].is_polynomial(x):
+    if type(function) not in _DERIVATIVES or not function.args[0].is_polynomial(x):
         return None
     return function if sp.degree(function.args[0], x) == 1 else None
 
