@@ -45,7 +45,7 @@ class SecondLook:
     """The values of a density, without its constant of normalization, and what they contradict."""
 
     def __init__(self, density: sp.Expr, x: sp.Symbol, support: Support) -> None:
-        masses = density.atoms(MassIntegral)
+        masses = density.atoms(MassIntegral, sp.Sum, sp.Integral)
         self._density = density.xreplace(dict.fromkeys(masses, sp.S.One))
         self._x = x
         self._support = support

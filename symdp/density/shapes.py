@@ -41,7 +41,7 @@ _POINTS = tuple(sp.Rational(j, 7) for j in (1, 3, 8, 15, 40, 90))  # where a sig
 _CLEAR = sp.Float("1e-9")  # beyond rounding
 _MOST_CENTRES = 6  # points from which a density may fall
 _JUMPING = (sp.sign, sp.Piecewise, sp.Heaviside)
-_UNKNOWN = (sp.Derivative, sp.DiracDelta, *_JUMPING)
+_UNKNOWN = (sp.Derivative, sp.DiracDelta, sp.polygamma, *_JUMPING)
 # Of distribution functions up to a line, as densities are written, up to a positive factor.
 _DERIVATIVES: dict[type[sp.Basic], Callable[[sp.Expr], sp.Expr]] = {
     sp.erf: lambda u: sp.exp(-(u**2)),
@@ -228,7 +228,7 @@ def _one_mode(f: sp.Expr, x: sp.Symbol, support: Support, centre: sp.Expr | None
         if shape_of(difference, x, whole).one_mode:
             return Fact(True, RULE, f"a uniform law plus independent noise of one mode: {name}")
     if centre is not None:
-        if _falls(f, x, centre, support, 1):
+        if _falls(f, x, centre, support, 1, is_even=True):
             return Fact(True, RULE, f"it falls on either side of its centre {x} = {centre}")
         return _NONE
     if _is_concave_in_the_logarithm(f, x, support):
@@ -238,7 +238,7 @@ def _one_mode(f: sp.Expr, x: sp.Symbol, support: Support, centre: sp.Expr | None
             f"log f is concave in the logarithm of the distance from {x} = {support.lower}",
         )
     for start in _starts(f, x, support):
-        if all(_falls(f, x, start, support, side) for side in (1, -1)):
+        if all(_falls(f, x, start, support, side, is_even=False) for side in (1, -1)):
             return Fact(True, RULE, f"it falls on either side of {x} = {start}")
     return _NONE
 
@@ -264,7 +264,9 @@ def _starts(f: sp.Expr, x: sp.Symbol, support: Support) -> list[sp.Expr]:
     return starts[:_MOST_CENTRES]
 
 
-def _falls(f: sp.Expr, x: sp.Symbol, start: sp.Expr, support: Support, side: int) -> bool:
+def _falls(
+    f: sp.Expr, x: sp.Symbol, start: sp.Expr, support: Support, side: int, *, is_even: bool
+) -> bool:
     """Whether f does not rise on the way from a point to an end of the support."""
     half = support.upper - start if side == 1 else start - support.lower
     if half == 0:
@@ -279,7 +281,7 @@ def _falls(f: sp.Expr, x: sp.Symbol, start: sp.Expr, support: Support, side: int
         return False
     for stretch in stretches:
         (piece,) = stretch.expressions
-        if not stretch.is_point and not _piece_falls(piece, y, stretch):
+        if not stretch.is_point and not _piece_falls(piece, y, stretch, is_even=is_even):
             return False
     if x.is_integer and f.has(*_JUMPING):  # the value at the start may be its own
         fall = f.subs(x, start) - f.subs(x, start + side)
@@ -288,12 +290,15 @@ def _falls(f: sp.Expr, x: sp.Symbol, start: sp.Expr, support: Support, side: int
     return all(_steps_down(left, right, y) for left, right in pairwise(stretches))
 
 
-def _piece_falls(piece: sp.Expr, y: sp.Symbol, stretch: Stretch) -> bool:
+def _piece_falls(piece: sp.Expr, y: sp.Symbol, stretch: Stretch, *, is_even: bool) -> bool:
+    """Whether f does not rise on a stretch; of an even f SymPy is asked for the sign, too."""
     curvature = Curvature(y, stretch.lower, stretch.upper)
     if curvature.run(piece).slope in (0, -1):
         return True
     if curvature.run(_log_slope(piece, y)).is_nonpositive:
         return True
+    if not is_even:
+        return False
     if stretch.lower != 0:
         moved = piece.subs(y, y + stretch.lower)
         return _is_nonpositive(sp.diff(moved, y), y, stretch.upper - stretch.lower)

@@ -117,3 +117,16 @@ def test_rounding_is_no_valley():
     """1 − erf is a staircase in doubles, far out."""
     assert SecondLook(1 - sp.erf(X), X, between(0, sp.oo)).against_one_mode() is None
     assert SecondLook(sp.erf(X + 8) - sp.erf(X - 8), X, LINE).against_one_mode() is None
+
+
+@pytest.mark.parametrize(
+    "masses",
+    [
+        sp.exp(-((K + 4) ** 2) / 18) + sp.exp(-((K - 3) ** 2) / 8),
+        (K**2 + 1) * sp.exp(-abs(K) / 3),
+        (1 - sp.exp(-abs(K) / 2 - HALF)) * sp.exp(-abs(K) / 5),
+    ],
+)
+def test_masses_whose_constant_is_a_sum_are_looked_at(masses):
+    noise = Mechanism.additive(masses, K, 2, "integers", normalize=True)
+    assert one_mode(noise).value is False

@@ -84,7 +84,9 @@ def test_reasons(density, reason):
     "density",
     [
         sp.Piecewise((sp.Rational(1, 8), abs(X) < 1), (sp.Rational(1, 4), abs(X) < 2), (0, True)),
-        sp.erf(X + 3) - sp.erf(X - 2) + sp.erf(X - 6) - sp.erf(X - 9),
+        pytest.param(
+            sp.erf(X + 3) - sp.erf(X - 2) + sp.erf(X - 6) - sp.erf(X - 9), marks=pytest.mark.slow
+        ),
         sp.exp(-X) * sp.erfc(1 - X) - sp.exp(X) * sp.erfc(1 + X) / 3,
         X**2 * sp.besselk(1, abs(X)),
         (1 + 2 * abs(X)) * sp.exp(-abs(X)),
