@@ -32,7 +32,7 @@ from symdp.emit.ranges import Interval, Ranges, Seen
 from symdp.errors import InputError
 from symdp.interrupt import attempt
 from symdp.model import tidy
-from symdp.model.fact import BALLS, OPEN, VALUES, Fact
+from symdp.model.fact import AUTHOR, BALLS, OPEN, VALUES, Fact
 from symdp.model.mechanism import Mechanism
 from symdp.model.pair import Support
 
@@ -48,7 +48,10 @@ _INFINITE, _ZERO = arb.pos_inf(), arb(0)
 
 
 def one_mode(mechanism: Mechanism) -> Fact:
-    """Return whether additive noise has one mode, by a rule or, at given values, by balls."""
+    """Return whether additive noise has one mode: by a rule, by balls or by its author's word.
+
+    InputError where values contradict the author.
+    """
     fact = one_mode_always(mechanism)
     if fact:
         return fact
@@ -56,7 +59,15 @@ def one_mode(mechanism: Mechanism) -> Fact:
     x, support = mechanism.variable, mechanism.support
     if mechanism.template:
         fact = shape_of(density, x, support).one_mode
-    return fact or _by_balls(density, x, support)
+    fact = fact or _by_balls(density, x, support)
+    if fact or mechanism.modes is None:
+        return fact
+    if fact.value is False:
+        raise InputError(
+            f"{mechanism.summary}: modes = 1 says that its noise has one mode, and {fact.reason}; "
+            "leave modes out"
+        )
+    return Fact(True, AUTHOR, f"its author says so; {fact.reason}")
 
 
 def one_mode_always(mechanism: Mechanism) -> Fact:
@@ -78,6 +89,8 @@ def _by_balls(density: sp.Expr, x: sp.Symbol, support: Support) -> Fact:
     verdict = attempt(lambda: _is_decided(density, x, support), None, _SECONDS)
     if verdict:
         return Fact(True, BALLS, "balls enclose the signs of its slope on cells")
+    if verdict is False:
+        return Fact(False, BALLS, "balls show that it falls and rises again")
     return Fact(None, OPEN, "no rule shows it, and the signs of its slope were not enclosed")
 
 

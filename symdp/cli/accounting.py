@@ -384,6 +384,8 @@ def _certificate(
     replace_text(file, json.dumps(made, indent=1) + "\n")
     claim = made["claim"]
     print(f"{file}: {claim['lower']} ≤ δ({claim['epsilon']}) ≤ {claim['upper']}")
+    if "assumed" in made:
+        print(f"{file}: proved of the pair at the sensitivity; {made['assumed']}")
     if with_checker:
         beside = file.with_name(CHECKER.name)
         beside.write_text(CHECKER.read_text(encoding="utf-8"), encoding="utf-8")

@@ -294,9 +294,7 @@ def from_mechanisms(
     taken = [kind.require_concrete() for kind in kinds if kind is not None]
     protection_of(taken)  # one neighbouring relation for all
     answers = [answered(kind) for kind in taken]
-    shifts = [one.shift for one in answers]
-    whose = protection_of(taken, shifts, any(one.is_of_all_shifts for one in answers))
-    whose = whose.over(_SEVERAL)
+    whose = protection_of(taken, answers).over(_SEVERAL)
     sides(direction)
     names = named(ids, table.shape[0])
     noise, rate = np.full(len(kinds), math.nan), np.zeros(len(kinds))

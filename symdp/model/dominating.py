@@ -250,11 +250,15 @@ class _Shifts:
     def require_symmetric(self, what: str) -> None:
         shape = self.shape
         if shape.centre is None or not (shape.falls or self.noise.falls):
-            lacking = "symmetric about a centre" if shape.centre is None else "falling away from it"
+            lacking = "symmetric about a centre"
+            remedy = "write the pair itself under [pair]"
+            if shape.centre is not None:
+                lacking = "falling away from it"
+                remedy = f"say modes = 1 if you know that it falls, or {remedy}"
             raise InputError(
                 f"{what} moves the output either way, and its pair is proved for a density that is "
                 "symmetric and falls away from its centre; this one was not shown to be "
-                f"{lacking}; write the pair itself under [pair]"
+                f"{lacking}; {remedy}"
             )
 
     def mixture(self, weights: dict[int, tuple[sp.Expr, sp.Expr]]) -> Pair:

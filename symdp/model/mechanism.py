@@ -259,6 +259,7 @@ class Mechanism(Added, MechanismRecord):
         normalize: bool = False,
         assume: Mapping[str, str] | Sequence[str] | None = None,
         shift: str = AT_MOST,
+        modes: int | None = None,
     ) -> Mechanism:
         r"""Return the mechanism that adds noise of density f to a query of sensitivity D.
 
@@ -278,6 +279,8 @@ class Mechanism(Added, MechanismRecord):
         shift : "at most" D, what a record may do, of one sign at all steps where noise is skewed;
             "either way", signs that change between steps; "up" or "down", D at most and one way;
             or "exactly" D, whatever a smaller shift does
+        modes : 1 where you know that the noise has one mode: used where no proof is found. Every
+            answer that rests on it says so, and values that contradict it are an error
 
         Raises
         ------
@@ -290,7 +293,7 @@ class Mechanism(Added, MechanismRecord):
         if moved is not None:
             moved = intake.constant(moved, "the substitution sensitivity")
         held = (name, intake.variable, intake.support, Noise(f, size, moved), intake.declared)
-        made = cls(*held, shift=shift).assuming(assume)
+        made = cls(*held, shift=shift, modes=modes).assuming(assume)
         return made.normalized() if normalize else made
 
     @classmethod
@@ -304,6 +307,7 @@ class Mechanism(Added, MechanismRecord):
         *,
         parameters: Mapping[str, str] | None = None,
         assume: Mapping[str, str] | Sequence[str] | None = None,
+        modes: int | None = None,
     ) -> Mechanism:
         r"""Return the mechanism that adds noise of density g(‖x‖) to a vector that a record moves.
 
@@ -319,7 +323,7 @@ class Mechanism(Added, MechanismRecord):
         variable : the symbol of the length, from 0 to oo
         dimension : of the vectors; a whole number, or an expression of parameters
         sensitivity : the largest Euclidean length by which one record moves the output
-        parameters, assume : as for `additive`
+        parameters, assume, modes : as for `additive`
 
         Raises
         ------
@@ -336,7 +340,7 @@ class Mechanism(Added, MechanismRecord):
         size = intake.constant(sensitivity, "the sensitivity")
         number = intake.constant(dimension, "the dimension")
         held = (name, intake.variable, intake.support, Radial(g, number, size), intake.declared)
-        return cls(*held).assuming(assume)
+        return cls(*held, modes=modes).assuming(assume)
 
     @classmethod
     def family(
@@ -702,6 +706,7 @@ class Mechanism(Added, MechanismRecord):
         held = [] if sampling is None else [type(sampling).__name__, *vars(sampling).values()]
         # The shift is told where it is not what it is for every other self.
         asked = [self.neighbours] + [self.shift] * (self.shift != AT_MOST)
+        asked += ["modes 1"] * (self.modes is not None)
         if template is not None and self.is_concrete:
             values = dict(self.bound)
             used = sorted(values.keys() & {p.name for p in template.declared})
@@ -742,6 +747,8 @@ class Mechanism(Added, MechanismRecord):
             text += f", {self.relation.replace('_', ' ')}"
         if self.shift != AT_MOST:
             text += f", shift {self.shift}"
+        if self.modes is not None:
+            text += ", one mode by its author's word"
         if held := assumption.comparisons(self):
             text += f", assuming {' and '.join(held)}"
         return text

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from symdp.arguments import AT_MOST, DOWN, EITHER, EXACTLY, UP, instance
 from symdp.errors import InputError, suggestion
 from symdp.model.average import AVERAGE, SUM
+from symdp.model.fact import AUTHOR
 
 if TYPE_CHECKING:
     from symdp.model.sampling import MechanismRecord
@@ -43,6 +44,7 @@ _SHIFTS = {
     EXACTLY: " that moves the output by exactly the sensitivity: a smaller shift may lose more",
 }
 _OPEN_MODE = "was not shown to have one mode"
+ONE_MODE_BY_AUTHOR = "that the noise has one mode is its author's word"
 _NOISY_SUM = "; released is the noisy sum of a batch, or that divided by a constant"
 RELATIONS = (ADD_REMOVE, SUBSTITUTION, ZERO_OUT)
 # As dp-accounting calls them.
@@ -88,6 +90,11 @@ def check_relation(mechanism: MechanismRecord) -> None:
     if not isinstance(mechanism.source, Noise | Laws | RenyiCurve | Radial | Family):
         raise InputError(f"{mechanism.source!r:.60}: {_MADE}")
     mechanism.source.checked(instance(mechanism.support, Support, _MADE).checked())
+    if mechanism.modes is not None and (type(mechanism.modes) is not int or mechanism.modes != 1):
+        raise InputError(
+            f"modes = {mechanism.modes!r:.40}: an author can say that noise has one mode, with "
+            "modes = 1; leave it out of noise that has several"
+        )
     told = (*SHIFTS, *_SHIFTS) if mechanism.is_given else SHIFTS
     if shift not in told:
         known = ", ".join(f"'{one}'" for one in SHIFTS)
@@ -172,6 +179,8 @@ class Protection:
     is_envelope
         Whether a step's pair stands for many, none of which attains all of its profile: divergences
         are upper bounds, and so is δ of several steps.
+    by_author
+        Whether that the noise of a step has one mode is its author's word, which no proof supports.
     note
         What else was asked, in words: another sensitivity, a group without sampling.
     """
@@ -185,6 +194,7 @@ class Protection:
     is_of_all_shifts: bool = False
     by_curve: bool = False
     is_envelope: bool = False
+    by_author: bool = False
     note: str = ""
 
     def over(self, count: int) -> Protection:
@@ -205,6 +215,8 @@ class Protection:
         'one record added to or removed from the data that moves the output by exactly ...'
         """
         text = protects(self.relation, self.group) + _SHIFTS.get(self.shift, "") + self.note
+        if self.by_author:
+            text += f"; {ONE_MODE_BY_AUTHOR}"
         if self.relation == ZERO_OUT and "truncated" in self.sampling:
             text += ", its place in the batch kept"
         if self.has_random_batches and self.released == SUM:
@@ -246,4 +258,5 @@ class Protection:
         own = {"relation": self.relation, "sampling": self.sampling}
         own |= {"shift": self.shift} if self.shift else {}
         released = {} if self.released == SUM else {"released": self.released}
+        own |= {"one_mode_by": AUTHOR} if self.by_author else {}
         return {**own, **group, **released, "protects": self.sentence, "pair": self.pair}

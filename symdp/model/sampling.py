@@ -446,6 +446,7 @@ class MechanismRecord:
     dominates: str = ""
     template: Self | None = None
     shift: str = AT_MOST
+    modes: int | None = None  # of the noise, by its author's word
 
     @property
     def values(self) -> dict[str, sp.Expr]:

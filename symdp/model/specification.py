@@ -28,8 +28,8 @@ from symdp.model.schemes import ALLOCATION
 
 _LARGEST_FILE = 1_000_000  # bytes
 _KEYS = {  # of the tables of a file, by what an error calls them
-    "[noise]": ("density", "sensitivity", "substitution_sensitivity", "normalize", "shift", "norm",
-                "dimension"),
+    "[noise]": ("density", "sensitivity", "substitution_sensitivity", "normalize", "shift", "modes",
+                "norm", "dimension"),
     "[pair]": ("P", "Q", "atoms", "normalize", "envelope", "rho"),
     "[sampling]": ("scheme", "rate", "batch", "records", "group", "steps", "participations",
                    "released"),
@@ -271,6 +271,7 @@ def _additive(
             substitution_sensitivity=moved,
             normalize=take(table, "normalize", bool, default=False),
             shift=take(table, "shift", str, default=AT_MOST),
+            modes=take(table, "modes", int),
         )  # fmt: skip
 
 
@@ -281,7 +282,7 @@ def _radial(
     words: Mapping[str, str],
 ) -> Mechanism:
     """Return the mechanism of a [noise] table of noise on vectors."""
-    refuse_unknown(table, ("density", "norm", "dimension", "sensitivity"))
+    refuse_unknown(table, ("density", "norm", "dimension", "sensitivity", "modes"))
     norm = take(table, "norm", str, required=True)
     if norm != "l2":
         raise InputError(
@@ -292,7 +293,10 @@ def _radial(
     density = _formula(table, "density", symbols, kind=str, required=True)
     dimension = _formula(table, "dimension", others, required=True)
     sensitivity = _formula(table, "sensitivity", others, default=1)
-    return Mechanism.radial(density, variable, dimension, sensitivity, parameters=words)
+    modes = take(table, "modes", int)
+    return Mechanism.radial(
+        density, variable, dimension, sensitivity, parameters=words, modes=modes
+    )
 
 
 def _from_pair(

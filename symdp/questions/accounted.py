@@ -32,6 +32,7 @@ from symdp.arguments import (
 )
 from symdp.errors import AccuracyError, InputError
 from symdp.model.average import AVERAGE, SUM
+from symdp.model.fact import AUTHOR
 from symdp.model.relation import (
     DOWNWARDS,
     IN_LENGTH,
@@ -59,15 +60,17 @@ _SKEWED = (
 )
 _SEVERAL = (
     "{} speaks of one shift, and noise that was not shown to have one mode may lose more at a "
-    'smaller one: {}ask for that shift, shift = "exactly"'
+    "smaller one: {}say modes = 1 if you know that it has one, or ask for that shift, "
+    'shift = "exactly"'
 )
 _OPEN = (
     "{}: a record may move the output by less than the sensitivity, and noise was shown neither to "
-    'have one mode nor to be bounded for every shift{}; for just that one ask shift = "exactly"'
+    "have one mode nor to be bounded for every shift{}; if you know that it has one mode say "
+    'modes = 1, and for just that shift ask shift = "exactly"'
 )
 _RISES = (
     "{}: its density was not shown to fall with the length{}, and where it rises a smaller shift "
-    "may be worse; give a density that falls"
+    "may be worse; give a density that falls, or say modes = 1 if you know that it does"
 )
 _VALUES = "give every parameter its value, or "
 _LOWERED = " lowered"  # ends the name of a side where the record lowers the output
@@ -212,22 +215,20 @@ def accounted(steps: Mapping[Mechanism, int]) -> Accounted:
     ]
     checked, mass = checked_steps(merged_steps(single))
     found = [answered(mechanism) for mechanism in checked]
-    shifts, bounds = [one.shift for one in found], any(one.is_of_all_shifts for one in found)
+    told = found
     if sum(checked.values()) == 1:  # the sign of one shift does not change
-        shifts = [AT_MOST if shift == ONE_SIGN else shift for shift in shifts]
+        told = [replace(one, shift=AT_MOST) if one.shift == ONE_SIGN else one for one in found]
     counted = list(zip(found, checked.values(), strict=True))
     held = merged_steps((one.step, count) for one, count in counted)
     lowered = {}
     if any(one.is_one_sided for one in found) and not all(map(_is_reversed_by_sign, found)):
         lowered = merged_steps((one.lowered, count) for one, count in counted)
-    protection = protection_of(list(steps), shifts, bounds).over(sum(checked.values()))
+    protection = protection_of(list(steps), told).over(sum(checked.values()))
     given, own, other = (tuple(some.items()) for some in (steps, held, lowered))
     return Accounted(given, own, other, protection, mass)
 
 
-def protection_of(
-    mechanisms: Sequence[Mechanism], shifts: Sequence[str] = (), is_of_all_shifts: bool = False
-) -> Protection:
+def protection_of(mechanisms: Sequence[Mechanism], answers: Sequence[Answered] = ()) -> Protection:
     """Return the relation and the group size that all steps of a composition share.
 
     A pair of laws that was given fits any relation of single records: its author says which.
@@ -238,8 +239,10 @@ def protection_of(
     schemes = dict.fromkeys("none" if m.sampling is None else m.sampling.scheme for m in mechanisms)
     averages = any(m.sampling is not None and m.sampling.released == AVERAGE for m in mechanisms)
     released = AVERAGE if averages else SUM
+    shifts = [one.shift for one in answers]
+    is_of_all_shifts = any(one.is_of_all_shifts for one in answers)
     if {UPWARDS, DOWNWARDS} <= set(shifts):
-        shifts = (*shifts, SEVERAL_SIGNS)
+        shifts.append(SEVERAL_SIGNS)
     shift = next((one for one in _NARROWEST if one in shifts), "")
     attained = all(map(is_attained, mechanisms)) and not is_of_all_shifts
     by_curve = any(isinstance(m.source, RenyiCurve) for m in mechanisms)
@@ -250,6 +253,7 @@ def protection_of(
         is_of_all_shifts,
         by_curve,
         any(map(is_envelope, mechanisms)),
+        any(one.by_author for one in answers),
     )
     sampling = ", ".join(schemes)
     found = {(m.neighbours, m.group): m for m in mechanisms if m.neighbours != PAIR}
@@ -279,6 +283,7 @@ class Answered:
     is_of_all_shifts: bool = False  # whether it is that pair, an upper bound
     # whether it speaks of a record that raises the output, and one that lowers it is another
     is_one_sided: bool = False
+    by_author: bool = False  # whether that its noise has one mode is the author's word
 
     @property
     def lowered(self) -> Mechanism:
@@ -288,6 +293,7 @@ class Answered:
 
 def answered(mechanism: Mechanism) -> Answered:
     """Return the pair that answers for a step, and for which shifts it does."""
+    by_author = rests_on_its_author(mechanism)
     mechanism = _told_to_fall(mechanism)
     if _never_draws(mechanism):
         return Answered(mechanism, AT_MOST)
@@ -316,7 +322,38 @@ def answered(mechanism: Mechanism) -> Answered:
             if any_sign:
                 raise
             raise InputError(_OPEN.format(mechanism.summary, f" ({error})")) from None
-    return Answered(mechanism, shift, is_one_sided=_is_one_sided(mechanism))
+    return Answered(mechanism, shift, is_one_sided=_is_one_sided(mechanism), by_author=by_author)
+
+
+def rests_on_its_author(mechanism: Mechanism) -> bool:
+    """Whether that the pair is the worst of all shifts rests on the author's word for one mode.
+
+    InputError where values contradict that word.
+    """
+    from symdp.balls.modes import one_mode
+    from symdp.model.sampling import Noise, Radial
+
+    source = mechanism.source
+    if mechanism.modes is None:
+        return False
+    if isinstance(source, Radial):
+        return one_mode(mechanism.on_a_line).by == AUTHOR
+    if not isinstance(source, Noise):  # a pair that was made of such noise
+        return True
+    is_said = one_mode(mechanism).by == AUTHOR
+    if _is_exchanged(mechanism):
+        return is_said
+    return is_said and not (mechanism.shift == EXACTLY or has_one_shift(mechanism))
+
+
+def _is_exchanged(mechanism: Mechanism) -> bool:
+    """Whether a record may take another's place, so that noise is asked to fall from a centre."""
+    sampling = mechanism.sampling
+    if mechanism.neighbours == SUBSTITUTION:
+        return True
+    return sampling is not None and (
+        sampling.scheme == "truncated_poisson" or sampling.released == AVERAGE
+    )
 
 
 def _never_draws(mechanism: Mechanism) -> bool:
@@ -330,15 +367,13 @@ def _never_draws(mechanism: Mechanism) -> bool:
 
 
 def _told_to_fall(mechanism: Mechanism) -> Mechanism:
-    """Return a step whose pair is told that noise with a centre has one mode, as balls show it."""
+    """Return a step whose pair is told that noise with a centre has one mode, where that holds."""
     from symdp.balls.modes import one_mode
     from symdp.density.shapes import shape_of
     from symdp.model.sampling import Noise
 
-    source, sampling = mechanism.source, mechanism.sampling
-    scheme = None if sampling is None else sampling.scheme
-    is_either_way = mechanism.neighbours == SUBSTITUTION or scheme == "truncated_poisson"
-    if not (is_either_way and isinstance(source, Noise)):
+    source = mechanism.source
+    if not (_is_exchanged(mechanism) and isinstance(source, Noise)):
         return mechanism
     shape = shape_of(source.density, mechanism.variable, mechanism.support)
     if shape.centre is None or shape.falls or not one_mode(mechanism):
@@ -381,12 +416,17 @@ def answering(mechanism: Mechanism, what: str) -> tuple[Mechanism, Protection]:
         one = answered(mechanism)
     else:
         shift = proved_shift(mechanism)
-        one = Answered(mechanism, shift, is_one_sided=_is_one_sided(mechanism))
+        one = Answered(
+            mechanism,
+            shift,
+            is_one_sided=_is_one_sided(mechanism),
+            by_author=rests_on_its_author(mechanism),
+        )
     if one.shift == EXACTLY != mechanism.shift:
         raise InputError(_SEVERAL.format(what, "" if mechanism.is_concrete else _VALUES))
     if one.is_one_sided and mechanism.sampling is not None:
         raise InputError(_SKEWED.format(what))
-    return one.step, protection_of([mechanism], [one.shift], one.is_of_all_shifts)
+    return one.step, protection_of([mechanism], [one])
 
 
 def has_one_shift(mechanism: Mechanism) -> bool:

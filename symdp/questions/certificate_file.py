@@ -14,6 +14,7 @@ from symdp.arguments import Direction, a_path, real, sides
 from symdp.errors import AccuracyError, InputError
 from symdp.exact_number import exact_number
 from symdp.model.allocation import OneStep
+from symdp.model.relation import ONE_MODE_BY_AUTHOR
 from symdp.prove import check_certificate, witness
 from symdp.questions.composition import Composition
 
@@ -75,7 +76,8 @@ def certificate(
     directions = sides(direction)
     steps = _pairs(composition, directions)
     if epsilon is not None:
-        return witness.make(steps, directions, _exact(epsilon, "epsilon"), digits)
+        made = witness.make(steps, directions, _exact(epsilon, "epsilon"), digits)
+        return made | _assumed(composition)
     asked = _exact(delta, "delta")
     if not 0 < asked < 1:
         raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
@@ -87,8 +89,15 @@ def certificate(
         made = witness.make(steps, directions, above, digits + 1)
         if Fraction(made["claim"]["upper"]) <= asked:
             made["claim"]["upper"] = str(asked)
-            return made
+            return made | _assumed(composition)
     raise AccuracyError("no ε was found of which δ(ε) ≤ δ is proved; ask for fewer digits")
+
+
+def _assumed(composition: Composition) -> dict[str, str]:
+    """Return what is taken on an author's word, that the pair dominates all smaller shifts."""
+    if not composition.accounted.protection.by_author:
+        return {}
+    return {"assumed": ONE_MODE_BY_AUTHOR}
 
 
 def told_steps(composition: Composition) -> list[dict[str, Any]]:

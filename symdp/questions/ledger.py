@@ -77,6 +77,7 @@ _EARLIER: tuple[tuple[tuple[str, ...], tuple[Any, ...]], ...] = (
     (("released",), (SUM,)),
     (("steps", "participations"), (None, None)),
     (("shift",), ("at most",)),
+    (("modes",), (None,)),
 )
 _LONGEST_TEXT = 1_000_000  # characters, as many as a mechanism file may have
 _LABELS = ("date", "note", "user")
@@ -585,6 +586,7 @@ def _written(mechanism: Mechanism) -> dict[str, Any]:
         "relation": mechanism.relation,
         "shift": mechanism.shift,
         **{name: None if sampling is None else getattr(sampling, name) for name in _SAMPLING},
+        **({} if mechanism.modes is None else {"modes": mechanism.modes}),
         **({} if sampling is None or sampling.released == SUM else {"released": sampling.released}),
         "formulas": write_expressions(formulas),
     }
@@ -641,7 +643,7 @@ def _read(written: object) -> Mechanism:
     from symdp.model.schemes import Sampling
 
     stated = ("name", "support", "source", "parameters", "relation", "shift", "formulas")
-    keys = {*stated, "released", *_SAMPLING, *_TEXTS}
+    keys = {*stated, "modes", "released", *_SAMPLING, *_TEXTS}
     if not isinstance(written, dict):
         raise InputError(f"a mechanism is an object of {', '.join(sorted(keys))}")
     for names, usual in _EARLIER:
@@ -656,6 +658,7 @@ def _read(written: object) -> Mechanism:
     if source_kind not in tuple(_SOURCES) or not isinstance(name, str) or len(name) > 60:
         raise InputError(f"'source' must be {', '.join(_SOURCES)}, and 'name' a short text")
     texts = {name: written[name] for name in _TEXTS}
+    words_of_its_author = {name: written[name] for name in ("shift", "modes")}
     if any(not isinstance(text, str) or len(text) > _LONGEST_TEXT for text in texts.values()):
         raise InputError(f"{', '.join(_TEXTS)} must be texts of at most {_LONGEST_TEXT} characters")
     if not isinstance(words, dict):
@@ -680,7 +683,7 @@ def _read(written: object) -> Mechanism:
     if free:
         raise InputError(f"{', '.join(sorted(map(str, free)))} has no value")
     made = replace(
-        Mechanism(name, variable, support, source, declared, **texts, shift=written["shift"])(
+        Mechanism(name, variable, support, source, declared, **texts, **words_of_its_author)(
             **values
         ),
         sampling=sampling,

@@ -92,6 +92,7 @@ def selection(base: Composition, mean: float, shape: float = 1.0, by: str = "pro
     relation = trial.protection.relation
     shift = trial.protection.shift or AT_MOST
     made = made if shift == AT_MOST else replace(made, shift=shift)
+    made = replace(made, modes=1) if trial.protection.by_author else made
     return made if relation == PAIR else replace(made, relation=relation)
 
 

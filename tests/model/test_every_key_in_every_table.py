@@ -64,6 +64,7 @@ VALUES: dict[str, dict[str, list[Any]]] = {
         "substitution_sensitivity": [1, 3],
         "normalize": [True],
         "shift": ["exactly", "up"],
+        "modes": [1],
         "norm": ["l2"],
         "dimension": [3, 5],
     },

@@ -4,9 +4,10 @@ import math
 
 import numpy as np
 import pytest
+import sympy as sp
 from scipy.special import ive
 
-from symdp import compose, mechanisms
+from symdp import Mechanism, compose, mechanisms
 from symdp.model.sampling import Noise
 from symdp.questions.accounted import answered
 
@@ -44,7 +45,9 @@ def test_skellam_noise_of_a_fixed_batch():
 
 
 def test_what_falls_by_its_values_is_told():
-    step = mechanisms.skellam(mu=1).under("substitution")
+    x = sp.Symbol("x", real=True)
+    bent = sp.exp(-(x**2) / 8) * (2 + sp.cos(x / 100))  # no rule decides it
+    step = Mechanism.additive(bent, x, 1, normalize=True).under("substitution")
     source = answered(step).step.source
     assert isinstance(source, Noise)
     assert source.falls
