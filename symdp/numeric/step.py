@@ -90,7 +90,7 @@ class SmoothPiece:
 
     def rounded(self, x: Array) -> tuple[Array, Array]:
         """Return log P and ℓ, each the double next to it."""
-        pairs = [rounded(self.ball, place) for place in x.tolist()]
+        pairs = [rounded(self.ball, place, is_flat=self.flat) for place in x.tolist()]
         log_p, loss = np.asarray(pairs, dtype=np.float64).reshape(-1, 2).T
         return log_p, loss
 
@@ -169,21 +169,30 @@ def _roundings(log_p: Array, loss: Array, exact_log_p: Array, exact_loss: Array)
     return max(1.0, math.sqrt(float(squares.mean(axis=1).max())) if log_p.size else 1.0)
 
 
-def _is_known(ball: arb) -> bool:
+def _is_known(ball: arb, smallest: float) -> bool:
+    """Whether a double next to a ball is known, or the ball is smaller than an absolute size."""
     if not ball.is_finite():
         return bool(ball == arb.pos_inf())
-    return ball.rel_accuracy_bits() >= 54 or float(ball.rad()) < 1e-300
+    return ball.rel_accuracy_bits() >= 54 or float(ball.rad()) < smallest
 
 
 @lru_cache(maxsize=1 << 15)  # node sets of several tilts share places, whose balls are slow
-def rounded(ball: BallFunction, place: float, beside: float = 0.0) -> tuple[float, float]:
-    """Return log P and ℓ at the sum of two numbers, each the double next to it."""
+def rounded(
+    ball: BallFunction, place: float, beside: float = 0.0, *, is_flat: bool = False
+) -> tuple[float, float]:
+    """Return log P and ℓ at the sum of two numbers, each the double next to it.
+
+    On a flat stretch ℓ may be the difference of two normalizing constants, which quadratures find
+    to some fifty digits: where it vanishes it has no relative digits, and is wanted absolutely.
+    """
     bits = _BITS
+    smallest = 1e-40 if is_flat else 1e-300
     while bits <= _MOST_BITS:
         with ctx.workprec(bits):
             pair = ball(arb(place) + arb(beside))
-            if all(map(_is_known, pair)):
-                return float(pair[0].mid()), float(pair[1].mid())
+            if all(_is_known(value, smallest) for value in pair):
+                loss = 0.0 if is_flat and pair[1].contains(0) else float(pair[1].mid())
+                return float(pair[0].mid()), loss
         bits *= 2
     raise AccuracyError(
         f"the density or the loss has no finite value at {place!r}, as where a density touches "
