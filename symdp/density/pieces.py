@@ -384,7 +384,8 @@ def log_exponential_mass(piece: Piece, x: sp.Symbol) -> sp.Expr | None:
     if piece.log_p is None or not (piece.slope == "constant" or piece.loss == sp.oo):
         return None
     rate = sp.diff(piece.log_p, x)
-    if x in rate.free_symbols or piece.lower.is_infinite == piece.upper.is_infinite:
+    is_endless = [bool(end.is_infinite) for end in (piece.lower, piece.upper)]
+    if x in rate.free_symbols or rate == 0 or is_endless[0] == is_endless[1]:
         return None
     end = piece.lower if piece.upper.is_infinite else piece.upper
     return piece.log_p.subs(x, end) - sp.log(sp.Abs(rate))

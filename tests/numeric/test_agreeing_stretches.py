@@ -77,3 +77,27 @@ def test_a_bump_that_moves_on_a_flat_base(shape):
 
 
 GRID = [mpmath.mpf(k) / 100 + mpmath.mpf("0.003") for k in range(-120, 120)]
+
+
+LOCAL = """
+name = "local"
+variable = "x"
+support = ["-(exp(e/2) + 1)/(exp(e/2) - 1)", "(exp(e/2) + 1)/(exp(e/2) - 1)"]
+[parameters]
+e = "positive"
+[pair]
+P = "(exp(e) - exp(e/2))/(2*exp(e/2) + 2)*Piecewise((1, x >= 1), (exp(-e), True))"
+Q = "(exp(e) - exp(e/2))/(2*exp(e/2) + 2)*Piecewise((1, x <= -1), (exp(-e), True))"
+"""
+
+
+@pytest.mark.parametrize("level", [0.25, 1, 4])
+def test_ends_that_hold_a_parameter_may_be_finite(level):
+    """The higher of two heights h, he^{−e} stands on [1, end]: δ(ε) = h(end − 1)(1 − e^{ε − e})."""
+    randomizer = symdp.loads(LOCAL)(e=level)
+    root = math.exp(level / 2)
+    height = (root**2 - root) / (2 * root + 2)
+    truth = height * ((root + 1) / (root - 1) - 1) * -math.expm1(level / 2 - level)
+    answer = symdp.compose(randomizer).delta(level / 2)
+    assert answer.lower <= truth * (1 + 1e-14)
+    assert answer.upper >= truth * (1 - 1e-14)
