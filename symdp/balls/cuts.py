@@ -18,6 +18,7 @@ from functools import lru_cache, reduce
 import sympy as sp
 from flint import arb
 
+from symdp.density.signs import sign_of
 from symdp.emit.arb import compile_arb
 from symdp.emit.enclose import find_cut
 from symdp.emit.ranges import Ranges, Seen
@@ -157,9 +158,22 @@ def _far_out(exponent: sp.Expr) -> tuple[tuple[_Slope, int], ...]:
 
 
 def _spread(exponent: sp.Expr) -> sp.Expr:
-    """Return a sum of logarithms; `expand_log` raises long fractions to powers first."""
+    """Return a sum of logarithms; `expand_log` raises long fractions to powers first.
+
+    Constants such as cos 2 stay names meanwhile, as SymPy takes them for algebraic generators.
+    """
+    constants = {node for node in exponent.atoms(sp.Function) if not node.free_symbols}
+    names = {node: _named(node) for node in constants}
+    exponent = exponent.xreplace(names)
     hints = dict.fromkeys(("mul", "power_exp", "power_base", "multinomial", "basic"), False)
-    return exponent.expand(log=True, force=True, **hints)
+    expanded = exponent.expand(log=True, force=True, **hints)
+    return expanded.xreplace({name: node for node, name in names.items()})
+
+
+def _named(constant: sp.Expr) -> sp.Dummy:
+    """Return a symbol of the sign of a constant."""
+    sign = sign_of(constant)
+    return sp.Dummy(real=True, positive=sign == 1 or None, negative=sign == -1 or None)
 
 
 def _log_size(term: sp.Expr) -> float:

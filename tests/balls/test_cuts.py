@@ -11,6 +11,7 @@ from flint import arb
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import symdp
 from symdp import mechanisms
 from symdp.balls.cuts import cut_tails
 from symdp.density.pieces import pieces
@@ -161,3 +162,20 @@ def test_tails_of_sampled_noise_are_bounded_closely(name, direction, weight):
         ]
         assert math.fsum(map(float, tails)) <= float(beyond.upper())
     assert float(high - low) < 1000
+
+
+@pytest.mark.parametrize(
+    ("density", "delta"),
+    [
+        # n = 10, ε = 2, of sums on grids; the other one's mass is 2·3·2/sin 2.
+        ("sin(2)/(12*(cosh(x/3) + cos(2)))", 0.00758881),
+        ("1/(cosh(x/3) + cos(2))", 0.00758881),
+    ],
+)
+def test_constants_beside_hyperbolic_functions_are_numbers(density, delta):
+    """SymPy takes cos 2 for an algebraic generator, and expands without end."""
+    noise = symdp.loads(
+        f'name = "c"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[noise]\ndensity = "{density}"\n'
+        "normalize = true\nsensitivity = 1\n"
+    )
+    assert symdp.compose(noise, 10).delta(2).value == pytest.approx(delta, rel=1e-6)
