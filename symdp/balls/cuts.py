@@ -162,12 +162,15 @@ def _spread(exponent: sp.Expr) -> sp.Expr:
 
     Constants such as cos 2 stay names meanwhile, as SymPy takes them for algebraic generators.
     """
-    constants = {node for node in exponent.atoms(sp.Function) if not node.free_symbols}
-    names = {node: _named(node) for node in constants}
+    names = {node: _named(node) for node in _constants(exponent)}
     exponent = exponent.xreplace(names)
     hints = dict.fromkeys(("mul", "power_exp", "power_base", "multinomial", "basic"), False)
     expanded = exponent.expand(log=True, force=True, **hints)
     return expanded.xreplace({name: node for node, name in names.items()})
+
+
+def _constants(expression: sp.Expr) -> list[sp.Expr]:
+    return [node for node in expression.atoms(sp.Function) if not node.free_symbols]
 
 
 def _named(constant: sp.Expr) -> sp.Dummy:
@@ -178,6 +181,7 @@ def _named(constant: sp.Expr) -> sp.Dummy:
 
 def _log_size(term: sp.Expr) -> float:
     """Return about the logarithm of a term far out, which decides about sharpness alone."""
+    term = term.xreplace({node: node.evalf(15) for node in _constants(term)})
     constant, moving = term.as_independent(DISTANCE, as_Add=False)
     value = _spread(sp.log(abs(constant)) + sp.log(moving))
     value = value.subs(DISTANCE, _FAR).evalf(15)
