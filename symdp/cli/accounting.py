@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from symdp.arguments import Direction, MethodName
     from symdp.model.mechanism import Mechanism
     from symdp.page.verification import Check
-    from symdp.questions.calibrate import AttackCalibration, Calibration
+    from symdp.questions.calibrate import AttackCalibration, Calibrated, Calibration
     from symdp.questions.certificate import Certificate
     from symdp.questions.claim import CheckedClaim
     from symdp.questions.composition import Composition
@@ -573,7 +573,9 @@ def _calibrated(found: Calibration | AttackCalibration) -> Iterator[Block]:
     from symdp.questions.calibrate import Calibration, decimal
 
     yield Sentence(f"{found.parameter} = ", answer=decimal(found.value))
-    beyond = f"  the next, {decimal(found.neighbour)},"
+    is_next = abs(found.neighbour - found.value) == found.step
+    which = "the next" if is_next else "the nearest that was answered"
+    beyond = f"  {which}, {decimal(found.neighbour)},"
     if isinstance(found, Calibration):
         answer, goal = found.guarantee, given(found.target_delta)
         # With as many digits as keep δ at most the target that it meets; else its interval, which
@@ -583,6 +585,7 @@ def _calibrated(found: Calibration | AttackCalibration) -> Iterator[Block]:
         yield Sentence(f"  δ({answer.epsilon_text()}) = {within} ≤ {goal}, {meaning(answer)}")
         yield Sentence(f"{beyond} has {found.missed.delta_text()} and misses it")
         yield from source(answer, found.seconds)
+        yield from _noted(found)
         return
     alpha = found.false_positive_rate
     what = "advantage" if alpha is None else f"true positive rate at {given(alpha)}"
@@ -592,6 +595,13 @@ def _calibrated(found: Calibration | AttackCalibration) -> Iterator[Block]:
     yield Sentence(f"  no attack has a higher {what} than {held} ≤ {given(found.target)}")
     yield Sentence(f"{beyond} allows {rounded(found.missed, 9, 'up')} and misses it")
     yield Sentence(f"  both directions, {found.seconds:.2g} s")
+    yield from _noted(found)
+
+
+def _noted(found: Calibrated) -> Iterator[Block]:
+    """Say what a search stepped over or left open."""
+    if found.note:
+        yield Sentence(f"  {found.note}", "warning")
 
 
 def compare(
@@ -615,11 +625,13 @@ def compare(
 
     def told(noises: list[Mechanism]) -> None:
         sizes = {"std": asked} if std is not None else {"mean_abs": asked}
-        rows = ask(noises, job.steps_asked, delta=at_delta, **sizes)
+        left_out: list[str] = []
+        rows = ask(noises, job.steps_asked, delta=at_delta, **sizes, left_out=left_out.append)
         if plot is not None:
             _draw_all(rows, job.steps_asked, plot)
         if how.as_json:
-            print_json({"noises": [row.to_json() for row in rows]})
+            without = {"left_out": left_out} if left_out else {}
+            print_json({"noises": [row.to_json() for row in rows], **without})
             return
         least = rows[0].guarantee.epsilon_text()
         asked_of = (f"ε at δ = {given(at_delta)}", f"δ at ε = {least}", "kind")
@@ -628,6 +640,7 @@ def compare(
         show(
             Table(head, [_cells(row) for row in rows], numbers=[1, 2, 3, 4, 6, 7]),
             *dict.fromkeys(one for row in rows for one in protection(row.guarantee)),
+            *(Sentence(f"  left out: {reason}", "warning") for reason in left_out),
             *_drawn(plot),
         )
 

@@ -188,6 +188,29 @@ def check_values(declared: Sequence[Parameter], values: Mapping[str, sp.Expr]) -
                 )
 
 
+def allows(mechanism: MechanismRecord, name: str, value: sp.Expr) -> bool:
+    """Whether a free parameter may have a value, by its domain and what is assumed."""
+    parameter = next(p for p in mechanism.declared if p.name == name)
+    try:
+        parameter.checked(value)
+        check_values(mechanism.declared, {**mechanism.values, name: value})
+    except InputError:
+        return False
+    return True
+
+
+def numeric_ends(mechanism: MechanismRecord, name: str) -> tuple[sp.Expr, ...]:
+    """Return the ends that are assumed of a parameter and are numbers, the lower one first."""
+    symbol = next(p.symbol for p in mechanism.declared if p.name == name)
+    if not isinstance(symbol, AssumedSymbol):
+        return ()
+    known = {
+        p.symbol: mechanism.values[p.name] for p in mechanism.declared if p.name in mechanism.values
+    }
+    ends = (end.value for end in symbol.moved(known).both_ends if end is not None)
+    return tuple(end for end in ends if not end.free_symbols)
+
+
 def _check_order(symbol: AssumedSymbol) -> None:
     low, high = symbol.both_ends
     if low is None or high is None or (high.value - low.value).free_symbols:

@@ -6,15 +6,18 @@ bound meets the target, and the next one, whose bound does not. Rounding therefo
 privacy, whatever the parameter.
 
 A walk over a coarse list brackets the target, Φ⁻¹ of the bound, nearly linear in the logarithm of
-most parameters, says about where it is met, and bisection ends at neighbours of the fine grid. That
-the bound is monotone is checked at all values that were visited, one beyond the bracket among them.
+most parameters, says about where it is met, and bisection ends at neighbours of the fine grid. The
+search stays where the domain of the parameter and [assume] allow it and steps over values that are
+refused; where time ends it the safe end of its last bracket is the answer. That the bound is
+monotone is looked at at all values that were visited, one beyond the bracket among them. What fell
+short is told in a note: the value meets the target, whatever others do.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from html import escape
@@ -25,6 +28,9 @@ import sympy as sp
 
 from symdp.arguments import MOST_STEPS, real, share
 from symdp.errors import AccuracyError, InputError, suggestion
+from symdp.interrupt import limit as within
+from symdp.interrupt import time_left, worked
+from symdp.model import assumption
 from symdp.model.mechanism import a_mechanism
 from symdp.model.sampling import exact
 from symdp.questions.composition import Composition, Direction
@@ -46,6 +52,14 @@ _SATURATED = 2e3  # a normal quantile that stands for an infinite one
 _LEAST_LOG = -1e300  # of a bound that stands for 0
 _NEAR, _FINEST = 1.5, 1e-15  # of an index, absolute and relative: where a root is found
 _EXPONENTS = range(-6, 10)  # decimal, of the coarse list
+_MOST_REFUSED = 6  # values next to each other that the search steps over
+_MOST_REFUSED_IN_ALL = 16
+_FROM_END = 2  # coarse values between an end of the domain and where the walk starts
+_PARTS = 8  # of a range that has no coarse value
+_NEAR_END = (2, 8, 64)  # parts of the way from an end of the domain to the nearest coarse value
+_SPARE = 0.15  # of the time left, kept for the answer in both directions
+_LAST_ANSWERS = 4  # as many of the dearest one are kept time for
+_LONGEST_REASON = 200  # characters
 
 
 @dataclass(frozen=True)
@@ -55,7 +69,8 @@ class Calibrated:
     parameter: str
     value: sp.Rational  # an exact decimal
     step: sp.Rational  # the grid's spacing
-    neighbour: sp.Rational  # the next value, so far on the less private side
+    neighbour: sp.Rational  # the next value on the less private side, or the nearest answered one
+    note: str = field(default="", kw_only=True)  # what the search stepped over or left open
 
     def __float__(self) -> float:
         return float(self.value)
@@ -64,7 +79,8 @@ class Calibrated:
         """Return the answer as JSON values."""
         numbers = {name: getattr(self, name) for name in ("value", "step")}
         plain = {name: int(n.p) if n.q == 1 else float(n) for name, n in numbers.items()}
-        return {"parameter": self.parameter, **plain}
+        note = {"note": self.note} if self.note else {}
+        return {"parameter": self.parameter, **plain, **note}
 
 
 @dataclass(frozen=True)
@@ -135,7 +151,9 @@ def calibrate(
     The returned value and its neighbour on the grid are adjacent decimals v and v′ with
     upper(δ_v(ε)) ≤ δ < upper(δ_{v′}(ε)), upper being the method's own bound, over the directions
     asked for. That v is the only such place rests on δ(ε) being monotone in the parameter; it is
-    checked at every value that the search visits, on both sides of the answer. The advantage of
+    looked at at every value that the search visits, on both sides of the answer, and `note` says
+    where it is not. Values that are refused are stepped over, and where the time ends before the
+    grid's neighbours are found v′ lies farther away; `note` says both. The advantage of
     the best attack on the presence of a record is δ(0), and its true positive rate at false
     positive rate α is 1 − f(α), f the trade-off of both directions together [IND].
 
@@ -158,7 +176,7 @@ def calibrate(
         Significant digits of the grid, 4 to 13; 10, or 6 for an attack. A whole parameter always
         has step 1.
     between
-        Search only between these two values. Needed where δ(ε) is not monotone in the parameter.
+        Search only between these two values, as where δ(ε) is not monotone in the parameter.
     method
         For (ε, δ): an accountant that bounds δ from above, such as contour or moments.
     direction
@@ -170,7 +188,7 @@ def calibrate(
     Raises
     ------
     InputError
-        If no value of the parameter meets the target or all do, or it is not monotone in it.
+        If no value of the parameter that can be reached meets the target, or all do.
 
     Examples
     --------
@@ -195,10 +213,12 @@ def calibrate(
     what, grid, composed = _task(mechanism, parameter, count, digits, between)
     if epsilon is not None and delta is not None:
         at, target = real(epsilon, "epsilon"), share(delta, "delta")
-        met, answers = _met_delta(what, grid, composed, at, target, method, direction, progress)
+        met, answers, note = _met_delta(
+            what, grid, composed, at, target, method, direction, progress
+        )
         seconds = time.perf_counter() - start
         held, missed = answers[met[0]], answers[met[2]]
-        return Calibration(parameter, *met, target, held, missed, seconds)
+        return Calibration(parameter, *met, target, held, missed, seconds, note=note)
     if method != "contour" or direction != "both":
         raise InputError("attacks are counted in both directions, by the method contour")
     target, reached, words = _attack(advantage, tpr, fpr)
@@ -209,9 +229,10 @@ def calibrate(
         return math.log(rates[value]) if rates[value] > 0.0 else -math.inf
 
     aim = f"{words} ≤ {target:g}"
-    met = _Search(grid, log_rate, _below(target), what, aim, progress).met()
+    search = _Search(grid, log_rate, _below(target), what, aim, progress)
+    met = search.met()
     ends, seconds = (rates[met[0]], rates[met[2]]), time.perf_counter() - start
-    return AttackCalibration(parameter, *met, fpr, target, *ends, seconds)
+    return AttackCalibration(parameter, *met, fpr, target, *ends, seconds, note=search.note)
 
 
 def _task(
@@ -248,6 +269,18 @@ def _task(
         hint = suggestion(parameter, known) or f"; there is {' or '.join(known)}"
         raise InputError(f"{mechanism.name} has no parameter {parameter!r:.60}{hint}")
     grid = _grid_of(domain, digits)
+    if between is None and parameter in free:
+        allows = partial(assumption.allows, mechanism, parameter)
+        inside = grid.within(allows) or grid.inside(
+            assumption.numeric_ends(mechanism, parameter), allows
+        )
+        if inside is None:
+            limits = " and ".join(mechanism.assumptions)
+            raise InputError(
+                f"{mechanism.name}: few values of {parameter} are allowed ({limits}); give two "
+                "between which it is looked for"
+            )
+        grid = inside
     if between is not None:
         low, high = (exact(end, parameter) for end in between)
         if not (low.is_Rational and high.is_Rational and low < high):
@@ -278,8 +311,8 @@ def _met_delta(
     method: MethodName,
     direction: Direction,
     progress: Callable[[sp.Rational, float, bool], None],
-) -> tuple[_Met, dict[sp.Rational, Guarantee]]:
-    """Return where the method's bound on δ(ε) crosses δ, and the answers that were asked for.
+) -> tuple[_Met, dict[sp.Rational, Guarantee], str]:
+    """Return where the method's bound on δ(ε) crosses δ, the answers on the way, and a note.
 
     Of two directions the search asks the one that was larger at its first value; the answer is
     asked in both, and where it does not hold there, so is every value.
@@ -299,12 +332,14 @@ def _met_delta(
         return answer.log_upper
 
     target = f"δ({epsilon:g}) ≤ {delta:g}"
-    met = _Search(grid, partial(log_upper, keep=True), limit, what, target, progress).met()
+    search = _Search(grid, partial(log_upper, keep=True), limit, what, target, progress)
+    met = search.met()
     if side != direction:
         side = direction
         if log_upper(met[0]) > limit:
-            met = _Search(grid, log_upper, limit, what, target, progress).met()
-    return met, answers
+            search = _Search(grid, log_upper, limit, what, target, progress)
+            met = search.met()
+    return met, answers, search.note
 
 
 def _attack(
@@ -353,6 +388,62 @@ class _Grid:
             exponent += 1
         return sp.Integer(10) ** (exponent + 1 - self.digits)
 
+    def within(self, allows: Callable[[sp.Rational], bool]) -> _Grid | None:
+        """Return the grid of the values that are allowed, those near an end of them added."""
+        allowed = [allows(value) for value in self.coarse]
+        if all(allowed):
+            return self
+        if not any(allowed):
+            return None
+        # At the end of what is allowed the noise may be at its limit, where answers are dear.
+        far = [value for value, is_allowed in zip(self.coarse, allowed, strict=True) if is_allowed]
+        start = self.coarse[self.start]
+        if not allowed[self.start]:
+            far.sort(key=lambda value: abs(value - start))
+            start = far[min(_FROM_END, len(far) - 1)]
+        values = set(far)
+        for (left, takes_left), (right, takes_right) in pairwise(
+            zip(self.coarse, allowed, strict=True)
+        ):
+            if takes_left != takes_right:
+                inside, outside = (left, right) if takes_left else (right, left)
+                values.update(self._near_end(inside, outside, allows))
+        coarse = tuple(sorted(values))
+        probes = tuple(coarse.index(self.coarse[k]) for k in self.probes if allowed[k])
+        return replace(self, coarse=coarse, start=coarse.index(start), probes=probes)
+
+    def inside(
+        self, ends: Sequence[sp.Expr], allows: Callable[[sp.Rational], bool]
+    ) -> _Grid | None:
+        """Return the grid of values between two ends that lie nearer than coarse values do."""
+        if len(ends) != 2:
+            return None
+        low, high = (sp.Rational(str(sp.N(end, _MOST_DIGITS))) for end in ends)
+        step = self.step(low, high)
+        first, last = sp.ceiling(low / step), sp.floor(high / step)
+        first += not allows(first * step)
+        last -= not allows(last * step)
+        indices = {first + (last - first) * part // _PARTS for part in range(_PARTS + 1)}
+        coarse = [index * step for index in sorted(indices) if allows(index * step)]
+        if len(coarse) < 2:
+            return None
+        return replace(self, coarse=tuple(coarse), start=len(coarse) // 2, probes=())
+
+    def _near_end(
+        self, inside: sp.Rational, outside: sp.Rational, allows: Callable[[sp.Rational], bool]
+    ) -> list[sp.Rational]:
+        """Return the last allowed value of the fine grid on the way out, and some before it."""
+        step = self.step(*sorted((inside, outside)))
+        last, refused = int(inside / step), int(outside / step)
+        while abs(refused - last) > 1:
+            middle = (last + refused) // 2
+            if allows(middle * step):
+                last = middle
+            else:
+                refused = middle
+        way = int(inside / step) - last
+        return [(last + int(way / part)) * step for part in _NEAR_END] + [last * step]
+
     def between(self, low: sp.Rational, high: sp.Rational) -> _Grid:
         """Return the grid whose walk has only these two ends, rounded inwards."""
         step = self.step(low, high)
@@ -364,7 +455,7 @@ class _Grid:
 
 def _grid_of(domain: str, digits: int) -> _Grid:
     """Return the grid for a parameter's domain word; "count" is a number of steps."""
-    whole = domain in {"count", "positive integer", "natural", "integer"}
+    whole = domain in {"count", "positive integer", "integer above 1", "natural", "integer"}
     ten = sp.Integer(10)
     exponents = range(15) if domain == "count" else _EXPONENTS
     # Far from the target an answer may cost seconds: the nearest values to either side suffice.
@@ -411,29 +502,98 @@ class _Search:
         self._known: dict[sp.Rational, float] = {}
         self._grid, self._ask, self._limit = grid, log_upper, limit
         self._coarse = list(grid.coarse)
-        self._what, self._target, self._reason = what, target, ""
+        self._what, self._target = what, target
+        self._refused: dict[sp.Rational, str] = {}
+        self._step = sp.S.One  # of the fine grid, once there is a bracket
+        self._ends = 0, 0  # of the bracket, in steps
+        self._is_late = False
+        self._dearest = 0.0  # seconds of work, of one answer
 
     def met(self) -> _Met:
-        """Return the neighbours between which the upper bound crosses the limit, the safe first."""
+        """Return the ends of the last bracket, the one that meets the limit first."""
         low, high = self._bracket()
-        step = self._grid.step(low, high)
+        self._step = step = self._grid.step(low, high)
         # Exact: the coarse values are multiples of the step.
-        first, last = int(low / step), int(high / step)
-        guess, stride = self._root(first, last, step), 1
+        self._ends = int(low / step), int(high / step)
+        left = time_left()
+        if math.isfinite(left):
+            spare = max(_SPARE * left, _LAST_ANSWERS * self._dearest)
+            with within(left - spare, of_work=True) as outcome:
+                self._narrow()
+            self._is_late = outcome.late
+            if outcome.late:
+                self._take_nearest()
+        else:
+            self._narrow()
+        low, high = (end * step for end in self._ends)
+        return (low, step, high) if self._is_safe(low) else (high, step, low)
+
+    @property
+    def note(self) -> str:
+        """What was stepped over, left open, or is not monotone, in words; empty for nothing."""
+        notes = []
+        first, last = self._ends
+        if last - first > 1:
+            why = "in the time given" if self._is_late else "as what lies between is refused"
+            ends = " and ".join(decimal(end * self._step) for end in self._ends)
+            notes.append(f"not narrowed further than {ends}, {why}")
+        if self._refused:
+            values = ", ".join(decimal(value) for value in list(self._refused)[:_MOST_REFUSED])
+            reason = next(iter(self._refused.values()))
+            notes.append(f"stepped over {values}: {reason:.{_LONGEST_REASON}}")
+        if turn := self._turn():
+            notes.append(f"not monotone ({turn}): values beyond the turn may meet it too")
+        return "; ".join(notes)
+
+    def _narrow(self) -> None:
+        """Bring the ends of the bracket together, to neighbours of the fine grid if they answer."""
+        first, last = self._ends
+        guess, stride = self._root(first, last, self._step), 1
         while last - first > 1:
-            middle = guess if first < guess < last else (first + last) // 2
-            if self._is_safe(middle * step) == self._is_safe(first * step):
+            middle = self._middle(first, last, guess)
+            if middle is None:
+                return
+            if middle not in (guess, (first + last) // 2):  # both are refused: go on from an end
+                stride = 1
+            if self._is_safe(middle * self._step) == self._is_safe(first * self._step):
                 first, guess = middle, middle + stride
             else:
                 last, guess = middle, middle - stride
+            self._ends = first, last
             stride *= 2
-        self._check_trend()
-        low, high = first * step, last * step
-        return (low, step, high) if self._is_safe(low) else (high, step, low)
+
+    def _take_nearest(self) -> None:
+        """Take the nearest values that were visited in the bracket, one of which is safe."""
+        low, high = (end * self._step for end in self._ends)
+        visited = sorted(value for value in self._known if low <= value <= high)
+        for left, right in pairwise(visited):
+            if self._is_safe(left) != self._is_safe(right):
+                self._ends = int(left / self._step), int(right / self._step)
+
+    def _middle(self, first: int, last: int, guess: int) -> int | None:
+        """Return an index between two at which there is an answer, None where none is found."""
+        half, quarter = (first + last) // 2, (last - first) // 4
+        for index in (guess, half, half - quarter, half + quarter, first + 1, last - 1):
+            if len(self._refused) > _MOST_REFUSED_IN_ALL:
+                return None
+            if first < index < last and self._answers(index * self._step):
+                return index
+        return None
+
+    def _answers(self, value: sp.Rational) -> bool:
+        """Whether there is an answer at a value; what refuses it is kept."""
+        if value not in self._refused:
+            try:
+                self._log_upper(value)
+            except (InputError, AccuracyError) as error:
+                self._refused[value] = str(error)
+        return value not in self._refused
 
     def _log_upper(self, value: sp.Rational) -> float:
         if value not in self._known:
+            start = worked()
             found = self._known[value] = self._ask(value)
+            self._dearest = max(self._dearest, worked() - start)
             self._progress(value, math.exp(min(found, 0.0)), found <= self._limit)
         return self._known[value]
 
@@ -458,29 +618,45 @@ class _Search:
         if height(ends[0]) * height(ends[1]) > 0.0:  # the bound is next to the limit at one of them
             return first
         near = _NEAR / last if with_log else _NEAR
-        place = bracketed_root(height, *ends, absolute=near, relative=_FINEST)
+        try:
+            place = bracketed_root(height, *ends, absolute=near, relative=_FINEST)
+        except (InputError, AccuracyError):  # bisection steps over what is refused
+            return (first + last) // 2
         return math.floor(math.exp(place) if with_log else place)
 
     def _bracket(self) -> tuple[sp.Rational, sp.Rational]:
-        """Return two neighbours of the coarse list, one of which is safe."""
-        coarse, ends = self._coarse, [self._grid.start, self._grid.start]
-        self._log_upper(coarse[ends[0]])  # an error here is the caller's, not one of a far value
-        left = {side for side, last in ((-1, 0), (1, len(coarse) - 1)) if ends[0] != last}
+        """Return two values of the coarse list, one of which is safe, with none between them."""
+        coarse, start = self._coarse, self._start()
+        walked, answered, skipped = [start, start], [start, start], [0, 0]
+        left = {side for side, last in ((-1, 0), (1, len(coarse) - 1)) if start != last}
         side = -1
         while True:
-            side = self._next_side(coarse[ends[0]], coarse[ends[1]], left, side)
-            inner = ends[side > 0]
-            place = inner + side
-            if not self._reaches(place, inner):
+            side = self._next_side(coarse[answered[0]], coarse[answered[1]], left, side)
+            upwards = int(side > 0)
+            walked[upwards] += side
+            place, inner = walked[upwards], answered[upwards]
+            if place in {0, len(coarse) - 1}:
                 left.discard(side)
+            if not self._reaches(place, inner):
+                skipped[upwards] += 1
+                if skipped[upwards] >= _MOST_REFUSED:
+                    left.discard(side)
                 continue
-            ends[side > 0] = place
+            answered[upwards], skipped[upwards] = place, 0
             if self._is_safe(coarse[place]) != self._is_safe(coarse[inner]):
                 self._probe(min(place, inner), max(place, inner))
                 return coarse[min(place, inner)], coarse[max(place, inner)]
-            if place in {0, len(coarse) - 1}:
-                left.discard(side)
-            self._check_trend()
+
+    def _start(self) -> int:
+        """Return the place of the coarse list nearest to the usual start that has an answer."""
+        usual, places = self._grid.start, range(len(self._coarse))
+        nearest = sorted(places, key=lambda place: abs(place - usual))[:_MOST_REFUSED]
+        for place in nearest:
+            if self._answers(self._coarse[place]):
+                return place
+        # None of them has one: what is asked is refused, whatever the value.
+        self._log_upper(self._coarse[usual])
+        return usual
 
     def _next_side(self, low: sp.Rational, high: sp.Rational, left: set[int], side: int) -> int:
         """Return the direction in which the bound approaches the target, of those that are left."""
@@ -491,28 +667,38 @@ class _Search:
             wanted = 1 if (rise < 0) == (not self._is_safe(low)) else -1
         if wanted in left:
             return wanted
+        if left and self._turn():
+            return -wanted
         every = "every" if self._is_safe(low) else "no"
         seen = self._said(list(dict.fromkeys((low, high))))
         raise InputError(
             f"{self._what}: {every} value that can be reached meets {self._target}; "
-            f"{' and '.join(seen)}{self._reason}"
+            f"{' and '.join(seen)}{self._beyond()}"
         )
+
+    def _beyond(self) -> str:
+        """Return the last refusal in words, as a reason why the search went no further."""
+        if not self._refused:
+            return ""
+        value, reason = list(self._refused.items())[-1]
+        return f" (no answer at {decimal(value)}: {reason:.{_LONGEST_REASON}})"
 
     def _reaches(self, place: int, inner: int | None = None) -> bool:
         """Whether a coarse value can be computed; one that cannot moves half-way in, once."""
-        try:
-            self._log_upper(self._coarse[place])
-        except (InputError, AccuracyError) as error:
-            self._reason = f" (beyond: {error})"
-            if inner is None:
-                return False
-            middle = (self._coarse[inner] + self._coarse[place]) / 2
-            self._coarse[place] = sp.floor(middle) if self._grid.whole else middle
-            return self._coarse[place] != self._coarse[inner] and self._reaches(place)
+        if self._answers(self._coarse[place]):
+            return True
+        if inner is None:
+            return False
+        middle = (self._coarse[inner] + self._coarse[place]) / 2
+        if self._grid.whole:
+            middle = sp.floor(middle)
+        if middle == self._coarse[inner] or not self._answers(middle):
+            return False
+        self._coarse[place] = middle
         return True
 
     def _probe(self, low: int, high: int) -> None:
-        """Visit a value beyond the bracket and those of the grid: answers must follow its trend."""
+        """Visit a value beyond the bracket and those of the grid: answers may leave its trend."""
         if not self._grid.walks:
             return
         beside = [place for place in (low - 1, high + 1) if 0 <= place < len(self._coarse)]
@@ -520,10 +706,9 @@ class _Search:
             beside = []  # the walk came that way, and its trend is checked
         for place in (*beside[:1], *self._grid.probes):
             self._reaches(place)
-        self._check_trend()
 
-    def _check_trend(self) -> None:
-        """Raise InputError where the visited bounds neither rise nor fall throughout."""
+    def _turn(self) -> str:
+        """Return values between which the bound turns, in words; empty where it has one trend."""
         values = sorted(self._known)
         heights = [self._log_upper(value) for value in values]
         # −∞ less −∞ is no number, and no rise.
@@ -531,13 +716,9 @@ class _Search:
         ups = [place for place, rise in enumerate(rises) if rise > _NOISE]
         downs = [place for place, rise in enumerate(rises) if rise < -_NOISE]
         if not self._grid.walks or not ups or not downs:
-            return
+            return ""
         later = max(ups[0], downs[0])
-        places = ", ".join(self._said(values[later - 1 : later + 2]))
-        raise InputError(
-            f"{self._what}: δ is not monotone in it ({places}); search between two values that "
-            "lie on one side of the turn"
-        )
+        return ", ".join(self._said(values[later - 1 : later + 2]))
 
 
 def decimal(value: sp.Rational) -> str:

@@ -19,6 +19,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -29,8 +30,9 @@ from numpy.polynomial import chebyshev
 from symdp.arguments import real, share, whole
 from symdp.balls.mass import enclose_mass
 from symdp.emit.numpy import compile_numpy
-from symdp.errors import AccuracyError, InputError, at
+from symdp.errors import AccuracyError, InputError, SymdpError, at
 from symdp.interrupt import Deadline, worked
+from symdp.model import assumption
 from symdp.model.mechanism import Mechanism, a_mechanism
 from symdp.model.sampling import Noise, exact
 from symdp.numeric.compile import loss_law
@@ -54,7 +56,7 @@ ALPHA = 0.05  # the false positive rate of the attacks that are compared
 _SECONDS, _TRIES = 4.0, 4  # of work for one moment, and at how many accuracies
 _BITS = 160  # carried by the balls of a moment
 _RELATIVE = arb(2) ** -64  # of a moment: far below the rounding of doubles
-_STEP, _FARTHEST = 2.0, 25.0  # of the logarithm of a value, or the log odds of a share
+_STEP, _MOST_STEPS = 2.0, 12  # of the logarithm of a value, or the log odds of a share
 _DIGITS = 12  # significant, of a value that is looked for
 _DEGREE = 15  # of a cell's polynomial
 _DEEPEST = 1000  # binary digits between the nearest and the farthest cell, and 1
@@ -138,6 +140,7 @@ def compare(
     delta: float,
     std: Number | None = None,
     mean_abs: Number | None = None,
+    left_out: Callable[[str], None] | None = None,
 ) -> tuple[Compared, ...]:
     """Return noises of one size side by side, what is most private first.
 
@@ -150,6 +153,8 @@ def compare(
     count : the number of releases
     delta : δ of the ε that is compared, in (0, 1)
     std, mean_abs : the standard deviation or E|X − EX| of the noise, one of them, above 0
+    left_out : called with the reason for each noise that no value of its parameter gives the size,
+        as within its domain and [assume]; where it is not given that is an error
 
     Examples
     --------
@@ -166,7 +171,18 @@ def compare(
     size = real(given, WORDS[asked])
     if size <= 0:
         raise InputError(f"{WORDS[asked]} {given}: it must be positive")
-    made = [_of_size(a_mechanism(one), asked, size) for one in noises]
+    made = []
+    last = InputError("give a noise to compare")
+    for one in noises:
+        try:
+            made.append(_of_size(a_mechanism(one), asked, size))
+        except _NoValueError as error:
+            if left_out is None:
+                raise
+            left_out(str(error))
+            last = error
+    if not made:
+        raise last
     rows = []
     for one in made:
         with at(one.summary):
@@ -188,6 +204,10 @@ def _row(mechanism: Mechanism, steps: Composition, answer: Guarantee, least: flo
     )
 
 
+class _NoValueError(InputError):
+    """No value of a parameter gives noise the size that was asked for."""
+
+
 def _of_size(mechanism: Mechanism, asked: Size, size: float) -> Mechanism:
     """Return a mechanism with the value of its one open parameter that gives a size."""
     if mechanism.is_concrete:
@@ -199,30 +219,91 @@ def _of_size(mechanism: Mechanism, asked: Size, size: float) -> Mechanism:
         raise InputError(f"{mechanism.name}: give values for all but one of {few}")
 
     is_share = any(one.name == name and one.bounds[1] == 1 for one in mechanism.declared)
+    is_whole = bool(mechanism.parameters[name].is_integer)
 
     def value(place: float) -> sp.Rational:
         found = 1.0 / (1.0 + math.exp(-place)) if is_share else math.exp(place)
-        return exact(f"{found:.{_DIGITS}g}")
+        return sp.Integer(round(found)) if is_whole else exact(f"{found:.{_DIGITS}g}")
 
     def excess(place: float) -> float:
         tried = mechanism(**{name: value(place)})
         return math.log(_moment(tried, asked, _mean(tried)) / size)
 
-    nothing = f"{mechanism.name}: no {name} was found of which the {WORDS[asked]} is {size:g}"
-    found = bracketed_root(excess, *_around(excess, nothing), absolute=1e-13)
-    return mechanism(**{name: value(found)})
+    places = _places(lambda place: assumption.allows(mechanism, name, value(place)))
+    ends, seen = _around(excess, places)
+    told = " and ".join(
+        f"{size * math.exp(seen[place]):.6g} at {name} = {decimal(value(place))}"
+        for place in (min(seen, default=0.0), max(seen, default=0.0))
+        if place in seen
+    )
+    limits = f", {' and '.join(mechanism.assumptions)}" if mechanism.assumptions else ""
+    nothing = f"{mechanism.name}: no {name}{limits} was found of which the {WORDS[asked]} is"
+    if ends is None:
+        raise _NoValueError(f"{nothing} {size:g}; it is {told or 'not known of any'}")
+    if ends[0] == ends[1]:
+        return mechanism(**{name: value(ends[0])})
+    if not is_whole:
+        found = bracketed_root(excess, *ends, absolute=1e-13)
+        return mechanism(**{name: value(found)})
+    low, high = (int(value(place)) for place in ends)
+    lower = excess(ends[0])
+    while high - low > 1:
+        middle = (low + high) // 2
+        height = excess(math.log(middle))
+        if (height > 0) == (lower > 0):
+            low = middle
+        else:
+            high = middle
+    raise _NoValueError(
+        f"{nothing} {size:g}: it crosses that between {name} = {low} and {high}; give one of them"
+    )
 
 
-def _around(excess: Callable[[float], float], nothing: str) -> tuple[float, float]:
-    """Return two places, the size too small at one of them and too large at the other."""
-    first, place = excess(0.0), _STEP
-    while place < _FARTHEST:
-        for side in (place, -place):
-            if (excess(side) > 0) != (first > 0):
-                near = side - math.copysign(_STEP, side)
-                return min(near, side), max(near, side)
-        place += _STEP
-    raise InputError(nothing)
+def _places(allows: Callable[[float], bool]) -> list[float]:
+    """Return allowed places from the middle outwards, ends of what is allowed among them."""
+    regular = [_STEP * k for k in range(-_MOST_STEPS, _MOST_STEPS + 1)]
+    allowed = [place for place in regular if allows(place)]
+    for left, right in pairwise(regular):
+        if allows(left) == allows(right):
+            continue
+        inside, outside = (left, right) if allows(left) else (right, left)
+        last, refused = inside, outside
+        for _ in range(_BISECTIONS):
+            middle = 0.5 * (last + refused)
+            if allows(middle):
+                last = middle
+            else:
+                refused = middle
+        allowed += [last, 0.5 * (last + inside)]
+    return sorted(set(allowed), key=abs)
+
+
+def _around(
+    excess: Callable[[float], float], places: Sequence[float]
+) -> tuple[tuple[float, float] | None, dict[float, float]]:
+    """Return two places next to each other, too small a size at one of them, and what was seen.
+
+    Places without an answer are stepped over; the first error counts where there is none at all.
+    """
+    heights: dict[float, float] = {}
+    first_error: SymdpError | None = None
+    for place in places:
+        try:
+            height = excess(place)
+        except SymdpError as error:
+            first_error = first_error or error
+            continue
+        heights[place] = height
+        if abs(height) < _AGREE:
+            return (place, place), heights
+        ordered = sorted(heights)
+        here = ordered.index(place)
+        for other in ordered[max(here - 1, 0) : here] + ordered[here + 1 : here + 2]:
+            if (heights[other] > 0) != (height > 0):
+                return (min(place, other), max(place, other)), heights
+    if not heights and first_error is not None:
+        raise first_error
+    return None, heights
 
 
 def noise_of(mechanism: Mechanism) -> Noise:

@@ -109,12 +109,15 @@ def coin():
     )  # fmt: skip
 
 
-def test_a_parameter_that_turns_is_refused_until_the_ends_are_given():
-    with pytest.raises(InputError, match="not monotone"):
-        calibrate(coin(), "p", 1, epsilon=0.5, delta=0.1, digits=6)
-    found = calibrate(coin(), "p", 1, epsilon=0.5, delta=0.1, digits=6, between=("1/2", "99/100"))
-    # δ = p − e^ε (1 − p) for p > 1/2
+def test_a_parameter_that_turns_has_a_value_that_meets_the_target_and_a_note():
+    # δ = max(p, 1 − p) − e^ε min(p, 1 − p)
     truth = (0.1 + math.exp(0.5)) / (1 + math.exp(0.5))
+    found = calibrate(coin(), "p", 1, epsilon=0.5, delta=0.1, digits=6)
+    assert 0 <= float(found) - (1 - truth) <= float(found.step)
+    assert "not monotone" in found.note
+    assert "note" in found.to_json()
+    found = calibrate(coin(), "p", 1, epsilon=0.5, delta=0.1, digits=6, between=("1/2", "99/100"))
+    assert not found.note
     assert 0 <= truth - float(found) <= float(found.step)
 
 
