@@ -106,6 +106,32 @@ def _symbol(name: object) -> sp.Symbol:
 
 
 def _cumulants(moved: sp.Expr, own: sp.Expr, other: sp.Expr) -> sp.Expr:
-    expanded = sp.expand_log(moved - (1 + TILT) * own + TILT * other, force=True)
+    parts = [_of_positive_factors(part) for part in (moved, own, other)]
+    whole = parts[0] - (1 + TILT) * parts[1] + TILT * parts[2]
+    expanded = whole if parts != [moved, own, other] else sp.expand_log(whole, force=True)
     # e^{z log(b/a)} is a power, whose base keeps its size when values are put in.
     return expanded.replace(sp.exp, lambda power: sp.exp(sp.logcombine(power, force=True)))
+
+
+def _of_positive_factors(a: sp.Expr) -> sp.Expr:
+    """Return A, logarithms of products with negative factors as sums over the factors' sizes.
+
+    Balls and doubles have a logarithm that jumps where its argument is negative.
+    """
+    return a.replace(sp.log, _of_sizes)
+
+
+def _of_sizes(product: sp.Expr) -> sp.Expr:
+    """Return the log of a product, as a sum where an even number of its factors is negative."""
+    number, factors = product.as_coeff_mul()
+    is_positive, is_mended = number > 0, number < 0
+    terms = [sp.log(abs(number))]
+    for factor in factors:
+        base, power = factor.as_base_exp()
+        if base.xreplace({TILT: sp.S.Zero}).is_negative:
+            if not power.is_integer:
+                return sp.log(product)
+            base, is_mended = -base, True
+            is_positive = is_positive == bool(power.is_even)
+        terms.append(power * sp.log(base))
+    return sp.Add(*terms) if is_mended and is_positive else sp.log(product)

@@ -211,6 +211,43 @@ def test_a_logarithm_of_a_determinant_is_split_into_factors():
         compose(cut, 1).delta(1)
 
 
+@pytest.mark.parametrize(
+    "formula", [sp.log(2 * sp.sinh(t) / t), sp.log((sp.exp(t) - sp.exp(-t)) / t)]
+)
+@pytest.mark.parametrize(("own", "other"), [(4.8, 5.3), (5.3, 4.8), (-1, 2), (-3, -2)])
+def test_logarithms_of_negative_factors(formula, own, other):
+    """Exponential laws cut to [−1, 1]: one step by the mass beyond a point, twenty by nodes."""
+    x, weight = special.roots_legendre(60)
+    masses = np.exp(np.multiply.outer([own, other], x)) * weight
+    log_sums = np.log(masses.sum(axis=1))
+    losses = (own - other) * x - log_sums[0] + log_sums[1]
+    epsilon = 0.3 * abs(own - other)
+    place = (epsilon + log_sums[0] - log_sums[1]) / (own - other)
+    beyond = []
+    for theta in (own, other):
+        edges = np.exp(theta * np.asarray([-1.0, place, 1.0]))
+        part = (edges[2] - edges[1]) / (edges[2] - edges[0])
+        beyond.append(part if own > other else 1 - part)
+    truth = max(beyond[0] - math.exp(epsilon) * beyond[1], 0.0)
+    if not -1 < place < 1:
+        truth = 0.0
+    step = Mechanism.family(formula, {t: R(str(own))}, {t: R(str(other))})
+    one = compose(step, 1).delta(epsilon, direction="remove")
+    assert one.delta == pytest.approx(truth, rel=1e-9, abs=1e-15)
+    law = masses[0] / masses[0].sum()
+    mean, size = law @ losses, abs(own - other)
+    far = 20 * mean + math.sqrt(20 * (law @ losses**2 - mean**2))
+    twenty = compose(step, 20).delta(far, direction="remove")
+    assert twenty.kind == "exact"
+    line = by_nodes(losses, law, 20, far, 0.4 / size, 60 / size, 0.005 / size)
+    assert twenty.delta == pytest.approx(line, rel=1e-6)
+
+
+def test_what_is_not_convex_is_refused_in_one_line():
+    with pytest.raises(SymdpError):
+        compose(Mechanism.family(-(t**2), {t: 1}, {t: 2}), 3).delta(1)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_gamma_noise_of_another_shape_and_rate(seed):

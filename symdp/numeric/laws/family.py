@@ -307,6 +307,11 @@ class FamilyLaw(LossLaw):
             )
         if tilt not in self._known:
             height, slope, variance = self.derivatives(tilt, 2)
+            if variance < 0:
+                raise AccuracyError(
+                    f"log_partition of {self.step.name} is not convex at tilt {tilt:.6g}, or has a "
+                    "logarithm of a negative number there; write it as that of a positive one"
+                )
             with ctx.workprec(_BITS):
                 excess = float(height - tilt * self.precise_mean)
             first = height, slope
