@@ -45,8 +45,8 @@ from benchmarks.peers.runner import Runner  # noqa: E402
 
 SCRIPTS = sorted([*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "examples").rglob("*.py")])
 FROZEN_ROUTES = {
-    "outside_range", "finite_sum", "single_step", "lattice", "contour", "measure", "moments",
-    "mesh", "prv",
+    "outside_range", "finite_sum", "single", "lattice", "contour", "residues", "moments", "mesh",
+    "prv",
 }  # fmt: skip
 HALF = (Fraction(1, 2), Fraction(1, 2))
 PLAIN = Job("plain", "Plain noise", "No sampling.", "gaussian", "2", "1", 3, 1.5)

@@ -100,19 +100,20 @@ def _is_decided(density: sp.Expr, x: sp.Symbol, support: Support) -> bool | None
     if any(x in power.exp.free_symbols and not power.base.is_positive for power in powers):
         return None  # (−1)^k is real at whole numbers alone
     named = density.xreplace(names_of_masses([density]))
-    y, own = x, named
+    y = x
+    body = named
     if x.is_integer:  # what falls between whole numbers falls from one to the next
         y = sp.Symbol(x.name, real=True)
-        own = with_ends(named, x, support.lower, support.upper).xreplace({x: y})
+        body = with_ends(named, x, support.lower, support.upper).xreplace({x: y})
     signs: list[int] = []
     z = sp.Dummy("z", real=True)
     try:
         with ctx.workprec(_BITS):
-            found = smooth_stretches((own,), y, support.lower, support.upper)
-            stretches = [_elementary(stretch, y) for stretch in found]
-            for place, stretch in enumerate(stretches):
-                if place:
-                    signs += _jumps(named, x, y, stretches[place - 1], stretch)
+            smooth = smooth_stretches((body,), y, support.lower, support.upper)
+            stretches = [_elementary(stretch, y) for stretch in smooth]
+            for index, stretch in enumerate(stretches):
+                if index:
+                    signs += _jumps(named, x, y, stretches[index - 1], stretch)
                 f = _up_to_a_positive_factor(stretch.expressions[0], y)
                 if isinstance(f, sp.besseli) and y not in f.args[1].free_symbols:
                     signs.append(_order_slope(f, stretch, y))

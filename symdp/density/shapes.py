@@ -172,10 +172,7 @@ def _pieces_are_concave(f: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
     """Whether a continuous f is log-concave on each piece, with slopes that fall at the joins."""
     if not f.has(sp.Piecewise, sp.Abs, sp.Max, sp.Min) or x.is_integer:
         return False
-    try:
-        stretches = smooth_stretches((f,), x, lower, upper)
-    except InputError:
-        return False
+    stretches = _stretches(f, x, lower, upper)
     for stretch in stretches:
         (piece,) = stretch.expressions
         curvature = Curvature(x, stretch.lower, stretch.upper)
@@ -183,7 +180,16 @@ def _pieces_are_concave(f: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
             continue
         if curvature.run(_log_slope(piece, x)).slope not in (0, -1):
             return False
-    return all(_joins_downwards(left, right, x) for left, right in pairwise(stretches))
+    joins = all(_joins_downwards(left, right, x) for left, right in pairwise(stretches))
+    return bool(stretches) and joins
+
+
+def _stretches(f: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> list[Stretch]:
+    """Return the smooth stretches of f, none where their order is open."""
+    try:
+        return smooth_stretches((f,), x, lower, upper)
+    except InputError:
+        return []
 
 
 def _joins_downwards(left: Stretch, right: Stretch, x: sp.Symbol) -> bool:
@@ -275,9 +281,8 @@ def _falls(
         return False
     y = sp.Symbol("y", positive=True, integer=x.is_integer or None)
     g = f.subs(x, start + side * y)
-    try:
-        stretches = smooth_stretches((g,), y, sp.S.Zero, half)
-    except InputError:
+    stretches = _stretches(g, y, sp.S.Zero, half)
+    if not stretches:
         return False
     for stretch in stretches:
         (piece,) = stretch.expressions
@@ -299,10 +304,9 @@ def _piece_falls(piece: sp.Expr, y: sp.Symbol, stretch: Stretch, *, is_even: boo
         return True
     if not is_even:
         return False
-    if stretch.lower != 0:
-        moved = piece.subs(y, y + stretch.lower)
-        return _is_nonpositive(sp.diff(moved, y), y, stretch.upper - stretch.lower)
-    return _is_nonpositive(sp.diff(piece, y), y, stretch.upper)
+    distance = sp.Symbol("y", positive=True)  # a real one: of whole ones SymPy leaves out (0, 1)
+    moved = piece.subs(y, distance + stretch.lower)
+    return _is_nonpositive(sp.diff(moved, distance), distance, stretch.upper - stretch.lower)
 
 
 def _log_slope(f: sp.Expr, x: sp.Symbol) -> sp.Expr:

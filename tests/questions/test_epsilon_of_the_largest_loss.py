@@ -85,11 +85,11 @@ def lists(ways: str) -> tuple[Mechanism, Laws]:
     }[ways]
 
 
-def holds(steps, delta: float, top: mpmath.mpf, below: mpmath.mpf) -> None:
+def holds(steps, delta: float, top: mpmath.mpf, below: mpmath.mpf, kind: str = "exact") -> None:
     """The ends hold the truth, are as close as doubles allow, and none exceeds the largest loss."""
     found = steps.epsilon(delta, direction="remove")
     truth = top - below
-    assert found.kind == "exact"
+    assert found.kind == kind
     assert mpf(found.epsilon_lower) <= truth <= mpf(found.epsilon_upper)
     assert mpf(found.epsilon_upper) <= top or found.epsilon_upper == next_up(top)
     assert found.epsilon_upper - found.epsilon_lower <= 2e-13 * found.epsilon
@@ -137,10 +137,12 @@ def laplace_profile(count: int, below: mpmath.mpf) -> mpmath.mpf:
     ids=["laplace", "permute and flip"],
 )
 def test_laplace_noise(made: Mechanism, count: int) -> None:
+    # Of several steps the pair of permute and flip is an envelope: it stands for many.
+    kind = "bound" if made.name == "permute_and_flip" and count > 1 else "exact"
     with mpmath.workdps(400):  # the incomplete gamma functions cancel where little is below
         for delta in DELTAS:
             below = met_at(lambda far: laplace_profile(count, far), mpf(delta))
-            holds(compose(made, count), delta, mpf(count), below)
+            holds(compose(made, count), delta, mpf(count), below, kind)
 
 
 @pytest.mark.parametrize("direction", ["remove", "add"])

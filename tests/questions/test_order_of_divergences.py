@@ -160,7 +160,7 @@ def test_an_envelope_is_kept_by_a_file_a_ledger_and_a_cached_law(shell, tmp_path
     for count, kind in ((1, "exact"), (2, "bound"), (1, "exact")):
         answer = shell(f"delta permute_and_flip epsilon_0=1/3 --epsilon 0.1 -n {count} --json").json
         assert answer["kind"] == kind
-    with pytest.raises(InputError, match="x"):
+    with pytest.raises(InputError, match="say envelope = true"):
         Mechanism.from_pair(sp.exp(-X), sp.exp(-X), X, (0, 1), normalize=True, rho="x")
 
 
