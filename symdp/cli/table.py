@@ -58,7 +58,7 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "multiplier": ("--multiplier", "Z", "Noise standard deviation over the clip."),
     "name": ("", "NAME", "One of them, to be shown in full."),
     "noise": ("--noise", "Z", "Noise multiplier: noise over clip norm."),
-    "only": ("--only", "KEYS", "These sections alone: mechanism, loss, cumulants, series, "
+    "only": ("--only", "KEYS", "These sections alone: mechanism, facts, loss, cumulants, series, "
         "asymptotics, tails, composed; or formulas by name, as K or ell; several with commas."),
     "order": ("--order", "K", "Add the series of every mechanism, up to this order, 1 to 8."),
     "orders": ("--orders", "A,…", "A Rényi filter at these orders."),

@@ -41,6 +41,7 @@ from symdp.page.loss_sections import (
     DISJOINT,
     cgf_section,
     cumulant_lines,
+    facts_section,
     loss_section,
     masses_of,
     mechanism_section,
@@ -101,6 +102,7 @@ def sections(d: _Any, order: int) -> list[Section]:
 def _of_steps(d: Derivation, order: int) -> list[Section]:
     made: tuple[tuple[str, str, Callable[[], list[Section]]], ...] = (
         ("mechanism", "Mechanism", lambda: [mechanism_section(d)]),
+        ("facts", "Facts", lambda: [facts_section(d)]),
         ("loss", "Privacy loss", lambda: [loss_section(d)]),
         ("cumulants", "Cumulant generating function", lambda: [cgf_section(d, order)]),
         ("series", "Series", lambda: corrections(d, order)),
@@ -110,7 +112,7 @@ def _of_steps(d: Derivation, order: int) -> list[Section]:
         ("composed", "Composed δ as a finite formula", lambda: [composed_section(d)]),
     )
     if d.is_disjoint:  # nothing that rests on a finite loss
-        made = made[:2]
+        made = made[:3]
     found = [
         section for key, title, make in made for section in or_reason(make, _absent(key, title))
     ]
@@ -184,6 +186,7 @@ def _of_vectors(d: VectorDerivation, order: int) -> list[Section]:
     ]
     found = [
         mechanism_section(d),
+        facts_section(d),
         Section("loss", "Privacy loss", tuple(law)),
         Section("cumulants", "Cumulant generating function", tuple(named)),
         *corrections(d, order),
@@ -335,7 +338,8 @@ def to_page(d: Derivation, source: str, values: Mapping[str, str], order: int = 
         raise InputError("a public choice among pairs has no page: derive one of them")
     made: dict[str, list[str]] = {"mechanism": [], "loss": [], "cumulants": [], "others": []}
     for section in d.sections(order):
-        made.get(section.key, made["others"]).append(markdown_blocks(section.blocks(2)))
+        key = "mechanism" if section.key == "facts" else section.key
+        made.get(key, made["others"]).append(markdown_blocks(section.blocks(2)))
     page = files("symdp.page").joinpath("derivation.md").read_text(encoding="utf-8")
     return Template(page).substitute(
         {name: "\n\n".join(parts) for name, parts in made.items()},

@@ -15,7 +15,7 @@ from symdp.derive.vectors import VectorDerivation
 from symdp.errors import InputError
 from symdp.page.derivation import doubt
 from symdp.page.document import Section
-from symdp.page.loss_sections import seen_ends
+from symdp.page.loss_sections import facts, seen_ends
 from symdp.page.series_sections import many_steps
 from symdp.page.text import formula_lines, legend_text
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from symdp.derive.derivation import Derivation
     from symdp.derive.pld import LossLaw
     from symdp.derive.privacy_loss import PrivacyLoss
+    from symdp.model.fact import Fact
 
 SCHEMA = "symdp/derivation/1"
 _EPOCH_SCHEMA = "symdp/epoch/1"
@@ -38,10 +39,18 @@ def to_json(d: Derivation | EpochDerivation | VectorDerivation, order: int) -> d
     else:
         schema, own = SCHEMA, _of_steps(d, order)
     found = {"schema": schema, "name": d.mechanism.name, "direction": d.direction, **own}
+    found["facts"] = {name: _fact(fact) for name, fact in facts(d.mechanism)}
     found["sections"] = [sentences(section) for section in d.sections(order)]
     if isinstance(d, EpochDerivation):
         return found | {"one_step": d.one_step.to_json(order)}
     return found | {"expressions": found.pop("expressions")}
+
+
+def _fact(fact: Fact) -> dict[str, Any]:
+    """Return a fact: its value as text, true or false, None where it is open; how it is known."""
+    is_plain = fact.value is None or isinstance(fact.value, bool)
+    value = fact.value if is_plain else str(fact.value)
+    return {"value": value, "by": fact.by, "reason": fact.reason}
 
 
 def _of_epoch(epoch: EpochDerivation) -> dict[str, Any]:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
+from symdp.balls.modes import one_mode
+from symdp.density.shapes import shape_of
 from symdp.derive import series
 from symdp.derive.child import GIVES_UP, or_reason
 from symdp.derive.orders import cumulant_in_moments, sampled_pair
@@ -18,10 +20,12 @@ from symdp.emit.mass import MassIntegral
 from symdp.errors import InputError
 from symdp.interrupt import attempt
 from symdp.model import tidy
-from symdp.model.sampling import Radial
+from symdp.model.fact import AUTHOR, BALLS, RULE, VALUES, Fact
+from symdp.model.sampling import Noise, Radial
 from symdp.page.document import Line, Section, sentence
 from symdp.page.formula import equation, layout, read, shown
 from symdp.page.node import PRODUCT, Node, fence, in_words, listed, operator, row, text
+from symdp.questions.accounted import has_one_shift
 
 if TYPE_CHECKING:
     from symdp.density.records import Piece
@@ -35,10 +39,15 @@ CUMULANTS = 4  # shown at t = 0
 _SECONDS = 4.0  # of work for what numbers show
 _RATE_ORDER = 4  # powers of a sampling rate looked through for a leading term
 SHARE, LEAST = 0.3, 0.5  # of the clock, and seconds, for one formula
+_HOW = {
+    RULE: "by a rule",
+    BALLS: "by interval arithmetic",
+    VALUES: "by values of the density",
+    AUTHOR: "by its author's word",
+}
 DISJOINT = "δ = 1 for every ε: the two laws have no output in common"
 _WHY = {
-    "none": "of two neighbours this is the pair itself; where the noise has one mode, it dominates "
-    "every smaller shift (a half-line shifts with it)",
+    "none": "of two neighbours this is the pair itself",
     "vectors": "the density falls with the length: the balls on which it is high meet the less the "
     "farther their centres part, so that the largest shift dominates every other one",
     "poisson": "mixing P into Q at the rate keeps dominance [SPA Lemma 3], [IND Lemma 8]",
@@ -78,11 +87,56 @@ def mechanism_section(d: PrivacyLoss | VectorDerivation) -> Section:
     given = m.dominates or "the pair is given; its author says why it dominates"
     plain = "vectors" if isinstance(m.source, Radial) else "none"
     why = given if m.is_given and scheme == "none" else _WHY[plain if scheme == "none" else scheme]
+    if scheme == "none" and isinstance(m.source, Noise):
+        why = f"{why}; {_of_smaller_shifts(m)}"
     lines.append(sentence(in_words(f"why the pair dominates: {why}")))
     if not isinstance(d, VectorDerivation):
         larger = d.dominating_direction
         lines.append(sentence(in_words(f"larger direction: {larger.value}: {larger.proof}")))
     return Section("mechanism", "Mechanism", tuple(lines))
+
+
+def _of_smaller_shifts(m: Mechanism) -> str:
+    """Say whether the pair dominates every smaller shift too, from the facts."""
+    fact = one_mode(m)
+    if fact:
+        return (
+            f"this noise has one mode, so that it dominates every smaller shift, as a half-line "
+            f"shifts with it ({fact.reason})"
+        )
+    if has_one_shift(m):
+        return "there is no smaller shift, as outputs are whole numbers"
+    return (
+        f"this noise was not shown to have one mode ({fact.reason}), and a smaller shift may lose "
+        "more: numbers are asked of a pair that bounds all shifts, unless shift = 'exactly'"
+    )
+
+
+def facts_section(d: PrivacyLoss | VectorDerivation) -> Section:
+    """Return what is known of the shape of the noise: each fact, how it is known, and why."""
+    lines = [sentence(in_words(_fact_text(name, fact))) for name, fact in facts(d.mechanism)]
+    return Section("facts", "Facts", tuple(lines))
+
+
+def facts(m: Mechanism) -> Iterator[tuple[str, Fact]]:
+    """Return the facts of additive noise by name; none for laws that were given."""
+    if not isinstance(m.source, Noise | Radial):
+        return
+    is_on_vectors = isinstance(m.source, Radial)
+    noise = m.on_a_line if is_on_vectors else m
+    if not is_on_vectors:
+        shape = shape_of(noise.source.density, noise.variable, noise.support)  # type: ignore[union-attr]
+        yield "even", shape.even
+        yield "log-concave", shape.log_concave
+    yield "one mode", one_mode(noise)
+
+
+def _fact_text(name: str, fact: Fact) -> str:
+    """Return a fact in words."""
+    if fact.value is None:
+        return f"{name}: open: {fact.reason}"
+    verdict = "no" if fact.value is False else "yes"
+    return f"{name}: {verdict}, {_HOW[fact.by]}: {fact.reason}"
 
 
 def vector_lines(m: Mechanism) -> Iterator[Line]:

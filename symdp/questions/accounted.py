@@ -215,15 +215,15 @@ def accounted(steps: Mapping[Mechanism, int]) -> Accounted:
     ]
     checked, mass = checked_steps(merged_steps(single))
     found = [answered(mechanism) for mechanism in checked]
-    told = found
+    answers = found
     if sum(checked.values()) == 1:  # the sign of one shift does not change
-        told = [replace(one, shift=AT_MOST) if one.shift == ONE_SIGN else one for one in found]
+        answers = [replace(one, shift=AT_MOST) if one.shift == ONE_SIGN else one for one in found]
     counted = list(zip(found, checked.values(), strict=True))
     held = merged_steps((one.step, count) for one, count in counted)
     lowered = {}
     if any(one.is_one_sided for one in found) and not all(map(_is_reversed_by_sign, found)):
         lowered = merged_steps((one.lowered, count) for one, count in counted)
-    protection = protection_of(list(steps), told).over(sum(checked.values()))
+    protection = protection_of(list(steps), answers).over(sum(checked.values()))
     given, own, other = (tuple(some.items()) for some in (steps, held, lowered))
     return Accounted(given, own, other, protection, mass)
 

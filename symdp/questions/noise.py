@@ -173,9 +173,9 @@ def compare(
         raise InputError(f"{WORDS[asked]} {given}: it must be positive")
     made = []
     last = InputError("give a noise to compare")
-    for one in noises:
+    for noise in noises:
         try:
-            made.append(_of_size(a_mechanism(one), asked, size))
+            made.append(_of_size(a_mechanism(noise), asked, size))
         except _NoValueError as error:
             if left_out is None:
                 raise
@@ -231,7 +231,7 @@ def _of_size(mechanism: Mechanism, asked: Size, size: float) -> Mechanism:
 
     places = _places(lambda place: assumption.allows(mechanism, name, value(place)))
     ends, seen = _around(excess, places)
-    told = " and ".join(
+    extremes = " and ".join(
         f"{size * math.exp(seen[place]):.6g} at {name} = {decimal(value(place))}"
         for place in (min(seen, default=0.0), max(seen, default=0.0))
         if place in seen
@@ -239,7 +239,7 @@ def _of_size(mechanism: Mechanism, asked: Size, size: float) -> Mechanism:
     limits = f", {' and '.join(mechanism.assumptions)}" if mechanism.assumptions else ""
     nothing = f"{mechanism.name}: no {name}{limits} was found of which the {WORDS[asked]} is"
     if ends is None:
-        raise _NoValueError(f"{nothing} {size:g}; it is {told or 'not known of any'}")
+        raise _NoValueError(f"{nothing} {size:g}; it is {extremes or 'not known of any'}")
     if ends[0] == ends[1]:
         return mechanism(**{name: value(ends[0])})
     if not is_whole:
