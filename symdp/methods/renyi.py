@@ -59,6 +59,8 @@ def divergence_ends(law: SumLaw, order: float) -> tuple[float, float]:
         value = math.inf
     elif order == math.inf:
         value = law.loss_bounds[1]
+        if goes_on(law):
+            return value, math.inf
     elif not law.is_resolved_at(tilt):
         return _beyond_table(law, tilt)
     elif order == 1.0:
@@ -71,9 +73,16 @@ def divergence_ends(law: SumLaw, order: float) -> tuple[float, float]:
     return value, value
 
 
+def goes_on(law: SumLaw) -> bool:
+    """Whether losses of some step go on beyond those that are listed."""
+    return any(part.goes_on for part, _ in law.terms)
+
+
 def _beyond_table(law: SumLaw, tilt: float) -> tuple[float, float]:
     """Return ends of D_α from the last tilt that every table resolves."""
     check_resolved(law)
+    if goes_on(law):
+        return float(law.cgf(tilt)) / tilt, math.inf
     last = _LAST * law.domain[1]
     cgf, slope = float(law.cgf(last)), float(law.cumulants(last, 1)[0])
     low = (cgf + slope * (tilt - last)) / tilt

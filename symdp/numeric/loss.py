@@ -72,6 +72,7 @@ _Key = tuple[int, int, float, _Part]  # window, band and part
 class LossLaw:
     """The privacy loss of one step in one direction; its node sets are kept."""
 
+    goes_on = False  # whether there are larger losses than those of `loss_bounds`
     uncertain_mass = 0.0  # probability whose losses are not known, the large ones taken as infinite
 
     def __init__(

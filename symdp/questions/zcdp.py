@@ -27,7 +27,7 @@ import sympy as sp
 
 from symdp.decimal_text import Side, rounded
 from symdp.errors import AccuracyError, InputError
-from symdp.methods.renyi import check_resolved
+from symdp.methods.renyi import check_resolved, goes_on
 from symdp.model.relation import ADD_REMOVE, SUBSTITUTION
 from symdp.model.sampling import Noise, Radial, RenyiCurve
 from symdp.numeric.saddle_point import golden_section
@@ -222,6 +222,11 @@ def _supremum(law: SumLaw) -> _Found:
     if end < math.inf and law.is_resolved_at(end):
         last = 1.0 + end
         return _Found(math.inf, math.inf, last, f"D_α is infinite from α = {last:.6g} on")
+    if goes_on(law):
+        raise AccuracyError(
+            "ρ needs the divergence at every order, and these losses are listed up to one that is "
+            "not the last; ask renyi for an order"
+        )
     mean, top = float(law.cumulants(0.0, 1)[0]), law.loss_bounds[1]
     if top <= 0.0:
         return _Found(0.0, 0.0, 1.0)

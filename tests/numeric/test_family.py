@@ -402,3 +402,15 @@ def test_families_compose_with_others():
         assert abs(found.delta / truth.delta - 1) < 1e-11
     million = compose(normal(), 1_000_000).delta(1.3e5)
     assert abs(million.delta / compose(own, 1_000_000).delta(1.3e5).delta - 1) < 1e-11
+
+
+def test_divergences_of_counts_are_those_of_the_whole_law():
+    """Poisson laws of 5 and of 1: the divergence of order 8 is 55 799, and there is no ρ."""
+    step = compose(poisson(5, 1), 1)
+    assert step.renyi(2, direction="remove") == pytest.approx(16, rel=1e-12)
+    for order in (8, math.inf):
+        with pytest.raises(AccuracyError, match="at least"):
+            step.renyi(order, direction="remove")
+    with pytest.raises(AccuracyError, match="every order"):
+        step.zcdp()
+    assert step.renyi(math.inf, direction="add") == pytest.approx(4, rel=1e-12)

@@ -45,6 +45,7 @@ _RETURNED = -1.0  # log |φ| far out, above which that of a density does not lie
 _FARTHEST = 2.0**60  # a tilt
 _ENDED = 720.0  # e-folds of the mass of a value that is left out
 _MOST_LISTED, _PERIOD = 200_000, 14.0  # values of a lattice; half a period in standard deviations
+_UNSEEN = 40.0  # e-folds of a value below the highest: 4e-18 of it
 _BAND = 2.0  # standard deviations of values that one line tells
 _ALONE, _LEAST_MASS = 0.999, 1e-9  # of a tilted law, that is one value; that is told from rounding
 
@@ -359,9 +360,27 @@ class FamilyLaw(LossLaw):
         return max(float(np.nan_to_num(gap, nan=math.inf).max()), ROUNDING)
 
 
+class ListedLaw(LossLaw):
+    """Losses on a lattice, listed up to values that no δ shows; K may go on beyond."""
+
+    def __init__(self, step: Step, pairs_end: tuple[bool, bool]) -> None:
+        super().__init__(step, None)
+        self._pairs_end = pairs_end  # whether the law ends where its list does: below, above
+        self.goes_on = not pairs_end[1]
+
+    def is_resolved_at(self, tilt: float) -> bool:
+        """Whether the law tilted by so much ends inside the list."""
+        ends_below, ends_above = self._pairs_end
+        heights = self.step.point_log_p + tilt * self.step.point_loss
+        least = float(heights.max()) - _UNSEEN
+        below = ends_below or float(heights[0]) < least
+        return below and (ends_above or float(heights[-1]) < least)
+
+
 def listed(law: FamilyLaw, lattice: tuple[arb, arb], direction: str) -> LossLaw:
     """Return the law of losses start + step·ℤ, from K of the remove direction."""
     start, step = lattice
+    ends: list[bool] = []  # whether the law ends there, of the numbers' lower and upper end
     found: dict[int, tuple[float, float]] = {}  # by number: how far from a mean, and log P
     for way in (-1.0, 1.0):
         tilt = 0.0
@@ -384,6 +403,7 @@ def listed(law: FamilyLaw, lattice: tuple[arb, arb], direction: str) -> LossLaw:
                     if way * (j - mean) > 0:
                         last = max(log_p, log_p - float(start + j * step))
             if masses.max() > _ALONE or -math.inf < last < -_ENDED:
+                ends.append(bool(masses.max() > _ALONE))
                 break
             move = way * _BAND / (max(width, 1e-3) * abs(float(step)))
             while abs(move) > 1e-12 * abs(tilt) and not _adjoins(
@@ -391,6 +411,7 @@ def listed(law: FamilyLaw, lattice: tuple[arb, arb], direction: str) -> LossLaw:
             ):
                 move *= 0.5
             if not abs(move) > 1e-12 * abs(tilt):
+                ends.append(False)
                 break
             tilt += move
     numbers = sorted(found)
@@ -406,7 +427,8 @@ def listed(law: FamilyLaw, lattice: tuple[arb, arb], direction: str) -> LossLaw:
             balls, loss, logs = [-ball for ball in balls], -loss, logs - loss
         order = np.argsort(loss)
         pairs = tuple((arb(float(logs[k])).exp(), balls[k]) for k in order.tolist())
-    return LossLaw(Step(law.step.name, (), loss[order], logs[order], pairs), None)
+    below, above = ends if loss[0] < loss[-1] else ends[::-1]
+    return ListedLaw(Step(law.step.name, (), loss[order], logs[order], pairs), (below, above))
 
 
 def _adjoins(law: FamilyLaw, tilt: float, mean: float, step: arb, start: arb) -> bool:
