@@ -354,6 +354,7 @@ class Tail:
         # What a tilt makes narrower would need finer nodes than the untilted law.
         widest = max(part.widest for part in (*self._parts, *self._law.tilted(0.0)))
         self.farthest = _LONGEST / widest if widest > 0 else math.inf
+        self.has_atoms = law.has_atoms
         self._bounded: dict[float, tuple[Array, Array]] = {}
         alone = self._law.combine([np.log([max(x.atomic, 1e-300)]) for x in self._parts])
         self._alone = float(np.exp(alone[0]))
@@ -533,6 +534,7 @@ class SlowNodes:
         if self.plain is not None:
             return self.plain
         cut, stop = self._cut, self._first.places.size
+        longer = 32.0  # once: far nodes are dear, and more digits are not worth their time
         best: tuple[float, Line] = math.inf, self._first
         while stop <= most:
             line = self._up_to(stop)
@@ -543,7 +545,8 @@ class SlowNodes:
             if best[0] <= enough and line.places.size >= least:
                 start, left_out = reach(line), 0.0
                 if not line.assured:
-                    start, left_out = _beyond(line, total, self._tail)
+                    start, left_out = _beyond(line, total, self._tail, longer)
+                    longer = 1.0
                 if start <= reach(line):
                     return replace(line, assured=True, cut=replace(cut, left_out=left_out))
                 if start > most * line.step:  # it was only seen to settle
@@ -583,17 +586,22 @@ def _known_nodes(law: SumLaw) -> dict[tuple[float, ...], SlowNodes]:
     return {}
 
 
-def _beyond(line: Line, total: float, tail: Tail) -> tuple[float, float]:
+def _beyond(line: Line, total: float, tail: Tail, longer: float) -> tuple[float, float]:
     """Return from which y on what lies beyond a line is small, and what its terms add up to.
 
-    It is as small as a line that is not too long allows, and counted: that smooth cut-offs agree
-    says nothing of a recurrence that none of them has seen.
+    It is as small as a line that is so many times as long allows, and counted: that smooth cut-offs
+    agree says nothing of a recurrence that none of them has seen. Beside atoms a single loss with a
+    density decays like 1/y, and no line is long enough: where the bound says that there is little
+    beyond, the smooth cut-offs that agree are believed.
     """
     end, unit = reach(line), abs(total) * line.step
+    little = 10.0 * EXACT  # relative to δ
+    if tail.has_atoms and tail.beyond(end, little * unit, less_atoms=True)[0] <= end:
+        return end, 0.0
     start, left_out = math.inf, math.inf
-    for share in _LEFT_OUT:
+    for share in (*_LEFT_OUT, *[0.5 * little] * tail.has_atoms):
         start, left_out = tail.beyond(end, share * unit, less_atoms=True)
-        if start <= LONG_LINE * line.step:
+        if start <= longer * end:
             break
     return start, left_out / line.step
 

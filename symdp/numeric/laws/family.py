@@ -45,7 +45,6 @@ _RETURNED = -1.0  # log |φ| far out, above which that of a density does not lie
 _FARTHEST = 2.0**60  # a tilt
 _ENDED = 720.0  # e-folds of the mass of a value that is left out
 _MOST_LISTED, _PERIOD = 200_000, 14.0  # values of a lattice; half a period in standard deviations
-_UNSEEN = 40.0  # e-folds of a value below the highest: 4e-18 of it
 _BAND = 2.0  # standard deviations of values that one line tells
 _ALONE, _LEAST_MASS = 0.999, 1e-9  # of a tilted law, that is one value; that is told from rounding
 
@@ -372,7 +371,7 @@ class ListedLaw(LossLaw):
         """Whether the law tilted by so much ends inside the list."""
         ends_below, ends_above = self._pairs_end
         heights = self.step.point_log_p + tilt * self.step.point_loss
-        least = float(heights.max()) - _UNSEEN
+        least = float(heights.max()) - NEGLIGIBLE
         below = ends_below or float(heights[0]) < least
         return below and (ends_above or float(heights[-1]) < least)
 
