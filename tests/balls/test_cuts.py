@@ -164,6 +164,7 @@ def test_tails_of_sampled_noise_are_bounded_closely(name, direction, weight):
     assert float(high - low) < 1000
 
 
+@pytest.mark.slow_cases("sin(2)/(12*(cosh(x/3) + cos(2)))-0.00758881")
 @pytest.mark.parametrize(
     ("density", "delta"),
     [

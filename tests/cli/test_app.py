@@ -243,6 +243,7 @@ def test_derive_in_every_form(shell, form):
         assert ran.json["loss_range"] == ["-1/b", "1/b"]
 
 
+@pytest.mark.slow
 def test_derive_binds_values_and_samples(shell):
     out = shell("derive gaussian sigma=2 --sampling poisson --rate 1/4 --order 1").out
     assert "poisson" in out

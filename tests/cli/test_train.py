@@ -47,6 +47,7 @@ def test_text_says_what_is_protected(shell):
     assert "with_replacement:" not in ran.out  # the comparison is on request
 
 
+@pytest.mark.slow
 def test_a_comparison_comes_row_by_row_and_is_never_fatal(shell, monkeypatch):
     from symdp.cli import training as train
 

@@ -15,7 +15,7 @@ from symdp.model.pair import Support
 X, K = sp.Symbol("x", real=True), sp.Symbol("k", integer=True)
 HALF = sp.Rational(1, 2)
 LINE = Support("interval", -sp.oo, sp.oo)
-MANY = [*range(20), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(20, 500))]
+MANY = [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 100))]
 
 
 def between(low: object, high: object) -> Support:

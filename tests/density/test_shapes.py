@@ -55,6 +55,7 @@ def test_rules_decide_what_they_decided():
     assert [row(name) for name in catalogue()] == frozen
 
 
+@pytest.mark.slow_cases("density6-falls")
 @pytest.mark.parametrize(
     ("density", "reason"),
     [
@@ -81,6 +82,7 @@ def test_reasons(density, reason):
     assert SecondLook(density, X, LINE).against_one_mode() is None
 
 
+@pytest.mark.slow_cases("density2")
 @pytest.mark.parametrize(
     "density",
     [

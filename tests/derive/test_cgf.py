@@ -125,7 +125,17 @@ def test_closed_form_equals_quadrature_of_the_raw_densities(name: str, z: mpmath
 
 
 @pytest.mark.slow_cases(
-    "0-logistic", "0-logistic by sech", "0-sech", "0-two variances", "0-beta", "0-flat top"
+    "0-logistic",
+    "0-logistic by sech",
+    "0-sech",
+    "0-two variances",
+    "0-beta",
+    "0-flat top",
+    "0-discrete laplace poisson",
+    "-1-sech",
+    "-1-flat top",
+    "-1-logistic by sech",
+    "-1-beta",
 )
 @pytest.mark.parametrize("name", BOTH_WAYS_CONTINUOUS)
 @pytest.mark.parametrize("place", [0, -1])

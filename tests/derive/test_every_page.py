@@ -123,6 +123,7 @@ def test_sections_are_made_one_by_one(monkeypatch):
     assert "K(t) = t·(t + 1)/(2σ²)" in text
 
 
+@pytest.mark.slow
 def test_the_law_of_triangular_noise_is_one_set_of_cases():
     mechanism = noise("Max(0, s-Abs(x))/s**2", normalize=False)(s=3)
     derivation = symdp.derive(mechanism)

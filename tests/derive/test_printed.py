@@ -298,7 +298,7 @@ def case_of(page: Page, left: str, **names: object) -> object:
     raise AssertionError(left)
 
 
-@pytest.mark.slow_cases("1-logistic")
+@pytest.mark.slow_cases("1-logistic", "2-logistic", "5-logistic", "9-logistic")
 @pytest.mark.parametrize("name", ["laplace", "logistic"])
 @pytest.mark.parametrize("count", [1, 2, 5, 9])
 def test_the_composed_delta_is_the_printed_finite_sum(pages, name, count):

@@ -241,9 +241,7 @@ def test_heads_are_mathematics_alone():
     "discrete_gaussian",
     "discrete_laplace",
     "gaussian",
-    "gnmax",
     "laplace",
-    "negative_binomial",
     "randomized_response",
     "skellam",
 )

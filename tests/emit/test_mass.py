@@ -58,6 +58,7 @@ def test_masses_are_printed_as_sums_or_by_a_name_that_the_page_defines():
     assert text(layout(mass.as_integral())) == "∫_(−∞)^∞ e^(−x⁴/s) dx"
 
 
+@pytest.mark.slow
 def test_a_mass_without_parameters_is_no_number_to_be_tried():
     """At a = 1 the mass stands alone below the line, where a constant is asked to be real."""
     own = FILE.format(variable="x", support=REAL, density="exp(-abs(x)/4)*(1 + x**2)**(-s)")

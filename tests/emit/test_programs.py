@@ -111,7 +111,7 @@ def test_c_is_clean_under_the_sanitizers(name, tmp_path: Path):
         by_command(command, question)
 
 
-@pytest.mark.slow_cases(*SLOW, "logistic", "laplace")
+@pytest.mark.slow_cases(*SLOW, "logistic", "laplace", "negative binomial", "exponential")
 @pytest.mark.parametrize("name", CASES)
 def test_python_gives_the_package_s_delta(name, tmp_path: Path):
     command = python_command(write(name, "python", tmp_path))

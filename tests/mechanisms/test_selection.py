@@ -47,6 +47,7 @@ def neighbours():
             yield scores, scores + np.array(moves)
 
 
+@pytest.mark.slow_cases("permute_and_flip-permuted_choice--0.6")
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize(
     ("name", "choice"),

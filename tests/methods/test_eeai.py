@@ -41,7 +41,6 @@ SUBSAMPLED = MECHANISMS["subsampled normal"]
     "normal noise",
     "laplace",
     "subsampled laplace",
-    "logistic",
     "randomized response",
     "discrete laplace",
     "one-sided",

@@ -79,6 +79,7 @@ def test_gaussian_closed_form(method, mu):
             assert answer.log_upper - answer.log_lower < 0.02
 
 
+@pytest.mark.slow
 def test_more_points_tighten_the_interval():
     """e is proportional to the mesh, so that four times the points leave a quarter of it."""
     law = compose(subsampled("1/100", 2), 1000).law("remove")
@@ -195,6 +196,7 @@ def test_they_are_known_by_name():
     assert (found.kind, found.method, found.citations) == ("bound", "prv", ("PRV",))
 
 
+@pytest.mark.slow
 def test_losses_without_moments_get_useful_intervals():
     """The range of a step needs no moment; truths are exact for one step, sampled for five."""
     x = variable_symbol("x", "interval")

@@ -79,6 +79,7 @@ def test_directions_are_the_pair_in_one_variable(n, epsilon):
     assert truth.lower <= found.upper
 
 
+@pytest.mark.slow
 def test_odd_dimensions_have_half_orders():
     """On the sphere of three dimensions A = log(sinh k/k): the same as by a Bessel function."""
     formula = sp.log(sp.sinh(k) / k)

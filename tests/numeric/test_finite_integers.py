@@ -130,7 +130,7 @@ sensitivity = {}
 """
 
 
-@pytest.mark.slow_cases(*(name for name in LAWS if name not in QUICK))
+@pytest.mark.slow_cases(*(name for name in LAWS if name not in QUICK), "beta-binomial")
 @pytest.mark.parametrize("name", LAWS)
 def test_finitely_many_integers_are_composed(name):
     support, density, masses = LAWS[name]

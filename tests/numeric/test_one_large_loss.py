@@ -81,6 +81,7 @@ def sampled(count, sigma, rate):
     return compose(mechanisms.gaussian(sigma=sigma).subsample("poisson", rate), count)
 
 
+@pytest.mark.slow
 def test_an_answer_that_no_tilt_reaches():
     """Known by adding the densities of 1 000 steps, and by this file's truth to 7e-6."""
     answer = sampled(1000, 2, "1/10000").delta(0.1909012794494629, direction="remove")

@@ -69,7 +69,7 @@ def near_the_top(fallen, below):
 
 
 @pytest.mark.slow_cases(
-    "logistic-2", "logistic-3", "logistic-60", "gumbel-2", "gumbel-10", "gumbel-60"
+    "logistic-2", "logistic-3", "logistic-60", "gumbel-2", "gumbel-10", "gumbel-60", "logistic-10"
 )
 @pytest.mark.parametrize("count", [2, 3, 10, 60])
 @pytest.mark.parametrize("name", NOISES)

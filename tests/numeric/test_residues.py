@@ -193,7 +193,14 @@ LAWS = {
 }
 
 
-@pytest.mark.slow_cases(*(f"{law}-3-{side}" for law in LAWS for side in ("remove", "add")))
+@pytest.mark.slow_cases(
+    *(f"{law}-3-{side}" for law in LAWS for side in ("remove", "add")),
+    "truncated-1-add",
+    "logistic-1-remove",
+    "asymmetric-1-add",
+    "logistic-2-add",
+    "truncated-2-add",
+)
 @pytest.mark.parametrize("side", ["remove", "add"])
 @pytest.mark.parametrize("count", [1, 2, 3])
 @pytest.mark.parametrize("law", LAWS)

@@ -37,7 +37,8 @@ def derived(density, **options):
     return symdp.derive(Mechanism.additive(density, X, 1, normalize=True, **options))
 
 
-@pytest.mark.parametrize("law", ["laplace", "cauchy", pytest.param("bent", marks=pytest.mark.slow)])
+@pytest.mark.quick_cases("laplace")
+@pytest.mark.parametrize("law", ["laplace", "cauchy", "bent"])
 def test_each_fact_has_its_value_and_how_it_is_known(law):
     density, wanted = LAWS[law]
     d = derived(density)
@@ -50,14 +51,8 @@ def test_each_fact_has_its_value_and_how_it_is_known(law):
         assert fact["reason"].split(":")[0] in " ".join(text.split())
 
 
-@pytest.mark.parametrize(
-    "law",
-    [
-        "laplace",
-        "cauchy",
-        *(pytest.param(law, marks=pytest.mark.slow) for law in ("bent", "waves", "wavering")),
-    ],
-)
+@pytest.mark.quick_cases("laplace")
+@pytest.mark.parametrize("law", ["laplace", "cauchy", "bent", "waves", "wavering"])
 def test_the_sentence_of_smaller_shifts_follows_from_the_fact(law):
     density, (*_, (value, _)) = LAWS[law]
     text = " ".join(derived(density).to_text(order=1, only=("mechanism",)).split())

@@ -252,6 +252,7 @@ def test_mathml_never_lets_two_numbers_run_together():
     "sparse_histogram",
     "staircase",
     "von_mises_fisher",
+    "student_t",
 )
 @pytest.mark.parametrize("name", symdp.mechanisms.names())
 def test_every_mechanism_has_formulas(name):

@@ -84,6 +84,7 @@ def test_where_the_directions_differ_the_larger_delta_is_shown_and_named(name):
             }
 
 
+@pytest.mark.slow
 def test_an_epsilon_that_is_asked_for_is_that_of_both_directions(shell):
     ran = shell("derive gumbel b=2 -n 3 --delta 1/1000")
     assert ran.code == 0
@@ -101,6 +102,7 @@ def test_every_tail_constant_of_a_normal_loss_is_a_number():
     assert number(rows["P_t at t = 0"]) == pytest.approx(0.199471, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_sheets_are_tables_that_keep_to_a_width():
     found = sheets(MADE, symdp.derive(SAMPLED), 1.0, 2, "remove")
     text = to_text(sheet_blocks(found, " at ε = 1"), 100)

@@ -121,6 +121,7 @@ def check(steps, epsilon, direction, digits=15):
     "gumbel",
     "heterogeneous",
     "one heavy tail",
+    "two laplace",
 )
 @pytest.mark.parametrize("name", FAST)
 def test_contains_the_truth(name):

@@ -151,6 +151,7 @@ def test_fewer_digits_than_asked_are_said():
     assert many.digits == many.digits_asked == 12
 
 
+@pytest.mark.slow
 def test_epsilon_has_as_many_digits_as_delta_allows():
     proved = compose(SAMPLED, 3).certify_epsilon(1e-2, 12, "remove")
     low, high = Fraction(proved.lower_decimal), Fraction(proved.upper_decimal)

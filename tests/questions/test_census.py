@@ -37,6 +37,7 @@ def delta(epsilon):
     return step / math.pi * (kernel.real.sum() - kernel.real[0] / 2)
 
 
+@pytest.mark.slow
 def test_the_file_is_answered_as_the_contour_says():
     steps = symdp.compose(symdp.load_composition(FILE))
     assert steps.count == 130

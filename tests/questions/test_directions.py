@@ -42,7 +42,7 @@ class Counting(Contour):
         return super().log_delta(law, epsilon)
 
 
-@pytest.mark.slow_cases("<Mechanism student_t(nu=3, s=2)>")
+@pytest.mark.slow_cases("<Mechanism student_t(nu=3, s=2)>", "<Mechanism logistic(s=3/2)>")
 @pytest.mark.parametrize("noise", EVEN, ids=repr)
 def test_a_law_and_its_mirror_answer_alike(noise: Mechanism) -> None:
     assert has_one_law(noise)

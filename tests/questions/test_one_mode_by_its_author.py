@@ -71,6 +71,7 @@ def no_proofs(monkeypatch):
         monkeypatch.setattr(f"symdp.balls.modes.{name}", lambda *_: nothing)
 
 
+@pytest.mark.slow_cases("0.3")
 @pytest.mark.parametrize("epsilon", [0.3, 0.8])
 def test_the_largest_shift_answers_and_says_on_whose_word(epsilon):
     answer = compose(bent(modes=1), 1).delta(epsilon)
@@ -98,6 +99,7 @@ def test_a_word_is_not_named_where_nothing_rests_on_it():
     assert WORD not in compose(integers, 2).delta(0.5).protection.sentence
 
 
+@pytest.mark.slow_cases("add_remove-density4-support4")
 @pytest.mark.parametrize(
     ("density", "support"),
     [
@@ -116,6 +118,7 @@ def test_values_that_contradict_the_author_refuse(density, support, relation):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.slow
 def test_vectors():
     g = sp.exp(-R) * (1 + sp.exp(-(R**2)) * sp.cos(R) / 10)
     with pytest.raises(InputError, match="modes = 1"):
@@ -184,6 +187,7 @@ def test_ledgers_and_cards_keep_the_word():
     assert not differences(card)
 
 
+@pytest.mark.slow
 def test_certificates_and_claims_say_so():
     steps = compose(bent(modes=1), 1)
     assert WORD in steps.certify(0.5, 6).protection.sentence

@@ -54,6 +54,7 @@ def divergence(log_g: Callable[..., np.ndarray], d: int, order: float) -> float:
     return float(math.log(total / mass) / (order - 1))
 
 
+@pytest.mark.slow_cases("sech", "softened", "power")
 @pytest.mark.parametrize("name", LENGTHS)
 def test_vectors_have_the_divergences_of_an_own_rule_and_they_rise_to_the_largest_loss(
     name: str,
@@ -74,6 +75,7 @@ def test_vectors_have_the_divergences_of_an_own_rule_and_they_rise_to_the_larges
     assert max(ratios) * (1 - 1e-12) <= found.rho <= max(ratios) * (1 + 1e-9)
 
 
+@pytest.mark.slow
 def test_an_order_beyond_a_table_is_refused_with_what_is_known() -> None:
     steps = compose(mechanisms.multivariate_t(nu=5, s=1, d=3), 2)
     with pytest.raises(AccuracyError, match=r"beyond the table .* lies between 3\.548"):

@@ -52,6 +52,7 @@ def test_a_record_that_is_never_drawn_loses_nothing(name: str, scheme: str) -> N
         assert answered() == [0.0] * 4
 
 
+@pytest.mark.slow_cases("a gap", "two modes")
 @pytest.mark.parametrize("name", NOISES)
 def test_next_to_rate_zero_delta_is_at_most_the_rate_and_at_one_it_is_that_without(
     name: str,

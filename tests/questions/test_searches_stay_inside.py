@@ -28,6 +28,7 @@ def scale_of(epsilon, delta):
     return 1 / (epsilon - 2 * math.log1p(-delta))
 
 
+@pytest.mark.slow_cases("assume0", "assume2", "assume4")
 @pytest.mark.parametrize(
     "assume",
     [{"b": "> 3/2"}, {"b": ">= 1.7"}, {"b": "> 1.55, < 1.8"}, {"b": "< 2"}, {"b": "> 1/10"}],
@@ -54,6 +55,7 @@ def test_what_no_allowed_value_meets_is_told_without_another_to_give():
         calibrate(laplace({"b": "< 1"}), "b", 1, epsilon=0.5, delta=0.1)
 
 
+@pytest.mark.slow
 def test_an_end_that_another_parameter_sets():
     a = sp.Symbol("a", positive=True)
     both = Mechanism.additive(
@@ -68,6 +70,7 @@ def test_an_end_that_another_parameter_sets():
     assert 0 <= float(found.value) - (truth - 1 / 7) <= float(found.step)
 
 
+@pytest.mark.slow_cases("integer above 1-2")
 @pytest.mark.parametrize(
     ("word", "least"), [("integer above 1", 2), ("positive integer", 1), ("natural", 1)]
 )

@@ -88,6 +88,10 @@ def test_a_truncated_batch_of_all_examples_leaves_some_out():
         attack = attained({0: 0.5, 1: 0.5}, 1.5, 10, epsilon)
         assert run.delta(epsilon).delta == pytest.approx(attack, rel=0.02)  # rounded losses
         assert run.delta(epsilon).delta > attack
+
+
+@pytest.mark.slow
+def test_the_noise_for_a_truncated_batch_of_all_examples_holds_the_attack_down():
     found = training_run(
         100, 100, steps=10, sampling="truncated_poisson", largest_batch=50
     ).calibrated(epsilon=8.0, delta=1e-3)  # fmt: skip

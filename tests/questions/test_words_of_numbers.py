@@ -49,6 +49,7 @@ LAWS = {
 }  # fmt: skip
 
 
+@pytest.mark.slow_cases("heavy")
 @pytest.mark.parametrize("name", LAWS)
 def test_a_printed_number_has_the_digits_of_its_interval(name: str) -> None:
     mechanism, count, epsilon = LAWS[name]

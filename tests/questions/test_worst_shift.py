@@ -130,6 +130,7 @@ def test_sampled_noise_of_several_modes(direction):
     assert answer.protection.sampling == "poisson"
 
 
+@pytest.mark.slow
 def test_waves_at_half_the_sensitivity():
     """A record that moves the output by ½ had 0.419 where the answer for 1 was 0.170."""
     f, one = masses("waves", 400)

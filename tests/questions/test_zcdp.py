@@ -209,6 +209,7 @@ def test_losses_that_are_not_resolved_are_no_infinite_divergence() -> None:
             ask()
 
 
+@pytest.mark.slow
 def test_a_pair_that_dominates_does_not_say_that_no_rho_exists() -> None:
     """Several modes: the bound for all shifts has infinite losses, the noise has none."""
     x = sp.Symbol("x", real=True)
