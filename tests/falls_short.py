@@ -12,6 +12,13 @@ FALLS_SHORT = {
     "tests/numeric/test_stretch.py::test_two_steps[triangle-10-remove-0.03]": (
         "the interval is 1.7e-9 wide, not 1e-11"
     ),
+    **{
+        "tests/numeric/test_turning_losses.py::"
+        f"test_two_sampled_steps_whose_loss_turns_against_an_integral_over_one[{epsilon}]": (
+            f"an estimate whose interval is {width} of δ wide, not 1e-4"
+        )
+        for epsilon, width in {"-0.005": 0.7, "0.001": 0.9, "0.3": 3e-3}.items()
+    },
     "tests/numeric/test_many_steps.py::test_ten_thousand_distinct_sampled_steps": (
         "the interval is 1.02e-11 wide, not 1e-11"
     ),
