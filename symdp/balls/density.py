@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal
 import sympy as sp
 from flint import arb, ctx
 
+from symdp import shipped
 from symdp.balls.mass import (
     AGREEMENT,
     SECONDS,
@@ -80,8 +81,7 @@ def checked_steps(
     rounded: set[Mechanism] = set()
     for members in groups.values():
         for member in _spread(members):
-            known = _PROPER.get("" if member.template is None else member.template.key, ())
-            if not for_proof and len(known) >= _ENOUGH:
+            if not for_proof and _is_known(member.template):
                 break
             check = _checked(replace(member, sampling=None, relation=None), for_proof)
             if not check.is_one:
@@ -89,6 +89,15 @@ def checked_steps(
             is_proved &= check.is_proved
     kept = {m.normalized() if m in rounded else m: count for m, count in steps.items()}
     return kept, "proved" if is_proved else "seen"
+
+
+def _is_known(template: Mechanism | None) -> bool:
+    """Return whether a formula has mass 1, as is shipped, or as was shown at some values."""
+    if template is None:
+        return False
+    return len(_PROPER.get(template.key, ())) >= _ENOUGH or bool(
+        shipped.fact(template.name, "proper", template.key)
+    )
 
 
 def _spread(members: list[Mechanism]) -> list[Mechanism]:

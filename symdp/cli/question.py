@@ -9,7 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from symdp import user_cache
+from symdp import shipped, user_cache
 from symdp.cli import job as words
 from symdp.cli.asking import How
 from symdp.cli.display import answer_blocks
@@ -141,7 +141,8 @@ def answer(
 class _Asked(NamedTuple):
     """Where the facts of a job's formula are kept, and the values that it is asked for."""
 
-    path: Path
+    key: list[str]
+    path: Path | None
     values: dict[str, Fraction]
 
 
@@ -160,7 +161,7 @@ class Composed:
         return self._known() or self._made()
 
     def _known(self) -> Composition | None:
-        facts = None if self._asked is None else user_cache.recall(self._asked.path)
+        facts = None if self._asked is None else self._facts(self._asked)
         if self._asked is None or facts is None:
             return None
         from symdp.questions.composition import KnownComposition
@@ -171,13 +172,20 @@ class Composed:
         except (*_UNREADABLE, SymdpError):
             return None  # the usual way answers, or says what is wrong
 
+    def _facts(self, asked: _Asked) -> Any:
+        """Return the facts that come with the package, or those that an earlier command kept."""
+        facts = shipped.facts_of_law(str(self._job.mechanism), asked.key)
+        if facts is None and asked.path is not None:
+            facts = user_cache.recall(asked.path)
+        return facts
+
     def _made(self) -> Any:
         self._built = self._job.build_any()
         return self._built
 
     def remember(self) -> None:
         """Keep the facts of a composition that was made the usual way."""
-        if self._built is None or self._asked is None:
+        if self._built is None or self._asked is None or self._asked.path is None:
             return
         from symdp.questions.composition import facts_of
 
@@ -223,5 +231,5 @@ def _asked(job: Job) -> _Asked | None:
     # Every field of a job tells formulas apart but those that only put numbers into one.
     written = [f"{f.name}={getattr(job, f.name)}" for f in fields(job) if f.name not in _NUMBERS]
     written.append(f"one step={_is_one(job)}")  # which has one sign
-    path = user_cache.file_for("law", text, *sorted(free), "", *fixed, "", *written)
-    return None if path is None else _Asked(path, values)
+    key = [text, *sorted(free), "", *fixed, "", *written]
+    return _Asked(key, user_cache.file_for("law", *key), values)

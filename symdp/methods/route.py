@@ -220,17 +220,18 @@ ROUTES = (
     ),
     Route(
         "residues",
-        "densities with M a short sum of rational functions times exponentials, n ≤ 1000",
+        "densities with M a short sum of rational functions times exponentials, n ≤ 1000, "
+        "but one step whose distribution functions are known",
         "the residues of each term, in balls",
         "1e-14",
         "the number of terms, on n²",
         _residue_answer,
-        lambda law: law.is_spread,
+        lambda law: law.is_spread and not law.is_closed,
     ),
     Route(
         "single",
         "n = 1",
-        "∫ (P − e^ε Q)⁺ between the roots of ℓ = ε, in balls",
+        "∫ (P − e^ε Q)⁺ between the roots of ℓ = ε, in balls; distribution functions where known",
         "1e-14",
         "one quadrature",
         _single_answer,
@@ -496,6 +497,7 @@ def _split(piece: SmoothPiece, place: float, upper: bool) -> tuple[SmoothPiece, 
         ball=lambda x, **analytic: (own(x, **analytic)[0], arb.pos_inf()),
         flat=not piece.integer,
         joint=None,
+        closed=None,
     )
     return kept, infinite
 

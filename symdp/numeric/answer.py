@@ -199,6 +199,13 @@ def answer_in_balls(finite: arb, log_infinite: float, rest: arb | None = None) -
     )
 
 
+def falling_answer(answer: Answer, fall: arb) -> Answer:
+    """Return an answer with the slope of log δ, from −dδ/dε, where that is known."""
+    if not fall > 0 or not answer.log_delta > -math.inf:
+        return answer
+    return replace(answer, slope=-math.exp(min(_log(fall.mid()) - answer.log_delta, 700.0)))
+
+
 def _log(end: arb) -> float:
     """Return the logarithm of an exact number, −∞ of none above 0."""
     return float(end.log().mid()) if end > 0 else -math.inf

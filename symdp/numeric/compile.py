@@ -16,6 +16,7 @@ from flint import arb, ctx
 
 from symdp.balls.cuts import DISTANCE
 from symdp.balls.mass import pieces_in_numbers
+from symdp.density.exponents import exponents
 from symdp.density.normal_form import exponential_terms, log_form
 from symdp.density.pieces import flat_masses, points
 from symdp.density.records import Piece, Point
@@ -31,6 +32,7 @@ from symdp.model.allocation import MOST_OUTCOMES, allocated_steps, outcomes
 from symdp.model.family import Family
 from symdp.model.relation import SUBSTITUTION
 from symdp.model.sampling import Radial
+from symdp.numeric.closed import ClosedMasses
 from symdp.numeric.formula import continues, law_of_formula
 from symdp.numeric.laws.table import LogDensityTable
 from symdp.numeric.loss import BITS as END_BITS
@@ -252,7 +254,20 @@ def _smooth_piece(piece: Piece, variable: sp.Symbol, integer: bool) -> SmoothPie
         monotone=piece.slope in ("increasing", "decreasing"),
         integer=integer,
         ends=_exact_ends(piece),
+        closed=_closed(piece, variable),
     )
+
+
+def _closed(piece: Piece, variable: sp.Symbol) -> ClosedMasses | None:
+    """Return the integrals of P and Q, None where no formula gives them."""
+    read = exponents(piece, variable)
+    if read is None:
+        return None
+    with ctx.workprec(BITS):
+        sides = [
+            tuple((real_ball(a), real_ball(b), real_ball(c)) for a, b, c in side) for side in read
+        ]
+    return ClosedMasses(sides[0], sides[1])
 
 
 def _exact_ends(piece: Piece) -> tuple[arb, ...]:

@@ -10,17 +10,19 @@ those that depend on parameters become numbers of a table.
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from flint import arb, arb_poly, ctx, fmpq
 
+from symdp import shipped
 from symdp.emit.arb import (
     ArbFunction,
     ArbFunctions,
@@ -31,6 +33,7 @@ from symdp.emit.steps import Program
 from symdp.emit.steps import Step as Operation
 from symdp.errors import InputError
 from symdp.interrupt import generation
+from symdp.numeric.closed import ClosedMasses
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.step import Array, Moment, Numbers, SmoothPiece, Step
 
@@ -60,8 +63,44 @@ def law_of_formula(mechanism: Mechanism, direction: str) -> LossLaw | None:
     return None if found is None else found[0].at(found[1], mechanism.name)
 
 
+class _Question(NamedTuple):
+    """What a formula is derived from, and the values of its symbols."""
+
+    template: Mechanism
+    fixed: tuple[tuple[str, sp.Expr], ...]
+    sampling: Any  # its rate a symbol
+    relation: str | None
+    direction: str
+    values: dict[str, Fraction]
+
+    @property
+    def key(self) -> list[object]:
+        """What tells a formula from all others, in plain data."""
+        scheme = None
+        if self.sampling is not None:
+            scheme = [self.sampling.scheme, *map(str, vars(self.sampling).values())]
+        fixed = [[name, str(value)] for name, value in self.fixed]
+        return [self.template.key, fixed, scheme, self.relation, self.direction]
+
+
 def formula_of(mechanism: Mechanism, direction: str) -> tuple[Formula, list[Fraction]] | None:
     """Return the formula of a concrete mechanism and the values of its symbols, None without."""
+    question = _question(mechanism, direction)
+    if question is None:
+        return None
+    formula = _shipped(question.template.name, json.dumps(question.key))
+    if formula is None:
+        formula = _formula(*question[:-1], generation())
+    return None if formula is None else (formula, [question.values[n] for n in formula.names])
+
+
+def key_of(mechanism: Mechanism, direction: str) -> list[object] | None:
+    """Return what tells the formula of a concrete mechanism from all others, None without one."""
+    question = _question(mechanism, direction)
+    return None if question is None else question.key
+
+
+def _question(mechanism: Mechanism, direction: str) -> _Question | None:
     template = mechanism.template
     if template is None or template.support.kind != "interval":
         return None
@@ -80,12 +119,15 @@ def formula_of(mechanism: Mechanism, direction: str) -> tuple[Formula, list[Frac
     import sympy as sp
 
     scheme = None if sampling is None else replace(sampling, rate=sp.Symbol(RATE))
-    relation = mechanism.relation
-    formula = _formula(template, fixed, scheme, relation, direction, generation())
-    if formula is None:
-        return None
     exact = {name: Fraction(int(value.p), int(value.q)) for name, value in numbers.items()}
-    return formula, [exact[name] for name in formula.names]
+    return _Question(template, fixed, scheme, mechanism.relation, direction, exact)
+
+
+@lru_cache(maxsize=64)
+def _shipped(name: str, key: str) -> Formula | None:
+    """Return the formula that comes with the package, None where there is none."""
+    data = shipped.fact(name, "formulas", *json.loads(key))
+    return None if data is None else decode(data)
 
 
 @lru_cache(maxsize=64)
@@ -135,6 +177,7 @@ class Formula:
         for piece in self._pieces:
             wanted += [piece.lower, piece.upper, *piece.constants]
             wanted += [] if piece.log_mass is None else [piece.log_mass]
+            wanted += [c for side in piece.exponents or () for term in side for c in term]
         self._constants = list(dict.fromkeys(e for e in wanted if not e.is_infinite))
         self._balls = compile_arb_together(self._constants, symbols) if self._constants else None
 
@@ -214,6 +257,7 @@ class PieceFormula:
     def __init__(self, piece: Piece, x: sp.Symbol, parameters: list[sp.Symbol]) -> None:
         import sympy as sp
 
+        from symdp.density.exponents import exponents
         from symdp.density.pieces import log_exponential_mass
         from symdp.emit.program import compile_template
 
@@ -221,6 +265,7 @@ class PieceFormula:
         self._flat, self.is_atom = piece.slope == "constant", piece.place is not None
         self._monotone = piece.slope in ("increasing", "decreasing")
         self.log_mass = log_exponential_mass(piece, x)
+        self.exponents = exponents(piece, x)
         terms = list(dict.fromkeys((*piece.log_p_terms, *piece.log_q_terms)))
         own = [piece.log_p, piece.log_q, piece.loss]
         listed = [own, terms, *([expression] for expression in own)]
@@ -257,7 +302,16 @@ class PieceFormula:
             monotone=self._monotone,
             ends=tuple(ends),
             joint=NumpyFunctions(whole, numbers=_numbers(whole, known)),
+            closed=self._closed(known),
         )
+
+    def _closed(self, known: dict[sp.Expr, arb]) -> ClosedMasses | None:
+        if self.exponents is None:
+            return None
+        sides = [
+            tuple((known[a], known[b], known[c]) for a, b, c in side) for side in self.exponents
+        ]
+        return ClosedMasses(sides[0], sides[1])
 
     def entries(self, places: Array, known: dict[sp.Expr, Array], rows: int) -> list[Array]:
         """Return log P, log Q and ℓ at some places for many values of the parameters."""

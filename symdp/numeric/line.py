@@ -139,13 +139,18 @@ class Line:
         turns = np.exp(1j * (self.distance(epsilon) + self.shift) * self.places)
         return plain_sum((self.values * turns).real)
 
-    def value(self, epsilon: float) -> StripValue:
-        """Return the integral at one ε: by the plain sum where values died out."""
+    def value(self, epsilon: float, falls: Kernel | None = None) -> StripValue:
+        """Return the integral at one ε: by the plain sum where values died out.
+
+        `falls`: how fast the integrand's value at z falls with ε, relative to itself; e^{−εz}
+        falls like z.
+        """
         distance = self.distance(epsilon)
         if self.cut is not None:
             return self._sized(distance, *self.cut.sums(self, epsilon))
         turned = self.values * np.exp(1j * (distance + self.shift) * self.places)
-        slope = plain_sum(self.places * turned.imag - self.tilt * turned.real)
+        places = np.asarray(self.tilt + 1j * self.places)
+        slope = -plain_sum(((places if falls is None else falls(places)) * turned).real)
         beyond = 2.0 * self.places.size * self.last
         return self._sized(distance, plain_sum(turned.real), slope, beyond)
 

@@ -194,6 +194,20 @@ class LossLaw:
         return any(not (p.flat or p.integer) for p in self.step.pieces)
 
     @cached_property
+    def is_closed(self) -> bool:
+        """Whether formulas give the integrals of P and Q on every piece."""
+        smooth = [piece for piece in self.step.pieces if not piece.flat]
+        return bool(smooth) and all(piece.closed is not None for piece in smooth)
+
+    @cached_property
+    def rough_scale(self) -> tuple[float, float]:
+        """About the mean and the variance of the finite loss."""
+        moments = [outline.rough_moments() for outline in self._outlines]
+        mass, first, second = (math.fsum(column) for column in zip(*moments, strict=True))
+        mean = first / max(mass, 1e-300)
+        return mean, max(second / max(mass, 1e-300) - mean**2, 0.0)
+
+    @cached_property
     def has_atoms(self) -> bool:
         """Whether some single loss value has positive probability."""
         pieces = self.step.pieces

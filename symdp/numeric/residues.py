@@ -34,7 +34,15 @@ from flint import acb, arb, arb_poly, ctx
 from symdp.arguments import counted_pairs
 from symdp.emit.exact import fraction_ball
 from symdp.errors import AccuracyError
-from symdp.numeric.answer import BALL_BITS, SETTLED, TOLERABLE, Answer, answer_in_balls, is_narrow
+from symdp.numeric.answer import (
+    BALL_BITS,
+    SETTLED,
+    TOLERABLE,
+    Answer,
+    answer_in_balls,
+    falling_answer,
+    is_narrow,
+)
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.step import Exact, Moment, Numbers
 from symdp.numeric.total import SumLaw, kept_with_law
@@ -194,6 +202,12 @@ class ResidueSum:
             bits *= 2
         raise AccuracyError("the residues cancel in too many digits; ask for fewer digits")
 
+    def fall(self, epsilon: Exact) -> arb:
+        """Enclose −dδ/dε, to about the bits of the working precision less those that cancel."""
+        bits = max(self._expansions, default=ctx.prec)
+        with ctx.workprec(bits):
+            return self._at(bits).sum(epsilon, falling=True)
+
     def _at(self, bits: int) -> _Expansion:
         if bits not in self._expansions:
             self._expansions[bits] = _Expansion(self.steps, self.places)
@@ -248,27 +262,30 @@ class _Expansion:
         self._powers: dict[tuple[int, int, int], arb_poly] = {}
         self._residues: dict[tuple[int, int], arb_poly] = {}
 
-    def sum(self, epsilon: Exact) -> arb:
-        """Enclose δ(ε) − δ∞."""
+    def sum(self, epsilon: Exact, *, falling: bool = False) -> arb:
+        """Enclose δ(ε) − δ∞, or −dδ/dε."""
         total, at = arb(0), _ball(epsilon)
         for number, leaf in enumerate(self.leaves):
             apart = leaf.rate - at
             sign = 1 if apart > 0 else -1 if apart < 0 else leaf.sign_beyond(epsilon, self._rates)
             if sign is None:  # continuous in b − ε, and closed on its own side at each
-                right = -self._closed(number, apart, False)
-                total += self._closed(number, apart, True).union(right)
+                right = -self._closed(number, apart, False, falling)
+                total += self._closed(number, apart, True, falling).union(right)
             elif sign > 0:
-                total += self._closed(number, apart, True)
+                total += self._closed(number, apart, True, falling)
             else:
-                total -= self._closed(number, apart if sign else arb(0), False)
+                total -= self._closed(number, apart if sign else arb(0), False, falling)
         return total
 
-    def _closed(self, number: int, apart: arb, on_left: bool) -> arb:
-        """Enclose the residues of a term on one side of the line."""
+    def _closed(self, number: int, apart: arb, on_left: bool, falling: bool) -> arb:
+        """Enclose the residues of a term on one side of the line, or their derivatives in b − ε."""
         total = arb(0)
         for at, place in enumerate(self._places):
             if self.sides[at] is on_left:
-                total += self._residue(number, at)(apart) * (apart * place).exp()
+                residue = self._residue(number, at)
+                if falling:
+                    residue = residue.derivative() + place * residue
+                total += residue(apart) * (apart * place).exp()
         return total
 
     def _residue(self, number: int, at: int) -> arb_poly:
@@ -352,7 +369,7 @@ def residue_answer(law: SumLaw, epsilon: float) -> Answer | None:
     try:
         with ctx.workprec(BALL_BITS):
             finite = total.excess(at, lambda ball: is_narrow(ball, log_infinite))
-            return answer_in_balls(finite, log_infinite)
+            return falling_answer(answer_in_balls(finite, log_infinite), total.fall(at))
     except AccuracyError:
         return None
 

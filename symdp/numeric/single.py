@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 from flint import acb, arb, ctx
+from numpy.typing import NDArray
 
 from symdp.emit.enclose import between
 from symdp.errors import AccuracyError
@@ -32,6 +33,7 @@ from symdp.numeric.answer import (
     Answer,
     answer_in_balls,
     exact_answer,
+    falling_answer,
 )
 from symdp.numeric.elementary import distinct, log_sum
 from symdp.numeric.loss import LossLaw
@@ -64,6 +66,7 @@ def single_answer(law: SumLaw, epsilon: float, by_rules: bool = False) -> Answer
     known = part.known_profile(epsilon)
     if known is not None:
         return _of_profile(law, part, epsilon, known)
+    by_rules = by_rules and not part.is_closed
     with suppress(AccuracyError), ctx.workprec(BALL_BITS):
         found = _profile(part, epsilon, False, True) if by_rules else profile(part, epsilon)
         if found is None or not all(one.is_finite() for one in found):
@@ -76,8 +79,7 @@ def single_answer(law: SumLaw, epsilon: float, by_rules: bool = False) -> Answer
         if not gap < SETTLED:  # mass was missed, of δ or of 1 − δ
             finite, rest = (arb(one, gap) for one in (finite, rest))
         answer = answer_in_balls(finite, law.log_mass_at_infinity, rest)
-        log_slope = float(beyond.mid().log()) if beyond.mid() > 0 else -math.inf
-        answer = replace(answer, slope=-math.exp(min(log_slope - answer.log_delta, 700.0)))
+        answer = falling_answer(answer, beyond)
         return _widened(answer) if by_rules else answer
     return None
 
@@ -153,12 +155,20 @@ def _profile(
                 add_atom(mass.log(), piece.ball(arb(inner_place(piece)))[1])
                 continue
             crossed, edges = _crossings(outline, masses, epsilon)
-            roots = [_closer(piece, arb(low), arb(high), at) for low, high in crossed]
+            roots = [(arb(low), arb(high)) for low, high in crossed]
+            if piece.closed is None:  # else what lies between is second order of its length
+                roots = [_closer(piece, low, high, at) for low, high in roots]
             for low, high in roots:
                 log_p, loss = piece.ball(between(low, high))
                 gains += arb(0).union((high - low) * abs(gain(log_p, loss)).upper())
                 rests += arb(0).union((high - low) * abs(all_of(log_p, loss)).upper())
             ends = [None, *(r for root in roots for r in root), None]
+            known = _by_formula(piece, ends, at)
+            if known is not None:
+                gains, rests, beyond = (
+                    total + part for total, part in zip((gains, rests, beyond), known, strict=True)
+                )
+                continue
             is_quick = by_rules or len(roots) > _MANY_ROOTS
             for start, end in zip(ends[::2], ends[1::2], strict=True):
                 inner = _Part(outline, start, end, edges, in_balls, is_quick)
@@ -170,6 +180,34 @@ def _profile(
                     rests, beyond = rests + above, beyond + above
                 else:
                     rests += inner.integral(all_of, np.zeros_like)
+    return gains, rests, beyond
+
+
+def _by_formula(
+    piece: SmoothPiece, ends: Sequence[arb | None], at: arb
+) -> tuple[arb, arb, arb] | None:
+    """Enclose what a piece adds between its roots, None where no formula has its integrals.
+
+    `ends`: both places of every stretch, None for an end of the piece.
+    """
+    closed = piece.closed
+    if closed is None:
+        return None
+    gains, rests, beyond = arb(0), arb(0), arb(0)
+    for start, end in zip(ends[::2], ends[1::2], strict=True):
+        low = piece.exact_end(upper=False) if start is None else start
+        high = piece.exact_end(upper=True) if end is None else end
+        inside = arb(inner_place(replace(piece, lower=float(low), upper=float(high))))
+        log_p, loss = piece.ball(inside)
+        p, q = closed.between(low, high)
+        share = at.exp() * q
+        is_known = p.is_finite() and q.is_finite() and loss.is_finite()
+        if not is_known or not closed.density(inside).overlaps(log_p.exp()):
+            return None
+        if loss > at:
+            gains, rests, beyond = gains + p - share, rests + share, beyond + share
+        else:
+            rests += p
     return gains, rests, beyond
 
 
@@ -299,8 +337,7 @@ class _Part:
         if root is not None:
             return root
         end = self._start if step < 0 else self._end
-        exact = [e for e in self._piece.ends if float(e) == end]
-        place = exact[0] if exact else arb(end)
+        place = self._piece.exact_end(upper=step > 0)
         if place.is_finite():
             around = acb(place + arb(0, 1) * abs(x[number] - end), arb(0, 1) * abs(x[number] - end))
             if all(v.is_finite() for v in self._piece.ball(around, analytic=True)):
@@ -387,12 +424,13 @@ def _crossings(
     one that rounding shows far out, where x and x − 1 are one double, is told by balls there.
     """
     piece, x, edges = outline.piece, outline.x, np.empty(0)
-    if not piece.monotone:
-        grid = _resolved(outline, masses)
-        if grid is not None:
-            x, edges = distinct(np.concatenate([x, grid.x, grid.turns])), grid.edges
-    with np.errstate(all="ignore"):
-        loss = np.asarray(piece.loss(x))
+    grid = None if piece.monotone else _resolved(outline, masses)
+    if grid is None:
+        loss = outline.loss
+    else:
+        x, edges = distinct(np.concatenate([x, grid.x, grid.turns])), grid.edges
+        with np.errstate(all="ignore"):
+            loss = np.asarray(piece.loss(x))
     usable = ~np.isnan(loss)
     x, above = x[usable], loss[usable] > epsilon
     told = np.zeros(x.size, dtype=bool)
@@ -406,14 +444,36 @@ def _crossings(
         for k in asked.tolist():
             gap = piece.ball(arb(x[k]))[1] - epsilon
             above[k] = bool(gap > 0) or (above[k] and not gap < 0)
-    low, high, left = x[change], x[change + 1], above[change]
-    for _ in range(1100):
-        middle = 0.5 * (low + high)
-        if not ((middle > low) & (middle < high)).any():
-            break
-        same = (np.asarray(piece.loss(middle)) > epsilon) == left
-        low, high = np.where(same, middle, low), np.where(same, high, middle)
+    low, high = _narrowed(piece, x[change], x[change + 1], above[change], epsilon)
     return list(zip(low.tolist(), high.tolist(), strict=True)), edges
+
+
+def _narrowed(
+    piece: SmoothPiece, low: Array, high: Array, is_left_above: NDArray[np.bool_], epsilon: float
+) -> tuple[Array, Array]:
+    """Return neighbouring doubles between each pair of places between which ℓ crosses ε.
+
+    Each pass looks at the middle and on both sides of where a straight line crosses.
+    """
+    with np.errstate(all="ignore"):
+        for _ in range(1100):
+            middle = 0.5 * (low + high)
+            if not ((middle > low) & (middle < high)).any():
+                break
+            start, end = (np.asarray(piece.loss(x)) - epsilon for x in (low, high))
+            straight = low + (high - low) * start / (start - end)
+            straight = np.where(np.isfinite(straight), np.clip(straight, low, high), middle)
+            beside = np.maximum((high - low) / 1024.0, np.spacing(np.abs(straight)))
+            tried = np.stack([straight - beside, middle, straight + beside])
+            places = np.sort(np.clip(tried, low, high), axis=0)
+            same = (np.asarray(piece.loss(places)) > epsilon) == is_left_above
+            same |= places == low
+            same &= places != high
+            places = np.concatenate([low[None], places, high[None]])
+            number = np.logical_and.accumulate(same).sum(axis=0)
+            each = np.arange(low.size)
+            low, high = places[number, each], places[number + 1, each]
+    return low, high
 
 
 def _resolved(outline: Outline, masses: Mapping[float, float]) -> MonotoneGrid | None:

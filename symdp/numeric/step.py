@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from symdp.emit.arb import UNKNOWN
 from symdp.errors import AccuracyError
+from symdp.numeric.closed import ClosedMasses
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -52,7 +53,8 @@ class SmoothPiece:
     mass at infinity. `log_terms` gives logs of the single terms of P and Q, whose modes show where
     a quadrature must look. `log_mass`: of the atom under P, None where it is to be integrated.
     `ball`: log P and ℓ in balls, of complex places too with `analytic`. `joint`: log P, log Q and ℓ
-    where that is cheaper. `off`: the relative error of P and Q, as of a table.
+    where that is cheaper. `off`: the relative error of P and Q, as of a table. `closed`: their
+    integrals, where formulas give them.
     """
 
     lower: float
@@ -69,6 +71,7 @@ class SmoothPiece:
     ends: tuple[arb, ...] = ()  # balls around the finite ends, which a double may have rounded
     joint: Callable[[Array], tuple[Array, ...]] | None = None
     off: RealFunction | None = None
+    closed: ClosedMasses | None = None
 
     def values(self, x: Array) -> tuple[Array, Array, Array]:
         """Return log P, log Q and ℓ."""
@@ -76,6 +79,11 @@ class SmoothPiece:
             return self.log_p(x), self.log_q(x), np.asarray(self.loss(x), dtype=np.float64)
         log_p, log_q, loss = self.joint(x)
         return log_p, log_q, loss
+
+    def exact_end(self, *, upper: bool) -> arb:
+        """Return an end of the piece, in a ball where a double may have rounded it."""
+        end = self.upper if upper else self.lower
+        return next((ball for ball in self.ends if float(ball) == end), arb(end))
 
     def accurate(self, x: Array, balls: int | None = None) -> tuple[Array, Array, float]:
         """Return log P and ℓ, by balls where few doubles cancel, and how many roundings off."""
@@ -128,6 +136,7 @@ class SmoothPiece:
             loss=lambda x: -own_loss(x),
             ball=ball,
             joint=None if self.joint is None else joint,
+            closed=None if self.closed is None else self.closed.reversed(),
         )
 
     def less(self, constant: float) -> SmoothPiece:
@@ -144,6 +153,7 @@ class SmoothPiece:
             log_q=lambda x: np.asarray(other(x) - constant),
             ball=ball,
             joint=None,
+            closed=None if self.closed is None else self.closed.scaled(arb(-constant)),
         )
 
 

@@ -368,7 +368,8 @@ def _of_sum(found: FiniteSum, log_escaped: float, epsilon: float) -> Answer:
         error += unclosed(log_delta, complement, error)
     else:
         complement, off = log_one_minus_exp(log_delta), None
-    return exact_answer(log_delta, complement, error, epsilon=epsilon, complement_error=off)
+    slope = -math.exp(min(found.log_slope - log_delta, 700.0)) if known else math.nan
+    return exact_answer(log_delta, complement, error, slope, epsilon, off)
 
 
 def lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
@@ -381,6 +382,7 @@ def lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
     if count_sums(law) < width / float(lattice.spacing):
         return None
     kernel = lattice_kernel(lattice, epsilon)
+    falls = lattice_fall(lattice, epsilon)
     period = 2.0 * math.pi / float(lattice.spacing)
 
     def value(strip: Strip) -> StripValue | None:
@@ -388,7 +390,7 @@ def lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
         tilted = law.tilted(tilt)
         first, limit = first_line(law, tilted, epsilon, tilt, kernel, period, 0.0)
         line = with_period(law, epsilon, first, tilted, kernel, limit)
-        return None if line is None else line.value(epsilon)
+        return None if line is None else line.value(epsilon, falls)
 
     return answer_from_strips(law, value)
 
@@ -413,6 +415,18 @@ def lattice_kernel(lattice: Lattice, epsilon: float) -> Kernel:
             return np.asarray(spacing * numerator / below)
 
     return kernel
+
+
+def lattice_fall(lattice: Lattice, epsilon: float) -> Kernel:
+    """Return −d log(e^{−εz} G(z))/dε: between points what falls is the sum of e^{(z+1)(ε−λ)}."""
+    spacing = float(lattice.spacing)
+    near = math.exp(-float((lattice.offset - Fraction(epsilon)) % lattice.spacing))
+
+    def falls(z: Complex) -> Complex:
+        turn = np.exp(-z * spacing)
+        return np.asarray(near * (1.0 - turn) / (1.0 - near + turn * (near - math.exp(-spacing))))
+
+    return falls
 
 
 def with_period(

@@ -92,6 +92,11 @@ class SumLaw:
         return any(law.is_spread for law, _ in self.terms)
 
     @cached_property
+    def is_closed(self) -> bool:
+        """Whether it is one step whose δ is a formula."""
+        return self.count == 1 and self.parts[0][0].is_closed
+
+    @cached_property
     def has_atoms(self) -> bool:
         """Whether some single value of a loss has positive probability."""
         return any(law.has_atoms for law, _ in self.terms)

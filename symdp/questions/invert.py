@@ -26,6 +26,7 @@ _AT_ZERO = "δ(0) is already at most the δ asked for"
 _ROUNDED = 1e-12  # of the divergence, relative to the losses that it is the mean of
 _TOUCHING = 1e-15  # of the largest loss: closer ends of ε are one, but for rounding
 _CLOSE = 1e-10  # relative: the ε of a bound needs no more
+_FARTHEST = 30.0  # e-folds of the distance to the largest loss that one step of a search takes
 _EVALUATIONS = 200  # evaluations, twice what halving alone takes
 
 
@@ -77,15 +78,20 @@ def invert(
     if ends[1] - ends[0] <= _TOUCHING * ends[1] < math.inf:
         value = math.nextafter(ends[0], ends[1])  # it was rounded down
         return Link(value, *ends, "exact", "", OUTSIDE)
-    mean, variance = (float(v) for v in law.cumulants(0.0, 2))
-    if accountant.is_exact and not escaped > 0 and _is_met_at_zero(law, mean, variance, log_delta):
-        return Link(0.0, 0.0, 0.0, "exact", _AT_ZERO)
+    is_closed = accountant.is_exact and law.is_closed
+    if is_closed:  # δ costs less than moments do
+        mean, variance = law.parts[0][0].rough_scale
+    else:
+        mean, variance = (float(v) for v in law.cumulants(0.0, 2))
+        is_exact = accountant.is_exact and not escaped > 0
+        if is_exact and _is_met_at_zero(law, mean, variance, log_delta):
+            return Link(0.0, 0.0, 0.0, "exact", _AT_ZERO)
     if log_delta < accountant.least_log_delta:
         raise AccuracyError(
             f"{accountant.name} proves no δ below {math.exp(accountant.least_log_delta):.2g}, as "
             "doubles round its sums; use the method moments, tilted-prv or contour"
         )
-    if not law.domain[1] > 0:  # moments say nothing of where losses are
+    if not is_closed and not law.domain[1] > 0:  # moments say nothing of where losses are
         mean, variance = law.scale
     width = math.sqrt(max(variance, 1e-300))
     known: dict[float, tuple[float, Answer]] = {}
@@ -123,7 +129,7 @@ def invert(
         return Link(0.0, 0.0, 0.0 if proved else None, answer.kind, advice, answer.route)
 
     guess = start
-    if guess is None and accountant.is_exact and log_delta < _SMALL_DELTA:
+    if guess is None and accountant.is_exact and not is_closed and log_delta < _SMALL_DELTA:
         next_to_it = ends[0] > 0.0 and law.few_fall_short(ends[0])
         guess = ends[0] if next_to_it else epsilon_near(law, log_delta)
     if guess is None or (start is None and not law.is_spread):
@@ -132,6 +138,8 @@ def invert(
         normal = mean + width * exceeded(log_delta)
         guess = normal if guess is None else min(guess, normal)
     guess = min(max(guess, 0.0), top)
+    if is_closed and guess == top:  # where log δ has no slope
+        guess = 0.5 * top
     root = _newton(look, guess, top, width)
     if rough:
         known = {epsilon: one for epsilon, one in known.items() if epsilon not in rough}
@@ -231,9 +239,12 @@ def _newton(
             return 0.0
         low, high = (x, high) if here > 0 else (low, x)
         move = -here / rate
-        if abs(move) <= _RELATIVE * x or abs(here) <= unsure:
+        if abs(move) <= _RELATIVE * min(x, max(top - x, 0.0)) or abs(here) <= unsure:
             return x
-        if x + move >= high or move > reach:
+        if 0.0 < top - x < math.inf:  # next to the largest loss log δ is a line in log(top − ε)
+            move = (top - x) * -math.expm1(min(-move / (top - x), _FARTHEST))
+        is_far = top == math.inf and move > reach
+        if x + move >= high or is_far:
             fresh = min(x + reach, 0.5 * (low + high))
             reach *= 2.0
         else:

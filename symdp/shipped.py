@@ -1,0 +1,36 @@
+"""Formulas and facts of the built-in mechanisms, which come with the package as data.
+
+They are what a first question would derive. A test derives them anew, and run as a script it
+writes them: tests/mechanisms/test_shipped.py.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from symdp.durable import checksum
+
+FOLDER = Path(__file__).parent / "mechanisms" / "formulas"
+
+
+@cache
+def _held(name: str) -> dict[str, dict[str, Any]]:
+    """Return what is shipped of a mechanism: kind of fact -> checksum of a key -> fact."""
+    if not name.isidentifier():
+        return {}
+    file = FOLDER / f"{name}.json"
+    return json.loads(file.read_text("utf-8")) if file.exists() else {}
+
+
+def fact(name: str, kind: str, *key: object) -> Any:
+    """Return a fact of a mechanism, None where none of this key is shipped."""
+    return _held(name).get(kind, {}).get(checksum(list(key)))
+
+
+def facts_of_law(name: str, key: list[str]) -> dict[str, Any] | None:
+    """Return what answers for a law without SymPy, its formula among it."""
+    facts = fact(name, "facts", *key)
+    return None if facts is None else facts | {"formula": _held(name)["formulas"][facts["formula"]]}
