@@ -197,6 +197,8 @@ def made(name):
     "records",
     "records of kinds",
     "\\u03bc of a step",
+    "epoch",
+    "open",
 )
 @pytest.mark.parametrize("name", OBJECTS)
 def test_copies_answer_the_same(name):

@@ -190,7 +190,7 @@ def test_random_densities_give_numbers_or_one_line(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2, 102))
+@pytest.mark.parametrize("seed", range(2, 17))
 def test_more_random_densities(seed):
     assert try_one(seed) >= 3
 

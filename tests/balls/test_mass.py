@@ -260,6 +260,7 @@ def test_parameters_that_are_long_fractions_are_not_worked_on() -> None:
     )
 
 
+@pytest.mark.slow
 def test_addends_of_unlike_tails_stay_apart() -> None:
     """1/cosh beside a power: mass and δ by mpmath's integrals between the roots of ℓ = ε."""
     noise = Mechanism.additive(1 / sp.cosh(x) + 1 / (10 * (1 + x**2) ** 2), x, normalize=True)

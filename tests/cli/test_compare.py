@@ -24,6 +24,7 @@ def test_json_is_what_the_library_says(shell):
     assert [row["count"] for row in rows] == [1, 1]
 
 
+@pytest.mark.slow
 def test_a_table_and_a_figure(shell, tmp_path):
     pytest.importorskip("matplotlib")
     path = tmp_path / "noises.svg"

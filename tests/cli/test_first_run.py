@@ -53,6 +53,7 @@ def test_the_training_job_is_below_its_bounds(example, capsys):
     assert "2.922290" in shown
 
 
+@pytest.mark.slow
 def test_what_the_contour_gives_is_compared_with_what_is_proved(example, capsys, monkeypatch):
     from symdp.questions.composition import Composition
 

@@ -119,6 +119,7 @@ def test_planning_inverts_the_formula(order: int) -> None:
     assert float(found.count.subs(at).subs(EPSILON, epsilon)) == pytest.approx(500, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_planning_comes_close_to_the_exact_number_of_steps() -> None:
     made, delta, budget = BUILT.gumbel(b=20), R(1, 10**5), 6.0
     found = derive(made).epsilon_asymptotics(1)

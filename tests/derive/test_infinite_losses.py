@@ -346,7 +346,7 @@ def _disjoint_truth(e: Any, n: int) -> Any:
     return 1 - mpmath.mpf("0.9") ** n * (1 - p) - EXP(e) * mpmath.mpf("0.8") ** n * q
 
 
-@pytest.mark.quick_cases("12.0")
+@pytest.mark.slow
 @pytest.mark.parametrize("e", [6.0, 9.0, 12.0])
 def test_the_series_add_what_infinite_losses_are(found, e):
     """The printed sums, with cumulants of an exponential variable, and those of the sheet."""

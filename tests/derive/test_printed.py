@@ -374,6 +374,7 @@ def moment(power: int, u: float = 0.0) -> float:
     return quad(inside, -14, 18, epsabs=1e-13, limit=200)[0]
 
 
+@pytest.mark.slow
 def test_an_epoch_of_random_allocation_is_that_of_its_definition():
     drawn = symdp.mechanisms.gaussian.subsample("random_allocation", steps=STEPS)
     text = derive_epoch(drawn).to_text(width=400)

@@ -237,13 +237,7 @@ def test_heads_are_mathematics_alone():
 
 
 @pytest.mark.quick_cases(
-    "approximate_dp",
-    "discrete_gaussian",
-    "discrete_laplace",
-    "gaussian",
-    "laplace",
-    "randomized_response",
-    "skellam",
+    "discrete_gaussian", "discrete_laplace", "gaussian", "laplace", "randomized_response", "skellam"
 )
 @slow_derivations
 def test_mathml_and_html_are_well_formed(derivation):

@@ -253,6 +253,7 @@ def test_exact_is_accepted_and_changes_nothing(shell: Shell):
     assert "export function epsilon" in shell("derive gaussian --format javascript").out
 
 
+@pytest.mark.slow
 @needs_node
 def test_a_delta_below_the_doubles_is_not_shown_as_zero(tmp_path: Path):
     question = ("delta", 2000.0, 10**6, {"sigma": 30.0}, "remove")

@@ -197,6 +197,7 @@ def test_recognition() -> None:
         assert recognise_log_sum_exp(sp.log(factorial)).has(LogGamma)
 
 
+@pytest.mark.slow
 def test_huge_rationals() -> None:
     batch, rate = 600, R(1, 7)
     weights = [math.comb(batch, j) * rate**j * (1 - rate) ** (batch - j) for j in range(0, 601, 3)]

@@ -10,7 +10,7 @@ from fuzz.run import judged, run
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="limits of memory and time are POSIX")
 
-QUICK, MANY = 10, 400  # cases of a batch: eight small batches, ten large ones
+QUICK, MANY = 10, 150  # cases of a batch: eight small batches, two large ones
 
 
 def ends_well(seed: int, count: int, limit: float) -> None:
@@ -26,7 +26,7 @@ def test_some_cases_end_well(seed: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(100, 110))
+@pytest.mark.parametrize("seed", range(100, 102))
 def test_many_cases_end_well(seed: int) -> None:
     ends_well(seed, MANY, 2.0)
 

@@ -232,6 +232,6 @@ def test_rows_of_strangers_agree_with_their_compositions(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [1, *range(3, 40)])
+@pytest.mark.parametrize("seed", [1, *range(3, 11)])
 def test_more_rows_of_strangers_agree_with_their_compositions(seed):
     check_strangers(seed, 3)

@@ -221,6 +221,7 @@ def test_numbers_follow_the_symbols(order, count):
     assert found == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_between_and_left_of_the_poles():
     """The same accuracy for 1 − δ, and δ(−ε) = 1 − e^{−ε} + e^{−ε}δ(ε) for a symmetric pair."""
     law = logistic(2.0, 200)

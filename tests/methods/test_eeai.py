@@ -231,6 +231,7 @@ def test_large_epsilon_is_not_left_to_the_uniform_error():
     assert "contour" in answer.advice
 
 
+@pytest.mark.slow
 def test_different_steps():
     parts = [(SUBSAMPLED, 5000), (mechanisms.laplace(b=50), 3000), (mechanisms.gumbel(b=90), 2000)]
     for direction in ("remove", "add"):

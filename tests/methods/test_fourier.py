@@ -175,6 +175,7 @@ def test_chernoff_is_below_the_published_tail_bound():
         assert found < log_beyond(law, 0.0, length - 0.5, upper=True)
 
 
+@pytest.mark.slow
 def test_cells_hold_the_whole_law():
     for name, mechanism in CASES.items():
         law = compose(mechanism).law("remove")

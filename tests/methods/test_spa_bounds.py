@@ -202,7 +202,7 @@ def steps_exact(law, epsilon):
     return Contour().log_delta(law, epsilon)
 
 
-@pytest.mark.slow_cases("-1.0", "2.0")
+@pytest.mark.slow
 @pytest.mark.parametrize("tilt", [-1.0, 0.0, 2.0])
 def test_absolute_moments_are_never_too_small(tilt):
     """Against mpmath's quadrature, split at the kink."""

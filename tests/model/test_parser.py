@@ -310,6 +310,7 @@ def _grow(inner: st.SearchStrategy[sp.Expr]) -> st.SearchStrategy[sp.Expr]:
     )
 
 
+@pytest.mark.slow
 @given(st.recursive(LEAVES, _grow, max_leaves=6))
 @settings(GUARDED, max_examples=150)
 def test_what_sympy_prints_is_read_back(expr: sp.Expr) -> None:

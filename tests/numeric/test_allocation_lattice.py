@@ -41,7 +41,7 @@ def laplace_twice(epsilon):
     return 0.5 * (0.5 * inner(0.0) + 0.5 * math.exp(-1.0) * inner(1.0) + middle)
 
 
-@pytest.mark.quick_cases("0.6")
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.1, 0.3, 0.6])
 def test_two_laplace_steps_are_a_double_integral(epsilon):
     answer = drawn(mechanisms.laplace(b=1), 2).delta(epsilon, direction="remove")

@@ -196,6 +196,7 @@ def test_normal_noise_of_another_width():
             assert abs(found.delta - truth) < 1e-13
 
 
+@pytest.mark.slow
 def test_a_logarithm_of_a_determinant_is_split_into_factors():
     """Its principal value turns back where both factors are complex; that of a sum does not."""
     joint = gaussians((2, 0, 3), (1, 0, 2))

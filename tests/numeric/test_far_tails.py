@@ -88,6 +88,7 @@ BESIDE_A_PEAK = loads(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "remove", "add"),
     [

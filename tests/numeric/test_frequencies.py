@@ -101,7 +101,7 @@ def test_rare_recurrences_leave_narrow_bounds(count):
 FEW_LARGE = {"ten": (RARE, 10, 8.0), "thirty": (RARE, 30, 8.0), "a hundred": (RARE, 100, 3.0)}
 
 
-@pytest.mark.slow_cases("a hundred")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["ten", pytest.param("thirty", marks=pytest.mark.slow), "a hundred"]
 )

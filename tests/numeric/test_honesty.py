@@ -117,7 +117,7 @@ def test_two_cut_offs_that_agree_by_chance_are_not_enough():
 FAR_TILTED = (9.9, 10.0, 10.0607, 10.3)
 
 
-@pytest.mark.quick_cases("10.3")
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", FAR_TILTED)
 def test_bounds_hold_where_rare_losses_overflow(epsilon):
     """At a tilt of 84 the rarest losses count as e^884: the CGF of a million steps is no less."""

@@ -68,7 +68,7 @@ def test_epsilon_next_to_the_largest_loss(delta: float) -> None:
     assert found.epsilon_upper - found.epsilon_lower < 1e-13 * found.epsilon
 
 
-@pytest.mark.slow_cases("0.001")
+@pytest.mark.slow
 @pytest.mark.parametrize("share", [1e-3, 1e-5])
 def test_several_steps_next_to_their_largest_loss_agree_with_a_mesh(share: float) -> None:
     steps = compose([(mechanisms.laplace(b="3/2"), 2), (mechanisms.laplace(b=3), 3)])

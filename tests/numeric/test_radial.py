@@ -127,6 +127,7 @@ def test_other_noise_is_what_draws_show(name, dimension, rate, count, epsilon):
     assert abs(found.delta - mean) <= 4.0 * error + 10.0 / DRAWS
 
 
+@pytest.mark.slow
 def test_numbers_of_a_quadrature_over_both_distances():
     """A rule of 160 × 240 nodes in r₁ − r₂ and r₁ + r₂, and a line of its own, in 15 digits."""
     student = (1 + r**2 / 5) ** (-R(11, 2))

@@ -44,7 +44,7 @@ def ratios(density, dimension):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(8))
 def test_drawn_noise_agrees_with_a_line_of_plain_nodes(seed):
     """The tolerance is what lies beyond the end of that line, relative to a δ of a tenth or so."""
     random = np.random.default_rng(100 + seed)

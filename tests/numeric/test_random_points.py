@@ -1,4 +1,4 @@
-"""Random parameters by the hundred thousand: always a number, in order, below the moments bound."""
+"""Random parameters by the thousand: always a number, in order, below the moments bound."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_a_few_laws(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("start", range(0, 200, LAWS))
-def test_a_hundred_thousand_points(start):
+@pytest.mark.parametrize("start", range(0, 50, LAWS))
+def test_many_points(start):
     for seed in range(start, start + LAWS):
         check(seed, POINTS)

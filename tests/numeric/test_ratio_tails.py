@@ -49,6 +49,7 @@ def test_what_is_not_resolved_widens_the_interval_and_says_so(monkeypatch):
     assert "not resolved" in answer.advice
 
 
+@pytest.mark.slow
 def test_a_table_that_ends_early_widens_the_interval_and_says_so(monkeypatch):
     exact = drawn("2").delta(0.6, direction="remove")
     # A table that ends early; another way to write σ makes a law of its own.

@@ -109,7 +109,7 @@ def rounded_normal(s):
     return noise, 30, [log_mass(k - 1), log_mass(k)], 1e-4 if s < 10 else 1e-6
 
 
-@pytest.mark.slow_cases("case3-0.0993837282725", "case1-0.282598518681", "case0-0.189122011332")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("case", "epsilon"),
     [

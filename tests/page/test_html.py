@@ -89,6 +89,7 @@ def test_a_page_is_well_formed_and_needs_no_network(page):
     assert "@import" not in html
 
 
+@pytest.mark.slow
 def test_a_page_holds_what_was_promised(page):
     text = " ".join(read(to_html(page)).texts)
     for wanted in (

@@ -130,6 +130,7 @@ def test_what_is_too_slow_says_so(monkeypatch):
     assert "no answer within" in results.failures[0][1]
 
 
+@pytest.mark.slow
 def test_an_epsilon_that_would_take_long_is_not_begun(monkeypatch):
     """δ has shown it: eight of these are more than one answer may take."""
     asked = []
@@ -227,6 +228,7 @@ def test_no_time_at_all_is_a_reason():
     assert all(row.reason.startswith("no answer within") for row in rows)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="timers")
 def test_a_slow_accountant_takes_no_other_row(monkeypatch):
     asked = []

@@ -107,7 +107,7 @@ def hit_or_miss():
     return Mechanism.from_pair(sp.Rational(2, 3) * (1 + x), sp.Integer(1) + 0 * x, x, (0, 1))
 
 
-@pytest.mark.quick_cases("add")
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_three_uniform_ratios_are_a_spline(direction):
     """W = 2/3 + 2X/3, so that E (K − Y)⁺ is Σ_j (−1)^j C(3, j) (s − j)₊⁴/4! · 2/3, s = 3K/2 − 3."""

@@ -428,8 +428,8 @@ def test_false_claims_about_random_mechanisms_are_refused(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 200, 20))
-def test_false_claims_about_two_hundred_random_mechanisms_are_refused(first):
+@pytest.mark.parametrize("first", range(0, 40, 20))
+def test_false_claims_about_forty_random_mechanisms_are_refused(first):
     assert sum(random_case(seed) for seed in range(first, first + 20)) >= 10
 
 

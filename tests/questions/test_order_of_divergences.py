@@ -135,6 +135,7 @@ def test_every_bounded_range_keeps_below_the_stated_rho_and_one_comes_near(epsil
         assert 3 * most <= steps.renyi(order) <= 3 * found.rho * order
 
 
+@pytest.mark.slow
 def test_an_envelope_is_exact_for_one_step_and_a_bound_for_several_and_for_divergences() -> None:
     noise = mechanisms.laplace(b=2)
     for step in (mechanisms.exponential(epsilon_0=1), mechanisms.permute_and_flip(epsilon_0=1)):

@@ -47,6 +47,7 @@ def test_the_answer_is_that_of_no_assumption_where_that_is_allowed(assume):
     assert all(value >= low for value in visited)
 
 
+@pytest.mark.slow
 def test_what_no_allowed_value_meets_is_told_without_another_to_give():
     with pytest.raises(InputError, match="every value that can be reached meets") as error:
         calibrate(laplace({"b": ">= 3"}), "b", 1, epsilon=0.5, delta=0.1)
@@ -152,6 +153,7 @@ def test_time_leaves_the_best_that_is_known(monkeypatch):
     assert found.guarantee.upper <= 1e-5 < found.missed.upper
 
 
+@pytest.mark.slow
 def test_noises_are_compared_inside_their_assumptions():
     reasons = []
     at_most = laplace({"b": "< 2"})

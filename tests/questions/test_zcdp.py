@@ -47,6 +47,7 @@ def test_noise_with_a_quadratic_logarithm(sampled: bool) -> None:
             assert 0.374995 < ratios[-1] < 0.375
 
 
+@pytest.mark.slow
 def test_a_record_added_to_a_sample_is_not_the_limit() -> None:
     """P is the mixture's Q then: no loss exceeds −log(1 − q), and D_α/α → 0 as α → ∞."""
     steps = compose(mechanisms.gaussian(sigma=1).subsample("poisson", "1/10"), 1)
@@ -66,6 +67,7 @@ def test_a_record_added_to_a_sample_is_not_the_limit() -> None:
     assert zcdp(steps).rho == 0.5
 
 
+@pytest.mark.slow
 def test_off_the_integers_the_theorem_is_not_used() -> None:
     """Half-way between integers the unshifted theta series is the least: D_1.5 lies above."""
     x = sp.Symbol("x", integer=True)
