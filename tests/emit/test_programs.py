@@ -104,7 +104,7 @@ def test_a_program_in_python_lists_its_names(tmp_path: Path):
 
 @needs_compiler
 @pytest.mark.slow
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", ["laplace", "student", "discrete gaussian", "k-ary response"])
 def test_c_is_clean_under_the_sanitizers(name, tmp_path: Path):
     command = compiled(write(name, "c", tmp_path), "-fsanitize=address,undefined", "-g")
     for question in CASES[name].asked[:4]:

@@ -71,7 +71,7 @@ def silent(steps, epsilon, direction, methods):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("job", BENCHMARK, ids=[job.name for job in BENCHMARK])
+@pytest.mark.parametrize("job", BENCHMARK[::3], ids=[job.name for job in BENCHMARK[::3]])
 def test_the_jobs_of_the_benchmark_and_few_steps_of_them(job):
     """At each job, and at one, two and five of its steps, in either direction."""
     found = []
