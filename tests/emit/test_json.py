@@ -66,6 +66,12 @@ def derivation(request: pytest.FixtureRequest) -> symdp.Derivation:
     return symdp.derive(mechanism, direction)
 
 
+@pytest.fixture(scope="module")
+def document(derivation: symdp.Derivation) -> dict[str, object]:
+    """One derivation as JSON, which several tests read and none changes."""
+    return derivation.to_json(order=1)
+
+
 def through_json(value: object) -> object:
     return json.loads(json.dumps(value, allow_nan=False))
 
@@ -88,8 +94,7 @@ def test_every_expression_reads_back_equal(derivation):
 
 @pytest.mark.quick_cases("discrete_gaussian", "gaussian")
 @slow_derivations
-def test_every_text_has_its_expression(derivation):
-    document = derivation.to_json(order=1)
+def test_every_text_has_its_expression(document):
     read = from_json(document)
     for path, expression in read.items():
         place = document
@@ -105,8 +110,7 @@ def test_every_text_has_its_expression(derivation):
 
 @pytest.mark.quick_cases("discrete_gaussian", "discrete_laplace", "gaussian", "laplace", "skellam")
 @slow_derivations
-def test_the_document_has_what_it_promises(derivation):
-    document = derivation.to_json(order=1)
+def test_the_document_has_what_it_promises(document):
     assert {
         "schema", "name", "variable", "parameters", "loss", "loss_range", "atoms",
         "mass_at_infinity", "cgf", "cumulants", "msd", "edgeworth", "tails", "expressions",

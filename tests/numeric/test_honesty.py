@@ -198,12 +198,12 @@ def test_bounds_that_do_not_hold_are_found():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("start", range(0, 1000, 50))
+@pytest.mark.parametrize("start", range(0, 100, 20))
 def test_bounds_hold_for_every_mechanism(start):
-    """A thousand random mechanisms, parameters, samplings, counts, ε and directions."""
+    """A hundred random mechanisms, parameters, samplings, counts, ε and directions."""
     verdicts: Counter[str] = Counter()
     violations = []
-    for seed in range(start, start + 50):
+    for seed in range(start, start + 20):
         try:
             verdict, words = judge(seed)
         except AccuracyError:  # the law itself was refused
@@ -212,7 +212,7 @@ def test_bounds_hold_for_every_mechanism(start):
         if verdict == "violated":
             violations.append(f"seed {seed}: {words}")
     assert not violations, "\n".join(violations)
-    assert verdicts["honest"] >= 20, verdicts  # the rest is mostly not proved
+    assert verdicts["honest"] >= 6, verdicts  # the rest is mostly not proved
 
 
 def test_an_atom_without_weight_does_not_stop_a_proof():
