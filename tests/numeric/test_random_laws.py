@@ -218,7 +218,7 @@ class _Grid:
 
 def _cases() -> list[object]:
     cases = []
-    for seed in range(40):
+    for seed in range(21):
         marks = () if seed in _QUICK else (pytest.mark.slow,)
         name = _KINDS[seed % len(_KINDS)].__name__[1:]
         cases.append(pytest.param(seed, id=f"{name} {seed}", marks=marks))
@@ -231,7 +231,7 @@ def test_delta_lies_between_sums_on_a_grid(seed: int) -> None:
     rng = np.random.default_rng(seed)
     law = _KINDS[seed % len(_KINDS)](rng)
     mechanism = _mechanism(law)
-    for count in (1, 2, 3, 10, 300) if seed not in _QUICK else (1, 300):
+    for count in (1, 3, 300) if seed not in _QUICK else (1, 300):
         grid = _Grid(law, count)
         composition = symdp.compose(mechanism, count)
         for epsilon in (-0.3, 0.2, 1.0, 3.0):
