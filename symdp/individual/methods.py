@@ -49,6 +49,9 @@ _MASS = 1e-9  # by which a density's mass may differ from one, as everywhere
 _MOST_KINDS = 1_000  # of steps of all records that no shared line serves: each costs half a second
 _FEWEST_A_PART = 2_000  # records on shared lines that are worth a task of an executor
 _TASKS = 16  # parts of the records, for an executor
+_ROWS = 1 << 18  # records that are compared at once
+_SEED = 1  # of the weights that tell records apart
+_ALONE, _RENYI = 2, 3  # places in PATHS
 _ULPS = 4.0 * ROUNDING  # relative: the rounding of ε itself
 
 
@@ -169,7 +172,54 @@ def run(
 
 
 def answer(work: Work, asked: Asked, progress: Progress | None = None) -> IndividualResult:
-    """Return the answers of some records: what an executor's worker does."""
+    """Return the answers of some records, equal ones asked once: what an executor's worker does."""
+    first, which = distinct_rows(work.counts, asked.epsilon)
+    if first.size == which.size:
+        return _noted(work, _of_distinct(work, asked, progress))
+    few = replace(work, counts=np.asarray(work.counts[first]))
+    return _noted(work, _of_distinct(few, asked.rows(first), progress).taken(which))
+
+
+def distinct_rows(
+    counts: NDArray[np.integer], epsilon: Array | None
+) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Return a record of each history, and which of these every record has.
+
+    Records are told apart by a sum of their counts with random weights, modulo 2⁶⁴. If two
+    histories have one sum, every record counts as a history of its own.
+    """
+    records, kinds = counts.shape
+    weights = np.random.default_rng(_SEED).integers(1, 2**63, kinds + 1, dtype=np.uint64)
+    sums = np.zeros(records, dtype=np.uint64)
+    for kind in range(kinds):
+        sums += np.asarray(counts[:, kind]).astype(np.uint64) * weights[kind]
+    if epsilon is not None:
+        sums += np.ascontiguousarray(epsilon).view(np.uint64) * weights[kinds]
+    _, first, which = np.unique(sums, return_index=True, return_inverse=True)
+    for start in range(0, records, _ROWS):
+        here = slice(start, start + _ROWS)
+        same = np.array_equal(counts[first[which[here]]], counts[here])
+        if epsilon is not None:
+            same &= np.array_equal(epsilon[first[which[here]]], epsilon[here])
+        if not same:
+            every = np.arange(records)
+            return every, every
+    return first, which
+
+
+def _noted(work: Work, found: IndividualResult) -> IndividualResult:
+    """Return the answers with how many of them were found by what."""
+    notes = [found.note] if found.note else []
+    alone = int(np.count_nonzero(found.path_code == _ALONE))
+    bounded = int(np.count_nonzero(found.path_code == _RENYI))
+    if alone and work.has_table:
+        notes.append(f"{alone} records were asked one by one")
+    if bounded and (work.method == "contour" or not work.has_table):
+        notes.append(f"{bounded} records have the Rényi bound only")
+    return replace(found, note="; ".join(notes))
+
+
+def _of_distinct(work: Work, asked: Asked, progress: Progress | None) -> IndividualResult:
     if not work.has_table:
         return _one_by_one(work, asked, progress)
     found: IndividualResult | None = None
@@ -196,10 +246,8 @@ def _one_by_one(work: Work, asked: Asked, progress: Progress | None) -> Individu
     if work.method == "plancherel":
         raise InputError("method 'plancherel' knows Gaussian steps only; use 'contour'")
     found = _singles(work, asked, np.arange(work.counts.shape[0]), progress)
-    fell = int(found.fell_back.sum())
-    note = f"{fell} records have the Rényi bound only" if fell else ""
-    path = np.where(found.fell_back, 3, 2)
-    return _result(work, asked, found.value, (found.lower, found.upper), found.kind, path, note)
+    path = np.where(found.fell_back, _RENYI, _ALONE)
+    return _result(work, asked, found.value, (found.lower, found.upper), found.kind, path, "")
 
 
 def _contour(
@@ -255,15 +303,10 @@ def _with_single_records(
         found.own[alone], found.upper[alone] = single.value, single.upper
         found.kind_code[alone] = single.kind
         found.lower[alone] = single.lower if work.noise_above is None else asked.least
-        path[alone] = np.where(single.fell_back, 3, 2)
+        path[alone] = np.where(single.fell_back, _RENYI, _ALONE)
     if work.method == "contour":
         error[path > 1] = np.nan
-    notes = [found.note] if found.note else []
-    if (path == 2).any():
-        notes.append(f"{int((path == 2).sum())} records were asked one by one")
-    if work.method == "contour" and (path == 3).any():
-        notes.append(f"{int((path == 3).sum())} records have the Rényi bound only")
-    return replace(found, note="; ".join(notes))
+    return found
 
 
 def _alone(counts: NDArray[np.integer], left: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -62,6 +62,15 @@ class IndividualResult(Alike):
         name = "ε" if self.asked == "epsilon" else "δ"
         return f"<IndividualResult: {name} of {len(self)} records by {self.method}>"
 
+    def taken(self, places: NDArray[np.intp]) -> IndividualResult:
+        """Return the answers at some places, one place as often as it is named."""
+        arrays = {
+            name: value[places]
+            for name, value in vars(self).items()
+            if isinstance(value, np.ndarray)
+        }
+        return replace(self, **arrays)
+
     @property
     def delta(self) -> Array:
         """δ as doubles; where `log_delta` lies below their range, 0."""
