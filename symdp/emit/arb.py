@@ -311,6 +311,15 @@ class _Compiled:
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self._program, self._bound)
 
+    def in_doubles(self) -> tuple[Program, list[float]]:
+        """Return the program and its constants as doubles: what evaluates the same there."""
+        with ctx.workprec(_OF_DOUBLES):
+            balls = [acb(constant(node)) for node in self._program.constants]
+        numbers = [float(ball.real.mid()) for ball in balls]
+        if not all(ball.imag.is_zero() for ball in balls) or not all(map(math.isfinite, numbers)):
+            raise InputError("a constant of the formula is no double")
+        return self._program, numbers
+
     def at(self, values: Sequence[fmpq]) -> Self:
         """Return the function with its last arguments bound; what they alone tell is kept."""
         return type(self)(self._program, tuple(values))
@@ -428,6 +437,7 @@ def _check_supported(program: Program) -> None:
             )
 
 
+_OF_DOUBLES = 136  # bits of a constant before it is rounded once
 _WIDE_GAMMA = 0.125  # a radius from which on balls of log Γ are several times too wide
 
 # Operations take (detail, analytic, *operands).

@@ -64,12 +64,11 @@ class IndividualResult(Alike):
 
     def taken(self, places: NDArray[np.intp]) -> IndividualResult:
         """Return the answers at some places, one place as often as it is named."""
-        arrays = {
-            name: value[places]
-            for name, value in vars(self).items()
-            if isinstance(value, np.ndarray)
-        }
-        return replace(self, **arrays)
+        columns: dict[str, Any] = {}
+        for name, value in vars(self).items():
+            if isinstance(value, np.ndarray):
+                columns[name] = value[places]
+        return replace(self, **columns)
 
     @property
     def delta(self) -> Array:

@@ -227,9 +227,9 @@ class Formula:
 
     @cached_property
     def _doubles(self) -> NumpyFunctions:
-        from symdp.emit.program import compile_programs
-
-        return NumpyFunctions(compile_programs(self._constants, self._symbols))
+        assert self._balls is not None
+        program, numbers = self._balls.in_doubles()
+        return NumpyFunctions(program, numbers=numbers)
 
 
 def _likely_places(law: LossLaw, number: int) -> Array:

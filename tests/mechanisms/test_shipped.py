@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import sympy as sp
 
 from symdp import Mechanism, compose, mechanisms, shipped
 from symdp.cli.job import Job
@@ -92,11 +93,17 @@ def test_an_answer_of_what_is_shipped_is_that_of_what_is_derived(name, monkeypat
     assert abs(quick.epsilon - other.epsilon) <= 1e-13 * other.epsilon
 
 
+def test_what_is_shipped_serves_many_values_at_once():
+    steps = [(mechanisms.laplace(b=2 + sp.Rational(k, 40)), 5) for k in range(40)]
+    many = compose(steps).epsilon(1e-6)
+    alone = compose([(mechanisms.laplace(b=2 + sp.Rational(k, 40)), 5) for k in range(0, 40, 8)])
+    assert many.kind == "exact"
+    assert many.epsilon > alone.epsilon(1e-6).epsilon
+
+
 def test_another_density_of_the_same_name_has_none_of_it():
     x = mechanisms.load_builtin("gaussian").variable
     sigma = mechanisms.load_builtin("gaussian").parameters["sigma"]
-    import sympy as sp
-
     density = sp.exp(-sp.Abs(x) / sigma) / (2 * sigma)
     other = Mechanism.additive(density, x, name="gaussian", parameters={"sigma": "positive"})
     assert not shipped.fact("gaussian", "proper", other.key)
