@@ -127,7 +127,12 @@ def _question(mechanism: Mechanism, direction: str) -> _Question | None:
 def _shipped(name: str, key: str) -> Formula | None:
     """Return the formula that comes with the package, None where there is none."""
     data = shipped.fact(name, "formulas", *json.loads(key))
-    return None if data is None else decode(data)
+    if data is None:
+        return None
+    formula = decode(data)
+    if formula.moment is not None:
+        formula.moment.is_checked = True
+    return formula
 
 
 @lru_cache(maxsize=64)
@@ -331,6 +336,8 @@ class PieceFormula:
 class MomentFormula:
     """M = Σ N(z) e^{bz}/Π (z − p)^d with parameters, whose numbers are one program of them."""
 
+    is_checked = False  # whether it was compared with integrals at many values
+
     def __init__(self, found: ExponentialSum, parameters: list[sp.Symbol]) -> None:
         listed = [c for term in found.terms for c in term.polynomial]
         listed += [term.rate for term in found.terms] + [pole for pole, _ in found.poles]
@@ -353,7 +360,8 @@ class MomentFormula:
             )
 
         exact = tuple(None if ratio is None else Fraction(*ratio) for ratio in self._exact)
-        return Moment(numbers, self._orders, (None,) * len(self._lengths), exact)
+        rates = (None,) * len(self._lengths)
+        return Moment(numbers, self._orders, rates, exact, self.is_checked)
 
 
 def continues(ball: Callable[..., Sequence[Any]], end: arb) -> bool:

@@ -547,7 +547,8 @@ def _end_slopes(piece: SmoothPiece, upper: bool) -> tuple[float, float]:
     rise = loss[last] - loss[middle]
     if abs(rise) <= 1e-9 * max(1.0, abs(loss[last])):
         return -np.inf, np.inf  # the loss has a limit here: every tilt converges
-    critical = -(mass[last] - mass[middle]) / rise
+    with np.errstate(over="ignore"):
+        critical = -(mass[last] - mass[middle]) / rise
     if not np.isfinite(critical):
         return -np.inf, np.inf
     # A loss that grows faster than the logarithm of the distance leaves no tilt at all: what shells

@@ -382,7 +382,7 @@ def residues(law: SumLaw) -> ResidueSum | None:
     moments = []
     for part, count in law.parts:
         moment = part.moment
-        if moment is None or not _is_of(part, moment):
+        if moment is None or not (moment.is_checked or _is_of(part, moment)):
             return None
         moments.append((moment, count))
     return residue_sum(moments)

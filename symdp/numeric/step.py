@@ -385,12 +385,14 @@ class Moment:
     """M(z) = Σ Nᵢ(z) e^{bᵢz}/Π (z − p)^d of one step's finite loss, at any precision.
 
     `rates, exact`: the b and the p as exact numbers, None for those that are known as balls alone.
+    `is_checked`: whether its formula was compared with integrals at many values.
     """
 
     numbers: Callable[[], Numbers]  # encloses its numbers
     orders: tuple[int, ...]  # d of each pole
     rates: tuple[Exact | None, ...]
     exact: tuple[Exact | None, ...]
+    is_checked: bool = False
 
     @property
     def terms(self) -> int:
@@ -414,4 +416,4 @@ class Moment:
 
         rates = tuple(None if rate is None else -rate for rate in self.rates)
         exact = tuple(None if place is None else -1 - place for place in self.exact)
-        return Moment(numbers, self.orders, rates, exact)
+        return Moment(numbers, self.orders, rates, exact, self.is_checked)

@@ -91,6 +91,12 @@ class SumLaw:
         """Whether some loss has a continuous part."""
         return any(law.is_spread for law, _ in self.terms)
 
+    @property
+    def rough_scale(self) -> tuple[float, float]:
+        """About the mean and the variance of the finite total."""
+        moments = [(*law.rough_scale, count) for law, count in self.parts]
+        return sum(m * n for m, _, n in moments), sum(v * n for _, v, n in moments)
+
     @cached_property
     def is_closed(self) -> bool:
         """Whether it is one step whose δ is a formula."""

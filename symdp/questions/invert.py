@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from symdp.errors import AccuracyError, InputError
 from symdp.numeric.answer import OUTSIDE, FloatAccountant, is_rounded
 from symdp.numeric.contour import epsilon_near
+from symdp.numeric.residues import residues
 from symdp.numeric.saddle_point import log_usual_bound
 from symdp.questions.guarantee import Link
 
@@ -78,9 +79,9 @@ def invert(
     if ends[1] - ends[0] <= _TOUCHING * ends[1] < math.inf:
         value = math.nextafter(ends[0], ends[1])  # it was rounded down
         return Link(value, *ends, "exact", "", OUTSIDE)
-    is_closed = accountant.is_exact and law.is_closed
-    if is_closed:  # δ costs less than moments do
-        mean, variance = law.parts[0][0].rough_scale
+    is_quick = accountant.is_exact and (law.is_closed or residues(law) is not None)
+    if is_quick:  # δ costs less than moments do
+        mean, variance = law.rough_scale
     else:
         mean, variance = (float(v) for v in law.cumulants(0.0, 2))
         is_exact = accountant.is_exact and not escaped > 0
@@ -91,7 +92,7 @@ def invert(
             f"{accountant.name} proves no δ below {math.exp(accountant.least_log_delta):.2g}, as "
             "doubles round its sums; use the method moments, tilted-prv or contour"
         )
-    if not is_closed and not law.domain[1] > 0:  # moments say nothing of where losses are
+    if not is_quick and not law.domain[1] > 0:  # moments say nothing of where losses are
         mean, variance = law.scale
     width = math.sqrt(max(variance, 1e-300))
     known: dict[float, tuple[float, Answer]] = {}
@@ -129,7 +130,7 @@ def invert(
         return Link(0.0, 0.0, 0.0 if proved else None, answer.kind, advice, answer.route)
 
     guess = start
-    if guess is None and accountant.is_exact and not is_closed and log_delta < _SMALL_DELTA:
+    if guess is None and accountant.is_exact and not is_quick and log_delta < _SMALL_DELTA:
         next_to_it = ends[0] > 0.0 and law.few_fall_short(ends[0])
         guess = ends[0] if next_to_it else epsilon_near(law, log_delta)
     if guess is None or (start is None and not law.is_spread):
@@ -138,7 +139,7 @@ def invert(
         normal = mean + width * exceeded(log_delta)
         guess = normal if guess is None else min(guess, normal)
     guess = min(max(guess, 0.0), top)
-    if is_closed and guess == top:  # where log δ has no slope
+    if is_quick and guess == top:  # where log δ has no slope
         guess = 0.5 * top
     root = _newton(look, guess, top, width)
     if rough:
@@ -239,7 +240,8 @@ def _newton(
             return 0.0
         low, high = (x, high) if here > 0 else (low, x)
         move = -here / rate
-        if abs(move) <= _RELATIVE * min(x, max(top - x, 0.0)) or abs(here) <= unsure:
+        near = max(_RELATIVE * min(x, max(top - x, 0.0)), math.ulp(x))
+        if abs(move) <= near or abs(here) <= unsure:
             return x
         if 0.0 < top - x < math.inf:  # next to the largest loss log δ is a line in log(top − ε)
             move = (top - x) * -math.expm1(min(-move / (top - x), _FARTHEST))

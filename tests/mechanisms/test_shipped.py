@@ -14,6 +14,8 @@ from symdp.cli.job import Job
 from symdp.cli.question import Composed
 from symdp.durable import checksum
 from symdp.numeric import formula as formulas
+from symdp.numeric import residues
+from symdp.numeric.compile import loss_law
 from symdp.questions.composition import facts_of
 
 # Values at which a formula is derived: it holds for others, but of whole numbers.
@@ -91,6 +93,22 @@ def test_an_answer_of_what_is_shipped_is_that_of_what_is_derived(name, monkeypat
     formulas._shipped.cache_clear()
     other = compose(bound.subsample("poisson", "1/30"), 40).epsilon(1e-6)
     assert abs(quick.epsilon - other.epsilon) <= 1e-13 * other.epsilon
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_shipped_generating_function_has_the_values_of_nodes(name):
+    """At small values of the parameters and at large ones: what is shipped is not compared."""
+    for factor in map(sp.Rational, ("1/5", "2", "31")):
+        bound = {key: sp.Rational(value) * factor for key, value in VALUES[name].items()}
+        for step in (
+            mechanisms.load_builtin(name)(**bound),
+            mechanisms.load_builtin(name)(**bound).subsample("poisson", "1/30"),
+        ):
+            law = loss_law(step, "remove")
+            moment = law.moment
+            if moment is not None:
+                assert moment.is_checked
+                assert residues._is_of(law, moment)
 
 
 def test_what_is_shipped_serves_many_values_at_once():
