@@ -380,7 +380,7 @@ def flat_masses(pieces: Sequence[Piece], k: sp.Symbol) -> dict[Piece, arb]:
 
 
 def log_exponential_mass(piece: Piece, x: sp.Symbol) -> sp.Expr | None:
-    """Return the log of the mass of a density e^{a+rx} from an end on, None for others."""
+    """Return the log of the mass of e^{a+rx} from an end on, of all integers or of an interval."""
     if piece.log_p is None or not (piece.slope == "constant" or piece.loss == sp.oo):
         return None
     rate = sp.diff(piece.log_p, x)
@@ -388,7 +388,8 @@ def log_exponential_mass(piece: Piece, x: sp.Symbol) -> sp.Expr | None:
     if x in rate.free_symbols or rate == 0 or is_endless[0] == is_endless[1]:
         return None
     end = piece.lower if piece.upper.is_infinite else piece.upper
-    return piece.log_p.subs(x, end) - sp.log(sp.Abs(rate))
+    size = sp.Abs(rate)
+    return piece.log_p.subs(x, end) - sp.log(1 - sp.exp(-size) if x.is_integer else size)
 
 
 def mass_of_integers(piece: Piece, k: sp.Symbol) -> arb:

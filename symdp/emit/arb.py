@@ -292,7 +292,7 @@ _Operation = Callable[..., Any]
 class _Compiled:
     """Steps over balls, run at whatever precision flint then works."""
 
-    def __init__(self, program: Program, bound: tuple[fmpq, ...] = ()) -> None:
+    def __init__(self, program: Program, bound: tuple[fmpq | arb, ...] = ()) -> None:
         _check_supported(program)
         self._program, self._bound = program, bound
         self._free = len(program.symbols) - len(bound)
@@ -320,7 +320,7 @@ class _Compiled:
             raise InputError("a constant of the formula is no double")
         return self._program, numbers
 
-    def at(self, values: Sequence[fmpq]) -> Self:
+    def at(self, values: Sequence[fmpq | arb]) -> Self:
         """Return the function with its last arguments bound; what they alone tell is kept."""
         return type(self)(self._program, tuple(values))
 

@@ -28,6 +28,7 @@ from symdp.emit.arb import (
     ArbFunctions,
     compile_arb_together,
 )
+from symdp.emit.exact import real_ball
 from symdp.emit.numpy import NumpyFunction, NumpyFunctions
 from symdp.emit.steps import Program
 from symdp.emit.steps import Step as Operation
@@ -102,7 +103,7 @@ def key_of(mechanism: Mechanism, direction: str) -> list[object] | None:
 
 def _question(mechanism: Mechanism, direction: str) -> _Question | None:
     template = mechanism.template
-    if template is None or template.support.kind != "interval":
+    if template is None or template.support.kind == "points":
         return None
     names = {p.name for p in template.declared}
     values = {name: value for name, value in mechanism.bound if name in names}
@@ -171,13 +172,20 @@ class Formula:
         pair: Pair,
         below_one: tuple[str, ...],
     ) -> None:
+        from symdp.emit.mass import names_of_masses
+
         x = pair.variable
         self.source = pair, below_one
+        self.is_discrete = pair.is_discrete
         if any(p.log_p is None or p.log_q is None for p in derived):
             raise InputError("the pieces of the loss depend on values")
         self.names = tuple(sorted(parameters))
-        symbols = self._symbols = [parameters[name] for name in self.names]
-        self._pieces = [PieceFormula(piece, x, symbols) for piece in derived]
+        self._parameters = [parameters[name] for name in self.names]
+        # Sums over integers that a density is divided by are symbols, evaluated by themselves.
+        named = names_of_masses(pair.expressions()) if pair.is_discrete else {}
+        self._masses = list(named)
+        symbols = self._symbols = [*self._parameters, *named.values()]
+        self._pieces = [PieceFormula(piece.replaced(named), x, symbols) for piece in derived]
         wanted: list[sp.Expr] = []
         for piece in self._pieces:
             wanted += [piece.lower, piece.upper, *piece.constants]
@@ -190,16 +198,20 @@ class Formula:
         """Return the law at some values, None where these need a derivation of their own."""
         exact = [fmpq(value.numerator, value.denominator) for value in values]
         with ctx.workprec(_BITS):
-            balls = self._balls(*map(arb, exact)) if self._balls is not None else ()
+            masses = [self._mass_at(mass, values) for mass in self._masses]
+            bound: list[fmpq | arb] = [*exact, *masses]
+            balls = () if self._balls is None else self._balls(*map(arb, exact), *masses)
         known = dict(zip(self._constants, balls, strict=True))
         if not all(_is_usable(ball) for ball in balls):
             return None
         smooth: list[SmoothPiece] = []
         for piece in self._pieces:
-            made = piece.at(exact, known)
+            made = piece.at(bound, known)
             if made is None or (smooth and not piece.is_atom and made.lower < smooth[-1].upper):
                 return None
             smooth.append(made)
+        if self.is_discrete:
+            return self._on_integers(name, smooth, known)
         return LossLaw(
             Step(name, tuple(smooth)),
             None,
@@ -207,11 +219,45 @@ class Formula:
             read_moment=lambda: None if self.moment is None else self.moment.at(exact),
         )
 
+    def _mass_at(self, mass: sp.Expr, values: Sequence[Fraction]) -> arb:
+        import sympy as sp
+
+        given = zip(self._parameters, values, strict=True)
+        return real_ball(
+            mass.xreplace({s: sp.Rational(v.numerator, v.denominator) for s, v in given})
+        )
+
+    @property
+    def has_masses(self) -> bool:
+        """Whether sums without a formula are evaluated at the values of the parameters."""
+        return bool(self._masses)
+
+    def _on_integers(
+        self, name: str, made: Sequence[SmoothPiece], known: dict[sp.Expr, arb]
+    ) -> LossLaw:
+        """Return the law of integers, those of one loss together as an atom."""
+        loss: list[float] = []
+        log_mass: list[float] = []
+        balls: list[tuple[arb, arb]] = []
+        with ctx.workprec(_BITS):
+            for formula, piece in zip(self._pieces, made, strict=True):
+                if piece.flat:
+                    end = piece.exact_end(upper=math.isinf(piece.lower))
+                    log_ball, loss_ball = known[formula.log_mass], piece.ball(end)[1]
+                    balls.append((log_ball.exp(), loss_ball))
+                    log_mass.append(float(log_ball.mid()))
+                    loss.append(float(loss_ball.mid()))
+        moving = tuple(piece for piece in made if not piece.flat)
+        step = Step(name, moving, np.asarray(loss), np.asarray(log_mass), tuple(balls))
+        return LossLaw(step, None)
+
     @cached_property
     def moment(self) -> MomentFormula | None:
         """M as a sum of rational functions times exponentials, read once for all values."""
         from symdp.density.exponential_sum import exponential_sum
 
+        if self.is_discrete:  # residues are of losses with a density
+            return None
         found = exponential_sum(*self.source)
         return None if found is None else MomentFormula(found, self._symbols)
 
@@ -269,7 +315,10 @@ class PieceFormula:
         self.lower, self.upper = piece.lower, piece.upper
         self._flat, self.is_atom = piece.slope == "constant", piece.place is not None
         self._monotone = piece.slope in ("increasing", "decreasing")
+        self._integer = bool(x.is_integer)
         self.log_mass = log_exponential_mass(piece, x)
+        if self._integer and self._flat and self.log_mass is None:
+            raise InputError("integers of one loss whose mass has no formula")
         self.exponents = exponents(piece, x)
         terms = list(dict.fromkeys((*piece.log_p_terms, *piece.log_q_terms)))
         own = [piece.log_p, piece.log_q, piece.loss]
@@ -280,17 +329,17 @@ class PieceFormula:
         if any(not isinstance(c, sp.Expr) for c in self.constants):
             raise InputError("which branch of the density holds depends on values")
 
-    def at(self, values: list[fmpq], known: dict[sp.Expr, arb]) -> SmoothPiece | None:
+    def at(self, values: Sequence[fmpq | arb], known: dict[sp.Expr, arb]) -> SmoothPiece | None:
         """Return the piece at some values, None where an end of it is singular."""
         ball = self._balls.at(values)
         ends = [known[end] for end in (self.lower, self.upper) if not end.is_infinite]
-        if not all(continues(ball, end) for end in ends):
+        if not self._integer and not all(continues(ball, end) for end in ends):
             return None
         lower, upper = (
             float(end) if end.is_infinite else float(known[end].mid())
             for end in (self.lower, self.upper)
         )
-        if not lower < upper:
+        if not (lower <= upper if self._integer else lower < upper):
             return None
         whole, terms, *single = self._programs
         log_p, log_q, loss = (_doubles(program, known) for program in single)
@@ -305,6 +354,7 @@ class PieceFormula:
             flat=self._flat,
             log_mass=None if self.log_mass is None else float(known[self.log_mass].mid()),
             monotone=self._monotone,
+            integer=self._integer,
             ends=tuple(ends),
             joint=NumpyFunctions(whole, numbers=_numbers(whole, known)),
             closed=self._closed(known),
@@ -417,6 +467,8 @@ class _Constant:
 def encode(formula: Formula) -> Any:
     """Return a formula as JSON values."""
     assert formula.moment is None or formula.moment  # looked for before it is written down
+    if formula.has_masses:
+        raise InputError("a sum over integers is no plain data")
     return _Encoder().any(formula)
 
 

@@ -657,6 +657,8 @@ def _families(members: tuple[tuple[Mechanism, int], ...], _: int) -> list[StepFa
     if None in found or len(formulas) != 1:
         return []
     formula = next(pair[0] for pair in found if pair is not None)
+    if formula.is_discrete:  # whose places move with the parameters
+        return []
     vectors = [tuple(pair[1]) for pair in found if pair is not None]
     name = members[0][0].name
 
@@ -759,7 +761,9 @@ def facts_of(steps: Composition) -> dict[str, Any] | None:
     ((mechanism, _), *others) = steps.steps
     sampling = mechanism.sampling
     found = None if others else formula_of(mechanism, "remove")
-    if found is None or type(loss_law(mechanism, "remove")) is not LossLaw:
+    if found is None or found[0].is_discrete:  # one law does not serve both directions
+        return None
+    if type(loss_law(mechanism, "remove")) is not LossLaw:
         return None
     if sampling is not None and mechanism.neighbours == SUBSTITUTION:
         return None  # whether data attain the pair may depend on values
