@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import sympy as sp
 
     from symdp.density.exponential_sum import ExponentialSum
-    from symdp.density.records import Piece
+    from symdp.density.records import Piece, Point
     from symdp.model.mechanism import Mechanism
     from symdp.model.pair import Pair
 
@@ -103,7 +103,7 @@ def key_of(mechanism: Mechanism, direction: str) -> list[object] | None:
 
 def _question(mechanism: Mechanism, direction: str) -> _Question | None:
     template = mechanism.template
-    if template is None or template.support.kind == "points":
+    if template is None:
         return None
     names = {p.name for p in template.declared}
     values = {name: value for name, value in mechanism.bound if name in names}
@@ -145,7 +145,7 @@ def _formula(
     direction: str,
     _: int,
 ) -> Formula | None:
-    from symdp.density.pieces import pieces
+    from symdp.density.pieces import pieces, points
 
     try:
         made = template(**dict(fixed))
@@ -157,6 +157,8 @@ def _formula(
         pair = made.pair(direction)
         below_one = tuple(p.name for p in made.declared if p.domain.endswith("probability"))
         names = (*below_one, RATE)
+        if pair.support.kind == "points":
+            return ListFormula(points(pair), made.parameters, pair, names)
         return Formula(pieces(pair), made.parameters, pair, names)
     except (InputError, NotImplementedError, TypeError):
         return None  # values may decide what symbols do not
@@ -281,6 +283,62 @@ class Formula:
         assert self._balls is not None
         program, numbers = self._balls.in_doubles()
         return NumpyFunctions(program, numbers=numbers)
+
+
+class ListFormula(Formula):
+    """The probabilities and losses of a finite list, compiled."""
+
+    def __init__(
+        self,
+        listed: Sequence[Point],
+        parameters: dict[str, sp.Symbol],
+        pair: Pair,
+        below_one: tuple[str, ...],
+    ) -> None:
+        self.source = pair, below_one
+        self.is_discrete = True
+        self.names = tuple(sorted(parameters))
+        self._parameters = [parameters[name] for name in self.names]
+        self._masses = []
+        charged = [point for point in listed if not point.p.is_zero]
+        self._is_finite = [not point.loss.is_infinite for point in charged]
+        losses = [point.loss for point in charged if not point.loss.is_infinite]
+        masses = [point.p for point in charged]
+        self._entries = compile_arb_together([*masses, *losses], self._parameters)
+
+    def at(self, values: Sequence[Fraction], name: str) -> LossLaw | None:
+        """Return the law at some values, None where a probability vanishes or a loss is none."""
+        exact = [fmpq(value.numerator, value.denominator) for value in values]
+        size = len(self._is_finite)
+        with ctx.workprec(_BITS):
+            balls = self._entries(*map(arb, exact))
+            masses, losses = balls[:size], iter(balls[size:])
+            paired = [
+                (mass, next(losses) if is_finite else arb.pos_inf())
+                for mass, is_finite in zip(masses, self._is_finite, strict=True)
+            ]
+            if not all(mass > 0 and not loss.is_nan() for mass, loss in paired):
+                return None
+            log_p = [float(mass.log().mid()) for mass in masses]
+        finite = tuple(pair for pair in paired if pair[1].is_finite())
+        if len(finite) != sum(self._is_finite):
+            return None
+        loss = [float(value.mid()) if value.is_finite() else math.inf for _, value in paired]
+        step = Step(name, (), np.asarray(loss), np.asarray(log_p), finite)
+        return LossLaw(step, None, read_moment=lambda: self._moment_at(exact))
+
+    def _moment_at(self, exact: Sequence[fmpq]) -> Moment:
+        """Return Σ p e^{zℓ} over finite losses."""
+        size = len(self._is_finite)
+
+        def numbers() -> Numbers:
+            balls = self._entries(*map(arb, exact))
+            masses = [
+                p for p, is_finite in zip(balls[:size], self._is_finite, strict=True) if is_finite
+            ]
+            return Numbers(tuple(arb_poly([p]) for p in masses), tuple(balls[size:]), ())
+
+        return Moment(numbers, (), (None,) * sum(self._is_finite), ())
 
 
 def _likely_places(law: LossLaw, number: int) -> Array:
@@ -444,7 +502,7 @@ def _doubles(program: Program, known: dict[sp.Expr, arb]) -> NumpyFunction:
 # by name in a record on disk
 _FUNCTIONS = {one.__name__: one for one in (ArbFunction, ArbFunctions)}
 # by name in a record on disk
-_RECORDS = {one.__name__: one for one in (Formula, MomentFormula, PieceFormula)}
+_RECORDS = {one.__name__: one for one in (Formula, ListFormula, MomentFormula, PieceFormula)}
 # what a formula was derived from, and what is compiled anew from what is written
 _NOT_WRITTEN = {"source", "_doubles"}
 

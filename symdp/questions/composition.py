@@ -738,7 +738,8 @@ class KnownComposition(Composition):
     def _new_law(self, side: str) -> SumLaw:
         from symdp.numeric.total import SumLaw
 
-        law = self._law if side == "remove" else self._law.reversed()
+        is_same = side == "remove" or not self._law.is_reversible  # whose directions are alike
+        law = self._law if is_same else self._law.reversed()
         return SumLaw([(law, self.count)], side)
 
 
@@ -761,7 +762,9 @@ def facts_of(steps: Composition) -> dict[str, Any] | None:
     ((mechanism, _), *others) = steps.steps
     sampling = mechanism.sampling
     found = None if others else formula_of(mechanism, "remove")
-    if found is None or found[0].is_discrete:  # one law does not serve both directions
+    if found is None:
+        return None
+    if found[0].is_discrete and not steps.accounted.has_one_law:  # it is not turned around
         return None
     if type(loss_law(mechanism, "remove")) is not LossLaw:
         return None

@@ -6,6 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 import sympy as sp
+from flint import acb
 
 from symdp import Mechanism, compose, mechanisms
 from symdp.numeric import compile as compiling
@@ -101,3 +102,40 @@ def test_discrete_laplace_against_its_closed_form(b):
         found = compose(mechanisms.discrete_laplace(b=b), 1).delta(epsilon)
         assert float(found) == pytest.approx(float(expected), rel=1e-13)
         assert np.isfinite(found.log_upper)
+
+
+LISTS = {
+    "response": mechanisms.randomized_response(epsilon_0="7/5"),
+    "k-ary": mechanisms.k_ary_randomized_response(epsilon_0="7/5", k=4),
+    "infinite loss": mechanisms.approximate_dp(epsilon_0="1/3", delta_0="1/1000"),
+    "staircase": mechanisms.staircase(epsilon_0="7/5", gamma_0="5/7"),
+    "bounded range": mechanisms.bounded_range(epsilon_0="7/5", u="2/3"),
+}
+
+
+@pytest.mark.parametrize("rate", [None, "1/9"])
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_is_that_of_its_values(name, rate):
+    noise = LISTS[name] if rate is None else LISTS[name].subsample("poisson", rate)
+    for direction in ("remove", "add"):
+        pair = formula_of(noise, direction)
+        assert pair is not None
+        law = pair[0].at(pair[1], "law")
+        other = compiling._compiled(noise.pair(direction), "other")
+        np.testing.assert_allclose(law.step.point_loss, other.step.point_loss, rtol=1e-15)
+        np.testing.assert_allclose(law.step.point_log_p, other.step.point_log_p, rtol=1e-15)
+        for place in (-0.4, 0.3):
+            value, theirs = (
+                one.moment.numbers().at(acb(place), one.moment.orders) for one in (law, other)
+            )
+            assert abs(value - theirs) < 1e-12
+
+
+def test_a_probability_that_vanishes_is_derived_by_itself():
+    x, a = sp.Symbol("x"), sp.Symbol("a", positive=True)
+    pair = [a, 1 - 2 * a, a], [sp.Rational(1, 4), sp.Rational(1, 2), sp.Rational(1, 4)]
+    made = Mechanism.from_pair(*pair, x, [0, 1, 2], parameters={"a": "positive"})
+    half = compose(made(a="1/2"), 1)  # the middle has no mass: log 2 or nothing
+    assert float(half.delta(0, direction="remove")) == pytest.approx(0.5, rel=1e-14)
+    third = compose(made(a="1/3"), 1)
+    assert float(third.delta(0, direction="remove")) == pytest.approx(1 / 6, rel=1e-14)
