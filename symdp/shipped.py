@@ -32,5 +32,9 @@ def fact(name: str, kind: str, *key: object) -> Any:
 
 def facts_of_law(name: str, key: list[str]) -> dict[str, Any] | None:
     """Return what answers for a law without SymPy, its formula among it."""
-    facts = fact(name, "facts", *key)
-    return None if facts is None else facts | {"formula": _held(name)["formulas"][facts["formula"]]}
+    facts: dict[str, Any] | None = fact(name, "facts", *key)
+    if facts is None:
+        return None
+    formulas = _held(name)["formulas"]
+    laws = {part: formulas.get(facts[part]) for part in ("formula", "added")}
+    return facts | laws

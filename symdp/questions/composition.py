@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
     from symdp.model.relation import Protection
     from symdp.numeric.answer import Accountant
+    from symdp.numeric.formula import Formula
     from symdp.numeric.loss import LossLaw
     from symdp.numeric.many.schedule import StepFamily
     from symdp.numeric.total import SumLaw
@@ -713,11 +714,10 @@ class KnownComposition(Composition):
         from symdp.model.relation import Protection
         from symdp.numeric.formula import decode
 
-        formula = decode(facts["formula"])
-        law = formula.at([values[name] for name in formula.names], str(facts["name"]))
-        if law is None:
-            raise InputError("these values need a derivation of their own")
-        self._law: LossLaw = law
+        self._added: LossLaw | None = None
+        self._law = _known_law(decode(facts["formula"]), values, str(facts["name"]))
+        if facts["added"] is not None:
+            self._added = _known_law(decode(facts["added"]), values, str(facts["name"]))
         self.protection = Protection(**facts["protection"]).over(count)
         self._label = "both" if facts["is_mirrored"] else ""
         self._has_one_law = bool(facts["has_one_law"])
@@ -738,9 +738,19 @@ class KnownComposition(Composition):
     def _new_law(self, side: str) -> SumLaw:
         from symdp.numeric.total import SumLaw
 
-        is_same = side == "remove" or not self._law.is_reversible  # whose directions are alike
-        law = self._law if is_same else self._law.reversed()
+        law = self._law
+        if side != "remove" and law.is_reversible:
+            law = law.reversed()
+        elif side != "remove":  # of single values, which are alike if there is no other law
+            law = self._added or law
         return SumLaw([(law, self.count)], side)
+
+
+def _known_law(formula: Formula, values: Mapping[str, Fraction], name: str) -> LossLaw:
+    law = formula.at([values[key] for key in formula.names], name)
+    if law is None:
+        raise InputError("these values need a derivation of their own")
+    return law
 
 
 def facts_of(steps: Composition) -> dict[str, Any] | None:
@@ -764,14 +774,18 @@ def facts_of(steps: Composition) -> dict[str, Any] | None:
     found = None if others else formula_of(mechanism, "remove")
     if found is None:
         return None
+    added = None
     if found[0].is_discrete and not steps.accounted.has_one_law:  # it is not turned around
-        return None
+        added = formula_of(mechanism, "add")
+        if added is None:
+            return None
     if type(loss_law(mechanism, "remove")) is not LossLaw:
         return None
     if sampling is not None and mechanism.neighbours == SUBSTITUTION:
         return None  # whether data attain the pair may depend on values
     try:
         data = encode(found[0])
+        other = None if added is None else encode(added[0])
         if not _has_mass_one_elsewhere(mechanism):
             return None
     except InputError:
@@ -783,6 +797,7 @@ def facts_of(steps: Composition) -> dict[str, Any] | None:
         "names": list(found[0].names),
         "name": mechanism.name,
         "formula": data,
+        "added": other,
         "is_mirrored": mechanism.is_mirrored,
         "has_one_law": steps.accounted.has_one_law,
         "protection": dict(vars(protection)),

@@ -56,18 +56,23 @@ def derived(name: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, A
     formulas._shipped.cache_clear()
     found: dict[str, dict[str, Any]] = {"formulas": {}, "facts": {}, "proper": {}}
     for step in steps(name):
-        pair = formulas.formula_of(step, "remove")
-        assert pair is not None
-        found["formulas"][checksum(formulas.key_of(step, "remove"))] = formulas.encode(pair[0])
+        for direction in ("remove", "add"):
+            pair = formulas.formula_of(step, direction)
+            assert pair is not None
+            if direction == "remove" or pair[0].is_discrete:
+                place = checksum(formulas.key_of(step, direction))
+                found["formulas"][place] = formulas.encode(pair[0])
     for job in jobs(name):
         asked = Composed(job)
         facts = facts_of(asked._made())
         assert asked._asked is not None
         if facts is None:  # as of skewed noise, sampled: its directions have four laws
             continue
-        encoded = facts.pop("formula")
-        places = [key for key, held in found["formulas"].items() if held == encoded]
-        found["facts"][checksum(asked._asked.key)] = facts | {"formula": places[0]}
+        for part in ("formula", "added"):
+            if facts[part] is not None:
+                named = [key for key, held in found["formulas"].items() if held == facts[part]]
+                facts[part] = named[0]
+        found["facts"][checksum(asked._asked.key)] = facts
         # Facts are of densities whose mass is 1 at three values.
         found["proper"][checksum([mechanisms.load_builtin(name).key])] = True
     return json.loads(json.dumps(found))
