@@ -93,7 +93,8 @@ class Kept:
             values = decoded(path.read_bytes())
         except OSError as error:
             reason = error.strerror or error
-            raise InputError(f"{path}: {self.what} cannot be read: {reason}") from None
+            begins = f"; {self.origin}" if isinstance(error, FileNotFoundError) else ""
+            raise InputError(f"{path}: {self.what} cannot be read: {reason}{begins}") from None
         except InputError as error:
             raise InputError(f"{path}: {self.what} was edited: {error}; {_REMEDY}") from None
         except ValueError:

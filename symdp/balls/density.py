@@ -201,6 +201,8 @@ def _check_normaliser(of: str, density: sp.Expr) -> None:
             if value > 0:
                 continue
             reason = f"its mass is {float(value):.6g}"
+            if not value > 0:
+                reason += ", as of a function that is negative somewhere; a density nowhere is"
         except AccuracyError:
             reason = (
                 "its mass could not be enclosed; it is infinite where a density grows or falls too "

@@ -309,6 +309,11 @@ def real(text: str, name: str) -> float:
 
 def delta(text: str, name: str = "--delta") -> float:
     """Return a δ strictly between 0 and 1."""
+    if number(text, name) == 0:
+        raise InputError(
+            f"{name} {text:.40}: δ must lie strictly between 0 and 1; at δ = 0, ε is the largest "
+            "loss: symdp renyi … --order inf"
+        )
     return share(text, name, "δ")
 
 

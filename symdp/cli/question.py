@@ -41,7 +41,7 @@ _OF_OTHERS = {
     "--eps": "--epsilon", "--target-epsilon": "--epsilon", "--target-delta": "--delta",
     "--n": "-n", "--num-steps": "-n", "--num-compositions": "-n",
     "--sample-rate": "--rate", "--sampling-rate": "--rate", "--sampling-probability": "--rate",
-    "--q": "--rate",
+    "--q": "--rate", "--orders": "--order",
 }  # fmt: skip
 _MEANT = {
     "--sample-rate": "symdp train has no --sample-rate: give --examples N and --batch B, whose "

@@ -166,6 +166,9 @@ def plain_support(support: object) -> object:
     return support
 
 
+_REALS = ("reals", "real", "r", "ℝ", "line", "real line", "all", "everywhere")
+
+
 def kind_of(support: object) -> Literal["interval", "points", "integers", "naturals"]:
     """Return the kind of support that a caller means."""
     if isinstance(support, Support):
@@ -179,6 +182,8 @@ def kind_of(support: object) -> Literal["interval", "points", "integers", "natur
     if support == "naturals":
         return "naturals"
     hint = suggestion(support, ("integers", "naturals")) if isinstance(support, str) else ""
+    if isinstance(support, str) and support.lower() in _REALS:
+        hint = '; all reals are ["-oo", "oo"]'
     raise InputError(
         f"the support {support!r:.60} must be [lower, upper], 'integers', 'naturals',"
         f" three points or more, or points = [...]{hint}"

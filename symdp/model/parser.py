@@ -77,6 +77,7 @@ _TOKEN = re.compile(
     re.ASCII,
 )
 
+_LIBRARIES = ("np", "numpy", "math", "sp", "sympy", "mp", "mpmath", "scipy", "torch", "jnp")
 _RATIO = re.compile(rf"{DIGITS}(/[1-9]\d*)?", re.ASCII)
 
 
@@ -129,6 +130,8 @@ def _tokens(text: str) -> Iterator[_Token]:
             name = unicodedata.name(character, "")
             if not hint and name.startswith("GREEK SMALL LETTER "):
                 hint = f"spell it {name.rpartition(' ')[2].lower()}"
+            if character == ".":
+                hint = _without_library(text, position) or hint
             what = f"{shorten(character)} is not allowed in a formula (character {position + 1})"
             raise InputError(f"{what}; {hint}" if hint else what)
         position = found.end()
@@ -138,6 +141,15 @@ def _tokens(text: str) -> Iterator[_Token]:
                 raise InputError(f"the formula has over {_MOST_TOKENS} numbers, names and signs")
             yield _Token(str(found.lastgroup), found.group())
     yield _Token("end", "")
+
+
+def _without_library(text: str, position: int) -> str:
+    """Return what to write for a function of a library, as exp for np.exp; nothing elsewhere."""
+    before = re.search(r"[A-Za-z_]\w*$", text[:position])
+    after = re.match(r"[A-Za-z_]\w*", text[position + 1 :])
+    if before is None or after is None or before.group() not in _LIBRARIES:
+        return ""
+    return f"write {after.group()} for {before.group()}.{after.group()}"
 
 
 def _number(text: str) -> sp.Rational:
@@ -160,7 +172,20 @@ class _Parser:
             raise InputError(f"'(' is missing for '{self._next.text}'")
         if self._next.text in _CODE | {"and", "or"}:
             self._refuse_code(self._next.text)
-        raise InputError(f"an operator such as * is missing before {shorten(self._next.text)}")
+        raise self._without_operator()
+
+    def _without_operator(self) -> InputError:
+        """Return what to say where two terms stand beside each other."""
+        here, before = self._next, self.tokens[max(self.place - 1, 0)]
+        if here.kind == "name" and before.kind == "number":
+            digits = here.text.replace("_", "")
+            if digits.isdecimal():
+                return InputError(f"write {before.text}{digits} for {before.text}{here.text}")
+            return InputError(
+                f"an operator is missing in {shorten(before.text + here.text)}: write "
+                f"{shorten(f'{before.text}*{here.text}')}"
+            )
+        return InputError(f"an operator such as * is missing before {shorten(here.text)}")
 
     def expression(self, least: int) -> Part:
         left = self.signed() if self._next.text in {"+", "-"} else self.atom()
@@ -198,9 +223,21 @@ class _Parser:
             if sign == "-":
                 part = build(sp.Mul, [_MINUS_ONE, part])
             elif sign == "/":
+                if part.expr == 0:
+                    comma = self._decimal_comma(self.place - 1)
+                    raise InputError(f"the formula divides by zero{comma}")
                 part = build(sp.Pow, [part, _MINUS_ONE])
             parts.append(part)
         return self._built(sp.Add if binding == _SUM else sp.Mul, parts)
+
+    def _decimal_comma(self, first: int) -> str:
+        """Return what to say of a number with a comma, among the tokens from one on."""
+        for start in range(first, self.place):
+            whole, comma, digits = (self.tokens + [_Token("end", "")] * 2)[start : start + 3]
+            if comma.text == "," and whole.kind == digits.kind == "number":
+                written = f"{whole.text},{digits.text}"
+                return f"; if {written} is a number, write {written.replace(',', '.')}"
+        return ""
 
     def comparison(self, left: Part) -> Part:
         found = []
@@ -231,6 +268,8 @@ class _Parser:
             self._expect(")")
             self.depth -= 1
             return inner
+        if token.text == "|":
+            raise InputError("'|' joins conditions; for an absolute value write abs(...)")
         found = f"'{token.text}'" if token.text else "the end"
         raise InputError(f"a number or a name is missing before {found}")
 
@@ -258,7 +297,7 @@ class _Parser:
         if name in self.symbols or name in CONSTANTS:
             raise InputError(f"'{name}' is not a function here; write {name}*(...)")
         self._refuse_code(name)
-        name = _ALIASES.get(name, name)
+        name, start = _ALIASES.get(name, name), self.place
         if name not in _FUNCTIONS and name != "Piecewise":
             known = suggestion(name, [*_FUNCTIONS, "Piecewise"])
             hint = f"; {_INSTEAD[name]}" if name in _INSTEAD else known
@@ -277,7 +316,8 @@ class _Parser:
         head, least, most = _FUNCTIONS[name]
         if not least <= len(parts) <= most:
             count = ("1 argument", "2 arguments", "2 to 8 arguments")[min(most, 3) - 1]
-            raise InputError(f"{name} takes {count}, not {len(parts)}")
+            comma = self._decimal_comma(start)
+            raise InputError(f"{name} takes {count}, not {len(parts)}{comma}")
         if name in _BRANCHING:
             self._branch(parts)
         if name == "beta":
@@ -318,6 +358,9 @@ class _Parser:
     def _expect(self, sign: str) -> None:
         if not self._take(sign):
             self._refuse_code(self._next.text)
+            before = self.tokens[max(self.place - 1, 0)]
+            if before.kind == "number" and self._next.kind in ("name", "number"):
+                raise self._without_operator()
             here = shorten(self._next.text) if self._next.text else "the end"
             raise InputError(f"'{sign}' is missing before {here}")
 

@@ -124,11 +124,21 @@ def check_name(name: str, what: str) -> str:
     return name
 
 
+# what is written for a domain -> its word
+_SAID = {
+    ">0": "positive", "(0,oo)": "positive", "(0,inf)": "positive",
+    ">=0": "nonnegative", "[0,oo)": "nonnegative", "[0,inf)": "nonnegative",
+    "(0,1)": "open probability", "[0,1]": "probability", "rate": "probability",
+    "float": "real", "double": "real", "int": "integer", "(-oo,oo)": "real",
+}  # fmt: skip
+
+
 def declare(name: str, domain: str) -> Parameter:
     """Declare a parameter."""
     if domain not in _DOMAINS:
         known = ", ".join(_DOMAINS)
-        hint = suggestion(str(domain), _DOMAINS)
+        word = _SAID.get("".join(str(domain).lower().split()))
+        hint = f"; write '{word}'" if word else suggestion(str(domain), _DOMAINS)
         raise InputError(f"{name}: unknown domain {domain!r}{hint} (known are {known})")
     assumptions = dict.fromkeys(_DOMAINS[domain].assumptions, True)
     return Parameter(sp.Symbol(check_name(name, "parameter"), **assumptions), domain)

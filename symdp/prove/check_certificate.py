@@ -490,7 +490,8 @@ def inverse_of(re, im):
 def check(told):
     """Prove the claim, or raise Refused."""
     set_units(64)
-    need(told.get("format") == FORMAT, f"not a {FORMAT}", Malformed)
+    need(told.get("format") == FORMAT, f"its format is not '{FORMAT}'; symdp certify "
+         "--certificate FILE writes one", Malformed)
     claim = told["claim"]
     set_units(whole(told["witness"], "bits", 64, MOST_BITS))
     epsilon, lower, upper = (number(claim.get(key), key) for key in ("epsilon", "lower", "upper"))
@@ -521,6 +522,8 @@ def main(path):
     except (Refused, OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError,
             SyntaxError, MemoryError) as error:
         kind, code = ("refused:", 1) if type(error) is Refused else ("not a certificate:", 2)
+        if isinstance(error, json.JSONDecodeError):
+            error = ValueError(f"it is no JSON ({error})")
         words = str(error) if isinstance(error, (Refused, OSError, ValueError, MemoryError)) else \
             "an entry is missing, or is not of the kind that a certificate has there"
         print(kind, " ".join(words.split())[:200] or type(error).__name__, file=sys.stderr)

@@ -718,6 +718,7 @@ class KnownComposition(Composition):
         self._law = _known_law(decode(facts["formula"]), values, str(facts["name"]))
         if facts["added"] is not None:
             self._added = _known_law(decode(facts["added"]), values, str(facts["name"]))
+        count = checked_count(count)
         self.protection = Protection(**facts["protection"]).over(count)
         self._label = "both" if facts["is_mirrored"] else ""
         self._has_one_law = bool(facts["has_one_law"])

@@ -53,7 +53,7 @@ _FILE = Kept(
     "symdp ledger file",
     2,
     "the ledger",
-    "Ledger.save writes one (the JSON of a state_dict is read by Ledger.from_state_dict)",
+    "'symdp ledger add' and Ledger.save write one (a state_dict is read by Ledger.from_state_dict)",
 )
 _BOUND = "dominating pair"  # of what is only partly known
 _ENVELOPE = "envelope"  # of many pairs, whose largest profile it has
