@@ -19,8 +19,8 @@ on what was asked before, and neither do answers.
 |φ_t(y)|ⁿ again beyond any point where it had fallen to nothing. Far out, the variation of the
 loss's density bounds it; up to there the variance of the losses next to their median does where
 steps are many. Where both leave less than rounding not far out, the line ends there and is summed
-plainly. Else it is cut off smoothly, and the part of atoms, which recurs, is split off and summed
-exactly.
+plainly. Else it is cut off smoothly, with a bound of what that changes (`kinks`); the part of
+atoms, which recurs, is split off and summed exactly.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property, lru_cache
 from operator import attrgetter
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -42,7 +43,6 @@ from symdp.numeric.answer import (
     FEW_NODES,
     LONG_LINE,
     MOST_NODES,
-    NEGLIGIBLE,
     ROUNDED,
     SAFETY,
     SETTLED,
@@ -50,14 +50,13 @@ from symdp.numeric.answer import (
     Answer,
     margin,
 )
+from symdp.numeric.elementary import Complex
 from symdp.numeric.line import (
     Line,
     StripValue,
     answer_from_strips,
     continuous_kernel,
-    end_size,
     first_line,
-    kernel_modulus,
     line_tilt,
     longer,
     off_the_end,
@@ -67,7 +66,10 @@ from symdp.numeric.nodes import Tilted
 from symdp.numeric.saddle_point import Strip
 from symdp.numeric.step import Array
 from symdp.numeric.sums import finite_sum
-from symdp.numeric.total import SumLaw, find_lattice, kept_with_law
+from symdp.numeric.total import SumLaw, kept_with_law
+
+if TYPE_CHECKING:
+    from symdp.numeric.kinks import KinkBound
 
 
 def contour_answer(
@@ -132,7 +134,7 @@ def on_own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool]:
         nodes = _lines(law, strip).nodes(epsilon)
         if nodes is None or nodes.plain is not None:
             nodes = SlowNodes(law, epsilon, line_tilt(law, epsilon, strip), 0.0)
-        line = nodes.line(epsilon, 2 * LONG_LINE, TOLERABLE / SAFETY, EXACT)
+        line = nodes.line(epsilon, 2 * LONG_LINE, TOLERABLE / SAFETY, EXACT, must_end=False)
         found = line.value(epsilon)
         assured = assured and found.assured
         return found
@@ -145,13 +147,12 @@ def on_own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool]:
 def _traced_farther(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Traced:
     """Return a line that is cut off smoothly far out, as δ may have kinks next to other ε."""
     line = _slow_nodes(law, epsilon, tilt, beside).line(epsilon, LONG_LINE, least=4 * FEW_NODES)
-    return Refused.NO_LINE if line.cut is None or not line.assured else line
+    return Refused.NO_LINE if line.cut is None else line
 
 
 def _traced(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Traced:
     """Return a line that serves every ε' with |ε' − ε| ≤ `beside`, or that none is shown to end."""
-    line = _slow_nodes(law, epsilon, tilt, beside).line(epsilon, LONG_LINE)
-    return line if line.assured else Refused.NO_LINE
+    return _slow_nodes(law, epsilon, tilt, beside).line(epsilon, LONG_LINE)
 
 
 HALF_CELL = 0.9  # half a stretch, in standard deviations of the integrand: that costs e^0.4
@@ -343,6 +344,7 @@ def _is_wide(low: _Place, high: _Place) -> bool:
 
 _LONGEST = 300.0  # in standard deviations⁻¹ of one step: a plain sum so long would cost too much
 _OUT = np.geomspace(1.0, 1e6, 81)  # times the end of a line: where bounds are taken
+_LEFT_OUT = COUNTED / SAFETY  # relative to δ: what may lie beyond a line that is cut off smoothly
 
 
 class Tail:
@@ -354,20 +356,15 @@ class Tail:
         # What a tilt makes narrower would need finer nodes than the untilted law.
         widest = max(part.widest for part in (*self._parts, *self._law.tilted(0.0)))
         self.farthest = _LONGEST / widest if widest > 0 else math.inf
-        self.has_atoms = law.has_atoms
         self._bounded: dict[float, tuple[Array, Array]] = {}
-        alone = self._law.combine([np.log([max(x.atomic, 1e-300)]) for x in self._parts])
-        self._alone = float(np.exp(alone[0]))
 
-    def beyond(self, end: float, enough: float, less_atoms: bool = False) -> tuple[float, float]:
+    def beyond(self, end: float, enough: float) -> tuple[float, float]:
         """Return the least y ≥ `end` with 2∫_y^∞ Π|φᵢ|^{nᵢ}/v² dv ≤ `enough`, and the integral.
 
         At inf, where there is no such y, it is that from `end` on.  Terms beyond add up to at most
         as much, over their step.
         """
         y, size = self._bounds(end)
-        if less_atoms:  # they are summed by themselves, or seen to recur
-            size = np.maximum(size - self._alone, 0.0)
         shares = size * -np.diff(1.0 / y, append=0.0)
         left = 2.0 * np.cumsum(shares[::-1])[::-1]
         good = np.flatnonzero(left <= enough)
@@ -384,67 +381,56 @@ class Tail:
         return self._bounded[end]
 
 
-STEEPNESS = 12.0  # s, a pure number: c is 1e-14 at w = 1, and lacks 1e-20 of one at 0
-CENTRE = 0.55  # w₀, a pure number, for which ∫M is about as small as it gets
-
-
-def cut_off(w: Array) -> Array:
-    """Return c(w), w ≥ 0, whose second term is below 1e-20 of the first one there."""
-    z = STEEPNESS * (w - CENTRE)
-    if z.size <= FEW_NODES:  # half a millisecond at most; SciPy takes 200 to be imported
-        return 0.5 * np.asarray([math.erfc(one) for one in z.tolist()])
-    from scipy.special import erfc
-
-    return np.asarray(0.5 * erfc(z))
-
-
-# Relative to δ: what may lie beyond a line that is cut off smoothly, the first of them that serves.
-_LEFT_OUT = (SETTLED, COUNTED / SAFETY, 10.0 * COUNTED / SAFETY, TOLERABLE / (2.0 * SAFETY))
-_CYCLES = 8.0  # recurrences after which a sum is taken for settled
-
-
 @dataclass(frozen=True)
 class _Slow:
-    """Values that die out slowly: at each ε the sum is cut off smoothly."""
+    """Values that die out slowly: at each ε the sum is cut off smoothly.
+
+    Where δ is smooth around ε, a smooth cut-off at Y averages δ over a width of order 1/Y with a
+    kernel whose moments all vanish: its error falls faster than any power of Y. Sums at Y and less
+    show it, several of them, as next to a kink of δ any two may agree by chance; and what is beyond
+    all of them is bounded.
+    """
 
     law: SumLaw
+    kinks: KinkBound
     listed: bool  # whether the atoms' part of the values is left out, and summed exactly
-    recurrent: float  # what |φ_t| returns to beyond the end, where atoms are not listed
-    cycle: float  # after which length the atoms' part recurs
-    left_out: float = 0.0  # beyond the end, on both sides together
 
     def sums(self, line: Line, epsilon: float) -> tuple[float, float, float, float]:
-        """Return the sum at ε, its derivative, and what lies beyond and what the cut changes.
+        """Return the sum at ε, its derivative, and what lies beyond and what the cut changes."""
+        total, slope, change = self.known(line, epsilon)
+        beyond = self.beyond(line, epsilon, _LEFT_OUT * abs(total)) if line.assured else 0.0
+        return total, slope, beyond + self._atoms(line, epsilon)[1], change
 
-        Where terms have died out the sum is plain. Where they decay slowly but δ is smooth around
-        ε, a smooth cut-off at Y averages δ over a width of order 1/Y with a kernel whose moments
-        all vanish: its error falls faster than any power of Y. Sums at Y and less show it, several
-        of them, as next to a kink of δ any two may agree by chance.
-        """
-        total, slope, tail, change = self.known(line, epsilon)
-        beyond = min(tail, 1e300) + self.left_out + self._atoms(line, epsilon)[1]
-        return total, slope, beyond, change
-
-    def known(self, line: Line, epsilon: float) -> tuple[float, float, float, float]:
-        """Return the same of the values that are known."""
+    def known(self, line: Line, epsilon: float) -> tuple[float, float, float]:
+        """Return the sum, its derivative, and what the cut changes as far as values are known."""
         exact, _, steepness = self._atoms(line, epsilon)
-        turned = line.values * np.exp(1j * (line.distance(epsilon) + line.shift) * line.places)
+        turned = self._turned(line, epsilon)
         terms = turned.real
         slopes = line.places * turned.imag - line.tilt * terms
-        total, tail = plain_sum(terms) + exact, 2.0 * terms.size * self.end(line)
-        if not reach(line) >= _CYCLES * self.cycle:  # not every recurrence has been seen
-            return total, math.nan, math.inf, 0.0
-        if tail <= SETTLED * abs(total):
-            return total, plain_sum(slopes) + steepness, tail, 0.0
         cuts = _cut_offs(terms.size)
         full, *others = (2.0 * (cuts @ terms) - terms[0]).tolist()
         change = max(abs(full - other) for other in others)
-        return full + exact, plain_sum(slopes * cuts[0]) + steepness, 0.0, change
+        return full + exact, plain_sum(slopes * cuts[0]) + steepness, change
 
-    def end(self, line: Line) -> float:
-        """Return the size of the last values, or of what they may return to."""
-        again = self.recurrent * kernel_modulus(continuous_kernel, line.tilt, reach(line))
-        return max(end_size(np.abs(line.values[line.values.size // 2 :])), again)
+    def beyond(self, line: Line, epsilon: float, enough: float) -> float:
+        """Return a bound of what the cut changes, whatever values are not known."""
+        smooth = min(self.kinks.left_out(reach(line), epsilon), 1e300) / line.step
+        if smooth <= enough:
+            return smooth
+        from symdp.numeric.kinks import near_bound
+
+        return min(smooth, near_bound(line, self._turned(line, epsilon)))
+
+    def may_end(self, line: Line, epsilon: float, nodes: int, most: float) -> bool:
+        """Return whether what so many nodes leave may be small, as far as a line tells."""
+        size = abs(line.plain(epsilon)) * line.step
+        # The first nodes of a line may misjudge δ.
+        return not self.kinks.residual(nodes * line.step) > 10.0 * most * size
+
+    def _turned(self, line: Line, epsilon: float) -> Complex:
+        """Return the terms of the sum at ε."""
+        turns = np.exp(1j * (line.distance(epsilon) + line.shift) * line.places)
+        return np.asarray(line.values * turns)
 
     def _atoms(self, line: Line, epsilon: float) -> tuple[float, float, float]:
         """Return what atoms alone add to the sum, its error, and its derivative by ε."""
@@ -469,6 +455,8 @@ def reach(line: Line) -> float:
 @lru_cache(maxsize=8)
 def _cut_offs(size: int) -> Array:
     """Return the smooth cut-offs at Y and less at the nodes below Y, a row for each."""
+    from symdp.numeric.kinks import cut_off
+
     place = np.arange(size) / size
     return np.stack([cut_off(shorter * place) for shorter in np.geomspace(1.0, 2.0, 5)])
 
@@ -504,7 +492,12 @@ class SlowNodes:
 
     @cached_property
     def _cut(self) -> _Slow:
-        self._all, cut = _started(self._law, self._first, self._tilted)
+        from symdp.numeric.kinks import KinkBound  # most lines end where bounds show it
+
+        kinks = KinkBound(self._law, self._first.tilt)
+        cut = _Slow(self._law, kinks, _lists_atoms(self._law, self._first, self._tilted))
+        first = replace(self._first, cut=cut, assured=True)
+        self._all = _less_atoms(self._law, first, cut, self._tilted, 0)
         return cut
 
     def _up_to(self, stop: int) -> Line:
@@ -523,42 +516,46 @@ class SlowNodes:
         enough: float = SETTLED,
         worst: float = TOLERABLE,
         least: int = 0,
+        must_end: bool = True,
     ) -> Line:
         """Return the line for an ε.
 
         Where bounds show that values die out soon, it ends there. Else it has `least` to `most`
-        nodes, until the sum changes by no more than `enough`, relative to it; of the most nodes it
-        is returned where it does so by `worst`. Where what lies beyond is not bounded it is not
-        assured. AccuracyError if the integrand does not settle.
+        nodes, until the sum changes by no more than `enough`, relative to it, and what lies beyond
+        is bounded by little; of the most nodes the best is returned where it does so by `worst`.
+        Where what lies beyond is not bounded so well it is not assured, unless it `must_end`.
+        AccuracyError if the integrand does not settle.
         """
         if self.plain is not None:
             return self.plain
         cut, stop = self._cut, self._first.places.size
-        longer = 32.0  # once: far nodes are dear, and more digits are not worth their time
+        if must_end and not cut.may_end(self._first, epsilon, most, worst):
+            raise AccuracyError("the steps' densities vary too much for a line to have an end")
         best: tuple[float, Line] = math.inf, self._first
+        settled: tuple[float, Line] = math.inf, self._first
         while stop <= most:
             line = self._up_to(stop)
-            total, _, tail_size, change = cut.known(line, epsilon)
-            relative = (tail_size + change) / abs(total) if total else math.inf
-            best = min(best, (relative, line), key=lambda pair: pair[0])
+            total, _, change = cut.known(line, epsilon)
+            change = change / abs(total) if total else math.inf
+            beyond = (
+                cut.beyond(line, epsilon, _LEFT_OUT * abs(total)) / abs(total)
+                if total
+                else math.inf
+            )
+            if beyond <= 0.01:  # else a sum that settles tells nothing
+                settled = min(settled, (change, line), key=lambda pair: pair[0])
+            best = min(best, (change + beyond, line), key=lambda pair: pair[0])
+            if change <= enough and beyond <= _LEFT_OUT and line.places.size >= least:
+                return line
             stop = _further(line.places.size)
-            if best[0] <= enough and line.places.size >= least:
-                start, left_out = reach(line), 0.0
-                if not line.assured:
-                    start, left_out = _beyond(line, total, self._tail, longer)
-                    longer = 1.0
-                if start <= reach(line):
-                    return replace(line, assured=True, cut=replace(cut, left_out=left_out))
-                if start > most * line.step:  # it was only seen to settle
-                    return line
-                stop, best = math.ceil(start / line.step) + 1, (math.inf, line)
-        relative, line = best
-        if relative <= worst:
-            return line
+        if best[0] <= worst:
+            return best[1]
+        if settled[0] <= worst and not must_end:
+            return replace(settled[1], assured=False)
         raise AccuracyError(
             "the characteristic function of the privacy loss decays too slowly for "
-            f"{self._law.count} steps: {line.places.size} nodes leave a relative error of "
-            f"{relative:.1e}"
+            f"{self._law.count} steps: {best[1].places.size} nodes leave a relative error of "
+            f"{best[0]:.1e}"
         )
 
 
@@ -586,51 +583,20 @@ def _known_nodes(law: SumLaw) -> dict[tuple[float, ...], SlowNodes]:
     return {}
 
 
-def _beyond(line: Line, total: float, tail: Tail, longer: float) -> tuple[float, float]:
-    """Return from which y on what lies beyond a line is small, and what its terms add up to.
+def _lists_atoms(law: SumLaw, first: Line, tilted: list[Tilted]) -> bool:
+    """Return whether the atoms' part of the values, which recurs, is left out and summed exactly.
 
-    It is as small as a line that is so many times as long allows, and counted: that smooth cut-offs
-    agree says nothing of a recurrence that none of them has seen. Beside atoms a single loss with a
-    density decays like 1/y, and no line is long enough: where the bound says that there is little
-    beyond, the smooth cut-offs that agree are believed.
+    |φ_t(y)| returns to Π aᵢ^nᵢ again and again, aᵢ the weights of the steps' atoms.
     """
-    end, unit = reach(line), abs(total) * line.step
-    little = 10.0 * EXACT  # relative to δ
-    if tail.has_atoms and tail.beyond(end, little * unit, less_atoms=True)[0] <= end:
-        return end, 0.0
-    start, left_out = math.inf, math.inf
-    for share in (*_LEFT_OUT, *[0.5 * little] * tail.has_atoms):
-        start, left_out = tail.beyond(end, share * unit, less_atoms=True)
-        if start <= longer * end:
-            break
-    return start, left_out / line.step
-
-
-def _started(law: SumLaw, first: Line, tilted: list[Tilted]) -> tuple[Line, _Slow]:
-    """Return a line's first nodes, and how it is to be summed."""
+    if not law.has_atoms or not all(part.atomic > 0 for part in tilted):
+        return False
     counts = [weight for _, weight in law.terms]
-    # What |φ_t(y)| returns to again and again where atoms carry weights aᵢ: Π aᵢ^nᵢ. Between two
-    # such returns the terms look as if they had died out.
-    recurrent = 0.0
-    if law.has_atoms and all(part.atomic > 0 for part in tilted):
-        logs = (n * math.log(part.atomic) for n, part in zip(counts, tilted, strict=True))
-        recurrent = math.exp(math.fsum(logs))
-    cycle = law.atom_cycle if recurrent * law.count > math.exp(-NEGLIGIBLE) else 0.0
-    listed = recurrent > SETTLED and first.tilt > -1.0
-    # What recurs is the sum of atoms alone, which is known exactly.
-    listed = listed and finite_sum(law, 0.0, first.tilt, atomic=True) is not None
-    if law.is_mixed:
-        lattice = find_lattice(law.apart[0])
-        period = math.inf if lattice is None else 2.0 * math.pi / float(lattice.spacing)
-        cycle = max(cycle, period)
-        if _CYCLES * cycle > first.step * 0.25 * LONG_LINE:
-            raise AccuracyError(
-                f"the single values of the loss of {law.count} steps bring the characteristic "
-                "function back too often; the method prv gives proved bounds"
-            )
-    cut = _Slow(law, listed, 0.0 if listed else recurrent, cycle)
-    line = replace(first, cut=cut, assured=law.is_mixed)
-    return _less_atoms(law, line, cut, tilted, 0), cut
+    log_recurrent = math.fsum(
+        count * math.log(part.atomic) for count, part in zip(counts, tilted, strict=True)
+    )
+    if not (log_recurrent > math.log(SETTLED) and first.tilt > -1.0):
+        return False
+    return finite_sum(law, 0.0, first.tilt, atomic=True) is not None
 
 
 def _less_atoms(law: SumLaw, line: Line, cut: _Slow, tilted: list[Tilted], start: int) -> Line:

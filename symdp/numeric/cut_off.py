@@ -82,10 +82,10 @@ from symdp.numeric.contour import (
     Refused,
     Traced,
     contour_answer,
-    cut_off,
     on_shared_lines,
 )
 from symdp.numeric.elementary import Complex, log_payoff, log_sum
+from symdp.numeric.kinks import FAR_ABOVE, cut_off, majorant_transform
 from symdp.numeric.line import (
     Line,
     StripValue,
@@ -113,9 +113,6 @@ from symdp.numeric.step import Array, Index, SmoothPiece, Step
 from symdp.numeric.sums import Atoms, atoms_of, united
 from symdp.numeric.total import SumLaw, kept_with_law
 
-FEJER = 0.464  # A, a pure number
-GAUSSIANS = ((0.094, 13.0), (0.032, 24.0))  # aᵢ and bᵢ, pure numbers
-FAR_ABOVE = 1e2  # R: how many times 1 + |tilt| the cut-off T must be for the proof above
 _BLOCK = 1 << 16  # nodes summed at once: what a processor's cache holds
 
 
@@ -170,14 +167,6 @@ def smoothed(line: Line, places: Array, values: Complex, reach: float, left_out:
     blocks = np.divmod(np.rint(places / line.step).astype(np.intp), _BLOCK)
     cut = Smoothed(reach, left_out, near, *blocks, {})
     return replace(line, places=places, values=values * kept, assured=True, cut=cut)
-
-
-def majorant_transform(w: Array) -> Array:
-    """Return M̂(w) = ∫ M(u) cos(uw) du for w ≥ 0."""
-    total = FEJER * 2.0 * math.pi * np.maximum(1.0 - w, 0.0)
-    for height, width in GAUSSIANS:
-        total += height * width * math.sqrt(math.pi) * np.exp(-((0.5 * width * w) ** 2))
-    return np.asarray(total)
 
 
 _TRANSFORMED = 5e-14  # what kernel and rounding of the FFT change in φ, relative to Σ pⱼ = 1

@@ -13,7 +13,7 @@ that.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -31,7 +31,8 @@ from symdp.numeric.elementary import (
     uniform_sum,
 )
 from symdp.numeric.outline import NEGLIGIBLE, Outline, covering_tilts, tilted_log_density
-from symdp.numeric.panels import DERIVATIVE, NODES, ORDER, WEIGHTS, PieceNodes, build_rule
+from symdp.numeric.panels import DERIVATIVE, ORDER, WEIGHTS, PieceNodes, build_rule
+from symdp.numeric.stationary import ENDS, NEAR_END, Branch, branches, interpolated_at
 from symdp.numeric.step import Array, Index, SmoothPiece, Step
 
 MAX_INTEGERS = 2_000_000  # summed one by one: a second
@@ -378,6 +379,20 @@ class Tilted:
         far[:-1] = np.minimum(far[:-1], near_bound(self.weight, self.deviation, y))
         return far
 
+    def expansion(self, y: float) -> Expansion:
+        """Return φ as exponentials at atoms and ends of stretches, of the order best at a y."""
+        panels, atomic = self.nodes.whole_panels, self.nodes.atomic
+        weight, loss = self.weight[panels.index], self.nodes.loss[panels.index]
+        decay = panel_decay(weight, panels.slope, panels.joined)
+        turning = {
+            k: branches(panels.slope[k], weight[k]) for k in np.flatnonzero(decay.turning).tolist()
+        }
+        atoms = self.nodes.loss[atomic], self.weight[atomic]
+        expansions = [decay.expansion(order, y, loss, atoms, turning) for order in _ORDERS]
+        return min(
+            expansions, key=lambda expansion: float(expansion.residual_size(np.asarray([y]))[0])
+        )
+
     @property
     def widest(self) -> float:
         """The largest standard deviation of a single step, here the only one's."""
@@ -488,11 +503,34 @@ _DERIVATIVES = 4  # the most integrations by parts
 _ORDERS = (1, 2, _DERIVATIVES)  # of a variation; a higher one serves farther out
 _ANGLES = np.asarray([0.5, 1.0, 2.0, 3.0])  # a, how far two losses may turn apart
 ALL = 1.0 - 1e-15  # of |φ|², that a bound may leave
-# values at the nodes of a panel to values at its ends
-_ENDS = np.linalg.solve(
-    np.polynomial.legendre.legvander(NODES, ORDER - 1).T,
-    np.polynomial.legendre.legvander(np.asarray([-1.0, 1.0]), ORDER - 1).T,
-)
+
+
+@dataclass(frozen=True)
+class Expansion:
+    """φ(y) as Σⱼ Σ_m b_{jm} e^{iyℓⱼ} y^{−m/2} and a rest, for every y that is not small.
+
+    `sizes` are |b_{jm}|, a row for each m = 0, 1, …, and `residual` are the coefficients of powers
+    of y^−½ that bound the rest.
+    """
+
+    loss: Array
+    sizes: Array
+    residual: Array
+
+    def main(self, y: Array) -> Array:
+        """Return Σⱼ Σ_m |b_{jm}| y^{−m/2}."""
+        total = self.sizes.sum(axis=1)
+        return _at_root(total, y)
+
+    def residual_size(self, y: Array) -> Array:
+        """Return a bound on the rest."""
+        return _at_root(self.residual, y)
+
+    def terms(self, y: float) -> tuple[Array, Array]:
+        """Return the losses, and the logs of their sizes at a y."""
+        size = _at_root(self.sizes, np.asarray([y]))[:, 0]
+        kept = size > 0.0
+        return self.loss[kept], np.log(size[kept])
 
 
 @dataclass(frozen=True)
@@ -505,6 +543,8 @@ class Decay:
 
     rest: Array  # the mass of what has no density: single values, and panels cut short
     mass: Array  # the mass of each panel
+    turned: Array  # √y times its share is at most that, where the loss turns on it, else ∞
+    turning: NDArray[np.bool_]  # whether the loss turns on it
     variation: tuple[Array, ...]  # V_k of each panel: an array for each of the orders
     left: Array
     right: Array
@@ -515,6 +555,7 @@ class Decay:
         best = np.ones((y.size, *np.shape(self.rest)))
         with np.errstate(invalid="ignore"):
             jumps = np.abs(self.right[..., :-1] - self.left[..., 1:])
+        mass = np.minimum(self.mass, np.multiply.outer(1.0 / np.sqrt(np.abs(y)), self.turned))
         for order, variation in zip(_ORDERS, self.variation, strict=False):
             powers = np.power.outer(1.0 / np.abs(y), np.arange(1.0, order + 1.0))
             with np.errstate(over="ignore", invalid="ignore"):
@@ -525,8 +566,8 @@ class Decay:
                 )
                 # By parts or not, any choice bounds: what a panel's own mass is not worth, the
                 # ends of its neighbours may be.
-                for good in (share < self.mass, share < self.mass + left + right):
-                    total = np.where(good, share, self.mass).sum(axis=-1) + self.rest
+                for good in (share < mass, share < mass + left + right):
+                    total = np.where(good, share, mass).sum(axis=-1) + self.rest
                     inner = self.joined & good[..., :-1] & good[..., 1:]
                     alone_right, alone_left = good.copy(), good.copy()
                     alone_right[..., :-1] &= ~inner
@@ -536,6 +577,79 @@ class Decay:
                     total += np.where(inner, jump, 0.0).sum(axis=-1)
                     best = np.fmin(best, total)
         return np.asarray(np.log(np.maximum.accumulate(best[::-1])[::-1]))
+
+    def expansion(
+        self,
+        order: int,
+        y: float,
+        loss: Array,
+        atoms: tuple[Array, Array],
+        turning: Mapping[int, Sequence[Branch]],
+    ) -> Expansion:
+        """Return φ with as many integrations by parts, on those panels where they serve at a y.
+
+        `loss`: at the nodes of panels, and `turning`: the branches of panels that have some.
+        """
+        variation = self.variation[_ORDERS.index(order)]
+        left, right = self.left[:order].copy(), self.right[:order].copy()
+        with np.errstate(over="ignore", invalid="ignore"):
+            good = variation * y**-order < self.mass
+        good &= np.isfinite(left).all(axis=0) & np.isfinite(right).all(axis=0)
+        ends = (loss @ ENDS).T
+        kinks = [atoms[0]]
+        rows = [_at_power(atoms[1], 0, order)]
+        residual: Array = np.zeros(2 * order + 3)
+        for panel, sides in turning.items():
+            left[:, panel] = right[:, panel] = 0.0
+            terms = [side.terms(order) for side in sides]
+            residual[0] += math.fsum(
+                side.edge_mass for side in sides if not self._is_met(panel, side, turning)
+            )
+            lacking = sum(_at_root(missing, np.asarray([y]))[0] for _, missing, _ in terms)
+            good[panel] = bool(sides) and lacking < self.mass[panel]
+            for side, (size, missing, values) in zip(sides, terms, strict=True):
+                if not good[panel]:
+                    break
+                (left, right)[side.end][:, panel] = values
+                residual += missing
+                kinks.append(interpolated_at(loss[panel], np.asarray([side.value])))
+                rows.append(size[:, None])
+        regular = good.copy()
+        regular[list(turning)] = False
+        both = self.joined & good[:-1] & good[1:]
+        first = good & ~np.append(False, self.joined)
+        last = good & ~np.append(self.joined, False)
+        for values, end, which in ((left, ends[0], first), (right, ends[1], last)):
+            kinks.append(end[which])
+            rows.append(_at_power(np.abs(values[:, which]), slice(2, 2 * order + 1, 2), order))
+        # Next to a panel whose mass alone is known an end is no kink, and no other one meets it.
+        alone_left = good & ~first & ~np.append(False, both)
+        alone_right = good & ~last & ~np.append(both, False)
+        lone = np.abs(left[:, alone_left]).sum(axis=1) + np.abs(right[:, alone_right]).sum(axis=1)
+        lone += np.abs(right[:, :-1] - left[:, 1:])[:, both].sum(axis=1)
+        residual[2 : 2 * order + 1 : 2] += lone
+        residual[0] += self.mass[~good].sum() + np.maximum(self.rest - atoms[1].sum(), 0.0)
+        residual[2 * order] += variation[regular].sum()
+        return Expansion(np.concatenate(kinks), np.concatenate(rows, axis=1), residual)
+
+    def _is_met(self, panel: int, side: Branch, turning: Mapping[int, Sequence[Branch]]) -> bool:
+        """Return whether a side of the panel that adjoins begins where that of a panel does."""
+        other = panel + (1 if side.end == 0 else -1)
+        if not 0 <= other < self.mass.size or not self.joined[min(panel, other)]:
+            return False
+        return any(facing.end != side.end and facing.edge_mass for facing in turning.get(other, ()))
+
+
+def _at_root(coefficients: Array, y: Array) -> Array:
+    """Return sums of powers of y^−½."""
+    return np.asarray(np.polynomial.polynomial.polyval(1.0 / np.sqrt(y), coefficients))
+
+
+def _at_power(size: Array, power: int | slice, order: int) -> Array:
+    """Return sizes as the coefficients of a power of y^−½, or of several."""
+    rows: Array = np.zeros((2 * order + 3, size.shape[-1]))
+    rows[power] = size
+    return rows
 
 
 def decays(parts: Sequence[Tilted]) -> Decay:
@@ -553,24 +667,41 @@ def decays(parts: Sequence[Tilted]) -> Decay:
 
 def panel_decay(weight: Array, slope: Array, joined: NDArray[np.bool_]) -> Decay:
     """Return the decay from weights and ℓ′ per half a panel, the last axes panels and nodes."""
+    turned = np.full(weight.shape[:-1], np.inf)
+    # whether ℓ′ has a zero on a panel, or near an end
+    ends = slope @ ENDS
+    bends = (slope @ DERIVATIVE.T) @ ENDS
+    least = np.minimum(slope.min(-1), ends.min(-1))
+    largest = np.maximum(slope.max(-1), ends.max(-1))
+    turning = (np.abs(ends) <= NEAR_END * np.abs(bends)).any(axis=-1)
+    turning |= (least <= 0.0) & (largest >= 0.0)
+    turning &= weight.max(axis=-1) > 0.0
+    for place in zip(*np.nonzero(turning), strict=True):
+        sides = branches(slope[place], weight[place])
+        if sides:
+            turned[place] = math.fsum(side.most for side in sides)
     with np.errstate(all="ignore"):
         # A node stands for its weight times |ℓ′|, both per half a panel's width.
         derivatives = [weight / (np.abs(slope) * WEIGHTS)]
         for _ in range(_DERIVATIVES - 1):
             derivatives.append((derivatives[-1] @ DERIVATIVE.T) / slope)
-        ends = [_finite(d @ _ENDS) for d in derivatives]
+        at_ends = [_finite(d @ ENDS) for d in derivatives]
         variation = []
         for k in _ORDERS:
-            low, high = ends[k - 1][..., :1], ends[k - 1][..., 1:]
+            low, high = at_ends[k - 1][..., :1], at_ends[k - 1][..., 1:]
             path = np.concatenate([low, derivatives[k - 1], high], axis=-1)
-            variation.append(_finite(np.abs(path[..., 1:] - path[..., :-1]).sum(axis=-1)))
+            total = _finite(np.abs(path[..., 1:] - path[..., :-1]).sum(axis=-1))
+            # Where ℓ′ has a zero, the density has a pole that no polynomial follows.
+            variation.append(np.where(turning, np.inf, total))
     mass = weight.sum(axis=-1)
     return Decay(
         np.maximum(0.0, 1.0 - mass.sum(axis=-1)),
         mass,
+        turned,
+        turning,
         tuple(variation),
-        np.stack([e[..., 0] for e in ends]),
-        np.stack([e[..., 1] for e in ends]),
+        np.stack([e[..., 0] for e in at_ends]),
+        np.stack([e[..., 1] for e in at_ends]),
         joined,
     )
 

@@ -12,8 +12,8 @@ from scipy.integrate import cumulative_simpson
 from scipy.special import erfc
 
 from symdp.numeric.answer import margin
-from symdp.numeric.contour import CENTRE, STEEPNESS
-from symdp.numeric.cut_off import FAR_ABOVE, FEJER, GAUSSIANS, majorant_transform, mesh_answer
+from symdp.numeric.cut_off import mesh_answer
+from symdp.numeric.kinks import CENTRE, FAR_ABOVE, FEJER, GAUSSIANS, STEEPNESS, majorant_transform
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.step import Step
 from symdp.numeric.total import SumLaw

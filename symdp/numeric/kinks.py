@@ -1,0 +1,177 @@
+"""A smooth cut-off of a line, and a bound of what it changes in δ where ε is no kink of it.
+
+Values at |y| > T are left out, and those nearer taken c(y/T) times, c(w) = erfc(s(w − w₀))/2. That
+the sums for several T agree proves nothing: |φ_t|ⁿ may return beyond all of them. So every step's
+
+    φ_t(y) = Σⱼ aⱼ e^{iyℓⱼ} + Σⱼ Σ_{m=1}^{k} b_{jm} e^{iyℓⱼ}/(iy)^m + R(y)
+
+is split into its atoms aⱼ, into what k integrations by parts of the tilted density leave at the
+ends ℓⱼ of its stretches, and a rest R, bounded for every y ≥ T/20 by the variation of the (k−1)st
+derivative. With A(y) = Σⱼ (aⱼ + Σ_m |b_{jm}| y^{−m}) and r ≥ |R| for each step, and |G| ≤ 1/y²:
+
+- A product of n steps in which some factor is a rest is at most Π(Aᵢ + rᵢ) − ΠAᵢ. Its integral,
+  1 − c(y/T) times, is small once r is: like T^{−k−1}.
+- The others are exponentials e^{iyp}/(iy)^q, p a sum of n atoms and ends, and G is a series of
+  powers of 1/(iy) as well where T ≥ 40(1 + |t|). With x = p − ε and u = T|x|, let y
+  run over [T/20, ∞) + iT sign(x) u/(2s²). On the way there 1 − c < 1.2e-17 at T/20 decides; on
+  the path |e^{iyx} (1 − c(y/T))| ≤ e^{−(u/2s)²} and |y| ≥ Tu/(2s²). So for u ≥ s² each power
+  integrates to no more than e^{−(u/2s)²} times that at y = T/2, times T: nothing, unless p is
+  near ε.
+- Where p is so near, δ has a kink near ε, and the modulus is all there is.
+
+So a line is as good as a step's density is smooth between its kinks, and atoms need not be few. At
+a kink, the mass of the losses near ε bounds the change, as in `cut_off`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from symdp.numeric.answer import FEW_NODES, NEGLIGIBLE, SAFETY
+from symdp.numeric.elementary import Complex
+from symdp.numeric.line import Line, plain_sum
+from symdp.numeric.nodes import Expansion
+from symdp.numeric.step import Array
+from symdp.numeric.sums import Atoms, added, log_multisets, power
+from symdp.numeric.total import SumLaw
+
+STEEPNESS = 12.0  # s, a pure number: c is 1e-14 at w = 1, and lacks 1e-20 of one at 0
+CENTRE = 0.55  # w₀, a pure number, for which ∫M is about as small as it gets
+FEJER = 0.464  # A, a pure number
+GAUSSIANS = ((0.094, 13.0), (0.032, 24.0))  # aᵢ and bᵢ, pure numbers
+FAR_ABOVE = 1e2  # R: how many times 1 + |tilt| the cut-off T must be for the proof above
+
+
+def cut_off(w: Array) -> Array:
+    """Return c(w), w ≥ 0, whose second term is below 1e-20 of the first one there."""
+    z = STEEPNESS * (w - CENTRE)
+    if z.size <= FEW_NODES:  # half a millisecond at most; SciPy takes 200 to be imported
+        return 0.5 * np.asarray([math.erfc(one) for one in z.tolist()])
+    from scipy.special import erfc
+
+    return np.asarray(0.5 * erfc(z))
+
+
+def majorant_transform(w: Array) -> Array:
+    """Return M̂(w) = ∫ M(u) cos(uw) du for w ≥ 0."""
+    total = FEJER * 2.0 * math.pi * np.maximum(1.0 - w, 0.0)
+    for height, width in GAUSSIANS:
+        total += height * width * math.sqrt(math.pi) * np.exp(-((0.5 * width * w) ** 2))
+    return np.asarray(total)
+
+
+def near_bound(line: Line, turned: Complex) -> float:
+    """Return what a cut-off at T changes in a sum of `turned` terms, by the mass near ε (cut_off).
+
+    It is what a majorant of the change of the payoff, that needs no terms beyond T, adds up to.
+    """
+    end, tilt, y = line.step * line.places.size, line.tilt, line.places
+    if end < FAR_ABOVE * (1.0 + abs(tilt)):
+        return math.inf
+    terms = turned * (tilt + 1j * y) * (1.0 + tilt + 1j * y) * majorant_transform(y / end)
+    return abs(plain_sum(terms.real)) / (SAFETY * end**2)
+
+
+@dataclass(frozen=True)
+class _Split:
+    """What the steps are split into at one T."""
+
+    residual: float  # the integral of products with a rest, on both sides
+    start: float  # what the start of the path leaves
+    kinks: Array  # sums of n atoms and ends
+    sizes: Array  # the product of their terms at T/4
+
+
+class KinkBound:
+    """What smooth cut-offs of a line may change, as an integral over y on both sides."""
+
+    def __init__(self, law: SumLaw, tilt: float) -> None:
+        self._law, self._tilt = law, tilt
+        self._parts = law.tilted(tilt)
+        self._known: dict[float, _Split] = {}
+
+    def left_out(self, reach: float, epsilon: float) -> float:
+        """Return how much the integral may change that is cut off at T = `reach`."""
+        split = self._at(reach)
+        apart = reach * np.abs(split.kinks - epsilon)
+        is_clear = (apart >= STEEPNESS**2) & (reach >= 40.0 * (1.0 + abs(self._tilt)))
+        fall = np.where(is_clear, np.exp(-((apart / (2.0 * STEEPNESS)) ** 2)), 1.0)
+        # T times the integral of 1 − c over y² is 9.6, its powers and both sides counted.
+        at_kinks = 10.0 / reach * float(split.sizes @ fall)
+        return split.residual + split.start + at_kinks
+
+    def residual(self, reach: float) -> float:
+        """Return how much it may change wherever ε is."""
+        return self._at(reach).residual
+
+    def _at(self, reach: float) -> _Split:
+        if reach not in self._known:
+            self._known[reach] = self._split(reach)
+        return self._known[reach]
+
+    def _split(self, reach: float) -> _Split:
+        y = _places(reach)
+        bounds = [part.log_bound(y) for part in self._parts]
+        log_size = self._law.combine(bounds)
+        if self._law.terms is not self._law.parts:  # they stand for steps that are no terms
+            return _Split(_integral(y, reach, np.exp(log_size)), 0.0, np.empty(0), np.empty(0))
+        expansions = [part.expansion(0.5 * reach) for part in self._parts]
+        products = [_product(expansion, y) for expansion in expansions]
+        log_whole, log_main, growth = (
+            self._law.combine(list(column)) for column in zip(*products, strict=True)
+        )
+        with np.errstate(over="ignore", invalid="ignore"):
+            size = np.exp(log_whole) * -np.expm1(-growth)
+        # It is the difference of all and of the main part, neither of them large.
+        most = np.exp(np.minimum(log_size, 0.0)) + np.exp(np.minimum(log_main, 700.0))
+        size = np.fmin(size, most)
+        start = 1e-16 / reach * float(np.exp(min(log_main[0], 700.0)))
+        kinks, sizes = self._kinks(expansions, 0.25 * reach)
+        return _Split(_integral(y, reach, size), start, kinks, sizes)
+
+    def _kinks(self, expansions: Sequence[Expansion], y: float) -> tuple[Array, Array]:
+        """Return the sums of atoms and ends, and their sizes; all of them as near as can be."""
+        counts = [count for _, count in self._law.parts]
+        steps = [expansion.terms(y) for expansion in expansions]
+        log_count = math.fsum(
+            log_multisets(max(loss.size, 1), count)
+            for (loss, _), count in zip(steps, counts, strict=True)
+        )
+        log_all = math.fsum(
+            count * math.log(max(float(np.exp(sizes).sum()), math.exp(-2.0 * NEGLIGIBLE)))
+            for (_, sizes), count in zip(steps, counts, strict=True)
+        )
+        if log_all < -NEGLIGIBLE or any(not loss.size for loss, _ in steps):
+            return np.empty(0), np.empty(0)
+        total: Atoms | None = None
+        if log_count < math.log(32 * FEW_NODES):  # some milliseconds
+            total = (np.zeros(1), np.zeros(1))
+        for step, count in zip(steps, counts, strict=True):
+            total = None if total is None else added(total, power(step, count))
+        if total is None:
+            return np.full(1, math.nan), np.exp(np.minimum([log_all], 700.0))
+        return total[0], np.exp(total[1])
+
+
+def _places(reach: float) -> Array:
+    """Return where sizes are taken: from T/20 on, closely where 1 − c rises from nothing to 1."""
+    before, around, beyond = (0.05, 0.2, 8), (0.2, 2.0, 48), (2.0, 1e6, 24)
+    return reach * np.unique(np.concatenate([np.geomspace(*x) for x in (before, around, beyond)]))
+
+
+def _product(expansion: Expansion, y: Array) -> tuple[Array, Array, Array]:
+    """Return log(A + r), log A and their difference, which is 0 where there is no rest."""
+    main, residual = expansion.main(y), expansion.residual_size(y)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        growth = np.where(residual > 0.0, np.log1p(residual / main), 0.0)
+        return np.log(main + residual), np.log(main), growth
+
+
+def _integral(y: Array, reach: float, size: Array) -> float:
+    """Return 2∫ (1 − c(y/T)) size(y)/y² dy, each size one of all y up to the next, or beyond."""
+    lacking = 1.0 - cut_off(np.append(y[1:], math.inf) / reach)
+    return 2.0 * float(size @ (lacking * -np.diff(1.0 / y, append=0.0)))

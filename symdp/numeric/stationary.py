@@ -1,0 +1,160 @@
+"""Panels on which the loss turns: its derivative has a zero u* there, or at an end.
+
+With s = √|ℓ − ℓ*|, from 0 at u* to S at an end of the panel, each side is a branch
+
+    ∫ w e^{iyℓ} du = e^{iyℓ*} ∫₀^S h(s) e^{±iys²} ds,    h = w du/ds smooth.
+
+As h(s) = h(0) + s k(s), and s e^{±iys²} has a primitive, with F = ∫₀^S e^{±iys²} ds
+
+    ∫ h e^{±iys²} ds = h(0) F ± [k e^{±iys²}]/(2iy) ∓ (1/2iy) ∫ k′ e^{±iys²} ds,
+
+and so on with k′ in place of h. The terms at s = 0 are those of a kink at ℓ*, |F| at S = ∞ being
+½√(π/y). Those at S, with F less that, are what integrations by parts of the density g = h/(2s)
+leave there, up to a next term. What is left after N steps is at most (2y)^−N times an integral.
+
+**Next to an end** a short side would leave large terms. There the other side begins at u*, be it on
+the panel or a little beyond, as does that of the panel that adjoins: together they are whole.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.polynomial import Chebyshev, Legendre, Polynomial
+from numpy.typing import NDArray
+
+from symdp.numeric.panels import NODES, ORDER, WEIGHTS
+from symdp.numeric.step import Array
+
+# values at the nodes of a panel to values at its ends
+ENDS = np.linalg.solve(
+    np.polynomial.legendre.legvander(NODES, ORDER - 1).T,
+    np.polynomial.legendre.legvander(np.asarray([-1.0, 1.0]), ORDER - 1).T,
+)
+NEAR_END = 0.05  # of half a panel: with a zero so near its end, 1/ℓ′ is no polynomial
+
+
+@dataclass(frozen=True)
+class Branch:
+    """One side of a stationary point of the loss on a panel."""
+
+    value: float  # u*, where the loss is ℓ*
+    end: int  # of the panel, where it ends: 0 left, 1 right
+    sign: float  # of ℓ − ℓ*
+    width: float  # S
+    series: Array  # the coefficients of h in powers of s/S
+    variation: float  # |h(0)| and how much h varies
+    misfit: float  # mass by which the series is off
+    edge_mass: float  # between u* and the panel's other end, where that is near; else 0
+
+    @property
+    def most(self) -> float:
+        """What √y times the branch's integral is at most, and that of what lies at the edge."""
+        return 2.0 * 1.2 * self.variation  # |∫₀ᶻ e^{±it²} dt| is at most 1.2
+
+    def terms(self, order: int) -> tuple[Array, Array, Array]:
+        """Return the sizes at ℓ*, those of the rest, and g and its derivatives at the end.
+
+        The first two are coefficients of powers of y^−½.
+        """
+        size: Array = np.zeros(2 * order + 3)
+        residual: Array = np.zeros(2 * order + 3)
+        series = self.series
+        residual[0] = self.misfit
+        for j in range(order):
+            size[2 * j + 1] = abs(series[0]) * 0.5 * math.sqrt(math.pi) * 0.5**j
+            size[2 * j + 2] = abs(series[1]) / self.width * 0.5 ** (j + 1)
+            left = order - j  # terms of F beyond S that are no part of the rest
+            odd = math.prod(range(1, 2 * left, 2))
+            next_term = 2.0 * abs(series[0]) * odd * 0.5 ** (order + 1)
+            residual[2 * order + 2] += next_term / self.width ** (2 * left + 1)
+            series = np.append(series[2:] * np.arange(1.0, series.size - 1.0), [0.0, 0.0])
+            series = series / self.width**2
+        powers = np.arange(1.0, series.size + 1.0)
+        residual[2 * order] = float(np.abs(series) @ (1.0 / powers)) * self.width * 0.5**order
+        return size, residual, self._at_end(order)
+
+    def _at_end(self, order: int) -> Array:
+        """Return g, g′, … where the branch ends: (d/2s ds)^m of h/(2s)."""
+        term = self.series / (2.0 * self.width)
+        power = np.arange(self.series.size) - 1.0
+        derivatives = []
+        for _ in range(order):
+            derivatives.append(float(term.sum()))
+            term = term * power * self.sign / (2.0 * self.width**2)
+            power = power - 2.0
+        return np.asarray(derivatives)
+
+
+def interpolated_at(values: Array, u: Array) -> Array:
+    """Return the polynomial through values at a panel's nodes at places −1 ≤ u ≤ 1."""
+    return np.asarray(_through(values)(u))
+
+
+def _through(values: Array) -> Legendre:
+    """Return the polynomial through values at a panel's nodes."""
+    vandermonde = np.polynomial.legendre.legvander(NODES, ORDER - 1)
+    return Legendre(np.linalg.solve(vandermonde, values))
+
+
+def _rounding(coefficients: NDArray[Any]) -> float:
+    """Return below what a coefficient is rounding."""
+    return 1e-13 * float(np.abs(coefficients).max())
+
+
+def branches(slope: Array, weight: Array) -> list[Branch]:
+    """Return the branches of a panel on which the loss turns once, and none if it is not so simple.
+
+    `slope`: ℓ′ per half a panel's width, at its nodes, and `weight` the masses of these.
+    """
+    rate = _through(slope)
+    roots = rate.trim(_rounding(slope)).roots()
+    real = roots.real[np.abs(roots.imag) < math.sqrt(_rounding(np.ones(1)))]
+    real = real[np.abs(real) <= 1.0 + NEAR_END]
+    if real.size != 1:
+        return []
+    turn = float(real[0])
+    density = _through(weight / WEIGHTS)
+    rise = rate.convert(kind=Polynomial)(Polynomial([turn, 1.0]))
+    sides = []
+    for end, place in enumerate((-1.0, 1.0)):
+        if abs(place - turn) <= NEAR_END:
+            continue
+        edge = -place - turn if abs(place + turn) <= NEAR_END else 0.0
+        branch = _branch(rise, density, turn, end, place - turn, edge)
+        if branch is None:
+            return []
+        sides.append(branch)
+    return sides
+
+
+def _branch(
+    rise: Polynomial, density: Legendre, turn: float, end: int, length: float, edge: float
+) -> Branch | None:
+    """Return what lies between u* and an end, ℓ′ being `rise` around u*; the other end is near."""
+    bend = np.append(rise.coef[1:], 0.0)  # ℓ′ over the distance from u*
+    quotient = Polynomial(bend)
+    square = Polynomial(bend / np.arange(2.0, bend.size + 2.0))  # ℓ − ℓ* over its square
+    even = math.pi * (np.arange(3 * ORDER) + 0.5) / (3 * ORDER)
+    offset = np.append(length * (0.5 - 0.5 * np.cos(even)), [edge, length])
+    height = square(offset)
+    if not ((height > 0.0).all() or (height < 0.0).all()):
+        return None
+    root = np.sqrt(np.abs(height))
+    pace = np.abs(quotient(offset)) / (2.0 * root)  # ds over the distance from u*
+    if not (pace > 0.0).all():
+        return None
+    s, values = np.abs(offset) * root, density(turn + offset) / pace
+    edge_mass, width = float(s[-2] * abs(values[-2])), float(s[-1])
+    s, values = np.delete(s, -2), np.delete(values, -2)
+    fit = Chebyshev.fit(s / width, values, ORDER - 3, domain=[0.0, 1.0])
+    fit = fit.trim(_rounding(fit.coef))
+    misfit = float(np.abs(fit(s / width) - values).max()) * width
+    series = np.zeros(ORDER)
+    series[: fit.coef.size] = fit.convert(kind=Polynomial).coef
+    variation = abs(series[0]) + float(np.abs(np.diff(values[np.argsort(s)])).sum())
+    sign = math.copysign(1.0, float(height[-1]))
+    return Branch(turn, end, sign, width, series, variation, misfit, edge_mass)

@@ -1,0 +1,128 @@
+"""What lies beyond a line is bounded: expansions of φ hold φ, and answers hold the truth."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import special
+
+import symdp
+from symdp import compose, mechanisms
+from symdp.methods.table import accountant
+from symdp.numeric.contour import on_own_lines
+from symdp.numeric.cut_off import mesh_answer
+from symdp.numeric.kinks import CENTRE, STEEPNESS, KinkBound
+
+LINE = 'name = "noise"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[noise]\nnormalize = true\n'
+HUBER = symdp.loads(
+    LINE + 'density = "Piecewise((exp(-x**2/2), abs(x) < 1), (exp(1/2 - abs(x)), True))"'
+)
+ATOMS = symdp.loads("""
+    name = "atoms beside a density"
+    variable = "x"
+    support = [0, 3]
+    [pair]
+    P = "Piecewise((2/5, x < 1), (0, x < 2), (2/5, True))"
+    Q = "Piecewise((21/400*(10 - x**2), x < 1), (0, x < 2), (21/400*(10 - x**2), True))"
+    [pair.atoms]
+    "3/2" = ["1/20", "0"]
+    "0" = ["3/20", "3/10"]
+""")
+# losses that rise and fall, atoms, ends, and none of them
+LAWS = {
+    "student": mechanisms.student_t(nu=3, s=1),
+    "huber": HUBER,
+    "huber sampled": HUBER.subsample("poisson", "1/10"),
+    "pair with atoms": ATOMS,
+    "laplace sampled": mechanisms.laplace(b=2).subsample("poisson", "1/10"),
+    "truncated": symdp.loads(
+        'name = "t"\nvariable = "x"\nsupport = [-3, 3]\n[noise]\n'
+        'density = "exp(-x**2/2)"\nnormalize = true\n'
+    ),
+    "skewed": symdp.loads(LINE + 'density = "1/(exp(x/2) + exp(-x))"').subsample("poisson", "1/4"),
+}
+
+
+@pytest.mark.quick_cases("student", "huber")
+@pytest.mark.parametrize("name", LAWS)
+def test_an_expansion_holds_the_characteristic_function(name):
+    """Between two places and far beyond; where it is split well, it is hardly larger than φ."""
+    law = compose(LAWS[name], 2).law("remove")
+    for tilt in (0.0, 0.3, -0.4):
+        (part,) = law.tilted(tilt)
+        expansion = part.expansion(250.0 / part.widest)
+        y = np.geomspace(25.0, 3000.0, 200) / part.widest
+        (finer,) = law.tilted(tilt, y[-1])
+        modulus = np.exp(finer.log_characteristic(y).real)
+        bound = expansion.main(y) + expansion.residual_size(y)
+        assert (modulus <= bound * (1.0 + 1e-9)).all()
+        if name == "skewed":  # at the ends of its range the density is a power, that no panel ends
+            continue
+        far = y > 500.0 / part.widest
+        assert (modulus[far] / bound[far]).max() > 0.5
+        assert expansion.residual_size(y)[far].max() < 0.01 * bound[far].min()
+
+
+def laplace_moment(z):
+    """E e^{zL} of a Laplace step of scale 1: atoms at ±1, and e^{−(1 − ℓ)/2}/4 between them."""
+    atoms = 0.5 * np.exp(z) + 0.5 * np.exp(-1.0 - z)
+    return atoms + np.exp(-0.5) * np.sinh(z + 0.5) / (2.0 * (z + 0.5))
+
+
+def change(count, tilt, reach, epsilon):
+    """2 ∫ (c(y/30T) − c(y/T)) Re of the integrand from 0 on by a plain sum."""
+    y = np.arange(0.0, 30.0 * reach, 0.02)
+    z = tilt + 1j * y
+    lacking = 0.5 * special.erfc(STEEPNESS * (CENTRE - y / reach))
+    lacking -= 0.5 * special.erfc(STEEPNESS * (CENTRE - y / (30.0 * reach)))
+    power = (laplace_moment(z) / laplace_moment(tilt)) ** count
+    terms = (power * np.exp(-1j * y * epsilon) / (z * (1.0 + z))).real * lacking
+    return 2.0 * 0.02 * float(terms.sum())
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_what_a_cut_off_changes_is_bounded(count):
+    """Next to a kink, an odd number less than the count, and away from it; atoms are not listed."""
+    law = compose(mechanisms.laplace(b=1), count).law("remove")
+    bound = KinkBound(law, 0.25)
+    for reach in (60.0, 300.0):
+        for epsilon in (count - 2.0, count - 1.9, count - 1.3, count - 1.0, count - 0.4):
+            seen = abs(change(count, 0.25, reach, epsilon))
+            assert seen <= bound.left_out(reach, epsilon) + 1e-12
+    assert bound.left_out(300.0, count - 1.0) < 1e-10
+    assert bound.left_out(300.0, count - 2.0) > 1e-6
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "count", "epsilon"),
+    [
+        pytest.param(HUBER, 2, 0.9, id="huber"),
+        pytest.param(HUBER, 10, 5.0, id="huber, ten", marks=pytest.mark.slow),
+        pytest.param(LAWS["huber sampled"], 10, 0.3, id="huber sampled", marks=pytest.mark.slow),
+        pytest.param(LAWS["laplace sampled"], 5, 0.1, id="laplace sampled"),
+        pytest.param(ATOMS, 3, 1.0, id="pair with atoms", marks=pytest.mark.slow),
+        pytest.param(LAWS["student"], 5, 1.5, id="student", marks=pytest.mark.slow),
+        pytest.param(LAWS["truncated"], 2, 0.5, id="truncated", marks=pytest.mark.slow),
+    ],
+)
+def test_few_steps_are_narrow_and_hold_the_mesh(mechanism, count, epsilon):
+    """The mesh bounds what lies beyond its end otherwise: by the mass of losses near ε."""
+    law = compose(mechanism, count).law("remove")
+    answer = accountant("contour").log_delta(law, epsilon)
+    assert (answer.kind, answer.route) == ("exact", "contour")
+    assert answer.log_upper - answer.log_lower < 1e-9
+    mesh = mesh_answer(law, epsilon)
+    assert mesh.log_lower <= answer.log_upper
+    assert answer.log_lower <= mesh.log_upper
+
+
+def test_at_a_kink_the_mass_near_it_bounds_the_change():
+    """ε is a sum of atoms: no smoothness helps, and no answer is narrower than it may be."""
+    steps = [(mechanisms.randomized_response(epsilon_0=1), 5), (HUBER, 3)]
+    law = compose(steps).law("remove")
+    answer, is_bounded = on_own_lines(law, 2.0)
+    assert is_bounded
+    assert 1e-9 < answer.log_upper - answer.log_lower < 1e-5
+    assert math.exp(answer.log_delta) == pytest.approx(0.544073902872, rel=1e-6)
