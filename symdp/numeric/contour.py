@@ -135,9 +135,9 @@ def on_own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool]:
         if nodes is None or nodes.plain is not None:
             nodes = SlowNodes(law, epsilon, line_tilt(law, epsilon, strip), 0.0)
         line = nodes.line(epsilon, 2 * LONG_LINE, TOLERABLE / SAFETY, EXACT, must_end=False)
-        found = line.value(epsilon)
-        assured = assured and found.assured
-        return found
+        integral = line.value(epsilon)
+        assured = assured and integral.assured
+        return integral
 
     answer = answer_from_strips(law, value)
     assert answer is not None
