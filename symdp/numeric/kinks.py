@@ -31,12 +31,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from symdp.numeric.answer import FEW_NODES, NEGLIGIBLE, SAFETY
-from symdp.numeric.elementary import Complex
+from symdp.numeric.answer import FEW_NODES, MOST_NODES, NEGLIGIBLE, SAFETY
+from symdp.numeric.elementary import Complex, log_sum
 from symdp.numeric.line import Line, plain_sum
 from symdp.numeric.nodes import Expansion
 from symdp.numeric.step import Array
-from symdp.numeric.sums import Atoms, added, log_multisets, power
+from symdp.numeric.sums import Atoms, added
 from symdp.numeric.total import SumLaw
 
 STEEPNESS = 12.0  # s, a pure number: c is 1e-14 at w = 1, and lacks 1e-20 of one at 0
@@ -134,27 +134,47 @@ class KinkBound:
         return _Split(_integral(y, reach, size), start, kinks, sizes)
 
     def _kinks(self, expansions: Sequence[Expansion], y: float) -> tuple[Array, Array]:
-        """Return the sums of atoms and ends, and their sizes; all of them as near as can be."""
+        """Return the sums of atoms and ends, and their sizes; what is not listed is near any ε."""
         counts = [count for _, count in self._law.parts]
         steps = [expansion.terms(y) for expansion in expansions]
-        log_count = math.fsum(
-            log_multisets(max(loss.size, 1), count)
-            for (loss, _), count in zip(steps, counts, strict=True)
-        )
-        log_all = math.fsum(
-            count * math.log(max(float(np.exp(sizes).sum()), math.exp(-2.0 * NEGLIGIBLE)))
-            for (_, sizes), count in zip(steps, counts, strict=True)
-        )
-        if log_all < -NEGLIGIBLE or any(not loss.size for loss, _ in steps):
+        if any(not loss.size for loss, _ in steps):
             return np.empty(0), np.empty(0)
-        total: Atoms | None = None
-        if log_count < math.log(32 * FEW_NODES):  # some milliseconds
-            total = (np.zeros(1), np.zeros(1))
+        log_all = math.fsum(
+            count * log_sum(sizes) for (_, sizes), count in zip(steps, counts, strict=True)
+        )
+        if log_all < -NEGLIGIBLE:
+            return np.empty(0), np.empty(0)
+        total: Atoms | None = (np.zeros(1), np.zeros(1))
         for step, count in zip(steps, counts, strict=True):
-            total = None if total is None else added(total, power(step, count))
-        if total is None:
-            return np.full(1, math.nan), np.exp(np.minimum([log_all], 700.0))
-        return total[0], np.exp(total[1])
+            total = _likely_sum(total, _likely_power(step, count))
+        loss, log_size = total or (np.empty(0), np.empty(0))
+        listed = np.exp(np.minimum(log_size, 700.0))
+        unlisted = max(math.exp(min(log_all, 700.0)) - float(listed.sum()), 0.0)
+        return np.append(loss, math.nan), np.append(listed, unlisted)
+
+
+def _likely_power(step: Atoms, count: int) -> Atoms | None:
+    """Return the sums of copies that count, None where they are many."""
+    square: Atoms | None = step
+    result: Atoms | None = (np.zeros(1), np.zeros(1))
+    while count:
+        if count & 1:
+            result = _likely_sum(result, square)
+        count >>= 1
+        square = _likely_sum(square, square) if count else None
+    return result
+
+
+def _likely_sum(first: Atoms | None, second: Atoms | None) -> Atoms | None:
+    """Return sums of two losses, less those that are rounding beside all others."""
+    if first is None or second is None or first[0].size * second[0].size > MOST_NODES:
+        return None
+    total = added(first, second)
+    if total is None:
+        return None
+    loss, log_size = total
+    kept = log_size > log_sum(log_size) - NEGLIGIBLE
+    return loss[kept], log_size[kept]
 
 
 def _places(reach: float) -> Array:
