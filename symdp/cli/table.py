@@ -139,6 +139,9 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "ledger file": ("", "FILE", "The ledger's file, JSON."),
     "note": ("--note", "TEXT", "What for: a line that is kept with the entry."),
     "user": ("--user", "NAME", "By whom; nobody is recorded if left out."),
+    "plot output": ("-o --output", "FILE", "A .svg, .pdf or .png file."),
+    "size": ("--size", "N", "How many values, 10 if left out."),
+    "seed": ("--seed", "S", "A whole number that makes them the same again."),
     "ledger show by": ("--by", "WHAT", "note, user or date: ε of each group at --delta, beside "
         "that of all."),
     "ledger plot by": ("--by", "WHAT", "entry (default), or date."),
@@ -160,6 +163,11 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "verify method": ("--method", "METHOD", "Compare this one only."),
 }  # fmt: skip
 
+# What says how often and on what part of the data a step is taken.
+_STEPS = (
+    "count", "composition", "sampling", "rate", "batch_size", "records", "group", "epoch_steps",
+    "participations", "released", "relation",
+)  # fmt: skip
 # What a command has not of the fields of its records.
 WITHOUT = {
     "derive": ("composition",),
@@ -174,6 +182,8 @@ WITHOUT = {
     "audit": ("method", "direction"),
     "explore": ("method", "direction", "as_json"),
     "individual": ("time_limit",),
+    "sample": (*_STEPS, "sensitivity", "shift"),
+    "plot": _STEPS,
 }
 
 # Command -> where it is, and its line in the list of all.
@@ -195,6 +205,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("training.train", "Print ε of a training run, or the noise for an ε."),
     "card": ("pages.card", "Write or check a privacy card."),
     "compare": ("accounting.compare", "Print noises of one size side by side."),
+    "sample": ("noise.sample", "Print values of the noise, for simulations."),
+    "plot": ("noise.plot", "Draw density, loss, K and trade-off of one step."),
     "tradeoff": ("accounting.tradeoff", "Print the least miss rate of any attack."),
     "renyi": ("accounting.renyi", "Print Rényi divergences and the least ρ of zCDP."),
     "audit": ("accounting.audit", "Print a lower bound on ε from an attack's counts."),
@@ -245,6 +257,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "symdp calibrate gaussian --parameter sigma -n 10 --advantage 0.1",
     ),
     "compare": ("symdp compare gaussian laplace student_t nu=5 --std 20 -n 50 --delta 1e-5",),
+    "sample": ("symdp sample discrete_laplace b=2 --size 5 --seed 1",),
+    "plot": ("symdp plot laplace b=2 -o laplace.svg",),
     "tradeoff": ("symdp tradeoff gaussian sigma=4 -n 10 --alpha 0.001,0.01 --plot attack.svg",),
     "renyi": ("symdp renyi laplace b=2 -n 10 --order 2,8",),
     "audit": (

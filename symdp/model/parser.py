@@ -176,16 +176,16 @@ class _Parser:
 
     def _without_operator(self) -> InputError:
         """Return what to say where two terms stand beside each other."""
-        here, before = self._next, self.tokens[max(self.place - 1, 0)]
-        if here.kind == "name" and before.kind == "number":
-            digits = here.text.replace("_", "")
+        after, before = self._next, self.tokens[max(self.place - 1, 0)]
+        if after.kind == "name" and before.kind == "number":
+            digits = after.text.replace("_", "")
             if digits.isdecimal():
-                return InputError(f"write {before.text}{digits} for {before.text}{here.text}")
+                return InputError(f"write {before.text}{digits} for {before.text}{after.text}")
             return InputError(
-                f"an operator is missing in {shorten(before.text + here.text)}: write "
-                f"{shorten(f'{before.text}*{here.text}')}"
+                f"an operator is missing in {shorten(before.text + after.text)}: write "
+                f"{shorten(f'{before.text}*{after.text}')}"
             )
-        return InputError(f"an operator such as * is missing before {shorten(here.text)}")
+        return InputError(f"an operator such as * is missing before {shorten(after.text)}")
 
     def expression(self, least: int) -> Part:
         left = self.signed() if self._next.text in {"+", "-"} else self.atom()

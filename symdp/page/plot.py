@@ -166,6 +166,11 @@ def mechanism_figure(mechanism: Mechanism) -> Figure:
     return figure
 
 
+def save_mechanism(mechanism: Mechanism, path: Path) -> None:
+    """Draw one step of a mechanism in a file."""
+    _write(path, lambda: mechanism_figure(mechanism))
+
+
 def save_histogram(found: Any, path: Path, labels: Sequence[Any] | None = None) -> None:
     """Draw how ε is spread over the records, and its distribution within each group."""
 
