@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from flint import arb, ctx
 
+import symdp
 from symdp import mechanisms
 from symdp.numeric.compile import _compiled, loss_law
 from symdp.numeric.formula import law_of_formula
@@ -29,6 +30,15 @@ LAPLACE = [
     mechanisms.laplace(b="7/3"),
     mechanisms.laplace(b="1/4").subsample("poisson", "1/9"),
 ]
+WRITTEN = """
+name = "written"
+variable = "x"
+support = ["-oo", "oo"]
+[parameters]
+s = "positive"
+[noise]
+density = "exp(-x**2/(2*s**2))/(s*sqrt(2*pi))"
+"""
 TILTS = np.asarray([-1.5, -0.7, -0.2, 0.3, 0.9])
 
 
@@ -98,12 +108,10 @@ def test_rounded_losses_are_the_nearest_doubles(name):
 @pytest.mark.parametrize(
     "step",
     [
-        mechanisms.discrete_gaussian(sigma=2),
-        mechanisms.randomized_response(epsilon_0=1),
         mechanisms.gaussian(sigma=2).normalized(),
         mechanisms.gaussian(sigma=2).subsample("poisson", 1),
     ],
-    ids=["integers", "points", "no template", "rate one"],
+    ids=["no template", "rate one"],
 )
 def test_what_no_formula_serves_is_derived(step):
     assert law_of_formula(step, "remove") is None
@@ -117,8 +125,9 @@ def test_derivation_happens_once_for_a_formula(monkeypatch):
     derive = module.pieces
     monkeypatch.setattr(module, "pieces", lambda pair: calls.append(pair) or derive(pair))
     formula._formula.cache_clear()
-    for sigma in ("2.1", "2.2", "2.3"):
-        assert law_of_formula(mechanisms.gaussian(sigma=sigma), "remove") is not None
+    written = symdp.loads(WRITTEN)  # what is shipped is derived never
+    for scale in ("2.1", "2.2", "2.3"):
+        assert law_of_formula(written(s=scale), "remove") is not None
     assert len(calls) == 1
 
 
