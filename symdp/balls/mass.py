@@ -26,7 +26,7 @@ import sympy as sp
 from flint import acb, arb, ctx
 
 from symdp.balls.cuts import DISTANCE, cut_tail
-from symdp.density.breakpoints import smooth_stretches
+from symdp.density.breakpoints import Stretch, cut_at, singular_points, smooth_stretches
 from symdp.density.gammas import with_fewer_gammas
 from symdp.density.normal_form import log_form
 from symdp.density.pieces import pieces
@@ -57,6 +57,8 @@ _NOTHING = 1e-20  # a mass of a shell that is none
 _EVALUATIONS = 300_000  # of an integrand: more than those seconds allow
 _TOO_MUCH = 1e3  # of a mass: more will not come down to 1
 _FEWEST, _SUMMED = 12, 14  # partial sums that are extrapolated
+_OCTAVES, _OCTAVE_STEP = 200, 4  # of distances from 0 at which a density's scale is looked for
+_NEAR_ONE, _FAR_OUT = 10, 60  # octaves below 1, and above, within which a scale needs no change
 _MOST_INTEGERS = 2**17  # of a shell that is summed
 
 _Part = tuple[sp.Expr, sp.Symbol, sp.Expr, sp.Expr]  # a density, its variable and its ends
@@ -74,6 +76,10 @@ def enclose_mass(
     constant, moving = density.as_independent(x, as_Add=False)
     if constant == 0:
         return arb(0)
+    scale = sp.S.One if x.is_integer else _scale(moving, x, lower, upper)
+    if scale != 1:
+        moving = sp.powsimp(moving.xreplace({x: scale * x}), combine="exp")
+        constant, lower, upper = constant * scale, lower / scale, upper / scale
     factor = real_ball(constant)  # a normaliser, perhaps, that SymPy would work on without end
     # A wide ball that serves a power tail holds a pole of 1/cosh: positive addends go one by one.
     addends = moving.args if moving.is_Add and all(a.is_positive for a in moving.args) else [moving]
@@ -82,10 +88,32 @@ def enclose_mass(
     return factor * sum((_part_mass(part, enough, deadline) for part in parts), arb(0))
 
 
+def _scale(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> sp.Expr:
+    """Return the power of two at which most mass of a density on a line is, 1 where it is near.
+
+    Cuts of tails begin at 1, and Arb halves what lies between them: a peak far narrower takes too
+    long, and is better made 1 wide.
+    """
+    if lower.is_finite and upper.is_finite:
+        return sp.S.One
+    ball = compile_arb(density, [x])
+    largest, scale = arb(0), 0
+    with ctx.workprec(_BITS):
+        for octave in range(-_OCTAVES, _OCTAVES, _OCTAVE_STEP):
+            for side in (end for end in (-1, 1) if lower < end * sp.Integer(2) ** octave < upper):
+                shell = abs(ball(side * arb(2) ** octave)) * arb(2) ** octave
+                if shell.is_finite() and shell > largest:
+                    largest, scale = shell, octave
+    return sp.S.One if -_NEAR_ONE < scale < _FAR_OUT else sp.Integer(2) ** scale
+
+
 def _parts(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> Iterator[_Part]:
     """Yield smooth parts, those next to an end at which there is no value in another variable."""
     half = sp.S.Half if x.is_integer else sp.S.Zero  # kinks at the ends lie inside
-    for stretch in smooth_stretches((density,), x, lower - half, upper + half):
+    stretches = smooth_stretches((density,), x, lower - half, upper + half)
+    if not x.is_integer:
+        stretches = [part for stretch in stretches for part in _without_poles(stretch, x)]
+    for stretch in stretches:
         (own,) = stretch.expressions
         low, high = stretch.lower, stretch.upper
         if own == 0:
@@ -102,6 +130,15 @@ def _parts(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> It
             for place, v, first, last in _halves(x, low, high):
                 moved = own if v is x else sp.powsimp(own.subs(x, place) * sp.exp(-v))
                 yield moved, v, first, last
+
+
+def _without_poles(stretch: Stretch, x: sp.Symbol) -> list[Stretch]:
+    """Cut a stretch where its density is infinite."""
+    (density,) = stretch.expressions
+    ball = compile_arb(density, [x])
+    points = singular_points(density, x, stretch.lower, stretch.upper)
+    infinite = [point for point in points if not ball(real_ball(point)).is_finite()]
+    return cut_at(stretch, infinite, is_integer=False)
 
 
 def _is_finite_at(density: sp.Expr, x: sp.Symbol, end: sp.Expr) -> bool:

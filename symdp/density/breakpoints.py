@@ -10,7 +10,7 @@ import sympy as sp
 from sympy.core.relational import Relational
 
 from symdp.density.gammas import with_ends
-from symdp.density.roots import RootsUnknownError, roots_between
+from symdp.density.roots import RootsUnknownError, known_roots, roots_between
 from symdp.density.signs import interior_point, sign_of, sorted_points, values_wanted
 from symdp.errors import InputError
 
@@ -196,3 +196,22 @@ def _substituted(stretch: Stretch, rules: dict[sp.Basic, sp.Expr]) -> Stretch:
 def cut_at(stretch: Stretch, points: Iterable[sp.Expr], is_integer: bool) -> list[Stretch]:
     """Cut a smooth stretch at further points (zeros or poles of its densities)."""
     return list(_cut(stretch, sorted_points(set(points), "the zeros"), is_integer))
+
+
+def singular_points(
+    expression: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
+) -> set[sp.Expr]:
+    """Return places between two ends where a power or a logarithm in an expression blows up.
+
+    Those of log(1 + 4/x²) are 0 alone: a sum of a density that is positive elsewhere hides them.
+    """
+    places: set[sp.Expr] = set()
+    for node in expression.atoms(sp.Pow, sp.log):
+        if isinstance(node, sp.Pow):
+            base, power = node.as_base_exp()
+            blows_up = power.is_extended_negative or not power.is_integer
+        else:
+            (base,), blows_up = node.args, True
+        if blows_up and x in base.free_symbols and not base.is_positive:
+            places.update(known_roots(base, x, lower, upper) or ())
+    return places

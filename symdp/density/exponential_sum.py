@@ -26,6 +26,7 @@ from symdp.errors import InputError
 from symdp.interrupt import attempt
 from symdp.model.pair import Pair
 
+_LARGEST_NUMBER = 2**16  # in a pair that is taken apart: a power of so much takes seconds
 _SECONDS, _FOR_CHECK = 4.0, 10.0  # of work, for the table and the reading each, and for the check
 _MOST_TERMS = 40  # of one M: its powers have far more
 _MOST_POWER = 12  # of a sum that is multiplied out
@@ -80,6 +81,11 @@ def exponential_sum(pair: Pair, below_one: tuple[str, ...] = ()) -> ExponentialS
     True
     """
     instance(pair, Pair, "it is no pair: give mechanism.pair()")
+    numbers = (
+        number for component in pair.expressions() for number in component.atoms(sp.Rational)
+    )
+    if any(abs(number) > _LARGEST_NUMBER for number in numbers):
+        return None  # e^{−500000x} is a power of 500000 to polynomials
     with suppress(NoClosedForm, *REFUSALS):
         found = attempt(lambda: tabulated_moment(pair), None, _SECONDS)
         if found is None or found[1].has(sp.Float):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 from flint import arb, ctx
 
-from symdp.density.breakpoints import Stretch, cut_at, smooth_stretches
+from symdp.density.breakpoints import Stretch, cut_at, singular_points, smooth_stretches
 from symdp.density.gammas import in_log_gammas, with_ends, with_fewer_gammas
 from symdp.density.mixture import Term, additive_terms, heaviest, log_mixture, log_ratio
 from symdp.density.normal_form import LogForm, log_form, occurrences
@@ -188,7 +188,11 @@ def _without_zeros(stretch: Stretch, x: sp.Symbol, is_integer: bool) -> list[Str
     """Cut a stretch at zeros and poles of its densities, where their logs are not smooth."""
     cuts: set[sp.Expr] = set()
     for expression in stretch.expressions:
-        if expression == 0 or stretch.is_point or expression.is_positive:
+        if expression == 0 or stretch.is_point:
+            continue
+        if not is_integer:
+            cuts |= singular_points(expression, x, stretch.lower, stretch.upper)
+        if expression.is_positive:
             continue
         for base in log_form(expression, x, stretch.inside).moving_logs:
             if base.is_positive:

@@ -17,16 +17,19 @@ What no rule shows is open, never its opposite.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
 
 import sympy as sp
+from flint import arb, ctx
 
 from symdp.density.breakpoints import Stretch, smooth_stretches
 from symdp.density.curvature import Curvature
 from symdp.density.signs import random_values, sign_of
+from symdp.emit.arb import compile_arb
 from symdp.errors import InputError
 from symdp.interrupt import attempt
 from symdp.model import tidy
@@ -34,7 +37,9 @@ from symdp.model.fact import OPEN, RULE, Fact
 from symdp.model.pair import Support
 
 _SECONDS = 2.0  # for each question put to SymPy
-_PLACES = (sp.Rational(3, 7), sp.Rational(19, 11))  # where unequal densities are told apart
+_PLACE = 3 / 7  # where unequal densities are told apart, times powers of two
+_OCTAVES = range(-40, 41, 4)
+_BITS = 100  # of a ball there
 _MOST_TERMS = 12  # of a density that is put into the equation of Laplace's sum
 _LONGEST = 150  # operations of an expression whose sign SymPy is asked for
 _POINTS = tuple(sp.Rational(j, 7) for j in (1, 3, 8, 15, 40, 90))  # where a sign is looked at
@@ -444,17 +449,25 @@ def _are_equal(right: sp.Expr, left: sp.Expr, y: sp.Symbol) -> bool:
         return True
     symbols = sorted(gap.free_symbols - {y}, key=str)
     values = {s: sp.Integer(k + 2) / (1 if s.is_integer else 3) for k, s in enumerate(symbols)}
-    for place in _PLACES:
-        size, scale = (
-            part.subs(values).subs(y, place).evalf(20, maxn=200) for part in (gap, right)
-        )
-        if size.is_number and scale.is_number and abs(size) > sp.Float("1e-12") * abs(scale):
-            return False
+    if _differ(right.subs(values), left.subs(values), y):
+        return False
     return (
         _tried(sp.expand, gap) == 0
         or _tried(_ratio, (right, left)) == 1
         or any(_tried(way, gap) == 0 for way in (_canonical, tidy.simplify))
     )
+
+
+def _differ(right: sp.Expr, left: sp.Expr, y: sp.Symbol) -> bool:
+    """Whether balls around two functions at some place of any size exclude each other."""
+    with suppress(InputError), ctx.workprec(_BITS):  # of a function without balls
+        sides = [compile_arb(side, [y]) for side in (right, left)]
+        for octave in _OCTAVES:
+            distance = arb(_PLACE) * arb(2) ** octave
+            first, second = (arb(side(distance).real) for side in sides)
+            if first.is_finite() and second.is_finite() and not first.overlaps(second):
+                return True
+    return False
 
 
 def _ratio(sides: tuple[sp.Expr, sp.Expr]) -> sp.Expr | None:

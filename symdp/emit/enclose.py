@@ -23,8 +23,9 @@ from symdp.errors import AccuracyError, InputError
 _MOST_CELLS = 1_000  # on which f is looked at: each takes some ten microseconds
 _SPARE_BITS = 64  # carried: large logarithms cancel in masses
 _LARGER = 2**16  # than |∫f| may be what bounds ∫|f|
+_MANY_OCTAVES = 2**12  # times its near end is the far end of an integral in log |x|
 _UNKNOWN = acb(arb.nan(), arb.nan())
-_EVALUATIONS = 20_000  # of an integrand: less than a second
+_EVALUATIONS = 80_000  # of an integrand: less than a second
 
 
 def smooth_sum(function: Callable[..., Any], first: int, last: int) -> arb | None:
@@ -38,7 +39,7 @@ def smooth_sum(function: Callable[..., Any], first: int, last: int) -> arb | Non
 def _smooth_sum(function: Callable[..., Any], first: int, last: int, small: arb) -> arb | None:
     low, high = arb(first) - 0.5, arb(last) + 0.5
     height = ((_LARGER / small).log() / (2 * arb.pi())).ceil()
-    inside = _integral(function, low, high, arb(0), small)
+    inside = _integral_over_octaves(function, low, high, small)
     size = abs(inside.real).upper()
     if not (size.is_finite() and size > 0):
         return None
@@ -57,6 +58,20 @@ def _smooth_sum(function: Callable[..., Any], first: int, last: int, small: arb)
 
         total -= sign * _integral(weighed, arb(0), height, size * small, small).imag
     return total if total.is_finite() else None
+
+
+def _integral_over_octaves(function: Callable[..., Any], low: arb, high: arb, relative: arb) -> acb:
+    """Enclose an integral, in log |x| where it spans many octaves on one side of 0."""
+    near, far = (low, high) if low > 0 else (-high, -low)
+    if not (near > 0 and far > _MANY_OCTAVES * near):
+        return _integral(function, low, high, arb(0), relative)
+    sign = 1 if low > 0 else -1
+
+    def moved(s: acb, analytic: bool = False) -> Any:
+        size = s.exp()
+        return function(sign * size, analytic=analytic) * size
+
+    return _integral(moved, near.log(), far.log(), arb(0), relative)
 
 
 def _integral(
@@ -91,9 +106,11 @@ def _bound(function: Callable[..., Any], low: arb, high: arb, height: arb, size:
         if not waiting:
             return total
         left, right = waiting.pop()
-        value = function(acb(left.union(right), strip), analytic=True)
-        part = abs(acb(value)).upper() * (right - left)
-        if value.is_finite() and part < size:
+        across = left.union(right)
+        value = function(acb(across, strip), analytic=True)
+        edge = function(acb(across, height), analytic=True)
+        part = abs(acb(edge)).upper() * (right - left)
+        if value.is_finite() and part < size * _LARGER / _MOST_CELLS:
             total = (total + part).upper()
         else:
             middle = ((left + right) / 2).mid()

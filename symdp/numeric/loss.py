@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from symdp.emit.exact import middle_of
 from symdp.errors import AccuracyError
+from symdp.numeric.integers import sampled_integers
 from symdp.numeric.nodes import (
     LARGE,
     OVERFLOW,
@@ -36,7 +37,6 @@ from symdp.numeric.nodes import (
     excess,
     flat_nodes,
     inner_place,
-    integer_nodes,
 )
 from symdp.numeric.outline import (
     NEGLIGIBLE,
@@ -518,6 +518,14 @@ _NEAR = np.exp2(-np.arange(1.0, 500.0))  # and towards a finite end
 _SMALL, _FALLS = 0.1, 0.8  # of a critical tilt, and of it beside that of nearer shells
 
 
+def _narrow_scale(piece: SmoothPiece, begin: float, side: float) -> float:
+    """Return the distance at which most mass of a side lies, 1 where it is no less."""
+    distance = np.append(_NEAR[::-1], 1.0)
+    with np.errstate(all="ignore"):
+        mass = piece.log_p(begin + side * distance) + np.log(distance)
+    return float(distance[np.nan_to_num(mass, nan=-np.inf, posinf=-np.inf).argmax()])
+
+
 def _end_slopes(piece: SmoothPiece, upper: bool) -> tuple[float, float]:
     """Return the (lower, upper) tilts at which the integral stops converging at one end.
 
@@ -534,8 +542,14 @@ def _end_slopes(piece: SmoothPiece, upper: bool) -> tuple[float, float]:
         shell = np.log(distance)
     else:
         start = piece.lower if upper else piece.upper
-        x = (start if np.isfinite(start) else 0.0) + side * _FAR
-        shell = np.log(_FAR)
+        begin = start if np.isfinite(start) else 0.0
+        far = _FAR
+        with np.errstate(all="ignore"):
+            is_narrow = not np.isfinite(piece.log_p(begin + side * far[:2])).any()
+        if is_narrow:
+            far = far * _narrow_scale(piece, begin, side)
+        x = begin + side * far
+        shell = np.log(far)
     with np.errstate(all="ignore"):
         log_p, _, loss = piece.values(x)
         mass = log_p + shell[: x.size]
@@ -617,7 +631,7 @@ def precise_top(step: Step, outlines: Sequence[Outline], top: float) -> Fraction
 
 def _sampled(piece: SmoothPiece) -> list[float]:
     """Return some integers of a piece: where its loss ends, and others far from even spacing."""
-    x = np.sort(integer_nodes(piece, [-1.0, 0.0]))
+    x = sampled_integers(piece, [-1.0, 0.0])
     loss = np.asarray(piece.loss(x))
     middle = int(np.asarray(piece.log_p(x)).argmax())
     chosen = {int(loss.argmin()), int(loss.argmax())}

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -30,12 +30,12 @@ from symdp.numeric.elementary import (
     oscillation_sum,
     uniform_sum,
 )
-from symdp.numeric.outline import NEGLIGIBLE, Outline, covering_tilts, tilted_log_density
+from symdp.numeric.integers import integer_rule, log_mass_of_integers
+from symdp.numeric.outline import Outline, covering_tilts
 from symdp.numeric.panels import DERIVATIVE, ORDER, WEIGHTS, PieceNodes, build_rule
 from symdp.numeric.stationary import ENDS, NEAR_END, Branch, branches, interpolated_at
 from symdp.numeric.step import Array, Index, SmoothPiece, Step
 
-MAX_INTEGERS = 2_000_000  # summed one by one: a second
 MASS_ROUNDED = 1e-13  # of a mass of 1: nodes of resolved densities miss it by 1e-15
 
 
@@ -63,7 +63,8 @@ class NodeSet:
     `centred` and `mean` are ℓⱼ − μ and μ = E L, kept because K is only accurate relative to itself
     when built around the mean. Sets for far tilts are `partial`: they leave out what only tilts
     nearer to 0 see. `panels` are the pieces with a finite loss that is not on integers, each with
-    its panels.
+    its panels. `kinks` has the ends of losses that nodes stand for many of, and what a payoff
+    with a kink between them adds to the error.
     """
 
     loss: Array
@@ -80,6 +81,7 @@ class NodeSet:
     beyond: tuple[float, float] = (0.0, 0.0)
     panels: tuple[tuple[SmoothPiece, Array, Array], ...] = ()
     beyond_reversed: tuple[float, float] = (0.0, 0.0)
+    kinks: Array = field(default_factory=lambda: np.empty((3, 0)))
 
     @cached_property
     def whole_panels(self) -> WholePanels:
@@ -110,6 +112,7 @@ class NodeSet:
             beyond=self.beyond_reversed,
             beyond_reversed=self.beyond,
             panels=tuple((piece.reversed(), a, b) for piece, a, b in self.panels),
+            kinks=np.stack([-self.kinks[1], -self.kinks[0], self.kinks[2]]),
         )
 
 
@@ -126,45 +129,6 @@ def _normalised(
     mean = float(weight @ loss / inside) if inside > 0 else 0.0
     mean += float(weight @ (loss - mean) / inside) if inside > 0 else 0.0
     return log_weight, weight, mean, total
-
-
-def integer_nodes(piece: SmoothPiece, tilts: Sequence[float], further: float = 0.0) -> Array:
-    """Return all integers where some tilted mass is not negligible, or by so many e-folds."""
-    offsets = np.unique(np.round(np.exp2(np.arange(0, 62, 0.125))))
-    low, high = piece.lower, piece.upper
-    finite = [e for e in (low, high) if np.isfinite(e)]
-    anchors = finite if finite else [0.0]
-    grid = np.unique(
-        np.concatenate(
-            [np.asarray([a + 0.0 * offsets, a + offsets, a - offsets]).ravel() for a in anchors]
-        )
-    )
-    grid = grid[(grid >= low) & (grid <= high)]
-    for _ in range(3):
-        mass = (
-            tilted_log_density(piece, grid, tilts) + np.log(np.maximum(np.gradient(grid), 1.0))
-            if grid.size > 1
-            else tilted_log_density(piece, grid, tilts)
-        )
-        peaks = grid[np.unique(mass.argmax(axis=1))]
-        more = np.concatenate([np.concatenate([p + offsets, p - offsets]) for p in peaks])
-        grid = np.unique(np.concatenate([grid, np.round(more)]))
-        grid = grid[(grid >= low) & (grid <= high)]
-    mass = tilted_log_density(piece, grid, tilts)
-    if grid.size > 1:
-        mass = mass + np.log(np.maximum(np.gradient(grid), 1.0))
-    essential = np.flatnonzero(
-        (mass > mass.max(axis=1, keepdims=True) - NEGLIGIBLE - further).any(axis=0)
-    )
-    if essential.size == 0:
-        return np.empty(0)
-    first, last = grid[max(essential[0] - 1, 0)], grid[min(essential[-1] + 1, grid.size - 1)]
-    if last - first > MAX_INTEGERS:
-        raise AccuracyError(
-            f"the mass function spreads over {last - first:.3g} integers; "
-            f"at most {MAX_INTEGERS} are summed"
-        )
-    return np.arange(first, last + 1.0)
 
 
 def flat_nodes(outline: Outline) -> PieceNodes:
@@ -190,7 +154,7 @@ def known_atom(piece: SmoothPiece) -> PieceNodes:
 def log_mass(piece: SmoothPiece) -> float:
     """Return log ∫ P over a piece."""
     if piece.integer:
-        return log_sum(piece.accurate(integer_nodes(piece, [0.0]))[0])
+        return log_mass_of_integers(piece)
     return log_sum(flat_nodes(Outline(piece, tilts=(0.0,))).log_weight)
 
 
@@ -213,8 +177,7 @@ def build_nodes(
     for outline, out in zip(outlines, escaping, strict=True):
         under, piece = {0.0: 0.0} if out else masses, outline.piece
         if piece.integer:
-            log_p, some, off = piece.accurate(integer_nodes(piece, list(under)))
-            found.append(PieceNodes.atoms(some, log_p, off))
+            found.append(integer_rule(piece, under, frequency))
         else:
             here = flat_nodes(outline) if piece.flat else build_rule(outline, under, frequency)
             found.append(here)
@@ -234,6 +197,8 @@ def node_set(
     )
     number = _numbered([nodes.number for nodes in found])
     error = max(nodes.error for nodes in found)
+    kinks = np.concatenate([nodes.kinks for nodes in found], axis=1)
+    error += float(kinks[2].sum())
     infinite = np.isposinf(loss)
     escaped = float(np.exp(log_weight[infinite]).sum())
     keep = np.flatnonzero(~infinite & np.isfinite(log_weight) & np.isfinite(loss))
@@ -259,6 +224,7 @@ def node_set(
             error=error,
             partial=True,
             beyond=(0.0, 0.0),
+            kinks=kinks,
         )
     log_weight, weight, mean, total = _normalised(log_weight, loss, escaped, step.name)
     # The mass of the density is 1: what the nodes miss of it was not seen, whatever it holds.
@@ -281,6 +247,7 @@ def node_set(
             for piece, out, nodes in zip(step.pieces, escaping, found[1:], strict=True)
             if nodes.panels is not None and not out
         ),
+        kinks=kinks,
     )
 
 

@@ -58,7 +58,8 @@ class PieceNodes:
     atom), and `log_spread` is the log of the stretch of losses that a node stands for, its weight
     times |ℓ′|. `beyond` is about ∫ P|ℓ| and ∫ Pℓ² over the tails that were cut off,
     `beyond_reversed` the same under Q, and `panels` are the ends of the panels, whose halves have
-    the nodes, at the places `x`.
+    the nodes, at the places `x`. `kinks` has the ends of losses that nodes stand for many of, and
+    what a payoff with a kink between them adds to the error: a row each.
     """
 
     loss: Array
@@ -70,6 +71,7 @@ class PieceNodes:
     panels: tuple[Array, Array] | None = None
     beyond_reversed: tuple[float, float] = (0.0, 0.0)
     x: Array = field(default_factory=lambda: np.empty(0))
+    kinks: Array = field(default_factory=lambda: np.empty((3, 0)))
 
     @classmethod
     def atoms(cls, loss: Array, log_weight: Array, off: float = 1.0) -> PieceNodes:

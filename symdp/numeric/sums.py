@@ -120,11 +120,28 @@ def finite_sum(
     # What stands for several values next to ε may lie on the wrong side of it.
     near = np.abs(gap) <= BLURRED * size
     log_error = log_add_exp(log_error, log_sum(log_weight[near]) + math.log(BLURRED * size))
+    log_kink = _log_kink(law, total, epsilon, tilt)
+    log_error = log_add_exp(log_error, log_kink)
     complement = log_sum(log_weight + np.minimum(gap, 0.0))
     # The log of 1 − δ moves by no more than the losses do.
     beside = log_sum(log_weight[near] + np.minimum(gap[near], 0.0)) - complement
     error = ROUNDED * (law.count + size) + BLURRED * size * math.exp(min(beside, 0.0))
+    error += math.exp(min(log_kink - complement, 0.0))
     return FiniteSum(log_delta, complement, log_error, slope, error)
+
+
+def _log_kink(law: SumLaw, total: Atoms, epsilon: float, tilt: float) -> float:
+    """Return the log of what sums may be off where nodes stand for many atoms, one next to ε."""
+    kink = 0.0
+    for part, count in law.parts:
+        low, high, change = part.nodes(tilt, 0.0).kinks
+        if law.count == 1:
+            change = change[(low <= epsilon) & (epsilon <= high)]
+        kink += count * float(change.sum())
+    if kink == 0.0:
+        return -math.inf
+    loss, log_weight = total
+    return math.log(kink) + log_sum(log_weight + tilt * (loss - epsilon))
 
 
 def _distances(law: SumLaw, loss: Array, epsilon: float) -> tuple[Array, float]:
@@ -293,7 +310,7 @@ def topmost_sum(law: SumLaw, epsilon: float, tilt: float) -> FiniteSum | None:
     if total is None:
         return None
     shortfall, log_weight = total
-    gap = shortfall - budget
+    gap, top = shortfall - budget, epsilon + budget
     with np.errstate(divide="ignore"):
         log_delta = log_sum(log_weight + np.log(-np.expm1(np.minimum(gap, 0.0))))
     if log_delta == -math.inf or log_add_exp(log_delta, law.log_mass_at_infinity) > HALF:
@@ -306,6 +323,7 @@ def topmost_sum(law: SumLaw, epsilon: float, tilt: float) -> FiniteSum | None:
         log_error, log_sum(log_weight[np.abs(gap) <= blurred]) + math.log(blurred)
     )
     slope = log_sum((log_weight + gap)[gap < 0])
+    log_error = log_add_exp(log_error, _log_kink(law, (top - shortfall, log_weight), epsilon, tilt))
     return FiniteSum(log_delta, log_one_minus_exp(log_delta), log_error, slope)
 
 

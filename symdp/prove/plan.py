@@ -20,7 +20,8 @@ import numpy as np
 from symdp.emit.exact import LN10
 from symdp.errors import AccuracyError
 from symdp.numeric.elementary import log_payoff
-from symdp.numeric.nodes import NodeSet, integer_nodes
+from symdp.numeric.integers import integer_nodes
+from symdp.numeric.nodes import NodeSet
 from symdp.numeric.outline import NEGLIGIBLE
 from symdp.numeric.saddle_point import Strip, saddle_point
 from symdp.numeric.total import SumLaw

@@ -10,7 +10,6 @@ import sympy as sp
 import symdp
 from strangers.densities import FOUND, LINE, STRANGERS, Stranger
 from strangers.truth import pair_of
-from symdp.errors import AccuracyError
 from symdp.model.parser import parse
 
 COUNTS = (1, 5, 30, 1000)
@@ -18,13 +17,8 @@ SAMPLE = (  # answers of a second or so, one of each kind
     "sech squared", "logistic of type I", "two Cauchy scales", "quartic wings",
     "truncated normal", "Gompertz", "wide normal", "Maxwell on both sides",
 )  # fmt: skip
-# What they meet today, in the words of the refusal: tails that hold e^−52 beyond 10⁷ integers.
-REFUSED = {"Zipf": "spreads over", "rational on integers": "spreads over"}
 # Every density at one of the counts, in turn.
-EVERY = [
-    (name, COUNTS[k % len(COUNTS)])
-    for k, name in enumerate(name for name in STRANGERS if name not in REFUSED)
-]
+EVERY = [(name, COUNTS[k % len(COUNTS)]) for k, name in enumerate(STRANGERS)]
 ROUNDING = 1e-12  # of an ε that was found again
 
 
@@ -79,7 +73,12 @@ def test_what_a_search_found_agrees(name):
 
 
 @pytest.mark.slow
+<<<<<<< HEAD
 @pytest.mark.parametrize(("name", "count"), EVERY)
+=======
+@pytest.mark.parametrize("count", COUNTS)
+@pytest.mark.parametrize("name", STRANGERS)
+>>>>>>> 790f3655 (Sums over integers with a power's tail are taken by few integers for a long stretch; masses of densities that are infinite inside or far narrower than 1)
 def test_every_density_agrees(name, count):
     agrees(STRANGERS[name], count)
 
@@ -90,13 +89,6 @@ def test_a_formula_of_sympy_is_the_same_mechanism():
     built = symdp.Mechanism.additive(parse(stranger.formula, {"x": x}), x, shift="exactly")
     both = [symdp.compose(m, 30).delta(2) for m in (built, symdp.loads(stranger.toml))]
     assert both[0].log_delta == both[1].log_delta
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", REFUSED)
-def test_what_is_refused_is_told_in_one_sentence(name):
-    with pytest.raises(AccuracyError, match=REFUSED[name]):
-        symdp.compose(symdp.loads(STRANGERS[name].toml), 5).delta(1)
 
 
 @pytest.mark.slow_cases("double well", "hole of a Laplace")
