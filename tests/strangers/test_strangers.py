@@ -73,12 +73,7 @@ def test_what_a_search_found_agrees(name):
 
 
 @pytest.mark.slow
-<<<<<<< HEAD
 @pytest.mark.parametrize(("name", "count"), EVERY)
-=======
-@pytest.mark.parametrize("count", COUNTS)
-@pytest.mark.parametrize("name", STRANGERS)
->>>>>>> 790f3655 (Sums over integers with a power's tail are taken by few integers for a long stretch; masses of densities that are infinite inside or far narrower than 1)
 def test_every_density_agrees(name, count):
     agrees(STRANGERS[name], count)
 
