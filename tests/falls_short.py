@@ -9,12 +9,6 @@ FALLS_SHORT = {
     "tests/numeric/test_narrow_modes.py::test_a_rare_narrow_mode_far_away": (
         "the upper end is 6.5e-8 of δ above the truth, not 1e-10"
     ),
-    "tests/numeric/test_narrow_modes.py::test_weights_make_up_for_places_that_are_rounded[1]": (
-        "the upper end is 4.1e-9 of δ above the truth, not 3e-13"
-    ),
-    "tests/numeric/test_narrow_modes.py::test_a_narrow_mode_far_from_a_wide_one[1]": (
-        "the upper end is 1.7e-9 of δ above the truth, not 3e-13"
-    ),
     "tests/numeric/test_stretch.py::test_two_steps[triangle-10-remove-0.03]": (
         "the interval is 1.7e-9 wide, not 1e-11"
     ),

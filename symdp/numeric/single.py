@@ -155,9 +155,7 @@ def _profile(
                 add_atom(mass.log(), piece.ball(arb(inner_place(piece)))[1])
                 continue
             crossed, edges = _crossings(outline, masses, epsilon)
-            roots = [(arb(low), arb(high)) for low, high in crossed]
-            if piece.closed is None:  # else what lies between is second order of its length
-                roots = [_closer(piece, low, high, at) for low, high in roots]
+            roots = [_closer(piece, arb(low), arb(high), at) for low, high in crossed]
             for low, high in roots:
                 log_p, loss = piece.ball(between(low, high))
                 gains += arb(0).union((high - low) * abs(gain(log_p, loss)).upper())
@@ -222,8 +220,20 @@ def log_single(law: LossLaw, epsilon: float) -> float:
 
 
 def _closer(piece: SmoothPiece, low: arb, high: arb, epsilon: arb) -> tuple[arb, arb]:
-    """Return places beyond doubles between which ℓ crosses ε."""
-    first = piece.ball(low)[1] - epsilon
+    """Return places beyond doubles between which ℓ crosses ε.
+
+    They lie beside where a straight line crosses, if that is told there, else they are halved.
+    """
+    first, last = (piece.ball(place)[1] - epsilon for place in (low, high))
+    straight = low + (high - low) * first / (first - last)
+    if straight.is_finite():
+        apart = (high - low) * arb(2) ** -_FINER
+        near = [(straight + side * apart).mid().max(low).min(high) for side in (-1, 1)]
+        gaps = [piece.ball(place)[1] - epsilon for place in near]
+        if bool(first > 0 > last) and bool(gaps[0] > 0 > gaps[1]):
+            return near[0], near[1]
+        if bool(first < 0 < last) and bool(gaps[0] < 0 < gaps[1]):
+            return near[0], near[1]
     for _ in range(_FINER):
         middle = ((low + high) / 2).mid()
         here = piece.ball(middle)[1] - epsilon
