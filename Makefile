@@ -1,7 +1,7 @@
 # make run    two jobs, derived, accounted for, proved; a figure in out/profile.svg; ten seconds
 # make test   ruff, mypy and every test that is not slow; five minutes of two cores
 # make test-ROOM  the quick tests of one room: make test-numeric, make test-derive, ...
-# make slow   a third of the slow tests, the next third at the next commit; 45 minutes of two cores
+# make slow   a third of the slow tests, the next third at the next commit; 15 minutes of two cores
 # make lint   ruff and mypy alone
 # make docs   the documentation, its pages executed one by one, in out/docs/index.html
 # make try    docs/try.html, the page in which a density is typed, from its parts in docs/try
@@ -23,7 +23,7 @@ SOURCES := symdp tests examples benchmarks
 # Tests start many processes, which would compile the package anew where no compiled files are kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-# The next commit takes the next of three parts; make slow PART=1/1 takes all, hours.
+# The next commit takes the next of three parts; make slow PART=1/1 takes all.
 PART ?= $(shell expr $$(git rev-list --count HEAD 2>/dev/null || echo 0) % 3 + 1)/3
 PYTEST := $(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal
 
