@@ -56,8 +56,8 @@ def test_a_page_says_the_atoms():
     assert places == [None, -B, B]
     text = derived.to_text(order=1, only=("mechanism", "loss", "cumulants"))
     for line in (
-        "Q(x = B) = 1 − Φ((B + 1/2)/s)",
-        "P(x = −B) = 1 − Φ((B + 1/2)/s)",
+        "Q(x = B) = 1 − Φ((2B + 1)/(2s))",
+        "P(x = −B) = 1 − Φ((2B + 1)/(2s))",
         "x ∈ (−B, B): ℓ is increasing",
         "K(t) = log(∫_(−B)^B P(x)^(1 + t)Q(x)^(−t) dx + ∑_x P(x)^(1 + t)Q(x)^(−t))",
     ):
