@@ -707,6 +707,7 @@ def tradeoff(
         found = [float(miss) for miss in trade_off(steps, [*rates, *grid], side)]
         advantage = membership_advantage(steps)
         points = list(zip(rates, found[: len(rates)], strict=True))
+        whose = steps.accounted.protection_of(side)
         if plot is not None:
             from symdp.page.plot import save_trade_off
 
@@ -720,7 +721,7 @@ def tradeoff(
                 "advantage": advantage,
                 "direction": side,
                 "count": steps.count,
-                **steps.protection.to_json(),
+                **whose.to_json(),
             })  # fmt: skip
             return
         rows = [
@@ -731,7 +732,7 @@ def tradeoff(
         show(
             Table(head, rows, numbers=range(3)),
             Sentence(f"advantage over guessing at most {rounded(advantage, 8, 'up')}"),
-            Sentence(f"protects {steps.protection.sentence}"),
+            Sentence(f"protects {whose.sentence}"),
             *_drawn(plot),
         )
 
@@ -774,7 +775,7 @@ def renyi(
         show(
             Table(("order α", *ways), list(zip(names, *columns, strict=True)), numbers=range(3)),
             Sentence(f"zCDP: {least}"),
-            Sentence(f"protects {steps.protection.sentence}"),
+            Sentence(f"protects {least.protection.sentence}"),
         )
 
     how.ask(f"Rényi divergences of {job.subject}", job.build, told)

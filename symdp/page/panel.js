@@ -30,8 +30,11 @@ onmessage = async (event) => {
     };
     const target = ask === "epsilon" ? Math.log(given) : at(given);
     if (ask === "epsilon" && !(given > 0 && given < 1)) throw new RangeError("delta must be above 0 and below 1");
-    answer.epsilon = ask === "epsilon" ? worst(found, (law) => epsilon_of(law, target)) : given;
+    const sides = found.map((law) => (ask === "epsilon" ? epsilon_of(law, target) : log_delta_of(law, given)));
+    answer.epsilon = ask === "epsilon" ? Math.max(...sides) : given;
     answer.log_delta = target;
+    // the one in which it is larger; the laws come in this order
+    answer.larger = sides[0] === sides[1] ? "both" : sides[0] > sides[1] ? "remove" : "add";
     known.set(answer.epsilon, target);
     for (const law of found) law.strict = 0;  // a curve may lose digits next to its end
     postMessage({ ...answer, first: true });
@@ -253,6 +256,8 @@ onmessage = async (event) => {
     box.append(make("p", { class: "answer", id: "answer" }, `ε = ${epsilon} at δ = ${delta}`));
     box.dataset.epsilon = String(answer.epsilon);
     box.dataset.logDelta = String(answer.log_delta);
+    const larger = answer.larger === "both" ? "Removing a record and adding one have the same." : `The larger of removing a record and adding one: ${answer.larger}.`;
+    box.append(make("p", { class: "told", id: "direction" }, larger));
     box.append(make("p", {}, `Protects ${current.protects}.`));
     if (answer.power) {
       const percent = (x) => `${up(Math.min(100, 100 * x), 3)} %`;

@@ -117,6 +117,11 @@ class Accounted:
             )
         return "; this direction: a record added that raises the output, or removed that lowers it"
 
+    def protection_of(self, direction: str) -> Protection:
+        """Return whose privacy the answer of a direction speaks of."""
+        note = self.protection.note + self.note(direction)
+        return replace(self.protection, note=note)
+
     @cached_property
     def label(self) -> str:
         """What answers call their direction: "both", or empty where the larger δ has its own."""

@@ -253,8 +253,7 @@ class Composition(Composed):
         """Return whose privacy the answer of a direction speaks of."""
         if direction == "both" or len(self.sides("both")) == 1:
             return self.protection
-        note = self.accounted.note(direction)
-        return replace(self.protection, note=self.protection.note + note)
+        return self.accounted.protection_of(direction)
 
     def _answer(
         self,

@@ -179,9 +179,8 @@ def zcdp(composition: Composed, direction: Direction = "both") -> Zcdp:
     if only_dominates:
         lower = 0.0  # no data are known as far apart
     label = steps.accounted.label or direction_of(side)
-    return Zcdp(
-        value, lower, upper, kind, order, label, steps.count, steps.protection, suprema[side].advice
-    )
+    whose = steps.accounted.protection_of(direction)
+    return Zcdp(value, lower, upper, kind, order, label, steps.count, whose, suprema[side].advice)
 
 
 def _quadratic(step: Mechanism) -> sp.Expr | None:

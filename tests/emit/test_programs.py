@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -258,3 +259,19 @@ def test_exact_is_accepted_and_changes_nothing(shell: Shell):
 def test_a_delta_below_the_doubles_is_not_shown_as_zero(tmp_path: Path):
     question = ("delta", 2000.0, 10**6, {"sigma": 30.0}, "remove")
     assert by_node(write("gaussian", "javascript", tmp_path), [question]) == [5e-324]
+
+
+def test_a_program_says_in_which_direction_the_answer_is_larger(shell: Shell, tmp_path: Path):
+    program = shell("derive gumbel --format python").out
+    file = tmp_path / "gumbel.py"
+    file.write_text(program, "utf-8")
+    steps = symdp.compose(mechanisms.gumbel(b=5), 100)
+    for side, larger in {"both": "add", "remove": "remove"}.items():
+        words = ["epsilon=2", "n=100", "b=5", side]
+        ran = subprocess.run(
+            [sys.executable, str(file), *words], capture_output=True, text=True, check=True
+        )
+        first, second = ran.stdout.splitlines()
+        right = steps.delta(2.0, direction=larger).delta
+        assert float(first.removeprefix("delta = ")) == pytest.approx(right, rel=1e-9)
+        assert second == f"direction = {larger}"

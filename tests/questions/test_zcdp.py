@@ -220,3 +220,9 @@ def test_a_pair_that_dominates_does_not_say_that_no_rho_exists() -> None:
     assert str(zcdp(compose(noise, 1))).startswith(
         "no finite ρ is known, as the pair only dominates"
     )
+
+
+def test_an_answer_in_one_direction_says_which_sign_of_skewed_noise_it_covers():
+    steps = compose(mechanisms.gumbel(b=2), 3)
+    assert "a record removed that raises" in steps.zcdp("remove").protection.sentence
+    assert "this direction" not in steps.zcdp().protection.sentence

@@ -51,14 +51,26 @@ int main(int argc, char **argv)
     int asked = given[1] ? 1 : 0;
     for (int k = 0; k < ARGUMENTS + 3; k++)
         if (!given[k] && k != 1 - asked) return complain("a value is missing: ", NAMES[k]);
-    const char *wrong = answer(asked ? 'e' : 'l', &p[asked], 1, p[2], p + 3, direction, &found);
+    const char *sides[] = { direction, direction };
+    double values[2];
+    if (!strcmp(direction, "both")) {
+        sides[0] = "remove";
+        sides[1] = "add";
+    }
+    const char *wrong = NULL;
+    for (int k = 0; k < 2 && !wrong; k++)
+        wrong = answer(asked ? 'e' : 'l', &p[asked], 1, p[2], p + 3, sides[k], &values[k]);
     if (wrong) {
         fprintf(stderr, "no answer: %s\n", wrong);
         return 1;
     }
+    found = values[0] < values[1] ? values[1] : values[0];
+    /* the one in which it is larger */
+    if (values[0] != values[1]) direction = values[0] < values[1] ? sides[1] : sides[0];
     if (asked) printf("epsilon = %.15g\n", found);
     else if (found > -700.0 || found == -INFINITY) printf("delta = %.15g\n", exp(found));
     else printf("delta = exp(%.15g)\n", found);
+    printf("direction = %s\n", direction);
     return 0;
 }
 #endif

@@ -109,12 +109,18 @@ def main(words: list[str]) -> int:
         asked = "delta" if "delta" in given else "epsilon"
         _need(given, (asked, "n"))
         first, n = given.pop(asked), given.pop("n")
+        of = epsilon if asked == "delta" else log_delta
+        sides = ["remove", "add"] if direction == "both" else [direction]
+        values = [of(first, n, side, **given) for side in sides]
+        larger = max(values)
         if asked == "delta":
-            print(f"epsilon = {epsilon(first, n, direction, **given):.15g}")
+            print(f"epsilon = {larger:.15g}")
+        elif larger > -700 or larger == -math.inf:
+            print(f"delta = {math.exp(larger):.15g}")
         else:
-            found = log_delta(first, n, direction, **given)
-            plain = found > -700 or found == -math.inf
-            print(f"delta = {math.exp(found):.15g}" if plain else f"delta = exp({found:.15g})")
+            print(f"delta = exp({larger:.15g})")
+        # the one in which it is larger
+        print(f"direction = {sides[values.index(larger)] if min(values) < larger else direction}")
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
