@@ -209,11 +209,20 @@ def _opening(panel: Panel, data: Mapping[str, Any]) -> dict[str, Any] | None:
             rates = [10 ** (-4 + i / 12) for i in range(49)]
             return {
                 "ask": ask, "epsilon": found.epsilon, "log_delta": found.log_delta,
+                "larger": "both" if steps.accounted.has_one_law else found.direction,
                 "power": power, "coarse": [False, False],
                 "points": [(e, float(v)) for e, v in logs.items() if e <= end and v > -math.inf],
                 "trade": [(a, min(_power(a, e, v) for e, v in logs.items())) for a in rates],
             }  # fmt: skip
     return None
+
+
+# what the page says of the direction of a number, as the script does
+_LARGER = {
+    "both": "Removing a record and adding one have the same.",
+    "remove": "The larger of removing a record and adding one: remove.",
+    "add": "The larger of removing a record and adding one: add.",
+}
 
 
 def _power(alarms: float, epsilon: float, log_delta: float) -> float:
@@ -250,6 +259,7 @@ def _shown(data: Mapping[str, Any], first: Mapping[str, Any]) -> str:
     return (
         f'<div class="fields"><div class="field modes">{_ASKS[ask]}</div>{fields}</div>\n'
         f'<div class="result"><p class="answer">ε = {epsilon} at δ = {delta}</p>'
+        f'<p class="told" id="direction">{_LARGER[first["larger"]]}</p>'
         f"<p>Protects {escape(own['protects'])}.</p>"
         "<table><caption>The best attack on one record's presence</caption>"
         f'<tr><th scope="col">false alarms</th><th scope="col">found at most</th></tr>{attacks}'

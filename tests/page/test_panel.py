@@ -107,6 +107,7 @@ def test_the_page_s_numbers_are_the_package_s(page, ask, tmp_path: Path):
         exact = 1.0 - trade_off(steps, alpha)
         assert exact * (1 - 1e-9) <= power <= exact * 1.0001
     assert found["coarse"] == [False, False]
+    assert found["larger"] == "both"
 
 
 @pytest.mark.quick_cases("no finite \\u03b5")
@@ -129,6 +130,7 @@ def test_the_first_answer_is_in_the_page_and_the_script_s(page, words, opens, tm
     text = page(words)
     markup = text[: text.index('id="panel-data"')]
     assert f'class="answer">{opens}' in markup
+    assert "removing a record" in markup.lower()
     assert markup.count("<svg") == markup.count('class="curve"') == 2
     assert "NaN" not in markup
     data, first = data_of(text), data_of(text)["first"]
