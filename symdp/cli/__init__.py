@@ -18,12 +18,15 @@ from typing import Any
 from symdp.capacity import within_capacity
 from symdp.cli.encoding import write_anything
 from symdp.cli.supervise import INTERRUPTED, supervised
-from symdp.errors import SymdpError
+from symdp.errors import AccuracyError, SymdpError
 from symdp.interrupt import is_interrupt, quiet_when_interrupted
 
 _PIPE_CLOSED = 141  # 128 + SIGPIPE
 _BUG = 1
 _MANY_OBJECTS = 100_000  # made since the last collection: formulas are many small ones
+# texts of refusals that time or memory explains, and of those of a density's mass
+_LATE = ("no answer within", "no proof came within", "incomplete", "--time-limit", "memory")
+_OF_MASS = ("cannot be normalized", "could not be shown to have mass 1")
 _COMPLETING = "_SYMDP_COMPLETE"  # set where a shell asks what may follow the words typed so far
 
 
@@ -55,7 +58,7 @@ def _finished(words: list[str], debugging: bool) -> int:
             code = _run(words)
         sys.stdout.flush()
     except SymdpError as error:
-        code = _complain(str(error), error.exit_code)
+        code = _complain(_with_page(error), error.exit_code)
     except KeyboardInterrupt:
         code = INTERRUPTED
     except BrokenPipeError:
@@ -113,6 +116,16 @@ def _read_by_typer(words: list[str]) -> int:
         return INTERRUPTED
     except usage_error as error:
         return _complain(_usage(error), 2)
+
+
+def _with_page(error: SymdpError) -> str:
+    """Return what an error says, with the page of remedies where a number was refused."""
+    message = str(error)
+    is_refused = isinstance(error, AccuracyError) or any(text in message for text in _OF_MASS)
+    is_late = any(text in message for text in _LATE)
+    if is_refused and not is_late:
+        return f"{message}; see docs/refused.md"
+    return message
 
 
 def _usage(error: Exception) -> str:

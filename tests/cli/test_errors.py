@@ -171,7 +171,11 @@ def test_an_accuracy_that_is_out_of_reach_is_code_1(shell, monkeypatch):
 
     monkeypatch.setattr(Composition, "delta", fails)
     ran = shell(f"delta {GAUSSIAN} --epsilon 1")
-    assert (ran.code, ran.out, ran.err) == (1, "", "symdp: two evaluations differ\n")
+    assert (ran.code, ran.out, ran.err) == (
+        1,
+        "",
+        "symdp: two evaluations differ; see docs/refused.md\n",
+    )
 
 
 def test_a_bug_is_called_one(shell, monkeypatch):
