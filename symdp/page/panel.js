@@ -34,7 +34,8 @@ onmessage = async (event) => {
     answer.epsilon = ask === "epsilon" ? Math.max(...sides) : given;
     answer.log_delta = target;
     // the one in which it is larger; the laws come in this order
-    answer.larger = sides[0] === sides[1] ? "both" : sides[0] > sides[1] ? "remove" : "add";
+    const equal = Math.abs(sides[0] - sides[1]) <= 1e-9 * Math.max(1, Math.abs(sides[0]));
+    answer.larger = equal ? "both" : sides[0] > sides[1] ? "remove" : "add";
     known.set(answer.epsilon, target);
     for (const law of found) law.strict = 0;  // a curve may lose digits next to its end
     postMessage({ ...answer, first: true });

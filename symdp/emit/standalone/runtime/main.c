@@ -65,8 +65,9 @@ int main(int argc, char **argv)
         return 1;
     }
     found = values[0] < values[1] ? values[1] : values[0];
-    /* the one in which it is larger */
-    if (values[0] != values[1]) direction = values[0] < values[1] ? sides[1] : sides[0];
+    /* the one in which it is larger, by more than rounding */
+    if (fabs(values[0] - values[1]) > 1e-9 * fmax(1.0, fabs(found)))
+        direction = values[0] < values[1] ? sides[1] : sides[0];
     if (asked) printf("epsilon = %.15g\n", found);
     else if (found > -700.0 || found == -INFINITY) printf("delta = %.15g\n", exp(found));
     else printf("delta = exp(%.15g)\n", found);

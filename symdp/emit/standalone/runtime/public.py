@@ -119,8 +119,9 @@ def main(words: list[str]) -> int:
             print(f"delta = {math.exp(larger):.15g}")
         else:
             print(f"delta = exp({larger:.15g})")
-        # the one in which it is larger
-        print(f"direction = {sides[values.index(larger)] if min(values) < larger else direction}")
+        if larger - min(values) > 1e-9 * max(1.0, abs(larger)):  # more than rounding
+            direction = sides[values.index(larger)]
+        print(f"direction = {direction}")
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
