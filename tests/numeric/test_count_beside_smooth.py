@@ -78,3 +78,12 @@ def test_random_counts_beside_smooth_noise(seed):
     rounding = 1e-14 * (1.0 + abs(epsilon))  # of ε and of the losses, as it stands in doubles
     assert answer.log_lower - rounding <= true <= answer.log_upper + rounding
     assert answer.kind == "exact" or answer.log_upper - answer.log_lower > 1e-6
+
+
+def test_the_intervals_between_which_balls_bound_a_transform_leave_a_narrow_answer():
+    theta = sp.Symbol("theta")
+    family = symdp.Mechanism.family(100 * sp.exp(theta) + theta**2 / 100, {theta: 4}, {theta: 0})
+    answer = symdp.compose(family, 3).delta(50573.4, direction="remove")
+    assert (answer.kind, answer.route) == ("exact", "contour")
+    assert answer.lower < 0.01342882795739 < answer.upper * (1 + 1e-12)
+    assert answer.upper - answer.lower < 1e-11

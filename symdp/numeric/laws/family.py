@@ -29,7 +29,7 @@ from symdp.errors import AccuracyError
 from symdp.numeric.answer import NEGLIGIBLE, ROUNDING, TOLERABLE
 from symdp.numeric.elementary import Complex
 from symdp.numeric.loss import LossLaw
-from symdp.numeric.nodes import ALL, NodeSet, Tilted
+from symdp.numeric.nodes import ALL, Expansion, NodeSet, Tilted
 from symdp.numeric.step import Array, Step
 
 BallFunction = Callable[..., Any]
@@ -136,6 +136,10 @@ class ClosedTilted(Tilted):
             for k in range(y.size - 1):
                 bounds[k] = self._most_between(float(y[k]), float(y[k + 1]), float(near[k]))
         return bounds
+
+    def expansion(self, y: float) -> Expansion:
+        """Return no exponentials, and all of φ as the rest: `log_bound` alone bounds it."""
+        return Expansion(np.empty(0), np.zeros((1, 0)), np.ones(1))
 
     def _most_beyond(self, y: float) -> float:
         """Return log |φ| at most on many octaves from y on, 0 once one of them is not bounded.
