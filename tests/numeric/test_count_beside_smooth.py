@@ -81,9 +81,8 @@ def test_random_counts_beside_smooth_noise(seed):
 
 
 def test_the_intervals_between_which_balls_bound_a_transform_leave_a_narrow_answer():
-    theta = sp.Symbol("theta")
-    family = symdp.Mechanism.family(100 * sp.exp(theta) + theta**2 / 100, {theta: 4}, {theta: 0})
-    answer = symdp.compose(family, 3).delta(50573.4, direction="remove")
+    family = Mechanism.family(100 * sp.exp(THETA) + THETA**2 / 100, {THETA: 4}, {THETA: 0})
+    answer = compose(family, 3).delta(50573.4, direction="remove")
     assert (answer.kind, answer.route) == ("exact", "contour")
     assert answer.lower < 0.01342882795739 < answer.upper * (1 + 1e-12)
     assert answer.upper - answer.lower < 1e-11
