@@ -169,7 +169,7 @@ def _told(f: sp.Expr) -> sp.Expr:
     for node in f.atoms(sp.Mul):
         for root in node.args:
             inside = root.base - 1 if root.is_Pow and root.exp == -sp.S.Half else sp.S.Zero
-            factor, square = sp.factor(inside).as_coeff_Mul()
+            factor, square = tidy.bounded(sp.factor, inside).as_coeff_Mul()
             if square.is_Pow and square.exp == 2 and factor.is_positive:
                 w = sp.sqrt(factor) * square.base
                 ratio = tidy.cancel(node / root / w)
@@ -321,12 +321,16 @@ def _bent(bend: int, first: _Sign, last: _Sign) -> list[int] | None:
     return None
 
 
+def _factored(slope: sp.Expr) -> sp.Expr:
+    return tidy.bounded(sp.factor, tidy.bounded(sp.together, slope))
+
+
 def _written(slope: sp.Expr) -> list[sp.Expr]:
     """Return the forms in which an expression is enclosed: as it is, and in factors."""
     slope = _told(slope)
     if slope.count_ops() > _LONG:
         return [slope]
-    factored = attempt(lambda: sp.factor(sp.together(slope)), slope, _SECONDS / 20)
+    factored = attempt(lambda: tidy.bounded(_factored, slope), slope, _SECONDS / 20)
     return [slope] if factored == slope else [slope, factored]
 
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import sympy as sp
 
 from symdp.density.signs import sign_of
+from symdp.model import tidy
 from symdp.model.assumption import released
 
 _LONGEST_BOUND = 40  # operations of a bound that is kept as an expression
@@ -229,7 +230,7 @@ class Curvature:
             order, z = bessel.args
             for power in e.args:
                 base, exponent = power.as_base_exp()
-                ratio = sp.cancel(base / z)
+                ratio = tidy.bounded(sp.cancel, base / z)
                 if power is bessel or self.x in ratio.free_symbols | order.free_symbols:
                     continue
                 if sign_of(ratio) == 1 and sign_of(sp.Abs(order) - exponent) in (0, 1):
@@ -354,7 +355,7 @@ class Curvature:
             order, z = bessel.args
             for power in factors:
                 base, exponent = power.as_base_exp()
-                is_of_order = sp.cancel(base / z).free_symbols.isdisjoint({self.x})
+                is_of_order = tidy.bounded(sp.cancel, base / z).free_symbols.isdisjoint({self.x})
                 if power is bessel or not is_of_order or sp.expand(exponent - order) != 0:
                     continue
                 # z^ν K_ν(z), ν ≥ 1/2, is the density of a difference of Gamma variables.

@@ -24,6 +24,7 @@ from symdp.density.integrate import tabulated_moment
 from symdp.density.signs import sign_of
 from symdp.errors import InputError
 from symdp.interrupt import attempt
+from symdp.model import tidy
 from symdp.model.pair import Pair
 
 _LARGEST_NUMBER = 2**16  # in a pair that is taken apart: a power of so much takes seconds
@@ -161,7 +162,9 @@ def _inverse(parts: Sequence[_Part], t: sp.Symbol) -> _Part:
     terms = _collected(parts, poles)
     if len(terms) != 1:
         raise _NotOneError
-    numerator = sp.factor(sp.Add(*(c * t**k for k, c in enumerate(terms[0].polynomial))))
+    numerator = tidy.bounded(
+        sp.factor, sp.Add(*(c * t**k for k, c in enumerate(terms[0].polynomial)))
+    )
     leading, zeros = sp.S.One, []
     for factor, order in (own.as_base_exp() for own in sp.Mul.make_args(numerator)):
         line = sp.expand(factor)

@@ -527,7 +527,7 @@ def circle(integrand: Integrand) -> sp.Expr | None:
         return None
     if x in (even.free_symbols | odd.free_symbols):
         return None
-    square = tidy.factor(sp.trigsimp(sp.expand(even**2 + odd**2)))
+    square = tidy.factor(tidy.bounded(sp.trigsimp, sp.expand(even**2 + odd**2)))
     return width * sp.besseli(0, sp.sqrt(square))
 
 

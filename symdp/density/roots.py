@@ -347,6 +347,8 @@ def _algebraic_roots(expression: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, ...] |
             )
             if not eliminated.is_polynomial(rho):
                 return None
+            if eliminated.count_ops() > tidy.MOST_OPERATIONS:
+                return None
             eliminated = sp.resultant(sp.expand(eliminated), rho**order - inside, rho)
         if x in eliminated.free_symbols:
             roots = _exact_roots(sp.expand(eliminated), x)

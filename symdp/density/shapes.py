@@ -227,7 +227,7 @@ def _bends_down(f: sp.Expr, x: sp.Symbol, support: Support, centre: sp.Expr | No
     if not _is_nonpositive(sp.diff(_logarithm(right), y, 2), y, half):
         return False
     # The slope of a concave logarithm is the largest at the centre.
-    first = attempt(lambda: sp.limit(sp.diff(_logarithm(right), y), y, 0, "+"), None, _SECONDS)
+    first = tidy.limit(sp.diff(_logarithm(right), y), y, sp.S.Zero, "+")
     return first is not None and _is_nonpositive(first, y, half)
 
 
@@ -348,7 +348,7 @@ def _smoothed(f: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, str] | None:
     rate = sp.diff(lines[0], x)
     if sp.expand(sp.diff(lines[1], x) - rate) != 0:
         return None
-    distance = sp.cancel((lines[1] - lines[0]) / rate)
+    distance = tidy.bounded(sp.cancel, (lines[1] - lines[0]) / rate)
     if x in distance.free_symbols or sp.expand(first.subs(x, x + distance) + second) != 0:
         return None
     # f = F(x) − F(x + d): a density where it is not negative, whatever the sign of d.

@@ -66,7 +66,9 @@ def sign_from_one_on(expression: sp.Expr) -> int | None:
     if not whole:
         return None
     moved = known.xreplace({n: 1 + sp.Dummy(integer=True, nonnegative=True) for n in whole})
-    top, bottom = (_assumed(sp.expand(part)) for part in sp.fraction(sp.together(moved)))
+    top, bottom = (
+        _assumed(sp.expand(part)) for part in sp.fraction(tidy.bounded(sp.together, moved))
+    )
     return None if top is None or bottom is None else top * bottom
 
 
@@ -209,7 +211,7 @@ def _of_exponential_polynomial(expression: sp.Expr) -> int | None:
     put = expression.xreplace({sp.exp(e): base**k for e, k in powers.items()})
     if put.free_symbols != {v}:
         return None
-    above, below = sp.fraction(sp.together(put))
+    above, below = sp.fraction(tidy.bounded(sp.together, put))
     if not below.is_polynomial(v):
         return None
     top, bottom = ({sign_of(c) for c in sp.Poly(part, v).coeffs()} for part in (above, below))

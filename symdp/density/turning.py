@@ -205,7 +205,7 @@ def _are_simple(derivative: sp.Expr, x: sp.Symbol, roots: int) -> bool:
     if not derivative.is_polynomial(x):
         return False
     degree = sp.degree(derivative, x)
-    two = degree == 2 and sign_of(sp.factor(sp.discriminant(derivative, x))) == 1
+    two = degree == 2 and sign_of(tidy.bounded(sp.factor, sp.discriminant(derivative, x))) == 1
     return bool(degree == roots or two)
 
 
@@ -246,7 +246,7 @@ def _less_waves(factor: sp.Expr) -> sp.Expr:
     """Return a factor with fewer sines and cosines, if it has several: each of them takes long."""
     if len(factor.atoms(sp.sin, sp.cos)) < 2:
         return factor
-    return sp.factor(sp.trigsimp(factor))
+    return tidy.bounded(sp.factor, tidy.bounded(sp.trigsimp, factor))
 
 
 def slope_numerator(loss: sp.Expr, x: sp.Symbol) -> sp.Expr:
@@ -263,6 +263,8 @@ def slope_numerator(loss: sp.Expr, x: sp.Symbol) -> sp.Expr:
     if merged.is_polynomial(x):
         merged = tidy.factor(merged)
     if merged.has(sp.sin, sp.cos):  # where squares of both add up, few zeros are left
-        return sp.Mul(*(_less_waves(factor) for factor in sp.Mul.make_args(sp.factor(merged))))
+        return sp.Mul(
+            *(_less_waves(factor) for factor in sp.Mul.make_args(tidy.bounded(sp.factor, merged)))
+        )
     _, primitive = sp.factor_terms(merged).as_independent(x, as_Add=False)
     return sp.expand(primitive, power_exp=False, log=False)

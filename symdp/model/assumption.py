@@ -18,6 +18,7 @@ import sympy as sp
 
 from symdp.errors import InputError, at, suggestion
 from symdp.exact_number import shorten
+from symdp.model import tidy
 from symdp.model.guarded import sign_of
 from symdp.model.parser import parse
 from symdp.model.sampling import MechanismRecord, Parameter
@@ -325,7 +326,9 @@ def _take_comparison(
         factor, rest = _linear(gap, symbols[name])
         if factor is not None and rest is not None:
             operator = found[2] if factor.is_positive else _TURNED[found[2]]
-            solved[name] = End(sp.cancel(-rest / factor), ">" in operator, "=" not in operator)
+            solved[name] = End(
+                tidy.bounded(sp.cancel, -rest / factor), ">" in operator, "=" not in operator
+            )
     # a < b as b > a where it can be, so that a < b, b < c and 1 < a make one chain.
     for name, end in sorted(solved.items(), key=lambda item: not item[1].is_lower):
         try:

@@ -28,6 +28,7 @@ from flint import arb, ctx
 
 from symdp.emit.exact import fraction_ball, middle_of
 from symdp.errors import InputError, suggestion
+from symdp.model import tidy
 from symdp.model.mechanism import Intake, Mechanism
 from symdp.model.pair import Support
 from symdp.model.sampling import Laws, Number, RenyiCurve, exact
@@ -328,7 +329,7 @@ def from_trade_off(
     exp(-a_s)
     """
     alpha, curve = _read(f, variable, "trade-off function", parameters)
-    ends = [sp.simplify(curve.subs(alpha, end)) for end in (0, 1)]
+    ends = [tidy.bounded(sp.simplify, curve.subs(alpha, end)) for end in (0, 1)]
     if ends[1] != 0:
         raise InputError(f"a trade-off function is 0 at α = 1, not {ends[1]}")
     if not curve.free_symbols - {alpha}:
@@ -337,7 +338,7 @@ def from_trade_off(
     while s.name in {symbol.name for symbol in curve.free_symbols}:
         s = sp.Symbol(f"{s.name}_s", real=True)
     moved = sp.powdenest(sp.expand(curve.subs(alpha, sp.exp(-s))), force=True)
-    P, Q = sp.simplify(sp.diff(moved, s)), sp.exp(-s)
+    P, Q = tidy.bounded(sp.simplify, sp.diff(moved, s)), sp.exp(-s)
     if ends[0] == 1:
         return Mechanism.from_pair(P, Q, s, (0, sp.oo), name, parameters=parameters)
     left = s < 0
@@ -388,10 +389,11 @@ def from_profile(
     """
     epsilon, curve = _read(delta, variable, "privacy profile", parameters)
     made = Mechanism.from_pair(curve, curve, epsilon, support, name, parameters=parameters)
-    last = sp.simplify(sp.limit(curve, epsilon, made.support.upper, "-"))
+    last = tidy.limit(curve, epsilon, made.support.upper, "-")
+    last = sp.nan if last is None else tidy.bounded(sp.simplify, last)
     if last != 0:
         raise InputError(f"a profile must come down to 0 at its largest loss, not to {last}")
-    P = sp.simplify(sp.diff(curve, epsilon, 2) - sp.diff(curve, epsilon))
+    P = tidy.bounded(sp.simplify, sp.diff(curve, epsilon, 2) - sp.diff(curve, epsilon))
     Q = sp.exp(-epsilon) * P
     return Mechanism.from_pair(P, Q, epsilon, support, name, parameters=parameters)
 

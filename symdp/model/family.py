@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from symdp.errors import InputError
+from symdp.model import tidy
 from symdp.model.guarded import substitute
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def family_of(
 
     def at(vector: Sequence[sp.Expr]) -> sp.Expr:
         square = sp.expand(sum((part**2 for part in vector), sp.S.Zero))
-        return a.xreplace({k: sp.sqrt(sp.trigsimp(square))})
+        return a.xreplace({k: sp.sqrt(tidy.bounded(sp.trigsimp, square))})
 
     moved = [x + TILT * (x - y) for x, y in zip(first, second, strict=True)]
     return Family(_cumulants(at(moved), at(first), at(second)))
@@ -89,7 +90,9 @@ def _of_coordinates(intake: Any, a: sp.Expr, members: Sequence[Any], counts: boo
         own = {intake.constant(_symbol(c), "theta"): v for c, v in member.items()}
         both.append({c: intake.constant(v, f"{c} of theta") for c, v in own.items()})
     first, second = both
-    step = {c: sp.factor(first[c] - second[c]) for c in first if first[c] != second[c]}
+    step = {
+        c: tidy.bounded(sp.factor, first[c] - second[c]) for c in first if first[c] != second[c]
+    }
     if counts and len(step) > 1:
         raise InputError(
             f"counts: {' and '.join(map(str, step))} change at once, and the losses lie on no one "

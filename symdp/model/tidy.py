@@ -1,4 +1,4 @@
-"""SymPy's rewriting with limits: in time, and of the powers that exponentials may become.
+"""SymPy's rewriting with limits: of operations, in time, and of the powers of exponentials.
 
 `factor`, `cancel` and their like take exp(19t/10) and exp(t) for powers of exp(t/10), which is what
 finds common factors and what never ends where a parameter has ten digits."""
@@ -70,11 +70,11 @@ class Generators:
         for monomial, coefficient in sp.Poly(total, *own).terms():
             units = (n * self._units[symbol] for n, symbol in zip(monomial, own, strict=True))
             exponent = sp.Add(*units)
-            terms.append((sp.factor(coefficient), exponent))
+            terms.append((bounded(sp.factor, coefficient), exponent))
         if with_hyperbolics and len(terms) == 2:
             (a, u), (b, v) = terms
             if sp.expand(a + b) == 0 or sp.expand(a - b) == 0:
-                half = sp.factor(sp.expand((u - v) / 2))
+                half = bounded(sp.factor, sp.expand((u - v) / 2))
                 function = sp.sinh if sp.expand(a + b) == 0 else sp.cosh
                 yield from (2 * a, sp.exp(sp.expand((u + v) / 2)), function(half))
                 return
@@ -115,7 +115,7 @@ def _exponential(exponent: sp.Expr) -> sp.Expr:
             product *= logs[0].args[0] ** (term / logs[0])
         else:
             plain += term
-    return product * sp.exp(sp.factor(plain))
+    return product * sp.exp(bounded(sp.factor, plain))
 
 
 def _common_divisor(a: sp.Rational, b: sp.Rational) -> sp.Rational:
@@ -147,8 +147,21 @@ def _exponent_parts(node: sp.Expr) -> dict[sp.Expr, sp.Rational]:
     return parts
 
 
+MOST_OPERATIONS = 3_000  # of an expression that is rewritten: longer ones are for values
 _SECONDS = 3.0  # for one rewriting
 _STEEP = 64  # numerators and denominators of exponents from which on they are looked at
+
+
+def bounded(rewrite: Callable[[sp.Expr], sp.Expr], expression: sp.Expr) -> sp.Expr:
+    """Return what SymPy makes of an expression, the expression itself where it is very long."""
+    return rewrite(expression) if expression.count_ops() <= MOST_OPERATIONS else expression
+
+
+def limit(expression: sp.Expr, x: sp.Symbol, end: sp.Expr, side: str) -> sp.Expr | None:
+    """Return a limit, None where the expression is very long or the limit takes too long."""
+    if expression.count_ops() > MOST_OPERATIONS:
+        return None
+    return attempt(lambda: sp.limit(expression, x, end, side), None, _SECONDS)
 
 
 def factor(expression: sp.Expr) -> sp.Expr:
@@ -194,7 +207,7 @@ def vanishes(expression: sp.Expr) -> bool:
 
 
 def _limited(rewrite: Callable[[sp.Expr], sp.Expr], expression: sp.Expr) -> sp.Expr:
-    if not expression.args:
+    if not expression.args or expression.count_ops() > MOST_OPERATIONS:
         return expression
     return attempt(lambda: _without_powers(rewrite, expression), expression, _SECONDS)
 
