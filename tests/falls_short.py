@@ -9,6 +9,13 @@ FALLS_SHORT = {
     "tests/numeric/test_narrow_modes.py::test_a_rare_narrow_mode_far_away": (
         "the upper end is 6.5e-8 of δ above the truth, not 1e-10"
     ),
+    **{
+        "tests/prove/test_singular_ends.py::"
+        f"test_a_loss_made_of_squares_of_sines_is_known_to_rise[{epsilon}]": (
+            f"an estimate whose interval is {width} of δ wide, not 1e-8"
+        )
+        for epsilon, width in {"0.05": 0.14, "0.2": 5e-4}.items()
+    },
     "tests/prove/test_enclosure.py::"
     "test_what_cannot_be_proved_to_so_many_digits_is_proved_to_six": (
         "a hundred digits are refused with the advice to ask for fewer, and six are not given"
