@@ -259,7 +259,7 @@ def _named() -> Iterator[tuple[str, str]]:
             continue  # symmetric noise is asked for
         if name in {"student", "gumbel either way"} and grouped:
             continue  # log-concave noise is asked for, and one sign of skewed noise
-        if name in {"little", "logistic", "discrete"} and case[-1].isdigit():
+        if name in {"little", "logistic", "laplace", "discrete"} and case[-1].isdigit():
             continue  # another noise of their kind is asked of every size
         yield case, name
 

@@ -218,7 +218,7 @@ class _Grid:
 
 def _cases() -> list[object]:
     cases = []
-    for seed in range(21):
+    for seed in range(14):
         marks = () if seed in _QUICK else (pytest.mark.slow,)
         name = _KINDS[seed % len(_KINDS)].__name__[1:]
         cases.append(pytest.param(seed, id=f"{name} {seed}", marks=marks))
