@@ -504,12 +504,14 @@ def _stretches(outlines: Sequence[Outline], shells: Sequence[Array]) -> list[flo
     """Return how far apart losses are that matter, as far as grids tell, at every two tilts."""
     low, high = math.inf, -math.inf
     for outline, rows in zip(outlines, shells, strict=True):
+        if not rows.size:  # a piece with no mass that is a double
+            continue
         seen = (rows > rows.max(axis=1, keepdims=True) - NEGLIGIBLE) & np.isfinite(outline.loss)
         seen = seen[::2] | seen[1::2]
         low = np.minimum(low, np.where(seen, outline.loss, np.inf).min(axis=1))
         high = np.maximum(high, np.where(seen, outline.loss, -np.inf).max(axis=1))
-    found: list[float] = np.where(high < low, np.inf, high - low).tolist()
-    return found
+    lengths: list[float] = np.where(high < low, np.inf, high - low).tolist()
+    return lengths
 
 
 _FAR = np.exp2(np.arange(1.0, 500.0))  # places that show how a density falls towards infinity

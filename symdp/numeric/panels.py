@@ -297,7 +297,8 @@ def _is_seen(
     size = max(1, BLOCK // len(tilts))
     for i in range(0, x.size, size):
         some = slice(i, i + size)
-        mass = tilted_log_density(piece, x[some], tilts) - log_masses[:, None]
+        with np.errstate(invalid="ignore"):  # where there is no mass at all
+            mass = tilted_log_density(piece, x[some], tilts) - log_masses[:, None]
         seen[some] = (mass + log_weight[some] > -NEGLIGIBLE).any(axis=0)
     return seen
 
@@ -440,10 +441,11 @@ def gauss_legendre(lower: Array, upper: Array) -> tuple[Array, Array]:
     weights make up for: Σ w_i f(x_i + e_i) is Σ w_i f(x_i) + Σ w_i e_i f′(x_i), and f′ at the nodes
     is a matrix times the values.
     """
-    half = 0.5 * (upper - lower)
-    middle = 0.5 * (upper + lower)
-    offset = half[:, None] * NODES
-    nodes, weights = middle[:, None] + offset, half[:, None] * WEIGHTS
+    with np.errstate(over="ignore", invalid="ignore"):  # what is no double is refused with its sum
+        half = 0.5 * (upper - lower)
+        middle = 0.5 * (upper + lower)
+        offset = half[:, None] * NODES
+        nodes, weights = middle[:, None] + offset, half[:, None] * WEIGHTS
     far = np.flatnonzero((np.abs(middle) > _FAR * half) & (np.abs(middle) < _RESOLVED * half))
     if far.size:
         rounded = _sum_error(middle[far, None], offset[far], nodes[far])

@@ -264,8 +264,10 @@ class _Part:
         edges = edges[(edges > self._start) & (edges < self._end)]
         centres = np.asarray(near)[:, None]
         size = 2.0**-20 * np.maximum(np.abs(centres), 1e-3)
-        apart = np.concatenate([_APART * size, np.tile(_APART, (len(near), 1))], 1)
-        x = np.concatenate([outline.x, edges, (centres - apart).ravel(), (centres + apart).ravel()])
+        with np.errstate(over="ignore", invalid="ignore"):  # of ends near the largest double
+            apart = np.concatenate([_APART * size, np.tile(_APART, (len(near), 1))], 1)
+            around = (centres - apart).ravel(), (centres + apart).ravel()
+        x = np.concatenate([outline.x, edges, *around])
         for place, inward in ((self._start, _FAR), (self._end, -_FAR)):
             x = np.concatenate([x, inward]) if place == 0.0 else x
         x = distinct(x)

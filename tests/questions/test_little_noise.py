@@ -11,7 +11,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from symdp import calibrate, compose, mechanisms
+from symdp import calibrate, compose, loads, mechanisms
 from symdp.errors import AccuracyError
 from symdp.methods.route import Contour
 from symdp.numeric.answer import Answer
@@ -281,3 +281,14 @@ def test_a_line_that_cannot_be_computed_lowers_the_miss_rate_only():
     exact = float(gaussian_miss(mpmath.mpf(1) / 2, 1, 0.05))
     assert 0.0 <= lines.miss_rates([0.05])[0] <= exact
     assert math.isfinite(exact)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("sensitivity", ["1e308", "1e20"])
+def test_noise_that_vanishes_beside_its_sensitivity_is_refused_in_one_line(sensitivity):
+    noise = loads(
+        'name = "noise"\nvariable = "x"\nsupport = ["-oo", "oo"]\n'
+        f'[noise]\ndensity = "exp(-abs(x))/2"\nsensitivity = "{sensitivity}"\n'
+    )
+    with pytest.raises(AccuracyError):
+        compose(noise.subsample("poisson", "1/10"), 3).delta(1.0)
