@@ -35,6 +35,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from strangers.densities import STRANGERS, Stranger
 from strangers.truth import Loss, pair_of
+from strangers.twenty import TWENTY
 from strangers.unseen import UNSEEN
 
 DELTA, RATE = 1e-5, "1/10"
@@ -203,7 +204,7 @@ def main() -> int:
     parser.add_argument("--tests", action="store_true", help="the densities of the tests instead")
     given = parser.parse_args()
     first, step = map(int, given.part.split("/"))
-    known = STRANGERS if given.tests else UNSEEN
+    known = STRANGERS if given.tests else UNSEEN | TWENTY
     names = [name for name in known if re.search(given.only, name)][first::step]
     counted, seconds = Counter[str](), list[float]()
     for name in names:
