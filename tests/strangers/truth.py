@@ -150,10 +150,10 @@ def pair_of(stranger: Stranger) -> tuple[Loss, ...]:
 def _raised(stranger: Stranger, moved: float) -> tuple[Loss, Loss]:
     rate = float(Fraction(stranger.rate)) if stranger.rate else 1.0
     if isinstance(stranger.support, str):
-        first = -_INTEGERS if stranger.support == "integers" else 0
-        x = np.arange(first, _INTEGERS + 1, dtype=float)
-        low, high = (float(first) if first == 0 else -np.inf), np.inf
-        weights, total = np.ones_like(x), None
+        is_two_sided = stranger.support == "integers"
+        x, weights = _integers(-_INTEGERS if is_two_sided else min(0, int(moved)))
+        low, high = (-np.inf if is_two_sided else 0.0), np.inf
+        total = None
     else:
         low, high = (float(str(end).replace("oo", "inf")) for end in stranger.support)
         inside = {*stranger.kinks, 0.0} if low < 0 < high else set(stranger.kinks)
@@ -174,6 +174,19 @@ def _raised(stranger: Stranger, moved: float) -> tuple[Loss, Loss]:
     p = (1 - rate) * q + rate * density(x - moved) * weights / float(density(at) @ weight)
     is_discrete = total is None
     return _loss(p, q, is_discrete), _loss(q, p, is_discrete)
+
+
+def _integers(first: int) -> tuple[Array, Array]:
+    """Return integers and weights; beyond the last ones sums are integrals, octave by octave."""
+    near = np.arange(first, _INTEGERS + 1, dtype=float)
+    nodes, weights = np.polynomial.legendre.leggauss(16)
+    begin = (_INTEGERS + 0.5) * np.exp2(np.arange(60.0))[:, None]
+    far, share = (begin * (1.5 + 0.5 * nodes)).ravel(), (0.5 * begin * weights).ravel()
+    parts = [(near, np.ones_like(near)), (far, share)]
+    if first == -_INTEGERS:
+        parts.append((-far, share))
+    x, weight = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return x, weight
 
 
 def _loss(p: Array, q: Array, is_discrete: bool) -> Loss:

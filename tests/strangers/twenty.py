@@ -35,7 +35,7 @@ TWENTY: dict[str, Stranger] = {
     ),
     "Yule": Stranger(
         "gamma(k + 1)/gamma(k + 5)",
-        lambda k: np.exp(special.gammaln(k + 1.0) - special.gammaln(k + 5.0)), N,
+        lambda k: 1.0 / ((k + 1.0) * (k + 2.0) * (k + 3.0) * (k + 4.0)), N,
     ),
     # Spliced, folded, rounded.
     "normal body, cubic tail": Stranger(
