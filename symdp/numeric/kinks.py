@@ -31,7 +31,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from symdp.numeric.answer import FEW_NODES, MOST_NODES, NEGLIGIBLE, SAFETY
+from symdp.numeric.answer import FEW_NODES, NEGLIGIBLE, SAFETY
 from symdp.numeric.elementary import Complex, log_sum
 from symdp.numeric.line import Line, plain_sum
 from symdp.numeric.nodes import Expansion
@@ -167,7 +167,7 @@ def _likely_power(step: Atoms, count: int) -> Atoms | None:
 
 def _likely_sum(first: Atoms | None, second: Atoms | None) -> Atoms | None:
     """Return sums of two losses, less those that are rounding beside all others."""
-    if first is None or second is None or first[0].size * second[0].size > MOST_NODES:
+    if first is None or second is None or first[0].size * second[0].size > 16 * FEW_NODES:
         return None
     total = added(first, second)
     if total is None:
