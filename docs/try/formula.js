@@ -24,6 +24,7 @@ const BINDING = new Map([["|", 0], ["&", 1], ["<", 2], ["<=", 2], [">", 2], [">=
   ["*", 4], ["/", 4], ["**", 5]]);
 const CODE = new Set(("eval exec print open False None as assert async await break class continue def del elif else"
   + " except finally for from global if import in is lambda nonlocal not pass raise return try while with yield").split(" "));
+const LIBRARIES = new Set(["np", "numpy", "math", "sp", "sympy", "mp", "mpmath", "scipy", "torch", "jnp"]);
 const HINTS = new Map([
   ["^", "write ** for a power"], ["=", "compare with <, <=, > or >="], [".", "a formula has no attributes"],
   ["!", "write factorial(n)"],
@@ -89,6 +90,14 @@ function exactNumber(text, what) {
   return ratio((found[1] === "-" ? -1n : 1n) * above[0] * below[1], above[1] * below[0]);
 }
 
+/** What to write for a function of a library, as exp for np.exp; nothing elsewhere. */
+function withoutLibrary(text, position) {
+  const before = /[A-Za-z_]\w*$/.exec(text.slice(0, position));
+  const after = /^[A-Za-z_]\w*/.exec(text.slice(position + 1));
+  if (!before || !after || !LIBRARIES.has(before[0])) return "";
+  return `write ${after[0]} for ${before[0]}.${after[0]}`;
+}
+
 function tokens(text) {
   const found = [];
   for (let position = 0; position < text.length; position = TOKEN.lastIndex) {
@@ -97,7 +106,8 @@ function tokens(text) {
     if (!match) {
       const character = String.fromCodePoint(text.codePointAt(position));
       const greek = GREEK[character.codePointAt(0) - 0x3b1] ?? "-";
-      const hint = HINTS.get(character) ?? (greek === "-" ? "" : `spell it ${greek}`);
+      const library = character === "." ? withoutLibrary(text, position) : "";
+      const hint = library || (HINTS.get(character) ?? (greek === "-" ? "" : `spell it ${greek}`));
       const place = [...text.slice(0, position)].length + 1;
       const what = `${quoted(character)} is not allowed in a formula (character ${place})`;
       refuse(hint ? `${what}; ${hint}` : what);
@@ -120,9 +130,30 @@ function parseFormula(text, known) {
   const next = () => list[place];
   const advance = () => { const token = list[place]; if (token.kind !== "end") place += 1; return token; };
   const take = (sign) => { const found = next().text === sign; if (found) place += 1; return found; };
+  const refuseNeighbours = () => {
+    const after = next(), before = list[Math.max(place - 1, 0)];
+    if (after.kind === "name" && before.kind === "number") {
+      const digits = after.text.replaceAll("_", "");
+      if (/^[0-9]+$/.test(digits)) refuse(`write ${before.text}${digits} for ${before.text}${after.text}`);
+      refuse(`an operator is missing in ${quoted(before.text + after.text)}: write ${quoted(`${before.text}*${after.text}`)}`);
+    }
+    refuse(`an operator such as * is missing before ${quoted(after.text)}`);
+  };
+  /** What to say of a number with a comma, among the tokens from one on. */
+  const decimalComma = (first) => {
+    for (let k = first; k < place; k += 1) {
+      const [whole, comma, digits] = list.slice(k, k + 3);
+      if (comma?.text === "," && whole.kind === "number" && digits?.kind === "number") {
+        const written = `${whole.text},${digits.text}`;
+        return `; if ${written} is a number, write ${written.replaceAll(",", ".")}`;
+      }
+    }
+    return "";
+  };
   const expect = (sign) => {
     if (take(sign)) return;
     refuseCode(next().text);
+    if (list[Math.max(place - 1, 0)].kind === "number" && ["name", "number"].includes(next().kind)) refuseNeighbours();
     refuse(`'${sign}' is missing before ${next().text ? quoted(next().text) : "the end"}`);
   };
   const refuseCode = (name) => {
@@ -145,7 +176,7 @@ function parseFormula(text, known) {
   };
   const build = (op, parts) => ({ op, args: parts.map(numeric) });
   const divided = (part) => {
-    if (part.op === "num" && part.value[0] === 0n) refuse("the formula divides by zero");
+    if (part.op === "num" && part.value[0] === 0n) refuse(`the formula divides by zero${decimalComma(place - 1)}`);
     return build("pow", [part, MINUS_ONE]);
   };
 
@@ -204,6 +235,7 @@ function parseFormula(text, known) {
       depth -= 1;
       return inner;
     }
+    if (token.text === "|") refuse("'|' joins conditions; for an absolute value write abs(...)");
     return refuse(`a number or a name is missing before ${token.text ? `'${token.text}'` : "the end"}`);
   }
   function name(word) {
@@ -220,7 +252,7 @@ function parseFormula(text, known) {
   function call(word) {
     if ((known && known.has(word)) || CONSTANTS.has(word) || word === "oo") refuse(`'${word}' is not a function here; write ${word}*(...)`);
     refuseCode(word);
-    const head = ALIASES.get(word) ?? word;
+    const head = ALIASES.get(word) ?? word, start = place;
     if (!FUNCTIONS.has(head) && head !== "Piecewise")
       refuse(`unknown function ${quoted(head)}${INSTEAD.has(head) ? `; ${INSTEAD.get(head)}` : ""}`);
     expect("(");
@@ -235,7 +267,7 @@ function parseFormula(text, known) {
     }
     const [least, most] = FUNCTIONS.get(head);
     if (parts.length < least || parts.length > most)
-      refuse(`${head} takes ${["1 argument", "2 arguments", "2 to 8 arguments"][Math.min(most, 3) - 1]}, not ${parts.length}`);
+      refuse(`${head} takes ${["1 argument", "2 arguments", "2 to 8 arguments"][Math.min(most, 3) - 1]}, not ${parts.length}${decimalComma(start)}`);
     if (BRANCHING.has(head)) branch(parts);
     if (head === "sqrt") return build("pow", [...parts, number(1n, 2n)]);
     if (head === "beta") {
@@ -258,7 +290,7 @@ function parseFormula(text, known) {
   if (next().kind !== "end") {
     if (next().text === ")" || next().text === ",") refuse(`'(' is missing for '${next().text}'`);
     if (CODE.has(next().text) || next().text === "and" || next().text === "or") refuseCode(next().text);
-    refuse(`an operator such as * is missing before ${quoted(next().text)}`);
+    refuseNeighbours();
   }
   return numeric(result);
 }

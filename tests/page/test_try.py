@@ -88,6 +88,8 @@ BAD = [
     "pow(x, 2)", "log2(x)", "Heaviside(x)", "oo", "x(2)", "0 < x", "Piecewise(x)",
     "Piecewise((1, x))", "Piecewise((1, x < 0))", "Piecewise((1, 2 < x),)", "lambda", "1/0",
     "1e9999", "x, 1", "(" * 101 + "x" + ")" * 101, "'a'", "a < b", "0x10", "1_000",
+    "2x", "exp(-x/2x)", "|x|", "exp(-|x|)", "np.exp(x)", "foo.exp(x)", "exp(-x**2/0,5)",
+    "exp(-x*1,25)", "2 (x)", "x/0",
 ]  # fmt: skip
 
 
