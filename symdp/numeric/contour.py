@@ -545,8 +545,13 @@ class SlowNodes:
             if beyond <= 0.01:  # else a sum that settles tells nothing
                 settled = min(settled, (change, line), key=lambda pair: pair[0])
             best = min(best, (change + beyond, line), key=lambda pair: pair[0])
-            if change <= enough and beyond <= _LEFT_OUT and line.places.size >= least:
+            is_long = line.places.size >= least
+            if change <= enough and beyond <= _LEFT_OUT and is_long:
                 return line
+            # Next to ε what lies beyond falls like 1/Y²: the longest line would gain little.
+            gained = (line.places.size / most) ** 2
+            if is_long and best[0] <= worst / SAFETY and beyond * gained > _LEFT_OUT > change:
+                return best[1]
             stop = _further(line.places.size)
         if best[0] <= worst:
             return best[1]
