@@ -69,7 +69,7 @@ from symdp.numeric.sums import finite_sum
 from symdp.numeric.total import SumLaw, kept_with_law
 
 if TYPE_CHECKING:
-    from symdp.numeric.kinks import KinkBound
+    from symdp.numeric.beyond.kinks import KinkBound
 
 
 def contour_answer(
@@ -417,7 +417,7 @@ class _Slow:
         smooth = min(self.kinks.left_out(reach(line), epsilon), 1e300) / line.step
         if smooth <= enough:
             return smooth
-        from symdp.numeric.kinks import near_bound
+        from symdp.numeric.beyond.kinks import near_bound
 
         return min(smooth, near_bound(line, self._turned(line, epsilon)))
 
@@ -455,7 +455,7 @@ def reach(line: Line) -> float:
 @lru_cache(maxsize=8)
 def _cut_offs(size: int) -> Array:
     """Return the smooth cut-offs at Y and less at the nodes below Y, a row for each."""
-    from symdp.numeric.kinks import cut_off
+    from symdp.numeric.beyond.kinks import cut_off
 
     place = np.arange(size) / size
     return np.stack([cut_off(shorter * place) for shorter in np.geomspace(1.0, 2.0, 5)])
@@ -492,7 +492,7 @@ class SlowNodes:
 
     @cached_property
     def _cut(self) -> _Slow:
-        from symdp.numeric.kinks import KinkBound  # most lines end where bounds show it
+        from symdp.numeric.beyond.kinks import KinkBound  # most lines end where bounds show it
 
         kinks = KinkBound(self._law, self._first.tilt)
         cut = _Slow(self._law, kinks, _lists_atoms(self._law, self._first, self._tilted))

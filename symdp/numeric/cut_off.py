@@ -77,6 +77,7 @@ from symdp.numeric.answer import (
     margin,
     outside_range,
 )
+from symdp.numeric.beyond.kinks import FAR_ABOVE, cut_off, majorant_transform
 from symdp.numeric.contour import (
     HALF_CELL,
     Refused,
@@ -85,7 +86,6 @@ from symdp.numeric.contour import (
     on_shared_lines,
 )
 from symdp.numeric.elementary import Complex, log_payoff, log_sum
-from symdp.numeric.kinks import FAR_ABOVE, cut_off, majorant_transform
 from symdp.numeric.line import (
     Line,
     StripValue,

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from symdp.capacity import BLOCK
 from symdp.errors import AccuracyError
+from symdp.numeric.beyond.stationary import ENDS, NEAR_END, Branch, branches, interpolated_at
 from symdp.numeric.elementary import (
     Complex,
     exponential_remainder,
@@ -33,7 +34,6 @@ from symdp.numeric.elementary import (
 from symdp.numeric.integers import integer_rule, log_mass_of_integers
 from symdp.numeric.outline import Outline, covering_tilts
 from symdp.numeric.panels import DERIVATIVE, ORDER, WEIGHTS, PieceNodes, build_rule
-from symdp.numeric.stationary import ENDS, NEAR_END, Branch, branches, interpolated_at
 from symdp.numeric.step import Array, Index, SmoothPiece, Step
 
 MASS_ROUNDED = 1e-13  # of a mass of 1: nodes of resolved densities miss it by 1e-15

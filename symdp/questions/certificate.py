@@ -88,11 +88,16 @@ class Certificate(Guarantee):
         """
         answer = super().to_json()
         low, high = Fraction(self.lower_decimal), Fraction(self.upper_decimal)
-        value = self.value
-        if abs(value) < _LEAST_DOUBLE or not low <= Fraction(repr(value)) <= high:
+        inside = [
+            value
+            for value in (self.value, math.nextafter(self.value, math.inf))
+            if low <= min(Fraction(repr(value)), Fraction(value))
+            and max(Fraction(repr(value)), Fraction(value)) <= high
+        ]
+        if abs(self.value) < _LEAST_DOUBLE or not inside:
             answer[self.asked] = self.value_decimal if high > 0 else 0.0
         else:
-            answer[self.asked] = value
+            answer[self.asked] = inside[0]
         ends = {"lower": self.lower_decimal, "upper": self.upper_decimal}
         return answer | ends | {"digits": self.digits}
 

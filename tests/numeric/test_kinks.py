@@ -11,9 +11,9 @@ from scipy import special
 import symdp
 from symdp import compose, mechanisms
 from symdp.methods.table import accountant
+from symdp.numeric.beyond.kinks import CENTRE, STEEPNESS, KinkBound
 from symdp.numeric.contour import on_own_lines
 from symdp.numeric.cut_off import mesh_answer
-from symdp.numeric.kinks import CENTRE, STEEPNESS, KinkBound
 
 LINE = 'name = "noise"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[noise]\nnormalize = true\n'
 HUBER = symdp.loads(

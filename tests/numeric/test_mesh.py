@@ -12,8 +12,15 @@ from scipy.integrate import cumulative_simpson
 from scipy.special import erfc
 
 from symdp.numeric.answer import margin
+from symdp.numeric.beyond.kinks import (
+    CENTRE,
+    FAR_ABOVE,
+    FEJER,
+    GAUSSIANS,
+    STEEPNESS,
+    majorant_transform,
+)
 from symdp.numeric.cut_off import mesh_answer
-from symdp.numeric.kinks import CENTRE, FAR_ABOVE, FEJER, GAUSSIANS, STEEPNESS, majorant_transform
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.step import Step
 from symdp.numeric.total import SumLaw

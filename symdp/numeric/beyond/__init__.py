@@ -1,0 +1,1 @@
+"""What lies beyond the end of a line."""
