@@ -1,7 +1,7 @@
 # make run    two jobs, derived, accounted for, proved; a figure in out/profile.svg; ten seconds
 # make test   ruff, mypy and every test that is not slow; five minutes of two cores
 # make test-ROOM  the quick tests of one room: make test-numeric, make test-derive, ...
-# make slow   a third of the slow tests, the next third at the next commit; 15 minutes of two cores
+# make slow   a third of the slow tests, the next third at the next commit; about 36 minutes of two cores
 # make lint   ruff and mypy alone
 # make docs   the documentation, its pages executed one by one, in out/docs/index.html
 # make try    docs/try.html, the page in which a density is typed, from its parts in docs/try

@@ -285,3 +285,11 @@ def test_formats_and_pictures_for_notebooks():
     assert isinstance(steps.certify(1.0), Certificate)
     with pytest.raises(ValueError, match="format"):
         format(answer, "nonsense")
+
+
+def test_a_certified_double_lies_between_decimal_ends():
+    """The middle of 1.26125e-15 and 1.26126e-15, printed to so few digits, was the lower end."""
+    steps = compose(mechanisms.discrete_laplace(b=10**16), 1000)
+    answer = steps.certify(0, digits=3).to_json()
+    value = answer["delta"]
+    assert Decimal(answer["lower"]) <= Decimal(value) <= Decimal(answer["upper"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import mpmath
+import numpy as np
 import pytest
 import sympy as sp
 from flint import arb, ctx
@@ -145,3 +146,24 @@ def test_a_growing_term_is_not_finite():
     p, q = masses.between(arb(0), arb(1))
     assert not p.is_finite()
     assert q.is_finite()
+
+
+@pytest.mark.parametrize("rate", RATES)
+def test_gaps_and_outputs_of_one_law_alone(rate):
+    """P lives on two stretches with a gap, Q on half a line: losses of both infinities."""
+    share = sp.Rational(1, 4) / (1 - sp.exp(-2))
+    p = sp.Piecewise(
+        (share * sp.exp(-X), (X > 0) & (X < 2)), (3 * sp.exp(5 - X) / 4, X > 5), (0, True)
+    )
+    q = sp.Piecewise((sp.exp(-X / 2) / 2, X > 0), (0, True))
+    pair = Mechanism.from_pair(p, q, X)
+    pair = pair if rate is None else pair.subsample("poisson", rate)
+    x = (np.arange(2_000_000) + 0.5) * 3e-5
+    without, with_it = (np.asarray(sp.lambdify(X, f, "numpy")(x), dtype=float) for f in (q, p))
+    if rate is not None:
+        with_it = without + float(sp.Rational(rate)) * (with_it - without)
+    for epsilon in (0.0, 0.3, 1.7):
+        for direction, laws in (("remove", (with_it, without)), ("add", (without, with_it))):
+            gain = np.maximum(laws[0] - np.exp(epsilon) * laws[1], 0.0).sum() * 3e-5
+            found = compose(pair, 1).delta(epsilon, direction=direction)
+            assert float(found) == pytest.approx(gain, abs=3e-5)
