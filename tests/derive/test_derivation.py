@@ -63,7 +63,7 @@ def test_json_holds_everything_and_survives_a_round_trip(
         ("gaussian", "z_δ√n/σ + n/(2σ²) − 1"),
         ("student_t", "κ₃·(z_δ + 1)(z_δ − 1)/(6κ₂)"),
         ("randomized_response", "nε₀·tanh(ε₀/2)"),
-        ("approximate_dp", "epsilon does not exist for large n"),
+        ("approximate_dp", "ε does not exist for large n"),
     ],
     ids=("gaussian", "student_t", "randomized_response", "approximate_dp"),
 )
