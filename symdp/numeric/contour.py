@@ -92,7 +92,7 @@ def contour_answer(
         if shared is not None and _is_narrow(shared, most):
             return shared
     # What is listed of atoms is listed of every step.
-    found = own_lines(law.singly() if law.has_atoms else law, epsilon)
+    found = own_lines(law.singly() if law.has_atoms else law, epsilon, must_end=most <= TOLERABLE)
     if found is not None and found[1] and _is_narrow(found[0], most):
         return found[0]
     singly = law.singly()
@@ -117,24 +117,30 @@ def on_shared_lines(law: SumLaw, epsilon: float, trace: Trace) -> Answer | None:
 
 
 @kept_with_law
-def own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool] | None:
+def own_lines(
+    law: SumLaw, epsilon: float, must_end: bool = False
+) -> tuple[Answer, bool] | None:
     """Return what `on_own_lines` does, None where no line tells anything: a later row asks too."""
     try:
-        return on_own_lines(law, epsilon)
+        return on_own_lines(law, epsilon, must_end)
     except AccuracyError:
         return None
 
 
-def on_own_lines(law: SumLaw, epsilon: float) -> tuple[Answer, bool]:
-    """Return the answer from lines for this ε alone, and whether all of them was accounted for."""
-    assured = True
+def on_own_lines(law: SumLaw, epsilon: float, must_end: bool = False) -> tuple[Answer, bool]:
+    """Return the answer from lines for this ε alone, and whether all of them was accounted for.
+
+    AccuracyError where it was not, if the lines must end.
+    """
+    assured, worst = True, TOLERABLE if must_end else EXACT
+    longest = 2 * LONG_LINE if len(law.terms) <= _FEW_KINDS else LONG_LINE
 
     def value(strip: Strip) -> StripValue:
         nonlocal assured
         nodes = _lines(law, strip).nodes(epsilon)
         if nodes is None or nodes.plain is not None:
             nodes = SlowNodes(law, epsilon, line_tilt(law, epsilon, strip), 0.0)
-        line = nodes.line(epsilon, 2 * LONG_LINE, TOLERABLE / SAFETY, EXACT, must_end=False)
+        line = nodes.line(epsilon, longest, TOLERABLE / SAFETY, worst, 0, must_end)
         integral = line.value(epsilon)
         assured = assured and integral.assured
         return integral
@@ -155,6 +161,7 @@ def _traced(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Traced:
     return _slow_nodes(law, epsilon, tilt, beside).line(epsilon, LONG_LINE)
 
 
+_FEW_KINDS = 4  # each has values of its own: so many have twice as many in two seconds
 HALF_CELL = 0.9  # half a stretch, in standard deviations of the integrand: that costs e^0.4
 _FINEST = 2.0**-20  # length of a stretch, for lines that cross elsewhere than at the saddle point
 _FARTHEST = 60  # the whole u beyond which nothing is looked at
@@ -423,9 +430,19 @@ class _Slow:
 
     def may_end(self, line: Line, epsilon: float, nodes: int, most: float) -> bool:
         """Return whether what so many nodes leave may be small, as far as a line tells."""
-        size = abs(line.plain(epsilon)) * line.step
+        wanted = most * abs(line.plain(epsilon)) * line.step
+        end = nodes * line.step
         # The first nodes of a line may misjudge δ.
-        return not self.kinks.residual(nodes * line.step) > 10.0 * most * size
+        if self.kinks.residual(end) > 10.0 * wanted:
+            return False
+        near = self._near(line, epsilon, end) * line.step
+        return not (near > 2.0 * wanted and self.kinks.left_out(end, epsilon) > 10.0 * wanted)
+
+    def _near(self, line: Line, epsilon: float, end: float) -> float:
+        """Return about what the losses near ε leave of a line that ends there."""
+        z = line.tilt + 1j * line.places
+        mass = plain_sum((self._turned(line, epsilon) * z * (1.0 + z)).real)
+        return abs(mass) / end**2
 
     def _turned(self, line: Line, epsilon: float) -> Complex:
         """Return the terms of the sum at ε."""
