@@ -281,9 +281,16 @@ def _total(of: str, masses: object) -> arb:
     values = [sp.sympify(mass, strict=True) for mass in masses]  # type: ignore[attr-defined]
     with ctx.workprec(BITS):
         for value in values:
-            if value.is_negative or constant_ball(value, BITS).real < 0:
+            if _is_negative(value):
                 raise InputError(f"{of} has the negative probability {value}")
         return constant_ball(sp.Add(*values), BITS).real
+
+
+def _is_negative(value: sp.Expr) -> bool:
+    """Return whether a probability is shown to be negative."""
+    if isinstance(value, sp.Rational):
+        return bool(value.p < 0)
+    return bool(value.is_negative) or bool(constant_ball(value, BITS).real < 0)
 
 
 def _check_sign(of: str, density: sp.Expr, x: sp.Symbol, ends: tuple[sp.Expr, sp.Expr]) -> None:

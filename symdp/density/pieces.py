@@ -110,19 +110,21 @@ def _weighed(piece: Piece, weight: sp.Expr) -> Piece:
 
 def points(pair: Pair) -> tuple[Point, ...]:
     """Return the points of a finite list with their probabilities and losses."""
+    return tuple(Point(value, p, q, _point_loss(p, q)) for value, p, q in masses_of_points(pair))
+
+
+def masses_of_points(pair: Pair) -> Iterator[tuple[sp.Expr, sp.Expr, sp.Expr]]:
+    """Yield the points of a finite list with their probabilities under P and Q."""
     if pair.support.kind != "points":
-        return ()
-    found = []
+        return
     for index, value in enumerate(pair.support.points):
         masses = [_entry(component, index) for component in pair.components]
         p, q = (
             sp.Add(*(w * m for w, m in zip(weights, masses, strict=True)))
             for weights in (pair.p_weights, pair.q_weights)
         )
-        if p == 0 and q == 0:
-            continue
-        found.append(Point(value, p, q, _point_loss(p, q)))
-    return tuple(found)
+        if not (p == 0 and q == 0):
+            yield value, p, q
 
 
 def _entry(component: sp.Expr | tuple[sp.Expr, ...], index: int) -> sp.Expr:

@@ -30,9 +30,11 @@ class Support:
         if self.kind == "points":
             if len(self.points) < 2:
                 raise InputError("a finite support needs two points or more")
-            for place, point in enumerate(self.points):
-                if point in self.points[:place]:
+            before: set[sp.Expr] = set()
+            for point in self.points:
+                if point in before:
                     raise InputError(f"the point {point} of the support is there twice")
+                before.add(point)
         if self.kind != "interval":
             return self
         empty = self.lower == sp.oo or self.upper == -sp.oo

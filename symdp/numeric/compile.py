@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy as sp
-from flint import arb, ctx
+from flint import arb, ctx, fmpq
 
 from symdp.balls.cuts import DISTANCE
 from symdp.balls.mass import pieces_in_numbers
 from symdp.density.exponents import exponents
 from symdp.density.normal_form import exponential_terms, log_form
-from symdp.density.pieces import flat_masses, points
-from symdp.density.records import Piece, Point
+from symdp.density.pieces import flat_masses, masses_of_points
+from symdp.density.records import Piece
 from symdp.density.signs import is_nearly_zero
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
@@ -152,7 +152,7 @@ def _compiled(pair: Pair, name: str) -> LossLaw:
     """Return the law of a pair from a derivation of its own."""
     variable = pair.variable
     if pair.support.kind == "points":
-        step = _finite_step(name, points(pair))
+        step = _finite_step(name, pair)
         return LossLaw(step, None, read_moment=lambda: _moment(pair))
     derived, integer = pieces_in_numbers(pair), pair.is_discrete
     made = compiled_pieces(pair)
@@ -402,15 +402,22 @@ def _constant(value: float) -> RealFunction:
     return lambda x: np.full(np.shape(x), value)
 
 
-def _finite_step(name: str, listed: tuple[Point, ...]) -> Step:
+def _finite_step(name: str, pair: Pair) -> Step:
     """Return the step of a finite list."""
-    charged = [point for point in listed if not point.p.is_zero]
-    loss = np.asarray([float(sp.N(point.loss, 30)) for point in charged])
-    log_p = np.asarray([float(sp.N(sp.log(point.p), 30)) for point in charged])
     with ctx.workprec(BITS):
-        balls = tuple(
-            (compile_arb(point.p, [])().real, compile_arb(point.loss, [])().real)
-            for point in charged
-            if point.loss != sp.oo
-        )
-    return Step(name, (), loss, log_p, balls)
+        masses = [(_mass(p), _mass(q)) for _, p, q in masses_of_points(pair) if p != 0]
+        # log(p/q), which is 0 exactly where p and q are one
+        losses = [arb.pos_inf() if q == 0 else (p / q).log() for p, q in masses]
+        listed = tuple(zip((p for p, _ in masses), losses, strict=True))
+        log_p = [float(p.log().mid()) for p, _ in masses]
+    balls = tuple((p, loss) for p, loss in listed if loss.is_finite())
+    point_loss = [float(loss.mid()) if loss.is_finite() else math.inf for loss in losses]
+    return Step(name, (), np.asarray(point_loss), np.asarray(log_p), balls)
+
+
+def _mass(probability: sp.Expr) -> arb:
+    """Return a ball around a probability."""
+    if isinstance(probability, sp.Rational):
+        return arb(fmpq(int(probability.p), int(probability.q)))
+    ball: arb = compile_arb(probability, [])().real
+    return ball

@@ -117,9 +117,7 @@ def on_shared_lines(law: SumLaw, epsilon: float, trace: Trace) -> Answer | None:
 
 
 @kept_with_law
-def own_lines(
-    law: SumLaw, epsilon: float, must_end: bool = False
-) -> tuple[Answer, bool] | None:
+def own_lines(law: SumLaw, epsilon: float, must_end: bool = False) -> tuple[Answer, bool] | None:
     """Return what `on_own_lines` does, None where no line tells anything: a later row asks too."""
     try:
         return on_own_lines(law, epsilon, must_end)
@@ -133,7 +131,9 @@ def on_own_lines(law: SumLaw, epsilon: float, must_end: bool = False) -> tuple[A
     AccuracyError where it was not, if the lines must end.
     """
     assured, worst = True, TOLERABLE if must_end else EXACT
-    longest = 2 * LONG_LINE if len(law.terms) <= _FEW_KINDS else LONG_LINE
+    longest = 2 * LONG_LINE
+    if longest * len(law.terms) > MOST_NODES:  # every kind has values of its own
+        longest = LONG_LINE
 
     def value(strip: Strip) -> StripValue:
         nonlocal assured
@@ -161,7 +161,6 @@ def _traced(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Traced:
     return _slow_nodes(law, epsilon, tilt, beside).line(epsilon, LONG_LINE)
 
 
-_FEW_KINDS = 4  # each has values of its own: so many have twice as many in two seconds
 HALF_CELL = 0.9  # half a stretch, in standard deviations of the integrand: that costs e^0.4
 _FINEST = 2.0**-20  # length of a stretch, for lines that cross elsewhere than at the saddle point
 _FARTHEST = 60  # the whole u beyond which nothing is looked at
