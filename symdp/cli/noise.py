@@ -1,16 +1,22 @@
-"""The commands sample and plot: what a mechanism's noise looks like."""
+"""The commands sample, plot and design: what a noise looks like, and which one is best."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from symdp.cli import job as words
-from symdp.cli.display import check_drawing, print_json, say
+from symdp.cli.asking import How
+from symdp.cli.display import check_drawing, check_output, print_json, protection, say
 from symdp.cli.job import Job
+from symdp.cli.working import working
+from symdp.errors import InputError
+from symdp.page.document import Block, Sentence, Table
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
+    from symdp.questions.design.integers import Design
 
 _MOST = 1_000_000  # values that are printed
 _FOR_WHAT = (
@@ -45,6 +51,90 @@ def plot(*, job: Job, output: Path) -> None:
 
     save_mechanism(_concrete(job), output)
     say(f"drawn: {output}")
+
+
+def design(
+    *,
+    std: str,
+    delta: str,
+    count: str = "1",
+    cost: str = "x**2",
+    support: str = "integers",
+    sensitivity: str = "1",
+    sampling: str | None = None,
+    rate: str | None = None,
+    output: Path | None = None,
+    plot: Path | None = None,
+    how: How,
+) -> None:
+    """Find the noise of least ε at a cost, a local optimum, and write its mechanism file."""
+    check_output(output, "toml")
+    check_drawing(plot)
+    deviation = words.number(std, "--std")
+    at_delta = words.delta(delta)
+    steps = words.whole(count, "-n")
+    moved = words.whole(sensitivity, "--sensitivity")
+    reach = _reach(support)
+    share = _poisson_rate(sampling, rate)
+    what = f"noise of least ε, n = {steps}"
+
+    def ask(work: Any) -> Design:
+        from symdp.questions.design.integers import design as least
+
+        def seen(start: str, epsilon: float) -> None:
+            work.say(f"{what}: ε about {epsilon:.6f}, from {start}")
+
+        return least(
+            steps, delta=at_delta, std=deviation, cost=cost, sensitivity=moved, rate=share,
+            reach=reach, progress=seen,
+        )  # fmt: skip
+
+    with working(what) as work:
+        answer = how.ask("", lambda: work, ask)
+    if output is not None:
+        from symdp.durable import replace_text
+
+        replace_text(output, answer.to_toml())
+    if plot is not None:
+        from symdp.page.plot import save_design
+
+        save_design(answer, plot)
+    how.tell(answer, _designed)
+    if not how.as_json:
+        for file in filter(None, (output, plot)):
+            say(f"written: {file}")
+
+
+def _reach(support: str) -> int | None:
+    """Return the largest value on a support [−B, B] of whole numbers, None for all of them."""
+    text = "".join(support.split())
+    if text == "integers":
+        return None
+    ends = text.removeprefix("[").removesuffix("]").split(",")
+    if len(text) == len(",".join(ends)) + 2 and len(ends) == 2 and ends[0] == f"-{ends[1]}":
+        return words.whole(ends[1], "--support")
+    raise InputError(f"--support {support:.40}: integers, or those between two ends: [-20, 20]")
+
+
+def _poisson_rate(sampling: str | None, rate: str | None) -> Any:
+    """Return the rate of Poisson sampling, 1 where there is none."""
+    if sampling is None and rate is None:
+        return 1
+    if sampling != "poisson" or rate is None:
+        raise InputError("noise is designed for --sampling poisson --rate Q, or without sampling")
+    return words.number(rate, "--rate")
+
+
+def _designed(answer: Design) -> Iterator[Block]:
+    head = ("noise", "ε", "standard deviation", "E|X|", "kind")
+    rows = []
+    for row in answer.rows:
+        deviation = f"{row.mechanism.std:.8g}"
+        rows.append((row.name, row.guarantee.epsilon_text(), deviation,
+                     f"{row.mechanism.mean_abs:.8g}", row.guarantee.kind))  # fmt: skip
+    yield Table(head, rows, numbers=range(1, 4))
+    yield Sentence(f"  {answer.sentence}")
+    yield from protection(answer.guarantee)
 
 
 def _concrete(job: Job) -> Mechanism:

@@ -25,6 +25,8 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "composition": ("--composition", "FILE", "A TOML file of [[step]] tables instead of "
         "MECHANISM."),
     "confidence": ("--confidence", "C", "Of both rates together."),
+    "cost": ("--cost", "FORMULA", "Of the noise x, even: as large in the mean as of "
+        "normal noise of --std."),
     "count": ("-n --count", "COUNT", "Number of steps, 1 if left out; with --composition, how "
         "often the whole file is run."),
     "counts": ("--counts", "", "The file holds counts, records × buckets of the grid."),
@@ -88,6 +90,7 @@ TABLE: dict[str, tuple[str, str, str]] = {
         "(default), where noise is skewed with one sign at all steps; either-way, with any; up or "
         "down; or exactly."),
     "source": ("", "RUN|NORMS", "A run's folder, or a .npy, .csv or .parquet file."),
+    "support": ("--support", "WHERE", "integers (default), or [-B, B], those from −B to B."),
     "squared": ("--squared", "", "The norms are squared."),
     "std": ("--std", "S", "The standard deviation of the noise."),
     "step": ("--step", "J", "The number it must have."),
@@ -127,6 +130,12 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "derive whole": ("--all", "", "Also the series that are the same for every mechanism."),
     "derive time_limit": ("--time-limit", "S", "Processor seconds; what is not found by then stays "
         "numeric."),
+    "design output": ("-o --output", "FILE", "Write the noise as a mechanism file, .toml."),
+    "design plot": ("--plot", "FILE", "Draw it beside normal and Laplace noise: .svg, .pdf or "
+        ".png."),
+    "design sampling": ("--sampling", "SCHEME", "poisson, with --rate; none if left out."),
+    "design sensitivity": ("--sensitivity", "S", "How far one record moves the query at most, a "
+        "whole number."),
     "explore output": ("-o --output", "FILE", "A .html file."),
     "filter count": ("-n --count", "COUNT", "How many such steps; 1."),
     "filter delta": ("--delta", "D", "Its δ."),
@@ -178,6 +187,7 @@ WITHOUT = {
     "check-claim": ("method",),
     "tradeoff": ("method",),
     "renyi": ("method",),
+    "design": ("method", "direction"),
     "train": ("method", "direction"),
     "audit": ("method", "direction"),
     "explore": ("method", "direction", "as_json"),
@@ -205,6 +215,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "train": ("training.train", "Print ε of a training run, or the noise for an ε."),
     "card": ("pages.card", "Write or check a privacy card."),
     "compare": ("accounting.compare", "Print noises of one size side by side."),
+    "design": ("noise.design", "Find the noise of least ε at a cost."),
     "sample": ("noise.sample", "Print values of the noise, for simulations."),
     "plot": ("noise.plot", "Draw density, loss, K and trade-off of one step."),
     "tradeoff": ("accounting.tradeoff", "Print the least miss rate of any attack."),
@@ -257,6 +268,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "symdp calibrate gaussian --parameter sigma -n 10 --advantage 0.1",
     ),
     "compare": ("symdp compare gaussian laplace student_t nu=5 --std 20 -n 50 --delta 1e-5",),
+    "design": ("symdp design --std 4 -n 8 --delta 1e-6 -o best.toml",),
     "sample": ("symdp sample discrete_laplace b=2 --size 5 --seed 1",),
     "plot": ("symdp plot laplace b=2 -o laplace.svg",),
     "tradeoff": ("symdp tradeoff gaussian sigma=4 -n 10 --alpha 0.001,0.01 --plot attack.svg",),

@@ -56,6 +56,7 @@ from symdp.model import tidy
 from symdp.model.allocation import allocated_pair
 from symdp.model.average import AVERAGE, sizes
 from symdp.model.family import Family
+from symdp.model.masses import MassNoise
 from symdp.model.pair import Pair, Support, mass_of
 from symdp.model.relation import (
     ADD_REMOVE,
@@ -118,6 +119,8 @@ def dominating_pair(
                 "or the trade-off function, or for derive_vectors"
             )
         return dominating_pair(*line, sampling, ADD_REMOVE)
+    if isinstance(source, MassNoise) and relation == SUBSTITUTION:
+        source, support = source.moved(2 * source.sensitivity)
     if isinstance(source, Laws):
         return _of_laws(source, variable, support, sampling)
     noise = _Shifts(source, variable, support, -1 if lowers else 1)

@@ -18,6 +18,7 @@ from symdp.model.added import Added
 from symdp.model.average import SUM
 from symdp.model.family import TILT, Family, coordinates, family_of
 from symdp.model.guarded import substitute
+from symdp.model.masses import MassNoise, mass_noise
 from symdp.model.pair import Atoms, Component, Pair, Support, kind_of, mass_of, plain_support
 from symdp.model.parser import parse
 from symdp.model.relation import SUBSTITUTION, check_relation, checked, usual_relation
@@ -449,6 +450,37 @@ class Mechanism(Added, MechanismRecord):
         made = cls(name, intake.variable, intake.support, laws, intake.declared).assuming(assume)
         return made.normalized() if normalize else made
 
+    @classmethod
+    def listed(
+        cls,
+        masses: Sequence[Number],
+        sensitivity: Number = 1,
+        name: str = "mechanism",
+        variable: sp.Symbol | str = "k",
+    ) -> Mechanism:
+        """Return the mechanism that adds whole numbers whose masses are listed.
+
+        Parameters
+        ----------
+        masses : those of 0, 1, 2, …, rationals that do not rise; −k has the mass of k, and all
+            together add up to exactly one
+        sensitivity : what a record moves the output by at most, a whole number
+        variable : the name of the noise in formulas
+
+        Raises
+        ------
+        InputError : masses that break one of these rules.
+
+        Examples
+        --------
+        >>> noise = Mechanism.listed(["1/2", "3/16", "1/16"], name="short")
+        >>> noise.pair().P
+        (0, 1/16, 3/16, 1/2, 3/16, 1/16)
+        """
+        ratios = [exact(mass, "a mass") for mass in masses]
+        noise, support = mass_noise(ratios, exact(sensitivity, "the sensitivity"))
+        return cls(name, variable_symbol(str(variable), "points"), support, noise, ())
+
     def require_concrete(self) -> Mechanism:
         """Return self; raise InputError naming the parameters that have no value yet."""
         missing = [p for p in self.declared if p.name in self.parameters]
@@ -502,7 +534,7 @@ class Mechanism(Added, MechanismRecord):
     def is_mirrored(self) -> bool:
         """Whether both directions have one law or bound, as under substitution of noise."""
         own = self.neighbours == SUBSTITUTION and isinstance(self.source, Noise)
-        turned = isinstance(self.source, Radial) and self.sampling is None
+        turned = isinstance(self.source, Radial | MassNoise) and self.sampling is None
         return own or turned or isinstance(self.source, RenyiCurve)
 
     def under(self, relation: str) -> Mechanism:
@@ -558,10 +590,13 @@ class Mechanism(Added, MechanismRecord):
         >>> mechanisms.discrete_laplace(b=2).moved_by(3).source.sensitivity
         3
         """
-        if not isinstance(self.source, Noise | Radial):
-            raise InputError(f"{self.name} is a pair of laws and has no sensitivity to change")
         is_formula = isinstance(sensitivity, sp.Expr) and sensitivity.free_symbols
         size = sensitivity if is_formula else exact(sensitivity, "the sensitivity")
+        if isinstance(self.source, MassNoise):
+            moved, support = self.source.moved(size)
+            return replace(self, source=moved, support=support, template=None)
+        if not isinstance(self.source, Noise | Radial):
+            raise InputError(f"{self.name} is a pair of laws and has no sensitivity to change")
         return replace(self, source=self.source.on(size).checked(self.support), template=None)
 
     def shifted(self, shift: str) -> Mechanism:

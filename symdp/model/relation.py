@@ -76,7 +76,8 @@ def usual_relation(mechanism: MechanismRecord) -> str:
     scheme = None if mechanism.sampling is None else mechanism.sampling.scheme
     if scheme in _FIXED_BATCH:
         return SUBSTITUTION
-    return PAIR if scheme is None and mechanism.is_given else ADD_REMOVE
+    is_pair = scheme is None and mechanism.is_given and not mechanism.is_listed
+    return PAIR if is_pair else ADD_REMOVE
 
 
 def check_relation(mechanism: MechanismRecord) -> None:

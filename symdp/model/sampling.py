@@ -479,6 +479,11 @@ class MechanismRecord:
         return not isinstance(self.source, Noise | Radial)
 
     @property
+    def is_listed(self) -> bool:
+        """Whether it is noise on the integers that is given by its masses."""
+        return hasattr(self.source, "masses")
+
+    @property
     def group(self) -> int:
         """How many records are protected together."""
         return 1 if self.sampling is None else self.sampling.group

@@ -29,7 +29,7 @@ from symdp.model.schemes import ALLOCATION
 _LARGEST_FILE = 1_000_000  # bytes
 _KEYS = {  # of the tables of a file, by what an error calls them
     "[noise]": ("density", "sensitivity", "substitution_sensitivity", "normalize", "shift", "modes",
-                "norm", "dimension"),
+                "norm", "dimension", "masses"),
     "[pair]": ("P", "Q", "atoms", "normalize", "envelope", "rho"),
     "[sampling]": ("scheme", "rate", "batch", "records", "group", "steps", "participations",
                    "released"),
@@ -123,6 +123,8 @@ def _of_densities(document: dict[str, Any]) -> Mechanism:
             where = "stands twice" if noise else "is one of noise on vectors, in [noise]"
             raise InputError(f"dimension {where}; leave the one at the top of the file out")
         noise = {**noise, "dimension": document["dimension"]}
+    if noise is not None and "masses" in noise:
+        return _of_masses(document, noise)
     with at("support"):
         is_length = {"norm", "dimension"} & {*(noise or {})}
         whole = [0, "oo"] if is_length else None
@@ -151,6 +153,22 @@ def _of_densities(document: dict[str, Any]) -> Mechanism:
             )
     read = _additive if noise is not None else _from_pair
     return read(noise or laws or {}, {**symbols, variable: symbol}, symbol, ends, words)
+
+
+def _of_masses(document: dict[str, Any], table: dict[str, Any]) -> Mechanism:
+    """Return the mechanism of a [noise] table that lists the masses of whole numbers."""
+    with at("support"):
+        support = take(document, "support", object, default="integers")
+        if support != "integers":
+            raise InputError("listed masses are those of whole numbers: write 'integers'")
+    if document.get("parameters"):
+        raise InputError("its masses are values; leave [parameters] out")
+    variable = take(document, "variable", str, default="k")
+    with at("[noise]"):
+        refuse_unknown(table, ("masses", "sensitivity"))
+        listed = [exact(mass, "a mass") for mass in take(table, "masses", list)]
+        size = exact(take(table, "sensitivity", object, default=1), "sensitivity")
+        return Mechanism.listed(listed, size, variable=variable)
 
 
 def _of_curve(document: dict[str, Any]) -> Mechanism:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from symdp.model.mechanism import Mechanism
+    from symdp.questions.design.integers import Design
     from symdp.questions.guarantee import Guarantee
 
 FORMATS = ("svg", "pdf", "png")
@@ -31,6 +32,7 @@ _MARKERS = "osD^vPX*"
 _LARGEST_ERROR = 3.0  # decades; what is further off leaves the picture
 _DRAWN, _FEW = 801, 101  # places of a density, and tilts or rates of a figure
 _TILTS = 3.0  # the farthest tilts of a drawn K, from 0 and from −1
+_DEVIATIONS = 4.0  # to either side, of a designed noise that is drawn
 _INK = "#123457"  # stands for the page's own text colour until the SVG is embedded
 
 
@@ -169,6 +171,54 @@ def mechanism_figure(mechanism: Mechanism) -> Figure:
 def save_mechanism(mechanism: Mechanism, path: Path) -> None:
     """Draw one step of a mechanism in a file."""
     _write(path, lambda: mechanism_figure(mechanism))
+
+
+def save_design(design: Design, path: Path) -> None:
+    """Draw a designed noise beside those that it was compared with, ε of each in the legend."""
+    _write(path, lambda: _design_figure(design))
+
+
+def _design_figure(design: Design) -> Figure:
+    import numpy as np
+
+    with settings():
+        from matplotlib import pyplot
+
+        figure, (density, ratio) = pyplot.subplots(1, 2, figsize=(9.6, 3.9), layout="constrained")
+        reach = math.ceil(_DEVIATIONS * design.rows[0].mechanism.std)
+        places = np.arange(-reach, reach + 1)
+        drawn = {row.name: _masses(row.mechanism, reach) for row in design.rows}
+        best = design.rows[-1].name
+        if len(design.rows) > 1:
+            best = design.rows[1].name
+        for row, colour, mark in zip(design.rows, _COLOURS, _MARKERS, strict=False):
+            epsilon = rounded(row.guarantee.epsilon, 6, "up")
+            style = {"color": colour, "marker": mark, "markersize": 3.0, "linewidth": 0.8}
+            density.semilogy(places, drawn[row.name], label=f"{row.name}: ε = {epsilon}", **style)
+            ratio.plot(places, drawn[row.name] / drawn[best], **style)
+        density.set(title="probability of each value", xlabel="noise")
+        ratio.set(title=f"the same over that of {best} noise", xlabel="noise", ylim=(0.0, 3.0))
+        density.legend(frameon=False, fontsize=8)
+        for axes in (density, ratio):
+            axes.grid(True, color="#888888", alpha=0.25, linewidth=0.6)
+        return figure
+
+
+def _masses(mechanism: Mechanism, reach: int) -> Any:
+    """Return the masses of noise on the integers up to a value, on both sides of 0."""
+    import numpy as np
+
+    from symdp.emit.numpy import compile_numpy
+
+    noise = mechanism.source
+    if mechanism.is_listed:
+        listed = [float(mass) for mass in noise.masses[: reach + 1]]  # type: ignore[union-attr]
+        half = np.full(reach + 1, math.nan)
+        half[: len(listed)] = listed
+    else:
+        density = compile_numpy(noise.density, [mechanism.variable])  # type: ignore[union-attr]
+        half = density(np.arange(reach + 1.0))
+    return np.concatenate([half[:0:-1], half])
 
 
 def save_histogram(found: Any, path: Path, labels: Sequence[Any] | None = None) -> None:

@@ -400,6 +400,8 @@ def proved_shift(mechanism: Mechanism) -> str:
                 _RISES.format(mechanism.summary, f" while {free} may have any value" * bool(free))
             )
         return AT_MOST if mechanism.neighbours == SUBSTITUTION else IN_LENGTH
+    if mechanism.is_listed:
+        return AT_MOST  # even, and it falls from 0
     if not isinstance(source, Noise):
         return "" if mechanism.shift == AT_MOST else mechanism.shift
     if mechanism.neighbours == SUBSTITUTION:

@@ -57,6 +57,7 @@ _FILE = Kept(
 )
 _BOUND = "dominating pair"  # of what is only partly known
 _ENVELOPE = "envelope"  # of many pairs, whose largest profile it has
+_LISTED = "listed noise"  # its masses
 _LAWS = ("P", "Q")
 _CURVE, _VECTORS, _FAMILY = "renyi curve", "noise on vectors", "family"
 _SOURCES: dict[str, tuple[str, ...]] = {
@@ -64,6 +65,7 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     "pair": _LAWS,
     _BOUND: _LAWS,
     _ENVELOPE: _LAWS,
+    _LISTED: _LAWS,
     _CURVE: ("divergence",),
     _VECTORS: ("density", "dimension", "sensitivity"),
     _FAMILY: ("log_moment", "lattice"),
@@ -553,6 +555,8 @@ def _written(mechanism: Mechanism) -> dict[str, Any]:
         kind = _BOUND
     if getattr(mechanism.source, "is_envelope", False):
         kind = _ENVELOPE
+    if mechanism.is_listed:
+        kind = _LISTED
     # With its parameters free, so that steps of one family are known for it again.
     template, sampling = mechanism.template or mechanism, mechanism.sampling
     support = template.support
@@ -693,6 +697,7 @@ def _read(written: object) -> Mechanism:
 
 def _source(kind: str, formulas: dict[str, sp.Basic], listed: bool) -> Source:
     from symdp.model.family import Family
+    from symdp.model.masses import MassNoise
     from symdp.model.sampling import Laws, Noise, Radial, RenyiCurve
 
     if kind == _VECTORS:
@@ -712,6 +717,8 @@ def _source(kind: str, formulas: dict[str, sp.Basic], listed: bool) -> Source:
         "is_envelope": kind == _ENVELOPE,
         "rho": rho,
     }
+    if kind == _LISTED:
+        return MassNoise(_all(formulas, "P"), _all(formulas, "Q"))
     if listed:
         return Laws(_all(formulas, "P"), _all(formulas, "Q"), **facts)
     atoms = zip(*(_all(formulas, own) for own in ("atom", "P of atom", "Q of atom")), strict=True)

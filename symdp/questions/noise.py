@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import sympy as sp
-from flint import arb, ctx
+from flint import arb, ctx, fmpq
 from numpy.polynomial import chebyshev
 
 from symdp.arguments import real, share, whole
@@ -33,6 +33,7 @@ from symdp.emit.numpy import compile_numpy
 from symdp.errors import AccuracyError, InputError, SymdpError, at
 from symdp.interrupt import Deadline, worked
 from symdp.model import assumption
+from symdp.model.masses import MassNoise
 from symdp.model.mechanism import Mechanism, a_mechanism
 from symdp.model.sampling import Noise, exact
 from symdp.numeric.compile import loss_law
@@ -306,9 +307,11 @@ def _around(
     return None, heights
 
 
-def noise_of(mechanism: Mechanism) -> Noise:
+def noise_of(mechanism: Mechanism) -> Noise | MassNoise:
     """Return the additive noise of a mechanism; InputError where it has none."""
     source = mechanism.source
+    if isinstance(source, MassNoise):
+        return source
     if not isinstance(source, Noise):
         kind = "noise on vectors" if not mechanism.is_given else "no additive noise"
         raise InputError(
@@ -338,7 +341,10 @@ def _moment(mechanism: Mechanism, name: Size, mean: arb) -> float:
 
 def _integral(mechanism: Mechanism, factor: sp.Expr, word: str) -> arb:
     """Enclose the mean of a function of the noise, to a double's accuracy."""
-    density, x = factor * noise_of(mechanism).density, mechanism.variable
+    noise, x = noise_of(mechanism), mechanism.variable
+    if isinstance(noise, MassNoise):
+        return _sum_of_masses(noise, factor, x)
+    density = factor * noise.density
     ends, tolerance = (mechanism.support.lower, mechanism.support.upper), arb(2) ** -40
     for _ in range(_TRIES):
         with ctx.workprec(_BITS):
@@ -354,6 +360,17 @@ def _integral(mechanism: Mechanism, factor: sp.Expr, word: str) -> arb:
     )
 
 
+def _sum_of_masses(noise: MassNoise, factor: sp.Expr, x: sp.Symbol) -> arb:
+    """Return the mean of a function of noise whose masses are listed, an exact sum."""
+    total = sp.S.Zero
+    for k, mass in enumerate(noise.masses):
+        values = {factor.subs(x, k), factor.subs(x, -k)} if k else {factor.subs(x, 0)}
+        share = mass if k == 0 or len(values) == 2 else 2 * mass
+        total += share * sp.Add(*values)
+    with ctx.workprec(_BITS):
+        return arb(fmpq(int(total.p), int(total.q)))
+
+
 class NoiseLaw:
     """Cells of a noise's density, and how much of its mass lies below each.
 
@@ -362,6 +379,30 @@ class NoiseLaw:
 
     def __init__(self, mechanism: Mechanism) -> None:
         noise = noise_of(mechanism.require_concrete())
+        if isinstance(noise, MassNoise):
+            self._list(noise)
+        else:
+            self._find(mechanism, noise)
+        total = float(self.mass.sum())
+        self.error = abs(total - 1.0)
+        if not self.error < _LACKING:
+            raise AccuracyError(
+                f"{mechanism.summary}: the mass of its noise was not found (1 - {1 - total:.3g}), "
+                "as where its tail is too heavy for doubles"
+            )
+        self.mass /= total
+        self._below = np.concatenate([[0.0], np.cumsum(self.mass)])
+        self._above = np.concatenate([[0.0], np.cumsum(self.mass[::-1])])  # cells from the last
+
+    def _list(self, noise: MassNoise) -> None:
+        """Take the masses that are listed."""
+        self.is_whole = True
+        self.left = np.arange(-noise.reach, noise.reach + 1.0)
+        masses = [float(mass) for mass in noise.masses]
+        self.mass = np.asarray([*masses[:0:-1], *masses])
+
+    def _find(self, mechanism: Mechanism, noise: Noise) -> None:
+        """Find the mass of cells of a density, or of single integers."""
         self._density = compile_numpy(noise.density, [mechanism.variable])
         alone = replace(mechanism, sampling=None, relation=None)
         law = loss_law(alone, "remove")
@@ -374,16 +415,6 @@ class NoiseLaw:
             self._sum(ends, float(anchors[0]), float(anchors[-1]))
         else:
             self._cut(ends, anchors)
-        total = float(self.mass.sum())
-        self.error = abs(total - 1.0)
-        if not self.error < _LACKING:
-            raise AccuracyError(
-                f"{mechanism.summary}: the mass of its noise was not found (1 - {1 - total:.3g}), "
-                "as where its tail is too heavy for doubles"
-            )
-        self.mass /= total
-        self._below = np.concatenate([[0.0], np.cumsum(self.mass)])
-        self._above = np.concatenate([[0.0], np.cumsum(self.mass[::-1])])  # cells from the last
 
     def _at(self, x: Array) -> Array:
         with np.errstate(all="ignore"):
@@ -523,7 +554,7 @@ def shown_range(mechanism: Mechanism) -> tuple[float, float]:
     """
     source, support = mechanism.source, mechanism.support
     ends = float(support.lower), float(support.upper)
-    if isinstance(source, Noise):
+    if isinstance(source, Noise | MassNoise):
         low, high = quantile(mechanism, _DRAWN)
         return max(low, ends[0]), high + float(source.sensitivity)
     if support.points or all(map(math.isfinite, ends)):

@@ -38,6 +38,7 @@ BASES: dict[str, dict[str, Any]] = {
        for scheme, more in (("poisson", {}), ("without_replacement", {}),
                             ("with_replacement", {"batch": 3}),
                             ("truncated_poisson", {"batch": 3, "records": 30}))},
+    "masses": {"noise": {"masses": ["1/2", "1/4"], "sensitivity": 1}},
     "random_allocation": {**PLAIN, "sampling": {"scheme": "random_allocation", "steps": 4}},
 }  # fmt: skip
 # Two values of every key of every table: what the key does must differ between the two.
@@ -65,6 +66,7 @@ VALUES: dict[str, dict[str, list[Any]]] = {
         "normalize": [True],
         "shift": ["exactly", "up"],
         "modes": [1],
+        "masses": [["2/5", "3/10"], ["3/5", "1/5"]],
         "norm": ["l2"],
         "dimension": [3, 5],
     },

@@ -1,0 +1,230 @@
+"""The noise of least ε: its file, its masses, and what no better noise of a family has."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import sympy as sp
+from shell import Shell
+
+import symdp
+from symdp import InputError
+from symdp.questions.design.integers import design
+from symdp.questions.design.loss_sum import epsilon_slope
+from symdp.questions.noise import compare
+
+
+def convolved(masses, shift, count, epsilon):
+    """δ(ε) by sums of losses, each kept apart: a dictionary of all of them, rounded to 1e-9."""
+    noise = {k: float(masses[abs(k)]) for k in range(1 - len(masses), len(masses))}
+    step = {}
+    for k, mass in noise.items():
+        other = noise.get(k - shift)
+        if other is not None:
+            loss = round(math.log(other / mass), 9)
+            step[loss] = step.get(loss, 0.0) + other
+    finite = sum(step.values())
+    total = {0.0: 1.0}
+    for _ in range(count):
+        sums: dict[float, float] = {}
+        for a, p in total.items():
+            for b, q in step.items():
+                key = round(a + b, 9)
+                sums[key] = sums.get(key, 0.0) + p * q
+        total = sums
+    beyond = 1.0 - finite**count
+    return beyond + sum(p * -math.expm1(epsilon - s) for s, p in total.items() if s > epsilon)
+
+
+@pytest.fixture(scope="module")
+def best():
+    return design(3, delta=1e-3, std=1)
+
+
+def test_masses_are_exact_even_and_fall(best):
+    masses = best.mechanism.source.masses
+    assert masses[0] + 2 * sum(masses[1:]) == 1
+    assert all(inner >= outer > 0 for inner, outer in itertools.pairwise(masses))
+    assert all((10**40 * mass).is_Integer for mass in masses)
+    variance = 2 * sum(k * k * mass for k, mass in enumerate(masses))
+    assert float(variance) <= best.most * (1 + 1e-9)
+
+
+def test_epsilon_is_that_of_the_masses(best):
+    masses = best.mechanism.source.masses
+    delta = convolved(masses, 1, 3, 1.5)
+    answer = symdp.compose(best.mechanism, 3).delta(1.5)
+    assert answer.delta == pytest.approx(delta, rel=1e-6)
+    assert best.rows[0].name == "designed"
+    assert best.guarantee.epsilon < min(row.guarantee.epsilon for row in best.rows[1:])
+
+
+def test_the_file_is_an_ordinary_mechanism(best):
+    noise = symdp.loads(best.to_toml())
+    assert noise.source == best.mechanism.source
+    assert symdp.compose(noise, 3).epsilon(1e-3).epsilon == best.guarantee.epsilon
+    proved = symdp.compose(noise, 3).certify_epsilon(1e-3, 6)
+    assert float(proved.lower_decimal) <= best.guarantee.epsilon * (1 + 1e-7)
+    others = [symdp.mechanisms.discrete_gaussian, symdp.mechanisms.discrete_laplace]
+    rows = compare([noise, *others], 3, delta=1e-3, std=noise.std)
+    assert rows[0].mechanism.name == "designed"
+
+
+def test_no_neighbour_of_it_is_better(best):
+    """A local optimum: moves of masses that keep mass, cost and evenness gain nothing."""
+    masses = np.array([float(mass) for mass in best.mechanism.source.masses])
+    least = best.guarantee.epsilon
+    for i, j, k in ((0, 1, 2), (0, 2, 5), (1, 3, 6), (2, 4, 9), (0, 5, 8)):
+        rows = np.array(
+            [[2.0 - (place == 0) for place in (i, j, k)], [2.0 * place**2 for place in (i, j, k)]]
+        )
+        direction = np.linalg.svd(rows)[2][-1]
+        for size in (-1e-3, 1e-3):
+            moved = masses.copy()
+            moved[[i, j, k]] += size * direction * masses[k]
+            noise = np.concatenate([moved[:0:-1], moved])
+            q = np.concatenate([noise, [0.0]])
+            p = np.concatenate([[0.0], noise])
+            # The search stops where kinks of δ hide what is left to gain.
+            assert epsilon_slope(p, q, 3, 1e-3).epsilon > least * (1.0 - 5e-5)
+
+
+def test_the_slope_is_that_of_differences():
+    k = np.arange(-30, 31)
+    noise = np.exp(-(np.abs(k) ** 1.4) / 5.0)
+    noise /= noise.sum()
+    rng = np.random.default_rng(3)
+    for count, delta in ((3, 1e-4), (20, 1e-9)):
+        direction = noise * rng.normal(size=noise.size)
+        direction -= noise * direction.sum()
+        ends = []
+        for size in (-1e-4, 1e-4):
+            law = noise + size * direction
+            answer = epsilon_slope(
+                np.concatenate([[0.0], law]), np.concatenate([law, [0.0]]), count, delta
+            )
+            ends.append(answer.epsilon)
+        slope = epsilon_slope(
+            np.concatenate([[0.0], noise]), np.concatenate([noise, [0.0]]), count, delta
+        )
+        told = (slope.by_p[1:] + slope.by_q[:-1]) @ direction
+        assert (ends[1] - ends[0]) / 2e-4 == pytest.approx(told, rel=0.02)
+
+
+def test_epsilon_in_doubles_is_that_of_the_package():
+    noise = symdp.mechanisms.discrete_gaussian(sigma=3)
+    k = np.arange(-60, 61)
+    masses = np.exp(-(k**2) / 18.0)
+    masses /= masses.sum()
+    p, q = np.concatenate([[0.0], masses]), np.concatenate([masses, [0.0]])
+    for count, delta in ((1, 1e-5), (7, 1e-6), (100, 1e-11)):
+        exact = symdp.compose(noise, count).epsilon(delta).epsilon
+        assert epsilon_slope(p, q, count, delta).epsilon == pytest.approx(exact, rel=1e-5)
+
+
+def test_one_step_is_the_linear_program_and_beats_every_staircase():
+    """Among the competitors: geometric noise, and staircases of widths 2 to 4."""
+    delta, std = 1e-3, 4.0
+    best = design(1, delta=delta, std=std)
+    assert best.is_global
+    for width in (1, 2, 3, 4):
+        for offset in range(width):
+            least = _staircase(width, offset, std, delta)
+            assert best.guarantee.epsilon <= least + 1e-9, (width, offset)
+
+
+def _staircase(width, offset, std, delta):
+    k = np.arange(0, 160)
+    low, high = 1e-3, 20.0
+    for _ in range(80):
+        fall = 0.5 * (low + high)
+        masses = np.exp(-fall * ((k + offset) // width))
+        masses /= masses[0] + 2 * masses[1:].sum()
+        low, high = (fall, high) if 2 * (masses * k**2).sum() > std**2 else (low, fall)
+    noise = np.concatenate([masses[:0:-1], masses])
+    q, p = np.concatenate([noise, [0.0]]), np.concatenate([[0.0], noise])
+    ends = [0.0, 50.0]
+    for _ in range(80):
+        middle = sum(ends) / 2
+        is_above = np.maximum(p - math.exp(middle) * q, 0.0).sum() > delta
+        ends = [middle, ends[1]] if is_above else [ends[0], middle]
+    return ends[1]
+
+
+def test_where_normal_noise_is_best_it_says_so():
+    answer = design(300, delta=1e-5, std=4)
+    assert answer.rows[0].name in ("Gaussian", "designed")
+    assert answer.gain < 0.2
+    known = symdp.compose(symdp.loads(answer.to_toml()), 300).epsilon(1e-5).epsilon
+    assert known == answer.guarantee.epsilon
+
+
+@pytest.mark.slow
+def test_a_bounded_support_a_larger_shift_and_a_cost():
+    narrow = design(2, delta=1e-2, std=1, reach=5)
+    assert narrow.mechanism.source.reach <= 5
+    far = design(2, delta=1e-2, std=2, sensitivity=2)
+    assert far.mechanism.source.sensitivity == 2
+    spread = design(2, delta=1e-2, std=1, cost="abs(x)")
+    assert spread.mechanism.mean_abs <= spread.most * (1 + 1e-9)
+    assert spread.guarantee.epsilon <= min(row.guarantee.epsilon for row in spread.rows)
+
+
+@pytest.mark.slow
+def test_a_sampled_design_is_answered_sampled():
+    answer = design(20, delta=1e-3, std=1, rate="1/4")
+    sampled = symdp.loads(answer.to_toml()).subsample("poisson", "1/4")
+    assert symdp.compose(sampled, 20).epsilon(1e-3).epsilon == answer.guarantee.epsilon
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ({"delta": 0.0, "std": 2}, "delta"),
+        ({"delta": 1e-5, "std": -2}, "positive"),
+        ({"delta": 1e-5, "std": 2, "cost": "x"}, "not even"),
+        ({"delta": 1e-5, "std": 2, "cost": "-x**2"}, "falls"),
+        ({"delta": 1e-5, "std": 2, "cost": "y**2"}, "cost: unknown name"),
+        ({"delta": 1e-5, "std": 2, "cost": "3"}, "does not hold"),
+        ({"delta": 1e-5, "std": 2, "reach": 2}, "wider support"),
+        ({"delta": 1e-5, "std": 2, "rate": 2}, "rate"),
+        ({"delta": 1e-5, "std": 1000}, "common factor"),
+        ({"delta": 1e-5, "std": 2, "sensitivity": 0}, "whole number"),
+    ],
+)
+def test_what_cannot_be_designed_is_said(asked, told):
+    with pytest.raises(InputError, match=told):
+        design(2, **asked)
+
+
+def test_the_command_writes_file_and_figure(shell: Shell, tmp_path):
+    file, figure = tmp_path / "best.toml", tmp_path / "best.svg"
+    ran = shell(f"design --std 1 --delta 1e-2 -o {file} --plot {figure}")
+    assert "less ε than the better of the others; the best of all" in ran.out
+    assert figure.stat().st_size > 4_000
+    noise = symdp.load(file)
+    assert sp.Add(*noise.source.Q) == 1
+    known = shell(f"epsilon {file} --delta 1e-2 --json").json
+    told = shell("design --std 1 --delta 1e-2 --json").json
+    assert told["noises"][0]["epsilon"] == known["epsilon"]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("design --std 2 --delta 1e-3 --support reals", "integers, or those between"),
+        ("design --std 2 --delta 1e-3 --support [-3,4]", "integers, or those between"),
+        ("design --std 2 --delta 1e-3 --sampling poisson", "--rate Q"),
+        ("design --std 2 --delta 1e-3 -o best.txt", ".toml"),
+        ("design --std 2", "--delta"),
+        ("design --std 2 --delta 1e-3 --cost x", "cost"),
+    ],
+)
+def test_what_is_wrong_is_said(shell: Shell, line, told):
+    ran = shell(line)
+    assert ran.code == 2
+    assert told in ran.err
+    assert ran.err.count("\n") == 1
