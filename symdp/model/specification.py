@@ -165,7 +165,9 @@ def _of_masses(document: dict[str, Any], table: dict[str, Any]) -> Mechanism:
         raise InputError("its masses are values; leave [parameters] out")
     variable = take(document, "variable", str, default="k")
     with at("[noise]"):
-        refuse_unknown(table, ("masses", "sensitivity"))
+        refuse_unknown(table, _KEYS["[noise]"])
+        if others := [key for key in table if key not in ("masses", "sensitivity")]:
+            raise InputError(f"masses say all of the noise but sensitivity; leave {others[0]} out")
         listed = [exact(mass, "a mass") for mass in take(table, "masses", list)]
         size = exact(take(table, "sensitivity", object, default=1), "sensitivity")
         return Mechanism.listed(listed, size, variable=variable)
