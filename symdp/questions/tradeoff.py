@@ -20,9 +20,12 @@ difference of two lines, which is largest at an end. Beyond the last place δ �
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, overload
+from operator import attrgetter
+from statistics import NormalDist
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from symdp.arguments import flat, is_array, real, share
 from symdp.errors import AccuracyError, InputError
@@ -37,12 +40,14 @@ if TYPE_CHECKING:
 
     from symdp.arguments import Direction
     from symdp.model.mechanism import Mechanism
-    from symdp.numeric.answer import Kind
+    from symdp.numeric.answer import Answer, Kind
     from symdp.questions.accounted import Composed
 
 _LEAST_DELTA = 1e-12  # of what is a pure ε but for δ
 _PLACES = 128  # of ε, in a first look at the Gaussian curve
 _ROUNDED = 1e-9  # of log(1 − δ): far above its rounding, far below what a wrong integral lacks
+_TANGENTS, _INTERPOLATED = 40, 8  # lines tried for a rate, and those found by a polynomial
+_TANGENT = 1e-12  # of a miss rate: what a line may lie below the highest one
 _TOLERANCE = 1e-11  # of the interval in which the best ε is sought
 _KINK = 1e-5  # in nats: how far from a kink the parabolas may have stopped
 _NARROWINGS = 50  # of a golden section
@@ -340,6 +345,15 @@ def _probability(value: object, name: str) -> float:
     return number
 
 
+class _Touching(NamedTuple):
+    """A line 1 − δ(ε) − e^ε α and the rate at which it touches the trade-off."""
+
+    deviate: float  # z with Φ(z) the rate: nearly linear in ε
+    epsilon: float
+    log_rate: float
+    low: float  # of log(1 − δ)
+
+
 class _Complement:
     """The lower end of log(1 − δ(ε)), the smaller one of the directions, at every real ε."""
 
@@ -350,6 +364,7 @@ class _Complement:
         self._most = min(law.log_finite_mass for law in self._laws)
         self._slope = min(min(law.cgf(-1.0), 0.0) for law in self._laws)
         self._known: dict[float, tuple[float, float]] = {}
+        self._touching: list[_Touching] = []  # in the order of the rates
         self._refusal: AccuracyError | None = None
 
     def __call__(self, epsilon: float) -> float:
@@ -371,12 +386,12 @@ class _Complement:
         if epsilon.size == 0 and self._refusal is not None:
             raise self._refusal
         rates = np.asarray(alphas, dtype=np.float64)
-        found = np.where(rates == 0.0, math.exp(self._most), 0.0)
+        misses = np.where(rates == 0.0, math.exp(self._most), 0.0)
         for place in np.flatnonzero((rates > 0.0) & (rates < 1.0)).tolist():
-            log_alpha = math.log(rates[place])
-            lines = zip(epsilon.tolist(), low.tolist(), strict=True)
-            found[place] = math.exp(max(_log_line(e, c, log_alpha) for e, c in lines))
-        return found
+            over = np.minimum(epsilon + math.log(rates[place]) - low, 0.0)
+            with np.errstate(divide="ignore"):  # of a line that is not above 0
+                misses[place] = np.exp(np.max(low + np.log(-np.expm1(over))))
+        return misses
 
     def _lower(self, epsilon: float) -> float:
         """Return the lower end, −∞ where a direction's cannot be computed."""
@@ -389,6 +404,9 @@ class _Complement:
                 return -math.inf
             bounds = [answer.complement_bounds for answer in answers]
             low, high = min(low for low, _ in bounds), min(high for _, high in bounds)
+            for answer, (least, _) in zip(answers, bounds, strict=True):
+                if least <= low + _TANGENT * (1.0 + abs(low)):
+                    self._add_touching(epsilon, answer)
             most = min(self._most, epsilon + self._slope)
             if low > most + _ROUNDED * (1.0 + abs(most)):
                 raise _misfit(epsilon)
@@ -423,8 +441,73 @@ class _Complement:
         if wrong.size:
             raise _misfit(float(epsilon[wrong[0]]))
 
+    def _add_touching(self, epsilon: float, answer: Answer) -> None:
+        """Keep at which rate α = −δ′(ε) e^{−ε} a line touches the trade-off, where that is told."""
+        if answer.slope is not None and answer.slope < 0.0:
+            log_rate = math.log(-answer.slope) + answer.log_delta - epsilon
+            line = _Touching(_deviate(log_rate), epsilon, log_rate, answer.complement_bounds[0])
+            insort(self._touching, line, key=attrgetter("deviate"))
+
     def _seek(self, log_alpha: float) -> None:
         """Compute 1 − δ around the ε whose line is the highest at a false positive rate."""
+        spread = all(law.is_spread for law in self._laws)
+        if not (spread and self._touches(log_alpha)):
+            self._seek_highest(log_alpha)
+
+    def _touches(self, log_alpha: float) -> bool:
+        """Look for the line that touches f at a rate, and return whether it was found.
+
+        The rate falls with ε: it is Q(L > ε). Two lines that touch at a smaller and a larger rate
+        bound f between them: it is convex, so that no line is above where theirs meet.
+        """
+        low, high = self._ends()
+        deviations = [math.sqrt(float(law.cumulants(0.0, 2)[1])) for law in self._laws]
+        width = max(*deviations, 1e-300)
+        if not self._touching and self._lower(min(max(0.0, low), high)) == -math.inf:
+            return False
+        for trial in range(_TANGENTS):
+            if not self._touching:
+                return False
+            epsilon, is_highest = self._next(log_alpha, width, trial)
+            if is_highest:
+                return True
+            if not low < epsilon < high or epsilon in self._known:
+                return False
+            self._lower(epsilon)
+            if all(line.epsilon != epsilon for line in self._touching):
+                return False
+            width *= 2.0
+        return False
+
+    def _next(self, log_alpha: float, width: float, trial: int) -> tuple[float, bool]:
+        """Return the ε to be tried for a rate, beyond all others by `width`, and whether none is.
+
+        None is where one of the lines next to the rate is as high as where both meet.
+        """
+        place = bisect_left(self._touching, _deviate(log_alpha), key=attrgetter("deviate"))
+        if place == 0:
+            return self._touching[0].epsilon + width, False
+        if place == len(self._touching):
+            return self._touching[-1].epsilon - width, False
+        flat, steep = self._touching[place], self._touching[place - 1]  # at the smaller ε, and not
+        highest = max(_log_line(line.epsilon, line.low, log_alpha) for line in (flat, steep))
+        meeting, height = _meeting(flat, steep, log_alpha)
+        if height - math.exp(highest) <= _TANGENT * math.exp(highest):
+            return meeting, True
+        if trial < _INTERPOLATED:
+            nearest = self._touching[max(place - 2, 0) : place + 2]
+            guess = _interpolated(nearest, _deviate(log_alpha))
+            if trial % 2:  # beyond it, so that the next lines lie on both sides of the rate
+                side = min(flat.epsilon, steep.epsilon, key=lambda end: abs(guess - end))
+                guess += guess - side
+            if flat.epsilon < guess < steep.epsilon:
+                return guess, False
+        if flat.epsilon < meeting < steep.epsilon:
+            return meeting, False
+        return 0.5 * (flat.epsilon + steep.epsilon), False
+
+    def _seek_highest(self, log_alpha: float) -> None:
+        """Compute 1 − δ around the ε whose line is the highest, by its height alone."""
 
         def score(epsilon: float) -> float:
             return _log_line(epsilon, self._lower(epsilon), log_alpha)
@@ -470,6 +553,39 @@ def _misfit(epsilon: float) -> AccuracyError:
         f"1 − δ computed at epsilon = {epsilon:.6g} is none of a privacy profile, so that no "
         "trade-off is given; prove δ there with certify, and please report it"
     )
+
+
+def _deviate(log_rate: float) -> float:
+    """Return the normal deviate below which a rate lies: nearly linear in ε for many steps."""
+    rate = math.exp(min(log_rate, 0.0))
+    return NormalDist().inv_cdf(min(max(rate, 1e-300), 1.0 - 1e-16))
+
+
+def _meeting(flat: _Touching, steep: _Touching, log_alpha: float) -> tuple[float, float]:
+    """Return the ε where two lines meet as functions of e^ε, and how high above e^ε α they do."""
+    apart = min(steep.epsilon - flat.epsilon, _LARGEST)
+    stretch = math.exp(apart)
+    low, high = math.exp(flat.low), math.exp(steep.low)
+    slopes = (line + flat.epsilon for line in (flat.log_rate, steep.log_rate, log_alpha))
+    fast, slow, own = (math.exp(min(slope, _LARGEST)) for slope in slopes)
+    if not fast > slow:
+        return math.nan, max(low - own, high - own * stretch)
+    times = max((high - low + fast - slow * stretch) / (fast - slow), 0.0)
+    place = flat.epsilon + math.log(times) if times > 0.0 else math.nan
+    return place, low + fast * (times - 1.0) - own * times
+
+
+def _interpolated(lines: Sequence[_Touching], deviate: float) -> float:
+    """Return ε at a rate's deviate by the polynomial through some lines', by Neville's scheme."""
+    places = [line.deviate for line in lines]
+    values = [line.epsilon for line in lines]
+    for order in range(1, len(lines)):
+        for k in range(len(lines) - order):
+            gap = places[k + order] - places[k]
+            if gap == 0.0:
+                return math.nan
+            values[k] += (deviate - places[k]) * (values[k + 1] - values[k]) / gap
+    return values[0]
 
 
 def _log_line(epsilon: float, log_complement: float, log_alpha: float) -> float:

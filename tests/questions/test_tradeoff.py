@@ -3,11 +3,13 @@
 import math
 
 import mpmath
+import numpy as np
 import pytest
 
 from symdp import compose, mechanisms
 from symdp.errors import InputError
 from symdp.methods.gaussian import log_gaussian_delta
+from symdp.questions import tradeoff
 from symdp.questions.tradeoff import (
     bayes_error,
     gaussian_mu,
@@ -147,3 +149,31 @@ def test_the_gaussian_curve_lies_above_the_profile_and_touches_it():
 def test_bad_input_names_the_culprit(call, part):
     with pytest.raises(InputError, match=part):
         call()
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        compose(mechanisms.gumbel(b=2), 3),  # the directions cross beside 0
+        compose([(mechanisms.gaussian(sigma=2), 3), (mechanisms.laplace(b=3), 2)]),
+        compose(mechanisms.gaussian(sigma=3).subsample("poisson", "0.01"), 400),
+    ],
+)
+def test_slopes_find_the_lines_that_heights_find(steps, monkeypatch):
+    rates = [1e-9, 1e-3, 0.1, 0.37, 0.5, 0.9, 0.999]
+    by_slopes = trade_off(steps, rates)
+    monkeypatch.setattr(tradeoff._Complement, "_touches", lambda lines, log_alpha: False)
+    assert by_slopes == pytest.approx(trade_off(steps, rates), rel=1e-9)
+
+
+def test_a_hundred_rates_take_a_few_lines_each(monkeypatch):
+    asked = []
+    answered = tradeoff._Complement._lower
+    monkeypatch.setattr(
+        tradeoff._Complement,
+        "_lower",
+        lambda lines, epsilon: asked.append(epsilon) or answered(lines, epsilon),
+    )
+    steps = compose(mechanisms.gaussian(sigma=1.3).subsample("poisson", "0.01"), 100)
+    trade_off(steps, np.linspace(0.01, 0.99, 100))
+    assert len(set(asked)) < 350  # 1 300 where heights alone tell
