@@ -23,6 +23,7 @@ from symdp.methods import METHODS, accountant
 from symdp.model.curve_tables import from_renyi_points
 from symdp.numeric.answer import Answer
 from symdp.questions.audit import audit
+from symdp.questions.design.integers import design
 from symdp.questions.noise import compare
 from symdp.questions.tradeoff import gaussian_privacy
 
@@ -131,6 +132,7 @@ OBJECTS = {
         lambda: symdp.calibrate(mechanisms.gaussian, "sigma", 1, advantage=0.1),
         lambda one: [one, repr(one)],
     ),
+    "design": (lambda: design(1, delta=1e-2, std=1), lambda one: [one.to_toml(), repr(one)]),
     "audit": (lambda: audit(90, 10, 100, 100), lambda one: [one, repr(one)]),
     "zCDP": (lambda: compose(NOISE, 2).zcdp(), lambda one: [one, one.to_json()]),
     "Gaussian privacy": (lambda: gaussian_privacy(compose(NOISE, 2)), lambda one: [one]),

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from symdp.questions.certificate import Certificate
     from symdp.questions.claim import CheckedClaim
     from symdp.questions.composition import Composition
+    from symdp.questions.design.scaled import ScaledSteps, SharedBudget
     from symdp.questions.guarantee import Guarantee
     from symdp.questions.noise import Compared
 
@@ -480,7 +481,7 @@ def _complement(rate: Fraction) -> str:
 
 def calibrate(
     *,
-    parameter: str,
+    parameter: str | None = None,
     epsilon: str | None = None,
     delta: str | None = None,
     advantage: str | None = None,
@@ -508,18 +509,22 @@ def calibrate(
     }
     many = None if digits is None else words.whole(digits, "--digits", 4, 13)
     name, ends = how.name, _pair(between, "--between", words.number)
+    steps = None if job.composition is None else _steps_with_a_name(job)
+    if parameter is None and (steps is None or not steps.is_shared):
+        raise InputError("--parameter NAME is missing: what is to be calibrated")
+    unknown = parameter or "share"
     visited: dict[Any, tuple[float, bool]] = {}
     known = SoFar()
 
     def seen(value: Any, bound: float, meets: bool) -> None:
         visited[value] = bound, meets
-        known.lacks = _narrowed(parameter, visited)
+        known.lacks = _narrowed(unknown, visited)
 
     def told(mark: str) -> None:
         rows = sorted((value, *one) for value, one in visited.items())
         if how.as_json:
             own = [{"value": float(v), "bound": b, "meets": meets} for v, b, meets in rows]
-            print_json({"parameter": parameter, "incomplete": mark, "visited": own})
+            print_json({"parameter": unknown, "incomplete": mark, "visited": own})
             return
         from symdp.questions.calibrate import decimal
 
@@ -527,22 +532,27 @@ def calibrate(
             (decimal(v), rounded(b, 6, "up"), "meets it" if meets else "misses it")
             for v, b, meets in rows
         ]
-        show(Table((parameter, "at most", "the target"), cells, numbers=range(2)))
+        show(Table((unknown, "at most", "the target"), cells, numbers=range(2)))
 
     known.tell = told
 
     def found(asked: Job) -> Calibration | AttackCalibration:
         from symdp.questions.calibrate import COUNT, calibrate
 
-        mechanism = _open(asked, parameter)
-        of_steps = parameter == COUNT and COUNT not in mechanism.parameters
+        if steps is not None:
+            return calibrate(
+                steps, unknown, asked.steps_asked, **target, digits=many, between=ends,
+                method=name, direction=how.side, progress=seen,
+            )  # fmt: skip
+        mechanism = _open(asked, unknown)
+        of_steps = unknown == COUNT and COUNT not in mechanism.parameters
         count = None if of_steps and asked.count is None else asked.steps_asked
         return calibrate(
-            mechanism, parameter, count, **target, digits=many, between=ends, method=name,
+            mechanism, unknown, count, **target, digits=many, between=ends, method=name,
             direction=how.side, progress=seen,
         )  # fmt: skip
 
-    what = f"calibrating {parameter} of {job.subject}"
+    what = f"calibrating {unknown} of {job.subject}"
     how.tell(how.ask(what, lambda: job, found, known=known), _calibrated)
 
 
@@ -556,6 +566,20 @@ def _narrowed(parameter: str, visited: Mapping[Any, tuple[float, bool]]) -> str:
         return f"every value of {parameter} that was visited {'meets' if met else 'misses'} it"
     best, worst = (min(met), max(missed)) if max(missed) < max(met) else (max(met), min(missed))
     return f"{parameter} = {decimal(best)} meets it and {decimal(worst)} does not"
+
+
+def _steps_with_a_name(job: Job) -> ScaledSteps | SharedBudget:
+    """Return the steps of a file with an unknown, other names bound to NAME=VALUE."""
+    from symdp.questions.design.scaled import SharedBudget, load_scaled
+
+    typed = [*([] if job.mechanism is None else [job.mechanism]), *job.values]
+    steps = load_scaled(job.composition or "")
+    values = words.bindings(typed)
+    if not values:
+        return steps
+    if isinstance(steps, SharedBudget):
+        raise InputError(f"{job.composition}: steps that share a budget have no names for values")
+    return steps.bound(**values)
 
 
 def _open(job: Job, parameter: str) -> Mechanism:
@@ -584,6 +608,8 @@ def _calibrated(found: Calibration | AttackCalibration) -> Iterator[Block]:
         within = next((t for t in texts if float(t) <= found.target_delta), given(answer.delta))
         yield Sentence(f"  δ({answer.epsilon_text()}) = {within} ≤ {goal}, {meaning(answer)}")
         yield Sentence(f"{beyond} has {found.missed.delta_text()} and misses it")
+        if found.steps:
+            yield Table(("step", "parameters"), _rows_of_steps(found.steps))
         yield from source(answer, found.seconds)
         yield from _noted(found)
         return
@@ -596,6 +622,14 @@ def _calibrated(found: Calibration | AttackCalibration) -> Iterator[Block]:
     yield Sentence(f"{beyond} allows {rounded(found.missed, 9, 'up')} and misses it")
     yield Sentence(f"  both directions, {found.seconds:.2g} s")
     yield from _noted(found)
+
+
+def _rows_of_steps(steps: Mapping[str, Mapping[str, str]]) -> list[tuple[str, str]]:
+    """Return a row for each step: its name, and the values of its parameters."""
+    rows = []
+    for name, values in steps.items():
+        rows.append((name, ", ".join(f"{key} = {value}" for key, value in values.items())))
+    return rows
 
 
 def _noted(found: Calibrated) -> Iterator[Block]:

@@ -104,6 +104,8 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "values": ("", "NAME=VALUE", "Parameters, exact: sigma=1.5 or q=1/3."),
     "with_checker": ("--with-checker", "", "Write the checker beside the certificate."),
     "audit delta": ("--delta", "D", "δ of the guarantee; 0 if left out."),
+    "calibrate composition": ("--composition", "FILE", "A TOML file of [[step]] tables whose "
+        "parameters are formulas of names, or that share a [budget]."),
     "calibrate digits": ("--digits", "K", "Significant digits, 4 to 13; 10, 6 of a rate."),
     "card delta": ("--delta", "D,…", "The δ at which ε is given."),
     "card output": ("-o --output", "FILE", "A .json, .md, .html or .tex file."),
@@ -180,7 +182,6 @@ _STEPS = (
 # What a command has not of the fields of its records.
 WITHOUT = {
     "derive": ("composition",),
-    "calibrate": ("composition",),
     "compare": ("composition", "method", "direction"),
     "card": ("epoch_steps", "participations", "sensitivity", "shift", "method", "direction"),
     "certify": ("method",),
@@ -266,6 +267,8 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "symdp calibrate gaussian --parameter sigma -n 10 --epsilon 2 --delta 1e-5",
         "symdp calibrate gaussian sigma=2 --parameter n --epsilon 2 --delta 1e-5",
         "symdp calibrate gaussian --parameter sigma -n 10 --advantage 0.1",
+        "symdp calibrate --composition examples/scaled.toml --parameter scale --epsilon 2 "
+        "--delta 1e-6",
     ),
     "compare": ("symdp compare gaussian laplace student_t nu=5 --std 20 -n 50 --delta 1e-5",),
     "design": ("symdp design --std 4 -n 8 --delta 1e-6 -o best.toml",),

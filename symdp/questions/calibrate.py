@@ -34,6 +34,7 @@ from symdp.model import assumption
 from symdp.model.mechanism import a_mechanism
 from symdp.model.sampling import exact
 from symdp.questions.composition import Composition, Direction
+from symdp.questions.design.scaled import ScaledSteps, SharedBudget
 from symdp.questions.invert import bracketed_root, exceeded
 from symdp.questions.tradeoff import membership_advantage, trade_off
 from symdp.turns import in_turn
@@ -71,6 +72,8 @@ class Calibrated:
     step: sp.Rational  # the grid's spacing
     neighbour: sp.Rational  # the next value on the less private side, or the nearest answered one
     note: str = field(default="", kw_only=True)  # what the search stepped over or left open
+    # of several steps: the parameters of each by its name
+    steps: dict[str, dict[str, str]] = field(default_factory=dict, kw_only=True, compare=False)
 
     def __float__(self) -> float:
         return float(self.value)
@@ -80,7 +83,8 @@ class Calibrated:
         numbers = {name: getattr(self, name) for name in ("value", "step")}
         plain = {name: int(n.p) if n.q == 1 else float(n) for name, n in numbers.items()}
         note = {"note": self.note} if self.note else {}
-        return {"parameter": self.parameter, **plain, **note}
+        steps = {"steps": self.steps} if self.steps else {}
+        return {"parameter": self.parameter, **plain, **note, **steps}
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,7 @@ class AttackCalibration(Calibrated):
 
 @in_turn
 def calibrate(
-    mechanism: Mechanism,
+    mechanism: Mechanism | ScaledSteps | SharedBudget,
     parameter: str,
     count: int | None = None,
     *,
@@ -160,8 +164,10 @@ def calibrate(
     Parameters
     ----------
     mechanism
-        With every parameter bound but the one to calibrate. A sampling rate is a parameter where
-        the mechanism was sampled at a symbolic rate, as in `.subsample("poisson", "q")`.
+        With every parameter bound but the one to calibrate; or several steps with one unknown, see
+        `symdp.questions.design.scaled`: the count is then how often all of them run. A sampling
+        rate is a parameter where the mechanism was sampled at a symbolic rate, as in
+        `.subsample("poisson", "q")`.
     parameter
         The name of the free parameter, or "n" for the number of steps.
     count
@@ -210,7 +216,10 @@ def calibrate(
         digits = _DIGITS if delta is not None else _ATTACK_DIGITS
     if isinstance(digits, bool) or not _LEAST_DIGITS <= digits <= _MOST_DIGITS:
         raise InputError(f"digits = {digits!r}: from {_LEAST_DIGITS} to {_MOST_DIGITS}")
-    what, grid, composed = _task(mechanism, parameter, count, digits, between)
+    if isinstance(mechanism, ScaledSteps | SharedBudget):
+        what, grid, composed = _task_of_steps(mechanism, parameter, count, digits, between, delta)
+    else:
+        what, grid, composed = _task(mechanism, parameter, count, digits, between)
     if epsilon is not None and delta is not None:
         at, target = real(epsilon, "epsilon"), share(delta, "delta")
         met, answers, note = _met_delta(
@@ -218,7 +227,12 @@ def calibrate(
         )
         seconds = time.perf_counter() - start
         held, missed = answers[met[0]], answers[met[2]]
-        return Calibration(parameter, *met, target, held, missed, seconds, note=note)
+        steps = {}
+        if isinstance(mechanism, ScaledSteps):
+            steps = mechanism.told(met[0])
+        elif isinstance(mechanism, SharedBudget):
+            steps = mechanism.told(met[0], target, _meets)
+        return Calibration(parameter, *met, target, held, missed, seconds, note=note, steps=steps)
     if method != "contour" or direction != "both":
         raise InputError("attacks are counted in both directions, by the method contour")
     target, reached, words = _attack(advantage, tpr, fpr)
@@ -282,12 +296,7 @@ def _task(
             )
         grid = inside
     if between is not None:
-        low, high = (exact(end, parameter) for end in between)
-        if not (low.is_Rational and high.is_Rational and low < high):
-            raise InputError(
-                f"{parameter} between {low} and {high}: two numbers, the lower one first"
-            )
-        grid = grid.between(low, high)
+        grid = grid.between(*_two_ends(parameter, between))
 
     def composed(value: sp.Rational) -> Composition:
         if count is None:
@@ -295,6 +304,56 @@ def _task(
         return Composition([(mechanism(**{parameter: value}), count)])
 
     return f"{mechanism.name}: {parameter}", grid, composed
+
+
+def _task_of_steps(
+    steps: ScaledSteps | SharedBudget,
+    parameter: str,
+    count: int | None,
+    digits: int,
+    between: tuple[Number, Number] | None,
+    delta: float | None,
+) -> tuple[str, _Grid, Callable[[sp.Rational], Composition]]:
+    """Return what `_task` does, of several steps with one unknown."""
+    if parameter not in steps.names:
+        hint = suggestion(parameter, steps.names)
+        if not steps.names:
+            hint = f'; write it in the parameters of steps, as in b = "2*{parameter}"'
+        hint = hint or f"; there is {' or '.join(steps.names)}"
+        raise InputError(f"the composition has no name {parameter!r:.60} without a value{hint}")
+    if len(steps.names) > 1:
+        others = ", ".join(name for name in steps.names if name != parameter)
+        raise InputError(f"give a value for {others} before {parameter} can be calibrated")
+    if isinstance(steps, SharedBudget) and delta is None:
+        raise InputError("shares of a budget are those of an (ε, δ): give epsilon and delta")
+    times = 1 if count is None else count
+    (unknown,) = steps.declared
+    grid = _grid_of(unknown.domain, digits)
+    if between is not None:
+        grid = grid.between(*_two_ends(parameter, between))
+
+    def composed(value: sp.Rational) -> Composition:
+        if isinstance(steps, SharedBudget):
+            assert delta is not None
+            listed = steps.at_delta(value, delta, _meets)
+        else:
+            listed = steps.at(**{parameter: value})
+        return Composition([(mechanism, times * repeats) for mechanism, repeats in listed])
+
+    return f"the composition: {parameter}", grid, composed
+
+
+def _meets(mechanism: Mechanism, name: str, count: int, epsilon: float, delta: float) -> sp.Expr:
+    """Return the value of a mechanism's one parameter at which so many steps meet (ε, δ)."""
+    return calibrate(mechanism, name, count, epsilon=epsilon, delta=delta).value
+
+
+def _two_ends(parameter: str, between: tuple[Number, Number]) -> tuple[sp.Rational, sp.Rational]:
+    """Return the two values between which a parameter is looked for."""
+    low, high = (exact(end, parameter) for end in between)
+    if not (low.is_Rational and high.is_Rational and low < high):
+        raise InputError(f"{parameter} between {low} and {high}: two numbers, the lower one first")
+    return low, high
 
 
 def _below(target: float) -> float:

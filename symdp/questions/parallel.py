@@ -151,6 +151,11 @@ def load_parts(path: str | Path) -> dict[str, list[tuple[Mechanism, int]]]:
         document = document_of(read_text(path))
         if "name" in document and "step" not in document:
             raise InputError("this is the file of one mechanism; give it without --composition")
+        if {"budget", "parameters"} & document.keys():
+            raise InputError(
+                "its steps have an unknown, which symdp calibrate --composition FILE finds; here "
+                "give their parameters values"
+            )
         refuse_unknown(document, ("step",))
         steps = take(document, "step", list, required=True)
         if not steps:
@@ -167,7 +172,10 @@ def _step(step: object, folder: Path) -> tuple[str, tuple[Mechanism, int]]:
     """Return the part of a step, empty where it sees all the data, its mechanism and count."""
     if not isinstance(step, dict):
         raise InputError("a step is a table")
-    refuse_unknown(step, ("mechanism", "parameters", "sampling", "relation", "count", "part"))
+    refuse_unknown(
+        step, ("mechanism", "name", "parameters", "sampling", "relation", "count", "part")
+    )
+    take(step, "name", str)
     name = take(step, "mechanism", str, required=True)
     mechanism = resolve(name, folder)
     mechanism = with_sampling(mechanism, take(step, "sampling", dict))
