@@ -11,14 +11,13 @@ from importlib.resources import files
 from pathlib import Path
 
 from symdp.emit.standalone.translate import JAVASCRIPT, translate
-from symdp.emit.standalone.write import gauss_legendre
+from symdp.emit.standalone.write import gauss_legendre, runtime
 from symdp.page.panel import POLICY
 from symdp.version import __version__
 
 HERE = Path(__file__).parent
 _HOOKS = ("log_p", "log_q", "loss_at", "term")
 _TABLES = ("KIND", "FLAT", "LOWER", "UPPER", "LOSS", "SERIES_LOW", "SERIES_HIGH")
-_MARKER = "# ---- emitted from here on ----\n"
 _NODES = 20  # of a panel, as in the accountant
 
 
@@ -37,13 +36,12 @@ def accountant() -> str:
         for name, values in rule.items()
     )
     declared = {name: ["float", "Number", "Vector"] for name in _HOOKS}
-    text = read("accountant.py").read_text("utf-8").rpartition(_MARKER)[2].strip("\n")
     tables = frozenset([*_TABLES, *rule])
     return "\n".join(
         [
             read("primitives.js").read_text("utf-8").strip("\n"),
             lists,
-            translate(text, JAVASCRIPT, declared, tables),
+            translate(runtime(), JAVASCRIPT, declared, tables),
         ]
     )
 

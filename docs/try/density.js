@@ -7,6 +7,7 @@ const SAMPLES = 96; // places of a piece at which a loss is looked at
 const MOST_DOUBT = 0.01; // relative width of an answer beyond which the page refuses it
 const QUADRATURE = 1e-10; // relative: what panels, sums and their tails leave, with room
 const PER_STEP = 1e-13; // of log M
+const PAGE_NEAR = 3e-4; // of log delta: the width at which a grid is fine enough
 let CENTER = 0, SCALE = 1; // where a density is highest, and how far it is to where it has fallen by a factor e
 
 /** Read what a person typed; numbers are text. */
@@ -222,6 +223,9 @@ function install(model) {
   return model;
 }
 
+/* Five digits are shown: a grid need be no finer. */
+function coarser(law) { law.near = PAGE_NEAR; return law; }
+
 /** Everything about one question: { epsilon, delta, lower, upper, … }. */
 function opened(asked) {
   const own = examined(specified(asked));
@@ -230,7 +234,7 @@ function opened(asked) {
   const directions = own.rate < 1 ? [1, -1] : [1];
   const laws = directions.flatMap((direction) => {
     const model = install(pairOf(own, direction));
-    return [1, -1].map((side) => ({ model, law: law_of(model.c, side, count) }));
+    return [1, -1].map((side) => ({ model, law: coarser(law_of(model.c, side, count)) }));
   });
   return { own, laws, count };
 }
@@ -276,11 +280,12 @@ function answered(asked) {
   if (asked.ask === "epsilon" && !(given > 0 && given < 1)) refuse("delta must be above 0 and below 1");
   const each = laws.map((one) => {
     const value = ask(one, (law) => (asked.ask === "epsilon" ? epsilon_of(law, log(given)) : log_delta_of(law, given)));
-    const t = absolute(one.law.slope) || 1;
-    return { one, value, t, doubt: doubt(one, t) };
+    const t = absolute(one.law.slope) || 1, { lower, upper } = one.law;
+    return { one, value, lower, upper, t, doubt: doubt(one, t) };
   });
   const certain = (one) => ask(one, (law) => log_delta_of(law, 0)) + doubt(one, absolute(one.law.slope) || 1) <= log(given);
-  const wide = (row, s) => (asked.ask === "epsilon" ? maximum(0, row.value + s * row.doubt * maximum(1 / row.t, row.value ? 1e-12 : 0)) : minimum(0, row.value + s * row.doubt));
+  const wide = (row, s) => (asked.ask === "epsilon" ? maximum(0, (s < 0 ? row.lower : row.upper) + s * row.doubt * maximum(1 / row.t, row.value ? 1e-12 : 0))
+    : minimum(0, (s < 0 ? row.lower : row.upper) + s * row.doubt));
   if (each.some((row) => !(row.doubt < MOST_DOUBT) && row.value > (asked.ask === "epsilon" ? 0 : -INFINITY)))
     refuse("digits cancel in double precision at these values; the package answers");
   const most = (f) => Math.max(...each.map(f));

@@ -26,7 +26,7 @@ onmessage = (event) => {
     for (const n of [100, 1000, 10000, 10, 1, 300, 3000, 30, 3].filter((n) => n !== law.count)) {
       if (Date.now() - start > 3000 || asked.ask !== "epsilon") break;
       try {
-        const each = laws.map((one) => ask({ model: one.model, law: law_of(one.model.c, one.law.side, n) }, (own) => epsilon_of(own, Math.log(found.given))));
+        const each = laws.map((one) => ask({ model: one.model, law: coarser(law_of(one.model.c, one.law.side, n)) }, (own) => epsilon_of(own, Math.log(found.given))));
         steps.push([n, Math.max(...each)]);
       } catch (error) { /* refused at this n */ }
     }

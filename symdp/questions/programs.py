@@ -18,10 +18,11 @@ _WIDTH = 92  # characters of a line of a program's notes
 def to_program(derivation: Derivation, language: str) -> str:
     """Return a file that accounts for a mechanism without symdp.
 
-    It has log_delta, delta, epsilon and curve of n steps, by the contour integral and in double
-    precision, accurate to about 1e-12; parameters without value are arguments. What it cannot
-    answer it says: two to some dozens of steps of continuous noise, very rare sampling, several
-    steps whose losses are single values off any lattice, values that cancel.
+    It has log_delta, delta, epsilon and curve of n steps, in double precision; parameters without
+    value are arguments. By the contour integral they are accurate to about 1e-12. Where that dies
+    out too slowly, as with two to some dozens of steps of noise with kinks, or atoms off any
+    lattice, a grid above the true law and one below it enclose the answer: the upper end is given,
+    and log_delta_ends and epsilon_ends give both.
     """
     instance(derivation, Derivation, "it is no derivation: give symdp.derive(mechanism)")
     if language not in LANGUAGES:
@@ -91,10 +92,11 @@ def _model(derivation: Derivation) -> Model:
         *textwrap.wrap(protects, _WIDTH),
         f"Written by symdp {__version__}. You may use this file under the MIT license.",
         "delta is accurate to about 1e-12, relative: the contour integral by the trapezoidal rule,",
-        "the moment generating function by Gauss quadrature. No bound is proved. Few continuous",
-        "steps but one, very rare sampling, and losses off any lattice may be refused: ask symdp.",
-        "Source: Alghamdi et al., The Saddle-Point Accountant for Differential Privacy (2022),",
-        "equation (28).",
+        "the moment generating function by Gauss quadrature. With few steps, or atoms off any",
+        "lattice, two grids enclose it, and the upper end is the answer: log_delta_ends and",
+        "epsilon_ends give both. No bound is proved.",
+        "Sources: Alghamdi et al., The Saddle-Point Accountant for Differential Privacy (2022),",
+        "equation (28); Doroshenko et al., Connect the Dots (2022), for the grid above.",
     )
     return Model(
         mechanism.name,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 import subprocess
 import sys
 from pathlib import Path
@@ -100,7 +99,7 @@ def test_a_program_in_c_says_how_it_is_called(tmp_path: Path):
 
 def test_a_program_in_python_lists_its_names(tmp_path: Path):
     text = write("randomized response", "python", tmp_path).read_text()
-    assert '__all__ = ["NoAnswerError", "curve", "delta", "epsilon", "log_delta"]' in text
+    assert '"curve", "delta", "epsilon", "epsilon_ends", "log_delta", "log_delta_ends"' in text
 
 
 @needs_compiler
@@ -148,12 +147,9 @@ def test_a_spike_s_recurrence_is_not_missed(tmp_path: Path):
     """Far out logistic noise has the losses ±1/s almost alone: |φ| is near 1 again and again."""
     source = write("logistic", "javascript", tmp_path)
     asked = [({"s": s}, n, e, "remove") for s, n, e in ((0.05, 60, 1100.0), (0.1, 40, 350.0))]
-    found = by_node(source, [("log_delta", e, n, v, d) for v, n, e, d in asked])
-    for one, question in zip(found, asked, strict=True):
-        if isinstance(one, str):
-            assert "too few steps" in one
-        else:
-            agree(one, package("logistic", question), question[2])
+    ends = by_node(source, [("log_delta_ends", e, n, v, d) for v, n, e, d in asked])
+    for (low, high), question in zip(ends, asked, strict=True):
+        assert low <= package("logistic", question) <= high <= low + 0.01
 
 
 @pytest.mark.slow_cases(
@@ -219,9 +215,6 @@ def test_wrong_words_are_one_line(words, told, commands):
 @pytest.mark.slow
 @needs_node
 def test_what_no_sum_tells_is_refused(tmp_path: Path):
-    source = write("laplace", "javascript", tmp_path)
-    (few,) = by_node(source, [("delta", 0.1, 3, {"b": 6}, "remove")])
-    assert re.search("too few steps", few)
     source = write("approximate", "javascript", tmp_path)
     values = {"epsilon_0": 0.5, "delta_0": 0.01}
     assert by_node(source, [("epsilon", 1e-5, 9, values, "both")]) == [

@@ -219,9 +219,10 @@ def test_the_page_says_whose_privacy_it_speaks_of(page, words, told):
 @pytest.mark.slow
 @needs_node
 def test_what_has_no_answer_is_a_sentence(page, tmp_path: Path):
-    asked = {"id": 1, "ask": "epsilon", "given": 1e-5, "n": 3, "values": {"b": 6}}
-    found = served(page("laplace"), asked | {"direction": "both"}, tmp_path)
-    assert "too few steps" in found["error"]
+    asked = {"id": 1, "ask": "epsilon", "given": 1e-5, "n": 3}
+    asked |= {"values": {"epsilon_0": 1, "delta_0": 0.01}, "direction": "both"}
+    found = served(page("approximate_dp"), asked, tmp_path)
+    assert "no epsilon is finite" in found["error"]
 
 
 @pytest.mark.slow

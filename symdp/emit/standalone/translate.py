@@ -2,7 +2,8 @@
 
 There are numbers, vectors of numbers and records. An expression over vectors is one loop over their
 places; `total`, `summed` and `largest` are loops that end in a number. Vectors in C come from a
-list of blocks; a function that returns a number and leaves no vector behind gives its own back.
+list of blocks; a function that returns a number or a vector, and leaves no other vector behind,
+gives its own back.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from dataclasses import dataclass, field
 _ELEMENTWISE_NAMES = """exp expm1 log log1p sqrt sin cos atan2 hypot floor absolute power maximum
     minimum where isfinite"""
 _VECTOR_NAMES = """filled steps ordered ranking taken gathered repeated tiled joined kept sums_of
-    largest_of"""
+    largest_of binned decayed spectrum"""
 _ELEMENTWISE = frozenset(_ELEMENTWISE_NAMES.split())
 _REDUCTIONS = {"total": "0.0", "summed": "0.0", "largest": "-INFINITY"}
 _VECTORS = frozenset(_VECTOR_NAMES.split())
@@ -101,7 +102,8 @@ class _Writer:
     def text(self) -> str:
         """Return the function in the other language."""
         function, is_c = self._function, self._language.is_c
-        self._releases = is_c and function.returns == "float" and not self._leaks(function)
+        is_plain = function.returns in ("float", "Vector")
+        self._releases = is_c and is_plain and not self._leaks(function)
         for statement in function.node.body:
             self._statement(statement)
         indent = "    " if is_c else "  "
@@ -133,7 +135,7 @@ class _Writer:
                     fields = {k: v for r in self._unit.records.values() for k, v in r.items()}
                     base = node.value
                     assert isinstance(base, ast.Name)
-                    leaks[name] |= base.id in given and fields[node.attr] == "Vector"
+                    leaks[name] |= base.id in given and fields[node.attr] != "float"
                 if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                     called = self._unit.functions.get(node.func.id)
                     leaks[name] |= called is not None and self._leaks(called)
@@ -342,7 +344,9 @@ class _Writer:
         assert node.value is not None
         is_vector = self._kind(node.value) == "Vector"
         text = self._vector(node.value) if is_vector else self._expression(node.value)
-        if self._releases and not isinstance(node.value, ast.Constant):
+        if self._releases and is_vector:
+            self._line(f"return kept_alone({text}, mark);")
+        elif self._releases and not isinstance(node.value, ast.Constant):
             self._line(f"{{ double result = {text}; release(mark); return result; }}")
         elif self._releases:
             self._line(

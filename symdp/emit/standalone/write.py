@@ -47,6 +47,11 @@ def _resource(name: str) -> str:
     return text.rpartition(_MARKER)[2].strip("\n")
 
 
+def runtime() -> str:
+    """Return the accountant that all three languages share, in its own small part of Python."""
+    return "\n\n\n".join(map(_resource, ("law.py", "grid.py", "accountant.py")))
+
+
 @dataclass(frozen=True)
 class Argument:
     """A free parameter: its symbol, its domain word and rule."""
@@ -179,7 +184,7 @@ def _python_file(own: _Parts) -> list[str]:
         _resource("primitives.py"),
         f"{enums}\nNAMES = {own.names!r}\n{lists}",
         *own.functions,
-        _resource("accountant.py"),
+        runtime(),
         f"def constants(p):\n    c = np.zeros({own.constants})\n{assigned}    return c",
         f"def check(p):\n{checks}    return None",
         _resource("public.py"),
@@ -206,7 +211,7 @@ def _javascript_file(own: _Parts) -> list[str]:
         f"{enums}{lists}export const parameters = [{arguments}];\n"
         "const NAMES = parameters.map((one) => one.name);",
         *own.functions,
-        translate(_resource("accountant.py"), JAVASCRIPT, _DECLARED, frozenset(own.tables)),
+        translate(runtime(), JAVASCRIPT, _DECLARED, frozenset(own.tables)),
         f"function constants(p) {{\n  const c = new Float64Array({own.constants});\n"
         f"{assigned}  return c;\n}}",
         f"function check(p) {{\n{checks}  return null;\n}}",
@@ -233,7 +238,7 @@ def _c_file(own: _Parts) -> list[str]:
     )
     names = ", ".join(map(_quoted, ["epsilon", "delta", "n", *own.names]))
     assigned = "".join(f"    {line}\n" for line in own.assignments)
-    source = translate(_resource("accountant.py"), C, _DECLARED, frozenset(own.tables))
+    source = translate(runtime(), C, _DECLARED, frozenset(own.tables))
     prototypes, public = _c_interface(own)
     return [
         f"/*\n{comment}\n */",
@@ -286,8 +291,15 @@ def _c_interface(own: _Parts) -> tuple[str, str]:
         heads.append(f"{head};")
         bodies.append(
             f"{head}\n{{\n{pack}    return answer('{what}', &{asked}, 1, n, given, direction, "
-            "found);\n}"
+            "found, NULL);\n}"
         )
+        if what != "d":
+            head = head.replace(f"_{name}(", f"_{name}_ends(").replace("*found", "*ends")
+            heads.append(f"{head};")
+            bodies.append(
+                f"{head}\n{{\n{pack}    double found;\n    return answer('{what}', &{asked}, 1, n, "
+                "given, direction, &found, ends);\n}"
+            )
     head = (
         f"const char *{own.model.prefix}_curve(const double *epsilons, long count, double n{typed}"
         ", const char *direction, double *deltas)"
@@ -295,11 +307,12 @@ def _c_interface(own: _Parts) -> tuple[str, str]:
     heads.append(f"{head};")
     bodies.append(
         f"{head}\n{{\n{pack}"
-        "    return answer('d', epsilons, count, n, given, direction, deltas);\n}"
+        "    return answer('d', epsilons, count, n, given, direction, deltas, NULL);\n}"
     )
     note = (
         "/* Each returns NULL, or a sentence that says what is wrong or why there is no answer.\n"
-        ' * direction: "remove", "add" or "both". Not for several threads at once. */\n'
+        ' * direction: "remove", "add" or "both". ends: between which two numbers it is.\n'
+        " * Not for several threads at once. */\n"
     )
     return note + "\n".join(heads), "\n\n".join(bodies)
 

@@ -5,36 +5,35 @@ trapezoidal sum along Re z = t, the saddle point, of
 
     M(z)^n exp(−zε) / (z(z + 1)) / 2πi,
 
-or a sum over one period where all losses lie on a lattice; ε is its inverse. The file keeps to what
-`symdp.emit.standalone.translate` reads: numbers, vectors, records, loops over ranges.
+or a sum over one period where all losses lie on a lattice. Where |M|^n does not die out, as with
+few steps or atoms, two grids enclose it. ε is its inverse.
 """
 
 from __future__ import annotations
 
-from symdp.emit.standalone.runtime.mechanism import (
-    FLAT,
-    INTEGERS,
-    KIND,
-    LARGEST,
-    LEAST,
-    LOSS,
-    LOWER,
-    PIECES,
-    PLACES,
-    POINTS,
-    SERIES_HIGH,
-    SERIES_LOW,
-    UPPER,
-    WEIGHTS,
-    log_p,
-    log_q,
-    loss_at,
-    term,
+from symdp.emit.standalone.runtime.grid import (
+    WIDEST,
+    log_delta_on_grid,
+    set_ends,
+)
+from symdp.emit.standalone.runtime.law import (
+    NEGLIGIBLE,
+    ROUNDING,
+    TINY,
+    Law,
+    Tilted,
+    all_losses,
+    build,
+    farther,
+    log_escaped,
+    log_sum,
+    of_one_step,
+    spacing,
+    tilted_by,
 )
 from symdp.emit.standalone.runtime.primitives import (
     INFINITY,
     PI,
-    Number,
     Vector,
     absolute,
     atan2,
@@ -50,15 +49,11 @@ from symdp.emit.standalone.runtime.primitives import (
     joined,
     kept,
     largest,
-    largest_of,
     log,
     log1p,
     maximum,
     minimum,
-    ordered,
-    power,
     ranking,
-    repeated,
     sin,
     size,
     sqrt,
@@ -66,425 +61,21 @@ from symdp.emit.standalone.runtime.primitives import (
     summed,
     sums_of,
     taken,
-    tiled,
     total,
     where,
 )
 
 # ---- emitted from here on ----
 
-GAUSS = 20  # nodes of a panel
-DEEPEST = 60  # halvings of a panel
-MOST_NODES = 300000
-NEGLIGIBLE = 1e-18  # relative: what a sum leaves out
-NARROW = 2e-15  # relative: a panel whose nodes may be rounded out of it
-CLOSE = 1e-14  # relative: a panel and its halves, which are far closer
-ROUGH = 1e-11  # relative: a panel that no halving brings closer
 AGREED = 1e-12  # relative: sums with a step and with half of it
-MOST_TURN = 10.0  # radians by which a loss may turn within a panel
-MOST_WORK = 1e8  # sines of one answer
-FARTHEST = 1e6  # tilt
-SAME_LATTICE = 1e-9  # of a spacing
+MOST_WORK = 1e8  # sines of one sum
 RESET = 32  # turns of a wave after which it is computed anew
-TINY = 1e-300
 LOG_SMALL = -31.0  # of |phi|^n beyond which nothing is summed: log of 3e-14
 LOG_ROUNDING = -38.0  # of 1 - delta, of which 1 as a double holds nothing
 FEW = 20  # steps: with fewer the characteristic function itself is small where its power is
-HEAVY = 1e-3  # of 1/n: parts of the law that keep |phi|^n from being small
+FAR = 16.0  # times the frequency where terms are small, up to which few steps are summed
 LOST = 1e-10  # relative error of delta by the rounding of losses
-ROUNDING = 3e-16
-MASS = 1e-11  # of a law, that may be lost or rounded off
-
-
-class Law:
-    """One step, for tilts up to `reach` and for frequencies; `far`: there is no M(reach).
-
-    Up to the frequency `outer` only its heavy parts count: |φ|^n is small there. Of one step alone
-    no frequency is asked; `edge` is the ε at which panels are cut.
-    """
-
-    c: Vector
-    side: float
-    count: float
-    low: float
-    high: float
-    reach: float
-    frequency: float
-    outer: float
-    edge: float
-    loss: Vector
-    log_weight: Vector  # under P; far out it is no logarithm of a double
-    atomic: Vector
-    escaped: float
-    far: float
-    ready: float
-    work: float
-    phase: float
-    slope: float
-    strict: float
-    guess: float
-
-
-class Panels:
-    """What Gauss nodes see of panels; `low`, `middle` and `high` are integrals at three tilts.
-
-    The loss turns by `turn` in a panel, by `cut` where it passes the edge there.
-    """
-
-    density: Vector
-    loss: Vector
-    weight: Vector
-    low: Vector
-    middle: Vector
-    high: Vector
-    turn: Vector
-    cut: Vector
-
-
-def series(which: float, p: Vector) -> float:
-    """Return a sum over integers, outwards from the place nearest to zero."""
-    first, last = SERIES_LOW[which], SERIES_HIGH[which]
-    start = first if first > -INFINITY else (last if last < INFINITY else 0.0)
-    reach = 256.0
-    while reach < 4e6:
-        low, high = maximum(first, start - reach), minimum(last, start + reach)
-        values = term(which, low + steps(high - low + 1.0), p)
-        found = total(values)
-        count = size(values)
-        small = 1e-19 * absolute(found)
-        left = low == first or absolute(values[0]) * reach < small
-        if left and (high == last or absolute(values[count - 1]) * reach < small):
-            return found
-        reach = 4.0 * reach
-    fail("a normalising sum has too many terms")
-    return 0.0
-
-
-def height(piece: float, x: Number, c: Vector, side: float, tilt: float) -> Number:
-    """Return log density plus tilt times loss, −∞ where there is no density."""
-    density = log_p(piece, x, c) if side > 0.0 else log_q(piece, x, c)
-    if tilt == 0.0:
-        return where(density > -INFINITY, density, -INFINITY)
-    return where(density > -INFINITY, density + tilt * side * loss_at(piece, x, c), -INFINITY)
-
-
-def inside(
-    piece: float, x: Number, c: Vector, side: float, tilt: float, low: float, high: float
-) -> Number:
-    """Return the log of a tilted density between two ends, −∞ beyond them."""
-    within = (x > low) & (x < high)
-    middle = (
-        0.5 * (low + high)
-        if isfinite(low + high)
-        else (low + 1.0 if isfinite(low) else (high - 1.0 if isfinite(high) else 0.0))
-    )
-    return where(within, height(piece, where(within, x, middle), c, side, tilt), -INFINITY)
-
-
-def around_mode(
-    piece: float,
-    c: Vector,
-    side: float,
-    tilt: float,
-    low: float,
-    high: float,
-    a: float,
-    best: float,
-    b: float,
-) -> Vector:
-    """Return places about the highest point between a and b, geometrically."""
-    peak = inside(piece, best, c, side, tilt, low, high)
-    for _ in range(60):  # golden section
-        x = best - 0.381966 * (best - a) if best - a > b - best else best + 0.381966 * (b - best)
-        value = inside(piece, x, c, side, tilt, low, high)
-        if value > peak:
-            if x < best:
-                b = best
-            else:
-                a = best
-            best = x
-            peak = value
-        elif x < best:
-            a = x
-        else:
-            b = x
-    scales = power(2.0, steps(81.0) - 40.0)
-    fallen = maximum(
-        inside(piece, best + scales, c, side, tilt, low, high),
-        inside(piece, best - scales, c, side, tilt, low, high),
-    )
-    k = 0
-    while k < 80 and fallen[k] >= peak - 0.5:
-        k = k + 1
-    powers = scales[k] * power(2.0, steps(163.0) - 2.0)  # heavy tails hold mass far out
-    return joined(filled(1, best), joined(best + powers, best - powers))
-
-
-def outline(piece: float, c: Vector, side: float, reach: float, low: float, high: float) -> Vector:
-    """Return places between which a piece is first looked at: about the modes up to a tilt."""
-    anchor = low if isfinite(low) else (high if isfinite(high) else 0.0)
-    powers = power(2.0, steps(71.0) - 30.0)
-    grid = joined(anchor + powers, anchor - powers)
-    grid = ordered(joined(grid, filled(1, anchor)))
-    if isfinite(low + high):
-        grid = ordered(joined(grid, low + (high - low) * (steps(63.0) + 1.0) / 64.0))
-    places = filled(0, 0.0)
-    if isfinite(low):
-        places = joined(places, filled(1, low))
-    if isfinite(high):
-        places = joined(places, filled(1, high))
-    for turn in range(4):  # at tilt −1 it is the other law
-        tilt = 0.5 * reach * (turn - 1.0) if turn > 0 else -1.0
-        seen = inside(piece, grid, c, side, tilt, low, high)
-        for i in range(1, size(grid) - 1):
-            if seen[i] > seen[i - 1] and seen[i] >= seen[i + 1]:
-                a, best, b = grid[i - 1], grid[i], grid[i + 1]
-                found = around_mode(piece, c, side, tilt, low, high, a, best, b)
-                places = joined(places, kept(found, (found > low) & (found < high)))
-    return ordered(places)
-
-
-def places_of(a: Vector, b: Vector) -> Vector:
-    """Return the Gauss nodes of panels, which no rounding moves beyond an end."""
-    half = repeated(0.5 * (b - a), GAUSS)
-    x = repeated(0.5 * (a + b), GAUSS) + half * tiled(PLACES, size(a))
-    return maximum(minimum(x, repeated(b, GAUSS)), repeated(a, GAUSS))
-
-
-def measured(law: Law, piece: float, a: Vector, b: Vector, peaks: Vector) -> Panels:
-    """Look at panels from a to b."""
-    panels = Panels()
-    number = size(a)
-    half = repeated(0.5 * (b - a), GAUSS)
-    x = places_of(a, b)
-    density = height(piece, x, law.c, law.side, 0.0)
-    loss = law.side * loss_at(piece, x, law.c)
-    weight = half * tiled(WEIGHTS, number)
-    panels.density, panels.loss, panels.weight = density, loss, weight
-    panels.low = sums_of(weight * exp(density - peaks[0]), GAUSS)
-    halfway, full = 0.5 * law.reach, law.reach
-    if size(peaks) > 1:
-        seen = where(density > -INFINITY, density + halfway * loss, -INFINITY)
-        panels.middle = sums_of(weight * exp(seen - peaks[1]), GAUSS)
-        seen = where(density > -INFINITY, density + full * loss, -INFINITY)
-        panels.high = sums_of(weight * exp(seen - peaks[2]), GAUSS)
-    else:
-        panels.middle, panels.high = panels.low, panels.low
-    most = largest_of(where(density > -INFINITY, loss, -INFINITY), GAUSS)
-    least = -largest_of(where(density > -INFINITY, -loss, -INFINITY), GAUSS)
-    turn = where(most > least, most - least, 0.0)
-    passes = (least - 0.1 * turn < law.edge) & (law.edge < most + 0.1 * turn)
-    panels.turn, panels.cut = turn, where(passes, turn, 0.0)
-    return panels
-
-
-def share_of(panels: Panels, sums: Vector) -> Vector:
-    """Return the largest part that a panel has of the three integrals."""
-    return maximum(panels.low / sums[0], maximum(panels.middle / sums[1], panels.high / sums[2]))
-
-
-def add_nodes(law: Law, loss: Vector, log_weight: Vector, flat: float) -> float:
-    """Add nodes to a law; return how many there are."""
-    law.loss = joined(law.loss, loss)
-    law.log_weight = joined(law.log_weight, log_weight)
-    law.atomic = joined(law.atomic, filled(size(loss), flat))
-    if size(law.loss) > MOST_NODES:
-        fail("too few steps for this program: the loss needs too many nodes")
-    return size(law.loss)
-
-
-def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float) -> float:
-    """Add the nodes of a piece of the real line: panels are halved until they agree."""
-    places = outline(piece, law.c, law.side, 0.0 if is_lost > 0.0 else law.reach, low, high)
-    number = size(places) - 1
-    if number < 1:
-        fail("no mass is seen on a piece of the support")
-    a, b = gathered(places, 0, number), gathered(places, 1, number)
-    wide = b - a > NARROW * (absolute(a) + absolute(b))
-    a, b = kept(a, wide), kept(b, wide)
-    x = places_of(a, b)
-    peaks = filled(1, largest(height(piece, x, law.c, law.side, 0.0)))
-    if peaks[0] == -INFINITY:
-        return 0.0
-    if is_lost == 0.0:
-        top = largest(height(piece, x, law.c, law.side, 0.5 * law.reach))
-        peaks = joined(peaks, filled(1, top))
-        top = largest(height(piece, x, law.c, law.side, law.reach))
-        peaks = joined(peaks, filled(1, top))
-    whole = measured(law, piece, a, b, peaks)
-    sums = joined(
-        filled(1, total(whole.low)),
-        joined(filled(1, total(whole.middle)), filled(1, total(whole.high))),
-    )
-    if not isfinite(sums[0] + sums[1] + sums[2]):
-        law.far = 1.0
-        return 0.0
-    sums = maximum(sums, 1e-300)
-    share = share_of(whole, sums)
-    if (not isfinite(low) and share[0] > MASS) or (
-        not isfinite(high) and share[size(share) - 1] > MASS
-    ):
-        law.far = 1.0
-        return 0.0
-    inner = 0.0 if FLAT[piece] > 0.0 else law.frequency
-    outer = 0.0 if FLAT[piece] > 0.0 else law.outer
-    low_sum, middle_sum, high_sum = whole.low, whole.middle, whole.high
-    for depth in range(DEEPEST + 1):
-        middle = 0.5 * (a + b)
-        left = measured(law, piece, a, middle, peaks)
-        right = measured(law, piece, middle, b, peaks)
-        off = maximum(
-            absolute(left.low + right.low - low_sum) / sums[0],
-            maximum(
-                absolute(left.middle + right.middle - middle_sum) / sums[1],
-                absolute(left.high + right.high - high_sum) / sums[2],
-            ),
-        )
-        if largest(where(off >= 0.0, 0.0, 1.0)) > 0.0:  # no number
-            law.far = 1.0
-            return 0.0
-        share = maximum(share_of(left, sums), share_of(right, sums))
-        turn = maximum(left.turn, right.turn)
-        turns = (share > NEGLIGIBLE) & (turn * inner > MOST_TURN)
-        turns = turns | ((share > HEAVY / law.count) & (turn * outer > MOST_TURN))
-        turns = turns | (share * maximum(left.cut, right.cut) > 1e-3 * NEGLIGIBLE)
-        again = ((off > CLOSE) | turns) & (b - a > 2.0 * NARROW * (absolute(a) + absolute(b)))
-        if depth == DEEPEST:
-            again = again & (a > b)
-        if largest(where(again, 0.0, off)) > ROUGH:
-            fail("the density is too rough for this program")
-        seen = where(again, 0.0, share) > 1e-3 * NEGLIGIBLE
-        every = repeated(seen, GAUSS)
-        flat = FLAT[piece]
-        add_nodes(law, kept(left.loss, every), kept(log(left.weight) + left.density, every), flat)
-        add_nodes(
-            law, kept(right.loss, every), kept(log(right.weight) + right.density, every), flat
-        )
-        low_sum = joined(kept(left.low, again), kept(right.low, again))
-        middle_sum = joined(kept(left.middle, again), kept(right.middle, again))
-        high_sum = joined(kept(left.high, again), kept(right.high, again))
-        halves = joined(kept(middle, again), kept(b, again))
-        a = joined(kept(a, again), kept(middle, again))
-        b = halves
-        if size(a) == 0:
-            return 1.0
-    return 0.0
-
-
-def add_integers(law: Law, piece: float, low: float, high: float, is_lost: float) -> float:
-    """Add the outcomes of a law on integers, as far as three tilts see them."""
-    start = low if isfinite(low) else (high if isfinite(high) else 0.0)
-    reach = 256.0
-    tilt = 0.0 if is_lost > 0.0 else law.reach
-    while reach < 2e6:
-        first, last = maximum(low, start - reach), minimum(high, start + reach)
-        x = first + steps(last - first + 1.0)
-        plain = height(piece, x, law.c, law.side, 0.0)
-        half = height(piece, x, law.c, law.side, 0.5 * tilt)
-        tilted = height(piece, x, law.c, law.side, tilt)
-        nearest = maximum(
-            plain - largest(plain), maximum(half - largest(half), tilted - largest(tilted))
-        )
-        count = size(x)
-        if (first == low or nearest[0] < -60.0) and (last == high or nearest[count - 1] < -60.0):
-            seen = nearest > -60.0
-            loss = law.side * loss_at(piece, x, law.c)
-            return add_nodes(law, kept(loss, seen), kept(plain, seen), 1.0)
-        reach = 4.0 * reach
-    law.far = 1.0
-    return 0.0
-
-
-def add_flat(law: Law, piece: float, low: float, high: float, is_lost: float) -> float:
-    """Add a piece of the real line, as one node where its loss is constant."""
-    before, weights = size(law.loss), law.log_weight
-    add_interval(law, piece, low, high, is_lost)
-    number = size(law.loss) - before
-    if FLAT[piece] > 0.0 and number > 1:
-        own = gathered(law.log_weight, before, number)
-        top = largest(own)
-        law.log_weight = joined(weights, filled(1, top + log(total(exp(own - top)))))
-        law.loss = gathered(law.loss, 0, before + 1)
-        law.atomic = gathered(law.atomic, 0, before + 1)
-    return 0.0
-
-
-def build(law: Law) -> float:
-    """Lay the nodes of one step; `far` says that there is no M(reach)."""
-    law.loss, law.log_weight, law.atomic = filled(0, 0.0), filled(0, 0.0), filled(0, 0.0)
-    law.far, law.ready = 0.0, 0.0
-    for piece in range(PIECES):
-        sign = law.side * KIND[piece]
-        low, high = law.c[LOWER[piece]], law.c[UPPER[piece]]
-        lost = 1.0 if sign > 0.0 else 0.0
-        if sign >= 0.0 and law.far == 0.0:
-            if POINTS > 0.0:
-                loss = law.side * law.c[LOSS[piece]]
-                add_nodes(
-                    law, filled(1, loss), log(filled(1, low if law.side > 0.0 else high)), 1.0
-                )
-            elif INTEGERS > 0.0:
-                add_integers(law, piece, low, high, lost)
-            else:
-                add_flat(law, piece, low, high, lost)
-    if law.far > 0.0:
-        return 0.0
-    mass = total(exp(law.log_weight))
-    if not absolute(mass - 1.0) < MASS:
-        fail("the density does not add up to one at these values")
-    log_weight = law.log_weight - log(mass)
-    law.escaped = total(where(law.loss == INFINITY, exp(log_weight), 0.0))
-    finite = (absolute(law.loss) < INFINITY) & (log_weight > -INFINITY)
-    law.loss, law.atomic = kept(law.loss, finite), kept(law.atomic, finite)
-    law.log_weight = kept(log_weight, finite)
-    law.ready = 1.0
-    return 1.0
-
-
-class Tilted:
-    """The law tilted by t: mean, variance, K(t), and its weights."""
-
-    t: float
-    mean: float
-    variance: float
-    cgf: float
-    weight: Vector
-
-
-def tilted_by(law: Law, t: float) -> Tilted:
-    """Return the tilted law."""
-    found = Tilted()
-    scaled = t * law.loss + law.log_weight
-    top = largest(scaled)
-    weight = exp(scaled - top)
-    mass = total(weight)
-    weight = weight / mass
-    found.t, found.weight = t, weight
-    mean = total(weight * law.loss)
-    found.mean = mean
-    found.variance = total(weight * (law.loss - mean) * (law.loss - mean))
-    if top > 300.0:
-        found.cgf = top + log(mass)
-    else:
-        near = minimum(t * law.loss, 300.0)
-        grown = where(near < 300.0, exp(law.log_weight) * expm1(near), exp(scaled))
-        found.cgf = log1p(total(grown) - law.escaped)
-    return found
-
-
-def spacing(law: Law) -> float:
-    """Return the spacing of the lattice on which all losses lie, 0 for none."""
-    losses = ordered(law.loss)
-    number = size(losses)
-    first, last = losses[0], losses[number - 1]
-    gaps = gathered(losses, 1, number - 1) - gathered(losses, 0, number - 1)
-    gaps = where(gaps > 1e-12 * (absolute(first) + absolute(last)), gaps, INFINITY)
-    least = -largest(joined(-gaps, filled(1, -INFINITY)))
-    if least == INFINITY:
-        return maximum(absolute(first), 1.0)
-    s = (last - first) / floor((last - first) / least + 0.5)
-    places = (losses - first) / s
-    return s if largest(absolute(places - floor(places + 0.5))) < SAME_LATTICE else 0.0
+ACCURATE = 2e-12  # of log delta, by a sum that converged
 
 
 def set_wave(u: Vector, v: Vector, deviation: Vector, y: float) -> float:
@@ -511,7 +102,7 @@ def size_on_line(law: Law, at: Tilted, u: Vector, v: Vector, turn: float) -> flo
     law.phase = law.count * atan2(imaginary, 1.0 + real) + turn
     law.work = law.work + size(u)
     if law.work > MOST_WORK:
-        fail("too few steps for this program: the characteristic function lasts too long")
+        law.trouble = 1.0
     return exp(law.count * modulus)
 
 
@@ -565,7 +156,11 @@ def stays_small(law: Law, at: Tilted, deviation: Vector, start: float, end: floa
 
 
 def sum_line(law: Law, at: Tilted, drift: float, scale: float) -> float:
-    """Return the integral on the line, or −1 where the nodes must resolve higher frequencies."""
+    """Return the integral on the line, or −1 where the nodes must resolve higher frequencies.
+
+    −3, and `trouble`, where the characteristic function lasts too long, or may: that of few steps
+    is small nowhere that a sum reaches.
+    """
     t, count = at.t, law.count
     deviation = law.loss - at.mean
     u, v = 0.0 * deviation, 0.0 * deviation
@@ -575,6 +170,12 @@ def sum_line(law: Law, at: Tilted, drift: float, scale: float) -> float:
         h = minimum(h, 1.0 / sqrt(count * at.variance + 1.0 / (t * t)))
     even, odd, start, stride = 0.5 / (t * (1.0 + t)), 0.0, 1, 1
     far, last = far_end(law, at, deviation), INFINITY
+    if count < FEW and far * sqrt(count * at.variance) > FAR * sqrt(-2.0 * LOG_SMALL):
+        law.trouble = 1.0
+        return -3.0
+    if size(u) * far > 2.0 * h * MOST_WORK:
+        law.trouble = 1.0
+        return -3.0
     for _ in range(8):
         k, settled, y, again = start, -1.0, 0.0, 0.0
         set_wave(a, b, deviation, 0.5 * h * stride)
@@ -582,6 +183,8 @@ def sum_line(law: Law, at: Tilted, drift: float, scale: float) -> float:
             y = 0.5 * h * k
             if y > law.frequency and (settled < 0.0 or y > law.outer):
                 return -1.0
+            if law.trouble > 0.0:
+                return -3.0
             if floor(k / RESET) > floor((k - stride) / RESET) or k == start:
                 set_wave(u, v, deviation, y)
             else:
@@ -599,8 +202,6 @@ def sum_line(law: Law, at: Tilted, drift: float, scale: float) -> float:
             elif settled < 0.0:
                 settled, again = y, 1.5 * y
             if last == INFINITY and settled >= 0.0 and y >= again and k >= 40:
-                if count < FEW:
-                    far = minimum(far, 8.0 * settled)
                 if law.outer < far and y < far:
                     law.outer = 1.05 * far
                     return -2.0
@@ -613,12 +214,12 @@ def sum_line(law: Law, at: Tilted, drift: float, scale: float) -> float:
             return 0.5 * h * (even + odd) / PI
         even, odd, h = even + odd, 0.0, 0.5 * h
         start, stride = 1, 2
-    fail("the trapezoidal sums do not agree")
-    return 0.0
+    law.trouble = 1.0
+    return -3.0
 
 
 def sum_period(law: Law, at: Tilted, drift: float, d: float, s: float) -> float:
-    """Return the sum over one period of a lattice; the next sum lies d above ε."""
+    """Return the sum over one period of a lattice, or −3; the next sum lies d above ε."""
     t = at.t
     deviation = law.loss - at.mean
     u, v = 0.0 * deviation, 0.0 * deviation
@@ -632,6 +233,8 @@ def sum_period(law: Law, at: Tilted, drift: float, d: float, s: float) -> float:
             y = 2.0 * PI * k / (s * number)
             if y > last:
                 break
+            if law.trouble > 0.0:
+                return -3.0
             if k - RESET * floor(k / RESET) == 0:
                 set_wave(u, v, deviation, y)
             else:
@@ -663,8 +266,8 @@ def sum_period(law: Law, at: Tilted, drift: float, d: float, s: float) -> float:
             law.slope = slope / found
             return value
         before, number = value, 2.0 * number
-    fail("the sums over one period do not agree")
-    return 0.0
+    law.trouble = 1.0
+    return -3.0
 
 
 def saddle(law: Law, epsilon: float, high: float) -> float:
@@ -687,120 +290,116 @@ def saddle(law: Law, epsilon: float, high: float) -> float:
     return t
 
 
-def log_escaped(law: Law) -> float:
-    """Return log of the probability that a loss is infinite."""
-    if law.escaped >= 1.0:
-        return 0.0
-    return log(-expm1(law.count * log1p(-law.escaped))) if law.escaped > 0.0 else -INFINITY
+def ended(law: Law, log_delta: float, off: float) -> float:
+    """Set the ends of log δ by how far off it may be, and return it."""
+    law.upper = minimum(log_delta + off, 0.0)
+    law.lower = log_delta - off
+    return log_delta
 
 
-def log_sum(a: float, b: float) -> float:
-    """Return log(e^a + e^b)."""
-    most, least = maximum(a, b), minimum(a, b)
-    return most if least == -INFINITY else most + log1p(exp(least - most))
+def accuracy(log_delta: float, epsilon: float) -> float:
+    """Return how far off log δ of a sum that converged may be."""
+    return ACCURATE + 4e-15 * (absolute(epsilon) + absolute(log_delta))
 
 
-def all_losses(law: Law) -> float:
-    """Return n times the largest finite loss."""
-    end = law.c[LARGEST] if law.side > 0.0 else -law.c[LEAST]
-    if size(law.loss) == 0:
-        return -INFINITY
-    if total(law.atomic) == size(law.loss):
-        end = largest(law.loss) if not isfinite(end) else maximum(end, largest(law.loss))
-    return law.count * end
+def prepared(law: Law, epsilon: float) -> float:
+    """Lay the nodes of a law for δ(ε), and return the saddle point.
 
-
-def of_one_step(law: Law, epsilon: float) -> float:
-    """Return log of E max(0, 1 − e^(ε−L)) over the nodes, none of whose panels passes ε."""
-    log_weight = where(law.loss > epsilon, law.log_weight, -INFINITY)
-    top = largest(log_weight)
-    if top == -INFINITY:
-        return -INFINITY
-    below = minimum(epsilon - law.loss, 0.0)
-    return top + log(total(exp(log_weight - top) * -expm1(below)))
-
-
-def farther(law: Law) -> float:
-    """Move the reach after the law was found to be too far, or not far enough; 0: no more."""
-    if law.far > 0.0:
-        law.high = law.reach
-        law.reach = 0.5 * (law.low + law.high)
-    else:
-        law.low = law.reach
-        law.reach = 2.0 * law.reach if law.high == INFINITY else 0.5 * (law.low + law.high)
-    law.ready = 0.0
-    return 0.0 if law.reach > FARTHEST or law.high - law.low < 1e-6 * law.high else 1.0
-
-
-def log_delta_of(law: Law, epsilon: float) -> float:
-    """Return log δ(ε) of n steps."""
-    if law.count == 1.0 and law.edge != epsilon:
-        law.edge, law.ready = epsilon, 0.0
+    Where M ends before it, that is a tilt close to M's end; −1: δ is what escapes; −2: δ is 1.
+    """
     for _ in range(200):
         if law.ready == 0.0:
             build(law)
         more = 1.0
-        if law.far > 0.0:
+        if law.trouble > 0.0:  # too many nodes for the frequencies of a line
+            law.frequency, law.outer, law.trouble, law.ready = 0.0, 0.0, 0.0, 0.0
+            law.gridded = 1.0
+        elif law.far > 0.0:
             more = farther(law)
         else:
             if epsilon >= all_losses(law):
-                return log_escaped(law)
+                ended(law, log_escaped(law), 0.0)
+                return -1.0
             # 1 − δ = E min(1, e^(ε−L)) ≤ 2 M(−1/2)^n e^(ε/2)
             half = log(total(exp(law.log_weight - 0.5 * law.loss)) + 1e-9)
             if law.count * half + 0.5 * epsilon < LOG_ROUNDING:
-                return 0.0
-            s, following, high = 0.0, epsilon, law.reach
-            if law.count > 1.0 and total(law.atomic) == size(law.loss):
-                s = spacing(law)
-                if s == 0.0:
-                    fail("the losses are single values off any lattice, which no program adds")
-                least = law.count * -largest(-law.loss)
-                following = least + s * (floor((epsilon - least) / s) + 1.0)
-                high = minimum(high, 50.0 / s)
-            t = saddle(law, epsilon, high)
-            if t == INFINITY and high == law.reach:
-                more = farther(law)
-            else:
-                at = tilted_by(law, minimum(t, high))
-                if law.count == 1.0:
-                    law.slope = at.t
-                    return log_sum(of_one_step(law, epsilon), log_escaped(law))
-                if s == 0.0 and law.frequency == 0.0:
-                    law.frequency = 30.0 / sqrt(law.count * at.variance)
-                    law.ready = 0.0
-                else:
-                    drift = law.count * at.mean - following
-                    scale = law.count * at.cgf - at.t * following
-                    law.work = 0.0
-                    value = (
-                        sum_period(law, at, drift, following - epsilon, s)
-                        if s > 0.0
-                        else sum_line(law, at, drift, scale)
-                    )
-                    lost = ROUNDING * (absolute(epsilon) + absolute(law.count * at.mean))
-                    if law.strict > 0.0 and value > 0.0 and lost * law.slope > LOST:
-                        fail(
-                            "delta loses its digits to the rounding of epsilon so close to the end"
-                        )
-                    if value > 0.0:
-                        return log_sum(scale + log(value), log_escaped(law))
-                    if value > -2.0:
-                        law.frequency = 3.0 * law.frequency
-                    law.ready = 0.0
+                ended(law, 0.0, 1e-15)
+                return -2.0
+            t = saddle(law, epsilon, law.reach)
+            if t < INFINITY or law.settled > 0.0:
+                return minimum(t, 0.8 * law.reach if law.settled > 0.0 else t)
+            more = farther(law)
         if more == 0.0:
-            fail("the moment generating function ends before the saddle point")
+            if law.settled > 0.0 or law.low == 0.0:
+                fail("the moment generating function ends at 0: symdp answers")
+            law.reach, law.settled, law.ready = law.low, 1.0, 0.0
     fail("the saddle point was not found")
     return 0.0
 
 
-def law_of(c: Vector, side: float, count: float) -> Law:
-    """Return the law of one step before its nodes are laid."""
-    law = Law()
-    law.c, law.side, law.count = c, side, count
-    law.low, law.high, law.reach = 0.0, INFINITY, 1.0
-    law.frequency, law.outer, law.edge = 0.0, 0.0, INFINITY
-    law.ready, law.far, law.strict = 0.0, 0.0, 1.0
-    return law
+def on_grid(law: Law, epsilon: float, t: float) -> float:
+    """Return the upper end of log δ(ε) by a grid; the coarse nodes of the law find its tilt."""
+    for _ in range(40):
+        if t <= 0.7 * law.reach or law.settled > 0.0:
+            break
+        if farther(law) == 0.0:
+            law.reach, law.settled, law.ready = law.low, 1.0, 0.0
+        t = prepared(law, epsilon)
+    law.slope = t
+    value = log_delta_on_grid(law, epsilon, t)
+    if not value - law.lower < WIDEST:
+        fail("no grid in double precision is fine enough for these losses: symdp answers")
+    return value
+
+
+def log_delta_of(law: Law, epsilon: float) -> float:
+    """Return log δ(ε) of n steps; `lower` and `upper` are its ends."""
+    if law.count == 1.0 and law.edge != epsilon:
+        law.edge, law.ready = epsilon, 0.0
+    law.work = 0.0
+    for _ in range(30):
+        t = prepared(law, epsilon)
+        if t < 0.0:
+            return log_escaped(law) if t == -1.0 else 0.0
+        if law.count == 1.0:
+            law.slope = t
+            value = log_sum(of_one_step(law, epsilon), log_escaped(law))
+            return ended(law, value, accuracy(value, epsilon))
+        s, following = 0.0, epsilon
+        is_atomic = total(law.atomic) == size(law.loss)
+        if is_atomic:
+            s = spacing(law)
+            least = law.count * -largest(-law.loss)
+            if s > 0.0:
+                following = least + s * (floor((epsilon - least) / s) + 1.0)
+                t = minimum(t, 50.0 / s)
+        if law.gridded > 0.0 or (is_atomic and s == 0.0):
+            return on_grid(law, epsilon, t)
+        at = tilted_by(law, t)
+        if s == 0.0 and law.frequency == 0.0:
+            law.frequency = 30.0 / sqrt(law.count * at.variance)
+            law.ready = 0.0
+        else:
+            drift = law.count * at.mean - following
+            scale = law.count * at.cgf - at.t * following
+            value = (
+                sum_period(law, at, drift, following - epsilon, s)
+                if s > 0.0
+                else sum_line(law, at, drift, scale)
+            )
+            lost = ROUNDING * (absolute(epsilon) + absolute(law.count * at.mean))
+            if law.strict > 0.0 and value > 0.0 and lost * law.slope > LOST:
+                fail("delta loses its digits to the rounding of epsilon so close to the end")
+            if value > 0.0:
+                value = log_sum(scale + log(value), log_escaped(law))
+                return ended(law, value, accuracy(value, epsilon))
+            if law.trouble > 0.0:
+                law.trouble, law.gridded, law.frequency, law.outer = 0.0, 1.0, 0.0, 0.0
+            elif value > -2.0:
+                law.frequency = 3.0 * law.frequency
+            law.ready = 0.0
+    fail("the characteristic function needs too high frequencies")
+    return 0.0
 
 
 def guess(law: Law, t: float, target: float) -> float:
@@ -832,40 +431,86 @@ def start_of(law: Law, target: float) -> float:
     return law.guess
 
 
-def epsilon_of(law: Law, target: float) -> float:
-    """Return the least ε ≥ 0 with log δ(ε) at most `target`."""
-    law.strict = 0.0
-    build(law)
-    if (
-        law.far == 0.0
-    ):  # δ(0) of n steps is at most n times that of one, a kink seen to a few percent
-        one = log_sum(of_one_step(law, 0.0), log(law.escaped + TINY))
-        if one + log(1.1 * law.count) <= target:
-            return 0.0
-    if log_delta_of(law, 0.0) <= target:
-        return 0.0
-    if log_escaped(law) >= target:
-        fail("no epsilon is finite: delta is below the probability of an infinite loss")
-    low, high = 0.0, all_losses(law)
-    x = start_of(law, target)
-    if not (x > 0.0 and x < high):
-        x = minimum(1.0, 0.5 * high)
+def root_of(law: Law, target: float, x: float, low: float, high: float) -> float:
+    """Return the ε between two with log δ(ε) = target, from a first one."""
     last, before, slope = 0.0, INFINITY, 0.0
     for _ in range(100):
-        found = log_delta_of(law, x) - target
-        if absolute(found) <= 1e-14 * (1.0 + absolute(target)):
+        off = log_delta_of(law, x) - target
+        if absolute(off) <= 1e-14 * (1.0 + absolute(target)):
             return x
-        if found > 0.0:
+        if off > 0.0:
             low = x
         else:
             high = x
-        slope = (found - before) / (x - last) if isfinite(before) and x != last else -law.slope
-        last, before = x, found
-        step = x - found / slope if slope < 0.0 else low
+        slope = (off - before) / (x - last) if isfinite(before) and x != last else -law.slope
+        last, before = x, off
+        step = x - off / slope if slope < 0.0 else low
         if step > low and step < high:
             x = step
         else:
             x = 0.5 * (low + high) if isfinite(high) else 2.0 * x + 1.0
-        if x == last or x <= low or x >= high:
+        if x == last or x <= low or x >= high or absolute(off) <= law.rough:
             return high
     return high
+
+
+def lower_root(law: Law, target: float, x: float) -> float:
+    """Return the ε at which the lower end of a grid is at its target, below that of the upper."""
+    set_ends(law, law.grid, x)
+    high, step = x, maximum((target - law.lower) / law.slope, 1e-15 * x)
+    low = maximum(x - step, 0.0)
+    for _ in range(60):
+        set_ends(law, law.grid, low)
+        if law.lower > target or low == 0.0:
+            break
+        step = 2.0 * step
+        high, low = low, maximum(x - step, 0.0)
+    for _ in range(30):
+        middle = 0.5 * (low + high)
+        set_ends(law, law.grid, middle)
+        if law.lower > target:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def ended_at(law: Law, epsilon: float, off: float) -> float:
+    """Set the ends of ε, and return it."""
+    law.lower, law.upper = maximum(epsilon - off, 0.0), epsilon
+    return epsilon
+
+
+def epsilon_of(law: Law, target: float) -> float:
+    """Return the least ε ≥ 0 with log δ(ε) at most `target`; `lower` and `upper` are its ends."""
+    law.strict = 0.0
+    build(law)
+    if (
+        law.far == 0.0 and law.trouble == 0.0
+    ):  # δ(0) of n steps is at most n times that of one, a kink seen to a few percent
+        one = log_sum(of_one_step(law, 0.0), log(law.escaped + TINY))
+        if one + log(1.1 * law.count) <= target:
+            return ended_at(law, 0.0, 0.0)
+    near = law.near
+    law.near, law.rough = 0.05, 1e-3
+    if log_delta_of(law, 0.0) <= target:
+        law.near, law.rough = near, 0.0
+        return ended_at(law, 0.0, 0.0)
+    if log_escaped(law) >= target:
+        fail("no epsilon is finite: delta is below the probability of an infinite loss")
+    high = all_losses(law)
+    x = start_of(law, target)
+    if not (x > 0.0 and x < high):
+        x = minimum(1.0, 0.5 * high)
+    x = root_of(law, target, x, 0.0, high)
+    law.near, law.rough = near, 0.0
+    if law.gridded == 0.0:
+        x = root_of(law, target, x, 0.0, high)
+        off = accuracy(target, x) / maximum(law.slope, 1e-9)
+        ended_at(law, x, off)
+        law.upper = x + off
+        return x
+    law.cached = 0.0
+    x = root_of(law, target, minimum(x, 0.999999 * high), 0.0, high)
+    least = lower_root(law, target, x)
+    return ended_at(law, x, x - least)

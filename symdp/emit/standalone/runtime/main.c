@@ -52,14 +52,14 @@ int main(int argc, char **argv)
     for (int k = 0; k < ARGUMENTS + 3; k++)
         if (!given[k] && k != 1 - asked) return complain("a value is missing: ", NAMES[k]);
     const char *sides[] = { direction, direction };
-    double values[2];
+    double values[2], ends[2][2] = { { -INFINITY, -INFINITY }, { -INFINITY, -INFINITY } };
     if (!strcmp(direction, "both")) {
         sides[0] = "remove";
         sides[1] = "add";
     }
     const char *wrong = NULL;
     for (int k = 0; k < 2 && !wrong; k++)
-        wrong = answer(asked ? 'e' : 'l', &p[asked], 1, p[2], p + 3, sides[k], &values[k]);
+        wrong = answer(asked ? 'e' : 'l', &p[asked], 1, p[2], p + 3, sides[k], &values[k], ends[k]);
     if (wrong) {
         fprintf(stderr, "no answer: %s\n", wrong);
         return 1;
@@ -72,6 +72,12 @@ int main(int argc, char **argv)
     else if (found > -700.0 || found == -INFINITY) printf("delta = %.15g\n", exp(found));
     else printf("delta = exp(%.15g)\n", found);
     printf("direction = %s\n", direction);
+    double least = fmax(ends[0][0], ends[1][0]), most = fmax(ends[0][1], ends[1][1]);
+    if (most - least > 1e-6) {
+        if (asked) printf("epsilon >= %.15g\n", least);
+        else printf(least > -700.0 || least == -INFINITY ? "delta >= %.15g\n" : "delta >= exp(%.15g)\n",
+                    least > -700.0 || least == -INFINITY ? exp(least) : least);
+    }
     return 0;
 }
 #endif

@@ -32,6 +32,19 @@ static vector room(double size)
     return v;
 }
 
+/* a vector that outlives all others since a mark */
+static vector kept_alone(vector v, long mark)
+{
+    for (long i = mark; i < held.count; i++)
+        if (held.blocks[i] == (void *) v.at) {
+            held.blocks[i] = held.blocks[mark];
+            held.blocks[mark++] = v.at;
+            break;
+        }
+    release(mark);
+    return v;
+}
+
 static double absolute(double x) { return fabs(x); }
 static double power(double a, double b) { return pow(a, b); }
 static double maximum(double a, double b) { return a > b || isnan(a) ? a : b; }
@@ -136,6 +149,53 @@ static vector largest_of(vector v, double n)
     vector r = filled((double) v.size / n, -INFINITY);
     for (long i = 0; i < v.size; i++) r.at[i / (long) n] = maximum(v.at[i], r.at[i / (long) n]);
     return r;
+}
+
+static vector binned(vector places, vector v, double count)
+{
+    vector r = room(count);
+    for (long i = 0; i < v.size; i++) r.at[(long) places.at[i]] += v.at[i];
+    return r;
+}
+
+static vector decayed(vector v, double factor)
+{
+    vector r = room((double) v.size);
+    double sum = 0.0;
+    for (long i = v.size - 1; i >= 0; i--) r.at[i] = sum = v.at[i] + factor * sum;
+    return r;
+}
+
+/* the discrete Fourier transform of a power of 2 numbers, or its inverse: real parts, then imaginary ones */
+static vector spectrum(vector real, vector imaginary, double direction)
+{
+    long n = real.size;
+    vector v = room(2.0 * (double) n), c = room(0.5 * (double) n), s = room(0.5 * (double) n);
+    double *r = v.at;
+    for (long i = 0; i < n / 2; i++) {
+        c.at[i] = cos(2.0 * PI * (double) i / (double) n);
+        s.at[i] = -direction * sin(2.0 * PI * (double) i / (double) n);
+    }
+    for (long i = 0, j = 0; i < n; i++) {  /* in the order of reversed bits */
+        long bit = n >> 1;
+        r[j] = real.at[i];
+        r[n + j] = imaginary.at[i];
+        for (; j & bit; bit >>= 1) j ^= bit;
+        j |= bit;
+    }
+    for (long half = 1, stride = n >> 1; half < n; half *= 2, stride >>= 1)
+        for (long start = 0; start < n; start += 2 * half)
+            for (long k = 0; k < half; k++) {
+                long i = start + k, j = i + half;
+                double a = c.at[k * stride], b = s.at[k * stride];
+                double x = a * r[j] - b * r[n + j], y = a * r[n + j] + b * r[j];
+                r[j] = r[i] - x;
+                r[n + j] = r[n + i] - y;
+                r[i] += x;
+                r[n + i] += y;
+            }
+    if (direction < 0.0) for (long i = 0; i < 2 * n; i++) r[i] /= (double) n;
+    return v;
 }
 
 static double log_ratio(double difference, double a, double b)

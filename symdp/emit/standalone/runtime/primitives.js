@@ -53,6 +53,39 @@ function largest_of(v, n) {
   for (let i = 0; i < v.length; i++) r[floor(i / n)] = maximum(v[i], r[floor(i / n)]);
   return r;
 }
+function binned(places, v, count) {
+  const r = new Float64Array(count);
+  for (let i = 0; i < v.length; i++) r[places[i]] += v[i];
+  return r;
+}
+function decayed(v, factor) {
+  const r = new Float64Array(v.length);
+  let sum = 0;
+  for (let i = v.length - 1; i >= 0; i--) { sum = v[i] + factor * sum; r[i] = sum; }
+  return r;
+}
+/* The discrete Fourier transform of a power of 2 numbers, or its inverse: real parts, then imaginary ones. */
+function spectrum(real, imaginary, direction) {
+  const n = real.length, r = new Float64Array(2 * n), c = new Float64Array(n / 2), s = new Float64Array(n / 2);
+  for (let i = 0; i < n / 2; i++) { c[i] = cos(2 * PI * i / n); s[i] = -direction * sin(2 * PI * i / n); }
+  for (let i = 0, j = 0; i < n; i++) { // in the order of reversed bits
+    r[j] = real[i];
+    r[n + j] = imaginary[i];
+    let bit = n >> 1;
+    for (; j & bit; bit >>= 1) j ^= bit;
+    j |= bit;
+  }
+  for (let half = 1, stride = n >> 1; half < n; half *= 2, stride >>= 1)
+    for (let start = 0; start < n; start += 2 * half)
+      for (let k = 0; k < half; k++) {
+        const i = start + k, j = i + half, a = c[k * stride], b = s[k * stride];
+        const x = a * r[j] - b * r[n + j], y = a * r[n + j] + b * r[j];
+        r[j] = r[i] - x; r[n + j] = r[n + i] - y;
+        r[i] += x; r[n + i] += y;
+      }
+  if (direction < 0) for (let i = 0; i < 2 * n; i++) r[i] /= n;
+  return r;
+}
 const log_ratio = (d, a, b) => (absolute(d) < 0.5 * absolute(b) ? log1p(d / b) : log(a) - log(b));
 function log_sum_exp(...pairs) {
   let best = 0, peak = -Infinity, rest = 0;

@@ -32,9 +32,9 @@ def size(v: Any) -> int:
     return int(v.size)
 
 
-def filled(count: int, value: float) -> Any:
+def filled(count: float, value: float) -> Any:
     """Return a vector of one number."""
-    return np.full(count, float(value))
+    return np.full(int(count), float(value))
 
 
 def steps(count: float) -> Any:
@@ -52,9 +52,9 @@ def kept(v: Any, mask: Any) -> Any:
     return v[mask != 0]
 
 
-def gathered(v: Any, start: int, count: int) -> Any:
+def gathered(v: Any, start: float, count: float) -> Any:
     """Return a stretch of a vector."""
-    return v[start : start + count]
+    return v[int(start) : int(start + count)]
 
 
 def ranking(v: Any) -> Any:
@@ -93,6 +93,26 @@ def sums_of(v: Any, count: int) -> Any:
 def largest_of(v: Any, count: int) -> Any:
     """Return the largest numbers of equal stretches."""
     return v.reshape(-1, count).max(axis=1)
+
+
+def binned(places: Any, v: Any, count: float) -> Any:
+    """Return the sums of numbers that belong to one place."""
+    return np.bincount(places.astype(int), v, int(count))
+
+
+def decayed(v: Any, factor: float) -> Any:
+    """Return at each place the sum from there on, each next one less by a factor."""
+    sums, reach = np.array(v), 1
+    while reach < sums.size and factor**reach > 0.0:  # each sum of so many, then of twice as many
+        sums[:-reach] = sums[:-reach] + factor**reach * sums[reach:]
+        reach *= 2
+    return sums
+
+
+def spectrum(real: Any, imaginary: Any, sign: float) -> Any:
+    """Return the discrete Fourier transform, or its inverse: real parts, then imaginary ones."""
+    waves = (np.fft.fft if sign > 0 else np.fft.ifft)(real + 1j * imaginary)
+    return np.concatenate([waves.real, waves.imag])
 
 
 def _mapped(function: Any) -> Any:

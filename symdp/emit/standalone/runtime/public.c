@@ -26,9 +26,10 @@ static double log_delta_at(Law **laws, int count, double epsilon)
     return best;
 }
 
-/* Answer `many` questions: delta at each epsilon, its logarithm, or epsilon at each delta. */
+/* Answer `many` questions: delta at each epsilon, its logarithm, or epsilon at each delta.
+ * ends: NULL, or between which numbers the last one lies, and its logarithm where it is delta. */
 static const char *answer(char what, const double *asked, long many, double n, const double *given,
-                          const char *direction, double *found)
+                          const char *direction, double *found, double *ends)
 {
     Law *laws[2];
     int count;
@@ -51,6 +52,10 @@ static const char *answer(char what, const double *asked, long many, double n, c
                 found[k] = maximum(exp(found[k]), least);
             }
         }
+    }
+    for (int i = 0; ends && !wrong && i < count; i++) {
+        ends[0] = i ? maximum(ends[0], laws[i]->lower) : laws[i]->lower;
+        ends[1] = i ? maximum(ends[1], laws[i]->upper) : laws[i]->upper;
     }
     release(0);
     free(held.blocks);

@@ -44,6 +44,24 @@ export function epsilon(delta, n, values = {}, direction = "both") {
   return worst(laws(n, values, direction), (law) => epsilon_of(law, log(delta)));
 }
 
+/* The larger law's: each end is at least that of the other. */
+const ends_of = (found) => [Math.max(...found.map((law) => law.lower)), Math.max(...found.map((law) => law.upper))];
+
+/** Between which numbers log δ(ε) lies. */
+export function log_delta_ends(epsilon, n, values = {}, direction = "both") {
+  const found = laws(n, values, direction);
+  log_delta_at(found, epsilon);
+  return ends_of(found);
+}
+
+/** Between which numbers the least ε lies. */
+export function epsilon_ends(delta, n, values = {}, direction = "both") {
+  if (!(delta > 0 && delta < 1)) throw new RangeError("delta must be above 0 and below 1");
+  const found = laws(n, values, direction);
+  worst(found, (law) => epsilon_of(law, log(delta)));
+  return ends_of(found);
+}
+
 /** δ at each ε. */
 export function curve(epsilons, n, values = {}, direction = "both") {
   const found = laws(n, values, direction);

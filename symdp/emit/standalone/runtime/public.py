@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from symdp.emit.standalone.runtime.accountant import Law, epsilon_of, law_of, log_delta_of
+from symdp.emit.standalone.runtime.accountant import epsilon_of, log_delta_of
+from symdp.emit.standalone.runtime.law import Law, law_of
 from symdp.emit.standalone.runtime.primitives import NoAnswerError
 
 REMOVE = 1
@@ -20,7 +21,9 @@ check: Any = None
 
 # ---- emitted from here on ----
 
-__all__ = ["NoAnswerError", "curve", "delta", "epsilon", "log_delta"]
+__all__ = [
+    "NoAnswerError", "curve", "delta", "epsilon", "epsilon_ends", "log_delta", "log_delta_ends"
+]  # fmt: skip
 _SIDES = {"remove": (1.0,), "add": (-1.0,), "both": (1.0, -1.0)}
 
 
@@ -66,6 +69,18 @@ def _log_delta(laws: list[Law], epsilon: float) -> float:
         return float(max(log_delta_of(law, float(epsilon)) for law in laws))
 
 
+def _epsilon(laws: list[Law], delta: float) -> float:
+    if not 0 < delta < 1:
+        raise ValueError("delta must be above 0 and below 1")
+    with np.errstate(all="ignore"):
+        return float(max(epsilon_of(law, math.log(delta)) for law in laws))
+
+
+def _ends(laws: list[Law]) -> tuple[float, float]:
+    # The larger law's: each end is at least that of the other.
+    return float(max(law.lower for law in laws)), float(max(law.upper for law in laws))
+
+
 def _from_log(value: float) -> float:
     # A delta below the least double is shown as that one, never as 0.
     return math.exp(value) or (5e-324 if value > -math.inf else 0.0)
@@ -83,11 +98,25 @@ def delta(epsilon: float, n: float, direction: str = "both", **values: float) ->
 
 def epsilon(delta: float, n: float, direction: str = "both", **values: float) -> float:
     """Return the least epsilon >= 0 with delta(epsilon) at most delta."""
-    if not 0 < delta < 1:
-        raise ValueError("delta must be above 0 and below 1")
-    with np.errstate(all="ignore"):
-        laws = _laws(n, values, direction)
-        return float(max(epsilon_of(law, math.log(delta)) for law in laws))
+    return _epsilon(_laws(n, values, direction), delta)
+
+
+def log_delta_ends(
+    epsilon: float, n: float, direction: str = "both", **values: float
+) -> tuple[float, float]:
+    """Return between which numbers log delta(epsilon) lies."""
+    laws = _laws(n, values, direction)
+    _log_delta(laws, epsilon)
+    return _ends(laws)
+
+
+def epsilon_ends(
+    delta: float, n: float, direction: str = "both", **values: float
+) -> tuple[float, float]:
+    """Return between which numbers the least epsilon lies."""
+    laws = _laws(n, values, direction)
+    _epsilon(laws, delta)
+    return _ends(laws)
 
 
 def curve(epsilons: Any, n: float, direction: str = "both", **values: float) -> list[float]:
@@ -109,10 +138,12 @@ def main(words: list[str]) -> int:
         asked = "delta" if "delta" in given else "epsilon"
         _need(given, (asked, "n"))
         first, n = given.pop(asked), given.pop("n")
-        of = epsilon if asked == "delta" else log_delta
+        of = _epsilon if asked == "delta" else _log_delta
         sides = ["remove", "add"] if direction == "both" else [direction]
-        values = [of(first, n, side, **given) for side in sides]
+        laws = [_laws(n, given, side) for side in sides]
+        values = [of(law, first) for law in laws]
         larger = max(values)
+        least, most = _ends([law for side in laws for law in side])
         if asked == "delta":
             print(f"epsilon = {larger:.15g}")
         elif larger > -700 or larger == -math.inf:
@@ -122,6 +153,10 @@ def main(words: list[str]) -> int:
         if larger - min(values) > 1e-9 * max(1.0, abs(larger)):  # more than rounding
             direction = sides[values.index(larger)]
         print(f"direction = {direction}")
+        if most - least > 1e-6:
+            shown = least if asked == "delta" or least < -700 else math.exp(least)
+            word = f"exp({shown:.15g})" if asked != "delta" and least < -700 else f"{shown:.15g}"
+            print(f"{'epsilon' if asked == 'delta' else 'delta'} >= {word}")
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2

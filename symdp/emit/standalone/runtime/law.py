@@ -1,0 +1,580 @@
+"""The law of one step: its losses and their weights under P, as Gauss nodes or outcomes.
+
+Panels of the support are halved until their integrals at three tilts agree. The file keeps to what
+`symdp.emit.standalone.translate` reads: numbers, vectors, records, loops over ranges.
+"""
+
+from __future__ import annotations
+
+from symdp.emit.standalone.runtime.mechanism import (
+    FLAT,
+    INTEGERS,
+    KIND,
+    LARGEST,
+    LEAST,
+    LOSS,
+    LOWER,
+    PIECES,
+    PLACES,
+    POINTS,
+    SERIES_HIGH,
+    SERIES_LOW,
+    UPPER,
+    WEIGHTS,
+    log_p,
+    log_q,
+    loss_at,
+    term,
+)
+from symdp.emit.standalone.runtime.primitives import (
+    INFINITY,
+    Number,
+    Vector,
+    absolute,
+    exp,
+    expm1,
+    fail,
+    filled,
+    floor,
+    gathered,
+    isfinite,
+    joined,
+    kept,
+    largest,
+    largest_of,
+    log,
+    log1p,
+    maximum,
+    minimum,
+    ordered,
+    power,
+    repeated,
+    size,
+    steps,
+    sums_of,
+    tiled,
+    total,
+    where,
+)
+
+# ---- emitted from here on ----
+
+GAUSS = 20  # nodes of a panel
+DEEPEST = 60  # halvings of a panel
+MOST_NODES = 300000
+NEGLIGIBLE = 1e-18  # relative: what a sum leaves out
+BLURRED = 1e-13  # relative: a panel that a grid need not resolve
+NARROW = 2e-15  # relative: a panel whose nodes may be rounded out of it
+CLOSE = 1e-14  # relative: a panel and its halves, which are far closer
+ROUGH = 1e-11  # relative: a panel that no halving brings closer
+MOST_TURN = 10.0  # radians by which a loss may turn within a panel
+FARTHEST = 1e6  # tilt
+SAME_LATTICE = 1e-9  # of a spacing
+TINY = 1e-300
+HEAVY = 1e-3  # of 1/n: parts of the law that keep |phi|^n from being small
+ROUNDING = 3e-16  # relative
+MASS = 1e-11  # of a law, that may be lost or rounded off
+NEAR = 1e-6  # of log delta: the width at which a grid is fine enough
+
+
+class Grid:
+    """The sum's law on a grid, tilted by t: two laws, one above the true δ and one below it.
+
+    Of each, the sums over the losses from a place on, weighed by exp(−(1 + t)(s − place)) and by
+    exp(−t (s − place)) − exp(−(1 + t)(s − place)); `first`: the loss at the first place.
+    """
+
+    t: float
+    width: float
+    scale: float
+    floor: float
+    upper_first: float
+    upper_tail: Vector
+    upper_excess: Vector
+    lower_first: float
+    lower_tail: Vector
+    lower_excess: Vector
+
+
+class Law:
+    """One step, for tilts up to `reach` and for frequencies; `far`: there is no M(reach).
+
+    Up to the frequency `outer` only its heavy parts count: |φ|^n is small there. Of one step alone
+    no frequency is asked; `edge` is the ε at which panels are cut. For a grid, panels that count at
+    the tilt `tilt` are cut until their loss turns by no more than `fine`.
+
+    `lower, upper`: the ends of the last answer. `trouble`: the sums along a line gave none.
+    """
+
+    c: Vector
+    side: float
+    count: float
+    low: float
+    high: float
+    reach: float
+    frequency: float
+    outer: float
+    edge: float
+    tilt: float
+    fine: float
+    loss: Vector
+    log_weight: Vector  # under P; far out it is no logarithm of a double
+    atomic: Vector
+    escaped: float
+    far: float
+    ready: float
+    work: float
+    phase: float
+    slope: float
+    strict: float
+    guess: float
+    trouble: float
+    lower: float
+    upper: float
+    near: float
+    rough: float
+    settled: float
+    gridded: float
+    cached: float
+    reached: float
+    grid: Grid
+
+
+class Panels:
+    """What Gauss nodes see of panels; `low`, `middle` and `high` are integrals at three tilts.
+
+    For a grid all are at its tilt. The loss turns by `turn` in a panel, by `cut` where it passes
+    the edge there; rounding leaves `noise` of an integral.
+    """
+
+    density: Vector
+    loss: Vector
+    weight: Vector
+    low: Vector
+    middle: Vector
+    high: Vector
+    turn: Vector
+    cut: Vector
+    noise: Vector
+
+
+def series(which: float, p: Vector) -> float:
+    """Return a sum over integers, outwards from the place nearest to zero."""
+    first, last = SERIES_LOW[which], SERIES_HIGH[which]
+    start = first if first > -INFINITY else (last if last < INFINITY else 0.0)
+    reach = 256.0
+    while reach < 4e6:
+        low, high = maximum(first, start - reach), minimum(last, start + reach)
+        values = term(which, low + steps(high - low + 1.0), p)
+        value = total(values)
+        count = size(values)
+        small = 1e-19 * absolute(value)
+        left = low == first or absolute(values[0]) * reach < small
+        if left and (high == last or absolute(values[count - 1]) * reach < small):
+            return value
+        reach = 4.0 * reach
+    fail("a normalising sum has too many terms")
+    return 0.0
+
+
+def height(piece: float, x: Number, c: Vector, side: float, tilt: float) -> Number:
+    """Return log density plus tilt times loss, −∞ where there is no density."""
+    density = log_p(piece, x, c) if side > 0.0 else log_q(piece, x, c)
+    if tilt == 0.0:
+        return where(density > -INFINITY, density, -INFINITY)
+    return where(density > -INFINITY, density + tilt * side * loss_at(piece, x, c), -INFINITY)
+
+
+def inside(
+    piece: float, x: Number, c: Vector, side: float, tilt: float, low: float, high: float
+) -> Number:
+    """Return the log of a tilted density between two ends, −∞ beyond them."""
+    within = (x > low) & (x < high)
+    middle = (
+        0.5 * (low + high)
+        if isfinite(low + high)
+        else (low + 1.0 if isfinite(low) else (high - 1.0 if isfinite(high) else 0.0))
+    )
+    return where(within, height(piece, where(within, x, middle), c, side, tilt), -INFINITY)
+
+
+def around_mode(
+    piece: float,
+    c: Vector,
+    side: float,
+    tilt: float,
+    low: float,
+    high: float,
+    a: float,
+    best: float,
+    b: float,
+) -> Vector:
+    """Return places about the highest point between a and b, geometrically."""
+    peak = inside(piece, best, c, side, tilt, low, high)
+    for _ in range(60):  # golden section
+        x = best - 0.381966 * (best - a) if best - a > b - best else best + 0.381966 * (b - best)
+        value = inside(piece, x, c, side, tilt, low, high)
+        if value > peak:
+            if x < best:
+                b = best
+            else:
+                a = best
+            best = x
+            peak = value
+        elif x < best:
+            a = x
+        else:
+            b = x
+    scales = power(2.0, steps(81.0) - 40.0)
+    fallen = maximum(
+        inside(piece, best + scales, c, side, tilt, low, high),
+        inside(piece, best - scales, c, side, tilt, low, high),
+    )
+    k = 0
+    while k < 80 and fallen[k] >= peak - 0.5:
+        k = k + 1
+    powers = scales[k] * power(2.0, steps(163.0) - 2.0)  # heavy tails hold mass far out
+    return joined(filled(1, best), joined(best + powers, best - powers))
+
+
+def outline(piece: float, c: Vector, side: float, reach: float, low: float, high: float) -> Vector:
+    """Return places between which a piece is first looked at: about the modes up to a tilt."""
+    anchor = low if isfinite(low) else (high if isfinite(high) else 0.0)
+    powers = power(2.0, steps(71.0) - 30.0)
+    grid = joined(anchor + powers, anchor - powers)
+    grid = ordered(joined(grid, filled(1, anchor)))
+    if isfinite(low + high):
+        grid = ordered(joined(grid, low + (high - low) * (steps(63.0) + 1.0) / 64.0))
+    places = filled(0, 0.0)
+    if isfinite(low):
+        places = joined(places, filled(1, low))
+    if isfinite(high):
+        places = joined(places, filled(1, high))
+    for turn in range(4):  # at tilt −1 it is the other law
+        tilt = 0.5 * reach * (turn - 1.0) if turn > 0 else -1.0
+        seen = inside(piece, grid, c, side, tilt, low, high)
+        for i in range(1, size(grid) - 1):
+            if seen[i] > seen[i - 1] and seen[i] >= seen[i + 1]:
+                a, best, b = grid[i - 1], grid[i], grid[i + 1]
+                found = around_mode(piece, c, side, tilt, low, high, a, best, b)
+                places = joined(places, kept(found, (found > low) & (found < high)))
+    return ordered(places)
+
+
+def places_of(a: Vector, b: Vector) -> Vector:
+    """Return the Gauss nodes of panels, which no rounding moves beyond an end."""
+    half = repeated(0.5 * (b - a), GAUSS)
+    x = repeated(0.5 * (a + b), GAUSS) + half * tiled(PLACES, size(a))
+    return maximum(minimum(x, repeated(b, GAUSS)), repeated(a, GAUSS))
+
+
+def measured(law: Law, piece: float, a: Vector, b: Vector, peaks: Vector) -> Panels:
+    """Look at panels from a to b."""
+    panels = Panels()
+    number = size(a)
+    half = repeated(0.5 * (b - a), GAUSS)
+    x = places_of(a, b)
+    density = height(piece, x, law.c, law.side, 0.0)
+    loss = law.side * loss_at(piece, x, law.c)
+    weight = half * tiled(WEIGHTS, number)
+    panels.density, panels.loss, panels.weight = density, loss, weight
+    if law.fine > 0.0 and size(peaks) > 1:  # a grid is of one tilt
+        seen = where(density > -INFINITY, density + law.tilt * loss, -INFINITY)
+        panels.low = sums_of(weight * exp(seen - peaks[0]), GAUSS)
+    else:
+        panels.low = sums_of(weight * exp(density - peaks[0]), GAUSS)
+    panels.middle, panels.high = panels.low, panels.low
+    if law.fine == 0.0 and size(peaks) > 1:
+        seen = where(density > -INFINITY, density + 0.5 * law.reach * loss, -INFINITY)
+        panels.middle = sums_of(weight * exp(seen - peaks[1]), GAUSS)
+        seen = where(density > -INFINITY, density + law.reach * loss, -INFINITY)
+        panels.high = sums_of(weight * exp(seen - peaks[2]), GAUSS)
+    seen = where(density > -INFINITY, absolute(density) + law.reach * absolute(loss), 0.0)
+    panels.noise = largest_of(seen, GAUSS)
+    most = largest_of(where(density > -INFINITY, loss, -INFINITY), GAUSS)
+    least = -largest_of(where(density > -INFINITY, -loss, -INFINITY), GAUSS)
+    turn = where(most > least, most - least, 0.0)
+    passes = (least - 0.1 * turn < law.edge) & (law.edge < most + 0.1 * turn)
+    panels.turn, panels.cut = turn, where(passes, turn, 0.0)
+    return panels
+
+
+def share_of(panels: Panels, sums: Vector) -> Vector:
+    """Return the largest part that a panel has of the three integrals."""
+    return maximum(panels.low / sums[0], maximum(panels.middle / sums[1], panels.high / sums[2]))
+
+
+def add_nodes(law: Law, loss: Vector, log_weight: Vector, flat: float) -> float:
+    """Add nodes to a law; return how many there are."""
+    law.loss = joined(law.loss, loss)
+    law.log_weight = joined(law.log_weight, log_weight)
+    law.atomic = joined(law.atomic, filled(size(loss), flat))
+    if size(law.loss) > (MOST_NODES if law.fine == 0.0 else 4.0 * MOST_NODES):
+        law.trouble = 1.0
+    return size(law.loss)
+
+
+def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float) -> float:
+    """Add the nodes of a piece of the real line: panels are halved until they agree."""
+    places = outline(piece, law.c, law.side, 0.0 if is_lost > 0.0 else law.reach, low, high)
+    number = size(places) - 1
+    if number < 1:
+        fail("no mass is seen on a piece of the support")
+    a, b = gathered(places, 0, number), gathered(places, 1, number)
+    wide = b - a > NARROW * (absolute(a) + absolute(b))
+    a, b = kept(a, wide), kept(b, wide)
+    x = places_of(a, b)
+    peaks = filled(1, largest(height(piece, x, law.c, law.side, 0.0)))
+    if peaks[0] == -INFINITY:
+        return 0.0
+    if is_lost == 0.0:
+        top = largest(height(piece, x, law.c, law.side, 0.5 * law.reach))
+        peaks = joined(peaks, filled(1, top))
+        top = largest(height(piece, x, law.c, law.side, law.reach))
+        peaks = joined(peaks, filled(1, top))
+        if law.fine > 0.0:
+            peaks = filled(3, largest(height(piece, x, law.c, law.side, law.tilt)))
+    whole = measured(law, piece, a, b, peaks)
+    sums = joined(
+        filled(1, total(whole.low)),
+        joined(filled(1, total(whole.middle)), filled(1, total(whole.high))),
+    )
+    if not isfinite(sums[0] + sums[1] + sums[2]):
+        law.far = 1.0
+        return 0.0
+    sums = maximum(sums, 1e-300)
+    share = share_of(whole, sums)
+    if (not isfinite(low) and share[0] > MASS) or (
+        not isfinite(high) and share[size(share) - 1] > MASS
+    ):
+        law.far = 1.0
+        return 0.0
+    inner = 0.0 if FLAT[piece] > 0.0 else law.frequency
+    outer = 0.0 if FLAT[piece] > 0.0 else law.outer
+    widest = INFINITY if FLAT[piece] > 0.0 or law.fine == 0.0 else law.fine
+    low_sum, middle_sum, high_sum = whole.low, whole.middle, whole.high
+    for depth in range(DEEPEST + 1):
+        middle = 0.5 * (a + b)
+        left = measured(law, piece, a, middle, peaks)
+        right = measured(law, piece, middle, b, peaks)
+        off = maximum(
+            absolute(left.low + right.low - low_sum) / sums[0],
+            maximum(
+                absolute(left.middle + right.middle - middle_sum) / sums[1],
+                absolute(left.high + right.high - high_sum) / sums[2],
+            ),
+        )
+        if largest(where(off >= 0.0, 0.0, 1.0)) > 0.0:  # no number
+            law.far = 1.0
+            return 0.0
+        share = maximum(share_of(left, sums), share_of(right, sums))
+        turn = maximum(left.turn, right.turn)
+        turns = (share > NEGLIGIBLE) & (turn * inner > MOST_TURN)
+        turns = turns | ((share > HEAVY / law.count) & (turn * outer > MOST_TURN))
+        turns = turns | (share * maximum(left.cut, right.cut) > 1e-3 * NEGLIGIBLE)
+        turns = turns | ((share > BLURRED) & (turn > widest))
+        noise = minimum(ROUNDING * share * maximum(left.noise, right.noise), 0.1 * ROUGH)
+        again = ((off > CLOSE + noise) | turns) & (
+            b - a > 2.0 * NARROW * (absolute(a) + absolute(b))
+        )
+        if depth == DEEPEST:
+            again = again & (a > b)
+        if largest(where(again, 0.0, off)) > ROUGH:
+            fail("the density is too rough for this program")
+        seen = where(again, 0.0, share) > 1e-3 * NEGLIGIBLE
+        every = repeated(seen, GAUSS)
+        flat = FLAT[piece]
+        add_nodes(law, kept(left.loss, every), kept(log(left.weight) + left.density, every), flat)
+        add_nodes(
+            law, kept(right.loss, every), kept(log(right.weight) + right.density, every), flat
+        )
+        low_sum = joined(kept(left.low, again), kept(right.low, again))
+        middle_sum = joined(kept(left.middle, again), kept(right.middle, again))
+        high_sum = joined(kept(left.high, again), kept(right.high, again))
+        if law.trouble > 0.0:
+            return 0.0
+        halves = joined(kept(middle, again), kept(b, again))
+        a = joined(kept(a, again), kept(middle, again))
+        b = halves
+        if size(a) == 0:
+            return 1.0
+    return 0.0
+
+
+def add_integers(law: Law, piece: float, low: float, high: float, is_lost: float) -> float:
+    """Add the outcomes of a law on integers, as far as three tilts see them."""
+    start = low if isfinite(low) else (high if isfinite(high) else 0.0)
+    reach = 256.0
+    tilt = 0.0 if is_lost > 0.0 else law.reach
+    while reach < 2e6:
+        first, last = maximum(low, start - reach), minimum(high, start + reach)
+        x = first + steps(last - first + 1.0)
+        plain = height(piece, x, law.c, law.side, 0.0)
+        half = height(piece, x, law.c, law.side, 0.5 * tilt)
+        tilted = height(piece, x, law.c, law.side, tilt)
+        nearest = maximum(
+            plain - largest(plain), maximum(half - largest(half), tilted - largest(tilted))
+        )
+        count = size(x)
+        if (first == low or nearest[0] < -60.0) and (last == high or nearest[count - 1] < -60.0):
+            seen = nearest > -60.0
+            loss = law.side * loss_at(piece, x, law.c)
+            return add_nodes(law, kept(loss, seen), kept(plain, seen), 1.0)
+        reach = 4.0 * reach
+    law.far = 1.0
+    return 0.0
+
+
+def add_flat(law: Law, piece: float, low: float, high: float, is_lost: float) -> float:
+    """Add a piece of the real line, as one node where its loss is constant."""
+    before, weights = size(law.loss), law.log_weight
+    add_interval(law, piece, low, high, is_lost)
+    number = size(law.loss) - before
+    if FLAT[piece] > 0.0 and number > 1:
+        own = gathered(law.log_weight, before, number)
+        top = largest(own)
+        law.log_weight = joined(weights, filled(1, top + log(total(exp(own - top)))))
+        law.loss = gathered(law.loss, 0, before + 1)
+        law.atomic = gathered(law.atomic, 0, before + 1)
+    return 0.0
+
+
+def build(law: Law) -> float:
+    """Lay the nodes of one step; `far` says that there is no M(reach)."""
+    law.loss, law.log_weight, law.atomic = filled(0, 0.0), filled(0, 0.0), filled(0, 0.0)
+    law.far, law.ready = 0.0, 0.0
+    for piece in range(PIECES):
+        sign = law.side * KIND[piece]
+        low, high = law.c[LOWER[piece]], law.c[UPPER[piece]]
+        lost = 1.0 if sign > 0.0 else 0.0
+        if sign >= 0.0 and law.far == 0.0:
+            if POINTS > 0.0:
+                loss = law.side * law.c[LOSS[piece]]
+                add_nodes(
+                    law, filled(1, loss), log(filled(1, low if law.side > 0.0 else high)), 1.0
+                )
+            elif INTEGERS > 0.0:
+                add_integers(law, piece, low, high, lost)
+            else:
+                add_flat(law, piece, low, high, lost)
+    if law.far > 0.0 or law.trouble > 0.0:
+        return 0.0
+    if law.fine > 0.0:
+        finite = (absolute(law.loss) < INFINITY) & (law.log_weight > -INFINITY)
+        law.loss, law.atomic = kept(law.loss, finite), kept(law.atomic, finite)
+        law.log_weight = kept(law.log_weight, finite)
+        return 1.0
+    mass = total(exp(law.log_weight))
+    if not absolute(mass - 1.0) < MASS:
+        fail("the density does not add up to one at these values")
+    log_weight = law.log_weight - log(mass)
+    law.escaped = total(where(law.loss == INFINITY, exp(log_weight), 0.0))
+    finite = (absolute(law.loss) < INFINITY) & (log_weight > -INFINITY)
+    law.loss, law.atomic = kept(law.loss, finite), kept(law.atomic, finite)
+    law.log_weight = kept(log_weight, finite)
+    law.ready = 1.0
+    return 1.0
+
+
+class Tilted:
+    """The law tilted by t: mean, variance, K(t), and its weights."""
+
+    t: float
+    mean: float
+    variance: float
+    cgf: float
+    weight: Vector
+
+
+def tilted_by(law: Law, t: float) -> Tilted:
+    """Return the tilted law."""
+    at = Tilted()
+    scaled = t * law.loss + law.log_weight
+    top = largest(scaled)
+    weight = exp(scaled - top)
+    mass = total(weight)
+    weight = weight / mass
+    at.t, at.weight = t, weight
+    mean = total(weight * law.loss)
+    at.mean = mean
+    at.variance = total(weight * (law.loss - mean) * (law.loss - mean))
+    if top > 300.0:
+        at.cgf = top + log(mass)
+    else:
+        near = minimum(t * law.loss, 300.0)
+        grown = where(near < 300.0, exp(law.log_weight) * expm1(near), exp(scaled))
+        at.cgf = log1p(total(grown) - law.escaped)
+    return at
+
+
+def spacing(law: Law) -> float:
+    """Return the spacing of the lattice on which all losses lie, 0 for none."""
+    losses = ordered(law.loss)
+    number = size(losses)
+    first, last = losses[0], losses[number - 1]
+    gaps = gathered(losses, 1, number - 1) - gathered(losses, 0, number - 1)
+    gaps = where(gaps > 1e-12 * (absolute(first) + absolute(last)), gaps, INFINITY)
+    least = -largest(joined(-gaps, filled(1, -INFINITY)))
+    if least == INFINITY:
+        return maximum(absolute(first), 1.0)
+    s = (last - first) / floor((last - first) / least + 0.5)
+    places = (losses - first) / s
+    return s if largest(absolute(places - floor(places + 0.5))) < SAME_LATTICE else 0.0
+
+
+def log_escaped(law: Law) -> float:
+    """Return log of the probability that a loss is infinite."""
+    if law.escaped >= 1.0:
+        return 0.0
+    return log(-expm1(law.count * log1p(-law.escaped))) if law.escaped > 0.0 else -INFINITY
+
+
+def log_sum(a: float, b: float) -> float:
+    """Return log(e^a + e^b)."""
+    most, least = maximum(a, b), minimum(a, b)
+    return most if least == -INFINITY else most + log1p(exp(least - most))
+
+
+def all_losses(law: Law) -> float:
+    """Return n times the largest finite loss."""
+    end = law.c[LARGEST] if law.side > 0.0 else -law.c[LEAST]
+    if size(law.loss) == 0:
+        return -INFINITY
+    if total(law.atomic) == size(law.loss):
+        end = largest(law.loss) if not isfinite(end) else maximum(end, largest(law.loss))
+    return law.count * end
+
+
+def of_one_step(law: Law, epsilon: float) -> float:
+    """Return log of E max(0, 1 − e^(ε−L)) over the nodes, none of whose panels passes ε."""
+    log_weight = where(law.loss > epsilon, law.log_weight, -INFINITY)
+    top = largest(log_weight)
+    if top == -INFINITY:
+        return -INFINITY
+    below = minimum(epsilon - law.loss, 0.0)
+    return top + log(total(exp(log_weight - top) * -expm1(below)))
+
+
+def farther(law: Law) -> float:
+    """Move the reach after the law was found to be too far, or not far enough; 0: no more."""
+    if law.far > 0.0:
+        law.high = law.reach
+        law.reach = 0.5 * (law.low + law.high)
+    else:
+        law.low = law.reach
+        law.reach = 2.0 * law.reach if law.high == INFINITY else 0.5 * (law.low + law.high)
+    law.ready = 0.0
+    return 0.0 if law.reach > FARTHEST or law.high - law.low < 1e-6 * law.high else 1.0
+
+
+def law_of(c: Vector, side: float, count: float) -> Law:
+    """Return the law of one step before its nodes are laid."""
+    law = Law()
+    law.c, law.side, law.count = c, side, count
+    law.low, law.high, law.reach = 0.0, INFINITY, 1.0
+    law.frequency, law.outer, law.edge = 0.0, 0.0, INFINITY
+    law.ready, law.far, law.strict = 0.0, 0.0, 1.0
+    law.tilt, law.fine, law.trouble = 0.0, 0.0, 0.0
+    law.near, law.rough, law.settled = NEAR, 0.0, 0.0
+    law.gridded, law.cached, law.reached = 0.0, 0.0, 0.0
+    return law

@@ -1,0 +1,125 @@
+"""Programs at few steps: between the ends that they print, in three languages."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import subprocess
+from pathlib import Path
+
+import mpmath
+import pytest
+from emitted import CASES, COMPILER, NODE, by_node, compiled, python_command, write
+
+import symdp
+from symdp.questions.programs import to_program
+
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
+needs_node = pytest.mark.skipif(NODE is None, reason="no node, which runs JavaScript")
+WIDE = 1e-5  # of log δ, far more than is left
+
+
+def two_laplace_steps(b: float, epsilon: float) -> float:
+    """Return δ of two steps of Laplace noise from δ of one, which is closed, over the other."""
+    top = 1 / mpmath.mpf(b)
+
+    def one(e: mpmath.mpf) -> mpmath.mpf:
+        if e <= -top:
+            return 1 - mpmath.exp(e)
+        return 1 - mpmath.exp((e - top) / 2) if e < top else mpmath.mpf(0)
+
+    # under P a loss is 1/b with 1/2, −1/b with exp(−1/b)/2, and has a density between the two
+    atoms = (one(epsilon - top) + mpmath.exp(-top) * one(epsilon + top)) / 2
+    kinks = sorted({-top, top, *(e for e in (epsilon - top, epsilon + top) if -top < e < top)})
+    between = mpmath.quad(lambda x: mpmath.exp((x - top) / 2) / 4 * one(epsilon - x), kinks)
+    return float(atoms + between)
+
+
+def normal_steps(sigma: float, count: int, epsilon: float) -> float:
+    """Return δ of steps of normal noise, which is two tails of a normal law."""
+    shift = mpmath.sqrt(count) / sigma
+    below = mpmath.ncdf(shift / 2 - epsilon / shift)
+    return float(below - mpmath.exp(epsilon) * mpmath.ncdf(-shift / 2 - epsilon / shift))
+
+
+def between(ends: tuple[float, float], delta: float) -> None:
+    low, high = ends
+    assert low <= math.log(delta) <= high
+    assert high - low <= WIDE
+
+
+@needs_node
+def test_few_steps_lie_between_their_ends(tmp_path: Path):
+    laplace = [(b, e) for b, e in ((3.0, 0.5), (0.4, 4.7))]
+    normal = [(3.0, 7, 1.06)]
+    asked = [("log_delta_ends", e, 2, {"b": b}, "both") for b, e in laplace]
+    for (b, e), ends in zip(
+        laplace, by_node(write("laplace", "javascript", tmp_path), asked), strict=True
+    ):
+        between(ends, two_laplace_steps(b, e))
+    asked = [("log_delta_ends", e, n, {"sigma": s}, "add") for s, n, e in normal]
+    for (s, n, e), ends in zip(
+        normal, by_node(write("gaussian", "javascript", tmp_path), asked), strict=True
+    ):
+        between(ends, normal_steps(s, n, e))
+
+
+@needs_compiler
+def test_c_and_python_print_the_same_ends(tmp_path: Path):
+    programs = [
+        compiled(write("laplace", "c", tmp_path)),
+        python_command(write("laplace", "python", tmp_path)),
+    ]
+    texts = []
+    for command in programs:
+        words = ["epsilon=0.5", "n=2", "b=3", "remove"]
+        ran = subprocess.run([*command, *words], capture_output=True, text=True, check=True)
+        number = re.match(r"delta = (\S+)\n", ran.stdout)
+        assert number is not None
+        truth = two_laplace_steps(3.0, 0.5)
+        assert truth <= float(number[1]) <= truth * (1 + WIDE)
+        texts.append(number[1][:10])
+    assert texts[0] == texts[1]
+
+
+THREE = 'name = "three"\nsupport = [0, 1, 2]\n[pair]\nP = ["1/2", "1/3", "1/6"]\nQ = {}\n'
+
+
+def test_atoms_off_any_lattice_lie_between_their_ends(tmp_path: Path):
+    source = tmp_path / "three.py"
+    q = [3 / 10, 1 / 20, 13 / 20]
+    law = symdp.loads(THREE.format('["3/10", "1/20", "13/20"]'))
+    source.write_text(to_program(symdp.derive(law), "python"), "utf-8")
+    p = [1 / 2, 1 / 3, 1 / 6]
+    for count, epsilon in ((2, 0.7), (5, 1.3)):
+        truth = sum(
+            max(
+                0.0, math.prod(p[i] for i in way) - math.exp(epsilon) * math.prod(q[i] for i in way)
+            )
+            for way in itertools.product(range(3), repeat=count)
+        )
+        words = [f"epsilon={epsilon}", f"n={count}", "remove"]
+        ran = subprocess.run(
+            [*python_command(source), *words], capture_output=True, text=True, check=True
+        )
+        upper = float(ran.stdout.split()[2])
+        least = re.search(r"delta >= (\S+)", ran.stdout)
+        lower = float(least[1]) if least else upper * (1 - 1e-6)
+        assert lower <= truth <= upper
+        assert upper - lower <= 1e-3 * truth
+
+
+@pytest.mark.slow
+@needs_node
+def test_epsilon_s_ends_hold_delta_s(tmp_path: Path):
+    """Where log δ's lower end is at most the target, ε's lower end is no larger, and so above."""
+    source = write("laplace", "javascript", tmp_path)
+    target, values = 1e-4, {"b": 2.0}
+    ((low, high),) = by_node(source, [("epsilon_ends", target, 3, values, "remove")])
+    assert low < high < low + WIDE
+    asked = [("log_delta_ends", e, 3, values, "remove") for e in (low - 1e-6, high + 1e-6)]
+    before, after = by_node(source, asked)
+    assert before[1] >= math.log(target) >= after[0]
+    exact = symdp.compose(CASES["laplace"].mechanism(b=2), 3).epsilon(target)
+    assert low <= exact.epsilon <= high
