@@ -101,6 +101,13 @@ _ALL = (
         ),
     ),
     Reference(
+        "Balle2019", "inproceedings", "balle2019blanket",
+        "The Privacy Blanket of the Shuffle Model",
+        ("Balle, Borja", "Bell, James", "Gascón, Adrià", "Nissim, Kobbi"),
+        2019, "CRYPTO 2019, arXiv 1903.02837",
+        (("booktitle", "Advances in Cryptology"), *_arxiv("1903.02837")),
+    ),
+    Reference(
         "Meiser2018", "inproceedings", "meiser2018tight",
         "Tight on Budget? Tight Bounds for r-Fold Approximate Differential Privacy",
         ("Meiser, Sebastian", "Mohammadi, Esfandiar"),
@@ -194,7 +201,7 @@ def bibtex(citations: Iterable[str]) -> str:
 _ACCENTS = {
     "ä": r"{\"a}", "ö": r"{\"o}", "ü": r"{\"u}", "Ä": r"{\"A}", "Ö": r"{\"O}", "Ü": r"{\"U}",
     "é": r"{\'e}", "è": r"{\`e}", "ß": r"{\ss}", "å": r"{\aa}", "ø": r"{\o}", "ç": r"{\c c}",
-    "–": "--", "—": "---",
+    "ó": r"{\'o}", "à": r"{\`a}", "–": "--", "—": "---",
     "&": r"\&", "%": r"\%", "#": r"\#", "_": r"\_", "$": r"\$", "{": r"\{", "}": r"\}",
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
 }  # fmt: skip

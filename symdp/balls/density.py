@@ -32,6 +32,7 @@ from symdp.emit.mass import MassIntegral, MassSum
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Deadline, worked
 from symdp.model.family import Family
+from symdp.model.local import Local
 from symdp.model.mechanism import a_mechanism
 from symdp.model.sampling import Radial, RenyiCurve
 
@@ -72,6 +73,9 @@ def checked_steps(
     is_proved = True
     for mechanism in steps:
         if isinstance(mechanism.source, RenyiCurve | Family):  # no densities on a line
+            continue
+        if isinstance(mechanism.source, Local):  # the masses of all inputs are found later
+            is_proved = False
             continue
         if isinstance(mechanism.source, Radial) and not for_proof:  # its mass is found later
             is_proved = False

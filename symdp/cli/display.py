@@ -151,6 +151,8 @@ def meaning(answer: Guarantee) -> str:
         return f"upper bound: {exactly} for a pair that dominates{bounds}"
     if answer.kind == "exact":
         return f"{_EXACTLY.get(answer.method, 'exact formula in floating point')}{bounds}"
+    if answer.route == "blanket":
+        return f"upper bound by the blanket, its nodes in floating point{bounds}"
     if answer.kind == "bound":
         return f"proved upper bound: the true value is not larger{bounds}"
     return f"estimate, not a guarantee{bounds}"

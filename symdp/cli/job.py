@@ -51,6 +51,7 @@ class Job:
     relation: str | None = None
     sensitivity: str | None = None
     shift: str | None = None
+    people: str | None = None
 
     def __post_init__(self) -> None:
         """What is wrong is known before work begins."""
@@ -88,7 +89,8 @@ class Job:
             "--composition": self.composition, "--sampling": self.sampling, "--rate": self.rate,
             "--batch-size": self.batch_size, "--records": self.records, "--group": self.group,
             "--released": self.released, "--relation": self.relation,
-            "--sensitivity": self.sensitivity, "--shift": self.shift, "-n": self.count,
+            "--sensitivity": self.sensitivity, "--shift": self.shift, "--people": self.people,
+            "-n": self.count,
         }  # fmt: skip
         given = [f"{name} {word}" for name, word in options.items() if word is not None]
         return " ".join([*([self.mechanism] if self.mechanism else []), *self.values, *given])
@@ -109,6 +111,9 @@ class Job:
         from symdp import mechanisms
 
         mechanism = mechanisms.resolve(self.mechanism)
+        if self.people is not None:
+            with at("--people"):
+                mechanism = mechanism.shuffled(_people(self.people))
         values = bindings(self.values)
         mechanism = declared(mechanism, self.rate, self.sensitivity)
         of_rate = names_in(self.rate)
@@ -209,7 +214,7 @@ class Job:
                 f"--composition takes the place of MECHANISM and NAME=VALUE; leave out "
                 f"{self.mechanism!r:.60}"
             )
-        stated = (*_SAMPLING_OPTIONS, "sampling", "relation", "sensitivity", "shift")
+        stated = (*_SAMPLING_OPTIONS, "sampling", "relation", "sensitivity", "shift", "people")
         if any(getattr(self, one) for one in stated):
             raise InputError(
                 "with --composition, sampling and relation stand in the file, step by step"
@@ -239,6 +244,11 @@ class Job:
         if self.rate is None and scheme in SCHEMES and scheme != ALLOCATION:
             raise InputError("--sampling needs --rate Q, as in --rate 0.01")
         return scheme
+
+
+def _people(text: str) -> Number:
+    """Return how many people answer: a whole number, or the name of a parameter."""
+    return text if text.isidentifier() else whole(text, "--people")
 
 
 def _moved(mechanism: Mechanism, sensitivity: str | None, times: int) -> Mechanism:

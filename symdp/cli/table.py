@@ -69,6 +69,8 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "parameter": ("--parameter", "NAME", "A parameter, a sampling rate, or n: the steps."),
     "participations": ("--participations", "K", "random_allocation: in how many of the steps a "
         "record takes part; 1 if left out."),
+    "people": ("--people", "N", "Shuffle the answers of so many people; of a file with a [local] "
+        "table. A name makes it a parameter."),
     "plot": ("--plot", "FILE", "Draw the curve: .svg, .pdf or .png."),
     "points": ("--points", "N", "How many ε, both ends among them."),
     "prove": ("--prove", "K", "Prove K digits of the first ε, 1 to 15."),
@@ -183,7 +185,15 @@ _STEPS = (
 WITHOUT = {
     "derive": ("composition",),
     "compare": ("composition", "method", "direction"),
-    "card": ("epoch_steps", "participations", "sensitivity", "shift", "method", "direction"),
+    "card": (
+        "epoch_steps",
+        "people",
+        "participations",
+        "sensitivity",
+        "shift",
+        "method",
+        "direction",
+    ),
     "certify": ("method",),
     "check-claim": ("method",),
     "tradeoff": ("method",),
@@ -193,8 +203,8 @@ WITHOUT = {
     "audit": ("method", "direction"),
     "explore": ("method", "direction", "as_json"),
     "individual": ("time_limit",),
-    "sample": (*_STEPS, "sensitivity", "shift"),
-    "plot": _STEPS,
+    "sample": (*_STEPS, "sensitivity", "shift", "people"),
+    "plot": (*_STEPS, "people"),
 }
 
 # Command -> where it is, and its line in the list of all.

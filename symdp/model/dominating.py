@@ -56,6 +56,7 @@ from symdp.model import tidy
 from symdp.model.allocation import allocated_pair
 from symdp.model.average import AVERAGE, sizes
 from symdp.model.family import Family
+from symdp.model.local import Local
 from symdp.model.masses import MassNoise
 from symdp.model.pair import Pair, Support, mass_of
 from symdp.model.relation import (
@@ -103,6 +104,11 @@ def dominating_pair(
         raise InputError(
             "it is known by its Rényi curve alone, and has no pair of laws; ask for ε or δ by the "
             "method renyi, or for the trade-off function"
+        )
+    if isinstance(source, Local):
+        raise InputError(
+            "it is a local randomizer, of which two inputs make a pair of laws; ask for ε, δ, a "
+            "curve or a calibration"
         )
     if isinstance(source, Family):
         raise InputError(
@@ -193,6 +199,8 @@ def is_attained(mechanism: MechanismRecord) -> bool:
     sampling, source = mechanism.sampling, mechanism.source
     if isinstance(source, RenyiCurve) or (isinstance(source, Laws) and source.is_bound):
         return False
+    if isinstance(source, Local):
+        return not source.is_shuffled
     if sampling is not None and sampling.scheme == ALLOCATION:
         return sampling.participations == 1 and not is_envelope(mechanism)
     if sampling is None or isinstance(source, Laws | Radial | Family):

@@ -18,6 +18,7 @@ from symdp.model.added import Added
 from symdp.model.average import SUM
 from symdp.model.family import TILT, Family, coordinates, family_of
 from symdp.model.guarded import substitute
+from symdp.model.local import Local, read_randomizer, with_people
 from symdp.model.masses import MassNoise, mass_noise
 from symdp.model.pair import Atoms, Component, Pair, Support, kind_of, mass_of, plain_support
 from symdp.model.parser import parse
@@ -187,18 +188,19 @@ class Intake:
             listed = support["points"] if isinstance(support, Mapping) else support
             if not isinstance(listed, list | tuple):
                 raise InputError("the points of a support must be a list")
-            points = tuple(self._end(point, "a point of the support") for point in listed)
+            points = tuple(self.end(point, "a point of the support") for point in listed)
             if any(point.is_infinite for point in points):
                 raise InputError("a point of the support must be finite")
             return Support("points", -sp.oo, sp.oo, points).checked()
         if isinstance(support, list | tuple):
-            lower, upper = (self._end(end, "an end of the support") for end in support)
+            lower, upper = (self.end(end, "an end of the support") for end in support)
             return Support("interval", lower, upper).checked()
         if kind == "naturals":
             return Support("naturals", sp.Integer(0), sp.oo)
         return Support("integers", -sp.oo, sp.oo)
 
-    def _end(self, end: object, what: str) -> sp.Expr:
+    def end(self, end: object, what: str) -> sp.Expr:
+        """Return an end of an interval: a number, an expression, or an infinity."""
         for infinity in (sp.oo, -sp.oo):
             if end == infinity:  # of SymPy or a float
                 return infinity
@@ -481,6 +483,67 @@ class Mechanism(Added, MechanismRecord):
         noise, support = mass_noise(ratios, exact(sensitivity, "the sensitivity"))
         return cls(name, variable_symbol(str(variable), "points"), support, noise, ())
 
+    @classmethod
+    def local(
+        cls,
+        density: sp.Expr | Sequence[Sequence[Number]],
+        variable: sp.Symbol | str = "y",
+        input: sp.Symbol | str = "x",
+        inputs: object = None,
+        support: object = (-sp.oo, sp.oo),
+        name: str = "local",
+        *,
+        parameters: Mapping[str, str] | None = None,
+        assume: Mapping[str, str] | Sequence[str] | None = None,
+    ) -> Mechanism:
+        """Return a local randomizer: the law of one person's answer at each of their inputs.
+
+        Parameters
+        ----------
+        density : SymPy expression of the answer and the input; or a list of laws, for each input a
+            list with a mass for every outcome
+        variable, input : the symbols of the answer and of the input
+        inputs : (lower, upper), or {"values": [...]}; left out of a list of laws
+        support : of the answers, as for a pair
+        name, parameters, assume : as for `additive`
+
+        Raises
+        ------
+        InputError : an input that breaks one of these rules.
+
+        Examples
+        --------
+        >>> x, y, b = sp.Symbol("x"), sp.Symbol("y"), sp.Symbol("b", positive=True)
+        >>> Mechanism.local(sp.exp(-sp.Abs(y - x) / b) / (2 * b), y, x, (0, 1), name="answer")
+        <Mechanism answer(b)>
+        >>> Mechanism.local([["3/4", "1/4"], ["1/4", "3/4"]]).shuffled(1000).summary
+        'local(), 1000 people shuffled'
+        """
+        written = (density, variable, input, inputs)
+        intake, source = read_randomizer(Intake, written, support, parameters)
+        declared = tuple(p for p in intake.declared if p.name != str(input))
+        return cls(name, intake.variable, intake.support, source, declared).assuming(assume)
+
+    def shuffled(self, people: Number) -> Mechanism:
+        """Return the answers of so many people by this local randomizer, their names dropped.
+
+        Parameters
+        ----------
+        people : how many answer, the protected person among them: a whole number from 2 on, or an
+            expression of parameters; a name that is no parameter yet becomes one
+
+        Raises
+        ------
+        InputError : another mechanism, or a wrong number.
+
+        >>> coin = Mechanism.local([["3/4", "1/4"], ["1/4", "3/4"]])
+        >>> coin.shuffled("people")(people=500).summary
+        'local(people=500), 500 people shuffled'
+        """
+        source, declared = with_people(self, people, Intake, declare)
+        template = self.template and self.template.shuffled(people)
+        return replace(self, source=source, declared=declared, template=template)
+
     def require_concrete(self) -> Mechanism:
         """Return self; raise InputError naming the parameters that have no value yet."""
         missing = [p for p in self.declared if p.name in self.parameters]
@@ -535,7 +598,7 @@ class Mechanism(Added, MechanismRecord):
         """Whether both directions have one law or bound, as under substitution of noise."""
         own = self.neighbours == SUBSTITUTION and isinstance(self.source, Noise)
         turned = isinstance(self.source, Radial | MassNoise) and self.sampling is None
-        return own or turned or isinstance(self.source, RenyiCurve)
+        return own or turned or isinstance(self.source, RenyiCurve | Local)
 
     def under(self, relation: str) -> Mechanism:
         """Return the mechanism accounted for under another neighbouring relation.
@@ -776,6 +839,9 @@ class Mechanism(Added, MechanismRecord):
         size = getattr(source, "sensitivity", sp.S.One)
         if size.is_Integer and size != 1:
             text += f", sensitivity {size}"
+        people = getattr(source, "people", None)
+        if people is not None:
+            text += f", {people} people shuffled"
         if self.sampling:
             text += f", {self.sampling.describe()}"
         if self.relation is not None:
@@ -799,6 +865,8 @@ class Mechanism(Added, MechanismRecord):
             table = isinstance(source.divergence, tuple)
             bound = r"\text{a table}" if table else sp.latex(source.divergence)
             lines = [rf"D_{{{x}}} \le {bound}"]
+        elif isinstance(source, Local):
+            lines = source.latex_lines(self.variable)
         elif isinstance(source, Family):
             lines = [f"K({x}) = {sp.latex(source.log_moment)}"]
         elif isinstance(source, Radial):

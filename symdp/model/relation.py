@@ -71,10 +71,17 @@ def protects(relation: str, group: int = 1) -> str:
     return several.format(many=f"up to {group} records")
 
 
+def is_local(mechanism: MechanismRecord) -> bool:
+    """Whether it is a local randomizer, told without loading what few mechanisms need."""
+    return hasattr(mechanism.source, "is_shuffled")
+
+
 def usual_relation(mechanism: MechanismRecord) -> str:
     """Return the relation where none was asked; given laws mean what their author does."""
     scheme = None if mechanism.sampling is None else mechanism.sampling.scheme
     if scheme in _FIXED_BATCH:
+        return SUBSTITUTION
+    if is_local(mechanism):
         return SUBSTITUTION
     is_pair = scheme is None and mechanism.is_given and not mechanism.is_listed
     return PAIR if is_pair else ADD_REMOVE
@@ -84,11 +91,12 @@ def check_relation(mechanism: MechanismRecord) -> None:
     """Raise InputError where source and support do not fit, or no pair is proved for them."""
     # Known questions are answered without SymPy, which these need.
     from symdp.model.family import Family
+    from symdp.model.local import Local
     from symdp.model.pair import Support
     from symdp.model.sampling import Laws, Noise, Radial, RenyiCurve
 
     sampling, name, shift = mechanism.sampling, mechanism.name, mechanism.shift
-    if not isinstance(mechanism.source, Noise | Laws | RenyiCurve | Radial | Family):
+    if not isinstance(mechanism.source, Noise | Laws | RenyiCurve | Radial | Family | Local):
         raise InputError(f"{mechanism.source!r:.60}: {_MADE}")
     mechanism.source.checked(instance(mechanism.support, Support, _MADE).checked())
     if mechanism.modes is not None and (type(mechanism.modes) is not int or mechanism.modes != 1):
@@ -100,6 +108,8 @@ def check_relation(mechanism: MechanismRecord) -> None:
     if shift not in told:
         known = ", ".join(f"'{one}'" for one in SHIFTS)
         raise InputError(f"shift = {shift!r:.40} must be one of {known}")
+    if isinstance(mechanism.source, Local):
+        _check_local(mechanism)
     if sampling is None:
         return
     scheme, group = sampling.scheme, sampling.group
@@ -149,6 +159,21 @@ def check_relation(mechanism: MechanismRecord) -> None:
     if scheme in {"truncated_poisson", "random_allocation"} or group > 1:
         what = scheme if group == 1 else f"a group of {group} under {scheme} sampling"
         raise InputError(f"{what}: no pair is proved for substitution; use add_remove")
+
+
+def _check_local(mechanism: MechanismRecord) -> None:
+    """Raise InputError for what is not known of the answers of a local randomizer."""
+    name = mechanism.name
+    if mechanism.sampling is not None:
+        raise InputError(
+            f"{name} is a local randomizer: what sampling its people gains is not known here; "
+            "leave the sampling out"
+        )
+    if mechanism.relation not in (None, SUBSTITUTION):
+        raise InputError(
+            f"{name} is a local randomizer, of which one person's input is protected: its relation "
+            f"is substitution, not {mechanism.relation}"
+        )
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from symdp.errors import InputError, at, suggestion
 from symdp.exact_number import shorten
 from symdp.model.family import Family
 from symdp.model.guarded import never_refuses, sign_of, substitute
+from symdp.model.local import Local
 from symdp.model.pair import Atoms, Component, Support, divided, mass_of
 from symdp.model.parser import CONSTANTS, parse_value
 from symdp.model.schemes import Sampling
@@ -428,7 +429,7 @@ class RenyiCurve:
         return self
 
 
-Source: TypeAlias = Noise | Laws | RenyiCurve | Radial | Family
+Source: TypeAlias = Noise | Laws | RenyiCurve | Radial | Family | Local
 
 
 def symbols_of(source: Source, support: Support) -> frozenset[sp.Symbol]:

@@ -30,6 +30,7 @@ _LARGEST_FILE = 1_000_000  # bytes
 _KEYS = {  # of the tables of a file, by what an error calls them
     "[noise]": ("density", "sensitivity", "substitution_sensitivity", "normalize", "shift", "modes",
                 "norm", "dimension", "masses"),
+    "[local]": ("input", "inputs", "density", "laws"),
     "[pair]": ("P", "Q", "atoms", "normalize", "envelope", "rho"),
     "[sampling]": ("scheme", "rate", "batch", "records", "group", "steps", "participations",
                    "released"),
@@ -41,8 +42,8 @@ _FORMULAS = {  # of a curve: the key of its formula, its variable, and what a ta
     "renyi": ("divergence", "alpha"),
 }  # fmt: skip
 _CONTENT = (
-    "variable", "support", "dimension", "parameters", "assume", "noise", "pair", *_CURVES,
-    "sampling", "relation",
+    "variable", "support", "dimension", "parameters", "assume", "noise", "pair", "local",
+    *_CURVES, "sampling", "relation",
 )  # fmt: skip
 _TOP = ("name", "also", *_TEXTS, "family", *_CONTENT)  # a family is a text, or a table
 _WORDS = {
@@ -102,6 +103,8 @@ def _mechanism(document: dict[str, Any]) -> Mechanism:
     made = _of_curve if any(key in document for key in _CURVES) else _of_densities
     if not isinstance(document.get("family", ""), str):
         made = _of_family
+    if "local" in document:
+        made = _of_randomizer
     mechanism = made(document)
     texts = {key: take(document, key, str, default="") for key in _TEXTS}
     mechanism = replace(mechanism, name=name, **texts)
@@ -254,6 +257,84 @@ def _of_family(document: dict[str, Any]) -> Mechanism:
             a = parse(text, {**symbols, **own})
         counts = take(table, "counts", bool, default=False)
         return Mechanism.family(a, *members, length=length, counts=counts, parameters=words)
+
+
+def _of_randomizer(document: dict[str, Any]) -> Mechanism:
+    """Return the mechanism of a [local] table, shuffled where there is a [shuffled] table."""
+    for key in ("dimension", "noise", "pair", "trade_off", "profile", "renyi"):
+        if key in document:
+            raise InputError(f"[local] says all of the law; leave {key} out")
+    words = take(document, "parameters", dict, default={})
+    symbols = {name: declare(name, word).symbol for name, word in words.items()}
+    table = take(document, "local", dict)
+    with at("[local]"):
+        refuse_unknown(table, _KEYS["[local]"])
+        if ("density" in table) == ("laws" in table):
+            both = "not both" if "laws" in table else "there is neither"
+            raise InputError(
+                f"give density, a formula of the answer and the input, or laws, a list of masses "
+                f"for every input; {both}"
+            )
+        mechanism = _of_laws if "laws" in table else _of_formula
+        randomizer = mechanism(document, table, words, symbols)
+    if "shuffled" not in document:
+        return randomizer
+    shuffled = take(document, "shuffled", dict)
+    with at("[shuffled]"):
+        refuse_unknown(shuffled, ("people",))
+        return randomizer.shuffled(take(shuffled, "people", object, required=True))
+
+
+def _of_laws(
+    document: dict[str, Any],
+    table: dict[str, Any],
+    words: Mapping[str, str],
+    symbols: Mapping[str, sp.Symbol],
+) -> Mechanism:
+    """Return the randomizer of a list of laws."""
+    for key in ("variable", "support"):
+        if key in document:
+            raise InputError(f"laws need no {key}: their outcomes are numbered; leave it out")
+    for key in ("input", "inputs"):
+        if key in table:
+            raise InputError(f"laws need no {key}, as there is one for every input; leave it out")
+    rows = []
+    for law in take(table, "laws", list):
+        if not isinstance(law, list):
+            raise InputError("each law must be a list with a mass for every outcome")
+        with at("laws"):
+            rows.append([_expression(mass, symbols) for mass in law])
+    return Mechanism.local(rows, parameters=words)
+
+
+def _of_formula(
+    document: dict[str, Any],
+    table: dict[str, Any],
+    words: Mapping[str, str],
+    symbols: Mapping[str, sp.Symbol],
+) -> Mechanism:
+    """Return the randomizer of a density."""
+    support = take(document, "support", object, default=["-oo", "oo"])
+    with at("support"):
+        kind = kind_of(support)
+        ends = _support(support, symbols)
+    answer = take(document, "variable", str, required=True)
+    word = take(table, "input", str, required=True)
+    listed = take(table, "inputs", object, required=True)
+    with at("inputs"):
+        inputs = _inputs(listed, symbols)
+    variables = {answer: variable_symbol(answer, kind), word: variable_symbol(word, "interval")}
+    density = _formula(table, "density", {**symbols, **variables}, kind=str, required=True)
+    return Mechanism.local(density, answer, word, inputs, ends, parameters=words)
+
+
+def _inputs(listed: object, symbols: Mapping[str, sp.Symbol]) -> object:
+    """Return inputs with their numbers exact, what is no list left for the mechanism to refuse."""
+    if isinstance(listed, dict):
+        return {key: _inputs(values, symbols) for key, values in listed.items()}
+    if not isinstance(listed, list):
+        return listed
+    return [_expression(value, symbols, infinite=True) for value in listed]
 
 
 def _of_answers(table: dict[str, Any], has_parameters: bool) -> Mechanism:

@@ -42,6 +42,7 @@ from symdp.model.relation import (
     SUBSTITUTION,
     UPWARDS,
     Protection,
+    is_local,
     protects,
 )
 
@@ -211,11 +212,16 @@ def accounted(steps: Mapping[Mechanism, int]) -> Accounted:
     from symdp.model.allocation import independent_steps
 
     protection_of(list(steps))  # what is refused is refused before the work
+    placed = steps
+    if any(is_local(step) for step in steps):
+        from symdp.questions.shuffled.alone import in_their_place
+
+        placed = in_their_place(steps)
     # A density is checked before a pair takes its place.
     # One that is a composition itself stands as those that it is made of.
     single = [
         (step, times * count)
-        for mechanism, count in steps.items()
+        for mechanism, count in placed.items()
         for step, times in independent_steps(mechanism)
     ]
     checked, mass = checked_steps(merged_steps(single))
@@ -229,8 +235,18 @@ def accounted(steps: Mapping[Mechanism, int]) -> Accounted:
     if any(one.is_one_sided for one in found) and not all(map(_is_reversed_by_sign, found)):
         lowered = merged_steps((one.lowered, count) for one, count in counted)
     protection = protection_of(list(steps), answers).over(sum(checked.values()))
+    protection = replace(protection, note=protection.note + _crowds(steps))
     given, own, other = (tuple(some.items()) for some in (steps, held, lowered))
     return Accounted(given, own, other, protection, mass)
+
+
+def _crowds(steps: Iterable[Mechanism]) -> str:
+    """Return in words how many people's answers are shuffled."""
+    people = [getattr(step.source, "people", None) for step in steps]
+    texts = dict.fromkeys(f"{number} people" for number in people if number is not None)
+    if not texts:
+        return ""
+    return f"; of the shuffled answers of {' and of '.join(texts)}"
 
 
 def protection_of(mechanisms: Sequence[Mechanism], answers: Sequence[Answered] = ()) -> Protection:

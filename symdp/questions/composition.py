@@ -28,6 +28,7 @@ from symdp.arguments import (
 from symdp.capacity import within_capacity
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import generation
+from symdp.model.relation import is_local
 from symdp.numeric.answer import ROUNDING, Answer
 from symdp.numeric.saddle_point import log_usual_bound
 from symdp.questions.accounted import (
@@ -103,6 +104,7 @@ class Composition(Composed):
         self.protection, self.mass = self.accounted.protection, self.accounted.mass
         self.count, self._label = sum(asked.values()), self.accounted.label
         self._laws: dict[tuple[str, int], SumLaw] = {}
+        self._is_one_round = any(is_local(step) for step, _ in self.steps)
 
     @property
     def steps(self) -> tuple[tuple[Mechanism, int], ...]:
@@ -182,6 +184,8 @@ class Composition(Composed):
         """
         if self.protection.by_curve:
             return _of_curves(self.accounted, method, options)
+        if self._is_one_round:
+            return _of_shuffled(self.accounted, method, options)
         if method == "truth" and not options:
             return Truth(self)
         if method == "contour" and not options:  # the table of routes, without what others need
@@ -328,7 +332,10 @@ class Composition(Composed):
                     "all shifts counts as an infinite loss: it tells no finite epsilon; ask a "
                     'larger delta, or shift = "exactly" for the pair of one shift'
                 )
-            found = invert_larger(accountant, laws, math.log(delta))
+            if self._is_one_round:
+                found = _least_of_round(accountant, laws, math.log(delta))
+            else:
+                found = invert_larger(accountant, laws, math.log(delta))
         seconds, whose = time.perf_counter() - start, self._whose(direction)
         return self._answer("epsilon", delta, found, accountant, seconds, whose)
 
@@ -501,6 +508,30 @@ def certified_digits(options: Mapping[str, Any]) -> int:
     return int(options_of("certified", options)["digits"])
 
 
+def _least_of_round(
+    accountant: Accountant, laws: Mapping[str, SumLaw], log_delta: float
+) -> dict[str, Link]:
+    """Return the least ε of one round of shuffled answers, which has one law."""
+    from symdp.questions.shuffled.blanket import Blanket, BlanketLaw, least_epsilon
+
+    ((side, law),) = laws.items()
+    assert isinstance(accountant, Blanket)
+    assert isinstance(law, BlanketLaw)
+    return {side: least_epsilon(accountant, law, log_delta)}
+
+
+def _of_shuffled(steps: Accounted, method: str, options: Mapping[str, Any] | None) -> Accountant:
+    """Return the accountant of one round of shuffled answers."""
+    from symdp.questions.shuffled.blanket import Blanket
+
+    if method != Blanket().name or options:
+        raise InputError(
+            f"{steps.steps[0][0].summary}: {method} needs the law of the loss, and of shuffled "
+            "answers a bound on δ is known alone; leave the method out"
+        )
+    return Blanket()
+
+
 def _of_curves(steps: Accounted, method: str, options: Mapping[str, Any] | None) -> Accountant:
     """Return the one accountant of steps that are known by a Rényi curve alone."""
     from symdp.methods.renyi import METHODS, RenyiBound
@@ -596,6 +627,10 @@ def total_law(steps: _Steps, direction: str) -> SumLaw:
     def parts(some: _Steps) -> list[tuple[LossLaw, int]]:
         return [(loss_law(mechanism, direction), count) for mechanism, count in some]
 
+    if any(is_local(step) for step, _ in steps):
+        from symdp.questions.shuffled.blanket import BlanketLaw
+
+        return BlanketLaw(steps[0][0])
     curves = [(step, count) for step, count in steps if isinstance(step.source, RenyiCurve)]
     if curves:
         from symdp.methods.renyi import RenyiBoundLaw
@@ -714,6 +749,7 @@ class KnownComposition(Composition):
         from symdp.numeric.formula import decode
 
         self._added: LossLaw | None = None
+        self._is_one_round = False
         self._law = _known_law(decode(facts["formula"]), values, str(facts["name"]))
         if facts["added"] is not None:
             self._added = _known_law(decode(facts["added"]), values, str(facts["name"]))

@@ -19,6 +19,7 @@ COIN = {"support": {"points": [0, 1]}, "pair": {"P": ["3/4", "1/4"], "Q": ["1/4"
 LAPLACE = {"density": "exp(-abs(x))/2", "sensitivity": 1}
 PLAIN = {**LINE, "noise": LAPLACE}
 DENSITIES = {"P": "exp(-abs(x - 1))/2", "Q": "exp(-abs(x))/2"}
+ANSWER = {"input": "x", "inputs": [0, 1], "density": "exp(-abs(y - x))/2"}
 BASES: dict[str, dict[str, Any]] = {
     "noise": PLAIN,
     "integers": {"variable": "k", "support": "integers", "noise": {"density": "2**(-abs(k))/3"}},
@@ -34,6 +35,9 @@ BASES: dict[str, dict[str, Any]] = {
     "family": {"family": {
         "log_partition": "exp(theta)", "with": {"theta": 1}, "without": {"theta": 0}}},
     "shuffled": {"shuffled": {"epsilon_0": 1, "people": 20}},
+    "local": {"variable": "y", "local": ANSWER},
+    "local laws": {"local": {"laws": [["3/4", "1/4"], ["1/4", "3/4"]]}},
+    "local shuffled": {"variable": "y", "local": ANSWER, "shuffled": {"people": 20}},
     **{scheme: {**PLAIN, "sampling": {"scheme": scheme, "rate": "1/10", **more}}
        for scheme, more in (("poisson", {}), ("without_replacement", {}),
                             ("with_replacement", {"batch": 3}),
@@ -54,6 +58,7 @@ VALUES: dict[str, dict[str, list[Any]]] = {
         "trade_off": [{"f": "1 - alpha"}, {"f": "1 - alpha/3"}],
         "profile": [{"points": [[0, "1/2"]]}, {"points": [[0, "1/3"]]}],
         "renyi": [{"divergence": "alpha"}, {"divergence": "alpha/2"}],
+        "local": [{**ANSWER, "inputs": [0, 2]}, {"laws": [["1/2", "1/2"], ["1/3", "2/3"]]}],
         "shuffled": [{"epsilon_0": 1, "people": 9}, {"epsilon_0": 1, "people": 8}],
         "sampling": [{"scheme": "poisson", "rate": "1/5"}, {"scheme": "poisson", "rate": "1/6"}],
         "relation": ["substitution", "add_remove", "zero_out"],
@@ -69,6 +74,12 @@ VALUES: dict[str, dict[str, list[Any]]] = {
         "masses": [["2/5", "3/10"], ["3/5", "1/5"]],
         "norm": ["l2"],
         "dimension": [3, 5],
+    },
+    "local": {
+        "input": ["z", "w"],
+        "inputs": [[0, 2], {"values": [0, 1, 2]}],
+        "density": ["exp(-abs(y - x)/2)/4", "exp(-abs(y - x)/3)/6"],
+        "laws": [[["1/2", "1/2"], ["1/3", "2/3"]], [["1/2", "1/2"], ["1/4", "3/4"]]],
     },
     "pair": {
         "P": ["exp(-abs(x - 2))/2", "exp(-abs(x - 3))/2"],
@@ -129,7 +140,7 @@ def outcome_of(document: dict[str, Any]) -> tuple[tuple[str, ...], str]:
 
 def test_every_key_of_the_format_is_tried() -> None:
     assert set(VALUES[""]) == {*_CONTENT, *_TEXTS}
-    for table in ("noise", "pair", "sampling"):
+    for table in ("noise", "pair", "local", "sampling"):
         assert set(VALUES[table]) == set(_KEYS[f"[{table}]"])
     for table in _CURVES:
         assert set(_FORMULAS.get(table, ())) - {"epsilon", "alpha"} <= set(VALUES[table])

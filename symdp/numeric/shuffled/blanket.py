@@ -1,0 +1,308 @@
+r"""The blanket bound on the privacy profile of shuffled answers, of any laws.
+
+With ω = min over all inputs of R_x, the bound for the inputs 0 and 1 of one of n people is
+
+.. math:: δ(ε) \le \frac{1}{n} E\Big[\Big(\sum_{i \le n} X_i\Big)_+\Big] + ∫_B (R_0 - e^ε R_1)_+,
+
+each X 0 with probability 1 − ∫ω, else (R₀ − e^ε R₁)/ω at an output that is drawn from ω, outside
+B [Balle2019, Lemma 5.3]. B are outputs that ω has nothing of, and those where X is so large that
+they cost less when they are counted apart, as (a + b)₊ ≤ a₊ + b₊.
+
+Of all ordered pairs of inputs the largest bound answers. As E[S₊] ≤ min_t φ(t)ⁿ/(et), a pair of
+which that is less than what another pair has needs no sum.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from symdp.errors import AccuracyError
+from symdp.numeric.answer import EQUAL, EXACT, LONG_LINE, NEGLIGIBLE, SAFETY, SETTLED, TOLERABLE
+from symdp.numeric.shuffled.lattice import lattice_excess
+from symdp.numeric.shuffled.law import Cells, PartLaw
+from symdp.numeric.shuffled.line import Excess, chernoff, line_end, line_excess
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from symdp.numeric.shuffled.outputs import Outputs
+
+    Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An upper bound on log δ of shuffled answers, and what is known of it."""
+
+    log_delta: float
+    # relative: what rounding, blur, lattice and quadrature may have added
+    share: float
+    # the inputs of the largest bound, by their numbers
+    pair: tuple[int, int]
+    # how much of δ is that of outputs which are counted apart
+    apart: float
+
+
+@dataclass(frozen=True)
+class _Split:
+    """The panels of a pair that are summed, and what the others add."""
+
+    kept: NDArray[np.bool_]
+    apart: float
+
+
+def blanket_bound(
+    outputs: Outputs, pairs: Sequence[tuple[int, int]], people: int, epsilon: float
+) -> Bound:
+    """Return the largest bound of all pairs of inputs."""
+    best = Bound(-math.inf, 0.0, pairs[0], 0.0)
+    laws = []
+    for pair in pairs:
+        split = _split(outputs, pair, people, epsilon)
+        law = part_law(outputs.only(split.kept), pair, epsilon)
+        _, log_excess = chernoff(law, people)
+        laws.append((_log_total(log_excess, people, split.apart), pair, split))
+    laws.sort(key=lambda entry: -entry[0])
+    last = math.inf
+    for estimate, pair, split in laws:
+        if estimate <= best.log_delta:
+            break
+        if last - estimate <= SETTLED * max(abs(estimate), 1.0):
+            continue  # the law of the pair before, mirrored
+        last = estimate
+        excess = _excess(outputs.only(split.kept), pair, people, epsilon)
+        value = _log_total(excess.log_value, people, split.apart)
+        if value > best.log_delta:
+            best = Bound(value, excess.share, pair, split.apart)
+    return best
+
+
+def _log_total(log_excess: float, people: int, apart: float) -> float:
+    """Return log(E[S₊]/n + apart), at most 0."""
+    log_apart = math.log(apart) if apart > 0.0 else -math.inf
+    return min(float(np.logaddexp(log_excess - math.log(people), log_apart)), 0.0)
+
+
+def _split(outputs: Outputs, pair: tuple[int, int], people: int, epsilon: float) -> _Split:
+    """Return which panels to count apart: those with the largest X, if the bound is less for it."""
+    first, second = outputs.densities[pair[0]], outputs.densities[pair[1]]
+    difference = first - math.exp(epsilon) * second
+    losses = (np.maximum(difference, 0.0) * outputs.weights).sum(axis=1)
+    largest = _ratio(difference, outputs.least).max(axis=1)
+    # numbers next to the end of the doubles have no ratio
+    is_whole = (outputs.least == 0.0) | (outputs.least > 1e17 * np.finfo(float).tiny)
+    is_finite = np.isfinite(largest) & is_whole.all(axis=1)
+    start = _Split(is_finite, float(losses[~is_finite].sum()))
+    if not (largest[is_finite] > math.exp(3.0)).any():
+        return start
+    order = np.argsort(np.where(is_finite, -largest, -np.inf))
+    apart = np.cumsum(losses[order])
+    candidates = [start]
+    exponents = np.floor(np.log10(np.maximum(apart, 1e-300)) * 2.0)
+    for index in np.flatnonzero(np.diff(exponents)):
+        kept = np.ones(order.size, dtype=bool)
+        kept[order[: index + 1]] = False
+        if apart[index] > start.apart and apart[index] < 1.0:
+            candidates.append(_Split(kept & is_finite, float(apart[index])))
+    values = []
+    for split in candidates:
+        law = part_law(outputs.only(split.kept), pair, epsilon)
+        values.append(_log_total(chernoff(law, people)[1], people, split.apart))
+    # Of those that are as good, the one with the least range of X.
+    good = np.asarray(values) <= min(values) + TOLERABLE
+    return candidates[int(np.flatnonzero(good)[-1])]
+
+
+def _ratio(difference: Array, least: Array) -> Array:
+    """Return X at the nodes, inf where ω is 0 and the difference is above 0."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        ratio = difference / least
+    return np.where(least > 0.0, ratio, np.where(difference > 0.0, np.inf, 0.0))
+
+
+def part_law(outputs: Outputs, pair: tuple[int, int], epsilon: float) -> PartLaw:
+    """Return the law of one answer's part on all panels."""
+    masses = outputs.least * outputs.weights
+    return PartLaw(*_merged(_values(outputs, pair, epsilon).ravel(), masses.ravel()))
+
+
+def _values(outputs: Outputs, pair: tuple[int, int], epsilon: float) -> Array:
+    """Return X at the nodes of all panels."""
+    first, second = outputs.densities[list(pair)]
+    return _ratio(first - math.exp(epsilon) * second, outputs.least)
+
+
+def _merged(values: Array, masses: Array) -> tuple[Array, Array]:
+    """Return values and masses, those that are equal but for rounding taken together."""
+    counts = masses > 0.0
+    values = values[counts]
+    masses = masses[counts]
+    if not values.size:
+        return values, masses
+    order = np.argsort(values)
+    values = values[order]
+    masses = masses[order]
+    is_new = np.diff(values, prepend=-np.inf) > EQUAL * np.maximum(np.abs(values), 1.0)
+    starts = np.flatnonzero(is_new)
+    total = np.add.reduceat(masses, starts)
+    mean = np.add.reduceat(masses * values, starts) / total
+    return mean, total
+
+
+def _excess(outputs: Outputs, pair: tuple[int, int], people: int, epsilon: float) -> Excess:
+    """Return E[S₊] of a pair by its line, or on a lattice where that has no end."""
+    law = part_law(outputs, pair, epsilon)
+    tilt, bound = chernoff(law, people)
+    if bound == -math.inf:
+        return Excess(-math.inf, 0.0)
+    if outputs.is_list:
+        return _of_atoms(law, people)
+    outputs = _resolving(outputs, pair, epsilon, complex(tilt))
+    law = part_law(outputs, pair, epsilon)
+    off = people * abs(part_law(outputs.halved(), pair, epsilon).cgf(tilt) - law.cgf(tilt))
+    if not off < 0.1:
+        raise AccuracyError(
+            "the law of the answers is not resolved at so many people: ask a smaller epsilon, or "
+            "give the outcomes as a list"
+        )
+    excess = None
+    windows = _widest(law, _windows(outputs, pair, epsilon), people, tilt)
+    if windows is not None:
+        frequency, columns = windows
+        finer = part_law(_resolving(outputs, pair, epsilon, tilt + 1j * frequency), pair, epsilon)
+        excess = line_excess(replace(finer, windows=columns), people)
+    if excess is None:
+        excess = lattice_excess(law, _cells(outputs, pair, epsilon, tilt), people)
+    off *= SAFETY
+    return Excess(excess.log_value + off, excess.share + 2.0 * off)
+
+
+def _of_atoms(law: PartLaw, people: int) -> Excess:
+    """Return E[S₊] of a list: by a blurred line, or on a lattice where sums lie next to 0."""
+    blurred = line_excess(law, people)
+    assert blurred is not None
+    if blurred.share <= EXACT:
+        return blurred
+    values = law.values
+    moved = lattice_excess(law, Cells(law.masses, values, values, values), people)
+    return min(blurred, moved, key=lambda excess: excess.log_value)
+
+
+def _resolving(outputs: Outputs, pair: tuple[int, int], epsilon: float, point: complex) -> Outputs:
+    """Return panels on which e^{zX} changes little, where it is not negligible."""
+    for _ in range(40):
+        values = _values(outputs, pair, epsilon)
+        masses = (outputs.least * outputs.weights).sum(axis=1)
+        largest = values.max(axis=1)
+        turns = abs(point) * (largest - values.min(axis=1))
+        with np.errstate(divide="ignore"):
+            heights = np.log(masses) + point.real * largest
+        is_coarse = (turns > 8.0) & (heights > -2.0 * NEGLIGIBLE)
+        if not is_coarse.any():
+            break
+        outputs = outputs.halved(is_coarse)
+    return outputs
+
+
+def _windows(outputs: Outputs, pair: tuple[int, int], epsilon: float) -> list[Array]:
+    """Return intervals of X with the least density of X there, in runs of 1, 2, 4, … panels."""
+    values = _values(outputs, pair, epsilon)
+    half = 0.5 * (outputs.high - outputs.low)[:, None]
+    slope = values @ _differences().T / half
+    with np.errstate(divide="ignore", invalid="ignore"):
+        density = (outputs.least / np.abs(slope)).min(axis=1)
+    is_rising = (slope > 0.0).all(axis=1)
+    is_falling = (slope < 0.0).all(axis=1)
+    spans = values.max(axis=1) - values.min(axis=1)
+    sign = is_rising.astype(int) - is_falling
+    usable = (sign != 0) & np.isfinite(density) & (spans > EQUAL * np.abs(values).max(axis=1))
+    sign = np.where(usable, sign, 0)
+    # runs of neighbours on which X goes one way
+    joined = (sign[1:] == sign[:-1]) & np.isclose(outputs.low[1:], outputs.high[:-1])
+    run = np.concatenate(([0], np.cumsum(~joined)))
+    position = np.arange(run.size) - np.searchsorted(run, run)
+    listed = []
+    for length in (1, 2, 4, 8, 16, 32):
+        group = run * (run.size + 1) + position // length
+        columns = []
+        for label in np.unique(group[sign != 0]):
+            members = (group == label) & (sign != 0)
+            ends = values[members].min(), values[members].max()
+            columns.append((*ends, 0.9 * density[members].min()))
+        listed.append(np.asarray(columns).T)
+    return listed
+
+
+def _differences() -> Array:
+    """Return the matrix of the derivative of a polynomial by its values at 16 Gauss nodes."""
+    places = np.polynomial.legendre.leggauss(16)[0]
+    powers = np.polynomial.legendre.legvander(places, 15)
+    slopes = np.empty_like(powers)
+    for degree in range(16):
+        series = np.polynomial.legendre.legder(np.eye(16)[degree])
+        slopes[:, degree] = np.polynomial.legendre.legval(places, series)
+    matrix: Array = slopes @ np.linalg.inv(powers)
+    return matrix
+
+
+def _widest(
+    law: PartLaw, choices: list[Array], people: int, tilt: float
+) -> tuple[float, Array] | None:
+    """Return the intervals by which the line ends soonest, and where; None where it does not."""
+    best = None
+    for columns in choices:
+        end = line_end(replace(law, windows=columns), people, tilt)
+        if end is not None and (best is None or end < best[0]):
+            best = (end, columns)
+    return best
+
+
+def _cells(outputs: Outputs, pair: tuple[int, int], epsilon: float, tilt: float) -> Cells:
+    """Return the law of X on cells of all panels, each cut into as many as are of use."""
+    assert outputs.function is not None
+    values = _values(outputs, pair, epsilon)
+    spans = values.max(axis=1) - values.min(axis=1)
+    is_wide = spans > EQUAL * np.maximum(np.abs(values).max(axis=1), 1.0)
+    # k cells of a panel of mass m cost m (span/k)²: the sum of all is least at these numbers
+    masses = (outputs.least * outputs.weights).sum(axis=1)
+    heights = np.minimum(tilt * values.max(axis=1), 700.0)
+    tilted = masses * np.exp(heights)
+    counted = masses / masses.sum() + tilted / tilted.sum()
+    costs = np.cbrt(counted * np.where(is_wide, spans, 0.0) ** 2)
+    total = max(float(costs.sum()), np.finfo(float).tiny)
+    # where X is constant the panel is its own cell, of its own nodes
+    flat = Cells(
+        masses[~is_wide],
+        values[~is_wide].mean(axis=1),
+        values[~is_wide].min(axis=1),
+        values[~is_wide].max(axis=1),
+    )
+    shares = np.ceil(LONG_LINE // 4 * costs / total).astype(int)[is_wide] + 3
+    low = np.repeat(outputs.low[is_wide], shares)
+    width = np.repeat((outputs.high - outputs.low)[is_wide] / shares, shares)
+    position = np.arange(low.size) - np.repeat(np.cumsum(shares) - shares, shares)
+    low = low + position * width
+    nodes, weights = np.polynomial.legendre.leggauss(7)
+    half = 0.5 * width
+    inner = low[:, None] + half[:, None] * (1.0 + nodes)
+    # next to the ends: at them a law may jump
+    margin = 1e-9 * width
+    points = np.column_stack((low + margin, inner, low + width - margin))
+    inputs = [*pair, *outputs.deciding]
+    densities = outputs.function(points.ravel(), inputs).reshape(-1, *points.shape)
+    least = densities[2:].min(axis=0)
+    difference = densities[0] - math.exp(epsilon) * densities[1]
+    ratio = _ratio(difference, least)
+    masses = (least[:, 1:-1] * weights).sum(axis=1) * half
+    means = (difference[:, 1:-1] * weights).sum(axis=1) * half
+    counts = masses > np.finfo(float).tiny
+    means = means[counts] / masses[counts]
+    lower = np.minimum(ratio[counts].min(axis=1), means)
+    upper = np.maximum(ratio[counts].max(axis=1), means)
+    return flat.joined(Cells(masses[counts], means, lower, upper))

@@ -1,0 +1,204 @@
+"""δ and ε of shuffled answers: the bound by the blanket, as law and accountant of one round."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from symdp.errors import InputError
+from symdp.model.local import Local
+from symdp.numeric.answer import Answer
+from symdp.numeric.shuffled.blanket import Bound, blanket_bound
+from symdp.numeric.total import SumLaw
+from symdp.questions.guarantee import Link
+from symdp.questions.invert import exceeded
+from symdp.questions.shuffled.outputs import Randomizer, randomizer
+
+if TYPE_CHECKING:
+    from symdp.model.mechanism import Mechanism
+    from symdp.numeric.step import Array
+
+_LOWEST = -1e6  # of log δ where nothing is left of it
+_STEEP = 1e3  # e-folds of δ below the one asked for: there no secant is of use
+_FARTHEST = 1e3  # ε at which a search ends
+_ITERATIONS = 60  # of a bracket
+_INSIDE = 0.02  # of a bracket: how near to its end it is cut
+_CLOSE = 1e-9  # relative, of ε and of δ: nearer than that is the lattice's own step
+_WIDE = 1e-5  # relative: what a lattice may add to δ before an answer says so
+ROUTE = "blanket"
+
+
+class BlanketLaw(SumLaw):
+    """Shuffled answers of one round: of their loss a bound on the profile is known, no law."""
+
+    def __init__(self, mechanism: Mechanism) -> None:
+        source = mechanism.source
+        assert isinstance(source, Local)
+        assert source.people is not None
+        self.mechanism = mechanism
+        self.people = int(source.people)
+        self.kept = {}
+        self.count = 1
+        self._bounds: dict[float, Bound] = {}
+
+    @cached_property
+    def randomizer(self) -> Randomizer:
+        """The laws of all inputs."""
+        return randomizer(self.mechanism)
+
+    def bound(self, epsilon: float) -> Bound:
+        """Return the largest bound on log δ(ε) of all pairs of inputs."""
+        if epsilon not in self._bounds:
+            randomizer = self.randomizer
+            self._bounds[epsilon] = blanket_bound(
+                randomizer.outputs, randomizer.pairs, self.people, epsilon
+            )
+        return self._bounds[epsilon]
+
+    @property
+    def parts(self) -> Any:
+        """Refused: the loss has no known law."""
+        raise InputError(
+            f"{self.mechanism.summary}: of shuffled answers a bound on δ is known, not the law of "
+            "the loss; ask for ε, δ, a curve or a calibration"
+        )
+
+    @property
+    def terms(self) -> Any:
+        """Refused, as `parts`."""
+        return self.parts
+
+    @property
+    def mass_at_infinity(self) -> float:
+        """None that is told apart: what ε cannot tell is part of the bound."""
+        return 0.0
+
+    @property
+    def domain(self) -> tuple[float, float]:
+        """Every tilt."""
+        return -math.inf, math.inf
+
+    @property
+    def loss_bounds(self) -> tuple[float, float]:
+        """No bounds are used."""
+        return -math.inf, math.inf
+
+    @cached_property
+    def uncertain_mass(self) -> float:
+        """None that is counted apart."""
+        return 0.0
+
+    @property
+    def is_spread(self) -> bool:
+        """Nothing tells that it takes single values."""
+        return True
+
+    def cumulants(self, tilt: float, order: int) -> Array:
+        """Return about what mean and variance the loss has: where a search starts."""
+        outputs = self.randomizer.outputs
+        least = outputs.least
+        counts = least > 0.0
+        spreads = []
+        for first, second in self.randomizer.pairs[:8]:
+            difference = outputs.densities[first] - outputs.densities[second]
+            ratios = np.minimum(np.abs(difference[counts] / least[counts]), 1e3)
+            weights = (least * outputs.weights)[counts]
+            spreads.append(float(weights @ ratios**2))
+        return np.array([0.0, max(*spreads, 1e-12) / self.people])
+
+
+@dataclass(frozen=True)
+class Blanket:
+    """δ ≤ E[(Σ X)₊]/n by the blanket [Balle2019, Lemma 5.3], of one round of shuffled answers."""
+
+    name: str = "contour"
+    citations: tuple[str, ...] = ("Balle2019",)
+    is_exact: bool = False
+    least_log_delta: float = -math.inf
+
+    def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
+        """Return the bound at one ε, of kind "bound"."""
+        assert isinstance(law, BlanketLaw)
+        if epsilon < 0.0:
+            raise InputError(
+                f"epsilon = {epsilon:g}: shuffled answers are bounded from epsilon = 0 on"
+            )
+        bound = law.bound(epsilon)
+        return Answer(
+            bound.log_delta, None, bound.log_delta, "bound", _advice(law, bound), route=ROUTE
+        )
+
+    def log_deltas(self, law: SumLaw, epsilons: Sequence[float]) -> list[Answer]:
+        """Return log δ at several ε."""
+        return [self.log_delta(law, epsilon) for epsilon in epsilons]
+
+
+def _advice(law: BlanketLaw, bound: Bound) -> str:
+    """Return what is not proved of the bound, and how wide it is where that shows."""
+    words = []
+    randomizer = law.randomizer
+    if randomizer.is_interval:
+        first, second = (randomizer.inputs[index] for index in bound.pair)
+        words.append(
+            f"the worst of {len(randomizer.pairs)} pairs of inputs is {first} and {second}; that "
+            "none between them is worse was not proved"
+        )
+    if bound.share > _WIDE:
+        words.append(f"rounding upwards may have added a share of {bound.share:.0e}")
+    return "; ".join(words)
+
+
+def least_epsilon(accountant: Blanket, law: BlanketLaw, log_delta: float) -> Link:
+    """Return an ε ≥ 0 at which the bound is at most δ, next to the least."""
+    answers: dict[float, Answer] = {}
+
+    def height(epsilon: float) -> float:
+        if epsilon not in answers:
+            answers[epsilon] = accountant.log_delta(law, epsilon)
+        return max(answers[epsilon].log_delta, _LOWEST) - log_delta
+
+    def link(epsilon: float) -> Link:
+        answer = answers[epsilon]
+        return Link(epsilon, None, epsilon, "bound", answer.advice, answer.route)
+
+    if height(0.0) <= 0.0:
+        return link(0.0)
+    low = 0.0
+    width = math.sqrt(float(law.cumulants(0.0, 2)[1]))
+    high = width * max(exceeded(log_delta), 0.5)
+    while height(high) > 0.0:
+        low = high
+        high *= 1.5
+        if high > _FARTHEST:
+            raise InputError(
+                f"{law.mechanism.summary}: δ does not fall to {math.exp(log_delta):.3g}, as some "
+                "outputs are told apart by no shuffling; ask for a larger delta"
+            )
+    for _ in range(_ITERATIONS):
+        # log δ is nearly a parabola of ε: a secant, and one step from it to close the bracket
+        share = height(low) / (height(low) - height(high))
+        if height(high) < -_STEEP:
+            share = 0.5
+        middle = low + (high - low) * min(max(share, _INSIDE), 1.0 - _INSIDE)
+        low, high = _narrowed(low, high, middle, height)
+        slope = (height(high) - height(low)) / (high - low)
+        beyond = middle - height(middle) / slope * (1.0 + math.copysign(_INSIDE, height(middle)))
+        if low < beyond < high:
+            low, high = _narrowed(low, high, beyond, height)
+        if high - low <= _CLOSE * high or height(high) > -_CLOSE:
+            break
+    return link(high)
+
+
+def _narrowed(
+    low: float, high: float, place: float, height: Callable[[float], float]
+) -> tuple[float, float]:
+    """Return the part of a bracket that has the root, cut at a place."""
+    if height(place) > 0.0:
+        return place, high
+    return low, place

@@ -1,0 +1,229 @@
+r"""The outputs of a local randomizer, as nodes with the laws of all inputs at them.
+
+Inputs of an interval. Where R_x(y) = f(y − x) and f has one mode, x ↦ R_x(y) rises, then falls, so
+that the least of all inputs is at an end of the interval: ω = min(R_a, R_b), a fact with the source
+that the one mode has. Of other densities the infimum is not known: their inputs are listed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import permutations
+from typing import TYPE_CHECKING
+
+import numpy as np
+import sympy as sp
+
+from symdp.balls.modes import one_mode
+from symdp.density.breakpoints import smooth_stretches
+from symdp.emit import compile_numpy
+from symdp.errors import InputError
+from symdp.model.fact import RULE, Fact
+from symdp.model.local import Local, location
+from symdp.numeric.shuffled.outputs import Outputs, listed_outputs, smooth_outputs
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from symdp.model.mechanism import Mechanism
+
+    Array = NDArray[np.float64]
+
+_TOLERANCE = 1e-9  # how far masses may lie from 1
+_PARTS = 4  # of an interval of inputs, between which pairs are compared
+_FAR = 1e60  # outputs beyond which a density that is no number is 0
+
+
+@dataclass(frozen=True)
+class Randomizer:
+    """Outputs of all inputs, and which pairs of inputs there are to compare."""
+
+    outputs: Outputs
+    pairs: tuple[tuple[int, int], ...]
+    inputs: tuple[sp.Expr, ...]
+    # whether the least law of all inputs is that of those which are listed, and why
+    least: Fact
+    # whether inputs between those that are listed exist
+    is_interval: bool
+
+
+@lru_cache(maxsize=32)
+def randomizer(mechanism: Mechanism) -> Randomizer:
+    """Return the outputs of a concrete randomizer.
+
+    Raises
+    ------
+    InputError
+        If its laws have other masses than 1, or the least of them is not known.
+    AccuracyError
+        If they are not resolved.
+    """
+    source = mechanism.source
+    assert isinstance(source, Local)
+    if mechanism.support.kind == "points":
+        inputs = source.inputs
+        outputs = listed_outputs(_table(mechanism, source))
+        least = Fact(True, RULE, "it is the least of the laws that are listed")
+        pairs = _classes(outputs.densities[:, :, 0])
+    else:
+        least = least_law(mechanism)
+        inputs = _compared(source)
+        outputs = _nodes(mechanism, source, inputs)
+        pairs = tuple(permutations(range(len(inputs)), 2))
+    if not outputs.off() <= _TOLERANCE:
+        raise InputError(
+            f"{mechanism.summary}: the mass of a law is off from 1 by {outputs.off():.3g}; each "
+            "input needs a law of mass 1"
+        )
+    if not float((outputs.least * outputs.weights).sum()) > 0.0:
+        raise InputError(
+            f"{mechanism.summary}: its laws have no common part, so that some answers tell the "
+            "input at once and shuffling hides nobody; give laws that overlap"
+        )
+    return Randomizer(outputs, pairs, inputs, least, source.is_interval)
+
+
+def least_law(mechanism: Mechanism) -> Fact:
+    """Return whether ω is the least of the laws at the inputs that are compared, and why."""
+    source = mechanism.source
+    assert isinstance(source, Local)
+    if not source.is_interval:
+        return Fact(True, RULE, "it is the least of the laws at all inputs, which are listed")
+    noise = as_noise(mechanism)
+    if noise is None:
+        raise InputError(
+            f"{mechanism.summary}: what all inputs of an interval have in common is known of "
+            "densities f(y - x) on all reals; list the inputs, as in inputs = { values = [0, 1] }"
+        )
+    fact = one_mode(noise)
+    if not fact:
+        raise InputError(
+            f"{mechanism.summary}: the density was not shown to have one mode ({fact.reason}), and "
+            "only then the ends of the interval decide what all inputs have in common; list the "
+            "inputs, as in inputs = { values = [0, 1] }"
+        )
+    reason = f"the density has one mode ({fact.reason}): of all inputs one at an end gives least"
+    return Fact(True, fact.by, reason)
+
+
+def as_noise(mechanism: Mechanism) -> Mechanism | None:
+    """Return additive noise f on the input, None where the density is not f(y − x) on the line."""
+    from symdp.model.mechanism import Mechanism
+
+    source = mechanism.source
+    assert isinstance(source, Local)
+    support = mechanism.support
+    if (support.lower, support.upper) != (-sp.oo, sp.oo) or support.kind != "interval":
+        return None
+    density = location(source, mechanism.variable)
+    if density is None:
+        return None
+    values = sorted(source.inputs, key=float)
+    words = {p.name: p.domain for p in mechanism.declared if p.symbol in density.free_symbols}
+    return Mechanism.additive(
+        density,
+        mechanism.variable,
+        values[-1] - values[0],
+        name=mechanism.name,
+        parameters=words,
+    )
+
+
+def _compared(source: Local) -> tuple[sp.Expr, ...]:
+    """Return all inputs, of an interval some on a grid."""
+    if not source.is_interval:
+        return source.inputs
+    lower, upper = source.inputs
+    width = (upper - lower) / _PARTS
+    return tuple(lower + width * index for index in range(_PARTS + 1))
+
+
+def _table(mechanism: Mechanism, source: Local) -> Array:
+    """Return the masses of a list of outcomes, a row for each input."""
+    y = mechanism.variable
+    if isinstance(source.density, tuple):
+        values: dict[sp.Expr, float] = {}
+        for law in source.density:
+            for mass in law:
+                if mass not in values:
+                    values[mass] = float(mass)
+        table = np.array([[values[mass] for mass in law] for law in source.density])
+    else:
+        function = compile_numpy(source.density, [y, source.input])
+        points = np.array([float(point) for point in mechanism.support.points])
+        inputs = np.array([float(value) for value in source.inputs])
+        grid = np.broadcast_arrays(points[None, :], inputs[:, None])
+        table = np.broadcast_to(function(*grid), grid[0].shape).astype(float)
+    if not (table >= 0.0).all():
+        raise InputError(f"{mechanism.summary}: a mass is negative, or no number")
+    return table
+
+
+def _nodes(mechanism: Mechanism, source: Local, inputs: tuple[sp.Expr, ...]) -> Outputs:
+    """Return the nodes of densities."""
+    y = mechanism.variable
+    support = mechanism.support
+    laws = [source.density.subs(source.input, value) for value in inputs]  # type: ignore[union-attr]
+    edges = {float(value) for value in inputs}
+    for law in laws:
+        for stretch in smooth_stretches((law,), y, support.lower, support.upper):
+            edges |= {float(end) for end in (stretch.lower, stretch.upper) if end.is_finite}
+    functions = [_density(law, y) for law in laws]
+    ends = float(support.lower), float(support.upper)
+    spread = float(max(inputs, key=float) - min(inputs, key=float))
+    densities = _densities(functions, mechanism)
+    return smooth_outputs(densities, len(inputs), sorted(edges), ends, spread)
+
+
+def _density(law: sp.Expr, y: sp.Symbol) -> Callable[[Array], Array]:
+    """Return a density as a function: by its logarithm where the formula itself is no number."""
+    plain = compile_numpy(law, [y])
+    if law.has(sp.Piecewise, sp.Heaviside):
+        return plain
+    logarithm = compile_numpy(sp.expand_log(sp.log(law), force=True), [y])
+
+    def density(outputs: Array) -> Array:
+        values = np.array(np.broadcast_to(plain(outputs), outputs.shape), dtype=float)
+        is_none = ~np.isfinite(values)
+        if is_none.any():
+            values[is_none] = np.exp(logarithm(outputs[is_none]))
+        return values
+
+    return density
+
+
+def _densities(
+    functions: Sequence[Callable[..., Array]], mechanism: Mechanism
+) -> Callable[[Array, Sequence[int]], Array]:
+    """Return the densities of all inputs as one function of a vector of outputs."""
+
+    def densities(outputs: Array, inputs: Sequence[int]) -> Array:
+        rows = [np.broadcast_to(functions[k](outputs), outputs.shape) for k in inputs]
+        values = np.array(rows, dtype=float)
+        values[~np.isfinite(values) & (np.abs(outputs) > _FAR)] = 0.0
+        if not (values >= 0.0).all():
+            raise InputError(f"{mechanism.summary}: a density is negative, or no number")
+        return values
+
+    return densities
+
+
+def _classes(table: Array) -> tuple[tuple[int, int], ...]:
+    """Return one ordered pair of inputs of each kind: pairs with one law of the ratios are alike.
+
+    The kind is told by a sum over outcomes of e^{-(aR₀ + bR₁)/ω}, weighted.
+    """
+    least = table.min(axis=0)
+    hidden = least > 0.0
+    ratios = table[:, hidden] / least[hidden]
+    first = np.exp(-0.7548776662 * np.log1p(ratios)) * least[hidden]
+    second = np.exp(-0.5698402910 * np.log1p(ratios))
+    kinds = first @ second.T
+    bare = table[:, ~hidden]
+    kinds += np.exp(-0.7548776662 * bare) @ np.exp(-0.5698402910 * bare).T
+    seen: dict[float, tuple[int, int]] = {}
+    for pair in permutations(range(table.shape[0]), 2):
+        seen.setdefault(float(f"{kinds[pair]:.11e}"), pair)
+    return tuple(seen.values())
