@@ -15,9 +15,10 @@ _T = TypeVar("_T")
 Direction = Literal["remove", "add", "both"]
 # The accountants by name, a series with its usual orders: for who checks types or completes names.
 MethodName = Literal[
-    "contour", "truth", "certified", "prv", "tilted-prv", "spa-bounds", "eeai", "renyi", "moments",
-    "moments-plain", "moments-variance", "clt", "lugannani-rice", "berry-esseen", "buckets",
-    "fourier", "gaussian", "gdp-e", "msd:0", "msd:1", "msd:2", "msd:3", "msd:4", "edgeworth:1",
+    "contour", "truth", "certified", "clones", "prv", "tilted-prv", "spa-bounds", "eeai", "renyi",
+    "moments", "moments-plain", "moments-variance", "clt", "lugannani-rice", "berry-esseen",
+    "buckets", "fourier", "gaussian", "gdp-e", "msd:0", "msd:1", "msd:2", "msd:3", "msd:4",
+    "edgeworth:1",
     "edgeworth:2", "edgeworth:3", "edgeworth:4", "tilted-edgeworth:2", "tilted-edgeworth:3",
     "tilted-edgeworth:4",
 ]  # fmt: skip

@@ -108,6 +108,15 @@ _ALL = (
         (("booktitle", "Advances in Cryptology"), *_arxiv("1903.02837")),
     ),
     Reference(
+        "Feldman2021", "inproceedings", "feldman2021hiding",
+        "Hiding Among the Clones: A Simple and Nearly Optimal Analysis of Privacy Amplification "
+        "by Shuffling",
+        ("Feldman, Vitaly", "McMillan, Audra", "Talwar, Kunal"),
+        2021, "FOCS 2021, arXiv 2012.12803",
+        (("booktitle", "IEEE Symposium on Foundations of Computer Science"),
+         *_arxiv("2012.12803")),
+    ),
+    Reference(
         "Meiser2018", "inproceedings", "meiser2018tight",
         "Tight on Budget? Tight Bounds for r-Fold Approximate Differential Privacy",
         ("Meiser, Sebastian", "Mohammadi, Esfandiar"),

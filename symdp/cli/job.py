@@ -362,7 +362,9 @@ def method(text: str) -> MethodName:
         return "contour"
     from symdp.methods.table import accountant
 
-    return cast("MethodName", text if text in {"truth", "certified"} else accountant(text).name)
+    return cast(
+        "MethodName", text if text in {"truth", "certified", "clones"} else accountant(text).name
+    )
 
 
 def settings(name: str, given: Mapping[str, str]) -> dict[str, float]:

@@ -72,6 +72,10 @@ METHODS: dict[str, Method] = {
         "exact", "an enclosure proved in ball arithmetic, floating point included", "SPA",
         None, (DIGITS,),
     ),
+    "clones": Method(
+        "bound", "clones of the protected answer among others: of shuffled answers alone",
+        "Feldman2021", None,
+    ),
     "prv": Method(
         "bound", "convolution of the discretised loss", "PRV",
         Prv, (POINTS, EPS_ERROR, DELTA_ERROR),

@@ -512,10 +512,9 @@ def _least_of_round(
     accountant: Accountant, laws: Mapping[str, SumLaw], log_delta: float
 ) -> dict[str, Link]:
     """Return the least ε of one round of shuffled answers, which has one law."""
-    from symdp.questions.shuffled.blanket import Blanket, BlanketLaw, least_epsilon
+    from symdp.questions.shuffled.blanket import BlanketLaw, least_epsilon
 
     ((side, law),) = laws.items()
-    assert isinstance(accountant, Blanket)
     assert isinstance(law, BlanketLaw)
     return {side: least_epsilon(accountant, law, log_delta)}
 
@@ -523,11 +522,14 @@ def _least_of_round(
 def _of_shuffled(steps: Accounted, method: str, options: Mapping[str, Any] | None) -> Accountant:
     """Return the accountant of one round of shuffled answers."""
     from symdp.questions.shuffled.blanket import Blanket
+    from symdp.questions.shuffled.clones import Clones
 
+    if method == Clones().name and not options:
+        return Clones()
     if method != Blanket().name or options:
         raise InputError(
             f"{steps.steps[0][0].summary}: {method} needs the law of the loss, and of shuffled "
-            "answers a bound on δ is known alone; leave the method out"
+            "answers a bound on δ is known alone; leave the method out, or ask clones"
         )
     return Blanket()
 

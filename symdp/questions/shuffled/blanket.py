@@ -21,6 +21,7 @@ from symdp.questions.shuffled.outputs import Randomizer, randomizer
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
+    from symdp.numeric.answer import Accountant
     from symdp.numeric.step import Array
 
 _LOWEST = -1e6  # of log δ where nothing is left of it
@@ -29,7 +30,7 @@ _FARTHEST = 1e3  # ε at which a search ends
 _ITERATIONS = 60  # of a bracket
 _INSIDE = 0.02  # of a bracket: how near to its end it is cut
 _CLOSE = 1e-9  # relative, of ε and of δ: nearer than that is the lattice's own step
-_WIDE = 1e-5  # relative: what a lattice may add to δ before an answer says so
+_WIDE = 1e-6  # relative: what a lattice may add to δ before an answer says so
 ROUTE = "blanket"
 
 
@@ -153,7 +154,7 @@ def _advice(law: BlanketLaw, bound: Bound) -> str:
     return "; ".join(words)
 
 
-def least_epsilon(accountant: Blanket, law: BlanketLaw, log_delta: float) -> Link:
+def least_epsilon(accountant: Accountant, law: BlanketLaw, log_delta: float) -> Link:
     """Return an ε ≥ 0 at which the bound is at most δ, next to the least."""
     answers: dict[float, Answer] = {}
 
