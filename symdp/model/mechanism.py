@@ -504,12 +504,7 @@ class Mechanism(Added, MechanismRecord):
             list with a mass for every outcome
         variable, input : the symbols of the answer and of the input
         inputs : (lower, upper), or {"values": [...]}; left out of a list of laws
-        support : of the answers, as for a pair
-        name, parameters, assume : as for `additive`
-
-        Raises
-        ------
-        InputError : an input that breaks one of these rules.
+        support, name, parameters, assume : as for `additive`, the support that of the answers
 
         Examples
         --------

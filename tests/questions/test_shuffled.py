@@ -227,14 +227,12 @@ def test_densities_that_nobody_had_in_mind(name):
 
 def test_the_blanket_is_below_the_clones():
     general = compose(from_shuffled(sp.log(3), 500)).delta(0.15).delta
-    for rows in (k_ary(2, 3), k_ary(10, 3), HADAMARD):
+    for rows in (k_ary(2, 3), HADAMARD):
         crowd = compose(Mechanism.local(rows).shuffled(500))
         clones = crowd.delta(0.15, method="clones")
         assert clones.method == "clones"
         assert crowd.delta(0.15).delta <= clones.delta * (1 + 1e-6)
         assert clones.delta <= general * (1 + 1e-6)
-    crowd = compose(Mechanism.local(k_ary(2, 3)).shuffled(20))
-    assert crowd.epsilon(1e-3).epsilon <= crowd.epsilon(1e-3, method="clones").epsilon
     with refused("the ratios of these laws reach beyond"):
         density = sp.exp(-((Y - X) ** 2) / 2) / sp.sqrt(2 * sp.pi)
         compose(Mechanism.local(density, Y, X, (0, 1)).shuffled(9)).delta(0.1, method="clones")
