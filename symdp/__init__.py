@@ -117,6 +117,7 @@ HOMES.update(
         "balls": "symdp.balls.mass",
         "shapes": "symdp.density.shapes",
         "noise": "symdp.questions.noise",
+        "gradient": "symdp.questions.design.gradient",
         "figures": "symdp.page.plot",
         "pages": "symdp.page.derivation",
         "json": "symdp.page.derivation_json",

@@ -132,6 +132,14 @@ OBJECTS = {
         lambda: symdp.calibrate(mechanisms.gaussian, "sigma", 1, advantage=0.1),
         lambda one: [one, repr(one)],
     ),
+    "gradient": (
+        lambda: compose(mechanisms.gaussian(sigma=2), 9).gradient(epsilon=1),
+        lambda one: [repr(one), *(repr(slope) for slope in one.slopes)],
+    ),
+    "slope": (
+        lambda: compose(mechanisms.gaussian(sigma=2), 9).gradient(epsilon=1).slopes[0],
+        lambda one: [repr(one)],
+    ),
     "design": (lambda: design(1, delta=1e-2, std=1), lambda one: [one.to_toml(), repr(one)]),
     "audit": (lambda: audit(90, 10, 100, 100), lambda one: [one, repr(one)]),
     "zCDP": (lambda: compose(NOISE, 2).zcdp(), lambda one: [one, one.to_json()]),

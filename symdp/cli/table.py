@@ -114,6 +114,8 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "card sampling": ("--sampling", "SCHEME", "How batches are drawn: needs --rate with "
         "MECHANISM; poisson in a training run."),
     "card title": ("--title", "TEXT", "What the card is about."),
+    "sensitivities delta": ("--delta", "D", "Derive ε at this δ."),
+    "sensitivities epsilon": ("--epsilon", "E", "Derive δ at this ε."),
     "certify delta": ("--delta", "D", "Or prove ε at this δ."),
     "certify digits": ("--digits", "D", "Proved digits, 1 to 200."),
     "certify epsilon": ("--epsilon", "E", "Prove δ at this ε."),
@@ -195,6 +197,7 @@ WITHOUT = {
         "direction",
     ),
     "certify": ("method",),
+    "sensitivities": ("method",),
     "check-claim": ("method",),
     "tradeoff": ("method",),
     "renyi": ("method",),
@@ -223,6 +226,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "check": ("accounting.check", "Check a certificate by a program of its own."),
     "check-claim": ("accounting.check_claim", "Prove or refute a stated (ε, δ)."),
     "calibrate": ("accounting.calibrate", "Print the parameter that just meets (ε, δ)."),
+    "sensitivities": (
+        "derivatives.sensitivities",
+        "Print the derivatives of ε or δ in every parameter.",
+    ),
     "train": ("training.train", "Print ε of a training run, or the noise for an ε."),
     "card": ("pages.card", "Write or check a privacy card."),
     "compare": ("accounting.compare", "Print noises of one size side by side."),
@@ -279,6 +286,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "symdp calibrate gaussian --parameter sigma -n 10 --advantage 0.1",
         "symdp calibrate --composition examples/scaled.toml --parameter scale --epsilon 2 "
         "--delta 1e-6",
+    ),
+    "sensitivities": (
+        "symdp sensitivities gaussian sigma=2 --sampling poisson --rate 1/100 -n 500 --delta 1e-5",
+        "symdp sensitivities examples/logistic.toml s=4 -n 50 --epsilon 2",
     ),
     "compare": ("symdp compare gaussian laplace student_t nu=5 --std 20 -n 50 --delta 1e-5",),
     "design": ("symdp design --std 4 -n 8 --delta 1e-6 -o best.toml",),

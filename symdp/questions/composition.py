@@ -14,6 +14,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
+from symdp.above import above
 from symdp.arguments import (
     DIRECTIONS,
     EXACTLY,
@@ -461,6 +462,17 @@ class Composition(Composed):
         from symdp.questions.tradeoff import renyi_divergence
 
         return renyi_divergence(self, order, direction)
+
+    def gradient(
+        self,
+        *,
+        epsilon: float | None = None,
+        delta: float | None = None,
+        direction: Direction = "both",
+    ) -> Any:
+        """Return ∂ε/∂θ at a δ or ∂δ/∂θ at an ε, see `symdp.questions.design.gradient`."""
+        derive = above("gradient").gradient
+        return derive(self, epsilon=epsilon, delta=delta, direction=direction)
 
     def zcdp(self, direction: Direction = "both") -> Zcdp:
         """Return the least ρ of zCDP, the supremum of D_α/α over α > 1, see `zcdp.zcdp`."""

@@ -1,9 +1,6 @@
 """How answers move with parameters: tables over grids of them, and derivatives of ε(δ).
 
-ε(θ) at fixed δ is an analytic function of a parameter θ of the densities, and the exact method
-gives it to about thirteen digits. The polynomial through its values at Chebyshev points of
-[θ − h, θ + h] therefore has a derivative at θ that is right to about ten; two intervals of
-different width say how far it is off.
+The derivatives are those of `symdp.questions.design.gradient`.
 """
 
 from __future__ import annotations
@@ -12,10 +9,9 @@ import csv
 import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -25,6 +21,7 @@ from symdp.durable import replace_file, replace_text
 from symdp.errors import InputError
 from symdp.model.mechanism import a_mechanism
 from symdp.questions.composition import Composition, Direction, compose
+from symdp.questions.design.gradient import COUNT, SENSITIVITY, gradient
 from symdp.questions.guarantee import Alike, Curve, Guarantee, data_frame, table_html
 
 if TYPE_CHECKING:
@@ -36,9 +33,6 @@ if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
 
 _ANSWERED = ("epsilon", "delta", "lower", "upper", "kind", "method", "direction")
-_POINTS = 9  # Chebyshev points: the interpolant's error falls like h^9
-_WIDTHS = (0.04, 0.06)  # h relative to the parameter; the two must agree
-RATE, COUNT = "rate", "count"
 _TASKS = 64  # parts of a sweep that an executor's workers share
 
 
@@ -348,7 +342,7 @@ class Sensitivity:
     derivative
         dε/dθ; for the number of steps ε(n+1) − ε(n), what one more step adds.
     error
-        An estimate of how far off it is: the difference of two interpolants.
+        An estimate of how far off it is.
     elasticity
         (θ/ε) dε/dθ: by how many per cent ε grows where the parameter grows by one; NaN at ε = 0.
     """
@@ -385,71 +379,16 @@ def sensitivities(
     >>> print(f"{found['sigma'].derivative:.6f} {found['count'].derivative:.6f}")
     -23.069741 0.230438
     """
-    own = Composition([(a_mechanism(mechanism).require_concrete(), count)])
-    here = own.epsilon(delta, direction=direction)
-    if not here.epsilon > 0:
-        raise InputError(f"epsilon is 0 at delta = {delta!r:.30}: nothing moves it")
-    side: Direction = "add" if here.direction == "add" else "remove"
-
-    def epsilon_of(made: Mechanism, steps: int = count) -> float:
-        return Composition([(made, steps)]).epsilon(delta, direction=side).epsilon
-
-    found = {
-        name: _derivative(epsilon_of, make, value, here.epsilon)
-        for name, value, make in _axes(mechanism)
-    }
-    more = epsilon_of(mechanism, count + 1) - epsilon_of(mechanism)
-    found[COUNT] = Sensitivity(more, 4e-13 * here.epsilon, count * more / here.epsilon)
-    return found
-
-
-def _axes(mechanism: Mechanism) -> list[tuple[str, float, Callable[[float], Mechanism]]]:
-    """Return each real parameter with its value, and the step with another value in its place."""
-    template, sampling = mechanism.template, mechanism.sampling
-
-    def rebuilt(name: str, value: float) -> Mechanism:
-        assert template is not None
-        values = {**dict(mechanism.bound), name: value}
-        made = replace(template(**values), relation=mechanism.relation)
-        return made if sampling is None else resampled(made, sampling.rate)
-
-    def resampled(made: Mechanism, rate: object) -> Mechanism:
-        assert sampling is not None
-        return replace(made, sampling=replace(sampling, rate=rate))
-
-    axes: list[tuple[str, float, Callable[[float], Mechanism]]] = []
-    if template is not None:
-        real = [p.name for p in template.declared if not p.symbol.is_integer]
-        for name in real:
-            value = float(dict(mechanism.bound)[name])
-            axes.append((name, value, partial(rebuilt, name)))
-    if sampling is not None and not sampling.rate.free_symbols:
-        import sympy as sp
-
-        whole = replace(mechanism, sampling=None)
-
-        def with_rate(rate: float) -> Mechanism:
-            return resampled(whole, sp.Rational(str(rate)))
-
-        axes.append((RATE, float(sampling.rate), with_rate))
-    return axes
-
-
-def _derivative(
-    epsilon_of: Callable[[Mechanism], float],
-    make: Callable[[float], Mechanism],
-    value: float,
-    epsilon: float,
-) -> Sensitivity:
-    """Return dε/dθ from two interpolants of different width."""
-    from numpy.polynomial import Chebyshev
-
-    points = np.cos(np.pi * (np.arange(_POINTS) + 0.5) / _POINTS)
-    found = []
-    for width in _WIDTHS:
-        half = width * abs(value)
-        values = [epsilon_of(make(float(value + half * x))) for x in points]
-        series = Chebyshev.fit(points, values, _POINTS - 1, domain=[-1, 1])
-        found.append(float(series.deriv()(0.0)) / half)
-    error = abs(found[1] - found[0]) + 4e-13 * epsilon / (_WIDTHS[0] * abs(value))
-    return Sensitivity(found[0], error, found[0] * value / epsilon)
+    steps = Composition([(a_mechanism(mechanism).require_concrete(), count)])
+    slopes = gradient(steps, delta=delta, direction=direction)
+    epsilon = slopes.answer.epsilon
+    listed = {}
+    for slope in slopes.slopes:
+        if slope.parameter not in (COUNT, SENSITIVITY):
+            elasticity = slope.derivative * slope.value / epsilon
+            listed[slope.parameter] = Sensitivity(slope.derivative, slope.error, elasticity)
+    side = cast("Direction", slopes.direction)
+    longer = Composition([(mechanism, count + 1)]).epsilon(delta, direction=side)
+    more = longer.epsilon - epsilon
+    listed[COUNT] = Sensitivity(more, 4e-13 * epsilon, count * more / epsilon)
+    return listed

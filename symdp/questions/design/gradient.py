@@ -1,0 +1,442 @@
+r"""Derivatives of ε(δ) and of δ(ε) in every parameter of every step.
+
+By the envelope theorem the best set of outputs stands still while a parameter θ moves, so that no
+derivative of the privacy loss is needed: on the line Re z = t > 0 of the contour formula
+
+.. math::
+
+    \frac{∂δ}{∂θ} = \frac{1}{2πi} \int e^{K(z) - εz} \frac{n ∂_θ K_1(z)}{z(1 + z)} dz, \qquad
+    ∂_θ K_1(z) = \frac{1}{M(z)} \int P^{1+z} Q^{-z} ((1 + z) ∂_θ \log P - z ∂_θ \log Q) dx,
+
+∂ log P and ∂ log Q by SymPy: one more sum over the nodes of the line and of the loss that are
+there. A count is a real number: ∂K/∂n is K_1. ε moves by dε = −dδ / (∂δ/∂ε).
+
+**What is checked.** ∂_θ K_1 at two real tilts is compared with differences of K_1 at nearby values
+of θ, by laws of their own: what jumps where θ moves it has terms that the integral above does not
+have. Where they differ, where atoms keep the line from ending, or where no formula is there, the
+derivative is that of answers at six nearby values of θ, and `by` says so.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, cast
+
+import numpy as np
+import sympy as sp
+
+from symdp.emit.numpy import compile_numpy
+from symdp.errors import AccuracyError, InputError
+from symdp.model.sampling import Noise, Radial, declare, exact
+from symdp.numeric.compile import loss_law
+from symdp.numeric.contour import SlowNodes
+from symdp.numeric.line import Line, line_tilt, plain_sum
+from symdp.numeric.panels import gauss_legendre
+from symdp.numeric.saddle_point import Strip
+from symdp.numeric.total import SumLaw
+from symdp.questions.accounted import direction_of
+from symdp.questions.composition import Composition
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from symdp.arguments import Direction
+    from symdp.model.mechanism import Mechanism
+    from symdp.questions.guarantee import Guarantee
+
+    Array = NDArray[Any]
+
+By = Literal["line", "differences"]
+RATE, SENSITIVITY, COUNT = "rate", "sensitivity", "count"
+_BESIDE = 5e-4  # relative: of the nearest values of θ at which answers are compared
+_APART = 1e-3  # relative: of values of θ between which K is compared
+_AGREES = 1e-6  # relative, of ∂K at a real tilt and its difference
+_SAME = 1e-9  # relative: ε of two directions that are one
+_LINE_AGREES = 1e-9  # relative, of δ on the line and the answer's
+_NOTHING = 1e-18  # of the largest value of a line: smaller ones at its end add nothing
+_ROUNDED = 4e-13  # relative, of an answer
+
+
+@dataclass(frozen=True)
+class Slope:
+    """The derivative of ε or of δ in one parameter of one step."""
+
+    step: str
+    parameter: str
+    value: float  # of the parameter
+    derivative: float
+    error: float  # an estimate of how far off it is
+    by: By  # "line": as a sum on the contour; "differences": of answers at nearby values
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the slope as JSON values."""
+        return dict(vars(self))
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """Derivatives of an answer, of the direction with the larger δ or ε.
+
+    `other` holds those of the other direction where both have the same answer but other laws: the
+    larger of two is then no smooth function, and each side has a derivative of its own.
+    """
+
+    answer: Guarantee
+    asked: Literal["epsilon", "delta"]  # what is derived
+    direction: str
+    slopes: tuple[Slope, ...]
+    other: tuple[Slope, ...] = field(default=())
+
+    def __getitem__(self, parameter: str) -> Slope:
+        """Return the slope of a parameter, the first where several steps have it."""
+        for slope in self.slopes:
+            if slope.parameter == parameter:
+                return slope
+        names = ", ".join(dict.fromkeys(slope.parameter for slope in self.slopes))
+        raise InputError(f"no derivative in {parameter!r:.60}; there are {names}")
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the derivatives as JSON values."""
+        return {
+            "epsilon": self.answer.epsilon,
+            "delta": self.answer.delta,
+            "of": self.asked,
+            "direction": self.direction,
+            "slopes": [slope.to_json() for slope in self.slopes],
+            "other_direction": [slope.to_json() for slope in self.other],
+        }
+
+    def __repr__(self) -> str:
+        listed = ", ".join(f"{one.parameter}: {one.derivative:.9g}" for one in self.slopes)
+        return f"<Gradient of {self.asked}, {self.direction}: {listed}>"
+
+
+def gradient(
+    composition: Composition,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    direction: Direction = "both",
+) -> Gradient:
+    """Return ∂ε/∂θ at a δ, or ∂δ/∂θ at an ε, for every parameter θ of every step.
+
+    Parameters
+    ----------
+    epsilon, delta : where; ε at δ is derived, or δ at ε
+    direction : "remove", "add", or "both": the direction of the larger one
+
+    Examples
+    --------
+    For normal noise ε depends on √n/σ alone, so that σ ∂ε/∂σ = −2n ∂ε/∂n.
+
+    >>> import symdp
+    >>> found = gradient(symdp.compose(symdp.mechanisms.gaussian(sigma=2), 100), delta=1e-5)
+    >>> print(f"{found['sigma'].derivative:.6f} {found['count'].derivative:.6f}")
+    -23.069741 0.230697
+    """
+    if (epsilon is None) == (delta is None):
+        raise InputError("give epsilon, for the derivatives of δ, or delta, for those of ε")
+    asked: Literal["epsilon", "delta"] = "delta" if delta is None else "epsilon"
+    at = epsilon if delta is None else delta
+    ask: Callable[..., Guarantee] = getattr(composition, asked)
+    answers = {side: ask(at, direction=side) for side in _directions(composition, direction)}
+    larger = max(answers, key=lambda side: float(getattr(answers[side], asked)))
+    answer = answers[larger]
+    if asked == "epsilon" and not answer.epsilon > 0.0:
+        raise InputError(f"epsilon is 0 at delta = {delta!r:.30}: nothing moves it")
+    slopes = tuple(_slopes(composition, answer, asked, larger))
+    other: tuple[Slope, ...] = ()
+    for side, second in answers.items():
+        apart = abs(float(getattr(second, asked)) / float(getattr(answer, asked)) - 1.0)
+        if side != larger and apart < _SAME:
+            second_slopes = tuple(_slopes(composition, second, asked, side))
+            if any(map(_differ, slopes, second_slopes)):
+                other = second_slopes
+    return Gradient(answer, asked, larger, slopes, other)
+
+
+def _differ(one: Slope, other: Slope) -> bool:
+    """Whether two slopes are apart by more than their errors."""
+    errors = one.error + other.error + _AGREES * abs(one.derivative)
+    return abs(one.derivative - other.derivative) > errors
+
+
+def _directions(composition: Composition, direction: str) -> tuple[Direction, ...]:
+    """Return the directions that have a law of their own."""
+    if direction != "both":
+        return (cast("Direction", direction),)
+    if composition.accounted.has_one_law:
+        return ("remove",)
+    return ("remove", "add")
+
+
+def _slopes(
+    composition: Composition, answer: Guarantee, asked: str, direction: Direction
+) -> Iterator[Slope]:
+    """Yield the slopes of all parameters in one direction."""
+    steps = composition.accounted.given
+    line = _line_of(composition, answer, direction)
+    for number, (mechanism, count) in enumerate(steps):
+        for axis in _axes(mechanism):
+            slope = None
+            if line is not None:
+                slope = _on_line(line, axis, mechanism, count, asked)
+            if slope is None:
+                slope = _by_differences(composition, number, axis, answer, asked, direction)
+            yield replace(slope, step=mechanism.summary)
+        yield replace(
+            _of_count(composition, number, line, answer, asked, direction), step=mechanism.summary
+        )
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """A line whose values died out, at one ε, and the values of the integrand on it."""
+
+    line: Line
+    direction: str
+    scale: float  # δ of the answer
+    places: Array  # z
+    terms: Array  # of the sum, turned to ε
+
+    def mean(self, factor: Array) -> float:
+        """Return the integral with a factor in the integrand, over the integral."""
+        return plain_sum((self.terms * factor).real) / plain_sum(self.terms.real)
+
+    def derivative(self, factor: Array, asked: str) -> float:
+        """Return ∂δ, or ∂ε, of which the integrand's logarithm has the derivative `factor`."""
+        rise = self.mean(factor)
+        if asked == "delta":
+            return self.scale * rise
+        return rise / self.mean(self.places)
+
+
+def _line_of(composition: Composition, answer: Guarantee, direction: str) -> _Ended | None:
+    """Return the line of an answer's ε, None where it does not end or is not all of δ."""
+    steps = composition.accounted.steps
+    if composition.accounted.lowered or steps != composition.accounted.given:
+        return None  # the pair of all shifts is made of the parameters in another way
+    law = SumLaw([(loss_law(step, direction), count) for step, count in steps], direction)
+    if law.has_atoms or law.mass_at_infinity > 0.0 or not law.domain[1] > 0.0:
+        return None
+    line: Line | None = None
+    with suppress(AccuracyError):
+        tilt = line_tilt(law, answer.epsilon, Strip.RIGHT)
+        line = SlowNodes(law, answer.epsilon, tilt, 0.0).plain
+    if line is None:
+        return None
+    log_value = line.value(answer.epsilon).log_value
+    if not abs(log_value - answer.log_delta) < _LINE_AGREES:
+        return None
+    sizes = np.abs(line.values)
+    line = line.up_to(int(np.flatnonzero(sizes > _NOTHING * sizes.max())[-1]) + 1)
+    turns = np.exp(1j * (line.distance(answer.epsilon) + line.shift) * line.places)
+    places = line.tilt + 1j * line.places
+    return _Ended(line, direction, math.exp(log_value), places, line.values * turns)
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """A parameter of a step, its value, and the step with a symbol or a value in its place."""
+
+    name: str
+    value: sp.Expr
+    symbol: sp.Symbol
+    at: Callable[[sp.Expr], Mechanism]
+
+
+def _axes(mechanism: Mechanism) -> Iterator[_Axis]:
+    """Yield the real parameters of a step: those of its density, its rate, its sensitivity."""
+    template = mechanism.template
+    sampling = mechanism.sampling
+    bound = dict(mechanism.bound)
+    if template is not None:
+        for parameter in template.declared:
+            if parameter.symbol.is_integer or parameter.name not in bound:
+                continue
+
+            def with_value(value: sp.Expr, name: str = parameter.name) -> Mechanism:
+                assert template is not None
+                others = {key: bound[key] for key in bound if key in template.parameters}
+                if value.free_symbols:
+                    others.pop(name)
+                else:
+                    others[name] = value
+                return replace(template(**others), sampling=sampling, relation=mechanism.relation)
+
+            yield _Axis(parameter.name, bound[parameter.name], parameter.symbol, with_value)
+    if sampling is not None and sampling.rate.is_number and 0 < sampling.rate < 1:
+
+        def with_rate(rate: sp.Expr) -> Mechanism:
+            sampled = replace(mechanism, sampling=replace(sampling, rate=rate))
+            if not rate.free_symbols:
+                return sampled
+            declared = (*mechanism.declared, declare(str(rate), "probability"))
+            return replace(sampled, declared=declared, template=None)
+
+        yield _Axis(RATE, sampling.rate, declare("rate_", "probability").symbol, with_rate)
+    size = getattr(mechanism.source, "sensitivity", None)
+    is_real = mechanism.support.kind == "interval" and isinstance(mechanism.source, Noise | Radial)
+    if is_real and size is not None and size.is_number:
+
+        def with_size(size: sp.Expr) -> Mechanism:
+            free = (declare(str(size), "positive"),) if size.free_symbols else ()
+            source = cast("Noise", mechanism.source).on(size)
+            declared = (*mechanism.declared, *free)
+            return replace(mechanism, source=source, declared=declared, template=None)
+
+        symbol = declare("sensitivity_", "positive").symbol
+        yield _Axis(SENSITIVITY, size, symbol, with_size)
+
+
+def _on_line(
+    ended: _Ended, axis: _Axis, mechanism: Mechanism, count: int, asked: str
+) -> Slope | None:
+    """Return a slope as a sum on the line, None where checks do not bear it out."""
+    slopes = None
+    with suppress(InputError, AccuracyError, NotImplementedError, AttributeError, TypeError):
+        slopes = _Slopes(axis, mechanism, ended)
+    if slopes is None:
+        return None
+    off = slopes.disagreement()
+    if not off < _AGREES:
+        return None
+    derivative = ended.derivative(count * slopes.at(ended.places), asked)
+    error = (off + _ROUNDED) * abs(derivative)
+    return Slope("", axis.name, float(axis.value), derivative, error, "line")
+
+
+class _Slopes:
+    """∂_θ K of one step, from ∂ log P and ∂ log Q at the nodes of its loss."""
+
+    def __init__(self, axis: _Axis, mechanism: Mechanism, ended: _Ended) -> None:
+        self._axis = axis
+        self._ended = ended
+        self._law = loss_law(mechanism, ended.direction)
+        pair = axis.at(axis.symbol).pair(direction_of(ended.direction))
+        x = pair.variable
+        at_value = {axis.symbol: axis.value}
+        parts = []
+        for law in (pair.P, pair.Q):
+            density = cast("sp.Expr", law)
+            moved = sp.diff(density, axis.symbol).subs(at_value)
+            parts += [compile_numpy(density.subs(at_value), [x]), compile_numpy(moved, [x])]
+        frequency = float(ended.line.places[-1])
+        nodes = self._law.nodes(ended.line.tilt, frequency)
+        columns = []
+        for piece, lower, upper in nodes.panels:
+            places, weights = gauss_legendre(lower, upper)
+            at = places.ravel()
+            log_p, _, loss = piece.values(at)
+            with np.errstate(all="ignore"):
+                p, dp, q, dq = (np.broadcast_to(part(at), at.shape) for part in parts)
+                by_p = np.where(p > 0.0, dp / p, 0.0)
+                by_q = np.where(q > 0.0, dq / q, 0.0)
+            size = np.log(weights.ravel()) + log_p
+            columns.append(np.stack([size, loss, by_p, by_q]))
+        self._log_weight, self._loss, self._by_p, self._by_q = np.concatenate(columns, axis=1)
+        for values in (self._by_p, self._by_q):
+            values[~np.isfinite(values)] = 0.0
+
+    def at(self, places: Array) -> Array:
+        """Return ∂_θ K at complex places z."""
+        slopes = []
+        for z in np.atleast_1d(places):
+            exponent = self._log_weight + z * self._loss
+            terms = np.exp(exponent - exponent.real.max())
+            moved = terms @ ((1.0 + z) * self._by_p - z * self._by_q)
+            slopes.append(moved / terms.sum())
+        return np.asarray(slopes)
+
+    def disagreement(self) -> float:
+        """Return how far ∂K at two real tilts is off differences of K, relative to its size."""
+        tilt = self._ended.line.tilt
+        tilts = (tilt, 0.5 * tilt)
+        step = exact(f"{_APART * abs(float(self._axis.value)):.6g}")
+        quotients = []
+        for distance in (step, 2 * step):
+            ends = []
+            for value in (self._axis.value + distance, self._axis.value - distance):
+                law = SumLaw([(loss_law(self._axis.at(value), self._ended.direction), 1)])
+                ends.append(np.asarray([law.cgf(t) for t in tilts]))
+            quotients.append((ends[0] - ends[1]) / (2.0 * float(distance)))
+        differences = (4.0 * quotients[0] - quotients[1]) / 3.0
+        slopes = self.at(np.asarray(tilts, dtype=np.complex128)).real
+        size = float(np.abs(differences).max())
+        if size == 0.0:
+            return math.inf
+        return float(np.abs(slopes - differences).max()) / size
+
+
+def _of_count(
+    composition: Composition,
+    number: int,
+    ended: _Ended | None,
+    answer: Guarantee,
+    asked: str,
+    direction: Direction,
+) -> Slope:
+    """Return the slope in a count as a real number, or what one more step adds."""
+    mechanism, count = composition.accounted.given[number]
+    if ended is not None:
+        law = SumLaw([(loss_law(mechanism, direction), 1)])
+        factor = law.cgf(ended.line.tilt) + law.cgf_line(ended.line.tilt, ended.line.places)
+        derivative = ended.derivative(factor, asked)
+        error = 1e-9 * abs(derivative)
+        return Slope("", COUNT, float(count), derivative, error, "line")
+    first = float(getattr(answer, asked))
+
+    def moved(by: int) -> float:
+        steps = list(composition.accounted.given)
+        steps[number] = (mechanism, count + by)
+        return _answered(Composition(steps), answer, asked, direction)
+
+    if count > 2:
+        near = moved(1) - moved(-1)
+        far = moved(2) - moved(-2)
+        derivative = (8.0 * near - far) / 12.0
+        return Slope(
+            "", COUNT, float(count), derivative, abs(derivative - 0.5 * near), "differences"
+        )
+    near = moved(1) - first
+    bent = moved(2) - first - 2.0 * near
+    return Slope("", COUNT, float(count), near - 0.5 * bent, abs(bent), "differences")
+
+
+def _answered(
+    composition: Composition, answer: Guarantee, asked: str, direction: Direction
+) -> float:
+    """Return the same answer of another composition."""
+    at = answer.delta if asked == "epsilon" else answer.epsilon
+    ask: Callable[..., Guarantee] = getattr(composition, asked)
+    return float(getattr(ask(at, direction=direction), asked))
+
+
+def _by_differences(
+    composition: Composition,
+    number: int,
+    axis: _Axis,
+    answer: Guarantee,
+    asked: str,
+    direction: Direction,
+) -> Slope:
+    """Return a slope from answers at six values around the parameter's, exact to fourth order."""
+    _, count = composition.accounted.given[number]
+    step = exact(f"{_BESIDE * abs(float(axis.value)):.6g}")
+
+    def answered(by: int) -> float:
+        steps = list(composition.accounted.given)
+        steps[number] = (axis.at(axis.value + by * step), count)
+        return _answered(Composition(steps), answer, asked, direction)
+
+    distance = float(step)
+    near, middle, far = ((answered(by) - answered(-by)) / (2.0 * by * distance) for by in (1, 2, 4))
+    derivative = (4.0 * near - middle) / 3.0
+    wider = (4.0 * middle - far) / 3.0
+    # Where δ has a kink in between, as at a loss that is an atom, the two differ by its size.
+    rounding = 2.0 * _ROUNDED * float(getattr(answer, asked)) / distance
+    error = abs(wider - derivative) + rounding
+    return Slope("", axis.name, float(axis.value), derivative, error, "differences")
