@@ -67,26 +67,30 @@ def blanket_bound(
         split = _split(outputs, pair, people, epsilon)
         law = part_law(outputs.only(split.kept), pair, epsilon)
         _, log_excess = chernoff(law, people)
-        laws.append((_log_total(log_excess, people, split.apart), pair, split))
+        moments = np.array([law.masses @ law.values, law.masses @ law.values**2])
+        laws.append((_log_total(log_excess, people, split.apart), pair, split, moments))
     laws.sort(key=lambda entry: -entry[0])
     last = math.inf
-    for estimate, pair, split in laws:
+    before = np.full(2, np.inf)
+    for estimate, pair, split, moments in laws:
         if estimate <= best.log_delta:
             break
-        if last - estimate <= SETTLED * max(abs(estimate), 1.0):
+        is_close = last - estimate <= SETTLED * max(abs(estimate), 1.0)
+        if is_close and np.allclose(moments, before, rtol=TOLERABLE):
             continue  # the law of the pair before, mirrored
         last = estimate
+        before = moments
         excess = _excess(outputs.only(split.kept), pair, people, epsilon)
         value = _log_total(excess.log_value, people, split.apart)
         if value > best.log_delta:
-            best = Bound(value, excess.share, pair, split.apart)
+            best = Bound(min(value, 0.0), excess.share, pair, split.apart)
     return best
 
 
 def _log_total(log_excess: float, people: int, apart: float) -> float:
-    """Return log(E[S₊]/n + apart), at most 0."""
+    """Return log(E[S₊]/n + apart), which of an estimate may lie above 0."""
     log_apart = math.log(apart) if apart > 0.0 else -math.inf
-    return min(float(np.logaddexp(log_excess - math.log(people), log_apart)), 0.0)
+    return float(np.logaddexp(log_excess - math.log(people), log_apart))
 
 
 def _split(outputs: Outputs, pair: tuple[int, int], people: int, epsilon: float) -> _Split:

@@ -36,7 +36,9 @@ def lattice_excess(nodes: PartLaw, cells: Cells, people: int) -> Excess:
     # moving to a lattice of step h adds a share of about t²nh²/8
     fineness = tilt * length * math.sqrt(people / (800.0 * TOLERABLE))
     size = 1 << min(max(math.ceil(math.log2(fineness)), 10), LONG_LINE.bit_length() + 3)
-    step = length / size
+    step = _step(law, length / size)
+    size = math.ceil(length / step / 1024.0) * 1024
+    length = step * size
     numbers, masses = _on_lattice(law, step)
     # The tilted masses, the remaining one at 0 among them, wrapped around the period.
     exponents = np.asarray(tilt * step * numbers, dtype=np.float64)
@@ -62,6 +64,17 @@ def lattice_excess(nodes: PartLaw, cells: Cells, people: int) -> Excess:
     return Excess(people * cgf + math.log(value / size), share)
 
 
+def _step(law: PartLaw, most: float) -> float:
+    """Return a step of at most so much; one that the value next to 0 is a multiple of.
+
+    Where few values have a common measure, sums of 0 then stay sums of 0.
+    """
+    nearest = float(np.abs(law.values[law.values != 0.0]).min(initial=math.inf))
+    if not most < nearest < math.inf:
+        return most
+    return nearest / math.ceil(nearest / most)
+
+
 def _at_ends(cells: Cells, floor: float) -> PartLaw:
     """Return the law of the ends of all cells, with probabilities that keep their means.
 
@@ -82,6 +95,8 @@ def _on_lattice(law: PartLaw, step: float) -> tuple[NDArray[np.int64], Array]:
     below = np.floor(law.values / step)
     above = law.values / step - below
     numbers = np.concatenate((below, below + 1.0)).astype(np.int64)
+    # what is a multiple but for rounding stays where it is
+    above = np.where(np.abs(above - np.rint(above)) < 1e-9, np.rint(above), above)
     masses = np.concatenate((law.masses * (1.0 - above), law.masses * above))
     counts = masses > 0.0
     return numbers[counts], masses[counts]
