@@ -24,6 +24,7 @@ onmessage = async (event) => {
   };
   try {
     const found = laws(n, values, direction), known = new Map();
+    for (const law of found) law.near = 1e-4;  // four digits are shown: a grid need be no finer
     const at = (epsilon) => {
       if (!known.has(epsilon)) known.set(epsilon, log_delta_at(found, epsilon));
       return known.get(epsilon);
@@ -34,10 +35,13 @@ onmessage = async (event) => {
     answer.epsilon = ask === "epsilon" ? Math.max(...sides) : given;
     answer.log_delta = target;
     // the one in which it is larger; the laws come in this order
-    const equal = Math.abs(sides[0] - sides[1]) <= 1e-9 * Math.max(1, Math.abs(sides[0]));
+    answer.ends = ends_of(found);
+    const alike = Math.max(1e-9 * Math.max(1, Math.abs(sides[0])), answer.ends[1] - answer.ends[0]);
+    const equal = Math.abs(sides[0] - sides[1]) <= alike;
     answer.larger = equal ? "both" : sides[0] > sides[1] ? "remove" : "add";
     known.set(answer.epsilon, target);
-    for (const law of found) law.strict = 0;  // a curve may lose digits next to its end
+    // a curve may lose digits next to its end, and needs no finer grid than its line is wide
+    for (const law of found) { law.strict = 0; law.near = 1e-3; }
     postMessage({ ...answer, first: true });
     // from delta(0) to far beyond what is asked
     const end = Number.isFinite(answer.epsilon) ? Math.max(answer.epsilon * 1.5, 0.2) : 20;
@@ -87,7 +91,7 @@ onmessage = async (event) => {
   } catch (error) { postMessage({ id, error: error.message, input: error instanceof RangeError }); }
 };`;
   const workers = new Map();
-  let mode = data.ask, current = data.panels[0], pinned = null, last = null, number = 0, waiting = null, busy = null, opening = true;
+  let mode = data.ask, current = data.panels[0], pinned = null, clock = 0, number = 0, waiting = null, busy = null, opening = true;
   const state = {};
   const read = (text) => {
     const parts = text.trim().replace(",", ".").split("/");
@@ -154,15 +158,16 @@ onmessage = async (event) => {
       const id = `field-${field.name}`;
       const text = make("input", { id, type: "text", inputmode: "decimal", autocomplete: "off", spellcheck: "false",
         "aria-describedby": `${id}-told` });
-      const slider = make("input", { type: "range", min: 0, max: 1000, step: 1, "aria-label": `${field.label}, slider` });
+      const slider = field.fixed ? make("span") : make("input", { type: "range", min: 0, max: 1000, step: 1, "aria-label": `${field.label}, slider` });
       const told = make("span", { id: `${id}-told`, class: "told" });
       text.value = value(field);
+      if (field.fixed) text.disabled = true;
       const show = () => {
         const x = read(String(value(field)));
         const sentence = wrong(field, x);
         told.textContent = sentence;
         text.setAttribute("aria-invalid", sentence ? "true" : "false");
-        if (!sentence) { slider.value = toSlider(field, x); slider.setAttribute("aria-valuetext", digits(x)); }
+        if (!sentence && !field.fixed) { slider.value = toSlider(field, x); slider.setAttribute("aria-valuetext", digits(x)); }
       };
       text.addEventListener("input", () => { opening = false; state[field.name] = text.value; show(); ask(); });
       slider.addEventListener("input", () => {
@@ -175,6 +180,7 @@ onmessage = async (event) => {
       show();
       form.append(make("div", { class: "field" }, make("label", { for: id }, field.label), text, slider, told));
     }
+    if (current.narrowed) form.append(make("p", { class: "quiet", id: "narrowed" }, current.narrowed));
     formulas.replaceChildren();
     if (current.formulas) {
       const box = make("div", { class: "formulas" });
@@ -213,11 +219,27 @@ onmessage = async (event) => {
 
   function ask() {
     const asked = settings();
+    clearTimeout(clock);
+    if (!asked) {
+      waiting = null;
+      only(make("p", { class: "told" }, "No answer for these values."));
+      return;
+    }
     for (const one of [result, plots, codes]) one.classList.add("stale");
-    if (!asked) { waiting = null; return; }
+    wait();
     keep();
     waiting = { id: ++number, ...asked };
     if (!busy || busy.heard) send();
+  }
+  function wait() {
+    clearTimeout(clock);
+    clock = setTimeout(() => only(make("p", { id: "computing" }, "computing …")), 300);
+  }
+  // what is shown in place of an answer: no old one stands beside it
+  function only(sentence) {
+    for (const one of [plots, codes]) one.replaceChildren();
+    result.classList.remove("stale");
+    result.replaceChildren(sentence);
   }
   function send() {
     busy = waiting;
@@ -239,12 +261,13 @@ onmessage = async (event) => {
         ask();
         return;
       }
-      result.replaceChildren(make("p", { class: "told" }, `No answer: ${answer.error}.`), ...(last ? [last] : []));
+      clearTimeout(clock);
+      only(make("p", { class: "told" }, `No answer: ${answer.error}.`));
       return;
     }
+    if (waiting) wait(); else clearTimeout(clock);
     opening = false;
-    last = draw(asked, answer);
-    result.replaceChildren(last);
+    result.replaceChildren(draw(asked, answer));
     result.classList.toggle("stale", Boolean(waiting));
     if (!answer.first) { curves(asked, answer); plots.classList.remove("stale"); codes.classList.remove("stale"); }
   }
@@ -268,7 +291,10 @@ onmessage = async (event) => {
         make("td", {}, percent(answer.power[i]) + (answer.coarse[i] ? " (coarse: less is possible)" : "")))));
       box.append(table);
     }
-    box.append(make("p", { class: "quiet" }, `ε = ${digits(answer.epsilon, 12)}, δ = ${ofLog(answer.log_delta, 12)}: ${data.told}`));
+    const [least, most] = answer.ends ?? [0, 0], number = (x) => (asksDelta ? `δ ${ofLog(x, 7)}` : `ε ${digits(x, 7)}`);
+    box.append(make("p", { class: "quiet" }, most - least > 1e-9 * Math.max(1, Math.abs(most))
+      ? `Between ${number(least - 1e-7 * Math.abs(least))} and ${number(most + 1e-7 * Math.abs(most))}: ${data.enclosed}`
+      : `ε = ${digits(answer.epsilon, 12)}, δ = ${ofLog(answer.log_delta, 12)}: ${data.told}`));
     return box;
   }
 
@@ -352,8 +378,7 @@ onmessage = async (event) => {
   if (!isFirst) ask();
   else {
     keep();
-    last = draw(settings(), data.first);
-    result.replaceChildren(last);
+    result.replaceChildren(draw(settings(), data.first));
     curves(settings(), data.first);
   }
 })();

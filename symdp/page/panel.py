@@ -13,9 +13,10 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from symdp.decimal_text import rounded, rounded_exponential
-from symdp.errors import SymdpError
+from symdp.errors import InputError, SymdpError
 from symdp.exact_number import exact_number
 from symdp.page.document import Document, Embedded, Sentence
+from symdp.page.slider_ends import Trial, least_count, narrowed, running
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -72,8 +73,10 @@ def panel_html(panels: Sequence[Panel], *, is_answered: bool = False) -> str:
         "epsilon": _field("epsilon", "ε", "real", "a number", epsilon, (0.0, 20.0)),
     }
     data["first"] = first = _opening(panels[0], data) if is_answered else None
-    data["told"] = _TOLD
+    data["told"], data["enclosed"] = _TOLD, _ENCLOSED
     data["ask"] = first["ask"] if first else "epsilon"
+    if is_answered and _narrow(panels[0], data):
+        data["first"] = first = _opening(panels[0], data)
     shown = _shown(data, first) if first else "<p>The calculator needs JavaScript.</p>"
     # No text may end the element that holds it.
     text = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("</", "<\\/")
@@ -113,6 +116,7 @@ def _field(
     return {
         "name": name,
         "label": label,
+        "fixed": False,
         "domain": domain,
         "rule": rule,
         "value": value if value is not None else f"{first:g}",
@@ -169,6 +173,9 @@ def _data(panel: Panel, most: int) -> dict[str, Any]:
 
 
 _TOLD = "floating point; twelve digits by a test against certified values; no bound is proved."
+_ENCLOSED = (
+    "floating point; two grids enclose the number, and the upper end is shown; none is proved."
+)
 _ASKS = {"epsilon": "δ given, ε asked", "delta": "ε given, δ asked"}
 _ALARMS = 0.01, 0.001  # false alarms of the attack table
 _PLACES = 24  # of a curve, and half as many beyond it
@@ -215,6 +222,69 @@ def _opening(panel: Panel, data: Mapping[str, Any]) -> dict[str, Any] | None:
                 "trade": [(a, min(_power(a, e, v) for e, v in logs.items())) for a in rates],
             }  # fmt: skip
     return None
+
+
+def _narrow(panel: Panel, data: dict[str, Any]) -> bool:
+    """Move the ends of sliders to where the page's program answers, and say so on the page.
+
+    True where that moves the number of steps with which the page opens.
+    """
+    from symdp.derive import derive
+    from symdp.questions.programs import to_program
+
+    own = data["panels"][0]
+    values = {f["name"]: float(exact_number(f["value"])) for f in own["fields"]}
+    count = values.pop("n", 1.0)
+    if panel.rate:
+        values[panel.rate] = values.pop("batch") / values.pop("examples")
+        count = float(math.ceil(values.pop("epochs") / values[panel.rate]))
+    opened = count
+    first = data["first"] or {"epsilon": 1.0, "larger": ""}
+    has_one_law = first["larger"] == "both"
+    program = to_program(derive(panel.mechanism), "python")
+    direction = "remove" if has_one_law else "both"
+    with running(program) as asked_program:
+        trial = Trial(asked_program, first["epsilon"], count, values, direction)
+        sentences = [] if panel.rate else _least_steps(panel, own["fields"], trial)
+        count = count if panel.rate else float(_named(own["fields"], "n")["value"])
+        for i, field in enumerate(own["fields"]):
+            if field["name"] in values and field["name"] != panel.rate:
+                own["fields"][i] = narrowed(trial, count, field)
+                sentences += _moved(field, own["fields"][i])
+    own["narrowed"] = " ".join(f"{s[0].upper()}{s[1:]}." for s in sentences)
+    return count != opened
+
+
+def _named(fields: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
+    return next(field for field in fields if field["name"] == name)
+
+
+def _least_steps(panel: Panel, fields: Sequence[dict[str, Any]], trial: Trial) -> list[str]:
+    """Move the least number of steps to where the program answers; return what to say of it."""
+    count, steps = trial.count, _named(fields, "n")
+    is_chosen = "n" in panel.values
+    least, why = least_count(trial)
+    if is_chosen:
+        why = trial.refusal(count) or why
+    if least is None or (is_chosen and trial.refusal(count)):
+        raise InputError(f"{panel.title}: a page has no answer at {count:g} steps: {why}")
+    if least == 1:
+        return []
+    steps["low"] = float(min(least, count)) if is_chosen else float(least)
+    if not is_chosen:
+        steps["value"] = f"{max(count, least):g}"
+    return [f"fewer than {least:g} steps have no answer here: {why}"]
+
+
+def _moved(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Return what to say of a slider whose ends moved."""
+    name = after["name"]
+    if after["fixed"]:
+        return [f"the value of {name} is fixed: others have no answer here"]
+    if (after["low"], after["high"]) == (before["low"], before["high"]):
+        return []
+    ends = f"from {after['low']:.3g} to {after['high']:.3g}"
+    return [f"the slider of {name} goes {ends}: beyond, this page has no answer"]
 
 
 # what the page says of the direction of a number, as the script does
