@@ -22,6 +22,7 @@ from symdp.model import tidy
 
 # Beyond this the completed square has lost more digits to cancellation than its shortness is worth.
 _CONDITION = 256
+_MOST_PARTS = 3  # of a polynomial, by what parameters multiply them
 
 
 def occurrences(expression: sp.Basic, variable: sp.Symbol) -> int:
@@ -41,12 +42,30 @@ def tidy_polynomial(coefficients: dict[int, sp.Expr], x: sp.Symbol) -> sp.Expr:
         return constant
     if degree == 1:
         return _line(simple[1], constant, x)
+    if sign_of(simple[degree]) not in (1, -1):  # where it vanishes its quotients have poles
+        return _by_parameters(coefficients, x) or _horner(simple, x)
     centre = _short(-simple.get(degree - 1, sp.S.Zero) / (degree * simple[degree]))
     plain = _scaled_horner(simple, x)
     if centre == 0 or not _well_conditioned(simple, centre):
         return plain
     shifted = _scaled_horner(_shift(simple, centre), x - centre)
     return shifted if occurrences(shifted, x) < occurrences(plain, x) else plain
+
+
+def _by_parameters(coefficients: dict[int, sp.Expr], x: sp.Symbol) -> sp.Expr | None:
+    """Write a polynomial as a sum of few, each of rational coefficients times what parameters add.
+
+    Thus x²/(2b²) − (x − 1)²/(2a²) has no pole at a = b. None where they are more than three.
+    """
+    parts: dict[sp.Expr, dict[int, sp.Expr]] = {}
+    for power, coefficient in coefficients.items():
+        for term in sp.Add.make_args(sp.expand(coefficient)):
+            rational, symbols = term.as_coeff_Mul(rational=True)
+            part = parts.setdefault(symbols, {})
+            part[power] = part.get(power, sp.S.Zero) + rational
+    if len(parts) > _MOST_PARTS:
+        return None
+    return sp.Add(*(symbols * tidy_polynomial(part, x) for symbols, part in parts.items()))
 
 
 def _short(expression: sp.Expr) -> sp.Expr:

@@ -15,7 +15,7 @@ import sympy as sp
 from symdp.density.integrate import definite
 from symdp.density.normal_form import Integrand, exponential_polynomial, exponential_terms, log_form
 from symdp.density.records import Piece
-from symdp.density.signs import compare, interior_point, random_values, sorted_points
+from symdp.density.signs import compare, interior_point, random_values, sign_of, sorted_points
 from symdp.derive.child import compute
 from symdp.derive.limits import limit_at
 from symdp.errors import InputError
@@ -105,7 +105,16 @@ def _quadratic(polynomial: sp.Poly) -> list[sp.Expr]:
         return []
     a, b, c = polynomial.all_coeffs()
     root = sp.sqrt(tidy.factor(sp.expand(b**2 - 4 * a * c)))
+    if sign_of(a) is None and c != 0:  # the same without a pole where a vanishes
+        return [_without_common(2 * c, -b - root), _without_common(2 * c, -b + root)]
     return [(-b + root) / (2 * a), (-b - root) / (2 * a)]
+
+
+def _without_common(above: sp.Expr, below: sp.Expr) -> sp.Expr:
+    """Return a quotient less its common factors, roots left as they are."""
+    roots = {node: sp.Dummy() for node in below.atoms(sp.Pow) if node.exp == sp.S.Half}
+    quotient = tidy.cancel(above / below.xreplace(roots))
+    return tidy.factor(quotient).xreplace({name: node for node, name in roots.items()})
 
 
 def _inverts(candidate: sp.Expr, piece: Piece, x: sp.Symbol, s: sp.Symbol) -> bool:
@@ -150,11 +159,20 @@ def pld_density(
 
     def part(piece: Piece, back: sp.Expr) -> sp.Expr:
         assert piece.log_p is not None
-        sign = 1 if piece.slope == "increasing" else -1
-        density = sp.exp(piece.log_p.subs(x, back)) * sign * sp.diff(back, s)
-        return _short(density)
+        return _short(sp.exp(piece.log_p.subs(x, back)) * _steepness(piece, back, x, s))
 
     return _summed(pieces, inverses, x, s, part, is_density=True)
+
+
+def _steepness(piece: Piece, back: sp.Expr, x: sp.Symbol, s: sp.Symbol) -> sp.Expr:
+    """Return |dx/ds|: where ℓ is ax² + bx + c it is 1/√(b² − 4a(c − s))."""
+    if piece.loss.is_polynomial(x):
+        polynomial = sp.Poly(piece.loss, x)
+        if polynomial.degree() == 2:
+            a, b, c = polynomial.all_coeffs()
+            return tidy.factor(sp.expand(b**2 - 4 * a * (c - s))) ** -sp.S.Half
+    sign = 1 if piece.slope == "increasing" else -1
+    return sign * sp.diff(back, s)
 
 
 def pld_cdf(
