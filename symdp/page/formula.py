@@ -702,9 +702,10 @@ class _Parts:
     def _named(self, formula: sp.Basic) -> sp.Basic:
         if len(text(layout(formula))) <= _LONG_FORMULA or formula.has(sp.Integral, sp.Sum):
             return formula
-        found, (whole,) = sp.cse(
-            formula, symbols=sp.numbered_symbols(cls=sp.Dummy), order="canonical"
-        )
+        # Rows say where they hold as they stand: a name in a condition would turn it around.
+        is_cases = isinstance(formula, sp.Piecewise)
+        values = [value for value, _ in formula.args] if is_cases else [formula]
+        found, named = sp.cse(values, symbols=sp.numbered_symbols(cls=sp.Dummy), order="canonical")
         in_full: dict[sp.Symbol, sp.Basic] = {}
         in_names: dict[sp.Symbol, sp.Basic] = {}
         for part, value in found:
@@ -718,4 +719,8 @@ class _Parts:
                 self.known[full] = name = next(self.names)
                 self.values[name] = own
             in_names[part] = self.known.get(full, own)
-        return whole.xreplace(in_names)
+        written = [value.xreplace(in_names) for value in named]
+        if not is_cases:
+            return written[0]
+        rows = zip(written, (condition for _, condition in formula.args), strict=True)
+        return sp.Piecewise(*rows, evaluate=False)
