@@ -570,7 +570,9 @@ def _in_normal(expression: sp.Basic) -> sp.Basic:
     if written.is_polynomial(*names.values()):
         written = sp.collect(sp.expand(written), list(names.values()), sp.factor)
         rest = written.subs(dict.fromkeys(names.values(), 0))
-        written = written - rest + sp.factor(rest)
+        powers = sorted(rest.atoms(sp.exp), key=sp.default_sort_key)
+        forms = sp.factor(rest), sp.collect(sp.expand(rest), powers, sp.factor)
+        written = written - rest + min(forms, key=sp.count_ops)
     for value, dummy in reversed(names.items()):  # later ones hold those before
         written = written.xreplace({dummy: value})
     return written

@@ -31,8 +31,8 @@ _WORDS = {
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
     "–": "--", "’": "'", "“": "``", "”": "''", "—": "---",
 }  # fmt: skip
-_RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻ⁿ", "0123456789-n", strict=True))
-_LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉₋ₙₜₖ", "0123456789-ntk", strict=True))
+_RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ", "0123456789-+n", strict=True))
+_LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉₋₊ₙₜₖ", "0123456789-+ntk", strict=True))
 
 
 def latex(node: Node) -> str:
@@ -140,7 +140,7 @@ def _as_formula(run: str) -> str:
     if not _TELLING.search(run) or not _is_balanced([run]):
         return ""
     try:
-        return latex(read(run)).strip()
+        return latex(read(_NAMED_BELOW.sub(r"_“\1”", run))).strip()
     except (ValueError, IndexError, StopIteration):
         return ""
 
@@ -149,8 +149,9 @@ _NO_NAMES = "a|A|I|is|as|at|by|of|or|on|to|in|if|it|no|so|an|we|be|do|up|vs|EA|F
 _ONE = r"(?:log|exp|inf|sup|min|max|Var|[A-Za-zα-ωΑ-ΩℓΦ]{1,2}(?![A-Za-z]))"
 _IN_FORMULA = re.compile(
     rf"(?![(\[]*(?:{_NO_NAMES})\b)"
-    rf"(?:{_ONE}|[0-9,()\[\]|/+−=<>≤≥≠≈∈∝→‖·√∞…^_²³⁰¹⁴ⁿ₀₁₂₃₄ₙₜ{{}}′″‴!])+[,;:.]*"
+    rf"(?:{_ONE}|(?<=\b[A-Z])_[A-Za-z]{{3,}}|[0-9,()\[\]|/+−=<>≤≥≠≈∈∝→‖·√∞…^_²³⁰¹⁴ⁿ₀₁₂₃₄₊₋ₙₜ{{}}′″‴!])+[,;:.]*"
 )
+_NAMED_BELOW = re.compile(r"(?<=\b[A-Z])_([A-Za-z]{3,})")  # a name below a letter, as in P_Chernoff
 _TELLING = re.compile(r"[_^ℓ∞√≤≥≠≈∈∝→‖²³ⁿ₀-₉ₙα-ωΦ′]|\w [+−=<>] ")
 
 

@@ -13,6 +13,7 @@ from symdp.balls.modes import one_mode
 from symdp.density.shapes import shape_of
 from symdp.derive import series
 from symdp.derive.child import GIVES_UP, or_reason
+from symdp.derive.moments import moment_at_zero
 from symdp.derive.orders import cumulant_in_moments, sampled_pair
 from symdp.derive.presented import presented
 from symdp.derive.vectors import FIRST, SECOND, VectorDerivation, distance_loss
@@ -38,6 +39,7 @@ _FEW = 4  # whole numbers beside the first of a set that is written out
 CUMULANTS = 4  # shown at t = 0
 _SECONDS = 4.0  # of work for what numbers show
 _RATE_ORDER = 4  # powers of a sampling rate looked through for a leading term
+_LEAST_FOR_MEAN = 3.0  # seconds: it takes one or two where it is found
 SHARE, LEAST = 0.3, 0.5  # of the clock, and seconds, for one formula
 _HOW = {
     RULE: "by a rule",
@@ -368,10 +370,13 @@ def cgf_section(d: PrivacyLoss, order: int) -> Section:
         lines.append(equation(read("K({})", t), cgf.expression))
     lines += [*_whole_tilts(d), *domain_lines(d), *cumulant_lines(d, order + 1)]
     own: list[Line] = []
-    if cgf.expression is not None:
-        with suppress(*GIVES_UP):  # a special function may have no derivative by its parameters
+    mean: sp.Expr | None = None
+    with suppress(*GIVES_UP):  # a special function may have no derivative by its parameters
+        if cgf.expression is not None:
             own = d.clock.attempt(lambda: list(_closed_at_zero(d)), [], 2 * SHARE, LEAST)
-    lines += own or tried(d, "cumulants at t = 0", lambda: _moments_at_zero(d))
+        else:
+            mean = _mean_in_time(d)
+    lines += own or tried(d, "cumulants at t = 0", lambda: _moments_at_zero(d, mean))
     return Section("cumulants", "Cumulant generating function", tuple(lines))
 
 
@@ -495,8 +500,8 @@ def _closed_at_zero(d: PrivacyLoss) -> Iterator[Line]:
         yield equation("κ₄/κ₂²", excess, words="excess")
 
 
-def _moments_at_zero(d: PrivacyLoss) -> Iterator[Line]:
-    """κ₁ … κ₄ as moments, with leading terms in q."""
+def _moments_at_zero(d: PrivacyLoss, closed: sp.Expr | None) -> Iterator[Line]:
+    """κ₁ … κ₄ as moments, the mean in closed form where it has one, with leading terms in q."""
     x = layout(d.variable)
 
     def moment(power: str) -> Node:
@@ -504,12 +509,21 @@ def _moments_at_zero(d: PrivacyLoss) -> Iterator[Line]:
         return whole if d.mass_at_infinity == 0 else read("1/(1 − δ_∞)·{}", whole)
 
     yield equation("m_j", moment("^j"), words=_over_atoms(d))
-    first = moment("")
     for j, right in enumerate(
         (None, "m₂ − m₁²", "m₃ − 3m₁m₂ + 2m₁³", "m₄ − 4m₁m₃ − 3m₂² + 12m₁²m₂ − 6m₁⁴"), start=1
     ):
-        yield equation(read("κ_{}", sp.Integer(j)), f"={right}" if right else first)
+        mean = moment("") if closed is None else closed
+        yield equation(read("κ_{}", sp.Integer(j)), f"={right}" if right else mean)
     yield from _leading_terms(d)
+
+
+def _mean_in_time(d: PrivacyLoss) -> sp.Expr | None:
+    """Return κ₁ in closed form, None where none is found in time."""
+    if d.mass_at_infinity != 0:
+        return None
+    return d.clock.attempt(
+        lambda: moment_at_zero(d.pair, 1, d.below_one), None, SHARE, _LEAST_FOR_MEAN
+    )
 
 
 def _leading_terms(d: PrivacyLoss) -> Iterator[Line]:

@@ -105,7 +105,7 @@ def _squares(d: PrivacyLoss) -> Iterator[TailConstant]:
         yield TailConstant(
             f"sub_gaussian_{low}",
             f"s²_{under}",
-            f"log E_{under} e^(λ(ℓ − Eℓ)) ≤ s²λ²/2 for every real λ{_given(d)}",
+            f"log E_{under} e^(λ(ℓ − Eℓ)) ≤ s_{under}²λ²/2 for every real λ{_given(d)}",
             square, reason, (), TailRule("formula"), d,
         )  # fmt: skip
         crossed = square is None and under == "P" and squares["Q"][0] is not None
@@ -117,7 +117,7 @@ def _squares(d: PrivacyLoss) -> Iterator[TailConstant]:
         yield TailConstant(
             f"sub_gaussian_tail_{low}",
             f"log {under}_“sub”(ε)",
-            f"log {under}(L₁ + … + Lₙ ≥ ε) from s² under {known}; E_{known} is the mean{_given(d)}",
+            f"log {under}(L₁ + … + Lₙ ≥ ε) from s_{known}²; E_{known} is the mean{_given(d)}",
             *_of_all(d, under, (formula, why)),
             ("epsilon", "count"),
             TailRule("quadratic", under, squares[known][0], known),
@@ -126,7 +126,7 @@ def _squares(d: PrivacyLoss) -> Iterator[TailConstant]:
         yield TailConstant(
             f"sub_gaussian_within_{low}",
             f"s²_{under}[a, b]",
-            f"log E_{under} e^(λ(ℓ − Eℓ)) ≤ s²λ²/2 for λ in [a, b]{_given(d)}",
+            f"log E_{under} e^(λ(ℓ − Eℓ)) ≤ s_{under}²[a, b]·λ²/2 for λ in [a, b]{_given(d)}",
             *_everywhere(variance),
             ("low", "high"),
             TailRule("sub-gaussian within", under),
@@ -154,7 +154,7 @@ def _exponential(d: PrivacyLoss) -> Iterator[TailConstant]:
         yield TailConstant(
             f"sub_exponential_{under.lower()}",
             f"ν²_{under}",
-            f"log E_{under} e^(λ(ℓ − Eℓ)) ≤ ν²λ²/2 for |λ| ≤ 1/α{_given(d)}",
+            f"log E_{under} e^(λ(ℓ − Eℓ)) ≤ ν_{under}²λ²/2 for |λ| ≤ 1/α_{under}{_given(d)}",
             *(_everywhere(variance) if scale is not None else (None, reason)),
             (),
             TailRule("sub-exponential", under, scale),
@@ -251,7 +251,8 @@ def _of_one_tilt(d: PrivacyLoss) -> Iterator[TailConstant]:
         yield TailConstant(
             f"van_der_corput_{order}",
             f"V_{order}",
-            f"|φ_t(y) − Σ atoms| ≤ V/|y|{_POWERS[order]}; values are proved for 0 < |y| ≤ 2⁴⁰",
+            f"|φ_t(y) − A_t(y)| ≤ V/|y|{_POWERS[order]}, A_t what atoms add; "
+            "values are proved for 0 < |y| ≤ 2⁴⁰",
             *_tried(d, partial(van_der_corput_formula, d, order), _LATE),
             ("t",),
             TailRule("van der corput", order=order),
@@ -260,7 +261,7 @@ def _of_one_tilt(d: PrivacyLoss) -> Iterator[TailConstant]:
     why = DISCRETE if d.pair.is_discrete else "what is left out around turning points depends on y"
     yield TailConstant(
         "van_der_corput_split", "V_“split”(y)",
-        "|φ_t(y) − Σ atoms| at one frequency y, also where the loss turns", None, why,
+        "|φ_t(y) − A_t(y)| at one frequency y, also where the loss turns", None, why,
         ("t", "frequency"), TailRule("split"), d,
     )  # fmt: skip
 
