@@ -24,6 +24,7 @@ from symdp.model.curve_tables import from_renyi_points
 from symdp.numeric.answer import Answer
 from symdp.questions.audit import audit
 from symdp.questions.design.integers import design
+from symdp.questions.design.plan import plan
 from symdp.questions.noise import compare
 from symdp.questions.tradeoff import gaussian_privacy
 
@@ -138,6 +139,12 @@ OBJECTS = {
     ),
     "slope": (
         lambda: compose(mechanisms.gaussian(sigma=2), 9).gradient(epsilon=1).slopes[0],
+        lambda one: [repr(one)],
+    ),
+    "plan": (
+        lambda: plan(
+            mechanisms.gaussian, "sigma", {"sigma": (9, 15)}, epsilon=1, delta=1e-5, count=10
+        ),
         lambda one: [repr(one)],
     ),
     "design": (lambda: design(1, delta=1e-2, std=1), lambda one: [one.to_toml(), repr(one)]),

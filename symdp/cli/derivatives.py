@@ -1,20 +1,23 @@
-"""The command sensitivities: how ε or δ moves with every parameter."""
+"""The commands sensitivities and plan: how ε moves with parameters, and which are cheapest."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from symdp.cli import job as words
 from symdp.cli.asking import How
-from symdp.cli.display import protection
+from symdp.cli.display import meaning, protection, source
 from symdp.cli.job import Job
+from symdp.cli.working import Work, working
 from symdp.decimal_text import rounded
 from symdp.errors import InputError
 from symdp.page.document import Block, Sentence, Table
 
 if TYPE_CHECKING:
     from symdp.questions.design.gradient import Gradient, Slope
+    from symdp.questions.design.plan import Plan
 
 _MOST_DIGITS = 10
 _HOW = {"line": "a sum on the contour", "differences": "estimated by differences of answers"}
@@ -34,6 +37,68 @@ def sensitivities(
         lambda steps: steps.gradient(epsilon=at_epsilon, delta=at_delta, direction=how.side),
     )
     how.tell(answer, _derived)
+
+
+def plan(
+    *,
+    job: Job,
+    minimize: str,
+    epsilon: str,
+    delta: str,
+    ranges: list[str] | None = None,
+    how: How,
+) -> None:
+    """Find the parameters that meet (ε, δ) and make a formula of them least, a local optimum."""
+    at_epsilon = words.real(epsilon, "--epsilon")
+    at_delta = words.delta(delta)
+    between = dict(_range(text) for text in ranges or [])
+    if not between:
+        raise InputError("--range NAME=A:B is missing: which parameters are looked for, and where")
+    what = f"plan for {job.subject}"
+
+    def ask(work: Work) -> Plan:
+        from symdp.questions.calibrate import COUNT
+        from symdp.questions.design.plan import plan as cheapest
+
+        def seen(values: Mapping[str, float], cost: float) -> None:
+            listed = ", ".join(f"{name} = {value:.4g}" for name, value in values.items())
+            work.say(f"{what}: {listed}, {minimize} = {cost:.6g}")
+
+        count = None if COUNT in between and job.count is None else job.steps_asked
+        return cheapest(
+            job.build_mechanism(), minimize, between, epsilon=at_epsilon, delta=at_delta,
+            count=count, progress=seen,
+        )  # fmt: skip
+
+    with working(what) as work:
+        answer = how.ask("", lambda: work, ask)
+    how.tell(answer, lambda found: _planned(found, at_delta))
+
+
+def _range(text: str) -> tuple[str, tuple[Fraction, Fraction]]:
+    """Return a name and its range, written as sigma=1:20."""
+    name, equals, ends = text.partition("=")
+    low, colon, high = ends.partition(":")
+    if not (equals and colon):
+        raise InputError(f"--range {text:.40}: write NAME=A:B, as in sigma=1:20")
+    option = f"--range {name}"
+    return name, (words.number(low, option), words.number(high, option))
+
+
+def _planned(answer: Plan, delta: float) -> Iterator[Block]:
+    listed = ", ".join(f"{name} = {value:.10g}" for name, value in answer.values.items())
+    yield Sentence("", answer=listed)
+    yield Sentence(f"  {answer.formula} = {answer.cost:.8g}, a local optimum")
+    guarantee = answer.guarantee
+    texts = (guarantee.delta_text(), guarantee.delta_text(17))
+    within = next((text for text in texts if float(text) <= delta), f"{delta:g}")
+    yield Sentence(f"  δ({guarantee.epsilon_text()}) = {within} ≤ {delta:g}, {meaning(guarantee)}")
+    if answer.at_ends:
+        ends = ", ".join(answer.at_ends)
+        yield Sentence(f"  at an end of its range: {ends}; a wider one may be cheaper", "warning")
+    if answer.is_late:
+        yield Sentence("  the best that was found in the time given", "warning")
+    yield from source(guarantee, answer.seconds)
 
 
 def _derived(answer: Gradient) -> Iterator[Block]:

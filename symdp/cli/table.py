@@ -56,6 +56,7 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "members": ("--members", "M", "How many members were attacked."),
     "method": ("--method", "METHOD", "An accountant, such as contour, msd:1, edgeworth:2, clt, "
         "moments; or truth. 'symdp methods' lists them with their options."),
+    "minimize": ("--minimize", "FORMULA", "What is to be least, of the names that have a range."),
     "mu_floor": ("--mu-floor", "D0", "Add μ(D0): the Gaussian μ for δ ≥ D0."),
     "multiplier": ("--multiplier", "Z", "Noise standard deviation over the clip."),
     "name": ("", "NAME", "One of them, to be shown in full."),
@@ -74,6 +75,8 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "plot": ("--plot", "FILE", "Draw the curve: .svg, .pdf or .png."),
     "points": ("--points", "N", "How many ε, both ends among them."),
     "prove": ("--prove", "K", "Prove K digits of the first ε, 1 to 15."),
+    "ranges": ("--range", "NAME=A:B", "Where a parameter, a rate or n is looked for; once for "
+        "each, first a parameter that is calibrated in the end."),
     "rate": ("--rate", "Q", "Sampling rate, exact: 0.01 or 1/100."),
     "records": ("--records", "N", "Number of all records: truncated_poisson, averages, groups "
         "without replacement."),
@@ -198,6 +201,7 @@ WITHOUT = {
     ),
     "certify": ("method",),
     "sensitivities": ("method",),
+    "plan": ("composition", "method", "direction"),
     "check-claim": ("method",),
     "tradeoff": ("method",),
     "renyi": ("method",),
@@ -230,6 +234,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "derivatives.sensitivities",
         "Print the derivatives of ε or δ in every parameter.",
     ),
+    "plan": ("derivatives.plan", "Find the cheapest parameters that meet (ε, δ)."),
     "train": ("training.train", "Print ε of a training run, or the noise for an ε."),
     "card": ("pages.card", "Write or check a privacy card."),
     "compare": ("accounting.compare", "Print noises of one size side by side."),
@@ -290,6 +295,10 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
     "sensitivities": (
         "symdp sensitivities gaussian sigma=2 --sampling poisson --rate 1/100 -n 500 --delta 1e-5",
         "symdp sensitivities examples/logistic.toml s=4 -n 50 --epsilon 2",
+    ),
+    "plan": (
+        'symdp plan gaussian --sampling poisson --rate q -n 200 --minimize "sigma/q"'
+        " --range sigma=1:20 --range q=0.01:0.2 --epsilon 2 --delta 1e-5",
     ),
     "compare": ("symdp compare gaussian laplace student_t nu=5 --std 20 -n 50 --delta 1e-5",),
     "design": ("symdp design --std 4 -n 8 --delta 1e-6 -o best.toml",),

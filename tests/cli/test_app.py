@@ -221,7 +221,7 @@ def test_help_names_every_command_of_this_version_and_no_other(shell):
     names = [line.split()[0] for line in commands if line.startswith("  ") and line[2] != " "]
     assert names == [
         "list", "methods", "derive", "delta", "epsilon", "curve", "verify", "certify", "check",
-        "check-claim", "calibrate", "sensitivities", "train", "card", "compare", "design",
+        "check-claim", "calibrate", "sensitivities", "plan", "train", "card", "compare", "design",
         "sample", "plot", "tradeoff", "renyi", "audit", "report", "explore", "individual",
         "ledger", "filter",
     ]  # fmt: skip
