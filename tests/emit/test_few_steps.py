@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 import mpmath
+import numpy as np
 import pytest
 from emitted import CASES, COMPILER, NODE, by_node, compiled, python_command, write
 
@@ -108,6 +109,27 @@ def test_atoms_off_any_lattice_lie_between_their_ends(tmp_path: Path):
         lower = float(least[1]) if least else upper * (1 - 1e-6)
         assert lower <= truth <= upper
         assert upper - lower <= 1e-3 * truth
+
+
+def test_differences_of_erf_do_not_cancel_in_a_program(monkeypatch):
+    from symdp.emit.standalone.runtime import primitives
+    from symdp.emit.standalone.write import gauss_legendre
+
+    nodes, weights = gauss_legendre(20)
+    monkeypatch.setattr(primitives, "PLACES", [*(-x for x in nodes), *reversed(nodes)])
+    monkeypatch.setattr(primitives, "WEIGHTS", [*weights, *reversed(weights)])
+    mpmath.mp.dps = 60
+    for m, h in ((0.1, 0.2), (3.0, 0.4), (9.0, 2.0), (1.0, 3.0), (40.0, 0.001), (2.5, 2.4)):
+        truth = mpmath.log(mpmath.erfc(mpmath.mpf(m) - h) - mpmath.erfc(mpmath.mpf(m) + h))
+        with np.errstate(all="ignore"):  # as every answer has it
+            value = float(primitives.log_erf_difference(-m, h))
+        assert value == pytest.approx(float(truth), rel=1e-13, abs=1e-13)
+    for x in (-3.0, 0.5, 8.0, 26.0, 400.0):
+        truth = mpmath.log(mpmath.erfc(x))
+        with np.errstate(all="ignore"):
+            value = float(primitives.log_erfc(x))
+        assert value == pytest.approx(float(truth), rel=1e-13)
+    mpmath.mp.dps = 15
 
 
 @pytest.mark.slow

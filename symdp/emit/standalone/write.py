@@ -264,6 +264,8 @@ def _c_file(own: _Parts) -> list[str]:
                 "unit_log_sum_exp",
                 "log_ratio",
                 "careful",
+                "log_erfc",
+                "log_erf_difference",
                 "series",
                 "LOSS",
             )

@@ -1,5 +1,7 @@
 typedef struct { double *at; long size; } vector;
 
+static vector PLACES, WEIGHTS;
+
 static struct { void **blocks; long count, room; jmp_buf out; const char *trouble; } held;
 
 static void release(long mark)
@@ -240,4 +242,33 @@ static double careful(int count, const double *parts)
     }
     if (fabs(sum) < 1e-3 * most) fail("digits cancel in double precision at these values; the package answers");
     return sum;
+}
+
+/* of exp(x^2) erfc(x) */
+static double log_scaled_erfc(double x)
+{
+    double f = 0.0;
+    if (x < 2.0) return x * x + log(erfc(x));
+    for (int k = 10 + (int) (200.0 / (x * x)); k > 0; k--) f = 0.5 * k / (x + f);
+    return -log(sqrt(PI) * (x + f));
+}
+
+static double log_erfc(double x)
+{
+    return x > 25.0 ? log_scaled_erfc(x) - x * x : log(erfc(x));
+}
+
+/* log(erf(m + h) - erf(m - h)), which does not cancel */
+static double log_erf_difference(double middle, double h)
+{
+    double m = fabs(middle), sum = 0.0;
+    if (!(h > 0.0)) return NAN;
+    if (h <= 0.5 && m * h <= 2.0) {  /* 20 Gauss nodes */
+        for (long i = 0; i < PLACES.size; i++)
+            sum += WEIGHTS.at[i] * exp(-h * PLACES.at[i] * (2.0 * m + h * PLACES.at[i]));
+        return log(2.0 * h * sum / sqrt(PI)) - m * m;
+    }
+    if (m < h) return log(erf(m + h) + erf(h - m));
+    double near = log_scaled_erfc(m - h), far = log_scaled_erfc(m + h);
+    return near - (m - h) * (m - h) + log1p(-exp(far - near - 4.0 * m * h));
 }

@@ -135,3 +135,24 @@ function erfc(x) {
   for (let k = 120; k > 0; k--) f = (0.5 * k) / (x + f);
   return exp(-x * x) / (sqrt(PI) * (x + f));
 }
+/* of exp(x^2) erfc(x) */
+function log_scaled_erfc(x) {
+  if (x < 2) return x * x + log(erfc(x));
+  let f = 0;
+  for (let k = 10 + floor(200 / (x * x)); k > 0; k--) f = (0.5 * k) / (x + f);
+  return -log(sqrt(PI) * (x + f));
+}
+const log_erfc = (x) => (x > 25 ? log_scaled_erfc(x) - x * x : log(erfc(x)));
+/* log(erf(m + h) - erf(m - h)), which does not cancel */
+function log_erf_difference(middle, h) {
+  const m = absolute(middle);
+  if (!(h > 0)) return NaN;
+  if (h <= 0.5 && m * h <= 2) { // 20 Gauss nodes
+    let sum = 0;
+    for (let i = 0; i < PLACES.length; i++) sum += WEIGHTS[i] * exp(-h * PLACES[i] * (2 * m + h * PLACES[i]));
+    return log(2 * h * sum / sqrt(PI)) - m * m;
+  }
+  if (m < h) return log(erf(m + h) + erf(h - m));
+  const near = log_scaled_erfc(m - h), far = log_scaled_erfc(m + h);
+  return near - (m - h) * (m - h) + log1p(-exp(far - near - 4 * m * h));
+}

@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+PLACES: list[float] = []
+WEIGHTS: list[float] = []
+
 # ---- emitted from here on ----
 
 Number = Any
@@ -126,6 +129,39 @@ def _mapped(function: Any) -> Any:
 
 
 erf, erfc, gamma, lgamma = map(_mapped, (math.erf, math.erfc, math.gamma, math.lgamma))
+
+
+def log_scaled_erfc(x: Any) -> Any:
+    """Return log of exp(x^2) erfc(x)."""
+    far: Any = np.maximum(x, 2.0)
+    fraction: Any = 0.0
+    for k in range(60, 0, -1):
+        fraction = 0.5 * k / (far + fraction)
+    near = np.minimum(x, 2.0)
+    value = -np.log(math.sqrt(math.pi) * (far + fraction))
+    return np.where(np.asarray(x) < 2.0, near * near + np.log(erfc(near)), value)
+
+
+def log_erfc(x: Any) -> Any:
+    """Return log erfc(x), which erfc itself has no double for beyond 27."""
+    far = np.maximum(x, 25.0)
+    near = np.log(erfc(np.minimum(x, 25.0)))
+    return np.where(np.asarray(x) > 25.0, log_scaled_erfc(far) - far * far, near)
+
+
+def log_erf_difference(middle: Any, half: Any) -> Any:
+    """Return log(erf(m + h) - erf(m - h)), which does not cancel."""
+    m, h = np.broadcast_arrays(np.abs(np.asarray(middle, dtype=float)), half)
+    is_short = (h <= 0.5) & (m * h <= 2.0)  # 20 Gauss nodes
+    weight: Any = 0.0
+    shift = np.where(is_short, h, 0.0)
+    for x, w in zip(PLACES, WEIGHTS, strict=True):
+        weight = weight + w * np.exp(-shift * x * (2.0 * np.where(is_short, m, 0.0) + shift * x))
+    short = np.log(2.0 * h * weight / math.sqrt(math.pi)) - m * m
+    wide = np.log(erf(m + h) + erf(h - m))
+    first, last = log_scaled_erfc(np.maximum(m - h, 0.0)), log_scaled_erfc(m + h)
+    tail = first - (m - h) ** 2 + np.log1p(-np.exp(last - first - 4.0 * m * h))
+    return np.where(h > 0.0, np.where(is_short, short, np.where(m < h, wide, tail)), np.nan)
 
 
 def log_ratio(difference: Any, a: Any, b: Any) -> Any:
