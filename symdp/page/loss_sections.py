@@ -87,6 +87,8 @@ def mechanism_section(d: PrivacyLoss | VectorDerivation) -> Section:
     }
     lines.append(sentence(in_words(f"protects: {told[m.neighbours]}; {d.direction} direction")))
     given = m.dominates or "the pair is given; its author says why it dominates"
+    if m.is_listed:
+        given = "the noise is even and falls from 0, so that a half-line shifts with it"
     plain = "vectors" if isinstance(m.source, Radial) else "none"
     why = given if m.is_given and scheme == "none" else _WHY[plain if scheme == "none" else scheme]
     if scheme == "none" and isinstance(m.source, Noise):

@@ -114,3 +114,9 @@ def test_other_samplings_are_refused():
         Mechanism.listed(SHORT).subsample("without_replacement", "1/3")
     with pytest.raises(InputError, match="integers"):
         symdp.loads(FILE.replace('"integers"', '[0, "oo"]'))
+
+
+def test_the_page_says_why_the_largest_shift_is_the_worst():
+    text = symdp.derive(symdp.loads(FILE)).to_text(only=("mechanism",))
+    assert "the noise is even and falls from 0" in text
+    assert "one record added or removed" in text

@@ -303,7 +303,18 @@ def _calibrated(task: _Task, values: dict[str, float]) -> Guarantee:
     answer = calibrate(
         task.mechanism(**others), pivot, count, epsilon=task.epsilon, delta=task.delta
     )
+    low, high = task.ranges[pivot]
+    values.update({name: float(value) for name, value in others.items()})
     values[pivot] = float(answer.value)
-    for name, value in others.items():
-        values[name] = float(value)
-    return cast("Calibration", answer).guarantee
+    if low <= values[pivot] <= high:
+        return cast("Calibration", answer).guarantee
+    # The range ends before (ε, δ) is met exactly: at its end it is met with room, or not at all.
+    values[pivot] = min(max(values[pivot], low), high)
+    step, _ = task.at(values)
+    guarantee = Composition([(step, count)]).delta(task.epsilon)
+    if guarantee.upper is None or guarantee.upper > task.delta:
+        raise InputError(
+            f"{pivot} = {values[pivot]:g}, the end of its range, does not meet (ε, δ) with the "
+            "other values that were found; give a wider range"
+        )
+    return guarantee

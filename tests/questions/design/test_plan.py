@@ -55,10 +55,20 @@ def test_a_rate_against_a_grid():
 @pytest.mark.slow
 def test_a_rate_at_its_end():
     step = mechanisms.gaussian.subsample("poisson", "q")
-    ranges = {"sigma": (1, 30), "q": ("1/100", "1/10")}
+    ranges = {"sigma": (0.1, 30), "q": ("1/100", "1/10")}
     best = plan(step, "sigma", ranges, epsilon=1, delta=1e-5, count=20)
     assert best.values["q"] == pytest.approx(0.01, rel=1e-6)  # sampling less needs less noise
-    assert "q" in best.at_ends or "sigma" in best.at_ends
+    assert best.at_ends == ("q",)
+
+
+@pytest.mark.slow
+def test_no_value_leaves_its_range():
+    step = mechanisms.gaussian.subsample("poisson", "q")
+    ranges = {"sigma": (1, 30), "q": ("1/100", "1/10")}
+    best = plan(step, "sigma", ranges, epsilon=1, delta=1e-5, count=20)
+    assert best.values["sigma"] == 1
+    assert best.guarantee.upper <= 1e-5
+    assert "sigma" in best.at_ends
 
 
 @pytest.mark.parametrize(
