@@ -110,7 +110,7 @@ class Gradient:
         }
 
     def __repr__(self) -> str:
-        listed = ", ".join(f"{one.parameter}: {one.derivative:.9g}" for one in self.slopes)
+        listed = ", ".join(f"{slope.parameter}: {slope.derivative:.9g}" for slope in self.slopes)
         return f"<Gradient of {self.asked}, {self.direction}: {listed}>"
 
 

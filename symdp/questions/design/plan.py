@@ -154,7 +154,7 @@ class _Task:
         self.count = count
         listed = [symbols[name] for name in self.names]
         self._cost = sp.lambdify(listed, formula, "math")
-        self._slopes = [sp.lambdify(listed, sp.diff(formula, one), "math") for one in listed]
+        self._slopes = [sp.lambdify(listed, sp.diff(formula, symbol), "math") for symbol in listed]
         self.met: list[tuple[float, dict[str, float]]] = []
         self.least = math.inf
         self.answered = 0
@@ -190,30 +190,30 @@ class _Task:
 
     def _asked(self, logs: Array) -> tuple[float, Array]:
         values = {name: math.exp(log) for name, log in zip(self.names, logs, strict=True)}
-        known: slopes_of.Gradient | None = None
+        answers: slopes_of.Gradient | None = None
         step, count = self.at(values)
         with suppress(InputError, AccuracyError):  # a trial's refusal is stepped over
-            known = slopes_of.gradient(Composition([(step, count)]), delta=self.delta)
-        if known is None:
+            answers = slopes_of.gradient(Composition([(step, count)]), delta=self.delta)
+        if answers is None:
             return _REFUSED, np.zeros(len(self.names))
         self.answered += 1
-        epsilon = known.answer.epsilon
+        epsilon = answers.answer.epsilon
         if COUNT in values:  # to first order between whole numbers
-            epsilon += known[slopes_of.COUNT].derivative * (values[COUNT] - count)
+            epsilon += answers[slopes_of.COUNT].derivative * (values[COUNT] - count)
         self.least = min(self.least, epsilon)
         if epsilon <= self.epsilon * (1.0 + 1e-6):
             self.met.append((self.cost_at(list(values.values())), values))
         slopes = []
         for name in self.names:
-            slopes.append(self._slope(known, step, name) * values[name] / epsilon)
+            slopes.append(self._slope(answers, step, name) * values[name] / epsilon)
         return math.log(epsilon / self.epsilon), np.asarray(slopes)
 
-    def _slope(self, known: slopes_of.Gradient, step: Mechanism, name: str) -> float:
+    def _slope(self, answers: slopes_of.Gradient, step: Mechanism, name: str) -> float:
         """Return ∂ε in one name: a parameter, a rate that is a formula of it, or the count."""
         if name == COUNT and COUNT not in self.mechanism.parameters:
-            return known[slopes_of.COUNT].derivative
+            return answers[slopes_of.COUNT].derivative
         total = 0.0
-        for slope in known.slopes:
+        for slope in answers.slopes:
             if slope.parameter == name:
                 total += slope.derivative
         sampling = self.mechanism.sampling
@@ -222,7 +222,7 @@ class _Task:
             bound = {self.mechanism.parameters[key]: value for key, value in step.bound
                      if key in self.mechanism.parameters}  # fmt: skip
             chain = float(sp.diff(sampling.rate, symbol).subs(bound))
-            total += chain * known[slopes_of.RATE].derivative
+            total += chain * answers[slopes_of.RATE].derivative
         return total
 
 
