@@ -7,18 +7,22 @@ import sys
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from symdp.cli import job as words
 from symdp.cli.asking import LONGEST, seconds_of
-from symdp.cli.display import columns
+from symdp.cli.display import check_output, columns, say
 from symdp.cli.job import Job
 from symdp.cli.supervise import end_after_work
 from symdp.cli.working import working
+from symdp.durable import replace_text
 from symdp.errors import InputError, suggestion
-from symdp.page.document import Block, Formulas
+from symdp.page.document import Block, Formulas, Sentence
 from symdp.page.html import formula
 from symdp.page.latex import latex_blocks
+from symdp.page.node import GREEK_NAMES
 from symdp.page.text import WIDTH, to_text
 
 if TYPE_CHECKING:
@@ -31,11 +35,17 @@ if TYPE_CHECKING:
 _PROGRAMS = ("python", "c", "javascript")
 _SECTIONED = ("text", "latex", "mathml")
 _WITH_NUMBERS = ("text", "json")
+_CHECKED = ("text", "latex")
 _NEEDED = {  # by an option
     "--only": _SECTIONED, "--explain": _SECTIONED, "--exact": _PROGRAMS,
-    "--epsilon": _WITH_NUMBERS, "--delta": _WITH_NUMBERS, "--all": _SECTIONED,
+    "--check": _CHECKED, "--epsilon": _WITH_NUMBERS, "--delta": _WITH_NUMBERS, "--all": _SECTIONED,
 }  # fmt: skip
 FORMATS = ("text", "latex", "mathml", *_PROGRAMS, "json", "page")
+_SECTIONS = (
+    *("mechanism", "facts", "loss", "cumulants", "series", "asymptotics", "tails", "composed"),
+    *("epoch", "steps"),
+)
+_LEAST_WORD = 4  # letters of what is no letter with an index
 _GRACE = 5.0  # seconds for what no limit of its own ends, and for writing the result
 _FOR_NUMBERS = 60.0  # seconds for the law in numbers and the tail constants
 _LEAST_WIDTH = 40  # columns; narrower formulas are all indent
@@ -55,18 +65,25 @@ def derive(
     explain: bool = False,
     whole: bool = False,
     exact: bool = False,
+    check: bool = False,
+    output: Path | None = None,
 ) -> None:
     """Derive the privacy loss, its range and CGF, and the expansions of a mechanism."""
     terms = words.whole(order or "2", "--order", 1, 8)
     seconds = seconds_of(time_limit)
     limit = LONGEST if seconds is None else seconds
     side = words.direction(direction, ("remove", "add"))
+    if check_output(output, "tex") == "tex" and form == "text":
+        form = "latex"
+    if output is not None and form != "latex":
+        raise InputError(f"-o writes a document of --format latex, not {form}")
     if form not in FORMATS:
         hint = suggestion(form, FORMATS) or f"; there are {', '.join(FORMATS)}"
         raise InputError(f"--format {form!r:.60} is unknown{hint}")
     keys = tuple(key.strip() for key in only.split(",")) if only else ()
+    _refuse_unknown(keys)
     asked = {"--only": keys, "--explain": explain, "--exact": exact, "--epsilon": epsilon,
-             "--delta": delta, "--all": whole}  # fmt: skip
+             "--delta": delta, "--all": whole, "--check": check}  # fmt: skip
     for option, value in asked.items():
         if value and form not in _NEEDED[option]:
             raise InputError(f"{option} needs --format {', '.join(_NEEDED[option])}, not {form}")
@@ -96,6 +113,8 @@ def derive(
                 print(_json(mechanism, found, terms, numbers))
                 return
             steps = _steps(mechanism, side, limit) if explain else []
+            if check:
+                steps += _checks(found)
             if form == "text":
                 text = _text(found, shown, keys, steps, numbers)
             elif form == "latex":
@@ -106,7 +125,36 @@ def derive(
                 elements = (formula(line) for line in lines if line.left is not None)
                 own = [d.to_mathml(shown, keys) for d in found]
                 text = "\n".join([*own, *elements]) + "\n"
-    print(text, end="")
+    if output is None:
+        print(text, end="")
+        return
+    from symdp.page.derivation import to_document
+
+    replace_text(output, to_document(text))
+    say(f"written: {output}")
+
+
+def _refuse_unknown(keys: Sequence[str]) -> None:
+    """Refuse, before any work, a word that is neither a section nor begins a formula."""
+    for key in keys:
+        is_word = len(key) >= _LEAST_WORD and key.isalpha() and key.islower()
+        if is_word and key not in (*_SECTIONS, *GREEK_NAMES.values()):
+            hint = suggestion(key, _SECTIONS) or f"; there are {', '.join(_SECTIONS)}"
+            raise InputError(f"no section or formula is called {key!r:.40}{hint}")
+
+
+def _checks(found: Sequence[Derivation | EpochDerivation | VectorDerivation]) -> list[Block]:
+    """Return the checks of each derivation of a pair on a line."""
+    from symdp.derive import Derivation
+    from symdp.derive.child import or_reason
+    from symdp.page.derivation import check_blocks
+
+    blocks: list[Block] = []
+    for d in found:
+        if not isinstance(d, Derivation) or d.pair.alternatives or d.points:
+            raise InputError("--check needs a pair of densities on a line or on the integers")
+        blocks += or_reason(partial(check_blocks, d), lambda why: [Sentence(f"no checks: {why}")])
+    return blocks
 
 
 def _page(job: Job, side: str, order: int, time_limit: float) -> str:

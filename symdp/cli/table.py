@@ -131,6 +131,9 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "curve method": ("--method", "METHOD", "An accountant, contour if left out; several are drawn "
         "over each other."),
     "derive direction": ("--direction", "DIRECTION", "remove or add."),
+    "derive check": ("--check", "", "Also what formulas say at numbers, beside quadratures, and a "
+        "program that repeats these."),
+    "derive output": ("-o --output", "FILE", "Write a document that pdflatex compiles, .tex."),
     "derive delta": ("--delta", "D", "The same at the ε of -n steps at this δ."),
     "derive epsilon": ("--epsilon", "E", "With a value for every parameter: formula, numbers and "
         "result of each term, beside the exact δ of -n steps."),
@@ -264,6 +267,7 @@ EXAMPLES: dict[str, tuple[str, ...]] = {
         "symdp derive gaussian sigma=1.5 --sampling poisson --rate 0.01 -n 10000 --epsilon 1",
         "symdp derive examples/logistic.toml --format latex",
         "symdp derive gaussian --format javascript",
+        "symdp derive laplace --check -o supplement.tex",
     ),
     "delta": (
         "symdp delta laplace b=2 -n 1 --epsilon 0.4",

@@ -47,10 +47,10 @@ def moment_at_zero(pair: Pair, order: int, below_one: tuple[str, ...] = ()) -> s
         if part is None:
             return None
         total += part
-    found = _collected(total)
-    if sp.count_ops(found) > _LONGEST or not _is_checked(found, pair, order, below_one):
+    formula = _collected(total)
+    if sp.count_ops(formula) > _LONGEST or not _is_checked(formula, pair, order, below_one):
         return None
-    return found
+    return formula
 
 
 def _of_piece(piece: Piece, order: int, x: sp.Symbol) -> sp.Expr | None:

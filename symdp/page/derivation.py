@@ -12,6 +12,7 @@ from importlib.resources import files
 from string import Template
 from typing import TYPE_CHECKING
 
+import mpmath
 import sympy as sp
 
 from symdp.density.signs import random_values
@@ -24,18 +25,21 @@ from symdp.interrupt import attempt
 from symdp.model.dominating import is_on_vectors
 from symdp.page.document import (
     Block,
+    Command,
     Formulas,
     Heading,
     Legend,
     Line,
     Section,
     Sentence,
+    Table,
     one_legend,
     sentence,
     token,
 )
 from symdp.page.formula import equation, finished, layout, read
 from symdp.page.html import html_blocks, math_line
+from symdp.page.independent import judged, program_of
 from symdp.page.latex import aligned, latex_blocks, latex_rows
 from symdp.page.loss_sections import (
     DISJOINT,
@@ -312,6 +316,35 @@ def to_mathml(d: _Any, order: int, only: tuple[str, ...] = (), whole: bool = Fal
     return "\n".join([*warning, *map(math_line, lines)])
 
 
+def to_document(text: str) -> str:
+    """Return derivations in LaTeX as a document that pdflatex compiles as it stands."""
+    head = "\\documentclass{article}\n\\usepackage{amsmath}\n\\usepackage[T1]{fontenc}\n"
+    return f"{head}\\begin{{document}}\n{text}\\end{{document}}\n"
+
+
+def check_blocks(d: Derivation) -> list[Block]:
+    """Return what the formulas say at numbers, beside quadratures, and a program of the latter.
+
+    Free parameters are drawn. The quadratures take P and Q as they are written, and mpmath alone.
+    """
+    drawn = _values_of(d)
+    rows = judged(d, drawn)
+    at = ", ".join(f"{symbol} = {value}" for symbol, value in drawn.items())
+    shown = []
+    for row in rows:
+        value, truth = (mpmath.nstr(number, _SHOWN) for number in (row.value, row.truth))
+        shown.append((row.name, row.at, value, truth, str(row.digits)))
+    beside = "Formulas beside quadratures of P and Q as they are written"
+    head = ("of", "at", "by the formula", "by quadrature", "digits alike")
+    return [
+        Heading(4, "Checks"),
+        Sentence(f"{beside}{f', at {at}' if at else ''}:"),
+        Table(head, shown, numbers=(2, 3, 4)),
+        Sentence("This program of mpmath repeats the quadratures, and takes nothing from above:"),
+        Command(program_of(d, drawn, rows)),
+    ]
+
+
 def notebook_latex(d: _Any) -> str:
     """Return what a notebook shows where it prints LaTeX."""
     rows = (row for s in chosen(d, 1) for line in s.lines for row in latex_rows(line))
@@ -324,6 +357,7 @@ def notebook_html(d: _Any) -> str:
     return f'<div class="symdp-derivation">{head}{html_blocks(blocks(d, 1))}</div>'
 
 
+_SHOWN = 17  # digits of what is checked
 _DESCRIBED = "Derived by symdp from its density, and checked below."
 _COUNT = 8  # steps: of so few truth may be out of reach
 
@@ -353,8 +387,12 @@ def to_page(d: Derivation, source: str, values: Mapping[str, str], order: int = 
     )
 
 
+def _values_of(d: Derivation) -> dict[sp.Symbol, sp.Expr]:
+    """Return exact numbers inside their domains for the free parameters."""
+    return dict(random_values(d.mechanism.parameters.values(), 1, d.below_one))
+
+
 def _drawn(d: Derivation) -> Iterator[tuple[str, str]]:
     """Yield the free parameters, each with an exact number inside its domain."""
-    drawn = random_values(d.mechanism.parameters.values(), 1, d.below_one)
     names: dict[sp.Symbol, str] = {s: name for name, s in d.mechanism.parameters.items()}
-    yield from ((names[symbol], str(value)) for symbol, value in drawn.items())
+    yield from ((names[symbol], str(value)) for symbol, value in _values_of(d).items())

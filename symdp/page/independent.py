@@ -1,5 +1,7 @@
 """One step by mpmath's quadrature of P and Q: a judge that shares no code with what it judges.
 
+Formulas of a derivation are put beside it, with a program of mpmath that anybody can run.
+
 δ(ε) = ∫ (p − e^ε q)⁺ between marks and roots, and M(t) = ∫ p^{1+t} q^{−t}, by the tanh-sinh rule;
 integers and lists are summed.  Nothing is proved.
 """
@@ -7,13 +9,20 @@ integers and lists are summed.  Nothing is proved.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import mpmath
 import sympy as sp
+from sympy.printing.pycode import MpmathPrinter
+
+from symdp.density.check import with_values
+from symdp.derive.child import or_reason
+from symdp.derive.moments import moment_at_zero
+from symdp.derive.series import cumulant_at
 
 if TYPE_CHECKING:
+    from symdp.derive import Derivation
     from symdp.model.pair import Pair
 
 DIGITS = 20  # carried; about fifteen are to agree
@@ -151,3 +160,109 @@ def agreement(pair: Pair, epsilon: float) -> tuple[int, int] | None:
 def _digits(value: Any, judge: Any) -> int:
     apart = abs(value - judge)
     return DIGITS if apart == 0 else min(max(int(-mpmath.log10(apart / abs(judge))), 0), DIGITS)
+
+
+class Judged(NamedTuple):
+    """One formula at one place: by the formula, and by quadrature of P and Q as they are written.
+
+    `program` is a line of mpmath, with p, q and the ends defined before, that repeats the latter.
+    """
+
+    name: str
+    at: str
+    value: Any
+    truth: Any
+    program: str
+
+    @property
+    def digits(self) -> int:
+        """On how many digits both agree, absolute ones where the truth is 0."""
+        with mpmath.workdps(DIGITS):
+            apart = abs(self.value - self.truth)
+            size = abs(self.truth) or mpmath.mpf(1)
+            return DIGITS if apart == 0 else max(min(int(-mpmath.log10(apart / size)), DIGITS), 0)
+
+
+def judged(d: Derivation, values: Mapping[sp.Symbol, sp.Expr]) -> list[Judged]:
+    """Return what formulas of a derivation say at values of its parameters, beside quadratures."""
+    pair = with_values(d.pair, dict(values))
+    with mpmath.workdps(DIGITS):
+        return [row for row in _rows(d, pair, values) if mpmath.isfinite(row.value)]
+
+
+def _rows(d: Derivation, pair: Pair, values: Mapping[sp.Symbol, sp.Expr]) -> Iterator[Judged]:
+    def put(formula: sp.Expr) -> Any:
+        return mpmath.re(mpmath.mpmathify(sp.N(formula.subs(values), DIGITS + 10)))
+
+    for name, index in (("p", 0), ("q", 1)):
+        truth = _total(pair, lambda *masses, index=index: masses[index])
+        yield Judged(f"mass of {name.upper()}", "", mpmath.mpf(1), truth, f"total({name})")
+    for x in _outputs(pair):
+        p, q = (mpmath.mpmathify(sp.N(law.subs(pair.variable, x), DIGITS)) for law in _laws(pair))
+        if p > 0 and q > 0:
+            value = put(d.loss.subs(d.variable, x))
+            yield Judged("ℓ", f"{d.variable} = {x}", value, mpmath.log(p / q), f"loss({_exact(x)})")
+    if d.cgf.expression is not None:
+        for tilt in _tilts(d, values):
+            value = put(d.cgf.expression.subs(d.cgf.tilt, tilt))
+            line = f"log(total(lambda x: p(x)*(p(x)/q(x))**({_exact(tilt)}) if p(x)*q(x) else 0))"
+            yield Judged("K", f"{d.cgf.tilt} = {tilt}", value, cgf(pair, put(tilt)), line)
+    mean = _mean(d)
+    if mean is not None:
+        truth = _total(pair, lambda p, q: p * mpmath.log(p / q) if p > 0 and q > 0 else 0)
+        yield Judged(
+            "κ₁", "", put(mean), truth, "total(lambda x: p(x)*loss(x) if p(x)*q(x) else 0)"
+        )
+
+
+def _laws(pair: Pair) -> tuple[Any, Any]:
+    return pair.P, pair.Q
+
+
+def _outputs(pair: Pair) -> list[sp.Expr]:
+    """Return outputs inside the support at which a loss is looked at."""
+    places = [sp.Integer(-2), sp.Integer(2)]
+    if not pair.variable.is_integer:
+        places.insert(1, sp.Rational(1, 3))
+    return [x for x in places if pair.support.lower < x < pair.support.upper]
+
+
+def _tilts(d: Derivation, values: Mapping[sp.Symbol, sp.Expr]) -> list[sp.Expr]:
+    low, high = d.cgf.domain or (-sp.S.One, sp.S.Zero)
+    ends = low.subs(values), high.subs(values)
+    tilts = (sp.Rational(-1, 3), sp.Rational(1, 2), sp.Integer(2))
+    return [t for t in tilts if ends[0] < t < ends[1] and t not in d.cgf.removable]
+
+
+def _mean(d: Derivation) -> sp.Expr | None:
+    """Return κ₁ in closed form, None where no formula is known or the loss may be infinite."""
+    if d.mass_at_infinity != 0:
+        return None
+    if d.cgf.expression is None:
+        return moment_at_zero(d.pair, 1, d.below_one)
+    return or_reason(lambda: cumulant_at(d, 1, 0), lambda _: None)
+
+
+def _exact(number: sp.Expr) -> str:
+    return f"mpf({number.p})/{number.q}" if isinstance(number, sp.Rational) else str(number)
+
+
+def program_of(d: Derivation, values: Mapping[sp.Symbol, sp.Expr], rows: Sequence[Judged]) -> str:
+    """Return a program of mpmath that repeats the quadratures of rows, and prints them."""
+    pair = with_values(d.pair, dict(values))
+    printer = MpmathPrinter({"fully_qualified_modules": False})
+    x = pair.variable
+    laws = [printer.doprint(law.xreplace({x: sp.Symbol("x")})) for law in _laws(pair)]
+    lines = ["from mpmath import *", "mp.dps = 30"]
+    lines += [f"{name} = lambda x: {law}" for name, law in zip("pq", laws, strict=True)]
+    lines.append("loss = lambda x: log(p(x)/q(x))")
+    lower, upper = pair.support.lower, pair.support.upper
+    if x.is_integer:
+        low, high = max(lower, -_FARTHEST), min(upper, _FARTHEST)
+        lines.append(f"total = lambda f: fsum(f(mpf(k)) for k in range({low}, {high} + 1))")
+    else:
+        kinks = {kink for law in _laws(pair) for kink in _kinks(law, x)} or {sp.S.Zero}
+        inner = sorted(kink for kink in kinks if lower < kink < upper)
+        ends = ", ".join(printer.doprint(end) for end in (lower, *inner, upper))
+        lines += [f"ends = [{ends}]", "total = lambda f: quad(f, ends)"]
+    return "\n".join([*lines, *(f"print({row.program})" for row in rows)]) + "\n"

@@ -206,7 +206,7 @@ def _block(block: doc.Block) -> str:
             listed = "\n".join(rf"  \item {latex_words(line)}" for line in lines)
             return f"\\begin{{itemize}}\n{listed}\n\\end{{itemize}}"
         case doc.Command(words):
-            told = r"\\".join(f"\n{latex_words(line)}" for line in words.splitlines())
+            told = r"\\".join(f"\n{''.join(map(_letter, line))}" for line in words.splitlines())
             return f"\\begin{{flushleft}}\\ttfamily\\small{told}\n\\end{{flushleft}}"
         case _:
             raise InputError(f"a {type(block).__name__.lower()} has no LaTeX form here")

@@ -567,12 +567,12 @@ def _meeting(flat: _Touching, steep: _Touching, log_alpha: float) -> tuple[float
     stretch = math.exp(apart)
     low, high = math.exp(flat.low), math.exp(steep.low)
     slopes = (line + flat.epsilon for line in (flat.log_rate, steep.log_rate, log_alpha))
-    fast, slow, own = (math.exp(min(slope, _LARGEST)) for slope in slopes)
+    fast, slow, level = (math.exp(min(slope, _LARGEST)) for slope in slopes)
     if not fast > slow:
-        return math.nan, max(low - own, high - own * stretch)
+        return math.nan, max(low - level, high - level * stretch)
     times = max((high - low + fast - slow * stretch) / (fast - slow), 0.0)
     place = flat.epsilon + math.log(times) if times > 0.0 else math.nan
-    return place, low + fast * (times - 1.0) - own * times
+    return place, low + fast * (times - 1.0) - level * times
 
 
 def _interpolated(lines: Sequence[_Touching], deviate: float) -> float:
