@@ -548,7 +548,13 @@ class Ledger(Asked):
 def _written(mechanism: Mechanism) -> dict[str, Any]:
     """Return a mechanism as JSON values."""
     from symdp.emit.json import write_expressions
+    from symdp.model.relation import is_local
 
+    if is_local(mechanism):
+        raise InputError(
+            f"{mechanism.summary}: ledgers and cards hold noise and pairs of laws, no local "
+            "randomizers; ask for ε, δ, a curve or a calibration"
+        )
     has = [k for k, own in _SOURCES.items() if all(hasattr(mechanism.source, x) for x in own)]
     kind = max(has, key=lambda one: len(_SOURCES[one]))  # noise on vectors is told by more
     if getattr(mechanism.source, "is_bound", False):

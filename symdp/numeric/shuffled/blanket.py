@@ -57,34 +57,88 @@ class _Split:
     apart: float
 
 
+@dataclass(frozen=True)
+class _Order:
+    """The panels of a pair from the largest X downwards, and what so many of them add."""
+
+    panels: NDArray[np.int64]
+    apart: Array
+    # how many must be counted apart, as X is infinite on them
+    infinite: int
+    # whether X is so large anywhere that it may cost less to count more of them apart
+    is_long: bool
+
+    def split(self, count: int) -> _Split:
+        """Return the split that counts so many panels apart."""
+        kept = np.ones(self.panels.size, dtype=bool)
+        kept[self.panels[:count]] = False
+        return _Split(kept, float(self.apart[count]))
+
+    def count_at(self, apart: float) -> int:
+        """Return how many panels add about so much."""
+        if not self.is_long:
+            return self.infinite
+        count = int(np.searchsorted(self.apart, apart, side="right")) - 1
+        return max(count, self.infinite)
+
+
+@dataclass(frozen=True)
+class _Estimate:
+    """What a split of a pair gives by the best tilt, an upper bound, and moments of its law."""
+
+    log_delta: float
+    pair: tuple[int, int]
+    split: _Split
+    moments: Array
+
+
 def blanket_bound(
     outputs: Outputs, pairs: Sequence[tuple[int, int]], people: int, epsilon: float
 ) -> Bound:
     """Return the largest bound of all pairs of inputs."""
     best = Bound(-math.inf, 0.0, pairs[0], 0.0)
-    laws = []
+    # What is best counted apart of one pair is about that of the others: a bound for each.
+    apart = _best_split(outputs, pairs[0], people, epsilon).split.apart
+    estimates = []
     for pair in pairs:
-        split = _split(outputs, pair, people, epsilon)
-        law = part_law(outputs.only(split.kept), pair, epsilon)
-        _, log_excess = chernoff(law, people)
-        moments = np.array([law.masses @ law.values, law.masses @ law.values**2])
-        laws.append((_log_total(log_excess, people, split.apart), pair, split, moments))
-    laws.sort(key=lambda entry: -entry[0])
-    last = math.inf
-    before = np.full(2, np.inf)
-    for estimate, pair, split, moments in laws:
-        if estimate <= best.log_delta:
+        order = _order(outputs, pair, epsilon)
+        split = order.split(order.count_at(apart))
+        estimates.append(_estimate(outputs, pair, split, people, epsilon))
+    estimates.sort(key=lambda estimate: -estimate.log_delta)
+    last = replace(estimates[0], log_delta=math.inf)
+    for rough in estimates:
+        if rough.log_delta <= best.log_delta:
             break
-        is_close = last - estimate <= SETTLED * max(abs(estimate), 1.0)
-        if is_close and np.allclose(moments, before, rtol=TOLERABLE):
-            continue  # the law of the pair before, mirrored
-        last = estimate
-        before = moments
-        excess = _excess(outputs.only(split.kept), pair, people, epsilon)
-        value = _log_total(excess.log_value, people, split.apart)
-        if value > best.log_delta:
-            best = Bound(min(value, 0.0), excess.share, pair, split.apart)
+        if _is_mirrored(rough, last):
+            continue
+        last = rough
+        chosen = _best_split(outputs, rough.pair, people, epsilon)
+        if chosen.log_delta <= best.log_delta:
+            continue
+        bound = _bound(outputs, chosen, people, epsilon)
+        plain = _order(outputs, rough.pair, epsilon)
+        if outputs.is_list and chosen.split.apart > plain.apart[plain.infinite]:
+            # A tilt says little of few people: sums of atoms cost little.
+            whole = replace(chosen, split=plain.split(plain.infinite))
+            other = _bound(outputs, whole, people, epsilon)
+            bound = min(bound, other, key=lambda one: one.log_delta)
+        if bound.log_delta > best.log_delta:
+            best = bound
     return best
+
+
+def _bound(outputs: Outputs, estimate: _Estimate, people: int, epsilon: float) -> Bound:
+    """Return the bound of a pair and its split."""
+    excess = _excess(outputs.only(estimate.split.kept), estimate.pair, people, epsilon)
+    value = _log_total(excess.log_value, people, estimate.split.apart)
+    return Bound(min(value, 0.0), excess.share, estimate.pair, estimate.split.apart)
+
+
+def _is_mirrored(estimate: _Estimate, before: _Estimate) -> bool:
+    """Whether a pair has the law of the pair before, but for rounding."""
+    gap = abs(before.log_delta - estimate.log_delta)
+    is_close = gap <= SETTLED * max(abs(estimate.log_delta), 1.0)
+    return is_close and np.allclose(estimate.moments, before.moments, rtol=TOLERABLE)
 
 
 def _log_total(log_excess: float, people: int, apart: float) -> float:
@@ -93,34 +147,52 @@ def _log_total(log_excess: float, people: int, apart: float) -> float:
     return float(np.logaddexp(log_excess - math.log(people), log_apart))
 
 
-def _split(outputs: Outputs, pair: tuple[int, int], people: int, epsilon: float) -> _Split:
-    """Return which panels to count apart: those with the largest X, if the bound is less for it."""
-    first, second = outputs.densities[pair[0]], outputs.densities[pair[1]]
+def _estimate(
+    outputs: Outputs, pair: tuple[int, int], split: _Split, people: int, epsilon: float
+) -> _Estimate:
+    law = part_law(outputs.only(split.kept), pair, epsilon)
+    _, log_excess = chernoff(law, people)
+    moments = np.array([law.masses @ law.values, law.masses @ law.values**2, split.apart])
+    return _Estimate(_log_total(log_excess, people, split.apart), pair, split, moments)
+
+
+def _order(outputs: Outputs, pair: tuple[int, int], epsilon: float) -> _Order:
+    first, second = outputs.densities[list(pair)]
     difference = first - math.exp(epsilon) * second
     losses = (np.maximum(difference, 0.0) * outputs.weights).sum(axis=1)
     largest = _ratio(difference, outputs.least).max(axis=1)
     # numbers next to the end of the doubles have no ratio
     is_whole = (outputs.least == 0.0) | (outputs.least > 1e17 * np.finfo(float).tiny)
     is_finite = np.isfinite(largest) & is_whole.all(axis=1)
-    start = _Split(is_finite, float(losses[~is_finite].sum()))
-    if not (largest[is_finite] > math.exp(3.0)).any():
-        return start
-    order = np.argsort(np.where(is_finite, -largest, -np.inf))
-    apart = np.cumsum(losses[order])
-    candidates = [start]
-    exponents = np.floor(np.log10(np.maximum(apart, 1e-300)) * 2.0)
-    for index in np.flatnonzero(np.diff(exponents)):
-        kept = np.ones(order.size, dtype=bool)
-        kept[order[: index + 1]] = False
-        if apart[index] > start.apart and apart[index] < 1.0:
-            candidates.append(_Split(kept & is_finite, float(apart[index])))
-    values = []
-    for split in candidates:
-        law = part_law(outputs.only(split.kept), pair, epsilon)
-        values.append(_log_total(chernoff(law, people)[1], people, split.apart))
+    panels = np.argsort(np.where(is_finite, -largest, -np.inf))
+    apart = np.concatenate(([0.0], np.cumsum(losses[panels])))
+    is_long = bool((largest[is_finite] > math.exp(3.0)).any())
+    return _Order(panels, apart, int((~is_finite).sum()), is_long)
+
+
+def _best_split(outputs: Outputs, pair: tuple[int, int], people: int, epsilon: float) -> _Estimate:
+    """Return the split of a pair whose bound by a tilt is least, as far as it is looked for."""
+    order = _order(outputs, pair, epsilon)
+    counts = [order.infinite]
+    if order.is_long:
+        with np.errstate(divide="ignore"):
+            halves = np.floor(2.0 * np.log10(np.maximum(order.apart, 1e-300)))
+        steps = np.flatnonzero(np.diff(halves)) + 1
+        counts += [int(k) for k in steps if k > order.infinite and order.apart[k] < 1.0]
+    values: dict[int, _Estimate] = {}
+
+    def look(index: int) -> float:
+        if index not in values:
+            split = order.split(counts[index])
+            values[index] = _estimate(outputs, pair, split, people, epsilon)
+        return values[index].log_delta
+
+    best = min(range(0, len(counts), 4), key=look)
+    near = range(max(best - 3, 0), min(best + 4, len(counts)))
+    least = min(map(look, near))
     # Of those that are as good, the one with the least range of X.
-    good = np.asarray(values) <= min(values) + TOLERABLE
-    return candidates[int(np.flatnonzero(good)[-1])]
+    good = [index for index in near if look(index) <= least + TOLERABLE]
+    return values[good[-1]]
 
 
 def _ratio(difference: Array, least: Array) -> Array:

@@ -71,7 +71,7 @@ def randomizer(mechanism: Mechanism) -> Randomizer:
         least = least_law(mechanism)
         inputs = _compared(source)
         outputs = _nodes(mechanism, source, inputs)
-        pairs = tuple(permutations(range(len(inputs)), 2))
+        pairs = _farthest_first(len(inputs))
     if not outputs.off() <= _TOLERANCE:
         raise InputError(
             f"{mechanism.summary}: the mass of a law is off from 1 by {outputs.off():.3g}; each "
@@ -138,6 +138,12 @@ def _compared(source: Local) -> tuple[sp.Expr, ...]:
     lower, upper = source.inputs
     width = (upper - lower) / _PARTS
     return tuple(lower + width * index for index in range(_PARTS + 1))
+
+
+def _farthest_first(count: int) -> tuple[tuple[int, int], ...]:
+    """Return all ordered pairs of inputs, those farthest apart in their list first."""
+    pairs = permutations(range(count), 2)
+    return tuple(sorted(pairs, key=lambda pair: -abs(pair[0] - pair[1])))
 
 
 def _table(mechanism: Mechanism, source: Local) -> Array:
