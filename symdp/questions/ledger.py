@@ -233,6 +233,7 @@ class Ledger(Asked):
         if type(count) is not int or count != 1:
             count = checked_count(count)
         key = a_mechanism(mechanism), date[:10], *labels
+        _refuse_local(mechanism)
         if key not in self._entries:
             mechanism.require_concrete()
         with self._lock:
@@ -545,9 +546,7 @@ class Ledger(Asked):
             self.close()
 
 
-def _written(mechanism: Mechanism) -> dict[str, Any]:
-    """Return a mechanism as JSON values."""
-    from symdp.emit.json import write_expressions
+def _refuse_local(mechanism: Mechanism) -> None:
     from symdp.model.relation import is_local
 
     if is_local(mechanism):
@@ -555,6 +554,13 @@ def _written(mechanism: Mechanism) -> dict[str, Any]:
             f"{mechanism.summary}: ledgers and cards hold noise and pairs of laws, no local "
             "randomizers; ask for ε, δ, a curve or a calibration"
         )
+
+
+def _written(mechanism: Mechanism) -> dict[str, Any]:
+    """Return a mechanism as JSON values."""
+    from symdp.emit.json import write_expressions
+
+    _refuse_local(mechanism)
     has = [k for k, own in _SOURCES.items() if all(hasattr(mechanism.source, x) for x in own)]
     kind = max(has, key=lambda one: len(_SOURCES[one]))  # noise on vectors is told by more
     if getattr(mechanism.source, "is_bound", False):
