@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import sympy as sp
 
+from symdp.arguments import listed, whole
 from symdp.errors import InputError, at, suggestion
 from symdp.mechanisms import resolve
 from symdp.model.guarded import substitute
@@ -110,8 +111,8 @@ class ScaledSteps:
             formulas = {name: substitute(formula, symbols) for name, formula in step.formulas}
             free = step.mechanism.parameters
             formulas |= {name: by_name[name] for name in free if name in by_name}
-            listed = tuple(formulas.items())
-            steps.append(ScaledStep(step.name, step.mechanism, listed, step.count))
+            pairs = tuple(formulas.items())
+            steps.append(ScaledStep(step.name, step.mechanism, pairs, step.count))
         remaining = tuple(p for p in self.declared if p.name not in values)
         return ScaledSteps(tuple(steps), remaining)
 
@@ -223,11 +224,20 @@ def scaled(
     31507/12500
     """
     words = dict(parameters or {})
-    listed = []
-    for number, (mechanism, formulas, count) in enumerate(steps, start=1):
+    rows = []
+    rule = "give a list of (mechanism, parameters, count)"
+    for number, step in enumerate(listed(steps, rule), start=1):
         with at(f"step {number}"):
-            listed.append((f"step {number}", a_mechanism(mechanism), dict(formulas), count))
-    return _scaled(listed, words)
+            if not isinstance(step, tuple | list) or len(step) != 3:
+                raise InputError(f"{step!r:.60}: {rule}")
+            mechanism, formulas, count = step
+            if not isinstance(formulas, Mapping):
+                raise InputError(f"{formulas!r:.60}: a table of parameters is needed")
+            times = whole(count, "the count", 1)
+            rows.append((f"step {number}", a_mechanism(mechanism), dict(formulas), times))
+    if not rows:
+        raise InputError("a composition needs at least one step")
+    return _scaled(rows, words)
 
 
 def _scaled(
