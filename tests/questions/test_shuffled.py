@@ -288,6 +288,15 @@ def test_more_people_and_several_rounds():
     assert rounds.protection.sentence.startswith("one record's value changed; of the shuffled")
 
 
+def test_scales_of_inputs_and_of_noise():
+    """The bound depends on b over the length of the interval alone; with little noise it is 1."""
+    answer = loads(FILE.replace("[0, 1]", "[1000, 1002]"))(b=2)
+    delta = compose(loads(FILE)(b=1).shuffled(1000)).delta(0.2).delta
+    assert compose(answer.shuffled(1000)).delta(0.2).delta == pytest.approx(delta, rel=1e-9)
+    with pytest.raises(symdp.errors.AccuracyError, match="not resolved"):
+        compose(loads(FILE)(b="1/1000").shuffled(100)).delta(0.3)
+
+
 def test_how_many_people_is_a_parameter():
     crowd = loads(FILE)(b=1).shuffled("people")
     assert list(crowd.parameters) == ["people"]

@@ -168,7 +168,7 @@ def _is_resolved(panels: Outputs) -> NDArray[np.bool_]:
     whole = _integrals(panels)
     parts = _integrals(halves).reshape(-1, count, 2).sum(axis=2)
     is_settled = np.abs(whole - parts).max(axis=0) <= 0.1 * SETTLED * (1e-3 + parts.max(axis=0))
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratios = np.log(panels.densities / panels.least)
     ratios = np.where(np.isfinite(ratios), ratios, 0.0)
     change = ratios.max(axis=2) - ratios.min(axis=2)
