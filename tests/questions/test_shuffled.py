@@ -249,8 +249,10 @@ def test_densities_that_nobody_had_in_mind(name):
 def test_cells_keep_the_masses_of_wide_tails():
     """A tail on which X is constant is one cell, as wide as the mass beyond it is small."""
     laws = randomizer(Mechanism.local(STRANGERS["two modes"], Y, X, {"values": [0, 1]}).shuffled(9))
-    cells = _cells(laws.outputs, (0, 1), 0.3, 1.0)
-    mass = float((laws.outputs.least * laws.outputs.weights).sum())
+    # next to the end of the doubles a ratio says nothing: such panels are counted apart
+    outputs = laws.outputs.only((laws.outputs.least > 1e-280).all(axis=1))
+    cells = _cells(outputs, (0, 1), 0.3, 1.0)
+    mass = float((outputs.least * outputs.weights).sum())
     assert float(cells.masses.sum()) == pytest.approx(mass, rel=1e-13)
     mean = math.fsum(cells.masses * cells.means)
     assert mean == pytest.approx(1.0 - math.exp(0.3), rel=1e-13)
