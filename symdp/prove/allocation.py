@@ -116,9 +116,9 @@ def _on_list(pair: AllocatedPair, exact: Fraction, digits: int) -> arb:
         share = fraction_ball(exact).exp()
         total = arb(0)
         for with_record, without in listed_masses(p, q, pair.steps):
-            first, second = (
-                (with_record, without) if pair.direction == "remove" else (without, with_record)
-            )
+            first, second = with_record, without
+            if pair.direction != "remove":
+                first, second = without, with_record
             total += (first - share * second).max(arb(0))
         return total
 
@@ -175,8 +175,10 @@ def _shortfall(base: Pair, steps: int, level: arb, log_goal: float) -> arb:
         fall = (-arb(tilt) * period_ball).exp()
         added = fall * (level + period_ball) / (1 - fall) ** 2
         if not period_ball >= level:
-            rest = (2 * arb(tilt) * level).exp() * above**steps / (2 * arb(tilt) * arb.const_e())
-            added += rest * fall / (1 - fall)
+            height_below = (
+                (2 * arb(tilt) * level).exp() * above**steps / (2 * arb(tilt) * arb.const_e())
+            )
+            added += height_below * fall / (1 - fall)
         return inner * top - arb(0).union(arb(added.upper()))
 
 
@@ -251,14 +253,17 @@ class _Restricted:
     """φ of Q on panels that leave out about a mass: its size, its values, how it falls."""
 
     def __init__(self, kind: Kind, log_mass: float) -> None:
-        self.kind, self.panels = kind, panels_of(kind, 0.0, 0.0, log_mass - _FOLDS)
+        self.kind = kind
+        self.panels = panels_of(kind, 0.0, 0.0, log_mass - _FOLDS)
         plain = Asked(arb(0), 0.0, log_mass - _FOLDS)
         with ctx.workprec(int(max(0.0, -log_mass) / _LN2) + _BITS):
             nodes = measure(kind, self.panels, [plain])
             self._outside = arb((1 - nodes.total(plain, 0)).upper()).max(arb(0))
-        held = [(w, x) for w, x in zip(nodes.weights, nodes.losses, strict=True) if w > 0]
-        self._logs = np.asarray([float(w.log().mid()) for w, _ in held])
-        self._ratios = np.minimum([-float(x.mid()) for _, x in held], 1e300)
+        nodes_with_mass = [
+            (w, x) for w, x in zip(nodes.weights, nodes.losses, strict=True) if w > 0
+        ]
+        self._logs = np.asarray([float(w.log().mid()) for w, _ in nodes_with_mass])
+        self._ratios = np.minimum([-float(x.mid()) for _, x in nodes_with_mass], 1e300)
 
     def _tilted(self, tilt: float) -> tuple[float, float]:
         """Return about log φ(c) and −φ′/φ."""
@@ -336,9 +341,9 @@ def _terms(
 
 @lru_cache(maxsize=16)
 def _falling(law: _Restricted, tilt: float, scale: float, log_share: float, orders: int) -> Falling:
-    asked = Asked(arb(tilt), scale, log_share - 3.0)
+    moment = Asked(arb(tilt), scale, log_share - 3.0)
     with ctx.workprec(int(-log_share / _LN2) + _BITS):
-        total = measure(law.kind, law.panels, [asked]).total(asked, 0)
-        single = single_losses(law.kind, law.panels, asked)
-        own = law.kind, law.panels, tilt, scale, total, single
-        return Falling(*own, math.exp(log_share), orders)
+        total = measure(law.kind, law.panels, [moment]).total(moment, 0)
+        single = single_losses(law.kind, law.panels, moment)
+        share = math.exp(log_share)
+        return Falling(law.kind, law.panels, tilt, scale, total, single, share, orders)

@@ -144,26 +144,27 @@ class Panel:
         for run in self.runs:
             places, levels = _roots(heights, run)
             levels = [int(whole) + level for level in levels]
-            ends = [arb(place) for place in places]
+            ends = [arb(u) for u in places]
             # Inside a run a place has a level of its own; at its ends ℓ may lie between two.
             losses, overshoot = self.loss.evaluate(ends, "iter"), arb(0)
-            for one, two, loss in zip(levels, levels[1:], losses[1:], strict=False):
-                overshoot = overshoot.max(abs(loss + away - max(one, two) * spacing))
+            for left_level, right_level, loss in zip(levels, levels[1:], losses[1:], strict=False):
+                overshoot = overshoot.max(abs(loss + away - max(left_level, right_level) * spacing))
             for level, loss in ((levels[0], losses[0]), (levels[-1], losses[-1])):
                 above = loss + away - level * spacing
                 overshoot = overshoot.max(run.stray - above).max(above - spacing + run.stray)
-            p, q = (
-                [
-                    after - before + arb(0, error * (right - left))
-                    for (before, after), (left, right) in zip(
-                        itertools.pairwise(shape.evaluate(ends, "iter")),
-                        itertools.pairwise(places),
-                        strict=True,
-                    )
-                ]
-                for shape, error in ((self.p, self.p_error), (self.q, self.q_error))
-            )
+            p = _masses(self.p, self.p_error, ends, places)
+            q = _masses(self.q, self.q_error, ends, places)
             yield Cells(levels, p, q, overshoot)
+
+
+def _masses(shape: arb_poly, error: arb, ends: list[arb], places: list[float]) -> list[arb]:
+    """Return what an integral grows by on each cell, in balls."""
+    growths = itertools.pairwise(shape.evaluate(ends, "iter"))
+    widths = itertools.pairwise(places)
+    return [
+        after - before + arb(0, error * (right - left))
+        for (before, after), (left, right) in zip(growths, widths, strict=True)
+    ]
 
 
 @lru_cache(maxsize=16)
@@ -178,23 +179,27 @@ def outcomes_of(
 
     The loss is known to 2^(−stray_bits).
     """
-    single, found, where = list[Panels](), list[Panel](), list[Panels]()
-    for one in panels:
-        stretch = kind.stretches[one.stretch]
+    single = list[Panels]()
+    dense_panels = list[Panel]()
+    where = list[Panels]()
+    for stretch_panels in panels:
+        stretch = kind.stretches[stretch_panels.stretch]
         if stretch.is_infinite:
-            where.append(one)
+            where.append(stretch_panels)
         elif stretch.is_flat or stretch.is_integer:
-            single.append(one)
+            single.append(stretch_panels)
         else:
-            for *edges, panel in _panels(stretch, one.edges, bits, stray_bits, sharp_bits):
-                found.append(panel)
-                where.append(Panels(one.stretch, tuple(edges)))
+            for *edges, panel in _panels(
+                stretch, stretch_panels.edges, bits, stray_bits, sharp_bits
+            ):
+                dense_panels.append(panel)
+                where.append(Panels(stretch_panels.stretch, tuple(edges)))
     nodes = measure(kind, single, [Asked(arb(0), 0.0, -bits * math.log(2))])
     atoms = [
         Atom(mass + arb(0, nodes.errors[0]), loss)
         for mass, loss in zip(nodes.weights, nodes.losses, strict=True)
     ]
-    return (*atoms, *found), (*single, *where)
+    return (*atoms, *dense_panels), (*single, *where)
 
 
 def _panels(
@@ -211,16 +216,16 @@ def _panels(
         middle = (left + right) / 2
         with ctx.workprec(COARSE_BITS):
             # What is left out is no error, and so its middle may stand for it.
-            for place in (between(*ends), arb(middle)):
-                log_p, _ = stretch.values(place)
+            for point in (between(*ends), arb(middle)):
+                log_p, _ = stretch.values(point)
                 if log_p.is_finite():
                     break
             is_negligible = (ends[1] - ends[0]) * log_p.exp() < negligible
         if is_negligible:
             continue
-        found = _panel(stretch, *ends, arb(2) ** -stray_bits, sharp_bits)
-        if found is not None:
-            yield left, right, found
+        panel = _panel(stretch, *ends, arb(2) ** -stray_bits, sharp_bits)
+        if panel is not None:
+            yield left, right, panel
         elif left < middle < right:
             waiting += [(middle, right), (left, middle)]
         else:
@@ -231,13 +236,13 @@ def _panels(
 def _panel(stretch: Stretch, left: arb, right: arb, stray: arb, sharp_bits: int) -> Panel | None:
     """Return the panel between two places, None where one must be shorter."""
     points = math.ceil((1.1 * sharp_bits + 21) / math.log2(RADIUS))
-    found = sampled(stretch, left, right, points)
-    if found is None:
+    samples = sampled(stretch, left, right, points)
+    if samples is None:
         return None
-    middle = found.values[points // 2][1].mid()
-    columns = list(zip(*(_terms(*pair, middle) for pair in found.values), strict=True))
+    middle = samples.values[points // 2][1].mid()
+    columns = list(zip(*(_terms(*pair, middle) for pair in samples.values), strict=True))
     errors = []
-    for sizes in zip(*(_terms(*pair, middle) for pair in found.around), strict=True):
+    for sizes in zip(*(_terms(*pair, middle) for pair in samples.around), strict=True):
         bound = reduce(arb.max, (abs(size).upper() for size in sizes))
         errors.append(interpolation_error(bound, points))
     sharp = arb(2) ** -sharp_bits
@@ -245,11 +250,18 @@ def _panel(stretch: Stretch, left: arb, right: arb, stray: arb, sharp_bits: int)
     if not all(error <= most for error, most in zip(errors, least, strict=True)):
         return None
     p, q, loss = (_shortened(interpolant(c), e) for c, e in zip(columns, errors, strict=True))
-    half, runs = found.half, _runs(loss, stray)
+    half = samples.half
+    runs = _runs(loss, stray)
     return Panel(
-        half * p.integral(), half * q.integral(), loss,
-        2 * half * errors[0], 2 * half * errors[1], 2 * errors[2], middle, runs,
-    )  # fmt: skip
+        half * p.integral(),
+        half * q.integral(),
+        loss,
+        2 * half * errors[0],
+        2 * half * errors[1],
+        2 * errors[2],
+        middle,
+        runs,
+    )
 
 
 def _shortened(shape: arb_poly, error: arb) -> arb_poly:
@@ -268,22 +280,26 @@ def _terms(log_p: Any, loss: Any, middle: arb) -> tuple[Any, Any, Any]:
 
 def _runs(loss: arb_poly, stray: arb) -> tuple[Run, ...]:
     """Return parts of a panel on which a polynomial is monotone, and narrow ones between them."""
-    waiting, found, slope = [(-1.0, 1.0)], list[Run](), loss.derivative()
+    waiting = [(-1.0, 1.0)]
+    runs = list[Run]()
+    slope = loss.derivative()
     with ctx.workprec(COARSE_BITS):
         while waiting:
             left, right = waiting.pop()
             centre, half = (left + right) / 2, (right - left) / 2
-            here, *others = slope(arb_poly([centre, half])).coeffs() or [arb(0)]
-            rest = sum((abs(c) for c in others), arb(0))
-            far = arb((2 * half * (abs(here) + rest)).upper())
-            sign = 0 if not abs(here) > rest else 1 if here > 0 else -1
-            if found and found[-1].sign == sign != 0:
-                found[-1] = found[-1]._replace(end=right)
+            slope_at_centre, *others = slope(arb_poly([centre, half])).coeffs() or [arb(0)]
+            slope_variation = sum((abs(c) for c in others), arb(0))
+            far = arb((2 * half * (abs(slope_at_centre) + slope_variation)).upper())
+            sign = 0
+            if abs(slope_at_centre) > slope_variation:
+                sign = 1 if slope_at_centre > 0 else -1
+            if runs and runs[-1].sign == sign != 0:
+                runs[-1] = runs[-1]._replace(end=right)
             elif sign or far < stray:
-                found.append(Run(left, right, sign, arb(0) if sign else far))
+                runs.append(Run(left, right, sign, arb(0) if sign else far))
             else:
                 waiting += [(centre, right), (left, centre)]
-    return tuple(found)
+    return tuple(runs)
 
 
 def _roots(heights: Array, run: Run) -> tuple[list[float], list[int]]:
@@ -305,10 +321,10 @@ def _roots(heights: Array, run: Run) -> tuple[list[float], list[int]]:
     # Close at both ends, where ℓ may turn.
     angles = np.linspace(0.0, math.pi, max(_FEWEST_GRID, len(wanted)))
     grid = run.start + (run.end - run.start) * (1 - np.cos(angles)) / 2
-    known = np.maximum.accumulate(height(grid, rising))
-    after = np.clip(np.searchsorted(known, targets), 1, len(grid) - 1)
+    grid_heights = np.maximum.accumulate(height(grid, rising))
+    after = np.clip(np.searchsorted(grid_heights, targets), 1, len(grid) - 1)
     left, right = grid[after - 1], grid[after]
-    u = np.clip(np.interp(targets, known, grid), left, right)
+    u = np.clip(np.interp(targets, grid_heights, grid), left, right)
     small = _ROUNDINGS * np.finfo(float).eps * np.abs(heights).sum()
     for _ in range(_MOST_NEWTON):
         miss = height(u, rising) - targets

@@ -72,35 +72,36 @@ def _enclose_single(kind: Kind, epsilon: arb, digits: float) -> arb:
     saddle = find_saddle(sum_law(((kind, 1),)), float(epsilon))
     size = 0.0 if saddle is None else min(saddle.log_size, 0.0)
     log_error = size - max(_FIRST, digits + _SPARE_DIGITS) * LN10
-    found = arb(0)
+    ball = arb(0)
     for _ in range(_HALVINGS):
-        found = _enclosed(kind, epsilon, log_error)
-        if found.lower() > 0 and 2 * found.rad() < found.lower() * arb(10) ** -digits:
+        ball = _enclosed(kind, epsilon, log_error)
+        if ball.lower() > 0 and 2 * ball.rad() < ball.lower() * arb(10) ** -digits:
             break
         with ctx.workprec(64):
-            size = float(found.lower().log()) if found.lower() > 0 else 2 * log_error
+            size = float(ball.lower().log()) if ball.lower() > 0 else 2 * log_error
         log_error = min(size - (digits + _SPARE_DIGITS) * LN10, log_error - LN10)
-    return found
+    return ball
 
 
 def _enclosed(kind: Kind, epsilon: arb, log_error: float) -> arb:
     panels = panels_of(kind, 0.0, 0.0, log_error)
-    own = masses(((kind, 1),), (panels,), log_error)
+    law_masses = masses(((kind, 1),), (panels,), log_error)
     with ctx.workprec(int(-log_error / math.log(2)) + _SPARE_BITS):
-        above, rest = list[Panels](), arb(0)
-        for one in panels:
-            stretch = kind.stretches[one.stretch]
+        above = list[Panels]()
+        undecided = arb(0)
+        for stretch_panels in panels:
+            stretch = kind.stretches[stretch_panels.stretch]
             if not stretch.has_density:
-                above.append(one)
+                above.append(stretch_panels)
                 continue
-            for ends in itertools.pairwise(map(stretch.place, one.edges)):
+            for ends in itertools.pairwise(map(stretch.place, stretch_panels.edges)):
                 rows, missed = _above(stretch, *ends, epsilon, log_error - math.log(64.0))
-                above += [Panels(one.stretch, tuple(row)) for row in rows]
-                rest += missed
-        each = log_error - math.log(64.0)
+                above += [Panels(stretch_panels.stretch, tuple(row)) for row in rows]
+                undecided += missed
+        log_share = log_error - math.log(64.0)
         about = float(epsilon)
-        asked = [Asked(arb(0), 0.0, each), Asked(arb(-1), -about, each)]
-        nodes = measure(kind, above, asked)
+        moments = [Asked(arb(0), 0.0, log_share), Asked(arb(-1), -about, log_share)]
+        nodes = measure(kind, above, moments)
         total = sum(
             (
                 w * (-(epsilon - x).expm1()).max(arb(0))
@@ -108,18 +109,20 @@ def _enclosed(kind: Kind, epsilon: arb, log_error: float) -> arb:
             ),
             arb(0, nodes.errors[0] + nodes.errors[1] * (epsilon - about).exp()),
         )
-        found = (total + arb(0).union(rest)).max(arb(0)) + own.infinity
-        return arb((found + arb(0).union(own.outside)).min(arb(1)))
+        finite_part = (total + arb(0).union(undecided)).max(arb(0)) + law_masses.infinity
+        return arb((finite_part + arb(0).union(law_masses.outside)).min(arb(1)))
 
 
 def _above(
     stretch: Stretch, left: arb, right: arb, epsilon: arb, log_error: float
 ) -> tuple[list[Sequence[arb]], arb]:
     """Return the ends of pieces on which ℓ > ε, and what those may add whose sign is not told."""
-    rows, rest, waiting = list[list[arb]](), arb(0), [(left, right)]
+    rows = list[list[arb]]()
+    undecided = arb(0)
+    waiting = [(left, right)]
     for _ in range(_MOST_PIECES):
         if not waiting:
-            return list[Sequence[arb]](rows), rest
+            return list[Sequence[arb]](rows), undecided
         start, end = waiting.pop()
         with ctx.workprec(max(COARSE_BITS, ctx.prec // 2)):
             log_p, loss = stretch.values(between(start, end))
@@ -140,7 +143,7 @@ def _above(
             continue
         # A probability: where nothing is known the mass outside of what is integrated says it.
         size = size if size.is_finite() else mass
-        rest += arb(size.upper()) if size.is_finite() else arb(1)
+        undecided += arb(size.upper()) if size.is_finite() else arb(1)
     raise AccuracyError(TOO_MANY)
 
 
@@ -328,8 +331,10 @@ def is_beyond(steps: Iterable[tuple[OneStep, int]], epsilon: sp.Rational) -> boo
 
 def masses_of(kinds: Kinds, log_error: float) -> Masses:
     """Return the masses of all kinds on panels that miss little of them."""
-    each = log_error - math.log(4 * sum(n for _, n in kinds))
-    return masses(kinds, [panels_of(kind, 0.0, 0.0, each) for kind, _ in kinds], log_error)
+    log_step_error = log_error - math.log(4 * sum(n for _, n in kinds))
+    return masses(
+        kinds, [panels_of(kind, 0.0, 0.0, log_step_error) for kind, _ in kinds], log_error
+    )
 
 
 def mass_at_infinity(steps: Iterable[tuple[OneStep, int]], log_error: float) -> arb:
@@ -346,8 +351,8 @@ def mass_at_infinity(steps: Iterable[tuple[OneStep, int]], log_error: float) -> 
             continue
         if kind.is_infinite:
             return arb(1)
-        own = masses_of(((kind, 1),), log_error - math.log(2.0 * count))
-        mass = own.infinity + arb(0).union(own.outside)
+        step_masses = masses_of(((kind, 1),), log_error - math.log(2.0 * count))
+        mass = step_masses.infinity + arb(0).union(step_masses.outside)
         if isinstance(pair, AllocatedPair) and pair.direction != "remove":
             mass = mass**pair.steps
         log_kept += count * (-mass).log1p()
@@ -446,11 +451,13 @@ def _by_residues(question: _Question, digits: float) -> arb:
 
 def _log_moment(kinds: Kinds, tilt: arb, scales: Sequence[float], log_error: float) -> arb:
     """Bound log E e^{tL}, given about K of each kind."""
-    each, total = log_error - math.log(4 * sum(n for _, n in kinds)), arb(0)
+    log_step_error = log_error - math.log(4 * sum(n for _, n in kinds))
+    total = arb(0)
     for (kind, count), scale in zip(kinds, scales, strict=True):
-        asked = Asked(tilt, scale, -3 * LN10)
-        found = measure(kind, panels_of(kind, max(float(tilt), 0.0), 0.0, each), [asked])
-        total += count * (arb(found.total(asked, 0).upper()).log() + scale)
+        moment = Asked(tilt, scale, -3 * LN10)
+        panels = panels_of(kind, max(float(tilt), 0.0), 0.0, log_step_error)
+        nodes = measure(kind, panels, [moment])
+        total += count * (arb(nodes.total(moment, 0).upper()).log() + scale)
     return total
 
 
@@ -462,11 +469,11 @@ def _by_moment(question: _Question, digits: int) -> arb:
     tilt = _LITTLE if saddle is None else max(saddle.tilt, _LEAST_TILT)
     with ctx.workprec(_MESH_BITS):
         log_error = float(question.below.lower().log()) - 3 * LN10
-        own = masses_of(kinds, log_error)
+        law_masses = masses_of(kinds, log_error)
         scales = [sum_law(((kind, 1),)).cgf(tilt) for kind, _ in kinds]
         total = _log_moment(kinds, arb(tilt), scales, log_error)
         total += log_payoff(arb(tilt)) - arb(tilt) * question.ball()
-        return arb(0).union(arb((total.exp() + own.outside + own.infinity).upper()))
+        return arb(0).union(arb((total.exp() + law_masses.outside + law_masses.infinity).upper()))
 
 
 def _is_nearly_one(question: _Question, digits: int) -> bool:
@@ -479,19 +486,22 @@ def _nearly_one(question: _Question, digits: int) -> arb:
 
     1 − δ is what min(1, e^{ε−L}) ≤ e^{s(ε−L)} is on average over finite L, for any s from 0 to 1.
     """
-    kinds, log_error = question.kinds, -(digits + _SPARE_OF_ONE) * LN10
+    kinds = question.kinds
+    log_error = -(digits + _SPARE_OF_ONE) * LN10
     with ctx.workprec(_MESH_BITS + 4 * digits):
-        best, own = arb(1), masses_of(kinds, log_error)
+        best = arb(1)
+        law_masses = masses_of(kinds, log_error)
         for share in (arb(s) / 4 for s in _QUARTERS):
             total = share * question.ball()
             total += _log_moment(kinds, -share, [0.0] * len(kinds), log_error)
             best = best.min(arb(total.exp().upper()))
-        return 1 - arb(0).union(arb((best + own.outside).upper()))
+        return 1 - arb(0).union(arb((best + law_masses.outside).upper()))
 
 
 def _on_mesh(question: _Question, digits: int) -> arb:
     """Enclose δ(ε) between laws on a mesh."""
-    few, enough = min(digits, _MESH_DIGITS), min(digits, LEAST_DIGITS)
+    few = min(digits, _MESH_DIGITS)
+    enough = min(digits, LEAST_DIGITS)
     # Where K is infinite at every t > 0 a small tilt will do, for δ is not small there.
     tilt, log_size = _LITTLE, -LN10 * few
     saddle = find_saddle(sum_law(question.kinds), float(question.exact))
@@ -527,9 +537,9 @@ def estimate_log_delta(
 ) -> float | None:
     """Return about log δ(ε), the first term of its expansion; None where there is no saddle."""
     steps: tuple[Any, ...] = tuple(pairs)
-    known = [isinstance(pair, FamilyLaw) for pair, _ in steps]
-    if any(known):
-        saddle = find_saddle(SumLaw(steps), float(epsilon)) if all(known) else None
+    are_families = [isinstance(pair, FamilyLaw) for pair, _ in steps]
+    if any(are_families):
+        saddle = find_saddle(SumLaw(steps), float(epsilon)) if all(are_families) else None
         return None if saddle is None else saddle.log_size
     if isinstance(steps[0][0], AllocatedPair) and len(steps) == 1 and steps[0][1] == 1:
         return estimate_log_epoch(steps[0][0], float(epsilon))

@@ -85,10 +85,10 @@ class Falling:
     ) -> None:
         self._total = up(total)
         cover = _Cover(tilt, scale, share, orders)
-        for one in panels:
-            stretch = kind.stretches[one.stretch]
+        for stretch_panels in panels:
+            stretch = kind.stretches[stretch_panels.stretch]
             if stretch.has_density:
-                cover.add(stretch, one.edges)
+                cover.add(stretch, stretch_panels.edges)
         self.cells = sum(map(len, cover.runs))
         self._layers = _layers(cover.runs)
         self._parts = _by_parts(cover.runs, up(atoms) + cover.dropped, orders) if orders else []
@@ -100,9 +100,9 @@ class Falling:
         fall = np.where(v <= 2.0, v * v * (1 / 6 - v * v / 120), 1 - 1 / np.maximum(v, 2.0))
         best = self._total - (1 - _SAFE) * float(heights @ (widths * fall))
         for removed, edges, variation in self._parts:
-            rest = variation / y ** len(edges)
-            rest += sum(edge / y ** (j + 1) for j, edge in enumerate(edges))
-            best = min(best, (removed + rest) * (1 + _SAFE))
+            variation_bound = variation / y ** len(edges)
+            variation_bound += sum(edge / y ** (j + 1) for j, edge in enumerate(edges))
+            best = min(best, (removed + variation_bound) * (1 + _SAFE))
         return float(max(math.nextafter(best, math.inf), 1e-300))
 
 
@@ -122,12 +122,12 @@ def layers(least: Sequence[float]) -> Iterator[tuple[int, int, float]]:
 
 def _layers(runs: Sequence[Sequence[Cell]]) -> tuple[Array, Array]:
     """Return heights and widths: one layer below all cells of a row, then one on each side, …"""
-    found = [
+    rectangles = [
         (height, abs(run[j - 1].high - run[i].low))
         for run in runs
         for i, j, height in layers([cell.least for cell in run])
     ]
-    both = np.asarray(found or [(0.0, 0.0)]) * (1 - _SAFE)
+    both = np.asarray(rectangles or [(0.0, 0.0)]) * (1 - _SAFE)
     return both[:, 0], np.maximum(both[:, 1], 0.0)
 
 
@@ -139,7 +139,7 @@ def _by_parts(
     densest = np.asarray([cell.most for cell in cells if math.isfinite(cell.most)])
     if not densest.size:
         return []
-    found = []
+    candidates = []
     for level in np.unique(np.quantile(densest, np.linspace(0.2, 1.0, _LEVELS))) * (1 + _SAFE):
         removed = dropped + sum(cell.mass for cell in cells if cell.most > level)
         parts = [part for run in runs for part in _split(run, float(level))]
@@ -150,8 +150,8 @@ def _by_parts(
                 for j in range(order)
             )
             if math.isfinite(variation + sum(edges)):
-                found.append((removed, edges, variation))
-    return found
+                candidates.append((removed, edges, variation))
+    return candidates
 
 
 def _split(run: Sequence[Cell], level: float) -> list[list[Cell]]:
@@ -247,9 +247,9 @@ class _Cover:
         if not abs(slope) > 0:
             return Cell(0.0, 0.0, 0.0, math.inf, mass), True
         # log f moves by its slope, which is far less than u and log|ℓ′| do where they move alike.
-        here = at_middle[0].exp() / abs(at_middle[1])
+        middle_density = at_middle[0].exp() / abs(at_middle[1])
         moved = (exponent[1] - 2 * loss[2] / slope) * arb(0, 1)
-        density = here * moved.exp()
+        density = middle_density * moved.exp()
         least, most = down(density), up(density)
         signed = (1, -1) if slope > 0 else (-1, 1)
         low, high = (
@@ -308,14 +308,15 @@ def _binomials(size: int) -> Array:
 
 def panel_model(stretch: Stretch, left: arb, right: arb, points: int, count: int) -> Model | None:
     """Return polynomials on a panel with `count` derivatives, None where it must be shorter."""
-    found = sampled(stretch, left, right, points)
-    if found is None:
+    samples = sampled(stretch, left, right, points)
+    if samples is None:
         return None
-    values = found.values
-    here = stretch.values(found.centre.mid())
-    middle = here[1].mid()
+    values = samples.values
+    centre_values = stretch.values(samples.centre.mid())
+    middle = centre_values[1].mid()
     bounds = [
-        max(up(abs(ball[side] - here[side].mid())) for ball in found.around) for side in (0, 1)
+        max(up(abs(ball[side] - centre_values[side].mid())) for ball in samples.around)
+        for side in (0, 1)
     ]
     errors = tuple(bound * _errors(points, count) for bound in bounds)
     losses = [x - middle for _, x in values]
@@ -325,7 +326,7 @@ def panel_model(stretch: Stretch, left: arb, right: arb, points: int, count: int
     if not (errors[0] <= _LOG_ERROR).all():
         return None
     log_p = interpolant([p for p, _ in values])
-    return Model(log_p, interpolant(losses), middle, (errors[0], errors[1]), found.half)
+    return Model(log_p, interpolant(losses), middle, (errors[0], errors[1]), samples.half)
 
 
 @lru_cache(maxsize=8)
@@ -335,11 +336,11 @@ def _errors(points: int, count: int) -> Array:
     With |a_j| ≤ 2ρ^{−j} what lacks is Σ_{j≥N} a_j(T_j − T_i), i < N, and derivatives of T_j are
     largest at 1, where they rise with j.
     """
-    found = []
+    bounds = []
     for k in range(count):
         total = 0.0
         for j in range(points, points + 200):
             top = math.prod((j * j - i * i) / (2 * i + 1) for i in range(k)) / math.factorial(k)
             total += 4.0 * top * float(RADIUS) ** -j
-        found.append(total * (1 + 1e-6))  # from there on terms fall by more than a half
-    return np.asarray(found)
+        bounds.append(total * (1 + 1e-6))  # from there on terms fall by more than a half
+    return np.asarray(bounds)

@@ -80,10 +80,10 @@ def enclose_known(steps: Sequence[tuple[Any, int]], exact: Fraction, digits: int
         _BITS + int(abs(size) / math.log(2.0)) + sum(n for _, n in laws).bit_length()
     ):
         numbers = fraction_ball(exact), arb(tau), arb(tilt), arb(length)
-        found = _Sums(laws, *numbers).ball(terms, (arb(below), arb(above)))
-        if not 2 * found.rad() < found.lower() * arb(10) ** -min(digits, _LEAST):
+        ball = _Sums(laws, *numbers).ball(terms, (arb(below), arb(above)))
+        if not 2 * ball.rad() < ball.lower() * arb(10) ** -min(digits, _LEAST):
             raise AccuracyError("the enclosure stays too wide; compose more steps")
-        return found
+        return ball
 
 
 class _Sums:

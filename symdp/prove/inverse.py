@@ -86,20 +86,20 @@ def enclose_epsilon(
             )
     profile = _Profile(steps, target, infinite)
     if start is not None and start > 0:
-        place = Fraction(start)
-        slope = profile.slope(place)
-        return _Search(profile, digits, place, place * _START_ERROR, slope).ends()
+        first_epsilon = Fraction(start)
+        slope = profile.slope(first_epsilon)
+        return _Search(profile, digits, first_epsilon, first_epsilon * _START_ERROR, slope).ends()
     if profile.look(Fraction(0), LEAST_DIGITS).sign < 0:
         return Fraction(0), Fraction(0)
-    place = Fraction(profile.estimate())
-    slope = profile.slope(place)
-    return _Search(profile, digits, place, -1 / slope, slope).ends()
+    first_epsilon = Fraction(profile.estimate())
+    slope = profile.slope(first_epsilon)
+    return _Search(profile, digits, first_epsilon, -1 / slope, slope).ends()
 
 
 class _Look(NamedTuple):
     """What an enclosure of δ at one ε says."""
 
-    place: Fraction
+    epsilon: Fraction
     sign: int  # 1 where δ(ε) > δ is proved, −1 where δ(ε) ≤ δ is, 0 where neither is
     height: Fraction | None  # h(ε) within the radius; None where δ(ε) may be δ∞
     radius: Fraction
@@ -153,14 +153,19 @@ class _Profile:
         with ctx.workprec(_bits(LEAST_DIGITS)):
             return float((fraction_ball(self.target) - self.infinite).log())
 
-    def slope(self, place: Fraction) -> Fraction:
+    def slope(self, epsilon: Fraction) -> Fraction:
         """Return about h′(ε) < 0 from estimates in doubles."""
-        about, step = float(place), _SLOPE_STEP * float(place)
+        about = float(epsilon)
+        step = _SLOPE_STEP * about
         for beside in (about + step, about - step):
-            here, there = (estimate_log_delta(self.pairs, e) for e in (about, beside))
-            if here is not None and there is not None and (here - there) * (beside - about) > 0:
-                return Fraction((there - here) / (beside - about))
-        return -1 / place
+            log_delta, log_beside = (estimate_log_delta(self.pairs, e) for e in (about, beside))
+            if (
+                log_delta is not None
+                and log_beside is not None
+                and (log_delta - log_beside) * (beside - about) > 0
+            ):
+                return Fraction((log_beside - log_delta) / (beside - about))
+        return -1 / epsilon
 
 
 @dataclass
@@ -169,7 +174,7 @@ class _Search:
 
     profile: _Profile
     digits: int
-    place: Fraction  # about the zero
+    epsilon: Fraction  # about the zero
     away: Fraction  # about how far from there it may lie
     slope: Fraction  # about h′ there
     low: Fraction = Fraction(0)  # h > 0 there, or it is 0
@@ -183,18 +188,18 @@ class _Search:
     def ends(self) -> tuple[Fraction, Fraction]:
         """Look at δ until both ends are proved."""
         for _ in range(_MOST_LOOKS):
-            radius = max(_HALF * self.place / 10**self.digits, self.least)
+            radius = max(_HALF * self.epsilon / 10**self.digits, self.least)
             if self.high is not None and self.high - self.low <= 2 * radius:
                 return self.rounded()
             if 4 * self.away > radius:
-                self.move(self.look(self.place, max(radius, self.away * _APPROACH)))
+                self.move(self.look(self.epsilon, max(radius, self.away * _APPROACH)))
                 continue
-            for end, sign in ((self.place + radius, -1), (self.place - radius, 1)):
+            for end, sign in ((self.epsilon + radius, -1), (self.epsilon - radius, 1)):
                 if self.is_known(end, sign):
                     continue
-                found = self.look(_decimal(end, self.digits + _END_DIGITS, up=sign < 0), radius)
-                if found.sign != sign:
-                    self.move(found)
+                look = self.look(_decimal(end, self.digits + _END_DIGITS, up=sign < 0), radius)
+                if look.sign != sign:
+                    self.move(look)
                     break
             else:
                 return self.rounded()
@@ -216,57 +221,58 @@ class _Search:
     def look(self, epsilon: Fraction, fine: Fraction) -> _Look:
         """Enclose h, to digits that tell apart places so close."""
         wanted = math.ceil(-_log10(abs(self.slope) * fine)) + _SPARE
-        found = self.profile.look(epsilon, max(wanted, LEAST_DIGITS))
-        if found.sign > 0:
+        look = self.profile.look(epsilon, max(wanted, LEAST_DIGITS))
+        if look.sign > 0:
             self.low = max(self.low, epsilon)
-        elif found.sign < 0:
+        elif look.sign < 0:
             self.high = epsilon if self.high is None else min(self.high, epsilon)
-        return found
+        return look
 
-    def move(self, found: _Look) -> None:
+    def move(self, look: _Look) -> None:
         """Go where the secant has its zero, or to the middle of the ends if it lies outside."""
-        if found.height is None:
-            if found.sign == 0:
+        if look.height is None:
+            if look.sign == 0:
                 raise AccuracyError(
                     "δ is too close to the probability of an infinite loss for the digits that "
                     "are proved of it"
                 )
             # Beyond the largest loss: ε may be only a rounding of what lies below it.
-            back = max(_GALLOP * self.away, self.place / 10**self.digits)
-            self.confine(found.place - back, back)
+            back = max(_GALLOP * self.away, self.epsilon / 10**self.digits)
+            self.confine(look.epsilon - back, back)
             return
-        self.take_slope(found)
-        step = -found.height / self.slope
-        place, away = found.place + step, abs(step) * self.slope_error
-        if found.sign == 0:  # δ has too few digits, or the place lies next to the zero
-            self.least = max(self.least, self.blur * found.radius / abs(self.slope))
+        self.take_slope(look)
+        step = -look.height / self.slope
+        next_epsilon = look.epsilon + step
+        away = abs(step) * self.slope_error
+        if look.sign == 0:  # δ has too few digits, or the place lies next to the zero
+            self.least = max(self.least, self.blur * look.radius / abs(self.slope))
             self.blur *= 2
-        if found.place == 0 and found.sign == 0:
-            self.place, self.away = max(place, self.least), Fraction(0)
-        elif place <= 0 and self.low == 0 and not self.has_zero:
+        if look.epsilon == 0 and look.sign == 0:
+            self.epsilon, self.away = max(next_epsilon, self.least), Fraction(0)
+        elif next_epsilon <= 0 and self.low == 0 and not self.has_zero:
             self.has_zero = True
-            self.move(self.look(Fraction(0), self.least + self.place * _APPROACH))
+            self.move(self.look(Fraction(0), self.least + self.epsilon * _APPROACH))
         else:
-            self.confine(place, away)
+            self.confine(next_epsilon, away)
 
     def confine(self, place: Fraction, away: Fraction) -> None:
         """Go to a place between the ends, or to their middle."""
         if self.low < place and (self.high is None or place < self.high):
-            self.place, self.away = place, away
+            self.epsilon, self.away = place, away
         elif self.high is None:
-            self.place, self.away = 2 * self.low, self.low
+            self.epsilon, self.away = 2 * self.low, self.low
         else:
-            self.place, self.away = (self.low + self.high) / 2, (self.high - self.low) / 2
+            self.epsilon, self.away = (self.low + self.high) / 2, (self.high - self.low) / 2
 
     def take_slope(self, found: _Look) -> None:
         """Let the slope be that of the last two looks, if their difference is known."""
         last, self.last = self.last, found
-        if last is None or last.place == found.place:
+        if last is None or last.epsilon == found.epsilon:
             return
         assert found.height is not None
         assert last.height is not None
         rise = found.height - last.height
-        slope = rise / (found.place - last.place)
+        slope = rise / (found.epsilon - last.epsilon)
         error = (found.radius + last.radius) / abs(rise) if rise else Fraction(1)
         if slope < 0 and error < _NOISE:
             self.slope = -_decimal(-slope, _SLOPE_DIGITS, up=False)
@@ -335,21 +341,21 @@ def larger_epsilon(
         is_enough = ends[0] > 0 and few < digits
         if is_enough and enclose_delta(pairs[other], ends[0], int(few)) <= fraction_ball(target):
             continue
-        found = enclose_epsilon(pairs[other], delta, digits, about[other])
+        other_ends = enclose_epsilon(pairs[other], delta, digits, about[other])
         # Symmetric noise gives the same in both directions: the first one is named.
-        side = other if found[0] > ends[1] else side
-        ends = max(ends[0], found[0]), max(ends[1], found[1])
+        side = other if other_ends[0] > ends[1] else side
+        ends = max(ends[0], other_ends[0]), max(ends[1], other_ends[1])
     return side, ends
 
 
 def _order(about: Mapping[str, float | None]) -> list[str]:
     """Return the directions, what seems clearly the largest first."""
     first, *_ = sides = list(about)
-    known = {side: value for side, value in about.items() if value is not None}
-    if len(known) < len(sides):
+    estimates = {side: value for side, value in about.items() if value is not None}
+    if len(estimates) < len(sides):
         return sides
-    best = max(sides, key=known.__getitem__)
-    if known[best] - known[first] > _CLOSE * max(1.0, abs(known[first])):
+    best = max(sides, key=estimates.__getitem__)
+    if estimates[best] - estimates[first] > _CLOSE * max(1.0, abs(estimates[first])):
         return [best, *(side for side in sides if side != best)]
     return sides
 

@@ -49,19 +49,19 @@ class Stretch:
     def _both(self) -> Callable[..., tuple[Any, Any]]:
         if self.is_moved and self.piece is not None:
             return self.piece.ball
-        own = self.exact
+        exact = self.exact
         if self.is_flat:
-            value = compile_arb(own.log_p, [self.variable])
+            value = compile_arb(exact.log_p, [self.variable])
             return lambda x, analytic=False: (value(x, analytic=analytic), self.loss)
-        if sp.count_ops(own.log_q) < sp.count_ops(own.log_p):
-            joint = compile_arb_together([own.log_q, own.loss], [self.variable])
+        if sp.count_ops(exact.log_q) < sp.count_ops(exact.log_p):
+            joint = compile_arb_together([exact.log_q, exact.loss], [self.variable])
 
             def function(x: Any, analytic: bool = False) -> tuple[Any, Any]:
                 log_q, loss = joint(x, analytic=analytic)
                 return log_q + loss, loss
 
             return function
-        return compile_arb_together([own.log_p, own.loss], [self.variable])
+        return compile_arb_together([exact.log_p, exact.loss], [self.variable])
 
     @property
     def has_density(self) -> bool:
@@ -116,27 +116,28 @@ class Stretch:
 
     def largest_losses(self) -> list[sp.Expr]:
         """Return the limits at the ends where the loss is largest; NaN where it may turn."""
-        own, x = self.exact, self.variable
-        parts = [(own.lower, own.upper, own.slope)]
-        if own.slope == "unknown":
-            parts = monotone_cuts(own.loss, x, own.lower, own.upper)
-        found = []
+        exact = self.exact
+        x = self.variable
+        parts = [(exact.lower, exact.upper, exact.slope)]
+        if exact.slope == "unknown":
+            parts = monotone_cuts(exact.loss, x, exact.lower, exact.upper)
+        limits = []
         for low, high, slope in parts:
             end = low if slope == "decreasing" else high
-            at_end = own.loss.subs(x, end) if end.is_finite else sp.limit(own.loss, x, end)
-            found.append(sp.nan if slope == "unknown" else at_end)
-        return found
+            at_end = exact.loss.subs(x, end) if end.is_finite else sp.limit(exact.loss, x, end)
+            limits.append(sp.nan if slope == "unknown" else at_end)
+        return limits
 
     def whole_mass(self) -> arb | None:
         """Enclose P of a flat stretch that has a closed form, or is a sum; None elsewhere."""
-        own = self.exact
+        exact = self.exact
         if not self.is_flat:
             return None
         if self.is_integer:
             with suppress(AccuracyError):
-                return mass_of_integers(own, self.variable)
+                return mass_of_integers(exact, self.variable)
             return None
-        log_mass = log_exponential_mass(own, self.variable)
+        log_mass = log_exponential_mass(exact, self.variable)
         return None if log_mass is None else real_ball(log_mass).exp()
 
 

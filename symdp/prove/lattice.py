@@ -55,9 +55,9 @@ def lattice_of(kinds: Kinds) -> Lattice | None:
     """Return about the lattice of all sums of losses, None where there seems to be none."""
     if not all(kind.is_discrete for kind, _ in kinds):
         return None
-    found = find_lattice(sum_law(kinds))
-    if found is not None:
-        return Lattice(found.offset, found.spacing)
+    lattice = find_lattice(sum_law(kinds))
+    if lattice is not None:
+        return Lattice(lattice.offset, lattice.spacing)
     constant = all(kind.law.loss_bounds[0] == kind.law.loss_bounds[1] for kind, _ in kinds)
     return Lattice(Fraction(0), Fraction(1)) if constant else None
 
@@ -78,42 +78,47 @@ class LatticeLine:
             self._evaluate()
 
     def _evaluate(self) -> None:
-        plan, about = self.plan, self._about
-        asked = [
+        plan = self.plan
+        about = self._about
+        moments = [
             Asked(arb(plan.tilt), 0.0, self._log_each),
             Asked(arb(plan.below), 0.0, -3 * LN10),
             Asked(arb(plan.above), 0.0, -3 * LN10),
         ]
-        found = [
-            measure(kind, own, asked)
-            for (kind, _), own in zip(self.kinds, plan.panels, strict=True)
+        step_nodes = [
+            measure(kind, panels, moments)
+            for (kind, _), panels in zip(self.kinds, plan.panels, strict=True)
         ]
         # The spacing is that of the two losses that lie farthest apart.
-        places = [_places(nodes, about.spacing) for nodes in found]
-        ends = [(max(own) - min(own), nodes, own) for nodes, own in zip(found, places, strict=True)]
-        width, nodes, own = max(ends, key=lambda end: end[0])
-        first, last = own.index(min(own)), own.index(max(own))
+        places = [_places(nodes, about.spacing) for nodes in step_nodes]
+        ends = [
+            (max(indices) - min(indices), nodes, indices)
+            for nodes, indices in zip(step_nodes, places, strict=True)
+        ]
+        width, nodes, indices = max(ends, key=lambda end: end[0])
+        first, last = indices.index(min(indices)), indices.index(max(indices))
         self.spacing = (nodes.losses[last] - nodes.losses[first]) / width if width else arb(1)
-        self.offset, moved = arb(0), arb(0)
+        self.offset = arb(0)
+        moved = arb(0)
         self.sides = [arb(0), arb(0)]
         self.scale = arb(0)
         self._turn = 2 * arb.pi() / (self.points * self.spacing)
         values = [acb(1)] * (self.points // 2 + 1)
         steps = []
-        for (_, count), nodes, own in zip(self.kinds, found, places, strict=True):
+        for (_, count), nodes, indices in zip(self.kinds, step_nodes, places, strict=True):
             start = nodes.losses[0]
-            snapped = [k * self.spacing for k in own]
+            snapped = [k * self.spacing for k in indices]
             gaps = [abs(x - start - s).upper() for x, s in zip(nodes.losses, snapped, strict=True)]
             moved += count * max(gaps, key=float)
             self.offset += count * start
-            weights = nodes.weighted(asked[0])
+            weights = nodes.weighted(moments[0])
             middle = sum(weights, arb(0)).mid()
             error = arb((nodes.errors[0] / middle).upper())
             self.scale += count * middle.log()
-            steps.append(([w / middle for w in weights], error, snapped, own, count))
+            steps.append(([w / middle for w in weights], error, snapped, indices, count))
             for side in (0, 1):
                 self.sides[side] += (
-                    count * arb(nodes.total(asked[side + 1], side + 1).upper()).log()
+                    count * arb(nodes.total(moments[side + 1], side + 1).upper()).log()
                 )
         self.moved = arb(moved.upper())
         self.terms, self.rest = self._walk(steps, values)
@@ -123,8 +128,9 @@ class LatticeLine:
     def _walk(self, steps: Sequence[_Step], values: list[acb]) -> tuple[int, arb]:
         """Fill in the values; return how many, and a bound of each of the others."""
         last = self.points // 2
-        layers = [_layers(weights, error, own) for weights, error, _, own, _ in steps]
-        terms, rest = last + 1, arb(0)
+        layers = [_layers(weights, error, indices) for weights, error, _, indices, _ in steps]
+        terms = last + 1
+        others_bound = arb(0)
         h = float(self._turn.mid()) * float(self.spacing.mid()) / 2 * (1 - 1e-12)
 
         def log_bound(k: int) -> float:
@@ -146,14 +152,14 @@ class LatticeLine:
                 middle = (low + high) // 2
                 low, high = (low, middle) if log_bound(middle) <= wanted else (middle + 1, high)
             terms = high
-            rest = arb(log_bound(high) + 1e-9).exp() if terms <= last else arb(0)
+            others_bound = arb(log_bound(high) + 1e-9).exp() if terms <= last else arb(0)
         if terms > _MOST_POINTS:
             raise AccuracyError(_TOO_FINE)
         for weights, error, snapped, _, count in steps:
             line = walk(weights, snapped, error, self._turn)
             for k, value in enumerate(islice(line, terms)):
                 values[k] *= value**count
-        return terms, rest
+        return terms, others_bound
 
     def delta(self, epsilon: arb) -> arb:
         """Enclose δ(ε)."""
@@ -162,7 +168,7 @@ class LatticeLine:
             start, unsure = self._first_above(epsilon)
             last = self.points // 2
             front = (self.scale - tilt * start).exp() / self.points
-            total, largest = arb(0), arb(0)
+            total = arb(0)
             for k, value in enumerate(self.values):
                 angle = k * self._turn
                 z = acb(tilt, angle)
@@ -183,32 +189,33 @@ class LatticeLine:
                 log_bound = log_moment - arb(b) * epsilon + log_fall + log_payoff(arb(b))
                 log_bound += arb(b) * self.moved
                 added += log_bound.exp() / -log_fall.expm1()
-            found = front * total + arb(0, slack.upper()) - arb(0).union(arb(added.upper()))
-            found = found.max(arb(0)) + self.masses.infinity
-            return found + arb(0).union(self.masses.outside)
+            ball = front * total + arb(0, slack.upper()) - arb(0).union(arb(added.upper()))
+            ball = ball.max(arb(0)) + self.masses.infinity
+            return ball + arb(0).union(self.masses.outside)
 
     def _first_above(self, epsilon: arb) -> tuple[arb, arb]:
         """Return the first point proved to lie above ε, and what one at ε can count for."""
         whole = ((epsilon - self.offset) / self.spacing).mid().floor().unique_fmpz()
         if whole is None:
             raise AccuracyError("ε lies too far out on the lattice of the losses")
-        index, unsure = int(whole) - 1, arb(0)
+        index = int(whole) - 1
+        unsure = arb(0)
         while True:
-            place = self.offset + index * self.spacing
-            if place > epsilon:
-                return place, unsure
-            if not place <= epsilon:
-                unsure += abs((epsilon - place).expm1()).upper()
+            point = self.offset + index * self.spacing
+            if point > epsilon:
+                return point, unsure
+            if not point <= epsilon:
+                unsure += abs((epsilon - point).expm1()).upper()
             index += 1
 
 
 def _places(nodes: Nodes, spacing: Fraction) -> list[int]:
     """Return the point that each loss is next to, counted from the first one."""
     unit, first = fraction_ball(spacing), nodes.losses[0]
-    found = [((x - first) / unit + arb(0.5)).mid().floor().unique_fmpz() for x in nodes.losses]
-    if None in found:
+    indices = [((x - first) / unit + arb(0.5)).mid().floor().unique_fmpz() for x in nodes.losses]
+    if None in indices:
         raise AccuracyError(_TOO_FINE)
-    return [int(str(k)) for k in found]
+    return [int(str(k)) for k in indices]
 
 
 def _layers(
@@ -217,19 +224,19 @@ def _layers(
     """Return the total, and heights and lengths of layers of neighbouring points."""
     masses: dict[int, float] = {}
     total = up(error)
-    for weight, place in zip(weights, places, strict=True):
-        masses[place] = masses.get(place, 0.0) + float(weight.lower()) * (1 - _SAFE)
+    for weight, index in zip(weights, places, strict=True):
+        masses[index] = masses.get(index, 0.0) + float(weight.lower()) * (1 - _SAFE)
         total += float(weight.upper()) * (1 + _SAFE)
     runs = groupby(enumerate(sorted(masses)), lambda pair: pair[1] - pair[0])
-    rows = ([masses[place] for _, place in run] for _, run in runs)
-    found = [(height, float(j - i)) for row in rows for i, j, height in layers(row)]
-    both = np.asarray(found or [(0.0, 1.0)])
+    rows = ([masses[index] for _, index in run] for _, run in runs)
+    rectangles = [(height, float(j - i)) for row in rows for i, j, height in layers(row)]
+    both = np.asarray(rectangles or [(0.0, 1.0)])
     return total, both[:, 0], both[:, 1]
 
 
-def _modulus(found: tuple[float, np.ndarray, np.ndarray], theta: float) -> float:
+def _modulus(rectangles: tuple[float, np.ndarray, np.ndarray], theta: float) -> float:
     """Bound |M| for all angles from one on up to π/2."""
-    total, heights, lengths = found
+    total, heights, lengths = rectangles
     arch = np.abs(np.sin(np.minimum(lengths * theta, math.pi)) / (lengths * math.sin(theta)))
     beyond = np.where(lengths > 2, 1 / 3, 0.0)
     share = np.minimum(np.maximum(arch, beyond), 1 / (lengths * math.sin(theta)))

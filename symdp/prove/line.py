@@ -66,33 +66,35 @@ class Masses:
     def infinity(self) -> arb:
         """Enclose the probability that some loss is known to be infinite."""
         pairs = zip(self.infinite, self.counts, strict=True)
-        return -sum((n * (-own).log1p() for own, n in pairs), arb(0)).expm1()
+        return -sum((n * (-step_mass).log1p() for step_mass, n in pairs), arb(0)).expm1()
 
     @property
     def inside(self) -> arb:
         """Enclose the probability that all losses are finite and on panels."""
         product = arb(1)
-        for own, count in zip(self.finite, self.counts, strict=True):
-            product *= own**count
+        for step_mass, count in zip(self.finite, self.counts, strict=True):
+            product *= step_mass**count
         return product
 
 
 def masses(kinds: Kinds, panels: Sequence[Sequence[Panels]], log_error: float) -> Masses:
     """Enclose masses to an absolute error."""
     count = sum(n for _, n in kinds)
-    each = log_error - math.log(4.0 * count)
-    bits = int(-each / math.log(2)) + SPARE_BITS
+    log_step_error = log_error - math.log(4.0 * count)
+    bits = int(-log_step_error / math.log(2)) + SPARE_BITS
     if bits > _MOST_BITS and any(kind.stretches for kind, _ in kinds):
         raise AccuracyError(_TOO_SMALL.format(log_error))
-    finite, infinite, outside = [], [], arb(0)
+    finite = []
+    infinite = []
+    outside = arb(0)
     with ctx.workprec(bits):
-        plain = Asked(arb(0), 0.0, each)
-        for (kind, n), own in zip(kinds, panels, strict=True):
-            infinite.append(infinite_mass(kind, own, each))
+        plain = Asked(arb(0), 0.0, log_step_error)
+        for (kind, n), step_panels in zip(kinds, panels, strict=True):
+            infinite.append(infinite_mass(kind, step_panels, log_step_error))
             if not kind.stretches:  # a list is the whole law
                 finite.append(1 - infinite[-1])
                 continue
-            finite.append(measure(kind, own, [plain]).total(plain, 0))
+            finite.append(measure(kind, step_panels, [plain]).total(plain, 0))
             outside += n * (1 - finite[-1] - infinite[-1]).upper().max(arb(0))
     return Masses(tuple(finite), tuple(infinite), tuple(n for _, n in kinds), arb(outside.upper()))
 
@@ -127,7 +129,8 @@ class Line:
 
     def _find_terms(self) -> int:
         """Return after how many terms the rest is proved to be negligible."""
-        plan, count = self.plan, sum(n for _, n in self.kinds)
+        plan = self.plan
+        count = sum(n for _, n in self.kinds)
         h = 2 * math.pi / plan.period
         # The sum is about its term at the real axis, over the width of the saddle.
         top = (
@@ -136,23 +139,23 @@ class Line:
             + math.log(plan.period)
         )
         dense = sum(n for kind, n in self.kinds if not kind.is_discrete)
-        each = math.exp(max(self._log_goal / max(dense, 1), -40.0))
+        step_bound = math.exp(max(self._log_goal / max(dense, 1), -40.0))
         orders = 0
-        if each < _LOW:
+        if step_bound < _LOW:
             orders = _ORDERS if self.digits < _MANY_DIGITS else _MORE_ORDERS
         self.falls: list[Falling] = []
         with ctx.workprec(80 + count.bit_length()):
-            for (kind, _), own, scale in zip(self.kinds, plan.panels, plan.scales, strict=True):
-                asked = [Asked(arb(plan.tilt), scale.tilt, -8 * LN10 - math.log(count))]
-                nodes = measure(kind, own, asked)
-                atoms = single_losses(kind, own, asked[0])
-                share = 0.1 * each if orders else 0.02 * (1 - each)
+            for (kind, _), step_panels, scale in zip(
+                self.kinds, plan.panels, plan.scales, strict=True
+            ):
+                moments = [Asked(arb(plan.tilt), scale.tilt, -8 * LN10 - math.log(count))]
+                nodes = measure(kind, step_panels, moments)
+                atoms = single_losses(kind, step_panels, moments[0])
+                share = 0.1 * step_bound if orders else 0.02 * (1 - step_bound)
+                total = nodes.total(moments[0], 0)
                 self.falls.append(
-                    Falling(
-                        kind, own, plan.tilt, scale.tilt, nodes.total(asked[0], 0), atoms, share,
-                        orders,
-                    )
-                )  # fmt: skip
+                    Falling(kind, step_panels, plan.tilt, scale.tilt, total, atoms, share, orders)
+                )
 
         def log_beyond(terms: int) -> float:
             y = h * (terms + 1) * (1 - 1e-12)
@@ -181,18 +184,18 @@ class Line:
         reach = float(self.spacing.upper()) * self.terms * (1 + 1e-9)
         values = [acb(1)] * (self.terms + 1)
         sides = [arb(0), arb(0)]
-        for (kind, count), own, scales in zip(
+        for (kind, count), step_panels, scales in zip(
             self.kinds, self.plan.panels, self.plan.scales, strict=True
         ):
-            asked = self._asked(scales, reach)
-            nodes = measure(kind, own, asked)
-            weights = nodes.weighted(asked[0])
+            moments = self._asked(scales, reach)
+            nodes = measure(kind, step_panels, moments)
+            weights = nodes.weighted(moments[0])
             spare_products(self.terms * len(nodes.losses))
             line = walk(weights, nodes.losses, nodes.errors[0], self.spacing)
             for k, value in enumerate(islice(line, self.terms + 1)):
                 values[k] *= value**count
             for side in (0, 1):
-                total = arb(nodes.total(asked[side + 1], side + 1).upper())
+                total = arb(nodes.total(moments[side + 1], side + 1).upper())
                 sides[side] += count * (total.log() + scales[side + 1])
         return values, (arb(sides[0].upper()), arb(sides[1].upper()))
 
@@ -206,14 +209,15 @@ class Line:
         plan, tilt = self.plan, arb(self.plan.tilt)
         with ctx.workprec(self.bits):
             turn = (acb(0, -epsilon * self.spacing)).exp()
-            total, place = arb(0), acb(1)
+            total = arb(0)
+            rotation = acb(1)
             for k, value in enumerate(self._values):
                 if k % 64 == 0:
-                    place = acb(0, -epsilon * self.spacing * k).exp()
+                    rotation = acb(0, -epsilon * self.spacing * k).exp()
                 z = acb(tilt, self.spacing * k)
-                term = (value * place / (z * (z + 1))).real
+                term = (value * rotation / (z * (z + 1))).real
                 total += term if k == 0 else 2 * term
-                place *= turn
+                rotation *= turn
             beyond = arb(math.nextafter(self._log_beyond, math.inf)).exp() * (1 + arb(1e-9))
             front = (self._scale - tilt * epsilon).exp() / arb(plan.period)
             added = arb(0)
@@ -222,17 +226,15 @@ class Line:
                 log_bound = log_moment - arb(b) * epsilon + log_fall + log_payoff(arb(b))
                 added += log_bound.exp() / -log_fall.expm1()
             whole = front * (total + arb(0, beyond))
-            found = (
-                arb(whole - arb(0).union(arb(added.upper())))
-                if plan.is_right
-                else arb(-whole - arb(0).union(arb(added.upper())))
-            )
+            aliases = arb(0).union(arb(added.upper()))
+            signed = whole if plan.is_right else -whole
+            ball = arb(signed - aliases)
         with ctx.workprec(max(self.bits, 64) + _bits_of(plan.log_size)):
-            own = self.masses
+            law_masses = self.masses
             if not plan.is_right:
-                found = own.inside - found.max(arb(0))
-            found = found.max(arb(0)) + own.infinity
-            return found + arb(0).union(own.outside)
+                ball = law_masses.inside - ball.max(arb(0))
+            ball = ball.max(arb(0)) + law_masses.infinity
+            return ball + arb(0).union(law_masses.outside)
 
 
 def _bits_of(log_size: float) -> int:

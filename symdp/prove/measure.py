@@ -97,16 +97,20 @@ def measure(kind: Kind, panels: Sequence[Panels], asked: Sequence[Asked]) -> Nod
     for mass, loss in kind.atoms():
         rule.atom(mass, loss)
     with ctx.workprec(ctx.prec + 10):
-        for one in panels:
-            stretch = kind.stretches[one.stretch]
+        for stretch_panels in panels:
+            stretch = kind.stretches[stretch_panels.stretch]
             if not stretch.is_infinite:
-                rule.add(stretch, one.edges)
+                rule.add(stretch, stretch_panels.edges)
     return rule.nodes()
 
 
 def single_losses(kind: Kind, panels: Sequence[Panels], asked: Asked) -> arb:
     """Bound what atoms of the finite loss add to the integral at y = 0."""
-    flat = [one for one in panels if not kind.stretches[one.stretch].has_density]
+    flat = [
+        stretch_panels
+        for stretch_panels in panels
+        if not kind.stretches[stretch_panels.stretch].has_density
+    ]
     return arb(measure(kind, flat, [asked]).total(asked, 0).upper())
 
 
@@ -114,12 +118,12 @@ def infinite_mass(kind: Kind, panels: Sequence[Panels], log_error: float) -> arb
     """Enclose the probability of an infinite loss on panels."""
     rule = _Rule([Asked(arb(0), 0.0, log_error)])
     with ctx.workprec(ctx.prec + 10):
-        for one in panels:
-            stretch = kind.stretches[one.stretch]
+        for stretch_panels in panels:
+            stretch = kind.stretches[stretch_panels.stretch]
             if stretch.is_infinite:
-                rule.add(stretch, one.edges)
-    found = rule.nodes()
-    return sum(found.weights, kind.infinite_atoms()) + arb(0, found.errors[0])
+                rule.add(stretch, stretch_panels.edges)
+    nodes = rule.nodes()
+    return sum(nodes.weights, kind.infinite_atoms()) + arb(0, nodes.errors[0])
 
 
 class _Rule:
@@ -163,7 +167,7 @@ class _Rule:
     def _integrate(self, stretch: Stretch, edges: list[arb]) -> None:
         waiting = list(itertools.pairwise(edges))[::-1]
         share = math.log(max(len(waiting), 1)) + 2.0  # e-folds: panels share what may err
-        wanted = [one.log_error - share for one in self._asked]
+        wanted = [moment.log_error - share for moment in self._asked]
         most = 3 * max(order_of(-w) for w in wanted)
         for tries in itertools.count():
             if not waiting:
@@ -218,7 +222,7 @@ class _Rule:
             if around is None:
                 return None
             log_half = abs(half).log()
-            logs = [max(self._log(one, *pair) for pair in around) for one in self._asked]
+            logs = [max(self._log(moment, *pair) for pair in around) for moment in self._asked]
             logs = [up(arb(log) + log_half) for log in logs]
         return logs if all(map(math.isfinite, logs)) else None
 
@@ -227,7 +231,7 @@ class _Rule:
         with ctx.workprec(COARSE_BITS):
             pair = stretch.values(between(left, right))
             width = abs(right - left).log()
-            logs = [up(arb(self._log(one, *pair)) + width) for one in self._asked]
+            logs = [up(arb(self._log(moment, *pair)) + width) for moment in self._asked]
         return None if any(map(math.isnan, logs)) else logs
 
     @staticmethod
@@ -262,8 +266,8 @@ def ellipse(stretch: Stretch, centre: arb, half: arb) -> list[tuple[Any, Any]] |
     inside = centre + half * acb(between(-wide, wide), between(-tall, tall))
     if not all(value.is_finite() for value in stretch.values(inside, analytic=True)):
         return None
-    found = [stretch.values(centre + half * turn) for turn in _ellipse_arcs()]
-    return found if all(p.is_finite() and l.is_finite() for p, l in found) else None
+    arc_values = [stretch.values(centre + half * turn) for turn in _ellipse_arcs()]
+    return arc_values if all(p.is_finite() and l.is_finite() for p, l in arc_values) else None
 
 
 @lru_cache(maxsize=1)
@@ -369,12 +373,12 @@ def _chebyshev(size: int, precision: int) -> tuple[tuple[arb, ...], arb_mat]:
             ]
         )
         columns = [[0] * size for _ in range(size)]  # of powers in each Chebyshev polynomial
-        before, own = [1], [0, 1]
+        previous, current = [1], [0, 1]
         for j in range(size):
-            for k, c in enumerate(before):
+            for k, c in enumerate(previous):
                 columns[k][j] = c
-            following = [0, *(2 * c for c in own)]
-            for k, c in enumerate(before):
+            following = [0, *(2 * c for c in current)]
+            for k, c in enumerate(previous):
                 following[k] -= c
-            before, own = own, following
+            previous, current = current, following
         return tuple(angle.cos() for angle in angles), arb_mat(columns) * fourier

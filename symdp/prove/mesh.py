@@ -117,7 +117,7 @@ def _bracket(
     kinds: Kinds, window: _Window, epsilon: arb, aim: _Aim, spacing: float
 ) -> tuple[arb, float]:
     """Return the ball from the lower to the upper end, and what was left out relative to δ."""
-    if not all(own.outcomes for own in window.kept):
+    if not all(step.outcomes for step in window.kept):
         return window.infinite + arb(0).union(window.missed), 0.0  # no sum is finite
     law = _compose(kinds, aim, spacing, ctx.prec)
     left_out = law.lacking * law.tilted(epsilon) * log_payoff(law.tilt).exp() + window.missed
@@ -201,13 +201,14 @@ class _Sum(NamedTuple):
 
     def excess(self, epsilon: arb) -> arb:
         """Enclose Σ (1 − e^{ε−u})⁺ over these masses."""
-        start, total = max(self.below(epsilon) - 1, self.first), arb(0)
+        start = max(self.below(epsilon) - 1, self.first)
+        total = arb(0)
         for level in range(start, start + _NEAR_POINTS):
             total += self.mass(level) * (-(epsilon - self.place(level)).expm1()).max(arb(0))
         start += _NEAR_POINTS
         if start < self.first + self.masses.length():
-            rest = arb_poly(self.masses.right_shift(start - self.first))
-            first, second = (rest((-t * self.step).exp()) for t in (self.tilt, 1 + self.tilt))
+            far_masses = arb_poly(self.masses.right_shift(start - self.first))
+            first, second = (far_masses((-t * self.step).exp()) for t in (self.tilt, 1 + self.tilt))
             total += self.front(start) * (first - (epsilon - self.place(start)).exp() * second)
         return total
 
@@ -241,21 +242,27 @@ def _compose(kinds: Kinds, aim: _Aim, spacing: float, precision: int) -> _Sum:
     dropped = math.ceil((surplus - aim.log_share) / math.log(2))
     bits = dropped + _COEFFICIENT_BITS
     step = _step(kept, spacing)
-    product, first, split = fmpz_poly([1 << bits]), 0, 0
-    origin, slack, widest, log_total = arb(0), arb(0), arb(0), arb(0)
+    product = fmpz_poly([1 << bits])
+    first = 0
+    split = 0
+    origin = arb(0)
+    slack = arb(0)
+    widest = arb(0)
+    log_total = arb(0)
     unsplit: dict[int, arb] = {0: arb(1)}
-    for own in kept:
-        law = _law(own, step, aim, bits)
-        power, low = _power(law.masses, own.steps, bits, dropped)
+    for kept_step in kept:
+        law = _law(kept_step, step, aim, bits)
+        power, low = _power(law.masses, kept_step.steps, bits, dropped)
         product, shift = _product(product, power, bits, dropped)
-        first += low + own.steps * law.first + shift
-        origin += own.steps * law.offset
-        slack += own.steps * law.overshoot
-        log_total += own.steps * law.total.log()
-        split += own.steps if law.is_split else 0
+        first += low + kept_step.steps * law.first + shift
+        origin += kept_step.steps * law.offset
+        slack += kept_step.steps * law.overshoot
+        log_total += kept_step.steps * law.total.log()
+        split += kept_step.steps if law.is_split else 0
         widest = widest.max(law.overshoot)
-        unsplit = _sums_of_levels(unsplit, law.unsplit, own.steps)
-    total, tilt = log_total.exp(), arb(aim.tilt)
+        unsplit = _sums_of_levels(unsplit, law.unsplit, kept_step.steps)
+    total = log_total.exp()
+    tilt = arb(aim.tilt)
     return _Sum(
         product, first, origin, step, total / arb(2) ** bits, tilt,
         back=tilt * (aim.count * arb(aim.centre)),
@@ -292,17 +299,18 @@ class _Window(NamedTuple):
 @lru_cache(maxsize=4)
 def _window(kinds: Kinds, aim: _Aim, precision: int) -> _Window:
     log_mass = -aim.cut_bits * math.log(2)
-    found, where = [], []
+    tilted_laws = []
+    where = []
     surplus = float(log_payoff_in_doubles(aim.tilt)) - aim.log_size
     for kind, count in kinds:
         panels = panels_of(kind, aim.tilt, 0.0, log_mass)
-        outcomes, own = outcomes_of(kind, panels, aim.cut_bits, aim.stray_bits)
-        where.append(own)
-        found.append({item: _tilted(item, aim) for item in outcomes})
-        surplus += count * log_sum([_log(size) for size in found[-1].values()])
+        outcomes, step_panels = outcomes_of(kind, panels, aim.cut_bits, aim.stray_bits)
+        where.append(step_panels)
+        tilted_laws.append({item: _tilted(item, aim) for item in outcomes})
+        surplus += count * log_sum([_log(size) for size in tilted_laws[-1].values()])
     whole = masses(kinds, where, log_mass - math.log(max(map(len, where), default=1) + 1))
     kept, missed = [], whole.outside
-    for tilted, (_, count) in zip(found, kinds, strict=True):
+    for tilted, (_, count) in zip(tilted_laws, kinds, strict=True):
         # Above, where hardly any loss lies but much tilted mass, the mass of P is what to count.
         plain = {item: arb(item.mass.upper()) for item in tilted}
         left, above = _cut(plain, aim.log_size + aim.log_share)
@@ -338,11 +346,12 @@ def _log(mass: arb) -> float:
 
 def _finest(kinds: Kinds, kept: Sequence[_Kept], aim: _Aim) -> float:
     """Return the finest mesh that can be had in seconds."""
-    length, full = 0.0, 0.0
-    for own in kept:
-        places = np.concatenate([item.places for item in own.outcomes])
-        length += sum(float(np.abs(np.diff(item.places)).sum()) for item in own.outcomes)
-        full += own.steps * float(np.ptp(places))
+    length = 0.0
+    full = 0.0
+    for kept_step in kept:
+        places = np.concatenate([item.places for item in kept_step.outcomes])
+        length += sum(float(np.abs(np.diff(item.places)).sum()) for item in kept_step.outcomes)
+        full += kept_step.steps * float(np.ptp(places))
     with suppress(AccuracyError):  # K may be infinite there
         variance = float(sum_law(kinds).cumulants(aim.tilt, 2)[1])
         full = min(full, _DEVIATIONS * math.sqrt(variance))
@@ -370,22 +379,22 @@ class _Law(NamedTuple):
 
 def _step(kept: Sequence[_Kept], spacing: float) -> arb:
     """Return a step near a spacing, which divides the first distance of two heavy atoms."""
-    for own in kept:
-        losses = [item.loss for item in own.outcomes if isinstance(item, Atom)]
+    for kept_step in kept:
+        losses = [item.loss for item in kept_step.outcomes if isinstance(item, Atom)]
         gap = abs(losses[0] - losses[1]).mid() if len(losses) > 1 else arb(0)
         if gap > spacing:
             return (gap / math.ceil(float(gap) / spacing)).mid()
     return arb(spacing)
 
 
-def _law(own: _Kept, step: arb, aim: _Aim, bits: int) -> _Law:
+def _law(kept_step: _Kept, step: arb, aim: _Aim, bits: int) -> _Law:
     """Split every outcome of one step between two levels, but for atoms that lie on the mesh."""
-    atoms = [item for item in own.outcomes if isinstance(item, Atom)]
+    atoms = [item for item in kept_step.outcomes if isinstance(item, Atom)]
     offset = atoms[0].loss.mid() if atoms else arb(0)
     on_mesh: dict[int, arb] = {}
     split: dict[int, tuple[arb, arb]] = {}
     overshoot = arb(0)
-    for item in own.outcomes:
+    for item in kept_step.outcomes:
         if isinstance(item, Atom):
             level = round(float(((item.loss - offset) / step).mid()))
             miss = abs(item.loss - offset - level * step)
@@ -396,8 +405,8 @@ def _law(own: _Kept, step: arb, aim: _Aim, bits: int) -> _Law:
         for row in item.cells(offset, step):
             overshoot = overshoot.max(row.overshoot)
             for level, p, q in zip(row.levels, row.p, row.q, strict=True):
-                known = split.get(level)
-                split[level] = (p, q) if known is None else (known[0] + p, known[1] + q)
+                previous = split.get(level)
+                split[level] = (p, q) if previous is None else (previous[0] + p, previous[1] + q)
     overshoot = arb(overshoot.upper())
     levels = sorted({*split, *(level + 1 for level in split), *on_mesh})
     if levels[-1] - levels[0] >= _MOST_POINTS:
@@ -410,7 +419,7 @@ def _law(own: _Kept, step: arb, aim: _Aim, bits: int) -> _Law:
         upper = (p - (offset + level * step - overshoot).exp() * q) / whole
         for k, part in ((level, p - upper), (level + 1, upper)):
             masses[k] = masses.get(k, arb(0)) + part * weights[k]
-    total = arb(sum((m.upper().max(arb(0)) for m in masses.values()), own.below).upper())
+    total = arb(sum((m.upper().max(arb(0)) for m in masses.values()), kept_step.below).upper())
     scale = arb(2) ** bits / total
     coefficients = [0] * (levels[-1] - levels[0] + 1)
     with ctx.workprec(ctx.prec + bits):
@@ -463,18 +472,18 @@ def _product(one: fmpz_poly, other: fmpz_poly, bits: int, dropped: int) -> tuple
     return product.truncate(last + 1).right_shift(first), first
 
 
-def _sums_of_levels(known: dict[int, arb], own: dict[int, arb], count: int) -> dict[int, arb]:
+def _sums_of_levels(sums: dict[int, arb], masses: dict[int, arb], count: int) -> dict[int, arb]:
     """Return lower bounds of the masses of sums of two levels, none where there are too many."""
-    fewest = count if len(own) == 1 else 0
-    found: dict[int, arb] = {}
-    if not own or (count - fewest + 1) * len(known) > _MOST_SUMS:
-        return found
-    (one, p), (other, q), *_ = *own.items(), (0, arb(0))
+    fewest = count if len(masses) == 1 else 0
+    extended: dict[int, arb] = {}
+    if not masses or (count - fewest + 1) * len(sums) > _MOST_SUMS:
+        return extended
+    (level_p, p), (level_q, q), *_ = *masses.items(), (0, arb(0))
     ways = arb(1)
     for k in range(fewest, count + 1):
         power = ways * p**k * q ** (count - k)
-        for first, mass in known.items():
-            level = first + k * one + (count - k) * other
-            found[level] = found.get(level, arb(0)) + mass * power
+        for first, mass in sums.items():
+            level = first + k * level_p + (count - k) * level_q
+            extended[level] = extended.get(level, arb(0)) + mass * power
         ways = ways * (count - k) / (k + 1)
-    return found
+    return extended

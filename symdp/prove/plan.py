@@ -83,9 +83,9 @@ def find_saddle(law: SumLaw, epsilon: float, strip: Strip = Strip.RIGHT) -> Sadd
 
     Where F falls up to the end of K's domain, a tilt near that end serves.
     """
-    found = saddle_point(law, epsilon, strip, _SETTLED)
-    if found is not None:
-        return Saddle(found.tilt, found.curvature, found.log_leading)
+    saddle = saddle_point(law, epsilon, strip, _SETTLED)
+    if saddle is not None:
+        return Saddle(saddle.tilt, saddle.curvature, saddle.log_leading)
     end = strip.width(law)
     if not 0 < end < math.inf:
         return None
@@ -125,8 +125,9 @@ def find_plan(
     log_mass = min(log_goal, 0.0) - math.log(law.count)
     scales, panels = [], []
     for kind, _ in kinds:
-        one = SumLaw([(kind.law, 1)])
-        scales.append(Scales(*(float(f"{one.cgf(s):.12g}") for s in (tilt, below, above))))
+        step_law = SumLaw([(kind.law, 1)])
+        heights = (float(f"{step_law.cgf(s):.12g}") for s in (tilt, below, above))
+        scales.append(Scales(*heights))
         panels.append(panels_of(kind, tilt, frequency, log_mass))
     return Plan(
         tilt,
@@ -154,16 +155,16 @@ def period_of(
     """Return tilts below and above, and the least period whose aliases these bound as asked."""
 
     def best(tilts: Iterable[float]) -> tuple[float, float]:
-        found = []
+        periods = []
         for s in tilts:
             height = exponent(law, epsilon, s)
             if height is not None:
                 payoff = float(log_payoff(s)) if s > 0 else 0.0
                 excess = max(height + payoff - log_goal, 0.0) + _SPARE
-                found.append((excess / abs(tilt - s), s))
-        if not found:
+                periods.append((excess / abs(tilt - s), s))
+        if not periods:
             raise AccuracyError("K is infinite just beside its saddle point")
-        return min(found)
+        return min(periods)
 
     steps = range(1, _SIXTEENTHS)
     if tilt > 0:
@@ -190,20 +191,22 @@ def exponent(law: SumLaw, epsilon: float, tilt: float) -> float | None:
 @lru_cache(maxsize=256)
 def panels_of(kind: Kind, tilt: float, frequency: float, log_mass: float) -> tuple[Panels, ...]:
     """Return panels of all stretches that leave out about a mass of P at most."""
-    known = _known_panels(kind, tilt, frequency)
+    numeric_panels = _known_panels(kind, tilt, frequency)
     return tuple(
-        Panels(number, _edges(stretch, known, log_mass))
+        Panels(number, _edges(stretch, numeric_panels, log_mass))
         for number, stretch in enumerate(kind.stretches)
     )
 
 
 def _known_panels(kind: Kind, tilt: float, frequency: float) -> list[tuple[object, np.ndarray]]:
     """Return the edges of the panels that doubles integrate on."""
-    found: list[tuple[object, np.ndarray]] = []
+    panels: list[tuple[object, np.ndarray]] = []
     for nodes in (kind.law.base, _nodes(kind, tilt, frequency)):
         if nodes is not None:
-            found += [(piece, np.append(lower, upper[-1:])) for piece, lower, upper in nodes.panels]
-    return found
+            panels += [
+                (piece, np.append(lower, upper[-1:])) for piece, lower, upper in nodes.panels
+            ]
+    return panels
 
 
 def _nodes(kind: Kind, tilt: float, frequency: float) -> NodeSet | None:
@@ -214,7 +217,7 @@ def _nodes(kind: Kind, tilt: float, frequency: float) -> NodeSet | None:
 
 
 def _edges(
-    stretch: Stretch, known: Sequence[tuple[object, np.ndarray]], log_mass: float
+    stretch: Stretch, numeric_panels: Sequence[tuple[object, np.ndarray]], log_mass: float
 ) -> tuple[float, ...]:
     """Return edges from where P has mass outwards, until the density beside its room is small."""
     piece = stretch.piece
@@ -222,17 +225,17 @@ def _edges(
         return ()
     if stretch.is_integer:
         return _integers(stretch, log_mass)
-    own = [edges for other, edges in known if other is piece and edges.size]
-    if not own:
+    edges_of_piece = [edges for other, edges in numeric_panels if other is piece and edges.size]
+    if not edges_of_piece:
         from symdp.numeric.panels import build_panels
 
         outline = stretch.outline
         assert outline is not None
         panels, _ = build_panels(outline, {0.0: float(outline.log_masses([0.0])[0])}, 0.0)
-        own = [] if panels is None else [np.append(panels.lower, panels.upper[-1:])]
-    if not own:
+        edges_of_piece = [] if panels is None else [np.append(panels.lower, panels.upper[-1:])]
+    if not edges_of_piece:
         return ()
-    edges = np.unique(np.concatenate([*own, _modes(stretch, log_mass)])).tolist()
+    edges = np.unique(np.concatenate([*edges_of_piece, _modes(stretch, log_mass)])).tolist()
     for _ in range(2):  # from both ends
         edges = _ended(stretch, edges[::-1], log_mass)
     return tuple(edges)
@@ -271,8 +274,8 @@ def _outwards(
     piece = stretch.piece
     assert piece is not None
     end = piece.upper if width > 0 else piece.lower
-    found: list[float] = []
-    while edge != end and len(found) < _LONGEST:
+    further_edges: list[float] = []
+    while edge != end and len(further_edges) < _LONGEST:
         with np.errstate(all="ignore"):
             places = np.asarray([edge]) if is_singular else edge + width * _BESIDE
             places = places[(places >= piece.lower) & (places <= piece.upper)]
@@ -286,9 +289,9 @@ def _outwards(
             following = end
         if following == edge or (is_singular and following == end):
             break
-        found.append(following)
+        further_edges.append(following)
         edge = following
-    return found
+    return further_edges
 
 
 def _integers(stretch: Stretch, log_mass: float) -> tuple[float, ...]:
@@ -298,10 +301,10 @@ def _integers(stretch: Stretch, log_mass: float) -> tuple[float, ...]:
     further = 0.0
     for _ in range(_INTEGERS_AGAIN):
         further = max(-log_mass - NEGLIGIBLE + 8.0 + further, 0.0)
-        found = integer_nodes(piece, [0.0], further)
-        if not found.size:
+        integers = integer_nodes(piece, [0.0], further)
+        if not integers.size:
             return ()
-        ends = found[[0, -1]]
+        ends = integers[[0, -1]]
         with np.errstate(all="ignore"):
             logs = piece.log_p(ends)
         inside = [e in (piece.lower, piece.upper) for e in ends.tolist()]

@@ -79,19 +79,20 @@ def _variation_constant(kind: Kind, order: int, tilt: sp.Rational) -> arb:
     scale = arb(0) if order == 1 else _variation_constant(kind, 1, tilt)
     bits = _REACH * order + _SPARE
     with ctx.workprec(2 * bits + 3 * _POINTS):  # whose powers cancel
-        own = Asked(real_ball(tilt), log_moment(kind, tilt), -bits * LOG2)
-        panels, (beyond,) = covered(kind, [own], bits)
-        total = (own.scale - TiltedLoss(kind, tilt, tilt).cgf(tilt)).exp()
-        rows, edges = [], [arb(0)] * order
-        for one in panels:
-            stretch = kind.stretches[one.stretch]
+        moment = Asked(real_ball(tilt), log_moment(kind, tilt), -bits * LOG2)
+        panels, (beyond,) = covered(kind, [moment], bits)
+        total = (moment.scale - TiltedLoss(kind, tilt, tilt).cgf(tilt)).exp()
+        rows = []
+        edges = [arb(0)] * order
+        for stretch_panels in panels:
+            stretch = kind.stretches[stretch_panels.stretch]
             if not stretch.has_density:
                 continue
-            row = _models(stretch, one.edges, order)
+            row = _models(stretch, stretch_panels.edges, order)
             for model, u in ((row[0], -1.0), (row[-1], 1.0)):
-                found = _local(own, model, u, 1.0, order - 1)
-                assert found is not None  # ℓ is steep at the ends of panels
-                sizes = [abs(value) * total for value in found.derivatives()]
+                series = _local(moment, model, u, 1.0, order - 1)
+                assert series is not None  # ℓ is steep at the ends of panels
+                sizes = [abs(value) * total for value in series.derivatives()]
                 edges = [e + size.upper() for e, size in zip(edges, sizes, strict=True)]
             rows.append(row)
         for j, edge in enumerate(edges[:-1]):
@@ -101,7 +102,7 @@ def _variation_constant(kind: Kind, order: int, tilt: sp.Rational) -> arb:
                     f"of a monotone piece: boundary terms remain, and V_{order} does not exist"
                 )
         reach = arb(2) ** _REACH
-        variation = sum((_variation(own, row, order) for row in rows), beyond * reach**order)
+        variation = sum((_variation(moment, row, order) for row in rows), beyond * reach**order)
         lower = (e * reach ** (order - 1 - j) for j, e in enumerate(edges))
         return arb((variation * total + sum(lower, arb(0))).upper())
 
@@ -111,11 +112,13 @@ def _split_bound(kind: Kind, tilt: sp.Rational, frequency: sp.Rational) -> arb:
     if kind.is_discrete:
         raise AccuracyError(_DISCRETE)
     loss = TiltedLoss(kind, tilt, tilt)
-    own = loss.asked[0]
-    total = loss.smooth_part(tilt) * (-arb(own.scale)).exp()
-    falling = Falling(kind, loss.panels, own.tilt, own.scale, total, arb(0), 2.0**-_BITS, orders=3)
+    moment = loss.asked[0]
+    total = loss.smooth_part(tilt) * (-arb(moment.scale)).exp()
+    falling = Falling(
+        kind, loss.panels, moment.tilt, moment.scale, total, arb(0), 2.0**-_BITS, orders=3
+    )
     bound = arb(falling.at(math.nextafter(float(frequency), 0.0))) + loss.tails[0]
-    bound *= (own.scale - loss.cgf(tilt)).exp()
+    bound *= (moment.scale - loss.cgf(tilt)).exp()
     with suppress(AccuracyError):
         bound = bound.min(_variation_constant(kind, 1, tilt) / real_ball(frequency))
     return arb(bound.upper())
@@ -129,24 +132,24 @@ def _models(stretch: Stretch, edges: Sequence[float], order: int) -> list[Model]
     places = [stretch.place(edge) for edge in edges]
     waiting = [(left, right, 0) for left, right in itertools.pairwise(places)][::-1]
     ends = [str(end) for end in stretch.ends() if end is not None]
-    found = list[Model]()
+    models = list[Model]()
     while waiting:
         left, right, halvings = waiting.pop()
         model = panel_model(stretch, left, right, _POINTS, order + _MORE + 2)
         if model is not None and halvings >= _HALVINGS and _turns(model):
             raise AccuracyError(_TURNS.format(((left + right) / 2).mid().str(6, radius=False)))
         if model is not None and (halvings >= _HALVINGS or _is_gentle(model)):
-            found.append(model)
+            models.append(model)
             continue
         middle = ((left + right) / 2).mid()
-        if halvings > 3 * _HALVINGS or len(found) > _MOST_PANELS:
+        if halvings > 3 * _HALVINGS or len(models) > _MOST_PANELS:
             raise AccuracyError("the loss's density is not resolved by panels of its variable")
         if model is not None and halvings:
-            for slope, place in zip(_slopes(model), (left, right), strict=True):
-                if slope == 0 and str(place) in ends:
-                    raise AccuracyError(_TURNS.format(place.str(6, radius=False)))
+            for slope, end in zip(_slopes(model), (left, right), strict=True):
+                if slope == 0 and str(end) in ends:
+                    raise AccuracyError(_TURNS.format(end.str(6, radius=False)))
         waiting += [(middle, right, halvings + 1), (left, middle, halvings + 1)]
-    return found
+    return models
 
 
 def _is_gentle(model: Model) -> bool:
@@ -163,9 +166,10 @@ def _turns(model: Model) -> bool:
 
 def _slopes(model: Model) -> list[arb]:
     """Return |ℓ′| at both ends of a panel, 0 where hardly more is known of it."""
-    slope, error = model.loss.derivative(), arb(float(model.errors[1][1]))
-    found = [abs(slope(arb(u))) for u in (-1, 1)]
-    return [size if size * arb(_SLACK) ** 2 > error else arb(0) for size in found]
+    slope = model.loss.derivative()
+    error = arb(float(model.errors[1][1]))
+    sizes = [abs(slope(arb(u))) for u in (-1, 1)]
+    return [size if size * arb(_SLACK) ** 2 > error else arb(0) for size in sizes]
 
 
 class _Local(NamedTuple):
@@ -182,9 +186,9 @@ class _Local(NamedTuple):
 
 
 def _local(
-    own: Asked,
+    moment: Asked,
     model: Model,
-    place: float,
+    centre: float,
     half: float,
     order: int,
     more: int = 0,
@@ -195,20 +199,23 @@ def _local(
 
     None where ℓ′ may be 0.
     """
-    at, count = arb_poly([place, half]), order + more + 1
+    at = arb_poly([centre, half])
+    count = order + more + 1
     pair = []
     for shape, errors in ((model.log_p, model.errors[0]), (model.loss, model.errors[1])):
         moved = shape(at)
         if around:
             pair.append(local_derivatives(moved, errors, half, count)[0])
             continue
-        known = [*moved.coeffs(), *[arb(0)] * (count + 1)]
-        pair.append([known[k] + arb(0, float(errors[k]) * half**k) for k in range(count + 1)])
+        coefficients = [*moved.coeffs(), *[arb(0)] * (count + 1)]
+        pair.append(
+            [coefficients[k] + arb(0, float(errors[k]) * half**k) for k in range(count + 1)]
+        )
     log_p, loss = pair
     if not abs(loss[1]) > 0:
         return None
-    total = [p + own.tilt * x for p, x in zip(log_p, loss, strict=True)]
-    total[0] += own.tilt * model.middle - own.scale + (half * model.half).log()
+    total = [p + moment.tilt * x for p, x in zip(log_p, loss, strict=True)]
+    total[0] += moment.tilt * model.middle - moment.scale + (half * model.half).log()
     sign = 1 if loss[1] > 0 else -1
     exponent = arb_series(total, prec=count)
     rise = arb_series([sign * (k + 1) * c for k, c in enumerate(loss[1:])], prec=count).log()
@@ -219,9 +226,10 @@ def _local(
     return _Local(exponent, rise, factors)
 
 
-def _variation(own: Asked, row: Sequence[Model], order: int) -> arb:
+def _variation(moment: Asked, row: Sequence[Model], order: int) -> arb:
     """Bound ∫ |d/dx D^{k−1} f| dx over panels."""
-    settled, number = arb(0), itertools.count()
+    settled = arb(0)
+    number = itertools.count()
     heap: list[tuple[float, int, Model, float, float]] = []
     waiting = [(model, 0.0, 1.0) for model in row]
     open_total = 0.0
@@ -235,32 +243,32 @@ def _variation(own: Asked, row: Sequence[Model], order: int) -> arb:
             open_total += size
             waiting = [(model, centre + s * half / 2, half / 2) for s in (1, -1)]
         model, centre, half = waiting.pop()
-        bound, known = _cell(own, model, centre, half, order)
-        if known is not None:
-            settled += known
+        bound, variation = _cell(moment, model, centre, half, order)
+        if variation is not None:
+            settled += variation
         else:
             heapq.heappush(heap, (-bound, next(number), model, centre, half))
             open_total += bound
-    rest = -sum(entry[0] for entry in heap)
-    if waiting or not math.isfinite(rest):
+    open_bound = -sum(entry[0] for entry in heap)
+    if waiting or not math.isfinite(open_bound):
         raise AccuracyError("the variation of the loss's density was not bounded in time")
-    return arb((settled + rest * (1 + 2.0**-40)).upper())
+    return arb((settled + open_bound * (1 + 2.0**-40)).upper())
 
 
 def _cell(
-    own: Asked, model: Model, centre: float, half: float, order: int
+    moment: Asked, model: Model, centre: float, half: float, order: int
 ) -> tuple[float, arb | None]:
     """Return a bound of the variation over a cell, and the variation where that is known."""
-    around = _local(own, model, centre, half, order, _MORE, around=True)
-    middle = _local(own, model, centre, half, order, _MORE)
+    around = _local(moment, model, centre, half, order, _MORE, around=True)
+    middle = _local(moment, model, centre, half, order, _MORE)
     if around is None or middle is None:
         return math.inf, None
     factor = _on_cell(middle.factors[-1], around.factors[-1])
     if not factor.contains(0):
-        ends = [_local(own, model, centre + s * half, half, order - 1) for s in (-1, 1)]
+        ends = [_local(moment, model, centre + s * half, half, order - 1) for s in (-1, 1)]
         first, last = (end.derivatives()[-1] for end in ends if end is not None)
         return 0.0, abs(last - first)
-    steep = [one.exponent - order * one.rise for one in (middle, around)]
+    steep = [series.exponent - order * series.rise for series in (middle, around)]
     return up(2 * _on_cell(*steep).exp() * abs(factor)), None
 
 
@@ -333,21 +341,23 @@ class _Request:
         from symdp.model.mechanism import exact
 
         derivation = constant.derivation
-        own = {name: value for name, value in values.items() if name in constant.arguments}
-        rest = {name: value for name, value in values.items() if name not in constant.arguments}
-        missing = [name for name in constant.arguments if name not in own]
+        arguments = {name: value for name, value in values.items() if name in constant.arguments}
+        parameter_values = {
+            name: value for name, value in values.items() if name not in constant.arguments
+        }
+        missing = [name for name in constant.arguments if name not in arguments]
         if missing:
             raise InputError(f"{constant.name} needs {' and '.join(missing)}; give a number")
         parameters = derivation.mechanism.parameters
-        for name in rest:
+        for name in parameter_values:
             if name not in parameters:
-                known = [*constant.arguments, *parameters]
+                names = [*constant.arguments, *parameters]
                 raise InputError(
                     f"'{name}' is neither an argument of {constant.name} nor a free parameter"
-                    f"{suggestion(name, known) or (f'; known: {known}' if known else '')}"
+                    f"{suggestion(name, names) or (f'; known: {names}' if names else '')}"
                 )
-        mechanism = derivation.mechanism(**rest).require_concrete()
-        numbers = {name: exact(value, name) for name, value in own.items()}
+        mechanism = derivation.mechanism(**parameter_values).require_concrete()
+        numbers = {name: exact(value, name) for name, value in arguments.items()}
         for name, number in numbers.items():
             if not number.is_Rational:
                 raise InputError(f"{name} must be a number or a ratio, not {values[name]!r}")
@@ -355,7 +365,9 @@ class _Request:
         if not (count.is_Integer and count > 0):
             raise InputError(f"count must be a whole number, 1 or more, not {count}")
         bound = {
-            symbol: mechanism.values[name] for name, symbol in parameters.items() if name in rest
+            symbol: mechanism.values[name]
+            for name, symbol in parameters.items()
+            if name in parameter_values
         }
         pair = mechanism.pair(derivation.direction)
         low, high = derivation.cgf.domain or map(sp.Float, kind_of(pair).law.domain)
@@ -388,9 +400,10 @@ class _Request:
         ends = [(float(end), log_moment(kind, end)) for end in (low, high)]
 
         def law_at(tilt: sp.Rational) -> TiltedLoss:
-            t, own = float(tilt), log_moment(kind, tilt)
+            t = float(tilt)
+            log_at_tilt = log_moment(kind, tilt)
             slope = float(SumLaw([(kind.law, 1)]).cumulants(t, 1)[0])
-            above = max(height - own - (s - t) * slope for s, height in ends)
+            above = max(height - log_at_tilt - (s - t) * slope for s, height in ends)
             return self.law(low, high) if above < _MOST_ABOVE else self.law(tilt, tilt)
 
         return law_at

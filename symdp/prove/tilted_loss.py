@@ -61,8 +61,14 @@ class TiltedLoss:
                 for tilt in dict.fromkeys((low, high))
             )
             self.panels, self.tails = covered(kind, self.asked, bits)
-            single = [one for one in self.panels if not kind.stretches[one.stretch].has_density]
-            self._spread = [one for one in self.panels if one not in single]
+            single = [
+                stretch_panels
+                for stretch_panels in self.panels
+                if not kind.stretches[stretch_panels.stretch].has_density
+            ]
+            self._spread = [
+                stretch_panels for stretch_panels in self.panels if stretch_panels not in single
+            ]
             self._single = measure(kind, single, self.asked)
             self._smooth = measure(_without_points(kind), self._spread, self.asked)
         self._weights = self._single.weights + self._smooth.weights
@@ -100,15 +106,16 @@ class TiltedLoss:
     def third(self, tilt: sp.Rational) -> arb:
         """Enclose P_t = E_t|ℓ − K′(t)|³."""
         with ctx.workprec(self.precision):
-            centre, t = self.mean(tilt), real_ball(tilt)
+            centre = self.mean(tilt)
+            t = real_ball(tilt)
             scale = log_moment(self.kind, tilt)
             square = self.variance(tilt)
             size = 1.5 * float(square.log().mid()) if square > 0 else 0.0
-            own = Asked(t, scale + size, self.asked[0].log_error)
+            moment = Asked(t, scale + size, self.asked[0].log_error)
             cubed = _without_points(self.kind)
             cubed.stretches = tuple(_Cubed(stretch, centre) for stretch in self.kind.stretches)
-            nodes = measure(cubed, self._spread, [own])
-            total = nodes.total(own, 0) * arb(own.scale).exp()
+            nodes = measure(cubed, self._spread, [moment])
+            total = nodes.total(moment, 0) * arb(moment.scale).exp()
             for weight, loss in zip(self._single.weights, self._single.losses, strict=True):
                 away = abs(loss - centre)
                 total += weight * (t * loss).exp() * away * away * away
@@ -156,11 +163,12 @@ class TiltedLoss:
 
     def _lacking(self, tilt: sp.Rational, centre: arb, power: int, *errors: Sequence[arb]) -> arb:
         """Bound what a moment lacks for errors of e^{−scale}M at both ends."""
-        t, total = real_ball(tilt), arb(0)
-        radius = min((abs(one.tilt - t) for one in self.asked), key=float)
-        for number, one in enumerate(self.asked):
-            own = sum((each[number] for each in errors), arb(0))
-            total += own * (one.scale + (t - one.tilt) * centre).exp()
+        t = real_ball(tilt)
+        total = arb(0)
+        radius = min((abs(moment.tilt - t) for moment in self.asked), key=float)
+        for number, moment in enumerate(self.asked):
+            error = sum((bounds[number] for bounds in errors), arb(0))
+            total += error * (moment.scale + (t - moment.tilt) * centre).exp()
         if power and total != 0:
             total *= math.factorial(power) / radius**power
         return arb(total.upper())
@@ -178,9 +186,9 @@ def log_moment(kind: Kind, tilt: sp.Rational) -> float:
 
 
 def _without_points(kind: Kind) -> Kind:
-    own = copy.copy(kind)
-    own.points = ()
-    return own
+    smooth_kind = copy.copy(kind)
+    smooth_kind.points = ()
+    return smooth_kind
 
 
 class _Cubed(Stretch):
@@ -200,44 +208,49 @@ class _Cubed(Stretch):
         return log_p + 3 * (size.upper() if size.contains(0) else size).log(), loss
 
 
-def covered(kind: Kind, asked: Sequence[Asked], bits: int) -> tuple[list[Panels], tuple[arb, ...]]:
+def covered(
+    kind: Kind, moments: Sequence[Asked], bits: int
+) -> tuple[list[Panels], tuple[arb, ...]]:
     """Return panels of all stretches, and bounds of e^{−scale} ∫ e^{tℓ} dP beyond them.
 
     Cuts are where about 2^{−bits} is left at each of the tilts.
     """
-    found, tails = [], [arb(0) for _ in asked]
+    panels = []
+    tails = [arb(0) for _ in moments]
     tolerance = arb(2) ** -(bits + 2)
     for number, stretch in enumerate(kind.stretches):
         if stretch.is_infinite:
             continue
         edges = set[float]()
-        for tilt in (0.0, *(float(one.tilt) for one in asked)):
-            own = panels_of(kind, tilt, 0.0, -bits * LOG2)[number]
-            edges |= set(own.edges)
+        for tilt in (0.0, *(float(moment.tilt) for moment in moments)):
+            stretch_panels = panels_of(kind, tilt, 0.0, -bits * LOG2)[number]
+            edges |= set(stretch_panels.edges)
         ordered = sorted(edges)
         if ordered:
             for side in (0, -1):
-                more, masses = _tail(stretch, side, ordered, asked, tolerance)
+                more, masses = _tail(stretch, side, ordered, moments, tolerance)
                 ordered = sorted({*ordered, *more})
                 tails = [a + b for a, b in zip(tails, masses, strict=True)]
-        found.append(Panels(number, tuple(ordered)))
-    return found, tuple(arb(tail.upper()) for tail in tails)
+        panels.append(Panels(number, tuple(ordered)))
+    return panels, tuple(arb(tail.upper()) for tail in tails)
 
 
 def _tail(
-    stretch: Stretch, side: int, edges: Sequence[float], asked: Sequence[Asked], tolerance: arb
+    stretch: Stretch, side: int, edges: Sequence[float], moments: Sequence[Asked], tolerance: arb
 ) -> tuple[list[float], list[arb]]:
     """Return edges up to a cut on one side, and what is beyond it at each tilt."""
-    last, direction = edges[side], 1 if side else -1
+    last = edges[side]
+    direction = 1 if side else -1
     exact = (stretch.exact.lower, stretch.exact.upper)[side]
     if stretch.piece is not None and last == (stretch.piece.lower, stretch.piece.upper)[side]:
-        return [], [arb(0) for _ in asked]
-    place, masses = arb(direction * last), []
-    for one in asked:
-        cut, mass = _cut(stretch, exact, direction, last, one, tolerance)
-        place = place.max(direction * cut)
+        return [], [arb(0) for _ in moments]
+    farthest = arb(direction * last)
+    masses = []
+    for moment in moments:
+        cut, mass = _cut(stretch, exact, direction, last, moment, tolerance)
+        farthest = farthest.max(direction * cut)
         masses.append(mass)
-    end = direction * float(place.mid())
+    end = direction * float(farthest.mid())
     if exact.is_finite and not stretch.is_moved:
         anchor = float(exact)
         steps, far = (last - anchor, end - anchor), 1 / _GROWTH
@@ -246,7 +259,9 @@ def _tail(
         first = max(abs(last), 1.0)
         marks = [direction * first * _GROWTH**k for k in range(1, _reach(abs(end), first))]
     inner = [m for m in marks if direction * last < direction * m < direction * end]
-    return [*(map(round, inner) if stretch.is_integer else inner), end], masses
+    if stretch.is_integer:
+        return [*map(round, inner), end], masses
+    return [*inner, end], masses
 
 
 def _reach(larger: float, smaller: float) -> int:
@@ -255,19 +270,20 @@ def _reach(larger: float, smaller: float) -> int:
 
 
 def _cut(
-    stretch: Stretch, exact: sp.Expr, direction: int, last: float, one: Asked, tolerance: arb
+    stretch: Stretch, exact: sp.Expr, direction: int, last: float, moment: Asked, tolerance: arb
 ) -> tuple[arb, arb]:
     """Return a place in the coordinate of panels, and a bound of what is beyond it."""
-    scale = sp.Rational(*one.scale.as_integer_ratio())
+    scale = sp.Rational(*moment.scale.as_integer_ratio())
 
-    def height(place: arb) -> arb:
-        log_p, loss = stretch.values(place)
-        return arb((log_p + one.tilt * loss - one.scale).exp())
+    def height(point: arb) -> arb:
+        log_p, loss = stretch.values(point)
+        return arb((log_p + moment.tilt * loss - moment.scale).exp())
 
     if stretch.is_moved:
         return find_cut(height, arb(abs(last)).max(arb(1)), direction, tolerance)
-    own, x = stretch.exact, stretch.variable
-    exponent = own.log_p + _exact(one.tilt) * own.loss - scale
+    formula = stretch.exact
+    x = stretch.variable
+    exponent = formula.log_p + _exact(moment.tilt) * formula.loss - scale
     if exact.is_infinite:
         other = stretch.ends()[0 if direction > 0 else 1]
         far = exponent.xreplace({x: direction * DISTANCE})
@@ -276,8 +292,8 @@ def _cut(
     end = real_ball(exact)
 
     def beside(y: arb) -> arb:
-        place = end - direction * (-y).exp()
-        return height(place) * (-y).exp()
+        point = end - direction * (-y).exp()
+        return height(point) * (-y).exp()
 
     begin = arb(-math.log(abs(last - float(exact)))).upper()
     far = exponent.subs(x, near) - DISTANCE

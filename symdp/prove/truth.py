@@ -80,8 +80,8 @@ def profile(
     pairs: Iterable[tuple[OneStep, int]], epsilon: float | Fraction | sp.Rational, digits: int = 30
 ) -> Profile:
     """Return δ(ε) to so many digits, or to as many as can be had, at the least those of a mesh."""
-    asked = tuple(dict.fromkeys((digits, min(digits, FEWER_DIGITS))))
-    return _profile(pairs, epsilon, asked, digits)
+    digit_counts = tuple(dict.fromkeys((digits, min(digits, FEWER_DIGITS))))
+    return _profile(pairs, epsilon, digit_counts, digits)
 
 
 def _profile(
@@ -136,21 +136,21 @@ def _added(steps: Sequence[tuple[OneStep, int]], epsilon: Fraction, digits: int)
     log_error = log_size - (digits + _SPARE) * LN10
     bits = int(-log_error / math.log(2)) + 32
     with limited(digits, _WORK), ctx.workprec(2 * bits):
-        own = {kind: _Step(kind, log_error, bits) for kind, _ in kinds}
+        step_laws = {kind: _Step(kind, log_error, bits) for kind, _ in kinds}
         sums = [(arb(1), arb(0))]
         for kind, count in kinds:
             for _ in range(count if kind.is_discrete else 0):
-                sums = _merged(sums, own[kind].atoms)
+                sums = _merged(sums, step_laws[kind].atoms)
         ends = [fraction_ball(epsilon) - x for _, x in sums]
         g: Function = _payoff
         if dense:
-            first, last = own[dense[0][0]], own[dense[-1][0]]
+            first, last = step_laws[dense[0][0]], step_laws[dense[-1][0]]
             is_single = dense == [(dense[0][0], 1)]
             g = first.tail if is_single else partial(last.expected, first)
         total = sum((mass * g(e) for (mass, _), e in zip(sums, ends, strict=True)), arb(0))
         missed = sum(  # of laws of mass 1
             (
-                n * abs(1 - own[kind_of(p)].mass - mass_at_infinity([(p, 1)], log_error))
+                n * abs(1 - step_laws[kind_of(p)].mass - mass_at_infinity([(p, 1)], log_error))
                 for p, n in steps
             ),
             arb(0),
@@ -170,27 +170,27 @@ def _payoff(e: arb) -> arb:
 
 def _apart(places: Sequence[arb]) -> list[arb]:
     """Return places in order, those once of which doubles hardly know that they differ."""
-    found: list[arb] = []
-    for place in sorted((p.mid() for p in places), key=arb.fmpq):
-        if not found or place - found[-1] > 1e-12 * (1 + abs(place)):
-            found.append(place)
-    return found
+    distinct: list[arb] = []
+    for point in sorted((p.mid() for p in places), key=arb.fmpq):
+        if not distinct or point - distinct[-1] > 1e-12 * (1 + abs(point)):
+            distinct.append(point)
+    return distinct
 
 
 def _merged(
     sums: Sequence[tuple[arb, arb]], atoms: Sequence[tuple[arb, arb]]
 ) -> list[tuple[arb, arb]]:
     """Return masses and losses of all sums of two, those of equal losses once."""
-    found: list[tuple[arb, arb]] = []
+    merged: list[tuple[arb, arb]] = []
     both = [(p * q, x + y) for p, x in sums for q, y in atoms]
-    for mass, loss in sorted(both, key=lambda one: one[1].mid().fmpq()):
-        if found and found[-1][1].overlaps(loss):
-            found[-1] = found[-1][0] + mass, found[-1][1]
+    for mass, loss in sorted(both, key=lambda atom: atom[1].mid().fmpq()):
+        if merged and merged[-1][1].overlaps(loss):
+            merged[-1] = merged[-1][0] + mass, merged[-1][1]
         else:
-            found.append((mass, loss))
-    if len(found) > _MOST_SUMS:
+            merged.append((mass, loss))
+    if len(merged) > _MOST_SUMS:
         raise AccuracyError("sums of atoms are too many to add; ask for fewer digits")
-    return found
+    return merged
 
 
 @dataclass(frozen=True)
@@ -238,9 +238,10 @@ class _Step:
         self._tolerance = arb(log_error).exp()
         panels = panels_of(kind, 0.0, 0.0, log_error)
         outcomes, _ = outcomes_of(kind, panels, bits, _STRAY_BITS, bits)
-        found = [one for one in outcomes if isinstance(one, Atom)]
-        self.atoms = [(one.mass.mid(), one.loss.mid()) for one in found]
-        parts, kinks = list[_Part](), [x for _, x in self.atoms]
+        atoms = [outcome for outcome in outcomes if isinstance(outcome, Atom)]
+        self.atoms = [(atom.mass.mid(), atom.loss.mid()) for atom in atoms]
+        parts = list[_Part]()
+        kinks = [x for _, x in self.atoms]
         for panel in outcomes:
             if isinstance(panel, Panel):
                 shapes = panel.p.derivative(), panel.loss.derivative()
@@ -251,10 +252,10 @@ class _Step:
                     parts.append(_Part(panel, run, *shapes, *about))
         self.low, self.high = min(kinks, default=arb(0)), max(kinks, default=arb(0))
         self.kinks = _apart([*(x for _, x in self.atoms), self.low, self.high])
-        self._parts = sorted(parts, key=lambda one: one.low)
-        self._lows = np.asarray([one.low for one in self._parts])
-        self._highs = np.asarray([one.high for one in self._parts])
-        whole = [one.masses(arb(one.run.start), arb(one.run.end)) for one in self._parts]
+        self._parts = sorted(parts, key=lambda part: part.low)
+        self._lows = np.asarray([part.low for part in self._parts])
+        self._highs = np.asarray([part.high for part in self._parts])
+        whole = [part.masses(arb(part.run.start), arb(part.run.end)) for part in self._parts]
         self._above = [(arb(0), arb(0))]  # P and Q of the last parts
         for p, q in whole[::-1]:
             self._above.append((self._above[-1][0] + p, self._above[-1][1] + q))
@@ -270,33 +271,34 @@ class _Step:
         inside = np.flatnonzero(self._highs[:first] > about - slack)
         spend(_VALUE * (1 + len(inside)))
         for index in inside.tolist():
-            one = self._parts[index]
-            if not one.run.sign:  # so small that its side does not count
+            part = self._parts[index]
+            if not part.run.sign:  # so small that its side does not count
                 continue
-            u, (start, end, sign, _) = one.place(e), one.run
-            own = one.masses(*((u, arb(end)) if sign > 0 else (arb(start), u)))
-            p, q = p + own[0], q + own[1]
+            u, (start, end, sign, _) = part.place(e), part.run
+            beyond = (u, arb(end)) if sign > 0 else (arb(start), u)
+            part_masses = part.masses(*beyond)
+            p, q = p + part_masses[0], q + part_masses[1]
         total = sum((mass * _payoff(e - loss) for mass, loss in self.atoms), arb(0))
         return arb(total + p - e.exp() * q)
 
     def expected(self, other: _Step, e: arb) -> arb:
         """E g(e − ℓ), g being the tail of another step."""
         total = sum((mass * other.tail(e - loss) for mass, loss in self.atoms), arb(0))
-        for one in self._parts:
-            places = [arb(one.run.start), arb(one.run.end)]
+        for part in self._parts:
+            places = [arb(part.run.start), arb(part.run.end)]
             places += [
-                one.place(x)
+                part.place(x)
                 for k in other.kinks
-                if one.run.sign and one.low < (x := e - k) < one.high
+                if part.run.sign and part.low < (x := e - k) < part.high
             ]
             waiting = [
-                (a, b, self._sum(other.tail, e, one, a, b), 0) for a, b in pairwise(_apart(places))
+                (a, b, self._sum(other.tail, e, part, a, b), 0) for a, b in pairwise(_apart(places))
             ]
             while waiting:
                 left, right, whole, depth = waiting.pop()
                 middle = ((left + right) / 2).mid()
                 ends = (left, middle), (middle, right)
-                halves = [self._sum(other.tail, e, one, *both) for both in ends]
+                halves = [self._sum(other.tail, e, part, *both) for both in ends]
                 miss = abs(halves[0] + halves[1] - whole).upper()
                 if miss < self._tolerance or depth > _MOST_HALVINGS:
                     total += halves[0] + halves[1] + arb(0, miss)

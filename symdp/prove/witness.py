@@ -52,19 +52,22 @@ def make(
     steps: Sequence[tuple[OneStep, int]], sides: Sequence[str], epsilon: Fraction, digits: int
 ) -> Told:
     """Return a certificate of δ(ε) as JSON values, to about so many digits of δ."""
-    told: Told = {"steps": tell(steps)}
+    certificate: Told = {"steps": tell(steps)}
     pairs = [(pair, n) for pair, n in steps if isinstance(pair, Pair)]
     plans = [_Side(pairs, side, epsilon, digits) for side in sides]
     bits = max(plan.bits for plan in plans)
     witness: Told = {"bits": str(bits), "rule": _rule(max(plan.nodes for plan in plans), bits)}
-    lower, upper = Fraction(0), Fraction(0)
+    lower = Fraction(0)
+    upper = Fraction(0)
     try:
         for plan in plans:
             checker.set_units(bits)
             checker.LEFT = math.inf  # looking for panels is not checking
-            witness[plan.name] = plan.hint(told["steps"], checker.rule_of(witness))
+            witness[plan.name] = plan.hint(certificate["steps"], checker.rule_of(witness))
             checker.set_units(bits)
-            unit, low, high = checker.enclose(told | {"witness": witness}, plan.name, epsilon)
+            unit, low, high = checker.enclose(
+                certificate | {"witness": witness}, plan.name, epsilon
+            )
             lower = max(lower, Fraction(low.lo, unit.hi))
             upper = max(upper, Fraction(high.hi, unit.lo))
     except checker.Refused as refusal:
@@ -80,7 +83,7 @@ def make(
         "lower": scientific(lower, digits + 2, up=False),
         "upper": scientific(min(upper, Fraction(1)), digits + 2, up=True),
     }
-    return {"format": checker.FORMAT, "claim": claim, **told, "witness": witness}
+    return {"format": checker.FORMAT, "claim": claim, **certificate, "witness": witness}
 
 
 def tell(steps: Sequence[tuple[OneStep, int]]) -> list[Told]:
@@ -126,11 +129,11 @@ def _law_text(law: Any, variable: sp.Symbol) -> str:
     text = _Printer().doprint(written)
     if _is_readable(text):
         return str(text)
-    factor, rest = written.as_independent(x, as_Add=False)
+    factor, shape = written.as_independent(x, as_Add=False)
     with workdps(_CONSTANT_DIGITS + 10):
         value = sp.Rational(str(constant_value(factor, 4 * _CONSTANT_DIGITS)))
     power = sp.Integer(10) ** (_CONSTANT_DIGITS - sp.floor(sp.log(value, 10)))
-    text = f"{sp.floor(value * power) - 1}/{power}*({_Printer().doprint(rest)})"
+    text = f"{sp.floor(value * power) - 1}/{power}*({_Printer().doprint(shape)})"
     if not _is_readable(text):
         raise AccuracyError(
             "no certificate file for this density yet: its checker knows numbers, exp, log, powers,"
@@ -200,29 +203,31 @@ class _Side:
                     "no certificate: δ is too small, so that its integrals take minutes"
                 )
 
-    def hint(self, told: Sequence[Told], rule: Any) -> Told:
+    def hint(self, steps: Sequence[Told], rule: Any) -> Told:
         """Return what a certificate says of this direction."""
         names = zip(("tilt", "below", "above"), self.tilts, strict=True)
-        found: Told = {name: str(tilt) for name, tilt in names}
-        layouts = [_Layout(self, number, step, rule) for number, step in enumerate(told)]
+        hint: Told = {name: str(tilt) for name, tilt in names}
+        layouts = [_Layout(self, number, step, rule) for number, step in enumerate(steps)]
         if self.lattice is not None:
-            return found | self._on_lattice(layouts)
+            return hint | self._on_lattice(layouts)
         first = 2 * math.pi / self.plan.period
         terms = self._terms(first, layouts)
         if first * terms > self.reach:
             self.reach = first * terms
             for layout in layouts:
                 layout.refine()
-        found |= {"period": str(Fraction(self.plan.period)), "terms": str(terms)}
-        return found | {"steps": [layout.hint for layout in layouts]}
+        hint |= {"period": str(Fraction(self.plan.period)), "terms": str(terms)}
+        return hint | {"steps": [layout.hint for layout in layouts]}
 
     def _terms(self, first: float, layouts: Sequence[_Layout]) -> int:
         """Return after how many terms the checker's bound of the others is small."""
 
         def is_enough(terms: int) -> bool:
             y = first * (terms + 1)
-            rest = sum(l.log_modulus(y) * n for l, (_, n) in zip(layouts, self.kinds, strict=True))
-            return rest + math.log(2 / (first**2 * terms)) < self.log_rest
+            log_modulus = sum(
+                l.log_modulus(y) * n for l, (_, n) in zip(layouts, self.kinds, strict=True)
+            )
+            return log_modulus + math.log(2 / (first**2 * terms)) < self.log_rest
 
         low, high = 0, 8
         while not is_enough(high):
@@ -253,20 +258,25 @@ class _Layout:
     """What a certificate says of one step: rows of panels, and how they are cut into cells."""
 
     def __init__(self, side: _Side, number: int, told: Told, rule: Any) -> None:
-        self._side, self._told, self._rule, self._tries = side, told, rule, 0
-        kind, own, scale = (
-            side.kinds[number][0],
-            side.plan.panels[number],
-            side.plan.scales[number].tilt,
-        )
+        self._side = side
+        self._told = told
+        self._rule = rule
+        self._tries = 0
+        kind = side.kinds[number][0]
+        panels = side.plan.panels[number]
+        scale = side.plan.scales[number].tilt
         self._scale = side.scales[number]
         self._total = math.exp(scale - float(self._scale))  # of e^−scale M at the tilt
         self.hint: Told = {"scale": str(self._scale)}
-        mass, few = _exp(side.log_mass - scale), Fraction(1, 10**6 * side.count)
+        mass = _exp(side.log_mass - scale)
+        few = Fraction(1, 10**6 * side.count)
         self._asked = [(Fraction(t), mass) for t in (0, -1)] + [(b, few) for b in side.tilts[1:]]
         self.hint |= {"range": ["0", "0"], "panels": [], "cells": []}
         self.step = self._step()
-        stretches = [(kind.stretches[one.stretch], one.edges) for one in own]
+        stretches = [
+            (kind.stretches[stretch_panels.stretch], stretch_panels.edges)
+            for stretch_panels in panels
+        ]
         ends = [self._ends(*both) for both in stretches if not both[0].is_infinite]
         if kind.is_discrete:
             self.hint = {"scale": str(self._scale)}
@@ -295,7 +305,7 @@ class _Layout:
     def refine(self) -> None:
         """Halve panels further, as a larger frequency asks."""
         if self.step.panels:
-            self._lay([(own, 0) for row, _ in self._rows() for own in self._halved(row)])
+            self._lay([(part, 0) for row, _ in self._rows() for part in self._halved(row)])
             self._cut()
 
     def log_modulus(self, y: float) -> float:
@@ -313,23 +323,23 @@ class _Layout:
     def _ends(self, stretch: Stretch, edges: Sequence[float]) -> list[Fraction]:
         """Return where the panels of a stretch begin and end, a little inside of finite ends."""
         gap = Fraction(0 if stretch.is_integer else 2**_GAP_BITS, checker.ONE)
-        found: list[Fraction | None] = []
-        known = [] if stretch.is_moved else list(map(Fraction, edges))  # in x itself
+        bounds: list[Fraction | None] = []
+        edges_in_x = [] if stretch.is_moved else list(map(Fraction, edges))  # in x itself
         unit = Fraction(1)
-        if known and not stretch.is_integer:
-            unit = _unit((known[-1] - known[0]) / 256)
-        for end, sign, place in ((stretch.lower, 1, 0), (stretch.upper, -1, -1)):
+        if edges_in_x and not stretch.is_integer:
+            unit = _unit((edges_in_x[-1] - edges_in_x[0]) / 256)
+        for end, sign, index in ((stretch.lower, 1, 0), (stretch.upper, -1, -1)):
             inside = None if end.is_infinite else sign * _fraction(end)
             if gap and inside is not None:
                 inside = (inside // gap + 2) * gap
-            if known and (inside is None or known[place] != Fraction(float(end))):
-                outer = sign * known[place] // unit * unit
+            if edges_in_x and (inside is None or edges_in_x[index] != Fraction(float(end))):
+                outer = sign * edges_in_x[index] // unit * unit
                 inside = outer if inside is None else max(inside, outer)
-            found.append(None if inside is None else sign * inside)
-        for place, sign in ((0, -1), (1, 1)):
-            if found[place] is None:  # from the other end outwards
-                found[place] = self._far(found[1 - place] or Fraction(0), sign, unit)
-        return [end for end in found if end is not None]
+            bounds.append(None if inside is None else sign * inside)
+        for index, sign in ((0, -1), (1, 1)):
+            if bounds[index] is None:  # from the other end outwards
+                bounds[index] = self._far(bounds[1 - index] or Fraction(0), sign, unit)
+        return [end for end in bounds if end is not None]
 
     def _far(self, start: Fraction, sign: int, unit: Fraction) -> Fraction:
         """Return a place beyond which a law hardly has mass, by its density beside its distance."""
@@ -342,29 +352,30 @@ class _Layout:
 
     def _halved(self, row: Sequence[Fraction]) -> list[list[Fraction]]:
         """Return rows of panels whose errors are small, without what hardly has mass."""
-        found, waiting = [[row[0]]], [(x, 0) for x in row[:0:-1]]
+        rows, waiting = [[row[0]]], [(x, 0) for x in row[:0:-1]]
         while waiting:
-            left, (right, depth) = found[-1][-1], waiting.pop()
+            left, (right, depth) = rows[-1][-1], waiting.pop()
             if self._fits(left, right):
-                found[-1].append(right)
+                rows[-1].append(right)
             elif depth > _DEEP and self._is_negligible(left, right):
-                found.append([right])
+                rows.append([right])
             else:
                 waiting += [(right, depth + 1), (_between(left, right), depth + 1)]
-        return [own for own in found if len(own) > 1]
+        return [part for part in rows if len(part) > 1]
 
     def _fits(self, left: Fraction, right: Fraction) -> bool:
         self._tries += 1
         if self._tries > _MOST_TRIES:
             raise AccuracyError("no certificate: its integrals need too many panels")
-        side, zero = self._side, Fraction(0)
-        asked = [(t, zero, most) for t, most in self._asked]
-        asked.append((side.tilts[0], Fraction(side.reach), _exp(side.log_each)))
+        side = self._side
+        zero = Fraction(0)
+        integrals = [(t, zero, most) for t, most in self._asked]
+        integrals.append((side.tilts[0], Fraction(side.reach), _exp(side.log_each)))
         try:
             self.step.panels, self.step.nodes = [self.step.panel(left, right)], []
             return all(
                 self.step.measure(t, checker.series(y))[1] <= most * checker.ONE + 2
-                for t, y, most in asked
+                for t, y, most in integrals
             )
         except checker.Refused:
             return False
@@ -375,7 +386,10 @@ class _Layout:
 
     def _cut(self) -> None:
         """Cut panels where the tilted mass is, until cells hold most of what they can."""
-        tilt, rows, before, found = self._side.tilts[0], self._rows(), 0.0, []
+        tilt = self._side.tilts[0]
+        rows = self._rows()
+        before = 0.0
+        pieces = []
         logs = [(r, p + tilt * x - self._scale) for _, r, p, x in self.step.panels]
         masses = [float(2 * r) * math.exp(min(u.parts[0] / checker.ONE, 700.0)) for r, u in logs]
         share = math.exp(self._side.log_width / self._side.count) / 2
@@ -395,20 +409,26 @@ class _Layout:
                 (middle, self._cells(middle, min(share, _FINE))),
                 (row[j:], 0),
             )
-            found += [part for part in parts if len(part[0]) > 1]
-        self._lay(found)
+            pieces += [part for part in parts if len(part[0]) > 1]
+        self._lay(pieces)
 
     def _cells(self, row: Sequence[Fraction], fine: float) -> int:
         """Return into how many cells a panel is cut so that more hold little more, or 0."""
-        step, tilt, cut, held, before = self.step, self._side.tilts[0], 1, 1.0, 0.0
-        while held - before > fine * held and cut * (len(row) - 1) < _MOST_CELLS:
-            cut, held, before = 2 * cut, 0.0, held if cut > 1 else 0.0
+        step = self.step
+        tilt = self._side.tilts[0]
+        cut = 1
+        mass = 1.0
+        before = 0.0
+        while mass - before > fine * mass and cut * (len(row) - 1) < _MOST_CELLS:
+            before = mass if cut > 1 else 0.0
+            cut *= 2
+            mass = 0.0
             parts = [x + (y - x) * Fraction(k, cut) for x, y in pairwise(row) for k in range(cut)]
             places = [*parts, row[-1]]
             losses = [step.logs(checker.series(x))[1].parts[0] / checker.ONE for x in places]
             for ends, (x, y) in zip(pairwise(places), pairwise(losses), strict=True):
-                held += step.density(step.panel(*ends), tilt) / checker.ONE * abs(y - x)
-        return cut if held > 0 and len(row) > 1 else 0
+                mass += step.density(step.panel(*ends), tilt) / checker.ONE * abs(y - x)
+        return cut if mass > 0 and len(row) > 1 else 0
 
 
 def _rule(nodes: int, bits: int) -> list[list[str]]:
