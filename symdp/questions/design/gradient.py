@@ -31,6 +31,7 @@ import sympy as sp
 from symdp.emit.numpy import compile_numpy
 from symdp.errors import AccuracyError, InputError
 from symdp.model.sampling import Noise, Radial, declare, exact
+from symdp.numeric.answer import MOST_WORK
 from symdp.numeric.compile import loss_law
 from symdp.numeric.contour import SlowNodes
 from symdp.numeric.line import Line, line_tilt, plain_sum
@@ -233,6 +234,9 @@ def _line_of(composition: Composition, answer: Guarantee, direction: str) -> _En
         return None
     sizes = np.abs(line.values)
     line = line.up_to(int(np.flatnonzero(sizes > _NOTHING * sizes.max())[-1]) + 1)
+    nodes = sum(part.points for part in law.tilted(line.tilt, float(line.places[-1])))
+    if nodes * line.places.size > MOST_WORK:
+        return None  # the line of few steps is long, and differences of answers are soon had
     turns = np.exp(1j * (line.distance(answer.epsilon) + line.shift) * line.places)
     places = line.tilt + 1j * line.places
     return _Ended(line, direction, math.exp(log_value), places, line.values * turns)
