@@ -79,10 +79,10 @@ def cut_tail(
         parts = [part for exponent in exponents for part in _far_out(exponent)]
         cuts = [part.cut(begin.max(arb(least)), tolerance, whole) for part, least in parts]
         if cuts:
-            place = reduce(arb.max, (cut for cut, _ in cuts))
-            return direction * place.mid(), sum((mass for _, mass in cuts), arb(0))
-    place, mass = find_cut(magnitude, begin, direction, tolerance, per_integer=whole)
-    return direction * place.mid(), mass
+            distance = reduce(arb.max, (cut for cut, _ in cuts))
+            return direction * distance.mid(), sum((mass for _, mass in cuts), arb(0))
+    distance, mass = find_cut(magnitude, begin, direction, tolerance, per_integer=whole)
+    return direction * distance.mid(), mass
 
 
 class _Slope:
@@ -107,15 +107,18 @@ class _Slope:
     def cut(self, begin: arb, tolerance: arb, whole: bool) -> tuple[arb, arb]:
         """Return Y and a bound of what e^g has beyond it below a tolerance."""
         for doublings in range(_FARTHEST):
-            place = (begin * 2**doublings).upper()
+            distance = (begin * 2**doublings).upper()
             for form in self._forms:
                 seen = Seen()
-                steepest = form(place, arb.pos_inf(), seen)[1]
+                steepest = form(distance, arb.pos_inf(), seen)[1]
                 if not steepest < 0 or not seen.is_smooth(at_end=False):
                     continue
-                bound = self._height(place).exp() * (1 / abs(steepest) + (1 if whole else 0))
+                width = 1 / abs(steepest)
+                if whole:
+                    width += 1
+                bound = self._height(distance).exp() * width
                 if bound < tolerance:
-                    return place, arb(bound.upper())
+                    return distance, arb(bound.upper())
         height = self._height
         return find_cut(lambda y: arb(height(y).exp()), begin, 1, tolerance, per_integer=whole)
 
@@ -127,8 +130,9 @@ def _far_out(exponent: sp.Expr) -> tuple[tuple[_Slope, int], ...]:
     Of N sums that are not negative, (Σ sᵢ)^c ≤ N^{max(c − 1, 0)} Σ sᵢ^c where c > 0, and
     (Σ sᵢ)^c ≤ sⱼ^c for any j where c < 0; erfc(z) ≤ e^{−z²} where z ≥ 0 [DLMF 7.8.3, at its end].
     """
-    waiting, least = [_spread(exponent)], 1
-    found: list[sp.Expr] = []
+    waiting = [_spread(exponent)]
+    least = 1
+    settled: list[sp.Expr] = []
     while waiting:
         whole = waiting.pop()
         for term in sp.Add.make_args(whole):
@@ -140,21 +144,22 @@ def _far_out(exponent: sp.Expr) -> tuple[tuple[_Slope, int], ...]:
             if len(summands) > 1 and all(s.is_nonnegative for s in summands):
                 if constant.is_negative:
                     bounds = [constant * sp.log(max(summands, key=_log_size))]
-                elif constant.is_positive and len(waiting) + len(found) < _MOST_PARTS:
+                elif constant.is_positive and len(waiting) + len(settled) < _MOST_PARTS:
                     front = sp.Max(constant - 1, 0) * sp.log(len(summands))
                     bounds = [front + constant * sp.log(summand) for summand in summands]
             elif isinstance(inside, sp.erfc) and constant.is_positive:
                 z = sp.expand(inside.args[0])
-                rate, start = z.coeff(DISTANCE, 1), z.coeff(DISTANCE, 0)
+                rate = z.coeff(DISTANCE, 1)
+                start = z.coeff(DISTANCE, 0)
                 if rate.is_positive and z == rate * DISTANCE + start:
                     bounds = [-constant * z**2]
                     least = max(least, int(sp.ceiling(-start / rate)))
             if bounds:
-                waiting += [_spread(whole - term + own) for own in bounds]
+                waiting += [_spread(whole - term + bound) for bound in bounds]
                 break
         else:
-            found.append(whole)
-    return tuple((_Slope(far), least) for far in found)
+            settled.append(whole)
+    return tuple((_Slope(far), least) for far in settled)
 
 
 def _spread(exponent: sp.Expr) -> sp.Expr:

@@ -191,8 +191,8 @@ def checked_masses(mechanism: Mechanism, for_proof: bool = False) -> MassCheck:
                 raise InputError(f"{of} could not be shown to have mass 1: {error}") from None
             normaliser = _normaliser(component, pair.variable, *ends)
             if normaliser is None or atoms != 0:  # else two quadratures have found it already
-                found = two_masses(with_numbers(component), pair.variable, *ends)
-                _agree(of, *(mass + float(atoms.mid()) for mass in found))
+                quadratures = two_masses(with_numbers(component), pair.variable, *ends)
+                _agree(of, *(mass + float(atoms.mid()) for mass in quadratures))
             is_proved = False
     return MassCheck(masses_are_one, is_proved)
 
@@ -222,9 +222,11 @@ def _agree(of: str, first: float, second: float) -> None:
     if not (math.isfinite(first) or math.isfinite(second)):
         reason = "as where it is infinite, or spread over very many integers"
         raise InputError(f"{of} could not be shown to have mass 1: no sum of it settled, {reason}")
-    found = [f"{mass:.12g}" if math.isfinite(mass) else "no limit" for mass in (first, second)]
-    what = f"one quadrature found {found[0]}, another {found[1]}"
-    remedy = "; divide it by its mass, or set normalize = true" if "no limit" not in found else ""
+    masses = [f"{mass:.12g}" if math.isfinite(mass) else "no limit" for mass in (first, second)]
+    what = f"one quadrature found {masses[0]}, another {masses[1]}"
+    remedy = ""
+    if "no limit" not in masses:
+        remedy = "; divide it by its mass, or set normalize = true"
     raise InputError(f"{of} could not be shown to have mass 1: {what}{remedy}")
 
 
@@ -236,11 +238,12 @@ def _mass(pair: Pair, density: sp.Expr, seconds: float) -> arb:
         if is_proved(normaliser):
             return arb(1)
         raise AccuracyError("what it is divided by was found by two quadratures, not by a proof")
-    bessel, k = sp.Wild("z", exclude=[pair.variable]), pair.variable
-    rest, bessels = density.as_independent(k, as_Add=False)
-    found = bessels.match(sp.besseli(sp.Abs(k), bessel)) if k.is_integer else None
-    if found and ends == (-sp.oo, sp.oo):  # the generating function: their sum is e^z
-        return constant_ball(rest * sp.exp(found[bessel]), BITS).real
+    k = pair.variable
+    bessel = sp.Wild("z", exclude=[k])
+    factor, bessels = density.as_independent(k, as_Add=False)
+    match = bessels.match(sp.besseli(sp.Abs(k), bessel)) if k.is_integer else None
+    if match and ends == (-sp.oo, sp.oo):  # the generating function: their sum is e^z
+        return constant_ball(factor * sp.exp(match[bessel]), BITS).real
     return enclose_mass(density, pair.variable, *ends, _ACCURACY, Deadline(seconds, worked))
 
 
@@ -248,16 +251,20 @@ def _normaliser(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) 
     """Return the integral that a density is a function divided by, if positive and known."""
     if isinstance(density, sp.Piecewise):  # as where P and Q live on different intervals
         stretches = smooth_stretches((density,), x, lower, upper)
-        held = [stretch for stretch in stretches if stretch.expressions[0] != 0]
-        if len(held) != 1:
+        with_mass = [stretch for stretch in stretches if stretch.expressions[0] != 0]
+        if len(with_mass) != 1:
             return None
-        (density,), lower, upper = held[0].expressions, held[0].lower, held[0].upper
+        (stretch,) = with_mass
+        (density,) = stretch.expressions
+        lower = stretch.lower
+        upper = stretch.upper
     for integral in density.atoms(MassIntegral):
         ((moved, *ends),) = integral.limits
         same = density * integral == integral.function.xreplace({moved: x})
         if same and tuple(ends) == (lower, upper):
             value = enclose_normalizer(integral)
-            return value if value is not None and value > 0 else None
+            is_positive = value is not None and value > 0
+            return value if is_positive else None
     return None
 
 
@@ -301,12 +308,13 @@ def _check_sign(of: str, density: sp.Expr, x: sp.Symbol, ends: tuple[sp.Expr, sp
     """Look for a negative value where the form of the density does not exclude one."""
     for stretch in smooth_stretches((density,), x, *ends):
         (expression,) = stretch.expressions
-        low, high = stretch.lower, stretch.upper
+        low = stretch.lower
+        high = stretch.upper
         if _is_plainly_positive(expression, x, low, high):
             continue
-        place = _negative_place(expression, x, float(low), float(high))
-        if place is not None:
-            raise InputError(f"{of} is negative at {x} = {place:.6g}: no density is")
+        point = _negative_place(expression, x, float(low), float(high))
+        if point is not None:
+            raise InputError(f"{of} is negative at {x} = {point:.6g}: no density is")
 
 
 def _is_plainly_positive(expression: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> bool:
@@ -327,15 +335,15 @@ def _negative_place(expression: sp.Expr, x: sp.Symbol, low: float, high: float) 
     """Return a place at which a density is negative, seen on a grid or in halved balls, or None."""
     function = compile_arb(expression, [x])
 
-    def is_negative(place: float) -> bool:
+    def is_negative(point: float) -> bool:
         with ctx.workprec(200):
-            return bool(function(arb(place)) < 0)
+            return bool(function(arb(point)) < 0)
 
     places = list(_places(low, high, bool(x.is_integer)))
     heights = compile_numpy(expression, [x])(places).tolist()
-    for place, height in zip(places, heights, strict=True):
-        if height < 0 and is_negative(place):
-            return place
+    for point, height in zip(places, heights, strict=True):
+        if height < 0 and is_negative(point):
+            return point
     if x.is_integer:
         return None
     edges = {e for e in (low, high) if math.isfinite(e)}
@@ -365,7 +373,12 @@ def _places(low: float, high: float, whole: bool) -> Iterator[float]:
     else:
         offsets += [k / 16 for k in range(1, 800)]
     for centre in centres:
-        for place in (centre, *(centre + o for o in offsets), *(centre - o for o in offsets)):
-            rounded = float(round(place)) if whole else place
-            if low <= rounded <= high if whole else low < rounded < high:
+        for point in (centre, *(centre + o for o in offsets), *(centre - o for o in offsets)):
+            if whole:
+                rounded = float(round(point))
+                is_inside = low <= rounded <= high
+            else:
+                rounded = point
+                is_inside = low < point < high
+            if is_inside:
                 yield rounded

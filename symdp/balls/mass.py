@@ -82,8 +82,10 @@ def enclose_mass(
         constant, lower, upper = constant * scale, lower / scale, upper / scale
     factor = real_ball(constant)  # a normaliser, perhaps, that SymPy would work on without end
     # A wide ball that serves a power tail holds a pole of 1/cosh: positive addends go one by one.
-    addends = moving.args if moving.is_Add and all(a.is_positive for a in moving.args) else [moving]
-    parts = (part for one in addends for part in _parts(one, x, lower, upper))
+    addends = [moving]
+    if moving.is_Add and all(a.is_positive for a in moving.args):
+        addends = moving.args
+    parts = (part for addend in addends for part in _parts(addend, x, lower, upper))
     enough = tolerance / (len(addends) * abs(factor))
     return factor * sum((_part_mass(part, enough, deadline) for part in parts), arb(0))
 
@@ -114,21 +116,25 @@ def _parts(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> It
     if not x.is_integer:
         stretches = [part for stretch in stretches for part in _without_poles(stretch, x)]
     for stretch in stretches:
-        (own,) = stretch.expressions
-        low, high = stretch.lower, stretch.upper
-        if own == 0:
+        (expression,) = stretch.expressions
+        low = stretch.lower
+        high = stretch.upper
+        if expression == 0:
             continue
         if x.is_integer:
             if not stretch.is_point:
                 low = low if low.is_infinite else sp.floor(low) + 1
                 high = high if high.is_infinite else sp.ceiling(high) - 1
             if low <= high:  # else no integer lies between two kinks
-                yield with_fewer_gammas(own, x), x, low, high
-        elif all(end.is_infinite or _is_finite_at(own, x, end) for end in (low, high)):
-            yield own, x, low, high
+                yield with_fewer_gammas(expression, x), x, low, high
+        elif all(end.is_infinite or _is_finite_at(expression, x, end) for end in (low, high)):
+            yield expression, x, low, high
         else:
-            for place, v, first, last in _halves(x, low, high):
-                moved = own if v is x else sp.powsimp(own.subs(x, place) * sp.exp(-v))
+            for x_of_v, v, first, last in _halves(x, low, high):
+                if v is x:
+                    yield expression, v, first, last
+                    continue
+                moved = sp.powsimp(expression.subs(x, x_of_v) * sp.exp(-v))
                 yield moved, v, first, last
 
 
@@ -149,14 +155,15 @@ def _part_mass(part: _Part, tolerance: arb, deadline: Deadline) -> arb:
     density, x, *ends = part
     if not all(end.is_infinite or x.is_integer or _is_finite_at(density, x, end) for end in ends):
         raise AccuracyError("a density has no value inside its support")
-    balls, found = [end_ball(end) for end in ends], arb.nan()
+    balls = [end_ball(end) for end in ends]
+    ball = arb.nan()
     for inside, exponents in _readings(*part):
         with suppress(AccuracyError):
-            found = _between_cuts(inside, exponents, x, balls, tolerance, deadline)
-            if found.rad() < 1e3 * tolerance:
+            ball = _between_cuts(inside, exponents, x, balls, tolerance, deadline)
+            if ball.rad() < 1e3 * tolerance:
                 break
         deadline.check()
-    return found
+    return ball
 
 
 def _between_cuts(
@@ -167,11 +174,12 @@ def _between_cuts(
     tolerance: arb,
     deadline: Deadline,
 ) -> arb:
-    def height(place: arb) -> Any:
+    def height(point: arb) -> Any:
         deadline.check()
-        return inside(place)
+        return inside(point)
 
-    places, tails = [arb(0) if end is None else end for end in ends], arb(0)
+    places = [arb(0) if end is None else end for end in ends]
+    tails = arb(0)
     for side, direction in ((0, -1), (1, 1)):
         if ends[side] is None:
             places[side], mass = cut_tail(
@@ -182,8 +190,8 @@ def _between_cuts(
     spread = between(-tails, tails)
     if x.is_integer:
         return _partial_sum(inside, places[0].floor(), places[1].ceil(), deadline) + spread
-    found = _integral(inside, places[0], places[1], tolerance, _PROOF_EVALUATIONS, deadline)
-    return found + spread
+    integral = _integral(inside, places[0], places[1], tolerance, _PROOF_EVALUATIONS, deadline)
+    return integral + spread
 
 
 def _integral(
@@ -197,14 +205,14 @@ def _integral(
     """Return Arb's integral of a function of a ball and of `analytic` between finite ends."""
     is_over = False
 
-    def values(place: acb, analytic: bool = False) -> Any:
+    def values(point: acb, analytic: bool = False) -> Any:
         nonlocal is_over
         if is_over or deadline.is_past:
             is_over = True  # an error raised here would not stop Arb
             return UNKNOWN
-        return function(place, analytic=analytic)
+        return function(point, analytic=analytic)
 
-    found = acb.integral(
+    ball = acb.integral(
         values,
         acb(lower),
         acb(upper),
@@ -214,7 +222,7 @@ def _integral(
     )
     if is_over:
         deadline.check()
-    return arb(found.real)
+    return arb(ball.real)
 
 
 def _halves(
@@ -244,8 +252,8 @@ def _readings(
 ) -> Iterator[tuple[Callable[..., Any], Callable[[int], list[sp.Expr]]]]:
     """Yield a density as it stands and by its logarithm, with what bounds it on either side."""
     yield compile_arb(density, [x]), lambda side: _exponents(density.xreplace({x: side * DISTANCE}))
-    place = lower if lower == upper else interior_point(lower, upper)
-    log = log_form(density, x, place).to_expression()
+    interior = lower if lower == upper else interior_point(lower, upper)
+    log = log_form(density, x, interior).to_expression()
     height = compile_arb(log, [x])
     yield (
         lambda at, analytic=False: height(at, analytic=analytic).exp(),
@@ -263,15 +271,15 @@ def _exponents(far: sp.Expr) -> list[sp.Expr]:
         far = far.rewrite(sp.erfc)
     spread = sp.expand(far, power_base=False, power_exp=False, log=False, basic=False)
     forms = [form for form in (spread, far) if len(sp.Add.make_args(form)) <= _MOST_TERMS]
-    found = []
+    exponents = []
     for term in sp.Add.make_args(forms[0]) if forms else ():
         exponent = sp.S.Zero
         for factor in sp.Mul.make_args(term):
             base, power = factor.as_base_exp()
             size = base if base.is_positive else sp.Abs(base)  # which SymPy would work on
             exponent += factor.args[0] if isinstance(factor, sp.exp) else power * sp.log(size)
-        found.append(exponent)
-    return found
+        exponents.append(exponent)
+    return exponents
 
 
 def enclose_normalizer(mass: MassIntegral | MassSum) -> arb | None:
@@ -283,15 +291,18 @@ def enclose_normalizer(mass: MassIntegral | MassSum) -> arb | None:
     scale = sp.S.One
     if not (x.is_integer or lower.is_infinite or upper.is_infinite):
         # Quadratures look for masses of about 1, and a density of any width is looked at once.
-        middle, scale = (lower + upper) / 2, (upper - lower) / 2
+        middle = (lower + upper) / 2
+        scale = (upper - lower) / 2
         if middle != 0 or scale != 1:
             moved = density.subs(x, middle + scale * _UNIT)
             mass = MassIntegral(moved, sp.Tuple(_UNIT, sp.Integer(-1), sp.Integer(1)))
-    found = _proved(mass) or (None if x.is_integer else _seen(mass))
-    if found is None or scale == 1:
-        return found
+    ball = _proved(mass)
+    if not ball:
+        ball = None if x.is_integer else _seen(mass)
+    if ball is None or scale == 1:
+        return ball
     with ctx.workprec(_MASS_BITS):
-        return found * real_ball(scale)
+        return ball * real_ball(scale)
 
 
 @lru_cache(maxsize=256)
@@ -301,9 +312,9 @@ def _proved(mass: MassIntegral | MassSum) -> arb | None:
         # SymPy's TypeError: it asks in the middle of a question about a sign, and gets NaN.
         with suppress(AccuracyError, InputError, TypeError), ctx.workprec(_MASS_BITS):
             deadline = Deadline(SECONDS, worked)
-            found = enclose_mass(density, x, lower, upper, tolerance, deadline)
-            if found.is_finite() and is_proved(found):
-                return found
+            ball = enclose_mass(density, x, lower, upper, tolerance, deadline)
+            if ball.is_finite() and is_proved(ball):
+                return ball
     return None
 
 
@@ -332,8 +343,8 @@ def pieces_in_numbers(pair: Pair) -> tuple[Piece, ...]:
 
 def _numbers_of_seen(expressions: Iterable[sp.Expr]) -> dict[sp.Expr, sp.Expr]:
     """Return the masses in expressions that two quadratures found, with the numbers they found."""
-    held = {mass for one in expressions for mass in one.atoms(MassIntegral)}
-    balls = {mass: enclose_normalizer(mass) for mass in held}
+    masses = {mass for expression in expressions for mass in expression.atoms(MassIntegral)}
+    balls = {mass: enclose_normalizer(mass) for mass in masses}
     return {
         mass: sp.Rational(*float(ball.mid()).as_integer_ratio())
         for mass, ball in balls.items()
@@ -348,16 +359,16 @@ def two_masses(
 
     NaN stands for one that did not settle.
     """
-    found = []
+    totals = []
     for start in (1.0, 3.0):
         deadline = Deadline(_SEEN_SECONDS, worked)
         with suppress(AccuracyError, OverflowError, ZeroDivisionError):
             parts = _parts(density, x, lower, upper)
             sides = [_sides(part, start, part[1] is not x, deadline) for part in parts]
-            found.append(math.fsum(mass for pair in sides for mass in pair))
+            totals.append(math.fsum(mass for pair in sides for mass in pair))
             continue
-        found.append(math.nan)
-    return found[0], found[1]
+        totals.append(math.nan)
+    return totals[0], totals[1]
 
 
 def _sides(part: _Part, start: float, is_near_end: bool, deadline: Deadline) -> Iterator[float]:

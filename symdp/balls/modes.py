@@ -143,29 +143,36 @@ def _up_to_a_positive_factor(f: sp.Expr, x: sp.Symbol) -> sp.Expr:
 
 def _elementary(stretch: Stretch, x: sp.Symbol) -> Stretch:
     """Write K of order n + 1/2 as √(π/2z) e^{−z} Σ_k (n + k)!/(k! (n − k)! (2z)^k)."""
-    size, sign = sp.Dummy(positive=True), -1 if stretch.upper.is_nonpositive else 1
-    f, found = stretch.expressions[0].xreplace({x: sign * size}), {}
+    size = sp.Dummy(positive=True)
+    sign = -1 if stretch.upper.is_nonpositive else 1
+    f = stretch.expressions[0].xreplace({x: sign * size})
+    replacements = {}
     for node in f.atoms(sp.besselk):
-        (order, z), n = node.args, abs(node.args[0]) - sp.S.Half
+        order, z = node.args
+        n = abs(order) - sp.S.Half
         if order.is_Rational and n.is_Integer and n < _LONG:
             terms = (sp.ff(n + k, 2 * k) / sp.factorial(k) / (2 * z) ** k for k in range(n + 1))
-            found[node] = sp.sqrt(sp.pi / (2 * z)) * sp.exp(-z) * sp.Add(*terms)
-    if not found or not (sign < 0 or stretch.lower.is_nonnegative):
+            replacements[node] = sp.sqrt(sp.pi / (2 * z)) * sp.exp(-z) * sp.Add(*terms)
+    if not replacements or not (sign < 0 or stretch.lower.is_nonnegative):
         return stretch
-    written = sp.factor_terms(sp.expand(f.xreplace(found)))
+    written = sp.factor_terms(sp.expand(f.xreplace(replacements)))
     return replace(stretch, expressions=(written.xreplace({size: sign * x}),))
 
 
 def _told(f: sp.Expr) -> sp.Expr:
     """Write what has a limit far out so that ranges do: π/2 + atan w, 1 ± erf w, w/√(1 + w²)."""
-    found = {node: sp.tanh(node.args[0]) * sp.cosh(node.args[0]) for node in f.atoms(sp.sinh)}
+    replacements = {}
+    for node in f.atoms(sp.sinh):
+        (argument,) = node.args
+        replacements[node] = sp.tanh(argument) * sp.cosh(argument)
     for node in f.atoms(sp.Add):
-        rest = node - sp.pi / 2
-        if isinstance(rest, sp.atan):
-            found[node] = 2 * sp.atan(sp.exp(sp.asinh(rest.args[0]), evaluate=False))
+        arctangent = node - sp.pi / 2
+        if isinstance(arctangent, sp.atan):
+            replacements[node] = 2 * sp.atan(sp.exp(sp.asinh(arctangent.args[0]), evaluate=False))
         for sign in (1, -1):
-            if isinstance(rest := sign * (node - 1), sp.erf):
-                found[node] = sp.erfc(-sign * rest.args[0], evaluate=False)
+            error_function = sign * (node - 1)
+            if isinstance(error_function, sp.erf):
+                replacements[node] = sp.erfc(-sign * error_function.args[0], evaluate=False)
     for node in f.atoms(sp.Mul):
         for root in node.args:
             inside = root.base - 1 if root.is_Pow and root.exp == -sp.S.Half else sp.S.Zero
@@ -174,8 +181,8 @@ def _told(f: sp.Expr) -> sp.Expr:
                 w = sp.sqrt(factor) * square.base
                 ratio = tidy.cancel(node / root / w)
                 if not ratio.free_symbols:
-                    found[node] = ratio * sp.tanh(sp.asinh(w), evaluate=False)
-    return f.xreplace(found)
+                    replacements[node] = ratio * sp.tanh(sp.asinh(w), evaluate=False)
+    return f.xreplace(replacements)
 
 
 def _log(f: sp.Expr, x: sp.Symbol) -> sp.Expr:
@@ -206,41 +213,44 @@ class _Slope:
     def __init__(self, f: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> None:
         # Of a place next to an end that is no double it is the distance that is exact.
         end = next((e for e in (lower, upper) if e.is_finite and not _is_exact(e)), sp.S.Zero)
-        own = f.subs(x, x + end)
+        shifted = f.subs(x, x + end)
         self._ends = [acb(_end(e - end)).real for e in (lower, upper)]
-        if own.has(*COUNTING):  # f(k + 1)/f(k) − 1, which is rational
-            slopes = [reduced(sp.powsimp(own.subs(x, x + 1) / own), x) - 1] * 2
+        if shifted.has(*COUNTING):  # f(k + 1)/f(k) − 1, which is rational
+            slopes = [reduced(sp.powsimp(shifted.subs(x, x + 1) / shifted), x) - 1] * 2
             if slopes[0].has(*COUNTING):
                 raise _UnknownError
         else:
-            slopes = [sp.diff(height, x) for height in (_log(own, x), own)]
+            slopes = [sp.diff(height, x) for height in (_log(shifted, x), shifted)]
         self._addends = [
-            ([Ranges(form, x) for form in _written(sp.diff(_log(one, x), x))], Ranges(one, x))
-            for one in (own.args if own.is_Add and not own.has(*COUNTING) else ())
+            ([Ranges(form, x) for form in _written(sp.diff(_log(addend, x), x))], Ranges(addend, x))
+            for addend in (shifted.args if shifted.is_Add and not shifted.has(*COUNTING) else ())
         ]
-        self._flat = [place for place, e in zip(self._ends, (lower, upper), strict=True)
+        self._flat = [end_ball for end_ball, e in zip(self._ends, (lower, upper), strict=True)
                       if e.is_finite and slopes[1].subs(x, e - end) == 0]  # fmt: skip
         self._forms = [[Ranges(form, x) for form in _written(slope)] for slope in slopes]
-        self._slopes, self._x = slopes, x
+        self._slopes = slopes
+        self._x = x
         self._bends = [[Ranges(form, x) for form in _written(sp.diff(slope, x))]
                        for slope in slopes]  # fmt: skip
 
     def signs(self) -> list[int]:
         """Return the signs of the slope from left to right."""
-        low, high = self._ends[0].lower(), self._ends[1].upper()
-        waiting, found = [(low, high, 0)], []
+        low = self._ends[0].lower()
+        high = self._ends[1].upper()
+        waiting = [(low, high, 0)]
+        signs: list[int] = []
         for _ in range(_MOST_CELLS):
             low, high, depth = waiting.pop()
-            known = self._on_cell(low, high)
-            if known is None:
+            cell_signs = self._on_cell(low, high)
+            if cell_signs is None:
                 if depth == _MOST_HALVINGS:
                     break
                 middle = _middle(low, high)
                 waiting += [(middle, high, depth + 1), (low, middle, depth + 1)]
             else:
-                found += known
+                signs += cell_signs
             if not waiting:
-                return found
+                return signs
         raise _UnknownError
 
     def _on_cell(self, low: arb, high: arb) -> list[int] | None:
@@ -259,23 +269,23 @@ class _Slope:
             bend = next(filter(None, turns), None)
             if bend == -1 and low == -_INFINITE and high == _INFINITE:
                 return [1, -1]  # nothing lies beyond
-            known = self._flat if forms is self._forms[1] else []
+            flat_ends = self._flat if forms is self._forms[1] else []
             ends = [
-                0 if e in known else _first(forms, e, e) if e.is_finite() else None
+                0 if e in flat_ends else _first(forms, e, e) if e.is_finite() else None
                 for e in (low, high)
             ]
-            found = None if bend is None else _bent(bend, *ends)
-            if found is not None:
-                return found
+            bent_signs = None if bend is None else _bent(bend, *ends)
+            if bent_signs is not None:
+                return bent_signs
         # Where all addends rise, or fall, and none is negative, so does their sum.
-        each = {
+        addend_signs = {
             _first(forms, low, high, at_end=at_end) if _first([height], low, high) == 1 else None
             for forms, height in self._addends
         }
-        if each not in ({1}, {-1}):
+        if addend_signs not in ({1}, {-1}):
             far = self._far_out(low, high)
             return None if far is None else [far]
-        return [1] if each == {1} else [-1]
+        return [1] if addend_signs == {1} else [-1]
 
     def _far_out(self, low: arb, high: arb) -> _Sign:
         """Return the sign on a cell up to infinity, where terms that cancel are told in 1/x."""
@@ -373,19 +383,20 @@ def _values_rise_once(density: sp.Expr, x: sp.Symbol, support: Support) -> bool 
     masses: dict[int, sp.Expr] = {}
     try:
         for stretch in smooth_stretches((density,), x, support.lower, support.upper):
-            (own,) = stretch.expressions
-            if own != 0 and not (stretch.lower.is_finite and stretch.upper.is_finite):
+            (expression,) = stretch.expressions
+            if expression != 0 and not (stretch.lower.is_finite and stretch.upper.is_finite):
                 return None
             if stretch.is_point:
-                masses[int(stretch.lower)] = own
-            elif own != 0:
+                masses[int(stretch.lower)] = expression
+            elif expression != 0:
                 ends = int(sp.ceiling(stretch.lower)), int(sp.floor(stretch.upper))
                 for k in range(ends[0], min(ends[1], ends[0] + _MOST_MASSES) + 1):
                     if stretch.lower < k < stretch.upper or k not in masses:
-                        masses[k] = own
+                        masses[k] = expression
         if not 0 < len(masses) < _MOST_MASSES:
             return None
-        functions = {own: compile_arb(own, [x]) for own in set(masses.values())}
+        expressions = set(masses.values())
+        functions = {expression: compile_arb(expression, [x]) for expression in expressions}
     except (InputError, ValueError):
         return None
     places = range(min(masses), max(masses) + 1)
@@ -405,10 +416,10 @@ def _values_rise_once(density: sp.Expr, x: sp.Symbol, support: Support) -> bool 
 
 def _order_slope(bessel: sp.Expr, stretch: Stretch, x: sp.Symbol) -> int:
     """Return the sign of the slope of I_ν(z) in ν ≥ 0, z > 0: it falls [DLMF 10.37]."""
-    order, place = bessel.args
+    order, argument = bessel.args
     direction = trend(order, x, stretch.lower, stretch.upper)
     least = order.subs(x, stretch.lower if direction == 1 else stretch.upper)
-    if direction is None or not place.is_positive or (sign_of(least) or 0) < 0:
+    if direction is None or not argument.is_positive or (sign_of(least) or 0) < 0:
         raise _UnknownError
     return -direction
 
@@ -417,10 +428,10 @@ def _jumps(
     density: sp.Expr, x: sp.Symbol, y: sp.Symbol, before: Stretch, after: Stretch
 ) -> list[int]:
     """Return the signs of the jumps at a kink; that of an integer has a value of its own."""
-    place = after.lower
-    heights = [before.expressions[0].subs(y, place), after.expressions[0].subs(y, place)]
-    if x.is_integer and place.is_integer is not False:
-        heights.insert(1, density.subs(x, place))
+    kink = after.lower
+    heights = [before.expressions[0].subs(y, kink), after.expressions[0].subs(y, kink)]
+    if x.is_integer and kink.is_integer is not False:
+        heights.insert(1, density.subs(x, kink))
     return [_step(low, high) for low, high in pairwise(heights)]
 
 
