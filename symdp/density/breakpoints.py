@@ -52,7 +52,7 @@ def smooth_stretches(
             name = next(iter(refused)).func.__name__
             raise InputError(f"a density may not contain {name} of {x}; write it with Piecewise")
     if x.is_integer:
-        expressions = tuple(with_ends(own, x, lower, upper) for own in expressions)
+        expressions = tuple(with_ends(masses, x, lower, upper) for masses in expressions)
     return list(_resolve(Stretch(lower, upper, expressions), x))
 
 
@@ -68,7 +68,7 @@ def _resolve(stretch: Stretch, x: sp.Symbol) -> Iterator[Stretch]:
 
 def _innermost(expressions: Iterable[sp.Expr], x: sp.Symbol) -> list[sp.Basic]:
     """Kinked functions of x whose own arguments (or conditions) have no kink."""
-    found = []
+    kinks = []
     for expression in expressions:
         for node in expression.atoms(*_KINKED):
             if x in node.free_symbols and not any(
@@ -76,8 +76,8 @@ def _innermost(expressions: Iterable[sp.Expr], x: sp.Symbol) -> list[sp.Basic]:
                 for part in _deciding(node)
                 for inner in part.atoms(*_KINKED)
             ):
-                found.append(node)
-    return sorted(set(found), key=sp.default_sort_key)
+                kinks.append(node)
+    return sorted(set(kinks), key=sp.default_sort_key)
 
 
 def _deciding(node: sp.Basic) -> tuple[sp.Basic, ...]:

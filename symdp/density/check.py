@@ -119,13 +119,13 @@ class _PieceMoment:
         middle = acb(point.real.mid(), point.imag.mid())
         log_p, loss = (slope(point, analytic=analytic) for slope in self.slopes)
         at_middle = self.log_p(middle) + self.z * self.loss(middle)
-        found = at_middle + (log_p + self.z * loss) * (point - middle)
-        return found if bool(found.real.rad() < exponent.real.rad()) else exponent
+        centred = at_middle + (log_p + self.z * loss) * (point - middle)
+        return centred if bool(centred.real.rad() < exponent.real.rad()) else exponent
 
     def height(self, point: Fraction) -> float:
         """Log of the integrand's size, −∞ where balls overflow."""
-        place = exactly(point)
-        ball = (self.log_p(place) + self.z.real * self.loss(place)).real
+        point_ball = exactly(point)
+        ball = (self.log_p(point_ball) + self.z.real * self.loss(point_ball)).real
         if not ball.is_finite():
             return -math.inf
         if bool(ball.rad() < 1):
@@ -182,8 +182,9 @@ def cut_marks(
 
     def mass(point: Fraction) -> float:
         """The height, less near a singular end, where what is high is narrow."""
-        own = heights[point] if point in heights else height(point)
-        return own + min([0.0, *(_log(abs(point - end)) for end in singular if point != end)])
+        log_height = heights[point] if point in heights else height(point)
+        distances = (abs(point - end) for end in singular if point != end)
+        return log_height + min([0.0, *map(_log, distances)])
 
     peak = _zoomed(mass, {point: mass(point) for point in heights})
     for _ in range(_CLIMBS):  # from a slope so steep that the first grid saw its foot alone
@@ -198,7 +199,8 @@ def cut_marks(
     floor = size - _DROP
     left = [p for p in ordered if p < peak and heights[p] + _log(peak - p) < floor]
     right = [p for p in ordered if p > peak and heights[p] + _log(p - peak) < floor]
-    start, stop = max(left, default=low), min(right, default=high)
+    start = max(left, default=low)
+    stop = min(right, default=high)
     if start is None or stop is None:
         raise CheckError("the integrand of the check falls too slowly")
     marks = {start, peak, stop, *_far_marks(peak, start, stop)}
@@ -234,14 +236,14 @@ def _heights(
             point = anchor + side * Fraction(2) ** k
             if end is not None and (end - point) * side <= 0:
                 break
-            own = height(point)
+            log_height = height(point)
             lowest = max(heights.values()) - 2 * _DROP
-            if own == -math.inf and last == _NOTHING:
+            if log_height == -math.inf and last == _NOTHING:
                 break  # so far down that balls overflow
-            if own == -math.inf and last >= lowest + _DROP:
+            if log_height == -math.inf and last >= lowest + _DROP:
                 raise CheckError("the integrand of the check grows beyond all bounds")
-            heights[point] = last = own
-            if k > 30 and own + k * math.log(2) < lowest:
+            heights[point] = last = log_height
+            if k > 30 and log_height + k * math.log(2) < lowest:
                 break
     return heights
 
@@ -331,7 +333,7 @@ def agrees(
 ) -> bool:
     """Whether exp(K(z)) equals Σ ∫ exp(log P + z·loss) to 10⁻¹⁸ of exp(K(Re z))."""
     with mpmath.workdps(DIGITS):
-        closed, size = (_value(cgf, tilt, place) for place in (at, sp.re(at)))
+        closed, size = (_value(cgf, tilt, z) for z in (at, sp.re(at)))
         if closed is None or size is None:
             return False
         ball = moment(at, *law)
@@ -365,14 +367,14 @@ def logs_agree(pair: Pair, pieces: Sequence[Piece]) -> bool:
         for piece in pieces:
             laws = densities
             if piece.place is not None:
-                laws = [compile_arb(own[piece.place], [x]) for own in masses]
+                laws = [compile_arb(atom_masses[piece.place], [x]) for atom_masses in masses]
             single = piece.lower == piece.upper
             at = piece.lower if single else interior_point(piece.lower, piece.upper)
             end = as_fraction(sp.floor(at) if x.is_integer else at)
             assert end is not None
             for law, log in zip(laws, (piece.log_p, piece.log_q), strict=True):
-                found = 0 if log is None else compile_arb(log, [x])(exactly(end)).exp()
-                if not (law(exactly(end)) - found).contains(0):
+                from_log = 0 if log is None else compile_arb(log, [x])(exactly(end)).exp()
+                if not (law(exactly(end)) - from_log).contains(0):
                     return False
     return True
 
@@ -383,10 +385,10 @@ class NoClosedForm(Exception):  # noqa: N818  (it carries a reason, not an error
 
 def in_time(work: Callable[[], T], reason: str, seconds: float) -> T:
     """Return what the work returns; raise NoClosedForm with the reason where its time is up."""
-    found = attempt(work, None, seconds)
-    if found is None:
+    answer = attempt(work, None, seconds)
+    if answer is None:
         raise NoClosedForm(reason)
-    return found
+    return answer
 
 
 def checked(
@@ -415,11 +417,12 @@ def checked(
 def _compare(bound: sp.Expr, tilt: sp.Symbol, concrete: Pair, places: Iterable[sp.Expr]) -> None:
     """Compare a form without parameters with integrals; raise NoClosedForm where it differs."""
     try:
-        found, listed = pieces(concrete), points(concrete)
-        if not logs_agree(concrete, found):
+        smooth_pieces = pieces(concrete)
+        listed = points(concrete)
+        if not logs_agree(concrete, smooth_pieces):
             raise NoClosedForm("the log densities disagree with P and Q")
         for at in places:
-            if not agrees(bound, tilt, at, (found, listed, concrete.variable)):
+            if not agrees(bound, tilt, at, (smooth_pieces, listed, concrete.variable)):
                 raise NoClosedForm(
                     "the closed form that was found disagrees with a numerical integral "
                     f"at {tilt} = {at}"
@@ -439,5 +442,5 @@ def with_values(pair: Pair, values: dict[sp.Symbol, sp.Expr]) -> Pair:
     """Put values for the parameters of a pair."""
     if not values:
         return pair
-    held = replace(pair, support=pair.support.substitute(values))
-    return mapped(held, lambda part: part.subs(values))
+    substituted = replace(pair, support=pair.support.substitute(values))
+    return mapped(substituted, lambda part: part.subs(values))

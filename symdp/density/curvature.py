@@ -183,8 +183,8 @@ class Curvature:
         if not (derivative.is_nonnegative or derivative.is_nonpositive):
             return Run(low, high, None, bend)
         ends = []
-        for place in (self.lower, self.upper):
-            ends.append(bend * sp.oo if place.is_infinite else e.subs(self.x, place))
+        for end in (self.lower, self.upper):
+            ends.append(bend * sp.oo if end.is_infinite else e.subs(self.x, end))
         first, last = ends
         if derivative.is_nonnegative:
             return Run(first, last, 1, bend)

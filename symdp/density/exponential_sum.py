@@ -88,10 +88,10 @@ def exponential_sum(pair: Pair, below_one: tuple[str, ...] = ()) -> ExponentialS
     if any(abs(number) > _LARGEST_NUMBER for number in numbers):
         return None  # e^{−500000x} is a power of 500000 to polynomials
     with suppress(NoClosedForm, *REFUSALS):
-        found = attempt(lambda: tabulated_moment(pair), None, _SECONDS)
-        if found is None or found[1].has(sp.Float):
+        closed_form = attempt(lambda: tabulated_moment(pair), None, _SECONDS)
+        if closed_form is None or closed_form[1].has(sp.Float):
             return None
-        tilt, moment = found
+        tilt, moment = closed_form
         read = attempt(lambda: read_exponential_sum(moment, tilt), None, _SECONDS)
         if read is not None and attempt(
             lambda: checked(sp.log(moment), pair, tilt, None, below_one), None, _FOR_CHECK
@@ -106,13 +106,13 @@ def read_exponential_sum(expression: sp.Expr, tilt: sp.Symbol) -> ExponentialSum
     try:
         parts = _read(plain, tilt)
         poles = _common(parts)
-        found = ExponentialSum(_collected(parts, poles), poles)
+        exponentials = ExponentialSum(_collected(parts, poles), poles)
     except _NotOneError:
         return None
     degree = sum(order for _, order in poles)
-    if any(len(term.polynomial) - 1 > degree for term in found.terms):
+    if any(len(term.polynomial) - 1 > degree for term in exponentials.terms):
         return None  # no arc closes a line along which M grows
-    return found
+    return exponentials
 
 
 def _read(e: sp.Expr, t: sp.Symbol) -> list[_Part]:
@@ -122,9 +122,9 @@ def _read(e: sp.Expr, t: sp.Symbol) -> list[_Part]:
     if e == t:
         return [_Part((sp.S.Zero, sp.S.One), sp.S.Zero, ())]
     if e.is_Add:
-        return [part for own in e.args for part in _read(own, t)]
+        return [part for argument in e.args for part in _read(argument, t)]
     if e.is_Mul:
-        return _multiplied([_read(own, t) for own in e.args])
+        return _multiplied([_read(argument, t) for argument in e.args])
     base, exponent = e.as_base_exp()
     if base == e:
         raise _NotOneError
@@ -146,12 +146,12 @@ def _read(e: sp.Expr, t: sp.Symbol) -> list[_Part]:
 
 def _multiplied(factors: Iterable[Sequence[_Part]]) -> list[_Part]:
     product = [_Part((sp.S.One,), sp.S.Zero, ())]
-    for own in factors:
-        if len(product) * len(own) > _MOST_TERMS:
+    for factor in factors:
+        if len(product) * len(factor) > _MOST_TERMS:
             raise _NotOneError
         product = [
             _Part(_times(a.polynomial, b.polynomial), a.rate + b.rate, a.poles + b.poles)
-            for a, b in itertools.product(product, own)
+            for a, b in itertools.product(product, factor)
         ]
     return product
 
@@ -165,8 +165,9 @@ def _inverse(parts: Sequence[_Part], t: sp.Symbol) -> _Part:
     numerator = tidy.bounded(
         sp.factor, sp.Add(*(c * t**k for k, c in enumerate(terms[0].polynomial)))
     )
-    leading, zeros = sp.S.One, []
-    for factor, order in (own.as_base_exp() for own in sp.Mul.make_args(numerator)):
+    leading = sp.S.One
+    zeros = []
+    for factor, order in (power.as_base_exp() for power in sp.Mul.make_args(numerator)):
         line = sp.expand(factor)
         slope = line.coeff(t)
         start = sp.expand(line - slope * t)
@@ -177,11 +178,11 @@ def _inverse(parts: Sequence[_Part], t: sp.Symbol) -> _Part:
             continue
         leading *= slope**order
         zeros.append((-start / slope, int(order)))
-    if any(order < 0 or not _may_be_real(place) for place, order in zeros):
+    if any(order < 0 or not _may_be_real(zero) for zero, order in zeros):
         raise _NotOneError
     over: Polynomial = (1 / leading,)
-    for place, order in poles:
-        over = _times(over, _power(place, order))
+    for pole, order in poles:
+        over = _times(over, _power(pole, order))
     return _Part(over, -terms[0].rate, tuple(zeros))
 
 
@@ -194,17 +195,17 @@ def _common(parts: Iterable[_Part]) -> _Factors:
     """Return each pole with the highest order in which it stands in a part."""
     highest: dict[sp.Expr, int] = {}
     for part in parts:
-        for place, order in _orders(part.poles).items():
-            known = _same(place, highest)
-            highest[known] = max(highest.get(known, 0), order)
-    return tuple(sorted(highest.items(), key=lambda own: sp.default_sort_key(own[0])))
+        for pole, order in _orders(part.poles).items():
+            listed_pole = _same(pole, highest)
+            highest[listed_pole] = max(highest.get(listed_pole, 0), order)
+    return tuple(sorted(highest.items(), key=lambda entry: sp.default_sort_key(entry[0])))
 
 
 def _orders(poles: _Factors) -> dict[sp.Expr, int]:
     total: dict[sp.Expr, int] = {}
-    for place, order in poles:
-        known = _same(place, total)
-        total[known] = total.get(known, 0) + order
+    for pole, order in poles:
+        listed_pole = _same(pole, total)
+        total[listed_pole] = total.get(listed_pole, 0) + order
     return total
 
 
@@ -221,9 +222,9 @@ def same_number(value: sp.Expr, among: Iterable[sp.Expr]) -> sp.Expr | None:
 
 def _same(value: sp.Expr, among: Iterable[sp.Expr]) -> sp.Expr:
     """Return the one of several exact numbers that equals a value, or the value itself."""
-    for known in among:
-        if value == known or _is_zero(value - known):
-            return known
+    for candidate in among:
+        if value == candidate or _is_zero(value - candidate):
+            return candidate
     return value
 
 
@@ -238,10 +239,11 @@ def _collected(parts: Iterable[_Part], poles: _Factors) -> tuple[Term, ...]:
     """Return the numerators over common poles, one for each exponential, zeros left out."""
     total: dict[sp.Expr, Polynomial] = {}
     for part in parts:
-        own, polynomial = _orders(part.poles), part.polynomial
-        for place, order in poles:
-            has = own.get(_same(place, own), 0)
-            polynomial = _times(polynomial, _power(place, order - has))
+        orders = _orders(part.poles)
+        polynomial = part.polynomial
+        for pole, order in poles:
+            has = orders.get(_same(pole, orders), 0)
+            polynomial = _times(polynomial, _power(pole, order - has))
         rate = _same(part.rate, total)
         total[rate] = _plus(total.get(rate, ()), polynomial)
     terms = [Term(_without_zeros(polynomial), rate) for rate, polynomial in total.items()]

@@ -29,8 +29,8 @@ def _all_quadratics(
     whole: sp.Expr, terms: Sequence[sp.Expr], x: sp.Symbol
 ) -> tuple[Exponent, ...] | None:
     read = [_quadratic(term, x) for term in terms or (whole,)]
-    known = tuple(one for one in read if one is not None)
-    return known if len(known) == len(read) else None
+    quadratics = tuple(exponent for exponent in read if exponent is not None)
+    return quadratics if len(quadratics) == len(read) else None
 
 
 def _quadratic(exponent: sp.Expr, x: sp.Symbol) -> Exponent | None:

@@ -24,8 +24,8 @@ def with_fewer_gammas(component: sp.Expr, k: sp.Symbol) -> sp.Expr:
         return isinstance(node, sp.Mul | sp.binomial) and _gammas(node, k) > 0
 
     def simplified(node: sp.Expr) -> sp.Expr:
-        found = reduced(node, k)
-        return found if _gammas(found, k) < _gammas(node, k) else node
+        shorter = reduced(node, k)
+        return shorter if _gammas(shorter, k) < _gammas(node, k) else node
 
     return component.replace(is_quotient, simplified)
 
@@ -35,27 +35,28 @@ def reduced(product: sp.Expr, k: sp.Symbol) -> sp.Expr:
 
     Arguments are compared, and nothing is expanded: sums of hundreds of factors never come up.
     """
-    counted, rest = sift(sp.Mul.make_args(product), lambda part: _gammas(part, k) > 0, binary=True)
+    parts = sp.Mul.make_args(product)
+    counted, others = sift(parts, lambda part: _gammas(part, k) > 0, binary=True)
     powers: dict[sp.Expr, int] = {}
     for factor in counted:
         base, power = factor.as_base_exp()
         if not (isinstance(base, COUNTING) and power.is_Integer):
-            rest.append(factor)
+            others.append(factor)
             continue
         for argument, sign in _arguments(base):
-            own = sp.expand(argument)
-            powers[own] = powers.get(own, 0) + sign * int(power)
-    found = list(rest)
+            expanded = sp.expand(argument)
+            powers[expanded] = powers.get(expanded, 0) + sign * int(power)
+    factors = list(others)
     for above in sorted((u for u, power in powers.items() if power > 0), key=sp.default_sort_key):
         for below in sorted((v for v, p in powers.items() if p < 0), key=sp.default_sort_key):
             gap = above - below
             times = min(powers[above], -powers[below])
             if times > 0 and gap.is_Integer and abs(gap) <= _MOST_FACTORS:
                 low, sign = (below, 1) if gap > 0 else (above, -1)
-                found += [(low + j) ** (sign * times) for j in range(abs(int(gap)))]
+                factors += [(low + j) ** (sign * times) for j in range(abs(int(gap)))]
                 powers[above] -= times
                 powers[below] += times
-    return sp.Mul(*found, *(sp.gamma(argument) ** power for argument, power in powers.items()))
+    return sp.Mul(*factors, *(sp.gamma(argument) ** power for argument, power in powers.items()))
 
 
 def _arguments(node: sp.Expr) -> Iterator[tuple[sp.Expr, int]]:
@@ -111,23 +112,24 @@ def with_ends(masses: sp.Expr, k: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> 
         if isinstance(node, sp.Add):
             return node.func(*map(ended, node.args))
         if isinstance(node, sp.Piecewise):
-            return sp.Piecewise(*((branch(own, holds), holds) for own, holds in node.args))
+            return sp.Piecewise(*((branch(mass, holds), holds) for mass, holds in node.args))
         factors = sp.Mul.make_args(node)
-        places = [place for own in factors for place in _never_negative(own, k, lower, upper)]
-        if any(isinstance(own, sp.Piecewise | sp.Add) for own in factors):
-            node = sp.Mul(*(ended(own) if own is not node else own for own in factors))
-        if not places:
+        lines = [line for factor in factors for line in _never_negative(factor, k, lower, upper)]
+        if any(isinstance(factor, sp.Piecewise | sp.Add) for factor in factors):
+            node = sp.Mul(*(ended(factor) if factor is not node else factor for factor in factors))
+        if not lines:
             return node
         # Between two integers, so that the last of them is no place of its own.
-        inside = sp.And(*(place + sp.S.Half > 0 for place in places))
+        inside = sp.And(*(line + sp.S.Half > 0 for line in lines))
         return sp.Piecewise((node, inside), (sp.S.Zero, True))
 
-    def branch(own: sp.Expr, holds: sp.Basic) -> sp.Expr:
-        found = ended(own)
-        known = isinstance(found, sp.Piecewise) and found.args[0].cond in (
-            holds, *(holds.args if isinstance(holds, sp.And) else ())
-        )  # fmt: skip
-        return own if known else found
+    def branch(mass: sp.Expr, holds: sp.Basic) -> sp.Expr:
+        ended_mass = ended(mass)
+        if not isinstance(ended_mass, sp.Piecewise):
+            return ended_mass
+        parts = holds.args if isinstance(holds, sp.And) else ()
+        is_implied = ended_mass.args[0].cond in (holds, *parts)
+        return mass if is_implied else ended_mass
 
     return ended(masses) if masses.has(*COUNTING) else masses
 
@@ -137,17 +139,17 @@ def _never_negative(
 ) -> Iterator[sp.Expr]:
     """Yield whole linear functions of k, below 0 on a part of a support where a factor is 0."""
     base, power = factor.as_base_exp()
-    found: list[sp.Expr] = []
+    candidates: list[sp.Expr] = []
     if isinstance(base, sp.binomial) and power.is_positive:
         n, m = base.args
         least = _least_at(n, k, lower, upper)
-        found = [m, n - m] if least is not None and sign_of(least) in (0, 1) else [m]
+        candidates = [m, n - m] if least is not None and sign_of(least) in (0, 1) else [m]
     elif isinstance(base, sp.gamma | sp.factorial) and power.is_Integer and power < 0:
-        found = [base.args[0] - int(isinstance(base, sp.gamma))]
-    for place in found:
-        own = sp.expand(place)
-        if k in own.free_symbols and own.is_integer and _may_fall_below(own, k, lower, upper):
-            yield own
+        candidates = [base.args[0] - int(isinstance(base, sp.gamma))]
+    for candidate in candidates:
+        line = sp.expand(candidate)
+        if k in line.free_symbols and line.is_integer and _may_fall_below(line, k, lower, upper):
+            yield line
 
 
 def _may_fall_below(place: sp.Expr, k: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> bool:

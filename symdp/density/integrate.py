@@ -166,8 +166,10 @@ def _second_kind(order: sp.Expr, argument: sp.Expr) -> sp.Expr:
 
 
 def _double_exponential(integrand: Integrand) -> _Read | None:
-    form, x = integrand.form, integrand.x
-    alpha, rest = sp.S.Zero, {}
+    form = integrand.form
+    x = integrand.x
+    alpha = sp.S.Zero
+    exponentials = {}
     for monomial, coefficient in form.smooth.items():
         if monomial == x:
             alpha = coefficient
@@ -175,12 +177,12 @@ def _double_exponential(integrand: Integrand) -> _Read | None:
             rate = _rate(monomial, x)
             if rate is None:
                 return None
-            rest[rate] = -coefficient
-    if form.moving_logs or not rest:
+            exponentials[rate] = -coefficient
+    if form.moving_logs or not exponentials:
         return None
-    terms = [(sp.S.One, rate * x) for rate in rest]
-    unit = next(iter(rest))
-    ratios = [tidy.cancel(rate / unit) for rate in rest]
+    terms = [(sp.S.One, rate * x) for rate in exponentials]
+    unit = next(iter(exponentials))
+    ratios = [tidy.cancel(rate / unit) for rate in exponentials]
     sign = sign_of(unit)
     if not terms or not sign or not all(ratio.is_Rational for ratio in ratios):
         return None
@@ -190,7 +192,8 @@ def _double_exponential(integrand: Integrand) -> _Read | None:
             sp.igcd(divisor.p * ratio.q, ratio.p * divisor.q), divisor.q * ratio.q
         )
     divisor *= sign
-    powers = {int(ratio / divisor): c for ratio, c in zip(ratios, rest.values(), strict=True)}
+    pairs = zip(ratios, exponentials.values(), strict=True)
+    powers = {int(ratio / divisor): c for ratio, c in pairs}
     return alpha, sp.expand(unit * divisor), powers
 
 
@@ -298,13 +301,15 @@ def _exponential_lines(
         read = None if terms is None else exponential_polynomial(terms, x)
         if read is None or set(read[1]) != {0, 1}:
             return None
-        generator, (c, d) = read[0], (read[1][0], read[1][1])
-        own = sp.expand(generator / x)
-        if x in own.free_symbols:
+        generator, coefficients = read
+        c = coefficients[0]
+        d = coefficients[1]
+        line_rate = sp.expand(generator / x)
+        if x in line_rate.free_symbols:
             return None
         if rate is None:
-            rate = own
-        if sp.expand(own - rate) != 0:
+            rate = line_rate
+        if sp.expand(line_rate - rate) != 0:
             return None
         factors.append((c, d, power))
     return None if rate is None else (rate, factors)
@@ -360,26 +365,30 @@ def two_powers(integrand: Integrand) -> sp.Expr | None:
     linear = all(base.is_polynomial(x) and sp.degree(base, x) == 1 for base in logs)
     if set(form.smooth) - {x} or len(logs) != 2 or not linear or integrand.is_line:
         return None
-    scale, factors = sp.S.One, []
+    scale = sp.S.One
+    factors = []
     for base, power in logs.items():
         scale *= sp.Abs(sp.diff(base, x)) ** power
         factors.append((tidy.cancel(x - base / sp.diff(base, x)), power))
-    found = [_from_root(integrand, *own) for own in (factors, factors[::-1])]
-    known = [scale * value for value in found if value is not None]
-    return min(known, key=sp.count_ops) if known else None
+    integrals = [_from_root(integrand, *roots) for roots in (factors, factors[::-1])]
+    solved = [scale * value for value in integrals if value is not None]
+    return min(solved, key=sp.count_ops) if solved else None
 
 
 def _from_root(
-    integrand: Integrand, own: tuple[sp.Expr, sp.Expr], other: tuple[sp.Expr, sp.Expr]
+    integrand: Integrand, root_and_power: tuple[sp.Expr, sp.Expr], other: tuple[sp.Expr, sp.Expr]
 ) -> sp.Expr | None:
     """∫ exp(αx) |x − r|^p |x − s|^q by y = |x − r|, None where y = |x − s| may serve."""
-    (root, p), (place, q) = own, other
+    (root, p), (other_root, q) = root_and_power, other
     side = -1 if compare(root, integrand.lower) == 1 else 1
     ends = (integrand.lower, integrand.upper)[::side]
-    low, high, d = (
-        sp.oo if end.is_infinite else tidy.factor(side * (end - root)) for end in (*ends, place)
-    )
-    where, m = sign_of(d), tidy.factor(sp.expand(p + q + 1))
+
+    def distance(point: sp.Expr) -> sp.Expr:
+        return sp.oo if point.is_infinite else tidy.factor(side * (point - root))
+
+    low, high, d = map(distance, (*ends, other_root))
+    where = sign_of(d)
+    m = tidy.factor(sp.expand(p + q + 1))
     rate = side * integrand.form.smooth.get(integrand.x, sp.S.Zero)
     if rate != 0:
         front = sp.exp(sp.expand(side * rate * root)) * sp.gamma(p + 1)
@@ -394,8 +403,8 @@ def _from_root(
     total = sp.S.Zero
     for y, sign in ((high, 1), (low, -1)):
         if y != 0 and where == 1:
-            found = hypergeometric((1, m + 1), (p + 2,), tidy.factor(y / d))
-            total += sign * y ** (p + 1) * tidy.factor(d - y) ** (q + 1) / d * found
+            series = hypergeometric((1, m + 1), (p + 2,), tidy.factor(y / d))
+            total += sign * y ** (p + 1) * tidy.factor(d - y) ** (q + 1) / d * series
         elif y != 0:
             w = tidy.factor(tidy.cancel(y / (y - d)))
             total += sign * w ** (p + 1) * (-d) ** m * hypergeometric((m + 1, p + 1), (p + 2,), w)
@@ -448,7 +457,7 @@ def quadratics(integrand: Integrand) -> sp.Expr | None:
     logs = form.moving_logs
     if form.smooth or not integrand.is_line or len(logs) not in (1, 2):
         return None
-    found = []
+    monic = []
     for base, power in logs.items():
         if not base.is_polynomial(x) or sp.degree(base, x) != 2:
             return None
@@ -456,29 +465,32 @@ def quadratics(integrand: Integrand) -> sp.Expr | None:
         square = tidy.factor(tidy.cancel((4 * a * c - b**2) / (4 * a**2)))
         if sign_of(square) != 1 or sign_of(a) != 1:
             return None
-        found.append((a, -b / (2 * a), square, power))
-    (a, m, first_square, first), (c, n, square, second) = found[0], found[-1]
-    g, h = sp.sqrt(first_square), sp.sqrt(square)
-    total = tidy.factor(sp.expand(-first - second)) if len(found) > 1 else -first
+        monic.append((a, -b / (2 * a), square, power))
+    (a, m, first_square, first), (c, n, square, second) = monic[0], monic[-1]
+    g = sp.sqrt(first_square)
+    h = sp.sqrt(square)
+    total = tidy.factor(sp.expand(-first - second)) if len(monic) > 1 else -first
     whole = sp.sqrt(sp.pi) * sp.gamma(total - sp.S.Half) / sp.gamma(total) * h ** (1 - 2 * total)
-    if len(found) == 1:
+    if len(monic) == 1:
         return a**first * whole
     scale = a**first * c**second
     if total == 1:
-        place = tidy.factor(tidy.cancel(((m - n) ** 2 + (g - h) ** 2) / (-4 * g * h)))
+        argument = tidy.factor(tidy.cancel(((m - n) ** 2 + (g - h) ** 2) / (-4 * g * h)))
         front = sp.pi * scale * g**first * h**second
-        return front * hypergeometric((1 + second, -second), (1,), place)
+        return front * hypergeometric((1 + second, -second), (1,), argument)
     above: tuple[sp.Expr, ...]
     below: tuple[sp.Expr, ...]
     if tidy.vanishes(sp.expand(first_square - square)):
-        place = -tidy.factor(tidy.cancel((m - n) ** 2 / (4 * square)))
-        above, below = (-first, -second, total - sp.S.Half), (total / 2, (total + 1) / 2)
+        argument = -tidy.factor(tidy.cancel((m - n) ** 2 / (4 * square)))
+        above = (-first, -second, total - sp.S.Half)
+        below = (total / 2, (total + 1) / 2)
     elif tidy.vanishes(sp.expand(m - n)):
-        place = 1 - tidy.factor(tidy.cancel(first_square / square))
-        above, below = (total - sp.S.Half, -first), (total,)
+        argument = 1 - tidy.factor(tidy.cancel(first_square / square))
+        above = (total - sp.S.Half, -first)
+        below = (total,)
     else:
         return None
-    return scale * whole * hypergeometric(above, below, place)
+    return scale * whole * hypergeometric(above, below, argument)
 
 
 def hypergeometric(above: Sequence[sp.Expr], below: Sequence[sp.Expr], z: sp.Expr) -> sp.Expr:
@@ -486,12 +498,14 @@ def hypergeometric(above: Sequence[sp.Expr], below: Sequence[sp.Expr], z: sp.Exp
 
     ₂F₁(−s, s+1; 1; z) is the Legendre function P_s(1 − 2z), ₁F₀(a; z) is (1 − z)^{−a}.
     """
-    uppers, lowers = ([tidy.factor(sp.expand(own)) for own in some] for some in (above, below))
-    for own in [own for own in lowers if own in uppers]:
-        uppers.remove(own)
-        lowers.remove(own)
-    last = [-own for own in uppers if own.is_Integer and -_MOST_TERMS <= own <= 0]
-    if last and not any(own.is_Integer and own <= 0 for own in lowers):
+    uppers = [tidy.factor(sp.expand(parameter)) for parameter in above]
+    lowers = [tidy.factor(sp.expand(parameter)) for parameter in below]
+    for parameter in [parameter for parameter in lowers if parameter in uppers]:
+        uppers.remove(parameter)
+        lowers.remove(parameter)
+    integers = [parameter for parameter in uppers if parameter.is_Integer]
+    last = [-parameter for parameter in integers if -_MOST_TERMS <= parameter <= 0]
+    if last and not any(parameter.is_Integer and parameter <= 0 for parameter in lowers):
         terms = (
             sp.Mul(*(sp.rf(u, k) for u in uppers)) / sp.Mul(*(sp.rf(u, k) for u in lowers))
             * z**k / sp.factorial(k)
@@ -501,7 +515,7 @@ def hypergeometric(above: Sequence[sp.Expr], below: Sequence[sp.Expr], z: sp.Exp
     if (len(uppers), len(lowers)) == (1, 0):
         return (1 - z) ** -uppers[0]
     if lowers == [1] and len(uppers) == 2 and tidy.vanishes(sp.expand(sum(uppers) - 1)):
-        negative = min(uppers, key=lambda own: not own.could_extract_minus_sign())
+        negative = min(uppers, key=lambda parameter: not parameter.could_extract_minus_sign())
         return sp.legendre(-negative, tidy.factor(1 - 2 * z))
     return sp.hyper(uppers, lowers, z)
 
@@ -635,11 +649,12 @@ def polynomial_series(integrand: Integrand) -> sp.Expr | None:
     if polynomial.degree() > _MOST_POWERS:
         return None
     u = sp.exp(rate)
-    total, rest = sp.S.Zero, polynomial
+    total = sp.S.Zero
+    differences = polynomial
     for j in range(polynomial.degree() + 1):
         # Newton's forward differences at 0 are the coefficients in the C(k, j).
-        total += rest.as_expr().subs(k, 0) * u**j / (1 - u) ** (j + 1)
-        rest = rest.shift(1) - rest
+        total += differences.as_expr().subs(k, 0) * u**j / (1 - u) ** (j + 1)
+        differences = differences.shift(1) - differences
     return total
 
 
@@ -670,8 +685,8 @@ def definite(integrand: Integrand) -> sp.Expr | None:
 
     What no rule knows is tried once more after x = r ± e^y, which makes exponentials of powers.
     """
-    found = entry_of(integrand)
-    return None if found is None else found.value
+    entry = entry_of(integrand)
+    return None if entry is None else entry.value
 
 
 class Entry(NamedTuple):
@@ -684,9 +699,9 @@ class Entry(NamedTuple):
 
 def entry_of(integrand: Integrand) -> Entry | None:
     """Return what `definite` does, with the rules and substitutions that it is due to."""
-    found = _first(_SUM_RULES if integrand.is_sum else _INTEGRAL_RULES, integrand)
-    if found is not None:
-        return found
+    entry = _first(_SUM_RULES if integrand.is_sum else _INTEGRAL_RULES, integrand)
+    if entry is not None:
+        return entry
     if integrand.is_line and not integrand.is_sum:
         left, right = (
             _substituted(replace(integrand, **{end: sp.S.Zero})) for end in ("upper", "lower")
@@ -702,9 +717,9 @@ def entry_of(integrand: Integrand) -> Entry | None:
 
 def _substituted(integrand: Integrand) -> Entry | None:
     for moved in logarithmic(integrand):
-        found = _first(_INTEGRAL_RULES, moved)
-        if found is not None:
-            return Entry(found.value * sp.exp(moved.form.constant), found.rules, (moved,))
+        entry = _first(_INTEGRAL_RULES, moved)
+        if entry is not None:
+            return Entry(entry.value * sp.exp(moved.form.constant), entry.rules, (moved,))
     return None if integrand.is_sum else _first(_LAST_RULES, integrand)
 
 

@@ -22,19 +22,19 @@ _ASIDE = 1e-25  # of w: how far from the cut
 
 def continued(log_moment: sp.Expr, z: sp.Symbol) -> sp.Expr:
     """Return K as a formula that holds at complex z; InputError where its branch is not known."""
-    found = log_moment.xreplace({log: _split(log, z) for log in log_moment.atoms(sp.log)})
-    value = compile_arb(found, [z])
+    formula = log_moment.xreplace({log: _split(log, z) for log in log_moment.atoms(sp.log)})
+    value = compile_arb(formula, [z])
     with ctx.workprec(_BITS):
-        for w in _cut(found, z):
-            for place, aside in _crossings(w, z):
-                one, other = (value(place + side * aside) for side in (1, -1))
-                gap = (one - other).exp() - 1
+        for w in _cut(formula, z):
+            for point, aside in _crossings(w, z):
+                left, right = (value(point + side * aside) for side in (1, -1))
+                gap = (left - right).exp() - 1
                 if not abs(gap) < _CLOSE:
                     raise InputError(
                         f"its log-partition function has a cut where {sp.sstr(w):.60} is negative, "
                         "as at complex z: write a logarithm of a product as a sum of logarithms"
                     )
-    return found
+    return formula
 
 
 def _split(log: sp.Expr, z: sp.Symbol) -> sp.Expr:
@@ -57,10 +57,10 @@ def _cut(formula: sp.Expr, z: sp.Symbol) -> Iterator[sp.Expr]:
 
     A logarithm that stands in K a whole number of times leaves e^K the same on both sides.
     """
-    own = sp.Dummy()
+    logarithm = sp.Dummy()
     inner = {power.base for power in formula.atoms(sp.Pow) if not power.exp.is_Integer}
     for log in formula.atoms(sp.log, sp.loggamma):
-        if log.has(z) and not sp.diff(formula.xreplace({log: own}), own).is_Integer:
+        if log.has(z) and not sp.diff(formula.xreplace({log: logarithm}), logarithm).is_Integer:
             inner.add(log.args[0])
     for w in sorted(inner, key=sp.default_sort_key):
         if w.has(z) and not (w.is_polynomial(z) and sp.degree(w, z) == 1):
@@ -78,5 +78,5 @@ def _crossings(w: sp.Expr, z: sp.Symbol) -> Iterator[tuple[acb, acb]]:
     for level in _LEVELS:
         for root in sp.Poly(w + sp.Rational(str(level)), z).nroots(n=60, maxsteps=200):
             real, imag = (arb(str(part)) for part in root.as_real_imag())
-            place = acb(real.mid(), imag.mid())
-            yield place, acb(0, _ASIDE) / slope(place)
+            point = acb(real.mid(), imag.mid())
+            yield point, acb(0, _ASIDE) / slope(point)

@@ -80,14 +80,15 @@ def heaviest(
     if len(terms) < 2 or not ends or x.is_integer:
         return reference
     forms = [reference, *(term.form for term in terms)]
-    written, kept = [form.to_expression() for form in forms], list(range(len(forms)))
+    written = [form.to_expression() for form in forms]
+    kept = list(range(len(forms)))
     values = random_values({s for form in written for s in form.free_symbols} - {x}, 0)
     for end in ends:
-        place = {**values, x: _FAR if end is sp.oo else -_FAR}
+        far_values = {**values, x: _FAR if end is sp.oo else -_FAR}
         sizes = []
         for form in written:
             try:
-                sizes.append(abs(sp.N(form.subs(place))))
+                sizes.append(abs(sp.N(form.subs(far_values))))
             except OverflowError:  # as of log(e^{−e^{−x}} + e^x)
                 sizes.append(sp.nan)
         least = min((size for size in sizes[1:] if size.is_Float), default=sp.oo)
@@ -168,6 +169,6 @@ def _leaves(density: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
     if isinstance(density, sp.Mul):
         sums = [f for f in density.args if isinstance(f, sp.Add) and x in f.free_symbols]
         if len(sums) == 1 and not sums[0].is_polynomial(x):
-            rest = sp.Mul(*(factor for factor in density.args if factor is not sums[0]))
-            return [leaf for term in sums[0].args for leaf in _leaves(rest * term, x)]
+            others = sp.Mul(*(factor for factor in density.args if factor is not sums[0]))
+            return [leaf for term in sums[0].args for leaf in _leaves(others * term, x)]
     return [density]

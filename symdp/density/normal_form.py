@@ -266,16 +266,16 @@ class LogForm:
         """Return the form as an expression with few occurrences of the variable."""
         x = self.variable
         powers: dict[int, sp.Expr] = {}
-        rest = []
+        other_terms = []
         for monomial, coefficient in self.smooth.items():
             base, power = monomial.as_base_exp()
             if base == x and power.is_Integer and power > 0:
                 powers[int(power)] = coefficient
             else:
-                rest.append(sp.factor_terms(coefficient) * monomial)
+                other_terms.append(sp.factor_terms(coefficient) * monomial)
         powers[0] = self.shift
         logs = _logs_expression(self.moving_logs, x)
-        return sp.Add(tidy_polynomial(powers, x), self.constant - self.shift, *rest, logs)
+        return sp.Add(tidy_polynomial(powers, x), self.constant - self.shift, *other_terms, logs)
 
 
 def combined(first: Coefficients, second: Coefficients, factor: sp.Expr) -> Coefficients:
@@ -314,18 +314,18 @@ def _logs_expression(logs: dict[sp.Expr, sp.Expr], x: sp.Symbol) -> sp.Expr:
 
 def _with_shorter_gammas(logs: Coefficients, x: sp.Symbol) -> dict[sp.Expr, sp.Expr]:
     """Return Σ cⱼ log gⱼ with the factors of quotients of gamma functions that are rational."""
-    found = dict(logs)
+    shorter = dict(logs)
     counted = [base for base in logs if isinstance(base, COUNTING)]
     for top, bottom in combinations(counted, 2):
-        if top in found and bottom in found and found[top] == -found[bottom]:
+        if top in shorter and bottom in shorter and shorter[top] == -shorter[bottom]:
             ratio = reduced(top / bottom, x)
             if ratio.is_rational_function(x):
-                times = -found.pop(bottom)
-                del found[top]
+                times = -shorter.pop(bottom)
+                del shorter[top]
                 above, below = sp.fraction(ratio)
-                own = {g: c for g, c in ((above, times), (below, -times)) if g != 1}
-                found = dict(combined(found, own, sp.S.One))
-    return found
+                ratio_logs = {g: c for g, c in ((above, times), (below, -times)) if g != 1}
+                shorter = dict(combined(shorter, ratio_logs, sp.S.One))
+    return shorter
 
 
 def _quotient(top: sp.Expr, bottom: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, int] | None:
@@ -463,10 +463,10 @@ def linear_root(equation: sp.Expr, x: sp.Symbol) -> sp.Expr | None:
     collected: dict[sp.Expr, sp.Expr] = {}
     for coefficient, exponent in terms:
         rate = sp.expand(exponent).coeff(x, 1)
-        rest = tidy.simplify(exponent - rate * x)
-        if x in rest.free_symbols:
+        intercept = tidy.simplify(exponent - rate * x)
+        if x in intercept.free_symbols:
             return None
-        collected[rate] = collected.get(rate, sp.S.Zero) + coefficient * sp.exp(rest)
+        collected[rate] = collected.get(rate, sp.S.Zero) + coefficient * sp.exp(intercept)
     if len(collected) != 2:
         return None
     (a, b), (c, e) = collected.items()
@@ -727,10 +727,10 @@ def _scaled_apart(term: sp.Expr, x: sp.Symbol) -> sp.Expr:
     for factor in sp.Mul.make_args(term):
         base, power = factor.as_base_exp()
         if isinstance(base, sp.Mul) and x in base.free_symbols and not isinstance(factor, sp.exp):
-            scale, rest = base.as_independent(x, as_Add=False)
+            scale, moving = base.as_independent(x, as_Add=False)
             size = -scale if sign_of(scale) == -1 else scale
             if sign_of(size) == 1 and not power.is_Integer:
-                factors += [size**power, (scale / size * rest) ** power]
+                factors += [size**power, (scale / size * moving) ** power]
                 continue
         factors.append(factor)
     return sp.Mul(*factors)

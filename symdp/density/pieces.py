@@ -89,11 +89,16 @@ def pieces(pair: Pair) -> tuple[Piece, ...]:
     if pair.support.kind == "points":
         return ()
     if pair.alternatives:
-        return tuple(_weighed(p, weight) for weight, one in pair.alternatives for p in pieces(one))
-    x, names = pair.variable, names_of_masses(pair.expressions())
+        weighed: list[Piece] = []
+        for weight, alternative in pair.alternatives:
+            weighed += [_weighed(piece, weight) for piece in pieces(alternative)]
+        return tuple(weighed)
+    x = pair.variable
+    names = names_of_masses(pair.expressions())
     named = mapped(pair, lambda density: density.xreplace(names))
-    found = joined([_piece(smooth, x) for smooth in smooth_pairs(named)], x)
-    return tuple(piece.replaced({name: mass for mass, name in names.items()}) for piece in found)
+    smooth_pieces = joined([_piece(smooth, x) for smooth in smooth_pairs(named)], x)
+    masses = {name: mass for mass, name in names.items()}
+    return tuple(piece.replaced(masses) for piece in smooth_pieces)
 
 
 def _weighed(piece: Piece, weight: sp.Expr) -> Piece:
@@ -174,10 +179,10 @@ def smooth_pairs(pair: Pair) -> Iterator[SmoothPair]:
             smooth = _smooth_pair(pair, part)
             if smooth is not None:
                 yield smooth
-    for number, (place, masses) in enumerate(pair.atoms):
+    for number, (atom, masses) in enumerate(pair.atoms):
         smooth = _smooth_pair(pair, Stretch(sp.Integer(number), sp.Integer(number + 1), masses))
         if smooth is not None:
-            yield replace(smooth, place=place)
+            yield replace(smooth, place=atom)
 
 
 def _expression(component: sp.Expr | tuple[sp.Expr, ...]) -> sp.Expr:
@@ -283,14 +288,16 @@ def _length(p_terms: tuple[Term, ...], q_terms: tuple[Term, ...], x: sp.Symbol) 
 
 def _piece(smooth: SmoothPair, x: sp.Symbol) -> Piece:
     """Return one smooth stretch, with the direction of the loss where structure alone shows it."""
-    lower, upper = smooth.lower, smooth.upper
+    lower = smooth.lower
+    upper = smooth.upper
 
     def open_form(expression: sp.Expr) -> sp.Expr:
         return expression if x.is_integer else in_log_gammas(expression, x, lower, upper)
 
     loss = open_form(smooth.loss)
     log_p, log_q = (None if log is None else open_form(log) for log in (smooth.log_p, smooth.log_q))
-    p_hints, q_hints = (tuple(map(open_form, own)) for own in (smooth.p_hints, smooth.q_hints))
+    p_hints = tuple(map(open_form, smooth.p_hints))
+    q_hints = tuple(map(open_form, smooth.q_hints))
     direction = trend(loss, x, lower, upper)
     if direction is None and _is_flat(loss, x, lower, upper):
         direction = 0
@@ -301,25 +308,27 @@ def _is_flat(loss: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> boo
     """Whether a loss that holds the variable is constant: its values tell most that are not."""
     at = lower if lower == upper else interior_point(lower, upper)
     values = random_values(loss.free_symbols - {x}, 0)
-    found = []
-    for place in (at, (at + lower) / 2 if lower.is_finite else at - 3):
-        found.append(loss.subs(x, place).subs(values).evalf(15, maxn=100))
-    apart = found[0] - found[1]
-    if apart.is_comparable and abs(apart) > _APART * (1 + abs(found[0])):
+    losses = []
+    for point in (at, (at + lower) / 2 if lower.is_finite else at - 3):
+        losses.append(loss.subs(x, point).subs(values).evalf(15, maxn=100))
+    apart = losses[0] - losses[1]
+    if apart.is_comparable and abs(apart) > _APART * (1 + abs(losses[0])):
         return False
     return bool(slope_numerator(loss, x) == 0)
 
 
 def joined(parts: list[Piece], x: sp.Symbol) -> list[Piece]:
     """Join neighbours that are one smooth piece of one direction after all."""
-    found: list[Piece] = []
+    pieces_so_far: list[Piece] = []
     for piece in parts:
-        merged = _merged(found[-1], piece, x) if found else None
+        merged = _merged(pieces_so_far[-1], piece, x) if pieces_so_far else None
         if merged is None:
-            found.append(piece)
+            pieces_so_far.append(piece)
         else:
-            found[-1] = merged
-    return [_at_its_point(piece, x) if piece.lower == piece.upper else piece for piece in found]
+            pieces_so_far[-1] = merged
+    return [
+        _at_its_point(piece, x) if piece.lower == piece.upper else piece for piece in pieces_so_far
+    ]
 
 
 def _at_its_point(piece: Piece, x: sp.Symbol) -> Piece:
@@ -375,14 +384,14 @@ def flat_masses(pieces: Sequence[Piece], k: sp.Symbol) -> dict[Piece, arb]:
 
     Those that are too many to sum, and not smooth enough for an integral, are left out.
     """
-    found = {}
+    masses = {}
     for piece in pieces:
         if piece.slope == "constant":
             with suppress(AccuracyError), ctx.workprec(BITS):
                 mass = mass_of_integers(piece, k)
                 if mass > 0:
-                    found[piece] = mass
-    return found
+                    masses[piece] = mass
+    return masses
 
 
 def log_exponential_mass(piece: Piece, x: sp.Symbol) -> sp.Expr | None:

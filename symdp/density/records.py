@@ -48,15 +48,17 @@ class Piece:
 def mapped(pair: Pair, put: Callable[[sp.Expr], sp.Expr]) -> Pair:
     """Return a pair with a function of each of its densities, masses and weights."""
 
-    def law(own: Any) -> Any:
-        return tuple(map(law, own)) if isinstance(own, tuple) else put(own)
+    def law(component: Any) -> Any:
+        return tuple(map(law, component)) if isinstance(component, tuple) else put(component)
 
     return replace(
         pair,
         components=law(pair.components),
         p_weights=law(pair.p_weights),
         q_weights=law(pair.q_weights),
-        alternatives=tuple((put(weight), mapped(one, put)) for weight, one in pair.alternatives),
+        alternatives=tuple(
+            (put(weight), mapped(alternative, put)) for weight, alternative in pair.alternatives
+        ),
         atoms=law(pair.atoms),
     )
 

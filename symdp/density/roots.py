@@ -60,9 +60,9 @@ def _balanced(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
     """
     terms: dict[sp.Expr, sp.Expr] = {}
     for term in sp.Add.make_args(expression):
-        rest, exponent = exponential_part(term)
+        coefficient, exponent = exponential_part(term)
         exponent = sp.expand(exponent)
-        terms[exponent] = terms.get(exponent, sp.S.Zero) + rest
+        terms[exponent] = terms.get(exponent, sp.S.Zero) + coefficient
     leader = None
     for exponent in terms:
         gap = sp.S.Zero if leader is None else sp.expand(exponent - leader)
@@ -70,10 +70,10 @@ def _balanced(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
         if leader is None or rises:
             leader = exponent
     total = sp.S.Zero
-    for exponent, rest in terms.items():
+    for exponent, coefficient in terms.items():
         parts = exponential_terms(sp.exp(sp.expand(exponent - leader)), x)
         factor = tidy_base(sp.exp(exponent - leader) + 1, x) - 1 if parts else sp.S.One
-        total += sp.factor_terms(rest) * factor
+        total += sp.factor_terms(coefficient) * factor
     return total
 
 
@@ -119,8 +119,8 @@ class _Search:
         """Examine start + direction·(0, ∞) in stretches that double."""
         near = sp.S.Zero
         for k in range(-2, _REACH):
-            rest = sorted((_ball(start + direction * near), direction * arb.pos_inf()))
-            if self.sign(*rest):
+            ray_ends = sorted((_ball(start + direction * near), direction * arb.pos_inf()))
+            if self.sign(*ray_ends):
                 return
             far = sp.Rational(4099, 4096) * sp.Integer(2) ** k
             low, high = sorted((start + direction * near, start + direction * far))
@@ -200,7 +200,7 @@ def roots_between(
     sines of ax + b exactly; other concrete expressions by ball arithmetic, which proves that no
     root is missed where |x| ≤ 2^40 and assumes none further out.
     """
-    found = []
+    roots = []
     for root in _candidates(expression, x, lower, upper):
         if root.is_real is False:  # as of 3 + (−1)^x
             continue
@@ -212,8 +212,8 @@ def roots_between(
                 root - lower if above is None else upper - root,
             )
         if above == 1 and below == 1:
-            found.append(root)
-    return tuple(found)
+            roots.append(root)
+    return tuple(roots)
 
 
 def known_roots(
@@ -329,7 +329,7 @@ def _algebraic_roots(expression: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, ...] |
     if expression.atoms(sp.exp, sp.log, sp.NumberSymbol) or sp.count_ops(expression) > _LONG:
         return None  # resultants over such coefficients take minutes
     numerator, denominator = sp.fraction(tidy.together(expression))
-    found: list[sp.Expr] = []
+    all_roots: list[sp.Expr] = []
     for part in (numerator, denominator):
         radicals = {
             node.base: max(node.exp.q, 1)
@@ -354,8 +354,8 @@ def _algebraic_roots(expression: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, ...] |
             roots = _exact_roots(sp.expand(eliminated), x)
             if roots is None:
                 return None
-            found.extend(roots)
-    return tuple(found)
+            all_roots.extend(roots)
+    return tuple(all_roots)
 
 
 def _exponential_roots(
@@ -416,10 +416,10 @@ def _polynomial_roots(polynomial: sp.Poly) -> tuple[sp.Expr, ...] | None:
         return _small_roots(polynomial)
     (tail,) = polynomial.monoms()[-1]
     if tail:  # a factor x^tail, as symmetric densities give
-        rest = _polynomial_roots(
+        other_roots = _polynomial_roots(
             sp.Poly(tidy.cancel(polynomial.as_expr() / polynomial.gen**tail), polynomial.gen)
         )
-        return None if rest is None else (sp.S.Zero, *rest)
+        return None if other_roots is None else (sp.S.Zero, *other_roots)
     return None
 
 

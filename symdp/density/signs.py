@@ -23,13 +23,13 @@ _LARGEST_DEGREE = 64  # of a polynomial that is multiplied out; a second's work
 @lru_cache(maxsize=8192)
 def sign_of(expression: sp.Expr) -> int | None:
     """Return 1, 0 or −1 where the sign of an expression is certain, else None."""
-    known = _without_logs(expression)
-    if known is not None:
-        return known
+    sign = _without_logs(expression)
+    if sign is not None:
+        return sign
     for rule in (_of_two_exponentials, _of_roots, _of_logs, _of_exponential_polynomial):
-        known = rule(expression)
-        if known is not None:
-            return known
+        sign = rule(expression)
+        if sign is not None:
+            return sign
     free = released(expression)
     return None if free == expression else sign_of(free)
 
@@ -45,27 +45,28 @@ def _without_logs(expression: sp.Expr) -> int | None:
     unclear = expression.has(sp.Sum, sp.Integral, sp.nan, sp.zoo)
     if not expression.free_symbols and not unclear:
         return _of_number(expression)  # first, since SymPy's own test of a long sum takes seconds
-    known = _assumed(_with_positive_bessels(expression))
-    if known is not None or unclear:
-        return known
+    sign = _assumed(_with_positive_bessels(expression))
+    if sign is not None or unclear:
+        return sign
     factored = sp.factor_terms(tidy.factor(tidy.together(expression)))
     return _of_product(factored) if factored != expression else None
 
 
 def _with_positive_bessels(expression: sp.Expr) -> sp.Expr:
     """Put positive symbols for I and K of what is positive, of which SymPy knows no sign."""
-    found = {b for b in expression.atoms(sp.besselk) if b.args[0].is_real}
-    found |= {b for b in expression.atoms(sp.besseli) if b.args[0].is_nonnegative}
-    return expression.xreplace({b: sp.Dummy(positive=True) for b in found if b.args[1].is_positive})
+    bessels = {b for b in expression.atoms(sp.besselk) if b.args[0].is_real}
+    bessels |= {b for b in expression.atoms(sp.besseli) if b.args[0].is_nonnegative}
+    positive = [b for b in bessels if b.args[1].is_positive]
+    return expression.xreplace({b: sp.Dummy(positive=True) for b in positive})
 
 
 def sign_from_one_on(expression: sp.Expr) -> int | None:
     """Return a sign that shows where whole parameters n ≥ 1 are written 1 + m, m ≥ 0."""
-    known = _with_positive_bessels(expression)
-    whole = [n for n in known.free_symbols if n.is_integer and n.is_positive]
+    replaced = _with_positive_bessels(expression)
+    whole = [n for n in replaced.free_symbols if n.is_integer and n.is_positive]
     if not whole:
         return None
-    moved = known.xreplace({n: 1 + sp.Dummy(integer=True, nonnegative=True) for n in whole})
+    moved = replaced.xreplace({n: 1 + sp.Dummy(integer=True, nonnegative=True) for n in whole})
     top, bottom = (
         _assumed(sp.expand(part)) for part in sp.fraction(tidy.bounded(sp.together, moved))
     )
@@ -159,10 +160,10 @@ def _of_roots(expression: sp.Expr) -> int | None:
     larger = sign_of(gap)
     if larger == -1:
         return sign
-    known = sign_of(a)
-    if known is None or known == sign:
-        return known
-    return None if larger is None else larger * known
+    other_sign = sign_of(a)
+    if other_sign is None or other_sign == sign:
+        return other_sign
+    return None if larger is None else larger * other_sign
 
 
 def _has_root(expression: sp.Expr) -> bool:
@@ -173,21 +174,24 @@ def _of_logs(expression: sp.Expr) -> int | None:
     """Sign of r + Σ cᵢ log aᵢ with whole cᵢ: that of e^r Π aᵢ^cᵢ − 1.  A log is taken as real."""
     if not expression.has(sp.log):
         return None
-    power, rest = sp.S.One, sp.S.Zero
+    power = sp.S.One
+    plain_terms = sp.S.Zero
     for term in sp.Add.make_args(expression):
         factor, log = term.as_coeff_Mul()
         if not isinstance(log, sp.log):
-            rest += term
+            plain_terms += term
         elif not factor.is_Integer or abs(factor) > _MOST_FACTORS:
             return None
         else:
             power *= log.args[0] ** factor
-    if rest.has(sp.log):
+    if plain_terms.has(sp.log):
         return None
-    above, below = sp.fraction(tidy.together(sp.exp(rest) * power))
+    above, below = sp.fraction(tidy.together(sp.exp(plain_terms) * power))
     side = sign_of(sp.expand(below))
-    known = sign_of(sp.powsimp(sp.expand(above - below), combine="exp")) if side else None
-    return None if side is None or known is None else side * known
+    if not side:
+        return None
+    sign = sign_of(sp.powsimp(sp.expand(above - below), combine="exp"))
+    return None if sign is None else side * sign
 
 
 def _of_exponential_polynomial(expression: sp.Expr) -> int | None:
@@ -251,7 +255,7 @@ def sorted_points(points: set[sp.Expr], what: str) -> list[sp.Expr]:
     """Sort points by certain comparisons and drop repeats."""
     ordered: list[sp.Expr] = []
     for point in sorted(points, key=sp.default_sort_key):
-        place = len(ordered)
+        position = len(ordered)
         for index, other in enumerate(ordered):
             order = compare(point, other)
             if order is None:
@@ -261,10 +265,10 @@ def sorted_points(points: set[sp.Expr], what: str) -> list[sp.Expr]:
                     point - other,
                 )
             if order <= 0:
-                place = -1 if order == 0 else index
+                position = -1 if order == 0 else index
                 break
-        if place >= 0:
-            ordered.insert(place, point)
+        if position >= 0:
+            ordered.insert(position, point)
     return ordered
 
 
@@ -316,14 +320,15 @@ def random_values(
     symbols: Iterable[sp.Symbol], seed: int, below_one: Iterable[str] = ()
 ) -> Mapping[sp.Symbol, sp.Expr]:
     """Return random rational values that respect the assumptions of parameters."""
-    chance, below = random.Random(seed), set(below_one)
+    chance = random.Random(seed)
+    below = set(below_one)
     values: dict[sp.Symbol, sp.Expr] = {}
     wanted = set(symbols)
     assumed = [symbol for symbol in wanted if isinstance(symbol, AssumedSymbol)]
     wanted.update(*(symbol.compared_with for symbol in assumed))
-    held = {s: len(s.compared_with) for s in wanted if isinstance(s, AssumedSymbol)}
+    dependences = {s: len(s.compared_with) for s in wanted if isinstance(s, AssumedSymbol)}
     # Those whose ends hold other parameters come after these.
-    for symbol in sorted(wanted, key=lambda s: (held.get(s, 0), str(s.name))):
+    for symbol in sorted(wanted, key=lambda s: (dependences.get(s, 0), str(s.name))):
         if isinstance(symbol, AssumedSymbol):
             value: sp.Expr = _between(symbol.moved(values), chance, symbol.name in below)
         elif symbol.is_integer:

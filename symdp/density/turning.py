@@ -63,8 +63,8 @@ def _product_trend(
         if direction is None:
             return None
         if moving is not factor:
-            held = _sign_on(factor, x, lower, upper)
-            if held != 1:
+            factor_sign = _sign_on(factor, x, lower, upper)
+            if factor_sign != 1:
                 return None
         if total and direction and total != direction:
             return None
@@ -77,19 +77,21 @@ def _power_trend(power: sp.Pow, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) ->
     if x in exponent.free_symbols:
         if x in base.free_symbols:
             return None
-        direction, rate = trend(exponent, x, lower, upper), sign_of(sp.log(base))
+        direction = trend(exponent, x, lower, upper)
+        rate = sign_of(sp.log(base))
         return None if direction is None or rate is None else direction * rate
-    direction, sign = trend(base, x, lower, upper), sign_of(exponent)
+    direction = trend(base, x, lower, upper)
+    sign = sign_of(exponent)
     if direction is None or sign is None:
         return None
     if exponent.is_integer and exponent.is_odd and sign > 0:
         return direction
-    held = _sign_on(base, x, lower, upper)
-    if held == 1:
+    base_sign = _sign_on(base, x, lower, upper)
+    if base_sign == 1:
         return direction * sign
-    if held == -1 and exponent.is_integer and exponent.is_even:
+    if base_sign == -1 and exponent.is_integer and exponent.is_even:
         return -direction * sign
-    if held == -1 and exponent.is_integer and exponent.is_odd:
+    if base_sign == -1 and exponent.is_integer and exponent.is_odd:
         return direction * sign
     return None
 
@@ -158,19 +160,19 @@ def _by_terms(loss: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> li
     ordered = _ordered(tuple(high for parts in cuts.values() for _, high, _ in parts[:-1]))
     if ordered is None or len(ordered) > _MOST_CUTS:
         return None
-    found: list[_Part] = []
+    cut_parts: list[_Part] = []
     for low, high in pairwise([lower, *ordered, upper]):
-        known = {}
+        directions = {}
         for term, parts in cuts.items():
             sign = sign_of(term.as_independent(x, as_Add=False)[0])
-            here = next(s for _, end, s in parts if end == high or (compare(end, low) or 0) > 0)
-            known[term] = (sign or 0) * _DIRECTIONS[here]
-        direction = trend(loss, x, low, high, known)
+            slope = next(s for _, end, s in parts if end == high or (compare(end, low) or 0) > 0)
+            directions[term] = (sign or 0) * _DIRECTIONS[slope]
+        direction = trend(loss, x, low, high, directions)
         if direction is None:
-            found.extend(_by_derivative(loss, x, low, high))
+            cut_parts.extend(_by_derivative(loss, x, low, high))
         else:
-            found.append((low, high, NAMES[direction]))
-    return found
+            cut_parts.append((low, high, NAMES[direction]))
+    return cut_parts
 
 
 def _moving_part(term: sp.Expr, x: sp.Symbol) -> sp.Expr:
@@ -191,9 +193,9 @@ def _by_derivative(loss: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) 
         return [(lower, upper, "unknown")]
     ends = [lower, *ordered, upper]
     slope = sp.diff(loss, x)
-    found = (_sign_at(slope, x, interior_point(low, high)) for low, high in pairwise(ends))
+    slope_signs = (_sign_at(slope, x, interior_point(low, high)) for low, high in pairwise(ends))
     alternates = _are_simple(derivative, x, len(ordered))
-    signs = _alternating(found, ends) if alternates else list(found)
+    signs = _alternating(slope_signs, ends) if alternates else list(slope_signs)
     return [
         (low, high, NAMES[sign or None])
         for (low, high), sign in zip(pairwise(ends), signs, strict=True)
@@ -229,9 +231,9 @@ def _sign_at(derivative: sp.Expr, x: sp.Symbol, place: sp.Expr) -> int | None:
 
 def _alternating(signs: Iterable[int | None], ends: list[sp.Expr]) -> list[int | None]:
     """Return the signs between the ends from the first that is known: they change at each."""
-    for known, sign in enumerate(signs):
+    for first, sign in enumerate(signs):
         if sign:
-            return [sign if (i - known) % 2 == 0 else -sign for i in range(len(ends) - 1)]
+            return [sign if (i - first) % 2 == 0 else -sign for i in range(len(ends) - 1)]
     return [None] * (len(ends) - 1)
 
 
