@@ -96,8 +96,8 @@ class IndividualAccountant:
         >>> found.epsilon.round(9).tolist()
         [0.606560231, 0.148947749]
         """
-        one = real(delta, "delta")
-        return self._answer(one, None, records, method, direction, executor, progress)
+        checked_delta = real(delta, "delta")
+        return self._answer(checked_delta, None, records, method, direction, executor, progress)
 
     def delta(
         self,
@@ -119,13 +119,16 @@ class IndividualAccountant:
         """
         chosen = self._chosen(records)
         wanted = len(self) if chosen is None else chosen.size
-        given = np.asarray(flat(epsilon) if is_array(epsilon) else real(epsilon, "epsilon"))
-        if given.ndim == 1 and given.size != wanted:
-            raise InputError(f"epsilon of {given.size} for {wanted} records: give 1, or one each")
-        if not np.isfinite(given).all():
+        checked = flat(epsilon) if is_array(epsilon) else real(epsilon, "epsilon")
+        epsilons = np.asarray(checked)
+        if epsilons.ndim == 1 and epsilons.size != wanted:
+            raise InputError(
+                f"epsilon of {epsilons.size} for {wanted} records: give 1, or one each"
+            )
+        if not np.isfinite(epsilons).all():
             raise InputError("epsilon: every value must be a finite number")
-        given = np.broadcast_to(given, (wanted,)).astype(np.float64)
-        return self._answer(None, given, records, method, direction, executor, progress)
+        epsilons = np.broadcast_to(epsilons, (wanted,)).astype(np.float64)
+        return self._answer(None, epsilons, records, method, direction, executor, progress)
 
     def mu(self, floor: float, **options: Any) -> Array:
         """Return μ(δ₀) of every record: the largest μ of a Gaussian through (ε, δ(ε)) ≥ δ₀.
@@ -188,16 +191,17 @@ class IndividualAccountant:
         else:
             parts = [(None, work)]
         log_delta = None if delta is None else check_delta(delta)
-        found = run(parts, Asked(side, delta, log_delta, epsilon), executor, progress)
-        ids = None if self.ids is None else (self.ids if chosen is None else self.ids[chosen])
-        if ids is None and chosen is not None:
-            ids = chosen
-        seconds, protects = time.perf_counter() - start, self.protection.sentence
-        found = replace(found, ids=ids, seconds=seconds, protects=protects)
-        if self.adaptive:
-            note = f"{found.note}; {ADAPTIVE}" if found.note else ADAPTIVE
-            found = replace(found, kind_code=np.full(len(found), 2, dtype=np.uint8), note=note)
-        return found
+        answers = run(parts, Asked(side, delta, log_delta, epsilon), executor, progress)
+        ids = self.ids
+        if chosen is not None:
+            ids = chosen if self.ids is None else self.ids[chosen]
+        seconds = time.perf_counter() - start
+        answers = replace(answers, ids=ids, seconds=seconds, protects=self.protection.sentence)
+        if not self.adaptive:
+            return answers
+        note = f"{answers.note}; {ADAPTIVE}" if answers.note else ADAPTIVE
+        estimates = np.full(len(answers), 2, dtype=np.uint8)
+        return replace(answers, kind_code=estimates, note=note)
 
 
 def from_counts(
@@ -287,8 +291,8 @@ def from_mechanisms(
     [0.73417337, 0.53845931]
     """
     table = _whole_counts(counts)
-    given = listed(mechanisms, "give a list of mechanisms, one for each column of counts")
-    kinds = tuple(None if kind is None else a_mechanism(kind) for kind in given)
+    step_kinds = listed(mechanisms, "give a list of mechanisms, one for each column of counts")
+    kinds = tuple(None if kind is None else a_mechanism(kind) for kind in step_kinds)
     if len(kinds) != table.shape[1]:
         raise InputError(f"{len(kinds)} mechanisms for {table.shape[1]} columns of counts")
     taken = [kind.require_concrete() for kind in kinds if kind is not None]
@@ -297,7 +301,8 @@ def from_mechanisms(
     whose = protection_of(taken, answers).over(_SEVERAL)
     sides(direction)
     names = named(ids, table.shape[0])
-    noise, rate = np.full(len(kinds), math.nan), np.zeros(len(kinds))
+    noise = np.full(len(kinds), math.nan)
+    rate = np.zeros(len(kinds))
     return IndividualAccountant(table, noise, rate, direction, None, kinds, adaptive, names, whose)
 
 
@@ -328,7 +333,9 @@ def _read(value: Any, name: str) -> Any:
     """Return numbers that may be written as text, "1/100" say."""
     if isinstance(value, str):
         return real(value, name)
-    return [_read(one, name) for one in value] if isinstance(value, list | tuple) else value
+    if isinstance(value, list | tuple):
+        return [_read(entry, name) for entry in value]
+    return value
 
 
 def _levels(value: ArrayLike, name: str, records: int, kinds: int, positive: bool) -> Array:
@@ -396,10 +403,10 @@ def _split_profiles(
         places = np.flatnonzero(which == number)
         cut = np.split(row, len(columns))
         above = cut[2] if work.noise_above is not None else None
-        own = replace(
+        part_work = replace(
             work, counts=work.counts[places], noise=cut[0], rate=cut[1], noise_above=above
         )
-        parts.append((places, own))
+        parts.append((places, part_work))
     return parts
 
 
@@ -408,7 +415,8 @@ def _split_steps(work: Any) -> list[tuple[NDArray[np.int64] | None, Any]]:
 
     The methods of the papers know no other steps.
     """
-    nothing, unknown = (math.inf, 0.0), (math.nan, 0.0)
+    nothing = math.inf, 0.0
+    unknown = math.nan, 0.0
     steps = [nothing if m is None else gaussian_step(m) or unknown for m in work.mechanisms]
     noise, rate = np.asarray(steps).T
     others = np.isnan(noise)
@@ -420,6 +428,6 @@ def _split_steps(work: Any) -> list[tuple[NDArray[np.int64] | None, Any]]:
     ):
         if rows.size:
             kinds = None if numbers else work.mechanisms
-            own = replace(work, counts=work.counts[rows], mechanisms=kinds, **numbers)
-            parts.append((rows, own))
+            part_work = replace(work, counts=work.counts[rows], mechanisms=kinds, **numbers)
+            parts.append((rows, part_work))
     return parts

@@ -94,12 +94,12 @@ def read_array(folder: Path, kept: Mapping[str, Any]) -> NDArray[Any]:
 def remove_unused(folder: Path) -> None:
     """Remove arrays that a run's state does not refer to, as its only writer."""
     file = folder / "run.json"
-    held = RUN.read(file) if file.exists() else {"segments": [], "ids": None}
-    used = {one["file"] for one in (*held["segments"], held["ids"]) if one is not None}
+    state = RUN.read(file) if file.exists() else {"segments": [], "ids": None}
+    used = {array["file"] for array in (*state["segments"], state["ids"]) if array is not None}
     for name in ("counts", "ids"):
-        for one in folder.glob(f"{name}-*.npy"):
-            if one.name not in used:
-                one.unlink(missing_ok=True)
+        for array_file in folder.glob(f"{name}-*.npy"):
+            if array_file.name not in used:
+                array_file.unlink(missing_ok=True)
 
 
 def open_accountant(path: str | Path, direction: str = "both") -> IndividualAccountant:
@@ -145,17 +145,17 @@ def load_filter(path: str | Path) -> Filter | IndividualFilter:
 
 def _made(state: dict[str, Any], path: Path) -> Filter | IndividualFilter:
     kind = state["filter"]
-    made: Filter
+    restored: Filter
     if kind == "individual":
         return IndividualFilter.from_state(state, path)
     if kind == GaussianFilter.type_name:
-        made = GaussianFilter(read(state["budget"]), path=path)
+        restored = GaussianFilter(read(state["budget"]), path=path)
         if "epsilon" in state:
-            made._target = str(state["epsilon"]), str(state["delta"])
+            restored._target = str(state["epsilon"]), str(state["delta"])
     elif kind == Odometer.type_name:
-        made = Odometer([read(x) for x in state["increments"]], path=path)
+        restored = Odometer([read(x) for x in state["increments"]], path=path)
     elif kind == RenyiFilter.type_name:
-        made = RenyiFilter(
+        restored = RenyiFilter(
             [float.fromhex(x) for x in state["orders"]],
             epsilon=float.fromhex(state["epsilon"]),
             delta=float.fromhex(state["delta"]),
@@ -163,8 +163,8 @@ def _made(state: dict[str, Any], path: Path) -> Filter | IndividualFilter:
         )
     else:
         raise InputError(f"{path}: a filter of kind {kind!r} is not known")
-    made._replay(state, str(path))
-    return made
+    restored._replay(state, str(path))
+    return restored
 
 
 def in_folder(
@@ -214,15 +214,17 @@ def in_folder(
     """
     if (delta is None) == (epsilon is None):
         raise InputError("individual accounting needs either epsilon or delta")
-    records, size = len(accountant), whole(block, "block", 1)
-    each = None if epsilon is None else np.asarray(epsilon, dtype=np.float64)
-    if each is not None and each.shape not in {(), (records,)}:
-        raise InputError(f"epsilon of shape {each.shape} for {records} records")
+    records = len(accountant)
+    size = whole(block, "block", 1)
+    epsilons = None if epsilon is None else np.asarray(epsilon, dtype=np.float64)
+    if epsilons is not None and epsilons.shape not in {(), (records,)}:
+        raise InputError(f"epsilon of shape {epsilons.shape} for {records} records")
     options = {"method": method, "direction": direction}
 
     def task(number: int) -> tuple[Any, ...]:
         rows = slice(number * size, min((number + 1) * size, records))
-        above, ids = accountant.noise_above, accountant.ids
+        above = accountant.noise_above
+        ids = accountant.ids
         part = replace(
             accountant,
             counts=np.asarray(accountant.counts[rows]),
@@ -231,15 +233,17 @@ def in_folder(
             noise_above=None if above is None else _rows(above, rows),
             ids=np.arange(rows.start, rows.stop) if ids is None else np.asarray(ids[rows]),
         )
-        return part, delta, each if each is None or each.ndim == 0 else each[rows], options
+        if epsilons is None or epsilons.ndim == 0:
+            return part, delta, epsilons, options
+        return part, delta, epsilons[rows], options
 
     blocks = -(-records // size)
-    asked = {
+    question = {
         "individual": [_digest(task(k)) for k in range(blocks)],
         "asked": [delta, method, direction],
     }
     path = a_path(folder, "the folder")
-    return kept_blocks(path, asked, blocks, _answered, task, ".npz", executor, progress)
+    return kept_blocks(path, question, blocks, _answered, task, ".npz", executor, progress)
 
 
 def _rows(levels: Array, rows: slice) -> Array:
@@ -251,8 +255,8 @@ def _digest(task: tuple[Any, ...]) -> str:
     """Return a checksum of what a block is about."""
     part, _, epsilon, _ = task
     digest = hashlib.sha256(repr((part.direction, part.adaptive)).encode())
-    for one in part.mechanisms or ():
-        digest.update((one.key if one is not None else "").encode())
+    for mechanism in part.mechanisms or ():
+        digest.update((mechanism.key if mechanism is not None else "").encode())
     for array in (part.counts, part.noise, part.rate, part.noise_above, part.ids, epsilon):
         if array is not None:
             digest.update(f"{array.dtype}{array.shape}".encode())
@@ -268,10 +272,10 @@ def _answered(
 ) -> bytes:
     """Return the columns of a block's answers, as a worker does."""
     if delta is not None:
-        found = part.epsilon(delta, **options)
+        answers = part.epsilon(delta, **options)
     else:
         assert epsilon is not None
-        found = part.delta(epsilon, **options)
+        answers = part.delta(epsilon, **options)
     data = io.BytesIO()
-    np.savez_compressed(data, allow_pickle=False, **found.columns())
+    np.savez_compressed(data, allow_pickle=False, **answers.columns())
     return data.getvalue()

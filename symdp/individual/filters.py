@@ -38,8 +38,8 @@ _RULE = {True: "above 0", False: "0 or more"}
 def replace_state(path: Path, before: Mapping[str, Any], after: Mapping[str, Any]) -> None:
     """Put a filter's state in the place of the one before, which the file must still hold."""
     with locked(path):
-        held = FILTER.read(path) if path.exists() else before
-        if any(held.get(name) != value for name, value in before.items()):
+        stored = FILTER.read(path) if path.exists() else before
+        if any(stored.get(name) != value for name, value in before.items()):
             raise InputError(
                 f"{path}: another writer has committed steps meanwhile, or it is another filter's; "
                 "load the filter again"
@@ -64,8 +64,8 @@ def root_up(value: Fraction) -> float:
 
 def double_up(value: Fraction) -> float:
     """Return the smallest double that is no smaller."""
-    found = float(value)
-    return found if Fraction(found) >= value else math.nextafter(found, math.inf)
+    double = float(value)
+    return double if Fraction(double) >= value else math.nextafter(double, math.inf)
 
 
 def largest_that_fits(guess: float, fits: Callable[[Fraction], bool]) -> float:
@@ -82,15 +82,15 @@ def exactly(value: object, name: str, positive: bool = False) -> Fraction:
     A double means the decimal that it prints, text a number or a ratio, as everywhere.
     """
     if isinstance(value, Fraction):
-        found = value
+        exact = value
     elif isinstance(value, str):
         with at(name):
-            found = exact_number(value)
+            exact = exact_number(value)
     else:
-        found = exact_number(repr(number(value, name, positive)))
-    if found < 0 or (positive and found == 0):
+        exact = exact_number(repr(number(value, name, positive)))
+    if exact < 0 or (positive and exact == 0):
         raise InputError(f"{name} = {value!r}: it must be {_RULE[positive]}")
-    return found
+    return exact
 
 
 def number(value: object, name: str, positive: bool = False) -> float:
@@ -98,17 +98,17 @@ def number(value: object, name: str, positive: bool = False) -> float:
     if isinstance(value, str):
         return float(exactly(value, name, positive))
     try:
-        given = float(value)  # type: ignore[arg-type]
+        double = float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         raise InputError(f"{name} = {value!r}: it must be a number") from None
     if (
         isinstance(value, bool)
-        or not math.isfinite(given)
-        or given < 0
-        or (positive and given == 0)
+        or not math.isfinite(double)
+        or double < 0
+        or (positive and double == 0)
     ):
         raise InputError(f"{name} = {value!r}: it must be a finite number, {_RULE[positive]}")
-    return given
+    return double
 
 
 @dataclass(frozen=True)
@@ -233,7 +233,8 @@ class Filter(Stateful):
         InputError
             If the step does not fit or the state cannot be written; then nothing has changed.
         """
-        checked, many = self._checked(bound), checked_count(count)
+        checked = self._checked(bound)
+        many = checked_count(count)
         self._check_order(step)
         if not self._fits(checked, many):
             what = "step" if many == 1 else f"{many} steps from step"
@@ -244,14 +245,16 @@ class Filter(Stateful):
         if self.path is None:
             self._apply(checked, many)
         else:
-            before, own, saved = self.to_json(), copy.deepcopy(vars(self)), False
+            before = self.to_json()
+            attributes = copy.deepcopy(vars(self))
+            saved = False
             self._apply(checked, many)
             try:
                 replace_state(self.path, before, self.to_json())
                 saved = True
             finally:
                 if not saved:
-                    vars(self).update(own)
+                    vars(self).update(attributes)
         return Decision(True, self.count, self.left())
 
     def _apply(self, bound: Any, count: int) -> None:
@@ -340,8 +343,8 @@ class GaussianFilter(Filter):
 
     def left(self) -> float:
         """Return the largest μ that still fits."""
-        rest = self._exact**2 - self._sum
-        return largest_that_fits(root_up(rest), self._fits) if rest > 0 else 0.0
+        unspent = self._exact**2 - self._sum
+        return largest_that_fits(root_up(unspent), self._fits) if unspent > 0 else 0.0
 
     def epsilon(self, delta: float) -> float:
         """Return ε(δ) of the whole budget B: what is proved, whatever part of it was spent."""
@@ -408,8 +411,8 @@ class Odometer(GaussianFilter):
 
     def __init__(self, increments: Any, *, path: str | Path | None = None) -> None:
         Filter.__init__(self, path)
-        given = listed(increments, "increments: give a list of numbers above 0")
-        self._exact_increments = [exactly(x, "increment", positive=True) for x in given]
+        entries = listed(increments, "increments: give a list of numbers above 0")
+        self._exact_increments = [exactly(x, "increment", positive=True) for x in entries]
         if not self._exact_increments:
             raise InputError("increments: give at least one")
         self.increments = [float(x) for x in self._exact_increments]
@@ -422,34 +425,38 @@ class Odometer(GaussianFilter):
 
     def _room(self, bound: Fraction, count: int) -> tuple[int, Fraction] | None:
         """Return the round that so many steps end in, and what is spent of it."""
-        square, left = bound**2, count
-        place, spent = self.round, self._sum
+        square = bound**2
+        left = count
+        round_index = self.round
+        spent = self._sum
         while left:
-            room = self._exact_increments[place] ** 2 - spent
+            room = self._exact_increments[round_index] ** 2 - spent
             taken = left if square == 0 else min(left, room // square)
-            spent, left = spent + taken * square, left - taken
+            spent += taken * square
+            left -= taken
             if left:
-                later = range(place + 1, len(self._exact_increments))
+                later = range(round_index + 1, len(self._exact_increments))
                 fitting = (m for m in later if square <= self._exact_increments[m] ** 2)
-                place, spent = next(fitting, -1), Fraction(0)
-                if place < 0:
+                round_index = next(fitting, -1)
+                spent = Fraction(0)
+                if round_index < 0:
                     return None
-        return place, spent
+        return round_index, spent
 
     def _fits(self, bound: Fraction, count: int = 1) -> bool:
         return self._room(bound, count) is not None
 
     def _charge(self, bound: Fraction, count: int = 1) -> None:
-        found = self._room(bound, count)
-        if found is None:
+        room = self._room(bound, count)
+        if room is None:
             raise InputError("the journal exceeds the odometer's increments")
-        self.round, self._sum = found
+        self.round, self._sum = room
 
     def left(self) -> float:
         """Return the largest μ that still fits."""
-        rest = self._exact_increments[self.round] ** 2 - self._sum
+        unspent = self._exact_increments[self.round] ** 2 - self._sum
         later = max(self._exact_increments[self.round + 1 :], default=Fraction(0))
-        root = max(root_up(rest) if rest > 0 else 0.0, float(later))
+        root = max(root_up(unspent) if unspent > 0 else 0.0, float(later))
         return largest_that_fits(root, self._fits) if root > 0.0 else 0.0
 
     @property
@@ -517,13 +524,15 @@ class RenyiFilter(Filter):
         path: str | Path | None = None,
     ) -> None:
         super().__init__(path)
-        given = [orders] if isinstance(orders, str | float | int) else listed(orders, _ORDERS)
-        self.orders = [number(order, "order") for order in given]
+        is_single = isinstance(orders, str | float | int)
+        wanted_orders = [orders] if is_single else listed(orders, _ORDERS)
+        self.orders = [number(order, "order") for order in wanted_orders]
         if not self.orders or any(order <= 1.0 for order in self.orders):
-            raise InputError(f"orders {given!r}: numbers above 1 are needed, at least one")
+            raise InputError(f"orders {wanted_orders!r}: numbers above 1 are needed, at least one")
         if len(set(self.orders)) != len(self.orders):
-            raise InputError(f"orders {given!r}: every order once")
-        self.total_epsilon, self.delta = number(epsilon, "epsilon"), number(delta, "delta")
+            raise InputError(f"orders {wanted_orders!r}: every order once")
+        self.total_epsilon = number(epsilon, "epsilon")
+        self.delta = number(delta, "delta")
         check_delta(delta)
         share = self.delta / len(self.orders)
         self.budgets = [_budget_at(order, self.total_epsilon, share) for order in self.orders]
@@ -563,8 +572,8 @@ class RenyiFilter(Filter):
 
     def left(self) -> float:
         """Return the largest ρ that still fits at some order."""
-        rest = max(Fraction(b) - s for b, s in zip(self.budgets, self._sums, strict=True))
-        return largest_that_fits(float(rest), lambda x: x <= rest) if rest > 0 else 0.0
+        unspent = max(Fraction(b) - s for b, s in zip(self.budgets, self._sums, strict=True))
+        return largest_that_fits(float(unspent), lambda x: x <= unspent) if unspent > 0 else 0.0
 
     def _told(self) -> tuple[str, dict[str, Any]]:
         split = "" if len(self.orders) == 1 else f", δ split over {len(self.orders)} orders"

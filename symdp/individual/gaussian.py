@@ -51,17 +51,19 @@ def log_profile(mu: Array, epsilon: Array) -> Array:
 def epsilon_of(mu: Array, log_delta: float) -> Array:
     """Return the smallest ε ≥ 0 at which G_μ(ε) is at most δ, by bisection and Newton's steps."""
     result = np.zeros(mu.shape)
-    some = mu > 0.0
-    some[some] = log_profile(mu[some], np.zeros(int(some.sum()))) > log_delta
-    m = mu[some]
+    is_positive = mu > 0.0
+    at_zero = log_profile(mu[is_positive], np.zeros(int(is_positive.sum())))
+    is_positive[is_positive] = at_zero > log_delta
+    m = mu[is_positive]
     if m.size:
         low = np.zeros(m.size)
         high = 0.5 * m * m + m * math.sqrt(2.0 * -log_delta) + 1e-300
         for _ in range(_NEWTON):
             middle = 0.5 * (low + high)
             above = log_profile(m, middle) > log_delta
-            low, high = np.where(above, middle, low), np.where(above, high, middle)
-        result[some] = high
+            low = np.where(above, middle, low)
+            high = np.where(above, high, middle)
+        result[is_positive] = high
     return result
 
 
@@ -77,28 +79,28 @@ def mu_of(epsilon: Array, log_delta: Array) -> Array:
     return np.where(np.isneginf(log_delta), 0.0, np.exp(high))
 
 
-def central_limit(counts: NDArray[np.integer], noise: Array, rate: Array, asked: Any) -> Array:
+def central_limit(counts: NDArray[np.integer], noise: Array, rate: Array, question: Any) -> Array:
     """Return the estimate at μ_i² = Σ_b n_ib q²(e^{1/σ_b²} − 1) [IND 5]: ε, or log δ of each."""
     spread = rate**2 * np.expm1(np.minimum(noise**-2.0, _MOST_SPREAD))
     mu = np.sqrt(np.asarray(counts, dtype=np.float64) @ spread)
-    if asked.log_delta is not None:
-        return epsilon_of(mu, asked.log_delta)
+    if question.log_delta is not None:
+        return epsilon_of(mu, question.log_delta)
     value = np.full(mu.shape, -np.inf)
-    some = mu > 0.0
-    value[some] = log_profile(mu[some], asked.epsilon[some])
+    has_loss = mu > 0.0
+    value[has_loss] = log_profile(mu[has_loss], question.epsilon[has_loss])
     with np.errstate(divide="ignore"):
-        value[~some] = np.log(-np.expm1(np.minimum(asked.epsilon[~some], 0.0)))
+        value[~has_loss] = np.log(-np.expm1(np.minimum(question.epsilon[~has_loss], 0.0)))
     return value
 
 
 def largest_mu(end: Array, floor: float, log_delta_at: Callable[[Array], Array]) -> Array:
     """Return μ(δ₀) of every record from its ε(δ₀), see `IndividualAccountant.mu`."""
     best = np.zeros(len(end))
-    some = end > 0.0
+    has_loss = end > 0.0
     for share in np.linspace(1.0 / _PLACES, 1.0, _PLACES):
         at = share * end
         log_delta = np.full(len(end), math.log(floor)) if share == 1.0 else log_delta_at(at)
-        best[some] = np.maximum(best[some], mu_of(at[some], log_delta[some]))
+        best[has_loss] = np.maximum(best[has_loss], mu_of(at[has_loss], log_delta[has_loss]))
     return best
 
 
@@ -163,11 +165,11 @@ def step_mu(mechanism: Mechanism) -> StepMu:
     if single:
         relation = None if mechanism.is_given else mechanism.neighbours
         base = replace(mechanism, sampling=None, relation=relation)
-    one = compose(mechanism, 1)
-    mu = None if one.protection.is_of_all_shifts else _gaussian_loss(base)
+    composition = compose(mechanism, 1)
+    mu = None if composition.protection.is_of_all_shifts else _gaussian_loss(base)
     if mu is not None:
         return StepMu(mu, "Gaussian loss" + "; sampling is a map of the outputs" * single)
-    laws = [one.law(side) for side in one.sides("both")]
+    laws = [composition.law(side) for side in composition.sides("both")]
     top = max(law.loss_bounds[1] for law in laws)
     if not math.isfinite(top) or any(law.mass_at_infinity > 0 for law in laws):
         raise InputError(
@@ -176,10 +178,12 @@ def step_mu(mechanism: Mechanism) -> StepMu:
         )
     top *= _UP
     ends = top * np.arange(_CELLS + 1) / _CELLS
-    bounds = [one.delta(float(e)).upper for e in ends[:-1]]
+    bounds = [composition.delta(float(e)).upper for e in ends[:-1]]
     upper = np.asarray([1.0 if bound is None else bound for bound in bounds]) * _UP
-    some = upper > 0.0
-    best = float(mu_of(ends[1:][some], np.log(upper[some])).max()) if some.any() else 0.0
+    is_positive = upper > 0.0
+    best = 0.0
+    if is_positive.any():
+        best = float(mu_of(ends[1:][is_positive], np.log(upper[is_positive])).max())
     return StepMu(min(best * _UP, pure_mu(top)), "bounded loss, the largest μ over cells of ε")
 
 
@@ -193,10 +197,10 @@ def _gaussian_loss(mechanism: Mechanism) -> float | None:
     values = []
     for direction in ("remove", "add"):
         pair = mechanism.pair(direction)
-        found = tabulated_moment(pair)
-        if found is None:
+        closed_form = tabulated_moment(pair)
+        if closed_form is None:
             return None
-        tilt, moment = found
+        tilt, moment = closed_form
         cgf = sp.expand_log(sp.log(moment), force=True)
         square = sp.simplify(2 * cgf / (tilt * (1 + tilt)))
         if square.free_symbols or not square.is_positive:

@@ -156,17 +156,15 @@ class IndividualFilter(Stateful):
 
     def _checked(self, mu: ArrayLike) -> Pair:
         """Return the μ of every record, and in units; both rounded up."""
-        given = np.asarray(mu)
-        if given.shape != (len(self),):
-            raise InputError(
-                f"mu of shape {given.shape} for {len(self)} records: one each is needed"
-            )
-        if given.dtype.kind not in "fiu":  # texts and fractions
-            exact = [exactly(one, "mu") for one in given.tolist()]
+        mus = np.asarray(mu)
+        if mus.shape != (len(self),):
+            raise InputError(f"mu of shape {mus.shape} for {len(self)} records: one each is needed")
+        if mus.dtype.kind not in "fiu":  # texts and fractions
+            exact = [exactly(record_mu, "mu") for record_mu in mus.tolist()]
             most = _BEYOND * self._exact
-            units = [float(math.ceil(min(one, most) * self._scale)) for one in exact]
-            return np.asarray([double_up(one) for one in exact]), np.asarray(units)
-        values = given.astype(np.float64)
+            units = [float(math.ceil(min(record_mu, most) * self._scale)) for record_mu in exact]
+            return np.asarray([double_up(record_mu) for record_mu in exact]), np.asarray(units)
+        values = mus.astype(np.float64)
         wrong = ~(np.isfinite(values) & (values >= 0.0))
         if wrong.any():
             record = int(np.flatnonzero(wrong)[0])
@@ -188,10 +186,10 @@ class IndividualFilter(Stateful):
         scale = fits.astype(np.float64)
         spent = np.where(fits, after[0], self._sums[0]), np.where(fits, after[1], self._sums[1])
         if self.last == "scale":
-            rest = (most - self._sums[0]) + (least - self._sums[1])
-            last = ~fits & (rest > 0.0)
+            unspent = (most - self._sums[0]) + (least - self._sums[1])
+            last = ~fits & (unspent > 0.0)
             with np.errstate(divide="ignore", invalid="ignore"):
-                share = np.sqrt(rest * (1.0 - 4e-16)) / float(self._scale) / mu * (1.0 - 1e-15)
+                share = np.sqrt(unspent * (1.0 - 4e-16)) / float(self._scale) / mu * (1.0 - 1e-15)
             scale = np.where(last, np.minimum(share, 1.0), scale)
             spent = np.where(last, most, spent[0]), np.where(last, least, spent[1])
         return scale, spent
@@ -233,14 +231,14 @@ class IndividualFilter(Stateful):
     @classmethod
     def from_state(cls, state: dict[str, Any], path: Path) -> IndividualFilter:
         """Return the filter of a state that was read."""
-        found = cls(int(state["records"]), read(state["budget"]), last=state["last"], path=path)
+        restored = cls(int(state["records"]), read(state["budget"]), last=state["last"], path=path)
         data = zlib.decompress(base64.b64decode(state["units_spent"]))
         sums = np.frombuffer(data, dtype="<f8").astype(np.float64)
-        found.count = int(number(state["steps"], "steps"))
-        if sums.size != 2 * len(found):
+        restored.count = int(number(state["steps"], "steps"))
+        if sums.size != 2 * len(restored):
             raise InputError(f"{path}: the state does not have its {state['records']} records")
-        found._sums = sums[: len(found)], sums[len(found) :]
-        return found
+        restored._sums = sums[: len(restored)], sums[len(restored) :]
+        return restored
 
 
 def _up(values: Array) -> Array:

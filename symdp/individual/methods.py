@@ -135,7 +135,7 @@ Parts = Sequence[tuple[NDArray[np.int64] | None, Work]]
 
 def run(
     parts: Parts,
-    asked: Asked,
+    question: Asked,
     executor: Executor | None,
     progress: Progress | None,
 ) -> IndividualResult:
@@ -151,33 +151,33 @@ def run(
             counts = work.counts[cut] if size < records else work.counts
             tasks.append((places[cut], replace(work, counts=counts)))
     if executor is None:
-        found = [answer(work, asked.rows(places), progress) for places, work in tasks]
+        answers = [answer(work, question.rows(places), progress) for places, work in tasks]
     else:
-        futures = [executor.submit(answer, work, asked.rows(places)) for places, work in tasks]
-        found = []
+        futures = [executor.submit(answer, work, question.rows(places)) for places, work in tasks]
+        answers = []
         for number, future in enumerate(futures):
-            found.append(future.result())
+            answers.append(future.result())
             if progress is not None:
                 progress(number + 1, len(futures))
-    if len(found) == 1 and parts[0][0] is None:
-        return found[0]
+    if len(answers) == 1 and parts[0][0] is None:
+        return answers[0]
     order = np.argsort(np.concatenate([places for places, _ in tasks]), kind="stable")
     joined: dict[str, Any] = {}
     for field in fields(IndividualResult):
-        values = [getattr(one, field.name) for one in found]
+        values = [getattr(part_answers, field.name) for part_answers in answers]
         if isinstance(values[0], np.ndarray):
             joined[field.name] = np.concatenate(values)[order]
-    notes = dict.fromkeys(one.note for one in found if one.note)
-    return replace(found[0], note="; ".join(notes), **joined)
+    notes = dict.fromkeys(part_answers.note for part_answers in answers if part_answers.note)
+    return replace(answers[0], note="; ".join(notes), **joined)
 
 
-def answer(work: Work, asked: Asked, progress: Progress | None = None) -> IndividualResult:
+def answer(work: Work, question: Asked, progress: Progress | None = None) -> IndividualResult:
     """Return the answers of some records, equal ones asked once: what an executor's worker does."""
-    first, which = distinct_rows(work.counts, asked.epsilon)
+    first, which = distinct_rows(work.counts, question.epsilon)
     if first.size == which.size:
-        return _noted(work, _of_distinct(work, asked, progress))
+        return _noted(work, _of_distinct(work, question, progress))
     few = replace(work, counts=np.asarray(work.counts[first]))
-    return _noted(work, _of_distinct(few, asked.rows(first), progress).taken(which))
+    return _noted(work, _of_distinct(few, question.rows(first), progress).taken(which))
 
 
 def distinct_rows(
@@ -197,10 +197,10 @@ def distinct_rows(
         sums += np.ascontiguousarray(epsilon).view(np.uint64) * weights[kinds]
     _, first, which = np.unique(sums, return_index=True, return_inverse=True)
     for start in range(0, records, _ROWS):
-        here = slice(start, start + _ROWS)
-        same = np.array_equal(counts[first[which[here]]], counts[here])
+        block = slice(start, start + _ROWS)
+        same = np.array_equal(counts[first[which[block]]], counts[block])
         if epsilon is not None:
-            same &= np.array_equal(epsilon[first[which[here]]], epsilon[here])
+            same &= np.array_equal(epsilon[first[which[block]]], epsilon[block])
         if not same:
             every = np.arange(records)
             return every, every
@@ -219,63 +219,71 @@ def _noted(work: Work, found: IndividualResult) -> IndividualResult:
     return replace(found, note="; ".join(notes))
 
 
-def _of_distinct(work: Work, asked: Asked, progress: Progress | None) -> IndividualResult:
+def _of_distinct(work: Work, question: Asked, progress: Progress | None) -> IndividualResult:
     if not work.has_table:
-        return _one_by_one(work, asked, progress)
-    found: IndividualResult | None = None
+        return _one_by_one(work, question, progress)
+    combined: IndividualResult | None = None
     left = work.unserved
-    for side in work.sides(asked.direction):
+    for side in work.sides(question.direction):
         floor = None
-        if found is not None:
-            floor = found.own  # whoever is proved to have less on this side needs no number there
-        one = replace(asked, direction=side, floor=floor, with_lower=found is None)
+        if combined is not None:
+            # Whoever is proved to have less on this side needs no number there.
+            floor = combined.own
+        side_question = replace(question, direction=side, floor=floor, with_lower=combined is None)
         if work.method == "contour":
-            answered, unresolved = _contour(work, one, progress)
+            answered, unresolved = _contour(work, side_question, progress)
             left |= unresolved
         else:
-            answered = _published(work, one)
-        found = answered if found is None else larger(found, answered)
-    assert found is not None
-    bounded = work.dominated & (found.kind_code == EXACT)
-    found.own[bounded], found.kind_code[bounded] = found.upper[bounded], BOUND
-    return _with_single_records(work, asked, replace(found, direction=asked.direction), left)
+            answered = _published(work, side_question)
+        combined = answered if combined is None else larger(combined, answered)
+    assert combined is not None
+    bounded = work.dominated & (combined.kind_code == EXACT)
+    combined.own[bounded] = combined.upper[bounded]
+    combined.kind_code[bounded] = BOUND
+    return _with_single_records(
+        work, question, replace(combined, direction=question.direction), left
+    )
 
 
-def _one_by_one(work: Work, asked: Asked, progress: Progress | None) -> IndividualResult:
+def _one_by_one(work: Work, question: Asked, progress: Progress | None) -> IndividualResult:
     """Return the answers of records whose steps are any mechanisms, as compositions."""
     if work.method == "plancherel":
         raise InputError("method 'plancherel' knows Gaussian steps only; use 'contour'")
-    found = _singles(work, asked, np.arange(work.counts.shape[0]), progress)
-    path = np.where(found.fell_back, _RENYI, _ALONE)
-    return _result(work, asked, found.value, (found.lower, found.upper), found.kind, path, "")
+    singles = _singles(work, question, np.arange(work.counts.shape[0]), progress)
+    path = np.where(singles.fell_back, _RENYI, _ALONE)
+    return _result(
+        work, question, singles.value, (singles.lower, singles.upper), singles.kind, path, ""
+    )
 
 
 def _contour(
-    work: Work, asked: Asked, progress: Progress | None
+    work: Work, question: Asked, progress: Progress | None
 ) -> tuple[IndividualResult, NDArray[np.bool_]]:
     """Return the answers on one side, and which records have no more than a bound there."""
-    solution = _solve(work.table(asked.direction), work, asked, progress)
+    solution = _solve(work.table(question.direction), work, question, progress)
     answered = solution.path == CONTOUR
-    least = asked.least
-    if asked.log_delta is not None:
+    least = question.least
+    if question.log_delta is not None:
         with np.errstate(invalid="ignore", divide="ignore"):
             width = np.abs(solution.error / solution.slope)
         width = np.where(answered, np.nan_to_num(width), 0.0) + _ULPS * np.abs(solution.epsilon)
         width = np.where(solution.path == WITHOUT_LOSS, 0.0, width)
-        own = solution.epsilon
-        lower, upper = np.maximum(own - width, 0.0), np.maximum(own + width, 0.0)
-        own[:] = np.maximum(own, 0.0)
+        values = solution.epsilon
+        lower = np.maximum(values - width, 0.0)
+        upper = np.maximum(values + width, 0.0)
+        values[:] = np.maximum(values, 0.0)
     else:
-        own = solution.log_delta
-        width = np.where(answered, np.log1p(solution.error) + _ULPS * np.abs(own), 0.0)
-        lower, upper = own - width, np.minimum(own + width, 0.0)
-        own[:] = np.minimum(own, 0.0)
+        values = solution.log_delta
+        width = np.where(answered, np.log1p(solution.error) + _ULPS * np.abs(values), 0.0)
+        lower = values - width
+        upper = np.minimum(values + width, 0.0)
+        values[:] = np.minimum(values, 0.0)
     if work.noise_above is not None:
         lower[:] = least
-        if asked.with_lower:
-            below = _solve(work.table(asked.direction, above=True), work, asked, None)
+        if question.with_lower:
+            below = _solve(work.table(question.direction, above=True), work, question, None)
             usable = below.path == CONTOUR
-            if asked.log_delta is not None:
+            if question.log_delta is not None:
                 with np.errstate(invalid="ignore", divide="ignore"):
                     low = below.epsilon - np.abs(below.error / below.slope) * (1.0 + _ULPS)
                 lower = np.where(usable, np.maximum(low * (1.0 - _ULPS), 0.0), least)
@@ -284,14 +292,17 @@ def _contour(
     path = np.where(solution.path == WITHOUT_LOSS, 1, 0)
     kind = np.zeros(path.size, dtype=np.uint8)
     left = solution.path == UNRESOLVED
-    path[left], kind[left] = 3, BOUND
-    own[left], lower[left], upper[left] = solution.renyi[left], least, solution.renyi[left]
-    bounds = (np.fmin(lower, own), np.fmax(upper, own))
-    return _result(work, asked, own, bounds, kind, path, "", solution.error), left
+    path[left] = 3
+    kind[left] = BOUND
+    values[left] = solution.renyi[left]
+    lower[left] = least
+    upper[left] = solution.renyi[left]
+    bounds = (np.fmin(lower, values), np.fmax(upper, values))
+    return _result(work, question, values, bounds, kind, path, "", solution.error), left
 
 
 def _with_single_records(
-    work: Work, asked: Asked, found: IndividualResult, left: NDArray[np.bool_]
+    work: Work, question: Asked, found: IndividualResult, left: NDArray[np.bool_]
 ) -> IndividualResult:
     """Return the answers with records that no line served asked one by one, in both directions."""
     alone = np.flatnonzero(left)
@@ -299,10 +310,10 @@ def _with_single_records(
         alone = _alone(work.counts, alone)
     path, error = found.path_code, found.numerical_error
     if alone.size:
-        single = _singles(work, asked, alone)
+        single = _singles(work, question, alone)
         found.own[alone], found.upper[alone] = single.value, single.upper
         found.kind_code[alone] = single.kind
-        found.lower[alone] = single.lower if work.noise_above is None else asked.least
+        found.lower[alone] = single.lower if work.noise_above is None else question.least
         path[alone] = np.where(single.fell_back, _RENYI, _ALONE)
     if work.method == "contour":
         error[path > 1] = np.nan
@@ -321,8 +332,10 @@ def _alone(counts: NDArray[np.integer], left: NDArray[np.int64]) -> NDArray[np.i
     return np.asarray(left[few[which.ravel()]])
 
 
-def _solve(table: Table, work: Work, asked: Asked, progress: Progress | None) -> Solution:
-    return solve_rows(table, work.counts, asked.log_delta, asked.epsilon, progress, asked.floor)
+def _solve(table: Table, work: Work, question: Asked, progress: Progress | None) -> Solution:
+    return solve_rows(
+        table, work.counts, question.log_delta, question.epsilon, progress, question.floor
+    )
 
 
 _ESTIMATES = {
@@ -338,21 +351,23 @@ _ESTIMATES = {
 }
 
 
-def _published(work: Work, asked: Asked) -> IndividualResult:
+def _published(work: Work, question: Asked) -> IndividualResult:
     """Return the answers of the Rényi bound or of an estimate on one side."""
     if work.method == "renyi":
-        value = least_bounds(work.table(asked.direction), work.counts, asked)
-        value = np.minimum(value, 0.0) if asked.delta is None else np.maximum(value, 0.0)
-        return _result(work, asked, value, (np.full(value.size, asked.least), value), BOUND, 3, "")
+        value = least_bounds(work.table(question.direction), work.counts, question)
+        value = np.minimum(value, 0.0) if question.delta is None else np.maximum(value, 0.0)
+        return _result(
+            work, question, value, (np.full(value.size, question.least), value), BOUND, 3, ""
+        )
     estimate, note = _ESTIMATES[work.method]
-    value = estimate(work.counts, work.noise, work.rate, asked)
+    value = estimate(work.counts, work.noise, work.rate, question)
     unknown = np.full(value.size, np.nan)
-    return _result(work, asked, value, (unknown, unknown), ESTIMATE, 0, note)
+    return _result(work, question, value, (unknown, unknown), ESTIMATE, 0, note)
 
 
 def _result(
     work: Work,
-    asked: Asked,
+    question: Asked,
     value: Array,
     bounds: tuple[Array, Array],
     kind: ArrayLike,
@@ -363,13 +378,13 @@ def _result(
     """Return what was found of ε, or of log δ, beside what was given; one code serves all rows."""
     size = value.size
     epsilon, log_delta = value, value
-    if asked.log_delta is not None:
-        log_delta = np.full(size, asked.log_delta)
+    if question.log_delta is not None:
+        log_delta = np.full(size, question.log_delta)
     else:
-        assert asked.epsilon is not None
-        epsilon = asked.epsilon
+        assert question.epsilon is not None
+        epsilon = question.epsilon
     return IndividualResult(
-        "delta" if asked.log_delta is None else "epsilon",
+        "delta" if question.log_delta is None else "epsilon",
         epsilon,
         log_delta,
         *bounds,
@@ -378,7 +393,7 @@ def _result(
         numerical_error=np.full(size, error),
         steps=np.asarray(work.counts.sum(axis=1), dtype=np.int64),
         method=work.method,
-        direction=asked.direction,
+        direction=question.direction,
         note=note,
     )
 
@@ -441,10 +456,10 @@ class _StepKinds:
             if mechanism is None:
                 continue
             try:
-                found = accounted({mechanism: 2})
-                (self._steps[b], count), *others = found.steps
+                composition = accounted({mechanism: 2})
+                (self._steps[b], count), *others = composition.steps
                 self.is_served[b] = count == 2 and not others
-                self.is_attained[b] = found.protection.is_attained
+                self.is_attained[b] = composition.protection.is_attained
             except SymdpError:  # whoever has such a step is told why
                 self.is_served[b] = False
         served = {m: 2 for b, m in enumerate(mechanisms) if b in self._steps and m is not None}
@@ -507,18 +522,18 @@ class _Singles(NamedTuple):
 
 
 def _singles(
-    work: Work, asked: Asked, records: NDArray[np.int64], progress: Progress | None = None
+    work: Work, question: Asked, records: NDArray[np.int64], progress: Progress | None = None
 ) -> _Singles:
     """Return ε, or log δ, of some records, each distinct one asked once as a composition."""
     keys = np.asarray(work.counts[records], dtype=np.float64)
-    if asked.epsilon is not None:
-        keys = np.column_stack([keys, asked.epsilon[records]])
+    if question.epsilon is not None:
+        keys = np.column_stack([keys, question.epsilon[records]])
     _, first, which = np.unique(keys, axis=0, return_index=True, return_inverse=True)
     rows = []
-    for number, place in enumerate(first):
-        record = int(records[place])
+    for number, first_record in enumerate(first):
+        record = int(records[first_record])
         try:
-            rows.append(_single(work, asked, record))
+            rows.append(_single(work, question, record))
         except SymdpError as error:
             taken = np.asarray(work.counts[record]).tolist()
             raise type(error)(f"a record of counts {taken!s:.200}: {error}") from None
@@ -528,29 +543,33 @@ def _singles(
     return _Singles(value, lower, upper, kind.astype(np.uint8), fell_back.astype(bool))
 
 
-def _single(work: Work, asked: Asked, record: int) -> tuple[float, float, float, int, bool]:
+def _single(work: Work, question: Asked, record: int) -> tuple[float, float, float, int, bool]:
     steps = record_composition(work, record)
-    epsilon = 0.0 if asked.epsilon is None else float(asked.epsilon[record])
+    epsilon = 0.0 if question.epsilon is None else float(question.epsilon[record])
     if steps is None:
         value = 0.0
-        if asked.delta is None:
+        if question.delta is None:
             below = -math.expm1(min(epsilon, 0.0))
             value = math.log(below) if below > 0.0 else -math.inf
         return value, value, value, EXACT, False
 
-    def found(method: str) -> Link:
-        if asked.delta is not None:
-            return Link.of(steps.epsilon(asked.delta, cast("MethodName", method), side))
+    def answer_by(method: str) -> Link:
+        if question.delta is not None:
+            return Link.of(steps.epsilon(question.delta, cast("MethodName", method), side))
         return Link.of(steps.delta(epsilon, cast("MethodName", method), side))
 
-    side, fell_back = cast("Direction", asked.direction), False
+    side = cast("Direction", question.direction)
+    fell_back = False
     try:
-        one = found(work.method)
+        link = answer_by(work.method)
     except AccuracyError:
         if work.method != "contour":
             raise
-        one, fell_back = found("renyi"), True
-    unknown = (math.nan, math.nan) if one.kind == "estimate" else (asked.least, one.value)
-    ends = zip((one.lower, one.upper), unknown, strict=True)
+        link = answer_by("renyi")
+        fell_back = True
+    unknown = (question.least, link.value)
+    if link.kind == "estimate":
+        unknown = (math.nan, math.nan)
+    ends = zip((link.lower, link.upper), unknown, strict=True)
     lower, upper = (other if end is None else end for end, other in ends)
-    return one.value, lower, upper, KINDS.index(one.kind), fell_back
+    return link.value, lower, upper, KINDS.index(link.kind), fell_back

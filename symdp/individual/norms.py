@@ -56,16 +56,16 @@ def _table_of_text(path: Path) -> NDArray[Any]:
             lines = [line for line in csv.reader(file) if any(cell.strip() for cell in line)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"{path}: cannot be read as CSV ({str(error)[:80]})") from None
-    found: list[list[float]] = []
+    rows: list[list[float]] = []
     for number, line in enumerate(lines, start=1):
         try:
-            found.append([float(cell) for cell in line])
+            rows.append([float(cell) for cell in line])
         except ValueError:
             if number > 1:
                 raise InputError(f"{path}: row {number} holds what is no number") from None
         if len(line) != len(lines[0]):
             raise InputError(f"{path}: row {number} has {len(line)} cells, not {len(lines[0])}")
-    return np.asarray(found, dtype=np.float64)
+    return np.asarray(rows, dtype=np.float64)
 
 
 def _wide_parquet(path: Path) -> NDArray[Any]:
@@ -182,8 +182,8 @@ class NormGrid:
     def parse(cls, grid: str | Sequence[float] | Array) -> NormGrid:
         """Return the grid of a name or of given edges."""
         if isinstance(grid, str):
-            kind, _, rest = grid.partition(":")
-            parts = rest.split(":") if rest else []
+            kind, _, arguments = grid.partition(":")
+            parts = arguments.split(":") if arguments else []
             try:
                 numbers = [float(part) for part in parts]
             except ValueError:
@@ -238,8 +238,8 @@ class NormGrid:
         factor = self.edges.size / clip
         if np.log2(factor) % 1.0 != 0.0:
             factor *= 1.0 + _SLACK
-        found = np.ceil(norms * norms.dtype.type(factor))
-        return np.minimum(found, self.edges.size).astype(np.intp)
+        buckets = np.ceil(norms * norms.dtype.type(factor))
+        return np.minimum(buckets, self.edges.size).astype(np.intp)
 
     def levels(self, multiplier: float) -> tuple[Array, Array]:
         """Return noise over contribution of every bucket, rounded down and rounded up."""

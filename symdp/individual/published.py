@@ -32,31 +32,31 @@ _POINTS = 1 << 20  # of the transform; the paper takes as many
 _REACH = 20.0  # L: losses from −L to L are told apart
 
 
-def least_bounds(table: Table, counts: NDArray[np.integer], asked: Any) -> Array:
+def least_bounds(table: Table, counts: NDArray[np.integer], question: Any) -> Array:
     """Return the least bound on ε, or on log δ, of every row of counts."""
-    grid = TiltGrid(table, counts, asked.log_delta, asked.epsilon)
+    grid = TiltGrid(table, counts, question.log_delta, question.epsilon)
     best = np.full(counts.shape[0], np.inf)
     for chunk, block in chunks(counts):
         rows = np.arange(chunk.start, chunk.stop)
-        column = _look(grid.tilts, grid.transforms(block), rows, asked, best)
-        _refine(table, block, grid.tilts, column, rows, asked, best)
+        column = _look(grid.tilts, grid.transforms(block), rows, question, best)
+        _refine(table, block, grid.tilts, column, rows, question, best)
     empty = np.flatnonzero(~np.asarray(counts[:, table.has_loss].any(axis=1)))
-    if asked.log_delta is not None:
+    if question.log_delta is not None:
         best[empty] = 0.0
     return best
 
 
 def _look(
-    tilts: Array, values: Array, rows: NDArray[np.int64], asked: Any, best: Array
+    tilts: Array, values: Array, rows: NDArray[np.int64], question: Any, best: Array
 ) -> NDArray[np.int64]:
     """Note the least bound from K at a grid of tilts, and return where on the grid it is."""
     payoff = log_payoff(tilts)
-    if asked.log_delta is not None:
-        terms = values + (payoff - asked.log_delta)
-        size = np.abs(values) + np.abs(payoff) + abs(asked.log_delta)
+    if question.log_delta is not None:
+        terms = values + (payoff - question.log_delta)
+        size = np.abs(values) + np.abs(payoff) + abs(question.log_delta)
         bound = (terms + SLACK * size) / tilts
     else:
-        drift = np.multiply.outer(asked.epsilon[rows], tilts)
+        drift = np.multiply.outer(question.epsilon[rows], tilts)
         size = np.abs(values) + np.abs(payoff) + np.abs(drift)
         bound = values + payoff - drift + SLACK * size
     best[rows] = np.minimum(best[rows], bound.min(axis=1))
@@ -69,20 +69,21 @@ def _refine(
     tilts: Array,
     column: NDArray[np.int64],
     rows: NDArray[np.int64],
-    asked: Any,
+    question: Any,
     best: Array,
     depth: int = 0,
 ) -> None:
-    for place in np.unique(column):
-        chosen = np.flatnonzero(column == place)
-        low, high = tilts[max(place - 1, 0)], tilts[min(place + 1, tilts.size - 1)]
+    for index in np.unique(column):
+        chosen = np.flatnonzero(column == index)
+        low = tilts[max(index - 1, 0)]
+        high = tilts[min(index + 1, tilts.size - 1)]
         finer = np.geomspace(low, high, _FINER)
-        some = block[chosen]
-        used = np.asarray((some > 0.0).any(axis=0))
-        values = np.asarray(some @ table.transform(finer, used).T)
-        where = _look(finer, values, rows[chosen], asked, best)
+        chosen_counts = block[chosen]
+        used = np.asarray((chosen_counts > 0.0).any(axis=0))
+        values = np.asarray(chosen_counts @ table.transform(finer, used).T)
+        where = _look(finer, values, rows[chosen], question, best)
         if depth + 1 < _REFINEMENTS:
-            _refine(table, some, finer, where, rows[chosen], asked, best, depth + 1)
+            _refine(table, chosen_counts, finer, where, rows[chosen], question, best, depth + 1)
 
 
 def _loss_density(values: Array, sigma: float, q: float, removes: bool) -> Array:
@@ -96,9 +97,10 @@ def _loss_density(values: Array, sigma: float, q: float, removes: bool) -> Array
     inside = log_r > math.log1p(-q) if q < 1.0 else np.ones(values.size, dtype=bool)
     with np.errstate(divide="ignore"):
         gap = np.exp(log_r[inside]) - (1.0 - q)
-    some = gap > 0.0
-    inside[inside] = some
-    gap, kept = gap[some], log_r[inside]
+    is_open = gap > 0.0
+    inside[inside] = is_open
+    gap = gap[is_open]
+    kept = log_r[inside]
     x = sigma * sigma * np.log(gap / q) + 0.5
     slope = sigma * sigma * np.exp(kept) / gap
     exponent = -0.5 * (x / sigma) ** 2 + (kept if removes else 0.0)
@@ -110,7 +112,7 @@ def plancherel(
     counts: NDArray[np.integer],
     noise: Array,
     rate: Array,
-    asked: Any,
+    question: Any,
     points: int = _POINTS,
     reach: float = _REACH,
 ) -> Array:
@@ -120,7 +122,9 @@ def plancherel(
     spectra = np.zeros((noise.size, points // 2 + 1), dtype=np.complex128)
     used = np.asarray(counts.any(axis=0)) & np.isfinite(noise) & (rate > 0.0)
     for b in np.flatnonzero(used):
-        density = _loss_density(grid, float(noise[b]), float(rate[b]), asked.direction == "remove")
+        density = _loss_density(
+            grid, float(noise[b]), float(rate[b]), question.direction == "remove"
+        )
         # the half swap puts loss 0 at index 0
         spectrum = np.fft.rfft(np.fft.ifftshift(spacing * density))
         with np.errstate(divide="ignore"):
@@ -129,13 +133,13 @@ def plancherel(
     for i in range(counts.shape[0]):
         row = np.asarray(counts[i], dtype=np.float64)
         product = np.exp(row[used] @ spectra[used])
-        if asked.log_delta is None:
-            payoff = np.maximum(-np.expm1(np.minimum(asked.epsilon[i] - grid, 0.0)), 0.0)
+        if question.log_delta is None:
+            payoff = np.maximum(-np.expm1(np.minimum(question.epsilon[i] - grid, 0.0)), 0.0)
             result[i] = _inner(np.fft.rfft(np.fft.ifftshift(payoff)), product, points)
         else:
             masses: Array = np.fft.fftshift(np.fft.irfft(product, points))
-            result[i] = _epsilon(grid, masses, math.exp(asked.log_delta))
-    if asked.log_delta is None:
+            result[i] = _epsilon(grid, masses, math.exp(question.log_delta))
+    if question.log_delta is None:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.log(np.where(result > 0.0, result, np.nan))
     return result

@@ -125,11 +125,14 @@ class Recorder:
                 f"{self.path}: multiplier, clip or rate differ from the run's last segment; open "
                 "it with those, then call segment() to change them"
             )
-        self.steps, self.stale, self.inputs = state["steps"], state["stale"], state["inputs"]
-        self._saved, self._kept_ids = state["checksum"], state["ids"]
+        self.steps = state["steps"]
+        self.stale = state["stale"]
+        self.inputs = state["inputs"]
+        self._saved = state["checksum"]
+        self._kept_ids = state["ids"]
         self.segments = state["segments"]
         self._complete = len(self.segments) - 1
-        self._counts = [np.array(read_array(self.path, one)) for one in self.segments]
+        self._counts = [np.array(read_array(self.path, segment)) for segment in self.segments]
 
     def segment(self, multiplier: float, clip: float, rate: float = 1.0) -> None:
         """Begin a segment: from now on multiplier, clip or rate are others."""
@@ -283,9 +286,9 @@ class Recorder:
             part = block[start : start + size]
             places = self._place(part, first + start)
             places += (np.arange(part.shape[0]) * width)[:, None]
-            found = np.bincount(places.ravel(), minlength=part.shape[0] * width)
+            added_counts = np.bincount(places.ravel(), minlength=part.shape[0] * width)
             rows = slice(first + start, first + start + part.shape[0])
-            self._increase(target, rows, found.reshape(-1, width))
+            self._increase(target, rows, added_counts.reshape(-1, width))
 
     @staticmethod
     def _increase(target: list[NDArray[Any]], rows: slice, found: NDArray[np.intp]) -> None:
@@ -300,14 +303,15 @@ class Recorder:
         """Count the steps that are kept in memory."""
         if not self._buffer:
             return
-        width, size = self.grid.count, max(1, _BLOCK // self.grid.count)
+        width = self.grid.count
+        size = max(1, _BLOCK // width)
         for start in range(0, self.records, size):
             rows = slice(start, min(start + size, self.records))
             offset = np.arange(rows.stop - start) * width
-            found = np.zeros((rows.stop - start) * width, dtype=np.intp)
+            added_counts = np.zeros((rows.stop - start) * width, dtype=np.intp)
             for places in self._buffer:
-                found += np.bincount(places[rows] + offset, minlength=found.size)
-            self._increase(self._counts, rows, found.reshape(-1, width))
+                added_counts += np.bincount(places[rows] + offset, minlength=added_counts.size)
+            self._increase(self._counts, rows, added_counts.reshape(-1, width))
         self._buffer = []
 
     def commit(self) -> None:
@@ -317,13 +321,14 @@ class Recorder:
         with locked(file):
             if file.exists() and RUN.read(file)["checksum"] != self._saved:
                 raise InputError(f"{self.path}: another writer has added steps; open it again")
-            segments, ids = [dict(one) for one in self.segments], self._kept_ids
+            segments = [dict(segment) for segment in self.segments]
+            ids = self._kept_ids
             try:
                 if self.ids is not None and ids is None:
                     ids = keep_array(self.path, "ids", self.ids)
-                for place in range(self._complete, len(segments)):
-                    kept = keep_array(self.path, f"counts-{place}", self._counts[place])
-                    segments[place].update(kept)
+                for index in range(self._complete, len(segments)):
+                    kept = keep_array(self.path, f"counts-{index}", self._counts[index])
+                    segments[index].update(kept)
                 state = {
                     "records": self.records,
                     "steps": self.steps,
@@ -352,11 +357,11 @@ class Recorder:
 
 
 def _settings(multiplier: float, clip: float, rate: float) -> dict[str, float]:
-    found = {
+    settings = {
         "multiplier": number(multiplier, "multiplier", positive=True),
         "clip": number(clip, "clip", positive=True),
         "rate": number(rate, "rate", positive=True),
     }
-    if found["rate"] > 1.0:
+    if settings["rate"] > 1.0:
         raise InputError(f"rate = {rate!r}: it must lie from 0 to 1")
-    return found
+    return settings

@@ -151,20 +151,20 @@ class IndividualResult(Alike):
 
     def save(self, path: str | Path) -> None:
         """Write one row a record to a .csv, .npz or .parquet file, complete or not at all."""
-        told = ("asked", "method", "direction", "note", "protects")
-        meta = {name: getattr(self, name) for name in told} | {"warning": WARNING}
+        attributes = ("asked", "method", "direction", "note", "protects")
+        meta = {name: getattr(self, name) for name in attributes} | {"warning": WARNING}
         _write_columns(self.columns(), meta, Path(path))
 
     def summary(self) -> dict[str, Any]:
         """Return the numbers of a summary as JSON values."""
-        found = self.quantiles()
+        quantiles = self.quantiles()
         kinds = np.bincount(self.kind_code, minlength=len(KINDS))
         with np.errstate(invalid="ignore"):
             wide = self.upper - self.lower
         return {
             "asked": self.asked,
             "records": len(self),
-            "quantiles": {f"{k:g}": v for k, v in found.items()},
+            "quantiles": {f"{k:g}": v for k, v in quantiles.items()},
             "mean": float(self.value.mean()),
             "widest_interval": float(np.nanmax(wide)) if np.isfinite(wide).any() else None,
             "kinds": {k: int(n) for k, n in zip(KINDS, kinds, strict=True) if n},
