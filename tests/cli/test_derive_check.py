@@ -4,6 +4,7 @@ import pytest
 from shell import Shell
 
 
+@pytest.mark.slow
 def test_a_supplement_is_a_document(shell: Shell, tmp_path):
     file = tmp_path / "supplement.tex"
     done = shell("derive laplace b=2 --only loss --time-limit 2 --check -o", str(file))

@@ -66,6 +66,7 @@ def test_few_steps_lie_between_their_ends(tmp_path: Path):
         between(ends, normal_steps(s, n, e))
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_c_and_python_print_the_same_ends(tmp_path: Path):
     programs = [

@@ -200,6 +200,7 @@ def test_what_cannot_be_designed_is_said(asked, told):
         design(2, **asked)
 
 
+@pytest.mark.slow
 def test_the_command_writes_file_and_figure(shell: Shell, tmp_path):
     file, figure = tmp_path / "best.toml", tmp_path / "best.svg"
     ran = shell(f"design --std 1 --delta 1e-2 -o {file} --plot {figure}")

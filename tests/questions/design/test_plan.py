@@ -24,6 +24,7 @@ def normal_mu(epsilon, delta):
     return low
 
 
+@pytest.mark.slow
 def test_normal_noise_and_its_count():
     """σ = √n/μ, so that σ² + c/n = n/μ² + c/n is least at n = μ√c."""
     best = plan(

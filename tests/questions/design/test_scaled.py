@@ -76,6 +76,7 @@ def test_laplace_and_normal_steps_meet_the_target():
         assert (held.delta(2).delta <= 1e-6) == meets
 
 
+@pytest.mark.slow
 def test_shares_of_epsilon(tmp_path):
     file = tmp_path / "shared.toml"
     file.write_text(SHARED.format(by="epsilon", share=3), encoding="utf-8")
