@@ -97,6 +97,7 @@ def test_derivation(page):
     "ledger",
     "mechanism-files",
     "natural-filters",
+    "noise",
 )
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
 def test_guide(page):
