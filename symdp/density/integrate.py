@@ -427,9 +427,13 @@ def polynomial(integrand: Integrand) -> sp.Expr | None:
 
 def inverse_sine(integrand: Integrand) -> sp.Expr | None:
     """∫ (c − (x − m)²)^{−1/2} between finite ends: asin((x − m)/√c)."""
-    form, x = integrand.form, integrand.x
-    logs, ends = form.moving_logs, (integrand.lower, integrand.upper)
-    if form.smooth or set(logs.values()) != {-sp.S.Half} or any(end.is_infinite for end in ends):
+    form = integrand.form
+    x = integrand.x
+    logs = form.moving_logs
+    ends = integrand.lower, integrand.upper
+    if form.smooth or any(end.is_infinite for end in ends):
+        return None
+    if set(logs.values()) != {-sp.S.Half}:
         return None
     base = sp.expand(sp.Mul(*logs))
     if not base.is_polynomial(x) or sp.degree(base, x) != 2:

@@ -716,7 +716,9 @@ def _by_half_angle(total: sp.Add, x: sp.Symbol) -> sp.Expr | None:
     scale, wave = moving.as_independent(x, as_Add=False)
     if not isinstance(wave, sp.cos | sp.sin) or sp.expand(scale**2 - constant**2) != 0:
         return None
-    angle = wave.args[0] / 2 - (sp.pi / 4 if isinstance(wave, sp.sin) else 0)
+    angle = wave.args[0] / 2
+    if isinstance(wave, sp.sin):
+        angle -= sp.pi / 4
     half = sp.cos if sp.expand(scale - constant) == 0 else sp.sin
     return 2 * constant * half(sp.expand(angle)) ** 2
 

@@ -43,7 +43,8 @@ def log_profile(mu: Array, epsilon: Array) -> Array:
         near = erfcx(a * _ROOT_HALF) - erfcx((a + mu) * _ROOT_HALF)
         right = -0.5 * a * a + np.log(0.5 * near)
         # far left, Φ(−a) is next to 1 and erfcx overflows
-        first, second = log_ndtr(-a), epsilon + log_ndtr(-a - mu)
+        first = log_ndtr(-a)
+        second = epsilon + log_ndtr(-a - mu)
         left = first + np.log1p(-np.exp(second - first))
     return np.asarray(np.where(a > -20.0, right, left))
 

@@ -152,12 +152,12 @@ class Panel:
             for level, loss in ((levels[0], losses[0]), (levels[-1], losses[-1])):
                 above = loss + away - level * spacing
                 overshoot = overshoot.max(run.stray - above).max(above - spacing + run.stray)
-            p = _masses(self.p, self.p_error, ends, places)
-            q = _masses(self.q, self.q_error, ends, places)
+            p = _cell_masses(self.p, self.p_error, ends, places)
+            q = _cell_masses(self.q, self.q_error, ends, places)
             yield Cells(levels, p, q, overshoot)
 
 
-def _masses(shape: arb_poly, error: arb, ends: list[arb], places: list[float]) -> list[arb]:
+def _cell_masses(shape: arb_poly, error: arb, ends: list[arb], places: list[float]) -> list[arb]:
     """Return what an integral grows by on each cell, in balls."""
     growths = itertools.pairwise(shape.evaluate(ends, "iter"))
     widths = itertools.pairwise(places)
@@ -286,7 +286,8 @@ def _runs(loss: arb_poly, stray: arb) -> tuple[Run, ...]:
     with ctx.workprec(COARSE_BITS):
         while waiting:
             left, right = waiting.pop()
-            centre, half = (left + right) / 2, (right - left) / 2
+            centre = (left + right) / 2
+            half = (right - left) / 2
             slope_at_centre, *others = slope(arb_poly([centre, half])).coeffs() or [arb(0)]
             slope_variation = sum((abs(c) for c in others), arb(0))
             far = arb((2 * half * (abs(slope_at_centre) + slope_variation)).upper())
@@ -310,7 +311,8 @@ def _roots(heights: Array, run: Run) -> tuple[list[float], list[int]]:
     height = np.polynomial.chebyshev.chebval
     sides = np.asarray([run.start, run.end])
     first, last = height(sides, heights)
-    low, high = min(first, last), max(first, last)
+    low = min(first, last)
+    high = max(first, last)
     bottom = math.floor(low)
     wanted = np.arange(bottom + 1, max(math.ceil(high), bottom + 1), dtype=float)
     if not run.sign or not wanted.size:
@@ -330,7 +332,8 @@ def _roots(heights: Array, run: Run) -> tuple[list[float], list[int]]:
         miss = height(u, rising) - targets
         if np.all(np.abs(miss) <= small):
             break
-        left, right = np.where(miss < 0, u, left), np.where(miss > 0, u, right)
+        left = np.where(miss < 0, u, left)
+        right = np.where(miss > 0, u, right)
         with np.errstate(all="ignore"):
             u = u - miss / height(u, slope)
         u = np.where((u >= left) & (u <= right), u, (left + right) / 2)

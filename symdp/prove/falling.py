@@ -164,8 +164,10 @@ class _Cover:
     """Cells that cover a stretch but for a share of the tilted mass, in rows without a gap."""
 
     def __init__(self, tilt: float | arb, scale: float, share: float, orders: int) -> None:
-        self._tilt, self._scale = arb(tilt), arb(scale)
-        self._least, self._orders = share / _MOST_CELLS, orders
+        self._tilt = arb(tilt)
+        self._scale = arb(scale)
+        self._least = share / _MOST_CELLS
+        self._orders = orders
         self._count = orders + 1  # derivatives of ℓ and of u
         self._points = _POINTS + _MORE_POINTS * max(orders - 3, 0)
         self.runs: list[list[Cell]] = [[]]
@@ -229,7 +231,8 @@ class _Cover:
         """Return a cell, and whether its density is not known well enough."""
         spend(2.0)
         at = arb_poly([arb(centre), arb(half)])
-        losses, logs = model.loss(at), model.log_p(at)
+        losses = model.loss(at)
+        logs = model.log_p(at)
         loss, ends = local_derivatives(losses, model.errors[1], half, self._count + 1)
         log_p, _ = local_derivatives(logs, model.errors[0], half, self._count)
         error = [
@@ -273,7 +276,8 @@ class _Cover:
         growth = arb_series(exponent, prec=length).derivative()
         rise = steepness.log().derivative()
         factor = arb_series([1], prec=length)
-        variations, edges = [], []
+        variations = []
+        edges = []
         for j in range(1, self._orders + 1):
             rate = growth - j * rise
             height = (at_middle[0] - j * abs(at_middle[1]).log() + rate[0] * arb(0, 1)).exp()
@@ -291,9 +295,12 @@ def local_derivatives(
     coefficients += [arb(0)] * (count + 1 - len(coefficients))
     sizes = np.asarray([up(abs(c)) for c in coefficients])
     binomials = _binomials(len(sizes))[: count + 1]
-    around = (binomials @ sizes) * (1 + _SAFE) + errors[: count + 1] * half ** np.arange(count + 1)
-    balls = [c + arb(0, r) for c, r in zip(coefficients[: count + 1], around.tolist(), strict=True)]
-    even, odd = sum(coefficients[::2], arb(0)), sum(coefficients[1::2], arb(0))
+    scaled_errors = errors[: count + 1] * half ** np.arange(count + 1)
+    radii = (binomials @ sizes) * (1 + _SAFE) + scaled_errors
+    centred = zip(coefficients[: count + 1], radii.tolist(), strict=True)
+    balls = [c + arb(0, r) for c, r in centred]
+    even = sum(coefficients[::2], arb(0))
+    odd = sum(coefficients[1::2], arb(0))
     slack = arb(0, float(errors[0]) * (1 + _SAFE))
     return balls, (even - odd + slack, even + odd + slack)
 

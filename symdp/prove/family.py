@@ -107,8 +107,11 @@ class _Sums:
 
     def ball(self, terms: int, sides: tuple[arb, arb]) -> arb:
         """Enclose δ(ε) by so many terms, the aliases bounded by moments at two tilts."""
-        tau, tilt, h = self._tau, self._tilt, 2 * arb.pi() / self._length
-        payoff, near = arb(0), arb(0)
+        tau = self._tau
+        tilt = self._tilt
+        h = 2 * arb.pi() / self._length
+        payoff = arb(0)
+        near = arb(0)
         for k in range(terms + 1):
             z = acb(tilt, h * k)
             value = self._log_moment(z)
@@ -116,7 +119,8 @@ class _Sums:
             payoff += weight * (value.exp() / (z * (z + 1))).real
             near += weight * (value + (tau * z) ** 2).exp().real
         # |M(t + iy)| ≤ M(t) beyond the last term.
-        y, top = h * terms, self._log_moment(acb(tilt)).real.exp()
+        y = h * terms
+        top = self._log_moment(acb(tilt)).real.exp()
         payoff += arb(0, (2 * top * (-((tau * y) ** 2) / 2).exp() / (h * y)).upper())
         fall = 3 * (tau * y) ** 2 / 2
         near += 2 * top * ((tau * tilt) ** 2 - fall).exp() / (2 * fall / y * h)
@@ -129,7 +133,8 @@ class _Sums:
     def on_lattice(self, number: int, start: arb, step: arb, sides: tuple[arb, arb]) -> arb:
         """Enclose δ(ε) where every loss is `start` and a whole number of steps."""
         count = self._laws[0][1]
-        first, h = count * start, abs(step)
+        first = count * start
+        h = abs(step)
         least = first + math.ceil(float((self._at - first) / h)) * h
         total = arb(0)
         for k in range(number // 2 + 1):
@@ -141,7 +146,9 @@ class _Sums:
             total += weight * (value.exp() * share).real
         upper = total / number
         # The value next to ε may lie on either side of it, where it adds nothing.
-        near = arb(0, abs(self._at - least).upper()) if (least - self._at).contains(0) else arb(0)
+        near = arb(0)
+        if (least - self._at).contains(0):
+            near = arb(0, abs(self._at - least).upper())
         return self._between(upper - self._aliases(sides) + near, upper + near)
 
     def _aliases(self, sides: tuple[arb, arb]) -> arb:

@@ -255,25 +255,25 @@ class _Search:
         else:
             self.confine(next_epsilon, away)
 
-    def confine(self, place: Fraction, away: Fraction) -> None:
+    def confine(self, epsilon: Fraction, away: Fraction) -> None:
         """Go to a place between the ends, or to their middle."""
-        if self.low < place and (self.high is None or place < self.high):
-            self.epsilon, self.away = place, away
+        if self.low < epsilon and (self.high is None or epsilon < self.high):
+            self.epsilon, self.away = epsilon, away
         elif self.high is None:
             self.epsilon, self.away = 2 * self.low, self.low
         else:
             self.epsilon, self.away = (self.low + self.high) / 2, (self.high - self.low) / 2
 
-    def take_slope(self, found: _Look) -> None:
+    def take_slope(self, look: _Look) -> None:
         """Let the slope be that of the last two looks, if their difference is known."""
-        last, self.last = self.last, found
-        if last is None or last.epsilon == found.epsilon:
+        last, self.last = self.last, look
+        if last is None or last.epsilon == look.epsilon:
             return
-        assert found.height is not None
+        assert look.height is not None
         assert last.height is not None
-        rise = found.height - last.height
-        slope = rise / (found.epsilon - last.epsilon)
-        error = (found.radius + last.radius) / abs(rise) if rise else Fraction(1)
+        rise = look.height - last.height
+        slope = rise / (look.epsilon - last.epsilon)
+        error = (look.radius + last.radius) / abs(rise) if rise else Fraction(1)
         if slope < 0 and error < _NOISE:
             self.slope = -_decimal(-slope, _SLOPE_DIGITS, up=False)
             # By Taylor's theorem, as h″ is about h′² or less.

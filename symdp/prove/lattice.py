@@ -228,8 +228,10 @@ def _layers(
         masses[index] = masses.get(index, 0.0) + float(weight.lower()) * (1 - _SAFE)
         total += float(weight.upper()) * (1 + _SAFE)
     runs = groupby(enumerate(sorted(masses)), lambda pair: pair[1] - pair[0])
-    rows = ([masses[index] for _, index in run] for _, run in runs)
-    rectangles = [(height, float(j - i)) for row in rows for i, j, height in layers(row)]
+    rectangles = []
+    for _, run in runs:
+        row = [masses[index] for _, index in run]
+        rectangles += [(height, float(j - i)) for i, j, height in layers(row)]
     both = np.asarray(rectangles or [(0.0, 1.0)])
     return total, both[:, 0], both[:, 1]
 
@@ -237,9 +239,13 @@ def _layers(
 def _modulus(rectangles: tuple[float, np.ndarray, np.ndarray], theta: float) -> float:
     """Bound |M| for all angles from one on up to π/2."""
     total, heights, lengths = rectangles
-    arch = np.abs(np.sin(np.minimum(lengths * theta, math.pi)) / (lengths * math.sin(theta)))
+    angles = lengths * theta
+    scaled_sines = lengths * math.sin(theta)
+    envelope = 1 / scaled_sines
+    arch = np.abs(np.sin(np.minimum(angles, math.pi)) / scaled_sines)
     beyond = np.where(lengths > 2, 1 / 3, 0.0)
-    share = np.minimum(np.maximum(arch, beyond), 1 / (lengths * math.sin(theta)))
-    share = np.where(lengths * theta < math.pi, share, 1 / (lengths * math.sin(theta)))
-    fall = np.maximum(1 - np.minimum(share * (1 + _SAFE), 1.0), 0.0)
+    share = np.minimum(np.maximum(arch, beyond), envelope)
+    share = np.where(angles < math.pi, share, envelope)
+    share = np.minimum(share * (1 + _SAFE), 1.0)
+    fall = np.maximum(1 - share, 0.0)
     return float(total - (1 - _SAFE) * (heights @ (lengths * fall)))

@@ -103,7 +103,9 @@ class Line:
     """The sum of a plan, which serves every ε: its values do not depend on it."""
 
     def __init__(self, kinds: Kinds, plan: Plan, epsilon: float, digits: float) -> None:
-        self.kinds, self.plan, self.digits = kinds, plan, digits
+        self.kinds = kinds
+        self.plan = plan
+        self.digits = digits
         count = sum(n for _, n in kinds)
         self._log_each = -(digits + SPARE_DIGITS) * LN10 - math.log(count)
         self.bits = int(-self._log_each / math.log(2)) + SPARE_BITS

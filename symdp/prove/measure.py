@@ -91,9 +91,9 @@ class Nodes:
         return sum(self.weighted(asked), arb(0, self.errors[number]))
 
 
-def measure(kind: Kind, panels: Sequence[Panels], asked: Sequence[Asked]) -> Nodes:
+def measure(kind: Kind, panels: Sequence[Panels], moments: Sequence[Asked]) -> Nodes:
     """Return nodes of the finite losses of a step on panels."""
-    rule = _Rule(asked)
+    rule = _Rule(moments)
     for mass, loss in kind.atoms():
         rule.atom(mass, loss)
     with ctx.workprec(ctx.prec + 10):
@@ -104,14 +104,14 @@ def measure(kind: Kind, panels: Sequence[Panels], asked: Sequence[Asked]) -> Nod
     return rule.nodes()
 
 
-def single_losses(kind: Kind, panels: Sequence[Panels], asked: Asked) -> arb:
+def single_losses(kind: Kind, panels: Sequence[Panels], moment: Asked) -> arb:
     """Bound what atoms of the finite loss add to the integral at y = 0."""
     flat = [
         stretch_panels
         for stretch_panels in panels
         if not kind.stretches[stretch_panels.stretch].has_density
     ]
-    return arb(measure(kind, flat, [asked]).total(asked, 0).upper())
+    return arb(measure(kind, flat, [moment]).total(moment, 0).upper())
 
 
 def infinite_mass(kind: Kind, panels: Sequence[Panels], log_error: float) -> arb:
@@ -263,11 +263,13 @@ def ellipse(stretch: Stretch, centre: arb, half: arb) -> list[tuple[Any, Any]] |
     """
     wide = (arb(RADIUS) + arb(1) / RADIUS) / 2
     tall = (arb(RADIUS) - arb(1) / RADIUS) / 2
-    inside = centre + half * acb(between(-wide, wide), between(-tall, tall))
-    if not all(value.is_finite() for value in stretch.values(inside, analytic=True)):
+    rectangle = acb(between(-wide, wide), between(-tall, tall))
+    inside = stretch.values(centre + half * rectangle, analytic=True)
+    if not all(value.is_finite() for value in inside):
         return None
     arc_values = [stretch.values(centre + half * turn) for turn in _ellipse_arcs()]
-    return arc_values if all(p.is_finite() and l.is_finite() for p, l in arc_values) else None
+    is_bounded = all(log_p.is_finite() and loss.is_finite() for log_p, loss in arc_values)
+    return arc_values if is_bounded else None
 
 
 @lru_cache(maxsize=1)

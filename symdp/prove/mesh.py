@@ -214,7 +214,8 @@ class _Sum(NamedTuple):
 
     def distance(self, epsilon: arb) -> arb:
         """Bound E V(U) over sums of which an outcome was split, ∞ where the mesh is too wide."""
-        spread, reach = self.spread, _REACH * self.spread
+        spread = self.spread
+        reach = _REACH * spread
         if spread.is_zero():
             return arb(0)
         if not (spread <= _WIDEST_SPREAD and reach >= 2 * self.tilt * spread**2):
@@ -228,7 +229,8 @@ class _Sum(NamedTuple):
         total += whole * (self.tilt * reach - (_REACH / 2) ** 2).exp()
         total *= front * self.tilted(epsilon)
         half = math.ceil(float(((reach + self.slack) / self.step).upper())) + 1
-        for level in range(self.below(epsilon) - half, self.below(epsilon) + half + 2):
+        middle = self.below(epsilon)
+        for level in range(middle - half, middle + half + 2):
             mass = self.mass(level) - self.unsplit.get(level, arb(0))
             away = (abs(self.place(level) - epsilon) - self.slack).max(arb(0))
             total += mass * front * (-((away / (2 * spread)) ** 2)).exp()

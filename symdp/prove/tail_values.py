@@ -550,7 +550,8 @@ def _sub_gaussian(request: _Request, low: sp.Rational, high: sp.Rational) -> arb
 def _one_side(
     law_at: Callable[[sp.Rational], TiltedLoss], base: sp.Integer, end: sp.Rational
 ) -> arb:
-    mean, log_mass = law_at(base).mean(base), law_at(base).cgf(base)
+    mean = law_at(base).mean(base)
+    log_mass = law_at(base).cgf(base)
     grid = [sp.sign(end) * _short(float(abs(end)) / _SMALLEST_SHARE)]
     while abs(grid[-1]) * _GRID_RATIO < abs(end):
         grid.append(sp.sign(end) * _short(float(abs(grid[-1]) * _GRID_RATIO)))
