@@ -70,6 +70,7 @@ def test_every_command_has_its_section():
     text = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
     for name in COMMANDS:
         assert f"\n## symdp {name}\n" in text
+        assert f"\n| [`{name}`](#symdp-{name})" in text
 
 
 def test_every_derivation_is_in_the_table_of_contents():
