@@ -213,7 +213,8 @@ def accounted(steps: Mapping[Mechanism, int]) -> Accounted:
 
     protection_of(list(steps))  # what is refused is refused before the work
     placed = steps
-    if any(is_local(step) for step in steps):
+    has_local = any(is_local(step) for step in steps)
+    if has_local:
         from symdp.questions.shuffled.alone import in_their_place
 
         placed = in_their_place(steps)
@@ -235,7 +236,8 @@ def accounted(steps: Mapping[Mechanism, int]) -> Accounted:
     if any(one.is_one_sided for one in found) and not all(map(_is_reversed_by_sign, found)):
         lowered = merged_steps((one.lowered, count) for one, count in counted)
     protection = protection_of(list(steps), answers).over(sum(checked.values()))
-    protection = replace(protection, note=protection.note + _crowds(steps))
+    if has_local:
+        protection = replace(protection, note=protection.note + _crowds(steps))
     given, own, other = (tuple(some.items()) for some in (steps, held, lowered))
     return Accounted(given, own, other, protection, mass)
 
@@ -416,9 +418,9 @@ def proved_shift(mechanism: Mechanism) -> str:
                 _RISES.format(mechanism.summary, f" while {free} may have any value" * bool(free))
             )
         return AT_MOST if mechanism.neighbours == SUBSTITUTION else IN_LENGTH
-    if mechanism.is_listed:
-        return AT_MOST  # even, and it falls from 0
     if not isinstance(source, Noise):
+        if mechanism.is_listed:
+            return AT_MOST  # even, and it falls from 0
         return "" if mechanism.shift == AT_MOST else mechanism.shift
     if mechanism.neighbours == SUBSTITUTION:
         return AT_MOST  # its pair asks for noise that is symmetric and falls

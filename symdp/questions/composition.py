@@ -105,7 +105,7 @@ class Composition(Composed):
         self.protection, self.mass = self.accounted.protection, self.accounted.mass
         self.count, self._label = sum(asked.values()), self.accounted.label
         self._laws: dict[tuple[str, int], SumLaw] = {}
-        self._is_one_round = any(is_local(step) for step, _ in self.steps)
+        self._is_one_round = any(is_local(step) for step, _ in self.accounted.steps)
 
     @property
     def steps(self) -> tuple[tuple[Mechanism, int], ...]:
