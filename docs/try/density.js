@@ -8,6 +8,8 @@ const MOST_DOUBT = 0.01; // relative width of an answer beyond which the page re
 const QUADRATURE = 1e-10; // relative: what panels, sums and their tails leave, with room
 const PER_STEP = 1e-13; // of log M
 const PAGE_NEAR = 3e-4; // of log delta: the width at which a grid is fine enough
+const PAGE_NODES = 6e4; // of a law, for frequencies of a line; beyond, grids are quicker
+const PAGE_PLACES = 1e6; // at which densities are evaluated for one question: a few seconds
 let CENTER = 0, SCALE = 1; // where a density is highest, and how far it is to where it has fallen by a factor e
 
 /** Read what a person typed; numbers are text. */
@@ -195,14 +197,16 @@ function pairOf(found, direction) {
   let least = INFINITY, largest = -INFINITY, flatLeast = INFINITY, flatLargest = -INFINITY;
   model.flats = model.ends.map(([low, high], piece) => {
     if (model.kinds[piece]) return 0;
-    let a = INFINITY, b = -INFINITY, error = 0;
+    // flat: one value lies within the rounding of every place; the places of coarse rounding tell nothing
+    let a = INFINITY, b = -INFINITY, most = -INFINITY, least_ = INFINITY;
     for (const x of within(low, high, found.whole)) {
       if (model.logP(piece, x) === -INFINITY && model.logQ(piece, x) === -INFINITY) continue;
-      const l = model.loss(piece, x);
+      const l = model.loss(piece, x), e = 4 * wrong + 1e-15 * absolute(l);
       if (l !== l) continue;
-      a = minimum(a, l); b = maximum(b, l); error = maximum(error, wrong);
+      a = minimum(a, l); b = maximum(b, l);
+      most = maximum(most, l - e); least_ = minimum(least_, l + e);
     }
-    const flat = b - a <= 4 * error + 1e-15 * (absolute(a) + absolute(b)) && a <= b;
+    const flat = most <= least_ && a <= b;
     if (flat) { flatLeast = minimum(flatLeast, a); flatLargest = maximum(flatLargest, b); }
     else { least = minimum(least, a); largest = maximum(largest, b); }
     return flat || found.whole ? 1 : 0;
@@ -224,7 +228,12 @@ function install(model) {
 }
 
 /* Five digits are shown: a grid need be no finer. */
-function coarser(law) { law.near = PAGE_NEAR; return law; }
+function coarser(law) {
+  law.near = PAGE_NEAR;
+  law.most_nodes = PAGE_NODES;
+  law.allowed = PAGE_PLACES;
+  return law;
+}
 
 /** Everything about one question: { epsilon, delta, lower, upper, … }. */
 function opened(asked) {
@@ -239,6 +248,16 @@ function opened(asked) {
   return { own, laws, count };
 }
 const ask = (one, question) => { install(one.model); return question(one.law); };
+/* The laws of one question share its work. */
+function shared(laws, question) {
+  let left = PAGE_PLACES;
+  return laws.map((one) => {
+    one.law.allowed = left;
+    const answer = question(one);
+    left -= one.law.evaluated;
+    return answer;
+  });
+}
 const logDelta = (laws, epsilon) => Math.max(...laws.map((one) => ask(one, (law) => log_delta_of(law, epsilon))));
 
 /* How far rounding and quadrature may have moved log δ: the loss of one node may be off by its own bound, and the sum
@@ -278,17 +297,20 @@ function answered(asked) {
   if (own.modes > 1) return { ...said, several: true };
   const given = toDouble(exactNumber(asked.given, asked.ask === "epsilon" ? "delta" : "epsilon"));
   if (asked.ask === "epsilon" && !(given > 0 && given < 1)) refuse("delta must be above 0 and below 1");
-  const each = laws.map((one) => {
+  const each = shared(laws, (one) => {
     const value = ask(one, (law) => (asked.ask === "epsilon" ? epsilon_of(law, log(given)) : log_delta_of(law, given)));
     const t = absolute(one.law.slope) || 1, { lower, upper } = one.law;
     return { one, value, lower, upper, t, doubt: doubt(one, t) };
   });
+  // a law whose ε is 0 matters where no other's is larger
   const certain = (one) => ask(one, (law) => log_delta_of(law, 0)) + doubt(one, absolute(one.law.slope) || 1) <= log(given);
   const wide = (row, s) => (asked.ask === "epsilon" ? maximum(0, (s < 0 ? row.lower : row.upper) + s * row.doubt * maximum(1 / row.t, row.value ? 1e-12 : 0))
     : minimum(0, (s < 0 ? row.lower : row.upper) + s * row.doubt));
   if (each.some((row) => !(row.doubt < MOST_DOUBT) && row.value > (asked.ask === "epsilon" ? 0 : -INFINITY)))
     refuse("digits cancel in double precision at these values; the package answers");
   const most = (f) => Math.max(...each.map(f));
+  const largest = most((row) => (row.value > 0 ? wide(row, 1) : -INFINITY));
+  const end = (row) => (asked.ask !== "epsilon" || row.value > 0 || wide(row, 1) <= largest || !certain(row.one) ? wide(row, 1) : 0);
   return { ...said, given, value: most((row) => row.value), lower: most((row) => wide(row, -1)),
-    upper: most((row) => (row.value === 0 && asked.ask === "epsilon" && certain(row.one) ? 0 : wide(row, 1))), laws };
+    upper: most(end), laws };
 }

@@ -13,6 +13,7 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
 
+import mpmath
 import pytest
 import sympy as sp
 from emitted import NODE
@@ -344,3 +345,53 @@ def test_a_density_is_typed_in_a_browser_and_the_copied_code_answers(tmp_path: P
         assert float(answer["upper"]) >= truth.lower
         assert symdp.loads(codes["mine.toml"]).name == "mine"
     assert max(told["paint"], default=0) <= 1000
+
+
+ANSWERED = """(data) => data.map((asked) => {
+  try { const found = answered(asked); delete found.laws; return found; }
+  catch (error) { return error.message; }
+})"""
+
+
+@pytest.mark.slow
+@needs_node
+def test_noise_on_a_half_line_has_the_mass_that_only_one_law_has(tmp_path: Path):
+    """Two steps of x exp(-x): losses have a tail of power one, and an atom at infinity."""
+
+    def below(a: mpmath.mpf) -> mpmath.mpf:
+        return 1 - (1 + a) * mpmath.exp(-a)
+
+    def one(epsilon: mpmath.mpf) -> mpmath.mpf:
+        if epsilon <= -1:
+            return 1 - mpmath.exp(epsilon)
+        odds = mpmath.exp(epsilon + 1)
+        x = odds / (odds - 1)
+        return below(x) - mpmath.exp(epsilon) * below(x - 1)
+
+    def more(x: mpmath.mpf) -> mpmath.mpf:
+        loss = mpmath.log(x / (x - 1)) - 1
+        return x * mpmath.exp(-x) * one(1 - loss)
+
+    kink = mpmath.e**3 / (mpmath.e**3 - 1)  # where the other loss must be at least its least
+    truth = below(mpmath.mpf(1)) + mpmath.quad(more, [1, kink, 2, 5, 60])
+    density = {"density": "x*exp(-x)", "lower": "0", "n": "2", "ask": "delta", "given": "1"}
+    (answer,) = run(tmp_path, ANSWERED, [{**ASKED, **density}])
+    assert answer["lower"] <= float(mpmath.log(truth)) <= answer["upper"]
+    assert answer["upper"] - answer["lower"] < 1e-3
+
+
+@needs_node
+def test_places_of_coarse_rounding_make_no_loss_constant(tmp_path: Path):
+    """Far to the left exp(-x/2) is rounded by more than the loss turns: it tells nothing."""
+    ask = """(data) => [1, -1].map((side) => pairOf(examined(specified(data)), side).flats)"""
+    density = {"density": "exp(-x/2 - exp(-x/2))", "rate": "1/10"}
+    assert run(tmp_path, ask, {**ASKED, **density}) == [[0], [0]]
+
+
+@pytest.mark.slow
+@needs_node
+def test_what_takes_too_long_is_refused_after_so_much_work(tmp_path: Path):
+    density = {"density": "exp(-1/x - x)", "lower": "0", "n": "10"}
+    (answer,) = run(tmp_path, ANSWERED, [{**ASKED, **density}])
+    assert "more work" in answer
+    assert "symdp" in answer

@@ -352,8 +352,8 @@ def on_grid(law: Law, epsilon: float, t: float) -> float:
     return value
 
 
-def log_delta_of(law: Law, epsilon: float) -> float:
-    """Return log δ(ε) of n steps; `lower` and `upper` are its ends."""
+def log_delta_within(law: Law, epsilon: float) -> float:
+    """Return log δ(ε) of n steps, within the work that is left of the question."""
     if law.count == 1.0 and law.edge != epsilon:
         law.edge, law.ready = epsilon, 0.0
     law.work = 0.0
@@ -402,6 +402,12 @@ def log_delta_of(law: Law, epsilon: float) -> float:
     return 0.0
 
 
+def log_delta_of(law: Law, epsilon: float) -> float:
+    """Return log δ(ε) of n steps; `lower` and `upper` are its ends."""
+    law.evaluated = 0.0
+    return log_delta_within(law, epsilon)
+
+
 def guess(law: Law, t: float, target: float) -> float:
     """Return log δ, less a target, where t is the saddle point, by the first term of descent."""
     at = tilted_by(law, t)
@@ -435,7 +441,7 @@ def root_of(law: Law, target: float, x: float, low: float, high: float) -> float
     """Return the ε between two with log δ(ε) = target, from a first one."""
     last, before, slope = 0.0, INFINITY, 0.0
     for _ in range(100):
-        off = log_delta_of(law, x) - target
+        off = log_delta_within(law, x) - target
         if absolute(off) <= 1e-14 * (1.0 + absolute(target)):
             return x
         if off > 0.0:
@@ -450,8 +456,8 @@ def root_of(law: Law, target: float, x: float, low: float, high: float) -> float
         else:
             x = 0.5 * (low + high) if isfinite(high) else 2.0 * x + 1.0
         if x == last or x <= low or x >= high or absolute(off) <= law.rough:
-            return high
-    return high
+            return high if isfinite(high) else x
+    return high if isfinite(high) else x
 
 
 def lower_root(law: Law, target: float, x: float) -> float:
@@ -483,8 +489,14 @@ def ended_at(law: Law, epsilon: float, off: float) -> float:
 
 def epsilon_of(law: Law, target: float) -> float:
     """Return the least ε ≥ 0 with log δ(ε) at most `target`; `lower` and `upper` are its ends."""
-    law.strict = 0.0
+    law.strict, law.evaluated = 0.0, 0.0
     build(law)
+    for _ in range(60):
+        if law.far == 0.0 or farther(law) == 0.0:
+            break
+        build(law)
+    if law.ready > 0.0 and log_escaped(law) > target:
+        fail("no epsilon is finite: delta is below the probability of an infinite loss")
     if (
         law.far == 0.0 and law.trouble == 0.0
     ):  # δ(0) of n steps is at most n times that of one, a kink seen to a few percent
@@ -493,7 +505,7 @@ def epsilon_of(law: Law, target: float) -> float:
             return ended_at(law, 0.0, 0.0)
     near = law.near
     law.near, law.rough = 0.05, 1e-3
-    if log_delta_of(law, 0.0) <= target:
+    if log_delta_within(law, 0.0) <= target:
         law.near, law.rough = near, 0.0
         return ended_at(law, 0.0, 0.0)
     if log_escaped(law) >= target:

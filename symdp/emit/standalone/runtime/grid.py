@@ -253,7 +253,10 @@ def grid_of(law: Law, at: Tilted, left: float, right: float, number: float) -> G
     h = width_of_grid(law, at, start, maximum(h, 1e-15 * (1.0 + absolute(law.count * at.mean))))
     fine = law_of(law.c, law.side, law.count)
     fine.reach, fine.tilt, fine.fine = law.reach, t, CELLS * h
+    fine.evaluated, fine.allowed = law.evaluated + number, law.allowed
+    fine.most_nodes = law.most_nodes
     build(fine)
+    law.evaluated = fine.evaluated
     if fine.far > 0.0 or fine.trouble > 0.0:
         grid.width = 0.0
         return grid

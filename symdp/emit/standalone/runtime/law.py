@@ -62,6 +62,7 @@ from symdp.emit.standalone.runtime.primitives import (
 GAUSS = 20  # nodes of a panel
 DEEPEST = 60  # halvings of a panel
 MOST_NODES = 300000
+MOST_PLACES_SEEN = 3e7  # at which the density is evaluated for one answer
 NEGLIGIBLE = 1e-18  # relative: what a sum leaves out
 BLURRED = 1e-13  # relative: a panel that a grid need not resolve
 NARROW = 2e-15  # relative: a panel whose nodes may be rounded out of it
@@ -69,6 +70,7 @@ CLOSE = 1e-14  # relative: a panel and its halves, which are far closer
 ROUGH = 1e-11  # relative: a panel that no halving brings closer
 MOST_TURN = 10.0  # radians by which a loss may turn within a panel
 FARTHEST = 1e6  # tilt
+SETTLED = 1e-3  # relative: how closely the end of M is found
 SAME_LATTICE = 1e-9  # of a spacing
 TINY = 1e-300
 HEAVY = 1e-3  # of 1/n: parts of the law that keep |phi|^n from being small
@@ -104,6 +106,7 @@ class Law:
     the tilt `tilt` are cut until their loss turns by no more than `fine`.
 
     `lower, upper`: the ends of the last answer. `trouble`: the sums along a line gave none.
+    `evaluated`: places at which this question evaluated the density, of at most `allowed`.
     """
 
     c: Vector
@@ -137,6 +140,9 @@ class Law:
     gridded: float
     cached: float
     reached: float
+    evaluated: float
+    allowed: float
+    most_nodes: float
     grid: Grid
 
 
@@ -274,6 +280,7 @@ def measured(law: Law, piece: float, a: Vector, b: Vector, peaks: Vector) -> Pan
     number = size(a)
     half = repeated(0.5 * (b - a), GAUSS)
     x = places_of(a, b)
+    law.evaluated = law.evaluated + size(x)
     density = height(piece, x, law.c, law.side, 0.0)
     loss = law.side * loss_at(piece, x, law.c)
     weight = half * tiled(WEIGHTS, number)
@@ -309,7 +316,7 @@ def add_nodes(law: Law, loss: Vector, log_weight: Vector, flat: float) -> float:
     law.loss = joined(law.loss, loss)
     law.log_weight = joined(law.log_weight, log_weight)
     law.atomic = joined(law.atomic, filled(size(loss), flat))
-    if size(law.loss) > (MOST_NODES if law.fine == 0.0 else 4.0 * MOST_NODES):
+    if size(law.loss) > (law.most_nodes if law.fine == 0.0 else 4.0 * law.most_nodes):
         law.trouble = 1.0
     return size(law.loss)
 
@@ -380,7 +387,11 @@ def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float
         if depth == DEEPEST:
             again = again & (a > b)
         if largest(where(again, 0.0, off)) > ROUGH:
-            fail("the density is too rough for this program")
+            plain = where(again, 0.0, absolute(left.low + right.low - low_sum) / sums[0])
+            if largest(plain) > ROUGH or law.fine > 0.0:
+                fail("the density is too rough for this program: symdp answers")
+            law.far = 1.0  # only the tilted one is: M ends before this tilt, or close to it
+            return 0.0
         seen = where(again, 0.0, share) > 1e-3 * NEGLIGIBLE
         every = repeated(seen, GAUSS)
         flat = FLAT[piece]
@@ -409,6 +420,7 @@ def add_integers(law: Law, piece: float, low: float, high: float, is_lost: float
     while reach < 2e6:
         first, last = maximum(low, start - reach), minimum(high, start + reach)
         x = first + steps(last - first + 1.0)
+        law.evaluated = law.evaluated + size(x)
         plain = height(piece, x, law.c, law.side, 0.0)
         half = height(piece, x, law.c, law.side, 0.5 * tilt)
         tilted = height(piece, x, law.c, law.side, tilt)
@@ -441,6 +453,8 @@ def add_flat(law: Law, piece: float, low: float, high: float, is_lost: float) ->
 
 def build(law: Law) -> float:
     """Lay the nodes of one step; `far` says that there is no M(reach)."""
+    if law.evaluated > law.allowed:
+        fail("this takes more work than this program spends on an answer: symdp answers")
     law.loss, law.log_weight, law.atomic = filled(0, 0.0), filled(0, 0.0), filled(0, 0.0)
     law.far, law.ready = 0.0, 0.0
     for piece in range(PIECES):
@@ -564,7 +578,7 @@ def farther(law: Law) -> float:
         law.low = law.reach
         law.reach = 2.0 * law.reach if law.high == INFINITY else 0.5 * (law.low + law.high)
     law.ready = 0.0
-    return 0.0 if law.reach > FARTHEST or law.high - law.low < 1e-6 * law.high else 1.0
+    return 0.0 if law.reach > FARTHEST or law.high - law.low < SETTLED * law.high else 1.0
 
 
 def law_of(c: Vector, side: float, count: float) -> Law:
@@ -577,4 +591,5 @@ def law_of(c: Vector, side: float, count: float) -> Law:
     law.tilt, law.fine, law.trouble = 0.0, 0.0, 0.0
     law.near, law.rough, law.settled = NEAR, 0.0, 0.0
     law.gridded, law.cached, law.reached = 0.0, 0.0, 0.0
+    law.evaluated, law.allowed, law.most_nodes = 0.0, MOST_PLACES_SEEN, MOST_NODES
     return law
