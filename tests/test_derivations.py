@@ -98,6 +98,7 @@ def test_derivation(page):
     "mechanism-files",
     "natural-filters",
     "noise",
+    "shuffling",
 )
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
 def test_guide(page):
