@@ -146,3 +146,19 @@ def test_epsilon_s_ends_hold_delta_s(tmp_path: Path):
     assert before[1] >= math.log(target) >= after[0]
     exact = symdp.compose(CASES["laplace"].mechanism(b=2), 3).epsilon(target)
     assert low <= exact.epsilon <= high
+
+
+@pytest.mark.slow
+def test_an_epsilon_is_finite_where_the_search_never_had_an_upper_end(tmp_path: Path):
+    """It printed ε = ∞: noise that falls like e^{−|x| − x²/10}, sampled, seven steps."""
+    noise = symdp.loads(
+        'name = "both"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[noise]\nnormalize = true\n'
+        'density = "exp(-abs(x) - x**2/10)"\nsensitivity = 1\n'
+    ).subsample("poisson", "1/5")
+    program = tmp_path / "both.py"
+    program.write_text(to_program(symdp.derive(noise), "python"), encoding="utf-8")
+    words = [*python_command(program), "delta=1e-5", "n=7"]
+    printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    epsilon = float(re.search(r"^epsilon\s*(?:<=|=)\s*(\S+)", printed, re.MULTILINE)[1])
+    truth = symdp.compose(noise, 7).epsilon(1e-5, direction="remove").epsilon
+    assert truth <= epsilon <= truth * (1 + 1e-6)
