@@ -18,8 +18,7 @@ from sympy.printing.pycode import MpmathPrinter
 
 from symdp.density.check import with_values
 from symdp.derive.child import or_reason
-from symdp.derive.moments import moment_at_zero
-from symdp.derive.series import cumulant_at
+from symdp.derive.series import cumulant_at, moment_at_zero
 
 if TYPE_CHECKING:
     from symdp.derive import Derivation

@@ -13,9 +13,9 @@ from symdp.balls.modes import one_mode
 from symdp.density.shapes import shape_of
 from symdp.derive import series
 from symdp.derive.child import GIVES_UP, or_reason
-from symdp.derive.moments import moment_at_zero
 from symdp.derive.orders import cumulant_in_moments, sampled_pair
 from symdp.derive.presented import presented
+from symdp.derive.series import moment_at_zero
 from symdp.derive.vectors import FIRST, SECOND, VectorDerivation, distance_loss
 from symdp.emit.mass import MassIntegral
 from symdp.errors import InputError

@@ -5,7 +5,7 @@ import pytest
 import sympy as sp
 
 import symdp
-from symdp.derive.moments import moment_at_zero
+from symdp.derive.series import moment_at_zero
 
 X = sp.Symbol("x", real=True)
 A, B = sp.symbols("a b", positive=True)
