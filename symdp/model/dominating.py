@@ -57,7 +57,6 @@ from symdp.model.allocation import allocated_pair
 from symdp.model.average import AVERAGE, sizes
 from symdp.model.family import Family
 from symdp.model.local import Local
-from symdp.model.masses import MassNoise
 from symdp.model.pair import Pair, Support, mass_of
 from symdp.model.relation import (
     ADD_REMOVE,
@@ -65,7 +64,7 @@ from symdp.model.relation import (
     ZERO_OUT,
     usual_relation,
 )
-from symdp.model.sampling import Laws, Noise, Radial, RenyiCurve, Source
+from symdp.model.sampling import Laws, MassNoise, Noise, Radial, RenyiCurve, Source
 from symdp.model.schemes import ALLOCATION, Sampling
 
 if TYPE_CHECKING:

@@ -19,12 +19,12 @@ from symdp.model.average import SUM
 from symdp.model.family import TILT, Family, coordinates, family_of
 from symdp.model.guarded import substitute
 from symdp.model.local import Local, read_randomizer, with_people
-from symdp.model.masses import MassNoise, mass_noise
 from symdp.model.pair import Atoms, Component, Pair, Support, kind_of, mass_of, plain_support
 from symdp.model.parser import parse
 from symdp.model.relation import SUBSTITUTION, check_relation, checked, usual_relation
 from symdp.model.sampling import (
     Laws,
+    MassNoise,
     MechanismRecord,
     Noise,
     Number,
@@ -35,6 +35,7 @@ from symdp.model.sampling import (
     declare,
     exact,
     infer,
+    mass_noise,
     symbols_of,
     variable_symbol,
     without_floats,

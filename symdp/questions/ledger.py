@@ -709,8 +709,7 @@ def _read(written: object) -> Mechanism:
 
 def _source(kind: str, formulas: dict[str, sp.Basic], listed: bool) -> Source:
     from symdp.model.family import Family
-    from symdp.model.masses import MassNoise
-    from symdp.model.sampling import Laws, Noise, Radial, RenyiCurve
+    from symdp.model.sampling import Laws, MassNoise, Noise, Radial, RenyiCurve
 
     if kind == _VECTORS:
         return Radial(*(_one(formulas, f"{name} 0") for name in _SOURCES[kind]))

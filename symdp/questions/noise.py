@@ -33,9 +33,8 @@ from symdp.emit.numpy import compile_numpy
 from symdp.errors import AccuracyError, InputError, SymdpError, at
 from symdp.interrupt import Deadline, worked
 from symdp.model import assumption
-from symdp.model.masses import MassNoise
 from symdp.model.mechanism import Mechanism, a_mechanism
-from symdp.model.sampling import Noise, exact
+from symdp.model.sampling import MassNoise, Noise, exact
 from symdp.numeric.compile import loss_law
 from symdp.questions.calibrate import decimal
 from symdp.questions.composition import Composition, compose
