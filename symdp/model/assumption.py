@@ -143,19 +143,22 @@ def released(expression: sp.Expr) -> sp.Expr:
 
 def comparisons(mechanism: MechanismRecord) -> tuple[str, ...]:
     """Return what is assumed of parameters without values; see `Mechanism.assumptions`."""
+    return tuple(f"{left} {operator} {right}" for left, operator, right in compared(mechanism))
+
+
+def compared(mechanism: MechanismRecord) -> tuple[tuple[sp.Expr, str, sp.Expr], ...]:
+    """Return what is assumed of parameters without values: two formulas, and how they compare."""
     values = mechanism.values
     known = {p.symbol: values[p.name] for p in mechanism.declared if p.name in values}
-    listed = (
-        (values.get(p.name, p.symbol), end.operator, end.value.xreplace(known))
-        for p in mechanism.declared
-        if isinstance(p.symbol, AssumedSymbol)
-        for end in p.symbol.ends
-    )
-    return tuple(
-        f"{left} {operator} {right}"
-        for left, operator, right in listed
-        if left.free_symbols or right.free_symbols
-    )
+    listed = []
+    for p in mechanism.declared:
+        ends = p.symbol.ends if isinstance(p.symbol, AssumedSymbol) else ()
+        left = values.get(p.name, p.symbol)
+        for end in ends:
+            right = end.value.xreplace(known)
+            if left.free_symbols or right.free_symbols:
+                listed.append((left, end.operator, right))
+    return tuple(listed)
 
 
 def moved(

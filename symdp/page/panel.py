@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from symdp.decimal_text import rounded, rounded_exponential
 from symdp.errors import InputError, SymdpError
 from symdp.exact_number import exact_number
+from symdp.model.assumption import AssumedSymbol
 from symdp.page.document import Document, Embedded, Sentence
 from symdp.page.slider_ends import Trial, least_count, narrowed, running
 
@@ -130,6 +131,19 @@ def _field(
     }
 
 
+def _within(field: dict[str, Any], symbol: Any) -> dict[str, Any]:
+    """Return a field whose slider stays between the numbers that are assumed of its parameter."""
+    if not isinstance(symbol, AssumedSymbol):
+        return field
+    numbers = {end.is_lower: end.value for end in symbol.ends if not end.value.free_symbols}
+    low, high = field["low"], field["high"]
+    if True in numbers:
+        low = max(low, float(numbers[True]))
+    if False in numbers:
+        high = min(high, float(numbers[False]))
+    return {**field, "low": low, "high": high}
+
+
 _WHOLE, _ANY = "positive integer", 1e300
 _COUNTS = {  # how often a step is taken, in the words of training or not
     False: [("n", "n, steps", _WHOLE, "from 1 to 1e15", "1", (1.0, 1e6), 1e15)],
@@ -142,23 +156,27 @@ _COUNTS = {  # how often a step is taken, in the words of training or not
 
 
 def _data(panel: Panel, most: int) -> dict[str, Any]:
-    from symdp.derive import derive
+    from symdp.derive import derive_cases
     from symdp.questions.accounted import answering
-    from symdp.questions.programs import to_program
+    from symdp.questions.programs import to_program_of_cases
 
     mechanism = panel.mechanism
-    derivation = derive(mechanism)
+    derivations = derive_cases(mechanism)
     step, whose = answering(mechanism, f"{mechanism.name}: a page")
-    program = to_program(derivation, "javascript").replace("\nexport ", "\n")
+    program = to_program_of_cases(mechanism, derivations, "javascript")
+    program = program.replace("\nexport ", "\n")
     free = [p for p in mechanism.declared if p.name in mechanism.parameters]
     slid = [p for p in free if p.name != panel.rate]
-    fields = [_field(p.name, str(p.name), p.domain, p.rule, panel.values.get(p.name)) for p in slid]
+    fields = []
+    for p in slid:
+        field = _field(p.name, str(p.name), p.domain, p.rule, panel.values.get(p.name))
+        fields.append(_within(field, p.symbol))
     for name, label, domain, rule, otherwise, ends, most_of_it in _COUNTS[bool(panel.rate)]:
         field = _field(name, label, domain, rule, panel.values.get(name, otherwise), ends)
         fields.append(field | {"most": most_of_it, "given": name in panel.values})
     # Those of a pair for all shifts are a table.
     shown = panel.with_formulas and step == mechanism
-    formulas = derivation.to_mathml(1) if shown else ""
+    formulas = "".join(case.to_mathml(1) for case in derivations) if shown else ""
     return {
         "title": panel.title,
         "program": program.split("\n\n"),
@@ -229,8 +247,8 @@ def _narrow(panel: Panel, data: dict[str, Any]) -> bool:
 
     True where that moves the number of steps with which the page opens.
     """
-    from symdp.derive import derive
-    from symdp.questions.programs import to_program
+    from symdp.derive import derive_cases
+    from symdp.questions.programs import to_program_of_cases
 
     own = data["panels"][0]
     values = {f["name"]: float(exact_number(f["value"])) for f in own["fields"]}
@@ -241,7 +259,8 @@ def _narrow(panel: Panel, data: dict[str, Any]) -> bool:
     opened = count
     first = data["first"] or {"epsilon": 1.0, "larger": ""}
     has_one_law = first["larger"] == "both"
-    program = to_program(derive(panel.mechanism), "python")
+    derivations = derive_cases(panel.mechanism)
+    program = to_program_of_cases(panel.mechanism, derivations, "python")
     direction = "remove" if has_one_law else "both"
     with running(program) as asked_program:
         trial = Trial(asked_program, first["epsilon"], count, values, direction)

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import sympy as sp
 
 from symdp.arguments import instance
 from symdp.derive.derivation import Derivation, derive
-from symdp.emit.standalone import LANGUAGES, Argument, Model, Piece, to_code
+from symdp.emit.standalone import LANGUAGES, Argument, Case, Condition, Model, Piece, to_code
 from symdp.errors import InputError, suggestion
+from symdp.model.assumption import compared
 from symdp.questions.accounted import answering
+
+if TYPE_CHECKING:
+    from symdp.model.mechanism import Mechanism
+    from symdp.model.relation import Protection
 
 _WIDTH = 92  # characters of a line of a program's notes
 
@@ -25,10 +33,27 @@ def to_program(derivation: Derivation, language: str) -> str:
     and log_delta_ends and epsilon_ends give both.
     """
     instance(derivation, Derivation, "it is no derivation: give symdp.derive(mechanism)")
+    _known(language)
+    return to_code(_model(derivation.mechanism, [derivation]), language)
+
+
+def to_program_of_cases(
+    mechanism: Mechanism, derivations: Sequence[Derivation], language: str
+) -> str:
+    """Return `to_program` of a mechanism from its `derive_cases`.
+
+    Where the values of parameters decide how the pieces of a density follow each other, the program
+    looks at its arguments and takes the case that holds.
+    """
+    _known(language)
+    return to_code(_model(mechanism, derivations), language)
+
+
+def _known(language: str) -> None:
+    """Refuse a language in which there is no program."""
     if language not in LANGUAGES:
         hint = suggestion(language, LANGUAGES) or f"; there are {', '.join(LANGUAGES)}"
         raise InputError(f"no program in {language!r:.40}{hint}")
-    return to_code(_model(derivation), language)
 
 
 def to_python(derivation: Derivation) -> str:
@@ -67,24 +92,13 @@ def to_javascript(derivation: Derivation) -> str:
     return to_program(derivation, "javascript")
 
 
-def _model(derivation: Derivation) -> Model:
+def _model(mechanism: Mechanism, derivations: Sequence[Derivation]) -> Model:
     from symdp.version import __version__
 
-    mechanism = derivation.mechanism
-    step, whose = answering(mechanism, f"{mechanism.name}: a program")
-    if step != mechanism:
-        derivation = derive(step, direction=derivation.direction)
-    kind = derivation.pair.support.kind
-    pieces = [
-        Piece(p.lower, p.upper, p.log_p, p.log_q, p.loss, p.slope == "constant")
-        for p in derivation.pieces
-    ] or [
-        Piece(p.p, p.q, None, None, p.loss)
-        for p in derivation.points
-        if not (p.p.is_zero and p.q.is_zero)
-    ]
-    if not pieces:
-        raise InputError(f"{mechanism.name}: a public choice among pairs has no program")
+    first = derivations[0]
+    answered = [_answered(derivation) for derivation in derivations]
+    whose = answered[0][1]
+    kind = first.pair.support.kind
     free = [p for p in mechanism.declared if p.name in mechanism.parameters]
     what = repr(mechanism)[len("<Mechanism ") : -1]
     protects = f"Protects {whose.sentence}."
@@ -98,14 +112,71 @@ def _model(derivation: Derivation) -> Model:
         "Sources: Alghamdi et al., The Saddle-Point Accountant for Differential Privacy (2022),",
         "equation (28); Doroshenko et al., Connect the Dots (2022), for the grid above.",
     )
+    assumed = _conditions(mechanism)
+    names = [p.name for p in free]
+    cases = []
+    for derivation, _ in answered:
+        others = [c for c in _conditions(derivation.mechanism) if c not in assumed]
+        cases.append(_case(derivation, names, tuple(others)))
     return Model(
         mechanism.name,
         f"Privacy accountant of {what}.",
         notes,
         tuple(Argument(p.symbol, p.domain, p.rule) for p in free),
-        derivation.variable,
+        assumed,
         "integers" if kind in ("integers", "naturals") else kind,
+        tuple(cases),
+        first.direction == "remove" or mechanism.is_mirrored,
+    )
+
+
+def _answered(derivation: Derivation) -> tuple[Derivation, Protection]:
+    """Return the derivation of what answers for a mechanism, and whom it protects."""
+    mechanism = derivation.mechanism
+    step, whose = answering(mechanism, f"{mechanism.name}: a program")
+    if step != mechanism:
+        derivation = derive(step, direction=derivation.direction)
+    return derivation, whose
+
+
+def _conditions(mechanism: Mechanism) -> tuple[Condition, ...]:
+    """Return what is assumed of parameters as differences that are positive."""
+    conditions = []
+    for left, operator, right in compared(mechanism):
+        difference = left - right if operator.startswith(">") else right - left
+        sentence = f"{left} {operator} {right}"
+        conditions.append(Condition(difference, "=" not in operator, sentence))
+    return tuple(conditions)
+
+
+def _case(derivation: Derivation, names: Sequence[str], conditions: tuple[Condition, ...]) -> Case:
+    """Return what one order of the parameters has; where two are equal it is either order's."""
+    mechanism = derivation.mechanism
+    symbols = {p.name: p.symbol for p in mechanism.declared}
+    pieces = [
+        Piece(p.lower, p.upper, p.log_p, p.log_q, p.loss, p.slope == "constant")
+        for p in derivation.pieces
+    ] or [
+        Piece(p.p, p.q, None, None, p.loss)
+        for p in derivation.points
+        if not (p.p.is_zero and p.q.is_zero)
+    ]
+    if not pieces:
+        raise InputError(f"{mechanism.name}: a public choice among pairs has no program")
+    return Case(
+        (*_fixed(mechanism, names), *(replace(c, is_strict=False) for c in conditions)),
+        tuple(symbols[name] for name in names),
+        derivation.variable,
         tuple(pieces),
         derivation.loss_range or (-sp.oo, sp.oo),
-        derivation.direction == "remove" or mechanism.is_mirrored,
     )
+
+
+def _fixed(mechanism: Mechanism, names: Sequence[str]) -> Iterator[Condition]:
+    """Yield that a whole number has the value of its case."""
+    for p in mechanism.declared:
+        if p.name in names and p.name in mechanism.values:
+            value = mechanism.values[p.name]
+            sentence = f"{p.name} = {value}"
+            yield Condition(p.symbol - value, False, sentence)
+            yield Condition(value - p.symbol, False, sentence)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import symdp
 from symdp import mechanisms
+from symdp.page.panel import Panel, _data
 from symdp.page.slider_ends import Trial, least_count, narrowed, running
 from symdp.questions.programs import to_program
 
@@ -55,3 +56,9 @@ def test_a_program_is_asked_beside_the_package():
     with running(text) as ask:
         assert ask((3, {"epsilon_0": 0.5}, "both", (0.0, 1.0), 0.1)) == ""
         assert ask((3, {"epsilon_0": -1.0}, "both", (0.0,), 0.1)).startswith("epsilon_0 must be")
+
+
+def test_a_slider_stays_where_its_parameter_is_assumed_to_lie():
+    panel = Panel("laplace", mechanisms.laplace.assuming({"b": ">= 1, < 50"}), {}, "", "")
+    field = next(field for field in _data(panel, 0)["fields"] if field["name"] == "b")
+    assert (field["low"], field["high"]) == (1.0, 50.0)

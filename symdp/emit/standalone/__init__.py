@@ -3,6 +3,23 @@
 from __future__ import annotations
 
 from symdp.emit.standalone.lines import NoLinesError
-from symdp.emit.standalone.write import LANGUAGES, Argument, Model, Piece, to_code
+from symdp.emit.standalone.write import (
+    LANGUAGES,
+    Argument,
+    Case,
+    Condition,
+    Model,
+    Piece,
+    to_code,
+)
 
-__all__ = ["LANGUAGES", "Argument", "Model", "NoLinesError", "Piece", "to_code"]
+__all__ = [
+    "LANGUAGES",
+    "Argument",
+    "Case",
+    "Condition",
+    "Model",
+    "NoLinesError",
+    "Piece",
+    "to_code",
+]

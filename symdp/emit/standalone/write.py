@@ -30,6 +30,9 @@ CONDITIONS = {
     "natural": "{0} >= 0 and floor({0}) == {0}",
 }
 
+_ENTRIES = {"python": "{}[{}]", "javascript": "{}[{}]", "c": "{}.at[{}]"}  # of a vector
+_INDENTS = {"python": "    ", "javascript": "  ", "c": "    "}
+
 # The line from which on a file of the runtime is emitted.
 _MARKER = "# ---- emitted from here on ----\n"
 
@@ -88,21 +91,49 @@ class Piece:
 
 
 @dataclass(frozen=True)
+class Condition:
+    """What must hold of parameters: a difference is positive, or not negative."""
+
+    difference: sp.Expr
+    is_strict: bool
+    sentence: str
+
+    @property
+    def sign(self) -> str:
+        """How the difference compares with 0, in every language."""
+        return ">" if self.is_strict else ">="
+
+
+@dataclass(frozen=True)
+class Case:
+    """An order of the parameters, and what the law is there.
+
+    `symbols`: those of the model's arguments, in their order. `pieces`: of the support; all points
+    of a list. `loss_range`: ±oo where an end is not known.
+    """
+
+    conditions: tuple[Condition, ...]
+    symbols: tuple[sp.Symbol, ...]
+    variable: sp.Symbol
+    pieces: tuple[Piece, ...]
+    loss_range: tuple[sp.Expr, sp.Expr]
+
+
+@dataclass(frozen=True)
 class Model:
     """One mechanism, ready to be written out with its accountant.
 
-    `arguments`: parameters that stay arguments. `pieces`: of the support; all points of a list.
-    `loss_range`: ±oo where an end is not known. `is_remove`: whether P is the law with the record.
+    `arguments`: parameters that stay arguments. `assumed`: what must hold of these. `cases`: of
+    which the first that holds is the law. `is_remove`: whether P is the law with the record.
     """
 
     name: str
     heading: str
     notes: tuple[str, ...]
     arguments: tuple[Argument, ...]
-    variable: sp.Symbol
+    assumed: tuple[Condition, ...]
     kind: str
-    pieces: tuple[Piece, ...]
-    loss_range: tuple[sp.Expr, sp.Expr]
+    cases: tuple[Case, ...]
     is_remove: bool
 
     @property
@@ -143,14 +174,36 @@ def _rows(values: Sequence[float]) -> str:
     return ",\n    ".join(rows)
 
 
-def _checks(model: Model, entry: str, sentence: str, signs: dict[str, str]) -> str:
+def _checks(model: Model, language: str, sentence: str, signs: dict[str, str]) -> str:
+    """Return the lines that look at parameters: their domains first, then what is assumed."""
+    entry, indent = _ENTRIES[language], _INDENTS[language]
     text = ""
     for i, argument in enumerate(model.arguments):
-        condition = CONDITIONS[argument.domain].format(entry.format(i))
+        condition = CONDITIONS[argument.domain].format(entry.format("p", i))
         for word, sign in signs.items():
             condition = condition.replace(word, sign)
         text += sentence.format(condition, _quoted(f"{argument.name} must be {argument.rule}"))
+    symbols = [argument.symbol for argument in model.arguments]
+    steps, conditions = _compared(model.assumed, symbols, language)
+    text += "".join(f"{indent}{line}\n" for line in steps)
+    for condition, assumed in zip(conditions, model.assumed, strict=True):
+        words = f"{assumed.sentence} is assumed of this program"
+        text += sentence.format(condition, _quoted(words))
     return text
+
+
+def _compared(
+    conditions: Sequence[Condition], symbols: Sequence[sp.Symbol], language: str
+) -> tuple[list[str], list[str]]:
+    """Return lines that compute differences of parameters, and comparisons of these with 0."""
+    if not conditions:
+        return [], []
+    program = compile_programs([condition.difference for condition in conditions], symbols)
+    names = [_ENTRIES[language].format("p", i) for i in range(len(symbols))]
+    constants = [literal(constant, language) for constant in program.constants]
+    steps, values = lines(program, language, names, constants)
+    pairs = zip(values, conditions, strict=True)
+    return steps, [f"{value} {condition.sign} 0.0" for value, condition in pairs]
 
 
 def _quoted(text: str) -> str:
@@ -167,7 +220,7 @@ def _python_file(own: _Parts) -> list[str]:
         f"python FILE.py epsilon=VALUE|delta=VALUE n=VALUE {words} [remove|add|both]",
     ]  # fmt: skip
     text = "\n".join(header).replace("\\", "\\\\").replace('"""', "'''")
-    checks = _checks(own.model, "p[{}]", "    if not ({}):\n        return {}\n", {})
+    checks = _checks(own.model, "python", "    if not ({}):\n        return {}\n", {})
     enums = "\n".join(f"{name} = {value}" for name, value in own.enums.items())
     lists = "\n".join(
         f"{name} = np.array([\n    {_rows(values)},\n])"
@@ -195,7 +248,7 @@ def _javascript_file(own: _Parts) -> list[str]:
     """Return the parts of an ES module."""
     comment = "\n".join(f" * {line}".rstrip() for line in own.header).replace("*/", "* /")
     signs = {" and ": " && ", "==": "===", "0 <= p": "0 <= p"}
-    checks = _checks(own.model, "p[{}]", "  if (!({})) return {};\n", signs)
+    checks = _checks(own.model, "javascript", "  if (!({})) return {};\n", signs)
     enums = "".join(f"const {name} = {value};\n" for name, value in own.enums.items())
     lists = "".join(
         f"const {name} = Float64Array.of({_rows(values)});\n" for name, values in own.tables.items()
@@ -229,7 +282,7 @@ def _c_file(own: _Parts) -> list[str]:
     ]  # fmt: skip
     comment = "\n".join(f" * {line}".rstrip() for line in header).replace("*/", "* /")
     sentence = "    if (!({})) return {};\n"
-    checks = _checks(own.model, "p.at[{}]", sentence, {" and ": " && "})
+    checks = _checks(own.model, "c", sentence, {" and ": " && "})
     enums = {**own.enums, "ARGUMENTS": len(own.names), "CONSTANTS": own.constants}
     lists = "\n".join(
         f"static double {name}_[] = {{\n    {_rows(values)}\n}};\n"
@@ -324,14 +377,26 @@ _GAUSS = 20  # nodes of a panel, as in the accountant
 _FUNCTIONS = {"log_p": "log_p", "log_q": "log_q", "loss_at": "loss"}
 
 
+_RESERVED = 4  # numbers of a case that every case has at these places
+_FIRST, _LAST = 2, 3  # of these
+
+
 @dataclass
 class _Numbers:
-    """What parameters alone decide, each in its place of one array, and normalising sums."""
+    """What parameters alone decide in a case, each in its place of one array.
 
-    model: Model
+    The first are the ends of the loss, and which pieces are those of the case.
+    """
+
+    case: Case
+    first: int
+    sums: list[tuple[sp.Sum, tuple[sp.Symbol, ...]]]
     listed: list[sp.Expr] = field(default_factory=list)
-    sums: list[sp.Sum] = field(default_factory=list)
     relative: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        last = self.first + len(self.case.pieces)
+        self.listed += [*self.case.loss_range, sp.Integer(self.first), sp.Integer(last)]
 
     def place(self, expression: sp.Expr, *, relative: bool = False) -> int:
         if expression not in self.listed:
@@ -343,9 +408,8 @@ class _Numbers:
 
     def assignments(self, language: str) -> list[str]:
         """Return the lines that compute them from the parameters."""
-        end, entry = ("", "{}[{}]") if language == "python" else (";", "{}[{}]")
-        if language == "c":
-            entry = "{}.at[{}]"
+        entry = _ENTRIES[language]
+        end = "" if language == "python" else ";"
         result, free, wanted = [], [], []
         for place, expression in enumerate(self.listed):
             if expression.free_symbols:
@@ -357,28 +421,29 @@ class _Numbers:
                 result.append(f"{entry.format('c', place)} = {value}{end}")
         if not free:
             return result
-        names = [entry.format("p", i) for i in range(len(self.model.arguments))]
-        symbols = [a.symbol for a in self.model.arguments]
+        names = [entry.format("p", i) for i in range(len(self.case.symbols))]
+        symbols = list(self.case.symbols)
         names += [f"series({i}, p)" for i in range(len(self.sums))]
         symbols += [_stand_in(i) for i in range(len(self.sums))]
         try:
             program = compile_programs(free, symbols)
         except InputError as error:
-            values = ", ".join(a.name for a in self.model.arguments)
-            raise InputError(f"{error}; give values to {values}") from None
-        own = [literal(constant, language) for constant in program.constants]
+            parameters = ", ".join(str(symbol.name) for symbol in self.case.symbols)
+            raise InputError(f"{error}; give values to {parameters}") from None
+        constants = [literal(constant, language) for constant in program.constants]
         relative = [i for i, place in enumerate(wanted) if place in self.relative]
-        steps, found = lines(program, language, names, own, relative)
-        pairs = zip(wanted, found, strict=True)
+        steps, values = lines(program, language, names, constants, relative)
+        pairs = zip(wanted, values, strict=True)
         return [*result, *steps, *(f"{entry.format('c', k)} = {v}{end}" for k, v in pairs)]
 
     def _without_sums(self, expression: sp.Expr) -> sp.Expr:
         for found in expression.atoms(sp.Sum):
             (_, low, high) = found.limits[0]
             if len(found.limits) == 1 and not (low.free_symbols | high.free_symbols):
-                if found not in self.sums:
-                    self.sums.append(found)
-                expression = expression.xreplace({found: _stand_in(self.sums.index(found))})
+                entry = (found, self.case.symbols)
+                if entry not in self.sums:
+                    self.sums.append(entry)
+                expression = expression.xreplace({found: _stand_in(self.sums.index(entry))})
         return expression
 
 
@@ -402,40 +467,73 @@ def to_code(model: Model, language: str) -> str:
     same accountant. InputError for a function that standalone code does not have, or a normalising
     integral that depends on a parameter without value.
     """
-    numbers = _Numbers(model)
-    tables = _tables(model, numbers)
-    functions = [_function(name, model, numbers, language) for name in _FUNCTIONS]
+    sums: list[tuple[sp.Sum, tuple[sp.Symbol, ...]]] = []
+    numbered = []
+    first = 0
+    for case in model.cases:
+        numbered.append(_Numbers(case, first, sums))
+        first += len(case.pieces)
+    tables = _tables(model, numbered)
+    functions = [_function(name, model, numbered, language) for name in _FUNCTIONS]
     if model.kind != "points":
-        numbers.listed += [e for e in _hoisted(model) if e not in numbers.listed]
-    assignments = numbers.assignments(language)
-    tables["SERIES_LOW"] = [float(s.limits[0][1]) for s in numbers.sums]
-    tables["SERIES_HIGH"] = [float(s.limits[0][2]) for s in numbers.sums]
-    functions.append(_term(model, numbers, language))
+        for numbers in numbered:
+            for expression in _hoisted(numbers.case):
+                numbers.place(expression)
+    assignments = _chosen(numbered, language)
+    tables["SERIES_LOW"] = [float(s.limits[0][1]) for s, _ in sums]
+    tables["SERIES_HIGH"] = [float(s.limits[0][2]) for s, _ in sums]
+    functions.append(_term(sums, language))
     enums = {
-        "PIECES": len(model.pieces),
+        "PIECES": first,
         "POINTS": int(model.kind == "points"),
         "INTEGERS": int(model.kind == "integers"),
-        "LEAST": numbers.place(model.loss_range[0]),
-        "LARGEST": numbers.place(model.loss_range[1]),
+        "LEAST": 0,
+        "LARGEST": 1,
+        "FIRST": _FIRST,
+        "LAST": _LAST,
         "REMOVE": 1 if model.is_remove else -1,
     }
-    own = _Parts(model, enums, tables, functions, assignments, len(numbers.listed))
+    count = max(len(numbers.listed) for numbers in numbered)
+    own = _Parts(model, enums, tables, functions, assignments, count)
     written = {"python": _python_file, "c": _c_file, "javascript": _javascript_file}[language](own)
     return "\n\n".join(part.strip("\n") for part in written) + "\n"
 
 
-def _tables(model: Model, numbers: _Numbers) -> dict[str, list[float]]:
+_NO_CASE = "this program has no case for these values of its parameters: symdp answers"
+
+
+def _chosen(numbered: Sequence[_Numbers], language: str) -> list[str]:
+    """Return the lines that compute the numbers of the first case that holds."""
+    if not any(numbers.case.conditions for numbers in numbered):
+        return numbered[0].assignments(language)
+    is_python = language == "python"
+    indent, joint = _INDENTS[language], " and " if is_python else " && "
+    opened, closed = (":", []) if is_python else (" {", ["}"])
+    chosen = []
+    for numbers in numbered:
+        case = numbers.case
+        steps, comparisons = _compared(case.conditions, case.symbols, language)
+        leave = {"python": "return c", "javascript": "return c;", "c": "return;"}[language]
+        inner = [f"{indent}{line}" for line in (*numbers.assignments(language), leave)]
+        test = joint.join(f"({comparison})" for comparison in comparisons)
+        condition = f"if {test}:" if is_python else f"if ({test}){opened}"
+        block = [*steps, condition, *inner, *closed]
+        # a block of its own: names of one case are those of another
+        chosen += block if is_python else ["{", *(f"{indent}{line}" for line in block), "}"]
+    return [*chosen, f'fail("{_NO_CASE}"){"" if is_python else ";"}']
+
+
+def _tables(model: Model, numbered: Sequence[_Numbers]) -> dict[str, list[float]]:
     """Return what is known of each piece, and the Gauss rule."""
     tables: dict[str, list[float]] = {"KIND": [], "FLAT": [], "LOWER": [], "UPPER": [], "LOSS": []}
-    for end in model.loss_range:
-        numbers.place(end)
     at_point = model.kind == "points"
-    for piece in model.pieces:
-        tables["KIND"].append((piece.loss == sp.oo) - (piece.loss == -sp.oo))
-        tables["FLAT"].append(int(piece.is_flat or model.kind != "interval"))
-        tables["LOWER"].append(numbers.place(piece.lower, relative=at_point))
-        tables["UPPER"].append(numbers.place(piece.upper, relative=at_point))
-        tables["LOSS"].append(numbers.place(piece.loss) if at_point else 0)
+    for numbers in numbered:
+        for piece in numbers.case.pieces:
+            tables["KIND"].append((piece.loss == sp.oo) - (piece.loss == -sp.oo))
+            tables["FLAT"].append(int(piece.is_flat or model.kind != "interval"))
+            tables["LOWER"].append(numbers.place(piece.lower, relative=at_point))
+            tables["UPPER"].append(numbers.place(piece.upper, relative=at_point))
+            tables["LOSS"].append(numbers.place(piece.loss) if at_point else 0)
     places, weights = gauss_legendre(_GAUSS)
     tables["PLACES"] = [*(-x for x in places), *reversed(places)]
     tables["WEIGHTS"] = [*weights, *reversed(weights)]
@@ -456,49 +554,51 @@ def gauss_legendre(count: int) -> tuple[list[float], list[float]]:
     return places, weights
 
 
-def _expressions(model: Model) -> list[sp.Expr]:
-    found = [e for piece in model.pieces for e in (piece.log_p, piece.log_q, piece.loss)]
-    return [e for e in found if e is not None and not e.is_infinite]
-
-
-def _hoisted(model: Model) -> list[sp.Expr]:
+def _hoisted(case: Case) -> list[sp.Expr]:
     """Return the parts of the densities that parameters alone decide."""
+    written = [e for piece in case.pieces for e in (piece.log_p, piece.log_q, piece.loss)]
     return [
         constant
-        for expression in _expressions(model)
-        for constant in compile_template([expression], [model.variable]).constants
+        for expression in written
+        if expression is not None and not expression.is_infinite
+        for constant in compile_template([expression], [case.variable]).constants
     ]
 
 
-def _function(name: str, model: Model, numbers: _Numbers, language: str) -> str:
+def _function(name: str, model: Model, numbered: Sequence[_Numbers], language: str) -> str:
     """Return a function of (piece, x, c) that is one of the three of every piece."""
     bodies: list[tuple[list[str], str]] = []
-    for piece in model.pieces:
-        value = getattr(piece, _FUNCTIONS[name])
-        if model.kind == "points" or value is None or value.is_infinite:
-            sign = "" if value == sp.oo else "-"
-            bodies.append(([], f"{sign}{INFINITY[language]}"))
-            continue
-        program = compile_template([value], [model.variable])
-        if any(not isinstance(constant, sp.Expr) for constant in program.constants):
-            raise InputError("which branch of the density holds depends on parameters; give values")
-        entry = "c.at[{}]" if language == "c" else "c[{}]"
-        own = [entry.format(numbers.place(constant)) for constant in program.constants]
-        steps, found = lines(program, language, ["x"], own)
-        bodies.append((steps, found[0]))
+    for numbers in numbered:
+        for piece in numbers.case.pieces:
+            value = getattr(piece, _FUNCTIONS[name])
+            if model.kind == "points" or value is None or value.is_infinite:
+                sign = "" if value == sp.oo else "-"
+                bodies.append(([], f"{sign}{INFINITY[language]}"))
+                continue
+            bodies.append(_body(value, numbers, language))
     return _cases(name, "c", bodies, language)
 
 
-def _term(model: Model, numbers: _Numbers, language: str) -> str:
+def _body(value: sp.Expr, numbers: _Numbers, language: str) -> tuple[list[str], str]:
+    """Return the lines of a function of x on a piece, and what holds its value."""
+    program = compile_template([value], [numbers.case.variable])
+    if any(not isinstance(constant, sp.Expr) for constant in program.constants):
+        raise InputError("which branch of the density holds depends on parameters; give values")
+    places = [numbers.place(constant) for constant in program.constants]
+    constants = [_ENTRIES[language].format("c", place) for place in places]
+    steps, values = lines(program, language, ["x"], constants)
+    return steps, values[0]
+
+
+def _term(sums: Sequence[tuple[sp.Sum, tuple[sp.Symbol, ...]]], language: str) -> str:
     """Return a function of (which, x, p): the terms of the normalising sums."""
     bodies = []
-    for found in numbers.sums:
-        symbols = [found.limits[0][0], *(a.symbol for a in model.arguments)]
-        program = compile_programs([found.function], symbols)
-        own = [literal(constant, language) for constant in program.constants]
-        entry = "p.at[{}]" if language == "c" else "p[{}]"
-        names = ["x", *(entry.format(i) for i in range(len(model.arguments)))]
-        steps, results = lines(program, language, names, own)
+    for series, parameters in sums:
+        symbols = [series.limits[0][0], *parameters]
+        program = compile_programs([series.function], symbols)
+        constants = [literal(constant, language) for constant in program.constants]
+        names = [_ENTRIES[language].format("p", i) for i in range(len(parameters))]
+        steps, results = lines(program, language, ["x", *names], constants)
         bodies.append((steps, results[0]))
     return _cases("term", "p", bodies, language)
 

@@ -7,10 +7,12 @@ Panels of the support are halved until their integrals at three tilts agree. The
 from __future__ import annotations
 
 from symdp.emit.standalone.runtime.mechanism import (
+    FIRST,
     FLAT,
     INTEGERS,
     KIND,
     LARGEST,
+    LAST,
     LEAST,
     LOSS,
     LOWER,
@@ -461,7 +463,8 @@ def build(law: Law) -> float:
         sign = law.side * KIND[piece]
         low, high = law.c[LOWER[piece]], law.c[UPPER[piece]]
         lost = 1.0 if sign > 0.0 else 0.0
-        if sign >= 0.0 and law.far == 0.0:
+        is_of_other_case = piece < law.c[FIRST] or piece >= law.c[LAST]
+        if not is_of_other_case and sign >= 0.0 and law.far == 0.0:
             if POINTS > 0.0:
                 loss = law.side * law.c[LOSS[piece]]
                 add_nodes(

@@ -65,14 +65,14 @@ int main(int argc, char **argv)
         return 1;
     }
     found = values[0] < values[1] ? values[1] : values[0];
-    /* the one in which it is larger, by more than rounding */
-    if (fabs(values[0] - values[1]) > 1e-9 * fmax(1.0, fabs(found)))
+    double least = fmax(ends[0][0], ends[1][0]), most = fmax(ends[0][1], ends[1][1]);
+    /* the one in which it is larger, by more than rounding and the width of what encloses them */
+    if (fabs(values[0] - values[1]) > fmax(1e-9 * fmax(1.0, fabs(found)), most - least))
         direction = values[0] < values[1] ? sides[1] : sides[0];
     if (asked) printf("epsilon = %.15g\n", found);
     else if (found > -700.0 || found == -INFINITY) printf("delta = %.15g\n", exp(found));
     else printf("delta = exp(%.15g)\n", found);
     printf("direction = %s\n", direction);
-    double least = fmax(ends[0][0], ends[1][0]), most = fmax(ends[0][1], ends[1][1]);
     if (most - least > 1e-6) {
         if (asked) printf("epsilon >= %.15g\n", least);
         else printf(least > -700.0 || least == -INFINITY ? "delta >= %.15g\n" : "delta >= exp(%.15g)\n",

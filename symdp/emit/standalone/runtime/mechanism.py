@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-PIECES, POINTS, INTEGERS, LEAST, LARGEST = 0, 0, 0, 0, 0
+PIECES, POINTS, INTEGERS = 0, 0, 0
+LEAST, LARGEST, FIRST, LAST = 0, 0, 0, 0  # places of these among the constants
 KIND: Any = None  # 1: P alone, −1: Q alone
 FLAT: Any = None  # whether the loss is constant
 LOWER: Any = None  # places of a piece's ends among the constants

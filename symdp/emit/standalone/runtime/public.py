@@ -150,7 +150,8 @@ def main(words: list[str]) -> int:
             print(f"delta = {math.exp(larger):.15g}")
         else:
             print(f"delta = exp({larger:.15g})")
-        if larger - min(values) > 1e-9 * max(1.0, abs(larger)):  # more than rounding
+        # more than rounding, and than the width of what encloses them
+        if larger - min(values) > max(1e-9 * max(1.0, abs(larger)), most - least):
             direction = sides[values.index(larger)]
         print(f"direction = {direction}")
         if most - least > 1e-6:

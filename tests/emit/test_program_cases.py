@@ -1,0 +1,158 @@
+"""Programs that look at their arguments: the order of kinks, and what is assumed of parameters."""
+
+from __future__ import annotations
+
+import math
+import re
+import runpy
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import mpmath
+import pytest
+from emitted import COMPILER, ENDINGS, NODE, by_node, compiled
+
+import symdp
+from symdp.cli import main
+from symdp.derive import derive_cases
+from symdp.questions.programs import to_program_of_cases
+
+HUBER = """
+name = "huber"
+variable = "x"
+support = ["-oo", "oo"]
+[parameters]
+k = "positive"
+s = "positive"
+[noise]
+density = '''Piecewise((exp(-x**2/(2*s**2)), abs(x) < k),
+    (exp(-k*(2*abs(x) - k)/(2*s**2)), True))'''
+sensitivity = 1
+normalize = true
+"""
+UNIFORM = """
+name = "uniform"
+variable = "x"
+support = ["-w", "w"]
+[parameters]
+w = "positive"
+[noise]
+density = "1/(2*w)"
+sensitivity = 1
+"""
+# Two modes below b = 1: the pair of one shift is not the worst there.
+LINDLEY = """
+name = "lindley"
+variable = "x"
+support = ["-oo", "oo"]
+[parameters]
+b = "positive"
+[assume]
+b = ">= 1"
+[noise]
+density = "b**2/(2*(1 + b))*(1 + abs(x))*exp(-b*abs(x))"
+sensitivity = 1
+"""
+# every order of the kinks, and both ties
+VALUES = ((4.0, 3.0), (1.0, 2.0), (0.7, 1.0), (0.5, 2.0), (0.2, 1.0))
+
+
+def huber_step(k: float, s: float, epsilon: float) -> float:
+    """Return δ of one step by quadrature between the kinks."""
+
+    def height(x: mpmath.mpf) -> mpmath.mpf:
+        x = abs(x)
+        return mpmath.exp(-(x**2 if x < k else k * (2 * x - k)) / (2 * s**2))
+
+    def excess(x: mpmath.mpf) -> mpmath.mpf:
+        return max(mpmath.mpf(0), height(x - 1) - mpmath.exp(epsilon) * height(x))
+
+    # the loss rises: its root is where the excess begins
+    low, high = mpmath.mpf(-k - 1), mpmath.mpf(k + 2)
+    for _ in range(60):
+        middle = (low + high) / 2
+        if height(middle - 1) < mpmath.exp(epsilon) * height(middle):
+            low = middle
+        else:
+            high = middle
+    kinks = [x for x in (-k, 1 - k, k, 1 + k) if x > high]
+    whole = mpmath.quad(height, [-mpmath.inf, -k, 0, k, mpmath.inf])
+    return float(mpmath.quad(excess, sorted([high, *kinks, mpmath.inf])) / whole)
+
+
+def written(text: str, language: str, folder: Path) -> Path:
+    mechanism = symdp.loads(text)
+    source = folder / f"{mechanism.name}.{ENDINGS[language]}"
+    program = to_program_of_cases(mechanism, derive_cases(mechanism), language)
+    source.write_text(program, "utf-8")
+    return source
+
+
+def epsilon_of(k: float, s: float) -> float:
+    """Return an ε below the largest loss, k/s²."""
+    return 0.4 * k / s**2
+
+
+def test_a_program_takes_the_case_that_its_arguments_are_in(tmp_path: Path, capsys):
+    """A uniform law beside itself: what lies beyond the other is seen, all of it below w = 1/2."""
+    mechanism, source = tmp_path / "uniform.toml", tmp_path / "uniform.py"
+    mechanism.write_text(UNIFORM, "utf-8")
+    assert main(["derive", str(mechanism), "--format", "python"]) == 0
+    source.write_text(capsys.readouterr().out, "utf-8")
+    names: dict[str, Any] = runpy.run_path(str(source))
+    for w in (0.2, 0.5, 0.8, 3.0):
+        hidden = max(0.0, 1 - 1 / (2 * w))
+        assert names["delta"](0.1, 2, w=w) == pytest.approx(1 - hidden**2, rel=1e-12)
+
+
+@pytest.mark.slow
+def test_a_program_takes_the_order_of_kinks_that_its_arguments_have(tmp_path: Path, capsys):
+    mechanism, source = tmp_path / "huber.toml", tmp_path / "huber.py"
+    mechanism.write_text(HUBER, "utf-8")
+    assert main(["derive", str(mechanism), "--format", "python"]) == 0
+    source.write_text(capsys.readouterr().out, "utf-8")
+    names: dict[str, Any] = runpy.run_path(str(source))
+    for k, s in VALUES:
+        epsilon = epsilon_of(k, s)
+        truth = huber_step(k, s, epsilon)
+        assert names["delta"](epsilon, 1, k=k, s=s) == pytest.approx(truth, rel=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("language", ["c", "javascript"])
+def test_other_languages_take_it_too(language: str, tmp_path: Path):
+    source = written(HUBER, language, tmp_path)
+    if language == "javascript":
+        if NODE is None:
+            pytest.skip("no node, which runs JavaScript")
+        asked = [("delta", epsilon_of(k, s), 1, {"k": k, "s": s}, "remove") for k, s in VALUES]
+        deltas = by_node(source, asked)
+    else:
+        if COMPILER is None:
+            pytest.skip("no C compiler")
+        command = compiled(source)
+        deltas = []
+        for k, s in VALUES:
+            words = [f"epsilon={epsilon_of(k, s)!r}", "n=1", f"k={k}", f"s={s}"]
+            ran = subprocess.run([*command, *words], capture_output=True, text=True, check=True)
+            deltas.append(float(re.match(r"delta = (\S+)", ran.stdout)[1]))
+    for (k, s), delta in zip(VALUES, deltas, strict=True):
+        assert delta == pytest.approx(huber_step(k, s, epsilon_of(k, s)), rel=1e-9)
+
+
+def test_values_that_break_an_assumption_are_refused(tmp_path: Path):
+    names: dict[str, Any] = runpy.run_path(str(written(LINDLEY, "python", tmp_path)))
+    with pytest.raises(ValueError, match="b >= 1 is assumed of this program"):
+        names["delta"](0.5, 10, b=0.5)
+    assert math.isfinite(names["log_delta"](0.5, 1, b=1.0))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(NODE is None, reason="no node, which runs JavaScript")
+def test_javascript_refuses_them_too(tmp_path: Path):
+    source = written(LINDLEY, "javascript", tmp_path)
+    asked = [("delta", 0.5, 10, {"b": b}, "remove") for b in (0.5, 1.0)]
+    refused, delta = by_node(source, asked)
+    assert refused == "b >= 1 is assumed of this program"
+    assert 0 < delta < 1
