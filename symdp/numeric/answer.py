@@ -144,20 +144,20 @@ def exact_answer(
     width += 2.0 * ROUNDING * abs(log_delta) * (1.0 + raised)
     lower = log_delta + math.log1p(-width) if width < 1 else -math.inf
     upper = min(log_delta + math.log1p(width), 0.0)
-    known = slope if math.isfinite(slope) else None
+    finite_slope = slope if math.isfinite(slope) else None
     if complement_error is None:
         off = width * math.exp(min(log_delta - log_complement, 700.0))
     else:
         off = SAFETY * complement_error + 2.0 * ROUNDING * (1.0 + min(raised, 1e300))
     if width < EXACT:
         return Answer(
-            log_delta, lower, upper, "exact", "", log_complement, known, complement_error=off
+            log_delta, lower, upper, "exact", "", log_complement, finite_slope, complement_error=off
         )
     advice = (
         f"the contour reached a relative accuracy of only {width:.0e} here; "
         "the bounds say so, the digits do not"
     )
-    return Answer(log_delta, lower, upper, "estimate", advice, None, known)
+    return Answer(log_delta, lower, upper, "estimate", advice, None, finite_slope)
 
 
 def is_narrow(finite: arb, log_infinite: float) -> bool:

@@ -27,9 +27,9 @@ class ClosedMasses:
         """Enclose ∫ P and ∫ Q; not finite where a term has no integral that is known."""
         return _mass(self.p, low, high), _mass(self.q, low, high)
 
-    def density(self, place: arb) -> arb:
+    def density(self, x: arb) -> arb:
         """Enclose P: the sum of its terms."""
-        terms = ((a * place**2 + b * place + c).exp() for a, b, c in self.p)
+        terms = ((a * x**2 + b * x + c).exp() for a, b, c in self.p)
         return sum(terms, arb(0))
 
     def reversed(self) -> ClosedMasses:
@@ -68,9 +68,9 @@ def _normal(a: arb, b: arb, c: arb, low: arb, high: arb) -> arb:
     return height * (2 - _beyond(right) - _beyond(-left))
 
 
-def _beyond(place: arb) -> arb:
+def _beyond(x: arb) -> arb:
     """Enclose erfc, which has no ball at infinity in Arb."""
-    return arb(0) if place == arb.pos_inf() else place.erfc()
+    return arb(0) if x == arb.pos_inf() else x.erfc()
 
 
 def _exponential(b: arb, c: arb, low: arb, high: arb) -> arb:

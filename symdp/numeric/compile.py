@@ -155,9 +155,9 @@ def _compiled(pair: Pair, name: str) -> LossLaw:
         step = _finite_step(name, pair)
         return LossLaw(step, None, read_moment=lambda: _moment(pair))
     derived, integer = pieces_in_numbers(pair), pair.is_discrete
-    made = compiled_pieces(pair)
-    smooth = [piece for _, piece in made if piece is not None]
-    flat = flat_masses([p for p, piece in made if piece is None], variable)
+    compiled = compiled_pieces(pair)
+    smooth = [piece for _, piece in compiled if piece is not None]
+    flat = flat_masses([p for p, piece in compiled if piece is None], variable)
     step = _with_atoms(Step(name, tuple(smooth)), flat)
     charged = [p for p in derived if p.log_p is not None and p.log_q is not None]
     is_reversible = not integer and bool(charged)
@@ -171,8 +171,8 @@ def _moment(pair: Pair) -> Moment | None:
     from symdp.density.exponential_sum import exponential_sum
     from symdp.numeric.residues import moment_of
 
-    found = exponential_sum(pair)
-    return None if found is None else moment_of(found)
+    exponentials = exponential_sum(pair)
+    return None if exponentials is None else moment_of(exponentials)
 
 
 @lru_cache(maxsize=256)
@@ -215,10 +215,10 @@ def _allocated_law(mechanism: Mechanism, direction: str) -> LossLaw | None:
         return loss_law(replace(mechanism, sampling=None), direction)
     from symdp.numeric.laws.allocation import allocated_law, listed_step
 
-    own = replace(mechanism, sampling=None)
-    if own.support.kind != "points":
-        return allocated_law(loss_law(own, "remove"), steps, direction)
-    pair = own.pair()
+    unsampled = replace(mechanism, sampling=None)
+    if unsampled.support.kind != "points":
+        return allocated_law(loss_law(unsampled, "remove"), steps, direction)
+    pair = unsampled.pair()
     if outcomes(pair, steps) > MOST_OUTCOMES:
         raise InputError(
             f"{mechanism.summary}: {outcomes(pair, steps)} numbers of outcomes; at most "
@@ -342,24 +342,24 @@ def _near(
     Balls carry the bits that u is below 1 twice more: what vanishes at the end like u² is told.
     Where doubles cancel, a table of balls in log u stands for them.
     """
-    place, names = end + inward * DISTANCE, names_of_masses([expression])
+    moved_place, names = end + inward * DISTANCE, names_of_masses([expression])
 
     def moved(node: sp.Expr) -> sp.Expr:
         if not node.is_polynomial(x):
-            found = node.func(*map(moved, node.args))
-            terms = exponential_terms(found, DISTANCE) if found.is_Add else None
+            shifted = node.func(*map(moved, node.args))
+            terms = exponential_terms(shifted, DISTANCE) if shifted.is_Add else None
             heights = [(c * sp.exp(a.subs(DISTANCE, 0)), a) for c, a in terms or ()]
             total = sp.Add(*(height for height, _ in heights))
             if not terms or not total.is_finite or not is_nearly_zero(total):
-                return found
+                return shifted
             rises = ((height, sp.expand(a - a.subs(DISTANCE, 0))) for height, a in heights)
             return sp.Add(*(height * ExpMinusOne(rise) for height, rise in rises if rise != 0))
-        found = sp.expand(node.subs(x, place))
-        constant, moving = found.as_independent(DISTANCE, as_Add=True)
-        return sp.factor_terms(moving) if is_nearly_zero(constant) else found
+        shifted = sp.expand(node.subs(x, moved_place))
+        constant, moving = shifted.as_independent(DISTANCE, as_Add=True)
+        return sp.factor_terms(moving) if is_nearly_zero(constant) else shifted
 
-    found = moved(expression.xreplace(names)).xreplace({name: own for own, name in names.items()})
-    ball, double = compile_arb(found, [DISTANCE]), compile_numpy(found, [DISTANCE])
+    near = moved(expression.xreplace(names)).xreplace({name: mass for mass, name in names.items()})
+    ball, double = compile_arb(near, [DISTANCE]), compile_numpy(near, [DISTANCE])
 
     def told(u: Any, analytic: bool = False) -> Any:
         size = u.abs_lower()
@@ -369,12 +369,12 @@ def _near(
 
     if _agree(double, told, [u * width for u in _DISTANCES]):
         return double, told
-    one, top = paired(told, None), math.log(width / 2)
+    pair_at, top = paired(told, None), math.log(width / 2)
 
     def between(low: float, high: float) -> Any:
         def function(t: Any) -> Any:
             depths = (low + 0.5 * (high - low) * (1.0 + t)).tolist()
-            return np.asarray([rounded(one, math.exp(depth))[0] for depth in depths])
+            return np.asarray([rounded(pair_at, math.exp(depth))[0] for depth in depths])
 
         return np.polynomial.chebyshev.chebinterpolate(function, 19)
 
@@ -391,11 +391,14 @@ def _near(
 def _agree(function: RealFunction, ball: Callable[..., Any], places: list[float]) -> bool:
     """Return whether doubles give what balls do."""
     with ctx.workprec(_MANY_BITS):
-        exact = [float(ball(arb(place)).mid()) for place in places]
+        exact = [float(ball(arb(x)).mid()) for x in places]
     with np.errstate(all="ignore"):
-        found = function(np.asarray(places)).tolist()
-    pairs = zip(found, exact, strict=True)
-    return all(abs(value - own) <= _CLOSE * (1.0 + abs(own)) for value, own in pairs)
+        doubles = function(np.asarray(places)).tolist()
+    pairs = zip(doubles, exact, strict=True)
+    return all(
+        abs(value - exact_value) <= _CLOSE * (1.0 + abs(exact_value))
+        for value, exact_value in pairs
+    )
 
 
 def _constant(value: float) -> RealFunction:

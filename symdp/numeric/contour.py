@@ -92,9 +92,9 @@ def contour_answer(
         if shared is not None and _is_narrow(shared, most):
             return shared
     # What is listed of atoms is listed of every step.
-    found = own_lines(law.singly() if law.has_atoms else law, epsilon, must_end=most <= TOLERABLE)
-    if found is not None and found[1] and _is_narrow(found[0], most):
-        return found[0]
+    lines = own_lines(law.singly() if law.has_atoms else law, epsilon, must_end=most <= TOLERABLE)
+    if lines is not None and lines[1] and _is_narrow(lines[0], most):
+        return lines[0]
     singly = law.singly()
     return None if singly is law else contour_answer(singly, epsilon, sharpened, most)
 
@@ -230,9 +230,9 @@ class _Lines:
         """Return the line that serves ε, or None where none can be kept."""
         stretch = self._stretch(epsilon, _epsilon)
         while stretch is not None:
-            found = self._kept(*stretch, trace)
-            if found is not Refused.TOO_WIDE:
-                return found if isinstance(found, Line) else None
+            traced = self._kept(*stretch, trace)
+            if traced is not Refused.TOO_WIDE:
+                return traced if isinstance(traced, Line) else None
             self._add(self._evaluated([0.5 * (stretch[0].u + stretch[1].u)]))
             stretch = self._stretch(epsilon, _epsilon)
         return None
@@ -247,7 +247,7 @@ class _Lines:
 
     def epsilon_near(self, log_delta: float) -> float | None:
         """Return about the ε at which the strip's integral is δ, None where there is none."""
-        stretch = self._stretch(-log_delta, lambda place: -place.log_leading)
+        stretch = self._stretch(-log_delta, lambda candidate: -candidate.log_leading)
         if stretch is None:
             return None
         # The cubic that agrees with ε and dε/d(log δ) = −1/t at both ends.
@@ -264,8 +264,8 @@ class _Lines:
         if not self._reaches(value, rising):
             return None
         while True:
-            place = bisect_right(self._places, value, key=rising) - 1
-            low, high = self._places[place : place + 2]
+            index = bisect_right(self._places, value, key=rising) - 1
+            low, high = self._places[index : index + 2]
             if not _is_wide(low, high):
                 return low, high
             if high.u - low.u < _FINEST:
@@ -274,8 +274,8 @@ class _Lines:
 
     def _add(self, places: Sequence[_Place]) -> None:
         """Add places, each u once, in a list of their own: no search sees half of them."""
-        known = {place.u: place for place in (*self._places, *places)}
-        self._places = sorted(known.values(), key=lambda place: place.u)
+        by_u = {candidate.u: candidate for candidate in (*self._places, *places)}
+        self._places = sorted(by_u.values(), key=lambda candidate: candidate.u)
 
     def _reaches(self, value: float, rising: Callable[[_Place], float]) -> bool:
         """Look further out, and return whether something rises to a value between two places."""
@@ -290,21 +290,21 @@ class _Lines:
     def _kept(self, low: _Place, high: _Place, trace: Trace) -> Traced:
         """Return the line of a stretch; what was kept before makes room for a new one."""
         u = 0.5 * (low.u + high.u)
-        known = self._lines.get((u, trace))
-        if known is not None:
-            return known
+        kept = self._lines.get((u, trace))
+        if kept is not None:
+            return kept
         middle, half = self._middle(low, high)
         try:
-            found = trace(self._law, middle.epsilon, middle.tilt, half)
+            traced = trace(self._law, middle.epsilon, middle.tilt, half)
         except AccuracyError:
-            found = Refused.NO_LINE
-        size = found.places.size if isinstance(found, Line) else 0
+            traced = Refused.NO_LINE
+        size = traced.places.size if isinstance(traced, Line) else 0
         if self._nodes + size > 2 * MOST_NODES:
             self._lines.clear()
             self._nodes = 0
         self._nodes += size
-        self._lines[u, trace] = found
-        return found
+        self._lines[u, trace] = traced
+        return traced
 
     def _middle(self, low: _Place, high: _Place) -> tuple[_Place, float]:
         """Return the middle of a stretch, and how far from it an ε of the stretch is at most."""
@@ -450,15 +450,15 @@ class _Slow:
 
     def _atoms(self, line: Line, epsilon: float) -> tuple[float, float, float]:
         """Return what atoms alone add to the sum, its error, and its derivative by ε."""
-        found = finite_sum(self.law, epsilon, line.tilt, atomic=True) if self.listed else None
-        if found is None:
+        atom_sum = finite_sum(self.law, epsilon, line.tilt, atomic=True) if self.listed else None
+        if atom_sum is None:
             return 0.0, 0.0, 0.0
         log_unit = math.log(2.0 * math.pi / line.step)
         log_unit -= line.tilt * line.distance(epsilon) + line.excess
-        log_value = found.log_delta if line.tilt > 0 else found.log_complement
+        log_value = atom_sum.log_delta if line.tilt > 0 else atom_sum.log_complement
         value, error, slope = (
             math.exp(min(log + log_unit, 700.0))
-            for log in (log_value, found.log_error, found.log_slope)
+            for log in (log_value, atom_sum.log_error, atom_sum.log_slope)
         )
         return math.copysign(value, line.tilt), error, -slope
 
@@ -473,8 +473,8 @@ def _cut_offs(size: int) -> Array:
     """Return the smooth cut-offs at Y and less at the nodes below Y, a row for each."""
     from symdp.numeric.beyond.kinks import cut_off
 
-    place = np.arange(size) / size
-    return np.stack([cut_off(shorter * place) for shorter in np.geomspace(1.0, 2.0, 5)])
+    share = np.arange(size) / size
+    return np.stack([cut_off(shorter * share) for shorter in np.geomspace(1.0, 2.0, 5)])
 
 
 class SlowNodes:
@@ -590,13 +590,13 @@ _MOST_LINES = 4  # whose nodes are kept with a law: at most 60 MB
 
 def _slow_nodes(law: SumLaw, epsilon: float, tilt: float, beside: float) -> SlowNodes:
     """Return the nodes of a stretch's line; the oldest ones make room for new ones."""
-    known: dict[tuple[float, ...], SlowNodes] = _known_nodes(law)
+    kept: dict[tuple[float, ...], SlowNodes] = _known_nodes(law)
     key = epsilon, tilt, beside
-    if key not in known:
-        while len(known) >= _MOST_LINES:
-            known.pop(next(iter(known)))
-        known[key] = SlowNodes(law, *key)
-    return known[key]
+    if key not in kept:
+        while len(kept) >= _MOST_LINES:
+            kept.pop(next(iter(kept)))
+        kept[key] = SlowNodes(law, *key)
+    return kept[key]
 
 
 @kept_with_law
@@ -627,11 +627,11 @@ def _less_atoms(law: SumLaw, line: Line, cut: _Slow, tilted: list[Tilted], start
     y = line.places[start:]
     modulus, angle = np.ones(y.size), np.zeros(y.size)
     for part, (_, count) in zip(tilted, law.terms, strict=True):
-        here = part.nodes.atomic
-        turns = np.exp(1j * np.multiply.outer(y, part.deviation[here]))
-        value = (turns * part.weight[here]).sum(axis=1)
+        is_atom = part.nodes.atomic
+        turns = np.exp(1j * np.multiply.outer(y, part.deviation[is_atom]))
+        value = (turns * part.weight[is_atom]).sum(axis=1)
         modulus = modulus * np.abs(value) ** count
         angle = angle + count * np.angle(value)
     alone = modulus * np.exp(1j * angle) * continuous_kernel(np.asarray(line.tilt + 1j * y))
-    rest = line.values[start:] - alone
-    return replace(line, values=np.append(line.values[:start], rest))
+    smooth_values = line.values[start:] - alone
+    return replace(line, values=np.append(line.values[:start], smooth_values))

@@ -137,24 +137,24 @@ class Smoothed:
 
     def _summed(self, line: Line, gap: float) -> tuple[float, float, float]:
         # Products by 1, y and, of those near 0, by z(1 + z).
-        found = np.zeros(3)
+        sums = np.zeros(3)
         step = gap * line.step
         jumps = np.exp(1j * (step * _BLOCK) * np.arange(self.far[-1] + 1.0))
         turns = np.exp(1j * step * np.arange(_BLOCK))
         for first in range(0, line.places.size, _BLOCK):
-            here = slice(first, first + _BLOCK)
-            y, near = line.places[here], self.near[here]
-            terms = line.values[here] * jumps[self.far[here]] * turns[self.more[here]]
+            block = slice(first, first + _BLOCK)
+            y, near = line.places[block], self.near[block]
+            terms = line.values[block] * jumps[self.far[block]] * turns[self.more[block]]
             even, odd = terms.real, terms.imag
             if not first:  # y = 0 has no mirror image
                 even[0] *= 0.5
             square = (line.tilt * (1.0 + line.tilt) - y * y) * near
-            found += (
+            sums += (
                 even.sum(),
                 y @ odd,
                 square @ even - (1.0 + 2.0 * line.tilt) * ((y * near) @ odd),
             )
-        total, turned, mass = (2.0 * found).tolist()
+        total, turned, mass = (2.0 * sums).tolist()
         # What is proved needs no margin, and gets one where estimates become bounds.
         return total, turned - line.tilt * total, abs(mass) / (SAFETY * self.reach**2)
 
@@ -194,11 +194,11 @@ def mesh_line(
     nodes = max(max(reach, 1.01 * least) / line.step, 4.0 * line.places.size, FEW_NODES)
     nodes = min(most, 1 << math.ceil(math.log2(min(nodes, float(most)))))
     while True:
-        made = _up_to(law, line, nodes, size)
-        assert made.cut is not None
-        total, _, left_out, change = made.cut.sums(made, epsilon)
+        smoothed = _up_to(law, line, nodes, size)
+        assert smoothed.cut is not None
+        total, _, left_out, change = smoothed.cut.sums(smoothed, epsilon)
         if nodes >= most or left_out >= change or change <= 2.0 * wanted * abs(total):
-            return made
+            return smoothed
         nodes = min(most, 8 * nodes)
 
 
@@ -251,20 +251,20 @@ def _up_to(law: SumLaw, line: Line, nodes: int, size: float) -> Line:
     # Each transform spreads all losses once, which shall not cost more than its own values.
     length = max(LONG_LINE, _SPREAD * max(part.points for part in tilted))
     for first in range(start, nodes, length):
-        place = np.arange(first, min(first + length, nodes))
-        exponent, unsure = np.zeros(place.size, dtype=np.complex128), np.zeros(place.size)
-        most = np.zeros(place.size)
+        index = np.arange(first, min(first + length, nodes))
+        exponent, unsure = np.zeros(index.size, dtype=np.complex128), np.zeros(index.size)
+        most = np.zeros(index.size)
         for part, weight in parts:
-            log = _log_values(part, step, place)
+            log = _log_values(part, step, index)
             modulus = np.maximum(np.exp(log.real), np.finfo(float).tiny)
-            error = _TRANSFORMED + ROUNDING * math.sqrt(part.variance) * step * place
+            error = _TRANSFORMED + ROUNDING * math.sqrt(part.variance) * step * index
             unsure += weight * error / modulus
             exponent += weight * log
             most += weight * np.log(np.minimum(modulus + error, 1.0))
             seen = np.flatnonzero(most > least)
-            place, most = place[seen], most[seen]
+            index, most = index[seen], most[seen]
             exponent, unsure = exponent[seen], unsure[seen]
-        y: Array = step * place.astype(np.float64)
+        y: Array = step * index.astype(np.float64)
         values = np.exp(exponent) * continuous_kernel(np.asarray(line.tilt + 1j * y))
         unsure = np.minimum(unsure, 1e9) + turned * y + fixed_error
         left_out += 2.0 * float(np.abs(values) @ unsure)
@@ -273,13 +273,13 @@ def _up_to(law: SumLaw, line: Line, nodes: int, size: float) -> Line:
     return smoothed(line, places, terms, step * nodes, left_out)
 
 
-def _log_values(part: Tilted, step: float, place: Index) -> Complex:
+def _log_values(part: Tilted, step: float, index: Index) -> Complex:
     """Return log φ_t at some of the nodes, in rising order."""
-    first, last = (int(place[0]), int(place[-1]) + 1) if place.size else (0, 0)
+    first, last = (int(index[0]), int(index[-1]) + 1) if index.size else (0, 0)
     # An exponential for each place and loss costs as much as some ten products.
-    if 10 * place.size >= last - first > 0:
-        return log_characteristic_grid(part, step, first, last)[place - first]
-    return part.log_characteristic(step * place.astype(np.float64))
+    if 10 * index.size >= last - first > 0:
+        return log_characteristic_grid(part, step, first, last)[index - first]
+    return part.log_characteristic(step * index.astype(np.float64))
 
 
 _MISJUDGED = 10.0  # times a predicted error, beyond which the saddle point is tried as well
@@ -306,16 +306,16 @@ def _answer(
     """Return δ(ε), a law conditioned again for as many lines as are left at most."""
     if law.is_spread and 0 < depth < _DEEPEST and left[0] > 0:  # a term of such a sum
         terms = conditioned(law, line_tilt(law, epsilon, Strip.RIGHT), epsilon)
-        found = None if terms is None else _summed(terms, epsilon, depth - 1, left)
-        if found is not None:
-            return found
+        candidate = None if terms is None else _summed(terms, epsilon, depth - 1, left)
+        if candidate is not None:
+            return candidate
     if not law.is_spread and law.domain[1] > 0:
         tilt = line_tilt(law, epsilon, Strip.RIGHT)
         error = best_tilt(law, epsilon, tilt)[1]
         terms = conditioned(law, tilt, epsilon) if depth and error > 10.0 * TOLERABLE else None
-        found = None if terms is None else _summed(terms, epsilon, depth - 1, left)
-        if found is not None:
-            return found
+        candidate = None if terms is None else _summed(terms, epsilon, depth - 1, left)
+        if candidate is not None:
+            return candidate
         if depth == _DEEPEST and error <= 10.0 * TOLERABLE:
             shared = on_shared_lines(law, epsilon, _traced)
             if shared is not None and margin(shared) <= 10.0 * TOLERABLE:
@@ -324,18 +324,18 @@ def _answer(
     def value(strip: Strip) -> StripValue:
         saddle = line_tilt(law, epsilon, strip)
         tilt, error = best_tilt(law, epsilon, saddle)
-        found = mesh_line(law, epsilon, tilt, 0.0, wanted).value(epsilon)
+        candidate = mesh_line(law, epsilon, tilt, 0.0, wanted).value(epsilon)
         # Where far nodes cancel, the first ones predict too little.
-        if tilt == saddle or found.relative_error <= _MISJUDGED * (error + wanted):
-            return found
+        if tilt == saddle or candidate.relative_error <= _MISJUDGED * (error + wanted):
+            return candidate
         if predicted_error(law, epsilon, saddle) == math.inf:  # there no line bounds anything
-            return found
+            return candidate
         other = mesh_line(law, epsilon, saddle, 0.0, wanted).value(epsilon)
-        return min(found, other, key=lambda one: one.relative_error)
+        return min(candidate, other, key=lambda answer: answer.relative_error)
 
-    found = answer_from_strips(law, value)
-    assert found is not None
-    return found
+    candidate = answer_from_strips(law, value)
+    assert candidate is not None
+    return candidate
 
 
 def _traced(law: SumLaw, centre: float, saddle: float, half: float) -> Traced:
@@ -351,14 +351,14 @@ def best_tilt(law: SumLaw, epsilon: float, saddle: float) -> tuple[float, float]
     Tilts nearer to 0 allow wider steps between frequencies, and so a cut-off farther out; but the
     sum cancels to a smaller share of its terms, which are rounded.
     """
-    found = saddle, predicted_error(law, epsilon, saddle)
+    best = saddle, predicted_error(law, epsilon, saddle)
     for share in (0.8, 0.6, 0.4, 0.25, 0.15) if saddle > 0 else ():
-        if found[1] <= TOLERABLE:
+        if best[1] <= TOLERABLE:
             break
         error = predicted_error(law, epsilon, share * saddle)
-        if error < found[1]:
-            found = share * saddle, error
-    return found
+        if error < best[1]:
+            best = share * saddle, error
+    return best
 
 
 def _summed(
@@ -368,18 +368,18 @@ def _summed(
     bounds = np.asarray([weight + _log_bound(law, epsilon) for weight, law in terms])
     order = np.argsort(-bounds, kind="stable")
     gains: list[float] = []
-    error, slope, total, asked, has_lines = -math.inf, -math.inf, -math.inf, 0, True
-    for done, place in enumerate(order.tolist()):
-        weight, law = terms[place]
-        if bounds[place] < total - NEGLIGIBLE:
+    error, slope, total, term_count, has_lines = -math.inf, -math.inf, -math.inf, 0, True
+    for done, number in enumerate(order.tolist()):
+        weight, law = terms[number]
+        if bounds[number] < total - NEGLIGIBLE:
             others = log_sum(bounds[order[done:]])
             error = float(np.logaddexp(error, others))
             break
         answer = outside_range(law, epsilon)
         if answer is None:
-            asked += 1
+            term_count += 1
             left[0] -= depth < _DEEPEST - 1
-            if asked > _MOST_TERMS or (depth < _DEEPEST - 1 and left[0] < 0):
+            if term_count > _MOST_TERMS or (depth < _DEEPEST - 1 and left[0] < 0):
                 return None
             if depth and _lies_in_a_gap(law, epsilon):
                 answer = _answer(law, epsilon, depth, left, 5.0 * TOLERABLE)
@@ -404,8 +404,8 @@ def _summed(
     if total == -math.inf:
         return None
     relative = math.exp(min(error - total, 0.0)) / SAFETY
-    known = -math.exp(min(slope - total, 700.0))
-    return exact_answer(total, log_one_minus_exp(total), relative, known)
+    relative_slope = -math.exp(min(slope - total, 700.0))
+    return exact_answer(total, log_one_minus_exp(total), relative, relative_slope)
 
 
 def _log_bound(law: SumLaw, epsilon: float) -> float:
@@ -460,10 +460,10 @@ def _conditioned_densities(
     law: SumLaw, tilt: float, epsilon: float
 ) -> list[tuple[float, SumLaw]] | None:
     """Return the same where a step with a density has two hills and no atom."""
-    found = _deepest_valley(law, tilt)
-    if found is None:
+    deepest = _deepest_valley(law, tilt)
+    if deepest is None:
         return None
-    index, valley = found
+    index, valley = deepest
     if law.parts[index][1] == 1:
         thresholds = _around_epsilon(law, index, epsilon)
         if valley > max(thresholds, default=math.inf):
@@ -499,10 +499,10 @@ def _lies_in_a_gap(law: SumLaw, epsilon: float) -> bool:
     """Return whether the tilted density of a single step has a valley beyond all that passes ε."""
     if not (law.is_spread and law.domain[1] > 0):
         return False
-    found = _deepest_valley(law, line_tilt(law, epsilon, Strip.RIGHT))
-    if found is None or law.parts[found[0]][1] > 1:
+    deepest = _deepest_valley(law, line_tilt(law, epsilon, Strip.RIGHT))
+    if deepest is None or law.parts[deepest[0]][1] > 1:
         return False
-    return found[1] > _passing_loss(law, found[0], epsilon)
+    return deepest[1] > _passing_loss(law, deepest[0], epsilon)
 
 
 def _large_loss(law: SumLaw, index: int, epsilon: float) -> float:
@@ -573,10 +573,10 @@ def _halves(law: SumLaw, index: int, threshold: float) -> tuple[list[LossLaw], l
     for outline in part.outlines:
         if escapes(outline.piece):
             continue
-        found = _cut_at(outline, threshold)
-        if found is None:
+        sides_of_cut = _cut_at(outline, threshold)
+        if sides_of_cut is None:
             return None
-        for is_above, piece in found:
+        for is_above, piece in sides_of_cut:
             cut[is_above].append(piece)
     if not all(cut):
         return None
@@ -616,13 +616,13 @@ def _terms(
     """Yield the terms of a law one of whose steps has two sides of such log probabilities."""
     others = [pair for k, pair in enumerate(law.parts) if k != index]
     count, log_finite = law.parts[index][1], law.log_finite_mass
-    chosen, rest = 0.0, 0.0  # log C(count, j), and what its sum has rounded off
+    chosen, rounded_off = 0.0, 0.0  # log C(count, j), and what its sum has rounded off
     for j in range(count + 1):
         if j:
-            more = math.log((count - j + 1) / j) + rest
+            more = math.log((count - j + 1) / j) + rounded_off
             chosen, before = chosen + more, chosen
-            rest = more - (chosen - before)
-        weight = chosen + rest + j * logs[1] + (count - j) * logs[0] + log_finite
+            rounded_off = more - (chosen - before)
+        weight = chosen + rounded_off + j * logs[1] + (count - j) * logs[0] + log_finite
         if j > 0 and weight < -_FARTHEST and logs[1] < 0 and j > count * math.exp(logs[1]):
             return
         kept = [(side, n) for side, n in zip(sides, (count - j, j), strict=True) if n]
@@ -649,8 +649,8 @@ def _valley(height: Array, beside: int = 1) -> tuple[float, int]:
     around = np.pad(height, beside, mode="edge")
     floor = np.lib.stride_tricks.sliding_window_view(around, 2 * beside + 1).max(axis=1)[1:-1]
     depth = np.minimum(before[1:-1], after[1:-1]) - floor
-    place = int(depth.argmax())
-    return float(depth[place]), place + 1
+    index = int(depth.argmax())
+    return float(depth[index]), index + 1
 
 
 def _law_of(part: LossLaw, loss: Array, log_mass: Array) -> LossLaw:

@@ -51,11 +51,11 @@ def distinct(values: Array) -> Array:
 
 def log_sum(values: ArrayLike) -> float:
     """Return log Σ e^v, added with more digits than a double has; −inf of nothing."""
-    given = np.asarray(values, dtype=np.float64).ravel()
-    top = float(given.max(initial=-np.inf))
+    terms = np.asarray(values, dtype=np.float64).ravel()
+    top = float(terms.max(initial=-np.inf))
     if math.isinf(top):
         return top
-    return top + math.log(float(np.exp(given - top).sum(dtype=np.longdouble)))
+    return top + math.log(float(np.exp(terms - top).sum(dtype=np.longdouble)))
 
 
 def log_payoff(s: Any) -> Any:
@@ -69,13 +69,13 @@ def exponential_remainder(x: Array) -> Array:
     every = np.ravel(x)
     result = np.empty(every.size)
     for start in range(0, every.size, _CHUNK):
-        here = every[start : start + _CHUNK]
-        small = np.clip(here, -_SMALL, _SMALL)
+        chunk = every[start : start + _CHUNK]
+        small = np.clip(chunk, -_SMALL, _SMALL)
         value = _horner(_EXPONENTIAL, small)
         value *= small * small
-        large = np.abs(here) >= _SMALL
+        large = np.abs(chunk) >= _SMALL
         if large.any():
-            far = here[large]
+            far = chunk[large]
             value[large] = np.expm1(far) - far
         result[start : start + _CHUNK] = value
     return result.reshape(np.shape(x))
@@ -198,12 +198,12 @@ def powers_less_one(angle: Array, nodes: int) -> Complex:
     if nodes > 1:
         half = np.sin(0.5 * angle)
         table[:, 1] = -2.0 * half * half + 1j * np.sin(angle)
-    known = 1
-    while known < nodes - 1:
-        more = min(known, nodes - 1 - known)
-        last = table[:, known : known + 1]
-        grown = table[:, known + 1 : known + more + 1]
+    filled = 1
+    while filled < nodes - 1:
+        more = min(filled, nodes - 1 - filled)
+        last = table[:, filled : filled + 1]
+        grown = table[:, filled + 1 : filled + more + 1]
         np.multiply(table[:, 1 : more + 1], 1.0 + last, out=grown)
         grown += last
-        known += more
+        filled += more
     return np.asarray(table)

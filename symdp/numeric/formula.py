@@ -60,8 +60,8 @@ def law_of_formula(mechanism: Mechanism, direction: str) -> LossLaw | None:
 
     `mechanism`: A concrete mechanism. `direction`: "remove" or "add".
     """
-    found = formula_of(mechanism, direction)
-    return None if found is None else found[0].at(found[1], mechanism.name)
+    formula_at = formula_of(mechanism, direction)
+    return None if formula_at is None else formula_at[0].at(formula_at[1], mechanism.name)
 
 
 class _Question(NamedTuple):
@@ -148,18 +148,18 @@ def _formula(
     from symdp.density.pieces import pieces, points
 
     try:
-        made = template(**dict(fixed))
+        mechanism = template(**dict(fixed))
         if sampling is not None:
-            held: dict[str, Any] = {"records": sampling.records, "group": sampling.group}
-            held["released"] = sampling.released
-            made = made.subsample(sampling.scheme, RATE, sampling.batch, **held)
-        made = replace(made, relation=relation)
-        pair = made.pair(direction)
-        below_one = tuple(p.name for p in made.declared if p.domain.endswith("probability"))
+            options: dict[str, Any] = {"records": sampling.records, "group": sampling.group}
+            options["released"] = sampling.released
+            mechanism = mechanism.subsample(sampling.scheme, RATE, sampling.batch, **options)
+        mechanism = replace(mechanism, relation=relation)
+        pair = mechanism.pair(direction)
+        below_one = tuple(p.name for p in mechanism.declared if p.domain.endswith("probability"))
         names = (*below_one, RATE)
         if pair.support.kind == "points":
-            return ListFormula(points(pair), made.parameters, pair, names)
-        return Formula(pieces(pair), made.parameters, pair, names)
+            return ListFormula(points(pair), mechanism.parameters, pair, names)
+        return Formula(pieces(pair), mechanism.parameters, pair, names)
     except (InputError, NotImplementedError, TypeError):
         return None  # values may decide what symbols do not
 
@@ -203,17 +203,19 @@ class Formula:
             masses = [self._mass_at(mass, values) for mass in self._masses]
             bound: list[fmpq | arb] = [*exact, *masses]
             balls = () if self._balls is None else self._balls(*map(arb, exact), *masses)
-        known = dict(zip(self._constants, balls, strict=True))
+        constants = dict(zip(self._constants, balls, strict=True))
         if not all(_is_usable(ball) for ball in balls):
             return None
         smooth: list[SmoothPiece] = []
         for piece in self._pieces:
-            made = piece.at(bound, known)
-            if made is None or (smooth and not piece.is_atom and made.lower < smooth[-1].upper):
+            piece_at_values = piece.at(bound, constants)
+            if piece_at_values is None or (
+                smooth and not piece.is_atom and piece_at_values.lower < smooth[-1].upper
+            ):
                 return None
-            smooth.append(made)
+            smooth.append(piece_at_values)
         if self.is_discrete:
-            return self._on_integers(name, smooth, known)
+            return self._on_integers(name, smooth, constants)
         return LossLaw(
             Step(name, tuple(smooth)),
             None,
@@ -224,9 +226,9 @@ class Formula:
     def _mass_at(self, mass: sp.Expr, values: Sequence[Fraction]) -> arb:
         import sympy as sp
 
-        given = zip(self._parameters, values, strict=True)
+        pairs = zip(self._parameters, values, strict=True)
         return real_ball(
-            mass.xreplace({s: sp.Rational(v.numerator, v.denominator) for s, v in given})
+            mass.xreplace({s: sp.Rational(v.numerator, v.denominator) for s, v in pairs})
         )
 
     @property
@@ -235,21 +237,21 @@ class Formula:
         return bool(self._masses)
 
     def _on_integers(
-        self, name: str, made: Sequence[SmoothPiece], known: dict[sp.Expr, arb]
+        self, name: str, pieces: Sequence[SmoothPiece], constants: dict[sp.Expr, arb]
     ) -> LossLaw:
         """Return the law of integers, those of one loss together as an atom."""
         loss: list[float] = []
         log_mass: list[float] = []
         balls: list[tuple[arb, arb]] = []
         with ctx.workprec(_BITS):
-            for formula, piece in zip(self._pieces, made, strict=True):
+            for formula, piece in zip(self._pieces, pieces, strict=True):
                 if piece.flat:
                     end = piece.exact_end(upper=math.isinf(piece.lower))
-                    log_ball, loss_ball = known[formula.log_mass], piece.ball(end)[1]
+                    log_ball, loss_ball = constants[formula.log_mass], piece.ball(end)[1]
                     balls.append((log_ball.exp(), loss_ball))
                     log_mass.append(float(log_ball.mid()))
                     loss.append(float(loss_ball.mid()))
-        moving = tuple(piece for piece in made if not piece.flat)
+        moving = tuple(piece for piece in pieces if not piece.flat)
         step = Step(name, moving, np.asarray(loss), np.asarray(log_mass), tuple(balls))
         return LossLaw(step, None)
 
@@ -260,8 +262,8 @@ class Formula:
 
         if self.is_discrete:  # residues are of losses with a density
             return None
-        found = exponential_sum(*self.source)
-        return None if found is None else MomentFormula(found, self._symbols)
+        exponentials = exponential_sum(*self.source)
+        return None if exponentials is None else MomentFormula(exponentials, self._symbols)
 
     def entries(self, vectors: Sequence[Sequence[Fraction]], laws: Sequence[LossLaw]) -> Array:
         """Return all that depends on the parameters, a row for each of many values of them.
@@ -270,13 +272,13 @@ class Formula:
         of some laws of it, the narrowest.
         """
         columns = np.asarray([list(map(float, vector)) for vector in vectors]).T
-        found = list(self._doubles(*columns)) if self._constants else []
-        known = dict(zip(self._constants, found, strict=True))
+        rows_of_values = list(self._doubles(*columns)) if self._constants else []
+        constants = dict(zip(self._constants, rows_of_values, strict=True))
         for k, piece in enumerate(self._pieces):
             places = [u for u in (_likely_places(law, k) for law in laws) if u.size]
             if places:
-                found += piece.entries(min(places, key=np.ptp), known, len(vectors))
-        return np.column_stack(found)
+                rows_of_values += piece.entries(min(places, key=np.ptp), constants, len(vectors))
+        return np.column_stack(rows_of_values)
 
     @cached_property
     def _doubles(self) -> NumpyFunctions:
@@ -379,28 +381,28 @@ class PieceFormula:
             raise InputError("integers of one loss whose mass has no formula")
         self.exponents = exponents(piece, x)
         terms = list(dict.fromkeys((*piece.log_p_terms, *piece.log_q_terms)))
-        own = [piece.log_p, piece.log_q, piece.loss]
-        listed = [own, terms, *([expression] for expression in own)]
-        self._programs = [compile_template(some, [x]) for some in listed]
+        parts = [piece.log_p, piece.log_q, piece.loss]
+        listed = [parts, terms, *([expression] for expression in parts)]
+        self._programs = [compile_template(expressions, [x]) for expressions in listed]
         self._balls = compile_arb_together([piece.log_p, piece.loss], [x, *parameters])
         self.constants = [c for program in self._programs for c in program.constants]
         if any(not isinstance(c, sp.Expr) for c in self.constants):
             raise InputError("which branch of the density holds depends on values")
 
-    def at(self, values: Sequence[fmpq | arb], known: dict[sp.Expr, arb]) -> SmoothPiece | None:
+    def at(self, values: Sequence[fmpq | arb], constants: dict[sp.Expr, arb]) -> SmoothPiece | None:
         """Return the piece at some values, None where an end of it is singular."""
         ball = self._balls.at(values)
-        ends = [known[end] for end in (self.lower, self.upper) if not end.is_infinite]
+        ends = [constants[end] for end in (self.lower, self.upper) if not end.is_infinite]
         if not self._integer and not all(continues(ball, end) for end in ends):
             return None
         lower, upper = (
-            float(end) if end.is_infinite else float(known[end].mid())
+            float(end) if end.is_infinite else float(constants[end].mid())
             for end in (self.lower, self.upper)
         )
         if not (lower <= upper if self._integer else lower < upper):
             return None
         whole, terms, *single = self._programs
-        log_p, log_q, loss = (_doubles(program, known) for program in single)
+        log_p, log_q, loss = (_doubles(program, constants) for program in single)
         return SmoothPiece(
             lower=lower,
             upper=upper,
@@ -408,28 +410,29 @@ class PieceFormula:
             log_q=log_q,
             loss=loss,
             ball=ball,
-            log_terms=NumpyFunctions(terms, numbers=_numbers(terms, known)),
+            log_terms=NumpyFunctions(terms, numbers=_numbers(terms, constants)),
             flat=self._flat,
-            log_mass=None if self.log_mass is None else float(known[self.log_mass].mid()),
+            log_mass=None if self.log_mass is None else float(constants[self.log_mass].mid()),
             monotone=self._monotone,
             integer=self._integer,
             ends=tuple(ends),
-            joint=NumpyFunctions(whole, numbers=_numbers(whole, known)),
-            closed=self._closed(known),
+            joint=NumpyFunctions(whole, numbers=_numbers(whole, constants)),
+            closed=self._closed(constants),
         )
 
-    def _closed(self, known: dict[sp.Expr, arb]) -> ClosedMasses | None:
+    def _closed(self, constants: dict[sp.Expr, arb]) -> ClosedMasses | None:
         if self.exponents is None:
             return None
         sides = [
-            tuple((known[a], known[b], known[c]) for a, b, c in side) for side in self.exponents
+            tuple((constants[a], constants[b], constants[c]) for a, b, c in side)
+            for side in self.exponents
         ]
         return ClosedMasses(sides[0], sides[1])
 
-    def entries(self, places: Array, known: dict[sp.Expr, Array], rows: int) -> list[Array]:
+    def entries(self, places: Array, constants: dict[sp.Expr, Array], rows: int) -> list[Array]:
         """Return log P, log Q and ℓ at some places for many values of the parameters."""
         ends = [
-            None if end.is_infinite else known[end][:, None] for end in (self.lower, self.upper)
+            None if end.is_infinite else constants[end][:, None] for end in (self.lower, self.upper)
         ]
         lower, upper = ends
         if lower is not None:
@@ -437,7 +440,7 @@ class PieceFormula:
         else:
             x = np.tile(places, (rows, 1)) if upper is None else upper - places
         whole = self._programs[0]
-        numbers = [known[c][:, None] for c in whole.constants]
+        numbers = [constants[c][:, None] for c in whole.constants]
         return list(NumpyFunctions(whole, numbers=numbers)(x))
 
 
@@ -446,13 +449,16 @@ class MomentFormula:
 
     is_checked = False  # whether it was compared with integrals at many values
 
-    def __init__(self, found: ExponentialSum, parameters: list[sp.Symbol]) -> None:
-        listed = [c for term in found.terms for c in term.polynomial]
-        listed += [term.rate for term in found.terms] + [pole for pole, _ in found.poles]
-        self._lengths = tuple(len(term.polynomial) for term in found.terms)
-        self._orders = tuple(order for _, order in found.poles)
+    def __init__(self, exponentials: ExponentialSum, parameters: list[sp.Symbol]) -> None:
+        listed = [c for term in exponentials.terms for c in term.polynomial]
+        listed += [term.rate for term in exponentials.terms] + [
+            pole for pole, _ in exponentials.poles
+        ]
+        self._lengths = tuple(len(term.polynomial) for term in exponentials.terms)
+        self._orders = tuple(order for _, order in exponentials.poles)
         self._exact = tuple(
-            (int(pole.p), int(pole.q)) if pole.is_Rational else None for pole, _ in found.poles
+            (int(pole.p), int(pole.q)) if pole.is_Rational else None
+            for pole, _ in exponentials.poles
         )
         self._balls = compile_arb_together(listed, parameters)
 
@@ -460,11 +466,11 @@ class MomentFormula:
         """Return M at some values."""
 
         def numbers() -> Numbers:
-            found = iter(self._balls(*map(arb, values)))
+            balls = iter(self._balls(*map(arb, values)))
             return Numbers(
-                tuple(arb_poly(list(islice(found, length))) for length in self._lengths),
-                tuple(islice(found, len(self._lengths))),
-                tuple(found),
+                tuple(arb_poly(list(islice(balls, length))) for length in self._lengths),
+                tuple(islice(balls, len(self._lengths))),
+                tuple(balls),
             )
 
         exact = tuple(None if ratio is None else Fraction(*ratio) for ratio in self._exact)
@@ -477,8 +483,8 @@ def continues(ball: Callable[..., Sequence[Any]], end: arb) -> bool:
     from flint import acb
 
     with ctx.workprec(_BITS):
-        place = end + acb(arb(0, _AROUND), arb(0, _AROUND))
-        return all(value.is_finite() for value in ball(place, analytic=True))
+        around = end + acb(arb(0, _AROUND), arb(0, _AROUND))
+        return all(value.is_finite() for value in ball(around, analytic=True))
 
 
 def _is_usable(ball: arb) -> bool:
@@ -491,12 +497,12 @@ def _is_usable(ball: arb) -> bool:
     return bool(ball.rel_accuracy_bits() >= _LEAST_BITS) and 1.0 / _MOST < size < _MOST
 
 
-def _numbers(program: Program, known: dict[sp.Expr, arb]) -> list[float]:
-    return [float(known[c].mid()) for c in program.constants]
+def _numbers(program: Program, constants: dict[sp.Expr, arb]) -> list[float]:
+    return [float(constants[c].mid()) for c in program.constants]
 
 
-def _doubles(program: Program, known: dict[sp.Expr, arb]) -> NumpyFunction:
-    return NumpyFunction(program, numbers=_numbers(program, known))
+def _doubles(program: Program, constants: dict[sp.Expr, arb]) -> NumpyFunction:
+    return NumpyFunction(program, numbers=_numbers(program, constants))
 
 
 # by name in a record on disk
@@ -532,10 +538,10 @@ def encode(formula: Formula) -> Any:
 
 def decode(data: Any) -> Formula:
     """Return the formula of JSON values."""
-    found = _decoded(data)
-    if not isinstance(found, Formula):
+    formula = _decoded(data)
+    if not isinstance(formula, Formula):
         raise TypeError("no formula")
-    return found
+    return formula
 
 
 class _Encoder:
@@ -547,7 +553,7 @@ class _Encoder:
         if value is None or isinstance(value, bool | int | str):
             return value
         if isinstance(value, list | tuple):
-            return {type(value).__name__: [self.any(one) for one in value]}
+            return {type(value).__name__: [self.any(part_of_list) for part_of_list in value]}
         if isinstance(value, Program):
             return {"program": self._program(value, [self.any(c) for c in value.constants])}
         name = type(value).__name__
@@ -583,26 +589,26 @@ class _Encoder:
 def _decoded(data: Any) -> Any:
     if not isinstance(data, dict):
         return data
-    ((kind, held),) = data.items()
+    ((kind, content),) = data.items()
     if kind == "constant":
-        return _Constant(*held)
+        return _Constant(*content)
     if kind in {"list", "tuple"}:
-        parts = [_decoded(one) for one in held]
+        parts = [_decoded(item) for item in content]
         return parts if kind == "list" else tuple(parts)
     if kind == "program":
-        return _program(held)
+        return _program(content)
     if kind in _FUNCTIONS:
-        return _FUNCTIONS[kind](_program(held))
-    made = object.__new__(_RECORDS[kind])
-    vars(made).update({key: _decoded(part) for key, part in held.items()})
-    return made
+        return _FUNCTIONS[kind](_program(content))
+    record = object.__new__(_RECORDS[kind])
+    vars(record).update({key: _decoded(part) for key, part in content.items()})
+    return record
 
 
-def _program(held: list[Any]) -> Program:
-    symbols, constants, steps, results = held
+def _program(fields: list[Any]) -> Program:
+    symbols, constants, steps, results = fields
     return Program(
         tuple(symbols),
-        tuple(_decoded(one) for one in constants),
+        tuple(_decoded(constant) for constant in constants),
         tuple(
             Operation(name, tuple(operands), tuple(detail) if isinstance(detail, list) else detail)
             for name, operands, detail in steps

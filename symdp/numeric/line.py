@@ -123,8 +123,8 @@ class Line:
 
     def up_to(self, stop: int) -> Line:
         """Return the line's first nodes."""
-        own = {name: getattr(self, name)[:stop] for name in ("places", "values", "unsure")}
-        return replace(self, **own)
+        first_nodes = {name: getattr(self, name)[:stop] for name in ("places", "values", "unsure")}
+        return replace(self, **first_nodes)
 
     def distance(self, epsilon: float) -> float:
         """Return Σ E L − ε, rounded once."""
@@ -240,7 +240,7 @@ def first_line(
     `lost` e-folds less than the leading order at the tilt.
     """
     counts = [weight for _, weight in law.terms]
-    mean, rest = law.mean_parts
+    mean, mean_residual = law.mean_parts
     shift = math.fsum(n * x.shift for n, x in zip(counts, tilted, strict=True))
     variance = math.fsum(n * x.variance for n, x in zip(counts, tilted, strict=True))
     excess = math.fsum(n * x.excess for n, x in zip(counts, tilted, strict=True))
@@ -262,7 +262,7 @@ def first_line(
         tilt=tilt,
         step=math.nan,
         mean=mean,
-        rest=rest,
+        rest=mean_residual,
         shift=shift,
         excess=excess,
         places=np.empty(0),
@@ -369,7 +369,9 @@ def off_the_end(
     if not end * 0.25 < tilt < end < math.inf:
         return tilt, 0.0
     tilts = end - np.geomspace(end - tilt, 0.75 * end, 33)
-    terms = [weight * np.stack(one.rough_cumulants(tilts)) for one, weight in law.terms]
+    terms = [
+        weight * np.stack(law_of_term.rough_cumulants(tilts)) for law_of_term, weight in law.terms
+    ]
     excess, _, variance = np.sum(terms, axis=0)
     curvature = np.maximum(variance, 0.0) + tilts**-2.0 + (1.0 + tilts) ** -2.0
     if (end - tilt) * math.sqrt(curvature[0]) > _ROOM:
@@ -420,8 +422,8 @@ def answer_from_strips(law: SumLaw, value: Callable[[Strip], StripValue | None])
     slope = -below.slope * scale
     error = below.relative_error * scale
     if above is not None:
-        known = above.relative_error * math.exp(above_delta) + below.relative_error
-        error += unclosed(above_delta, complement, known)
+        uncertainty = above.relative_error * math.exp(above_delta) + below.relative_error
+        error += unclosed(above_delta, complement, uncertainty)
     if refused is not None and not error < 1.0:
         raise refused
     if log_delta == -math.inf:  # 1 − δ is 1 but for its error, which δ may be as large as

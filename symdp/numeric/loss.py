@@ -157,8 +157,8 @@ class LossLaw:
         Such an M is infinite from some tilt on, or grows like e^{bt}, b the end of the losses.
         """
         if self._other is not None:
-            found = self._other.moment
-            return None if found is None else found.reversed()
+            mirrored = self._other.moment
+            return None if mirrored is None else mirrored.reversed()
         if self._read_moment is None or any(
             math.isinf(loss) and math.isinf(tilt)
             for loss, tilt in zip(self.loss_bounds, self.domain, strict=True)
@@ -184,7 +184,7 @@ class LossLaw:
         top, base = self.loss_bounds[1], self.base
         largest = base.atomic & (base.loss >= top - SEEN_BEYOND * (1.0 + abs(top)))
         close = (base.loss >= top - below) & ~largest
-        first, second = (np.logaddexp.reduce(base.log_weight[here]) for here in (largest, close))
+        first, second = (np.logaddexp.reduce(base.log_weight[nodes]) for nodes in (largest, close))
         width = top - float(base.loss[largest].min(initial=top))
         return float(first), float(second), width if width > _SAME * (1.0 + abs(top)) else 0.0
 
@@ -272,24 +272,24 @@ class LossLaw:
         """Return a node set that serves every tilt of the window around `tilt`, |y| ≤ frequency."""
         key, ends = self.place(tilt, frequency)
         lower, upper, highest, part = key
-        found = self._sets.get(key)
+        node_set = self._sets.get(key)
         is_common = (lower, upper, highest) == self._common_window(tilt, frequency)
-        if found is None and is_common and self._other is not None:
+        if node_set is None and is_common and self._other is not None:
             only_p = [flat_nodes(o).log_weight for o in self.outlines if escapes(o.piece)]
             mass = sum(float(np.exp(logs).sum()) for logs in only_p)
-            found = self._sets[key] = self._other.nodes(-0.5, highest).reversed(mass)
-        if found is None:
+            node_set = self._sets[key] = self._other.nodes(-0.5, highest).reversed(mass)
+        if node_set is None:
             reference = None if part is None else self.base
             refused = (lower, upper, part)
             if highest >= self._refused.get(refused, (math.inf, ""))[0]:
                 raise AccuracyError(self._refused[refused][1])
             try:
-                found = build_nodes(self.step, self.outlines, ends, highest, reference)
+                node_set = build_nodes(self.step, self.outlines, ends, highest, reference)
             except AccuracyError as error:
                 self._refused[refused] = highest, str(error)
                 raise
-            self._sets[key] = found
-        return found
+            self._sets[key] = node_set
+        return node_set
 
     def _part(self, tilt: float, lower: int, upper: int, turns: bool) -> _Part:
         """Return the part of a far window that has a node set of its own, None where none has."""
@@ -297,15 +297,15 @@ class LossLaw:
         if level <= _FAR_LEVEL:
             is_heavy = self.domain[0] == -1.0 or self.domain[1] == 0.0
             return self._apart(tilt, upper) if turns and is_heavy else None
-        known = self._parts.setdefault((lower, upper, turns), [])
-        for part in known:
+        parts = self._parts.setdefault((lower, upper, turns), [])
+        for part in parts:
             if part is None or part[0] < tilt <= part[1]:
                 return part
         left, right = sorted(self._edge(k, upper=upper > lower) for k in (level - 1, level))
         growth = self._log_masses([left, right]) - np.asarray([left, right]) * self.base.mean
         far = turns or float(growth.min()) > _WORTHWHILE
-        known.append(far_part(tilt, left, right, self._log_masses) if far else None)
-        return known[-1]
+        parts.append(far_part(tilt, left, right, self._log_masses) if far else None)
+        return parts[-1]
 
     def _apart(self, tilt: float, upper: int) -> _Part:
         """Return the tilts within an octave of an end at −1 or 0, where losses are enormous."""
@@ -389,29 +389,29 @@ class LossLaw:
         while waiting.any():
             farthest = float(tilts[waiting][np.abs(tilts[waiting] + 0.5).argmax()])
             nodes = self._seen(farthest, 0.0)
-            here = waiting & _served(nodes, farthest, tilts)
-            waiting &= ~here
-            exponent = nodes.log_weight + np.multiply.outer(tilts[here], nodes.centred)
+            served = waiting & _served(nodes, farthest, tilts)
+            waiting &= ~served
+            exponent = nodes.log_weight + np.multiply.outer(tilts[served], nodes.centred)
             top = exponent.max(axis=1, keepdims=True)
             weight = np.exp(exponent - top)
             total = weight.sum(axis=1)
-            excess[here] = top[:, 0] + np.log(total)
+            excess[served] = top[:, 0] + np.log(total)
             # No product of matrices, whose rounding depends on how many tilts there are.
             first = (weight * nodes.centred).sum(axis=1) / total
             second = (weight * (nodes.centred * nodes.centred)).sum(axis=1) / total
-            variance[here] = second - first * first
-            mean[here] = first
+            variance[served] = second - first * first
+            mean[served] = first
         return excess, mean, variance
 
     def tilted(self, tilt: float, frequency: float = 0.0) -> Tilted:
         """Return the law tilted by `tilt`, from nodes that resolve |y| ≤ frequency."""
         nodes = self._seen(tilt, frequency)
-        found = self._tilted.get(tilt)
-        if found is None or found.nodes is not nodes:
+        tilted = self._tilted.get(tilt)
+        if tilted is None or tilted.nodes is not nodes:
             if len(self._tilted) >= _MOST_TILTED:
                 self._tilted.clear()
-            found = self._tilted[tilt] = self._tilted_by(nodes, tilt)
-        return found
+            tilted = self._tilted[tilt] = self._tilted_by(nodes, tilt)
+        return tilted
 
     def _tilted_by(self, nodes: NodeSet, tilt: float) -> Tilted:
         scaled = tilt * nodes.centred
@@ -477,15 +477,15 @@ def common_window(
     shells = [o.shells(tilts.tolist()) for o in outlines]  # of all levels at once
     masses = np.logaddexp.reduce([log_row_sums(rows) for rows in shells], axis=0)
     growth = (masses - tilts * mean).reshape(-1, 2).max(axis=1)
-    found, usual = None, math.inf
+    window, usual = None, math.inf
     for k, grown, stretch in zip(
         levels, growth.tolist(), _stretches(outlines, shells), strict=True
     ):
         if not (grown < _HARDLY and stretch <= _FARTHER * usual):
             break
-        found = k, max(_FREQUENT / size, _CHEAP_TURN / max(stretch, 1e-300))
+        window = k, max(_FREQUENT / size, _CHEAP_TURN / max(stretch, 1e-300))
         usual = stretch if k == _USUAL else usual
-    return found
+    return window
 
 
 def far_part(
@@ -494,8 +494,8 @@ def far_part(
     """Return the part of a window of far tilts, by halving, that holds a tilt and bends little."""
     while True:
         middle = 0.5 * (left + right)
-        first, here, last = log_masses([left, middle, right]).tolist()
-        if not 0.5 * (first + last) - here > _MOST_BENT:
+        first, centre, last = log_masses([left, middle, right]).tolist()
+        if not 0.5 * (first + last) - centre > _MOST_BENT:
             return left, right
         left, right = (left, middle) if tilt <= middle else (middle, right)
 
@@ -613,7 +613,7 @@ def precise_losses(step: Step, outlines: Sequence[Outline]) -> tuple[Fraction, .
         losses = [middle_of(loss) for _, loss in step.point_balls]
         for piece in (outline.piece for outline in outlines if not escapes(outline.piece)):
             places = _sampled(piece) if piece.integer else [inner_place(piece)]
-            losses += [middle_of(piece.ball(arb(place))[1]) for place in places]
+            losses += [middle_of(piece.ball(arb(x))[1]) for x in places]
         return tuple(sorted(losses))
 
 
@@ -623,12 +623,12 @@ def precise_top(step: Step, outlines: Sequence[Outline], top: float) -> Fraction
         losses = [loss for _, loss in step.point_balls]
         for piece in (outline.piece for outline in outlines if not escapes(outline.piece)):
             places = [arb(inner_place(piece))] if piece.flat else list(piece.ends)
-            losses += [piece.ball(place)[1] for place in places]
+            losses += [piece.ball(x)[1] for x in places]
         close = [loss for loss in losses if loss.is_finite() and loss.rad() < _KNOWN]
-        known = max((middle_of(loss) for loss in close), default=None)
-    if known is None or not math.isfinite(top):
+        largest = max((middle_of(loss) for loss in close), default=None)
+    if largest is None or not math.isfinite(top):
         return None
-    return known if abs(float(known) - top) <= _SAME_TOP * (1.0 + abs(top)) else None
+    return largest if abs(float(largest) - top) <= _SAME_TOP * (1.0 + abs(top)) else None
 
 
 def _sampled(piece: SmoothPiece) -> list[float]:
@@ -637,6 +637,6 @@ def _sampled(piece: SmoothPiece) -> list[float]:
     loss = np.asarray(piece.loss(x))
     middle = int(np.asarray(piece.log_p(x)).argmax())
     chosen = {int(loss.argmin()), int(loss.argmax())}
-    chosen |= {place % x.size for place in range(middle - _BESIDE, middle + _BESIDE + 1)}
-    chosen |= {place * place * (x.size - 1) // _SPARSE**2 for place in range(_SPARSE + 1)}
-    return [float(place) for place in x[sorted(chosen)]]
+    chosen |= {index % x.size for index in range(middle - _BESIDE, middle + _BESIDE + 1)}
+    chosen |= {index * index * (x.size - 1) // _SPARSE**2 for index in range(_SPARSE + 1)}
+    return [float(index) for index in x[sorted(chosen)]]

@@ -147,8 +147,8 @@ def flat_nodes(outline: Outline) -> PieceNodes:
 
 def known_atom(piece: SmoothPiece) -> PieceNodes:
     """Return the atom of a piece of constant loss whose mass is known."""
-    place = np.asarray([inner_place(piece)])
-    return PieceNodes.atoms(piece.rounded(place)[1], np.asarray([piece.log_mass]))
+    x = np.asarray([inner_place(piece)])
+    return PieceNodes.atoms(piece.rounded(x)[1], np.asarray([piece.log_mass]))
 
 
 def log_mass(piece: SmoothPiece) -> float:
@@ -173,31 +173,33 @@ def build_nodes(
     escaping = [escapes(outline.piece) for outline in outlines]
     finite = [o for o, out in zip(outlines, escaping, strict=True) if not out]
     masses = covering_tilts(finite, ends) if finite else {}
-    found = [PieceNodes.atoms(step.point_loss, step.point_log_p)]
+    piece_nodes = [PieceNodes.atoms(step.point_loss, step.point_log_p)]
     for outline, out in zip(outlines, escaping, strict=True):
         under, piece = {0.0: 0.0} if out else masses, outline.piece
         if piece.integer:
-            found.append(integer_rule(piece, under, frequency))
+            piece_nodes.append(integer_rule(piece, under, frequency))
         else:
-            here = flat_nodes(outline) if piece.flat else build_rule(outline, under, frequency)
-            found.append(here)
-    return node_set(step, found, escaping, reference)
+            smooth_nodes = (
+                flat_nodes(outline) if piece.flat else build_rule(outline, under, frequency)
+            )
+            piece_nodes.append(smooth_nodes)
+    return node_set(step, piece_nodes, escaping, reference)
 
 
 def node_set(
     step: Step,
-    found: Sequence[PieceNodes],
+    piece_nodes: Sequence[PieceNodes],
     escaping: Sequence[bool],
     reference: NodeSet | None = None,
 ) -> NodeSet:
     """Return the node set of points and of all pieces' nodes, some with an infinite loss."""
     loss, log_weight, log_spread = (
-        np.concatenate([getattr(nodes, name) for nodes in found])
+        np.concatenate([getattr(nodes, name) for nodes in piece_nodes])
         for name in ("loss", "log_weight", "log_spread")
     )
-    number = _numbered([nodes.number for nodes in found])
-    error = max(nodes.error for nodes in found)
-    kinks = np.concatenate([nodes.kinks for nodes in found], axis=1)
+    number = _numbered([nodes.number for nodes in piece_nodes])
+    error = max(nodes.error for nodes in piece_nodes)
+    kinks = np.concatenate([nodes.kinks for nodes in piece_nodes], axis=1)
     error += float(kinks[2].sum())
     infinite = np.isposinf(loss)
     escaped = float(np.exp(log_weight[infinite]).sum())
@@ -240,11 +242,11 @@ def node_set(
         number,
         log_spread,
         error,
-        beyond=_added(n.beyond for n in found),
-        beyond_reversed=_added(n.beyond_reversed for n in found),
+        beyond=_added(n.beyond for n in piece_nodes),
+        beyond_reversed=_added(n.beyond_reversed for n in piece_nodes),
         panels=tuple(
             (piece, *nodes.panels)
-            for piece, out, nodes in zip(step.pieces, escaping, found[1:], strict=True)
+            for piece, out, nodes in zip(step.pieces, escaping, piece_nodes[1:], strict=True)
             if nodes.panels is not None and not out
         ),
         kinks=kinks,
@@ -327,13 +329,13 @@ class Tilted:
         for _ in range(2, order + 1):
             power = power * self.deviation
             moments.append(float(power.sum()))
-        found = [0.0, self.shift]
+        cumulants = [0.0, self.shift]
         for j in range(2, order + 1):
             lower = math.fsum(
-                math.comb(j - 1, i - 1) * found[i] * moments[j - i] for i in range(2, j - 1)
+                math.comb(j - 1, i - 1) * cumulants[i] * moments[j - i] for i in range(2, j - 1)
             )
-            found.append(moments[j] - lower)
-        return np.asarray(found[1 : order + 1])
+            cumulants.append(moments[j] - lower)
+        return np.asarray(cumulants[1 : order + 1])
 
     def log_bound(self, y: Array) -> Array:
         """Return an estimated bound on log |φ_t| between neighbours of rising y, beyond the last.
@@ -341,8 +343,8 @@ class Tilted:
         Before the last, of all that lies beyond as well, but for what shows near the median loss.
         """
         panels = self.nodes.whole_panels
-        found = panel_decay(self.weight[panels.index], panels.slope, panels.joined)
-        far = found.log_bound(y)
+        decay = panel_decay(self.weight[panels.index], panels.slope, panels.joined)
+        far = decay.log_bound(y)
         far[:-1] = np.minimum(far[:-1], near_bound(self.weight, self.deviation, y))
         return far
 
@@ -392,14 +394,14 @@ def excess(nodes: NodeSet, tilts: Array) -> Array:
     exponent = nodes.log_weight + scaled
     top = exponent.max(axis=1, initial=-math.inf)
     near = np.zeros(tilts.size, dtype=bool) if nodes.partial else top < OVERFLOW
-    found = np.empty(tilts.size)
+    values = np.empty(tilts.size)
     if near.any():
-        found[near] = _from_growths(nodes, scaled[near])
+        values[near] = _from_growths(nodes, scaled[near])
     if not near.all():
         far = ~near
         total = np.exp(exponent[far] - top[far, None]).sum(axis=1)
-        found[far] = top[far] + np.log(total)
-    return found
+        values[far] = top[far] + np.log(total)
+    return values
 
 
 def _from_growths(nodes: NodeSet, scaled: Array) -> Array:
@@ -447,23 +449,23 @@ def log_characteristic_grid(tilted: Tilted, step: float, first: int, last: int) 
 
 def _near_sum(y: Array, deviation: Array, weight: Array) -> Complex:
     """Return `oscillation_sum` at rising y, on each octave as y times a polynomial."""
-    found = np.empty(y.size, dtype=np.complex128)
+    sums = np.empty(y.size, dtype=np.complex128)
     start = 0
     while start < y.size:
         stop = int(max(np.searchsorted(y, 2.0 * y[start]), start + 2 * _PLACES))
-        here = y[start:stop]
-        if here.size <= 2 * _PLACES:
-            found[start:stop] = oscillation_sum(here, deviation, weight)
+        octave = y[start:stop]
+        if octave.size <= 2 * _PLACES:
+            sums[start:stop] = oscillation_sum(octave, deviation, weight)
         else:
-            middle, half = 0.5 * (here[0] + here[-1]), 0.5 * (here[-1] - here[0])
+            middle, half = 0.5 * (octave[0] + octave[-1]), 0.5 * (octave[-1] - octave[0])
             places = middle + half * _CHEBYSHEV
             coefficients = _TO_SERIES @ (oscillation_sum(places, deviation, weight) / places)
-            for first in range(0, here.size, _BLOCK):
-                some = here[first : first + _BLOCK]
-                value = np.polynomial.chebyshev.chebval((some - middle) / half, coefficients)
-                found[start + first : start + first + some.size] = some * value
+            for first in range(0, octave.size, _BLOCK):
+                block = octave[first : first + _BLOCK]
+                value = np.polynomial.chebyshev.chebval((block - middle) / half, coefficients)
+                sums[start + first : start + first + block.size] = block * value
         start = stop
-    return found
+    return sums
 
 
 _DERIVATIVES = 4  # the most integrations by parts
@@ -622,13 +624,13 @@ def _at_power(size: Array, power: int | slice, order: int) -> Array:
 def decays(parts: Sequence[Tilted]) -> Decay:
     """Return the same of several steps at once, each with panels of no mass at its end."""
     panels = [part.nodes.whole_panels for part in parts]
-    length = max(1, *(len(some.index) for some in panels))
+    length = max(1, *(len(part_panels.index) for part_panels in panels))
     weight = np.zeros((len(parts), length, ORDER))
     slope, joined = np.ones_like(weight), np.zeros((len(parts), length - 1), dtype=np.bool_)
-    for k, (part, some) in enumerate(zip(parts, panels, strict=True)):
-        weight[k, : len(some.index)] = part.weight[some.index]
-        slope[k, : len(some.index)] = some.slope
-        joined[k, : some.joined.size] = some.joined
+    for k, (part, part_panels) in enumerate(zip(parts, panels, strict=True)):
+        weight[k, : len(part_panels.index)] = part.weight[part_panels.index]
+        slope[k, : len(part_panels.index)] = part_panels.slope
+        joined[k, : part_panels.joined.size] = part_panels.joined
     return panel_decay(weight, slope, joined)
 
 
@@ -643,10 +645,10 @@ def panel_decay(weight: Array, slope: Array, joined: NDArray[np.bool_]) -> Decay
     turning = (np.abs(ends) <= NEAR_END * np.abs(bends)).any(axis=-1)
     turning |= (least <= 0.0) & (largest >= 0.0)
     turning &= weight.max(axis=-1) > 0.0
-    for place in zip(*np.nonzero(turning), strict=True):
-        sides = branches(slope[place], weight[place])
+    for index in zip(*np.nonzero(turning), strict=True):
+        sides = branches(slope[index], weight[index])
         if sides:
-            turned[place] = math.fsum(side.most for side in sides)
+            turned[index] = math.fsum(side.most for side in sides)
     with np.errstate(all="ignore"):
         # A node stands for its weight times |ℓ′|, both per half a panel's width.
         derivatives = [weight / (np.abs(slope) * WEIGHTS)]

@@ -80,12 +80,12 @@ def tilted(log_p: Array, log_q: Array, loss: Array, tilts: Sequence[float]) -> A
 def tilted_each(log_p: Array, log_q: Array, loss: Array, tilts: Array) -> Array:
     """Return the same at tilts that are broadcast against places; −inf where P or Q vanishes."""
     right, outer = tilts >= 0.0, (tilts >= 0.0) | (tilts <= -1.0)
-    rest = np.where(right, tilts, 1.0 + tilts)
+    weight = np.where(right, tilts, 1.0 + tilts)
     with np.errstate(all="ignore"):
         # At −1 and 0 an infinite loss counts for nothing.
-        values = np.where(right, log_p, log_q) + np.where(rest == 0.0, 0.0, rest * loss)
+        values = np.where(right, log_p, log_q) + np.where(weight == 0.0, 0.0, weight * loss)
         if not outer.all():
-            values = np.where(outer, values, rest * log_p - tilts * log_q)
+            values = np.where(outer, values, weight * log_p - tilts * log_q)
     # A density that has underflowed (−inf, or inf − inf on the way) carries no mass.
     return np.where(np.isfinite(values), values, -np.inf)
 
@@ -97,25 +97,25 @@ def _peaks(functions: Rows, x: Array, values: Array, most: int) -> tuple[Index, 
     """Return the highest local maxima of several functions, zoomed in upon, with their rows."""
     centre = values[:, 1:-1]
     inner = (centre >= values[:, :-2]) & (centre > values[:, 2:]) & np.isfinite(centre)
-    row, found = np.nonzero(inner)
-    found += 1
-    if found.size > most:
-        order = np.lexsort((-values[row, found], row))
+    row, column = np.nonzero(inner)
+    column += 1
+    if column.size > most:
+        order = np.lexsort((-values[row, column], row))
         rank = np.arange(row.size) - np.searchsorted(row, row)
         order = order[rank < most]
-        row, found = row[order], found[order]
-    low, high = x[found - 1], x[found + 1]
-    peaks = x[found]
-    rows = np.flatnonzero(~_is_flat(values[row[:, None], found[:, None] + np.arange(-1, 2)]))
+        row, column = row[order], column[order]
+    low, high = x[column - 1], x[column + 1]
+    peaks = x[column]
+    rows = np.flatnonzero(~_is_flat(values[row[:, None], column[:, None] + np.arange(-1, 2)]))
     for _ in range(_ZOOMS):
         if rows.size == 0:
             break
         trial = low[rows, None] + (high - low)[rows, None] * _ZOOM
         seen = functions(np.repeat(row[rows], _ZOOM.size), trial.ravel()).reshape(trial.shape)
-        best, each = seen.argmax(axis=1), np.arange(rows.size)
-        peaks[rows] = trial[each, best]
-        low[rows] = trial[each, np.maximum(best - 1, 0)]
-        high[rows] = trial[each, np.minimum(best + 1, _ZOOM.size - 1)]
+        best, index = seen.argmax(axis=1), np.arange(rows.size)
+        peaks[rows] = trial[index, best]
+        low[rows] = trial[index, np.maximum(best - 1, 0)]
+        high[rows] = trial[index, np.minimum(best + 1, _ZOOM.size - 1)]
         rows = rows[~_is_flat(seen)]
     return row, peaks
 
@@ -174,8 +174,8 @@ class Outline:
             x = x[self.x[np.minimum(self.x.searchsorted(x), self.x.size - 1)] != x]
         with np.errstate(all="ignore"):
             fresh = x, *self.piece.values(x)
-        known = self.x, self.log_p, self.log_q, self.loss
-        both = [np.concatenate(pair) for pair in zip(known, fresh, strict=True)]
+        columns = self.x, self.log_p, self.log_q, self.loss
+        both = [np.concatenate(pair) for pair in zip(columns, fresh, strict=True)]
         order = both[0].argsort()
         self.x, self.log_p, self.log_q, self.loss = (values[order] for values in both)
         self.spacing = np.zeros(self.x.size)
@@ -202,14 +202,14 @@ class Outline:
         """Return whether each peak is an anchor, or the same flat top as the nearest one."""
         anchors = np.asarray(self.anchors)
         nearest = anchors[np.abs(anchors - peaks[:, None]).argmin(axis=1)]
-        known = np.asarray(nearest == peaks)
-        other = np.flatnonzero(~known)
+        is_known = np.asarray(nearest == peaks)
+        other = np.flatnonzero(~is_known)
         if other.size:
             inward = np.minimum(np.maximum(nearest[other], self.x[0]), self.x[-1])
             places = np.stack([peaks[other], 0.5 * (peaks[other] + inward), inward], axis=1)
             values = functions(np.repeat(row[other], 3), places.ravel())
-            known[other] = _is_flat(values.reshape(places.shape))
-        return known
+            is_known[other] = _is_flat(values.reshape(places.shape))
+        return is_known
 
     def look(self, tilts: Sequence[float]) -> None:
         """Find the modes of P·e^{tℓ} under some tilts."""
@@ -275,11 +275,11 @@ def loss_range(outlines: Sequence[Outline], atoms: Array) -> tuple[float, float]
             sides = np.flatnonzero(np.isfinite((piece.lower, piece.upper))).tolist()
             exact = dict(zip(sides, piece.ends, strict=False))
             ends = [_end_loss(outline, side, exact.get(side)) for side in (0, 1)]
-        known = [value for value in ends if value is not None]
-        if len(known) < len(ends):
+        balls = [value for value in ends if value is not None]
+        if len(balls) < len(ends):
             return -math.inf, math.inf
-        low = min(low, *(_outward(value, -1) for value in known))
-        high = max(high, *(_outward(value, 1) for value in known))
+        low = min(low, *(_outward(value, -1) for value in balls))
+        high = max(high, *(_outward(value, 1) for value in balls))
         if piece.flat or piece.monotone:
             continue
         seen = outline.loss[np.isfinite(outline.log_p) & np.isfinite(outline.loss)]
@@ -289,10 +289,10 @@ def loss_range(outlines: Sequence[Outline], atoms: Array) -> tuple[float, float]
     return (low, high) if low <= high else (0.0, 0.0)
 
 
-def _loss(piece: SmoothPiece, place: float | arb) -> arb | None:
+def _loss(piece: SmoothPiece, x: float | arb) -> arb | None:
     """Enclose the loss at a place, None where no ball does, or hardly one."""
     with ctx.workprec(BITS):
-        value = arb(piece.ball(arb(place))[1].real)
+        value = arb(piece.ball(arb(x))[1].real)
     return value if value.is_finite() and value.rad() < _ROUNDED * (1 + abs(value)) else None
 
 
@@ -300,20 +300,20 @@ def _end_loss(outline: Outline, side: int, exact: arb | None) -> arb | None:
     """Return the value or the limit of the loss at an end, ±∞ too, None where neither is seen."""
     piece, sign = outline.piece, 1 - 2 * side
     end = (piece.lower, piece.upper)[side]
-    place, unit = arb(0), arb(1)
+    end_ball, unit = arb(0), arb(1)
     if math.isfinite(end):
-        place = arb(end) if exact is None else exact
-        value = _loss(piece, place)
+        end_ball = arb(end) if exact is None else exact
+        value = _loss(piece, end_ball)
         if value is not None:
             return value
         unit = arb(min(piece.upper - piece.lower, 1.0))
     else:
-        held = np.abs(outline.x[_is_held(outline)])
-        unit = arb(2.0 ** math.ceil(math.log2(max(float(held.max(initial=1.0)), 1.0))))
+        typical = np.abs(outline.x[_is_held(outline)])
+        unit = arb(2.0 ** math.ceil(math.log2(max(float(typical.max(initial=1.0)), 1.0))))
     for step in (60, 20, 4):  # powers of two between the places
         with ctx.workprec(BITS):
             places = [
-                place + sign * unit / arb(2) ** (step * k)
+                end_ball + sign * unit / arb(2) ** (step * k)
                 if math.isfinite(end)
                 else -sign * unit * arb(2) ** (step * k)
                 for k in (1, 2, 3)
@@ -378,10 +378,10 @@ def _reaching(bounds: tuple[float, float], seen: Array, room: float) -> tuple[fl
 def turns(outline: Outline) -> tuple[Array, Array]:
     """Return places of the least and the largest losses among their neighbours where P has mass."""
     piece, grid = outline.piece, outline.x
-    held = _is_held(outline)
-    if not held.any():
+    has_mass = _is_held(outline)
+    if not has_mass.any():
         return np.empty(0), np.empty(0)
-    x = np.union1d(grid, np.linspace(grid[held].min(), grid[held].max(), _EVEN))
+    x = np.union1d(grid, np.linspace(grid[has_mass].min(), grid[has_mass].max(), _EVEN))
 
     def values(row: Index, places: Array) -> Array:
         with np.errstate(all="ignore"):
@@ -418,18 +418,18 @@ def covering_tilts(outlines: Sequence[Outline], ends: Sequence[float]) -> dict[f
         values = np.logaddexp.reduce([o.log_masses(tilts) for o in outlines], axis=0)
         return dict(zip(tilts, values.tolist(), strict=True))
 
-    known = log_masses(sorted(set(ends)))
+    masses = log_masses(sorted(set(ends)))
     waiting = []
-    for left, right in pairwise(sorted(known)):
+    for left, right in pairwise(sorted(masses)):
         middles = [o.rough_log_masses([0.5 * (left + right)])[0] for o in outlines]
         middle = float(np.logaddexp.reduce(middles))  # as far as grids tell
-        if not 0.5 * (known[left] + known[right]) - middle < _HARDLY_BENT:
+        if not 0.5 * (masses[left] + masses[right]) - middle < _HARDLY_BENT:
             waiting.append((-math.inf, left, right))
-    while waiting and len(known) < MAX_TILTS:
+    while waiting and len(masses) < MAX_TILTS:
         _, left, right = heappop(waiting)  # where K bends most
         middle = 0.5 * (left + right)
-        known |= log_masses([middle])
-        bent = 0.5 * (known[left] + known[right]) - known[middle]
+        masses |= log_masses([middle])
+        bent = 0.5 * (masses[left] + masses[right]) - masses[middle]
         if bent > CONVEXITY_GAP:
             # A parabola's halves bend a quarter as much.
             for half in ((left, middle), (middle, right)):
@@ -437,7 +437,10 @@ def covering_tilts(outlines: Sequence[Outline], ends: Sequence[float]) -> dict[f
     if waiting:
         halfway = log_masses([0.5 * (left + right) for _, left, right in waiting])
         bends = zip(waiting, halfway.values(), strict=True)
-        if max(0.5 * (known[l] + known[r]) - here for (_, l, r), here in bends) > _MOST_BENT:
+        if (
+            max(0.5 * (masses[l] + masses[r]) - half_mass for (_, l, r), half_mass in bends)
+            > _MOST_BENT
+        ):
             raise AccuracyError(_TOO_FAR)
-        known |= halfway
-    return dict(sorted(known.items()))
+        masses |= halfway
+    return dict(sorted(masses.items()))

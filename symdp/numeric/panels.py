@@ -106,15 +106,15 @@ def _totals(*several: Panels) -> Array:
 
 def _refine(probe: Probe, edges: Array) -> tuple[Probe, Panels, Array]:
     """Return panels that settled, by series through balls where terms cancel, and errors left."""
-    found = _settled(probe, edges, may_cancel=False)
-    if found is not None:
-        return probe, *found
+    settled = _settled(probe, edges, may_cancel=False)
+    if settled is not None:
+        return probe, *settled
     piece = interpolated(probe.piece, edges)
     if piece is not None:
         probe = replace(probe, piece=piece)
-    found = _settled(probe, edges, may_cancel=True)
-    assert found is not None
-    return probe, *found
+    settled = _settled(probe, edges, may_cancel=True)
+    assert settled is not None
+    return probe, *settled
 
 
 def _settled(probe: Probe, edges: Array, may_cancel: bool) -> tuple[Panels, Array] | None:
@@ -132,8 +132,8 @@ def _settled(probe: Probe, edges: Array, may_cancel: bool) -> tuple[Panels, Arra
             raise AccuracyError("a tilted density is far larger than on the places looked at first")
         lost = np.ones_like(trial.noise)
         if middle.size > MANY_PANELS:
-            some = slice(None, None, middle.size // _LOOKED_AT)
-            most = probe.cancelled(trial.lower[some], trial.upper[some]).max(axis=1)
+            sample = slice(None, None, middle.size // _LOOKED_AT)
+            most = probe.cancelled(trial.lower[sample], trial.upper[sample]).max(axis=1)
             if (is_lost := bool(most.max() > _LOST)) and not may_cancel:
                 return None
             lost = probe.cancelled(trial.lower, trial.upper) if is_lost else most[:, None] * lost
@@ -183,9 +183,9 @@ def _merge(probe: Probe, panels: Panels) -> Panels:
         )
         panels = panels.take(np.argsort(panels.lower))
         untried = np.zeros(panels.lower.size - 1, dtype=bool)
-        place = joined - np.arange(joined.size)
-        untried[place[place < untried.size]] = True
-        untried[place[place > 0] - 1] = True
+        index = joined - np.arange(joined.size)
+        untried[index[index < untried.size]] = True
+        untried[index[index > 0] - 1] = True
     return panels
 
 
@@ -214,11 +214,11 @@ def guided_rule(
 ) -> PieceNodes | None:
     """Return the same from panels of what is much alike, None where mass lies beyond them."""
     probe = Probe(piece, list(masses), np.asarray(list(masses.values())), frequency)
-    found = _settled(probe, edges, may_cancel=False)
-    if found is None:
+    settled = _settled(probe, edges, may_cancel=False)
+    if settled is None:
         return None
-    panels = found[0].take(np.argsort(found[0].lower))
-    nodes = _rule(piece, panels, found[1], masses, 4)
+    panels = settled[0].take(np.argsort(settled[0].lower))
+    nodes = _rule(piece, panels, settled[1], masses, 4)
     last = 2 * ORDER * panels.lower.size - 1
     low = edges[0] > piece.lower and (nodes.number[:1] == 0).any()
     high = edges[-1] < piece.upper and (nodes.number[-1:] == last).any()
@@ -296,10 +296,10 @@ def _is_seen(
     seen = np.zeros(x.size, dtype=bool)
     size = max(1, BLOCK // len(tilts))
     for i in range(0, x.size, size):
-        some = slice(i, i + size)
+        block = slice(i, i + size)
         with np.errstate(invalid="ignore"):  # where there is no mass at all
-            mass = tilted_log_density(piece, x[some], tilts) - log_masses[:, None]
-        seen[some] = (mass + log_weight[some] > -NEGLIGIBLE).any(axis=0)
+            mass = tilted_log_density(piece, x[block], tilts) - log_masses[:, None]
+        seen[block] = (mass + log_weight[block] > -NEGLIGIBLE).any(axis=0)
     return seen
 
 
@@ -357,8 +357,8 @@ def first_edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> 
         felt = sorted(tilts)
         if anchor not in outline.roots:  # tilts under which there may be mass around a mode
             log_p = tilted_log_density(piece, np.asarray([inside]), tilts)[:, 0]
-            held = log_p + math.log(high - low) > log_masses - NEGLIGIBLE
-            felt = sorted(np.asarray(tilts)[held].tolist())
+            has_mass = log_p + math.log(high - low) > log_masses - NEGLIGIBLE
+            felt = sorted(np.asarray(tilts)[has_mass].tolist())
         if not felt:
             continue
         # Down to the rounding of the anchor, too, however far a heavy tail reaches.
@@ -385,20 +385,20 @@ def first_edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> 
         seen = tilted_each(*values, np.concatenate(under, axis=1))
     first = 0
     for anchor, side, offsets in sides:
-        here, away = seen[:, first : first + 1], seen[:, first + 1 : first + 1 + offsets.size]
+        at_anchor, away = seen[:, first : first + 1], seen[:, first + 1 : first + 1 + offsets.size]
         first += 1 + offsets.size
         with np.errstate(invalid="ignore"):
-            drop = np.abs(away - here).max(axis=0)
+            drop = np.abs(away - at_anchor).max(axis=0)
         wide = np.flatnonzero(~(drop < 1.0))
         narrowest = offsets[wide[0]] if wide.size else offsets[-1]
         doublings = math.log2(high - low) - math.log2(narrowest)
         count = math.ceil(max(doublings, 0.0) / SHELL_GROWTH)
         shells = anchor + side * np.ldexp(narrowest, SHELL_GROWTH * np.arange(count + 1))
         edges.append(shells[(shells > low) & (shells < high)])
-    found = distinct(np.concatenate(edges))
-    keep = np.ones(found.size, dtype=bool)  # none inside that is next to another one
-    keep[1:-1] = np.diff(found)[:-1] > 1e-13 * np.abs(found[1:-1])
-    return found[keep]
+    inner_edges = distinct(np.concatenate(edges))
+    keep = np.ones(inner_edges.size, dtype=bool)  # none inside that is next to another one
+    keep[1:-1] = np.diff(inner_edges)[:-1] > 1e-13 * np.abs(inner_edges[1:-1])
+    return inner_edges[keep]
 
 
 def _is_heavy(piece: SmoothPiece, near: float, tilts: Sequence[float], log_masses: Array) -> bool:
@@ -502,8 +502,8 @@ class Probe:
     def evaluate(self, lower: Array, upper: Array) -> Panels:
         """Return panels with the integrals of each tilted density: plain, by ℓ, oscillating."""
         # Plain, by ℓ, two that oscillate, and the noise; twice, for what is joined or compared.
-        held = (5.0 if self.frequency > 0 else 3.0) * 2.0 * len(self.tilts) * lower.size
-        afford(held, "the nodes of the loss", REMEDY)
+        numbers = (5.0 if self.frequency > 0 else 3.0) * 2.0 * len(self.tilts) * lower.size
+        afford(numbers, "the nodes of the loss", REMEDY)
         size = max(1, BLOCK // (ORDER * len(self.tilts)))
         blocks = [
             self._evaluated(lower[i : i + size], upper[i : i + size])
@@ -639,8 +639,8 @@ def interpolated(piece: SmoothPiece, edges: Array) -> SmoothPiece | None:
 
     def joint(x: Array) -> tuple[Array, ...]:
         panel = np.clip(np.searchsorted(lower, x, side="right") - 1, 0, lower.size - 1)
-        place = np.clip((x - middle[panel]) / half[panel], -1.0, 1.0)
-        log_p, loss = (np.polynomial.legendre.legval(place, c[panel].T, tensor=False)
+        u = np.clip((x - middle[panel]) / half[panel], -1.0, 1.0)
+        log_p, loss = (np.polynomial.legendre.legval(u, c[panel].T, tensor=False)
                        for c in coefficients)  # fmt: skip
         if only_p:
             return log_p, np.full(x.shape, -np.inf), np.full(x.shape, np.inf)
@@ -652,7 +652,7 @@ def interpolated(piece: SmoothPiece, edges: Array) -> SmoothPiece | None:
 def _series(piece: SmoothPiece, edges: Array) -> tuple[Array, Array, Array] | None:
     """Return panels and the coefficients of both: (function, panel, degree)."""
     lower, upper = edges[:-1], edges[1:]
-    found: list[tuple[Array, Array, Array]] = []
+    fitted: list[tuple[Array, Array, Array]] = []
     count = 0
     for _ in range(_SERIES_ROUNDS):
         count += lower.size
@@ -673,10 +673,10 @@ def _series(piece: SmoothPiece, edges: Array) -> tuple[Array, Array, Array] | No
         size[0] = np.maximum(size[0], 1.0)  # of log P it is the difference that counts
         last = np.abs(coefficients[..., -_LAST_COEFFICIENTS:]).max(axis=2)
         good = (last <= _SERIES_SETTLED * size).all(axis=0)
-        found.append((lower[good], upper[good], coefficients[:, good]))
+        fitted.append((lower[good], upper[good], coefficients[:, good]))
         if good.all():
-            some, others, sums = zip(*found, strict=True)
-            return np.concatenate(some), np.concatenate(others), np.concatenate(sums, axis=1)
+            lowers, others, sums = zip(*fitted, strict=True)
+            return np.concatenate(lowers), np.concatenate(others), np.concatenate(sums, axis=1)
         lower, middle, upper = lower[~good], middle[~good], upper[~good]
         lower, upper = np.concatenate([lower, middle]), np.concatenate([middle, upper])
     return None

@@ -60,22 +60,22 @@ _APART_BITS = 256  # that tell two poles apart
 
 
 @lru_cache(maxsize=128)
-def moment_of(found: ExponentialSum) -> Moment:
+def moment_of(exponentials: ExponentialSum) -> Moment:
     """Return a sum that was read, its numbers at any precision."""
     from symdp.emit.exact import real_ball
 
     def numbers() -> Numbers:
         return Numbers(
-            tuple(arb_poly([real_ball(c) for c in term.polynomial]) for term in found.terms),
-            tuple(real_ball(term.rate) for term in found.terms),
-            tuple(real_ball(pole) for pole, _ in found.poles),
+            tuple(arb_poly([real_ball(c) for c in term.polynomial]) for term in exponentials.terms),
+            tuple(real_ball(term.rate) for term in exponentials.terms),
+            tuple(real_ball(pole) for pole, _ in exponentials.poles),
         )
 
     return Moment(
         numbers,
-        tuple(order for _, order in found.poles),
-        tuple(_exact(term.rate) for term in found.terms),
-        tuple(_exact(pole) for pole, _ in found.poles),
+        tuple(order for _, order in exponentials.poles),
+        tuple(_exact(term.rate) for term in exponentials.terms),
+        tuple(_exact(pole) for pole, _ in exponentials.poles),
     )
 
 
@@ -91,10 +91,10 @@ def residues_of(steps: Sequence[tuple[Pair, int]]) -> ResidueSum | None:
         return None
     moments = []
     for pair, count in steps:
-        found = exponential_sum(pair)
-        if found is None:
+        exponentials = exponential_sum(pair)
+        if exponentials is None:
             return None
-        moments.append((moment_of(found), count))
+        moments.append((moment_of(exponentials), count))
     total = residue_sum(moments)
     return None if total is None or total.products > _MOST_PRODUCTS else total
 
@@ -111,15 +111,15 @@ def residue_sum(moments: Sequence[tuple[Moment, int]]) -> ResidueSum | None:
     places = [_Pole(Fraction(0), None, 0, 1), _Pole(Fraction(-1), None, 0, 1)]
     for moment, count in counts.items():
         for number, (exact, order) in enumerate(zip(moment.exact, moment.orders, strict=True)):
-            found = _Pole(exact, moment, number, count * order)
-            same = [found.is_same(other) for other in places]
+            pole = _Pole(exact, moment, number, count * order)
+            same = [pole.is_same(other) for other in places]
             if None in same:
                 return None
             if True in same:
                 at = same.index(True)
-                places[at] = places[at]._replace(order=places[at].order + found.order)
+                places[at] = places[at]._replace(order=places[at].order + pole.order)
             else:
-                places.append(found)
+                places.append(pole)
     return ResidueSum(tuple(counts.items()), tuple(places))
 
 
@@ -150,8 +150,8 @@ class _Pole(NamedTuple):
         from symdp.density.exponential_sum import same_number
 
         two = _expression(other.exact)
-        known = same_number(_expression(self.exact), [two])
-        return None if known is None else known == two
+        is_equal = same_number(_expression(self.exact), [two])
+        return None if is_equal is None else is_equal == two
 
 
 def _ball(number: Exact) -> arb:
@@ -174,7 +174,7 @@ class ResidueSum:
     @property
     def order(self) -> int:
         """The sum of the orders of all poles."""
-        return sum(place.order for place in self.places)
+        return sum(pole.order for pole in self.places)
 
     @property
     def products(self) -> int:
@@ -249,11 +249,11 @@ class _Expansion:
 
     def __init__(self, steps: Sequence[tuple[Moment, int]], places: Sequence[_Pole]) -> None:
         numbers = [moment.numbers() for moment, _ in steps]
-        self._polynomials = [p for own in numbers for p in own.polynomials]
-        rates = [rate for own in numbers for rate in own.rates]
+        self._polynomials = [p for step_numbers in numbers for p in step_numbers.polynomials]
+        rates = [rate for step_numbers in numbers for rate in step_numbers.rates]
         self._rates = [rate for moment, _ in steps for rate in moment.rates]
         self._places, self._orders = [p.ball() for p in places], [p.order for p in places]
-        self.sides = [not place > 0 for place in self._places]
+        self.sides = [not pole > 0 for pole in self._places]
         self.leaves: list[_Leaf] = []
         for shares in itertools.product(*(_shares(n, m.terms) for m, n in steps)):
             powers = tuple(itertools.chain(*shares))
@@ -280,51 +280,53 @@ class _Expansion:
     def _closed(self, number: int, apart: arb, on_left: bool, falling: bool) -> arb:
         """Enclose the residues of a term on one side of the line, or their derivatives in b − ε."""
         total = arb(0)
-        for at, place in enumerate(self._places):
+        for at, pole in enumerate(self._places):
             if self.sides[at] is on_left:
                 residue = self._residue(number, at)
                 if falling:
-                    residue = residue.derivative() + place * residue
-                total += residue(apart) * (apart * place).exp()
+                    residue = residue.derivative() + pole * residue
+                total += residue(apart) * (apart * pole).exp()
         return total
 
     def _residue(self, number: int, at: int) -> arb_poly:
         """Return a residue but for e^{sp}, a polynomial in s = b − ε of degree N − 1."""
-        found = self._residues.get((number, at))
-        if found is None:
+        polynomial = self._residues.get((number, at))
+        if polynomial is None:
             leaf, order = self.leaves[number], self._orders[at]
             series = self._others[at] * leaf.weight
             for term, power in enumerate(leaf.powers):
                 if power:
                     series = (series * self._power(at, term, power)).truncate(order)
-            own = series.coeffs()
-            own += [arb(0)] * (order - len(own))
-            found = arb_poly([own[order - 1 - k] / arb(k).fac() for k in range(order)])
-            self._residues[number, at] = found
-        return found
+            coefficients = series.coeffs()
+            coefficients += [arb(0)] * (order - len(coefficients))
+            polynomial = arb_poly(
+                [coefficients[order - 1 - k] / arb(k).fac() for k in range(order)]
+            )
+            self._residues[number, at] = polynomial
+        return polynomial
 
     def _power(self, at: int, term: int, power: int) -> arb_poly:
         """Return a power of an N around a place."""
-        found = self._powers.get((at, term, power))
-        if found is None:
+        series_power = self._powers.get((at, term, power))
+        if series_power is None:
             order = self._orders[at]
             shifted = self._polynomials[term](arb_poly([self._places[at], 1]))
-            found = (shifted.truncate(order) ** power).truncate(order)
-            self._powers[at, term, power] = found
-        return found
+            series_power = (shifted.truncate(order) ** power).truncate(order)
+            self._powers[at, term, power] = series_power
+        return series_power
 
     @cached_property
     def _others(self) -> list[arb_poly]:
         """For each place the power series of what all other poles divide by."""
-        found = []
+        all_series = []
         for at, order in zip(self._places, self._orders, strict=True):
             series = arb_poly([1])
             for other, times in zip(self._places, self._orders, strict=True):
                 if other is not at:
                     factor = _inverse_power(at - other, times, order)
                     series = (series * factor).truncate(order)
-            found.append(series)
-        return found
+            all_series.append(series)
+        return all_series
 
 
 def _shares(count: int, terms: int) -> Iterator[tuple[int, ...]]:
@@ -333,8 +335,8 @@ def _shares(count: int, terms: int) -> Iterator[tuple[int, ...]]:
         yield (count,)
         return
     for first in range(count + 1):
-        for rest in _shares(count - first, terms - 1):
-            yield first, *rest
+        for shares in _shares(count - first, terms - 1):
+            yield first, *shares
 
 
 def _multinomial(powers: Sequence[int]) -> int:

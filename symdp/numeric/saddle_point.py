@@ -90,23 +90,23 @@ def increasing_root(probe: Callable[[float], Probe], end: float, start: float) -
     u = coordinate(s)
     for _ in range(_ITERATIONS):
         try:
-            here = probe(s)
+            current = probe(s)
         except AccuracyError:
-            high, reachable, here = u, False, None
-        if here is not None:
-            if abs(here.value) <= here.tolerance:
+            high, reachable, current = u, False, None
+        if current is not None:
+            if abs(current.value) <= current.tolerance:
                 return s
-            if here.value > 0:
+            if current.value > 0:
                 high, reachable = u, True
             else:
                 low = u
         resolution = _RESOLUTION * (1.0 + abs(u)) if reachable else _EDGE
         if high - low < resolution:
             return s if reachable else None
-        if here is not None and 0 < here.proposal < end:
-            target = coordinate(here.proposal)
+        if current is not None and 0 < current.proposal < end:
+            target = coordinate(current.proposal)
         else:
-            target = u + (_OUTWARD if here is not None and here.value < 0 else -_OUTWARD)
+            target = u + (_OUTWARD if current is not None and current.value < 0 else -_OUTWARD)
         target = min(target, u + _OUTWARD)
         if not low < target < high:
             target = 0.5 * (low + high)
@@ -136,18 +136,18 @@ def golden_section(
 ) -> tuple[float, float]:
     """Return where a function of one valley in (low, high) was found least, and that value."""
     left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    here, there = function(left), function(right)
-    best = min((here, left), (there, right))
+    left_value, right_value = function(left), function(right)
+    best = min((left_value, left), (right_value, right))
     for _ in range(steps):
-        if here < there:
-            high, right, there = right, left, here
+        if left_value < right_value:
+            high, right, right_value = right, left, left_value
             left = high - _GOLDEN * (high - low)
-            here = function(left)
+            left_value = function(left)
         else:
-            low, left, here = left, right, there
+            low, left, left_value = left, right, right_value
             right = low + _GOLDEN * (high - low)
-            there = function(right)
-        best = min(best, (here, left), (there, right))
+            right_value = function(right)
+        best = min(best, (left_value, left), (right_value, right))
     return best[1], best[0]
 
 
@@ -222,13 +222,13 @@ def saddle_point(
         t, t_plus_one = strip.position(s)
         mean, variance = (float(x) for x in law.cumulants(t, 2))
         other = t if strip is Strip.LEFT else t_plus_one
-        rest = sign * (mean - epsilon - 1.0 / other)
+        residual = sign * (mean - epsilon - 1.0 / other)
         slope = variance + 1.0 / (other * other)
-        b = rest - slope * s
+        b = residual - slope * s
         root = math.sqrt(b * b + 4.0 * slope)
         proposal = 2.0 / (b + root) if b > 0 else (root - b) / (2.0 * slope)
         tolerance = settled * math.sqrt(slope + 1.0 / (s * s))
-        return Probe(rest - 1.0 / s, tolerance, proposal)
+        return Probe(residual - 1.0 / s, tolerance, proposal)
 
     start = 0.5 if strip is Strip.MIDDLE else min(1.0, 0.5 * end)
     s = increasing_root(probe, end, start)
@@ -271,9 +271,9 @@ def log_moments_bound(law: SumLaw, epsilon: float, *, plain: bool = False) -> fl
         log_integral = log_integral_bound(law, epsilon, strip, plain=plain)
         if strip is Strip.LEFT:  # δ = 1 − e^{ε+K(−1)} + I, where both terms round
             log_integral += 2.0 * complement_rounding(law)
-        found = delta_from_strip(law, epsilon, strip, log_integral)
-        if found is not None:
-            value, complement = found
+        both = delta_from_strip(law, epsilon, strip, log_integral)
+        if both is not None:
+            value, complement = both
             if complement is not None:
                 value = log_one_minus_exp(complement - complement_rounding(law))
             best = min(best, value)

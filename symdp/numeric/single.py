@@ -63,22 +63,22 @@ def single_answer(law: SumLaw, epsilon: float, by_rules: bool = False) -> Answer
     if law.count > 1:
         return None
     part = law.parts[0][0]
-    known = part.known_profile(epsilon)
-    if known is not None:
-        return _of_profile(law, part, epsilon, known)
+    closed = part.known_profile(epsilon)
+    if closed is not None:
+        return _of_profile(law, part, epsilon, closed)
     by_rules = by_rules and not part.is_closed
     with suppress(AccuracyError), ctx.workprec(BALL_BITS):
-        found = _profile(part, epsilon, False, True) if by_rules else profile(part, epsilon)
-        if found is None or not all(one.is_finite() for one in found):
+        integrals = _profile(part, epsilon, False, True) if by_rules else profile(part, epsilon)
+        if integrals is None or not all(ball.is_finite() for ball in integrals):
             return None
-        finite, rest, beyond = found
+        finite, complement, beyond = integrals
         if epsilon < part.loss_bounds[1] and not finite.mid() > 0:
             return None  # a stretch above ε was missed
         infinite = arb(law.log_mass_at_infinity).exp().mid()
-        gap = abs(finite + infinite + rest - 1).upper()
+        gap = abs(finite + infinite + complement - 1).upper()
         if not gap < SETTLED:  # mass was missed, of δ or of 1 − δ
-            finite, rest = (arb(one, gap) for one in (finite, rest))
-        answer = answer_in_balls(finite, law.log_mass_at_infinity, rest)
+            finite, complement = (arb(ball, gap) for ball in (finite, complement))
+        answer = answer_in_balls(finite, law.log_mass_at_infinity, complement)
         answer = falling_answer(answer, beyond)
         return _widened(answer) if by_rules else answer
     return None
@@ -93,9 +93,9 @@ def _widened(answer: Answer) -> Answer:
 
 
 def _of_profile(
-    law: SumLaw, part: LossLaw, epsilon: float, known: tuple[float, float, float, float]
+    law: SumLaw, part: LossLaw, epsilon: float, closed: tuple[float, float, float, float]
 ) -> Answer:
-    finite, complement, missing, beyond = known
+    finite, complement, missing, beyond = closed
     error = 4.0 * ROUNDED + missing + 2.0 * ROUNDING * min(abs(finite), 1e6)
     off = missing + 4.0 * ROUNDED + 2.0 * ROUNDING * (abs(complement) + abs(epsilon))
     log_delta = log_add_exp(finite, law.log_mass_at_infinity)
@@ -109,10 +109,12 @@ def profile(law: LossLaw, epsilon: float) -> tuple[arb, arb, arb] | None:
     The third is what losses above ε have of the second: −dδ/dε.
     """
     for in_balls in (False, True):
-        found = _profile(law, epsilon, in_balls)
-        if found is None or all(one.rad() <= SETTLED * abs(one.mid()) for one in found[:2]):
+        integrals = _profile(law, epsilon, in_balls)
+        if integrals is None or all(
+            ball.rad() <= SETTLED * abs(ball.mid()) for ball in integrals[:2]
+        ):
             break
-    return found
+    return integrals
 
 
 def _profile(
@@ -161,10 +163,10 @@ def _profile(
                 gains += arb(0).union((high - low) * abs(gain(log_p, loss)).upper())
                 rests += arb(0).union((high - low) * abs(all_of(log_p, loss)).upper())
             ends = [None, *(r for root in roots for r in root), None]
-            known = _by_formula(piece, ends, at)
-            if known is not None:
+            closed = _by_formula(piece, ends, at)
+            if closed is not None:
                 gains, rests, beyond = (
-                    total + part for total, part in zip((gains, rests, beyond), known, strict=True)
+                    total + part for total, part in zip((gains, rests, beyond), closed, strict=True)
                 )
                 continue
             is_quick = by_rules or len(roots) > _MANY_ROOTS
@@ -212,10 +214,10 @@ def _by_formula(
 def log_single(law: LossLaw, epsilon: float) -> float:
     """Return about log E(1 − e^{ε−L})⁺ over finite losses, −∞ where that is not had."""
     with suppress(AccuracyError):
-        found = profile(law, epsilon)
-        if found is not None and found[0].mid() > 0:
+        integrals = profile(law, epsilon)
+        if integrals is not None and integrals[0].mid() > 0:
             with ctx.workprec(BALL_BITS):
-                return float(found[0].mid().log())
+                return float(integrals[0].mid().log())
     return -math.inf
 
 
@@ -224,22 +226,22 @@ def _closer(piece: SmoothPiece, low: arb, high: arb, epsilon: arb) -> tuple[arb,
 
     They lie beside where a straight line crosses, if that is told there, else they are halved.
     """
-    first, last = (piece.ball(place)[1] - epsilon for place in (low, high))
+    first, last = (piece.ball(x)[1] - epsilon for x in (low, high))
     straight = low + (high - low) * first / (first - last)
     if straight.is_finite():
         apart = (high - low) * arb(2) ** -_FINER
         near = [(straight + side * apart).mid().max(low).min(high) for side in (-1, 1)]
-        gaps = [piece.ball(place)[1] - epsilon for place in near]
+        gaps = [piece.ball(x)[1] - epsilon for x in near]
         if bool(first > 0 > last) and bool(gaps[0] > 0 > gaps[1]):
             return near[0], near[1]
         if bool(first < 0 < last) and bool(gaps[0] < 0 < gaps[1]):
             return near[0], near[1]
     for _ in range(_FINER):
         middle = ((low + high) / 2).mid()
-        here = piece.ball(middle)[1] - epsilon
-        if here.contains(0) or first.contains(0):
+        centre = piece.ball(middle)[1] - epsilon
+        if centre.contains(0) or first.contains(0):
             break
-        low, high = (middle, high) if bool(here > 0) is bool(first > 0) else (low, middle)
+        low, high = (middle, high) if bool(centre > 0) is bool(first > 0) else (low, middle)
     return low, high
 
 
@@ -268,8 +270,8 @@ class _Part:
             apart = np.concatenate([_APART * size, np.tile(_APART, (len(near), 1))], 1)
             around = (centres - apart).ravel(), (centres + apart).ravel()
         x = np.concatenate([outline.x, edges, *around])
-        for place, inward in ((self._start, _FAR), (self._end, -_FAR)):
-            x = np.concatenate([x, inward]) if place == 0.0 else x
+        for edge, inward in ((self._start, _FAR), (self._end, -_FAR)):
+            x = np.concatenate([x, inward]) if edge == 0.0 else x
         x = distinct(x)
         self._x = x[(x > self._start) & (x < self._end)]
         self.is_empty = self._x.size < 3 or not self._start < self._end
@@ -298,13 +300,13 @@ class _Part:
             return self._by_rules(log_payoff, x[max(first - 1, 0) : last + 2])
         ends = self._cut(first, -1), self._cut(last, 1)
 
-        def integrand(place: Any, analytic: bool = False) -> Any:
-            return payoff(*self._piece.ball(place, analytic=analytic))
+        def integrand(x: Any, analytic: bool = False) -> Any:
+            return payoff(*self._piece.ball(x, analytic=analytic))
 
         inner = np.arange(first + 1, last)
         splits = inner[heights[inner].argmax()][None] if inner.size else inner
-        for some in (splits, inner[:: max(1, inner.size // _PLACES)]):
-            edges = [ends[0], *map(arb, x[some].tolist()), ends[1]]
+        for grid in (splits, inner[:: max(1, inner.size // _PLACES)]):
+            edges = [ends[0], *map(arb, x[grid].tolist()), ends[1]]
             total = _integrated(integrand, edges, top)
             if total.rad() < abs(total.mid()) * arb(2) ** -(_TIGHT_BITS // 2):
                 return total
@@ -325,14 +327,14 @@ class _Part:
 
         halves = distinct(np.concatenate([edges, 0.5 * (edges[1:] + edges[:-1])]))
         rules = [
-            tuple(one.ravel() for one in gauss_legendre(some[:-1], some[1:]))
-            for some in (edges, halves)
+            tuple(column.ravel() for column in gauss_legendre(chosen[:-1], chosen[1:]))
+            for chosen in (edges, halves)
         ]
-        found = logs(*rules[1])
-        share = np.cumsum(np.exp(found - found.max()))
-        some = np.searchsorted(share, share[-1] * (np.arange(_PLACES) + 0.5) / _PLACES)
-        seen = [one[some] for one in rules[1]]
-        gap = np.minimum(np.abs(found[some] - logs(*seen, in_balls=True)), 1.0)
+        log_values = logs(*rules[1])
+        share = np.cumsum(np.exp(log_values - log_values.max()))
+        chosen = np.searchsorted(share, share[-1] * (np.arange(_PLACES) + 0.5) / _PLACES)
+        seen = [column[chosen] for column in rules[1]]
+        gap = np.minimum(np.abs(log_values[chosen] - logs(*seen, in_balls=True)), 1.0)
         off = float(np.expm1(gap).mean())
         in_balls = self._in_balls and not off <= ROUNDED and rules[0][0].size <= MOST_ROUNDED
         whole, half = (log_sum(logs(*rule, in_balls=in_balls)) for rule in rules)
@@ -349,11 +351,11 @@ class _Part:
         if root is not None:
             return root
         end = self._start if step < 0 else self._end
-        place = self._piece.exact_end(upper=step > 0)
-        if place.is_finite():
-            around = acb(place + arb(0, 1) * abs(x[number] - end), arb(0, 1) * abs(x[number] - end))
+        exact = self._piece.exact_end(upper=step > 0)
+        if exact.is_finite():
+            around = acb(exact + arb(0, 1) * abs(x[number] - end), arb(0, 1) * abs(x[number] - end))
             if all(v.is_finite() for v in self._piece.ball(around, analytic=True)):
-                return place
+                return exact
         return arb(x[number])
 
 
@@ -394,8 +396,8 @@ def _tilted_masses(finite: Sequence[Outline], epsilon: float, end: float) -> dic
         return {}
     tilts = [-1.0, 0.0, *_typical_tilt(smooth, epsilon, end)]
     logs = np.logaddexp.reduce([o.log_masses(tilts) for o in smooth], axis=0)
-    known = zip(tilts, logs.tolist(), strict=True)
-    return {tilt: log_mass for tilt, log_mass in known if math.isfinite(log_mass)}
+    pairs = zip(tilts, logs.tolist(), strict=True)
+    return {tilt: log_mass for tilt, log_mass in pairs if math.isfinite(log_mass)}
 
 
 def _typical_tilt(outlines: Sequence[Outline], epsilon: float, end: float) -> list[float]:
@@ -404,11 +406,11 @@ def _typical_tilt(outlines: Sequence[Outline], epsilon: float, end: float) -> li
     def too_far(tilt: float) -> bool:
         shells = np.concatenate([o.shells([tilt])[0] for o in outlines])
         loss = np.concatenate([o.loss for o in outlines])
-        held = np.isfinite(shells) & np.isfinite(loss)
-        if not held.any():
+        usable = np.isfinite(shells) & np.isfinite(loss)
+        if not usable.any():
             return True
-        weight = np.exp(shells[held] - shells[held].max())
-        mean = float(weight @ loss[held] / weight.sum())
+        weight = np.exp(shells[usable] - shells[usable].max())
+        mean = float(weight @ loss[usable] / weight.sum())
         return mean > epsilon + 1.0 / tilt + 1.0 / (1.0 + tilt)
 
     if not end > 0.0:
@@ -445,15 +447,15 @@ def _crossings(
             loss = np.asarray(piece.loss(x))
     usable = ~np.isnan(loss)
     x, above = x[usable], loss[usable] > epsilon
-    told = np.zeros(x.size, dtype=bool)
+    is_enclosed = np.zeros(x.size, dtype=bool)
     while True:
         change = np.flatnonzero(above[:-1] != above[1:])
-        asked = np.union1d(change, change + 1)
-        asked = asked[~told[asked]]
-        if not asked.size:
+        pending = np.union1d(change, change + 1)
+        pending = pending[~is_enclosed[pending]]
+        if not pending.size:
             break
-        told[asked] = True
-        for k in asked.tolist():
+        is_enclosed[pending] = True
+        for k in pending.tolist():
             gap = piece.ball(arb(x[k]))[1] - epsilon
             above[k] = bool(gap > 0) or (above[k] and not gap < 0)
     low, high = _narrowed(piece, x[change], x[change + 1], above[change], epsilon)
@@ -483,8 +485,8 @@ def _narrowed(
             same &= places != high
             places = np.concatenate([low[None], places, high[None]])
             number = np.logical_and.accumulate(same).sum(axis=0)
-            each = np.arange(low.size)
-            low, high = places[number, each], places[number + 1, each]
+            index = np.arange(low.size)
+            low, high = places[number, index], places[number + 1, index]
     return low, high
 
 

@@ -90,38 +90,36 @@ class SmoothPiece:
         with np.errstate(all="ignore"):
             log_p, _, loss = self.values(x)
             number = min(x.size, balls or max(_LEAST, min(x.size // _EVERY, _MOST)))
-            some = np.linspace(0, max(x.size - 1, 0), number).astype(np.intp)
-            off = _roundings(log_p[some], loss[some], *self.rounded(x[some]))
+            sample = np.linspace(0, max(x.size - 1, 0), number).astype(np.intp)
+            off = _roundings(log_p[sample], loss[sample], *self.rounded(x[sample]))
         if off <= CANCELLED or x.size > MOST_ROUNDED:
             return log_p, loss, off
         return *self.rounded(x), 1.0
 
     def rounded(self, x: Array) -> tuple[Array, Array]:
         """Return log P and ℓ, each the double next to it."""
-        pairs = [rounded(self.ball, place, is_flat=self.flat) for place in x.tolist()]
+        pairs = [rounded(self.ball, value, is_flat=self.flat) for value in x.tolist()]
         log_p, loss = np.asarray(pairs, dtype=np.float64).reshape(-1, 2).T
         return log_p, loss
 
-    def parted(self, place: float) -> tuple[SmoothPiece, SmoothPiece]:
+    def parted(self, cut: float) -> tuple[SmoothPiece, SmoothPiece]:
         """Return what lies on the left of a place, and on its right."""
-        left, right = (
-            [e for e in self.ends if (float(e) < place) is side] for side in (True, False)
-        )
+        left, right = ([e for e in self.ends if (float(e) < cut) is side] for side in (True, False))
         return (
-            replace(self, upper=place, ends=(*left, arb(place))),
-            replace(self, lower=place, ends=(arb(place), *right)),
+            replace(self, upper=cut, ends=(*left, arb(cut))),
+            replace(self, lower=cut, ends=(arb(cut), *right)),
         )
 
     def reversed(self) -> SmoothPiece:
         """Return the piece with P and Q exchanged, neither of which vanishes on it."""
         mass = self.log_mass
         if mass is not None:  # from some place of it
-            place = np.asarray([max(min(0.0, self.upper - 1.0), self.lower + 1.0)])
-            mass -= float(self.rounded(place)[1][0])
-        own, own_loss = self.ball, self.loss
+            inside = np.asarray([max(min(0.0, self.upper - 1.0), self.lower + 1.0)])
+            mass -= float(self.rounded(inside)[1][0])
+        direct_ball, own_loss = self.ball, self.loss
 
         def ball(x: Any, **analytic: bool) -> tuple[Any, Any]:
-            log_p, loss = own(x, **analytic)
+            log_p, loss = direct_ball(x, **analytic)
             return log_p - loss, -loss
 
         def joint(x: Array) -> tuple[Array, ...]:
@@ -141,10 +139,10 @@ class SmoothPiece:
 
     def less(self, constant: float) -> SmoothPiece:
         """Return the piece with both log densities less a constant."""
-        own, density, other = self.ball, self.log_p, self.log_q
+        whole_ball, density, other = self.ball, self.log_p, self.log_q
 
         def ball(x: Any, **analytic: bool) -> tuple[Any, Any]:
-            log_p, loss = own(x, **analytic)
+            log_p, loss = whole_ball(x, **analytic)
             return log_p - arb(constant), loss
 
         return replace(
@@ -188,7 +186,7 @@ def _is_known(ball: arb, smallest: float) -> bool:
 
 @lru_cache(maxsize=1 << 15)  # node sets of several tilts share places, whose balls are slow
 def rounded(
-    ball: BallFunction, place: float, beside: float = 0.0, *, is_flat: bool = False
+    ball: BallFunction, x: float, beside: float = 0.0, *, is_flat: bool = False
 ) -> tuple[float, float]:
     """Return log P and ℓ at the sum of two numbers, each the double next to it.
 
@@ -199,13 +197,13 @@ def rounded(
     smallest = 1e-40 if is_flat else 1e-300
     while bits <= _MOST_BITS:
         with ctx.workprec(bits):
-            pair = ball(arb(place) + arb(beside))
+            pair = ball(arb(x) + arb(beside))
             if all(_is_known(value, smallest) for value in pair):
                 loss = 0.0 if is_flat and pair[1].contains(0) else float(pair[1].mid())
                 return float(pair[0].mid()), loss
         bits *= 2
     raise AccuracyError(
-        f"the density or the loss has no finite value at {place!r}, as where a density touches "
+        f"the density or the loss has no finite value at {x!r}, as where a density touches "
         "zero at so many places that they are not told apart; bound the support"
     )
 
@@ -261,14 +259,14 @@ class Stretch:
 
         if self._length is None:
             small = np.exp(np.where(np.real(depth) > 0, -depth, depth))
-            rest = special.log1p(small)
+            log_share = special.log1p(small)
             beyond = np.where(np.real(depth) > 0, depth, 0.0)
-            return beyond + rest, depth - beyond - rest
+            return beyond + log_share, depth - beyond - log_share
         small = np.exp(depth)
         if not self.two_sided:
             return self._width * small, self._log_width + depth
-        rest = special.log1p(small)
-        return self._width * small / (1.0 + small), self._log_width + depth - 2.0 * rest
+        log_share = special.log1p(small)
+        return self._width * small / (1.0 + small), self._log_width + depth - 2.0 * log_share
 
     def ball_depth(self, v: Any) -> Any:
         """Return the depth of a real or complex ball of places."""
@@ -278,8 +276,8 @@ class Stretch:
         """Return balls around u and log |dx/dv|."""
         if self._length is None:
             positive = float(depth.real.mid()) > 0
-            rest = _log_one_plus((-depth if positive else depth).exp())
-            return (depth + rest, -rest) if positive else (rest, depth - rest)
+            log_share = _log_one_plus((-depth if positive else depth).exp())
+            return (depth + log_share, -log_share) if positive else (log_share, depth - log_share)
         length, small = self._length(), depth.exp()
         if not self.two_sided:
             return length * small, length.log() + depth
@@ -329,8 +327,8 @@ class Stretch:
 
         def value(depth: float) -> float:
             distance, log_slope = self.ball_distance(arb(depth))
-            found = ball(distance)
-            return float((found + log_slope if is_density else found).mid())
+            log_value = ball(distance)
+            return float((log_value + log_slope if is_density else log_value).mid())
 
         with ctx.workprec(_END_BITS):
             near, far = (value(depth) for depth in _SAMPLES)
@@ -403,17 +401,17 @@ class Moment:
         """Return M(−1 − z), that of −ℓ under Q."""
 
         def numbers() -> Numbers:
-            found, mirror = self.numbers(), arb_poly([-1, -1])
+            direct, mirror = self.numbers(), arb_poly([-1, -1])
             sign = (-1) ** sum(self.orders)
             return Numbers(
                 tuple(
                     polynomial(mirror) * (sign * (-rate).exp())
-                    for polynomial, rate in zip(found.polynomials, found.rates, strict=True)
+                    for polynomial, rate in zip(direct.polynomials, direct.rates, strict=True)
                 ),
-                tuple(-rate for rate in found.rates),
-                tuple(-1 - pole for pole in found.poles),
+                tuple(-rate for rate in direct.rates),
+                tuple(-1 - pole for pole in direct.poles),
             )
 
         rates = tuple(None if rate is None else -rate for rate in self.rates)
-        exact = tuple(None if place is None else -1 - place for place in self.exact)
+        exact = tuple(None if exact_pole is None else -1 - exact_pole for exact_pole in self.exact)
         return Moment(numbers, self.orders, rates, exact, self.is_checked)

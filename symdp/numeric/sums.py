@@ -266,10 +266,10 @@ def united(first: Atoms, second: Atoms) -> Atoms:
     assert told_apart[0] is not None
     assert told_apart[1] is not None
     (loss, log_weight), (other, other_weight) = told_apart[0], told_apart[1]
-    place = np.searchsorted(loss, other)
+    index = np.searchsorted(loss, other)
     gap = np.minimum(
-        np.abs(other - loss[np.minimum(place, loss.size - 1)]),
-        np.abs(other - loss[np.maximum(place - 1, 0)]),
+        np.abs(other - loss[np.minimum(index, loss.size - 1)]),
+        np.abs(other - loss[np.maximum(index - 1, 0)]),
     )
     new = gap > BLURRED * max(float(np.abs(loss).max()), float(np.abs(other).max()))
     losses = np.concatenate([loss, other[new]])
@@ -362,31 +362,31 @@ def listed_answer(law: SumLaw, epsilon: float) -> Answer | None:
     """
     if law.is_spread:
         return None
-    found: FiniteSum | None = None
+    sums: FiniteSum | None = None
     if is_near_top(law, epsilon):
-        found = topmost_sum(law, epsilon, line_tilt(law, epsilon, Strip.RIGHT))
-    if found is None and count_sums(law) <= MAX_SUMS:
+        sums = topmost_sum(law, epsilon, line_tilt(law, epsilon, Strip.RIGHT))
+    if sums is None and count_sums(law) <= MAX_SUMS:
         if (count_sums(law) > FEW_NODES or law.count > MOST_SHORT) and find_lattice(law):
             return None
         # Lists of points are whole at every tilt; of δ next to 1 the bulk of P is needed.
         is_list = not any(part.step.pieces for part, _ in law.parts)
         is_near = is_list or law.log_mass_at_infinity > HALF
         tilt = 0.0 if is_near else line_tilt(law, epsilon, Strip.RIGHT)
-        found = finite_sum(law, epsilon, tilt)
-    return None if found is None else _of_sum(found, law.log_mass_at_infinity, epsilon)
+        sums = finite_sum(law, epsilon, tilt)
+    return None if sums is None else _of_sum(sums, law.log_mass_at_infinity, epsilon)
 
 
-def _of_sum(found: FiniteSum, log_escaped: float, epsilon: float) -> Answer:
-    log_delta = log_add_exp(found.log_delta, log_escaped)
-    known = log_delta > -math.inf
-    error = math.exp(min(found.log_error - log_delta, 0.0)) if known else 0.0
+def _of_sum(sums: FiniteSum, log_escaped: float, epsilon: float) -> Answer:
+    log_delta = log_add_exp(sums.log_delta, log_escaped)
+    has_losses = log_delta > -math.inf
+    error = math.exp(min(sums.log_error - log_delta, 0.0)) if has_losses else 0.0
     # Lists made for a far tilt lack the bulk of P, of which δ next to 1 is made.
     if log_delta > HALF:
-        complement, off = found.log_complement, found.complement_error
+        complement, off = sums.log_complement, sums.complement_error
         error += unclosed(log_delta, complement, error)
     else:
         complement, off = log_one_minus_exp(log_delta), None
-    slope = -math.exp(min(found.log_slope - log_delta, 700.0)) if known else math.nan
+    slope = -math.exp(min(sums.log_slope - log_delta, 700.0)) if has_losses else math.nan
     return exact_answer(log_delta, complement, error, slope, epsilon, off)
 
 
@@ -460,14 +460,14 @@ def with_period(
     counts = [count for _, count in law.terms]
     angles = Angles(tilted, counts)
     level = NEGLIGIBLE + math.log(limit)
-    found = places_above(angles, line.step, first, limit, level)
-    if found is None:
+    indices = places_above(angles, line.step, first, limit, level)
+    if indices is None:
         if limit > MOST_NODES:
             return None
         return replace(longer(law, line, limit, kernel), last=0.0)
     # |G| is largest at y = 0, and so is the modulus of every value.
     left_out = 2.0 * math.exp(-NEGLIGIBLE) * abs(line.values[0])
-    places: Array = line.step * np.asarray(found, dtype=np.float64)
+    places: Array = line.step * np.asarray(indices, dtype=np.float64)
     if places.size:
         finer = law.tilted(line.tilt, float(places[-1]))
         logs = [part.log_characteristic(places) for part in finer]
@@ -524,7 +524,7 @@ def places_above(angles: Angles, step: float, first: int, last: int, level: floa
     while edges[-1] < last:
         edges.append(min(last, 2 * edges[-1] + _SPLIT))
     low, high = np.asarray(edges[:-1]), np.asarray(edges[1:])
-    found: list[tuple[Array, Array]] = []
+    stretches: list[tuple[Array, Array]] = []
     places, most = 0, angles.work + MOST_WORK
     while low.size:
         around = needed + angles.within(0.5 * step * (high - 1 - low))
@@ -537,12 +537,12 @@ def places_above(angles: Angles, step: float, first: int, last: int, level: floa
         above[hopeful] = angles.at(middle) < around[hopeful]
         low, high = low[above], high[above]
         narrow = high - low <= _SPLIT
-        found.append((low[narrow], high[narrow]))
+        stretches.append((low[narrow], high[narrow]))
         places += int((high - low)[narrow].sum())
         if places > MOST_NODES:
             return None
         low, high = _split(low[~narrow], high[~narrow])
-    starts, stops = (np.concatenate([pair[side] for pair in found]) for side in (0, 1))
+    starts, stops = (np.concatenate([pair[side] for pair in stretches]) for side in (0, 1))
     order = np.argsort(starts)
     starts, sizes = starts[order], (stops - starts)[order]
     offsets = np.repeat(starts - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
@@ -554,5 +554,5 @@ def _split(low: Array, high: Array) -> tuple[Array, Array]:
     width = -((low - high) // _SPLIT)
     starts = low[:, None] + np.arange(_SPLIT) * width[:, None]
     stops = np.minimum(starts + width[:, None], high[:, None])
-    some = starts < stops
-    return starts[some], stops[some]
+    is_nonempty = starts < stops
+    return starts[is_nonempty], stops[is_nonempty]

@@ -199,9 +199,9 @@ class SumLaw:
 
         No smaller ε has that δ. Only where `few_fall_short` holds of it, it is worth asking for.
         """
-        top, known = self.loss_bounds[1], self.mass_at_infinity - self.uncertain_mass
+        top, certain_mass = self.loss_bounds[1], self.mass_at_infinity - self.uncertain_mass
         share = (1.0 + _ROUNDED_MASS) * math.exp(log_delta) - (1.0 - _ROUNDED_MASS) * max(
-            known, 0.0
+            certain_mass, 0.0
         )
         if not (self.has_atoms and top < math.inf and share < self._top_mass):
             return None
@@ -291,14 +291,14 @@ class SumLaw:
     @cached_property
     def scale(self) -> tuple[float, float]:
         """A place and a square width of the sum from quantiles of steps, which need no moments."""
-        place = square = 0.0
+        centre = square = 0.0
         for part, count in self.parts:
             heap = np.cumsum(part.base.weight)
             places = np.searchsorted(heap[:-1], heap[-1:] * _QUANTILES)
             lower, middle, upper = part.base.loss[places].tolist()
-            place += count * middle
+            centre += count * middle
             square += count * (upper - lower) ** 2
-        return place, square
+        return centre, square
 
     def cgf_line(self, tilt: float, y: Array) -> np.ndarray:
         """Return K(t + iy) − K(t) for an array of y."""
@@ -318,12 +318,12 @@ def kept_with_law(
     """Return a function that asks another, pure one once for each law and what else is given."""
 
     @wraps(function)
-    def asked(law: SumLaw, /, *given: P.args, **named: P.kwargs) -> T:
-        key = asked, given, *named.items()
+    def asked(law: SumLaw, /, *arguments: P.args, **named: P.kwargs) -> T:
+        key = asked, arguments, *named.items()
         if key not in law.kept:
-            law.kept[key] = function(law, *given, **named)
-        found: T = law.kept[key]
-        return found
+            law.kept[key] = function(law, *arguments, **named)
+        value: T = law.kept[key]
+        return value
 
     return asked
 
@@ -382,10 +382,10 @@ def _points(law: LossLaw) -> Array | None:
     return loss if 0 < loss.size <= _MOST_POINTS else None
 
 
-def _common_measure(one: Fraction, other: Fraction, smallest: Fraction) -> Fraction:
+def _common_measure(first: Fraction, second: Fraction, smallest: Fraction) -> Fraction:
     """Return the largest number that divides both, where what is smaller counts as nothing."""
-    large, small = max(one, other), min(one, other)
+    large, small = max(first, second), min(first, second)
     while small > smallest:
-        rest = large % small
-        large, small = small, min(rest, small - rest)
+        remainder = large % small
+        large, small = small, min(remainder, small - remainder)
     return large if large > smallest else Fraction(0)

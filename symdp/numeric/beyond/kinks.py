@@ -50,7 +50,7 @@ def cut_off(w: Array) -> Array:
     """Return c(w), w ≥ 0, whose second term is below 1e-20 of the first one there."""
     z = STEEPNESS * (w - CENTRE)
     if z.size <= FEW_NODES:  # half a millisecond at most; SciPy takes 200 to be imported
-        return 0.5 * np.asarray([math.erfc(one) for one in z.tolist()])
+        return 0.5 * np.asarray([math.erfc(argument) for argument in z.tolist()])
     from scipy.special import erfc
 
     return np.asarray(0.5 * erfc(z))

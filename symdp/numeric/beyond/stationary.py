@@ -120,11 +120,11 @@ def branches(slope: Array, weight: Array) -> list[Branch]:
     density = _through(weight / WEIGHTS)
     rise = rate.convert(kind=Polynomial)(Polynomial([turn, 1.0]))
     sides = []
-    for end, place in enumerate((-1.0, 1.0)):
-        if abs(place - turn) <= NEAR_END:
+    for end, corner in enumerate((-1.0, 1.0)):
+        if abs(corner - turn) <= NEAR_END:
             continue
-        edge = -place - turn if abs(place + turn) <= NEAR_END else 0.0
-        branch = _branch(rise, density, turn, end, place - turn, edge)
+        edge = -corner - turn if abs(corner + turn) <= NEAR_END else 0.0
+        branch = _branch(rise, density, turn, end, corner - turn, edge)
         if branch is None:
             return []
         sides.append(branch)

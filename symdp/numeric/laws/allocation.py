@@ -43,13 +43,15 @@ class AllocatedLaw(TabulatedLaw):
 
     def __init__(self, base: LossLaw, steps: int, direction: str) -> None:
         table, ratios = table_of(base, steps), ratios_of(base)
-        own = direction == "remove"  # P has the record, and large losses lie where Y is large
+        is_remove = direction == "remove"  # P has the record, and large losses lie where Y is large
         ends = [steps * math.exp(edge) for edge in (table.edges[-1], table.edges[0])]
         tails = [
-            log_tail(ratios.coarse, steps, y, side, with_record=own)
+            log_tail(ratios.coarse, steps, y, side, with_record=is_remove)
             for y, side in zip(ends, (1, -1), strict=True)
         ]
-        infinite = _infinite(base, ratios, steps, 1.0 if own else -1.0, tails[0 if own else 1])
+        infinite = _infinite(
+            base, ratios, steps, 1.0 if is_remove else -1.0, tails[0 if is_remove else 1]
+        )
         super().__init__(table, Chart(), direction, base.step.name, infinite, base.loss_bounds)
         self.uncertain_mass = math.exp(tails[0]) + math.exp(tails[1]) + ratios.mass_beyond
 
@@ -87,16 +89,16 @@ def listed_masses(p: Sequence[arb], q: Sequence[arb], steps: int) -> Iterator[tu
         with_record = arb(0)
         for j, n in enumerate(counts):
             if n:
-                rest = _product([*terms[:j], *terms[j + 1 :]])
-                with_record += p[j] * rest * whole[j][n - 1] / factorials[n - 1]
+                others = _product([*terms[:j], *terms[j + 1 :]])
+                with_record += p[j] * others * whole[j][n - 1] / factorials[n - 1]
         yield with_record * factorials[steps - 1], likely
 
 
 def _powers(mass: arb, most: int) -> list[arb]:
-    found = [arb(1)]
+    powers = [arb(1)]
     for _ in range(most):
-        found.append(found[-1] * mass)
-    return found
+        powers.append(powers[-1] * mass)
+    return powers
 
 
 def _product(factors: Iterable[arb]) -> arb:
@@ -161,8 +163,8 @@ class LatticeAllocatedLaw(LossLaw):
         lost = float(np.abs(whole[noise]) @ (1.0 + y[noise] / steps)) + lattice.beyond
         lost += 2.0 * math.exp(_BEYOND) + ratios.mass_beyond
         whole[noise] = 0.0
-        own = direction == "remove"
-        weight = np.ones(size) if own else steps / np.maximum(y, lattice.spacing)
+        is_remove = direction == "remove"
+        weight = np.ones(size) if is_remove else steps / np.maximum(y, lattice.spacing)
         gap = lost + 0.25 * lattice.spacing * _most_within(moved, steps, weight)
         if not gap < _WIDEST:
             raise AccuracyError(
@@ -172,9 +174,9 @@ class LatticeAllocatedLaw(LossLaw):
             )
         seen = (whole > 0) & (y > 0)
         log_ratio, log_q = np.log(y[seen] / steps), np.log(whole[seen])
-        infinite = lost + (base.mass_at_infinity if own else float(whole[y <= 0].sum()))
-        loss = np.append(log_ratio if own else -log_ratio, math.inf)
-        log_p = np.append(log_q + log_ratio if own else log_q, math.log(infinite))
+        infinite = lost + (base.mass_at_infinity if is_remove else float(whole[y <= 0].sum()))
+        loss = np.append(log_ratio if is_remove else -log_ratio, math.inf)
+        log_p = np.append(log_q + log_ratio if is_remove else log_q, math.log(infinite))
         finite = loss[:-1]
         bounds = float(finite.min()), float(finite.max())
         super().__init__(Step(base.step.name, (), loss, log_p), bounds)
@@ -197,11 +199,11 @@ class _Lattice:
         mass = np.exp(nodes.log_weight)
         above = nodes.ratio > top - (steps - 1) * self.least  # and so is Y, whatever the others
         self.beyond = float(mass[above] @ nodes.ratio[above])
-        place = (np.where(above, self.least, nodes.ratio) - self.least) / self.spacing
-        cell = np.rint(place)
-        stays = np.abs(place - cell) < _SAME_CELL
-        cell[~stays] = np.floor(place[~stays])
-        share = np.where(stays, 0.0, place - cell)
+        position = (np.where(above, self.least, nodes.ratio) - self.least) / self.spacing
+        cell = np.rint(position)
+        stays = np.abs(position - cell) < _SAME_CELL
+        cell[~stays] = np.floor(position[~stays])
+        share = np.where(stays, 0.0, position - cell)
         cells = cell.astype(np.int64)
         self.law = _spread(cells, mass, share)
         self.moved = _spread(cells[~stays], mass[~stays], share[~stays])

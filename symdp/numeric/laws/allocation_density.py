@@ -137,8 +137,8 @@ def _window(law: LossLaw) -> list[float]:
     def log_moment(tilt: float) -> float:
         """Return K(t) to within a few units."""
         points = law.step.point_log_p + tilt * law.step.point_loss
-        known = [o.log_masses([tilt])[0] for o in outlines]
-        return float(np.logaddexp.reduce([*known, *points[np.isfinite(points)]]))
+        log_masses = [o.log_masses([tilt])[0] for o in outlines]
+        return float(np.logaddexp.reduce([*log_masses, *points[np.isfinite(points)]]))
 
     ends = []
     for upper, centre in ((False, -1.0), (True, 0.0)):
@@ -210,23 +210,23 @@ def log_tail(ratios: Ratios, steps: int, y: float, side: int, *, with_record: bo
     seen = ratios.ratio > 0
     ratio, log_q = ratios.ratio, ratios.log_weight
     log_p = np.where(seen, log_q + np.log(np.where(seen, ratio, 1.0)), -math.inf)
-    own = log_p if with_record else log_q
+    log_first = log_p if with_record else log_q
     others = steps - 1
     order = np.argsort(ratio)
-    ratio, own, log_q = ratio[order], own[order], log_q[order]
+    ratio, log_first, log_q = ratio[order], log_first[order], log_q[order]
     if side < 0:
         exponent = np.multiply.outer(-_RATES / y, ratio)
-        sums = [np.logaddexp.reduce(log + exponent, axis=1) for log in (own, log_q)]
+        sums = [np.logaddexp.reduce(log + exponent, axis=1) for log in (log_first, log_q)]
         return _at_least_unseen(float((_RATES + sums[0] + others * sums[1]).min()))
     # Up to each cut, at all rates at once; beyond it, a union over the components.
     number = np.searchsorted(ratio, _CUTS * y, side="right")
-    beyond = [np.logaddexp(_total(own[n:]), _log(others) + _total(log_q[n:])) for n in number]
+    beyond = [np.logaddexp(_total(log_first[n:]), _log(others) + _total(log_q[n:])) for n in number]
     exponent = np.multiply.outer(_RATES / y, ratio)
     up_to = np.maximum(number, 1) - 1
-    sums = [np.logaddexp.accumulate(log + exponent, axis=1)[:, up_to] for log in (own, log_q)]
-    rest = (-_RATES[:, None] + sums[0] + others * sums[1]).min(axis=0)
-    rest[number == 0] = 0.0
-    return _at_least_unseen(float(np.logaddexp(beyond, rest).min()))
+    sums = [np.logaddexp.accumulate(log + exponent, axis=1)[:, up_to] for log in (log_first, log_q)]
+    chernoff = (-_RATES[:, None] + sums[0] + others * sums[1]).min(axis=0)
+    chernoff[number == 0] = 0.0
+    return _at_least_unseen(float(np.logaddexp(beyond, chernoff).min()))
 
 
 def _total(logs: Array) -> float:
@@ -281,16 +281,16 @@ class Window:
         small, large = cut.weights(maker.coarse)
         ratio = maker.coarse.ratio / centre
         if large is None:
-            found = _tilt(small, ratio, maker, power)
+            tilt_and_width = _tilt(small, ratio, maker, power)
         else:
-            found = _tilt_of_large(small, large, ratio, maker.steps)
-        if found is None:
+            tilt_and_width = _tilt_of_large(small, large, ratio, maker.steps)
+        if tilt_and_width is None:
             return None
-        tilt, deviation = found[0] / centre, found[1] * centre
-        known = _Tilted(maker, centre, power, tilt, cut).transform(deviation)
-        if known is None:
+        tilt, deviation = tilt_and_width[0] / centre, tilt_and_width[1] * centre
+        transformed = _Tilted(maker, centre, power, tilt, cut).transform(deviation)
+        if transformed is None:
             return None
-        log_mass, step, values = known
+        log_mass, step, values = transformed
         front = maker.steps * log_mass + math.lgamma(power + 1.0)
         return cls(centre, deviation, power, tilt, front, step, values)
 
@@ -350,10 +350,10 @@ def _distance(ratios: Ratios, bound: float) -> Array:
 
 def _log_normal_cdf(x: Array) -> Array:
     """Return log Φ(x), −∞ far on the left; 0 far on the right."""
-    found = np.where(x > 0.0, 0.0, -np.inf)
+    result = np.where(x > 0.0, 0.0, -np.inf)
     near = np.abs(x) < 2.0 * _CUT_BEYOND / _CUT_WIDTH
-    found[near] = [math.log(0.5 * math.erfc(-a)) for a in (math.sqrt(0.5) * x[near]).tolist()]
-    return found
+    result[near] = [math.log(0.5 * math.erfc(-a)) for a in (math.sqrt(0.5) * x[near]).tolist()]
+    return result
 
 
 def _tilt_of_large(
@@ -366,8 +366,8 @@ def _tilt_of_large(
     ways = np.cumsum(np.log((steps + 1.0 - number) / number))
 
     def moments(tilt: float) -> tuple[float, float]:
-        found = [_moments(part - tilt * ratio, ratio) for part in (small, large)]
-        (log_small, mean, variance), (log_large, mean_large, variance_large) = found
+        both = [_moments(part - tilt * ratio, ratio) for part in (small, large)]
+        (log_small, mean, variance), (log_large, mean_large, variance_large) = both
         log_share = ways + (steps - number) * log_small + number * log_large
         share = np.exp(log_share - log_share.max())
         share /= share.sum()
@@ -445,8 +445,8 @@ class _Tilted:
         with np.errstate(divide="ignore"):
             log_ratio = np.log(ratios.ratio / self.centre)
         orders = {self.power // 2, self.power} - {0}
-        found = [exponent, *(exponent + order * log_ratio for order in orders)]
-        return found if large is None else [*found, large - self.tilt * ratios.ratio]
+        sizes = [exponent, *(exponent + order * log_ratio for order in orders)]
+        return sizes if large is None else [*sizes, large - self.tilt * ratios.ratio]
 
     def moments(self, ratios: Ratios) -> tuple[Array, Array, float]:
         """Return weights of the Taylor series of φ, a column each, W less its mean, log φ(c)."""
@@ -455,17 +455,17 @@ class _Tilted:
         top = float(sizes[0].max())
         weight = np.exp(sizes[0] - top)
         mass = float(weight.sum())
-        log_mass, place = top + math.log(mass), ratios.ratio[kept]
+        log_mass, ratio = top + math.log(mass), ratios.ratio[kept]
         factors = np.zeros(
-            (place.size, 1 + (self.power if self.cut.split is None else _MOST_LARGE))
+            (ratio.size, 1 + (self.power if self.cut.split is None else _MOST_LARGE))
         )
         factors[:, 0] = weight[kept] / mass
         if self.cut.split is None:
-            factors[:, 1:] = (place / self.centre)[:, None] / np.arange(1.0, self.power + 1.0)
+            factors[:, 1:] = (ratio / self.centre)[:, None] / np.arange(1.0, self.power + 1.0)
             np.multiply.accumulate(factors, axis=1, out=factors)
         else:
             factors[:, 1] = np.exp(sizes[-1][kept] - log_mass)
-        return factors, place - self.centre / self.maker.steps, log_mass
+        return factors, ratio - self.centre / self.maker.steps, log_mass
 
     def transform(self, deviation: float) -> tuple[float, float, Complex] | None:
         """Return log φ(c), a step in v, and (−1)^k Φ^{(k)}(c + iv) over φ(c)^t k! at v ≥ 0.
@@ -616,7 +616,7 @@ class _Maker(Sums):
         What two neighbours differ by where they meet is an error of both.
         """
         panels: list[_Panel] = []
-        place, slope, spread, peak, last = 0.0, 0.0, self.spread, -math.inf, math.nan
+        edge, slope, spread, peak, last = 0.0, 0.0, self.spread, -math.inf, math.nan
         for _ in range(_MOST_PANELS):
             panel = None
             depth = 0.0 if math.isnan(last) else peak - last
@@ -624,36 +624,39 @@ class _Maker(Sums):
             narrow = min(least * math.exp(depth / _GAP_GROWS), _WIDE_GAP)
             for allowed, share in itertools.product((narrow, _WIDE_GAP), _SPREADS):
                 if panel is None:
-                    panel = self._panel(place, side, slope, share * spread, (last, allowed))
+                    panel = self._panel(edge, side, slope, share * spread, (last, allowed))
             if panel is None:
-                self._check_end(place, side)
+                self._check_end(edge, side)
                 return panels
             gap = panel.gap(last, side)
-            panels[-1:] = [replace(one, error=one.error + gap) for one in panels[-1:]]
+            panels[-1:] = [
+                replace(last_panel, error=last_panel.error + gap) for last_panel in panels[-1:]
+            ]
             panels.append(replace(panel, error=panel.error + gap))
-            place = panel.upper if side > 0 else panel.lower
+            edge = panel.upper if side > 0 else panel.lower
             slope, spread, last = panel.slope, panel.spread, panel.log_value
             peak = max(peak, float(panel.coefficients[0]))
             # Under P the density is e^λ times as large.
-            if panel.log_value + max(place, 0.0) < peak - FLOOR:
+            if panel.log_value + max(edge, 0.0) < peak - FLOOR:
                 break
         return panels
 
-    def _check_end(self, place: float, side: int) -> None:
+    def _check_end(self, end: float, side: int) -> None:
         """Raise AccuracyError where the table ends before the density is negligible."""
         what = f"random allocation of {self.name} over {self.steps} steps"
-        if place == 0.0:
+        if end == 0.0:
             raise AccuracyError(
                 f"{what}: the transform of the likelihood ratio does not die out, as its law has "
                 "atoms, jumps or turning points; more steps smooth it"
             )
-        y = self.steps * math.exp(place)
+        y = self.steps * math.exp(end)
         beyond = max(
-            log_tail(self.coarse, self.steps, y, side, with_record=own) for own in (True, False)
+            log_tail(self.coarse, self.steps, y, side, with_record=is_remove)
+            for is_remove in (True, False)
         )
         if not beyond <= math.log(LARGEST_UNRESOLVED):
             raise AccuracyError(
-                f"{what}: the density of the loss is not resolved beyond {place:.4g}, with a "
+                f"{what}: the density of the loss is not resolved beyond {end:.4g}, with a "
                 f"probability of up to {math.exp(beyond):.1g}; change the number of steps or the "
                 "noise"
             )
@@ -689,9 +692,9 @@ class _Maker(Sums):
             for _ in range(4):
                 last_place = math.log(end / self.steps)
                 lower, upper = min(start, last_place), max(start, last_place)
-                found = self._fitted(windows, lower, upper, side)
-                if found is not None and found.gap(meets[0], side) <= meets[1]:
-                    return found
+                candidate = self._fitted(windows, lower, upper, side)
+                if candidate is not None and candidate.gap(meets[0], side) <= meets[1]:
+                    return candidate
                 end = 0.5 * (end + y)
         return None
 
@@ -708,19 +711,19 @@ class _Maker(Sums):
         self, windows: list[Window], lower: float, upper: float, side: int
     ) -> _Panel | None:
         u = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
-        place = 0.5 * (lower + upper) + 0.5 * (upper - lower) * u
-        parts = [window.log_density(self.steps * np.exp(place)) for window in windows]
+        log_y = 0.5 * (lower + upper) + 0.5 * (upper - lower) * u
+        parts = [window.log_density(self.steps * np.exp(log_y)) for window in windows]
         log_density = np.logaddexp.reduce([value for value, _ in parts])
         with np.errstate(over="ignore", invalid="ignore"):
             error = np.exp(np.logaddexp.reduce([size for _, size in parts]) - log_density)
         if not (np.isfinite(log_density).all() and float(error.max()) < WORST):
             return None
-        values = log_density + place + math.log(self.steps)
+        values = log_density + log_y + math.log(self.steps)
         coefficients = np.asarray(
             np.polynomial.chebyshev.chebfit(u, values, DEGREE), dtype=np.float64
         )
-        rest = float(np.abs(coefficients[-3:]).max())
-        if rest > max(_TAIL, 100.0 * float(error.max())):
+        last_terms = float(np.abs(coefficients[-3:]).max())
+        if last_terms > max(_TAIL, 100.0 * float(error.max())):
             return None
         outer = 1.0 if side > 0 else -1.0
         deviation = min(window.deviation for window in windows)
@@ -729,7 +732,7 @@ class _Maker(Sums):
             lower,
             upper,
             coefficients,
-            float(error.max()) + self.steps * UNIT + 4.0 * rest,
+            float(error.max()) + self.steps * UNIT + 4.0 * last_terms,
             float(np.polynomial.chebyshev.chebval(outer, derivative)) * 2.0 / (upper - lower) - 1.0,
             float(np.polynomial.chebyshev.chebval(outer, coefficients)),
             min(deviation / windows[0].centre, 2.0 * (upper - lower) / (1.8 * _REACH)),

@@ -52,9 +52,9 @@ _ALONE, _LEAST_MASS = 0.999, 1e-9  # of a tilted law, that is one value; that is
 class _Known:
     """What is known of a law without its density; everything else is refused in one sentence."""
 
-    def __init__(self, name: str, **known: Any) -> None:
+    def __init__(self, name: str, **values: Any) -> None:
         self._name = name
-        self.__dict__.update(known)
+        self.__dict__.update(values)
 
     def __getattr__(self, missing: str) -> Any:
         if missing.startswith("__"):
@@ -79,11 +79,11 @@ class ClosedTilted(Tilted):
         first: tuple[arb, arb],  # K(t) and K′(t)
         error: float = ROUNDING,
     ) -> None:
-        known = law.points(error if error <= TOLERABLE else ROUNDING)
+        points = law.points(error if error <= TOLERABLE else ROUNDING)
         with ctx.workprec(_BITS):
             shift = float(first[1] - law.precise_mean)
         self.__dict__.update(
-            law=law, tilt=tilt, excess=excess, shift=shift, variance=variance, nodes=known,
+            law=law, tilt=tilt, excess=excess, shift=shift, variance=variance, nodes=points,
             atomic=0.0, is_precise=True, first=first, in_balls_alone=not error <= TOLERABLE,
         )  # fmt: skip
 
@@ -98,13 +98,13 @@ class ClosedTilted(Tilted):
         """Return log φ_t(y) − iym."""
         flat = y.ravel()
         near = (np.abs(flat) * self.widest <= _NEAR) | self.in_balls_alone
-        found = np.empty(flat.size, dtype=np.complex128)
-        found[~near] = self.in_doubles(flat[~near])
-        near |= ~np.isfinite(found)
+        values = np.empty(flat.size, dtype=np.complex128)
+        values[~near] = self.in_doubles(flat[~near])
+        near |= ~np.isfinite(values)
         if np.count_nonzero(near) > _MOST_BALLS:
             raise AccuracyError(f"doubles do not tell the transform of {self.law.step.name} here")
-        found[near] = self.in_balls(flat[near])
-        return found.reshape(y.shape)
+        values[near] = self.in_balls(flat[near])
+        return values.reshape(y.shape)
 
     def in_balls(self, y: Array) -> Complex:
         """Return the same from balls, relative to itself."""
@@ -115,13 +115,13 @@ class ClosedTilted(Tilted):
 
     def in_doubles(self, y: Array) -> Complex:
         """Return the same from doubles."""
-        height, slope = (float(one) for one in self.first)
+        height, slope = (float(ball) for ball in self.first)
         return np.asarray(self.law.in_doubles(self.tilt + 1j * y) - height - 1j * y * slope)
 
     def cumulants(self, order: int) -> Array:
         """Return cumulants, the first as E_t L − E L."""
-        found = self.law.derivatives(self.tilt, order)
-        return np.asarray([self.shift, *(float(one) for one in found[2:])][:order])
+        derivatives = self.law.derivatives(self.tilt, order)
+        return np.asarray([self.shift, *(float(ball) for ball in derivatives[2:])][:order])
 
     def log_bound(self, y: Array) -> Array:
         """Return log |φ| at most between neighbours of rising y, and beyond the last."""
@@ -243,15 +243,15 @@ class FamilyLaw(LossLaw):
         """The range of the loss, where the mean at far tilts is seen to end."""
         ends = []
         for way, end in zip((-1.0, 1.0), self.domain, strict=True):
-            found = way * math.inf
+            bound = way * math.inf
             if math.isinf(end):
                 with ctx.workprec(2 * _BITS):
                     near, far = (
                         self.derivatives(way * t, 1)[1] for t in (_FARTHEST / 2, _FARTHEST)
                     )
                     if abs(far - near) <= TOLERABLE * abs(far):
-                        found = float(2 * far - near)  # what is missing falls like 1/t
-            ends.append(found)
+                        bound = float(2 * far - near)  # what is missing falls like 1/t
+            ends.append(bound)
         return ends[0], ends[1]
 
     def derivatives(self, tilt: float, order: int) -> list[arb]:
@@ -261,15 +261,15 @@ class FamilyLaw(LossLaw):
             radius = arb(2) ** -_DERIVED
             turns = [acb(0, 2 * arb.pi() * k / number).exp() for k in range(number)]
             values = [self.at(tilt + radius * turn) for turn in turns]
-            found = []
+            balls = []
             for j in range(order + 1):
                 total = sum(
                     (v * turn ** (-j) for v, turn in zip(values, turns, strict=True)), acb(0)
                 )
-                found.append((total.real / number * arb(j).fac() / radius**j).mid())
-        if not all(one.is_finite() for one in found):
+                balls.append((total.real / number * arb(j).fac() / radius**j).mid())
+        if not all(ball.is_finite() for ball in balls):
             raise AccuracyError(f"the transform of {self.step.name} is not known at {tilt:.6g}")
-        return found
+        return balls
 
     @cached_property
     def precise_mean(self) -> arb:
@@ -283,8 +283,8 @@ class FamilyLaw(LossLaw):
 
     def points(self, error: float) -> NodeSet:
         """Return the mean and an error, and no points."""
-        known = {"mean": float(self.precise_mean), "error": error, "beyond": (0.0, 0.0)}
-        return cast(NodeSet, _Known(self.step.name, **known, mass_at_infinity=0.0))
+        fields = {"mean": float(self.precise_mean), "error": error, "beyond": (0.0, 0.0)}
+        return cast(NodeSet, _Known(self.step.name, **fields, mass_at_infinity=0.0))
 
     @property
     def outlines(self) -> Any:
@@ -320,8 +320,8 @@ class FamilyLaw(LossLaw):
                 excess = float(height - tilt * self.precise_mean)
             first = height, slope
             self._known[tilt] = ClosedTilted(self, tilt, excess, float(variance), first)
-        found = self._known[tilt]
-        return found if frequency * found.widest <= _NEAR else found.farther(self.gap(tilt))
+        part = self._known[tilt]
+        return part if frequency * part.widest <= _NEAR else part.farther(self.gap(tilt))
 
     def transform(self, tilts: Array) -> Array:
         """Return K(t) − t·E L for several tilts."""
@@ -341,25 +341,25 @@ class FamilyLaw(LossLaw):
         """
         part = self.tilted(0.0)
         start = np.geomspace(1e3, 1e9, 400) / part.widest
-        place, step = start, np.full(start.size, 0.25 / part.widest)
-        height = part.in_doubles(place).real
+        y, step = start, np.full(start.size, 0.25 / part.widest)
+        height = part.in_doubles(y).real
         for _ in range(30):
             before = height
             for way in (1.0, -1.0):
-                other = place + way * step
+                other = y + way * step
                 seen = np.nan_to_num(part.in_doubles(other).real, nan=-np.inf)
                 better = seen > height
-                place, height = np.where(better, other, place), np.where(better, seen, height)
+                y, height = np.where(better, other, y), np.where(better, seen, height)
             step = np.where(height > before, 2.0 * step, 0.5 * step)
-        far = place > 0.5 * start
+        far = y > 0.5 * start
         return bool(height[far].max(initial=-math.inf) > _RETURNED)
 
     def gap(self, tilt: float) -> float:
         """Return how far doubles are from balls, relative to what the loss turns; at least 2⁻⁵²."""
         part = self.tilted(tilt)
         y = _CHECKED / part.widest
-        own, other = part.in_doubles(y), part.in_balls(y)
-        gap = np.abs(np.expm1(own - other)) / (1.0 + part.widest * y)
+        doubles, other = part.in_doubles(y), part.in_balls(y)
+        gap = np.abs(np.expm1(doubles - other)) / (1.0 + part.widest * y)
         return max(float(np.nan_to_num(gap, nan=math.inf).max()), ROUNDING)
 
 
@@ -384,14 +384,14 @@ def listed(law: FamilyLaw, lattice: tuple[arb, arb], direction: str) -> LossLaw:
     """Return the law of losses start + step·ℤ, from K of the remove direction."""
     start, step = lattice
     ends: list[bool] = []  # whether the law ends there, of the numbers' lower and upper end
-    found: dict[int, tuple[float, float]] = {}  # by number: how far from a mean, and log P
+    atoms: dict[int, tuple[float, float]] = {}  # by number: how far from a mean, and log P
     for way in (-1.0, 1.0):
         tilt = 0.0
         while True:
             part = law.tilted(tilt)
             mean, width = float((part.first[1] - start) / step), part.widest / abs(float(step))
             size = 1 << math.ceil(math.log2(2.0 * _PERIOD * width + 32.0))
-            if max(size, len(found)) > _MOST_LISTED:
+            if max(size, len(atoms)) > _MOST_LISTED:
                 raise AccuracyError(f"the losses of {law.step.name} are too many to be listed")
             first, reach = round(mean) - size // 2, max(_BAND * width, 1.0)
             with ctx.workprec(_BITS):
@@ -402,7 +402,7 @@ def listed(law: FamilyLaw, lattice: tuple[arb, arb], direction: str) -> LossLaw:
                 if masses[j - first] > _LEAST_MASS:
                     with ctx.workprec(_BITS):
                         log_p = float(front - tilt * j * step) + math.log(masses[j - first])
-                    found[j] = min(found.get(j, (math.inf, 0.0)), (abs(j - mean), log_p))
+                    atoms[j] = min(atoms.get(j, (math.inf, 0.0)), (abs(j - mean), log_p))
                     if way * (j - mean) > 0:
                         last = max(log_p, log_p - float(start + j * step))
             if masses.max() > _ALONE or -math.inf < last < -_ENDED:
@@ -417,10 +417,10 @@ def listed(law: FamilyLaw, lattice: tuple[arb, arb], direction: str) -> LossLaw:
                 ends.append(False)
                 break
             tilt += move
-    numbers = sorted(found)
+    numbers = sorted(atoms)
     if numbers != list(range(numbers[0], numbers[-1] + 1)):
         raise AccuracyError(f"some losses of {law.step.name} were not seen")
-    logs = np.asarray([found[j][1] for j in numbers])
+    logs = np.asarray([atoms[j][1] for j in numbers])
     if not abs(float(np.exp(logs).sum()) - 1.0) < TOLERABLE:
         raise AccuracyError(f"the masses of {law.step.name} do not add up to 1: does its T count?")
     with ctx.workprec(_BITS):

@@ -57,12 +57,12 @@ class _Noise:
             r = np.exp(log_r)
             height = d * log_r - psi(r)
             spread, falls = self.rise(r, np.full(r.size, shift)), slope(r)
-        known = np.isfinite(height) & np.isfinite(spread) & np.isfinite(falls)
-        if not known.any():
+        is_usable = np.isfinite(height) & np.isfinite(spread) & np.isfinite(falls)
+        if not is_usable.any():
             raise InputError("its density has no positive values")
-        first, last = np.flatnonzero(known)[[0, -1]]
-        top = float(height[known].max())
-        if not known[first : last + 1].all() or (
+        first, last = np.flatnonzero(is_usable)[[0, -1]]
+        top = float(height[is_usable].max())
+        if not is_usable[first : last + 1].all() or (
             last < r.size - 1 and height[last] > top - _FLOOR and not np.isposinf(-height[last + 1])
         ):
             raise InputError("its density has kinks, ends or zeros, which it may not have")
@@ -74,7 +74,7 @@ class _Noise:
                 "shift may be worse, and where it is level the loss has no density"
             )
         self._log_constant = self._normaliser(log_r[height > top - 1.25 * _SEEN])
-        kept = known & ((log_r < log_r[first] + 5.0) | (height > top - 1.5 * _FLOOR))
+        kept = is_usable & ((log_r < log_r[first] + 5.0) | (height > top - 1.5 * _FLOOR))
         far = spread[[last, last - _FINE]].tolist()
         level = abs(far[0] - far[1]) <= 1e-6 * far[0]
         self._limit = far[0] if level else (0.0 if far[0] < far[1] else math.inf)
@@ -133,14 +133,14 @@ class _Noise:
     def rise(self, start: Array, step: Array) -> Array:
         """Return ψ(start + step) − ψ(start), accurate relative to itself."""
         near = np.abs(step) <= _NEAR * start
-        found, far = np.empty(start.shape), ~near
+        result, far = np.empty(start.shape), ~near
         if near.any():
-            place, length = start[near], step[near]
-            middle = (place + 0.5 * length)[:, None] + 0.5 * length[:, None] * self._points
-            found[near] = 0.5 * length * (self._slope(middle) @ self._weights)
+            near_start, length = start[near], step[near]
+            middle = (near_start + 0.5 * length)[:, None] + 0.5 * length[:, None] * self._points
+            result[near] = 0.5 * length * (self._slope(middle) @ self._weights)
         if far.any():
-            found[far] = self._psi(start[far] + step[far]) - self._psi(start[far])
-        return found
+            result[far] = self._psi(start[far] + step[far]) - self._psi(start[far])
+        return result
 
     def spread(self, r: Array) -> Array:
         """Return Λ, the largest loss at a distance."""
@@ -148,7 +148,7 @@ class _Noise:
 
     def _advance(self, start: Array, rise: Array, most: float, way: float) -> Array:
         """Return how far to go forth or back from places for ψ to rise or to fall by so much."""
-        found = np.zeros(rise.shape)
+        advance = np.zeros(rise.shape)
         with np.errstate(all="ignore"):
             x = np.minimum(rise / self._slope(start), most)
         x = np.asarray(np.where(np.isfinite(x) & (x > 0), x, min(most, 1e300) / 2))
@@ -160,14 +160,14 @@ class _Noise:
                 new = x - excess / self._slope(start + way * x)
             inside = (new >= low) & (new <= high)
             new = np.where(inside, new, 0.5 * (low + np.minimum(high, 1e300)))
-            found[left] = new
+            advance[left] = new
             # Newton's next step would be the square of this one.
             open_ = ~(inside & (np.abs(new - x) <= 1e-9 * np.abs(x))) & (low < high)
             if not open_.any():
                 break
             left, x, low, high = left[open_], new[open_], low[open_], high[open_]
             start, rise = start[open_], rise[open_]
-        return found
+        return advance
 
     def _inner(self, r: Array) -> Array:
         """Return ψ(D − r) − ψ(r), the largest loss at a distance below D/2."""
@@ -189,28 +189,28 @@ class _Noise:
             lower, upper = np.where(right, middle, lower), np.where(right, upper, middle)
         return np.asarray(np.exp(0.5 * (lower + upper)))
 
-    def log_density(self, loss: Array, rest: Array, top: float, order: int) -> Array:
+    def log_density(self, loss: Array, below: Array, top: float, order: int) -> Array:
         """Return log p of losses above 0, which lie `rest` below the value `top` of Λ."""
         size = max(1, BLOCK // (16 * order))
         blocks = [slice(k, k + size) for k in range(0, loss.size, size)]
-        return np.concatenate([self._density(loss[b], rest[b], top, order) for b in blocks])
+        return np.concatenate([self._density(loss[b], below[b], top, order) for b in blocks])
 
-    def _density(self, loss: Array, rest: Array, top: float, order: int) -> Array:
+    def _density(self, loss: Array, below: Array, top: float, order: int) -> Array:
         total = np.full(loss.shape, -np.inf)
         short = loss < self._short
         least = np.zeros(loss.shape)
         if short.any():
             ends = math.log(self._shift) + _LEFT - 10.0, math.log(0.5 * self._shift)
             if math.isclose(top, self._short, rel_tol=_ROUNDED):  # told by how much less
-                least[short] = self._root(*ends, rest[short], self._lack, True)
+                least[short] = self._root(*ends, below[short], self._lack, True)
             else:
                 least[short] = self._root(*ends, loss[short], self._inner, False)
         for (low, high), (first, last) in zip(
             pairwise(self._ends), pairwise(self._values), strict=True
         ):
-            held = loss < max(first, last)
+            inside = loss < max(first, last)
             left, right = (np.full(loss.shape, math.exp(end)) for end in (low, high))
-            cut = held & (loss > min(first, last))
+            cut = inside & (loss > min(first, last))
             if cut.any() and not math.isclose(first, last, rel_tol=_ROUNDED):
                 root = self._root(low, high, loss[cut], self.spread, last > first)
                 (left if last > first else right)[cut] = root
@@ -220,11 +220,13 @@ class _Noise:
                 1.0 * (cut & (last < first)),
             )
             left = np.where(is_short, least, left)
-            held &= left < right
-            if held.any():
+            inside &= left < right
+            if inside.any():
                 unit = np.minimum(self._shift, right)
-                row = _Rows(*(one[held] for one in (loss, rest, left, right, unit, *kinds)))
-                total[held] = np.logaddexp(total[held], self._integral(row, top, order))
+                row = _Rows(
+                    *(column[inside] for column in (loss, below, left, right, unit, *kinds))
+                )
+                total[inside] = np.logaddexp(total[inside], self._integral(row, top, order))
         return total + self._log_constant
 
     def _integral(self, rows: _Rows, top: float, order: int) -> Array:
@@ -244,9 +246,9 @@ class _Noise:
         reach = 3.9  # 1e-33 of the way from the ends
         t = np.linspace(-reach, reach, order)
         exponent = math.pi * np.sinh(t)
-        share, rest = 1.0 / (1.0 + np.exp(-exponent)), 1.0 / (1.0 + np.exp(exponent))
-        weight = np.log(math.pi * np.cosh(t) * 2.0 * reach / (order - 1) * share * rest)
-        height = self._heights(rows, top, ends, (low, high), share, rest) + weight
+        share, other_share = 1.0 / (1.0 + np.exp(-exponent)), 1.0 / (1.0 + np.exp(exponent))
+        weight = np.log(math.pi * np.cosh(t) * 2.0 * reach / (order - 1) * share * other_share)
+        height = self._heights(rows, top, ends, (low, high), share, other_share) + weight
         most = np.maximum(height.max(axis=1), -1e300)
         with np.errstate(divide="ignore"):
             total = np.log(np.exp(height - most[:, None]).sum(axis=1)) + np.log(high - low)
@@ -259,7 +261,7 @@ class _Noise:
         ends: tuple[Array, Array],
         window: tuple[Array, Array],
         share: Array,
-        rest: Array,
+        other_share: Array,
     ) -> Array:
         """Return the log of the integrand in log(r + unit), at shares of windows."""
         (low, high), unit = window, rows.unit[:, None]
@@ -270,7 +272,9 @@ class _Noise:
                 (low == ends[0])[:, None], (left + unit) * np.expm1(share * length), np.inf
             )
             behind = np.where(
-                (high == ends[1])[:, None], -(right + unit) * np.expm1(-rest * length), np.inf
+                (high == ends[1])[:, None],
+                -(right + unit) * np.expm1(-other_share * length),
+                np.inf,
             )
         r = np.exp(low[:, None] + share * length) - unit
         from_left, from_right = ahead < 0.5 * (left + unit), behind < 0.5 * right
@@ -280,13 +284,13 @@ class _Noise:
         def flat(values: Array) -> Array:
             return np.broadcast_to(values if values.ndim == 2 else values[:, None], shape).ravel()
 
-        found = self._integrand(
+        logs = self._integrand(
             r.ravel(),
-            _Rows(*(flat(one) for one in vars(rows).values())),
+            _Rows(*(flat(column) for column in vars(rows).values())),
             top,
             (flat(np.where(from_left, ahead, np.inf)), flat(np.where(from_right, behind, np.inf))),
         )
-        return found.reshape(shape)
+        return logs.reshape(shape)
 
     def _integrand(
         self, r: Array, rows: _Rows, top: float, distances: tuple[Array, Array]
@@ -297,39 +301,41 @@ class _Noise:
         left_over = np.maximum(widest - rows.loss, 1e-16 * widest)
         if top < math.inf:
             left_over = np.where(np.abs(widest - top) < _ROUNDED * top, rows.rest, left_over)
-        for end, apart, own in (
+        for end, apart, is_near_one in (
             (rows.left, ahead, rows.left_kind == 1),
             (rows.right, -behind, rows.right_kind == 1),
         ):
-            near = own & (np.abs(apart) <= _NEAR * np.minimum(end, shift))
+            near = is_near_one & (np.abs(apart) <= _NEAR * np.minimum(end, shift))
             if near.any():
-                place, step = end[near], apart[near]
-                left_over[near] = self.rise(place + shift, step) - self.rise(place, step)
+                near_end, step = end[near], apart[near]
+                left_over[near] = self.rise(near_end + shift, step) - self.rise(near_end, step)
         u, lack = np.empty(r.shape), np.empty(r.shape)
         close = left_over < 0.5 * rows.loss
-        for some, target, start, way in (
+        for chosen, target, start, way in (
             (close, lack, r + shift, -1.0), (~close, u, r, 1.0)
         ):  # fmt: skip
-            if some.any():
+            if chosen.any():
                 wanted = left_over if way < 0 else rows.loss
-                target[some] = self._advance(start[some], wanted[some], shift, way)
+                target[chosen] = self._advance(start[chosen], wanted[chosen], shift, way)
         u[close], lack[~close] = shift - lack[close], shift - u[~close]
         excess = 2.0 * r + u - shift
         near = (rows.left_kind == 2) & (ahead <= _NEAR * np.minimum(rows.left, shift))
         if near.any():
-            place, step = rows.left[near], ahead[near]
-            start = shift - place - step
-            rise = self.rise(start, step) + self.rise(place, step)
+            near_end, step = rows.left[near], ahead[near]
+            start = shift - near_end - step
+            rise = self.rise(start, step) + self.rise(near_end, step)
             excess[near] = self._advance(start, rise, math.inf, 1.0)
         rho = r + u
         with np.errstate(all="ignore"):
-            found = np.log(r) + np.log(rho) + np.log(r + rows.unit) - np.log(self._slope(rho))
-            found -= self._psi(r)
+            log_integrand = (
+                np.log(r) + np.log(rho) + np.log(r + rows.unit) - np.log(self._slope(rho))
+            )
+            log_integrand -= self._psi(r)
             if self._d != 3:
                 around = np.log(np.maximum(lack, 1e-300)) + np.log(2.0 * shift - lack)
                 around += np.log(np.maximum(excess, 1e-300)) + np.log(2.0 * shift + excess)
-                found += 0.5 * (self._d - 3) * around
-        return np.where(np.isfinite(found), found, -np.inf)
+                log_integrand += 0.5 * (self._d - 3) * around
+        return np.where(np.isfinite(log_integrand), log_integrand, -np.inf)
 
 
 @dataclass
@@ -365,9 +371,9 @@ class _Cell:
         if math.isinf(self.high):
             return self.low + self.scale * near, np.full(w.shape, np.inf), self._log + w - near
         width, far = self.high - self.low, _soft(-w)
-        rest = width * np.exp(-near)
-        loss = np.where(w.real < 0, self.low + width * np.exp(-far), self.high - rest)
-        return loss, rest, self._log - near - far
+        below = width * np.exp(-near)
+        loss = np.where(w.real < 0, self.low + width * np.exp(-far), self.high - below)
+        return loss, below, self._log - near - far
 
     @property
     def _log(self) -> float:
@@ -393,10 +399,10 @@ class _Cell:
 class _RadialChart(Chart):
     """The log likelihood ratio over cells of x ≥ 0, and odd in x; of samples at a rate."""
 
-    def __init__(self, made: _Tabulated, rate: float) -> None:
-        self._cells, self._edges, self._rate = made.cells, np.asarray(made.edges), rate
-        inner = made.edges[1:-1]
-        start = [0.0] if made.starts_apart else []
+    def __init__(self, table: _Tabulated, rate: float) -> None:
+        self._cells, self._edges, self._rate = table.cells, np.asarray(table.edges), rate
+        inner = table.edges[1:-1]
+        start = [0.0] if table.starts_apart else []
         self.breaks = (*(-edge for edge in inner[::-1]), *start, *inner)
 
     def _number(self, size: Array) -> NDArray[np.intp]:
@@ -408,13 +414,13 @@ class _RadialChart(Chart):
         """Return λ; places may be complex."""
         x = np.asarray(x)
         sign = np.where(x.real < 0, -1.0, 1.0)
-        size, found = sign * x, np.empty_like(x)
+        size, loss = sign * x, np.empty_like(x)
         number = self._number(size.real)
         for k, cell in enumerate(self._cells):
-            here = number == k
-            if here.any():
-                found[here] = cell.value(size[here] - cell.offset)[0]
-        return np.asarray(sign * found)
+            in_cell = number == k
+            if in_cell.any():
+                loss[in_cell] = cell.value(size[in_cell] - cell.offset)[0]
+        return np.asarray(sign * loss)
 
     def ratio(self, x: Array) -> Array:
         """Return the log of 1 − q + qe^λ."""
@@ -444,11 +450,11 @@ class _RadialChart(Chart):
                     np.log1p(np.expm1(plain) / self._rate),
                 )
                 plain = np.where(np.isnan(above), -np.inf, above)
-        size, found = np.abs(plain), np.full(plain.shape, np.inf)
+        size, places = np.abs(plain), np.full(plain.shape, np.inf)
         for cell, low, high in zip(self._cells, self._edges[:-1], self._edges[1:], strict=True):
-            here = (size >= max(cell.low, 0.0)) & (size < cell.high)
-            found[here] = np.clip(cell.place(size[here]) + cell.offset, low, high)
-        return np.asarray(np.copysign(found, plain))
+            in_cell = (size >= max(cell.low, 0.0)) & (size < cell.high)
+            places[in_cell] = np.clip(cell.place(size[in_cell]) + cell.offset, low, high)
+        return np.asarray(np.copysign(places, plain))
 
 
 def _cells(noise: _Noise) -> list[_Cell]:
@@ -494,10 +500,12 @@ class _Panels:
             self._continue(1.0, self._direct, _DEEP)
 
     def _found(self, w: Array, order: int = _ORDER) -> Array:
-        loss, rest, log_slope = self._cell.value(w)
+        loss, below, log_slope = self._cell.value(w)
         top = self._cell.high
-        found = self._noise.log_density(loss, rest, top, order) + log_slope
-        return np.where(np.isfinite(found), np.maximum(found, -9.0 * _FLOOR), -9.0 * _FLOOR)
+        log_density = self._noise.log_density(loss, below, top, order) + log_slope
+        return np.where(
+            np.isfinite(log_density), np.maximum(log_density, -9.0 * _FLOOR), -9.0 * _FLOOR
+        )
 
     def _first(self, grid: Array, height: Array) -> Array:
         """Return edges that are closest around w = 0, no panel rising by much."""
@@ -533,13 +541,13 @@ class _Panels:
                 np.concatenate([low[~good], middle[~good]]),
                 np.concatenate([middle[~good], high[~good]]),
             )
-        done.sort(key=lambda one: float(one[0]))
+        done.sort(key=lambda panel: float(panel[0]))
         starts, ends, rows, tails = (np.asarray(column) for column in zip(*done, strict=True))
         off_nodes = 0.31
         aside = 0.5 * (starts + ends) + 0.5 * off_nodes * (ends - starts)
         series = rows @ _SERIES
-        told = np.polynomial.chebyshev.chebval(off_nodes, series.T)
-        gap = np.abs(told - self._found(aside, _CHECKED))
+        predicted = np.polynomial.chebyshev.chebval(off_nodes, series.T)
+        gap = np.abs(predicted - self._found(aside, _CHECKED))
         return np.append(starts, ends[-1]), rows, np.nan_to_num(tails + gap, nan=math.inf)
 
     def _continue(self, way: float, start: float, deep: float) -> None:
@@ -558,8 +566,8 @@ class _Panels:
         rows = near + slope * (middle[:, None] + way * half[:, None] * _NODES)
         gap = abs(check - near - 2.0 * slope) + math.exp(slope * length)
         edges = -way * start + way * ends[1:]
-        own, more = (self.edges, self.values), (edges[:: int(way)], rows[:: int(way)])
-        first, last = (own, more) if way > 0 else (more, own)
+        panels, more = (self.edges, self.values), (edges[:: int(way)], rows[:: int(way)])
+        first, last = (panels, more) if way > 0 else (more, panels)
         self.edges, self.values = np.append(first[0], last[0]), np.vstack([first[1], last[1]])
         self.error = np.concatenate((np.full(parts, gap), self.error)[:: -int(way)])
 
@@ -597,8 +605,8 @@ def _tabulated(noise: _Noise) -> _Tabulated:
         edges.append(float(places[-1][-1]))
         cells.append(placed)
     right, values = np.concatenate(places), np.vstack(with_record)
-    own, other = values @ _SERIES, (values - np.vstack(losses)) @ _SERIES
-    flipped = (own * (-1.0) ** np.arange(_DEGREE + 1))[::-1]
+    series, other = values @ _SERIES, (values - np.vstack(losses)) @ _SERIES
+    flipped = (series * (-1.0) ** np.arange(_DEGREE + 1))[::-1]
     error = np.concatenate(errors)
     coefficients = np.vstack([flipped, other])
     table = LogDensityTable(
@@ -644,13 +652,13 @@ def radial_law(
 
     `functions`: ψ and its slope. `shape`: d, 2 or more, and D.
     """
-    made = _table_of(functions, *shape)
-    chart = _RadialChart(made, rate)
-    bounds = -made.top, made.top
+    table = _table_of(functions, *shape)
+    chart = _RadialChart(table, rate)
+    bounds = -table.top, table.top
     if rate < 1.0:
         low, high = (math.expm1(min(end, 700.0)) for end in bounds)
-        bounds = math.log1p(rate * low), math.log1p(rate * high) if made.top < 700.0 else math.inf
-    law = RadialLaw(made.table, chart, direction, name, made.log_infinite, bounds)
-    if made.log_infinite > -math.inf:
-        law.uncertain_mass = math.exp(made.log_infinite)
+        bounds = math.log1p(rate * low), math.log1p(rate * high) if table.top < 700.0 else math.inf
+    law = RadialLaw(table.table, chart, direction, name, table.log_infinite, bounds)
+    if table.log_infinite > -math.inf:
+        law.uncertain_mass = math.exp(table.log_infinite)
     return law

@@ -36,9 +36,9 @@ class LogDensityTable:
     coefficients: Array
     error: Array
 
-    def panel(self, place: Array) -> NDArray[np.intp]:
+    def panel(self, x: Array) -> NDArray[np.intp]:
         """Return the number of the panel, or of the nearest one."""
-        number = np.searchsorted(self.edges, place.real, side="right") - 1
+        number = np.searchsorted(self.edges, x.real, side="right") - 1
         return np.asarray(np.clip(number, 0, self.edges.size - 2))
 
     def __call__(self, place: Array) -> Array:
@@ -62,7 +62,7 @@ class LogDensityTable:
         panel = int(self.panel(np.asarray(cut)))
         ends = np.asarray([self.edges[panel], cut, self.edges[panel + 1]])
         parts = [*self._rule(ends), np.full((2, _NODES), self.error[panel])]
-        kept = [np.delete(one, panel, axis=0) for one in (x, log_weight, error)]
+        kept = [np.delete(column, panel, axis=0) for column in (x, log_weight, error)]
         joined = [np.concatenate(both).ravel() for both in zip(kept, parts, strict=True)]
         return joined[0], joined[1], joined[2]
 

@@ -127,11 +127,11 @@ class LawTable:
             inside = np.flatnonzero(tilts < _INSIDE * law.domain[1])
             while inside.size:
                 try:
-                    found = law.transform(tilts[inside])
+                    values = law.transform(tilts[inside])
                 except AccuracyError:  # no quadrature so far out
                     inside = inside[: inside.size // 2]
                     continue
-                result[inside, b] = found + tilts[inside] * self._mean[b]
+                result[inside, b] = values + tilts[inside] * self._mean[b]
                 break
         return result
 
@@ -140,13 +140,13 @@ class LawTable:
         result = np.zeros((self.count, nodes), dtype=np.complex128)
         y = step * np.arange(nodes)
         for b, law in self._each(used):
-            there, here = law.tilted(tilt, float(y[-1])), law.tilted(tilt)
+            there, at_tilt = law.tilted(tilt, float(y[-1])), law.tilted(tilt)
             mean = there.shift + self._mean[b]
             seen = there.weight > _UNSEEN
             weight, deviation = there.weight[seen], there.deviation[seen]
             part = replace(there, weight=weight, deviation=deviation)
             result[b] = log_characteristic_grid(part, step, 0, nodes)
-            result[b] += here.excess + tilt * self._mean[b] + 1j * y * mean
+            result[b] += at_tilt.excess + tilt * self._mean[b] + 1j * y * mean
         return result
 
     def rounding(self, tilt: float, reach: float, used: Flags) -> Array:
@@ -164,15 +164,15 @@ class LawTable:
     def log_bounds(self, tilt: float, y: Array, used: Flags) -> Array:
         """Return bounds on log |φ_b| between neighbours of rising y, the last for all beyond."""
         result = np.zeros((self.count, y.size))
-        each = self._each(used)
-        for start in range(0, len(each), _TOGETHER):
-            kinds = [b for b, _ in each[start : start + _TOGETHER]]
-            parts = [law.tilted(tilt) for _, law in each[start : start + _TOGETHER]]
+        laws = self._each(used)
+        for start in range(0, len(laws), _TOGETHER):
+            kinds = [b for b, _ in laws[start : start + _TOGETHER]]
+            parts = [law.tilted(tilt) for _, law in laws[start : start + _TOGETHER]]
             bound = np.minimum(decays(parts).log_bound(y).T, 0.0)
             near = np.asarray([near_bound(part.weight, part.deviation, y) for part in parts])
             np.minimum(bound[:, :-1], near, out=bound[:, :-1])
             result[kinds] = bound
-        for b, law in each:
+        for b, law in laws:
             if isinstance(law, SampledNormal) and law.is_plain:
                 result[b] = -0.5 * self.variance[b] * y * y
         return result
@@ -231,17 +231,17 @@ class _Kin:
         key = tuple(ends), frequency
         if key not in self._known:
             tilts: list[float] = []
-            found: list[list[Array]] = [[] for _ in self.leader.step.pieces]
+            edges_of_pieces: list[list[Array]] = [[] for _ in self.leader.step.pieces]
             for guide in self._guides:
                 outlines = guide.outlines
                 masses = covering_tilts(outlines, ends)
                 tilts = max(tilts, list(masses), key=len)
-                for outline, some in zip(outlines, found, strict=True):
+                for outline, piece_edges in zip(outlines, edges_of_pieces, strict=True):
                     piece = outline.piece
                     panels = None if piece.flat else build_panels(outline, masses, frequency)[0]
                     if panels is not None:
-                        some.append(_told(piece, np.stack([panels.lower, panels.upper])))
-            self._known[key] = tilts, [_merged(some) for some in found]
+                        piece_edges.append(_told(piece, np.stack([panels.lower, panels.upper])))
+            self._known[key] = tilts, [_merged(piece_edges) for piece_edges in edges_of_pieces]
         return self._known[key]
 
 
@@ -282,11 +282,13 @@ class _Member(LossLaw):
             return super().nodes(tilt, frequency)
         key, ends = self._kin.leader.place(tilt, 0.0)
         if key not in self._sets:
-            found = self._found(ends, key[2])
-            if found is None:
+            piece_nodes = self._found(ends, key[2])
+            if piece_nodes is None:
                 return super().nodes(tilt, frequency)
             reference = None if key[3] is None else self.base
-            self._sets[key] = node_set(self.step, found, [False] * len(found[1:]), reference)
+            self._sets[key] = node_set(
+                self.step, piece_nodes, [False] * len(piece_nodes[1:]), reference
+            )
         return self._sets[key]
 
     def tilted(self, tilt: float, frequency: float = 0.0) -> Tilted:
@@ -315,9 +317,11 @@ class _Member(LossLaw):
 
     def _found(self, ends: Sequence[float], frequency: float) -> list[PieceNodes] | None:
         """Return the nodes of no points and of every piece, None where its kin's do not serve."""
-        tilts, told = self._kin.guided(ends, frequency)
+        tilts, guides = self._kin.guided(ends, frequency)
         pieces = self.step.pieces
-        edges = [_placed(piece, some) for piece, some in zip(pieces, told, strict=True)]
+        edges = [
+            _placed(piece, piece_edges) for piece, piece_edges in zip(pieces, guides, strict=True)
+        ]
         atoms = {k: known_atom(p) for k, p in enumerate(pieces) if p.flat}
         logs = [x.log_weight + np.asarray(tilts) * x.loss for x in atoms.values()]
         logs += [log_masses_on(p, e, tilts) for p, e in zip(pieces, edges, strict=True) if e.size]
@@ -325,12 +329,14 @@ class _Member(LossLaw):
         if abs(masses.get(0.0, 0.0)) > _MISSED:
             return None
         none = PieceNodes.atoms(np.empty(0), np.empty(0))
-        found: list[PieceNodes | None] = [none]
-        for k, (piece, some) in enumerate(zip(pieces, edges, strict=True)):
-            spread = guided_rule(piece, some, masses, frequency) if some.size else none
-            found.append(atoms.get(k, spread))
-        known = [nodes for nodes in found if nodes is not None]
-        return known if len(known) == len(found) else None
+        piece_nodes: list[PieceNodes | None] = [none]
+        for k, (piece, piece_edges) in enumerate(zip(pieces, edges, strict=True)):
+            spread = (
+                guided_rule(piece, piece_edges, masses, frequency) if piece_edges.size else none
+            )
+            piece_nodes.append(atoms.get(k, spread))
+        usable = [nodes for nodes in piece_nodes if nodes is not None]
+        return usable if len(usable) == len(piece_nodes) else None
 
 
 def _frame(piece: SmoothPiece) -> tuple[float, float]:
@@ -345,9 +351,9 @@ def _told(piece: SmoothPiece, x: Array) -> Array:
     return np.asarray((x - origin) / length)
 
 
-def _placed(piece: SmoothPiece, told: Array) -> Array:
+def _placed(piece: SmoothPiece, shares: Array) -> Array:
     origin, length = _frame(piece)
-    return np.clip(origin + told * length, piece.lower, piece.upper)
+    return np.clip(origin + shares * length, piece.lower, piece.upper)
 
 
 def _merged(several: Sequence[Array]) -> Array:
@@ -357,9 +363,9 @@ def _merged(several: Sequence[Array]) -> Array:
     lower, upper = np.concatenate(several, axis=1)
     edges, end = [float(lower.min())], float(upper.max())
     while edges[-1] < end:
-        here = edges[-1]
-        width = (upper - lower)[(lower <= here) & (upper > here)].min(initial=math.inf)
-        stop = min(here + width, float(upper[lower > here].min(initial=end)))
+        edge = edges[-1]
+        width = (upper - lower)[(lower <= edge) & (upper > edge)].min(initial=math.inf)
+        stop = min(edge + width, float(upper[lower > edge].min(initial=end)))
         edges.append(stop)
     return np.asarray(edges)
 
@@ -414,8 +420,8 @@ class SampledNormal(LossLaw):
 
     def nodes(self, tilt: float, frequency: float) -> NodeSet:
         """Return a node set that serves every tilt of the window around `tilt`, |y| ≤ frequency."""
-        found = self._from_formula(tilt) if frequency == 0.0 else None
-        return super().nodes(tilt, frequency) if found is None else found[0]
+        closed_nodes = self._from_formula(tilt) if frequency == 0.0 else None
+        return super().nodes(tilt, frequency) if closed_nodes is None else closed_nodes[0]
 
     def _from_formula(self, tilt: float) -> tuple[NodeSet, Array] | None:
         """Return nodes for tilts between −1 and the end of a level, and u there; None far out."""
@@ -455,11 +461,11 @@ class SampledNormal(LossLaw):
         terms[far] = weight[far] * (loss[far] - 1.0) + np.exp(log_weight[far] - loss[far])
         mean = float(terms.sum())
         atomic, error = np.zeros(u.size, dtype=bool), abs(float(weight.sum()) - 1.0)
-        found = NodeSet(
+        node_set = NodeSet(
             loss, log_weight, weight, mean, loss - mean, 0.0, atomic, number[order], spread[order],
             max(error - MASS_ROUNDED, 0.0),
         )  # fmt: skip
-        return found, u[order]
+        return node_set, u[order]
 
     def _growth(self, tilt: float, frequency: float) -> tuple[Array, Array]:
         """Return distances of lines from the real axis, and the log of the growth on each."""
@@ -471,14 +477,14 @@ class SampledNormal(LossLaw):
 
     def tilted(self, tilt: float, frequency: float = 0.0) -> Tilted:
         """Return the law tilted by `tilt`; even steps resolve |y| ≤ frequency."""
-        known = self._from_formula(tilt)
-        if known is None or frequency == 0.0:
+        closed_nodes = self._from_formula(tilt)
+        if closed_nodes is None or frequency == 0.0:
             return super().tilted(tilt, frequency)
         still = super().tilted(tilt)
-        seen = known[1][still.weight > _UNSEEN]
+        seen = closed_nodes[1][still.weight > _UNSEEN]
         shift, growth = self._growth(tilt, frequency)
         step = float((2.0 * math.pi * shift / (growth + _EFOLDS)).max())
-        margin = float(np.abs(np.diff(known[1])).max())
+        margin = float(np.abs(np.diff(closed_nodes[1])).max())
         low, high = float(seen.min()) - margin, float(seen.max()) + margin
         if not high - low <= _MOST_NODES * step:
             raise AccuracyError(f"{self.step.name}: too many places tell of so high a frequency")

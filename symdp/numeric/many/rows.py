@@ -141,11 +141,11 @@ class _Rows:
         waiting = np.flatnonzero(self.solution.path == UNRESOLVED)
         waiting = waiting[self.place[waiting] >= 0]
         self._attempts(waiting, progress)
-        rest = waiting[self.solution.path[waiting] == UNRESOLVED]
-        if rest.size and log_delta is not None:
-            for first in range(0, rest.size, CHUNK):
-                self._plan_again(rest[first : first + CHUNK])
-            self._attempts(rest[self.place[rest] >= 0], None)
+        unresolved = waiting[self.solution.path[waiting] == UNRESOLVED]
+        if unresolved.size and log_delta is not None:
+            for first in range(0, unresolved.size, CHUNK):
+                self._plan_again(unresolved[first : first + CHUNK])
+            self._attempts(unresolved[self.place[unresolved] >= 0], None)
 
     def _plan_chunk(self, chunk: slice, block: Array, floor: Array | None) -> None:
         """Plan some rows, and answer those that need no line."""
@@ -193,7 +193,7 @@ class _Rows:
         finite = np.isfinite(bound).sum(axis=1)
         saddle = np.where(np.isfinite(bound), bound, np.inf).argmin(axis=1)
         saddle = np.clip(saddle, 1, np.maximum(finite - 2, 1))
-        t, each = tilts[saddle], np.arange(saddle.size)
+        t, index = tilts[saddle], np.arange(saddle.size)
         usable = (finite >= 3) & np.isfinite(best)
         curvature = _curvature(values, tilts, saddle)
         with np.errstate(invalid="ignore"):
@@ -202,7 +202,7 @@ class _Rows:
             )
             if self.log_delta is not None:
                 # where one large loss rules, the saddle point formula is far off
-                start = (values[each, saddle] - front - self.goal[rows]) / t
+                start = (values[index, saddle] - front - self.goal[rows]) / t
                 start = np.maximum(np.clip(start, best - 4.0 / t, best), 0.0)
                 epsilon, height = start, self.goal[rows]
             else:
@@ -233,39 +233,39 @@ class _Rows:
     ) -> None:
         """Choose tilt, alias distance and node count, rows of one tilt together."""
         tilts = self.grid.tilts
-        near, each = _STRIDE * ((saddle + _STRIDE // 2) // _STRIDE), np.arange(saddle.size)
+        near, every_row = _STRIDE * ((saddle + _STRIDE // 2) // _STRIDE), np.arange(saddle.size)
         near = np.clip(near, 1, tilts.size - 2)
         with np.errstate(invalid="ignore"):
-            given_up = values[each, near] - values[each, saddle] + log_payoff(tilts[near])
+            given_up = values[every_row, near] - values[every_row, saddle] + log_payoff(tilts[near])
             given_up -= log_payoff(tilts[saddle]) + epsilon * (tilts[near] - tilts[saddle])
-            given_up += 0.0 * values[each, near + 1]  # infinite where no K is known above
+            given_up += 0.0 * values[every_row, near + 1]  # infinite where no K is known above
             near = np.where(given_up < _GIVEN_UP, near, saddle)
         tilt, sides = near.copy(), np.zeros((saddle.size, 2), dtype=np.int64)
         needed = np.full(saddle.size, np.inf)
         payoff = log_payoff(tilts)
         order = np.argsort(near, kind="stable")
-        for some in np.split(order, np.flatnonzero(np.diff(near[order])) + 1):
-            if not some.size:
+        for group in np.split(order, np.flatnonzero(np.diff(near[order])) + 1):
+            if not group.size:
                 continue
-            column = int(near[some[0]])
+            column = int(near[group[0]])
             first, last = max(column - _BELOW - _WINDOW, 0), column + _WINDOW + 1
-            here = tilts[first:last]
+            tilts_above_zero = tilts[first:last]
             # log of Chernoff bound over δ, and e-folds that alias terms must lose
-            bound = values[some, first:last] + payoff[first:last] - height[some, None]
-            bound -= epsilon[some, None] * here
+            bound = values[group, first:last] + payoff[first:last] - height[group, None]
+            bound -= epsilon[group, None] * tilts_above_zero
             for at in range(column - first, column - first - _BELOW - 1, -_STRIDE):
                 if at < 1:
                     break
-                t, index = here[at], np.arange(some.size)
-                above = (bound[:, at + 1 :] + _ALIAS_EFOLDS) / (here[at + 1 :] - t)
-                below = (bound[:, :at] + _ALIAS_EFOLDS) / (t - here[:at])
+                t, index = tilts_above_zero[at], np.arange(group.size)
+                above = (bound[:, at + 1 :] + _ALIAS_EFOLDS) / (tilts_above_zero[at + 1 :] - t)
+                below = (bound[:, :at] + _ALIAS_EFOLDS) / (t - tilts_above_zero[:at])
                 up, down = above.argmin(axis=1), below.argmin(axis=1)
-                at_zero = (_ALIAS_EFOLDS - height[some]) / t  # δ ≤ 1: the bound at s = 0
+                at_zero = (_ALIAS_EFOLDS - height[group]) / t  # δ ≤ 1: the bound at s = 0
                 by_low = below[index, down]
                 distance = np.maximum(above[index, up], np.minimum(by_low, at_zero))
                 allowed = bound[:, at] - bound[:, column - first] < _MOST_GIVEN_UP
-                better = allowed & (distance < _WORTH * needed[some])
-                chosen = some[better]
+                better = allowed & (distance < _WORTH * needed[group])
+                chosen = group[better]
                 needed[chosen] = distance[better]
                 tilt[chosen] = at + first
                 sides[chosen, 0] = up[better] + at + 1 + first
@@ -274,21 +274,23 @@ class _Rows:
         usable = np.isfinite(needed) & np.isfinite(curvature)
         needed = np.where(usable, np.maximum(needed, 1e-12), 1.0)
         level = np.ceil(np.log(needed) / math.log(_DISTANCE_RATIO))
-        place = _nodes_needed(_DISTANCE_RATIO**level, np.where(usable, curvature, 1.0), tilts[tilt])
-        below = np.where(sides[:, 1] < 0, 0.0, values[each, sides[:, 1]])
+        ladder_index = _nodes_needed(
+            _DISTANCE_RATIO**level, np.where(usable, curvature, 1.0), tilts[tilt]
+        )
+        below = np.where(sides[:, 1] < 0, 0.0, values[every_row, sides[:, 1]])
         self.tilt[rows], self.distance[rows], self.sides[rows] = tilt, level, sides
-        self.place[rows] = np.where(usable, place, -1)
-        self.transforms[rows] = np.stack([values[each, sides[:, 0]], below], axis=1)
+        self.place[rows] = np.where(usable, ladder_index, -1)
+        self.transforms[rows] = np.stack([values[every_row, sides[:, 0]], below], axis=1)
 
     def _attempts(self, waiting: Integers, progress: Progress | None) -> None:
         """Take lines, and longer ones for the rows that need them, until all are served."""
         total, done = waiting.size, 0
         for attempt in range(_RETRIES):
             failed: list[Integers] = []
-            for group, level, place in self._groups(waiting):
+            for group, level, ladder_index in self._groups(waiting):
                 spacing = 2.0 * math.pi / _DISTANCE_RATIO**level
                 tilt = float(self.grid.tilts[self.tilt[group[0]]])
-                nodes = int(_LADDER[place])
+                nodes = int(_LADDER[ladder_index])
                 try:
                     line = _Line(self.table, tilt, spacing, nodes, used_kinds(self.counts, group))
                 except AccuracyError:  # too long, or no law so far out: its rows stay UNRESOLVED
@@ -298,9 +300,9 @@ class _Rows:
                     block = np.asarray(self.counts[rows], dtype=np.float64)
                     goal = self.goal[rows] if self.log_delta is not None else None
                     begin = self.start[rows] if goal is not None else self.solution.epsilon[rows]
-                    found = line.solve(block, begin, goal)
-                    good, again = self._judge(rows, found, line, attempt == _RETRIES - 1)
-                    self._store(rows[good], found, good)
+                    solved = line.solve(block, begin, goal)
+                    good, again = self._judge(rows, solved, line, attempt == _RETRIES - 1)
+                    self._store(rows[good], solved, good)
                     failed.append(rows[again])
                     done += int(good.sum())
                     if progress is not None and attempt == 0:
@@ -333,7 +335,7 @@ class _Rows:
                 joined = []
 
     def _judge(
-        self, rows: Integers, found: _Found, line: _Line, last: bool
+        self, rows: Integers, solved: _Found, line: _Line, last: bool
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return which values are good, and which are worth another line: more nodes, finer steps.
 
@@ -344,38 +346,40 @@ class _Rows:
         for side in (0, 1):
             column = self.sides[rows, side]
             s = np.where(column < 0, 0.0, tilts[column])
-            bound = self.transforms[rows, side] - s * found.epsilon
+            bound = self.transforms[rows, side] - s * solved.epsilon
             bound += np.where(column < 0, 0.0, payoff[column])
-            bound -= found.log_delta + np.abs(s - line.tilt) * distance
+            bound -= solved.log_delta + np.abs(s - line.tilt) * distance
             alias += np.exp(np.minimum(np.nan_to_num(bound, nan=700.0), 700.0))
         # no longer line would serve what has too many nodes already
         last = last or line.nodes == _LADDER[-1]
-        loose = last | found.is_slow
-        enough = found.beyond <= np.where(loose, TOLERABLE, _most_beyond(found.rounding))
+        loose = last | solved.is_slow
+        enough = solved.beyond <= np.where(loose, TOLERABLE, _most_beyond(solved.rounding))
         fine = alias <= _ALIAS
-        known = found.settled & np.isfinite(found.epsilon) & (found.beyond < 0.5)
-        self.start[rows[known]] = found.epsilon[known]
-        found.rounding[:] += found.beyond + alias
-        good = np.asarray(enough & fine & found.settled & (found.rounding <= EXACT))
-        wanted = np.where(found.settled, found.wanted, 2.0 * line.nodes)
+        usable = solved.settled & np.isfinite(solved.epsilon) & (solved.beyond < 0.5)
+        self.start[rows[usable]] = solved.epsilon[usable]
+        solved.rounding[:] += solved.beyond + alias
+        good = np.asarray(enough & fine & solved.settled & (solved.rounding <= EXACT))
+        wanted = np.where(solved.settled, solved.wanted, 2.0 * line.nodes)
         again = ~good & (wanted <= _LADDER[-1]) & (line.nodes < _LADDER[-1])
-        place = np.searchsorted(_LADDER, np.where(again, np.maximum(wanted, line.nodes), 0.0))
+        ladder_index = np.searchsorted(
+            _LADDER, np.where(again, np.maximum(wanted, line.nodes), 0.0)
+        )
         # a node count grows by the step's share as well
-        self.place[rows] = np.minimum(place + np.where(fine, 0, 2), _LADDER.size - 1)
+        self.place[rows] = np.minimum(ladder_index + np.where(fine, 0, 2), _LADDER.size - 1)
         level = round(math.log(distance) / math.log(_DISTANCE_RATIO))
         self.distance[rows] = level + np.where(fine, 0, 3)
         return good, np.asarray(again)
 
-    def _store(self, rows: Integers, found: _Found, good: NDArray[np.bool_]) -> None:
+    def _store(self, rows: Integers, solved: _Found, good: NDArray[np.bool_]) -> None:
         """Keep what a line gave, δ∞ included."""
         solution, infinite = self.solution, self.infinite[rows]
-        finite = found.log_delta[good]
-        solution.epsilon[rows] = found.epsilon[good]
+        finite = solved.log_delta[good]
+        solution.epsilon[rows] = solved.epsilon[good]
         if self.log_delta is None:
             solution.log_delta[rows] = np.logaddexp(finite, infinite)
         share = np.exp(finite - solution.log_delta[rows])  # of δ
-        solution.slope[rows] = found.slope[good] * share
-        solution.error[rows] = found.rounding[good] * share + MASS_ROUNDED * (1.0 - share)
+        solution.slope[rows] = solved.slope[good] * share
+        solution.error[rows] = solved.rounding[good] * share + MASS_ROUNDED * (1.0 - share)
         solution.path[rows] = CONTOUR
 
 
@@ -409,9 +413,9 @@ class TiltGrid:
         used = used_kinds(counts, slice(None)) & table.has_loss
         end = _FIRST_TILT
         while used.any():
-            some = every[(every <= end) & (every > self.tilts[-1:].max(initial=0.0))]
-            if some.size:
-                self._grow(some, used)
+            next_tilts = every[(every <= end) & (every > self.tilts[-1:].max(initial=0.0))]
+            if next_tilts.size:
+                self._grow(next_tilts, used)
             if self.tilts.size == every.size:
                 break
             end *= _MORE
@@ -495,8 +499,10 @@ class _Line:
         self.edges = step * nodes * _STRETCHES
         self.bounds = table.log_bounds(tilt, self.edges, used)[self._used]
         # nodes of each stretch, each at most as large as the first; Σ 1/y² beyond the last one
-        some = np.append(np.diff(self.edges) / step, self.edges[-1] / step) + 1.0
-        self.left_out = 2.0 * some / (np.hypot(tilt, self.edges) * np.hypot(1.0 + tilt, self.edges))
+        stretch_nodes = np.append(np.diff(self.edges) / step, self.edges[-1] / step) + 1.0
+        self.left_out = (
+            2.0 * stretch_nodes / (np.hypot(tilt, self.edges) * np.hypot(1.0 + tilt, self.edges))
+        )
         # Σ_k v_k w_k (−iy_k)^m/m!, real parts, as one real product with (Re v, Im v) side by side
         self.scale = float(y[-1])
         moments: Any = np.empty((nodes, 2, _ORDER))
@@ -559,27 +565,27 @@ class _Line:
             )
             epsilon[waiting] += move
             settled[waiting[ready]] = True
-            rest = np.flatnonzero(~ready)
-            waiting = waiting[rest]
+            unsettled = np.flatnonzero(~ready)
+            waiting = waiting[unsettled]
             if not waiting.size:
                 break
-            turn = powers_less_one(-self.step * move[rest], self.nodes)
+            turn = powers_less_one(-self.step * move[unsettled], self.nodes)
             turn += 1.0
-            values = values[rest] if rest.size < values.shape[0] else values
+            values = values[unsettled] if unsettled.size < values.shape[0] else values
             values *= turn
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            found = transform - self.tilt * epsilon + front + np.log(total)
+            log_delta = transform - self.tilt * epsilon + front + np.log(total)
             slope = rate / total - self.tilt
             drift = 8.0 + np.abs(transform) + np.abs(self.tilt * epsilon) + np.sqrt(counts.sum(1))
             rounding = (2.0 * ROUNDING * drift + counts @ self.error) * size / total
             rounding += 2.0 * ROUNDING * np.abs(epsilon) * turned / total
             # what each stretch holds, and all those after it
-            held = np.exp(np.minimum(counts @ self.bounds, 0.0)) * self.left_out
-            held = np.cumsum(held[:, ::-1], axis=1)[:, ::-1] / total[:, None]
-        wanted = self._nodes_until(held <= _most_beyond(rounding)[:, None])
+            left_out = np.exp(np.minimum(counts @ self.bounds, 0.0)) * self.left_out
+            left_out = np.cumsum(left_out[:, ::-1], axis=1)[:, ::-1] / total[:, None]
+        wanted = self._nodes_until(left_out <= _most_beyond(rounding)[:, None])
         slow = wanted > _LADDER[-1]
-        wanted = np.where(slow, self._nodes_until(held <= TOLERABLE), wanted)
-        return _Found(epsilon, found, slope, held[:, 0], wanted, slow, rounding, settled)
+        wanted = np.where(slow, self._nodes_until(left_out <= TOLERABLE), wanted)
+        return _Found(epsilon, log_delta, slope, left_out[:, 0], wanted, slow, rounding, settled)
 
     def _nodes_until(self, little: NDArray[np.bool_]) -> Array:
         """Return to which node each row's line has to go until little is left."""
@@ -639,10 +645,10 @@ def _polynomial(coefficients: Array, x: Array) -> tuple[Array, Array]:
 def _curvature(values: Array, tilts: Array, column: Integers) -> Array:
     """Return K″ at columns by second differences: good to a tenth, which is all that is needed."""
     rows = np.arange(column.size)
-    low, here, high = (values[rows, column + k] for k in (-1, 0, 1))
+    low, centre, high = (values[rows, column + k] for k in (-1, 0, 1))
     t_low, t, t_high = (tilts[column + k] for k in (-1, 0, 1))
     with np.errstate(invalid="ignore"):
-        rise = (high - here) / (t_high - t) - (here - low) / (t - t_low)
+        rise = (high - centre) / (t_high - t) - (centre - low) / (t - t_low)
     return np.maximum(2.0 * rise / (t_high - t_low), 1e-300)
 
 

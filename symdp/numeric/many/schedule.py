@@ -45,12 +45,12 @@ _Terms = Sequence[tuple[LossLaw, float]]
 def _or_singly(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a total's method that asks every step by itself where a rule does not know."""
 
-    def asked(law: RuleLaw, *given: Any) -> Any:
-        found = function(law, *given)
-        if not np.isnan(found).any():
-            return found
+    def asked(law: RuleLaw, *arguments: Any) -> Any:
+        answer = function(law, *arguments)
+        if not np.isnan(answer).any():
+            return answer
         singly = getattr(law.singly(), function.__name__)
-        return singly(*given) if given else singly
+        return singly(*arguments) if arguments else singly
 
     return asked
 
@@ -100,10 +100,10 @@ class RuleLaw(SumLaw):
         """Return Σ nᵢ vᵢ over the terms, nan where the rules do not say that it is known."""
         first = 0
         for family in self._families:
-            some = np.asarray(values[first : first + len(family.laws)])
-            first += len(some)
-            if not family.knows(some, _CLOSE):
-                return np.full(some.shape[1:], np.nan)
+            family_values = np.asarray(values[first : first + len(family.laws)])
+            first += len(family_values)
+            if not family.knows(family_values, _CLOSE):
+                return np.full(family_values.shape[1:], np.nan)
         return self.combine(values)
 
     log_transform = _or_singly(SumLaw.log_transform)
@@ -114,11 +114,11 @@ class RuleLaw(SumLaw):
     @_or_singly
     def loss_bounds(self) -> tuple[float, float]:
         """The essential range of the finite total loss, or a little more."""
-        known = np.asarray([law.loss_bounds for law, _ in self.terms])
-        finite = np.isfinite(known).all(axis=0)
-        found = self.smooth_sum(list(np.where(finite, known, 0.0)))
-        size = self.combine(list(np.where(finite, np.abs(known), 0.0)))
-        low, high = (found + _OUTWARD * np.asarray([-1.0, 1.0]) * size).tolist()
+        bounds = np.asarray([law.loss_bounds for law, _ in self.terms])
+        finite = np.isfinite(bounds).all(axis=0)
+        total = self.smooth_sum(list(np.where(finite, bounds, 0.0)))
+        size = self.combine(list(np.where(finite, np.abs(bounds), 0.0)))
+        low, high = (total + _OUTWARD * np.asarray([-1.0, 1.0]) * size).tolist()
         return low if finite[0] else -math.inf, high if finite[1] else math.inf
 
     def epsilon_of_top(self, log_delta: float) -> float | None:
@@ -185,12 +185,12 @@ class Rule:
         root = self.steps[0]  # of each step's share, as the first polynomial is 1
         mean = (root * root) @ at_steps
         apart = root[:, None] * (at_steps - mean)
-        found = self.steps @ apart
+        coefficients = self.steps @ apart
         size = np.sqrt((apart * apart).sum(axis=0)) + _CONSTANT * np.abs(mean)
-        missed = apart - self.steps.T @ found
+        missed = apart - self.steps.T @ coefficients
         degree = np.arange(self.weights.size)[:, None] / self.weights.size
         allowed = size * _CLOSE ** (2.0 - degree) + _ROUNDED * np.abs(at_steps).max(axis=0)
-        off = np.abs(found - self.basis @ (at_nodes - mean))
+        off = np.abs(coefficients - self.basis @ (at_nodes - mean))
         is_met = np.sqrt((missed * missed).sum(axis=0)) <= _CLOSE * size
         return bool(is_met.all() and (off <= allowed).all())
 
@@ -216,8 +216,8 @@ class ParameterLine:
         ratio = [max(column) / min(column) for column in zip(*vectors, strict=True)]
         if max(ratio) == 1:
             return None
-        found = cls(vectors, counts, ratio.index(max(ratio)))
-        return found if all(found.at(v[found._axis]) == v for v in vectors) else None
+        candidate = cls(vectors, counts, ratio.index(max(ratio)))
+        return candidate if all(candidate.at(v[candidate._axis]) == v for v in vectors) else None
 
     def at(self, value: Fraction) -> Vector:
         """Return all parameters where the one of them has a value."""
@@ -239,18 +239,18 @@ class ParameterLine:
             rows[k + 1] = row / beside[-1]
         inner = np.asarray(beside[:-1], dtype=np.float64)
         matrix = np.diag(np.asarray(diagonal, dtype=np.float64))
-        found = np.linalg.eigvalsh(matrix + np.diag(inner, 1) + np.diag(inner, -1))
-        place = found.astype(np.longdouble)
+        eigenvalues = np.linalg.eigvalsh(matrix + np.diag(inner, 1) + np.diag(inner, -1))
+        roots = eigenvalues.astype(np.longdouble)
         for _ in range(_REFINED):  # Newton's method on the last polynomial
-            known = _polynomials(place, diagonal, beside)
-            place = place - known[0][-1] / known[1][-1]
+            polynomials = _polynomials(roots, diagonal, beside)
+            roots = roots - polynomials[0][-1] / polynomials[1][-1]
         values = [
             Fraction(*value.as_integer_ratio())
-            for value in np.exp(self._middle + self._half * place)
+            for value in np.exp(self._middle + self._half * roots)
         ]
         # Weights for the nodes as they were rounded.
-        place = (np.log(np.asarray([_extended(v) for v in values])) - self._middle) / self._half
-        basis = _polynomials(place, diagonal, beside)[0][:-1]
+        roots = (np.log(np.asarray([_extended(v) for v in values])) - self._middle) / self._half
+        basis = _polynomials(roots, diagonal, beside)[0][:-1]
         weights = 1.0 / (basis * basis).sum(axis=0)
         for _ in range(_REFINED):
             residue = (basis * weights).sum(axis=1)
@@ -280,7 +280,7 @@ class StepFamily:
         vectors: Sequence[Vector],
         counts: Array,
         member: Callable[[int], LossLaw],
-        made: Callable[[Vector], LossLaw | None],
+        law_of: Callable[[Vector], LossLaw | None],
         entries: Callable[[Sequence[Vector]], Array],
     ) -> None:
         at_steps = entries(vectors)
@@ -297,7 +297,7 @@ class StepFamily:
             rule = line.rule(size) if size <= _WORTHWHILE * places.size else None
             if rule is None or not rule.meets(entries(rule.values), at_steps[places]):
                 continue
-            laws = [law for law in map(made, rule.values) if law is not None]
+            laws = [law for law in map(law_of, rule.values) if law is not None]
             if len(laws) == size and self._is_known(rule, laws := together(laws)):
                 self._ends = [member(int(places[k])) for k in line.ends]
                 self._rule, self.laws = rule, laws
@@ -342,14 +342,14 @@ class StepFamily:
 
 
 def _polynomials(
-    place: Extended, diagonal: Sequence[Any], beside: Sequence[Any]
+    x: Extended, diagonal: Sequence[Any], beside: Sequence[Any]
 ) -> tuple[Extended, Extended]:
     """Return orthonormal polynomials and their derivatives from their recurrence."""
-    values, slopes = [np.ones_like(place)], [np.zeros_like(place)]
-    before = np.zeros_like(place), np.zeros_like(place)
+    values, slopes = [np.ones_like(x)], [np.zeros_like(x)]
+    before = np.zeros_like(x), np.zeros_like(x)
     for middle, next_to in zip(diagonal, beside, strict=True):
-        value = (place - middle) * values[-1] - before[0]
-        slope = values[-1] + (place - middle) * slopes[-1] - before[1]
+        value = (x - middle) * values[-1] - before[0]
+        slope = values[-1] + (x - middle) * slopes[-1] - before[1]
         before = next_to * values[-1], next_to * slopes[-1]
         values.append(value / next_to)
         slopes.append(slope / next_to)
