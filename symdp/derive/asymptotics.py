@@ -85,18 +85,18 @@ class Expansion:
 
     def put(self, values: Mapping[sp.Symbol, sp.Expr]) -> Expansion:
         """Return the expansion with values for its symbols, the tilt s last."""
-        place = {PLACE: values[PLACE]} if PLACE in values else {}
-        rest = {symbol: value for symbol, value in values.items() if symbol != PLACE}
+        last_values = {PLACE: values[PLACE]} if PLACE in values else {}
+        first_values = {symbol: value for symbol, value in values.items() if symbol != PLACE}
 
         def inner(expression: sp.Expr) -> sp.Expr:
-            return expression.subs(rest).subs(place)
+            return expression.subs(first_values).subs(last_values)
 
         return replace(
             self,
             epsilon=inner(self.epsilon),
             tilt=inner(self.tilt),
             log_delta=None if self.log_delta is None else inner(self.log_delta),
-            condition=None if place else self.condition,
+            condition=None if last_values else self.condition,
         )
 
 
@@ -113,14 +113,14 @@ def central(order: int, is_lattice: bool = False) -> Expansion:
     """
     n, b = COUNT, DEVIATION
     epsilon = n * kappa(1) + b * sp.sqrt(n * kappa(2))
-    known = 0 if is_lattice else order
+    orders_known = 0 if is_lattice else order
     return Expansion(
         "central",
         epsilon,
         _central_tilt(order),
         -sp.Rational(order + 2, 2),
-        _central_log(known),
-        -sp.Rational(known + 1, 2),
+        _central_log(orders_known),
+        -sp.Rational(orders_known + 1, 2),
         reason=LATTICE if is_lattice and order else "",
     )
 
@@ -250,8 +250,8 @@ def _saddle_log(epsilon: sp.Expr, order: int) -> sp.Expr:
     )
     if not order:
         return lead
-    own = sp.S.Zero if epsilon.has(n) else epsilon
-    first = -own - 1 / s - 1 / (1 + s)  # G′/G of e^{−εz}/(z(1+z))
+    epsilon_part = sp.S.Zero if epsilon.has(n) else epsilon
+    first = -epsilon_part - 1 / s - 1 / (1 + s)  # G′/G of e^{−εz}/(z(1+z))
     second = first**2 + 1 / s**2 + 1 / (1 + s) ** 2
     k2, k3, k4 = (at_place(j) for j in (2, 3, 4))
     correction = (
@@ -278,9 +278,9 @@ def substituted(
             values[at_place(j)] = derivative(j).subs(tilt, PLACE)
     if place is not None:
         values[PLACE] = place
-    found = expansion.put(values)
-    short = None if found.log_delta is None else _shorter(found.log_delta)
-    return replace(found, tilt=_shorter(found.tilt), log_delta=short)
+    expanded = expansion.put(values)
+    short = None if expanded.log_delta is None else _shorter(expanded.log_delta)
+    return replace(expanded, tilt=_shorter(expanded.tilt), log_delta=short)
 
 
 def _shorter(expression: sp.Expr) -> sp.Expr:
@@ -361,8 +361,8 @@ class EpsilonAsymptotics:
         self, count: int, delta: sp.Expr | float, values: Mapping[sp.Symbol, sp.Expr] | None = None
     ) -> sp.Expr:
         """Return ε in numbers."""
-        known = dict(values or {}) | {COUNT: count, QUANTILE: normal_quantile(delta)}
-        put, more = (part.subs(known) for part in (self.epsilon, self.next_rate_term))
+        numbers = dict(values or {}) | {COUNT: count, QUANTILE: normal_quantile(delta)}
+        put, more = (part.subs(numbers) for part in (self.epsilon, self.next_rate_term))
         if put.free_symbols:
             names = ", ".join(sorted(str(symbol.name) for symbol in put.free_symbols))
             raise InputError(f"epsilon needs a value for {names}")
@@ -417,7 +417,7 @@ def _quantile_shifts(order: int) -> tuple[sp.Expr, ...]:
     of Φ̄ is (−1)^m He_{m−1} φ, that of φc is φ (D − x)^m c.  Each a_k enters the order h^k as −a_k.
     """
     h, shift = STEP, sp.S.Zero
-    coefficients, found = delta_coefficients(order), []
+    coefficients, shifts = delta_coefficients(order), []
     for k in range(1, order + 1):
         total = sp.S.Zero
         for m in range(1, k + 1):
@@ -428,9 +428,9 @@ def _quantile_shifts(order: int) -> tuple[sp.Expr, ...]:
                 total += h**j * shift**i * moved / sp.factorial(i)
                 moved = sp.diff(moved, X) - X * moved
         term = sp.factor(sp.expand(total).coeff(h, k))
-        found.append(term)
+        shifts.append(term)
         shift += term * h**k
-    return tuple(found)
+    return tuple(shifts)
 
 
 def sampled_cumulants(

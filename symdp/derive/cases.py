@@ -37,13 +37,13 @@ def range_cases(mechanism: Mechanism, direction: str) -> tuple[Case, ...]:
     parameters are equal, one is put in for the other.  Nothing is returned where no comparison
     that is tried decides more than the reason says.
     """
-    own = {str(s.name): s for s in mechanism.parameters.values()}
+    symbols = {str(s.name): s for s in mechanism.parameters.values()}
     shares = [p.name for p in mechanism.declared if p.domain == "open probability"]
-    mechanism = mechanism.assuming([f"{name} < 1" for name in shares if name in own])
-    found = tuple(_cases(mechanism, direction, (), _DEPTH))
-    if len(found) < 2 or all(case.ends is None and case.is_open for case in found):
+    mechanism = mechanism.assuming([f"{name} < 1" for name in shares if name in symbols])
+    cases = tuple(_cases(mechanism, direction, (), _DEPTH))
+    if len(cases) < 2 or all(case.ends is None and case.is_open for case in cases):
         return ()
-    return tuple(case.named(own) for case in found)
+    return tuple(case.named(symbols) for case in cases)
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,8 @@ def _cases(
                 continue
             left, right = comparison
             sides = [
-                list(_cases(own, direction, (*conditions, (left, operator, right)), depth - 1))
-                for own, operator in ((above, ">"), (below, "<"))
+                list(_cases(assumed, direction, (*conditions, (left, operator, right)), depth - 1))
+                for assumed, operator in ((above, ">"), (below, "<"))
             ]
             if all(case.is_open for side in sides for case in side):
                 continue
@@ -190,18 +190,18 @@ def _derived(
 ) -> list[T] | None:
     gap = open_gap(error)
     for (left, right), above, below in orders(mechanism, (gap,) if gap and depth else ()):
-        found: list[T] = []
+        derivations: list[T] = []
         tie = None
         if left.is_Symbol and left.is_integer and right.is_Integer:  # no case of measure 0
             with suppress(InputError):
                 tie = mechanism(**{str(left.name): right})
-        for own in (above, tie, below):
-            if own is None:
+        for assumed in (above, tie, below):
+            if assumed is None:
                 continue
             try:
-                found.append(derive(own))
+                derivations.append(derive(assumed))
             except InputError as other:
-                found += _derived(own, other, derive, depth - 1) or []
-        if len(found) > 1:
-            return found
+                derivations += _derived(assumed, other, derive, depth - 1) or []
+        if len(derivations) > 1:
+            return derivations
     return None

@@ -105,28 +105,28 @@ def derive_with_values(
     check may take too long, it need only not be contradicted.
     """
     with suppress(InputError):  # the order of kinks may hang on the values
-        found = derive_cgf(free, _FREE * time_limit, below_one)
-        put = None if found.expression is None else _put(found, values, pair, below_one)
+        free_cgf = derive_cgf(free, _FREE * time_limit, below_one)
+        put = None if free_cgf.expression is None else _put(free_cgf, values, pair, below_one)
         if put is not None:
             return put
     return derive_cgf(pair, (1 - _FREE) * time_limit, below_one)
 
 
 def _put(
-    found: CGF, values: Mapping[sp.Symbol, sp.Expr], pair: Pair, below_one: tuple[str, ...]
+    free_cgf: CGF, values: Mapping[sp.Symbol, sp.Expr], pair: Pair, below_one: tuple[str, ...]
 ) -> CGF | None:
     """Return a closed form with values for parameters, None where it has no sense there."""
     tilt = tilt_symbol(pair)
 
     def put(expression: sp.Expr) -> sp.Expr:
-        bound = expression.subs(values).xreplace({found.tilt: tilt})
+        bound = expression.subs(values).xreplace({free_cgf.tilt: tilt})
         return bound.replace(sp.hyper, hypergeometric)
 
-    plain = put(found.expression)
+    plain = put(free_cgf.expression)
     if plain.has(sp.nan, sp.zoo, sp.oo, sp.I):
         return None
     short = attempt(lambda: log_of_total(sp.exp(plain), tilt, worked() + _LEAST), plain, _LEAST)
-    domain = None if found.domain is None else (put(found.domain[0]), put(found.domain[1]))
+    domain = None if free_cgf.domain is None else (put(free_cgf.domain[0]), put(free_cgf.domain[1]))
     if domain is None:
         domain = attempt(lambda: _domain(pair, list(stretches_of(pair)), below_one), None, _LEAST)
     expression = min(plain, short, key=sp.count_ops)
@@ -135,7 +135,7 @@ def _put(
         return None
     expression = expression if verdict else plain
     removable = _removable(expression, tilt, domain)
-    return replace(found, tilt=tilt, expression=expression, domain=domain, removable=removable)
+    return replace(free_cgf, tilt=tilt, expression=expression, domain=domain, removable=removable)
 
 
 def _at_values(
@@ -174,8 +174,8 @@ def _domain(
         odds = {r: 1 / (1 + sp.Dummy(str(r.name), positive=True)) for r in shares}
         back = {next(iter(value.free_symbols)): 1 / r - 1 for r, value in odds.items()}
         concrete = with_values(pair, odds)
-        found = _domain(concrete, list(stretches_of(concrete)))
-        return None if found is None else tuple(tidy.simplify(end.subs(back)) for end in found)
+        domain = _domain(concrete, list(stretches_of(concrete)))
+        return None if domain is None else tuple(tidy.simplify(end.subs(back)) for end in domain)
     flanks = [
         Flank(_forms(stretch.smooth.p_terms), _forms(stretch.smooth.q_terms), end)
         for stretch in stretches
@@ -220,7 +220,7 @@ def _name_of(special: sp.Expr) -> str:
     """Return what people call a hypergeometric function: ₂F₁, or Meijer G."""
     if isinstance(special, sp.meijerg):
         return "Meijer G"
-    above, below = (chr(ord("₀") + len(own)) for own in (special.ap, special.bq))
+    above, below = (chr(ord("₀") + len(parameters)) for parameters in (special.ap, special.bq))
     return f"{above}F{below}"
 
 
@@ -286,7 +286,7 @@ def _removable(
     """
     if domain is None:
         return ()
-    found: list[sp.Expr] = []
+    roots: list[sp.Expr] = []
     powers = (power.as_base_exp() for power in expression.atoms(sp.Pow))
     below = [base for base, exponent in powers if exponent.is_negative]
     for special in expression.atoms(sp.hyper):
@@ -295,6 +295,6 @@ def _removable(
         if base.is_polynomial(tilt) and sp.degree(base, tilt) == 1:
             root = tidy.cancel(-base.subs(tilt, 0) / sp.diff(base, tilt))
             inside = compare(root, domain[0]) == 1 and compare(domain[1], root) == 1
-            if inside and root not in found:
-                found.append(root)
-    return tuple(sorted(found, key=sp.default_sort_key))
+            if inside and root not in roots:
+                roots.append(root)
+    return tuple(sorted(roots, key=sp.default_sort_key))

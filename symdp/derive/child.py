@@ -58,8 +58,10 @@ def or_reason(work: Callable[[], T], otherwise: Callable[[str], T]) -> T:
     try:
         return work()
     except GIVES_UP as error:
-        told = isinstance(error, InputError | AccuracyError)
-        return otherwise(str(error) if told else f"SymPy gives it up ({type(error).__name__})")
+        has_reason = isinstance(error, InputError | AccuracyError)
+        return otherwise(
+            str(error) if has_reason else f"SymPy gives it up ({type(error).__name__})"
+        )
 
 
 class _Outcome(NamedTuple):
@@ -88,16 +90,16 @@ def compute(task: str, arguments: tuple[Any, ...], seconds: float) -> sp.Expr | 
     )
     if forking and task == "simplify":
         import sympy.physics.units  # noqa: F401  else each child does
-    found = (_by_fork if forking else _by_interpreter)(task, arguments, seconds)
-    charge(found.spent)
-    if found.answer is None and found.is_done and given_up is not None:
+    outcome = (_by_fork if forking else _by_interpreter)(task, arguments, seconds)
+    charge(outcome.spent)
+    if outcome.answer is None and outcome.is_done and given_up is not None:
         user_cache.keep(given_up, task)
-    return found.answer
+    return outcome.answer
 
 
 def _file_of_failure(task: str, arguments: tuple[Any, ...]) -> Path | None:
     """Return where a failure is kept; nowhere for symbols that each process numbers anew."""
-    if any(isinstance(one, sp.Expr) and one.has(sp.Dummy) for one in arguments):
+    if any(isinstance(argument, sp.Expr) and argument.has(sp.Dummy) for argument in arguments):
         return None
     return user_cache.file_for("failed", task, *map(sp.srepr, arguments))
 

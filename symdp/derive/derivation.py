@@ -92,16 +92,16 @@ def derive(mechanism: Mechanism, direction: str = "remove", time_limit: float = 
         raise InputError(f"time_limit must be a number of seconds from 0 up, not {time_limit}")
     pair = with_known_masses(mechanism.pair(direction))
     clock = Clock((1 - FOR_CGF) * time_limit)
-    found = clock.attempt(
+    parts = clock.attempt(
         lambda: (monotone_pieces(pair), points(pair)), None, least=_LEAST_FOR_PIECES
     )
-    if found is None:
+    if parts is None:
         seconds = max(time_limit, _LEAST_FOR_PIECES)
         raise AccuracyError(
             f"the pieces of the loss of {mechanism.name} were not found within {seconds:g} s: give "
             "values to its parameters, write its density more simply, or raise the time limit"
         )
-    return Derivation(mechanism, direction, pair, time_limit, *found, clock)
+    return Derivation(mechanism, direction, pair, time_limit, *parts, clock)
 
 
 @in_turn
@@ -142,7 +142,9 @@ def derive_cases(
     try:
         return (derive(mechanism, direction, time_limit),)
     except InputError as error:
-        found = derived_cases(mechanism, error, lambda own: derive(own, direction, time_limit / 2))
-        if not found:
+        derivations = derived_cases(
+            mechanism, error, lambda assumed: derive(assumed, direction, time_limit / 2)
+        )
+        if not derivations:
             raise
-        return found
+        return derivations

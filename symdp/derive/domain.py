@@ -88,13 +88,13 @@ def _sorted_orders(*growths: _Growth) -> list[_Order] | None:
     """All orders of growth, fastest first; None where parameters leave their order open."""
     ordered: list[_Order] = []
     for order in {order for growth in growths for order in growth}:
-        place = 0
+        index = 0
         for other in ordered:
             gap = order[0] - other[0] or compare(order[1], other[1])
             if not gap:
                 return None
-            place += gap < 0
-        ordered.insert(place, order)
+            index += gap < 0
+        ordered.insert(index, order)
     return ordered
 
 
@@ -195,9 +195,9 @@ def _add_exponential_base(
 
 def _finite_growth(form: LogForm, end: sp.Expr) -> _Growth | None:
     """Near a finite end only factors that vanish or blow up there matter."""
-    found = power_at(form, end)
+    power = power_at(form, end)
     # In log(1/|x − end|), which grows: |x − end|^a converges for −a < 1.
-    return None if found is None else {(0, sp.S.Zero): -found[0]} if found[0] != 0 else {}
+    return None if power is None else {(0, sp.S.Zero): -power[0]} if power[0] != 0 else {}
 
 
 def power_at(form: LogForm, end: sp.Expr, side: int = 1) -> tuple[sp.Expr, sp.Expr] | None:
@@ -209,11 +209,11 @@ def power_at(form: LogForm, end: sp.Expr, side: int = 1) -> tuple[sp.Expr, sp.Ex
             return None
         constant += coefficient * value
     for base, exponent in form.moving_logs.items():
-        order, rest = 0, base
-        while tidy.vanishes(value := rest.subs(x, end)):
+        order, derivative = 0, base
+        while tidy.vanishes(value := derivative.subs(x, end)):
             if not _is_entire(base, x) or order == _MOST_ORDER:
                 return None
-            rest, order = sp.diff(rest, x), order + 1
+            derivative, order = sp.diff(derivative, x), order + 1
         if value.has(sp.oo, -sp.oo, sp.zoo, sp.nan):
             return None
         power += order * exponent
@@ -227,13 +227,15 @@ def power_at_end(terms: Iterable[Term], end: sp.Expr, side: int) -> tuple[sp.Exp
         return sp.S.Zero, sp.S.One
     total: dict[sp.Expr, sp.Expr] = {}
     for term in terms:
-        found = power_at(term.form, end, side)
-        if found is None:
+        power = power_at(term.form, end, side)
+        if power is None:
             return None
-        total[found[0]] = total.get(found[0], sp.S.Zero) + term.weight * sp.exp(found[1])
-    least = [own for own in total if all(compare(other, own) in (0, 1) for other in total)]
-    known = len(least) == 1 and not tidy.vanishes(total[least[0]])
-    return (least[0], total[least[0]]) if known else None
+        total[power[0]] = total.get(power[0], sp.S.Zero) + term.weight * sp.exp(power[1])
+    least = [
+        exponent for exponent in total if all(compare(other, exponent) in (0, 1) for other in total)
+    ]
+    is_known = len(least) == 1 and not tidy.vanishes(total[least[0]])
+    return (least[0], total[least[0]]) if is_known else None
 
 
 _MOST_ORDER = 12  # of a zero

@@ -78,8 +78,8 @@ def derive_epoch(
         raise InputError(f"{mechanism.name}: only random allocation, one of t steps, has epochs")
     if direction not in {"remove", "add"}:
         raise InputError(f"the direction must be remove or add, not {direction!r:.40}")
-    own = replace(mechanism, sampling=None)
-    return EpochDerivation(mechanism, direction, steps, derive(own, "remove", time_limit))
+    one_step = replace(mechanism, sampling=None)
+    return EpochDerivation(mechanism, direction, steps, derive(one_step, "remove", time_limit))
 
 
 @dataclass(frozen=True)
@@ -147,15 +147,15 @@ class EpochDerivation(Printed):
     def atoms(self) -> tuple[tuple[sp.Expr, sp.Expr], ...]:
         """Values of W of positive probability, with that probability under Q; 0 where P is 0."""
         d = self.one_step
-        found = [(sp.exp(a.loss), tidy.simplify(a.mass * sp.exp(-a.loss))) for a in d.atoms]
+        ratios = [(sp.exp(a.loss), tidy.simplify(a.mass * sp.exp(-a.loss))) for a in d.atoms]
         absent = d.mass_at_minus_infinity
-        return (*found, *(() if absent == 0 else ((sp.S.Zero, absent),)))
+        return (*ratios, *(() if absent == 0 else ((sp.S.Zero, absent),)))
 
     @cached_property
     def transform(self) -> sp.Expr:
         """φ(u) = E_Q e^{−uW}: closed and checked, or atoms and integrals over the output."""
-        found = attempt(self._closed, None, _SHARE * self.one_step.time_limit)
-        return self._written_out if found is None else found
+        closed = attempt(self._closed, None, _SHARE * self.one_step.time_limit)
+        return self._written_out if closed is None else closed
 
     @property
     def is_closed(self) -> bool:
@@ -272,15 +272,15 @@ class EpochDerivation(Printed):
 def _of_power(density: sp.Expr, u: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> sp.Expr | None:
     """Return ∫ c w^p e^{−uw} dw = c u^{−p−1} (Γ(p + 1, u·lower) − Γ(p + 1, u·upper)), or None."""
     plain = sp.powsimp(sp.expand_power_exp(sp.expand(sp.powdenest(density, force=True))))
-    factor, rest = sp.powsimp(plain, force=True).as_independent(_RATIO, as_Add=False)
-    base, power = rest.as_base_exp()
+    factor, power_of_ratio = sp.powsimp(plain, force=True).as_independent(_RATIO, as_Add=False)
+    base, power = power_of_ratio.as_base_exp()
     if base != _RATIO or power.has(_RATIO):
         return None
     near, far = (
         sp.S.Zero if end is sp.oo else sp.uppergamma(power + 1, u * end) for end in (lower, upper)
     )
-    found = sp.expand(factor * u ** (-power - 1) * (near - far))
-    return None if found.has(sp.nan, sp.zoo, sp.oo) else found
+    integral = sp.expand(factor * u ** (-power - 1) * (near - far))
+    return None if integral.has(sp.nan, sp.zoo, sp.oo) else integral
 
 
 def _of_ratio(piece: Piece) -> Piece:
@@ -297,8 +297,10 @@ def _of_ratio(piece: Piece) -> Piece:
 
 def _moments(cumulants: list[sp.Expr]) -> list[sp.Expr]:
     """Return moments from order 0 up."""
-    found: list[sp.Expr] = [sp.S.One]
+    moments: list[sp.Expr] = [sp.S.One]
     for n in range(1, len(cumulants) + 1):
-        parts = (math.comb(n - 1, k - 1) * cumulants[k - 1] * found[n - k] for k in range(1, n + 1))
-        found.append(sp.Add(*parts))
-    return found
+        parts = (
+            math.comb(n - 1, k - 1) * cumulants[k - 1] * moments[n - k] for k in range(1, n + 1)
+        )
+        moments.append(sp.Add(*parts))
+    return moments

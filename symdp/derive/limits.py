@@ -26,27 +26,27 @@ if TYPE_CHECKING:
 def monotone_pieces(pair: Pair) -> tuple[Piece, ...]:
     """Return the smooth pieces of a pair, split further where the loss turns."""
     x = pair.variable
-    own = (replace(piece, loss=without_gammas(piece.loss, x)) for piece in pieces(pair))
-    found = [part for piece in own for part in _cut(piece, x)]
-    return tuple(found if pair.alternatives else joined(found, x))
+    plain = (replace(piece, loss=without_gammas(piece.loss, x)) for piece in pieces(pair))
+    monotone = [part for piece in plain for part in _cut(piece, x)]
+    return tuple(monotone if pair.alternatives else joined(monotone, x))
 
 
 def without_gammas(loss: sp.Expr, x: sp.Symbol) -> sp.Expr:
     """Return a loss whose constant log Γ(a + 1)/Γ(a) is log a, under its one other logarithm."""
-    rest, logs, short = [], [], []
+    others, logs, short = [], [], []
     for term in sp.Add.make_args(loss):
         sign = -1 if term.could_extract_minus_sign() else 1
         log = sign * term
         if not isinstance(log, sp.log):
-            rest.append(term)
+            others.append(term)
         elif log.has(sp.gamma) and not log.has(x):
             short.append(sp.gammasimp(log.args[0]) ** sign)
         else:
             logs.append(log.args[0] ** sign)
-    if not short or any(one.has(sp.gamma) or not one.is_positive for one in short):
+    if not short or any(argument.has(sp.gamma) or not argument.is_positive for argument in short):
         return loss
     together = [sp.Mul(*logs, *short)] if len(logs) == 1 else [*logs, sp.Mul(*short)]
-    return sp.Add(*rest, *map(sp.log, together))
+    return sp.Add(*others, *map(sp.log, together))
 
 
 def _cut(piece: Piece, x: sp.Symbol) -> Iterator[Piece]:
@@ -113,9 +113,9 @@ def _leading(expression: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr:
 
     def in_log(log: sp.Expr) -> sp.Expr:
         """log(c ± c·erf z) is log c + log erfc(∓z), which has an expansion where erf z → ∓1."""
-        found = erf_difference(log.args[0]) if isinstance(log.args[0], sp.Add) else None
-        if found is not None and found[2].is_positive:  # the erfc nearer to 0 leads
-            c, middle, half = found
+        difference = erf_difference(log.args[0]) if isinstance(log.args[0], sp.Add) else None
+        if difference is not None and difference[2].is_positive:  # the erfc nearer to 0 leads
+            c, middle, half = difference
             for z in (middle - half, -middle - half):
                 if _extended(z, x, end) is sp.oo:
                     return sp.log(c / (z * sp.sqrt(sp.pi))) - sp.expand(z**2)
@@ -255,8 +255,8 @@ def range_or_reason(
     if not finite:
         return None, "the loss has no finite value"
     limits = [end_limits(piece, x) for piece in finite]
-    known = {value for pair in limits for value in pair}
-    if {sp.oo, -sp.oo} <= known:
+    values = {value for pair in limits for value in pair}
+    if {sp.oo, -sp.oo} <= values:
         return (-sp.oo, sp.oo), ""
     open_at = next((p for p, pair in zip(finite, limits, strict=True) if None in pair), None)
     if open_at is not None:
@@ -291,12 +291,12 @@ def end_limits(piece: Piece, x: sp.Symbol) -> tuple[sp.Expr | None, sp.Expr | No
     """Return the limits of the loss at the lower and the upper end of a piece."""
     if piece.slope == "constant":
         return piece.loss, piece.loss
-    found = []
+    limits = []
     for end, from_left in ((piece.lower, False), (piece.upper, True)):
         value = _limit_of_shift(piece, x, end)
         value = limit_at(piece.loss, x, end, from_left) if value is None else value
-        found.append(None if value is None else _shorter(value))
-    return found[0], found[1]
+        limits.append(None if value is None else _shorter(value))
+    return limits[0], limits[1]
 
 
 def _limit_of_shift(piece: Piece, x: sp.Symbol, end: sp.Expr) -> sp.Expr | None:
@@ -308,8 +308,8 @@ def _limit_of_shift(piece: Piece, x: sp.Symbol, end: sp.Expr) -> sp.Expr | None:
         return None
     lines = (t for t in log_p.atoms(sp.Add) if t.is_polynomial(x) and sp.degree(t, x) == 1)
     for shift in {-line.subs(x, 0) / sp.diff(line, x) for line in lines}:
-        rest = log_p.subs(x, x + shift) - log_q
-        if _may_vanish(rest, x) and sp.expand_log(sp.expand(rest), force=True) == 0:
+        residual = log_p.subs(x, x + shift) - log_q
+        if _may_vanish(residual, x) and sp.expand_log(sp.expand(residual), force=True) == 0:
             slope = sp.powsimp(sp.expand(sp.diff(log_q, x)))
             value = limit_at(slope, x, end, from_left=end is sp.oo)
             return None if value is None else _product((-shift, value))

@@ -56,33 +56,33 @@ def _by_search(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -
         whole = sp.Sum(density, (x, lower, upper))
         return sp.factor(whole.doit()) if density.is_polynomial(x) else whole
     whole = sp.Integral(density, (x, lower, upper))
-    found = compute("integrate", (density, x, lower, upper), _SECONDS)
-    if found is None or found.has(sp.I, sp.Piecewise, sp.hyper, sp.meijerg):
+    integral = compute("integrate", (density, x, lower, upper), _SECONDS)
+    if integral is None or integral.has(sp.I, sp.Piecewise, sp.hyper, sp.meijerg):
         return whole
     values = random_values(whole.free_symbols, 2, [str(s.name) for s in whole.free_symbols])
 
     def gap() -> sp.Expr:
-        return abs(sp.N(whole.subs(values), _DIGITS) - sp.N(found.subs(values), _DIGITS))
+        return abs(sp.N(whole.subs(values), _DIGITS) - sp.N(integral.subs(values), _DIGITS))
 
     size = attempt(gap, sp.oo, _SECONDS)
-    return found if size.is_comparable and size < sp.Float(10) ** (5 - _DIGITS) else whole
+    return integral if size.is_comparable and size < sp.Float(10) ** (5 - _DIGITS) else whole
 
 
 def with_known_masses(pair: Pair) -> Pair:
     """Return a pair in which the masses that densities are divided by are formulas, where known."""
-    held = {m for e in pair.expressions() for m in e.atoms(MassIntegral, MassSum)}
-    known = {mass: found for mass in held if (found := _known_mass(mass)) is not None}
+    masses = {m for e in pair.expressions() for m in e.atoms(MassIntegral, MassSum)}
+    formulas = {mass: formula for mass in masses if (formula := _known_mass(mass)) is not None}
 
-    return mapped(pair, lambda part: part.xreplace(known)) if known else pair
+    return mapped(pair, lambda part: part.xreplace(formulas)) if formulas else pair
 
 
 @lru_cache(maxsize=64)
 def _known_mass(mass: MassIntegral | MassSum) -> sp.Expr | None:
     """A mass as a formula that numbers confirm; None where there is none."""
     x, lower, upper = mass.limits[0]
-    one = (sp.S.One,)
+    unit = (sp.S.One,)
     support = Support("integers" if x.is_integer else "interval", lower, upper)
-    pair = Pair(x, support, (mass.function,), one, one)
+    pair = Pair(x, support, (mass.function,), unit, unit)
 
     def found() -> sp.Expr | None:
         total = sp.Add(*(piece_mass(p.log_p_terms, x, p.lower, p.upper) for p in pieces(pair)))
@@ -120,10 +120,10 @@ def atoms(pieces: Iterable[Piece], points: Iterable[Point], x: sp.Symbol) -> tup
     for piece in finite:
         if x.is_integer and piece.slope != "constant":
             places, is_whole = few_places(piece)
-            for place in places:
-                value = _value(piece.loss.subs(x, place), masses)
+            for x_value in places:
+                value = _value(piece.loss.subs(x, x_value), masses)
                 if is_whole or value in masses:
-                    mass = piece_mass(piece.log_p_terms, x, place, place)
+                    mass = piece_mass(piece.log_p_terms, x, x_value, x_value)
                     masses[value] = masses.get(value, sp.S.Zero) + mass
     return tuple(Atom(loss, mass) for loss, mass in masses.items())
 
@@ -137,9 +137,9 @@ def few_places(piece: Piece) -> tuple[list[sp.Expr], bool]:
     return ends, False
 
 
-def _value(loss: sp.Expr, known: Iterable[sp.Expr]) -> sp.Expr:
-    """The loss, or the known value that it equals in another form."""
-    same = (value for value in known if value == loss or compare(value, loss) == 0)
+def _value(loss: sp.Expr, values: Iterable[sp.Expr]) -> sp.Expr:
+    """The loss, or the one of these values that it equals in another form."""
+    same = (value for value in values if value == loss or compare(value, loss) == 0)
     return next(same, sp.expand(loss))
 
 
@@ -237,8 +237,8 @@ def _direction(pieces: Sequence[Piece], k: sp.Symbol) -> int:
     if None in steps or {1, -1} <= steps:
         return 0
     names = {"increasing": 1, "decreasing": -1}
-    found = {names[way] for way in ways} | (steps - {0})
-    return found.pop() or 0 if len(found) == 1 else 0 if found else 1
+    directions = {names[way] for way in ways} | (steps - {0})
+    return directions.pop() or 0 if len(directions) == 1 else 0 if directions else 1
 
 
 def _up_to(piece: Piece, k: sp.Symbol, direction: int) -> sp.Expr:
@@ -248,10 +248,10 @@ def _up_to(piece: Piece, k: sp.Symbol, direction: int) -> sp.Expr:
     j = sp.Dummy("j", integer=True)
     terms = [term.subs(k, j) for term in piece.log_p_terms]
     ends = (piece.lower, k) if direction > 0 else (k, piece.upper)
-    found = piece_mass(terms, j, *ends)
-    named = sp.Symbol(next(n for n in ("j", "i", "m") if n not in _names(found)), integer=True)
-    if not found.has(sp.Sum) and _telescopes(found, piece, k, direction):
-        return found
+    mass = piece_mass(terms, j, *ends)
+    named = sp.Symbol(next(n for n in ("j", "i", "m") if n not in _names(mass)), integer=True)
+    if not mass.has(sp.Sum) and _telescopes(mass, piece, k, direction):
+        return mass
     density = sp.Add(*(sp.exp(term) for term in terms))
     return sp.Sum(density, (j, *ends)).xreplace({j: named})
 

@@ -61,14 +61,16 @@ def cumulant_in_moments(order: int, tilt: sp.Symbol) -> sp.Expr:
 
 
 def cumulants_of(
-    moments: Sequence[sp.Expr], written: Callable[[sp.Expr], sp.Expr] = lambda found: found
+    moments: Sequence[sp.Expr], written: Callable[[sp.Expr], sp.Expr] = lambda cumulants: cumulants
 ) -> list[sp.Expr]:
     """Return κ_1, κ_2, … from raw moments that begin with that of order 0."""
-    found: list[sp.Expr] = []
+    cumulants: list[sp.Expr] = []
     for n in range(1, len(moments)):
-        known = (math.comb(n - 1, k - 1) * found[k - 1] * moments[n - k] for k in range(1, n))
-        found.append(written(moments[n] - sp.Add(*known)))
-    return found
+        products = (
+            math.comb(n - 1, k - 1) * cumulants[k - 1] * moments[n - k] for k in range(1, n)
+        )
+        cumulants.append(written(moments[n] - sp.Add(*products)))
+    return cumulants
 
 
 _SECONDS = 5.0  # for one limit of SymPy's
@@ -132,7 +134,7 @@ def _plain(pair: Pair, base: int, other: int) -> Pair:
 
     components = (pair.components[base], pair.components[other])
     weights = ((sp.S.Zero, sp.S.One), (sp.S.One, sp.S.Zero))
-    atoms = tuple((place, (masses[base], masses[other])) for place, masses in pair.atoms)
+    atoms = tuple((value, (masses[base], masses[other])) for value, masses in pair.atoms)
     return PairRecord(pair.variable, pair.support, components, *weights, atoms=atoms)
 
 
@@ -143,13 +145,13 @@ def _binomial(
     time_limit: float,
     below_one: tuple[str, ...],
 ) -> sp.Expr:
-    own = derive_cgf(plain, time_limit, below_one)
-    if own.expression is None:
-        raise InputError(f"no closed form of the CGF without sampling was found ({own.reason})")
+    cgf = derive_cgf(plain, time_limit, below_one)
+    if cgf.expression is None:
+        raise InputError(f"no closed form of the CGF without sampling was found ({cgf.reason})")
     order = tilt + 1
     terms = [weights[0] ** order]
     for j in range(1, order + 1):
-        value = value_at(own, sp.Integer(j - 1))
+        value = value_at(cgf, sp.Integer(j - 1))
         if value is sp.oo:
             return sp.oo
         share = sp.binomial(order, j) * weights[0] ** (order - j) * weights[1] ** j

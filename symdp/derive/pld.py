@@ -65,7 +65,7 @@ def _solutions(node: sp.Expr, value: sp.Expr, x: sp.Symbol, depth: int) -> list[
             return [] if x in base.free_symbols else _solutions(power, exponent, x, depth + 1)
         root = value ** (1 / power)
         both = [root, -root] if power.is_even else [root]
-        return [found for r in both for found in _solutions(base, r, x, depth + 1)]
+        return [solution for r in both for solution in _solutions(base, r, x, depth + 1)]
     if isinstance(node, sp.Mul):
         constant, moving = node.as_independent(x, as_Add=False)
         if constant != 1:
@@ -91,9 +91,9 @@ def _rational(node: sp.Expr, value: sp.Expr, x: sp.Symbol, depth: int) -> list[s
     u = sp.Dummy("u")
     polynomial = sp.Poly(sp.Add(*(c * u**n for n, c in coefficients.items())), u)
     return [
-        found
+        solution
         for root in _quadratic(polynomial)
-        for found in _solutions(generator, sp.log(root), x, depth + 1)
+        for solution in _solutions(generator, sp.log(root), x, depth + 1)
     ]
 
 
@@ -197,10 +197,10 @@ def pld_cdf(
 @lru_cache(maxsize=64)  # pieces of one symmetric loss ask for the same form
 def _short(expression: sp.Expr) -> sp.Expr:
     """Return a shorter form where SymPy finds one in time."""
-    found = compute("simplify", (expression,), _SECONDS) if expression.args else None
-    if found is None or sp.count_ops(found) >= sp.count_ops(expression):
+    shorter = compute("simplify", (expression,), _SECONDS) if expression.args else None
+    if shorter is None or sp.count_ops(shorter) >= sp.count_ops(expression):
         return expression
-    return found
+    return shorter
 
 
 def _moves(piece: Piece) -> bool:
@@ -279,7 +279,7 @@ def _in_cases(parts: list[_Part], s: sp.Symbol) -> sp.Expr:
     ends = [-sp.oo, *inner, sp.oo]
 
     def place(end: sp.Expr) -> int:
-        return next(i for i, own in enumerate(ends) if own == end or compare(own, end) == 0)
+        return next(i for i, other in enumerate(ends) if other == end or compare(other, end) == 0)
 
     spans = [(part, place(part.low), place(part.high)) for part in parts]
     cases: list[tuple[sp.Expr, sp.Basic]] = []
@@ -319,7 +319,7 @@ def _agrees(
     at = interior_point(low, high)
     # Off the middle, where a form of a symmetric loss may read 0/0.
     at = at + sp.Rational(3, 7) if high is sp.oo else interior_point(at, high)
-    found = (
+    claimed = (
         inside.subs(values).subs(s, piece.loss.subs(values).subs(x, at)).evalf(_DIGITS, maxn=300)
     )
     density = sp.exp(piece.log_p.subs(values))
@@ -339,6 +339,6 @@ def _agrees(
             direct = sp.Float(moment(sp.S.Zero, [bound], [], x).real.str(_DIGITS, radius=False))
         except CheckError:
             return False
-    gap = abs(found - direct)
+    gap = abs(claimed - direct)
     is_close = gap.is_comparable and gap < sp.Float(10) ** -15 * (1 + abs(direct))
     return bool(is_close and direct >= 0)  # a logarithm of what is negative has the wrong sign

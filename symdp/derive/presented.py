@@ -27,25 +27,35 @@ _UNSEEN = (sp.Sum, sp.Integral, sp.Derivative)  # of which no number is asked fo
 def presented(expression: sp.Basic) -> sp.Basic:
     """Return a formula in the form in which it is read, itself where none is known to be equal."""
     if isinstance(expression, sp.Piecewise):
-        each = ((presented(value), _condition(told)) for value, told in expression.args)
-        return sp.Piecewise(*each, evaluate=False)
+        branches = (
+            (presented(value), _condition(condition)) for value, condition in expression.args
+        )
+        return sp.Piecewise(*branches, evaluate=False)
     if not isinstance(expression, sp.Expr) or not expression.args:
         return expression
-    cases = [own for own in expression.args if isinstance(own, sp.Piecewise)]
+    cases = [
+        factor_in_cases
+        for factor_in_cases in expression.args
+        if isinstance(factor_in_cases, sp.Piecewise)
+    ]
     if expression.is_Mul and len(cases) == 1:  # a factor goes into the cases
         factor = expression.xreplace({cases[0]: sp.S.One})
-        each = ((factor * value, told) for value, told in cases[0].args)
-        return presented(sp.Piecewise(*each, evaluate=False))
+        branches = ((factor * value, condition) for value, condition in cases[0].args)
+        return presented(sp.Piecewise(*branches, evaluate=False))
     if expression.has(*_UNSEEN):
         return expression.replace(sp.Sum, lambda *parts: _one_term(sp.Sum(*parts)))
-    found = _rewritten(expression)
-    return found if found == expression or equal_in_numbers(found, expression) else expression
+    rewritten = _rewritten(expression)
+    return (
+        rewritten
+        if rewritten == expression or equal_in_numbers(rewritten, expression)
+        else expression
+    )
 
 
-def _condition(told: sp.Basic) -> sp.Basic:
-    if not isinstance(told, sp.core.relational.Relational):
-        return told
-    return told.func(*map(presented, told.args), evaluate=False)
+def _condition(condition: sp.Basic) -> sp.Basic:
+    if not isinstance(condition, sp.core.relational.Relational):
+        return condition
+    return condition.func(*map(presented, condition.args), evaluate=False)
 
 
 def _rewritten(expression: sp.Expr) -> sp.Expr:
@@ -54,12 +64,12 @@ def _rewritten(expression: sp.Expr) -> sp.Expr:
     return expression
 
 
-def equal_in_numbers(one: sp.Expr, other: sp.Expr) -> bool:
+def equal_in_numbers(first: sp.Expr, second: sp.Expr) -> bool:
     """Whether two forms have the same value at random values of their symbols."""
-    symbols = one.free_symbols | other.free_symbols
+    symbols = first.free_symbols | second.free_symbols
     for seed in range(_ROUNDS):
         values = dict(random_values(symbols, seed, ()))
-        a, b = (_number(form, values) for form in (one, other))
+        a, b = (_number(form, values) for form in (first, second))
         if a is None or b is None or not abs(a - b) <= _CLOSE * (1 + abs(b)):
             return False
     return True
@@ -73,34 +83,34 @@ def _number(form: sp.Expr, values: dict[sp.Symbol, sp.Rational]) -> mpmath.mpc |
 
 def _without_log(node: sp.exp) -> sp.Expr:
     """e^{c log b + r} is b^c e^r."""
-    powers, rest = sp.S.One, []
+    powers, remaining = sp.S.One, []
     for term in sp.Add.make_args(sp.expand_mul(node.args[0], deep=False)):
-        logs = [own for own in sp.Mul.make_args(term) if isinstance(own, sp.log)]
+        logs = [factor for factor in sp.Mul.make_args(term) if isinstance(factor, sp.log)]
         if len(logs) == 1:
             powers *= logs[0].args[0] ** (term / logs[0])
         else:
-            rest.append(term)
-    return node if powers == 1 else powers * sp.exp(sp.Add(*rest))
+            remaining.append(term)
+    return node if powers == 1 else powers * sp.exp(sp.Add(*remaining))
 
 
 def _one_exponential(node: sp.Mul) -> sp.Expr:
     """e^a e^b is e^{a + b}."""
-    parts = [own.as_base_exp() for own in node.args]
+    parts = [factor.as_base_exp() for factor in node.args]
     exponents = [power for base, power in parts if base == sp.E]
     if len(exponents) < 2:
         return node
-    rest = (own for own, (base, _) in zip(node.args, parts, strict=True) if base != sp.E)
-    return sp.Mul(*rest, sp.exp(sp.factor_terms(sp.Add(*exponents))))
+    others = (factor for factor, (base, _) in zip(node.args, parts, strict=True) if base != sp.E)
+    return sp.Mul(*others, sp.exp(sp.factor_terms(sp.Add(*exponents))))
 
 
 def _content(node: sp.Mul) -> sp.Expr:
     """Numbers leave the sums of a quotient: (2a + 2)/(2 − 2b) is (a + 1)/(1 − b)."""
     number, factors = sp.S.One, []
-    for own in node.args:
-        base, power = own.as_base_exp()
+    for factor in node.args:
+        base, power = factor.as_base_exp()
         content = _of_terms(base) if power.is_Integer else sp.S.One
         number *= content**power
-        factors.append(own if content == 1 else (base / content) ** power)
+        factors.append(factor if content == 1 else (base / content) ** power)
     if number == 1 and factors == list(node.args):
         return node
     return sp.Mul(number, sp.Mul(*factors), evaluate=len(factors) != 1)
@@ -117,25 +127,25 @@ def _hyperbolic(node: sp.Add) -> sp.Expr:
     """1 − tanh² is 1/cosh²."""
     if len(node.args) != 2 or node.args[0] != 1:
         return node
-    found = node.args[1].match(-(sp.tanh(_SQUARED) ** 2))
-    return node if found is None else sp.cosh(found[_SQUARED]) ** -2
+    match = node.args[1].match(-(sp.tanh(_SQUARED) ** 2))
+    return node if match is None else sp.cosh(match[_SQUARED]) ** -2
 
 
 def _one_logarithm(node: sp.Add) -> sp.Expr:
     """c log(2a) − c log 2 is c log a: logarithms of numbers join others of the same factor."""
     groups: dict[sp.Expr, list[sp.Expr]] = {}
     for term in node.args:
-        own = next((f for f in sp.Mul.make_args(term) if isinstance(f, sp.log)), None)
-        if own is not None and own.args[0].is_positive:
-            factor = term / own
+        logarithm = next((f for f in sp.Mul.make_args(term) if isinstance(f, sp.log)), None)
+        if logarithm is not None and logarithm.args[0].is_positive:
+            factor = term / logarithm
             turned = -1 if factor.could_extract_minus_sign() else 1
-            groups.setdefault(turned * factor, []).append(own.args[0] ** turned)
-    found = node
+            groups.setdefault(turned * factor, []).append(logarithm.args[0] ** turned)
+    joined = node
     for factor, inside in groups.items():
-        if len(inside) > 1 and any(one.is_number for one in inside):
-            apart = sp.Add(*(factor * sp.log(one) for one in inside))
-            found = sp.expand_mul(found - apart, deep=False) + factor * sp.log(sp.Mul(*inside))
-    return found if sp.count_ops(found) < sp.count_ops(node) else node
+        if len(inside) > 1 and any(argument.is_number for argument in inside):
+            apart = sp.Add(*(factor * sp.log(argument) for argument in inside))
+            joined = sp.expand_mul(joined - apart, deep=False) + factor * sp.log(sp.Mul(*inside))
+    return joined if sp.count_ops(joined) < sp.count_ops(node) else node
 
 
 def _absolute(node: sp.Abs) -> sp.Expr:
@@ -160,7 +170,11 @@ def _logarithm(node: sp.log) -> sp.Expr:
 def area_sine(node: sp.log) -> sp.Expr:
     """Return the logarithm of a unit a + b√r, a² − b²r = 1, as 2 arsinh √((a − 1)/2)."""
     inside = node.args[0]
-    roots = {own for own in inside.atoms(sp.Pow) if own.exp == sp.S.Half and own.free_symbols}
+    roots = {
+        square_root
+        for square_root in inside.atoms(sp.Pow)
+        if square_root.exp == sp.S.Half and square_root.free_symbols
+    }
     if len(roots) != 1:
         return node
     (root,) = roots

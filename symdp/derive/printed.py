@@ -71,8 +71,8 @@ class Printed:
         as "K".
         """
         terms, whole = _terms(order, whole)
-        made = above("pages").to_text(self, terms, only, width, ascii_only, whole=whole)
-        return str(made)
+        text = above("pages").to_text(self, terms, only, width, ascii_only, whole=whole)
+        return str(text)
 
     def to_latex(
         self, order: int | None = None, only: tuple[str, ...] = (), whole: bool = False
@@ -93,8 +93,8 @@ class Printed:
 
     def to_json(self, order: int = 2) -> dict[str, Any]:
         """Return the derivation as JSON-ready data."""
-        found: dict[str, Any] = above("json").to_json(self, order)
-        return found
+        document: dict[str, Any] = above("json").to_json(self, order)
+        return document
 
     def _repr_latex_(self) -> str:
         return str(above("pages").notebook_latex(self))
@@ -151,6 +151,6 @@ _SCHEMES = {
 
 def citations(mechanism: Mechanism) -> tuple[str, ...]:
     """Return the sources of a derivation: its mechanism, its sampling, the two expansions."""
-    own = (mechanism.citation,) if mechanism.citation else ()
+    sources = (mechanism.citation,) if mechanism.citation else ()
     scheme = _SCHEMES[mechanism.sampling.scheme] if mechanism.sampling else ()
-    return (*own, *scheme, "SPA (28)", "SPA (59)", "EA Prop 3.2")
+    return (*sources, *scheme, "SPA (28)", "SPA (59)", "EA Prop 3.2")

@@ -77,11 +77,13 @@ class PrivacyLoss:
         """
         if self.pair.alternatives:
             choice = sp.Symbol("choice", integer=True, positive=True)
-            each = (
+            derivations = (
                 replace(self, pair=pair, pieces=monotone_pieces(pair))
                 for _, pair in self.pair.alternatives
             )
-            listed = [(d.loss, sp.Eq(choice, number)) for number, d in enumerate(each, start=1)]
+            listed = [
+                (d.loss, sp.Eq(choice, number)) for number, d in enumerate(derivations, start=1)
+            ]
             return sp.Piecewise(*listed, evaluate=False)
         x, cases = self.variable, []
         for point in self.points:
@@ -164,11 +166,11 @@ class PrivacyLoss:
     def inverse(self) -> tuple[tuple[Piece, sp.Expr | None], ...]:
         """Each piece with ℓ⁻¹(s) on it, None where there is none in closed form."""
         x, s = self.variable, self._loss_value
-        found = self._part(
+        inverses = self._part(
             lambda: tuple(inverse_on(piece, x, s) for piece in self.pieces),
             lambda _: (None,) * len(self.pieces),
         )
-        return tuple(zip(self.pieces, found, strict=True))
+        return tuple(zip(self.pieces, inverses, strict=True))
 
     @cached_property
     def pld_density(self) -> LossLaw:
@@ -250,12 +252,12 @@ class PrivacyLoss:
     def moment_integral(self) -> sp.Expr:
         """M(t) = ∫ P^{1+t} Q^{−t} of the finite losses, written out in integrals and sums."""
         if self.pair.alternatives:
-            each = (
+            moments = (
                 weight
-                * replace(self, pair=one, pieces=pieces(one), points=points(one)).moment_integral
-                for weight, one in self.pair.alternatives
+                * replace(self, pair=pair, pieces=pieces(pair), points=points(pair)).moment_integral
+                for weight, pair in self.pair.alternatives
             )
-            return sp.Add(*each)
+            return sp.Add(*moments)
         x, t = self.variable, tilt_symbol(self.pair)
         total = sp.Add(*(p.p * sp.exp(t * p.loss) for p in self.points if p.loss.is_finite))
         for piece in pieces(self.pair) if not self.points else ():

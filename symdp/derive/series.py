@@ -71,9 +71,9 @@ def cumulant(d: HasCGF, order: int) -> sp.Expr:
     integrals or sums that are written out.
     """
     check_order(order, 1)
-    found = closed_cumulant(d, order)
-    if found is not None:
-        return found
+    closed = closed_cumulant(d, order)
+    if closed is not None:
+        return closed
     whole = d.moment_integral
     tilted = [sp.diff(whole, d.cgf.tilt, k) / whole for k in range(1, order + 1)]
     return cumulants_of([sp.S.One, *tilted])[-1]
@@ -84,9 +84,11 @@ def closed_cumulant(d: HasCGF, order: int) -> sp.Expr | None:
     tilt, expression = d.cgf.tilt, d.cgf.expression
     if expression is None:
         return None
-    found = d.clock.attempt(lambda: derivative_of(expression, tilt, order), None, _SHARE, _LEAST)
+    derivative = d.clock.attempt(
+        lambda: derivative_of(expression, tilt, order), None, _SHARE, _LEAST
+    )
     # A special function may have no derivative by its parameters.
-    return None if found is None or found.has(sp.Derivative, sp.Subs) else found
+    return None if derivative is None or derivative.has(sp.Derivative, sp.Subs) else derivative
 
 
 def msd(d: HasCGF, order: int, substitute: bool = False) -> sp.Expr:
@@ -119,14 +121,14 @@ def saddle_terms(
     check_order(order, 0)
     tilt = d.cgf.tilt
     z = sp.Symbol(tilt.name, positive=True)  # the saddle point lies right of 0
-    rest = -EPSILON * z - sp.log(z) - sp.log(1 + z)
+    payoff = -EPSILON * z - sp.log(z) - sp.log(1 + z)
     terms = []
     for j in range(2 * order + 3):
-        own: sp.Expr = sp.Symbol(f"kappa_{j}", real=True)
+        cumulant: sp.Expr = sp.Symbol(f"kappa_{j}", real=True)
         if substitute:
-            found = closed_derivative(d, j) if j else closed_form(d)
-            own = found.xreplace({tilt: z})
-        terms.append((F(j), COUNT * own + sp.diff(rest, z, j)))
+            closed = closed_derivative(d, j) if j else closed_form(d)
+            cumulant = closed.xreplace({tilt: z})
+        terms.append((F(j), COUNT * cumulant + sp.diff(payoff, z, j)))
     return tuple(terms)
 
 
@@ -159,13 +161,13 @@ def cumulant_at(d: HasCGF, order: int, at: sp.Expr | int) -> sp.Expr:
     if not isinstance(at, int | sp.Expr):
         raise InputError(f"the tilt must be a number or a SymPy expression, not {at!r}")
     derivative = closed_derivative(d, order)
-    place = sp.sympify(at, strict=True)
-    value = derivative.subs(d.cgf.tilt, place)
+    tilt = sp.sympify(at, strict=True)
+    value = derivative.subs(d.cgf.tilt, tilt)
     if value.has(sp.nan, sp.zoo, sp.oo, -sp.oo):
         seconds = min(_SECONDS_OF_A_LIMIT, max(_LEAST, d.clock.left))
-        limit = compute("limit", (derivative, d.cgf.tilt, place, "+"), seconds)
+        limit = compute("limit", (derivative, d.cgf.tilt, tilt, "+"), seconds)
         if limit is None:
-            raise InputError(f"the cumulant of order {order} has no value found at {place}")
+            raise InputError(f"the cumulant of order {order} has no value found at {tilt}")
         return limit
     return min(tidy.simplify(value), tidy.factor(value), key=sp.count_ops)
 
@@ -185,9 +187,9 @@ def asymptotics(d: PrivacyLoss, order: int = 1, substitute: bool = False) -> tup
         central = replace(
             central, log_delta=central.log_delta + COUNT * sp.log(1 - d.mass_at_infinity)
         )
-    found = (central, *others)
+    regimes = (central, *others)
     if not substitute:
-        return found
+        return regimes
     levels = {"fixed": sp.S.Zero, "large": LEVEL}
     places = {name: invert_slope(d, level) for name, level in levels.items()}
     return tuple(
@@ -198,7 +200,7 @@ def asymptotics(d: PrivacyLoss, order: int = 1, substitute: bool = False) -> tup
             d.cgf.tilt,
             places.get(expansion.regime),
         )
-        for expansion in found
+        for expansion in regimes
     )
 
 
@@ -219,12 +221,12 @@ def epsilon_asymptotics(
             "epsilon does not exist for large n"
         )
     _refuse_one_value(d)
-    found = in_cumulants(order, d.pair.is_discrete)
+    expansion = in_cumulants(order, d.pair.is_discrete)
     if not substitute:
-        return found
+        return expansion
     values, power = cumulants(d, order + 2, rate_order)
     rules = {kappa(j): value for j, value in enumerate(values, start=1)}
-    terms = tuple(replace(t, expression=t.expression.subs(rules)) for t in found.terms)
+    terms = tuple(replace(t, expression=t.expression.subs(rules)) for t in expansion.terms)
     more = sp.S.Zero
     if power is not None:
         with suppress(InputError):  # of a moment that is infinite
@@ -232,7 +234,7 @@ def epsilon_asymptotics(
             root = sp.sqrt(COUNT) * (sp.sqrt(second) - sp.sqrt(values[1]))
             more = COUNT * (first - values[0]) + QUANTILE * root
     terms = tuple(t for t in terms if t.expression != 0)
-    return replace(found, terms=terms, rate_order=power, next_rate_term=more)
+    return replace(expansion, terms=terms, rate_order=power, next_rate_term=more)
 
 
 def _refuse_one_value(d: PrivacyLoss) -> None:
@@ -259,13 +261,15 @@ def cumulants(
     def likelihood(i: int) -> sp.Expr:
         if i < 2:  # P of the base pair may lie outside Q
             return 1 - i * d.mass_at_minus_infinity / sampled.rate
-        found = value_at(base, sp.Integer(i - 1))
-        if found is sp.oo:
+        log_moment = value_at(base, sp.Integer(i - 1))
+        if log_moment is sp.oo:
             raise InputError(f"E (P/Q)^{i} is infinite: the cumulants are no series in the rate")
-        return sp.exp(found)
+        return sp.exp(log_moment)
 
-    own = sampled_cumulants(highest, sampled.rate, likelihood, sampled.is_reversed, rate_order)
-    return own, rate_order
+    of_sampled = sampled_cumulants(
+        highest, sampled.rate, likelihood, sampled.is_reversed, rate_order
+    )
+    return of_sampled, rate_order
 
 
 def base_cgf(d: PrivacyLoss, sampled: Sampled) -> CGF:
@@ -286,13 +290,13 @@ def closed_form(d: HasCGF) -> sp.Expr:
 def closed_derivative(d: HasCGF, order: int) -> sp.Expr:
     """Return K^(order)(t)."""
     closed_form(d)
-    found = closed_cumulant(d, order)
-    if found is None:
+    closed = closed_cumulant(d, order)
+    if closed is None:
         raise InputError(
             f"no closed form of the derivative of order {order} of {d.mechanism.name}'s CGF was "
             "found; leave substitute out"
         )
-    return found
+    return closed
 
 
 def invert_slope(d: HasCGF, level: sp.Expr) -> sp.Expr | None:
@@ -427,8 +431,8 @@ def _quadrature(pair: Pair, order: int) -> tuple[mpmath.mpf, mpmath.mpf]:
     return total, max(size, abs(total))
 
 
-def _end(place: sp.Expr) -> mpmath.mpf:
+def _end(end: sp.Expr) -> mpmath.mpf:
     """Return an end of a piece, infinite ones too."""
-    if place.is_infinite:
-        return mpmath.inf if place == sp.oo else -mpmath.inf
-    return mpmath.mpmathify(place.evalf(_DIGITS))
+    if end.is_infinite:
+        return mpmath.inf if end == sp.oo else -mpmath.inf
+    return mpmath.mpmathify(end.evalf(_DIGITS))

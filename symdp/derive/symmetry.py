@@ -44,10 +44,13 @@ def dominating_direction(pair: Pair) -> Dominance:
     """
     compare = "no symmetry was found: compare both directions in numbers"
     if pair.alternatives:  # the profile is the mean of theirs
-        found = [dominating_direction(one) for _, one in pair.alternatives]
-        alike = len({one.value for one in found}) == 1 and found[0].value != "unknown"
-        proof = f"of every pair of the public choice {found[0].proof}"
-        return Dominance(found[0].value, proof) if alike else Dominance("unknown", compare)
+        dominances = [dominating_direction(dominance) for _, dominance in pair.alternatives]
+        alike = (
+            len({dominance.value for dominance in dominances}) == 1
+            and dominances[0].value != "unknown"
+        )
+        proof = f"of every pair of the public choice {dominances[0].proof}"
+        return Dominance(dominances[0].value, proof) if alike else Dominance("unknown", compare)
     used = [[i for i, w in enumerate(ws) if w != 0] for ws in (pair.p_weights, pair.q_weights)]
     plain = len(used[0]) == 1 and len(used[1]) == 1
     poisson = len(used[0]) == 2 and len(used[1]) == 1 and used[1][0] in used[0]
@@ -97,13 +100,13 @@ def _exchange(pair: Pair, first: int, second: int) -> str:
 
 def _exchanges_atoms(pair: Pair, centre: sp.Expr, first: int, second: int) -> bool:
     """Return whether x → c − x puts every atom on one whose two masses are exchanged."""
-    own = [(place, masses[first], masses[second]) for place, masses in pair.atoms]
+    atoms = [(value, masses[first], masses[second]) for value, masses in pair.atoms]
     return all(
         any(
-            all(tidy.simplify(gap) == 0 for gap in (centre - place - image, f - v, g - u))
-            for image, u, v in own
+            all(tidy.simplify(gap) == 0 for gap in (centre - value - image, f - v, g - u))
+            for image, u, v in atoms
         )
-        for place, f, g in own
+        for value, f, g in atoms
     )
 
 
@@ -121,15 +124,15 @@ def _mirrored_mixture(pair: Pair) -> bool:
 def _centres(pair: Pair, f: sp.Expr, g: sp.Expr) -> list[sp.Expr]:
     """Candidates for c: the ends of the support, 0, and shifts D seen in f or g as x − D."""
     x, support = pair.variable, pair.support
-    found: list[sp.Expr] = []
+    centres: list[sp.Expr] = []
     if not (support.lower.is_infinite or support.upper.is_infinite):
-        found.append(sp.expand(support.lower + support.upper))
+        centres.append(sp.expand(support.lower + support.upper))
     for density in (f, g):
         for node in density.atoms(sp.Add):
             if node.is_polynomial(x) and sp.degree(node, x) == 1:
-                found.append(tidy.cancel(-node.subs(x, 0) / sp.diff(node, x)))
-    found.append(sp.S.Zero)
-    return list(dict.fromkeys(found))
+                centres.append(tidy.cancel(-node.subs(x, 0) / sp.diff(node, x)))
+    centres.append(sp.S.Zero)
+    return list(dict.fromkeys(centres))
 
 
 def _equal(a: sp.Expr, b: sp.Expr, x: sp.Symbol) -> bool:

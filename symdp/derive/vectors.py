@@ -101,20 +101,20 @@ class VectorDerivation(Printed):
     @cached_property
     def source(self) -> Radial:
         """The noise, moved by what a record moves it under the relation."""
-        own = self.mechanism.source
-        assert isinstance(own, Radial)
-        return own.on(own.sensitivity * (2 if self.mechanism.neighbours == SUBSTITUTION else 1))
+        noise = self.mechanism.source
+        assert isinstance(noise, Radial)
+        return noise.on(noise.sensitivity * (2 if self.mechanism.neighbours == SUBSTITUTION else 1))
 
     @cached_property
     def loss(self) -> sp.Expr:
         """ℓ(r₁, r₂), of samples at a rate q log(1 − q + q g(r₂)/g(r₁)), and minus that to add."""
-        found, sampling = (
+        loss, sampling = (
             distance_loss(self.source, self.mechanism.variable),
             self.mechanism.sampling,
         )
         if sampling is not None:
-            found = sp.log(1 - sampling.rate + sampling.rate * sp.exp(found))
-        return found if self.direction == "remove" else -found
+            loss = sp.log(1 - sampling.rate + sampling.rate * sp.exp(loss))
+        return loss if self.direction == "remove" else -loss
 
     @cached_property
     def normaliser(self) -> sp.Expr:
@@ -129,8 +129,8 @@ class VectorDerivation(Printed):
         """N·q(r₁, r₂), of the law without the record."""
         d, size = self.source.dimension, self.source.sensitivity
         around = ((FIRST + SECOND) ** 2 - size**2) * (size**2 - (FIRST - SECOND) ** 2)
-        own = self.source.density.xreplace({self.mechanism.variable: FIRST})
-        return own * FIRST * SECOND * around ** ((d - 3) / 2)
+        density = self.source.density.xreplace({self.mechanism.variable: FIRST})
+        return density * FIRST * SECOND * around ** ((d - 3) / 2)
 
     @cached_property
     def cgf(self) -> CGF:

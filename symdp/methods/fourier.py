@@ -57,8 +57,8 @@ _VALUES = 1 << 16  # of the loss, where the largest curvature is looked for
 def halving_error(law: SumLaw, epsilon: float, reach: float, points: int) -> float:
     """Return err(L, n) = 2|I_n − I_2n| of the grid of n points of [−L, L) [FA (7.4)]."""
     window = _Window(0.0, reach)
-    found, finer = (_riemann_sum(law, epsilon, window, n) for n in (points, 2 * points))
-    return 2.0 * abs(found.value - finer.value)
+    coarse, finer = (_riemann_sum(law, epsilon, window, n) for n in (points, 2 * points))
+    return 2.0 * abs(coarse.value - finer.value)
 
 
 @dataclass(frozen=True)
@@ -102,23 +102,23 @@ class Fourier(FloatAccountant):
         """Return the estimate at one ε with its own error in the bounds, of kind "estimate"."""
         window = _automatic(law, epsilon) if self.reach is None else _Window(0.0, self.reach)
         if self.points is not None:
-            found = _riemann_sum(law, epsilon, window, self.points)
+            coarse = _riemann_sum(law, epsilon, window, self.points)
             finer = _riemann_sum(law, epsilon, window, 2 * self.points)
-            error = max(2.0 * abs(found.value - finer.value), found.defect)
-            return _answer(law, epsilon, window, found, error)
+            error = max(2.0 * abs(coarse.value - finer.value), coarse.defect)
+            return _answer(law, epsilon, window, coarse, error)
         points = _FIRST_POINTS
-        found = _riemann_sum(law, epsilon, window, points)
+        coarse = _riemann_sum(law, epsilon, window, points)
         earlier = math.inf
         while True:
             points *= 2
             finer = _riemann_sum(law, epsilon, window, points)
-            change = abs(finer.value - found.value)
+            change = abs(finer.value - coarse.value)
             # Two grids may agree by chance; three that do so are to be believed.
             error = max(2.0 * change, 0.5 * earlier, finer.defect)
-            found, earlier = finer, change
-            aim = max(0.5 * _WANTED * abs(found.value), 0.1 * found.floor)
+            coarse, earlier = finer, change
+            aim = max(0.5 * _WANTED * abs(coarse.value), 0.1 * coarse.floor)
             if error <= aim or points >= _MOST_POINTS:
-                return _answer(law, epsilon, window, found, error)
+                return _answer(law, epsilon, window, coarse, error)
 
 
 @dataclass(frozen=True)
@@ -194,12 +194,14 @@ def _lumps(part: LossLaw, spacing: float, points: int) -> Lumps:
     return Lumps(mass * (1.0 - part.mass_at_infinity), first, 0.0)
 
 
-def _answer(law: SumLaw, epsilon: float, window: _Window, found: _Found, error: float) -> Answer:
+def _answer(
+    law: SumLaw, epsilon: float, window: _Window, riemann_sum: _Found, error: float
+) -> Answer:
     """Return the answer with its estimated error, and advice where that is not small."""
     beyond = _beyond(law, window)
-    total = error + beyond + found.floor
-    value = min(found.value + law.mass_at_infinity, 1.0)
-    if not value > found.floor:
+    total = error + beyond + riemann_sum.floor
+    value = min(riemann_sum.value + law.mass_at_infinity, 1.0)
+    if not value > riemann_sum.floor:
         return proved_instead(
             law,
             epsilon,
@@ -208,8 +210,8 @@ def _answer(law: SumLaw, epsilon: float, window: _Window, found: _Found, error: 
         )
     advice = ""
     if not total <= _WANTED * value:
-        largest = max(error, beyond, found.floor)
-        if largest == found.floor:
+        largest = max(error, beyond, riemann_sum.floor)
+        if largest == riemann_sum.floor:
             cause, remedy = "rounding of the transform", ""
         elif largest == beyond:
             cause, remedy = "the loss beyond the grid", " or a longer grid"

@@ -169,9 +169,9 @@ def _refined(law: SumLaw, epsilon: float, order: int) -> float:
         above_p, above_q = (_edgeworth_tail(h, side) for side in sides)
         log_taken = epsilon + np.log(np.maximum(above_q, 1e-300))
         value = above_p - np.exp(np.minimum(log_taken, 700.0))
-        place = int(value.argmax())
-        best = max(best, float(value[place]))
-        low, high = float(h[max(place - 1, 0)]), float(h[min(place + 1, h.size - 1)])
+        index = int(value.argmax())
+        best = max(best, float(value[index]))
+        low, high = float(h[max(index - 1, 0)]), float(h[min(index + 1, h.size - 1)])
     return best
 
 

@@ -34,8 +34,8 @@ def in_balls(law: SumLaw, epsilon: float, answer: Answer) -> Answer:
     ball = _ball(law, epsilon) if law.count >= MANY else None
     if ball is None:
         return answer
-    found = replace(answer_in_balls(ball, -math.inf), slope=answer.slope)
-    return found if margin(found) < margin(answer) else answer
+    ball_answer = replace(answer_in_balls(ball, -math.inf), slope=answer.slope)
+    return ball_answer if margin(ball_answer) < margin(answer) else answer
 
 
 @kept_with_law

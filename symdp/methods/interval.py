@@ -152,10 +152,10 @@ def summands(law: SumLaw, tilt: float) -> Summands:
     E|X|³ ≤ √(E X² E X⁴) and E|X| ≤ √(E X²) hold exactly and cap what the rounded kink gives.
     """
     total, noise, terms = np.zeros(7), 0.0, list(law.tilted_terms(tilt))
-    for some, count in terms:
-        weight, deviation, spread = some.weight, some.deviation, ~some.nodes.atomic
+    for tilted, count in terms:
+        weight, deviation, spread = tilted.weight, tilted.deviation, ~tilted.nodes.atomic
         square = deviation * deviation
-        second, fourth = some.variance, float(np.einsum("i,i->", weight, square * square))
+        second, fourth = tilted.variance, float(np.einsum("i,i->", weight, square * square))
         # single values are summed, not integrated: their kinks are exact
         smooth = np.sqrt(square + _ROUNDED_KINK**2 * second * spread)
         exact = weight * ~spread
@@ -164,10 +164,10 @@ def summands(law: SumLaw, tilt: float) -> Summands:
         first = min(first, math.sqrt(second))
         third = min(float(np.einsum("i,i->", weight, smooth**3)), math.sqrt(second * fourth))
         noise += count * (float(np.abs(deviation).max()) * ROUNDING) ** 2
-        safety = 1.0 + SUM_ROUNDING + 4.0 * some.error
+        safety = 1.0 + SUM_ROUNDING + 4.0 * tilted.error
         sums = (
-            some.shift,
-            abs(some.shift) * (1e-15 + some.error),
+            tilted.shift,
+            abs(tilted.shift) * (1e-15 + tilted.error),
             second,
             float(np.einsum("i,i->", weight, square * deviation)),
             fourth * safety,

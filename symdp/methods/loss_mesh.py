@@ -59,9 +59,9 @@ def loss_cells(law: LossLaw, tilt: float, spacing: float, first: int, count: int
     beyond: Array = np.zeros(2)
     log_total = SumLaw([(law, 1)]).cgf(tilt)
 
-    def add(place: Array, loss: Array, weight: Array) -> None:
+    def add(position: Array, loss: Array, weight: Array) -> None:
         # clipped, for a loss may be larger than every whole number of cells
-        index = np.clip(np.floor(place / spacing) - first, -1.0, count).astype(np.int64)
+        index = np.clip(np.floor(position / spacing) - first, -1.0, count).astype(np.int64)
         inside = (index >= 0) & (index < count)
         beyond[:] += weight[index < 0].sum(), weight[index == count].sum()
         index, weight = index[inside], weight[inside]
@@ -76,13 +76,13 @@ def loss_cells(law: LossLaw, tilt: float, spacing: float, first: int, count: int
         for lower, upper, share in stretch.parts(spacing, first, count):
             widest = np.inf
             for least, nodes_, weights_ in _RULES:
-                some = (share <= widest) & (share > least)
-                if some.any():
-                    place, loss, weight = stretch.integrate(
-                        lower[some], upper[some], nodes_, weights_, tilt, log_total
+                is_sized = (share <= widest) & (share > least)
+                if is_sized.any():
+                    panel_index, loss, weight = stretch.integrate(
+                        lower[is_sized], upper[is_sized], nodes_, weights_, tilt, log_total
                     )
                     # All nodes of a part belong to the cell its middle lies in.
-                    index = np.broadcast_to(place[:, None], loss.shape).ravel()
+                    index = np.broadcast_to(panel_index[:, None], loss.shape).ravel()
                     add(index, loss.ravel(), weight.ravel())
                 widest = least
     return Cells(mass, moment, float(beyond[0]), float(beyond[1]))
@@ -144,25 +144,25 @@ class _Stretch:
     def inverse(self, values: Array) -> Array:
         """Return the x with ℓ(x) = s for values s inside the range."""
         target = values * self.sign
-        place = np.clip(np.searchsorted(self.order, target), 1, self.order.size - 1)
-        low, high = self.x[place - 1].copy(), self.x[place].copy()
-        share = (target - self.order[place - 1]) / (self.order[place] - self.order[place - 1])
+        index = np.clip(np.searchsorted(self.order, target), 1, self.order.size - 1)
+        low, high = self.x[index - 1].copy(), self.x[index].copy()
+        share = (target - self.order[index - 1]) / (self.order[index] - self.order[index - 1])
         x = low + np.clip(share, 0.0, 1.0) * (high - low)
         settled = 2e-15 * np.maximum(np.abs(x), high - low)
         active = np.arange(x.size)
         for _ in range(_ROOTS):
-            here = x[active]
-            value, slope = value_and_slope(self.piece, here)
+            trial = x[active]
+            value, slope = value_and_slope(self.piece, trial)
             gap = value * self.sign - target[active]
-            high[active] = np.where(gap > 0, here, high[active])
-            low[active] = np.where(gap > 0, low[active], here)
+            high[active] = np.where(gap > 0, trial, high[active])
+            low[active] = np.where(gap > 0, low[active], trial)
             with np.errstate(all="ignore"):
-                newton = here - gap / (slope * self.sign)
+                newton = trial - gap / (slope * self.sign)
             below, above = low[active], high[active]
             within = (newton >= below) & (newton <= above)
             fresh = np.where(within, newton, 0.5 * (below + above))
             x[active] = fresh
-            active = active[np.abs(fresh - here) > settled[active]]
+            active = active[np.abs(fresh - trial) > settled[active]]
             if active.size == 0:
                 break
         return np.asarray(x)
@@ -172,8 +172,8 @@ class _Stretch:
         x = self.inverse(values)
         _, slope = value_and_slope(self.piece, x)
         with np.errstate(all="ignore"):
-            found = self.piece.log_p(x) - np.log(np.abs(slope))
-        return np.asarray(np.where(np.isnan(found), -np.inf, found))
+            log_density = self.piece.log_p(x) - np.log(np.abs(slope))
+        return np.asarray(np.where(np.isnan(log_density), -np.inf, log_density))
 
     def parts(self, spacing: float, first: int, count: int) -> list[tuple[Array, Array, Array]]:
         """Return intervals of x inside one cell and one panel: lower, upper, share of the panel."""
@@ -186,9 +186,9 @@ class _Stretch:
             cuts.append(self.inverse(edges))
         x = distinct(np.clip(np.concatenate(cuts), *self.ends_x))
         lower, upper = x[:-1], x[1:]
-        place = np.searchsorted(self.panels, 0.5 * (lower + upper)) - 1
-        place = np.clip(place, 0, self.panels.size - 2)
-        share = (upper - lower) / (self.panels[place + 1] - self.panels[place])
+        panel = np.searchsorted(self.panels, 0.5 * (lower + upper)) - 1
+        panel = np.clip(panel, 0, self.panels.size - 2)
+        share = (upper - lower) / (self.panels[panel + 1] - self.panels[panel])
         return [
             (lower[i : i + _BLOCK], upper[i : i + _BLOCK], share[i : i + _BLOCK])
             for i in range(0, lower.size, _BLOCK)
@@ -217,28 +217,28 @@ _known: WeakKeyDictionary[LossLaw, dict[float, list[_Stretch]]] = WeakKeyDiction
 
 def _stretches(law: LossLaw, tilt: float) -> list[_Stretch]:
     """Return the monotone stretches on which the tilted density is not negligible, kept."""
-    known = _known.setdefault(law, {})
-    if tilt in known:
-        return known[tilt]
-    found: list[_Stretch] = []
+    by_tilt = _known.setdefault(law, {})
+    if tilt in by_tilt:
+        return by_tilt[tilt]
+    stretches: list[_Stretch] = []
     log_total = SumLaw([(law, 1)]).cgf(tilt)
     for outline in law.outlines:
         piece = outline.piece
         if not (piece.flat or piece.integer):
-            found += _monotone(outline, tilt, log_total)
-    known[tilt] = found  # all of them, or none where this is interrupted
-    return found
+            stretches += _monotone(outline, tilt, log_total)
+    by_tilt[tilt] = stretches  # all of them, or none where this is interrupted
+    return stretches
 
 
 def _monotone(outline: Outline, tilt: float, log_total: float) -> list[_Stretch]:
     piece = outline.piece
-    found = monotone_grid(outline, {tilt: log_total})
-    if found is None:
+    monotone = monotone_grid(outline, {tilt: log_total})
+    if monotone is None:
         return []
-    if found.x.size < 3:
+    if monotone.x.size < 3:
         raise AccuracyError("a piece of the density is too narrow to put on a mesh")
-    x, edges = found.x, found.edges
-    cuts = [float(x[0]), *found.turns.tolist(), float(x[-1])]
+    x, edges = monotone.x, monotone.edges
+    cuts = [float(x[0]), *monotone.turns.tolist(), float(x[-1])]
     stretches = []
     for low, high in itertools.pairwise(cuts):
         inner = x[(x > low) & (x < high)]
@@ -317,8 +317,8 @@ def grid_sum(
     product: Complex | None = None
     shift, count = 0.0, 0
     for lumps, copies in steps:
-        place = (lumps.first + np.arange(lumps.mass.size)) % points
-        folded = np.bincount(place, lumps.mass, points)
+        index = (lumps.first + np.arange(lumps.mass.size)) % points
+        folded = np.bincount(index, lumps.mass, points)
         power = _power(np.fft.rfft(folded), copies)
         product = power if product is None else product * power
         shift += copies * lumps.offset
@@ -347,16 +347,16 @@ def _power(base: NDArray[np.complex128], exponent: int) -> Complex:
         base = base * base
 
 
-def kept_few(law: SumLaw, make: Callable[..., T], most: int, *given: object) -> T:
+def kept_few(law: SumLaw, make: Callable[..., T], most: int, *arguments: object) -> T:
     """Return make(law, *given), the last few of which are kept with the law: each may be 32 MB."""
     kept = law.kept.setdefault(make, {})
-    if given not in kept:
-        made = make(law, *given)
+    if arguments not in kept:
+        result = make(law, *arguments)
         while len(kept) >= most:
             kept.pop(next(iter(kept)))
-        kept[given] = made
-    found: T = kept[given]
-    return found
+        kept[arguments] = result
+    value: T = kept[arguments]
+    return value
 
 
 def reach(law: SumLaw, tilt: float, log_share: float, upper: bool) -> float:
@@ -379,14 +379,14 @@ def reach(law: SumLaw, tilt: float, log_share: float, upper: bool) -> float:
     return sign * best
 
 
-def log_beyond(law: SumLaw, tilt: float, place: float, upper: bool) -> float:
+def log_beyond(law: SumLaw, tilt: float, threshold: float, upper: bool) -> float:
     """Return a bound on log P_t(L > place), or log P_t(L < place), by Chernoff's inequality."""
     sign = 1.0 if upper else -1.0
-    if sign * place >= sign * law.loss_bounds[1 if upper else 0]:
+    if sign * threshold >= sign * law.loss_bounds[1 if upper else 0]:
         return -math.inf
     base = law.cgf(tilt)
     mean, variance = (float(v) for v in law.cumulants(tilt, 2))
-    gap = sign * (place - mean)
+    gap = sign * (threshold - mean)
     if gap <= 0 or variance <= 0:
         return 0.0
     likely = -0.5 * gap * gap / variance
@@ -396,16 +396,16 @@ def log_beyond(law: SumLaw, tilt: float, place: float, upper: bool) -> float:
             tilt,
             likely,
             sign,
-            lambda s: _cgf(law, tilt + sign * s) - base - s * sign * place,
+            lambda s: _cgf(law, tilt + sign * s) - base - s * sign * threshold,
         ),
         0.0,
     )
 
 
-def step_beyond(part: LossLaw, place: float) -> float:
+def step_beyond(part: LossLaw, threshold: float) -> float:
     """Return P(|L| > place) of one step's finite loss."""
     nodes = part.base
-    return float(nodes.weight[np.abs(nodes.loss) > place].sum())
+    return float(nodes.weight[np.abs(nodes.loss) > threshold].sum())
 
 
 def _cgf(law: SumLaw, tilt: float) -> float:
@@ -427,14 +427,14 @@ def _least(
     if not end > 0:
         return math.inf
     s = min(_FIRST * math.sqrt(-2.0 * log_share / variance), 0.01 * end, _NEAR)
-    best, place = math.inf, s
+    best, best_s = math.inf, s
     for _ in range(_TRIALS):
         value = bound(s)
         if value >= best:
             break
-        best, place = value, s
+        best, best_s = value, s
         if s >= _INSIDE * end:
             break
         s = min(_GROWTH * s, _INSIDE * end)
-    tilts = (factor * place for factor in _REFINED)
+    tilts = (factor * best_s for factor in _REFINED)
     return min([best, *(bound(s) for s in tilts if s < _INSIDE * end)])

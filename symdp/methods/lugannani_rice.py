@@ -65,19 +65,19 @@ class LugannaniRice(FloatAccountant):
         Where no tilt moves the mean to ε, or where the formula leaves no δ in (0, 1], the answer is
         the interval up to the moments bound, of kind "bound", with advice.
         """
-        found = _tilt_to_mean(law, epsilon)
-        if found is None:
+        saddle = _tilt_to_mean(law, epsilon)
+        if saddle is None:
             return proved_instead(law, epsilon, f"no tilt moves the mean loss to epsilon; {REMEDY}")
-        strip, tilt, tilt_plus_one = found
+        strip, tilt, tilt_plus_one = saddle
         cumulants = [float(x) for x in law.cumulants(tilt, _CUMULANTS)]
         if not cumulants[1] > 0:
             return proved_instead(law, epsilon, f"the tilted loss has no variance; {REMEDY}")
         root = math.sqrt(cumulants[1])
         scaled = standardised(cumulants, root)
-        own = tilt_plus_one * root
+        argument = tilt_plus_one * root
         at_tilt, at_zero, at_minus_one = law.cgf(tilt), law.cgf(0.0), law.cgf(-1.0)
         p = _tail(tilt * root, (epsilon * tilt, -at_tilt, at_zero), scaled)
-        q = _tail(own, (epsilon * tilt_plus_one, -at_tilt, at_minus_one), scaled)
+        q = _tail(argument, (epsilon * tilt_plus_one, -at_tilt, at_minus_one), scaled)
         if p is None or q is None:
             return proved_instead(law, epsilon, f"the tails are lost to rounding; {REMEDY}")
         correction = p.correction - q.correction
@@ -101,7 +101,7 @@ class LugannaniRice(FloatAccountant):
                 total,
                 max(
                     _next_terms(strip, tilt, tilt_plus_one, cumulants[1], scaled),
-                    abs(_next_order(tilt * root, p.w, scaled) - _next_order(own, q.w, scaled)),
+                    abs(_next_order(tilt * root, p.w, scaled) - _next_order(argument, q.w, scaled)),
                 ),
                 far / math.sqrt(2.0 * math.pi),
                 largest_error(law.count),

@@ -115,7 +115,7 @@ class Prv(FloatAccountant):
         Where no mesh of so many points serves, it is the one from 0 to the moments bound.
         """
         tilt, share = self._tilt_and_share(law, epsilon)
-        found, refusal = None, ""
+        bounds, refusal = None, ""
         top = largest_loss(law, epsilon)
         if self.eps_error is not None:
             tries = [0]
@@ -126,18 +126,18 @@ class Prv(FloatAccountant):
                 mesh = kept_few(
                     law, mesh_of, _KEPT, tilt, share, top, points, self.eps_error or 0.0
                 )
-                found = _bounds(law, epsilon, mesh)
+                bounds = _bounds(law, epsilon, mesh)
             except AccuracyError as error:
                 refusal = str(error)
                 continue
-            lower, upper, floor = found
+            lower, upper, floor = bounds
             if upper - lower <= _NARROW or floor >= upper - 3.0:
                 break
-        if found is None:
+        if bounds is None:
             upper = log_moments_bound(law, epsilon)
             advice = f"{refusal}; this is the moments bound"
             return Answer(upper, -math.inf, upper, "bound", advice)
-        lower, upper, floor = found
+        lower, upper, floor = bounds
         advice = ""
         if not upper - lower <= math.log(_WIDE):
             if floor > upper - 3.0:
@@ -174,12 +174,12 @@ class Prv(FloatAccountant):
 
 def log_one_large(law: SumLaw, epsilon: float) -> float:
     """Return about log δ(ε) where one step's large loss makes it and the others are usual."""
-    found = -math.inf
+    log_delta = -math.inf
     for part, count in law.parts:
-        rest = epsilon - (law.mean - part.base.mean)
-        if not part.domain[1] > 0 and part.loss_bounds[0] < rest:
-            found = max(found, math.log(count) + log_single(part, rest))
-    return found
+        remaining = epsilon - (law.mean - part.base.mean)
+        if not part.domain[1] > 0 and part.loss_bounds[0] < remaining:
+            log_delta = max(log_delta, math.log(count) + log_single(part, remaining))
+    return log_delta
 
 
 def _bounds(law: SumLaw, epsilon: float, mesh: Mesh) -> tuple[float, float, float]:
@@ -265,21 +265,21 @@ def mesh_of(
     # A loss of no spread is on any mesh, in a whole number of cells; so is the range of each step.
     spacing = max(spacing, *((end - start) / points for start, end in ranges)) or _FINEST
     steps: list[tuple[Lumps, int]] = []
-    held, scale = _FOR_SUM * points, 0.0
+    size, scale = _FOR_SUM * points, 0.0
     log_kept = log_below_top = below = offset = 0.0
     log_above_q = -math.inf
     for (part, count), ends in zip(law.parts, ranges, strict=True):
-        one = _discretised(part, tilt, spacing, points, ends, held)
-        steps.append((one.lumps, count))
-        held += one.lumps.mass.size
+        cut = _discretised(part, tilt, spacing, points, ends, size)
+        steps.append((cut.lumps, count))
+        size += cut.lumps.mass.size
         scale = max(scale, *map(abs, ends))
-        offset += count * one.lumps.offset
-        log_below_top += count * math.log1p(-one.above) if one.above < 1.0 else -math.inf
-        log_kept += count * math.log(one.inside) if one.inside > 0 else -math.inf
-        if one.above > 0:
-            one_above_q = math.log(count * one.above) - one.end
+        offset += count * cut.lumps.offset
+        log_below_top += count * math.log1p(-cut.above) if cut.above < 1.0 else -math.inf
+        log_kept += count * math.log(cut.inside) if cut.inside > 0 else -math.inf
+        if cut.above > 0:
+            one_above_q = math.log(count * cut.above) - cut.end
             log_above_q = float(np.logaddexp(log_above_q, one_above_q))
-        below += count * one.below
+        below += count * cut.below
     unsure = _LOSS_ROUNDING * law.count * scale
     e = factor * spacing + unsure
     total = grid_sum(steps, spacing, points, low - factor * spacing - spacing)
@@ -294,10 +294,10 @@ def _ends(
 ) -> tuple[float, float, list[tuple[float, float]]]:
     """Return the ends of the sum of the cut steps, each missed by e^log_share, and the ranges."""
     ranges, is_cut = [], False
-    each = log_share - math.log(law.count)
+    log_share_each = log_share - math.log(law.count)
     for part, _ in law.parts:
         low, high = loss_span(part, tilt)
-        low = min(max(low, (each + SumLaw([(part, 1)]).cgf(tilt)) / (1.0 + tilt)), high)
+        low = min(max(low, (log_share_each + SumLaw([(part, 1)]).cgf(tilt)) / (1.0 + tilt)), high)
         if tilt == 0.0 and high > top:
             is_cut, high = True, top
             low = min(low, top - 1.0)
@@ -313,10 +313,10 @@ def _ends(
         mass = loss_cells(part, 0.0, width, first, _COARSE).mass
         if not mass.sum() > 0:
             continue
-        place = (first + np.arange(_COARSE)) * width
+        edges = (first + np.arange(_COARSE)) * width
         with np.errstate(all="ignore"):
             log_mass = np.log(mass / mass.sum())
-        for side, ends in enumerate((-place, place + width)):
+        for side, ends in enumerate((-edges, edges + width)):
             terms = log_mass + np.multiply.outer(_EXPONENTS, ends)
             most = terms.max(axis=1)
             logs[side] += count * (most + np.log(np.exp(terms - most[:, None]).sum(axis=1)))
@@ -337,7 +337,7 @@ class _Cut:
 
 
 def _discretised(
-    part: LossLaw, tilt: float, spacing: float, points: int, ends: tuple[float, float], held: float
+    part: LossLaw, tilt: float, spacing: float, points: int, ends: tuple[float, float], size: float
 ) -> _Cut:
     """Return one step cut to a range, rounded to the mesh and shifted to its mean."""
     low, high = ends
@@ -347,7 +347,7 @@ def _discretised(
         raise AccuracyError("one step reaches farther than the mesh; use more points or contour")
     name = "tilted-prv" if tilt else "prv"
     afford(
-        held + _FOR_STEP * count,
+        size + _FOR_STEP * count,
         f"{name}: a mesh of {points} points with {count} cells for one step",
         "use fewer points, or the method moments or contour",
     )

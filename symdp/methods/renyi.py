@@ -202,14 +202,14 @@ class RenyiBound:
         if epsilon < 0.0:
             other = self.log_delta(law.reversed, -epsilon).log_delta
             # The other direction is never smaller than what any pair has.
-            rest = epsilon + log_one_minus_exp(other)
-            value = log_one_minus_exp(rest) if rest < 0.0 else 0.0
+            log_ratio = epsilon + log_one_minus_exp(other)
+            value = log_one_minus_exp(log_ratio) if log_ratio < 0.0 else 0.0
             return Answer(value, None, value, "bound")
-        place, value = _least(lambda t: log_bound(law.cgf(t), epsilon, t, t, plain=False))
+        tilt, value = _least(lambda t: log_bound(law.cgf(t), epsilon, t, t, plain=False))
         variation = _log_variation(law)
         if variation < value:
             return Answer(variation, None, variation, "bound")
-        return Answer(value, None, value, "bound", slope=-place)
+        return Answer(value, None, value, "bound", slope=-tilt)
 
     def log_deltas(self, law: SumLaw, epsilons: Sequence[float]) -> list[Answer]:
         """Return log δ at several ε in the direction of the law."""
@@ -228,20 +228,20 @@ def _log_variation(law: SumLaw) -> float:
 
 def _least(bound: Callable[[float], float]) -> tuple[float, float]:
     """Return a tilt and the least value found on a way downhill: every tilt gives a bound."""
-    place, least = 0.0, bound(1.0)
+    position, least = 0.0, bound(1.0)
     for way in (-math.log(2.0), math.log(2.0)):
-        while abs(place) < _FARTHEST:
-            value = bound(math.exp(place + way))
+        while abs(position) < _FARTHEST:
+            value = bound(math.exp(position + way))
             if value > least or (value == least < math.inf) or (value == math.inf and way > 0):
                 break
-            place, least = place + way, value
+            position, least = position + way, value
     if not math.isfinite(least):
         return 1.0, math.inf
-    low, high = place - math.log(2.0), place + math.log(2.0)
+    low, high = position - math.log(2.0), position + math.log(2.0)
     closest, value = golden_section(lambda u: bound(math.exp(u)), low, high, _REFINEMENTS)
     if value < least:
-        least, place = value, closest
-    return math.exp(place), least
+        least, position = value, closest
+    return math.exp(position), least
 
 
 @lru_cache(maxsize=4096)
@@ -258,8 +258,8 @@ def _curve_transform(mechanism: Mechanism) -> Callable[[float], float]:
     divergence = compile_numpy(source.divergence, [mechanism.variable])
 
     def transform(t: float) -> float:
-        found = float(divergence(1.0 + t))
-        return t * found if found >= 0.0 else math.inf
+        value = float(divergence(1.0 + t))
+        return t * value if value >= 0.0 else math.inf
 
     return transform
 
@@ -270,14 +270,14 @@ class RenyiBoundLaw(SumLaw):
     def __init__(
         self,
         curves: Sequence[tuple[Mechanism, int]],
-        known: SumLaw | None,
+        base_law: SumLaw | None,
         reverse: Callable[[], SumLaw],
     ) -> None:
         self._name, self._reverse = curves[0][0].summary, reverse
         self._terms = [(_curve_transform(step), count) for step, count in curves]
-        self._known = known
+        self._known = base_law
         self.kept = {}
-        self.count = sum(n for _, n in curves) + (0 if known is None else known.count)
+        self.count = sum(n for _, n in curves) + (0 if base_law is None else base_law.count)
 
     @property
     def parts(self) -> Any:

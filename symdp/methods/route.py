@@ -147,9 +147,9 @@ def _mesh_answer(law: SumLaw, epsilon: float) -> Answer | None:
 
     law, mesh = law.singly(), None
     with suppress(AccuracyError):  # nor may a part of the losses have a line
-        given = given_large_losses(law, epsilon)
-        if given is not None and margin(given) <= EXACT:
-            return given
+        by_large_losses = given_large_losses(law, epsilon)
+        if by_large_losses is not None and margin(by_large_losses) <= EXACT:
+            return by_large_losses
     try:
         mesh = mesh_answer(law, epsilon)
     except AccuracyError:  # the nodes do not reach far beyond the tilt
@@ -157,10 +157,10 @@ def _mesh_answer(law: SumLaw, epsilon: float) -> Answer | None:
             return None
     if mesh is not None and (not law.is_spread or margin(mesh) <= EXACT):
         return mesh if _has_lower(mesh) else None
-    own = own_lines(law, epsilon)
-    if own is None or not (mesh is None or _holds(mesh, own[0])):
+    lines = own_lines(law, epsilon)
+    if lines is None or not (mesh is None or _holds(mesh, lines[0])):
         return mesh if mesh is not None and _has_lower(mesh) else None
-    answer, assured = own
+    answer, assured = lines
     if assured:
         return replace(answer, route="contour")
     # Its ends are those that are proved, and none of its own.
@@ -411,10 +411,10 @@ def _cut_law(law: SumLaw, fall: float, top: float) -> _Cut | None:
         if part.domain[1] > 0:
             parts.append((part, count))
             continue
-        found = _cut_step(part, fall, top) if type(part) is LossLaw else None
-        if found is None:
+        cut_step = _cut_step(part, fall, top) if type(part) is LossLaw else None
+        if cut_step is None:
             return None
-        step, beyond, lowest = found
+        step, beyond, lowest = cut_step
         parts.append((step, count))
         log_mass = float(np.logaddexp(log_mass, math.log(count) + beyond))
         least = min(least, lowest)
@@ -430,15 +430,15 @@ def _cut_step(law: LossLaw, fall: float, top: float) -> tuple[LossLaw, float, fl
         for upper in (False, True):
             if piece.flat or not is_heavy(outline.piece, upper):
                 continue
-            found = _place(outline, upper, fall, top)
-            if found is None:
+            end = _place(outline, upper, fall, top)
+            if end is None:
                 return None
-            piece, outer = _split(piece, found[0], upper)
+            piece, outer = _split(piece, end[0], upper)
             mass = log_mass(outer)
             if not mass > -math.inf:
                 return None
             pieces.append(outer if outer.integer else replace(outer, log_mass=mass))
-            beyond.append((mass, *found[1:]))
+            beyond.append((mass, *end[1:]))
         pieces.append(piece)
     if not beyond:
         return None
@@ -462,39 +462,39 @@ def _place(
     far, near = float(x[first - 1]), float(x[first])
     beyond, lowest = float(mass[first - 1]), float(least[first - 1])
 
-    def values(place: float) -> tuple[float, float]:
+    def values(x: float) -> tuple[float, float]:
         with np.errstate(all="ignore"):
-            log_p, _, here = (float(v[0]) for v in piece.values(np.asarray([place])))
-        return log_p, here
+            log_p, _, loss = (float(v[0]) for v in piece.values(np.asarray([x])))
+        return log_p, loss
 
     for _ in range(24):  # where exactly it is cut changes no answer
         middle = 0.5 * (near + far)
         if not min(near, far) < middle < max(near, far):
             break
-        log_p, here = values(middle)
+        log_p, loss_there = values(middle)
         between = log_p + math.log(abs(far - middle))
-        if (np.logaddexp(beyond, between) > -fall) and min(lowest, here) < top:
+        if (np.logaddexp(beyond, between) > -fall) and min(lowest, loss_there) < top:
             near = middle
         else:
             far, beyond = middle, float(np.logaddexp(beyond, between))
-            lowest = min(lowest, here)
+            lowest = min(lowest, loss_there)
     far = math.floor(far) if piece.integer else far
-    here = values(far)[1]
-    return (far, min(lowest, here), here) if math.isfinite(here) else None
+    loss_there = values(far)[1]
+    return (far, min(lowest, loss_there), loss_there) if math.isfinite(loss_there) else None
 
 
-def _split(piece: SmoothPiece, place: float, upper: bool) -> tuple[SmoothPiece, SmoothPiece]:
+def _split(piece: SmoothPiece, cut: float, upper: bool) -> tuple[SmoothPiece, SmoothPiece]:
     """Return what is kept of a piece, and what lies beyond a place, whose loss is infinite."""
-    left, right = piece.parted(place)
+    left, right = piece.parted(cut)
     kept, outer = (left, right) if upper else (right, left)
     if piece.integer:
-        outer = replace(right, lower=place + 1.0) if upper else replace(left, upper=place - 1.0)
-    own = piece.ball
+        outer = replace(right, lower=cut + 1.0) if upper else replace(left, upper=cut - 1.0)
+    ball = piece.ball
     infinite = replace(
         outer,
         log_q=_constant(-math.inf),
         loss=_constant(math.inf),
-        ball=lambda x, **analytic: (own(x, **analytic)[0], arb.pos_inf()),
+        ball=lambda x, **analytic: (ball(x, **analytic)[0], arb.pos_inf()),
         flat=not piece.integer,
         joint=None,
         closed=None,

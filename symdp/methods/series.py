@@ -109,12 +109,12 @@ def estimate(
             law, epsilon, f"{series.name} sums to a negative number here; {REMEDY}"
         )
     log_integral = log_factor + math.log(series.total)
-    found = delta_from_strip(law, epsilon, strip, log_integral)
-    if found is None or found[0] == -math.inf:
+    both = delta_from_strip(law, epsilon, strip, log_integral)
+    if both is None or both[0] == -math.inf:
         return proved_instead(
             law, epsilon, f"{series.name} gives no delta between 0 and 1 here; {REMEDY}"
         )
-    value, complement = found
+    value, complement = both
     # errors are relative to the strip's integral; what counts is their size in units of δ
     log_scale = log_factor - value
     advice = ""

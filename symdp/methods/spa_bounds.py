@@ -83,10 +83,10 @@ class SpaBounds(FloatAccountant):
             least, most = _best_interval(law, epsilon, strip)
             if strip is Strip.MIDDLE:
                 least, most = most, least
-            found = delta_from_strip(law, epsilon, strip, least)
-            low = max(low, found[0] if found is not None else -math.inf)
-            found = delta_from_strip(law, epsilon, strip, most)
-            high = min(high, found[0] if found is not None else 0.0)
+            both = delta_from_strip(law, epsilon, strip, least)
+            low = max(low, both[0] if both is not None else -math.inf)
+            both = delta_from_strip(law, epsilon, strip, most)
+            high = min(high, both[0] if both is not None else 0.0)
         return proved_answer(law, epsilon, low, high, self.name)
 
     def _of_tilt(self, law: SumLaw, epsilon: float, tilt: float) -> Answer:
@@ -97,7 +97,7 @@ class SpaBounds(FloatAccountant):
             )
         least, most, _ = log_interval(law, epsilon, Strip.RIGHT, tilt)
         ends = (delta_from_strip(law, epsilon, Strip.RIGHT, end) for end in (least, most))
-        low, high = (found[0] if found is not None else 0.0 for found in ends)
+        low, high = (interval[0] if interval is not None else 0.0 for interval in ends)
         return proved_answer(law, epsilon, low, high, self.name)
 
 
@@ -159,31 +159,31 @@ def _best_interval(law: SumLaw, epsilon: float, strip: Strip) -> tuple[float, fl
 def _descend(function: Callable[[float], float], start: float) -> None:
     """Evaluate a function of one valley at places that close in on its least value."""
     step = _FIRST_STEP
-    middle, here = start, function(start)
+    middle, least = start, function(start)
     right, there = start + step, function(start + step)
-    if there < here:
+    if there < least:
         left = middle
-        middle, here = right, there
+        middle, least = right, there
     else:
         left, step = right, -step
         right = middle + step
         there = function(right)
     for _ in range(_WIDENINGS):
-        if there >= here:
+        if there >= least:
             break
         step *= 2.0
-        left, middle, here = middle, right, there
+        left, middle, least = middle, right, there
         right = middle + step
         there = function(right)
     for _ in range(_REFINEMENTS):
         # into the wider half, at the golden section
         wide, narrow = (right, left) if abs(right - middle) > abs(middle - left) else (left, right)
-        place = middle + _GOLDEN * (wide - middle)
-        value = function(place)
-        if value < here:
-            left, middle, right, here = middle, place, wide, value
+        trial = middle + _GOLDEN * (wide - middle)
+        value = function(trial)
+        if value < least:
+            left, middle, right, least = middle, trial, wide, value
         else:
-            left, right = narrow, place
+            left, right = narrow, trial
 
 
 @dataclass(frozen=True)

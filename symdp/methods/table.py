@@ -150,17 +150,17 @@ def names() -> tuple[MethodName, ...]:
     >>> "contour" in names(), "msd:2" in names()
     (True, True)
     """
-    made = {name: method for name, method in METHODS.items() if method.make is not None}
-    series = [f"{name}:{order}" for name, method in made.items() for order in method.orders]
-    plain = [name for name, method in made.items() if not method.orders and name != "contour"]
+    methods = {name: method for name, method in METHODS.items() if method.make is not None}
+    series = [f"{name}:{order}" for name, method in methods.items() for order in method.orders]
+    plain = [name for name, method in methods.items() if not method.orders and name != "contour"]
     return cast("tuple[MethodName, ...]", ("contour", *series, *plain))
 
 
 def options_of(name: str, given: Mapping[str, Any]) -> dict[str, float]:
     """Return the options given to a method as numbers, see `read_options`."""
-    found = METHODS.get(_a_name(name))
+    method = METHODS.get(_a_name(name))
     instance(given, dict, "options are a dict of names to numbers")
-    return read_options(name, found.options if found else (), given) if given else {}
+    return read_options(name, method.options if method else (), given) if given else {}
 
 
 def _a_name(name: object) -> str:
@@ -193,24 +193,24 @@ def accountant(name: str, **options: Any) -> Accountant:
     12.0
     """
     name = _a_name(name)
-    found = METHODS.get(name)
-    if found is not None and found.make is not None and not found.orders:
-        return found.make(**options_of(name, options))
+    method_named = METHODS.get(name)
+    if method_named is not None and method_named.make is not None and not method_named.orders:
+        return method_named.make(**options_of(name, options))
     family = name.rstrip("0123456789")
     digits = name[len(family) :]
     family = family.removesuffix(":")
-    found = METHODS.get(family)
-    if found is not None and found.make is not None and found.orders:
+    method_named = METHODS.get(family)
+    if method_named is not None and method_named.make is not None and method_named.orders:
         if not digits:
             raise InputError(f"method '{name}' needs an order, for example {family}:2")
         if len(digits) > 3 or int(digits) > HIGHEST_ORDER:
             raise InputError(f"method '{name}': the highest order is {HIGHEST_ORDER}")
         options_of(name, options)
-        return found.make(int(digits))
-    known = [f"{other}:2" if method.orders else other for other, method in METHODS.items()]
-    if name in known:
+        return method_named.make(int(digits))
+    known_names = [f"{other}:2" if method.orders else other for other, method in METHODS.items()]
+    if name in known_names:
         raise InputError(f"method '{name}' is asked of a composition, not of the law of its loss")
     meant = _OTHER_NAMES.get(name.lower())
-    hint = f"; did you mean '{meant}'?" if meant else suggestion(name, known)
-    hint = hint or f"; known: {', '.join(known)}"
+    hint = f"; did you mean '{meant}'?" if meant else suggestion(name, known_names)
+    hint = hint or f"; known: {', '.join(known_names)}"
     raise InputError(f"method '{name}' is unknown{hint}")

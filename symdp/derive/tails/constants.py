@@ -109,18 +109,18 @@ def _squares(d: PrivacyLoss) -> Iterator[TailConstant]:
             square, reason, (), TailRule("formula"), d,
         )  # fmt: skip
         crossed = square is None and under == "P" and squares["Q"][0] is not None
-        known = "Q" if crossed else under
-        mean = _tried(d, partial(_mean, d, known), None)
-        formula, why = _quadratic(d, squares[known][0], mean, known, reason)
+        law = "Q" if crossed else under
+        mean = _tried(d, partial(_mean, d, law), None)
+        formula, why = _quadratic(d, squares[law][0], mean, law, reason)
         if crossed and formula is not None:
             formula += EPSILON
         yield TailConstant(
             f"sub_gaussian_tail_{low}",
             f"log {under}_“sub”(ε)",
-            f"log {under}(L₁ + … + Lₙ ≥ ε) from s_{known}²; E_{known} is the mean{_given(d)}",
+            f"log {under}(L₁ + … + Lₙ ≥ ε) from s_{law}²; E_{law} is the mean{_given(d)}",
             *_of_all(d, under, (formula, why)),
             ("epsilon", "count"),
-            TailRule("quadratic", under, squares[known][0], known),
+            TailRule("quadratic", under, squares[law][0], law),
             d,
         )
         yield TailConstant(
@@ -179,17 +179,17 @@ def _scale(d: PrivacyLoss, base: int) -> _Formula:
 
 
 def _at_ends(d: PrivacyLoss) -> Iterator[TailConstant]:
-    for side, name, mark, said in (
+    for side, name, mark, description in (
         (1, "upper", "₊", ("P(ℓ > s) ∼ A₊e^(−a₊s) for large losses s of one step",
                            "δ(ε) − δ_∞ ∼ A₊e^(−a₊ε)/(1 + a₊) for large ε and one step")),
         (-1, "lower", "₋", ("P(ℓ < −s) ∼ A₋e^(−a₋s) for large s and one step",
                             "the factor of that tail")),
     ):  # fmt: skip
-        found = _tried(d, partial(_power_of_loss, d, side), (None, None, _LATE[1]))
-        parts = zip(("exponent", "factor"), "aA", said, found[:2], strict=True)
+        powers = _tried(d, partial(_power_of_loss, d, side), (None, None, _LATE[1]))
+        parts = zip(("exponent", "factor"), "aA", description, powers[:2], strict=True)
         for part, symbol, words, value in parts:
             yield TailConstant(
-                f"{name}_tail_{part}", f"{symbol}{mark}", words, value, found[2], (),
+                f"{name}_tail_{part}", f"{symbol}{mark}", words, value, powers[2], (),
                 TailRule("end"), d,
             )  # fmt: skip
 
@@ -210,13 +210,13 @@ def _power_of_loss(d: PrivacyLoss, side: int) -> tuple[sp.Expr | None, sp.Expr |
                 limit = limit_at(piece.loss, d.variable, end, end is sp.oo)
                 if limit is None or limit.is_infinite:
                     return None, None, "the loss is unbounded at infinity"
-    found = []
+    powers = []
     for stretch in stretches_of(d.pair):
         if stretch.smooth.place is not None:
             continue
         for end, inwards in ((stretch.lower, 1), (stretch.upper, -1)):
             terms = (stretch.smooth.p_terms, stretch.smooth.q_terms)
-            p, q = (power_at_end(own, end, inwards) for own in terms)
+            p, q = (power_at_end(exponent_of, end, inwards) for exponent_of in terms)
             if p is None or q is None:
                 return None, None, f"how the densities fall towards {end} was not found"
             gap = side * sp.expand(q[0] - p[0])
@@ -226,14 +226,14 @@ def _power_of_loss(d: PrivacyLoss, side: int) -> tuple[sp.Expr | None, sp.Expr |
             if sign > 0:
                 power = p[0] + 1
                 scale = (p[1] / q[1]) ** (side * power / gap)
-                found.append((tidy.factor(power / gap), p[1] / power * scale))
-    if not found:
+                powers.append((tidy.factor(power / gap), p[1] / power * scale))
+    if not powers:
         return None, None, "no end at which the loss is unbounded was found"
-    least = sp.Min(*(exponent for exponent, _ in found))
-    if not all(compare(least, own) is not None for own, _ in found):
+    least = sp.Min(*(exponent for exponent, _ in powers))
+    if not all(compare(least, exponent_of) is not None for exponent_of, _ in powers):
         return None, None, "which end has the heavier tail depends on parameters"
-    own = [factor for exponent, factor in found if compare(least, exponent) == 0]
-    return least, tidy.simplify(sp.Add(*own)), ""
+    exponent_of = [factor for exponent, factor in powers if compare(least, exponent) == 0]
+    return least, tidy.simplify(sp.Add(*exponent_of)), ""
 
 
 def _of_one_tilt(d: PrivacyLoss) -> Iterator[TailConstant]:
@@ -310,11 +310,11 @@ def _bounded_by(d: PrivacyLoss, under: str, exponent: str) -> str:
     )
 
 
-def _of_all(d: PrivacyLoss, under: str, found: _Formula) -> _Formula:
+def _of_all(d: PrivacyLoss, under: str, formula_or_reason: _Formula) -> _Formula:
     """Return a bound on the tail of finite losses with the probability of an infinite one added."""
-    formula, reason = found
+    formula, reason = formula_or_reason
     if formula is None or under == "Q" or d.mass_at_infinity == 0:
-        return found
+        return formula_or_reason
     kept = finite_mass(d)
     apart = kept * sp.exp(formula - COUNT * sp.log(1 - d.mass_at_infinity))
     return sp.log(1 - kept + min(sp.exp(formula), apart, key=sp.count_ops)), reason
@@ -340,10 +340,10 @@ def _legendre(d: PrivacyLoss, under: str) -> _Formula:
     if cgf.expression is None:
         return None, _NO_CLOSED
     tilt = cgf.tilt
-    place = invert_slope(d, EPSILON / COUNT)
-    if place is None:
+    saddle = invert_slope(d, EPSILON / COUNT)
+    if saddle is None:
         return None, "K′ cannot be inverted by formula"
-    value = COUNT * cgf.expression.subs(tilt, place) - place * EPSILON
+    value = COUNT * cgf.expression.subs(tilt, saddle) - saddle * EPSILON
     if under == "Q":
         value -= EPSILON
     return _shortest(value), ""

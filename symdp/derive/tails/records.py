@@ -101,8 +101,8 @@ class Tails:
         for constant in self.constants:
             if constant.name == name:
                 return constant
-        known = [constant.name for constant in self.constants]
-        hint = suggestion(name, known) or f" (there are {', '.join(known)})"
+        names = [constant.name for constant in self.constants]
+        hint = suggestion(name, names) or f" (there are {', '.join(names)})"
         raise InputError(f"no tail constant is called '{name}'{hint}")
 
     def __iter__(self) -> Iterator[TailConstant]:

@@ -30,10 +30,10 @@ def slope_range(expression: sp.Expr, x: sp.Symbol) -> Range | None:
         return None if x in slope.free_symbols else (slope, slope)
     if isinstance(expression, sp.Add):
         parts = [slope_range(term, x) for term in expression.args]
-        known = [part for part in parts if part is not None]
-        if len(known) < len(parts):
+        ranges = [part for part in parts if part is not None]
+        if len(ranges) < len(parts):
             return None
-        return sp.Add(*(low for low, _ in known)), sp.Add(*(high for _, high in known))
+        return sp.Add(*(low for low, _ in ranges)), sp.Add(*(high for _, high in ranges))
     if isinstance(expression, sp.Mul):
         factor, moving = expression.as_independent(x, as_Add=False)
         part = None if moving == expression else slope_range(moving, x)
@@ -80,10 +80,10 @@ def largest_slope(losses: Iterable[sp.Expr], x: sp.Symbol) -> sp.Expr | None:
     """
     largest: sp.Expr = sp.S.Zero
     for loss in losses:
-        found = slope_range(loss, x)
-        if found is None:
+        slopes = slope_range(loss, x)
+        if slopes is None:
             return None
-        for end in found:
+        for end in slopes:
             sign = sign_of(end)
             if sign is None:
                 return None

@@ -83,16 +83,16 @@ def _turning_point(moving: list[Piece], x: sp.Symbol) -> sp.Expr | None:
 
 def _vanishes(slope: sp.Expr, x: sp.Symbol, end: sp.Expr, from_left: bool) -> bool:
     """Whether a slope vanishes at an end; where nothing tells, it may."""
-    found: sp.Expr | None = slope.subs(x, end)
-    if found is None or found.has(sp.nan, sp.zoo):
-        found = limit_at(slope, x, end, from_left)
-    if found is None or found.has(sp.nan, sp.zoo):
+    limit: sp.Expr | None = slope.subs(x, end)
+    if limit is None or limit.has(sp.nan, sp.zoo):
+        limit = limit_at(slope, x, end, from_left)
+    if limit is None or limit.has(sp.nan, sp.zoo):
         return True
-    if found.is_infinite:
+    if limit.is_infinite:
         return False
-    if found.free_symbols:
-        return sign_of(found) == 0 or tidy.simplify(found) == 0
-    size = abs(found.evalf(60, maxn=400))
+    if limit.free_symbols:
+        return sign_of(limit) == 0 or tidy.simplify(limit) == 0
+    size = abs(limit.evalf(60, maxn=400))
     return not size.is_comparable or bool(size < sp.Float(10) ** -30)
 
 
