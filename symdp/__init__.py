@@ -146,9 +146,9 @@ def __getattr__(name: str) -> Any:
         return import_module(f"symdp.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'symdp' has no attribute {name!r}")
-    found = getattr(import_module(_HOMES[name]), name)
-    globals()[name] = found
-    return found
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

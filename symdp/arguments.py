@@ -63,8 +63,8 @@ def flat(value: Any) -> list[float]:
     """Return the numbers of an array of one dimension; InputError for more dimensions."""
     import numpy as np
 
-    if isinstance(value, Sequence) and any(isinstance(one, str) for one in value):
-        return [real(one, "a number of the array") for one in value]
+    if isinstance(value, Sequence) and any(isinstance(number, str) for number in value):
+        return [real(number, "a number of the array") for number in value]
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError):
@@ -114,10 +114,10 @@ def listed(value: Any, what: str) -> list[Any]:
 def counted_pairs(value: Any, what: str) -> list[tuple[Any, int]]:
     """Return pairs of something and a count, at least one; InputError for anything else."""
     pairs = []
-    for place, pair in enumerate(listed(value, f"give a list of ({what}, count)"), start=1):
+    for index, pair in enumerate(listed(value, f"give a list of ({what}, count)"), start=1):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise InputError(f"step {place}: ({what}, count) is needed, not {pair!r:.60}")
-        pairs.append((pair[0], whole(pair[1], f"step {place}: the count", 1)))
+            raise InputError(f"step {index}: ({what}, count) is needed, not {pair!r:.60}")
+        pairs.append((pair[0], whole(pair[1], f"step {index}: the count", 1)))
     if not pairs:
         raise InputError("a composition needs at least one step")
     return pairs

@@ -46,23 +46,23 @@ def kept_blocks(
     except OSError as error:
         raise InputError(f"{folder} is no folder: {error.strerror or error}") from None
     with locked(folder / "question.json"):
-        asked = _claimed(folder, {**question, "blocks": blocks, "symdp": __version__})
-        known = _whole(folder, suffix, asked)
-        missing = iter([k for k in range(blocks) if k not in known])
-        made = _done(missing, work, task, executor)
-        while len(known) < blocks:
+        claim = _claimed(folder, {**question, "blocks": blocks, "symdp": __version__})
+        files = _whole(folder, suffix, claim)
+        missing = iter([k for k in range(blocks) if k not in files])
+        new_blocks = _done(missing, work, task, executor)
+        while len(files) < blocks:
             try:
-                number, data = next(made)
+                number, data = next(new_blocks)
             except BrokenExecutor:
                 raise AccuracyError(
-                    f"a worker ended before its block was done: {len(known)} of {blocks} blocks "
+                    f"a worker ended before its block was done: {len(files)} of {blocks} blocks "
                     f"are kept in {folder}; ask again to go on from there"
                 ) from None
-            known[number] = folder / f"{number:08d}-{_digest(asked, number, data)}{suffix}"
-            _write(known[number], data)
+            files[number] = folder / f"{number:08d}-{_digest(claim, number, data)}{suffix}"
+            _write(files[number], data)
             if progress is not None:
-                progress(len(known), blocks)
-        return [known[k] for k in range(blocks)]
+                progress(len(files), blocks)
+        return [files[k] for k in range(blocks)]
 
 
 def _write(file: Path, data: bytes) -> None:
@@ -71,15 +71,15 @@ def _write(file: Path, data: bytes) -> None:
 
 def _claimed(folder: Path, question: Mapping[str, Any]) -> str:
     """Write down whose folder it is, and return that; InputError where it is another question's."""
-    file, asked = folder / "question.json", checksum(question)
+    file, claim = folder / "question.json", checksum(question)
     if not file.exists():
-        _FOLDER.write(file, {"question": asked})
-    elif _FOLDER.read(file)["question"] != asked:
+        _FOLDER.write(file, {"question": claim})
+    elif _FOLDER.read(file)["question"] != claim:
         raise InputError(
             f"{folder} holds the blocks of another question, or of another version of symdp: name "
             "an empty folder"
         )
-    return asked
+    return claim
 
 
 def _digest(question: str, number: int, data: bytes) -> str:
@@ -88,12 +88,12 @@ def _digest(question: str, number: int, data: bytes) -> str:
 
 def _whole(folder: Path, suffix: str, question: str) -> dict[int, Path]:
     """Return the blocks of a question whose bytes have the checksum of their names."""
-    found = {}
+    files = {}
     for path in folder.glob(f"*-*{suffix}"):
         number, _, digest = path.name.removesuffix(suffix).partition("-")
         if number.isdecimal() and _digest(question, int(number), path.read_bytes()) == digest:
-            found[int(number)] = path
-    return found
+            files[int(number)] = path
+    return files
 
 
 def _done(

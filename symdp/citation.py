@@ -197,13 +197,13 @@ def bibtex(citations: Iterable[str]) -> str:
     for citation in citations:
         if not citation.strip():
             continue
-        known = REFERENCES.get(tag_of(citation))
-        if known is None:
+        reference = REFERENCES.get(tag_of(citation))
+        if reference is None:
             free += 1
             note = _latex(" ".join(citation.split()))
             entries.setdefault(f"@misc{{source{free},\n  note = {{{note}}}\n}}")
         else:
-            entries.setdefault(known.bibtex())
+            entries.setdefault(reference.bibtex())
     return "\n\n".join(entries)
 
 

@@ -84,12 +84,12 @@ def formatted(value: float | Decimal, specification: str, side: Side) -> str:
     """Return a number by a format specification of floats, its last digit rounded to a side."""
     if isinstance(value, float):
         format(value, specification)  # whatever is wrong with it is said in Python's own words
-    found = _SPECIFICATION.fullmatch(specification)
+    match = _SPECIFICATION.fullmatch(specification)
     number = Decimal(value)
-    if found is None or (not found["kind"] and found["digits"] is None):
+    if match is None or (not match["kind"] and match["digits"] is None):
         return format(value, specification)
-    kind, layout = found["kind"] or "g", found["layout"]
-    digits = 6 if found["digits"] is None else int(found["digits"])
+    kind, layout = match["kind"] or "g", match["layout"]
+    digits = 6 if match["digits"] is None else int(match["digits"])
     first = number.adjusted() if number else 0
     shown = {"e": digits + 1, "g": max(digits, 1), "%": first + digits + 3}
     many = shown.get(kind.lower(), first + digits + 1)

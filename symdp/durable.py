@@ -59,12 +59,12 @@ def decoded(text: bytes) -> Any:
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Return an object of JSON whose keys differ; InputError where one is there twice."""
-    found: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for key, value in pairs:
-        if key in found:
+        if key in entries:
             raise InputError(f"the key {key!r:.60} is there twice")
-        found[key] = value
-    return found
+        entries[key] = value
+    return entries
 
 
 def _refused(constant: str) -> None:
@@ -133,9 +133,9 @@ def replace_file(
             memory = io.BytesIO()
             write(memory)
             with Path(path).open("ab", buffering=0) as stream:
-                rest = memory.getbuffer()
-                while rest:
-                    rest = rest[stream.write(rest) :]
+                remaining = memory.getbuffer()
+                while remaining:
+                    remaining = remaining[stream.write(remaining) :]
             return
         _replace(target, write, 0o600 if private else 0o666)
     except OSError as error:

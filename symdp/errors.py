@@ -26,12 +26,12 @@ class AccuracyError(SymdpError, ArithmeticError):
 
 
 @contextmanager
-def at(place: str) -> Iterator[None]:
+def at(where: str) -> Iterator[None]:
     """Put the place of an error in front of its message."""
     try:
         yield
     except InputError as error:
-        raise InputError(f"{place}: {error}") from None
+        raise InputError(f"{where}: {error}") from None
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

@@ -14,14 +14,14 @@ _VALUE = re.compile(rf"([+-]?)({DIGITS})(?:\s*/\s*({DIGITS})|\s*(%))?", re.ASCII
 
 def exact_number(text: str) -> Fraction:
     """Return a number, a ratio of two numbers, or a percentage exactly."""
-    found = _VALUE.fullmatch(text.strip())
-    if not found:
+    match = _VALUE.fullmatch(text.strip())
+    if not match:
         if text.strip().lower().lstrip("+-") in {"nan", "inf", "infinity", "oo"}:
             raise InputError(f"{shorten(text)} is not a finite number, as it must be")
         raise InputError(
             f"{shorten(text)} is not a number; write one such as 0.5 or 1e-5, or a ratio: 1/3"
         )
-    sign, above, below, percent = found.groups()
+    sign, above, below, percent = match.groups()
     denominator = decimal_fraction(below) if below else Fraction(100 if percent else 1)
     if denominator == 0:
         raise InputError(f"{shorten(text)} divides by zero")

@@ -208,7 +208,7 @@ def _checked(C: ArrayLike, bands: int | None) -> Array:
     if matrix.ndim != 2 or not 0 < matrix.size <= MOST_ENTRIES:
         raise InputError(f"C must be a matrix, not an array of shape {matrix.shape}")
     if not np.isfinite(matrix).all():
-        row, column = (int(place) for place in np.argwhere(~np.isfinite(matrix))[0])
+        row, column = (int(index) for index in np.argwhere(~np.isfinite(matrix))[0])
         raise InputError(f"C[{row}, {column}] = {matrix[row, column]} is not a finite number")
     # The rank of a triangular matrix needs no decomposition, which takes minutes for 5 000 steps.
     square = matrix.shape[0] == matrix.shape[1] and not np.triu(matrix, 1).any()
@@ -224,7 +224,7 @@ def _checked(C: ArrayLike, bands: int | None) -> Array:
         i, j = np.indices(matrix.shape)
         outside = np.argwhere((matrix != 0) & ((j > i) | (i - j >= width)))
         if len(outside):
-            row, column = (int(place) for place in outside[0])
+            row, column = (int(index) for index in outside[0])
             raise InputError(
                 f"C[{row}, {column}] is not 0: with bands = {width} only the diagonal and the "
                 f"{width - 1} below it are filled"
@@ -244,18 +244,18 @@ def _best(values: Array, times: int, apart: int) -> tuple[float, tuple[int, ...]
     tops = [np.zeros(count + 1)]
     for _ in range(min(times, -(-count // apart))):
         top = np.zeros(count + 1)
-        for place in range(count):
-            taken = values[place] + tops[-1][max(place + 1 - apart, 0)]
-            top[place + 1] = max(top[place], taken)
+        for index in range(count):
+            taken = values[index] + tops[-1][max(index + 1 - apart, 0)]
+            top[index + 1] = max(top[index], taken)
         tops.append(top)
     places: list[int] = []
-    place, level = count, len(tops) - 1
-    while place > 0 and level > 0:
-        if tops[level][place] == tops[level][place - 1]:
-            place -= 1
+    index, level = count, len(tops) - 1
+    while index > 0 and level > 0:
+        if tops[level][index] == tops[level][index - 1]:
+            index -= 1
         else:
-            places.append(place - 1)
-            place, level = max(place - apart, 0), level - 1
+            places.append(index - 1)
+            index, level = max(index - apart, 0), level - 1
     return float(tops[-1][count]), tuple(reversed(places))
 
 
@@ -265,7 +265,7 @@ def _best_of_rows(values: Array, times: int, apart: int) -> Array:
     top = np.zeros((count + 1, values.shape[0]))
     for _ in range(min(times, -(-count // apart))):
         last, top = top, np.zeros_like(top)
-        for place in range(count):
-            taken = values[:, place] + last[max(place + 1 - apart, 0)]
-            top[place + 1] = np.maximum(top[place], taken)
+        for index in range(count):
+            taken = values[:, index] + last[max(index + 1 - apart, 0)]
+            top[index + 1] = np.maximum(top[index], taken)
     return np.asarray(top[count])

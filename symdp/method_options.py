@@ -66,16 +66,16 @@ OPTIONS = (POINTS, REACH, EPS_ERROR, DELTA_ERROR, TILT, DIGITS)
 
 
 def read_options(
-    method: str, known: tuple[Option, ...], given: Mapping[str, Any]
+    method: str, options: tuple[Option, ...], values: Mapping[str, Any]
 ) -> dict[str, float]:
     """Return the options of a method as numbers."""
-    by_name = {option.name: option for option in known}
-    for name in given:
+    by_name = {option.name: option for option in options}
+    for name in values:
         if name not in by_name:
             hint = suggestion(name, [*by_name, *_OTHERS])
             hint = hint or f"; it takes {', '.join(by_name) or 'none'}"
             raise InputError(f"method '{method}' has no option '{name:.40}'{hint}")
-    return {name: by_name[name].read(method, value) for name, value in given.items()}
+    return {name: by_name[name].read(method, value) for name, value in values.items()}
 
 
 def check_options(method: Any, *options: Option) -> None:

@@ -92,34 +92,34 @@ def _joined(
 ) -> tuple[Patterns, int]:
     """Return the patterns of two blocks beside each other, which may be one node together."""
     (of_left, width), (of_right, more) = left, right
-    found: Patterns = {}
+    patterns: Patterns = {}
 
     def offer(count: int, value: int, last: NDArray[np.int64]) -> None:
         key = count, value + (count**2 if is_node else 0)
         if last[0] < _NEVER:
-            found[key] = np.minimum(found[key], last) if key in found else last
+            patterns[key] = np.minimum(patterns[key], last) if key in patterns else last
 
     nowhere = np.full(more, _NEVER)
     for (count, value), last in of_left.items():
         offer(count, value, np.concatenate([last, nowhere]))
-    for (others, own), after in of_right.items():
+    for (others, gain), after in of_right.items():
         moved = np.where(after < _NEVER, after + width, _NEVER)
-        offer(others, own, np.concatenate([np.full(width, moved[0]), moved]))
+        offer(others, gain, np.concatenate([np.full(width, moved[0]), moved]))
         padded = np.append(moved, _NEVER)
         for (count, value), last in of_left.items():
             if count + others <= times:
                 next_one = padded[np.clip(last + apart - width, 0, more)]
-                offer(count + others, value + own, np.concatenate([next_one, nowhere]))
-    return _undominated(found), width + more
+                offer(count + others, value + gain, np.concatenate([next_one, nowhere]))
+    return _undominated(patterns), width + more
 
 
-def _undominated(found: Patterns) -> Patterns:
+def _undominated(patterns: Patterns) -> Patterns:
     """Leave out patterns that another of as many participations beats in value and in last step."""
     kept: Patterns = {}
-    for count in {count for count, _ in found}:
+    for count in {count for count, _ in patterns}:
         best: NDArray[np.int64] | None = None
-        for value in sorted((v for n, v in found if n == count), reverse=True):
-            last = found[count, value]
+        for value in sorted((v for n, v in patterns if n == count), reverse=True):
+            last = patterns[count, value]
             if best is None or (last < best).any():
                 kept[count, value] = last
                 best = last if best is None else np.minimum(best, last)

@@ -42,10 +42,10 @@ def folder(name: str) -> Path | None:
 
 def file_for(name: str, *key: str) -> Path | None:
     """Return the file of a key among one kind of facts, None where the cache is off."""
-    place = folder(name)
-    if place is None:
+    directory = folder(name)
+    if directory is None:
         return None
-    return place / f"{checksum([*versions(), *key])}.json"
+    return directory / f"{checksum([*versions(), *key])}.json"
 
 
 @cache
@@ -57,7 +57,7 @@ def versions() -> list[str]:
     from symdp.version import __version__
 
     package = Path(__file__).parent
-    files = sorted(one for room in _DERIVING for one in (package / room).rglob("*.py"))
+    files = sorted(source for room in _DERIVING for source in (package / room).rglob("*.py"))
     sympy = find_spec("sympy")
     if sympy is not None and sympy.origin is not None:
         files.append(Path(sympy.origin).with_name("release.py"))
@@ -76,9 +76,9 @@ def recall(path: Path) -> Any:
             state = os.fstat(file.fileno())
             if state.st_size > LARGEST or not _is_own(state):
                 return None
-            held = decoded(file.read())
-        facts = held["facts"]
-        return facts if held == _whole(path, facts) else None
+            document = decoded(file.read())
+        facts = document["facts"]
+        return facts if document == _whole(path, facts) else None
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
@@ -100,5 +100,5 @@ def _whole(path: Path, facts: Any) -> dict[str, Any]:
 
 def _is_own(state: os.stat_result) -> bool:
     """Return whether nobody but this user may have written a file."""
-    own = not hasattr(os, "getuid") or state.st_uid == os.getuid()
-    return own and not state.st_mode & _WRITABLE_BY_OTHERS
+    is_mine = not hasattr(os, "getuid") or state.st_uid == os.getuid()
+    return is_mine and not state.st_mode & _WRITABLE_BY_OTHERS

@@ -100,19 +100,19 @@ def _single(event: Any, kind: str, relation: NeighboringRelation, count: int) ->
     if read is None:
         raise EventError(event, "symdp cannot represent this event")
     try:
-        made = read(event, relation)
-        if made is None:
+        step = read(event, relation)
+        if step is None:
             return
-        if isinstance(made, Mechanism) and not made.is_given:
-            made = made.under(_RELATIONS[relation])
+        if isinstance(step, Mechanism) and not step.is_given:
+            step = step.under(_RELATIONS[relation])
             # Whether there is a proved pair is known now, not at the first question.  An allocation
             # has none of one variable, and asks for that of its noise.
-            (replace(made, sampling=None) if kind == _ALLOCATED else made).pair()
+            (replace(step, sampling=None) if kind == _ALLOCATED else step).pair()
     except EventError:
         raise
     except InputError as error:
         raise EventError(event, str(error)) from None
-    yield (None if isinstance(made, _NonPrivate) else made), count
+    yield (None if isinstance(step, _NonPrivate) else step), count
 
 
 class _NonPrivate:
@@ -139,16 +139,16 @@ def _discrete_laplace(event: Any, relation: NeighboringRelation) -> _Noise:
     rate = exact(event.noise_parameter)
     if rate == 0:
         return _NonPrivate()
-    made = _noise(mechanisms.discrete_laplace, 1 / rate)
-    assert isinstance(made, Mechanism)
-    return _moved_by(made, event.sensitivity)
+    noise = _noise(mechanisms.discrete_laplace, 1 / rate)
+    assert isinstance(noise, Mechanism)
+    return _moved_by(noise, event.sensitivity)
 
 
 def _discrete_gaussian(event: Any, relation: NeighboringRelation) -> _Noise:
     if event.dimension != 1:
         raise EventError(event, "discrete normal noise is known in one dimension only")
-    made = _noise(mechanisms.discrete_gaussian, exact(event.sigma))
-    return made if isinstance(made, _NonPrivate) else _moved_by(made, event.sensitivity)
+    noise = _noise(mechanisms.discrete_gaussian, exact(event.sigma))
+    return noise if isinstance(noise, _NonPrivate) else _moved_by(noise, event.sensitivity)
 
 
 def _moved_by(noise: Mechanism, sensitivity: object) -> Mechanism:
@@ -178,9 +178,9 @@ def _inner(event: Any, relation: NeighboringRelation) -> _Noise:
     if read is None:
         deviation = _deviation(_gaussians(inner))
         return _NonPrivate() if deviation == 0 else mechanisms.gaussian(sigma=deviation)
-    made = read(inner, relation)
-    assert made is not None
-    return made
+    noise = read(inner, relation)
+    assert noise is not None
+    return noise
 
 
 def _gaussians(event: Any) -> Iterator[tuple[sp.Expr, int]]:
@@ -218,11 +218,11 @@ def _tree(event: Any, relation: NeighboringRelation) -> _Made:
     return _normal(exact(event.noise_multiplier) / sp.sqrt(int(most).bit_length()))
 
 
-def _drawn(noise: _Noise, is_empty: bool, scheme: str, *drawn: Any, **told: Any) -> _Made:
+def _drawn(noise: _Noise, is_empty: bool, scheme: str, *drawn: Any, **options: Any) -> _Made:
     """Return noise on a sample; None where a sample is empty, a release without noise as it is."""
     if is_empty or isinstance(noise, _NonPrivate):
         return None if is_empty else noise
-    return noise.subsample(scheme, *drawn, **told)
+    return noise.subsample(scheme, *drawn, **options)
 
 
 def _poisson(event: Any, relation: NeighboringRelation) -> _Made:
@@ -296,8 +296,8 @@ def _randomized_response(event: Any, relation: NeighboringRelation) -> _Made:
         return _NonPrivate()
     truth, other = 1 - noise + noise / buckets, noise / buckets
     if relation is NeighboringRelation.REPLACE_ONE:
-        rest = [(buckets - 2) * other] if buckets > 2 else []
-        P, Q = [truth, other, *rest], [other, truth, *rest]
+        others = [(buckets - 2) * other] if buckets > 2 else []
+        P, Q = [truth, other, *others], [other, truth, *others]
     else:  # against an answer that is uniform over the buckets
         share = sp.Rational(1, buckets)
         P, Q = [truth, 1 - truth], [share, 1 - share]
@@ -359,7 +359,7 @@ _PAIRS: dict[str, _Read] = {
 
 def _require(event: Any, relation: NeighboringRelation, allowed: tuple[Any, ...]) -> None:
     if relation not in allowed:
-        names = " or ".join(f"`{one.name}`" for one in allowed)
+        names = " or ".join(f"`{relation_allowed.name}`" for relation_allowed in allowed)
         raise EventError(
             event,
             f"neighboring_relation must be {names} for `{type(event).__name__}`. Found {relation}.",
@@ -390,7 +390,7 @@ def event_of(composition: Composition) -> tuple[Any, NeighboringRelation]:
 
 def _event(mechanism: Mechanism) -> Any:
     template = mechanism.template or mechanism
-    known = {
+    events = {
         mechanisms.gaussian: lambda v: dp_event.GaussianDpEvent(_double(v, up=False)),
         mechanisms.laplace: lambda v: dp_event.LaplaceDpEvent(_double(v, up=False)),
         mechanisms.discrete_laplace: lambda v: dp_event.DiscreteLaplaceDpEvent(
@@ -398,9 +398,9 @@ def _event(mechanism: Mechanism) -> Any:
         ),
     }
     values = list(mechanism.values.values())
-    if template not in known or len(values) != 1:
+    if template not in events or len(values) != 1:
         raise InputError(f"{mechanism.summary}: dp-accounting has no event for it")
-    event, sampling = known[template](values[0]), mechanism.sampling
+    event, sampling = events[template](values[0]), mechanism.sampling
     if sampling is not None and sampling.released != SUM:
         raise InputError(
             f"{mechanism.summary}: dp-accounting's events are of noisy sums, and this step divides "
@@ -424,10 +424,10 @@ def _event(mechanism: Mechanism) -> Any:
 
 def _double(value: sp.Expr, *, up: bool) -> float:
     """Return a double whose decimal is the value, or lies on the side asked for."""
-    found = float(value)
-    while (exact(found) < value) if up else (exact(found) > value):
-        found = math.nextafter(found, math.inf if up else 0.0)
-    return found
+    double = float(value)
+    while (exact(double) < value) if up else (exact(double) > value):
+        double = math.nextafter(double, math.inf if up else 0.0)
+    return double
 
 
 def composition_of(

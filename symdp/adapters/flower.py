@@ -183,12 +183,12 @@ class SymdpAccountant:
         if not isinstance(entries, list):
             raise InputError("the state's 'compositions' must be a list")
         restored = SymdpAccountant(self._config)
-        for place, entry in enumerate(entries, start=1):
+        for index, entry in enumerate(entries, start=1):
             try:
                 event = GaussianPrivacyEvent(**{name: entry["event"][name] for name in _EVENT})
                 restored.compose(event, entry["count"])
             except (KeyError, TypeError, ValueError) as error:
-                raise InputError(f"composition {place} of the state: {error}") from None
+                raise InputError(f"composition {index} of the state: {error}") from None
         self._ledger = Ledger(restored._ledger.steps)  # when they were released is not in the state
         self._compositions = restored._compositions
 
@@ -209,6 +209,6 @@ class SymdpAccountant:
 
 
 def _config_values(config: PrivacyConfig) -> dict[str, object]:
-    found = {name: getattr(config, name) for name in _CONFIG}
-    named = {name: getattr(value, "value", value) for name, value in found.items()}
+    settings = {name: getattr(config, name) for name in _CONFIG}
+    named = {name: getattr(value, "value", value) for name, value in settings.items()}
     return {**named, "max_epsilon": config.max_epsilon}

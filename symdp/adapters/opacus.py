@@ -164,10 +164,12 @@ def get_noise_multiplier(
         steps = max(1, near if whole else math.ceil(exactly))
     mechanism = gaussian if sample_rate == 1.0 else gaussian.subsample(SCHEME, sample_rate)
     (parameter,) = gaussian.parameters
-    found = calibrate(mechanism, parameter, steps, epsilon=target_epsilon, delta=target_delta)
+    calibration = calibrate(mechanism, parameter, steps, epsilon=target_epsilon, delta=target_delta)
     # Ten digits are kept by a double: read back as a decimal, it is the value that was found.
-    assert Fraction(repr(float(found))) == Fraction(int(found.value.p), int(found.value.q))
-    return float(found)
+    assert Fraction(repr(float(calibration))) == Fraction(
+        int(calibration.value.p), int(calibration.value.q)
+    )
+    return float(calibration)
 
 
 def _check(noise_multiplier: float, sample_rate: float) -> None:
@@ -183,17 +185,17 @@ def _check(noise_multiplier: float, sample_rate: float) -> None:
 def _checked(history: Iterable[Any]) -> History:
     if not isinstance(history, list):
         raise InputError("the history must be a list")
-    found: History = []
-    for place, entry in enumerate(history, start=1):
+    checked: History = []
+    for index, entry in enumerate(history, start=1):
         if not (isinstance(entry, tuple | list) and len(entry) == 3):
-            raise InputError(f"history entry {place}: (noise multiplier, sample rate, steps)")
+            raise InputError(f"history entry {index}: (noise multiplier, sample rate, steps)")
         noise, rate, count = entry
         numbers = all(isinstance(x, int | float) and not isinstance(x, bool) for x in (noise, rate))
         if not numbers or type(count) is not int or count < 1:
-            raise InputError(f"history entry {place}: two numbers and a whole number are needed")
+            raise InputError(f"history entry {index}: two numbers and a whole number are needed")
         _check(noise, rate)
-        found.append((noise, rate, count))
-    return found
+        checked.append((noise, rate, count))
+    return checked
 
 
 register_accountant(NAME, SymdpAccountant, force=True)

@@ -186,9 +186,9 @@ def _inverse(parts: Sequence[_Part], t: sp.Symbol) -> _Part:
     return _Part(over, -terms[0].rate, tuple(zeros))
 
 
-def _may_be_real(place: sp.Expr) -> bool:
+def _may_be_real(pole: sp.Expr) -> bool:
     """Return whether a pole is real, or may be at values of its parameters, where these tell."""
-    return bool(place.is_real) if place.is_number else place.is_real is not False
+    return bool(pole.is_real) if pole.is_number else pole.is_real is not False
 
 
 def _common(parts: Iterable[_Part]) -> _Factors:
@@ -275,9 +275,9 @@ def _plus(a: Polynomial, b: Polynomial) -> Polynomial:
     return tuple(x + y for x, y in itertools.zip_longest(a, b, fillvalue=sp.S.Zero))
 
 
-def _power(place: sp.Expr, order: int) -> Polynomial:
+def _power(pole: sp.Expr, order: int) -> Polynomial:
     """Return (z − p)^d."""
     product: Polynomial = (sp.S.One,)
     for _ in range(order):
-        product = _times(product, (-place, sp.S.One))
+        product = _times(product, (-pole, sp.S.One))
     return product

@@ -152,20 +152,20 @@ def _never_negative(
             yield line
 
 
-def _may_fall_below(place: sp.Expr, k: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> bool:
+def _may_fall_below(linear: sp.Expr, k: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> bool:
     """Whether a linear function of k is below 0 at an integer of a support."""
-    end = _least_at(place, k, lower, upper)
+    end = _least_at(linear, k, lower, upper)
     return end is not None and (end is -sp.oo or sign_of(end) == -1)
 
 
-def _least_at(place: sp.Expr, k: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> sp.Expr | None:
+def _least_at(linear: sp.Expr, k: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> sp.Expr | None:
     """Return the least value of a linear function on a support, None of another function."""
-    if k not in place.free_symbols:
-        return place
-    if not (place.is_polynomial(k) and sp.degree(place, k) == 1):
+    if k not in linear.free_symbols:
+        return linear
+    if not (linear.is_polynomial(k) and sp.degree(linear, k) == 1):
         return None
-    rises = sign_of(sp.diff(place, k)) == 1
+    rises = sign_of(sp.diff(linear, k)) == 1
     end = lower if rises else upper
     if k.is_integer:
         end = sp.ceiling(lower) if rises else sp.floor(upper)
-    return -sp.oo if end.is_infinite else place.subs(k, end)
+    return -sp.oo if end.is_infinite else linear.subs(k, end)

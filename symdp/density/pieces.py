@@ -411,8 +411,8 @@ def mass_of_integers(piece: Piece, k: sp.Symbol) -> arb:
     """Enclose P of a piece of the integers at the working precision."""
     log_p = compile_arb(piece.log_p, [k])
 
-    def mass(place: Any, analytic: bool = False) -> Any:
-        return log_p(place, analytic=analytic).exp()
+    def mass(k: Any, analytic: bool = False) -> Any:
+        return log_p(k, analytic=analytic).exp()
 
     ends = piece.lower, piece.upper
     lower, upper = (None if end.is_infinite else real_ball(end) for end in ends)

@@ -77,8 +77,8 @@ def _balanced(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
     return total
 
 
-def _ball(place: sp.Rational) -> arb:
-    return arb(fmpq(int(place.p), int(place.q)))
+def _ball(value: sp.Rational) -> arb:
+    return arb(fmpq(int(value.p), int(value.q)))
 
 
 def _rational(end: sp.Expr) -> sp.Rational:

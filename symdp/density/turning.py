@@ -222,9 +222,9 @@ def _merged(parts: list[_Part]) -> list[_Part]:
     return merged
 
 
-def _sign_at(derivative: sp.Expr, x: sp.Symbol, place: sp.Expr) -> int | None:
+def _sign_at(derivative: sp.Expr, x: sp.Symbol, x_value: sp.Expr) -> int | None:
     try:
-        return sign_of(derivative.subs(x, place))
+        return sign_of(derivative.subs(x, x_value))
     except PrecisionExhausted:  # of numbers some hundreds of digits apart
         return None
 

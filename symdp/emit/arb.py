@@ -33,22 +33,22 @@ def log_erf_difference_ball(_detail: object, analytic: bool, middle: acb, half: 
 _FAR_OUT = 1024  # z beyond which nine terms of the series of log erfc z suffice
 
 
-def log_erfc_ball(_detail: object, analytic: bool, place: acb) -> acb:
+def log_erfc_ball(_detail: object, analytic: bool, z: acb) -> acb:
     """Enclose log erfc z: where that of a ball is not told, by its series at infinity.
 
     erfc z = e^{−z²}/(z√π) (1 − 1/2z² + 3/4z⁴ − …), off by the first term left out at most where
     |arg z| < π/4 [DLMF 7.12.1].
     """
-    found = acb(place.erfc().log(analytic=analytic))
-    if found.is_finite() or not (place.real > _FAR_OUT and abs(place.imag) < place.real):
-        return found
+    ball = acb(z.erfc().log(analytic=analytic))
+    if ball.is_finite() or not (z.real > _FAR_OUT and abs(z.imag) < z.real):
+        return ball
     term, total = acb(1), acb(0)
     for k in range(1, 10):
-        total, term = total + term, term * (1 - 2 * k) / (2 * place * place)
+        total, term = total + term, term * (1 - 2 * k) / (2 * z * z)
     off = arb(0, abs(term).upper())
-    total += acb(off, 0 if place.imag == 0 else off)
-    series = total.log() - place * place - place.log() - acb.pi().log() / 2
-    return series if abs(series.imag) < arb.pi() else found  # of the principal branch alone
+    total += acb(off, 0 if z.imag == 0 else off)
+    series = total.log() - z * z - z.log() - acb.pi().log() / 2
+    return series if abs(series.imag) < arb.pi() else ball  # of the principal branch alone
 
 
 def _comparison(
@@ -245,13 +245,13 @@ def _bessel_k_ball(order: acb | fmpq, value: acb, *, scaled: bool = False) -> ac
     return enclosure * value.exp() if scaled else +enclosure
 
 
-def _bessel_k_at(order: fmpq, place: acb) -> acb:
+def _bessel_k_at(order: fmpq, z: acb) -> acb:
     """Enclose K at an exact place, with more bits only where so many are lost."""
-    found = acb(place.bessel_k(acb(order)))
-    if found.rel_accuracy_bits() >= ctx.prec - 30:
-        return found
-    with ctx.workprec(ctx.prec + int(3 * float(place.abs_upper())) + 16):
-        return acb(place.bessel_k(acb(order)))
+    ball = acb(z.bessel_k(acb(order)))
+    if ball.rel_accuracy_bits() >= ctx.prec - 30:
+        return ball
+    with ctx.workprec(ctx.prec + int(3 * float(z.abs_upper())) + 16):
+        return acb(z.bessel_k(acb(order)))
 
 
 def log_bessel_i_ball(order: acb, value: acb) -> acb | None:
@@ -281,9 +281,9 @@ def _asinh(_detail: object, analytic: bool, value: acb) -> acb:
         return UNKNOWN
     if value.imag == 0:  # it rises, so that ends say all
         return acb(value.real.lower().asinh().union(value.real.upper().asinh()))
-    found, inside = -((-value).asinh()) if value.real < 0 else value.asinh(), 1 + value * value
-    kept = found.is_finite() or not inside.real > 0
-    return found if kept else value.mid().asinh() + (value - value.mid()) / inside.sqrt()
+    direct, inside = -((-value).asinh()) if value.real < 0 else value.asinh(), 1 + value * value
+    kept = direct.is_finite() or not inside.real > 0
+    return direct if kept else value.mid().asinh() + (value - value.mid()) / inside.sqrt()
 
 
 _Operation = Callable[..., Any]
@@ -300,11 +300,11 @@ class _Compiled:
         moving = set(range(self._free))
         self._fixed, self._moving = [], []
         for slot, step in enumerate(program.steps, first):
-            own = (slot, OPERATIONS[step.operation], step.detail, _reader(step.operands))
+            instruction = (slot, OPERATIONS[step.operation], step.detail, _reader(step.operands))
             if moving.isdisjoint(step.operands):
-                self._fixed.append(own)
+                self._fixed.append(instruction)
             else:
-                self._moving.append(own)
+                self._moving.append(instruction)
                 moving.add(slot)
         self._known: dict[int, list[Any]] = {}
 
@@ -329,15 +329,15 @@ class _Compiled:
         if len(arguments) != self._free:
             names = ", ".join(self._program.symbols[: self._free])
             raise TypeError(f"expected the arguments ({names}), got {len(arguments)}")
-        known: list[Any] | None = self._known.get(ctx.prec)
-        if known is None:
-            known = [None] * self._free + [acb(value) for value in self._bound]
-            known += [constant(node) for node in self._program.constants]
-            known += [None] * len(self._program.steps)
+        slots: list[Any] | None = self._known.get(ctx.prec)
+        if slots is None:
+            slots = [None] * self._free + [acb(value) for value in self._bound]
+            slots += [constant(node) for node in self._program.constants]
+            slots += [None] * len(self._program.steps)
             for slot, operation, detail, operands in self._fixed:
-                known[slot] = operation(detail, False, *operands(known))
-            self._known[ctx.prec] = known
-        values = known.copy()
+                slots[slot] = operation(detail, False, *operands(slots))
+            self._known[ctx.prec] = slots
+        values = slots.copy()
         values[: self._free] = [acb(argument) for argument in arguments]
         for slot, operation, detail, operands in self._moving:
             values[slot] = operation(detail, analytic, *operands(values))
@@ -443,14 +443,14 @@ _WIDE_GAMMA = 0.125  # a radius from which on balls of log Γ are several times 
 # Operations take (detail, analytic, *operands).
 
 
-def _add(_detail: object, _analytic: bool, first: acb, *rest: acb) -> acb:
-    for term in rest:
+def _add(_detail: object, _analytic: bool, first: acb, *others: acb) -> acb:
+    for term in others:
         first = first + term
     return first
 
 
-def _mul(_detail: object, _analytic: bool, first: acb, *rest: acb) -> acb:
-    for factor in rest:
+def _mul(_detail: object, _analytic: bool, first: acb, *others: acb) -> acb:
+    for factor in others:
         first = first * factor
     return first
 
@@ -531,9 +531,9 @@ def _incomplete_gamma(name: str) -> _Operation:
 
 
 def _fold(name: str) -> _Operation:
-    def operation(_detail: object, analytic: bool, first: Any, *rest: Any) -> acb:
+    def operation(_detail: object, analytic: bool, first: Any, *others: Any) -> acb:
         result = acb(first)
-        for other in rest:
+        for other in others:
             result = getattr(result, name)(acb(other), analytic=analytic)
         return result
 
@@ -547,10 +547,10 @@ def _enclosed_sum(node: Any, _bits: int) -> acb:
         return acb(enclose_sum(_in_logarithms(node.function, index), _end(lower), _end(upper)))
     except AccuracyError:  # as of e^{−k−e^{−k}}, of which no ball tells how it falls
         better = ENCLOSERS.get(type(node))
-        found = None if better is None else better(node)
-        if found is None:
+        narrow = None if better is None else better(node)
+        if narrow is None:
             raise
-        return acb(found)
+        return acb(narrow)
 
 
 # How a kind of integral or sum is enclosed by the rooms above: None where it is not.
@@ -560,9 +560,9 @@ ENCLOSERS: dict[type[Any], Callable[[Any], arb | None]] = {}
 @lru_cache(maxsize=256)  # a density's formulas hold one integral many times
 def _enclosed_integral(node: Any, _bits: int) -> acb:
     better = ENCLOSERS.get(type(node))
-    found = None if better is None else better(node)
-    if found is not None:
-        return acb(found)
+    narrow = None if better is None else better(node)
+    if narrow is not None:
+        return acb(narrow)
     variable, lower, upper = node.limits[0]
     spread = node.function.expand(deep=False)
     total = arb(0)
@@ -584,8 +584,8 @@ def _in_logarithms(term: sp.Expr, variable: sp.Symbol) -> _Operation:
     compiled = compile_arb(logarithm, [variable])
 
     def value(x: Any, analytic: bool = False) -> Any:
-        found = compiled(x, analytic=analytic).exp()
-        return found if found.is_finite() else plain(x, analytic=analytic)
+        by_logs = compiled(x, analytic=analytic).exp()
+        return by_logs if by_logs.is_finite() else plain(x, analytic=analytic)
 
     return value
 

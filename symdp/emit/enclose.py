@@ -32,8 +32,8 @@ def smooth_sum(function: Callable[..., Any], first: int, last: int) -> arb | Non
     """Enclose Σ f(k), k = first … last, at `flint.ctx.prec`; None where f is not seen smooth."""
     bits = ctx.prec
     with ctx.workprec(bits + _SPARE_BITS):
-        found = _smooth_sum(function, first, last, arb(2) ** -bits)
-    return None if found is None else +found
+        ball = _smooth_sum(function, first, last, arb(2) ** -bits)
+    return None if ball is None else +ball
 
 
 def _smooth_sum(function: Callable[..., Any], first: int, last: int, small: arb) -> arb | None:
@@ -79,14 +79,14 @@ def _integral(
 ) -> acb:
     refusal: list[AccuracyError] = []
 
-    def values(place: acb, analytic: bool = False) -> Any:
+    def values(z: acb, analytic: bool = False) -> Any:
         try:
-            return _UNKNOWN if refusal else function(place, analytic=analytic)
+            return _UNKNOWN if refusal else function(z, analytic=analytic)
         except AccuracyError as error:  # raised here, it would not stop Arb
             refusal.append(error)
             return _UNKNOWN
 
-    found = acb.integral(
+    integral = acb.integral(
         values,
         acb(low),
         acb(high),
@@ -96,7 +96,7 @@ def _integral(
     )
     if refusal:
         raise refusal[0]
-    return found
+    return integral
 
 
 def _bound(function: Callable[..., Any], low: arb, high: arb, height: arb, size: arb) -> arb | None:

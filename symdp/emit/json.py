@@ -47,8 +47,12 @@ def _heads() -> dict[str, type[sp.Basic]]:
     from sympy import functions
 
     listed = (getattr(functions, name) for name in functions.__all__)
-    own = {f.__name__: f for f in listed if isinstance(f, type) and issubclass(f, sp.Function)}
-    return own | {head.__name__: head for head in (*_EXACT_ORDER, *_UNEVALUATED, *_RELATIONS)}
+    sympy_functions = {
+        f.__name__: f for f in listed if isinstance(f, type) and issubclass(f, sp.Function)
+    }
+    return sympy_functions | {
+        head.__name__: head for head in (*_EXACT_ORDER, *_UNEVALUATED, *_RELATIONS)
+    }
 
 
 def write_expressions(expressions: Mapping[str, sp.Basic]) -> dict[str, Any]:
@@ -110,8 +114,8 @@ class _Writer:
 
 def _assumptions(symbol: sp.Symbol) -> dict[str, bool]:
     """Return what the symbol was made with, or all that follows from it: both give it back."""
-    given = dict(getattr(symbol, "_assumptions_orig", None) or {})
-    return given if sp.Symbol(symbol.name, **given) == symbol else dict(symbol.assumptions0)
+    original = dict(getattr(symbol, "_assumptions_orig", None) or {})
+    return original if sp.Symbol(symbol.name, **original) == symbol else dict(symbol.assumptions0)
 
 
 def _operands(node: sp.Basic) -> tuple[sp.Basic, ...]:
@@ -136,45 +140,45 @@ def read_expressions(written: object) -> dict[str, sp.Basic]:
     if not isinstance(nodes, list) or not isinstance(roots, dict) or len(nodes) > _MOST_NODES:
         raise InputError(f"'nodes' is a list of at most {_MOST_NODES}, and 'roots' an object")
     built: list[sp.Basic] = []
-    for place, node in enumerate(nodes):
+    for index, node in enumerate(nodes):
         try:
             built.append(_read(node, built))
         except InputError as error:
-            raise InputError(f"node {place}: {error}") from None
+            raise InputError(f"node {index}: {error}") from None
         except _REFUSALS:
-            raise InputError(f"node {place}: the operands do not fit the head") from None
-    return {str(name): _at(place, built) for name, place in roots.items()}
+            raise InputError(f"node {index}: the operands do not fit the head") from None
+    return {str(name): _at(index, built) for name, index in roots.items()}
 
 
-def _at(place: object, built: list[sp.Basic]) -> sp.Basic:
-    if not isinstance(place, int) or isinstance(place, bool) or not 0 <= place < len(built):
-        raise InputError(f"{place!r:.40} is no place of an earlier node")
-    return built[place]
+def _at(index: object, built: list[sp.Basic]) -> sp.Basic:
+    if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(built):
+        raise InputError(f"{index!r:.40} is no place of an earlier node")
+    return built[index]
 
 
 def _read(node: object, built: list[sp.Basic]) -> sp.Basic:
     if not isinstance(node, list) or not node or not isinstance(node[0], str):
         raise InputError("a node is a list that starts with its head")
-    head, *rest = node
+    head, *fields = node
     if head == "Symbol":
-        return _symbol(*rest)
+        return _symbol(*fields)
     if head == "Integer":
-        return sp.Integer(_integer(*rest))
+        return sp.Integer(_integer(*fields))
     if head == "Rational":
-        numerator, denominator = (_integer(part) for part in rest)
+        numerator, denominator = (_integer(part) for part in fields)
         return sp.Rational(numerator, denominator)
     if head == "Constant":
-        if len(rest) != 1 or rest[0] not in _CONSTANTS:
-            raise InputError(f"{rest!r:.40} names no constant")
-        return _CONSTANTS[rest[0]]
+        if len(fields) != 1 or fields[0] not in _CONSTANTS:
+            raise InputError(f"{fields!r:.40} names no constant")
+        return _CONSTANTS[fields[0]]
     if head == "Function":
-        name, places = rest
-        return sp.Function(_name(name))(*(_at(place, built) for place in places))
+        name, places = fields
+        return sp.Function(_name(name))(*(_at(index, built) for index in places))
     if head not in _heads():
         raise InputError(f"the head {head!r:.40} is unknown{suggestion(head, _heads())}")
-    if len(rest) != 1 or not isinstance(rest[0], list):
+    if len(fields) != 1 or not isinstance(fields[0], list):
         raise InputError("a head is followed by the list of its operands' places")
-    return _composed(_heads()[head], [_at(place, built) for place in rest[0]])
+    return _composed(_heads()[head], [_at(index, built) for index in fields[0]])
 
 
 def _composed(head: type[sp.Basic], operands: list[sp.Basic]) -> sp.Basic:
@@ -201,10 +205,10 @@ def _name(name: object) -> str:
 
 
 def _symbol(name: object, assumptions: object) -> sp.Symbol:
-    known = isinstance(assumptions, dict) and all(
+    is_valid = isinstance(assumptions, dict) and all(
         fact in _assume_defined and isinstance(truth, bool) for fact, truth in assumptions.items()
     )
-    if not known:
+    if not is_valid:
         raise InputError("a symbol's assumptions are SymPy's, each true or false")
     assert isinstance(assumptions, dict)
     return sp.Symbol(_name(name), **assumptions)

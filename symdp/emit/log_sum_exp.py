@@ -169,9 +169,9 @@ class _Recogniser:
             else:
                 return LogSumExp(*(self.visit(part) for term in terms for part in term))
         if isinstance(argument, sp.Add):
-            constant, rest = argument.as_coeff_Add()
+            constant, others = argument.as_coeff_Add()
             if _NEAR_ONE[0] <= constant <= _NEAR_ONE[1]:
-                return LogOnePlus(self.visit(sp.expand(rest / constant))) + sp.log(constant)
+                return LogOnePlus(self.visit(sp.expand(others / constant))) + sp.log(constant)
         return sp.log(self.visit(argument))
 
 
@@ -181,9 +181,9 @@ def _expm1(total: sp.Add) -> sp.Expr:
     if constant.is_zero:
         return total
     for term in total.args:
-        coefficient, rest = term.as_coeff_Mul()
-        if coefficient == -constant and isinstance(rest, sp.exp):
-            return total - term - constant + coefficient * ExpMinusOne(rest.args[0])
+        coefficient, exponential = term.as_coeff_Mul()
+        if coefficient == -constant and isinstance(exponential, sp.exp):
+            return total - term - constant + coefficient * ExpMinusOne(exponential.args[0])
     return total
 
 
@@ -234,18 +234,18 @@ def _is_positive_bessel(factor: sp.Expr) -> bool:
         return False
     order, argument = factor.args
     if isinstance(factor, sp.besselk):
-        known = order.is_real
+        order_fits = order.is_real
     else:
-        known = order.is_nonnegative or order.is_integer
-    return bool(known and argument.is_positive)
+        order_fits = order.is_nonnegative or order.is_integer
+    return bool(order_fits and argument.is_positive)
 
 
 def _log_of_erf_tail(factor: sp.Expr) -> sp.Expr | None:
     """Log erfc z, or log(c ± c erf z) = log c + log erfc ∓z, c > 0; None for anything else."""
     if isinstance(factor, sp.erfc):
         return LogErfc(factor.args[0])
-    constant, rest = factor.as_coeff_Add()
-    scale, function = rest.as_coeff_Mul()
+    constant, erf_term = factor.as_coeff_Add()
+    scale, function = erf_term.as_coeff_Mul()
     if constant.is_zero or constant != abs(scale) or not isinstance(function, sp.erf):
         return None
     return LogErfc(function.args[0] * (-1 if scale > 0 else 1)) + sp.log(constant)
@@ -255,8 +255,8 @@ def _expand_product(node: sp.log) -> sp.Expr:
     """Split the logarithm of a product at its positive factors, Bessel functions included."""
     bessel = [part for part in sp.Mul.make_args(node.args[0]) if _is_positive_bessel(part)]
     if bessel and node.args[0] not in bessel:
-        rest = node.args[0] / sp.Mul(*bessel)
-        return sp.Add(sp.log(rest), *(sp.log(part) for part in bessel))
+        others = node.args[0] / sp.Mul(*bessel)
+        return sp.Add(sp.log(others), *(sp.log(part) for part in bessel))
     return sp.expand_log(node, deep=False)
 
 
@@ -264,11 +264,11 @@ def _log_special(argument: sp.Expr) -> sp.Expr | None:
     """Log of a gamma or Bessel function or their kin through nodes of its own, else None."""
     lg = LogGamma
     if _is_positive_bessel(argument):
-        order, place = argument.args
+        order, z = argument.args
         if isinstance(argument, sp.besselk):
-            return LogBesselK(order, place)
+            return LogBesselK(order, z)
         # I of a whole order is that of its opposite.
-        return LogBesselI(order if order.is_nonnegative else sp.Abs(order), place)
+        return LogBesselI(order if order.is_nonnegative else sp.Abs(order), z)
     if isinstance(argument, sp.gamma) and _is_whole_or_positive(argument.args[0]):
         return lg(argument.args[0])
     if isinstance(argument, sp.factorial) and _is_whole_or_positive(argument.args[0] + 1):
@@ -279,11 +279,15 @@ def _log_special(argument: sp.Expr) -> sp.Expr | None:
     if argument.has(sp.erf, sp.erfc) and (tail := _log_of_erf_tail(argument)) is not None:
         return tail
     if isinstance(argument, sp.Add) and (conjugate := _root_and_rest(argument)) is not None:
-        square, rest = conjugate
-        return sp.log(square) / 2 + sp.asinh(rest / sp.sqrt(square))
+        square, odd_part = conjugate
+        return sp.log(square) / 2 + sp.asinh(odd_part / sp.sqrt(square))
     if isinstance(argument, sp.Add) and len(argument.args) == 2:
-        found = erf_difference(argument)
-        return None if found is None else LogErfDifference(*found[1:]) + sp.log(found[0])
+        difference = erf_difference(argument)
+        return (
+            None
+            if difference is None
+            else LogErfDifference(*difference[1:]) + sp.log(difference[0])
+        )
     if isinstance(argument, sp.binomial):
         n, k = argument.args
         if all(_is_whole_or_positive(part) for part in (n + 1, k + 1, n - k + 1)):
@@ -291,9 +295,9 @@ def _log_special(argument: sp.Expr) -> sp.Expr | None:
     return None
 
 
-def _is_whole_or_positive(place: sp.Expr) -> bool:
+def _is_whole_or_positive(argument: sp.Expr) -> bool:
     """Whether Γ is positive wherever it is finite."""
-    return bool(place.is_positive or place.is_integer)
+    return bool(argument.is_positive or argument.is_integer)
 
 
 def _root_and_rest(total: sp.Expr) -> tuple[sp.Expr, sp.Expr] | None:
@@ -306,11 +310,11 @@ def _root_and_rest(total: sp.Expr) -> tuple[sp.Expr, sp.Expr] | None:
     roots = [t for t in total.args if t.is_Pow and t.exp == sp.S.Half]
     if len(roots) != 1:
         return None
-    rest = total - roots[0]
-    if not rest.is_polynomial():
+    others = total - roots[0]
+    if not others.is_polynomial():
         return None
-    square = sp.expand(roots[0].base - rest**2)
-    return (square, rest) if square.is_number and square.is_positive else None
+    square = sp.expand(roots[0].base - others**2)
+    return (square, others) if square.is_number and square.is_positive else None
 
 
 def erf_difference(difference: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr] | None:
@@ -339,8 +343,8 @@ def _exponential_terms(argument: sp.Expr) -> list[_Term] | None:
     if isinstance(argument, sp.Mul):  # the only sum among its factors multiplied out
         sums = [factor for factor in argument.args if isinstance(factor, sp.Add)]
         if len(sums) == 1:
-            rest = sp.Mul(*(factor for factor in argument.args if factor is not sums[0]))
-            argument = sp.Add(*(rest * term for term in sums[0].args))
+            factor_outside = sp.Mul(*(factor for factor in argument.args if factor is not sums[0]))
+            argument = sp.Add(*(factor_outside * term for term in sums[0].args))
     merged: dict[sp.Expr, list[sp.Expr]] = {}
     for term in sp.Add.make_args(argument):
         for coefficient, exponent in _split(term):

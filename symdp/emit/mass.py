@@ -62,8 +62,8 @@ class MassIntegral(sp.AtomicExpr):  # type: ignore[misc]
     def free_symbols(self) -> set[sp.Symbol]:
         """The parameters that it depends on."""
         variable, *ends = self.limits[0]
-        own: set[sp.Symbol] = self.function.free_symbols - {variable}
-        return own.union(*(end.free_symbols for end in ends))
+        inner: set[sp.Symbol] = self.function.free_symbols - {variable}
+        return inner.union(*(end.free_symbols for end in ends))
 
     def _with(self, function: sp.Expr, limits: sp.Tuple) -> tuple[sp.Expr, bool]:
         if (function, limits) == self.parts:
@@ -128,8 +128,10 @@ class MassSum(sp.Sum):  # type: ignore[misc]
 
 def names_of_masses(expressions: Iterable[sp.Expr]) -> dict[sp.Expr, sp.Symbol]:
     """Return a positive symbol for each mass in expressions: SymPy works with that in its place."""
-    held = {mass for one in expressions for mass in one.atoms(MassIntegral, MassSum)}
-    ordered = sorted(held, key=lambda mass: str((mass.function, *mass.limits)))
+    masses = {
+        mass for expression in expressions for mass in expression.atoms(MassIntegral, MassSum)
+    }
+    ordered = sorted(masses, key=lambda mass: str((mass.function, *mass.limits)))
     return {mass: sp.Symbol(f"C__{k}", positive=True) for k, mass in enumerate(ordered)}
 
 

@@ -55,11 +55,11 @@ def _rule() -> tuple[Any, Any]:
     return nodes, np.log(weights)
 
 
-def log_erfc(place: Any) -> Any:
+def log_erfc(value: Any) -> Any:
     """Return log erfc z in doubles, by e^{z²} erfc z [DLMF 7.2.3] where erfc z is small."""
     from scipy import special
 
-    z = np.asarray(place)
+    z = np.asarray(value)
     far = np.real(z) > 0.5
     with np.errstate(all="ignore"):
         scaled = np.where(far, z, 0.5)
@@ -168,8 +168,8 @@ def _piecewise(_detail: object, *branches: Any) -> Any:
 
 
 def _fold(function: Callable[..., Any]) -> Callable[..., Any]:
-    def operation(_detail: object, first: Any, *rest: Any) -> Any:
-        for other in rest:
+    def operation(_detail: object, first: Any, *others: Any) -> Any:
+        for other in others:
             first = function(first, other)
         return first
 
@@ -215,17 +215,17 @@ def _by_mpmath(above: int | None, *operands: Any) -> Any:
     """A pFq, or U, place by place: SciPy's have real parameters, and lose digits."""
     import mpmath
 
-    def at(*place: Any) -> Any:
+    def at(*operand: Any) -> Any:
         try:
             if above is None:
-                return complex(mpmath.hyperu(*place))
-            return complex(mpmath.hyper(place[:above], place[above:-1], place[-1]))
+                return complex(mpmath.hyperu(*operand))
+            return complex(mpmath.hyper(operand[:above], operand[above:-1], operand[-1]))
         except (ValueError, ArithmeticError, TypeError, mpmath.NoConvergence):
             return np.nan
 
     with mpmath.workdps(_DIGITS):
-        found = np.asarray(np.frompyfunc(at, len(operands), 1)(*operands), dtype=complex)
-    return found if any(map(np.iscomplexobj, operands)) else found.real
+        values = np.asarray(np.frompyfunc(at, len(operands), 1)(*operands), dtype=complex)
+    return values if any(map(np.iscomplexobj, operands)) else values.real
 
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {
@@ -410,7 +410,7 @@ def _extreme_coefficients(program: Program) -> dict[int, float]:
     import sympy as sp
 
     offset = len(program.symbols)
-    found = {
+    coefficients = {
         offset + i: node
         for i, node in enumerate(program.constants)
         if isinstance(node, sp.Rational)
@@ -420,5 +420,5 @@ def _extreme_coefficients(program: Program) -> dict[int, float]:
     for step in program.steps:
         used = step.operands[1::2] if step.operation in _SUMS_OF_EXPONENTIALS else step.operands
         for slot in used:
-            found.pop(slot, None)
-    return {slot: _double(sp.log(node)) for slot, node in found.items()}
+            coefficients.pop(slot, None)
+    return {slot: _double(sp.log(node)) for slot, node in coefficients.items()}

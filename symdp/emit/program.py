@@ -69,12 +69,12 @@ def compile_program(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> Progra
 
 def compile_programs(expressions: Sequence[sp.Expr], symbols: Sequence[sp.Symbol]) -> Program:
     """Compile expressions into one Program over `symbols`, what they have in common once."""
-    known = [sp.sympify(expression, strict=True) for expression in expressions]
-    free = set().union(*(expression.free_symbols for expression in known))
+    sympified = [sp.sympify(expression, strict=True) for expression in expressions]
+    free = set().union(*(expression.free_symbols for expression in sympified))
     unbound = sorted(str(symbol) for symbol in free - set(symbols))
     if unbound:
         raise InputError(f"'{unbound[0]}' has no value; give every parameter a number first")
-    return _build([recognise_log_sum_exp(e) for e in known], tuple(symbols), hoist=True)
+    return _build([recognise_log_sum_exp(e) for e in sympified], tuple(symbols), hoist=True)
 
 
 def compile_template(expressions: Sequence[sp.Expr], variables: Sequence[sp.Symbol]) -> Program:
@@ -188,8 +188,8 @@ class _Builder:
         if self._hoist:
             free = [part for part in parts if self._is_free(part)]
             if len(free) > 1:
-                rest = [part for part in parts if not self._is_free(part)]
-                parts = [node.func(*free, evaluate=False), *rest]
+                constants = [part for part in parts if not self._is_free(part)]
+                parts = [node.func(*free, evaluate=False), *constants]
         return self._step(name, [self.visit(part) for part in parts])
 
     def _power(self, node: sp.Pow) -> int:

@@ -60,18 +60,18 @@ class Ranges:
 
 
 def _range(name: str, detail: Any, operands: list[Interval], seen: Seen) -> Interval:
-    own = _OWN.get(name)
-    found: Interval | None = None
-    if own is not None:
-        found = own(seen, detail, *operands)
+    special = _OWN.get(name)
+    interval: Interval | None = None
+    if special is not None:
+        interval = special(seen, detail, *operands)
     elif name in _RISING or name in _FALLING:
-        found = _monotone(name, detail, operands, seen)
+        interval = _monotone(name, detail, operands, seen)
     elif all(low.is_finite() and high.is_finite() for low, high in operands):
         balls = [acb(low.union(high)) for low, high in operands]
         seen.folded = True
-        found = _of_ball(OPERATIONS[name](detail, False, *balls))
-    seen.crossed |= found is None
-    return _WHOLE if found is None or found[0].is_nan() or found[1].is_nan() else found
+        interval = _of_ball(OPERATIONS[name](detail, False, *balls))
+    seen.crossed |= interval is None
+    return _WHOLE if interval is None or interval[0].is_nan() or interval[1].is_nan() else interval
 
 
 def _of_ball(ball: Any) -> Interval:
@@ -104,26 +104,26 @@ def _monotone(name: str, detail: Any, operands: list[Interval], seen: Seen) -> I
 
 def _sum(_seen: Seen, _: Any, *terms: Interval) -> Interval:
     low, high = _ZERO, _ZERO
-    for one in terms:
-        low = -_INFINITE if -_INFINITE in (low, one[0]) else (low + one[0]).lower()
-        high = _INFINITE if _INFINITE in (high, one[1]) else (high + one[1]).upper()
+    for term in terms:
+        low = -_INFINITE if -_INFINITE in (low, term[0]) else (low + term[0]).lower()
+        high = _INFINITE if _INFINITE in (high, term[1]) else (high + term[1]).upper()
     return low, high
 
 
 def _product(_seen: Seen, _: Any, *factors: Interval) -> Interval:
     low = high = arb(1)
-    for one in factors:
-        ends = [_ZERO if 0 in (a, b) else a * b for a in (low, high) for b in one]
+    for factor in factors:
+        ends = [_ZERO if 0 in (a, b) else a * b for a in (low, high) for b in factor]
         low, high = _least(e.lower() for e in ends), -_least((-e).lower() for e in ends)
     return low, high
 
 
 def _least(values: Iterator[arb]) -> arb:
-    found = list(values)
-    if any(value.is_nan() for value in found):
+    balls = list(values)
+    if any(value.is_nan() for value in balls):
         return -_INFINITE
-    least = found[0]
-    for value in found[1:]:
+    least = balls[0]
+    for value in balls[1:]:
         least = value if value < least else least
     return least
 
@@ -208,7 +208,7 @@ def _log_sum(name: str) -> Callable[..., Interval | None]:
             return None
         ends = []
         for which in (0, 1):
-            chosen = [one[which] for one in arguments]
+            chosen = [interval[which] for interval in arguments]
             if any(not end.is_finite() for end in chosen):
                 ends.append(_INFINITE if _INFINITE in chosen else None)
                 continue

@@ -94,7 +94,7 @@ def _on_counts(pair: Pair, steps: int) -> Pair:
                 with_record += p[j] * _multinomial(fewer, q)
         listed.append((with_record, likely))
     places = tuple(sp.Integer(i) for i in range(len(listed)))
-    P, Q = (tuple(one) for one in zip(*listed, strict=True))
+    P, Q = (tuple(masses) for masses in zip(*listed, strict=True))
     support = Support("points", -sp.oo, sp.oo, places)
     return Pair(pair.variable, support, (Q, P), (zero, sp.Integer(1)), (sp.Integer(1), zero))
 
@@ -114,14 +114,14 @@ def split_counts(outcomes: int, steps: int) -> Iterator[list[int]]:
         yield [steps]
         return
     for first in range(steps, -1, -1):
-        for rest in split_counts(outcomes - 1, steps - first):
-            yield [first, *rest]
+        for others in split_counts(outcomes - 1, steps - first):
+            yield [first, *others]
 
 
 def allocated_steps(mechanism: MechanismRecord) -> int | None:
     """Return over how many steps random allocation draws one, None for any other sampling."""
-    own = mechanism.sampling
-    return own.steps if own is not None and own.participations == 1 else None
+    sampling = mechanism.sampling
+    return sampling.steps if sampling is not None and sampling.participations == 1 else None
 
 
 def independent_steps(mechanism: M) -> list[tuple[M, int]]:

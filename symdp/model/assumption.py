@@ -68,9 +68,9 @@ class AssumedSymbol(sp.Symbol):  # type: ignore[misc]
                 certain = (sign := sign_of(beyond)) > 0 or (sign == 0 and end.is_open)
             if certain:
                 assumptions["positive" if end.is_lower else "negative"] = True
-        made: AssumedSymbol = sp.Symbol.__xnew__(cls, name, **assumptions)
-        made.ends = ends
-        return made
+        symbol: AssumedSymbol = sp.Symbol.__xnew__(cls, name, **assumptions)
+        symbol.ends = ends
+        return symbol
 
     def __getnewargs_ex__(self) -> tuple[tuple[Any, ...], dict[str, bool]]:
         return (self.name, self.ends), dict(self._assumptions_orig)
@@ -92,9 +92,9 @@ class AssumedSymbol(sp.Symbol):  # type: ignore[misc]
     @property
     def compared_with(self) -> set[sp.Symbol]:
         """The parameters that its ends hold, and those that the ends of these hold."""
-        own = {symbol for end in self.ends for symbol in end.value.free_symbols}
-        further = (s.compared_with for s in own if isinstance(s, AssumedSymbol))
-        return own.union(*further)
+        symbols = {symbol for end in self.ends for symbol in end.value.free_symbols}
+        further = (s.compared_with for s in symbols if isinstance(s, AssumedSymbol))
+        return symbols.union(*further)
 
     def allows(self, value: sp.Expr) -> bool:
         """Whether a number lies between its ends, which are numbers."""
@@ -146,6 +146,28 @@ def comparisons(mechanism: MechanismRecord) -> tuple[str, ...]:
     return tuple(f"{left} {operator} {right}" for left, operator, right in compared(mechanism))
 
 
+def moved(self, rules: Mapping[sp.Symbol, sp.Expr]) -> AssumedSymbol:
+        """Return the symbol with other symbols or values in its ends."""
+        ends = tuple(replace(end, value=end.value.xreplace(rules)) for end in self.ends)
+        if ends == self.ends:
+            return self
+        return AssumedSymbol(self.name, ends, **self._assumptions_orig)
+
+
+def released(expression: sp.Expr) -> sp.Expr:
+    """Return an expression whose assumed parameters are written in free positive symbols."""
+    assumed = expression.atoms(AssumedSymbol)
+    while assumed:
+        expression = expression.xreplace({symbol: symbol.released() for symbol in assumed})
+        assumed = expression.atoms(AssumedSymbol)
+    return expression
+
+
+def comparisons(mechanism: MechanismRecord) -> tuple[str, ...]:
+    """Return what is assumed of parameters without values; see `Mechanism.assumptions`."""
+    return tuple(f"{left} {operator} {right}" for left, operator, right in compared(mechanism))
+
+
 def compared(mechanism: MechanismRecord) -> tuple[tuple[sp.Expr, str, sp.Expr], ...]:
     """Return what is assumed of parameters without values: two formulas, and how they compare."""
     values = mechanism.values
@@ -165,27 +187,31 @@ def moved(
     declared: Sequence[Parameter], values: Mapping[sp.Symbol, sp.Expr]
 ) -> dict[sp.Symbol, AssumedSymbol]:
     """Return new symbols of the assumed parameters whose ends hold a parameter that has a value."""
-    own = {p.symbol for p in declared if isinstance(p.symbol, AssumedSymbol)} - set(values)
-    found: dict[sp.Symbol, AssumedSymbol] = {}
+    assumed = {p.symbol for p in declared if isinstance(p.symbol, AssumedSymbol)} - set(values)
+    symbols: dict[sp.Symbol, AssumedSymbol] = {}
     # One that is compared with another holds that one as well, and all that it is compared with.
-    for symbol in sorted(own, key=lambda s: (len(s.compared_with), s.name)):
-        other = symbol.moved({**values, **found})
+    for symbol in sorted(assumed, key=lambda s: (len(s.compared_with), s.name)):
+        other = symbol.moved({**values, **symbols})
         if other != symbol:
-            found[symbol] = other
-    return found
+            symbols[symbol] = other
+    return symbols
 
 
 def check_values(declared: Sequence[Parameter], values: Mapping[str, sp.Expr]) -> None:
     """Check values against the assumptions that hold numbers alone once they are put in."""
-    known = {p.symbol: values[p.name] for p in declared if p.name in values}
+    bound = {p.symbol: values[p.name] for p in declared if p.name in values}
     for p in declared:
         if not isinstance(p.symbol, AssumedSymbol):
             continue
-        symbol = p.symbol.moved(known)
+        symbol = p.symbol.moved(bound)
         _check_order(symbol)
-        for end, here in zip(p.symbol.ends, symbol.ends, strict=True):
-            if p.name in values and not here.value.free_symbols and not here.holds(values[p.name]):
-                now = "" if here == end else f", which is {here.value} here"
+        for end, end_now in zip(p.symbol.ends, symbol.ends, strict=True):
+            if (
+                p.name in values
+                and not end_now.value.free_symbols
+                and not end_now.holds(values[p.name])
+            ):
+                now = "" if end_now == end else f", which is {end_now.value} here"
                 raise InputError(
                     f"{p.name}={values[p.name]!s:.60} breaks the assumption {p.name} {end}{now}:"
                     " give another value, or change [assume]"
@@ -208,10 +234,10 @@ def numeric_ends(mechanism: MechanismRecord, name: str) -> tuple[sp.Expr, ...]:
     symbol = next(p.symbol for p in mechanism.declared if p.name == name)
     if not isinstance(symbol, AssumedSymbol):
         return ()
-    known = {
+    bound = {
         p.symbol: mechanism.values[p.name] for p in mechanism.declared if p.name in mechanism.values
     }
-    ends = (end.value for end in symbol.moved(known).both_ends if end is not None)
+    ends = (end.value for end in symbol.moved(bound).both_ends if end is not None)
     return tuple(end for end in ends if not end.free_symbols)
 
 
@@ -246,7 +272,7 @@ def _symbols(
     declared: Sequence[Parameter], assume: Mapping[str, str] | Sequence[str]
 ) -> dict[sp.Symbol, AssumedSymbol]:
     """Return the new symbol of each assumed parameter, those that others hold first."""
-    known = {p.name: p for p in declared}
+    by_name = {p.name: p for p in declared}
     plain = {p.name: _plain(p.symbol) for p in declared}
     read = {
         p.name: [replace(e, value=e.value.xreplace(_plain_symbols(e.value))) for e in p.symbol.ends]
@@ -255,15 +281,17 @@ def _symbols(
     }
     if isinstance(assume, Mapping):
         for name, text in assume.items():
-            if name not in known:
-                hint = suggestion(str(name), known) or f" (known are {', '.join(known) or 'none'})"
+            if name not in by_name:
+                hint = (
+                    suggestion(str(name), by_name) or f" (known are {', '.join(by_name) or 'none'})"
+                )
                 raise InputError(f"there is no parameter {shorten(str(name))}{hint}")
-            read[name] = _merged(name, read.get(name, []), _ends(known[name], text, plain))
+            read[name] = _merged(name, read.get(name, []), _ends(by_name[name], text, plain))
     elif isinstance(assume, str) or not isinstance(assume, Sequence):
         raise InputError("assume must be a table such as {'w': '> 1/2'}, or a list of comparisons")
     else:
         for text in assume:
-            _take_comparison(text, known, plain, read)
+            _take_comparison(text, by_name, plain, read)
     rules: dict[sp.Symbol, AssumedSymbol] = {}
     waiting = list(read)
     while waiting:
@@ -272,9 +300,9 @@ def _symbols(
             names = " and ".join(sorted(waiting))
             raise InputError(f"{names} are compared with each other in a circle; leave one out")
         for name in ready:
-            symbol = known[name].symbol
-            made = AssumedSymbol(name, tuple(read[name]), **symbol._assumptions_orig)
-            rules[symbol] = made.moved({plain[str(s.name)]: s for s in rules.values()})
+            symbol = by_name[name].symbol
+            assumed = AssumedSymbol(name, tuple(read[name]), **symbol._assumptions_orig)
+            rules[symbol] = assumed.moved({plain[str(s.name)]: s for s in rules.values()})
             waiting.remove(name)
     return rules
 
@@ -312,30 +340,30 @@ def _merged(name: str, old: Sequence[End], new: Sequence[End]) -> list[End]:
 
 def _take_comparison(
     text: object,
-    known: Mapping[str, Parameter],
+    by_name: Mapping[str, Parameter],
     symbols: Mapping[str, sp.Symbol],
     read: dict[str, list[End]],
 ) -> None:
     """Put a comparison of two expressions among the ends of the parameter that it solves for."""
-    found = _COMPARISON.fullmatch(text.strip()) if isinstance(text, str) else None
+    match = _COMPARISON.fullmatch(text.strip()) if isinstance(text, str) else None
     rule = f"an assumption compares two formulas of parameters, such as 'a > c', not {text!r:.60}"
-    if found is None:
+    if match is None:
         raise InputError(rule)
     with at(rule):
-        gap = parse(found[1], symbols) - parse(found[3], symbols)
+        gap = parse(match[1], symbols) - parse(match[3], symbols)
     refusal = f"{text!r:.60} cannot be solved for a parameter; write one that is linear in one"
     solved = {}
     for name in sorted({str(s.name) for s in gap.free_symbols}):
-        factor, rest = _linear(gap, symbols[name])
-        if factor is not None and rest is not None:
-            operator = found[2] if factor.is_positive else _TURNED[found[2]]
+        factor, constant = _linear(gap, symbols[name])
+        if factor is not None and constant is not None:
+            operator = match[2] if factor.is_positive else _TURNED[match[2]]
             solved[name] = End(
-                tidy.bounded(sp.cancel, -rest / factor), ">" in operator, "=" not in operator
+                tidy.bounded(sp.cancel, -constant / factor), ">" in operator, "=" not in operator
             )
     # a < b as b > a where it can be, so that a < b, b < c and 1 < a make one chain.
     for name, end in sorted(solved.items(), key=lambda item: not item[1].is_lower):
         try:
-            _check_end(known[name], end)
+            _check_end(by_name[name], end)
             ends = _merged(name, read.get(name, []), [end])
         except InputError as error:
             refusal = str(error)
@@ -350,10 +378,10 @@ def _linear(gap: sp.Expr, symbol: sp.Symbol) -> tuple[sp.Expr, sp.Expr] | tuple[
     """Return a and b of gap = a·symbol + b, a of one sign; two None where it is not so."""
     expanded = sp.expand(gap)
     factor = sp.factor_terms(sp.diff(expanded, symbol))
-    rest = sp.expand(expanded - factor * symbol)
-    if symbol in factor.free_symbols | rest.free_symbols:
+    constant = sp.expand(expanded - factor * symbol)
+    if symbol in factor.free_symbols | constant.free_symbols:
         return None, None
-    return (factor, rest) if factor.is_positive or factor.is_negative else (None, None)
+    return (factor, constant) if factor.is_positive or factor.is_negative else (None, None)
 
 
 def _in_circle(name: str, read: Mapping[str, Sequence[End]]) -> bool:
@@ -378,16 +406,16 @@ def _ends(parameter: Parameter, text: object, symbols: Mapping[str, sp.Symbol]) 
 
 
 def _end(name: str, text: str, symbols: Mapping[str, sp.Symbol]) -> End:
-    found = _SHAPE.fullmatch(text.strip())
+    match = _SHAPE.fullmatch(text.strip())
     rule = (
         f"{name} must be >, >=, < or <= and a number or a formula of other parameters, "
         f"such as '> 1/2', not {shorten(text.strip())!r}"
     )
-    if found is None:
+    if match is None:
         raise InputError(rule)
     with at(rule):
-        value = parse(found[2], {n: symbol for n, symbol in symbols.items() if n != name})
-    return End(value, found[1].startswith(">"), "=" not in found[1])
+        value = parse(match[2], {n: symbol for n, symbol in symbols.items() if n != name})
+    return End(value, match[1].startswith(">"), "=" not in match[1])
 
 
 def _check_end(parameter: Parameter, end: End) -> None:

@@ -63,16 +63,18 @@ def sizes(records: int, rate: Fraction) -> Sizes:
         masses[low] += mass * (1 - share)
         masses[high] += mass * share
     down = tuple(_rounded_down(masses[b]) for b in kept)
-    held = tuple(ratios[b] for b in kept)
-    with_it = sum((m * (1 - rate + rate * r) for m, r in zip(down, held, strict=True)), Fraction(0))
-    return Sizes(down, held, 1 - with_it, 1 - sum(down, Fraction(0)))
+    kept_ratios = tuple(ratios[b] for b in kept)
+    with_it = sum(
+        (m * (1 - rate + rate * r) for m, r in zip(down, kept_ratios, strict=True)), Fraction(0)
+    )
+    return Sizes(down, kept_ratios, 1 - with_it, 1 - sum(down, Fraction(0)))
 
 
 def _likely(records: int, rate: Fraction) -> dict[int, Fraction]:
     """Return lower bounds on the masses of Bin(N − 1, q) where they are not faint."""
     others = records - 1
     mode = int((others + 1) * rate)
-    found: dict[int, Fraction] = {}
+    masses: dict[int, Fraction] = {}
     with ctx.workprec(_PRECISION):
         chance = arb(rate.numerator) / rate.denominator
         logs = chance.log(), (1 - chance).log()
@@ -83,10 +85,10 @@ def _likely(records: int, rate: Fraction) -> dict[int, Fraction]:
                 mass = max(middle_of(ball.lower()), Fraction(0))
                 if mass < _FAINT:
                     break
-                if len(found) > _LARGEST:
+                if len(masses) > _LARGEST:
                     raise InputError(f"{records} records: too many sizes of a batch")
-                found[b] = mass
-    return found
+                masses[b] = mass
+    return masses
 
 
 def _rounded_down(mass: Fraction) -> Fraction:

@@ -69,12 +69,12 @@ def from_trade_off_points(
         hint = suggestion(str(between), _BETWEEN) or f" (known are {', '.join(_BETWEEN)})"
         raise InputError(f"between = {between!r:.40} is unknown{hint}")
     table = [_rational(point, "αβ") for point in _table(points, "α", "β", 2)]
-    for place, (alpha, beta) in enumerate(table, start=1):
+    for index, (alpha, beta) in enumerate(table, start=1):
         if not 0 <= alpha <= 1:
-            raise InputError(f"point {place}: α = {alpha} is no probability")
+            raise InputError(f"point {index}: α = {alpha} is no probability")
         if beta < 0 or beta > 1 - alpha:
             raise InputError(
-                f"point {place}: f({alpha}) = {beta} does not lie between 0 and 1 - α: a coin that "
+                f"point {index}: f({alpha}) = {beta} does not lie between 0 and 1 - α: a coin that "
                 "ignores the output does better"
             )
     _check_falling(table, "α", "f")
@@ -121,14 +121,14 @@ def from_profile_points(
     """
     table = _table(points, "ε", "δ", 1)
     corners: list[Point] = []
-    for place, (epsilon, delta) in enumerate(table, start=1):
+    for index, (epsilon, delta) in enumerate(table, start=1):
         if not 0 <= delta <= 1:
-            raise InputError(f"point {place}: δ = {delta} is no probability")
+            raise InputError(f"point {index}: δ = {delta} is no probability")
         if abs(epsilon) > MOST_EPSILON:
-            raise InputError(f"point {place}: ε must lie within ±{MOST_EPSILON}")
+            raise InputError(f"point {index}: ε must lie within ±{MOST_EPSILON}")
         corner = exponential(epsilon), _rounded_up(delta)
         if corner[1] < 1 - corner[0]:
-            raise InputError(f"point {place}: δ({epsilon}) = {delta} lies below 1 - e^ε")
+            raise InputError(f"point {index}: δ({epsilon}) = {delta} lies below 1 - e^ε")
         corners.append(corner)
         if both and epsilon != 0:
             inverse = exponential(-epsilon)
@@ -189,23 +189,26 @@ def _table(
     if not least <= len(points) <= MOST_POINTS:
         raise InputError(f"the table has {len(points)} points; {least} to {MOST_POINTS} are needed")
     table: list[tuple[sp.Expr, sp.Expr]] = []
-    for place, point in enumerate(points, start=1):
-        pair = _two(point, place, first, second)
-        own = exact(pair[0], f"point {place}: {first}"), exact(pair[1], f"point {place}: {second}")
-        if table and _rounded_up(own[0]) <= _rounded_up(table[-1][0]):
+    for index, point in enumerate(points, start=1):
+        pair = _two(point, index, first, second)
+        both = (
+            exact(pair[0], f"point {index}: {first}"),
+            exact(pair[1], f"point {index}: {second}"),
+        )
+        if table and _rounded_up(both[0]) <= _rounded_up(table[-1][0]):
             raise InputError(
-                f"point {place}: {first} = {own[0]} does not lie above the {table[-1][0]} before "
-                "it; sort the table"
+                f"point {index}: {first} = {both[0]} does not lie above the {table[-1][0]} "
+                "before it; sort the table"
             )
-        table.append(own)
+        table.append(both)
     return table
 
 
-def _two(point: object, place: int, first: str, second: str) -> list[Any]:
+def _two(point: object, index: int, first: str, second: str) -> list[Any]:
     """Return the two numbers of a point of a table."""
     pair = list(point) if isinstance(point, Iterable) and not isinstance(point, str) else []
     if len(pair) != 2:
-        raise InputError(f"point {place} must be ({first}, {second}), not {point!s:.40}")
+        raise InputError(f"point {index} must be ({first}, {second}), not {point!s:.40}")
     return pair
 
 
@@ -247,9 +250,9 @@ def _extended_chords(table: Sequence[Point]) -> list[Point]:
     """Return where neighbouring chords, extended, meet: no convex function lies lower there."""
     none = Fraction(0)
     corners = []
-    for place, (left, right) in enumerate(pairwise(table)):
-        before = _line(table[place - 1], left) if place else None
-        after = _line(right, table[place + 2]) if place + 2 < len(table) else None
+    for index, (left, right) in enumerate(pairwise(table)):
+        before = _line(table[index - 1], left) if index else None
+        after = _line(right, table[index + 2]) if index + 2 < len(table) else None
         if before is None and after is not None:
             corners.append((left[0], after[0] + after[1] * left[0]))
         elif before is not None and after is None:
@@ -298,9 +301,9 @@ def _listed(masses: Sequence[tuple[Fraction, Fraction]], name: str, *, is_bound:
         [sp.Rational(m.numerator, m.denominator) for m in law] for law in zip(*kept, strict=True)
     )
     points = {"points": list(range(len(kept)))}
-    made = Mechanism.from_pair(P, Q, sp.Symbol("x", real=True), points, name)
-    assert isinstance(made.source, Laws)
-    return replace(made, source=replace(made.source, is_bound=is_bound))
+    mechanism = Mechanism.from_pair(P, Q, sp.Symbol("x", real=True), points, name)
+    assert isinstance(mechanism.source, Laws)
+    return replace(mechanism, source=replace(mechanism.source, is_bound=is_bound))
 
 
 def from_trade_off(
@@ -388,8 +391,8 @@ def from_profile(
     <Mechanism profile()>
     """
     epsilon, curve = _read(delta, variable, "privacy profile", parameters)
-    made = Mechanism.from_pair(curve, curve, epsilon, support, name, parameters=parameters)
-    last = tidy.limit(curve, epsilon, made.support.upper, "-")
+    mechanism = Mechanism.from_pair(curve, curve, epsilon, support, name, parameters=parameters)
+    last = tidy.limit(curve, epsilon, mechanism.support.upper, "-")
     last = sp.nan if last is None else tidy.bounded(sp.simplify, last)
     if last != 0:
         raise InputError(f"a profile must come down to 0 at its largest loss, not to {last}")
@@ -472,9 +475,9 @@ def from_renyi_points(
     listed = points.items() if isinstance(points, Mapping) else points
     if isinstance(listed, str) or not isinstance(listed, Iterable):
         raise InputError("a Rényi curve must be a table of orders and divergences")
-    held: list[sp.Expr] = []
-    for place, point in enumerate(listed, start=1):
-        pair = _two(point, place, "order", "divergence")
-        held += [exact(pair[0], "the order"), exact(pair[1], "the divergence")]
+    orders_and_bounds: list[sp.Expr] = []
+    for index, point in enumerate(listed, start=1):
+        pair = _two(point, index, "order", "divergence")
+        orders_and_bounds += [exact(pair[0], "the order"), exact(pair[1], "the divergence")]
     alpha = sp.Symbol("alpha", real=True)
-    return Mechanism(name, alpha, _ORDERS, RenyiCurve.of_table(held), ())
+    return Mechanism(name, alpha, _ORDERS, RenyiCurve.of_table(orders_and_bounds), ())

@@ -97,8 +97,8 @@ def dominating_pair(
     `lowers`: of a record that lowers the output; of one that raises it otherwise.
     """
     if sampling is not None and sampling.scheme == ALLOCATION:
-        own = dominating_pair(source, variable, support, None, relation, lowers=lowers)
-        return allocated_pair(own, sampling)
+        unsampled = dominating_pair(source, variable, support, None, relation, lowers=lowers)
+        return allocated_pair(unsampled, sampling)
     if isinstance(source, RenyiCurve):
         raise InputError(
             "it is known by its Rényi curve alone, and has no pair of laws; ask for ε or δ by the "
@@ -142,8 +142,8 @@ def dominating_pair(
         if sampling.group > _MOST_HITS:
             return _large_group(noise, sampling)
     weights = _binomial_weights(sampling.group, sampling.rate)
-    rest = (_ONE, *(_ZERO for _ in weights[1:]))
-    return noise.mixture(dict(enumerate(zip(weights, rest, strict=True))))
+    without_noise = (_ONE, *(_ZERO for _ in weights[1:]))
+    return noise.mixture(dict(enumerate(zip(weights, without_noise, strict=True))))
 
 
 def _on_a_line(source: Radial, r: sp.Symbol) -> tuple[Noise | Laws, sp.Symbol, Support] | None:
@@ -222,7 +222,7 @@ def _of_laws(
     source: Laws, variable: sp.Symbol, support: Support, sampling: Sampling | None
 ) -> Pair:
     q = _ONE if sampling is None else sampling.rate
-    atoms = tuple((place, masses[::-1]) for place, masses in source.atoms)
+    atoms = tuple((value, masses[::-1]) for value, masses in source.atoms)
     laws = (source.Q, source.P), (1 - q, q), (_ONE, _ZERO)
     return Pair(variable, support, *laws, atoms=atoms)
 
@@ -247,8 +247,8 @@ class _Shifts:
     @property
     def largest_shift(self) -> sp.Expr:
         """What removing a record or changing its value moves the output by."""
-        own, twice = self.noise.sensitivity, self.noise.substitution_sensitivity
-        return twice if (twice - own).is_nonnegative else sp.Max(twice, own)
+        size, twice = self.noise.sensitivity, self.noise.substitution_sensitivity
+        return twice if (twice - size).is_nonnegative else sp.Max(twice, size)
 
     def require_log_concave(self, what: str) -> None:
         if not self.shape.is_log_concave:
@@ -314,7 +314,7 @@ class _Shifts:
             parts += [(f, sp.Eq(at, centre), _ONE, _ZERO)]
             parts += [(f.xreplace({x: x + 1}), sp.Eq(at, centre - 1), _ZERO, _ONE)]
         components = tuple(
-            sp.Piecewise((g.xreplace({x: at}), place), (0, True)) for g, place, _, _ in parts
+            sp.Piecewise((g.xreplace({x: at}), where), (0, True)) for g, where, _, _ in parts
         )
         p_weights = tuple(of_p * weight for _, _, weight, _ in parts)
         q_weights = tuple(of_q * weight for _, _, _, weight in parts)
@@ -326,7 +326,7 @@ class _Shifts:
         width = sp.Min(upper - lower, 2) / 2
         cut = lower + width if lower.is_finite else upper - width if upper.is_finite else _ZERO
         above, below = (at >= cut) & (at < cut + width), (at >= cut - width) & (at < cut)
-        cells = tuple(sp.Piecewise((1 / width, place), (0, True)) for place in (above, below))
+        cells = tuple(sp.Piecewise((1 / width, cell), (0, True)) for cell in (above, below))
         return Pair(at, self.support, cells, (of_p, _ZERO), (_ZERO, of_q))
 
     def _shifted(self, shift: sp.Expr, support: Support, x: sp.Symbol) -> sp.Expr:
@@ -343,12 +343,12 @@ class _Shifts:
 
     def _widened(self, least: sp.Expr, most: sp.Expr) -> tuple[Support, sp.Symbol]:
         """Return where f and its shifts between two live, and the variable that runs there."""
-        own, x = self.support, self.variable
-        if own.kind == "interval":
-            return Support("interval", own.lower + least, own.upper + most), x
-        if own.kind == "naturals" and least != 0:
+        support, x = self.support, self.variable
+        if support.kind == "interval":
+            return Support("interval", support.lower + least, support.upper + most), x
+        if support.kind == "naturals" and least != 0:
             return Support("integers", -sp.oo, sp.oo), sp.Symbol(x.name, integer=True)
-        return own, x
+        return support, x
 
 
 def _large_group(noise: _Shifts, sampling: Sampling) -> Pair:
@@ -429,13 +429,13 @@ def _averaged(noise: _Shifts, sampling: Sampling) -> Pair:
     """Return the pair of a batch whose size shows: given that, one record is exchanged."""
     noise.require_symmetric("exchanging a record of a batch for another")
     assert sampling.records is not None
-    q, found = _fraction(sampling), sizes(sampling.records, _fraction(sampling))
+    q, batch = _fraction(sampling), sizes(sampling.records, _fraction(sampling))
     shift, rate = noise.noise.substitution_sensitivity, sp.Rational(q)
     alternatives = [
         (sp.Rational(mass), noise.hit_or_miss(rate, shift, sp.Rational(ratio)))
-        for mass, ratio in zip(found.masses, found.ratios, strict=True)
+        for mass, ratio in zip(batch.masses, batch.ratios, strict=True)
     ]
-    lost = noise.infinite_loss(sp.Rational(found.lost_with), sp.Rational(found.lost_without))
+    lost = noise.infinite_loss(sp.Rational(batch.lost_with), sp.Rational(batch.lost_without))
     return Pair.choice([*alternatives, (_ONE, lost)])
 
 

@@ -87,8 +87,8 @@ def family_of(
 def _of_coordinates(intake: Any, a: sp.Expr, members: Sequence[Any], counts: bool) -> Family:
     both = []
     for member in members:
-        own = {intake.constant(_symbol(c), "theta"): v for c, v in member.items()}
-        both.append({c: intake.constant(v, f"{c} of theta") for c, v in own.items()})
+        a_with = {intake.constant(_symbol(c), "theta"): v for c, v in member.items()}
+        both.append({c: intake.constant(v, f"{c} of theta") for c, v in a_with.items()})
     first, second = both
     step = {
         c: tidy.bounded(sp.factor, first[c] - second[c]) for c in first if first[c] != second[c]
@@ -99,19 +99,19 @@ def _of_coordinates(intake: Any, a: sp.Expr, members: Sequence[Any], counts: boo
             "lattice; compose one family for each"
         )
     moved = {c: first[c] + TILT * step.get(c, sp.S.Zero) for c in first}
-    own, other = a.xreplace(first), a.xreplace(second)
-    lattice = (other - own, *step.values()) if counts else ()
-    return Family(_cumulants(a.xreplace(moved), own, other), lattice)
+    a_with, other = a.xreplace(first), a.xreplace(second)
+    lattice = (other - a_with, *step.values()) if counts else ()
+    return Family(_cumulants(a.xreplace(moved), a_with, other), lattice)
 
 
 def _symbol(name: object) -> sp.Symbol:
     return name if isinstance(name, sp.Symbol) else sp.Symbol(str(name))
 
 
-def _cumulants(moved: sp.Expr, own: sp.Expr, other: sp.Expr) -> sp.Expr:
-    parts = [_of_positive_factors(part) for part in (moved, own, other)]
+def _cumulants(moved: sp.Expr, a_with: sp.Expr, a_without: sp.Expr) -> sp.Expr:
+    parts = [_of_positive_factors(part) for part in (moved, a_with, a_without)]
     whole = parts[0] - (1 + TILT) * parts[1] + TILT * parts[2]
-    expanded = whole if parts != [moved, own, other] else sp.expand_log(whole, force=True)
+    expanded = whole if parts != [moved, a_with, a_without] else sp.expand_log(whole, force=True)
     # e^{z log(b/a)} is a power, whose base keeps its size when values are put in.
     return expanded.replace(sp.exp, lambda power: sp.exp(sp.logcombine(power, force=True)))
 

@@ -233,14 +233,14 @@ def _magnitudes(part: Part) -> list[sp.Expr]:
     # What is constant on one branch alone is a constant as soon as that branch is looked at.
     if part.constant:
         return [_magnitude(part)]
-    found = []
+    magnitudes = []
     for node in part.expr.atoms(sp.Min, sp.Max, sp.Piecewise):
         listed = (arg.args[0] if isinstance(arg, ExprCondPair) else arg for arg in node.args)
         for value in (value for value in listed if not value.free_symbols):
             branch = part.expr.xreplace({node: value})
             if not branch.free_symbols:
-                found.append(_magnitude(part._replace(expr=branch)))
-    return found
+                magnitudes.append(_magnitude(part._replace(expr=branch)))
+    return magnitudes
 
 
 def _describe(head: Callable[..., sp.Basic], parts: Sequence[Part]) -> str:

@@ -55,7 +55,7 @@ class Intake:
         variable: object,
         support: object,
         words: Mapping[str, str] | None,
-        known: Iterable[Parameter] = (),
+        inherited: Iterable[Parameter] = (),
     ) -> None:
         support = plain_support(support)
         kind = kind_of(support)
@@ -69,7 +69,7 @@ class Intake:
             )
         self.variable = variable_symbol(str(variable), kind)
         declared = (declare(name, word) for name, word in (words or {}).items())
-        self._known = {parameter.name: parameter for parameter in (*known, *declared)}
+        self._known = {parameter.name: parameter for parameter in (*inherited, *declared)}
         self._infers, self._inferred = words is None, set[str]()
         if self.variable.name in self._known:
             raise InputError(f"'{self.variable.name}' is both the variable and a parameter")
@@ -148,16 +148,16 @@ class Intake:
         """Return the atoms of P and Q, each a place with its two masses."""
         if not isinstance(table, Mapping):
             raise InputError("atoms must be a table of places, each with its masses under P and Q")
-        found = []
-        for place, masses in table.items():
+        atoms = []
+        for value, masses in table.items():
             if not isinstance(masses, list | tuple) or len(masses) != 2:
                 raise InputError(
-                    f"the atom at {place!s:.40} needs a list of two masses, that of P and that of Q"
+                    f"the atom at {value!s:.40} needs a list of two masses, that of P and that of Q"
                 )
-            what = f"a mass of the atom at {place!s:.40}"
-            own = tuple(self.formula(mass, what) for mass in masses)
-            found.append((self.formula(place, "the place of an atom"), own))
-        return tuple(found)
+            what = f"a mass of the atom at {value!s:.40}"
+            both_masses = tuple(self.formula(mass, what) for mass in masses)
+            atoms.append((self.formula(value, "the place of an atom"), both_masses))
+        return tuple(atoms)
 
     def constant(self, value: object, what: str) -> sp.Expr:
         """Return a number or an expression free of the variable."""
@@ -210,19 +210,19 @@ class Intake:
 
 def _readings(
     values: Mapping[str, Number],
-    known: Mapping[str, Parameter],
+    parameters: Mapping[str, Parameter],
     bound: Mapping[str, sp.Expr],
     owner: str,
 ) -> list[tuple[str, sp.Expr]]:
     """Return values for parameters, exact and within their domains; InputError otherwise."""
     new = []
     for name, value in values.items():
-        if name not in known:
-            hint = suggestion(name, known) or f"; it has {', '.join(known) or 'none'}"
+        if name not in parameters:
+            hint = suggestion(name, parameters) or f"; it has {', '.join(parameters) or 'none'}"
             raise InputError(f"{owner} has no parameter '{name}'{hint}")
         if name in bound:
             raise InputError(f"{owner}: {name} is already bound to {bound[name]}")
-        read = known[name].checked(exact(value, name))
+        read = parameters[name].checked(exact(value, name))
         if read.is_Rational and read != 0 and not 1 / _LARGEST < abs(read) < _LARGEST:
             size = "large" if abs(read) > 1 else "small"
             raise InputError(
@@ -296,9 +296,9 @@ class Mechanism(Added, MechanismRecord):
         moved = substitution_sensitivity
         if moved is not None:
             moved = intake.constant(moved, "the substitution sensitivity")
-        held = (name, intake.variable, intake.support, Noise(f, size, moved), intake.declared)
-        made = cls(*held, shift=shift, modes=modes).assuming(assume)
-        return made.normalized() if normalize else made
+        fields = (name, intake.variable, intake.support, Noise(f, size, moved), intake.declared)
+        mechanism = cls(*fields, shift=shift, modes=modes).assuming(assume)
+        return mechanism.normalized() if normalize else mechanism
 
     @classmethod
     def radial(
@@ -343,8 +343,8 @@ class Mechanism(Added, MechanismRecord):
         g = intake.density(density, "the density")
         size = intake.constant(sensitivity, "the sensitivity")
         number = intake.constant(dimension, "the dimension")
-        held = (name, intake.variable, intake.support, Radial(g, number, size), intake.declared)
-        return cls(*held, modes=modes).assuming(assume)
+        fields = (name, intake.variable, intake.support, Radial(g, number, size), intake.declared)
+        return cls(*fields, modes=modes).assuming(assume)
 
     @classmethod
     def family(
@@ -450,8 +450,10 @@ class Mechanism(Added, MechanismRecord):
             is_envelope=envelope,
             rho=None if rho is None else intake.formula(rho, "rho"),
         )
-        made = cls(name, intake.variable, intake.support, laws, intake.declared).assuming(assume)
-        return made.normalized() if normalize else made
+        mechanism = cls(name, intake.variable, intake.support, laws, intake.declared).assuming(
+            assume
+        )
+        return mechanism.normalized() if normalize else mechanism
 
     @classmethod
     def listed(
@@ -559,9 +561,9 @@ class Mechanism(Added, MechanismRecord):
             raise InputError(f"values need names: write {self.name}({shown})")
         if not values:
             return self
-        known = {parameter.name: parameter for parameter in self.declared}
-        new = _readings(values, known, self.values, self.name)
-        symbols = {known[name].symbol: value for name, value in new}
+        by_name = {parameter.name: parameter for parameter in self.declared}
+        new = _readings(values, by_name, self.values, self.name)
+        symbols = {by_name[name].symbol: value for name, value in new}
         symbols |= (moved := assumption.moved(self.declared, symbols))
         try:
             assumption.check_values(self.declared, self.values | dict(new))
@@ -592,9 +594,9 @@ class Mechanism(Added, MechanismRecord):
     @property
     def is_mirrored(self) -> bool:
         """Whether both directions have one law or bound, as under substitution of noise."""
-        own = self.neighbours == SUBSTITUTION and isinstance(self.source, Noise)
+        is_substitution = self.neighbours == SUBSTITUTION and isinstance(self.source, Noise)
         turned = isinstance(self.source, Radial | MassNoise) and self.sampling is None
-        return own or turned or isinstance(self.source, RenyiCurve | Local)
+        return is_substitution or turned or isinstance(self.source, RenyiCurve | Local)
 
     def under(self, relation: str) -> Mechanism:
         """Return the mechanism accounted for under another neighbouring relation.
@@ -675,8 +677,8 @@ class Mechanism(Added, MechanismRecord):
         """
         if self.is_given:
             raise InputError(f"{self.name} is a pair of laws and has no shift to change")
-        own = self.template and replace(self.template, shift=shift)
-        return replace(self, shift=shift, template=own)
+        template = self.template and replace(self.template, shift=shift)
+        return replace(self, shift=shift, template=template)
 
     def subsample(
         self,
@@ -745,11 +747,11 @@ class Mechanism(Added, MechanismRecord):
         >>> rounded.normalized().pair().P
         (2/3, 1/3)
         """
-        source, held = self.source, (self.variable, self.support)
+        source, on = self.source, (self.variable, self.support)
         if isinstance(source, Noise):
-            divided: Source = source.of_density(source.density / mass_of(source.density, *held))
+            divided: Source = source.of_density(source.density / mass_of(source.density, *on))
         elif isinstance(source, Laws):
-            divided = source.normalized(*held)
+            divided = source.normalized(*on)
         else:
             return self
         return replace(self, source=divided, template=None)
@@ -797,19 +799,19 @@ class Mechanism(Added, MechanismRecord):
         Values in a formula are told apart as values: the expression that they give is not needed.
         """
         source, template, sampling = self.source, self.template, self.sampling
-        held = [] if sampling is None else [type(sampling).__name__, *vars(sampling).values()]
+        scheme = [] if sampling is None else [type(sampling).__name__, *vars(sampling).values()]
         # The shift is told where it is not what it is for every other self.
-        asked = [self.neighbours] + [self.shift] * (self.shift != AT_MOST)
-        asked += ["modes 1"] * (self.modes is not None)
+        choices = [self.neighbours] + [self.shift] * (self.shift != AT_MOST)
+        choices += ["modes 1"] * (self.modes is not None)
         if template is not None and self.is_concrete:
             values = dict(self.bound)
             used = sorted(values.keys() & {p.name for p in template.declared})
-            own = (template.key, *asked, *(f"{name}={values[name]}" for name in used))
-            return "\n".join((*own, *map(str, held)))
-        parts = [self.name, self.variable, *asked]
+            head = (template.key, *choices, *(f"{name}={values[name]}" for name in used))
+            return "\n".join((*head, *map(str, scheme)))
+        parts = [self.name, self.variable, *choices]
         for part in (self.support, source):
             parts += [type(part).__name__, *vars(part).values()]
-        return "\n".join(sp.srepr(value) for value in (*parts, *held))
+        return "\n".join(sp.srepr(value) for value in (*parts, *scheme))
 
     def __eq__(self, other: object) -> bool:
         return self.key == other.key if isinstance(other, Mechanism) else NotImplemented
@@ -846,8 +848,8 @@ class Mechanism(Added, MechanismRecord):
             text += f", shift {self.shift}"
         if self.modes is not None:
             text += ", one mode by its author's word"
-        if held := assumption.comparisons(self):
-            text += f", assuming {' and '.join(held)}"
+        if assumptions := assumption.comparisons(self):
+            text += f", assuming {' and '.join(assumptions)}"
         return text
 
     def _repr_latex_(self) -> str:
@@ -871,8 +873,8 @@ class Mechanism(Added, MechanismRecord):
         else:
             lines = [f"{name}({x}) = {sp.latex(getattr(source, name))}" for name in ("P", "Q")]
             lines += [
-                f"{name}(\\{{{sp.latex(place)}\\}}) = {sp.latex(mass)}"
-                for place, masses in source.atoms
+                f"{name}(\\{{{sp.latex(value)}\\}}) = {sp.latex(mass)}"
+                for value, masses in source.atoms
                 for name, mass in zip("PQ", masses, strict=True)
             ]
         if self.sampling:
@@ -894,5 +896,5 @@ def a_mechanism(value: Any) -> Mechanism:
         return value
     text = f"{value!r:.60}"
     named = isinstance(value, str) and value.isidentifier()
-    known = f"symdp.mechanisms.{value}" if named else "symdp.mechanisms.gaussian(sigma=2)"
-    raise InputError(f'{text} is no mechanism: pass {known}, say, or symdp.load("file.toml")')
+    example = f"symdp.mechanisms.{value}" if named else "symdp.mechanisms.gaussian(sigma=2)"
+    raise InputError(f'{text} is no mechanism: pass {example}, say, or symdp.load("file.toml")')

@@ -101,23 +101,25 @@ class Pair:
     def reversed(self) -> Pair:
         """Return the pair with P and Q swapped."""
         others = tuple((weight, pair.reversed()) for weight, pair in self.alternatives)
-        held = (self.components, self.q_weights, self.p_weights, others, self.atoms)
-        return Pair(self.variable, self.support, *held)
+        fields = (self.components, self.q_weights, self.p_weights, others, self.atoms)
+        return Pair(self.variable, self.support, *fields)
 
     def expressions(self) -> tuple[sp.Expr, ...]:
         """Return every expression that the pair is made of, for hashes and free symbols."""
         listed = (c if isinstance(c, tuple) else (c,) for c in self.components)
         ends = (self.support.lower, self.support.upper, *self.support.points)
-        own = (*ends, *(part for parts in listed for part in parts))
-        own += tuple(part for place, masses in self.atoms for part in (place, *masses))
+        parts_of_components = (*ends, *(part for parts in listed for part in parts))
+        parts_of_components += tuple(
+            part for value, masses in self.atoms for part in (value, *masses)
+        )
         others = (part for w, pair in self.alternatives for part in (w, *pair.expressions()))
-        return (self.variable, *own, *self.p_weights, *self.q_weights, *others)
+        return (self.variable, *parts_of_components, *self.p_weights, *self.q_weights, *others)
 
     def atoms_under(self, weights: tuple[sp.Expr, ...]) -> tuple[tuple[sp.Expr, sp.Expr], ...]:
         """Return the atoms of a mixture of the components, each with its mass."""
         return tuple(
-            (place, sp.Add(*(w * m for w, m in zip(weights, masses, strict=True))))
-            for place, masses in self.atoms
+            (value, sp.Add(*(w * m for w, m in zip(weights, masses, strict=True))))
+            for value, masses in self.atoms
         )
 
     def _mixture(self, weights: tuple[sp.Expr, ...]) -> Component:
@@ -127,8 +129,8 @@ class Pair:
         ]
         used = [(weight, term) for weight, term in zip(weights, terms, strict=True) if weight != 0]
         masses = tuple(
-            sp.Add(*(weight * term[place] for weight, term in used))
-            for place in range(len(terms[0]))
+            sp.Add(*(weight * term[index] for weight, term in used))
+            for index in range(len(terms[0]))
         )
         return masses if self.support.kind == "points" else masses[0]
 
@@ -140,11 +142,11 @@ def mass_of(law: Component, variable: sp.Symbol, support: Support, name: str = "
             raise InputError("the masses add up to 0, so they cannot be normalized")
         return total
     taken = {str(symbol.name) for symbol in law.free_symbols}
-    own = f"{variable.name}_"
-    while own in taken:
-        own += "_"
+    dummy_name = f"{variable.name}_"
+    while dummy_name in taken:
+        dummy_name += "_"
     # Not a Dummy: two loads of one file must give equal mechanisms.
-    dummy = sp.Symbol(own, **variable.assumptions0)
+    dummy = sp.Symbol(dummy_name, **variable.assumptions0)
     limits = sp.Tuple(dummy, support.lower, support.upper)
     inside = law.xreplace({variable: dummy})
     if support.kind != "interval":

@@ -123,8 +123,8 @@ class _Token(NamedTuple):
 def _tokens(text: str) -> Iterator[_Token]:
     position = count = 0
     while position < len(text):
-        found = _TOKEN.match(text, position)
-        if not found:
+        match = _TOKEN.match(text, position)
+        if not match:
             character = text[position]
             hint = _HINTS.get(character, "")
             name = unicodedata.name(character, "")
@@ -134,12 +134,12 @@ def _tokens(text: str) -> Iterator[_Token]:
                 hint = _without_library(text, position) or hint
             what = f"{shorten(character)} is not allowed in a formula (character {position + 1})"
             raise InputError(f"{what}; {hint}" if hint else what)
-        position = found.end()
-        if found.lastgroup != "space":
+        position = match.end()
+        if match.lastgroup != "space":
             count += 1
             if count > _MOST_TOKENS:
                 raise InputError(f"the formula has over {_MOST_TOKENS} numbers, names and signs")
-            yield _Token(str(found.lastgroup), found.group())
+            yield _Token(str(match.lastgroup), match.group())
     yield _Token("end", "")
 
 
@@ -240,14 +240,14 @@ class _Parser:
         return ""
 
     def comparison(self, left: Part) -> Part:
-        found = []
+        comparisons = []
         while self._next.text in _COMPARISONS:
             head = _COMPARISONS[self._advance().text]
             right = self.expression(_SUM)
             self._branch([left, right])
-            found.append(self._built(head, [left, right]))
+            comparisons.append(self._built(head, [left, right]))
             left = right
-        return found[0] if len(found) == 1 else build(sp.And, found)
+        return comparisons[0] if len(comparisons) == 1 else build(sp.And, comparisons)
 
     def joined(self, left: Part, sign: str, binding: int) -> Part:
         parts = [left]
@@ -270,8 +270,8 @@ class _Parser:
             return inner
         if token.text == "|":
             raise InputError("'|' joins conditions; for an absolute value write abs(...)")
-        found = f"'{token.text}'" if token.text else "the end"
-        raise InputError(f"a number or a name is missing before {found}")
+        next_text = f"'{token.text}'" if token.text else "the end"
+        raise InputError(f"a number or a name is missing before {next_text}")
 
     def name(self, name: str) -> Part:
         if name in self.symbols:
@@ -289,8 +289,8 @@ class _Parser:
         if name.lower() in {"inf", "infinity"}:
             hint = "; infinity is written oo"
         elif not hint:
-            known = f"; known are {', '.join(list(self.symbols)[:10])}" if self.symbols else ""
-            hint = f"{known}; declare a parameter under [parameters]"
+            names = f"; known are {', '.join(list(self.symbols)[:10])}" if self.symbols else ""
+            hint = f"{names}; declare a parameter under [parameters]"
         raise InputError(f"unknown name {shorten(name)}{hint}")
 
     def call(self, name: str) -> Part:
@@ -299,8 +299,8 @@ class _Parser:
         self._refuse_code(name)
         name, start = _ALIASES.get(name, name), self.place
         if name not in _FUNCTIONS and name != "Piecewise":
-            known = suggestion(name, [*_FUNCTIONS, "Piecewise"])
-            hint = f"; {_INSTEAD[name]}" if name in _INSTEAD else known
+            close = suggestion(name, [*_FUNCTIONS, "Piecewise"])
+            hint = f"; {_INSTEAD[name]}" if name in _INSTEAD else close
             raise InputError(f"unknown function {shorten(name)}{hint}")
         self._expect("(")
         self._descend()
@@ -351,9 +351,9 @@ class _Parser:
         return token
 
     def _take(self, sign: str) -> bool:
-        found = self._next.text == sign
-        self.place += found
-        return found
+        is_next = self._next.text == sign
+        self.place += is_next
+        return is_next
 
     def _expect(self, sign: str) -> None:
         if not self._take(sign):
@@ -361,8 +361,8 @@ class _Parser:
             before = self.tokens[max(self.place - 1, 0)]
             if before.kind == "number" and self._next.kind in ("name", "number"):
                 raise self._without_operator()
-            here = shorten(self._next.text) if self._next.text else "the end"
-            raise InputError(f"'{sign}' is missing before {here}")
+            next_text = shorten(self._next.text) if self._next.text else "the end"
+            raise InputError(f"'{sign}' is missing before {next_text}")
 
     def _refuse_code(self, name: str) -> None:
         if name in {"and", "or"}:

@@ -104,10 +104,10 @@ def check_relation(mechanism: MechanismRecord) -> None:
             f"modes = {mechanism.modes!r:.40}: an author can say that noise has one mode, with "
             "modes = 1; leave it out of noise that has several"
         )
-    told = (*SHIFTS, *_SHIFTS) if mechanism.is_given else SHIFTS
-    if shift not in told:
-        known = ", ".join(f"'{one}'" for one in SHIFTS)
-        raise InputError(f"shift = {shift!r:.40} must be one of {known}")
+    shifts = (*SHIFTS, *_SHIFTS) if mechanism.is_given else SHIFTS
+    if shift not in shifts:
+        choices = ", ".join(f"'{choice}'" for choice in SHIFTS)
+        raise InputError(f"shift = {shift!r:.40} must be one of {choices}")
     if isinstance(mechanism.source, Local):
         _check_local(mechanism)
     if sampling is None:
@@ -281,8 +281,8 @@ class Protection:
     def to_json(self) -> dict[str, Any]:
         """Return the entries of an answer's JSON object."""
         group = {"group": self.group} if self.group > 1 else {}
-        own = {"relation": self.relation, "sampling": self.sampling}
-        own |= {"shift": self.shift} if self.shift else {}
+        entries = {"relation": self.relation, "sampling": self.sampling}
+        entries |= {"shift": self.shift} if self.shift else {}
         released = {} if self.released == SUM else {"released": self.released}
-        own |= {"one_mode_by": AUTHOR} if self.by_author else {}
-        return {**own, **group, **released, "protects": self.sentence, "pair": self.pair}
+        entries |= {"one_mode_by": AUTHOR} if self.by_author else {}
+        return {**entries, **group, **released, "protects": self.sentence, "pair": self.pair}

@@ -139,10 +139,10 @@ _SAID = {
 def declare(name: str, domain: str) -> Parameter:
     """Declare a parameter."""
     if domain not in _DOMAINS:
-        known = ", ".join(_DOMAINS)
+        domains = ", ".join(_DOMAINS)
         word = _SAID.get("".join(str(domain).lower().split()))
         hint = f"; write '{word}'" if word else suggestion(str(domain), _DOMAINS)
-        raise InputError(f"{name}: unknown domain {domain!r}{hint} (known are {known})")
+        raise InputError(f"{name}: unknown domain {domain!r}{hint} (known are {domains})")
     assumptions = dict.fromkeys(_DOMAINS[domain].assumptions, True)
     return Parameter(sp.Symbol(check_name(name, "parameter"), **assumptions), domain)
 
@@ -226,12 +226,12 @@ class Noise:
     @property
     def substitution_sensitivity(self) -> sp.Expr:
         """What changing one record's value moves the output by."""
-        return 2 * self.sensitivity if (own := self.moved_by_substitution) is None else own
+        return 2 * self.sensitivity if (moved := self.moved_by_substitution) is None else moved
 
     def substitute(self, values: Mapping[sp.Symbol, sp.Expr]) -> Noise:
         """Return the noise with values in place of symbols."""
-        own = self.moved_by_substitution
-        moved = None if own is None else substitute(own, values)
+        by_substitution = self.moved_by_substitution
+        moved = None if by_substitution is None else substitute(by_substitution, values)
         size = substitute(self.sensitivity, values)
         if never_refuses(self.density, values):
             return _LaterNoise(self, values, size, moved)
@@ -280,8 +280,8 @@ class _LaterNoise(Noise):
         sensitivity: sp.Expr,
         moved_by_substitution: sp.Expr | None,
     ) -> None:
-        own = {"sensitivity": sensitivity, "moved_by_substitution": moved_by_substitution}
-        vars(self).update(own, _template=template, _values=dict(values))
+        fields = {"sensitivity": sensitivity, "moved_by_substitution": moved_by_substitution}
+        vars(self).update(fields, _template=template, _values=dict(values))
 
     @cached_property
     def density(self) -> sp.Expr:
@@ -310,8 +310,8 @@ class Laws:
             for law in (self.P, self.Q)
         )
         atoms = tuple(
-            (substitute(place, values), tuple(substitute(mass, values) for mass in masses))
-            for place, masses in self.atoms
+            (substitute(value, values), tuple(substitute(mass, values) for mass in masses))
+            for value, masses in self.atoms
         )
         rho = None if self.rho is None else substitute(self.rho, values)
         return replace(self, P=P, Q=Q, atoms=atoms, rho=rho)
@@ -320,12 +320,12 @@ class Laws:
         """Return the laws divided by their masses, those of the atoms included."""
         shares = zip(*(masses for _, masses in self.atoms), strict=True) if self.atoms else ((), ())
         by = [
-            mass_of(law, variable, support, name) + sp.Add(*own)
-            for law, own, name in zip((self.P, self.Q), shares, ("C_P", "C_Q"), strict=True)
+            mass_of(law, variable, support, name) + sp.Add(*atom_masses)
+            for law, atom_masses, name in zip((self.P, self.Q), shares, ("C_P", "C_Q"), strict=True)
         ]
         atoms = tuple(
-            (place, tuple(m / whole for m, whole in zip(masses, by, strict=True)))
-            for place, masses in self.atoms
+            (value, tuple(m / whole for m, whole in zip(masses, by, strict=True)))
+            for value, masses in self.atoms
         )
         return replace(self, P=divided(self.P, by[0]), Q=divided(self.Q, by[1]), atoms=atoms)
 
@@ -341,15 +341,15 @@ class Laws:
                 f"atoms stand beside densities on an interval; on {support.kind} the masses are P"
                 " and Q themselves"
             )
-        places = [place for place, _ in self.atoms]
-        for number, place in enumerate(places):
-            if place in places[:number]:
-                raise InputError(f"the atom at {place} is there twice")
-            for below, above in ((support.lower, place), (place, support.upper)):
+        places = [value for value, _ in self.atoms]
+        for number, value in enumerate(places):
+            if value in places[:number]:
+                raise InputError(f"the atom at {value} is there twice")
+            for below, above in ((support.lower, value), (value, support.upper)):
                 gap = above - below
-                if place.is_infinite or (sign_of(gap) < 0 if gap.is_number else gap.is_negative):
+                if value.is_infinite or (sign_of(gap) < 0 if gap.is_number else gap.is_negative):
                     ends = f"[{support.lower}, {support.upper}]"
-                    raise InputError(f"the atom at {place} lies outside of the support {ends}")
+                    raise InputError(f"the atom at {value} lies outside of the support {ends}")
         return self
 
 
@@ -436,8 +436,10 @@ Source: TypeAlias = Noise | Laws | RenyiCurve | Radial | Family | Local
 
 def symbols_of(source: Source, support: Support) -> frozenset[sp.Symbol]:
     """Return the symbols in the noise or the laws, and in the support that they have."""
-    own = [part for part in vars(source).values() if part is not None]
-    return frozenset(sp.Tuple(*own, support.lower, support.upper, support.points).free_symbols)
+    expressions = [part for part in vars(source).values() if part is not None]
+    return frozenset(
+        sp.Tuple(*expressions, support.lower, support.upper, support.points).free_symbols
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -122,8 +122,8 @@ class Sampling:
                 "zero_out or substitution: then released is sum"
             )
         if self.released not in RELEASED:
-            known = (*RELEASED, RATE_AVERAGE)
-            hint = suggestion(str(self.released), known) or f"; there are {', '.join(known)}"
+            choices = (*RELEASED, RATE_AVERAGE)
+            hint = suggestion(str(self.released), choices) or f"; there are {', '.join(choices)}"
             raise InputError(f"unknown value of released {self.released!r:.60}{hint}")
         if self.released == AVERAGE and (self.scheme != "poisson" or self.group > 1):
             what = self.scheme if self.group == 1 else f"a group of {self.group}"

@@ -86,8 +86,8 @@ def from_shuffled(epsilon_0: Number, people: int, clones: Number | None = None) 
         ratios = [exponential(epsilon) for epsilon in _places(size, float(rate) * (people - 1))]
         profile = [arb(0) for _ in ratios]
         for chance, least in _groups(people - 1, rate):
-            for place, delta in enumerate(_profile(least, odds, ratios)):
-                profile[place] += chance * delta
+            for index, delta in enumerate(_profile(least, odds, ratios)):
+                profile[index] += chance * delta
         corners = [
             (y, min(upper_end(d), Fraction(1))) for y, d in zip(ratios, profile, strict=True)
         ]
@@ -96,9 +96,9 @@ def from_shuffled(epsilon_0: Number, people: int, clones: Number | None = None) 
     return profile_pair([*corners, *mirrored], "shuffled")
 
 
-def _rate(given: sp.Expr, odds: arb) -> arb:
+def _rate(value: sp.Expr, odds: arb) -> arb:
     most = 2 / (1 + odds)
-    rate = _ball(given)
+    rate = _ball(value)
     if not (rate > 0 and (rate <= most or rate.overlaps(most))):
         raise InputError(f"clones must lie above 0 and up to 2/(1 + e^ε₀) = {float(most):.6g}")
     return rate
@@ -109,7 +109,7 @@ def _places(size: sp.Expr, mean: float) -> list[sp.Expr]:
     odds = math.exp(float(size))
     deviation = 2.0 * (odds - 1.0) / (odds + 1.0) / math.sqrt(mean + 1.0)
     parts = max(_NODES, math.ceil(_NODES * float(size) / (_REACH * deviation)))
-    return [size * sp.Rational(place, parts) for place in range(_NODES)]
+    return [size * sp.Rational(index, parts) for index in range(_NODES)]
 
 
 def _groups(others: int, rate: arb) -> Iterator[tuple[arb, int]]:
@@ -137,7 +137,7 @@ def _profile(clones: int, odds: arb, ratios: list[Fraction]) -> list[arb]:
     middles = [(clones + 1) * (y * odds - 1) / ((odds - 1) * (y + 1)) for y in balls]
     # Any threshold t gives no more than δ; where rounding leaves two, the larger is δ.
     places = [(_next_whole(m.lower()), _next_whole(m.upper())) for m in middles]
-    sums = _upper_sums(clones, {t for found in places for t in found})
+    sums = _upper_sums(clones, {t for thresholds in places for t in thresholds})
     share = 1 / (1 + odds)
 
     def delta(y: arb, t: int) -> arb:
@@ -154,10 +154,10 @@ def _next_whole(value: arb) -> int:
 
 def _upper_sums(clones: int, places: set[int]) -> dict[int, tuple[arb, arb]]:
     """Return Pr[A = t − 1] and Pr[A ≥ t] of A = Bin(clones, 1/2) at some t above its mean."""
-    found = {t: (arb(0), arb(0)) for t in places if t > clones + 1}
+    upper = {t: (arb(0), arb(0)) for t in places if t > clones + 1}
     left = sorted((t for t in places if t <= clones + 1), reverse=True)
     if not left:
-        return found
+        return upper
     at = left[0]
     mass = (
         arb(clones + 1).lgamma() - arb(at).lgamma() - arb(clones - at + 2).lgamma()
@@ -169,9 +169,9 @@ def _upper_sums(clones: int, places: set[int]) -> dict[int, tuple[arb, arb]]:
     above = above.union(above / (1 - step)) if step < 1 else arb(1).union(arb(0))
     for t in range(at, left[-1] - 1, -1):
         if t in places:
-            found[t] = (mass, above)
+            upper[t] = (mass, above)
         above, mass = above + mass, mass * (t - 1) / (clones - t + 2)
-    return found
+    return upper
 
 
 def _ball(value: sp.Expr) -> arb:

@@ -100,12 +100,12 @@ def _mechanism(document: dict[str, Any]) -> Mechanism:
     name = take(document, "name", str, required=True)
     if not name or len(name) > 60 or not name.isprintable():
         raise InputError(f"name must be 1 to 60 printable characters, not {shorten(name)}")
-    made = _of_curve if any(key in document for key in _CURVES) else _of_densities
+    maker = _of_curve if any(key in document for key in _CURVES) else _of_densities
     if not isinstance(document.get("family", ""), str):
-        made = _of_family
+        maker = _of_family
     if "local" in document:
-        made = _of_randomizer
-    mechanism = made(document)
+        maker = _of_randomizer
+    mechanism = maker(document)
     texts = {key: take(document, key, str, default="") for key in _TEXTS}
     mechanism = replace(mechanism, name=name, **texts)
     mechanism = with_sampling(mechanism, take(document, "sampling", dict))
@@ -252,9 +252,9 @@ def _of_family(document: dict[str, Any]) -> Mechanism:
                     raise InputError("theta is a table of coordinates, or a list of components")
         length = take(table, "length", str)
         text = take(table, "log_partition", str, required=True)
-        own = {c: declare(c, "real").symbol for c in coordinates(members, length)}
+        coordinate_symbols = {c: declare(c, "real").symbol for c in coordinates(members, length)}
         with at("log_partition"):
-            a = parse(text, {**symbols, **own})
+            a = parse(text, {**symbols, **coordinate_symbols})
         counts = take(table, "counts", bool, default=False)
         return Mechanism.family(a, *members, length=length, counts=counts, parameters=words)
 
@@ -432,14 +432,14 @@ def _from_pair(
 
 def _atoms(table: dict[str, Any], symbols: Mapping[str, sp.Symbol]) -> dict[Any, Any]:
     """Return places and masses, those that are no list left for the mechanism to refuse."""
-    found: dict[Any, Any] = {}
+    atoms: dict[Any, Any] = {}
     for text, masses in table.items():
-        place = parse(text, symbols)
-        if place in found:
+        value = parse(text, symbols)
+        if value in atoms:
             raise InputError(f"the place {shorten(text)} is there twice")
         listed = isinstance(masses, list)
-        found[place] = [_expression(mass, symbols) for mass in masses] if listed else masses
-    return found
+        atoms[value] = [_expression(mass, symbols) for mass in masses] if listed else masses
+    return atoms
 
 
 def with_sampling(mechanism: Mechanism, table: dict[str, Any] | None) -> Mechanism:
@@ -540,9 +540,9 @@ def document_of(text: str) -> dict[str, Any]:
     except RecursionError:
         raise InputError("the file is not TOML that can be read: nested too deeply") from None
     except ValueError as error:
-        told = " ".join(str(error).split())[:120]
-        hint = "; text has quotes around it" if told.startswith("Invalid value") else ""
-        raise InputError(f"the file is not TOML: {told}{hint}") from None
+        reason = " ".join(str(error).split())[:120]
+        hint = "; text has quotes around it" if reason.startswith("Invalid value") else ""
+        raise InputError(f"the file is not TOML: {reason}{hint}") from None
 
 
 def take(
@@ -559,11 +559,11 @@ def take(
     return value
 
 
-def refuse_unknown(table: Mapping[str, Any], known: Sequence[str]) -> None:
+def refuse_unknown(table: Mapping[str, Any], valid: Sequence[str]) -> None:
     """Raise InputError for a key that the table does not know, naming the tables that do."""
-    for key in (key for key in table if key not in known):
+    for key in (key for key in table if key not in valid):
         homes = [name for name, keys in _KEYS.items() if key in keys]
-        homes += ["the top of the file"] if key in _TOP and known in _KEYS.values() else []
-        hint = suggestion(key, known) or f" (known are {', '.join(known)})"
-        told = f"; it is a key of {' and '.join(homes)}" if homes and len(known) > 1 else hint
-        raise InputError(f"unknown key {shorten(key)}{told}")
+        homes += ["the top of the file"] if key in _TOP and valid in _KEYS.values() else []
+        hint = suggestion(key, valid) or f" (known are {', '.join(valid)})"
+        advice = f"; it is a key of {' and '.join(homes)}" if homes and len(valid) > 1 else hint
+        raise InputError(f"unknown key {shorten(key)}{advice}")

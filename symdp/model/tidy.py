@@ -51,24 +51,26 @@ class Generators:
 
     def factors(self, product: sp.Expr, *, with_hyperbolics: bool) -> list[sp.Expr]:
         """Return the factors of a product of the generators in terms of exponentials again."""
-        found: list[sp.Expr] = []
+        factors: list[sp.Expr] = []
         for factor in sp.Mul.make_args(product):
             base, power = factor.as_base_exp()
             if isinstance(base, sp.Add):
-                found.extend(part**power for part in self._sum(base, with_hyperbolics))
+                factors.extend(part**power for part in self._sum(base, with_hyperbolics))
             else:
-                found.append(factor.xreplace(self._back))
-        return found
+                factors.append(factor.xreplace(self._back))
+        return factors
 
     def _sum(self, total: sp.Add, with_hyperbolics: bool) -> Iterator[sp.Expr]:
         """Collect a sum by its exponentials; a difference of two may become a sinh."""
-        own = [symbol for symbol in self._back if symbol in total.free_symbols]
-        if not own or not total.is_polynomial(*own):
+        generators = [symbol for symbol in self._back if symbol in total.free_symbols]
+        if not generators or not total.is_polynomial(*generators):
             yield total.xreplace(self._back)
             return
         terms = []
-        for monomial, coefficient in sp.Poly(total, *own).terms():
-            units = (n * self._units[symbol] for n, symbol in zip(monomial, own, strict=True))
+        for monomial, coefficient in sp.Poly(total, *generators).terms():
+            units = (
+                n * self._units[symbol] for n, symbol in zip(monomial, generators, strict=True)
+            )
             exponent = sp.Add(*units)
             terms.append((bounded(sp.factor, coefficient), exponent))
         if with_hyperbolics and len(terms) == 2:
@@ -93,14 +95,14 @@ def _symbols(
     for key, rational in exponents:
         multiples.setdefault(key, {})[abs(rational)] = None
     units: dict[sp.Expr, sp.Expr] = {}
-    for key, found in multiples.items():
+    for key, rationals in multiples.items():
         unit = sp.S.Zero
-        for rational in found:
+        for rational in rationals:
             unit = _common_divisor(unit, rational)
-        if max(found) / unit <= _HIGHEST:
+        if max(rationals) / unit <= _HIGHEST:
             units[key] = key * unit
         else:
-            units.update({rational * key: rational * key for rational in found})
+            units.update({rational * key: rational * key for rational in rationals})
     return {
         key: (sp.Dummy(f"y{i}", positive=True), unit) for i, (key, unit) in enumerate(units.items())
     }
@@ -124,17 +126,17 @@ def _common_divisor(a: sp.Rational, b: sp.Rational) -> sp.Rational:
 
 def _exponentials(expression: sp.Expr) -> set[sp.Expr]:
     """The outermost exponentials and powers with symbolic exponents."""
-    found: set[sp.Expr] = set()
+    exponentials: set[sp.Expr] = set()
     stack: list[sp.Basic] = [expression]
     while stack:
         node = stack.pop()
         if isinstance(node, sp.exp) or (
             isinstance(node, sp.Pow) and not node.exp.is_Rational and node.base.is_positive
         ):
-            found.add(node)
+            exponentials.add(node)
         elif not isinstance(node, sp.Function):
             stack.extend(node.args)
-    return found
+    return exponentials
 
 
 def _exponent_parts(node: sp.Expr) -> dict[sp.Expr, sp.Rational]:

@@ -456,12 +456,12 @@ def _power(base: fmpz_poly, count: int, bits: int, dropped: int) -> tuple[fmpz_p
         low = 2 * low + shift
 
 
-def _product(one: fmpz_poly, other: fmpz_poly, bits: int, dropped: int) -> tuple[fmpz_poly, int]:
+def _product(left: fmpz_poly, second: fmpz_poly, bits: int, dropped: int) -> tuple[fmpz_poly, int]:
     """Return a product, and the first index left as ends of less than 2^(−dropped) are cut off."""
-    length = len(one) + len(other)
+    length = len(left) + len(second)
     if length > 2 * _MOST_POINTS or length * bits > _MOST_STORED:
         raise AccuracyError(_TOO_LARGE)
-    product = (one * other) // (1 << bits)
+    product = (left * second) // (1 << bits)
     least, ends = 1 << (bits - dropped), []
     for indices in (range(len(product)), reversed(range(len(product)))):
         total = 0
