@@ -146,38 +146,16 @@ def comparisons(mechanism: MechanismRecord) -> tuple[str, ...]:
     return tuple(f"{left} {operator} {right}" for left, operator, right in compared(mechanism))
 
 
-def moved(self, rules: Mapping[sp.Symbol, sp.Expr]) -> AssumedSymbol:
-        """Return the symbol with other symbols or values in its ends."""
-        ends = tuple(replace(end, value=end.value.xreplace(rules)) for end in self.ends)
-        if ends == self.ends:
-            return self
-        return AssumedSymbol(self.name, ends, **self._assumptions_orig)
-
-
-def released(expression: sp.Expr) -> sp.Expr:
-    """Return an expression whose assumed parameters are written in free positive symbols."""
-    assumed = expression.atoms(AssumedSymbol)
-    while assumed:
-        expression = expression.xreplace({symbol: symbol.released() for symbol in assumed})
-        assumed = expression.atoms(AssumedSymbol)
-    return expression
-
-
-def comparisons(mechanism: MechanismRecord) -> tuple[str, ...]:
-    """Return what is assumed of parameters without values; see `Mechanism.assumptions`."""
-    return tuple(f"{left} {operator} {right}" for left, operator, right in compared(mechanism))
-
-
 def compared(mechanism: MechanismRecord) -> tuple[tuple[sp.Expr, str, sp.Expr], ...]:
     """Return what is assumed of parameters without values: two formulas, and how they compare."""
     values = mechanism.values
-    known = {p.symbol: values[p.name] for p in mechanism.declared if p.name in values}
+    with_values = {p.symbol: values[p.name] for p in mechanism.declared if p.name in values}
     listed = []
     for p in mechanism.declared:
         ends = p.symbol.ends if isinstance(p.symbol, AssumedSymbol) else ()
         left = values.get(p.name, p.symbol)
         for end in ends:
-            right = end.value.xreplace(known)
+            right = end.value.xreplace(with_values)
             if left.free_symbols or right.free_symbols:
                 listed.append((left, end.operator, right))
     return tuple(listed)
