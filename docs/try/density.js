@@ -1,5 +1,5 @@
 /* A typed density becomes what the accountant asks for: pieces, log densities, losses, each with its rounding. */
-let MODEL = null, PIECES = 0, POINTS = 0, INTEGERS = 0, LEAST = 0, LARGEST = 1;
+let MODEL = null, PIECES = 0, POINTS = 0, INTEGERS = 0, LEAST = 0, LARGEST = 1, FIRST = 0, LAST = 0;
 let KIND = [], FLAT = [], LOWER = [], UPPER = [], LOSS = [], SERIES_LOW = [], SERIES_HIGH = [];
 const log_p = (piece, x) => MODEL.logP(piece, x), log_q = (piece, x) => MODEL.logQ(piece, x);
 const loss_at = (piece, x) => MODEL.loss(piece, x), term = () => NaN;
@@ -217,10 +217,10 @@ function pairOf(found, direction) {
   return model;
 }
 function install(model) {
-  model.c ??= Float64Array.from([...model.ends.flat(), model.least, model.largest]);
+  model.c ??= Float64Array.from([...model.ends.flat(), model.least, model.largest, 0, model.ends.length]);
   MODEL = model;
   [PIECES, INTEGERS] = [model.ends.length, model.whole ? 1 : 0];
-  [LEAST, LARGEST] = [2 * PIECES, 2 * PIECES + 1]; // places among the constants
+  [LEAST, LARGEST, FIRST, LAST] = [0, 1, 2, 3].map((i) => 2 * PIECES + i); // places among the constants
   [KIND, FLAT] = [model.kinds, model.flats];
   LOWER = model.ends.map((_, i) => 2 * i);
   UPPER = LOWER.map((i) => i + 1);

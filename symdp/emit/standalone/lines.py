@@ -91,12 +91,21 @@ _SAME = (
     "cosh",
     "tanh",
 )
+# Functions that stand in a file of the runtime of their own, which programs that need none lack.
+SPECIAL = (
+    "log_besseli",
+    "log_besselk",
+    "besseli",
+    "besselk",
+    "erfi",
+    "lowergamma",
+    "uppergamma",
+)
 _JAVASCRIPT: dict[str, _Rule] = {
     **_SHARED,
     **{name: _call(name) for name in (*_SAME, "log_ratio", "asin", "acos", "atan")},
     **{name: _call(name) for name in ("asinh", "acosh", "atanh", "erf", "erfc")},
-    "log_erfc": _call("log_erfc"),
-    "log_erf_difference": _call("log_erf_difference"),
+    **{name: _call(name) for name in ("log_erfc", "log_erf_difference", *SPECIAL)},
     "integer_power": _power("pow"),
     "power": _call("pow"),
     "abs": _call("absolute"),
@@ -132,8 +141,7 @@ _PYTHON: dict[str, _Rule] = {
     **{name: _call(f"np.arc{name[1:]}") for name in ("asin", "acos", "atan")},
     **{name: _call(f"np.arc{name[1:]}") for name in ("asinh", "acosh", "atanh")},
     **{name: _call(name) for name in ("erf", "erfc", "gamma", "log_ratio")},
-    "log_erfc": _call("log_erfc"),
-    "log_erf_difference": _call("log_erf_difference"),
+    **{name: _call(name) for name in ("log_erfc", "log_erf_difference", *SPECIAL)},
     **{name: _call(name) for name in ("log_sum_exp", "unit_log_sum_exp", "careful")},
     "integer_power": _power("np.power"),
     "power": _call("np.power"),
@@ -151,6 +159,14 @@ RULES: Mapping[str, Mapping[str, _Rule]] = {
     "c": _C,
     "javascript": _JAVASCRIPT,
     "python": _PYTHON,
+}
+_WORDS = {
+    "hyper": "hypergeometric functions",
+    "hyperu": "Tricomi's hypergeometric function",
+    "polygamma": "the derivatives of log gamma",
+    "besselj": "Bessel functions that oscillate",
+    "bessely": "Bessel functions that oscillate",
+    "heaviside": "steps written as such functions",
 }
 _DECLARED = {"c": "double {} = {};", "javascript": "const {} = {};", "python": "{} = {}"}
 INFINITY = {"c": "INFINITY", "javascript": "INFINITY", "python": "np.inf"}
@@ -193,9 +209,8 @@ def lines(
             operation = "careful"
         rule = RULES[language].get(operation)
         if rule is None:
-            raise NoLinesError(
-                f"no program has the function '{operation}' of this density; the package has it"
-            )
+            word = _WORDS.get(operation, "a function of this density")
+            raise NoLinesError(f"no program has {word}: symdp answers for it")
         name = f"v{slot}"
         text = rule([named[k] for k in step.operands], step.detail)
         if slot in used:

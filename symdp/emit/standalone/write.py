@@ -13,7 +13,7 @@ import sympy as sp
 
 from symdp.emit.log_sum_exp import ExpMinusOne
 from symdp.emit.program import compile_programs, compile_template
-from symdp.emit.standalone.lines import INFINITY, lines, literal
+from symdp.emit.standalone.lines import INFINITY, SPECIAL, lines, literal
 from symdp.emit.standalone.translate import JAVASCRIPT, C, translate
 from symdp.errors import InputError
 
@@ -158,6 +158,16 @@ class _Parts:
     constants: int
 
     @property
+    def is_special(self) -> bool:
+        """Whether a function stands in the file of special ones."""
+        code = "\n".join([*self.functions, *self.assignments])
+        return any(f"{name}(" in code for name in SPECIAL)
+
+    def special(self, ending: str) -> list[str]:
+        """Return the special functions in a language, where one is called."""
+        return [_resource(f"special.{ending}")] if self.is_special else []
+
+    @property
     def names(self) -> list[str]:
         """The names of the parameters."""
         return [a.name for a in self.model.arguments]
@@ -235,6 +245,7 @@ def _python_file(own: _Parts) -> list[str]:
         "import math\nimport sys\nfrom fractions import Fraction\nfrom typing import Any",
         "import numpy as np",
         _resource("primitives.py"),
+        *own.special("py"),
         f"{enums}\nNAMES = {own.names!r}\n{lists}",
         *own.functions,
         runtime(),
@@ -261,6 +272,7 @@ def _javascript_file(own: _Parts) -> list[str]:
     return [
         f"/*\n{comment}\n */",
         _resource("primitives.js"),
+        *own.special("js"),
         f"{enums}{lists}export const parameters = [{arguments}];\n"
         "const NAMES = parameters.map((one) => one.name);",
         *own.functions,
@@ -303,6 +315,7 @@ def _c_file(own: _Parts) -> list[str]:
         + "".join(f"    {name} = {value},\n" for name, value in enums.items())
         + "};",
         _resource("primitives.c"),
+        *own.special("c"),
         lists,
         *own.functions,
         source,
@@ -321,6 +334,7 @@ def _c_file(own: _Parts) -> list[str]:
                 "log_erf_difference",
                 "series",
                 "LOSS",
+                *(SPECIAL if own.is_special else ()),
             )
         )
         + "}",

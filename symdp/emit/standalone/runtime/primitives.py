@@ -160,8 +160,11 @@ def log_erf_difference(middle: Any, half: Any) -> Any:
     short = np.log(2.0 * h * weight / math.sqrt(math.pi)) - m * m
     wide = np.log(erf(m + h) + erf(h - m))
     first, last = log_scaled_erfc(np.maximum(m - h, 0.0)), log_scaled_erfc(m + h)
-    tail = first - (m - h) ** 2 + np.log1p(-np.exp(last - first - 4.0 * m * h))
-    return np.where(h > 0.0, np.where(is_short, short, np.where(m < h, wide, tail)), np.nan)
+    lost = np.exp(last - first - 4.0 * m * h)
+    tail = first - (m - h) ** 2 + np.log1p(-lost)
+    value = np.where(m < h, wide, tail)
+    value = np.where(is_short, short, value)
+    return np.where(h > 0.0, value, np.nan)
 
 
 def log_ratio(difference: Any, a: Any, b: Any) -> Any:
