@@ -353,6 +353,15 @@ def _ends(proved: Certificate) -> Iterator[Block]:
     of_epsilon = proved.asked == "epsilon"
     what = f"ε(δ = {proved.delta_text()})" if of_epsilon else f"δ({proved.epsilon_text()})"
     low, high = proved.lower_decimal, proved.upper_decimal
+    if proved.kind == "bound" and proved.sum_digits is not None:
+        yield Sentence(f"{what} is at most")
+        yield Sentence("  ", answer=high)
+        yield Sentence(
+            "  proved, every rounding included; the sum that bounds it was taken to "
+            f"{proved.digits} digits"
+        )
+        yield from source(proved)
+        return
     if proved.digits_asked < _ALL_DIGITS:
         low = scientific(Fraction(low), proved.digits_asked, up=False)
         high = scientific(Fraction(high), proved.digits_asked, up=True)

@@ -26,11 +26,17 @@ from symdp.page.node import GREEK_NAMES
 from symdp.page.text import WIDTH, to_text
 
 if TYPE_CHECKING:
-    from symdp.derive import Derivation, EpochDerivation, VectorDerivation
+    from symdp.derive import (
+        Derivation,
+        EpochDerivation,
+        LocalDerivation,
+        VectorDerivation,
+    )
     from symdp.model.mechanism import Mechanism
     from symdp.page.worked import Row
 
     _Numbers = tuple[list[tuple[str, list[Row]]], str]
+    AnyDerivation = Derivation | EpochDerivation | VectorDerivation | LocalDerivation
 
 _PROGRAMS = ("python", "c", "javascript")
 _SECTIONED = ("text", "latex", "mathml")
@@ -143,7 +149,7 @@ def _refuse_unknown(keys: Sequence[str]) -> None:
             raise InputError(f"no section or formula is called {key!r:.40}{hint}")
 
 
-def _checks(found: Sequence[Derivation | EpochDerivation | VectorDerivation]) -> list[Block]:
+def _checks(found: Sequence[AnyDerivation]) -> list[Block]:
     """Return the checks of each derivation of a pair on a line."""
     from symdp.derive import Derivation
     from symdp.derive.child import or_reason
@@ -163,6 +169,7 @@ def _page(job: Job, side: str, order: int, time_limit: float) -> str:
     from symdp.derive import derive, derive_cases
     from symdp.derive.child import or_reason
     from symdp.model.dominating import is_on_vectors
+    from symdp.model.relation import is_local
     from symdp.model.specification import read_text
     from symdp.page.derivation import to_page
 
@@ -175,8 +182,11 @@ def _page(job: Job, side: str, order: int, time_limit: float) -> str:
     values = {key: str(value) for key, value in words.bindings(job.values).items()}
     is_built_in, made = name in mechanisms.names(), mechanisms.resolve(name)
     source = f"symdp.mechanisms.{name}" if is_built_in else f"symdp.loads({read_text(name)!r})"
-    if is_on_vectors(made):
-        raise InputError("--format page: noise on vectors has text, latex, mathml and json")
+    if is_on_vectors(made) or is_local(made):
+        raise InputError(
+            "--format page: noise on vectors and local randomizers have text, latex, mathml and "
+            "json"
+        )
     found = or_reason(lambda: derive(made, side, time_limit), lambda _: None)
     if found is None:  # values decide what symbols leave open, or the first of all orders is shown
         found = derive_cases(made(**values), side, time_limit)[0]
@@ -197,15 +207,16 @@ def _program(mechanism: Mechanism, side: str, form: str, time_limit: float) -> s
     return to_program_of_cases(mechanism, derive_cases(mechanism, side, time_limit), form)
 
 
-def _derived(
-    mechanism: Mechanism, side: str, time_limit: float
-) -> Sequence[Derivation | EpochDerivation | VectorDerivation]:
+def _derived(mechanism: Mechanism, side: str, time_limit: float) -> Sequence[AnyDerivation]:
     """Return a derivation for each order of the parameters that is left open."""
-    from symdp.derive import derive_cases, derive_epoch, derive_vectors
+    from symdp.derive import derive_cases, derive_epoch, derive_local, derive_vectors
     from symdp.model.dominating import is_on_vectors
+    from symdp.model.relation import is_local
 
     if is_on_vectors(mechanism):
         return [derive_vectors(mechanism, side, time_limit)]
+    if is_local(mechanism):
+        return [derive_local(mechanism, side, time_limit)]
     if _has_no_single_pair(mechanism):
         return [derive_epoch(mechanism, side, time_limit)]
     found = derive_cases(mechanism, side, time_limit)
@@ -265,7 +276,7 @@ def _sheets(
 
 
 def _text(
-    found: Sequence[Derivation | EpochDerivation | VectorDerivation],
+    found: Sequence[AnyDerivation],
     order: int | None,
     only: tuple[str, ...],
     steps: list[Block],
@@ -297,7 +308,7 @@ def _printable(line: str) -> str:
 
 def _json(
     mechanism: Mechanism,
-    found: Sequence[Derivation | EpochDerivation | VectorDerivation],
+    found: Sequence[AnyDerivation],
     order: int,
     numbers: _Numbers | None,
 ) -> str:

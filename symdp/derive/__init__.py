@@ -16,6 +16,7 @@ from symdp.derive.records import CGF, Atom
 if TYPE_CHECKING:
     from symdp.derive.derivation import Derivation, derive, derive_cases
     from symdp.derive.epoch import EpochDerivation, derive_epoch
+    from symdp.derive.local import LocalDerivation, derive_local
     from symdp.derive.vectors import VectorDerivation, derive_vectors
 
 __all__ = [
@@ -23,12 +24,14 @@ __all__ = [
     "Atom",
     "Derivation",
     "EpochDerivation",
+    "LocalDerivation",
     "Piece",
     "Point",
     "VectorDerivation",
     "derive",
     "derive_cases",
     "derive_epoch",
+    "derive_local",
     "derive_vectors",
     "pieces",
     "points",
@@ -38,6 +41,7 @@ __all__ = [
 # Numbers need the pieces alone; integration and its checks load with the first derivation.
 _LATER = {"EpochDerivation": "epoch", "derive_epoch": "epoch"}
 _LATER |= {"VectorDerivation": "vectors", "derive_vectors": "vectors"}
+_LATER |= {"LocalDerivation": "local", "derive_local": "local"}
 _LATER |= dict.fromkeys(("Derivation", "derive", "derive_cases"), "derivation")
 
 

@@ -107,7 +107,7 @@ def dominating_pair(
     if isinstance(source, Local):
         raise InputError(
             "it is a local randomizer, of which two inputs make a pair of laws; ask for ε, δ, a "
-            "curve or a calibration"
+            "curve or a calibration; `symdp derive` shows what its laws have in common"
         )
     if isinstance(source, Family):
         raise InputError(

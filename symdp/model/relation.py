@@ -76,6 +76,11 @@ def is_local(mechanism: MechanismRecord) -> bool:
     return hasattr(mechanism.source, "is_shuffled")
 
 
+def is_shuffled(mechanism: MechanismRecord) -> bool:
+    """Whether it is the shuffled answers of a local randomizer."""
+    return bool(getattr(mechanism.source, "is_shuffled", False))
+
+
 def usual_relation(mechanism: MechanismRecord) -> str:
     """Return the relation where none was asked; given laws mean what their author does."""
     scheme = None if mechanism.sampling is None else mechanism.sampling.scheme

@@ -19,10 +19,12 @@ from symdp.density.signs import random_values
 from symdp.derive.child import or_reason
 from symdp.derive.derivation import Derivation
 from symdp.derive.epoch import EpochDerivation
+from symdp.derive.local import LocalDerivation
 from symdp.derive.vectors import FIRST, SECOND, VectorDerivation
 from symdp.errors import AccuracyError, InputError, suggestion
 from symdp.interrupt import attempt
 from symdp.model.dominating import is_on_vectors
+from symdp.model.relation import is_local
 from symdp.page.document import (
     Block,
     Command,
@@ -41,6 +43,7 @@ from symdp.page.formula import equation, finished, layout, read
 from symdp.page.html import html_blocks, math_line
 from symdp.page.independent import judged, program_of
 from symdp.page.latex import aligned, latex_blocks, latex_rows
+from symdp.page.local_sections import local_sections
 from symdp.page.loss_sections import (
     DISJOINT,
     cgf_section,
@@ -67,7 +70,7 @@ if TYPE_CHECKING:
     from symdp.derive.records import HasCGF
     from symdp.model.mechanism import Mechanism
 
-    _Any = Derivation | EpochDerivation | VectorDerivation
+    _Any = Derivation | EpochDerivation | VectorDerivation | LocalDerivation
 
 
 @cache
@@ -100,6 +103,8 @@ def sections(d: _Any, order: int) -> list[Section]:
     """Return the sections, expansions up to `order`, each with its legend."""
     if isinstance(d, VectorDerivation):
         return _of_vectors(d, order)
+    if isinstance(d, LocalDerivation):
+        return local_sections(d)
     return _of_epoch(d, order) if isinstance(d, EpochDerivation) else _of_steps(d, order)
 
 
@@ -247,8 +252,8 @@ def doubt(mechanism: Mechanism) -> str:
     """
     from symdp import mechanisms
 
-    if is_on_vectors(mechanism):
-        return ""  # of a density but for a factor
+    if is_on_vectors(mechanism) or is_local(mechanism):
+        return ""  # of a density but for a factor, or of one for each input
     own = replace(mechanism.template or mechanism, sampling=None, relation=None)
     if own.name in mechanisms.names() and own.key == mechanisms.load_builtin(own.name).key:
         return ""  # tests hold what is built in against its definition

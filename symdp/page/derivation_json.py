@@ -10,6 +10,7 @@ import sympy as sp
 from symdp.derive import series, tails
 from symdp.derive.child import or_reason
 from symdp.derive.epoch import EpochDerivation
+from symdp.derive.local import LocalDerivation
 from symdp.derive.printed import plain
 from symdp.derive.vectors import VectorDerivation
 from symdp.errors import InputError
@@ -28,17 +29,22 @@ if TYPE_CHECKING:
 SCHEMA = "symdp/derivation/1"
 _EPOCH_SCHEMA = "symdp/epoch/1"
 _VECTOR_SCHEMA = "symdp/vectors/1"
+_LOCAL_SCHEMA = "symdp/local/1"
 
 
-def to_json(d: Derivation | EpochDerivation | VectorDerivation, order: int) -> dict[str, Any]:
+def to_json(
+    d: Derivation | EpochDerivation | VectorDerivation | LocalDerivation, order: int
+) -> dict[str, Any]:
     """Return everything that was derived as dicts, lists, strings and None."""
-    if isinstance(d, VectorDerivation):
-        schema, own = _VECTOR_SCHEMA, _of_vectors(d)
+    if isinstance(d, LocalDerivation):
+        schema, content = _LOCAL_SCHEMA, _of_local(d)
+    elif isinstance(d, VectorDerivation):
+        schema, content = _VECTOR_SCHEMA, _of_vectors(d)
     elif isinstance(d, EpochDerivation):
-        schema, own = _EPOCH_SCHEMA, _of_epoch(d)
+        schema, content = _EPOCH_SCHEMA, _of_epoch(d)
     else:
-        schema, own = SCHEMA, _of_steps(d, order)
-    found = {"schema": schema, "name": d.mechanism.name, "direction": d.direction, **own}
+        schema, content = SCHEMA, _of_steps(d, order)
+    found = {"schema": schema, "name": d.mechanism.name, "direction": d.direction, **content}
     found["facts"] = {name: _fact(fact) for name, fact in facts(d.mechanism)}
     found["sections"] = [sentences(section) for section in d.sections(order)]
     if isinstance(d, EpochDerivation):
@@ -77,7 +83,36 @@ def _of_vectors(d: VectorDerivation) -> dict[str, Any]:
     }
 
 
-def _symbols(d: Derivation | VectorDerivation) -> dict[str, sp.Basic]:
+def _of_local(d: LocalDerivation) -> dict[str, Any]:
+    from symdp.emit.json import write_expressions
+
+    y = d.mechanism.variable
+    parts = []
+    formulas: dict[str, sp.Basic] = {"variable": y, **_symbols(d)}
+    for number, part in enumerate(d.parts):
+        value = part.value
+        formulas[f"parts.{number}.least"] = part.least
+        if value is not None:
+            formulas[f"parts.{number}.value"] = value
+        parts.append(
+            {
+                "between": [str(part.lower), str(part.upper)],
+                "outcomes": part.count,
+                "least": str(part.least),
+                "value": None if value is None else str(value),
+            }
+        )
+    return {
+        "inputs": [str(value) for value in d.source.inputs],
+        "is_interval": d.source.is_interval,
+        "people": None if d.source.people is None else str(d.source.people),
+        "common_mass": str(d.common_mass) if d.parts else None,
+        "parts": parts,
+        "expressions": write_expressions(formulas),
+    }
+
+
+def _symbols(d: Derivation | VectorDerivation | LocalDerivation) -> dict[str, sp.Basic]:
     return {f"parameters.{p.name}": p.symbol for p in d.mechanism.declared}
 
 

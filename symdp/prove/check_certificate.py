@@ -475,6 +475,64 @@ def enclose(told, side, epsilon):
         others += log_size.exp() * (1 - series(log_fall).exp()).inverse()
     return unit, result - beyond - others * period, result + beyond + outside * unit
 
+# ---- Shuffled answers.
+def shuffled(told, epsilon):
+    """Bound delta from above: n people answer, each by one of the laws told, without their names.
+
+    One of them changes the law from p to q, and w is the least mass of every outcome under all
+    laws. Each other answer is, with probability w(y), the outcome y whatever its law is; so that
+    n delta is at most n sum (p - e^epsilon q)+ over outcomes of w = 0, and E S+ over the others, S
+    a sum of n values X: (p(y) - e^epsilon q(y))/w(y) with probability w(y), else 0. With phi(z) = E
+    e^(zX), t > 0, z_k = t + 2 pi i k/period, and a normal G of mean 0 and variance blur^2,
+      E S+ <= E (S + G)+ <= 1/period sum_k phi(z_k)^n e^(blur^2 z_k^2/2)/z_k^2
+    as s+ is convex, and by Poisson's formula, of which no term is negative. Without terms E S+ <=
+    phi(t)^n/(e t), for s+ <= e^(ts)/(e t).
+    """
+    n, laws = whole(told, "people", 2, MOST_COUNT), listed(told, "laws")
+    laws = [[number(mass, "a mass") for mass in listed({"law": law}, "law", len(laws[0]))]
+            for law in laws]
+    need(all(min(law) >= 0 and sum(law) == 1 for law in laws), "a law is not >= 0 with sum 1")
+    least, kinds, bound = list(map(min, zip(*laws))), {}, point(0)
+    for i, p in enumerate(laws):
+        spend(len(p), len(laws))
+        for j, q in enumerate(laws):
+            if i != j: kinds.setdefault(tuple(sorted(zip(p, q, least))), f"{i} {j}")
+    for outcomes, pair in kinds.items():
+        hint = told["plans"].get(pair)
+        need(hint, "a pair of laws has no plan")
+        end = of_pair(outcomes, n, epsilon, hint)
+        bound = bound if bound.hi >= end.hi else end
+    return bound
+
+def of_pair(outcomes, n, epsilon, hint):
+    """Bound the delta of one pair of laws, told as triples p, q, w."""
+    t, period, blur = (number(hint.get(key), key) for key in ("tilt", "period", "blur"))
+    terms, growth, apart = whole(hint, "terms", 0, MOST_WORK), series(epsilon).exp(), point(0)
+    need(t > 0 and period > 0 and blur > 0, "tilt, period and blur must be positive")
+    first, atoms = PI * (2 / period), []
+    for p, q, w in outcomes:
+        if w: atoms.append((w, series(p / w) - growth * (q / w)))
+        elif (p - growth * q).hi > 0: apart += point((p - growth * q).hi)
+    weights = [(x * t).exp() * w for w, x in atoms]
+    left = series(1 - sum(w for w, _ in atoms))
+    highest = sum(weights, left)
+    top = (log_of(highest.hi) * n).exp()
+    if not terms: return top * (series(1).exp() * n * t).inverse() + apart
+    values = [(weight.parts[0], 0, weight.radius) for weight in weights]
+    turns, result = [turn(first * x) for _, x in atoms], point(0)
+    for k in range(terms + 1):
+        a, b, radius = map(sum, zip(*values, (left.parts[0], 0, left.radius)))
+        y = first * k
+        fall = ((t * t - y * y) * (blur * blur / 2)).exp()
+        re, im = inverse_of(t * t - y * y, y * (2 * t))
+        term = times(raised((a, b, radius), n), turn(y * (blur * blur * t)))
+        term = times(term, (re.parts[0], im.parts[0], re.radius + im.radius))
+        result += Series([term[0]], term[2]) * fall * (2 if k else 1)
+        values[:] = map(times, values, turns)
+    y = first * (terms + 1)
+    beyond = ((t * t - y * y) * (blur * blur / 2)).exp() * (first * first).inverse()
+    return (result + top * beyond * Fraction(2, terms)) * (1 / (period * n)) + apart
+
 def kernel(a, y, spacing, fall, next_fall, gap):
     """Return 1/(z (z + 1)) at z = a + iy; on a lattice, spacing (A(z) - e^gap A(z + 1))."""
     if not spacing: return inverse_of(a * (a + 1) - y * y, y * (2 * a + 1))
@@ -495,6 +553,13 @@ def check(told):
     claim = told["claim"]
     set_units(whole(told["witness"], "bits", 64, MOST_BITS))
     epsilon, lower, upper = (number(claim.get(key), key) for key in ("epsilon", "lower", "upper"))
+    if "shuffled" in told:
+        need(epsilon >= 0 == lower, "of shuffled answers no lower end is proved", Malformed)
+        plans = {"plans": told["witness"]["plans"]}
+        end = shuffled({**told["shuffled"], **plans}, epsilon)
+        need(end.hi <= series(upper).lo, "the upper end is not proved")
+        return (f"delta({claim['epsilon']}) <= {claim['upper']} for shuffled answers of people, "
+                f"each by one of the laws: {json.dumps(told['shuffled'])}")
     whom = {"remove": "P against Q", "add": "Q against P", "both": "P against Q and Q against P"}
     direction, reached = claim.get("direction"), lower == 0
     need(0 <= lower <= upper <= 1 and direction in whom, "no interval in [0, 1], or direction")

@@ -86,6 +86,36 @@ def make(
     return {"format": checker.FORMAT, "claim": claim, **certificate, "witness": witness}
 
 
+def make_shuffled(
+    laws: Sequence[Sequence[Fraction]],
+    people: int,
+    epsilon: Fraction,
+    plans: Told,
+    sizes: tuple[int, int],
+) -> Told:
+    """Return a certificate of an upper end of δ(ε) of shuffled answers, as JSON values.
+
+    `sizes` are the bits of its numbers and the digits of the end.
+    """
+    bits, digits = sizes
+    rows = [[str(mass) for mass in law] for law in laws]
+    told: Told = {"people": str(people), "laws": rows}
+    try:
+        checker.set_units(bits)
+        end = checker.shuffled(told | {"plans": plans}, epsilon)
+    except checker.Refused as refusal:
+        raise AccuracyError(f"no certificate: its checker says, {refusal}") from None
+    upper = Fraction(end.hi + 1, checker.ONE)
+    claim = {
+        "direction": "both",
+        "epsilon": str(epsilon),
+        "lower": "0",
+        "upper": scientific(min(upper, Fraction(1)), digits + 2, up=True),
+    }
+    witness: Told = {"bits": str(bits), "plans": plans}
+    return {"format": checker.FORMAT, "claim": claim, "shuffled": told, "witness": witness}
+
+
 def tell(steps: Sequence[tuple[OneStep, int]]) -> list[Told]:
     """Return the steps as a certificate tells them."""
     for pair, _ in steps:

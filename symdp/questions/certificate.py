@@ -50,12 +50,15 @@ class Certificate(Guarantee):
         The middle, rounded to nearest.
     digits_asked
         The digits that were asked for; fewer may be proved.
+    sum_digits
+        Of an upper end alone: to how many digits it is that of the sum which bounds.
     """
 
     lower_decimal: str = "0"
     upper_decimal: str = "1"
     value_decimal: str = ""
     digits_asked: int = 0
+    sum_digits: int | None = None
 
     @property
     def delta(self) -> float:
@@ -78,6 +81,8 @@ class Certificate(Guarantee):
 
         As many as were asked for, or fewer.
         """
+        if self.sum_digits is not None:
+            return self.sum_digits
         low, high = Fraction(self.lower_decimal), Fraction(self.upper_decimal)
         return _proved(low, high, self.digits_asked)
 
@@ -111,12 +116,12 @@ def certificate(
     low, high = max(middle_of(lower), Fraction(0)), min(middle_of(upper), Fraction(1))
     return Certificate(
         epsilon,
-        _log(ball.mid(), 0),
+        log_double(ball.mid(), 0),
         direction=direction,
         count=count,
         asked="delta",
-        log_lower=_log(lower, -1),
-        log_upper=_log(upper, 1),
+        log_lower=log_double(lower, -1),
+        log_upper=log_double(upper, 1),
         seconds=seconds,
         **_decimals(low, min(max(middle_of(ball.mid()), low), high), high, digits),
     )
@@ -223,7 +228,7 @@ def _double(end: Fraction, side: int) -> float:
     return value
 
 
-def _log(end: arb, side: int) -> float:
+def log_double(end: arb, side: int) -> float:
     """Return log as a double, rounded outwards to the side given, never above 0."""
     if not end > 0:
         return -math.inf

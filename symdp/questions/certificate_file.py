@@ -14,7 +14,7 @@ from symdp.arguments import Direction, a_path, real, sides
 from symdp.errors import AccuracyError, InputError
 from symdp.exact_number import exact_number
 from symdp.model.allocation import OneStep
-from symdp.model.relation import ONE_MODE_BY_AUTHOR
+from symdp.model.relation import ONE_MODE_BY_AUTHOR, is_shuffled
 from symdp.prove import check_certificate, witness
 from symdp.questions.composition import Composition
 
@@ -74,6 +74,8 @@ def certificate(
     if type(digits) is not int or not 1 <= digits <= _MOST_DIGITS:
         raise InputError(f"digits = {digits!r}: a whole number from 1 to {_MOST_DIGITS}")
     directions = sides(direction)
+    if any(is_shuffled(mechanism) for mechanism, _ in composition.given_steps()):
+        return _of_round(composition, epsilon, digits)
     steps = _pairs(composition, directions)
     if epsilon is not None:
         made = witness.make(steps, directions, _exact(epsilon, "epsilon"), digits)
@@ -91,6 +93,21 @@ def certificate(
             made["claim"]["upper"] = str(asked)
             return made | _assumed(composition)
     raise AccuracyError("no ε was found of which δ(ε) ≤ δ is proved; ask for fewer digits")
+
+
+def _of_round(
+    composition: Composition, epsilon: float | Fraction | str | None, digits: int
+) -> dict[str, Any]:
+    """Return a certificate of one round of shuffled answers."""
+    from symdp.questions.shuffled.file import certificate_of_round
+
+    ((mechanism, count),) = composition.given_steps()
+    if count > 1 or epsilon is None:
+        raise InputError(
+            "certificate files of shuffled answers are of one round, at an epsilon: ask without a "
+            "file, or for one round and an epsilon"
+        )
+    return certificate_of_round(mechanism, _exact(epsilon, "epsilon"), digits)
 
 
 def _assumed(composition: Composition) -> dict[str, str]:

@@ -29,7 +29,7 @@ from symdp.arguments import (
 from symdp.capacity import within_capacity
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import generation
-from symdp.model.relation import is_local
+from symdp.model.relation import is_local, is_shuffled
 from symdp.numeric.answer import ROUNDING, Answer
 from symdp.numeric.saddle_point import log_usual_bound
 from symdp.questions.accounted import (
@@ -106,6 +106,7 @@ class Composition(Composed):
         self.count, self._label = sum(asked.values()), self.accounted.label
         self._laws: dict[tuple[str, int], SumLaw] = {}
         self._is_one_round = any(is_local(step) for step, _ in self.accounted.steps)
+        self._has_rounds = any(is_shuffled(step) for step, _ in self.accounted.given)
 
     @property
     def steps(self) -> tuple[tuple[Mechanism, int], ...]:
@@ -373,8 +374,22 @@ class Composition(Composed):
             return Curve([self.certify(e, digits, direction) for e in flat(epsilon)])
         exact = epsilon if isinstance(epsilon, Fraction) else real(epsilon, "epsilon")
         with within_capacity("certify"):
+            if self._is_one_round:
+                from symdp.questions.shuffled.proof import certify_delta_of_round
+
+                return self._owned(
+                    certify_delta_of_round(self.steps[0][0], exact, digits), direction
+                )
+            self._require_no_rounds()
             return self._owned(
                 certify_delta(self.accounted, exact, digits, self.sides(direction)), direction
+            )
+
+    def _require_no_rounds(self) -> None:
+        if self._has_rounds:
+            raise InputError(
+                "several rounds of shuffled answers are composed by a table of each round's bound, "
+                "in floating point: certify one round, or leave the proof out"
             )
 
     def _owned(self, one: Certificate, direction: str) -> Certificate:
@@ -419,6 +434,15 @@ class Composition(Composed):
         if not 0 < exact < 1:
             raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
         with within_capacity("certify"):
+            if self._is_one_round:
+                from symdp.questions.shuffled.proof import certify_epsilon_of_round
+
+                def about(goal: float) -> float:
+                    return float(self.epsilon(goal).epsilon)
+
+                proved = certify_epsilon_of_round(self.steps[0][0], about, exact, digits)
+                return self._owned(proved, direction)
+            self._require_no_rounds()
             return self._owned(
                 certify_epsilon(self, exact, digits, self.sides(direction)), direction
             )
@@ -764,6 +788,7 @@ class KnownComposition(Composition):
 
         self._added: LossLaw | None = None
         self._is_one_round = False
+        self._has_rounds = False
         self._law = _known_law(decode(facts["formula"]), values, str(facts["name"]))
         if facts["added"] is not None:
             self._added = _known_law(decode(facts["added"]), values, str(facts["name"]))

@@ -320,7 +320,7 @@ def test_how_many_people_is_a_parameter():
 
 def test_what_is_refused_is_told_in_a_sentence():
     crowd = compose(loads(FILE)(b=1).shuffled(100))
-    for ask in (crowd.certify, crowd.trade_off, crowd.renyi):
+    for ask in (crowd.trade_off, crowd.renyi):
         with refused("shuffled"):
             ask(0.5)
     with refused("prv needs the law of the loss"):

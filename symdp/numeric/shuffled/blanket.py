@@ -83,7 +83,7 @@ class _Order:
 
 
 @dataclass(frozen=True)
-class _Estimate:
+class Estimate:
     """What a split of a pair gives by the best tilt, an upper bound, and moments of its law."""
 
     log_delta: float
@@ -98,7 +98,7 @@ def blanket_bound(
     """Return the largest bound of all pairs of inputs."""
     best = Bound(-math.inf, 0.0, pairs[0], 0.0)
     # What is best counted apart of one pair is about that of the others: a bound for each.
-    apart = _best_split(outputs, pairs[0], people, epsilon).split.apart
+    apart = best_split(outputs, pairs[0], people, epsilon).split.apart
     estimates = []
     for pair in pairs:
         order = _order(outputs, pair, epsilon)
@@ -112,7 +112,7 @@ def blanket_bound(
         if _is_mirrored(rough, last):
             continue
         last = rough
-        chosen = _best_split(outputs, rough.pair, people, epsilon)
+        chosen = best_split(outputs, rough.pair, people, epsilon)
         if chosen.log_delta <= best.log_delta:
             continue
         bound = _bound(outputs, chosen, people, epsilon)
@@ -127,14 +127,14 @@ def blanket_bound(
     return best
 
 
-def _bound(outputs: Outputs, estimate: _Estimate, people: int, epsilon: float) -> Bound:
+def _bound(outputs: Outputs, estimate: Estimate, people: int, epsilon: float) -> Bound:
     """Return the bound of a pair and its split."""
     excess = _excess(outputs.only(estimate.split.kept), estimate.pair, people, epsilon)
     value = _log_total(excess.log_value, people, estimate.split.apart)
     return Bound(min(value, 0.0), excess.share, estimate.pair, estimate.split.apart)
 
 
-def _is_mirrored(estimate: _Estimate, before: _Estimate) -> bool:
+def _is_mirrored(estimate: Estimate, before: Estimate) -> bool:
     """Whether a pair has the law of the pair before, but for rounding."""
     gap = abs(before.log_delta - estimate.log_delta)
     is_close = gap <= SETTLED * max(abs(estimate.log_delta), 1.0)
@@ -149,11 +149,11 @@ def _log_total(log_excess: float, people: int, apart: float) -> float:
 
 def _estimate(
     outputs: Outputs, pair: tuple[int, int], split: _Split, people: int, epsilon: float
-) -> _Estimate:
+) -> Estimate:
     law = part_law(outputs.only(split.kept), pair, epsilon)
     _, log_excess = chernoff(law, people)
     moments = np.array([law.masses @ law.values, law.masses @ law.values**2, split.apart])
-    return _Estimate(_log_total(log_excess, people, split.apart), pair, split, moments)
+    return Estimate(_log_total(log_excess, people, split.apart), pair, split, moments)
 
 
 def _order(outputs: Outputs, pair: tuple[int, int], epsilon: float) -> _Order:
@@ -170,7 +170,15 @@ def _order(outputs: Outputs, pair: tuple[int, int], epsilon: float) -> _Order:
     return _Order(panels, apart, int((~is_finite).sum()), is_long)
 
 
-def _best_split(outputs: Outputs, pair: tuple[int, int], people: int, epsilon: float) -> _Estimate:
+def whole_estimate(
+    outputs: Outputs, pair: tuple[int, int], people: int, epsilon: float
+) -> Estimate:
+    """Return what a pair gives where no more is counted apart than must be."""
+    order = _order(outputs, pair, epsilon)
+    return _estimate(outputs, pair, order.split(order.infinite), people, epsilon)
+
+
+def best_split(outputs: Outputs, pair: tuple[int, int], people: int, epsilon: float) -> Estimate:
     """Return the split of a pair whose bound by a tilt is least, as far as it is looked for."""
     order = _order(outputs, pair, epsilon)
     counts = [order.infinite]
@@ -179,7 +187,7 @@ def _best_split(outputs: Outputs, pair: tuple[int, int], people: int, epsilon: f
             halves = np.floor(2.0 * np.log10(np.maximum(order.apart, 1e-300)))
         steps = np.flatnonzero(np.diff(halves)) + 1
         counts += [int(k) for k in steps if k > order.infinite and order.apart[k] < 1.0]
-    values: dict[int, _Estimate] = {}
+    values: dict[int, Estimate] = {}
 
     def look(index: int) -> float:
         if index not in values:

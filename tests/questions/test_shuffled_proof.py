@@ -1,0 +1,157 @@
+"""Proved upper ends of shuffled answers, and the certificate of lists with its checker."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from fractions import Fraction
+
+import mpmath
+import pytest
+import sympy as sp
+from refusals import refused
+
+from symdp import Mechanism, compose
+from symdp.derive import derive_local
+from symdp.prove import check_certificate
+from symdp.questions.certificate_file import certificate, check
+
+X, Y = sp.symbols("x y", real=True)
+COIN = [["3/4", "1/4"], ["1/4", "3/4"]]
+ODD = [
+    ["4/13", "9/26", "7/26", "1/13"],
+    ["1/9", "1/9", "2/9", "5/9"],
+    ["5/57", "0", "2/57", "50/57"],
+]
+LAPLACE = sp.exp(-sp.Abs(Y - X)) / 2
+NORMAL = sp.exp(-((Y - X) ** 2) / 2) / sp.sqrt(2 * sp.pi)
+WAVES = sp.exp(-sp.Abs(Y - X)) * (1 + sp.cos(4 * (Y - X)) / 2) / (2 + sp.Rational(1, 17))
+
+
+def coin_sum(people, epsilon):
+    """E[S₊]/n of the coin, summed over all counts in 40 digits: X is a, b, or 0, half the time."""
+    with mpmath.workdps(40):
+        e = mpmath.exp(mpmath.mpf(epsilon.numerator) / epsilon.denominator)
+        a, b = 3 - e, 1 - 3 * e
+        quarter = mpmath.mpf(1) / 4
+        total = mpmath.mpf(0)
+        for i in range(people + 1):
+            for j in range(people + 1 - i):
+                weight = mpmath.binomial(people, i) * mpmath.binomial(people - i, j)
+                weight *= quarter ** (i + j) / 2 ** (people - i - j)
+                total += weight * max(i * a + j * b, 0)
+        return total / people
+
+
+@pytest.mark.parametrize(("people", "epsilon"), [(12, "3/10"), (60, "1/4"), (60, "9/10")])
+def test_a_proof_of_a_coin_is_above_the_sum_over_all_counts(people, epsilon):
+    exact = Fraction(epsilon)
+    proved = compose(Mechanism.local(COIN).shuffled(people)).certify(exact, digits=6)
+    truth = coin_sum(people, exact)
+    assert proved.kind == "bound"
+    assert proved.lower_decimal == "0"
+    high = Fraction(proved.upper_decimal)
+    upper = mpmath.mpf(high.numerator) / high.denominator
+    assert truth <= upper <= truth * (1 + mpmath.mpf(2) / 10**6)
+
+
+def test_all_pairs_of_a_list_are_proved():
+    """An input without one of the outcomes, which is counted apart."""
+    crowd = compose(Mechanism.local(ODD).shuffled(40))
+    proved = crowd.certify(Fraction(1, 2), digits=5)
+    answer = crowd.delta(0.5).delta
+    assert answer * (1 - 1e-9) <= float(Fraction(proved.upper_decimal)) <= answer * (1 + 1e-4)
+
+
+@pytest.mark.parametrize(
+    ("density", "inputs", "people", "width"),
+    [(LAPLACE, (0, 1), 1000, 1e-3), (NORMAL, (0, 1), 1000, 2e-3)],
+)
+def test_densities_are_proved_on_their_panels(density, inputs, people, width):
+    crowd = compose(Mechanism.local(density, Y, X, inputs).shuffled(people))
+    proved = float(Fraction(crowd.certify(Fraction(1, 5), digits=3).upper_decimal))
+    answer = crowd.delta(0.2).delta
+    assert answer * (1 - 1e-6) <= proved <= answer * (1 + width)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("people", [4, 300])
+def test_where_the_smallest_law_changes_often(people):
+    randomizer = Mechanism.local(WAVES, Y, X, {"values": [0, 1]})
+    crowd = compose(randomizer.shuffled(people))
+    proved = float(Fraction(crowd.certify(Fraction(3, 10), digits=3).upper_decimal))
+    answer = crowd.delta(0.3).delta
+    assert answer * (1 - 1e-6) <= proved <= answer * (1 + 5e-3)
+
+
+def test_an_epsilon_is_proved_next_to_the_root():
+    crowd = compose(Mechanism.local(COIN).shuffled(200))
+    proved = crowd.certify_epsilon(Fraction(1, 10**6), digits=3)
+    above = Fraction(proved.upper_decimal)
+    assert crowd.delta(float(above)).delta <= 1e-6
+    assert float(above) == pytest.approx(crowd.epsilon(1e-6).epsilon, rel=1e-3)
+
+
+def test_a_certificate_of_a_list_is_checked(tmp_path):
+    crowd = compose(Mechanism.local(ODD).shuffled(9))
+    told = certificate(crowd, epsilon="1/2", digits=2)
+    path = tmp_path / "proof.json"
+    path.write_text(json.dumps(told))
+    verdict = check(path)
+    assert verdict.code == 0, verdict.text
+    assert float(told["claim"]["upper"]) == pytest.approx(crowd.delta(0.5).delta, rel=2e-2)
+    below = deepcopy(told)
+    below["claim"]["upper"] = str(0.9 * crowd.delta(0.5).delta)
+    no_plan = deepcopy(told)
+    no_plan["witness"]["plans"].popitem()
+    more = deepcopy(told)
+    more["shuffled"]["laws"][0][0] = "5/13"
+    lower = deepcopy(told)
+    lower["claim"]["lower"] = "1/1000"
+    for tampered in (below, no_plan, more, lower):
+        with pytest.raises(check_certificate.Refused):
+            check_certificate.check(tampered)
+
+
+def test_what_is_not_proved_is_refused():
+    coin = Mechanism.local(COIN).shuffled(100)
+    with refused("from epsilon = 0 on"):
+        compose(coin).certify(-1)
+    with refused("one round"):
+        certificate(compose(coin), delta="1/1000")
+    with refused("of lists of outcomes"):
+        certificate(compose(Mechanism.local(LAPLACE, Y, X, (0, 1)).shuffled(9)), epsilon="1/2")
+
+
+@pytest.mark.slow
+def test_several_rounds_are_not_certified():
+    with refused("several rounds"):
+        compose(Mechanism.local(COIN).shuffled(100), 2).certify(0.2)
+
+
+def test_a_page_tells_the_common_part_and_the_law_of_a_part():
+    b = sp.Symbol("b", positive=True)
+    d = derive_local(Mechanism.local(sp.exp(-sp.Abs(Y - X) / b) / (2 * b), Y, X, (0, 1)))
+    assert sp.simplify(d.common_mass - sp.exp(-1 / (2 * b))) == 0
+    text = d.to_text()
+    assert "γ = e^(−1/(2b))" in text
+    assert "L(y) = e^(1/b) − e^ε           if y < 0" in text
+    assert r"\gamma &= e^{-\frac{1}{2b}}" in d.to_latex()
+    # the transform of the page at numbers is that of a quadrature by mpmath
+    values = {b: 1, sp.Symbol("epsilon", nonnegative=True): sp.Rational(1, 5)}
+    shown = (
+        d.transform.subs(values)
+        .subs({sp.Symbol("z"): 2})
+        .subs(sp.Symbol("gamma", positive=True), sp.exp(-sp.Rational(1, 2)))
+    )
+
+    def integrand(y):
+        first, second = (mpmath.exp(-abs(y - x)) / 2 for x in (0, 1))
+        least = min(first, second)
+        return least * mpmath.expm1(2 * (first - mpmath.exp(0.2) * second) / least)
+
+    truth = 1 + mpmath.quad(integrand, [-30, 0, 0.5, 1, 31])
+    assert float(shown.evalf()) == pytest.approx(float(truth), rel=1e-12)
+    assert d.to_json()["common_mass"] == "exp(-1/(2*b))"
+    coin = derive_local(Mechanism.local(COIN)).to_text()
+    assert "P(L = 3 − e^ε) = 1/4" in coin
