@@ -45,6 +45,7 @@ _CHECKED = ("text", "latex")
 _NEEDED = {  # by an option
     "--only": _SECTIONED, "--explain": _SECTIONED, "--exact": _PROGRAMS,
     "--check": _CHECKED, "--epsilon": _WITH_NUMBERS, "--delta": _WITH_NUMBERS, "--all": _SECTIONED,
+    "--case": (*_SECTIONED, "json"),
 }  # fmt: skip
 FORMATS = ("text", "latex", "mathml", *_PROGRAMS, "json", "page")
 _SECTIONS = (
@@ -54,6 +55,7 @@ _SECTIONS = (
 _LEAST_WORD = 4  # letters of what is no letter with an index
 _GRACE = 5.0  # seconds for what no limit of its own ends, and for writing the result
 _FOR_NUMBERS = 60.0  # seconds for the law in numbers and the tail constants
+_MOST_CASES = 16
 _LEAST_WIDTH = 40  # columns; narrower formulas are all indent
 _SAMPLE = "ρ₃ K″ √ ≤ − ℓ"  # what a stream must be able to print for Unicode formulas
 
@@ -72,6 +74,7 @@ def derive(
     whole: bool = False,
     exact: bool = False,
     check: bool = False,
+    case: str | None = None,
     output: Path | None = None,
 ) -> None:
     """Derive the privacy loss, its range and CGF, and the expansions of a mechanism."""
@@ -89,10 +92,11 @@ def derive(
     keys = tuple(key.strip() for key in only.split(",")) if only else ()
     _refuse_unknown(keys)
     asked = {"--only": keys, "--explain": explain, "--exact": exact, "--epsilon": epsilon,
-             "--delta": delta, "--all": whole, "--check": check}  # fmt: skip
+             "--delta": delta, "--all": whole, "--check": check, "--case": case}  # fmt: skip
     for option, value in asked.items():
         if value and form not in _NEEDED[option]:
             raise InputError(f"{option} needs --format {', '.join(_NEEDED[option])}, not {form}")
+    number = None if case is None else words.whole(case, "--case", 1, _MOST_CASES)
     shown = terms if whole or order is not None else None  # of the series of every mechanism
     if epsilon is not None and delta is not None:
         raise InputError("give --epsilon E or --delta D, one of the two")
@@ -112,6 +116,8 @@ def derive(
                 print(_program(mechanism, side, form, limit), end="")
                 return
             found = _derived(mechanism, side, limit)
+            if number is not None:
+                found = [_of_number(found, number)]
             numbers = None
             if with_numbers:
                 numbers = _sheets(job, mechanism, side, terms, at, at_delta)
@@ -121,10 +127,11 @@ def derive(
             steps = _steps(mechanism, side, limit) if explain else []
             if check:
                 steps += _checks(found)
+            subject = f"{mechanism!r}, {side} direction"
             if form == "text":
-                text = _text(found, shown, keys, steps, numbers)
+                text = _text(found, subject, shown, keys, steps, numbers)
             elif form == "latex":
-                own = [d.to_latex(shown, keys) for d in found]
+                own = [_latex(found, subject, shown, keys)]
                 text = "\n".join([*own, latex_blocks(steps)] if steps else own)
             else:
                 lines = (line for b in steps if isinstance(b, Formulas) for line in b.lines)
@@ -275,15 +282,45 @@ def _sheets(
     return found, at
 
 
+def _of_number(
+    cases: Sequence[AnyDerivation], number: int
+) -> AnyDerivation:
+    """Return one of the cases, counted from 1."""
+    if number > len(cases):
+        there = "one case" if len(cases) == 1 else f"{len(cases)} cases"
+        raise InputError(f"--case {number}: this mechanism has {there}")
+    return cases[number - 1]
+
+
+def _latex(
+    cases: Sequence[AnyDerivation],
+    subject: str,
+    order: int | None,
+    only: tuple[str, ...],
+) -> str:
+    """Return the derivation, what several cases share once."""
+    from symdp.page.derivation import cases_to_latex
+
+    if len(cases) == 1:
+        return cases[0].to_latex(order, only)
+    return cases_to_latex(cases, subject, order, only)
+
+
 def _text(
     found: Sequence[AnyDerivation],
+    subject: str,
     order: int | None,
     only: tuple[str, ...],
     steps: list[Block],
     numbers: _Numbers | None,
 ) -> str:
+    from symdp.page.derivation import cases_to_text
+
     width, ascii_only = max(_LEAST_WIDTH, min(WIDTH, columns(WIDTH))), not _prints_unicode()
-    parts = [d.to_text(order, only, width, ascii_only) for d in found]
+    if len(found) == 1:
+        parts = [found[0].to_text(order, only, width, ascii_only)]
+    else:
+        parts = [cases_to_text(found, subject, order, only, width, ascii_only)]
     if numbers is not None:
         from symdp.page.worked import sheet_blocks
 

@@ -134,6 +134,7 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "derive check": ("--check", "", "Also what formulas say at numbers, beside quadratures, and a "
         "program that repeats these."),
     "derive output": ("-o --output", "FILE", "Write a document that pdflatex compiles, .tex."),
+    "derive case": ("--case", "K", "One case alone, where the order of parameters decides."),
     "derive delta": ("--delta", "D", "The same at the ε of -n steps at this δ."),
     "derive epsilon": ("--epsilon", "E", "With a value for every parameter: formula, numbers and "
         "result of each term, beside the exact δ of -n steps."),

@@ -70,7 +70,7 @@ class Printed:
         order, 2 if left out; `only` takes sections, and formulas by the names they begin with, such
         as "K".
         """
-        terms, whole = _terms(order, whole)
+        terms, whole = printed_orders(order, whole)
         text = above("pages").to_text(self, terms, only, width, ascii_only, whole=whole)
         return str(text)
 
@@ -81,14 +81,14 @@ class Printed:
 
         Of formulas that are asked for by name it is that align alone.
         """
-        terms, whole = _terms(order, whole)
+        terms, whole = printed_orders(order, whole)
         return str(above("pages").to_latex(self, terms, only, whole))
 
     def to_mathml(
         self, order: int | None = None, only: tuple[str, ...] = (), whole: bool = False
     ) -> str:
         """Return the formulas as MathML elements, one a line."""
-        terms, whole = _terms(order, whole)
+        terms, whole = printed_orders(order, whole)
         return str(above("pages").to_mathml(self, terms, only, whole))
 
     def to_json(self, order: int = 2) -> dict[str, Any]:
@@ -103,7 +103,7 @@ class Printed:
         return str(above("pages").notebook_html(self))
 
 
-def _terms(order: int | None, whole: bool) -> tuple[int, bool]:
+def printed_orders(order: int | None, whole: bool) -> tuple[int, bool]:
     """Return up to which order, and whether the general series are asked for."""
     return (2, whole) if order is None else (order, True)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, lru_cache
@@ -20,6 +20,7 @@ from symdp.derive.child import or_reason
 from symdp.derive.derivation import Derivation
 from symdp.derive.epoch import EpochDerivation
 from symdp.derive.local import LocalDerivation
+from symdp.derive.printed import printed_orders
 from symdp.derive.vectors import FIRST, SECOND, VectorDerivation
 from symdp.errors import AccuracyError, InputError, suggestion
 from symdp.interrupt import attempt
@@ -45,7 +46,9 @@ from symdp.page.independent import judged, program_of
 from symdp.page.latex import aligned, latex_blocks, latex_rows
 from symdp.page.local_sections import local_sections
 from symdp.page.loss_sections import (
+    ASSUMED,
     DISJOINT,
+    OF_INTEGRAL,
     cgf_section,
     cumulant_lines,
     facts_section,
@@ -64,6 +67,7 @@ from symdp.page.series_sections import (
     tails_section,
 )
 from symdp.page.step_log import step_log
+from symdp.page.text import WIDTH
 from symdp.page.text import to_text as text_of
 
 if TYPE_CHECKING:
@@ -95,6 +99,7 @@ def explained(d: HasCGF, sections: list[Section], extra: dict[str, str]) -> list
     return [finished(s, taken).explained(meanings(d, s.key, extra)) for s in sections]
 
 
+_Reading = tuple[str, ...]
 _FOR_MASSES = 2.0  # seconds for the masses of the densities
 _WHOLE_TILTS = 3  # of an epoch, at which K is shown
 
@@ -284,6 +289,128 @@ def blocks(d: _Any, order: int, only: tuple[str, ...] = (), whole: bool = False)
     legend = one_legend(found)
     heading = [Heading(4, "Symbols")] if len(found) > 1 else []
     return [*made, *heading, Legend(legend)] if legend else made
+
+
+def blocks_of_cases(
+    cases: Sequence[_Any], order: int, only: tuple[str, ...] = (), whole: bool = False
+) -> list[Block]:
+    """Return the cases of one mechanism as blocks: what all of them say, then what each one does.
+
+    A line belongs to all cases where it reads the same in each of them; a section whose lines lean
+    on one another stands as a whole.
+    """
+    listed = [_of_any_case(chosen(d, order, only, whole)) for d in cases]
+    readings = [_readings(sections) for sections in listed]
+    common = set.intersection(*readings)
+    conditions = _conditions([d.mechanism for d in cases])
+    parts = _blocks_under("In every case", _parted(listed[0], common, is_common=True))
+    for first, alike in _alike(readings).items():
+        word = "Case" if len(alike) == 1 else "Cases"
+        title = f"{word} {' and '.join(str(number + 1) for number in alike)}"
+        condition = "; ".join(conditions[number] for number in alike)
+        parts += _blocks_under(
+            f"{title}: {condition}", _parted(listed[first], common, is_common=False)
+        )
+    legend = one_legend([section for sections in listed for section in sections])
+    return [*parts, Heading(4, "Symbols"), Legend(legend)] if legend else parts
+
+
+def _of_any_case(sections: Sequence[Section]) -> list[Section]:
+    """Return sections without what a title says, and which integral of a case has no form."""
+    shortened = []
+    for section in sections:
+        lines = [
+            replace(line, words=line.words.partition(OF_INTEGRAL)[0])
+            for line in section.lines
+            if not line.words.startswith(ASSUMED)
+        ]
+        shortened.append(replace(section, lines=tuple(lines)))
+    return shortened
+
+
+def _alike(readings: Sequence[set[_Reading]]) -> dict[int, list[int]]:
+    """Return the cases that read the same, by the first of them."""
+    groups: dict[int, list[int]] = {}
+    for number, reading in enumerate(readings):
+        first = next(k for k, other in enumerate(readings) if other == reading)
+        groups.setdefault(first, []).append(number)
+    return groups
+
+
+_WHOLE_SECTIONS = ("series", "asymptotics", "composed")  # whose lines lean on one another
+
+
+def _readings(sections: Sequence[Section]) -> set[_Reading]:
+    return {_reading(section, line) for section in sections for line in section.lines}
+
+
+def _reading(section: Section, line: Line) -> _Reading:
+    """Return a line as it is read, or the section where its lines lean on one another."""
+    if section.key in _WHOLE_SECTIONS:
+        return (section.title, *(part for other in section.lines for part in _as_read(other)))
+    return (section.title, *_as_read(line))
+
+
+def _as_read(line: Line) -> _Reading:
+    return (line.relation, line.words, line.note, *(text(node) for node in line.nodes()))
+
+
+def _parted(
+    sections: Sequence[Section], common: set[_Reading], *, is_common: bool
+) -> list[Section]:
+    """Return the sections with the lines that all cases have, or with the others."""
+    parted = []
+    for section in sections:
+        lines = [x for x in section.lines if (_reading(section, x) in common) is is_common]
+        if lines:
+            parted.append(replace(section, lines=tuple(lines), legend=()))
+    return parted
+
+
+def _blocks_under(title: str, sections: Sequence[Section]) -> list[Block]:
+    blocks_of_sections = [block for section in sections for block in section.blocks()]
+    return [Heading(3, title), *blocks_of_sections]
+
+
+def _conditions(mechanisms: Sequence[Mechanism]) -> list[str]:
+    """Return what is assumed in each case and not in all of them."""
+    texts = []
+    for mechanism in mechanisms:
+        values = (f"{name} = {value}" for name, value in mechanism.bound)
+        texts.append([*mechanism.assumptions, *values])
+    shared = set.intersection(*map(set, texts))
+    return [" and ".join(part for part in parts if part not in shared) for parts in texts]
+
+
+def cases_to_text(
+    cases: Sequence[_Any],
+    subject: str,
+    order: int | None,
+    only: tuple[str, ...] = (),
+    width: int = WIDTH,
+    ascii_only: bool = False,
+    whole: bool = False,
+) -> str:
+    """Return the cases of one mechanism as text of `width` columns."""
+    first = transliterated(subject) if ascii_only else subject
+    count = f"{len(cases)} cases, by the order of the parameters"
+    head = [*_head(cases[0]), Sentence(f"{first}; {count}")]
+    terms, whole = printed_orders(order, whole)
+    return text_of([*head, *blocks_of_cases(cases, terms, only, whole)], width, ascii_only)
+
+
+def cases_to_latex(
+    cases: Sequence[_Any],
+    subject: str,
+    order: int | None,
+    only: tuple[str, ...] = (),
+    whole: bool = False,
+) -> str:
+    """Return the cases of one mechanism as LaTeX, see `to_latex`."""
+    terms, whole = printed_orders(order, whole)
+    head = f"% {transliterated(subject)}\n{_PACKAGES}\\allowdisplaybreaks\n"
+    parts = [*_head(cases[0]), *blocks_of_cases(cases, terms, only, whole)]
+    return head + latex_blocks(parts)
 
 
 def to_text(

@@ -47,6 +47,8 @@ _HOW = {
     VALUES: "by values of the density",
     AUTHOR: "by its author's word",
 }
+ASSUMED = "assumed: "
+OF_INTEGRAL = ": no closed form of the integral"  # between two places of a case
 DISJOINT = "δ = 1 for every ε: the two laws have no output in common"
 _WHY = {
     "none": "of two neighbours this is the pair itself",
@@ -72,7 +74,7 @@ def tried(d: HasCGF, what: str, work: Callable[[], Iterable[Line]]) -> list[Line
 def mechanism_section(d: PrivacyLoss | VectorDerivation) -> Section:
     """Return the densities, the sampling, the neighbours and why the pair dominates."""
     m = d.mechanism
-    lines = [sentence(f"assumed: {text}") for text in m.assumptions]
+    lines = [sentence(f"{ASSUMED}{text}") for text in m.assumptions]
     lines += vector_lines(m)
     if not isinstance(d, VectorDerivation):
         lines += _densities(d)
