@@ -77,7 +77,7 @@ class Printed:
     def to_latex(
         self, order: int | None = None, only: tuple[str, ...] = (), whole: bool = False
     ) -> str:
-        """Return the derivation as LaTeX: for each section a paragraph and one align (amsmath).
+        """Return the derivation as LaTeX: for each section a heading and one align (amsmath).
 
         Of formulas that are asked for by name it is that align alone.
         """

@@ -429,7 +429,7 @@ def to_text(
 
 
 def to_latex(d: _Any, order: int, only: tuple[str, ...] = (), whole: bool = False) -> str:
-    """Return a derivation as LaTeX: for each section a paragraph and one align (amsmath)."""
+    """Return a derivation as LaTeX: for each section a heading and one align (amsmath)."""
     made = blocks(d, order, only, whole)
     if all(isinstance(block, Formulas) for block in made):  # what was asked for by name
         return latex_blocks(made)

@@ -10,7 +10,7 @@ from symdp.errors import InputError
 from symdp.page import document as doc
 from symdp.page.node import EMPTY, GREEK_NAMES, PAGE, Node, broken_case, is_wide, measure
 
-_LEVELS = {2: "subsection", 3: "subsubsection", 4: "paragraph"}
+_LEVELS = {2: "subsection*", 3: "subsection*", 4: "subsubsection*"}  # an author's numbers stay
 _LETTERS = {letter: f"\\{word}" for letter, word in GREEK_NAMES.items()} | {
     "ε": r"\varepsilon", "φ": r"\varphi", "∞": r"\infty", "Φ̄": r"\bar{\Phi}", "ℓ": r"\ell",
 }  # fmt: skip
@@ -61,7 +61,9 @@ def latex(node: Node) -> str:
             is_tall = any(n.kind in _TALL or n.text in ("∫", "∑", "∏") for n in node.walk())
             return rf"\left{left}{parts[1]}\right{right}" if is_tall else left + parts[1] + right
         case "cases":
-            rows = r" \\ ".join(_case(*case.parts) for case in node.parts)
+            is_tall = any(part.kind in _TALL for case in node.parts for part in case.walk())
+            between = r" \\[1ex] " if is_tall else r" \\ "
+            rows = between.join(_case(*case.parts) for case in node.parts)
             return rf"\begin{{cases}} {rows} \end{{cases}}"
         case "words":
             return rf"\text{{{latex_words(node.text)}}}"
@@ -77,9 +79,15 @@ _BRACKETS = {"{": r"\{", "}": r"\}", "⌊": r"\lfloor ", "⌋": r"\rfloor "}
 
 
 def _case(value: Node, condition: Node) -> str:
-    first, *others = map(latex, broken_case(value, condition))
+    first, *others = map(_displayed, broken_case(value, condition))
     told = latex(condition) if condition.kind == "words" else rf"\text{{if }} {latex(condition)}"
     return "".join([f"{first} & {told}", *(rf" \\ \quad {line} & " for line in others)])
+
+
+def _displayed(value: Node) -> str:
+    """Return a value with fractions of full size, as the rows of an align environment have them."""
+    is_tall = any(part.kind in _TALL for part in value.walk())
+    return rf"\displaystyle {latex(value)}" if is_tall else latex(value)
 
 
 def _joined(parts: list[str]) -> str:
@@ -258,12 +266,17 @@ def _aligned(lines: Iterable[doc.Line]) -> str:
         if said:
             (behind if rows else before).append(said)
         if own:
-            rows += [*(rf"\intertext{{{one}}}" for one in behind), *(rf"{row} \\" for row in own)]
+            between = [rf"\intertext{{{(chr(92) * 2 + ' ').join(behind)}}}"] if behind else []
+            rows += [*between, *(rf"{row} \\" for row in own)]
             behind = []
     if rows:
         rows[-1] = rows[-1].removesuffix(r" \\")
-        before += [r"\begin{align*}", *rows, r"\end{align*}"]
-    return "\n".join([*before, *(rf"{{\raggedright {one}\par}}" for one in behind)])
+        rows = [r"\begin{align*}", *rows, r"\end{align*}"]
+    return "\n".join([*map(_paragraph, before), *rows, *map(_paragraph, behind)])
+
+
+def _paragraph(words: str) -> str:
+    return rf"{{\raggedright {words}\par}}"
 
 
 def _said(lines: list[doc.Line]) -> Iterator[tuple[str, list[str]]]:

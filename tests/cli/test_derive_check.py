@@ -11,7 +11,7 @@ def test_a_supplement_is_a_document(shell: Shell, tmp_path):
     assert done.code == 0, done.err
     text = file.read_text(encoding="utf-8")
     assert text.startswith("\\documentclass{article}")
-    assert "\\paragraph{Checks}" in text
+    assert "\\subsubsection*{Checks}" in text
     assert "p = lambda x: (mpf(1)/mpf(4))*exp(-mpf(1)/mpf(2)*abs(x - 1))\\\\" in text
     assert text.endswith("\\end{document}\n")
 

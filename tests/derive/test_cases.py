@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import mpmath
@@ -14,6 +15,8 @@ import symdp
 from symdp.derive import derive, derive_cases
 from symdp.errors import InputError
 from symdp.model.mechanism import Mechanism
+from symdp.page.derivation import cases_to_text
+from symdp.page.document import Section, sentence
 
 R = sp.Rational
 LINE, RAY, UNIT, WIDTH = '["-oo", "oo"]', '[0, "oo"]', "[0, 1]", '["-w", "w"]'
@@ -151,12 +154,66 @@ def test_three_orders_of_the_width_of_a_triangle() -> None:
     assert assumed == {("w > 1",), ("w < 1", "w > 1/2"), ("w < 1/2",)}
 
 
+class _Case:
+    """A derivation that has sections alone."""
+
+    def __init__(self, assumed: str, lines: dict[str, list[str]]) -> None:
+        self.mechanism = symdp.loads(noise("(1 - abs(x)/w)/w")).assuming([assumed])
+        self.lines = lines
+
+    def sections(self, _: int) -> list[Section]:
+        told = [f"assumed: {text}" for text in self.mechanism.assumptions]
+        listed = {"mechanism": [*told, "the noise"], **self.lines}
+        return [Section(key, key, tuple(map(sentence, listed[key]))) for key in listed]
+
+
+def test_what_cases_share_is_printed_once() -> None:
+    series = {"series": ["at fixed ε:", "log δ ≈ 1"]}
+    cases = [
+        _Case(
+            "w > 1", {"loss": ["ℓ is flat", "sup ℓ = 1"], "series": ["at fixed ε:", "log δ ≈ 2"]}
+        ),
+        _Case("w < 1/2", {"loss": ["ℓ is flat", "sup ℓ = 2"], **series}),
+        _Case("w < 1/3", {"loss": ["ℓ is flat", "sup ℓ = 2"], **series}),
+    ]
+    text = cases_to_text(cases, "a triangle", 2)
+    shared, first, others = re.split("\n(?=Cases? [0-9])", text)
+    assert "a triangle; 3 cases" in shared
+    assert "the noise" in shared
+    assert text.count("ℓ is flat") == shared.count("ℓ is flat") == 1
+    assert "fixed" not in shared  # its next line differs
+    assert first.startswith("Case 1: w > 1\n")
+    assert "sup ℓ = 1" in first
+    assert "sup ℓ = 2" not in first
+    assert others.startswith("Cases 2 and 3: w < 1/2; w < 1/3\n")
+    assert others.count("sup ℓ = 2") == others.count("at fixed ε:") == 1
+
+
+@pytest.mark.slow
+def test_no_line_of_a_case_is_lost() -> None:
+    found = derive_cases(symdp.loads(noise("(1 - abs(x)/w)/w")))
+    text = cases_to_text(found, "the triangle", None)
+    shared, *alone = re.split("\n(?=Cases? [0-9])", text)
+    assert "the triangle; 3 cases" in shared
+    assert sum(part.count("Q(x) =") for part in (shared, *alone)) == 1
+    one_by_one = [d.to_text() for d in found]
+    assert len(text) < 0.8 * sum(map(len, one_by_one))
+    for number, whole in enumerate(one_by_one, start=1):
+        (own,) = (part for part in alone if str(number) in part.splitlines()[0].partition(":")[0])
+        lines = (shared + own).splitlines()
+        left_out = ("assumed: ", "<Mechanism", "  no closed form of K", "  where", "      ")
+        for line in whole.partition("\nSymbols")[0].splitlines():
+            assert line in lines or line.startswith(left_out) or line.strip().startswith("assumed")
+
+
 @pytest.mark.slow
 def test_the_command_prints_every_case(shell: Shell, tmp_path: Path) -> None:
     file = tmp_path / "epanechnikov.toml"
     file.write_text(noise(WIDTHS["epanechnikov"][0]))
     done = shell(f"derive {file} --order 1")
     assert (done.code, done.err) == (0, "")
-    assert done.out.count("<Mechanism noise") == 2
-    assert "assuming w < 1/2" in done.out
-    assert "assuming w > 1/2" in done.out
+    assert "<Mechanism noise(w)>, remove direction; 2 cases" in done.out
+    assert {"Case 1: w > 1/2", "Case 2: w < 1/2"} <= set(done.out.splitlines())
+    second = shell(f"derive {file} --order 1 --case 2 --only loss")
+    assert (second.code, second.err) == (0, "")
+    assert shell(f"derive {file} --case 3").err.strip().endswith("this mechanism has 2 cases")

@@ -28,7 +28,7 @@ COMMANDS = (
     "delta sigma kappa lambda rho omega ell Phi varphi bar infty pi cdot le ge ne approx in to "
     "dots int sum mathrm quad qquad begin end intertext paragraph allowdisplaybreaks tau eta nu "
     "alpha xi theta binom bigl bigr vert textbar textless textgreater textasciicircum Gamma Sigma "
-    "raggedright par propto surd "
+    "raggedright par propto surd displaystyle subsection subsubsection "
     "| \\ { } _ , % & $"
 )
 
