@@ -282,9 +282,7 @@ def _sheets(
     return found, at
 
 
-def _of_number(
-    cases: Sequence[AnyDerivation], number: int
-) -> AnyDerivation:
+def _of_number(cases: Sequence[AnyDerivation], number: int) -> AnyDerivation:
     """Return one of the cases, counted from 1."""
     if number > len(cases):
         there = "one case" if len(cases) == 1 else f"{len(cases)} cases"
