@@ -95,9 +95,8 @@ def to_javascript(derivation: Derivation) -> str:
 def _model(mechanism: Mechanism, derivations: Sequence[Derivation]) -> Model:
     from symdp.version import __version__
 
-    first = derivations[0]
     answered = [_answered(derivation) for derivation in derivations]
-    whose = answered[0][1]
+    first, whose = answered[0]
     kind = first.pair.support.kind
     free = [p for p in mechanism.declared if p.name in mechanism.parameters]
     what = repr(mechanism)[len("<Mechanism ") : -1]

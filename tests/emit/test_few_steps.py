@@ -162,3 +162,37 @@ def test_an_epsilon_is_finite_where_the_search_never_had_an_upper_end(tmp_path: 
     epsilon = float(re.search(r"^epsilon\s*(?:<=|=)\s*(\S+)", printed, re.MULTILINE)[1])
     truth = symdp.compose(noise, 7).epsilon(1e-5, direction="remove").epsilon
     assert truth <= epsilon <= truth * (1 + 1e-6)
+
+
+def test_a_pair_of_all_shifts_has_a_program(tmp_path: Path):
+    """Noise of several modes is answered by a list of outcomes, whose masses add up to 1."""
+    noise = symdp.loads(
+        'name = "waves"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[noise]\nnormalize = true\n'
+        'density = "(2 + cos(2*x))*exp(-abs(x)/4)"\nsensitivity = 1\n'
+    )
+    program = tmp_path / "waves.py"
+    program.write_text(to_program(symdp.derive(noise), "python"), encoding="utf-8")
+    words = [*python_command(program), "epsilon=1.47", "n=2", "remove"]
+    printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
+    bound = symdp.compose(noise, 2).delta(1.47, direction="remove").delta
+    assert float(printed.split()[2]) == pytest.approx(bound, rel=1e-9)
+
+
+@needs_compiler
+def test_masses_that_fall_like_a_power_are_integrated_far_out(tmp_path: Path):
+    """δ of one step is a sum over integers of 1/(3 + k)³, whose tails are Hurwitz zetas."""
+    noise = symdp.loads(
+        'name = "zeta"\nvariable = "k"\nsupport = "naturals"\n[noise]\nnormalize = true\n'
+        'density = "1/(3 + k)**3"\nsensitivity = 1\n'
+    )
+    source = tmp_path / "zeta.c"
+    source.write_text(to_program(symdp.derive(noise), "c"), "utf-8")
+    epsilon, whole = 0.2, mpmath.zeta(3, 3)
+    # added: outcomes k ≥ 1 of (3 + k)^−3 against (2 + k)^−3, and k = 0 alone; removed: never below
+    excess = sum(
+        max(0.0, float((3 + k) ** -3.0 - math.exp(epsilon) * (2 + k) ** -3.0)) for k in range(1, 9)
+    )
+    truth = (1 / mpmath.mpf(27) + excess) / whole
+    words = [f"epsilon={epsilon}", "n=1", "add"]
+    ran = subprocess.run([*compiled(source), *words], capture_output=True, text=True, check=True)
+    assert float(ran.stdout.split()[2]) == pytest.approx(float(truth), rel=1e-10)

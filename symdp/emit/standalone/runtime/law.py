@@ -78,6 +78,12 @@ TINY = 1e-300
 HEAVY = 1e-3  # of 1/n: parts of the law that keep |phi|^n from being small
 ROUNDING = 3e-16  # relative
 MASS = 1e-11  # of a law, that may be lost or rounded off
+SMOOTH_FROM = 16384.0  # integers: from here on masses that fall like a power are integrated
+SMOOTH_BLOCK = 2048.0  # of these, that tell whether sums are integrals
+SMOOTH = 1e-7  # relative: how closely
+HEAVIEST = (
+    20.0  # by which the logarithm of such a mass falls, at most, to a place four times as far
+)
 NEAR = 1e-6  # of log delta: the width at which a grid is fine enough
 
 
@@ -414,6 +420,51 @@ def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float
     return 0.0
 
 
+def is_heavy(plain: Vector, low: float, high: float) -> float:
+    """Return whether masses up to a reach fall like a power where they go on beyond it."""
+    count = size(plain)
+    quarter = int(floor(0.375 * count))
+    before = plain[quarter] - plain[0] if not isfinite(low) else 0.0
+    quarter = int(floor(0.625 * count)) if not isfinite(low) else int(floor(0.25 * count))
+    after = plain[quarter] - plain[count - 1] if not isfinite(high) else 0.0
+    return 1.0 if before < HEAVIEST and after < HEAVIEST else 0.0
+
+
+def is_smooth(law: Law, piece: float, low: float, high: float, tilt: float) -> float:
+    """Return whether sums over integers beyond a place are integrals, at three tilts."""
+    for side in range(2):
+        sign = 1.0 if side > 0 else -1.0
+        if (sign > 0.0 and not isfinite(high)) or (sign < 0.0 and not isfinite(low)):
+            first = sign * SMOOTH_FROM
+            places = first + sign * (steps(SMOOTH_BLOCK) + 1.0)
+            middle = first + sign * 0.5 * (SMOOTH_BLOCK + 1.0)
+            nodes = middle + 0.5 * SMOOTH_BLOCK * PLACES
+            for k in range(3):
+                t = 0.5 * k * tilt
+                seen = height(piece, places, law.c, law.side, t)
+                between = height(piece, nodes, law.c, law.side, t)
+                top = largest(seen)
+                whole = total(exp(seen - top))
+                integral = 0.5 * SMOOTH_BLOCK * total(WEIGHTS * exp(between - top))
+                if not absolute(integral - whole) < SMOOTH * whole:
+                    return 0.0
+    return 1.0
+
+
+def add_heavy(law: Law, piece: float, low: float, high: float, is_lost: float) -> float:
+    """Add outcomes up to a place one by one, and those beyond as integrals of their masses."""
+    first, last = maximum(low, -SMOOTH_FROM), minimum(high, SMOOTH_FROM)
+    x = first + steps(last - first + 1.0)
+    plain = height(piece, x, law.c, law.side, 0.0)
+    law.evaluated = law.evaluated + size(x)
+    add_nodes(law, law.side * loss_at(piece, x, law.c), plain, 1.0)
+    if not isfinite(high):
+        add_interval(law, piece, SMOOTH_FROM + 0.5, high, is_lost)
+    if not isfinite(low) and law.far == 0.0:
+        add_interval(law, piece, low, -SMOOTH_FROM - 0.5, is_lost)
+    return 1.0
+
+
 def add_integers(law: Law, piece: float, low: float, high: float, is_lost: float) -> float:
     """Add the outcomes of a law on integers, as far as three tilts see them."""
     start = low if isfinite(low) else (high if isfinite(high) else 0.0)
@@ -434,6 +485,9 @@ def add_integers(law: Law, piece: float, low: float, high: float, is_lost: float
             seen = nearest > -60.0
             loss = law.side * loss_at(piece, x, law.c)
             return add_nodes(law, kept(loss, seen), kept(plain, seen), 1.0)
+        is_power = reach >= SMOOTH_FROM and is_heavy(plain, low, high) > 0.0
+        if is_power and is_smooth(law, piece, low, high, tilt) > 0.0:
+            return add_heavy(law, piece, low, high, is_lost)
         reach = 4.0 * reach
     law.far = 1.0
     return 0.0
