@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
 Direction = Literal["both", "remove", "add", "unknown"]
+_MOST_ZEROS = 4  # of either density, whose sums are tried
 _POINTS = 6  # random places at which a symmetry must hold
 
 
@@ -122,17 +123,27 @@ def _mirrored_mixture(pair: Pair) -> bool:
 
 
 def _centres(pair: Pair, f: sp.Expr, g: sp.Expr) -> list[sp.Expr]:
-    """Candidates for c: the ends of the support, 0, and shifts D seen in f or g as x − D."""
+    """Candidates for c: the ends of the support, 0, shifts D seen as x − D, and sums of two.
+
+    A reflection that exchanges f and g takes a place a that f names to one that g names, c − a.
+    """
     x, support = pair.variable, pair.support
     centres: list[sp.Expr] = []
     if not (support.lower.is_infinite or support.upper.is_infinite):
         centres.append(sp.expand(support.lower + support.upper))
-    for density in (f, g):
-        for node in density.atoms(sp.Add):
-            if node.is_polynomial(x) and sp.degree(node, x) == 1:
-                centres.append(tidy.cancel(-node.subs(x, 0) / sp.diff(node, x)))
-    centres.append(sp.S.Zero)
+    zeros = _zeros(f, x), _zeros(g, x)
+    centres += [*zeros[0], *zeros[1], sp.S.Zero]
+    centres += [tidy.cancel(a + b) for a in zeros[0][:_MOST_ZEROS] for b in zeros[1][:_MOST_ZEROS]]
     return list(dict.fromkeys(centres))
+
+
+def _zeros(density: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
+    """Return where the linear functions of x in a density vanish."""
+    zeros = []
+    for node in sorted(density.atoms(sp.Add), key=sp.default_sort_key):
+        if node.is_polynomial(x) and sp.degree(node, x) == 1:
+            zeros.append(tidy.cancel(-node.subs(x, 0) / sp.diff(node, x)))
+    return list(dict.fromkeys(zeros))
 
 
 def _equal(a: sp.Expr, b: sp.Expr, x: sp.Symbol) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from symdp.page.node import EMPTY, PAGE, Node, broken, is_wide, measure, operator, text
+from symdp.page.node import EMPTY, PAGE, Node, broken, is_wide, listed, measure, operator, text
 
 if TYPE_CHECKING:
     from symdp.page.plot import Series
@@ -20,6 +20,7 @@ _NAMED_FUNCTIONS = frozenset({
     "log", "exp", "inf", "sup", "min", "max", "sinh", "cosh", "tanh", "coth", "sin", "cos", "tan",
     "atan", "acos", "asin", "erf", "erfc", "erfi", "Γ", "B", "sign", "floor", "ceiling", "hyper",
 })  # fmt: skip
+_COUNTERS = frozenset("ijkmn")
 _CONSTANTS = frozenset("πi∞d") | {"e"}
 _FOOT = "Numbers called exact are the exact formula in floating point; bounds are proved; "
 _FOOT += "estimates are neither."
@@ -216,13 +217,17 @@ class Section:
 
     def explained(self, meanings: Mapping[str, str]) -> Section:
         """Return the section with its legend."""
-        legend: dict[str, tuple[Node, str]] = {}
+        nodes: dict[str, list[Node]] = {}
         for label, node in self.symbols().items():
             general, any_index = _general(label, node)
-            own = (label, node) if label in meanings else (general, any_index)
-            if own[0] in meanings:
-                legend.setdefault(own[0], (own[1], meanings[own[0]]))
-        return replace(self, legend=tuple(legend.values()))
+            if label in meanings:
+                nodes.setdefault(label, [node])
+            elif general in meanings and _is_counted(node):
+                nodes.setdefault(general, [any_index])
+            elif general in meanings:
+                nodes.setdefault(general, []).append(node)
+        legend = tuple((listed(alike), meanings[label]) for label, alike in nodes.items())
+        return replace(self, legend=legend)
 
     def symbols(self) -> dict[str, Node]:
         """Return the symbols of the lines, without the names of parts and of functions."""
@@ -260,6 +265,14 @@ def _general(label: str, node: Node) -> tuple[str, Node]:
         return label, node
     index = Node("name", text="j")
     return f"{text(node.parts[0])}_j", replace(node, parts=(node.parts[0], index, EMPTY))
+
+
+def _is_counted(node: Node) -> bool:
+    """Whether an index counts, as that of κ₃ does, and not that of α_P."""
+    if node.kind != "script":
+        return True
+    index = node.parts[1]
+    return index.kind == "number" or text(index) in _COUNTERS
 
 
 def _names(node: Node) -> Iterator[Node]:

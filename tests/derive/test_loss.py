@@ -101,6 +101,8 @@ def test_what_has_no_closed_distribution_says_why() -> None:
         (ALL["gaussian, two variances"].mechanism(), "unknown"),
         (ALL["exponential noise"].mechanism(), "unknown"),
         (ALL["uniform noise"].mechanism(), "both"),
+        (Mechanism.additive((sp.erf(x + 4) - sp.erf(x - 4)) / 16, x), "both"),
+        (Mechanism.additive((sp.erf(x + 4) - sp.erf((x - 4) / 2)) / 16, x), "unknown"),
     ],
 )
 def test_dominating_direction(mechanism: Mechanism, direction: str) -> None:

@@ -11,7 +11,7 @@ import sympy as sp
 
 import symdp
 from symdp.page.document import Section, one_legend
-from symdp.page.formula import equation
+from symdp.page.formula import equation, read
 from symdp.page.latex import latex_words
 from symdp.page.node import text
 from symdp.page.step_log import step_log
@@ -49,6 +49,17 @@ def test_one_legend_says_where_a_symbol_means_something_else():
     }
     both = [section("A", x="an output"), section("B", x="an output")]
     assert [told for _, told in one_legend(both)] == ["an output"]
+
+
+def test_an_index_that_counts_stands_for_all_and_a_law_for_itself():
+    lines = tuple(equation(read(name), sp.S.One) for name in ("κ_3", "κ_4", "α_P", "α_Q", "P_t"))
+    meant = {"κ_j": "the cumulants", "α_j": "a scale", "P_t": "a moment", "P_j": "a bound"}
+    legend = Section("tails", "Tails", lines).explained(meant).legend
+    assert [(text(node), told) for node, told in legend] == [
+        ("κ_j", "the cumulants"),
+        ("α_P, α_Q", "a scale"),
+        ("P_t", "a moment"),
+    ]
 
 
 @pytest.mark.quick_cases("gaussian")
