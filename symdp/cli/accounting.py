@@ -90,18 +90,18 @@ def curve(
 
     known.tell = told
 
-    def computed(asked: Job) -> None:
-        with working(f"profile of {asked.subject}") as work:
-            composition = asked.build()
+    def computed(job_asked: Job) -> None:
+        with working(f"profile of {job_asked.subject}") as work:
+            composition = job_asked.build()
             from symdp.page.verification import default_range, evenly
 
             epsilons = evenly(ends or default_range(composition, side), many)
             while len(answers) < len(epsilons):
                 done = len(answers)
                 # The first alone: it shows whether all others will take long.
-                some = epsilons[done : done + (_AT_ONCE if done else 1)]
-                work.say(f"δ({some[0]:.6g}) of {asked.subject}", done, many)
-                answers.extend(composition.delta(some, names[0], side, **chosen))
+                next_epsilons = epsilons[done : done + (_AT_ONCE if done else 1)]
+                work.say(f"δ({next_epsilons[0]:.6g}) of {job_asked.subject}", done, many)
+                answers.extend(composition.delta(next_epsilons, names[0], side, **chosen))
                 known.lacks = f"{len(answers)} of {many} points"
             if plot is not None:
                 work.say(f"drawing {plot}")
@@ -125,7 +125,7 @@ def _points(answers: list[Guarantee]) -> Iterator[Block]:
     yield Table(head, rows, numbers=range(len(head) - 1))
     yield from protection(answers[0])
     advice = dict.fromkeys(a.advice for a in answers if a.advice)
-    yield from (Sentence(f"warning: {one}", "warning") for one in advice)
+    yield from (Sentence(f"warning: {warning}", "warning") for warning in advice)
 
 
 def _pair(
@@ -205,8 +205,8 @@ def verify(
         def told(mark: str) -> None:
             """Print what is not printed yet."""
             if not how.as_json:
-                if rest:
-                    _print_place(rest, notes)
+                if unprinted:
+                    _print_place(unprinted, notes)
                 return
             print_json({
                 "checks": [c.to_json() for c in checks],
@@ -222,14 +222,14 @@ def verify(
             known.lacks = f"{done} of {total} truths and rows" if checks else ""
             work.say(what, done, total)
 
-        def noted(one: Check) -> float:
-            checks.append(one)
-            rest.append(one)
-            return one.truth.epsilon
+        def noted(check: Check) -> float:
+            checks.append(check)
+            unprinted.append(check)
+            return check.truth.epsilon
 
         known.tell, start, notes = told, time.perf_counter(), dict[str, str]()
         checks: list[Check] = []
-        rest: list[Check] = []
+        unprinted: list[Check] = []
         rows: Iterator[list[Check]] | None = None
         if not how.as_json:
             names = "; ".join(
@@ -239,17 +239,17 @@ def verify(
         while True:
             with working(what) as work:
                 if rows is None:
-                    found = verification.verify(
+                    checked = verification.verify(
                         composition, side, digits=wanted, methods=methods, targets=targets,
                         epsilons=at, patience=patience, advance=advance,
                     )  # fmt: skip
-                    rows = (list(own) for _, own in groupby(found, noted))
-                own = next(rows, [])
-            if not own:
+                    rows = (list(group) for _, group in groupby(checked, noted))
+                group = next(rows, [])
+            if not group:
                 break
             if not how.as_json:  # what is known is printed, whatever comes of the rest
-                _print_place(own, notes)
-                del rest[: len(own)]
+                _print_place(group, notes)
+                del unprinted[: len(group)]
         known.lacks, broken = "", sum(c.broken for c in checks)
         if how.as_json:
             told("")
@@ -294,13 +294,13 @@ def _print_agreement(composition: Composition, checks: list[Check], seconds: flo
     side = next((c.truth.direction for c in checks if c.truth.direction != "both"), "remove")
     say()
     for pair, _ in composition.accounted.pairs(side):
-        said = f"not compared within {seconds:.2g} s"
+        sentence = f"not compared within {seconds:.2g} s"
         with limit(seconds, of_work=True):
-            found = agreement(pair, 0.0)
-            said = "the densities are no formulas for it"
-            if found is not None:
-                said = f"δ(0) agrees to {found[0]} digits, K(−1/2) to {found[1]}"
-        say(f"independent: one step by mpmath's quadrature of P and Q: {said}")
+            digits_of = agreement(pair, 0.0)
+            sentence = "the densities are no formulas for it"
+            if digits_of is not None:
+                sentence = f"δ(0) agrees to {digits_of[0]} digits, K(−1/2) to {digits_of[1]}"
+        say(f"independent: one step by mpmath's quadrature of P and Q: {sentence}")
 
 
 def _check_row(c: Check, notes: dict[str, str]) -> list[str]:
@@ -380,22 +380,22 @@ def _certificate(
     job: Job,
     how: How,
     digits: int,
-    asked: dict[str, Fraction],
+    goals: dict[str, Fraction],
 ) -> None:
     """Write a certificate, beside it the checker if asked, and print what is claimed."""
     from symdp.durable import replace_text
     from symdp.questions.certificate_file import CHECKER, certificate
 
     def ask(steps: Composition) -> dict[str, Any]:
-        return certificate(steps, digits=min(digits, 15), direction=how.side, **asked)
+        return certificate(steps, digits=min(digits, 15), direction=how.side, **goals)
 
     check_output(file, "json")
-    made = how.ask(f"certificate of {job.subject}", job.build, ask)
-    replace_text(file, json.dumps(made, indent=1) + "\n")
-    claim = made["claim"]
+    document = how.ask(f"certificate of {job.subject}", job.build, ask)
+    replace_text(file, json.dumps(document, indent=1) + "\n")
+    claim = document["claim"]
     print(f"{file}: {claim['lower']} ≤ δ({claim['epsilon']}) ≤ {claim['upper']}")
-    if "assumed" in made:
-        print(f"{file}: proved of the pair at the sensitivity; {made['assumed']}")
+    if "assumed" in document:
+        print(f"{file}: proved of the pair at the sensitivity; {document['assumed']}")
     if with_checker:
         beside = file.with_name(CHECKER.name)
         beside.write_text(CHECKER.read_text(encoding="utf-8"), encoding="utf-8")
@@ -431,37 +431,37 @@ def check_claim(
     from symdp.questions.claim import read_claim
 
     at, most = read_claim(claim)
-    found: CheckedClaim = how.ask(
+    checked: CheckedClaim = how.ask(
         f"claim about {job.subject}",
         job.build,
         lambda steps: steps.check_claim(at, most, how.side),
         lambda steps: steps.delta(float(at), "moments", how.side),
     )
-    how.tell(found, _verdict)
-    return int(not found.holds)
+    how.tell(checked, _verdict)
+    return int(not checked.holds)
 
 
-def _verdict(found: CheckedClaim) -> Iterator[Block]:
-    proved, is_bound = found.is_proved, found.answer.for_pair == "bound"
+def _verdict(checked: CheckedClaim) -> Iterator[Block]:
+    proved, is_bound = checked.is_proved, checked.answer.for_pair == "bound"
     how = "an upper bound" if is_bound else "the exact formula in floating point"
     head = {
         "proved": "proved",
         "exact": f"true, by {how}",
         "refuted": "refuted" if proved else f"refuted, by {how}",
         "open": "open: neither proved nor refuted",
-    }[found.verdict]
-    better = None if found.would_do is None else rounded(found.would_do, 12, "up")
-    if found.is_loose:
+    }[checked.verdict]
+    better = None if checked.would_do is None else rounded(checked.would_do, 12, "up")
+    if checked.is_loose:
         head += f", but loose: ε = {better} would do"
-    answer, attack = found.answer, found.attack
+    answer, attack = checked.answer, checked.attack
     low, high = answer.bound_texts(9)
     if proved:
-        told = answer.to_json()
-        digits = max(told["digits"], 6) + 3
-        low = rounded(Fraction(told["lower"]), digits, "down")
-        high = rounded(Fraction(told["upper"]), digits, "up")
+        entries = answer.to_json()
+        digits = max(entries["digits"], 6) + 3
+        low = rounded(Fraction(entries["lower"]), digits, "down")
+        high = rounded(Fraction(entries["upper"]), digits, "up")
     sure = ", proved, every rounding included" if proved else ""
-    at, most = _exactly(found.epsilon), _exactly(found.delta)
+    at, most = _exactly(checked.epsilon), _exactly(checked.delta)
     yield Sentence("", answer=head)
     yield Sentence(f"  δ({at}) lies between {low or 0} and {high or 1}{sure}; claimed is {most}")
     if attack is not None:
@@ -471,7 +471,7 @@ def _verdict(found: CheckedClaim) -> Iterator[Block]:
             f"  an attack has false positive rate {alarm} and false negative rate {miss}, in "
             f"direction {attack.direction}; the claim allows no less than {least}"
         )
-    if better is not None and not found.holds:
+    if better is not None and not checked.holds:
         yield Sentence(f"  ε = {better} would do at this δ")
     yield from source(answer)
 
@@ -532,8 +532,8 @@ def calibrate(
     def told(mark: str) -> None:
         rows = sorted((value, *one) for value, one in visited.items())
         if how.as_json:
-            own = [{"value": float(v), "bound": b, "meets": meets} for v, b, meets in rows]
-            print_json({"parameter": unknown, "incomplete": mark, "visited": own})
+            entries = [{"value": float(v), "bound": b, "meets": meets} for v, b, meets in rows]
+            print_json({"parameter": unknown, "incomplete": mark, "visited": entries})
             return
         from symdp.questions.calibrate import decimal
 
@@ -545,17 +545,17 @@ def calibrate(
 
     known.tell = told
 
-    def found(asked: Job) -> Calibration | AttackCalibration:
+    def found(job_asked: Job) -> Calibration | AttackCalibration:
         from symdp.questions.calibrate import COUNT, calibrate
 
         if steps is not None:
             return calibrate(
-                steps, unknown, asked.steps_asked, **target, digits=many, between=ends,
+                steps, unknown, job_asked.steps_asked, **target, digits=many, between=ends,
                 method=name, direction=how.side, progress=seen,
             )  # fmt: skip
-        mechanism = _open(asked, unknown)
+        mechanism = _open(job_asked, unknown)
         of_steps = unknown == COUNT and COUNT not in mechanism.parameters
-        count = None if of_steps and asked.count is None else asked.steps_asked
+        count = None if of_steps and job_asked.count is None else job_asked.steps_asked
         return calibrate(
             mechanism, unknown, count, **target, digits=many, between=ends, method=name,
             direction=how.side, progress=seen,
@@ -602,35 +602,37 @@ def _open(job: Job, parameter: str) -> Mechanism:
     return job.subsampled(plain, scheme, parameter)
 
 
-def _calibrated(found: Calibration | AttackCalibration) -> Iterator[Block]:
+def _calibrated(calibration: Calibration | AttackCalibration) -> Iterator[Block]:
     from symdp.questions.calibrate import Calibration, decimal
 
-    yield Sentence(f"{found.parameter} = ", answer=decimal(found.value))
-    is_next = abs(found.neighbour - found.value) == found.step
+    yield Sentence(f"{calibration.parameter} = ", answer=decimal(calibration.value))
+    is_next = abs(calibration.neighbour - calibration.value) == calibration.step
     which = "the next" if is_next else "the nearest that was answered"
-    beyond = f"  {which}, {decimal(found.neighbour)},"
-    if isinstance(found, Calibration):
-        answer, goal = found.guarantee, given(found.target_delta)
+    beyond = f"  {which}, {decimal(calibration.neighbour)},"
+    if isinstance(calibration, Calibration):
+        answer, goal = calibration.guarantee, given(calibration.target_delta)
         # With as many digits as keep δ at most the target that it meets; else its interval, which
         # is printed beside, reaches beyond the target.
         texts = (answer.delta_text(), answer.delta_text(17))
-        within = next((t for t in texts if float(t) <= found.target_delta), given(answer.delta))
+        within = next(
+            (t for t in texts if float(t) <= calibration.target_delta), given(answer.delta)
+        )
         yield Sentence(f"  δ({answer.epsilon_text()}) = {within} ≤ {goal}, {meaning(answer)}")
-        yield Sentence(f"{beyond} has {found.missed.delta_text()} and misses it")
-        if found.steps:
-            yield Table(("step", "parameters"), _rows_of_steps(found.steps))
-        yield from source(answer, found.seconds)
-        yield from _noted(found)
+        yield Sentence(f"{beyond} has {calibration.missed.delta_text()} and misses it")
+        if calibration.steps:
+            yield Table(("step", "parameters"), _rows_of_steps(calibration.steps))
+        yield from source(answer, calibration.seconds)
+        yield from _noted(calibration)
         return
-    alpha = found.false_positive_rate
+    alpha = calibration.false_positive_rate
     what = "advantage" if alpha is None else f"true positive rate at {given(alpha)}"
-    held = rounded(found.rate, 9, "up")
-    if float(held) > found.target:
-        held = rounded(found.rate, 17, "up")
-    yield Sentence(f"  no attack has a higher {what} than {held} ≤ {given(found.target)}")
-    yield Sentence(f"{beyond} allows {rounded(found.missed, 9, 'up')} and misses it")
-    yield Sentence(f"  both directions, {found.seconds:.2g} s")
-    yield from _noted(found)
+    most = rounded(calibration.rate, 9, "up")
+    if float(most) > calibration.target:
+        most = rounded(calibration.rate, 17, "up")
+    yield Sentence(f"  no attack has a higher {what} than {most} ≤ {given(calibration.target)}")
+    yield Sentence(f"{beyond} allows {rounded(calibration.missed, 9, 'up')} and misses it")
+    yield Sentence(f"  both directions, {calibration.seconds:.2g} s")
+    yield from _noted(calibration)
 
 
 def _rows_of_steps(steps: Mapping[str, Mapping[str, str]]) -> list[tuple[str, str]]:
@@ -641,10 +643,10 @@ def _rows_of_steps(steps: Mapping[str, Mapping[str, str]]) -> list[tuple[str, st
     return rows
 
 
-def _noted(found: Calibrated) -> Iterator[Block]:
+def _noted(calibration: Calibrated) -> Iterator[Block]:
     """Say what a search stepped over or left open."""
-    if found.note:
-        yield Sentence(f"  {found.note}", "warning")
+    if calibration.note:
+        yield Sentence(f"  {calibration.note}", "warning")
 
 
 def compare(
@@ -660,14 +662,14 @@ def compare(
     if (std is None) == (mean_abs is None):
         raise InputError("give the size of the noise: --std S or --mean-abs A, one of them")
     option, size = ("--std", std) if std is not None else ("--mean-abs", mean_abs)
-    at_delta, asked = words.delta(delta), words.real(str(size), option)
+    at_delta, value = words.delta(delta), words.real(str(size), option)
     check_drawing(plot)
     jobs = _of_each([job.mechanism or "", *job.values], job)
     from symdp.questions.noise import ALPHA
     from symdp.questions.noise import compare as ask
 
     def told(noises: list[Mechanism]) -> None:
-        sizes = {"std": asked} if std is not None else {"mean_abs": asked}
+        sizes = {"std": value} if std is not None else {"mean_abs": value}
         left_out: list[str] = []
         rows = ask(noises, job.steps_asked, delta=at_delta, **sizes, left_out=left_out.append)
         if plot is not None:
@@ -682,7 +684,7 @@ def compare(
         head = ("noise", "standard deviation", "E|X − EX|", *asked_of, *attacks)
         show(
             Table(head, [_cells(row) for row in rows], numbers=[1, 2, 3, 4, 6, 7]),
-            *dict.fromkeys(one for row in rows for one in protection(row.guarantee)),
+            *dict.fromkeys(line for row in rows for line in protection(row.guarantee)),
             *(Sentence(f"  left out: {reason}", "warning") for reason in left_out),
             *_drawn(plot),
         )
@@ -742,24 +744,24 @@ def tradeoff(
         raise InputError(f"--alpha {alpha:.40}: at most {_MOST_RATES} rates, each from 0 to 1")
     check_drawing(plot)
     # All at once: what is computed for one rate tells of its neighbours.
-    grid = [] if plot is None else [place / (_DRAWN - 1) for place in range(_DRAWN)]
+    grid = [] if plot is None else [index / (_DRAWN - 1) for index in range(_DRAWN)]
 
     def told(steps: Composition) -> None:
         from symdp.questions.tradeoff import membership_advantage, trade_off
 
-        found = [float(miss) for miss in trade_off(steps, [*rates, *grid], side)]
+        misses = [float(miss) for miss in trade_off(steps, [*rates, *grid], side)]
         advantage = membership_advantage(steps)
-        points = list(zip(rates, found[: len(rates)], strict=True))
+        points = list(zip(rates, misses[: len(rates)], strict=True))
         whose = steps.accounted.protection_of(side)
         if plot is not None:
             from symdp.page.plot import save_trade_off
 
-            save_trade_off(grid, found[len(rates) :], plot)
+            save_trade_off(grid, misses[len(rates) :], plot)
         if how.as_json:
             print_json({
                 "points": [
-                    {"alpha": one, "beta": miss, "true_positive_rate": 1.0 - miss}
-                    for one, miss in points
+                    {"alpha": rate, "beta": miss, "true_positive_rate": 1.0 - miss}
+                    for rate, miss in points
                 ],
                 "advantage": advantage,
                 "direction": side,
@@ -768,8 +770,8 @@ def tradeoff(
             })  # fmt: skip
             return
         rows = [
-            (given(one), rounded(miss, 8, "down"), rounded(1 - Fraction(miss), 8, "up"))
-            for one, miss in points
+            (given(rate), rounded(miss, 8, "down"), rounded(1 - Fraction(miss), 8, "up"))
+            for rate, miss in points
         ]
         head = ("false positive rate", "miss rate, at least", "true positive rate, at most")
         show(
@@ -799,7 +801,8 @@ def renyi(
 
     def told(steps: Composition) -> None:
         ends = {
-            way: [renyi_ends(steps, one, cast("Direction", way)) for one in orders] for way in ways
+            way: [renyi_ends(steps, alpha, cast("Direction", way)) for alpha in orders]
+            for way in ways
         }
         highs = {way: [high for _, high in pairs] for way, pairs in ends.items()}
         kind = divergence_kind(steps)
@@ -807,14 +810,14 @@ def renyi(
         if how.as_json:
             finite = {w: [x if math.isfinite(x) else None for x in v] for w, v in highs.items()}
             print_json({
-                "orders": [one if math.isfinite(one) else "inf" for one in orders],
+                "orders": [alpha if math.isfinite(alpha) else "inf" for alpha in orders],
                 **finite,
                 "kind": kind,
                 "zcdp": least.to_json(),
             })  # fmt: skip
             return
         columns = [[_divergence(pair, kind) for pair in ends[way]] for way in ways]
-        names = [given(one) if math.isfinite(one) else "∞" for one in orders]
+        names = [given(alpha) if math.isfinite(alpha) else "∞" for alpha in orders]
         show(
             Table(("order α", *ways), list(zip(names, *columns, strict=True)), numbers=range(3)),
             Sentence(f"zCDP: {least}"),
@@ -853,38 +856,38 @@ def audit(
     at = 0.0 if delta is None else words.delta(delta)
     sure = words.share(confidence, "--confidence")
     counted = hits, alarms, all_members, all_others
-    steps, found = how.ask(
+    steps, result = how.ask(
         f"audit of {job.subject}",
         lambda: job.build() if job.is_asked else None,
         lambda steps: (steps, ask(*counted, delta=at, confidence=sure, composition=steps)),
     )
     if how.as_json:
-        print_json(found.to_json())
+        print_json(result.to_json())
         return
     at_delta = "" if delta is None else f" at δ = {delta}"
-    low = rounded(found.true_positive_rate, 6, "down")
-    high = rounded(found.false_positive_rate, 6, "up")
+    low = rounded(result.true_positive_rate, 6, "down")
+    high = rounded(result.false_positive_rate, 6, "up")
     show(
-        Sentence("ε ≥ ", answer=f"{rounded(found.epsilon, 6, 'down')}{at_delta}"),
+        Sentence("ε ≥ ", answer=f"{rounded(result.epsilon, 6, 'down')}{at_delta}"),
         Sentence(
             f"  with confidence {confidence}: true positive rate at least {low}, false positive "
             f"rate at most {high} (Clopper and Pearson)"
         ),
     )
-    if steps is not None and found.allowed is not None and found.p_value is not None:
-        verdict = "refutes" if found.is_refuted else "does not refute"
-        most = rounded(found.allowed, 6, "up")
-        say(f"  {verdict} {job.typed}: p-value {rounded(found.p_value, 3, 'up')}")
+    if steps is not None and result.allowed is not None and result.p_value is not None:
+        verdict = "refutes" if result.is_refuted else "does not refute"
+        most = rounded(result.allowed, 6, "up")
+        say(f"  {verdict} {job.typed}: p-value {rounded(result.p_value, 3, 'up')}")
         say(f"  it allows a true positive rate of {most} at false positive rate {high}")
 
 
 def _counted(text: str, whole: str | None, option: str, of: str) -> tuple[int, int]:
     """Return a count and what it is out of, written as 90/100 or in two options."""
-    part, slash, rest = text.partition("/")
+    part, slash, total = text.partition("/")
     if whole is not None:
         words.whole(whole, of)
     if slash:
-        return words.whole(part, option, 0), words.whole(rest, option)
+        return words.whole(part, option, 0), words.whole(total, option)
     if whole is None:
         raise InputError(f"{option} {text:.40}: out of how many? Write {option} 90/100, or {of} N")
     return words.whole(text, option, 0), words.whole(whole, of)

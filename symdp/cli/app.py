@@ -25,8 +25,8 @@ class _Commands(UserDict[str, Any]):
 
 
 class _Program(TyperGroup):
-    def __init__(self, **given: Any) -> None:
-        super().__init__(**given)
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
         self.commands = _Commands({name: where for name, (where, _) in COMMANDS.items()})
 
     def format_commands(self, _: Any, formatter: Any) -> None:
@@ -63,33 +63,39 @@ def _root(
 
 def typed(command: Callable[..., int | None], name: str) -> Callable[..., int | None]:
     """Return a command with the signature that Typer reads."""
-    own = {
-        one.name: inspect.Parameter(
-            one.name,
+    signature = {
+        parameter.name: inspect.Parameter(
+            parameter.name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=None if one.kind == Sequence[str] else one.default,
-            annotation=_declared(one),
+            default=None if parameter.kind == Sequence[str] else parameter.default,
+            annotation=_declared(parameter),
         )
-        for one in parameters_of(command, name)
+        for parameter in parameters_of(command, name)
     }
 
-    def asked(**given: Any) -> int | None:
-        return call(command, given)
+    def asked(**values: Any) -> int | None:
+        return call(command, values)
 
     asked.__doc__, asked.__name__ = command.__doc__, command.__name__
-    asked.__annotations__ = {one.name: one.annotation for one in own.values()}
-    asked.__signature__ = inspect.Signature(list(own.values()))  # type: ignore[attr-defined]
+    asked.__annotations__ = {
+        parameter.name: parameter.annotation for parameter in signature.values()
+    }
+    asked.__signature__ = inspect.Signature(list(signature.values()))  # type: ignore[attr-defined]
     return asked
 
 
-def _declared(one: Parameter) -> Any:
+def _declared(parameter: Parameter) -> Any:
     """Return a parameter's type as Typer reads it."""
-    kind = list[str] | None if one.kind == Sequence[str] else one.kind
-    if one.flags:
-        option = typer.Option(*one.flags, metavar=one.metavar or None, help=one.told)
+    kind = list[str] | None if parameter.kind == Sequence[str] else parameter.kind
+    if parameter.flags:
+        option = typer.Option(
+            *parameter.flags, metavar=parameter.metavar or None, help=parameter.told
+        )
         return Annotated[kind, option]
-    completed = _built_in if one.name == "mechanism" else None
-    argument = typer.Argument(metavar=one.metavar, help=one.told, autocompletion=completed)
+    completed = _built_in if parameter.name == "mechanism" else None
+    argument = typer.Argument(
+        metavar=parameter.metavar, help=parameter.told, autocompletion=completed
+    )
     return Annotated[kind, argument]
 
 
@@ -102,22 +108,24 @@ def _built_in(begun: str) -> list[str]:
 
 def _built(name: str, where: str) -> Any:
     """Return a command or a group of commands as Typer makes it."""
-    found = found_at(where)
+    command_or_group = found_at(where)
     alone = typer.Typer(rich_markup_mode=None, pretty_exceptions_enable=False)
-    if isinstance(found, dict):
+    if isinstance(command_or_group, dict):
         group = typer.Typer(rich_markup_mode=None, help=COMMANDS[name][1])
-        for own, command in found.items():
-            group.command(own, epilog=epilog(f"{name} {own}"))(typed(command, f"{name} {own}"))
+        for subcommand, command in command_or_group.items():
+            group.command(subcommand, epilog=epilog(f"{name} {subcommand}"))(
+                typed(command, f"{name} {subcommand}")
+            )
         alone.add_typer(group, name=name, epilog=epilog(name))
     else:
-        alone.command(name, epilog=epilog(name))(typed(found, name))
+        alone.command(name, epilog=epilog(name))(typed(command_or_group, name))
         alone.callback()(lambda: None)  # else Typer gives it options for completion
-    made: Any = typer.main.get_command(alone)
-    return made.commands[name]
+    built: Any = typer.main.get_command(alone)
+    return built.commands[name]
 
 
 def epilog(command: str) -> str:
     """Return the end of a command's help: its examples, one a line; of a group, those below it."""
-    found = [EXAMPLES[one] for one in EXAMPLES if f"{one} ".startswith(f"{command} ")]
-    lines = "\n".join(f"  {example}" for own in found for example in own)
+    examples = [EXAMPLES[key] for key in EXAMPLES if f"{key} ".startswith(f"{command} ")]
+    lines = "\n".join(f"  {example}" for listed in examples for example in listed)
     return f"\b\nExamples:\n{lines}"

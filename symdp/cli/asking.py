@@ -81,9 +81,9 @@ class How:
         """Return the answer to a question, saying meanwhile what is asked; see `in_time`."""
         return in_time(self.time_limit, build, ask, instead, known, what)
 
-    def tell(self, found: A, shown: Callable[[A], Iterable[Block]]) -> None:
+    def tell(self, answer: A, shown: Callable[[A], Iterable[Block]]) -> None:
         """Print an answer, as JSON or as blocks."""
-        print_json(found.to_json()) if self.as_json else show(*shown(found))
+        print_json(answer.to_json()) if self.as_json else show(*shown(answer))
 
 
 def seconds_of(text: str) -> float | None:
@@ -118,10 +118,10 @@ def in_time(
     must_end_in(seconds)
     with limit(seconds, of_work=True) as outcome, shown:
         built.append(build())
-        found = ask(built[0])
+        answer = ask(built[0])
     if not outcome.late:
         must_end_in(math.inf)
-        return found
+        return answer
     if known is not None and known.lacks:
         mark = f"incomplete after {seconds:g} s: {known.lacks}"
         known.tell(mark)

@@ -26,7 +26,9 @@ def list_mechanisms(name: str | None = None, *, as_json: bool = False) -> None:
     """Show the built-in mechanisms with their parameters."""
     if as_json:
         wanted = [*names(), *curve_names()] if name is None else [checked_name(name)]
-        print_json({"mechanisms": {one: _document(one) for one in wanted}})
+        print_json(
+            {"mechanisms": {mechanism_name: _document(mechanism_name) for mechanism_name in wanted}}
+        )
     elif name is None:
         _print_table()
     else:
@@ -57,29 +59,31 @@ def _document(name: str) -> dict[str, Any]:
 def _print_table() -> None:
     rows = []
     for name in [*names(), *curve_names()]:
-        held = _document(name)
-        parameters = ", ".join(f"{p} {word}" for p, word in held["parameters"].items())
-        rows.append((name, _family(held), parameters, _relation(held), source(held)))
+        entry = _document(name)
+        parameters = ", ".join(f"{p} {word}" for p, word in entry["parameters"].items())
+        rows.append((name, _family(entry), parameters, _relation(entry), source(entry)))
     show(Table(("mechanism", "family", "parameters", "relation", "source"), rows))
     say("symdp list NAME shows one in full, and why its pair dominates.")
     say(_IN_FILES)
 
 
 def _print_one(name: str) -> None:
-    held = _document(name)
-    lines = [f"{name}: {held.get('title', '')}", held.get("description", ""), ""]
-    lines.append(f"family      {_family(held)}")
-    lines += [f"parameter   {p}, {word}" for p, word in held["parameters"].items()]
-    lines.append(f"protects    {held.get('protects') or (_RECORDS if 'noise' in held else _PAIR)}")
-    lines.append(f"dominates   {held.get('dominates', 'what its author says')}")
-    lines.append(f"source      {held.get('citation', 'none named')}")
-    lines += [f"{key:11} {text}" for key, text in _laws(held)]
+    entry = _document(name)
+    lines = [f"{name}: {entry.get('title', '')}", entry.get("description", ""), ""]
+    lines.append(f"family      {_family(entry)}")
+    lines += [f"parameter   {p}, {word}" for p, word in entry["parameters"].items()]
+    lines.append(
+        f"protects    {entry.get('protects') or (_RECORDS if 'noise' in entry else _PAIR)}"
+    )
+    lines.append(f"dominates   {entry.get('dominates', 'what its author says')}")
+    lines.append(f"source      {entry.get('citation', 'none named')}")
+    lines += [f"{key:11} {text}" for key, text in _laws(entry)]
     for line in lines:
         say(line)
 
 
-def _laws(held: dict[str, Any]) -> list[tuple[str, str]]:
-    table = held.get("noise") or held.get("pair") or held.get("renyi") or {}
+def _laws(entry: dict[str, Any]) -> list[tuple[str, str]]:
+    table = entry.get("noise") or entry.get("pair") or entry.get("renyi") or {}
     laws = []
     for key in ("density", "P", "Q", "divergence"):
         if key in table:
@@ -88,22 +92,22 @@ def _laws(held: dict[str, Any]) -> list[tuple[str, str]]:
     return laws
 
 
-def _family(held: dict[str, Any]) -> str:
-    return str(held.get("family") or (_NOISE if "noise" in held else "two laws"))
+def _family(entry: dict[str, Any]) -> str:
+    return str(entry.get("family") or (_NOISE if "noise" in entry else "two laws"))
 
 
-def _relation(held: dict[str, Any]) -> str:
-    return _RELATIONS if "noise" in held else "of the pair"
+def _relation(entry: dict[str, Any]) -> str:
+    return _RELATIONS if "noise" in entry else "of the pair"
 
 
-def source(held: dict[str, Any]) -> str:
+def source(entry: dict[str, Any]) -> str:
     """Return first author and year of a citation."""
-    authors, _, rest = str(held.get("citation", "")).partition(":")
-    if not rest:
+    authors, _, publication = str(entry.get("citation", "")).partition(":")
+    if not publication:
         return ""
     listed = authors.split(",")
-    years = re.findall(r"(?:19|20)\d\d(?!\d)", rest)
-    arxiv = re.search(r"arXiv (\d\d)\d\d\.", rest)
+    years = re.findall(r"(?:19|20)\d\d(?!\d)", publication)
+    arxiv = re.search(r"arXiv (\d\d)\d\d\.", publication)
     year = f"20{arxiv.group(1)}" if arxiv else years[-1] if years else ""
     others = (
         " et al." if len(listed) > 2 else f" and{listed[1].split('.')[-1]}" if listed[1:] else ""

@@ -91,9 +91,9 @@ def derive(
         raise InputError(f"--format {form!r:.60} is unknown{hint}")
     keys = tuple(key.strip() for key in only.split(",")) if only else ()
     _refuse_unknown(keys)
-    asked = {"--only": keys, "--explain": explain, "--exact": exact, "--epsilon": epsilon,
+    options = {"--only": keys, "--explain": explain, "--exact": exact, "--epsilon": epsilon,
              "--delta": delta, "--all": whole, "--check": check, "--case": case}  # fmt: skip
-    for option, value in asked.items():
+    for option, value in options.items():
         if value and form not in _NEEDED[option]:
             raise InputError(f"{option} needs --format {', '.join(_NEEDED[option])}, not {form}")
     number = None if case is None else words.whole(case, "--case", 1, _MOST_CASES)
@@ -115,29 +115,29 @@ def derive(
             if form in _PROGRAMS:
                 print(_program(mechanism, side, form, limit), end="")
                 return
-            found = _derived(mechanism, side, limit)
+            derivations = _derived(mechanism, side, limit)
             if number is not None:
-                found = [_of_number(found, number)]
+                derivations = [_of_number(derivations, number)]
             numbers = None
             if with_numbers:
                 numbers = _sheets(job, mechanism, side, terms, at, at_delta)
             if form == "json":
-                print(_json(mechanism, found, terms, numbers))
+                print(_json(mechanism, derivations, terms, numbers))
                 return
             steps = _steps(mechanism, side, limit) if explain else []
             if check:
-                steps += _checks(found)
+                steps += _checks(derivations)
             subject = f"{mechanism!r}, {side} direction"
             if form == "text":
-                text = _text(found, subject, shown, keys, steps, numbers)
+                text = _text(derivations, subject, shown, keys, steps, numbers)
             elif form == "latex":
-                own = [_latex(found, subject, shown, keys)]
-                text = "\n".join([*own, latex_blocks(steps)] if steps else own)
+                parts = [_latex(derivations, subject, shown, keys)]
+                text = "\n".join([*parts, latex_blocks(steps)] if steps else parts)
             else:
                 lines = (line for b in steps if isinstance(b, Formulas) for line in b.lines)
                 elements = (formula(line) for line in lines if line.left is not None)
-                own = [d.to_mathml(shown, keys) for d in found]
-                text = "\n".join([*own, *elements]) + "\n"
+                parts = [d.to_mathml(shown, keys) for d in derivations]
+                text = "\n".join([*parts, *elements]) + "\n"
     if output is None:
         print(text, end="")
         return
@@ -156,14 +156,14 @@ def _refuse_unknown(keys: Sequence[str]) -> None:
             raise InputError(f"no section or formula is called {key!r:.40}{hint}")
 
 
-def _checks(found: Sequence[AnyDerivation]) -> list[Block]:
+def _checks(derivations: Sequence[AnyDerivation]) -> list[Block]:
     """Return the checks of each derivation of a pair on a line."""
     from symdp.derive import Derivation
     from symdp.derive.child import or_reason
     from symdp.page.derivation import check_blocks
 
     blocks: list[Block] = []
-    for d in found:
+    for d in derivations:
         if not isinstance(d, Derivation) or d.pair.alternatives or d.points:
             raise InputError("--check needs a pair of densities on a line or on the integers")
         blocks += or_reason(partial(check_blocks, d), lambda why: [Sentence(f"no checks: {why}")])
@@ -187,19 +187,21 @@ def _page(job: Job, side: str, order: int, time_limit: float) -> str:
         )
     name = str(job.mechanism)
     values = {key: str(value) for key, value in words.bindings(job.values).items()}
-    is_built_in, made = name in mechanisms.names(), mechanisms.resolve(name)
+    is_built_in, loaded = name in mechanisms.names(), mechanisms.resolve(name)
     source = f"symdp.mechanisms.{name}" if is_built_in else f"symdp.loads({read_text(name)!r})"
-    if is_on_vectors(made) or is_local(made):
+    if is_on_vectors(loaded) or is_local(loaded):
         raise InputError(
             "--format page: noise on vectors and local randomizers have text, latex, mathml and "
             "json"
         )
-    found = or_reason(lambda: derive(made, side, time_limit), lambda _: None)
-    if found is None:  # values decide what symbols leave open, or the first of all orders is shown
-        found = derive_cases(made(**values), side, time_limit)[0]
-        source += f"(**{values!r}).assuming({list(found.mechanism.assumptions)!r})"
+    derivation = or_reason(lambda: derive(loaded, side, time_limit), lambda _: None)
+    if (
+        derivation is None
+    ):  # values decide what symbols leave open, or the first of all orders is shown
+        derivation = derive_cases(loaded(**values), side, time_limit)[0]
+        source += f"(**{values!r}).assuming({list(derivation.mechanism.assumptions)!r})"
         values = {}
-    return to_page(found, source, values, order)
+    return to_page(derivation, source, values, order)
 
 
 def _program(mechanism: Mechanism, side: str, form: str, time_limit: float) -> str:
@@ -226,10 +228,10 @@ def _derived(mechanism: Mechanism, side: str, time_limit: float) -> Sequence[Any
         return [derive_local(mechanism, side, time_limit)]
     if _has_no_single_pair(mechanism):
         return [derive_epoch(mechanism, side, time_limit)]
-    found = derive_cases(mechanism, side, time_limit)
-    if len(found) > 1:
-        end_after_work(len(found) * (time_limit / 2 + _GRACE))
-    return found
+    derivations = derive_cases(mechanism, side, time_limit)
+    if len(derivations) > 1:
+        end_after_work(len(derivations) * (time_limit / 2 + _GRACE))
+    return derivations
 
 
 def _has_no_single_pair(mechanism: Mechanism) -> bool:
@@ -275,11 +277,11 @@ def _sheets(
         assert delta is not None
         epsilon = composition.epsilon(delta).end  # of both directions
     derivation = None if _has_no_single_pair(mechanism) else derive(mechanism, side)
-    found = sheets(composition, derivation, epsilon, order, words.direction(side))
+    tables = sheets(composition, derivation, epsilon, order, words.direction(side))
     at = f" at ε = {epsilon:g}, n = {composition.count}"
     if len(composition.sides("both")) > 1:
         at += f", {side} direction"
-    return found, at
+    return tables, at
 
 
 def _of_number(cases: Sequence[AnyDerivation], number: int) -> AnyDerivation:
@@ -305,7 +307,7 @@ def _latex(
 
 
 def _text(
-    found: Sequence[AnyDerivation],
+    derivations: Sequence[AnyDerivation],
     subject: str,
     order: int | None,
     only: tuple[str, ...],
@@ -315,10 +317,10 @@ def _text(
     from symdp.page.derivation import cases_to_text
 
     width, ascii_only = max(_LEAST_WIDTH, min(WIDTH, columns(WIDTH))), not _prints_unicode()
-    if len(found) == 1:
-        parts = [found[0].to_text(order, only, width, ascii_only)]
+    if len(derivations) == 1:
+        parts = [derivations[0].to_text(order, only, width, ascii_only)]
     else:
-        parts = [cases_to_text(found, subject, order, only, width, ascii_only)]
+        parts = [cases_to_text(derivations, subject, order, only, width, ascii_only)]
     if numbers is not None:
         from symdp.page.worked import sheet_blocks
 
@@ -343,11 +345,11 @@ def _printable(line: str) -> str:
 
 def _json(
     mechanism: Mechanism,
-    found: Sequence[AnyDerivation],
+    derivations: Sequence[AnyDerivation],
     order: int,
     numbers: _Numbers | None,
 ) -> str:
-    cases = [d.to_json(order) for d in found]
+    cases = [d.to_json(order) for d in derivations]
     document = cases[0] if len(cases) == 1 else {"name": mechanism.name, "cases": cases}
     if numbers is not None:
         document["values"] = [

@@ -72,7 +72,7 @@ def plan(
 
     with working(what) as work:
         answer = how.ask("", lambda: work, ask)
-    how.tell(answer, lambda found: _planned(found, at_delta))
+    how.tell(answer, lambda best: _planned(best, at_delta))
 
 
 def _range(text: str) -> tuple[str, tuple[Fraction, Fraction]]:

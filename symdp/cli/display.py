@@ -50,10 +50,10 @@ def check_output(path: Path | None, *endings: str, option: str = "-o") -> str:
         return ""
     ending = path.suffix.lower().removeprefix(".")
     if ending not in endings:
-        listed = [f".{one}" for one in endings]
-        known = " or ".join(filter(None, (", ".join(listed[:-1]), listed[-1])))
+        listed = [f".{suffix}" for suffix in endings]
+        allowed = " or ".join(filter(None, (", ".join(listed[:-1]), listed[-1])))
         hint = suggestion(ending, endings) if ending else ""
-        raise InputError(f"{option} {path}: the name must end in {known}{hint}")
+        raise InputError(f"{option} {path}: the name must end in {allowed}{hint}")
     if not path.absolute().parent.is_dir():
         raise InputError(f"{path} cannot be written: there is no folder {path.parent}")
     if path.is_dir():
@@ -111,8 +111,15 @@ def routes_table(taken: str) -> Table:
     from symdp.methods.route import ROUTES
 
     rows = [
-        ("→" if one.name == taken else "", one.name, one.laws, one.how, one.promise, one.cost)
-        for one in ROUTES
+        (
+            "→" if route.name == taken else "",
+            route.name,
+            route.laws,
+            route.how,
+            route.promise,
+            route.cost,
+        )
+        for route in ROUTES
     ]
     return Table(("", "route", "applies to", "what it computes", "half width", "work grows"), rows)
 
@@ -120,18 +127,18 @@ def routes_table(taken: str) -> Table:
 def source(answer: Guarantee, seconds: float | None = None) -> list[Sentence]:
     """Return how an answer was found, and whose privacy it speaks of."""
     seconds = answer.seconds if seconds is None else seconds
-    told = f"direction {answer.direction}, {steps_of(answer.count)}, {seconds:.2g} s"
-    return [Sentence(f"  method {answer.method}, {told}", "quiet"), *protection(answer)]
+    how = f"direction {answer.direction}, {steps_of(answer.count)}, {seconds:.2g} s"
+    return [Sentence(f"  method {answer.method}, {how}", "quiet"), *protection(answer)]
 
 
 def protection(answer: Guarantee) -> list[Sentence]:
     """Return whose privacy an answer speaks of."""
-    found = []
+    sentences = []
     if answer.protection is not None:
-        found.append(f"  protects {answer.protection.sentence}")
+        sentences.append(f"  protects {answer.protection.sentence}")
     if answer.mass == "seen":
-        found.append("  the mass 1 of the densities was seen by two quadratures, not proved")
-    return [Sentence(words, "quiet") for words in found]
+        sentences.append("  the mass 1 of the densities was seen by two quadratures, not proved")
+    return [Sentence(words, "quiet") for words in sentences]
 
 
 def steps_of(count: int) -> str:

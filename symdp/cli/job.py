@@ -92,8 +92,10 @@ class Job:
             "--sensitivity": self.sensitivity, "--shift": self.shift, "--people": self.people,
             "-n": self.count,
         }  # fmt: skip
-        given = [f"{name} {word}" for name, word in options.items() if word is not None]
-        return " ".join([*([self.mechanism] if self.mechanism else []), *self.values, *given])
+        options_typed = [f"{name} {word}" for name, word in options.items() if word is not None]
+        return " ".join(
+            [*([self.mechanism] if self.mechanism else []), *self.values, *options_typed]
+        )
 
     @property
     def steps_asked(self) -> int:
@@ -117,7 +119,9 @@ class Job:
         values = bindings(self.values)
         mechanism = declared(mechanism, self.rate, self.sensitivity)
         of_rate = names_in(self.rate)
-        mechanism = mechanism(**{name: own for name, own in values.items() if name not in of_rate})
+        mechanism = mechanism(
+            **{name: value for name, value in values.items() if name not in of_rate}
+        )
         times = self._unsampled_group()
         if names_in(self.sensitivity):
             mechanism = moved(mechanism, str(self.sensitivity))
@@ -164,13 +168,13 @@ class Job:
 
     def build(self) -> Composition:
         """Return the composition that the options describe; InputError for steps of parts."""
-        made = self.build_any()
-        if not hasattr(made, "steps"):
+        composition = self.build_any()
+        if not hasattr(composition, "steps"):
             raise InputError(
                 f"{self.composition}: its steps are those of parts of the data, which only delta "
                 "and epsilon answer"
             )
-        return cast("Composition", made)
+        return cast("Composition", composition)
 
     def build_any(self) -> Composition | Parallel:
         """Return the composition that the options describe, or those of parts of the data."""
@@ -181,9 +185,9 @@ class Job:
         from symdp.questions.composition import compose
 
         with self.of_its_file():
-            made = compose(mechanism, count)
-        made.protection = self.told(made.protection)
-        return made
+            composition = compose(mechanism, count)
+        composition.protection = self.told(composition.protection)
+        return composition
 
     def told(self, whose: Protection) -> Protection:
         """Return whom an answer protects with what was asked besides: a sensitivity, a group."""
@@ -215,7 +219,7 @@ class Job:
                 f"{self.mechanism!r:.60}"
             )
         stated = (*_SAMPLING_OPTIONS, "sampling", "relation", "sensitivity", "shift", "people")
-        if any(getattr(self, one) for one in stated):
+        if any(getattr(self, field) for field in stated):
             raise InputError(
                 "with --composition, sampling and relation stand in the file, step by step"
             )
@@ -225,11 +229,11 @@ class Job:
         assert self.composition is not None
         parts = load_parts(self.composition)
         with self.of_its_file():
-            made = {
+            compositions = {
                 name: Composition([(mechanism, count * times) for mechanism, times in steps])
                 for name, steps in parts.items()
             }
-            return made[""] if list(made) == [""] else Parallel(made)
+            return compositions[""] if list(compositions) == [""] else Parallel(compositions)
 
     def _scheme(self) -> str | None:
         from symdp.model.schemes import ALLOCATION, SCHEMES, UNPROVED, hint
@@ -276,8 +280,8 @@ def declared(mechanism: Mechanism, rate: str | None, sensitivity: str | None) ->
     """
     from symdp.model.sampling import declare
 
-    known = {parameter.name for parameter in mechanism.declared}
-    new = [name for name in (*names_in(rate), *names_in(sensitivity)) if name not in known]
+    names = {parameter.name for parameter in mechanism.declared}
+    new = [name for name in (*names_in(rate), *names_in(sensitivity)) if name not in names]
     alone = (rate or "").strip()
     with at("--rate or --sensitivity"):
         kinds = ("open probability" if name == alone else "positive" for name in new)
@@ -297,9 +301,9 @@ def moved(mechanism: Mechanism, sensitivity: str) -> Mechanism:
     """Return the same noise on a query whose sensitivity is a formula of parameters."""
     from symdp.model.parser import parse
 
-    known = {parameter.name: parameter.symbol for parameter in mechanism.declared}
-    values = {known[name]: value for name, value in mechanism.values.items()}
-    return mechanism.moved_by(parse(sensitivity, known).subs(values))
+    symbols = {parameter.name: parameter.symbol for parameter in mechanism.declared}
+    values = {symbols[name]: value for name, value in mechanism.values.items()}
+    return mechanism.moved_by(parse(sensitivity, symbols).subs(values))
 
 
 def number(text: str, name: str) -> Fraction:

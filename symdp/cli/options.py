@@ -56,58 +56,71 @@ def _signature(command: Command) -> Mapping[str, inspect.Parameter]:
     return inspect.signature(command, eval_str=True).parameters
 
 
-def _record(one: inspect.Parameter) -> Any:
+def _record(parameter: inspect.Parameter) -> Any:
     """Return the class of a record among a command's arguments, None of any other."""
-    return one.annotation if is_dataclass(one.annotation) else None
+    return parameter.annotation if is_dataclass(parameter.annotation) else None
 
 
 def parameters_of(command: Command, name: str) -> list[Parameter]:
     """Return what a command takes; its own arguments stand in place of a record's fields."""
-    own = _signature(command)
-    left_out = {*own, *WITHOUT.get(name, ())}
-    found: dict[str, Parameter] = {}
-    for one in own.values():
-        if one.name == "settings":
-            found |= {
+    signature = _signature(command)
+    left_out = {*signature, *WITHOUT.get(name, ())}
+    parameters: dict[str, Parameter] = {}
+    for parameter in signature.values():
+        if parameter.name == "settings":
+            parameters |= {
                 option.name: Parameter(
                     option.name, str | None, None, (option.flag,), "VALUE", f"{option.what}."
                 )
                 for option in OPTIONS
-                if option.name not in own
+                if option.name not in signature
             }
-        elif record := _record(one):
+        elif record := _record(parameter):
             fields = _signature(record).values()
-            found |= {
+            parameters |= {
                 field.name: _parameter(field, name)
                 for field in fields
-                if field.name not in left_out | found.keys()
+                if field.name not in left_out | parameters.keys()
             }
         else:
-            found[one.name] = _parameter(one, name)
-    return list(found.values())
+            parameters[parameter.name] = _parameter(parameter, name)
+    return list(parameters.values())
 
 
-def _parameter(one: inspect.Parameter, command: str) -> Parameter:
+def _parameter(argument: inspect.Parameter, command: str) -> Parameter:
     """Return a parameter with its row of the table: the command's own, its group's, or of all."""
-    keys = f"{command} {one.name}", f"{command.split(maxsplit=1)[0]} {one.name}", one.name
-    flags, metavar, told = next(TABLE[key] for key in keys if key in TABLE)
-    return Parameter(one.name, one.annotation, one.default, tuple(flags.split()), metavar, told)
+    keys = (
+        f"{command} {argument.name}",
+        f"{command.split(maxsplit=1)[0]} {argument.name}",
+        argument.name,
+    )
+    flags, metavar, sentence = next(TABLE[key] for key in keys if key in TABLE)
+    return Parameter(
+        argument.name,
+        argument.annotation,
+        argument.default,
+        tuple(flags.split()),
+        metavar,
+        sentence,
+    )
 
 
-def call(command: Command, given: Mapping[str, Any]) -> int | None:
+def call(command: Command, values: Mapping[str, Any]) -> int | None:
     """Run a command with the values of its parameters, put into its records."""
-    own = _signature(command)
-    said = {key: word for key, word in given.items() if word is not None}
-    arguments = dict(given)
-    for one in own.values():
-        names = [option.name for option in OPTIONS] if one.name == "settings" else []
-        record = _record(one)
+    signature = _signature(command)
+    values_typed = {key: word for key, word in values.items() if word is not None}
+    arguments = dict(values)
+    for parameter in signature.values():
+        names = [option.name for option in OPTIONS] if parameter.name == "settings" else []
+        record = _record(parameter)
         if record is None and not names:
             continue
         names = names or list(_signature(record))
-        taken = {key: said[key] for key in names if key in said and key not in own}
-        arguments[one.name] = record(**taken) if record else taken
-    return command(**{key: arguments[key] for key in own})
+        taken = {
+            key: values_typed[key] for key in names if key in values_typed and key not in signature
+        }
+        arguments[parameter.name] = record(**taken) if record else taken
+    return command(**{key: arguments[key] for key in signature})
 
 
 def read(parameters: Sequence[Parameter], words: Sequence[str]) -> dict[str, Any] | None:
@@ -116,28 +129,35 @@ def read(parameters: Sequence[Parameter], words: Sequence[str]) -> dict[str, Any
     None is returned for anything unusual, which Typer then reads, or explains: options that are
     unknown, given twice or joined to their value by "=", and what is missing.
     """
-    options = {flag: one for one in parameters for flag in one.flags}
-    places = [one for one in parameters if not one.flags]
-    given: dict[str, Any] = {}
+    options = {flag: parameter for parameter in parameters for flag in parameter.flags}
+    places = [parameter for parameter in parameters if not parameter.flags]
+    values: dict[str, Any] = {}
     left = list(words)
     while left:
         if left[0].startswith("-"):
-            one, many = options.get(left.pop(0)), None
+            parameter, many = options.get(left.pop(0)), None
         else:
-            one, many = next((p for p in places if p.is_list or p.name not in given), None), 1
-        many = one.holds if one is not None and many is None else many
-        if one is None or many is None or len(left) < many:
+            parameter, many = (
+                next((p for p in places if p.is_list or p.name not in values), None),
+                1,
+            )
+        many = parameter.holds if parameter is not None and many is None else many
+        if parameter is None or many is None or len(left) < many:
             return None
-        value = one.read(left[:many])
+        value = parameter.read(left[:many])
         left = left[many:]
-        if one.is_list:
-            given.setdefault(one.name, []).append(value)
-        elif one.name in given:
+        if parameter.is_list:
+            values.setdefault(parameter.name, []).append(value)
+        elif parameter.name in values:
             return None
         else:
-            given[one.name] = value
-    absent = {one.name: one.default for one in parameters if one.name not in given}
-    return None if inspect.Parameter.empty in absent.values() else absent | given
+            values[parameter.name] = value
+    absent = {
+        parameter.name: parameter.default
+        for parameter in parameters
+        if parameter.name not in values
+    }
+    return None if inspect.Parameter.empty in absent.values() else absent | values
 
 
 def asked(words: Sequence[str]) -> tuple[Command, dict[str, Any]] | None:
@@ -148,5 +168,5 @@ def asked(words: Sequence[str]) -> tuple[Command, dict[str, Any]] | None:
         command, name, left = command.get(left[0]), f"{name} {left[0]}", left[1:]
     if not callable(command):
         return None
-    given = read(parameters_of(command, name), left)
-    return None if given is None else (command, given)
+    values = read(parameters_of(command, name), left)
+    return None if values is None else (command, values)

@@ -57,18 +57,18 @@ def report(
 
     undrawn = why_not_drawn()
 
-    def written(asked: Job) -> Results:
+    def written(job_asked: Job) -> Results:
         with working(f"report on {job.subject}") as shown:
-            composition = asked.build()
+            composition = job_asked.build()
             name = Path(job.composition).name if job.composition else composition.steps[0][0].name
             head = one_line(f"{name}, {steps_of(composition.count)}"), one_line(job.typed)
             panel = (lambda: _panel(job, delta)) if ending == "html" else None
             page = Report(head, composition, at, undrawn=undrawn, panel=panel)
 
             def write(mark: str) -> None:
-                made = page.document(one_line(title), mark)
+                document = page.document(one_line(title), mark)
                 replace_text(
-                    output, to_html(made) if ending == "html" else to_markdown(made, output)
+                    output, to_html(document) if ending == "html" else to_markdown(document, output)
                 )
 
             known.tell = write
@@ -83,7 +83,9 @@ def report(
 
     results = in_time(time_limit, lambda: job, written, known=known)
     if as_json:
-        rows, profile = ([a.to_json() for a in own] for own in (results.answers, results.profile))
+        rows, profile = (
+            [a.to_json() for a in answers] for answers in (results.answers, results.profile)
+        )
         told_too = {"least_delta": results.escaped, "profile": profile} if profile else {}
         print_json({"file": str(output), "delta": at, "answers": rows, **told_too})
     else:
@@ -135,13 +137,13 @@ def explore(
             )
         return text
 
-    def written(asked: Job) -> None:
-        with asked.of_its_file():
-            names = [word.partition("=")[0] for word in asked.values]
+    def written(job_asked: Job) -> None:
+        with job_asked.of_its_file():
+            names = [word.partition("=")[0] for word in job_asked.values]
             # A value decides the order of kinks, say, where a slider would leave it open.
             tries = list(dict.fromkeys([(), *((name,) for name in names), tuple(names)]))
             for k, kept in enumerate(tries):
-                panel = panel_of(asked, kept)
+                panel = panel_of(job_asked, kept)
                 panel = replace(panel, values={**panel.values, **values})
                 lacks = f"{output} lacks its first answer and its formulas"
                 try:
@@ -182,23 +184,25 @@ def panel_of(job: Job, kept: Sequence[str] = ()) -> Panel:
     group = None if job.sampling is not None else job.group
     unbound = replace(job, values=[], rate=None, sampling=None, relation=None, group=group)
     mechanism = unbound.build_mechanism()
-    given = words.bindings(job.values)
-    mechanism(**given)  # where a value breaks a rule, this says so
+    values_given = words.bindings(job.values)
+    mechanism(**values_given)  # where a value breaks a rule, this says so
     # A program integrates no mass: what one depends on keeps its value, and has no slider.
-    fixed = {name: given[name] for name in {*_of_masses(mechanism), *kept} & given.keys()}
+    fixed = {
+        name: values_given[name] for name in {*_of_masses(mechanism), *kept} & values_given.keys()
+    }
     slid = {p.name: values[p.name] if p.name in fixed else f"{{{p.name}}}"
             for p in mechanism.declared}  # fmt: skip
     mechanism = mechanism(**fixed)
     values = {name: value for name, value in values.items() if name not in fixed}
     name = str(job.mechanism)
-    own = " ".join(f"{key}={value}" for key, value in slid.items())
+    bindings = " ".join(f"{key}={value}" for key, value in slid.items())
     called = ", ".join(
         f'{key}="{value}"' if key in fixed else f"{key}={value}" for key, value in slid.items()
     )
     is_file = name.endswith(".toml")
-    made = f"symdp.load({name!r})" if is_file else f"symdp.mechanisms.{name}"
-    python = f"{made}({called})" if called else made
-    command = f"{name} {own}".strip()
+    source = f"symdp.load({name!r})" if is_file else f"symdp.mechanisms.{name}"
+    python = f"{source}({called})" if called else source
+    command = f"{name} {bindings}".strip()
     if job.shift is not None:
         command += f" --shift {job.shift}"
         python += f'.shifted("{mechanism.shift}")'
@@ -278,41 +282,41 @@ def card(
     deltas = [words.delta(word) for word in delta.split(",")]
     digits = None if prove is None else words.whole(prove, "--prove", 1, 15)
     subject = run.subject if is_run else job.subject
-    told = run.told(noise) if run.is_asked and noise is not None else None
+    training_told = run.told(noise) if run.is_asked and noise is not None else None
 
     def made(composed: Composition) -> dict[str, Any]:
         from symdp.page.card import add_certificate, make_card
 
         day = datetime.datetime.now(datetime.UTC).date().isoformat()
-        found = make_card(
+        document = make_card(
             composed, title=title or subject, deltas=deltas, proved_digits=digits, date=day,
-            training=told,
+            training=training_told,
         )  # fmt: skip
         if certificate:
-            add_certificate(found, composed)
-        return found
+            add_certificate(document, composed)
+        return document
 
     build = job.build if multiplier is None else lambda: run.build().composition(multiplier)
-    found = how.ask(f"card of {subject}", build, made)
+    card_document = how.ask(f"card of {subject}", build, made)
     if output is not None:
-        replace_text(output, _written(found, output, ending))
+        replace_text(output, _written(card_document, output, ending))
     if registry is not None:
         from symdp.page.card import registry_record
 
-        replace_text(registry, registry_record(found))
-    print_json(found) if how.as_json else print(*filter(None, (output, registry)), sep="\n")
+        replace_text(registry, registry_record(card_document))
+    print_json(card_document) if how.as_json else print(*filter(None, (output, registry)), sep="\n")
     return 0
 
 
-def _written(made: dict[str, Any], path: Path, ending: str) -> str:
+def _written(document: dict[str, Any], path: Path, ending: str) -> str:
     from symdp.page.card import card_page
     from symdp.page.html import to_html
     from symdp.page.latex import to_latex
     from symdp.page.markdown import to_markdown
 
     if ending == "json":
-        return json.dumps(made, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
-    page = card_page(made)
+        return json.dumps(document, indent=1, allow_nan=False, ensure_ascii=False) + "\n"
+    page = card_page(document)
     if ending == "md":
         return to_markdown(page, path)
     return (to_html if ending == "html" else to_latex)(page)
@@ -321,19 +325,19 @@ def _written(made: dict[str, Any], path: Path, ending: str) -> str:
 def _checked(path: Path, as_json: bool) -> int:
     from symdp.page.card import Difference, differences, wrong_in_certificate
 
-    held = _read(path)
-    found = differences(held)
-    assert isinstance(held, dict)
-    found += [Difference("certificate", wrong, "") for wrong in wrong_in_certificate(held)]
+    document = _read(path)
+    mistakes = differences(document)
+    assert isinstance(document, dict)
+    mistakes += [Difference("certificate", wrong, "") for wrong in wrong_in_certificate(document)]
     if as_json:
-        places = [{"place": d.place, "card": d.found, "computed": d.recomputed} for d in found]
-        print_json({"agrees": not found, "differences": places})
-    elif not found:
+        places = [{"place": d.place, "card": d.found, "computed": d.recomputed} for d in mistakes]
+        print_json({"agrees": not mistakes, "differences": places})
+    elif not mistakes:
         print(f"{path}: computed again, everything agrees")
     else:
-        for difference in found:
+        for difference in mistakes:
             print(one_line(f"{path}: {difference}"))
-    return int(bool(found))
+    return int(bool(mistakes))
 
 
 def _read(path: Path) -> object:

@@ -67,11 +67,11 @@ def ours(words: Sequence[str]) -> list[str]:
         return []
     is_training = words[0] in ("train", "card")
     names = _OF_TRAINING if words[0] == "train" else {} if is_training else _OF_OTHERS
-    found = []
+    translated = []
     for word in words:
         name, equals, value = word.partition("=")
         if not name.startswith("--"):
-            found.append(word)
+            translated.append(word)
             continue
         name = name.replace("_", "-")
         if is_training and name in _MEANT:
@@ -79,18 +79,20 @@ def ours(words: Sequence[str]) -> list[str]:
         if words[0] in ("delta", "epsilon", "curve", "certify") and name in _PARAMETERS:
             raise InputError(f"{name}: a parameter is written NAME=VALUE here, as in sigma=1.1")
         name = names.get(name, name)
-        if name in _ASKED_AT and (told := _elsewhere(words[0], name)):
-            raise InputError(told)
-        found.append(name + equals + value)
-    return found
+        if name in _ASKED_AT and (instead := _elsewhere(words[0], name)):
+            raise InputError(instead)
+        translated.append(name + equals + value)
+    return translated
 
 
 def _elsewhere(command: str, option: str) -> str:
     """Return which command takes an option that this one does not; nothing where it does."""
     if (command, option) in _ELSEWHERE:
         return _ELSEWHERE[command, option]
-    found = found_at(COMMANDS[command][0]) if command in COMMANDS else None
-    if not callable(found) or any(option in one.flags for one in parameters_of(found, command)):
+    callable_found = found_at(COMMANDS[command][0]) if command in COMMANDS else None
+    if not callable(callable_found) or any(
+        option in parameter.flags for parameter in parameters_of(callable_found, command)
+    ):
         return ""
     return f"`{command}` has no {option}; {_ASKED_AT[option]}"
 
@@ -111,15 +113,21 @@ def epsilon(
 
 
 def _answer(
-    asked: str, at: float, what: str, job: Job, how: How, settings: Mapping[str, str], explain: bool
+    quantity: str,
+    at: float,
+    what: str,
+    job: Job,
+    how: How,
+    settings: Mapping[str, str],
+    explain: bool,
 ) -> None:
     composed = Composed(job)
-    answer(asked, at, composed, f"{what} of {job.subject}", how, settings, explain)
+    answer(quantity, at, composed, f"{what} of {job.subject}", how, settings, explain)
     composed.remember()
 
 
 def answer(
-    asked: str,
+    quantity: str,
     at: float,
     build: Callable[[], Any],
     what: str,
@@ -129,13 +137,13 @@ def answer(
 ) -> None:
     """Ask a composition for δ or ε, in time, and print what it answers."""
     chosen = words.settings(how.name, settings or {})
-    found = how.ask(
+    result = how.ask(
         what,
         build,
-        lambda steps: getattr(steps, asked)(at, how.name, how.side, **chosen),
-        lambda steps: getattr(steps, asked)(at, "moments", how.side),
+        lambda steps: getattr(steps, quantity)(at, how.name, how.side, **chosen),
+        lambda steps: getattr(steps, quantity)(at, "moments", how.side),
     )
-    how.tell(found, lambda one: answer_blocks(one, explain=explain))
+    how.tell(result, lambda guarantee: answer_blocks(guarantee, explain=explain))
 
 
 class _Asked(NamedTuple):

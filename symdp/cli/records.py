@@ -89,16 +89,16 @@ def individual(
     if labels is not None and len(labels) != len(records):
         raise InputError(f"{groups}: {len(labels)} labels for {len(records)} records")
     with working("ε of every record") as work:
-        found = records.epsilon(at, method=how.method, progress=partial(work.say, work.what))
+        result = records.epsilon(at, method=how.method, progress=partial(work.say, work.what))
     if mu_floor is not None:
-        found = _with_mu(records, found, words.delta(mu_floor))
+        result = _with_mu(records, result, words.delta(mu_floor))
     if output is not None:
-        found.save(output)
+        result.save(output)
     if plot is not None:
         from symdp.page.plot import save_histogram
 
-        save_histogram(found, plot, labels)
-    _show_records(found, at, labels, how.as_json)
+        save_histogram(result, plot, labels)
+    _show_records(result, at, labels, how.as_json)
 
 
 def _of_counts(
@@ -149,8 +149,8 @@ def _of_norms(
         most = numbers[1] ** 2 if choices["squared"] else numbers[1]
         over = sum(int((norms > most).sum()) for _, norms in record_chunks(array, layout))
         if over:
-            told = f"{over} of {array.size} norms lie above the clip, and count as the clip"
-            print(f"symdp: note: {told}", file=sys.stderr)
+            note = f"{over} of {array.size} norms lie above the clip, and count as the clip"
+            print(f"symdp: note: {note}", file=sys.stderr)
     records = array.shape[0 if layout == "records-steps" else 1]
     with tempfile.TemporaryDirectory() as folder:
         where = Path(folder) / "run" if keep is None else keep
@@ -164,15 +164,15 @@ def _of_norms(
 
 
 def _with_mu(
-    records: IndividualAccountant, found: IndividualResult, floor: float
+    records: IndividualAccountant, result: IndividualResult, floor: float
 ) -> IndividualResult:
     from dataclasses import replace
 
     with working("μ of every record"):
         values = records.mu(floor)
     note = f"mu is an estimate for δ ≥ {given(floor)}, no guarantee at smaller δ"
-    joined = f"{found.note}; {note}" if found.note else note
-    return replace(found, extra={f"mu_floor_{floor:g}": values}, note=joined)
+    joined = f"{result.note}; {note}" if result.note else note
+    return replace(result, extra={f"mu_floor_{floor:g}": values}, note=joined)
 
 
 def _labels(path: Path) -> list[Any]:
@@ -190,17 +190,17 @@ def _labels(path: Path) -> list[Any]:
 
 
 def _show_records(
-    found: IndividualResult, delta: float, labels: list[Any] | None, as_json: bool
+    result: IndividualResult, delta: float, labels: list[Any] | None, as_json: bool
 ) -> None:
-    summary = found.summary()
+    summary = result.summary()
     if as_json:
         if labels is not None:
-            groups = found.by_group(labels).items()
+            groups = result.by_group(labels).items()
             summary["groups"] = {str(name): row for name, row in groups}
         print_json(summary)
         return
-    upper = found.upper_ends()
-    say(f"ε of {len(found)} records at δ = {given(delta)}, {found.method}")
+    upper = result.upper_ends()
+    say(f"ε of {len(result)} records at δ = {given(delta)}, {result.method}")
     for share, value in upper.quantiles().items():
         say(f"  {share:6.0%}  {rounded(value, 8, 'up')}")
     if labels is not None:
@@ -211,9 +211,9 @@ def _show_records(
         show(Table(("group", "records", *_OF_A_GROUP), rows, numbers=range(1, 4)))
     kinds = ", ".join(f"{n} {kind}" for kind, n in summary["kinds"].items())
     paths = ", ".join(f"{n} by {path}" for path, n in summary["paths"].items())
-    say(f"  {kinds}; {paths}; direction {found.direction}, {found.seconds:.2g} s")
-    say(f"  protects {found.protects}", "quiet")
-    for text in (found.note, summary["warning"]):
+    say(f"  {kinds}; {paths}; direction {result.direction}, {result.seconds:.2g} s")
+    say(f"  protects {result.protects}", "quiet")
+    for text in (result.note, summary["warning"]):
         if text:
             say(f"  note: {text}", "warning")
 
@@ -262,18 +262,18 @@ def ledger_show(*, file: Path, by: str | None = None, delta: str | None = None, 
     groups = list(ledger.by(by).items())
     parts = [*(part for _, part in groups), ledger]
     of = [*(f"{by} {name}" for name, _ in groups), "all entries"]
-    found = [_spent(part, at, how, what) for part, what in zip(parts, of, strict=True)]
+    answers = [_spent(part, at, how, what) for part, what in zip(parts, of, strict=True)]
     if how.as_json:
-        *rows, every = map(_told, found, parts)
-        told = [{by: name, **row} for (name, _), row in zip(groups, rows, strict=True)]
-        print_json({"by": by, "delta": at, "groups": told, "all": every})
+        *rows, every = map(_told, answers, parts)
+        entries = [{by: name, **row} for (name, _), row in zip(groups, rows, strict=True)]
+        print_json({"by": by, "delta": at, "groups": entries, "all": every})
         return
     names = [*(one_line(name) or f"(no {by})" for name, _ in groups), "all"]
     cells = [
         (name, str(part.count), *_cells(answer))
-        for name, part, answer in zip(names, parts, found, strict=True)
+        for name, part, answer in zip(names, parts, answers, strict=True)
     ]
-    reasons = {one_line(answer) for answer in found if isinstance(answer, str)}
+    reasons = {one_line(answer) for answer in answers if isinstance(answer, str)}
     show(
         Table((by, "steps", f"ε at δ = {given(at)}", "kind"), cells, numbers=(1, 2)),
         Sentence("the ε of the groups do not add up: what all have spent is the last row"),
@@ -294,14 +294,14 @@ def _spent(part: Ledger, delta: float, how: How, what: str) -> Guarantee | str:
         return str(error)
 
 
-def _told(found: Guarantee | str, part: Ledger) -> dict[str, Any]:
-    if isinstance(found, str):
-        return {"epsilon": None, "count": part.count, "error": found}
-    return found.to_json()
+def _told(answer: Guarantee | str, part: Ledger) -> dict[str, Any]:
+    if isinstance(answer, str):
+        return {"epsilon": None, "count": part.count, "error": answer}
+    return answer.to_json()
 
 
-def _cells(found: Guarantee | str) -> tuple[str, str]:
-    return ("none", "") if isinstance(found, str) else (found.epsilon_text(), found.kind)
+def _cells(answer: Guarantee | str) -> tuple[str, str]:
+    return ("none", "") if isinstance(answer, str) else (answer.epsilon_text(), answer.kind)
 
 
 def ledger_plot(
@@ -327,8 +327,8 @@ def ledger_plot(
         save_axes(draw, output)
         return ledger.epsilon(at, how.name, how.side)
 
-    found = how.ask(f"ε spent of {file}", ledger.composition, drawn)
-    how.tell(found, lambda answer: [*answer_blocks(answer), Sentence(f"drawn: {output}")])
+    answer_drawn = how.ask(f"ε spent of {file}", ledger.composition, drawn)
+    how.tell(answer_drawn, lambda answer: [*answer_blocks(answer), Sentence(f"drawn: {output}")])
 
 
 def _loaded(file: Path) -> Ledger:
@@ -372,19 +372,19 @@ def filter_new(
     """Make a filter with a budget that is fixed from now on."""
     from symdp.individual import GaussianFilter, Odometer, RenyiFilter, create
 
-    made: Any
+    new_filter: Any
     at = [_number(x, name) for x, name in ((epsilon, "--epsilon"), (delta, "--delta"))]
     if increments is not None:
         if budget is not None or epsilon is not None or delta is not None or orders is not None:
             raise InputError("--increments stands alone")
-        made = Odometer(_numbers(increments, "--increments"))
+        new_filter = Odometer(_numbers(increments, "--increments"))
     elif orders is not None:
         if budget is not None or at[0] is None or at[1] is None:
             raise InputError("--orders needs --epsilon and --delta, and no --budget")
-        made = RenyiFilter(_numbers(orders, "--orders"), epsilon=at[0], delta=at[1])
+        new_filter = RenyiFilter(_numbers(orders, "--orders"), epsilon=at[0], delta=at[1])
     else:
-        made = GaussianFilter(_number(budget, "--budget"), epsilon=at[0], delta=at[1])
-    _show_values(create(file, made).status(), as_json)
+        new_filter = GaussianFilter(_number(budget, "--budget"), epsilon=at[0], delta=at[1])
+    _show_values(create(file, new_filter).status(), as_json)
 
 
 def filter_ask(
@@ -421,18 +421,18 @@ def filter_status(*, file: Path, as_json: bool = False) -> None:
 def _filter(file: Path) -> Any:
     from symdp.individual import IndividualFilter, load_filter
 
-    found = load_filter(file)
-    if isinstance(found, IndividualFilter):
+    loaded = load_filter(file)
+    if isinstance(loaded, IndividualFilter):
         raise InputError(f"{file}: an individual filter takes an array of μ; use it from Python")
-    return found
+    return loaded
 
 
 def _count(text: str | None) -> int:
     return 1 if text is None else words.whole(text, "-n", 1, MOST_STEPS)
 
 
-def _bound(given: list[str]) -> Any:
-    values = [_number(word, "BOUND") for word in given]
+def _bound(numbers: list[str]) -> Any:
+    values = [_number(word, "BOUND") for word in numbers]
     return values[0] if len(values) == 1 else values
 
 

@@ -165,13 +165,13 @@ class _Overseer:
 
     def _received(self, message: bytes) -> None:
         """Take a limit of time, what is being done, or that it is done, which is answered."""
-        said = json.loads(message or b"{}")
-        if "limit" in said:
-            self.limit = said["limit"]
+        report = json.loads(message or b"{}")
+        if "limit" in report:
+            self.limit = report["limit"]
             self._end = time.monotonic() + WAITING * (self.limit + grace(self.limit))
-        elif "what" in said:
-            self._screen.update(**said)
-        elif said:
+        elif "what" in report:
+            self._screen.update(**report)
+        elif report:
             self._screen.clear()
             with suppress(OSError):
                 self._ours.send(b"!", socket.MSG_DONTWAIT)

@@ -104,9 +104,9 @@ class _Plan:
     @property
     def answer(self) -> Guarantee:
         """ε of what was asked for."""
-        found = self.rows[0].answer
-        assert found is not None
-        return found
+        answer = self.rows[0].answer
+        assert answer is not None
+        return answer
 
 
 def _planned(
@@ -144,13 +144,13 @@ def _row(sampling: str, composition: Composition, delta: float) -> _Row:
         peers = composition.epsilon(delta, PEERS_METHOD)
     except SymdpError:  # no Rényi bound where large losses count as infinite
         peers = None
-    told = composition.protection.sentence + _WARNINGS.get(sampling, "")
-    return _Row(sampling, told, answer, peers)
+    sentence = composition.protection.sentence + _WARNINGS.get(sampling, "")
+    return _Row(sampling, sentence, answer, peers)
 
 
 def _records(plan: _Plan) -> list[dict[str, Any]]:
     """Return the rows as JSON values, all with the same keys."""
-    found = []
+    rows = []
     for row in plan.rows:
         answer, peers = row.answer, row.peers
         values = (
@@ -164,8 +164,8 @@ def _records(plan: _Plan) -> list[dict[str, Any]]:
             None if peers is None else peers.epsilon,
             row.error,
         )
-        found.append(dict(zip(_COLUMNS, values, strict=True)))
-    return found
+        rows.append(dict(zip(_COLUMNS, values, strict=True)))
+    return rows
 
 
 def _print_json(plan: _Plan) -> None:
@@ -203,8 +203,8 @@ def _print(plan: _Plan) -> None:
     if peers is not None:
         say(f"  by Rényi orders, as other accountants have it: ε = {peers.epsilon_text(8)}")
     if run.is_loose(plan.delta):
-        told = _LOOSE.format(delta=given(plan.delta), examples=run.examples)
-        say(f"  warning: {told}", "warning")
+        warning = _LOOSE.format(delta=given(plan.delta), examples=run.examples)
+        say(f"  warning: {warning}", "warning")
     if run.sampling in _WARNINGS:
         say(f"  warning: {_WARNINGS[run.sampling][2:]}", "warning")
 
@@ -235,8 +235,8 @@ class TrainingJob:
     @property
     def is_asked(self) -> bool:
         """Whether an option that only a training run has was given."""
-        own = (self.examples, self.batch, self.epochs, self.steps, self.largest_batch)
-        return any(word is not None for word in own)
+        options = (self.examples, self.batch, self.epochs, self.steps, self.largest_batch)
+        return any(word is not None for word in options)
 
     @property
     def subject(self) -> str:
@@ -245,11 +245,11 @@ class TrainingJob:
 
     def told(self, noise: str) -> dict[str, Any]:
         """Return what a card says of the run."""
-        made = self.build()
+        run = self.build()
         return {
-            "examples": made.examples, "batch": made.batch, "steps": made.steps, "noise": noise,
-            "sampling": made.sampling, "largest_batch": made.largest_batch,
-            "relation": made.relation, "released": made.released,
+            "examples": run.examples, "batch": run.batch, "steps": run.steps, "noise": noise,
+            "sampling": run.sampling, "largest_batch": run.largest_batch,
+            "relation": run.relation, "released": run.released,
         }  # fmt: skip
 
     def build(self) -> TrainingRun:

@@ -116,8 +116,8 @@ class Screen:
             self._drawn.start()
         what, done, total = self._last
         counted = "" if total is None else f"{done} of {total}"
-        said = one_line(what)
-        self._drawn.update(0, description=said, total=total, completed=done or 0, counted=counted)
+        line = one_line(what)
+        self._drawn.update(0, description=line, total=total, completed=done or 0, counted=counted)
         self._drawn.refresh()
         self._next = time.monotonic() + _REFRESH
 
