@@ -221,7 +221,7 @@ def _is_positive_sum(base: sp.Expr) -> bool:
     return (
         isinstance(base, sp.Add)
         and all(
-            isinstance(factor, sp.exp) or factor.is_positive
+            isinstance(factor, sp.exp | sp.erfc) or factor.is_positive
             for term in base.args
             for factor in sp.Mul.make_args(term)
         )

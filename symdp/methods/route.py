@@ -301,6 +301,10 @@ class Contour(FloatAccountant):
 
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return log δ(ε), and log(1 − δ(ε)) where δ is not small."""
+        parted = _parted(law)
+        if parted is not None:
+            moving, still = parted
+            return _with_still_steps(self.log_delta(moving, epsilon - still.loss_bounds[0]), still)
         heavy = law.count > 1 and not law.domain[1] > 0
         if not heavy:
             return _first_answer(law, epsilon)
@@ -313,10 +317,50 @@ class Contour(FloatAccountant):
 
     def near(self, law: SumLaw, epsilon: float) -> Answer | None:
         """Return log δ(ε) without the balls that would narrow what doubles rounded."""
+        parted = _parted(law)
+        if parted is not None:
+            moving, still = parted
+            answer = self.near(moving, epsilon - still.loss_bounds[0])
+            return None if answer is None else _with_still_steps(answer, still)
         heavy = law.count > 1 and not law.domain[1] > 0
         if heavy or law.uncertain_mass > 0 or outside_range(law, epsilon) is not None:
             return None
         return _first_answer(law, epsilon, _IN_DOUBLES)
+
+
+@kept_with_law
+def _parted(law: SumLaw) -> tuple[SumLaw, SumLaw] | None:
+    """Return the steps of several finite losses, and those of one; None where all are alike."""
+    moving, still = list[tuple[LossLaw, int]](), list[tuple[LossLaw, int]]()
+    for part, count in law.parts:
+        low, high = part.loss_bounds
+        (still if low == high else moving).append((part, count))
+    if not (moving and still):
+        return None
+    return SumLaw(moving, law.direction), SumLaw(still)
+
+
+def _with_still_steps(answer: Answer, still: SumLaw) -> Answer:
+    """Return δ = η + (1 − η)δ′ of δ′ without the steps of one finite loss, η their mass at ∞."""
+    log_finite = still.log_finite_mass
+    log_escaped = still.log_mass_at_infinity
+
+    def raised(log_delta: float | None) -> float | None:
+        return None if log_delta is None else log_add_exp(log_escaped, log_finite + log_delta)
+
+    log_delta = log_add_exp(log_escaped, log_finite + answer.log_delta)
+    share = 0.0
+    if log_delta > -math.inf:
+        share = math.exp(log_finite + answer.log_delta - log_delta)
+    complement = answer.log_complement
+    return replace(
+        answer,
+        log_delta=log_delta,
+        log_lower=raised(answer.log_lower),
+        log_upper=raised(answer.log_upper),
+        log_complement=None if complement is None else complement + log_finite,
+        slope=None if answer.slope is None else share * answer.slope,
+    )
 
 
 _Answers = Mapping[str, Callable[[SumLaw, float], Answer | None]]

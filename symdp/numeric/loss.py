@@ -202,7 +202,11 @@ class LossLaw:
     @cached_property
     def rough_scale(self) -> tuple[float, float]:
         """About the mean and the variance of the finite loss."""
-        moments = [outline.rough_moments() for outline in self._outlines]
+        is_finite = np.isfinite(self.step.point_loss)
+        points = self.step.point_loss[is_finite]
+        masses = np.exp(self.step.point_log_p[is_finite])
+        moments = [tuple(float(np.sum(masses * points**k)) for k in range(3))]
+        moments += [outline.rough_moments() for outline in self._outlines]
         mass, first, second = (math.fsum(column) for column in zip(*moments, strict=True))
         mean = first / max(mass, 1e-300)
         return mean, max(second / max(mass, 1e-300) - mean**2, 0.0)

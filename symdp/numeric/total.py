@@ -258,7 +258,8 @@ class SumLaw:
 
     def window(self, tilt: float) -> tuple[float, float]:
         """Return between which tilts around one K can be had at no further cost."""
-        windows = [law.window(tilt) for law, _ in self.terms]
+        moving = [law for law, _ in self.terms if law.loss_bounds[0] < law.loss_bounds[1]]
+        windows = [law.window(tilt) for law in moving or [law for law, _ in self.terms]]
         return max(low for low, _ in windows), min(high for _, high in windows)
 
     def tilted(self, tilt: float, frequency: float = 0.0) -> list[Tilted]:

@@ -231,10 +231,11 @@ def accounted(steps: Mapping[Mechanism, int]) -> Accounted:
     if sum(checked.values()) == 1:  # the sign of one shift does not change
         answers = [replace(one, shift=AT_MOST) if one.shift == ONE_SIGN else one for one in found]
     counted = list(zip(found, checked.values(), strict=True))
-    held = merged_steps((one.step, count) for one, count in counted)
+    beside = [(one.beside, count) for one, count in counted if one.beside is not None]
+    held = merged_steps([*((one.step, count) for one, count in counted), *beside])
     lowered = {}
     if any(one.is_one_sided for one in found) and not all(map(_is_reversed_by_sign, found)):
-        lowered = merged_steps((one.lowered, count) for one, count in counted)
+        lowered = merged_steps([*((one.lowered, count) for one, count in counted), *beside])
     protection = protection_of(list(steps), answers).over(sum(checked.values()))
     if has_local:
         protection = replace(protection, note=protection.note + _crowds(steps))
@@ -307,6 +308,7 @@ class Answered:
     # whether it speaks of a record that raises the output, and one that lowers it is another
     is_one_sided: bool = False
     by_author: bool = False  # whether that its noise has one mode is the author's word
+    beside: Mechanism | None = None  # what smaller shifts may add to the step, a step of its own
 
     @property
     def lowered(self) -> Mechanism:
@@ -314,8 +316,8 @@ class Answered:
         return self.step.shifted(DOWN) if self.is_one_sided else self.step
 
 
-def answered(mechanism: Mechanism) -> Answered:
-    """Return the pair that answers for a step, and for which shifts it does."""
+def answered(mechanism: Mechanism, *, by_one_step: bool = False) -> Answered:
+    """Return the pair that answers for a step, alone if asked, and for which shifts it does."""
     by_author = rests_on_its_author(mechanism)
     mechanism = _told_to_fall(mechanism)
     if _never_draws(mechanism):
@@ -337,8 +339,17 @@ def answered(mechanism: Mechanism) -> Answered:
             mechanism.pair()  # where no pair is proved at all, that is the reason
         raise InputError(_OPEN.format(mechanism.summary, ""))
     if is_open or any_sign:
-        from symdp.questions.worst_shift import worst_pair
+        from symdp.questions.worst_shift import smaller_shifts, worst_pair
 
+        beside = None if any_sign or by_one_step else smaller_shifts(mechanism)
+        if beside is not None:
+            return Answered(
+                mechanism,
+                _shift_of_one_mode(mechanism),
+                is_of_all_shifts=True,
+                is_one_sided=_is_one_sided(mechanism),
+                beside=beside,
+            )
         try:
             return Answered(worst_pair(mechanism), AT_MOST, True)
         except AccuracyError as error:  # no enclosure of the density
@@ -426,6 +437,11 @@ def proved_shift(mechanism: Mechanism) -> str:
         return AT_MOST  # its pair asks for noise that is symmetric and falls
     if mechanism.shift == EXACTLY or not (has_one_shift(mechanism) or one_mode(mechanism)):
         return EXACTLY
+    return _shift_of_one_mode(mechanism)
+
+
+def _shift_of_one_mode(mechanism: Mechanism) -> str:
+    """Return which shifts the pair at the sensitivity stands for, of noise with one mode."""
     if not is_skewed(mechanism):
         return AT_MOST
     return _ASKED.get(mechanism.shift, ONE_SIGN)
@@ -438,7 +454,7 @@ def answering(mechanism: Mechanism, what: str) -> tuple[Mechanism, Protection]:
     """
 
     if mechanism.is_concrete:
-        one = answered(mechanism)
+        one = answered(mechanism, by_one_step=True)
     else:
         shift = proved_shift(mechanism)
         one = Answered(

@@ -26,13 +26,14 @@ import sympy as sp
 from flint import arb, ctx
 
 from symdp.balls.cuts import cut_tails
+from symdp.balls.departure import departure_from_one_mode
 from symdp.density.breakpoints import Stretch, smooth_stretches
 from symdp.density.shapes import centre_of
 from symdp.emit.arb import ArbFunction, compile_arb, compile_arb_together, constant_ball
 from symdp.emit.enclose import between
 from symdp.emit.exact import BITS
 from symdp.errors import AccuracyError, InputError
-from symdp.model.curve_tables import exponential, profile_pair
+from symdp.model.curve_tables import exponential, profile_pair, upper_end
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -53,6 +54,7 @@ _WIDER = 12.0  # times the range that holds all but 1e-3 of the mass, is afforda
 _MOST_CELLS = 12_000  # about two seconds
 _CELLS_AT_LAST = 60_000  # where the sensitivity is short: ten seconds
 _MOST_WORK = 3e6  # cells times shifts, about as long
+_MOST_EXCESS = Fraction(1, 10**10)  # of δ, of one step
 _SPARE = 1e-9  # cells: where an end falls between two, but for rounding
 _Row = tuple[float, float, float, float, float]
 
@@ -243,10 +245,43 @@ def _masses(density: sp.Expr, k: sp.Symbol, lower: sp.Expr, shifts: int) -> _Cel
 
 
 @lru_cache(maxsize=64)
+def smaller_shifts(mechanism: Mechanism) -> Mechanism | None:
+    """Return the step that, beside the pair at D, makes up for all smaller shifts.
+
+    With κ of `symdp.balls.departure`, H_α(f(·−d) ‖ f) ≤ H + κ, H = H_α(f(·−D) ‖ f), α ≥ 1. A step
+    that is seen through with probability η and tells nothing else makes η + (1 − η)H of it, no less
+    where η(1 − H) ≥ κ. Under Poisson sampling at rate q, α′ = 1 + (α − 1)/q, H and κ are q times as
+    large, and for α < 1, where 1 − H ≥ α(1 − H₁), κ counts α′ ≤ α times.
+
+    None where κ is not known, or so large that cells of all shifts tell more.
+    """
+    source = mechanism.source
+    departure = departure_from_one_mode(
+        source.density,  # type: ignore[union-attr]
+        mechanism.variable,
+        mechanism.support,
+        source.sensitivity,  # type: ignore[union-attr]
+    )
+    if departure is None:
+        return None
+    q = _rate(mechanism)
+    excess = q * upper_end(departure.excess)
+    overlap = upper_end(departure.overlap.lower())
+    chance = excess / (1 - q * (1 - overlap))
+    if chance > _MOST_EXCESS:
+        return None
+    return profile_pair([(Fraction(1), chance)], f"{mechanism.name}, smaller shifts")
+
+
+def _rate(mechanism: Mechanism) -> Fraction:
+    rate = sp.S.One if mechanism.sampling is None else mechanism.sampling.rate
+    return Fraction(int(rate.p), int(rate.q)) if rate.is_Rational else exponential(sp.log(rate))
+
+
+@lru_cache(maxsize=64)
 def worst_pair(mechanism: Mechanism) -> Mechanism:
     """Return a pair of lists that dominates each shift by at most D, Poisson sampling included."""
-    rate = sp.S.One if mechanism.sampling is None else mechanism.sampling.rate
-    q = Fraction(int(rate.p), int(rate.q)) if rate.is_Rational else exponential(sp.log(rate))
+    q = _rate(mechanism)
     shifts = _Shifts(_cells_of(replace(mechanism, sampling=None, relation=None)), mechanism)
     spacing, last = shifts.scale(max(float(q), _LEAST_RATE))
     corners = []

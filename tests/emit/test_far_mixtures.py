@@ -9,6 +9,7 @@ import pytest
 import symdp
 from symdp.density.pieces import smooth_pairs
 from symdp.emit import compile_numpy
+from symdp.numeric.compile import loss_law
 
 SAMPLED = """
 name = "far"
@@ -68,3 +69,16 @@ def test_a_mixture_has_a_finite_loss_far_out(name):
                 truth = mpmath.log1p(mpmath.exp(-abs(ratio))) + max(ratio, 0) - mpmath.log(2)
             truth = float(truth)
             assert value == pytest.approx(truth, rel=1e-12, abs=1e-15)
+
+
+def test_sampled_sums_of_exponentials_times_erfc_stay_in_the_doubles():
+    """Far out the loss of a sample of normal plus Laplace noise is log(1 − q + q e^{±D/b})."""
+    noise = symdp.loads(
+        'name = "smooth"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[noise]\nsensitivity = 1\n'
+        'density = "exp(-x/2)*erfc((1 - x/2)/sqrt(2)) + exp(x/2)*erfc((1 + x/2)/sqrt(2))"\n'
+        "normalize = true\n"
+    )
+    law = loss_law(noise.subsample("poisson", "1/10"), "remove")
+    far = np.asarray([-1000.0, -60.0, 60.0, 1000.0])
+    limits = np.log(0.9 + 0.1 * np.exp([-0.5, -0.5, 0.5, 0.5]))
+    assert law.step.pieces[0].values(far)[2] == pytest.approx(limits, rel=1e-12)
