@@ -112,9 +112,9 @@ def differences(card: object) -> list[Difference]:
     inputs = card.get("inputs")
     if not isinstance(inputs, dict) or not _NEEDED <= set(inputs) <= _INPUTS:
         raise InputError(f"a card's 'inputs' must be {', '.join(sorted(_INPUTS))}")
-    found = {key: value for key, value in card.items() if key not in _CHECKED_APART}
+    stated = {key: value for key, value in card.items() if key not in _CHECKED_APART}
     again = {key: value for key, value in _computed(inputs).items() if key != "software"}
-    return list(_compared("", found, again))
+    return list(_compared("", stated, again))
 
 
 def _computed(inputs: Mapping[str, Any]) -> dict[str, Any]:
@@ -173,8 +173,8 @@ def _computed(inputs: Mapping[str, Any]) -> dict[str, Any]:
 def _parameters(answer: Guarantee) -> dict[str, Any]:
     """Return one (ε, δ) with its interval and where it comes from."""
     names = ("epsilon", "delta", "lower", "upper", "kind", "method", "direction")
-    told = {name: getattr(answer, name) for name in names}
-    return told | ({"advice": answer.advice} if answer.advice else {})
+    entries = {name: getattr(answer, name) for name in names}
+    return entries | ({"advice": answer.advice} if answer.advice else {})
 
 
 def _attack(composition: Composition) -> dict[str, Any]:
@@ -194,10 +194,10 @@ def _gaussian(composition: Composition, regret: float) -> dict[str, Any] | None:
     from symdp.questions.tradeoff import gaussian_privacy_with_regret
 
     try:
-        found = gaussian_privacy_with_regret(composition, regret)
+        gaussian = gaussian_privacy_with_regret(composition, regret)
     except InputError:  # a mass at infinity above the regret
         return None
-    return {"mu": found.mu, "regret": regret}
+    return {"mu": gaussian.mu, "regret": regret}
 
 
 def _proof(composition: Composition, delta: float, digits: int | None) -> dict[str, Any]:
@@ -215,13 +215,13 @@ def _proof(composition: Composition, delta: float, digits: int | None) -> dict[s
 
 
 def _software() -> dict[str, str]:
-    found = {"symdp": __version__, "python": platform.python_version()}
+    versions = {"symdp": __version__, "python": platform.python_version()}
     for name in _LIBRARIES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:  # another way of installing it
             continue
-    return found
+    return versions
 
 
 def _date(date: object) -> str | None:
@@ -231,17 +231,21 @@ def _date(date: object) -> str | None:
         raise InputError(f"a card's date is written as 2026-01-31, not {date!r:.40}") from None
 
 
-def _run(told: object, composition: Composition) -> dict[str, Any] | None:
+def _run(facts: object, composition: Composition) -> dict[str, Any] | None:
     """Return the facts of a training run, after its steps were found to be the card's."""
-    if told is None:
+    if facts is None:
         return None
-    if not isinstance(told, dict) or set(told) != _TRAINING:
+    if not isinstance(facts, dict) or set(facts) != _TRAINING:
         raise InputError(f"a card's 'training' must be {', '.join(sorted(_TRAINING))}")
-    made = training(**told)
-    if dict(made.given_steps()) != dict(composition.given_steps()):
+    run = training(**facts)
+    if dict(run.given_steps()) != dict(composition.given_steps()):
         raise InputError("the card's 'training' does not give the steps of its ledger")
-    epochs = Fraction(told["steps"] * told["batch"], told["examples"])
-    return {**told, "rate": str(Fraction(told["batch"], told["examples"])), "epochs": float(epochs)}
+    epochs = Fraction(facts["steps"] * facts["batch"], facts["examples"])
+    return {
+        **facts,
+        "rate": str(Fraction(facts["batch"], facts["examples"])),
+        "epochs": float(epochs),
+    }
 
 
 def _title(title: object) -> str:
@@ -261,27 +265,27 @@ def _deltas(deltas: object) -> list[float]:
     return [float(delta) for delta in deltas]
 
 
-def _compared(place: str, found: Any, again: Any) -> Iterator[Difference]:
+def _compared(path: str, stated: Any, again: Any) -> Iterator[Difference]:
     """Yield the places where two JSON values differ by more than rounding."""
-    if isinstance(found, dict) and isinstance(again, dict):
-        for key in dict.fromkeys((*again, *found)):
-            inner = f"{place}.{key}" if place else str(key)
-            if key not in found or key not in again:
-                yield Difference(inner, found.get(key, "nothing"), again.get(key, "nothing"))
+    if isinstance(stated, dict) and isinstance(again, dict):
+        for key in dict.fromkeys((*again, *stated)):
+            inner = f"{path}.{key}" if path else str(key)
+            if key not in stated or key not in again:
+                yield Difference(inner, stated.get(key, "nothing"), again.get(key, "nothing"))
             else:
-                yield from _compared(inner, found[key], again[key])
-    elif isinstance(found, list) and isinstance(again, list) and len(found) == len(again):
-        for number, (one, other) in enumerate(zip(found, again, strict=True)):
-            yield from _compared(f"{place}[{number}]", one, other)
-    elif not _is_same(found, again):
-        yield Difference(place, found, again)
+                yield from _compared(inner, stated[key], again[key])
+    elif isinstance(stated, list) and isinstance(again, list) and len(stated) == len(again):
+        for number, (entry, other) in enumerate(zip(stated, again, strict=True)):
+            yield from _compared(f"{path}[{number}]", entry, other)
+    elif not _is_same(stated, again):
+        yield Difference(path, stated, again)
 
 
-def _is_same(found: Any, again: Any) -> bool:
-    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (found, again))
+def _is_same(stated: Any, again: Any) -> bool:
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (stated, again))
     if not numbers:
-        return type(found) is type(again) and bool(found == again)
-    return math.isfinite(found) and abs(found - again) <= SAME * abs(again)
+        return type(stated) is type(again) and bool(stated == again)
+    return math.isfinite(stated) and abs(stated - again) <= SAME * abs(again)
 
 
 _DIGITS = 6  # of the ε that is proved
@@ -303,12 +307,12 @@ def wrong_in_certificate(card: Mapping[str, Any]) -> Iterator[str]:
     if "certificate" not in card:
         return
     composition = Ledger.from_state_dict(card["inputs"]["ledger"]).composition()
-    made = card["certificate"]
-    claim = made.get("claim") if isinstance(made, dict) else None
+    document = card["certificate"]
+    claim = document.get("claim") if isinstance(document, dict) else None
     if not isinstance(claim, dict):
         yield "it has no claim"
         return
-    if made.get("steps") != told_steps(composition):
+    if document.get("steps") != told_steps(composition):
         yield "its steps are not those of the card"
     if claim.get("direction") != "both":
         yield "it does not speak of both directions"
@@ -321,7 +325,7 @@ def wrong_in_certificate(card: Mapping[str, Any]) -> Iterator[str]:
         yield "its ε is not next to the first one of the card"
     with TemporaryDirectory() as folder:
         file = Path(folder) / "certificate.json"
-        file.write_text(json.dumps(made), encoding="utf-8")
+        file.write_text(json.dumps(document), encoding="utf-8")
         verdict = check(file)
     if verdict.code:
         yield verdict.text
@@ -376,7 +380,7 @@ def card_page(card: dict[str, Any]) -> Document:
             numbers=range(2),
         )],
         "Proof": [
-            Listing([f"{name.replace('_', ' ')}: {own}" for name, own in card["proof"].items()])
+            Listing([f"{name.replace('_', ' ')}: {words}" for name, words in card["proof"].items()])
         ],
         "Not covered": [Listing(card["not_covered"])],
         "Software and inputs": [
@@ -407,7 +411,9 @@ def card_page(card: dict[str, Any]) -> Document:
     if card["citation"]:
         parts["Citation"] = [Command(card["citation"])]
     heads = {title: [Heading(2, title)] if title else [] for title in parts}
-    return Document(card["title"], [b for t, own in parts.items() for b in (*heads[t], *own)])
+    return Document(
+        card["title"], [b for t, content in parts.items() for b in (*heads[t], *content)]
+    )
 
 
 def _values(step: Mapping[str, Any]) -> str:
@@ -444,7 +450,7 @@ def registry_record(card: Mapping[str, Any]) -> str:
     neighbours, steps = card["neighboring_datasets"], card["composition"]["steps"]
     software = ", ".join(f"{name} {release}" for name, release in card["software"].items())
     more = [f"ε = {_epsilon(row)} at δ = {given(row['delta'])}, {row['kind']}" for row in others]
-    made = "Machine learning model" if card["training"] else ""
+    product = "Machine learning model" if card["training"] else ""
     record = {
         "url_slug": re.sub(r"[^a-z0-9]+", "-", card["title"].lower()).strip("-") or "deployment",
         "status": "Draft",
@@ -454,7 +460,7 @@ def registry_record(card: Mapping[str, Any]) -> str:
                 "name": card["title"],
                 "data_curators": [""],
                 "intended_use": "",
-                "data_product_type": made,
+                "data_product_type": product,
                 "data_product_region": "",
                 "description": "",
                 "publication_date": "",
@@ -500,8 +506,8 @@ def _lines(table: Mapping[str, Any], depth: int) -> Iterator[str]:
         elif isinstance(value, Sequence) and not isinstance(value, str):
             is_text = name not in ("data_curators", "registry_authors")
             yield f"{margin}{name}:{' |' if is_text else ''}"
-            for one in value:
-                yield f"{margin}  - {_printable(one) if is_text else _scalar(one)}"
+            for item in value:
+                yield f"{margin}  - {_printable(item) if is_text else _scalar(item)}"
         else:
             yield f"{margin}{name}: {_scalar(value)}"
 

@@ -86,11 +86,11 @@ def _words() -> dict[str, dict[str, str]]:
 def meanings(d: HasCGF, key: str, extra: dict[str, str]) -> dict[str, str]:
     """Return what the symbols of one section mean."""
     tilt = token(layout(d.cgf.tilt))
-    found = _words()["common"] | {tilt: "the tilt"} | extra | _words().get(key, {})
-    found |= {f"{tilt}₋": "where K begins to be finite", f"{tilt}₊": "where it ends"}
+    words = _words()["common"] | {tilt: "the tilt"} | extra | _words().get(key, {})
+    words |= {f"{tilt}₋": "where K begins to be finite", f"{tilt}₊": "where it ends"}
     for p in d.mechanism.declared:
-        found[token(layout(p.symbol))] = f"a parameter {p.rule}"
-    return found
+        words[token(layout(p.symbol))] = f"a parameter {p.rule}"
+    return words
 
 
 def explained(d: HasCGF, sections: list[Section], extra: dict[str, str]) -> list[Section]:
@@ -114,7 +114,7 @@ def sections(d: _Any, order: int) -> list[Section]:
 
 
 def _of_steps(d: Derivation, order: int) -> list[Section]:
-    made: tuple[tuple[str, str, Callable[[], list[Section]]], ...] = (
+    makers: tuple[tuple[str, str, Callable[[], list[Section]]], ...] = (
         ("mechanism", "Mechanism", lambda: [mechanism_section(d)]),
         ("facts", "Facts", lambda: [facts_section(d)]),
         ("loss", "Privacy loss", lambda: [loss_section(d)]),
@@ -126,20 +126,20 @@ def _of_steps(d: Derivation, order: int) -> list[Section]:
         ("composed", "Composed δ as a finite formula", lambda: [composed_section(d)]),
     )
     if d.is_disjoint:  # nothing that rests on a finite loss
-        made = made[:3]
-    found = [
-        section for key, title, make in made for section in or_reason(make, _absent(key, title))
+        makers = makers[:3]
+    sections_found = [
+        section for key, title, make in makers for section in or_reason(make, _absent(key, title))
     ]
-    return explained(d, found, symbols_of(d))
+    return explained(d, sections_found, symbols_of(d))
 
 
 def symbols_of(d: Derivation) -> dict[str, str]:
     """Return what the symbols mean that this derivation alone has."""
-    told = "the mass by which a density is divided"
+    meaning = "the mass by which a density is divided"
     return {
         token(layout(d.variable)): "the output of the mechanism",
         token(layout(d.pld_density.loss)): "a loss",
-        **{token(layout(mass)): told for mass in masses_of(d)},
+        **{token(layout(mass)): meaning for mass in masses_of(d)},
     }
 
 
@@ -155,7 +155,7 @@ def _of_epoch(epoch: EpochDerivation, order: int) -> list[Section]:
     step = [equation(read("W({})", x), epoch.ratio)]
     step += [equation(read("Q(W = {})", value), mass) for value, mass in epoch.atoms]
     step.append(equation(read("φ({})", epoch.rate), epoch.transform))
-    own = [
+    of_epoch = [
         sentence(f"Y is the sum of {epoch.steps} independent copies of W under Q"),
         equation("ℓ", sign * sp.log(sp.Symbol("Y", positive=True) / epoch.steps)),
     ]
@@ -163,16 +163,18 @@ def _of_epoch(epoch: EpochDerivation, order: int) -> list[Section]:
     if d.loss_range is not None and sign < 0:
         ends = (-d.loss_range[1], -d.loss_range[0])
     if d.loss_range is not None or sign > 0:
-        own += [equation(name, end) for name, end in zip(("inf ℓ", "sup ℓ"), ends, strict=True)]
+        of_epoch += [
+            equation(name, end) for name, end in zip(("inf ℓ", "sup ℓ"), ends, strict=True)
+        ]
     transform = [equation(read("e^{K({})}", z), epoch.moment)]
     for tilt in range(1, _WHOLE_TILTS + 1) if sign > 0 else ():
         try:
             transform.append(equation(read("K({})", sp.Integer(tilt)), epoch.cgf_at(tilt)))
         except InputError:
             break
-    found = [
+    listed = [
         Section("epoch", "One step", tuple(step)),
-        Section("epoch", f"One epoch of {epoch.steps} steps", tuple(own)),
+        Section("epoch", f"One epoch of {epoch.steps} steps", tuple(of_epoch)),
         Section("epoch", "Moment generating function", tuple(transform)),
         *corrections(epoch, order),
     ]
@@ -180,7 +182,7 @@ def _of_epoch(epoch: EpochDerivation, order: int) -> list[Section]:
         token(layout(d.variable)): "the output of one step",
         token(layout(epoch.rate)): "the argument of the transform φ of W under Q",
     }
-    return explained(epoch, found, extra)
+    return explained(epoch, listed, extra)
 
 
 def _of_vectors(d: VectorDerivation, order: int) -> list[Section]:
@@ -198,7 +200,7 @@ def _of_vectors(d: VectorDerivation, order: int) -> list[Section]:
         sentence(f"no closed form of K was found: {in_words(d.cgf.reason)}"),
         *cumulant_lines(d, order + 1),
     ]
-    found = [
+    listed = [
         mechanism_section(d),
         facts_section(d),
         Section("loss", "Privacy loss", tuple(law)),
@@ -211,7 +213,7 @@ def _of_vectors(d: VectorDerivation, order: int) -> list[Section]:
         "q": "the density of both distances without the record",
         "N": "what makes q a density",
     }
-    return explained(d, found, extra)
+    return explained(d, listed, extra)
 
 
 def chosen(d: _Any, order: int, only: tuple[str, ...] = (), whole: bool = False) -> list[Section]:
@@ -219,31 +221,34 @@ def chosen(d: _Any, order: int, only: tuple[str, ...] = (), whole: bool = False)
 
     A formula is called as its left side begins: K, ell, omega, c_1.  An unknown name is refused.
     """
-    found: list[Section] = [section for section in d.sections(order) if section.lines]
+    filled: list[Section] = [section for section in d.sections(order) if section.lines]
     if not only:
-        return [section for section in found if whole or not section.is_general]
-    keys = list(dict.fromkeys(section.key for section in found))
-    asked: list[Section] = []
+        return [section for section in filled if whole or not section.is_general]
+    keys = list(dict.fromkeys(section.key for section in filled))
+    wanted: list[Section] = []
     for key in only:
-        own = [section for section in found if section.key == key]
-        mine = [s for s in found if not s.is_general] + [s for s in found if s.is_general]
-        each = ([one for one in s.lines if _name_of(one) == transliterated(key)] for s in mine)
-        named = next(filter(None, each), [])
-        if not own and not named and isinstance(d, Derivation) and d.is_disjoint:
-            asked.append(Section(key, "", (sentence(DISJOINT),)))
+        by_key = [section for section in filled if section.key == key]
+        mine = [s for s in filled if not s.is_general] + [s for s in filled if s.is_general]
+        by_name = (
+            [formula for formula in s.lines if _name_of(formula) == transliterated(key)]
+            for s in mine
+        )
+        named = next(filter(None, by_name), [])
+        if not by_key and not named and isinstance(d, Derivation) and d.is_disjoint:
+            wanted.append(Section(key, "", (sentence(DISJOINT),)))
             continue
-        if not own and not named:
+        if not by_key and not named:
             hint = suggestion(key, keys) or f"; there are {', '.join(keys)}"
             raise InputError(f"no section or formula is called {key!r:.40}{hint}")
         bare = tuple(replace(line, words="") for line in named if line.right is not None)
-        asked += own or [Section(key, "", bare)]
-    return asked
+        wanted += by_key or [Section(key, "", bare)]
+    return wanted
 
 
 def _name_of(line: Line) -> str:
     """Return the name with which a left side begins; nothing where something stands above it."""
     first = (
-        next((one for one in line.left.walk() if one.kind != "row"), None) if line.left else None
+        next((node for node in line.left.walk() if node.kind != "row"), None) if line.left else None
     )
     is_name = first is not None and (first.kind == "name" or first.parts[2:] == (EMPTY,))
     return transliterated(text(first)) if first is not None and is_name else ""
@@ -259,8 +264,8 @@ def doubt(mechanism: Mechanism) -> str:
 
     if is_on_vectors(mechanism) or is_local(mechanism):
         return ""  # of a density but for a factor, or of one for each input
-    own = replace(mechanism.template or mechanism, sampling=None, relation=None)
-    if own.name in mechanisms.names() and own.key == mechanisms.load_builtin(own.name).key:
+    plain = replace(mechanism.template or mechanism, sampling=None, relation=None)
+    if plain.name in mechanisms.names() and plain.key == mechanisms.load_builtin(plain.name).key:
         return ""  # tests hold what is built in against its definition
     from symdp.balls.density import checked_masses
 
@@ -278,17 +283,17 @@ def doubt(mechanism: Mechanism) -> str:
 
 
 def _head(d: _Any) -> list[Block]:
-    told = doubt(d.mechanism)
-    return [Sentence(f"warning: {told}", "warning")] if told else []
+    reason = doubt(d.mechanism)
+    return [Sentence(f"warning: {reason}", "warning")] if reason else []
 
 
 def blocks(d: _Any, order: int, only: tuple[str, ...] = (), whole: bool = False) -> list[Block]:
     """Return the sections as blocks of a document, with one legend for all of them."""
-    found = chosen(d, order, only, whole)
-    made = [block for section in found for block in replace(section, legend=()).blocks()]
-    legend = one_legend(found)
-    heading = [Heading(4, "Symbols")] if len(found) > 1 else []
-    return [*made, *heading, Legend(legend)] if legend else made
+    listed = chosen(d, order, only, whole)
+    parts = [block for section in listed for block in replace(section, legend=()).blocks()]
+    legend = one_legend(listed)
+    heading = [Heading(4, "Symbols")] if len(listed) > 1 else []
+    return [*parts, *heading, Legend(legend)] if legend else parts
 
 
 def blocks_of_cases(
@@ -430,11 +435,11 @@ def to_text(
 
 def to_latex(d: _Any, order: int, only: tuple[str, ...] = (), whole: bool = False) -> str:
     """Return a derivation as LaTeX: for each section a heading and one align (amsmath)."""
-    made = blocks(d, order, only, whole)
-    if all(isinstance(block, Formulas) for block in made):  # what was asked for by name
-        return latex_blocks(made)
+    parts = blocks(d, order, only, whole)
+    if all(isinstance(block, Formulas) for block in parts):  # what was asked for by name
+        return latex_blocks(parts)
     head = f"% {transliterated(d.headline)}\n{_PACKAGES}\\allowdisplaybreaks\n"
-    return head + latex_blocks([*_head(d), *made])
+    return head + latex_blocks([*_head(d), *parts])
 
 
 _PACKAGES = "% packages: amsmath; fontenc with option T1\n"
@@ -442,9 +447,9 @@ _PACKAGES = "% packages: amsmath; fontenc with option T1\n"
 
 def to_mathml(d: _Any, order: int, only: tuple[str, ...] = (), whole: bool = False) -> str:
     """Return the formulas as MathML elements, one a line."""
-    found = chosen(d, order, only, whole)
-    lines = (line for s in found for line in s.lines if line.left is not None)
-    warning = [f"<!-- {escape(told)} -->"] if (told := doubt(d.mechanism)) else []
+    listed = chosen(d, order, only, whole)
+    lines = (line for s in listed for line in s.lines if line.left is not None)
+    warning = [f"<!-- {escape(reason)} -->"] if (reason := doubt(d.mechanism)) else []
     return "\n".join([*warning, *map(math_line, lines)])
 
 
@@ -502,13 +507,18 @@ def to_page(d: Derivation, source: str, values: Mapping[str, str], order: int = 
     """
     if d.pair.alternatives:
         raise InputError("a public choice among pairs has no page: derive one of them")
-    made: dict[str, list[str]] = {"mechanism": [], "loss": [], "cumulants": [], "others": []}
+    parts_by_name: dict[str, list[str]] = {
+        "mechanism": [],
+        "loss": [],
+        "cumulants": [],
+        "others": [],
+    }
     for section in d.sections(order):
         key = "mechanism" if section.key == "facts" else section.key
-        made.get(key, made["others"]).append(markdown_blocks(section.blocks(2)))
+        parts_by_name.get(key, parts_by_name["others"]).append(markdown_blocks(section.blocks(2)))
     page = files("symdp.page").joinpath("derivation.md").read_text(encoding="utf-8")
     return Template(page).substitute(
-        {name: "\n\n".join(parts) for name, parts in made.items()},
+        {name: "\n\n".join(parts) for name, parts in parts_by_name.items()},
         title=d.mechanism.title or f"The mechanism {d.mechanism.name}",
         description=d.mechanism.description or _DESCRIBED,
         source=source,

@@ -44,12 +44,12 @@ def to_json(
         schema, content = _EPOCH_SCHEMA, _of_epoch(d)
     else:
         schema, content = SCHEMA, _of_steps(d, order)
-    found = {"schema": schema, "name": d.mechanism.name, "direction": d.direction, **content}
-    found["facts"] = {name: _fact(fact) for name, fact in facts(d.mechanism)}
-    found["sections"] = [sentences(section) for section in d.sections(order)]
+    document = {"schema": schema, "name": d.mechanism.name, "direction": d.direction, **content}
+    document["facts"] = {name: _fact(fact) for name, fact in facts(d.mechanism)}
+    document["sections"] = [sentences(section) for section in d.sections(order)]
     if isinstance(d, EpochDerivation):
-        return found | {"one_step": d.one_step.to_json(order)}
-    return found | {"expressions": found.pop("expressions")}
+        return document | {"one_step": d.one_step.to_json(order)}
+    return document | {"expressions": document.pop("expressions")}
 
 
 def _fact(fact: Fact) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def _of_vectors(d: VectorDerivation) -> dict[str, Any]:
     return {
         "dimension": str(d.source.dimension),
         "sensitivity": str(d.source.sensitivity),
-        **{key: str(own) for key, own in formulas.items()},
+        **{key: str(formula) for key, formula in formulas.items()},
         "expressions": write_expressions(_symbols(d) | formulas),
     }
 
@@ -146,7 +146,7 @@ def sentences(section: Section) -> dict[str, Any]:
     return {
         "key": section.key,
         "title": section.title,
-        "lines": [own for line in section.lines for own in formula_lines(line)],
+        "lines": [row for line in section.lines for row in formula_lines(line)],
         "legend": legend_text(section.legend),
     }
 
@@ -154,8 +154,8 @@ def sentences(section: Section) -> dict[str, Any]:
 def derived(d: PrivacyLoss, order: int) -> dict[str, Any]:
     """Return what has expressions under the keys of the JSON; None for what was not found."""
 
-    def law(one: LossLaw) -> dict[str, Any]:
-        return _some(one, "loss", "expression") | {"reason": one.reason or None}
+    def law(loss_law: LossLaw) -> dict[str, Any]:
+        return _some(loss_law, "loss", "expression") | {"reason": loss_law.reason or None}
 
     parts: dict[str, Callable[[], Any]] = {
         "values": lambda: d.mechanism.values,
@@ -186,7 +186,7 @@ def derived(d: PrivacyLoss, order: int) -> dict[str, Any]:
         "cumulants": lambda: {str(j): series.cumulant(d, j) for j in range(1, order + 2)},
         "msd": lambda: {str(k): series.msd(d, k) for k in range(order + 1)},
         "msd_terms": lambda: {
-            str(f): own for f, own in series.saddle_terms(d, order, substitute=False)
+            str(f): term for f, term in series.saddle_terms(d, order, substitute=False)
         },
         "edgeworth": lambda: {str(k): series.edgeworth(d, k) for k in range(order + 1)},
     }
@@ -197,17 +197,17 @@ def _some(record: object, *names: str) -> dict[str, Any]:
     return {name: getattr(record, name) for name in names}
 
 
-def texts_of(held: Any, expressions: dict[str, sp.Basic], path: str = "") -> Any:
+def texts_of(value: Any, expressions: dict[str, sp.Basic], path: str = "") -> Any:
     """Return the same with every expression as text, and put each under the path of its text."""
-    if isinstance(held, dict):
+    if isinstance(value, dict):
         inside = f"{path}." if path else ""
-        return {n: texts_of(own, expressions, f"{inside}{n}") for n, own in held.items()}
-    if isinstance(held, list | tuple):
-        return [texts_of(own, expressions, f"{path}.{k}") for k, own in enumerate(held)]
-    if not isinstance(held, sp.Basic):
-        return held
-    expressions[path] = held
-    return plain(held)
+        return {n: texts_of(entry, expressions, f"{inside}{n}") for n, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [texts_of(entry, expressions, f"{path}.{k}") for k, entry in enumerate(value)]
+    if not isinstance(value, sp.Basic):
+        return value
+    expressions[path] = value
+    return plain(value)
 
 
 def from_json(document: object) -> dict[str, sp.Basic]:

@@ -90,11 +90,11 @@ class Line:
         yield from (
             [(0, (left,)), (1, (sign, first))] if is_wide(left) else [(0, (left, sign, first))]
         )
-        yield from ((1, (one,)) for one in others)
+        yield from ((1, (part,)) for part in others)
         for name, value in self.where:
             first, *others = broken(value, of_parts - measure(name) - 5)
             yield 1, (name, operator("="), first)
-            yield from ((2, (one,)) for one in others)
+            yield from ((2, (part,)) for part in others)
 
     def nodes(self) -> Iterator[Node]:
         """Yield both sides and the named parts."""
@@ -208,12 +208,12 @@ class Section:
 
     def shown(self) -> list[Line]:
         """Return the lines, each part explained where it comes first."""
-        told: set[tuple[Node, Node]] = set()
-        found = []
+        explained: set[tuple[Node, Node]] = set()
+        lines = []
         for line in self.lines:
-            found.append(replace(line, where=tuple(p for p in line.where if p not in told)))
-            told |= set(line.where)
-        return found
+            lines.append(replace(line, where=tuple(p for p in line.where if p not in explained)))
+            explained |= set(line.where)
+        return lines
 
     def explained(self, meanings: Mapping[str, str]) -> Section:
         """Return the section with its legend."""
@@ -231,25 +231,25 @@ class Section:
 
     def symbols(self) -> dict[str, Node]:
         """Return the symbols of the lines, without the names of parts and of functions."""
-        found: dict[str, Node] = {}
+        nodes: dict[str, Node] = {}
         for line in self.lines:
             parts = {token(name) for name, _ in line.where}
             for node in line.nodes():
-                for own in _names(node):
-                    if (label := token(own)) not in parts:
-                        found.setdefault(label, own)
-        return found
+                for symbol in _names(node):
+                    if (label := token(symbol)) not in parts:
+                        nodes.setdefault(label, symbol)
+        return nodes
 
 
 def one_legend(sections: Sequence[Section]) -> list[tuple[Node, str]]:
     """Return the legend of several sections; what a symbol means in one alone says where."""
-    found: dict[str, tuple[Node, list[str]]] = {}
+    by_token: dict[str, tuple[Node, list[str]]] = {}
     for section in sections:
         for node, meaning in section.legend:
-            told = found.setdefault(token(node), (node, [meaning]))[1]
-            if all(not one.endswith(meaning) for one in told):
-                told.append(f"in “{section.title}” {meaning}")
-    return [(node, ", ".join(told)) for node, told in found.values()]
+            meanings = by_token.setdefault(token(node), (node, [meaning]))[1]
+            if all(not meaning_before.endswith(meaning) for meaning_before in meanings):
+                meanings.append(f"in “{section.title}” {meaning}")
+    return [(node, ", ".join(meanings)) for node, meanings in by_token.values()]
 
 
 def token(node: Node) -> str:

@@ -61,8 +61,8 @@ def layout(e: sp.Basic) -> Node:
         if isinstance(e, kinds):
             return setter(e)
     if e.args:
-        own = type(e).__name__
-        return applied(name(_FUNCTIONS.get(own, own.lower())), *map(layout, e.args))
+        kind = type(e).__name__
+        return applied(name(_FUNCTIONS.get(kind, kind.lower())), *map(layout, e.args))
     return words("otherwise" if e == sp.true else str(e))
 
 
@@ -81,7 +81,7 @@ def _polygamma(e: Any) -> Node:
 
 def _hypergeometric(e: Any) -> Node:
     """Set ₚF_q(a, b; c; z), with no parameter where there is none."""
-    above, below = (listed(map(layout, own)) for own in (e.ap, e.bq))
+    above, below = (listed(map(layout, parameters)) for parameters in (e.ap, e.bq))
     head = row(script(EMPTY, number(str(len(e.ap)))), script(name("F"), number(str(len(e.bq)))))
     return row(head, fence(listed((above, below, layout(e.argument)), ";")))
 
@@ -128,13 +128,13 @@ def terms_in_order(e: sp.Add) -> list[sp.Expr]:
 def _sum(e: sp.Add) -> Node:
     parts: list[Node] = []
     for term in terms_in_order(e):
-        own = _product(term, is_term=True) if term.is_Mul else layout(term)
-        if _is_minus(own):
-            parts += own.parts
+        part = _product(term, is_term=True) if term.is_Mul else layout(term)
+        if _is_minus(part):
+            parts += part.parts
         elif parts:
-            parts += [operator("+"), own]
+            parts += [operator("+"), part]
         else:
-            parts.append(own)
+            parts.append(part)
     return row(*parts, level=SUM)
 
 
@@ -147,21 +147,21 @@ def _product(e: sp.Mul, *, is_term: bool = False) -> Node:
 
     Where it is no term of a sum, its sign goes into a difference: (1 − x)y, not −(x − 1)y.
     """
-    coefficient, rest = e.as_coeff_Mul()
+    coefficient, product = e.as_coeff_Mul()
     if coefficient.is_negative:
-        factors = sp.Mul.make_args(-coefficient * rest)
+        factors = sp.Mul.make_args(-coefficient * product)
         turned = None if is_term else max(factors, key=_minuses)
         if turned is None or not _minuses(turned):
-            own = layout(-coefficient * rest)
-            if _is_minus(own):
-                return own.parts[1]
-            return row(operator("−"), held(own), level=SUM)
+            node = layout(-coefficient * product)
+            if _is_minus(node):
+                return node.parts[1]
+            return row(operator("−"), held(node), level=SUM)
         base, power = turned.as_base_exp()
-        others = (own for own in factors if own is not turned)
+        others = (node for node in factors if node is not turned)
         e = sp.Mul(*others, (-base) ** power, evaluate=False)
     for factor in sp.Mul.make_args(e):
         if factor.is_Add and all(t.could_extract_minus_sign() for t in factor.args):
-            others = (own for own in e.args if own is not factor)
+            others = (node for node in e.args if node is not factor)
             return row(operator("−"), held(layout(sp.Mul(*others, -factor))), level=SUM)
     square, above, below, exponentials = sp.S.One, [], [], []
     for factor in sp.Mul.make_args(e):
@@ -206,20 +206,20 @@ def _positive(base: sp.Expr) -> tuple[sp.Expr, ...]:
 
 def _roots(square: sp.Expr) -> tuple[list[sp.Expr], list[sp.Expr]]:
     """Return √ of a rational times a power of π as factors above and below the line."""
-    found: tuple[list[sp.Expr], list[sp.Expr]] = [], []
-    rational, rest = square.as_coeff_Mul()
-    power = rest.as_base_exp()[1] if rest != 1 else sp.S.Zero
-    for side, own in enumerate((sp.Integer(rational.p), sp.Integer(rational.q))):
-        whole, inside = sp.sqrt(own).as_coeff_Mul()
+    sides: tuple[list[sp.Expr], list[sp.Expr]] = [], []
+    rational, power_of_pi = square.as_coeff_Mul()
+    power = power_of_pi.as_base_exp()[1] if power_of_pi != 1 else sp.S.Zero
+    for side, integer in enumerate((sp.Integer(rational.p), sp.Integer(rational.q))):
+        whole, inside = sp.sqrt(integer).as_coeff_Mul()
         exponent = max(power if side == 0 else -power, sp.S.Zero)
         under = inside**2 * sp.pi ** (exponent % 2)
         if whole != 1:
-            found[side].append(whole)
+            sides[side].append(whole)
         if exponent // 2:
-            found[side].append(sp.pi ** (exponent // 2))
+            sides[side].append(sp.pi ** (exponent // 2))
         if under != 1:
-            found[side].append(sp.Pow(under, sp.S.Half, evaluate=False))
-    return found
+            sides[side].append(sp.Pow(under, sp.S.Half, evaluate=False))
+    return sides
 
 
 _OPEN = (sp.Sum, sp.Integral)  # reach as far as the product does
@@ -233,10 +233,10 @@ def _factors(factors: list[sp.Expr]) -> Node:
     for factor in sorted(
         factors, key=lambda f: (isinstance(f, sp.Sum | sp.Integral), _reading_order(f))
     ):
-        own = held(layout(factor))
-        if parts and _needs_dot(parts[-1], own):
+        node = held(layout(factor))
+        if parts and _needs_dot(parts[-1], node):
             parts.append(operator("·"))
-        parts.append(own)
+        parts.append(node)
     return row(*parts, level=PRODUCT)
 
 
@@ -294,10 +294,12 @@ def _power(e: sp.Pow) -> Node:
     if isinstance(base, _ELEMENTARY) and power.is_Integer:
         function = name(_FUNCTIONS.get(type(base).__name__, type(base).__name__))
         return applied(script(function, EMPTY, layout(power)), layout(base.args[0]))
-    own = layout(base)
-    if own.kind not in {"name", "number", "script", "fence"} and not isinstance(base, AppliedUndef):
-        own = fence(own)
-    return script(fence(own) if own.kind == "script" and own.parts[2].parts else own, EMPTY,
+    node = layout(base)
+    if node.kind not in {"name", "number", "script", "fence"} and not isinstance(
+        base, AppliedUndef
+    ):
+        node = fence(node)
+    return script(fence(node) if node.kind == "script" and node.parts[2].parts else node, EMPTY,
                   layout(power))  # fmt: skip
 
 
@@ -321,17 +323,17 @@ def _cases(e: sp.Piecewise) -> Node:
             # A parameter has a sign, the variable of a density on the line has none.
             is_turned = condition.lhs.is_positive and condition.rhs.is_positive is None
             condition = condition.reversed if is_turned or is_before else condition
-        told = layout(condition)
+        words = layout(condition)
         is_upper = isinstance(condition, sp.StrictLessThan | sp.LessThan)
         if before is not None and is_upper and condition.lhs == before[0]:
-            told = row(layout(before[1]), operator(before[2]), *told.parts)
+            words = row(layout(before[1]), operator(before[2]), *words.parts)
         elif before is not None and condition == sp.true:
             sign = "≥" if before[2] == "≤" else ">"
-            told = row(layout(before[0]), operator(sign), layout(before[1]))
+            words = row(layout(before[0]), operator(sign), layout(before[1]))
         if is_upper:
             sign = "≤" if isinstance(condition, sp.StrictLessThan) else "<"
             before = (condition.lhs, condition.rhs, sign)
-        rows.append(Node("row", (layout(value), told)))
+        rows.append(Node("row", (layout(value), words)))
     return Node("cases", tuple(rows), level=SUM)
 
 
@@ -407,10 +409,10 @@ def read(formula: str, *holes: sp.Basic | Node) -> Node:
     """
     nodes = iter([hole if isinstance(hole, Node) else layout(hole) for hole in holes])
     reader = _Reader(formula, nodes)
-    found = reader.row("")
+    tree = reader.row("")
     if reader.place < len(reader.tokens):
         raise ValueError(f"a bracket too many: {formula}")
-    return found
+    return tree
 
 
 class _Reader:
@@ -457,12 +459,12 @@ class _Reader:
         if text == "√":
             self.place += 1
             return Node("root", (_bare([self.atom()]),))
-        found = self._scripts(self._leaf())
+        node = self._scripts(self._leaf())
         following = self.tokens[self.place][1] if self.place < len(self.tokens) else ""
         if kind == "name" and following in ("(", "["):
             # f(x); a product with a sum is written with a dot
-            found = self._scripts(row(found, self._leaf()))
-        return found
+            node = self._scripts(row(node, self._leaf()))
+        return node
 
     def _leaf(self, is_script: bool = False) -> Node:
         """Read one name, number or group; one that is a script needs no brackets."""
@@ -485,8 +487,8 @@ class _Reader:
             if kind not in ("below", "above") and (kind != "sign" or text not in "_^"):
                 break
             self.place += 1
-            own = self._leaf(is_script=True) if kind == "sign" else _small(text)
-            base = script(base, own) if is_low else script(base, EMPTY, own)
+            mark = self._leaf(is_script=True) if kind == "sign" else _small(text)
+            base = script(base, mark) if is_low else script(base, EMPTY, mark)
         return base
 
 
@@ -503,9 +505,9 @@ def _small(text: str) -> Node:
 
 def _bare(parts: list[Node]) -> Node:
     """Return a product without brackets around all of it."""
-    found = row(*parts)
-    is_round = found.kind == "fence" and found.parts[0].text == "("
-    return found.parts[1] if is_round else found
+    product = row(*parts)
+    is_round = product.kind == "fence" and product.parts[0].text == "("
+    return product.parts[1] if is_round else product
 
 
 _LONG_FORMULA = 110  # characters from which on a formula is given in named parts
@@ -543,12 +545,14 @@ def shown(expression: sp.Basic) -> sp.Basic:
 def _own_bound(expression: sp.Basic) -> sp.Basic:
     """Return an expression whose sums and integrals go over no symbol that is free in it."""
     taken = {str(symbol.name) for symbol in expression.free_symbols}
-    for own in expression.atoms(sp.Sum, sp.Integral):
-        bound = own.limits[0][0]
+    for sum_or_integral in expression.atoms(sp.Sum, sp.Integral):
+        bound = sum_or_integral.limits[0][0]
         if bound.name.rstrip("_") in taken:
             free = next(letter for letter in _BOUND if letter not in taken)
             new = sp.Symbol(free, **bound.assumptions0)
-            expression = expression.xreplace({own: own.xreplace({bound: new})})
+            expression = expression.xreplace(
+                {sum_or_integral: sum_or_integral.xreplace({bound: new})}
+            )
     return expression
 
 
@@ -569,10 +573,10 @@ def _in_normal(expression: sp.Basic) -> sp.Basic:
     written = written.replace(sp.erfc, lambda z: 2 * normal(-z))
     if written.is_polynomial(*names.values()):
         written = sp.collect(sp.expand(written), list(names.values()), sp.factor)
-        rest = written.subs(dict.fromkeys(names.values(), 0))
-        powers = sorted(rest.atoms(sp.exp), key=sp.default_sort_key)
-        forms = sp.factor(rest), sp.collect(sp.expand(rest), powers, sp.factor)
-        written = written - rest + min(forms, key=sp.count_ops)
+        constant = written.subs(dict.fromkeys(names.values(), 0))
+        powers = sorted(constant.atoms(sp.exp), key=sp.default_sort_key)
+        forms = sp.factor(constant), sp.collect(sp.expand(constant), powers, sp.factor)
+        written = written - constant + min(forms, key=sp.count_ops)
     for value, dummy in reversed(names.items()):  # later ones hold those before
         written = written.xreplace({dummy: value})
     return written
@@ -583,14 +587,14 @@ def one_set_of_cases(expression: sp.Basic) -> sp.Basic:
 
     Where the order of the ends is not known, or cases depend on several symbols, it stays as it is.
     """
-    found = expression.atoms(sp.Piecewise)
-    if found <= {expression} or expression.has(sp.Integral, sp.Sum):
+    cases = expression.atoms(sp.Piecewise)
+    if cases <= {expression} or expression.has(sp.Integral, sp.Sum):
         return expression
     ends, symbols = set(), set()
-    conditions = {c for own in found for _, c in own.args}
-    for one in {r for c in conditions for r in c.atoms(sp.core.relational.Relational)}:
-        a, b = one.args if one.lhs.is_Symbol else one.args[::-1]
-        if isinstance(one, sp.Eq | sp.Ne) or not a.is_Symbol or a in b.free_symbols:
+    conditions = {c for piecewise in cases for _, c in piecewise.args}
+    for relation in {r for c in conditions for r in c.atoms(sp.core.relational.Relational)}:
+        a, b = relation.args if relation.lhs.is_Symbol else relation.args[::-1]
+        if isinstance(relation, sp.Eq | sp.Ne) or not a.is_Symbol or a in b.free_symbols:
             return expression
         symbols.add(a)
         ends.add(b)
@@ -604,36 +608,36 @@ def one_set_of_cases(expression: sp.Basic) -> sp.Basic:
     places.sort(key=below.__getitem__)
     middles = [(a + b) / 2 for a, b in itertools.pairwise(places)]
     inside = [places[0] - 1, *middles, places[-1] + 1]
-    cells = [_of_cell(expression, x, place) for place in inside]
-    at = [_of_cell(expression, x, place) for place in places]
+    cells = [_of_cell(expression, x, edge) for edge in inside]
+    at = [_of_cell(expression, x, edge) for edge in places]
     if None in cells or None in at:
         return expression
     rows: list[tuple[Any, Any]] = []
-    for k, place in enumerate(places):
+    for k, edge in enumerate(places):
         if at[k] == cells[k]:
-            rows.append((cells[k], x <= place))
+            rows.append((cells[k], x <= edge))
         else:
-            rows.append((cells[k], x < place))
+            rows.append((cells[k], x < edge))
             if at[k] != cells[k + 1]:
-                rows.append((at[k], x <= place))
+                rows.append((at[k], x <= edge))
     rows.append((cells[-1], sp.true))
     kept = [row for row, after in itertools.pairwise(rows) if row[0] != after[0]]
     return sp.Piecewise(*kept, rows[-1], evaluate=False)
 
 
-def _of_cell(expression: sp.Basic, x: sp.Symbol, place: sp.Expr) -> sp.Basic | None:
+def _of_cell(expression: sp.Basic, x: sp.Symbol, value_of_x: sp.Expr) -> sp.Basic | None:
     """Return an expression with the cases that hold at a place; None where one is not decided."""
-    for own in sorted(expression.atoms(sp.Piecewise), key=sp.count_ops):
-        for value, condition in own.args:
-            holds = condition.subs(x, place)
+    for piecewise in sorted(expression.atoms(sp.Piecewise), key=sp.count_ops):
+        for value, condition in piecewise.args:
+            holds = condition.subs(x, value_of_x)
             if holds == sp.true:
-                expression = expression.xreplace({own: value})
+                expression = expression.xreplace({piecewise: value})
                 break
             if holds != sp.false:
                 return None
         else:
             return None
-    return _of_cell(expression, x, place) if expression.has(sp.Piecewise) else expression
+    return _of_cell(expression, x, value_of_x) if expression.has(sp.Piecewise) else expression
 
 
 def finished(section: Section, taken: Iterable[str] = ()) -> Section:
@@ -645,7 +649,7 @@ def finished(section: Section, taken: Iterable[str] = ()) -> Section:
     for line in section.lines:
         used |= set(_LETTER.findall(line.words))
         used |= {node.text for node in (line.left or EMPTY).walk() if node.kind == "name"}
-    short = (one for one in _PARTS if one not in used)
+    short = (letter for letter in _PARTS if letter not in used)
     parts = _Parts(map(sp.Symbol, chain(short, (f"u_{k}" for k in count(1)))))
     return replace(section, lines=tuple(parts.put(line) for line in section.lines))
 
@@ -707,20 +711,20 @@ class _Parts:
         # Rows say where they hold as they stand: a name in a condition would turn it around.
         is_cases = isinstance(formula, sp.Piecewise)
         values = [value for value, _ in formula.args] if is_cases else [formula]
-        found, named = sp.cse(values, symbols=sp.numbered_symbols(cls=sp.Dummy), order="canonical")
+        parts, named = sp.cse(values, symbols=sp.numbered_symbols(cls=sp.Dummy), order="canonical")
         in_full: dict[sp.Symbol, sp.Basic] = {}
         in_names: dict[sp.Symbol, sp.Basic] = {}
-        for part, value in found:
+        for part, value in parts:
             in_full[part] = full = value.xreplace(in_full)
-            own = value.xreplace(in_names)
+            short_value = value.xreplace(in_names)
             if (
                 full not in self.known
-                and isinstance(own, sp.Expr)
-                and own.count_ops() >= _WORTH_A_NAME
+                and isinstance(short_value, sp.Expr)
+                and short_value.count_ops() >= _WORTH_A_NAME
             ):
                 self.known[full] = name = next(self.names)
-                self.values[name] = own
-            in_names[part] = self.known.get(full, own)
+                self.values[name] = short_value
+            in_names[part] = self.known.get(full, short_value)
         written = [value.xreplace(in_names) for value in named]
         if not is_cases:
             return written[0]

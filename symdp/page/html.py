@@ -26,7 +26,7 @@ def to_html(page: doc.Document) -> str:
     style = files("symdp.page").joinpath("style.css").read_text(encoding="utf-8")
     title = escape(page.title)
     headings = [block for block in page.blocks if isinstance(block, doc.Heading)]
-    places = (f' id="part-{place}"' for place in count())
+    places = (f' id="part-{index}"' for index in count())
     runs = any(isinstance(block, doc.Embedded) for block in page.blocks)
     policy = POLICY if runs else _NOTHING_OUTSIDE
     body = "\n".join(
@@ -49,8 +49,8 @@ def _contents(headings: list[doc.Heading]) -> str:
     if len(headings) < _LONG_PAGE:
         return ""
     links = [
-        f'<li class="level-{heading.level}"><a href="#part-{place}">{escape(heading.text)}</a></li>'
-        for place, heading in enumerate(headings)
+        f'<li class="level-{heading.level}"><a href="#part-{index}">{escape(heading.text)}</a></li>'
+        for index, heading in enumerate(headings)
         if heading.level <= 3
     ]
     return f"<nav><ul>{''.join(links)}</ul></nav>\n"
@@ -61,10 +61,10 @@ def html_blocks(blocks: Iterable[doc.Block]) -> str:
     return "".join(map(_block, blocks))
 
 
-def _block(block: doc.Block, place: str = "") -> str:
+def _block(block: doc.Block, mark: str = "") -> str:
     match block:
         case doc.Heading(level, text):
-            return f"<h{level}{place}>{escape(text)}</h{level}>"
+            return f"<h{level}{mark}>{escape(text)}</h{level}>"
         case doc.Sentence(text, tone, answer):
             words = escape(text + answer)
             if tone == "strong":
@@ -73,7 +73,9 @@ def _block(block: doc.Block, place: str = "") -> str:
         case doc.Formulas(lines):
             return f'<div class="formulas">{"".join(map(_line, lines))}</div>'
         case doc.Legend(items):
-            legend = "; ".join(f"<math>{mathml(n)}</math>, {escape(said)}" for n, said in items)
+            legend = "; ".join(
+                f"<math>{mathml(n)}</math>, {escape(meaning)}" for n, meaning in items
+            )
             return f"<p><small>{legend}</small></p>"
         case doc.Table():
             return _table(block)
@@ -105,8 +107,8 @@ def _line(line: doc.Line) -> str:
 
 def _table(table: doc.Table) -> str:
     rows = []
-    for place, cells in enumerate(table.rows):
-        marks = {"strong": place in table.strong, "bad": place in table.bad}
+    for index, cells in enumerate(table.rows):
+        marks = {"strong": index in table.strong, "bad": index in table.bad}
         kinds = " ".join(word for word, is_so in marks.items() if is_so)
         kind = f' class="{kinds}"' if kinds else ""
         rows.append(f"<tr{kind}>{_cells('td', cells, table)}</tr>")
@@ -164,29 +166,29 @@ def _written(node: Node, is_small: bool) -> str:
 
 def _spaced(parts: Sequence[Node], written: Iterable[str]) -> str:
     """Join the parts of a row, a space beside words and behind a long name."""
-    found = ""
-    for before, part, own in zip((EMPTY, *parts), parts, written, strict=False):
+    markup = ""
+    for before, part, piece in zip((EMPTY, *parts), parts, written, strict=False):
         is_later = before is not EMPTY
         if is_later and "words" in (before.kind, part.kind):
-            found += '<mspace width="0.4em"/>'
+            markup += '<mspace width="0.4em"/>'
         word = before.text if before.kind == "name" else ""
         if len(word) > 1 and "̄" not in word and part.kind not in {"fence", "operator"}:
-            found += '<mspace width="0.17em"/>'
+            markup += '<mspace width="0.17em"/>'
         if part.kind == "fence" and before.kind in {"name", "script"}:
-            found += "<mo>\N{FUNCTION APPLICATION}</mo>"
-        found += own
-    return found
+            markup += "<mo>\N{FUNCTION APPLICATION}</mo>"
+        markup += piece
+    return markup
 
 
 def _script(node: Node, is_small: bool) -> str:
     base, below, above = node.parts
-    own = _written(base, is_small)
+    markup = _written(base, is_small)
     parts = [_written(part, True) for part in (below, above) if part != EMPTY]
     if len(parts) == 2:
         tag = "munderover" if base.text in ("∑", "∏") else "msubsup"
     else:
         tag = "msub" if above == EMPTY else "msup"
-    return f"<{tag}>{own}{''.join(parts)}</{tag}>"
+    return f"<{tag}>{markup}{''.join(parts)}</{tag}>"
 
 
 def _operator(text: str, kind: str = "") -> str:
@@ -205,9 +207,9 @@ def _bracketed(inside: str) -> str:
 
 
 def _case(value: Node, condition: Node) -> str:
-    lines = [mathml(one) for one in broken_case(value, condition)]
-    own = lines[0] if len(lines) == 1 else _stacked(lines)
-    return f"<mtr>{_cell(own)}{_cell(mathml(condition))}</mtr>"
+    lines = [mathml(line) for line in broken_case(value, condition)]
+    markup = lines[0] if len(lines) == 1 else _stacked(lines)
+    return f"<mtr>{_cell(markup)}{_cell(mathml(condition))}</mtr>"
 
 
 def _cell(inside: str) -> str:

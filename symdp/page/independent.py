@@ -69,14 +69,15 @@ def _total(pair: Pair, value: Function) -> Any:
             for k in range(start, _FARTHEST):
                 if not low <= side * k <= high:
                     break
-                own = at(mpmath.mpf(side * k))
-                if k > 2**_NEAR and sum(own) * k < _NOTHING:
+                densities = at(mpmath.mpf(side * k))
+                if k > 2**_NEAR and sum(densities) * k < _NOTHING:
                     break
-                terms.append(value(*own))
+                terms.append(value(*densities))
         return mpmath.fsum(terms)
-    weights = [dict(pair.atoms_under(own)) for own in (pair.p_weights, pair.q_weights)]
+    weights = [dict(pair.atoms_under(densities)) for densities in (pair.p_weights, pair.q_weights)]
     atoms = mpmath.fsum(
-        value(_number(weights[0][place]), _number(weights[1].get(place, 0))) for place in weights[0]
+        value(_number(weights[0][value_of_x]), _number(weights[1].get(value_of_x, 0)))
+        for value_of_x in weights[0]
     )
     marks = sorted(set(_marks(pair, at)))
     parts = [
@@ -96,28 +97,30 @@ def _marks(pair: Pair, at: Callable[[Any], tuple[Any, Any]]) -> Iterator[Any]:
     """Yield the ends, what Abs, Max, Min and Piecewise turn at, and distances from these."""
     lower, upper = (_number(end) for end in (pair.support.lower, pair.support.upper))
     yield from (end for end in (lower, upper) if mpmath.isfinite(end))
-    kinks = {_number(place) for law in (pair.P, pair.Q) for place in _kinks(law, pair.variable)}
+    kinks = {_number(x) for law in (pair.P, pair.Q) for x in _kinks(law, pair.variable)}
     kinks |= {end for end in (lower, upper) if mpmath.isfinite(end)} or {mpmath.mpf(0)}
     gone: dict[tuple[Any, int], bool] = {}  # sides on which both densities have vanished
     for kink in kinks:
         if lower < kink < upper:
             yield kink
         for side, octave in itertools.product((1, -1), _OCTAVES):
-            place = kink + side * mpmath.mpf(2) ** octave
-            if lower < place < upper and (octave <= _NEAR or not gone.get((kink, side))):
-                yield place
-                gone[kink, side] = octave >= _NEAR and sum(at(place)) * abs(place) < _NOTHING
+            x = kink + side * mpmath.mpf(2) ** octave
+            if lower < x < upper and (octave <= _NEAR or not gone.get((kink, side))):
+                yield x
+                gone[kink, side] = octave >= _NEAR and sum(at(x)) * abs(x) < _NOTHING
 
 
 def _kinks(law: sp.Expr, x: sp.Symbol) -> Iterator[sp.Expr]:
-    found = [one.args[0] for one in law.atoms(sp.Abs)]
-    for one in law.atoms(sp.Max, sp.Min):
-        found += [a - b for a, b in itertools.combinations(one.args, 2)]
+    kinks = [node.args[0] for node in law.atoms(sp.Abs)]
+    for node in law.atoms(sp.Max, sp.Min):
+        kinks += [a - b for a, b in itertools.combinations(node.args, 2)]
     for piece in law.atoms(sp.Piecewise):
-        found += [
-            r.lhs - r.rhs for _, own in piece.args for r in own.atoms(sp.core.relational.Relational)
+        kinks += [
+            r.lhs - r.rhs
+            for _, condition in piece.args
+            for r in condition.atoms(sp.core.relational.Relational)
         ]
-    for zero in found:
+    for zero in kinks:
         if zero.is_polynomial(x):
             yield from (root for root in sp.roots(zero, x) if root.is_real)
 
@@ -126,7 +129,7 @@ def _split(value: Callable[[Any], Any], low: Any, high: Any) -> list[Any]:
     """Return both ends, and the places between where a value becomes 0 or ceases to be."""
     shares = (_INSIDE, *(mpmath.mpf(k) / _PARTS for k in range(1, _PARTS)), 1 - _INSIDE)
     places = [low + (high - low) * share for share in shares]
-    found = [low]
+    cuts = [low]
     for a, b in itertools.pairwise(places):
         left, right = value(a) > 0, value(b) > 0
         if left != right:
@@ -134,8 +137,8 @@ def _split(value: Callable[[Any], Any], low: Any, high: Any) -> list[Any]:
             for _ in range(4 * DIGITS):
                 middle = (ends[0] + ends[1]) / 2
                 ends[(value(middle) > 0) != left] = middle
-            found.append(ends[0])
-    return [*found, high]
+            cuts.append(ends[0])
+    return [*cuts, high]
 
 
 def agreement(pair: Pair, epsilon: float) -> tuple[int, int] | None:

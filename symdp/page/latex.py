@@ -49,13 +49,13 @@ def latex(node: Node) -> str:
         case "script":
             base, below, above = node.parts
             is_whole = base.kind in {"name", "number", "operator", "fence"}
-            found = parts[0] if is_whole else f"{{{parts[0]}}}"
+            written = parts[0] if is_whole else f"{{{parts[0]}}}"
             if below != EMPTY:
-                found += f"_{{{parts[1]}}}"
+                written += f"_{{{parts[1]}}}"
             if above != EMPTY:
                 primes = above.text if set(above.text) <= set("′″‴") else ""
-                found += _SIGNS[primes] if primes else f"^{{{parts[2]}}}"
-            return found
+                written += _SIGNS[primes] if primes else f"^{{{parts[2]}}}"
+            return written
         case "fence":
             left, right = (_BRACKETS.get(end.text, end.text) for end in node.parts[::2])
             is_tall = any(n.kind in _TALL or n.text in ("∫", "∑", "∏") for n in node.walk())
@@ -80,8 +80,8 @@ _BRACKETS = {"{": r"\{", "}": r"\}", "⌊": r"\lfloor ", "⌋": r"\rfloor "}
 
 def _case(value: Node, condition: Node) -> str:
     first, *others = map(_displayed, broken_case(value, condition))
-    told = latex(condition) if condition.kind == "words" else rf"\text{{if }} {latex(condition)}"
-    return "".join([f"{first} & {told}", *(rf" \\ \quad {line} & " for line in others)])
+    words = latex(condition) if condition.kind == "words" else rf"\text{{if }} {latex(condition)}"
+    return "".join([f"{first} & {words}", *(rf" \\ \quad {line} & " for line in others)])
 
 
 def _displayed(value: Node) -> str:
@@ -92,11 +92,11 @@ def _displayed(value: Node) -> str:
 
 def _joined(parts: list[str]) -> str:
     """Put a space where a command would run into a letter."""
-    found = ""
+    written = ""
     for before, part in zip(["", *parts], parts, strict=False):
         ends_in_command = before[-1:].isalpha() and "\\" in before
-        found += f" {part}" if ends_in_command and part[:1].isalpha() else part
-    return found
+        written += f" {part}" if ends_in_command and part[:1].isalpha() else part
+    return written
 
 
 def _name(text: str) -> str:
@@ -118,21 +118,21 @@ def latex_words(text: str) -> str:
 
 def _pieces(words: list[str]) -> Iterator[str]:
     """Yield the words of a text, those that make a formula as one."""
-    place = 0
-    while place < len(words):
-        end = place
+    start = 0
+    while start < len(words):
+        end = start
         while end < len(words) and _IN_FORMULA.fullmatch(words[end]):
             end += 1
-            if words[end - 1][-1] in ",;:." and _is_balanced(words[place:end]):
+            if words[end - 1][-1] in ",;:." and _is_balanced(words[start:end]):
                 break
-        run = " ".join(words[place:end])
-        found = _as_formula(run.rstrip(",;:."))
+        run = " ".join(words[start:end])
+        formula = _as_formula(run.rstrip(",;:."))
         yield (
-            f"${found}${run[len(run.rstrip(',;:.')) :]}"
-            if found
-            else "".join(map(_letter, words[place]))
+            f"${formula}${run[len(run.rstrip(',;:.')) :]}"
+            if formula
+            else "".join(map(_letter, words[start]))
         )
-        place = end if found else place + 1
+        start = end if formula else start + 1
 
 
 def _is_balanced(words: list[str]) -> bool:
@@ -214,16 +214,18 @@ def _block(block: doc.Block) -> str:
             listed = "\n".join(rf"  \item {latex_words(line)}" for line in lines)
             return f"\\begin{{itemize}}\n{listed}\n\\end{{itemize}}"
         case doc.Command(words):
-            told = r"\\".join(f"\n{''.join(map(_letter, line))}" for line in words.splitlines())
-            return f"\\begin{{flushleft}}\\ttfamily\\small{told}\n\\end{{flushleft}}"
+            lines_set = r"\\".join(
+                f"\n{''.join(map(_letter, line))}" for line in words.splitlines()
+            )
+            return f"\\begin{{flushleft}}\\ttfamily\\small{lines_set}\n\\end{{flushleft}}"
         case _:
             raise InputError(f"a {type(block).__name__.lower()} has no LaTeX form here")
 
 
 def legend_in(items: Iterable[tuple[Node, str]], words: Callable[[str], str] | None = None) -> str:
     """Return a legend as one sentence, its symbols between dollars."""
-    said = latex_words if words is None else words
-    return "; ".join(f"${latex(name)}$, {said(meaning)}" for name, meaning in items)
+    in_latex = latex_words if words is None else words
+    return "; ".join(f"${latex(name)}$, {in_latex(meaning)}" for name, meaning in items)
 
 
 def _table(table: doc.Table) -> str:
@@ -262,12 +264,12 @@ def _aligned(lines: Iterable[doc.Line]) -> str:
     before: list[str] = []
     rows: list[str] = []
     behind: list[str] = []
-    for said, own in _said(list(lines)):
-        if said:
-            (behind if rows else before).append(said)
-        if own:
+    for sentence, formulas in _said(list(lines)):
+        if sentence:
+            (behind if rows else before).append(sentence)
+        if formulas:
             between = [rf"\intertext{{{(chr(92) * 2 + ' ').join(behind)}}}"] if behind else []
-            rows += [*between, *(rf"{row} \\" for row in own)]
+            rows += [*between, *(rf"{row} \\" for row in formulas)]
             behind = []
     if rows:
         rows[-1] = rows[-1].removesuffix(r" \\")

@@ -81,18 +81,18 @@ def mechanism_section(d: PrivacyLoss | VectorDerivation) -> Section:
     scheme = m.sampling.scheme if m.sampling else "none"
     if m.sampling:
         lines.append(sentence(f"sampling: {m.sampling.describe().replace('_', ' ')}"))
-    told = {
+    units = {
         "add_remove": "one record added or removed",
         "substitution": "one record's value changed",
         "zero_out": "one record's contribution set to zero",
         "pair": m.protects or "what the given laws stand for",
     }
-    lines.append(sentence(in_words(f"protects: {told[m.neighbours]}; {d.direction} direction")))
-    given = m.dominates or "the pair is given; its author says why it dominates"
+    lines.append(sentence(in_words(f"protects: {units[m.neighbours]}; {d.direction} direction")))
+    reason = m.dominates or "the pair is given; its author says why it dominates"
     if m.is_listed:
-        given = "the noise is even and falls from 0, so that a half-line shifts with it"
+        reason = "the noise is even and falls from 0, so that a half-line shifts with it"
     plain = "vectors" if isinstance(m.source, Radial) else "none"
-    why = given if m.is_given and scheme == "none" else _WHY[plain if scheme == "none" else scheme]
+    why = reason if m.is_given and scheme == "none" else _WHY[plain if scheme == "none" else scheme]
     if scheme == "none" and isinstance(m.source, Noise):
         why = f"{why}; {_of_smaller_shifts(m)}"
     lines.append(sentence(in_words(f"why the pair dominates: {why}")))
@@ -167,25 +167,25 @@ def density_lines(d: PrivacyLoss) -> list[Line]:
 def masses_of(d: PrivacyLoss) -> list[MassIntegral]:
     """The masses by which the densities are divided, as far as they are no formula."""
     pairs = (d.pair, *(pair for _, pair in d.pair.alternatives))
-    found = {mass for p in pairs for e in p.expressions() for mass in e.atoms(MassIntegral)}
-    return sorted(found, key=sp.default_sort_key)
+    masses = {mass for p in pairs for e in p.expressions() for mass in e.atoms(MassIntegral)}
+    return sorted(masses, key=sp.default_sort_key)
 
 
 def _densities(d: PrivacyLoss) -> Iterator[Line]:
     yield from _laws(d)
     for mass in masses_of(d):
         inside, limits = mass.parts
-        own = sp.Integral(inside, limits).xreplace({limits[0]: d.variable})
-        yield equation(mass.name, own)
+        integral = sp.Integral(inside, limits).xreplace({limits[0]: d.variable})
+        yield equation(mass.name, integral)
 
 
 def _laws(d: PrivacyLoss) -> Iterator[Line]:
     x, pair = layout(d.variable), d.pair
     if pair.alternatives:
-        for number, (weight, one) in enumerate(pair.alternatives, start=1):
+        for number, (weight, alternative) in enumerate(pair.alternatives, start=1):
             k = layout(sp.Integer(number))
             yield equation(read("“Pr”({})", k), weight)
-            for name, law in (("Q", one.Q), ("P", one.P)):
+            for name, law in (("Q", alternative.Q), ("P", alternative.P)):
                 yield equation(read(f"{name}_{{}}({{}})", k, x), _law(law))
         return
     mixed = any(weight not in (0, 1) for weight in (*pair.p_weights, *pair.q_weights))
@@ -194,12 +194,12 @@ def _laws(d: PrivacyLoss) -> Iterator[Line]:
             yield equation(read(f"{name}({{}})", x), _law(law))
         yield from _atom_lines(d, (("Q", pair.q_weights), ("P", pair.p_weights)))
         return
-    used = {k for w in (pair.p_weights, pair.q_weights) for k, own in enumerate(w) if own != 0}
-    for place in sorted(used):
-        index = layout(sp.Integer(place))
-        yield equation(read("f_{}({})", index, x), _law(pair.components[place]))
-        only = tuple(sp.Integer(k == place) for k in range(len(pair.components)))
-        yield from _atom_lines(d, ((f"f_{place}", only),))
+    used = {k for w in (pair.p_weights, pair.q_weights) for k, share in enumerate(w) if share != 0}
+    for number_of_law in sorted(used):
+        index = layout(sp.Integer(number_of_law))
+        yield equation(read("f_{}({})", index, x), _law(pair.components[number_of_law]))
+        only = tuple(sp.Integer(k == number_of_law) for k in range(len(pair.components)))
+        yield from _atom_lines(d, ((f"f_{number_of_law}", only),))
     functions = [sp.Function(f"f_{k}")(d.variable) for k in range(len(pair.components))]
     for name, weights in (("Q", pair.q_weights), ("P", pair.p_weights)):
         mixture = sp.Add(*(w * f for w, f in zip(weights, functions, strict=True)))
@@ -210,8 +210,8 @@ def _atom_lines(d: PrivacyLoss, laws: Iterable[tuple[str, tuple[sp.Expr, ...]]])
     """The probabilities of single values of the output, beside the densities."""
     x = layout(d.variable)
     for name, weights in laws:
-        for place, mass in d.pair.atoms_under(weights):
-            yield equation(read(f"{name}({{}} = {{}})", x, place), mass)
+        for value, mass in d.pair.atoms_under(weights):
+            yield equation(read(f"{name}({{}} = {{}})", x, value), mass)
 
 
 def _law(law: sp.Expr | tuple[sp.Expr, ...]) -> sp.Basic:
@@ -233,9 +233,9 @@ def loss_lines(d: PrivacyLoss) -> list[Line]:
     x = layout(d.variable)
     lines = [equation(read("ℓ({})", x), d.loss, note="")]
     lines += [sentence(in_words(f"ℓ has no value on {gap}, where P = Q = 0")) for gap in _gaps(d)]
-    for piece in (one for one in d.pieces if one.place is None and not d.is_disjoint):
-        told = piece.slope.replace("unknown", "smooth; whether it is monotone was not decided")
-        lines.append(Line(_inside(d.variable, piece), None, f"ℓ is {told}"))
+    for piece in (part for part in d.pieces if part.place is None and not d.is_disjoint):
+        slope = piece.slope.replace("unknown", "smooth; whether it is monotone was not decided")
+        lines.append(Line(_inside(d.variable, piece), None, f"ℓ is {slope}"))
     lines += [] if d.is_disjoint else _range_lines(d)
     lines += [_atom(atom) for atom in d.atoms]
     if d.mass_at_infinity != 0:
@@ -260,11 +260,11 @@ def _atom(atom: Atom) -> Line:
 def finite_lines(d: HasCGF) -> list[Line]:
     """Return what K counts where the loss is infinite with positive probability; else nothing."""
     ends = (("K(0)", "δ_∞", d.mass_at_infinity), ("K(−1)", "δ_{−∞}", d.mass_at_minus_infinity))
-    lost = [equation(place, f"=log(1 − {mark})") for place, mark, mass in ends if mass != 0]
-    told = (
+    lost = [equation(end, f"=log(1 − {mark})") for end, mark, mass in ends if mass != 0]
+    words = (
         "K counts finite losses alone; K′, κ_j and m_j are those of a loss given that it is finite"
     )
-    return [sentence(told), *lost] if lost else []
+    return [sentence(words), *lost] if lost else []
 
 
 def _inside(x: sp.Symbol, piece: Piece | MassRule) -> Node:
@@ -293,12 +293,12 @@ def _range_lines(d: PrivacyLoss) -> Iterator[Line]:
             yield _end(name, end)
         return
     for case in d.range_cases:
-        held: list[Node] = []
+        conditions: list[Node] = []
         for a, sign, b in case.conditions:
-            held += [operator(",")] if held else []
-            held += [layout(a), operator(sign), layout(b)]
+            conditions += [operator(",")] if conditions else []
+            conditions += [layout(a), operator(sign), layout(b)]
         for name, end in zip(names, case.ends or (f"not found: {case.reason}",) * 2, strict=True):
-            yield equation(read(f"{name} “if” {{}}", row(*held)), end)
+            yield equation(read(f"{name} “if” {{}}", row(*conditions)), end)
 
 
 def _end(name: str, end: sp.Expr | str) -> Line:
@@ -306,9 +306,9 @@ def _end(name: str, end: sp.Expr | str) -> Line:
     if isinstance(end, str) or end.is_infinite or not end.has(sp.oo, -sp.oo):
         return equation(name, in_words(end) if isinstance(end, str) else end)
     free = sorted(end.free_symbols, key=str)
-    told = " and ".join(f"{text(layout(symbol))} ≠ 0" for symbol in free)
+    condition = " and ".join(f"{text(layout(symbol))} ≠ 0" for symbol in free)
     at = end.subs(dict.fromkeys(free, sp.S.One))
-    return equation(name, at, words=f"for {told}; else the loss is constant")
+    return equation(name, at, words=f"for {condition}; else the loss is constant")
 
 
 def range_ends(d: PrivacyLoss) -> tuple[sp.Expr | str, sp.Expr | str]:
@@ -344,7 +344,7 @@ def law_lines(d: PrivacyLoss) -> list[Line]:
     """Return the inverse of the loss on its pieces, its density and distribution function."""
     s = layout(d.pld_density.loss)
     is_on_line = not d.variable.is_integer
-    moving = [one for one in d.inverse if one[0].slope != "constant" and is_on_line]
+    moving = [pair for pair in d.inverse if pair[0].slope != "constant" and is_on_line]
     lines: list[Line] = []
     for piece, back in moving:
         left = read("ℓ⁻¹({})", s)
@@ -355,10 +355,10 @@ def law_lines(d: PrivacyLoss) -> list[Line]:
         right = law.reason if law.expression is None else law.expression
         lines.append(equation(read(f"{name}({{}})", s), right))
     for rule in d.mass_rules:
-        place = _inside(d.variable, rule)
-        lines.append(equation(read("P(ℓ = {}), {}", rule.loss, place), rule.mass))
+        domain = _inside(d.variable, rule)
+        lines.append(equation(read("P(ℓ = {}), {}", rule.loss, domain), rule.mass))
         if rule.at_most is not None:
-            left = read("P(ℓ ≤ {}), {}", rule.loss, place)
+            left = read("P(ℓ ≤ {}), {}", rule.loss, domain)
             lines.append(equation(left, rule.at_most))
     return lines
 
@@ -373,14 +373,14 @@ def cgf_section(d: PrivacyLoss, order: int) -> Section:
     else:
         lines.append(equation(read("K({})", t), cgf.expression))
     lines += [*_whole_tilts(d), *domain_lines(d), *cumulant_lines(d, order + 1)]
-    own: list[Line] = []
+    at_zero: list[Line] = []
     mean: sp.Expr | None = None
     with suppress(*GIVES_UP):  # a special function may have no derivative by its parameters
         if cgf.expression is not None:
-            own = d.clock.attempt(lambda: list(_closed_at_zero(d)), [], 2 * SHARE, LEAST)
+            at_zero = d.clock.attempt(lambda: list(_closed_at_zero(d)), [], 2 * SHARE, LEAST)
         else:
             mean = _mean_in_time(d)
-    lines += own or tried(d, "cumulants at t = 0", lambda: _moments_at_zero(d, mean))
+    lines += at_zero or tried(d, "cumulants at t = 0", lambda: _moments_at_zero(d, mean))
     return Section("cumulants", "Cumulant generating function", tuple(lines))
 
 
@@ -430,13 +430,13 @@ def _whole_tilts(d: PrivacyLoss) -> Iterator[Line]:
     order = -d.cgf.tilt if sampled.is_reversed else d.cgf.tilt + 1
     value = sp.factor(base.expression.subs(base.tilt, j - 1))
     weight = sp.binomial(order, j) * (1 - sampled.rate) ** (order - j) * sampled.rate**j
-    told = "−1, −2, −3, …" if sampled.is_reversed else "0, 1, 2, …"
+    tilts = "−1, −2, −3, …" if sampled.is_reversed else "0, 1, 2, …"
     # Of j = 0 the factor is the whole mass of Q, not that where the other law is positive.
     is_whole = tidy.simplify(value.subs(j, 0)) == 0
     total = sp.Sum(sp.Mul(weight, sp.exp(value)), (j, 0 if is_whole else 1, order))
     total += 0 if is_whole else weight.subs(j, 0)
     name = read("e^{K({})}", layout(d.cgf.tilt))
-    yield equation(name, total, words=f"for {d.cgf.tilt} = {told} (Rényi order {d.cgf.tilt} + 1)")
+    yield equation(name, total, words=f"for {d.cgf.tilt} = {tilts} (Rényi order {d.cgf.tilt} + 1)")
 
 
 def domain_lines(d: PrivacyLoss) -> list[Line]:
@@ -537,12 +537,12 @@ def _leading_terms(d: PrivacyLoss) -> Iterator[Line]:
         return
     q = sampled.rate
     with suppress(InputError):
-        found, power = series.cumulants(d, CUMULANTS, _RATE_ORDER)
-        for j, value in enumerate(found if power is not None else (), start=1):
+        cumulants, power = series.cumulants(d, CUMULANTS, _RATE_ORDER)
+        for j, value in enumerate(cumulants if power is not None else (), start=1):
             terms = sp.Poly(value, q).terms() if value != 0 else []
             if not terms:
                 continue
             (lowest,), coefficient = terms[-1]
             lead = layout(q**lowest * sp.factor(coefficient))
-            rest = read("O({})", layout(q ** (lowest + 1)))
-            yield equation(read("κ_{}", sp.Integer(j)), row(lead, operator("+"), rest))
+            remainder = read("O({})", layout(q ** (lowest + 1)))
+            yield equation(read("κ_{}", sp.Integer(j)), row(lead, operator("+"), remainder))

@@ -73,9 +73,9 @@ def _folded(summary: str, inside: str) -> str:
 def _table(table: doc.Table) -> str:
     rule = ["---:" if column in table.numbers else "---" for column in range(len(table.head))]
     rows = []
-    for place, row in enumerate(table.rows):
+    for index, row in enumerate(table.rows):
         cells = [_plain(cell) for cell in row]
-        if place in table.strong:
+        if index in table.strong:
             cells = [f"**{cell}**" if cell else "" for cell in cells]
         rows.append(cells)
     lines = [[_plain(cell) for cell in table.head], rule, *rows]

@@ -47,11 +47,11 @@ def name(text: str) -> Node:
         base, index = base[:-1], base[-1] + index
     if not base:
         return Node("name", text=text)
-    own = Node("name", text=_GREEK.get(base, base))
+    base_node = Node("name", text=_GREEK.get(base, base))
     if not index:
-        return own
+        return base_node
     below = number(index) if index.isdigit() else Node("name", text=_GREEK.get(index, index))
-    return script(own, below)
+    return script(base_node, below)
 
 
 def number(text: str) -> Node:
@@ -109,10 +109,10 @@ def applied(function: Node, *arguments: Node) -> Node:
 
 def listed(parts: Iterable[Node], between: str = ",") -> Node:
     """Return nodes with a comma between."""
-    found: list[Node] = []
+    nodes: list[Node] = []
     for part in parts:
-        found += [operator(between), part] if found else [part]
-    return row(*found)
+        nodes += [operator(between), part] if nodes else [part]
+    return row(*nodes)
 
 
 _ABOVE = str.maketrans("0123456789−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁻")
@@ -164,51 +164,51 @@ def _closed(written: str, is_whole: bool) -> str:
 
 
 def _row(node: Node, written: list[str], ascii_only: bool) -> str:
-    found, before, is_spaced = "", None, False
-    for part, own in zip(node.parts, written, strict=True):
+    line, before, is_spaced = "", None, False
+    for part, piece in zip(node.parts, written, strict=True):
         if part.kind == "operator":
-            is_spaced = part.text in _SPACED and found[-1:] not in ("", " ")
-            found += " " if part.text == "d" or is_spaced else ""
+            is_spaced = part.text in _SPACED and line[-1:] not in ("", " ")
+            line += " " if part.text == "d" or is_spaced else ""
         elif before is not None:
             is_sign = before.kind == "script" and before.parts[0].kind == "operator"
             is_long_name = before.kind == "name" and len(before.text) > 1
             apart = is_sign or (is_long_name and part.kind != "fence")
             is_factor = not is_sign and before.kind not in {"operator", "words"}
             if "words" in (part.kind, before.kind) or apart:
-                found += "" if found.endswith((" ", "(", "[")) else " "
+                line += "" if line.endswith((" ", "(", "[")) else " "
             elif ascii_only and node.level == PRODUCT and is_factor:
-                found += "*"
-        found, before = found + own, part
+                line += "*"
+        line, before = line + piece, part
         if part.kind == "operator" and (part.text in ",;∫∑∏" or is_spaced):
-            found += " "
-    return found
+            line += " "
+    return line
 
 
 def _script(node: Node, written: list[str], ascii_only: bool) -> str:
-    found = written[0]
-    for part, own, mark, small, figures in (
+    line = written[0]
+    for part, piece, mark, small, figures in (
         (node.parts[1], written[1], "_", r"−?\d+|[−+]", _BELOW),
         (node.parts[2], written[2], "^", r"−?\d+", _ABOVE),
     ):
-        plain = own.replace("-", "−")
+        plain = piece.replace("-", "−")
         if part == EMPTY:
             continue
         if part.text and set(part.text) <= set("′″‴∗*"):
-            found += own
+            line += piece
         elif re.fullmatch(small, plain) and not ascii_only:
-            found += plain.translate(figures)
+            line += plain.translate(figures)
         else:
             is_whole = part.kind in {"name", "number", "fence", *({"words"} if mark == "_" else ())}
-            found += mark + _closed(own, is_whole)
-    return found
+            line += mark + _closed(piece, is_whole)
+    return line
 
 
 def transliterated(words: str) -> str:
     """Return a text in ASCII: Greek letters by their names, signs as they are typed."""
     words = _RAISED.sub(lambda m: "^" + m.group().translate(_FIGURES), words)
     words = _LOWERED.sub(lambda m: "_" + m.group().translate(_FIGURES), words)
-    for sign, own in _ASCII.items():
-        words = words.replace(sign, own)
+    for sign, letters in _ASCII.items():
+        words = words.replace(sign, letters)
     words = "".join(GREEK_NAMES.get(letter, letter) for letter in words)
     plain = unicodedata.normalize("NFKD", words)
     return "".join(c if c.isascii() else "" if unicodedata.combining(c) else "?" for c in plain)
@@ -223,11 +223,11 @@ _IN_SYMPY = (  # what SymPy writes and what people write
 
 def in_words(sentence: str) -> str:
     """Return a sentence with the formulas that SymPy wrote into it as people write them."""
-    found = _GREEK_WORD.sub(lambda m: text(name(m.group())), sentence)
-    found = re.sub(r"\*\*(\d+)", lambda m: m.group(1).translate(_ABOVE), found)
-    for own, sign in _IN_SYMPY:
-        found = re.sub(own, sign, found)
-    return found
+    words = _GREEK_WORD.sub(lambda m: text(name(m.group())), sentence)
+    words = re.sub(r"\*\*(\d+)", lambda m: m.group(1).translate(_ABOVE), words)
+    for pattern, sign in _IN_SYMPY:
+        words = re.sub(pattern, sign, words)
+    return words
 
 
 PAGE = 62  # widths of a letter in one line of an article
@@ -249,8 +249,8 @@ def measure(node: Node) -> float:
         case "root" | "fence":
             return sum(widths) + 1
         case "cases":
-            each = [(measure(r.parts[0]), measure(r.parts[1])) for r in node.parts]
-            return max(v for v, _ in each) + max(c for _, c in each) + 5
+            widths_of_rows = [(measure(r.parts[0]), measure(r.parts[1])) for r in node.parts]
+            return max(v for v, _ in widths_of_rows) + max(c for _, c in widths_of_rows) + 5
         case "operator":
             return 2.4 if node.text in "+−=≈≤≥<>≠∈→" else 1.0
         case "words":
@@ -279,12 +279,12 @@ def broken(node: Node, width: float = PAGE) -> list[Node]:
         chunks[-1].append(part)
     lines, used = [chunks[0]], sum(map(measure, chunks[0]))
     for chunk in chunks[1:]:
-        own = sum(map(measure, chunk))
-        if lines[-1] and used + own > width:
+        width_of_chunk = sum(map(measure, chunk))
+        if lines[-1] and used + width_of_chunk > width:
             lines.append([])
             used = 4.0
         lines[-1] += chunk
-        used += own
+        used += width_of_chunk
     return [row(*line) for line in lines]
 
 
@@ -304,14 +304,14 @@ def _flat(node: Node, width: float) -> list[Node]:
         return [node]
     match node.kind:
         case "row":
-            found: list[Node] = []
+            parts: list[Node] = []
             for part in node.parts:
-                own = _flat(part, width)
-                kinds = {_joint(found[-1]), own[0].kind} if found else {"operator"}
+                inner = _flat(part, width)
+                kinds = {_joint(parts[-1]), inner[0].kind} if parts else {"operator"}
                 if node.level == PRODUCT and "operator" not in kinds:
-                    found.append(operator("·"))
-                found += own
-            return found
+                    parts.append(operator("·"))
+                parts += inner
+            return parts
         case "fence":
             left, inside, right = node.parts
             return [Node("operator", text=_OPEN.get(left.text, left.text)), *_flat(inside, width),

@@ -62,13 +62,15 @@ class Panel:
 def panel_html(panels: Sequence[Panel], *, is_answered: bool = False) -> str:
     """Return markup, style and script, to be put into a page; with its first answer if asked."""
     at, epsilon = panels[0].values.get("delta", "1e-5"), panels[0].values.get("ε", "1")
-    found = [_data(panel, _LONG // len(panels)) for panel in panels]
+    panels_data = [_data(panel, _LONG // len(panels)) for panel in panels]
     # What the programs of a page have in common is in it once.
     parts: dict[str, int] = {}
-    for one in found:
-        one["program"] = [parts.setdefault(part, len(parts)) for part in one["program"]]
+    for panel_data in panels_data:
+        panel_data["program"] = [
+            parts.setdefault(part, len(parts)) for part in panel_data["program"]
+        ]
     data = {
-        "panels": found,
+        "panels": panels_data,
         "parts": list(parts),
         "delta": _field("delta", "δ", "open probability", "above 0 and below 1", at, (1e-12, 0.5)),
         "epsilon": _field("epsilon", "ε", "real", "a number", epsilon, (0.0, 20.0)),
@@ -93,10 +95,10 @@ def panel_html(panels: Sequence[Panel], *, is_answered: bool = False) -> str:
 
 def explorer(title: str, description: str, panels: Sequence[Panel], mark: str = "") -> Document:
     """Return a document with a panel alone, and a mark where it is not all."""
-    told = "The numbers are computed in this page, in floating point; nothing is sent anywhere."
+    foot = "The numbers are computed in this page, in floating point; nothing is sent anywhere."
     marks = [Sentence(f"Incomplete: {mark}.", "warning")] if mark else []
-    made = Embedded(panel_html(panels, is_answered=not mark))
-    return Document(title, [*marks, Sentence(description), made], told)
+    embedded = Embedded(panel_html(panels, is_answered=not mark))
+    return Document(title, [*marks, Sentence(description), embedded], foot)
 
 
 def _field(
@@ -206,35 +208,35 @@ def _opening(panel: Panel, data: Mapping[str, Any]) -> dict[str, Any] | None:
     from symdp.questions.tradeoff import trade_off
 
     asks = ("delta", "epsilon") if {*panel.values} & {"ε", "delta"} == {"ε"} else tuple(_ASKS)
-    given = {f["name"]: exact_number(f["value"]) for f in data["panels"][0]["fields"]}
+    values = {f["name"]: exact_number(f["value"]) for f in data["panels"][0]["fields"]}
     if panel.rate:
-        given[panel.rate] = given["batch"] / given["examples"]
-        given["n"] = Fraction(math.ceil(given["epochs"] / given[panel.rate]))
+        values[panel.rate] = values["batch"] / values["examples"]
+        values["n"] = Fraction(math.ceil(values["epochs"] / values[panel.rate]))
     step = answering(panel.mechanism, panel.title)[0]
     for ask in asks:
         try:
             # No ε is finite at some δ, of laws that reveal more than that.
             steps = compose(
-                step(**{name: given[name] for name in step.parameters}), int(given["n"])
+                step(**{name: values[name] for name in step.parameters}), int(values["n"])
             )
-            asked = exact_number(data["delta" if ask == "epsilon" else "epsilon"]["value"])
-            found = steps.epsilon(asked) if ask == "epsilon" else steps.delta(asked)
-            end = max(1.5 * found.epsilon, 0.2)
+            target = exact_number(data["delta" if ask == "epsilon" else "epsilon"]["value"])
+            answer = steps.epsilon(target) if ask == "epsilon" else steps.delta(target)
+            end = max(1.5 * answer.epsilon, 0.2)
             top = max(end, -math.log(_ALARMS[-1]))
             places = [end * i / _PLACES for i in range(_PLACES + 1)]
             places += [
                 e for i in range(_PLACES // 2) if (e := top * (i + 1) / (_PLACES // 2)) > end
             ]
-            places = sorted({*places, found.epsilon})
+            places = sorted({*places, answer.epsilon})
             logs = dict(zip(places, steps.delta(places).log_delta, strict=True))
             power = [1.0 - float(trade_off(steps, alarms)) for alarms in _ALARMS]
         except SymdpError:
             continue
-        if found.kind != "estimate":
+        if answer.kind != "estimate":
             rates = [10 ** (-4 + i / 12) for i in range(49)]
             return {
-                "ask": ask, "epsilon": found.epsilon, "log_delta": found.log_delta,
-                "larger": "both" if steps.accounted.has_one_law else found.direction,
+                "ask": ask, "epsilon": answer.epsilon, "log_delta": answer.log_delta,
+                "larger": "both" if steps.accounted.has_one_law else answer.direction,
                 "power": power, "coarse": [False, False],
                 "points": [(e, float(v)) for e, v in logs.items() if e <= end and v > -math.inf],
                 "trade": [(a, min(_power(a, e, v) for e, v in logs.items())) for a in rates],
@@ -250,8 +252,8 @@ def _narrow(panel: Panel, data: dict[str, Any]) -> bool:
     from symdp.derive import derive_cases
     from symdp.questions.programs import to_program_of_cases
 
-    own = data["panels"][0]
-    values = {f["name"]: float(exact_number(f["value"])) for f in own["fields"]}
+    panel_data = data["panels"][0]
+    values = {f["name"]: float(exact_number(f["value"])) for f in panel_data["fields"]}
     count = values.pop("n", 1.0)
     if panel.rate:
         values[panel.rate] = values.pop("batch") / values.pop("examples")
@@ -264,13 +266,13 @@ def _narrow(panel: Panel, data: dict[str, Any]) -> bool:
     direction = "remove" if has_one_law else "both"
     with running(program) as asked_program:
         trial = Trial(asked_program, first["epsilon"], count, values, direction)
-        sentences = [] if panel.rate else _least_steps(panel, own["fields"], trial)
-        count = count if panel.rate else float(_named(own["fields"], "n")["value"])
-        for i, field in enumerate(own["fields"]):
+        sentences = [] if panel.rate else _least_steps(panel, panel_data["fields"], trial)
+        count = count if panel.rate else float(_named(panel_data["fields"], "n")["value"])
+        for i, field in enumerate(panel_data["fields"]):
             if field["name"] in values and field["name"] != panel.rate:
-                own["fields"][i] = narrowed(trial, count, field)
-                sentences += _moved(field, own["fields"][i])
-    own["narrowed"] = " ".join(f"{s[0].upper()}{s[1:]}." for s in sentences)
+                panel_data["fields"][i] = narrowed(trial, count, field)
+                sentences += _moved(field, panel_data["fields"][i])
+    panel_data["narrowed"] = " ".join(f"{s[0].upper()}{s[1:]}." for s in sentences)
     return count != opened
 
 
@@ -323,17 +325,17 @@ def _power(alarms: float, epsilon: float, log_delta: float) -> float:
 
 def _shown(data: Mapping[str, Any], first: Mapping[str, Any]) -> str:
     """Return what the script draws of the first answer, for eyes that come before it."""
-    own, ask = data["panels"][0], first["ask"]
-    asked = data["delta" if ask == "epsilon" else "epsilon"]
-    epsilon = asked["value"] if ask == "delta" else _up(first["epsilon"], 4)
+    panel_data, ask = data["panels"][0], first["ask"]
+    target = data["delta" if ask == "epsilon" else "epsilon"]
+    epsilon = target["value"] if ask == "delta" else _up(first["epsilon"], 4)
     delta = (
-        asked["value"]
+        target["value"]
         if ask == "epsilon"
         else _short(rounded_exponential(first["log_delta"], 4, "up"))
     )
-    rows = [(f["label"], f["value"]) for f in [*own["fields"], asked]]
+    rows = [(f["label"], f["value"]) for f in [*panel_data["fields"], target]]
     if len(data["panels"]) > 1:
-        rows.insert(0, ("Mechanism", own["title"]))
+        rows.insert(0, ("Mechanism", panel_data["title"]))
     fields = "".join(
         f'<div class="field"><span>{escape(label)}</span>'
         f'<input type="text" value="{escape(value)}" aria-label="{escape(label)}" disabled></div>'
@@ -349,7 +351,7 @@ def _shown(data: Mapping[str, Any], first: Mapping[str, Any]) -> str:
         f'<div class="fields"><div class="field modes">{_ASKS[ask]}</div>{fields}</div>\n'
         f'<div class="result"><p class="answer">ε = {epsilon} at δ = {delta}</p>'
         f'<p class="told" id="direction">{_LARGER[first["larger"]]}</p>'
-        f"<p>Protects {escape(own['protects'])}.</p>"
+        f"<p>Protects {escape(panel_data['protects'])}.</p>"
         "<table><caption>The best attack on one record's presence</caption>"
         f'<tr><th scope="col">false alarms</th><th scope="col">found at most</th></tr>{attacks}'
         f'</table><p class="quiet">ε = {_short(rounded(first["epsilon"]))}, '
@@ -362,7 +364,7 @@ def _shown(data: Mapping[str, Any], first: Mapping[str, Any]) -> str:
 
 def _short(text: str) -> str:
     """Return a number as the script writes it: 1e-5, not 1e-05."""
-    return re.sub(r"e([+-])0*", lambda found: "e" + found[1].strip("+"), text)
+    return re.sub(r"e([+-])0*", lambda match: "e" + match[1].strip("+"), text)
 
 
 def _up(value: float, digits: int) -> str:

@@ -221,7 +221,7 @@ def _masses(mechanism: Mechanism, reach: int) -> Any:
     return np.concatenate([half[:0:-1], half])
 
 
-def save_histogram(found: Any, path: Path, labels: Sequence[Any] | None = None) -> None:
+def save_histogram(result: Any, path: Path, labels: Sequence[Any] | None = None) -> None:
     """Draw how ε is spread over the records, and its distribution within each group."""
 
     def drawn() -> Figure:
@@ -229,15 +229,15 @@ def save_histogram(found: Any, path: Path, labels: Sequence[Any] | None = None) 
 
         panels = 1 if labels is None else 2
         figure, axes = _empty(5.0 * panels, 3.2, panels)
-        name = "ε" if found.asked == "epsilon" else "δ"
-        axes[0].stairs(*found.histogram(), fill=True, color=_COLOURS[0], alpha=0.7)
-        axes[0].axvline(float(np.max(found.value)), color=_COLOURS[1], linestyle="--")
+        name = "ε" if result.asked == "epsilon" else "δ"
+        axes[0].stairs(*result.histogram(), fill=True, color=_COLOURS[0], alpha=0.7)
+        axes[0].axvline(float(np.max(result.value)), color=_COLOURS[1], linestyle="--")
         axes[0].set(xlabel=f"{name} (largest dashed)", ylabel="records")
         if labels is not None:
             names = np.asarray(labels)
-            for one in np.unique(names):
-                values = np.sort(found.value[names == one])
-                axes[1].step(values, np.arange(1, values.size + 1) / values.size, label=str(one))
+            for group in np.unique(names):
+                values = np.sort(result.value[names == group])
+                axes[1].step(values, np.arange(1, values.size + 1) / values.size, label=str(group))
             axes[1].set(xlabel=name, ylabel="share of the group")
             axes[1].legend(fontsize=7)
         return figure
@@ -269,7 +269,7 @@ def embedded(series: Sequence[Series], name: str, *, of_errors: bool = False) ->
         figure.savefig(target, format="svg", transparent=True)
     svg = target.getvalue()
     svg = svg[svg.index("<svg") :]
-    for pattern, own in (
+    for pattern, replacement in (
         (r"<metadata>.*?</metadata>|<!--.*?-->", ""),
         (r' xmlns(:\w+)?="[^"]*"', ""),
         ("xlink:href", "href"),
@@ -280,7 +280,7 @@ def embedded(series: Sequence[Series], name: str, *, of_errors: bool = False) ->
         (r'width="[\d.]+pt" height="[\d.]+pt"', ""),
         (r"\n\s*", "\n"),
     ):
-        svg = re.sub(pattern, own, svg, flags=re.DOTALL)
+        svg = re.sub(pattern, replacement, svg, flags=re.DOTALL)
     return svg
 
 
@@ -289,7 +289,7 @@ def _figure(series: Sequence[Series], ink: str, title: str, *, of_errors: bool) 
         return _errors(series, ink)
     figure, (axes,) = _empty(6.4, 3.9)
     lowest, highest = math.inf, -math.inf
-    for place, curve in enumerate(series):
+    for index, curve in enumerate(series):
         points = [
             (e, d / _LN10)
             for e, d in zip(curve.epsilon, curve.log_delta, strict=True)
@@ -297,12 +297,12 @@ def _figure(series: Sequence[Series], ink: str, title: str, *, of_errors: bool) 
         ]
         if not points:
             continue
-        colour = _COLOURS[place % len(_COLOURS)]
+        colour = _COLOURS[index % len(_COLOURS)]
         if curve.dots:
             columns = [[point[column] for point in points] for column in range(2)]
             axes.plot(*columns, "o", label=curve.label, color=ink, markersize=5, zorder=90)
             continue
-        style = _STYLES[(place + place // len(_COLOURS)) % len(_STYLES)]
+        style = _STYLES[(index + index // len(_COLOURS)) % len(_STYLES)]
         axes.plot(
             [e for e, _ in points],
             [d for _, d in points],
@@ -310,11 +310,11 @@ def _figure(series: Sequence[Series], ink: str, title: str, *, of_errors: bool) 
             color=colour,
             linestyle=style,
             # The first curve lies below the others and is wide, so that they show where they meet.
-            linewidth=3.2 if place == 0 and len(series) > 1 else 1.5,
-            zorder=3 + place,
+            linewidth=3.2 if index == 0 and len(series) > 1 else 1.5,
+            zorder=3 + index,
         )
         _shade(axes, curve, colour)
-        if place == 0 or len(series) == 1:
+        if index == 0 or len(series) == 1:
             lowest = min(lowest, *(d for _, d in points))
             highest = max(highest, *(d for _, d in points))
     if lowest < highest:
@@ -340,12 +340,12 @@ def _errors(series: Sequence[Series], ink: str) -> Figure:
         for epsilon, log_error in zip(curve.epsilon, curve.log_delta, strict=True):
             decades = min(log_error / _LN10, _LARGEST_ERROR)
             marks.setdefault(epsilon, []).append((decades, row))
-    for place, epsilon in enumerate(sorted(marks)):
+    for index, epsilon in enumerate(sorted(marks)):
         axes.plot(
             *zip(*marks[epsilon], strict=True),
             label=f"ε = {rounded(epsilon, 4)}",
-            color=_COLOURS[place % len(_COLOURS)],
-            marker=_MARKERS[place % len(_MARKERS)],
+            color=_COLOURS[index % len(_COLOURS)],
+            marker=_MARKERS[index % len(_MARKERS)],
             linestyle="none",
             markersize=5,
         )
@@ -382,13 +382,13 @@ def _finish(axes: Any, ink: str) -> None:
 
 def _shade(axes: Any, curve: Series, colour: str) -> None:
     """Fill between bounds, as far as both are given and an eye could tell them apart."""
-    known = [
+    rows = [
         (e, low / _LN10, high / _LN10)
         for e, low, high in zip(curve.epsilon, curve.log_lower, curve.log_upper, strict=False)
         if low is not None and high is not None and math.isfinite(low) and math.isfinite(high)
     ]
-    if any(high - low > _VISIBLE for _, low, high in known):
-        columns = [[row[column] for row in known] for column in range(3)]
+    if any(high - low > _VISIBLE for _, low, high in rows):
+        columns = [[row[column] for row in rows] for column in range(3)]
         axes.fill_between(*columns, color=colour, alpha=0.18, linewidth=0)
 
 

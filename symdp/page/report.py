@@ -102,8 +102,8 @@ def derivation_blocks(
         yield from _direction(derivation, count, epsilon, "")
         return
     for side in _OTHER:
-        found = derivation if side == derivation.direction else derive(mechanism, side)
-        yield from _direction(found, count, epsilon, f", {side} direction")
+        of_side = derivation if side == derivation.direction else derive(mechanism, side)
+        yield from _direction(of_side, count, epsilon, f", {side} direction")
 
 
 def _headline(mechanism: Mechanism, count: int) -> str:
@@ -130,36 +130,36 @@ def _direction(
     notes: dict[str, str] = {"tails": "Numbers are ends of proved enclosures, shown to six digits"}
     if epsilon is not None:
         notes["tails"] += f"; bounds on tails are for n = {count} steps at ε = {epsilon:.6g}"
-    made: list[Callable[[], Section]] = [lambda: loss_section(d)]
+    makers: list[Callable[[], Section]] = [lambda: loss_section(d)]
     if not d.is_disjoint:
-        made.append(lambda: cgf_section(d, _ORDER))
-        made.append(lambda: tails_section(d, d.tails, _tail_values(d, count, epsilon)))
-    for make in made:
-        for one in explained(d, [make()], symbols_of(d)):
-            if d.atoms and one.key == "loss":
+        makers.append(lambda: cgf_section(d, _ORDER))
+        makers.append(lambda: tails_section(d, d.tails, _tail_values(d, count, epsilon)))
+    for make in makers:
+        for part in explained(d, [make()], symbols_of(d)):
+            if d.atoms and part.key == "loss":
                 notes["loss"] = (
                     "ω and F are those of the continuous part; the atoms above are apart."
                 )
-            if one.key == "cumulants" and d.cgf.expression is not None:
+            if part.key == "cumulants" and d.cgf.expression is not None:
                 tilts = ", ".join(str(tilt).replace("*I", "i") for tilt in d.cgf.checked_at)
-                told = f"K(t) was compared with numerical integrals at t = {tilts}."
-                notes["cumulants"] = told
-            noted = [Sentence(notes[one.key], "quiet")] if one.key in notes else []
-            yield [*replace(one, title=f"{one.title}{suffix}").blocks(3), *noted]
+                note = f"K(t) was compared with numerical integrals at t = {tilts}."
+                notes["cumulants"] = note
+            noted = [Sentence(notes[part.key], "quiet")] if part.key in notes else []
+            yield [*replace(part, title=f"{part.title}{suffix}").blocks(3), *noted]
 
 
 def cumulant_table(composition: Composition, sides: tuple[str, ...]) -> list[Block]:
     """Return the cumulants of the whole composition in numbers, under both laws."""
     rows, notes = [], []
     for side in sides:
-        own = f" ({side})" if len(sides) > 1 else ""
+        suffix = f" ({side})" if len(sides) > 1 else ""
         for tilt, measure in ((0.0, "P"), (-1.0, "Q")):
             try:
                 values = composition.law(side).cumulants(tilt, _CUMULANTS)
             except AccuracyError as error:
-                notes.append(f"{measure}{own}: {error}")
+                notes.append(f"{measure}{suffix}: {error}")
                 continue
-            label = f"{measure}, t = {tilt:g}{own}".replace("-", "−")
+            label = f"{measure}, t = {tilt:g}{suffix}".replace("-", "−")
             rows.append([label, *(_number(float(v)) for v in values)])
     head = ["the loss under", "mean κ₁", "variance κ₂", "κ₃", "κ₄"]
     caption = "Cumulants of the total finite loss of all steps."
@@ -220,17 +220,17 @@ def epsilon_table(results: Results) -> list[Block]:
         return [Sentence("No method has a finite ε here; see δ by every method below.")]
     rows: list[list[str]] = []
     truth = results.truth
-    known = truth is not None and truth.value is not None
-    if truth is not None and known:
+    has_truth = truth is not None and truth.value is not None
+    if truth is not None and has_truth:
         value = truth_text(truth)
         name = "certified" if truth.certified else "truth"
         rows.append([name, value, "", "", f"{truth.digits} digits"])
     elif truth is not None:
         rows.append(["truth", "", "", "", "not reached"])
-    notes = [f"truth: {truth.reason}"] if truth is not None and not known else []
+    notes = [f"truth: {truth.reason}"] if truth is not None and not has_truth else []
     for answer in results.answers:
         gap = ""
-        if truth is not None and known and truth.value > 0:
+        if truth is not None and has_truth and truth.value > 0:
             with mpmath.workdps(30):
                 gap = f"{float(mpmath.mpf(answer.epsilon) / truth.value - 1):+.1e}"
         value = answer.epsilon_text() + _mark(answer)
@@ -241,7 +241,7 @@ def epsilon_table(results: Results) -> list[Block]:
     notes += _grouped(results.failures)
     head = ["method", "ε", "relative error", "seconds", "kind"]
     caption = f"ε of every accountant. {_MARKED}" if notes else ""
-    table = Table(head, rows, caption, range(1, 4), strong=frozenset({0} if known else ()))
+    table = Table(head, rows, caption, range(1, 4), strong=frozenset({0} if has_truth else ()))
     return [table, *_listing(notes)]
 
 
@@ -255,23 +255,23 @@ def truth_text(truth: Truth) -> str:
 def check_blocks(results: Results, name: str) -> list[Block]:
     """Return relative errors of δ: a figure, a table, and the values that they come from."""
     by_place: dict[float, dict[str, Check]] = {}
-    for one in results.checks:
-        by_place.setdefault(one.truth.epsilon, {})[one.method] = one
+    for result in results.checks:
+        by_place.setdefault(result.truth.epsilon, {})[result.method] = result
     if not by_place:
         return [Sentence("No place of the profile could be checked.")]
-    methods = dict.fromkeys(one.method for one in results.checks)
-    truths = [next(iter(own.values())).truth for _, own in sorted(by_place.items())]
+    methods = dict.fromkeys(result.method for result in results.checks)
+    truths = [next(iter(row.values())).truth for _, row in sorted(by_place.items())]
     by_method = [
         tuple(by_place[t.epsilon].get(m) or Check(m, t, None, reason=_BROKEN_OFF) for t in truths)
         for m in methods
     ]
-    errors, values = ([_row(own, cell) for own in by_method] for cell in (_error, _answer))
-    bad = frozenset(place + 1 for place, own in enumerate(by_method) if any(c.broken for c in own))
+    errors, values = ([_row(row, cell) for row in by_method] for cell in (_error, _answer))
+    bad = frozenset(index + 1 for index, row in enumerate(by_method) if any(c.broken for c in row))
     digits = min((t.digits for t in truths if t.value is not None), default=0)
     proved = " or certified" if any(t.certified for t in truths) else ""
     what = f"{digits} digits{proved}" if digits else "not reached"
-    known = (None if t.value is None else rounded_exponential(t.log, 8, "up") for t in truths)
-    first = ["truth", what, *(value or "not reached" for value in known)]
+    rounded = (None if t.value is None else rounded_exponential(t.log, 8, "up") for t in truths)
+    first = ["truth", what, *(value or "not reached" for value in rounded)]
     head = ["method", "kind", *(f"ε = {t.epsilon:g}" for t in truths)]
     numbers, first_row = range(2, len(head)), frozenset({0})
     caption = f"Relative error of δ against a truth of many digits; {_MARKED}"
@@ -294,15 +294,15 @@ _BROKEN_OFF = "the work was broken off before it"
 def _figure(by_method: list[tuple[Check, ...]], name: str) -> list[Block]:
     """|relative error| of each method at every ε."""
     curves = []
-    for own in by_method:
-        known = [
+    for checks_of_method in by_method:
+        points = [
             (c.truth.epsilon, math.log(max(abs(c.error), _SMALLEST_ERROR)))
-            for c in own
+            for c in checks_of_method
             if c.error is not None
         ]
-        if known:
-            epsilons, logs = zip(*known, strict=True)
-            curves.append(Series(own[0].method, epsilons, logs))
+        if points:
+            epsilons, logs = zip(*points, strict=True)
+            curves.append(Series(checks_of_method[0].method, epsilons, logs))
     caption = (
         "How far every accountant's δ is from the truth: the absolute relative error, on a "
         "logarithmic axis. What lies below 1e-16 is drawn there."
@@ -320,15 +320,15 @@ def _mark(answer: Guarantee) -> str:
     return "*" if answer.advice else ""
 
 
-def _error(one: Check) -> str:
-    if one.answer is None:
+def _error(result: Check) -> str:
+    if result.answer is None:
         return "none"
-    size = "" if one.error is None else f"{one.error:+.1e}"
-    return size + _mark(one.answer) + (" violated" if one.broken else "")
+    size = "" if result.error is None else f"{result.error:+.1e}"
+    return size + _mark(result.answer) + (" violated" if result.broken else "")
 
 
-def _answer(one: Check) -> str:
-    return "none" if one.answer is None else one.answer.delta_text(8) + _mark(one.answer)
+def _answer(result: Check) -> str:
+    return "none" if result.answer is None else result.answer.delta_text(8) + _mark(result.answer)
 
 
 def _note(name: str, text: str) -> str:
@@ -340,7 +340,7 @@ def _grouped(pairs: list[tuple[str, str]]) -> list[str]:
     names: dict[str, dict[str, None]] = {}
     for name, reason in pairs:
         names.setdefault(reason, {})[name] = None
-    return [_note(", ".join(own), reason) for reason, own in names.items()]
+    return [_note(", ".join(methods), reason) for reason, methods in names.items()]
 
 
 def _listing(lines: list[str]) -> list[Block]:
@@ -369,18 +369,18 @@ def head_blocks(
         promise = f"{_no_epsilon(delta, results)}; δ at some ε stands below"
     else:
         return []
-    found = [
+    hits = [
         (f"{100 * alpha:g} %", *_hits(composition, alpha, results, refined))
         for alpha in _FALSE_ALARMS
     ]
-    alarm, reached, _ = found[0]
+    alarm, reached, _ = hits[0]
     sentence = f"An attack on {secret}, with {alarm} false alarms, finds at most {reached}"
     if secret == _PRESENCE:
         sentence = f"An attack that accuses {alarm} of those who are not in the data finds at most "
         sentence += f"{reached} of those who are"
-    is_coarse = any(mark for *_, mark in found)
+    is_coarse = any(mark for *_, mark in hits)
     head = ("false alarms", "found at most", *(("",) if is_coarse else ()))
-    rows = [own if is_coarse else own[:2] for own in found]
+    rows = [hit_row if is_coarse else hit_row[:2] for hit_row in hits]
     blocks: list[Block] = [
         Sentence(f"{sentence}: {promise}. {datetime.now(UTC):%Y-%m-%d}."),
         Table(head, rows, f"The best attack on {secret}", range(2)),
@@ -403,12 +403,12 @@ def _hits(
 
     mark, most = "coarse", 1.0
     checked = (c.answer for c in results.checks if c.method == "contour")
-    for one in (*results.answers, *results.profile, *filter(None, checked)):
-        if one.kind == "estimate":
+    for answer in (*results.answers, *results.profile, *filter(None, checked)):
+        if answer.kind == "estimate":
             continue
-        epsilon, delta = one.epsilon, one.end
-        if one.asked == "epsilon":
-            epsilon, delta = one.epsilon_upper or one.epsilon, one.delta
+        epsilon, delta = answer.epsilon, answer.end
+        if answer.asked == "epsilon":
+            epsilon, delta = answer.epsilon_upper or answer.epsilon, answer.delta
         if abs(epsilon) < _LARGEST:
             most = min(most, delta + math.exp(epsilon) * alpha)
             most = min(most, 1.0 - math.exp(-epsilon) * (1.0 - delta - alpha))
@@ -472,8 +472,8 @@ def parts(
         yield [Heading(3, "Privacy profile"), *_profile(composition, results, name, undrawn)]
 
     def checks() -> Iterator[Sequence[Block]]:
-        made = check_blocks(results, name)
-        shown = [block for block in made if not (undrawn and isinstance(block, Figure))]
+        check_parts = check_blocks(results, name)
+        shown = [block for block in check_parts if not (undrawn and isinstance(block, Figure))]
         yield [Heading(3, "Checked against truth"), *shown]
 
     def derived(
@@ -500,15 +500,18 @@ def parts(
             return
         yield [Sentence(_CORRECTIONS)]
         first = derive(mechanism)
-        for one in explained(first, corrections(first, _ORDER), symbols_of(first)):
-            yield one.blocks(4)
+        for part in explained(first, corrections(first, _ORDER), symbols_of(first)):
+            yield part.blocks(4)
 
     def sources() -> Iterator[Sequence[Block]]:
         from symdp.derive.printed import citations
 
-        found = [c for mechanism, _ in composition.steps for c in citations(mechanism)]
-        found += [c for a in (*results.answers, *results.profile) for c in a.citations]
-        listed: list[Block] = [Listing(full(found)), Folded("BibTeX", [Command(bibtex(found))])]
+        sources_cited = [c for mechanism, _ in composition.steps for c in citations(mechanism)]
+        sources_cited += [c for a in (*results.answers, *results.profile) for c in a.citations]
+        listed: list[Block] = [
+            Listing(full(sources_cited)),
+            Folded("BibTeX", [Command(bibtex(sources_cited))]),
+        ]
         yield [Heading(3, "Sources"), *listed]
 
     return {
@@ -542,35 +545,38 @@ class Report:
         self._work: dict[str, Callable[[], Iterable[Sequence[Block]]]] = {
             "attacks": lambda: [head_blocks(*self._of)],
             **({} if panel is None else {"sliders": lambda: [panel()]}),
-            **{one: self._parts[one] for one in _SLOW},
+            **{slow_part: self._parts[slow_part] for slow_part in _SLOW},
         }
         self._told: dict[str, list[Block]] = {}
 
     def make(self, digits: int, patience: float | None) -> Iterator[tuple[str, list[str]]]:
         """Make the page; yield what comes next, and what is not there, nothing before numbers."""
-        said: list[str] = []
+        left_out: list[str] = []
         composition, delta, results = self._of
         for what in analysing(composition, delta, results, digits, patience=patience):
-            yield what, [what, *self._work] if results.answers or results.profile else said
-        for place, (one, make) in enumerate(self._work.items()):
-            yield one, [*self._work][place:]
+            yield what, [what, *self._work] if results.answers or results.profile else left_out
+        for index, (part, make) in enumerate(self._work.items()):
+            yield part, [*self._work][index:]
             for blocks in make():
-                self._told.setdefault(one, []).extend(blocks)
+                self._told.setdefault(part, []).extend(blocks)
 
     def document(self, title: str, mark: str = "") -> Document:
         """Return what is there, a mark above it where it is not all."""
-        made = {one: [b for own in self._parts[one]() for b in own] for one in _FROM_RESULTS}
-        heading, *summary = made["summary"]
-        told = self._told | made | {"summary": summary}
-        head = told.get("attacks") or head_blocks(*self._of, refined=False)
+        from_results = {
+            part: [b for block_list in self._parts[part]() for b in block_list]
+            for part in _FROM_RESULTS
+        }
+        heading, *summary = from_results["summary"]
+        filled = self._told | from_results | {"summary": summary}
+        head = filled.get("attacks") or head_blocks(*self._of, refined=False)
         left = ", ".join(dict.fromkeys(method for method, _ in self.results.failures))
         return Document(title, [
             heading,
             *([Sentence(f"{mark[:1].upper()}{mark[1:]}.", "warning")] if mark else []),
             *([Sentence(f"Asked: {self._asked}", "quiet")] if self._asked else []),
             *head,
-            *told.get("sliders", ()),
-            Folded(_APPENDIX, [block for one in self._parts for block in told.get(one, ())]),
+            *filled.get("sliders", ()),
+            Folded(_APPENDIX, [block for part in self._parts for block in filled.get(part, ())]),
             Sentence(f"Not evaluated: {left or 'nothing'}.", "quiet"),
         ])  # fmt: skip
 
@@ -579,8 +585,8 @@ def section(
     title: str, composition: Composition, delta: float, results: Results, *, undrawn: str = ""
 ) -> list[Block]:
     """Return the blocks of one composition."""
-    made = parts(title, composition, delta, results, undrawn=undrawn)
-    return [block for make in made.values() for blocks in make() for block in blocks]
+    makers = parts(title, composition, delta, results, undrawn=undrawn)
+    return [block for make in makers.values() for blocks in make() for block in blocks]
 
 
 _CORRECTIONS = (
@@ -655,8 +661,8 @@ def _profile(composition: Composition, results: Results, name: str, undrawn: str
 
 def full(citations: Iterable[str]) -> list[str]:
     """Return the sources of citations such as "SPA (61)", each once, tags spelled out."""
-    found: dict[str, None] = {}
+    sources: dict[str, None] = {}
     for citation in citations:
-        known = REFERENCES.get(tag_of(citation))
-        found[f"{known.tag}: {known.text()}" if known else citation] = None
-    return [text for text in found if text]
+        reference = REFERENCES.get(tag_of(citation))
+        sources[f"{reference.tag}: {reference.text()}" if reference else citation] = None
+    return [text for text in sources if text]

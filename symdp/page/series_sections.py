@@ -55,20 +55,24 @@ class ResidueTerms:
     order: sp.Expr
 
 
-def residue_terms(found: ExponentialSum) -> ResidueTerms | None:
+def residue_terms(exponentials: ExponentialSum) -> ResidueTerms | None:
     """Return the terms of a sum of two exponentials over one pole off 0 and −1, else None."""
-    if len(found.terms) != 2 or len(found.poles) != 1:
+    if len(exponentials.terms) != 2 or len(exponentials.poles) != 1:
         return None
-    (pole, degree), (one, two) = found.poles[0], found.terms
+    (pole, degree), (first_term, second_term) = exponentials.poles[0], exponentials.terms
     if pole in (sp.S.Zero, sp.S.NegativeOne):
         return None
     n, k, w = COUNT, INDEX, STEP
-    place = (n - 2 * k) * two.rate if one.rate == -two.rate else k * one.rate + (n - k) * two.rate
+    exponent = (
+        (n - 2 * k) * second_term.rate
+        if first_term.rate == -second_term.rate
+        else k * first_term.rate + (n - k) * second_term.rate
+    )
 
     def residue(at: sp.Expr, over: sp.Expr) -> sp.Expr:
-        first, second = _at(one.polynomial, at), _at(two.polynomial, at)
+        first, second = _at(first_term.polynomial, at), _at(second_term.polynomial, at)
         powers = [(first, k), (second, n - k), (at - pole, -degree * n), (over, sp.S.NegativeOne)]
-        wave = at * place - at * EPSILON
+        wave = at * exponent - at * EPSILON
         if first != 0 != second:
             return _product(powers, wave)
         if first == 0 == second:
@@ -79,18 +83,18 @@ def residue_terms(found: ExponentialSum) -> ResidueTerms | None:
 
     shifted = pole + w
     around = _product(
-        [(_at(one.polynomial, shifted), k), (_at(two.polynomial, shifted), n - k),
+        [(_at(first_term.polynomial, shifted), k), (_at(second_term.polynomial, shifted), n - k),
          (shifted, sp.S.NegativeOne), (1 + shifted, sp.S.NegativeOne)],
-        shifted * (place - EPSILON),
+        shifted * (exponent - EPSILON),
     )  # fmt: skip
     return ResidueTerms(
-        place, residue(sp.S.Zero, sp.S.One), residue(sp.S.NegativeOne, sp.S.NegativeOne), around,
+        exponent, residue(sp.S.Zero, sp.S.One), residue(sp.S.NegativeOne, sp.S.NegativeOne), around,
         sp.Integer(degree) * n,
     )  # fmt: skip
 
 
-def _at(polynomial: Polynomial, place: sp.Expr) -> sp.Expr:
-    return sp.factor(sp.simplify(sp.Add(*(c * place**j for j, c in enumerate(polynomial)))))
+def _at(polynomial: Polynomial, value: sp.Expr) -> sp.Expr:
+    return sp.factor(sp.simplify(sp.Add(*(c * value**j for j, c in enumerate(polynomial)))))
 
 
 def _product(powers: Iterable[tuple[sp.Expr, sp.Expr]], wave: sp.Expr) -> sp.Expr:
@@ -99,42 +103,52 @@ def _product(powers: Iterable[tuple[sp.Expr, sp.Expr]], wave: sp.Expr) -> sp.Exp
     height = sp.S.Zero
     for value, power in powers:
         for factor in sp.Mul.make_args(value):
-            base, own = factor.as_base_exp()
+            base, exponent = factor.as_base_exp()
             if base is sp.E:
-                height += own * power
+                height += exponent * power
                 continue
-            parts = {base: own}
+            parts = {base: exponent}
             if base.is_Rational:
-                parts = {sp.Integer(base.p) * sp.sign(base): own, sp.Integer(base.q): -own}
-                parts[sp.S.NegativeOne] = own if base < 0 else sp.S.Zero
-            elif base.could_extract_minus_sign() and own.is_integer:
-                parts = {-base: own, sp.S.NegativeOne: own}
+                parts = {
+                    sp.Integer(base.p) * sp.sign(base): exponent,
+                    sp.Integer(base.q): -exponent,
+                }
+                parts[sp.S.NegativeOne] = exponent if base < 0 else sp.S.Zero
+            elif base.could_extract_minus_sign() and exponent.is_integer:
+                parts = {-base: exponent, sp.S.NegativeOne: exponent}
             elif base.is_Add and (content := base.as_content_primitive())[0] != 1:
-                parts = {content[1]: own, sp.Integer(content[0].p): own}
-                parts[sp.Integer(content[0].q)] = -own
-            for each, times in parts.items():
-                exponents[each] = exponents.get(each, sp.S.Zero) + times * power
-    found = [base ** sp.expand(power) for base, power in exponents.items() if base != 1]
+                parts = {content[1]: exponent, sp.Integer(content[0].p): exponent}
+                parts[sp.Integer(content[0].q)] = -exponent
+            for base_part, times in parts.items():
+                exponents[base_part] = exponents.get(base_part, sp.S.Zero) + times * power
+    powers_joined = [base ** sp.expand(power) for base, power in exponents.items() if base != 1]
     if STEP in wave.free_symbols:
-        return sp.Mul(*found) * sp.exp(sp.factor(height)) * sp.exp(wave)
-    return sp.Mul(*found) * sp.exp(sp.factor_terms(sp.expand(height + wave)))
+        return sp.Mul(*powers_joined) * sp.exp(sp.factor(height)) * sp.exp(wave)
+    return sp.Mul(*powers_joined) * sp.exp(sp.factor_terms(sp.expand(height + wave)))
 
 
-def _common(d: PrivacyLoss, one: sp.Expr, other: sp.Expr, k: sp.Symbol) -> tuple[sp.Expr, sp.Expr]:
-    """Return s > 0 and max(0, a − b) with max(0, one − other) = s·max(0, a − b), s without k."""
-    powers = [sp.expand_power_base(own, force=True).as_powers_dict() for own in (one, other)]
+def _common(
+    d: PrivacyLoss, first: sp.Expr, second: sp.Expr, k: sp.Symbol
+) -> tuple[sp.Expr, sp.Expr]:
+    """Return s > 0 and max(0, a − b) with max(0, first − second) = s·max(0, a − b), s without k."""
+    powers = [
+        sp.expand_power_base(powers_of, force=True).as_powers_dict()
+        for powers_of in (first, second)
+    ]
     shared = {b: p for b, p in powers[0].items() if p == powers[1].get(b) and not p.has(k)}
     scale = sp.Mul(*(base**power for base, power in shared.items()))
     values = random_values([p.symbol for p in d.mechanism.declared], 1, d.below_one)
     if sign_of(scale.subs({COUNT: 1}).subs(values)) != 1:
         scale, shared = sp.S.One, {}
-    rest = (sp.Mul(*(b**p for b, p in own.items() if b not in shared)) for own in powers)
-    return scale, sp.Max(0, sp.Add(next(rest), -next(rest)), evaluate=False)
+    remaining = (
+        sp.Mul(*(b**p for b, p in powers_of.items() if b not in shared)) for powers_of in powers
+    )
+    return scale, sp.Max(0, sp.Add(next(remaining), -next(remaining)), evaluate=False)
 
 
-def residue_lines(found: ExponentialSum, infinite: sp.Expr) -> Iterator[Line]:
+def residue_lines(exponentials: ExponentialSum, infinite: sp.Expr) -> Iterator[Line]:
     """Yield the lines of the finite sum, nothing where it is not of this form."""
-    terms = residue_terms(found)
+    terms = residue_terms(exponentials)
     if terms is None:
         return
     yield equation("b_k", terms.place)
@@ -200,8 +214,10 @@ def corrections(d: HasCGF, order: int) -> list[Section]:
     """Return the saddle-point and the Edgeworth series as people print them."""
     lost = finite_lines(d)
     if d.only_loss is not None:
-        told = "there is none: the finite loss takes one value alone, and δ of n steps is a formula"
-        return [Section("series", "Series", (sentence(told),))]
+        reason = (
+            "there is none: the finite loss takes one value alone, and δ of n steps is a formula"
+        )
+        return [Section("series", "Series", (sentence(reason),))]
     return [
         Section("series", title, (*lines, *lost[1:]), is_general=True)
         for title, lines in (
@@ -216,8 +232,8 @@ def _saddle(d: HasCGF, order: int) -> Iterator[Line]:
     more = "".join(f" + {name}" for name in _indexed("c", order))
     lost = "" if d.mass_at_infinity == 0 else "1 − (1 − δ_∞)^n + "
     yield equation("δ(ε)", f"={lost}e^{{F₀}}/√(2πF₂)·(1{more} + …)", relation="≈")
-    for k, own in enumerate(saddle_corrections(order), start=1):
-        yield equation(read("c_{}", sp.Integer(k)), own, words=f"of order n{_power(-2 * k)}")
+    for k, correction in enumerate(saddle_corrections(order), start=1):
+        yield equation(read("c_{}", sp.Integer(k)), correction, words=f"of order n{_power(-2 * k)}")
     yield equation("ρ_j", "=F_j/F₂^{j/2}")
     yield equation("F(z)", "=nK(z) − εz − log z − log(1 + z)")
     yield equation("F₀", read("nK({}) − ε{} − log {} − log(1 + {})", t, t, t, t))
@@ -240,8 +256,8 @@ def _edgeworth(d: HasCGF, order: int) -> Iterator[Line]:
     yield equation(
         "E(x)", f"=Φ(x) − φ(x)·({more} + …)", words="E_P with λ_j at t = 0, E_Q at t = −1"
     )
-    for k, own in enumerate(edgeworth_corrections(order), start=1):
-        yield equation(read("e_{}", sp.Integer(k)), own, words=f"of order n{_power(-k)}")
+    for k, correction in enumerate(edgeworth_corrections(order), start=1):
+        yield equation(read("e_{}", sp.Integer(k)), correction, words=f"of order n{_power(-k)}")
     yield equation("λ_j", "=n^{1 − j/2}K^{(j)}(t)/K″(t)^{j/2}")
     symbols = set().union(*(e.free_symbols for e in edgeworth_corrections(order)))
     for k in range(1, 3 * order):
@@ -302,10 +318,10 @@ def asymptotics_section(d: PrivacyLoss) -> Section:
     """Return ε(n, δ), and t₀ and log δ in three regimes of ε, for many steps."""
     lines = [equation("ε(n, δ)", many_steps(d), relation="≈")]
     if d.only_loss is None:
-        own: list[Line] = []
+        regime_lines: list[Line] = []
         if d.cgf.expression is not None:
-            own = d.clock.attempt(lambda: _regimes(d, substitute=True), [], SHARE, LEAST)
-        lines += own or tried(d, "t₀ and log δ", lambda: _regimes(d, substitute=False))
+            regime_lines = d.clock.attempt(lambda: _regimes(d, substitute=True), [], SHARE, LEAST)
+        lines += regime_lines or tried(d, "t₀ and log δ", lambda: _regimes(d, substitute=False))
     return Section("asymptotics", "Many steps", tuple(lines))
 
 
@@ -319,27 +335,27 @@ _SIGNS = ", if κ₁ > 0 > K′(−1)"  # which is so where K vanishes at 0 and 
 
 def _regimes(d: PrivacyLoss, *, substitute: bool) -> list[Line]:
     try:
-        found = series.asymptotics(d, 0, substitute)
+        expansions = series.asymptotics(d, 0, substitute)
     except InputError:
         return []
     is_lost = d.mass_at_infinity != 0
     is_partial = is_lost or d.mass_at_minus_infinity != 0
     names = {PLACE: sp.Symbol("theta", real=True), LEVEL: sp.Symbol("r", real=True)}
     lines: list[Line] = []
-    for one in found:
-        signs = _SIGNS if is_partial and one.regime == "fixed" else ""
-        level, words = _SAID[one.regime]
+    for expansion in expansions:
+        signs = _SIGNS if is_partial and expansion.regime == "fixed" else ""
+        level, words = _SAID[expansion.regime]
         if level:
             lines.append(equation("ε", level, words=words))
         else:
             lines.append(sentence(f"{words}{signs}:"))
-        if one.condition is not None:
-            lines.append(equation("K′(θ)", one.condition.rhs.xreplace(names)))
-        lines.append(equation("t₀", one.tilt.xreplace(names), relation="≈"))
-        if one.log_delta is not None:
+        if expansion.condition is not None:
+            lines.append(equation("K′(θ)", expansion.condition.rhs.xreplace(names)))
+        lines.append(equation("t₀", expansion.tilt.xreplace(names), relation="≈"))
+        if expansion.log_delta is not None:
             above = "log(δ − 1 + (1 − δ_∞)^n)" if is_lost else "log δ"
-            left = "log(1 − δ)" if one.regime == "fixed" else above
-            lines.append(equation(left, one.log_delta.xreplace(names), relation="≈"))
+            left = "log(1 − δ)" if expansion.regime == "fixed" else above
+            lines.append(equation(left, expansion.log_delta.xreplace(names), relation="≈"))
     return lines
 
 
@@ -352,15 +368,15 @@ def many_steps(d: PrivacyLoss) -> sp.Expr | str:
     # Series in a sampling rate hold for small rates alone: no formula for people.
     for substitute in (True, False) if d.cgf.expression is not None else (False,):
         try:
-            found = d.clock.attempt(
+            expansion = d.clock.attempt(
                 partial(series.epsilon_asymptotics, d, int(not d.pair.is_discrete), substitute),
                 None, SHARE, LEAST,
             )  # fmt: skip
         except InputError as error:
             reason = str(error)
         else:
-            if found is not None:
-                return found.epsilon
+            if expansion is not None:
+                return expansion.epsilon
     return reason
 
 
@@ -372,20 +388,20 @@ def tails_section(d: PrivacyLoss, tails: Tails, values: Mapping[str, str] | None
     lines = []
     reasons: dict[str, list[str]] = {}
     for constant in tails:
-        right, known = constant.expression, (values or {}).get(constant.name, "")
+        right, note = constant.expression, (values or {}).get(constant.name, "")
         if values is not None and right is not None and right.has(sp.zoo, sp.nan):
             right = None
         if right is not None:
             words = constant.bounds
-            lines.append(equation(constant.notation, right, words=words, note=known))
-        elif known:
-            lines.append(equation(constant.notation, constant.bounds, note=known))
+            lines.append(equation(constant.notation, right, words=words, note=note))
+        elif note:
+            lines.append(equation(constant.notation, constant.bounds, note=note))
         else:
             reason = constant.reason or "the formula divides by zero"
             reasons.setdefault(reason, []).append(text(read(constant.notation)))
     if reasons:
-        told = "; ".join(f"{', '.join(n)} ({in_words(why)})" for why, n in reasons.items())
-        lines.append(sentence(f"without a formula: {told}"))
+        absent = "; ".join(f"{', '.join(n)} ({in_words(why)})" for why, n in reasons.items())
+        lines.append(sentence(f"without a formula: {absent}"))
     return Section("tails", "Tail constants", tuple(lines))
 
 
@@ -399,7 +415,7 @@ def _composed(d: PrivacyLoss) -> Iterator[Line]:
     from symdp.derive.tails.sub_gaussian import normal_variance
 
     n, e = COUNT, EPSILON
-    kept, held = series.finite_mass(d), (1 - d.mass_at_minus_infinity) ** n
+    kept, mass_of_q = series.finite_mass(d), (1 - d.mass_at_minus_infinity) ** n
     variance = normal_variance(d)
     both = [p for p in d.points if p.p != 0 and p.q != 0]
     if d.only_loss is not None:
@@ -410,15 +426,18 @@ def _composed(d: PrivacyLoss) -> Iterator[Line]:
         mean, square = n * series.cumulant_at(d, 1, 0), n * variance
         phi, root = NORMAL, sp.sqrt(square)
         places = [sp.factor_terms((mean - e) / root), sp.factor_terms((mean - square - e) / root)]
-        above, below = (phi(sp.together(place)) for place in places)
-        yield equation("δ(ε)", 1 - kept + kept * above - held * sp.exp(e) * below)
+        above, below = (phi(sp.together(argument)) for argument in places)
+        yield equation("δ(ε)", 1 - kept + kept * above - mass_of_q * sp.exp(e) * below)
         return
     if len(both) == 2:
         names = {d.variable.name, *(p.name for p in d.mechanism.declared)}
         free = next(letter for letter in _COUNTERS if letter not in names)
         k = sp.Symbol(free, integer=True, nonnegative=True)
-        one, two = both
-        ps, qs = (one.p**k * two.p ** (n - k), one.q**k * two.q ** (n - k))
+        first_coin, second_coin = both
+        ps, qs = (
+            first_coin.p**k * second_coin.p ** (n - k),
+            first_coin.q**k * second_coin.q ** (n - k),
+        )
         scale, inside = _common(d, ps, sp.exp(e) * qs, k)
         total = sp.Sum(sp.Mul(sp.binomial(n, k), inside, evaluate=False), (k, 0, n))
         yield equation("δ(ε)", 1 - kept + sp.Mul(scale, total, evaluate=False))
@@ -435,8 +454,10 @@ def _composed(d: PrivacyLoss) -> Iterator[Line]:
     t = layout(tilt)
     yield equation(read("M({})", t), moment)
     with suppress(*REFUSALS):
-        found = attempt(lambda: read_exponential_sum(moment, tilt), None, _SECONDS)
-        explicit = [] if found is None else list(residue_lines(found, d.mass_at_infinity))
+        exponentials = attempt(lambda: read_exponential_sum(moment, tilt), None, _SECONDS)
+        explicit = (
+            [] if exponentials is None else list(residue_lines(exponentials, d.mass_at_infinity))
+        )
         if explicit:
             yield from explicit
             return

@@ -31,8 +31,8 @@ def step_log(d: PrivacyLoss) -> Section:
     """Return the steps that lead to K: kinks, normal forms, table entries, sum, and the check."""
     lines = attempt(lambda: list(_steps(d)), None, _SECONDS)
     late = [sentence("the steps were not found again within the time limit")]
-    found = Section("steps", "How K was found", tuple(late if lines is None else lines))
-    return finished(found, (d.variable.name, d.cgf.tilt.name))
+    section = Section("steps", "How K was found", tuple(late if lines is None else lines))
+    return finished(section, (d.variable.name, d.cgf.tilt.name))
 
 
 def _steps(d: PrivacyLoss) -> Iterator[Line]:
@@ -46,15 +46,17 @@ def _steps(d: PrivacyLoss) -> Iterator[Line]:
         yield sentence("a list of outcomes: K is the logarithm of a sum, term by term")
     else:
         stretches = list(stretches_of(d.pair))
-        ends = [stretches[0].lower, *(one.upper for one in stretches)] if stretches else []
+        ends = [stretches[0].lower, *(stretch.upper for stretch in stretches)] if stretches else []
         shown = ", ".join(text(layout(end)) for end in ends)
         yield sentence(f"1. kinks and ends: {shown}; between them both densities are smooth")
-        for place, one in enumerate(stretches, start=1):
-            span = read("{} ∈ ({}, {})", x, one.lower, one.upper)
-            yield sentence(f"2.{place} {text(span)}: normal forms, and the form that is integrated")
-            yield _formula("log P", one.log_p.to_expression())
-            yield _formula("log Q", one.log_q.to_expression())
-            integrand = one.tilted(d.cgf.tilt)
+        for number, stretch in enumerate(stretches, start=1):
+            span = read("{} ∈ ({}, {})", x, stretch.lower, stretch.upper)
+            yield sentence(
+                f"2.{number} {text(span)}: normal forms, and the form that is integrated"
+            )
+            yield _formula("log P", stretch.log_p.to_expression())
+            yield _formula("log Q", stretch.log_q.to_expression())
+            integrand = stretch.tilted(d.cgf.tilt)
             power = read("log P^{1 + {}}Q^{−{}}", t, t)
             yield _formula(text(power), integrand.form.to_expression())
             yield from _found(integrand)
@@ -96,7 +98,7 @@ def _last(d: PrivacyLoss) -> Iterator[Line]:
     yield _formula(f"K({cgf.tilt})", cgf.expression)
     tilts = ", ".join(text(layout(sp.nsimplify(at))) for at in cgf.checked_at)
     values = "; ".join(
-        ", ".join(f"{name} = {value}" for name, value in own) for own in cgf.parameters_checked
+        ", ".join(f"{name} = {value}" for name, value in drawn) for drawn in cgf.parameters_checked
     )
     at = f", parameters {values}" if values else ""
     yield sentence(
@@ -104,7 +106,7 @@ def _last(d: PrivacyLoss) -> Iterator[Line]:
         f"{DIGITS_COMPARED} digits"
     )
     if cgf.removable:
-        places = ", ".join(text(layout(place)) for place in cgf.removable)
+        places = ", ".join(text(layout(tilt)) for tilt in cgf.removable)
         yield sentence(f"at {cgf.tilt} = {places} the form reads 0/0 and means its limit")
     if cgf.domain is not None:
         ends = " to ".join(text(layout(end)) for end in cgf.domain)

@@ -22,15 +22,15 @@ _BREAKS = re.compile(r" (?=[+\-−] )|(?<=\S)(?=[·*](?!\*))|(?<=,) |(?= if )")
 
 def wrapped(line: str, width: int = WIDTH, indent: str = _INDENT) -> str:
     """Return a line on as many lines as it needs; joined again it is the same formula."""
-    found: list[str] = []
-    rest = line
-    while len(rest) > width:
-        place = _best_break(rest, width, len(indent))
-        if place is None:
+    lines: list[str] = []
+    remaining = line
+    while len(remaining) > width:
+        cut = _best_break(remaining, width, len(indent))
+        if cut is None:
             break
-        found.append(rest[:place].rstrip())
-        rest = indent + rest[place:].lstrip()
-    return "\n".join([*found, rest])
+        lines.append(remaining[:cut].rstrip())
+        remaining = indent + remaining[cut:].lstrip()
+    return "\n".join([*lines, remaining])
 
 
 def _best_break(line: str, width: int, indent: int) -> int | None:
@@ -47,7 +47,7 @@ def _best_break(line: str, width: int, indent: int) -> int | None:
             return words[-1]
         after = (m.start() for m in _BREAKS.finditer(line) if m.start() > indent + 1)
         return next((p for p in after), None)
-    return min(places, key=lambda place: (depths[place - 1], -place))
+    return min(places, key=lambda index: (depths[index - 1], -index))
 
 
 def to_text(
@@ -60,29 +60,33 @@ def to_text(
 
     `styled` puts words into a tone.
     """
-    said: Callable[[str], str] = transliterated if ascii_only else str
+    letters: Callable[[str], str] = transliterated if ascii_only else str
     most = width or WIDTH
 
     def lines_of(block: doc.Block, is_later: bool) -> Iterator[str]:
         match block:
             case doc.Heading(_, title):
                 yield from [""] if is_later else []
-                yield said(title)
+                yield letters(title)
             case doc.Sentence(words, tone, answer) if not answer:
-                told = "\n".join(broken_lines(words, width or len(words)))
-                yield styled(told, tone) if tone else told
+                filled = "\n".join(broken_lines(words, width or len(words)))
+                yield styled(filled, tone) if tone else filled
             case doc.Sentence(words, _, answer):
                 yield words + styled(answer, "strong")
             case doc.Formulas(lines):
                 for line in lines:
-                    for own in formula_lines(line, ascii_only):
-                        is_formula = line.right is not None and not own.startswith("  (")
-                        yield wrapped(f"  {own}", most) if is_formula else _filled(own, most)
+                    for printed_row in formula_lines(line, ascii_only):
+                        is_formula = line.right is not None and not printed_row.startswith("  (")
+                        yield (
+                            wrapped(f"  {printed_row}", most)
+                            if is_formula
+                            else _filled(printed_row, most)
+                        )
             case doc.Legend(items):
                 yield _filled(f"where {legend_text(items, ascii_only)}", most)
             case doc.Table(head, rows, caption, numbers):
-                yield from [said(caption)] if caption else []
-                cells = [[said(cell) for cell in row] for row in (head, *rows)]
+                yield from [letters(caption)] if caption else []
+                cells = [[letters(cell) for cell in row] for row in (head, *rows)]
                 yield from table_lines(cells[0], cells[1:], numbers, width or WIDE)
             case doc.Listing(lines):
                 yield from lines
@@ -95,22 +99,22 @@ def to_text(
             case doc.Figure(_, caption):
                 yield caption
 
-    found: list[str] = []
+    text_lines: list[str] = []
     for block in blocks:
-        found += lines_of(block, bool(found))
-    return "\n".join(found)
+        text_lines += lines_of(block, bool(text_lines))
+    return "\n".join(text_lines)
 
 
 def legend_text(items: Iterable[tuple[Node, str]], ascii_only: bool = False) -> str:
     """Return a legend as one sentence."""
-    found = "; ".join(f"{text(name, ascii_only)}, {meaning}" for name, meaning in items)
-    return transliterated(found) if ascii_only else found
+    legend = "; ".join(f"{text(name, ascii_only)}, {meaning}" for name, meaning in items)
+    return transliterated(legend) if ascii_only else legend
 
 
 def formula_lines(line: doc.Line, ascii_only: bool = False) -> Iterator[str]:
     """Yield a formula as lines of text, not yet broken; cases stand below one another."""
-    said: Callable[[str], str] = transliterated if ascii_only else str
-    words = said(line.words)
+    letters: Callable[[str], str] = transliterated if ascii_only else str
+    words = letters(line.words)
     if line.left is None:
         yield words
         return
@@ -118,7 +122,7 @@ def formula_lines(line: doc.Line, ascii_only: bool = False) -> Iterator[str]:
     if line.right is None:
         yield f"{name}: {words}"
         return
-    first, *others = _sided(f"{name} {said(line.relation)} ", line.right, ascii_only)
+    first, *others = _sided(f"{name} {letters(line.relation)} ", line.right, ascii_only)
     is_short = line.right.kind != "cases" and len(first) + len(words) <= _WIDE_LINE
     yield f"{first}    {words}" if words and is_short else first
     yield from others
@@ -133,9 +137,9 @@ def _sided(begin: str, right: Node, ascii_only: bool) -> Iterator[str]:
     if right.kind != "cases":
         yield begin + text(right, ascii_only)
         return
-    found = [tuple(text(part, ascii_only) for part in case.parts) for case in right.parts]
-    wide = max(len(value) for value, _ in found)
-    for value, condition in found:
+    cases = [tuple(text(part, ascii_only) for part in case.parts) for case in right.parts]
+    wide = max(len(value) for value, _ in cases)
+    for value, condition in cases:
         at = condition if condition == "otherwise" else f"if {condition}"
         yield f"{begin}{value:{wide if wide < _WIDE_CASE else 0}}  {at}"
         begin = " " * len(begin)
@@ -157,7 +161,7 @@ def table_lines(
     ]
     room = width - _GAP * (len(head) - 1)
     if sum(least) > room:
-        told = [
+        rows_of_lines = [
             [
                 line
                 for name, cell in zip(head, row, strict=True)
@@ -166,15 +170,15 @@ def table_lines(
             ]
             for row in rows
         ]
-        return [line for lines in told for line in (*lines, "")][:-1]
+        return [line for lines in rows_of_lines for line in (*lines, "")][:-1]
     most = max(natural, default=0)
     while sum(widths := [min(n, max(k, most)) for n, k in zip(natural, least, strict=True)]) > room:
         most -= 1
     shown = []
     for row in (head, *rows):
         pieces = [broken_lines(cell, wide) for cell, wide in zip(row, widths, strict=True)]
-        for place in range(max(map(len, pieces))):
-            texts = (lines[place] if place < len(lines) else "" for lines in pieces)
+        for index in range(max(map(len, pieces))):
+            texts = (lines[index] if index < len(lines) else "" for lines in pieces)
             line = (" " * _GAP).join(
                 text.rjust(wide) if column in numbers else text.ljust(wide)
                 for column, (text, wide) in enumerate(zip(texts, widths, strict=True))

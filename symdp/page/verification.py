@@ -58,7 +58,7 @@ def evenly(ends: tuple[float, float], points: int) -> list[float]:
     """Return evenly spaced ε, both ends among them."""
     low, high = ends
     last = points - 1
-    return [low + (high - low) * (place / last) for place in range(last)] + [high]
+    return [low + (high - low) * (index / last) for index in range(last)] + [high]
 
 
 def sample(
@@ -125,12 +125,12 @@ class Check:
     def to_json(self) -> dict[str, Any]:
         """Return the check as JSON values."""
         truth = self.truth
-        own: dict[str, Any] = self.answer.to_json() if self.answer else {"method": self.method}
-        known = truth.value is not None
-        return own | {
+        entries: dict[str, Any] = self.answer.to_json() if self.answer else {"method": self.method}
+        has_truth = truth.value is not None
+        return entries | {
             "epsilon": truth.epsilon,
-            "truth": exponential(truth.log) if known else None,
-            "truth_digits": truth.digits if known else None,
+            "truth": exponential(truth.log) if has_truth else None,
+            "truth_digits": truth.digits if has_truth else None,
             "relative_error": self.error,
             "bound_violated": self.broken,
             "reason": self.reason or None,
@@ -151,7 +151,7 @@ def places(
     """
     end = deadline or Deadline(None, worked)
     guides = list(methods)
-    found = set()
+    epsilons = set()
     for target in targets:
         for method in tuple(guides):
             try:
@@ -162,13 +162,13 @@ def places(
             except ArithmeticError:
                 guides.remove(method)
                 continue
-            found.add(float(f"{epsilon:.3g}"))
+            epsilons.add(float(f"{epsilon:.3g}"))
             break
-    if not found and targets:
+    if not epsilons and targets:
         with suppress(*FAILURES), end.within(MOST_SECONDS):
-            own = evenly(default_range(composition, direction), len(REPORT_TARGETS))
-            found = {float(f"{epsilon:.3g}") for epsilon in own}
-    return sorted(found or {0.0})
+            default = evenly(default_range(composition, direction), len(REPORT_TARGETS))
+            epsilons = {float(f"{epsilon:.3g}") for epsilon in default}
+    return sorted(epsilons or {0.0})
 
 
 def truth_at(composition: Composition, epsilon: float, direction: Direction, digits: int) -> Truth:
@@ -185,12 +185,12 @@ def judge(pairs: Mapping[str, Sequence[tuple[Pair, int]]], epsilon: float, digit
     from symdp.prove.truth import profile
 
     try:
-        found = {side: profile(steps, epsilon, digits) for side, steps in pairs.items()}
+        profiles = {side: profile(steps, epsilon, digits) for side, steps in pairs.items()}
     except FAILURES as error:
         return Truth(epsilon, None, digits, reason=reason_of(error))
-    side = max(found, key=lambda one: found[one].value)
-    own = found[side]
-    return Truth(epsilon, own.value, own.digits, _direction(side), behind=own.said)
+    side = max(profiles, key=lambda name: profiles[name].value)
+    largest = profiles[side]
+    return Truth(epsilon, largest.value, largest.digits, _direction(side), behind=largest.said)
 
 
 def certified(
@@ -276,24 +276,24 @@ def verify(
         epsilons = places(composition, direction, wanted, GUIDES if patience else ("contour",), end)
     total = len(epsilons) * (1 + len(chosen))
     done, tried = 0, dict[str, float]()
-    for place, epsilon in enumerate(epsilons):
-        own = Deadline(end.left / (len(epsilons) - place), worked)
-        share = _TRUTH_SHARE * own.left
+    for index, epsilon in enumerate(epsilons):
+        deadline = Deadline(end.left / (len(epsilons) - index), worked)
+        share = _TRUTH_SHARE * deadline.left
         truth = Truth(epsilon, None, digits, reason=f"{_NO_ANSWER} {share:.2g} s")
         with limit(share, of_work=True):
             truth = truth_at(composition, epsilon, direction, digits)
         for name in (None, *chosen):
             if name is not None:
-                share = own.left * _ROW_SHARE
+                share = deadline.left * _ROW_SHARE
                 is_new = share > 2.0 * tried.get(name, 0.0)
                 late = f"{_NO_ANSWER} {share if is_new else tried.get(name, share):.2g} s"
-                found = Check(name, truth, None, reason=late)
+                result = Check(name, truth, None, reason=late)
                 if is_new:
                     with limit(share, of_work=True) as outcome:
-                        found = check(composition, name, direction, truth)
+                        result = check(composition, name, direction, truth)
                     if outcome.late:
                         tried[name] = share
-                yield found
+                yield result
             done += 1
             if advance is not None:
                 advance(done, total)
@@ -335,8 +335,8 @@ class Results:
     @property
     def guide(self) -> Guarantee | None:
         """An answer near the truth, the exact one if it is there."""
-        found = {a.method: a for a in self.answers}
-        return next((found[name] for name in GUIDES if name in found), None)
+        by_method = {a.method: a for a in self.answers}
+        return next((by_method[name] for name in GUIDES if name in by_method), None)
 
 
 def analyse(
@@ -369,14 +369,14 @@ def analysing(
     from symdp.methods.table import names
 
     first = None if patience is None else _FOR_FIRST * patience  # without it a page says little
-    own = Deadline(first, worked)
-    with suppress(*FAILURES), own.within():
+    within = Deadline(first, worked)
+    with suppress(*FAILURES), within.within():
         sides = composition.sides("both")
         results.escaped = max(composition.law(side).mass_at_infinity for side in sides)
     exists = results.escaped < delta
     for epsilon in () if exists else _EPSILONS:
         yield f"δ({epsilon:g})"
-        with suppress(*FAILURES), own.within():
+        with suppress(*FAILURES), within.within():
             results.profile.append(composition.delta(epsilon))
     for name in GUIDES if exists else ():
         yield f"ε by {name}"
@@ -388,8 +388,8 @@ def analysing(
     end = Deadline(patience, worked)
 
     def true(epsilon: float) -> Truth:
-        own = Deadline(None if patience is None else end.left / left, worked)
-        return timely_truth(composition, epsilon, digits, own)
+        deadline = Deadline(None if patience is None else end.left / left, worked)
+        return timely_truth(composition, epsilon, digits, deadline)
 
     if guide is not None:
         yield f"ε to {digits} digits"
@@ -398,17 +398,17 @@ def analysing(
         left -= 1
         yield f"truth at ε = {epsilon:g}"
         truths.append(true(epsilon))
-    own = Deadline(patience, worked)
+    within = Deadline(patience, worked)
     for name in names():  # each at all places: the slow ones come last
         yield f"δ by {name}"
         for truth in truths:
-            results.checks.append(_check(composition, name, truth, own, results))
-    own = Deadline(patience, worked)
+            results.checks.append(_check(composition, name, truth, within, results))
+    within = Deadline(patience, worked)
     for name in names() if exists else ():
         if name not in GUIDES:
             yield f"ε by {name}"
-            _account(composition, delta, name, own, results)
-    order: dict[str, int] = {name: place for place, name in enumerate(names())}
+            _account(composition, delta, name, within, results)
+    order: dict[str, int] = {name: index for index, name in enumerate(names())}
     results.answers.sort(key=lambda answer: order.get(answer.method, len(order)))
     results.failures.sort(key=lambda failure: order.get(failure[0], len(order)))
 
@@ -422,16 +422,16 @@ def timely_truth(
     """Return the true δ(ε), or a proved enclosure in its place where the time is up first."""
     pairs = {side: composition.accounted.pairs(side) for side in different_sides(composition)}
     late = f"not reached within {deadline.seconds:.3g} s"
-    found, proved = Truth(epsilon, None, digits, reason=late), Truth(epsilon, None, digits)
+    truth, proved = Truth(epsilon, None, digits, reason=late), Truth(epsilon, None, digits)
     with limit(deadline.left, of_work=True):
-        found = judge(pairs, epsilon, digits)
-    if found.value is not None or math.isinf(deadline.seconds):
-        return found
+        truth = judge(pairs, epsilon, digits)
+    if truth.value is not None or math.isinf(deadline.seconds):
+        return truth
     with limit(_FOR_CERTIFICATE * deadline.seconds, of_work=True):
         proved = certified(pairs, epsilon, _CERTIFIED_DIGITS)
     if proved.value is None:
-        return replace(found, reason=", ".join(filter(None, (found.reason, proved.reason))))
-    return replace(proved, reason=f"{found.reason}: a certified value stands in")
+        return replace(truth, reason=", ".join(filter(None, (truth.reason, proved.reason))))
+    return replace(proved, reason=f"{truth.reason}: a certified value stands in")
 
 
 def different_sides(composition: Composition) -> tuple[str, ...]:
@@ -487,8 +487,8 @@ def _check(
 
 
 def _left_out(deadline: Deadline) -> str:
-    told = f"left out: the accountants before it took the {deadline.seconds:g} s of a page"
-    return told if deadline.is_past else ""
+    reason = f"left out: the accountants before it took the {deadline.seconds:g} s of a page"
+    return reason if deadline.is_past else ""
 
 
 def epsilon_truth(

@@ -46,18 +46,18 @@ def with_numbers(node: Node, values: Mapping[str, float]) -> Node:
     """Return a formula with numbers in place of the symbols that have a value."""
     if node.kind in {"name", "script"} and (value := values.get(token(node))) is not None:
         size = number(digits(abs(value)))
-        own = size if value >= 0 else fence(row(operator("−"), size))
+        changed_part = size if value >= 0 else fence(row(operator("−"), size))
         above = EMPTY if node.kind == "name" else node.parts[2]
-        return own if above == EMPTY else script(own, EMPTY, above)
+        return changed_part if above == EMPTY else script(changed_part, EMPTY, above)
     changed = [with_numbers(part, values) for part in node.parts]
     parts: list[Node] = []
-    for place, own in enumerate(changed):
-        before = node.parts[place - 1] if place else None
-        apart = before is not None and "operator" not in (before.kind, own.kind)
-        moved = apart and (changed[place - 1] != before or own != node.parts[place])
+    for index, changed_part in enumerate(changed):
+        before = node.parts[index - 1] if index else None
+        apart = before is not None and "operator" not in (before.kind, changed_part.kind)
+        moved = apart and (changed[index - 1] != before or changed_part != node.parts[index])
         if node.kind == "row" and node.level == PRODUCT and moved:
             parts.append(operator("·"))
-        parts.append(own)
+        parts.append(changed_part)
     return replace(node, parts=tuple(parts))
 
 
@@ -93,9 +93,9 @@ def saddle_sheet(law: SumLaw, epsilon: float, order: int) -> list[Row]:
     t, highest = saddle.tilt, 2 * order + 2
     cumulants = [saddle.cgf, *map(float, law.cumulants(t, highest))]
     sheet = _Sheet([("t > 0 with F₁ = 0", "", digits(t))], {"ε": epsilon, "t": t})
-    for j, own in enumerate(cumulants):
+    for j, value in enumerate(cumulants):
         mark = ("", "′", "″", "‴")[j] if j < 4 else f"^{{({j})}}"
-        sheet.given(f"k{_index(j)}", f"nK{mark}(t)", own)
+        sheet.given(f"k{_index(j)}", f"nK{mark}(t)", value)
     f = {0: cumulants[0] - epsilon * t - math.log(t) - math.log(1 + t)}
     sheet.add("F₀", "k₀ − εt − log(t) − log(1 + t)", f[0])
     for j in range(2, highest + 1):
@@ -112,9 +112,9 @@ def saddle_sheet(law: SumLaw, epsilon: float, order: int) -> list[Row]:
     leading = math.exp(saddle.log_leading)
     sheet.add("δ₀", f"{lost}e^{{F₀}}/√(2πF₂)", escaped + leading)
     total, sums = 1.0, "1"
-    for k, own in enumerate(saddle_corrections(order), start=1):
-        size = float(own.subs({s: sheet.values[token(layout(s))] for s in own.free_symbols}))
-        sheet.add(f"c{_index(k)}", layout(own), size)
+    for k, value in enumerate(saddle_corrections(order), start=1):
+        size = float(value.subs({s: sheet.values[token(layout(s))] for s in value.free_symbols}))
+        sheet.add(f"c{_index(k)}", layout(value), size)
         total, sums = total + size, f"{sums} + c{_index(k)}"
         first = "(δ₀ − A)" if lost else "δ₀"
         sheet.add(f"δ{_index(k)}", f"{lost}{first}·({sums})", escaped + leading * total)
@@ -139,25 +139,29 @@ def edgeworth_sheet(law: SumLaw, epsilon: float, order: int) -> list[Row]:
         beyond = math.erfc(x / math.sqrt(2)) / 2
         density = math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
         tails[under] = [beyond]
-        for j, own in enumerate(edgeworth_corrections(order), start=1):
-            size = float(own.subs({s: sheet.values[token(layout(s))] for s in own.free_symbols}))
-            sheet.add(f"e{_index(j)}", layout(own), size)
+        for j, correction in enumerate(edgeworth_corrections(order), start=1):
+            size = float(
+                correction.subs(
+                    {s: sheet.values[token(layout(s))] for s in correction.free_symbols}
+                )
+            )
+            sheet.add(f"e{_index(j)}", layout(correction), size)
             tails[under].append(tails[under][-1] + density * size)
         rows += sheet.rows
         for j, tail in enumerate(tails[under]):
             terms = "alone" if j == 0 else f"to e{_index(j)}"
             rows.append((f"1 − E_{under}(x_{under}), {'Φ ' * (j == 0)}{terms}", "", digits(tail)))
-    kept, held = (math.exp(min(law.cgf(tilt), 0.0)) for tilt in (0.0, -1.0))
-    held = held if held < 1 - _NOTHING else 1.0
+    kept, mass_of_q = (math.exp(min(law.cgf(tilt), 0.0)) for tilt in (0.0, -1.0))
+    mass_of_q = mass_of_q if mass_of_q < 1 - _NOTHING else 1.0
     under_p, under_q, factors = "1 − E_P(x_P)", "e^ε", ("", "")
     if kept < 1:
         rows.append(("(1 − δ_∞)^n", "", digits(kept)))
         under_p, factors = "1 − (1 − δ_∞)^n·E_P(x_P)", (f"{digits(1 - kept)} + {digits(kept)}·", "")
-    if held < 1:
-        rows.append(("(1 − δ_(−∞))^n", "", digits(held)))
-        under_q, factors = "e^ε·(1 − δ_(−∞))^n", (factors[0], f"{digits(held)}·")
+    if mass_of_q < 1:
+        rows.append(("(1 − δ_(−∞))^n", "", digits(mass_of_q)))
+        under_q, factors = "e^ε·(1 − δ_(−∞))^n", (factors[0], f"{digits(mass_of_q)}·")
     for j in range(order + 1):
-        result = 1 - kept + kept * tails["P"][j] - math.exp(epsilon) * held * tails["Q"][j]
+        result = 1 - kept + kept * tails["P"][j] - math.exp(epsilon) * mass_of_q * tails["Q"][j]
         put = f"{factors[0]}{digits(tails['P'][j])} − {digits(math.exp(epsilon))}·{factors[1]}"
         name = f"δ{_index(j)} = {under_p} − {under_q}·(1 − E_Q(x_Q))"
         rows.append((name, f"{put}{digits(tails['Q'][j])}", digits(result)))
@@ -210,9 +214,9 @@ def sheets(
     last, larger = _exact_rows(composition, exact, direction)
     if d is not None and d.is_disjoint:
         return [("δ", [last, *larger])]
-    found = []
+    listed = []
     if d is not None and d.only_loss is not None:
-        found.append(("δ", [last, *larger]))
+        listed.append(("δ", [last, *larger]))
     else:
         for title, sheet in (
             ("Saddle-point series", saddle_sheet), ("Edgeworth series", edgeworth_sheet)
@@ -220,16 +224,16 @@ def sheets(
             try:
                 rows = sheet(law, epsilon, order)
             except AccuracyError as error:
-                found.append((title, [(f"no series: {error}", "", ""), last, *larger]))
+                listed.append((title, [(f"no series: {error}", "", ""), last, *larger]))
             else:
                 gap = []
                 if exact.delta > 0.0:
                     off = float(rows[-1][2].replace("−", "-")) / exact.delta - 1
                     gap = [("the last sum is off by", "", f"{off:+.2e}".replace("-", "−"))]
-                found.append((title, [*rows, last, *gap, *larger]))
+                listed.append((title, [*rows, last, *gap, *larger]))
     if d is not None:
-        found.append(("Tail constants", tails_sheet(d, composition.count, epsilon)))
-    return found
+        listed.append(("Tail constants", tails_sheet(d, composition.count, epsilon)))
+    return listed
 
 
 def _exact_rows(
@@ -249,6 +253,6 @@ def _exact_rows(
     )
 
 
-def sheet_blocks(found: list[tuple[str, list[Row]]], at: str) -> list[Block]:
+def sheet_blocks(listed: list[tuple[str, list[Row]]], at: str) -> list[Block]:
     """Return the sheets as tables, `at` saying of which numbers."""
-    return [b for title, rows in found for b in (Heading(4, f"{title}{at}"), Table(_HEAD, rows))]
+    return [b for title, rows in listed for b in (Heading(4, f"{title}{at}"), Table(_HEAD, rows))]
