@@ -350,3 +350,23 @@ def test_what_is_refused_is_told_in_a_sentence():
         symdp.Ledger().add(loads(FILE)(b=1).shuffled(10))
     with refused("relation is substitution"):
         loads(FILE).under("add_remove")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "people", "epsilon", "truth", "bound"),
+    [
+        ("two", 12, 0.2, 0.07113, 0.09135),
+        ("two", 12, 0.5, 0.02492, 0.03016),
+        ("three", 8, 0.2, 0.10688, 0.10690),
+        ("skewed", 8, 0.5, 0.07096, 0.09033),
+    ],
+)
+def test_the_table_of_how_far_the_bound_is(name, people, epsilon, truth, bound):
+    """Rows of docs/papers.md: δ over all inputs of all people, and what bounds it."""
+    tables = {"two": k_ary(2, 3), "three": k_ary(3, 3), "skewed": SKEWED}
+    exact = exact_delta(doubles(tables[name]), people, epsilon)
+    answer = compose(Mechanism.local(tables[name]).shuffled(people)).delta(epsilon).delta
+    assert exact == pytest.approx(truth, rel=1e-4)
+    assert answer == pytest.approx(bound, rel=1e-4)
+    assert exact <= answer

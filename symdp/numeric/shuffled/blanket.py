@@ -379,7 +379,8 @@ def _cells(outputs: Outputs, pair: tuple[int, int], epsilon: float, tilt: float)
     margin = 1e-9 * width
     points = np.column_stack((low + margin, inner, low + width - margin))
     inputs = [*pair, *outputs.deciding]
-    densities = outputs.function(points.ravel(), inputs).reshape(-1, *points.shape)
+    values = outputs.function(points.ravel(), inputs)
+    densities = values.reshape(len(inputs), *points.shape)
     least = densities[2:].min(axis=0)
     difference = densities[0] - math.exp(epsilon) * densities[1]
     ratio = _ratio(difference, least)

@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symdp.numeric.answer import MOST_NODES
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -38,19 +36,57 @@ class PartLaw:
         """The probability of 0 that the masses leave."""
         return 1.0 - float(self.masses.sum())
 
-    def transform_less_one(self, points: NDArray[np.complex128]) -> NDArray[np.complex128]:
-        """Return E[e^{zX}] − 1 at complex z, without cancellation."""
-        sums = np.empty(points.shape, dtype=np.complex128)
-        rows = max(1, MOST_NODES // max(2 * self.values.size, 1))
-        for start in range(0, points.size, rows):
-            block = points[start : start + rows]
-            exponents = np.multiply.outer(block, self.values)
-            sums[start : start + rows] = np.expm1(exponents) @ self.masses
-        return sums
+    def transform_less_one(
+        self, tilt: float, frequencies: Array, share: float
+    ) -> NDArray[np.complex128]:
+        """Return E[e^{zX}] − 1 at z = t + iy, y = 0, h, 2h, …, without cancellation.
+
+        e^{iv} − 1 = −2 sin²(v/2) + 2i sin(v/2) cos(v/2), so that no difference is taken. Of many
+        values a frequency is one of a few plus a multiple of so many, and the sums are products of
+        matrices. Values of which the tilt leaves less than a share have no turns.
+        """
+        growth = float(self.masses @ np.expm1(tilt * self.values))
+        weights = 2.0 * self.masses * np.exp(tilt * self.values)
+        counts = weights > share
+        weights = weights[counts]
+        halves = 0.5 * self.values[counts]
+        count = frequencies.size
+        size = min(64, count) if halves.size > 64 else 1
+        starts = frequencies[::size]
+        losses = np.zeros((starts.size, size))
+        turns = np.zeros((starts.size, size))
+        # Blocks of which products of matrices keep to one processor.
+        width = 1 << 7 if size > 1 else 1 << 6
+        height = (1 << 18) // (width * size)
+        for first in range(0, halves.size, width):
+            part = slice(first, first + width)
+            sine, cosine = _turned(frequencies[:size], halves[part])
+            upper = (sine**2).T
+            lower = (cosine**2).T
+            mixed = (sine * cosine).T
+            for row in range(0, starts.size, height):
+                rows = slice(row, row + height)
+                sine, cosine = _turned(starts[rows], halves[part])
+                both = sine * cosine * weights[part]
+                above = sine**2 * weights[part]
+                below = cosine**2 * weights[part]
+                losses[rows] += above @ lower + 2.0 * (both @ mixed) + below @ upper
+                turns[rows] += both @ (lower - upper) + (below - above) @ mixed
+        sums: NDArray[np.complex128] = growth - losses + 1j * turns
+        return sums.ravel()[:count]
 
     def cgf(self, tilt: float) -> float:
         """Return log E[e^{tX}] at a real tilt, inf beyond the doubles."""
         return log_moment(self.masses, tilt * self.values)
+
+    def tilted(self, tilt: float) -> tuple[float, float]:
+        """Return mean and variance of X under the tilted law, at a tilt within the doubles."""
+        weights = self.masses * np.exp(tilt * self.values)
+        total = float(weights.sum()) + self.remaining
+        moments = weights * self.values
+        mean = float(moments.sum()) / total
+        square = float(moments @ self.values) / total
+        return mean, max(square - mean * mean, 0.0)
 
     def spread(self, tilt: float) -> float:
         """Return the standard deviation of X under the tilted law."""
@@ -59,6 +95,11 @@ class PartLaw:
         mean = float(weights @ self.values) / total
         square = float(weights @ self.values**2) / total
         return float(np.sqrt(max(square - mean * mean, 0.0)))
+
+
+def _turned(frequencies: Array, halves: Array) -> tuple[Array, Array]:
+    angles = np.multiply.outer(frequencies, halves)
+    return np.sin(angles), np.cos(angles)
 
 
 def log_moment(masses: Array, exponents: Array) -> float:

@@ -15,8 +15,8 @@ is blurred. With G normal, of mean 0 and variance τ² and independent of S, E[(
 s₊ is convex: still an upper bound, by τ² times the density of S + G at 0 at most, and the terms
 have e^{τ²z²/2} besides.
 
-*Rounding*: an n-th power has n times the error of what is raised, which `expm1` keeps relative to
-φ − 1. It is counted, and added.
+*Rounding*: an n-th power has n times the error of what is raised, which is kept relative to φ − 1.
+It is counted, and added.
 """
 
 from __future__ import annotations
@@ -27,12 +27,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symdp.numeric.answer import LONG_LINE, MOST_WORK, NEGLIGIBLE, ROUNDED
-from symdp.numeric.saddle_point import golden_section
+from symdp.numeric.answer import LONG_LINE, MOST_WORK, NEGLIGIBLE, ROUNDED, TOLERABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from symdp.numeric.shuffled.law import Array, PartLaw
 
 
@@ -45,35 +42,41 @@ class Excess:
 
 
 def chernoff(law: PartLaw, people: int) -> tuple[float, float]:
-    """Return the tilt t at which φ(t)ⁿ/t² is least, and log min φ(t)ⁿ/(et), a bound on E[S₊]."""
+    """Return the tilt t at which φ(t)ⁿ/t² is least, and log min φ(t)ⁿ/(et), a bound on E[S₊].
+
+    n log φ(t) − 2 log t is convex: Newton's steps for its slope, inside a bracket.
+    """
     largest = float(law.values.max(initial=0.0))
     if largest <= 0.0:
         return 1.0, -math.inf
 
     # X is rounded like a ratio of size 1: a larger tilt would tell roundings apart.
-    highest = math.log(1e10 / (1.0 + largest))
+    highest = 1e10 / (1.0 + largest)
+    low = 0.0
+    high = min(highest, 700.0 / largest)
+    tilt = min(_normal_tilt(law, people), 0.5 * high)
+    for _ in range(100):
+        mean, variance = law.tilted(tilt)
+        slope = people * mean - 2.0 / tilt
+        if slope > 0.0:
+            high = tilt
+        else:
+            low = tilt
+        step = slope / (people * variance + 2.0 / tilt**2)
+        following = tilt - step
+        if not low < following < high:
+            following = 0.5 * (low + high)
+        if abs(following - tilt) <= TOLERABLE * tilt:
+            break
+        tilt = following
+    return tilt, people * law.cgf(tilt) - math.log(tilt) - 1.0
 
-    def height(candidate: float) -> float:
-        if candidate > highest:
-            return math.inf
-        tilt = math.exp(candidate)
-        return people * law.cgf(tilt) - 2.0 * candidate
 
-    log_tilt = -math.log(largest * math.sqrt(people))
-    log_tilt = _downhill(height, min(log_tilt, highest - 1.0))
-    log_tilt, least = golden_section(height, log_tilt - 1.0, log_tilt + 1.0, 24)
-    return math.exp(log_tilt), least + log_tilt - 1.0
-
-
-def _downhill(height: Callable[[float], float], start: float) -> float:
-    """Return a tilt, as its logarithm, from which a step of 1 to either side leads up."""
-    log_tilt, least = start, height(start)
-    for step in (1.0, -1.0):
-        value = height(log_tilt + step)
-        while value < least:
-            log_tilt, least = log_tilt + step, value
-            value = height(log_tilt + step)
-    return log_tilt
+def _normal_tilt(law: PartLaw, people: int) -> float:
+    """Return where the least would be of a normal law of the same mean and variance."""
+    mean = float(law.masses @ law.values)
+    square = max(float(law.masses @ law.values**2), math.ulp(0.0))
+    return (math.hypot(mean, math.sqrt(8.0 * square / people)) - mean) / (2.0 * square)
 
 
 def period(law: PartLaw, people: int, tilt: float) -> float:
@@ -105,7 +108,7 @@ def line_excess(law: PartLaw, people: int) -> Excess | None:
     if end is None:
         if law.windows.size:
             return None
-        count = min(MOST_WORK // (8 * law.values.size), 2 * LONG_LINE)
+        count = min(MOST_WORK // (8 * law.values.size), LONG_LINE)
         end = 2.0 * math.pi * count / length
         blur = math.sqrt(2.0 * _wanted(law, people, tilt)) / end
     count = math.ceil(end * length / (2.0 * math.pi))
@@ -150,10 +153,11 @@ def _summed(
     law: PartLaw, people: int, tilt: float, length: float, count: int, blur: float
 ) -> Excess:
     """Return the sum over |k| ≤ count, and what rounding may take from it."""
-    frequencies = 2.0 * math.pi / length * np.arange(count + 1)
+    frequencies = np.arange(count + 1, dtype=np.float64) * (2.0 * math.pi / length)
     points = (tilt + 1j * frequencies).astype(np.complex128)
     cgf = law.cgf(tilt)
-    growth = law.transform_less_one(points)
+    share = math.exp(-NEGLIGIBLE) / (people * law.values.size)
+    growth = law.transform_less_one(tilt, frequencies, share)
     logs = people * (np.log1p(growth) - cgf) + 0.5 * blur**2 * points**2
     terms = np.exp(logs) / points**2
     weights = np.full(count + 1, 2.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -28,7 +28,7 @@ _LOWEST = -1e6  # of log δ where nothing is left of it
 _STEEP = 1e3  # e-folds of δ below the one asked for: there no secant is of use
 _FARTHEST = 1e3  # ε at which a search ends
 _ITERATIONS = 60  # of a bracket
-_INSIDE = 0.02  # of a bracket: how near to its end it is cut
+_SECANTS = 12  # after which every other step halves the bracket
 _CLOSE = 1e-9  # relative, of ε and of δ: nearer than that is the lattice's own step
 _WIDE = 1e-6  # relative: what a lattice may add to δ before an answer says so
 ROUTE = "blanket"
@@ -167,39 +167,36 @@ def least_epsilon(accountant: Accountant, law: BlanketLaw, log_delta: float) -> 
         answer = answers[epsilon]
         return Link(epsilon, None, epsilon, "bound", answer.advice, answer.route)
 
-    if height(0.0) <= 0.0:
-        return link(0.0)
-    low = 0.0
     width = math.sqrt(float(law.cumulants(0.0, 2)[1]))
-    high = width * max(exceeded(log_delta), 0.5)
-    while height(high) > 0.0:
-        low = high
-        high *= 1.5
-        if high > _FARTHEST:
+    low = 0.0
+    high = math.inf
+    epsilon = width * max(exceeded(log_delta), 0.5)
+    # log δ is nearly a parabola of ε
+    slope = -epsilon / width**2
+    for number in range(_ITERATIONS):
+        value = height(epsilon)
+        if value <= 0.0:
+            high = epsilon
+        else:
+            low = epsilon
+        if high - low <= _CLOSE * high or (high < math.inf and height(high) > -_CLOSE):
+            break
+        if low > _FARTHEST:
             raise InputError(
                 f"{law.mechanism.summary}: δ does not fall to {math.exp(log_delta):.3g}, as some "
                 "outputs are told apart by no shuffling; ask for a larger delta"
             )
-    for _ in range(_ITERATIONS):
-        # log δ is nearly a parabola of ε: a secant, and one step from it to close the bracket
-        share = height(low) / (height(low) - height(high))
-        if height(high) < -_STEEP:
-            share = 0.5
-        middle = low + (high - low) * min(max(share, _INSIDE), 1.0 - _INSIDE)
-        low, high = _narrowed(low, high, middle, height)
-        slope = (height(high) - height(low)) / (high - low)
-        beyond = middle - height(middle) / slope * (1.0 + math.copysign(_INSIDE, height(middle)))
-        if low < beyond < high:
-            low, high = _narrowed(low, high, beyond, height)
-        if high - low <= _CLOSE * high or height(high) > -_CLOSE:
-            break
+        following = epsilon - (value + 0.3 * _CLOSE) / slope
+        if following <= 0.0:
+            if height(0.0) <= 0.0:
+                return link(0.0)
+            following = 0.5 * (low + epsilon)
+        following = min(following, 2.0 * epsilon)
+        is_slow = number > _SECANTS and number % 2 == 0
+        if value < -_STEEP or is_slow or not low < following < high:
+            following = 0.5 * (low + min(high, 2.0 * epsilon))
+        rise = height(following) - value
+        if rise * (following - epsilon) < 0.0 and value > -_STEEP:
+            slope = rise / (following - epsilon)
+        epsilon = following
     return link(high)
-
-
-def _narrowed(
-    low: float, high: float, place: float, height: Callable[[float], float]
-) -> tuple[float, float]:
-    """Return the part of a bracket that has the root, cut at a place."""
-    if height(place) > 0.0:
-        return place, high
-    return low, place

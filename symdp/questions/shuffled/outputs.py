@@ -192,7 +192,8 @@ def _density(law: sp.Expr, y: sp.Symbol) -> Callable[[Array], Array]:
 
     def density(outputs: Array) -> Array:
         values = np.array(np.broadcast_to(plain(outputs), outputs.shape), dtype=float)
-        is_none = ~np.isfinite(values)
+        # what overflows inside may make it infinite, or 0
+        is_none = ~np.isfinite(values) | (values == 0.0)
         if is_none.any():
             values[is_none] = np.exp(logarithm(outputs[is_none]))
         return values
