@@ -130,9 +130,9 @@ class Accounted:
 
     def sides(self, direction: str) -> tuple[str, ...]:
         """Return the sides of a direction: laws of the loss, of which the largest δ answers."""
-        asked = sides(direction)
-        asked = asked[:1] if self.has_one_law else asked
-        return (*asked, *(side + _LOWERED for side in asked)) if self.lowered else asked
+        wanted = sides(direction)
+        wanted = wanted[:1] if self.has_one_law else wanted
+        return (*wanted, *(side + _LOWERED for side in wanted)) if self.lowered else wanted
 
     def steps_of(self, side: str) -> Steps:
         """Return what is accounted for on a side."""
@@ -178,14 +178,14 @@ def listed_steps(steps: object) -> list[tuple[Mechanism, Any]]:
     from symdp.model.mechanism import Mechanism
 
     pairs = []
-    for place, step in enumerate(
+    for index, step in enumerate(
         listed(steps, "it is no mechanism, nor a list of (mechanism, count)"), start=1
     ):
         pair = (step, 1) if isinstance(step, Mechanism) else step
         if not (isinstance(pair, tuple | list) and len(pair) == 2):
-            raise InputError(f"step {place}: a mechanism or (mechanism, count) is needed")
+            raise InputError(f"step {index}: a mechanism or (mechanism, count) is needed")
         if not isinstance(pair[0], Mechanism):
-            raise InputError(f"step {place}: {pair[0]!r:.60} is no mechanism")
+            raise InputError(f"step {index}: {pair[0]!r:.60} is no mechanism")
         pairs.append((pair[0], pair[1]))
     return pairs
 
@@ -226,21 +226,28 @@ def accounted(steps: Mapping[Mechanism, int]) -> Accounted:
         for step, times in independent_steps(mechanism)
     ]
     checked, mass = checked_steps(merged_steps(single))
-    found = [answered(mechanism) for mechanism in checked]
-    answers = found
+    answered_steps = [answered(mechanism) for mechanism in checked]
+    answers = answered_steps
     if sum(checked.values()) == 1:  # the sign of one shift does not change
-        answers = [replace(one, shift=AT_MOST) if one.shift == ONE_SIGN else one for one in found]
-    counted = list(zip(found, checked.values(), strict=True))
-    beside = [(one.beside, count) for one, count in counted if one.beside is not None]
-    held = merged_steps([*((one.step, count) for one, count in counted), *beside])
+        answers = [
+            replace(answer, shift=AT_MOST) if answer.shift == ONE_SIGN else answer
+            for answer in answered_steps
+        ]
+    counted = list(zip(answered_steps, checked.values(), strict=True))
+    beside = [(answer.beside, count) for answer, count in counted if answer.beside is not None]
+    upper_steps = merged_steps([*((answer.step, count) for answer, count in counted), *beside])
     lowered = {}
-    if any(one.is_one_sided for one in found) and not all(map(_is_reversed_by_sign, found)):
-        lowered = merged_steps([*((one.lowered, count) for one, count in counted), *beside])
+    if any(answer.is_one_sided for answer in answered_steps) and not all(
+        map(_is_reversed_by_sign, answered_steps)
+    ):
+        lowered = merged_steps([*((answer.lowered, count) for answer, count in counted), *beside])
     protection = protection_of(list(steps), answers).over(sum(checked.values()))
     if has_local:
         protection = replace(protection, note=protection.note + _crowds(steps))
-    given, own, other = (tuple(some.items()) for some in (steps, held, lowered))
-    return Accounted(given, own, other, protection, mass)
+    given_steps, listed_upper, listed_lowered = (
+        tuple(steps_of.items()) for steps_of in (steps, upper_steps, lowered)
+    )
+    return Accounted(given_steps, listed_upper, listed_lowered, protection, mass)
 
 
 def _crowds(steps: Iterable[Mechanism]) -> str:
@@ -263,39 +270,39 @@ def protection_of(mechanisms: Sequence[Mechanism], answers: Sequence[Answered] =
     schemes = dict.fromkeys("none" if m.sampling is None else m.sampling.scheme for m in mechanisms)
     averages = any(m.sampling is not None and m.sampling.released == AVERAGE for m in mechanisms)
     released = AVERAGE if averages else SUM
-    shifts = [one.shift for one in answers]
-    is_of_all_shifts = any(one.is_of_all_shifts for one in answers)
+    shifts = [answer.shift for answer in answers]
+    is_of_all_shifts = any(answer.is_of_all_shifts for answer in answers)
     if {UPWARDS, DOWNWARDS} <= set(shifts):
         shifts.append(SEVERAL_SIGNS)
-    shift = next((one for one in _NARROWEST if one in shifts), "")
+    shift = next((answer for answer in _NARROWEST if answer in shifts), "")
     attained = all(map(is_attained, mechanisms)) and not is_of_all_shifts
     by_curve = any(isinstance(m.source, RenyiCurve) for m in mechanisms)
-    told = (
+    facts = (
         attained,
         released,
         shift,
         is_of_all_shifts,
         by_curve,
         any(map(is_envelope, mechanisms)),
-        any(one.by_author for one in answers),
+        any(answer.by_author for answer in answers),
     )
     sampling = ", ".join(schemes)
-    found = {(m.neighbours, m.group): m for m in mechanisms if m.neighbours != PAIR}
-    if not found:
-        return Protection(PAIR, sampling, 1, *told)
-    (first, one), *others = found.items()
+    by_relation = {(m.neighbours, m.group): m for m in mechanisms if m.neighbours != PAIR}
+    if not by_relation:
+        return Protection(PAIR, sampling, 1, *facts)
+    (first, answer), *others = by_relation.items()
     if others:
         second, other = others[0]
         raise InputError(
-            f"{one.summary} protects {protects(*first)}, {other.summary} {protects(*second)}: "
+            f"{answer.summary} protects {protects(*first)}, {other.summary} {protects(*second)}: "
             "one composition has one neighbouring relation; give every step the same"
         )
     if first[1] > 1 and any(m.neighbours == PAIR for m in mechanisms):
         raise InputError(
-            f"a pair of laws speaks of one record, {one.summary} of {first[1]}: "
+            f"a pair of laws speaks of one record, {answer.summary} of {first[1]}: "
             "compose steps of one group size"
         )
-    return Protection(first[0], sampling, first[1], *told)
+    return Protection(first[0], sampling, first[1], *facts)
 
 
 @dataclass(frozen=True)
@@ -412,8 +419,8 @@ def _told_to_fall(mechanism: Mechanism) -> Mechanism:
     shape = shape_of(source.density, mechanism.variable, mechanism.support)
     if shape.centre is None or shape.falls or not one_mode(mechanism):
         return mechanism
-    told = Noise(source.density, source.sensitivity, source.moved_by_substitution, falls=True)
-    return replace(mechanism, source=told)
+    falling = Noise(source.density, source.sensitivity, source.moved_by_substitution, falls=True)
+    return replace(mechanism, source=falling)
 
 
 def proved_shift(mechanism: Mechanism) -> str:
@@ -454,20 +461,20 @@ def answering(mechanism: Mechanism, what: str) -> tuple[Mechanism, Protection]:
     """
 
     if mechanism.is_concrete:
-        one = answered(mechanism, by_one_step=True)
+        answer = answered(mechanism, by_one_step=True)
     else:
         shift = proved_shift(mechanism)
-        one = Answered(
+        answer = Answered(
             mechanism,
             shift,
             is_one_sided=_is_one_sided(mechanism),
             by_author=rests_on_its_author(mechanism),
         )
-    if one.shift == EXACTLY != mechanism.shift:
+    if answer.shift == EXACTLY != mechanism.shift:
         raise InputError(_SEVERAL.format(what, "" if mechanism.is_concrete else _VALUES))
-    if one.is_one_sided and mechanism.sampling is not None:
+    if answer.is_one_sided and mechanism.sampling is not None:
         raise InputError(_SKEWED.format(what))
-    return one.step, protection_of([mechanism], [one])
+    return answer.step, protection_of([mechanism], [answer])
 
 
 def has_one_shift(mechanism: Mechanism) -> bool:
@@ -492,8 +499,8 @@ def is_skewed(mechanism: Mechanism) -> bool:
     """Whether noise is not known to be symmetric."""
     from symdp.density.shapes import centre_of
 
-    own = mechanism.template or mechanism
-    even = centre_of(own.source.density, own.variable, own.support)  # type: ignore[union-attr]
+    free = mechanism.template or mechanism
+    even = centre_of(free.source.density, free.variable, free.support)  # type: ignore[union-attr]
     return even is None
 
 
@@ -501,11 +508,11 @@ def _is_one_sided(mechanism: Mechanism) -> bool:
     """Whether the pair is that of a record which raises the output, though it may lower it."""
     from symdp.model.sampling import Noise
 
-    own = isinstance(mechanism.source, Noise) and mechanism.neighbours != SUBSTITUTION
-    return own and mechanism.shift not in (UP, DOWN) and is_skewed(mechanism)
+    is_noise = isinstance(mechanism.source, Noise) and mechanism.neighbours != SUBSTITUTION
+    return is_noise and mechanism.shift not in (UP, DOWN) and is_skewed(mechanism)
 
 
-def _is_reversed_by_sign(one: Answered) -> bool:
+def _is_reversed_by_sign(answer: Answered) -> bool:
     """Whether the reverse of a step's pair is that of the other sign."""
-    is_plain = one.is_one_sided and one.step.sampling is None
-    return is_plain or has_one_law(one.step)
+    is_plain = answer.is_one_sided and answer.step.sampling is None
+    return is_plain or has_one_law(answer.step)

@@ -145,11 +145,11 @@ def certify_delta(
     steps: Accounted,
     epsilon: float | Fraction,
     digits: int,
-    asked: Sequence[str],
+    sides_asked: Sequence[str],
 ) -> Certificate:
     """Enclose δ(ε) on each side and return the record of the larger one."""
     start = time.perf_counter()
-    pairs = {side: _proved_pairs(steps, side) for side in asked}
+    pairs = {side: _proved_pairs(steps, side) for side in sides_asked}
     side, largest = larger_delta(pairs, epsilon, digits)
     count = sum(n for _, n in steps.given)
     return certificate(largest, float(epsilon), side, count, digits, time.perf_counter() - start)
@@ -176,27 +176,27 @@ def _proved_pair(mechanism: Mechanism, side: str) -> Any:
 
 
 def certify_epsilon(
-    composition: Composed, delta: float | Fraction, digits: int, asked: Sequence[str]
+    composition: Composed, delta: float | Fraction, digits: int, sides_asked: Sequence[str]
 ) -> Certificate:
     """Enclose ε(δ) on each side and return the record of the larger one.
 
     The contour says where to begin; what is returned does not rest on it.
     """
     start = time.perf_counter()
-    pairs = {side: _proved_pairs(composition.accounted, side) for side in asked}
-    about = {side: _estimate(composition, delta, side) for side in asked}
+    pairs = {side: _proved_pairs(composition.accounted, side) for side in sides_asked}
+    about = {side: _estimate(composition, delta, side) for side in sides_asked}
     side, (low, high) = larger_epsilon(pairs, delta, digits, about)
-    given, middle = float(delta), (low + high) / 2
+    delta_given, middle = float(delta), (low + high) / 2
     return Certificate(
         float(middle),
-        math.log(given) if given > 0 else -math.inf,
+        math.log(delta_given) if delta_given > 0 else -math.inf,
         direction=side,
         count=composition.count,
         asked="epsilon",
         epsilon_lower=_double(low, -1),
         epsilon_upper=_double(high, 1),
         seconds=time.perf_counter() - start,
-        given_delta=given,
+        given_delta=delta_given,
         **_decimals(low, middle, high, digits),
     )
 

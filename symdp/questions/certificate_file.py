@@ -78,20 +78,20 @@ def certificate(
         return _of_round(composition, epsilon, digits)
     steps = _pairs(composition, directions)
     if epsilon is not None:
-        made = witness.make(steps, directions, _exact(epsilon, "epsilon"), digits)
-        return made | _assumed(composition)
-    asked = _exact(delta, "delta")
-    if not 0 < asked < 1:
+        document = witness.make(steps, directions, _exact(epsilon, "epsilon"), digits)
+        return document | _assumed(composition)
+    target = _exact(delta, "delta")
+    if not 0 < target < 1:
         raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
-    root = Fraction(composition.epsilon(float(asked), direction=direction).epsilon)
+    root = Fraction(composition.epsilon(float(target), direction=direction).epsilon)
     for spare in range(_TRIES):
         unit = Fraction(10) ** (spare - digits) * max(abs(root), Fraction(1))
         places = Fraction(10) ** (digits + 1)
         above = Fraction(-((-(root + unit) * places) // 1), places)
-        made = witness.make(steps, directions, above, digits + 1)
-        if Fraction(made["claim"]["upper"]) <= asked:
-            made["claim"]["upper"] = str(asked)
-            return made | _assumed(composition)
+        document = witness.make(steps, directions, above, digits + 1)
+        if Fraction(document["claim"]["upper"]) <= target:
+            document["claim"]["upper"] = str(target)
+            return document | _assumed(composition)
     raise AccuracyError("no ε was found of which δ(ε) ≤ δ is proved; ask for fewer digits")
 
 

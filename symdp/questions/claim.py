@@ -132,14 +132,14 @@ def read_claim(text: str) -> tuple[Fraction, Fraction]:
     """
     text = instance(text, str, f"it is no claim: {_WANTED}")
     plain = _POWER.sub(lambda power: f"{power[1] or 1}e{power[2]}", text)
-    found = [(_NAMES[name.lower()], number) for name, number in _STATED.findall(plain)]
-    rest, pair = _STATED.sub("", plain), _PAIR.search(plain)
-    if not found and pair is not None:
-        found, rest = [("ε", pair[1]), ("δ", pair[2])], _PAIR.sub("", plain)
-    if sorted(name for name, _ in found) != ["δ", "ε"] or not _BETWEEN.fullmatch(rest):
+    stated = [(_NAMES[name.lower()], number) for name, number in _STATED.findall(plain)]
+    remaining, pair = _STATED.sub("", plain), _PAIR.search(plain)
+    if not stated and pair is not None:
+        stated, remaining = [("ε", pair[1]), ("δ", pair[2])], _PAIR.sub("", plain)
+    if sorted(name for name, _ in stated) != ["δ", "ε"] or not _BETWEEN.fullmatch(remaining):
         raise InputError(f"{text!r:.60} is no claim: {_WANTED}")
     numbers: dict[str, Fraction] = {}
-    for name, number in found:
+    for name, number in stated:
         with at(name):
             numbers[name] = exact_number(number.rstrip("."))
     return checked(numbers["ε"], numbers["δ"])
@@ -147,17 +147,17 @@ def read_claim(text: str) -> tuple[Fraction, Fraction]:
 
 def checked(epsilon: Any, delta: Any) -> tuple[Fraction, Fraction]:
     """Return a claim's numbers exactly; InputError for a claim that says nothing."""
-    found = []
+    numbers = []
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         real(value, name)
-        found.append(exact_number(value) if isinstance(value, str) else Fraction(value))
-    if found[0] < 0:
+        numbers.append(exact_number(value) if isinstance(value, str) else Fraction(value))
+    if numbers[0] < 0:
         raise InputError(f"epsilon = {epsilon!s:.40}: a claim's ε is 0 or more")
-    if not 0 <= found[1] < 1:
+    if not 0 <= numbers[1] < 1:
         raise InputError(
             f"delta = {delta!s:.40}: a claim's δ lies from 0 to below 1; every mechanism has δ = 1"
         )
-    return found[0], found[1]
+    return numbers[0], numbers[1]
 
 
 def check_claim(
@@ -182,10 +182,10 @@ def _verdict(
     """
     is_attained, proved = composition.accounted.protection.is_attained, None
     for digits in _PROVED_DIGITS:
-        found = _in_time(partial(composition.certify, epsilon, digits, direction))
-        if found is None:
+        certified = _in_time(partial(composition.certify, epsilon, digits, direction))
+        if certified is None:
             break
-        proved, (low, high) = found, _ends_of(found)
+        proved, (low, high) = certified, _ends_of(certified)
         if high <= delta:
             return "proved", proved
         if low > delta:
@@ -211,17 +211,17 @@ def _computed(composition: Composed, epsilon: Fraction, direction: Direction) ->
     nearest = float(epsilon)
     other = math.nextafter(nearest, -math.inf if nearest > epsilon else math.inf)
     places = {nearest} if nearest == epsilon else {nearest, other}
-    return [composition.delta(place, direction=direction) for place in sorted(places)]
+    return [composition.delta(near, direction=direction) for near in sorted(places)]
 
 
 def _ends_of(answer: Guarantee) -> tuple[Fraction, Fraction]:
     """Return what δ lies between: 0 and 1 where nothing is known."""
-    told = answer.to_json()
-    low, high = (0.0 if told["lower"] is None else told["lower"]), told["upper"]
+    entries = answer.to_json()
+    low, high = (0.0 if entries["lower"] is None else entries["lower"]), entries["upper"]
     if answer.for_pair == "estimate":
         low, high = 0.0, 1.0
     elif high is None:
-        high = told["delta"] if answer.kind == "bound" else 1.0
+        high = entries["delta"] if answer.kind == "bound" else 1.0
     return Fraction(low), Fraction(high)
 
 
@@ -237,8 +237,8 @@ def _would_do(
     if math.isinf(least):
         return None
     near = Fraction(rounded(max(least, 0.0), _SHOWN, "up"))
-    found, _ = _verdict(composition, near, delta, direction)
-    return near if found == "proved" or (found == "exact" and not proved) else None
+    verdict, _ = _verdict(composition, near, delta, direction)
+    return near if verdict == "proved" or (verdict == "exact" and not proved) else None
 
 
 def _attack(
@@ -252,7 +252,7 @@ def _attack(
         places = [float(epsilon + Fraction(k, 10**finer)) for k in (-1, 0, 1)]
         with suppress(AccuracyError, InputError), within_capacity("claim"), ctx.workprec(256):
             side, ends = _on_one_side(composition, places, digits + finer, direction, proved)
-            y0, y1, y2 = (fraction_ball(Fraction(place)).exp() for place in places)
+            y0, y1, y2 = (fraction_ball(Fraction(epsilon_at)).exp() for epsilon_at in places)
             g0, g1, g2 = (1 - fraction_ball(low).union(fraction_ball(high)) for low, high in ends)
             before, after = (g1 - g0) / (y1 - y0), (g2 - g1) / (y2 - y1)
             alpha = Fraction(rounded(max(middle_of(before.upper()), Fraction(0)), digits, "up"))
@@ -273,10 +273,10 @@ def _on_one_side(
     """Return the side with the larger δ in the middle, and what δ lies between at three ε there."""
     from symdp.questions.certificate import certify_delta
 
-    def ends(side: str, place: float) -> tuple[Fraction, Fraction]:
+    def ends(side: str, at: float) -> tuple[Fraction, Fraction]:
         if proved:
-            return _ends_of(certify_delta(composition.accounted, place, digits, [side]))
-        answer = composition.accountant().log_delta(composition.law(side), place)
+            return _ends_of(certify_delta(composition.accounted, at, digits, [side]))
+        answer = composition.accountant().log_delta(composition.law(side), at)
         low, high = answer.log_lower, answer.log_upper
         return (
             Fraction(0 if low is None else exponential(low, "down")),
@@ -284,5 +284,5 @@ def _on_one_side(
         )
 
     middle = {side: ends(side, places[1]) for side in composition.sides(direction)}
-    side = max(middle, key=lambda one: middle[one][0])
+    side = max(middle, key=lambda name: middle[name][0])
     return side, [ends(side, places[0]), middle[side], ends(side, places[2])]

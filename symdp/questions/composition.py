@@ -100,10 +100,10 @@ class Composition(Composed):
 
     @in_turn
     def __init__(self, steps: Iterable[tuple[Mechanism, int]]) -> None:
-        asked = merged_steps(steps)
-        self.accounted = accounted(asked)
+        merged = merged_steps(steps)
+        self.accounted = accounted(merged)
         self.protection, self.mass = self.accounted.protection, self.accounted.mass
-        self.count, self._label = sum(asked.values()), self.accounted.label
+        self.count, self._label = sum(merged.values()), self.accounted.label
         self._laws: dict[tuple[str, int], SumLaw] = {}
         self._is_one_round = any(is_local(step) for step, _ in self.accounted.steps)
         self._has_rounds = any(is_shuffled(step) for step, _ in self.accounted.given)
@@ -237,22 +237,22 @@ class Composition(Composed):
         self, accountant: Accountant, epsilons: Sequence[float], direction: str
     ) -> list[Guarantee]:
         """Return every δ(ε) in the direction in which it is larger."""
-        start, asked = time.perf_counter(), self.sides(direction)
+        start, wanted = time.perf_counter(), self.sides(direction)
         links: list[dict[str, Link]] = [{} for _ in epsilons]
         with within_capacity(accountant.name):
-            for side, law in {side: self.law(side) for side in asked}.items():
+            for side, law in {side: self.law(side) for side in wanted}.items():
                 if accountant.is_exact and len(epsilons) == 1 and links[0]:
-                    known = [a.lower for a in links[0].values() if a.lower is not None]
-                    if log_usual_bound(law, epsilons[0]) < max(known, default=-math.inf):
+                    lowers = [a.lower for a in links[0].values() if a.lower is not None]
+                    if log_usual_bound(law, epsilons[0]) < max(lowers, default=-math.inf):
                         continue  # it has no larger δ
                 answers = accountant.log_deltas(law, epsilons)
-                for own, answer in zip(links, answers, strict=True):
-                    own[side] = Link.of(answer)
+                for link, answer in zip(links, answers, strict=True):
+                    link[side] = Link.of(answer)
         seconds = (time.perf_counter() - start) / max(len(epsilons), 1)
         whose = self._whose(direction)
         return [
-            self._answer("delta", epsilon, own, accountant, seconds, whose)
-            for epsilon, own in zip(epsilons, links, strict=True)
+            self._answer("delta", epsilon, link, accountant, seconds, whose)
+            for epsilon, link in zip(epsilons, links, strict=True)
         ]
 
     def _whose(self, direction: str) -> Protection:
@@ -263,8 +263,8 @@ class Composition(Composed):
 
     def _answer(
         self,
-        asked: Literal["delta", "epsilon"],
-        given: float,
+        quantity: Literal["delta", "epsilon"],
+        value: float,
         links: Mapping[str, Link],
         accountant: Accountant,
         seconds: float,
@@ -272,23 +272,23 @@ class Composition(Composed):
     ) -> Guarantee:
         """Return the largest answer of the sides, with all that an answer says besides."""
         side, both = largest(links)
-        told: dict[str, Any] = {"epsilon": given}
-        if asked == "epsilon":
-            told = {"log_delta": math.log(given), "given_delta": given}
+        entries: dict[str, Any] = {"epsilon": value}
+        if quantity == "epsilon":
+            entries = {"log_delta": math.log(value), "given_delta": value}
         return Guarantee(
             kind=both.kind,
             method=accountant.name,
             direction=self._label or direction_of(side),
             count=self.count,
-            asked=asked,
+            asked=quantity,
             advice=both.advice,
             seconds=seconds,
             citations=accountant.citations,
             protection=whose,
             route=links[side].route,
             mass=self.mass,
-            **told,
-            **both.entries(asked),
+            **entries,
+            **both.entries(quantity),
         )
 
     @overload
@@ -335,11 +335,11 @@ class Composition(Composed):
                     'larger delta, or shift = "exactly" for the pair of one shift'
                 )
             if self._is_one_round:
-                found = _least_of_round(accountant, laws, math.log(delta))
+                inverses = _least_of_round(accountant, laws, math.log(delta))
             else:
-                found = invert_larger(accountant, laws, math.log(delta))
+                inverses = invert_larger(accountant, laws, math.log(delta))
         seconds, whose = time.perf_counter() - start, self._whose(direction)
-        return self._answer("epsilon", delta, found, accountant, seconds, whose)
+        return self._answer("epsilon", delta, inverses, accountant, seconds, whose)
 
     @overload
     def certify(
@@ -392,9 +392,9 @@ class Composition(Composed):
                 "in floating point: certify one round, or leave the proof out"
             )
 
-    def _owned(self, one: Certificate, direction: str) -> Certificate:
-        label = self._label or direction_of(one.direction)
-        return replace(one, direction=label, protection=self._whose(direction))
+    def _owned(self, certificate: Certificate, direction: str) -> Certificate:
+        label = self._label or direction_of(certificate.direction)
+        return replace(certificate, direction=label, protection=self._whose(direction))
 
     @overload
     def certify_epsilon(
@@ -527,7 +527,7 @@ class Composition(Composed):
         """
         if epsilons is None:
             last = max(float(self.epsilon(_DRAWN_TO).epsilon), 1.0)
-            epsilons = [last * place / (_DRAWN - 1) for place in range(_DRAWN)]
+            epsilons = [last * index / (_DRAWN - 1) for index in range(_DRAWN)]
         for name in [method] if isinstance(method, str) else method:
             ax = self.delta(epsilons, name).plot(ax, **{"label": name, **style})
         if not isinstance(method, str):
@@ -602,19 +602,19 @@ class Truth:
 
         from symdp.prove.truth import profile
 
-        own = self.composition
-        side = next(side for side in own.sides("both") if own.law(side) is law)
-        found = profile(own.accounted.pairs(side), epsilon, digits=_DIGITS)
+        composition = self.composition
+        side = next(side for side in composition.sides("both") if composition.law(side) is law)
+        truth = profile(composition.accounted.pairs(side), epsilon, digits=_DIGITS)
         with mpmath.workdps(_DIGITS):
             log_delta, log_complement = (
                 float(mpmath.log(value)) if value > 0 else -math.inf
-                for value in (found.value, 1 - found.value)
+                for value in (truth.value, 1 - truth.value)
             )
         slack = ROUNDING * abs(log_delta) if log_delta > -math.inf else 0.0
-        slack += 10.0**-found.digits
+        slack += 10.0**-truth.digits
         bounds = (log_delta - slack, min(log_delta + slack, 0.0))
-        is_whole = found.digits >= _DIGITS and found.is_proved
-        advice = "" if is_whole else f"δ is known to {found.said}"
+        is_whole = truth.digits >= _DIGITS and truth.is_proved
+        advice = "" if is_whole else f"δ is known to {truth.said}"
         return Answer(log_delta, *bounds, "exact", advice, log_complement=log_complement)
 
     def log_deltas(self, law: SumLaw, epsilons: Sequence[float]) -> list[Answer]:
@@ -662,8 +662,8 @@ def total_law(steps: _Steps, direction: str) -> SumLaw:
     from symdp.numeric.compile import loss_law
     from symdp.numeric.total import SumLaw
 
-    def parts(some: _Steps) -> list[tuple[LossLaw, int]]:
-        return [(loss_law(mechanism, direction), count) for mechanism, count in some]
+    def parts(several: _Steps) -> list[tuple[LossLaw, int]]:
+        return [(loss_law(mechanism, direction), count) for mechanism, count in several]
 
     if any(is_local(step) for step, _ in steps):
         from symdp.questions.shuffled.blanket import BlanketLaw
@@ -673,18 +673,20 @@ def total_law(steps: _Steps, direction: str) -> SumLaw:
     if curves:
         from symdp.methods.renyi import RenyiBoundLaw
 
-        known = [(step, count) for step, count in steps if not isinstance(step.source, RenyiCurve)]
+        with_laws = [
+            (step, count) for step, count in steps if not isinstance(step.source, RenyiCurve)
+        ]
         other = "add" if direction == "remove" else "remove"
         return RenyiBoundLaw(
             curves,
-            total_law(known, direction) if known else None,
+            total_law(with_laws, direction) if with_laws else None,
             lambda: total_law(steps, other),
         )
     families, others = [], []
     for members in _grouped(steps):
-        found = _families(tuple(members), generation()) if len(members) >= _LEAST else []
-        families += found
-        others += [] if found else members
+        stretches = _families(tuple(members), generation()) if len(members) >= _LEAST else []
+        families += stretches
+        others += [] if stretches else members
     if any(family.has_rule for family in families):
         from symdp.numeric.many.schedule import RuleLaw
 
@@ -725,32 +727,32 @@ def _families(members: tuple[tuple[Mechanism, int], ...], _: int) -> list[StepFa
 
     if allocated_steps(members[0][0]) is not None:
         return []
-    found = [formula_of(mechanism, "remove") for mechanism, _ in members]
-    formulas = {id(pair[0]) for pair in found if pair is not None}
-    if None in found or len(formulas) != 1:
+    formulas_found = [formula_of(mechanism, "remove") for mechanism, _ in members]
+    formulas = {id(pair[0]) for pair in formulas_found if pair is not None}
+    if None in formulas_found or len(formulas) != 1:
         return []
-    formula = next(pair[0] for pair in found if pair is not None)
+    formula = next(pair[0] for pair in formulas_found if pair is not None)
     if formula.is_discrete:  # whose places move with the parameters
         return []
-    vectors = [tuple(pair[1]) for pair in found if pair is not None]
+    vectors = [tuple(pair[1]) for pair in formulas_found if pair is not None]
     name = members[0][0].name
 
-    def made(some: Sequence[int]) -> list[StepFamily]:
-        ends = min(some, key=lambda k: vectors[k]), max(some, key=lambda k: vectors[k])
+    def made(indices: Sequence[int]) -> list[StepFamily]:
+        ends = min(indices, key=lambda k: vectors[k]), max(indices, key=lambda k: vectors[k])
         laws = [loss_law(members[k][0], "remove") for k in ends]
         family = StepFamily(
-            [vectors[k] for k in some],
-            np.asarray([float(members[k][1]) for k in some]),
-            lambda k: loss_law(members[some[k]][0], "remove"),
+            [vectors[k] for k in indices],
+            np.asarray([float(members[k][1]) for k in indices]),
+            lambda k: loss_law(members[indices[k]][0], "remove"),
             lambda values: formula.at(values, name),
             lambda vectors: formula.entries(vectors, laws),
         )
-        distinct = [{vectors[k][j] for k in some} for j in range(len(vectors[0]))]
+        distinct = [{vectors[k][j] for k in indices} for j in range(len(vectors[0]))]
         j, values = min(enumerate(distinct), key=lambda pair: (len(pair[1]) < 2, len(pair[1])))
-        if family.has_rule or len(some) < 2 * _LEAST * len(values):
+        if family.has_rule or len(indices) < 2 * _LEAST * len(values):
             return [family]
-        groups = ([k for k in some if vectors[k][j] == value] for value in sorted(values))
-        return [one for group in groups for one in made(group)]
+        groups = ([k for k in indices if vectors[k][j] == value] for value in sorted(values))
+        return [part for group in groups for part in made(group)]
 
     try:
         return made(range(len(members)))
@@ -807,8 +809,8 @@ class KnownComposition(Composition):
 
     def sides(self, direction: str) -> tuple[str, ...]:
         """Return the sides of a direction, without the record: a formula has no lowered ones."""
-        asked = sides(direction)
-        return asked[:1] if self._has_one_law else asked
+        wanted = sides(direction)
+        return wanted[:1] if self._has_one_law else wanted
 
     def _new_law(self, side: str) -> SumLaw:
         from symdp.numeric.total import SumLaw
@@ -842,15 +844,15 @@ def facts_of(steps: Composition) -> dict[str, Any] | None:
 
     if steps.accounted.lowered:
         return None
-    if not all(is_proved_at_all_values(given) for given, _ in steps.given_steps()):
+    if not all(is_proved_at_all_values(step) for step, _ in steps.given_steps()):
         return None
     ((mechanism, _), *others) = steps.steps
     sampling = mechanism.sampling
-    found = None if others else formula_of(mechanism, "remove")
-    if found is None:
+    pair = None if others else formula_of(mechanism, "remove")
+    if pair is None:
         return None
     added = None
-    if found[0].is_discrete and not steps.accounted.has_one_law:  # it is not turned around
+    if pair[0].is_discrete and not steps.accounted.has_one_law:  # it is not turned around
         added = formula_of(mechanism, "add")
         if added is None:
             return None
@@ -859,7 +861,7 @@ def facts_of(steps: Composition) -> dict[str, Any] | None:
     if sampling is not None and mechanism.neighbours == SUBSTITUTION:
         return None  # whether data attain the pair may depend on values
     try:
-        data = encode(found[0])
+        data = encode(pair[0])
         other = None if added is None else encode(added[0])
         if not _has_mass_one_elsewhere(mechanism):
             return None
@@ -869,7 +871,7 @@ def facts_of(steps: Composition) -> dict[str, Any] | None:
     if protection.is_envelope:  # as of one step
         protection = replace(protection, is_attained=is_attained(mechanism))
     return {
-        "names": list(found[0].names),
+        "names": list(pair[0].names),
         "name": mechanism.name,
         "formula": data,
         "added": other,
@@ -890,8 +892,8 @@ def _has_mass_one_elsewhere(mechanism: Mechanism) -> bool:
         values = {
             name: value * factor if name in free else value for name, value in mechanism.bound
         }
-        known = {name: value for name, value in values.items() if name in template.parameters}
-        other = template(**known)
+        bound = {name: value for name, value in values.items() if name in template.parameters}
+        other = template(**bound)
         if list(with_mass_one({other: 1}, for_proof=True)) != [other]:
             return False
     return True

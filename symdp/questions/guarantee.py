@@ -345,12 +345,12 @@ class Link:
     def of(cls, answer: Answer | Guarantee) -> Link:
         """Return what was asked for; an accountant's answer is one of log δ."""
         ends = answer.log_lower, answer.log_upper
-        own = answer.own if isinstance(answer, Guarantee) else (answer.log_delta, *ends)
-        return cls(*own, answer.kind, answer.advice, answer.route)
+        values = answer.own if isinstance(answer, Guarantee) else (answer.log_delta, *ends)
+        return cls(*values, answer.kind, answer.advice, answer.route)
 
-    def entries(self, asked: str) -> dict[str, Any]:
+    def entries(self, quantity: str) -> dict[str, Any]:
         """Return the entries of a guarantee that hold the value and its ends."""
-        return dict(zip(_OWN[asked], (self.value, self.lower, self.upper), strict=True))
+        return dict(zip(_OWN[quantity], (self.value, self.lower, self.upper), strict=True))
 
 
 def _power(log_value: float, side: Side) -> float | Decimal:
@@ -412,8 +412,8 @@ def _advice(name: str, counted: Mapping[str, Link]) -> str:
     """Return the advice of the largest answer, or of all by name where their kinds differ."""
     if name in counted and len({link.kind for link in counted.values()}) == 1:
         return counted[name].advice
-    told = ((one, link.advice) for one, link in counted.items() if link.advice)
-    return "; ".join(f"{one}: {advice}" for one, advice in told)
+    advices = ((name_of, link.advice) for name_of, link in counted.items() if link.advice)
+    return "; ".join(f"{name_of}: {advice}" for name_of, advice in advices)
 
 
 def data_frame(columns: Mapping[str, NDArray[Any]], library: str) -> Any:
@@ -422,18 +422,20 @@ def data_frame(columns: Mapping[str, NDArray[Any]], library: str) -> Any:
         hint = suggestion(str(library), _FRAMES) or f": it is {' or '.join(_FRAMES)}"
         raise InputError(f"library {library!r:.40}{hint}")
     try:
-        found = import_module(library)
+        module = import_module(library)
     except ImportError:
         raise InputError(f"a DataFrame needs {library}: pip install {library}") from None
-    return found.DataFrame(dict(columns))
+    return module.DataFrame(dict(columns))
 
 
 class Curve(Sequence[Guarantee]):
     """Guarantees for an array of ε or δ; its attributes are arrays of the same length."""
 
     def __init__(self, guarantees: Sequence[Guarantee]) -> None:
-        held = listed(guarantees, "give a list of guarantees")
-        self._guarantees = tuple(instance(one, Guarantee, "it is no guarantee") for one in held)
+        values = listed(guarantees, "give a list of guarantees")
+        self._guarantees = tuple(
+            instance(guarantee, Guarantee, "it is no guarantee") for guarantee in values
+        )
 
     def _array(self, name: str) -> NDArray[np.float64]:
         import numpy as np
@@ -614,7 +616,7 @@ class Asked(ABC):
     """What answers for δ and for ε as a composition does, by way of one or several."""
 
     @abstractmethod
-    def _ask(self, asked: str, given: Any, *how: Any, **options: Any) -> Any:
+    def _ask(self, quantity: str, value: Any, *how: Any, **options: Any) -> Any:
         """Return the answer to a question by its name, "delta" or "epsilon"."""
 
     @overload

@@ -39,7 +39,7 @@ def invert_larger(
     A later direction whose δ is small enough already at an upper end of the ε found so far has no
     larger one, and is not looked at any further. Where that is an estimate, so is what it says.
     """
-    found: dict[str, Link] = {}
+    inverses: dict[str, Link] = {}
     largest: float | None = None
     for side, law in laws.items():
         if largest is not None:
@@ -49,12 +49,12 @@ def invert_larger(
             if _is_met(answer, log_delta):
                 if answer.kind == "estimate":
                     end = None if answer.log_upper is None else largest
-                    found[side] = Link(largest, None, end, "estimate", answer.advice)
+                    inverses[side] = Link(largest, None, end, "estimate", answer.advice)
                 continue
-        inverse = found[side] = invert(accountant, law, log_delta, largest)
+        inverse = inverses[side] = invert(accountant, law, log_delta, largest)
         end = inverse.value if inverse.upper is None else inverse.upper
         largest = end if largest is None else max(largest, end)
-    return found
+    return inverses
 
 
 def _is_met(answer: Answer, log_delta: float) -> bool:
@@ -95,12 +95,12 @@ def invert(
     if not is_quick and not law.domain[1] > 0:  # moments say nothing of where losses are
         mean, variance = law.scale
     width = math.sqrt(max(variance, 1e-300))
-    known: dict[float, tuple[float, Answer]] = {}
+    values: dict[float, tuple[float, Answer]] = {}
     rough: set[float] | None = set()  # where a search on its way need not know more
 
     def look(epsilon: float) -> tuple[float, float | None, float]:
         """Return log δ(ε) less what is asked, its slope, and how near to 0 it need be."""
-        if epsilon not in known:
+        if epsilon not in values:
             answer = None
             if rough is not None and isinstance(accountant, FloatAccountant):
                 answer = accountant.near(law, epsilon)
@@ -108,8 +108,8 @@ def invert(
                 answer = accountant.log_delta(law, epsilon)
             elif rough is not None and is_rounded(answer):
                 rough.add(epsilon)
-            known[epsilon] = (answer.log_delta - log_delta, answer)
-        value, answer = known[epsilon]
+            values[epsilon] = (answer.log_delta - log_delta, answer)
+        value, answer = values[epsilon]
         unsure, low, high = 0.0, answer.log_lower, answer.log_upper
         # A bound must be met, not approached, and the ends of an estimate say little of its value.
         if answer.kind == "exact" and low is not None and high is not None:
@@ -124,7 +124,7 @@ def invert(
         """Return the answer where δ(0) is small enough already."""
         if height(0.0) > 0:
             return None
-        answer = known[0.0][1]
+        answer = values[0.0][1]
         proved = answer.log_upper is not None and _is_met(answer, log_delta)
         advice = answer.advice or _AT_ZERO
         return Link(0.0, 0.0, 0.0 if proved else None, answer.kind, advice, answer.route)
@@ -143,7 +143,9 @@ def invert(
         guess = 0.5 * top
     root = _newton(look, guess, top, width)
     if rough:
-        known = {epsilon: one for epsilon, one in known.items() if epsilon not in rough}
+        values = {
+            epsilon: answer_at for epsilon, answer_at in values.items() if epsilon not in rough
+        }
         rough = None
         root = _newton(look, guess if root is None else root, top, width)
     rough = None
@@ -161,22 +163,22 @@ def invert(
         while height(low) <= 0 and low > 0:
             low, high, step = max(low - step, 0.0), low, 2.0 * step
         if low == 0.0:
-            found = at_zero()
-            if found is not None:
-                return found
+            link = at_zero()
+            if link is not None:
+                return link
         root = bracketed_root(height, low, high, absolute=1e-300, relative=_RELATIVE)
-    value, answer = look(root)[0], known[root][1]
+    value, answer = look(root)[0], values[root][1]
     steepness = answer.slope
     if steepness is None:
         apart = root + 1e-4 * (width + abs(root))
         steepness = (height(apart) - value) / (apart - root)
-    found = _with_bounds(root, *known[root], steepness)
+    link = _with_bounds(root, *values[root], steepness)
     if answer.kind == "bound" and answer.log_lower is not None:
         # The slope of the upper bound says nothing of where the lower one meets δ.
-        guess = root if found.lower is None else found.lower
+        guess = root if link.lower is None else link.lower
         lower = proved_lower_epsilon(accountant, law, log_delta, root, guess)
-        found = replace(found, lower=lower)
-    return _within(found, *ends)
+        link = replace(link, lower=lower)
+    return _within(link, *ends)
 
 
 def _ends(law: SumLaw, log_delta: float) -> tuple[float, float]:
@@ -190,14 +192,14 @@ def _ends(law: SumLaw, log_delta: float) -> tuple[float, float]:
     return max(math.nextafter(least, -math.inf), 0.0), max(law.around_top[1], 0.0)
 
 
-def _within(found: Link, least: float, most: float) -> Link:
+def _within(link: Link, least: float, most: float) -> Link:
     """Return an answer whose ε and ends lie between two that are proved."""
-    lower, upper = found.lower, found.upper
-    if found.kind == "exact":
+    lower, upper = link.lower, link.upper
+    if link.kind == "exact":
         lower, upper = lower or 0.0, most if upper is None else upper
     return replace(
-        found,
-        value=min(max(found.value, least), most),
+        link,
+        value=min(max(link.value, least), most),
         lower=None if lower is None else min(max(lower, least), most),
         upper=None if upper is None else min(max(upper, least), most),
     )
@@ -233,15 +235,15 @@ def _newton(
     """
     low, high, reach, x = 0.0, top, width, guess
     for _ in range(_ITERATIONS):
-        here, rate, unsure = look(x)
+        height, rate, unsure = look(x)
         if rate is None or not rate < 0:
             return None
-        if x == 0.0 and here <= 0:
+        if x == 0.0 and height <= 0:
             return 0.0
-        low, high = (x, high) if here > 0 else (low, x)
-        move = -here / rate
+        low, high = (x, high) if height > 0 else (low, x)
+        move = -height / rate
         near = max(_RELATIVE * min(x, max(top - x, 0.0)), math.ulp(x))
-        if abs(move) <= near or abs(here) <= unsure:
+        if abs(move) <= near or abs(height) <= unsure:
             return x
         if 0.0 < top - x < math.inf:  # next to the largest loss log δ is a line in log(top − ε)
             move = (top - x) * -math.expm1(min(-move / (top - x), _FARTHEST))
@@ -292,11 +294,11 @@ def proved_lower_epsilon(
         lower = accountant.log_delta(law, epsilon).log_lower
         return lower is not None and lower >= log_delta
 
-    high, place = upper, min(max(guess, 0.0), upper)
-    step = max(upper - place, 1e-3 * upper)
-    while place > 0.0 and not reaches(place):
-        high, place, step = place, max(place - step, 0.0), 2.0 * step
-    return halved(reaches, place, high, relative=_CLOSE)[0]
+    high, low = upper, min(max(guess, 0.0), upper)
+    step = max(upper - low, 1e-3 * upper)
+    while low > 0.0 and not reaches(low):
+        high, low, step = low, max(low - step, 0.0), 2.0 * step
+    return halved(reaches, low, high, relative=_CLOSE)[0]
 
 
 def halved(

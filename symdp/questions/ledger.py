@@ -162,9 +162,9 @@ class Ledger(Asked):
     @classmethod
     def _of(cls, entries: Iterable[Entry]) -> Self:
         """Return the ledger of entries, to which nothing that is added later is joined."""
-        found = cls()
-        found._begin(dict(enumerate(entries)))
-        return found
+        ledger = cls()
+        ledger._begin(dict(enumerate(entries)))
+        return ledger
 
     def __getstate__(self) -> dict[str, Any]:
         return {"entries": self.entries}
@@ -290,13 +290,13 @@ class Ledger(Asked):
         from symdp.model.sampling import exact
 
         added: dict[Mechanism, int] = {}
-        for place, entry in enumerate(history, start=1):
+        for index, entry in enumerate(history, start=1):
             if not isinstance(entry, tuple | list) or len(entry) != 3:
                 raise InputError(
-                    f"history entry {place}: (noise multiplier, sample rate, steps) is needed"
+                    f"history entry {index}: (noise multiplier, sample rate, steps) is needed"
                 )
             multiplier, rate, count = entry
-            with at(f"history entry {place}"):
+            with at(f"history entry {index}"):
                 step = mechanism(**{names[0]: multiplier})
                 if exact(rate, "the sample rate") != 1:
                     if scheme is None:
@@ -348,7 +348,7 @@ class Ledger(Asked):
         """
         self.composition()  # an empty ledger is refused
         share(delta, "delta")  # so is an array
-        parts = [self._of(self.entries[:place]) for place in self._places()]
+        parts = [self._of(self.entries[:stop]) for stop in self._places()]
         return Curve([part.epsilon(delta, method, direction, **options) for part in parts])
 
     def _places(self) -> list[int]:
@@ -393,13 +393,13 @@ class Ledger(Asked):
             dates = [entry.date for entry in self.entries]
             if not all(dates):
                 raise InputError("entry 1 has no date: draw over the entries")
-            read = [datetime.fromisoformat(one) for one in dates]
+            read = [datetime.fromisoformat(date) for date in dates]
             over = [read[0], *(max(read[:k]) for k in places)]
         ax = axes_or_new(ax)
         kinds = ", ".join(dict.fromkeys(answer.kind for answer in curve))
-        told = f"ε spent at δ = {given(curve[0].delta)}, {kinds}"
+        legend = f"ε spent at δ = {given(curve[0].delta)}, {kinds}"
         ends = [0.0, *(answer.end for answer in curve)]
-        ax.step(over, ends, where="post", marker="o", markersize=3, label=told)
+        ax.step(over, ends, where="post", marker="o", markersize=3, label=legend)
         if most is not None:
             label = f"budget ε = {given(most)}"
             ax.axhline(most, linestyle="--", color="#d1495b", label=label)
@@ -421,8 +421,8 @@ class Ledger(Asked):
                 self._composition = Composition(self.steps)
             return self._composition
 
-    def _ask(self, asked: str, given: Any, *how: Any, **options: Any) -> Any:
-        return getattr(self.composition(), asked)(given, *how, **options)
+    def _ask(self, quantity: str, value: Any, *how: Any, **options: Any) -> Any:
+        return getattr(self.composition(), quantity)(value, *how, **options)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the ledger as JSON values, every number exact.
@@ -438,11 +438,11 @@ class Ledger(Asked):
         """
         first: dict[Mechanism, int] = {}
         steps = []
-        for place, entry in enumerate(self.entries, start=1):
-            before = first.setdefault(entry.mechanism, place)
-            own = _written(entry.mechanism) if before == place else before
+        for index, entry in enumerate(self.entries, start=1):
+            before = first.setdefault(entry.mechanism, index)
+            written = _written(entry.mechanism) if before == index else before
             labels = {name: text for name in _LABELS if (text := getattr(entry, name))}
-            steps.append({"mechanism": own, "count": entry.count, **labels})
+            steps.append({"mechanism": written, "count": entry.count, **labels})
         return {"format": "symdp ledger", "version": _VERSION, "steps": steps}
 
     @classmethod
@@ -460,8 +460,8 @@ class Ledger(Asked):
         if not isinstance(steps, list):
             raise InputError("a ledger's 'steps' must be a list")
         entries: list[Entry] = []
-        for place, step in enumerate(steps, start=1):
-            with at(f"step {place} of the ledger"):
+        for index, step in enumerate(steps, start=1):
+            with at(f"step {index} of the ledger"):
                 entries.append(_read_step(step, entries))
         return cls._of(entries)
 
@@ -482,23 +482,23 @@ class Ledger(Asked):
         >>> Ledger.load(path).count
         6
         """
-        place = Path(path)
-        with ExitStack() as held:
-            writer = lock(place)
-            held.callback(writer.release)
-            ledger = cls.load(place) if place.exists() else cls()
-            held.pop_all()
-        ledger._path, ledger._writer = place, writer
+        file = Path(path)
+        with ExitStack() as stack:
+            writer = lock(file)
+            stack.callback(writer.release)
+            ledger = cls.load(file) if file.exists() else cls()
+            stack.pop_all()
+        ledger._path, ledger._writer = file, writer
         return ledger
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:
         """Return the ledger that a file holds; nothing in it is trusted, no text is run."""
-        place = Path(path)
-        held = _FILE.read(place)
-        with at(str(place)):
-            ledger = cls.from_state_dict(held.get("ledger"))
-        ledger._path, ledger._saved = place, held["checksum"]
+        file = Path(path)
+        document = _FILE.read(file)
+        with at(str(file)):
+            ledger = cls.from_state_dict(document.get("ledger"))
+        ledger._path, ledger._saved = file, document["checksum"]
         return ledger
 
     def save(self, path: str | os.PathLike[str] | None = None) -> None:
@@ -507,19 +507,19 @@ class Ledger(Asked):
         A file that holds what this ledger has not read is refused: counted steps are never lost.
         """
         with self._lock:
-            place = self._path if path is None else Path(path)
-            if place is None:
+            file = self._path if path is None else Path(path)
+            if file is None:
                 raise InputError("this ledger has no file yet: name one, as in save('budget.json')")
-            own = place == self._path
-            writer = self._writer if own and self._writer else lock(place)
+            is_same_file = file == self._path
+            writer = self._writer if is_same_file and self._writer else lock(file)
             try:
-                known = self._saved if own else ""
-                if place.exists() and _FILE.read(place)["checksum"] != known:
+                checksum = self._saved if is_same_file else ""
+                if file.exists() and _FILE.read(file)["checksum"] != checksum:
                     raise InputError(
-                        f"{place} holds steps that this ledger has not read: add to it with "
+                        f"{file} holds steps that this ledger has not read: add to it with "
                         "Ledger.open, or name another file"
                     )
-                self._saved, self._path = _FILE.write(place, {"ledger": self.state_dict()}), place
+                self._saved, self._path = _FILE.write(file, {"ledger": self.state_dict()}), file
             finally:
                 if writer is not self._writer:
                     writer.release()
@@ -561,8 +561,12 @@ def _written(mechanism: Mechanism) -> dict[str, Any]:
     from symdp.emit.json import write_expressions
 
     _refuse_local(mechanism)
-    has = [k for k, own in _SOURCES.items() if all(hasattr(mechanism.source, x) for x in own)]
-    kind = max(has, key=lambda one: len(_SOURCES[one]))  # noise on vectors is told by more
+    has = [
+        k
+        for k, attributes in _SOURCES.items()
+        if all(hasattr(mechanism.source, x) for x in attributes)
+    ]
+    kind = max(has, key=lambda kind_of: len(_SOURCES[kind_of]))  # noise on vectors is told by more
     if getattr(mechanism.source, "is_bound", False):
         kind = _BOUND
     if getattr(mechanism.source, "is_envelope", False):
@@ -589,8 +593,8 @@ def _written(mechanism: Mechanism) -> dict[str, Any]:
     rho = getattr(template.source, "rho", None)
     if rho is not None:
         formulas["rho"] = rho
-    for i, (place, masses) in enumerate(getattr(template.source, "atoms", ())):
-        formulas |= {f"atom {i}": place, f"P of atom {i}": masses[0], f"Q of atom {i}": masses[1]}
+    for i, (x_value, masses) in enumerate(getattr(template.source, "atoms", ())):
+        formulas |= {f"atom {i}": x_value, f"P of atom {i}": masses[0], f"Q of atom {i}": masses[1]}
     if sampling is not None:
         formulas["rate"] = sampling.rate
     return {
@@ -616,20 +620,20 @@ def _label(text: object, name: str) -> str:
     """Return a note or a user: a line of text that no terminal obeys."""
     if not isinstance(text, str) or len(text) > _LONGEST_LABEL:
         raise InputError(f"{name} must be a text of at most {_LONGEST_LABEL} characters")
-    for place, character in enumerate(text, start=1):
+    for index, character in enumerate(text, start=1):
         if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp"):
-            told = f"character {place} is {character!a}, which is none of one line of text"
-            raise InputError(f"{name}: {told}; leave it out")
+            sentence = f"character {index} is {character!a}, which is none of one line of text"
+            raise InputError(f"{name}: {sentence}; leave it out")
     return text
 
 
 def _read_date(text: str) -> str:
     """Return a date that was written, empty for none."""
     try:
-        known = not text or datetime.fromisoformat(text).tzinfo is not None
+        is_valid = not text or datetime.fromisoformat(text).tzinfo is not None
     except ValueError:
-        known = False
-    if not known:
+        is_valid = False
+    if not is_valid:
         raise InputError(f"date {text!r:.60}: ISO 8601 with a time zone is needed")
     return text
 
@@ -637,16 +641,16 @@ def _read_date(text: str) -> str:
 def _read_step(step: object, before: list[Entry]) -> Entry:
     """Return an entry, whose mechanism may be the number of one that has the same."""
     if not isinstance(step, dict) or not {"mechanism", "count"} <= set(step) <= _OF_A_STEP:
-        told = f"an object of 'mechanism' and 'count' is needed, with {', '.join(_LABELS)} if known"
-        raise InputError(told)
+        rule = f"an object of 'mechanism' and 'count' is needed, with {', '.join(_LABELS)} if known"
+        raise InputError(rule)
     labels = {name: _label(step.get(name, ""), name) for name in _LABELS}
-    own, count = step["mechanism"], checked_count(step["count"])
-    if type(own) is int:
-        if not 1 <= own <= len(before):
-            raise InputError(f"'mechanism' is that of step {own}, which is none before it")
-        mechanism = before[own - 1].mechanism
+    number, count = step["mechanism"], checked_count(step["count"])
+    if type(number) is int:
+        if not 1 <= number <= len(before):
+            raise InputError(f"'mechanism' is that of step {number}, which is none before it")
+        mechanism = before[number - 1].mechanism
     else:
-        mechanism = _read(own)
+        mechanism = _read(number)
         mechanism.require_concrete()
     return Entry(mechanism, count, _read_date(labels["date"]), labels["note"], labels["user"])
 
@@ -689,22 +693,22 @@ def _read(written: object) -> Mechanism:
     support = Support(kind, *ends, _all(formulas, "point"))
     sampling: Sampling | None = None
     if written["scheme"] is not None:
-        own = {name: written[name] for name in (*_SAMPLING, "released") if name != "scheme"}
-        sampling = Sampling(str(written["scheme"]), _one(formulas, "rate"), **own)
+        options = {name: written[name] for name in (*_SAMPLING, "released") if name != "scheme"}
+        sampling = Sampling(str(written["scheme"]), _one(formulas, "rate"), **options)
         if sampling.rate.free_symbols:
             raise InputError("the sampling rate has no value")
     source = _source(source_kind, formulas, kind == "points")
-    known = {variable, *(parameter.symbol for parameter in declared)}
-    free = {s for f in formulas.values() for s in f.free_symbols} - known
+    symbols = {variable, *(parameter.symbol for parameter in declared)}
+    free = {s for f in formulas.values() for s in f.free_symbols} - symbols
     if free:
         raise InputError(f"{', '.join(sorted(map(str, free)))} has no value")
-    made = replace(
+    mechanism = replace(
         Mechanism(name, variable, support, source, declared, **texts, **words_of_its_author)(
             **values
         ),
         sampling=sampling,
     )
-    return made if written["relation"] is None else made.under(written["relation"])
+    return mechanism if written["relation"] is None else mechanism.under(written["relation"])
 
 
 def _source(kind: str, formulas: dict[str, sp.Basic], listed: bool) -> Source:
@@ -732,22 +736,24 @@ def _source(kind: str, formulas: dict[str, sp.Basic], listed: bool) -> Source:
         return MassNoise(_all(formulas, "P"), _all(formulas, "Q"))
     if listed:
         return Laws(_all(formulas, "P"), _all(formulas, "Q"), **facts)
-    atoms = zip(*(_all(formulas, own) for own in ("atom", "P of atom", "Q of atom")), strict=True)
-    held = tuple((place, tuple(masses)) for place, *masses in atoms)
-    return Laws(_one(formulas, "P 0"), _one(formulas, "Q 0"), atoms=held, **facts)
+    atoms = zip(
+        *(_all(formulas, column) for column in ("atom", "P of atom", "Q of atom")), strict=True
+    )
+    atom_masses = tuple((value, tuple(masses)) for value, *masses in atoms)
+    return Laws(_one(formulas, "P 0"), _one(formulas, "Q 0"), atoms=atom_masses, **facts)
 
 
 def _one(formulas: dict[str, sp.Basic], name: str) -> sp.Expr:
     import sympy as sp
 
-    found = formulas.get(name)
-    if not isinstance(found, sp.Expr):
+    formula = formulas.get(name)
+    if not isinstance(formula, sp.Expr):
         raise InputError(f"the formula '{name}' is missing")
-    return found
+    return formula
 
 
 def _all(formulas: dict[str, sp.Basic], name: str) -> tuple[sp.Expr, ...]:
-    found: list[sp.Expr] = []
-    while f"{name} {len(found)}" in formulas:
-        found.append(_one(formulas, f"{name} {len(found)}"))
-    return tuple(found)
+    listed_formulas: list[sp.Expr] = []
+    while f"{name} {len(listed_formulas)}" in formulas:
+        listed_formulas.append(_one(formulas, f"{name} {len(listed_formulas)}"))
+    return tuple(listed_formulas)

@@ -127,9 +127,9 @@ class Compared:
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as JSON values: the guarantee's keys, and what stands beside them."""
-        own = {"mechanism": self.mechanism.name, "values": self.values, **self.size._asdict()}
+        entries = {"mechanism": self.mechanism.name, "values": self.values, **self.size._asdict()}
         also = {"delta_at_least_epsilon": self.delta, "advantage": self.advantage}
-        return {**own, **self.guarantee.to_json(), **also, "miss_rate": self.miss_rate}
+        return {**entries, **self.guarantee.to_json(), **also, "miss_rate": self.miss_rate}
 
 
 @in_turn
@@ -166,28 +166,28 @@ def compare(
     if (std is None) == (mean_abs is None):
         raise InputError("give the size of the noise: std or mean_abs, one of them")
     share(delta, "delta")
-    asked: Size = "std" if std is not None else "mean_abs"
-    given = std if std is not None else mean_abs
-    size = real(given, WORDS[asked])
+    measure: Size = "std" if std is not None else "mean_abs"
+    target = std if std is not None else mean_abs
+    size = real(target, WORDS[measure])
     if size <= 0:
-        raise InputError(f"{WORDS[asked]} {given}: it must be positive")
-    made = []
+        raise InputError(f"{WORDS[measure]} {target}: it must be positive")
+    sized = []
     last = InputError("give a noise to compare")
     for noise in noises:
         try:
-            made.append(_of_size(a_mechanism(noise), asked, size))
+            sized.append(_of_size(a_mechanism(noise), measure, size))
         except _NoValueError as error:
             if left_out is None:
                 raise
             left_out(str(error))
             last = error
-    if not made:
+    if not sized:
         raise last
     rows = []
-    for one in made:
-        with at(one.summary):
-            steps = compose(one, count)
-            rows.append((one, steps, steps.epsilon(delta)))
+    for noise_of_size in sized:
+        with at(noise_of_size.summary):
+            steps = compose(noise_of_size, count)
+            rows.append((noise_of_size, steps, steps.epsilon(delta)))
     rows.sort(key=lambda row: row[2].epsilon)
     return tuple(_row(*row, rows[0][2].epsilon) for row in rows)
 
@@ -208,7 +208,7 @@ class _NoValueError(InputError):
     """No value of a parameter gives noise the size that was asked for."""
 
 
-def _of_size(mechanism: Mechanism, asked: Size, size: float) -> Mechanism:
+def _of_size(mechanism: Mechanism, measure: Size, size: float) -> Mechanism:
     """Return a mechanism with the value of its one open parameter that gives a size."""
     if mechanism.is_concrete:
         noise_of(mechanism)
@@ -218,34 +218,36 @@ def _of_size(mechanism: Mechanism, asked: Size, size: float) -> Mechanism:
         few = ", ".join([name, *more])
         raise InputError(f"{mechanism.name}: give values for all but one of {few}")
 
-    is_share = any(one.name == name and one.bounds[1] == 1 for one in mechanism.declared)
+    is_share = any(
+        declared.name == name and declared.bounds[1] == 1 for declared in mechanism.declared
+    )
     is_whole = bool(mechanism.parameters[name].is_integer)
 
-    def value(place: float) -> sp.Rational:
-        found = 1.0 / (1.0 + math.exp(-place)) if is_share else math.exp(place)
-        return sp.Integer(round(found)) if is_whole else exact(f"{found:.{_DIGITS}g}")
+    def value(u: float) -> sp.Rational:
+        parameter = 1.0 / (1.0 + math.exp(-u)) if is_share else math.exp(u)
+        return sp.Integer(round(parameter)) if is_whole else exact(f"{parameter:.{_DIGITS}g}")
 
-    def excess(place: float) -> float:
-        tried = mechanism(**{name: value(place)})
-        return math.log(_moment(tried, asked, _mean(tried)) / size)
+    def excess(u: float) -> float:
+        tried = mechanism(**{name: value(u)})
+        return math.log(_moment(tried, measure, _mean(tried)) / size)
 
-    places = _places(lambda place: assumption.allows(mechanism, name, value(place)))
+    places = _places(lambda position: assumption.allows(mechanism, name, value(position)))
     ends, seen = _around(excess, places)
     extremes = " and ".join(
-        f"{size * math.exp(seen[place]):.6g} at {name} = {decimal(value(place))}"
-        for place in (min(seen, default=0.0), max(seen, default=0.0))
-        if place in seen
+        f"{size * math.exp(seen[position]):.6g} at {name} = {decimal(value(position))}"
+        for position in (min(seen, default=0.0), max(seen, default=0.0))
+        if position in seen
     )
     limits = f", {' and '.join(mechanism.assumptions)}" if mechanism.assumptions else ""
-    nothing = f"{mechanism.name}: no {name}{limits} was found of which the {WORDS[asked]} is"
+    nothing = f"{mechanism.name}: no {name}{limits} was found of which the {WORDS[measure]} is"
     if ends is None:
         raise _NoValueError(f"{nothing} {size:g}; it is {extremes or 'not known of any'}")
     if ends[0] == ends[1]:
         return mechanism(**{name: value(ends[0])})
     if not is_whole:
-        found = bracketed_root(excess, *ends, absolute=1e-13)
-        return mechanism(**{name: value(found)})
-    low, high = (int(value(place)) for place in ends)
+        root = bracketed_root(excess, *ends, absolute=1e-13)
+        return mechanism(**{name: value(root)})
+    low, high = (int(value(position)) for position in ends)
     lower = excess(ends[0])
     while high - low > 1:
         middle = (low + high) // 2
@@ -262,7 +264,7 @@ def _of_size(mechanism: Mechanism, asked: Size, size: float) -> Mechanism:
 def _places(allows: Callable[[float], bool]) -> list[float]:
     """Return allowed places from the middle outwards, ends of what is allowed among them."""
     regular = [_STEP * k for k in range(-_MOST_STEPS, _MOST_STEPS + 1)]
-    allowed = [place for place in regular if allows(place)]
+    allowed = [u for u in regular if allows(u)]
     for left, right in pairwise(regular):
         if allows(left) == allows(right):
             continue
@@ -287,20 +289,20 @@ def _around(
     """
     heights: dict[float, float] = {}
     first_error: SymdpError | None = None
-    for place in places:
+    for u in places:
         try:
-            height = excess(place)
+            height = excess(u)
         except SymdpError as error:
             first_error = first_error or error
             continue
-        heights[place] = height
+        heights[u] = height
         if abs(height) < _AGREE:
-            return (place, place), heights
+            return (u, u), heights
         ordered = sorted(heights)
-        here = ordered.index(place)
-        for other in ordered[max(here - 1, 0) : here] + ordered[here + 1 : here + 2]:
+        index = ordered.index(u)
+        for other in ordered[max(index - 1, 0) : index] + ordered[index + 1 : index + 2]:
             if (heights[other] > 0) != (height > 0):
-                return (min(place, other), max(place, other)), heights
+                return (min(u, other), max(u, other)), heights
     if not heights and first_error is not None:
         raise first_error
     return None, heights
@@ -333,9 +335,9 @@ def _mean(mechanism: Mechanism) -> arb:
 def _moment(mechanism: Mechanism, name: Size, mean: arb) -> float:
     away = mechanism.variable - sp.Rational(float(mean.mid()))
     power = away**2 if name == "std" else sp.Abs(away)
-    found = _integral(mechanism, power, WORDS[name])
+    ball = _integral(mechanism, power, WORDS[name])
     with ctx.workprec(_BITS):
-        return float((found.sqrt() if name == "std" else found).mid())
+        return float((ball.sqrt() if name == "std" else ball).mid())
 
 
 def _integral(mechanism: Mechanism, factor: sp.Expr, word: str) -> arb:
@@ -347,12 +349,12 @@ def _integral(mechanism: Mechanism, factor: sp.Expr, word: str) -> arb:
     ends, tolerance = (mechanism.support.lower, mechanism.support.upper), arb(2) ** -40
     for _ in range(_TRIES):
         with ctx.workprec(_BITS):
-            found = enclose_mass(density, x, *ends, tolerance, Deadline(_SECONDS, worked))
-        if not found.is_finite():
+            ball = enclose_mass(density, x, *ends, tolerance, Deadline(_SECONDS, worked))
+        if not ball.is_finite():
             break
-        if found.rad() < 2.0**-56 * abs(found) or found.rad() < _RELATIVE:
-            return arb(0) if found.contains(0) else found
-        tolerance = min(tolerance, abs(found).upper()) * _RELATIVE
+        if ball.rad() < 2.0**-56 * abs(ball) or ball.rad() < _RELATIVE:
+            return arb(0) if ball.contains(0) else ball
+        tolerance = min(tolerance, abs(ball).upper()) * _RELATIVE
     raise AccuracyError(
         f"{mechanism.summary}: no bound on the {word} of its noise was found; whether it is "
         "finite is open"
@@ -406,9 +408,9 @@ class NoiseLaw:
         alone = replace(mechanism, sampling=None, relation=None)
         law = loss_law(alone, "remove")
         ends = [float(mechanism.support.lower), float(mechanism.support.upper)]
-        seen = [place for outline in law.outlines for place in outline.anchors]
-        known = {0.0, *(one for one in (*seen, *ends) if math.isfinite(one))}
-        anchors = np.asarray(sorted(one for one in known if ends[0] <= one <= ends[1]))
+        seen = [anchor for outline in law.outlines for anchor in outline.anchors]
+        marks = {0.0, *(mark for mark in (*seen, *ends) if math.isfinite(mark))}
+        anchors = np.asarray(sorted(mark for mark in marks if ends[0] <= mark <= ends[1]))
         self.is_whole = mechanism.support.kind != "interval"
         if self.is_whole:
             self._sum(ends, float(anchors[0]), float(anchors[-1]))
@@ -417,8 +419,8 @@ class NoiseLaw:
 
     def _at(self, x: Array) -> Array:
         with np.errstate(all="ignore"):
-            found = np.asarray(self._density(x), dtype=np.float64)
-        return np.where(np.isfinite(found) & (found > 0.0), found, 0.0)
+            density = np.asarray(self._density(x), dtype=np.float64)
+        return np.where(np.isfinite(density) & (density > 0.0), density, 0.0)
 
     def _sum(self, ends: list[float], low: float, high: float) -> None:
         """Take integers around the modes until what is beyond does not count."""
@@ -454,7 +456,7 @@ class NoiseLaw:
         columns = [np.concatenate(column) for column in zip(*kept, strict=True)]
         order = np.argsort(columns[0])
         order = order[columns[2][order] > 0.0]
-        self.left, self.right, self.mass, self._series = (one[order] for one in columns)
+        self.left, self.right, self.mass, self._series = (values[order] for values in columns)
 
     def _integral(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Return the mass of cells, and the series of the mass below each of their places."""
@@ -466,11 +468,11 @@ class NoiseLaw:
 
     def quantile(self, p: Array) -> Array:
         """Return the least x with P(X ≤ x) ≥ p."""
-        last, rest = self.mass.size - 1, 1.0 - p
+        last, upper_share = self.mass.size - 1, 1.0 - p
         low = np.clip(np.searchsorted(self._below, p, side="left") - 1, 0, last)
-        high = np.clip(np.searchsorted(self._above, rest, side="right") - 1, 0, last)
+        high = np.clip(np.searchsorted(self._above, upper_share, side="right") - 1, 0, last)
         from_low = (p - self._below[low]) / self.mass[low]
-        from_high = 1.0 - (rest - self._above[high]) / self.mass[last - high]
+        from_high = 1.0 - (upper_share - self._above[high]) / self.mass[last - high]
         is_low = p <= 0.5
         cell = np.where(is_low, low, last - high)
         if self.is_whole:
@@ -511,11 +513,11 @@ def quantile(mechanism: Mechanism, p: Any) -> Any:
     >>> print(f"{quantile(mechanisms.laplace(b=3), 0.75):.12f}")
     2.079441541680
     """
-    asked = np.asarray(p, dtype=np.float64)
-    if not ((asked >= _LEAST_SHARE) & (asked < 1.0)).all():
+    shares = np.asarray(p, dtype=np.float64)
+    if not ((shares >= _LEAST_SHARE) & (shares < 1.0)).all():
         raise InputError(f"p = {p!r:.40}: it must lie between {_LEAST_SHARE:g} and 1")
-    found = _law(a_mechanism(mechanism)).quantile(asked.ravel()).reshape(asked.shape)
-    return float(found) if asked.ndim == 0 else found
+    quantiles = _law(a_mechanism(mechanism)).quantile(shares.ravel()).reshape(shares.shape)
+    return float(quantiles) if shares.ndim == 0 else quantiles
 
 
 @in_turn

@@ -64,8 +64,8 @@ class Parallel(Asked):
         if not isinstance(parts, Mapping | Sequence) or isinstance(parts, str) or not parts:
             raise InputError(f"{parts!r:.60}: give compositions, one for each part, with names")
         named = parts if isinstance(parts, Mapping) else dict(enumerate(parts, start=1))
-        self.parts = {str(name): a_composition(one) for name, one in named.items()}
-        relations = {one.protection.relation for one in self.parts.values()} - {PAIR}
+        self.parts = {str(name): a_composition(part) for name, part in named.items()}
+        relations = {part.protection.relation for part in self.parts.values()} - {PAIR}
         if len(relations) > 1:
             raise InputError(f"parts have one neighbouring relation, not {sorted(relations)}")
         if SUBSTITUTION in relations:
@@ -73,32 +73,32 @@ class Parallel(Asked):
                 "under substitution a record may leave one part and enter another, and both "
                 "change: ask parts under add_remove or zero_out"
             )
-        if any(one.protection.group > 1 for one in self.parts.values()):
+        if any(part.protection.group > 1 for part in self.parts.values()):
             raise InputError("the records of a group may be in several parts: ask for one record")
 
     def __repr__(self) -> str:
         return f"Parallel({len(self.parts)} parts: {', '.join(self.parts):.100})"
 
-    def _ask(self, asked: str, given: Any, *how: str, **options: Any) -> Guarantee | Curve:
+    def _ask(self, quantity: str, value: Any, *how: str, **options: Any) -> Guarantee | Curve:
         """Return the largest answer, with bounds on it; an estimate where any part is one."""
-        if is_array(given):
-            found = [self._ask(asked, one, *how, **options) for one in flat(given)]
-            return Curve(cast("list[Guarantee]", found))
+        if is_array(value):
+            answers_listed = [self._ask(quantity, entry, *how, **options) for entry in flat(value)]
+            return Curve(cast("list[Guarantee]", answers_listed))
         answers = {
-            name: cast("Guarantee", getattr(part, asked)(given, *how, **options))
+            name: cast("Guarantee", getattr(part, quantity)(value, *how, **options))
             for name, part in self.parts.items()
         }
         name, both = largest({name: Link.of(answer) for name, answer in answers.items()})
         best = answers[name]
         note = _CONDITION.format(count=len(answers), name=name)
-        told = None if best.protection is None else replace(best.protection, note=note)
-        for_pair = weakest(one.for_pair or one.kind for one in answers.values())
+        protection = None if best.protection is None else replace(best.protection, note=note)
+        for_pair = weakest(entry.for_pair or entry.kind for entry in answers.values())
         also: dict[str, Any] = {
             "kind": both.kind,
             "advice": both.advice,
             "for_pair": for_pair,
         }
-        return replace(best, protection=told, **both.entries(asked), **also)
+        return replace(best, protection=protection, **both.entries(quantity), **also)
 
 
 def parallel(
@@ -160,12 +160,12 @@ def load_parts(path: str | Path) -> dict[str, list[tuple[Mechanism, int]]]:
         steps = take(document, "step", list, required=True)
         if not steps:
             raise InputError("there is no [[step]]; write one for each mechanism")
-        found = []
-        for place, step in enumerate(steps, start=1):
-            with at(f"[[step]] {place}"):
-                found.append(_step(step, Path(path).parent))
-        names = list(dict.fromkeys(part for part, _ in found if part)) or [""]
-        return {name: [step for part, step in found if part in ("", name)] for name in names}
+        read_steps = []
+        for index, step in enumerate(steps, start=1):
+            with at(f"[[step]] {index}"):
+                read_steps.append(_step(step, Path(path).parent))
+        names = list(dict.fromkeys(part for part, _ in read_steps if part)) or [""]
+        return {name: [step for part, step in read_steps if part in ("", name)] for name in names}
 
 
 def _step(step: object, folder: Path) -> tuple[str, tuple[Mechanism, int]]:

@@ -88,12 +88,12 @@ def selection(base: Composition, mean: float, shape: float = 1.0, by: str = "pro
         raise InputError("ask for one record: a group is not what a trial's δ speaks of here")
     if by not in ("profile", "renyi"):
         raise InputError(f"by = {by!r:.40}: it is 'profile' or 'renyi'")
-    made = (_by_profile if by == "profile" else _by_orders)(trial, many, eta)
+    released = (_by_profile if by == "profile" else _by_orders)(trial, many, eta)
     relation = trial.protection.relation
     shift = trial.protection.shift or AT_MOST
-    made = made if shift == AT_MOST else replace(made, shift=shift)
-    made = replace(made, modes=1) if trial.protection.by_author else made
-    return made if relation == PAIR else replace(made, relation=relation)
+    released = released if shift == AT_MOST else replace(released, shift=shift)
+    released = replace(released, modes=1) if trial.protection.by_author else released
+    return released if relation == PAIR else replace(released, relation=relation)
 
 
 def _by_profile(trial: Composition, many: float, eta: float) -> Mechanism:
@@ -114,14 +114,14 @@ def _by_profile(trial: Composition, many: float, eta: float) -> Mechanism:
         raise InputError("one trial has too large a δ at every ε: no bound on the best of so many")
     last = trial.epsilon(min(max(_LAST, 1.001 * infinite + _LAST), 0.5)).epsilon
     points = []
-    for place in range(_POINTS + 1):
-        at = last * place / _POINTS
+    for index in range(_POINTS + 1):
+        at = last * index / _POINTS
         points.append((at + shift, min(many * delta(at) * _SLACK, 1.0)))
     kept = [(0.0, min(points[0][1], 1.0))] if shift == 0.0 else []
     kept += [(e * (1.0 + 1e-15), d) for e, d in points if e > 0.0 and d < 1.0]
     if not kept:
         raise InputError("one trial has too large a δ at every ε: no bound on the best of so many")
-    falling = [(e, min(d for _, d in kept[: place + 1])) for place, (e, _) in enumerate(kept)]
+    falling = [(e, min(d for _, d in kept[: index + 1])) for index, (e, _) in enumerate(kept)]
     return from_profile_points(falling, name="best_of_trials")
 
 
@@ -133,28 +133,28 @@ def _by_orders(trial: Composition, many: float, eta: float) -> Mechanism:
     def divergence(order: float) -> float:
         return trial.renyi(order) * _SLACK
 
-    known = [(order, divergence(order)) for order in _ORDERS]
-    known = [(order, value) for order, value in known if math.isfinite(value)]
-    found = []
-    for order, value in known:
+    divergences = [(order, divergence(order)) for order in _ORDERS]
+    divergences = [(order, value) for order, value in divergences if math.isfinite(value)]
+    bounds = []
+    for order, value in divergences:
         if eta == math.inf:
             spent = many * trial.delta(math.log1p(1.0 / (order - 1.0))).end
             raised = math.log(many) + (order - 1.0) * (value + spent)
-            found.append((order, float(np.logaddexp(-many, raised)) / (order - 1.0) * _SLACK))
+            bounds.append((order, float(np.logaddexp(-many, raised)) / (order - 1.0) * _SLACK))
             continue
         extra = 0.0
         if many > 1.0:
             spent = -math.log(_gamma(many, eta))
             extra = (1.0 + eta) * min(
-                (1.0 - 1.0 / other) * least + spent / other for other, least in known
+                (1.0 - 1.0 / other) * least + spent / other for other, least in divergences
             )
-        found.append((order, (value + extra + math.log(many) / (order - 1.0)) * _SLACK))
-    if not found:
+        bounds.append((order, (value + extra + math.log(many) / (order - 1.0)) * _SLACK))
+    if not bounds:
         raise InputError("one trial has no finite Rényi divergence")
     # D_α does not fall in α, so that a bound at a larger order holds at smaller ones.
     least = math.inf
     rising = []
-    for order, value in reversed(found):
+    for order, value in reversed(bounds):
         least = min(least, value)
         rising.append((order, least))
     return from_renyi_points(rising[::-1], name="best_of_trials")

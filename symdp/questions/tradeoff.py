@@ -102,7 +102,7 @@ def trade_off(
     """
     lines = _Complement(a_composition(composition), direction)
     if is_array(alpha):
-        return lines.miss_rates([_probability(one, "alpha") for one in flat(alpha)])
+        return lines.miss_rates([_probability(rate, "alpha") for rate in flat(alpha)])
     return float(lines.miss_rates([_probability(alpha, "alpha")])[0])
 
 
@@ -199,7 +199,7 @@ def renyi_divergence(composition: Composed, order: Any, direction: Direction = "
     if is_array(order):
         import numpy as np
 
-        return np.asarray([renyi_divergence(composition, one, direction) for one in order])
+        return np.asarray([renyi_divergence(composition, alpha, direction) for alpha in order])
     from symdp.methods.renyi import one_value
 
     return one_value(renyi_ends(composition, order, direction), order)
@@ -224,11 +224,11 @@ def _renyi_ends(steps: Composed, order: float, side: str) -> tuple[float, float]
     """
     from symdp.methods.renyi import divergence_ends
 
-    given = steps.accounted.given
-    stated = [(step, count) for step, count in given if stated_rho(step) is not None]
+    given_steps = steps.accounted.given
+    stated = [(step, count) for step, count in given_steps if stated_rho(step) is not None]
     if not stated or order == math.inf:
         return divergence_ends(steps.law(side), order)
-    others = [step for step in given if step not in stated]
+    others = [step for step in given_steps if step not in stated]
     parts = [_renyi_ends_of(steps, others, order, side)] if others else []
     for step, count in stated:
         most = count * float(stated_rho(step) or 0.0) * max(order, 1.0)
@@ -238,14 +238,14 @@ def _renyi_ends(steps: Composed, order: float, side: str) -> tuple[float, float]
 
 
 def _renyi_ends_of(
-    steps: Composed, some: Sequence[tuple[Mechanism, int]], order: float, side: str
+    steps: Composed, part_steps: Sequence[tuple[Mechanism, int]], order: float, side: str
 ) -> tuple[float, float]:
-    """Return the ends of some steps of a composition."""
+    """Return the ends of a part of the steps of a composition."""
     from symdp.methods.renyi import divergence_ends
 
-    part = type(steps)(some)  # type: ignore[call-arg]
-    own = side if side in part.sides("both") else "remove"  # both directions have one law
-    return divergence_ends(part.law(own), order)
+    part = type(steps)(part_steps)  # type: ignore[call-arg]
+    known_side = side if side in part.sides("both") else "remove"  # both directions have one law
+    return divergence_ends(part.law(known_side), order)
 
 
 def stated_rho(step: Mechanism) -> float | None:
@@ -331,11 +331,11 @@ def gaussian_privacy(composition: Composed, least_delta: float = _LEAST_DELTA) -
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, _PLACES)]
     if low == high:
         return GaussianPrivacy(values[best], grid[best], least)
-    place = _maximum(mu, low, high)
-    value = mu(place)
+    best_epsilon = _maximum(mu, low, high)
+    value = mu(best_epsilon)
     if value < values[best]:
-        place, value = grid[best], values[best]
-    return GaussianPrivacy(value, place, least)
+        best_epsilon, value = grid[best], values[best]
+    return GaussianPrivacy(value, best_epsilon, least)
 
 
 def _probability(value: object, name: str) -> float:
@@ -387,10 +387,10 @@ class _Complement:
             raise self._refusal
         rates = np.asarray(alphas, dtype=np.float64)
         misses = np.where(rates == 0.0, math.exp(self._most), 0.0)
-        for place in np.flatnonzero((rates > 0.0) & (rates < 1.0)).tolist():
-            over = np.minimum(epsilon + math.log(rates[place]) - low, 0.0)
+        for index in np.flatnonzero((rates > 0.0) & (rates < 1.0)).tolist():
+            over = np.minimum(epsilon + math.log(rates[index]) - low, 0.0)
             with np.errstate(divide="ignore"):  # of a line that is not above 0
-                misses[place] = np.exp(np.max(low + np.log(-np.expm1(over))))
+                misses[index] = np.exp(np.max(low + np.log(-np.expm1(over))))
         return misses
 
     def _lower(self, epsilon: float) -> float:
@@ -417,8 +417,8 @@ class _Complement:
         """Return every ε at which 1 − δ is known, in rising order, and the logs of its ends."""
         import numpy as np
 
-        known = sorted((e, *ends) for e, ends in self._known.items() if ends[0] > -math.inf)
-        epsilon, low, high = np.asarray(known, dtype=np.float64).reshape(-1, 3).T
+        rows = sorted((e, *ends) for e, ends in self._known.items() if ends[0] > -math.inf)
+        epsilon, low, high = np.asarray(rows, dtype=np.float64).reshape(-1, 3).T
         return epsilon, low, high
 
     def _check(self) -> None:
@@ -484,18 +484,18 @@ class _Complement:
 
         None is where one of the lines next to the rate is as high as where both meet.
         """
-        place = bisect_left(self._touching, _deviate(log_alpha), key=attrgetter("deviate"))
-        if place == 0:
+        index = bisect_left(self._touching, _deviate(log_alpha), key=attrgetter("deviate"))
+        if index == 0:
             return self._touching[0].epsilon + width, False
-        if place == len(self._touching):
+        if index == len(self._touching):
             return self._touching[-1].epsilon - width, False
-        flat, steep = self._touching[place], self._touching[place - 1]  # at the smaller ε, and not
+        flat, steep = self._touching[index], self._touching[index - 1]  # at the smaller ε, and not
         highest = max(_log_line(line.epsilon, line.low, log_alpha) for line in (flat, steep))
         meeting, height = _meeting(flat, steep, log_alpha)
         if height - math.exp(highest) <= _TANGENT * math.exp(highest):
             return meeting, True
         if trial < _INTERPOLATED:
-            nearest = self._touching[max(place - 2, 0) : place + 2]
+            nearest = self._touching[max(index - 2, 0) : index + 2]
             guess = _interpolated(nearest, _deviate(log_alpha))
             if trial % 2:  # beyond it, so that the next lines lie on both sides of the rate
                 side = min(flat.epsilon, steep.epsilon, key=lambda end: abs(guess - end))
@@ -518,9 +518,9 @@ class _Complement:
                 score(end)
         # The score has kinks at the values of a loss that takes single values only.
         spread = any(law.is_spread for law in self._laws)
-        place = _maximum(score, left, right)
+        highest = _maximum(score, left, right)
         if not spread:
-            near = max(left, place - _KINK), min(right, place + _KINK)
+            near = max(left, highest - _KINK), min(right, highest + _KINK)
             golden_section(lambda epsilon: -score(epsilon), *near, _NARROWINGS)
 
     def _ends(self) -> tuple[float, float]:
@@ -571,8 +571,8 @@ def _meeting(flat: _Touching, steep: _Touching, log_alpha: float) -> tuple[float
     if not fast > slow:
         return math.nan, max(low - level, high - level * stretch)
     times = max((high - low + fast - slow * stretch) / (fast - slow), 0.0)
-    place = flat.epsilon + math.log(times) if times > 0.0 else math.nan
-    return place, low + fast * (times - 1.0) - level * times
+    epsilon = flat.epsilon + math.log(times) if times > 0.0 else math.nan
+    return epsilon, low + fast * (times - 1.0) - level * times
 
 
 def _interpolated(lines: Sequence[_Touching], deviate: float) -> float:
@@ -602,13 +602,13 @@ def _maximum(function: Callable[[float], float], low: float, high: float) -> flo
 
     if not low < high:
         return low
-    found = minimize_scalar(
+    optimum = minimize_scalar(
         lambda x: -function(float(x)),
         bounds=(low, high),
         method="bounded",
         options={"xatol": _TOLERANCE * max(1.0, high - low), "maxiter": 200},
     )
-    return float(found.x)
+    return float(optimum.x)
 
 
 @in_turn

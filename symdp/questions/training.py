@@ -77,10 +77,10 @@ class TrainingRun:
             raise InputError(
                 "truncated batches need the most examples that one keeps: largest_batch"
             )
-        told = _DRAWS[self.sampling](self)
+        drawn = _DRAWS[self.sampling](self)
         if self.released != SUM:
-            told |= {"released": self.released, "records": self.examples}
-        step = self.noise.subsample(self.sampling, **told)
+            drawn |= {"released": self.released, "records": self.examples}
+        step = self.noise.subsample(self.sampling, **drawn)
         return step if self.relation is None else step.under(self.relation)
 
     def composition(self, multiplier: Number) -> Composition:
@@ -91,9 +91,11 @@ class TrainingRun:
         """Return the least multiplier that meets (ε, δ), see `symdp.calibrate`."""
         from symdp.questions.calibrate import Calibration, calibrate
 
-        found = calibrate(self.step(), self.multiplier, self.repeats, epsilon=epsilon, delta=delta)
-        assert isinstance(found, Calibration)  # as the target is an (ε, δ)
-        return found
+        calibration = calibrate(
+            self.step(), self.multiplier, self.repeats, epsilon=epsilon, delta=delta
+        )
+        assert isinstance(calibration, Calibration)  # as the target is an (ε, δ)
+        return calibration
 
     def drawn(self, sampling: str) -> TrainingRun:
         """Return the same run, and the relation that was asked for, under another sampling."""
@@ -121,8 +123,8 @@ _DRAWS: dict[str, Callable[[TrainingRun], dict[str, Any]]] = {
 
 def samplings(largest_batch: int | None = None) -> tuple[str, ...]:
     """Return the samplings that a training run may have, those of truncated batches with a size."""
-    known = (scheme for scheme in SCHEMES if scheme in _DRAWS)
-    return tuple(s for s in known if largest_batch or s != _TRUNCATED)
+    schemes = (scheme for scheme in SCHEMES if scheme in _DRAWS)
+    return tuple(s for s in schemes if largest_batch or s != _TRUNCATED)
 
 
 def training_run(
@@ -149,8 +151,8 @@ def training_run(
             raise InputError(f"epochs must be a number above 0, not {epochs!r:.40}")
         steps = int(sp.ceiling(many * examples / batch))
     if sampling not in _DRAWS or sampling not in SCHEMES:
-        known = [scheme for scheme in SCHEMES if scheme in _DRAWS]
-        hint = suggestion(str(sampling), known) or f"; there are {', '.join(known)}"
+        schemes = [scheme for scheme in SCHEMES if scheme in _DRAWS]
+        hint = suggestion(str(sampling), schemes) or f"; there are {', '.join(schemes)}"
         raise InputError(f"unknown sampling {sampling!r:.60}{hint}")
     if largest_batch is not None:
         largest_batch = checked_count(largest_batch)

@@ -86,28 +86,30 @@ class Zcdp:
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer as JSON values, infinite ones as null."""
-        own: dict[str, Any] = {
+        entries: dict[str, Any] = {
             name: getattr(self, name) if math.isfinite(getattr(self, name) or 0.0) else None
             for name in ("rho", "lower", "upper", "order")
         }
-        own |= {"kind": self.kind, "direction": self.direction, "count": self.count}
-        return own | self.protection.to_json() | ({"advice": self.advice} if self.advice else {})
+        entries |= {"kind": self.kind, "direction": self.direction, "count": self.count}
+        return (
+            entries | self.protection.to_json() | ({"advice": self.advice} if self.advice else {})
+        )
 
     def __repr__(self) -> str:
         return f"<Zcdp {self}>"
 
     def __str__(self) -> str:
         if math.isinf(self.rho):
-            known = " is known, as the pair only dominates" if self.kind == "bound" else ""
-            return f"no finite ρ{known}: {self.advice}"
-        place = "α → 1" if self.order == 1.0 else f"α = {self.order:.6g}"
-        place = "α → ∞" if math.isinf(self.order) else place
+            which = " is known, as the pair only dominates" if self.kind == "bound" else ""
+            return f"no finite ρ{which}: {self.advice}"
+        where = "α → 1" if self.order == 1.0 else f"α = {self.order:.6g}"
+        where = "α → ∞" if math.isinf(self.order) else where
         side: Side = "nearest" if self.upper in (None, self.lower) else "up"
         note = f" [{self.advice}]" if self.advice else ""
         shown = rounded(self.rho if self.upper is None else self.upper, 12, side)
         sign = "≤" if self.kind == "bound" else "="
         return (
-            f"ρ {sign} {shown}, {self.kind}, largest at {place}, {self.direction} direction{note}"
+            f"ρ {sign} {shown}, {self.kind}, largest at {where}, {self.direction} direction{note}"
         )
 
 
@@ -162,7 +164,7 @@ def zcdp(composition: Composed, direction: Direction = "both") -> Zcdp:
         remaining = type(steps)(others) if by_formula else steps
         suprema = {side: _supremum(remaining.law(side)) for side in sides}
     side = max(suprema, key=lambda name: (suprema[name].lower, -sides.index(name)))
-    uppers = [one.upper for one in suprema.values()]
+    uppers = [supremum.upper for supremum in suprema.values()]
     lower, upper = suprema[side].lower, None if None in uppers else max(u or 0.0 for u in uppers)
     order = suprema[side].order
     if limit:
@@ -256,12 +258,12 @@ def _enclosed(law: SumLaw, mean: float, top: float) -> _Found:
         nonlocal best, order, number
         number += 1
         try:
-            place = _Place(tilt, float(law.cgf(tilt)), float(law.cumulants(tilt, 2)[1]))
+            point = _Place(tilt, float(law.cgf(tilt)), float(law.cumulants(tilt, 2)[1]))
         except AccuracyError:
             return _Place(tilt, tilt * top, 0.0)
-        if place.ratio > best:
-            best, order = place.ratio, 1.0 + tilt
-        return place
+        if point.ratio > best:
+            best, order = point.ratio, 1.0 + tilt
+        return point
 
     def add(left: _Place, right: _Place) -> None:
         heapq.heappush(cells, (-_above(left, right, width), left, right))
@@ -269,9 +271,9 @@ def _enclosed(law: SumLaw, mean: float, top: float) -> _Found:
     edge, last = _Place(0.0, 0.0, spread), max(top / mean, 1.0) if mean > 0.0 else _FARTHEST
     tilt = min(last, 1.0) * _FIRST
     while edge.tilt < last:
-        place = look(tilt)
-        add(edge, place)
-        edge, tilt = place, 2.0 * tilt
+        point_at = look(tilt)
+        add(edge, point_at)
+        edge, tilt = point_at, 2.0 * tilt
     while number < _MOST and -cells[0][0] > best * (1.0 + _TOLERANCE):
         _, left, right = heapq.heappop(cells)
         middle = look(math.sqrt(left.tilt * right.tilt) or right.tilt * _NEARER)
@@ -324,10 +326,10 @@ def _looked_for(law: SumLaw, mean: float) -> _Found:
     last = 1.0 + tilts[-1]
     if best == len(values) - 1 and best and values[best] > _GROWS * values[best - 1]:
         return _Found(math.inf, None, math.inf, f"D_α/α still grows at α = {last:.3g}")
-    place, largest = tilts[best], values[best]
+    best_tilt, largest = tilts[best], values[best]
     if 0 < best < len(values) - 1:
-        ends = math.log(tilts[best - 1] or place * _NEARER), math.log(tilts[best + 1])
-        place, least = golden_section(lambda u: -g(math.exp(u)), *ends, _NARROWINGS)
-        place, largest = math.exp(place), -least
+        ends = math.log(tilts[best - 1] or best_tilt * _NEARER), math.log(tilts[best + 1])
+        best_tilt, least = golden_section(lambda u: -g(math.exp(u)), *ends, _NARROWINGS)
+        best_tilt, largest = math.exp(best_tilt), -least
     advice = f"no largest loss is known: orders above {last:.3g} were not looked at"
-    return _Found(largest, None, 1.0 + place, advice)
+    return _Found(largest, None, 1.0 + best_tilt, advice)
