@@ -7,9 +7,9 @@ const SAMPLES = 96; // places of a piece at which a loss is looked at
 const MOST_DOUBT = 0.01; // relative width of an answer beyond which the page refuses it
 const QUADRATURE = 1e-10; // relative: what panels, sums and their tails leave, with room
 const PER_STEP = 1e-13; // of log M
-const PAGE_NEAR = 3e-4; // of log delta: the width at which a grid is fine enough
+const PAGE_NEAR = 1e-3; // of log delta: the width at which a grid is fine enough
 const PAGE_NODES = 6e4; // of a law, for frequencies of a line; beyond, grids are quicker
-const PAGE_PLACES = 1e6; // at which densities are evaluated for one question: a few seconds
+const PAGE_PLACES = 2.5e6; // at which densities are evaluated for one question: some seconds
 let CENTER = 0, SCALE = 1; // where a density is highest, and how far it is to where it has fallen by a factor e
 
 /** Read what a person typed; numbers are text. */

@@ -14,6 +14,7 @@ import pytest
 from emitted import CASES, COMPILER, NODE, by_node, compiled, python_command, write
 
 import symdp
+import symdp.mechanisms
 from symdp.questions.programs import to_program
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
@@ -196,3 +197,31 @@ def test_masses_that_fall_like_a_power_are_integrated_far_out(tmp_path: Path):
     words = [f"epsilon={epsilon}", "n=1", "add"]
     ran = subprocess.run([*compiled(source), *words], capture_output=True, text=True, check=True)
     assert float(ran.stdout.split()[2]) == pytest.approx(float(truth), rel=1e-10)
+
+
+@pytest.mark.slow
+@needs_compiler
+def test_a_loss_that_is_no_number_far_out_does_not_end_an_answer(tmp_path: Path):
+    """The loss is a ratio of two cosh, beyond the doubles where the density is e^−700."""
+    noise = symdp.loads(
+        'name = "wide"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[noise]\nnormalize = true\n'
+        'density = "1/(cosh(x/3) + cos(2))"\nsensitivity = 1\n'
+    ).subsample("poisson", "1/10")
+    source = tmp_path / "wide.c"
+    source.write_text(to_program(symdp.derive(noise), "c"), "utf-8")
+    words = ["epsilon=0.0186", "n=1", "add"]
+    ran = subprocess.run([*compiled(source), *words], capture_output=True, text=True, check=True)
+    exact = symdp.compose(noise, 1).delta(0.0186, direction="add").delta
+    assert float(ran.stdout.split()[2]) == pytest.approx(exact, rel=1e-10)
+
+
+@pytest.mark.slow
+@needs_node
+def test_close_to_m_s_end_a_grid_takes_a_tilt_under_which_it_is_narrow(tmp_path: Path):
+    """Sampled Gumbel noise of one sign, whose loss has a tail like e^−3.52ℓ: fifty steps."""
+    noise = symdp.mechanisms.gumbel(b=4).subsample("poisson", "1/10").shifted("down")
+    source = tmp_path / "down.mjs"
+    source.write_text(to_program(symdp.derive(noise), "javascript"), "utf-8")
+    ((low, high),) = by_node(source, [("epsilon_ends", 1e-5, 50, {}, "remove")])
+    exact = symdp.compose(noise, 50).epsilon(1e-5, direction="remove").epsilon
+    assert low <= exact <= high <= low * (1 + 1e-4)

@@ -64,6 +64,8 @@ SHIFTS = 10  # of the grid below, tried on either side
 ATOM = 1e-12  # tilted mass of an atom that a grid is laid through
 EPSILON = 1.2e-16  # relative, of a rounding
 ROOM = 0.03  # of an interval's width, that the Gauss nodes may have moved it
+SCALED_LOW = -12.0  # log of the tilted δ, of which rounding leaves ten digits
+LEAST_TILT = 0.05  # of those that are tried in place of the saddle point
 WIDEST = 2.0  # interval of log delta that is an answer
 
 
@@ -304,6 +306,24 @@ def set_ends(law: Law, grid: Grid, epsilon: float) -> float:
     return law.upper
 
 
+def tilt_of_grid(law: Law, epsilon: float, t: float) -> float:
+    """Return the tilt, at most t, under which a grid is narrow: close to M's end tails are long."""
+    at = tilted_by(law, t)
+    spread = law.count * at.variance + 1.0 / (t * t)
+    height = law.count * at.cgf - t * epsilon - log(2.5 * t * (1.0 + t) * sqrt(spread))
+    best, width = t, reach_of(law, at, 1.0) + reach_of(law, at, -1.0)
+    trial = 0.5 * t
+    while trial > LEAST_TILT:
+        at = tilted_by(law, trial)
+        if height - law.count * at.cgf + trial * epsilon < SCALED_LOW:
+            break
+        other = reach_of(law, at, 1.0) + reach_of(law, at, -1.0)
+        if other < 0.8 * width:
+            best, width = trial, other
+        trial = 0.5 * trial
+    return best
+
+
 def log_delta_on_grid(law: Law, epsilon: float, t: float) -> float:
     """Set the ends of log δ(ε) by a grid as fine as they ask for; return the upper one."""
     if law.cached > 0.0:
@@ -311,7 +331,7 @@ def log_delta_on_grid(law: Law, epsilon: float, t: float) -> float:
         if law.upper - law.lower <= maximum(law.near, 1.5 * law.reached):
             return law.upper
     number = FIRST_PLACES
-    at = tilted_by(law, t)
+    at = tilted_by(law, tilt_of_grid(law, epsilon, t))
     right, left = reach_of(law, at, 1.0), reach_of(law, at, -1.0)
     for _ in range(3):
         grid = grid_of(law, at, left, right, number)

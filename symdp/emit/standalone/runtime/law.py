@@ -84,6 +84,7 @@ SMOOTH = 1e-7  # relative: how closely
 HEAVIEST = (
     20.0  # by which the logarithm of such a mass falls, at most, to a place four times as far
 )
+UNSEEN = -100.0  # log of a density, relative: where a loss that is no number does not count
 NEAR = 1e-6  # of log delta: the width at which a grid is fine enough
 
 
@@ -196,7 +197,8 @@ def height(piece: float, x: Number, c: Vector, side: float, tilt: float) -> Numb
     density = log_p(piece, x, c) if side > 0.0 else log_q(piece, x, c)
     if tilt == 0.0:
         return where(density > -INFINITY, density, -INFINITY)
-    return where(density > -INFINITY, density + tilt * side * loss_at(piece, x, c), -INFINITY)
+    value = density + tilt * side * loss_at(piece, x, c)
+    return where((density > -INFINITY) & (absolute(value) >= 0.0), value, -INFINITY)
 
 
 def inside(
@@ -291,6 +293,8 @@ def measured(law: Law, piece: float, a: Vector, b: Vector, peaks: Vector) -> Pan
     law.evaluated = law.evaluated + size(x)
     density = height(piece, x, law.c, law.side, 0.0)
     loss = law.side * loss_at(piece, x, law.c)
+    # far out a loss may be beyond the doubles that it is a ratio of
+    density = where((absolute(loss) >= 0.0) | (density > peaks[0] + UNSEEN), density, -INFINITY)
     weight = half * tiled(WEIGHTS, number)
     panels.density, panels.loss, panels.weight = density, loss, weight
     if law.fine > 0.0 and size(peaks) > 1:  # a grid is of one tilt
