@@ -338,7 +338,7 @@ def test_what_is_refused_is_told_in_a_sentence():
     with refused("no common part"):
         loads(FILE.replace("[0, 1]", '[0, "oo"]'))
     with refused("one mode"):
-        compose(Mechanism.local(STRANGERS["two modes"], Y, X, (0, 1)).shuffled(10)).delta(0.1)
+        compose(Mechanism.local(STRANGERS["waves"], Y, X, (0, 1)).shuffled(10)).delta(0.1)
     with refused("list the inputs"):
         density = sp.exp(-sp.Abs(Y - X**2)) / 2
         compose(Mechanism.local(density, Y, X, (0, 1)).shuffled(10)).delta(0.1)

@@ -87,6 +87,8 @@ class Estimate:
     """What a split of a pair gives by the best tilt, an upper bound, and moments of its law."""
 
     log_delta: float
+    # about log δ itself, by a saddle point
+    about: float
     pair: tuple[int, int]
     split: _Split
     moments: Array
@@ -151,9 +153,15 @@ def _estimate(
     outputs: Outputs, pair: tuple[int, int], split: _Split, people: int, epsilon: float
 ) -> Estimate:
     law = part_law(outputs.only(split.kept), pair, epsilon)
-    _, log_excess = chernoff(law, people)
+    tilt, log_excess = chernoff(law, people)
+    about = log_excess
+    if log_excess > -math.inf:
+        # a normal law around the saddle point, in place of its height alone
+        curvature = people * law.tilted(tilt)[1] + 2.0 / tilt**2
+        about += 1.0 - math.log(tilt) - 0.5 * math.log(2.0 * math.pi * curvature)
     moments = np.array([law.masses @ law.values, law.masses @ law.values**2, split.apart])
-    return Estimate(_log_total(log_excess, people, split.apart), pair, split, moments)
+    most = _log_total(log_excess, people, split.apart)
+    return Estimate(most, _log_total(about, people, split.apart), pair, split, moments)
 
 
 def _order(outputs: Outputs, pair: tuple[int, int], epsilon: float) -> _Order:
@@ -184,8 +192,8 @@ def best_split(outputs: Outputs, pair: tuple[int, int], people: int, epsilon: fl
     counts = [order.infinite]
     if order.is_long:
         with np.errstate(divide="ignore"):
-            halves = np.floor(2.0 * np.log10(np.maximum(order.apart, 1e-300)))
-        steps = np.flatnonzero(np.diff(halves)) + 1
+            parts = np.floor(8.0 * np.log10(np.maximum(order.apart, 1e-300)))
+        steps = np.flatnonzero(np.diff(parts)) + 1
         counts += [int(k) for k in steps if k > order.infinite and order.apart[k] < 1.0]
     values: dict[int, Estimate] = {}
 
@@ -193,11 +201,15 @@ def best_split(outputs: Outputs, pair: tuple[int, int], people: int, epsilon: fl
         if index not in values:
             split = order.split(counts[index])
             values[index] = _estimate(outputs, pair, split, people, epsilon)
-        return values[index].log_delta
+        return values[index].about
 
-    best = min(range(0, len(counts), 4), key=look)
-    near = range(max(best - 3, 0), min(best + 4, len(counts)))
-    least = min(map(look, near))
+    # eighths of a decade: every second decade, then every half, then all
+    best = min(range(0, len(counts), 16), key=look)
+    for stride in (4, 1):
+        reach = range(best - 3 * stride, best + 3 * stride + 1, stride)
+        near = [index for index in reach if 0 <= index < len(counts)]
+        best = min(near, key=look)
+    least = look(best)
     # Of those that are as good, the one with the least range of X.
     good = [index for index in near if look(index) <= least + TOLERABLE]
     return values[good[-1]]

@@ -83,9 +83,12 @@ class PartLaw:
         """Return mean and variance of X under the tilted law, at a tilt within the doubles."""
         weights = self.masses * np.exp(tilt * self.values)
         total = float(weights.sum()) + self.remaining
-        moments = weights * self.values
+        # below it a tilt leaves nothing, and its square is no number
+        values = np.maximum(self.values, -1e150)
+        moments = weights * values
         mean = float(moments.sum()) / total
-        square = float(moments @ self.values) / total
+        with np.errstate(over="ignore"):
+            square = float((moments * values).sum()) / total
         return mean, max(square - mean * mean, 0.0)
 
     def spread(self, tilt: float) -> float:

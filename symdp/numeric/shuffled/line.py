@@ -54,7 +54,9 @@ def chernoff(law: PartLaw, people: int) -> tuple[float, float]:
     highest = 1e10 / (1.0 + largest)
     low = 0.0
     high = min(highest, 700.0 / largest)
-    tilt = min(_normal_tilt(law, people), 0.5 * high)
+    tilt = _normal_tilt(law, people)
+    if not 0.0 < tilt < 0.5 * high:
+        tilt = 0.5 * high
     for _ in range(100):
         mean, variance = law.tilted(tilt)
         slope = people * mean - 2.0 / tilt
@@ -73,9 +75,12 @@ def chernoff(law: PartLaw, people: int) -> tuple[float, float]:
 
 
 def _normal_tilt(law: PartLaw, people: int) -> float:
-    """Return where the least would be of a normal law of the same mean and variance."""
-    mean = float(law.masses @ law.values)
-    square = max(float(law.masses @ law.values**2), math.ulp(0.0))
+    """Return where the least would be of a normal law of about the same mean and variance."""
+    largest = float(law.values.max())
+    values = np.maximum(law.values, -1e3 * max(largest, 1.0))
+    mean = float(law.masses @ values)
+    with np.errstate(over="ignore"):
+        square = max(float((law.masses * values**2).sum()), math.ulp(0.0))
     return (math.hypot(mean, math.sqrt(8.0 * square / people)) - mean) / (2.0 * square)
 
 

@@ -2,7 +2,8 @@ r"""The outputs of a local randomizer, as nodes with the laws of all inputs at t
 
 Inputs of an interval. Where R_x(y) = f(y − x) and f has one mode, x ↦ R_x(y) rises, then falls, so
 that the least of all inputs is at an end of the interval: ω = min(R_a, R_b), a fact with the source
-that the one mode has. Of other densities the infimum is not known: their inputs are listed.
+that the one mode has. Where f turns more often, see `floors.py`. Of other densities the infimum is
+not known: their inputs are listed.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from symdp.errors import InputError
 from symdp.model.fact import RULE, Fact
 from symdp.model.local import Local, location
 from symdp.numeric.shuffled.outputs import Outputs, listed_outputs, smooth_outputs
+from symdp.questions.shuffled.floors import Floor, turning_floors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 _TOLERANCE = 1e-9  # how far masses may lie from 1
 _PARTS = 4  # of an interval of inputs, between which pairs are compared
+_MORE_PARTS = 8  # the same where the density turns more than once
 _FAR = 1e60  # outputs beyond which a density that is no number is 0
 
 
@@ -68,14 +71,15 @@ def randomizer(mechanism: Mechanism) -> Randomizer:
         least = Fact(True, RULE, "it is the least of the laws that are listed")
         pairs = _classes(outputs.densities[:, :, 0])
     else:
-        least = least_law(mechanism)
-        inputs = _compared(source)
-        outputs = _nodes(mechanism, source, inputs)
+        least, floors = least_law(mechanism)
+        inputs = _compared(source, _MORE_PARTS if floors else _PARTS)
+        outputs = _nodes(mechanism, source, inputs, floors)
         pairs = _farthest_first(len(inputs))
-    if not outputs.off() <= _TOLERANCE:
+    off = outputs.off(len(inputs))
+    if not off <= _TOLERANCE:
         raise InputError(
-            f"{mechanism.summary}: the mass of a law is off from 1 by {outputs.off():.3g}; each "
-            "input needs a law of mass 1"
+            f"{mechanism.summary}: the mass of a law is off from 1 by {off:.3g}; each input needs "
+            "a law of mass 1"
         )
     if not float((outputs.least * outputs.weights).sum()) > 0.0:
         raise InputError(
@@ -85,27 +89,39 @@ def randomizer(mechanism: Mechanism) -> Randomizer:
     return Randomizer(outputs, pairs, inputs, least, source.is_interval)
 
 
-def least_law(mechanism: Mechanism) -> Fact:
-    """Return whether ω is the least of the laws at the inputs that are compared, and why."""
+def least_law(mechanism: Mechanism) -> tuple[Fact, tuple[Floor, ...]]:
+    """Return why ω is the least of the laws that are compared and of floors, and the floors."""
     source = mechanism.source
     assert isinstance(source, Local)
     if not source.is_interval:
-        return Fact(True, RULE, "it is the least of the laws at all inputs, which are listed")
-    noise = as_noise(mechanism)
-    if noise is None:
+        listed = Fact(True, RULE, "it is the least of the laws at all inputs, which are listed")
+        return listed, ()
+    density = location(source, mechanism.variable)
+    if density is None:
         raise InputError(
             f"{mechanism.summary}: what all inputs of an interval have in common is known of "
-            "densities f(y - x) on all reals; list the inputs, as in inputs = { values = [0, 1] }"
+            "densities f(y - x); list the inputs, as in inputs = { values = [0, 1] }"
         )
-    fact = one_mode(noise)
-    if not fact:
+    noise = as_noise(mechanism)
+    fact = None if noise is None else one_mode(noise)
+    if fact:
+        reason = (
+            f"the density has one mode ({fact.reason}): of all inputs one at an end gives least"
+        )
+        return Fact(True, fact.by, reason), ()
+    floors = turning_floors(mechanism, source, density)
+    if floors is None:
+        known = "" if fact is None else f" ({fact.reason})"
         raise InputError(
-            f"{mechanism.summary}: the density was not shown to have one mode ({fact.reason}), and "
-            "only then the ends of the interval decide what all inputs have in common; list the "
+            f"{mechanism.summary}: the density was not shown to have one mode{known}, nor where it "
+            "turns, and only then what all inputs of an interval have in common is known; list the "
             "inputs, as in inputs = { values = [0, 1] }"
         )
-    reason = f"the density has one mode ({fact.reason}): of all inputs one at an end gives least"
-    return Fact(True, fact.by, reason)
+    reason = (
+        "the density is monotone between its turning points: of all inputs one at an end gives "
+        "least, or one that puts the answer where the density turns"
+    )
+    return Fact(True, RULE, reason), floors
 
 
 def as_noise(mechanism: Mechanism) -> Mechanism | None:
@@ -131,13 +147,13 @@ def as_noise(mechanism: Mechanism) -> Mechanism | None:
     )
 
 
-def _compared(source: Local) -> tuple[sp.Expr, ...]:
+def _compared(source: Local, parts: int) -> tuple[sp.Expr, ...]:
     """Return all inputs, of an interval some on a grid."""
     if not source.is_interval:
         return source.inputs
     lower, upper = source.inputs
-    width = (upper - lower) / _PARTS
-    return tuple(lower + width * index for index in range(_PARTS + 1))
+    width = (upper - lower) / parts
+    return tuple(lower + width * index for index in range(parts + 1))
 
 
 def _farthest_first(count: int) -> tuple[tuple[int, int], ...]:
@@ -167,8 +183,10 @@ def _table(mechanism: Mechanism, source: Local) -> Array:
     return table
 
 
-def _nodes(mechanism: Mechanism, source: Local, inputs: tuple[sp.Expr, ...]) -> Outputs:
-    """Return the nodes of densities."""
+def _nodes(
+    mechanism: Mechanism, source: Local, inputs: tuple[sp.Expr, ...], floors: tuple[Floor, ...]
+) -> Outputs:
+    """Return the nodes of densities, and of floors below them."""
     y = mechanism.variable
     support = mechanism.support
     laws = [source.density.subs(source.input, value) for value in inputs]  # type: ignore[union-attr]
@@ -177,10 +195,13 @@ def _nodes(mechanism: Mechanism, source: Local, inputs: tuple[sp.Expr, ...]) -> 
         for stretch in smooth_stretches((law,), y, support.lower, support.upper):
             edges |= {float(end) for end in (stretch.lower, stretch.upper) if end.is_finite}
     functions = [_density(law, y) for law in laws]
+    for floor in floors:
+        edges |= {floor.low, floor.high}
+        functions.append(floor.over(functions[0]))
     ends = float(support.lower), float(support.upper)
     spread = float(max(inputs, key=float) - min(inputs, key=float))
     densities = _densities(functions, mechanism)
-    return smooth_outputs(densities, len(inputs), sorted(edges), ends, spread)
+    return smooth_outputs(densities, len(functions), sorted(edges), ends, spread)
 
 
 def _density(law: sp.Expr, y: sp.Symbol) -> Callable[[Array], Array]:

@@ -180,6 +180,11 @@ def _smooth(question: _Question) -> Iterator[tuple[Estimate, SmoothPart]]:
     mechanism = question.mechanism
     laws = question.laws
     _require_proved_masses(mechanism, laws)
+    if laws.outputs.densities.shape[0] > len(laws.inputs):
+        raise AccuracyError(
+            f"{mechanism.summary}: of inputs in an interval a proof is known where an end has the "
+            f"least law; {laws.least.reason}; list the inputs, or leave the proof out"
+        )
     inputs = laws.inputs
     pairs: Iterable[tuple[int, int]] = laws.pairs
     if laws.is_interval:
