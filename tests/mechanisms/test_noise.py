@@ -73,6 +73,7 @@ def test_epsilon_of_many_failures_is_near_in_both_directions():
     assert 0.299167 < found.lower <= found.epsilon <= found.upper < 0.299264
 
 
+@pytest.mark.slow
 def test_shape_one_is_geometric_noise_that_betrays_an_absence():
     """Added, a record that is not there shows itself with the mass (1 − p)^r at the count."""
     steps = compose(mechanisms.negative_binomial(r=1, p="9/10"), 3)

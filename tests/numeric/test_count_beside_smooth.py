@@ -61,6 +61,7 @@ def asked(rate, width, first, second, count, epsilon):
     return compose(family, count).delta(epsilon, direction="remove")
 
 
+@pytest.mark.slow
 def test_a_count_beside_a_little_normal_noise():
     answer = asked(100, sp.Rational(1, 100), 4, 0, 3, 50573.4)
     assert answer.kind == "exact"

@@ -38,7 +38,8 @@ def bump(radius):
 HEAVY = a_pair(LAPLACE, NORMAL)  # E e^{tL} is infinite for every t > 0
 
 
-@pytest.mark.parametrize("count", [1, pytest.param(2, marks=pytest.mark.slow), 5])
+@pytest.mark.slow_cases("2", "5")
+@pytest.mark.parametrize("count", [1, 2, 5])
 def test_a_far_tail_without_moments_is_no_zero(count):
     # Masses of one loss on meshes of 1/25 and 1/50, split between neighbours so that the mean
     # stays, convolved by positive sums in NumPy; the error falls like the square of the mesh.

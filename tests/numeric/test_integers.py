@@ -120,6 +120,7 @@ def test_ten_steps_of_zeta_like_noise(power, delta):
     assert value == pytest.approx(delta, rel=2e-7)
 
 
+@pytest.mark.slow
 def test_epsilon_of_a_heavy_tail_is_inverse_to_delta():
     composition = symdp.compose(_noise("1/(1 + k**2)").subsample("poisson", "1/10"), 20)
     epsilon = composition.epsilon(1e-5).epsilon

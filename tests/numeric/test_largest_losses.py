@@ -91,6 +91,7 @@ def test_what_was_kept_next_to_the_largest_loss_answers_nothing_farther_off() ->
         assert other.log_lower <= one.log_delta <= other.log_upper
 
 
+@pytest.mark.slow
 def test_a_step_whose_finite_loss_is_one_value_moves_the_others() -> None:
     """With probability q both uniform outputs say nothing, otherwise they say all."""
     x = sp.Symbol("x", real=True)

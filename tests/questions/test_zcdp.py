@@ -150,6 +150,10 @@ def test_without_a_finite_value_the_reason_is_said() -> None:
     gumbel = zcdp(compose(mechanisms.gumbel(b=2), 1))
     assert math.isinf(gumbel.rho)
     assert "infinite from α = 2.5414" in gumbel.advice
+
+
+@pytest.mark.slow
+def test_a_rho_that_grows_beyond_what_was_seen_is_infinite() -> None:
     quartic = zcdp(compose(additive(sp.exp(-(X**4) / 16)), 1), "remove")
     assert math.isinf(quartic.rho)
     assert "grows" in quartic.advice
