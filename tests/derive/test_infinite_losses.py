@@ -271,7 +271,7 @@ def _composed(page: Page, truth: Truth, n: int, e: Any) -> Any:
         return 1 - (1 - truth.lost_p) ** n + total
     if "[w^" not in formula:
         return page.at("δ(ε)", n=n, ε=e)
-    assert formula.startswith("1 − (1 − δ_v)^n + ∑_(k:b_k > ε) C(n, k)·(r₀ + r₁ + [w^(n − 1)]")
+    assert formula.startswith("1 − (1 − δ_v)^n + ∑_(k:b_k > ε) C(n, k)(r₀ + r₁ + [w^(n − 1)]")
     total = 1 - (1 - truth.lost_p) ** n
     for k in range(n + 1):
         if page.at("b_k", n=n, k=k) > e:
