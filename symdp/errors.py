@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 
@@ -32,6 +32,15 @@ def at(where: str) -> Iterator[None]:
         yield
     except InputError as error:
         raise InputError(f"{where}: {error}") from None
+
+
+def refusal(ask: Callable[[], object]) -> str:
+    """Return why a question is refused, empty where it is answered: for who steps over refusals."""
+    try:
+        ask()
+    except (InputError, AccuracyError) as error:
+        return str(error)
+    return ""
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

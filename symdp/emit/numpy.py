@@ -35,24 +35,33 @@ def log_erf_difference(middle: Any, half: Any) -> Any:
     if np.iscomplexobj(middle) or np.iscomplexobj(half):
         return np.log(special.erf(middle + half) - special.erf(middle - half))
     m, h = np.broadcast_arrays(np.abs(np.asarray(middle, dtype=np.float64)), half)
+    value = np.full(m.shape, np.nan)
     with np.errstate(all="ignore"):
-        near = (h <= _MOST_HALF) & (m * h <= _MOST_TURN)
-        nodes, log_weights = _rule()
-        # Narrow where it is not used, so that nothing overflows.
-        t = np.where(near, h, 0.0)[..., None] * nodes
-        exponent = log_weights - t * (2.0 * np.where(near, m, 0.0)[..., None] + t)
-        inner = np.log(2.0 / np.sqrt(np.pi) * h) - m * m + special.logsumexp(exponent, axis=-1)
-        first, last = special.erfcx(np.maximum(m - h, 0.0)), special.erfcx(m + h)
-        tail = np.log(first) + np.log1p(-last / first * np.exp(-4.0 * m * h)) - (m - h) ** 2
-        wide = np.log(special.erf(m + h) + special.erf(h - m))
-        value = np.where(near, inner, np.where(m < h, wide, tail))
-    return np.where(h > 0.0, value, np.nan)
+        near = (h > 0.0) & (h <= _MOST_HALF) & (m * h <= _MOST_TURN)
+        is_wide = (h > 0.0) & ~near & (m < h)
+        is_tail = (h > 0.0) & ~near & (m >= h)
+        value[near] = _log_near_difference(m[near], h[near])
+        middles, halves = m[is_wide], h[is_wide]
+        value[is_wide] = np.log(special.erf(middles + halves) + special.erf(halves - middles))
+        middles, halves = m[is_tail], h[is_tail]
+        first = special.erfcx(middles - halves)
+        ratio = special.erfcx(middles + halves) / first * np.exp(-4.0 * middles * halves)
+        value[is_tail] = np.log(first) + np.log1p(-ratio) - (middles - halves) ** 2
+    return value
+
+
+def _log_near_difference(middle: Any, half: Any) -> Any:
+    """Return log(erf(m + h) − erf(m − h)) by Gauss's rule, of exponents of ten or so at most."""
+    nodes, weights = _rule()
+    turn = half[:, None] * nodes
+    integral = np.exp(-turn * (2.0 * middle[:, None] + turn)) @ weights
+    return np.log(2.0 / np.sqrt(np.pi) * half * integral) - middle * middle
 
 
 @lru_cache(maxsize=1)
 def _rule() -> tuple[Any, Any]:
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
-    return nodes, np.log(weights)
+    return nodes, weights
 
 
 def log_erfc(value: Any) -> Any:

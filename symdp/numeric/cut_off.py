@@ -648,7 +648,8 @@ def _valley(height: Array, beside: int = 1) -> tuple[float, int]:
     # Two interleaved branches of the loss are no valleys: a neighbour may be as high.
     around = np.pad(height, beside, mode="edge")
     floor = np.lib.stride_tricks.sliding_window_view(around, 2 * beside + 1).max(axis=1)[1:-1]
-    depth = np.minimum(before[1:-1], after[1:-1]) - floor
+    with np.errstate(invalid="ignore"):  # of heights of −∞ on all sides
+        depth = np.nan_to_num(np.minimum(before[1:-1], after[1:-1]) - floor, nan=0.0)
     index = int(depth.argmax())
     return float(depth[index]), index + 1
 

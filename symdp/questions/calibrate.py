@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, cast
 import sympy as sp
 
 from symdp.arguments import MOST_STEPS, real, share
-from symdp.errors import AccuracyError, InputError, suggestion
+from symdp.errors import AccuracyError, InputError, refusal, suggestion
 from symdp.interrupt import limit as within
 from symdp.interrupt import time_left, worked
 from symdp.model import assumption
@@ -642,10 +642,9 @@ class _Search:
     def _answers(self, value: sp.Rational) -> bool:
         """Whether there is an answer at a value; what refuses it is kept."""
         if value not in self._refused:
-            try:
-                self._log_upper(value)
-            except (InputError, AccuracyError) as error:
-                self._refused[value] = str(error)
+            reason = refusal(lambda: self._log_upper(value))
+            if reason:
+                self._refused[value] = reason
         return value not in self._refused
 
     def _log_upper(self, value: sp.Rational) -> float:

@@ -9,7 +9,7 @@ import csv
 import io
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -18,7 +18,7 @@ import numpy as np
 from symdp.arguments import a_path, checked_count, real, whole
 from symdp.blocks import kept_blocks
 from symdp.durable import replace_file, replace_text
-from symdp.errors import InputError
+from symdp.errors import InputError, refusal
 from symdp.model.mechanism import a_mechanism
 from symdp.questions.composition import Composition, Direction, compose
 from symdp.questions.design.gradient import COUNT, SENSITIVITY, gradient
@@ -48,11 +48,15 @@ class Sweep(Alike):
         The number of steps of each row.
     answers
         The guarantee of each row, with its bounds and where it comes from.
+    refused
+        The combinations that have no rows, each as its parameters and n, and why: values that
+        together break an assumption, or a composition that is refused.
     """
 
     parameters: dict[str, tuple[Any, ...]]
     count: NDArray[np.int64]
     answers: Curve
+    refused: tuple[tuple[dict[str, Any], str], ...] = ()
 
     def __len__(self) -> int:
         return len(self.answers)
@@ -112,7 +116,10 @@ class Sweep(Alike):
         return table_html((*self.parameters, "n", "ε", "δ", "kind"), rows)
 
     def __repr__(self) -> str:
-        return f"Sweep({len(self)} rows: {', '.join([*self.parameters, 'n'])})"
+        rows = f"{len(self)} rows"
+        if self.refused:
+            rows += f", {len(self.refused)} refused"
+        return f"Sweep({rows}: {', '.join([*self.parameters, 'n'])})"
 
 
 @dataclass(frozen=True)
@@ -149,21 +156,30 @@ class _Grid:
         )
         return list(found)
 
+    def outcome(self, number: int) -> list[Guarantee] | str:
+        """Return the answers of one composition, or why it is refused."""
+        answers: list[Guarantee] = []
+        reason = refusal(lambda: answers.extend(self.answers(number)))
+        return reason or answers
+
+    def outcomes(self, first: int, last: int) -> list[list[Guarantee] | str]:
+        """Return the outcomes of some compositions, as a worker does."""
+        return [self.outcome(number) for number in range(first, last)]
+
     def block(self, first: int, last: int) -> list[Guarantee]:
         """Return the answers of some compositions, as a worker does."""
         return [answer for number in range(first, last) for answer in self.answers(number)]
 
-    def table(self, first: int, answers: Sequence[Guarantee]) -> Sweep:
-        """Return the answers from composition `first` on as a table."""
-        size = len(self.places)
-        cells = [self.cell(first + k) for k in range(len(answers) // size)]
-        *columns, steps = zip(*(cell for cell in cells for _ in range(size)), strict=True)
+    def table(self, numbers: Sequence[int], answers: Sequence[Guarantee]) -> Sweep:
+        """Return the answers of some compositions as a table."""
+        cells = [self.cell(number) for number in numbers for _ in self.places]
+        *columns, steps = zip(*cells, strict=True)
         named = dict(zip(self.axes, columns, strict=True))
         return Sweep(named, np.asarray(steps, dtype=np.int64), Curve(answers))
 
     def text(self, first: int, last: int) -> bytes:
         """Return some compositions as the lines of a CSV file, the header before the first one."""
-        text = self.table(first, self.block(first, last)).to_csv()
+        text = self.table(range(first, last), self.block(first, last)).to_csv()
         return (text if first == 0 else text.partition("\n")[2]).encode()
 
     def question(self) -> dict[str, Any]:
@@ -210,15 +226,16 @@ def sweep(
 
     Returns
     -------
-    Sweep, its rows in the order of the parameters, then n, then ε or δ, the last one fastest.
+    Sweep, its rows in the order of the parameters, then n, then ε or δ, the last one fastest;
+    combinations that are refused have no rows, and `refused` says why.
 
     Raises
     ------
     InputError
         If an axis is empty, a parameter is missing, unknown or out of its domain, or not exactly
-        one of ε and δ is given.
+        one of ε and δ is given; or what refuses the first combination, where all are refused.
     AccuracyError
-        If the method cannot reach its accuracy for some row, or a worker ended.
+        The same where no combination reaches its accuracy; or if a worker ended.
 
     Examples
     --------
@@ -230,19 +247,32 @@ def sweep(
     'sigma,n,epsilon,delta,lower,upper,kind,method,direction'
     """
     asked = _asked(mechanism, grid, n, epsilon, delta, method, direction)
+    for name, values in asked.axes.items():
+        for value in values:
+            asked.mechanism(**{name: value})  # one that is refused by itself is a slip
     if executor is None:
-        found = (asked.answers(k) for k in range(asked.size))
+        parts = (asked.outcomes(k, k + 1) for k in range(asked.size))
     else:
         step = -(-asked.size // _TASKS)
         ends = [(k, min(k + step, asked.size)) for k in range(0, asked.size, step)]
-        futures = [executor.submit(asked.block, *some) for some in ends]
-        found = (future.result() for future in futures)
-    answers: list[Guarantee] = []
-    for more in found:
-        answers += more
+        futures = [executor.submit(asked.outcomes, *pair) for pair in ends]
+        parts = (future.result() for future in futures)
+    outcomes: list[list[Guarantee] | str] = []
+    for part in parts:
+        outcomes += part
         if progress is not None:
-            progress(len(answers) // len(asked.places), asked.size)
-    return asked.table(0, answers)
+            progress(len(outcomes), asked.size)
+    answered = [k for k, outcome in enumerate(outcomes) if not isinstance(outcome, str)]
+    if not answered:
+        asked.answers(0)  # which raises what refuses it
+    answers = [answer for k in answered for answer in outcomes[k]]
+    refused = [
+        (dict(zip([*asked.axes, "n"], asked.cell(k), strict=True)), outcome)
+        for k, outcome in enumerate(outcomes)
+        if isinstance(outcome, str)
+    ]
+    table = asked.table(answered, cast("list[Guarantee]", answers))
+    return replace(table, refused=tuple(refused))
 
 
 def sweep_in_folder(
@@ -318,7 +348,6 @@ def _asked(
     for name, values in {**axes, "n": counts, asked: places}.items():
         if not values:
             raise InputError(f"the grid of {name} has no values")
-    mechanism(**{name: values[0] for name, values in axes.items()}).require_concrete()
     return _Grid(mechanism, axes, counts, asked, places, method, direction)
 
 

@@ -9,6 +9,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
+import symdp
 from symdp import InputError, compose, mechanisms, sweep
 
 NORMAL = NormalDist()
@@ -102,3 +103,24 @@ def test_an_unknown_column_is_named():
     table = sweep(mechanisms.laplace(b=3), {}, 2, epsilon=0.1)
     with pytest.raises(InputError, match="no column 'sigma'; there are n, epsilon"):
         table["sigma"]
+
+
+def test_combinations_that_are_refused_have_no_rows_and_are_told():
+    """u > s is assumed: of four combinations of a splice's values two break it."""
+    splice = symdp.loads(
+        'name = "splice"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[parameters]\n'
+        'u = "positive"\ns = "positive"\n[assume]\nu = "> s"\n[noise]\n'
+        'density = "exp(-abs(x)/(u + s))/(2*(u + s))"\n'
+    )
+    table = sweep(splice, {"u": [2, 4], "s": [1, 3]}, [1, 2], epsilon=0.3)
+    assert table["u"].tolist() == [2, 2, 4, 4, 4, 4]
+    assert table["s"].tolist() == [1, 1, 1, 1, 3, 3]
+    assert [values for values, _ in table.refused] == [
+        {"u": 2, "s": 3, "n": 1},
+        {"u": 2, "s": 3, "n": 2},
+    ]
+    assert all("u > s" in reason for _, reason in table.refused)
+    assert "2 refused" in repr(table)
+    assert table["delta"][4] == symdp.compose(splice(u=4, s=3), 1).delta(0.3).delta
+    with pytest.raises(InputError, match="assum"):
+        sweep(splice, {"u": [2], "s": [3]}, 1, epsilon=0.3)
