@@ -75,29 +75,40 @@ def simple_end(law: Law, line: Line) -> arb:
     return arb((moment**line.people / (arb(line.tilt) * arb(1).exp() * line.people)).upper())
 
 
-def upper_end(law: Law, line: Line) -> arb:
-    """Return an upper end of E[S₊]/n."""
+def upper_end(law: Law, line: Line) -> tuple[arb, int]:
+    """Return an upper end of E[S₊]/n, and to how many digits it is that.
+
+    The blur adds τ² times the density of S + G at 0 at most, which is the sum without z^{−2}.
+    """
     spacing = line.spacing
     people = line.people
     tilt = arb(line.tilt)
     half_square = arb(line.blur) ** 2 / 2
     total = arb(0)
+    density = arb(0)
     largest = arb(0)
     values = walk(law.weights, law.values, law.error, spacing)
     for k, value in enumerate(islice(values, line.terms + 1)):
         point = acb(tilt, k * spacing)
         moment = value + law.remaining
         square = point * point
-        term = (moment**people * (half_square * square).exp() / square).real
+        blurred = moment**people * (half_square * square).exp()
+        term = (blurred / square).real
         if k == 0:
             largest = moment.real
             total += term
+            density += blurred.real
         else:
             total += 2 * term
+            density += 2 * blurred.real
     height = (line.terms + 1) * spacing
     exponent = half_square * (tilt**2 - height**2)
     beyond = 2 * largest**people * exponent.exp() / (spacing**2 * line.terms)
-    return arb(((total + beyond) / arb(line.period) / people).upper())
+    share = (2 * half_square * density / total).upper()
+    digits = line.digits
+    while digits > 0 and not share < arb(10) ** -digits:
+        digits -= 1
+    return arb(((total + beyond) / arb(line.period) / people).upper()), digits
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,15 @@ def test_all_pairs_of_a_list_are_proved():
     assert answer * (1 - 1e-9) <= float(Fraction(proved.upper_decimal)) <= answer * (1 + 1e-4)
 
 
+def test_the_digits_of_few_people_are_those_that_the_blur_leaves():
+    """With two people the sum is 0 with probability 1/4, and a blur adds to it at first order."""
+    proved = compose(Mechanism.local(COIN).shuffled(2)).certify(Fraction(3, 10), digits=6)
+    truth = float(coin_sum(2, Fraction(3, 10)))
+    assert proved.digits < 6
+    gap = float(Fraction(proved.upper_decimal)) / truth - 1
+    assert 0.0 < gap <= 10.0**-proved.digits
+
+
 @pytest.mark.parametrize(
     ("density", "inputs", "people", "width"),
     [(LAPLACE, (0, 1), 1000, 1e-3), (NORMAL, (0, 1), 1000, 2e-3)],

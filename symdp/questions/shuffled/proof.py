@@ -112,8 +112,9 @@ def _larger(
         apart = part.apart(min(estimate.log_delta, 0.0) - 20.0)
         if simple_end(law, line) + apart <= best.upper:
             return best
-        upper = upper_end(law, line) + apart
-    return ProvedBound(upper.max(best.upper), min(line.digits, best.digits))
+        end, digits = upper_end(law, line)
+        upper = end + apart
+    return ProvedBound(upper.max(best.upper), min(digits, best.digits))
 
 
 # ---- Lists
