@@ -372,7 +372,8 @@ asked. Where a sum along a line converges, 4e-12 is what it may be off by. With 
 off any lattice, two grids enclose δ: the upper end is the answer of the program. Rounding down to
 a grid costs the lower end most where a loss has few atoms. Seconds are the processor's, of one
 question without a law at hand, on a machine that other work loaded: the median, and in brackets
-the longest. C is run under the address and undefined-behaviour sanitizers in
+the longest; rows were measured while programs changed, and intervals where M ends were wider
+before. C is run under the address and undefined-behaviour sanitizers in
 `tests/emit/test_sanitized.py`.
 
 | noise | {counts} | Python | C | JavaScript |
@@ -389,13 +390,13 @@ def page(rows: Sequence[Mapping[str, Any]]) -> str:
     refused = [row for row in kept if row["verdict"] != "inside"]
     laws = {(row["density"], row["sampled"]) for row in kept}
     summary = (
-        f"**{len(kept):,} answers of {len({name for name, _ in laws})} densities, each with and "
-        f"without Poisson sampling where it was asked: {len(inside):,} hold the package's number "
-        f"in their interval, {len(refused)} are no answers.**"
+        f"**{len(kept)} answers of {len({name for name, _ in laws})} densities, with and without "
+        f"Poisson sampling where it was asked: {len(inside)} hold the package's number in their "
+        f"interval, {len(refused)} are no answers.**"
     )
     counts = " | ".join(f"n = {count}" for count in COUNTS)
     lines = " | ".join("---" for _ in COUNTS)
-    text = HEAD.format(summary=summary.replace(",", " "), counts=counts, lines=lines)
+    text = HEAD.format(summary=summary, counts=counts, lines=lines)
     for name in DENSITIES:
         for sampled in (False, True):
             of_law = [r for r in kept if (r["density"], r["sampled"]) == (name, sampled)]

@@ -19,6 +19,7 @@ from symdp.derive.records import Case, Comparison
 from symdp.errors import InputError
 from symdp.interrupt import T
 from symdp.model import tidy
+from symdp.model.assumption import AssumedSymbol
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 
 _DEPTH = 2  # comparisons one inside the other, so that there are at most four cases and their ties
+_DEPTH_OF_KINKS = 4  # the same where a density is derived anew in each
 _MOST_TRIED = 3  # comparisons that are tried for one question
 _FEW = 8  # limits that are compared with one another
 
@@ -141,7 +143,7 @@ def orders(
     """
     tried: set[sp.Expr] = set()
     for gap in gaps:
-        for factor in _factors(gap):
+        for factor in (*_ends_beside(gap), *_factors(gap)):
             if factor in tried or -factor in tried or len(tried) >= _MOST_TRIED:
                 continue
             tried.add(factor)
@@ -153,6 +155,20 @@ def orders(
                     sides[-1] = mechanism.assuming([f"{left} {sign} {right}"])
             if sides != [None, None]:
                 yield (left, right), sides[0], sides[1]
+
+
+def _ends_beside(gap: sp.Expr) -> Iterator[sp.Expr]:
+    """Yield how the ends that are assumed of a parameter lie to where it would be compared.
+
+    Of u > s and u > 1 one is narrower where s compares with 1.
+    """
+    for factor in _factors(gap):
+        left, right = _solved(factor)
+        if isinstance(left, AssumedSymbol):
+            for end in left.ends:
+                difference = right - end.value
+                if difference.free_symbols and sign_of(difference) is None:
+                    yield difference
 
 
 def _factors(gap: sp.Expr) -> Iterator[sp.Expr]:
@@ -182,7 +198,7 @@ def derived_cases(
     mechanism: Mechanism, error: InputError, derive: Callable[[Mechanism], T]
 ) -> tuple[T, ...]:
     """Return the derivations for both signs of what an error says is open; none where one fails."""
-    return tuple(_derived(mechanism, error, derive, _DEPTH) or ())
+    return tuple(_derived(mechanism, error, derive, _DEPTH_OF_KINKS) or ())
 
 
 def _derived(

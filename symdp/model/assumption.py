@@ -264,7 +264,8 @@ def _symbols(
                     suggestion(str(name), by_name) or f" (known are {', '.join(by_name) or 'none'})"
                 )
                 raise InputError(f"there is no parameter {shorten(str(name))}{hint}")
-            read[name] = _merged(name, read.get(name, []), _ends(by_name[name], text, plain))
+            ends = _ends(by_name[name], text, plain)
+            read[name] = _merged(name, read.get(name, []), ends, _assuming(by_name))
     elif isinstance(assume, str) or not isinstance(assume, Sequence):
         raise InputError("assume must be a table such as {'w': '> 1/2'}, or a list of comparisons")
     else:
@@ -296,12 +297,22 @@ def _plain_symbols(expression: sp.Expr) -> dict[sp.Symbol, sp.Symbol]:
     return {symbol: _plain(symbol) for symbol in expression.free_symbols}
 
 
+def _assuming(known: Mapping[str, Parameter]) -> dict[sp.Symbol, sp.Symbol]:
+    """Return for the plain symbol of each parameter the one that carries what is assumed of it."""
+    return {_plain(p.symbol): p.symbol for p in known.values()}
+
+
 def _names(ends: Sequence[End]) -> set[str]:
     return {str(symbol.name) for end in ends for symbol in end.value.free_symbols}
 
 
-def _merged(name: str, old: Sequence[End], new: Sequence[End]) -> list[End]:
-    """Return the ends of both; of two on one side the narrower one, where that is certain."""
+def _merged(
+    name: str, old: Sequence[End], new: Sequence[End], symbols: Mapping[sp.Symbol, sp.Symbol]
+) -> list[End]:
+    """Return the ends of both; of two on one side the narrower one, where that is certain.
+
+    `symbols`: for the plain symbol of each parameter the one that carries what is assumed of it.
+    """
     ends = list(old)
     for end in new:
         other = next((e for e in ends if e.is_lower == end.is_lower), None)
@@ -309,6 +320,7 @@ def _merged(name: str, old: Sequence[End], new: Sequence[End]) -> list[End]:
             ends.append(end)
             continue
         gap = end.value - other.value if end.is_lower else other.value - end.value
+        gap = tidy.bounded(sp.cancel, released(gap.xreplace(symbols)))
         if gap.is_positive or (gap.is_zero and end.is_open):
             ends[ends.index(other)] = end
         elif not gap.is_nonpositive:
@@ -342,7 +354,7 @@ def _take_comparison(
     for name, end in sorted(solved.items(), key=lambda item: not item[1].is_lower):
         try:
             _check_end(by_name[name], end)
-            ends = _merged(name, read.get(name, []), [end])
+            ends = _merged(name, read.get(name, []), [end], _assuming(by_name))
         except InputError as error:
             refusal = str(error)
             continue

@@ -326,3 +326,13 @@ def test_an_assumed_symbol_is_itself_after_pickling_and_no_other() -> None:
     for seed in range(20):
         (value,) = random_values([w], seed).values()
         assert value > R(1, 2)
+
+
+def test_of_two_ends_the_narrower_is_known_by_what_is_assumed_of_their_parameters():
+    x = sp.Symbol("x", real=True)
+    w, s = sp.symbols("w s", positive=True)
+    noise = symdp.Mechanism.additive(sp.exp(-sp.Abs(x) / s - (x / w) ** 2), x, normalize=True)
+    assumed = noise.assuming(["w > s"]).assuming(["s < 1"])
+    assert set(assumed.assuming(["w > 1"]).assumptions) == {"w > 1", "s < 1"}
+    with pytest.raises(InputError, match="which is narrower is not certain"):
+        noise.assuming(["w > s"]).assuming(["w > 1"])
