@@ -243,7 +243,7 @@ def test_no_text_of_a_file_leaves_its_element(page, tmp_path: Path):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ("explore skellam -o page.html", "no program has the function 'log_besseli'"),
+        ("explore zcdp -o page.html", "it is known by its Rényi curve alone"),
         ("explore gaussian -o page.txt", "the name must end in"),
         ("explore gaussian tau=1 -o page.html", "gaussian has no parameter 'tau'"),
         ("explore gaussian sigma=x -o page.html", "'x' is not a number"),
