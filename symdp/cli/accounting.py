@@ -403,7 +403,7 @@ def _certificate(
 
 
 def check(file: Path, *, time_limit: str = "60") -> None:
-    """Check a certificate by a program of its own: 400 lines of code, and integers alone decide.
+    """Check a certificate by a program of its own: 500 lines of code, and integers alone decide.
 
     Exit code 1 where the claim is not proved, 2 where the file is no certificate.
     """
