@@ -509,6 +509,8 @@ def _place(
     def values(x: float) -> tuple[float, float]:
         with np.errstate(all="ignore"):
             log_p, _, loss = (float(v[0]) for v in piece.values(np.asarray([x])))
+        if math.isnan(log_p):  # so far out that no double holds the density
+            log_p = -math.inf
         return log_p, loss
 
     for _ in range(24):  # where exactly it is cut changes no answer
