@@ -301,7 +301,7 @@ class Contour(FloatAccountant):
 
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return log δ(ε), and log(1 − δ(ε)) where δ is not small."""
-        parted = _parted(law)
+        parted = _parted(law) if len(law.parts) > 1 else None
         if parted is not None:
             moving, still = parted
             return _with_still_steps(self.log_delta(moving, epsilon - still.loss_bounds[0]), still)
@@ -317,7 +317,7 @@ class Contour(FloatAccountant):
 
     def near(self, law: SumLaw, epsilon: float) -> Answer | None:
         """Return log δ(ε) without the balls that would narrow what doubles rounded."""
-        parted = _parted(law)
+        parted = _parted(law) if len(law.parts) > 1 else None
         if parted is not None:
             moving, still = parted
             answer = self.near(moving, epsilon - still.loss_bounds[0])

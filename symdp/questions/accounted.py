@@ -352,7 +352,7 @@ def answered(mechanism: Mechanism, *, by_one_step: bool = False) -> Answered:
         if beside is not None:
             return Answered(
                 mechanism,
-                _shift_of_one_mode(mechanism),
+                proved_shift(mechanism, is_bounded=True),
                 is_of_all_shifts=True,
                 is_one_sided=_is_one_sided(mechanism),
                 beside=beside,
@@ -423,8 +423,11 @@ def _told_to_fall(mechanism: Mechanism) -> Mechanism:
     return replace(mechanism, source=falling)
 
 
-def proved_shift(mechanism: Mechanism) -> str:
-    """Return for which shifts the step's own pair is proved; empty for laws that were given."""
+def proved_shift(mechanism: Mechanism, *, is_bounded: bool = False) -> str:
+    """Return for which shifts the step's own pair is proved; empty for laws that were given.
+
+    `is_bounded`: what smaller shifts may add is bounded, so that nobody asks for one mode.
+    """
     from symdp.balls.modes import one_mode
     from symdp.model.sampling import Noise, Radial
 
@@ -442,13 +445,10 @@ def proved_shift(mechanism: Mechanism) -> str:
         return "" if mechanism.shift == AT_MOST else mechanism.shift
     if mechanism.neighbours == SUBSTITUTION:
         return AT_MOST  # its pair asks for noise that is symmetric and falls
-    if mechanism.shift == EXACTLY or not (has_one_shift(mechanism) or one_mode(mechanism)):
+    if mechanism.shift == EXACTLY:
         return EXACTLY
-    return _shift_of_one_mode(mechanism)
-
-
-def _shift_of_one_mode(mechanism: Mechanism) -> str:
-    """Return which shifts the pair at the sensitivity stands for, of noise with one mode."""
+    if not (is_bounded or has_one_shift(mechanism) or one_mode(mechanism)):
+        return EXACTLY
     if not is_skewed(mechanism):
         return AT_MOST
     return _ASKED.get(mechanism.shift, ONE_SIGN)

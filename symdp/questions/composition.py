@@ -106,7 +106,6 @@ class Composition(Composed):
         self.count, self._label = sum(merged.values()), self.accounted.label
         self._laws: dict[tuple[str, int], SumLaw] = {}
         self._is_one_round = any(is_local(step) for step, _ in self.accounted.steps)
-        self._has_rounds = any(is_shuffled(step) for step, _ in self.accounted.given)
 
     @property
     def steps(self) -> tuple[tuple[Mechanism, int], ...]:
@@ -386,7 +385,7 @@ class Composition(Composed):
             )
 
     def _require_no_rounds(self) -> None:
-        if self._has_rounds:
+        if any(is_shuffled(step) for step, _ in self.accounted.given):
             raise InputError(
                 "several rounds of shuffled answers are composed by a table of each round's bound, "
                 "in floating point: certify one round, or leave the proof out"
@@ -790,7 +789,6 @@ class KnownComposition(Composition):
 
         self._added: LossLaw | None = None
         self._is_one_round = False
-        self._has_rounds = False
         self._law = _known_law(decode(facts["formula"]), values, str(facts["name"]))
         if facts["added"] is not None:
             self._added = _known_law(decode(facts["added"]), values, str(facts["name"]))
