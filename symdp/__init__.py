@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from symdp import individual, mechanisms
     from symdp.derive.derivation import Derivation, derive, derive_cases
-    from symdp.derive.epoch import derive_epoch
-    from symdp.derive.vectors import derive_vectors
+    from symdp.derive.without_pair.epoch import derive_epoch
+    from symdp.derive.without_pair.vectors import derive_vectors
     from symdp.errors import AccuracyError, InputError, SymdpError
     from symdp.model.mechanism import Mechanism
     from symdp.model.specification import load, loads

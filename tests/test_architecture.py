@@ -53,6 +53,7 @@ MOST_CONSTANTS = {
     "numeric": 366,
     "prove": 188,
 }  # of a room: thresholds and tables; lower it with the count
+MOST_FILES = 20  # of a folder, that which names it among them
 MOST_CATCHES = 117  # places that catch an error of ours: a row that asks for less fails less
 # How densely the package is written: budgets that only fall. Syntax nodes on a line of code, then
 # per 1,000 statements: assignments of several values at once, and conditional expressions.
@@ -144,6 +145,11 @@ def test_there_is_something_to_check():
 @cache
 def module_of(path: Path) -> str:
     return ".".join(("symdp", *path.relative_to(PACKAGE).with_suffix("").parts))
+
+
+def test_a_folder_has_few_files():
+    counts = Counter(file.parent for file in FILES)
+    assert {folder: count for folder, count in counts.items() if count > MOST_FILES} == {}
 
 
 def imported_files(path: Path, *, for_types: bool = False) -> set[Path]:

@@ -248,7 +248,7 @@ def _has_no_single_pair(mechanism: Mechanism) -> bool:
 def _steps(mechanism: Mechanism, side: str, time_limit: float) -> list[Block]:
     """Return the step log; that of one step where an epoch has none."""
     from symdp.derive import derive_cases
-    from symdp.page.step_log import step_log
+    from symdp.page.sections.step_log import step_log
 
     if _has_no_single_pair(mechanism):
         mechanism = replace(mechanism, sampling=None)

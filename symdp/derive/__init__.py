@@ -15,9 +15,9 @@ from symdp.derive.records import CGF, Atom
 
 if TYPE_CHECKING:
     from symdp.derive.derivation import Derivation, derive, derive_cases
-    from symdp.derive.epoch import EpochDerivation, derive_epoch
-    from symdp.derive.local import LocalDerivation, derive_local
-    from symdp.derive.vectors import VectorDerivation, derive_vectors
+    from symdp.derive.without_pair.epoch import EpochDerivation, derive_epoch
+    from symdp.derive.without_pair.local import LocalDerivation, derive_local
+    from symdp.derive.without_pair.vectors import VectorDerivation, derive_vectors
 
 __all__ = [
     "CGF",
@@ -39,9 +39,9 @@ __all__ = [
 
 
 # Numbers need the pieces alone; integration and its checks load with the first derivation.
-_LATER = {"EpochDerivation": "epoch", "derive_epoch": "epoch"}
-_LATER |= {"VectorDerivation": "vectors", "derive_vectors": "vectors"}
-_LATER |= {"LocalDerivation": "local", "derive_local": "local"}
+_LATER = {"EpochDerivation": "without_pair.epoch", "derive_epoch": "without_pair.epoch"}
+_LATER |= {"VectorDerivation": "without_pair.vectors", "derive_vectors": "without_pair.vectors"}
+_LATER |= {"LocalDerivation": "without_pair.local", "derive_local": "without_pair.local"}
 _LATER |= dict.fromkeys(("Derivation", "derive", "derive_cases"), "derivation")
 
 

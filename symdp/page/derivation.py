@@ -18,10 +18,10 @@ import sympy as sp
 from symdp.density.signs import random_values
 from symdp.derive.child import or_reason
 from symdp.derive.derivation import Derivation
-from symdp.derive.epoch import EpochDerivation
-from symdp.derive.local import LocalDerivation
 from symdp.derive.printed import printed_orders
-from symdp.derive.vectors import FIRST, SECOND, VectorDerivation
+from symdp.derive.without_pair.epoch import EpochDerivation
+from symdp.derive.without_pair.local import LocalDerivation
+from symdp.derive.without_pair.vectors import FIRST, SECOND, VectorDerivation
 from symdp.errors import AccuracyError, InputError, suggestion
 from symdp.interrupt import attempt
 from symdp.model.dominating import is_on_vectors
@@ -44,8 +44,10 @@ from symdp.page.formula import equation, finished, layout, read
 from symdp.page.html import html_blocks, math_line
 from symdp.page.independent import judged, program_of
 from symdp.page.latex import aligned, latex_blocks, latex_rows
-from symdp.page.local_sections import local_sections
-from symdp.page.loss_sections import (
+from symdp.page.markdown import markdown_blocks
+from symdp.page.node import EMPTY, in_words, text, transliterated
+from symdp.page.sections.local import local_sections
+from symdp.page.sections.loss import (
     ASSUMED,
     DISJOINT,
     OF_INTEGRAL,
@@ -57,16 +59,14 @@ from symdp.page.loss_sections import (
     mechanism_section,
     range_ends,
 )
-from symdp.page.markdown import markdown_blocks
-from symdp.page.node import EMPTY, in_words, text, transliterated
-from symdp.page.series_sections import (
+from symdp.page.sections.series import (
     asymptotics_section,
     composed_section,
     corrections,
     own_section,
     tails_section,
 )
-from symdp.page.step_log import step_log
+from symdp.page.sections.step_log import step_log
 from symdp.page.text import WIDTH
 from symdp.page.text import to_text as text_of
 

@@ -9,15 +9,15 @@ import sympy as sp
 
 from symdp.derive import series, tails
 from symdp.derive.child import or_reason
-from symdp.derive.epoch import EpochDerivation
-from symdp.derive.local import LocalDerivation
 from symdp.derive.printed import plain
-from symdp.derive.vectors import VectorDerivation
+from symdp.derive.without_pair.epoch import EpochDerivation
+from symdp.derive.without_pair.local import LocalDerivation
+from symdp.derive.without_pair.vectors import VectorDerivation
 from symdp.errors import InputError
 from symdp.page.derivation import doubt
 from symdp.page.document import Section
-from symdp.page.loss_sections import facts, seen_ends
-from symdp.page.series_sections import many_steps
+from symdp.page.sections.loss import facts, seen_ends
+from symdp.page.sections.series import many_steps
 from symdp.page.text import formula_lines, legend_text
 
 if TYPE_CHECKING:

@@ -33,9 +33,9 @@ from symdp.page.document import (
     Table,
 )
 from symdp.page.formula import finished
-from symdp.page.loss_sections import cgf_section, density_lines, loss_section
 from symdp.page.plot import Series
-from symdp.page.series_sections import corrections, tails_section
+from symdp.page.sections.loss import cgf_section, density_lines, loss_section
+from symdp.page.sections.series import corrections, tails_section
 from symdp.page.verification import (
     FAILURES,
     GUIDES,

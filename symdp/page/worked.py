@@ -19,7 +19,7 @@ from symdp.numeric.saddle_point import Strip, saddle_point
 from symdp.page.document import Block, Heading, Table, token
 from symdp.page.formula import layout, read
 from symdp.page.node import EMPTY, PRODUCT, Node, fence, number, operator, row, script, text
-from symdp.page.series_sections import edgeworth_corrections, saddle_corrections
+from symdp.page.sections.series import edgeworth_corrections, saddle_corrections
 from symdp.prove.tail_values import tail_value
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from shell import Shell
 import symdp
 from symdp.derive import Derivation, derive
 from symdp.errors import AccuracyError
-from symdp.page.loss_sections import domain_lines, seen_ends
+from symdp.page.sections.loss import domain_lines, seen_ends
 from symdp.page.text import formula_lines
 from symdp.prove.tail_values import tail_value
 

@@ -14,9 +14,9 @@ from symdp.derive import presented as rules
 from symdp.derive.presented import presented
 from symdp.derive.tails.sub_gaussian import loss_width
 from symdp.page.formula import finished, layout, read
-from symdp.page.loss_sections import _closed_at_zero as closed_at_zero
-from symdp.page.loss_sections import cumulant_lines, loss_lines, mechanism_section
 from symdp.page.node import in_words, text
+from symdp.page.sections.loss import _closed_at_zero as closed_at_zero
+from symdp.page.sections.loss import cumulant_lines, loss_lines, mechanism_section
 from symdp.page.text import formula_lines
 
 A, B, T, U = sp.symbols("a b t u", positive=True)

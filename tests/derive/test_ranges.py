@@ -9,7 +9,7 @@ import sympy as sp
 import symdp
 from symdp.derive import Derivation, derive
 from symdp.model.mechanism import Mechanism
-from symdp.page.loss_sections import seen_ends
+from symdp.page.sections.loss import seen_ends
 
 R, HALF_LINE, NATURALS, INTEGERS = '["-oo", "oo"]', '[0, "oo"]', '"naturals"', '"integers"'
 GAUSSIAN = "exp(-x**2/(2*s**2))/(s*sqrt(2*pi))"

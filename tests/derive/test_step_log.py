@@ -8,7 +8,7 @@ import sympy as sp
 
 import symdp
 from symdp.derive import derive
-from symdp.page.step_log import step_log
+from symdp.page.sections.step_log import step_log
 from symdp.page.text import formula_lines
 
 WEIBULL = """

@@ -12,8 +12,8 @@ from symdp import Mechanism, mechanisms
 from symdp.errors import InputError
 from symdp.page.derivation import blocks
 from symdp.page.html import html_blocks
-from symdp.page.loss_sections import _of_smaller_shifts
 from symdp.page.markdown import markdown_blocks
+from symdp.page.sections.loss import _of_smaller_shifts
 
 X = sp.Symbol("x", real=True)
 WAVES = sp.exp(-(X**2) / 8) * (2 + sp.cos(2 * sp.pi * X))

@@ -21,11 +21,11 @@ from symdp.page.document import Document, Figure, Formulas, Heading, Listing, Se
 from symdp.page.formula import equation
 from symdp.page.formula import read as read_name
 from symdp.page.html import formula, mathml, to_html
-from symdp.page.loss_sections import density_lines, law_lines, loss_lines
 from symdp.page.markdown import to_markdown
 from symdp.page.plot import _COLOURS, Series, embedded, save
 from symdp.page.report import full, head_blocks, section
-from symdp.page.series_sections import corrections
+from symdp.page.sections.loss import density_lines, law_lines, loss_lines
+from symdp.page.sections.series import corrections
 from symdp.page.verification import Results, analyse, default_range
 from symdp.questions.tradeoff import trade_off
 

@@ -14,7 +14,7 @@ from symdp.page.document import Section, one_legend
 from symdp.page.formula import equation, read
 from symdp.page.latex import latex_words
 from symdp.page.node import text
-from symdp.page.step_log import step_log
+from symdp.page.sections.step_log import step_log
 
 
 def test_the_general_series_stand_behind_all(shell):

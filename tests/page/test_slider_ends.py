@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import symdp
 from symdp import mechanisms
-from symdp.page.panel import Panel, _data
-from symdp.page.slider_ends import Trial, least_count, narrowed, running
+from symdp.page.panel import Panel, Trial, _data, least_count, narrowed, running
 from symdp.questions.programs import to_program
 
 FIELD = {

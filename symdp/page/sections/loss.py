@@ -16,7 +16,7 @@ from symdp.derive.child import GIVES_UP, or_reason
 from symdp.derive.orders import cumulant_in_moments, sampled_pair
 from symdp.derive.presented import presented
 from symdp.derive.series import moment_at_zero
-from symdp.derive.vectors import FIRST, SECOND, VectorDerivation, distance_loss
+from symdp.derive.without_pair.vectors import FIRST, SECOND, VectorDerivation, distance_loss
 from symdp.emit.mass import MassIntegral
 from symdp.errors import InputError
 from symdp.interrupt import attempt

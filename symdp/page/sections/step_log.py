@@ -17,8 +17,8 @@ from symdp.density.normal_form import Integrand
 from symdp.interrupt import attempt
 from symdp.page.document import Line, Section, sentence
 from symdp.page.formula import equation, finished, layout, read
-from symdp.page.loss_sections import DISJOINT
 from symdp.page.node import in_words, text
+from symdp.page.sections.loss import DISJOINT
 
 if TYPE_CHECKING:
     from symdp.derive.privacy_loss import PrivacyLoss

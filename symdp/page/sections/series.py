@@ -32,8 +32,8 @@ from symdp.expansion import (
 from symdp.interrupt import attempt
 from symdp.page.document import Line, Section, sentence
 from symdp.page.formula import equation, layout, read
-from symdp.page.loss_sections import LEAST, SHARE, finite_lines, tried
 from symdp.page.node import in_words, row, text
+from symdp.page.sections.loss import LEAST, SHARE, finite_lines, tried
 
 if TYPE_CHECKING:
     from symdp.derive.privacy_loss import PrivacyLoss

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from symdp.derive.local import EPSILON, MOST_SHOWN, TILT, LocalDerivation
+from symdp.derive.without_pair.local import EPSILON, MOST_SHOWN, TILT, LocalDerivation
 from symdp.page.document import Line, Section, sentence
 from symdp.page.formula import equation, finished, layout, read
 from symdp.page.node import in_words, text
