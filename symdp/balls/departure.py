@@ -19,6 +19,7 @@ masses on whole numbers.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -109,7 +110,11 @@ def departure_from_one_mode(
             return None
         excess, summit = departure
         values = compile_arb(density, [x])
-        overlap = _overlap(values, summit, distance, is_whole=bool(x.is_integer))
+        ends = [
+            None if end.is_infinite else constant_ball(end, BITS).real
+            for end in (support.lower, support.upper)
+        ]
+        overlap = _overlap(values, ends, summit, distance, is_whole=bool(x.is_integer))
         if overlap > 0:
             return Departure(excess, overlap)
     return None
@@ -350,14 +355,30 @@ def _change(cells: list[_Cell]) -> arb | None:
     return arb(total.upper())
 
 
-def _overlap(values: ArbFunction, summit: arb, distance: arb, *, is_whole: bool) -> arb:
-    """Bound ∫ min(f(x − D), f(x)) dx from below by the least values on cells around the mode."""
+def _overlap(
+    values: ArbFunction,
+    ends: Sequence[arb | None],
+    summit: arb,
+    distance: arb,
+    *,
+    is_whole: bool,
+) -> arb:
+    """Bound ∫ min(f(x − D), f(x)) dx from below by the least values on cells around the mode.
+
+    A cell counts where it and its shift are seen to lie in the support: what is written as f may
+    have any value elsewhere.
+    """
+    lower, upper = ends
     width = arb(1) if is_whole else distance / _CELLS_IN_D
     total = arb(0)
     for index in range(-_CELLS_AROUND, _CELLS_AROUND):
-        cell = summit + index * width
-        if not is_whole:
-            cell = between(cell, cell + width)
+        left = summit + index * width
+        right = left if is_whole else left + width
+        if lower is not None and not left - distance >= lower:
+            continue
+        if upper is not None and not right <= upper:
+            continue
+        cell = left if is_whole else between(left, right)
         least = values(cell).min(values(cell - distance)).lower()
         if least > 0:
             total += least * width

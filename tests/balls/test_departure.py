@@ -77,3 +77,25 @@ def test_the_overlap_is_below_the_truth():
     departure = departure_from_one_mode(NORMAL, X, LINE, sp.Integer(1))
     truth = math.erfc(1 / 4 / math.sqrt(2))
     assert 0.9 * truth <= float(departure.overlap) <= truth + ROUNDED
+
+
+@pytest.mark.parametrize(
+    ("density", "low", "high"),
+    [
+        (X**2 * sp.exp(-X) / 2, 0, sp.oo),
+        (3 * (1 - X**2) / 4, -1, 1),
+        (sp.Rational(1, 4) + 0 * X, -2, 2),
+        (sp.exp(X) / (1 - sp.exp(-5)), -5, 0),
+    ],
+)
+def test_what_is_written_beyond_the_support_is_no_overlap(density, low, high):
+    """The formula of a law on a half line may be as large as it likes on the other half."""
+    support = Support("interval", sp.sympify(low), sp.sympify(high))
+    size = sp.Rational(1, 2)
+    departure = departure_from_one_mode(density, X, support, size)
+    ends = max(float(low), -60.0), min(float(high), 60.0)
+    x, width = np.linspace(ends[0] + 0.5, ends[1], 2_000_001, retstep=True)
+    values = sp.lambdify(X, density, "numpy")
+    least = np.minimum(values(x - 0.5), values(x)) + 0.0 * x
+    truth = float(np.sum(least[1:] + least[:-1]) * width / 2)
+    assert 0.5 * truth <= float(departure.overlap) <= min(truth, 1.0) + 1e-6
