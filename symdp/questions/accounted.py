@@ -43,6 +43,7 @@ from symdp.model.relation import (
     UPWARDS,
     Protection,
     is_local,
+    is_shuffled,
     protects,
 )
 
@@ -63,6 +64,10 @@ _SEVERAL = (
     "{} speaks of one shift, and noise that was not shown to have one mode may lose more at a "
     "smaller one: {}say modes = 1 if you know that it has one, or ask for that shift, "
     'shift = "exactly"'
+)
+_ENDS_OF_INPUTS = (
+    ", for a change of input from end to end of the interval, and others that were compared: "
+    "that none is worse was not proved"
 )
 _OPEN = (
     "{}: a record may move the output by less than the sensitivity, and noise was shown neither to "
@@ -251,12 +256,19 @@ def accounted(steps: Mapping[Mechanism, int]) -> Accounted:
 
 
 def _crowds(steps: Iterable[Mechanism]) -> str:
-    """Return in words how many people's answers are shuffled."""
-    people = [getattr(step.source, "people", None) for step in steps]
-    texts = dict.fromkeys(f"{number} people" for number in people if number is not None)
-    if not texts:
+    """Return in words how many people's answers are shuffled, and whose input may change how.
+
+    Of inputs in an interval a few pairs are compared, the two ends among them: the note stands in
+    every answer, certificate and claim, as none of them proves more.
+    """
+    crowds = [step.source for step in steps if is_shuffled(step)]
+    if not crowds:
         return ""
-    return f"; of the shuffled answers of {' and of '.join(texts)}"
+    people = dict.fromkeys(f"{source.people} people" for source in crowds)  # type: ignore[union-attr]
+    words = f"; of the shuffled answers of {' and of '.join(people)}"
+    if any(source.is_interval for source in crowds):  # type: ignore[union-attr]
+        words += _ENDS_OF_INPUTS
+    return words
 
 
 def protection_of(mechanisms: Sequence[Mechanism], answers: Sequence[Answered] = ()) -> Protection:
