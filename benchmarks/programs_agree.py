@@ -28,7 +28,7 @@ from typing import Any
 
 import symdp
 import symdp.mechanisms
-from symdp.derive import derive_cases
+from symdp.derive.derivation import derive_cases
 from symdp.errors import SymdpError
 from symdp.interrupt import time_limit
 from symdp.questions.programs import to_program_of_cases

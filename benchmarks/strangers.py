@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 import symdp
-from symdp.derive import derive_cases
+from symdp.derive import derive as derived
 from symdp.errors import SymdpError
 from symdp.interrupt import time_limit
 from symdp.page.derivation import to_page
@@ -158,7 +158,7 @@ def questions(stranger: Stranger) -> dict[str, Callable[[], Check]]:
 
     def derive() -> Check:
         for made in [file, mechanism] if stranger.values else [file]:
-            for found in derive_cases(made):
+            for found in derived(made).cases:
                 texts = found.to_text(), found.to_latex(), found.to_mathml(), found.show()
                 json.dumps(found.to_json(), allow_nan=False)
                 if not (all(texts) and to_page(found, "mechanism", {})):

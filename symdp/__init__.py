@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from symdp import individual, mechanisms
-    from symdp.derive.derivation import Derivation, derive, derive_cases
-    from symdp.derive.without_pair.epoch import derive_epoch
-    from symdp.derive.without_pair.vectors import derive_vectors
+    from symdp.derive.kinds import derive
+    from symdp.derive.printed import Derivation
     from symdp.errors import AccuracyError, InputError, SymdpError
     from symdp.model.mechanism import Mechanism
     from symdp.model.specification import load, loads
@@ -52,9 +51,6 @@ __all__ = [
     "calibrate",
     "compose",
     "derive",
-    "derive_cases",
-    "derive_epoch",
-    "derive_vectors",
     "individual",
     "load",
     "load_composition",
@@ -91,9 +87,6 @@ _HOMES = {
     "calibrate": "symdp.questions.calibrate",
     "compose": "symdp.questions.composition",
     "derive": "symdp.derive",
-    "derive_cases": "symdp.derive",
-    "derive_epoch": "symdp.derive",
-    "derive_vectors": "symdp.derive",
     "load": "symdp.model.specification",
     "load_composition": "symdp.questions.parallel",
     "load_parts": "symdp.questions.parallel",

@@ -28,6 +28,7 @@ from emitted import COMPILER, ENDINGS, NODE, by_node, compiled
 
 import symdp
 from symdp import mechanisms
+from symdp.derive.derivation import derive_pair
 from symdp.errors import AccuracyError, InputError, SymdpError
 from symdp.individual import from_mechanisms
 from symdp.individual.filters import Odometer
@@ -225,7 +226,7 @@ def _filter(asked: Asked) -> Found:
 
 def _program(asked: Asked) -> Found:
     p = asked.promise
-    code = symdp.to_python(symdp.derive(p.step))
+    code = symdp.to_python(derive_pair(p.step))
     own = ModuleType("emitted")
     exec(compile(code, "emitted.py", "exec"), own.__dict__)
     try:
@@ -239,7 +240,7 @@ def _program(asked: Asked) -> Found:
 def _in_language(language: str) -> Callable[[Asked], Found]:
     def found(asked: Asked) -> Found:
         p = asked.promise
-        code = to_program(symdp.derive(p.step), language)
+        code = to_program(derive_pair(p.step), language)
         with tempfile.TemporaryDirectory() as folder:
             source = Path(folder) / f"own.{ENDINGS[language]}"
             source.write_text(code, encoding="utf-8")
@@ -321,7 +322,7 @@ def _explore(asked: Asked) -> Found:
 
 def _worked(asked: Asked) -> Found:
     p = asked.promise
-    found = sheets(asked.composition, symdp.derive(p.step), p.epsilon, 1, "remove")
+    found = sheets(asked.composition, derive_pair(p.step), p.epsilon, 1, "remove")
     told = next(last for _, rows in found for first, _, last in rows if "δ (" in first)
     own = asked.composition.delta(p.epsilon, direction="remove").delta
     shown = float(told.replace("−", "-").replace("·10^", "e"))

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import sympy as sp
 
 import symdp
 from symdp import compose, individual, mechanisms
@@ -37,6 +38,13 @@ BENT = symdp.loads(
     'name = "bent"\nvariable = "x"\nsupport = ["-oo", "oo"]\n'
     '[noise]\ndensity = "exp(-x**2/2 - x**4/10)"\nnormalize = true\n'
 )
+BOX = symdp.loads(
+    'name = "box"\nvariable = "x"\nsupport = ["-w", "w"]\n'
+    '[parameters]\nw = "positive"\n[noise]\ndensity = "1/(2*w)"\n'
+)
+RADIUS = sp.Symbol("r", positive=True)
+ON_VECTORS = symdp.Mechanism.radial((1 + RADIUS**2) ** -4, RADIUS, dimension=3)
+COIN = symdp.Mechanism.local([["3/4", "1/4"], ["1/4", "3/4"]])
 NOISE = mechanisms.gaussian(sigma=2)
 CURVE = from_renyi_points([(2, 0.1), (8, 0.5), (32, 2.5)])
 COUNTED = individual.from_counts([1.0, 4.0], [[100, 0], [50, 50]], 0.01)
@@ -156,8 +164,11 @@ OBJECTS = {
     ),
     "derivation": (lambda: symdp.derive(mechanisms.gaussian), derived),
     "derivation of a normalized density": (lambda: symdp.derive(BENT), derived),
+    "cases": (lambda: symdp.derive(BOX), lambda d: [len(d.cases), d.to_text(1, ("loss",))]),
+    "vectors": (lambda: symdp.derive(ON_VECTORS), lambda d: [str(d.loss), d.to_text(1, ("loss",))]),
+    "local randomizer": (lambda: symdp.derive(COIN), lambda d: [str(d.common_mass), repr(d)]),
     "epoch": (
-        lambda: symdp.derive_epoch(mechanisms.gaussian.subsample("random_allocation", steps=5)),
+        lambda: symdp.derive(mechanisms.gaussian.subsample("random_allocation", steps=5)),
         lambda one: [str(one.cumulant(2)), repr(one)],
     ),
     "CGF": (lambda: symdp.derive(mechanisms.laplace).cgf, lambda one: [one]),

@@ -26,17 +26,11 @@ from symdp.page.node import GREEK_NAMES
 from symdp.page.text import WIDTH, to_text
 
 if TYPE_CHECKING:
-    from symdp.derive import (
-        Derivation,
-        EpochDerivation,
-        LocalDerivation,
-        VectorDerivation,
-    )
+    from symdp.derive import Derivation
     from symdp.model.mechanism import Mechanism
     from symdp.page.worked import Row
 
     _Numbers = tuple[list[tuple[str, list[Row]]], str]
-    AnyDerivation = Derivation | EpochDerivation | VectorDerivation | LocalDerivation
 
 _PROGRAMS = ("python", "c", "javascript")
 _SECTIONED = ("text", "latex", "mathml")
@@ -115,29 +109,27 @@ def derive(
             if form in _PROGRAMS:
                 print(_program(mechanism, side, form, limit), end="")
                 return
-            derivations = _derived(mechanism, side, limit)
+            derivation = _derived(mechanism, side, limit)
             if number is not None:
-                derivations = [_of_number(derivations, number)]
+                derivation = _of_number(derivation, number)
             numbers = None
             if with_numbers:
                 numbers = _sheets(job, mechanism, side, terms, at, at_delta)
             if form == "json":
-                print(_json(mechanism, derivations, terms, numbers))
+                print(_json(derivation, terms, numbers))
                 return
             steps = _steps(mechanism, side, limit) if explain else []
             if check:
-                steps += _checks(derivations)
-            subject = f"{mechanism!r}, {side} direction"
+                steps += _checks(derivation)
             if form == "text":
-                text = _text(derivations, subject, shown, keys, steps, numbers)
+                text = _text(derivation, shown, keys, steps, numbers)
             elif form == "latex":
-                parts = [_latex(derivations, subject, shown, keys)]
+                parts = [derivation.to_latex(shown, keys)]
                 text = "\n".join([*parts, latex_blocks(steps)] if steps else parts)
             else:
                 lines = (line for b in steps if isinstance(b, Formulas) for line in b.lines)
                 elements = (formula(line) for line in lines if line.left is not None)
-                parts = [d.to_mathml(shown, keys) for d in derivations]
-                text = "\n".join([*parts, *elements]) + "\n"
+                text = "\n".join([derivation.to_mathml(shown, keys), *elements]) + "\n"
     if output is None:
         print(text, end="")
         return
@@ -156,15 +148,15 @@ def _refuse_unknown(keys: Sequence[str]) -> None:
             raise InputError(f"no section or formula is called {key!r:.40}{hint}")
 
 
-def _checks(derivations: Sequence[AnyDerivation]) -> list[Block]:
+def _checks(derivation: Derivation) -> list[Block]:
     """Return the checks of each derivation of a pair on a line."""
-    from symdp.derive import Derivation
+    from symdp.derive import PairDerivation
     from symdp.derive.child import or_reason
     from symdp.page.derivation import check_blocks
 
     blocks: list[Block] = []
-    for d in derivations:
-        if not isinstance(d, Derivation) or d.pair.alternatives or d.points:
+    for d in derivation.cases:
+        if not isinstance(d, PairDerivation) or d.pair.alternatives or d.points:
             raise InputError("--check needs a pair of densities on a line or on the integers")
         blocks += or_reason(partial(check_blocks, d), lambda why: [Sentence(f"no checks: {why}")])
     return blocks
@@ -173,8 +165,8 @@ def _checks(derivations: Sequence[AnyDerivation]) -> list[Block]:
 def _page(job: Job, side: str, order: int, time_limit: float) -> str:
     """Return an executable page; values that were given are those at which it checks."""
     from symdp import mechanisms
-    from symdp.derive import derive, derive_cases
     from symdp.derive.child import or_reason
+    from symdp.derive.derivation import derive_cases, derive_pair
     from symdp.model.dominating import is_on_vectors
     from symdp.model.relation import is_local
     from symdp.model.specification import read_text
@@ -194,7 +186,7 @@ def _page(job: Job, side: str, order: int, time_limit: float) -> str:
             "--format page: noise on vectors and local randomizers have text, latex, mathml and "
             "json"
         )
-    derivation = or_reason(lambda: derive(loaded, side, time_limit), lambda _: None)
+    derivation = or_reason(lambda: derive_pair(loaded, side, time_limit), lambda _: None)
     if (
         derivation is None
     ):  # values decide what symbols leave open, or the first of all orders is shown
@@ -205,10 +197,11 @@ def _page(job: Job, side: str, order: int, time_limit: float) -> str:
 
 
 def _program(mechanism: Mechanism, side: str, form: str, time_limit: float) -> str:
-    from symdp.derive import derive_cases
+    from symdp.derive.derivation import derive_cases
+    from symdp.derive.without_pair.epoch import has_no_single_pair
     from symdp.questions.programs import to_program_of_cases
 
-    if _has_no_single_pair(mechanism):
+    if has_no_single_pair(mechanism):
         raise InputError(
             f"--format {form}: an epoch of random allocation has no density in closed form, "
             "and no program; text, latex, mathml and json show what it is made of"
@@ -216,41 +209,23 @@ def _program(mechanism: Mechanism, side: str, form: str, time_limit: float) -> s
     return to_program_of_cases(mechanism, derive_cases(mechanism, side, time_limit), form)
 
 
-def _derived(mechanism: Mechanism, side: str, time_limit: float) -> Sequence[AnyDerivation]:
-    """Return a derivation for each order of the parameters that is left open."""
-    from symdp.derive import derive_cases, derive_epoch, derive_local, derive_vectors
-    from symdp.model.dominating import is_on_vectors
-    from symdp.model.relation import is_local
+def _derived(mechanism: Mechanism, side: str, time_limit: float) -> Derivation:
+    """Return the derivation, with the time that each of several orders may take for its page."""
+    from symdp.derive import derive
 
-    if is_on_vectors(mechanism):
-        return [derive_vectors(mechanism, side, time_limit)]
-    if is_local(mechanism):
-        return [derive_local(mechanism, side, time_limit)]
-    if _has_no_single_pair(mechanism):
-        return [derive_epoch(mechanism, side, time_limit)]
-    derivations = derive_cases(mechanism, side, time_limit)
-    if len(derivations) > 1:
-        end_after_work(len(derivations) * (time_limit / 2 + _GRACE))
-    return derivations
-
-
-def _has_no_single_pair(mechanism: Mechanism) -> bool:
-    """Return whether an epoch of random allocation is no pair of one variable."""
-    from symdp.model.allocation import MOST_FORMULAS, allocated_steps, outcomes
-
-    steps = allocated_steps(mechanism)
-    if steps is None or steps == 1:
-        return False
-    pair = replace(mechanism, sampling=None).pair()
-    return pair.support.kind != "points" or outcomes(pair, steps) > MOST_FORMULAS
+    derivation = derive(mechanism, side, time_limit)
+    if len(derivation.cases) > 1:
+        end_after_work(len(derivation.cases) * (time_limit / 2 + _GRACE))
+    return derivation
 
 
 def _steps(mechanism: Mechanism, side: str, time_limit: float) -> list[Block]:
     """Return the step log; that of one step where an epoch has none."""
-    from symdp.derive import derive_cases
+    from symdp.derive.derivation import derive_cases
+    from symdp.derive.without_pair.epoch import has_no_single_pair
     from symdp.page.sections.step_log import step_log
 
-    if _has_no_single_pair(mechanism):
+    if has_no_single_pair(mechanism):
         mechanism = replace(mechanism, sampling=None)
     end_after_work(time_limit + _GRACE)
     return [b for d in derive_cases(mechanism, side, time_limit) for b in step_log(d).blocks()]
@@ -268,7 +243,8 @@ def _sheets(
 
     What computes them is loaded only then.
     """
-    from symdp.derive import derive
+    from symdp.derive.derivation import derive_pair
+    from symdp.derive.without_pair.epoch import has_no_single_pair
     from symdp.page.worked import sheets
 
     composition = job.build()
@@ -276,7 +252,7 @@ def _sheets(
     if epsilon is None:
         assert delta is not None
         epsilon = composition.epsilon(delta).end  # of both directions
-    derivation = None if _has_no_single_pair(mechanism) else derive(mechanism, side)
+    derivation = None if has_no_single_pair(mechanism) else derive_pair(mechanism, side)
     tables = sheets(composition, derivation, epsilon, order, words.direction(side))
     at = f" at ε = {epsilon:g}, n = {composition.count}"
     if len(composition.sides("both")) > 1:
@@ -284,43 +260,25 @@ def _sheets(
     return tables, at
 
 
-def _of_number(cases: Sequence[AnyDerivation], number: int) -> AnyDerivation:
+def _of_number(derivation: Derivation, number: int) -> Derivation:
     """Return one of the cases, counted from 1."""
+    cases = derivation.cases
     if number > len(cases):
         there = "one case" if len(cases) == 1 else f"{len(cases)} cases"
         raise InputError(f"--case {number}: this mechanism has {there}")
     return cases[number - 1]
 
 
-def _latex(
-    cases: Sequence[AnyDerivation],
-    subject: str,
-    order: int | None,
-    only: tuple[str, ...],
-) -> str:
-    """Return the derivation, what several cases share once."""
-    from symdp.page.derivation import cases_to_latex
-
-    if len(cases) == 1:
-        return cases[0].to_latex(order, only)
-    return cases_to_latex(cases, subject, order, only)
-
-
 def _text(
-    derivations: Sequence[AnyDerivation],
-    subject: str,
+    derivation: Derivation,
     order: int | None,
     only: tuple[str, ...],
     steps: list[Block],
     numbers: _Numbers | None,
 ) -> str:
-    from symdp.page.derivation import cases_to_text
-
-    width, ascii_only = max(_LEAST_WIDTH, min(WIDTH, columns(WIDTH))), not _prints_unicode()
-    if len(derivations) == 1:
-        parts = [derivations[0].to_text(order, only, width, ascii_only)]
-    else:
-        parts = [cases_to_text(derivations, subject, order, only, width, ascii_only)]
+    width = max(_LEAST_WIDTH, min(WIDTH, columns(WIDTH)))
+    ascii_only = not _prints_unicode()
+    parts = [derivation.to_text(order, only, width, ascii_only)]
     if numbers is not None:
         from symdp.page.worked import sheet_blocks
 
@@ -343,14 +301,8 @@ def _printable(line: str) -> str:
     return "".join(c for c in line if unicodedata.category(c)[0] != "C")
 
 
-def _json(
-    mechanism: Mechanism,
-    derivations: Sequence[AnyDerivation],
-    order: int,
-    numbers: _Numbers | None,
-) -> str:
-    cases = [d.to_json(order) for d in derivations]
-    document = cases[0] if len(cases) == 1 else {"name": mechanism.name, "cases": cases}
+def _json(derivation: Derivation, order: int, numbers: _Numbers | None) -> str:
+    document = derivation.to_json(order)
     if numbers is not None:
         document["values"] = [
             {"title": title, "rows": [list(row) for row in rows]} for title, rows in numbers[0]

@@ -1,7 +1,7 @@
 """Derivation for people: from a dominating pair to its loss, the law of the loss and its CGF.
 
 In comes a mechanism, out goes a `Derivation`, whose sections are made when asked for and checked
-against numbers; one that has no formula says why. Read `derivation.py` first, then `cgf.py`.
+against numbers; one that has no formula says why. Read `kinds.py` first, then `derivation.py`.
 """
 
 from __future__ import annotations
@@ -14,35 +14,40 @@ from symdp.density.records import Piece, Point
 from symdp.derive.records import CGF, Atom
 
 if TYPE_CHECKING:
-    from symdp.derive.derivation import Derivation, derive, derive_cases
-    from symdp.derive.without_pair.epoch import EpochDerivation, derive_epoch
-    from symdp.derive.without_pair.local import LocalDerivation, derive_local
-    from symdp.derive.without_pair.vectors import VectorDerivation, derive_vectors
+    from symdp.derive.derivation import PairDerivation
+    from symdp.derive.kinds import CasesDerivation, derive
+    from symdp.derive.printed import Derivation
+    from symdp.derive.without_pair.epoch import EpochDerivation
+    from symdp.derive.without_pair.local import LocalDerivation
+    from symdp.derive.without_pair.vectors import VectorDerivation
 
 __all__ = [
     "CGF",
     "Atom",
+    "CasesDerivation",
     "Derivation",
     "EpochDerivation",
     "LocalDerivation",
+    "PairDerivation",
     "Piece",
     "Point",
     "VectorDerivation",
     "derive",
-    "derive_cases",
-    "derive_epoch",
-    "derive_local",
-    "derive_vectors",
     "pieces",
     "points",
 ]
 
 
 # Numbers need the pieces alone; integration and its checks load with the first derivation.
-_LATER = {"EpochDerivation": "without_pair.epoch", "derive_epoch": "without_pair.epoch"}
-_LATER |= {"VectorDerivation": "without_pair.vectors", "derive_vectors": "without_pair.vectors"}
-_LATER |= {"LocalDerivation": "without_pair.local", "derive_local": "without_pair.local"}
-_LATER |= dict.fromkeys(("Derivation", "derive", "derive_cases"), "derivation")
+_LATER = {
+    "CasesDerivation": "kinds",
+    "Derivation": "printed",
+    "EpochDerivation": "without_pair.epoch",
+    "LocalDerivation": "without_pair.local",
+    "PairDerivation": "derivation",
+    "VectorDerivation": "without_pair.vectors",
+    "derive": "kinds",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -9,6 +9,7 @@ import sympy as sp
 
 from symdp.above import above
 from symdp.derive.orders import check_order
+from symdp.errors import suggestion
 
 if TYPE_CHECKING:
     from symdp.derive.privacy_loss import PrivacyLoss
@@ -20,8 +21,14 @@ _DIGITS = 12  # shown of a long number
 _LONG_RATIO = 60  # characters of a ratio that nobody reads
 
 
-class Printed:
-    """A record with sections of formulas, and so with a text, LaTeX, MathML, HTML and JSON."""
+class Derivation:
+    """What `symdp.derive` finds: sections of formulas, with a text, LaTeX, MathML, HTML and JSON.
+
+    What is in it depends on the mechanism: of a pair all of `PairDerivation`, of an epoch its
+    transform, of noise on vectors its loss at two distances, of a local randomizer what its laws
+    have in common; where the order of parameters decides, `cases`. A part that it has not is an
+    AttributeError that says so.
+    """
 
     mechanism: Mechanism
     direction: str
@@ -30,6 +37,19 @@ class Printed:
     def headline(self) -> str:
         """What was derived, in one line."""
         return f"{self.mechanism!r}, {self.direction} direction"
+
+    @property
+    def cases(self) -> tuple[Derivation, ...]:
+        """One derivation for each order of the parameters; itself where one order holds."""
+        return (self,)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(self._without(name))
+
+    def _without(self, name: str) -> str:
+        """Return that a part is not there, and what is called nearly the same."""
+        parts = [part for part in dir(type(self)) if not part.startswith("_")]
+        return f"a {type(self).__name__} has no {name!r:.40}{suggestion(name, parts)}"
 
     def sections(self, order: int = 2) -> list[Any]:
         """Return the sections, expansions up to `order`, each with its legend."""

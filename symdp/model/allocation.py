@@ -66,7 +66,7 @@ def allocated_pair(pair: Pair, sampling: Sampling) -> Pair:
     if pair.support.kind != "points" or outcomes(pair, steps) > MOST_FORMULAS:
         raise InputError(
             f"the pair lives on {steps} outputs at once, and its loss log(Y/t) has no density in "
-            "closed form; `symdp.derive_epoch` shows what it is made of, and composed it has its "
+            "closed form; `symdp.derive` shows what it is made of, and composed it has its "
             "numbers"
         )
     return _on_counts(pair, steps)

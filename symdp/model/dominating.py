@@ -121,7 +121,7 @@ def dominating_pair(
             raise InputError(
                 "its outputs are vectors, and of this density no pair on a line is known, as it is "
                 "where -log g is r or r**2 times a constant; ask for ε, δ, a curve, a calibration "
-                "or the trade-off function, or for derive_vectors"
+                "or the trade-off function; symdp.derive shows its loss at two distances"
             )
         return dominating_pair(*line, sampling, ADD_REMOVE)
     if isinstance(source, MassNoise) and relation == SUBSTITUTION:

@@ -17,8 +17,8 @@ import sympy as sp
 
 from symdp.density.signs import random_values
 from symdp.derive.child import or_reason
-from symdp.derive.derivation import Derivation
-from symdp.derive.printed import printed_orders
+from symdp.derive.derivation import PairDerivation
+from symdp.derive.kinds import CasesDerivation
 from symdp.derive.without_pair.epoch import EpochDerivation
 from symdp.derive.without_pair.local import LocalDerivation
 from symdp.derive.without_pair.vectors import FIRST, SECOND, VectorDerivation
@@ -67,14 +67,12 @@ from symdp.page.sections.series import (
     tails_section,
 )
 from symdp.page.sections.step_log import step_log
-from symdp.page.text import WIDTH
 from symdp.page.text import to_text as text_of
 
 if TYPE_CHECKING:
+    from symdp.derive.printed import Derivation
     from symdp.derive.records import HasCGF
     from symdp.model.mechanism import Mechanism
-
-    _Any = Derivation | EpochDerivation | VectorDerivation | LocalDerivation
 
 
 @cache
@@ -104,16 +102,20 @@ _FOR_MASSES = 2.0  # seconds for the masses of the densities
 _WHOLE_TILTS = 3  # of an epoch, at which K is shown
 
 
-def sections(d: _Any, order: int) -> list[Section]:
+def sections(d: Derivation, order: int) -> list[Section]:
     """Return the sections, expansions up to `order`, each with its legend."""
     if isinstance(d, VectorDerivation):
         return _of_vectors(d, order)
     if isinstance(d, LocalDerivation):
         return local_sections(d)
-    return _of_epoch(d, order) if isinstance(d, EpochDerivation) else _of_steps(d, order)
+    if isinstance(d, EpochDerivation):
+        return _of_epoch(d, order)
+    if isinstance(d, PairDerivation):
+        return _of_steps(d, order)
+    return [section for case in d.cases for section in case.sections(order)]
 
 
-def _of_steps(d: Derivation, order: int) -> list[Section]:
+def _of_steps(d: PairDerivation, order: int) -> list[Section]:
     makers: tuple[tuple[str, str, Callable[[], list[Section]]], ...] = (
         ("mechanism", "Mechanism", lambda: [mechanism_section(d)]),
         ("facts", "Facts", lambda: [facts_section(d)]),
@@ -133,7 +135,7 @@ def _of_steps(d: Derivation, order: int) -> list[Section]:
     return explained(d, sections_found, symbols_of(d))
 
 
-def symbols_of(d: Derivation) -> dict[str, str]:
+def symbols_of(d: PairDerivation) -> dict[str, str]:
     """Return what the symbols mean that this derivation alone has."""
     meaning = "the mass by which a density is divided"
     return {
@@ -216,7 +218,9 @@ def _of_vectors(d: VectorDerivation, order: int) -> list[Section]:
     return explained(d, listed, extra)
 
 
-def chosen(d: _Any, order: int, only: tuple[str, ...] = (), whole: bool = False) -> list[Section]:
+def chosen(
+    d: Derivation, order: int, only: tuple[str, ...] = (), whole: bool = False
+) -> list[Section]:
     """Return what is of this mechanism alone, the `whole`, or sections and formulas by name.
 
     A formula is called as its left side begins: K, ell, omega, c_1.  An unknown name is refused.
@@ -234,7 +238,7 @@ def chosen(d: _Any, order: int, only: tuple[str, ...] = (), whole: bool = False)
             for s in mine
         )
         named = next(filter(None, by_name), [])
-        if not by_key and not named and isinstance(d, Derivation) and d.is_disjoint:
+        if not by_key and not named and isinstance(d, PairDerivation) and d.is_disjoint:
             wanted.append(Section(key, "", (sentence(DISJOINT),)))
             continue
         if not by_key and not named:
@@ -282,13 +286,17 @@ def doubt(mechanism: Mechanism) -> str:
     return ""
 
 
-def _head(d: _Any) -> list[Block]:
-    reason = doubt(d.mechanism)
+def _head(d: Derivation) -> list[Block]:
+    reason = doubt(d.cases[0].mechanism)
     return [Sentence(f"warning: {reason}", "warning")] if reason else []
 
 
-def blocks(d: _Any, order: int, only: tuple[str, ...] = (), whole: bool = False) -> list[Block]:
+def blocks(
+    d: Derivation, order: int, only: tuple[str, ...] = (), whole: bool = False
+) -> list[Block]:
     """Return the sections as blocks of a document, with one legend for all of them."""
+    if isinstance(d, CasesDerivation):
+        return blocks_of_cases(d.cases, order, only, whole)
     listed = chosen(d, order, only, whole)
     parts = [block for section in listed for block in replace(section, legend=()).blocks()]
     legend = one_legend(listed)
@@ -297,7 +305,7 @@ def blocks(d: _Any, order: int, only: tuple[str, ...] = (), whole: bool = False)
 
 
 def blocks_of_cases(
-    cases: Sequence[_Any], order: int, only: tuple[str, ...] = (), whole: bool = False
+    cases: Sequence[Derivation], order: int, only: tuple[str, ...] = (), whole: bool = False
 ) -> list[Block]:
     """Return the cases of one mechanism as blocks: what all of them say, then what each one does.
 
@@ -387,39 +395,8 @@ def _conditions(mechanisms: Sequence[Mechanism]) -> list[str]:
     return [" and ".join(part for part in parts if part not in shared) for parts in texts]
 
 
-def cases_to_text(
-    cases: Sequence[_Any],
-    subject: str,
-    order: int | None,
-    only: tuple[str, ...] = (),
-    width: int = WIDTH,
-    ascii_only: bool = False,
-    whole: bool = False,
-) -> str:
-    """Return the cases of one mechanism as text of `width` columns."""
-    first = transliterated(subject) if ascii_only else subject
-    count = f"{len(cases)} cases, by the order of the parameters"
-    head = [*_head(cases[0]), Sentence(f"{first}; {count}")]
-    terms, whole = printed_orders(order, whole)
-    return text_of([*head, *blocks_of_cases(cases, terms, only, whole)], width, ascii_only)
-
-
-def cases_to_latex(
-    cases: Sequence[_Any],
-    subject: str,
-    order: int | None,
-    only: tuple[str, ...] = (),
-    whole: bool = False,
-) -> str:
-    """Return the cases of one mechanism as LaTeX, see `to_latex`."""
-    terms, whole = printed_orders(order, whole)
-    head = f"% {transliterated(subject)}\n{_PACKAGES}\\allowdisplaybreaks\n"
-    parts = [*_head(cases[0]), *blocks_of_cases(cases, terms, only, whole)]
-    return head + latex_blocks(parts)
-
-
 def to_text(
-    d: _Any,
+    d: Derivation,
     order: int,
     only: tuple[str, ...],
     width: int,
@@ -433,7 +410,7 @@ def to_text(
     return text_of([*head, *blocks(d, order, only, whole)], width, ascii_only)
 
 
-def to_latex(d: _Any, order: int, only: tuple[str, ...] = (), whole: bool = False) -> str:
+def to_latex(d: Derivation, order: int, only: tuple[str, ...] = (), whole: bool = False) -> str:
     """Return a derivation as LaTeX: for each section a heading and one align (amsmath)."""
     parts = blocks(d, order, only, whole)
     if all(isinstance(block, Formulas) for block in parts):  # what was asked for by name
@@ -445,11 +422,12 @@ def to_latex(d: _Any, order: int, only: tuple[str, ...] = (), whole: bool = Fals
 _PACKAGES = "% packages: amsmath; fontenc with option T1\n"
 
 
-def to_mathml(d: _Any, order: int, only: tuple[str, ...] = (), whole: bool = False) -> str:
+def to_mathml(d: Derivation, order: int, only: tuple[str, ...] = (), whole: bool = False) -> str:
     """Return the formulas as MathML elements, one a line."""
-    listed = chosen(d, order, only, whole)
+    listed = [section for case in d.cases for section in chosen(case, order, only, whole)]
     lines = (line for s in listed for line in s.lines if line.left is not None)
-    warning = [f"<!-- {escape(reason)} -->"] if (reason := doubt(d.mechanism)) else []
+    reason = doubt(d.cases[0].mechanism)
+    warning = [f"<!-- {escape(reason)} -->"] if reason else []
     return "\n".join([*warning, *map(math_line, lines)])
 
 
@@ -459,7 +437,7 @@ def to_document(text: str) -> str:
     return f"{head}\\begin{{document}}\n{text}\\end{{document}}\n"
 
 
-def check_blocks(d: Derivation) -> list[Block]:
+def check_blocks(d: PairDerivation) -> list[Block]:
     """Return what the formulas say at numbers, beside quadratures, and a program of the latter.
 
     Free parameters are drawn. The quadratures take P and Q as they are written, and mpmath alone.
@@ -482,13 +460,14 @@ def check_blocks(d: Derivation) -> list[Block]:
     ]
 
 
-def notebook_latex(d: _Any) -> str:
+def notebook_latex(d: Derivation) -> str:
     """Return what a notebook shows where it prints LaTeX."""
-    rows = (row for s in chosen(d, 1) for line in s.lines for row in latex_rows(line))
+    listed = [section for case in d.cases for section in chosen(case, 1)]
+    rows = (row for s in listed for line in s.lines for row in latex_rows(line))
     return f"$${aligned(rows)}$$"
 
 
-def notebook_html(d: _Any) -> str:
+def notebook_html(d: Derivation) -> str:
     """Return what a notebook shows."""
     head = html_blocks([*_head(d), Sentence(d.headline, "strong")])
     return f'<div class="symdp-derivation">{head}{html_blocks(blocks(d, 1))}</div>'
@@ -499,7 +478,7 @@ _DESCRIBED = "Derived by symdp from its density, and checked below."
 _COUNT = 8  # steps: of so few truth may be out of reach
 
 
-def to_page(d: Derivation, source: str, values: Mapping[str, str], order: int = 2) -> str:
+def to_page(d: PairDerivation, source: str, values: Mapping[str, str], order: int = 2) -> str:
     """Return a derivation of a new mechanism as a page that MyST executes, as the built-ins have.
 
     What is printed comes from the sections, and every cell holds the package against something
@@ -529,12 +508,12 @@ def to_page(d: Derivation, source: str, values: Mapping[str, str], order: int = 
     )
 
 
-def _values_of(d: Derivation) -> dict[sp.Symbol, sp.Expr]:
+def _values_of(d: PairDerivation) -> dict[sp.Symbol, sp.Expr]:
     """Return exact numbers inside their domains for the free parameters."""
     return dict(random_values(d.mechanism.parameters.values(), 1, d.below_one))
 
 
-def _drawn(d: Derivation) -> Iterator[tuple[str, str]]:
+def _drawn(d: PairDerivation) -> Iterator[tuple[str, str]]:
     """Yield the free parameters, each with an exact number inside its domain."""
     names: dict[sp.Symbol, str] = {s: name for name, s in d.mechanism.parameters.items()}
     yield from ((names[symbol], str(value)) for symbol, value in _values_of(d).items())

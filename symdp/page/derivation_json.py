@@ -9,7 +9,9 @@ import sympy as sp
 
 from symdp.derive import series, tails
 from symdp.derive.child import or_reason
-from symdp.derive.printed import plain
+from symdp.derive.derivation import PairDerivation
+from symdp.derive.kinds import CasesDerivation
+from symdp.derive.printed import Derivation, plain
 from symdp.derive.without_pair.epoch import EpochDerivation
 from symdp.derive.without_pair.local import LocalDerivation
 from symdp.derive.without_pair.vectors import VectorDerivation
@@ -21,7 +23,6 @@ from symdp.page.sections.series import many_steps
 from symdp.page.text import formula_lines, legend_text
 
 if TYPE_CHECKING:
-    from symdp.derive.derivation import Derivation
     from symdp.derive.pld import LossLaw
     from symdp.derive.privacy_loss import PrivacyLoss
     from symdp.model.fact import Fact
@@ -32,10 +33,10 @@ _VECTOR_SCHEMA = "symdp/vectors/1"
 _LOCAL_SCHEMA = "symdp/local/1"
 
 
-def to_json(
-    d: Derivation | EpochDerivation | VectorDerivation | LocalDerivation, order: int
-) -> dict[str, Any]:
+def to_json(d: Derivation, order: int) -> dict[str, Any]:
     """Return everything that was derived as dicts, lists, strings and None."""
+    if isinstance(d, CasesDerivation):
+        return {"name": d.mechanism.name, "cases": [case.to_json(order) for case in d.cases]}
     if isinstance(d, LocalDerivation):
         schema, content = _LOCAL_SCHEMA, _of_local(d)
     elif isinstance(d, VectorDerivation):
@@ -43,6 +44,7 @@ def to_json(
     elif isinstance(d, EpochDerivation):
         schema, content = _EPOCH_SCHEMA, _of_epoch(d)
     else:
+        assert isinstance(d, PairDerivation)
         schema, content = SCHEMA, _of_steps(d, order)
     document = {"schema": schema, "name": d.mechanism.name, "direction": d.direction, **content}
     document["facts"] = {name: _fact(fact) for name, fact in facts(d.mechanism)}
@@ -112,11 +114,11 @@ def _of_local(d: LocalDerivation) -> dict[str, Any]:
     }
 
 
-def _symbols(d: Derivation | VectorDerivation | LocalDerivation) -> dict[str, sp.Basic]:
+def _symbols(d: Derivation) -> dict[str, sp.Basic]:
     return {f"parameters.{p.name}": p.symbol for p in d.mechanism.declared}
 
 
-def _of_steps(d: Derivation, order: int) -> dict[str, Any]:
+def _of_steps(d: PairDerivation, order: int) -> dict[str, Any]:
     """The texts are for people; "expressions" holds the same formulas for programs.
 
     Each stands under the path of its text: `from_json` gives back equal expressions and symbols.

@@ -21,7 +21,7 @@ from symdp.derive.child import or_reason
 from symdp.derive.series import cumulant_at, moment_at_zero
 
 if TYPE_CHECKING:
-    from symdp.derive import Derivation
+    from symdp.derive import PairDerivation
     from symdp.model.pair import Pair
 
 DIGITS = 20  # carried; about fifteen are to agree
@@ -185,14 +185,14 @@ class Judged(NamedTuple):
             return DIGITS if apart == 0 else max(min(int(-mpmath.log10(apart / size)), DIGITS), 0)
 
 
-def judged(d: Derivation, values: Mapping[sp.Symbol, sp.Expr]) -> list[Judged]:
+def judged(d: PairDerivation, values: Mapping[sp.Symbol, sp.Expr]) -> list[Judged]:
     """Return what formulas of a derivation say at values of its parameters, beside quadratures."""
     pair = with_values(d.pair, dict(values))
     with mpmath.workdps(DIGITS):
         return [row for row in _rows(d, pair, values) if mpmath.isfinite(row.value)]
 
 
-def _rows(d: Derivation, pair: Pair, values: Mapping[sp.Symbol, sp.Expr]) -> Iterator[Judged]:
+def _rows(d: PairDerivation, pair: Pair, values: Mapping[sp.Symbol, sp.Expr]) -> Iterator[Judged]:
     def put(formula: sp.Expr) -> Any:
         return mpmath.re(mpmath.mpmathify(sp.N(formula.subs(values), DIGITS + 10)))
 
@@ -229,14 +229,14 @@ def _outputs(pair: Pair) -> list[sp.Expr]:
     return [x for x in places if pair.support.lower < x < pair.support.upper]
 
 
-def _tilts(d: Derivation, values: Mapping[sp.Symbol, sp.Expr]) -> list[sp.Expr]:
+def _tilts(d: PairDerivation, values: Mapping[sp.Symbol, sp.Expr]) -> list[sp.Expr]:
     low, high = d.cgf.domain or (-sp.S.One, sp.S.Zero)
     ends = low.subs(values), high.subs(values)
     tilts = (sp.Rational(-1, 3), sp.Rational(1, 2), sp.Integer(2))
     return [t for t in tilts if ends[0] < t < ends[1] and t not in d.cgf.removable]
 
 
-def _mean(d: Derivation) -> sp.Expr | None:
+def _mean(d: PairDerivation) -> sp.Expr | None:
     """Return κ₁ in closed form, None where no formula is known or the loss may be infinite."""
     if d.mass_at_infinity != 0:
         return None
@@ -249,7 +249,9 @@ def _exact(number: sp.Expr) -> str:
     return f"mpf({number.p})/{number.q}" if isinstance(number, sp.Rational) else str(number)
 
 
-def program_of(d: Derivation, values: Mapping[sp.Symbol, sp.Expr], rows: Sequence[Judged]) -> str:
+def program_of(
+    d: PairDerivation, values: Mapping[sp.Symbol, sp.Expr], rows: Sequence[Judged]
+) -> str:
     """Return a program of mpmath that repeats the quadratures of rows, and prints them."""
     pair = with_values(d.pair, dict(values))
     printer = MpmathPrinter({"fully_qualified_modules": False})

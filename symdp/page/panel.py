@@ -171,7 +171,7 @@ _COUNTS = {  # how often a step is taken, in the words of training or not
 
 
 def _data(panel: Panel, most: int) -> dict[str, Any]:
-    from symdp.derive import derive_cases
+    from symdp.derive.derivation import derive_cases
     from symdp.questions.accounted import answering
     from symdp.questions.programs import to_program_of_cases
 
@@ -262,7 +262,7 @@ def _narrow(panel: Panel, data: dict[str, Any]) -> bool:
 
     True where that moves the number of steps with which the page opens.
     """
-    from symdp.derive import derive_cases
+    from symdp.derive.derivation import derive_cases
     from symdp.questions.programs import to_program_of_cases
 
     panel_data = data["panels"][0]

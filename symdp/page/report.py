@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from flint import arb
 
     from symdp.arguments import MethodName
-    from symdp.derive import Derivation
+    from symdp.derive import PairDerivation
     from symdp.derive.tails import TailConstant
     from symdp.model.mechanism import Mechanism
     from symdp.model.relation import Protection
@@ -75,14 +75,14 @@ _DENSITIES = {
 
 def mechanism_blocks(mechanism: Mechanism, count: int) -> list[Block]:
     """Return what one mechanism is, and its densities."""
-    from symdp.derive import derive
+    from symdp.derive.derivation import derive_pair
 
     described = [Sentence(mechanism.description)] if mechanism.description else []
     return [
         Heading(3, _headline(mechanism, count)),
         *described,
         Heading(4, _DENSITIES[mechanism.is_mirrored]),
-        Formulas(finished(Section("", "", tuple(density_lines(derive(mechanism))))).shown()),
+        Formulas(finished(Section("", "", tuple(density_lines(derive_pair(mechanism))))).shown()),
     ]
 
 
@@ -90,9 +90,9 @@ def derivation_blocks(
     mechanism: Mechanism, count: int, epsilon: float | None
 ) -> Iterator[Sequence[Block]]:
     """Yield loss, law of the loss, CGF, cumulants and tails of one mechanism, as they come."""
-    from symdp.derive import derive
+    from symdp.derive.derivation import derive_pair
 
-    derivation = derive(mechanism)
+    derivation = derive_pair(mechanism)
     larger = derivation.dominating_direction
     yield [
         Heading(3, f"Derived from {_headline(mechanism, count)}"),
@@ -102,7 +102,7 @@ def derivation_blocks(
         yield from _direction(derivation, count, epsilon, "")
         return
     for side in _OTHER:
-        of_side = derivation if side == derivation.direction else derive(mechanism, side)
+        of_side = derivation if side == derivation.direction else derive_pair(mechanism, side)
         yield from _direction(of_side, count, epsilon, f", {side} direction")
 
 
@@ -124,7 +124,7 @@ def _which(value: str, proof: str) -> str:
 
 
 def _direction(
-    d: Derivation, count: int, epsilon: float | None, suffix: str
+    d: PairDerivation, count: int, epsilon: float | None, suffix: str
 ) -> Iterator[Sequence[Block]]:
     """Yield the sections of one direction; `suffix` tells the headings of two directions apart."""
     notes: dict[str, str] = {"tails": "Numbers are ends of proved enclosures, shown to six digits"}
@@ -167,7 +167,7 @@ def cumulant_table(composition: Composition, sides: tuple[str, ...]) -> list[Blo
     return [*blocks, *([Listing(notes)] if notes else [])]
 
 
-def _tail_values(d: Derivation, count: int, epsilon: float | None) -> dict[str, str]:
+def _tail_values(d: PairDerivation, count: int, epsilon: float | None) -> dict[str, str]:
     """The tail constants in numbers, by name."""
     deadline = Deadline(_FOR_TAILS, worked)
     # What has a formula is quick; a supremum over tilts is not, and comes last.
@@ -494,12 +494,12 @@ def parts(
         yield cumulant_table(composition, different_sides(composition))
 
     def terms(mechanism: Mechanism, _: int) -> Iterator[Sequence[Block]]:
-        from symdp.derive import derive
+        from symdp.derive.derivation import derive_pair
 
         if mechanism != composition.steps[0][0]:
             return
         yield [Sentence(_CORRECTIONS)]
-        first = derive(mechanism)
+        first = derive_pair(mechanism)
         for part in explained(first, corrections(first, _ORDER), symbols_of(first)):
             yield part.blocks(4)
 

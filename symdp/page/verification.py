@@ -436,9 +436,9 @@ def timely_truth(
 
 def different_sides(composition: Composition) -> tuple[str, ...]:
     """Return the sides that may differ: one where a symmetry exchanges P and Q of each step."""
-    from symdp.derive import derive
+    from symdp.derive.derivation import derive_pair
 
-    same = all(derive(m).dominating_direction.value == "both" for m, _ in composition.steps)
+    same = all(derive_pair(m).dominating_direction.value == "both" for m, _ in composition.steps)
     return composition.sides("remove" if same else "both")
 
 

@@ -23,7 +23,7 @@ from symdp.page.sections.series import edgeworth_corrections, saddle_corrections
 from symdp.prove.tail_values import tail_value
 
 if TYPE_CHECKING:
-    from symdp.derive import Derivation
+    from symdp.derive import PairDerivation
     from symdp.derive.tails import TailConstant
     from symdp.numeric.total import SumLaw
     from symdp.questions.composition import Composition, Direction
@@ -168,7 +168,7 @@ def edgeworth_sheet(law: SumLaw, epsilon: float, order: int) -> list[Row]:
     return rows
 
 
-def tails_sheet(d: Derivation, count: int, epsilon: float) -> list[Row]:
+def tails_sheet(d: PairDerivation, count: int, epsilon: float) -> list[Row]:
     """Return every tail constant as a number, at t = 0 where it is one of a tilt."""
     places = {"epsilon": epsilon, "count": count, "t": 0}
     rows = []
@@ -199,7 +199,7 @@ def _number(constant: TailConstant, values: Mapping[str, float]) -> str:
 
 def sheets(
     composition: Composition,
-    d: Derivation | None,
+    d: PairDerivation | None,
     epsilon: float,
     order: int,
     direction: Direction,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import sympy as sp
 
 from symdp.arguments import instance
-from symdp.derive.derivation import Derivation, derive
+from symdp.derive.derivation import PairDerivation, derive_pair
 from symdp.emit.standalone import LANGUAGES, Argument, Case, Condition, Model, Piece, to_code
 from symdp.errors import InputError, suggestion
 from symdp.model.assumption import compared
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _WIDTH = 92  # characters of a line of a program's notes
 
 
-def to_program(derivation: Derivation, language: str) -> str:
+def to_program(derivation: PairDerivation, language: str) -> str:
     """Return a file that accounts for a mechanism without symdp.
 
     It has log_delta, delta, epsilon and curve of n steps, in double precision; parameters without
@@ -32,15 +32,15 @@ def to_program(derivation: Derivation, language: str) -> str:
     lattice, a grid above the true law and one below it enclose the answer: the upper end is given,
     and log_delta_ends and epsilon_ends give both.
     """
-    instance(derivation, Derivation, "it is no derivation: give symdp.derive(mechanism)")
+    instance(derivation, PairDerivation, "it is no derivation: give symdp.derive(mechanism)")
     _known(language)
     return to_code(_model(derivation.mechanism, [derivation]), language)
 
 
 def to_program_of_cases(
-    mechanism: Mechanism, derivations: Sequence[Derivation], language: str
+    mechanism: Mechanism, derivations: Sequence[PairDerivation], language: str
 ) -> str:
-    """Return `to_program` of a mechanism from its `derive_cases`.
+    """Return `to_program` of a mechanism from its derivations, one for each order of parameters.
 
     Where the values of parameters decide how the pieces of a density follow each other, the program
     looks at its arguments and takes the case that holds.
@@ -56,7 +56,7 @@ def _known(language: str) -> None:
         raise InputError(f"no program in {language!r:.40}{hint}")
 
 
-def to_python(derivation: Derivation) -> str:
+def to_python(derivation: PairDerivation) -> str:
     """Return `to_program` in Python.
 
     Examples
@@ -68,7 +68,7 @@ def to_python(derivation: Derivation) -> str:
     return to_program(derivation, "python")
 
 
-def to_c(derivation: Derivation) -> str:
+def to_c(derivation: PairDerivation) -> str:
     """Return `to_program` in C.
 
     Examples
@@ -80,7 +80,7 @@ def to_c(derivation: Derivation) -> str:
     return to_program(derivation, "c")
 
 
-def to_javascript(derivation: Derivation) -> str:
+def to_javascript(derivation: PairDerivation) -> str:
     """Return `to_program` in JavaScript.
 
     Examples
@@ -92,7 +92,7 @@ def to_javascript(derivation: Derivation) -> str:
     return to_program(derivation, "javascript")
 
 
-def _model(mechanism: Mechanism, derivations: Sequence[Derivation]) -> Model:
+def _model(mechanism: Mechanism, derivations: Sequence[PairDerivation]) -> Model:
     from symdp.version import __version__
 
     answered = [_answered(derivation) for derivation in derivations]
@@ -129,12 +129,12 @@ def _model(mechanism: Mechanism, derivations: Sequence[Derivation]) -> Model:
     )
 
 
-def _answered(derivation: Derivation) -> tuple[Derivation, Protection]:
+def _answered(derivation: PairDerivation) -> tuple[PairDerivation, Protection]:
     """Return the derivation of what answers for a mechanism, and whom it protects."""
     mechanism = derivation.mechanism
     step, whose = answering(mechanism, f"{mechanism.name}: a program")
     if step != mechanism:
-        derivation = derive(step, direction=derivation.direction)
+        derivation = derive_pair(step, direction=derivation.direction)
     return derivation, whose
 
 
@@ -148,7 +148,9 @@ def _conditions(mechanism: Mechanism) -> tuple[Condition, ...]:
     return tuple(conditions)
 
 
-def _case(derivation: Derivation, names: Sequence[str], conditions: tuple[Condition, ...]) -> Case:
+def _case(
+    derivation: PairDerivation, names: Sequence[str], conditions: tuple[Condition, ...]
+) -> Case:
     """Return what one order of the parameters has; where two are equal it is either order's."""
     mechanism = derivation.mechanism
     symbols = {p.name: p.symbol for p in mechanism.declared}

@@ -335,7 +335,7 @@ def test_a_comparison_that_is_broken_off_shows_its_rows(shell, monkeypatch):
 @pytest.mark.slow
 def test_a_page_with_sliders_is_written_before_its_formulas(shell, monkeypatch, tmp_path):
     slow = until(0, None)
-    monkeypatch.setattr(import_module("symdp.derive.derivation").Derivation, "to_mathml", slow)
+    monkeypatch.setattr(import_module("symdp.derive.printed").Derivation, "to_mathml", slow)
     page = tmp_path / "page.html"
     ran = shell("explore laplace b=2 --time-limit 4 -o", str(page))
     assert (ran.code, ran.out) == (1, "")

@@ -14,6 +14,7 @@ import sympy as sp
 import symdp
 from symdp.density.signs import random_values, sign_of
 from symdp.derive import derive
+from symdp.derive.derivation import derive_pair
 from symdp.errors import InputError
 from symdp.model.assumption import AssumedSymbol, End, released
 from symdp.model.mechanism import Mechanism
@@ -130,7 +131,7 @@ def test_what_is_assumed_is_printed_in_every_form() -> None:
 
 def test_without_an_assumption_the_refusal_names_it() -> None:
     with pytest.raises(InputError, match=r"give values to w first, or assume in \[assume\]"):
-        derive(noise("triangular", assumed=False))
+        derive_pair(noise("triangular", assumed=False))
 
 
 @pytest.mark.parametrize(

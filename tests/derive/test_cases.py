@@ -12,10 +12,8 @@ import sympy as sp
 from shell import Shell
 
 import symdp
-from symdp.derive import derive, derive_cases
-from symdp.errors import InputError
+from symdp.derive import CasesDerivation, derive
 from symdp.model.mechanism import Mechanism
-from symdp.page.derivation import cases_to_text
 from symdp.page.document import Section, sentence
 
 R = sp.Rational
@@ -134,9 +132,11 @@ WIDTHS = {
 def test_noise_of_any_width_is_derived_below_and_above(name: str) -> None:
     density, edge = WIDTHS[name]
     made = symdp.loads(noise(density))
-    with pytest.raises(InputError, match="assume"):
-        derive(made)
-    below, above = sorted(derive_cases(made), key=lambda d: d.mechanism.assumptions)
+    both = derive(made)
+    with pytest.raises(AttributeError, match=r"d\.cases\[0\]\.loss"):
+        _ = both.loss
+    below, above = sorted(both.cases, key=lambda d: d.mechanism.assumptions)
+    assert (below.cases, above.cases) == ((below,), (above,))
     assert (below.mechanism.assumptions, above.mechanism.assumptions) == (
         (f"w < {edge}",),
         (f"w > {edge}",),
@@ -149,7 +149,7 @@ def test_noise_of_any_width_is_derived_below_and_above(name: str) -> None:
 
 
 def test_three_orders_of_the_width_of_a_triangle() -> None:
-    found = derive_cases(symdp.loads(noise("(1 - abs(x)/w)/w")))
+    found = derive(symdp.loads(noise("(1 - abs(x)/w)/w"))).cases
     assumed = {d.mechanism.assumptions for d in found}
     assert assumed == {("w > 1",), ("w < 1", "w > 1/2"), ("w < 1/2",)}
 
@@ -169,16 +169,16 @@ class _Case:
 
 def test_what_cases_share_is_printed_once() -> None:
     series = {"series": ["at fixed ε:", "log δ ≈ 1"]}
-    cases = [
+    cases = (
         _Case(
             "w > 1", {"loss": ["ℓ is flat", "sup ℓ = 1"], "series": ["at fixed ε:", "log δ ≈ 2"]}
         ),
         _Case("w < 1/2", {"loss": ["ℓ is flat", "sup ℓ = 2"], **series}),
         _Case("w < 1/3", {"loss": ["ℓ is flat", "sup ℓ = 2"], **series}),
-    ]
-    text = cases_to_text(cases, "a triangle", 2)
+    )
+    text = CasesDerivation(cases[0].mechanism, "remove", cases).to_text(2)  # type: ignore[arg-type]
     shared, first, others = re.split("\n(?=Cases? [0-9])", text)
-    assert "a triangle; 3 cases" in shared
+    assert "remove direction; 3 cases" in shared
     assert "the noise" in shared
     assert text.count("ℓ is flat") == shared.count("ℓ is flat") == 1
     assert "fixed" not in shared  # its next line differs
@@ -191,12 +191,12 @@ def test_what_cases_share_is_printed_once() -> None:
 
 @pytest.mark.slow
 def test_no_line_of_a_case_is_lost() -> None:
-    found = derive_cases(symdp.loads(noise("(1 - abs(x)/w)/w")))
-    text = cases_to_text(found, "the triangle", None)
+    found = derive(symdp.loads(noise("(1 - abs(x)/w)/w")))
+    text = found.to_text()
     shared, *alone = re.split("\n(?=Cases? [0-9])", text)
-    assert "the triangle; 3 cases" in shared
+    assert "remove direction; 3 cases" in shared
     assert sum(part.count("Q(x) =") for part in (shared, *alone)) == 1
-    one_by_one = [d.to_text() for d in found]
+    one_by_one = [d.to_text() for d in found.cases]
     assert len(text) < 0.8 * sum(map(len, one_by_one))
     for number, whole in enumerate(one_by_one, start=1):
         (own,) = (part for part in alone if str(number) in part.splitlines()[0].partition(":")[0])

@@ -8,7 +8,8 @@ import pytest
 import sympy as sp
 
 from symdp import InputError, compose, mechanisms
-from symdp.derive import derive_epoch
+from symdp.derive import derive
+from symdp.derive.without_pair.epoch import derive_epoch
 
 SCHEME = "random_allocation"
 LAPLACE = mechanisms.laplace(b="3/2").subsample(SCHEME, steps=6)
@@ -20,7 +21,7 @@ def gaussian(x):
 
 
 def test_the_transform_of_laplace_noise_is_closed():
-    found = derive_epoch(mechanisms.laplace.subsample(SCHEME, steps=6))
+    found = derive(mechanisms.laplace.subsample(SCHEME, steps=6))
     assert found.is_closed
     b = next(iter(found.transform.free_symbols - {found.rate}))
     ratio = lambda x: mpmath.exp((abs(x) - abs(x - 1)) / 1.5)  # noqa: E731
@@ -33,7 +34,7 @@ def test_the_transform_of_laplace_noise_is_closed():
 
 
 def test_a_transform_without_a_closed_form_is_an_integral():
-    found = derive_epoch(mechanisms.gaussian(sigma=2).subsample(SCHEME, steps=6))
+    found = derive(mechanisms.gaussian(sigma=2).subsample(SCHEME, steps=6))
     assert not found.is_closed
     whole = mpmath.quad(
         lambda x: gaussian(x) * mpmath.exp(-mpmath.exp((2 * x - 1) / 8) * 0.7), [-40, 0, 40]
@@ -51,7 +52,7 @@ def integrand_at(integral, rate):
 @pytest.mark.parametrize("mechanism", [LAPLACE, RESPONSE, mechanisms.gaussian(sigma=2)])
 def test_whole_tilts_are_those_of_the_law_in_numbers(mechanism):
     drawn = mechanism if mechanism.sampling else mechanism.subsample(SCHEME, steps=6)
-    found, law = derive_epoch(drawn), compose(drawn, 1).law("remove")
+    found, law = derive(drawn), compose(drawn, 1).law("remove")
     for tilt in (1, 2, 3):
         # A law from above has a transform too large by what it moves.
         assert law.cgf(float(tilt)) == pytest.approx(float(found.cgf_at(tilt)), rel=1e-8)
@@ -74,7 +75,7 @@ def test_the_integral_is_the_moment_generating_function(direction, tilt):
 
 @pytest.mark.slow
 def test_texts_name_what_the_epoch_is_made_of():
-    found = derive_epoch(LAPLACE)
+    found = derive(LAPLACE)
     text = found.to_text(1)
     for line in ("W(x) =", "Q(W = e^(2/3))", "φ(u) =", "ℓ = log(Y/6)", "K(1) =", "c₁ ="):
         assert line in text
@@ -89,9 +90,9 @@ def test_a_parameter_keeps_its_name():
 
 
 def test_what_has_no_epoch_is_refused():
-    with pytest.raises(InputError, match="only random allocation"):
-        derive_epoch(mechanisms.laplace)
     with pytest.raises(InputError, match="moments of 1/Y"):
-        derive_epoch(LAPLACE, "add").cgf_at(1)
+        derive(LAPLACE, "add").cgf_at(1)
     with pytest.raises(InputError, match="direction must be"):
-        derive_epoch(LAPLACE, "both")
+        derive(LAPLACE, "both")
+    with pytest.raises(AttributeError, match="EpochDerivation has no 'pld_density'"):
+        _ = derive(LAPLACE).pld_density

@@ -12,7 +12,7 @@ import pytest
 import sympy as sp
 
 import symdp
-from symdp.derive import derive_cases
+from symdp.derive import derive
 from symdp.page.derivation import to_page
 
 LINE = ("-oo", "oo")
@@ -86,7 +86,7 @@ def holds_all_sections(text):
 @pytest.mark.slow_cases("Cauchy", "Gumbel")
 @pytest.mark.parametrize("name", [*QUICK, *(pytest.param(n, marks=pytest.mark.slow) for n in SLOW)])
 def test_a_density_has_a_page_in_every_format(name):
-    for derivation in derive_cases((QUICK | SLOW)[name]):
+    for derivation in derive((QUICK | SLOW)[name]).cases:
         assert holds_all_sections(in_all_formats(derivation))
 
 
@@ -96,7 +96,7 @@ def test_a_density_with_values_has_a_page(name):
     mechanism = SLOW[name]
     values = {"s": "2", "a": "3/2", "w": "5", "k": "1"}
     given = mechanism(**{name: values[name] for name in mechanism.parameters})
-    for derivation in derive_cases(given):
+    for derivation in derive(given).cases:
         assert holds_all_sections(derivation.to_text())
         json.dumps(derivation.to_json(), allow_nan=False)
 
@@ -159,7 +159,7 @@ def test_masses_with_a_formula_are_evaluated_and_others_have_a_name():
         "x**(-4)*exp(-s/x)": (HALF, s**3 * sp.exp(-s / x) / (2 * x**4)),
     }
     for density, (support, law) in known.items():
-        found = derive_cases(noise(density, support))[0].pair.Q
+        found = derive(noise(density, support)).cases[0].pair.Q
         values = {"x": sp.Rational(1, 3), "s": sp.Integer(2)}
         own = found.subs({symbol: values[symbol.name] for symbol in found.free_symbols})
         assert abs(sp.N(own / law.subs(values), 30) - 1) < sp.Float(10) ** -25

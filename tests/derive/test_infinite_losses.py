@@ -18,7 +18,7 @@ import pytest
 from printed_formula import value
 
 import symdp
-from symdp.derive import derive, derive_epoch
+from symdp.derive import derive
 from symdp.page.text import formula_lines
 from symdp.page.worked import sheets
 
@@ -466,7 +466,7 @@ def test_epochs_of_random_allocation_add_their_infinite_losses():
     """An epoch has the infinite loss of its step; turned round, that of all likelihood ratios."""
     noise = symdp.loads(CASES["uniform"].file).subsample("random_allocation", steps=3)
     for direction, lost in (("remove", 1 / 8), ("add", 1 / 512)):
-        epoch = derive_epoch(noise, direction)
+        epoch = derive(noise, direction)
         assert float(epoch.mass_at_infinity) == lost
         assert epoch.renyi(2) == math.inf
         assert "1 − (1 − δ_∞)^n + e^(F₀)" in epoch.to_text(only=("series",))

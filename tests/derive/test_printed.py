@@ -16,7 +16,7 @@ from scipy.integrate import quad
 
 import symdp
 from symdp.cli.job import declared
-from symdp.derive import derive, derive_epoch
+from symdp.derive import derive
 from symdp.page.document import token
 from symdp.page.text import formula_lines
 
@@ -378,7 +378,7 @@ def moment(power: int, u: float = 0.0) -> float:
 @pytest.mark.slow
 def test_an_epoch_of_random_allocation_is_that_of_its_definition():
     drawn = symdp.mechanisms.gaussian.subsample("random_allocation", steps=STEPS)
-    text = derive_epoch(drawn).to_text(width=400)
+    text = derive(drawn).to_text(width=400)
     lines = dict(re.findall(r"^  (.*?) = (.*)$", text, re.MULTILINE))
     sigma = {"σ": mpmath.mpf(str(SIGMA))}
     for x in (-1.1, 0.4, 2.0):

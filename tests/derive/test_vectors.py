@@ -11,8 +11,7 @@ import sympy as sp
 from shell import Shell
 
 import symdp
-from symdp import Mechanism, derive_vectors
-from symdp.errors import InputError
+from symdp import Mechanism, derive
 
 r, s = sp.Symbol("r"), sp.Symbol("s", positive=True)
 STUDENT = Mechanism.radial((1 + r**2 / s**2) ** -4, r, dimension=3, sensitivity=2, name="student")
@@ -42,7 +41,7 @@ def nodes(*ends: float, count: int = 120) -> tuple[np.ndarray, np.ndarray]:
 def test_the_integral_over_two_distances_is_the_moment(direction, rate):
     """The same in coordinates along the shift, of length 2, and across it."""
     made = STUDENT(s=2) if rate is None else STUDENT(s=2).subsample("poisson", rate)
-    found = derive_vectors(made, direction)
+    found = derive(made, direction)
     moment = found.moment(found.density / found.normaliser.doit(), found.loss)
     (first, _, _), (second, _, _) = moment.limits
     inside = sp.lambdify((first, second), moment.function.subs(found.cgf.tilt, 0.5), "numpy")
@@ -105,8 +104,3 @@ def test_every_format_and_the_page(tmp_path, capsys):
             assert "4·log(r₁² + s²) − 4·log(r₂² + s²)" in ran.out
     ran = shell("derive", str(path), "--format", "page")
     assert (ran.code, ran.err.count("\n")) == (2, 1)
-
-
-def test_what_is_no_noise_on_vectors_is_told():
-    with pytest.raises(InputError, match="no noise on vectors"):
-        derive_vectors(symdp.mechanisms.gaussian)

@@ -15,7 +15,7 @@ from emitted import COMPILER, ENDINGS, NODE, by_node, compiled
 
 import symdp
 from symdp.cli import main
-from symdp.derive import derive_cases
+from symdp.derive.derivation import derive_cases
 from symdp.questions.programs import to_program_of_cases
 
 HUBER = """

@@ -12,7 +12,7 @@ import sympy as sp
 from refusals import refused
 
 from symdp import Mechanism, compose
-from symdp.derive import derive_local
+from symdp.derive import derive
 from symdp.prove import check_certificate
 from symdp.questions.certificate_file import certificate, check
 
@@ -140,7 +140,7 @@ def test_several_rounds_are_not_certified():
 
 def test_a_page_tells_the_common_part_and_the_law_of_a_part():
     b = sp.Symbol("b", positive=True)
-    d = derive_local(Mechanism.local(sp.exp(-sp.Abs(Y - X) / b) / (2 * b), Y, X, (0, 1)))
+    d = derive(Mechanism.local(sp.exp(-sp.Abs(Y - X) / b) / (2 * b), Y, X, (0, 1)))
     assert sp.simplify(d.common_mass - sp.exp(-1 / (2 * b))) == 0
     text = d.to_text()
     assert "γ = e^(−1/(2b))" in text
@@ -162,5 +162,5 @@ def test_a_page_tells_the_common_part_and_the_law_of_a_part():
     truth = 1 + mpmath.quad(integrand, [-30, 0, 0.5, 1, 31])
     assert float(shown.evalf()) == pytest.approx(float(truth), rel=1e-12)
     assert d.to_json()["common_mass"] == "exp(-1/(2*b))"
-    coin = derive_local(Mechanism.local(COIN)).to_text()
+    coin = derive(Mechanism.local(COIN)).to_text()
     assert "P(L = 3 − e^ε) = 1/4" in coin

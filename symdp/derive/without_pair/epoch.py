@@ -27,17 +27,15 @@ from symdp.density.pieces import points
 from symdp.density.records import Piece, Slope
 from symdp.density.signs import random_values
 from symdp.derive import series
-from symdp.derive.derivation import Derivation, derive
+from symdp.derive.derivation import PairDerivation, derive_pair
 from symdp.derive.limits import monotone_pieces
 from symdp.derive.orders import check_order, cumulants_of
-from symdp.derive.printed import Printed
+from symdp.derive.printed import Derivation
 from symdp.derive.records import CGF
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import attempt
 from symdp.model import tidy
-from symdp.model.allocation import allocated_steps
-from symdp.model.mechanism import a_mechanism
-from symdp.turns import in_turn
+from symdp.model.allocation import MOST_FORMULAS, allocated_steps, outcomes
 
 if TYPE_CHECKING:
     from symdp.interrupt import Clock
@@ -49,54 +47,50 @@ _SHARE = 0.4  # of the time, for one integral
 _CHECKED_AT = (sp.Rational(7, 10), sp.Rational(12, 5))  # u
 
 
-@in_turn
+def has_no_single_pair(mechanism: Mechanism) -> bool:
+    """Return whether an epoch of random allocation is no pair of one variable."""
+    steps = allocated_steps(mechanism)
+    if steps is None or steps == 1:
+        return False
+    pair = replace(mechanism, sampling=None).pair()
+    return pair.support.kind != "points" or outcomes(pair, steps) > MOST_FORMULAS
+
+
 def derive_epoch(
     mechanism: Mechanism, direction: str = "remove", time_limit: float = 20.0
 ) -> EpochDerivation:
-    """Derive one epoch of random allocation from the pair of one step.
-
-    Parameters
-    ----------
-    mechanism, direction, time_limit : as for `derive`
-
-    Raises
-    ------
-    InputError
-        If the mechanism's sampling is not one of t steps, or `derive` refuses one step.
-
-    Examples
-    --------
-    >>> from symdp import mechanisms
-    >>> epoch = derive_epoch(mechanisms.gaussian.subsample("random_allocation", steps=50))
-    >>> epoch.ratio
-    exp((2*x - 1)/(2*sigma**2))
-    >>> epoch.cgf_at(1)
-    log(exp(sigma**(-2))/50 + 49/50)
-    """
-    steps = allocated_steps(a_mechanism(mechanism))
-    if steps is None:
-        raise InputError(f"{mechanism.name}: only random allocation, one of t steps, has epochs")
-    if direction not in {"remove", "add"}:
-        raise InputError(f"the direction must be remove or add, not {direction!r:.40}")
+    """Derive one epoch of random allocation from the pair of one step."""
+    steps = allocated_steps(mechanism)
+    assert steps is not None
     one_step = replace(mechanism, sampling=None)
-    return EpochDerivation(mechanism, direction, steps, derive(one_step, "remove", time_limit))
+    return EpochDerivation(mechanism, direction, steps, derive_pair(one_step, "remove", time_limit))
 
 
 @dataclass(frozen=True)
-class EpochDerivation(Printed):
-    """What `derive_epoch` found; each further part is computed when it is first asked for.
+class EpochDerivation(Derivation):
+    """What `derive` finds of an epoch; each further part is computed when it is first asked for.
 
     Attributes
     ----------
     mechanism, direction : what was derived
     steps : t
     one_step : the derivation of one step in the remove direction
+
+    Examples
+    --------
+    >>> import symdp
+    >>> noise = symdp.mechanisms.gaussian.subsample("random_allocation", steps=50)
+    >>> epoch = symdp.derive(noise)
+    >>> epoch.ratio
+    exp((2*x - 1)/(2*sigma**2))
+    >>> epoch.cgf_at(1)
+    log(exp(sigma**(-2))/50 + 49/50)
     """
 
     mechanism: Mechanism
     direction: str
     steps: int
-    one_step: Derivation
+    one_step: PairDerivation
 
     cumulant = series.cumulant
     msd = series.msd

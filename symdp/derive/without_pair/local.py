@@ -12,7 +12,7 @@ have [Balle2019, Lemma 5.3]
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +20,10 @@ import sympy as sp
 
 from symdp.density.breakpoints import smooth_stretches
 from symdp.density.shapes import shape_of
-from symdp.derive.printed import Printed
-from symdp.errors import InputError
+from symdp.derive.printed import Derivation
 from symdp.interrupt import Clock
 from symdp.model import tidy
 from symdp.model.local import Local, location
-from symdp.model.mechanism import a_mechanism
-from symdp.turns import in_turn
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -57,51 +54,34 @@ class Part:
         return ratios[0] - sp.exp(EPSILON) * ratios[1]
 
 
-@in_turn
-def derive_local(
-    mechanism: Mechanism, direction: str = "both", time_limit: float = 20.0
-) -> LocalDerivation:
-    """Derive what the laws of a local randomizer have in common, and its part of the bound.
-
-    Parameters
-    ----------
-    mechanism, time_limit : as for `derive`
-    direction : one record's value is changed, so that both have one meaning
-
-    Raises
-    ------
-    InputError
-        If the mechanism is no local randomizer, or kinks of its laws cannot be located.
-
-    Examples
-    --------
-    >>> import sympy as sp
-    >>> from symdp import Mechanism
-    >>> x, y = sp.symbols("x y", real=True)
-    >>> b = sp.Symbol("b", positive=True)
-    >>> answer = Mechanism.local(sp.exp(-sp.Abs(y - x) / b) / (2 * b), y, x, (0, 1))
-    >>> derive_local(answer).common_mass
-    exp(-1/(2*b))
-    """
-    source = a_mechanism(mechanism).source
-    if not isinstance(source, Local):
-        raise InputError(f"{mechanism.name} is no local randomizer; derive asks for its pair")
+def derive_local(mechanism: Mechanism, time_limit: float = 20.0) -> LocalDerivation:
+    """Derive what the laws of a local randomizer have in common, and its part of the bound."""
     return LocalDerivation(mechanism, "both", Clock(time_limit))
 
 
 @dataclass(frozen=True)
-class LocalDerivation(Printed):
-    """What `derive_local` found; each further part is computed when it is first asked for.
+class LocalDerivation(Derivation):
+    """What `derive` finds of a local randomizer; further parts are computed when asked for.
 
     Attributes
     ----------
     mechanism, direction : what was derived; both directions are one
     clock : the time that is left
+
+    Examples
+    --------
+    >>> import sympy as sp
+    >>> import symdp
+    >>> x, y = sp.symbols("x y", real=True)
+    >>> b = sp.Symbol("b", positive=True)
+    >>> answer = symdp.Mechanism.local(sp.exp(-sp.Abs(y - x) / b) / (2 * b), y, x, (0, 1))
+    >>> symdp.derive(answer).common_mass
+    exp(-1/(2*b))
     """
 
     mechanism: Mechanism
     direction: str
-    clock: Clock
+    clock: Clock = field(repr=False, compare=False)
 
     @property
     def headline(self) -> str:

@@ -15,22 +15,19 @@ N = 2^{d−3} D^{d−2} √π Γ((d − 1)/2)/Γ(d/2) · ∫ g(r) r^{d−1} dr.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import sympy as sp
 
 from symdp.derive import series
-from symdp.derive.printed import Printed
+from symdp.derive.printed import Derivation
 from symdp.derive.records import CGF
-from symdp.errors import InputError
 from symdp.interrupt import Clock
 from symdp.model import tidy
-from symdp.model.mechanism import a_mechanism
 from symdp.model.relation import SUBSTITUTION
 from symdp.model.sampling import Radial
-from symdp.turns import in_turn
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -45,51 +42,33 @@ def distance_loss(source: Radial, r: sp.Symbol) -> sp.Expr:
     return tidy.simplify(logs[1] - logs[0])
 
 
-@in_turn
 def derive_vectors(
     mechanism: Mechanism, direction: str = "remove", time_limit: float = 20.0
 ) -> VectorDerivation:
-    """Derive the loss of noise on vectors as a function of two distances, and K as an integral.
-
-    Parameters
-    ----------
-    mechanism, direction, time_limit : as for `derive`, which gives the formulas on a line where a
-        pair is known: of e^{−r/s}, of normal noise, and in one dimension
-
-    Raises
-    ------
-    InputError
-        If noise is not added to vectors of two coordinates or more.
-
-    Examples
-    --------
-    >>> import sympy as sp
-    >>> from symdp import Mechanism
-    >>> r = sp.Symbol("r")
-    >>> derive_vectors(Mechanism.radial((1 + r**2) ** -4, r, dimension=3)).loss
-    4*log(r_1**2 + 1) - 4*log(r_2**2 + 1)
-    """
-    source = a_mechanism(mechanism).source
-    if not isinstance(source, Radial) or source.dimension == 1:
-        raise InputError(f"{mechanism.name} is no noise on vectors; derive asks for its pair")
-    if direction not in {"remove", "add"}:
-        raise InputError(f"the direction must be remove or add, not {direction!r:.40}")
+    """Derive the loss of noise on vectors as a function of two distances, and K as an integral."""
     return VectorDerivation(mechanism, direction, Clock(time_limit))
 
 
 @dataclass(frozen=True)
-class VectorDerivation(Printed):
-    """What `derive_vectors` found; each further part is computed when it is first asked for.
+class VectorDerivation(Derivation):
+    """What `derive` finds of noise on vectors; further parts are computed when they are asked for.
 
     Attributes
     ----------
     mechanism, direction : what was derived
     clock : the time that is left
+
+    Examples
+    --------
+    >>> import symdp, sympy
+    >>> r = sympy.Symbol("r")
+    >>> symdp.derive(symdp.Mechanism.radial((1 + r**2) ** -4, r, dimension=3)).loss
+    4*log(r_1**2 + 1) - 4*log(r_2**2 + 1)
     """
 
     mechanism: Mechanism
     direction: str
-    clock: Clock
+    clock: Clock = field(repr=False, compare=False)
 
     cumulant = series.cumulant
     msd = series.msd
