@@ -28,10 +28,8 @@ from typing import Any
 
 import symdp
 import symdp.mechanisms
-from symdp.derive.derivation import derive_cases
 from symdp.errors import SymdpError
 from symdp.interrupt import time_limit
-from symdp.questions.programs import to_program_of_cases
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
@@ -275,7 +273,7 @@ def command_of(program: str, language: str, names: Sequence[str], folder: Path) 
 
 @contextmanager
 def running(
-    mechanism: Any, derivations: Sequence[Any], names: Sequence[str]
+    mechanism: Any, derivation: symdp.Derivation, names: Sequence[str]
 ) -> Iterator[dict[str, Asked]]:
     """Run the programs of a mechanism, one a language that is here."""
     languages = ["python"]
@@ -285,7 +283,7 @@ def running(
         programs = {}
         for language in languages:
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            text = to_program_of_cases(mechanism, derivations, language)
+            text = derivation.to_program(language)
             command = command_of(text, language, names, folder)
             program = Asked(command, names, is_c=language == "c")
             stack.callback(program.close)
@@ -316,13 +314,13 @@ def rows_of(name: str, *, sampled: bool) -> Iterator[Row]:
     values = {key: float(eval_fraction(value)) for key, value in density.values.items()}
     concrete = mechanism(**density.values) if values else mechanism
     try:
-        derivations, names = derive_cases(mechanism), list(mechanism.parameters)
-        to_program_of_cases(mechanism, derivations, "python")
+        derivation, names = symdp.derive(mechanism), list(mechanism.parameters)
+        derivation.to_program("python")
     except SymdpError as error:
         print(f"{name}: with free parameters: {error}", flush=True)
         mechanism, names, values = concrete, [], {}
-        derivations = derive_cases(mechanism)
-    with running(mechanism, derivations, names) as programs:
+        derivation = symdp.derive(mechanism)
+    with running(mechanism, derivation, names) as programs:
         for count in COUNTS:
             steps = symdp.compose(concrete, count)
             epsilon = asked_at(steps, count)

@@ -20,13 +20,11 @@ if TYPE_CHECKING:
     from symdp.errors import AccuracyError, InputError, SymdpError
     from symdp.model.mechanism import Mechanism
     from symdp.model.specification import load, loads
-    from symdp.prove.tail_values import tail_value
     from symdp.questions.calibrate import Calibration, calibrate
     from symdp.questions.composition import Composition, compose
     from symdp.questions.guarantee import Curve, Guarantee
     from symdp.questions.ledger import Ledger
     from symdp.questions.parallel import Parallel, load_composition, load_parts, parallel
-    from symdp.questions.programs import to_c, to_javascript, to_python
     from symdp.questions.selection import selection
     from symdp.questions.sweep import Sweep, sensitivities, sweep, sweep_in_folder
     from symdp.questions.training import training
@@ -62,10 +60,6 @@ __all__ = [
     "sensitivities",
     "sweep",
     "sweep_in_folder",
-    "tail_value",
-    "to_c",
-    "to_javascript",
-    "to_python",
     "training",
 ]
 
@@ -96,10 +90,6 @@ _HOMES = {
     "sensitivities": "symdp.questions.sweep",
     "sweep": "symdp.questions.sweep",
     "sweep_in_folder": "symdp.questions.sweep",
-    "tail_value": "symdp.prove.tail_values",
-    "to_c": "symdp.questions.programs",
-    "to_javascript": "symdp.questions.programs",
-    "to_python": "symdp.questions.programs",
     "training": "symdp.questions.training",
 }
 
@@ -116,6 +106,8 @@ HOMES.update(
         "json": "symdp.page.derivation_json",
         "formulas": "symdp.page.formula",
         "latex": "symdp.page.latex",
+        "programs": "symdp.questions.programs",
+        "tails": "symdp.prove.tail_values",
     }
 )
 _ROOMS = ("individual", "matrix", "mechanisms", "methods", "prove")  # modules

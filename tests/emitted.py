@@ -18,7 +18,6 @@ import sympy as sp
 import symdp
 from symdp import mechanisms
 from symdp.model.mechanism import Mechanism
-from symdp.questions.programs import to_program
 
 COMPILER = shutil.which("cc")
 ENDINGS = {"c": "c", "python": "py", "javascript": "mjs"}
@@ -142,7 +141,7 @@ def write(name: str, language: str, folder: Path) -> Path:
 
 @cache
 def _program(name: str, language: str) -> str:
-    return to_program(_derived(name), language)
+    return _derived(name).to_program(language)
 
 
 @cache

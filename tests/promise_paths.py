@@ -42,7 +42,6 @@ from symdp.page.report import section
 from symdp.page.verification import analyse
 from symdp.page.worked import sheets
 from symdp.questions.certificate_file import certificate, check
-from symdp.questions.programs import to_program
 from symdp.questions.tradeoff import bayes_error, gaussian_privacy, membership_advantage
 
 X, K = sp.Symbol("x", real=True), sp.Symbol("k", integer=True)
@@ -226,7 +225,7 @@ def _filter(asked: Asked) -> Found:
 
 def _program(asked: Asked) -> Found:
     p = asked.promise
-    code = symdp.to_python(derive_pair(p.step))
+    code = symdp.derive(p.step).to_program("python")
     own = ModuleType("emitted")
     exec(compile(code, "emitted.py", "exec"), own.__dict__)
     try:
@@ -240,7 +239,7 @@ def _program(asked: Asked) -> Found:
 def _in_language(language: str) -> Callable[[Asked], Found]:
     def found(asked: Asked) -> Found:
         p = asked.promise
-        code = to_program(derive_pair(p.step), language)
+        code = symdp.derive(p.step).to_program(language)
         with tempfile.TemporaryDirectory() as folder:
             source = Path(folder) / f"own.{ENDINGS[language]}"
             source.write_text(code, encoding="utf-8")

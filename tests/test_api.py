@@ -37,10 +37,6 @@ PUBLIC = [
     "sensitivities",
     "sweep",
     "sweep_in_folder",
-    "tail_value",
-    "to_c",
-    "to_javascript",
-    "to_python",
     "training",
 ]
 

@@ -197,16 +197,15 @@ def _page(job: Job, side: str, order: int, time_limit: float) -> str:
 
 
 def _program(mechanism: Mechanism, side: str, form: str, time_limit: float) -> str:
-    from symdp.derive.derivation import derive_cases
+    from symdp.derive import derive
     from symdp.derive.without_pair.epoch import has_no_single_pair
-    from symdp.questions.programs import to_program_of_cases
 
     if has_no_single_pair(mechanism):
         raise InputError(
             f"--format {form}: an epoch of random allocation has no density in closed form, "
             "and no program; text, latex, mathml and json show what it is made of"
         )
-    return to_program_of_cases(mechanism, derive_cases(mechanism, side, time_limit), form)
+    return derive(mechanism, side, time_limit).to_program(form)
 
 
 def _derived(mechanism: Mechanism, side: str, time_limit: float) -> Derivation:

@@ -171,15 +171,13 @@ _COUNTS = {  # how often a step is taken, in the words of training or not
 
 
 def _data(panel: Panel, most: int) -> dict[str, Any]:
-    from symdp.derive.derivation import derive_cases
+    from symdp.derive import derive
     from symdp.questions.accounted import answering
-    from symdp.questions.programs import to_program_of_cases
 
     mechanism = panel.mechanism
-    derivations = derive_cases(mechanism)
+    derivation = derive(mechanism)
     step, whose = answering(mechanism, f"{mechanism.name}: a page")
-    program = to_program_of_cases(mechanism, derivations, "javascript")
-    program = program.replace("\nexport ", "\n")
+    program = derivation.to_program("javascript").replace("\nexport ", "\n")
     free = [p for p in mechanism.declared if p.name in mechanism.parameters]
     slid = [p for p in free if p.name != panel.rate]
     fields = []
@@ -191,7 +189,7 @@ def _data(panel: Panel, most: int) -> dict[str, Any]:
         fields.append(field | {"most": most_of_it, "given": name in panel.values})
     # Those of a pair for all shifts are a table.
     shown = panel.with_formulas and step == mechanism
-    formulas = "".join(case.to_mathml(1) for case in derivations) if shown else ""
+    formulas = "".join(case.to_mathml(1) for case in derivation.cases) if shown else ""
     return {
         "title": panel.title,
         "program": program.split("\n\n"),
@@ -262,8 +260,7 @@ def _narrow(panel: Panel, data: dict[str, Any]) -> bool:
 
     True where that moves the number of steps with which the page opens.
     """
-    from symdp.derive.derivation import derive_cases
-    from symdp.questions.programs import to_program_of_cases
+    from symdp.derive import derive
 
     panel_data = data["panels"][0]
     values = {f["name"]: float(exact_number(f["value"])) for f in panel_data["fields"]}
@@ -274,8 +271,7 @@ def _narrow(panel: Panel, data: dict[str, Any]) -> bool:
     opened = count
     first = data["first"] or {"epsilon": 1.0, "larger": ""}
     has_one_law = first["larger"] == "both"
-    derivations = derive_cases(panel.mechanism)
-    program = to_program_of_cases(panel.mechanism, derivations, "python")
+    program = derive(panel.mechanism).to_program("python")
     direction = "remove" if has_one_law else "both"
     with running(program) as asked_program:
         trial = Trial(asked_program, first["epsilon"], count, values, direction)

@@ -49,7 +49,6 @@ from symdp.page.verification import (
     reason_of,
     sample,
 )
-from symdp.prove.tail_values import tail_value
 
 if TYPE_CHECKING:
     from flint import arb
@@ -185,7 +184,7 @@ def _value(constant: TailConstant, count: int, epsilon: float | None, deadline: 
         return "not evaluated: the constants before it took the time"
     try:
         with deadline.within():
-            ball = tail_value(constant, **values)
+            ball = constant.value(**values)
     except (AccuracyError, InputError) as error:
         reason = str(error)
         return "" if constant.reason and constant.reason in reason else f"no number: {reason}"

@@ -20,7 +20,6 @@ from symdp.page.document import Block, Heading, Table, token
 from symdp.page.formula import layout, read
 from symdp.page.node import EMPTY, PRODUCT, Node, fence, number, operator, row, script, text
 from symdp.page.sections.series import edgeworth_corrections, saddle_corrections
-from symdp.prove.tail_values import tail_value
 
 if TYPE_CHECKING:
     from symdp.derive import PairDerivation
@@ -187,7 +186,7 @@ def tails_sheet(d: PairDerivation, count: int, epsilon: float) -> list[Row]:
 def _number(constant: TailConstant, values: Mapping[str, float]) -> str:
     """The upper end of a proved enclosure."""
     try:
-        ball = tail_value(constant, **values)
+        ball = constant.value(**values)
     except (AccuracyError, InputError):
         infinite = constant.expression is not None and constant.expression.is_infinite
         return "∞" if infinite else "not known"

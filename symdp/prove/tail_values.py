@@ -290,38 +290,7 @@ _PAD = sp.Rational(1, 8)  # of a range of tilts beyond what is asked, so that mo
 
 @in_turn
 def tail_value(constant: TailConstant, **values: Any) -> arb:
-    """Return a ball around a tail constant; of a bound, a number that is proved to be one.
-
-    Parameters
-    ----------
-    constant : TailConstant
-        One of `derivation.tails`.
-    **values
-        The names in `constant.arguments`, and parameters that are still free; numbers are exact.
-
-    Returns
-    -------
-    arb
-
-    Raises
-    ------
-    InputError
-        For a missing or an unknown name, or a value outside its domain.
-    AccuracyError
-        Where the constant does not exist or could not be enclosed; the line says which.
-
-    Examples
-    --------
-    >>> import symdp
-    >>> tails = symdp.derive(symdp.mechanisms.gaussian).tails
-    >>> symdp.tail_value(tails["third_moment"], t=1, sigma=2).str(6, radius=False)
-    '0.199471'
-    >>> tails = symdp.derive(symdp.mechanisms.laplace).tails
-    >>> symdp.tail_value(tails["chernoff_p"], epsilon=2, count=5, b=2).str(5, radius=False)
-    '-1.2911'
-    """
-    if not hasattr(constant, "rule"):
-        raise InputError(f"{constant!r:.60}: it is no tail constant: give one of derivation.tails")
+    """Return a ball around a tail constant, see `TailConstant.value`."""
     return _KINDS[constant.rule.kind](_Request.read(constant, values))
 
 

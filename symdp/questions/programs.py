@@ -11,6 +11,7 @@ import sympy as sp
 
 from symdp.arguments import instance
 from symdp.derive.derivation import PairDerivation, derive_pair
+from symdp.derive.printed import Derivation
 from symdp.emit.standalone import LANGUAGES, Argument, Case, Condition, Model, Piece, to_code
 from symdp.errors import InputError, suggestion
 from symdp.model.assumption import compared
@@ -23,73 +24,18 @@ if TYPE_CHECKING:
 _WIDTH = 92  # characters of a line of a program's notes
 
 
-def to_program(derivation: PairDerivation, language: str) -> str:
-    """Return a file that accounts for a mechanism without symdp.
-
-    It has log_delta, delta, epsilon and curve of n steps, in double precision; parameters without
-    value are arguments. By the contour integral they are accurate to about 1e-12. Where that dies
-    out too slowly, as with two to some dozens of steps of noise with kinks, or atoms off any
-    lattice, a grid above the true law and one below it enclose the answer: the upper end is given,
-    and log_delta_ends and epsilon_ends give both.
-    """
-    instance(derivation, PairDerivation, "it is no derivation: give symdp.derive(mechanism)")
-    _known(language)
-    return to_code(_model(derivation.mechanism, [derivation]), language)
-
-
-def to_program_of_cases(
-    mechanism: Mechanism, derivations: Sequence[PairDerivation], language: str
-) -> str:
-    """Return `to_program` of a mechanism from its derivations, one for each order of parameters.
-
-    Where the values of parameters decide how the pieces of a density follow each other, the program
-    looks at its arguments and takes the case that holds.
-    """
-    _known(language)
-    return to_code(_model(mechanism, derivations), language)
-
-
-def _known(language: str) -> None:
-    """Refuse a language in which there is no program."""
+def to_program(derivation: Derivation, language: str) -> str:
+    """Return a file that accounts for a mechanism without symdp, see `Derivation.to_program`."""
+    instance(derivation, Derivation, "it is no derivation: give symdp.derive(mechanism)")
     if language not in LANGUAGES:
         hint = suggestion(language, LANGUAGES) or f"; there are {', '.join(LANGUAGES)}"
         raise InputError(f"no program in {language!r:.40}{hint}")
-
-
-def to_python(derivation: PairDerivation) -> str:
-    """Return `to_program` in Python.
-
-    Examples
-    --------
-    >>> import symdp
-    >>> "def epsilon(delta: float" in to_python(symdp.derive(symdp.mechanisms.gaussian))
-    True
-    """
-    return to_program(derivation, "python")
-
-
-def to_c(derivation: PairDerivation) -> str:
-    """Return `to_program` in C.
-
-    Examples
-    --------
-    >>> import symdp
-    >>> "*gaussian_epsilon(double delta" in to_c(symdp.derive(symdp.mechanisms.gaussian))
-    True
-    """
-    return to_program(derivation, "c")
-
-
-def to_javascript(derivation: PairDerivation) -> str:
-    """Return `to_program` in JavaScript.
-
-    Examples
-    --------
-    >>> import symdp
-    >>> "export function curve" in to_javascript(symdp.derive(symdp.mechanisms.gaussian))
-    True
-    """
-    return to_program(derivation, "javascript")
+    mechanism = derivation.mechanism
+    cases = [case for case in derivation.cases if isinstance(case, PairDerivation)]
+    if not cases:
+        mechanism.pair(derivation.direction)  # says why there is none
+        raise InputError(f"{mechanism.name}: what has no pair on a line has no program")
+    return to_code(_model(mechanism, cases), language)
 
 
 def _model(mechanism: Mechanism, derivations: Sequence[PairDerivation]) -> Model:

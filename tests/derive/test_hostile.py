@@ -17,7 +17,6 @@ from symdp.derive import Derivation, derive
 from symdp.errors import AccuracyError
 from symdp.page.sections.loss import domain_lines, seen_ends
 from symdp.page.text import formula_lines
-from symdp.prove.tail_values import tail_value
 
 derivation = import_module("symdp.derive.derivation")
 privacy_loss = import_module("symdp.derive.privacy_loss")
@@ -130,12 +129,12 @@ def test_a_loss_of_one_value_has_constants_without_zero_divisions() -> None:
         assert constant.expression is None or not constant.expression.has(sp.zoo, sp.nan)
     assert tails["hoeffding_p"].reason
     for order in (1, 2, 3):
-        assert tail_value(tails[f"van_der_corput_{order}"], t=1) == 0
+        assert tails[f"van_der_corput_{order}"].value(t=1) == 0
 
 
 def test_the_chernoff_bound_is_at_its_optimum() -> None:
     gaussian = symdp.mechanisms.gaussian(sigma=2)
-    bound = tail_value(derive(gaussian).tails["chernoff_p"], epsilon=3, count=5)
+    bound = derive(gaussian).tails["chernoff_p"].value(epsilon=3, count=5)
     exact = -((R(3) - R(5, 8)) ** 2) / (2 * R(5, 4))
     assert abs(float(bound) / float(exact) - 1) < 1e-12
 

@@ -16,7 +16,6 @@ import symdp
 from symdp.derive import derive
 from symdp.errors import AccuracyError, InputError
 from symdp.model.mechanism import Mechanism
-from symdp.prove.tail_values import tail_value
 
 R = sp.Rational
 X = sp.Symbol("x", real=True)
@@ -141,7 +140,7 @@ def test_van_der_corput_constants_bound_the_characteristic_function(name):
     for tilt in TILTS:
         closest = 0.0
         for order in (1, 2, 3) if name in SMOOTH else (1,):
-            constant = upper(tail_value(tails[f"van_der_corput_{order}"], t=tilt))
+            constant = upper(tails[f"van_der_corput_{order}"].value(t=tilt))
             for y in FREQUENCIES:
                 found, bound = continuous_part(name, float(tilt), y), constant / y**order
                 assert found <= bound + 1e-13
@@ -155,9 +154,9 @@ def test_van_der_corput_constants_bound_the_characteristic_function(name):
 def test_where_the_loss_turns_the_split_bound_holds(name, tilt):
     tails = derivation(name).tails
     with pytest.raises(AccuracyError, match="turns at"):
-        tail_value(tails["van_der_corput_1"], t=tilt)
+        tails["van_der_corput_1"].value(t=tilt)
     for y in FREQUENCIES:
-        bound = upper(tail_value(tails["van_der_corput_split"], t=tilt, frequency=y))
+        bound = upper(tails["van_der_corput_split"].value(t=tilt, frequency=y))
         found = continuous_part(name, float(tilt), y)
         assert found <= bound
     assert bound < 40 * max(found, 1 / y)  # of order |y|^(−1/2), not of order 1
@@ -169,7 +168,7 @@ def test_where_the_loss_turns_the_split_bound_holds(name, tilt):
 @pytest.mark.parametrize("name", ["laplace", "logistic", "truncated"])
 def test_constants_that_do_not_exist_say_so(name):
     with pytest.raises(AccuracyError, match="boundary terms remain"):
-        tail_value(derivation(name).tails["van_der_corput_2"], t=1)
+        derivation(name).tails["van_der_corput_2"].value(t=1)
 
 
 @pytest.mark.parametrize("order", [1, 2, 3])
@@ -177,7 +176,7 @@ def test_formulas_of_a_normal_loss_are_met_within_a_thousandth(order):
     constant = derive(BUILT.gaussian).tails[f"van_der_corput_{order}"]
     sigma = next(iter(constant.expression.free_symbols))
     exact = float(constant.expression.subs(sigma, R(3, 2)))
-    proved = upper(tail_value(constant, t=R(1, 3), sigma=R(3, 2)))
+    proved = upper(constant.value(t=R(1, 3), sigma=R(3, 2)))
     assert exact * (1 - 1e-12) <= proved <= exact * 1.001
 
 
@@ -187,7 +186,7 @@ def test_a_unimodal_density_has_the_formula_that_is_proved():
     (t,) = (s for s in constant.expression.free_symbols if s.name == "t")
     for tilt in (R(-2), R(1, 3), R(3)):
         exact = float(constant.expression.subs({b: R(3, 2), t: tilt}))
-        proved = upper(tail_value(constant, t=tilt, b=R(3, 2)))
+        proved = upper(constant.value(t=tilt, b=R(3, 2)))
         assert exact * (1 - 1e-12) <= proved <= exact * 1.001
 
 
@@ -200,11 +199,11 @@ def test_third_moments_and_their_ratio(name):
         mean = np.sum(weight * loss)
         third = np.sum(weight * np.abs(loss - mean) ** 3)
         variance = np.sum(weight * (loss - mean) ** 2)
-        proved = tail_value(tails["third_moment"], t=tilt)
+        proved = tails["third_moment"].value(t=tilt)
         assert float(proved.rad()) < 1e-9 * float(proved)
         # The kink of |ℓ − mean|³ lies inside a panel: the rule has about six digits there.
         assert float(proved) == pytest.approx(third, rel=1e-6)
-        ratio = tail_value(tails["berry_esseen"], t=tilt)
+        ratio = tails["berry_esseen"].value(t=tilt)
         assert float(ratio) == pytest.approx(third / variance**1.5, rel=1e-6)
 
 
@@ -249,7 +248,7 @@ def test_tail_bounds_hold_for_sums(name, under):
         for kind in ("chernoff", "hoeffding", "sub_gaussian_tail"):
             constant = tails[f"{kind}_{low}"]
             try:
-                log_bound = upper(tail_value(constant, epsilon=epsilon, count=count))
+                log_bound = upper(constant.value(epsilon=epsilon, count=count))
             except AccuracyError:
                 assert kind != "chernoff"
                 assert constant.reason
@@ -269,9 +268,9 @@ def test_tail_bounds_hold_for_sums(name, under):
 def test_sub_gaussian_constants_hold_on_their_interval(name, under):
     tails = derivation(name).tails
     low = under.lower()
-    within = upper(tail_value(tails[f"sub_gaussian_within_{low}"], low=R(-1, 4), high=R(1, 2)))
-    exponential = upper(tail_value(tails[f"sub_exponential_{low}"]))
-    scale = float(tail_value(tails[f"sub_exponential_scale_{low}"]))
+    within = upper(tails[f"sub_gaussian_within_{low}"].value(low=R(-1, 4), high=R(1, 2)))
+    exponential = upper(tails[f"sub_exponential_{low}"].value())
+    scale = float(tails[f"sub_exponential_scale_{low}"].value())
     mass, loss, _ = grid(name)
     mass = mass * np.exp(-loss) if under == "Q" else mass
     mean = np.sum(mass * loss)
@@ -297,11 +296,11 @@ def test_the_subsampled_normal_loss_is_sub_gaussian_with_one_over_sigma_squared(
     concrete = derive(BUILT.gaussian(sigma=value).subsample("poisson", rate), direction)
     within = concrete.tails[f"sub_gaussian_within_{base}"]
     # No interval of tilts needs more than the global constant (and 1.3 % of the chords).
-    assert upper(tail_value(within, low=-4, high=4)) <= 1.014 / float(value) ** 2
+    assert upper(within.value(low=-4, high=4)) <= 1.014 / float(value) ** 2
     # It cannot be improved: far out the CGF is that of one shifted normal law.
     sign = 1 if direction == "remove" else -1
     far = {"low": 0, "high": 40} if sign > 0 else {"low": -40, "high": 0}
-    assert 0.7 < upper(tail_value(within, **far)) * float(value) ** 2 <= 1.014
+    assert 0.7 < upper(within.value(**far)) * float(value) ** 2 <= 1.014
 
 
 def test_finite_lists_have_formulas_that_match_their_values():
@@ -311,18 +310,18 @@ def test_finite_lists_have_formulas_that_match_their_values():
         constant = tails[name]
         symbols = {s.name: s for s in constant.expression.free_symbols}
         exact = constant.expression.subs({symbols["t"]: R(1, 2), symbols["epsilon_0"]: R(3, 2)})
-        ball = tail_value(constant, t=R(1, 2), **point)
+        ball = constant.value(t=R(1, 2), **point)
         assert float(ball) == pytest.approx(float(exact), rel=1e-12)
     legendre = tails["chernoff_p"]
     symbols = {s.name: s for s in legendre.expression.free_symbols}
     exact = legendre.expression.subs(
         {symbols["epsilon"]: 6, symbols["n"]: 5, symbols["epsilon_0"]: R(3, 2)}
     )
-    proved = upper(tail_value(legendre, epsilon=6, count=5, **point))
+    proved = upper(legendre.value(epsilon=6, count=5, **point))
     assert float(exact) <= proved + 1e-12
     assert proved == pytest.approx(float(exact), rel=1e-4)
     with pytest.raises(AccuracyError, match="does not decay"):
-        tail_value(tails["van_der_corput_1"], t=1, **point)
+        tails["van_der_corput_1"].value(t=1, **point)
 
 
 @pytest.mark.quick_cases("gaussian")
@@ -333,7 +332,7 @@ def test_legendre_transforms_by_formula_are_the_chernoff_exponents(name):
         constant = tails[f"chernoff_{low}"]
         symbols = {s.name: s for s in constant.expression.free_symbols}
         exact = float(constant.expression.subs({symbols["epsilon"]: R(1, 2), symbols["n"]: 2}))
-        proved = upper(tail_value(constant, epsilon=R(1, 2), count=2))
+        proved = upper(constant.value(epsilon=R(1, 2), count=2))
         assert exact <= proved + 1e-12
         assert proved == pytest.approx(exact, rel=1e-3, abs=1e-4)
 
@@ -353,7 +352,7 @@ def test_whole_valued_mechanisms(mechanism):
     loss = np.where(p > 1e-280, loss, 0.0)
     weight = weight / weight.sum()
     mean = np.sum(weight * loss)
-    third = float(tail_value(d.tails["third_moment"], t=R(1, 2)))
+    third = float(d.tails["third_moment"].value(t=R(1, 2)))
     assert third == pytest.approx(np.sum(weight * np.abs(loss - mean) ** 3), rel=1e-9)
     assert d.tails["van_der_corput_1"].reason.endswith("does not decay")
 
@@ -363,21 +362,21 @@ def test_wrong_requests_say_what_is_wrong():
     with pytest.raises(InputError, match="did you mean 'van_der_corput_1'"):
         tails["van_der_corput1"]
     with pytest.raises(InputError, match="needs t"):
-        tail_value(tails["third_moment"], b=1)
+        tails["third_moment"].value(b=1)
     with pytest.raises(InputError, match="neither an argument"):
-        tail_value(tails["third_moment"], t=1, beta=1)
+        tails["third_moment"].value(t=1, beta=1)
     with pytest.raises(InputError, match="outside"):
-        tail_value(tails["third_moment"], t=-2, b=1)
+        tails["third_moment"].value(t=-2, b=1)
     with pytest.raises(InputError, match="leaves the domain"):
-        tail_value(tails["sub_gaussian_within_p"], low=-3, high=1, b=1)
+        tails["sub_gaussian_within_p"].value(low=-3, high=1, b=1)
     with pytest.raises(InputError, match="hold 0"):
-        tail_value(tails["sub_gaussian_within_p"], low=R(1, 2), high=1, b=1)
+        tails["sub_gaussian_within_p"].value(low=R(1, 2), high=1, b=1)
     with pytest.raises(InputError, match="whole number"):
-        tail_value(tails["chernoff_p"], epsilon=1, count=0, b=1)
+        tails["chernoff_p"].value(epsilon=1, count=0, b=1)
     with pytest.raises(AccuracyError, match="unbounded"):
-        tail_value(tails["sub_gaussian_p"], b=1)
+        tails["sub_gaussian_p"].value(b=1)
     with pytest.raises(AccuracyError, match="infinite"):
-        tail_value(tails["loss_width"], b=1)
+        tails["loss_width"].value(b=1)
 
 
 @pytest.mark.slow
@@ -442,9 +441,7 @@ def test_tails_of_a_loss_that_is_unbounded_at_finite_ends(name: str):
                 mass += mpmath.quad(law, [0, mpmath.exp(near)])
             kind = "upper" if side > 0 else "lower"
             a, scale = (
-                mpmath.mpf(
-                    tail_value(found.tails[f"{kind}_tail_{part}"]).mid().str(30, radius=False)
-                )
+                mpmath.mpf(found.tails[f"{kind}_tail_{part}"].value().mid().str(30, radius=False))
                 for part in ("exponent", "factor")
             )
             assert abs(scale * mpmath.exp(-a * level) / mass - 1) < mpmath.mpf("1e-5")

@@ -15,7 +15,6 @@ from emitted import CASES, COMPILER, NODE, by_node, compiled, python_command, wr
 
 import symdp
 import symdp.mechanisms
-from symdp.questions.programs import to_program
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler")
 needs_node = pytest.mark.skipif(NODE is None, reason="no node, which runs JavaScript")
@@ -93,7 +92,7 @@ def test_atoms_off_any_lattice_lie_between_their_ends(tmp_path: Path):
     source = tmp_path / "three.py"
     q = [3 / 10, 1 / 20, 13 / 20]
     law = symdp.loads(THREE.format('["3/10", "1/20", "13/20"]'))
-    source.write_text(to_program(symdp.derive(law), "python"), "utf-8")
+    source.write_text(symdp.derive(law).to_program("python"), "utf-8")
     p = [1 / 2, 1 / 3, 1 / 6]
     for count, epsilon in ((2, 0.7), (5, 1.3)):
         truth = sum(
@@ -157,7 +156,7 @@ def test_an_epsilon_is_finite_where_the_search_never_had_an_upper_end(tmp_path: 
         'density = "exp(-abs(x) - x**2/10)"\nsensitivity = 1\n'
     ).subsample("poisson", "1/5")
     program = tmp_path / "both.py"
-    program.write_text(to_program(symdp.derive(noise), "python"), encoding="utf-8")
+    program.write_text(symdp.derive(noise).to_program("python"), encoding="utf-8")
     words = [*python_command(program), "delta=1e-5", "n=7"]
     printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     epsilon = float(re.search(r"^epsilon\s*(?:<=|=)\s*(\S+)", printed, re.MULTILINE)[1])
@@ -172,7 +171,7 @@ def test_a_pair_of_all_shifts_has_a_program(tmp_path: Path):
         'density = "(2 + cos(2*x))*exp(-abs(x)/4)"\nsensitivity = 1\n'
     )
     program = tmp_path / "waves.py"
-    program.write_text(to_program(symdp.derive(noise), "python"), encoding="utf-8")
+    program.write_text(symdp.derive(noise).to_program("python"), encoding="utf-8")
     words = [*python_command(program), "epsilon=1.47", "n=2", "remove"]
     printed = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     bound = symdp.compose(noise, 2).delta(1.47, direction="remove").delta
@@ -187,7 +186,7 @@ def test_masses_that_fall_like_a_power_are_integrated_far_out(tmp_path: Path):
         'density = "1/(3 + k)**3"\nsensitivity = 1\n'
     )
     source = tmp_path / "zeta.c"
-    source.write_text(to_program(symdp.derive(noise), "c"), "utf-8")
+    source.write_text(symdp.derive(noise).to_program("c"), "utf-8")
     epsilon, whole = 0.2, mpmath.zeta(3, 3)
     # added: outcomes k ≥ 1 of (3 + k)^−3 against (2 + k)^−3, and k = 0 alone; removed: never below
     excess = sum(
@@ -208,7 +207,7 @@ def test_a_loss_that_is_no_number_far_out_does_not_end_an_answer(tmp_path: Path)
         'density = "1/(cosh(x/3) + cos(2))"\nsensitivity = 1\n'
     ).subsample("poisson", "1/10")
     source = tmp_path / "wide.c"
-    source.write_text(to_program(symdp.derive(noise), "c"), "utf-8")
+    source.write_text(symdp.derive(noise).to_program("c"), "utf-8")
     words = ["epsilon=0.0186", "n=1", "add"]
     ran = subprocess.run([*compiled(source), *words], capture_output=True, text=True, check=True)
     exact = symdp.compose(noise, 1).delta(0.0186, direction="add").delta
@@ -221,7 +220,7 @@ def test_close_to_m_s_end_a_grid_takes_a_tilt_under_which_it_is_narrow(tmp_path:
     """Sampled Gumbel noise of one sign, whose loss has a tail like e^−3.52ℓ: fifty steps."""
     noise = symdp.mechanisms.gumbel(b=4).subsample("poisson", "1/10").shifted("down")
     source = tmp_path / "down.mjs"
-    source.write_text(to_program(symdp.derive(noise), "javascript"), "utf-8")
+    source.write_text(symdp.derive(noise).to_program("javascript"), "utf-8")
     ((low, high),) = by_node(source, [("epsilon_ends", 1e-5, 50, {}, "remove")])
     exact = symdp.compose(noise, 50).epsilon(1e-5, direction="remove").epsilon
     assert low <= exact <= high <= low * (1 + 1e-4)

@@ -15,8 +15,6 @@ from emitted import COMPILER, ENDINGS, NODE, by_node, compiled
 
 import symdp
 from symdp.cli import main
-from symdp.derive.derivation import derive_cases
-from symdp.questions.programs import to_program_of_cases
 
 HUBER = """
 name = "huber"
@@ -84,7 +82,7 @@ def huber_step(k: float, s: float, epsilon: float) -> float:
 def written(text: str, language: str, folder: Path) -> Path:
     mechanism = symdp.loads(text)
     source = folder / f"{mechanism.name}.{ENDINGS[language]}"
-    program = to_program_of_cases(mechanism, derive_cases(mechanism), language)
+    program = symdp.derive(mechanism).to_program(language)
     source.write_text(program, "utf-8")
     return source
 

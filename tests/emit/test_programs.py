@@ -235,7 +235,7 @@ def test_what_no_program_has_is_said():
     mass = sp.Integral(shape.subs(x, y), (y, -sp.oo, sp.oo))
     noise = symdp.Mechanism.additive(shape / mass, x)
     with pytest.raises(InputError, match="give values to b"):
-        symdp.to_javascript(symdp.derive(noise))
+        symdp.derive(noise).to_program("javascript")
 
 
 def test_every_domain_has_a_condition_in_code():

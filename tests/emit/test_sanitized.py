@@ -14,7 +14,6 @@ from emitted import COMPILER, compiled
 import symdp
 from symdp import mechanisms
 from symdp.model.mechanism import Mechanism
-from symdp.questions.programs import to_program
 
 X = sp.Symbol("x", real=True)
 TWO_PIECES = sp.sqrt(2 / sp.pi) / 7 * sp.exp(-(X**2) / sp.Piecewise((18, X < 0), (32, True)))
@@ -33,7 +32,7 @@ PROGRAMS: dict[str, tuple[Mechanism, str]] = {
 def test_c_breaks_no_rule_of_its_language(name: str, tmp_path: Path):
     mechanism, direction = PROGRAMS[name]
     source = tmp_path / "asked.c"
-    source.write_text(to_program(symdp.derive(mechanism), "c"), "utf-8")
+    source.write_text(symdp.derive(mechanism).to_program("c"), "utf-8")
     command = compiled(source, "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
     for count in (1, 3, 30, 1000):
         epsilon = 0.2 * math.sqrt(count)

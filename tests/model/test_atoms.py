@@ -17,7 +17,6 @@ from symdp import compose, mechanisms
 from symdp.errors import AccuracyError, InputError
 from symdp.page.derivation import to_page
 from symdp.questions.certificate_file import certificate
-from symdp.questions.programs import to_program
 
 
 @pytest.mark.slow
@@ -98,7 +97,7 @@ def test_programs_know_atoms(language, tmp_path):
         pytest.skip("no compiler, or no node")
     family = symdp.loads(CLAMPED)
     source = tmp_path / f"own.{ENDINGS[language]}"
-    source.write_text(to_program(symdp.derive(family), language), "utf-8")
+    source.write_text(symdp.derive(family).to_program(language), "utf-8")
     asked = [
         ({"s": 2.0, "B": 1.0}, 1, 0.1, "remove"),
         ({"s": 2.0, "B": 1.0}, 100, 2.0, "add"),

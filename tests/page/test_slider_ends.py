@@ -5,7 +5,6 @@ from __future__ import annotations
 import symdp
 from symdp import mechanisms
 from symdp.page.panel import Panel, Trial, _data, least_count, narrowed, running
-from symdp.questions.programs import to_program
 
 FIELD = {
     "name": "s", "domain": "positive", "low": 0.01, "high": 100.0, "log": True, "least": 0.0,
@@ -51,7 +50,7 @@ def test_the_least_count_has_an_answer_and_so_have_all_above():
 
 
 def test_a_program_is_asked_beside_the_package():
-    text = to_program(symdp.derive(mechanisms.randomized_response), "python")
+    text = symdp.derive(mechanisms.randomized_response).to_program("python")
     with running(text) as ask:
         assert ask((3, {"epsilon_0": 0.5}, "both", (0.0, 1.0), 0.1)) == ""
         assert ask((3, {"epsilon_0": -1.0}, "both", (0.0,), 0.1)).startswith("epsilon_0 must be")

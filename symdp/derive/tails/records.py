@@ -12,12 +12,14 @@ from symdp.above import above
 from symdp.errors import InputError, suggestion
 
 if TYPE_CHECKING:
+    from flint import arb
+
     from symdp.derive.privacy_loss import PrivacyLoss
 
 
 @dataclass(frozen=True)
 class TailRule:
-    """What kind of bound a constant is, for whoever evaluates it (`symdp.tail_value`).
+    """What kind of bound a constant is, for whoever evaluates it (`TailConstant.value`).
 
     Attributes
     ----------
@@ -60,7 +62,7 @@ class TailConstant:
     reason
         Why there is no formula; empty where there is one.
     arguments
-        The names that `symdp.tail_value` needs beside parameters.
+        The names that `value` needs beside parameters.
     rule
         What kind of bound it is.
     derivation
@@ -75,6 +77,34 @@ class TailConstant:
     arguments: tuple[str, ...]
     rule: TailRule = field(repr=False)
     derivation: PrivacyLoss = field(repr=False, compare=False)
+
+    def value(self, **values: Any) -> arb:
+        """Return a ball around the constant; of a bound, a number that is proved to be one.
+
+        Parameters
+        ----------
+        **values
+            The names in `arguments`, and parameters that are still free; numbers are exact.
+
+        Raises
+        ------
+        InputError
+            For a missing or an unknown name, or a value outside its domain.
+        AccuracyError
+            Where the constant does not exist or could not be enclosed; the line says which.
+
+        Examples
+        --------
+        >>> import symdp
+        >>> tails = symdp.derive(symdp.mechanisms.gaussian).tails
+        >>> tails["third_moment"].value(t=1, sigma=2).str(6, radius=False)
+        '0.199471'
+        >>> tails = symdp.derive(symdp.mechanisms.laplace).tails
+        >>> tails["chernoff_p"].value(epsilon=2, count=5, b=2).str(5, radius=False)
+        '-1.2911'
+        """
+        ball: arb = above("tails").tail_value(self, **values)
+        return ball
 
     @property
     def symbol(self) -> str:
