@@ -100,6 +100,7 @@ HOMES.update(
         "balls": "symdp.balls.mass",
         "shapes": "symdp.density.shapes",
         "noise": "symdp.questions.noise",
+        "together": "symdp.questions.together.product",
         "gradient": "symdp.questions.design.gradient",
         "figures": "symdp.page.plot",
         "pages": "symdp.page.derivation",

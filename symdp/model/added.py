@@ -1,4 +1,4 @@
-"""What people ask of the noise that a mechanism adds: `symdp.questions` answers, from above."""
+"""What people ask of a mechanism, and `symdp.questions` answers, from above."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from symdp.above import above
 
 
 class Added:
-    """Moments, quantiles and values of the noise, and its figure; sampling does not change it."""
+    """The noise that it adds, which sampling does not change; and a release beside others."""
 
     @property
     def mean(self) -> float:
@@ -41,3 +41,21 @@ class Added:
     def plot(self) -> Any:
         """Draw density and shift, loss, K and trade-off; return the Matplotlib figure."""
         return above("figures").mechanism_figure(self)
+
+    def together(self, *others: Any) -> Any:
+        """Return this and other releases as one step, for which one sample of records is drawn.
+
+        Parameters
+        ----------
+        others : mechanisms with all their values, without sampling; or pairs of one and its count
+
+        Raises
+        ------
+        InputError : a step that has a sample of its own, or no pair of laws.
+
+        >>> from symdp import mechanisms
+        >>> mean, count = mechanisms.gaussian(sigma=8), mechanisms.gaussian(sigma=4)
+        >>> mean.together((count, 2)).subsample("poisson", "1/100").summary
+        'gaussian together(), poisson sampling at rate 1/100'
+        """
+        return above("together").together([self, *others])

@@ -115,6 +115,12 @@ def check_relation(mechanism: MechanismRecord) -> None:
         raise InputError(f"shift = {shift!r:.40} must be one of {choices}")
     if isinstance(mechanism.source, Local):
         _check_local(mechanism)
+    made_for = getattr(mechanism.source, "made_for", PAIR)  # of a product of pairs
+    if made_for != PAIR and mechanism.relation not in (None, made_for):
+        raise InputError(
+            f"{name} was made of releases under {made_for}: say {mechanism.relation} of each of "
+            "them, before they are put together"
+        )
     if sampling is None:
         return
     scheme, group = sampling.scheme, sampling.group

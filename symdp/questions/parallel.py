@@ -1,4 +1,4 @@
-"""Parallel composition: disjoint parts of the data, each with steps of its own."""
+"""Compositions in files; and parallel composition: disjoint parts of the data, each with steps."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ _CONDITION = (
     "on nothing but that record"
 )
 _LARGEST_COUNT = 10**12  # steps of one [[step]] table
+_OF_A_STEP = ("name", "sampling", "relation", "count", "part")
 
 
 class Parallel(Asked):
@@ -172,17 +173,47 @@ def _step(step: object, folder: Path) -> tuple[str, tuple[Mechanism, int]]:
     """Return the part of a step, empty where it sees all the data, its mechanism and count."""
     if not isinstance(step, dict):
         raise InputError("a step is a table")
-    refuse_unknown(
-        step, ("mechanism", "name", "parameters", "sampling", "relation", "count", "part")
-    )
+    releases = take(step, "together", list)
+    if releases is None:
+        keys: tuple[str, ...] = ("mechanism", "parameters", *_OF_A_STEP)
+        mechanism = _mechanism(step, folder, keys)
+    else:
+        refuse_unknown(step, ("together", *_OF_A_STEP))
+        mechanism = _together(releases, folder, take(step, "relation", str))
+        mechanism = with_sampling(mechanism, take(step, "sampling", dict))
     take(step, "name", str)
-    name = take(step, "mechanism", str, required=True)
-    mechanism = resolve(name, folder)
-    mechanism = with_sampling(mechanism, take(step, "sampling", dict))
-    mechanism = with_relation(mechanism, take(step, "relation", str))
+    return take(step, "part", str, default=""), (mechanism.require_concrete(), _count(step))
+
+
+def _together(releases: list[Any], folder: Path, relation: str | None) -> Mechanism:
+    """Return the one step of several releases on one sample."""
+    from symdp.questions.together.product import together
+
+    steps = []
+    for index, release in enumerate(releases, start=1):
+        with at(f"together {index}"):
+            if not isinstance(release, dict):
+                raise InputError('a release is a table, as { mechanism = "gaussian", … }')
+            mechanism = _mechanism(release, folder, ("mechanism", "parameters", "count"))
+            steps.append((with_relation(mechanism, relation), _count(release)))
+    with at("together"):
+        return together(steps)
+
+
+def _mechanism(table: dict[str, Any], folder: Path, keys: tuple[str, ...]) -> Mechanism:
+    """Return the mechanism of a table with its values, sampling and relation."""
+    refuse_unknown(table, keys)
+    mechanism = resolve(take(table, "mechanism", str, required=True), folder)
+    mechanism = with_sampling(mechanism, take(table, "sampling", dict))
+    mechanism = with_relation(mechanism, take(table, "relation", str))
     with at("parameters"):
-        mechanism = mechanism(**take(step, "parameters", dict, default={}))
-    count = take(step, "count", int, default=1)
+        mechanism = mechanism(**take(table, "parameters", dict, default={}))
+    return mechanism.require_concrete()
+
+
+def _count(table: dict[str, Any]) -> int:
+    """Return how many times it is run."""
+    count = int(take(table, "count", int, default=1))
     if not 1 <= count <= _LARGEST_COUNT:
         raise InputError(f"count must be a whole number from 1 to {_LARGEST_COUNT}, not {count}")
-    return take(step, "part", str, default=""), (mechanism.require_concrete(), count)
+    return count
