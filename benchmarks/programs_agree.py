@@ -60,7 +60,7 @@ class Density:
         """Return the mechanism with its parameters free."""
         if "=" in self.source:
             word = re.sub(r"\W", "_", name)
-            made = symdp.loads(f'name = "{word}"\n{self.source}')
+            made = symdp.Mechanism.from_toml(f'name = "{word}"\n{self.source}')
         else:
             made = getattr(symdp.mechanisms, self.source)
         if sampled:

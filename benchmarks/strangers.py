@@ -96,10 +96,10 @@ def questions(stranger: Stranger) -> dict[str, Callable[[], Check]]:
     """Return what is asked of a density, by name; what is asked returns what checks it."""
     plain = replace(stranger, rate="")
     own = Truth(plain)
-    file = symdp.loads(plain.toml)
+    file = symdp.Mechanism.from_toml(plain.toml)
     mechanism = file(**dict(stranger.values))
     sampled = replace(plain, rate=stranger.rate or RATE)
-    drawn = symdp.loads(sampled.toml)(**dict(stranger.values))
+    drawn = symdp.Mechanism.from_toml(sampled.toml)(**dict(stranger.values))
     five = symdp.compose(mechanism, 5)
     infinite = max(-np.expm1(5 * np.log1p(-min(loss.infinite, 0.999))) for loss in own.losses)
     aimed = float(DELTA if infinite < DELTA / 10 else infinite + 0.1 * (1 - infinite))

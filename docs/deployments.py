@@ -189,7 +189,7 @@ def verdict_of(found: CheckedClaim) -> str:
 
 def row(one: Deployment) -> str:
     """Return a row of the table."""
-    composition = symdp.compose(symdp.load_composition(FILES / f"{one.file}.toml"))
+    composition = symdp.load_composition(FILES / f"{one.file}.toml")
     published, verdict = "ρ alone", ""
     if one.epsilon is not None:
         published = f"({one.epsilon}, {one.delta})"

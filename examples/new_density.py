@@ -7,7 +7,7 @@
 # %%
 import symdp
 
-secant = symdp.loads("""
+secant = symdp.Mechanism.from_toml("""
 name = "hyperbolic_secant"
 variable = "x"
 support = ["-oo", "oo"]

@@ -19,14 +19,13 @@ if TYPE_CHECKING:
     from symdp.derive.printed import Derivation
     from symdp.errors import AccuracyError, InputError, SymdpError
     from symdp.model.mechanism import Mechanism
-    from symdp.model.specification import load, loads
+    from symdp.model.specification import load
     from symdp.questions.calibrate import Calibration, calibrate
     from symdp.questions.composition import Composition, compose
     from symdp.questions.guarantee import Curve, Guarantee
     from symdp.questions.ledger import Ledger
-    from symdp.questions.parallel import Parallel, load_composition, load_parts, parallel
-    from symdp.questions.selection import selection
-    from symdp.questions.sweep import Sweep, sensitivities, sweep, sweep_in_folder
+    from symdp.questions.parallel import Parallel, load_composition
+    from symdp.questions.sweep import Sweep, sensitivities, sweep
     from symdp.questions.training import training
 
 from symdp.above import HOMES
@@ -52,14 +51,9 @@ __all__ = [
     "individual",
     "load",
     "load_composition",
-    "load_parts",
-    "loads",
     "mechanisms",
-    "parallel",
-    "selection",
     "sensitivities",
     "sweep",
-    "sweep_in_folder",
     "training",
 ]
 
@@ -83,13 +77,8 @@ _HOMES = {
     "derive": "symdp.derive",
     "load": "symdp.model.specification",
     "load_composition": "symdp.questions.parallel",
-    "load_parts": "symdp.questions.parallel",
-    "loads": "symdp.model.specification",
-    "parallel": "symdp.questions.parallel",
-    "selection": "symdp.questions.selection",
     "sensitivities": "symdp.questions.sweep",
     "sweep": "symdp.questions.sweep",
-    "sweep_in_folder": "symdp.questions.sweep",
     "training": "symdp.questions.training",
 }
 
@@ -107,7 +96,11 @@ HOMES.update(
         "json": "symdp.page.derivation_json",
         "formulas": "symdp.page.formula",
         "latex": "symdp.page.latex",
+        "clones": "symdp.model.shuffle",
+        "curves": "symdp.model.curve_tables",
+        "files": "symdp.model.specification",
         "programs": "symdp.questions.programs",
+        "selection": "symdp.questions.selection",
         "tails": "symdp.prove.tail_values",
     }
 )

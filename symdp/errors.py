@@ -5,6 +5,12 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+T = TypeVar("T")
 
 
 class SymdpError(Exception):
@@ -41,6 +47,18 @@ def refusal(ask: Callable[[], object]) -> str:
     except (InputError, AccuracyError) as error:
         return str(error)
     return ""
+
+
+def answer_of(future: Future[T]) -> T:
+    """Return what a worker of an executor found; AccuracyError where it ended before."""
+    from concurrent.futures import BrokenExecutor
+
+    try:
+        return future.result()
+    except BrokenExecutor:
+        raise AccuracyError(
+            "a worker ended before its part was done: ask again with a new executor"
+        ) from None
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:

@@ -151,7 +151,7 @@ LAWS = {
 
 def step(name):
     text, values, _ = LAWS[name]
-    return symdp.loads(text)(**values)
+    return symdp.Mechanism.from_toml(text)(**values)
 
 
 def drawn(seed):

@@ -41,7 +41,7 @@ class Law:
 
     def mechanism(self) -> Mechanism:
         """The noise."""
-        return symdp.loads(
+        return symdp.Mechanism.from_toml(
             _FILE.format(
                 variable="k" if self.is_whole else "x",
                 support=self.support,

@@ -337,13 +337,13 @@ def _card(asked: Asked) -> Found:
 
 
 def _selection(asked: Asked) -> Found:
-    best = symdp.compose(symdp.selection(asked.composition, mean=1))
+    best = symdp.compose(asked.composition.selection(mean=1))
     return best.delta(asked.promise.epsilon).delta, 1e-9, "≥", None
 
 
 def _parallel(asked: Asked) -> Found:
     plain = symdp.compose(asked.promise.step, 1)
-    found = symdp.parallel([asked.composition, plain]).delta(asked.promise.epsilon)
+    found = symdp.Parallel([asked.composition, plain]).delta(asked.promise.epsilon)
     return found.delta, 1e-9, "=", None
 
 

@@ -29,14 +29,9 @@ PUBLIC = [
     "individual",
     "load",
     "load_composition",
-    "load_parts",
-    "loads",
     "mechanisms",
-    "parallel",
-    "selection",
     "sensitivities",
     "sweep",
-    "sweep_in_folder",
     "training",
 ]
 

@@ -18,10 +18,9 @@ import pytest
 import sympy as sp
 
 import symdp
-from symdp import compose, individual, mechanisms
+from symdp import Mechanism, compose, individual, mechanisms
 from symdp.individual import Recorder
 from symdp.methods import METHODS, accountant
-from symdp.model.curve_tables import from_renyi_points
 from symdp.numeric.answer import Answer
 from symdp.questions.audit import audit
 from symdp.questions.design.integers import design
@@ -34,11 +33,11 @@ COPIES = {
     "deepcopy": copy.deepcopy,
     "copy": copy.copy,
 }
-BENT = symdp.loads(
+BENT = symdp.Mechanism.from_toml(
     'name = "bent"\nvariable = "x"\nsupport = ["-oo", "oo"]\n'
     '[noise]\ndensity = "exp(-x**2/2 - x**4/10)"\nnormalize = true\n'
 )
-BOX = symdp.loads(
+BOX = symdp.Mechanism.from_toml(
     'name = "box"\nvariable = "x"\nsupport = ["-w", "w"]\n'
     '[parameters]\nw = "positive"\n[noise]\ndensity = "1/(2*w)"\n'
 )
@@ -46,7 +45,7 @@ RADIUS = sp.Symbol("r", positive=True)
 ON_VECTORS = symdp.Mechanism.radial((1 + RADIUS**2) ** -4, RADIUS, dimension=3)
 COIN = symdp.Mechanism.local([["3/4", "1/4"], ["1/4", "3/4"]])
 NOISE = mechanisms.gaussian(sigma=2)
-CURVE = from_renyi_points([(2, 0.1), (8, 0.5), (32, 2.5)])
+CURVE = Mechanism.from_renyi_points([(2, 0.1), (8, 0.5), (32, 2.5)])
 COUNTED = individual.from_counts([1.0, 4.0], [[100, 0], [50, 50]], 0.01)
 
 
@@ -119,7 +118,7 @@ OBJECTS = {
         lambda: compose([(mechanisms.gaussian(sigma=5 + k / 50), 1) for k in range(150)]), profile,
     ),
     "training": (lambda: symdp.training(1000, 50, 2, noise=1.1), profile),
-    "parts": (lambda: symdp.parallel({"a": compose(BENT, 2), "b": compose(NOISE)}), profile),
+    "parts": (lambda: symdp.Parallel({"a": compose(BENT, 2), "b": compose(NOISE)}), profile),
     "ledger": (lambda: symdp.Ledger([(BENT, 2), (NOISE, 3)]), profile),
     "entry": (
         lambda: symdp.Ledger([(NOISE, 3)]).entries[0], lambda one: [one, one.to_json()],
@@ -160,7 +159,7 @@ OBJECTS = {
     "zCDP": (lambda: compose(NOISE, 2).zcdp(), lambda one: [one, one.to_json()]),
     "Gaussian privacy": (lambda: gaussian_privacy(compose(NOISE, 2)), lambda one: [one]),
     "search": (
-        lambda: symdp.selection(compose(NOISE), 5), lambda m: [compose(m).epsilon(1e-4).epsilon],
+        lambda: compose(NOISE).selection(5), lambda m: [compose(m).epsilon(1e-4).epsilon],
     ),
     "derivation": (lambda: symdp.derive(mechanisms.gaussian), derived),
     "derivation of a normalized density": (lambda: symdp.derive(BENT), derived),

@@ -87,7 +87,7 @@ def gaussian_epsilon(rho, delta):
 def test_gaussian_noise(name):
     rho, delta, known = GAUSSIAN[name]
     truth = gaussian_epsilon(rho, delta)
-    steps = symdp.compose(symdp.load_composition(FILES / f"{name}.toml"))
+    steps = symdp.load_composition(FILES / f"{name}.toml")
     assert abs(steps.epsilon(delta).epsilon / truth - 1) < 1e-12  # what doubles hold
     cell = shown(name)[2]
     assert 0 <= float(cell) - truth < 1e-4 * truth  # five digits, rounded up
@@ -104,7 +104,7 @@ def test_pure_noise(name):
     ]
     assert counts == list(parts.values())
     assert shown(name)[1:3] == [f"({total}, 0)", total]
-    steps = symdp.compose(symdp.load_composition(FILES / f"{name}.toml"))
+    steps = symdp.load_composition(FILES / f"{name}.toml")
     assert steps.law("remove").loss_bounds[1] == pytest.approx(float(Fraction(total)), rel=1e-14)
 
 
@@ -112,7 +112,7 @@ def test_a_delta_below_every_grid():
     """δ = e^{−65.34}/2 = 2.0995e-29 that a count of 1 comes to 100; at ε = 0.66 no more is left."""
     with mpmath.workdps(30):
         truth = mpmath.exp(mpmath.mpf("-65.34")) / 2
-    steps = symdp.compose(symdp.load_composition(FILES / "google_trips.toml"))
+    steps = symdp.load_composition(FILES / "google_trips.toml")
     assert abs(steps.delta("0.66").delta / truth - 1) < 1e-12
     assert truth < 2.1e-29
     assert shown("google_trips")[2] == "0.66"

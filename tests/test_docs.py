@@ -49,7 +49,7 @@ def test_files(page, body):
         texts = [path.read_text(encoding="utf-8").splitlines() for path in files]
         assert shown in [[line for line in text if line][1:] for text in texts]
     else:
-        assert symdp.loads(body).name
+        assert symdp.Mechanism.from_toml(body).name
 
 
 @pytest.mark.parametrize(("command", "expected"), COMMANDS)

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from symdp import compose, loads, mechanisms
+from symdp import Mechanism, compose, mechanisms
 from symdp.capacity import afford, within_capacity
 from symdp.cli.asking import seconds_of
 from symdp.errors import AccuracyError, InputError
@@ -268,4 +268,4 @@ def test_a_constant_that_is_huge_on_one_branch_is_refused():
         '[noise]\ndensity = "exp(-exp(-cosh(Max(x, 10**10))))"\n'
     )
     with pytest.raises(InputError, match=r"cosh\(Max\(10000000000, x\)\) is too large"):
-        loads(text)
+        Mechanism.from_toml(text)

@@ -43,7 +43,7 @@ class Noise:
     support: str = '["-oo", "oo"]'
 
     def mechanism(self, sensitivity: str) -> symdp.Mechanism:
-        return symdp.loads(
+        return symdp.Mechanism.from_toml(
             f'name = "drawn"\nvariable = "x"\nsupport = {self.support}\n[noise]\n'
             f'density = "{self.formula}"\nnormalize = true\nsensitivity = "{sensitivity}"\n'
         )
@@ -277,7 +277,7 @@ def test_masses_on_the_integers() -> None:
     """More in the middle than on either side, and tails of their own."""
     k = np.arange(-300, 301)
     mass = np.where(abs(k) <= 2, 3.0, np.exp(-abs(k) / 2.0))
-    noise = symdp.loads(
+    noise = symdp.Mechanism.from_toml(
         'name = "drawn"\nvariable = "k"\nsupport = "integers"\n[noise]\n'
         'density = "Piecewise((3, abs(k) <= 2), (exp(-abs(k)/2), True))"\nnormalize = true\n'
     )
@@ -295,7 +295,7 @@ def test_a_pair_with_a_gap_atoms_and_infinite_losses() -> None:
     outside = (x < 1) | (x > 2)
     p = np.append(0.8 * weight * outside / 2, [0.05, 0.15])
     q = np.append(0.7 * weight * outside * 3 * (10 - x**2) / 40, [0.0, 0.3])
-    pair = symdp.loads("""
+    pair = symdp.Mechanism.from_toml("""
         name = "drawn"
         variable = "x"
         support = [0, 3]
@@ -318,7 +318,7 @@ def waiting_times() -> tuple[Array, Array]:
 
 
 def family_of_waiting_times() -> symdp.Mechanism:
-    return symdp.loads("""
+    return symdp.Mechanism.from_toml("""
         name = "drawn"
         protects = "a drift"
         [family]

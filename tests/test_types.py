@@ -15,7 +15,7 @@ from symdp.questions.certificate import Certificate
 from symdp.questions.guarantee import Curve, Guarantee
 
 noise = mechanisms.laplace(b=2)
-steps, ledger, parts = compose(noise, 3), Ledger(), symdp.parallel([compose(noise)])
+steps, ledger, parts = compose(noise, 3), Ledger(), symdp.Parallel([compose(noise)])
 assert_type(noise, Mechanism)
 assert_type(noise.mean, float)
 assert_type(2 * steps + steps, Composition)

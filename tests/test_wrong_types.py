@@ -24,7 +24,7 @@ WRONG = {
     "method": (lambda: STEPS.delta(1, method=None), "method = None: it is a name"),
     "number": (lambda: STEPS.epsilon(1e-5, method=3), "method = 3: it is a name"),
     "path": (lambda: symdp.load(None), "give the path of a TOML file"),
-    "text": (lambda: symdp.loads(None), "TOML text is needed"),
+    "text": (lambda: symdp.Mechanism.from_toml(None), "TOML text is needed"),
     "composition": (lambda: symdp.load_composition(3), "give the path of a TOML file"),
     "unnamed": (lambda: mechanisms.gaussian(2), "write gaussian(sigma=2)"),
     "counts": (

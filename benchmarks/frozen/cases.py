@@ -272,7 +272,7 @@ def _schedules(found: _Cases) -> None:
 
 
 def _stranger(stranger: Stranger, count: int) -> Steps:
-    return [(symdp.loads(stranger.toml), count)]
+    return [(symdp.Mechanism.from_toml(stranger.toml), count)]
 
 
 def _of_law(law: Law, count: int) -> Steps:

@@ -126,7 +126,7 @@
       ...(rate ? ["--sampling", "poisson", "--rate", rate] : []), flag, given];
     const bound = values.length ? `(${values.map(([name, value]) => `${name}="${value}"`).join(", ")})` : "";
     const sampled = rate ? `.subsample("poisson", "${rate}")` : "";
-    const python = `import symdp\n\nnoise = symdp.loads("""\n${file.replaceAll("\\", "\\\\")}""")${bound}${sampled}\n`
+    const python = `import symdp\n\nnoise = symdp.Mechanism.from_toml("""\n${file.replaceAll("\\", "\\\\")}""")${bound}${sampled}\n`
       + `print(symdp.compose(noise, ${state.n.trim()}).${method}(${text(given)}))\n`;
     const command = `symdp ${method} mine.toml ${words.join(" ")}`;
     by("codes").replaceChildren(...[["mine.toml", file], ["Command line", command], ["Python", python], ["Link", location.href]].map(([label, shown]) => {

@@ -27,14 +27,12 @@ from symdp import mechanisms
 from symdp.adapters.upper import delta_upper, epsilon_upper
 from symdp.errors import InputError
 from symdp.model.average import SUM
-from symdp.model.curve_tables import from_renyi
 from symdp.model.mechanism import Mechanism
 from symdp.model.relation import ADD_REMOVE, SUBSTITUTION, ZERO_OUT, protects
 from symdp.model.sampling import exact
 from symdp.model.schemes import SCHEMES
 from symdp.questions.composition import Composition
 from symdp.questions.ledger import Ledger
-from symdp.questions.selection import selection
 
 try:
     from dp_accounting import NeighboringRelation, PrivacyAccountant, dp_event
@@ -309,7 +307,7 @@ def _zcdp(event: Any, relation: NeighboringRelation) -> _Made:
     rho, xi = exact(event.rho), exact(getattr(event, "xi", 0))
     if rho == 0 == xi:
         return None
-    return from_renyi(xi + rho * sp.Symbol("alpha"), name="zcdp")
+    return Mechanism.from_renyi(xi + rho * sp.Symbol("alpha"), name="zcdp")
 
 
 def _best_of(event: Any, relation: NeighboringRelation) -> _Made:
@@ -317,7 +315,7 @@ def _best_of(event: Any, relation: NeighboringRelation) -> _Made:
     if any(mechanism is None for mechanism, _ in steps):
         return _NonPrivate()
     named = [(mechanism, count) for mechanism, count in steps if mechanism is not None]
-    return selection(Composition(named), event.mean, event.shape) if named else None
+    return Composition(named).selection(event.mean, event.shape) if named else None
 
 
 def _pure(event: Any, epsilon: sp.Expr, delta: sp.Expr) -> _Made:

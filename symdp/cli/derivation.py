@@ -164,9 +164,9 @@ def _checks(derivation: Derivation) -> list[Block]:
 
 def _page(job: Job, side: str, order: int, time_limit: float) -> str:
     """Return an executable page; values that were given are those at which it checks."""
-    from symdp import mechanisms
     from symdp.derive.child import or_reason
     from symdp.derive.derivation import derive_cases, derive_pair
+    from symdp.mechanisms import names, resolve
     from symdp.model.dominating import is_on_vectors
     from symdp.model.relation import is_local
     from symdp.model.specification import read_text
@@ -179,8 +179,13 @@ def _page(job: Job, side: str, order: int, time_limit: float) -> str:
         )
     name = str(job.mechanism)
     values = {key: str(value) for key, value in words.bindings(job.values).items()}
-    is_built_in, loaded = name in mechanisms.names(), mechanisms.resolve(name)
-    source = f"symdp.mechanisms.{name}" if is_built_in else f"symdp.loads({read_text(name)!r})"
+    is_built_in = name in names()
+    loaded = resolve(name)
+    source = (
+        f"symdp.mechanisms.{name}"
+        if is_built_in
+        else f"symdp.Mechanism.from_toml({read_text(name)!r})"
+    )
     if is_on_vectors(loaded) or is_local(loaded):
         raise InputError(
             "--format page: noise on vectors and local randomizers have text, latex, mathml and "

@@ -110,9 +110,9 @@ class Job:
                 "file, or --composition FILE"
             )
         scheme = self._scheme()
-        from symdp import mechanisms
+        from symdp.mechanisms import resolve
 
-        mechanism = mechanisms.resolve(self.mechanism)
+        mechanism = resolve(self.mechanism)
         if self.people is not None:
             with at("--people"):
                 mechanism = mechanism.shuffled(_people(self.people))
@@ -224,10 +224,10 @@ class Job:
                 "with --composition, sampling and relation stand in the file, step by step"
             )
         from symdp.questions.composition import Composition
-        from symdp.questions.parallel import Parallel, load_parts
+        from symdp.questions.parallel import Parallel, read_parts
 
         assert self.composition is not None
-        parts = load_parts(self.composition)
+        parts = read_parts(self.composition)
         with self.of_its_file():
             compositions = {
                 name: Composition([(mechanism, count * times) for mechanism, times in steps])

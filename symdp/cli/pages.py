@@ -178,7 +178,7 @@ def panel_of(job: Job, kept: Sequence[str] = ()) -> Panel:
         composition.accounted.require_one_sign(f"{job.composition}: a page")
         mechanism, count = composition.steps[0]
         command = f"--composition {job.composition}"
-        python = f"symdp.compose(symdp.load_composition({job.composition!r}))"
+        python = f"symdp.load_composition({job.composition!r})"
         return Panel(mechanism.name, mechanism, {"n": str(count)}, command, python)
     # A group of sampled records is a matter of the sampling.
     group = None if job.sampling is not None else job.group

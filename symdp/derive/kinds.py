@@ -105,7 +105,7 @@ def derive(mechanism: Mechanism, direction: str = "remove", time_limit: float = 
     (-1/b, 1/b)
     >>> symdp.derive(symdp.mechanisms.gaussian).cumulant(2)
     sigma**(-2)
-    >>> uniform = symdp.loads('''
+    >>> uniform = symdp.Mechanism.from_toml('''
     ... name = "uniform"
     ... variable = "x"
     ... support = ["-w", "w"]

@@ -13,7 +13,7 @@ then `methods.py`, which asks rows of `symdp.numeric`, and `filters.py`.
 from __future__ import annotations
 
 from symdp.individual.accounting import IndividualAccountant, from_counts, from_mechanisms
-from symdp.individual.files import create, in_folder, load_filter, open_accountant
+from symdp.individual.files import create, load_filter, open_accountant
 from symdp.individual.filters import Decision, GaussianFilter, Odometer, RenyiFilter
 from symdp.individual.gaussian import StepMu, pure_mu, step_mu
 from symdp.individual.individual_filter import ActiveSet, IndividualFilter
@@ -34,7 +34,6 @@ __all__ = [
     "create",
     "from_counts",
     "from_mechanisms",
-    "in_folder",
     "load_filter",
     "open_accountant",
     "pure_mu",

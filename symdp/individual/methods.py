@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from symdp.errors import AccuracyError, InputError, SymdpError
+from symdp.errors import AccuracyError, InputError, SymdpError, answer_of
 from symdp.individual import gaussian
 from symdp.individual.published import least_bounds, plancherel
 from symdp.individual.result import IndividualResult, larger
@@ -156,7 +156,7 @@ def run(
         futures = [executor.submit(answer, work, question.rows(places)) for places, work in tasks]
         answers = []
         for number, future in enumerate(futures):
-            answers.append(future.result())
+            answers.append(answer_of(future))
             if progress is not None:
                 progress(number + 1, len(futures))
     if len(answers) == 1 and parts[0][0] is None:

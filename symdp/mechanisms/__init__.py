@@ -1,8 +1,7 @@
 """The mechanisms that come with symdp: TOML files such as anybody may write.
 
-In comes a name or a path, out goes a `Mechanism`; calling it binds its parameters. Read
-`gaussian.toml` first. `from_trade_off`, `from_profile` and `from_renyi`, also of points, make the
-mechanism of a curve instead, `from_shuffled` that of shuffled answers.
+In comes a name, out goes a `Mechanism`; calling it binds its parameters. Read `gaussian.toml`
+first.
 
 >>> import symdp.mechanisms
 >>> symdp.mechanisms.gaussian(sigma=1.5)
@@ -13,45 +12,17 @@ from __future__ import annotations
 
 import tomllib
 from functools import cache
-from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from symdp.arguments import a_path, instance
 from symdp.errors import InputError, suggestion
 
 if TYPE_CHECKING:
-    from symdp.model.curve_tables import (
-        from_profile as from_profile,
-    )
-    from symdp.model.curve_tables import (
-        from_profile_points as from_profile_points,
-    )
-    from symdp.model.curve_tables import (
-        from_renyi as from_renyi,
-    )
-    from symdp.model.curve_tables import (
-        from_renyi_points as from_renyi_points,
-    )
-    from symdp.model.curve_tables import (
-        from_trade_off as from_trade_off,
-    )
-    from symdp.model.curve_tables import (
-        from_trade_off_points as from_trade_off_points,
-    )
     from symdp.model.mechanism import Mechanism
-    from symdp.model.shuffle import from_shuffled as from_shuffled
 
-_BUILDERS = {
-    "from_profile": "curve_tables",
-    "from_profile_points": "curve_tables",
-    "from_renyi": "curve_tables",
-    "from_renyi_points": "curve_tables",
-    "from_shuffled": "shuffle",
-    "from_trade_off": "curve_tables",
-    "from_trade_off_points": "curve_tables",
-}
-__all__ = ["curve_names", "load_builtin", "names", "resolve"]
+# The other functions are for rooms above: people write symdp.mechanisms.gaussian, or symdp.load.
+__all__ = ["names"]
 
 _FOLDER = Path(__file__).parent
 
@@ -185,10 +156,8 @@ def _is_there(path: Path) -> bool:
 
 
 def __getattr__(name: str) -> Mechanism:
-    if name in _BUILDERS:
-        return cast("Mechanism", getattr(import_module(f"symdp.model.{_BUILDERS[name]}"), name))
     return load_builtin(name)
 
 
 def __dir__() -> list[str]:
-    return [*__all__, *_BUILDERS, *_files()]
+    return [*__all__, *_files()]

@@ -47,24 +47,7 @@ _TRIED = 12  # orders 1 + 2^k and 1 + 2^−k at which a formula without paramete
 def from_trade_off_points(
     points: Iterable[Iterable[Number]], between: str = "unknown", name: str = "trade_off"
 ) -> Mechanism:
-    """Return a pair that dominates every step whose trade-off function a table describes.
-
-    Parameters
-    ----------
-    points : (α, β), α rising: false alarm rates and least miss rates, ratios in [0, 1]
-    between : what is known between the points. "unknown": β is a lower bound at α, nothing else;
-        "convex": β is the value at α; "lines": the function is straight from point to point
-
-    Raises
-    ------
-    InputError : fewer than two points, points out of order, a rate that is no probability, a β
-        that rises, or lies above 1 − α; a corner that bends the wrong way, unless "unknown".
-
-    Examples
-    --------
-    >>> from_trade_off_points([(0, 1), ("1/4", "1/4"), (1, 0)], "lines").pair().P
-    (3/4, 1/4)
-    """
+    """Return a pair that dominates every step whose trade-off function a table describes."""
     if between not in _BETWEEN:
         hint = suggestion(str(between), _BETWEEN) or f" (known are {', '.join(_BETWEEN)})"
         raise InputError(f"between = {between!r:.40} is unknown{hint}")
@@ -97,28 +80,7 @@ def from_trade_off_points(
 def from_profile_points(
     points: Iterable[Iterable[Number]], *, both: bool = True, name: str = "profile"
 ) -> Mechanism:
-    """Return a pair that dominates every step with a list of guarantees (ε, δ).
-
-    The profile is convex in e^ε and does not rise, so that it lies below the lower convex hull of
-    the points, continued by a constant. One point is the box of Kairouz, Oh and Viswanath.
-
-    Parameters
-    ----------
-    points : (ε, δ), ε rising from −500 to 500, each a guarantee of the step
-    both : whether they hold in both directions, as guarantees of differential privacy do; then
-        δ(−ε) ≤ 1 − e^{−ε} + e^{−ε}δ bounds the other side
-
-    Raises
-    ------
-    InputError : no points, points out of order, a δ that is no probability, rises with ε, or lies
-        below 1 − e^ε.
-
-    Examples
-    --------
-    >>> box = from_profile_points([(0, "1/3")]).pair()
-    >>> box.P, box.Q
-    ((1/3, 0, 2/3), (0, 1/3, 2/3))
-    """
+    """Return a pair that dominates every step with a list of guarantees (ε, δ)."""
     table = _table(points, "ε", "δ", 1)
     corners: list[Point] = []
     for index, (epsilon, delta) in enumerate(table, start=1):
@@ -313,24 +275,7 @@ def from_trade_off(
     *,
     parameters: Mapping[str, str] | None = None,
 ) -> Mechanism:
-    """Return the mechanism whose trade-off function is a formula.
-
-    Parameters
-    ----------
-    f : the least miss rate at false alarm rate α, for 0 ≤ α ≤ 1; other symbols are parameters
-    variable : α
-    parameters : name -> domain word, as for `Mechanism.additive`
-
-    Raises
-    ------
-    InputError : f(1) is not 0, or f is found to rise, to be concave, or to lie above 1 − α.
-
-    Examples
-    --------
-    >>> a = sp.Symbol("a")
-    >>> from_trade_off((1 - sp.sqrt(a))**2, a).source.Q
-    exp(-a_s)
-    """
+    """Return the mechanism whose trade-off function is a formula."""
     alpha, curve = _read(f, variable, "trade-off function", parameters)
     ends = [tidy.bounded(sp.simplify, curve.subs(alpha, end)) for end in (0, 1)]
     if ends[1] != 0:
@@ -371,25 +316,7 @@ def from_profile(
     *,
     parameters: Mapping[str, str] | None = None,
 ) -> Mechanism:
-    """Return the mechanism whose privacy profile is a formula.
-
-    Parameters
-    ----------
-    delta : δ(ε) of one direction on the range of the loss, without atoms
-    variable : ε
-    support : (least, most) loss, where δ must come down to 0
-    parameters : name -> domain word, as for `Mechanism.additive`
-
-    Raises
-    ------
-    InputError : δ is not 0 at the largest loss.
-
-    Examples
-    --------
-    >>> e = sp.Symbol("e")
-    >>> from_profile(1 / (1 + sp.exp(e)), e, (-sp.oo, sp.oo))
-    <Mechanism profile()>
-    """
+    """Return the mechanism whose privacy profile is a formula."""
     epsilon, curve = _read(delta, variable, "privacy profile", parameters)
     mechanism = Mechanism.from_pair(curve, curve, epsilon, support, name, parameters=parameters)
     last = tidy.limit(curve, epsilon, mechanism.support.upper, "-")
@@ -426,23 +353,7 @@ def from_renyi(
     *,
     parameters: Mapping[str, str] | None = None,
 ) -> Mechanism:
-    """Return the step whose Rényi divergence at order α is at most a formula of α, for all α > 1.
-
-    Parameters
-    ----------
-    divergence : D_α, a SymPy expression; symbols besides α are parameters
-    variable : α
-    parameters : name -> domain word, as for `Mechanism.additive`
-
-    Raises
-    ------
-    InputError : no formula of α, or one that is seen to be negative or no number at some order.
-
-    Examples
-    --------
-    >>> from_renyi(sp.Symbol("alpha") / 8, name="step")
-    <Mechanism step()>
-    """
+    """Return the step whose Rényi divergence of order α > 1 is at most a formula of α."""
     intake = Intake(variable, _ORDERS, parameters)
     curve = intake.read(divergence, "the divergence")
     if not curve.free_symbols - {intake.variable}:
@@ -457,21 +368,7 @@ def from_renyi(
 def from_renyi_points(
     points: Mapping[Number, Number] | Iterable[Iterable[Number]], name: str = "renyi"
 ) -> Mechanism:
-    """Return the step whose Rényi divergence is bounded at some orders.
-
-    Parameters
-    ----------
-    points : order α > 1 -> D_α, or pairs of them, orders rising, as accountants print them
-
-    Raises
-    ------
-    InputError : no orders, one not above 1 or out of turn, a divergence that is negative or falls.
-
-    Examples
-    --------
-    >>> from_renyi_points({2: "1/4", 4: 0.5})
-    <Mechanism renyi()>
-    """
+    """Return the step whose Rényi divergence is bounded at some orders."""
     listed = points.items() if isinstance(points, Mapping) else points
     if isinstance(listed, str) or not isinstance(listed, Iterable):
         raise InputError("a Rényi curve must be a table of orders and divergences")

@@ -14,9 +14,9 @@ from sympy.core.function import AppliedUndef
 from symdp.arguments import AT_MOST, DOWN
 from symdp.errors import InputError, at, suggestion
 from symdp.model import assumption
-from symdp.model.added import Added
 from symdp.model.average import SUM
 from symdp.model.family import TILT, Family, coordinates, family_of
+from symdp.model.from_above import FromAbove
 from symdp.model.guarded import substitute
 from symdp.model.local import Local, read_randomizer, with_people
 from symdp.model.pair import Atoms, Component, Pair, Support, kind_of, mass_of, plain_support
@@ -234,7 +234,7 @@ def _readings(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Mechanism(Added, MechanismRecord):
+class Mechanism(FromAbove, MechanismRecord):
     """A mechanism, immutable: make one with `additive`, `from_pair`, or from a file.
 
     Examples

@@ -51,28 +51,7 @@ _PRECISION = 200  # bits; lgamma loses some forty where there are 10⁸ people
 
 
 def from_shuffled(epsilon_0: Number, people: int, clones: Number | None = None) -> Mechanism:
-    """Return a pair that dominates the shuffled answers of one ε₀-private randomizer.
-
-    Protected is one person's value. The pair reads the same in both directions, and rounds may be
-    chosen adaptively. It is an upper bound: its ε lies about a percent above that of the clones.
-
-    Parameters
-    ----------
-    epsilon_0 : local privacy of the randomizer, above 0 and up to 20
-    people : how many answer, the person in question among them; 2 to 10⁸
-    clones : the probability that another person's answer is a clone. Left out, e^{−ε₀}, which
-        holds for every randomizer; 2/(1 + e^{ε₀}), the most, for randomized response of one bit
-
-    Raises
-    ------
-    InputError : a number outside its range.
-
-    Examples
-    --------
-    >>> from symdp import compose
-    >>> compose(from_shuffled(1, 1000)).delta(0.2).delta < 1e-5
-    True
-    """
+    """Return a pair that dominates the shuffled answers of one ε₀-private randomizer."""
     size = exact(epsilon_0, "epsilon_0")
     if not 0 < size <= LARGEST_EPSILON:
         raise InputError(f"epsilon_0 must lie above 0 and up to {LARGEST_EPSILON}, not {size}")

@@ -68,25 +68,7 @@ def load(path: str | Path) -> Mechanism:
 
 
 def loads(text: str, source: str = "text") -> Mechanism:
-    """Read a mechanism from TOML text; `source` stands in the error messages.
-
-    Raises
-    ------
-    InputError : the text describes no mechanism.
-
-    Examples
-    --------
-    >>> loads('''
-    ... name = "exponential"
-    ... variable = "x"
-    ... support = [0, "oo"]
-    ... [parameters]
-    ... b = "positive"
-    ... [noise]
-    ... density = "exp(-x/b)/b"
-    ... ''')
-    <Mechanism exponential(b)>
-    """
+    """Return the mechanism in TOML text; `source` stands in the error messages."""
     with at(source):
         return _mechanism(document_of(text))
 

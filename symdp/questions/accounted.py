@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
+from symdp.above import above
 from symdp.arguments import (
     AT_MOST,
     DOWN,
@@ -171,6 +172,35 @@ class Composed:
     delta: Callable[..., Guarantee]
     epsilon: Callable[..., Guarantee]
     certify: Callable[..., Guarantee]
+
+    def selection(self, mean: float, shape: float = 1.0, by: str = "profile") -> Mechanism:
+        """Return the step that releases the best of a random number of trials, as a bound.
+
+        These steps are one trial. The number of trials must be drawn as said, whatever the data,
+        and be kept secret; a trial must not see the others' results; the score must be part of a
+        trial's result.
+
+        Parameters
+        ----------
+        mean
+            The expected number of trials, 1 or more (any positive number for Poisson).
+        shape
+            η > −1 of the truncated negative binomial law: 1 is geometric, 0 logarithmic; inf is
+            Poisson. Its γ follows from the mean.
+        by
+            "profile", a bound on δ(ε) that composes as a pair; or "renyi", the bound at Rényi
+            orders.
+
+        Examples
+        --------
+        >>> from symdp import compose, mechanisms
+        >>> trial = compose(mechanisms.gaussian(sigma=20).subsample("poisson", "1/100"), 10_000)
+        >>> best = compose(trial.selection(mean=10, shape=0))
+        >>> print(f"{trial.epsilon(1e-6).epsilon:.4f} {best.epsilon(1e-6).epsilon:.4f}")
+        0.1895 0.2846
+        """
+        step: Mechanism = above("selection").selection(self, mean, shape, by)
+        return step
 
 
 def a_composition(value: Any) -> Any:

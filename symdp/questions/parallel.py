@@ -44,7 +44,8 @@ class Parallel(Asked):
     Parameters
     ----------
     parts
-        Name -> all steps that a record of that part takes part in; or a list of them.
+        Name -> all steps that a record of that part takes part in, as a composition or as
+        `compose` takes them; or a list of these.
 
     Raises
     ------
@@ -59,13 +60,17 @@ class Parallel(Asked):
     >>> answer = Parallel({"north": north, "south": south}).delta(1.5)
     >>> answer.delta == north.delta(1.5).delta
     True
+    >>> Parallel({"a": [mechanisms.laplace(b=1)], "b": [mechanisms.laplace(b=2)]}).delta(1).delta
+    0.0
     """
 
-    def __init__(self, parts: Mapping[str, Composition] | Sequence[Composition]) -> None:
+    def __init__(
+        self, parts: Mapping[str, Composition | Sequence[Any]] | Sequence[Composition]
+    ) -> None:
         if not isinstance(parts, Mapping | Sequence) or isinstance(parts, str) or not parts:
             raise InputError(f"{parts!r:.60}: give compositions, one for each part, with names")
         named = parts if isinstance(parts, Mapping) else dict(enumerate(parts, start=1))
-        self.parts = {str(name): a_composition(part) for name, part in named.items()}
+        self.parts = {str(name): _composed(part) for name, part in named.items()}
         relations = {part.protection.relation for part in self.parts.values()} - {PAIR}
         if len(relations) > 1:
             raise InputError(f"parts have one neighbouring relation, not {sorted(relations)}")
@@ -76,6 +81,18 @@ class Parallel(Asked):
             )
         if any(part.protection.group > 1 for part in self.parts.values()):
             raise InputError("the records of a group may be in several parts: ask for one record")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Parallel:
+        """Return the parts in a file of `[[step]]` tables that may each name a `part`.
+
+        Steps without a part see all the data, and belong to every part; otherwise a step is
+        written as for `load_composition`.
+        """
+        parts = read_parts(path)
+        if list(parts) == [""]:
+            raise InputError(f"{path}: no step names a part: symdp.load_composition(path) has them")
+        return cls(parts)
 
     def __repr__(self) -> str:
         return f"Parallel({len(self.parts)} parts: {', '.join(self.parts):.100})"
@@ -102,51 +119,39 @@ class Parallel(Asked):
         return replace(best, protection=protection, **both.entries(quantity), **also)
 
 
-def parallel(
-    parts: Mapping[str, Composition | Sequence[Any]] | Sequence[Composition],
-) -> Parallel:
-    """Return what disjoint parts of the data cost together, see `Parallel`.
-
-    Parameters
-    ----------
-    parts
-        Name -> composition, or its steps as `compose` takes them; or a list of compositions.
-
-    Examples
-    --------
-    >>> from symdp import mechanisms
-    >>> parallel({"a": [mechanisms.laplace(b=1)], "b": [mechanisms.laplace(b=2)]}).delta(1).delta
-    0.0
-    """
-    if isinstance(parts, Mapping):
-        return Parallel(
-            {n: p if isinstance(p, Composition) else compose(p) for n, p in parts.items()}
-        )
-    return Parallel(parts)
+def _composed(part: Any) -> Composition:
+    """Return a part as a composition, which steps may stand for."""
+    if isinstance(part, list | tuple):
+        return compose(part)
+    composition: Composition = a_composition(part)
+    return composition
 
 
-def load_composition(path: str | Path) -> list[tuple[Mechanism, int]]:
-    """Read a composition: `[[step]]` tables with mechanism, parameters, sampling and count.
+def load_composition(path: str | Path) -> Composition:
+    """Return the composition in a file: `[[step]]` tables with mechanism, parameters and count.
 
     `mechanism` is a built-in name or a path relative to this file, `parameters` a table of
     numbers or ratios, `sampling` as in a mechanism's own file and optional, `count` how many
-    times the step is taken (1 if left out). Steps that name a `part` are refused, see
-    `load_parts`.
+    times the step is taken (1 if left out).
+
+    Raises
+    ------
+    InputError
+        For a file that is no composition, or whose steps name a `part`: see `Parallel.load`.
     """
-    parts = load_parts(path)
+    parts = read_parts(path)
     if list(parts) != [""]:
         raise InputError(
-            f"{path}: its steps are those of parts of the data: ask delta or epsilon, or "
-            "symdp.parallel(symdp.load_parts(path))"
+            f"{path}: its steps are those of parts of the data: symdp.Parallel.load(path) has them"
         )
-    return parts[""]
+    with at(str(path)):
+        return compose(parts[""])
 
 
-def load_parts(path: str | Path) -> dict[str, list[tuple[Mechanism, int]]]:
-    """Read a composition whose steps may each see one part of the data: `part = "north"`.
+def read_parts(path: str | Path) -> dict[str, list[tuple[Mechanism, int]]]:
+    """Return the steps of each part of the data by its name, those without a part among them.
 
-    Returned are the steps of each part by its name, those without a part among them, as they see
-    all the data; the name is empty where no step has a part.
+    The name is empty where no step has a part.
     """
     with at(str(path)):
         document = document_of(read_text(path))

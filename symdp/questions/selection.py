@@ -53,31 +53,7 @@ _MOST_MEAN = 1e9
 
 @in_turn
 def selection(base: Composition, mean: float, shape: float = 1.0, by: str = "profile") -> Mechanism:
-    """Return the step that releases the best of a random number of trials; its numbers are bounds.
-
-    The number of trials must be drawn as said, whatever the data, and be kept secret; a trial must
-    not see the others' results; the score must be part of a trial's result.
-
-    Parameters
-    ----------
-    base
-        All steps of one trial.
-    mean
-        The expected number of trials, 1 or more (any positive number for Poisson).
-    shape
-        η > −1 of the truncated negative binomial law: 1 is geometric, 0 logarithmic; inf is
-        Poisson. Its γ follows from the mean.
-    by
-        "profile", a bound on δ(ε) that composes as a pair; or "renyi", the bound at Rényi orders.
-
-    Examples
-    --------
-    >>> from symdp import compose, mechanisms
-    >>> trial = compose(mechanisms.gaussian(sigma=20).subsample("poisson", "1/100"), 10_000)
-    >>> best = compose(selection(trial, mean=10, shape=0))
-    >>> print(f"{trial.epsilon(1e-6).epsilon:.4f} {best.epsilon(1e-6).epsilon:.4f}")
-    0.1895 0.2846
-    """
+    """Return the step that releases the best of a random number of trials, see `Composition`."""
     trial, many = a_composition(base), real(mean, "mean")
     eta = math.inf if shape == math.inf else real(shape, "shape")
     if not eta > -1:

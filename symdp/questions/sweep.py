@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from symdp.arguments import a_path, checked_count, real, whole
-from symdp.blocks import kept_blocks
-from symdp.durable import replace_file, replace_text
-from symdp.errors import InputError, refusal
+from symdp.arguments import checked_count, real
+from symdp.durable import replace_text
+from symdp.errors import InputError, answer_of, refusal
 from symdp.model.mechanism import a_mechanism
 from symdp.questions.composition import Composition, Direction, compose
 from symdp.questions.design.gradient import COUNT, SENSITIVITY, gradient
@@ -31,6 +30,8 @@ if TYPE_CHECKING:
 
     from symdp.arguments import MethodName
     from symdp.model.mechanism import Mechanism
+
+    _Outcomes = list[list[Guarantee] | str]
 
 _ANSWERED = ("epsilon", "delta", "lower", "upper", "kind", "method", "direction")
 _TASKS = 64  # parts of a sweep that an executor's workers share
@@ -162,13 +163,9 @@ class _Grid:
         reason = refusal(lambda: answers.extend(self.answers(number)))
         return reason or answers
 
-    def outcomes(self, first: int, last: int) -> list[list[Guarantee] | str]:
+    def outcomes(self, first: int, last: int) -> _Outcomes:
         """Return the outcomes of some compositions, as a worker does."""
         return [self.outcome(number) for number in range(first, last)]
-
-    def block(self, first: int, last: int) -> list[Guarantee]:
-        """Return the answers of some compositions, as a worker does."""
-        return [answer for number in range(first, last) for answer in self.answers(number)]
 
     def table(self, numbers: Sequence[int], answers: Sequence[Guarantee]) -> Sweep:
         """Return the answers of some compositions as a table."""
@@ -176,17 +173,6 @@ class _Grid:
         *columns, steps = zip(*cells, strict=True)
         named = dict(zip(self.axes, columns, strict=True))
         return Sweep(named, np.asarray(steps, dtype=np.int64), Curve(answers))
-
-    def text(self, first: int, last: int) -> bytes:
-        """Return some compositions as the lines of a CSV file, the header before the first one."""
-        text = self.table(range(first, last), self.block(first, last)).to_csv()
-        return (text if first == 0 else text.partition("\n")[2]).encode()
-
-    def question(self) -> dict[str, Any]:
-        """Return what is asked as JSON values."""
-        values = {name: [str(v) for v in axis] for name, axis in self.axes.items()}
-        others = [self.counts, self.asked, self.places, self.method, self.direction]
-        return {"mechanism": self.mechanism.key, "axes": list(values.items()), "asked": others}
 
 
 def sweep(
@@ -256,8 +242,8 @@ def sweep(
         step = -(-asked.size // _TASKS)
         ends = [(k, min(k + step, asked.size)) for k in range(0, asked.size, step)]
         futures = [executor.submit(asked.outcomes, *pair) for pair in ends]
-        parts = (future.result() for future in futures)
-    outcomes: list[list[Guarantee] | str] = []
+        parts = (answer_of(future) for future in futures)
+    outcomes: _Outcomes = []
     for part in parts:
         outcomes += part
         if progress is not None:
@@ -273,58 +259,6 @@ def sweep(
     ]
     table = asked.table(answered, cast("list[Guarantee]", answers))
     return replace(table, refused=tuple(refused))
-
-
-def sweep_in_folder(
-    mechanism: Mechanism,
-    grid: Mapping[str, ArrayLike],
-    n: ArrayLike,
-    folder: str | Path,
-    *,
-    epsilon: ArrayLike | None = None,
-    delta: ArrayLike | None = None,
-    method: MethodName = "contour",
-    direction: Direction = "both",
-    progress: Callable[[int, int], object] | None = None,
-    executor: Executor | None = None,
-    block: int = 256,
-) -> Path:
-    """Take a sweep block by block, keep the blocks in a folder, and return its table as a file.
-
-    No more than the blocks on their way are held in memory. A sweep that was ended goes on where
-    it was.
-
-    Parameters
-    ----------
-    mechanism, grid, n, epsilon, delta, method, direction, progress, executor
-        As for `sweep`, which raises the same; progress counts blocks.
-    folder
-        Where the blocks and `table.csv`, the text of `Sweep.to_csv`, are; made if it is not there.
-        One that holds the blocks of another question is refused.
-    block
-        The number of compositions of a block.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from symdp import mechanisms
-    >>> with tempfile.TemporaryDirectory() as place:
-    ...     table = sweep_in_folder(mechanisms.gaussian, {"sigma": [4, 5]}, 10, place, delta=1e-5)
-    ...     print(table.read_text().splitlines()[0])
-    sigma,n,epsilon,delta,lower,upper,kind,method,direction
-    """
-    asked = _asked(mechanism, grid, n, epsilon, delta, method, direction)
-    size, place = whole(block, "block", 1), a_path(folder, "the folder")
-
-    def ends(number: int) -> tuple[int, int]:
-        return number * size, min((number + 1) * size, asked.size)
-
-    question = {"sweep": asked.question(), "block": size}
-    blocks = -(-asked.size // size)
-    parts = kept_blocks(place, question, blocks, asked.text, ends, ".block", executor, progress)
-    table = place / "table.csv"
-    replace_file(table, lambda file: [file.write(part.read_bytes()) for part in parts])
-    return table
 
 
 def _asked(

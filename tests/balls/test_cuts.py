@@ -175,7 +175,7 @@ def test_tails_of_sampled_noise_are_bounded_closely(name, direction, weight):
 )
 def test_constants_beside_hyperbolic_functions_are_numbers(density, delta):
     """SymPy takes cos 2 for an algebraic generator, and expands without end."""
-    noise = symdp.loads(
+    noise = symdp.Mechanism.from_toml(
         f'name = "c"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[noise]\ndensity = "{density}"\n'
         "normalize = true\nsensitivity = 1\n"
     )

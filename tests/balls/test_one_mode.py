@@ -128,7 +128,7 @@ def test_whole_numbers(masses, is_shown):
 
 
 def test_the_built_in_noises_have_one_mode_whatever_their_parameters():
-    noises = [mechanisms.load_builtin(name) for name in mechanisms.names()]
+    noises = [getattr(mechanisms, name) for name in mechanisms.names()]
     noises = [noise for noise in noises if isinstance(noise.source, Noise)]
     shown = {noise.name for noise in noises if one_mode_always(noise)}
     # Negative binomial noise is asked for shifts of 1 alone, which are the only ones there are.

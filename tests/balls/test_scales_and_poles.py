@@ -35,7 +35,7 @@ def test_a_mass_is_its_closed_form(density, mass):
 
 
 def _noise(density: str, sensitivity: str) -> symdp.Mechanism:
-    return symdp.loads(
+    return symdp.Mechanism.from_toml(
         f'name = "own"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[noise]\n'
         f'density = "{density}"\nnormalize = true\nsensitivity = "{sensitivity}"\n'
     )

@@ -189,7 +189,7 @@ def test_a_composition_file(shell, tmp_path):
     file.write_text(COMPOSITION, encoding="utf-8")
     answer = shell("delta --epsilon 1 --json --composition", str(file)).json
     assert answer["count"] == 30
-    steps = symdp.Composition(symdp.load_composition(file))
+    steps = symdp.load_composition(file)
     assert answer["delta"] == steps.delta(1.0).delta
     twice = shell("delta --epsilon 1 --json -n 2 --composition", str(file)).json
     assert twice["count"] == 60

@@ -342,7 +342,7 @@ def test_no_formula_waits_for_the_value_of_a_normaliser(densities, support, monk
 
 def test_a_weight_without_value_is_a_probability():
     """No value above 1 decides the sign of 1 − w: the logarithm was that of what is negative."""
-    made = symdp.loads(
+    made = symdp.Mechanism.from_toml(
         'name = "contaminated"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[parameters]\n'
         's = "positive"\nw = "open probability"\n[noise]\ndensity = "((1 - w)*exp(-x**2/(2*s**2))'
         ' + w/10*exp(-x**2/(200*s**2)))/(s*sqrt(2*pi))"\n'

@@ -31,10 +31,10 @@ FROZEN = Path(__file__).with_name("shapes.tsv")
 @cache
 def catalogue() -> dict[str, Mechanism]:
     """Built-in noise without values, and the densities that nobody tuned for."""
-    noises = {name: mechanisms.load_builtin(name) for name in mechanisms.names()}
+    noises = {name: getattr(mechanisms, name) for name in mechanisms.names()}
     for name, stranger in {**STRANGERS, **UNSEEN}.items():
         try:
-            noise = symdp.loads(stranger.toml)
+            noise = symdp.Mechanism.from_toml(stranger.toml)
         except InputError:  # of a density that is refused
             continue
         noises[name] = noise(**dict(stranger.values)) if stranger.values else noise

@@ -43,7 +43,7 @@ NOISES = {
 def noise(name: str, assumed: bool = True) -> Mechanism:
     density, assume, values = NOISES[name]
     table = "".join(f'{key} = "{text}"\n' for key, text in assume.items())
-    return symdp.loads(f"""
+    return symdp.Mechanism.from_toml(f"""
 name = "{name}"
 variable = "x"
 support = ["-w", "w"]
@@ -218,7 +218,7 @@ density = '''Piecewise((exp(-x**2/(2*s**2)), abs(x) <= c*s), (exp(c**2/2 - c*abs
 @pytest.mark.parametrize("assume", ["assume = ['c*s > 1']", "assume.c = '> 1/s'"])
 def test_an_end_is_a_formula_of_other_parameters(assume: str) -> None:
     """Huber noise whose threshold c·s is beyond the sensitivity: its loss is clipped at ±c/s."""
-    made = symdp.loads(HUBER.replace("ASSUME", assume))
+    made = symdp.Mechanism.from_toml(HUBER.replace("ASSUME", assume))
     assert made.assumptions == ("c > 1/s",)
     d = derive(made)
     c, s = made.parameters["c"], made.parameters["s"]
@@ -233,7 +233,7 @@ def test_an_end_is_a_formula_of_other_parameters(assume: str) -> None:
 
 def three(assume: object) -> Mechanism:
     """Three parameters whose order matters, in a pair that nothing else is asked of."""
-    return symdp.loads("""
+    return symdp.Mechanism.from_toml("""
 name = "three"
 variable = "x"
 support = [0, "oo"]

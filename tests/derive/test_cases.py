@@ -50,7 +50,7 @@ def given(name: str) -> Mechanism:
     support, p, q, names = PAIRS[name]
     word = "open probability" if names == "pr" else "positive"
     words = "\n".join(f'{key} = "{word}"' for key in names)
-    return symdp.loads(
+    return symdp.Mechanism.from_toml(
         f'name = "{name}"\nvariable = "x"\nsupport = {support}\n[parameters]\n{words}\n'
         f'[pair]\nP = "{p}"\nQ = "{q}"'
     )
@@ -131,7 +131,7 @@ WIDTHS = {
 @pytest.mark.parametrize("name", WIDTHS)
 def test_noise_of_any_width_is_derived_below_and_above(name: str) -> None:
     density, edge = WIDTHS[name]
-    made = symdp.loads(noise(density))
+    made = symdp.Mechanism.from_toml(noise(density))
     both = derive(made)
     with pytest.raises(AttributeError, match=r"d\.cases\[0\]\.loss"):
         _ = both.loss
@@ -149,7 +149,7 @@ def test_noise_of_any_width_is_derived_below_and_above(name: str) -> None:
 
 
 def test_three_orders_of_the_width_of_a_triangle() -> None:
-    found = derive(symdp.loads(noise("(1 - abs(x)/w)/w"))).cases
+    found = derive(symdp.Mechanism.from_toml(noise("(1 - abs(x)/w)/w"))).cases
     assumed = {d.mechanism.assumptions for d in found}
     assert assumed == {("w > 1",), ("w < 1", "w > 1/2"), ("w < 1/2",)}
 
@@ -158,7 +158,7 @@ class _Case:
     """A derivation that has sections alone."""
 
     def __init__(self, assumed: str, lines: dict[str, list[str]]) -> None:
-        self.mechanism = symdp.loads(noise("(1 - abs(x)/w)/w")).assuming([assumed])
+        self.mechanism = symdp.Mechanism.from_toml(noise("(1 - abs(x)/w)/w")).assuming([assumed])
         self.lines = lines
 
     def sections(self, _: int) -> list[Section]:
@@ -191,7 +191,7 @@ def test_what_cases_share_is_printed_once() -> None:
 
 @pytest.mark.slow
 def test_no_line_of_a_case_is_lost() -> None:
-    found = derive(symdp.loads(noise("(1 - abs(x)/w)/w")))
+    found = derive(symdp.Mechanism.from_toml(noise("(1 - abs(x)/w)/w")))
     text = found.to_text()
     shared, *alone = re.split("\n(?=Cases? [0-9])", text)
     assert "remove direction; 3 cases" in shared

@@ -28,7 +28,7 @@ def mechanism(name: str) -> Mechanism:
     table, values = LAWS[name]
     declared = "\n".join(f'{key} = "open probability"' if key == "r" else f'{key} = "positive"'
                          for key in values)  # fmt: skip
-    return symdp.loads(
+    return symdp.Mechanism.from_toml(
         f'name = "{name}"\nvariable = "x"\nsupport = "naturals"\n[parameters]\n{declared}\n{table}'
     )
 

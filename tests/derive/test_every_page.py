@@ -26,7 +26,7 @@ def noise(density, support=LINE, normalize=True, sensitivity="1", **parameters):
     own = "\n".join(
         f'{name} = "{rule}"' for name, rule in (parameters or {"s": "positive"}).items()
     )
-    return symdp.loads(f"""
+    return symdp.Mechanism.from_toml(f"""
 name = "stranger"
 variable = "{"x" if is_list else "k"}"
 support = {ends}

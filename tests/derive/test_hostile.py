@@ -218,7 +218,7 @@ def test_the_command_line_takes_a_time_limit(capsys: pytest.CaptureFixture[str])
 def test_a_density_of_two_very_different_widths_neither_kills_the_process_nor_stops_it():
     """Their exponents' denominators differ by a thousand; cancelling them as powers ends in GMP."""
     wide, narrow = "exp(-(x-1.34)**2/(2*1.73**2))/1.73", "exp(-(x+2.74)**2/(2*0.049**2))/0.049"
-    noise = symdp.loads(
+    noise = symdp.Mechanism.from_toml(
         'name = "two_widths"\nvariable = "x"\nsupport = ["-oo", "oo"]\n\n[noise]\n'
         f'density = "{wide} + 0.064*{narrow}"\nsensitivity = 1.25\nshift = "exactly"\n'
         "normalize = true\n"

@@ -202,7 +202,7 @@ def found() -> dict[str, tuple[Truth, Page]]:
 
 def both(found: dict[str, tuple[Truth, Page]], name: str) -> tuple[Truth, Page]:
     if name not in found:
-        found[name] = Truth(CASES[name]), Page(derive(symdp.loads(CASES[name].file)))
+        found[name] = Truth(CASES[name]), Page(derive(symdp.Mechanism.from_toml(CASES[name].file)))
     return found[name]
 
 
@@ -327,7 +327,7 @@ def _tail(truth: Truth, under: str, level: Any) -> Any:
 
 def test_a_bound_on_the_tail_counts_the_infinite_loss():
     """Ten steps of a truncated Cauchy law: 1 − (1 − δ_∞)¹⁰ = 0.0268, and no finite loss is 5."""
-    cut = symdp.derive(symdp.loads(CASES["cauchy"].file))
+    cut = symdp.derive(symdp.Mechanism.from_toml(CASES["cauchy"].file))
     lost = (1 - mpmath.atan(mpmath.mpf(19) / 3) / mpmath.atan(mpmath.mpf(20) / 3)) / 2
     least = LOG(1 - (1 - lost) ** 10)
     assert close(EXP(least), 0.0268, 1e-4)
@@ -437,7 +437,7 @@ def test_tails_of_random_lists_lie_below_their_bounds(seed):
     ps, qs = ([f"{own}/{sum(law)}" for own in law] for law in (p, q))
     points = list(range(len(p)))
     text = f'name = "l"\nvariable = "x"\nsupport = {points}\n[pair]\nP = {ps}\nQ = {qs}\n'
-    d = derive(symdp.loads(text.replace("'", '"')))
+    d = derive(symdp.Mechanism.from_toml(text.replace("'", '"')))
     masses = [(mpmath.mpf(a) / sum(p), mpmath.mpf(b) / sum(q)) for a, b in zip(p, q, strict=True)]
     step = [(a, b, LOG(a / b) if a and b else None) for a, b in masses]
     for n in (1, 3):
@@ -464,7 +464,7 @@ def test_tails_of_random_lists_lie_below_their_bounds(seed):
 
 def test_epochs_of_random_allocation_add_their_infinite_losses():
     """An epoch has the infinite loss of its step; turned round, that of all likelihood ratios."""
-    noise = symdp.loads(CASES["uniform"].file).subsample("random_allocation", steps=3)
+    noise = symdp.Mechanism.from_toml(CASES["uniform"].file).subsample("random_allocation", steps=3)
     for direction, lost in (("remove", 1 / 8), ("add", 1 / 512)):
         epoch = derive(noise, direction)
         assert float(epoch.mass_at_infinity) == lost
@@ -473,7 +473,7 @@ def test_epochs_of_random_allocation_add_their_infinite_losses():
 
 
 def test_divergences_of_an_infinite_loss_are_infinite():
-    laplace = derive(symdp.loads(CASES["laplace"].file))
+    laplace = derive(symdp.Mechanism.from_toml(CASES["laplace"].file))
     assert laplace.renyi(2) == math.inf
     assert math.isfinite(derive(symdp.mechanisms.laplace(b=1)).renyi(2))
 
@@ -484,7 +484,7 @@ def test_losses_of_one_value_have_a_formula_and_no_series():
         ("uniform", lambda n, e: 1 - 0.875**n * min(1.0, math.exp(e))),
         ("exponential", lambda n, e: max(0.0, 1 - math.exp(e - n / 2))),
     ):
-        d = derive(symdp.loads(CASES[name].file))
+        d = derive(symdp.Mechanism.from_toml(CASES[name].file))
         text = d.to_text()
         assert not re.search(r"nan|zoo|∞·|= ∞|≈ ∞", text.partition("Many steps")[2]), name
         assert "there is none: the finite loss takes one value alone" in text

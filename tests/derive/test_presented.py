@@ -85,7 +85,7 @@ density = "2*a**3/(pi*(a**2 + x**2)**2)"
 
 
 def test_the_largest_loss_of_pearson_vii_is_an_area_sine():
-    found = symdp.derive(symdp.loads(SEVENTH))
+    found = symdp.derive(symdp.Mechanism.from_toml(SEVENTH))
     low, high = found.loss_range
     a = next(iter(high.free_symbols))
     assert high == 4 * sp.asinh(1 / (2 * a)) == -low
@@ -96,7 +96,7 @@ def test_the_largest_loss_of_pearson_vii_is_an_area_sine():
 
 @pytest.mark.slow
 def test_a_cumulant_without_a_formula_is_an_integral():
-    found = symdp.derive(symdp.loads(SEVENTH)(a=1))
+    found = symdp.derive(symdp.Mechanism.from_toml(SEVENTH)(a=1))
     first, second = found.cumulant(1), found.cumulant(2)
     assert first.has(sp.Integral)
     assert not first.atoms(sp.Function("m_1")) | second.atoms(sp.core.function.AppliedUndef)

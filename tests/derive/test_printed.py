@@ -48,8 +48,8 @@ CASES: dict[str, tuple[Callable[[], Any], dict[str, float], list[float], tuple[f
     ),
     "laplace": (lambda: symdp.mechanisms.laplace, {"b": 1.83}, [-150, 0, 1, 150], (-0.2, 0.4)),
     "logistic": (lambda: symdp.mechanisms.logistic, {"s": 0.71}, [-70, 0, 1, 70], (-0.9, 0.6)),
-    "beta": (lambda: symdp.loads(BETA), {}, [0, 0.5, 1], (-1.2, 0.3)),
-    "quartic": (lambda: symdp.loads(QUARTIC), {}, [-6, 0, 1, 6], (-0.9, 0.6)),
+    "beta": (lambda: symdp.Mechanism.from_toml(BETA), {}, [0, 0.5, 1], (-1.2, 0.3)),
+    "quartic": (lambda: symdp.Mechanism.from_toml(QUARTIC), {}, [-6, 0, 1, 6], (-0.9, 0.6)),
 }  # fmt: skip
 N, EPS, DELTA = 7, 0.9, 1e-3
 

@@ -95,7 +95,7 @@ def mechanism(name: str, with_values: bool = True) -> Mechanism:
         table = f'[noise]\ndensity = "{law}"\n{"normalize = true" if more == "normalize" else ""}'
     words = {"r": "open probability"}
     declared = "\n".join(f'{key} = "{words.get(key, "positive")}"' for key in values)
-    made = symdp.loads(
+    made = symdp.Mechanism.from_toml(
         f'name = "{name}"\nvariable = "x"\nsupport = {support}\n[parameters]\n{declared}\n{table}'
     )
     made = made(**values) if with_values else made
@@ -218,7 +218,7 @@ def test_an_assumption_finds_the_range_of_a_negative_binomial() -> None:
 def test_the_far_end_of_a_shifted_noise_is_found_by_its_slope() -> None:
     """Weibull noise with a free shape above 1: x^k − (x − 1)^k grows without bound."""
     text = "k/s*(x/s)**(k - 1)*exp(-(x/s)**k)"
-    noise = symdp.loads(
+    noise = symdp.Mechanism.from_toml(
         f'name = "w"\nvariable = "x"\nsupport = {HALF_LINE}\n[parameters]\nk = "positive"\n'
         f's = "positive"\n[noise]\ndensity = "{text}"\n[assume]\nk = "> 1"'
     )

@@ -23,7 +23,7 @@ MAKE = {
     "laplace": lambda: symdp.mechanisms.laplace(b="3/2"),
     "gaussian": lambda: symdp.mechanisms.gaussian(sigma="4/3"),
     "gumbel": lambda: symdp.mechanisms.gumbel(b=2),
-    "weibull": lambda: symdp.loads(WEIBULL),
+    "weibull": lambda: symdp.Mechanism.from_toml(WEIBULL),
     "logistic": lambda: symdp.mechanisms.logistic(s=1),
 }
 

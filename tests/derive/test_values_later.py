@@ -23,7 +23,7 @@ def pair(
     p: str, q: str, support: str = '["-oo", "oo"]', word: str = "positive", parameters: str = "m"
 ) -> Mechanism:
     names = "".join(f'{name} = "{word}"\n' for name in parameters)
-    return symdp.loads(
+    return symdp.Mechanism.from_toml(
         f'name = "given"\nvariable = "x"\nsupport = {support}\n[parameters]\n{names}\n'
         f'[pair]\nP = "{p}"\nQ = "{q}"'
     )

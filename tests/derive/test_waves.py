@@ -69,7 +69,7 @@ NOISES = {
 def test_the_cgf_of_a_noise_with_ripples_of_its_sensitivity_is_closed(name: str) -> None:
     density, ends, values = NOISES[name]
     words = "\n".join(f'{key} = "positive"' for key in values)
-    made = symdp.loads(
+    made = symdp.Mechanism.from_toml(
         f'name = "ripples"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[parameters]\n{words}\n'
         f'[noise]\ndensity = "{density}"'
     )

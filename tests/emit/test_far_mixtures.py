@@ -57,7 +57,7 @@ PAIRS = {  # P and Q in a file, and the log of P/Q in mpmath
 @pytest.mark.parametrize("name", PAIRS)
 def test_a_mixture_has_a_finite_loss_far_out(name):
     p, q, log_ratio = PAIRS[name]
-    mechanism = symdp.loads(SAMPLED.format(P=p, Q=q, normalize="false"))
+    mechanism = symdp.Mechanism.from_toml(SAMPLED.format(P=p, Q=q, normalize="false"))
     pair = mechanism.pair("remove")
     places = np.array([-9000.0, -3000.0, -2000.0, -40.0, -1.5, 0.7, 2.0, 50.0, 2000.0, 9000.0])
     for piece in smooth_pairs(pair):
@@ -73,7 +73,7 @@ def test_a_mixture_has_a_finite_loss_far_out(name):
 
 def test_sampled_sums_of_exponentials_times_erfc_stay_in_the_doubles():
     """Far out the loss of a sample of normal plus Laplace noise is log(1 − q + q e^{±D/b})."""
-    noise = symdp.loads(
+    noise = symdp.Mechanism.from_toml(
         'name = "smooth"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[noise]\nsensitivity = 1\n'
         'density = "exp(-x/2)*erfc((1 - x/2)/sqrt(2)) + exp(x/2)*erfc((1 + x/2)/sqrt(2))"\n'
         "normalize = true\n"

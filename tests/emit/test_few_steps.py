@@ -91,7 +91,7 @@ THREE = 'name = "three"\nsupport = [0, 1, 2]\n[pair]\nP = ["1/2", "1/3", "1/6"]\
 def test_atoms_off_any_lattice_lie_between_their_ends(tmp_path: Path):
     source = tmp_path / "three.py"
     q = [3 / 10, 1 / 20, 13 / 20]
-    law = symdp.loads(THREE.format('["3/10", "1/20", "13/20"]'))
+    law = symdp.Mechanism.from_toml(THREE.format('["3/10", "1/20", "13/20"]'))
     source.write_text(symdp.derive(law).to_program("python"), "utf-8")
     p = [1 / 2, 1 / 3, 1 / 6]
     for count, epsilon in ((2, 0.7), (5, 1.3)):
@@ -151,7 +151,7 @@ def test_epsilon_s_ends_hold_delta_s(tmp_path: Path):
 @pytest.mark.slow
 def test_an_epsilon_is_finite_where_the_search_never_had_an_upper_end(tmp_path: Path):
     """It printed ε = ∞: noise that falls like e^{−|x| − x²/10}, sampled, seven steps."""
-    noise = symdp.loads(
+    noise = symdp.Mechanism.from_toml(
         'name = "both"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[noise]\nnormalize = true\n'
         'density = "exp(-abs(x) - x**2/10)"\nsensitivity = 1\n'
     ).subsample("poisson", "1/5")
@@ -166,7 +166,7 @@ def test_an_epsilon_is_finite_where_the_search_never_had_an_upper_end(tmp_path: 
 
 def test_a_pair_of_all_shifts_has_a_program(tmp_path: Path):
     """Noise of several modes is answered by a list of outcomes, whose masses add up to 1."""
-    noise = symdp.loads(
+    noise = symdp.Mechanism.from_toml(
         'name = "waves"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[noise]\nnormalize = true\n'
         'density = "(2 + cos(2*x))*exp(-abs(x)/4)"\nsensitivity = 1\n'
     )
@@ -181,7 +181,7 @@ def test_a_pair_of_all_shifts_has_a_program(tmp_path: Path):
 @needs_compiler
 def test_masses_that_fall_like_a_power_are_integrated_far_out(tmp_path: Path):
     """δ of one step is a sum over integers of 1/(3 + k)³, whose tails are Hurwitz zetas."""
-    noise = symdp.loads(
+    noise = symdp.Mechanism.from_toml(
         'name = "zeta"\nvariable = "k"\nsupport = "naturals"\n[noise]\nnormalize = true\n'
         'density = "1/(3 + k)**3"\nsensitivity = 1\n'
     )
@@ -202,7 +202,7 @@ def test_masses_that_fall_like_a_power_are_integrated_far_out(tmp_path: Path):
 @needs_compiler
 def test_a_loss_that_is_no_number_far_out_does_not_end_an_answer(tmp_path: Path):
     """The loss is a ratio of two cosh, beyond the doubles where the density is e^−700."""
-    noise = symdp.loads(
+    noise = symdp.Mechanism.from_toml(
         'name = "wide"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[noise]\nnormalize = true\n'
         'density = "1/(cosh(x/3) + cos(2))"\nsensitivity = 1\n'
     ).subsample("poisson", "1/10")

@@ -26,7 +26,7 @@ PLAIN = sp.Symbol("x")
 
 def on_a_line() -> list[str]:
     """Return the built-in mechanisms that have a pair of laws on a line."""
-    held = {name: symdp.mechanisms.load_builtin(name) for name in symdp.mechanisms.names()}
+    held = {name: getattr(symdp.mechanisms, name) for name in symdp.mechanisms.names()}
     return [name for name, one in held.items() if not isinstance(one.source, Radial)]
 
 

@@ -80,7 +80,7 @@ def huber_step(k: float, s: float, epsilon: float) -> float:
 
 
 def written(text: str, language: str, folder: Path) -> Path:
-    mechanism = symdp.loads(text)
+    mechanism = symdp.Mechanism.from_toml(text)
     source = folder / f"{mechanism.name}.{ENDINGS[language]}"
     program = symdp.derive(mechanism).to_program(language)
     source.write_text(program, "utf-8")

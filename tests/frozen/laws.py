@@ -31,10 +31,12 @@ class Law:
 
 def mechanism_of(step: Step) -> Mechanism:
     """Build the mechanism of a step."""
-    import symdp
-    from symdp.mechanisms import load_builtin
+    from symdp import Mechanism, mechanisms
 
-    free = load_builtin(step["built_in"]) if "built_in" in step else symdp.loads(step["toml"])
+    if "built_in" in step:
+        free = getattr(mechanisms, step["built_in"])
+    else:
+        free = Mechanism.from_toml(step["toml"])
     made = free(**step.get("parameters", {}))
     if not made.is_given:  # as they were answered: for a record that raises the output
         made = made.shifted("up")

@@ -37,7 +37,7 @@ QUICK = ("gaussian", "laplace")
 
 def steps(name: str) -> Iterator[Mechanism]:
     """The mechanism with values, as it is and sampled."""
-    bound = mechanisms.load_builtin(name)(**VALUES[name])
+    bound = getattr(mechanisms, name)(**VALUES[name])
     yield bound
     yield bound.subsample("poisson", "1/50")
 
@@ -74,7 +74,7 @@ def derived(name: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, A
                 facts[part] = named[0]
         found["facts"][checksum(asked._asked.key)] = facts
         # Facts are of densities whose mass is 1 at three values.
-        found["proper"][checksum([mechanisms.load_builtin(name).key])] = True
+        found["proper"][checksum([getattr(mechanisms, name).key])] = True
     return json.loads(json.dumps(found))
 
 
@@ -94,7 +94,7 @@ def test_every_file_is_of_a_mechanism():
 @pytest.mark.parametrize("name", ["gaussian", "laplace"])
 def test_an_answer_of_what_is_shipped_is_that_of_what_is_derived(name, monkeypatch):
     values = {key: value.replace("3", "5") for key, value in VALUES[name].items()}
-    bound = mechanisms.load_builtin(name)(**values)
+    bound = getattr(mechanisms, name)(**values)
     quick = compose(bound.subsample("poisson", "1/30"), 40).epsilon(1e-6)
     monkeypatch.setattr(shipped, "_held", lambda _: {})
     formulas._shipped.cache_clear()
@@ -108,8 +108,8 @@ def test_a_shipped_generating_function_has_the_values_of_nodes(name):
     for factor in map(sp.Rational, ("1/5", "2", "31")):
         bound = {key: sp.Rational(value) * factor for key, value in VALUES[name].items()}
         for step in (
-            mechanisms.load_builtin(name)(**bound),
-            mechanisms.load_builtin(name)(**bound).subsample("poisson", "1/30"),
+            getattr(mechanisms, name)(**bound),
+            getattr(mechanisms, name)(**bound).subsample("poisson", "1/30"),
         ):
             law = loss_law(step, "remove")
             moment = law.moment
@@ -127,8 +127,8 @@ def test_what_is_shipped_serves_many_values_at_once():
 
 
 def test_another_density_of_the_same_name_has_none_of_it():
-    x = mechanisms.load_builtin("gaussian").variable
-    sigma = mechanisms.load_builtin("gaussian").parameters["sigma"]
+    x = mechanisms.gaussian.variable
+    sigma = mechanisms.gaussian.parameters["sigma"]
     density = sp.exp(-sp.Abs(x) / sigma) / (2 * sigma)
     other = Mechanism.additive(density, x, name="gaussian", parameters={"sigma": "positive"})
     assert not shipped.fact("gaussian", "proper", other.key)

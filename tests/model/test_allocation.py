@@ -8,7 +8,6 @@ import sympy as sp
 
 from symdp import InputError, Mechanism, compose, mechanisms
 from symdp.model.allocation import independent_steps
-from symdp.model.specification import loads
 
 SCHEME = "random_allocation"
 NOISE = mechanisms.gaussian(sigma=2)
@@ -121,10 +120,10 @@ def test_a_file_says_it():
         'density = "exp(-x**2/2)/sqrt(2*pi)"\nsensitivity = 1\n'
         '[sampling]\nscheme = "random_allocation"\nsteps = 50\n'
     )
-    assert loads(text).sampling.describe() == "random allocation, 1 of 50 steps"
-    assert loads(text + "participations = 2\n").sampling.rate == sp.Rational(1, 25)
+    assert Mechanism.from_toml(text).sampling.describe() == "random allocation, 1 of 50 steps"
+    assert Mechanism.from_toml(text + "participations = 2\n").sampling.rate == sp.Rational(1, 25)
     with pytest.raises(InputError, match=r"\[sampling\]: participations must be a whole number"):
-        loads(text + "participations = 1.5\n")
+        Mechanism.from_toml(text + "participations = 1.5\n")
 
 
 def test_the_derivation_of_several_outputs_is_refused_by_name():

@@ -10,7 +10,7 @@ import pytest
 from refusals import refused
 from scipy.stats import binom
 
-from symdp import Ledger, compose, loads, mechanisms
+from symdp import Ledger, Mechanism, compose, mechanisms
 from symdp.model.average import sizes
 
 GAUSSIAN = mechanisms.gaussian(sigma="3/2")
@@ -105,9 +105,9 @@ rate = "1/10"
 records = 30
 released = "average"
 """
-    assert loads(text).sampling.released == "average"
+    assert Mechanism.from_toml(text).sampling.released == "average"
     with refused("did you mean 'average'"):
-        loads(text.replace('"average"', '"averages"'))
+        Mechanism.from_toml(text.replace('"average"', '"averages"'))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 from refusals import refused
 
-from symdp import compose, load_composition, loads, mechanisms
+from symdp import Mechanism, compose, load_composition, mechanisms
 from symdp.adapters.upper import epsilon_upper
 from symdp.errors import AccuracyError
 from symdp.methods.renyi import _curve_transform
@@ -64,7 +64,7 @@ def test_a_curve_beside_known_steps():
 def test_a_table_is_never_below_its_curve():
     """Chords of a convex transform lie above it; at the listed orders they touch."""
     orders = (1.5, 2.0, 3.0, 5.0, 9.0, 17.0, 33.0)
-    table = mechanisms.from_renyi_points({order: order / 32 for order in orders})
+    table = Mechanism.from_renyi_points({order: order / 32 for order in orders})
     transform = _curve_transform(table)
     for order in orders:
         assert transform(order - 1) == pytest.approx((order - 1) * order / 32, rel=1e-14)
@@ -77,13 +77,15 @@ def test_a_table_is_never_below_its_curve():
 
 
 def test_a_formula_and_a_file():
-    formula = mechanisms.from_renyi(ALPHA / 32)
-    file = loads('name = "mine"\n[parameters]\nr = "positive"\n[renyi]\ndivergence = "r*alpha"')
+    formula = Mechanism.from_renyi(ALPHA / 32)
+    file = Mechanism.from_toml(
+        'name = "mine"\n[parameters]\nr = "positive"\n[renyi]\ndivergence = "r*alpha"'
+    )
     expected = compose(STEP, 20).epsilon(1e-6).epsilon
     for step in (formula, file(r="1/32")):
         assert compose(step, 20).epsilon(1e-6).epsilon == pytest.approx(expected, rel=1e-12)
-    table = loads('name = "t"\n[renyi]\npoints = [[2, "1/16"], [4, 0.125]]')
-    assert table == mechanisms.from_renyi_points([(2, "1/16"), (4, "1/8")], "t")
+    table = Mechanism.from_toml('name = "t"\n[renyi]\npoints = [[2, "1/16"], [4, 0.125]]')
+    assert table == Mechanism.from_renyi_points([(2, "1/16"), (4, "1/8")], "t")
 
 
 def test_attacks_are_bounded_from_the_gaussian_that_has_the_curve():
@@ -108,11 +110,11 @@ def test_files_ledgers_and_cards_take_the_step(tmp_path):
         encoding="utf-8",
     )
     steps = load_composition(path)
-    ledger = Ledger(steps)
+    ledger = Ledger(steps.steps)
     again = Ledger.from_state_dict(json.loads(json.dumps(ledger.state_dict())))
     assert again.steps == ledger.steps
-    assert again.epsilon(1e-5).epsilon == compose(steps).epsilon(1e-5).epsilon
-    table = Ledger([(mechanisms.from_renyi_points({2: "1/4", 8: 1}), 3)])
+    assert again.epsilon(1e-5).epsilon == steps.epsilon(1e-5).epsilon
+    table = Ledger([(Mechanism.from_renyi_points({2: "1/4", 8: 1}), 3)])
     assert Ledger.from_state_dict(table.state_dict()).steps == table.steps
     card = make_card(ledger.composition(), title="a job", deltas=[1e-5])
     assert differences(card) == []
@@ -127,14 +129,14 @@ WRONG = [
     (lambda: STEP.subsample("poisson", "1/10"), "known by its Rényi curve alone"),
     (lambda: STEP.moved_by(2), "no sensitivity"),
     (lambda: mechanisms.zcdp(rho=0), "rho must be above 0"),
-    (lambda: mechanisms.from_renyi(-ALPHA), "must be 0 or more"),
-    (lambda: mechanisms.from_renyi_points({}), "1 to 10000 orders"),
-    (lambda: mechanisms.from_renyi_points({1.0: 0.1}), "above 1"),
-    (lambda: mechanisms.from_renyi_points(5), "must be a table of orders and divergences"),
-    (lambda: mechanisms.from_renyi_points([(2,)]), "must be (order, divergence)"),
-    (lambda: mechanisms.from_renyi_points([(3, 0.2), (2, 0.1)]), "must lie above 3"),
-    (lambda: mechanisms.from_renyi_points({2: 0.3, 3: 0.2}), "below the 3/10"),
-    (lambda: mechanisms.from_renyi_points({2: math.nan}), "the divergence"),
+    (lambda: Mechanism.from_renyi(-ALPHA), "must be 0 or more"),
+    (lambda: Mechanism.from_renyi_points({}), "1 to 10000 orders"),
+    (lambda: Mechanism.from_renyi_points({1.0: 0.1}), "above 1"),
+    (lambda: Mechanism.from_renyi_points(5), "must be a table of orders and divergences"),
+    (lambda: Mechanism.from_renyi_points([(2,)]), "must be (order, divergence)"),
+    (lambda: Mechanism.from_renyi_points([(3, 0.2), (2, 0.1)]), "must lie above 3"),
+    (lambda: Mechanism.from_renyi_points({2: 0.3, 3: 0.2}), "below the 3/10"),
+    (lambda: Mechanism.from_renyi_points({2: math.nan}), "the divergence"),
 ]
 
 

@@ -14,7 +14,7 @@ import pytest
 import sympy as sp
 from refusals import refused
 
-from symdp import Mechanism, compose, loads, mechanisms
+from symdp import Mechanism, compose, mechanisms
 
 GRID = np.linspace(-30.0, 30.0, 12_001)
 EPSILONS = (-0.7, 0.0, 0.3, 1.2, 3.0)
@@ -155,7 +155,7 @@ density = "exp(-abs(x))/2"
 sensitivity = 1
 substitution_sensitivity = 1
 """
-    counts = loads(text)
+    counts = Mechanism.from_toml(text)
     assert counts.neighbours == "substitution"
     plain = mechanisms.laplace(b=1)
     assert compose(counts).delta(0.4).delta == pytest.approx(compose(plain).delta(0.4).delta)

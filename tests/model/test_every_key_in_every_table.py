@@ -126,7 +126,7 @@ def written(document: dict[str, Any]) -> str:
 
 def parts(document: dict[str, Any]) -> tuple[str, ...]:
     """Return all that a mechanism is made of."""
-    made = symdp.loads(written({"name": "m", **document}))
+    made = symdp.Mechanism.from_toml(written({"name": "m", **document}))
     return tuple(repr(entry) for name, entry in sorted(vars(made).items()) if name != "_pair")
 
 
@@ -175,8 +175,10 @@ def test_a_key_is_used_or_refused_by_its_name(name: str) -> None:
 
 def test_what_was_dropped_is_refused() -> None:
     with pytest.raises(InputError, match=r"support: .* noise on vectors.* not answered"):
-        symdp.loads(written({"name": "m", **BASES["vectors"], "support": [0, 3]}))
-    assert symdp.loads(written({"name": "m", **BASES["vectors"], "support": [0, "oo"]}))
+        symdp.Mechanism.from_toml(written({"name": "m", **BASES["vectors"], "support": [0, 3]}))
+    assert symdp.Mechanism.from_toml(
+        written({"name": "m", **BASES["vectors"], "support": [0, "oo"]})
+    )
     for wrong in ({"group": 2}, {"batch": 3}, {"records": 30}):
         with pytest.raises(InputError, match=next(iter(wrong))):
             mechanisms.gaussian(sigma=2).subsample("random_allocation", steps=4, **wrong)

@@ -11,7 +11,7 @@ from scipy.integrate import simpson
 from scipy.special import ndtr
 from scipy.stats import binom
 
-from symdp import compose, loads, mechanisms
+from symdp import Mechanism, compose, mechanisms
 from symdp.model.dominating import is_attained
 
 
@@ -110,7 +110,7 @@ sensitivity = "1/50"
 @pytest.mark.parametrize("group", [48, 49, 64, 120])
 def test_skewed_noise_has_groups_of_any_size_too(group):
     """One step against the whole mixture on a fine grid, by Simpson's rule."""
-    step = loads(GUMBEL).subsample("poisson", "1/10", group=group)
+    step = Mechanism.from_toml(GUMBEL).subsample("poisson", "1/10", group=group)
     x = np.linspace(-8, 60, 400_001)
     raised, lowered = (
         sum(

@@ -63,7 +63,7 @@ def test_a_changed_value_moves_twice():
 
 
 def test_a_file_is_the_same_noise_and_moves():
-    noise = symdp.loads(FILE)
+    noise = symdp.Mechanism.from_toml(FILE)
     assert noise.source.masses == Mechanism.listed(SHORT).source.masses
     assert noise.moved_by(2).source == Mechanism.listed(SHORT, 2).source
     assert noise.std == pytest.approx(math.sqrt(2 * (0.2 + 4 * 0.1)), rel=1e-14)
@@ -73,7 +73,7 @@ def test_a_file_is_the_same_noise_and_moves():
 
 def test_a_ledger_keeps_it():
     ledger = symdp.Ledger()
-    noise = symdp.loads(FILE)
+    noise = symdp.Mechanism.from_toml(FILE)
     ledger.add(noise, 2)
     kept = symdp.Ledger.from_state_dict(ledger.state_dict())
     assert kept.entries[0].mechanism == noise
@@ -81,7 +81,7 @@ def test_a_ledger_keeps_it():
 
 
 def test_it_is_compared_and_proved():
-    noise = symdp.loads(FILE)
+    noise = symdp.Mechanism.from_toml(FILE)
     (row,) = compare([noise], 1, delta=0.3, std=1)
     assert row.size.std == noise.std
     proved = symdp.compose(noise, 3).certify(0.5)
@@ -106,17 +106,17 @@ def test_it_is_compared_and_proved():
 )
 def test_what_is_no_such_noise_is_refused(masses, told):
     with pytest.raises(InputError, match=told):
-        symdp.loads(f'name = "wrong"\n[noise]\nmasses = {masses}\n')
+        symdp.Mechanism.from_toml(f'name = "wrong"\n[noise]\nmasses = {masses}\n')
 
 
 def test_other_samplings_are_refused():
     with pytest.raises(InputError, match="needs additive noise"):
         Mechanism.listed(SHORT).subsample("without_replacement", "1/3")
     with pytest.raises(InputError, match="integers"):
-        symdp.loads(FILE.replace('"integers"', '[0, "oo"]'))
+        symdp.Mechanism.from_toml(FILE.replace('"integers"', '[0, "oo"]'))
 
 
 def test_the_page_says_why_the_largest_shift_is_the_worst():
-    text = symdp.derive(symdp.loads(FILE)).to_text(only=("mechanism",))
+    text = symdp.derive(symdp.Mechanism.from_toml(FILE)).to_text(only=("mechanism",))
     assert "the noise is even and falls from 0" in text
     assert "one record added or removed" in text

@@ -28,7 +28,7 @@ LINE = (-sp.oo, sp.oo)
 
 
 def gaussian() -> Mechanism:
-    return mechanisms.load_builtin("gaussian")
+    return mechanisms.gaussian
 
 
 @pytest.mark.parametrize(

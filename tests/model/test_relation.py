@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from shell import Shell
 
-from symdp import compose, loads, mechanisms
+from symdp import Mechanism, compose, mechanisms
 from symdp.model.relation import Protection, checked, protects
 
 GAUSSIAN = mechanisms.gaussian(sigma=2)
@@ -91,8 +91,10 @@ support = ["-oo", "oo"]
 density = "exp(-x**2/8)/(2*sqrt(2*pi))"
 [sampling]
 """
-    group = loads(head + 'scheme = "poisson"\nrate = "1/10"\ngroup = 3\n')
+    group = Mechanism.from_toml(head + 'scheme = "poisson"\nrate = "1/10"\ngroup = 3\n')
     assert compose(group).protection.sentence.startswith("up to 3 records added or removed; rel")
-    cut = loads(head + 'scheme = "truncated_poisson"\nrate = 0.1\nbatch = 5\nrecords = 30\n')
+    cut = Mechanism.from_toml(
+        head + 'scheme = "truncated_poisson"\nrate = 0.1\nbatch = 5\nrecords = 30\n'
+    )
     assert cut.summary == ("noise(), truncated_poisson sampling at rate 1/10, batch 5, 30 records")
     assert len(cut.pair().alternatives) == 2

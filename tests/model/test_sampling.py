@@ -18,7 +18,7 @@ B = sp.Symbol("b", positive=True)
 
 
 def gaussian() -> Mechanism:
-    return mechanisms.load_builtin("gaussian")
+    return mechanisms.gaussian
 
 
 def test_poisson_weights() -> None:

@@ -11,8 +11,7 @@ import pytest
 import sympy as sp
 from refusals import refused
 
-from symdp import compose, loads
-from symdp.model.shuffle import from_shuffled
+from symdp import Mechanism, compose
 
 
 def clones(people, size, rate):
@@ -50,7 +49,7 @@ def shuffled(laws):
 @pytest.mark.quick_cases("1-2", "2-30")
 @pytest.mark.parametrize(("size", "people"), [(1, 2), (1, 30), (2, 30), (sp.log(3), 20)])
 def test_the_profile_is_that_of_the_clones(size, people):
-    steps = compose(from_shuffled(size, people))
+    steps = compose(Mechanism.from_shuffled(size, people))
     laws = clones(people, float(size), math.exp(-float(size)))
     for share in (0.0, 0.1, 0.35, 0.7, 0.95):
         truth = hockey_stick(*laws, share * float(size))
@@ -66,7 +65,7 @@ def test_rounds_of_a_crowd_compose():
     keys = list(P)
     p, q = (np.array([law[k] for k in keys]) for law in (P, Q))
     joint = [np.multiply.outer(np.multiply.outer(v, v), v) for v in (p, q)]
-    steps = compose(from_shuffled(1, 12), 3)
+    steps = compose(Mechanism.from_shuffled(1, 12), 3)
     for epsilon in (0.0, 0.5, 1.5):
         truth = np.maximum(joint[0] - math.exp(epsilon) * joint[1], 0.0).sum()
         assert truth * (1 - 1e-11) <= steps.delta(epsilon).delta <= truth * 1.01
@@ -77,7 +76,7 @@ def test_rounds_of_a_crowd_compose():
 def test_no_randomizer_is_further_than_the_pair(people, epsilon):
     """Randomizers of four messages whose laws differ by the factor e at most, drawn at random."""
     rng = np.random.default_rng(people)
-    allowed = compose(from_shuffled(1, people)).delta(epsilon).delta
+    allowed = compose(Mechanism.from_shuffled(1, people)).delta(epsilon).delta
     tried = [np.array([[math.e, 1, 0, 0], [1, math.e, 0, 0], [1, math.e, 0, 0]]) / (1 + math.e)]
     for _ in range(30):
         raw = np.exp(rng.choice([0.0, 1.0], (3, 4))) * rng.choice([0.1, 1.0], 4)
@@ -100,39 +99,54 @@ def test_one_bit_has_more_clones(epsilon):
     zero, one = (told, 1 - told), (1 - told, told)
     P, Q = shuffled([zero] * 10), shuffled([one, *[zero] * 9])
     truth = max(hockey_stick(P, Q, epsilon), hockey_stick(Q, P, epsilon))
-    found = compose(from_shuffled(1, 10, 2 / (1 + math.e) * (1 - 1e-15))).delta(epsilon).delta
+    found = (
+        compose(Mechanism.from_shuffled(1, 10, 2 / (1 + math.e) * (1 - 1e-15))).delta(epsilon).delta
+    )
     assert truth <= found * (1 + 1e-12)
-    assert found < compose(from_shuffled(1, 10)).delta(epsilon).delta
+    assert found < compose(Mechanism.from_shuffled(1, 10)).delta(epsilon).delta
 
 
 @pytest.mark.slow
 def test_epsilon_falls_like_one_over_the_root_of_the_crowd():
-    small, large = (compose(from_shuffled(2, n)).epsilon(1e-8).epsilon for n in (10**4, 10**6))
+    small, large = (
+        compose(Mechanism.from_shuffled(2, n)).epsilon(1e-8).epsilon for n in (10**4, 10**6)
+    )
     assert small / large == pytest.approx(10, rel=0.3)
 
 
 def test_a_file_says_it():
-    held = loads("name = 'survey'\n[shuffled]\nepsilon_0 = 1\npeople = 30\n")
-    assert held.pair() == from_shuffled(1, 30).pair()
+    held = Mechanism.from_toml("name = 'survey'\n[shuffled]\nepsilon_0 = 1\npeople = 30\n")
+    assert held.pair() == Mechanism.from_shuffled(1, 30).pair()
 
 
 WRONG = [
-    (lambda: from_shuffled(0, 10), "epsilon_0 must lie above 0 and up to 20, not 0"),
-    (lambda: from_shuffled(21, 10), "up to 20"),
-    (lambda: from_shuffled(math.nan, 10), "epsilon_0 must be a finite number"),
-    (lambda: from_shuffled(1, 1), "people must be a whole number from 2"),
-    (lambda: from_shuffled(1, 2.5), "people must be a whole number"),
-    (lambda: from_shuffled(1, 10**9), "to 100000000"),
+    (lambda: Mechanism.from_shuffled(0, 10), "epsilon_0 must lie above 0 and up to 20, not 0"),
+    (lambda: Mechanism.from_shuffled(21, 10), "up to 20"),
+    (lambda: Mechanism.from_shuffled(math.nan, 10), "epsilon_0 must be a finite number"),
+    (lambda: Mechanism.from_shuffled(1, 1), "people must be a whole number from 2"),
+    (lambda: Mechanism.from_shuffled(1, 2.5), "people must be a whole number"),
+    (lambda: Mechanism.from_shuffled(1, 10**9), "to 100000000"),
     (
-        lambda: from_shuffled(1, 10, 0.6),
+        lambda: Mechanism.from_shuffled(1, 10, 0.6),
         "clones must lie above 0 and up to 2/(1 + e^ε₀) = 0.537883",
     ),
-    (lambda: from_shuffled(1, 10, 0), "clones must lie above 0"),
-    (lambda: loads("name = 'a'\n[shuffled]\npeople = 3"), "the key 'epsilon_0' is missing"),
-    (lambda: loads("name = 'a'\n[shuffled]\nepsilon_0 = 1\npeople = 'x'"), "a whole number"),
-    (lambda: loads("name = 'a'\n[shuffled]\nepsilon_0 = 1\nusers = 3"), "unknown key 'users'"),
+    (lambda: Mechanism.from_shuffled(1, 10, 0), "clones must lie above 0"),
     (
-        lambda: loads("name = 'a'\n[parameters]\nb = 'positive'\n[shuffled]\nepsilon_0 = 1"),
+        lambda: Mechanism.from_toml("name = 'a'\n[shuffled]\npeople = 3"),
+        "the key 'epsilon_0' is missing",
+    ),
+    (
+        lambda: Mechanism.from_toml("name = 'a'\n[shuffled]\nepsilon_0 = 1\npeople = 'x'"),
+        "a whole number",
+    ),
+    (
+        lambda: Mechanism.from_toml("name = 'a'\n[shuffled]\nepsilon_0 = 1\nusers = 3"),
+        "unknown key 'users'",
+    ),
+    (
+        lambda: Mechanism.from_toml(
+            "name = 'a'\n[parameters]\nb = 'positive'\n[shuffled]\nepsilon_0 = 1"
+        ),
         "leave [parameters] out",
     ),
 ]

@@ -14,10 +14,11 @@ import sympy as sp
 
 from symdp import mechanisms
 from symdp.errors import InputError
+from symdp.mechanisms import resolve
 from symdp.model.mechanism import Mechanism, Support
 from symdp.model.sampling import Laws, Noise
 from symdp.model.specification import load, loads
-from symdp.questions.parallel import load_composition
+from symdp.questions.parallel import read_parts
 
 LOGISTIC = """
 name = "logistic"
@@ -286,9 +287,9 @@ def test_every_built_in_loads_and_makes_both_pairs() -> None:
               "von_mises_fisher": {"kappa": 1, "h": 0.5, "m": 2}}  # fmt: skip
     assert mechanisms.names() == sorted(values)
     for name in mechanisms.names():
-        mechanism = mechanisms.load_builtin(name)
+        mechanism = getattr(mechanisms, name)
         assert mechanism.name == name
-        assert mechanism is mechanisms.resolve(name) is getattr(mechanisms, name)
+        assert mechanism is resolve(name) is getattr(mechanisms, name)
         assert mechanism.title
         assert mechanism.description
         assert set(mechanism.parameters) == set(values[name])
@@ -316,7 +317,7 @@ def test_built_in_densities_have_total_one() -> None:
 
 def test_unknown_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InputError, match="'gausian'; did you mean 'gaussian'"):
-        mechanisms.load_builtin("gausian")
+        _ = mechanisms.gausian
     with pytest.raises(AttributeError, match="did you mean 'laplace'"):
         _ = mechanisms.laplce
     assert not hasattr(mechanisms, "__wrapped__")
@@ -331,14 +332,14 @@ def test_unknown_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         ("", "this is a directory"),
     ]:
         with pytest.raises(InputError) as caught:
-            mechanisms.resolve(wrong)
+            resolve(wrong)
         assert part in str(caught.value)
     Path("mine").write_text(LOGISTIC)
     Path("gaussian").write_text("not TOML")
-    assert mechanisms.resolve("mine") == loads(LOGISTIC)
-    assert mechanisms.resolve("gaussian") is mechanisms.gaussian
+    assert resolve("mine") == loads(LOGISTIC)
+    assert resolve("gaussian") is mechanisms.gaussian
     with pytest.raises(InputError, match="not TOML"):
-        mechanisms.resolve("./gaussian")
+        resolve("./gaussian")
 
 
 def test_names_and_errors_do_not_import_sympy() -> None:
@@ -369,7 +370,7 @@ def plan(tmp_path: Path, text: str) -> list[tuple[Mechanism, int]]:
     folder.mkdir(exist_ok=True)
     (folder / "mine.toml").write_text(LOGISTIC)
     (folder / "plan.toml").write_text(text)
-    return load_composition(folder / "plan.toml")
+    return read_parts(folder / "plan.toml")[""]
 
 
 def test_composition(tmp_path: Path) -> None:

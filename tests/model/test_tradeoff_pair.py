@@ -11,7 +11,7 @@ import pytest
 import sympy as sp
 from refusals import refused
 
-from symdp import compose, loads, mechanisms
+from symdp import Mechanism, compose, mechanisms
 from symdp.model.curve_tables import (
     from_profile,
     from_profile_points,
@@ -187,7 +187,7 @@ FILES = {
 @pytest.mark.slow_cases("[trade_off]\\nf = '(1 - sqrt(alpha))**2'-0.2689414213699951")
 @pytest.mark.parametrize(("text", "expected"), FILES.items())
 def test_files(text, expected):
-    step = loads(f"name = 'given'\n{text}\n")
+    step = Mechanism.from_toml(f"name = 'given'\n{text}\n")
     assert step.name == "given"
     if expected is None:
         step, expected = step(c="0.9"), delta_of_curve(lambda a: 0.9 * (1 - a) ** 2, 1.0)
@@ -239,12 +239,26 @@ WRONG = [
     (lambda: from_trade_off(1 - A, "alpha"), "must be a SymPy symbol, not 'alpha'"),
     (lambda: from_profile("1", E, (0, 1)), "a privacy profile must be a SymPy expression"),
     (lambda: from_trade_off(1 - A, A, parameters={"alpha": "positive"}), "both the variable"),
-    (lambda: loads("name = 'a'\n[profile]\ndelta = '1'\npoints = [[1, 0]]"), "points; not both"),
-    (lambda: loads("name = 'a'\n[trade_off]\n"), "give f, a formula of alpha, or points"),
-    (lambda: loads("name = 'a'\nvariable = 'x'\n[profile]\npoints = [[1, 0]]"), "leave it out"),
-    (lambda: loads("name = 'a'\n[profile]\npoints = [[1, 0]]\n[trade_off]\nf = '1'"), "one of"),
-    (lambda: loads("name = 'a'\n[trade_off]\nf = '1 - x'"), "unknown name 'x'"),
-    (lambda: loads("name = 'a'\n[trade_off]\npoints = [[0, nan], [1, 0]]"), "finite"),
+    (
+        lambda: Mechanism.from_toml("name = 'a'\n[profile]\ndelta = '1'\npoints = [[1, 0]]"),
+        "points; not both",
+    ),
+    (
+        lambda: Mechanism.from_toml("name = 'a'\n[trade_off]\n"),
+        "give f, a formula of alpha, or points",
+    ),
+    (
+        lambda: Mechanism.from_toml("name = 'a'\nvariable = 'x'\n[profile]\npoints = [[1, 0]]"),
+        "leave it out",
+    ),
+    (
+        lambda: Mechanism.from_toml(
+            "name = 'a'\n[profile]\npoints = [[1, 0]]\n[trade_off]\nf = '1'"
+        ),
+        "one of",
+    ),
+    (lambda: Mechanism.from_toml("name = 'a'\n[trade_off]\nf = '1 - x'"), "unknown name 'x'"),
+    (lambda: Mechanism.from_toml("name = 'a'\n[trade_off]\npoints = [[0, nan], [1, 0]]"), "finite"),
 ]
 
 

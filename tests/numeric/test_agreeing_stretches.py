@@ -39,7 +39,7 @@ SHAPES = {
 
 @pytest.mark.parametrize(("high", "low"), [("2", "sqrt(2)"), ("pi", "exp(1/5)"), ("3", "1")])
 def test_two_heights(high, low):
-    pair = symdp.loads(STEPS.format(high=high, low=low))
+    pair = symdp.Mechanism.from_toml(STEPS.format(high=high, low=low))
     tall, short = (float(sp.sympify(text)) for text in (high, low))
     truth = (tall - short * math.exp(0.2)) / (tall + 3 * short)
     answer = symdp.compose(pair).delta(0.2)
@@ -53,7 +53,9 @@ def test_two_heights(high, low):
 def test_a_bump_that_moves_on_a_flat_base(shape):
     text, bump = SHAPES[shape]
     moved = [text.format(f"(x {offset})") for offset in ("- 1/5", "+ 1/5")]
-    answer = symdp.compose(symdp.loads(BUMPS.format(*moved))).delta("1/2", direction="remove")
+    answer = symdp.compose(symdp.Mechanism.from_toml(BUMPS.format(*moved))).delta(
+        "1/2", direction="remove"
+    )
 
     def gap(x: mpmath.mpf) -> mpmath.mpf:
         p, q = (
@@ -94,7 +96,7 @@ Q = "(exp(e) - exp(e/2))/(2*exp(e/2) + 2)*Piecewise((1, x <= -1), (exp(-e), True
 @pytest.mark.parametrize("level", [0.25, 1, 4])
 def test_ends_that_hold_a_parameter_may_be_finite(level):
     """The higher of two heights h, he^{−e} stands on [1, end]: δ(ε) = h(end − 1)(1 − e^{ε − e})."""
-    randomizer = symdp.loads(LOCAL)(e=level)
+    randomizer = symdp.Mechanism.from_toml(LOCAL)(e=level)
     root = math.exp(level / 2)
     height = (root**2 - root) / (2 * root + 2)
     truth = height * ((root + 1) / (root - 1) - 1) * -math.expm1(level / 2 - level)

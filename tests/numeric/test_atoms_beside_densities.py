@@ -67,7 +67,9 @@ def test_many_steps_and_the_largest_loss_of_the_clamped_normal():
 @pytest.mark.parametrize("count", [1, 2, 7, 50])
 def test_clamping_laplace_noise_outside_of_both_means_changes_nothing(count):
     """Where the loss is ±1 anyway, an atom takes the place of a tail."""
-    cut, whole = (compose(m, count) for m in (symdp.loads(LAPLACE), mechanisms.laplace(b=1)))
+    cut, whole = (
+        compose(m, count) for m in (symdp.Mechanism.from_toml(LAPLACE), mechanisms.laplace(b=1))
+    )
     for epsilon in (0.3, 2.5):
         for one in ("remove", "add"):
             assert cut.delta(epsilon, direction=one).delta == pytest.approx(
@@ -109,7 +111,7 @@ def test_random_pairs_in_both_directions_and_sampled(seed):
 
 
 def test_a_mass_that_q_lacks_is_an_infinite_loss():
-    failing = symdp.loads(FAILING)
+    failing = symdp.Mechanism.from_toml(FAILING)
     assert symdp.derive(failing).mass_at_infinity == sp.Rational(1, 100)
     assert symdp.derive(failing, "add").mass_at_infinity == 0
     # Nothing else of the loss lies above 1 + log(99/100).

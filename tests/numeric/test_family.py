@@ -13,7 +13,7 @@ import sympy as sp
 from scipy import special, stats
 
 import symdp
-from symdp import Ledger, Mechanism, compose, loads, mechanisms
+from symdp import Ledger, Mechanism, compose, mechanisms
 from symdp.errors import AccuracyError, InputError, SymdpError
 
 R = sp.Rational
@@ -333,16 +333,16 @@ counts = true
 
 
 def test_a_file_says_the_same():
-    step = loads(FILE)(p=3, q=2)
+    step = Mechanism.from_toml(FILE)(p=3, q=2)
     assert compose(step, 5).delta(1).delta == compose(poisson(3, 2), 5).delta(1).delta
-    assert compose(loads(FILE)(p="5/2", q=2), 5).epsilon(1e-6).epsilon > 0
+    assert compose(Mechanism.from_toml(FILE)(p="5/2", q=2), 5).epsilon(1e-6).epsilon > 0
     text = FILE.replace("{t = ", "{p = ").replace("exp(t)", "exp(p)")
     with pytest.raises(InputError, match="'p' is both a coordinate of theta and a parameter"):
-        loads(text)
+        Mechanism.from_toml(text)
     with pytest.raises(InputError, match=r"\[family\] says all of the law; leave support out"):
-        loads("support = [0, 1]\n" + FILE)
+        Mechanism.from_toml("support = [0, 1]\n" + FILE)
     with pytest.raises(InputError, match="theta has other coordinates"):
-        loads(FILE.replace('without = {t = "log(q)"}', 'without = {s = "log(q)"}'))
+        Mechanism.from_toml(FILE.replace('without = {t = "log(q)"}', 'without = {s = "log(q)"}'))
     with pytest.raises(InputError, match="change at once"):
         Mechanism.family(sp.exp(a) + sp.exp(b), {a: 1, b: 2}, {a: 2, b: 1}, counts=True)
     with pytest.raises(InputError, match="nothing is lost"):
@@ -384,7 +384,7 @@ def test_methods_answer_or_refuse():
 
 
 def test_ledgers_keep_a_family():
-    for step in (directions(), loads(FILE)(p=3, q=2)):
+    for step in (directions(), Mechanism.from_toml(FILE)(p=3, q=2)):
         ledger = Ledger()
         ledger.add(step, 7)
         kept = Ledger.from_state_dict(json.loads(json.dumps(ledger.state_dict())))

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from symdp import compose, loads, mechanisms
+from symdp import Mechanism, compose, mechanisms
 from symdp.balls.mass import enclose_normalizer
 from symdp.emit.mass import MassIntegral
 from symdp.methods.route import Contour, _cut_law
@@ -23,12 +23,14 @@ BUMP = "exp(-1/(1 - (x/R)**2)**2)"
 
 def a_pair(p, q, support=LINE, variable="x"):
     head = f'name = "pair"\nvariable = "{variable}"\nsupport = {support}\n'
-    return loads(f'{head}[pair]\nP = "{p}"\nQ = "{q}"\n')
+    return Mechanism.from_toml(f'{head}[pair]\nP = "{p}"\nQ = "{q}"\n')
 
 
 def noise(density, support, parameters=""):
     head = f'name = "noise"\nvariable = "x"\nsupport = {support}\n{parameters}'
-    return loads(f'{head}[noise]\ndensity = "{density}"\nsensitivity = 1\nnormalize = true\n')
+    return Mechanism.from_toml(
+        f'{head}[noise]\ndensity = "{density}"\nsensitivity = 1\nnormalize = true\n'
+    )
 
 
 def bump(radius):
@@ -78,11 +80,11 @@ def test_heavy_steps_have_a_bound_however_far_out(count, epsilon, low, high):
 
 
 SAMPLED = '[sampling]\nscheme = "poisson"\nrate = "1/2"\n'
-STUDENT = loads(
+STUDENT = Mechanism.from_toml(
     'name = "sampled"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[pair]\n'
     'P = "2/(pi*(1 + x**2)**2)"\nQ = "1/(3*pi*cosh((x + 1)/3))"\n' + SAMPLED
 )
-BESIDE_A_PEAK = loads(
+BESIDE_A_PEAK = Mechanism.from_toml(
     'name = "sampled"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[pair]\n'
     'P = "1/(1 + ((x + 2.8)/3.56)**2)**2/3.56 + 0.19*exp(-Abs((x - 1.63)/1.24)**1.5)/1.24"\n'
     'Q = "1/cosh((x + 2.12)/3.33)"\nnormalize = true\n' + SAMPLED

@@ -135,7 +135,7 @@ sensitivity = {}
 def test_finitely_many_integers_are_composed(name):
     support, density, masses = LAWS[name]
     for size, direction in ((2, "add"),) if name in QUICK else ((1, "remove"), (2, "add")):
-        noise = symdp.loads(FILE.format(support, density, size))
+        noise = symdp.Mechanism.from_toml(FILE.format(support, density, size))
         found = symdp.compose(noise, 20).delta(0.5, direction=direction)
         true, off = convolved(masses, size, direction, 20, 0.5)
         assert off < 3e-6
@@ -165,7 +165,7 @@ sensitivity = 1
     ],
 )
 def test_binomial_noise_of_any_size_is_answered(size, true):
-    noise = symdp.loads(BINOMIAL)(N=size, p="1/2")
+    noise = symdp.Mechanism.from_toml(BINOMIAL)(N=size, p="1/2")
     found = symdp.compose(noise, 128).delta(1)
     assert found.lower * (1 - 1e-11) < true < found.upper * (1 + 1e-11)
     assert found.upper / found.lower < 1 + 1e-7
@@ -191,7 +191,7 @@ def test_a_large_shape_has_both_directions(direction):
 
 
 def _noise(density: str, support: str = '"naturals"') -> Any:
-    return symdp.loads(FILE.format(support, density, 2))
+    return symdp.Mechanism.from_toml(FILE.format(support, density, 2))
 
 
 @pytest.mark.slow_cases(
@@ -228,8 +228,8 @@ def test_lists_of_the_same_masses_have_the_same_answers():
     masses = [str(sp.binomial(size, k) / sp.Integer(2) ** size) for k in range(size + 1)]
     points, p, q = list(range(size + 2)), ["0", *masses], [*masses, "0"]
     text = f'name = "list"\nsupport = {points}\n[pair]\nP = {p}\nQ = {q}\n'
-    listed = symdp.loads(text.replace("'", '"'))
-    noise = symdp.loads(BINOMIAL)(N=size, p="1/2")
+    listed = symdp.Mechanism.from_toml(text.replace("'", '"'))
+    noise = symdp.Mechanism.from_toml(BINOMIAL)(N=size, p="1/2")
     for direction in ("remove", "add"):
         one, two = (
             symdp.compose(m, 6).delta(0.7, direction=direction).delta for m in (noise, listed)

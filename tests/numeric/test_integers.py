@@ -21,7 +21,7 @@ density = "{density}"
 normalize = true
 sensitivity = 1
 """
-    return symdp.loads(text)
+    return symdp.Mechanism.from_toml(text)
 
 
 @pytest.mark.parametrize(("first", "last"), [(512, 1023), (600, 1300), (2**20, 2**21 - 1)])

@@ -16,10 +16,10 @@ from symdp.numeric.contour import on_own_lines
 from symdp.numeric.cut_off import mesh_answer
 
 LINE = 'name = "noise"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[noise]\nnormalize = true\n'
-HUBER = symdp.loads(
+HUBER = symdp.Mechanism.from_toml(
     LINE + 'density = "Piecewise((exp(-x**2/2), abs(x) < 1), (exp(1/2 - abs(x)), True))"'
 )
-ATOMS = symdp.loads("""
+ATOMS = symdp.Mechanism.from_toml("""
     name = "atoms beside a density"
     variable = "x"
     support = [0, 3]
@@ -37,11 +37,13 @@ LAWS = {
     "huber sampled": HUBER.subsample("poisson", "1/10"),
     "pair with atoms": ATOMS,
     "laplace sampled": mechanisms.laplace(b=2).subsample("poisson", "1/10"),
-    "truncated": symdp.loads(
+    "truncated": symdp.Mechanism.from_toml(
         'name = "t"\nvariable = "x"\nsupport = [-3, 3]\n[noise]\n'
         'density = "exp(-x**2/2)"\nnormalize = true\n'
     ),
-    "skewed": symdp.loads(LINE + 'density = "1/(exp(x/2) + exp(-x))"').subsample("poisson", "1/4"),
+    "skewed": symdp.Mechanism.from_toml(LINE + 'density = "1/(exp(x/2) + exp(-x))"').subsample(
+        "poisson", "1/4"
+    ),
 }
 
 

@@ -9,7 +9,7 @@ import sympy as sp
 from catalogue import ALL
 from scipy import optimize
 
-from symdp import loads, mechanisms
+from symdp import mechanisms
 from symdp.density.pieces import flat_masses, pieces
 from symdp.errors import AccuracyError
 from symdp.model.mechanism import Mechanism
@@ -251,7 +251,7 @@ def test_a_law_whose_other_density_falls_doubly_exponentially_keeps_its_mass() -
 
 def test_a_limit_that_is_neared_slowly_is_not_taken_for_known():
     """ℓ = −1/√log(e + x²) nears its limit so slowly that no place of a double tells it."""
-    pair = loads(
+    pair = Mechanism.from_toml(
         'name = "slow"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[pair]\nnormalize = true\n'
         'P = "exp(-1/sqrt(log(exp(1) + x**2)))/(1 + x**2)"\nQ = "1/(1 + x**2)"\n'
     )
@@ -275,7 +275,7 @@ def test_a_limit_that_is_neared_slowly_is_not_taken_for_known():
 )
 def test_a_range_holds_turns_however_large_losses_are_far_out(p, q):
     """Between places where |ℓ| is 10²² or more the loss turns once, which rounding hid."""
-    pair = loads(
+    pair = Mechanism.from_toml(
         'name = "far"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[pair]\nnormalize = true\n'
         f'P = "{p}"\nQ = "{q}"\n'
     )

@@ -193,7 +193,7 @@ sensitivity = 1
 
 @pytest.mark.slow
 def test_a_file_says_the_same():
-    made = symdp.loads(FILE)(s="1/2", d=2)
+    made = symdp.Mechanism.from_toml(FILE)(s="1/2", d=2)
     found = compose(made, 4).delta(3)
     assert found.delta == pytest.approx(
         compose(mechanisms.l2_laplace(s="1/2", d=2), 4).delta(3).delta, rel=1e-12
@@ -205,29 +205,31 @@ def test_a_file_says_the_same():
 def test_a_dimension_may_stand_at_the_top():
     at_top = FILE.replace('dimension = "d"\n', "")
     at_top = at_top.replace("[parameters]", 'dimension = "d"\n[parameters]')
-    assert symdp.loads(at_top) == symdp.loads(FILE)
+    assert symdp.Mechanism.from_toml(at_top) == symdp.Mechanism.from_toml(FILE)
     with pytest.raises(InputError, match="dimension stands twice"):
-        symdp.loads(FILE.replace("[parameters]", "dimension = 2\n[parameters]"))
+        symdp.Mechanism.from_toml(FILE.replace("[parameters]", "dimension = 2\n[parameters]"))
     with pytest.raises(InputError, match="'norm' is missing"):
-        symdp.loads(at_top.replace('norm = "l2"', ""))
+        symdp.Mechanism.from_toml(at_top.replace('norm = "l2"', ""))
 
 
 def test_a_sensitivity_is_a_length():
     """Of spherical Laplace noise a shift of 3 is one of 1 where the scale is a third as long."""
-    made = symdp.loads(FILE)(s=2, d=3)
-    truth = compose(symdp.loads(FILE)(s="2/3", d=3), 4).delta(2)
+    made = symdp.Mechanism.from_toml(FILE)(s=2, d=3)
+    truth = compose(symdp.Mechanism.from_toml(FILE)(s="2/3", d=3), 4).delta(2)
     for size in (3, sp.Integer(3)):
         found = compose(made.moved_by(size), 4).delta(2)
         assert found.delta == pytest.approx(truth.delta, rel=1e-12)
     assert made.moved_by(3).summary == "planar Laplace(s=2, d=3), sensitivity 3"
-    written = symdp.loads(FILE.replace("sensitivity = 1", "sensitivity = 3"))(s=2, d=3)
+    written = symdp.Mechanism.from_toml(FILE.replace("sensitivity = 1", "sensitivity = 3"))(
+        s=2, d=3
+    )
     assert made.moved_by(3).source == written.source
 
 
 @pytest.mark.slow
 def test_ledgers_and_cards_keep_the_dimension():
     """Without it g was noise on a half-line, and no finite ε was said to exist."""
-    steps = compose(symdp.loads(FILE)(s=2, d=3).subsample("poisson", "1/4"), 4)
+    steps = compose(symdp.Mechanism.from_toml(FILE)(s=2, d=3).subsample("poisson", "1/4"), 4)
     ledger = symdp.Ledger.from_state_dict(symdp.Ledger(steps.given_steps()).state_dict())
     again = ledger.composition()
     assert again.delta(0.5).log_delta == steps.delta(0.5).log_delta
@@ -262,7 +264,7 @@ def test_what_no_mechanism_can_be():
     with pytest.raises(InputError, match="whole number"):
         Mechanism.radial(sp.exp(-r), r, R(1, 2))
     with pytest.raises(InputError, match="norm = 'l1'"):
-        symdp.loads(FILE.replace("l2", "l1"))
+        symdp.Mechanism.from_toml(FILE.replace("l2", "l1"))
     with pytest.raises(InputError, match="above 0"):
         Mechanism.radial(sp.exp(-r), r, 2, sensitivity=0)
     with pytest.raises(InputError, match="on vectors"):

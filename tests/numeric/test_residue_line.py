@@ -158,7 +158,7 @@ WRITTEN = {
 
 
 def written(density: str) -> Mechanism:
-    return symdp.loads(
+    return symdp.Mechanism.from_toml(
         'name = "written"\nvariable = "x"\nsupport = ["-oo", "oo"]\n'
         f'[parameters]\nb = "positive"\n[noise]\ndensity = "{density}"\n'
     )

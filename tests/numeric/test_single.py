@@ -77,7 +77,7 @@ def test_far_out_rare_stretches_are_found():
 @pytest.mark.slow
 def test_a_largest_loss_that_is_only_seen_ends_nothing_too_early():
     """The loss of a normal and a Cauchy law together peaks at 1.5698, between places of a grid."""
-    noise = symdp.loads(
+    noise = symdp.Mechanism.from_toml(
         'name = "two_tails"\nvariable = "x"\nsupport = ["-oo", "oo"]\n\n[noise]\n'
         'density = "0.7*exp(-x**2/2)/sqrt(2*pi) + 0.3/(pi*(1 + x**2))"\nsensitivity = 1\n'
         "normalize = true\n"
@@ -103,7 +103,7 @@ def test_delta_of_a_narrow_far_peak_next_to_its_largest_loss(epsilon):
     def density(x):
         return np.exp(-np.sqrt(1 + x * x)) + 0.01 * np.exp(-800 * (x - 7) ** 2)
 
-    noise = symdp.loads(
+    noise = symdp.Mechanism.from_toml(
         'name = "far_peak"\nvariable = "x"\nsupport = ["-oo", "oo"]\n\n[noise]\n'
         'density = "exp(-sqrt(1 + x**2)) + 0.01*exp(-800*(x - 7)**2)"\nsensitivity = 0.2\n'
         'shift = "exactly"\nnormalize = true\n'

@@ -106,11 +106,11 @@ sensitivity = 1
     ids=["triangular", "Epanechnikov", "uniform"],
 )
 def test_laws_with_no_output_in_common_have_delta_one_and_nothing_of_a_finite_loss(text):
-    shown = symdp.derive(symdp.loads(text)).to_text(whole=True)
+    shown = symdp.derive(symdp.Mechanism.from_toml(text)).to_text(whole=True)
     assert shown.count("δ = 1 for every ε: the two laws have no output in common\n") == 1
     for none in ("K(t)", "κ", "inf ℓ", "V₁", "Φ", "ℓ is", "not found", "0.0"):
         assert none not in shown
-    asked = symdp.derive(symdp.loads(text)).to_text(only=("K",))
+    asked = symdp.derive(symdp.Mechanism.from_toml(text)).to_text(only=("K",))
     assert asked.endswith("\n  δ = 1 for every ε: the two laws have no output in common")
 
 
@@ -137,9 +137,13 @@ def test_laws_with_no_output_in_common_are_certified_at_one(shell, tmp_path):
 
 
 def test_laws_that_meet_keep_their_page():
-    shown = symdp.derive(symdp.loads(APART.format(density="1").replace("1/3", "1/2"))).to_text()
+    shown = symdp.derive(
+        symdp.Mechanism.from_toml(APART.format(density="1").replace("1/3", "1/2"))
+    ).to_text()
     assert "δ = 1 for every ε" in shown  # a uniform law that ends where the other one begins
-    wide = symdp.derive(symdp.loads(APART.format(density="1/2").replace("1/3", "1"))).to_text()
+    wide = symdp.derive(
+        symdp.Mechanism.from_toml(APART.format(density="1/2").replace("1/3", "1"))
+    ).to_text()
     assert "δ = 1 for every ε" not in wide
     assert "K(t)" in wide
 
@@ -173,7 +177,7 @@ def test_the_loss_of_a_beta_pair_has_no_gamma_function(p, q, written):
         )
 
     text = BETA + f'[pair]\nP = "{law(*p)}"\nQ = "{law(*q)}"\n'
-    found = symdp.derive(symdp.loads(text))
+    found = symdp.derive(symdp.Mechanism.from_toml(text))
     assert not found.loss.has(sp.gamma)
     assert written in found.to_text(only=("loss",))
     x, (a, b) = found.variable, found.mechanism.parameters.values()
@@ -220,7 +224,9 @@ def test_no_line_of_a_page_is_wider_than_it(name, tmp_path):
 
 
 def test_the_walk_through_of_laws_with_nothing_in_common_is_one_sentence():
-    lines = step_log(symdp.derive(symdp.loads(APART.format(density="3 - 9*abs(x)")))).lines
+    lines = step_log(
+        symdp.derive(symdp.Mechanism.from_toml(APART.format(density="3 - 9*abs(x)")))
+    ).lines
     assert [line.words for line in lines] == [
         "δ = 1 for every ε: the two laws have no output in common; no loss is finite, K = −∞, and "
         "neither direction is larger"

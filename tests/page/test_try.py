@@ -177,7 +177,7 @@ def mechanism_of(density: str, values: dict[str, str], more: dict[str, str]) -> 
         "[noise]", f"density = {json.dumps(density)}", "normalize = true",
         f'sensitivity = "{asked["sensitivity"]}"',
     ]  # fmt: skip
-    noise = symdp.loads("\n".join(lines))
+    noise = symdp.Mechanism.from_toml("\n".join(lines))
     noise = noise(**values) if values else noise
     return noise.subsample("poisson", asked["rate"]) if asked["rate"] else noise
 
@@ -343,7 +343,7 @@ def test_a_density_is_typed_in_a_browser_and_the_copied_code_answers(tmp_path: P
         assert isinstance(truth, symdp.Guarantee)
         assert float(answer["lower"]) <= truth.upper
         assert float(answer["upper"]) >= truth.lower
-        assert symdp.loads(codes["mine.toml"]).name == "mine"
+        assert symdp.Mechanism.from_toml(codes["mine.toml"]).name == "mine"
     assert max(told["paint"], default=0) <= 1000
 
 

@@ -131,7 +131,7 @@ def test_a_mass_at_infinity_is_added_to_the_series():
 
 
 def test_a_loss_of_one_value_has_no_series():
-    whole = symdp.loads(
+    whole = symdp.Mechanism.from_toml(
         'name = "w"\nsupport = [0, 1, 2]\n[pair]\nP = ["1/4", "3/4", "0"]\nQ = ["0", "1/2", "1/2"]'
     )
     found = sheets(symdp.compose(whole, 3), symdp.derive(whole), 2.0, 1, "remove")

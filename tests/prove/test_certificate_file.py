@@ -63,8 +63,13 @@ COVERED = {
     ),
     "logistic": (lambda: symdp.compose(mechanisms.logistic(s=4), 100), "3", 8, "add"),
     "power law": (lambda: symdp.compose(mechanisms.student_t(nu=5, s=4), 100), "3", 6, "remove"),
-    "mixture": (lambda: symdp.compose(symdp.loads(MIXTURE), 40), "3", 6, "remove"),
-    "mass integral": (lambda: symdp.compose(symdp.loads(QUARTIC), 60), "3", 8, "remove"),
+    "mixture": (lambda: symdp.compose(symdp.Mechanism.from_toml(MIXTURE), 40), "3", 6, "remove"),
+    "mass integral": (
+        lambda: symdp.compose(symdp.Mechanism.from_toml(QUARTIC), 60),
+        "3",
+        8,
+        "remove",
+    ),
     "bounded support": (
         lambda: symdp.compose(mechanisms.exponential(epsilon_0="1/2"), 60),
         "3",

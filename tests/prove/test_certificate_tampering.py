@@ -149,7 +149,7 @@ def is_true(told):
             f'name = "told"\nvariable = "x"\nsupport = {support}\n[pair]\n'
             f"P = {json.dumps(mixtures[0])}\nQ = {json.dumps(mixtures[1])}\n"
         )
-        steps.append((symdp.loads(text), int(one["count"])))
+        steps.append((symdp.Mechanism.from_toml(text), int(one["count"])))
     try:
         total = symdp.compose(steps)
     except InputError:  # P or Q has not the mass 1: no laws, of which nothing is said
@@ -381,7 +381,7 @@ def random_mechanism(seed):
         step = mechanisms.discrete_laplace(b=scale)
     elif noise == "mixture":
         w, wide = Fraction(draw.randint(1, 9), 10), scale * draw.randint(2, 4)
-        step = symdp.loads(
+        step = symdp.Mechanism.from_toml(
             'name = "mixture"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[noise]\nsensitivity = 1\n'
             f'density = "{w}*exp(-(x/({scale}))**2/2)/({scale}*sqrt(2*pi))'
             f' + {1 - w}*exp(-(x/({wide}))**2/2)/({wide}*sqrt(2*pi))"\n'

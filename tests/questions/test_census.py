@@ -39,7 +39,7 @@ def delta(epsilon):
 
 @pytest.mark.slow
 def test_the_file_is_answered_as_the_contour_says():
-    steps = symdp.compose(symdp.load_composition(FILE))
+    steps = symdp.load_composition(FILE)
     assert steps.count == 130
     found = steps.epsilon(1e-10).epsilon
     assert delta(found) == pytest.approx(1e-10, rel=1e-8)

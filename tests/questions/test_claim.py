@@ -182,7 +182,7 @@ def test_no_wrong_verdict_about_lists(seed):
             return mpmath.fsum(one for one in exact if one > 0)
 
     truth = max(delta(*laws), delta(*laws[::-1]))
-    steps = compose(symdp.loads(text), 2)
+    steps = compose(symdp.Mechanism.from_toml(text), 2)
     for factor in ("0.999999", "1.000001"):
         claimed = Fraction(mpmath.nstr(truth * mpmath.mpf(factor), 30))
         if claimed < 1:
@@ -202,7 +202,7 @@ def test_what_only_dominates_refutes_nothing():
 
 
 def test_what_has_no_proof_is_told_by_the_exact_formula():
-    vector = compose(symdp.loads(VECTOR))
+    vector = compose(symdp.Mechanism.from_toml(VECTOR))
     assert vector.check_claim(2, "1e-1").verdict == "exact"
     found = vector.check_claim(1, "1e-3")
     assert (found.verdict, found.is_proved) == ("refuted", False)
@@ -218,7 +218,7 @@ def test_a_step_known_by_a_curve_is_a_bound(shell):
 
 def test_an_output_that_only_one_law_has_is_the_attack():
     """Exponential noise, shift 1: mass 1 − e^{−1/2} where the other law has none."""
-    found = compose(symdp.loads(ONE_SIDED)).check_claim(5, "0.39")
+    found = compose(symdp.Mechanism.from_toml(ONE_SIDED)).check_claim(5, "0.39")
     assert found.verdict == "refuted"
     assert float(found.attack.false_positive_rate) < 1e-6
     assert float(found.attack.true_positive_rate) <= 1 - math.exp(-0.5)
@@ -227,7 +227,9 @@ def test_an_output_that_only_one_law_has_is_the_attack():
 def test_equal_to_all_digits_is_open():
     """δ(0) = 1/2 of a biased coin: an enclosure never decides equality."""
     laws = 'P = ["3/4", "1/4"]\nQ = ["1/4", "3/4"]\n'
-    coin = symdp.loads(f'name = "coin"\nsupport = {{ points = [0, 1] }}\n[pair]\n{laws}')
+    coin = symdp.Mechanism.from_toml(
+        f'name = "coin"\nsupport = {{ points = [0, 1] }}\n[pair]\n{laws}'
+    )
     assert compose(coin).check_claim(0, "1/2").verdict == "open"
 
 

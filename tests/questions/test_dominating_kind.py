@@ -5,8 +5,7 @@ import json
 import pytest
 from shell import Shell
 
-from symdp import compose, mechanisms
-from symdp.mechanisms import from_profile_points, from_shuffled, from_trade_off_points
+from symdp import Mechanism, compose, mechanisms
 from symdp.page.card import make_card
 from symdp.questions.ledger import Ledger
 
@@ -19,11 +18,11 @@ DOMINATING = {
     "truncated": NOISE.subsample("truncated_poisson", "1/10", batch=3, records=20),
     "several steps": NOISE.subsample("random_allocation", steps=4, participations=2),
     "group of fixed batches": NOISE.subsample("without_replacement", "1/10", records=20, group=2),
-    "shuffled": from_shuffled(1, 100),
-    "sampled table": from_profile_points([(1, "1/100")]).subsample("poisson", "1/10"),
-    "profile points": from_profile_points([(1, "1/100")]),
-    "trade-off points": from_trade_off_points(TABLE),
-    "convex points": from_trade_off_points(TABLE, "convex"),
+    "shuffled": Mechanism.from_shuffled(1, 100),
+    "sampled table": Mechanism.from_profile_points([(1, "1/100")]).subsample("poisson", "1/10"),
+    "profile points": Mechanism.from_profile_points([(1, "1/100")]),
+    "trade-off points": Mechanism.from_trade_off_points(TABLE),
+    "convex points": Mechanism.from_trade_off_points(TABLE, "convex"),
 }
 TIGHT = {
     "none": NOISE,
@@ -31,7 +30,7 @@ TIGHT = {
     "one step": NOISE.subsample("random_allocation", steps=4),
     "group": NOISE.subsample("poisson", "1/10", group=2),
     "substitution": NOISE.under("substitution"),
-    "lines": from_trade_off_points(TABLE, "lines"),
+    "lines": Mechanism.from_trade_off_points(TABLE, "lines"),
     "response": mechanisms.randomized_response(epsilon_0=1),
 }
 
@@ -63,7 +62,9 @@ def test_a_pair_that_some_data_attain_is_exact(name):
 
 
 def test_one_such_step_makes_the_whole_a_bound():
-    steps = compose([(from_shuffled(1, 100), 1), (mechanisms.randomized_response(epsilon_0=1), 2)])
+    steps = compose(
+        [(Mechanism.from_shuffled(1, 100), 1), (mechanisms.randomized_response(epsilon_0=1), 2)]
+    )
     assert steps.delta(0.5).kind == "bound"
 
 

@@ -10,7 +10,7 @@ import pytest
 import sympy as sp
 from skewed_pairs import random_pair
 
-from symdp import Mechanism, compose, mechanisms, parallel
+from symdp import Mechanism, Parallel, compose, mechanisms
 from symdp.individual.result import IndividualResult, larger
 from symdp.methods import names
 from symdp.numeric.answer import Answer, FloatAccountant
@@ -98,7 +98,7 @@ def test_a_direction_that_an_estimate_passes_by_leaves_an_estimate() -> None:
 def test_parts_of_the_data_are_as_strong_as_the_weakest() -> None:
     noise = mechanisms.gaussian(sigma=3)
     skewed = mechanisms.gaussian(sigma=1).subsample("poisson", "1/50")
-    parts = parallel({"a": compose(noise, 2), "b": compose(skewed, 300)})
+    parts = Parallel({"a": compose(noise, 2), "b": compose(skewed, 300)})
     assert parts.delta(1.0, "moments").kind == "bound"
     assert parts.delta(1.0, "msd:2").kind == "estimate"
     exact = parts.delta(1.0)

@@ -11,7 +11,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from symdp import calibrate, compose, loads, mechanisms
+from symdp import Mechanism, calibrate, compose, mechanisms
 from symdp.errors import AccuracyError
 from symdp.methods.route import Contour
 from symdp.numeric.answer import Answer
@@ -286,7 +286,7 @@ def test_a_line_that_cannot_be_computed_lowers_the_miss_rate_only():
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("sensitivity", ["1e308", "1e20"])
 def test_noise_that_vanishes_beside_its_sensitivity_is_refused_in_one_line(sensitivity):
-    noise = loads(
+    noise = Mechanism.from_toml(
         'name = "noise"\nvariable = "x"\nsupport = ["-oo", "oo"]\n'
         f'[noise]\ndensity = "exp(-abs(x))/2"\nsensitivity = "{sensitivity}"\n'
     )

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from symdp import Mechanism, compose, loads
+from symdp import Mechanism, compose
 from symdp.balls.modes import one_mode
 from symdp.errors import InputError
 from symdp.model.fact import AUTHOR, OPEN
@@ -92,7 +92,7 @@ def test_a_word_is_not_named_where_nothing_rests_on_it():
         assert WORD not in answer.protection.sentence
         assert "one_mode_by" not in answer.to_json()
     # a rule shows it of the first, the second asks for one shift alone
-    integers = loads(
+    integers = Mechanism.from_toml(
         'name = "m"\nvariable = "k"\nsupport = "integers"\n'
         '[noise]\ndensity = "2**(-abs(k))/3"\nmodes = 1'
     )
@@ -129,7 +129,7 @@ def test_vectors():
     with pytest.raises(InputError, match="leave modes out"):
         compose(rising, 1).delta(0.5)
     text = 'name = "v"\nvariable = "r"\n[noise]\ndensity = "exp(-r)"\nnorm = "l2"\ndimension = 2\n'
-    assert loads(text + "modes = 1").modes == 1
+    assert Mechanism.from_toml(text + "modes = 1").modes == 1
 
 
 def test_a_record_that_takes_anothers_place():
@@ -154,8 +154,8 @@ def test_averages_are_answered_where_balls_show_one_mode():
 
 
 def test_copies_and_files_keep_the_word():
-    step = loads(TEXT.format("modes = 1"))(s=1)
-    plain = loads(TEXT.format(""))(s=1)
+    step = Mechanism.from_toml(TEXT.format("modes = 1"))(s=1)
+    plain = Mechanism.from_toml(TEXT.format(""))(s=1)
     assert step != plain
     assert step.key != plain.key
     assert "author's word" in step.summary
@@ -214,4 +214,4 @@ def test_other_numbers_of_modes_are_refused(modes):
 def test_the_word_belongs_to_noise():
     text = 'name = "p"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[pair]\nP = "exp(-abs(x))/2"\n'
     with pytest.raises(InputError, match="modes"):
-        loads(text + 'Q = "exp(-abs(x - 1))/2"\nmodes = 1')
+        Mechanism.from_toml(text + 'Q = "exp(-abs(x - 1))/2"\nmodes = 1')

@@ -149,7 +149,7 @@ def test_an_envelope_is_exact_for_one_step_and_a_bound_for_several_and_for_diver
 
 
 def test_an_envelope_is_kept_by_a_file_a_ledger_and_a_cached_law(shell, tmp_path) -> None:
-    made = symdp.loads(
+    made = symdp.Mechanism.from_toml(
         'name = "largest"\nvariable = "x"\nsupport = {points = [0, 1]}\n[parameters]\n'
         'e = "positive"\n[pair]\nP = ["exp(e)/(1 + exp(e))", "1/(1 + exp(e))"]\n'
         'Q = ["1/(1 + exp(e))", "exp(e)/(1 + exp(e))"]\nenvelope = true\nrho = "e**2/8"\n'

@@ -6,7 +6,7 @@ import pytest
 from refusals import refused
 
 import symdp
-from symdp import compose, mechanisms, parallel
+from symdp import Parallel, compose, mechanisms
 
 NORTH = compose(mechanisms.gaussian(sigma=3), 5)
 SOUTH = compose([(mechanisms.laplace(b=2), 4)])
@@ -32,7 +32,7 @@ part = "north"
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.5, 1.99, 2.5])
 def test_the_largest_part_answers(epsilon):
-    found = parallel({"north": NORTH, "south": SOUTH}).delta(epsilon)
+    found = Parallel({"north": NORTH, "south": SOUTH}).delta(epsilon)
     parts = [NORTH.delta(epsilon), SOUTH.delta(epsilon)]
     assert found.delta == max(one.delta for one in parts)
     assert found.lower <= found.delta <= found.upper
@@ -42,35 +42,46 @@ def test_the_largest_part_answers(epsilon):
 
 
 def test_kinds_and_curves():
-    both = parallel([NORTH, compose(mechanisms.zcdp(rho="1/2"))])
+    both = Parallel([NORTH, compose(mechanisms.zcdp(rho="1/2"))])
     assert both.delta(1.0).kind == "bound"
     assert both.delta(1.0, "moments").kind == "bound"
-    assert parallel([NORTH, SOUTH]).delta(1.0, "msd:1").kind == "estimate"
-    assert parallel([NORTH, SOUTH]).epsilon([1e-5, 1e-2]).epsilon[1] == pytest.approx(
+    assert Parallel([NORTH, SOUTH]).delta(1.0, "msd:1").kind == "estimate"
+    assert Parallel([NORTH, SOUTH]).epsilon([1e-5, 1e-2]).epsilon[1] == pytest.approx(
         max(one.epsilon(1e-2).epsilon for one in (NORTH, SOUTH))
     )
 
 
+def test_a_part_may_be_its_steps():
+    noise = mechanisms.gaussian(sigma=3)
+    steps = Parallel({"north": [(noise, 5)], "south": SOUTH})
+    assert steps.delta(1.0) == Parallel({"north": NORTH, "south": SOUTH}).delta(1.0)
+
+
 def test_what_breaks_the_condition_is_refused():
     with refused("may leave one part and enter another"):
-        parallel([compose(mechanisms.gaussian(sigma=3).under("substitution"))])
+        Parallel([compose(mechanisms.gaussian(sigma=3).under("substitution"))])
     with refused("records of a group may be in several parts"):
-        parallel([compose(mechanisms.gaussian(sigma=3).subsample("poisson", "1/9", group=2))])
+        Parallel([compose(mechanisms.gaussian(sigma=3).subsample("poisson", "1/9", group=2))])
     zero_out = compose(mechanisms.gaussian(sigma=3).under("zero_out"))
     with refused("one neighbouring relation"):
-        parallel([NORTH, zero_out])
+        Parallel([NORTH, zero_out])
 
 
 def test_steps_of_a_file_may_see_one_part(tmp_path, shell):
     path = tmp_path / "job.toml"
     path.write_text(FILE)
-    parts = {n: compose(steps) for n, steps in symdp.load_parts(path).items()}
-    assert [(n, one.count) for n, one in parts.items()] == [("south", 6), ("north", 7)]
-    with refused("parts of the data"):
+    parts = Parallel.load(path)
+    assert [(n, one.count) for n, one in parts.parts.items()] == [("south", 6), ("north", 7)]
+    with refused("Parallel.load"):
         symdp.load_composition(path)
+    whole = path.with_name("whole.toml")
+    whole.write_text(FILE.replace("part =", "name ="))
+    with refused("load_composition"):
+        Parallel.load(whole)
+    assert symdp.load_composition(whole).count == 11
     done = shell(f"epsilon --composition {path} --delta 1e-5")
     assert done.code == 0
-    answer = parallel(parts).epsilon(1e-5)
+    answer = parts.epsilon(1e-5)
     assert f"{answer.epsilon_text()}" in done.out
     assert "the largest of 2 disjoint parts, " in done.out
     assert shell(f"certify --composition {path} --epsilon 1").code == 2

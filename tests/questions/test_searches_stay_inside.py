@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from symdp import calibrate, loads, mechanisms
+from symdp import calibrate, mechanisms
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import limit
 from symdp.model.mechanism import Mechanism
@@ -82,7 +82,7 @@ def test_whole_parameters_start_in_their_domain(word, least):
     )
     for delta in (0.003, 0.1, 0.001):
         truth = scale_of(0.1, delta) - 1
-        found = calibrate(loads(text), "k", 1, epsilon=0.1, delta=delta)
+        found = calibrate(Mechanism.from_toml(text), "k", 1, epsilon=0.1, delta=delta)
         assert found.value == max(math.ceil(truth), least)
 
 
@@ -176,4 +176,4 @@ def test_whole_parameters_of_noise_are_told_beside_each_other():
         'k = "integer above 1"\n[noise]\ndensity = "exp(-abs(x)/k)/(2*k)"\n'
     )
     with pytest.raises(InputError, match="between k = 7 and 8; give one of them"):
-        compare([loads(text)], 1, delta=1e-5, mean_abs=7.5)
+        compare([Mechanism.from_toml(text)], 1, delta=1e-5, mean_abs=7.5)

@@ -9,7 +9,7 @@ import pytest
 import sympy as sp
 from refusals import refused
 
-from symdp import Mechanism, compose, mechanisms, selection
+from symdp import Mechanism, compose, mechanisms
 
 X = sp.Symbol("x")
 
@@ -60,7 +60,7 @@ def test_both_bounds_lie_above_the_sum_over_outcomes(shape, seed):
     pair = Mechanism.from_pair([sp.Rational(str(round(v, 12))) for v in p],
                                [sp.Rational(str(round(v, 12))) for v in q], X, points)  # fmt: skip
     trial = compose(pair)
-    bounds = {by: compose(selection(trial, mean, shape, by))
+    bounds = {by: compose(trial.selection(mean, shape, by))
               for by in ("profile", "renyi") if by == "profile" or seed < 3}  # fmt: skip
     for _ in range(3):
         order = generator.permutation(len(p))
@@ -81,14 +81,14 @@ THEIRS = {0: 4.920190061879646, 1: 5.733965735352702}
 @pytest.mark.parametrize("shape", THEIRS)
 def test_renyi_bounds_of_a_gaussian_are_those_of_the_theorems(shape):
     trial = compose(mechanisms.gaussian(sigma=5), 10)
-    mine = compose(selection(trial, 10, shape, "renyi")).epsilon(1e-6).epsilon
+    mine = compose(trial.selection(10, shape, "renyi")).epsilon(1e-6).epsilon
     assert mine == pytest.approx(THEIRS[shape], rel=1e-3)  # other orders
 
 
 @pytest.mark.slow
 def test_one_trial_is_one_trial():
     trial = compose(mechanisms.laplace(b=2), 3)
-    once = compose(selection(trial, 1, 0.5))
+    once = compose(trial.selection(1, 0.5))
     for epsilon in (0.0, 0.5, 1.0):
         assert trial.delta(epsilon).delta <= once.delta(epsilon).delta
         assert once.delta(epsilon).delta == pytest.approx(trial.delta(epsilon).delta, rel=2e-3)
@@ -98,10 +98,10 @@ def test_one_trial_is_one_trial():
 def test_refusals():
     trial = compose(mechanisms.gaussian(sigma=2))
     with refused("expected number of trials"):
-        selection(trial, 0.5)
+        trial.selection(0.5)
     with refused("1 is geometric"):
-        selection(trial, 2, -1)
+        trial.selection(2, -1)
     with refused("'profile' or 'renyi'"):
-        selection(trial, 2, by="profil")
+        trial.selection(2, by="profil")
     with refused("too large a δ"):
-        selection(compose(mechanisms.approximate_dp(epsilon_0=1, delta_0="1/2")), 10)
+        compose(mechanisms.approximate_dp(epsilon_0=1, delta_0="1/2")).selection(10)

@@ -12,8 +12,7 @@ import sympy as sp
 from refusals import refused
 
 import symdp
-from symdp import Mechanism, compose, loads
-from symdp.model.shuffle import from_shuffled
+from symdp import Mechanism, compose
 from symdp.numeric.shuffled.blanket import _cells
 from symdp.questions.shuffled.outputs import randomizer
 
@@ -173,7 +172,7 @@ def laplace_bracket(people, epsilon, cells=4_000):
 
 
 def test_two_values_that_two_other_programs_gave():
-    answer = loads(FILE)(b=1)
+    answer = Mechanism.from_toml(FILE)(b=1)
     assert compose(answer.shuffled(100)).delta(0.3).delta == pytest.approx(1.4252e-4, rel=2e-5)
     assert compose(answer.shuffled(1000)).delta(0.2).delta == pytest.approx(4.5447e-11, rel=2e-5)
     low, high = laplace_bracket(6, 0.4)
@@ -259,7 +258,7 @@ def test_cells_keep_the_masses_of_wide_tails():
 
 
 def test_the_blanket_is_below_the_clones():
-    general = compose(from_shuffled(sp.log(3), 500)).delta(0.15).delta
+    general = compose(Mechanism.from_shuffled(sp.log(3), 500)).delta(0.15).delta
     for rows in (k_ary(2, 3), HADAMARD):
         crowd = compose(Mechanism.local(rows).shuffled(500))
         clones = crowd.delta(0.15, method="clones")
@@ -274,7 +273,7 @@ def test_the_blanket_is_below_the_clones():
 
 
 def test_an_answer_by_itself_is_a_pair_of_two_inputs():
-    answer = loads(FILE)(b=2)
+    answer = Mechanism.from_toml(FILE)(b=2)
     noise = symdp.mechanisms.laplace(b=2)
     delta = compose(noise, 5).delta(0.3).delta
     assert compose(answer, 5).delta(0.3).delta == pytest.approx(delta, rel=1e-12)
@@ -302,24 +301,24 @@ def test_more_people_and_several_rounds():
 
 def test_scales_of_inputs_and_of_noise():
     """The bound depends on b over the length of the interval alone; with little noise it is 1."""
-    answer = loads(FILE.replace("[0, 1]", "[1000, 1002]"))(b=2)
-    delta = compose(loads(FILE)(b=1).shuffled(1000)).delta(0.2).delta
+    answer = Mechanism.from_toml(FILE.replace("[0, 1]", "[1000, 1002]"))(b=2)
+    delta = compose(Mechanism.from_toml(FILE)(b=1).shuffled(1000)).delta(0.2).delta
     assert compose(answer.shuffled(1000)).delta(0.2).delta == pytest.approx(delta, rel=1e-9)
     with pytest.raises(symdp.errors.AccuracyError, match="not resolved"):
-        compose(loads(FILE)(b="1/1000").shuffled(100)).delta(0.3)
+        compose(Mechanism.from_toml(FILE)(b="1/1000").shuffled(100)).delta(0.3)
 
 
 def test_how_many_people_is_a_parameter():
-    crowd = loads(FILE)(b=1).shuffled("people")
+    crowd = Mechanism.from_toml(FILE)(b=1).shuffled("people")
     assert list(crowd.parameters) == ["people"]
-    direct = compose(loads(FILE)(b=1).shuffled(300)).delta(0.25).delta
+    direct = compose(Mechanism.from_toml(FILE)(b=1).shuffled(300)).delta(0.25).delta
     assert compose(crowd(people=300)).delta(0.25).delta == direct
     with refused("people must be"):
         crowd(people=1)
 
 
 def test_what_is_refused_is_told_in_a_sentence():
-    crowd = compose(loads(FILE)(b=1).shuffled(100))
+    crowd = compose(Mechanism.from_toml(FILE)(b=1).shuffled(100))
     for ask in (crowd.trade_off, crowd.renyi):
         with refused("shuffled"):
             ask(0.5)
@@ -330,13 +329,13 @@ def test_what_is_refused_is_told_in_a_sentence():
     with refused("is no local randomizer"):
         symdp.mechanisms.laplace(b=1).shuffled(10)
     with refused("shuffled already"):
-        loads(FILE).shuffled(10).shuffled(10)
+        Mechanism.from_toml(FILE).shuffled(10).shuffled(10)
     with refused("people must be a whole number"):
-        loads(FILE).shuffled(1)
+        Mechanism.from_toml(FILE).shuffled(1)
     with refused("no common part"):
         compose(Mechanism.local([[1, 0], [0, 1]]).shuffled(10)).delta(0.1)
     with refused("no common part"):
-        loads(FILE.replace("[0, 1]", '[0, "oo"]'))
+        Mechanism.from_toml(FILE.replace("[0, 1]", '[0, "oo"]'))
     with refused("one mode"):
         compose(Mechanism.local(STRANGERS["waves"], Y, X, (0, 1)).shuffled(10)).delta(0.1)
     with refused("list the inputs"):
@@ -345,11 +344,11 @@ def test_what_is_refused_is_told_in_a_sentence():
     with refused("off from 1"):
         compose(Mechanism.local([["1/2", "1/4"], ["1/4", "3/4"]]).shuffled(10)).delta(0.1)
     with refused("sampling"):
-        loads(FILE).subsample("poisson", 0.1)
+        Mechanism.from_toml(FILE).subsample("poisson", 0.1)
     with refused("no local randomizers"):
-        symdp.Ledger().add(loads(FILE)(b=1).shuffled(10))
+        symdp.Ledger().add(Mechanism.from_toml(FILE)(b=1).shuffled(10))
     with refused("relation is substitution"):
-        loads(FILE).under("add_remove")
+        Mechanism.from_toml(FILE).under("add_remove")
 
 
 @pytest.mark.slow

@@ -107,7 +107,7 @@ def test_an_unknown_column_is_named():
 
 def test_combinations_that_are_refused_have_no_rows_and_are_told():
     """u > s is assumed: of four combinations of a splice's values two break it."""
-    splice = symdp.loads(
+    splice = symdp.Mechanism.from_toml(
         'name = "splice"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[parameters]\n'
         'u = "positive"\ns = "positive"\n[assume]\nu = "> s"\n[noise]\n'
         'density = "exp(-abs(x)/(u + s))/(2*(u + s))"\n'

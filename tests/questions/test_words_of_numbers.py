@@ -79,7 +79,7 @@ def test_open_is_not_stated_as_its_opposite() -> None:
 
 def test_a_constant_on_a_bounded_support_has_a_finite_mass() -> None:
     """Its ends held a parameter under a fraction line, of which SymPy does not know that."""
-    flat = symdp.loads(
+    flat = symdp.Mechanism.from_toml(
         'name = "flat"\nvariable = "x"\nsupport = ["-1/w", "1/w"]\n[parameters]\nw = "positive"\n'
         '[noise]\ndensity = "w/2"\n'
     )

@@ -16,7 +16,7 @@ import pytest
 import sympy as sp
 from shell import Shell
 
-from symdp import compose, loads, mechanisms
+from symdp import compose, mechanisms
 from symdp.errors import AccuracyError, InputError
 from symdp.model.mechanism import Mechanism
 from symdp.questions.accounted import answered
@@ -310,11 +310,11 @@ shift = "exactly"
 
 
 def test_a_file_may_ask_for_exactly_the_sensitivity(tmp_path, capsys):
-    asked = loads(FILE)
+    asked = Mechanism.from_toml(FILE)
     assert asked.shift == "exactly"
-    assert asked != loads(FILE.replace('shift = "exactly"', 'shift = "at most"'))
+    assert asked != Mechanism.from_toml(FILE.replace('shift = "exactly"', 'shift = "at most"'))
     with pytest.raises(InputError, match="shift = 'about' must be one of 'at most', 'either way'"):
-        loads(FILE.replace("exactly", "about"))
+        Mechanism.from_toml(FILE.replace("exactly", "about"))
     file = tmp_path / "humps.toml"
     file.write_text(FILE, encoding="utf-8")
     told = Shell(capsys)(f"delta {file} -n 2 --epsilon 1").out

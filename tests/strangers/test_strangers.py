@@ -38,7 +38,7 @@ def asked_of(losses, count):
 def agrees(stranger: Stranger, count: int) -> None:
     """Ask for an ε, for δ there, and for ε again; compare with the truth."""
     losses = pair_of(stranger)
-    composition = symdp.compose(symdp.loads(stranger.toml), count)
+    composition = symdp.compose(symdp.Mechanism.from_toml(stranger.toml), count)
     asked = asked_of(losses, count)
     found = composition.epsilon(asked)
     again = composition.delta(found.epsilon)
@@ -82,7 +82,9 @@ def test_a_formula_of_sympy_is_the_same_mechanism():
     x = sp.Symbol("x", real=True)
     stranger = LINE["sech squared"]
     built = symdp.Mechanism.additive(parse(stranger.formula, {"x": x}), x, shift="exactly")
-    both = [symdp.compose(m, 30).delta(2) for m in (built, symdp.loads(stranger.toml))]
+    both = [
+        symdp.compose(m, 30).delta(2) for m in (built, symdp.Mechanism.from_toml(stranger.toml))
+    ]
     assert both[0].log_delta == both[1].log_delta
 
 
@@ -90,7 +92,7 @@ def test_a_formula_of_sympy_is_the_same_mechanism():
 @pytest.mark.parametrize("name", ["double well", "hole of a Laplace"])
 def test_noise_of_several_modes_is_bounded_for_every_shift(name):
     stranger = STRANGERS[name]
-    mechanism = symdp.loads(stranger.toml.replace('"exactly"', '"at most"'))
+    mechanism = symdp.Mechanism.from_toml(stranger.toml.replace('"exactly"', '"at most"'))
     found = symdp.compose(mechanism, 5).delta(2)
     assert found.kind == "bound"
     for shift in ("1", "7/10", "1/3"):

@@ -63,7 +63,7 @@ def test_epsilon_is_that_of_the_masses(best):
 
 
 def test_the_file_is_an_ordinary_mechanism(best):
-    noise = symdp.loads(best.to_toml())
+    noise = symdp.Mechanism.from_toml(best.to_toml())
     assert noise.source == best.mechanism.source
     assert symdp.compose(noise, 3).epsilon(1e-3).epsilon == best.guarantee.epsilon
     proved = symdp.compose(noise, 3).certify_epsilon(1e-3, 6)
@@ -158,7 +158,7 @@ def test_where_normal_noise_is_best_it_says_so():
     answer = design(300, delta=1e-5, std=4)
     assert answer.rows[0].name in ("Gaussian", "designed")
     assert answer.gain < 0.2
-    known = symdp.compose(symdp.loads(answer.to_toml()), 300).epsilon(1e-5).epsilon
+    known = symdp.compose(symdp.Mechanism.from_toml(answer.to_toml()), 300).epsilon(1e-5).epsilon
     assert known == answer.guarantee.epsilon
 
 
@@ -176,7 +176,7 @@ def test_a_bounded_support_a_larger_shift_and_a_cost():
 @pytest.mark.slow
 def test_a_sampled_design_is_answered_sampled():
     answer = design(20, delta=1e-3, std=1, rate="1/4")
-    sampled = symdp.loads(answer.to_toml()).subsample("poisson", "1/4")
+    sampled = symdp.Mechanism.from_toml(answer.to_toml()).subsample("poisson", "1/4")
     assert symdp.compose(sampled, 20).epsilon(1e-3).epsilon == answer.guarantee.epsilon
 
 
