@@ -246,9 +246,12 @@ def epsilon_table(results: Results) -> list[Block]:
 
 def truth_text(truth: Truth) -> str:
     """Return the true ε to the digits that it has, 17 at most, rounded up."""
-    return rounded(
-        Decimal(mpmath.nstr(truth.value, truth.digits + _MORE)), min(17, truth.digits), "up"
-    )
+    return rounded(_decimal(truth), min(17, truth.digits), "up")
+
+
+def _decimal(truth: Truth) -> Decimal:
+    """Return the true ε with more digits than are known of it."""
+    return Decimal(mpmath.nstr(truth.value, truth.digits + _MORE))
 
 
 def check_blocks(results: Results, name: str) -> list[Block]:
@@ -349,45 +352,56 @@ def _listing(lines: list[str]) -> list[Block]:
 _FALSE_ALARMS = (0.01, 0.001)
 _FOR_ATTACK = 5.0  # seconds of work for one false alarm rate
 _LARGEST = 700.0  # of an exponent
-_PRESENCE = "whether one record was in the data"
+_AGAIN = 8  # digits of the second look on the first screen
 
 
 def head_blocks(
     composition: Composition, delta: float, results: Results, *, refined: bool = True
 ) -> list[Block]:
-    """Return a plain sentence with four digits of ε, and what the best attack finds at most.
+    """Return a table of answers: four digits of ε, what else bounds it, what an attack finds.
 
     Where no finite ε exists, δ at a few ε stands in its place.  Unless refined, what an attack
     finds is read off what is known, and marked.
     """
-    best, secret = results.best, _secret(composition.protection)
-    if best is not None:
-        epsilon = rounded(best.epsilon, 4, side="up")
-        promise = f"the guarantee is ε = {epsilon} at δ = {given(delta)}"
-    elif results.profile:
-        promise = f"{_no_epsilon(delta, results)}; δ at some ε stands below"
-    else:
+    rows = _epsilon_rows(delta, results)
+    if not rows:
         return []
-    hits = [
-        (f"{100 * alpha:g} %", *_hits(composition, alpha, results, refined))
-        for alpha in _FALSE_ALARMS
-    ]
-    alarm, reached, _ = hits[0]
-    sentence = f"An attack on {secret}, with {alarm} false alarms, finds at most {reached}"
-    if secret == _PRESENCE:
-        sentence = f"An attack that accuses {alarm} of those who are not in the data finds at most "
-        sentence += f"{reached} of those who are"
-    is_coarse = any(mark for *_, mark in hits)
-    head = ("false alarms", "found at most", *(("",) if is_coarse else ()))
-    rows = [hit_row if is_coarse else hit_row[:2] for hit_row in hits]
-    blocks: list[Block] = [
-        Sentence(f"{sentence}: {promise}. {datetime.now(UTC):%Y-%m-%d}."),
-        Table(head, rows, f"The best attack on {secret}", range(2)),
-    ]
+    for alpha in _FALSE_ALARMS:
+        reached, mark = _hits(composition, alpha, results, refined)
+        asked = f"attack, {100 * alpha:g} % false alarms"
+        rows.append((asked, f"≤ {reached}", mark or "found"))
+    explained = (
+        f"The attack tells {_secret(composition.protection)}: of those of whom that is false it "
+        "accuses so many, and of the others it finds so many at most."
+    )
     if results.profile:
-        rows = [(given(a.epsilon), a.delta_text(), a.kind) for a in results.profile]
-        blocks.append(Table(("ε", "δ", "kind"), rows, "δ at given ε", range(2)))
-    return blocks
+        explained = f"{_no_epsilon(delta, results, capital=True)}. {explained}"
+    return [
+        Table(("asked", "answer", "which is"), rows, "Answers", (1,), strong=frozenset({0})),
+        Sentence(f"Protects {composition.protection.sentence}."),
+        Sentence(f"{explained} {datetime.now(UTC):%Y-%m-%d}.", "quiet"),
+    ]
+
+
+def _epsilon_rows(delta: float, results: Results) -> list[tuple[str, str, str]]:
+    """Return the rows of ε, or of δ where no ε is finite; none where nothing is known."""
+    asked = f"ε at δ = {given(delta)}"
+    if results.profile:
+        rows = [(asked, "none", "no ε is finite")]
+        for answer in results.profile:
+            rows.append((f"δ at ε = {given(answer.epsilon)}", answer.delta_text(), answer.kind))
+        return rows
+    if results.best is None:
+        return []
+    rows = [(asked, rounded(results.best.epsilon, 4, side="up"), results.best.kind)]
+    truth = results.truth
+    if truth is not None and truth.value is not None:
+        again = rounded(_decimal(truth), min(_AGAIN, truth.digits), "up")
+        rows.append(("another way", again, "proved" if truth.certified else "by quadrature"))
+    bound = next((answer for answer in results.answers if answer.method == "moments"), None)
+    if bound is not None:
+        rows.append(("by Rényi orders", rounded(bound.epsilon, 4, side="up"), "bound"))
+    return rows
 
 
 def _hits(
@@ -416,11 +430,13 @@ def _hits(
     return f"{rounded(100.0 * most, 3, side='up')} %", mark
 
 
-def _no_epsilon(delta: float, results: Results) -> str:
-    """Return why no finite ε has this δ."""
+def _no_epsilon(delta: float, results: Results, *, capital: bool = False) -> str:
+    """Return why no finite ε has this δ, as a sentence of its own if asked."""
+    first = "No" if capital else "no"
+    escaped = rounded(results.escaped, 6)
     return (
-        f"no finite ε exists at δ = {given(delta)}, as outputs that only one of the two data sets "
-        f"can give have probability {rounded(results.escaped, 6)}, which δ(ε) never falls below"
+        f"{first} finite ε exists at δ = {given(delta)}, as outputs that only one of the two data "
+        f"sets can give have probability {escaped}, which δ(ε) never falls below"
     )
 
 
@@ -599,10 +615,8 @@ def _summary(delta: float, results: Results) -> str:
     best = results.best
     if results.profile:
         values = ", ".join(f"δ({given(a.epsilon)}) = {a.delta_text()}" for a in results.profile)
-        why = _no_epsilon(delta, results)
-        return (
-            f"{why[:1].upper()}{why[1:]}. Instead: {values}, the exact formula in floating point."
-        )
+        why = _no_epsilon(delta, results, capital=True)
+        return f"{why}. Instead: {values}, the exact formula in floating point."
     if best is None:
         reason = dict(results.failures).get("contour", "no exact answer")
         text = f"At δ = {given(delta)} there is no exact ε: {reason}"

@@ -304,16 +304,24 @@ def test_errors_have_a_row_for_each_accountant_and_a_mark_for_each_epsilon():
     assert marks == [9, 5, 0]  # one of each in the legend
 
 
-def test_the_head_of_a_report_is_a_plain_sentence():
+def percent(row):
+    return float(row[1].removeprefix("≤ ").removesuffix(" %"))
+
+
+def test_the_head_of_a_report_is_a_table_of_answers():
     steps = symdp.compose(symdp.mechanisms.gaussian(sigma=2), 10)
-    results = Results([steps.epsilon(1e-5)])
-    sentence, table = head_blocks(steps, 1e-5, results)
+    results = Results([steps.epsilon(1e-5), steps.epsilon(1e-5, "moments")])
+    table, protects, note = head_blocks(steps, 1e-5, results)
     exact = steps.epsilon(1e-5).epsilon
-    shown = float(re.search(r"ε = ([\d.]+)", sentence.text)[1])
-    assert exact <= shown <= exact * 1.001
-    for alpha, row in zip((0.01, 0.001), table.rows, strict=True):
+    assert table.rows[0][0] == "ε at δ = 1e-05"
+    assert exact <= float(table.rows[0][1]) <= exact * 1.001
+    bound = steps.epsilon(1e-5, "moments").epsilon
+    assert bound <= float(table.rows[1][1]) <= bound * 1.001
+    for alpha, row in zip((0.01, 0.001), table.rows[2:], strict=True):
         found = 100 * (1 - trade_off(steps, alpha))
-        assert found * (1 - 1e-9) <= float(row[1].removesuffix(" %")) <= found * 1.01
+        assert found * (1 - 1e-9) <= percent(row) <= found * 1.01
+    assert steps.protection.sentence in protects.text
+    assert "whether one record was in the data" in note.text
 
 
 def test_a_figure_copes_with_no_delta_at_all(tmp_path):
@@ -360,12 +368,15 @@ def test_mass_at_infinity_leaves_a_page_with_its_reason():
     head = head_blocks(steps, 1e-5, results)
     # Q puts 1 − e^(−1/2) where P puts nothing, and no δ(ε) is less.
     mass = -math.expm1(-0.5)
-    assert f"{mass:.6g}" in head[0].text
-    assert [float(row[0]) for row in head[-1].rows] == [0.0, 0.5, 1.0, 2.0, 5.0, 10.0]
-    assert [float(row[1]) for row in head[-1].rows] == pytest.approx([mass] * 6, rel=1e-9)
-    for alpha, row in zip((0.01, 0.001), head[1].rows, strict=True):
+    assert f"{mass:.6g}" in head[-1].text
+    first, *at_epsilon = head[0].rows[:7]
+    assert first[:2] == ("ε at δ = 1e-05", "none")
+    places = [float(row[0].removeprefix("δ at ε = ")) for row in at_epsilon]
+    assert places == [0.0, 0.5, 1.0, 2.0, 5.0, 10.0]
+    assert [float(row[1]) for row in at_epsilon] == pytest.approx([mass] * 6, rel=1e-9)
+    for alpha, row in zip((0.01, 0.001), head[0].rows[7:], strict=True):
         most = 100 * (mass + alpha)  # the line of ε = 0: guesses between certainty and nothing
-        assert most <= float(row[1].removesuffix(" %")) <= most + 0.1
+        assert most <= percent(row) <= most + 0.1
     assert "remove direction" in text
     assert "add direction" in text
     assert "<msub><mi>δ</mi><mi>∞</mi></msub>" in html
@@ -433,20 +444,20 @@ def test_a_report_that_is_broken_off_is_written_and_says_what_it_lacks(
     assert ran.err == f"symdp: {lacks}; raise --time-limit\n"
     text = file.read_text(encoding="utf-8")
     assert f"I{lacks[1:].replace('_', chr(92) + '_')}." in text
-    assert "the guarantee is ε = 0.4 at δ = 1e-05" in text  # all of two losses 1/5
+    assert re.search(r"ε at δ = 1e-05 *\| *0.4 ", text.replace("*", ""))  # two losses of 1/5
     assert "Derived from" in text  # and what was there of the part that is not
 
 
 def test_an_attack_is_read_off_what_is_known_where_its_best_line_takes_long(monkeypatch):
     steps = symdp.compose(symdp.mechanisms.gaussian(sigma=2), 10)
     results = Results([steps.epsilon(1e-5)])
-    refined = head_blocks(steps, 1e-5, results)[1]
+    refined = head_blocks(steps, 1e-5, results)[0].rows[1:]
     monkeypatch.setattr("symdp.questions.tradeoff.trade_off", busy)
     monkeypatch.setattr("symdp.page.report._FOR_ATTACK", 0.1)
-    coarse = head_blocks(steps, 1e-5, results)[1]
-    assert [row[2] for row in coarse.rows] == ["coarse", "coarse"]
-    for own, best in zip(coarse.rows, refined.rows, strict=True):
-        assert float(best[1].removesuffix(" %")) <= float(own[1].removesuffix(" %")) <= 100.0
+    coarse = head_blocks(steps, 1e-5, results)[0].rows[1:]
+    assert [row[2] for row in coarse] == ["coarse", "coarse"]
+    for own, best in zip(coarse, refined, strict=True):
+        assert percent(best) <= percent(own) <= 100.0
     epsilon = steps.epsilon(1e-5).epsilon
     least = 100 * min(1e-5 + math.exp(epsilon) * 0.001, 1 - math.exp(-epsilon) * 0.999)
-    assert least <= float(coarse.rows[1][1].removesuffix(" %")) <= 1.01 * least
+    assert least <= percent(coarse[1]) <= 1.01 * least
