@@ -8,7 +8,6 @@
 import math
 
 import symdp
-from symdp.questions.tradeoff import membership_advantage
 
 noise = symdp.mechanisms.gaussian(sigma=1).subsample("poisson", "1/100")
 steps = symdp.compose(noise, 1000)
@@ -34,7 +33,7 @@ for alarms in (0.001, 0.01, 0.1):
 
 # %%
 right = 1 - steps.bayes_error()
-advantage = membership_advantage(steps)
+advantage = steps.membership_advantage()
 print(f"right at most {right:.2%} of the time; advantage {advantage:.4f}")
 assert abs((2 * right - 1) - advantage) < 1e-9
 

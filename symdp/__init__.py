@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from symdp.errors import AccuracyError, InputError, SymdpError
     from symdp.model.mechanism import Mechanism
     from symdp.model.specification import load
+    from symdp.questions.audit import audit
     from symdp.questions.calibrate import Calibration, calibrate
     from symdp.questions.composition import Composition, compose
     from symdp.questions.guarantee import Curve, Guarantee
     from symdp.questions.ledger import Ledger
+    from symdp.questions.noise import compare
     from symdp.questions.parallel import Parallel, load_composition
     from symdp.questions.sweep import Sweep, sensitivities, sweep
     from symdp.questions.training import training
@@ -45,7 +47,9 @@ __all__ = [
     "Sweep",
     "SymdpError",
     "__version__",
+    "audit",
     "calibrate",
+    "compare",
     "compose",
     "derive",
     "individual",
@@ -72,7 +76,9 @@ _HOMES = {
     "Parallel": "symdp.questions.parallel",
     "Sweep": "symdp.questions.sweep",
     "SymdpError": "symdp.errors",
+    "audit": "symdp.questions.audit",
     "calibrate": "symdp.questions.calibrate",
+    "compare": "symdp.questions.noise",
     "compose": "symdp.questions.composition",
     "derive": "symdp.derive",
     "load": "symdp.model.specification",
@@ -99,6 +105,7 @@ HOMES.update(
         "clones": "symdp.model.shuffle",
         "curves": "symdp.model.curve_tables",
         "files": "symdp.model.specification",
+        "attacks": "symdp.questions.tradeoff",
         "programs": "symdp.questions.programs",
         "selection": "symdp.questions.selection",
         "tails": "symdp.prove.tail_values",

@@ -42,7 +42,7 @@ from symdp.page.report import section
 from symdp.page.verification import analyse
 from symdp.page.worked import sheets
 from symdp.questions.certificate_file import certificate, check
-from symdp.questions.tradeoff import bayes_error, gaussian_privacy, membership_advantage
+from symdp.questions.tradeoff import bayes_error
 
 X, K = sp.Symbol("x", real=True), sp.Symbol("k", integer=True)
 WAVES = Mechanism.additive(
@@ -159,7 +159,7 @@ def _bayes(asked: Asked) -> Found:
 
 
 def _advantage(asked: Asked) -> Found:
-    ratio = membership_advantage(asked.composition) / asked.composition.delta(0.0).delta
+    ratio = asked.composition.membership_advantage() / asked.composition.delta(0.0).delta
     return asked.delta * ratio, 1e-7, "=", None
 
 
@@ -182,7 +182,7 @@ def _renyi(asked: Asked) -> Found:
 
 
 def _gaussian_mu(asked: Asked) -> Found:
-    mu = gaussian_privacy(asked.composition, asked.delta / 2).mu
+    mu = asked.composition.gaussian_privacy(asked.delta / 2).mu
     return math.exp(float(log_profile(_array(mu), _array(asked.promise.epsilon)))), 1e-6, "≥", None
 
 

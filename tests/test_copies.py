@@ -18,15 +18,12 @@ import pytest
 import sympy as sp
 
 import symdp
-from symdp import Mechanism, compose, individual, mechanisms
+from symdp import Mechanism, audit, compare, compose, individual, mechanisms
 from symdp.individual import Recorder
 from symdp.methods import METHODS, accountant
 from symdp.numeric.answer import Answer
-from symdp.questions.audit import audit
 from symdp.questions.design.integers import design
 from symdp.questions.design.plan import plan
-from symdp.questions.noise import compare
-from symdp.questions.tradeoff import gaussian_privacy
 
 COPIES = {
     "pickle": lambda one: pickle.loads(pickle.dumps(one)),
@@ -117,7 +114,7 @@ OBJECTS = {
     "very many steps": (
         lambda: compose([(mechanisms.gaussian(sigma=5 + k / 50), 1) for k in range(150)]), profile,
     ),
-    "training": (lambda: symdp.training(1000, 50, 2, noise=1.1), profile),
+    "training": (lambda: symdp.training(1000, 50, 2, noise_multiplier=1.1), profile),
     "parts": (lambda: symdp.Parallel({"a": compose(BENT, 2), "b": compose(NOISE)}), profile),
     "ledger": (lambda: symdp.Ledger([(BENT, 2), (NOISE, 3)]), profile),
     "entry": (
@@ -157,7 +154,7 @@ OBJECTS = {
     "design": (lambda: design(1, delta=1e-2, std=1), lambda one: [one.to_toml(), repr(one)]),
     "audit": (lambda: audit(90, 10, 100, 100), lambda one: [one, repr(one)]),
     "zCDP": (lambda: compose(NOISE, 2).zcdp(), lambda one: [one, one.to_json()]),
-    "Gaussian privacy": (lambda: gaussian_privacy(compose(NOISE, 2)), lambda one: [one]),
+    "Gaussian privacy": (lambda: compose(NOISE, 2).gaussian_privacy(), lambda one: [one]),
     "search": (
         lambda: compose(NOISE).selection(5), lambda m: [compose(m).epsilon(1e-4).epsilon],
     ),

@@ -32,7 +32,10 @@ WRONG = {
         "one level for 2 kinds of steps",
     ),
     "targets": (lambda: symdp.calibrate(mechanisms.gaussian, "sigma", 3), "or tpr and fpr"),
-    "training": (lambda: symdp.training(100, 10, 1), "give noise, or target_epsilon and delta"),
+    "training": (
+        lambda: symdp.training(100, 10, 1),
+        "give noise_multiplier, or target_epsilon and delta",
+    ),
 }
 
 

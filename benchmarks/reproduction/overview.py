@@ -32,7 +32,7 @@ SETTINGS = {
 def training(axis: Any) -> None:
     """The job of the README: its exact ε over the epochs, and its Rényi bound."""
     epochs = [1, 2, 5, 10, 20, 30, 40, 50, 60]
-    runs = [symdp.training(60_000, 256, n, noise="1.12") for n in epochs]
+    runs = [symdp.training(60_000, 256, n, noise_multiplier="1.12") for n in epochs]
     for method, colour, label in (("renyi", OTHER, "Rényi bound"), ("contour", EXACT, "exact")):
         found = [run.epsilon(1e-5, method).epsilon for run in runs]
         axis.plot(epochs, found, color=colour, label=label)
@@ -52,7 +52,7 @@ def noise(axis: Any) -> None:
 
 def attack(axis: Any) -> None:
     """What an attack on that training can reach: its true positive rate over false alarms."""
-    run = symdp.training(60_000, 256, 60, noise="1.12")
+    run = symdp.training(60_000, 256, 60, noise_multiplier="1.12")
     alarms = np.linspace(0.0, 1.0, 41)
     found = 1 - np.asarray(run.trade_off(alarms))
     axis.plot(alarms, found, color=EXACT, label="no attack is above")

@@ -350,7 +350,7 @@ def certify(
 
 def _ends(proved: Certificate) -> Iterator[Block]:
     """Yield the two ends, the lower one rounded down and the upper one up."""
-    of_epsilon = proved.asked == "epsilon"
+    of_epsilon = proved.quantity == "epsilon"
     what = f"ε(δ = {proved.delta_text()})" if of_epsilon else f"δ({proved.epsilon_text()})"
     low, high = proved.lower_decimal, proved.upper_decimal
     if proved.kind == "bound" and proved.sum_digits is not None:
@@ -442,7 +442,7 @@ def check_claim(
 
 
 def _verdict(checked: CheckedClaim) -> Iterator[Block]:
-    proved, is_bound = checked.is_proved, checked.answer.for_pair == "bound"
+    proved, is_bound = checked.is_proved, checked.answer.kind_for_pair == "bound"
     how = "an upper bound" if is_bound else "the exact formula in floating point"
     head = {
         "proved": "proved",
@@ -747,10 +747,10 @@ def tradeoff(
     grid = [] if plot is None else [index / (_DRAWN - 1) for index in range(_DRAWN)]
 
     def told(steps: Composition) -> None:
-        from symdp.questions.tradeoff import membership_advantage, trade_off
+        from symdp.questions.tradeoff import trade_off
 
         misses = [float(miss) for miss in trade_off(steps, [*rates, *grid], side)]
-        advantage = membership_advantage(steps)
+        advantage = steps.membership_advantage()
         points = list(zip(rates, misses[: len(rates)], strict=True))
         whose = steps.accounted.protection_of(side)
         if plot is not None:

@@ -145,7 +145,7 @@ def _bound(built: S, instead: Callable[[S], Guarantee], seconds: float) -> str:
             return ""
     if answer is None:
         return ""
-    if answer.asked == "epsilon":
+    if answer.quantity == "epsilon":
         upper = (answer.epsilon_upper or answer.epsilon) * (1 + _ROUNDING)
         return f"; proved by then is ε(δ = {given(answer.delta)}) ≤ {rounded(upper, _DIGITS, 'up')}"
     if answer.log_upper is None or not -math.inf < answer.log_upper < 0:

@@ -255,7 +255,7 @@ def _sheets(
     end_after_work(_FOR_NUMBERS)
     if epsilon is None:
         assert delta is not None
-        epsilon = composition.epsilon(delta).end  # of both directions
+        epsilon = composition.epsilon(delta).at_most  # of both directions
     derivation = None if has_no_single_pair(mechanism) else derive_pair(mechanism, side)
     tables = sheets(composition, derivation, epsilon, order, words.direction(side))
     at = f" at ε = {epsilon:g}, n = {composition.count}"

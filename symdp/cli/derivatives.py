@@ -102,7 +102,7 @@ def _planned(answer: Plan, delta: float) -> Iterator[Block]:
 
 
 def _derived(answer: Gradient) -> Iterator[Block]:
-    what = "ε" if answer.asked == "epsilon" else "δ"
+    what = "ε" if answer.quantity == "epsilon" else "δ"
     guarantee = answer.answer
     place_of = f"ε = {guarantee.epsilon_text()}, δ = {guarantee.delta_text()}"
     yield Sentence(f"derivatives of {what} where {place_of}, {answer.direction} direction")

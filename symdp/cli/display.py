@@ -97,7 +97,7 @@ def print_json(value: dict[str, Any]) -> None:
 def answer_blocks(answer: Guarantee, *, explain: bool = False) -> list[Block]:
     """Return one (ε, δ), and how it was found."""
     epsilon, delta = answer.epsilon_text(), answer.delta_text()
-    if answer.asked == "delta":
+    if answer.quantity == "delta":
         head = Sentence(f"δ({epsilon}) {answer.sign} ", answer=delta)
     else:
         head = Sentence(f"ε(δ = {delta}) {answer.sign} ", answer=epsilon)
@@ -149,11 +149,11 @@ def steps_of(count: int) -> str:
 def meaning(answer: Guarantee) -> str:
     """Return in words what the number is: exact, a proved bound, or an estimate."""
     bounds = _bounds(answer)
-    if answer.kind == "bound" and answer.asked == "delta" and answer.log_delta >= 0.0:
+    if answer.kind == "bound" and answer.quantity == "delta" and answer.log_delta >= 0.0:
         return "no bound below 1 is known, which δ never exceeds"
     if answer.sign == "≤":
         return "exact formula in floating point, of which an upper end alone is known"
-    if answer.kind != answer.for_pair:
+    if answer.kind != answer.kind_for_pair:
         exactly = _EXACTLY.get(answer.method, "exact formula in floating point")
         return f"upper bound: {exactly} for a pair that dominates{bounds}"
     if answer.kind == "exact":
@@ -166,7 +166,7 @@ def meaning(answer: Guarantee) -> str:
 
 
 def _bounds(answer: Guarantee) -> str:
-    if answer.asked == "delta":
+    if answer.quantity == "delta":
         lower, upper, value = answer.log_lower, answer.log_upper, answer.log_delta
         if lower is None or upper is None or value == -math.inf:
             return ""

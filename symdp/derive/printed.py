@@ -72,9 +72,9 @@ class Derivation:
         """
         return str(above("pages").to_text(self, order, only, WIDTH, headline=False))
 
-    def plot(self) -> Any:
-        """Draw density and shift, loss, K and trade-off at given values; return the figure."""
-        return above("figures").mechanism_figure(self.mechanism)
+    def plot(self, ax: Any = None) -> Any:
+        """Draw the mechanism into four Matplotlib axes and return them, see `Mechanism.plot`."""
+        return above("figures").mechanism_axes(self.mechanism, ax)
 
     def to_text(
         self,

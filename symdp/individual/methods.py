@@ -228,7 +228,7 @@ def _of_distinct(work: Work, question: Asked, progress: Progress | None) -> Indi
         floor = None
         if combined is not None:
             # Whoever is proved to have less on this side needs no number there.
-            floor = combined.own
+            floor = combined.computed
         side_question = replace(question, direction=side, floor=floor, with_lower=combined is None)
         if work.method == "contour":
             answered, unresolved = _contour(work, side_question, progress)
@@ -238,7 +238,7 @@ def _of_distinct(work: Work, question: Asked, progress: Progress | None) -> Indi
         combined = answered if combined is None else larger(combined, answered)
     assert combined is not None
     bounded = work.dominated & (combined.kind_code == EXACT)
-    combined.own[bounded] = combined.upper[bounded]
+    combined.computed[bounded] = combined.upper[bounded]
     combined.kind_code[bounded] = BOUND
     return _with_single_records(
         work, question, replace(combined, direction=question.direction), left
@@ -311,7 +311,7 @@ def _with_single_records(
     path, error = found.path_code, found.numerical_error
     if alone.size:
         single = _singles(work, question, alone)
-        found.own[alone], found.upper[alone] = single.value, single.upper
+        found.computed[alone], found.upper[alone] = single.value, single.upper
         found.kind_code[alone] = single.kind
         found.lower[alone] = single.lower if work.noise_above is None else question.least
         path[alone] = np.where(single.fell_back, _RENYI, _ALONE)

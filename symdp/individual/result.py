@@ -38,7 +38,7 @@ class IndividualResult(Alike):
     smaller and larger ones, and of the numerical error. Arrays have the shape (records,).
     """
 
-    asked: str  # "epsilon" or "delta"
+    quantity: str  # what was asked for, "epsilon" or "delta"
     epsilon: Array  # in nats
     log_delta: Array
     lower: Array  # of what was asked for, log δ where δ was
@@ -59,7 +59,7 @@ class IndividualResult(Alike):
         return int(self.epsilon.size)
 
     def __repr__(self) -> str:
-        name = "ε" if self.asked == "epsilon" else "δ"
+        name = "ε" if self.quantity == "epsilon" else "δ"
         return f"<IndividualResult: {name} of {len(self)} records by {self.method}>"
 
     def taken(self, places: NDArray[np.intp]) -> IndividualResult:
@@ -78,12 +78,12 @@ class IndividualResult(Alike):
     @property
     def value(self) -> Array:
         """What was asked for: ε, or δ."""
-        return self.epsilon if self.asked == "epsilon" else self.delta
+        return self.epsilon if self.quantity == "epsilon" else self.delta
 
     @property
-    def own(self) -> Array:
+    def computed(self) -> Array:
         """What was asked for as it is computed: ε, or log δ."""
-        return self.epsilon if self.asked == "epsilon" else self.log_delta
+        return self.epsilon if self.quantity == "epsilon" else self.log_delta
 
     @property
     def kind(self) -> NDArray[np.str_]:
@@ -105,8 +105,8 @@ class IndividualResult(Alike):
 
     def upper_ends(self) -> IndividualResult:
         """Return this with the upper end of every number, where it has one, in its place."""
-        ends = np.where(np.isfinite(self.upper), np.fmax(self.own, self.upper), self.own)
-        if self.asked == "epsilon":
+        ends = np.where(np.isfinite(self.upper), np.fmax(self.computed, self.upper), self.computed)
+        if self.quantity == "epsilon":
             return replace(self, epsilon=ends)
         return replace(self, log_delta=ends)
 
@@ -151,8 +151,9 @@ class IndividualResult(Alike):
 
     def save(self, path: str | Path) -> None:
         """Write one row a record to a .csv, .npz or .parquet file, complete or not at all."""
-        attributes = ("asked", "method", "direction", "note", "protects")
-        meta = {name: getattr(self, name) for name in attributes} | {"warning": WARNING}
+        attributes = ("method", "direction", "note", "protects")
+        meta = {"asked": self.quantity} | {name: getattr(self, name) for name in attributes}
+        meta |= {"warning": WARNING}
         _write_columns(self.columns(), meta, Path(path))
 
     def summary(self) -> dict[str, Any]:
@@ -162,7 +163,7 @@ class IndividualResult(Alike):
         with np.errstate(invalid="ignore"):
             wide = self.upper - self.lower
         return {
-            "asked": self.asked,
+            "asked": self.quantity,
             "records": len(self),
             "quantiles": {f"{k:g}": v for k, v in quantiles.items()},
             "mean": float(self.value.mean()),
@@ -183,7 +184,7 @@ def larger(first: IndividualResult, second: IndividualResult) -> IndividualResul
 
     As `symdp.questions.guarantee` has it: what is proved to be less counts for nothing.
     """
-    take = second.own > first.own
+    take = second.computed > first.computed
     names = ("epsilon", "log_delta", "path_code", "numerical_error")
     chosen = {n: np.where(take, getattr(second, n), getattr(first, n)) for n in names}
     chosen["lower"] = np.fmax(first.lower, second.lower)

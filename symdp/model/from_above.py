@@ -47,9 +47,12 @@ class FromAbove:
         """Return values of the noise for simulations, see `symdp.questions.noise.sample`."""
         return above("noise").sample(self, size, rng)
 
-    def plot(self) -> Any:
-        """Draw density and shift, loss, K and trade-off; return the Matplotlib figure."""
-        return above("figures").mechanism_figure(self)
+    def plot(self, ax: Any = None) -> Any:
+        """Draw density and shift, loss, K and trade-off into four Matplotlib axes; return them.
+
+        `ax` is an array of axes, as of `pyplot.subplots(2, 2)`; those of a new figure if left out.
+        """
+        return above("figures").mechanism_axes(self, ax)
 
     def together(self, *others: Any) -> Any:
         """Return this and other releases as one step, for which one sample of records is drawn.

@@ -179,22 +179,21 @@ def _parameters(answer: Guarantee) -> dict[str, Any]:
 
 def _attack(composition: Composition) -> dict[str, Any]:
     """Return what the best attack on the presence of one unit reaches."""
-    from symdp.questions.tradeoff import membership_advantage, trade_off
+    from symdp.questions.tradeoff import trade_off
 
     misses = trade_off(composition, FALSE_POSITIVE_RATES).tolist()
     curve = [
         {"false_positive_rate": alpha, "true_positive_rate": 1.0 - miss}
         for alpha, miss in zip(FALSE_POSITIVE_RATES, misses, strict=True)
     ]
-    return {"advantage": membership_advantage(composition), "trade_off": curve}
+    return {"advantage": composition.membership_advantage(), "trade_off": curve}
 
 
 def _gaussian(composition: Composition, regret: float) -> dict[str, Any] | None:
     """Return μ with δ(ε) ≤ δ_μ(ε) + regret for every ε ≥ 0; None where no μ has that."""
-    from symdp.questions.tradeoff import gaussian_privacy_with_regret
 
     try:
-        gaussian = gaussian_privacy_with_regret(composition, regret)
+        gaussian = composition.gaussian_privacy(regret=regret)
     except InputError:  # a mass at infinity above the regret
         return None
     return {"mu": gaussian.mu, "regret": regret}

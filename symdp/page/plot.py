@@ -31,6 +31,7 @@ _COLOURS = ("#0b5fa5", "#d1495b", "#2a9d5c", "#b8860b", "#7b4fa3", "#5b6770")
 _MARKERS = "osD^vPX*"
 _LARGEST_ERROR = 3.0  # decades; what is further off leaves the picture
 _DRAWN, _FEW = 801, 101  # places of a density, and tilts or rates of a figure
+_PANELS = 4  # of the figure of a mechanism
 _TILTS = 3.0  # the farthest tilts of a drawn K, from 0 and from −1
 _DEVIATIONS = 4.0  # to either side, of a designed noise that is drawn
 _INK = "#123457"  # stands for the page's own text colour until the SVG is embedded
@@ -116,8 +117,8 @@ def save_trade_off(alpha: Sequence[float], beta: Sequence[float], path: Path) ->
     _write(path, drawn)
 
 
-def mechanism_figure(mechanism: Mechanism) -> Figure:
-    """Draw density and shift, loss, K with its domain and trade-off of one step."""
+def mechanism_axes(mechanism: Mechanism, ax: Any = None) -> Any:
+    """Draw density and shift, loss, K with its domain and trade-off of one step into four axes."""
     import numpy as np
     import sympy as sp
 
@@ -126,14 +127,18 @@ def mechanism_figure(mechanism: Mechanism) -> Figure:
     from symdp.questions.noise import shown_range
     from symdp.questions.tradeoff import trade_off
 
+    if ax is not None and np.size(ax) != _PANELS:
+        raise InputError(f"ax: four axes are needed, as of subplots(2, 2), not {np.size(ax)}")
     steps = compose(mechanism)
     pair, law, x = mechanism.pair(), steps.law("remove"), mechanism.variable
     low, high = shown_range(mechanism)
     with settings():
-        from matplotlib import pyplot
+        if ax is None:
+            from matplotlib import pyplot
 
-        figure, rows = pyplot.subplots(2, 2, figsize=(9.0, 6.6), layout="constrained")
-        (density, loss), (cgf, attack) = rows
+            figure, ax = pyplot.subplots(2, 2, figsize=(9.0, 6.6), layout="constrained")
+            figure.suptitle(mechanism.summary)
+        density, loss, cgf, attack = np.ravel(ax)
         if pair.support.points:
             places = np.asarray([float(point) for point in pair.support.points])
             logs = [np.asarray([float(sp.log(m)) for m in law]) for law in (pair.P, pair.Q)]
@@ -164,13 +169,12 @@ def mechanism_figure(mechanism: Mechanism) -> Figure:
         attack.set(title="trade-off", xlabel="false positive rate α", ylabel="miss rate β")
         for axes in (density, attack):
             axes.legend(frameon=False)
-        figure.suptitle(mechanism.summary)
-    return figure
+    return ax
 
 
 def save_mechanism(mechanism: Mechanism, path: Path) -> None:
     """Draw one step of a mechanism in a file."""
-    _write(path, lambda: mechanism_figure(mechanism))
+    _write(path, lambda: mechanism_axes(mechanism)[0, 0].figure)
 
 
 def save_design(design: Design, path: Path) -> None:
@@ -229,7 +233,7 @@ def save_histogram(result: Any, path: Path, labels: Sequence[Any] | None = None)
 
         panels = 1 if labels is None else 2
         figure, axes = _empty(5.0 * panels, 3.2, panels)
-        name = "ε" if result.asked == "epsilon" else "δ"
+        name = "ε" if result.quantity == "epsilon" else "δ"
         axes[0].stairs(*result.histogram(), fill=True, color=_COLOURS[0], alpha=0.7)
         axes[0].axvline(float(np.max(result.value)), color=_COLOURS[1], linestyle="--")
         axes[0].set(xlabel=f"{name} (largest dashed)", ylabel="records")

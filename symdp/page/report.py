@@ -419,8 +419,8 @@ def _hits(
     for answer in (*results.answers, *results.profile, *filter(None, checked)):
         if answer.kind == "estimate":
             continue
-        epsilon, delta = answer.epsilon, answer.end
-        if answer.asked == "epsilon":
+        epsilon, delta = answer.epsilon, answer.at_most
+        if answer.quantity == "epsilon":
             epsilon, delta = answer.epsilon_upper or answer.epsilon, answer.delta
         if abs(epsilon) < _LARGEST:
             most = min(most, delta + math.exp(epsilon) * alpha)

@@ -49,14 +49,16 @@ from symdp.model.relation import (
 )
 
 if TYPE_CHECKING:
+    from symdp.arguments import Direction
     from symdp.model.mechanism import Mechanism
     from symdp.model.pair import Pair
     from symdp.numeric.answer import Accountant
     from symdp.numeric.total import SumLaw
-    from symdp.questions.guarantee import Guarantee
+    from symdp.questions.guarantee import GaussianPrivacy, Guarantee
 
     Steps = tuple[tuple[Mechanism, int], ...]
 
+LEAST_DELTA = 1e-12  # of what is a pure ε but for δ
 _SKEWED = (
     "{} speaks of one sign, and of sampled skewed noise a record that lowers the output loses "
     'something else than one that raises it: ask for one, as in shift = "up"'
@@ -172,6 +174,67 @@ class Composed:
     delta: Callable[..., Guarantee]
     epsilon: Callable[..., Guarantee]
     certify: Callable[..., Guarantee]
+
+    def inverse_trade_off(self, beta: float, direction: Direction = "both") -> float:
+        """Return the least false alarm rate α of any attack whose miss rate is `beta`: f⁻¹(β).
+
+        The inverse of T(Q, P) is T(P, Q): the same curve in the other direction.
+
+        Examples
+        --------
+        >>> from symdp import compose, mechanisms
+        >>> steps = compose(mechanisms.gumbel(b=2), 3)
+        >>> round(steps.inverse_trade_off(steps.trade_off(0.2, "remove"), "remove"), 9)
+        0.2
+        """
+        return float(above("attacks").inverse_trade_off(self, beta, direction))
+
+    def membership_advantage(self) -> float:
+        """Return the largest true positive rate less false positive rate of any attack: δ(0).
+
+        This is the total variation distance of P and Q, the same in both directions; returned is
+        the upper end of its interval, so that no attack does better.
+
+        Examples
+        --------
+        >>> from symdp import compose, mechanisms
+        >>> print(f"{compose(mechanisms.gaussian(sigma=1)).membership_advantage():.9f}")
+        0.382924923
+        """
+        return float(above("attacks").membership_advantage(self))
+
+    def gaussian_privacy(
+        self, least_delta: float = LEAST_DELTA, *, regret: float | None = None
+    ) -> GaussianPrivacy:
+        """Return the smallest μ whose Gaussian curve lies above δ(ε) wherever δ(ε) ≥ `least_delta`.
+
+        μ = max over ε ≥ 0 of that of (ε, δ(ε)), δ the larger of both directions, found on a grid
+        that is refined around its maximum: an estimate. A floor is needed because the tail of a
+        loss may be heavier than every Gaussian's, and then no μ would do [IND].
+
+        Parameters
+        ----------
+        least_delta
+            The floor, strictly between 0 and 1, above the composition's mass at infinity.
+        regret
+            In place of a floor: a μ next to the smallest with δ(ε) ≤ δ_μ(ε) + `regret` for every
+            ε ≥ 0. It holds as surely as the upper ends of δ: chords and tangents leave no ε out.
+
+        Examples
+        --------
+        >>> from symdp import compose, mechanisms
+        >>> steps = compose(mechanisms.gaussian(sigma=2), 1)
+        >>> print(f"{steps.gaussian_privacy().mu:.9f}")
+        0.500000000
+        >>> 0.4999 < steps.gaussian_privacy(regret=1e-6).mu < 0.502
+        True
+        """
+        attacks = above("attacks")
+        if regret is None:
+            curve: GaussianPrivacy = attacks.gaussian_privacy(self, least_delta)
+        else:
+            curve = attacks.gaussian_privacy_with_regret(self, regret)
+        return curve
 
     def selection(self, mean: float, shape: float = 1.0, by: str = "profile") -> Mechanism:
         """Return the step that releases the best of a random number of trials, as a bound.

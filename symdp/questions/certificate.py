@@ -63,7 +63,7 @@ class Certificate(Guarantee):
     @property
     def delta(self) -> float:
         """δ as a double: the one next to the middle, or what was given."""
-        return super().delta if self.asked == "epsilon" else float(self.value_decimal)
+        return super().delta if self.quantity == "epsilon" else float(self.value_decimal)
 
     @property
     def lower(self) -> float | None:
@@ -100,9 +100,9 @@ class Certificate(Guarantee):
             and max(Fraction(repr(value)), Fraction(value)) <= high
         ]
         if abs(self.value) < _LEAST_DOUBLE or not inside:
-            answer[self.asked] = self.value_decimal if high > 0 else 0.0
+            answer[self.quantity] = self.value_decimal if high > 0 else 0.0
         else:
-            answer[self.asked] = inside[0]
+            answer[self.quantity] = inside[0]
         ends = {"lower": self.lower_decimal, "upper": self.upper_decimal}
         return answer | ends | {"digits": self.digits}
 
@@ -119,7 +119,7 @@ def certificate(
         log_double(ball.mid(), 0),
         direction=direction,
         count=count,
-        asked="delta",
+        quantity="delta",
         log_lower=log_double(lower, -1),
         log_upper=log_double(upper, 1),
         seconds=seconds,
@@ -192,11 +192,11 @@ def certify_epsilon(
         math.log(delta_given) if delta_given > 0 else -math.inf,
         direction=side,
         count=composition.count,
-        asked="epsilon",
+        quantity="epsilon",
         epsilon_lower=_double(low, -1),
         epsilon_upper=_double(high, 1),
         seconds=time.perf_counter() - start,
-        given_delta=delta_given,
+        target_delta=delta_given,
         **_decimals(low, middle, high, digits),
     )
 

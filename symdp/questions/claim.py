@@ -218,7 +218,7 @@ def _ends_of(answer: Guarantee) -> tuple[Fraction, Fraction]:
     """Return what δ lies between: 0 and 1 where nothing is known."""
     entries = answer.to_json()
     low, high = (0.0 if entries["lower"] is None else entries["lower"]), entries["upper"]
-    if answer.for_pair == "estimate":
+    if answer.kind_for_pair == "estimate":
         low, high = 0.0, 1.0
     elif high is None:
         high = entries["delta"] if answer.kind == "bound" else 1.0
@@ -230,7 +230,7 @@ def _would_do(
 ) -> Fraction | None:
     """Return ε(δ) rounded up, once δ is found to hold there as the verdict was found."""
     if delta > 0:
-        least = composition.epsilon(float(delta), direction=direction).end
+        least = composition.epsilon(float(delta), direction=direction).at_most
     else:
         sides = [composition.law(side) for side in composition.sides(direction)]
         least = max(math.inf if law.mass_at_infinity else law.loss_bounds[1] for law in sides)

@@ -273,13 +273,13 @@ class Composition(Composed):
         side, both = largest(links)
         entries: dict[str, Any] = {"epsilon": value}
         if quantity == "epsilon":
-            entries = {"log_delta": math.log(value), "given_delta": value}
+            entries = {"log_delta": math.log(value), "target_delta": value}
         return Guarantee(
             kind=both.kind,
             method=accountant.name,
             direction=self._label or direction_of(side),
             count=self.count,
-            asked=quantity,
+            quantity=quantity,
             advice=both.advice,
             seconds=seconds,
             citations=accountant.citations,

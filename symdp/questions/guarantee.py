@@ -17,7 +17,7 @@ from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
-from symdp.arguments import instance, listed
+from symdp.arguments import instance, listed, real
 from symdp.axes import axes_or_new
 from symdp.decimal_text import (
     SMALLEST_LOG,
@@ -77,7 +77,7 @@ class Guarantee:
         The method's bounds on log δ where δ was asked for; None where it has none.
     epsilon_lower, epsilon_upper
         The same on ε where ε was asked for.
-    given_delta
+    target_delta
         The δ that an ε was asked for, as it was given.
     protection
         The neighbouring relation and the sampling: whose privacy this is.
@@ -85,8 +85,8 @@ class Guarantee:
         The row of `symdp.methods.route.ROUTES` by which the default method answered.
     mass
         Whether the densities were proved to have mass 1, or two quadratures found it.
-    asked
-        "delta" or "epsilon".
+    quantity
+        What was asked for, "delta" or "epsilon".
     kind
         "exact": the exact formula in floating point, its error estimate in the bounds; "bound":
         proved to be no better than the truth; "estimate": neither. What is exact for a pair that
@@ -96,7 +96,7 @@ class Guarantee:
         which equal answers may differ, and the sources.
     advice
         Empty, or what is wrong with this number and what to use instead.
-    for_pair
+    kind_for_pair
         The kind that the number has for the pair of laws.
     """
 
@@ -106,7 +106,7 @@ class Guarantee:
     method: str
     direction: str
     count: int
-    asked: Literal["delta", "epsilon"] = "delta"
+    quantity: Literal["delta", "epsilon"] = "delta"
     log_lower: float | None = None
     log_upper: float | None = None
     epsilon_lower: float | None = None
@@ -114,10 +114,10 @@ class Guarantee:
     advice: str = ""
     seconds: float = field(default=0.0, compare=False)
     citations: tuple[str, ...] = ()
-    given_delta: float | None = None
+    target_delta: float | None = None
     protection: Protection | None = None
     route: str = ""
-    for_pair: Literal["", "exact", "bound", "estimate"] = ""
+    kind_for_pair: Literal["", "exact", "bound", "estimate"] = ""
     mass: Literal["", "proved", "seen"] = ""
 
     def __post_init__(self) -> None:
@@ -125,10 +125,10 @@ class Guarantee:
 
         What is exact for a pair that only dominates becomes a bound, the upper end of its interval.
         """
-        if not self.for_pair:
-            object.__setattr__(self, "for_pair", self.kind)
+        if not self.kind_for_pair:
+            object.__setattr__(self, "kind_for_pair", self.kind)
         dominates = self.protection is not None and not self.protection.is_attained
-        name, (value, lower, upper) = _OWN[self.asked][0], self.own
+        name, (value, lower, upper) = _OWN[self.quantity][0], self._value_and_ends
         if self.kind == "exact" and dominates:
             object.__setattr__(self, "kind", "bound")
             value = value if upper is None else upper
@@ -142,13 +142,13 @@ class Guarantee:
         object.__setattr__(self, name, inside)
 
     @property
-    def own(self) -> tuple[float, float | None, float | None]:
+    def _value_and_ends(self) -> tuple[float, float | None, float | None]:
         """What was asked for, δ as its logarithm, and its ends."""
-        value, lower, upper = _OWN[self.asked]
+        value, lower, upper = _OWN[self.quantity]
         return getattr(self, value), getattr(self, lower), getattr(self, upper)
 
     @property
-    def side(self) -> Side:
+    def _rounding_side(self) -> Side:
         """Where the value is rounded to as a double: a proved bound is rounded up."""
         return "up" if self.kind == "bound" else "nearest"
 
@@ -158,7 +158,7 @@ class Guarantee:
         Whoever reads it relies on it: where there is an interval, its upper end is shown, rounded
         up. An estimate promises nothing and is rounded to nearest.
         """
-        value, _, upper = self.own
+        value, _, upper = self._value_and_ends
         if self.kind == "estimate":
             return value, "nearest"
         return (value if upper is None else max(value, upper)), "up"
@@ -169,48 +169,69 @@ class Guarantee:
 
         Down there it is 0.0; a proved bound, which must not be too small, is rounded up.
         """
-        if self.given_delta is not None:
-            return self.given_delta
-        return as_double(self.log_delta, self.side)
+        if self.target_delta is not None:
+            return self.target_delta
+        return as_double(self.log_delta, self._rounding_side)
 
     @property
     def lower(self) -> float | None:
         """The lower bound on what was asked for."""
-        end = self.own[1]
-        return end if end is None or self.asked == "epsilon" else as_double(end, "down")
+        end = self._value_and_ends[1]
+        return end if end is None or self.quantity == "epsilon" else as_double(end, "down")
 
     @property
     def upper(self) -> float | None:
         """The upper bound on what was asked for."""
-        end = self.own[2]
-        return end if end is None or self.asked == "epsilon" else as_double(end, "up")
+        end = self._value_and_ends[2]
+        return end if end is None or self.quantity == "epsilon" else as_double(end, "up")
 
     @property
     def value(self) -> float:
         """What was asked for: δ, or ε."""
-        return self.epsilon if self.asked == "epsilon" else self.delta
+        return self.epsilon if self.quantity == "epsilon" else self.delta
 
     @property
-    def end(self) -> float:
+    def at_most(self) -> float:
         """What the value is at most: its upper end where there is one, else itself."""
         return self.value if self.upper is None else self.upper
 
     def __float__(self) -> float:
         return self.value
 
+    def __lt__(self, other: object) -> bool:
+        """Whether it is below a number, or another answer, by what both are at most."""
+        return self.at_most < self._compared(other)
+
+    def __le__(self, other: object) -> bool:
+        return self.at_most <= self._compared(other)
+
+    def __gt__(self, other: object) -> bool:
+        return self.at_most > self._compared(other)
+
+    def __ge__(self, other: object) -> bool:
+        return self.at_most >= self._compared(other)
+
+    def _compared(self, other: object) -> float:
+        """Return the number that an answer is compared with."""
+        if isinstance(other, Guarantee):
+            if other.quantity != self.quantity:
+                raise InputError("an ε and a δ are not compared: take .epsilon or .delta of both")
+            return other.at_most
+        return real(other, "a number to compare with")
+
     def __format__(self, specification: str) -> str:
         """Return the value by a format specification of floats, rounded up unless an estimate."""
         if not specification:
             return str(self)
         number, side = self._shown()
-        value = _power(number, side) if self.asked == "delta" else number
+        value = _power(number, side) if self.quantity == "delta" else number
         return formatted(value, specification, side)
 
     def _repr_html_(self) -> str:
         """Return the number, its interval, where it comes from, and its advice."""
         epsilon, delta = self.epsilon_text(), self.delta_text()
         head = f"δ({epsilon}) {self.sign} <b>{delta}</b>"
-        if self.asked == "epsilon":
+        if self.quantity == "epsilon":
             head = f"ε(δ = {delta}) {self.sign} <b>{epsilon}</b>"
         low, high = self.bound_texts(12)
         ends = "" if low is None or high is None else f", between {low} and {high}"
@@ -226,10 +247,10 @@ class Guarantee:
 
     def _gap(self) -> float:
         """Return how far the ends of what is exact lie apart, relative to the upper one."""
-        _, lower, upper = self.own
-        if self.for_pair != "exact" or lower is None or upper is None or not lower < upper:
+        _, lower, upper = self._value_and_ends
+        if self.kind_for_pair != "exact" or lower is None or upper is None or not lower < upper:
             return 0.0
-        if self.asked == "delta":
+        if self.quantity == "delta":
             return -math.expm1(lower - upper)
         return (upper - lower) / abs(upper) if upper else 1.0
 
@@ -245,7 +266,7 @@ class Guarantee:
 
         `digits` is how many there are at most.
         """
-        if self.asked == "delta":
+        if self.quantity == "delta":
             return given(self.epsilon)
         number, side = self._shown()
         return rounded(number, self._known_digits(digits), side)
@@ -255,17 +276,17 @@ class Guarantee:
 
         `digits` is how many there are at most.
         """
-        if self.given_delta is not None:
-            return given(self.given_delta)
-        if self.asked == "epsilon":
+        if self.target_delta is not None:
+            return given(self.target_delta)
+        if self.quantity == "epsilon":
             return rounded_exponential(self.log_delta, digits)
         number, side = self._shown()
         return rounded_exponential(number, self._known_digits(digits), side)
 
     def bound_texts(self, digits: int = 6) -> tuple[str | None, str | None]:
         """Return the bounds on what was asked for, rounded outwards; None where there is none."""
-        shown = rounded_exponential if self.asked == "delta" else rounded
-        _, low, high = self.own
+        shown = rounded_exponential if self.quantity == "delta" else rounded
+        _, low, high = self._value_and_ends
         return (
             None if low is None else shown(low, digits, "down"),
             None if high is None else shown(high, digits, "up"),
@@ -280,13 +301,13 @@ class Guarantee:
         '5.075958897549e-435'
         """
         delta: float | str = self.delta
-        lower: float | str | None = self.own[1]
-        upper: float | str | None = self.own[2]
-        if self.asked == "delta":
+        lower: float | str | None = self._value_and_ends[1]
+        upper: float | str | None = self._value_and_ends[2]
+        if self.quantity == "delta":
             # The ends have no more digits than the value, so that rounding keeps their order.
-            delta = exponential(self.log_delta, self.side)
+            delta = exponential(self.log_delta, self._rounding_side)
             digits = 0 if isinstance(delta, float) else digits_of(self.log_delta)
-            _, low, high = self.own
+            _, low, high = self._value_and_ends
             lower = None if low is None else exponential(low, "down", digits)
             upper = None if high is None else exponential(high, "up", digits)
         answer = {
@@ -331,6 +352,18 @@ class Guarantee:
 
 
 @dataclass(frozen=True)
+class GaussianPrivacy:
+    """The μ of the Gaussian curve that touches a privacy profile from above, and where it does."""
+
+    mu: float
+    epsilon: float
+    least_delta: float
+
+    def __float__(self) -> float:
+        return self.mu
+
+
+@dataclass(frozen=True)
 class Link:
     """One of several answers to a question: log δ or ε, its ends, and what it is."""
 
@@ -345,7 +378,9 @@ class Link:
     def of(cls, answer: Answer | Guarantee) -> Link:
         """Return what was asked for; an accountant's answer is one of log δ."""
         ends = answer.log_lower, answer.log_upper
-        values = answer.own if isinstance(answer, Guarantee) else (answer.log_delta, *ends)
+        values = (
+            answer._value_and_ends if isinstance(answer, Guarantee) else (answer.log_delta, *ends)
+        )
         return cls(*values, answer.kind, answer.advice, answer.route)
 
     def entries(self, quantity: str) -> dict[str, Any]:
@@ -578,7 +613,7 @@ class Curve(Sequence[Guarantee]):
             style = {"marker": "o", "markersize": 4} | style
         (line,) = ax.plot(self.epsilon, self.delta, **style)
         lower, upper = self.lower, self.upper
-        if lower is not None and upper is not None and self[0].asked == "delta":
+        if lower is not None and upper is not None and self[0].quantity == "delta":
             ax.fill_between(self.epsilon, lower, upper, color=line.get_color(), alpha=0.2)
         ax.set_yscale("log")
         ax.set_xlabel("ε (nats)")

@@ -398,7 +398,7 @@ class Ledger(Asked):
         ax = axes_or_new(ax)
         kinds = ", ".join(dict.fromkeys(answer.kind for answer in curve))
         legend = f"ε spent at δ = {given(curve[0].delta)}, {kinds}"
-        ends = [0.0, *(answer.end for answer in curve)]
+        ends = [0.0, *(answer.at_most for answer in curve)]
         ax.step(over, ends, where="post", marker="o", markersize=3, label=legend)
         if most is not None:
             label = f"budget ε = {given(most)}"

@@ -39,7 +39,7 @@ from symdp.numeric.compile import loss_law
 from symdp.questions.calibrate import decimal
 from symdp.questions.composition import Composition, compose
 from symdp.questions.invert import bracketed_root
-from symdp.questions.tradeoff import membership_advantage, trade_off
+from symdp.questions.tradeoff import trade_off
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:
@@ -198,8 +198,8 @@ def _row(mechanism: Mechanism, steps: Composition, answer: Guarantee, least: flo
         {name: decimal(value) for name, value in mechanism.bound},
         noise_size(mechanism),
         answer,
-        steps.delta(least).end,
-        membership_advantage(steps),
+        steps.delta(least).at_most,
+        steps.membership_advantage(),
         float(trade_off(steps, ALPHA)),
     )
 

@@ -110,11 +110,11 @@ class Parallel(Asked):
         best = answers[name]
         note = _CONDITION.format(count=len(answers), name=name)
         protection = None if best.protection is None else replace(best.protection, note=note)
-        for_pair = weakest(entry.for_pair or entry.kind for entry in answers.values())
+        kind_for_pair = weakest(entry.kind_for_pair or entry.kind for entry in answers.values())
         also: dict[str, Any] = {
             "kind": both.kind,
             "advice": both.advice,
-            "for_pair": for_pair,
+            "kind_for_pair": kind_for_pair,
         }
         return replace(best, protection=protection, **both.entries(quantity), **also)
 

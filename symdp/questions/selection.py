@@ -76,7 +76,7 @@ def _by_profile(trial: Composition, many: float, eta: float) -> Mechanism:
     from symdp.model.curve_tables import from_profile_points
 
     def delta(epsilon: float) -> float:
-        return min(trial.delta(epsilon).end * _SLACK, 1.0)
+        return min(trial.delta(epsilon).at_most * _SLACK, 1.0)
 
     if eta == math.inf:
         shift = many * delta(0.0)
@@ -114,7 +114,7 @@ def _by_orders(trial: Composition, many: float, eta: float) -> Mechanism:
     bounds = []
     for order, value in divergences:
         if eta == math.inf:
-            spent = many * trial.delta(math.log1p(1.0 / (order - 1.0))).end
+            spent = many * trial.delta(math.log1p(1.0 / (order - 1.0))).at_most
             raised = math.log(many) + (order - 1.0) * (value + spent)
             bounds.append((order, float(np.logaddexp(-many, raised)) / (order - 1.0) * _SLACK))
             continue

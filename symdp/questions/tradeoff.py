@@ -22,7 +22,6 @@ from __future__ import annotations
 import math
 from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from operator import attrgetter
 from statistics import NormalDist
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
@@ -30,7 +29,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 from symdp.arguments import flat, is_array, real, share
 from symdp.errors import AccuracyError, InputError
 from symdp.numeric.saddle_point import golden_section, log_one_minus_exp
-from symdp.questions.accounted import a_composition
+from symdp.questions.accounted import LEAST_DELTA, a_composition
+from symdp.questions.guarantee import GaussianPrivacy
 from symdp.questions.invert import bracketed_root, halved
 from symdp.turns import in_turn
 
@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     from symdp.numeric.answer import Answer, Kind
     from symdp.questions.accounted import Composed
 
-_LEAST_DELTA = 1e-12  # of what is a pure ε but for δ
 _PLACES = 128  # of ε, in a first look at the Gaussian curve
 _ROUNDED = 1e-9  # of log(1 − δ): far above its rounding, far below what a wrong integral lacks
 _TANGENTS, _INTERPOLATED = 40, 8  # lines tried for a rate, and those found by a polynomial
@@ -108,36 +107,16 @@ def trade_off(
 
 @in_turn
 def inverse_trade_off(composition: Composed, beta: float, direction: Direction = "both") -> float:
-    """Return the least false alarm rate α of any attack whose miss rate is `beta`: f⁻¹(β).
-
-    The inverse of T(Q, P) is T(P, Q): the same curve in the other direction.
-
-    Examples
-    --------
-    >>> from symdp import compose, mechanisms
-    >>> steps = compose(mechanisms.gumbel(b=2), 3)
-    >>> round(inverse_trade_off(steps, trade_off(steps, 0.2, "remove"), "remove"), 9)
-    0.2
-    """
+    """Return f⁻¹(β), see `Composition.inverse_trade_off`."""
     swapped: dict[str, Direction] = {"remove": "add", "add": "remove"}
     return trade_off(composition, _probability(beta, "beta"), swapped.get(direction, direction))
 
 
 @in_turn
 def membership_advantage(composition: Composed) -> float:
-    """Return the largest true positive rate less false positive rate of any attack: δ(0).
-
-    This is the total variation distance of P and Q, the same in both directions; returned is the
-    upper end of its interval, so that no attack does better.
-
-    Examples
-    --------
-    >>> from symdp import compose, mechanisms
-    >>> print(f"{membership_advantage(compose(mechanisms.gaussian(sigma=1), 1)):.9f}")
-    0.382924923
-    """
+    """Return δ(0), see `Composition.membership_advantage`."""
     _Complement(a_composition(composition), "both")(0.0)  # refuses what is no profile
-    return composition.delta(0.0).end
+    return composition.delta(0.0).at_most
 
 
 @in_turn
@@ -291,33 +270,9 @@ def gaussian_mu(epsilon: float, log_delta: float) -> float:
     return math.exp(bracketed_root(height, low, high, absolute=1e-15, relative=1e-14))
 
 
-@dataclass(frozen=True)
-class GaussianPrivacy:
-    """The μ of the Gaussian curve that touches a privacy profile from above, and where it does."""
-
-    mu: float
-    epsilon: float
-    least_delta: float
-
-    def __float__(self) -> float:
-        return self.mu
-
-
 @in_turn
-def gaussian_privacy(composition: Composed, least_delta: float = _LEAST_DELTA) -> GaussianPrivacy:
-    """Return the smallest μ whose Gaussian curve lies above δ(ε) wherever δ(ε) ≥ `least_delta`.
-
-    μ = max over ε ≥ 0 of `gaussian_mu` at (ε, δ(ε)), δ the larger of both directions, found on a
-    grid that is refined around its maximum: an estimate. A floor is needed because the tail of a
-    loss may be heavier than every Gaussian's, and then no μ would do [IND]; it lies strictly
-    between 0 and 1, above the composition's mass at infinity.
-
-    Examples
-    --------
-    >>> from symdp import compose, mechanisms
-    >>> print(f"{gaussian_privacy(compose(mechanisms.gaussian(sigma=2), 1)).mu:.9f}")
-    0.500000000
-    """
+def gaussian_privacy(composition: Composed, least_delta: float = LEAST_DELTA) -> GaussianPrivacy:
+    """Return a μ above a floor, see `Composition.gaussian_privacy`."""
     least, steps = share(least_delta, "least_delta"), a_composition(composition)
     end = steps.epsilon(least).epsilon
 
@@ -613,27 +568,15 @@ def _maximum(function: Callable[[float], float], low: float, high: float) -> flo
 
 @in_turn
 def gaussian_privacy_with_regret(composition: Composed, regret: float) -> GaussianPrivacy:
-    """Return a μ, next to the smallest, with δ(ε) ≤ δ_μ(ε) + `regret` for every ε ≥ 0.
-
-    It holds as surely as the upper ends of δ: chords and tangents leave no ε out. The regret Δ lies
-    strictly between 0 and 1, above the composition's mass at infinity; the last ε that was looked
-    at is returned with it.
-
-    Examples
-    --------
-    >>> from symdp import compose, mechanisms
-    >>> found = gaussian_privacy_with_regret(compose(mechanisms.gaussian(sigma=2), 1), 1e-6)
-    >>> 0.4999 < found.mu < 0.502
-    True
-    """
+    """Return a μ with a regret, see `Composition.gaussian_privacy`."""
     import numpy as np
     from scipy.special import log_ndtr, ndtr
 
     most = share(regret, "regret")
     steps = a_composition(composition)
-    end = max(steps.epsilon(most).end, 1e-3) * (1.0 + 1e-9)
+    end = max(steps.epsilon(most).at_most, 1e-3) * (1.0 + 1e-9)
     places = end * np.arange(_CHORDS) / (_CHORDS - 1)
-    heights = np.asarray([answer.end for answer in steps.delta(places)])
+    heights = np.asarray([answer.at_most for answer in steps.delta(places)])
     middle = 0.5 * (places[:-1] + places[1:])
     ahead = places[1:] - middle
 

@@ -170,7 +170,7 @@ def training(
     batch: int,
     epochs: Number | None = None,
     *,
-    noise: Number | None = None,
+    noise_multiplier: Number | None = None,
     target_epsilon: float | None = None,
     delta: float | None = None,
     steps: int | None = None,
@@ -183,9 +183,9 @@ def training(
     """Return the composition of a training run with clipped, noisy gradients (DP-SGD).
 
     Every step draws a batch, clips each example's gradient to a norm C, adds them and adds noise.
-    This stands in place of ``compose(mechanisms.gaussian(sigma=noise).subsample("poisson",
-    "batch/examples"), steps)``, of `compute_dp_sgd_privacy` of TensorFlow Privacy, and with a
-    target of `get_noise_multiplier` of Opacus.
+    This stands in place of ``compose(mechanisms.gaussian(sigma=noise_multiplier)
+    .subsample("poisson", "batch/examples"), steps)``, of `compute_dp_sgd_privacy` of TensorFlow
+    Privacy, and with a target of `get_noise_multiplier` of Opacus.
 
     Parameters
     ----------
@@ -197,10 +197,10 @@ def training(
     epochs, steps
         One of the two: `steps` in place of `epochs`, which are epochs times examples over batch,
         rounded up, as a last batch that is begun counts.
-    noise
-        The noise multiplier, the standard deviation of the noise over C.
+    noise_multiplier
+        The standard deviation of the noise over C.
     target_epsilon, delta
-        In place of `noise`: the least multiplier that meets (ε, δ) is taken.
+        In place of `noise_multiplier`: the least multiplier that meets (ε, δ) is taken.
     sampling
         "poisson", "without_replacement", "with_replacement" or "truncated_poisson". Shuffled
         passes have no known pair; they are none of these.
@@ -216,7 +216,7 @@ def training(
 
     Examples
     --------
-    >>> run = training(60000, 256, 60, noise=1.12)
+    >>> run = training(60000, 256, 60, noise_multiplier=1.12)
     >>> print(run.count, f"{run.epsilon(1e-5).epsilon:.9f}")
     14063 2.310184135
     """
@@ -231,8 +231,10 @@ def training(
         relation=relation,
         released=released,
     )
-    if (noise is None) == (target_epsilon is None) or (target_epsilon is None) != (delta is None):
-        raise InputError("give noise, or target_epsilon and delta")
-    if noise is None:
-        noise = run.calibrated(real(target_epsilon, "target_epsilon"), real(delta, "delta")).value
-    return run.composition(noise)
+    has_target = target_epsilon is not None
+    if (noise_multiplier is None) != has_target or has_target != (delta is not None):
+        raise InputError("give noise_multiplier, or target_epsilon and delta")
+    if noise_multiplier is None:
+        target = real(target_epsilon, "target_epsilon")
+        noise_multiplier = run.calibrated(target, real(delta, "delta")).value
+    return run.composition(noise_multiplier)

@@ -140,7 +140,7 @@ def test_a_card_of_batches_of_all_examples_names_how_they_are_drawn(shell, tmp_p
     held = shell(f"{run} truncated_poisson --largest-batch 4 -o", str(path)).json
     assert "truncated batches" in held["neighboring_datasets"]["protects"]
     steps = symdp.training(
-        9, 9, steps=3, noise=3, sampling="truncated_poisson", largest_batch=4
+        9, 9, steps=3, noise_multiplier=3, sampling="truncated_poisson", largest_batch=4
     )  # fmt: skip
     assert held["privacy_parameters"][0]["epsilon"] == steps.epsilon(1e-5).epsilon
     fixed = shell(f"{run} without_replacement --relation substitution -o", str(path)).json
@@ -230,7 +230,7 @@ def test_a_card_tells_the_run_the_day_and_mu_with_its_regret(shell, tmp_path):
     text = page.read_text(encoding="utf-8")
     for word in ("training examples N: 60000", "epochs: 2.0", "with its regret", held["date"]):
         assert word in text
-    run = symdp.training(60000, 256, 2, noise="1.12")
+    run = symdp.training(60000, 256, 2, noise_multiplier="1.12")
     mu, regret = held["gaussian_privacy"]["mu"], held["gaussian_privacy"]["regret"]
     normal = symdp.compose(mechanisms.gaussian(sigma=1 / mu))
     for epsilon in (0.0, 0.03, 0.31, 0.5, 1.1, 2.7):

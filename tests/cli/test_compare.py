@@ -3,8 +3,7 @@
 import pytest
 from shell import Shell
 
-from symdp import mechanisms
-from symdp.questions.noise import compare
+from symdp import compare, mechanisms
 
 
 @pytest.fixture

@@ -95,7 +95,7 @@ def test_every_value_lies_between_its_bounds(name, method):
     for answer in answers(name, method):
         seen += 1
         own = json.loads(json.dumps(answer.to_json()), parse_float=Decimal)
-        value = Decimal(own[answer.asked])
+        value = Decimal(own[answer.quantity])
         low, high = own["lower"], own["upper"]
         assert low is None or Decimal(low) <= value
         assert high is None or value <= Decimal(high)
@@ -107,19 +107,19 @@ def test_every_value_lies_between_its_bounds(name, method):
 
 def _check_text(answer):
     """The text's value lies between the text's bounds, and is no smaller than a bound."""
-    shown = answer.delta_text() if answer.asked == "delta" else answer.epsilon_text()
+    shown = answer.delta_text() if answer.quantity == "delta" else answer.epsilon_text()
     low, high = answer.bound_texts()
     assert low is None or Decimal(low) <= Decimal(shown)
     assert high is None or Decimal(shown) <= Decimal(high)
     assert f"{shown}" in str(answer)
     if answer.kind == "bound":
         for text in (shown, f"{answer:.3g}", f"{answer:.9e}", f"{answer:.25f}"):
-            if answer.asked == "epsilon":
+            if answer.quantity == "epsilon":
                 assert Fraction(text) >= Fraction(answer.epsilon)
             elif answer.log_delta > -math.inf:
                 size = Decimal(answer.log_delta).exp()
                 assert Decimal(text) >= size * (1 - Decimal(10) ** -20)
-    if high is not None and answer.asked == "delta" and answer.log_upper > -math.inf:
+    if high is not None and answer.quantity == "delta" and answer.log_upper > -math.inf:
         assert Decimal(high) >= Decimal(answer.log_upper).exp() * (1 - Decimal(10) ** -20)
 
 
@@ -134,7 +134,7 @@ def test_a_certificate_prints_its_value_between_its_ends(digits):
         steps.certify_epsilon(1e-5, digits=digits, direction="remove"),
     ):
         own = proved.to_json()
-        assert Decimal(own["lower"]) <= exact(own[proved.asked]) <= Decimal(own["upper"])
+        assert Decimal(own["lower"]) <= exact(own[proved.quantity]) <= Decimal(own["upper"])
         assert proved.lower <= proved.value <= proved.upper
 
 
@@ -179,7 +179,7 @@ def test_a_value_off_by_rounding_is_put_back_and_any_other_refused():
         with pytest.raises(AccuracyError, match="please report it"):
             Guarantee(1.0, log_delta, log_lower=lower, log_upper=upper, **made)
     with pytest.raises(AccuracyError, match="please report it"):
-        Guarantee(1.0, -9.0, asked="epsilon", epsilon_lower=2.0, epsilon_upper=3.0, **made)
+        Guarantee(1.0, -9.0, quantity="epsilon", epsilon_lower=2.0, epsilon_upper=3.0, **made)
 
 
 def test_decimals_lie_on_the_side_asked_for():
@@ -211,7 +211,7 @@ def _random_guarantee(chance):
         value = chance.uniform(0, 1) * 10.0 ** chance.randint(-12, 3)
         upper = chance.choice((None, value * (1.0 + width)))
         ends = {"epsilon_lower": None if upper is None else 0.0, "epsilon_upper": upper}
-        given_ = {"asked": "epsilon", "given_delta": 1e-5, **ends}
+        given_ = {"asked": "epsilon", "target_delta": 1e-5, **ends}
         return Guarantee(value, math.log(1e-5), **given_, **made), Decimal(upper or value)
     value = -chance.expovariate(1.0) * 10.0 ** chance.randint(-3, 3)
     upper = chance.choice((None, min(0.0, value + width)))
@@ -228,7 +228,7 @@ def test_no_answer_is_printed_smaller_than_its_upper_end():
     for _ in range(2000):
         answer, upper = _random_guarantee(chance)
         digits = chance.randint(1, 17)
-        by_delta = answer.asked == "delta"
+        by_delta = answer.quantity == "delta"
         text = answer.delta_text(digits) if by_delta else answer.epsilon_text(digits)
         shown = [text]
         if abs(answer.log_delta) < 600:
@@ -239,9 +239,9 @@ def test_no_answer_is_printed_smaller_than_its_upper_end():
         # A double has its own rounding, of one unit in its last place outwards.
         assert all(Decimal(one) >= upper * (1 - Decimal(10) ** -20) for one in shown), answer
         # As many figures as are known: what lies between the ends is more than what is rounded.
-        _, low, high = answer.own
+        _, low, high = answer._value_and_ends
         gap = 0.0
-        if answer.for_pair == "exact" and None not in (low, high) and low < high:
+        if answer.kind_for_pair == "exact" and None not in (low, high) and low < high:
             gap = -math.expm1(low - high) if by_delta else (high - low) / abs(high or 1.0)
         gap = 0.1 if answer.sign == "≤" else min(10 * gap, 0.1)
         last = max(Decimal(10) ** (1 - min(digits, 12)), Decimal(gap))

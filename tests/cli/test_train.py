@@ -20,7 +20,7 @@ def shell(capsys):
 @pytest.mark.slow
 def test_json_is_what_the_library_says(shell):
     answer = shell(f"{RUN} --noise 2 --json --compare").json
-    run = symdp.training(100, 1, 5, noise=2)
+    run = symdp.training(100, 1, 5, noise_multiplier=2)
     assert answer["epsilon"] == run.epsilon(1e-5).epsilon
     assert answer["lower"] <= answer["epsilon"] <= answer["upper"]
     assert answer["protects"] == run.protection.sentence
@@ -81,7 +81,10 @@ def test_csv_has_a_line_for_each_sampling(shell):
     ran = shell(f"{RUN} --noise 2 --csv --largest-batch 4 --compare")
     rows = list(csv.DictReader(io.StringIO(ran.out)))
     assert len(rows) == 5
-    assert float(rows[0]["epsilon"]) == symdp.training(100, 1, 5, noise=2).epsilon(1e-5).epsilon
+    assert (
+        float(rows[0]["epsilon"])
+        == symdp.training(100, 1, 5, noise_multiplier=2).epsilon(1e-5).epsilon
+    )
     assert all(row["error"] == "" and float(row["steps"]) == 500 for row in rows)
 
 

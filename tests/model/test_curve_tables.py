@@ -15,7 +15,6 @@ from symdp.errors import AccuracyError
 from symdp.methods.renyi import _curve_transform
 from symdp.page.card import differences, make_card
 from symdp.questions.ledger import Ledger
-from symdp.questions.tradeoff import membership_advantage
 
 ALPHA = sp.Symbol("alpha")
 STEP = mechanisms.zcdp(rho="1/32")
@@ -91,9 +90,9 @@ def test_a_formula_and_a_file():
 def test_attacks_are_bounded_from_the_gaussian_that_has_the_curve():
     """No bound from a curve may promise more than a mechanism that has it keeps."""
     curve, gauss = compose(STEP, 4), compose(mechanisms.gaussian(sigma=4), 4)
-    advantage = membership_advantage(curve)
+    advantage = curve.membership_advantage()
     assert advantage == pytest.approx(math.sqrt(0.125 / 2), rel=2e-3)  # Pinsker's inequality
-    assert advantage > membership_advantage(gauss)
+    assert advantage > gauss.membership_advantage()
     for alpha in (0.0, 1e-3, 0.1, 0.5, 0.9, 1.0):
         assert 0.0 <= curve.trade_off(alpha) <= gauss.trade_off(alpha) + 1e-12
     assert curve.trade_off(0.9) == pytest.approx(0.0, abs=0.1)

@@ -9,8 +9,7 @@ from fractions import Fraction
 import pytest
 
 import symdp
-from symdp import InputError, Mechanism
-from symdp.questions.noise import compare
+from symdp import InputError, Mechanism, compare
 
 SHORT = [Fraction(2, 5), Fraction(1, 5), Fraction(1, 10)]
 FILE = 'name = "short"\nsupport = "integers"\n[noise]\nmasses = ["2/5", 0.2, "0.1"]\n'

@@ -87,7 +87,7 @@ def test_next_to_the_largest_loss_all_digits_are_there(name: str, count: int) ->
             truth = mpmath.log(near_the_top(fallen, below))
             answer = steps.delta(epsilon, direction="remove")
             assert answer.log_lower <= truth <= answer.log_upper, distance
-        assert (answer.for_pair, answer.route) == ("exact", "residues")
+        assert (answer.kind_for_pair, answer.route) == ("exact", "residues")
         # Ends are doubles of a logarithm, and δ is raised from it: no wider than what that rounds.
         assert answer.log_upper - answer.log_lower < 1e-14 + 1.2e-15 * abs(answer.log_delta)
 

@@ -347,7 +347,7 @@ def test_epsilon_lies_between_proved_signs(mechanism, count, delta, digits):
         assert privacy_profile(pairs, low, digits + 8) > given
         assert privacy_profile(pairs, high, digits + 8) < given
     assert found.epsilon_lower <= low < high <= found.epsilon_upper
-    assert (found.asked, found.given_delta) == ("epsilon", float(delta))
+    assert (found.quantity, found.target_delta) == ("epsilon", float(delta))
 
 
 def test_epsilon_is_zero_where_delta_is_large_and_infinite_where_it_is_too_small():
@@ -459,7 +459,7 @@ def test_the_command_for_epsilon(shell):
 def test_certified_is_a_method(shell):
     steps = compose(RESPONSE, 1000)
     assert steps.delta(150.0, "certified").lower == steps.certify(150.0).lower
-    assert steps.epsilon(1e-6, "certified").asked == "epsilon"
+    assert steps.epsilon(1e-6, "certified").quantity == "epsilon"
     line = "delta randomized_response epsilon_0=1/2 -n 1000 --epsilon 150 --method certified --json"
     assert json.loads(shell(line).out)["method"] == "certified"
 

@@ -10,9 +10,8 @@ import numpy as np
 import pytest
 from refusals import refused
 
-from symdp import compose, mechanisms
+from symdp import audit, compose, mechanisms
 from symdp.cli import main
-from symdp.questions.audit import audit
 
 
 def tail(count, whole, rate):

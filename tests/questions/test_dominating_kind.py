@@ -46,7 +46,7 @@ def test_an_upper_bound_is_called_one(name):
         answers.append(steps.epsilon(0.05))
     for answer in answers:
         told = answer.to_json()
-        assert (answer.kind, answer.for_pair, told["kind"]) == ("bound", "exact", "bound")
+        assert (answer.kind, answer.kind_for_pair, told["kind"]) == ("bound", "exact", "bound")
         assert (told["pair"], told["method"]) == ("dominating", "contour")
         assert "upper bound" in told["protects"]
         assert answer.value == answer.upper
@@ -58,7 +58,11 @@ def test_an_upper_bound_is_called_one(name):
 @pytest.mark.parametrize("name", TIGHT)
 def test_a_pair_that_some_data_attain_is_exact(name):
     answer = compose(TIGHT[name], 2).delta(0.1)
-    assert (answer.kind, answer.for_pair, answer.to_json()["pair"]) == ("exact", "exact", "tight")
+    assert (answer.kind, answer.kind_for_pair, answer.to_json()["pair"]) == (
+        "exact",
+        "exact",
+        "tight",
+    )
 
 
 def test_one_such_step_makes_the_whole_a_bound():
@@ -87,7 +91,7 @@ def test_sums_and_multiples_keep_it():
 
 def test_a_proof_for_such_a_pair_is_a_bound_too():
     proved = compose(DOMINATING["profile points"], 2).certify(0.3, digits=6)
-    assert (proved.kind, proved.for_pair, proved.to_json()["pair"]) == (
+    assert (proved.kind, proved.kind_for_pair, proved.to_json()["pair"]) == (
         "bound", "exact", "dominating",
     )  # fmt: skip
 

@@ -102,7 +102,7 @@ def test_parts_of_the_data_are_as_strong_as_the_weakest() -> None:
     assert parts.delta(1.0, "moments").kind == "bound"
     assert parts.delta(1.0, "msd:2").kind == "estimate"
     exact = parts.delta(1.0)
-    assert (exact.kind, exact.for_pair) == ("exact", "exact")
+    assert (exact.kind, exact.kind_for_pair) == ("exact", "exact")
     assert exact.delta == max(part.delta(1.0).delta for part in parts.parts.values())
 
 

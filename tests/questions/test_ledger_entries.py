@@ -141,7 +141,7 @@ def test_a_figure_has_both_lines(spending):
     (spent, budget), texts = _drawn(spending)
     assert texts == ["ε spent at δ = 1e-05, exact", "budget ε = 2"]
     assert spent.get_xdata().tolist() == [0, 1, 2, 3, 4, 5]
-    assert spent.get_ydata()[-1] == spending.epsilon(1e-5).end
+    assert spent.get_ydata()[-1] == spending.epsilon(1e-5).at_most
     assert set(budget.get_ydata()) == {2.0}
     with pytest.raises(InputError, match="entry 1 has no date"):
         spending.plot(1e-5, by="date")

@@ -17,7 +17,7 @@ from symdp.methods.route import Contour
 from symdp.numeric.answer import Answer
 from symdp.numeric.saddle_point import log_one_minus_exp
 from symdp.page.card import _attack
-from symdp.questions.tradeoff import _Complement, bayes_error, membership_advantage, trade_off
+from symdp.questions.tradeoff import _Complement, bayes_error, trade_off
 
 RATES = (1e-6, 0.5, 0.9)
 # log(1 − δ) is rounded relatively to its size, some hundreds here, and near α = 1 two numbers that
@@ -178,7 +178,7 @@ def test_every_reader_says_the_same():
     steps = compose(mechanisms.gaussian(sigma="1/20"), 1)
     attack = _attack(steps)  # of a card
     assert [row["true_positive_rate"] for row in attack["trade_off"]] == [1.0, 1.0, 1.0]
-    assert attack["advantage"] == membership_advantage(steps) == 1.0
+    assert attack["advantage"] == steps.membership_advantage() == 1.0
     assert bayes_error(steps) == pytest.approx(float(normal(mpmath.mpf(-10))), rel=1e-10)
 
 

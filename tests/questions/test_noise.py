@@ -120,8 +120,12 @@ def test_a_figure(mechanism) -> None:
     with mpl.rc_context({"backend": "Agg"}):
         from matplotlib import pyplot
 
-        axes = mechanism.plot().axes
+        axes = mechanism.plot().ravel()
         assert len(axes) == 4
+        _, rows = pyplot.subplots(4, 1)
+        assert mechanism.plot(rows) is rows
+        with pytest.raises(InputError, match="four axes"):
+            mechanism.plot(rows[0])
         places, losses = axes[1].lines[0].get_data()
         top = mechanism.pair()
         assert np.all(np.isfinite(losses))
@@ -135,8 +139,8 @@ def test_the_figure_of_a_derivation() -> None:
     with mpl.rc_context({"backend": "Agg"}):
         from matplotlib import pyplot
 
-        figure = derive(mechanisms.laplace(b=2)).plot()
-        losses = figure.axes[1].lines[0].get_ydata()
+        axes = derive(mechanisms.laplace(b=2)).plot()
+        losses = axes[0, 1].lines[0].get_ydata()
         assert (losses.min(), losses.max()) == pytest.approx((-0.5, 0.5))
-        assert "finite for t from -∞ to ∞" in figure.axes[2].get_title()
+        assert "finite for t from -∞ to ∞" in axes[1, 0].get_title()
         pyplot.close("all")

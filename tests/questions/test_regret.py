@@ -8,7 +8,6 @@ from refusals import refused
 from scipy.special import ndtr
 
 from symdp import compose, mechanisms
-from symdp.questions.tradeoff import gaussian_privacy_with_regret
 
 
 def gaussian(mu, epsilon):
@@ -23,7 +22,7 @@ def test_no_epsilon_has_a_larger_regret(name, regret):
         "sampled": compose(mechanisms.gaussian(sigma=1).subsample("poisson", "1/50"), 500),
         "box": compose(mechanisms.randomized_response(epsilon_0="1/2"), 6),
     }[name]
-    found = gaussian_privacy_with_regret(steps, regret)
+    found = steps.gaussian_privacy(regret=regret)
     grid = np.linspace(0, 1.2 * found.epsilon, 701)
     gap = steps.delta(grid).delta - gaussian(found.mu, grid)
     assert gap.max() <= regret
@@ -33,10 +32,10 @@ def test_no_epsilon_has_a_larger_regret(name, regret):
 
 def test_a_gaussian_is_next_to_itself():
     steps = compose(mechanisms.gaussian(sigma=4), 16)
-    assert gaussian_privacy_with_regret(steps, 1e-7).mu == pytest.approx(1, rel=2e-3)
-    assert gaussian_privacy_with_regret(steps, 0.5).mu == 0.0
+    assert steps.gaussian_privacy(regret=1e-7).mu == pytest.approx(1, rel=2e-3)
+    assert steps.gaussian_privacy(regret=0.5).mu == 0.0
     with refused("strictly between 0 and 1"):
-        gaussian_privacy_with_regret(steps, 0)
+        steps.gaussian_privacy(regret=0)
 
 
 def test_little_noise_is_answered_though_its_losses_exceed_all_exponents():
@@ -44,7 +43,7 @@ def test_little_noise_is_answered_though_its_losses_exceed_all_exponents():
 
     δ_μ(ε) falls by less than 0.4 Δμ where it is steepest: a μ so much smaller leaves more than Δ.
     """
-    found = gaussian_privacy_with_regret(compose(mechanisms.gaussian(sigma="1/50"), 3), 1e-2)
+    found = compose(mechanisms.gaussian(sigma="1/50"), 3).gaussian_privacy(regret=1e-2)
     mu = np.sqrt(3) * 50
     assert mu - 0.1 < found.mu < 1.1 * mu
     assert found.epsilon > 710

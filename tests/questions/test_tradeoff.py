@@ -10,15 +10,7 @@ from symdp import compose, mechanisms
 from symdp.errors import InputError
 from symdp.methods.gaussian import log_gaussian_delta
 from symdp.questions import tradeoff
-from symdp.questions.tradeoff import (
-    bayes_error,
-    gaussian_mu,
-    gaussian_privacy,
-    inverse_trade_off,
-    membership_advantage,
-    renyi_divergence,
-    trade_off,
-)
+from symdp.questions.tradeoff import bayes_error, gaussian_mu, renyi_divergence, trade_off
 
 TEN = compose(mechanisms.gaussian(sigma=5), 10)  # μ = √10/5
 MU = math.sqrt(10) / 5
@@ -56,10 +48,10 @@ def test_randomised_response_is_piecewise_linear(alpha):
 @pytest.mark.parametrize("alpha", [0.02, 0.3, 0.8])
 def test_the_inverse_is_the_other_direction_and_both_lies_below(alpha):
     beta = trade_off(SKEW, alpha, "remove")
-    assert inverse_trade_off(SKEW, beta, "remove") == pytest.approx(alpha, rel=1e-9)
+    assert SKEW.inverse_trade_off(beta, "remove") == pytest.approx(alpha, rel=1e-9)
     both = trade_off(SKEW, alpha)
     assert both <= min(beta, trade_off(SKEW, alpha, "add")) + 1e-14
-    assert inverse_trade_off(SKEW, both) == pytest.approx(alpha, rel=1e-9)
+    assert SKEW.inverse_trade_off(both) == pytest.approx(alpha, rel=1e-9)
     assert beta != pytest.approx(trade_off(SKEW, alpha, "add"), rel=1e-3)
 
 
@@ -75,7 +67,7 @@ def test_trade_off_begins_below_one_where_some_mass_is_at_infinity():
 
 
 def test_attacks():
-    advantage = membership_advantage(TEN)
+    advantage = TEN.membership_advantage()
     with mpmath.workdps(30):
         exact = float(2 * normal(mpmath.sqrt(10) / 10) - 1)
     assert advantage == pytest.approx(exact, rel=1e-13)
@@ -114,14 +106,14 @@ def test_renyi_limits():
 
 
 def test_gaussian_privacy_of_gaussian_noise():
-    assert gaussian_privacy(TEN, 1e-6).mu == pytest.approx(MU, rel=1e-9)
+    assert TEN.gaussian_privacy(1e-6).mu == pytest.approx(MU, rel=1e-9)
     for epsilon in (-0.5, 0.0, 3.0, 20.0):
         mu = gaussian_mu(epsilon, TEN.delta(epsilon).log_delta)
         assert mu == pytest.approx(MU, rel=1e-11)
 
 
 def test_the_gaussian_curve_lies_above_the_profile_and_touches_it():
-    found = gaussian_privacy(COIN, 1e-6)
+    found = COIN.gaussian_privacy(1e-6)
     gaps = []
     for k in range(100):
         epsilon = k / 100
@@ -138,12 +130,12 @@ def test_the_gaussian_curve_lies_above_the_profile_and_touches_it():
         (lambda: trade_off(TEN, -0.1), "alpha = -0.1"),
         (lambda: trade_off(TEN, math.nan), "alpha = nan"),
         (lambda: trade_off(TEN, 0.5, "up"), "direction"),
-        (lambda: inverse_trade_off(TEN, 1.5), "beta = 1.5"),
+        (lambda: TEN.inverse_trade_off(1.5), "beta = 1.5"),
         (lambda: bayes_error(TEN, 1.0), "prior = 1.0"),
         (lambda: renyi_divergence(TEN, -1), "order = -1"),
         (lambda: renyi_divergence(TEN, math.nan), "order = nan"),
         (lambda: gaussian_mu(1.0, 0.0), "below 1"),
-        (lambda: gaussian_privacy(TEN, 0.0), "least_delta = 0.0"),
+        (lambda: TEN.gaussian_privacy(0.0), "least_delta = 0.0"),
     ],
 )
 def test_bad_input_names_the_culprit(call, part):

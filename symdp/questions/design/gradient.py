@@ -86,7 +86,7 @@ class Gradient:
     """
 
     answer: Guarantee
-    asked: Literal["epsilon", "delta"]  # what is derived
+    quantity: Literal["epsilon", "delta"]  # what is derived
     direction: str
     slopes: tuple[Slope, ...]
     other: tuple[Slope, ...] = field(default=())
@@ -104,7 +104,7 @@ class Gradient:
         return {
             "epsilon": self.answer.epsilon,
             "delta": self.answer.delta,
-            "of": self.asked,
+            "of": self.quantity,
             "direction": self.direction,
             "slopes": [slope.to_json() for slope in self.slopes],
             "other_direction": [slope.to_json() for slope in self.other],
@@ -112,7 +112,7 @@ class Gradient:
 
     def __repr__(self) -> str:
         listed = ", ".join(f"{slope.parameter}: {slope.derivative:.9g}" for slope in self.slopes)
-        return f"<Gradient of {self.asked}, {self.direction}: {listed}>"
+        return f"<Gradient of {self.quantity}, {self.direction}: {listed}>"
 
 
 def gradient(

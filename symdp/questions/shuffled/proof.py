@@ -453,7 +453,7 @@ def certify_delta_of_round(
         log_double(bound.upper, 1),
         direction="both",
         count=1,
-        asked="delta",
+        quantity="delta",
         log_upper=log_double(bound.upper, 1),
         seconds=time.perf_counter() - start,
         **_told(high, min(digits, bound.digits), digits),
@@ -477,10 +477,10 @@ def certify_epsilon_of_round(
                 math.log(float(exact)),
                 direction="both",
                 count=1,
-                asked="epsilon",
+                quantity="epsilon",
                 epsilon_upper=math.nextafter(float(epsilon), math.inf),
                 seconds=time.perf_counter() - start,
-                given_delta=float(exact),
+                target_delta=float(exact),
                 **_told(epsilon, min(digits, bound.digits), digits),
             )
         width = max(width, 10.0**-bound.digits)

@@ -77,7 +77,7 @@ def _profile(product: Composition, direction: Direction) -> list[tuple[sp.Expr, 
     largest = product.epsilon(remaining, direction=direction).value
     epsilons = np.linspace(0.0, max(largest, _LEAST), _CELLS + 1)
     curve = product.delta(epsilons, direction=direction)
-    deltas = [min(answer.end * _ROUNDED_UP, 1.0) for answer in curve]
+    deltas = [min(answer.at_most * _ROUNDED_UP, 1.0) for answer in curve]
     return [
         (sp.Rational(float(epsilon)), Fraction(delta))
         for epsilon, delta in zip(epsilons, deltas, strict=True)

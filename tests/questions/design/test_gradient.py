@@ -132,7 +132,7 @@ def test_delta_of_normal_noise():
 
     with mpmath.workdps(30):
         truth = float(mpmath.diff(delta, mpmath.mpf(5)))
-    assert found.asked == "delta"
+    assert found.quantity == "delta"
     assert found["sigma"].derivative == pytest.approx(truth, rel=1e-9)
 
 
