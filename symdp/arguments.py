@@ -27,6 +27,7 @@ MethodName = Literal[
 AT_MOST, EITHER, EXACTLY, UP, DOWN = "at most", "either way", "exactly", "up", "down"
 DIRECTIONS = ("remove", "add")
 MOST_STEPS = 10**15
+_SPELLING = str.maketrans("- ", "__")
 
 
 def checked_count(count: object) -> int:
@@ -37,9 +38,9 @@ def checked_count(count: object) -> int:
     if isinstance(count, float) and count.is_integer():
         count = int(count)
     if isinstance(count, bool) or not isinstance(count, numbers.Integral) or int(count) < 1:
-        raise InputError(f"count {count!r}: the number of steps must be a positive integer")
+        raise InputError(f"n = {count!r:.40}: the number of steps must be a positive integer")
     if int(count) > MOST_STEPS:
-        raise InputError(f"count {count!r}: at most {MOST_STEPS} steps are accounted for")
+        raise InputError(f"n = {count!r:.40}: at most {MOST_STEPS} steps are accounted for")
     return int(count)
 
 
@@ -50,6 +51,16 @@ def sides(direction: str) -> tuple[str, ...]:
     if direction in DIRECTIONS:
         return (direction,)
     raise InputError(f"direction '{direction}': it is 'remove', 'add' or 'both'")
+
+
+def spelled(word: Any, words: Iterable[str]) -> Any:
+    """Return the word among some that differs in capitals, hyphens, spaces or `_`, else itself."""
+    plain = str(word).lower().translate(_SPELLING)
+    return next((known for known in words if known.translate(_SPELLING) == plain), word)
+
+
+def silent(*_: object) -> None:
+    """Report nothing."""
 
 
 def is_array(value: object) -> bool:

@@ -274,7 +274,7 @@ def _train(asked: Asked) -> Found:
         examples,
         batch,
         steps=steps,
-        noise=2,
+        noise_multiplier=2,
         sampling=sampling.scheme,
         largest_batch=sampling.batch if sampling.scheme == "truncated_poisson" else None,
         relation=step.relation,
@@ -296,7 +296,7 @@ def _odometer(asked: Asked) -> Found:
     p = asked.promise
     mu = step_mu(p.step).mu
     spent = Odometer([mu * math.sqrt(p.count) * (1 + 1e-12)])
-    spent.commit(mu, count=p.count)
+    spent.commit(mu, n=p.count)
     return math.exp(float(log_profile(_array(spent.bound), _array(p.epsilon)))), 1e-9, "≥", None
 
 

@@ -147,7 +147,7 @@ OBJECTS = {
     ),
     "plan": (
         lambda: plan(
-            mechanisms.gaussian, "sigma", {"sigma": (9, 15)}, epsilon=1, delta=1e-5, count=10
+            mechanisms.gaussian, "sigma", {"sigma": (9, 15)}, epsilon=1, delta=1e-5, n=10
         ),
         lambda one: [repr(one)],
     ),

@@ -259,7 +259,7 @@ def test_four_writers_at_once_and_killed_forget_nothing(work, tmp_path):
     os.close(writing)
     with os.fdopen(reading, "rb") as stream:
         told += len(stream.read())
-    found = load_filter(path).count if work is _charge else Ledger.load(path).count
+    found = load_filter(path).n if work is _charge else Ledger.load(path).n
     assert told >= 12
     assert told <= found <= told + 4  # a step that was charged may not have been told of
     with locked(path):  # the locks of the dead are free

@@ -213,6 +213,6 @@ def test_a_ledger_of_a_million_steps_stays_small_and_right():
             assert now > last
             last = now
     assert len(ledger) == len(kinds)
-    assert ledger.count == 10**6
+    assert ledger.n == 10**6
     whole = compose(list(zip(kinds, totals, strict=True)))
     assert whole.epsilon(1e-6).epsilon == pytest.approx(last, rel=1e-12)

@@ -20,8 +20,8 @@ sensitivity = 1
 
 def test_compositions_do_what_they_look_like():
     assert compose([GAUSSIAN, GAUSSIAN]).steps == ((GAUSSIAN, 2),)
-    assert compose([GAUSSIAN, (GAUSSIAN, 3.0)]).count == 4
-    assert compose(GAUSSIAN, 1000.0).count == 1000
+    assert compose([GAUSSIAN, (GAUSSIAN, 3.0)]).n == 4
+    assert compose(GAUSSIAN, 1000.0).n == 1000
     for wrong in ("gaussian", [1], [(GAUSSIAN,)], [("gaussian", 2)], 7, [[GAUSSIAN, 1.5]]):
         with pytest.raises(InputError):
             compose(wrong)

@@ -143,7 +143,7 @@ def _print_points(answers: list[Guarantee], direction: str, seconds: float, mark
         "kind": weakest(answer.kind for answer in answers),
         "method": answers[0].method,
         "direction": direction,
-        "count": answers[0].count,
+        "count": answers[0].n,
         "seconds": round(seconds, 6),
         **({} if whose is None else whose.to_json()),
         **({"incomplete": mark} if mark else {}),
@@ -168,7 +168,7 @@ def _draw(
             curves.append(Series.of("moments bound" if name == "moments" else name, others))
     title = "\n".join(f"{steps_of(n)} of {m.summary}" for m, n in composition.steps)
     if len(composition.steps) > _MOST_NAMED:
-        title = f"{composition.count} steps of {len(composition.steps)} mechanisms"
+        title = f"{composition.n} steps of {len(composition.steps)} mechanisms"
     save(curves, path, title)
 
 
@@ -212,7 +212,7 @@ def verify(
                 "checks": [c.to_json() for c in checks],
                 "digits": min((c.truth.digits for c in checks), default=wanted),
                 "direction": side,
-                "count": composition.count,
+                "count": composition.n,
                 "violated": sum(c.broken for c in checks),
                 "seconds": round(time.perf_counter() - start, 6),
                 **({"incomplete": mark} if mark else {}),
@@ -235,7 +235,7 @@ def verify(
             names = "; ".join(
                 f"{count} × {repr(m)[len('<Mechanism ') : -1]}" for m, count in composition.steps
             )
-            say(one_line(f"{names}, {steps_of(composition.count)}"), "strong")
+            say(one_line(f"{names}, {steps_of(composition.n)}"), "strong")
         while True:
             with working(what) as work:
                 if rows is None:
@@ -545,21 +545,17 @@ def calibrate(
 
     known.tell = told
 
-    def found(job_asked: Job) -> Calibration | AttackCalibration:
+    def found(job_asked: Job) -> Any:
         from symdp.questions.calibrate import COUNT, calibrate
 
+        options: dict[str, Any] = {"digits": many, "between": ends, "progress": seen, **target}
+        options |= {"method": name, "direction": how.side}
         if steps is not None:
-            return calibrate(
-                steps, unknown, job_asked.steps_asked, **target, digits=many, between=ends,
-                method=name, direction=how.side, progress=seen,
-            )  # fmt: skip
+            return calibrate(steps, unknown, job_asked.steps_asked, **options)
         mechanism = _open(job_asked, unknown)
         of_steps = unknown == COUNT and COUNT not in mechanism.parameters
         count = None if of_steps and job_asked.count is None else job_asked.steps_asked
-        return calibrate(
-            mechanism, unknown, count, **target, digits=many, between=ends, method=name,
-            direction=how.side, progress=seen,
-        )  # fmt: skip
+        return calibrate(mechanism, unknown, count, **options)
 
     what = f"calibrating {unknown} of {job.subject}"
     how.tell(how.ask(what, lambda: job, found, known=known), _calibrated)
@@ -765,7 +761,7 @@ def tradeoff(
                 ],
                 "advantage": advantage,
                 "direction": side,
-                "count": steps.count,
+                "count": steps.n,
                 **whose.to_json(),
             })  # fmt: skip
             return

@@ -258,7 +258,7 @@ def _sheets(
         epsilon = composition.epsilon(delta).at_most  # of both directions
     derivation = None if has_no_single_pair(mechanism) else derive_pair(mechanism, side)
     tables = sheets(composition, derivation, epsilon, order, words.direction(side))
-    at = f" at ε = {epsilon:g}, n = {composition.count}"
+    at = f" at ε = {epsilon:g}, n = {composition.n}"
     if len(composition.sides("both")) > 1:
         at += f", {side} direction"
     return tables, at

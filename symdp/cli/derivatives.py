@@ -67,7 +67,7 @@ def plan(
         count = None if COUNT in between and job.count is None else job.steps_asked
         return cheapest(
             job.build_mechanism(), minimize, between, epsilon=at_epsilon, delta=at_delta,
-            count=count, progress=seen,
+            n=count, progress=seen,
         )  # fmt: skip
 
     with working(what) as work:

@@ -127,7 +127,7 @@ def routes_table(taken: str) -> Table:
 def source(answer: Guarantee, seconds: float | None = None) -> list[Sentence]:
     """Return how an answer was found, and whose privacy it speaks of."""
     seconds = answer.seconds if seconds is None else seconds
-    how = f"direction {answer.direction}, {steps_of(answer.count)}, {seconds:.2g} s"
+    how = f"direction {answer.direction}, {steps_of(answer.n)}, {seconds:.2g} s"
     return [Sentence(f"  method {answer.method}, {how}", "quiet"), *protection(answer)]
 
 

@@ -61,7 +61,7 @@ def report(
         with working(f"report on {job.subject}") as shown:
             composition = job_asked.build()
             name = Path(job.composition).name if job.composition else composition.steps[0][0].name
-            head = one_line(f"{name}, {steps_of(composition.count)}"), one_line(job.typed)
+            head = one_line(f"{name}, {steps_of(composition.n)}"), one_line(job.typed)
             panel = (lambda: _panel(job, delta)) if ending == "html" else None
             page = Report(head, composition, at, undrawn=undrawn, panel=panel)
 

@@ -270,7 +270,7 @@ def ledger_show(*, file: Path, by: str | None = None, delta: str | None = None, 
         return
     names = [*(one_line(name) or f"(no {by})" for name, _ in groups), "all"]
     cells = [
-        (name, str(part.count), *_cells(answer))
+        (name, str(part.n), *_cells(answer))
         for name, part, answer in zip(names, parts, answers, strict=True)
     ]
     reasons = {one_line(answer) for answer in answers if isinstance(answer, str)}
@@ -296,7 +296,7 @@ def _spent(part: Ledger, delta: float, how: How, what: str) -> Guarantee | str:
 
 def _told(answer: Guarantee | str, part: Ledger) -> dict[str, Any]:
     if isinstance(answer, str):
-        return {"epsilon": None, "count": part.count, "error": answer}
+        return {"epsilon": None, "count": part.n, "error": answer}
     return answer.to_json()
 
 
@@ -347,14 +347,14 @@ def _show_ledger(ledger: Ledger, as_json: bool) -> None:
         ]
         entries = [entry.to_json() for entry in ledger.entries]
         protects = {} if whose is None else whose.to_json()
-        print_json({"count": ledger.count, "steps": rows, "entries": entries, **protects})
+        print_json({"count": ledger.n, "steps": rows, "entries": entries, **protects})
         return
     head, rows_of_text = ledger.table()
     cells = [tuple(map(one_line, row)) for row in rows_of_text]
     kinds = f"{len(steps)} distinct" if len(steps) != 1 else "all alike"
     show(
         Table(head, cells),
-        Sentence(f"{steps_of(ledger.count)}, {kinds}"),
+        Sentence(f"{steps_of(ledger.n)}, {kinds}"),
         *([] if whose is None else [Sentence(f"protects {whose.sentence}")]),
     )
 
@@ -391,7 +391,7 @@ def filter_ask(
     *, file: Path, bound: list[str], count: str | None = None, as_json: bool = False
 ) -> int:
     """Say whether a step fits; nothing changes.  Exit code 1 where it does not."""
-    decision = _filter(file).ask(_bound(bound), count=_count(count))
+    decision = _filter(file).ask(_bound(bound), n=_count(count))
     left = {"allowed": decision.allowed, "step": decision.step, "left": decision.left}
     _show_values(left, as_json)
     return int(not decision)
@@ -407,7 +407,7 @@ def filter_commit(
 ) -> None:
     """Charge a step; when this has returned, the step may be released."""
     number = None if step is None else words.whole(step, "--step", 1, MOST_STEPS)
-    decision = _filter(file).commit(_bound(bound), step=number, count=_count(count))
+    decision = _filter(file).commit(_bound(bound), step=number, n=_count(count))
     _show_values({"allowed": True, "step": decision.step, "left": decision.left}, as_json)
 
 

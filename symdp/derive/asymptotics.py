@@ -345,7 +345,7 @@ class EpsilonAsymptotics:
         return sp.Add(*(sp.diff(term.expression, symbol) for term in self.terms))
 
     @property
-    def count(self) -> sp.Expr:
+    def n(self) -> sp.Expr:
         """How many steps ε (the symbol `epsilon`) has room for: n from the terms down to n⁰.
 
         √n is the positive root of κ₁n + z√κ₂ √n + c = ε.
@@ -358,10 +358,10 @@ class EpsilonAsymptotics:
         return ((-b + sp.sqrt(b**2 + 4 * a * (EPSILON - constant))) / (2 * a)) ** 2
 
     def at(
-        self, count: int, delta: sp.Expr | float, values: Mapping[sp.Symbol, sp.Expr] | None = None
+        self, n: int, delta: sp.Expr | float, values: Mapping[sp.Symbol, sp.Expr] | None = None
     ) -> sp.Expr:
         """Return ε in numbers."""
-        numbers = dict(values or {}) | {COUNT: count, QUANTILE: normal_quantile(delta)}
+        numbers = dict(values or {}) | {COUNT: n, QUANTILE: normal_quantile(delta)}
         put, more = (part.subs(numbers) for part in (self.epsilon, self.next_rate_term))
         if put.free_symbols:
             names = ", ".join(sorted(str(symbol.name) for symbol in put.free_symbols))

@@ -128,10 +128,10 @@ class Stateful(ABC):
 
     def __init__(self, path: str | Path | None) -> None:
         self.path = None if path is None else a_path(path, "the filter's file")
-        self.count = 0
+        self.n = 0
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}: {self.count} steps committed>"
+        return f"<{type(self).__name__}: {self.n} steps committed>"
 
     @abstractmethod
     def to_json(self) -> dict[str, Any]:
@@ -145,9 +145,9 @@ class Stateful(ABC):
         replace_state(target, self.to_json(), self.to_json())
 
     def _check_order(self, step: int | None) -> None:
-        if step is not None and step != self.count + 1:
+        if step is not None and step != self.n + 1:
             raise InputError(
-                f"step {step}: the next step is {self.count + 1}; steps are committed once each, "
+                f"step {step}: the next step is {self.n + 1}; steps are committed once each, "
                 "in order"
             )
 
@@ -202,7 +202,7 @@ class Filter(Stateful):
             "conditions": CONDITIONS,
             **numbers,
             "left": self.left(),
-            "steps": self.count,
+            "steps": self.n,
         }
 
     def _text(self, bound: Any) -> Any:
@@ -211,12 +211,12 @@ class Filter(Stateful):
     def _bound(self, text: Any) -> Any:
         return read(text)
 
-    def ask(self, bound: Any, count: int = 1) -> Decision:
-        """Return whether `count` steps of this bound fit; nothing changes."""
-        fits = self._fits(self._checked(bound), checked_count(count))
-        return Decision(fits, self.count + 1, self.left())
+    def ask(self, bound: Any, n: int = 1) -> Decision:
+        """Return whether `n` steps of this bound fit; nothing changes."""
+        fits = self._fits(self._checked(bound), checked_count(n))
+        return Decision(fits, self.n + 1, self.left())
 
-    def commit(self, bound: Any, step: int | None = None, count: int = 1) -> Decision:
+    def commit(self, bound: Any, step: int | None = None, n: int = 1) -> Decision:
         """Charge a step, write the state, and return; then the step may be released.
 
         Parameters
@@ -225,7 +225,7 @@ class Filter(Stateful):
             The step's bound: μ, or ρ. A double means the decimal that it prints; "1/10" is exact.
         step
             The number that the step is expected to have; a repeated or skipped one is refused.
-        count
+        n
             How many such steps are charged at once; all of them or none.
 
         Raises
@@ -234,12 +234,12 @@ class Filter(Stateful):
             If the step does not fit or the state cannot be written; then nothing has changed.
         """
         checked = self._checked(bound)
-        many = checked_count(count)
+        many = checked_count(n)
         self._check_order(step)
         if not self._fits(checked, many):
             what = "step" if many == 1 else f"{many} steps from step"
             raise InputError(
-                f"{what} {self.count + 1} of bound {bound!r} would exceed the budget: at most "
+                f"{what} {self.n + 1} of bound {bound!r} would exceed the budget: at most "
                 f"{given(self.left())} is left; do not release it"
             )
         if self.path is None:
@@ -255,11 +255,11 @@ class Filter(Stateful):
             finally:
                 if not saved:
                     vars(self).update(attributes)
-        return Decision(True, self.count, self.left())
+        return Decision(True, self.n, self.left())
 
     def _apply(self, bound: Any, count: int) -> None:
         self._charge(bound, count)
-        self.count += count
+        self.n += count
         text = self._text(bound)
         if self.runs and self.runs[-1][0] == text:
             self.runs[-1][1] += count
@@ -271,7 +271,7 @@ class Filter(Stateful):
         return {
             "filter": self.type_name,
             **self._parameters(),
-            "steps": self.count,
+            "steps": self.n,
             "runs": [list(run) for run in self.runs],
         }
 
@@ -281,9 +281,9 @@ class Filter(Stateful):
             if not isinstance(many, int) or many < 1:
                 raise InputError(f"{where}: the journal of steps is damaged")
             self._charge(self._bound(text), many)
-            self.count += many
+            self.n += many
         self.runs = [list(run) for run in state.get("runs", [])]
-        if self.count != state.get("steps"):
+        if self.n != state.get("steps"):
             raise InputError(f"{where}: the journal does not have the {state.get('steps')} steps")
 
 
@@ -306,7 +306,7 @@ class GaussianFilter(Filter):
     >>> filter = GaussianFilter(budget=1.0)
     >>> [filter.commit(0.6).allowed, bool(filter.ask(0.9)), bool(filter.ask(0.8))]
     [True, False, True]
-    >>> GaussianFilter(budget=1).commit("1/10", count=100).left
+    >>> GaussianFilter(budget=1).commit("1/10", n=100).left
     0.0
     >>> round(GaussianFilter(epsilon=2.75, delta=1e-5).budget, 8)
     0.6659424

@@ -138,7 +138,7 @@ class IndividualFilter(Stateful):
         μ_j^(i) of every record is its largest possible contribution over the noise, ‖f(x_i)‖/σ for
         a Gaussian sum; shape (records,).
         """
-        return ActiveSet(self._decide(*self._checked(mu))[0], self.count + 1)
+        return ActiveSet(self._decide(*self._checked(mu))[0], self.n + 1)
 
     def commit(self, mu: ArrayLike, step: int | None = None) -> ActiveSet:
         """Charge a step to the records that take part, write the state, and return who they are.
@@ -150,9 +150,9 @@ class IndividualFilter(Stateful):
         self._check_order(step)
         scale, sums = self._decide(*values)
         if self.path is not None:
-            replace_state(self.path, self.to_json(), self._state(sums, self.count + 1))
-        self._sums, self.count = sums, self.count + 1
-        return ActiveSet(scale, self.count)
+            replace_state(self.path, self.to_json(), self._state(sums, self.n + 1))
+        self._sums, self.n = sums, self.n + 1
+        return ActiveSet(scale, self.n)
 
     def _checked(self, mu: ArrayLike) -> Pair:
         """Return the μ of every record, and in units; both rounded up."""
@@ -208,7 +208,7 @@ class IndividualFilter(Stateful):
             "used_up": done,
             "largest_spent_so_far": math.sqrt(float(self.spent.max())),
             "spent_is": "no guarantee: √Σμ² so far, of the budget fixed at the start",
-            "steps": self.count,
+            "steps": self.n,
             "warning": WARNING,
         }
 
@@ -226,7 +226,7 @@ class IndividualFilter(Stateful):
 
     def to_json(self) -> dict[str, Any]:
         """Return the state as JSON values; Σ μ² in squared units, as packed doubles."""
-        return self._state(self._sums, self.count)
+        return self._state(self._sums, self.n)
 
     @classmethod
     def from_state(cls, state: dict[str, Any], path: Path) -> IndividualFilter:
@@ -234,7 +234,7 @@ class IndividualFilter(Stateful):
         restored = cls(int(state["records"]), read(state["budget"]), last=state["last"], path=path)
         data = zlib.decompress(base64.b64decode(state["units_spent"]))
         sums = np.frombuffer(data, dtype="<f8").astype(np.float64)
-        restored.count = int(number(state["steps"], "steps"))
+        restored.n = int(number(state["steps"], "steps"))
         if sums.size != 2 * len(restored):
             raise InputError(f"{path}: the state does not have its {state['records']} records")
         restored._sums = sums[: len(restored)], sums[len(restored) :]

@@ -221,9 +221,9 @@ def is_envelope(mechanism: MechanismRecord) -> bool:
 def _of_laws(
     source: Laws, variable: sp.Symbol, support: Support, sampling: Sampling | None
 ) -> Pair:
-    q = _ONE if sampling is None else sampling.rate
+    rate = _ONE if sampling is None else sampling.rate
     atoms = tuple((value, masses[::-1]) for value, masses in source.atoms)
-    laws = (source.Q, source.P), (1 - q, q), (_ONE, _ZERO)
+    laws = (source.Q, source.P), (1 - rate, rate), (_ONE, _ZERO)
     return Pair(variable, support, *laws, atoms=atoms)
 
 
@@ -376,8 +376,8 @@ def _substituted(noise: _Shifts, sampling: Sampling | None) -> Pair:
         return Pair(plain.variable, plain.support, plain.components, (_ZERO, _ONE), (_ONE, _ZERO))
     if sampling.scheme == "poisson":
         if noise.turns_both_ways:
-            q = sampling.rate
-            return noise.mixture({0: (1 - q, 1 - q), 1: (q, _ZERO), -1: (_ZERO, q)})
+            rate = sampling.rate
+            return noise.mixture({0: (1 - rate, 1 - rate), 1: (rate, _ZERO), -1: (_ZERO, rate)})
         return noise.symmetric(sampling.rate, noise.largest_shift)
     if sampling.scheme == "without_replacement" and sampling.group == 1:
         return noise.symmetric(sampling.rate, shift)
@@ -429,7 +429,7 @@ def _averaged(noise: _Shifts, sampling: Sampling) -> Pair:
     """Return the pair of a batch whose size shows: given that, one record is exchanged."""
     noise.require_symmetric("exchanging a record of a batch for another")
     assert sampling.records is not None
-    q, batch = _fraction(sampling), sizes(sampling.records, _fraction(sampling))
+    q, batch = _rational_rate(sampling), sizes(sampling.records, _rational_rate(sampling))
     shift, rate = noise.noise.substitution_sensitivity, sp.Rational(q)
     alternatives = [
         (sp.Rational(mass), noise.hit_or_miss(rate, shift, sp.Rational(ratio)))
@@ -450,7 +450,7 @@ def displacement(sampling: Sampling) -> tuple[sp.Rational, sp.Rational]:
     """
     assert sampling.batch is not None
     assert sampling.records is not None
-    q, size, records = _fraction(sampling), sampling.batch, sampling.records
+    q, size, records = _rational_rate(sampling), sampling.batch, sampling.records
     full = _binomial_tail(records - 1, q, size)
     if full < _NOTHING:
         return _ZERO, _ZERO
@@ -467,7 +467,7 @@ def hits(sampling: Sampling) -> list[Fraction]:
     >>> [float(tail) for tail in hits(Sampling("with_replacement", sp.Rational(1, 4), batch=2))]
     [1.0, 0.4375, 0.0625, 0.0]
     """
-    rate = _fraction(sampling)
+    rate = _rational_rate(sampling)
     if sampling.scheme == "with_replacement":
         draws, rate = sampling.batch or 1, min(Fraction(1), sampling.group * rate)
         if draws * rate > _MOST_HITS:
@@ -492,7 +492,7 @@ def _likely_hits(sampling: Sampling) -> tuple[int, list[Fraction]]:
     Fewer hits than j₀ are counted as j₀, which only enlarges the loss; the last tail is below
     `_UNLIKELY`.
     """
-    rate, group = _fraction(sampling), sampling.group
+    rate, group = _rational_rate(sampling), sampling.group
     least = 0
     while least < group and 1 - _binomial_tail(group, rate, least + 1) < _UNLIKELY:
         least += 1
@@ -513,7 +513,7 @@ def _hypergeometric(records: int, group: int, size: int, j: int) -> Fraction:
     return Fraction(max(ways, 0), math.prod(records - i for i in range(group)))
 
 
-def _fraction(sampling: Sampling) -> Fraction:
+def _rational_rate(sampling: Sampling) -> Fraction:
     """Return the rate; raise InputError where it has no value yet."""
     rate = sampling.rate
     if not rate.is_Rational:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from symdp.above import above
+from symdp.errors import suggestion
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -16,8 +17,31 @@ if TYPE_CHECKING:
     from symdp.model.sampling import Number
 
 
+_ANSWERED = (  # by a composition
+    "bayes_error", "certify", "certify_epsilon", "check_claim", "delta", "epsilon",
+    "gaussian_privacy", "gradient", "law", "membership_advantage", "renyi", "selection",
+    "trade_off", "zcdp",
+)  # fmt: skip
+_MEANT = dict.fromkeys(_ANSWERED, "compose it: symdp.compose(mechanism, n).{}(…)") | {
+    "compose": "it is a function: symdp.compose(mechanism, n)",
+    "derive": "it is a function: symdp.derive(mechanism)",
+    "group": "a group of k records moves the output k times as far: mechanism.moved_by(k*D), D its "
+    "sensitivity; or mechanism.subsample(…, group=k)",
+    "cdf": "its noise has mean, std, quantile(p) and sample(size)",
+}
+
+
 class FromAbove:
     """Moments, quantiles and values of the noise, which sampling does not change; and makers."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            meant = _MEANT.get(name)
+            if meant is None:
+                hint = suggestion(name, dir(type(self))) if not name.startswith("_") else ""
+                raise AttributeError(f"a mechanism has no {name!r:.40}{hint}")
+            raise AttributeError(f"a mechanism has no {name}; {meant.format(name)}")
 
     @property
     def mean(self) -> float:
@@ -46,6 +70,9 @@ class FromAbove:
     def sample(self, size: int, rng: Any = None) -> Any:
         """Return values of the noise for simulations, see `symdp.questions.noise.sample`."""
         return above("noise").sample(self, size, rng)
+
+    def _repr_latex_(self) -> str:
+        return str(above("pages").mechanism_latex(self))
 
     def plot(self, ax: Any = None) -> Any:
         """Draw density and shift, loss, K and trade-off into four Matplotlib axes; return them.

@@ -11,17 +11,17 @@ import sympy as sp
 from sympy.concrete.expr_with_limits import ExprWithLimits
 from sympy.core.function import AppliedUndef
 
-from symdp.arguments import AT_MOST, DOWN
+from symdp.arguments import AT_MOST, DOWN, spelled
 from symdp.errors import InputError, at, suggestion
 from symdp.model import assumption
-from symdp.model.average import SUM
-from symdp.model.family import TILT, Family, coordinates, family_of
+from symdp.model.average import RELEASED, SUM
+from symdp.model.family import TILT, coordinates, family_of
 from symdp.model.from_above import FromAbove
 from symdp.model.guarded import substitute
 from symdp.model.local import Local, read_randomizer, with_people
 from symdp.model.pair import Atoms, Component, Pair, Support, kind_of, mass_of, plain_support
 from symdp.model.parser import parse
-from symdp.model.relation import SUBSTITUTION, check_relation, checked, usual_relation
+from symdp.model.relation import SHIFTS, SUBSTITUTION, check_relation, checked, usual_relation
 from symdp.model.sampling import (
     Laws,
     MassNoise,
@@ -40,7 +40,7 @@ from symdp.model.sampling import (
     variable_symbol,
     without_floats,
 )
-from symdp.model.schemes import ALLOCATION, Sampling, allocation
+from symdp.model.schemes import ALLOCATION, NAMES, Sampling, allocation
 
 _LONGEST_VALUE = 24  # characters in a message
 _LARGEST = sp.Integer(10) ** 308  # about the largest double
@@ -297,7 +297,7 @@ class Mechanism(FromAbove, MechanismRecord):
         if moved is not None:
             moved = intake.constant(moved, "the substitution sensitivity")
         fields = (name, intake.variable, intake.support, Noise(f, size, moved), intake.declared)
-        mechanism = cls(*fields, shift=shift, modes=modes).assuming(assume)
+        mechanism = cls(*fields, shift=spelled(shift, SHIFTS), modes=modes).assuming(assume)
         return mechanism.normalized() if normalize else mechanism
 
     @classmethod
@@ -677,6 +677,7 @@ class Mechanism(FromAbove, MechanismRecord):
         """
         if self.is_given:
             raise InputError(f"{self.name} is a pair of laws and has no shift to change")
+        shift = spelled(shift, SHIFTS)
         template = self.template and replace(self.template, shift=shift)
         return replace(self, shift=shift, template=template)
 
@@ -715,29 +716,42 @@ class Mechanism(FromAbove, MechanismRecord):
         """
         if self.sampling is not None:
             raise InputError(f"{self.name} already has {self.sampling.scheme} sampling")
+        scheme = spelled(scheme, NAMES)
+        released = spelled(released, RELEASED)
         if scheme == ALLOCATION:
             if rate is not None:
                 raise InputError("random_allocation takes no rate: steps and participations say it")
-            allocated = replace(
+            sampling = replace(
                 allocation(steps, participations),
                 batch=batch,
                 records=records,
                 group=group,
                 released=released,
             )
-            return replace(self, sampling=allocated)
+            return replace(self, sampling=sampling.checked())
         drawn = (batch, records, group, steps, participations, released)
+        sampling = Sampling(scheme, sp.S.One, *drawn).checked()
         if rate is None:
-            Sampling(scheme, sp.Integer(1), *drawn)
             raise InputError(f"the sampling rate must be a number: {scheme} sampling needs one")
+        rate, declared = self._read_rate(rate)
+        return replace(self, sampling=sampling.at(rate), declared=declared)
+
+    def _read_rate(self, rate: Number) -> tuple[sp.Expr, tuple[Parameter, ...]]:
+        """Return a rate, exact and in own symbols, and the parameters with that which it may be."""
+        declared = self.declared
         alone = isinstance(rate, sp.Symbol | str) and str(rate).isidentifier()
-        new = alone and str(rate) not in {parameter.name for parameter in self.declared}
-        rates = (declare(str(rate), "probability"),) if new else ()
-        intake = Intake(self.variable, self.support, None, (*self.declared, *rates))
-        expr = intake.formula(rate, "the sampling rate")
-        expr = substitute(expr, {intake.symbols[name]: value for name, value in self.bound})
-        sampling = Sampling(scheme, expr, *drawn)
-        return replace(self, sampling=sampling, declared=intake.declared)
+        if alone and str(rate) not in {parameter.name for parameter in declared}:
+            declared = (*declared, declare(str(rate), "probability"))
+        if isinstance(rate, str):
+            with at("the sampling rate"):
+                rate = parse(rate, {parameter.name: parameter.symbol for parameter in declared})
+        else:
+            intake = Intake(self.variable, self.support, None, declared)
+            rate = intake.constant(rate, "the sampling rate")
+            declared = intake.declared
+        bound = self.values
+        values = {p.symbol: bound[p.name] for p in declared if p.name in bound}
+        return substitute(rate, values), declared
 
     def normalized(self) -> Mechanism:
         """Return the mechanism with its densities divided by their masses, kept exact.
@@ -851,36 +865,6 @@ class Mechanism(FromAbove, MechanismRecord):
         if assumptions := assumption.comparisons(self):
             text += f", assuming {' and '.join(assumptions)}"
         return text
-
-    def _repr_latex_(self) -> str:
-        """Return the densities of P and Q, and the sampling, as one displayed line."""
-        x = sp.latex(self.variable)
-        source = self.source
-        if isinstance(source, Noise):
-            f, size = sp.latex(source.density), sp.latex(source.sensitivity)
-            lines = [f"Q({x}) = f({x}) = {f}", f"P({x}) = f({x} - {size})"]
-        elif isinstance(source, RenyiCurve):
-            table = isinstance(source.divergence, tuple)
-            bound = r"\text{a table}" if table else sp.latex(source.divergence)
-            lines = [rf"D_{{{x}}} \le {bound}"]
-        elif isinstance(source, Local):
-            lines = source.latex_lines(self.variable)
-        elif isinstance(source, Family):
-            lines = [f"K({x}) = {sp.latex(source.log_moment)}"]
-        elif isinstance(source, Radial):
-            f, size = sp.latex(source.density), sp.latex(source.sensitivity)
-            lines = [rf"g({x}) \propto {f}", rf"d = {sp.latex(source.dimension)}", f"D = {size}"]
-        else:
-            lines = [f"{name}({x}) = {sp.latex(getattr(source, name))}" for name in ("P", "Q")]
-            lines += [
-                f"{name}(\\{{{sp.latex(value)}\\}}) = {sp.latex(mass)}"
-                for value, masses in source.atoms
-                for name, mass in zip("PQ", masses, strict=True)
-            ]
-        if self.sampling:
-            scheme = self.sampling.scheme.replace("_", r"\ ")
-            lines.append(rf"\text{{{scheme} sampling}},\ q = {sp.latex(self.sampling.rate)}")
-        return r"$\displaystyle " + r",\quad ".join(lines) + "$"
 
 
 def _told(bound: Sequence[tuple[str, sp.Expr]]) -> str:

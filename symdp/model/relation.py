@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from symdp.arguments import AT_MOST, DOWN, EITHER, EXACTLY, UP, instance
+from symdp.arguments import AT_MOST, DOWN, EITHER, EXACTLY, UP, instance, spelled
 from symdp.errors import InputError, suggestion
 from symdp.model.average import AVERAGE, SUM
 from symdp.model.fact import AUTHOR
@@ -56,7 +56,8 @@ _FIXED_BATCH = ("without_replacement", "with_replacement")
 
 def checked(relation: object) -> str:
     """Return a relation's name; raise InputError for what is none."""
-    relation = _OF_OTHERS.get(str(relation).lower(), relation)
+    relation = spelled(relation, (*RELATIONS, *_OF_OTHERS))
+    relation = _OF_OTHERS.get(str(relation), relation)
     if relation not in RELATIONS:
         hint = suggestion(str(relation), RELATIONS) or f"; there are {', '.join(RELATIONS)}"
         raise InputError(f"unknown neighbouring relation {relation!r:.60}{hint}")

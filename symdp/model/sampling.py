@@ -488,11 +488,6 @@ class MechanismRecord:
         """Whether it is noise on the integers that is given by its masses."""
         return hasattr(self.source, "masses")
 
-    @property
-    def group(self) -> int:
-        """How many records are protected together."""
-        return 1 if self.sampling is None else self.sampling.group
-
 
 # Noise on the integers that is given by a list of its masses, even and with one mode.
 # The masses p₀ ≥ p₁ ≥ … ≥ p_K of 0, ±1, …, ±K are rationals that add up to exactly one,

@@ -87,14 +87,13 @@ class Sampling:
     participations: int | None = None
     released: str = SUM
 
-    def __post_init__(self) -> None:
+    def checked(self) -> Sampling:
+        """Return the sampling; InputError where its scheme and its numbers do not fit together."""
         instance(self.scheme, str, "a sampling scheme has a name such as 'poisson'")
         if self.scheme in UNPROVED:
             raise InputError(f"{self.scheme}: {UNPROVED[self.scheme]}")
         if self.scheme not in SCHEMES:
             raise InputError(f"unknown sampling scheme {self.scheme!r:.60}{hint(str(self.scheme))}")
-        if not self.rate.free_symbols and (sign_of(self.rate) < 0 or sign_of(self.rate - 1) > 0):
-            raise InputError(f"the sampling rate must be a probability, 0 to 1, not {self.rate}")
         if type(self.group) is not int or not 1 <= self.group <= LARGEST_GROUP:
             raise InputError(
                 f"the group must be a whole number from 1 to {LARGEST_GROUP}, not {self.group!r}"
@@ -107,6 +106,13 @@ class Sampling:
         self._check_number("records", self._needs_records, "how many there are in all")
         if self.records is not None and self.records < self.group:
             raise InputError(f"a group of {self.group} out of {self.records} records is too large")
+        return self
+
+    def at(self, rate: sp.Expr) -> Sampling:
+        """Return the sampling at a rate; InputError for a number that is no probability."""
+        if not rate.free_symbols and (sign_of(rate) < 0 or sign_of(rate - 1) > 0):
+            raise InputError(f"the sampling rate must be a probability, 0 to 1, not {rate}")
+        return replace(self, rate=rate)
 
     @property
     def _needs_records(self) -> bool:
@@ -166,7 +172,7 @@ class Sampling:
 
     def substitute(self, values: Mapping[sp.Symbol, sp.Expr]) -> Sampling:
         """Return the sampling with values in place of symbols."""
-        return replace(self, rate=substitute(self.rate, values))
+        return self.at(substitute(self.rate, values))
 
     def describe(self) -> str:
         """Return scheme and numbers in words."""
@@ -177,6 +183,9 @@ class Sampling:
         text += f", {self.records} records" if self.records else ""
         text += f", groups of {self.group}" if self.group > 1 else ""
         return text + (", averages released" if self.released == AVERAGE else "")
+
+
+NAMES = (*SCHEMES, *UNPROVED, *_OTHER_NAMES)  # of schemes, also of those that are refused
 
 
 def hint(scheme: str) -> str:

@@ -158,7 +158,7 @@ def _computed(inputs: Mapping[str, Any]) -> dict[str, Any]:
             }
             for mechanism, count in composition.steps
         ],
-        "composition": {"steps": composition.count, "distinct": len(composition.steps)},
+        "composition": {"steps": composition.n, "distinct": len(composition.steps)},
         "attack": _attack(composition),
         "gaussian_privacy": _gaussian(composition, deltas[0]),
         "proof": _proof(composition, deltas[0], digits),
@@ -236,7 +236,8 @@ def _run(facts: object, composition: Composition) -> dict[str, Any] | None:
         return None
     if not isinstance(facts, dict) or set(facts) != _TRAINING:
         raise InputError(f"a card's 'training' must be {', '.join(sorted(_TRAINING))}")
-    run = training(**facts)
+    others = {name: value for name, value in facts.items() if name != "noise"}
+    run = training(noise_multiplier=facts["noise"], **others)
     if dict(run.given_steps()) != dict(composition.given_steps()):
         raise InputError("the card's 'training' does not give the steps of its ledger")
     epochs = Fraction(facts["steps"] * facts["batch"], facts["examples"])

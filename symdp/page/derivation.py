@@ -25,7 +25,10 @@ from symdp.derive.without_pair.vectors import FIRST, SECOND, VectorDerivation
 from symdp.errors import AccuracyError, InputError, suggestion
 from symdp.interrupt import attempt
 from symdp.model.dominating import is_on_vectors
+from symdp.model.family import Family
+from symdp.model.local import Local
 from symdp.model.relation import is_local
+from symdp.model.sampling import Noise, Radial, RenyiCurve
 from symdp.page.document import (
     Block,
     Command,
@@ -517,3 +520,34 @@ def _drawn(d: PairDerivation) -> Iterator[tuple[str, str]]:
     """Yield the free parameters, each with an exact number inside its domain."""
     names: dict[sp.Symbol, str] = {s: name for name, s in d.mechanism.parameters.items()}
     yield from ((names[symbol], str(value)) for symbol, value in _values_of(d).items())
+
+
+def mechanism_latex(mechanism: Mechanism) -> str:
+    """Return the densities of P and Q, and the sampling, as one displayed line."""
+    x = sp.latex(mechanism.variable)
+    source = mechanism.source
+    if isinstance(source, Noise):
+        f, size = sp.latex(source.density), sp.latex(source.sensitivity)
+        lines = [f"Q({x}) = f({x}) = {f}", f"P({x}) = f({x} - {size})"]
+    elif isinstance(source, RenyiCurve):
+        table = isinstance(source.divergence, tuple)
+        bound = r"\text{a table}" if table else sp.latex(source.divergence)
+        lines = [rf"D_{{{x}}} \le {bound}"]
+    elif isinstance(source, Local):
+        lines = source.latex_lines(mechanism.variable)
+    elif isinstance(source, Family):
+        lines = [f"K({x}) = {sp.latex(source.log_moment)}"]
+    elif isinstance(source, Radial):
+        f, size = sp.latex(source.density), sp.latex(source.sensitivity)
+        lines = [rf"g({x}) \propto {f}", rf"d = {sp.latex(source.dimension)}", f"D = {size}"]
+    else:
+        lines = [f"{name}({x}) = {sp.latex(getattr(source, name))}" for name in ("P", "Q")]
+        lines += [
+            f"{name}(\\{{{sp.latex(value)}\\}}) = {sp.latex(mass)}"
+            for value, masses in source.atoms
+            for name, mass in zip("PQ", masses, strict=True)
+        ]
+    if mechanism.sampling:
+        scheme = mechanism.sampling.scheme.replace("_", r"\ ")
+        lines.append(rf"\text{{{scheme} sampling}},\ q = {sp.latex(mechanism.sampling.rate)}")
+    return r"$\displaystyle " + r",\quad ".join(lines) + "$"

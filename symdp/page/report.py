@@ -176,7 +176,7 @@ def _tail_values(d: PairDerivation, count: int, epsilon: float | None) -> dict[s
 
 def _value(constant: TailConstant, count: int, epsilon: float | None, deadline: Deadline) -> str:
     """A constant in numbers, or why not; nothing where it needs what nobody chose."""
-    places = {"epsilon": epsilon, "count": count, "t": 0}
+    places = {"epsilon": epsilon, "n": count, "t": 0}
     values = {name: places.get(name) for name in constant.arguments}
     if None in values.values() or constant.expression in (sp.oo, -sp.oo):
         return ""

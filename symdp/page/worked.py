@@ -169,7 +169,7 @@ def edgeworth_sheet(law: SumLaw, epsilon: float, order: int) -> list[Row]:
 
 def tails_sheet(d: PairDerivation, count: int, epsilon: float) -> list[Row]:
     """Return every tail constant as a number, at t = 0 where it is one of a tilt."""
-    places = {"epsilon": epsilon, "count": count, "t": 0}
+    places = {"epsilon": epsilon, "n": count, "t": 0}
     rows = []
     for constant in d.tails:
         values = {name: places[name] for name in constant.arguments if name in places}
@@ -231,7 +231,7 @@ def sheets(
                     gap = [("the last sum is off by", "", f"{off:+.2e}".replace("-", "−"))]
                 listed.append((title, [*rows, last, *gap, *larger]))
     if d is not None:
-        listed.append(("Tail constants", tails_sheet(d, composition.count, epsilon)))
+        listed.append(("Tail constants", tails_sheet(d, composition.n, epsilon)))
     return listed
 
 

@@ -330,9 +330,9 @@ class _Request:
         for name, number in numbers.items():
             if not number.is_Rational:
                 raise InputError(f"{name} must be a number or a ratio, not {values[name]!r}")
-        count = numbers.get("count", sp.S.One)
+        count = numbers.get("n", sp.S.One)
         if not (count.is_Integer and count > 0):
-            raise InputError(f"count must be a whole number, 1 or more, not {count}")
+            raise InputError(f"n must be a whole number, 1 or more, not {count}")
         bound = {
             symbol: mechanism.values[name]
             for name, symbol in parameters.items()
@@ -350,7 +350,7 @@ class _Request:
 
     @property
     def count(self) -> int:
-        return int(self.numbers["count"])
+        return int(self.numbers["n"])
 
     def law(self, low: sp.Rational, high: sp.Rational) -> TiltedLoss:
         """Return the tilted loss between two tilts, and a little beyond them."""

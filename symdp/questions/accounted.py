@@ -166,7 +166,7 @@ class Accounted:
 class Composed:
     """A composition, as those need it who answer more about it than it does itself."""
 
-    count: int  # of all steps
+    n: int  # the number of all steps
     accounted: Accounted
     sides: Callable[[str], tuple[str, ...]]
     law: Callable[[str], SumLaw]  # of a side
@@ -174,6 +174,14 @@ class Composed:
     delta: Callable[..., Guarantee]
     epsilon: Callable[..., Guarantee]
     certify: Callable[..., Guarantee]
+
+    def trade_off(self, alpha: Any, direction: Direction = "both") -> Any:
+        """Return the least miss rate at false alarm rate α, an array of them for an array."""
+        return above("attacks").trade_off(self, alpha, direction)
+
+    def bayes_error(self, prior: float = 0.5, direction: Direction = "both") -> float:
+        """Return an attacker's least probability of error."""
+        return float(above("attacks").bayes_error(self, prior, direction))
 
     def inverse_trade_off(self, beta: float, direction: Direction = "both") -> float:
         """Return the least false alarm rate α of any attack whose miss rate is `beta`: f⁻¹(β).
@@ -392,7 +400,8 @@ def protection_of(mechanisms: Sequence[Mechanism], answers: Sequence[Answered] =
         any(answer.by_author for answer in answers),
     )
     sampling = ", ".join(schemes)
-    by_relation = {(m.neighbours, m.group): m for m in mechanisms if m.neighbours != PAIR}
+    related = [m for m in mechanisms if m.neighbours != PAIR]
+    by_relation = {(m.neighbours, getattr(m.sampling, "group", 1)): m for m in related}
     if not by_relation:
         return Protection(PAIR, sampling, 1, *facts)
     (first, answer), *others = by_relation.items()

@@ -22,11 +22,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from html import escape
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import sympy as sp
 
-from symdp.arguments import MOST_STEPS, real, share
+from symdp.arguments import MOST_STEPS, real, share, silent
 from symdp.errors import AccuracyError, InputError, refusal, suggestion
 from symdp.interrupt import limit as within
 from symdp.interrupt import time_left, worked
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
     from symdp.model.sampling import Number
     from symdp.questions.guarantee import Guarantee
+
+    Progress = Callable[[sp.Rational, float, bool], None]
 
 COUNT = "n"
 _DIGITS, _ATTACK_DIGITS = 10, 6  # significant, of the value: the search for a rate is dearer
@@ -133,11 +135,48 @@ class AttackCalibration(Calibrated):
         return {**super().to_json(), **own, "seconds": round(self.seconds, 6)}
 
 
+@overload
+def calibrate(
+    mechanism: Mechanism | ScaledSteps | SharedBudget,
+    parameter: str,
+    n: int | None = ...,
+    *,
+    epsilon: float,
+    delta: float,
+    digits: int | None = ...,
+    between: tuple[Number, Number] | None = ...,
+    method: MethodName = ...,
+    direction: Direction = ...,
+    progress: Progress | None = ...,
+) -> Calibration: ...
+@overload
+def calibrate(
+    mechanism: Mechanism | ScaledSteps | SharedBudget,
+    parameter: str,
+    n: int | None = ...,
+    *,
+    advantage: float,
+    digits: int | None = ...,
+    between: tuple[Number, Number] | None = ...,
+    progress: Progress | None = ...,
+) -> AttackCalibration: ...
+@overload
+def calibrate(
+    mechanism: Mechanism | ScaledSteps | SharedBudget,
+    parameter: str,
+    n: int | None = ...,
+    *,
+    tpr: float,
+    fpr: float,
+    digits: int | None = ...,
+    between: tuple[Number, Number] | None = ...,
+    progress: Progress | None = ...,
+) -> AttackCalibration: ...
 @in_turn
 def calibrate(
     mechanism: Mechanism | ScaledSteps | SharedBudget,
     parameter: str,
-    count: int | None = None,
+    n: int | None = None,
     *,
     epsilon: float | None = None,
     delta: float | None = None,
@@ -148,8 +187,8 @@ def calibrate(
     between: tuple[Number, Number] | None = None,
     method: MethodName = "contour",
     direction: Direction = "both",
-    progress: Callable[[sp.Rational, float, bool], None] = lambda *_: None,
-) -> Calibration | AttackCalibration:
+    progress: Progress | None = None,
+) -> Any:
     """Return the least noisy value of a parameter that meets a target, rounded to the safe side.
 
     The returned value and its neighbour on the grid are adjacent decimals v and v′ with
@@ -165,12 +204,12 @@ def calibrate(
     ----------
     mechanism
         With every parameter bound but the one to calibrate; or several steps with one unknown, see
-        `symdp.questions.design.scaled`: the count is then how often all of them run. A sampling
+        `symdp.questions.design.scaled`: `n` is then how often all of them run. A sampling
         rate is a parameter where the mechanism was sampled at a symbolic rate, as in
         `.subsample("poisson", "q")`.
     parameter
         The name of the free parameter, or "n" for the number of steps.
-    count
+    n
         The number of steps, 1 or more; left out where `parameter` is "n".
     epsilon, delta
         The target: any real ε in nats, and 0 < δ < 1.
@@ -208,6 +247,8 @@ def calibrate(
     79579/20000
     """
     start = time.perf_counter()
+    if progress is None:
+        progress = silent
     kinds = (epsilon, delta), (advantage,), (tpr, fpr)
     named = [kind for kind in kinds if any(value is not None for value in kind)]
     if len(named) != 1 or None in named[0]:
@@ -217,9 +258,9 @@ def calibrate(
     if isinstance(digits, bool) or not _LEAST_DIGITS <= digits <= _MOST_DIGITS:
         raise InputError(f"digits = {digits!r}: from {_LEAST_DIGITS} to {_MOST_DIGITS}")
     if isinstance(mechanism, ScaledSteps | SharedBudget):
-        what, grid, composed = _task_of_steps(mechanism, parameter, count, digits, between, delta)
+        what, grid, composed = _task_of_steps(mechanism, parameter, n, digits, between, delta)
     else:
-        what, grid, composed = _task(mechanism, parameter, count, digits, between)
+        what, grid, composed = _task(mechanism, parameter, n, digits, between)
     if epsilon is not None and delta is not None:
         at, target = real(epsilon, "epsilon"), share(delta, "delta")
         met, answers, note = _met_delta(
@@ -267,11 +308,11 @@ def _task(
                 "calibrated"
             )
         if count is None:
-            raise InputError("the number of steps is missing: give a count")
+            raise InputError("the number of steps is missing: give n")
         domain = next(p.domain for p in mechanism.declared if p.name == parameter)
     elif parameter == COUNT:
         if count is not None:
-            raise InputError("the number of steps is what n calibrates; leave the count out")
+            raise InputError("the number of steps is what is calibrated; leave n out")
         mechanism = mechanism.require_concrete()
     elif parameter in mechanism.values:
         raise InputError(
@@ -369,7 +410,7 @@ def _met_delta(
     delta: float,
     method: MethodName,
     direction: Direction,
-    progress: Callable[[sp.Rational, float, bool], None],
+    progress: Progress,
 ) -> tuple[_Met, dict[sp.Rational, Guarantee], str]:
     """Return where the method's bound on δ(ε) crosses δ, the answers on the way, and a note.
 
@@ -555,7 +596,7 @@ class _Search:
         limit: float,
         what: str,
         target: str,
-        progress: Callable[[sp.Rational, float, bool], None],
+        progress: Progress,
     ) -> None:
         self._progress = progress
         self._known: dict[sp.Rational, float] = {}

@@ -94,7 +94,7 @@ class Composition(Composed):
     0.000121178974
     >>> noise, sample = mechanisms.gaussian(sigma=4), mechanisms.laplace(b=8)
     >>> both = compose(noise, 3) + 10 * compose(sample, 2)
-    >>> both.count, both.steps == compose([(noise, 3), (sample, 20)]).steps
+    >>> both.n, both.steps == compose([(noise, 3), (sample, 20)]).steps
     (23, True)
     """
 
@@ -103,7 +103,7 @@ class Composition(Composed):
         merged = merged_steps(steps)
         self.accounted = accounted(merged)
         self.protection, self.mass = self.accounted.protection, self.accounted.mass
-        self.count, self._label = sum(merged.values()), self.accounted.label
+        self.n, self._label = sum(merged.values()), self.accounted.label
         self._laws: dict[tuple[str, int], SumLaw] = {}
         self._is_one_round = any(is_local(step) for step, _ in self.accounted.steps)
 
@@ -129,12 +129,12 @@ class Composition(Composed):
         shown = [f"{times} × {mechanism!r}" for mechanism, times in self.steps[:_MOST_NAMED]]
         more = len(self.steps) - len(shown)
         if more:
-            shown.append(f"{more} more distinct step{'s' * (more != 1)}, {self.count} steps in all")
+            shown.append(f"{more} more distinct step{'s' * (more != 1)}, {self.n} steps in all")
         return f"Composition({', '.join(shown)})"
 
     def _repr_html_(self) -> str:
         rows = [(str(times), mechanism.summary) for mechanism, times in self.steps]
-        return table_html(("steps", f"mechanism ({self.count} steps in all)"), rows)
+        return table_html(("steps", f"mechanism ({self.n} steps in all)"), rows)
 
     def given_steps(self) -> _Steps:
         """Return the steps as they were given, before a pair took the place of any."""
@@ -145,6 +145,10 @@ class Composition(Composed):
         if not isinstance(other, Composition):
             return NotImplemented
         return Composition([*self.given_steps(), *other.given_steps()])
+
+    def __radd__(self, other: object) -> Composition:
+        """Return these steps, added to the 0 with which `sum` begins."""
+        return self if type(other) is int and other == 0 else NotImplemented
 
     def __mul__(self, times: object) -> Composition:
         """Return every step so many times; InputError for what is no positive whole number."""
@@ -278,7 +282,7 @@ class Composition(Composed):
             kind=both.kind,
             method=accountant.name,
             direction=self._label or direction_of(side),
-            count=self.count,
+            n=self.n,
             quantity=quantity,
             advice=both.advice,
             seconds=seconds,
@@ -464,18 +468,6 @@ class Composition(Composed):
 
         return check_claim(self, epsilon, delta, direction)
 
-    def trade_off(self, alpha: Any, direction: Direction = "both") -> Any:
-        """Return the least miss rate at false alarm rate α, an array of them for an array."""
-        from symdp.questions.tradeoff import trade_off
-
-        return trade_off(self, alpha, direction)
-
-    def bayes_error(self, prior: float = 0.5, direction: Direction = "both") -> float:
-        """Return an attacker's least probability of error."""
-        from symdp.questions.tradeoff import bayes_error
-
-        return bayes_error(self, prior, direction)
-
     @overload
     def renyi(self, order: One, direction: Direction = ...) -> float: ...
     @overload
@@ -623,21 +615,21 @@ class Truth:
 
 def compose(
     steps: Mechanism | Sequence[Mechanism | tuple[Mechanism, int]],
-    count: float | None = None,
+    n: float | None = None,
 ) -> Composition:
-    """Return the composition of one mechanism `count` times, or of several steps.
+    """Return the composition of one mechanism `n` times, or of several steps.
 
     Parameters
     ----------
     steps
         A mechanism; or a list of mechanisms, each once, and of pairs (mechanism, count).
-    count
+    n
         How often one mechanism is taken, once if left out; a float must be whole.
 
     Examples
     --------
     >>> from symdp import mechanisms
-    >>> compose([(mechanisms.laplace(b=2), 3), (mechanisms.gaussian(sigma=4), 5)]).count
+    >>> compose([(mechanisms.laplace(b=2), 3), (mechanisms.gaussian(sigma=4), 5)]).n
     8
     >>> noise = mechanisms.gaussian(sigma=4)
     >>> compose([noise, noise]).steps == compose(noise, 2.0).steps
@@ -646,9 +638,9 @@ def compose(
     from symdp.model.mechanism import Mechanism, a_mechanism
 
     if isinstance(steps, Mechanism | str):
-        return Composition([(a_mechanism(steps), checked_count(1 if count is None else count))])
-    if count is not None:
-        raise InputError("a list of steps carries its own counts; leave `count` out")
+        return Composition([(a_mechanism(steps), checked_count(1 if n is None else n))])
+    if n is not None:
+        raise InputError("a list of steps carries its own counts; leave `n` out")
     return Composition(listed_steps(steps))
 
 
@@ -796,7 +788,7 @@ class KnownComposition(Composition):
         self.protection = Protection(**facts["protection"]).over(count)
         self._label = "both" if facts["is_mirrored"] else ""
         self._has_one_law = bool(facts["has_one_law"])
-        self.count, self.mass = count, "proved"
+        self.n, self.mass = count, "proved"
         self._laws = {}
         self._built = built
 
@@ -818,7 +810,7 @@ class KnownComposition(Composition):
             law = law.reversed()
         elif side != "remove":  # of single values, which are alike if there is no other law
             law = self._added or law
-        return SumLaw([(law, self.count)], side)
+        return SumLaw([(law, self.n)], side)
 
 
 def _known_law(formula: Formula, values: Mapping[str, Fraction], name: str) -> LossLaw:

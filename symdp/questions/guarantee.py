@@ -56,7 +56,7 @@ KINDS: tuple[Kind, ...] = ("exact", "bound", "estimate")  # from the strongest t
 _ROUNDED = 1e-12  # of the first value, or of one: by less, another one is not called larger
 _FEW_POINTS = 20  # of a drawn curve, from which on its points need no marks
 _MOST_ROWS = 40  # of a table; the rest is counted in its last row
-_COLUMNS = ("epsilon", "delta", "lower", "upper", "kind", "method", "direction", "count")  # of CSV
+_COLUMNS = ("epsilon", "delta", "lower", "upper", "kind", "method", "direction", "n")  # of CSV
 _FRAMES = ("pandas", "polars")
 # Where an answer has what was asked for, and its ends.
 _OWN = {
@@ -91,7 +91,7 @@ class Guarantee:
         "exact": the exact formula in floating point, its error estimate in the bounds; "bound":
         proved to be no better than the truth; "estimate": neither. What is exact for a pair that
         only dominates is a bound, whatever computed it.
-    method, direction, count, seconds, citations
+    method, direction, n, seconds, citations
         The accountant, the direction of the larger δ, the number of steps, the time taken, in
         which equal answers may differ, and the sources.
     advice
@@ -105,7 +105,7 @@ class Guarantee:
     kind: Literal["exact", "bound", "estimate"]
     method: str
     direction: str
-    count: int
+    n: int
     quantity: Literal["delta", "epsilon"] = "delta"
     log_lower: float | None = None
     log_upper: float | None = None
@@ -236,7 +236,7 @@ class Guarantee:
         low, high = self.bound_texts(12)
         ends = "" if low is None or high is None else f", between {low} and {high}"
         kind = {"bound": "a proved bound", "estimate": "an estimate"}.get(self.kind, self.kind)
-        what = f"{kind} by {self.method}{ends}; direction {self.direction}, {self.count} steps"
+        what = f"{kind} by {self.method}{ends}; direction {self.direction}, {self.n} steps"
         note = f"<br><em>{escape(self.advice)}</em>" if self.advice else ""
         return f"<div>{head}<br><small>{escape(what)}</small>{note}</div>"
 
@@ -318,7 +318,7 @@ class Guarantee:
             "kind": self.kind,
             "method": self.method,
             "direction": self.direction,
-            "count": self.count,
+            "count": self.n,
             "seconds": round(self.seconds, 6),
         }
         if self.protection is not None:
@@ -347,7 +347,7 @@ class Guarantee:
         ways = "both directions" if self.direction == "both" else f"{self.direction} direction"
         return (
             f"(ε, δ) = ({self.epsilon_text()}, {self.delta_text()}), {self.kind} by "
-            f"{self.method}, {ways}, {self.count} step{'s' * (self.count != 1)}{note}"
+            f"{self.method}, {ways}, {self.n} step{'s' * (self.n != 1)}{note}"
         )
 
 
@@ -547,7 +547,7 @@ class Curve(Sequence[Guarantee]):
         return table_html(("ε", "δ", "lower", "upper", "kind"), rows)
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return arrays by name: epsilon, delta, their ends, kind, method, direction, count.
+        """Return arrays by name: epsilon, delta, their ends, kind, method, direction, n.
 
         An end that is not known is NaN.
 
@@ -591,6 +591,7 @@ class Curve(Sequence[Guarantee]):
         lines = [",".join(_COLUMNS)]
         for answer in self:
             values = answer.to_json()
+            values["n"] = answer.n
             cells = ("" if values[name] is None else str(values[name]) for name in _COLUMNS)
             lines.append(",".join(cells))
         text = "\n".join(lines) + "\n"

@@ -94,7 +94,7 @@ class Entry:
 
     Attributes
     ----------
-    mechanism, count
+    mechanism, n
         The step, and how often it was taken.
     date
         When the first of them was recorded, ISO 8601 with its time zone; empty if not known.
@@ -103,7 +103,7 @@ class Entry:
     """
 
     mechanism: Mechanism
-    count: int
+    n: int
     date: str = ""
     note: str = ""
     user: str = ""
@@ -116,7 +116,7 @@ class Entry:
     def to_json(self) -> dict[str, Any]:
         """Return the entry as JSON values, the step in words."""
         labels = {name: getattr(self, name) for name in _LABELS}
-        return {"step": self.mechanism.summary, "count": self.count, **labels}
+        return {"step": self.mechanism.summary, "count": self.n, **labels}
 
 
 _GROUPS = {"note": "note", "user": "user", "date": "day"}  # by which entries are told apart
@@ -141,7 +141,7 @@ class Ledger(Asked):
     >>> ledger = Ledger()
     >>> for _ in range(1000):
     ...     ledger.add(step)
-    >>> print(len(ledger), ledger.count, f"{ledger.delta(0.5).delta:.12f}")
+    >>> print(len(ledger), ledger.n, f"{ledger.delta(0.5).delta:.12f}")
     1 1000 0.000121178974
     """
 
@@ -178,7 +178,7 @@ class Ledger(Asked):
     def __repr__(self) -> str:
         where = f", {self._path}" if self._path else ""
         kinds = "1 distinct step" if len(self) == 1 else f"{len(self)} distinct steps"
-        return f"Ledger({kinds}, {self.count} in all{where})"
+        return f"Ledger({kinds}, {self.n} in all{where})"
 
     def _repr_html_(self) -> str:
         return table_html(*self.table())
@@ -186,7 +186,7 @@ class Ledger(Asked):
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Return head and rows of the entries, a column for what any of them has."""
         rows = [
-            (entry.date[:16].replace("T", " "), str(entry.count), entry.mechanism.summary,
+            (entry.date[:16].replace("T", " "), str(entry.n), entry.mechanism.summary,
              entry.mechanism.title, entry.note, entry.user)
             for entry in self.entries
         ]  # fmt: skip
@@ -208,26 +208,26 @@ class Ledger(Asked):
         """The distinct steps, each with its count, in the order in which they first came."""
         counts: dict[Mechanism, int] = {}
         for entry in self.entries:
-            counts[entry.mechanism] = counts.get(entry.mechanism, 0) + entry.count
+            counts[entry.mechanism] = counts.get(entry.mechanism, 0) + entry.n
         return tuple(counts.items())
 
     @property
-    def count(self) -> int:
+    def n(self) -> int:
         """How many steps were taken in all."""
-        return sum(entry.count for entry in self.entries)
+        return sum(entry.n for entry in self.entries)
 
-    def add(self, mechanism: Mechanism, count: int = 1, *, note: str = "", user: str = "") -> None:
-        """Add `count` steps of a mechanism, with the present date.
+    def add(self, mechanism: Mechanism, n: int = 1, *, note: str = "", user: str = "") -> None:
+        """Add `n` steps of a mechanism, with the present date.
 
         Parameters
         ----------
-        mechanism, count
+        mechanism, n
             The step, and how often it was taken.
         note, user
             What for and by whom, a line each; nothing is recorded that is not given.
         """
         labels = _label(note, "note"), _label(user, "user")
-        self._add(mechanism, count, labels, _now())
+        self._add(mechanism, n, labels, _now())
 
     def _add(self, mechanism: Mechanism, count: int, labels: tuple[str, ...], date: str) -> None:
         if type(count) is not int or count != 1:
@@ -238,7 +238,7 @@ class Ledger(Asked):
             mechanism.require_concrete()
         with self._lock:
             entry = self._entries.get(key) or Entry(mechanism, 0, date, *labels)
-            self._entries[key] = replace(entry, count=entry.count + count)
+            self._entries[key] = replace(entry, n=entry.n + count)
             self._composition = None
 
     def add_history(
@@ -320,7 +320,7 @@ class Ledger(Asked):
         >>> ledger.add(mechanisms.laplace(b=2), 3, note="histogram")
         >>> ledger.add(mechanisms.gaussian(sigma=4), 8, note="mean")
         >>> ledger.add(mechanisms.laplace(b=2), note="histogram")
-        >>> {note: group.count for note, group in ledger.by("note").items()}
+        >>> {note: group.n for note, group in ledger.by("note").items()}
         {'histogram': 4, 'mean': 8}
         """
         if what not in tuple(_GROUPS):
@@ -442,7 +442,7 @@ class Ledger(Asked):
             before = first.setdefault(entry.mechanism, index)
             written = _written(entry.mechanism) if before == index else before
             labels = {name: text for name in _LABELS if (text := getattr(entry, name))}
-            steps.append({"mechanism": written, "count": entry.count, **labels})
+            steps.append({"mechanism": written, "count": entry.n, **labels})
         return {"format": "symdp ledger", "version": _VERSION, "steps": steps}
 
     @classmethod
@@ -479,7 +479,7 @@ class Ledger(Asked):
         >>> for _ in range(2):
         ...     with Ledger.open(path) as ledger:
         ...         ledger.add(mechanisms.laplace(b=2), 3)
-        >>> Ledger.load(path).count
+        >>> Ledger.load(path).n
         6
         """
         file = Path(path)
@@ -694,7 +694,8 @@ def _read(written: object) -> Mechanism:
     sampling: Sampling | None = None
     if written["scheme"] is not None:
         options = {name: written[name] for name in (*_SAMPLING, "released") if name != "scheme"}
-        sampling = Sampling(str(written["scheme"]), _one(formulas, "rate"), **options)
+        rate = _one(formulas, "rate")
+        sampling = Sampling(str(written["scheme"]), rate, **options).checked().at(rate)
         if sampling.rate.free_symbols:
             raise InputError("the sampling rate has no value")
     source = _source(source_kind, formulas, kind == "points")

@@ -135,7 +135,7 @@ class Compared:
 @in_turn
 def compare(
     noises: Sequence[Mechanism],
-    count: int = 1,
+    n: int = 1,
     *,
     delta: float,
     std: Number | None = None,
@@ -150,7 +150,7 @@ def compare(
     Parameters
     ----------
     noises : mechanisms that add noise; sampled ones are accounted with their sampling
-    count : the number of releases
+    n : the number of releases
     delta : δ of the ε that is compared, in (0, 1)
     std, mean_abs : the standard deviation or E|X − EX| of the noise, one of them, above 0
     left_out : called with the reason for each noise that no value of its parameter gives the size,
@@ -186,7 +186,7 @@ def compare(
     rows = []
     for noise_of_size in sized:
         with at(noise_of_size.summary):
-            steps = compose(noise_of_size, count)
+            steps = compose(noise_of_size, n)
             rows.append((noise_of_size, steps, steps.epsilon(delta)))
     rows.sort(key=lambda row: row[2].epsilon)
     return tuple(_row(*row, rows[0][2].epsilon) for row in rows)

@@ -45,7 +45,7 @@ class Sweep(Alike):
     ----------
     parameters
         The values of each parameter, one for each row, as they were given.
-    count
+    n
         The number of steps of each row.
     answers
         The guarantee of each row, with its bounds and where it comes from.
@@ -55,7 +55,7 @@ class Sweep(Alike):
     """
 
     parameters: dict[str, tuple[Any, ...]]
-    count: NDArray[np.int64]
+    n: NDArray[np.int64]
     answers: Curve
     refused: tuple[tuple[dict[str, Any], str], ...] = ()
 
@@ -83,7 +83,7 @@ class Sweep(Alike):
         """Return all columns by name: parameters, n, and what each answer says."""
         own = {name: np.asarray(values) for name, values in self.parameters.items()}
         told = self.answers.columns()
-        return {**own, "n": self.count, **{name: told[name] for name in _ANSWERED}}
+        return {**own, "n": self.n, **{name: told[name] for name in _ANSWERED}}
 
     def to_csv(self, file: str | Path | None = None) -> str:
         """Return the table as comma-separated values, and write them to a file where one is given.
@@ -94,7 +94,7 @@ class Sweep(Alike):
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow([*self.parameters, "n", *_ANSWERED])
         given = zip(*self.parameters.values(), strict=True) if self.parameters else [()] * len(self)
-        for values, count, answer in zip(given, self.count.tolist(), self.answers, strict=True):
+        for values, count, answer in zip(given, self.n.tolist(), self.answers, strict=True):
             told = answer.to_json()
             cells = ("" if told[name] is None else told[name] for name in _ANSWERED)
             writer.writerow([*values, count, *cells])
@@ -108,9 +108,7 @@ class Sweep(Alike):
 
     def _repr_html_(self) -> str:
         rows = []
-        for place, (count, answer) in enumerate(
-            zip(self.count.tolist(), self.answers, strict=True)
-        ):
+        for place, (count, answer) in enumerate(zip(self.n.tolist(), self.answers, strict=True)):
             own = [str(values[place]) for values in self.parameters.values()]
             said = (answer.epsilon_text(), answer.delta_text(), answer.kind)
             rows.append((*own, str(count), *said))
@@ -316,15 +314,15 @@ class Sensitivity:
 
 
 def sensitivities(
-    mechanism: Mechanism, count: int, delta: float, direction: Direction = "both"
+    mechanism: Mechanism, n: int, delta: float, direction: Direction = "both"
 ) -> dict[str, Sensitivity]:
     """Return how ε(δ) of a number of steps moves with each parameter, the rate and that number.
 
-    Whole-number parameters are left out; the rate is "rate", that number "count".
+    Whole-number parameters are left out; the rate is "rate", that number "n".
 
     Parameters
     ----------
-    mechanism, count
+    mechanism, n
         A step with all its parameters bound by keyword, and how often it is taken.
     delta
         In (0, 1); ε must be positive there.
@@ -339,10 +337,10 @@ def sensitivities(
     >>> import symdp
     >>> step = symdp.mechanisms.gaussian(sigma=2)
     >>> found = sensitivities(step, 100, 1e-5)
-    >>> print(f"{found['sigma'].derivative:.6f} {found['count'].derivative:.6f}")
+    >>> print(f"{found['sigma'].derivative:.6f} {found['n'].derivative:.6f}")
     -23.069741 0.230438
     """
-    steps = Composition([(a_mechanism(mechanism).require_concrete(), count)])
+    steps = Composition([(a_mechanism(mechanism).require_concrete(), n)])
     slopes = gradient(steps, delta=delta, direction=direction)
     epsilon = slopes.answer.epsilon
     listed = {}
@@ -351,7 +349,7 @@ def sensitivities(
             elasticity = slope.derivative * slope.value / epsilon
             listed[slope.parameter] = Sensitivity(slope.derivative, slope.error, elasticity)
     side = cast("Direction", slopes.direction)
-    longer = Composition([(mechanism, count + 1)]).epsilon(delta, direction=side)
+    longer = Composition([(mechanism, n + 1)]).epsilon(delta, direction=side)
     more = longer.epsilon - epsilon
-    listed[COUNT] = Sensitivity(more, 4e-13 * epsilon, count * more / epsilon)
+    listed[COUNT] = Sensitivity(more, 4e-13 * epsilon, n * more / epsilon)
     return listed

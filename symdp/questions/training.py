@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import sympy as sp
 
 from symdp import mechanisms
-from symdp.arguments import checked_count, real
+from symdp.arguments import checked_count, real, spelled
 from symdp.errors import InputError, suggestion
 from symdp.model.average import SUM
 from symdp.model.sampling import Number, exact
@@ -56,7 +56,7 @@ class TrainingRun:
         return str(name)
 
     @property
-    def repeats(self) -> int:
+    def n(self) -> int:
         """How often `step` is taken: every step, or every epoch where an epoch is drawn at once."""
         if self.sampling not in _BY_EPOCH:
             return self.steps
@@ -85,17 +85,13 @@ class TrainingRun:
 
     def composition(self, multiplier: Number) -> Composition:
         """Return all steps at a noise multiplier."""
-        return compose(self.step()(**{self.multiplier: multiplier}), self.repeats)
+        return compose(self.step()(**{self.multiplier: multiplier}), self.n)
 
     def calibrated(self, epsilon: float, delta: float) -> Calibration:
         """Return the least multiplier that meets (ε, δ), see `symdp.calibrate`."""
-        from symdp.questions.calibrate import Calibration, calibrate
+        from symdp.questions.calibrate import calibrate
 
-        calibration = calibrate(
-            self.step(), self.multiplier, self.repeats, epsilon=epsilon, delta=delta
-        )
-        assert isinstance(calibration, Calibration)  # as the target is an (ε, δ)
-        return calibration
+        return calibrate(self.step(), self.multiplier, self.n, epsilon=epsilon, delta=delta)
 
     def drawn(self, sampling: str) -> TrainingRun:
         """Return the same run, and the relation that was asked for, under another sampling."""
@@ -150,6 +146,7 @@ def training_run(
         if not (many.is_Rational and many > 0):
             raise InputError(f"epochs must be a number above 0, not {epochs!r:.40}")
         steps = int(sp.ceiling(many * examples / batch))
+    sampling = spelled(sampling, SCHEMES)
     if sampling not in _DRAWS or sampling not in SCHEMES:
         schemes = [scheme for scheme in SCHEMES if scheme in _DRAWS]
         hint = suggestion(str(sampling), schemes) or f"; there are {', '.join(schemes)}"
@@ -217,7 +214,7 @@ def training(
     Examples
     --------
     >>> run = training(60000, 256, 60, noise_multiplier=1.12)
-    >>> print(run.count, f"{run.epsilon(1e-5).epsilon:.9f}")
+    >>> print(run.n, f"{run.epsilon(1e-5).epsilon:.9f}")
     14063 2.310184135
     """
     run = training_run(

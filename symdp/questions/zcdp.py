@@ -68,7 +68,7 @@ class Zcdp:
         "exact", "bound" or "estimate", as of a `Guarantee`.
     order
         The order α at which D_α/α is largest, about: 1 or inf where it is a limit.
-    direction, count, protection
+    direction, n, protection
         The direction of the larger ρ, the number of steps, and whose privacy it is.
     advice
         Empty, or what is not known.
@@ -80,7 +80,7 @@ class Zcdp:
     kind: Kind
     order: float
     direction: str
-    count: int
+    n: int
     protection: Protection
     advice: str = ""
 
@@ -90,7 +90,7 @@ class Zcdp:
             name: getattr(self, name) if math.isfinite(getattr(self, name) or 0.0) else None
             for name in ("rho", "lower", "upper", "order")
         }
-        entries |= {"kind": self.kind, "direction": self.direction, "count": self.count}
+        entries |= {"kind": self.kind, "direction": self.direction, "count": self.n}
         return (
             entries | self.protection.to_json() | ({"advice": self.advice} if self.advice else {})
         )
@@ -182,7 +182,7 @@ def zcdp(composition: Composed, direction: Direction = "both") -> Zcdp:
         lower = 0.0  # no data are known as far apart
     label = steps.accounted.label or direction_of(side)
     whose = steps.accounted.protection_of(direction)
-    return Zcdp(value, lower, upper, kind, order, label, steps.count, whose, suprema[side].advice)
+    return Zcdp(value, lower, upper, kind, order, label, steps.n, whose, suprema[side].advice)
 
 
 def _quadratic(step: Mechanism) -> sp.Expr | None:

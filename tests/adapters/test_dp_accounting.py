@@ -215,7 +215,7 @@ def test_the_ledger_and_whose_privacy():
     accountant = SymdpAccountant(REPLACE).compose(ev.GaussianDpEvent(2.0), 5)
     assert accountant.ledger == ev.SelfComposedDpEvent(ev.GaussianDpEvent(2.0), 5)
     assert accountant.protects == "one record's value changed"
-    assert accountant.composition().count == 5
+    assert accountant.composition().n == 5
 
 
 def test_several_normal_noises_on_one_sample_are_one():

@@ -107,7 +107,7 @@ def test_what_cannot_be_represented_is_named():
         accountant.compose("laplace")
     with pytest.raises(InputError, match="population_size 10 of GaussianPrivacyEvent"):
         accountant.compose(GaussianPrivacyEvent(1.0, 5, 10))
-    with pytest.raises(InputError, match="count"):
+    with pytest.raises(InputError, match="the number of steps"):
         accountant.compose(EVENT, 0)
     with pytest.raises(InputError, match="delta"):
         accountant.get_epsilon(1.0)

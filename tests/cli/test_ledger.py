@@ -40,7 +40,7 @@ def test_other_neighbours_are_refused_and_nothing_is_added(shell, file):
     ran = shell("ledger add", file, "gaussian", "sigma=2", "--relation", "substitution")
     assert (ran.code, ran.err.count("\n")) == (2, 1)
     assert "one composition has one neighbouring relation" in ran.err
-    assert Ledger.load(file).count == 1
+    assert Ledger.load(file).n == 1
 
 
 @pytest.mark.parametrize(

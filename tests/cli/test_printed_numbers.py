@@ -166,7 +166,7 @@ def test_a_table_rounds_its_bounds_outwards(shell):
 
 
 def test_a_value_off_by_rounding_is_put_back_and_any_other_refused():
-    made = {"kind": "exact", "method": "contour", "direction": "add", "count": 1}
+    made = {"kind": "exact", "method": "contour", "direction": "add", "n": 1}
     put = Guarantee(1.0, -9.0, log_lower=-9.0 + 1e-15, log_upper=-8.0, **made)
     assert put.log_delta == -9.0 + 1e-15
     for log_delta, lower, upper in (
@@ -206,12 +206,12 @@ def _random_guarantee(chance):
     """Return an answer of random size, interval and kind, and the number not to be undercut."""
     kind = chance.choice(("exact", "bound", "estimate"))
     width = 10.0 ** chance.randint(-16, -1)
-    made = {"kind": kind, "method": "contour", "direction": "add", "count": 1}
+    made = {"kind": kind, "method": "contour", "direction": "add", "n": 1}
     if chance.random() < 0.5:
         value = chance.uniform(0, 1) * 10.0 ** chance.randint(-12, 3)
         upper = chance.choice((None, value * (1.0 + width)))
         ends = {"epsilon_lower": None if upper is None else 0.0, "epsilon_upper": upper}
-        given_ = {"asked": "epsilon", "target_delta": 1e-5, **ends}
+        given_ = {"quantity": "epsilon", "target_delta": 1e-5, **ends}
         return Guarantee(value, math.log(1e-5), **given_, **made), Decimal(upper or value)
     value = -chance.expovariate(1.0) * 10.0 ** chance.randint(-3, 3)
     upper = chance.choice((None, min(0.0, value + width)))

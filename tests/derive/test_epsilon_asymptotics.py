@@ -104,9 +104,9 @@ def test_derivatives_are_those_that_numbers_give() -> None:
     # One more step is dε/dn half a step on.
     half = {**at, COUNT: n + R(1, 2)}
     assert float(found.sensitivity(COUNT).subs(half)) == pytest.approx(
-        numeric["count"].derivative, rel=1e-6
+        numeric["n"].derivative, rel=1e-6
     )
-    assert by_count == pytest.approx(numeric["count"].derivative, rel=1e-4)
+    assert by_count == pytest.approx(numeric["n"].derivative, rel=1e-4)
 
 
 @pytest.mark.quick_cases("0")
@@ -116,7 +116,7 @@ def test_planning_inverts_the_formula(order: int) -> None:
     found = d.epsilon_asymptotics(order)
     at = {d.mechanism.parameters["b"]: R(2), QUANTILE: normal_quantile(R(1, 10**6))}
     epsilon = found.epsilon.subs(at).subs(COUNT, 500)
-    assert float(found.count.subs(at).subs(EPSILON, epsilon)) == pytest.approx(500, rel=1e-12)
+    assert float(found.n.subs(at).subs(EPSILON, epsilon)) == pytest.approx(500, rel=1e-12)
 
 
 @pytest.mark.slow
@@ -124,7 +124,7 @@ def test_planning_comes_close_to_the_exact_number_of_steps() -> None:
     made, delta, budget = BUILT.gumbel(b=20), R(1, 10**5), 6.0
     found = derive(made).epsilon_asymptotics(1)
     at = {QUANTILE: normal_quantile(delta), EPSILON: budget}
-    planned = round(float(found.count.subs(at)))
+    planned = round(float(found.n.subs(at)))
     reached = symdp.compose(made, planned).epsilon(float(delta), direction="remove").epsilon
     assert reached == pytest.approx(budget, rel=0.1)
 

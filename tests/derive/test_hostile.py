@@ -134,7 +134,7 @@ def test_a_loss_of_one_value_has_constants_without_zero_divisions() -> None:
 
 def test_the_chernoff_bound_is_at_its_optimum() -> None:
     gaussian = symdp.mechanisms.gaussian(sigma=2)
-    bound = derive(gaussian).tails["chernoff_p"].value(epsilon=3, count=5)
+    bound = derive(gaussian).tails["chernoff_p"].value(epsilon=3, n=5)
     exact = -((R(3) - R(5, 8)) ** 2) / (2 * R(5, 4))
     assert abs(float(bound) / float(exact) - 1) < 1e-12
 

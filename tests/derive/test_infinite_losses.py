@@ -305,7 +305,7 @@ def test_tail_bounds_hold_and_are_what_their_words_say(found, name):
             for kind in ("chernoff", "hoeffding", "sub_gaussian_tail"):
                 constant = constants[f"{kind}_{under.lower()}"]
                 try:
-                    ball = constant.value(epsilon=str(level), count=n)
+                    ball = constant.value(epsilon=str(level), n=n)
                 except symdp.AccuracyError:
                     continue
                 assert n > 1 or EXP(float(ball)) >= _tail(truth, under, level) * (1 - 1e-9)
@@ -332,7 +332,7 @@ def test_a_bound_on_the_tail_counts_the_infinite_loss():
     least = LOG(1 - (1 - lost) ** 10)
     assert close(EXP(least), 0.0268, 1e-4)
     for name in ("hoeffding_p", "sub_gaussian_tail_p", "chernoff_p"):
-        ball = cut.tails[name].value(epsilon=5, count=10)
+        ball = cut.tails[name].value(epsilon=5, n=10)
         assert least - 1e-12 < float(ball) < least + 1e-2, name
 
 
@@ -456,7 +456,7 @@ def test_tails_of_random_lists_lie_below_their_bounds(seed):
                 for kind in ("chernoff", "hoeffding", "sub_gaussian_tail"):
                     constant = d.tails[f"{kind}_{under.lower()}"]
                     try:
-                        ball = constant.value(epsilon=str(level - 1e-9), count=n)
+                        ball = constant.value(epsilon=str(level - 1e-9), n=n)
                     except symdp.AccuracyError:
                         continue
                     assert EXP(float(ball)) >= true * (1 - 1e-9), (kind, under, n, level)

@@ -248,7 +248,7 @@ def test_tail_bounds_hold_for_sums(name, under):
         for kind in ("chernoff", "hoeffding", "sub_gaussian_tail"):
             constant = tails[f"{kind}_{low}"]
             try:
-                log_bound = upper(constant.value(epsilon=epsilon, count=count))
+                log_bound = upper(constant.value(epsilon=epsilon, n=count))
             except AccuracyError:
                 assert kind != "chernoff"
                 assert constant.reason
@@ -317,7 +317,7 @@ def test_finite_lists_have_formulas_that_match_their_values():
     exact = legendre.expression.subs(
         {symbols["epsilon"]: 6, symbols["n"]: 5, symbols["epsilon_0"]: R(3, 2)}
     )
-    proved = upper(legendre.value(epsilon=6, count=5, **point))
+    proved = upper(legendre.value(epsilon=6, n=5, **point))
     assert float(exact) <= proved + 1e-12
     assert proved == pytest.approx(float(exact), rel=1e-4)
     with pytest.raises(AccuracyError, match="does not decay"):
@@ -332,7 +332,7 @@ def test_legendre_transforms_by_formula_are_the_chernoff_exponents(name):
         constant = tails[f"chernoff_{low}"]
         symbols = {s.name: s for s in constant.expression.free_symbols}
         exact = float(constant.expression.subs({symbols["epsilon"]: R(1, 2), symbols["n"]: 2}))
-        proved = upper(constant.value(epsilon=R(1, 2), count=2))
+        proved = upper(constant.value(epsilon=R(1, 2), n=2))
         assert exact <= proved + 1e-12
         assert proved == pytest.approx(exact, rel=1e-3, abs=1e-4)
 
@@ -372,7 +372,7 @@ def test_wrong_requests_say_what_is_wrong():
     with pytest.raises(InputError, match="hold 0"):
         tails["sub_gaussian_within_p"].value(low=R(1, 2), high=1, b=1)
     with pytest.raises(InputError, match="whole number"):
-        tails["chernoff_p"].value(epsilon=1, count=0, b=1)
+        tails["chernoff_p"].value(epsilon=1, n=0, b=1)
     with pytest.raises(AccuracyError, match="unbounded"):
         tails["sub_gaussian_p"].value(b=1)
     with pytest.raises(AccuracyError, match="infinite"):

@@ -43,7 +43,7 @@ def test_the_sum_of_squares_decides_exactly():
 
 def test_what_is_left_is_the_largest_double_that_fits():
     filter = GaussianFilter(budget="1/3")
-    filter.commit("1/7", count=3)
+    filter.commit("1/7", n=3)
     rest = Fraction(1, 9) - 3 * Fraction(1, 49)
     assert Fraction(repr(filter.left())) ** 2 <= rest
     assert Fraction(repr(math.nextafter(filter.left(), 1.0))) ** 2 > rest
@@ -54,10 +54,10 @@ def test_what_is_left_is_the_largest_double_that_fits():
 def test_tenths_fill_a_budget_of_one(word, tmp_path):
     path = tmp_path / "state.json"
     filter = create(path, GaussianFilter(budget=1))
-    assert filter.commit(word, count=99).left == 0.1
-    assert not filter.ask(word, count=2)
+    assert filter.commit(word, n=99).left == 0.1
+    assert not filter.ask(word, n=2)
     assert load_filter(path).commit(word).left == 0.0
-    assert load_filter(path).count == 100
+    assert load_filter(path).n == 100
     renyi = RenyiFilter(2, epsilon=20, delta=1e-5)
     renyi.budgets = [1.0]
     for _ in range(10):
@@ -68,17 +68,17 @@ def test_tenths_fill_a_budget_of_one(word, tmp_path):
 def test_many_steps_at_once_are_all_or_none():
     filter = GaussianFilter(budget=1.0)
     with pytest.raises(InputError, match="101 steps from step 1"):
-        filter.commit(0.1, count=101)
-    assert filter.count == 0
+        filter.commit(0.1, n=101)
+    assert filter.n == 0
     odometers = [Odometer(["1/2", 1, "1/10", 2]) for _ in range(2)]
-    odometers[0].commit("3/10", count=30)  # 2 in the first round, 11 in the second, then skipped
+    odometers[0].commit("3/10", n=30)  # 2 in the first round, 11 in the second, then skipped
     for _ in range(30):
         odometers[1].commit("3/10")
     assert odometers[0].to_json() == odometers[1].to_json()
     assert odometers[0].left() == odometers[1].left()
     for count in (0, -1, 1.5, True):
         with pytest.raises(InputError, match="positive integer"):
-            filter.commit(0.1, count=count)
+            filter.commit(0.1, n=count)
 
 
 def test_a_file_of_an_earlier_version_goes_on():
@@ -133,7 +133,7 @@ def test_bad_steps_change_nothing(tmp_path, bound):
         filter.commit(bound)
     assert "\n" not in str(refusal.value)
     assert path.read_bytes() == before
-    assert load_filter(path).count == filter.count == 1
+    assert load_filter(path).n == filter.n == 1
 
 
 def test_steps_out_of_order_or_repeated_are_refused():
@@ -142,7 +142,7 @@ def test_steps_out_of_order_or_repeated_are_refused():
     for step in (1, 3, 0):
         with pytest.raises(InputError, match="the next step is 2"):
             filter.commit(0.1, step=step)
-    assert filter.count == 1
+    assert filter.n == 1
 
 
 def test_state_is_resumed_exactly(tmp_path):
@@ -200,7 +200,7 @@ def test_a_second_writer_is_refused(tmp_path):
     filter = create(path, GaussianFilter(budget=1.0))
     with locked(path), pytest.raises(InputError, match="another writer holds the lock"):
         filter.commit(0.1)
-    assert load_filter(path).count == filter.count == 0
+    assert load_filter(path).n == filter.n == 0
 
 
 def test_a_step_is_on_disk_before_commit_returns(tmp_path, monkeypatch):
@@ -215,11 +215,11 @@ def test_a_step_is_on_disk_before_commit_returns(tmp_path, monkeypatch):
     monkeypatch.setattr(Kept, "write", fails)
     with pytest.raises(InputError, match="no space"):
         filter.commit(0.5)
-    assert filter.count == 0
+    assert filter.n == 0
     assert filter.left() == 1.0
     monkeypatch.undo()
     filter.commit(0.5)
-    assert load_filter(path).count == 1
+    assert load_filter(path).n == 1
 
 
 def test_the_odometer_pays_whole_increments():
@@ -273,7 +273,7 @@ def test_one_order_needs_no_split_and_is_sound():
     mu = 0.05
     while filter.ask(16.0 * mu * mu / 2.0):
         filter.commit(16.0 * mu * mu / 2.0)
-    steps = symdp.compose(symdp.mechanisms.gaussian(sigma=1 / mu), filter.count)
+    steps = symdp.compose(symdp.mechanisms.gaussian(sigma=1 / mu), filter.n)
     assert steps.delta(2.0).delta <= 1e-5
 
 
@@ -313,7 +313,7 @@ def test_individual_filter_names_the_record(mu):
     with pytest.raises(InputError) as refusal:
         filter.commit(mu)
     assert "record" in str(refusal.value)
-    assert filter.count == 0
+    assert filter.n == 0
 
 
 def test_a_pure_steps_mu_dominates_it():

@@ -65,7 +65,7 @@ def test_several_participations_are_blocks():
     drawn = NOISE.subsample(SCHEME, steps=11, participations=3)
     assert [(m.sampling.steps, n) for m, n in independent_steps(drawn)] == [(3, 1), (4, 2)]
     steps = compose(drawn, 5)
-    assert steps.count == 5
+    assert steps.n == 5
     assert sorted((m.sampling.steps, n) for m, n in steps.steps) == [(3, 5), (4, 10)]
     assert "upper bound" in steps.protection.sentence
     assert compose(NOISE.subsample(SCHEME, steps=11), 5).protection.is_attained

@@ -128,7 +128,7 @@ def test_numbers_of_laws_with_no_output_in_common_are_delta_alone(shell, tmp_pat
 def test_laws_with_no_output_in_common_are_certified_at_one(shell, tmp_path):
     path = tmp_path / "apart.toml"
     path.write_text(APART.format(density="3 - 9*abs(x)"), encoding="utf-8")
-    composed = symdp.compose(symdp.load(path), count=3)
+    composed = symdp.compose(symdp.load(path), n=3)
     for epsilon in (0, 1, 50):
         proved = composed.certify(epsilon)
         assert 1 - 1e-8 < proved.lower <= 1 <= proved.upper < 1 + 1e-8

@@ -311,7 +311,7 @@ def test_the_record_of_both_directions_is_the_larger():
     assert both.lower is not None
     assert both.upper is not None
     assert both.lower <= both.delta <= both.upper
-    assert (both.kind, both.method, both.count) == ("exact", "certified", 50)
+    assert (both.kind, both.method, both.n) == ("exact", "certified", 50)
 
 
 def test_the_command(shell):

@@ -40,7 +40,7 @@ def delta(epsilon):
 @pytest.mark.slow
 def test_the_file_is_answered_as_the_contour_says():
     steps = symdp.load_composition(FILE)
-    assert steps.count == 130
+    assert steps.n == 130
     found = steps.epsilon(1e-10).epsilon
     assert delta(found) == pytest.approx(1e-10, rel=1e-8)
     # What concentrated privacy alone gives: ρ = Σ 1/σ² of queries that move two cells.

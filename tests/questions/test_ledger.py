@@ -17,7 +17,7 @@ def test_a_million_steps_are_one_entry():
     ledger = Ledger()
     for _ in range(10**6):
         ledger.add(STEP)
-    assert (len(ledger), ledger.count) == (1, 10**6)
+    assert (len(ledger), ledger.n) == (1, 10**6)
     assert len(json.dumps(ledger.state_dict())) < 5_000
     whole = compose(STEP, 10**6)
     assert ledger.delta(20.0).log_delta == whole.delta(20.0).log_delta

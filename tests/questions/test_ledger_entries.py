@@ -41,7 +41,7 @@ def spending(clock):
 
 
 def test_equal_steps_of_a_day_are_one_entry(spending):
-    told = [(e.mechanism, e.count, e.date, e.note, e.user) for e in spending.entries]
+    told = [(e.mechanism, e.n, e.date, e.note, e.user) for e in spending.entries]
     assert told == [
         (NOISE, 2, "", "", ""),
         (NOISE, 4, "2026-03-01T23:59:58+13:00", "histogram", "ada"),
@@ -50,7 +50,7 @@ def test_equal_steps_of_a_day_are_one_entry(spending):
         (NOISE, 8, "2026-03-02T00:00:03+13:00", "histogram", "ada"),
     ]
     assert spending.steps == ((NOISE, 21), (STEP, 40))
-    assert (len(spending), spending.count) == (2, 61)
+    assert (len(spending), spending.n) == (2, 61)
 
 
 def test_the_date_is_the_present_one_with_a_time_zone():
@@ -100,7 +100,7 @@ def test_files_of_version_four_read_as_they_were(spending):
 )
 def test_groups_have_their_own_epsilon(spending, what, counts):
     groups = spending.by(what)
-    assert {name: group.count for name, group in groups.items()} == counts
+    assert {name: group.n for name, group in groups.items()} == counts
     assert groups[""].epsilon(1e-5) == compose(groups[""].steps).epsilon(1e-5)
     assert (
         max(group.epsilon(1e-5).epsilon for group in groups.values())
@@ -133,7 +133,7 @@ def test_a_long_ledger_is_asked_at_a_hundred_places(clock):
         ledger.add(mechanisms.gaussian(sigma=9))
     curve = ledger.spent(1e-5)
     assert len(curve) == 100
-    assert (curve[0].count, curve[-1].count) == (3, 250)
+    assert (curve[0].n, curve[-1].n) == (3, 250)
 
 
 def test_a_figure_has_both_lines(spending):
@@ -166,7 +166,7 @@ def _drawn(ledger, **given):
 def test_a_history_has_its_note():
     ledger = Ledger()
     ledger.add_history(mechanisms.gaussian, [(2.0, 0.01, 600)], "poisson", note="pretraining")
-    assert [(e.count, e.note) for e in ledger.entries] == [(600, "pretraining")]
+    assert [(e.n, e.note) for e in ledger.entries] == [(600, "pretraining")]
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_a_label_is_a_line_of_text(spending, text):
     state["steps"][1]["user"] = text
     with pytest.raises(InputError, match="user"):
         Ledger.from_state_dict(state)
-    assert spending.count == 61
+    assert spending.n == 61
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def test_a_copy_has_its_own_count_and_no_file(again, tmp_path):
         ledger.add(STEP, 3)
         other = again(ledger)
         other.add(STEP)
-        assert (ledger.count, other.count) == (3, 4)
+        assert (ledger.n, other.n) == (3, 4)
         with pytest.raises(InputError, match="no file yet"):
             other.save()
 
@@ -71,7 +71,7 @@ def test_one_writer_at_a_time(tmp_path):
         with pytest.raises(InputError, match="open for writing elsewhere"):
             Ledger([(STEP, 1)]).save(path)
         ledger.save()
-        assert Ledger.load(path).count == 1  # reading is free
+        assert Ledger.load(path).n == 1  # reading is free
     Ledger.open(path).close()
 
 
@@ -106,7 +106,7 @@ def test_steps_that_were_not_read_are_never_overwritten(tmp_path):
     yours.add(STEP)
     with pytest.raises(InputError, match="has not read"):
         yours.save()
-    assert Ledger.load(path).count == 6
+    assert Ledger.load(path).n == 6
 
 
 def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
@@ -122,10 +122,10 @@ def test_a_write_that_fails_leaves_the_old_file(tmp_path, monkeypatch):
         patch.setattr(os, "fsync", full)
         with pytest.raises(InputError, match="cannot be written: No space left"):
             ledger.save()
-    assert Ledger.load(path).count == 5
+    assert Ledger.load(path).n == 5
     assert sorted(os.listdir(tmp_path)) == ["budget.json", "budget.json.lock"]
     ledger.save()
-    assert Ledger.load(path).count == 6
+    assert Ledger.load(path).n == 6
 
 
 def test_damage_is_one_line(tmp_path):

@@ -85,7 +85,7 @@ def test_the_bound_for_all_shifts_is_the_largest_of_them(name, undecided):
 def test_an_answer_says_that_one_mode_was_not_shown(undecided):
     noise = mechanisms.gaussian(sigma=2)
     answer = compose(noise, 10).epsilon(1e-5)
-    assert answer.count == 10
+    assert answer.n == 10
     assert "was not shown to have one mode" in answer.protection.sentence
     assert answer.to_json()["shift"] == "at most"
     assert answer.protection.pair == "dominating"

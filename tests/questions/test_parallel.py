@@ -71,14 +71,14 @@ def test_steps_of_a_file_may_see_one_part(tmp_path, shell):
     path = tmp_path / "job.toml"
     path.write_text(FILE)
     parts = Parallel.load(path)
-    assert [(n, one.count) for n, one in parts.parts.items()] == [("south", 6), ("north", 7)]
+    assert [(n, one.n) for n, one in parts.parts.items()] == [("south", 6), ("north", 7)]
     with refused("Parallel.load"):
         symdp.load_composition(path)
     whole = path.with_name("whole.toml")
     whole.write_text(FILE.replace("part =", "name ="))
     with refused("load_composition"):
         Parallel.load(whole)
-    assert symdp.load_composition(whole).count == 11
+    assert symdp.load_composition(whole).n == 11
     done = shell(f"epsilon --composition {path} --delta 1e-5")
     assert done.code == 0
     answer = parts.epsilon(1e-5)

@@ -34,7 +34,7 @@ def test_rows_are_what_single_questions_answer():
     grid = {"sigma": np.asarray([1.25, 1.5]), "q": ["1/100", "1/50"]}
     table = sweep(SAMPLED, grid, np.int64(1000), delta=1e-6)
     assert len(table) == 4
-    assert set(table.count) == {1000}
+    assert set(table.n) == {1000}
     for sigma, q, answer in zip(table["sigma"], table["q"], table.answers, strict=True):
         one = compose(mechanisms.gaussian(sigma=float(sigma)).subsample("poisson", str(q)), 1000)
         assert answer.epsilon == one.epsilon(1e-6).epsilon

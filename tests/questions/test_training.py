@@ -28,16 +28,18 @@ NOISE = mechanisms.gaussian(sigma="1.12")
 )
 def test_every_sampling(sampling, step):
     largest = 300 if sampling == "truncated_poisson" else None
-    run = symdp.training(60000, 256, 60, noise=1.12, sampling=sampling, largest_batch=largest)
+    run = symdp.training(
+        60000, 256, 60, noise_multiplier=1.12, sampling=sampling, largest_batch=largest
+    )
     assert run.steps == compose(step, 14063).steps
     assert run.protection == compose(step, 14063).protection
 
 
 def test_steps_in_place_of_epochs_and_parts_of_an_epoch():
-    assert symdp.training(100, 10, steps=7, noise=1).count == 7
-    assert symdp.training(100, 30, 1, noise=1).count == 4  # a batch that is begun counts
-    assert symdp.training(100, 10, 0.5, noise=1).count == 5
-    assert symdp.training(100, 10, Fraction(1, 3), noise=1).count == 4
+    assert symdp.training(100, 10, steps=7, noise_multiplier=1).n == 7
+    assert symdp.training(100, 30, 1, noise_multiplier=1).n == 4  # a batch that is begun counts
+    assert symdp.training(100, 10, 0.5, noise_multiplier=1).n == 5
+    assert symdp.training(100, 10, Fraction(1, 3), noise_multiplier=1).n == 4
 
 
 def attained(weights, sigma, count, epsilon):
@@ -59,7 +61,7 @@ def binomial(draws, rate):
 
 
 def test_a_batch_of_all_examples_by_poisson_is_not_sampled():
-    run = symdp.training(100, 100, 3, noise=2)
+    run = symdp.training(100, 100, 3, noise_multiplier=2)
     whole = compose(mechanisms.gaussian(sigma=2), 3)
     assert run.epsilon(1e-5).epsilon == pytest.approx(whole.epsilon(1e-5).epsilon, rel=1e-12)
     assert run.protection.sampling == "poisson"
@@ -68,7 +70,9 @@ def test_a_batch_of_all_examples_by_poisson_is_not_sampled():
 @pytest.mark.parametrize("examples", [4, pytest.param(100, marks=pytest.mark.slow)])
 def test_as_many_draws_with_replacement_as_examples_repeat_some(examples):
     """The others contribute −C, the record C: one of the data sets."""
-    run = symdp.training(examples, examples, steps=10, noise=1.5, sampling="with_replacement")
+    run = symdp.training(
+        examples, examples, steps=10, noise_multiplier=1.5, sampling="with_replacement"
+    )
     assert run.protection.relation == "substitution"
     assert run.protection.sampling == "with_replacement"
     weights = {j: w for j, w in binomial(examples, 1 / examples).items() if j < 13}
@@ -81,7 +85,7 @@ def test_as_many_draws_with_replacement_as_examples_repeat_some(examples):
 
 def test_a_truncated_batch_of_all_examples_leaves_some_out():
     run = symdp.training(
-        100, 100, steps=10, noise=1.5, sampling="truncated_poisson", largest_batch=50
+        100, 100, steps=10, noise_multiplier=1.5, sampling="truncated_poisson", largest_batch=50
     )
     assert run.protection.sampling == "truncated_poisson"
     for epsilon in (5.0, 11.72):
@@ -101,29 +105,31 @@ def test_the_noise_for_a_truncated_batch_of_all_examples_holds_the_attack_down()
 
 @pytest.mark.parametrize("sampling", ["without_replacement", "poisson"])
 def test_a_batch_of_all_examples_under_substitution(sampling):
-    run = symdp.training(9, 9, steps=10, noise=3, sampling=sampling, relation="substitution")
+    run = symdp.training(
+        9, 9, steps=10, noise_multiplier=3, sampling=sampling, relation="substitution"
+    )
     assert (run.protection.relation, run.protection.sampling) == ("substitution", sampling)
     twice = compose(mechanisms.gaussian(sigma="3/2"), 10)
     assert run.epsilon(1e-3).epsilon == pytest.approx(twice.epsilon(1e-3).epsilon, rel=1e-10)
 
 
 def test_an_epoch_of_one_step_sees_all_examples():
-    run = symdp.training(9, 9, 4, noise=3, sampling="random_allocation")
+    run = symdp.training(9, 9, 4, noise_multiplier=3, sampling="random_allocation")
     assert run.protection.sampling == "random_allocation"
     whole = compose(mechanisms.gaussian(sigma=3), 4)
     assert run.epsilon(1e-3).epsilon == pytest.approx(whole.epsilon(1e-3).epsilon, rel=1e-12)
 
 
 def test_the_relation_and_other_noise():
-    run = symdp.training(100, 10, 1, noise=2, relation="substitution")
+    run = symdp.training(100, 10, 1, noise_multiplier=2, relation="substitution")
     assert run.protection.relation == "substitution"
-    run = symdp.training(100, 10, 1, noise=2, mechanism=mechanisms.laplace)
+    run = symdp.training(100, 10, 1, noise_multiplier=2, mechanism=mechanisms.laplace)
     assert run.steps[0][0].name == "laplace"
 
 
 def test_the_noise_for_a_budget_meets_it():
     found = training_run(100, 1, 5).calibrated(epsilon=1.0, delta=1e-5)
-    run = symdp.training(100, 1, 5, noise=found.value)
+    run = symdp.training(100, 1, 5, noise_multiplier=found.value)
     assert 1.0 - 1e-6 < run.epsilon(1e-5).epsilon <= 1.0
 
 
@@ -150,4 +156,4 @@ def test_samplings_are_those_of_the_model():
 )  # fmt: skip
 def test_what_breaks_a_rule_is_named(words, message):
     with pytest.raises(InputError, match=message):
-        symdp.training(**words, noise=1)
+        symdp.training(**words, noise_multiplier=1)

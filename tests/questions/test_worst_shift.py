@@ -294,7 +294,7 @@ def test_steps_keep_what_was_asked():
     assert (composition * 2).protection == composition.protection
     mixed = composition + compose(mechanisms.laplace(b=2), 1)
     assert mixed.protection.is_of_all_shifts
-    assert mixed.count == 3
+    assert mixed.n == 3
 
 
 FILE = """

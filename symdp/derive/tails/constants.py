@@ -76,7 +76,7 @@ def _sums(d: PrivacyLoss) -> Iterator[TailConstant]:
             f"log {under}_“Chernoff”(ε)",
             _bounded_by(d, under, least),
             *_of_all(d, under, _tried(d, partial(_legendre, d, under), _LATE)),
-            ("epsilon", "count"),
+            ("epsilon", "n"),
             TailRule("chernoff", under),
             d,
         )
@@ -88,7 +88,7 @@ def _sums(d: PrivacyLoss) -> Iterator[TailConstant]:
                 d, under, f"{_kept(d, under)}−2(ε − n E_{under} ℓ)²/(nτ²)".replace(" −2", " − 2")
             ),
             *_of_all(d, under, _quadratic(d, square, means[under], under, open_)),
-            ("epsilon", "count"),
+            ("epsilon", "n"),
             TailRule("quadratic", under, square, under),
             d,
         )
@@ -119,7 +119,7 @@ def _squares(d: PrivacyLoss) -> Iterator[TailConstant]:
             f"log {under}_“sub”(ε)",
             f"log {under}(L₁ + … + Lₙ ≥ ε) from s_{law}²; E_{law} is the mean{_given(d)}",
             *_of_all(d, under, (formula, why)),
-            ("epsilon", "count"),
+            ("epsilon", "n"),
             TailRule("quadratic", under, squares[law][0], law),
             d,
         )

@@ -100,7 +100,7 @@ class TailConstant:
         >>> tails["third_moment"].value(t=1, sigma=2).str(6, radius=False)
         '0.199471'
         >>> tails = symdp.derive(symdp.mechanisms.laplace).tails
-        >>> tails["chernoff_p"].value(epsilon=2, count=5, b=2).str(5, radius=False)
+        >>> tails["chernoff_p"].value(epsilon=2, n=5, b=2).str(5, radius=False)
         '-1.2911'
         """
         ball: arb = above("tails").tail_value(self, **values)
@@ -154,7 +154,8 @@ def to_json(tails: Tails) -> list[dict[str, Any]]:
             "bounds": constant.bounds,
             "expression": None if constant.expression is None else str(constant.expression),
             "reason": constant.reason or None,
-            "arguments": list(constant.arguments),
+            # the number of steps has the name of the command line
+            "arguments": ["count" if name == "n" else name for name in constant.arguments],
         }
         for constant in tails
     ]

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 By = Literal["line", "differences"]
-RATE, SENSITIVITY, COUNT = "rate", "sensitivity", "count"
+RATE, SENSITIVITY, COUNT = "rate", "sensitivity", "n"
 _BESIDE = 5e-4  # relative: of the nearest values of θ at which answers are compared
 _APART = 1e-3  # relative: of values of θ between which K is compared
 _AGREES = 1e-6  # relative, of ∂K at a real tilt and its difference
@@ -73,8 +73,9 @@ class Slope:
     by: By  # "line": as a sum on the contour; "differences": of answers at nearby values
 
     def to_json(self) -> dict[str, Any]:
-        """Return the slope as JSON values."""
-        return dict(vars(self))
+        """Return the slope as JSON values; the number of steps has the name of the command line."""
+        parameter = "count" if self.parameter == COUNT else self.parameter
+        return dict(vars(self)) | {"parameter": parameter}
 
 
 @dataclass(frozen=True)
@@ -135,7 +136,7 @@ def gradient(
 
     >>> import symdp
     >>> found = gradient(symdp.compose(symdp.mechanisms.gaussian(sigma=2), 100), delta=1e-5)
-    >>> print(f"{found['sigma'].derivative:.6f} {found['count'].derivative:.6f}")
+    >>> print(f"{found['sigma'].derivative:.6f} {found['n'].derivative:.6f}")
     -23.069741 0.230697
     """
     if (epsilon is None) == (delta is None):

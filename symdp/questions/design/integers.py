@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import sympy as sp
 
-from symdp.arguments import checked_count, real, share
+from symdp.arguments import checked_count, real, share, silent
 from symdp.decimal_text import given, rounded
 from symdp.errors import InputError, at
 from symdp.interrupt import limit, time_left
@@ -89,7 +89,7 @@ class Design:
     from each start. A design of one step is a global optimum on its support, others are local.
     """
 
-    count: int
+    n: int
     delta: float
     cost: str  # a formula of x
     most: float  # of its mean
@@ -150,7 +150,7 @@ class Design:
         """Return the answer as JSON values."""
         noises = [{"noise": row.name, **row.guarantee.to_json()} for row in self.rows]
         return {
-            "count": self.count,
+            "count": self.n,
             "delta": self.delta,
             "cost": self.cost,
             "cost_at_most": self.most,
@@ -164,7 +164,7 @@ class Design:
 
     @property
     def _question(self) -> str:
-        aim = f"least ε of {self.count} steps at δ = {given(self.delta)}"
+        aim = f"least ε of {self.n} steps at δ = {given(self.delta)}"
         return f"{aim}, E[{self.cost}] ≤ {self.most:.12g}"
 
     def __repr__(self) -> str:
@@ -173,7 +173,7 @@ class Design:
 
 @in_turn
 def design(
-    count: int = 1,
+    n: int = 1,
     *,
     delta: float,
     std: Number,
@@ -182,7 +182,7 @@ def design(
     rate: Number = 1,
     reach: int | None = None,
     name: str = DESIGNED,
-    progress: Progress = lambda *_: None,
+    progress: Progress | None = None,
 ) -> Design:
     r"""Return the integer noise of least ε(δ) of so many steps at a cost: a local optimum.
 
@@ -194,7 +194,7 @@ def design(
 
     Parameters
     ----------
-    count : the number of steps
+    n : the number of steps
     delta : δ, in (0, 1)
     std : the standard deviation of the noise, or of normal noise of the same cost
     cost : a formula of x, even, and not falling away from 0
@@ -214,8 +214,10 @@ def design(
     >>> best.gain > 0, sum(best.mechanism.source.Q)
     (True, 1)
     """
+    if progress is None:
+        progress = silent
     start = time.perf_counter()
-    task = _task(count, delta, std, cost, sensitivity, rate, reach)
+    task = _task(n, delta, std, cost, sensitivity, rate, reach)
     shapes = {label: task.scaled(logs) for label, (_, logs) in _FAMILIES.items()}
     best, ended, is_late = _searched(
         task, {label: law for label, (_, law) in shapes.items()}, progress

@@ -16,18 +16,18 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import sympy as sp
 
-from symdp.arguments import MOST_STEPS, checked_count, real, share
+from symdp.arguments import MOST_STEPS, checked_count, real, share, silent
 from symdp.errors import AccuracyError, InputError, at, suggestion
 from symdp.interrupt import limit, time_left
 from symdp.model.mechanism import Mechanism, a_mechanism
 from symdp.model.parser import parse
 from symdp.model.sampling import exact
-from symdp.questions.calibrate import COUNT, Calibration, calibrate
+from symdp.questions.calibrate import COUNT, calibrate
 from symdp.questions.composition import Composition
 from symdp.questions.design import gradient as slopes_of
 from symdp.turns import in_turn
@@ -86,8 +86,8 @@ def plan(
     *,
     epsilon: float,
     delta: float,
-    count: int | None = None,
-    progress: Callable[[Mapping[str, float], float], None] = lambda *_: None,
+    n: int | None = None,
+    progress: Callable[[Mapping[str, float], float], None] | None = None,
 ) -> Plan:
     """Return the parameters in their ranges that meet (ε, δ) at the least cost: a local optimum.
 
@@ -98,7 +98,7 @@ def plan(
     ranges : name -> the least and the largest value, above 0. The first is the one that is
         calibrated in the end: ε must move with it
     epsilon, delta : the target
-    count : the number of steps, where n has no range
+    n : the number of steps, where it has no range
     progress : called with values and the cost of each trial that has an answer
 
     Raises
@@ -109,12 +109,14 @@ def plan(
     --------
     >>> from symdp import mechanisms
     >>> ranges = {"sigma": (9, 15)}
-    >>> best = plan(mechanisms.gaussian, "sigma", ranges, epsilon=1, delta=1e-5, count=10)
+    >>> best = plan(mechanisms.gaussian, "sigma", ranges, epsilon=1, delta=1e-5, n=10)
     >>> print(f"{best.values['sigma']:.4f}")
     11.7973
     """
     start = time.perf_counter()
-    task = _task(a_mechanism(mechanism), cost, ranges, epsilon, delta, count)
+    task = _task(a_mechanism(mechanism), cost, ranges, epsilon, delta, n)
+    if progress is None:
+        progress = silent
     left = time_left()
     with limit(_FOR_SEARCH * left, of_work=True) as outcome:
         _search(task, progress)
@@ -307,7 +309,7 @@ def _calibrated(task: _Task, values: dict[str, float]) -> Guarantee:
     values.update({name: float(value) for name, value in others.items()})
     values[pivot] = float(answer.value)
     if low <= values[pivot] <= high:
-        return cast("Calibration", answer).guarantee
+        return answer.guarantee
     # The range ends before (ε, δ) is met exactly: at its end it is met with room, or not at all.
     values[pivot] = min(max(values[pivot], low), high)
     step, _ = task.at(values)

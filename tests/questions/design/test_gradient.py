@@ -93,7 +93,7 @@ def test_slopes_are_those_of_differences(name):
             return other.epsilon(delta, direction=side).epsilon
 
         for slope in slopes:
-            if slope.parameter == "count":
+            if slope.parameter == "n":
                 continue
             value = sp.nsimplify(sp.Rational(str(slope.value)))
             seen = differences(law, count, direction, slope.parameter, value, epsilon)
@@ -115,7 +115,7 @@ def test_normal_noise_in_all_its_parameters():
     with mpmath.workdps(30):
         slope = mpmath.diff(lambda mu: normal_epsilon(mu, mpmath.mpf("1e-5")), mpmath.mpf(5))
     by_mu = float(slope)
-    truth = {"sigma": -by_mu * 5 / 2, "sensitivity": by_mu * 5, "count": by_mu * 5 / 200}
+    truth = {"sigma": -by_mu * 5 / 2, "sensitivity": by_mu * 5, "n": by_mu * 5 / 200}
     for name, derivative in truth.items():
         assert found[name].derivative == pytest.approx(derivative, rel=1e-9)
         assert found[name].by == "line"

@@ -43,7 +43,7 @@ def test_normal_noise_and_its_count():
 def test_a_rate_against_a_grid():
     step = mechanisms.gaussian.subsample("poisson", "q")
     ranges = {"sigma": (1, 20), "q": (0.01, 0.2)}
-    best = plan(step, "sigma/q + 800*q", ranges, epsilon=2, delta=1e-5, count=200)
+    best = plan(step, "sigma/q + 800*q", ranges, epsilon=2, delta=1e-5, n=200)
     costs = []
     for k in range(20):
         q = 0.01 * 20 ** (k / 19)
@@ -57,7 +57,7 @@ def test_a_rate_against_a_grid():
 def test_a_rate_at_its_end():
     step = mechanisms.gaussian.subsample("poisson", "q")
     ranges = {"sigma": (0.1, 30), "q": ("1/100", "1/10")}
-    best = plan(step, "sigma", ranges, epsilon=1, delta=1e-5, count=20)
+    best = plan(step, "sigma", ranges, epsilon=1, delta=1e-5, n=20)
     assert best.values["q"] == pytest.approx(0.01, rel=1e-6)  # sampling less needs less noise
     assert best.at_ends == ("q",)
 
@@ -66,7 +66,7 @@ def test_a_rate_at_its_end():
 def test_no_value_leaves_its_range():
     step = mechanisms.gaussian.subsample("poisson", "q")
     ranges = {"sigma": (1, 30), "q": ("1/100", "1/10")}
-    best = plan(step, "sigma", ranges, epsilon=1, delta=1e-5, count=20)
+    best = plan(step, "sigma", ranges, epsilon=1, delta=1e-5, n=20)
     assert best.values["sigma"] == 1
     assert best.guarantee.upper <= 1e-5
     assert "sigma" in best.at_ends
@@ -86,7 +86,7 @@ def test_no_value_leaves_its_range():
 def test_what_is_no_plan_is_said(cost, ranges, told):
     count = None if "n" in ranges else 50
     with pytest.raises(InputError, match=told):
-        plan(mechanisms.gaussian, cost, ranges, epsilon=1, delta=1e-5, count=count)
+        plan(mechanisms.gaussian, cost, ranges, epsilon=1, delta=1e-5, n=count)
 
 
 def test_on_the_command_line(shell: Shell):
