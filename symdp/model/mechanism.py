@@ -741,6 +741,8 @@ class Mechanism(FromAbove, MechanismRecord):
         declared = self.declared
         alone = isinstance(rate, sp.Symbol | str) and str(rate).isidentifier()
         if alone and str(rate) not in {parameter.name for parameter in declared}:
+            if str(rate) == self.variable.name:
+                raise InputError(f"'{rate}' is both the variable and a parameter")
             declared = (*declared, declare(str(rate), "probability"))
         if isinstance(rate, str):
             with at("the sampling rate"):
