@@ -33,7 +33,7 @@ from symdp.numeric.outline import (
     tilted_each,
     tilted_log_density,
 )
-from symdp.numeric.step import CANCELLED, Array, Index, RealFunction, SmoothPiece, rounded
+from symdp.numeric.step import Array, Index, RealFunction, SmoothPiece, rounded
 
 ROUNDS = 120  # halvings of a panel
 MAX_NODES = 1 << 21  # of a piece: some ten seconds
@@ -193,20 +193,28 @@ def build_panels(
     outline: Outline, masses: Mapping[float, float], frequency: float
 ) -> tuple[Panels | None, Array]:
     """Return settled panels, as few as serve, and their leftover errors; None of no mass."""
-    tilts, log_masses = list(masses), np.asarray(list(masses.values()))
-    first = first_edges(outline, tilts, log_masses)
-    if first.size == 0:
-        return None, np.zeros(1)
-    probe, panels, leftover = _refine(Probe(outline.piece, tilts, log_masses, frequency), first)
-    return _merge(probe, panels), leftover
+    settled = _built(outline, masses, frequency)
+    return (None, np.zeros(1)) if settled is None else settled[1:]
 
 
 def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float) -> PieceNodes:
     """Return nodes that integrate P·e^{(t+iy)ℓ} beside the mass of every tilt, |y| ≤ frequency."""
-    panels, leftover = build_panels(outline, masses, frequency)
-    if panels is None:
+    settled = _built(outline, masses, frequency)
+    if settled is None:
         return PieceNodes.atoms(np.empty(0), np.empty(0))
-    return _rule(outline.piece, panels, leftover, masses)
+    return _rule(*settled, masses)
+
+
+def _built(
+    outline: Outline, masses: Mapping[float, float], frequency: float
+) -> tuple[SmoothPiece, Panels, Array] | None:
+    """Return settled panels, and the piece with the series of log P and ℓ that they needed."""
+    tilts, log_masses = list(masses), np.asarray(list(masses.values()))
+    first = first_edges(outline, tilts, log_masses)
+    if first.size == 0:
+        return None
+    probe, panels, leftover = _refine(Probe(outline.piece, tilts, log_masses, frequency), first)
+    return probe.piece, _merge(probe, panels), leftover
 
 
 def guided_rule(
@@ -272,7 +280,7 @@ def _rule(
         beyond, swapped = (_beyond(piece, density, edges) for density in (piece.log_p, piece.log_q))
     x, ends = x[keep], (panels.lower, panels.upper)
     log_p, values, off = piece.accurate(x, balls)
-    if off > CANCELLED:  # too many to ask a ball of each
+    if off > _WORTH_SERIES:  # too many to ask a ball of each
         smooth = interpolated(piece, distinct(np.concatenate(ends)))
         log_p, values, off = (smooth or piece).accurate(x)
     error = float(leftover.max()) + rounding(off)
@@ -620,6 +628,7 @@ def value_and_slope(piece: SmoothPiece, x: Array) -> tuple[Array, Array]:
     return np.real(value), np.imag(value) / step
 
 
+_WORTH_SERIES = 24.0  # roundings by which values are off, of which series leave some ten
 _SERIES_SETTLED = 2e-15  # of the largest value of a panel: what the last coefficients may be
 _LAST_COEFFICIENTS = 3  # coefficients that must be small
 _MOST_PANELS = 1 << 12  # of a series
