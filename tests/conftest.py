@@ -25,17 +25,6 @@ LONG = 3.0  # seconds of a processor that a quick case takes at most
 LONG_BUT_QUICK = {
     "tests/test_architecture.py::test_a_line_says_one_thing": "it parses the package for its file",
     "tests/page/test_examples.txt::test_examples.txt": "the examples share one derivation",
-    "tests/emit/test_programs.py::test_javascript_gives_the_package_s_delta[laplace]": (
-        "it starts node, and Laplace noise has atoms, a density and a residue sum"
-    ),
-    "tests/emit/test_json.py::test_the_document_has_what_it_promises[laplace]": (
-        "the whole derivation of noise with atoms, which later cases find made"
-    ),
-    "tests/cli/test_working.py::test_every_slow_question_says_what_it_is_at"
-    "[delta-\\u03b4(0.5) of laplace, n = 2]": "a process on a terminal, which draws while it waits",
-    "tests/model/test_curve_tables.py::test_files_ledgers_and_cards_take_the_step": (
-        "a Rényi curve goes through every file that keeps one"
-    ),
 }
 
 

@@ -179,6 +179,7 @@ def test_the_median_stops_at_its_budget():
     assert len(calls) == worker.MOST_CALLS
 
 
+@pytest.mark.slow
 def test_a_worker_answers_fails_and_is_replaced():
     with Runner(limit=60.0) as runner:
         truth = runner.truth(PLAIN, "delta", PLAIN.epsilon)

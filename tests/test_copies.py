@@ -223,6 +223,11 @@ def made(name):
     "\\u03bc of a step",
     "epoch",
     "open",
+    "Gaussian privacy",
+    "normal steps",
+    "design",
+    "steps of a normalized density",
+    "plan",
 )
 @pytest.mark.parametrize("name", OBJECTS)
 def test_copies_answer_the_same(name):
@@ -254,7 +259,7 @@ def test_a_recorder_is_copied_with_its_counts(tmp_path):
         assert counted(again(run)) == right
 
 
-@pytest.mark.slow_cases("prv", "tilted-prv")
+@pytest.mark.slow_cases("prv", "tilted-prv", "buckets")
 @pytest.mark.parametrize("name", [name for name, method in METHODS.items() if method.make])
 def test_accountants_are_copied(name):
     one = accountant(f"{name}:2" if METHODS[name].orders else name)
@@ -264,7 +269,9 @@ def test_accountants_are_copied(name):
         assert again(one).log_delta(law, 1.0) == right == again(right)
 
 
-@pytest.mark.slow_cases("search")
+@pytest.mark.slow_cases(
+    "search", "\\u03bc of a step", "claim", "derivation of a normalized density"
+)
 @pytest.mark.parametrize("name", OBJECTS)
 def test_what_is_printed_of_an_object_is_short(name):
     """A line or a few, never arrays, nor an address where Python found nothing to say."""

@@ -83,7 +83,7 @@ def _drawing_board(monkeypatch):
 
 
 # Most of what these take goes into truths of 20 digits and more, and into proofs.
-@pytest.mark.quick_cases("discrete-gaussian", "lugannani-rice")
+@pytest.mark.quick_cases("discrete-gaussian")
 @pytest.mark.parametrize("page", DERIVATIONS, ids=lambda page: page.stem)
 def test_derivation(page):
     run(page)
@@ -99,6 +99,10 @@ def test_derivation(page):
     "natural-filters",
     "noise",
     "shuffling",
+    "command-line",
+    "histogram",
+    "designing-noise",
+    "getting-started",
 )
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)
 def test_guide(page):

@@ -237,7 +237,7 @@ def _add(path, told):
         os.write(told, b".")
 
 
-@pytest.mark.quick_cases("_add")
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="fork and SIGKILL")
 @pytest.mark.parametrize("work", [_charge, _add])
 def test_four_writers_at_once_and_killed_forget_nothing(work, tmp_path):

@@ -28,7 +28,7 @@ def gallery():
     return module
 
 
-@pytest.mark.quick_cases("integer_counts", "published_epsilon")
+@pytest.mark.quick_cases("integer_counts")
 @pytest.mark.parametrize("path", GALLERY, ids=lambda path: path.stem)
 def test_example(path, monkeypatch, capsys):
     monkeypatch.chdir(ROOT)

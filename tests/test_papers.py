@@ -87,6 +87,7 @@ def test_a_filter_by_a_curve_promises_too_much():
     assert (adaptive - gaussian(fixed)).max() > 0.02
 
 
+@pytest.mark.slow
 def test_a_filter_by_a_curve_keeps_zcdp():
     """D_α of the adaptive run is at most αμ²/2, though the run is not μ-GDP."""
     losses, masses = np.array(after(chosen)).T

@@ -53,7 +53,7 @@ def _walk(promise: str, ways: Iterable[str]) -> None:
             assert said == "answered", (way, said)
 
 
-@pytest.mark.quick_cases("skewed, sampled")
+@pytest.mark.slow
 @pytest.mark.parametrize("promise", ["several modes", "skewed, sampled"])
 def test_ways_that_passed_by_a_field_say_one_number_or_refuse(promise: str) -> None:
     _walk(promise, USUAL)

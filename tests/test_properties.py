@@ -92,6 +92,7 @@ def test_both_directions_are_one_identity(name, count, deviation):
     assert backward.upper >= ends[0] - rounding
 
 
+@pytest.mark.slow
 @FEW
 @given(names, directions, deviations, st.integers(30, 200), st.integers(1, 200))
 def test_counts_of_equal_steps_add_up(name, direction, deviation, first, second):

@@ -225,6 +225,7 @@ def test_noise_of_one_mode_has_its_worst_shift_at_the_sensitivity(
     assert_between(answer, truth * (1 - QUADRATURE), truth * (1 + QUADRATURE))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("noise", "sensitivity", "epsilon"),
     [
@@ -254,6 +255,7 @@ def test_steps_of_noise_with_valleys_may_have_shifts_of_different_sizes() -> Non
     assert low <= answer.delta < 2 * high
 
 
+@pytest.mark.slow
 def test_sampled_skewed_noise() -> None:
     sampled = SKEWED.mechanism("1/2").subsample("poisson", "1/10")
     truth = worst_shift(SKEWED, 0.5, 0.03, rate=0.1)

@@ -56,6 +56,7 @@ def test_python_examples(place, monkeypatch):
     assert not complaints(PAGE.blocks("python")[place], "README.md")
 
 
+@pytest.mark.slow_cases("symdp certify examples/logistic.toml s=4 -n 50 --epsilon 2.5")
 @pytest.mark.parametrize(("command", "expected"), CONSOLE, ids=[c for c, _ in CONSOLE])
 def test_console_examples(shell, monkeypatch, command, expected):
     monkeypatch.chdir(ROOT)

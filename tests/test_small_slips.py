@@ -53,6 +53,7 @@ def test_every_command_says_the_same(shell, tmp_path, command):
     assert "unknown name 'inf'; infinity is written oo" in said
 
 
+@pytest.mark.slow
 def test_a_density_in_asinh_is_checked():
     """The Gaussian pair pushed through sinh has the Gaussian pair's profile."""
     x = sp.Symbol("x", real=True)

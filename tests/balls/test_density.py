@@ -172,6 +172,7 @@ ROUNDED = {
 }
 
 
+@pytest.mark.slow_cases("noise-False")
 @pytest.mark.parametrize(
     ("name", "is_sampled"),
     [
@@ -199,6 +200,7 @@ def test_a_rounded_constant_is_made_up_for(name, is_sampled):
     assert found.log_upper - found.log_lower < 1e-10
 
 
+@pytest.mark.slow
 def test_families_of_rounded_constants_are_made_up_for():
     sigma = sp.Symbol("sigma", positive=True)
     density = R("0.3989422804") * sp.exp(-(x**2) / (2 * sigma**2)) / sigma

@@ -26,6 +26,7 @@ def profile(p, q, alpha, width):
     return float(np.maximum(p - alpha * q, 0.0).sum()) * width
 
 
+@pytest.mark.slow_cases("0.001")
 @pytest.mark.parametrize("height", [1e-3, 1e-6])
 def test_a_second_mode_counts(height):
     """What small bumps far out add to smaller shifts is no more than counted."""
@@ -44,6 +45,7 @@ def test_a_second_mode_counts(height):
     assert counted is None or counted >= gap
 
 
+@pytest.mark.slow_cases("density3")
 @pytest.mark.parametrize(
     "density",
     [
@@ -58,6 +60,7 @@ def test_one_mode_departs_by_nothing(density):
     assert excess(density) < 1e-15
 
 
+@pytest.mark.slow
 def test_several_modes_are_told():
     waves = (2 + sp.cos(6 * X)) * NORMAL / 2
     assert excess(waves) is None or excess(waves) > 0.01

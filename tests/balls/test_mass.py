@@ -136,7 +136,7 @@ SLOW = (
 )  # fmt: skip
 
 
-@pytest.mark.slow_cases(*SLOW)
+@pytest.mark.slow_cases(*SLOW, "three needles", "chirp", "waves", "logarithm", "binomials")
 @pytest.mark.parametrize("name", STRANGE)
 def test_strange_densities_have_their_mass_and_no_other(name):
     formula, support, truth, *words = STRANGE[name]
@@ -220,6 +220,7 @@ REFUSED = {
 }
 
 
+@pytest.mark.slow_cases("1/|x|")
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_density_of_another_mass_is_refused(name):
     density, words = REFUSED[name]
@@ -227,7 +228,7 @@ def test_a_density_of_another_mass_is_refused(name):
         checked_masses(Mechanism.additive(density, x, name="m"))
 
 
-@pytest.mark.quick_cases("heavy")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("density", "ends"), [(BUMP, (-1, 1)), (HEAVY, (-sp.oo, sp.oo))], ids=["bump", "heavy"]
 )

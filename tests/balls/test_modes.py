@@ -55,6 +55,7 @@ def test_no_decision_is_wrong(seed):
     assert found is None or found is not rises_again(density), density
 
 
+@pytest.mark.slow_cases("4-3-False")
 @pytest.mark.parametrize(
     ("power", "order", "falls"), [(3, 3, True), (5, 5, True), (1, 1, True), (4, 3, False)]
 )
@@ -65,7 +66,7 @@ def test_bessel_functions_of_half_a_whole_order(power, order, falls):
     assert (_is_decided(density, X, LINE) is True) is falls
 
 
-@pytest.mark.quick_cases("density3-True", "density4-True")
+@pytest.mark.quick_cases("density4-True")
 @pytest.mark.parametrize(
     ("density", "has_one"),
     [

@@ -83,6 +83,7 @@ SEVERAL = {
     "skewed hyperbolic",
     "tilted by tanh",
     "a ripple that is no mode",
+    "two humps that meet",
 )
 @pytest.mark.parametrize("name", ONE)
 def test_one_mode_is_proved(name):

@@ -18,6 +18,7 @@ def _mass(density, lower=-sp.oo, upper=sp.oo):
         return enclose_mass(density, x, lower, upper, arb(2) ** -120, deadline)
 
 
+@pytest.mark.quick_cases("density4-mass4", "density3-mass3")
 @pytest.mark.parametrize(
     ("density", "mass"),
     [
@@ -41,6 +42,7 @@ def _noise(density: str, sensitivity: str) -> symdp.Mechanism:
     )
 
 
+@pytest.mark.slow
 def test_one_step_of_a_logarithmic_peak():
     answer = symdp.compose(_noise("log(1 + 4/x**2)", "1"), 1).delta(1)
     f = lambda y: mpmath.log(1 + 4 / y**2) / (4 * mpmath.pi)  # noqa: E731
@@ -51,6 +53,7 @@ def test_one_step_of_a_logarithmic_peak():
     assert float(truth) == pytest.approx(answer.delta, rel=1e-9)
 
 
+@pytest.mark.quick_cases("2e-6")
 @pytest.mark.parametrize("scale", ["1e-12", "2e-6", "1e6"])
 def test_a_scale_changes_nothing(scale):
     narrow = _noise(f"exp(-x/{scale} - exp(-x/{scale}))", scale)

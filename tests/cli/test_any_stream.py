@@ -24,7 +24,7 @@ def run(*words, encoding="utf-8", **streams):
     return subprocess.run(command, check=False, env=environment, timeout=100, **streams)
 
 
-@pytest.mark.quick_cases("cp1252")
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "cp1252"])
 def test_every_encoding_has_an_answer(encoding):
     ran = run(*ASK, encoding=encoding, capture_output=True)

@@ -196,6 +196,7 @@ def test_a_composition_file(shell, tmp_path):
     assert twice["delta"] > answer["delta"]
 
 
+@pytest.mark.slow
 def test_a_mechanism_file(shell, tmp_path):
     file = tmp_path / "own.toml"
     file.write_text(
@@ -232,7 +233,7 @@ def test_version(shell):
     assert shell("--version").out == f"symdp {symdp.__version__}\n"
 
 
-@pytest.mark.quick_cases("latex", "mathml")
+@pytest.mark.quick_cases("mathml")
 @pytest.mark.parametrize("form", ["text", "latex", "mathml", "json"])
 def test_derive_in_every_form(shell, form):
     name = "laplace" if form == "json" else "gaussian"  # whose formulas are short

@@ -11,6 +11,7 @@ def shell(capsys):
     return Shell(capsys)
 
 
+@pytest.mark.slow
 def test_json_is_what_the_library_says(shell):
     rows = shell("compare laplace gaussian sigma=2 --std 5 --delta 1e-5 --json").json["noises"]
     known = compare([mechanisms.laplace, mechanisms.gaussian(sigma=2)], delta=1e-5, std=5)

@@ -89,6 +89,7 @@ BAD = [
 ]
 
 
+@pytest.mark.slow_cases("epsilon gaussian sigma=1.5 -n 100")
 @pytest.mark.parametrize(("line", "parts"), BAD, ids=[line for line, _ in BAD])
 def test_bad_input_is_one_line_and_code_2(shell, line, parts):
     ran = shell(line)

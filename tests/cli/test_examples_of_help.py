@@ -98,7 +98,7 @@ def test_examples_run_one_after_another(shell, name):
         assert (ran.code, ran.err) == (0, ""), line
 
 
-@pytest.mark.slow_cases("symdp cer-certify")
+@pytest.mark.quick_cases("symdp delta ga-gaussian")
 @pytest.mark.parametrize(
     ("words", "offered"),
     [("symdp cer", "certify"), ("symdp delta ga", "gaussian"), ("symdp delta --epsi", "--epsilon")],

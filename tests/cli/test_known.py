@@ -102,9 +102,7 @@ def test_the_sign_of_a_shift_is_not_forgotten_by_what_is_kept() -> None:
     assert found[1]["shift"] == "at most, one sign"
 
 
-@pytest.mark.quick_cases(
-    "gaussian sigma=1.5 --sampling poisson --rate 0.01 -n 1000", "logistic s=2 -n 100"
-)
+@pytest.mark.quick_cases("gaussian sigma=1.5 --sampling poisson --rate 0.01 -n 1000")
 @pytest.mark.parametrize(
     "job",
     [
@@ -207,6 +205,9 @@ def test_another_text_or_another_version_is_another_formula(
     assert user_cache.recall(path) == facts
 
 
+@pytest.mark.slow_cases(
+    "epsilon laplace b=2 --delta 1e-3 -n 7 --sampling poisson --rate 1/9 --json"
+)
 @pytest.mark.parametrize(
     "words",
     [

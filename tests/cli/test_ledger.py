@@ -117,6 +117,7 @@ def test_a_group_without_epsilon_keeps_the_others(shell, file, tmp_path):
     assert [row["epsilon"] is None for row in (*told["groups"], told["all"])] == [True, False, True]
 
 
+@pytest.mark.slow
 def test_a_figure_is_drawn(shell, spent, tmp_path):
     pytest.importorskip("matplotlib")
     for name in ("spent.svg", "spent.png", "spent.pdf"):

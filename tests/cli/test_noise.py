@@ -28,6 +28,7 @@ def test_two_calls_differ_without_a_seed(shell: Shell):
     assert shell("sample laplace b=2").out != shell("sample laplace b=2").out
 
 
+@pytest.mark.quick_cases("pdf")
 @pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
 def test_a_figure_is_drawn(shell: Shell, tmp_path, ending):
     file = tmp_path / f"noise.{ending}"

@@ -87,6 +87,7 @@ def exact(number):
     "fourier-sampled gaussian",
     "fourier-laplace",
     "gdp-e-laplace",
+    "spa-bounds-sampled gaussian",
 )
 @pytest.mark.parametrize("name", COMPOSED)
 @pytest.mark.parametrize("method", names())
@@ -138,6 +139,7 @@ def test_a_certificate_prints_its_value_between_its_ends(digits):
         assert proved.lower <= proved.value <= proved.upper
 
 
+@pytest.mark.slow
 def test_the_certificate_that_was_outside(shell):
     command = "certify gaussian sigma=2 --sampling poisson --rate 0.01 -n 2000 --epsilon 4 --json"
     own = shell(command).json

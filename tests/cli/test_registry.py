@@ -70,6 +70,7 @@ def test_no_title_breaks_the_file():
     assert name == 'a: "b" # {c} [d] | > & * ! % @ ` é ε [31m - x: y'
 
 
+@pytest.mark.slow
 def test_on_the_command_line(shell, tmp_path):
     run = "card --examples 1000 --batch 10 --epochs 1 --noise 2 --delta 1e-5"
     file, card = tmp_path / "card.yaml", tmp_path / "card.json"

@@ -60,7 +60,7 @@ density = "exp(-r/s)"
 """
 
 
-@pytest.mark.slow_cases("options0")
+@pytest.mark.quick_cases("options2")
 @pytest.mark.parametrize(
     "options", [["--sensitivity", "3"], ["--sensitivity", "D", "D=3"], ["--group", "3"]]
 )

@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 
 
-@pytest.mark.slow_cases(
-    "--sampling poisson --rate q-P(x) = qf\\u2081(x) + (1 \\u2212 q)f\\u2080(x)",
-    "--sampling poisson --rate b/N-P(x) = (1 \\u2212 b/N)f\\u2080(x) + bf\\u2081(x)/N",
-    "b=3 N=60 --sampling poisson --rate b/N-sampling: poisson sampling at rate 1/20",
-    "q=0.1 --sampling poisson --rate q-sampling: poisson sampling at rate 1/10",
-)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "shown"),
     [

@@ -74,6 +74,7 @@ def agrees(sign: int | None, changes: np.ndarray, scale: object) -> bool:
     return all(sign * change >= -spare for change in changes)
 
 
+@pytest.mark.quick_cases("1", "8")
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_structure_shows_holds_at_values(seed):
     with mpmath.workdps(40):

@@ -120,6 +120,7 @@ def test_every_rule_of_the_table_is_asked() -> None:
     assert {rule.__name__ for rule in rules} == asked
 
 
+@pytest.mark.slow_cases("powers of two quadratics")
 @pytest.mark.parametrize("name", INTEGRALS)
 def test_integrals(name: str) -> None:
     integrand, lower, upper = INTEGRALS[name]
@@ -146,9 +147,7 @@ def test_integrals(name: str) -> None:
         assert abs(mpmath.mpf(str(total)) - direct) < mpmath.mpf(10) ** -18 * direct
 
 
-@pytest.mark.slow_cases(
-    "geometric up", "negative binomial series", "gamma ratio series", "polynomial series"
-)
+@pytest.mark.quick_cases("a few terms", "binomial sum", "exponential series")
 @pytest.mark.parametrize("name", SUMS)
 def test_sums(name: str) -> None:
     term, variable, lower, upper = SUMS[name]

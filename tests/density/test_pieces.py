@@ -108,6 +108,7 @@ def test_loss_and_log_densities_agree_with_the_pair(name: str) -> None:
                     assert piece.loss == (sp.oo if p else -sp.oo)
 
 
+@pytest.mark.slow_cases("laplace with")
 @pytest.mark.parametrize("name", PAIRS)
 def test_terms_add_up_to_their_density(name: str) -> None:
     pair = PAIRS[name]()
@@ -121,7 +122,14 @@ def test_terms_add_up_to_their_density(name: str) -> None:
                 assert mpmath.almosteq(total, wanted, rel_eps=mpmath.mpf(10) ** (8 - DIGITS))
 
 
-@pytest.mark.slow_cases("laplace with", "mixed noise", "mixed noise poisson")
+@pytest.mark.slow_cases(
+    "laplace with",
+    "mixed noise",
+    "mixed noise poisson",
+    "gaussian with",
+    "wave",
+    "asymmetric laplace",
+)
 @pytest.mark.parametrize("name", PAIRS)
 def test_slopes_are_those_of_the_loss(name: str) -> None:
     pair = PAIRS[name]()
@@ -310,7 +318,7 @@ def test_every_example_is_a_pair(name: str) -> None:
     assert sp.expand(sum(pair.q_weights) - 1) == 0
 
 
-@pytest.mark.slow_cases("densities1-support1")
+@pytest.mark.slow_cases("densities1-support1", "densities2-support2", "densities3-support3")
 @pytest.mark.parametrize(
     ("densities", "support"),
     [

@@ -63,6 +63,7 @@ def rises_again(density: sp.Expr, support: Support) -> bool:
     return bool(((signs[:-1] < 0) & (signs[1:] > 0)).any())
 
 
+@pytest.mark.quick_cases("0", "5", "6")
 @pytest.mark.parametrize("seed", MANY)
 def test_no_sign_is_dropped(seed):
     """The proof, the second look and a grid agree; without the look the proof must do so too."""
@@ -74,6 +75,7 @@ def test_no_sign_is_dropped(seed):
     assert (contradiction is not None) is has_valley, (density, support)
 
 
+@pytest.mark.slow_cases("density0-support0-size0")
 @pytest.mark.parametrize(
     ("density", "support", "size"),
     [

@@ -82,7 +82,7 @@ def test_reasons(density, reason):
     assert SecondLook(density, X, LINE).against_one_mode() is None
 
 
-@pytest.mark.slow_cases("density2")
+@pytest.mark.slow_cases("density2", "density3")
 @pytest.mark.parametrize(
     "density",
     [

@@ -74,7 +74,7 @@ def losses(name: str, values: dict[str, sp.Expr]) -> list[mpmath.mpf]:
         return [mpmath.log(laws[0](at)) - mpmath.log(laws[1](at)) for at in places]
 
 
-@pytest.mark.quick_cases("normal scales")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
 def test_each_case_holds_the_losses_of_values_in_it(name: str) -> None:
     d = derive(given(name))
@@ -128,6 +128,7 @@ WIDTHS = {
 }
 
 
+@pytest.mark.slow_cases("epanechnikov")
 @pytest.mark.parametrize("name", WIDTHS)
 def test_noise_of_any_width_is_derived_below_and_above(name: str) -> None:
     density, edge = WIDTHS[name]
@@ -148,6 +149,7 @@ def test_noise_of_any_width_is_derived_below_and_above(name: str) -> None:
     assert float(above.mass_at_infinity.subs(w, 2)) == pytest.approx(float(lost), rel=1e-12)
 
 
+@pytest.mark.slow
 def test_three_orders_of_the_width_of_a_triangle() -> None:
     found = derive(symdp.Mechanism.from_toml(noise("(1 - abs(x)/w)/w"))).cases
     assumed = {d.mechanism.assumptions for d in found}

@@ -58,6 +58,7 @@ def test_the_sum_of_a_geometric_loss_is_closed() -> None:
     assert not rule.at_most.has(sp.Sum)
 
 
+@pytest.mark.slow
 def test_few_values_make_a_step_function() -> None:
     found = derive(symdp.mechanisms.k_ary_randomized_response)
     cdf, atoms = found.pld_cdf.expression, found.atoms

@@ -48,7 +48,7 @@ def integrand_at(integral, rate):
     return integral.function.subs(rate, sp.Rational(7, 10))
 
 
-@pytest.mark.slow_cases("mechanism0")
+@pytest.mark.quick_cases("mechanism1")
 @pytest.mark.parametrize("mechanism", [LAPLACE, RESPONSE, mechanisms.gaussian(sigma=2)])
 def test_whole_tilts_are_those_of_the_law_in_numbers(mechanism):
     drawn = mechanism if mechanism.sampling else mechanism.subsample(SCHEME, steps=6)
@@ -59,6 +59,7 @@ def test_whole_tilts_are_those_of_the_law_in_numbers(mechanism):
     assert float(found.renyi(3)) == pytest.approx(float(found.cgf_at(2)) / 2, rel=1e-15)
 
 
+@pytest.mark.slow_cases("remove-0.5")
 @pytest.mark.parametrize(("direction", "tilt"), [("remove", 0.5), ("add", 0.5), ("add", 1.7)])
 def test_the_integral_is_the_moment_generating_function(direction, tilt):
     found = derive_epoch(RESPONSE, direction)

@@ -42,7 +42,7 @@ def test_the_error_falls_at_the_order_that_is_stated(name: str, order: int) -> N
     assert power == pytest.approx(float(found.error_power), abs=0.06)
 
 
-@pytest.mark.slow_cases("1e-08")
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [1e-3, 1e-8])
 def test_a_sampled_gaussian_in_sigma_q_and_n(delta: float) -> None:
     sampled = BUILT.gaussian.subsample("poisson", "q")
@@ -91,6 +91,7 @@ def test_cumulants_of_a_sampled_loss_are_series_in_the_rate() -> None:
             assert math.log(wide / near) / math.log(4) == pytest.approx(5, abs=0.35)
 
 
+@pytest.mark.slow
 def test_derivatives_are_those_that_numbers_give() -> None:
     made = BUILT.gaussian(sigma=2)
     n, delta = 6400, 1e-5

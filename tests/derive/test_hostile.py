@@ -73,6 +73,7 @@ def direct(found: Derivation, t: mpmath.mpf) -> mpmath.mpf:
     return mpmath.quad(lambda at: p(at) ** (1 + t) * q(at) ** -t, marks)
 
 
+@pytest.mark.slow
 def test_a_part_that_takes_too_long_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
     def sleep(*_: object) -> None:
         time.sleep(60)
@@ -183,6 +184,7 @@ def test_the_law_of_a_students_loss() -> None:
         assert abs(value(density, **{found.pld_density.loss.name: loss}) - expected) < 1e-18
 
 
+@pytest.mark.slow
 def test_a_density_of_hyperbolic_tangents_is_a_logistic_one() -> None:
     found = derive(Entry("(1 - tanh(x)**2)/2").mechanism())
     assert found.cgf.form == "closed", found.cgf.reason
@@ -204,6 +206,7 @@ def test_terms_of_the_series_stay_short() -> None:
         assert abs(value(named, **places) - value(term, **places)) < 1e-25
 
 
+@pytest.mark.slow
 def test_the_command_line_takes_a_time_limit(capsys: pytest.CaptureFixture[str]) -> None:
     shell = Shell(capsys)
     found = shell("derive gaussian --format json --time-limit 1/2").json

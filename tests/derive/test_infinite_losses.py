@@ -325,6 +325,7 @@ def _tail(truth: Truth, under: str, level: Any) -> Any:
     return finite + (truth.lost_p if under == "P" else 0)
 
 
+@pytest.mark.slow
 def test_a_bound_on_the_tail_counts_the_infinite_loss():
     """Ten steps of a truncated Cauchy law: 1 − (1 − δ_∞)¹⁰ = 0.0268, and no finite loss is 5."""
     cut = symdp.derive(symdp.Mechanism.from_toml(CASES["cauchy"].file))
@@ -429,7 +430,7 @@ def _random_list(seed: int) -> tuple[list[int], list[int]]:
             return p, q
 
 
-@pytest.mark.slow_cases("1", "3", "5")
+@pytest.mark.slow_cases("1", "3", "5", "6")
 @pytest.mark.parametrize("seed", range(8))
 def test_tails_of_random_lists_lie_below_their_bounds(seed):
     """Sums over all outcomes, of laws that need not have an outcome in common."""

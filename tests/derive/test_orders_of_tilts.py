@@ -96,6 +96,7 @@ def error(name: str, expansion: Expansion, count: int, xi: mpmath.mpf) -> mpmath
 @pytest.mark.slow_cases(
     *(f"fixed-3-{name}" for name in LAWS),
     *(f"central-3-{name}" for name in LAWS if name != "gumbel"),
+    "central-3-gumbel",
 )
 @pytest.mark.parametrize("name", LAWS)
 @pytest.mark.parametrize(
@@ -112,6 +113,7 @@ def test_a_tilt_leaves_what_its_order_says(name: str, regime: str, order: int) -
             assert power == pytest.approx(float(expansion.tilt_order), abs=0.02)
 
 
+@pytest.mark.quick_cases("0")
 @pytest.mark.parametrize("order", range(3))
 def test_log_delta_of_a_gaussian_leaves_what_its_order_says(order: int) -> None:
     """δ of n steps are two normal tails."""

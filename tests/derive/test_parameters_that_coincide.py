@@ -25,6 +25,7 @@ def test_a_quadratic_loss_has_no_pole_where_its_leading_term_vanishes(derived):
         assert value == sp.Rational(2 * place - 1) / 8
 
 
+@pytest.mark.slow
 def test_nor_have_its_inverse_and_its_density(derived):
     law = derived.pld_density
     value = law.expression.subs({A: 2, B: 2}).subs(law.loss, sp.Rational(1, 16))
@@ -36,6 +37,7 @@ def test_nor_have_its_inverse_and_its_density(derived):
     assert float(value) == pytest.approx(float(normal), rel=1e-14)
 
 
+@pytest.mark.slow_cases("1-3")
 @pytest.mark.parametrize(("a", "b"), [(1, 3), (2, 2), (5, 1)])
 def test_the_mean_of_the_loss_is_a_formula(derived, a, b):
     mean = moment_at_zero(derived.pair, 1)

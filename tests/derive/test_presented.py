@@ -140,6 +140,7 @@ def test_the_cases_of_a_list_of_losses_hold_in_any_order():
     assert text(layout(turned).parts[0].parts[1]) == "s < −ε₀"
 
 
+@pytest.mark.slow
 def test_a_loss_that_one_value_of_a_parameter_stops_says_so():
     found = symdp.derive(symdp.mechanisms.sparse_histogram)
     lines = [f"{text(one.left)}: {one.words}" for one in loss_lines(found) if one.left]
@@ -147,6 +148,7 @@ def test_a_loss_that_one_value_of_a_parameter_stops_says_so():
     assert loss_width(found) == sp.oo
 
 
+@pytest.mark.slow
 def test_cumulants_are_in_their_shortest_form():
     found = symdp.derive(symdp.mechanisms.k_ary_randomized_response).cumulant_at(2, 0)
     k, e = sorted(found.free_symbols, key=str)[::-1]

@@ -152,7 +152,7 @@ def close(a: Any, b: Any, error: float = 1e-9) -> bool:
     return bool(abs(a - b) <= error * (1 + abs(b)))
 
 
-@pytest.mark.quick_cases("gaussian")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_the_loss_and_its_law_are_those_of_the_printed_densities(pages, name):
     page = page_of(pages, name)
@@ -174,7 +174,7 @@ def test_the_loss_and_its_law_are_those_of_the_printed_densities(pages, name):
             assert close(page.at(f"ω({s})", **{s: loss}), slope)
 
 
-@pytest.mark.quick_cases("laplace")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_the_cgf_and_its_cumulants_are_integrals(pages, name):
     page = page_of(pages, name)
@@ -196,6 +196,7 @@ def test_the_cgf_and_its_cumulants_are_integrals(pages, name):
             assert close(page.at("e^(K(t))", t=t), true)
 
 
+@pytest.mark.slow
 def test_leading_terms_in_the_rate_are_those_of_small_rates(pages):
     page = page_of(pages, "sampled gaussian")
     (cumulants,) = (s for s in page.d.sections() if s.key == "cumulants")
@@ -325,7 +326,7 @@ def test_the_composed_delta_is_the_printed_finite_sum(pages, name, count):
         )
 
 
-@pytest.mark.quick_cases("laplace")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["gaussian", "laplace", "logistic"])
 def test_tail_constants_are_their_definitions(pages, name):
     page, n = page_of(pages, name), 40

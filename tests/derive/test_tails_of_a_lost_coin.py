@@ -37,7 +37,7 @@ def tail(high: Fraction, lost: Fraction, count: int, heads: int) -> Fraction:
     return 1 - (1 - lost) ** count + finite
 
 
-@pytest.mark.slow_cases("chernoff_p-1/50")
+@pytest.mark.slow_cases("chernoff_p-1/50", "hoeffding_p-1/50", "chernoff_p-1/3")
 @pytest.mark.parametrize("lost", LOST, ids=str)
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_a_bound_lies_between_the_binomial_tail_and_one(bound: str, lost: Fraction) -> None:
@@ -56,7 +56,7 @@ def test_a_bound_lies_between_the_binomial_tail_and_one(bound: str, lost: Fracti
             assert true - 1e-12 <= value <= 1e-12, (count, heads)
 
 
-@pytest.mark.slow_cases("chernoff_p-1/50")
+@pytest.mark.slow_cases("chernoff_p-1/50", "chernoff_p-1/3")
 @pytest.mark.parametrize("lost", LOST, ids=str)
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_far_out_a_bound_is_the_mass_at_infinity(bound: str, lost: Fraction) -> None:

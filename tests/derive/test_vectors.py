@@ -62,7 +62,7 @@ def test_the_integral_over_two_distances_is_the_moment(direction, rate):
     assert own == pytest.approx(truth, rel=1e-9)
 
 
-@pytest.mark.quick_cases("<Mechanism l2_laplace(s, d)>")
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", [PLANAR, symdp.mechanisms.l2_laplace], ids=str)
 def test_a_pair_on_a_line_is_a_density_for_all_values(noise):
     """Bessel functions are positive, and d − 1 is none below 0: ω was negative."""

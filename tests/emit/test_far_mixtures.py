@@ -71,6 +71,7 @@ def test_a_mixture_has_a_finite_loss_far_out(name):
             assert value == pytest.approx(truth, rel=1e-12, abs=1e-15)
 
 
+@pytest.mark.slow
 def test_sampled_sums_of_exponentials_times_erfc_stay_in_the_doubles():
     """Far out the loss of a sample of normal plus Laplace noise is log(1 − q + q e^{±D/b})."""
     noise = symdp.Mechanism.from_toml(

@@ -164,6 +164,7 @@ def test_an_epsilon_is_finite_where_the_search_never_had_an_upper_end(tmp_path: 
     assert truth <= epsilon <= truth * (1 + 1e-6)
 
 
+@pytest.mark.slow
 def test_a_pair_of_all_shifts_has_a_program(tmp_path: Path):
     """Noise of several modes is answered by a list of outcomes, whose masses add up to 1."""
     noise = symdp.Mechanism.from_toml(
@@ -178,6 +179,7 @@ def test_a_pair_of_all_shifts_has_a_program(tmp_path: Path):
     assert float(printed.split()[2]) == pytest.approx(bound, rel=1e-9)
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_masses_that_fall_like_a_power_are_integrated_far_out(tmp_path: Path):
     """δ of one step is a sum over integers of 1/(3 + k)³, whose tails are Hurwitz zetas."""

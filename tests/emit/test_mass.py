@@ -22,11 +22,7 @@ shift = "exactly"
 REAL, INTEGERS, POSITIVE = '["-oo", "oo"]', '"integers"', '[0, "oo"]'
 
 
-@pytest.mark.slow_cases(
-    'x-["-oo", "oo"]-exp(-(x - 2)**2/(2*s**2)) + exp(-(x + 2)**2/(2*s**2))',
-    'x-["-oo", "oo"]-(1 + x**2/s**2)**(-3)',
-    'k-"integers"-exp(-abs(k)/s)*(2 + cos(k))',
-)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("variable", "support", "density"),
     [

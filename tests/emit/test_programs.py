@@ -50,15 +50,7 @@ def agree(found: float, expected: float, epsilon: float) -> None:
 
 
 @needs_node
-@pytest.mark.slow_cases(
-    "gumbel",
-    "negative binomial",
-    "discrete laplace",
-    *SLOW,
-    "logistic",
-    "exponential",
-    "bounded range",
-)
+@pytest.mark.quick_cases("randomized response")
 @pytest.mark.parametrize("name", CASES)
 def test_javascript_gives_the_package_s_delta(name, tmp_path: Path):
     asked = CASES[name].asked
@@ -70,17 +62,7 @@ def test_javascript_gives_the_package_s_delta(name, tmp_path: Path):
 
 
 @needs_compiler
-@pytest.mark.slow_cases(
-    "gumbel",
-    "discrete laplace",
-    "negative binomial",
-    "randomized response",
-    "bounded range",
-    *SLOW,
-    "logistic",
-    "laplace",
-    "exponential",
-)
+@pytest.mark.quick_cases("approximate")
 @pytest.mark.parametrize("name", CASES)
 def test_c_gives_the_package_s_delta(name, tmp_path: Path):
     command = compiled(write(name, "c", tmp_path))
@@ -88,6 +70,7 @@ def test_c_gives_the_package_s_delta(name, tmp_path: Path):
         agree(by_command(command, question), package(name, question), question[2])
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_a_program_in_c_says_how_it_is_called(tmp_path: Path):
     command = compiled(write("randomized response", "c", tmp_path))
@@ -113,7 +96,7 @@ def test_c_is_clean_under_the_sanitizers(name, tmp_path: Path):
         by_command(command, question)
 
 
-@pytest.mark.slow_cases(*SLOW, "logistic", "laplace", "negative binomial", "exponential")
+@pytest.mark.quick_cases("k-ary response")
 @pytest.mark.parametrize("name", CASES)
 def test_python_gives_the_package_s_delta(name, tmp_path: Path):
     command = python_command(write(name, "python", tmp_path))
@@ -258,6 +241,7 @@ def test_a_delta_below_the_doubles_is_not_shown_as_zero(tmp_path: Path):
     assert by_node(write("gaussian", "javascript", tmp_path), [question]) == [5e-324]
 
 
+@pytest.mark.slow
 def test_a_program_says_in_which_direction_the_answer_is_larger(shell: Shell, tmp_path: Path):
     program = shell("derive gumbel --format python").out
     file = tmp_path / "gumbel.py"

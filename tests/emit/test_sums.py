@@ -50,6 +50,7 @@ def test_geometric_sums(lower, upper):
     assert holds(enclosed(sp.exp(-abs(k) / scale), lower, upper), whole)
 
 
+@pytest.mark.slow
 def test_a_kink_beside_the_end_and_one_far_away():
     scale = sp.Integer(1000)
     with mpmath.workdps(120):
@@ -76,6 +77,7 @@ def test_waves_between_the_integers_are_no_part_of_a_sum():
     assert holds(enclosed(term, -sp.oo, sp.oo), whole)
 
 
+@pytest.mark.slow
 def test_narrow_peaks_are_summed_one_by_one():
     """A peak of width ½ at 700, where the sum of the others is smooth."""
     peak = sp.exp(-2 * (k - 700) ** 2)

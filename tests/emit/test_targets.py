@@ -236,6 +236,7 @@ def test_constants_follow_the_precision() -> None:
         assert abs(compile_mpmath(half, [])() - mpmath.mpf(9) / 4) < mpmath.mpf(10) ** -38
 
 
+@pytest.mark.slow
 def test_slow_sums_are_refused() -> None:
     from symdp.errors import AccuracyError
 

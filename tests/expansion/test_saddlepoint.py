@@ -38,6 +38,7 @@ def test_sum_over_bell_polynomials_sorted_by_order():
         assert sp.expand(total.coeff(n, -k) - correction) == 0
 
 
+@pytest.mark.slow
 def test_taylor_expansion_and_gaussian_moments():
     """Brute force: e^{ΣF_j s^{j−2}(iy)^j/j!} multiplied out and integrated against e^{−F₂y²/2}."""
     s, y = sp.symbols("s y")
@@ -61,6 +62,7 @@ def test_taylor_expansion_and_gaussian_moments():
         assert sp.expand(gaussian - correction) == 0
 
 
+@pytest.mark.slow
 def test_reciprocal_stirling_series():
     """1/Γ(z) = (1/2πi)∫ e^t t^{−z} dt has F_j = (−1)^j (j−1)! z^{1−j}: Stirling's series."""
     order, z = 6, sp.Symbol("z", positive=True)

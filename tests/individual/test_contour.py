@@ -44,7 +44,7 @@ def one_by_one(table, i, direction):
     return record_composition(work, i)
 
 
-@pytest.mark.slow_cases("remove")
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_shared_lines_agree_with_one_record_at_a_time(direction):
     table = rows(5, 4)
@@ -141,6 +141,7 @@ def test_what_no_line_serves_is_counted():
     assert found.epsilon[0] == pytest.approx(symdp.compose(coin, 3).epsilon(1e-3).epsilon, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_methods_and_their_labels():
     table = rows(9, 4)[:2]
     records = from_counts(NOISE, table, RATE, "remove")

@@ -277,6 +277,7 @@ def test_one_order_needs_no_split_and_is_sound():
     assert steps.delta(2.0).delta <= 1e-5
 
 
+@pytest.mark.slow
 def test_natural_filters_are_not_offered_as_proved():
     # composed realised losses of an adaptive run: an estimate, by whatever method
     run = from_counts([2.0, 4.0], [[100, 50]], 0.01, adaptive=True)

@@ -248,6 +248,7 @@ def test_a_dask_cluster_gives_the_same():
     np.testing.assert_allclose(shared.epsilon, records.epsilon(1e-6).epsilon, rtol=1e-11)
 
 
+@pytest.mark.slow
 def test_the_command_line(tmp_path, capsys):
     values = norms(steps=600, records=4)
     np.save(tmp_path / "norms.npy", values)

@@ -74,6 +74,7 @@ def holds(found, i, delta, truth, slack=1e-11):
     assert truth(low) >= delta * (1 - slack)
 
 
+@pytest.mark.slow
 def test_four_kinds_of_densities_in_one_row():
     kinds = [
         mechanisms.logistic(s=2).subsample("poisson", "1/50"),
@@ -95,6 +96,7 @@ def test_four_kinds_of_densities_in_one_row():
         holds(found, i, 1e-5, lambda e, row=row: delta(row, e))
 
 
+@pytest.mark.slow
 def test_both_signs_of_skewed_noise_are_asked():
     kinds = [mechanisms.gumbel(b=2).subsample("poisson", "1/10"), mechanisms.gaussian(sigma=4)]
     counts = [[60, 20], [200, 1]]
@@ -111,6 +113,7 @@ def test_both_signs_of_skewed_noise_are_asked():
         holds(found, i, 1e-5, lambda e, row=row: max(delta(row, e) for delta in lines))
 
 
+@pytest.mark.slow
 def test_infinite_losses_beside_a_density():
     """One-sided exponential noise: the loss is −1/b, or infinite with probability 1 − e^{−1/b}."""
     x, b = sp.Symbol("x", real=True), sp.Symbol("b", positive=True)
@@ -140,6 +143,7 @@ def test_infinite_losses_beside_a_density():
         from_mechanisms(kinds, [[3, 40]], "add").epsilon(1e-3)
 
 
+@pytest.mark.slow
 def test_the_table_bounds_every_characteristic_function():
     kinds = [
         mechanisms.logistic(s=1).subsample("poisson", "1/50"),
@@ -226,6 +230,7 @@ def check_strangers(seed, rows=2):
         assert one.log_lower <= by_epsilon.upper[i]
 
 
+@pytest.mark.slow_cases("2")
 @pytest.mark.parametrize("seed", [0, 2])
 def test_rows_of_strangers_agree_with_their_compositions(seed):
     check_strangers(seed)

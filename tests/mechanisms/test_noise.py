@@ -26,6 +26,7 @@ def skellam_mass(k, mu):
         )
 
 
+@pytest.mark.slow_cases("0.0")
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.5])
 def test_skellam_noise(epsilon):
     reach, mu = 45, 4
@@ -139,6 +140,7 @@ def test_sparse_histograms(j, m, count):
     )
 
 
+@pytest.mark.slow_cases("0.0")
 @pytest.mark.parametrize("epsilon", [0.0, 0.8])
 def test_a_histogram_written_out(epsilon):
     """One shared and one own cell: the mass of what is released, integrated cell by cell."""

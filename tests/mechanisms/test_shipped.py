@@ -78,6 +78,7 @@ def derived(name: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, A
     return json.loads(json.dumps(found))
 
 
+@pytest.mark.slow_cases("laplace")
 @pytest.mark.parametrize(
     "name",
     [n if n in QUICK else pytest.param(n, marks=pytest.mark.slow) for n in VALUES],
@@ -91,6 +92,7 @@ def test_every_file_is_of_a_mechanism():
     assert {path.stem for path in shipped.FOLDER.glob("*.json")} == set(VALUES)
 
 
+@pytest.mark.slow_cases("gaussian")
 @pytest.mark.parametrize("name", ["gaussian", "laplace"])
 def test_an_answer_of_what_is_shipped_is_that_of_what_is_derived(name, monkeypatch):
     values = {key: value.replace("3", "5") for key, value in VALUES[name].items()}

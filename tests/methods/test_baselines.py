@@ -20,7 +20,7 @@ CASES = [
 ]
 
 
-@pytest.mark.slow_cases("gaussian-buckets", "laplace-buckets")
+@pytest.mark.slow_cases("gaussian-buckets", "laplace-buckets", "gaussian-berry-esseen")
 @pytest.mark.parametrize("method", ["buckets", "berry-esseen"])
 @pytest.mark.parametrize(("mechanism", "count", "epsilons"), CASES, ids=[c[0].name for c in CASES])
 def test_the_truth_lies_inside(mechanism, count, epsilons, method):
@@ -32,6 +32,7 @@ def test_the_truth_lies_inside(mechanism, count, epsilons, method):
         assert found.lower * (1 - 1e-12) <= exact.delta <= found.upper * (1 + 1e-12)
 
 
+@pytest.mark.slow
 def test_buckets_move_by_n_where_prv_moves_by_the_root_of_n():
     law = compose(SAMPLED, 10_000).law("remove")
     answer = Buckets(points=1 << 18).log_delta(law, 1.0)

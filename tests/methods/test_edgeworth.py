@@ -114,6 +114,7 @@ def test_advice_follows_the_error(order):
     assert advised[-1]
 
 
+@pytest.mark.slow
 def test_negative_sum_becomes_a_bound():
     """A negative δ is answered by the interval up to the moments bound, which holds."""
     negative = 0

@@ -105,9 +105,7 @@ def test_error_bound_is_never_exceeded_with_atoms(loss, count):
     assert truth <= smoothing_error(steps.law("remove"), 0.0, moments)
 
 
-@pytest.mark.quick_cases(
-    "subsampled normal-50--1.0", "logistic-50-0.0", "logistic-50--1.0", "gumbel-50-0.0"
-)
+@pytest.mark.quick_cases("logistic-50--1.0", "gumbel-50-0.0", "logistic-50-0.0")
 @pytest.mark.parametrize("tilt", [0.0, -1.0])
 @pytest.mark.parametrize("count", [50, 20000])
 @pytest.mark.parametrize("name", ["subsampled normal", "logistic", "gumbel", "two variances"])
@@ -184,6 +182,7 @@ def test_widths_shrink():
     assert math.log(widths[1] / widths[0], 100) == pytest.approx(-1.0, abs=0.05)
 
 
+@pytest.mark.slow
 def test_epsilon_lies_between_the_roots():
     """ε₊ solves δ₊ = δ and ε₋ solves δ₋ = δ, not what a slope makes of either."""
     steps = compose(SUBSAMPLED, 10**4)

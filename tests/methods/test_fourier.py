@@ -39,6 +39,7 @@ def folded():
 CASES = EVERY_KIND | {"substitution": subsampled("1/100", 2, "substitution"), "folded": folded()}
 
 
+@pytest.mark.slow_cases("12-800000-0.0496014103252")
 @pytest.mark.parametrize(
     ("reach", "points", "published"),
     [
@@ -136,6 +137,7 @@ def test_gaussian_closed_form(mu):
         assert answer.log_lower <= float(mp.log(delta)) <= answer.log_upper
 
 
+@pytest.mark.slow
 def test_heterogeneous_and_mass_at_infinity():
     steps = [(subsampled("1/100", 2), 500), (mechanisms.laplace(b=10), 7)]
     law = compose(steps).law("remove")

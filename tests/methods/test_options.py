@@ -32,7 +32,7 @@ def test_each_method_that_takes_options_is_tried_below():
     assert {"msd:2", "contour", "prv"} < set(names())
 
 
-@pytest.mark.slow_cases("fourier")
+@pytest.mark.slow_cases("fourier", "certified", "prv")
 @pytest.mark.parametrize("method", CHOSEN)
 def test_the_command_line_and_python_spell_them_alike(capsys, method):
     words = [w for n, v in CHOSEN[method].items() for w in ("--" + n.replace("_", "-"), v)]

@@ -18,7 +18,14 @@ LONG = {("mixture noise", 10), ("student", 10)}
 
 
 @pytest.mark.quick_cases(*QUICK)
-@pytest.mark.slow_cases("with replacement-10", "logistic-10", "two variances-10", "substitution-10")
+@pytest.mark.slow_cases(
+    "with replacement-10",
+    "logistic-10",
+    "two variances-10",
+    "substitution-10",
+    "subsampled normal-10",
+    "mixture noise-1000",
+)
 @pytest.mark.parametrize(
     ("name", "count"),
     [
@@ -40,6 +47,7 @@ def test_never_below_the_contour_and_equal_to_moments(name, count):
             assert answer.log_delta >= moments - 1e-8
 
 
+@pytest.mark.slow
 def test_curve_against_integrals():
     """D_α of subsampled normal noise, remove direction, by quadrature at 30 digits."""
     law = compose(MECHANISMS["subsampled normal"], 7).law("remove")

@@ -85,6 +85,7 @@ def test_edgeworth_has_its_order(order):
     assert slope(errors) == pytest.approx(-(order + 1) / 2, abs=0.35)
 
 
+@pytest.mark.slow
 def test_series_says_when_it_fails():
     """One large loss carries this tail: MSD₁ is wrong by a large factor and must not look right."""
     steps = compose(mechanisms.gaussian(sigma=2).subsample("poisson", "1/100"), 2000)

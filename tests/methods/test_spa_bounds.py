@@ -167,6 +167,7 @@ def test_rate_of_the_error(b):
     assert abs(ratios[-1] - 1.0) <= abs(ratios[0] - 1.0)
 
 
+@pytest.mark.slow_cases("0.001")
 @pytest.mark.parametrize("delta", [0.3, 1e-3])
 def test_rate_of_epsilon(delta):
     """[SPA Thm 9]: (ε(δ) − n E L)/√(nV) → Φ⁻¹(1 − δ), and the gap falls like n^{−1/2}."""
@@ -239,6 +240,7 @@ def test_advice_where_nothing_is_gained():
     assert not METHOD.log_delta(compose(SUBSAMPLED, 10**4).law("remove"), 1.0).advice
 
 
+@pytest.mark.slow_cases("two variances--1.0", "with replacement--1.0")
 @pytest.mark.parametrize("tilt", [-1.0, -0.3, 0.0, 1.0, 5.0])
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_absolute_moments_against_a_denser_rule(name, tilt):

@@ -82,6 +82,7 @@ def test_what_tilting_buys():
     assert untilted[-1] > 1.0
 
 
+@pytest.mark.slow
 def test_theorem_9():
     for b in (0.5, 2.0):
         gaps = []

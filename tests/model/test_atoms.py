@@ -90,7 +90,7 @@ def test_the_cells_of_a_page_hold(tmp_path):
     exec(code, {})
 
 
-@pytest.mark.slow_cases("javascript", "c")
+@pytest.mark.slow
 @pytest.mark.parametrize("language", ["python", "javascript", "c"])
 def test_programs_know_atoms(language, tmp_path):
     if (language, COMPILER) == ("c", None) or (language, NODE) == ("javascript", None):

@@ -101,6 +101,7 @@ def test_attacks_are_bounded_from_the_gaussian_that_has_the_curve():
         assert gauss.delta(epsilon).delta <= curve.delta(epsilon).delta < 1.0
 
 
+@pytest.mark.slow
 def test_files_ledgers_and_cards_take_the_step(tmp_path):
     path = tmp_path / "job.toml"
     path.write_text(

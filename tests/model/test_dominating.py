@@ -70,6 +70,7 @@ def test_with_replacement_no_single_mixture_dominates():
     assert steps.delta(0.0).delta >= worse - SUMMED
 
 
+@pytest.mark.slow_cases("1-1/100-1000-15.4835-16.963")
 @pytest.mark.parametrize(
     ("sigma", "rate", "count", "low", "high"),
     [
@@ -163,6 +164,7 @@ substitution_sensitivity = 1
     assert twice == pytest.approx(1 - math.exp((0.4 - 2) / 2))
 
 
+@pytest.mark.slow
 def test_a_pair_in_three_parts_written_out_equals_the_group():
     weights = [math.comb(3, j) * sp.Rational(1, 50) ** j * sp.Rational(49, 50) ** (3 - j)
                for j in range(4)]  # fmt: skip

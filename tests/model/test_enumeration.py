@@ -285,10 +285,7 @@ QUICK = {
 
 
 @pytest.mark.quick_cases(
-    "none-add_remove-gaussian",
-    "none-zero_out-gaussian",
-    "none-substitution-gaussian",
-    "without-5-geometric",
+    "none-substitution-gaussian", "none-add_remove-gaussian", "none-zero_out-gaussian"
 )
 @pytest.mark.parametrize(
     ("case", "name"),

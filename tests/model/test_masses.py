@@ -115,6 +115,7 @@ def test_other_samplings_are_refused():
         symdp.Mechanism.from_toml(FILE.replace('"integers"', '[0, "oo"]'))
 
 
+@pytest.mark.slow
 def test_the_page_says_why_the_largest_shift_is_the_worst():
     text = symdp.derive(symdp.Mechanism.from_toml(FILE)).to_text(only=("mechanism",))
     assert "the noise is even and falls from 0" in text

@@ -273,6 +273,7 @@ def test_random_characters_raise_nothing_but_input_error(text: str) -> None:
     assert result is None or result.free_symbols <= set(SYMBOLS.values())
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(WORDS), max_size=25).map("".join))
 @GUARDED
 def test_random_words_raise_nothing_but_input_error(text: str) -> None:

@@ -184,7 +184,10 @@ FILES = {
 }
 
 
-@pytest.mark.slow_cases("[trade_off]\\nf = '(1 - sqrt(alpha))**2'-0.2689414213699951")
+@pytest.mark.slow_cases(
+    "[trade_off]\\nf = '(1 - sqrt(alpha))**2'-0.2689414213699951",
+    "[profile]\\ndelta = '1/(1 + exp(epsilon))'-0.2689414213699951",
+)
 @pytest.mark.parametrize(("text", "expected"), FILES.items())
 def test_files(text, expected):
     step = Mechanism.from_toml(f"name = 'given'\n{text}\n")

@@ -19,6 +19,7 @@ def test_weights_have_no_rate_of_their_own(name, shell):
     assert "ask poisson at the largest" in ran.err
 
 
+@pytest.mark.slow
 def test_the_largest_rate_of_coins_is_the_worst():
     """What the remedy rests on: δ(ε) of Poisson samples rises with the rate, at every ε."""
     steps = [

@@ -48,7 +48,7 @@ def test_two_heights(high, low):
     assert answer.upper >= truth * (1 - 1e-15)
 
 
-@pytest.mark.slow_cases("power")
+@pytest.mark.quick_cases("exponential")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_bump_that_moves_on_a_flat_base(shape):
     text, bump = SHAPES[shape]
@@ -93,6 +93,7 @@ Q = "(exp(e) - exp(e/2))/(2*exp(e/2) + 2)*Piecewise((1, x <= -1), (exp(-e), True
 """
 
 
+@pytest.mark.slow_cases("0.25")
 @pytest.mark.parametrize("level", [0.25, 1, 4])
 def test_ends_that_hold_a_parameter_may_be_finite(level):
     """The higher of two heights h, he^{−e} stands on [1, end]: δ(ε) = h(end − 1)(1 − e^{ε − e})."""

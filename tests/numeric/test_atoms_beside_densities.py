@@ -15,7 +15,7 @@ from symdp.errors import InputError
 from symdp.prove.truth import privacy_profile
 
 
-@pytest.mark.quick_cases("clamped normal")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAWS)
 def test_one_and_two_steps_are_their_definition(name):
     truth, one = LAWS[name][2](), step(name)
@@ -63,7 +63,7 @@ def test_many_steps_and_the_largest_loss_of_the_clamped_normal():
     assert compose(one).delta(0.5713864652).delta == 0.0
 
 
-@pytest.mark.quick_cases("7", "50")
+@pytest.mark.quick_cases("50")
 @pytest.mark.parametrize("count", [1, 2, 7, 50])
 def test_clamping_laplace_noise_outside_of_both_means_changes_nothing(count):
     """Where the loss is ±1 anyway, an atom takes the place of a tail."""

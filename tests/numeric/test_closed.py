@@ -55,6 +55,7 @@ def without_formulas(law: LossLaw) -> LossLaw:
     return LossLaw(replace(law.step, pieces=smooth), None)
 
 
+@pytest.mark.quick_cases("gaussian-None", "two-piece-None", "two-piece-1/50", "gaussian-1/50")
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("name", NOISES)
 def test_formulas_agree_with_integrals(name, rate):
@@ -72,6 +73,7 @@ def test_formulas_agree_with_integrals(name, rate):
                 assert abs(value - other).mid() <= off * abs(other).mid()
 
 
+@pytest.mark.quick_cases("gaussian")
 @pytest.mark.parametrize("name", NOISES)
 def test_formulas_agree_with_a_quadrature_of_the_definition(name):
     noise = NOISES[name]
@@ -148,6 +150,7 @@ def test_a_growing_term_is_not_finite():
     assert q.is_finite()
 
 
+@pytest.mark.slow_cases("1/50")
 @pytest.mark.parametrize("rate", RATES)
 def test_gaps_and_outputs_of_one_law_alone(rate):
     """P lives on two stretches with a gap, Q on half a line: losses of both infinities."""

@@ -48,6 +48,7 @@ def by_nodes(losses, weights, n, epsilon, tilt, reach, step):
     return step / math.pi * (terms.sum() - 0.5 * terms[0])
 
 
+@pytest.mark.slow
 def test_directions_are_those_of_the_density_of_one_component():
     """Of the part of x along the difference of the means, integrated over all the rest."""
     d, kappa, h = 8, 3.0, 0.5  # 60 degrees: half of it has the sine 1/2
@@ -66,7 +67,7 @@ def test_directions_are_those_of_the_density_of_one_component():
         assert abs(found.delta - truth) < 1e-12
 
 
-@pytest.mark.quick_cases("500-90.0")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("n", "epsilon"),
     [(3, 4.0), (500, 90.0), *(pytest.param(1, e, marks=pytest.mark.slow) for e in (0.5, 2.9))],
@@ -151,6 +152,7 @@ def test_other_counts_are_sums_of_masses(formula, own, other, laws):
         assert abs(found.delta - truth) <= 1e-11 * truth  # of SciPy's masses
 
 
+@pytest.mark.slow
 def test_dirichlet_of_one_count_more():
     """The loss is log x + c, x one component, which is Beta."""
     formula = sp.loggamma(a) + sp.loggamma(b) + sp.loggamma(c) - sp.loggamma(a + b + c)
@@ -168,6 +170,7 @@ def test_dirichlet_of_one_count_more():
         assert abs(found.delta - truth) < 1e-12
 
 
+@pytest.mark.slow
 def test_normal_noise_of_another_width():
     """One step of N(1/3, 1) against N(0, 5/4): the loss turns once, as two roots tell."""
     names = sp.symbols("s u")
@@ -213,6 +216,7 @@ def test_a_logarithm_of_a_determinant_is_split_into_factors():
         compose(cut, 1).delta(1)
 
 
+@pytest.mark.quick_cases("5.3-4.8-formula1", "-1-2-formula0", "5.3-4.8-formula0")
 @pytest.mark.parametrize(
     "formula", [sp.log(2 * sp.sinh(t) / t), sp.log((sp.exp(t) - sp.exp(-t)) / t)]
 )
@@ -367,6 +371,7 @@ def test_what_needs_a_density_is_refused(step):
             step.subsample(scheme, "1/10")
 
 
+@pytest.mark.slow
 def test_methods_answer_or_refuse():
     """None takes a law without points for one that loses nothing."""
     steps = compose(directions(), 20)
@@ -383,6 +388,7 @@ def test_methods_answer_or_refuse():
     assert abs(float(found.delta[0]) - exact) < 1e-12
 
 
+@pytest.mark.slow
 def test_ledgers_keep_a_family():
     for step in (directions(), Mechanism.from_toml(FILE)(p=3, q=2)):
         ledger = Ledger()

@@ -60,6 +60,7 @@ def test_one_less_a_complement_of_one_is_no_zero():
     assert answer.log_upper > math.log(4.3574e-23)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("count", "epsilon", "low", "high"),
     [
@@ -176,7 +177,7 @@ SLOW = {
 }
 
 
-@pytest.mark.slow_cases("rare-remove")
+@pytest.mark.slow_cases("rare-remove", "sampled-remove")
 @pytest.mark.parametrize("direction", ["remove", "add"])
 @pytest.mark.parametrize("name", QUICK)
 def test_more_steps_are_never_safer(name, direction):

@@ -78,6 +78,7 @@ def test_bounds_on_a_mesh_hold_where_the_loss_turns(epsilon: float, law: SumLaw)
         assert truth * (1 - 1e-6) <= math.exp(found.log_upper), method
 
 
+@pytest.mark.slow
 def test_a_density_that_touches_zero_is_resolved_around_it() -> None:
     """There P has no mass while Q has: the loss is infinite at a place that no tilt weighs."""
     x = sp.Symbol("x", real=True)

@@ -59,6 +59,7 @@ def test_gaussian_sums_are_gaussian(count, deviations):
     assert answer.log_upper - answer.log_lower < 1e-14 * (8 + 2 * abs(answer.log_delta))
 
 
+@pytest.mark.slow
 def test_ball_arithmetic_agrees_in_the_valley():
     # Forty digits of the contour integral in ball arithmetic, fifteen minutes long.
     found = accountant("contour").log_delta(
@@ -139,7 +140,7 @@ def test_two_heavy_steps_against_an_integral_over_one():
     assert answer.log_delta == pytest.approx(log_truth, abs=1e-10)
 
 
-@pytest.mark.slow_cases("0.5")
+@pytest.mark.slow_cases("0.5", "3")
 @pytest.mark.parametrize("epsilon", ["0.5", "3", "10.519", "40"])
 def test_tails_too_heavy_for_the_saddle_point(epsilon):
     """Lomax tails of indices 1 and 2: the loss is log(1 + x) − log 2, a shifted exponential."""

@@ -130,7 +130,7 @@ sensitivity = {}
 """
 
 
-@pytest.mark.slow_cases(*(name for name in LAWS if name not in QUICK), "beta-binomial")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAWS)
 def test_finitely_many_integers_are_composed(name):
     support, density, masses = LAWS[name]
@@ -156,6 +156,7 @@ sensitivity = 1
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "true"),
     [
@@ -198,6 +199,7 @@ def _noise(density: str, support: str = '"naturals"') -> Any:
     'binomial(60, k)*beta(k + 3, 64 - k)/beta(3, 4)-"naturals"-True',
     'binomial(60, k)*beta(k + 1/2, 60 - k + 1/2)/beta(1/2, 1/2)-"naturals"-False',
     'binomial(20, k)*2**(20 - k)/3**21 + binomial(20, k - 1)*2**(22 - k)/3**21-"naturals"-True',
+    'binomial(41, k)/2**42 + binomial(41, k - 2)/2**42-"integers"-True',
 )
 @pytest.mark.parametrize(
     ("density", "support", "is_one"),

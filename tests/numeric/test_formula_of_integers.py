@@ -37,6 +37,9 @@ NOISES = {
 SCHEMES = {"whole": None, "sampled": "1/20"}
 
 
+@pytest.mark.quick_cases(
+    "discrete laplace-whole", "discrete laplace-sampled", "discrete gaussian-whole"
+)
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("name", NOISES)
 def test_the_law_of_a_formula_is_that_of_its_values(name, scheme):
@@ -113,6 +116,7 @@ LISTS = {
 }
 
 
+@pytest.mark.quick_cases("response-None", "k-ary-None")
 @pytest.mark.parametrize("rate", [None, "1/9"])
 @pytest.mark.parametrize("name", LISTS)
 def test_a_list_is_that_of_its_values(name, rate):

@@ -34,7 +34,7 @@ QUESTIONS = {
 }
 
 
-@pytest.mark.quick_cases("in the head", "responses")
+@pytest.mark.quick_cases("responses")
 @pytest.mark.parametrize("name", QUESTIONS)
 def test_few_steps_agree_with_proofs(name):
     steps, deviations, direction = QUESTIONS[name]

@@ -69,6 +69,7 @@ def test_the_accountant_and_the_proof_agree_with_all_sums(mechanism, p, q, count
         assert ball.log().overlaps(arb(mpmath.nstr(truth, 20)))
 
 
+@pytest.mark.slow
 def test_many_steps_of_skellam_noise():
     """Close to a Gaussian: the bounds of the contour and of the Berry–Esseen kind overlap."""
     law = compose(SKELLAM, 10_000).law("remove")
@@ -151,7 +152,7 @@ def main_lobe(law, epsilon, tilt):
         return float(mpmath.log(h * total / (2 * mpmath.pi)))
 
 
-@pytest.mark.slow_cases("1.0")
+@pytest.mark.slow
 @pytest.mark.parametrize("deviations", [1.0, 5.0])
 def test_sampled_integer_noise_of_very_many_steps(deviations):
     """What recurs is small: its rounding counts, next to the axis only that of the spread."""

@@ -58,6 +58,12 @@ def _one_step(weight, mass, epsilon, last=200_000):
     return total / mass
 
 
+@pytest.mark.slow_cases(
+    "0.5-1/(9 + k**2)**2-<lambda>-mass1",
+    "0.5-(1 + abs(k))**(-5/2)-<lambda>-mass2",
+    "0.5-log(2 + abs(k))/(2 + abs(k))**3-<lambda>-mass3",
+    "0.5-1/(1 + k**2)-<lambda>-mass0",
+)
 @pytest.mark.parametrize(
     ("density", "weight", "mass"),
     [
@@ -104,6 +110,7 @@ def _two_steps(power: int, offset: int, epsilon: float, most: int) -> tuple[floa
     return total, total + 2.0 * missing
 
 
+@pytest.mark.slow
 def test_two_steps_agree_with_all_pairs_of_integers():
     answer = symdp.compose(_noise("1/(2 + abs(k))**4"), 2).delta(1)
     low, high = _two_steps(4, 2, 1.0, 100_000)
@@ -113,6 +120,7 @@ def test_two_steps_agree_with_all_pairs_of_integers():
     assert answer.upper - answer.lower < 1e-8 * low
 
 
+@pytest.mark.slow_cases("4-0.7199559")
 @pytest.mark.parametrize(("power", "delta"), [(3, 0.4011422), (4, 0.7199559)])
 def test_ten_steps_of_zeta_like_noise(power, delta):
     # from a dominating lattice and an FFT of another program

@@ -47,7 +47,7 @@ LAWS = {
 }
 
 
-@pytest.mark.quick_cases("student", "huber")
+@pytest.mark.quick_cases("huber")
 @pytest.mark.parametrize("name", LAWS)
 def test_an_expansion_holds_the_characteristic_function(name):
     """Between two places and far beyond; where it is split well, it is hardly larger than φ."""
@@ -84,6 +84,7 @@ def change(count, tilt, reach, epsilon):
     return 2.0 * 0.02 * float(terms.sum())
 
 
+@pytest.mark.quick_cases("5")
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_what_a_cut_off_changes_is_bounded(count):
     """Next to a kink, an odd number less than the count, and away from it; atoms are not listed."""
@@ -97,6 +98,7 @@ def test_what_a_cut_off_changes_is_bounded(count):
     assert bound.left_out(300.0, count - 2.0) > 1e-6
 
 
+@pytest.mark.slow_cases("huber")
 @pytest.mark.parametrize(
     ("mechanism", "count", "epsilon"),
     [
@@ -120,6 +122,7 @@ def test_few_steps_are_narrow_and_hold_the_mesh(mechanism, count, epsilon):
     assert answer.log_lower <= mesh.log_upper
 
 
+@pytest.mark.slow
 def test_at_a_kink_the_mass_near_it_bounds_the_change():
     """ε is a sum of atoms: no smoothness helps, and no answer is narrower than it may be."""
     steps = [(mechanisms.randomized_response(epsilon_0=1), 5), (HUBER, 3)]

@@ -157,7 +157,7 @@ def half_powers(count, below, terms=24):
     )
 
 
-@pytest.mark.quick_cases("2-nearer")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("distance", "width"),
     [(2.0**-7, 1e-11), (2.0**-20, 1e-6), (3e-10, 1e-4), (3e-13, math.inf)],

@@ -52,7 +52,7 @@ def named(request):
     return MECHANISMS[request.param]
 
 
-@pytest.mark.slow_cases("with replacement-remove")
+@pytest.mark.slow_cases("with replacement-remove", "with replacement-add")
 @pytest.mark.parametrize("direction", ["remove", "add"])
 def test_cgf_vanishes_at_both_ends(named, direction):
     law = SumLaw([(loss_law(named, direction), 1)])
@@ -249,6 +249,7 @@ def test_a_law_whose_other_density_falls_doubly_exponentially_keeps_its_mass() -
     assert one.delta(0.7, direction="add").upper == pytest.approx(expected, rel=1e-12)
 
 
+@pytest.mark.slow
 def test_a_limit_that_is_neared_slowly_is_not_taken_for_known():
     """ℓ = −1/√log(e + x²) nears its limit so slowly that no place of a double tells it."""
     pair = Mechanism.from_toml(
@@ -259,9 +260,7 @@ def test_a_limit_that_is_neared_slowly_is_not_taken_for_known():
     assert highest > 0.79208  # −log ∫ P/π, by mpmath
 
 
-@pytest.mark.quick_cases(
-    "exp(-(10*x/23 + 33/23)**2/2)-exp(-Abs(5*x/26 + 1/13)) + 1/(1000*((5*x/21)**2 + 1)**3)"
-)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("p", "q"),
     [

@@ -84,6 +84,7 @@ def test_cumulants_and_ends_of_the_range():
     )
 
 
+@pytest.mark.slow
 def test_a_parameter_that_matters_abruptly():
     """Noise whose shape changes at one value of its parameter."""
     a = sp.Symbol("a", positive=True)
@@ -196,7 +197,7 @@ def test_rates_up_to_one_half_want_more_nodes_than_a_small_last_coefficient_show
     assert Composition(steps).delta(1.165, direction="add").delta == pytest.approx(true, rel=2e-13)
 
 
-@pytest.mark.quick_cases("laplace-remove", "laplace-add", "gaussian-add")
+@pytest.mark.quick_cases("laplace-add", "laplace-remove")
 @pytest.mark.parametrize("direction", ["remove", "add"])
 @pytest.mark.parametrize(
     "step",

@@ -36,6 +36,7 @@ def test_weights_make_up_for_places_that_are_rounded(count):
         assert answer.upper < truth * (1 + 3e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, pytest.param(4, marks=pytest.mark.slow)])
 def test_a_narrow_mode_far_from_a_wide_one(count):
     """Of n steps the number that fall on the narrow mode is binomial, as the modes are apart."""

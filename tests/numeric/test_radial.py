@@ -24,12 +24,7 @@ def law_of(density, dimension, rate=None):
 
 # Normal noise is as wide in every direction: along the shift it is noise on the line.
 @pytest.mark.quick_cases(
-    "None-1-0.3-1",
-    "None-10-2.0-1",
-    "None-1000-120.0-1",
-    "None-1000-120.0-50",
-    "1/10-10-0.3-1",
-    "1/10-1000-2.0-1",
+    "1/10-1000-2.0-1", "None-1000-120.0-1", "None-10-2.0-1", "None-1-0.3-1", "1/10-10-0.3-1"
 )
 @pytest.mark.parametrize("dimension", [1, 2, 3, 6, 50])
 @pytest.mark.parametrize(
@@ -49,7 +44,7 @@ def test_normal_noise_is_that_on_the_line(dimension, rate, count, epsilon):
         assert abs(found.delta - truth.delta) <= 1e-12 * truth.delta
 
 
-@pytest.mark.quick_cases("None-100-8.0-3", "1/5-10-0.2-3")
+@pytest.mark.quick_cases("1/5-10-0.2-3")
 @pytest.mark.parametrize("dimension", [2, 3, 10])
 @pytest.mark.parametrize(
     ("rate", "count", "epsilon"),
@@ -66,6 +61,7 @@ def test_laplace_noise_is_the_pair_in_one_variable(dimension, rate, count, epsil
     assert abs(found.delta - truth.delta) <= 1e-12 * truth.delta
 
 
+@pytest.mark.slow_cases("10-1.5")
 @pytest.mark.parametrize(("count", "epsilon"), [(1, 0.5), (10, 1.5)])
 def test_one_dimension_is_laplace_with_its_atoms(count, epsilon):
     found = compose(law_of(sp.exp(-r), 1), count).delta(epsilon)
@@ -212,6 +208,7 @@ def test_a_dimension_may_stand_at_the_top():
         symdp.Mechanism.from_toml(at_top.replace('norm = "l2"', ""))
 
 
+@pytest.mark.slow
 def test_a_sensitivity_is_a_length():
     """Of spherical Laplace noise a shift of 3 is one of 1 where the scale is a third as long."""
     made = symdp.Mechanism.from_toml(FILE)(s=2, d=3)
@@ -240,12 +237,14 @@ def test_ledgers_and_cards_keep_the_dimension():
     )
 
 
+@pytest.mark.slow
 def test_the_shift_is_twice_as_long_under_substitution():
     made = law_of(sp.exp(-(r**2) / 8), 5).under("substitution")
     truth = compose(mechanisms.gaussian(sigma=1), 3).delta(1.5).delta
     assert compose(made, 3).delta(1.5).delta == pytest.approx(truth, rel=1e-12)
 
 
+@pytest.mark.slow_cases("density3-2-turns many times")
 @pytest.mark.parametrize(
     ("density", "dimension", "words"),
     [

@@ -74,6 +74,7 @@ def test_drawn_noise_agrees_with_a_line_of_plain_nodes(seed):
     assert abs(found.delta - truth) <= 1e-6 * truth
 
 
+@pytest.mark.slow_cases("10")
 @pytest.mark.parametrize("epsilon", [10, 45])
 def test_little_spherical_laplace_noise(epsilon):
     """Of s = 1/50 and d = 3 the law of r₂ − r₁ is e^{aη} times a parabola, a = 25."""

@@ -92,7 +92,7 @@ def test_next_to_the_largest_loss_all_digits_are_there(name: str, count: int) ->
         assert answer.log_upper - answer.log_lower < 1e-14 + 1.2e-15 * abs(answer.log_delta)
 
 
-@pytest.mark.quick_cases("2", "3")
+@pytest.mark.quick_cases("2")
 @pytest.mark.parametrize("seed", range(6))
 def test_steps_with_poles_on_the_right(seed: int) -> None:
     """Exponential noise of two scales: a sum of losses is a sum of n exponentials, moved."""
@@ -134,6 +134,7 @@ def test_steps_with_poles_on_the_right(seed: int) -> None:
                 assert low <= rest <= high
 
 
+@pytest.mark.slow
 def test_a_moment_is_read_once_for_all_values(monkeypatch: pytest.MonkeyPatch) -> None:
     x, s = sp.Symbol("x", real=True), sp.Symbol("s", positive=True)
     noise = Mechanism.additive(
@@ -164,6 +165,7 @@ def written(density: str) -> Mechanism:
     )
 
 
+@pytest.mark.slow_cases("laplace", "gumbel")
 @pytest.mark.parametrize("name", WRITTEN)
 def test_a_formula_keeps_its_moment_or_that_there_is_none(name: str) -> None:
     formula, numbers = formula_of(written(WRITTEN[name])(b=3), "remove")

@@ -12,7 +12,7 @@ GAUSSIAN, COIN = mechanisms.gaussian, mechanisms.randomized_response(epsilon_0=1
 INTEGERS = mechanisms.discrete_gaussian(sigma=2).subsample("poisson", "1/10")
 
 
-@pytest.mark.slow_cases("mesh-steps5-1.0")
+@pytest.mark.slow_cases("mesh-steps5-1.0", "contour-steps7-1.0")
 @pytest.mark.parametrize(
     ("route", "steps", "epsilon"),
     [

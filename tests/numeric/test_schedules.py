@@ -140,6 +140,7 @@ def test_every_method_counts_the_step_apart(tmp_path):
     assert certificate.lower <= true <= certificate.upper
 
 
+@pytest.mark.slow
 def test_sampled_steps_of_which_one_is_apart(tmp_path):
     step = schedule(tmp_path, "Piecewise((1/2, (t >= 20) & (t <= 20)), (8, True))")
     step = step.subsample("poisson", "1/20")
@@ -154,6 +155,7 @@ def test_equal_steps_are_one_kind_whatever_their_parameters_are(tmp_path):
     assert sorted(count for _, count in law.terms) == [202, 398]
 
 
+@pytest.mark.slow
 def test_one_step_with_a_rate_of_its_own():
     step = symdp.mechanisms.gaussian.subsample("poisson", "q")
     steps = [(step(sigma=f"{2 + k / 100}", q="1/100"), 1) for k in range(96)]

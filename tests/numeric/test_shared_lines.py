@@ -87,6 +87,7 @@ def test_losses_that_gather_near_a_lattice_are_answered_by_a_line_beyond_the_rec
     assert abs(found.log_delta - other.log_value) <= width
 
 
+@pytest.mark.slow
 def test_a_line_beyond_the_return_is_answered():
     # Wide bumps: the characteristic function rises again, but not for ever.
     law = compose(two_bumps(4), 12).law("remove")
@@ -158,6 +159,7 @@ def test_variation_bounds_the_characteristic_function(mechanism):
 SAMPLED = mechanisms.gumbel(b=2).subsample("poisson", "1/10")
 
 
+@pytest.mark.slow
 def test_next_to_the_end_of_moments_a_line_keeps_its_distance():
     """K is infinite from 1.54 on: next to it large losses count, and the step is short."""
     law, epsilon = compose(SAMPLED, 50).law("remove lowered"), 4.0

@@ -48,7 +48,7 @@ CASES = {
 }
 
 
-@pytest.mark.slow_cases("half a period", "fast", "nearly zero", "slow")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_every_stretch_above_epsilon_counts(name):
     mechanism, density, shift = wavy(*CASES[name])
@@ -158,6 +158,7 @@ def test_a_tail_of_erf_beside_another_tail_has_its_logarithm():
         assert answer.delta == pytest.approx(truth, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_a_mixture_of_which_each_part_is_the_lightest_at_one_end_has_its_mass():
     """Of −x² + log(1/4 + 3/4 e^{x² − x}) nothing was left from 1e20 on: a mass of 10^149."""
     heavy, other = sp.exp(-(X**2)), sp.exp(-X - sp.exp(-X))

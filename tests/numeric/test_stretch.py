@@ -127,7 +127,7 @@ def check(answer, exact, most=1e-11):
     assert answer.log_upper - answer.log_lower < most
 
 
-@pytest.mark.quick_cases("cosine-1-add")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "rate", "direction"),
     [
@@ -147,7 +147,7 @@ def test_one_step(name, rate, direction):
             check(answer, reference.one(MF(epsilon), direction), 1e-12)
 
 
-@pytest.mark.slow_cases("triangle-10-remove-0.03")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "rate", "direction", "epsilon"),
     [
@@ -163,6 +163,7 @@ def test_two_steps(name, rate, direction, epsilon):
     check(answer, exact)
 
 
+@pytest.mark.slow
 def test_directions_mirror_symmetric_noise():
     """Noise that is its own mirror image has the same δ both ways; roots end both densities."""
     steps = compose(noise("semicircle"), 30)

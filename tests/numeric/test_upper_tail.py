@@ -92,6 +92,7 @@ def test_digits_are_kept_of_a_sum_of_several_kinds(below):
     check(lambda e: composition.delta(e, direction="remove"), kinds, below)
 
 
+@pytest.mark.slow_cases("1-0.00097")
 @pytest.mark.parametrize("below", BELOW)
 @pytest.mark.parametrize("count", [1, 2, 7, 1000])
 def test_digits_are_kept_where_integers_end(count, below):
@@ -102,7 +103,7 @@ def test_digits_are_kept_where_integers_end(count, below):
     check(lambda e: composition.delta(e, direction="remove"), kinds, below)
 
 
-@pytest.mark.slow_cases("4e-16")
+@pytest.mark.slow_cases("4e-16", "0.00097")
 @pytest.mark.parametrize("below", BELOW)
 def test_many_sampled_steps_of_which_one_value_is_left(below):
     with mpmath.workdps(60):
@@ -116,7 +117,7 @@ def test_many_sampled_steps_of_which_one_value_is_left(below):
     check(lambda e: composition.delta(e, direction="remove"), kinds, below / 100)
 
 
-@pytest.mark.slow_cases("0.00097")
+@pytest.mark.slow_cases("0.00097", "1e-08")
 @pytest.mark.parametrize("below", BELOW)
 def test_losses_without_a_least_one_keep_their_digits(below):
     """Poisson counts of rate 4/5 against 7/5 lose log(7/4) for each count, from 3/5 downwards."""

@@ -129,6 +129,7 @@ def test_masses_that_are_no_doubles(case, epsilon):
     assert high < 1.02 * low
 
 
+@pytest.mark.slow
 def test_one_step_far_out_of_rounded_noise():
     """Where both values of erf are 1 in doubles."""
     noise, *_ = rounded_normal(3)

@@ -77,6 +77,7 @@ def test_one_shift_of_whole_numbers():
     assert "a smaller shift may lose more" in _of_smaller_shifts(holes.moved_by(2))
 
 
+@pytest.mark.slow
 def test_every_format_has_the_section():
     d = symdp.derive(mechanisms.laplace)
     reason = "its logarithm is a sum of concave terms"

@@ -108,6 +108,7 @@ def test_a_page_holds_what_was_promised(page):
     assert "violated" not in text
 
 
+@pytest.mark.slow
 def test_two_sections_share_a_page_without_sharing_names(page):
     plots = [block for block in page.blocks if isinstance(block, Figure)]
     other = [Figure(plots[0].series, plots[0].caption, "another")]
@@ -243,17 +244,8 @@ def test_mathml_never_lets_two_numbers_run_together():
     assert "<mn>3</mn><mo>·</mo><msup>" in mathml(3 * 2**x)
 
 
-@pytest.mark.slow_cases(
-    "adaptive_clipping",
-    "bounded_range",
-    "exponential",
-    "l2_laplace",
-    "negative_binomial",
-    "permute_and_flip",
-    "sparse_histogram",
-    "staircase",
-    "von_mises_fisher",
-    "student_t",
+@pytest.mark.quick_cases(
+    "multivariate_t", "randomized_response", "gaussian", "laplace", "discrete_gaussian", "skellam"
 )
 @pytest.mark.parametrize("name", symdp.mechanisms.names())
 def test_every_mechanism_has_formulas(name):
@@ -277,6 +269,7 @@ def curve(labels, lowest=-3000.0):
     return [Series(label, points, logs) for label in labels]
 
 
+@pytest.mark.slow
 def test_an_embedded_figure_names_nothing_outside():
     svg = embedded(curve(["contour", "moments"]), "here")
     root = ET.fromstring(svg)
@@ -359,6 +352,7 @@ EXPONENTIAL = symdp.Mechanism.additive(
 )
 
 
+@pytest.mark.slow
 def test_mass_at_infinity_leaves_a_page_with_its_reason():
     steps = symdp.compose(EXPONENTIAL, 1)
     results = analyse(steps, 1e-5, digits=15, targets=(0.3,))

@@ -73,7 +73,7 @@ def test_a_curve_that_is_not_drawn_needs_no_matplotlib(shell, hidden, asked):
     assert len(asked) == 2
 
 
-@pytest.mark.slow_cases("html")
+@pytest.mark.slow
 @pytest.mark.parametrize("ending", ["html", "md"])
 def test_a_report_is_written_without_figures_and_says_so(
     shell, tmp_path, hidden, monkeypatch, ending

@@ -17,6 +17,7 @@ from symdp.page.node import text
 from symdp.page.sections.step_log import step_log
 
 
+@pytest.mark.slow
 def test_the_general_series_stand_behind_all(shell):
     short, whole = shell("derive gaussian").out, shell("derive gaussian --all").out
     for title in ("Saddle-point series", "Edgeworth series"):
@@ -125,6 +126,7 @@ def test_numbers_of_laws_with_no_output_in_common_are_delta_alone(shell, tmp_pat
     assert "not known" not in table
 
 
+@pytest.mark.slow
 def test_laws_with_no_output_in_common_are_certified_at_one(shell, tmp_path):
     path = tmp_path / "apart.toml"
     path.write_text(APART.format(density="3 - 9*abs(x)"), encoding="utf-8")

@@ -34,6 +34,7 @@ def checked(mechanism):
     return d, values, judged(d, values)
 
 
+@pytest.mark.quick_cases("gap", "discrete")
 @pytest.mark.parametrize("name", LAWS)
 def test_formulas_agree_with_quadratures(name):
     _, _, rows = checked(LAWS[name])
@@ -41,6 +42,7 @@ def test_formulas_agree_with_quadratures(name):
     assert min(row.digits for row in rows) >= 13, [(r.name, r.at, r.digits) for r in rows]
 
 
+@pytest.mark.slow
 def test_a_wrong_formula_has_no_digits():
     d, values, _ = checked(mechanisms.laplace)
     wrong = type(d.cgf)(**{**vars(d.cgf), "expression": d.cgf.expression + sp.Rational(1, 1000)})

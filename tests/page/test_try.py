@@ -182,9 +182,7 @@ def mechanism_of(density: str, values: dict[str, str], more: dict[str, str]) -> 
     return noise.subsample("poisson", asked["rate"]) if asked["rate"] else noise
 
 
-@pytest.mark.quick_cases(
-    "exp(-x/b)-values16-more16", "exp(-x**2/8)*(2 + cos(2*pi*x))-values18-more18"
-)
+@pytest.mark.quick_cases("exp(-x**2/8)*(2 + cos(2*pi*x))-values18-more18")
 @needs_node
 @pytest.mark.parametrize(("density", "values", "more"), ASKED_OF_BOTH)
 def test_the_page_never_says_less_than_the_package(tmp_path: Path, density, values, more):
@@ -232,16 +230,15 @@ def test_a_rise_that_lasts_to_the_end_of_the_support_is_a_mode(tmp_path: Path):
 
 
 @pytest.mark.quick_cases(
-    "exp(-x**2/(2*s**2))-values0-more0",
-    "exp(-Abs(x)/b)/(2*b)-values1-more1",
-    "(1 + x**2/3)**-2-values3-more3",
     "exp(-(Abs(x)/s)**(3/2))-values4-more4",
-    "exp(-x**4)-values5-more5",
     "exp(-x/b - exp(-x/b))-values6-more6",
-    "exp(-Abs(x))-values12-more12",
+    "exp(-x**2/(2*s**2))-values0-more0",
+    "exp(-x**4)-values5-more5",
     "exp(-x/3 - exp(-x/3))-values13-more13",
-    "exp(-Abs(x)/b)-values14-more14",
+    "exp(-Abs(x))-values12-more12",
+    "exp(-Abs(x)/b)/(2*b)-values1-more1",
     "exp(-x/b)-values16-more16",
+    "(1 + x**2/3)**-2-values3-more3",
 )
 @needs_node
 @pytest.mark.parametrize(("density", "values", "more"), DENSITIES)

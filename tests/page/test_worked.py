@@ -67,6 +67,7 @@ TWO_LAWS = {
 }  # fmt: skip
 
 
+@pytest.mark.quick_cases("list", "Gumbel")
 @pytest.mark.parametrize("name", TWO_LAWS)
 def test_where_the_directions_differ_the_larger_delta_is_shown_and_named(name):
     """The larger δ, of the definition at one step, stands beside that of the asked direction."""
@@ -93,6 +94,7 @@ def test_an_epsilon_that_is_asked_for_is_that_of_both_directions(shell):
     assert "add is the larger" in ran.out
 
 
+@pytest.mark.slow
 def test_every_tail_constant_of_a_normal_loss_is_a_number():
     gaussian = symdp.mechanisms.gaussian(sigma=2)
     rows = {row[0]: row[2] for row in tails_sheet(symdp.derive(gaussian), 10, 1.0)}

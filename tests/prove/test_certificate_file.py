@@ -116,7 +116,7 @@ COVERED = {
 }
 
 
-@pytest.mark.quick_cases("normal")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", COVERED)
 def test_a_certificate_agrees_with_the_proof_by_arb(name):
     build, epsilon, digits, direction = COVERED[name]

@@ -300,7 +300,7 @@ def test_panels_outside_of_the_support_are_refused():
         checker.check(other)
 
 
-@pytest.mark.slow_cases("cells")
+@pytest.mark.quick_cases("rule")
 @pytest.mark.parametrize("key", ["panels", "cells", "rule"])
 def test_very_long_lists_are_refused_at_once(key, certified):
     other = copy.deepcopy(certified)
@@ -337,6 +337,7 @@ def test_work_is_counted_whatever_a_file_asks(certified):
     assert time.process_time() - start < 30
 
 
+@pytest.mark.slow
 def test_a_key_that_is_there_twice_is_refused(tmp_path):
     """In every object of the file: what a person reads first is not what the last one says."""
     text = json.dumps(made("coin"))

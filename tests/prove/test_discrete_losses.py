@@ -64,7 +64,7 @@ def sampled_staircase():
     return list(merged.values()), list(merged)
 
 
-@pytest.mark.quick_cases("3")
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [3, 17, 60])
 def test_flat_pieces_are_atoms(count):
     masses, losses = sampled_staircase()

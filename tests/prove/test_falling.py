@@ -53,7 +53,7 @@ CASES = [
 ]
 
 
-@pytest.mark.quick_cases("gaussian-0", "atoms beside-3")
+@pytest.mark.quick_cases("atoms beside-3")
 @pytest.mark.parametrize(("name", "orders"), CASES)
 def test_no_value_beyond_a_frequency_exceeds_its_bound(name, orders):
     kind, tilt = kind_of(LAWS[name].pair()), 1.5

@@ -22,6 +22,7 @@ def poisson(p, q):
     return Mechanism.family(sp.exp(t), {t: sp.log(p)}, {t: sp.log(q)}, "poisson", counts=True)
 
 
+@pytest.mark.slow
 def test_one_draw_in_closed_form():
     epsilon = mpmath.mpf("0.5")
     cut = mpmath.beta(3, 6) / mpmath.beta(2, 6) * mpmath.e**epsilon
@@ -32,7 +33,7 @@ def test_one_draw_in_closed_form():
     assert proved.upper - proved.lower < 1e-5 * truth
 
 
-@pytest.mark.slow_cases("400-40-4-3")
+@pytest.mark.slow_cases("400-40-4-3", "400-40-3-4")
 @pytest.mark.parametrize(("p", "q"), [(4, 3), (3, 4)])
 @pytest.mark.parametrize(("n", "epsilon"), [(1, 0.25), (20, 1), (20, -3), (400, 40)])
 def test_counts_are_proved_to_all_digits(p, q, n, epsilon):

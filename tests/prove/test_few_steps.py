@@ -56,7 +56,7 @@ def test_two_gaussian_steps_are_one(epsilon, direction):
     assert width(ball) < 1e-6
 
 
-@pytest.mark.quick_cases("laplace on a sum of atoms", "with atoms")
+@pytest.mark.quick_cases("laplace on a sum of atoms")
 @pytest.mark.parametrize(
     ("steps", "epsilon", "direction"),
     [

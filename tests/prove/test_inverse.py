@@ -47,13 +47,12 @@ def rational(value):
 
 
 @pytest.mark.quick_cases(
-    "True-2-1e-10-15",
-    "True-2-0.001-6",
-    "True-1-delta5-10",
     "True-2-delta6-12",
-    "False-2-1e-10-15",
+    "True-1-delta5-10",
+    "True-2-0.001-6",
     "False-2-0.001-6",
     "False-2-delta6-12",
+    "False-2-1e-10-15",
 )
 @pytest.mark.parametrize(
     ("count", "delta", "digits"),
@@ -108,7 +107,7 @@ SHARP = {
 
 
 @pytest.mark.quick_cases(
-    "staircase", "staircase, all losses at their largest", "randomized response", "laplace b=2"
+    "staircase, all losses at their largest", "staircase", "randomized response"
 )
 @pytest.mark.parametrize("name", SHARP)
 def test_so_many_digits_are_proved(name):
@@ -137,7 +136,7 @@ def exactly(delta):
     return arb(fmpq(target.numerator, target.denominator))
 
 
-@pytest.mark.quick_cases("1e-06-3")
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 3])
 @pytest.mark.parametrize("excess", [1e-1, 1e-4, 1e-6])
 def test_delta_just_above_the_mass_at_infinity(count, excess):
@@ -192,6 +191,7 @@ def test_an_estimate_that_is_far_off_costs_time_only():
         assert high - low <= high / 10**10
 
 
+@pytest.mark.slow
 def test_a_wrong_sign_is_never_taken_for_a_proof(monkeypatch):
     """Balls so wide that they tell nothing beside the root leave wide ends, or none."""
     steps = [(mechanisms.gaussian(sigma=5).pair(), 25)]

@@ -70,7 +70,7 @@ def test_a_direction_with_nothing_above_epsilon_need_only_be_proved_below():
     assert found.lower_decimal == steps.certify(0.028, 3, "remove").lower_decimal
 
 
-@pytest.mark.slow_cases("0.0")
+@pytest.mark.slow_cases("0.0", "-0.001")
 @pytest.mark.parametrize("wrong", [0.0, -1e-3, 1e-3, -50.0, None])
 def test_a_wrong_estimate_costs_time_only(monkeypatch, wrong):
     """Whichever comes first, and however clear the gap seems."""

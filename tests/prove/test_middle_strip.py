@@ -27,7 +27,7 @@ BOTH = {
 }
 
 
-@pytest.mark.quick_cases("sampled", "next to one")
+@pytest.mark.quick_cases("sampled")
 @pytest.mark.parametrize("name", BOTH)
 def test_both_lines_agree(name):
     """They share nodes' code alone: other tilts, other cuts, another pole on the other side."""
@@ -43,7 +43,7 @@ def test_both_lines_agree(name):
         assert ball.rad() < ball * 1e-12
 
 
-@pytest.mark.slow_cases("100")
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [100, 10**4])
 def test_no_tilt_to_the_right(count):
     """From the other direction it took as many digits as e^ε has."""

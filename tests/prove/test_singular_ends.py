@@ -58,7 +58,7 @@ def test_an_algebraic_turning_point_is_found_at_once(rate):
     assert [sp.expand(10 * place - 5) for place in turning] == [-sp.sqrt(105), sp.sqrt(105)]
 
 
-@pytest.mark.quick_cases("0")
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", ["-0.005", "0", "0.005"])
 def test_one_step_is_integrated_up_to_an_end_that_is_not_zero(epsilon):
     """Next to 1, what is cut off is too near for the bits that place it next to 0."""

@@ -131,6 +131,7 @@ def test_the_attack_exists_and_the_claim_forbids_it(method, monkeypatch):
         assert gain == pytest.approx(float(gaussian_delta(mu, epsilon)) - delta, rel=0.05)
 
 
+@pytest.mark.slow
 def test_a_pure_claim_at_its_boundary():
     steps = compose(mechanisms.laplace(b=3), 10)
     assert steps.check_claim("10/3", 0).verdict == "proved"
@@ -158,7 +159,7 @@ def masses(draw):
             return [Fraction(one, sum(law)) for one in law]
 
 
-@pytest.mark.quick_cases("0", "6", "10")
+@pytest.mark.quick_cases("10", "6")
 @pytest.mark.parametrize("seed", range(12))
 def test_no_wrong_verdict_about_lists(seed):
     """δ(ε) = Σ (P − e^ε Q)⁺ over all pairs of outcomes, both directions, to 40 digits."""
@@ -201,6 +202,7 @@ def test_what_only_dominates_refutes_nothing():
     assert not found.holds
 
 
+@pytest.mark.slow
 def test_what_has_no_proof_is_told_by_the_exact_formula():
     vector = compose(symdp.Mechanism.from_toml(VECTOR))
     assert vector.check_claim(2, "1e-1").verdict == "exact"

@@ -77,6 +77,7 @@ def test_the_trade_off_of_one_law_is_its_own_inverse(noise: Mechanism) -> None:
         assert steps.trade_off(steps.trade_off(0.2, direction), direction) == pytest.approx(0.2)
 
 
+@pytest.mark.slow_cases("<Mechanism logistic(s=3/2)>")
 @pytest.mark.parametrize("noise", EVEN[:5], ids=repr)
 def test_the_quick_look_agrees_with_the_proof(noise: Mechanism) -> None:
     assert dominating_direction(noise.pair()).value == "both"
@@ -88,6 +89,7 @@ def test_other_noise_is_asked_in_both_directions(noise: Mechanism) -> None:
     assert compose(noise, 3).law("add") is not compose(noise, 3).law("remove")
 
 
+@pytest.mark.slow_cases("2/(pi*(1 + x**2))")
 @pytest.mark.parametrize("density", ["2/(pi*(1 + x**2))", "sqrt(2/pi)*exp(-x**2/2)"])
 def test_half_of_an_even_density_is_asked_in_both_directions(density: str) -> None:
     """The formula is even and its support is not: one direction has mass at infinity."""
@@ -116,7 +118,7 @@ def test_noise_about_another_centre_has_one_law_and_skewed_noise_two() -> None:
         assert not has_one_law(Mechanism.additive(density, x))
 
 
-@pytest.mark.slow_cases("laplace-1e-08")
+@pytest.mark.slow_cases("laplace-1e-08", "laplace-0.001")
 @pytest.mark.parametrize("delta", [0.2, 1e-3, 1e-8])
 @pytest.mark.parametrize(
     "steps",

@@ -35,9 +35,7 @@ TIGHT = {
 }
 
 
-@pytest.mark.quick_cases(
-    "several steps", "sampled table", "profile points", "trade-off points", "convex points"
-)
+@pytest.mark.quick_cases("convex points", "trade-off points", "profile points", "sampled table")
 @pytest.mark.parametrize("name", DOMINATING)
 def test_an_upper_bound_is_called_one(name):
     steps = compose(DOMINATING[name], 2)
@@ -54,7 +52,7 @@ def test_an_upper_bound_is_called_one(name):
     assert steps.delta(0.3, method="clt").kind in ("estimate", "bound")
 
 
-@pytest.mark.slow_cases("one step")
+@pytest.mark.slow_cases("one step", "group")
 @pytest.mark.parametrize("name", TIGHT)
 def test_a_pair_that_some_data_attain_is_exact(name):
     answer = compose(TIGHT[name], 2).delta(0.1)
@@ -72,7 +70,7 @@ def test_one_such_step_makes_the_whole_a_bound():
     assert steps.delta(0.5).kind == "bound"
 
 
-@pytest.mark.slow_cases("several steps")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["profile points", "several steps"])
 def test_a_ledger_and_a_card_keep_it(name):
     kept = json.loads(json.dumps(Ledger([(DOMINATING[name], 2)]).state_dict()))
@@ -96,6 +94,7 @@ def test_a_proof_for_such_a_pair_is_a_bound_too():
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_command_line_says_it(capsys):
     shell = Shell(capsys)
     line = "delta gaussian sigma=2 --sampling without_replacement --rate 1/10 -n 10 --epsilon 1"

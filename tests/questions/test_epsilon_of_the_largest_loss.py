@@ -129,7 +129,7 @@ def laplace_profile(count: int, below: mpmath.mpf) -> mpmath.mpf:
     return total
 
 
-@pytest.mark.slow_cases("permute and flip-1", "permute and flip-5")
+@pytest.mark.slow_cases("permute and flip-1", "permute and flip-5", "laplace-5")
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize(
     "made",
@@ -175,7 +175,7 @@ def test_sampled_laplace_noise(direction: str) -> None:
             assert found.epsilon_upper - found.epsilon_lower < 1e-13 * found.epsilon
 
 
-@pytest.mark.quick_cases("moments-5", "renyi-1", "renyi-2")
+@pytest.mark.quick_cases("renyi-2")
 @pytest.mark.parametrize("count", COUNTS)
 @pytest.mark.parametrize("method", ["moments", "renyi", "tilted-prv", "msd:2", "spa-bounds"])
 def test_no_method_exceeds_the_largest_loss(method: str, count: int) -> None:

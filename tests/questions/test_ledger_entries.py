@@ -126,6 +126,7 @@ def test_spent_grows_to_what_all_have_spent(spending):
         Ledger().spent(1e-5)
 
 
+@pytest.mark.slow
 def test_a_long_ledger_is_asked_at_a_hundred_places(clock):
     ledger = Ledger()
     for day in range(250):

@@ -56,6 +56,7 @@ def delta_on_a_grid(shift, epsilon):
     return total / mass
 
 
+@pytest.mark.slow
 def test_no_proof_is_found_of_the_example():
     assert one_mode(bent()).by == OPEN
     fact = one_mode(bent(modes=1))
@@ -71,7 +72,7 @@ def no_proofs(monkeypatch):
         monkeypatch.setattr(f"symdp.balls.modes.{name}", lambda *_: nothing)
 
 
-@pytest.mark.slow_cases("0.3")
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.3, 0.8])
 def test_the_largest_shift_answers_and_says_on_whose_word(epsilon):
     answer = compose(bent(modes=1), 1).delta(epsilon)
@@ -99,7 +100,12 @@ def test_a_word_is_not_named_where_nothing_rests_on_it():
     assert WORD not in compose(integers, 2).delta(0.5).protection.sentence
 
 
-@pytest.mark.slow_cases("add_remove-density4-support4")
+@pytest.mark.slow_cases(
+    "add_remove-density4-support4",
+    "add_remove-density1-support1",
+    "add_remove-density0-support0",
+    "substitution-density4-support4",
+)
 @pytest.mark.parametrize(
     ("density", "support"),
     [
@@ -132,6 +138,7 @@ def test_vectors():
     assert Mechanism.from_toml(text + "modes = 1").modes == 1
 
 
+@pytest.mark.slow
 def test_a_record_that_takes_anothers_place():
     with pytest.raises(InputError, match="say modes = 1 if you know that it falls"):
         compose(bent().under("substitution"), 1).delta(0.5)
@@ -198,6 +205,7 @@ def test_certificates_and_claims_say_so():
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("no_proofs")
 def test_a_certificate_file_names_what_is_assumed():
     smooth = Mechanism.additive(NORMAL, X, 1, modes=1)

@@ -56,7 +56,7 @@ def largest(law, epsilon, rate=1.0):
     return max(deltas)
 
 
-@pytest.mark.quick_cases("Laplace on integers", "normal")
+@pytest.mark.quick_cases("normal")
 @pytest.mark.parametrize("name", LAWS)
 def test_the_bound_for_all_shifts_is_the_largest_of_them(name, undecided):
     """One step against sums over a grid; many against the pair of the largest shift."""

@@ -54,7 +54,7 @@ def divergence(log_g: Callable[..., np.ndarray], d: int, order: float) -> float:
     return float(math.log(total / mass) / (order - 1))
 
 
-@pytest.mark.slow_cases("sech", "softened", "power")
+@pytest.mark.quick_cases("planar Laplace")
 @pytest.mark.parametrize("name", LENGTHS)
 def test_vectors_have_the_divergences_of_an_own_rule_and_they_rise_to_the_largest_loss(
     name: str,
@@ -167,6 +167,7 @@ def test_an_envelope_is_kept_by_a_file_a_ledger_and_a_cached_law(shell, tmp_path
         Mechanism.from_pair(sp.exp(-X), sp.exp(-X), X, (0, 1), normalize=True, rho="x")
 
 
+@pytest.mark.slow
 def test_the_command_says_which_numbers_are_bounds(shell) -> None:
     shown = shell("renyi multivariate_t nu=5 d=3 s=1 --order 2,5000000,inf").out
     (first, far, last) = (line.split() for line in shown.splitlines()[1:4])

@@ -35,6 +35,7 @@ SCHEMES = {
 }
 
 
+@pytest.mark.slow_cases("poisson-two modes", "poisson-waves")
 @pytest.mark.parametrize("name", NOISES)
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_record_that_is_never_drawn_loses_nothing(name: str, scheme: str) -> None:
@@ -52,7 +53,7 @@ def test_a_record_that_is_never_drawn_loses_nothing(name: str, scheme: str) -> N
         assert answered() == [0.0] * 4
 
 
-@pytest.mark.slow_cases("a gap", "two modes")
+@pytest.mark.quick_cases("list", "integers", "normal")
 @pytest.mark.parametrize("name", NOISES)
 def test_next_to_rate_zero_delta_is_at_most_the_rate_and_at_one_it_is_that_without(
     name: str,
@@ -66,6 +67,7 @@ def test_next_to_rate_zero_delta_is_at_most_the_rate_and_at_one_it_is_that_witho
     assert sampled.delta == pytest.approx(whole.delta, rel=1e-9)
 
 
+@pytest.mark.slow_cases("density1-1000000000000", "density0-1000000000000")
 @pytest.mark.parametrize("size", [10**12, 10**14, 10**17, 10**20])
 @pytest.mark.parametrize("density", [1 / (sp.pi * sp.cosh(X)), sp.exp(-X) / (1 + sp.exp(-X)) ** 2])
 def test_noise_that_is_nothing_beside_the_sensitivity_has_no_delta_of_zero(

@@ -38,6 +38,7 @@ def test_a_gaussian_is_next_to_itself():
         steps.gaussian_privacy(regret=0)
 
 
+@pytest.mark.slow
 def test_little_noise_is_answered_though_its_losses_exceed_all_exponents():
     """Three normal steps are the Gaussian curve of μ = √3/σ itself: no smaller one has the regret.
 

@@ -28,7 +28,7 @@ def scale_of(epsilon, delta):
     return 1 / (epsilon - 2 * math.log1p(-delta))
 
 
-@pytest.mark.slow_cases("assume0", "assume2", "assume4")
+@pytest.mark.quick_cases("assume3")
 @pytest.mark.parametrize(
     "assume",
     [{"b": "> 3/2"}, {"b": ">= 1.7"}, {"b": "> 1.55, < 1.8"}, {"b": "< 2"}, {"b": "> 1/10"}],
@@ -71,7 +71,7 @@ def test_an_end_that_another_parameter_sets():
     assert 0 <= float(found.value) - (truth - 1 / 7) <= float(found.step)
 
 
-@pytest.mark.slow_cases("integer above 1-2")
+@pytest.mark.quick_cases("natural-1")
 @pytest.mark.parametrize(
     ("word", "least"), [("integer above 1", 2), ("positive integer", 1), ("natural", 1)]
 )
@@ -170,6 +170,7 @@ def test_noises_are_compared_inside_their_assumptions():
     assert float(row.mechanism.values["b"]) == pytest.approx(2, rel=1e-11)
 
 
+@pytest.mark.slow
 def test_whole_parameters_of_noise_are_told_beside_each_other():
     text = (
         'name = "m"\nvariable = "x"\nsupport = ["-oo", "oo"]\n[parameters]\n'

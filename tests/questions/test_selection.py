@@ -42,7 +42,7 @@ def best(law, generating):
     return np.diff(generating(below))
 
 
-@pytest.mark.quick_cases("0-inf")
+@pytest.mark.slow
 @pytest.mark.parametrize("shape", [0, 1, 0.5, -0.5, 3, math.inf])
 @pytest.mark.parametrize("seed", range(4))
 def test_both_bounds_lie_above_the_sum_over_outcomes(shape, seed):

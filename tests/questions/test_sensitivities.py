@@ -29,6 +29,7 @@ def test_a_gaussian_in_its_deviation():
     assert found.error < 1e-8 * abs(found.derivative)
 
 
+@pytest.mark.slow
 def test_one_laplace_step_in_its_scale():
     """δ(ε) = 1 − e^{(ε − 1/b)/2} for 0 ≤ ε ≤ 1/b, so that ε = 1/b + 2 log(1 − δ)."""
     found = sensitivities(symdp.mechanisms.laplace(b=0.5), 1, 0.1)["b"]

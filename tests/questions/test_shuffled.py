@@ -110,7 +110,7 @@ def blanket_delta(table, people, epsilon):
     return worst
 
 
-@pytest.mark.quick_cases("two", "skewed")
+@pytest.mark.quick_cases("two")
 @pytest.mark.parametrize("name", LISTS)
 def test_the_bound_is_the_sum_over_all_counts_and_no_less_than_the_truth(name):
     randomizer = Mechanism.local(LISTS[name], name=name)
@@ -134,6 +134,7 @@ ODD = {
 }
 
 
+@pytest.mark.slow_cases("beyond one")
 @pytest.mark.parametrize("name", ODD)
 def test_lists_that_were_wrong(name):
     texts, people, epsilon = ODD[name]
@@ -234,7 +235,7 @@ def own_bound(density, people, epsilon):
     return worst
 
 
-@pytest.mark.quick_cases("two modes")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STRANGERS)
 def test_densities_that_nobody_had_in_mind(name):
     """At two inputs, which are all there are: then no mode needs to be shown."""

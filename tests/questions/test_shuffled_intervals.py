@@ -52,6 +52,7 @@ def own_bound(density, ends, pair, people, epsilon, cells=200_000):
     return float(np.maximum(sums, 0.0) @ total) / people
 
 
+@pytest.mark.slow_cases("two modes")
 @pytest.mark.parametrize("name", CASES)
 def test_floors_lie_below_every_law_and_touch_the_least(name):
     density, support, _ = CASES[name]
@@ -69,7 +70,7 @@ def test_floors_lie_below_every_law_and_touch_the_least(name):
     assert (values >= truth * (1 - 4e-3)).all()
 
 
-@pytest.mark.quick_cases("square wave")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
 def test_the_bound_is_that_of_a_sum_with_the_least_of_many_inputs(name):
     density, support, ends = CASES[name]
@@ -123,6 +124,7 @@ def test_certificates_and_rounds_say_of_which_changes_of_input_they_speak():
         assert SEEN in answer.to_json()["protects"]
 
 
+@pytest.mark.slow
 def test_every_answer_says_of_which_changes_of_input_it_speaks():
     laplace = sp.exp(-sp.Abs(Y - X)) / 2
     crowd = Mechanism.local(laplace, Y, X, (0, 1)).shuffled(200)

@@ -43,6 +43,7 @@ def coin_sum(people, epsilon):
         return total / people
 
 
+@pytest.mark.quick_cases("12-3/10")
 @pytest.mark.parametrize(("people", "epsilon"), [(12, "3/10"), (60, "1/4"), (60, "9/10")])
 def test_a_proof_of_a_coin_is_above_the_sum_over_all_counts(people, epsilon):
     exact = Fraction(epsilon)
@@ -72,6 +73,7 @@ def test_the_digits_of_few_people_are_those_that_the_blur_leaves():
     assert 0.0 < gap <= 10.0**-proved.digits
 
 
+@pytest.mark.slow_cases("density1-inputs1-1000-0.002")
 @pytest.mark.parametrize(
     ("density", "inputs", "people", "width"),
     [(LAPLACE, (0, 1), 1000, 1e-3), (NORMAL, (0, 1), 1000, 2e-3)],
@@ -138,6 +140,7 @@ def test_several_rounds_are_not_certified():
         compose(Mechanism.local(COIN).shuffled(100), 2).certify(0.2)
 
 
+@pytest.mark.slow
 def test_a_page_tells_the_common_part_and_the_law_of_a_part():
     b = sp.Symbol("b", positive=True)
     d = derive(Mechanism.local(sp.exp(-sp.Abs(Y - X) / b) / (2 * b), Y, X, (0, 1)))

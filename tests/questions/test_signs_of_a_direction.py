@@ -25,7 +25,7 @@ SKEWED = {
 }  # fmt: skip
 
 
-@pytest.mark.slow_cases("remove-heavy to the right", "add-split", "remove-Gumbel")
+@pytest.mark.quick_cases("add-Gumbel")
 @pytest.mark.parametrize("name", SKEWED)
 @pytest.mark.parametrize("direction", RISING)
 def test_the_sign_that_is_told_is_the_one_that_is_answered(name: str, direction: str) -> None:

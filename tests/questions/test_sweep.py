@@ -105,6 +105,7 @@ def test_an_unknown_column_is_named():
         table["sigma"]
 
 
+@pytest.mark.slow
 def test_combinations_that_are_refused_have_no_rows_and_are_told():
     """u > s is assumed: of four combinations of a splice's values two break it."""
     splice = symdp.Mechanism.from_toml(

@@ -67,6 +67,7 @@ def test_a_batch_of_all_examples_by_poisson_is_not_sampled():
     assert run.protection.sampling == "poisson"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("examples", [4, pytest.param(100, marks=pytest.mark.slow)])
 def test_as_many_draws_with_replacement_as_examples_repeat_some(examples):
     """The others contribute −C, the record C: one of the data sets."""

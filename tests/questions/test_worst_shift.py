@@ -159,7 +159,7 @@ def two_humps():
     return noise, f / f.sum()
 
 
-@pytest.mark.slow_cases("1")
+@pytest.mark.quick_cases("5")
 @pytest.mark.parametrize("n", [1, 2, 5])
 def test_whole_numbers_take_the_largest_of_finitely_many(n):
     noise, f = two_humps()
@@ -251,6 +251,7 @@ def test_signs_that_change_between_steps_may_lose_more():
     assert compose(either, 2).delta(-0.5).delta > 1.003 * compose(one, 2).delta(-0.5).delta
 
 
+@pytest.mark.slow
 def test_one_step_or_none_sampled_needs_no_second_pair():
     """One step has one sign; without sampling the other sign is the other direction."""
     skewed = mechanisms.gumbel(b=2)

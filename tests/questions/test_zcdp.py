@@ -26,6 +26,7 @@ def test_randomized_response(epsilon: float) -> None:
     assert (found.kind, found.order) == ("exact", 1.0)
 
 
+@pytest.mark.slow_cases("10.0")
 @pytest.mark.parametrize("b", [0.3, 1.0, 2.0, 10.0])
 def test_laplace(b: float) -> None:
     found = zcdp(compose(mechanisms.laplace(b=b), 1))
@@ -87,6 +88,7 @@ def test_gaussian_beside_laplace() -> None:
     assert found.lower < truth - 1e-3 <= found.upper
 
 
+@pytest.mark.slow
 def test_a_largest_order_between_one_and_infinity() -> None:
     """Sampled Laplace noise: own quadrature of E_Q (P/Q)^α, own search over α."""
     q, b = mpmath.mpf(1) / 100, mpmath.mpf(2)
@@ -118,7 +120,7 @@ def random_pair(seed: int) -> tuple[list[sp.Rational], list[sp.Rational]]:
     return laws[0], laws[1]
 
 
-@pytest.mark.quick_cases("4", "10")
+@pytest.mark.quick_cases("10")
 @pytest.mark.parametrize("seed", range(12))
 def test_no_order_passes_the_bound(seed: int) -> None:
     """Own sums over a fine grid of orders, in both directions."""
@@ -159,6 +161,7 @@ def test_a_rho_that_grows_beyond_what_was_seen_is_infinite() -> None:
     assert "grows" in quartic.advice
 
 
+@pytest.mark.slow
 def test_losses_without_an_end_are_an_estimate() -> None:
     found = zcdp(compose(additive(sp.exp(-(sp.Abs(X / 2) ** sp.Rational(3, 2)))), 1))
     assert found.kind == "estimate"
@@ -167,7 +170,7 @@ def test_losses_without_an_end_are_an_estimate() -> None:
     assert str(found).startswith("ρ = 0.")
 
 
-@pytest.mark.quick_cases("density0")
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "density",
     [

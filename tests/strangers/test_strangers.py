@@ -60,7 +60,7 @@ def agrees(stranger: Stranger, count: int) -> None:
     assert ends[2] - room <= ends[1]
 
 
-@pytest.mark.quick_cases("truncated normal", "Gompertz")
+@pytest.mark.quick_cases("Gompertz")
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_sample_agrees(name):
     agrees(STRANGERS[name], 5)
@@ -78,6 +78,7 @@ def test_every_density_agrees(name, count):
     agrees(STRANGERS[name], count)
 
 
+@pytest.mark.slow
 def test_a_formula_of_sympy_is_the_same_mechanism():
     x = sp.Symbol("x", real=True)
     stranger = LINE["sech squared"]

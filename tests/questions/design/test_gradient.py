@@ -79,7 +79,7 @@ def differences(law, count, direction, name, value, ask):
     return (answers[0] - 8 * answers[1] + 8 * answers[2] - answers[3]) / (12 * float(step))
 
 
-@pytest.mark.quick_cases(*QUICK)
+@pytest.mark.quick_cases("coin")
 @pytest.mark.parametrize("name", LAWS)
 def test_slopes_are_those_of_differences(name):
     law, count, delta = LAWS[name]

@@ -154,6 +154,7 @@ def _staircase(width, offset, std, delta):
     return ends[1]
 
 
+@pytest.mark.slow
 def test_where_normal_noise_is_best_it_says_so():
     answer = design(300, delta=1e-5, std=4)
     assert answer.rows[0].name in ("Gaussian", "designed")

@@ -72,6 +72,7 @@ def test_no_value_leaves_its_range():
     assert "sigma" in best.at_ends
 
 
+@pytest.mark.slow_cases("sigma-ranges0-give wider ranges")
 @pytest.mark.parametrize(
     ("cost", "ranges", "told"),
     [
@@ -89,6 +90,7 @@ def test_what_is_no_plan_is_said(cost, ranges, told):
         plan(mechanisms.gaussian, cost, ranges, epsilon=1, delta=1e-5, n=count)
 
 
+@pytest.mark.slow
 def test_on_the_command_line(shell: Shell):
     line = "plan gaussian --minimize sigma --range sigma=1:200 -n 50 --epsilon 1 --delta 1e-5"
     told = shell(f"{line} --json").json

@@ -115,6 +115,7 @@ def test_a_rate_may_be_the_unknown(tmp_path):
     assert together.value == alone.value
 
 
+@pytest.mark.slow
 def test_on_the_command_line(shell: Shell, tmp_path):
     file = ROOT / "examples" / "scaled.toml"
     asked = f"calibrate --composition {file} --parameter scale --epsilon 2 --delta 1e-6"
