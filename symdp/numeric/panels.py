@@ -280,7 +280,7 @@ def _rule(
         beyond, swapped = (_beyond(piece, density, edges) for density in (piece.log_p, piece.log_q))
     x, ends = x[keep], (panels.lower, panels.upper)
     log_p, values, off = piece.accurate(x, balls)
-    if off > _WORTH_SERIES:  # too many to ask a ball of each
+    if off > _LOST:  # too many to ask a ball of each
         smooth = interpolated(piece, distinct(np.concatenate(ends)))
         log_p, values, off = (smooth or piece).accurate(x)
     error = float(leftover.max()) + rounding(off)
@@ -628,7 +628,6 @@ def value_and_slope(piece: SmoothPiece, x: Array) -> tuple[Array, Array]:
     return np.real(value), np.imag(value) / step
 
 
-_WORTH_SERIES = 24.0  # roundings by which values are off, of which series leave some ten
 _SERIES_SETTLED = 2e-15  # of the largest value of a panel: what the last coefficients may be
 _LAST_COEFFICIENTS = 3  # coefficients that must be small
 _MOST_PANELS = 1 << 12  # of a series
