@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import subprocess
 import sys
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -45,7 +48,11 @@ assert total.delta(1.0).epsilon == 1.0 and total.epsilon(1e-5).delta == 1e-5
 HEAVY = ("sympy", "numpy", "scipy", "matplotlib", "mpmath", "flint", "rich")
 
 
+MOST_NAMES = 26
+
+
 def test_public_names_are_exactly_these():
+    assert len(PUBLIC) <= MOST_NAMES
     assert symdp.__all__ == PUBLIC
     assert dir(symdp) == sorted(PUBLIC)
 
@@ -64,11 +71,24 @@ def test_an_unknown_name_is_an_attribute_error():
 
 def test_derive_stays_the_function_when_the_folder_is_imported_first():
     code = (
-        "import symdp.density.pieces, symdp\n"
+        "import symdp.density.pieces, symdp.derive.series, symdp\n"
         "from symdp.derive import derive\n"
+        "import symdp.derive.tails.records\n"
         "assert symdp.derive is derive and callable(derive)\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_every_name_has_its_home_in_the_stub():
+    """What type checkers read is what Python gives."""
+    stub = Path(symdp.__file__).with_suffix(".pyi").read_text(encoding="utf-8")
+    named = [node for node in ast.parse(stub).body if isinstance(node, ast.ImportFrom)]
+    for node in named:
+        (alias,) = node.names
+        assert alias.name == alias.asname
+        if node.module != "symdp":
+            assert getattr(import_module(node.module), alias.name) is getattr(symdp, alias.name)
+    assert sorted(node.names[0].name for node in named) == PUBLIC
 
 
 @pytest.mark.slow_cases("code4-allowed4")

@@ -11,6 +11,7 @@ import numpy as np
 import symdp
 from numpy.typing import NDArray
 from symdp import Composition, Ledger, Mechanism, compose, mechanisms
+from symdp.questions.calibrate import AttackCalibration, Calibration
 from symdp.questions.certificate import Certificate
 from symdp.questions.guarantee import Curve, Guarantee
 
@@ -27,6 +28,12 @@ assert_type(steps.renyi(2), float)
 assert_type(ledger.delta(0.5), Guarantee)
 assert_type(ledger.delta([0.5]), Curve)
 assert_type(ledger.by("note"), dict[str, Ledger])
+assert_type(symdp.calibrate(mechanisms.laplace, "b", 3, epsilon=1, delta=1e-5), Calibration)
+assert_type(symdp.calibrate(mechanisms.laplace, "b", 3, advantage=0.1), AttackCalibration)
+assert_type(symdp.derive(noise), symdp.Derivation)
+assert_type(symdp.derive(noise).to_program("c"), str)
+assert_type(Mechanism.from_toml(""), Mechanism)
+assert_type(symdp.load_composition("job.toml"), Composition)
 assert_type(parts.epsilon(1e-5), Guarantee)
 assert_type(parts.epsilon([1e-5]), Curve)
 """

@@ -9,14 +9,13 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from symdp.density.pieces import pieces, points
-from symdp.density.records import Piece, Point
-from symdp.derive.records import CGF, Atom
-
 if TYPE_CHECKING:
+    from symdp.density.pieces import pieces, points
+    from symdp.density.records import Piece, Point
     from symdp.derive.derivation import PairDerivation
     from symdp.derive.kinds import CasesDerivation, derive
     from symdp.derive.printed import Derivation
+    from symdp.derive.records import CGF, Atom
     from symdp.derive.without_pair.epoch import EpochDerivation
     from symdp.derive.without_pair.local import LocalDerivation
     from symdp.derive.without_pair.vectors import VectorDerivation
@@ -38,15 +37,21 @@ __all__ = [
 ]
 
 
-# Numbers need the pieces alone; integration and its checks load with the first derivation.
+# Nothing is loaded with the room, which `import symdp` opens.
 _LATER = {
+    "CGF": "records",
+    "Atom": "records",
     "CasesDerivation": "kinds",
     "Derivation": "printed",
     "EpochDerivation": "without_pair.epoch",
     "LocalDerivation": "without_pair.local",
     "PairDerivation": "derivation",
+    "Piece": "privacy_loss",
+    "Point": "privacy_loss",
     "VectorDerivation": "without_pair.vectors",
     "derive": "kinds",
+    "pieces": "privacy_loss",
+    "points": "privacy_loss",
 }
 
 
