@@ -81,6 +81,7 @@ def sampled(scheme):
             "without_replacement",
         ),
         (lambda: sampled("Poisson"), "poisson"),
+        (lambda: compose(NOISE, 3).delta(0.5, "tilted_PRV").method, "tilted-prv"),
     ],
 )
 def test_words_have_one_spelling_and_take_others(written, returned):

@@ -165,7 +165,7 @@ def options_of(name: str, given: Mapping[str, Any]) -> dict[str, float]:
 
 def _a_name(name: object) -> str:
     if isinstance(name, str):
-        return name.lower()
+        return name.lower().replace("_", "-").replace(" ", "-")
     raise InputError(f"method = {name!r:.40}: it is a name such as 'contour' or 'msd:1'")
 
 
