@@ -16,6 +16,7 @@ from symdp.page.document import Block, Sentence, Table
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
+    from symdp.questions.design.grid import Where
     from symdp.questions.design.integers import Design
 
 _MOST = 1_000_000  # values that are printed
@@ -73,8 +74,10 @@ def design(
     deviation = words.number(std, "--std")
     at_delta = words.delta(delta)
     steps = words.whole(count, "-n")
-    moved = words.whole(sensitivity, "--sensitivity")
-    reach = _reach(support)
+    where, reach = _support(support)
+    moved: Any = words.number(sensitivity, "--sensitivity")
+    if where == "integers":
+        moved = words.whole(sensitivity, "--sensitivity")
     share = _poisson_rate(sampling, rate)
     what = f"noise of least ε, n = {steps}"
 
@@ -86,7 +89,7 @@ def design(
 
         return least(
             steps, delta=at_delta, std=deviation, cost=cost, sensitivity=moved, rate=share,
-            reach=reach, progress=seen,
+            reach=reach, support=where, progress=seen,
         )  # fmt: skip
 
     with working(what) as work:
@@ -105,15 +108,20 @@ def design(
             say(f"written: {file}")
 
 
-def _reach(support: str) -> int | None:
-    """Return the largest value on a support [−B, B] of whole numbers, None for all of them."""
-    text = "".join(support.split())
-    if text == "integers":
-        return None
-    ends = text.removeprefix("[").removesuffix("]").split(",")
-    if len(text) == len(",".join(ends)) + 2 and len(ends) == 2 and ends[0] == f"-{ends[1]}":
-        return words.whole(ends[1], "--support")
-    raise InputError(f"--support {support:.40}: integers, or those between two ends: [-20, 20]")
+def _support(text: str) -> tuple[Where, Any]:
+    """Return integers or reals, and B of [−B, B], None for all of them."""
+    rule = "integers, reals, or those between two ends: [-20, 20], reals [-20, 20]"
+    squeezed = "".join(text.split())
+    where: Where = "reals" if squeezed.startswith("reals") else "integers"
+    ends = squeezed.removeprefix(where)
+    if not ends and squeezed:
+        return where, None
+    low, comma, high = ends.removeprefix("[").removesuffix("]").partition(",")
+    if not (comma and ends == f"[{low},{high}]" and low == f"-{high}"):
+        raise InputError(f"--support {text:.40}: {rule}")
+    if where == "integers":
+        return where, words.whole(high, "--support")
+    return where, words.number(high, "--support")
 
 
 def _poisson_rate(sampling: str | None, rate: str | None) -> Any:

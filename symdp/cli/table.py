@@ -95,7 +95,8 @@ TABLE: dict[str, tuple[str, str, str]] = {
         "(default), where noise is skewed with one sign at all steps; either-way, with any; up or "
         "down; or exactly."),
     "source": ("", "RUN|NORMS", "A run's folder, or a .npy, .csv or .parquet file."),
-    "support": ("--support", "WHERE", "integers (default), or [-B, B], those from −B to B."),
+    "support": ("--support", "WHERE", "integers (default), reals, or between two ends: [-B, B] of "
+        "integers, reals [-B, B]."),
     "squared": ("--squared", "", "The norms are squared."),
     "std": ("--std", "S", "The standard deviation of the noise."),
     "step": ("--step", "J", "The number it must have."),
@@ -147,8 +148,8 @@ TABLE: dict[str, tuple[str, str, str]] = {
     "design plot": ("--plot", "FILE", "Draw it beside normal and Laplace noise: .svg, .pdf or "
         ".png."),
     "design sampling": ("--sampling", "SCHEME", "poisson, with --rate; none if left out."),
-    "design sensitivity": ("--sensitivity", "S", "How far one record moves the query at most, a "
-        "whole number."),
+    "design sensitivity": ("--sensitivity", "S", "How far one record moves the query at most; "
+        "on integers a whole number."),
     "explore output": ("-o --output", "FILE", "A .html file."),
     "filter count": ("-n --count", "COUNT", "How many such steps; 1."),
     "filter delta": ("--delta", "D", "Its δ."),

@@ -462,15 +462,17 @@ class Mechanism(FromAbove, MechanismRecord):
         sensitivity: Number = 1,
         name: str = "mechanism",
         variable: sp.Symbol | str = "k",
+        *,
+        tail: Number = 0,
+        cell: Number | None = None,
     ) -> Mechanism:
-        """Return the mechanism that adds whole numbers whose masses are listed.
+        """Return the mechanism that adds whole numbers whose masses are listed, or cells of reals.
 
         Parameters
         ----------
-        masses : those of 0, 1, 2, …, rationals that do not rise; −k has the mass of k, and all
-            together add up to exactly one
-        sensitivity : what a record moves the output by at most, a whole number
-        variable : the name of the noise in formulas
+        masses : those of 0, 1, 2, …, ratios that do not rise; −k has that of k; they add up to one
+        sensitivity : what a record moves the output by at most, a whole number (of cells)
+        tail, cell : the mass beyond, on either side; on the reals, the width of a cell around 0, …
 
         Raises
         ------
@@ -478,12 +480,10 @@ class Mechanism(FromAbove, MechanismRecord):
 
         Examples
         --------
-        >>> noise = Mechanism.listed(["1/2", "3/16", "1/16"], name="short")
-        >>> noise.pair().P
+        >>> Mechanism.listed(["1/2", "3/16", "1/16"], name="short").pair().P
         (0, 1/16, 3/16, 1/2, 3/16, 1/16)
         """
-        ratios = [exact(mass, "a mass") for mass in masses]
-        noise, support = mass_noise(ratios, exact(sensitivity, "the sensitivity"))
+        noise, support = mass_noise(masses, sensitivity, tail, cell)
         return cls(name, variable_symbol(str(variable), "points"), support, noise, ())
 
     @classmethod

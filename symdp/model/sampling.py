@@ -35,6 +35,7 @@ _MOST_VALUE_BITS = 4_000
 _MOST_ORDERS = 10_000  # of one table
 _MOST_MASSES = 5_000  # of 0, 1, 2, …: twice as many losses are summed, each by itself
 _LARGEST_SHIFT = 5_000
+_LARGEST_SHIFT_OF_TAILS = 200  # as each number adds the digits of a mass
 
 
 @dataclass(frozen=True)
@@ -489,61 +490,125 @@ class MechanismRecord:
         return hasattr(self.source, "masses")
 
 
-# Noise on the integers that is given by a list of its masses, even and with one mode.
-# The masses p₀ ≥ p₁ ≥ … ≥ p_K of 0, ±1, …, ±K are rationals that add up to exactly one,
-# p₀ + 2(p₁ + … + p_K) = 1. Even and falling away from 0, so that the pair at the largest shift D
-# dominates every shift of at most D, either way, as a half-line shifts with it; under substitution
-# a record moves the output by at most 2D, and the same holds of the pair at 2D.
+# Noise that is given by a list of its masses, even and with one mode.
+# The masses p₀ ≥ p₁ ≥ … ≥ p_K of 0, ±1, …, ±K are rationals. Beyond ±K lies the mass T on either
+# side, which falls by one ratio r = T/(T + p_K) from each number to the next; T = 0 where the noise
+# ends. All add up to exactly one, p₀ + 2(p₁ + … + p_K + T) = 1.
+#
+# On the reals k stands for a cell, ((k − 1/2)w, (k + 1/2)w), in which the density is p_k/w. A shift
+# by D = mw moves cells onto cells, so that its loss is that of noise on the integers moved by m.
+#
+# Even and falling away from 0, so that the pair at the largest shift D dominates every shift of at
+# most D, either way, as a half-line shifts with it; under substitution a record moves the output by
+# at most 2D, and the same holds of the pair at 2D. All k ≤ −K − 1 have the same loss, and so have
+# all k ≥ K + m + 1: each of the two counts as one outcome, which loses nothing and adds nothing.
 
 
 @dataclass(frozen=True)
 class MassNoise(Laws):
-    """The pair of such noise and its shift by D, on the points −K, …, K + D."""
+    """The pair of such noise and its shift, on the points −K, …, K + m and, of a tail, beyond."""
+
+    cells: int = 1  # m, by how many numbers the noise is moved
+    tail: sp.Expr = sp.S.Zero  # T, the mass beyond K, on either side
+    cell: sp.Expr | None = None  # w, the width of a cell; None on the integers
 
     @property
     def reach(self) -> int:
-        """K, the largest value that the noise takes."""
-        charged = [mass for mass in self.Q if mass != 0]
-        return (len(charged) - 1) // 2
+        """K, the largest number whose mass is listed."""
+        beyond = 2 if self.tail else 0
+        return (len(self.Q) - self.cells - beyond - 1) // 2
 
     @property
-    def sensitivity(self) -> sp.Integer:
+    def sensitivity(self) -> sp.Expr:
         """D, what adding or removing one record moves the output by."""
-        return sp.Integer(len(self.Q) - 2 * self.reach - 1)
+        size = sp.Integer(self.cells)
+        return size if self.cell is None else size * self.cell
 
     @property
     def masses(self) -> tuple[sp.Expr, ...]:
         """The masses of 0, 1, 2, …, K."""
-        return tuple(self.Q[self.reach : 2 * self.reach + 1])
+        middle = self.reach + (1 if self.tail else 0)
+        return tuple(self.Q[middle : middle + self.reach + 1])
+
+    @property
+    def ratio(self) -> sp.Expr:
+        """r, by which masses fall beyond K."""
+        return self.tail / (self.tail + self.masses[-1])
+
+    def absolute_moment(self, power: int) -> sp.Expr:
+        """Return E|X|^power of power 1 or 2, exact."""
+        reach = self.reach
+        total = sum((2 * mass * k**power for k, mass in enumerate(self.masses)), sp.S.Zero)
+        if self.tail:
+            # With j numbers beyond K at a chance that falls by r, E j = 1/(1 − r).
+            away = 1 / (1 - self.ratio)
+            if power == 1:
+                mean = reach + away
+            else:
+                mean = reach**2 + 2 * reach * away + (1 + self.ratio) * away**2
+            total += 2 * self.tail * mean
+        if self.cell is None:
+            return total
+        within = self.masses[0] / 4 if power == 1 else sp.Rational(1, 12)  # of a cell
+        return (total + within) * self.cell**power
 
     def moved(self, sensitivity: sp.Expr) -> tuple[MassNoise, Support]:
         """Return the same noise beside its shift by another D, and the points of both."""
-        return mass_noise(self.masses, sensitivity)
+        return mass_noise(self.masses, sensitivity, self.tail, self.cell)
 
 
-def mass_noise(masses: Sequence[sp.Expr], sensitivity: sp.Expr) -> tuple[MassNoise, Support]:
+def mass_noise(
+    listed: Sequence[Number], sensitivity: Number, tail: Number = 0, cell: Number | None = None
+) -> tuple[MassNoise, Support]:
     """Return the noise of masses of 0, 1, 2, …, and the points of it and of its shift."""
-    masses = tuple(masses)
-    _check(masses)
-    if not (sensitivity.is_Integer and 1 <= sensitivity <= _LARGEST_SHIFT):
-        raise InputError(
-            f"sensitivity {sensitivity}: noise of listed masses moves by a whole number from 1 to "
-            f"{_LARGEST_SHIFT}"
-        )
-    shift = int(sensitivity)
+    masses = tuple(exact(mass, "a mass") for mass in listed)
+    tail = exact(tail, "the tail")
+    cell = None if cell is None else exact(cell, "the cell")
+    _check(masses, tail)
+    shift = _cells_moved(exact(sensitivity, "the sensitivity"), tail, cell)
     reach = len(masses) - 1
     law = (*masses[:0:-1], *masses)
-    beyond = (sp.S.Zero,) * shift
-    points = tuple(sp.Integer(k) for k in range(-reach, reach + shift + 1))
+    beyond: tuple[sp.Expr, ...] = (sp.S.Zero,) * shift
+    first = -reach
+    Q = (*law, *beyond)
+    P = (*beyond, *law)
+    if tail:
+        first -= 1
+        ratio = tail / (tail + masses[-1])
+        falling = tuple(masses[-1] * ratio**k for k in range(1, shift + 1))
+        last = tail * ratio**shift
+        Q = (tail, *law, *falling, last)
+        P = (last, *falling[::-1], *law, tail)
+    width = sp.S.One if cell is None else cell
+    points = tuple(width * k for k in range(first, first + len(Q)))
     support = Support("points", -sp.oo, sp.oo, points)
-    return MassNoise((*beyond, *law), (*law, *beyond)), support
+    return MassNoise(P, Q, cells=shift, tail=tail, cell=cell), support
 
 
-def _check(masses: tuple[sp.Expr, ...]) -> None:
+def _cells_moved(sensitivity: sp.Expr, tail: sp.Expr, cell: sp.Expr | None) -> int:
+    """Return by how many numbers the noise is moved; InputError where they are none."""
+    most = _LARGEST_SHIFT if not tail else _LARGEST_SHIFT_OF_TAILS
+    size = sensitivity
+    unit = ""
+    if cell is not None:
+        if not (cell.is_Rational and cell > 0):
+            raise InputError(f"cell {cell!s:.40}: the width of a cell is a ratio above 0")
+        size = sensitivity / cell
+        unit = " cells"
+    if not (size.is_Integer and 1 <= size <= most):
+        raise InputError(
+            f"sensitivity {sensitivity}: noise of listed masses moves by a whole number of 1 to "
+            f"{most}{unit}"
+        )
+    return int(size)
+
+
+def _check(masses: tuple[sp.Expr, ...], tail: sp.Expr) -> None:
     """Raise InputError where masses are not those of even noise with one mode."""
     if not 2 <= len(masses) <= _MOST_MASSES:
         raise InputError(
-            f"masses: {len(masses)} of them; give those of 0, 1, 2, …, from 2 to {_MOST_MASSES}"
+            f"masses: {len(masses)} of them; give those of 0, 1, 2, …, from 2 to {_MOST_MASSES}, "
+            "and beyond them a tail"
         )
     for k, mass in enumerate(masses):
         if not (mass.is_Rational and mass > 0):
@@ -554,9 +619,11 @@ def _check(masses: tuple[sp.Expr, ...]) -> None:
                 f"masses: that of {k + 1} is above that of {k}; they are those of 0, 1, 2, … and "
                 "must not rise; of other noise give the two laws under [pair]"
             )
-    total = masses[0] + 2 * sp.Add(*masses[1:])
+    if not (tail.is_Rational and tail >= 0):
+        raise InputError(f"tail {tail!s:.40}: the mass beyond the last, on either side, is a ratio")
+    total = masses[0] + 2 * sp.Add(*masses[1:], tail)
     if total != 1:
         raise InputError(
             f"masses: those of 0 and of ±1, ±2, … add up to {total.evalf(20)}, which is not 1; "
-            "each but the first counts twice"
+            "each but the first counts twice, and so does the tail"
         )

@@ -27,9 +27,10 @@ from symdp.model.sampling import symbols_of, variable_symbol
 from symdp.model.schemes import ALLOCATION
 
 _LARGEST_FILE = 1_000_000  # bytes
+_OF_MASSES = ("masses", "tail", "cell")
 _KEYS = {  # of the tables of a file, by what an error calls them
     "[noise]": ("density", "sensitivity", "substitution_sensitivity", "normalize", "shift", "modes",
-                "norm", "dimension", "masses"),
+                "norm", "dimension", *_OF_MASSES),
     "[local]": ("input", "inputs", "density", "laws"),
     "[pair]": ("P", "Q", "atoms", "normalize", "envelope", "rho"),
     "[sampling]": ("scheme", "rate", "batch", "records", "group", "steps", "participations",
@@ -108,7 +109,7 @@ def _of_densities(document: dict[str, Any]) -> Mechanism:
             where = "stands twice" if noise else "is one of noise on vectors, in [noise]"
             raise InputError(f"dimension {where}; leave the one at the top of the file out")
         noise = {**noise, "dimension": document["dimension"]}
-    if noise is not None and "masses" in noise:
+    if noise is not None and {*_OF_MASSES} & {*noise}:
         return _of_masses(document, noise)
     with at("support"):
         is_length = {"norm", "dimension"} & {*(noise or {})}
@@ -141,21 +142,29 @@ def _of_densities(document: dict[str, Any]) -> Mechanism:
 
 
 def _of_masses(document: dict[str, Any], table: dict[str, Any]) -> Mechanism:
-    """Return the mechanism of a [noise] table that lists the masses of whole numbers."""
+    """Return the mechanism of a [noise] table that lists the masses of whole numbers, or cells."""
+    if "masses" not in table:
+        raise InputError("tail and cell belong to listed masses: give masses, or leave them out")
+    is_real = "cell" in table
+    whole_line = ["-oo", "oo"]
     with at("support"):
-        support = take(document, "support", object, default="integers")
-        if support != "integers":
+        support = take(document, "support", object, default=whole_line if is_real else "integers")
+        if is_real and support != whole_line:
+            raise InputError("a list with a cell is one of the reals: write ['-oo', 'oo']")
+        if not is_real and support != "integers":
             raise InputError("listed masses are those of whole numbers: write 'integers'")
     if document.get("parameters"):
         raise InputError("its masses are values; leave [parameters] out")
-    variable = take(document, "variable", str, default="k")
+    variable = take(document, "variable", str, default="x" if is_real else "k")
     with at("[noise]"):
         refuse_unknown(table, _KEYS["[noise]"])
-        if others := [key for key in table if key not in ("masses", "sensitivity")]:
+        if others := [key for key in table if key not in (*_OF_MASSES, "sensitivity")]:
             raise InputError(f"masses say all of the noise but sensitivity; leave {others[0]} out")
         listed = [exact(mass, "a mass") for mass in take(table, "masses", list)]
         size = exact(take(table, "sensitivity", object, default=1), "sensitivity")
-        return Mechanism.listed(listed, size, variable=variable)
+        tail = take(table, "tail", object, default=0)
+        cell = take(table, "cell", object)
+        return Mechanism.listed(listed, size, variable=variable, tail=tail, cell=cell)
 
 
 def _of_curve(document: dict[str, Any]) -> Mechanism:

@@ -70,6 +70,7 @@ _SOURCES: dict[str, tuple[str, ...]] = {
     _VECTORS: ("density", "dimension", "sensitivity"),
     _FAMILY: ("log_moment", "lattice"),
 }
+_NUMBERS = ("rho", "cells", "tail", "cell")  # of a source, where it has them
 _SAMPLING = ("scheme", "batch", "records", "group", "steps", "participations")
 _TEXTS = ("title", "description", "citation")
 # What earlier versions did not write, and what it was then: the sum goes without saying.
@@ -558,6 +559,8 @@ def _refuse_local(mechanism: Mechanism) -> None:
 
 def _written(mechanism: Mechanism) -> dict[str, Any]:
     """Return a mechanism as JSON values."""
+    from sympy import sympify
+
     from symdp.emit.json import write_expressions
 
     _refuse_local(mechanism)
@@ -590,9 +593,10 @@ def _written(mechanism: Mechanism) -> dict[str, Any]:
         law = getattr(template.source, name)
         masses = law if isinstance(law, tuple) else (law,)
         formulas |= {f"{name} {i}": mass for i, mass in enumerate(masses)}
-    rho = getattr(template.source, "rho", None)
-    if rho is not None:
-        formulas["rho"] = rho
+    for name in _NUMBERS:
+        number = getattr(template.source, name, None)
+        if number is not None:
+            formulas[name] = sympify(number, strict=True)
     for i, (x_value, masses) in enumerate(getattr(template.source, "atoms", ())):
         formulas |= {f"atom {i}": x_value, f"P of atom {i}": masses[0], f"Q of atom {i}": masses[1]}
     if sampling is not None:
@@ -714,7 +718,7 @@ def _read(written: object) -> Mechanism:
 
 def _source(kind: str, formulas: dict[str, sp.Basic], listed: bool) -> Source:
     from symdp.model.family import Family
-    from symdp.model.sampling import Laws, MassNoise, Noise, Radial, RenyiCurve
+    from symdp.model.sampling import Laws, Noise, Radial, RenyiCurve
 
     if kind == _VECTORS:
         return Radial(*(_one(formulas, f"{name} 0") for name in _SOURCES[kind]))
@@ -727,14 +731,14 @@ def _source(kind: str, formulas: dict[str, sp.Basic], listed: bool) -> Source:
         name = "moved by substitution"
         moved = _one(formulas, name) if name in formulas else None
         return Noise(_one(formulas, "density 0"), _one(formulas, "sensitivity 0"), moved)
-    rho = _one(formulas, "rho") if "rho" in formulas else None
+    rho = _any(formulas, "rho")
     facts: dict[str, Any] = {
         "is_bound": kind == _BOUND,
         "is_envelope": kind == _ENVELOPE,
         "rho": rho,
     }
     if kind == _LISTED:
-        return MassNoise(_all(formulas, "P"), _all(formulas, "Q"))
+        return _listed(formulas)
     if listed:
         return Laws(_all(formulas, "P"), _all(formulas, "Q"), **facts)
     atoms = zip(
@@ -742,6 +746,23 @@ def _source(kind: str, formulas: dict[str, sp.Basic], listed: bool) -> Source:
     )
     atom_masses = tuple((value, tuple(masses)) for value, *masses in atoms)
     return Laws(_one(formulas, "P 0"), _one(formulas, "Q 0"), atoms=atom_masses, **facts)
+
+
+def _listed(formulas: dict[str, sp.Basic]) -> Source:
+    """Return noise of listed masses; what earlier versions wrote has neither tails nor cells."""
+    from symdp.model.sampling import MassNoise
+
+    Q = _all(formulas, "Q")
+    cells = _any(formulas, "cells")
+    moved = sum(mass == 0 for mass in Q) if cells is None else int(cells)
+    tail = _any(formulas, "tail")
+    noise = MassNoise(_all(formulas, "P"), Q, cells=moved, cell=_any(formulas, "cell"))
+    return noise if tail is None else replace(noise, tail=tail)
+
+
+def _any(formulas: dict[str, sp.Basic], name: str) -> sp.Expr | None:
+    """Return a formula, None where there is none of this name."""
+    return _one(formulas, name) if name in formulas else None
 
 
 def _one(formulas: dict[str, sp.Basic], name: str) -> sp.Expr:

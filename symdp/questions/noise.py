@@ -344,7 +344,7 @@ def _integral(mechanism: Mechanism, factor: sp.Expr, word: str) -> arb:
     """Enclose the mean of a function of the noise, to a double's accuracy."""
     noise, x = noise_of(mechanism), mechanism.variable
     if isinstance(noise, MassNoise):
-        return _sum_of_masses(noise, factor, x)
+        return _of_masses(noise, word)
     density = factor * noise.density
     ends, tolerance = (mechanism.support.lower, mechanism.support.upper), arb(2) ** -40
     for _ in range(_TRIES):
@@ -361,13 +361,11 @@ def _integral(mechanism: Mechanism, factor: sp.Expr, word: str) -> arb:
     )
 
 
-def _sum_of_masses(noise: MassNoise, factor: sp.Expr, x: sp.Symbol) -> arb:
-    """Return the mean of a function of noise whose masses are listed, an exact sum."""
-    total = sp.S.Zero
-    for k, mass in enumerate(noise.masses):
-        values = {factor.subs(x, k), factor.subs(x, -k)} if k else {factor.subs(x, 0)}
-        share = mass if k == 0 or len(values) == 2 else 2 * mass
-        total += share * sp.Add(*values)
+def _of_masses(noise: MassNoise, word: str) -> arb:
+    """Return the mean of noise whose masses are listed, of its square or its size, an exact sum."""
+    if word == "mean":
+        return arb(0)  # it is even
+    total = noise.absolute_moment(2 if word == WORDS["std"] else 1)
     with ctx.workprec(_BITS):
         return arb(fmpq(int(total.p), int(total.q)))
 
@@ -396,11 +394,22 @@ class NoiseLaw:
         self._above = np.concatenate([[0.0], np.cumsum(self.mass[::-1])])  # cells from the last
 
     def _list(self, noise: MassNoise) -> None:
-        """Take the masses that are listed."""
-        self.is_whole = True
-        self.left = np.arange(-noise.reach, noise.reach + 1.0)
-        masses = [float(mass) for mass in noise.masses]
-        self.mass = np.asarray([*masses[:0:-1], *masses])
+        """Take the masses that are listed, and those of a tail as far as they count."""
+        self.is_whole = noise.cell is None
+        half = np.asarray([float(mass) for mass in noise.masses])
+        if noise.tail:
+            log_ratio = math.log(float(noise.ratio))
+            beyond = math.ceil(math.log(_LEAST) / log_ratio)
+            if beyond > _MOST_WHOLE:
+                raise AccuracyError(f"a tail of {beyond} numbers is too long to be summed")
+            half = np.concatenate([half, half[-1] * np.exp(log_ratio * np.arange(1.0, beyond))])
+        self.mass = np.concatenate([half[:0:-1], half])
+        self.left = np.arange(1.0 - half.size, half.size)
+        if noise.cell is not None:
+            width = float(noise.cell)
+            self.right = width * (self.left + 0.5)
+            self.left = width * (self.left - 0.5)
+            self._series = 0.5 * np.stack([self.mass, self.mass], axis=1)  # a line in each cell
 
     def _find(self, mechanism: Mechanism, noise: Noise) -> None:
         """Find the mass of cells of a density, or of single integers."""

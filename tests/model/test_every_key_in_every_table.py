@@ -72,6 +72,8 @@ VALUES: dict[str, dict[str, list[Any]]] = {
         "shift": ["exactly", "up"],
         "modes": [1],
         "masses": [["2/5", "3/10"], ["3/5", "1/5"]],
+        "tail": ["1/8"],
+        "cell": ["1/2", "1/4"],
         "norm": ["l2"],
         "dimension": [3, 5],
     },

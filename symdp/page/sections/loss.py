@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import sympy as sp
 
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from symdp.derive.privacy_loss import PrivacyLoss
     from symdp.derive.records import Atom, HasCGF
     from symdp.model.mechanism import Mechanism
+    from symdp.model.sampling import MassNoise
 
 _FEW = 4  # whole numbers beside the first of a set that is written out
 CUMULANTS = 4  # shown at t = 0
@@ -90,6 +91,7 @@ def mechanism_section(d: PrivacyLoss | VectorDerivation) -> Section:
     lines.append(sentence(in_words(f"protects: {units[m.neighbours]}; {d.direction} direction")))
     reason = m.dominates or "the pair is given; its author says why it dominates"
     if m.is_listed:
+        lines.extend(_of_listed(m))
         reason = "the noise is even and falls from 0, so that a half-line shifts with it"
     plain = "vectors" if isinstance(m.source, Radial) else "none"
     why = reason if m.is_given and scheme == "none" else _WHY[plain if scheme == "none" else scheme]
@@ -100,6 +102,15 @@ def mechanism_section(d: PrivacyLoss | VectorDerivation) -> Section:
         larger = d.dominating_direction
         lines.append(sentence(in_words(f"larger direction: {larger.value}: {larger.proof}")))
     return Section("mechanism", "Mechanism", tuple(lines))
+
+
+def _of_listed(m: Mechanism) -> Iterator[Line]:
+    """Say what the points of noise of listed masses stand for, where it is more than themselves."""
+    noise = cast("MassNoise", m.source)
+    if noise.cell is not None:
+        yield sentence(f"each point stands for a cell of width {noise.cell} around it")
+    if noise.tail:
+        yield sentence("the first and the last point stand for all beyond them, of one loss each")
 
 
 def _of_smaller_shifts(m: Mechanism) -> str:

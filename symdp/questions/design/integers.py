@@ -1,8 +1,8 @@
-"""The noise on the integers of least ε at a cost, as a list of exact masses.
+"""The noise of least ε at a cost, as a list of exact masses of whole numbers or of cells of reals.
 
 The noise is even and has one mode by construction: log p_k falls by θ_k ≥ 0 from |k| to |k| + 1,
 so that what is designed at a shift D holds for every shift of at most D. Its cost E c(X) is held at
-its target by a tilt e^{-βc}, and L-BFGS goes down the gradient of ε (`loss_sum.py`) in θ. ε is not
+its target (`grid.py`), and L-BFGS goes down the gradient of ε (`loss_sum.py`) in θ. ε is not
 convex in θ: the search starts at normal and at Laplace noise of the same cost, and what it ends at
 is a *local* optimum. The masses are rounded to decimals that add up to exactly one. What is
 reported is ε of these decimals, by the accountant that answers for every mechanism, and beside it
@@ -21,15 +21,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import sympy as sp
 
-from symdp.arguments import checked_count, real, share, silent
+from symdp.arguments import silent
 from symdp.decimal_text import given, rounded
-from symdp.errors import InputError, at
+from symdp.errors import InputError
 from symdp.interrupt import limit, time_left
-from symdp.model.parser import parse
-from symdp.model.sampling import exact, variable_symbol
 from symdp.model.specification import loads
 from symdp.questions.composition import compose
-from symdp.questions.design.loss_sum import Slope, epsilon_slope
+from symdp.questions.design.grid import NEGLIGIBLE, SHAPES, UNREACHABLE, Grid, Where, grid
 from symdp.questions.design.one_step import least_masses
 from symdp.turns import in_turn
 
@@ -45,31 +43,30 @@ if TYPE_CHECKING:
 
 DESIGNED = "designed"
 PROGRAM = "a linear program"
-# What a design is compared with, and where searches start: the law of a file, and its logarithm.
-_FAMILIES: dict[str, tuple[str, Callable[[Array, float], Array]]] = {
-    "Gaussian": (
-        'density = "exp(-k**2/(2*{scale}**2))"\nnormalize = true',
-        lambda values, scale: -((values / scale) ** 2) / 2.0,
-    ),
-    "Laplace": (
-        'density = "exp(-abs(k)/{scale})*tanh(1/(2*{scale}))"',
-        lambda values, scale: -values / scale,
-    ),
+STAIRCASE = "staircase"  # the best of one step, at an equal part of δ
+_FEW = 5  # steps, up to which a search starts from it too
+# The densities of a file that a design is compared with, on whole numbers and on the reals.
+_DENSITIES: dict[Where, dict[str, str]] = {
+    "integers": {
+        "Gaussian": 'density = "exp(-k**2/(2*{scale}**2))"\nnormalize = true',
+        "Laplace": 'density = "exp(-abs(k)/{scale})*tanh(1/(2*{scale}))"',
+    },
+    "reals": {
+        "Gaussian": 'density = "exp(-x**2/(2*{scale}**2))/({scale}*sqrt(2*pi))"',
+        "Laplace": 'density = "exp(-abs(x)/{scale})/(2*{scale})"',
+    },
 }
 _DIGITS = 13  # of the scale of such noise
 _FOR_SEARCH = 0.5  # of the time left; the rest is for ε of what was found
-_MOST_REACH = 2_000  # of a support, as each of its values has a mass of its own
-_BISECTIONS = 100  # of a scale or a tilt
 _MIX = 0.01  # of the other noise in a start, so that no tail is out of reach
 _WINDOW = 1.5  # by which a fall of log p may leave its start
 _ITERATIONS = 400
 _ROUNDS = 4  # of a search, each with the window around what the last one ended at
 _PROGRESS = 1e-6  # relative, of ε, that a round must make
-_UNREACHABLE = 1e3  # stands for an ε that no finite one meets
 _SPARE_DIGITS = 16  # of a mass, below δ/n
-_NEGLIGIBLE = 1e-8  # of δ/n: masses below are cut off
+_SPARED = 1e-13  # of all masses but that of 0, which has what is left: their sum is rounded
+_IN_DOUBLES = 5e-3  # relative: searches that end so near the best are all answered
 _ALLOWED = 1e-9  # relative: smaller gains are none
-_NAMED = "x"  # the noise, in a formula of its cost
 
 
 class Row(NamedTuple):
@@ -85,8 +82,8 @@ class Row(NamedTuple):
 class Design:
     """The noise of least ε that was found, beside normal and Laplace noise of its cost.
 
-    `rows` holds all three, least ε first; `starts` has the ε in doubles at which the search ended
-    from each start. A design of one step is a global optimum on its support, others are local.
+    `rows` holds all three, least ε first; `starts` has the ε of what the search ended at from each
+    start. A design of one step is a global optimum on its support, others are local.
     """
 
     n: int
@@ -97,6 +94,7 @@ class Design:
     starts: dict[str, float]
     is_global: bool
     is_late: bool  # whether time ended a search, and the best until then is the answer
+    cell: sp.Expr | None  # the width of cells in which the density is constant; None on integers
     seconds: float = field(compare=False)
 
     @property
@@ -132,8 +130,10 @@ class Design:
         what = "the best of all even noises with one mode on these points"
         if not self.is_global:
             best = min(self.starts, key=lambda start: self.starts[start])
-            others = " and ".join(self.starts)
+            others = ", ".join(self.starts)
             what = f"a local optimum, found from {best} noise (starts: {others})"
+        if self.cell is not None:
+            what = f"{what}, of densities that are constant in cells of {self.cell}"
         if self.is_late:
             what = "the best that was found in the time given"
         if self.gain is None:
@@ -157,6 +157,7 @@ class Design:
             "gain_percent": self.gain,
             "is_global": self.is_global,
             "starts": self.starts,
+            "cell": None if self.cell is None else str(self.cell),
             "told": self.sentence,
             "noises": noises,
             "seconds": round(self.seconds, 6),
@@ -178,19 +179,22 @@ def design(
     delta: float,
     std: Number,
     cost: str = "x**2",
-    sensitivity: int = 1,
+    sensitivity: Number = 1,
     rate: Number = 1,
-    reach: int | None = None,
+    reach: Number | None = None,
+    support: Where = "integers",
     name: str = DESIGNED,
     progress: Progress | None = None,
 ) -> Design:
-    r"""Return the integer noise of least ε(δ) of so many steps at a cost: a local optimum.
+    r"""Return the noise of least ε(δ) of so many steps at a cost: a local optimum.
 
     .. math:: \min_p ε_n(δ) \quad\text{where}\quad E\,c(X) ≤ C, \quad p_0 ≥ p_1 ≥ …, \quad
         p_{-k} = p_k
 
-    C is the cost of normal noise on the integers of standard deviation `std`. Even and with one
-    mode the noise protects records that move the output by at most the sensitivity, either way.
+    C is the cost of normal noise on the integers, or on the reals, of standard deviation `std`.
+    Even and with one mode the noise protects records that move the output by at most the
+    sensitivity, either way. On the reals the density is constant in cells around 0, ±w, ±2w, …, so
+    many to a sensitivity that their width costs next to nothing.
 
     Parameters
     ----------
@@ -198,9 +202,10 @@ def design(
     delta : δ, in (0, 1)
     std : the standard deviation of the noise, or of normal noise of the same cost
     cost : a formula of x, even, and not falling away from 0
-    sensitivity : what a record moves the output by at most, a whole number
+    sensitivity : what a record moves the output by at most, on integers a whole number
     rate : the rate of Poisson sampling, 1 for none
     reach : the largest value of the noise, B of [−B, B]; where it does not matter if left out
+    support : "integers" or "reals"
     name : of the mechanism
     progress : called with a start and ε in doubles at each step of a search
 
@@ -217,23 +222,23 @@ def design(
     if progress is None:
         progress = silent
     start = time.perf_counter()
-    task = _task(n, delta, std, cost, sensitivity, rate, reach)
-    shapes = {label: task.scaled(logs) for label, (_, logs) in _FAMILIES.items()}
-    best, ended, is_late = _searched(
-        task, {label: law for label, (_, law) in shapes.items()}, progress
-    )
+    question = grid(n, delta, std, cost, sensitivity, rate, reach, support)
+    shapes = {label: question.shape(label) for label in SHAPES}
+    best, ended, is_late = _searched(question, shapes, progress)
     rows = []
-    if best is not None:
-        rows.append(_row(task, DESIGNED, _listed_file(name, task, best)))
-    for label, (scale, masses) in shapes.items():
-        text = _listed_file(label, task, masses)
-        if not task.is_bounded:
-            text = _file(
-                label, task.shift, _FAMILIES[label][0].format(scale=f"{scale:.{_DIGITS}g}")
-            )
-        elif task.slopes(masses) is None:
-            continue  # its last masses are more than δ
-        rows.append(_row(task, label, text))
+    least = min(ended.values(), default=0.0)
+    for label, masses in best.items():
+        if ended[label] > least * (1.0 + _IN_DOUBLES):
+            continue
+        row = _row(question, DESIGNED, _listed_file(name, question, masses))
+        ended[label] = row.guarantee.epsilon
+        rows.append(row)
+    rows = sorted(rows, key=lambda row: row.guarantee.epsilon)[:1]
+    for label, masses in shapes.items():
+        if not question.is_bounded:
+            rows.append(_row(question, label, _family_file(label, question)))
+        elif question.slopes(masses) is not None:  # else its last masses are more than δ
+            rows.append(_row(question, label, _listed_file(label, question, masses)))
     if not rows:
         raise InputError(
             "no noise that was tried has a finite ε: the support cuts off more than δ; take a "
@@ -241,36 +246,45 @@ def design(
         )
     rows.sort(key=lambda row: row.guarantee.epsilon * (1.0 + _ALLOWED * (row.name == DESIGNED)))
     seconds = time.perf_counter() - start
-    is_global = task.count == 1
     return Design(
-        task.count,
-        task.delta,
-        task.cost,
-        task.most,
+        question.count,
+        question.delta,
+        question.cost,
+        question.most,
         tuple(rows),
         ended,
-        is_global,
+        question.count == 1,
         is_late,
+        question.width if question.where == "reals" else None,
         seconds,
     )
 
 
 def _searched(
-    task: _Task, shapes: dict[str, Array], progress: Progress
-) -> tuple[Array | None, dict[str, float], bool]:
-    """Return the best masses, the ε at which each search ended, and whether time ended one."""
+    task: Grid, shapes: dict[str, Array], progress: Progress
+) -> tuple[dict[str, Array], dict[str, float], bool]:
+    """Return the masses and the ε at which each search ended, and whether time ended one."""
     ended: dict[str, float] = {}
     searches: dict[str, Array] = {}
 
+    def stairs() -> tuple[float, Array]:
+        reached = min(task.one_step.epsilon(masses) for masses in shapes.values())
+        highest = min(reached, float(task.values.size))
+        return least_masses(
+            task.costs, task.most, task.shift, task.rate, task.delta / task.count, highest,
+            task.listed,
+        )  # fmt: skip
+
     def search() -> None:
         if task.count == 1:
-            reached = min(task.epsilon(masses) for masses in shapes.values())
-            highest = min(reached, float(task.values[-1]))
-            answer = least_masses(task.costs, task.most, task.shift, task.rate, task.delta, highest)
-            ended[PROGRAM], searches[PROGRAM] = answer
+            ended[PROGRAM], searches[PROGRAM] = stairs()
             progress(PROGRAM, ended[PROGRAM])
             return
-        for label, masses in shapes.items():
+        starts = {}
+        if task.count <= _FEW:
+            starts[STAIRCASE] = stairs()[1]
+        starts |= shapes
+        for label, masses in starts.items():
             mixed = (1.0 - _MIX) * masses
             for other in shapes.values():
                 mixed = mixed + _MIX / len(shapes) * other
@@ -285,201 +299,33 @@ def _searched(
     left = time_left()
     with limit(_FOR_SEARCH * left, of_work=True) as outcome:
         search()
-    if not searches:
-        return None, ended, outcome.late
-    return searches[min(ended, key=lambda label: ended[label])], ended, outcome.late
+    return searches, ended, outcome.late
 
 
-@dataclass(frozen=True)
-class _Task:
-    """What is asked, and where masses are looked for."""
-
-    count: int
-    delta: float
-    cost: str
-    values: Array  # 0, 1, …, K
-    costs: Array  # of each
-    most: float
-    shift: int
-    rate: float
-    exact_rate: sp.Expr
-    is_bounded: bool
-
-    @property
-    def twice(self) -> Array:
-        """How many values share a mass."""
-        weights = np.full(self.values.size, 2.0)
-        weights[0] = 1.0
-        return weights
-
-    def normalized(self, logs: Array) -> Array:
-        """Return masses that are proportional to exp of these logarithms."""
-        masses = np.exp(logs - logs.max())
-        return np.asarray(masses / (self.twice @ masses))
-
-    def mean_cost(self, masses: Array) -> float:
-        """Return E c(X)."""
-        return float((self.twice * masses) @ self.costs)
-
-    def scaled(self, logs: Callable[[Array, float], Array]) -> tuple[float, Array]:
-        """Return the scale at which noise of a family has the cost, and its masses."""
-        low = math.log(1e-3)
-        high = math.log(1e6)
-        for _ in range(_BISECTIONS):
-            middle = 0.5 * (low + high)
-            masses = self.normalized(logs(self.values, math.exp(middle)))
-            if self.mean_cost(masses) < self.most:
-                low = middle
-            else:
-                high = middle
-        scale = math.exp(low)
-        return scale, self.normalized(logs(self.values, scale))
-
-    def tilted(self, falls: Array) -> Array:
-        """Return the masses whose logarithms fall so, tilted to the cost."""
-        logs = -np.concatenate([[0.0], np.cumsum(falls)])
-        scale = max(self.most, 1e-300)
-        low = -50.0 / scale
-        high = 50.0 / scale
-        for _ in range(_BISECTIONS):
-            middle = 0.5 * (low + high)
-            if self.mean_cost(self.normalized(logs - middle * self.costs)) > self.most:
-                low = middle
-            else:
-                high = middle
-        return self.normalized(logs - high * self.costs)
-
-    def slopes(self, masses: Array) -> tuple[float, Array] | None:
-        """Return ε and its derivatives in the masses of 0, 1, …, of the larger direction."""
-        noise = np.concatenate([masses[:0:-1], masses])
-        size = noise.size
-        beyond = np.zeros(self.shift)
-        q = np.concatenate([noise, beyond])
-        p = self.rate * np.concatenate([beyond, noise]) + (1.0 - self.rate) * q
-
-        def by_noise(by_p: Array, by_q: Array) -> Array:
-            moved = self.rate * by_p[self.shift :] + (1.0 - self.rate) * by_p[:size]
-            return np.asarray(moved + by_q[:size])
-
-        answers: list[tuple[Slope, Array]] = []
-        removed = epsilon_slope(p, q, self.count, self.delta)
-        if removed is None:
-            return None
-        answers.append((removed, by_noise(removed.by_p, removed.by_q)))
-        if self.rate < 1.0:
-            added = epsilon_slope(q, p, self.count, self.delta)
-            if added is None:
-                return None
-            answers.append((added, by_noise(added.by_q, added.by_p)))
-        slope, by_value = max(answers, key=lambda answer: answer[0].epsilon)
-        middle = size // 2
-        upwards = by_value[middle:]
-        downwards = by_value[middle::-1]
-        both = upwards + downwards
-        both[0] = upwards[0]
-        return slope.epsilon, both
-
-    def epsilon(self, masses: Array) -> float:
-        """Return ε in doubles, a large number where there is none."""
-        slopes = self.slopes(masses)
-        return _UNREACHABLE if slopes is None else slopes[0]
-
-
-def _task(
-    count: int,
-    delta: float,
-    std: Number,
-    cost: str,
-    sensitivity: int,
-    rate: Number,
-    reach: int | None,
-) -> _Task:
-    count = checked_count(count)
-    delta = share(delta, "delta")
-    deviation = real(std, "std")
-    if not deviation > 0.0:
-        raise InputError(f"std {std}: it must be positive")
-    if not (isinstance(sensitivity, int) and sensitivity >= 1):
-        raise InputError(f"sensitivity {sensitivity!r:.40}: a whole number from 1 on")
-    exact_rate = exact(rate, "the rate")
-    if not 0 < exact_rate <= 1:
-        raise InputError(f"the rate {rate} must lie above 0, and be 1 at most")
-    if reach is None:
-        # Where a Laplace tail of this deviation is below what is cut off.
-        tail = math.log(count / (delta * _NEGLIGIBLE))
-        farthest = math.ceil(deviation / math.sqrt(2.0) * tail) + sensitivity
-    elif isinstance(reach, int) and reach >= 2 * sensitivity:
-        farthest = reach
-    else:
-        raise InputError(f"the support ends at {reach}: a whole number of 2 sensitivities or more")
-    if farthest > _MOST_REACH:
-        raise InputError(
-            f"a standard deviation of {deviation:g} needs masses up to {farthest}, and at most "
-            f"{_MOST_REACH} are designed: divide std and sensitivity by a common factor"
-        )
-    values = np.arange(farthest + 1.0)
-    costs = _costs(cost, farthest)
-    wide = _Task(count, delta, cost, values, costs, 0.0, sensitivity, 1.0, exact_rate, True)
-    uniform = wide.mean_cost(wide.normalized(np.zeros(values.size)))
-    far = np.arange(math.ceil(40.0 * deviation) + 1.0)
-    weights = np.exp(-((far / deviation) ** 2) / 2.0)
-    weights[1:] *= 2.0
-    most = float(weights @ _costs(cost, far.size - 1) / weights.sum())
-    if not 0.0 < most < uniform:
-        raise InputError(
-            f"E[{cost}] = {most:.6g}: noise on the points up to {farthest} has at most "
-            f"{uniform:.6g}, where all are equally likely; take a wider support or a smaller std"
-        )
-    is_bounded = reach is not None
-    return _Task(
-        count, delta, cost, values, costs, most, sensitivity, float(exact_rate), exact_rate,
-        is_bounded,
-    )  # fmt: skip
-
-
-def _costs(cost: str, farthest: int) -> Array:
-    """Return the cost of 0, 1, …, InputError where it is not even or falls."""
-    x = variable_symbol(_NAMED, "interval")
-    with at("cost"):
-        formula = parse(cost, {_NAMED: x})
-        if x not in formula.free_symbols:
-            raise InputError(f"{cost} does not hold {_NAMED}")
-        evaluate = sp.lambdify(x, formula, "numpy")
-        values = np.arange(farthest + 1.0)
-        with np.errstate(all="ignore"):
-            costs = np.asarray(evaluate(values) + np.zeros(values.size), dtype=np.float64)
-            mirrored = np.asarray(evaluate(-values) + np.zeros(values.size), dtype=np.float64)
-        if not (np.isfinite(costs).all() and np.allclose(costs, mirrored, rtol=1e-9)):
-            raise InputError(f"{cost} is not even, or not finite at whole numbers")
-        if (np.diff(costs) < 0.0).any() or not costs[-1] > costs[0]:
-            raise InputError(f"{cost} falls away from 0: noise of one mode would leave it")
-    return costs
-
-
-def _descend(task: _Task, masses: Array, better: Callable[[Array, float], None]) -> None:
+def _descend(task: Grid, masses: Array, better: Callable[[Array, float], None]) -> None:
     """Search from one noise, telling of each that is better than all before."""
     from scipy.optimize import minimize
 
-    least = _UNREACHABLE
+    least = UNREACHABLE
     best = masses
 
     def objective(falls: Array) -> tuple[float, Array]:
         nonlocal least, best
-        law = task.tilted(falls)
+        law, way, factor = task.at_cost(task.logs(falls))
         answer = task.slopes(law)
         if answer is None:
-            return _UNREACHABLE, np.zeros_like(falls)
+            return UNREACHABLE, np.zeros_like(falls)
         epsilon, by_mass = answer
         shares = task.twice * law
         by_mass = by_mass / task.twice
-        away = shares * (task.costs - shares @ task.costs)
         by_log = shares * (by_mass - shares @ by_mass)
-        by_log = by_log - away * (by_mass @ away) / (away @ task.costs)
+        dearer = shares * (task.costs - shares @ task.costs)
+        by_log = by_log - dearer * (by_log @ way) / (dearer @ way)
         if epsilon < least and (np.diff(law) <= 0.0).all():
             least = epsilon
             best = law
             better(law, epsilon)
-        return epsilon, -np.cumsum(by_log[::-1])[::-1][1:]
+        return epsilon, factor * task.by_falls(by_log, falls.size)
 
     before = math.inf
     options = {"maxiter": _ITERATIONS, "maxcor": 40}
@@ -492,17 +338,21 @@ def _descend(task: _Task, masses: Array, better: Callable[[Array, float], None])
         before = least
 
 
-def _falls(task: _Task, masses: Array) -> Array:
-    """Return by how much the logarithm of masses falls from each value to the next."""
+def _falls(task: Grid, masses: Array) -> Array:
+    """Return by how much the logarithm of masses falls from each value to the next.
+
+    The last is that of a tail, where values go on.
+    """
     logs = np.log(np.maximum(masses, 1e-300))
     if task.is_bounded:  # the end of the support is out of reach of the shift
         last = slice(logs.size - task.shift, logs.size)
         highest = math.log(task.delta / (8.0 * task.count * task.shift))
         logs[last] = np.minimum(logs[last], highest)
-    return np.maximum(-np.diff(logs), 0.0)
+    falls = np.maximum(-np.diff(logs), 0.0)
+    return falls[: task.listed + 1]
 
 
-def _row(task: _Task, label: str, text: str) -> Row:
+def _row(task: Grid, label: str, text: str) -> Row:
     """Return a noise with ε of all its steps."""
     mechanism = loads(text, label)
     sampled = mechanism
@@ -511,38 +361,72 @@ def _row(task: _Task, label: str, text: str) -> Row:
     return Row(label, text, mechanism, compose(sampled, task.count).epsilon(task.delta))
 
 
-def exact_masses(task: _Task, masses: Array) -> list[sp.Rational]:
-    """Return masses as decimals that do not rise and add up to exactly one with their mirror.
+def exact_masses(task: Grid, masses: Array) -> tuple[list[sp.Rational], sp.Rational]:
+    """Return masses as decimals that do not rise, and the mass of a tail; they add up to one.
 
     Each is rounded down, and what is lacking is added at 0, so that the cost is no larger.
     """
     digits = _SPARE_DIGITS + math.ceil(math.log10(task.count / task.delta))
     unit = 10**digits
     kept = masses
+    beyond = 0.0
     if not task.is_bounded:
-        kept = masses[masses >= task.delta / task.count * _NEGLIGIBLE]
+        least = task.delta / task.count * NEGLIGIBLE
+        kept = masses[: task.listed + 1]
+        if kept.size < masses.size and kept[-1] > 0.0:
+            ratio = masses[kept.size] / kept[-1]
+            beyond = kept[-1] * ratio / (1.0 - ratio)
+        if not beyond > least:
+            beyond = 0.0
+            kept = kept[kept >= least]
+    share_of_one = (1.0 - _SPARED) / (2.0 * (float(kept.sum()) + beyond) - kept[0])
+    kept = share_of_one * kept
+    beyond = share_of_one * beyond
     counts = [int(sp.Rational(float(mass)) * unit) for mass in kept]
     counts = [whole for whole in counts if whole > 0]
-    counts[0] += unit - counts[0] - 2 * sum(counts[1:])
-    return [sp.Rational(whole, unit) for whole in counts]
+    tail = int(sp.Rational(float(beyond)) * unit)
+    counts[0] += unit - counts[0] - 2 * (sum(counts[1:]) + tail)
+    return [sp.Rational(whole, unit) for whole in counts], sp.Rational(tail, unit)
 
 
-def _listed_file(name: str, task: _Task, masses: Array) -> str:
+def _listed_file(name: str, task: Grid, masses: Array) -> str:
     """Return noise of listed masses as a mechanism file."""
-    listed = "\n".join(f'  "{_decimal(mass)}",' for mass in exact_masses(task, masses))
-    comment = "of 0, ±1, ±2, …: exact decimals that add up to one with their mirror"
-    return _file(name, task.shift, f"masses = [  # {comment}\n{listed}\n]")
+    exact, tail = exact_masses(task, masses)
+    listed = "\n".join(f'  "{_decimal(mass)}",' for mass in exact)
+    of = "cells around 0, ±cell, ±2*cell, …" if task.where == "reals" else "0, ±1, ±2, …"
+    lines = []
+    if task.where == "reals":
+        lines.append(f'cell = "{task.width}"')
+    comment = f"of {of}: exact decimals that add up to one with their mirror"
+    if tail:
+        lines.append(f'tail = "{_decimal(tail)}"  # beyond the last mass, on either side')
+        comment = f"{comment} and the tails"
+    lines.append(f"masses = [  # {comment}\n{listed}\n]")
+    return _file(name, task, "\n".join(lines))
 
 
-def _file(name: str, sensitivity: int, law: str) -> str:
-    """Return noise on the integers as a mechanism file."""
+def _family_file(label: str, task: Grid) -> str:
+    """Return noise of a family at the cost as a mechanism file."""
+    is_real = task.where == "reals"
+    scale = task.line_scale(label) if is_real else task.scale(label)
+    law = _DENSITIES[task.where][label].format(scale=f"{scale:.{_DIGITS}g}")
+    return _file(label, task, law)
+
+
+def _file(name: str, task: Grid, law: str) -> str:
+    """Return noise as a mechanism file."""
+    support = '"integers"'
+    variable = "k"
+    if task.where == "reals":
+        support = '["-oo", "oo"]'
+        variable = "x"
     lines = [
         f'name = "{name}"',
-        'variable = "k"',
-        'support = "integers"',
+        f'variable = "{variable}"',
+        f"support = {support}",
         "",
         "[noise]",
-        f"sensitivity = {sensitivity}",
+        f'sensitivity = "{task.shift * task.width}"',
         law,
     ]
     return "\n".join(lines) + "\n"

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 
 _CELLS = 1 << 15  # of the circle of losses
 _REACH = 14.0  # standard deviations of the tilted sum to either side
-_TILTS = np.exp(np.linspace(math.log(1e-2), math.log(1e4), 300))
+_TILTS = np.exp(np.linspace(math.log(1e-2), math.log(1e4), 80))
 _SPARE = 7.0  # log of the tilted mass over δ: rounding is then 1e-13 of δ
+_BISECTIONS = 45  # of an ε of two steps
 _COUNTED = 1e-18  # of the tilted mass: less of it widens no circle
 _LEAST_WIDTH = 1e-3  # of the circle, relative to the largest loss: a tilted law may be one atom
 _LARGEST_EXPONENT = 700.0  # of exp in doubles
@@ -52,7 +53,10 @@ def epsilon_slope(p: Array, q: Array, count: int, delta: float) -> Slope | None:
     if infinite >= delta:
         return None
     loss = np.log(p[shared]) - np.log(q[shared])
-    tilted = _Tilted(p[shared], loss, count, delta)
+    if count == 2:
+        tilted: _Two | _Tilted = _Two(p[shared], loss)
+    else:
+        tilted = _Tilted(p[shared], loss, count, delta)
     epsilon = tilted.epsilon(delta - infinite)
     if epsilon is None:
         return None
@@ -65,6 +69,48 @@ def epsilon_slope(p: Array, q: Array, count: int, delta: float) -> Slope | None:
     by_p[never] = factor / slope
     by_q[shared] = -count * math.exp(epsilon) * above_q / slope
     return Slope(epsilon, by_p, by_q)
+
+
+class _Two:
+    """The law of two losses, each pair of them: no grid, whose width a search would use."""
+
+    def __init__(self, p: Array, loss: Array) -> None:
+        order = np.argsort(loss)
+        self.loss = loss[order]
+        self.p = p[order]
+        self.q = self.p * np.exp(-self.loss)
+        self.largest = 2.0 * float(self.loss[-1])
+        self.upper_p = np.concatenate([np.cumsum(self.p[::-1])[::-1], [0.0]])
+        self.upper_q = np.concatenate([np.cumsum(self.q[::-1])[::-1], [0.0]])
+
+    def above(self, places: Array) -> tuple[Array, Array]:
+        """Return the masses of one loss above places, under P and under Q."""
+        index = np.searchsorted(self.loss, places, side="right")
+        return self.upper_p[index], self.upper_q[index]
+
+    def delta(self, epsilon: float) -> tuple[float, float]:
+        """Return δ, and e^ε Q²(S > ε), by which it falls."""
+        above_p, above_q = self.above(epsilon - self.loss)
+        falls = math.exp(epsilon) * float(self.q @ above_q)
+        return float(self.p @ above_p) - falls, falls
+
+    def epsilon(self, delta: float) -> float | None:
+        """Return ε ≥ 0 at δ."""
+        low = 0.0
+        high = self.largest
+        if self.delta(low)[0] <= delta:
+            return 0.0
+        for _ in range(_BISECTIONS):
+            middle = 0.5 * (low + high)
+            if self.delta(middle)[0] > delta:
+                low = middle
+            else:
+                high = middle
+        return high
+
+    def slope(self, epsilon: float) -> float:
+        """Return e^ε Q²(S > ε)."""
+        return max(self.delta(epsilon)[1], 1e-300)
 
 
 class _Tilted:

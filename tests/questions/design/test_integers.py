@@ -46,7 +46,7 @@ def best():
 
 def test_masses_are_exact_even_and_fall(best):
     masses = best.mechanism.source.masses
-    assert masses[0] + 2 * sum(masses[1:]) == 1
+    assert masses[0] + 2 * (sum(masses[1:]) + best.mechanism.source.tail) == 1
     assert all(inner >= outer > 0 for inner, outer in itertools.pairwise(masses))
     assert all((10**40 * mass).is_Integer for mass in masses)
     variance = 2 * sum(k * k * mass for k, mass in enumerate(masses))
@@ -75,8 +75,18 @@ def test_the_file_is_an_ordinary_mechanism(best):
 
 def test_no_neighbour_of_it_is_better(best):
     """A local optimum: moves of masses that keep mass, cost and evenness gain nothing."""
-    masses = np.array([float(mass) for mass in best.mechanism.source.masses])
-    least = best.guarantee.epsilon
+    source = best.mechanism.source
+    masses = np.array([float(mass) for mass in source.masses])
+    tail = masses[-1] * float(source.ratio) ** np.arange(1, 20)
+    masses = np.concatenate([masses, tail])
+
+    def epsilon_of(law):
+        noise = np.concatenate([law[:0:-1], law])
+        q = np.concatenate([noise, [0.0]])
+        p = np.concatenate([[0.0], noise])
+        return epsilon_slope(p, q, 3, 1e-3).epsilon
+
+    least = epsilon_of(masses)
     for i, j, k in ((0, 1, 2), (0, 2, 5), (1, 3, 6), (2, 4, 9), (0, 5, 8)):
         rows = np.array(
             [[2.0 - (place == 0) for place in (i, j, k)], [2.0 * place**2 for place in (i, j, k)]]
@@ -85,11 +95,8 @@ def test_no_neighbour_of_it_is_better(best):
         for size in (-1e-3, 1e-3):
             moved = masses.copy()
             moved[[i, j, k]] += size * direction * masses[k]
-            noise = np.concatenate([moved[:0:-1], moved])
-            q = np.concatenate([noise, [0.0]])
-            p = np.concatenate([[0.0], noise])
             # The search stops where kinks of δ hide what is left to gain.
-            assert epsilon_slope(p, q, 3, 1e-3).epsilon > least * (1.0 - 5e-5)
+            assert epsilon_of(moved) > least * (1.0 - 5e-5)
 
 
 def test_the_slope_is_that_of_differences():
@@ -154,6 +161,107 @@ def _staircase(width, offset, std, delta):
     return ends[1]
 
 
+def least_pure(epsilon):
+    """E|X| of the best noise of sensitivity 1 at δ = 0 [Geng and Viswanath 2016, Theorem 3]."""
+    return math.exp(epsilon / 2) / math.expm1(epsilon)
+
+
+@pytest.mark.parametrize("stairs", [2, 5])
+def test_one_step_on_the_reals_is_the_staircase(stairs):
+    """Its first stair ends at 1/(1 + e^{ε/2}), chosen to be an edge between two of 16 cells."""
+    first = (stairs + 0.5) / 16
+    epsilon = 2 * math.log(1 / first - 1)
+    std = least_pure(epsilon) * math.sqrt(math.pi / 2)  # of normal noise of this E|X|
+    best = design(1, delta=1e-12, std=std, cost="abs(x)", support="reals")
+    assert best.mechanism.source.cells == 16
+    assert best.guarantee.epsilon == pytest.approx(epsilon, rel=1e-6)
+    assert best.guarantee.epsilon > epsilon * (1 - 1e-7)
+    assert best.mechanism.mean_abs <= least_pure(epsilon) * (1 + 1e-9)
+    masses = [float(mass) for mass in best.mechanism.source.masses]
+    falls = [k for k in range(40) if masses[k + 1] < 0.999 * masses[k]]
+    assert falls == [stairs, stairs + 16, stairs + 32]
+
+
+@pytest.mark.slow_cases("2")
+@pytest.mark.parametrize("count", [1, 2], ids=str)
+def test_on_the_reals_the_file_is_an_ordinary_mechanism(count):
+    best = design(count, delta=1e-3, std="1/3", sensitivity="1/3", support="reals")
+    assert best.rows[0].name == "designed"
+    noise = symdp.Mechanism.from_toml(best.to_toml())
+    assert noise.source == best.mechanism.source
+    assert noise.source.sensitivity == sp.Rational(1, 3)
+    assert noise.std <= 1 / 3
+    assert f"cells of {best.cell}" in best.sentence
+    assert symdp.compose(noise, count).epsilon(1e-3).epsilon == best.guarantee.epsilon
+    proved = symdp.compose(noise, count).certify_epsilon(1e-3, 4)
+    assert float(proved.upper_decimal) < best.rows[1].guarantee.epsilon * 0.99
+    normal = next(row for row in best.rows if row.name == "Gaussian").mechanism
+    assert normal.std == pytest.approx(1 / 3, rel=1e-7)
+    assert delta_on_a_grid(noise.source, count, best.guarantee.epsilon) == pytest.approx(1e-3, 1e-5)
+
+
+def delta_on_a_grid(source, count, epsilon):
+    """δ of one or two steps by sums over pairs of places of a fine grid, which knows no cells."""
+    places = (np.arange(-9216, 9216) + 0.5) / 1536
+    half = np.array([float(mass) for mass in source.masses])
+    half = np.concatenate([half, half[-1] * float(source.ratio) ** np.arange(1, 900)])
+
+    def mass(x):
+        index = np.floor(np.abs(x) / float(source.cell) + 0.5).astype(int)
+        return half[index] / float(source.cell) / 1536
+
+    q = mass(places)
+    p = mass(places - float(source.sensitivity))
+    assert q.sum() == pytest.approx(1.0, abs=1e-9)
+    if count == 1:
+        return np.maximum(p - math.exp(epsilon) * q, 0.0).sum()
+    kept = p + q > 1e-30
+    p, q = p[kept], q[kept]
+    loss = np.log(p / q)
+    order = np.argsort(loss)
+    loss, p, q = loss[order], p[order], q[order]
+    upper_p = np.append(np.cumsum(p[::-1])[::-1], 0.0)
+    upper_q = np.append(np.cumsum(q[::-1])[::-1], 0.0)
+    index = np.searchsorted(loss, epsilon - loss)
+    return p @ upper_p[index] - math.exp(epsilon) * (q @ upper_q[index])
+
+
+def test_on_the_reals_ends_are_kept():
+    best = design(1, delta=1e-2, std=1, reach="7/2", support="reals")
+    source = best.mechanism.source
+    assert source.tail == 0
+    assert (source.reach + sp.Rational(1, 2)) * source.cell <= sp.Rational(7, 2)
+    assert best.mechanism.std <= 1
+
+
+@pytest.mark.slow
+def test_far_masses_are_a_tail():
+    """Values up to ±3700 count; the file lists some, and the rest falls by one ratio."""
+    best = design(1, delta=1e-6, std=170)
+    source = best.mechanism.source
+    noise = symdp.Mechanism.from_toml(best.to_toml())
+    assert noise.source == source
+    assert best.mechanism.std <= 170 * (1 + 1e-9)
+    assert best.guarantee.epsilon <= best.rows[-1].guarantee.epsilon
+    assert source.tail >= 0
+
+
+def test_two_steps_are_summed_in_pairs():
+    """ε of two steps is that of all pairs of losses, at once."""
+    k = np.arange(-30, 31)
+    noise = np.exp(-(np.abs(k) ** 1.4) / 5.0)
+    noise /= noise.sum()
+    q, p = np.concatenate([noise, [0.0]]), np.concatenate([[0.0], noise])
+    found = epsilon_slope(p, q, 2, 1e-4)
+    losses = {j: math.log(p[j] / q[j]) for j in range(p.size) if p[j] > 0 and q[j] > 0}
+    infinite = 1 - (1 - p[-1]) ** 2
+    delta = infinite
+    for i, a in losses.items():
+        for j, b in losses.items():
+            delta += max(p[i] * p[j] - math.exp(found.epsilon) * q[i] * q[j], 0.0) * (a + b > 0)
+    assert delta == pytest.approx(1e-4, rel=1e-9)
+
+
 @pytest.mark.slow
 def test_where_normal_noise_is_best_it_says_so():
     answer = design(300, delta=1e-5, std=4)
@@ -192,7 +300,12 @@ def test_a_sampled_design_is_answered_sampled():
         ({"delta": 1e-5, "std": 2, "cost": "3"}, "does not hold"),
         ({"delta": 1e-5, "std": 2, "reach": 2}, "wider support"),
         ({"delta": 1e-5, "std": 2, "rate": 2}, "rate"),
-        ({"delta": 1e-5, "std": 1000}, "common factor"),
+        ({"delta": 1e-5, "std": 1000}, "a standard deviation up to"),
+        ({"delta": 1e-5, "std": 4000, "sensitivity": 4}, "common factor"),
+        ({"delta": 1e-5, "std": 2, "support": "naturals"}, "integers or reals"),
+        ({"delta": 1e-5, "std": 2, "support": "reals", "sensitivity": 0}, "above 0"),
+        ({"delta": 1e-5, "std": 2, "support": "reals", "cost": "x**2 - x"}, "not even"),
+        ({"delta": 1e-5, "std": 900, "reach": 8000}, "a narrower one"),
         ({"delta": 1e-5, "std": 2, "sensitivity": 0}, "whole number"),
     ],
 )
@@ -217,8 +330,10 @@ def test_the_command_writes_file_and_figure(shell: Shell, tmp_path):
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("design --std 2 --delta 1e-3 --support reals", "integers, or those between"),
-        ("design --std 2 --delta 1e-3 --support [-3,4]", "integers, or those between"),
+        ("design --std 2 --delta 1e-3 --support naturals", "integers, reals, or those between"),
+        ("design --std 2 --delta 1e-3 --support [-3,4]", "integers, reals, or those between"),
+        ("design --std 2 --delta 1e-3 --support reals[3,4]", "integers, reals, or those between"),
+        ("design --std 2 --delta 1e-3 --support [-9.5,9.5]", "--support"),
         ("design --std 2 --delta 1e-3 --sampling poisson", "--rate Q"),
         ("design --std 2 --delta 1e-3 -o best.txt", ".toml"),
         ("design --std 2", "--delta"),
