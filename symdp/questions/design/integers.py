@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 DESIGNED = "designed"
 PROGRAM = "a linear program"
-STAIRCASE = "staircase"  # the best of one step, at an equal part of δ
+STAIRS = "one-step"  # the best of one step, at an equal part of δ: a staircase
 _FEW = 5  # steps, up to which a search starts from it too
 # The densities of a file that a design is compared with, on whole numbers and on the reals.
 _DENSITIES: dict[Where, dict[str, str]] = {
@@ -282,7 +282,7 @@ def _searched(
             return
         starts = {}
         if task.count <= _FEW:
-            starts[STAIRCASE] = stairs()[1]
+            starts[STAIRS] = stairs()[1]
         starts |= shapes
         for label, masses in starts.items():
             mixed = (1.0 - _MIX) * masses
