@@ -189,5 +189,5 @@ def _log_size(term: sp.Expr) -> float:
     term = term.xreplace({node: node.evalf(15) for node in _constants(term)})
     constant, moving = term.as_independent(DISTANCE, as_Add=False)
     value = _spread(sp.log(abs(constant)) + sp.log(moving))
-    value = value.subs(DISTANCE, _FAR).evalf(15)
+    value = value.subs(DISTANCE, sp.Float(_FAR)).evalf(15)  # SymPy sums Γ′ at integers
     return float(value) if value.is_real and value.is_finite else -1e300

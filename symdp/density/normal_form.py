@@ -684,7 +684,9 @@ class _Builder:
             return base
         if self.at is None:
             raise _PointNeeded
-        value = base.subs(self.x, self.at)
+        # SymPy multiplies out the factorial of an integer however large it is.
+        at = self.at.evalf(30) if base.has(sp.gamma, sp.polygamma) else self.at
+        value = base.subs(self.x, at)
         sign = sign_of(value) or sign_from_one_on(value)
         return sp.expand(-base) if sign == -1 else base
 

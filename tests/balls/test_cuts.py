@@ -16,7 +16,7 @@ from symdp import mechanisms
 from symdp.balls.cuts import cut_tails
 from symdp.density.pieces import pieces
 from symdp.emit import compile_arb
-from symdp.errors import AccuracyError
+from symdp.errors import AccuracyError, InputError
 
 x = sp.Symbol("x", real=True)
 R = sp.Rational
@@ -180,3 +180,13 @@ def test_constants_beside_hyperbolic_functions_are_numbers(density, delta):
         "normalize = true\nsensitivity = 1\n"
     )
     assert symdp.compose(noise, 10).delta(2).value == pytest.approx(delta, rel=1e-6)
+
+
+def test_factorials_of_large_integers_are_not_multiplied_out():
+    """Γ grows without end, which takes SymPy as long at an integer far out."""
+    noise = symdp.Mechanism.from_toml(
+        'name = "c"\nvariable = "x"\nsupport = [0, "oo"]\n[noise]\ndensity = "gamma(x)"\n'
+        "normalize = true\nsensitivity = 1\n"
+    )
+    with pytest.raises(InputError, match="cannot be normalized"):
+        symdp.compose(noise, 1)
