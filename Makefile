@@ -3,7 +3,8 @@
 # make test-ROOM  the quick tests of one room: make test-numeric, make test-derive, ...
 # make slow   a third of the slow tests, the next third at the next commit; about 36 minutes of two cores
 # make lint   ruff and mypy alone
-# make docs   the documentation, its pages executed one by one, in out/docs/index.html
+# make docs   the documentation, its pages executed one by one, in out/docs/index.html; about ten
+#             minutes of a processor the first time, then only the pages that changed
 # make try    docs/try.html, the page in which a density is typed, from its parts in docs/try
 # make figures  the published tables and figures computed anew, into docs/
 # make bench  symdp beside its peers and the questions of ordinary days, in an environment of their
@@ -51,6 +52,7 @@ lint: $(VENV)/.dev
 	$(VENV)/bin/mypy
 
 docs: $(VENV)/.docs
+	@echo "documentation: every page is executed, about ten minutes the first time"
 	$(VENV)/bin/python -m sphinx -W --keep-going -b html docs out/docs
 	@echo "documentation: out/docs/index.html"
 

@@ -294,6 +294,16 @@ def test_the_pages_are_whole():
         assert (ROOT / "docs" / "figures" / name).read_text().lstrip().startswith("<?xml")
 
 
+def test_the_page_of_jobs_is_an_index_and_folded_tables():
+    text = (ROOT / "docs" / "benchmarks-jobs.md").read_text()
+    _, *parts = re.split(r"^(?=## )", text, flags=re.MULTILINE)
+    plain = [re.sub(r"<details>.*</summary>\n\n|\n*</details>", "", part) for part in parts]
+    assert report.job_page([part.rstrip("\n") + "\n" for part in plain]) == text
+    assert text.count("<details>") == text.count("</details>") == len(JOBS)
+    seen = re.sub(r"<details>.*?</details>", "", text, flags=re.DOTALL)
+    assert len(seen.split()) < 1200
+
+
 def test_the_page_of_days_is_what_was_measured():
     kept = json.loads((ROOT / "docs" / "figures" / "days.json").read_text())
     names = [question.name for question in questions.QUESTIONS]

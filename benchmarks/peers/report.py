@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -14,6 +15,7 @@ import symdp
 from benchmarks.peers import accuracy, intervals, ratios
 from benchmarks.peers.accuracy import Measured
 from benchmarks.peers.intervals import Side
+from benchmarks.peers.page import table
 from benchmarks.peers.ratios import Race
 from benchmarks.peers.runner import LIMIT
 from benchmarks.peers.verdict import words
@@ -22,6 +24,9 @@ from benchmarks.peers.worker import MEMORY, MOST_CALLS
 PACKAGES = (
     "dp-accounting", "prv-accountant", "autodp", "PLD_accounting", "riskcal", "numpy", "scipy",
 )  # fmt: skip
+CLOSE = 1e-2  # relative, of a δ
+LONG_TABLE = re.compile(r"^\| program \|.*?(?=\n\n|\n*\Z)", re.MULTILINE | re.DOTALL)
+FOLDED = "<details><summary>Every program</summary>\n\n\\g<0>\n\n</details>"
 LIMITS = (1e-2, 1e-4, 1e-8)
 MAINTAINERS = (
     "*For those who compare programs or change symdp; using it needs nothing of this page.*\n"
@@ -123,17 +128,46 @@ def pages(
             "\n".join(intervals.section(side) for side in sides).replace("### ", "## "),
         )
     )
-    by_job = "\n".join(
+    by_job = job_page([accuracy.section(m).replace("### ", "## ") for m in measured])
+    return {"benchmarks": summary, "benchmarks-intervals": beside, "benchmarks-jobs": by_job}
+
+
+def job_page(sections: Sequence[str]) -> str:
+    """Return the page of all jobs: an index, and sections whose tables are folded."""
+    rows = []
+    shown = []
+    for text in sections:
+        heading = text.partition("\n")[0].removeprefix("## ")
+        proved = re.search(r"^Proved: δ = (\S+)\.$", text, re.MULTILINE)
+        answers = re.findall(r"^\| (.+?) \|.*\| ([-+][\d.]+e[-+]\d+) \|", text, re.MULTILINE)
+        within = sum(abs(float(error)) <= CLOSE for _, error in answers)
+        value = proved[1] if proved else ""
+        rows.append((f"[{heading}](#{anchor(heading)})", value, str(len(answers)), str(within)))
+        shown.append(LONG_TABLE.sub(FOLDED, text))
+    return "\n".join(
         (
             "# Job by job\n",
             MAINTAINERS,
-            "In the figures symdp's exact values are stars, its bounds and estimates circles; "
-            "peers have other shapes, joined from coarse to fine. Errors above 1e4 or below 1e-17 "
-            "are drawn at the edge.\n",
-            "\n".join(accuracy.section(m) for m in measured).replace("### ", "## "),
+            "Each job has a figure, and a table of every program that is folded. In the figures "
+            "symdp's exact values are stars, its bounds and estimates circles; peers have other "
+            "shapes, joined from coarse to fine. Errors above 1e4 or below 1e-17 are drawn at the "
+            "edge.\n",
+            table(("job", "proved δ", "programs with a δ", f"within {CLOSE:g} of it"), rows),
+            "\n".join(shown),
         )
     )
-    return {"benchmarks": summary, "benchmarks-intervals": beside, "benchmarks-jobs": by_job}
+
+
+def anchor(heading: str) -> str:
+    """Return the name by which a page links to a heading.
+
+    Examples
+    --------
+    >>> anchor("Tables 1, 2: δ = 0.5")
+    'tables-1-2-δ--05'
+    """
+    kept = re.sub(r"[^\w\- ]", "", heading.lower())
+    return kept.replace(" ", "-")
 
 
 def versions() -> str:
