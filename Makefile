@@ -6,6 +6,8 @@
 # make docs   the documentation, its pages executed one by one, in out/docs/index.html; about ten
 #             minutes of a processor the first time, then only the pages that changed
 # make try    docs/try.html, the page in which a density is typed, from its parts in docs/try
+# make paper  the tables of paper/paper.md anew, in a minute, and out/paper.pdf where pandoc and a
+#             TeX engine are installed
 # make figures  the published tables and figures computed anew, into docs/
 # make bench  symdp beside its peers and the questions of ordinary days, in an environment of their
 #             own, into docs/; half an hour
@@ -28,7 +30,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PART ?= $(shell expr $$(git rev-list --count HEAD 2>/dev/null || echo 0) % 3 + 1)/3
 PYTEST := $(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: run test slow lint docs try figures bench integrations dist clean
+.PHONY: run test slow lint docs try paper figures bench integrations dist clean
 
 run: $(VENV)/.plot
 	$(VENV)/bin/python examples/run.py
@@ -59,6 +61,9 @@ docs: $(VENV)/.docs
 try: $(VENV)/.plot
 	$(VENV)/bin/python docs/try_page.py
 	@echo "the page: docs/try.html"
+
+paper: $(VENV)/.plot
+	$(VENV)/bin/python -m benchmarks.paper
 
 figures: $(VENV)/.figures
 	$(VENV)/bin/python benchmarks/reproduction

@@ -1,12 +1,12 @@
 r"""Several releases of the same records as one step, which one sample of the records is drawn for.
 
 Let (Pᵢ, Qᵢ) dominate release i with the record and without it, whatever the others returned. Then
-(P₁ ⋯ Pₖ, Q₁ ⋯ Qₖ) dominates all of them together [Zhu, Dong, Wang 2022, Theorem 27], and under
+(P₁ ⋯ Pₖ, Q₁ ⋯ Qₖ) dominates all of them together [Zhu, Dong, Wang 2022], and under
 Poisson sampling at rate q
 
 .. math:: ((1 - q)\, Q_1 \cdots Q_k + q\, P_1 \cdots P_k,\ Q_1 \cdots Q_k)
 
-does, for removing a record, and its reverse for adding one [Theorem 11]. It is not the product of
+does, for removing a record, and its reverse for adding one. It is not the product of
 the sampled pairs: the record is in the sample for all of them or for none.
 
 *Normal noise.* With shifts of at most Dᵢ, outputs xᵢ/σᵢ are normal noise of deviation 1 on a vector
