@@ -123,6 +123,6 @@ def log_central_limit(law, epsilon, tilt):
         1.0 + tilt,
         gap=mean - epsilon,
         variance=variance,
-        n=1,
+        count=1,
     )
     return law.cgf(tilt) - epsilon * tilt + log_factor + math.log(integrals[0])

@@ -107,3 +107,13 @@ def test_a_rate_is_read_once_and_keeps_its_name(rate):
 def test_training_takes_its_multiplier():
     run = symdp.training(1000, 10, steps=5, noise_multiplier="1.5")
     assert run == compose(mechanisms.gaussian(sigma="1.5").subsample("poisson", "1/100"), 5)
+
+
+def test_what_has_no_pair_on_a_line_has_no_program():
+    coin = symdp.Mechanism.local([["3/4", "1/4"], ["1/4", "3/4"]])
+    epoch = NOISE.subsample("random_allocation", steps=9)
+    for mechanism, words in ((coin, "a local randomizer"), (epoch, "outputs at once")):
+        with refused(words):
+            symdp.derive(mechanism).to_program("c")
+    with refused("did you mean 'python'"):
+        symdp.derive(NOISE).to_program("pyton")

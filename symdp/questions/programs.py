@@ -33,7 +33,7 @@ def to_program(derivation: Derivation, language: str) -> str:
     mechanism = derivation.mechanism
     cases = [case for case in derivation.cases if isinstance(case, PairDerivation)]
     if not cases:
-        mechanism.pair(derivation.direction)  # says why there is none
+        mechanism.pair()  # says why there is none
         raise InputError(f"{mechanism.name}: what has no pair on a line has no program")
     return to_code(_model(mechanism, cases), language)
 

@@ -76,7 +76,7 @@ def test_every_accountant_is_compared():
 
 def guarantee(**values):
     given = {"epsilon": 1.0, "log_delta": -2.0, "kind": "exact", "method": "m"}
-    return Guarantee(**(given | {"direction": "remove", "count": 1} | values))
+    return Guarantee(**(given | {"direction": "remove", "n": 1} | values))
 
 
 @pytest.mark.parametrize(

@@ -132,8 +132,8 @@ def test_a_parameter_that_turns_has_a_value_that_meets_the_target_and_a_note():
             ["sigma", "every value"],
         ),
         (lambda: calibrate(mechanisms.gaussian, "sigm", 10, **TARGET), ["did you mean 'sigma'"]),
-        (lambda: calibrate(mechanisms.gaussian, "sigma", **TARGET), ["count"]),
-        (lambda: calibrate(mechanisms.gaussian(sigma=1), "n", 5, **TARGET), ["leave the count"]),
+        (lambda: calibrate(mechanisms.gaussian, "sigma", **TARGET), ["give n"]),
+        (lambda: calibrate(mechanisms.gaussian(sigma=1), "n", 5, **TARGET), ["leave n out"]),
         (lambda: calibrate(mechanisms.gaussian(sigma=1), "sigma", 5, **TARGET), ["bound to 1"]),
         (lambda: calibrate(mechanisms.student_t, "s", 5, **TARGET), ["nu"]),
         (lambda: calibrate(mechanisms.gaussian, "sigma", 0, **TARGET), ["positive integer"]),
@@ -169,11 +169,11 @@ def test_on_the_command_line(shell):
     assert answer["parameter"] == "sigma"
     assert answer["value"] == 11.7973
     assert answer["upper"] <= answer["target_delta"] == 1e-5
-    assert answer["count"] == 10
+    assert answer["give n"] == 10
     assert {"epsilon", "delta", "lower", "kind", "method", "direction", "seconds"} <= set(answer)
     assert shell(line).out.startswith("sigma = 11.7973\n")
     steps = shell("calibrate gaussian sigma=20 --parameter n --epsilon 1 --delta 1e-5 --json").json
-    assert steps["value"] == steps["count"] == 28
+    assert steps["value"] == steps["give n"] == 28
 
 
 @pytest.mark.slow
