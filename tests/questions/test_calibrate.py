@@ -169,11 +169,11 @@ def test_on_the_command_line(shell):
     assert answer["parameter"] == "sigma"
     assert answer["value"] == 11.7973
     assert answer["upper"] <= answer["target_delta"] == 1e-5
-    assert answer["give n"] == 10
+    assert answer["count"] == 10
     assert {"epsilon", "delta", "lower", "kind", "method", "direction", "seconds"} <= set(answer)
     assert shell(line).out.startswith("sigma = 11.7973\n")
     steps = shell("calibrate gaussian sigma=20 --parameter n --epsilon 1 --delta 1e-5 --json").json
-    assert steps["value"] == steps["give n"] == 28
+    assert steps["value"] == steps["count"] == 28
 
 
 @pytest.mark.slow
