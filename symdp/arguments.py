@@ -104,7 +104,10 @@ def share(value: Any, name: str) -> float:
     """Return a number strictly between 0 and 1, as δ is; InputError for any other."""
     number = real(value, name)
     if not 0.0 < number < 1.0:
-        raise InputError(f"{name} = {value!r}: it must lie strictly between 0 and 1")
+        remedy = ""
+        if number == 0.0 and name == "delta":
+            remedy = "; at 0, ε is the largest loss: renyi(math.inf)"
+        raise InputError(f"{name} = {value!r}: it must lie strictly between 0 and 1{remedy}")
     return number
 
 

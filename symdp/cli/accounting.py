@@ -52,6 +52,7 @@ _FOR_ROWS = 0.8  # of the time limit, for the rows of a comparison
 _MOST_NAMED = 3  # mechanisms in a title
 _AT_ONCE = 25  # points that are taken together, between two signs of life
 _SHOWN = 1e-9  # relative; closer bounds look like the value itself
+_MOST_DIGITS = 12  # digits of a true δ, where so many are known
 _ALL_DIGITS = 15  # from which on the ends are shown as they were proved
 _RATE_DIGITS = 30  # more than the rates of an attack have
 _MOST_RATES = 1000  # false positive rates
@@ -280,7 +281,7 @@ def _print_place(checks: list[Check], notes: dict[str, str]) -> None:
     if truth.value is None:
         head = f"ε = {truth.epsilon:g}: no truth, {truth.reason}"
     else:
-        delta = rounded_exponential(truth.log, side="up")
+        delta = rounded_exponential(truth.log, min(_MOST_DIGITS, truth.digits), side="up")
         head = f"ε = {truth.epsilon:g}: δ = {delta} to {truth.behind or f'{truth.digits} digits'}"
     columns = ("method", "kind", "δ", "relative error", "seconds", "")
     rows = [_check_row(c, notes) for c in checks]
@@ -367,7 +368,7 @@ def _ends(proved: Certificate) -> Iterator[Block]:
         high = scientific(Fraction(high), proved.digits_asked, up=True)
     fewer = ""
     if proved.digits < proved.digits_asked:
-        fewer = f"; {proved.digits} digits of the {proved.digits_asked} asked for"
+        fewer = f"; {proved.digits} digits, of {proved.digits_asked} that were tried"
     yield Sentence(f"{what} lies between")
     yield from (Sentence("  ", answer=end) for end in (low, high))
     yield Sentence(f"  proved, every rounding included{fewer}")

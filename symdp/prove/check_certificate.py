@@ -588,7 +588,7 @@ def main(path):
             SyntaxError, MemoryError) as error:
         kind, code = ("refused:", 1) if type(error) is Refused else ("not a certificate:", 2)
         if isinstance(error, json.JSONDecodeError):
-            error = ValueError(f"it is no JSON ({error})")
+            error = ValueError(f"no JSON ({error}); symdp certify --certificate FILE writes one")
         words = str(error) if isinstance(error, (Refused, OSError, ValueError, MemoryError)) else \
             "an entry is missing, or is not of the kind that a certificate has there"
         print(kind, " ".join(words.split())[:200] or type(error).__name__, file=sys.stderr)

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
+import mpmath
 import pytest
+from refusals import refused
 from shell import Shell
+
+import symdp
+from symdp.cli import accounting
+from symdp.page.verification import Check, Truth
 
 FILE = """
 name = "mine"
@@ -60,9 +68,24 @@ def test_orders_is_the_order_of_other_libraries(shell: Shell):
 
 
 def test_what_is_no_certificate(tmp_path, shell: Shell):
-    for text, told in (("hello", "it is no JSON"), ("{}", "symdp certify --certificate FILE")):
+    for text, told in (("hello", "no JSON"), ("{}", "its format is not")):
         file = tmp_path / "one.json"
         file.write_text(text, "utf-8")
         ran = shell(f"check {file}")
         assert ran.code == 2
         assert told in ran.err
+        assert "symdp certify --certificate FILE writes one" in ran.err
+
+
+def test_a_delta_of_0_is_told_what_to_ask():
+    steps = symdp.compose(symdp.mechanisms.laplace(b=2), 3)
+    with refused("at 0, ε is the largest loss: renyi(math.inf)"):
+        steps.epsilon(0)
+    assert steps.renyi(math.inf) == 1.5
+
+
+def test_a_true_delta_shows_no_more_digits_than_are_known(capsys):
+    """Of an enclosure of six digits twelve were printed."""
+    truth = Truth(1.0, mpmath.mpf("0.123456789"), 6)
+    accounting._print_place([Check("contour", truth, None, reason="late")], {})
+    assert "δ = 0.123457 to 6 digits" in capsys.readouterr().out
