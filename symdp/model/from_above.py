@@ -59,8 +59,21 @@ class FromAbove:
         return float(above("noise").moment(self, "mean_abs"))
 
     def quantile(self, p: Any) -> Any:
-        """Return the least x with P(noise ≤ x) ≥ p, see `symdp.questions.noise.quantile`.
+        """Return the least x with P(noise ≤ x) ≥ p, an array of them for an array.
 
+        It is asked of additive noise on the line or on integers, with all its values.
+
+        Parameters
+        ----------
+        p : from 1e-30 to below 1; x is where a p that differs by 1e-12, relatively, is reached
+
+        Raises
+        ------
+        InputError : no noise of a density, a parameter without a value, or p out of range.
+        AccuracyError : a density whose mass quadrature does not find.
+
+        Examples
+        --------
         >>> from symdp import mechanisms
         >>> print(f"{mechanisms.laplace(b=3).quantile(0.75):.12f}")
         2.079441541680
@@ -68,7 +81,25 @@ class FromAbove:
         return above("noise").quantile(self, p)
 
     def sample(self, size: int, rng: Any = None) -> Any:
-        """Return values of the noise for simulations, see `symdp.questions.noise.sample`."""
+        """Return independent values of the noise, for simulations and figures.
+
+        No release may use them: the rounding of doubles tells of what they are added to.
+
+        Parameters
+        ----------
+        size : how many
+        rng : a NumPy generator, or the seed of one
+
+        Raises
+        ------
+        As `quantile`.
+
+        Examples
+        --------
+        >>> from symdp import mechanisms
+        >>> mechanisms.discrete_laplace(b=2).sample(4, rng=1).tolist()
+        [0.0, 5.0, -2.0, 4.0]
+        """
         return above("noise").sample(self, size, rng)
 
     def _repr_latex_(self) -> str:

@@ -176,11 +176,46 @@ class Composed:
     certify: Callable[..., Guarantee]
 
     def trade_off(self, alpha: Any, direction: Direction = "both") -> Any:
-        """Return the least miss rate at false alarm rate α, an array of them for an array."""
+        """Return f(α): no attack whose false alarms have rate α has a smaller miss rate.
+
+        f(α) = sup over all real ε of 1 − δ(ε) − e^ε α, which for two directions together is
+        sup over ε ≥ 0 of max(0, 1 − δ(ε) − e^ε α, e^{−ε}(1 − δ(ε) − α)) [IND]. With "remove" the
+        null hypothesis is Q and f is T(Q, P); "add" gives its inverse T(P, Q). "both" takes the
+        larger δ at each ε: the convex hull of the smaller of the two, which is its own inverse.
+
+        Every ε gives a line that no trade-off lies below, so that f is the highest of the lines
+        that were tried, each from the lower end of 1 − δ: at most the true f, and by no more than
+        the error of δ where the best line was found. The lines are checked to be those of one curve
+        that is convex, falling and at most 1 − α.
+
+        Parameters
+        ----------
+        alpha
+            The type I error, from 0 to 1, or an array of them.
+        direction
+            "remove", "add" or "both".
+
+        Examples
+        --------
+        >>> from symdp import compose, mechanisms
+        >>> print(f"{compose(mechanisms.gaussian(sigma=1)).trade_off(0.1):.9f}")
+        0.610856308
+        """
         return above("attacks").trade_off(self, alpha, direction)
 
     def bayes_error(self, prior: float = 0.5, direction: Direction = "both") -> float:
-        """Return an attacker's least probability of error."""
+        """Return the least probability that an attacker with a prior on membership is wrong.
+
+        min over tests of π β + (1 − π) α = π (1 − δ(log((1 − π)/π))): exact in one direction, and
+        for "both" the smaller of the two, so that no attacker does better. The prior π is the
+        probability that the record is in, strictly between 0 and 1.
+
+        Examples
+        --------
+        >>> from symdp import compose, mechanisms
+        >>> print(f"{compose(mechanisms.gaussian(sigma=1)).bayes_error():.9f}")
+        0.308537539
+        """
         return float(above("attacks").bayes_error(self, prior, direction))
 
     def inverse_trade_off(self, beta: float, direction: Direction = "both") -> float:

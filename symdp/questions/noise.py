@@ -504,24 +504,7 @@ def _law(mechanism: Mechanism) -> NoiseLaw:
 
 @in_turn
 def quantile(mechanism: Mechanism, p: Any) -> Any:
-    """Return the least x with P(noise ≤ x) ≥ p, an array of them for an array.
-
-    Parameters
-    ----------
-    mechanism : additive noise on the line or on integers, a value for every parameter
-    p : from 1e-30 to below 1; x is where a p that differs by 1e-12, relatively, is reached
-
-    Raises
-    ------
-    InputError : no noise of a density, a parameter without a value, or p out of range.
-    AccuracyError : a density whose mass quadrature does not find.
-
-    Examples
-    --------
-    >>> from symdp import mechanisms
-    >>> print(f"{quantile(mechanisms.laplace(b=3), 0.75):.12f}")
-    2.079441541680
-    """
+    """Return the least x with P(noise ≤ x) ≥ p, see `Mechanism.quantile`."""
     shares = np.asarray(p, dtype=np.float64)
     if not ((shares >= _LEAST_SHARE) & (shares < 1.0)).all():
         raise InputError(f"p = {p!r:.40}: it must lie between {_LEAST_SHARE:g} and 1")
@@ -531,26 +514,7 @@ def quantile(mechanism: Mechanism, p: Any) -> Any:
 
 @in_turn
 def sample(mechanism: Mechanism, size: int, rng: np.random.Generator | int | None = None) -> Array:
-    """Return independent values of the noise, for simulations and figures.
-
-    No release may use them: the rounding of doubles tells of what they are added to.
-
-    Parameters
-    ----------
-    mechanism : as for `quantile`
-    size : how many
-    rng : a NumPy generator, or the seed of one
-
-    Raises
-    ------
-    As `quantile`.
-
-    Examples
-    --------
-    >>> from symdp import mechanisms
-    >>> sample(mechanisms.discrete_laplace(b=2), 4, rng=1).tolist()
-    [0.0, 5.0, -2.0, 4.0]
-    """
+    """Return independent values of the noise, see `Mechanism.sample`."""
     generator = np.random.default_rng(rng)
     uniform = generator.random(whole(size, "size"))
     return _law(a_mechanism(mechanism)).quantile(np.maximum(uniform, _LEAST_SHARE))

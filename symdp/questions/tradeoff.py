@@ -72,33 +72,7 @@ def trade_off(
 def trade_off(
     composition: Composed, alpha: ArrayLike, direction: Direction = "both"
 ) -> float | NDArray[np.float64]:
-    """Return f(α): no attack whose false alarms have rate α has a smaller miss rate.
-
-    f(α) = sup over all real ε of 1 − δ(ε) − e^ε α, which for two directions together is
-    sup over ε ≥ 0 of max(0, 1 − δ(ε) − e^ε α, e^{−ε}(1 − δ(ε) − α)) [IND]. With "remove" the null
-    hypothesis is Q and f is T(Q, P); "add" gives its inverse T(P, Q). "both" takes the larger δ at
-    each ε: the convex hull of the smaller of the two, which is its own inverse.
-
-    Every ε gives a line that no trade-off lies below, so that f is the highest of the lines that
-    were tried, each from the lower end of 1 − δ: at most the true f, and by no more than the error
-    of δ where the best line was found. The lines are checked to be those of one curve that is
-    convex, falling and at most 1 − α.
-
-    Parameters
-    ----------
-    composition
-        The steps.
-    alpha
-        The type I error, from 0 to 1, or an array of them.
-    direction
-        "remove", "add" or "both".
-
-    Examples
-    --------
-    >>> from symdp import compose, mechanisms
-    >>> print(f"{trade_off(compose(mechanisms.gaussian(sigma=1), 1), 0.1):.9f}")
-    0.610856308
-    """
+    """Return f(α), see `Composition.trade_off`."""
     lines = _Complement(a_composition(composition), direction)
     if is_array(alpha):
         return lines.miss_rates([_probability(rate, "alpha") for rate in flat(alpha)])
@@ -121,18 +95,7 @@ def membership_advantage(composition: Composed) -> float:
 
 @in_turn
 def bayes_error(composition: Composed, prior: float = 0.5, direction: Direction = "both") -> float:
-    """Return the least probability that an attacker with a prior on membership is wrong.
-
-    min over tests of π β + (1 − π) α = π (1 − δ(log((1 − π)/π))): exact in one direction, and for
-    "both" the smaller of the two, so that no attacker does better. The prior π is the probability
-    that the record is in, strictly between 0 and 1.
-
-    Examples
-    --------
-    >>> from symdp import compose, mechanisms
-    >>> print(f"{bayes_error(compose(mechanisms.gaussian(sigma=1), 1)):.9f}")
-    0.308537539
-    """
+    """Return an attacker's least probability of error, see `Composition.bayes_error`."""
     prior = share(prior, "prior")
     odds = math.log1p(-prior) - math.log(prior)
     return prior * math.exp(_Complement(a_composition(composition), direction)(odds))
