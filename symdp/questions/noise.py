@@ -153,8 +153,8 @@ def compare(
     n : the number of releases
     delta : δ of the ε that is compared, in (0, 1)
     std, mean_abs : the standard deviation or E|X − EX| of the noise, one of them, above 0
-    left_out : called with the reason for each noise that no value of its parameter gives the size,
-        as within its domain and [assume]; where it is not given that is an error
+    left_out : called with the reason for each noise that has no answer, as where no value of its
+        parameter within its domain and [assume] gives the size; an error where it is not given
 
     Examples
     --------
@@ -171,23 +171,22 @@ def compare(
     size = real(target, WORDS[measure])
     if size <= 0:
         raise InputError(f"{WORDS[measure]} {target}: it must be positive")
-    sized = []
-    last = InputError("give a noise to compare")
+    rows = []
+    last: SymdpError = InputError("give a noise to compare")
     for noise in noises:
         try:
-            sized.append(_of_size(a_mechanism(noise), measure, size))
-        except _NoValueError as error:
+            noise_of_size = _of_size(a_mechanism(noise), measure, size)
+            with at(noise_of_size.summary):
+                steps = compose(noise_of_size, n)
+                rows.append((noise_of_size, steps, steps.epsilon(delta)))
+        except (_NoValueError, AccuracyError) as error:
             if left_out is None:
                 raise
-            left_out(str(error))
+            name = a_mechanism(noise).name
+            left_out(str(error) if name in str(error) else f"{name}: {error}")
             last = error
-    if not sized:
+    if not rows:
         raise last
-    rows = []
-    for noise_of_size in sized:
-        with at(noise_of_size.summary):
-            steps = compose(noise_of_size, n)
-            rows.append((noise_of_size, steps, steps.epsilon(delta)))
     rows.sort(key=lambda row: row[2].epsilon)
     return tuple(_row(*row, rows[0][2].epsilon) for row in rows)
 

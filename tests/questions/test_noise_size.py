@@ -118,3 +118,21 @@ def test_a_rule_of_sampling_does_not_change_what_is_added():
 def test_wrong_words_are_told(noises, size, told):
     with pytest.raises(InputError, match=told):
         compare(noises, 1, delta=1e-5, **size)
+
+
+def test_a_noise_without_an_answer_does_not_take_that_of_others(monkeypatch):
+    epsilon = symdp.Composition.epsilon
+
+    def refusing(steps, delta):
+        if steps.steps[0][0].name == "gaussian":
+            raise AccuracyError("it oscillates too fast")
+        return epsilon(steps, delta)
+
+    monkeypatch.setattr(symdp.Composition, "epsilon", refusing)
+    noises = [mechanisms.gaussian, mechanisms.laplace]
+    reasons = []
+    (row,) = compare(noises, 3, delta=1e-5, std=4, left_out=reasons.append)
+    assert row.mechanism.name == "laplace"
+    assert reasons == ["gaussian: it oscillates too fast"]
+    with pytest.raises(AccuracyError, match="oscillates"):
+        compare(noises, 3, delta=1e-5, std=4)
