@@ -521,8 +521,9 @@ class MassNoise(Laws):
     @property
     def sensitivity(self) -> sp.Expr:
         """D, what adding or removing one record moves the output by."""
-        size = sp.Integer(self.cells)
-        return size if self.cell is None else size * self.cell
+        if self.cell is None:
+            return sp.Integer(self.cells)
+        return self.cells * self.cell
 
     @property
     def masses(self) -> tuple[sp.Expr, ...]:
@@ -549,7 +550,9 @@ class MassNoise(Laws):
             total += 2 * self.tail * mean
         if self.cell is None:
             return total
-        within = self.masses[0] / 4 if power == 1 else sp.Rational(1, 12)  # of a cell
+        within = sp.Rational(1, 12)  # of a cell
+        if power == 1:
+            within = self.masses[0] / 4
         return (total + within) * self.cell**power
 
     def moved(self, sensitivity: sp.Expr) -> tuple[MassNoise, Support]:
@@ -587,7 +590,9 @@ def mass_noise(
 
 def _cells_moved(sensitivity: sp.Expr, tail: sp.Expr, cell: sp.Expr | None) -> int:
     """Return by how many numbers the noise is moved; InputError where they are none."""
-    most = _LARGEST_SHIFT if not tail else _LARGEST_SHIFT_OF_TAILS
+    most = _LARGEST_SHIFT
+    if tail:
+        most = _LARGEST_SHIFT_OF_TAILS
     size = sensitivity
     unit = ""
     if cell is not None:

@@ -188,41 +188,59 @@ def _design_figure(design: Design) -> Figure:
     with settings():
         from matplotlib import pyplot
 
-        figure, (density, ratio) = pyplot.subplots(1, 2, figsize=(9.6, 3.9), layout="constrained")
+        figure, axes = pyplot.subplots(1, 3, figsize=(12.6, 3.7), layout="constrained")
+        density, ratio, gain = axes
+        is_real = design.cell is not None
         reach = math.ceil(_DEVIATIONS * design.rows[0].mechanism.std)
-        places = np.arange(-reach, reach + 1)
-        drawn = {row.name: _masses(row.mechanism, reach) for row in design.rows}
+        places = np.arange(-reach, reach + 1.0)
+        if is_real:
+            places = np.linspace(-reach, reach, 2 * _DRAWN + 1)
+        drawn = {row.name: _law(row.mechanism, places) for row in design.rows}
         best = design.rows[-1].name
         if len(design.rows) > 1:
             best = design.rows[1].name
-        for row, colour, mark in zip(design.rows, _COLOURS, _MARKERS, strict=False):
+        by_name = sorted(design.rows, key=lambda row: row.name, reverse=True)
+        for row, colour, mark in zip(by_name, _COLOURS, _MARKERS, strict=False):
             epsilon = rounded(row.guarantee.epsilon, 6, "up")
-            style = {"color": colour, "marker": mark, "markersize": 3.0, "linewidth": 0.8}
+            style: dict[str, Any] = {"color": colour, "linewidth": 1.1}
+            if not is_real:
+                style = {"color": colour, "marker": mark, "markersize": 3.0, "linewidth": 0.8}
             density.semilogy(places, drawn[row.name], label=f"{row.name}: ε = {epsilon}", **style)
             ratio.plot(places, drawn[row.name] / drawn[best], **style)
-        density.set(title="probability of each value", xlabel="noise")
+        what = "density" if is_real else "probability of each value"
+        density.set(title=what, xlabel="noise")
         ratio.set(title=f"the same over that of {best} noise", xlabel="noise", ylim=(0.0, 3.0))
         density.legend(frameon=False, fontsize=8)
-        for axes in (density, ratio):
-            axes.grid(True, color="#888888", alpha=0.25, linewidth=0.6)
+        gains = design.gains()
+        gain.semilogx(list(gains), list(gains.values()), "o-", color=_COLOURS[0], markersize=3.5)
+        gain.axhline(0.0, color=_COLOURS[-1], linewidth=0.8)
+        gain.axvline(design.n, color=_COLOURS[1], linestyle="--", linewidth=0.8)
+        gain.set_xticks(list(gains), [str(n) for n in gains])
+        gain.minorticks_off()
+        gain.set(title=f"gain of the {design.rows[0].name} noise, in percent", xlabel="steps")
+        gain.set(ylabel="ε below the better of the others, by")
+        for panel in axes:
+            panel.grid(True, color="#888888", alpha=0.25, linewidth=0.6)
         return figure
 
 
-def _masses(mechanism: Mechanism, reach: int) -> Any:
-    """Return the masses of noise on the integers up to a value, on both sides of 0."""
+def _law(mechanism: Mechanism, places: Any) -> Any:
+    """Return the masses of noise on the integers at places, or its density on the reals."""
     import numpy as np
 
     from symdp.emit.numpy import compile_numpy
 
     noise = mechanism.source
-    if mechanism.is_listed:
-        listed = [float(mass) for mass in noise.masses[: reach + 1]]  # type: ignore[union-attr]
-        half = np.full(reach + 1, math.nan)
-        half[: len(listed)] = listed
-    else:
+    if not mechanism.is_listed:
         density = compile_numpy(noise.density, [mechanism.variable])  # type: ignore[union-attr]
-        half = density(np.arange(reach + 1.0))
-    return np.concatenate([half[:0:-1], half])
+        return density(places)
+    width = 1.0 if noise.cell is None else float(noise.cell)  # type: ignore[union-attr]
+    masses = np.asarray([float(mass) for mass in noise.masses])  # type: ignore[union-attr]
+    index = np.floor(np.abs(places) / width + 0.5).astype(int)
+    beyond = np.maximum(index - masses.size + 1, 0)
+    ratio = float(noise.ratio)  # type: ignore[union-attr]
+    values = masses[np.minimum(index, masses.size - 1)] * ratio**beyond / width
+    return np.where(values > 0.0, values, math.nan)
 
 
 def save_histogram(result: Any, path: Path, labels: Sequence[Any] | None = None) -> None:

@@ -205,7 +205,9 @@ def grid(
         raise InputError(f"the rate {rate} must lie above 0, and be 1 at most")
     size = exact(sensitivity, "sensitivity")
     if not size > 0 or (where == "integers" and not size.is_Integer):
-        words = "a whole number from 1 on" if where == "integers" else "a number above 0"
+        words = "a number above 0"
+        if where == "integers":
+            words = "a whole number from 1 on"
         raise InputError(f"sensitivity {sensitivity!r:.40}: {words}")
     end = None if reach is None else exact(reach, "the support's end")
     is_whole = end is None or where == "reals" or end.is_Integer

@@ -16,7 +16,7 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 import sympy as sp
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from symdp.model.mechanism import Mechanism
-    from symdp.model.sampling import Number
+    from symdp.model.sampling import MassNoise, Number
     from symdp.questions.guarantee import Guarantee
 
     Array = NDArray[Any]
@@ -66,6 +66,7 @@ _PROGRESS = 1e-6  # relative, of ε, that a round must make
 _SPARE_DIGITS = 16  # of a mass, below δ/n
 _SPARED = 1e-13  # of all masses but that of 0, which has what is left: their sum is rounded
 _IN_DOUBLES = 5e-3  # relative: searches that end so near the best are all answered
+_SHARES_OF_STEPS = (1 / 2, 3 / 4, 1, 5 / 4, 3 / 2, 2, 3)  # n of a figure, over that of a design
 _ALLOWED = 1e-9  # relative: smaller gains are none
 
 
@@ -94,6 +95,7 @@ class Design:
     starts: dict[str, float]
     is_global: bool
     is_late: bool  # whether time ended a search, and the best until then is the answer
+    rate: sp.Expr  # of Poisson sampling, 1 for none
     cell: sp.Expr | None  # the width of cells in which the density is constant; None on integers
     seconds: float = field(compare=False)
 
@@ -120,6 +122,27 @@ class Design:
         if better == 0.0:
             return 0.0
         return 100.0 * (1.0 - self.guarantee.epsilon / better)
+
+    def gains(self) -> dict[int, float]:
+        """Return by how many percent ε of this noise is below the better of the others, over n.
+
+        It is the noise of least ε at its own number of steps alone; of so many that one of the
+        noises, which ends, has infinite losses beyond δ there is no number.
+        """
+        counts = {max(round(self.n * share), 1) for share in _SHARES_OF_STEPS}
+        percents = {}
+        cut_off = max(self.rate * _cut_off(row.mechanism) for row in self.rows)
+        for n in sorted(counts):
+            if n * cut_off >= self.delta:
+                continue
+            epsilons = []
+            for row in self.rows:
+                steps = compose(_sampled(row.mechanism, self.rate), n)
+                epsilons.append(steps.epsilon(self.delta).epsilon)
+            better = min(epsilons[1:], default=0.0)
+            if better > 0.0:
+                percents[n] = 100.0 * (1.0 - epsilons[0] / better)
+        return percents
 
     @property
     def sentence(self) -> str:
@@ -255,6 +278,7 @@ def design(
         ended,
         question.count == 1,
         is_late,
+        question.exact_rate,
         question.width if question.where == "reals" else None,
         seconds,
     )
@@ -355,10 +379,25 @@ def _falls(task: Grid, masses: Array) -> Array:
 def _row(task: Grid, label: str, text: str) -> Row:
     """Return a noise with ε of all its steps."""
     mechanism = loads(text, label)
-    sampled = mechanism
-    if task.exact_rate != 1:
-        sampled = mechanism.subsample("poisson", task.exact_rate)
-    return Row(label, text, mechanism, compose(sampled, task.count).epsilon(task.delta))
+    steps = compose(_sampled(mechanism, task.exact_rate), task.count)
+    return Row(label, text, mechanism, steps.epsilon(task.delta))
+
+
+def _cut_off(mechanism: Mechanism) -> sp.Expr:
+    """Return the probability of an infinite loss of noise that ends."""
+    if not mechanism.is_listed:
+        return sp.S.Zero
+    noise = cast("MassNoise", mechanism.source)
+    if noise.tail:
+        return sp.S.Zero
+    return sp.Add(*noise.masses[-noise.cells :])
+
+
+def _sampled(mechanism: Mechanism, rate: sp.Expr) -> Mechanism:
+    """Return noise for a Poisson sample, or as it is at rate 1."""
+    if rate == 1:
+        return mechanism
+    return mechanism.subsample("poisson", rate)
 
 
 def exact_masses(task: Grid, masses: Array) -> tuple[list[sp.Rational], sp.Rational]:
@@ -393,9 +432,10 @@ def _listed_file(name: str, task: Grid, masses: Array) -> str:
     """Return noise of listed masses as a mechanism file."""
     exact, tail = exact_masses(task, masses)
     listed = "\n".join(f'  "{_decimal(mass)}",' for mass in exact)
-    of = "cells around 0, ±cell, ±2*cell, …" if task.where == "reals" else "0, ±1, ±2, …"
+    of = "0, ±1, ±2, …"
     lines = []
     if task.where == "reals":
+        of = "cells around 0, ±cell, ±2*cell, …"
         lines.append(f'cell = "{task.width}"')
     comment = f"of {of}: exact decimals that add up to one with their mirror"
     if tail:

@@ -226,6 +226,18 @@ def delta_on_a_grid(source, count, epsilon):
     return p @ upper_p[index] - math.exp(epsilon) * (q @ upper_q[index])
 
 
+def test_a_design_is_best_at_its_own_steps(best):
+    gains = best.gains()
+    assert gains[3] == pytest.approx(best.gain, rel=1e-12)
+    steps = [symdp.compose(row.mechanism, 6).epsilon(1e-3).epsilon for row in best.rows]
+    assert gains[6] == pytest.approx(100 * (1 - steps[0] / min(steps[1:])), rel=1e-12)
+    # That of one step ends where δ allows it, and has no finite ε of two.
+    cut = design(1, delta=1e-2, std=1, support="reals")
+    assert list(cut.gains()) == [1]
+    with pytest.raises(InputError, match="no finite epsilon"):
+        symdp.compose(cut.mechanism, 2).epsilon(1e-2)
+
+
 def test_on_the_reals_ends_are_kept():
     best = design(1, delta=1e-2, std=1, reach="7/2", support="reals")
     source = best.mechanism.source
