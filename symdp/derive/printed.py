@@ -19,6 +19,7 @@ WIDTH = 100  # columns of a text, which fit a terminal and a page
 _BRIEF = 98  # columns of a line of three that stand for a derivation
 _DIGITS = 12  # shown of a long number
 _LONG_RATIO = 60  # characters of a ratio that nobody reads
+_MOST_BITS = 1000  # of numerator and denominator: far more characters than that
 
 
 class Derivation:
@@ -180,11 +181,17 @@ def rounded(expression: sp.Basic) -> sp.Basic:
     """Return an expression with short decimals for the long rationals of irrational places."""
     return expression.xreplace(
         {
-            number: sp.Float(number, _DIGITS)
+            number: number.evalf(_DIGITS)
             for number in expression.atoms(sp.Rational)
-            if len(str(number)) > _LONG_RATIO
+            if _is_long(number)
         }
     )
+
+
+def _is_long(number: sp.Rational) -> bool:
+    """Whether nobody reads a ratio; Python prints no number of more than 4300 digits."""
+    bits = int(number.p).bit_length() + int(number.q).bit_length()
+    return bits > _MOST_BITS or len(str(number)) > _LONG_RATIO
 
 
 def _cut(line: str) -> str:

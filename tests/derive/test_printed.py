@@ -17,6 +17,7 @@ from scipy.integrate import quad
 import symdp
 from symdp.cli.job import declared
 from symdp.derive import derive
+from symdp.derive.printed import plain
 from symdp.page.document import token
 from symdp.page.text import formula_lines
 
@@ -412,3 +413,13 @@ def test_an_epoch_of_random_allocation_is_that_of_its_definition():
     ratio = np.exp((2 * x - 1) / (2 * SIGMA**2))
     both = ((ratio[:, None] + ratio[None, :]) / STEPS) ** (1 + t)
     assert printed == pytest.approx(float(law @ both @ law), rel=1e-6)
+
+
+def test_ratios_of_many_thousand_digits_are_printed():
+    """Python turns no number of more than 4300 digits into text: masses of a tabulated profile."""
+    digits = 6000
+    part = sp.Rational(3**digits, 10 ** (digits // 2))
+    for number in (part, 1 / part, sp.Integer(7) ** digits, sp.Rational(1, 3)):
+        shown = sp.sympify(plain(number))
+        assert abs(shown / number - 1) < sp.Rational(1, 10**11)
+        assert len(plain(number)) < 40
