@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import theorems
 from drawing import Curve, Figure, Panel
 from jobs import (
     DELTA,
@@ -22,7 +23,6 @@ from jobs import (
 )
 
 from symdp.errors import InputError
-from symdp.methods import fourier
 from symdp.methods.fourier import Fourier, halving_error
 from symdp.methods.interval import summands
 from symdp.methods.loss_mesh import log_beyond
@@ -109,7 +109,7 @@ def tables() -> tuple[list[Digits], list[tuple[str, ...]]]:
                 _verdict(paper, truth),
             )
         )  # fmt: skip
-        estimate = fourier.tail_estimate(0.01, 1.5, 10_000, reach)
+        estimate = theorems.tail_estimate(0.01, 1.5, 10_000, reach)
         errors.append((f"estimate (7.3), L = {reach}", printed, f"{estimate:.2e}"))
     return rows, errors
 
@@ -128,11 +128,11 @@ def tails() -> list[tuple[str, ...]]:
             rows.append(
                 (
                     f"σ = {sigma:g}, k = {count:,}, L = {reach:g}",
-                    _or_why_not(fourier.tail_estimate, *own),
-                    _or_why_not(fourier.tail_bound, *own),
-                    f"{fourier.chernoff_tail(*own):.2e}",
+                    _or_why_not(theorems.tail_estimate, *own),
+                    _or_why_not(theorems.tail_bound, *own),
+                    f"{theorems.chernoff_tail(*own):.2e}",
                     f"{math.exp(log_beyond(law, 0.0, reach, True)):.2e}",
-                    f"{fourier.periodisation_bound(*own):.2e}",
+                    f"{theorems.periodisation_bound(*own):.2e}",
                 )
             )
     return rows

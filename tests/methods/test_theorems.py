@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from proved_bounds import log_central_limit
 
+from benchmarks.reproduction import theorems as fa
 from symdp import compose, mechanisms
 from symdp.errors import InputError
-from symdp.methods import fourier as fa
 from symdp.methods.route import Contour
 from symdp.methods.series import SaddlePoint
 from symdp.methods.spa_bounds import log_central_limit_bound, log_interval, rates
