@@ -83,7 +83,8 @@ class FromAbove:
     def sample(self, size: int, rng: Any = None) -> Any:
         """Return independent values of the noise, for simulations and figures.
 
-        No release may use them: the rounding of doubles tells of what they are added to.
+        No release may use them: the rounding of doubles tells of what they are added to. Noise on
+        the integers has whole numbers, of NumPy's int64 where all of them fit.
 
         Parameters
         ----------
@@ -98,7 +99,7 @@ class FromAbove:
         --------
         >>> from symdp import mechanisms
         >>> mechanisms.discrete_laplace(b=2).sample(4, rng=1).tolist()
-        [0.0, 5.0, -2.0, 4.0]
+        [0, 5, -2, 4]
         """
         return above("noise").sample(self, size, rng)
 

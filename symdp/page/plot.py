@@ -30,7 +30,8 @@ _STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
 _COLOURS = ("#0b5fa5", "#d1495b", "#2a9d5c", "#b8860b", "#7b4fa3", "#5b6770")
 _MARKERS = "osD^vPX*"
 _LARGEST_ERROR = 3.0  # decades; what is further off leaves the picture
-_DRAWN, _FEW = 801, 101  # places of a density, and tilts or rates of a figure
+_DRAWN, _FEW = 801, 101  # places of a density, and tilts of a figure
+_RATES = 33  # false positive rates of a trade-off function in a small figure
 _PANELS = 4  # of the figure of a mechanism
 _TILTS = 3.0  # the farthest tilts of a drawn K, from 0 and from −1
 _DEVIATIONS = 4.0  # to either side, of a designed noise that is drawn
@@ -159,7 +160,8 @@ def mechanism_axes(mechanism: Mechanism, ax: Any = None) -> Any:
         cgf.plot(tilts, [law.cgf(float(t)) for t in tilts], color=_COLOURS[0])
         for end in (e for e in law.domain if math.isfinite(e)):
             cgf.axvline(end, color=_COLOURS[1], linestyle="--")
-        alpha = np.linspace(0.0, 1.0, _FEW)
+        # Denser at both ends, where the curve bends.
+        alpha = (1.0 - np.cos(np.linspace(0.0, math.pi, _RATES))) / 2.0
         attack.plot(alpha, trade_off(steps, alpha), color=_COLOURS[0], label="best attack")
         attack.plot([0, 1], [1, 0], color=_COLOURS[-1], linestyle="--", label="guessing")
         domain = " to ".join(f"{end:.4g}" for end in law.domain)

@@ -66,6 +66,7 @@ _HALVINGS, _MOST_CELLS = 48, 1 << 16  # of one cell, and of all at a time
 _BISECTIONS = 60  # of a place in its cell
 _DRAWN = [0.005, 0.995]  # the shares below the ends of a figure
 _LEAST_SHARE = 1e-30  # the least p: cells of less mass are not resolved
+_LARGEST_INT = 2.0**63
 _ROUNDED = 1e-15  # of a sum of probabilities
 _LACKING = 1e-9  # of the mass, that the cells may not see
 _MOST_WHOLE = 1 << 22  # integers whose probabilities are summed
@@ -512,11 +513,19 @@ def quantile(mechanism: Mechanism, p: Any) -> Any:
 
 
 @in_turn
-def sample(mechanism: Mechanism, size: int, rng: np.random.Generator | int | None = None) -> Array:
+def sample(
+    mechanism: Mechanism, size: int, rng: np.random.Generator | int | None = None
+) -> Array | NDArray[np.int64]:
     """Return independent values of the noise, see `Mechanism.sample`."""
     generator = np.random.default_rng(rng)
     uniform = generator.random(whole(size, "size"))
-    return _law(a_mechanism(mechanism)).quantile(np.maximum(uniform, _LEAST_SHARE))
+    noise = a_mechanism(mechanism)
+    values = _law(noise).quantile(np.maximum(uniform, _LEAST_SHARE))
+    is_in_cells = getattr(noise.source, "cell", None) is not None
+    is_whole = noise.support.kind != "interval" and not is_in_cells
+    if is_whole and np.all(np.abs(values) < _LARGEST_INT):
+        return values.astype(np.int64)
+    return values
 
 
 def shown_range(mechanism: Mechanism) -> tuple[float, float]:

@@ -144,3 +144,11 @@ def test_the_figure_of_a_derivation() -> None:
         assert (losses.min(), losses.max()) == pytest.approx((-0.5, 0.5))
         assert "finite for t from -∞ to ∞" in axes[1, 0].get_title()
         pyplot.close("all")
+
+
+def test_noise_on_integers_has_whole_numbers() -> None:
+    for noise in (mechanisms.skellam(mu=2), mechanisms.discrete_laplace(b=2)):
+        drawn = noise.sample(1000, rng=3)
+        assert drawn.dtype == np.int64
+        assert len(set(drawn.tolist())) > 5
+    assert mechanisms.laplace(b=2).sample(3, rng=3).dtype == np.float64
