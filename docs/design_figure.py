@@ -1,10 +1,12 @@
-"""The gain of designed noise over the number of steps: a table, and docs/figures/design.svg.
+"""The gain of designed noise over the number of steps: tables, and two files in docs/figures.
 
-Run it as python docs/design_figure.py; it takes some minutes. Each ε is proved by certify.
+Run it as python docs/design_figure.py, for whole numbers, or as python docs/design_figure.py reals,
+for the reals; each takes some minutes. Each ε of a designed noise is proved by certify.
 """
 
 from __future__ import annotations
 
+import sys
 import time
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from symdp.page.plot import settings
 from symdp.questions.design.integers import design
 
 FIGURE = Path(__file__).parent / "figures" / "design.svg"
+REALS = Path(__file__).parent / "figures" / "design-reals.svg"
+ON_REALS = {1: (1, 2, 3, 5, 10), 2: (1, 2, 5, 10, 20), 8: (1, 5, 10, 20, 50)}  # std: steps
 COUNTS = (1, 2, 5, 8, 10, 12, 15, 20, 30, 50, 100)
 DELTA, STD, DIGITS = 1e-6, 8, 6
 
@@ -58,5 +62,48 @@ def main() -> None:
         figure.savefig(FIGURE)
 
 
+def on_reals() -> None:
+    """Print the table of designs on the reals, and draw their gain for several sizes of noise."""
+    print("| std / sensitivity | steps | ε designed | Gaussian | Laplace | gain | seconds |")
+    print("| ---: | ---: | --- | --- | --- | ---: | --- |")
+    curves: dict[float, dict[int, float]] = {}
+    for std, counts in ON_REALS.items():
+        for n in counts:
+            start = time.process_time()
+            best = design(n, delta=DELTA, std=std, support="reals")
+            seconds = time.process_time() - start
+            ends = compose(best.mechanism, n).certify_epsilon(DELTA, 4)
+            proving = time.process_time() - start - seconds
+            epsilons = {row.name: row.guarantee.epsilon for row in best.rows}
+            designed = float(ends.upper_decimal)
+            known = min(epsilons["Gaussian"], epsilons["Laplace"])
+            gain = max(100.0 * (1.0 - designed / known), 0.0)
+            curves.setdefault(std, {})[n] = gain
+            others = f"{epsilons['Gaussian']:.5f} | {epsilons['Laplace']:.5f}"
+            times = f"{seconds:.1f}, {proving:.1f}"
+            print(
+                f"| {std} | {n} | {designed:.5f} | {others} | {gain:.2f} % | {times} |", flush=True
+            )
+    draw_reals(curves)
+
+
+def draw_reals(curves: dict[float, dict[int, float]]) -> None:
+    """Draw gains over the number of steps, a curve for each standard deviation."""
+    with settings():
+        from matplotlib import pyplot  # noqa: PLC0415
+
+        figure, axes = pyplot.subplots(figsize=(6.2, 3.7), layout="constrained")
+        for (std, gains), style in zip(curves.items(), ("o-", "s--", "D:"), strict=True):
+            label = f"standard deviation {std} sensitivities"
+            axes.semilogx(list(gains), list(gains.values()), style, markersize=4, label=label)
+        axes.set(xlabel="steps", ylabel="ε below the better of the two others by, percent")
+        ticks = sorted({n for gains in curves.values() for n in gains})
+        axes.set_xticks(ticks, [str(n) for n in ticks])
+        axes.minorticks_off()
+        axes.legend(frameon=False)
+        axes.grid(True, color="#888888", alpha=0.25, linewidth=0.6)
+        figure.savefig(REALS)
+
+
 if __name__ == "__main__":
-    main()
+    on_reals() if sys.argv[1:] == ["reals"] else main()

@@ -31,11 +31,20 @@ def sensitivities(
         raise InputError("give --delta D for the derivatives of ε, or --epsilon E for those of δ")
     at_epsilon = None if epsilon is None else words.real(epsilon, "--epsilon")
     at_delta = None if delta is None else words.delta(delta)
-    answer: Gradient = how.ask(
-        f"derivatives of {job.subject}",
-        job.build,
-        lambda steps: steps.gradient(epsilon=at_epsilon, delta=at_delta, direction=how.side),
-    )
+    what = f"derivatives of {job.subject}"
+
+    def ask(work: Work) -> Gradient:
+        def seen(to_come: str) -> None:
+            work.say(f"{what}: {to_come}, each as long as δ itself")
+
+        steps = job.build()
+        answer: Gradient = steps.gradient(
+            epsilon=at_epsilon, delta=at_delta, direction=how.side, progress=seen
+        )
+        return answer
+
+    with working(what) as work:
+        answer = how.ask("", lambda: work, ask)
     how.tell(answer, _derived)
 
 

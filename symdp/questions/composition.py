@@ -484,10 +484,11 @@ class Composition(Composed):
         epsilon: float | None = None,
         delta: float | None = None,
         direction: Direction = "both",
+        progress: Callable[[str], None] | None = None,
     ) -> Any:
         """Return ∂ε/∂θ at a δ or ∂δ/∂θ at an ε, see `symdp.questions.design.gradient`."""
         derive = above("gradient").gradient
-        return derive(self, epsilon=epsilon, delta=delta, direction=direction)
+        return derive(self, epsilon=epsilon, delta=delta, direction=direction, progress=progress)
 
     def zcdp(self, direction: Direction = "both") -> Zcdp:
         """Return the least ρ of zCDP, the supremum of D_α/α over α > 1, see `zcdp.zcdp`."""

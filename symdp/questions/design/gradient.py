@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 import sympy as sp
 
+from symdp.arguments import silent
 from symdp.emit.numpy import compile_numpy
 from symdp.errors import AccuracyError, InputError
 from symdp.model.sampling import Noise, Radial, declare, exact
@@ -122,6 +123,7 @@ def gradient(
     epsilon: float | None = None,
     delta: float | None = None,
     direction: Direction = "both",
+    progress: Callable[[str], None] | None = None,
 ) -> Gradient:
     """Return ∂ε/∂θ at a δ, or ∂δ/∂θ at an ε, for every parameter θ of every step.
 
@@ -129,6 +131,8 @@ def gradient(
     ----------
     epsilon, delta : where; ε at δ is derived, or δ at ε
     direction : "remove", "add", or "both": the direction of the larger one
+    progress : called before each derivative that takes six answers at nearby values, each as long
+        as this answer, in place of a sum on the contour
 
     Examples
     --------
@@ -141,6 +145,8 @@ def gradient(
     """
     if (epsilon is None) == (delta is None):
         raise InputError("give epsilon, for the derivatives of δ, or delta, for those of ε")
+    if progress is None:
+        progress = silent
     asked: Literal["epsilon", "delta"] = "delta" if delta is None else "epsilon"
     at = epsilon if delta is None else delta
     ask: Callable[..., Guarantee] = getattr(composition, asked)
@@ -149,12 +155,12 @@ def gradient(
     answer = answers[larger]
     if asked == "epsilon" and not answer.epsilon > 0.0:
         raise InputError(f"epsilon is 0 at delta = {delta!r:.30}: nothing moves it")
-    slopes = tuple(_slopes(composition, answer, asked, larger))
+    slopes = tuple(_slopes(composition, answer, asked, larger, progress))
     other: tuple[Slope, ...] = ()
     for side, second in answers.items():
         apart = abs(float(getattr(second, asked)) / float(getattr(answer, asked)) - 1.0)
         if side != larger and apart < _SAME:
-            second_slopes = tuple(_slopes(composition, second, asked, side))
+            second_slopes = tuple(_slopes(composition, second, asked, side, progress))
             if any(map(_differ, slopes, second_slopes)):
                 other = second_slopes
     return Gradient(answer, asked, larger, slopes, other)
@@ -176,7 +182,11 @@ def _directions(composition: Composition, direction: str) -> tuple[Direction, ..
 
 
 def _slopes(
-    composition: Composition, answer: Guarantee, asked: str, direction: Direction
+    composition: Composition,
+    answer: Guarantee,
+    asked: str,
+    direction: Direction,
+    progress: Callable[[str], None],
 ) -> Iterator[Slope]:
     """Yield the slopes of all parameters in one direction."""
     steps = composition.accounted.given
@@ -187,6 +197,7 @@ def _slopes(
             if line is not None:
                 slope = _on_line(line, axis, mechanism, count, asked)
             if slope is None:
+                progress(f"six answers for the derivative in {axis.name}")
                 slope = _by_differences(composition, number, axis, answer, asked, direction)
             yield replace(slope, step=mechanism.summary)
         yield replace(

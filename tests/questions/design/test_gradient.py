@@ -148,7 +148,9 @@ def test_steps_of_several_kinds_have_slopes_of_their_own():
 def test_what_moves_a_jump_is_not_summed():
     """Noise on [0, w] that is cut: the mass at infinity moves with w, which no line sees."""
     box = Mechanism.additive(1 / A, X, 1, (0, A), "box")(a=50)
-    slopes = symdp.compose(box, 2).gradient(epsilon=0.0).slopes
+    steps_to_come = []
+    slopes = symdp.compose(box, 2).gradient(epsilon=0.0, progress=steps_to_come.append).slopes
+    assert "six answers for the derivative in a" in steps_to_come
     slope = next(one for one in slopes if one.parameter == "a")
     assert slope.by == "differences"
     truth = -2 * (1 - 1 / 50) / 50**2  # δ(0) = 1 − (1 − 1/a)²
