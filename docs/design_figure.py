@@ -98,10 +98,10 @@ def draw_reals(curves: dict[float, dict[int, float]]) -> None:
         from matplotlib import pyplot  # noqa: PLC0415
 
         figure, axes = pyplot.subplots(figsize=(6.2, 3.7), layout="constrained")
-        for (std, gains), style in zip(curves.items(), ("o-", "s--", "D:"), strict=True):
-            label = f"standard deviation {std} sensitivities"
-            axes.semilogx(list(gains), list(gains.values()), style, markersize=4, label=label)
-        axes.set(xlabel="steps", ylabel="ε below the better of the two others by, percent")
+        for (std, gains), style in zip(curves.items(), ("o", "s", "D"), strict=True):
+            label = f"std = {std} sensitivities"
+            axes.semilogx(list(gains), list(gains.values()), style, markersize=5, label=label)
+        axes.set(xlabel="steps", ylabel="ε below the better other, percent")
         ticks = sorted({n for gains in curves.values() for n in gains})
         axes.set_xticks(ticks, [str(n) for n in ticks])
         axes.minorticks_off()
