@@ -141,7 +141,7 @@ def job_page(sections: Sequence[str]) -> str:
         proved = re.search(r"^Proved: δ = (\S+)\.$", text, re.MULTILINE)
         answers = re.findall(r"^\| (.+?) \|.*\| ([-+][\d.]+e[-+]\d+) \|", text, re.MULTILINE)
         within = sum(abs(float(error)) <= CLOSE for _, error in answers)
-        value = proved[1] if proved else ""
+        value = f"{float(proved[1]):.4g}" if proved else ""
         rows.append((f"[{heading}](#{anchor(heading)})", value, str(len(answers)), str(within)))
         shown.append(LONG_TABLE.sub(FOLDED, text))
     return "\n".join(
@@ -152,7 +152,7 @@ def job_page(sections: Sequence[str]) -> str:
             "symdp's exact values are stars, its bounds and estimates circles; peers have other "
             "shapes, joined from coarse to fine. Errors above 1e4 or below 1e-17 are drawn at the "
             "edge.\n",
-            table(("job", "proved δ", "programs with a δ", f"within {CLOSE:g} of it"), rows),
+            table(("job", "δ", "answers", f"within {CLOSE:g} of it"), rows),
             "\n".join(shown),
         )
     )
