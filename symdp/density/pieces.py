@@ -374,9 +374,16 @@ def _extends(piece: Piece, single: Piece, x: sp.Symbol, at: sp.Expr) -> bool:
             continue
         if ours is None or theirs is None or sp.oo in (ours, theirs) or -sp.oo in (ours, theirs):
             return False
-        if sp.expand_log(sp.expand(ours.subs(x, at) - theirs.subs(x, at)), force=True) != 0:
+        if not _vanishes(sp.expand(ours.subs(x, at) - theirs.subs(x, at))):
             return False
     return True
+
+
+def _vanishes(difference: sp.Expr) -> bool:
+    """Whether an expression is shown to be 0; SymPy splits some logarithms of numbers for ever."""
+    if difference.is_Number or difference.free_symbols:
+        return bool(sp.expand_log(difference, force=True) == 0)
+    return sign_of(difference) == 0
 
 
 def flat_masses(pieces: Sequence[Piece], k: sp.Symbol) -> dict[Piece, arb]:

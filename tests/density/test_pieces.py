@@ -405,3 +405,10 @@ def test_one_point_is_a_piece_only_where_its_mass_is_another(name):
     p, q, count = ONE_POINT[name]
     pair = Mechanism.from_pair(p, q, WHOLE, "integers", normalize=True).pair("remove")
     assert len(pieces(pair)) == count
+
+
+def test_a_scale_that_is_one_over_a_logarithm_ends():
+    """δ(1/5) = (1 − e^{1/5}·7/10)/(1 + 7/10): losses are ±log(10/7) and what lies between."""
+    noise = symdp.mechanisms.discrete_laplace(b=1 / sp.log(sp.Rational(10, 7)))
+    answer = symdp.compose(noise).delta(sp.Rational(1, 5))
+    assert answer.value == pytest.approx((1 - 0.7 * math.exp(0.2)) / 1.7, rel=1e-12)
