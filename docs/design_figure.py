@@ -1,7 +1,8 @@
 """The gain of designed noise over the number of steps: tables, and two files in docs/figures.
 
-Run it as python docs/design_figure.py, for whole numbers, or as python docs/design_figure.py reals,
-for the reals; each takes some minutes. Each ε of a designed noise is proved by certify.
+Run it as python docs/design_figure.py, for whole numbers, with `sizes` for several standard
+deviations, or with `reals`; each takes some minutes. Each ε of a designed noise is proved by
+certify, but for `sizes`, where it is the accountant's.
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ from symdp.page.plot import settings
 from symdp.questions.design.integers import design
 
 FIGURE = Path(__file__).parent / "figures" / "design.svg"
+SIZES = Path(__file__).parent / "figures" / "design-sizes.svg"
 REALS = Path(__file__).parent / "figures" / "design-reals.svg"
 ON_REALS = {1: (1, 3), 2: (1, 10), 8: (1, 2, 10, 20)}  # std: steps
 FEW = (2, 3, 4, 5)
+STDS = (4, 8, 16, 32)  # in units of the sensitivity
+COUNTS_OF_SIZES = (1, 3, 6, 8, 10, 12, 15, 20, 30, 50, 100)
 COUNTS = (1, 2, 5, 8, 10, 12, 15, 20, 30, 50, 100)
 DELTA, STD, DIGITS = 1e-6, 8, 6
 
@@ -61,6 +65,29 @@ def main() -> None:
         for axes in (above, below):
             axes.grid(True, color="#888888", alpha=0.25, linewidth=0.6)
         figure.savefig(FIGURE)
+
+
+def over_sizes() -> None:
+    """Print the gain for each standard deviation and number of steps, and draw it."""
+    print("| steps |" + "".join(f" std {std} |" for std in STDS))
+    print("| ---: |" + " ---: |" * len(STDS))
+    gains: dict[int, list[float]] = {std: [] for std in STDS}
+    for count in COUNTS_OF_SIZES:
+        for std in STDS:
+            gains[std].append(design(count, delta=DELTA, std=std).gain)
+        cells = "".join(f" {gains[std][-1]:.2f} % |" for std in STDS)
+        print(f"| {count} |{cells}", flush=True)
+    with settings():
+        from matplotlib import pyplot  # noqa: PLC0415
+
+        figure, axes = pyplot.subplots(figsize=(6.2, 3.7), layout="constrained")
+        for (std, percent), style in zip(gains.items(), ("o-", "s--", "D:", "^-."), strict=True):
+            label = f"std = {std} sensitivities"
+            axes.semilogx(COUNTS_OF_SIZES, percent, style, markersize=3.5, label=label)
+        axes.set(xlabel="steps", ylabel="percent", title="ε below the better of the two others by")
+        axes.legend(frameon=False)
+        axes.grid(True, color="#888888", alpha=0.25, linewidth=0.6)
+        figure.savefig(SIZES)
 
 
 def on_reals() -> None:
@@ -111,4 +138,4 @@ def draw_reals(curves: dict[float, dict[int, float]]) -> None:
 
 
 if __name__ == "__main__":
-    on_reals() if sys.argv[1:] == ["reals"] else main()
+    {"reals": on_reals, "sizes": over_sizes}.get("".join(sys.argv[1:]), main)()
