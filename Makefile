@@ -1,5 +1,5 @@
 # make run    two jobs, derived, accounted for, proved; a figure in out/profile.svg; ten seconds
-# make test   ruff, mypy and every test that is not slow; 5 to 14 minutes of two cores
+# make test   ruff, mypy and every test that is not slow; 8 minutes of two idle cores
 # make test-ROOM  the quick tests of one room: make test-numeric, make test-derive, ...
 # make slow   a third of the slow tests, the next third at the next commit; about 36 minutes of two cores
 # make lint   ruff and mypy alone

@@ -21,7 +21,7 @@ REALS = Path(__file__).parent / "figures" / "design-reals.svg"
 ON_REALS = {1: (1, 3), 2: (1, 10), 8: (1, 2, 10, 20)}  # std: steps
 FEW = (2, 3, 4, 5)
 STDS = (4, 8, 16, 32)  # in units of the sensitivity
-COUNTS_OF_SIZES = (1, 3, 6, 8, 10, 12, 15, 20, 30, 50, 100)
+COUNTS_OF_SIZES = (1, 6, 8, 10, 12, 15, 20, 30, 50, 100)
 COUNTS = (1, 2, 5, 8, 10, 12, 15, 20, 30, 50, 100)
 DELTA, STD, DIGITS = 1e-6, 8, 6
 
