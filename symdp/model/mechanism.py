@@ -472,7 +472,8 @@ class Mechanism(FromAbove, MechanismRecord):
         ----------
         masses : those of 0, 1, 2, …, ratios that do not rise; −k has that of k; they add up to one
         sensitivity : what a record moves the output by at most, a whole number (of cells)
-        tail, cell : the mass beyond, on either side; on the reals, the width of a cell around 0, …
+        tail : T, the mass beyond the last p_K, on either side; it falls by T/(T + p_K) a value
+        cell : on the reals, the width of the cells around 0, ±w, ±2w, … that masses are those of
 
         Raises
         ------

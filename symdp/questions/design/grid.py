@@ -26,6 +26,7 @@ import numpy as np
 import sympy as sp
 
 from symdp.arguments import checked_count, real, share
+from symdp.emit.numpy import compile_numpy
 from symdp.errors import InputError, at
 from symdp.model.parser import parse
 from symdp.model.sampling import exact, variable_symbol
@@ -287,13 +288,7 @@ def _cost_formula(cost: str) -> Callable[[Array], Array]:
         formula = parse(cost, {_NAMED: x})
         if x not in formula.free_symbols:
             raise InputError(f"{cost} does not hold {_NAMED}")
-    evaluate = sp.lambdify(x, formula, "numpy")
-
-    def values(places: Array) -> Array:
-        with np.errstate(all="ignore"):
-            return np.asarray(evaluate(places) + np.zeros(places.shape), dtype=np.float64)
-
-    return values
+    return compile_numpy(formula, [x])
 
 
 def _costs(

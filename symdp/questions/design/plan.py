@@ -22,6 +22,7 @@ import numpy as np
 import sympy as sp
 
 from symdp.arguments import MOST_STEPS, checked_count, real, share, silent
+from symdp.emit.numpy import compile_numpy
 from symdp.errors import AccuracyError, InputError, at, suggestion
 from symdp.interrupt import limit, time_left
 from symdp.model.mechanism import Mechanism, a_mechanism
@@ -155,8 +156,8 @@ class _Task:
         self.epsilon, self.delta = target
         self.count = count
         listed = [symbols[name] for name in self.names]
-        self._cost = sp.lambdify(listed, formula, "math")
-        self._slopes = [sp.lambdify(listed, sp.diff(formula, symbol), "math") for symbol in listed]
+        self._cost = compile_numpy(formula, listed)
+        self._slopes = [compile_numpy(sp.diff(formula, symbol), listed) for symbol in listed]
         self.met: list[tuple[float, dict[str, float]]] = []
         self.least = math.inf
         self.answered = 0
