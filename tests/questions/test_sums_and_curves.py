@@ -66,9 +66,11 @@ def test_a_curve_in_axes():
 def test_a_trade_off_of_an_array():
     steps = compose(NOISE, 3)
     alpha = np.array([0.0, 0.01, 0.5, 1.0])
-    found = steps.trade_off(alpha)
-    assert isinstance(found, np.ndarray)
-    assert list(found) == [steps.trade_off(float(one)) for one in alpha]
-    assert np.all(np.diff(found) < 0)
+    curve = steps.trade_off(alpha)
+    assert isinstance(curve, np.ndarray)
+    # Array code and scalar code of one function differ by an ulp on some processors.
+    one_by_one = [steps.trade_off(float(level)) for level in alpha]
+    assert curve == pytest.approx(one_by_one, rel=1e-15, abs=0.0)
+    assert np.all(np.diff(curve) < 0)
     with pytest.raises(InputError, match="alpha"):
         steps.trade_off([0.1, 1.1])
