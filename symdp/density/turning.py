@@ -193,7 +193,7 @@ def _by_derivative(loss: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) 
         return [(lower, upper, "unknown")]
     ends = [lower, *ordered, upper]
     slope = sp.diff(loss, x)
-    slope_signs = (_sign_at(slope, x, interior_point(low, high)) for low, high in pairwise(ends))
+    slope_signs = (_sign_between(slope, x, cut, (lower, upper)) for cut in pairwise(ends))
     alternates = _are_simple(derivative, x, len(ordered))
     signs = _alternating(slope_signs, ends) if alternates else list(slope_signs)
     return [
@@ -222,9 +222,27 @@ def _merged(parts: list[_Part]) -> list[_Part]:
     return merged
 
 
+def _sign_between(
+    slope: sp.Expr, x: sp.Symbol, cut: tuple[sp.Expr, sp.Expr], ends: tuple[sp.Expr, sp.Expr]
+) -> int | None:
+    """Return the sign of a slope between two of its zeros, or a zero and an end of the piece.
+
+    At an end of the piece, where it is no zero, the expression is shorter than between them.
+    """
+    for edge in cut:
+        if edge in ends and not edge.is_infinite:
+            sign = _sign_at(slope, x, edge)
+            if sign:
+                return sign
+    return _sign_at(slope, x, interior_point(*cut))
+
+
 def _sign_at(derivative: sp.Expr, x: sp.Symbol, x_value: sp.Expr) -> int | None:
+    slope = derivative.subs(x, x_value)
+    if slope.has(sp.nan, sp.zoo, sp.oo):
+        return None
     try:
-        return sign_of(derivative.subs(x, x_value))
+        return sign_of(slope)
     except PrecisionExhausted:  # of numbers some hundreds of digits apart
         return None
 

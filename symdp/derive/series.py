@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 _SECONDS_OF_A_LIMIT = 5.0  # where a cumulant is 0/0
 _SHARE = 0.4  # of the clock, for one derivative
 _LEAST = 0.25  # seconds
-_LONGEST = 130  # operations of a moment that a person reads
+_LONGEST = 130  # operations of a mean that a person reads, of the j-th moment j times that
 _MOST_DEGREE = 2  # of a loss, whose j-th power is integrated
 _ROUNDS = 2  # random values of parameters
 _DIGITS = 25
@@ -324,7 +324,7 @@ def moment_at_zero(pair: Pair, order: int, below_one: tuple[str, ...] = ()) -> s
             return None
         total += part
     formula = _collected(total)
-    if sp.count_ops(formula) > _LONGEST or not _is_checked(formula, pair, order, below_one):
+    if sp.count_ops(formula) > order * _LONGEST or not _is_checked(formula, pair, order, below_one):
         return None
     return formula
 
@@ -366,7 +366,7 @@ def _tilted_mass(piece: Piece, x: sp.Symbol, beta: sp.Symbol) -> sp.Expr | None:
 
 
 def _collected(total: sp.Expr) -> sp.Expr:
-    """Return a sum by its exponentials and error functions, each with one factor.
+    """Return a sum by its exponentials, error functions and roots of π, each with one factor.
 
     What several exponentials and error functions are divided by, as a mass is, stays one symbol.
     """
@@ -386,7 +386,9 @@ def _collected(total: sp.Expr) -> sp.Expr:
         for factor in sp.Mul.make_args(term):
             base, power = factor.as_base_exp()
             meaning = meanings.get(base)
-            if meaning is None:
+            if base is sp.pi:
+                function *= factor
+            elif meaning is None:
                 plain *= factor
             elif isinstance(meaning, sp.exp):
                 exponent += power * meaning.args[0]

@@ -288,13 +288,12 @@ class GridSum:
 
         The powers of e^{−h} are kept, so that a weight is rounded like 1: `floor` covers it.
         """
-        first = math.floor((epsilon + shift - self.start) / self.spacing)
-        first = max(first, 0)
+        first = max(math.ceil((epsilon + shift - self.start) / self.spacing), 0)
         count = self.mass.size - first
         if count <= 0:
             return 0.0
         gap = self.start + self.spacing * first - epsilon
-        weight = 1.0 - math.exp(shift - gap) * self._powers(1.0)[:count]
+        weight = 1.0 - math.exp(min(shift - gap, 0.0)) * self._powers(1.0)[:count]
         np.maximum(weight, 0.0, out=weight)
         if tilt:
             weight *= math.exp(-tilt * gap) * self._powers(tilt)[:count]

@@ -574,12 +574,25 @@ def _in_normal(expression: sp.Basic) -> sp.Basic:
     if written.is_polynomial(*names.values()):
         written = sp.collect(sp.expand(written), list(names.values()), sp.factor)
         constant = written.subs(dict.fromkeys(names.values(), 0))
-        powers = sorted(constant.atoms(sp.exp), key=sp.default_sort_key)
-        forms = sp.factor(constant), sp.collect(sp.expand(constant), powers, sp.factor)
+        forms = sp.factor(constant), _by_exponentials(constant)
         written = written - constant + min(forms, key=sp.count_ops)
     for value, dummy in reversed(names.items()):  # later ones hold those before
         written = written.xreplace({dummy: value})
     return written
+
+
+def _by_exponentials(expression: sp.Expr) -> sp.Expr:
+    """Return a sum by its exponentials and powers of π, each with one factor."""
+    factors: dict[sp.Expr, sp.Expr] = {}
+    for term in sp.Add.make_args(sp.expand(expression)):
+        kind, factor = sp.S.One, sp.S.One
+        for part in sp.Mul.make_args(term):
+            if isinstance(part, sp.exp) or part.as_base_exp()[0] is sp.pi:
+                kind *= part
+            else:
+                factor *= part
+        factors[kind] = factors.get(kind, sp.S.Zero) + factor
+    return sp.Add(*(sp.factor(factor) * kind for kind, factor in factors.items()))
 
 
 def one_set_of_cases(expression: sp.Basic) -> sp.Basic:

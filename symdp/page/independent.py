@@ -211,10 +211,24 @@ def _rows(d: PairDerivation, pair: Pair, values: Mapping[sp.Symbol, sp.Expr]) ->
             yield Judged("K", f"{d.cgf.tilt} = {tilt}", value, cgf(pair, put(tilt)), line)
     mean = _mean(d)
     if mean is not None:
-        truth = _total(pair, lambda p, q: p * mpmath.log(p / q) if p > 0 and q > 0 else 0)
-        yield Judged(
-            "κ₁", "", put(mean), truth, "total(lambda x: p(x)*loss(x) if p(x)*q(x) else 0)"
-        )
+        yield _judged_moment(pair, "κ₁", 1, put(mean))
+        if d.cgf.expression is None:
+            for order in (2, 3):
+                moment = moment_at_zero(d.pair, order, d.below_one)
+                if moment is None:
+                    break
+                yield _judged_moment(pair, f"m{'₂₃'[order - 2]}", order, put(moment))
+
+
+def _judged_moment(pair: Pair, name: str, order: int, value: Any) -> Judged:
+    """Return E ℓʲ by its formula beside the quadrature of ℓʲP."""
+
+    def integrand(p: Any, q: Any) -> Any:
+        return p * mpmath.log(p / q) ** order if p > 0 and q > 0 else 0
+
+    power = "" if order == 1 else f"**{order}"
+    program = f"total(lambda x: p(x)*loss(x){power} if p(x)*q(x) else 0)"
+    return Judged(name, "", value, _total(pair, integrand), program)
 
 
 def _laws(pair: Pair) -> tuple[Any, Any]:

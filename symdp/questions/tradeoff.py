@@ -378,9 +378,8 @@ class _Complement:
         The rate falls with ε: it is Q(L > ε). Two lines that touch at a smaller and a larger rate
         bound f between them: it is convex, so that no line is above where theirs meet.
         """
-        low, high = self._ends()
-        deviations = [math.sqrt(float(law.cumulants(0.0, 2)[1])) for law in self._laws]
-        width = max(*deviations, 1e-300)
+        low, high = self._ends(log_alpha)
+        width = self._width(log_alpha, tilts=(0.0,))
         if not self._touching and self._lower(min(max(0.0, low), high)) == -math.inf:
             return False
         for trial in range(_TANGENTS):
@@ -389,7 +388,9 @@ class _Complement:
             epsilon, is_highest = self._next(log_alpha, width, trial)
             if is_highest:
                 return True
-            if not low < epsilon < high or epsilon in self._known:
+            if not low < epsilon < high:
+                epsilon = self._halfway(epsilon, *self._ends(log_alpha))
+            if epsilon in self._known:
                 return False
             self._lower(epsilon)
             if all(line.epsilon != epsilon for line in self._touching):
@@ -430,8 +431,8 @@ class _Complement:
         def score(epsilon: float) -> float:
             return _log_line(epsilon, self._lower(epsilon), log_alpha)
 
-        left, right = self._bracket(score)
-        for end in self._ends():
+        left, right = self._bracket(score, log_alpha)
+        for end in self._ends(log_alpha):
             if math.isfinite(end):  # where parabolas do not get to
                 score(end)
         # The score has kinks at the values of a loss that takes single values only.
@@ -441,17 +442,37 @@ class _Complement:
             near = max(left, highest - _KINK), min(right, highest + _KINK)
             golden_section(lambda epsilon: -score(epsilon), *near, _NARROWINGS)
 
-    def _ends(self) -> tuple[float, float]:
-        """Return the range of the loss: beyond it, 1 − δ(ε) is constant, or e^ε times that."""
-        bounds = [law.loss_bounds for law in self._laws]
-        return min(low for low, _ in bounds), max(high for _, high in bounds)
+    def _ends(self, log_alpha: float) -> tuple[float, float]:
+        """Return where the highest line can lie.
 
-    def _bracket(self, score: Callable[[float], float]) -> tuple[float, float]:
+        Beyond the range of the loss 1 − δ(ε) is constant, or e^ε times that. A line is above 0
+        only where e^ε α < P(L < ∞), and above another one only where e^ε Q(P > 0) is.
+        """
+        bounds = [law.loss_bounds for law in self._laws]
+        low = min(low for low, _ in bounds)
+        high = max(high for _, high in bounds)
+        heights = (_log_line(e, ends[0], log_alpha) for e, ends in self._known.items())
+        highest = max(heights, default=_NEVER)
+        if highest > _NEVER:
+            low = max(low, highest - self._slope)
+        return low, min(high, self._most - log_alpha)
+
+    def _halfway(self, epsilon: float, low: float, high: float) -> float:
+        """Return a place between the last line that was tried and the end that ε lies beyond."""
+        if epsilon >= high:
+            return 0.5 * (self._touching[0].epsilon + high)
+        return 0.5 * (self._touching[-1].epsilon + low)
+
+    def _width(self, log_alpha: float, tilts: tuple[float, ...]) -> float:
+        """Return the first step of a search: a deviation, or −log α where heavy tails make it."""
+        variances = [float(law.cumulants(tilt, 2)[1]) for law in self._laws for tilt in tilts]
+        return min(math.sqrt(max(*variances, 1e-300)), max(1.0, -log_alpha))
+
+    def _bracket(self, score: Callable[[float], float], log_alpha: float) -> tuple[float, float]:
         """Return an interval around the maximum, from what is known already or from 0 on."""
-        low, high = self._ends()
+        low, high = self._ends(log_alpha)
         middle = max(self._known, key=score) if self._known else min(max(0.0, low), high)
-        variances = [float(law.cumulants(t, 2)[1]) for law in self._laws for t in (0.0, -1.0)]
-        width = math.sqrt(max(*variances, 1e-300))
+        width = self._width(log_alpha, tilts=(0.0, -1.0))
         left = max((e for e in self._known if e < middle), default=middle - width)
         right = min((e for e in self._known if e > middle), default=middle + width)
         left, right = max(low, left), min(high, right)

@@ -311,6 +311,17 @@ def test_named_slopes_are_what_numbers_show(loss):
             assert all(move > 0 if slope == "increasing" else move < 0 for move in moves)
 
 
+def test_a_slope_is_told_at_an_end_where_it_is_a_long_root_between():
+    """(log x)·u² − (x − 1)²/2 rises from u to (1 + √(1 + 4u²))/2 and then falls."""
+    u = sp.Symbol("u", positive=True)
+    loss = u**2 * sp.log(x) - (x - 1) ** 2 / 2
+    turn = (1 + sp.sqrt(1 + 4 * u**2)) / 2
+    (rise, fall) = monotone_cuts(loss, x, u, u + 1)
+    assert (rise[0], fall[1]) == (u, u + 1)
+    assert sp.simplify(rise[1] - turn) == sp.simplify(fall[0] - turn) == 0
+    assert (rise[2], fall[2]) == ("increasing", "decreasing")
+
+
 @pytest.mark.parametrize("name", PAIRS)
 def test_every_example_is_a_pair(name: str) -> None:
     pair = PAIRS[name]()

@@ -37,17 +37,18 @@ def test_nor_have_its_inverse_and_its_density(derived):
     assert float(value) == pytest.approx(float(normal), rel=1e-14)
 
 
-@pytest.mark.slow_cases("1-3")
+@pytest.mark.slow_cases("3-1-3", "2-1-3", "3-2-2", "2-2-2")
 @pytest.mark.parametrize(("a", "b"), [(1, 3), (2, 2), (5, 1)])
-def test_the_mean_of_the_loss_is_a_formula(derived, a, b):
-    mean = moment_at_zero(derived.pair, 1)
+@pytest.mark.parametrize("order", [1, 2, 3])
+def test_moments_of_the_loss_are_formulas(derived, order, a, b):
+    moment = moment_at_zero(derived.pair, order)
     density = sp.lambdify(X, HALVES.subs({A: a, B: b}), "mpmath")
     with mpmath.workdps(25):
         truth = mpmath.quad(
-            lambda x: density(x - 1) * mpmath.log(density(x - 1) / density(x)),
+            lambda x: density(x - 1) * mpmath.log(density(x - 1) / density(x)) ** order,
             [-80, -20, 0, 1, 20, 80],
         )
-    assert float(mean.subs({A: a, B: b})) == pytest.approx(float(truth), rel=1e-12)
+    assert float(moment.subs({A: a, B: b})) == pytest.approx(float(truth), rel=1e-12)
 
 
 def test_a_lattice_or_an_infinite_loss_has_none_in_that_way():

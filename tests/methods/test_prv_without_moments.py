@@ -5,6 +5,7 @@ import pytest
 import sympy
 
 import symdp
+from symdp.methods.loss_mesh import GridSum
 
 x = sympy.Symbol("x", real=True)
 SHIFT, STEPS, SPACING, LOWEST, LARGEST = 0.1, 5, 1e-3, -4.0, 250.0
@@ -59,3 +60,11 @@ def test_epsilon_is_found_from_quantiles_where_a_variance_would_mislead(steps):
     assert answer.kind == "bound"
     assert rounded_deltas(answer.epsilon)[0] < 0.3 < rounded_deltas(answer.lower)[1]
     assert answer.epsilon - answer.lower < 0.01
+
+
+def test_a_payoff_on_a_mesh_wider_than_the_range_of_exponentials():
+    mass = np.array([0.125, 0.25, 0.375, 0.25])
+    total = GridSum(mass, -5000.0, 2000.0, 1e-16)
+    assert total.payoff(-3500.0, 0.0, 0.0) == 0.875
+    assert total.payoff(1.0, 0.0, -1e4) == 1.0
+    assert total.payoff(1000.0, 0.0, 0.0) == 0.0

@@ -5,8 +5,9 @@ import math
 import mpmath
 import numpy as np
 import pytest
+import sympy as sp
 
-from symdp import compose, mechanisms
+from symdp import Mechanism, compose, mechanisms
 from symdp.errors import InputError
 from symdp.methods.gaussian import log_gaussian_delta
 from symdp.questions import tradeoff
@@ -171,3 +172,24 @@ def test_a_hundred_rates_take_a_few_lines_each(monkeypatch):
     steps = compose(mechanisms.gaussian(sigma=1.3).subsample("poisson", "0.01"), 100)
     trade_off(steps, np.linspace(0.01, 0.99, 100))
     assert len(set(asked)) < 350  # 1 300 where heights alone tell
+
+
+@pytest.mark.slow
+def test_losses_without_moments_have_a_trade_off():
+    """The variance of such a loss is no double: the search must not begin that far away.
+
+    x⁻⁴e^{−4/x} on x > 0 moved by 1 has losses that fall like 1/ℓ, and the highest line lies far
+    below ε = 0.
+    """
+    x = sp.Symbol("x", positive=True)
+    noise = Mechanism.additive(x**-4 * sp.exp(-4 / x) * 32, x, support=(0, sp.oo))
+    steps = compose(noise, 5)
+    miss = steps.trade_off(0.1)
+    heights = [
+        1 - steps.delta(epsilon, direction=direction).upper - 0.1 * math.exp(epsilon)
+        for direction in ("remove", "add")
+        for epsilon in (-10, -9, -8, -7)
+    ]
+    lowest = min(max(heights[:4]), max(heights[4:]))
+    assert lowest <= miss * (1 + 1e-9)
+    assert 0 < miss < 1e-5

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from typing import TYPE_CHECKING, cast
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 _FEW = 4  # whole numbers beside the first of a set that is written out
 CUMULANTS = 4  # shown at t = 0
+_CLOSED_MOMENTS = 3  # of a loss whose K has no closed form: the fourth is no formula to read
 _SECONDS = 4.0  # of work for what numbers show
 _RATE_ORDER = 4  # powers of a sampling rate looked through for a leading term
 _LEAST_FOR_MEAN = 3.0  # seconds: it takes one or two where it is found
@@ -385,13 +386,13 @@ def cgf_section(d: PrivacyLoss, order: int) -> Section:
         lines.append(equation(read("K({})", t), cgf.expression))
     lines += [*_whole_tilts(d), *domain_lines(d), *cumulant_lines(d, order + 1)]
     at_zero: list[Line] = []
-    mean: sp.Expr | None = None
+    closed: list[sp.Expr] = []
     with suppress(*GIVES_UP):  # a special function may have no derivative by its parameters
         if cgf.expression is not None:
             at_zero = d.clock.attempt(lambda: list(_closed_at_zero(d)), [], 2 * SHARE, LEAST)
         else:
-            mean = _mean_in_time(d)
-    lines += at_zero or tried(d, "cumulants at t = 0", lambda: _moments_at_zero(d, mean))
+            closed = _moments_in_time(d)
+    lines += at_zero or tried(d, "cumulants at t = 0", lambda: _moments_at_zero(d, closed))
     return Section("cumulants", "Cumulant generating function", tuple(lines))
 
 
@@ -515,8 +516,8 @@ def _closed_at_zero(d: PrivacyLoss) -> Iterator[Line]:
         yield equation("κ₄/κ₂²", excess, words="excess")
 
 
-def _moments_at_zero(d: PrivacyLoss, closed: sp.Expr | None) -> Iterator[Line]:
-    """κ₁ … κ₄ as moments, the mean in closed form where it has one, with leading terms in q."""
+def _moments_at_zero(d: PrivacyLoss, closed: Sequence[sp.Expr]) -> Iterator[Line]:
+    """κ₁ … κ₄ as moments, the first ones in closed form, with leading terms in q."""
     x = layout(d.variable)
 
     def moment(power: str) -> Node:
@@ -527,18 +528,32 @@ def _moments_at_zero(d: PrivacyLoss, closed: sp.Expr | None) -> Iterator[Line]:
     for j, right in enumerate(
         (None, "m₂ − m₁²", "m₃ − 3m₁m₂ + 2m₁³", "m₄ − 4m₁m₃ − 3m₂² + 12m₁²m₂ − 6m₁⁴"), start=1
     ):
-        mean = moment("") if closed is None else closed
-        yield equation(read("κ_{}", sp.Integer(j)), f"={right}" if right else mean)
+        name = read("κ_{}", sp.Integer(j))
+        if right is None:
+            yield equation(name, closed[0] if closed else moment(""))
+            continue
+        if j <= len(closed):
+            yield equation(read("m_{}", sp.Integer(j)), closed[j - 1])
+        yield equation(name, f"={right}")
     yield from _leading_terms(d)
 
 
-def _mean_in_time(d: PrivacyLoss) -> sp.Expr | None:
-    """Return κ₁ in closed form, None where none is found in time."""
+def _moments_in_time(d: PrivacyLoss) -> list[sp.Expr]:
+    """Return E ℓ, E ℓ², E ℓ³ in closed form, up to the first that is not found in time."""
+    moments: list[sp.Expr] = []
     if d.mass_at_infinity != 0:
-        return None
-    return d.clock.attempt(
-        lambda: moment_at_zero(d.pair, 1, d.below_one), None, SHARE, _LEAST_FOR_MEAN
-    )
+        return moments
+    for order in range(1, _CLOSED_MOMENTS + 1):
+        moment = d.clock.attempt(
+            lambda order=order: moment_at_zero(d.pair, order, d.below_one),  # type: ignore[misc]
+            None,
+            SHARE,
+            _LEAST_FOR_MEAN,
+        )
+        if moment is None:
+            break
+        moments.append(moment)
+    return moments
 
 
 def _leading_terms(d: PrivacyLoss) -> Iterator[Line]:
