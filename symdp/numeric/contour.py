@@ -85,18 +85,23 @@ def contour_answer(
     """
     if not law.is_spread or law.few_fall_short(epsilon):
         return None
-    for trace in (_traced, _traced_farther):
+    for trace in (_traced_line, _traced_cut_line):
         shared = on_shared_lines(law, epsilon, trace)
         if shared is not None and sharpened is not None:
             shared = sharpened(law, epsilon, shared)
         if shared is not None and _is_narrow(shared, most):
             return shared
-    # What is listed of atoms is listed of every step.
-    lines = own_lines(law.singly() if law.has_atoms else law, epsilon, must_end=most <= TOLERABLE)
-    if lines is not None and lines[1] and _is_narrow(lines[0], most):
-        return lines[0]
     singly = law.singly()
-    return None if singly is law else contour_answer(singly, epsilon, sharpened, most)
+    # What is listed of atoms is listed of every step.
+    law_of_lines = singly if law.has_atoms else law
+    lines = own_lines(law_of_lines, epsilon, must_end=most <= TOLERABLE)
+    if lines is not None:
+        answer, is_assured = lines
+        if is_assured and _is_narrow(answer, most):
+            return answer
+    if singly is law:
+        return None
+    return contour_answer(singly, epsilon, sharpened, most)
 
 
 def _is_narrow(answer: Answer, most: float) -> bool:
@@ -106,14 +111,12 @@ def _is_narrow(answer: Answer, most: float) -> bool:
 
 def on_shared_lines(law: SumLaw, epsilon: float, trace: Trace) -> Answer | None:
     """Return the answer from lines that serve other ε as well, None where there are none."""
-    return answer_from_strips(
-        law,
-        lambda strip: (
-            None
-            if (line := _lines(law, strip).line(epsilon, trace)) is None
-            else line.value(epsilon)
-        ),
-    )
+
+    def value(strip: Strip) -> StripValue | None:
+        line = _lines_of_strip(law, strip).line(epsilon, trace)
+        return None if line is None else line.value(epsilon)
+
+    return answer_from_strips(law, value)
 
 
 @kept_with_law
@@ -130,16 +133,18 @@ def on_own_lines(law: SumLaw, epsilon: float, must_end: bool = False) -> tuple[A
 
     AccuracyError where it was not, if the lines must end.
     """
-    assured, worst = True, TOLERABLE if must_end else EXACT
+    assured = True
+    worst = TOLERABLE if must_end else EXACT
     longest = 2 * LONG_LINE
     if longest * len(law.terms) > MOST_NODES:  # every kind has values of its own
         longest = LONG_LINE
 
     def value(strip: Strip) -> StripValue:
         nonlocal assured
-        nodes = _lines(law, strip).nodes(epsilon)
+        nodes = _lines_of_strip(law, strip).nodes(epsilon)
         if nodes is None or nodes.plain is not None:
-            nodes = SlowNodes(law, epsilon, line_tilt(law, epsilon, strip), 0.0)
+            tilt = line_tilt(law, epsilon, strip)
+            nodes = SlowNodes(law, epsilon, tilt, 0.0)
         line = nodes.line(epsilon, longest, TOLERABLE / SAFETY, worst, 0, must_end)
         integral = line.value(epsilon)
         assured = assured and integral.assured
@@ -150,13 +155,16 @@ def on_own_lines(law: SumLaw, epsilon: float, must_end: bool = False) -> tuple[A
     return answer, assured
 
 
-def _traced_farther(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Traced:
+def _traced_cut_line(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Traced:
     """Return a line that is cut off smoothly far out, as δ may have kinks next to other ε."""
-    line = _slow_nodes(law, epsilon, tilt, beside).line(epsilon, LONG_LINE, least=4 * FEW_NODES)
-    return Refused.NO_LINE if line.cut is None else line
+    nodes = _slow_nodes(law, epsilon, tilt, beside)
+    line = nodes.line(epsilon, LONG_LINE, least=4 * FEW_NODES)
+    if line.cut is None:
+        return Refused.NO_LINE
+    return line
 
 
-def _traced(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Traced:
+def _traced_line(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Traced:
     """Return a line that serves every ε' with |ε' − ε| ≤ `beside`, or that none is shown to end."""
     return _slow_nodes(law, epsilon, tilt, beside).line(epsilon, LONG_LINE)
 
@@ -182,16 +190,16 @@ def epsilon_near(law: SumLaw, log_delta: float) -> float | None:
 
     That is where the leading order of the saddle point approximation is.
     """
-    return _lines(law, Strip.RIGHT).epsilon_near(log_delta)
+    return _lines_of_strip(law, Strip.RIGHT).epsilon_near(log_delta)
 
 
 @kept_with_law
-def _lines(law: SumLaw, strip: Strip) -> _Lines:
-    return _Lines(law, strip)
+def _lines_of_strip(law: SumLaw, strip: Strip) -> _StripLines:
+    return _StripLines(law, strip)
 
 
 @dataclass(frozen=True)
-class _Place:
+class _StripPoint:
     """A place u of a strip: the tilt t, ε(t), √F₂ dt/du, and log MSD₀ [SPA (60)].
 
     The third is how many standard deviations of the integrand a stretch of length 1 is wide.
@@ -204,96 +212,115 @@ class _Place:
     log_leading: float
 
 
-_epsilon: Callable[[_Place], float] = attrgetter("epsilon")
+_epsilon_of: Callable[[_StripPoint], float] = attrgetter("epsilon")
 
 
-class _Lines:
+class _StripLines:
     """The lines of one strip of a law, by the places of their stretches, in rising order."""
 
     def __init__(self, law: SumLaw, strip: Strip) -> None:
-        self._law, self._strip, self._end = law, strip, strip.width(law)
+        self._law = law
+        self._strip = strip
+        self._end = strip.width(law)
         self._lines: dict[tuple[float, Trace], Traced] = {}
         self._nodes = 0
-        self._places: list[_Place] = []
+        self._points: list[_StripPoint] = []
         self._is_closed = not self._end > 0  # whether nothing can be evaluated beyond the last
-        first, most = -5, 2  # a first guess, evaluated together
+        first = -5  # a first guess, evaluated together
+        last = 2
         if self._is_closed:
-            most = first
+            last = first
         elif strip is Strip.RIGHT:  # as far out as K is at hand
-            near, far = (reach / (1.0 + reach / self._end) for reach in (3.0, 7.0))
-            most = 2 if law.window(near)[1] >= far else 1
-        while not self._places and most > first:
-            self._places = self._reachable(range(first, most + 1))
-            most -= 1
+            near = 3.0 / (1.0 + 3.0 / self._end)
+            far = 7.0 / (1.0 + 7.0 / self._end)
+            last = 2 if law.window(near)[1] >= far else 1
+        while not self._points and last > first:
+            self._points = self._reachable(range(first, last + 1))
+            last -= 1
 
     def line(self, epsilon: float, trace: Trace) -> Line | None:
         """Return the line that serves ε, or None where none can be kept."""
-        stretch = self._stretch(epsilon, _epsilon)
+        stretch = self._stretch_with(epsilon, _epsilon_of)
         while stretch is not None:
-            traced = self._kept(*stretch, trace)
-            if traced is not Refused.TOO_WIDE:
-                return traced if isinstance(traced, Line) else None
-            self._add(self._evaluated([0.5 * (stretch[0].u + stretch[1].u)]))
-            stretch = self._stretch(epsilon, _epsilon)
+            low, high = stretch
+            traced = self._kept_line(low, high, trace)
+            if isinstance(traced, Line):
+                return traced
+            if traced is Refused.NO_LINE:
+                return None
+            self._halve(low, high)
+            stretch = self._stretch_with(epsilon, _epsilon_of)
         return None
 
     def nodes(self, epsilon: float) -> SlowNodes | None:
         """Return the nodes of the line of ε's stretch, None where there is none."""
-        stretch = self._stretch(epsilon, _epsilon)
+        stretch = self._stretch_with(epsilon, _epsilon_of)
         if stretch is None:
             return None
-        middle, half = self._middle(*stretch)
+        middle, half = self._middle_of(*stretch)
         return _slow_nodes(self._law, middle.epsilon, middle.tilt, half)
 
     def epsilon_near(self, log_delta: float) -> float | None:
         """Return about the ε at which the strip's integral is δ, None where there is none."""
-        stretch = self._stretch(-log_delta, lambda candidate: -candidate.log_leading)
+        stretch = self._stretch_with(-log_delta, lambda point: -point.log_leading)
         if stretch is None:
             return None
         # The cubic that agrees with ε and dε/d(log δ) = −1/t at both ends.
         low, high = stretch
-        gap, fall = high.epsilon - low.epsilon, low.log_leading - high.log_leading
+        gap = high.epsilon - low.epsilon
+        fall = low.log_leading - high.log_leading
         x = (low.log_leading - log_delta) / fall
-        bent = (1.0 - x) * (fall / low.tilt - gap) - x * (fall / high.tilt - gap)
-        return low.epsilon + x * gap + x * (1.0 - x) * bent
+        left_bend = fall / low.tilt - gap
+        right_bend = fall / high.tilt - gap
+        bend = (1.0 - x) * left_bend - x * right_bend
+        return low.epsilon + x * gap + x * (1.0 - x) * bend
 
-    def _stretch(
-        self, value: float, rising: Callable[[_Place], float]
-    ) -> tuple[_Place, _Place] | None:
+    def _stretch_with(
+        self, value: float, rising: Callable[[_StripPoint], float]
+    ) -> tuple[_StripPoint, _StripPoint] | None:
         """Return the stretch on which something rises to a value, None where none does."""
         if not self._reaches(value, rising):
             return None
         while True:
-            index = bisect_right(self._places, value, key=rising) - 1
-            low, high = self._places[index : index + 2]
+            index = bisect_right(self._points, value, key=rising) - 1
+            low, high = self._points[index : index + 2]
             if not _is_wide(low, high):
                 return low, high
             if high.u - low.u < _FINEST:
                 return None
-            self._add(self._evaluated([0.5 * (low.u + high.u)]))
+            self._halve(low, high)
 
-    def _add(self, places: Sequence[_Place]) -> None:
-        """Add places, each u once, in a list of their own: no search sees half of them."""
-        by_u = {candidate.u: candidate for candidate in (*self._places, *places)}
-        self._places = sorted(by_u.values(), key=lambda candidate: candidate.u)
+    def _halve(self, low: _StripPoint, high: _StripPoint) -> None:
+        """Add the point in the middle of a stretch."""
+        self._add_points(self._evaluated([0.5 * (low.u + high.u)]))
 
-    def _reaches(self, value: float, rising: Callable[[_Place], float]) -> bool:
-        """Look further out, and return whether something rises to a value between two places."""
-        while self._places and value < rising(self._places[0]) and self._places[0].u > -_FARTHEST:
-            self._add(self._evaluated([self._places[0].u - 1.0]))
-        while self._places and value >= rising(self._places[-1]) and not self._is_closed:
-            self._add(self._reachable([self._places[-1].u + 1.0]))
-            self._is_closed |= self._places[-1].u >= _FARTHEST
-        places = self._places
-        return bool(places) and rising(places[0]) <= value < rising(places[-1])
+    def _add_points(self, points: Sequence[_StripPoint]) -> None:
+        """Add points, each u once, in a list of their own: no search sees half of them."""
+        by_u = {point.u: point for point in (*self._points, *points)}
+        self._points = sorted(by_u.values(), key=lambda point: point.u)
 
-    def _kept(self, low: _Place, high: _Place, trace: Trace) -> Traced:
+    def _reaches(self, value: float, rising: Callable[[_StripPoint], float]) -> bool:
+        """Look further out, and return whether something rises to a value between two points."""
+        if not self._points:
+            return False
+        first = self._points[0]
+        while value < rising(first) and first.u > -_FARTHEST:
+            self._add_points(self._evaluated([first.u - 1.0]))
+            first = self._points[0]
+        last = self._points[-1]
+        while value >= rising(last) and not self._is_closed:
+            self._add_points(self._reachable([last.u + 1.0]))
+            last = self._points[-1]
+            self._is_closed |= last.u >= _FARTHEST
+        return rising(first) <= value < rising(last)
+
+    def _kept_line(self, low: _StripPoint, high: _StripPoint, trace: Trace) -> Traced:
         """Return the line of a stretch; what was kept before makes room for a new one."""
-        u = 0.5 * (low.u + high.u)
-        kept = self._lines.get((u, trace))
+        key = (0.5 * (low.u + high.u), trace)
+        kept = self._lines.get(key)
         if kept is not None:
             return kept
-        middle, half = self._middle(low, high)
+        middle, half = self._middle_of(low, high)
         try:
             traced = trace(self._law, middle.epsilon, middle.tilt, half)
         except AccuracyError:
@@ -303,16 +330,16 @@ class _Lines:
             self._lines.clear()
             self._nodes = 0
         self._nodes += size
-        self._lines[u, trace] = traced
+        self._lines[key] = traced
         return traced
 
-    def _middle(self, low: _Place, high: _Place) -> tuple[_Place, float]:
+    def _middle_of(self, low: _StripPoint, high: _StripPoint) -> tuple[_StripPoint, float]:
         """Return the middle of a stretch, and how far from it an ε of the stretch is at most."""
-        middle = self._evaluated([0.5 * (low.u + high.u)])[0]
+        [middle] = self._evaluated([0.5 * (low.u + high.u)])
         half = max(high.epsilon - middle.epsilon, middle.epsilon - low.epsilon)
         return middle, (1.0 + TOLERABLE) * half
 
-    def _reachable(self, places: Sequence[float]) -> list[_Place]:
+    def _reachable(self, places: Sequence[float]) -> list[_StripPoint]:
         """Return what is known at some u, nothing where they are too far out for a quadrature."""
         try:
             return self._evaluated(places)
@@ -320,30 +347,35 @@ class _Lines:
             self._is_closed = True
             return []
 
-    def _evaluated(self, places: Sequence[float]) -> list[_Place]:
+    def _evaluated(self, places: Sequence[float]) -> list[_StripPoint]:
         """Return what is known at some u, at whole ones of which windows of tilts end."""
         u = np.asarray(places, dtype=np.float64)
         reach = np.where(u < 0, np.exp2(u), np.exp2(u + 1.0) - 1.0)
         slope = math.log(2.0) * np.where(u < 0, reach, reach + 1.0)
         if self._strip is Strip.MIDDLE:
-            tilt, above = -1.0 / (1.0 + reach), reach / (1.0 + reach)
+            tilt = -1.0 / (1.0 + reach)
+            above = reach / (1.0 + reach)
             slope /= (1.0 + reach) ** 2
         else:
             shrunk = 1.0 + reach / self._end
-            tilt, slope = reach / shrunk, slope / shrunk**2
+            tilt = reach / shrunk
             above = 1.0 + tilt
-        laws = self._law.terms
-        terms = [weight * np.stack(law.rough_cumulants(tilt)) for law, weight in laws]
-        excess, mean, variance = np.sum(terms, axis=0)
-        epsilon = self._law.mean + (mean - 1.0 / tilt - 1.0 / above)
+            slope = slope / shrunk**2
+        law = self._law
+        cumulants = [count * np.stack(step.rough_cumulants(tilt)) for step, count in law.terms]
+        excess, mean, variance = np.sum(cumulants, axis=0)
+        distance = mean - 1.0 / tilt - 1.0 / above
+        epsilon = law.mean + distance
         curvature = np.maximum(variance, 0.0) + tilt**-2.0 + above**-2.0
-        leading = excess - tilt * (epsilon - self._law.mean) - np.log(np.abs(tilt) * above)
+        log_kernel = np.log(np.abs(tilt) * above)
+        leading = excess - tilt * (epsilon - law.mean) - log_kernel
         leading -= 0.5 * np.log(2.0 * math.pi * curvature)
-        columns = u, tilt, epsilon, np.sqrt(curvature) * slope, leading
-        return [_Place(*row) for row in zip(*(c.tolist() for c in columns), strict=True)]
+        width = np.sqrt(curvature) * slope
+        rows = np.stack([u, tilt, epsilon, width, leading], axis=1)
+        return [_StripPoint(*row) for row in rows.tolist()]
 
 
-def _is_wide(low: _Place, high: _Place) -> bool:
+def _is_wide(low: _StripPoint, high: _StripPoint) -> bool:
     """Return whether a stretch is too wide for one line."""
     return max(low.width, high.width) * (high.u - low.u) > 2.0 * HALF_CELL
 
@@ -358,10 +390,13 @@ class Tail:
 
     def __init__(self, law: SumLaw, tilt: float) -> None:
         self._law = law
-        self._parts = self._law.tilted(tilt)
+        self._parts = law.tilted(tilt)
         # What a tilt makes narrower would need finer nodes than the untilted law.
-        widest = max(part.widest for part in (*self._parts, *self._law.tilted(0.0)))
-        self.farthest = _LONGEST / widest if widest > 0 else math.inf
+        widths = [part.widest for part in (*self._parts, *law.tilted(0.0))]
+        widest = max(widths)
+        self.farthest = math.inf
+        if widest > 0:
+            self.farthest = _LONGEST / widest
         self._bounded: dict[float, tuple[Array, Array]] = {}
 
     def beyond(self, end: float, enough: float) -> tuple[float, float]:
@@ -370,7 +405,7 @@ class Tail:
         At inf, where there is no such y, it is that from `end` on.  Terms beyond add up to at most
         as much, over their step.
         """
-        y, size = self._bounds(end)
+        y, size = self._tail_bounds(end)
         shares = size * -np.diff(1.0 / y, append=0.0)
         left = 2.0 * np.cumsum(shares[::-1])[::-1]
         good = np.flatnonzero(left <= enough)
@@ -378,7 +413,7 @@ class Tail:
             return math.inf, float(left[0])
         return float(y[good[0]]), float(left[good[0]])
 
-    def _bounds(self, end: float) -> tuple[Array, Array]:
+    def _tail_bounds(self, end: float) -> tuple[Array, Array]:
         """Return places from an end on, and bounds of |φ|ⁿ between them and beyond the last."""
         if end not in self._bounded:
             y = end * _OUT
@@ -388,7 +423,7 @@ class Tail:
 
 
 @dataclass(frozen=True)
-class _Slow:
+class _SmoothCut:
     """Values that die out slowly: at each ε the sum is cut off smoothly.
 
     Where δ is smooth around ε, a smooth cut-off at Y averages δ over a width of order 1/Y with a
@@ -404,19 +439,23 @@ class _Slow:
     def sums(self, line: Line, epsilon: float) -> tuple[float, float, float, float]:
         """Return the sum at ε, its derivative, and what lies beyond and what the cut changes."""
         total, slope, change = self.known(line, epsilon)
-        beyond = self.beyond(line, epsilon, _LEFT_OUT * abs(total)) if line.assured else 0.0
-        return total, slope, beyond + self._atoms(line, epsilon)[1], change
+        beyond = 0.0
+        if line.assured:
+            beyond = self.beyond(line, epsilon, _LEFT_OUT * abs(total))
+        _, atom_error, _ = self._atom_sum(line, epsilon)
+        return total, slope, beyond + atom_error, change
 
     def known(self, line: Line, epsilon: float) -> tuple[float, float, float]:
         """Return the sum, its derivative, and what the cut changes as far as values are known."""
-        exact, _, steepness = self._atoms(line, epsilon)
-        turned = self._turned(line, epsilon)
+        exact, _, steepness = self._atom_sum(line, epsilon)
+        turned = self._turned_values(line, epsilon)
         terms = turned.real
         slopes = line.places * turned.imag - line.tilt * terms
-        cuts = _cut_offs(terms.size)
+        cuts = _cut_off_rows(terms.size)
         full, *others = (2.0 * (cuts @ terms) - terms[0]).tolist()
         change = max(abs(full - other) for other in others)
-        return full + exact, plain_sum(slopes * cuts[0]) + steepness, change
+        slope = plain_sum(slopes * cuts[0]) + steepness
+        return full + exact, slope, change
 
     def beyond(self, line: Line, epsilon: float, enough: float) -> float:
         """Return a bound of what the cut changes, whatever values are not known."""
@@ -425,7 +464,8 @@ class _Slow:
             return smooth
         from symdp.numeric.beyond.kinks import near_bound
 
-        return min(smooth, near_bound(line, self._turned(line, epsilon)))
+        near = near_bound(line, self._turned_values(line, epsilon))
+        return min(smooth, near)
 
     def may_end(self, line: Line, epsilon: float, nodes: int, most: float) -> bool:
         """Return whether what so many nodes leave may be small, as far as a line tells."""
@@ -434,32 +474,36 @@ class _Slow:
         # The first nodes of a line may misjudge δ.
         if self.kinks.residual(end) > 10.0 * wanted:
             return False
-        near = self._near(line, epsilon, end) * line.step
-        return not (near > 2.0 * wanted and self.kinks.left_out(end, epsilon) > 10.0 * wanted)
+        mass_near = self._mass_near(line, epsilon, end) * line.step
+        if not mass_near > 2.0 * wanted:
+            return True
+        return not self.kinks.left_out(end, epsilon) > 10.0 * wanted
 
-    def _near(self, line: Line, epsilon: float, end: float) -> float:
+    def _mass_near(self, line: Line, epsilon: float, end: float) -> float:
         """Return about what the losses near ε leave of a line that ends there."""
         z = line.tilt + 1j * line.places
-        mass = plain_sum((self._turned(line, epsilon) * z * (1.0 + z)).real)
+        turned = self._turned_values(line, epsilon)
+        mass = plain_sum((turned * z * (1.0 + z)).real)
         return abs(mass) / end**2
 
-    def _turned(self, line: Line, epsilon: float) -> Complex:
+    def _turned_values(self, line: Line, epsilon: float) -> Complex:
         """Return the terms of the sum at ε."""
-        turns = np.exp(1j * (line.distance(epsilon) + line.shift) * line.places)
-        return np.asarray(line.values * turns)
+        gap = line.distance(epsilon) + line.shift
+        return np.asarray(line.values * np.exp(1j * gap * line.places))
 
-    def _atoms(self, line: Line, epsilon: float) -> tuple[float, float, float]:
+    def _atom_sum(self, line: Line, epsilon: float) -> tuple[float, float, float]:
         """Return what atoms alone add to the sum, its error, and its derivative by ε."""
-        atom_sum = finite_sum(self.law, epsilon, line.tilt, atomic=True) if self.listed else None
+        if not self.listed:
+            return 0.0, 0.0, 0.0
+        atom_sum = finite_sum(self.law, epsilon, line.tilt, atomic=True)
         if atom_sum is None:
             return 0.0, 0.0, 0.0
         log_unit = math.log(2.0 * math.pi / line.step)
         log_unit -= line.tilt * line.distance(epsilon) + line.excess
         log_value = atom_sum.log_delta if line.tilt > 0 else atom_sum.log_complement
-        value, error, slope = (
-            math.exp(min(log + log_unit, 700.0))
-            for log in (log_value, atom_sum.log_error, atom_sum.log_slope)
-        )
+        value = math.exp(min(log_value + log_unit, 700.0))
+        error = math.exp(min(atom_sum.log_error + log_unit, 700.0))
+        slope = math.exp(min(atom_sum.log_slope + log_unit, 700.0))
         return math.copysign(value, line.tilt), error, -slope
 
 
@@ -469,7 +513,7 @@ def reach(line: Line) -> float:
 
 
 @lru_cache(maxsize=8)
-def _cut_offs(size: int) -> Array:
+def _cut_off_rows(size: int) -> Array:
     """Return the smooth cut-offs at Y and less at the nodes below Y, a row for each."""
     from symdp.numeric.beyond.kinks import cut_off
 
@@ -485,7 +529,9 @@ class SlowNodes:
 
     def __init__(self, law: SumLaw, epsilon: float, tilt: float, beside: float) -> None:
         tilt, lost = off_the_end(law, epsilon, tilt, beside)
-        self._law, self._epsilon, self._tilted = law, epsilon, law.tilted(tilt)
+        self._law = law
+        self._epsilon = epsilon
+        self._tilted = law.tilted(tilt)
         self._tail = Tail(law, tilt)
         self._first, _ = first_line(
             law, self._tilted, epsilon, tilt, continuous_kernel, math.inf, beside, lost=lost
@@ -507,21 +553,22 @@ class SlowNodes:
             line = longer(self._law, line, stop, continuous_kernel)
 
     @cached_property
-    def _cut(self) -> _Slow:
+    def _smooth_cut(self) -> _SmoothCut:
         from symdp.numeric.beyond.kinks import KinkBound  # most lines end where bounds show it
 
         kinks = KinkBound(self._law, self._first.tilt)
-        cut = _Slow(self._law, kinks, _lists_atoms(self._law, self._first, self._tilted))
+        lists_atoms = _lists_atoms(self._law, self._first, self._tilted)
+        cut = _SmoothCut(self._law, kinks, lists_atoms)
         first = replace(self._first, cut=cut, assured=True)
         self._all = _less_atoms(self._law, first, cut, self._tilted, 0)
         return cut
 
     def _up_to(self, stop: int) -> Line:
         """Return the first nodes, less what atoms that are listed add."""
-        cut = self._cut
+        cut = self._smooth_cut
         while self._all.places.size < stop:
             start = self._all.places.size
-            grown = longer(self._law, self._all, _further(start), continuous_kernel)
+            grown = longer(self._law, self._all, _next_size(start), continuous_kernel)
             self._all = _less_atoms(self._law, grown, cut, self._tilted, start)
         return self._all.up_to(stop)
 
@@ -544,43 +591,50 @@ class SlowNodes:
         """
         if self.plain is not None:
             return self.plain
-        cut, stop = self._cut, self._first.places.size
+        cut = self._smooth_cut
+        stop = self._first.places.size
         if must_end and not cut.may_end(self._first, epsilon, most, worst):
             raise AccuracyError("the steps' densities vary too much for a line to have an end")
-        best: tuple[float, Line] = math.inf, self._first
-        settled: tuple[float, Line] = math.inf, self._first
+        best = self._first
+        best_error = math.inf
+        settled = self._first
+        settled_error = math.inf
         while stop <= most:
             line = self._up_to(stop)
             total, _, change = cut.known(line, epsilon)
-            change = change / abs(total) if total else math.inf
-            beyond = (
-                cut.beyond(line, epsilon, _LEFT_OUT * abs(total)) / abs(total)
-                if total
-                else math.inf
-            )
-            if beyond <= 0.01:  # else a sum that settles tells nothing
-                settled = min(settled, (change, line), key=lambda pair: pair[0])
-            best = min(best, (change + beyond, line), key=lambda pair: pair[0])
+            beyond = math.inf
+            if total:
+                beyond = cut.beyond(line, epsilon, _LEFT_OUT * abs(total)) / abs(total)
+                change = change / abs(total)
+            else:
+                change = math.inf
+            if beyond <= 0.01 and change < settled_error:  # else a sum that settles tells nothing
+                settled = line
+                settled_error = change
+            if change + beyond < best_error:
+                best = line
+                best_error = change + beyond
             is_long = line.places.size >= least
             if change <= enough and beyond <= _LEFT_OUT and is_long:
                 return line
             # Next to ε what lies beyond falls like 1/Y²: the longest line would gain little.
             gained = (line.places.size / most) ** 2
-            if is_long and best[0] <= worst / SAFETY and beyond * gained > _LEFT_OUT > change:
-                return best[1]
-            stop = _further(line.places.size)
-        if best[0] <= worst:
-            return best[1]
-        if settled[0] <= worst and not must_end:
-            return replace(settled[1], assured=False)
+            gains_little = beyond * gained > _LEFT_OUT > change
+            if is_long and best_error <= worst / SAFETY and gains_little:
+                return best
+            stop = _next_size(line.places.size)
+        if best_error <= worst:
+            return best
+        if settled_error <= worst and not must_end:
+            return replace(settled, assured=False)
         raise AccuracyError(
             "the characteristic function of the privacy loss decays too slowly for "
-            f"{self._law.count} steps: {best[1].places.size} nodes leave a relative error of "
-            f"{best[0]:.1e}"
+            f"{self._law.count} steps: {best.places.size} nodes leave a relative error of "
+            f"{best_error:.1e}"
         )
 
 
-def _further(size: int) -> int:
+def _next_size(size: int) -> int:
     """Return up to how many nodes a line with too few is evaluated."""
     return size * (4 if size < FEW_NODES else 2)
 
@@ -611,27 +665,27 @@ def _lists_atoms(law: SumLaw, first: Line, tilted: list[Tilted]) -> bool:
     """
     if not law.has_atoms or not all(part.atomic > 0 for part in tilted):
         return False
-    counts = [weight for _, weight in law.terms]
-    log_recurrent = math.fsum(
-        count * math.log(part.atomic) for count, part in zip(counts, tilted, strict=True)
-    )
+    pairs = zip(tilted, law.terms, strict=True)
+    log_recurrent = math.fsum(count * math.log(part.atomic) for part, (_, count) in pairs)
     if not (log_recurrent > math.log(SETTLED) and first.tilt > -1.0):
         return False
     return finite_sum(law, 0.0, first.tilt, atomic=True) is not None
 
 
-def _less_atoms(law: SumLaw, line: Line, cut: _Slow, tilted: list[Tilted], start: int) -> Line:
+def _less_atoms(law: SumLaw, line: Line, cut: _SmoothCut, tilted: list[Tilted], start: int) -> Line:
     """Return a line from whose values, those from a node on, the atoms' part is taken if listed."""
     if not cut.listed:
         return line
     y = line.places[start:]
-    modulus, angle = np.ones(y.size), np.zeros(y.size)
+    modulus = np.ones(y.size)
+    angle = np.zeros(y.size)
     for part, (_, count) in zip(tilted, law.terms, strict=True):
         is_atom = part.nodes.atomic
-        turns = np.exp(1j * np.multiply.outer(y, part.deviation[is_atom]))
-        value = (turns * part.weight[is_atom]).sum(axis=1)
+        phase = np.multiply.outer(y, part.deviation[is_atom])
+        value = (np.exp(1j * phase) * part.weight[is_atom]).sum(axis=1)
         modulus = modulus * np.abs(value) ** count
         angle = angle + count * np.angle(value)
-    alone = modulus * np.exp(1j * angle) * continuous_kernel(np.asarray(line.tilt + 1j * y))
-    smooth_values = line.values[start:] - alone
+    kernel_values = continuous_kernel(np.asarray(line.tilt + 1j * y))
+    of_atoms = modulus * np.exp(1j * angle) * kernel_values
+    smooth_values = line.values[start:] - of_atoms
     return replace(line, values=np.append(line.values[:start], smooth_values))

@@ -130,43 +130,48 @@ class Smoothed:
     def sums(self, line: Line, epsilon: float) -> tuple[float, float, float, float]:
         """Return the sum, its derivative by ε, what it may lack, and what the cut-off changed."""
         if epsilon not in self.known:
+            gap = line.distance(epsilon) + line.shift
             self.known.clear()
-            self.known[epsilon] = self._summed(line, line.distance(epsilon) + line.shift)
+            self.known[epsilon] = self._sums_at(line, gap)
         total, slope, change = self.known[epsilon]
         return total, slope, self.left_out, change
 
-    def _summed(self, line: Line, gap: float) -> tuple[float, float, float]:
+    def _sums_at(self, line: Line, gap: float) -> tuple[float, float, float]:
         # Products by 1, y and, of those near 0, by z(1 + z).
         sums = np.zeros(3)
         step = gap * line.step
-        jumps = np.exp(1j * (step * _BLOCK) * np.arange(self.far[-1] + 1.0))
+        tilt = line.tilt
+        block_turns = np.exp(1j * (step * _BLOCK) * np.arange(self.far[-1] + 1.0))
         turns = np.exp(1j * step * np.arange(_BLOCK))
         for first in range(0, line.places.size, _BLOCK):
             block = slice(first, first + _BLOCK)
-            y, near = line.places[block], self.near[block]
-            terms = line.values[block] * jumps[self.far[block]] * turns[self.more[block]]
-            even, odd = terms.real, terms.imag
+            y = line.places[block]
+            near = self.near[block]
+            terms = line.values[block] * block_turns[self.far[block]] * turns[self.more[block]]
+            even = terms.real
+            odd = terms.imag
             if not first:  # y = 0 has no mirror image
                 even[0] *= 0.5
-            square = (line.tilt * (1.0 + line.tilt) - y * y) * near
-            sums += (
-                even.sum(),
-                y @ odd,
-                square @ even - (1.0 + 2.0 * line.tilt) * ((y * near) @ odd),
-            )
+            square = (tilt * (1.0 + tilt) - y * y) * near
+            cross = (1.0 + 2.0 * tilt) * ((y * near) @ odd)
+            sums += (even.sum(), y @ odd, square @ even - cross)
         total, turned, mass = (2.0 * sums).tolist()
+        slope = turned - tilt * total
         # What is proved needs no margin, and gets one where estimates become bounds.
-        return total, turned - line.tilt * total, abs(mass) / (SAFETY * self.reach**2)
+        change = abs(mass) / (SAFETY * self.reach**2)
+        return total, slope, change
 
 
 def smoothed(line: Line, places: Array, values: Complex, reach: float, left_out: float) -> Line:
     """Return a line's values, those at further places included, cut off smoothly at `reach`."""
-    places, values = np.append(line.places, places), np.append(line.values, values)
-    kept = cut_off(places / reach)
-    near = majorant_transform(places / reach) / kept
-    blocks = np.divmod(np.rint(places / line.step).astype(np.intp), _BLOCK)
-    cut = Smoothed(reach, left_out, near, *blocks, {})
-    return replace(line, places=places, values=values * kept, assured=True, cut=cut)
+    places = np.append(line.places, places)
+    values = np.append(line.values, values)
+    weight = cut_off(places / reach)
+    near = majorant_transform(places / reach) / weight
+    index = np.rint(places / line.step).astype(np.intp)
+    far, more = np.divmod(index, _BLOCK)
+    cut = Smoothed(reach, left_out, near, far, more, {})
+    return replace(line, places=places, values=values * weight, assured=True, cut=cut)
 
 
 _TRANSFORMED = 5e-14  # what kernel and rounding of the FFT change in φ, relative to Σ pⱼ = 1
@@ -181,7 +186,7 @@ def mesh_line(
 
     The cut-off changes no more than `wanted`, relative to the integral, where that is to be had.
     """
-    line, most, (total, mass, _) = _begun(law, epsilon, tilt, beside)
+    line, most, (total, mass, _) = _first_nodes(law, epsilon, tilt, beside)
     least = FAR_ABOVE * (1.0 + abs(tilt))
     if most * line.step < least:
         raise AccuracyError(
@@ -190,29 +195,37 @@ def mesh_line(
         )
     size = abs(line.distance(epsilon) + line.shift) + loss_size(law, law.tilted(tilt))
     # As many nodes as bound the change by what is wanted, as far as the first ones tell.
-    reach = math.sqrt(_LARGEST * mass / (wanted * total)) if total > 0 else math.inf
-    nodes = max(max(reach, 1.01 * least) / line.step, 4.0 * line.places.size, FEW_NODES)
-    nodes = min(most, 1 << math.ceil(math.log2(min(nodes, float(most)))))
+    reach = math.inf
+    if total > 0:
+        reach = math.sqrt(_LARGEST * mass / (wanted * total))
+    nodes = max(reach, 1.01 * least) / line.step
+    nodes = max(nodes, 4.0 * line.places.size, FEW_NODES)
+    power_of_two = math.ceil(math.log2(min(nodes, float(most))))
+    nodes = min(most, 1 << power_of_two)
     while True:
-        smoothed = _up_to(law, line, nodes, size)
+        smoothed = _cut_line(law, line, nodes, size)
         assert smoothed.cut is not None
         total, _, left_out, change = smoothed.cut.sums(smoothed, epsilon)
-        if nodes >= most or left_out >= change or change <= 2.0 * wanted * abs(total):
+        is_settled = left_out >= change or change <= 2.0 * wanted * abs(total)
+        if nodes >= most or is_settled:
             return smoothed
         nodes = min(most, 8 * nodes)
 
 
 def predicted_error(law: SumLaw, epsilon: float, tilt: float) -> float:
     """Return about the relative error of a line, as its first nodes tell; inf if they cannot."""
-    line, most, (total, mass, modulus) = _begun(law, epsilon, tilt, 0.0)
+    line, most, (total, mass, modulus) = _first_nodes(law, epsilon, tilt, 0.0)
     reach = most * line.step
-    if reach < FAR_ABOVE * (1.0 + abs(tilt)) or line.places.size >= 2 * FEW_NODES or not total > 0:
+    if reach < FAR_ABOVE * (1.0 + abs(tilt)):
+        return math.inf
+    if line.places.size >= 2 * FEW_NODES or not total > 0:
         return math.inf
     rounded = (ROUNDING * line.rounding + law.count * _TRANSFORMED) * modulus
-    return (_LARGEST * mass / reach**2 + rounded) / total
+    change = _LARGEST * mass / reach**2
+    return (change + rounded) / total
 
 
-def _begun(
+def _first_nodes(
     law: SumLaw, epsilon: float, tilt: float, beside: float
 ) -> tuple[Line, int, tuple[float, float, float]]:
     """Return a line's first nodes and how many it may have, more only where the bound needs them.
@@ -220,65 +233,78 @@ def _begun(
     With them the sum of the first nodes, that of the density near ε, and that of the moduli. A loss
     with a density has more nodes itself the farther out it is asked: a line of it ends sooner.
     """
+    tilted = law.tilted(tilt)
     line, _ = first_line(
-        law, law.tilted(tilt), epsilon, tilt, continuous_kernel, math.inf, beside, 2 * FEW_NODES
+        law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside, 2 * FEW_NODES
     )
     most = LONG_LINE // 2 if law.is_spread else MOST_NODES
     while most < 4 * MOST_NODES and most * line.step < FAR_ABOVE * (1.0 + abs(tilt)):
         most *= 2
-    turned = line.values * np.exp(1j * (line.distance(epsilon) + line.shift) * line.places)
+    gap = line.distance(epsilon) + line.shift
+    turned = line.values * np.exp(1j * gap * line.places)
     z = line.tilt + 1j * line.places
+    total = abs(plain_sum(turned.real))
     mass = abs(plain_sum((turned * z * (1.0 + z)).real))
-    return line, most, (abs(plain_sum(turned.real)), mass, 2.0 * float(np.abs(turned).sum()))
+    modulus = 2.0 * float(np.abs(turned).sum())
+    return line, most, (total, mass, modulus)
 
 
-def _up_to(law: SumLaw, line: Line, nodes: int, size: float) -> Line:
+def _cut_line(law: SumLaw, line: Line, nodes: int, size: float) -> Line:
     """Return the line up to so many nodes, cut off, less those where |φ_t|ⁿ is negligible."""
-    start, step = line.places.size, line.step
+    start = line.places.size
+    step = line.step
     if nodes <= start:
-        return smoothed(line, np.empty(0), np.empty(0, dtype=np.complex128), step * start, 0.0)
+        no_values = np.empty(0, dtype=np.complex128)
+        return smoothed(line, np.empty(0), no_values, step * start, 0.0)
     tilted = law.tilted(line.tilt, step * nodes)
     least = -1.5 * NEGLIGIBLE - math.log(nodes)
     # Those left out, and what they may add to the mass near ε, which is divided by a larger T².
     left_out = 4.0 * math.exp(-1.5 * NEGLIGIBLE) * kernel_modulus(continuous_kernel, line.tilt, 0.0)
-    fixed_error, turned = max(part.error for part in tilted), ROUNDING * size
+    fixed_error = max(part.error for part in tilted)
+    turned = ROUNDING * size
     # The steps that leave the fewest places first.
-    parts = sorted(
-        zip(tilted, (n for _, n in law.terms), strict=True),
-        key=lambda pair: -pair[1] * pair[0].variance,
-    )
-    kept: list[tuple[Array, Complex]] = []
+    counts = [count for _, count in law.terms]
+    parts = list(zip(tilted, counts, strict=True))
+    parts.sort(key=lambda pair: -pair[1] * pair[0].variance)
+    blocks: list[tuple[Array, Complex]] = []
     # Each transform spreads all losses once, which shall not cost more than its own values.
     length = max(LONG_LINE, _SPREAD * max(part.points for part in tilted))
     for first in range(start, nodes, length):
         index = np.arange(first, min(first + length, nodes))
-        exponent, unsure = np.zeros(index.size, dtype=np.complex128), np.zeros(index.size)
-        most = np.zeros(index.size)
-        for part, weight in parts:
-            log = _log_values(part, step, index)
+        exponent = np.zeros(index.size, dtype=np.complex128)
+        unsure = np.zeros(index.size)
+        log_most = np.zeros(index.size)
+        for part, count in parts:
+            log = _log_characteristic_at(part, step, index)
             modulus = np.maximum(np.exp(log.real), np.finfo(float).tiny)
             error = _TRANSFORMED + ROUNDING * math.sqrt(part.variance) * step * index
-            unsure += weight * error / modulus
-            exponent += weight * log
-            most += weight * np.log(np.minimum(modulus + error, 1.0))
-            seen = np.flatnonzero(most > least)
-            index, most = index[seen], most[seen]
-            exponent, unsure = exponent[seen], unsure[seen]
+            unsure += count * error / modulus
+            exponent += count * log
+            log_most += count * np.log(np.minimum(modulus + error, 1.0))
+            seen = np.flatnonzero(log_most > least)
+            index = index[seen]
+            log_most = log_most[seen]
+            exponent = exponent[seen]
+            unsure = unsure[seen]
         y: Array = step * index.astype(np.float64)
-        values = np.exp(exponent) * continuous_kernel(np.asarray(line.tilt + 1j * y))
+        kernel_values = continuous_kernel(np.asarray(line.tilt + 1j * y))
+        values = np.exp(exponent) * kernel_values
         unsure = np.minimum(unsure, 1e9) + turned * y + fixed_error
         left_out += 2.0 * float(np.abs(values) @ unsure)
-        kept.append((y, values))
-    places, terms = (np.concatenate(column) for column in zip(*kept, strict=True))
+        blocks.append((y, values))
+    places = np.concatenate([y for y, _ in blocks])
+    terms = np.concatenate([values for _, values in blocks])
     return smoothed(line, places, terms, step * nodes, left_out)
 
 
-def _log_values(part: Tilted, step: float, index: Index) -> Complex:
+def _log_characteristic_at(part: Tilted, step: float, index: Index) -> Complex:
     """Return log φ_t at some of the nodes, in rising order."""
-    first, last = (int(index[0]), int(index[-1]) + 1) if index.size else (0, 0)
-    # An exponential for each place and loss costs as much as some ten products.
-    if 10 * index.size >= last - first > 0:
-        return log_characteristic_grid(part, step, first, last)[index - first]
+    if index.size:
+        first = int(index[0])
+        last = int(index[-1]) + 1
+        # An exponential for each place and loss costs as much as some ten products.
+        if 10 * index.size >= last - first:
+            return log_characteristic_grid(part, step, first, last)[index - first]
     return part.log_characteristic(step * index.astype(np.float64))
 
 
@@ -289,35 +315,35 @@ _MOST_TERMS = 40  # each is a line of its own
 
 def mesh_answer(law: SumLaw, epsilon: float) -> Answer:
     """Return δ(ε) of a law of any kind with a two-sided error, AccuracyError if none is had."""
-    return _answer(law, epsilon, _DEEPEST, [_MOST_TERMS])
+    return _answer_given_depth(law, epsilon, _DEEPEST, [_MOST_TERMS])
 
 
 def given_large_losses(law: SumLaw, epsilon: float) -> Answer | None:
     """Return δ(ε) as a sum over the number of large losses, None where no line needs that."""
     if not (law.is_spread and law.domain[1] > 0):
         return None
-    terms = conditioned(law, line_tilt(law, epsilon, Strip.RIGHT), epsilon)
-    return None if terms is None else _summed(terms, epsilon, _DEEPEST - 1, [_MOST_TERMS // 4])
+    tilt = line_tilt(law, epsilon, Strip.RIGHT)
+    return _conditioned_answer(law, tilt, epsilon, _DEEPEST, [_MOST_TERMS // 4])
 
 
-def _answer(
+def _answer_given_depth(
     law: SumLaw, epsilon: float, depth: int, left: list[int], wanted: float = TOLERABLE
 ) -> Answer:
     """Return δ(ε), a law conditioned again for as many lines as are left at most."""
     if law.is_spread and 0 < depth < _DEEPEST and left[0] > 0:  # a term of such a sum
-        terms = conditioned(law, line_tilt(law, epsilon, Strip.RIGHT), epsilon)
-        candidate = None if terms is None else _summed(terms, epsilon, depth - 1, left)
+        tilt = line_tilt(law, epsilon, Strip.RIGHT)
+        candidate = _conditioned_answer(law, tilt, epsilon, depth, left)
         if candidate is not None:
             return candidate
     if not law.is_spread and law.domain[1] > 0:
         tilt = line_tilt(law, epsilon, Strip.RIGHT)
-        error = best_tilt(law, epsilon, tilt)[1]
-        terms = conditioned(law, tilt, epsilon) if depth and error > 10.0 * TOLERABLE else None
-        candidate = None if terms is None else _summed(terms, epsilon, depth - 1, left)
-        if candidate is not None:
-            return candidate
+        _, error = best_tilt(law, epsilon, tilt)
+        if depth and error > 10.0 * TOLERABLE:
+            candidate = _conditioned_answer(law, tilt, epsilon, depth, left)
+            if candidate is not None:
+                return candidate
         if depth == _DEEPEST and error <= 10.0 * TOLERABLE:
-            shared = on_shared_lines(law, epsilon, _traced)
+            shared = on_shared_lines(law, epsilon, _traced_line)
             if shared is not None and margin(shared) <= 10.0 * TOLERABLE:
                 return shared
 
@@ -331,18 +357,32 @@ def _answer(
         if predicted_error(law, epsilon, saddle) == math.inf:  # there no line bounds anything
             return candidate
         other = mesh_line(law, epsilon, saddle, 0.0, wanted).value(epsilon)
-        return min(candidate, other, key=lambda answer: answer.relative_error)
+        if other.relative_error < candidate.relative_error:
+            return other
+        return candidate
 
-    candidate = answer_from_strips(law, value)
-    assert candidate is not None
-    return candidate
+    answer = answer_from_strips(law, value)
+    assert answer is not None
+    return answer
 
 
-def _traced(law: SumLaw, centre: float, saddle: float, half: float) -> Traced:
+def _conditioned_answer(
+    law: SumLaw, tilt: float, epsilon: float, depth: int, left: list[int]
+) -> Answer | None:
+    """Return δ(ε) as a sum over the number of losses beyond a valley, None where there is none."""
+    terms = conditioned(law, tilt, epsilon)
+    if terms is None:
+        return None
+    return _sum_of_terms(terms, epsilon, depth - 1, left)
+
+
+def _traced_line(law: SumLaw, centre: float, saddle: float, half: float) -> Traced:
     tilt, error = best_tilt(law, centre, saddle)
     if half * abs(saddle - tilt) > HALF_CELL:
         return Refused.TOO_WIDE
-    return mesh_line(law, centre, tilt, half) if error <= 10.0 * TOLERABLE else Refused.NO_LINE
+    if not error <= 10.0 * TOLERABLE:
+        return Refused.NO_LINE
+    return mesh_line(law, centre, tilt, half)
 
 
 def best_tilt(law: SumLaw, epsilon: float, saddle: float) -> tuple[float, float]:
@@ -351,61 +391,79 @@ def best_tilt(law: SumLaw, epsilon: float, saddle: float) -> tuple[float, float]
     Tilts nearer to 0 allow wider steps between frequencies, and so a cut-off farther out; but the
     sum cancels to a smaller share of its terms, which are rounded.
     """
-    best = saddle, predicted_error(law, epsilon, saddle)
-    for share in (0.8, 0.6, 0.4, 0.25, 0.15) if saddle > 0 else ():
-        if best[1] <= TOLERABLE:
+    best = saddle
+    least_error = predicted_error(law, epsilon, saddle)
+    if not saddle > 0:
+        return best, least_error
+    for share in (0.8, 0.6, 0.4, 0.25, 0.15):
+        if least_error <= TOLERABLE:
             break
-        error = predicted_error(law, epsilon, share * saddle)
-        if error < best[1]:
-            best = share * saddle, error
-    return best
+        tilt = share * saddle
+        error = predicted_error(law, epsilon, tilt)
+        if error < least_error:
+            best = tilt
+            least_error = error
+    return best, least_error
 
 
-def _summed(
+def _sum_of_terms(
     terms: list[tuple[float, SumLaw]], epsilon: float, depth: int, left: list[int]
 ) -> Answer | None:
     """Return Σ e^{wⱼ} δⱼ(ε), None where too many terms count."""
     bounds = np.asarray([weight + _log_bound(law, epsilon) for weight, law in terms])
     order = np.argsort(-bounds, kind="stable")
-    gains: list[float] = []
-    error, slope, total, term_count, has_lines = -math.inf, -math.inf, -math.inf, 0, True
+    log_terms: list[float] = []
+    log_error = -math.inf
+    log_slope = -math.inf
+    log_total = -math.inf
+    term_count = 0
+    has_lines = True
     for done, number in enumerate(order.tolist()):
         weight, law = terms[number]
-        if bounds[number] < total - NEGLIGIBLE:
-            others = log_sum(bounds[order[done:]])
-            error = float(np.logaddexp(error, others))
+        if bounds[number] < log_total - NEGLIGIBLE:
+            log_others = log_sum(bounds[order[done:]])
+            log_error = float(np.logaddexp(log_error, log_others))
             break
         answer = outside_range(law, epsilon)
         if answer is None:
             term_count += 1
-            left[0] -= depth < _DEEPEST - 1
-            if term_count > _MOST_TERMS or (depth < _DEEPEST - 1 and left[0] < 0):
+            is_inner = depth < _DEEPEST - 1
+            left[0] -= is_inner
+            if term_count > _MOST_TERMS or (is_inner and left[0] < 0):
                 return None
             if depth and _lies_in_a_gap(law, epsilon):
-                answer = _answer(law, epsilon, depth, left, 5.0 * TOLERABLE)
+                answer = _answer_given_depth(law, epsilon, depth, left, 5.0 * TOLERABLE)
             elif has_lines and law.is_spread:
                 # Where the first and largest term has no line, the others have none.
                 answer = contour_answer(law, epsilon)
                 has_lines = answer is not None
-            answer = answer or _answer(law, epsilon, depth, left, 5.0 * TOLERABLE)
+            answer = answer or _answer_given_depth(law, epsilon, depth, left, 5.0 * TOLERABLE)
         if answer.log_delta == -math.inf:
             continue
-        assert answer.log_upper is not None
-        assert answer.log_lower is not None
-        gains.append(weight + answer.log_delta)
-        above = math.expm1(min(answer.log_upper - answer.log_delta, OVERFLOW))
-        below = -math.expm1(answer.log_lower - answer.log_delta)
+        log_term = weight + answer.log_delta
+        log_terms.append(log_term)
         # The chance is rounded too, as its logarithms are multiplied.
-        half = max(above, below) + SETTLED + ROUNDED * abs(weight)
-        error = float(np.logaddexp(error, gains[-1] + math.log(half)))
+        half = _half_width(answer) + SETTLED + ROUNDED * abs(weight)
+        log_error = float(np.logaddexp(log_error, log_term + math.log(half)))
         if answer.slope is not None:
-            slope = float(np.logaddexp(slope, gains[-1] + math.log(max(-answer.slope, 1e-300))))
-        total = log_sum(gains)
-    if total == -math.inf:
+            log_steepness = math.log(max(-answer.slope, 1e-300))
+            log_slope = float(np.logaddexp(log_slope, log_term + log_steepness))
+        log_total = log_sum(log_terms)
+    if log_total == -math.inf:
         return None
-    relative = math.exp(min(error - total, 0.0)) / SAFETY
-    relative_slope = -math.exp(min(slope - total, 700.0))
-    return exact_answer(total, log_one_minus_exp(total), relative, relative_slope)
+    relative_error = math.exp(min(log_error - log_total, 0.0)) / SAFETY
+    relative_slope = -math.exp(min(log_slope - log_total, 700.0))
+    log_complement = log_one_minus_exp(log_total)
+    return exact_answer(log_total, log_complement, relative_error, relative_slope)
+
+
+def _half_width(answer: Answer) -> float:
+    """Return how far the ends of an answer lie from δ, relative to it."""
+    assert answer.log_upper is not None
+    assert answer.log_lower is not None
+    above = math.expm1(min(answer.log_upper - answer.log_delta, OVERFLOW))
+    below = -math.expm1(answer.log_lower - answer.log_delta)
+    return max(above, below)
 
 
 def _log_bound(law: SumLaw, epsilon: float) -> float:
@@ -419,13 +477,15 @@ def _log_bound(law: SumLaw, epsilon: float) -> float:
     if epsilon <= lower or epsilon <= law.mean:
         return 0.0
     tilts = line_tilt(law, epsilon, Strip.RIGHT) * np.asarray([0.5, 1.0])
-    bound = law.log_transform(tilts, epsilon) + log_payoff(tilts)
+    chernoff = law.log_transform(tilts, epsilon) + log_payoff(tilts)
     share = 0.5 * (epsilon - law.mean) / law.count  # half of it: masses are seen at nodes
-    chances = [-OUTLINED + math.log(law.count)]  # what nodes leave out
+    log_chances = [-OUTLINED + math.log(law.count)]  # what nodes leave out
     for part, count in law.parts:
-        large = part.base.loss > part.base.mean + share
-        chances.append(math.log(count) + log_sum(part.base.log_weight[large]))
-    return min(0.0, float(bound.min()), log_sum(np.asarray(chances)))
+        is_large = part.base.loss > part.base.mean + share
+        log_mass = log_sum(part.base.log_weight[is_large])
+        log_chances.append(math.log(count) + log_mass)
+    log_chance = log_sum(np.asarray(log_chances))
+    return min(0.0, float(chernoff.min()), log_chance)
 
 
 _SHALLOWEST = 2.0  # e-folds of a valley between two hills that is worth a threshold
@@ -436,30 +496,38 @@ def conditioned(law: SumLaw, tilt: float, epsilon: float) -> list[tuple[float, S
     """Return log probabilities and laws given how many losses are beyond a valley at a tilt."""
     if law.is_spread:
         return _conditioned_densities(law, tilt, epsilon)
-    best: tuple[float, int, int, Atoms] | None = None
+    best: tuple[int, int, Atoms] | None = None
+    deepest = _SHALLOWEST
     for index, (part, _) in enumerate(law.parts):
-        values = _values(part, tilt)
-        depth, first = _valley(values[1] + tilt * values[0])
-        if depth > _SHALLOWEST and (best is None or depth > best[0]):
-            best = depth, index, first, values
+        loss, log_mass = _values_between_tilts(part, tilt)
+        depth, first = _deepest_dip(log_mass + tilt * loss)
+        if depth > deepest:
+            deepest = depth
+            best = (index, first, (loss, log_mass))
     if best is None:
         return None
-    _, index, first, (loss, log_mass) = best
+    index, first, (loss, log_mass) = best
     part = law.parts[index][0]
+    below = _law_of_atoms(part, loss[:first], log_mass[:first])
+    above = _law_of_atoms(part, loss[first:], log_mass[first:])
     whole = log_sum(log_mass)
-    sides = [
-        _law_of(part, loss[:first], log_mass[:first]),
-        _law_of(part, loss[first:], log_mass[first:]),
-    ]
-    logs = [log_sum(log_mass[:first]) - whole, log_sum(log_mass[first:]) - whole]
-    logs[0] = math.log1p(-math.exp(logs[1])) if logs[1] < -1.0 else logs[0]
-    return list(_terms(law, index, sides, logs))
+    log_low = log_sum(log_mass[:first]) - whole
+    log_high = log_sum(log_mass[first:]) - whole
+    logs = [_log_share_below(log_low, log_high), log_high]
+    return list(_binomial_terms(law, index, [below, above], logs))
+
+
+def _log_share_below(log_low: float, log_high: float) -> float:
+    """Return the log of the probability below a threshold, from that above where it is small."""
+    if log_high < -1.0:
+        return math.log1p(-math.exp(log_high))
+    return log_low
 
 
 def _conditioned_densities(
     law: SumLaw, tilt: float, epsilon: float
 ) -> list[tuple[float, SumLaw]] | None:
-    """Return the same where a step with a density has two hills and no atom."""
+    """Return such terms where a step with a density has two hills and no atom."""
     deepest = _deepest_valley(law, tilt)
     if deepest is None:
         return None
@@ -469,17 +537,18 @@ def _conditioned_densities(
         if valley > max(thresholds, default=math.inf):
             return _one_step_cut(law, index, thresholds)
     threshold = min(valley, _large_loss(law, index, epsilon))
-    halves = _halves(law, index, threshold)
-    if halves is None:
+    laws = _laws_around(law, index, threshold)
+    if laws is None:
         return None
-    sides, logs = halves
-    logs = [math.log1p(-math.exp(logs[1])) if logs[1] < -1.0 else logs[0], logs[1]]
-    return list(_terms(law, index, sides, logs))
+    sides, (log_low, log_high) = laws
+    logs = [_log_share_below(log_low, log_high), log_high]
+    return list(_binomial_terms(law, index, sides, logs))
 
 
 def _deepest_valley(law: SumLaw, tilt: float) -> tuple[int, float] | None:
     """Return the kind of step whose tilted density has the deepest valley, and its loss there."""
-    best: tuple[float, int, float] | None = None
+    valley: tuple[int, float] | None = None
+    deepest = _SHALLOWEST
     for index, (part, _) in enumerate(law.parts):
         if part.has_atoms or not part.is_spread:
             continue
@@ -489,10 +558,12 @@ def _deepest_valley(law: SumLaw, tilt: float) -> tuple[int, float] | None:
         gap = np.diff(nodes.loss, prepend=-np.inf)
         starts = np.flatnonzero(gap > EQUAL * np.abs(nodes.loss).max())
         loss = nodes.loss[starts]
-        depth, first = _valley(np.maximum.reduceat(height, starts), ORDER // 4)
-        if depth > _SHALLOWEST and (best is None or depth > best[0]):
-            best = depth, index, 0.5 * float(loss[first - 1] + loss[first])
-    return None if best is None else best[1:]
+        highest = np.maximum.reduceat(height, starts)
+        depth, first = _deepest_dip(highest, ORDER // 4)
+        if depth > deepest:
+            deepest = depth
+            valley = (index, 0.5 * float(loss[first - 1] + loss[first]))
+    return valley
 
 
 def _lies_in_a_gap(law: SumLaw, epsilon: float) -> bool:
@@ -500,9 +571,12 @@ def _lies_in_a_gap(law: SumLaw, epsilon: float) -> bool:
     if not (law.is_spread and law.domain[1] > 0):
         return False
     deepest = _deepest_valley(law, line_tilt(law, epsilon, Strip.RIGHT))
-    if deepest is None or law.parts[deepest[0]][1] > 1:
+    if deepest is None:
         return False
-    return deepest[1] > _passing_loss(law, deepest[0], epsilon)
+    index, valley = deepest
+    if law.parts[index][1] > 1:
+        return False
+    return valley > _passing_loss(law, index, epsilon)
 
 
 def _large_loss(law: SumLaw, index: int, epsilon: float) -> float:
@@ -525,64 +599,85 @@ def _passing_loss(law: SumLaw, index: int, epsilon: float) -> float:
     Where they have no least sum, it is one below which they hardly ever fall.
     """
     part, count = law.parts[index]
-    others = [pair for k, pair in enumerate(law.parts) if k != index] + [(part, count - 1)]
-    least = math.fsum(n * step.loss_bounds[0] for step, n in others if n)
+    others = _without(law, index)
+    if count > 1:
+        others.append((part, count - 1))
+    least = math.fsum(n * step.loss_bounds[0] for step, n in others)
     if math.isinf(least):
-        mean, reach = _others(law, part)
+        mean, reach = _spread_of_others(law, part)
         least = mean - reach
     passing = epsilon - least
-    return passing + 2.0 * EQUAL * (abs(passing) + abs(epsilon))
+    rounding = 2.0 * EQUAL * (abs(passing) + abs(epsilon))
+    return passing + rounding
 
 
-def _others(law: SumLaw, part: LossLaw) -> tuple[float, float]:
+def _without(law: SumLaw, index: int) -> list[tuple[LossLaw, int]]:
+    """Return the parts of a law without one of them."""
+    return [pair for k, pair in enumerate(law.parts) if k != index]
+
+
+def _spread_of_others(law: SumLaw, part: LossLaw) -> tuple[float, float]:
     """Return the mean of what all steps but one add, and how far from it that hardly ever lies."""
-    variance = max(float(law.cumulants(0.0, 2)[1]) - part.tilted(0.0).variance, 0.0)
-    return law.mean - part.base.mean, math.sqrt(2.0 * NEGLIGIBLE * variance)
+    total_variance = float(law.cumulants(0.0, 2)[1])
+    variance = max(total_variance - part.tilted(0.0).variance, 0.0)
+    mean = law.mean - part.base.mean
+    return mean, math.sqrt(2.0 * NEGLIGIBLE * variance)
 
 
 def _around_epsilon(law: SumLaw, index: int, epsilon: float) -> list[float]:
     """Return losses of a single step below which others do not reach ε, and above which all do."""
     part, _ = law.parts[index]
-    mean, reach = _others(law, part)
+    mean, reach = _spread_of_others(law, part)
     low, high = part.loss_bounds
-    ends = (epsilon - mean - reach, _passing_loss(law, index, epsilon))
-    return [threshold for threshold in ends if low < threshold < high]
+    reaching = epsilon - mean - reach
+    passing = _passing_loss(law, index, epsilon)
+    return [threshold for threshold in (reaching, passing) if low < threshold < high]
 
 
 def _one_step_cut(
     law: SumLaw, index: int, thresholds: Sequence[float]
 ) -> list[tuple[float, SumLaw]] | None:
     """Return the terms of a law one of whose steps is cut at rising losses."""
-    others = [pair for k, pair in enumerate(law.parts) if k != index]
-    terms, log_below = [], law.log_finite_mass
+    others = _without(law, index)
+    terms = []
+    log_below = law.log_finite_mass
     for threshold in reversed(thresholds):
-        halves = _halves(law, index, threshold)
-        if halves is None:
+        laws = _laws_around(law, index, threshold)
+        if laws is None:
             return None
-        (below, above), (log_low, log_high) = halves
+        (below, above), (log_low, log_high) = laws
         terms.append((log_below + log_high, SumLaw([(above, 1), *others])))
-        law, index, log_below = SumLaw([(below, 1), *others]), 0, log_below + log_low
+        law = SumLaw([(below, 1), *others])
+        index = 0
+        log_below = log_below + log_low
     return [*terms, (log_below, law)]
 
 
 @kept_with_law
-def _halves(law: SumLaw, index: int, threshold: float) -> tuple[list[LossLaw], list[float]] | None:
+def _laws_around(
+    law: SumLaw, index: int, threshold: float
+) -> tuple[list[LossLaw], list[float]] | None:
     """Return a step's laws below and above a threshold, and their log masses; None if unsure."""
     part = law.parts[index][0]
-    cut: tuple[list[SmoothPiece], list[SmoothPiece]] = [], []
+    pieces_below: list[SmoothPiece] = []
+    pieces_above: list[SmoothPiece] = []
     for outline in part.outlines:
         if escapes(outline.piece):
             continue
-        sides_of_cut = _cut_at(outline, threshold)
-        if sides_of_cut is None:
+        parts = _parts_of_piece(outline, threshold)
+        if parts is None:
             return None
-        for is_above, piece in sides_of_cut:
-            cut[is_above].append(piece)
-    if not all(cut):
+        for is_above, piece in parts:
+            if is_above:
+                pieces_above.append(piece)
+            else:
+                pieces_below.append(piece)
+    if not (pieces_below and pieces_above):
         return None
     low, high = part.loss_bounds
-    sides, logs = [], []
-    for pieces, bounds in zip(cut, ((low, threshold), (threshold, high)), strict=True):
+    sides = []
+    logs = []
+    for pieces, bounds in ((pieces_below, (low, threshold)), (pieces_above, (threshold, high))):
         mass = log_sum([log_mass(piece) for piece in pieces])
         step = Step(part.step.name, tuple(piece.less(mass) for piece in pieces))
         sides.append(LossLaw(step, bounds))
@@ -593,43 +688,56 @@ def _halves(law: SumLaw, index: int, threshold: float) -> tuple[list[LossLaw], l
     return sides, [log - whole for log in logs]
 
 
-def _cut_at(outline: Outline, threshold: float) -> list[tuple[bool, SmoothPiece]] | None:
+def _parts_of_piece(outline: Outline, threshold: float) -> list[tuple[bool, SmoothPiece]] | None:
     """Return the parts of a piece, and whether the loss is above there; None of more than two."""
-    piece, seen = outline.piece, np.isfinite(outline.loss)
-    x, above = outline.x[seen], outline.loss[seen] > threshold
+    piece = outline.piece
+    is_finite = np.isfinite(outline.loss)
+    x = outline.x[is_finite]
+    above = outline.loss[is_finite] > threshold
+    is_first_above = bool(above[0])
     change = np.flatnonzero(above[:-1] != above[1:])
     if change.size == 0:
-        return [(bool(above[0]), piece)]
+        return [(is_first_above, piece)]
     if change.size > 1:
         return None
-    low, high = float(x[change[0]]), float(x[change[0] + 1])
+    low = float(x[change[0]])
+    high = float(x[change[0] + 1])
     while low < (middle := 0.5 * (low + high)) < high:
-        is_same = bool(piece.loss(np.asarray([middle]))[0] > threshold) is bool(above[0])
-        low, high = (middle, high) if is_same else (low, middle)
+        is_above = bool(piece.loss(np.asarray([middle]))[0] > threshold)
+        if is_above is is_first_above:
+            low = middle
+        else:
+            high = middle
     left, right = piece.parted(low)
-    return [(bool(above[0]), left), (not above[0], right)]
+    return [(is_first_above, left), (not is_first_above, right)]
 
 
-def _terms(
+def _binomial_terms(
     law: SumLaw, index: int, sides: list[LossLaw], logs: list[float]
 ) -> Iterator[tuple[float, SumLaw]]:
     """Yield the terms of a law one of whose steps has two sides of such log probabilities."""
-    others = [pair for k, pair in enumerate(law.parts) if k != index]
-    count, log_finite = law.parts[index][1], law.log_finite_mass
-    chosen, rounded_off = 0.0, 0.0  # log C(count, j), and what its sum has rounded off
+    others = _without(law, index)
+    count = law.parts[index][1]
+    log_finite = law.log_finite_mass
+    below, above = sides
+    log_low, log_high = logs
+    log_binomial = 0.0  # log C(count, j)
+    rounded_off = 0.0  # what its sum has rounded off
     for j in range(count + 1):
         if j:
             more = math.log((count - j + 1) / j) + rounded_off
-            chosen, before = chosen + more, chosen
-            rounded_off = more - (chosen - before)
-        weight = chosen + rounded_off + j * logs[1] + (count - j) * logs[0] + log_finite
-        if j > 0 and weight < -_FARTHEST and logs[1] < 0 and j > count * math.exp(logs[1]):
+            before = log_binomial
+            log_binomial = before + more
+            rounded_off = more - (log_binomial - before)
+        weight = log_binomial + rounded_off + j * log_high + (count - j) * log_low + log_finite
+        is_negligible = j > 0 and weight < -_FARTHEST and log_high < 0
+        if is_negligible and j > count * math.exp(log_high):
             return
-        kept = [(side, n) for side, n in zip(sides, (count - j, j), strict=True) if n]
-        yield weight, SumLaw([*kept, *others])
+        parts = [(side, n) for side, n in ((below, count - j), (above, j)) if n]
+        yield weight, SumLaw([*parts, *others])
 
 
-def _values(part: LossLaw, tilt: float) -> Atoms:
+def _values_between_tilts(part: LossLaw, tilt: float) -> Atoms:
     """Return all values of a step's loss that count at any tilt from −1 to the given one."""
     values = atoms_of(part, 0.0)
     reach = 1.0
@@ -639,7 +747,7 @@ def _values(part: LossLaw, tilt: float) -> Atoms:
     return united(values, atoms_of(part, tilt))
 
 
-def _valley(height: Array, beside: int = 1) -> tuple[float, int]:
+def _deepest_dip(height: Array, beside: int = 1) -> tuple[float, int]:
     """Return how far the deepest valley lies below the lower of its hills, and where it is."""
     if height.size < 3:
         return 0.0, 0
@@ -647,14 +755,16 @@ def _valley(height: Array, beside: int = 1) -> tuple[float, int]:
     after = np.maximum.accumulate(height[::-1])[::-1]
     # Two interleaved branches of the loss are no valleys: a neighbour may be as high.
     around = np.pad(height, beside, mode="edge")
-    floor = np.lib.stride_tricks.sliding_window_view(around, 2 * beside + 1).max(axis=1)[1:-1]
+    windows = np.lib.stride_tricks.sliding_window_view(around, 2 * beside + 1)
+    floor = windows.max(axis=1)[1:-1]
+    lower_hill = np.minimum(before[1:-1], after[1:-1])
     with np.errstate(invalid="ignore"):  # of heights of −∞ on all sides
-        depth = np.nan_to_num(np.minimum(before[1:-1], after[1:-1]) - floor, nan=0.0)
+        depth = np.nan_to_num(lower_hill - floor, nan=0.0)
     index = int(depth.argmax())
     return float(depth[index]), index + 1
 
 
-def _law_of(part: LossLaw, loss: Array, log_mass: Array) -> LossLaw:
+def _law_of_atoms(part: LossLaw, loss: Array, log_mass: Array) -> LossLaw:
     """Return the law of a step whose loss is one of some values."""
     log_mass = log_mass - log_sum(log_mass)
     balls = zip(np.exp(log_mass).tolist(), loss.tolist(), strict=True)

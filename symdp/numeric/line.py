@@ -123,21 +123,27 @@ class Line:
 
     def up_to(self, stop: int) -> Line:
         """Return the line's first nodes."""
-        first_nodes = {name: getattr(self, name)[:stop] for name in ("places", "values", "unsure")}
-        return replace(self, **first_nodes)
+        return replace(
+            self,
+            places=self.places[:stop],
+            values=self.values[:stop],
+            unsure=self.unsure[:stop],
+        )
 
     def distance(self, epsilon: float) -> float:
         """Return Σ E L − ε, rounded once."""
         gap = self.mean - epsilon
         # The part that the subtraction rounded off, exactly.
         back = gap - self.mean
-        lost = (self.mean - (gap - back)) - (epsilon + back)
+        lost_of_mean = self.mean - (gap - back)
+        lost = lost_of_mean - (epsilon + back)
         return gap + (lost + self.rest)
 
     def plain(self, epsilon: float) -> float:
         """Return the sum alone."""
-        turns = np.exp(1j * (self.distance(epsilon) + self.shift) * self.places)
-        return plain_sum((self.values * turns).real)
+        gap = self.distance(epsilon) + self.shift
+        turned = self.values * np.exp(1j * gap * self.places)
+        return plain_sum(turned.real)
 
     def value(self, epsilon: float, falls: Kernel | None = None) -> StripValue:
         """Return the integral at one ε: by the plain sum where values died out.
@@ -148,14 +154,23 @@ class Line:
         distance = self.distance(epsilon)
         if self.cut is not None:
             return self._sized(distance, *self.cut.sums(self, epsilon))
-        turned = self.values * np.exp(1j * (distance + self.shift) * self.places)
-        places = np.asarray(self.tilt + 1j * self.places)
-        slope = -plain_sum(((places if falls is None else falls(places)) * turned).real)
+        gap = distance + self.shift
+        turned = self.values * np.exp(1j * gap * self.places)
+        rate = np.asarray(self.tilt + 1j * self.places)
+        if falls is not None:
+            rate = falls(rate)
+        total = plain_sum(turned.real)
+        slope = -plain_sum((rate * turned).real)
         beyond = 2.0 * self.places.size * self.last
-        return self._sized(distance, plain_sum(turned.real), slope, beyond)
+        return self._sized(distance, total, slope, beyond)
 
     def _sized(
-        self, distance: float, total: float, slope: float, beyond: float, cut: float = 0.0
+        self,
+        distance: float,
+        total: float,
+        slope: float,
+        beyond: float,
+        cut: float = 0.0,
     ) -> StripValue:
         """Return the integral whose sum is known, with the sizes of what the sum left out."""
         size = abs(total)
@@ -164,10 +179,11 @@ class Line:
             raise AccuracyError("the contour integral cancelled to nothing")
         drift = self.tilt * distance
         cancellation = max(1.0, self._modulus / size)
+        unsure = float(self.unsure.sum())
         error = LineError(
             beyond=beyond / size,
             outside=self.outside,
-            quadrature=self.quadrature + float(self.unsure.sum()) / size,
+            quadrature=self.quadrature + unsure / size,
             rounding=ROUNDING * (self.rounding + abs(drift)) * cancellation,
             cut=cut / size,
         )
@@ -175,8 +191,35 @@ class Line:
         return StripValue(log_value, error, slope / total, self.assured)
 
 
-def _spacing(
-    law: SumLaw, epsilon: float, tilt: float, log_answer: float, widest: float, beside: float
+def _tilts_around(law: SumLaw, tilt: float, widest: float) -> tuple[Array, Array]:
+    """Return tilts of the line's strip below and above it, those where K is at hand if they do."""
+    natural = math.sqrt(2.0 * NEGLIGIBLE) / widest
+    end = law.domain[1]
+    if tilt > 0:
+        below = tilt - np.minimum(natural * np.asarray([0.5, 1.0, 2.0]), tilt)
+        above = tilt + natural * np.asarray([0.25, 0.5, 1.0, 2.0])
+        if not math.isinf(end):
+            inside = tilt + (end - tilt) * np.asarray([0.25, 0.5, 0.75, 0.9])
+            above = np.minimum(above, inside)
+    else:
+        distances = natural * np.asarray([0.25, 0.5, 1.0, 2.0])
+        below = tilt - np.minimum(distances, 1.0 + tilt)
+        above = tilt + np.minimum(distances, -tilt)
+    low, high = law.window(tilt)
+    if high - tilt > _WORTHWHILE * natural:
+        above = np.minimum(above, high)
+    if tilt - low > _WORTHWHILE * natural:
+        below = np.maximum(below, low)
+    return below, above
+
+
+def _alias_free_step(
+    law: SumLaw,
+    epsilon: float,
+    tilt: float,
+    log_answer: float,
+    widest: float,
+    beside: float,
 ) -> float:
     """Return the largest step whose alias terms stay below e^{−40} of the answer.
 
@@ -186,41 +229,31 @@ def _spacing(
     of the answer by x = beside/√F₂.
     """
     accuracy = NEGLIGIBLE + 0.5 * (beside / widest) ** 2
-    natural = math.sqrt(2.0 * NEGLIGIBLE) / widest
-    end = law.domain[1]
-    if tilt > 0:
-        below = tilt - np.minimum(natural * np.asarray([0.5, 1.0, 2.0]), tilt)
-        above = tilt + natural * np.asarray([0.25, 0.5, 1.0, 2.0])
-        if not math.isinf(end):
-            above = np.minimum(above, tilt + (end - tilt) * np.asarray([0.25, 0.5, 0.75, 0.9]))
-    else:
-        below = tilt - np.minimum(natural * np.asarray([0.25, 0.5, 1.0, 2.0]), 1.0 + tilt)
-        above = tilt + np.minimum(natural * np.asarray([0.25, 0.5, 1.0, 2.0]), -tilt)
-    low, high = law.window(tilt)
-    if high - tilt > _WORTHWHILE * natural:
-        above = np.minimum(above, high)
-    if tilt - low > _WORTHWHILE * natural:
-        below = np.maximum(below, low)
-    for share in (1.0, 0.5, 0.25, 0.125):  # those asked, or some closer to the tilt
-        side = tilt + share * (np.concatenate([below, above]) - tilt)
+    below, above = _tilts_around(law, tilt, widest)
+    side = np.concatenate([below, above])
+    for share in (1.0, 0.5, 0.25, 0.125):  # those tilts, or some closer to the line's
+        nearer = tilt + share * (side - tilt)
         try:
-            bound = law.log_transform(side, epsilon)
+            bound = law.log_transform(nearer, epsilon)
             break
         except AccuracyError as refusal:  # too far out for a quadrature
             refused = refusal
     else:
         raise refused
-    apart = np.abs(side - tilt)
+    apart = np.abs(nearer - tilt)
     if tilt > 0:
-        bound = bound + log_payoff(side)
+        bound = bound + log_payoff(nearer)
     room = np.maximum(accuracy + bound - log_answer + beside * apart, 1.0)
     steps = 2.0 * math.pi * apart / room
-    return float(min(steps[: below.size].max(), steps[below.size :].max()))
+    of_below = steps[: below.size].max()
+    of_above = steps[below.size :].max()
+    return float(min(of_below, of_above))
 
 
 def loss_size(law: SumLaw, tilted: Sequence[Tilted]) -> float:
     """Return Σ nᵢ (σᵢ + |E_t Lᵢ − μᵢ| + |μᵢ|), of which rounding takes its share."""
-    return math.fsum(abs(n) * x.size for (_, n), x in zip(law.terms, tilted, strict=True))
+    pairs = zip(law.terms, tilted, strict=True)
+    return math.fsum(abs(count) * step.size for (_, count), step in pairs)
 
 
 def first_line(
@@ -239,25 +272,29 @@ def first_line(
     The former are no more than `most`; its step serves every ε' with |ε' − ε| ≤ `beside`. δ is by
     `lost` e-folds less than the leading order at the tilt.
     """
-    counts = [weight for _, weight in law.terms]
+    counted = [(count, step) for (_, count), step in zip(law.terms, tilted, strict=True)]
     mean, mean_residual = law.mean_parts
-    shift = math.fsum(n * x.shift for n, x in zip(counts, tilted, strict=True))
-    variance = math.fsum(n * x.variance for n, x in zip(counts, tilted, strict=True))
-    excess = math.fsum(n * x.excess for n, x in zip(counts, tilted, strict=True))
-    moments = [np.asarray([x.excess, x.shift, x.variance]) for x in tilted]
+    shift = math.fsum(count * step.shift for count, step in counted)
+    variance = math.fsum(count * step.variance for count, step in counted)
+    excess = math.fsum(count * step.excess for count, step in counted)
+    moments = [np.asarray([step.excess, step.shift, step.variance]) for step in tilted]
     if np.isnan(law.smooth_sum(moments)).any():
         raise AccuracyError("so many steps are not known from a few of them at this tilt")
-    curvature = variance + 1.0 / (tilt * tilt) + 1.0 / ((1.0 + tilt) * (1.0 + tilt))
+    above = 1.0 + tilt
+    curvature = variance + 1.0 / (tilt * tilt) + 1.0 / (above * above)
     # Next to the end of the range the rounding of the losses counts, not how far they spread.
     spread = loss_size(law, tilted)
     # Cut tails lack in averages of e^{zL} − 1 − zL, which are about |zL|, or z²L²/2 if less.
     z = abs(tilt) + 1.0 / math.sqrt(curvature)
-    cut = [(n, *x.nodes.beyond) for n, x in zip(counts, tilted, strict=True)]
-    lacking = math.fsum(n * z * min(first, 0.5 * z * second) for n, first, second in cut)
+    lacking = []
+    for count, step in counted:
+        first, second = step.nodes.beyond
+        lacking.append(count * z * min(first, 0.5 * z * second))
     # A CGF that is no sum of growths is rounded like 1 in every step, however small it is.
-    drowned = 4.0 * math.fsum(n * x.imprecise for n, x in zip(counts, tilted, strict=True))
+    drowned = 4.0 * math.fsum(count * step.imprecise for count, step in counted)
     # How many times the relative error of nodes counts in the integral.
-    weighed = 1.0 + math.fsum(2.0 * abs(n * x.excess) for n, x in zip(counts, tilted, strict=True))
+    weighed = 1.0 + math.fsum(2.0 * abs(count * step.excess) for count, step in counted)
+    quadrature = max(step.error for step in tilted) + law.lacking
     line = Line(
         tilt=tilt,
         step=math.nan,
@@ -268,8 +305,8 @@ def first_line(
         places=np.empty(0),
         values=np.empty(0, dtype=np.complex128),
         last=math.inf,
-        outside=lacking,
-        quadrature=(max(x.error for x in tilted) + law.lacking) * (weighed + abs(tilt) * spread),
+        outside=math.fsum(lacking),
+        quadrature=quadrature * (weighed + abs(tilt) * spread),
         rounding=8.0 + abs(excess) + drowned + abs(tilt) * spread,
         unsure=np.empty(0),
         assured=False,
@@ -282,16 +319,21 @@ def first_line(
         )
     log_answer = tilt * line.distance(epsilon) + excess + math.log(modulus)
     log_answer -= 0.5 * math.log(2.0 * math.pi * curvature) + lost
-    step = _spacing(law, epsilon, tilt, log_answer, math.sqrt(curvature), beside)
+    step_size = _alias_free_step(law, epsilon, tilt, log_answer, math.sqrt(curvature), beside)
     limit = MOST_NODES
     if not math.isinf(period):
-        points = max(3, math.ceil(period / step))
+        points = max(3, math.ceil(period / step_size))
         points += 1 - points % 2  # odd, so that the nodes are symmetric and none is on the seam
-        step, limit = period / points, points // 2 + 1
+        step_size = period / points
+        limit = points // 2 + 1
     # Up to where a Gaussian is e^-50: the first nodes also tell how far others have to reach.
-    reach = math.sqrt(2.5 * NEGLIGIBLE / variance) if variance > 0 else math.inf
-    stop = int(min(limit, max(24, math.ceil(min(reach / step, most)))))
-    return longer(law, replace(line, step=step), stop, kernel), limit
+    reach = math.inf
+    if variance > 0:
+        reach = math.sqrt(2.5 * NEGLIGIBLE / variance)
+    gaussian_nodes = math.ceil(min(reach / step_size, most))
+    stop = int(min(limit, max(24, gaussian_nodes)))
+    first_nodes = longer(law, replace(line, step=step_size), stop, kernel)
+    return first_nodes, limit
 
 
 def longer(law: SumLaw, line: Line, stop: int, kernel: Kernel) -> Line:
@@ -301,7 +343,8 @@ def longer(law: SumLaw, line: Line, stop: int, kernel: Kernel) -> Line:
     logs = [log_characteristic_grid(part, line.step, start, stop) for part in finer]
     places: Array = line.step * np.arange(start, stop, dtype=np.float64)
     grown = extended(law, line, finer, places, logs, kernel)
-    return replace(grown, last=end_size(np.abs(grown.values[start:])))
+    last = end_size(np.abs(grown.values[start:]))
+    return replace(grown, last=last)
 
 
 def extended(
@@ -313,16 +356,19 @@ def extended(
     kernel: Kernel,
 ) -> Line:
     """Return the line with values at places whose log φ of every step are known."""
-    block = np.exp(law.smooth_sum(logs)) * kernel(np.asarray(line.tilt + 1j * places))
+    kernel_values = kernel(np.asarray(line.tilt + 1j * places))
+    block = np.exp(law.smooth_sum(logs)) * kernel_values
     # Nodes for higher frequencies have an error of their own, of φ relative to Σ pⱼ and of yℓ.
     off = np.zeros(places.size)
-    for part, log, (_, n) in zip(finer, logs, law.terms, strict=True):
-        beside = np.exp(np.minimum(-log.real, 300.0))
+    for part, log, (_, count) in zip(finer, logs, law.terms, strict=True):
+        inverse_modulus = np.exp(np.minimum(-log.real, 300.0))
         turned = math.sqrt(part.variance) * places
-        off += n * part.error * (np.minimum(np.abs(log), 1.0) + turned) * beside
+        changed = np.minimum(np.abs(log), 1.0) + turned
+        off += count * part.error * changed * inverse_modulus
+    unsure = 2.0 * np.abs(block) * np.minimum(off, 1.0)
     return replace(
         line,
-        unsure=np.append(line.unsure, 2.0 * np.abs(block) * np.minimum(off, 1.0)),
+        unsure=np.append(line.unsure, unsure),
         places=np.concatenate([line.places, places]),
         values=np.concatenate([line.values, block]),
     )
@@ -330,12 +376,14 @@ def extended(
 
 def end_size(block: Array) -> float:
     """Return the largest of the last values of a block."""
-    return float(block[-(block.size // 8 + 1) :].max())
+    last_count = block.size // 8 + 1
+    return float(block[-last_count:].max())
 
 
 def kernel_modulus(kernel: Kernel, tilt: float, y: float) -> float:
     """Return |G(tilt + iy)|."""
-    return abs(complex(kernel(np.asarray([complex(tilt, y)]))[0]))
+    z = np.asarray([complex(tilt, y)])
+    return abs(complex(kernel(z)[0]))
 
 
 def plain_sum(terms: Array) -> float:
@@ -349,7 +397,9 @@ _NEAR_SADDLE = 0.02  # standard deviations of the integrand: closer costs more t
 def line_tilt(law: SumLaw, epsilon: float, strip: Strip) -> float:
     """Return the tilt of a line near the saddle point, whose place changes only the cost."""
     saddle = saddle_point(law, epsilon, strip, settled=_NEAR_SADDLE)
-    return far_tilt(law, strip) if saddle is None else saddle.tilt
+    if saddle is None:
+        return far_tilt(law, strip)
+    return saddle.tilt
 
 
 _ROOM = 3.0  # standard deviations of the integrand: with less up to the end the step is short
@@ -369,64 +419,70 @@ def off_the_end(
     if not end * 0.25 < tilt < end < math.inf:
         return tilt, 0.0
     tilts = end - np.geomspace(end - tilt, 0.75 * end, 33)
-    terms = [
-        weight * np.stack(law_of_term.rough_cumulants(tilts)) for law_of_term, weight in law.terms
-    ]
-    excess, _, variance = np.sum(terms, axis=0)
+    cumulants = [count * np.stack(step.rough_cumulants(tilts)) for step, count in law.terms]
+    excess, _, variance = np.sum(cumulants, axis=0)
     curvature = np.maximum(variance, 0.0) + tilts**-2.0 + (1.0 + tilts) ** -2.0
     if (end - tilt) * math.sqrt(curvature[0]) > _ROOM:
         return tilt, 0.0
-    size = excess + tilts * law.drift(epsilon) - np.log(tilts * (1.0 + tilts) * np.sqrt(curvature))
-    lost = np.maximum(size - size[0], 0.0) + beside * (tilt - tilts)
+    log_width = np.log(tilts * (1.0 + tilts) * np.sqrt(curvature))
+    log_leading = excess + tilts * law.drift(epsilon) - log_width
+    rise = np.maximum(log_leading - log_leading[0], 0.0)
+    lost = rise + beside * (tilt - tilts)
     last = int((lost > _RISE).argmax()) - 1
     return float(tilts[last]), float(lost[last])
 
 
 def answer_from_strips(law: SumLaw, value: Callable[[Strip], StripValue | None]) -> Answer | None:
     """Return δ from the integrals of two strips, None where one has no value."""
-    log_escaped = law.log_mass_at_infinity
     above: StripValue | None = None
     refused: AccuracyError | None = None
-    try:
-        above = value(Strip.RIGHT) if law.domain[1] > 0 else None
-    except AccuracyError as failure:  # far below the mean 1 − δ is all that there is to know
-        refused = failure
     log_delta = math.nan
-    if law.domain[1] > 0 and refused is None:
-        if above is None:
+    if law.domain[1] > 0:
+        try:
+            above = value(Strip.RIGHT)
+        except AccuracyError as failure:  # far below the mean 1 − δ is all that there is to know
+            refused = failure
+        if above is None and refused is None:
             return None
-        log_delta = log_add_exp(above.log_value, log_escaped)
+    if above is not None:
+        log_delta = log_add_exp(above.log_value, law.log_mass_at_infinity)
         if log_delta < HALF:
             slope = above.slope * math.exp(above.log_value - log_delta)
-            complement = log_one_minus_exp(log_delta)
-            return exact_answer(log_delta, complement, above.relative_error, slope)
+            log_complement = log_one_minus_exp(log_delta)
+            return exact_answer(log_delta, log_complement, above.relative_error, slope)
     below = value(Strip.MIDDLE)
     if below is None:
         return None
-    complement = min(below.log_value, 0.0)
-    through_complement = log_one_minus_exp(complement)
-    if above is not None and not (
-        through_complement > -math.inf
-        and below.relative_error * math.exp(complement - through_complement) < above.relative_error
-    ):
+    log_complement = min(below.log_value, 0.0)
+    through_complement = log_one_minus_exp(log_complement)
+    scale = math.inf  # of an error of 1 − δ, relative to δ
+    if through_complement > -math.inf:
+        scale = math.exp(log_complement - through_complement)
+    error = below.relative_error * scale
+    if above is not None and not error < above.relative_error:
         error = max(above.relative_error, below.relative_error)
-        error += unclosed(log_delta, complement, error)
+        error += unclosed(log_delta, log_complement, error)
         slope = above.slope * math.exp(above.log_value - log_delta)
         return exact_answer(
-            min(log_delta, 0.0), complement, error, slope, complement_error=below.relative_error
+            min(log_delta, 0.0),
+            log_complement,
+            error,
+            slope,
+            complement_error=below.relative_error,
         )
     # Only 1 − δ is to be had, or tells more: its error is relative to it, not to δ.
-    above_delta = log_delta
-    log_delta = through_complement
-    scale = math.exp(complement - log_delta) if log_delta > -math.inf else math.inf
-    slope = -below.slope * scale
-    error = below.relative_error * scale
     if above is not None:
-        uncertainty = above.relative_error * math.exp(above_delta) + below.relative_error
-        error += unclosed(above_delta, complement, uncertainty)
+        uncertainty = above.relative_error * math.exp(log_delta) + below.relative_error
+        error += unclosed(log_delta, log_complement, uncertainty)
     if refused is not None and not error < 1.0:
         raise refused
-    if log_delta == -math.inf:  # 1 − δ is 1 but for its error, which δ may be as large as
+    if through_complement == -math.inf:  # 1 − δ is 1 but for its error, which δ may be as large as
         most = SAFETY * below.relative_error + max(below.log_value, 0.0)
         return Answer(math.log(most), -math.inf, math.log(most), "bound", "", 0.0, None, "", most)
-    return exact_answer(log_delta, complement, error, slope, complement_error=below.relative_error)
+    return exact_answer(
+        through_complement,
+        log_complement,
+        error,
+        -below.slope * scale,
+        complement_error=below.relative_error,
+    )

@@ -87,17 +87,23 @@ class NodeSet:
     def whole_panels(self) -> WholePanels:
         """The panels whose nodes were all kept."""
         order = np.argsort(self.number)
-        order = order[np.searchsorted(self.number[order], 0) :]
+        first_number = np.searchsorted(self.number[order], 0)
+        order = order[first_number:]
         panel = self.number[order] // ORDER
-        whole = np.flatnonzero(panel[ORDER - 1 :] == panel[: panel.size - ORDER + 1])
+        last_of_panel = panel[ORDER - 1 :]
+        first_of_panel = panel[: panel.size - ORDER + 1]
+        whole = np.flatnonzero(last_of_panel == first_of_panel)
         index = order[whole[:, None] + np.arange(ORDER)]
         slope = self.loss[index] @ DERIVATIVE.T
-        return WholePanels(index, slope, np.asarray(np.diff(panel[whole]) == 1))
+        joined = np.asarray(np.diff(panel[whole]) == 1)
+        return WholePanels(index, slope, joined)
 
     def reversed(self, escaped: float) -> NodeSet:
         """Return the node set of −ℓ under Q, given the probability that P vanishes under Q."""
-        loss, log_weight = -self.loss[::-1], (self.log_weight - self.loss)[::-1]
-        log_weight, weight, mean, total = _normalised(log_weight, loss, escaped, "Q")
+        loss = -self.loss[::-1]
+        log_q = (self.log_weight - self.loss)[::-1]
+        log_weight, weight, mean, total = _normalised_weights(log_q, loss, escaped, "Q")
+        low, high, change = self.kinks
         return replace(
             self,
             loss=loss,
@@ -112,11 +118,11 @@ class NodeSet:
             beyond=self.beyond_reversed,
             beyond_reversed=self.beyond,
             panels=tuple((piece.reversed(), a, b) for piece, a, b in self.panels),
-            kinks=np.stack([-self.kinks[1], -self.kinks[0], self.kinks[2]]),
+            kinks=np.stack([-high, -low, change]),
         )
 
 
-def _normalised(
+def _normalised_weights(
     log_weight: Array, loss: Array, escaped: float, name: str
 ) -> tuple[Array, Array, float, float]:
     """Return log weights and weights that add up to one, the mean, and what they added up to."""
@@ -126,8 +132,10 @@ def _normalised(
     log_weight = log_weight - np.log(total)
     weight = np.exp(log_weight)
     inside = weight.sum()
-    mean = float(weight @ loss / inside) if inside > 0 else 0.0
-    mean += float(weight @ (loss - mean) / inside) if inside > 0 else 0.0
+    mean = 0.0
+    if inside > 0:
+        mean = float(weight @ loss / inside)
+        mean += float(weight @ (loss - mean) / inside)
     return log_weight, weight, mean, total
 
 
@@ -137,9 +145,12 @@ def flat_nodes(outline: Outline) -> PieceNodes:
     if piece.log_mass is not None:
         return known_atom(piece)
     if not outline.kept:
-        rule = build_rule(outline, {0.0: float(outline.log_masses([0.0])[0])}, 0.0)
-        log_weight = np.full(rule.x[:1].size, log_sum(rule.log_weight))
-        atom = PieceNodes.atoms(piece.rounded(rule.x[:1])[1], log_weight)
+        log_mass_of_grid = float(outline.log_masses([0.0])[0])
+        rule = build_rule(outline, {0.0: log_mass_of_grid}, 0.0)
+        x = rule.x[:1]
+        log_weight = np.full(x.size, log_sum(rule.log_weight))
+        _, loss = piece.rounded(x)
+        atom = PieceNodes.atoms(loss, log_weight)
         outline.kept.update(atom=replace(atom, error=rule.error, panels=rule.panels))
     kept: PieceNodes = outline.kept["atom"]
     return kept
@@ -148,14 +159,16 @@ def flat_nodes(outline: Outline) -> PieceNodes:
 def known_atom(piece: SmoothPiece) -> PieceNodes:
     """Return the atom of a piece of constant loss whose mass is known."""
     x = np.asarray([inner_place(piece)])
-    return PieceNodes.atoms(piece.rounded(x)[1], np.asarray([piece.log_mass]))
+    _, loss = piece.rounded(x)
+    return PieceNodes.atoms(loss, np.asarray([piece.log_mass]))
 
 
 def log_mass(piece: SmoothPiece) -> float:
     """Return log ∫ P over a piece."""
     if piece.integer:
         return log_mass_of_integers(piece)
-    return log_sum(flat_nodes(Outline(piece, tilts=(0.0,))).log_weight)
+    atom = flat_nodes(Outline(piece, tilts=(0.0,)))
+    return log_sum(atom.log_weight)
 
 
 def build_nodes(
@@ -171,18 +184,21 @@ def build_nodes(
     not.
     """
     escaping = [escapes(outline.piece) for outline in outlines]
-    finite = [o for o, out in zip(outlines, escaping, strict=True) if not out]
-    masses = covering_tilts(finite, ends) if finite else {}
+    finite = [outline for outline, escaped in zip(outlines, escaping, strict=True) if not escaped]
+    masses: dict[float, float] = {}
+    if finite:
+        masses = covering_tilts(finite, ends)
     piece_nodes = [PieceNodes.atoms(step.point_loss, step.point_log_p)]
-    for outline, out in zip(outlines, escaping, strict=True):
-        under, piece = {0.0: 0.0} if out else masses, outline.piece
+    for outline, escaped in zip(outlines, escaping, strict=True):
+        piece = outline.piece
+        piece_masses = {0.0: 0.0} if escaped else masses
         if piece.integer:
-            piece_nodes.append(integer_rule(piece, under, frequency))
+            nodes = integer_rule(piece, piece_masses, frequency)
+        elif piece.flat:
+            nodes = flat_nodes(outline)
         else:
-            smooth_nodes = (
-                flat_nodes(outline) if piece.flat else build_rule(outline, under, frequency)
-            )
-            piece_nodes.append(smooth_nodes)
+            nodes = build_rule(outline, piece_masses, frequency)
+        piece_nodes.append(nodes)
     return node_set(step, piece_nodes, escaping, reference)
 
 
@@ -193,24 +209,29 @@ def node_set(
     reference: NodeSet | None = None,
 ) -> NodeSet:
     """Return the node set of points and of all pieces' nodes, some with an infinite loss."""
-    loss, log_weight, log_spread = (
-        np.concatenate([getattr(nodes, name) for nodes in piece_nodes])
-        for name in ("loss", "log_weight", "log_spread")
-    )
-    number = _numbered([nodes.number for nodes in piece_nodes])
-    error = max(nodes.error for nodes in piece_nodes)
+    loss = np.concatenate([nodes.loss for nodes in piece_nodes])
+    log_weight = np.concatenate([nodes.log_weight for nodes in piece_nodes])
+    log_spread = np.concatenate([nodes.log_spread for nodes in piece_nodes])
+    number = _node_numbers([nodes.number for nodes in piece_nodes])
     kinks = np.concatenate([nodes.kinks for nodes in piece_nodes], axis=1)
+    error = max(nodes.error for nodes in piece_nodes)
     error += float(kinks[2].sum())
-    infinite = np.isposinf(loss)
-    escaped = float(np.exp(log_weight[infinite]).sum())
-    keep = np.flatnonzero(~infinite & np.isfinite(log_weight) & np.isfinite(loss))
-    order = keep[np.argsort(loss[keep])]
-    loss, log_weight = loss[order], log_weight[order]
-    number, log_spread = number[order], log_spread[order]
-    again = np.flatnonzero((np.diff(loss) == 0.0) & (number[:-1] < 0) & (number[1:] < 0)) + 1
+    is_infinite = np.isposinf(loss)
+    escaped = float(np.exp(log_weight[is_infinite]).sum())
+    is_usable = ~is_infinite & np.isfinite(log_weight) & np.isfinite(loss)
+    usable = np.flatnonzero(is_usable)
+    order = usable[np.argsort(loss[usable])]
+    loss = loss[order]
+    log_weight = log_weight[order]
+    number = number[order]
+    log_spread = log_spread[order]
+    are_atoms = (number[:-1] < 0) & (number[1:] < 0)
+    again = np.flatnonzero((np.diff(loss) == 0.0) & are_atoms) + 1
     if again.size:  # atoms at one and the same loss
         first = np.delete(np.arange(loss.size), again)
-        loss, number, log_spread = loss[first], number[first], log_spread[first]
+        loss = loss[first]
+        number = number[first]
+        log_spread = log_spread[first]
         log_weight = np.logaddexp.reduceat(log_weight, first)
     atomic = number < 0
     if reference is not None:
@@ -228,9 +249,13 @@ def node_set(
             beyond=(0.0, 0.0),
             kinks=kinks,
         )
-    log_weight, weight, mean, total = _normalised(log_weight, loss, escaped, step.name)
+    log_weight, weight, mean, total = _normalised_weights(log_weight, loss, escaped, step.name)
     # The mass of the density is 1: what the nodes miss of it was not seen, whatever it holds.
     error += max(abs(total - 1.0) - MASS_ROUNDED, 0.0)
+    panels = []
+    for piece, is_escaping, nodes in zip(step.pieces, escaping, piece_nodes[1:], strict=True):
+        if nodes.panels is not None and not is_escaping:
+            panels.append((piece, *nodes.panels))
     return NodeSet(
         loss,
         log_weight,
@@ -242,44 +267,46 @@ def node_set(
         number,
         log_spread,
         error,
-        beyond=_added(n.beyond for n in piece_nodes),
-        beyond_reversed=_added(n.beyond_reversed for n in piece_nodes),
-        panels=tuple(
-            (piece, *nodes.panels)
-            for piece, out, nodes in zip(step.pieces, escaping, piece_nodes[1:], strict=True)
-            if nodes.panels is not None and not out
-        ),
+        beyond=_column_sums(nodes.beyond for nodes in piece_nodes),
+        beyond_reversed=_column_sums(nodes.beyond_reversed for nodes in piece_nodes),
+        panels=tuple(panels),
         kinks=kinks,
     )
 
 
-def _added(pairs: Iterable[tuple[float, float]]) -> tuple[float, float]:
+def _column_sums(pairs: Iterable[tuple[float, float]]) -> tuple[float, float]:
     first, second = zip(*pairs, strict=True)
     return sum(first), sum(second)
 
 
-def _numbered(counts: Sequence[Index]) -> Index:
+def _node_numbers(counts: Sequence[Index]) -> Index:
     """Return the pieces' node numbers one after the other, a panel left free between pieces."""
-    numbers, first = [], 0
+    numbers = []
+    first = 0
     for count in counts:
         numbers.append(np.where(count < 0, count, count + first))
-        first += (int(count.max(initial=-1)) // ORDER + 2) * ORDER
+        last_panel = int(count.max(initial=-1)) // ORDER
+        first += (last_panel + 2) * ORDER
     return np.concatenate(numbers)
 
 
 def escapes(piece: SmoothPiece) -> bool:
     """Return whether Q vanishes on the piece, so that its loss is infinite."""
-    return bool(np.isposinf(piece.loss(np.asarray([inner_place(piece)]))).all())
+    x = np.asarray([inner_place(piece)])
+    return bool(np.isposinf(piece.loss(x)).all())
 
 
 def inner_place(piece: SmoothPiece) -> float:
     """Return some point of the piece."""
-    low, high = piece.lower, piece.upper
+    low = piece.lower
+    high = piece.upper
     if np.isfinite(low) and np.isfinite(high):
         return low if piece.integer else 0.5 * (low + high)
     if np.isfinite(low):
         return low + 1.0
-    return high - 1.0 if np.isfinite(high) else 0.0
+    if np.isfinite(high):
+        return high - 1.0
+    return 0.0
 
 
 OVERFLOW = 600.0  # beyond this, e^x overflows and the sum is taken logarithmically
@@ -331,10 +358,10 @@ class Tilted:
             moments.append(float(power.sum()))
         cumulants = [0.0, self.shift]
         for j in range(2, order + 1):
-            lower = math.fsum(
+            products = [
                 math.comb(j - 1, i - 1) * cumulants[i] * moments[j - i] for i in range(2, j - 1)
-            )
-            cumulants.append(moments[j] - lower)
+            ]
+            cumulants.append(moments[j] - math.fsum(products))
         return np.asarray(cumulants[1 : order + 1])
 
     def log_bound(self, y: Array) -> Array:
@@ -350,17 +377,20 @@ class Tilted:
 
     def expansion(self, y: float) -> Expansion:
         """Return φ as exponentials at atoms and ends of stretches, of the order best at a y."""
-        panels, atomic = self.nodes.whole_panels, self.nodes.atomic
-        weight, loss = self.weight[panels.index], self.nodes.loss[panels.index]
+        panels = self.nodes.whole_panels
+        atomic = self.nodes.atomic
+        weight = self.weight[panels.index]
+        loss = self.nodes.loss[panels.index]
         decay = panel_decay(weight, panels.slope, panels.joined)
         turning = {
-            k: branches(panels.slope[k], weight[k]) for k in np.flatnonzero(decay.turning).tolist()
+            panel: branches(panels.slope[panel], weight[panel])
+            for panel in np.flatnonzero(decay.turning).tolist()
         }
-        atoms = self.nodes.loss[atomic], self.weight[atomic]
+        atoms = (self.nodes.loss[atomic], self.weight[atomic])
+        frequency = np.asarray([y])
         expansions = [decay.expansion(order, y, loss, atoms, turning) for order in _ORDERS]
-        return min(
-            expansions, key=lambda expansion: float(expansion.residual_size(np.asarray([y]))[0])
-        )
+        residuals = [float(expansion.residual_size(frequency)[0]) for expansion in expansions]
+        return expansions[residuals.index(min(residuals))]
 
     @property
     def widest(self) -> float:
@@ -387,13 +417,15 @@ def excess(nodes: NodeSet, tilts: Array) -> Array:
     """Return K(t) − t·μ for several tilts: log E e^{t(L−μ)}, built from e^x − 1 − x near zero."""
     rows = max(1, BLOCK // max(nodes.centred.size, 1))
     if tilts.size > rows:
-        return np.concatenate(
-            [excess(nodes, tilts[i : i + rows]) for i in range(0, tilts.size, rows)]
-        )
+        blocks = [tilts[first : first + rows] for first in range(0, tilts.size, rows)]
+        return np.concatenate([excess(nodes, block) for block in blocks])
     scaled = np.multiply.outer(tilts, nodes.centred)
     exponent = nodes.log_weight + scaled
     top = exponent.max(axis=1, initial=-math.inf)
-    near = np.zeros(tilts.size, dtype=bool) if nodes.partial else top < OVERFLOW
+    if nodes.partial:
+        near = np.zeros(tilts.size, dtype=bool)
+    else:
+        near = top < OVERFLOW
     values = np.empty(tilts.size)
     if near.any():
         values[near] = _from_growths(nodes, scaled[near])
@@ -407,15 +439,15 @@ def excess(nodes: NodeSet, tilts: Array) -> Array:
 def _from_growths(nodes: NodeSet, scaled: Array) -> Array:
     """Return log E e^x from e^x − 1 − x near zero, x being `scaled`, a row for each tilt."""
     near = np.minimum(scaled, LARGE)
-    ratio = exponential_remainder(near) @ nodes.weight
+    growth = exponential_remainder(near)
+    ratio = growth @ nodes.weight
     if scaled.max(initial=0.0) > LARGE:
         # Beside e^x there, 1 + x is all that counts; the weight may be tiny where e^x is huge.
         grown = np.exp(scaled + nodes.log_weight) - nodes.weight * (1.0 + scaled)
-        ratio += np.where(
-            scaled > LARGE, grown - nodes.weight * exponential_remainder(near), 0.0
-        ).sum(axis=1)
-    escaped = nodes.mass_at_infinity
-    return np.asarray(np.log1p(ratio / (1.0 - escaped)) + math.log1p(-escaped))
+        missing = grown - nodes.weight * growth
+        ratio += np.where(scaled > LARGE, missing, 0.0).sum(axis=1)
+    finite_mass = 1.0 - nodes.mass_at_infinity
+    return np.asarray(np.log1p(ratio / finite_mass) + math.log1p(-nodes.mass_at_infinity))
 
 
 DIRECT_WORK = 1_200_000  # below this many exponentials a plain sum beats the transform
@@ -438,12 +470,15 @@ def log_characteristic_grid(tilted: Tilted, step: float, first: int, last: int) 
     y: Array = step * np.arange(first, last, dtype=np.float64)
     if y.size * tilted.points <= DIRECT_WORK:
         return tilted.log_characteristic(y)
-    near = np.abs(tilted.deviation) * (step * last) <= _NEAR_PHASE
-    remainder = _near_sum(y, tilted.deviation[near], tilted.weight[near])
-    weight, deviation = tilted.weight[~near], tilted.deviation[~near]
-    if weight.size:
-        far = uniform_sum(weight, np.fmod(step * deviation, 2 * np.pi), first, last)
-        remainder += far - weight.sum() - 1j * y * float(weight @ deviation)
+    is_near = np.abs(tilted.deviation) * (step * last) <= _NEAR_PHASE
+    remainder = _near_sum(y, tilted.deviation[is_near], tilted.weight[is_near])
+    far_weight = tilted.weight[~is_near]
+    far_deviation = tilted.deviation[~is_near]
+    if far_weight.size:
+        turns = np.fmod(step * far_deviation, 2 * np.pi)
+        far = uniform_sum(far_weight, turns, first, last)
+        far_mean = float(far_weight @ far_deviation)
+        remainder += far - far_weight.sum() - 1j * y * far_mean
     return log_one_plus(remainder)
 
 
@@ -452,18 +487,24 @@ def _near_sum(y: Array, deviation: Array, weight: Array) -> Complex:
     sums = np.empty(y.size, dtype=np.complex128)
     start = 0
     while start < y.size:
-        stop = int(max(np.searchsorted(y, 2.0 * y[start]), start + 2 * _PLACES))
+        octave_end = int(np.searchsorted(y, 2.0 * y[start]))
+        stop = max(octave_end, start + 2 * _PLACES)
         octave = y[start:stop]
         if octave.size <= 2 * _PLACES:
             sums[start:stop] = oscillation_sum(octave, deviation, weight)
-        else:
-            middle, half = 0.5 * (octave[0] + octave[-1]), 0.5 * (octave[-1] - octave[0])
-            places = middle + half * _CHEBYSHEV
-            coefficients = _TO_SERIES @ (oscillation_sum(places, deviation, weight) / places)
-            for first in range(0, octave.size, _BLOCK):
-                block = octave[first : first + _BLOCK]
-                value = np.polynomial.chebyshev.chebval((block - middle) / half, coefficients)
-                sums[start + first : start + first + block.size] = block * value
+            start = stop
+            continue
+        middle = 0.5 * (octave[0] + octave[-1])
+        half = 0.5 * (octave[-1] - octave[0])
+        places = middle + half * _CHEBYSHEV
+        ratios = oscillation_sum(places, deviation, weight) / places
+        coefficients = _TO_SERIES @ ratios
+        for first in range(0, octave.size, _BLOCK):
+            block = octave[first : first + _BLOCK]
+            u = (block - middle) / half
+            value = np.polynomial.chebyshev.chebval(u, coefficients)
+            place = start + first
+            sums[place : place + block.size] = block * value
         start = stop
     return sums
 
@@ -489,17 +530,17 @@ class Expansion:
     def main(self, y: Array) -> Array:
         """Return Σⱼ Σ_m |b_{jm}| y^{−m/2}."""
         total = self.sizes.sum(axis=1)
-        return _at_root(total, y)
+        return _root_sum(total, y)
 
     def residual_size(self, y: Array) -> Array:
         """Return a bound on the rest."""
-        return _at_root(self.residual, y)
+        return _root_sum(self.residual, y)
 
     def terms(self, y: float) -> tuple[Array, Array]:
         """Return the losses, and the logs of their sizes at a y."""
-        size = _at_root(self.sizes, np.asarray([y]))[:, 0]
-        kept = size > 0.0
-        return self.loss[kept], np.log(size[kept])
+        size = _root_sum(self.sizes, np.asarray([y]))[:, 0]
+        is_positive = size > 0.0
+        return self.loss[is_positive], np.log(size[is_positive])
 
 
 @dataclass(frozen=True)
@@ -524,28 +565,30 @@ class Decay:
         best = np.ones((y.size, *np.shape(self.rest)))
         with np.errstate(invalid="ignore"):
             jumps = np.abs(self.right[..., :-1] - self.left[..., 1:])
-        mass = np.minimum(self.mass, np.multiply.outer(1.0 / np.sqrt(np.abs(y)), self.turned))
+        turned = np.multiply.outer(1.0 / np.sqrt(np.abs(y)), self.turned)
+        mass = np.minimum(self.mass, turned)
         for order, variation in zip(_ORDERS, self.variation, strict=False):
             powers = np.power.outer(1.0 / np.abs(y), np.arange(1.0, order + 1.0))
             with np.errstate(over="ignore", invalid="ignore"):
-                share = np.multiply.outer(powers[:, -1], variation)
-                left, right, jump = (
-                    np.abs(np.tensordot(powers, ends[:order], 1))
-                    for ends in (self.left, self.right, jumps)
-                )
+                by_parts = np.multiply.outer(powers[:, -1], variation)
+                left = np.abs(np.tensordot(powers, self.left[:order], 1))
+                right = np.abs(np.tensordot(powers, self.right[:order], 1))
+                jump = np.abs(np.tensordot(powers, jumps[:order], 1))
                 # By parts or not, any choice bounds: what a panel's own mass is not worth, the
                 # ends of its neighbours may be.
-                for good in (share < mass, share < mass + left + right):
-                    total = np.where(good, share, mass).sum(axis=-1) + self.rest
-                    inner = self.joined & good[..., :-1] & good[..., 1:]
-                    alone_right, alone_left = good.copy(), good.copy()
+                for is_by_parts in (by_parts < mass, by_parts < mass + left + right):
+                    total = np.where(is_by_parts, by_parts, mass).sum(axis=-1) + self.rest
+                    inner = self.joined & is_by_parts[..., :-1] & is_by_parts[..., 1:]
+                    alone_right = is_by_parts.copy()
+                    alone_left = is_by_parts.copy()
                     alone_right[..., :-1] &= ~inner
                     alone_left[..., 1:] &= ~inner
                     total += np.where(alone_right, right, 0.0).sum(axis=-1)
                     total += np.where(alone_left, left, 0.0).sum(axis=-1)
                     total += np.where(inner, jump, 0.0).sum(axis=-1)
                     best = np.fmin(best, total)
-        return np.asarray(np.log(np.maximum.accumulate(best[::-1])[::-1]))
+        largest_beyond = np.maximum.accumulate(best[::-1])[::-1]
+        return np.asarray(np.log(largest_beyond))
 
     def expansion(
         self,
@@ -560,26 +603,31 @@ class Decay:
         `loss`: at the nodes of panels, and `turning`: the branches of panels that have some.
         """
         variation = self.variation[_ORDERS.index(order)]
-        left, right = self.left[:order].copy(), self.right[:order].copy()
+        left = self.left[:order].copy()
+        right = self.right[:order].copy()
         with np.errstate(over="ignore", invalid="ignore"):
             good = variation * y**-order < self.mass
-        good &= np.isfinite(left).all(axis=0) & np.isfinite(right).all(axis=0)
-        ends = (loss @ ENDS).T
-        kinks = [atoms[0]]
-        rows = [_at_power(atoms[1], 0, order)]
+        good &= np.isfinite(left).all(axis=0)
+        good &= np.isfinite(right).all(axis=0)
+        low, high = (loss @ ENDS).T
+        atom_loss, atom_mass = atoms
+        kinks = [atom_loss]
+        rows = [_root_coefficients(atom_mass, 0, order)]
         residual: Array = np.zeros(2 * order + 3)
+        frequency = np.asarray([y])
         for panel, sides in turning.items():
-            left[:, panel] = right[:, panel] = 0.0
+            left[:, panel] = 0.0
+            right[:, panel] = 0.0
             terms = [side.terms(order) for side in sides]
-            residual[0] += math.fsum(
-                side.edge_mass for side in sides if not self._is_met(panel, side, turning)
-            )
-            lacking = sum(_at_root(missing, np.asarray([y]))[0] for _, missing, _ in terms)
+            unmet = [side for side in sides if not self._is_met(panel, side, turning)]
+            residual[0] += math.fsum(side.edge_mass for side in unmet)
+            lacking = sum(_root_sum(missing, frequency)[0] for _, missing, _ in terms)
             good[panel] = bool(sides) and lacking < self.mass[panel]
+            if not good[panel]:
+                continue
             for side, (size, missing, values) in zip(sides, terms, strict=True):
-                if not good[panel]:
-                    break
-                (left, right)[side.end][:, panel] = values
+                end_values = (left, right)[side.end]
+                end_values[:, panel] = values
                 residual += missing
                 kinks.append(interpolated_at(loss[panel], np.asarray([side.value])))
                 rows.append(size[:, None])
@@ -588,35 +636,42 @@ class Decay:
         both = self.joined & good[:-1] & good[1:]
         first = good & ~np.append(False, self.joined)
         last = good & ~np.append(self.joined, False)
-        for values, end, which in ((left, ends[0], first), (right, ends[1], last)):
-            kinks.append(end[which])
-            rows.append(_at_power(np.abs(values[:, which]), slice(2, 2 * order + 1, 2), order))
+        powers = slice(2, 2 * order + 1, 2)
+        for values, end, is_end in ((left, low, first), (right, high, last)):
+            kinks.append(end[is_end])
+            sizes = np.abs(values[:, is_end])
+            rows.append(_root_coefficients(sizes, powers, order))
         # Next to a panel whose mass alone is known an end is no kink, and no other one meets it.
         alone_left = good & ~first & ~np.append(False, both)
         alone_right = good & ~last & ~np.append(both, False)
-        lone = np.abs(left[:, alone_left]).sum(axis=1) + np.abs(right[:, alone_right]).sum(axis=1)
+        lone = np.abs(left[:, alone_left]).sum(axis=1)
+        lone = lone + np.abs(right[:, alone_right]).sum(axis=1)
         with np.errstate(invalid="ignore"):  # of derivatives beyond the doubles
-            kink = np.nan_to_num(np.abs(right[:, :-1] - left[:, 1:])[:, both], nan=np.inf)
-        lone += kink.sum(axis=1)
-        residual[2 : 2 * order + 1 : 2] += lone
-        residual[0] += self.mass[~good].sum() + np.maximum(self.rest - atoms[1].sum(), 0.0)
+            jumps = np.abs(right[:, :-1] - left[:, 1:])[:, both]
+        lone += np.nan_to_num(jumps, nan=np.inf).sum(axis=1)
+        residual[powers] += lone
+        unlisted_mass = np.maximum(self.rest - atom_mass.sum(), 0.0)
+        residual[0] += self.mass[~good].sum() + unlisted_mass
         residual[2 * order] += variation[regular].sum()
         return Expansion(np.concatenate(kinks), np.concatenate(rows, axis=1), residual)
 
     def _is_met(self, panel: int, side: Branch, turning: Mapping[int, Sequence[Branch]]) -> bool:
         """Return whether a side of the panel that adjoins begins where that of a panel does."""
-        other = panel + (1 if side.end == 0 else -1)
-        if not 0 <= other < self.mass.size or not self.joined[min(panel, other)]:
+        other = panel + 1 if side.end == 0 else panel - 1
+        if not 0 <= other < self.mass.size:
             return False
-        return any(facing.end != side.end and facing.edge_mass for facing in turning.get(other, ()))
+        if not self.joined[min(panel, other)]:
+            return False
+        facing_sides = turning.get(other, ())
+        return any(facing.end != side.end and facing.edge_mass for facing in facing_sides)
 
 
-def _at_root(coefficients: Array, y: Array) -> Array:
+def _root_sum(coefficients: Array, y: Array) -> Array:
     """Return sums of powers of y^−½."""
     return np.asarray(np.polynomial.polynomial.polyval(1.0 / np.sqrt(y), coefficients))
 
 
-def _at_power(size: Array, power: int | slice, order: int) -> Array:
+def _root_coefficients(size: Array, power: int | slice, order: int) -> Array:
     """Return sizes as the coefficients of a power of y^−½, or of several."""
     rows: Array = np.zeros((2 * order + 3, size.shape[-1]))
     rows[power] = size
@@ -624,29 +679,25 @@ def _at_power(size: Array, power: int | slice, order: int) -> Array:
 
 
 def decays(parts: Sequence[Tilted]) -> Decay:
-    """Return the same of several steps at once, each with panels of no mass at its end."""
+    """Return the decay of several steps at once, each with panels of no mass at its end."""
     panels = [part.nodes.whole_panels for part in parts]
     length = max(1, *(len(part_panels.index) for part_panels in panels))
     weight = np.zeros((len(parts), length, ORDER))
-    slope, joined = np.ones_like(weight), np.zeros((len(parts), length - 1), dtype=np.bool_)
-    for k, (part, part_panels) in enumerate(zip(parts, panels, strict=True)):
-        weight[k, : len(part_panels.index)] = part.weight[part_panels.index]
-        slope[k, : len(part_panels.index)] = part_panels.slope
-        joined[k, : part_panels.joined.size] = part_panels.joined
+    slope = np.ones_like(weight)
+    joined = np.zeros((len(parts), length - 1), dtype=np.bool_)
+    for row, (part, part_panels) in enumerate(zip(parts, panels, strict=True)):
+        count = len(part_panels.index)
+        weight[row, :count] = part.weight[part_panels.index]
+        slope[row, :count] = part_panels.slope
+        joined[row, : part_panels.joined.size] = part_panels.joined
     return panel_decay(weight, slope, joined)
 
 
 def panel_decay(weight: Array, slope: Array, joined: NDArray[np.bool_]) -> Decay:
     """Return the decay from weights and ℓ′ per half a panel, the last axes panels and nodes."""
-    turned = np.full(weight.shape[:-1], np.inf)
-    # whether ℓ′ has a zero on a panel, or near an end
-    ends = slope @ ENDS
-    bends = (slope @ DERIVATIVE.T) @ ENDS
-    least = np.minimum(slope.min(-1), ends.min(-1))
-    largest = np.maximum(slope.max(-1), ends.max(-1))
-    turning = (np.abs(ends) <= NEAR_END * np.abs(bends)).any(axis=-1)
-    turning |= (least <= 0.0) & (largest >= 0.0)
+    turning = _has_turn(slope)
     turning &= weight.max(axis=-1) > 0.0
+    turned = np.full(weight.shape[:-1], np.inf)
     for index in zip(*np.nonzero(turning), strict=True):
         sides = branches(slope[index], weight[index])
         if sides:
@@ -656,28 +707,41 @@ def panel_decay(weight: Array, slope: Array, joined: NDArray[np.bool_]) -> Decay
         derivatives = [weight / (np.abs(slope) * WEIGHTS)]
         for _ in range(_DERIVATIVES - 1):
             derivatives.append((derivatives[-1] @ DERIVATIVE.T) / slope)
-        at_ends = [_finite(d @ ENDS) for d in derivatives]
+        at_ends = [_infinite_if_unknown(derivative @ ENDS) for derivative in derivatives]
         variation = []
-        for k in _ORDERS:
-            low, high = at_ends[k - 1][..., :1], at_ends[k - 1][..., 1:]
-            path = np.concatenate([low, derivatives[k - 1], high], axis=-1)
-            total = _finite(np.abs(path[..., 1:] - path[..., :-1]).sum(axis=-1))
+        for order in _ORDERS:
+            low = at_ends[order - 1][..., :1]
+            high = at_ends[order - 1][..., 1:]
+            path = np.concatenate([low, derivatives[order - 1], high], axis=-1)
+            changes = np.abs(path[..., 1:] - path[..., :-1])
+            total = _infinite_if_unknown(changes.sum(axis=-1))
             # Where ℓ′ has a zero, the density has a pole that no polynomial follows.
             variation.append(np.where(turning, np.inf, total))
     mass = weight.sum(axis=-1)
     return Decay(
-        np.maximum(0.0, 1.0 - mass.sum(axis=-1)),
-        mass,
-        turned,
-        turning,
-        tuple(variation),
-        np.stack([e[..., 0] for e in at_ends]),
-        np.stack([e[..., 1] for e in at_ends]),
-        joined,
+        rest=np.maximum(0.0, 1.0 - mass.sum(axis=-1)),
+        mass=mass,
+        turned=turned,
+        turning=turning,
+        variation=tuple(variation),
+        left=np.stack([ends[..., 0] for ends in at_ends]),
+        right=np.stack([ends[..., 1] for ends in at_ends]),
+        joined=joined,
     )
 
 
-def _finite(values: Array) -> Array:
+def _has_turn(slope: Array) -> NDArray[np.bool_]:
+    """Return whether ℓ′ has a zero on each panel, or near an end of it."""
+    ends = slope @ ENDS
+    bends = (slope @ DERIVATIVE.T) @ ENDS
+    least = np.minimum(slope.min(-1), ends.min(-1))
+    largest = np.maximum(slope.max(-1), ends.max(-1))
+    is_near_end = np.abs(ends) <= NEAR_END * np.abs(bends)
+    changes_sign = (least <= 0.0) & (largest >= 0.0)
+    return np.asarray(is_near_end.any(axis=-1) | changes_sign)
+
+
+def _infinite_if_unknown(values: Array) -> Array:
     """Return the values with +inf where there are none."""
     return np.where(np.isnan(values), np.inf, values)
 
@@ -691,15 +755,20 @@ def near_bound(weight: Array, deviation: Array, y: Array) -> Array:
 
     I of length a/y around the median of L. That shows how |φ|ⁿ of many steps falls.
     """
+    first_moment = weight * deviation
     below = np.zeros((3, deviation.size + 1))
-    below[0, 1:], below[1, 1:] = weight, weight * deviation
-    below[2, 1:] = below[1, 1:] * deviation
+    below[0, 1:] = weight
+    below[1, 1:] = first_moment
+    below[2, 1:] = first_moment * deviation
     np.cumsum(below, axis=1, out=below)
-    median = deviation[min(int(below[0, 1:].searchsorted(0.5)), deviation.size - 1)]
+    middle = int(below[0, 1:].searchsorted(0.5))
+    median = deviation[min(middle, deviation.size - 1)]
     half = np.divide.outer(0.5 * _ANGLES, y[1:])
     low = deviation.searchsorted(median - half)
     high = deviation.searchsorted(median + half, side="right")
     mass, first, second = below[:, high] - below[:, low]
+    spread = mass * second - first * first
     curved = (1.0 - np.cos(_ANGLES)) / _ANGLES**2
-    lost = 2.0 * y[:-1] ** 2 * (curved[:, None] * (mass * second - first * first)).max(axis=0)
+    most = (curved[:, None] * spread).max(axis=0)
+    lost = 2.0 * y[:-1] ** 2 * most
     return np.asarray(0.5 * np.log1p(-np.clip(lost, 0.0, ALL)))

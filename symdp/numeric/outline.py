@@ -61,31 +61,36 @@ def tilted(log_p: Array, log_q: Array, loss: Array, tilts: Sequence[float]) -> A
     """
     what = "the privacy loss under very many tilts"
     afford(3.0 * len(tilts) * log_p.size, what, "ask for a less extreme epsilon, delta or noise")
-    tried = np.asarray(tilts, dtype=np.float64)
-    values = np.empty((tried.size, log_p.size))
-    right, left = tried >= 0.0, tried <= -1.0
-    between = ~(right | left)
+    tilt = np.asarray(tilts, dtype=np.float64)
+    values = np.empty((tilt.size, log_p.size))
+    is_right = tilt >= 0.0
+    is_left = tilt <= -1.0
+    is_between = ~(is_right | is_left)
+    left_weight = 1.0 + tilt[is_left, None]
+    middle_tilt = tilt[is_between, None]
     with np.errstate(all="ignore"):
-        values[right] = log_p + tried[right, None] * loss
-        values[left] = log_q + (1.0 + tried[left, None]) * loss
-        values[between] = (1.0 + tried[between, None]) * log_p - tried[between, None] * log_q
-    values[tried == 0.0], values[tried == -1.0] = (
-        log_p,
-        log_q,
-    )  # an infinite loss counts for nothing
+        values[is_right] = log_p + tilt[is_right, None] * loss
+        values[is_left] = log_q + left_weight * loss
+        values[is_between] = (1.0 + middle_tilt) * log_p - middle_tilt * log_q
+    # At −1 and 0 an infinite loss counts for nothing.
+    values[tilt == 0.0] = log_p
+    values[tilt == -1.0] = log_q
     values[~np.isfinite(values)] = -np.inf  # as where a density has underflowed
     return values
 
 
 def tilted_each(log_p: Array, log_q: Array, loss: Array, tilts: Array) -> Array:
-    """Return the same at tilts that are broadcast against places; −inf where P or Q vanishes."""
-    right, outer = tilts >= 0.0, (tilts >= 0.0) | (tilts <= -1.0)
-    weight = np.where(right, tilts, 1.0 + tilts)
+    """Return log P + t·ℓ at tilts that are broadcast against places; −inf where P or Q vanishes."""
+    is_right = tilts >= 0.0
+    is_outer = is_right | (tilts <= -1.0)
+    weight = np.where(is_right, tilts, 1.0 + tilts)
     with np.errstate(all="ignore"):
+        nearer_density = np.where(is_right, log_p, log_q)
         # At −1 and 0 an infinite loss counts for nothing.
-        values = np.where(right, log_p, log_q) + np.where(weight == 0.0, 0.0, weight * loss)
-        if not outer.all():
-            values = np.where(outer, values, weight * log_p - tilts * log_q)
+        weighted_loss = np.where(weight == 0.0, 0.0, weight * loss)
+        values = nearer_density + weighted_loss
+        if not is_outer.all():
+            values = np.where(is_outer, values, weight * log_p - tilts * log_q)
     # A density that has underflowed (−inf, or inf − inf on the way) carries no mass.
     return np.where(np.isfinite(values), values, -np.inf)
 
@@ -96,27 +101,34 @@ Rows = Callable[[Index, Array], Array]  # values of the functions of so many row
 def _peaks(functions: Rows, x: Array, values: Array, most: int) -> tuple[Index, Array]:
     """Return the highest local maxima of several functions, zoomed in upon, with their rows."""
     centre = values[:, 1:-1]
-    inner = (centre >= values[:, :-2]) & (centre > values[:, 2:]) & np.isfinite(centre)
-    row, column = np.nonzero(inner)
+    is_maximum = (centre >= values[:, :-2]) & (centre > values[:, 2:]) & np.isfinite(centre)
+    row, column = np.nonzero(is_maximum)
     column += 1
     if column.size > most:
         order = np.lexsort((-values[row, column], row))
         rank = np.arange(row.size) - np.searchsorted(row, row)
         order = order[rank < most]
-        row, column = row[order], column[order]
-    low, high = x[column - 1], x[column + 1]
+        row = row[order]
+        column = column[order]
+    low = x[column - 1]
+    high = x[column + 1]
     peaks = x[column]
-    rows = np.flatnonzero(~_is_flat(values[row[:, None], column[:, None] + np.arange(-1, 2)]))
+    neighbours = column[:, None] + np.arange(-1, 2)
+    around = values[row[:, None], neighbours]
+    unsettled = np.flatnonzero(~_is_flat(around))
     for _ in range(_ZOOMS):
-        if rows.size == 0:
+        if unsettled.size == 0:
             break
-        trial = low[rows, None] + (high - low)[rows, None] * _ZOOM
-        seen = functions(np.repeat(row[rows], _ZOOM.size), trial.ravel()).reshape(trial.shape)
-        best, index = seen.argmax(axis=1), np.arange(rows.size)
-        peaks[rows] = trial[index, best]
-        low[rows] = trial[index, np.maximum(best - 1, 0)]
-        high[rows] = trial[index, np.minimum(best + 1, _ZOOM.size - 1)]
-        rows = rows[~_is_flat(seen)]
+        width = (high - low)[unsettled, None]
+        trial = low[unsettled, None] + width * _ZOOM
+        trial_rows = np.repeat(row[unsettled], _ZOOM.size)
+        heights = functions(trial_rows, trial.ravel()).reshape(trial.shape)
+        best = heights.argmax(axis=1)
+        index = np.arange(unsettled.size)
+        peaks[unsettled] = trial[index, best]
+        low[unsettled] = trial[index, np.maximum(best - 1, 0)]
+        high[unsettled] = trial[index, np.minimum(best + 1, _ZOOM.size - 1)]
+        unsettled = unsettled[~_is_flat(heights)]
     return row, peaks
 
 
@@ -136,7 +148,7 @@ class Outline:
 
     def __init__(self, piece: SmoothPiece, tilts: Sequence[float] = (-1.0, 0.0)) -> None:
         self.piece = piece
-        ends = [e for e in (piece.lower, piece.upper) if np.isfinite(e)]
+        ends = [end for end in (piece.lower, piece.upper) if np.isfinite(end)]
         self.roots = list(ends)
         if piece.lower < 0 < piece.upper or not ends:
             self.roots.append(0.0)
@@ -148,7 +160,8 @@ class Outline:
         terms = _finite_rows(piece, self.x)
         if len(terms):
             self._look(lambda row, y: _finite_rows(piece, y)[row, np.arange(y.size)], terms, 4)
-        if len(tilts) > 1 and not (piece.flat or piece.monotone or piece.integer):
+        is_regular = piece.flat or piece.monotone or piece.integer
+        if len(tilts) > 1 and not is_regular:
             # Under far tilts the mass gathers where ℓ turns, which tells nothing at near ones.
             least, largest = turns(self)
             self._add_anchors(np.concatenate([least, largest]))
@@ -166,22 +179,28 @@ class Outline:
     def _see(self, anchors: Sequence[float], offsets: Array) -> None:
         """Add places around anchors to the grid."""
         centres = np.asarray(anchors)[:, None]
-        sizes = 1.0 if offsets is _FAR_OFFSETS else np.maximum(np.abs(centres), 1e-3)
-        apart = offsets * sizes
-        x = np.concatenate([centres, centres + apart, centres - apart], axis=1)
+        if offsets is _FAR_OFFSETS:
+            distances = offsets * 1.0
+        else:
+            distances = offsets * np.maximum(np.abs(centres), 1e-3)
+        x = np.concatenate([centres, centres + distances, centres - distances], axis=1)
         x = distinct(x[(x > self.piece.lower) & (x < self.piece.upper)])
         if self.x.size:
-            x = x[self.x[np.minimum(self.x.searchsorted(x), self.x.size - 1)] != x]
+            index = np.minimum(self.x.searchsorted(x), self.x.size - 1)
+            x = x[self.x[index] != x]
         with np.errstate(all="ignore"):
-            fresh = x, *self.piece.values(x)
-        columns = self.x, self.log_p, self.log_q, self.loss
-        both = [np.concatenate(pair) for pair in zip(columns, fresh, strict=True)]
-        order = both[0].argsort()
-        self.x, self.log_p, self.log_q, self.loss = (values[order] for values in both)
+            log_p, log_q, loss = self.piece.values(x)
+        joined = np.concatenate([self.x, x])
+        order = joined.argsort()
+        self.x = joined[order]
+        self.log_p = np.concatenate([self.log_p, log_p])[order]
+        self.log_q = np.concatenate([self.log_q, log_q])[order]
+        self.loss = np.concatenate([self.loss, loss])[order]
         self.spacing = np.zeros(self.x.size)
         if self.x.size > 1:
-            apart = np.diff(self.x)
-            self.spacing[0], self.spacing[-1] = apart[0], apart[-1]
+            gaps = np.diff(self.x)
+            self.spacing[0] = gaps[0]
+            self.spacing[-1] = gaps[-1]
             self.spacing[1:-1] = 0.5 * (self.x[2:] - self.x[:-2])
             self.spacing = np.log(self.spacing)
 
@@ -205,26 +224,29 @@ class Outline:
         is_known = np.asarray(nearest == peaks)
         other = np.flatnonzero(~is_known)
         if other.size:
+            peak = peaks[other]
             inward = np.minimum(np.maximum(nearest[other], self.x[0]), self.x[-1])
-            places = np.stack([peaks[other], 0.5 * (peaks[other] + inward), inward], axis=1)
+            halfway = 0.5 * (peak + inward)
+            places = np.stack([peak, halfway, inward], axis=1)
             values = functions(np.repeat(row[other], 3), places.ravel())
             is_known[other] = _is_flat(values.reshape(places.shape))
         return is_known
 
     def look(self, tilts: Sequence[float]) -> None:
         """Find the modes of P·e^{tℓ} under some tilts."""
-        size = len(self.anchors)
-        fresh = [tilt for tilt in tilts if (tilt, size) not in self._looked]
+        anchor_count = len(self.anchors)
+        fresh = [tilt for tilt in tilts if (tilt, anchor_count) not in self._looked]
         if not fresh:
             return
-        self._looked.update((tilt, size) for tilt in fresh)
-        tried = np.asarray(fresh)
+        self._looked.update((tilt, anchor_count) for tilt in fresh)
+        tilt_of_row = np.asarray(fresh)
 
         def values(row: Index, x: Array) -> Array:
             with np.errstate(all="ignore"):
-                return tilted_each(*self.piece.values(x), tried[row])
+                return tilted_each(*self.piece.values(x), tilt_of_row[row])
 
-        self._look(values, tilted(self.log_p, self.log_q, self.loss, fresh), 6)
+        on_grid = tilted(self.log_p, self.log_q, self.loss, fresh)
+        self._look(values, on_grid, 6)
 
     def shells(self, tilts: Sequence[float]) -> Array:
         """Return the log of density times spacing on the grid: one row for each tilt."""
@@ -234,8 +256,10 @@ class Outline:
         """Return ∫ P, ∫ Pℓ and ∫ Pℓ² to within a factor of about two."""
         with np.errstate(all="ignore"):
             mass = np.exp(self.shells([0.0])[0])
-            rows = [mass * np.where(mass > 0, self.loss, 0.0) ** k for k in range(3)]
-            zeroth, first, second = (float(np.nansum(row)) for row in rows)
+            loss = np.where(mass > 0, self.loss, 0.0)
+            zeroth = float(np.nansum(mass * loss**0))
+            first = float(np.nansum(mass * loss**1))
+            second = float(np.nansum(mass * loss**2))
         return zeroth, first, second
 
     def rough_log_masses(self, tilts: Sequence[float]) -> Array:
@@ -264,87 +288,98 @@ def loss_range(outlines: Sequence[Outline], atoms: Array) -> tuple[float, float]
     others (a logarithm's, too) none. Unknown ends are infinite: that costs time, never accuracy.
     """
     atoms = atoms[np.isfinite(atoms)]
-    low, high = float(atoms.min(initial=math.inf)), float(atoms.max(initial=-math.inf))
+    low = float(atoms.min(initial=math.inf))
+    high = float(atoms.max(initial=-math.inf))
     for outline in outlines:
         piece = outline.piece
         if np.isposinf(outline.loss).all():
             continue
         if piece.flat:
-            ends = [_loss(piece, float(outline.x[outline.x.size // 2]))]
+            middle = float(outline.x[outline.x.size // 2])
+            ends = [_loss_ball(piece, middle)]
         else:
             sides = np.flatnonzero(np.isfinite((piece.lower, piece.upper))).tolist()
             exact = dict(zip(sides, piece.ends, strict=False))
             ends = [_end_loss(outline, side, exact.get(side)) for side in (0, 1)]
-        balls = [value for value in ends if value is not None]
+        balls = [ball for ball in ends if ball is not None]
         if len(balls) < len(ends):
             return -math.inf, math.inf
-        low = min(low, *(_outward(value, -1) for value in balls))
-        high = max(high, *(_outward(value, 1) for value in balls))
+        low = min(low, *(_outward_double(ball, -1) for ball in balls))
+        high = max(high, *(_outward_double(ball, 1) for ball in balls))
         if piece.flat or piece.monotone:
             continue
-        seen = outline.loss[np.isfinite(outline.log_p) & np.isfinite(outline.loss)]
+        losses = _finite_losses(outline)
         if not piece.integer:
-            seen = np.append(seen, extremes(outline))
-        low, high = _reaching((low, high), seen, _ROUNDED)
-    return (low, high) if low <= high else (0.0, 0.0)
+            losses = np.append(losses, extremes(outline))
+        low, high = _extended_bounds((low, high), losses, _ROUNDED)
+    if low <= high:
+        return low, high
+    return 0.0, 0.0
 
 
-def _loss(piece: SmoothPiece, x: float | arb) -> arb | None:
+def _loss_ball(piece: SmoothPiece, x: float | arb) -> arb | None:
     """Enclose the loss at a place, None where no ball does, or hardly one."""
     with ctx.workprec(BITS):
         value = arb(piece.ball(arb(x))[1].real)
-    return value if value.is_finite() and value.rad() < _ROUNDED * (1 + abs(value)) else None
+    if value.is_finite() and value.rad() < _ROUNDED * (1 + abs(value)):
+        return value
+    return None
 
 
 def _end_loss(outline: Outline, side: int, exact: arb | None) -> arb | None:
     """Return the value or the limit of the loss at an end, ±∞ too, None where neither is seen."""
-    piece, sign = outline.piece, 1 - 2 * side
+    piece = outline.piece
+    inward = 1 - 2 * side
     end = (piece.lower, piece.upper)[side]
-    end_ball, unit = arb(0), arb(1)
+    end_ball = arb(0)
     if math.isfinite(end):
         end_ball = arb(end) if exact is None else exact
-        value = _loss(piece, end_ball)
+        value = _loss_ball(piece, end_ball)
         if value is not None:
             return value
         unit = arb(min(piece.upper - piece.lower, 1.0))
     else:
-        typical = np.abs(outline.x[_is_held(outline)])
-        unit = arb(2.0 ** math.ceil(math.log2(max(float(typical.max(initial=1.0)), 1.0))))
+        typical = np.abs(outline.x[_has_mass(outline)])
+        largest = max(float(typical.max(initial=1.0)), 1.0)
+        unit = arb(2.0 ** math.ceil(math.log2(largest)))
     for step in (60, 20, 4):  # powers of two between the places
-        with ctx.workprec(BITS):
-            places = [
-                end_ball + sign * unit / arb(2) ** (step * k)
-                if math.isfinite(end)
-                else -sign * unit * arb(2) ** (step * k)
-                for k in (1, 2, 3)
-            ]
-        first, second, third = (_loss(piece, at) for at in places)
+        losses = []
+        for k in (1, 2, 3):
+            with ctx.workprec(BITS):
+                if math.isfinite(end):
+                    place = end_ball + inward * unit / arb(2) ** (step * k)
+                else:
+                    place = -inward * unit * arb(2) ** (step * k)
+            losses.append(_loss_ball(piece, place))
+        first, second, third = losses
         if first is None or second is None or third is None:
             continue
         with ctx.workprec(BITS):
-            before, apart = abs(second - first), abs(third - second)
+            first_change = abs(second - first)
+            last_change = abs(third - second)
             # 1/log x falls slower than to an eighth at 16 times the place.
-            if apart < before / 8 or apart < _ROUNDED * _ROUNDED:
-                return third + 2 * arb(0, apart.upper())
+            if last_change < first_change / 8 or last_change < _ROUNDED * _ROUNDED:
+                return third + 2 * arb(0, last_change.upper())
         return arb.pos_inf() if third > second else arb.neg_inf()
     return None
 
 
-def _is_held(outline: Outline) -> NDArray[np.bool_]:
+def _has_mass(outline: Outline) -> NDArray[np.bool_]:
     """Return on which places of the grid P has mass."""
     top = np.fmax.reduce(outline.log_p, initial=-np.inf)
     with np.errstate(invalid="ignore"):
         return np.asarray(outline.log_p > top - 2.0 * NEGLIGIBLE)
 
 
-def _outward(value: arb, sign: int) -> float:
+def _outward_double(value: arb, sign: int) -> float:
     """Return a bound as the double on its outer side, or as it is where it is a double."""
-    number = float(value.mid())
+    middle = float(value.mid())
     with ctx.workprec(BITS):
-        apart = abs(value - number)
-        if not math.isfinite(number) or apart < _ROUNDED * _ROUNDED * (1 + abs(number)):
-            return number
-        return math.nextafter(float(apart.upper()) * sign + number, sign * math.inf)
+        distance = abs(value - middle)
+        if not math.isfinite(middle) or distance < _ROUNDED * _ROUNDED * (1 + abs(middle)):
+            return middle
+        bound = float(distance.upper()) * sign + middle
+    return math.nextafter(bound, sign * math.inf)
 
 
 def extremes(outline: Outline) -> tuple[float, float]:
@@ -359,15 +394,23 @@ def extremes(outline: Outline) -> tuple[float, float]:
 def widened(bounds: tuple[float, float], outlines: Sequence[Outline]) -> tuple[float, float]:
     """Return bounds that hold every loss seen, whatever was derived of them."""
     for outline in outlines:
-        seen = outline.loss[np.isfinite(outline.log_p) & np.isfinite(outline.loss)]
-        bounds = _reaching(bounds, seen, SEEN_BEYOND)
+        bounds = _extended_bounds(bounds, _finite_losses(outline), SEEN_BEYOND)
     return bounds
 
 
-def _reaching(bounds: tuple[float, float], seen: Array, room: float) -> tuple[float, float]:
+def _finite_losses(outline: Outline) -> Array:
+    """Return the finite losses on the grid, where P does not vanish."""
+    is_finite = np.isfinite(outline.log_p) & np.isfinite(outline.loss)
+    return np.asarray(outline.loss[is_finite])
+
+
+def _extended_bounds(
+    bounds: tuple[float, float], losses: Array, room: float
+) -> tuple[float, float]:
     """Return bounds moved out to losses seen beyond them, which are not exact."""
     low, high = bounds
-    least, most = float(seen.min(initial=low)), float(seen.max(initial=high))
+    least = float(losses.min(initial=low))
+    most = float(losses.max(initial=high))
     if least < low - room * (1.0 + abs(least)):  # also where both ends are at +∞
         low = least - SEEN_BEYOND * (1.0 + abs(least))
     if most > high + room * (1.0 + abs(most)):
@@ -377,26 +420,31 @@ def _reaching(bounds: tuple[float, float], seen: Array, room: float) -> tuple[fl
 
 def turns(outline: Outline) -> tuple[Array, Array]:
     """Return places of the least and the largest losses among their neighbours where P has mass."""
-    piece, grid = outline.piece, outline.x
-    has_mass = _is_held(outline)
-    if not has_mass.any():
+    piece = outline.piece
+    grid = outline.x
+    massive = grid[_has_mass(outline)]
+    if not massive.size:
         return np.empty(0), np.empty(0)
-    x = np.union1d(grid, np.linspace(grid[has_mass].min(), grid[has_mass].max(), _EVEN))
+    even = np.linspace(massive.min(), massive.max(), _EVEN)
+    x = np.union1d(grid, even)
 
     def values(row: Index, places: Array) -> Array:
         with np.errstate(all="ignore"):
             loss = np.asarray(piece.loss(places)) * _SHARP
-        return np.where(np.isfinite(loss), np.where(row == 0, -loss, loss), -np.inf)
+        signed = np.where(row == 0, -loss, loss)
+        return np.where(np.isfinite(loss), signed, -np.inf)
 
-    seen = values(np.ones(x.size, dtype=np.intp), x)
+    losses = values(np.ones(x.size, dtype=np.intp), x)
     with np.errstate(invalid="ignore"):
-        size = np.fmax(np.abs(seen[1:]), np.abs(seen[:-1]))  # of losses there, not far out
-        clear = np.abs(np.diff(seen)) > _ROUNDED * (size + _SHARP)
-    x, seen = x[1:][clear], seen[1:][clear]  # on a flat stretch only rounding turns
+        size = np.fmax(np.abs(losses[1:]), np.abs(losses[:-1]))  # of losses there, not far out
+        is_clear = np.abs(np.diff(losses)) > _ROUNDED * (size + _SHARP)
+    # On a flat stretch only rounding turns.
+    x = x[1:][is_clear]
+    losses = losses[1:][is_clear]
     if x.size < 3:
         return np.empty(0), np.empty(0)
-    seen = np.stack([np.where(np.isfinite(seen), -seen, seen), seen])
-    row, peaks = _peaks(values, x, seen, _MOST_TURNS)
+    negated = np.where(np.isfinite(losses), -losses, losses)
+    row, peaks = _peaks(values, x, np.stack([negated, losses]), _MOST_TURNS)
     return peaks[row == 0], peaks[row == 1]
 
 
@@ -421,26 +469,27 @@ def covering_tilts(outlines: Sequence[Outline], ends: Sequence[float]) -> dict[f
     masses = log_masses(sorted(set(ends)))
     waiting = []
     for left, right in pairwise(sorted(masses)):
-        middles = [o.rough_log_masses([0.5 * (left + right)])[0] for o in outlines]
-        middle = float(np.logaddexp.reduce(middles))  # as far as grids tell
-        if not 0.5 * (masses[left] + masses[right]) - middle < _HARDLY_BENT:
+        middle = 0.5 * (left + right)
+        of_pieces = [outline.rough_log_masses([middle])[0] for outline in outlines]
+        log_mass = float(np.logaddexp.reduce(of_pieces))  # as far as grids tell
+        bend = 0.5 * (masses[left] + masses[right]) - log_mass
+        if not bend < _HARDLY_BENT:
             waiting.append((-math.inf, left, right))
     while waiting and len(masses) < MAX_TILTS:
         _, left, right = heappop(waiting)  # where K bends most
         middle = 0.5 * (left + right)
         masses |= log_masses([middle])
-        bent = 0.5 * (masses[left] + masses[right]) - masses[middle]
-        if bent > CONVEXITY_GAP:
+        bend = 0.5 * (masses[left] + masses[right]) - masses[middle]
+        if bend > CONVEXITY_GAP:
             # A parabola's halves bend a quarter as much.
-            for half in ((left, middle), (middle, right)):
-                heappush(waiting, (-0.25 * bent, *half))
+            heappush(waiting, (-0.25 * bend, left, middle))
+            heappush(waiting, (-0.25 * bend, middle, right))
     if waiting:
         halfway = log_masses([0.5 * (left + right) for _, left, right in waiting])
-        bends = zip(waiting, halfway.values(), strict=True)
-        if (
-            max(0.5 * (masses[l] + masses[r]) - half_mass for (_, l, r), half_mass in bends)
-            > _MOST_BENT
-        ):
+        bends = []
+        for (_, left, right), log_mass in zip(waiting, halfway.values(), strict=True):
+            bends.append(0.5 * (masses[left] + masses[right]) - log_mass)
+        if max(bends) > _MOST_BENT:
             raise AccuracyError(_TOO_FAR)
         masses |= halfway
     return dict(sorted(masses.items()))

@@ -98,9 +98,10 @@ def _totals(*several: Panels) -> Array:
     Where most losses are small and rare ones make up K, it is their own size that counts.
     """
     sums = [np.abs(panels.integrals).sum(axis=2) for panels in several]
-    mass = np.maximum(np.sum(sums, axis=0)[0], 1.0)
+    all_sums = np.sum(sums, axis=0)
+    mass = np.maximum(all_sums[0], 1.0)
     totals = np.broadcast_to(mass, sums[0].shape).copy()
-    totals[1] = np.clip(np.sum(sums, axis=0)[1], _SMALLEST, mass)
+    totals[1] = np.clip(all_sums[1], _SMALLEST, mass)
     return totals
 
 
@@ -125,36 +126,44 @@ def _settled(probe: Probe, edges: Array, may_cancel: bool) -> tuple[Panels, Arra
     leftover = np.zeros(len(probe.tilts))
     for _ in range(ROUNDS):
         middle = 0.5 * (trial.lower + trial.upper)
-        halves = probe.evaluate(
-            np.concatenate([trial.lower, middle]), np.concatenate([middle, trial.upper])
-        )
+        lower = np.concatenate([trial.lower, middle])
+        upper = np.concatenate([middle, trial.upper])
+        halves = probe.evaluate(lower, upper)
         if not (np.isfinite(trial.integrals).all() and np.isfinite(halves.integrals).all()):
             raise AccuracyError("a tilted density is far larger than on the places looked at first")
         lost = np.ones_like(trial.noise)
         if middle.size > MANY_PANELS:
             sample = slice(None, None, middle.size // _LOOKED_AT)
             most = probe.cancelled(trial.lower[sample], trial.upper[sample]).max(axis=1)
-            if (is_lost := bool(most.max() > _LOST)) and not may_cancel:
+            is_lost = bool(most.max() > _LOST)
+            if is_lost and not may_cancel:
                 return None
-            lost = probe.cancelled(trial.lower, trial.upper) if is_lost else most[:, None] * lost
+            if is_lost:
+                lost = probe.cancelled(trial.lower, trial.upper)
+            else:
+                lost = most[:, None] * lost
             trial.noise *= lost
         first = np.arange(middle.size)
-        left, right = halves.take(first), halves.take(first + middle.size)
+        left = halves.take(first)
+        right = halves.take(first + middle.size)
         good, difference = _agree(trial, left.integrals + right.integrals, totals)
+        length = trial.upper - trial.lower
         good |= (middle <= trial.lower) | (middle >= trial.upper)
-        good |= trial.upper - trial.lower < 1e-15 * np.abs(middle)
-        good |= trial.upper - trial.lower < _SHORTEST
+        good |= length < 1e-15 * np.abs(middle)
+        good |= length < _SHORTEST
         # Noise is no error of the rule: what rounding takes is counted with the nodes.
-        vague = trial.noise > _VAGUE * np.abs(trial.integrals[0])
-        explained = np.where(vague | (lost > _LOST), -1.0, 1.0 / lost) * trial.noise
-        leftover += np.maximum(difference - explained, 0.0)[:, good].sum(axis=1)
+        is_vague = trial.noise > _VAGUE * np.abs(trial.integrals[0])
+        explained_share = np.where(is_vague | (lost > _LOST), -1.0, 1.0 / lost)
+        unexplained = np.maximum(difference - explained_share * trial.noise, 0.0)
+        leftover += unexplained[:, good].sum(axis=1)
         accepted = trial.take(np.flatnonzero(good))
         done = accepted if done is None else done.join(accepted)
         if good.all():
             return done, leftover / totals[0]
         bad = np.flatnonzero(~good)
         trial = left.take(bad).join(right.take(bad))
-        if (done.lower.size + trial.lower.size) * ORDER > MAX_NODES:
+        panel_count = done.lower.size + trial.lower.size
+        if panel_count * ORDER > MAX_NODES:
             raise AccuracyError(_TOO_FAST)
         totals = _totals(done, trial)
     raise AccuracyError("the quadrature of the density did not settle")
@@ -167,20 +176,20 @@ def _merge(probe: Probe, panels: Panels) -> Panels:
     untried = np.ones(panels.lower.size - 1, dtype=bool)  # each panel with its right neighbour
     while untried.any():
         first = np.flatnonzero(untried)
-        wide = probe.evaluate(panels.lower[first], panels.upper[first + 1])
-        good, _ = _agree(
-            wide, panels.integrals[..., first] + panels.integrals[..., first + 1], totals
-        )
+        second = first + 1
+        wide = probe.evaluate(panels.lower[first], panels.upper[second])
+        parts = panels.integrals[..., first] + panels.integrals[..., second]
+        good, _ = _agree(wide, parts, totals)
         chosen: list[int] = []  # of those that were tried, none next to another one
         for k in np.flatnonzero(good).tolist():
             if not chosen or first[k] > first[chosen[-1]] + 1:
                 chosen.append(k)
         joined = first[chosen]
-        kept = np.ones(panels.lower.size, dtype=bool)
-        kept[joined] = kept[joined + 1] = False
-        panels = panels.take(np.flatnonzero(kept)).join(
-            wide.take(np.asarray(chosen, dtype=np.intp))
-        )
+        is_kept = np.ones(panels.lower.size, dtype=bool)
+        is_kept[joined] = False
+        is_kept[joined + 1] = False
+        unjoined = panels.take(np.flatnonzero(is_kept))
+        panels = unjoined.join(wide.take(np.asarray(chosen, dtype=np.intp)))
         panels = panels.take(np.argsort(panels.lower))
         untried = np.zeros(panels.lower.size - 1, dtype=bool)
         index = joined - np.arange(joined.size)
@@ -193,55 +202,65 @@ def build_panels(
     outline: Outline, masses: Mapping[float, float], frequency: float
 ) -> tuple[Panels | None, Array]:
     """Return settled panels, as few as serve, and their leftover errors; None of no mass."""
-    settled = _built(outline, masses, frequency)
-    return (None, np.zeros(1)) if settled is None else settled[1:]
+    settled = _settled_panels(outline, masses, frequency)
+    if settled is None:
+        return None, np.zeros(1)
+    _, panels, leftover = settled
+    return panels, leftover
 
 
 def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float) -> PieceNodes:
     """Return nodes that integrate P·e^{(t+iy)ℓ} beside the mass of every tilt, |y| ≤ frequency."""
-    settled = _built(outline, masses, frequency)
+    settled = _settled_panels(outline, masses, frequency)
     if settled is None:
         return PieceNodes.atoms(np.empty(0), np.empty(0))
-    return _rule(*settled, masses)
+    return _nodes_of_panels(*settled, masses)
 
 
-def _built(
+def _settled_panels(
     outline: Outline, masses: Mapping[float, float], frequency: float
 ) -> tuple[SmoothPiece, Panels, Array] | None:
     """Return settled panels, and the piece with the series of log P and ℓ that they needed."""
-    tilts, log_masses = list(masses), np.asarray(list(masses.values()))
+    tilts = list(masses)
+    log_masses = np.asarray(list(masses.values()))
     first = first_edges(outline, tilts, log_masses)
     if first.size == 0:
         return None
-    probe, panels, leftover = _refine(Probe(outline.piece, tilts, log_masses, frequency), first)
+    probe = Probe(outline.piece, tilts, log_masses, frequency)
+    probe, panels, leftover = _refine(probe, first)
     return probe.piece, _merge(probe, panels), leftover
 
 
 def guided_rule(
     piece: SmoothPiece, edges: Array, masses: Mapping[float, float], frequency: float
 ) -> PieceNodes | None:
-    """Return the same from panels of what is much alike, None where mass lies beyond them."""
-    probe = Probe(piece, list(masses), np.asarray(list(masses.values())), frequency)
+    """Return nodes from panels of what is much alike, None where mass lies beyond them."""
+    log_masses = np.asarray(list(masses.values()))
+    probe = Probe(piece, list(masses), log_masses, frequency)
     settled = _settled(probe, edges, may_cancel=False)
     if settled is None:
         return None
-    panels = settled[0].take(np.argsort(settled[0].lower))
-    nodes = _rule(piece, panels, settled[1], masses, 4)
+    panels, leftover = settled
+    panels = panels.take(np.argsort(panels.lower))
+    nodes = _nodes_of_panels(piece, panels, leftover, masses, 4)
     last = 2 * ORDER * panels.lower.size - 1
-    low = edges[0] > piece.lower and (nodes.number[:1] == 0).any()
-    high = edges[-1] < piece.upper and (nodes.number[-1:] == last).any()
-    return None if low or high else nodes
+    if edges[0] > piece.lower and (nodes.number[:1] == 0).any():
+        return None
+    if edges[-1] < piece.upper and (nodes.number[-1:] == last).any():
+        return None
+    return nodes
 
 
 def log_masses_on(piece: SmoothPiece, edges: Array, tilts: Sequence[float]) -> Array:
     """Return log ∫ P e^{tℓ} between edges of panels for several tilts, but for their errors."""
     x, weight = gauss_legendre(edges[:-1], edges[1:])
     with np.errstate(all="ignore"):
-        rows = tilted(*piece.values(x.ravel()), tilts) + np.log(weight.ravel())
+        log_densities = tilted(*piece.values(x.ravel()), tilts)
+        rows = log_densities + np.log(weight.ravel())
     return log_row_sums(rows)
 
 
-def _rule(
+def _nodes_of_panels(
     piece: SmoothPiece,
     panels: Panels,
     leftover: Array,
@@ -253,7 +272,9 @@ def _rule(
     lower = np.stack([panels.lower, middle], axis=1).ravel()
     upper = np.stack([middle, panels.upper], axis=1).ravel()
     nodes, weights = gauss_legendre(lower, upper)
-    x, weight = nodes.ravel(), weights.ravel()
+    x = nodes.ravel()
+    weight = weights.ravel()
+    tilts = list(masses)
     log_masses = np.asarray(list(masses.values()))
     afford(_ARRAYS * x.size, "the nodes of the loss", REMEDY)
     with np.errstate(all="ignore"):
@@ -261,40 +282,55 @@ def _rule(
         # Per unit of a panel's half width, which is in the weights as well.
         spread = np.log(np.abs(loss @ DERIVATIVE.T) * WEIGHTS).ravel()
         log_weight = np.log(weight)  # of panels next to 0 some are no doubles
-    keep = _is_seen(piece, x, log_weight, list(masses), log_masses)
+    keep = _is_seen(piece, x, log_weight, tilts, log_masses)
     # Panels are kept whole, as far as they have values.
-    whole = np.repeat(keep.reshape(nodes.shape).any(axis=1), ORDER)
-    keep |= whole
+    is_panel_kept = keep.reshape(nodes.shape).any(axis=1)
+    keep |= np.repeat(is_panel_kept, ORDER)
     with np.errstate(all="ignore"):
-        keep &= np.isfinite(piece.log_p(x)) & (loss.ravel() > -np.inf)
+        keep &= np.isfinite(piece.log_p(x))
+        keep &= loss.ravel() > -np.inf
     if not np.isposinf(loss).all():
         keep &= np.isfinite(loss.ravel())
     number = np.flatnonzero(keep)
-    beyond = swapped = (0.0, 0.0)
+    beyond = (0.0, 0.0)
+    beyond_reversed = (0.0, 0.0)
     if number.size:
-        first, last = number[0] // ORDER, number[-1] // ORDER
-        edges = [
-            (float(lower[first]), float(upper[first])),
-            (float(upper[last]), float(lower[last])),
-        ]
-        beyond, swapped = (_beyond(piece, density, edges) for density in (piece.log_p, piece.log_q))
-    x, ends = x[keep], (panels.lower, panels.upper)
-    log_p, values, off = piece.accurate(x, balls)
-    if off > _LOST:  # too many to ask a ball of each
+        first = number[0] // ORDER
+        last = number[-1] // ORDER
+        first_edges_inward = (float(lower[first]), float(upper[first]))
+        last_edges_inward = (float(upper[last]), float(lower[last]))
+        edges = [first_edges_inward, last_edges_inward]
+        beyond = _moments_beyond(piece, piece.log_p, edges)
+        beyond_reversed = _moments_beyond(piece, piece.log_q, edges)
+    x = x[keep]
+    ends = (panels.lower, panels.upper)
+    log_p, losses, roundings = piece.accurate(x, balls)
+    if roundings > _LOST:  # too many to ask a ball of each
         smooth = interpolated(piece, distinct(np.concatenate(ends)))
-        log_p, values, off = (smooth or piece).accurate(x)
-    error = float(leftover.max()) + rounding(off)
+        log_p, losses, roundings = (smooth or piece).accurate(x)
+    error = float(leftover.max()) + rounding(roundings)
     log_weight = log_p + log_weight[keep]
     if piece.off is not None and x.size:
-        error += _mean_off(piece.off(x), log_weight, values, list(masses))
-    return PieceNodes(values, log_weight, number, spread[keep], error, beyond, ends, swapped, x)
+        error += _mean_off(piece.off(x), log_weight, losses, tilts)
+    return PieceNodes(
+        loss=losses,
+        log_weight=log_weight,
+        number=number,
+        log_spread=spread[keep],
+        error=error,
+        beyond=beyond,
+        panels=ends,
+        beyond_reversed=beyond_reversed,
+        x=x,
+    )
 
 
 def _mean_off(off: Array, log_weight: Array, loss: Array, tilts: Sequence[float]) -> float:
     """Return the mean error of a density under the tilt at which it is largest."""
     exponent = log_weight + np.multiply.outer(np.asarray(tilts), loss)
     weight = np.exp(exponent - exponent.max(axis=1, keepdims=True))
-    return float((weight @ off / weight.sum(axis=1)).max())
+    means = weight @ off / weight.sum(axis=1)
+    return float(means.max())
 
 
 def _is_seen(
@@ -303,19 +339,21 @@ def _is_seen(
     """Return whether each node has mass that is not negligible under some tilt."""
     seen = np.zeros(x.size, dtype=bool)
     size = max(1, BLOCK // len(tilts))
-    for i in range(0, x.size, size):
-        block = slice(i, i + size)
+    for start in range(0, x.size, size):
+        block = slice(start, start + size)
         with np.errstate(invalid="ignore"):  # where there is no mass at all
-            mass = tilted_log_density(piece, x[block], tilts) - log_masses[:, None]
-        seen[block] = (mass + log_weight[block] > -NEGLIGIBLE).any(axis=0)
+            log_density = tilted_log_density(piece, x[block], tilts) - log_masses[:, None]
+        log_share = log_density + log_weight[block]
+        seen[block] = (log_share > -NEGLIGIBLE).any(axis=0)
     return seen
 
 
-def _beyond(
+def _moments_beyond(
     piece: SmoothPiece, density: RealFunction, edges: Sequence[tuple[float, float]]
 ) -> tuple[float, float]:
     """Return about ∫ P|ℓ| and ∫ Pℓ² beyond edges, P falling there as from an inner place."""
-    total = np.zeros(2)
+    first_moment = 0.0
+    second_moment = 0.0
     places = np.asarray(edges)
     with np.errstate(all="ignore"):
         logs = density(places.ravel()).reshape(places.shape)
@@ -324,11 +362,16 @@ def _beyond(
     rows = zip(edges, logs[:, 0].tolist(), falls.tolist(), losses.tolist(), strict=True)
     for (edge, inner), log_p, fall, loss in rows:
         room = edge - piece.lower if edge < inner else piece.upper - edge
+        if not room > 0:
+            continue
         length = abs(edge - inner) / max(0.5, fall)
-        first = math.exp(min(log_p, 700.0)) * min(room, length) * loss if room > 0 else 0.0
-        if math.isfinite(first * loss):
-            total += first, first * loss
-    return float(total[0]), float(total[1])
+        density_at_edge = math.exp(min(log_p, 700.0))
+        first = density_at_edge * min(room, length) * loss
+        second = first * loss
+        if math.isfinite(second):
+            first_moment += first
+            second_moment += second
+    return first_moment, second_moment
 
 
 _DEEPEST = 1000  # −log₂ of the smallest shell next to a singularity at 0
@@ -338,75 +381,99 @@ SHELL_GROWTH = 2  # each shell is 2² times as wide as the one before it
 
 def first_edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> Array:
     """Return the first panels' edges: geometric shells around each anchor where some mass lies."""
-    piece, anchors, grid = outline.piece, outline.anchors, outline.x
-    if grid.size < 3:
+    piece = outline.piece
+    if outline.x.size < 3:
         return np.asarray([piece.lower, piece.upper])
-    mass = outline.shells(tilts)
-    essential = np.flatnonzero((mass > log_masses[:, None] - NEGLIGIBLE).any(axis=0))
-    if essential.size == 0:
+    ends = _ends_of_mass(outline, tilts, log_masses)
+    if ends is None:
         return np.empty(0)
-    if (essential[0] == 0 and not np.isfinite(piece.lower)) or (
-        essential[-1] == grid.size - 1 and not np.isfinite(piece.upper)
-    ):
-        raise AccuracyError(
-            "the tail of the tilted density is too heavy to integrate: the tilt is too close to "
-            "the end of the domain on which the moment generating function is finite"
-        )
-    low = piece.lower if essential[0] == 0 else float(grid[essential[0] - 1])
-    high = piece.upper if essential[-1] == grid.size - 1 else float(grid[essential[-1] + 1])
+    low, high = ends
     edges = [np.asarray([low, high])]
     sides: list[tuple[float, float, Array]] = []
-    places, under = [], []
-    for anchor in anchors:
+    places = []
+    under = []
+    for anchor in outline.anchors:
         if not low <= anchor <= high:
             continue
         edges.append(np.asarray([anchor]))
-        inside = np.nextafter(anchor, 0.5 * (low + high)) if anchor in (low, high) else anchor
-        felt = sorted(tilts)
+        inside = anchor
+        if anchor in (low, high):
+            inside = float(np.nextafter(anchor, 0.5 * (low + high)))
+        seeing = sorted(tilts)
         if anchor not in outline.roots:  # tilts under which there may be mass around a mode
             log_p = tilted_log_density(piece, np.asarray([inside]), tilts)[:, 0]
             has_mass = log_p + math.log(high - low) > log_masses - NEGLIGIBLE
-            felt = sorted(np.asarray(tilts)[has_mass].tolist())
-        if not felt:
+            seeing = sorted(np.asarray(tilts)[has_mass].tolist())
+        if not seeing:
             continue
         # Down to the rounding of the anchor, too, however far a heavy tail reaches.
         finest = _FINEST
         if anchor != 0:
-            finest = min(finest, math.floor(math.log2(abs(anchor) / (high - low))) - 52)
+            log_share = math.floor(math.log2(abs(anchor) / (high - low)))
+            finest = min(finest, log_share - 52)
         elif _is_heavy(piece, math.ldexp(high - low, finest), tilts, log_masses):
             finest = -_DEEPEST - math.ceil(math.log2(high - low))
         # No power of two by itself may vanish.
         offsets = np.ldexp(high - low, np.arange(finest, 1))
         for side in (-1.0, 1.0):
             x = anchor + side * offsets
-            within = (x > low) & (x < high)
-            if within.any():
-                sides.append((anchor, side, offsets[within]))
-                places += [np.asarray([inside]), x[within]]
-                under.append(np.repeat([[felt[0]], [felt[-1]]], 1 + int(within.sum()), axis=1))
+            is_within = (x > low) & (x < high)
+            if not is_within.any():
+                continue
+            sides.append((anchor, side, offsets[is_within]))
+            places += [np.asarray([inside]), x[is_within]]
+            place_count = 1 + int(is_within.sum())
+            under.append(np.repeat([[seeing[0]], [seeing[-1]]], place_count, axis=1))
     # The density at all of them at once: a call of it costs more than a place. Its logarithm is
     # linear in the tilt, so that what changes most does so under the least tilt or the largest.
-    seen = np.empty(0)
+    log_densities = np.empty(0)
     if places:
         with np.errstate(all="ignore"):
             values = piece.values(np.concatenate(places))
-        seen = tilted_each(*values, np.concatenate(under, axis=1))
+        log_densities = tilted_each(*values, np.concatenate(under, axis=1))
     first = 0
     for anchor, side, offsets in sides:
-        at_anchor, away = seen[:, first : first + 1], seen[:, first + 1 : first + 1 + offsets.size]
-        first += 1 + offsets.size
+        stop = first + 1 + offsets.size
+        at_anchor = log_densities[:, first : first + 1]
+        away = log_densities[:, first + 1 : stop]
+        first = stop
         with np.errstate(invalid="ignore"):
             drop = np.abs(away - at_anchor).max(axis=0)
         wide = np.flatnonzero(~(drop < 1.0))
         narrowest = offsets[wide[0]] if wide.size else offsets[-1]
         doublings = math.log2(high - low) - math.log2(narrowest)
         count = math.ceil(max(doublings, 0.0) / SHELL_GROWTH)
-        shells = anchor + side * np.ldexp(narrowest, SHELL_GROWTH * np.arange(count + 1))
+        sizes = np.ldexp(narrowest, SHELL_GROWTH * np.arange(count + 1))
+        shells = anchor + side * sizes
         edges.append(shells[(shells > low) & (shells < high)])
     inner_edges = distinct(np.concatenate(edges))
-    keep = np.ones(inner_edges.size, dtype=bool)  # none inside that is next to another one
-    keep[1:-1] = np.diff(inner_edges)[:-1] > 1e-13 * np.abs(inner_edges[1:-1])
-    return inner_edges[keep]
+    is_apart = np.ones(inner_edges.size, dtype=bool)  # none inside that is next to another one
+    is_apart[1:-1] = np.diff(inner_edges)[:-1] > 1e-13 * np.abs(inner_edges[1:-1])
+    return inner_edges[is_apart]
+
+
+def _ends_of_mass(
+    outline: Outline, tilts: Sequence[float], log_masses: Array
+) -> tuple[float, float] | None:
+    """Return between which places all mass that counts lies, None where none does."""
+    piece = outline.piece
+    grid = outline.x
+    is_essential = outline.shells(tilts) > log_masses[:, None] - NEGLIGIBLE
+    essential = np.flatnonzero(is_essential.any(axis=0))
+    if essential.size == 0:
+        return None
+    reaches_lower = essential[0] == 0
+    reaches_upper = essential[-1] == grid.size - 1
+    is_endless_left = reaches_lower and not np.isfinite(piece.lower)
+    is_endless_right = reaches_upper and not np.isfinite(piece.upper)
+    if is_endless_left or is_endless_right:
+        raise AccuracyError(
+            "the tail of the tilted density is too heavy to integrate: the tilt is too close to "
+            "the end of the domain on which the moment generating function is finite"
+        )
+    low = piece.lower if reaches_lower else float(grid[essential[0] - 1])
+    high = piece.upper if reaches_upper else float(grid[essential[-1] + 1])
+    return low, high
 
 
 def _is_heavy(piece: SmoothPiece, near: float, tilts: Sequence[float], log_masses: Array) -> bool:
@@ -453,12 +520,17 @@ def gauss_legendre(lower: Array, upper: Array) -> tuple[Array, Array]:
         half = 0.5 * (upper - lower)
         middle = 0.5 * (upper + lower)
         offset = half[:, None] * NODES
-        nodes, weights = middle[:, None] + offset, half[:, None] * WEIGHTS
-    far = np.flatnonzero((np.abs(middle) > _FAR * half) & (np.abs(middle) < _RESOLVED * half))
+        nodes = middle[:, None] + offset
+        weights = half[:, None] * WEIGHTS
+    is_far = np.abs(middle) > _FAR * half
+    is_resolved = np.abs(middle) < _RESOLVED * half
+    far = np.flatnonzero(is_far & is_resolved)
     if far.size:
-        rounded = _sum_error(middle[far, None], offset[far], nodes[far])
-        rounded += 0.5 * _sum_error(lower[far], upper[far], 2.0 * middle[far])[:, None]
-        weights[far] += (weights[far] * rounded / half[far, None]) @ DERIVATIVE
+        rounded_off = _sum_error(middle[far, None], offset[far], nodes[far])
+        middle_error = _sum_error(lower[far], upper[far], 2.0 * middle[far])
+        rounded_off += 0.5 * middle_error[:, None]
+        shift = weights[far] * rounded_off / half[far, None]
+        weights[far] += shift @ DERIVATIVE
     return nodes, weights
 
 
@@ -485,7 +557,10 @@ class Panels:
     def take(self, index: Index) -> Panels:
         """Return some of them."""
         return Panels(
-            self.lower[index], self.upper[index], self.integrals[..., index], self.noise[:, index]
+            lower=self.lower[index],
+            upper=self.upper[index],
+            integrals=self.integrals[..., index],
+            noise=self.noise[:, index],
         )
 
     def join(self, other: Panels) -> Panels:
@@ -510,44 +585,44 @@ class Probe:
     def evaluate(self, lower: Array, upper: Array) -> Panels:
         """Return panels with the integrals of each tilted density: plain, by ℓ, oscillating."""
         # Plain, by ℓ, two that oscillate, and the noise; twice, for what is joined or compared.
-        numbers = (5.0 if self.frequency > 0 else 3.0) * 2.0 * len(self.tilts) * lower.size
-        afford(numbers, "the nodes of the loss", REMEDY)
+        arrays = 5.0 if self.frequency > 0 else 3.0
+        afford(arrays * 2.0 * len(self.tilts) * lower.size, "the nodes of the loss", REMEDY)
         size = max(1, BLOCK // (ORDER * len(self.tilts)))
-        blocks = [
-            self._evaluated(lower[i : i + size], upper[i : i + size])
-            for i in range(0, max(lower.size, 1), size)
-        ]
+        blocks = []
+        for start in range(0, max(lower.size, 1), size):
+            block = slice(start, start + size)
+            blocks.append(self._evaluated(lower[block], upper[block]))
         if len(blocks) == 1:
             return blocks[0]
-        return Panels(
-            lower,
-            upper,
-            np.concatenate([block.integrals for block in blocks], axis=-1),
-            np.concatenate([block.noise for block in blocks], axis=-1),
-        )
+        integrals = np.concatenate([block.integrals for block in blocks], axis=-1)
+        noise = np.concatenate([block.noise for block in blocks], axis=-1)
+        return Panels(lower, upper, integrals, noise)
 
     def cancelled(self, lower: Array, upper: Array) -> Array:
         """Return the rounding of log P + tℓ, in units of what is usual, by tilt and panel."""
         every = -(-lower.size // MANY_PANELS)
-        x = gauss_legendre(lower[::every], upper[::every])[0][:, list(_SOME)].ravel()
+        nodes, _ = gauss_legendre(lower[::every], upper[::every])
+        x = nodes[:, list(_SOME)].ravel()
         with np.errstate(all="ignore"):
             log_p, _, loss = self.piece.values(x)
             exact_log_p, exact_loss = self.piece.rounded(x)
             reach = np.abs(np.asarray(self.tilts))[:, None] + self.frequency
-            seen = np.abs(log_p - exact_log_p) + reach * np.abs(loss - exact_loss)
+            rounding = np.abs(log_p - exact_log_p) + reach * np.abs(loss - exact_loss)
             usual = 4.6e-16 * (2.0 + np.abs(log_p) + reach * np.abs(loss))
-            ratio = np.nan_to_num(seen / usual, nan=1.0, posinf=1.0)
-        highest = _ROUNDED * ratio.reshape(len(self.tilts), -1, len(_SOME)).max(axis=2)
-        return np.asarray(np.maximum(np.repeat(highest, every, axis=1)[:, : lower.size], 1.0))
+            ratio = np.nan_to_num(rounding / usual, nan=1.0, posinf=1.0)
+        by_panel = ratio.reshape(len(self.tilts), -1, len(_SOME))
+        highest = _ROUNDED * by_panel.max(axis=2)
+        of_all_panels = np.repeat(highest, every, axis=1)[:, : lower.size]
+        return np.asarray(np.maximum(of_all_panels, 1.0))
 
     def _evaluated(self, lower: Array, upper: Array) -> Panels:
         x, weight = gauss_legendre(lower, upper)
-        places = x.ravel()
         with np.errstate(all="ignore"):
-            log_p, log_q, loss = self.piece.values(places)
+            log_p, log_q, loss = self.piece.values(x.ravel())
             rows = tilted(log_p, log_q, loss, self.tilts)
             # Where losses are wide each place matters to few of the tilts.
-            seen = np.flatnonzero((rows - self.tops[:, None]).max(axis=1) > _NO_MASS)
+            highest = (rows - self.tops[:, None]).max(axis=1)
+            seen = np.flatnonzero(highest > _NO_MASS)
             rows = rows[seen]
             density = np.exp(rows - self.tops[seen, None])
         loss = loss.reshape(x.shape)
@@ -560,12 +635,13 @@ class Probe:
         # Rounding of the exponent log P + tℓ (and of the phase yℓ) is a relative error of the
         # density that no refinement removes.
         reach = np.abs(np.asarray(self.tilts)[seen])[:, None, None] + self.frequency
-        far = np.abs(loss)
-        exponent = np.where(values > 0, np.abs(rows).reshape(values.shape) + reach * far, 0.0)
+        loss_size = np.abs(loss)
+        exponent_size = np.abs(rows).reshape(values.shape) + reach * loss_size
+        exponent = np.where(values > 0, exponent_size, 0.0)
         # The second test function is as large as the loss, and so is its rounding.
-        size = 2.3e-16 * (1.0 + np.minimum(far, LARGE_LOSS))
+        test_size = 2.3e-16 * (1.0 + np.minimum(loss_size, LARGE_LOSS))
         noise = np.zeros((len(self.tilts), lower.size))
-        noise[seen] = np.einsum("tpn,tpn,pn->tp", values, 4.0 + 2.0 * exponent, size)
+        noise[seen] = np.einsum("tpn,tpn,pn->tp", values, 4.0 + 2.0 * exponent, test_size)
         integrals = np.zeros((len(tests), len(self.tilts), lower.size))
         integrals[:, seen] = np.einsum("kpn,tpn->ktp", np.stack(tests), values)
         return Panels(lower, upper, integrals, noise)
@@ -588,35 +664,44 @@ class MonotoneGrid:
 
 def monotone_grid(outline: Outline, masses: Mapping[float, float]) -> MonotoneGrid | None:
     """Return the grid on which the loss is monotone; None where the piece carries no mass."""
-    tilts, log_masses = list(masses), np.asarray(list(masses.values()))
+    piece = outline.piece
+    tilts = list(masses)
+    log_masses = np.asarray(list(masses.values()))
     first = first_edges(outline, tilts, log_masses)
     if first.size == 0:
         return None
-    settled = _settled(Probe(outline.piece, tilts, log_masses, 0.0), first, may_cancel=True)
+    settled = _settled(Probe(piece, tilts, log_masses, 0.0), first, may_cancel=True)
     assert settled is not None
-    edges = distinct(np.concatenate([settled[0].lower, settled[0].upper]))
+    panels, _ = settled
+    edges = distinct(np.concatenate([panels.lower, panels.upper]))
     nodes, _ = gauss_legendre(edges[:-1], edges[1:])
     x = distinct(np.concatenate([edges, nodes.ravel()]))
     with np.errstate(all="ignore"):
-        loss = np.real(outline.piece.loss(x))
-    usable = np.isfinite(loss)
-    x, loss = x[usable], loss[usable]
-    return MonotoneGrid(edges, x, loss, _turns(outline.piece, x, loss))
+        loss = np.real(piece.loss(x))
+    is_usable = np.isfinite(loss)
+    x = x[is_usable]
+    loss = loss[is_usable]
+    return MonotoneGrid(edges, x, loss, _turning_places(piece, x, loss))
 
 
-def _turns(piece: SmoothPiece, x: Array, loss: Array) -> Array:
+def _turning_places(piece: SmoothPiece, x: Array, loss: Array) -> Array:
     """Return where the loss rises, then falls or the reverse by more than losses there round."""
     rise = np.diff(loss)
-    clear = np.flatnonzero(np.abs(rise) > _FLAT * np.fmax(np.abs(loss[1:]), np.abs(loss[:-1])))
-    before, after = np.sign(rise[clear][:-1]), np.sign(rise[clear][1:])
-    change = np.flatnonzero(before != after)
-    low, high, side = x[clear[change]], x[clear[change + 1] + 1], before[change]
+    loss_size = np.fmax(np.abs(loss[1:]), np.abs(loss[:-1]))
+    clear = np.flatnonzero(np.abs(rise) > _FLAT * loss_size)
+    signs = np.sign(rise[clear])
+    change = np.flatnonzero(signs[:-1] != signs[1:])
+    low = x[clear[change]]
+    high = x[clear[change + 1] + 1]
+    sign_before = signs[:-1][change]
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
         if not ((middle > low) & (middle < high)).any():
             break
-        rises = np.sign(value_and_slope(piece, middle)[1]) == side
-        low, high = np.where(rises, middle, low), np.where(rises, high, middle)
+        _, slope = value_and_slope(piece, middle)
+        is_before_turn = np.sign(slope) == sign_before
+        low = np.where(is_before_turn, middle, low)
+        high = np.where(is_before_turn, high, middle)
     return low
 
 
@@ -636,46 +721,47 @@ _SERIES_ROUNDS = 40  # halvings
 
 def interpolated(piece: SmoothPiece, edges: Array) -> SmoothPiece | None:
     """Return the piece with values from series between its edges; None where they do not settle."""
-    series = _series(piece, edges)
+    series = _fitted_series(piece, edges)
     if series is None:
         return None
     lower, upper, coefficients = series
     order = np.argsort(lower)
-    lower, coefficients = lower[order], coefficients[:, order]
-    middle, half = 0.5 * (lower + upper[order]), 0.5 * (upper[order] - lower)
+    lower = lower[order]
+    upper = upper[order]
+    log_p_series, loss_series = coefficients[:, order]
+    middle = 0.5 * (lower + upper)
+    half = 0.5 * (upper - lower)
     only_p = bool(np.isposinf(piece.loss(middle)).all())
 
     def joint(x: Array) -> tuple[Array, ...]:
         panel = np.clip(np.searchsorted(lower, x, side="right") - 1, 0, lower.size - 1)
         u = np.clip((x - middle[panel]) / half[panel], -1.0, 1.0)
-        log_p, loss = (np.polynomial.legendre.legval(u, c[panel].T, tensor=False)
-                       for c in coefficients)  # fmt: skip
+        log_p = _LEGENDRE.legval(u, log_p_series[panel].T, tensor=False)
         if only_p:
             return log_p, np.full(x.shape, -np.inf), np.full(x.shape, np.inf)
+        loss = _LEGENDRE.legval(u, loss_series[panel].T, tensor=False)
         return log_p, log_p - loss, loss
 
     return replace(piece, joint=joint, loss=lambda x: joint(x)[2], log_p=lambda x: joint(x)[0])
 
 
-def _series(piece: SmoothPiece, edges: Array) -> tuple[Array, Array, Array] | None:
+def _fitted_series(piece: SmoothPiece, edges: Array) -> tuple[Array, Array, Array] | None:
     """Return panels and the coefficients of both: (function, panel, degree)."""
-    lower, upper = edges[:-1], edges[1:]
+    lower = edges[:-1]
+    upper = edges[1:]
     fitted: list[tuple[Array, Array, Array]] = []
     count = 0
     for _ in range(_SERIES_ROUNDS):
         count += lower.size
         if count > _MOST_PANELS:
             return None
-        middle, half = 0.5 * (lower + upper), 0.5 * (upper - lower)
-        values = np.asarray(
-            [
-                rounded(piece.ball, centre, width * node)
-                for centre, width in zip(middle.tolist(), half.tolist(), strict=True)
-                for node in NODES.tolist()
-            ]
-        )
-        values = values.reshape(lower.size, ORDER, 2)
-        values[..., 1][np.isposinf(values[..., 1])] = 0.0
+        middle = 0.5 * (lower + upper)
+        half = 0.5 * (upper - lower)
+        values = np.empty((lower.size, ORDER, 2))
+        for panel, (centre, width) in enumerate(zip(middle.tolist(), half.tolist(), strict=True)):
+            values[panel] = [rounded(piece.ball, centre, width * node) for node in NODES.tolist()]
+        losses = values[..., 1]
+        losses[np.isposinf(losses)] = 0.0
         coefficients = np.einsum("nk,pnf->fpk", _COEFFICIENTS, values)
         size = np.abs(values).max(axis=1).T
         size[0] = np.maximum(size[0], 1.0)  # of log P it is the difference that counts
@@ -683,8 +769,10 @@ def _series(piece: SmoothPiece, edges: Array) -> tuple[Array, Array, Array] | No
         good = (last <= _SERIES_SETTLED * size).all(axis=0)
         fitted.append((lower[good], upper[good], coefficients[:, good]))
         if good.all():
-            lowers, others, sums = zip(*fitted, strict=True)
-            return np.concatenate(lowers), np.concatenate(others), np.concatenate(sums, axis=1)
-        lower, middle, upper = lower[~good], middle[~good], upper[~good]
-        lower, upper = np.concatenate([lower, middle]), np.concatenate([middle, upper])
+            lowers, uppers, series = zip(*fitted, strict=True)
+            return np.concatenate(lowers), np.concatenate(uppers), np.concatenate(series, axis=1)
+        bad = ~good
+        left_ends = np.concatenate([lower[bad], middle[bad]])
+        upper = np.concatenate([middle[bad], upper[bad]])
+        lower = left_ends
     return None

@@ -65,10 +65,13 @@ def single_answer(law: SumLaw, epsilon: float, by_rules: bool = False) -> Answer
     part = law.parts[0][0]
     closed = part.known_profile(epsilon)
     if closed is not None:
-        return _of_profile(law, part, epsilon, closed)
+        return _closed_answer(law, part, epsilon, closed)
     by_rules = by_rules and not part.is_closed
     with suppress(AccuracyError), ctx.workprec(BALL_BITS):
-        integrals = _profile(part, epsilon, False, True) if by_rules else profile(part, epsilon)
+        if by_rules:
+            integrals = _integrals(part, epsilon, in_balls=False, by_rules=True)
+        else:
+            integrals = profile(part, epsilon)
         if integrals is None or not all(ball.is_finite() for ball in integrals):
             return None
         finite, complement, beyond = integrals
@@ -77,30 +80,37 @@ def single_answer(law: SumLaw, epsilon: float, by_rules: bool = False) -> Answer
         infinite = arb(law.log_mass_at_infinity).exp().mid()
         gap = abs(finite + infinite + complement - 1).upper()
         if not gap < SETTLED:  # mass was missed, of δ or of 1 − δ
-            finite, complement = (arb(ball, gap) for ball in (finite, complement))
+            finite = arb(finite, gap)
+            complement = arb(complement, gap)
         answer = answer_in_balls(finite, law.log_mass_at_infinity, complement)
         answer = falling_answer(answer, beyond)
-        return _widened(answer) if by_rules else answer
+        return _as_rounded(answer) if by_rules else answer
     return None
 
 
-def _widened(answer: Answer) -> Answer:
-    low, high = answer.log_lower, answer.log_upper
+def _as_rounded(answer: Answer) -> Answer:
+    """Return an answer with ends so wide that it counts as rounded."""
+    low = answer.log_lower
+    high = answer.log_upper
     assert low is not None
     assert high is not None
-    off = 10.0 * COUNTED  # so that it counts as rounded
+    off = 10.0 * COUNTED
     return replace(answer, log_lower=low - off, log_upper=high + off)
 
 
-def _of_profile(
-    law: SumLaw, part: LossLaw, epsilon: float, closed: tuple[float, float, float, float]
+def _closed_answer(
+    law: SumLaw,
+    part: LossLaw,
+    epsilon: float,
+    closed: tuple[float, float, float, float],
 ) -> Answer:
-    finite, complement, missing, beyond = closed
-    error = 4.0 * ROUNDED + missing + 2.0 * ROUNDING * min(abs(finite), 1e6)
-    off = missing + 4.0 * ROUNDED + 2.0 * ROUNDING * (abs(complement) + abs(epsilon))
-    log_delta = log_add_exp(finite, law.log_mass_at_infinity)
-    slope = -math.exp(min(beyond - log_delta, 700.0))
-    return exact_answer(log_delta, complement, error, slope, epsilon, off + part.base.error)
+    log_finite, log_complement, missing, log_beyond = closed
+    rounded = missing + 4.0 * ROUNDED
+    error = 4.0 * ROUNDED + missing + 2.0 * ROUNDING * min(abs(log_finite), 1e6)
+    off = rounded + 2.0 * ROUNDING * (abs(log_complement) + abs(epsilon))
+    log_delta = log_add_exp(log_finite, law.log_mass_at_infinity)
+    slope = -math.exp(min(log_beyond - log_delta, 700.0))
+    return exact_answer(log_delta, log_complement, error, slope, epsilon, off + part.base.error)
 
 
 def profile(law: LossLaw, epsilon: float) -> tuple[arb, arb, arb] | None:
@@ -108,144 +118,189 @@ def profile(law: LossLaw, epsilon: float) -> tuple[arb, arb, arb] | None:
 
     The third is what losses above ε have of the second: −dδ/dε.
     """
-    for in_balls in (False, True):
-        integrals = _profile(law, epsilon, in_balls)
-        if integrals is None or all(
-            ball.rad() <= SETTLED * abs(ball.mid()) for ball in integrals[:2]
-        ):
-            break
-    return integrals
+    integrals = _integrals(law, epsilon, in_balls=False)
+    if integrals is None:
+        return None
+    if all(ball.rad() <= SETTLED * abs(ball.mid()) for ball in integrals[:2]):
+        return integrals
+    return _integrals(law, epsilon, in_balls=True)
 
 
-def _profile(
+class _Profile:
+    """The three integrals of `profile` at an ε, as far as they were added up."""
+
+    def __init__(self, epsilon: float) -> None:
+        self.epsilon = arb(epsilon)
+        self.delta = arb(0)
+        self.complement = arb(0)
+        self.beyond = arb(0)
+
+    def gain(self, log_p: Any, loss: Any) -> Any:
+        """Return P(1 − e^{ε−ℓ})."""
+        return log_p.exp() * -(self.epsilon - loss).expm1()
+
+    def density(self, log_p: Any, _: Any) -> Any:
+        """Return P."""
+        return log_p.exp()
+
+    def share(self, log_p: Any, loss: Any) -> Any:
+        """Return P e^{ε−ℓ}."""
+        return (log_p + self.epsilon - loss).exp()
+
+    def add(self, delta: arb, complement: arb, beyond: arb) -> None:
+        """Add what a part of the outcomes has."""
+        self.delta += delta
+        self.complement += complement
+        self.beyond += beyond
+
+    def add_atom(self, log_p: arb, loss: arb) -> None:
+        """Add an atom."""
+        gain = self.gain(log_p, loss).max(arb(0))
+        share = self.share(log_p, loss)
+        beyond = share if loss > self.epsilon else arb(0)
+        self.add(gain, self.density(log_p, loss).min(share), beyond)
+
+    def add_around_root(self, piece: SmoothPiece, low: arb, high: arb) -> None:
+        """Add what lies between two places on either side of a root of ℓ = ε."""
+        log_p, loss = piece.ball(between(low, high))
+        width = high - low
+        most_gain = width * abs(self.gain(log_p, loss)).upper()
+        most_mass = width * abs(self.density(log_p, loss)).upper()
+        self.add(arb(0).union(most_gain), arb(0).union(most_mass), arb(0))
+
+
+def _integrals(
     law: LossLaw, epsilon: float, in_balls: bool, by_rules: bool = False
 ) -> tuple[arb, arb, arb] | None:
     outlines = [outline for outline in law.outlines if not escapes(outline.piece)]
     if any(outline.piece.integer for outline in outlines):
         return None
     top = law.loss_bounds[1]
-    near = abs(top) / max(top - epsilon, 1e-300) if math.isfinite(top) else 1.0
+    near = 1.0
+    if math.isfinite(top):
+        near = abs(top) / max(top - epsilon, 1e-300)
     with ctx.workprec(2 * BALL_BITS + max(0, math.frexp(near)[1])):
-        at, gains, rests, beyond = arb(epsilon), arb(0), arb(0), arb(0)
-
-        def gain(log_p: Any, loss: Any) -> Any:
-            return log_p.exp() * -(at - loss).expm1()
-
-        def all_of(log_p: Any, loss: Any) -> Any:
-            return log_p.exp()
-
-        def share(log_p: Any, loss: Any) -> Any:
-            return (log_p + at - loss).exp()
-
-        def add_atom(log_p: arb, loss: arb) -> None:
-            nonlocal gains, rests, beyond
-            gains += gain(log_p, loss).max(arb(0))
-            rests += all_of(log_p, loss).min(share(log_p, loss))
-            beyond += share(log_p, loss) if loss > at else 0
-
+        total = _Profile(epsilon)
         for mass, loss in law.step.point_balls:
-            add_atom(mass.log(), loss)
+            total.add_atom(mass.log(), loss)
         masses = _tilted_masses(outlines, epsilon, law.domain[1])
         for outline in outlines:
             piece = outline.piece
             if piece.flat:
-                atom = flat_nodes(outline)
-                mass = arb(0)
-                for log_weight in atom.log_weight.tolist():
-                    mass += arb(log_weight).exp()
-                mass = arb(mass.mid(), (mass * (atom.error + 4.0 * ROUNDED)).upper())
-                add_atom(mass.log(), piece.ball(arb(inner_place(piece)))[1])
+                _, loss = piece.ball(arb(inner_place(piece)))
+                total.add_atom(_flat_mass(outline).log(), loss)
                 continue
             crossed, edges = _crossings(outline, masses, epsilon)
-            roots = [_closer(piece, arb(low), arb(high), at) for low, high in crossed]
-            for low, high in roots:
-                log_p, loss = piece.ball(between(low, high))
-                gains += arb(0).union((high - low) * abs(gain(log_p, loss)).upper())
-                rests += arb(0).union((high - low) * abs(all_of(log_p, loss)).upper())
-            ends = [None, *(r for root in roots for r in root), None]
-            closed = _by_formula(piece, ends, at)
-            if closed is not None:
-                gains, rests, beyond = (
-                    total + part for total, part in zip((gains, rests, beyond), closed, strict=True)
-                )
+            ends: list[arb | None] = [None]
+            for left, right in crossed:
+                low, high = _bracket_beyond_doubles(piece, arb(left), arb(right), total.epsilon)
+                total.add_around_root(piece, low, high)
+                ends += [low, high]
+            ends.append(None)
+            if _add_by_formula(total, piece, ends):
                 continue
-            is_quick = by_rules or len(roots) > _MANY_ROOTS
+            is_quick = by_rules or len(crossed) > _MANY_ROOTS
             for start, end in zip(ends[::2], ends[1::2], strict=True):
-                inner = _Part(outline, start, end, edges, in_balls, is_quick)
-                if inner.is_empty:
+                stretch = _OneSidedStretch(outline, start, end, edges, in_balls, is_quick)
+                if stretch.is_empty:
                     continue
-                if inner.is_above(epsilon):
-                    gains += inner.integral(gain, _log_gain(epsilon))
-                    above = inner.integral(share, lambda loss: epsilon - loss)
-                    rests, beyond = rests + above, beyond + above
+                if stretch.is_above(epsilon):
+                    gain = stretch.integral(total.gain, _log_gain(epsilon))
+                    share = stretch.integral(total.share, lambda loss: epsilon - loss)
+                    total.add(gain, share, share)
                 else:
-                    rests += inner.integral(all_of, np.zeros_like)
-    return gains, rests, beyond
+                    mass = stretch.integral(total.density, np.zeros_like)
+                    total.add(arb(0), mass, arb(0))
+    return total.delta, total.complement, total.beyond
 
 
-def _by_formula(
-    piece: SmoothPiece, ends: Sequence[arb | None], at: arb
-) -> tuple[arb, arb, arb] | None:
-    """Enclose what a piece adds between its roots, None where no formula has its integrals.
+def _flat_mass(outline: Outline) -> arb:
+    """Enclose the mass of a piece of constant loss."""
+    atom = flat_nodes(outline)
+    mass = arb(0)
+    for log_weight in atom.log_weight.tolist():
+        mass += arb(log_weight).exp()
+    radius = (mass * (atom.error + 4.0 * ROUNDED)).upper()
+    return arb(mass.mid(), radius)
+
+
+def _add_by_formula(total: _Profile, piece: SmoothPiece, ends: Sequence[arb | None]) -> bool:
+    """Add what a piece has between its roots, and return whether a formula has its integrals.
 
     `ends`: both places of every stretch, None for an end of the piece.
     """
     closed = piece.closed
     if closed is None:
-        return None
-    gains, rests, beyond = arb(0), arb(0), arb(0)
+        return False
+    delta = arb(0)
+    complement = arb(0)
+    beyond = arb(0)
     for start, end in zip(ends[::2], ends[1::2], strict=True):
         low = piece.exact_end(upper=False) if start is None else start
         high = piece.exact_end(upper=True) if end is None else end
         inside = arb(inner_place(replace(piece, lower=float(low), upper=float(high))))
         log_p, loss = piece.ball(inside)
         p, q = closed.between(low, high)
-        share = at.exp() * q
         is_known = p.is_finite() and q.is_finite() and loss.is_finite()
         if not is_known or not closed.density(inside).overlaps(log_p.exp()):
-            return None
-        if loss > at:
-            gains, rests, beyond = gains + p - share, rests + share, beyond + share
+            return False
+        if loss > total.epsilon:
+            share = total.epsilon.exp() * q
+            delta = delta + p - share
+            complement += share
+            beyond += share
         else:
-            rests += p
-    return gains, rests, beyond
+            complement += p
+    total.add(delta, complement, beyond)
+    return True
 
 
 def log_single(law: LossLaw, epsilon: float) -> float:
     """Return about log E(1 − e^{ε−L})⁺ over finite losses, −∞ where that is not had."""
     with suppress(AccuracyError):
         integrals = profile(law, epsilon)
-        if integrals is not None and integrals[0].mid() > 0:
+        if integrals is None:
+            return -math.inf
+        delta = integrals[0].mid()
+        if delta > 0:
             with ctx.workprec(BALL_BITS):
-                return float(integrals[0].mid().log())
+                return float(delta.log())
     return -math.inf
 
 
-def _closer(piece: SmoothPiece, low: arb, high: arb, epsilon: arb) -> tuple[arb, arb]:
+def _bracket_beyond_doubles(
+    piece: SmoothPiece, low: arb, high: arb, epsilon: arb
+) -> tuple[arb, arb]:
     """Return places beyond doubles between which ℓ crosses ε.
 
     They lie beside where a straight line crosses, if that is told there, else they are halved.
     """
-    first, last = (piece.ball(x)[1] - epsilon for x in (low, high))
+    first = piece.ball(low)[1] - epsilon
+    last = piece.ball(high)[1] - epsilon
     straight = low + (high - low) * first / (first - last)
     if straight.is_finite():
-        apart = (high - low) * arb(2) ** -_FINER
-        near = [(straight + side * apart).mid().max(low).min(high) for side in (-1, 1)]
-        gaps = [piece.ball(x)[1] - epsilon for x in near]
-        if bool(first > 0 > last) and bool(gaps[0] > 0 > gaps[1]):
-            return near[0], near[1]
-        if bool(first < 0 < last) and bool(gaps[0] < 0 < gaps[1]):
-            return near[0], near[1]
+        distance = (high - low) * arb(2) ** -_FINER
+        left = (straight - distance).mid().max(low).min(high)
+        right = (straight + distance).mid().max(low).min(high)
+        left_gap = piece.ball(left)[1] - epsilon
+        right_gap = piece.ball(right)[1] - epsilon
+        falls = bool(first > 0 > last) and bool(left_gap > 0 > right_gap)
+        rises = bool(first < 0 < last) and bool(left_gap < 0 < right_gap)
+        if falls or rises:
+            return left, right
     for _ in range(_FINER):
         middle = ((low + high) / 2).mid()
-        centre = piece.ball(middle)[1] - epsilon
-        if centre.contains(0) or first.contains(0):
+        gap = piece.ball(middle)[1] - epsilon
+        if gap.contains(0) or first.contains(0):
             break
-        low, high = (middle, high) if bool(centre > 0) is bool(first > 0) else (low, middle)
+        if bool(gap > 0) is bool(first > 0):
+            low = middle
+        else:
+            high = middle
     return low, high
 
 
-class _Part:
+class _OneSidedStretch:
     """A stretch of a piece between two crossings, on one side of ε."""
 
     def __init__(
@@ -257,22 +312,27 @@ class _Part:
         in_balls: bool,
         is_quick: bool,
     ) -> None:
-        self._piece, self._in_balls, self._is_quick = outline.piece, in_balls, is_quick
         piece = outline.piece
-        self._exact = start, end  # roots; the piece's own ends where there are none
+        self._piece = piece
+        self._in_balls = in_balls
+        self._is_quick = is_quick
+        self._exact = (start, end)  # roots; the piece's own ends where there are none
         self._start = piece.lower if start is None else float(start.mid())
         self._end = piece.upper if end is None else float(end.mid())
-        near = [x for x in (self._start, self._end) if math.isfinite(x)]
-        edges = edges[(edges > self._start) & (edges < self._end)]
-        centres = np.asarray(near)[:, None]
+        places = [outline.x, edges[(edges > self._start) & (edges < self._end)]]
+        finite_ends = [x for x in (self._start, self._end) if math.isfinite(x)]
+        centres = np.asarray(finite_ends)[:, None]
         size = 2.0**-20 * np.maximum(np.abs(centres), 1e-3)
         with np.errstate(over="ignore", invalid="ignore"):  # of ends near the largest double
-            apart = np.concatenate([_APART * size, np.tile(_APART, (len(near), 1))], 1)
-            around = (centres - apart).ravel(), (centres + apart).ravel()
-        x = np.concatenate([outline.x, edges, *around])
-        for edge, inward in ((self._start, _FAR), (self._end, -_FAR)):
-            x = np.concatenate([x, inward]) if edge == 0.0 else x
-        x = distinct(x)
+            relative = _APART * size
+            absolute = np.tile(_APART, (len(finite_ends), 1))
+            distances = np.concatenate([relative, absolute], 1)
+            places += [(centres - distances).ravel(), (centres + distances).ravel()]
+        if self._start == 0.0:
+            places.append(_FAR)
+        if self._end == 0.0:
+            places.append(-_FAR)
+        x = distinct(np.concatenate(places))
         self._x = x[(x > self._start) & (x < self._end)]
         self.is_empty = self._x.size < 3 or not self._start < self._end
 
@@ -294,23 +354,29 @@ class _Part:
         top = float(shells.max())
         if not top > -math.inf:
             return arb(0)
-        kept = np.flatnonzero(shells >= top - NEGLIGIBLE)
-        first, last = int(kept[0]), int(kept[-1])
+        essential = np.flatnonzero(shells >= top - NEGLIGIBLE)
+        first = int(essential[0])
+        last = int(essential[-1])
+        edges_of_rules = x[max(first - 1, 0) : last + 2]
         if self._is_quick:
-            return self._by_rules(log_payoff, x[max(first - 1, 0) : last + 2])
-        ends = self._cut(first, -1), self._cut(last, 1)
+            return self._by_rules(log_payoff, edges_of_rules)
+        low = self._end_of_mass(first, -1)
+        high = self._end_of_mass(last, 1)
 
         def integrand(x: Any, analytic: bool = False) -> Any:
             return payoff(*self._piece.ball(x, analytic=analytic))
 
         inner = np.arange(first + 1, last)
-        splits = inner[heights[inner].argmax()][None] if inner.size else inner
-        for grid in (splits, inner[:: max(1, inner.size // _PLACES)]):
-            edges = [ends[0], *map(arb, x[grid].tolist()), ends[1]]
+        splits = inner
+        if inner.size:
+            splits = inner[heights[inner].argmax()][None]
+        every = max(1, inner.size // _PLACES)
+        for grid in (splits, inner[::every]):
+            edges = [low, *map(arb, x[grid].tolist()), high]
             total = _integrated(integrand, edges, top)
             if total.rad() < abs(total.mid()) * arb(2) ** -(_TIGHT_BITS // 2):
                 return total
-        return self._by_rules(log_payoff, x[max(first - 1, 0) : last + 2])
+        return self._by_rules(log_payoff, edges_of_rules)
 
     def _by_rules(self, log_payoff: Callable[[Array], Array], edges: Array) -> arb:
         """Return about the integral where Arb does not end, as of wide balls of what cancels.
@@ -318,43 +384,55 @@ class _Part:
         How far doubles are off is told by balls at nodes of the likely part.
         """
 
-        def logs(x: Array, weights: Array, *, in_balls: bool = False) -> Array:
+        def log_values(x: Array, weights: Array, *, in_balls: bool = False) -> Array:
             with np.errstate(all="ignore"):
-                log_p, loss = self._piece.rounded(x) if in_balls else self._piece.values(x)[::2]
-                if (lost := np.isnan(log_p + loss)).any():  # as ∞ − ∞ in doubles
-                    log_p[lost], loss[lost] = self._piece.rounded(x[lost])
+                if in_balls:
+                    log_p, loss = self._piece.rounded(x)
+                else:
+                    log_p, _, loss = self._piece.values(x)
+                is_lost = np.isnan(log_p + loss)  # as ∞ − ∞ in doubles
+                if is_lost.any():
+                    log_p[is_lost], loss[is_lost] = self._piece.rounded(x[is_lost])
                 return log_p + log_payoff(loss) + np.log(weights)
 
-        halves = distinct(np.concatenate([edges, 0.5 * (edges[1:] + edges[:-1])]))
-        rules = [
-            tuple(column.ravel() for column in gauss_legendre(chosen[:-1], chosen[1:]))
-            for chosen in (edges, halves)
-        ]
-        log_values = logs(*rules[1])
-        share = np.cumsum(np.exp(log_values - log_values.max()))
-        chosen = np.searchsorted(share, share[-1] * (np.arange(_PLACES) + 0.5) / _PLACES)
-        seen = [column[chosen] for column in rules[1]]
-        gap = np.minimum(np.abs(log_values[chosen] - logs(*seen, in_balls=True)), 1.0)
-        off = float(np.expm1(gap).mean())
-        in_balls = self._in_balls and not off <= ROUNDED and rules[0][0].size <= MOST_ROUNDED
-        whole, half = (log_sum(logs(*rule, in_balls=in_balls)) for rule in rules)
-        off = abs(math.expm1(min(whole - half, 1.0))) + (4.0 * ROUNDED if in_balls else off)
-        total = arb(half).exp()
+        middles = 0.5 * (edges[1:] + edges[:-1])
+        halves = distinct(np.concatenate([edges, middles]))
+        x, weights = (column.ravel() for column in gauss_legendre(edges[:-1], edges[1:]))
+        fine_x, fine_weights = (
+            column.ravel() for column in gauss_legendre(halves[:-1], halves[1:])
+        )
+        fine_values = log_values(fine_x, fine_weights)
+        cumulated = np.cumsum(np.exp(fine_values - fine_values.max()))
+        quantiles = cumulated[-1] * (np.arange(_PLACES) + 0.5) / _PLACES
+        sample = np.searchsorted(cumulated, quantiles)
+        exact_values = log_values(fine_x[sample], fine_weights[sample], in_balls=True)
+        gap = np.minimum(np.abs(fine_values[sample] - exact_values), 1.0)
+        rounded_off = float(np.expm1(gap).mean())
+        in_balls = self._in_balls and not rounded_off <= ROUNDED and x.size <= MOST_ROUNDED
+        if in_balls:
+            rounded_off = 4.0 * ROUNDED
+        whole = log_sum(log_values(x, weights, in_balls=in_balls))
+        fine = log_sum(log_values(fine_x, fine_weights, in_balls=in_balls))
+        off = abs(math.expm1(min(whole - fine, 1.0))) + rounded_off
+        total = arb(fine).exp()
         return arb(total.mid(), (total * SAFETY * off).upper())
 
-    def _cut(self, number: int, step: int) -> arb:
+    def _end_of_mass(self, number: int, step: int) -> arb:
         """Return an end of what is kept: the stretch's own end where that is next and regular."""
-        x, beside = self._x, number + step
+        x = self._x
+        beside = number + step
         if 0 <= beside < x.size:
             return arb(x[beside])
-        root = self._exact[int(step > 0)]
+        is_upper = step > 0
+        root = self._exact[int(is_upper)]
         if root is not None:
             return root
-        end = self._start if step < 0 else self._end
-        exact = self._piece.exact_end(upper=step > 0)
+        end = self._end if is_upper else self._start
+        exact = self._piece.exact_end(upper=is_upper)
         if exact.is_finite():
-            around = acb(exact + arb(0, 1) * abs(x[number] - end), arb(0, 1) * abs(x[number] - end))
-            if all(v.is_finite() for v in self._piece.ball(around, analytic=True)):
+            distance = abs(x[number] - end)
+            around = acb(exact + arb(0, 1) * distance, arb(0, 1) * distance)
+            if all(ball.is_finite() for ball in self._piece.ball(around, analytic=True)):
                 return exact
         return arb(x[number])
 
@@ -362,26 +440,34 @@ class _Part:
 def _integrated(integrand: Callable[..., Any], edges: Sequence[arb], log_size: float) -> arb:
     """Enclose an integral whose size is about known, panel by panel."""
     total = arb(0)
+    resolution = arb(2) ** -_TIGHT_BITS
     for _ in range(_TRIES):
-        total, tolerance = arb(0), arb(log_size).exp() * arb(2) ** -_TIGHT_BITS
+        total = arb(0)
+        size = arb(log_size).exp()
         for left, right in pairwise(edges):
-            total += acb.integral(
-                integrand, acb(left), acb(right), abs_tol=tolerance,
-                rel_tol=arb(2) ** -_TIGHT_BITS, eval_limit=_EVALUATIONS,
-            ).real  # fmt: skip
-            if not total.rad() < arb(log_size).exp():
+            integral = acb.integral(
+                integrand,
+                acb(left),
+                acb(right),
+                abs_tol=size * resolution,
+                rel_tol=resolution,
+                eval_limit=_EVALUATIONS,
+            )
+            total += integral.real
+            if not total.rad() < size:
                 return arb(0, 1)
-        size = abs(total.mid())
-        if total.rad() <= size * arb(2) ** (8 - _TIGHT_BITS) or not size > 0:
+        middle = abs(total.mid())
+        if total.rad() <= middle * arb(2) ** (8 - _TIGHT_BITS) or not middle > 0:
             break
-        log_size = float(size.log())
+        log_size = float(middle.log())
     return total
 
 
 def _log_gain(epsilon: float) -> Callable[[Array], Array]:
     def function(loss: Array) -> Array:
         with np.errstate(all="ignore"):
-            return np.log(np.maximum(-np.expm1(np.minimum(epsilon - loss, 0.0)), 0.0))
+            gain = -np.expm1(np.minimum(epsilon - loss, 0.0))
+            return np.log(np.maximum(gain, 0.0))
 
     return function
 
@@ -391,12 +477,13 @@ def _tilted_masses(finite: Sequence[Outline], epsilon: float, end: float) -> dic
 
     Below 0, the laws under P and Q; above, the saddle point's tilt, whose law makes ε typical.
     """
-    smooth = [o for o in finite if not o.piece.flat]
-    if all(o.piece.monotone for o in smooth):
+    smooth = [outline for outline in finite if not outline.piece.flat]
+    if all(outline.piece.monotone for outline in smooth):
         return {}
     tilts = [-1.0, 0.0, *_typical_tilt(smooth, epsilon, end)]
-    logs = np.logaddexp.reduce([o.log_masses(tilts) for o in smooth], axis=0)
-    pairs = zip(tilts, logs.tolist(), strict=True)
+    of_pieces = [outline.log_masses(tilts) for outline in smooth]
+    log_masses = np.logaddexp.reduce(of_pieces, axis=0)
+    pairs = zip(tilts, log_masses.tolist(), strict=True)
     return {tilt: log_mass for tilt, log_mass in pairs if math.isfinite(log_mass)}
 
 
@@ -404,28 +491,34 @@ def _typical_tilt(outlines: Sequence[Outline], epsilon: float, end: float) -> li
     """Return about where K′(t) = ε + 1/t + 1/(1+t), as grids tell; none far beyond doubles."""
 
     def too_far(tilt: float) -> bool:
-        shells = np.concatenate([o.shells([tilt])[0] for o in outlines])
-        loss = np.concatenate([o.loss for o in outlines])
-        usable = np.isfinite(shells) & np.isfinite(loss)
-        if not usable.any():
+        shells = np.concatenate([outline.shells([tilt])[0] for outline in outlines])
+        loss = np.concatenate([outline.loss for outline in outlines])
+        is_usable = np.isfinite(shells) & np.isfinite(loss)
+        if not is_usable.any():
             return True
-        weight = np.exp(shells[usable] - shells[usable].max())
-        mean = float(weight @ loss[usable] / weight.sum())
+        shells = shells[is_usable]
+        weight = np.exp(shells - shells.max())
+        mean = float(weight @ loss[is_usable] / weight.sum())
         return mean > epsilon + 1.0 / tilt + 1.0 / (1.0 + tilt)
 
     if not end > 0.0:
         return []
     farthest = 2.0**40  # from there on a loss is told within its rounding
-    low, high = 0.0, min(1.0, 0.5 * end)
+    low = 0.0
+    high = min(1.0, 0.5 * end)
     while high < farthest and not too_far(high):
-        low, high = high, min(2.0 * high, 0.5 * (high + end))
+        low = high
+        high = min(2.0 * high, 0.5 * (high + end))
         if high == low:
             return [low]
     if high >= farthest:
         return []
     for _ in range(12):  # far closer than a standard deviation needs
         middle = 0.5 * (low + high)
-        low, high = (low, middle) if too_far(middle) else (middle, high)
+        if too_far(middle):
+            high = middle
+        else:
+            low = middle
     return [0.5 * (low + high)]
 
 
@@ -437,16 +530,19 @@ def _crossings(
     Between two places of the grid the loss is monotone, so that a root shows as a change of sign;
     one that rounding shows far out, where x and x − 1 are one double, is told by balls there.
     """
-    piece, x, edges = outline.piece, outline.x, np.empty(0)
-    grid = None if piece.monotone else _resolved(outline, masses)
-    if grid is None:
-        loss = outline.loss
-    else:
-        x, edges = distinct(np.concatenate([x, grid.x, grid.turns])), grid.edges
+    piece = outline.piece
+    x = outline.x
+    loss = outline.loss
+    edges = np.empty(0)
+    grid = None if piece.monotone else _grid_of_tilts(outline, masses)
+    if grid is not None:
+        x = distinct(np.concatenate([x, grid.x, grid.turns]))
+        edges = grid.edges
         with np.errstate(all="ignore"):
             loss = np.asarray(piece.loss(x))
-    usable = ~np.isnan(loss)
-    x, above = x[usable], loss[usable] > epsilon
+    is_usable = ~np.isnan(loss)
+    x = x[is_usable]
+    above = loss[is_usable] > epsilon
     is_enclosed = np.zeros(x.size, dtype=bool)
     while True:
         change = np.flatnonzero(above[:-1] != above[1:])
@@ -458,12 +554,16 @@ def _crossings(
         for k in pending.tolist():
             gap = piece.ball(arb(x[k]))[1] - epsilon
             above[k] = bool(gap > 0) or (above[k] and not gap < 0)
-    low, high = _narrowed(piece, x[change], x[change + 1], above[change], epsilon)
+    low, high = _bracketed_by_doubles(piece, x[change], x[change + 1], above[change], epsilon)
     return list(zip(low.tolist(), high.tolist(), strict=True)), edges
 
 
-def _narrowed(
-    piece: SmoothPiece, low: Array, high: Array, is_left_above: NDArray[np.bool_], epsilon: float
+def _bracketed_by_doubles(
+    piece: SmoothPiece,
+    low: Array,
+    high: Array,
+    is_left_above: NDArray[np.bool_],
+    epsilon: float,
 ) -> tuple[Array, Array]:
     """Return neighbouring doubles between each pair of places between which ℓ crosses ε.
 
@@ -474,25 +574,28 @@ def _narrowed(
             middle = 0.5 * (low + high)
             if not ((middle > low) & (middle < high)).any():
                 break
-            start, end = (np.asarray(piece.loss(x)) - epsilon for x in (low, high))
+            start = np.asarray(piece.loss(low)) - epsilon
+            end = np.asarray(piece.loss(high)) - epsilon
             straight = low + (high - low) * start / (start - end)
             straight = np.where(np.isfinite(straight), np.clip(straight, low, high), middle)
-            beside = np.maximum((high - low) / 1024.0, np.spacing(np.abs(straight)))
-            tried = np.stack([straight - beside, middle, straight + beside])
-            places = np.sort(np.clip(tried, low, high), axis=0)
-            same = (np.asarray(piece.loss(places)) > epsilon) == is_left_above
-            same |= places == low
-            same &= places != high
+            distance = np.maximum((high - low) / 1024.0, np.spacing(np.abs(straight)))
+            trial = np.stack([straight - distance, middle, straight + distance])
+            places = np.sort(np.clip(trial, low, high), axis=0)
+            is_same = (np.asarray(piece.loss(places)) > epsilon) == is_left_above
+            is_same |= places == low
+            is_same &= places != high
             places = np.concatenate([low[None], places, high[None]])
-            number = np.logical_and.accumulate(same).sum(axis=0)
+            number = np.logical_and.accumulate(is_same).sum(axis=0)
             index = np.arange(low.size)
-            low, high = places[number, index], places[number + 1, index]
+            low = places[number, index]
+            high = places[number + 1, index]
     return low, high
 
 
-def _resolved(outline: Outline, masses: Mapping[float, float]) -> MonotoneGrid | None:
+def _grid_of_tilts(outline: Outline, masses: Mapping[float, float]) -> MonotoneGrid | None:
     """Return the grid of all tilts, of P and Q alone where the others are too much, or None."""
-    for tilts in (masses, {t: m for t, m in masses.items() if t <= 0.0}):
+    untilted = {tilt: log_mass for tilt, log_mass in masses.items() if tilt <= 0.0}
+    for tilts in (masses, untilted):
         with suppress(AccuracyError):
             return monotone_grid(outline, tilts)
     return None  # δ and 1 − δ tell whether a stretch was missed

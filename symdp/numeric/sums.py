@@ -73,7 +73,7 @@ from symdp.numeric.line import (
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.nodes import Tilted
 from symdp.numeric.saddle_point import Strip, log_add_exp, log_one_minus_exp
-from symdp.numeric.step import Array
+from symdp.numeric.step import Array, Index
 from symdp.numeric.total import Lattice, SumLaw, find_lattice, kept_with_law
 
 MAX_SUMS = 2 * MOST_NODES  # of all steps: 16 MB an array, and about a second
@@ -110,24 +110,31 @@ def finite_sum(
         return None
     loss, log_weight = total
     gap, rounded = _distances(law, loss, epsilon)
+    negative_gap = np.minimum(gap, 0.0)
     with np.errstate(divide="ignore"):
-        gain = log_weight + np.log(-np.expm1(np.minimum(gap, 0.0)))
-    log_delta, slope = log_sum(gain), log_sum((log_weight + gap)[gap < 0])
+        log_terms = log_weight + np.log(-np.expm1(negative_gap))
+    log_delta = log_sum(log_terms)
+    log_slope = log_sum((log_weight + gap)[gap < 0])
     # Every loss is rounded, which counts where ε lies just below one that makes up δ.
     size = float(np.abs(loss).max()) + abs(epsilon) + ROUNDED
-    exposed = math.log(rounded + ROUNDED * ROUNDED) + (slope if slope > -math.inf else 0.0)
-    log_error = math.log(ROUNDED) + log_add_exp(math.log(law.count) + log_delta, exposed)
+    log_exposed = math.log(rounded + ROUNDED * ROUNDED)
+    if log_slope > -math.inf:
+        log_exposed += log_slope
+    log_additions = math.log(law.count) + log_delta
+    log_error = math.log(ROUNDED) + log_add_exp(log_additions, log_exposed)
     # What stands for several values next to ε may lie on the wrong side of it.
     near = np.abs(gap) <= BLURRED * size
-    log_error = log_add_exp(log_error, log_sum(log_weight[near]) + math.log(BLURRED * size))
+    log_blurred = log_sum(log_weight[near]) + math.log(BLURRED * size)
+    log_error = log_add_exp(log_error, log_blurred)
     log_kink = _log_kink(law, total, epsilon, tilt)
     log_error = log_add_exp(log_error, log_kink)
-    complement = log_sum(log_weight + np.minimum(gap, 0.0))
+    log_complement = log_sum(log_weight + negative_gap)
     # The log of 1 − δ moves by no more than the losses do.
-    beside = log_sum(log_weight[near] + np.minimum(gap[near], 0.0)) - complement
-    error = ROUNDED * (law.count + size) + BLURRED * size * math.exp(min(beside, 0.0))
-    error += math.exp(min(log_kink - complement, 0.0))
-    return FiniteSum(log_delta, complement, log_error, slope, error)
+    log_share_near = log_sum(log_weight[near] + negative_gap[near]) - log_complement
+    complement_error = ROUNDED * (law.count + size)
+    complement_error += BLURRED * size * math.exp(min(log_share_near, 0.0))
+    complement_error += math.exp(min(log_kink - log_complement, 0.0))
+    return FiniteSum(log_delta, log_complement, log_error, log_slope, complement_error)
 
 
 def _log_kink(law: SumLaw, total: Atoms, epsilon: float, tilt: float) -> float:
@@ -136,12 +143,14 @@ def _log_kink(law: SumLaw, total: Atoms, epsilon: float, tilt: float) -> float:
     for part, count in law.parts:
         low, high, change = part.nodes(tilt, 0.0).kinks
         if law.count == 1:
-            change = change[(low <= epsilon) & (epsilon <= high)]
+            is_around = (low <= epsilon) & (epsilon <= high)
+            change = change[is_around]
         kink += count * float(change.sum())
     if kink == 0.0:
         return -math.inf
     loss, log_weight = total
-    return math.log(kink) + log_sum(log_weight + tilt * (loss - epsilon))
+    log_tilted_mass = log_sum(log_weight + tilt * (loss - epsilon))
+    return math.log(kink) + log_tilted_mass
 
 
 def _distances(law: SumLaw, loss: Array, epsilon: float) -> tuple[Array, float]:
@@ -149,12 +158,15 @@ def _distances(law: SumLaw, loss: Array, epsilon: float) -> tuple[Array, float]:
 
     Where the largest loss alone exceeds ε its distance is known beyond doubles.
     """
-    last = float(loss[-1])
-    top = law.precise_top if last > epsilon and not (loss[-2:-1] > epsilon).any() else None
-    if top is not None and abs(float(top) - last) <= EQUAL * abs(last):
-        beyond = float(top - Fraction(epsilon))
-        return (last - loss) - beyond, abs(beyond)
-    return epsilon - loss, float(np.abs(loss).max()) + abs(epsilon) + ROUNDED
+    largest = float(loss[-1])
+    second_exceeds = (loss[-2:-1] > epsilon).any()
+    if largest > epsilon and not second_exceeds:
+        top = law.precise_top
+        if top is not None and abs(float(top) - largest) <= EQUAL * abs(largest):
+            beyond = float(top - Fraction(epsilon))
+            return (largest - loss) - beyond, abs(beyond)
+    size = float(np.abs(loss).max()) + abs(epsilon) + ROUNDED
+    return epsilon - loss, size
 
 
 def log_multisets(atoms: int, count: int) -> float:
@@ -174,21 +186,30 @@ def added(first: Atoms | None, second: Atoms | None, most: float = math.inf) -> 
 
     `first, second`: the losses. `most`: sums from here on are left out.
     """
-    if first is None or second is None or first[0].size * second[0].size > MOST_WORK:
+    if first is None or second is None:
         return None
-    (loss, log_weight), (other, other_weight) = sorted((first, second), key=lambda a: a[0].size)
-    losses, weights, size = [], [], 0
+    if first[0].size * second[0].size > MOST_WORK:
+        return None
+    shorter, longer_list = sorted((first, second), key=lambda atoms: atoms[0].size)
+    loss, log_weight = shorter
+    other, other_weight = longer_list
+    sums = []
+    log_weights = []
+    size = 0
     rows = max(1, MOST_NODES // other.size)
     for start in range(0, loss.size, rows):
-        total = np.add.outer(loss[start : start + rows], other).ravel()
-        total_weight = np.add.outer(log_weight[start : start + rows], other_weight).ravel()
-        kept = total < most
-        losses.append(total[kept])
-        weights.append(total_weight[kept])
-        size += losses[-1].size
+        block = slice(start, start + rows)
+        total = np.add.outer(loss[block], other).ravel()
+        total_weight = np.add.outer(log_weight[block], other_weight).ravel()
+        is_counted = total < most
+        sums.append(total[is_counted])
+        log_weights.append(total_weight[is_counted])
+        size += sums[-1].size
         if size > 4 * MAX_SUMS:  # before equal values are merged
             return None
-    return merged(np.concatenate(losses), np.concatenate(weights)) if size else None
+    if not size:
+        return None
+    return merged(np.concatenate(sums), np.concatenate(log_weights))
 
 
 def power(step: Atoms, count: int, most: float = math.inf) -> Atoms | None:
@@ -196,8 +217,12 @@ def power(step: Atoms, count: int, most: float = math.inf) -> Atoms | None:
     square: Atoms | None = step
     result: Atoms | None = None
     while True:
-        if count & 1:
-            result = square if result is None else added(result, square, most)
+        if count & 1 and result is None:
+            result = square
+        elif count & 1:
+            result = added(result, square, most)
+            if result is None:
+                return None
         count >>= 1
         if not count:
             return result
@@ -209,37 +234,42 @@ def power(step: Atoms, count: int, most: float = math.inf) -> Atoms | None:
 def atoms_of(law: LossLaw, tilt: float, atomic: bool = False) -> Atoms:
     """Return the losses of one step at a tilt, only atoms where asked, in rising order."""
     nodes = law.nodes(tilt, 0.0)
-    kept = nodes.atomic if atomic else slice(None)
-    return nodes.loss[kept], nodes.log_weight[kept]
+    if not atomic:
+        return nodes.loss, nodes.log_weight
+    return nodes.loss[nodes.atomic], nodes.log_weight[nodes.atomic]
 
 
 def merged(loss: Array, log_weight: Array) -> Atoms | None:
     """Return the values in rising order, those that rounding does not tell apart at their mean."""
     order = np.argsort(loss, kind="stable")
-    loss, log_weight = loss[order], log_weight[order]
+    loss = loss[order]
+    log_weight = log_weight[order]
     close = EQUAL * max(abs(loss[0]), abs(loss[-1]))
-    starts = np.flatnonzero(np.diff(loss, prepend=-np.inf) > close)
+    longest_chain = BLURRED / EQUAL * close
+    is_start = np.diff(loss, prepend=-np.inf) > close
+    starts = np.flatnonzero(is_start)
     # No chain of close values may lead far away.
-    far = loss - np.repeat(loss[starts], np.diff(np.append(starts, loss.size)))
-    if far.max() > BLURRED / EQUAL * close:
-        cell = np.floor(far / (BLURRED / EQUAL * close))
-        starts = np.flatnonzero(
-            (np.diff(loss, prepend=-np.inf) > close) | (np.diff(cell, prepend=0.0) != 0)
-        )
+    lengths = np.diff(np.append(starts, loss.size))
+    distance = loss - np.repeat(loss[starts], lengths)
+    if distance.max() > longest_chain:
+        cell = np.floor(distance / longest_chain)
+        is_start |= np.diff(cell, prepend=0.0) != 0
+        starts = np.flatnonzero(is_start)
     if starts.size > MAX_SUMS:
         return None
     if starts.size == loss.size:
         return loss, log_weight
     lengths = np.diff(np.append(starts, loss.size))
+    distance = loss - np.repeat(loss[starts], lengths)
     tops = np.maximum.reduceat(log_weight, starts)
     shares = np.exp(log_weight - np.repeat(tops, lengths))
     total = np.add.reduceat(shares, starts)
-    shift = np.add.reduceat(shares * (loss - np.repeat(loss[starts], lengths)), starts) / total
+    shift = np.add.reduceat(shares * distance, starts) / total
     return loss[starts] + shift, tops + np.log(total)
 
 
 @kept_with_law
-def _listed(law: SumLaw) -> dict[tuple[bytes, ...], Atoms | None]:
+def _kept_sums(law: SumLaw) -> dict[tuple[bytes, ...], Atoms | None]:
     """All sums, by the losses that they are of."""
     return {}
 
@@ -247,14 +277,16 @@ def _listed(law: SumLaw) -> dict[tuple[bytes, ...], Atoms | None]:
 def _all_sums(law: SumLaw, tilt: float, atomic: bool) -> Atoms | None:
     """Return the sums of the losses at a tilt, None where there are too many; both are kept."""
     steps = [atoms_of(part, tilt, atomic) for part, _ in law.parts]
-    kept = _listed(law)
+    kept = _kept_sums(law)
     key = tuple(loss.tobytes() for loss, _ in steps)
     if key in kept:
         return kept[key]
     total: Atoms | None = (np.zeros(1), np.zeros(1))
     for step, (_, count) in zip(steps, law.parts, strict=True):
         total = added(total, power(step, count))
-    size = sum(1 if other is None else other[0].size for other in (total, *kept.values()))
+    size = 0
+    for sums in (total, *kept.values()):
+        size += 1 if sums is None else sums[0].size
     if size <= MAX_SUMS // 2:  # each tilt of integer noise has a list of its own
         kept[key] = total
     return total
@@ -262,19 +294,22 @@ def _all_sums(law: SumLaw, tilt: float, atomic: bool) -> Atoms | None:
 
 def united(first: Atoms, second: Atoms) -> Atoms:
     """Return the atoms that are in either list: of integer noise, each tilt has its own."""
-    told_apart = [merged(*atoms) for atoms in (first, second)]
-    assert told_apart[0] is not None
-    assert told_apart[1] is not None
-    (loss, log_weight), (other, other_weight) = told_apart[0], told_apart[1]
+    first_merged = merged(*first)
+    second_merged = merged(*second)
+    assert first_merged is not None
+    assert second_merged is not None
+    loss, log_weight = first_merged
+    other, other_weight = second_merged
     index = np.searchsorted(loss, other)
-    gap = np.minimum(
-        np.abs(other - loss[np.minimum(index, loss.size - 1)]),
-        np.abs(other - loss[np.maximum(index - 1, 0)]),
-    )
-    new = gap > BLURRED * max(float(np.abs(loss).max()), float(np.abs(other).max()))
-    losses = np.concatenate([loss, other[new]])
+    right_neighbour = loss[np.minimum(index, loss.size - 1)]
+    left_neighbour = loss[np.maximum(index - 1, 0)]
+    gap = np.minimum(np.abs(other - right_neighbour), np.abs(other - left_neighbour))
+    size = max(float(np.abs(loss).max()), float(np.abs(other).max()))
+    is_new = gap > BLURRED * size
+    losses = np.concatenate([loss, other[is_new]])
+    log_weights = np.concatenate([log_weight, other_weight[is_new]])
     order = np.argsort(losses, kind="stable")
-    return losses[order], np.concatenate([log_weight, other_weight[new]])[order]
+    return losses[order], log_weights[order]
 
 
 MOST_SHORT = 20  # steps: periods of a lattice are summed to more digits if there are more
@@ -291,17 +326,16 @@ def topmost_sum(law: SumLaw, epsilon: float, tilt: float) -> FiniteSum | None:
         return None
     steps: list[Atoms] = []
     rounded = 4.0 * ROUNDED * budget
+    widened_budget = budget * (1.0 + TOLERABLE)  # both are rounded
     for part, count in law.parts:
-        most = budget * (1.0 + TOLERABLE)  # both are rounded
-        step = _shortfalls(part, tilt, most)
+        step = _shortfalls(part, tilt, widened_budget)
         if step is None:
             return None
-        short = math.floor(
-            min(budget * (1.0 + TOLERABLE) / step[0][1:].min(initial=math.inf), count)
-        )
-        if log_multisets(step[0].size, short) > math.log(4 * FEW_NODES):
+        least_shortfall = step[0][1:].min(initial=math.inf)
+        steps_short = math.floor(min(widened_budget / least_shortfall, count))
+        if log_multisets(step[0].size, steps_short) > math.log(4 * FEW_NODES):
             return None
-        rounded += 2.0 * ROUNDED * short * abs(part.loss_bounds[1])
+        rounded += 2.0 * ROUNDED * steps_short * abs(part.loss_bounds[1])
         steps.append(step)
     most = budget + rounded
     total: Atoms | None = (np.zeros(1), np.zeros(1))
@@ -310,38 +344,43 @@ def topmost_sum(law: SumLaw, epsilon: float, tilt: float) -> FiniteSum | None:
     if total is None:
         return None
     shortfall, log_weight = total
-    gap, top = shortfall - budget, epsilon + budget
+    gap = shortfall - budget
+    negative_gap = np.minimum(gap, 0.0)
     with np.errstate(divide="ignore"):
-        log_delta = log_sum(log_weight + np.log(-np.expm1(np.minimum(gap, 0.0))))
+        log_delta = log_sum(log_weight + np.log(-np.expm1(negative_gap)))
     if log_delta == -math.inf or log_add_exp(log_delta, law.log_mass_at_infinity) > HALF:
         return None  # 1 − δ is known from sums of all values only
     # A sum next to ε may lie on either side of it, as may what stands for several.
-    exposed = math.log(rounded) + log_sum((log_weight + np.minimum(gap, 0.0))[gap < rounded])
+    log_exposed = math.log(rounded) + log_sum((log_weight + negative_gap)[gap < rounded])
+    log_error = log_add_exp(math.log(law.count * ROUNDED) + log_delta, log_exposed)
     blurred = BLURRED * most
-    log_error = log_add_exp(math.log(law.count * ROUNDED) + log_delta, exposed)
-    log_error = log_add_exp(
-        log_error, log_sum(log_weight[np.abs(gap) <= blurred]) + math.log(blurred)
-    )
-    slope = log_sum((log_weight + gap)[gap < 0])
-    log_error = log_add_exp(log_error, _log_kink(law, (top - shortfall, log_weight), epsilon, tilt))
-    return FiniteSum(log_delta, log_one_minus_exp(log_delta), log_error, slope)
+    is_blurred = np.abs(gap) <= blurred
+    log_blurred = log_sum(log_weight[is_blurred]) + math.log(blurred)
+    log_error = log_add_exp(log_error, log_blurred)
+    log_slope = log_sum((log_weight + gap)[gap < 0])
+    largest_total = epsilon + budget
+    sums = (largest_total - shortfall, log_weight)
+    log_error = log_add_exp(log_error, _log_kink(law, sums, epsilon, tilt))
+    log_complement = log_one_minus_exp(log_delta)
+    return FiniteSum(log_delta, log_complement, log_error, log_slope)
 
 
 def is_near_top(law: SumLaw, epsilon: float) -> bool:
     """Return whether ε is so close to the largest total that `topmost_sum` is worth a try."""
-    return law.loss_bounds[1] - epsilon < MOST_SHORT * _gap(law)
+    return law.loss_bounds[1] - epsilon < MOST_SHORT * _gap_below_top(law)
 
 
 @kept_with_law
-def _gap(law: SumLaw) -> float:
+def _gap_below_top(law: SumLaw) -> float:
     """Return how far the second largest total lies below the largest."""
-    gaps = [math.inf]
+    least_gap = math.inf
     for part, _ in law.parts:
         loss = part.base.loss
-        lower = loss[loss < loss.max(initial=-math.inf)]
+        largest = loss.max(initial=-math.inf)
+        lower = loss[loss < largest]
         if lower.size:
-            gaps.append(float(loss.max() - lower.max()))
-    return min(gaps)
+            least_gap = min(least_gap, float(largest - lower.max()))
+    return least_gap
 
 
 def _shortfalls(law: LossLaw, tilt: float, most: float) -> Atoms | None:
@@ -350,7 +389,8 @@ def _shortfalls(law: LossLaw, tilt: float, most: float) -> Atoms | None:
     top = law.loss_bounds[1]
     if not loss.size or abs(loss[-1] - top) > EQUAL * (1.0 + abs(top)):
         return None
-    shortfall, log_weight = (loss[-1] - loss)[::-1], log_weight[::-1]
+    shortfall = (loss[-1] - loss)[::-1]
+    log_weight = log_weight[::-1]
     near = shortfall < most
     return merged(shortfall[near], log_weight[near])
 
@@ -364,30 +404,40 @@ def listed_answer(law: SumLaw, epsilon: float) -> Answer | None:
         return None
     sums: FiniteSum | None = None
     if is_near_top(law, epsilon):
-        sums = topmost_sum(law, epsilon, line_tilt(law, epsilon, Strip.RIGHT))
+        tilt = line_tilt(law, epsilon, Strip.RIGHT)
+        sums = topmost_sum(law, epsilon, tilt)
     if sums is None and count_sums(law) <= MAX_SUMS:
-        if (count_sums(law) > FEW_NODES or law.count > MOST_SHORT) and find_lattice(law):
+        is_long = count_sums(law) > FEW_NODES or law.count > MOST_SHORT
+        if is_long and find_lattice(law):
             return None
         # Lists of points are whole at every tilt; of δ next to 1 the bulk of P is needed.
         is_list = not any(part.step.pieces for part, _ in law.parts)
-        is_near = is_list or law.log_mass_at_infinity > HALF
-        tilt = 0.0 if is_near else line_tilt(law, epsilon, Strip.RIGHT)
+        if is_list or law.log_mass_at_infinity > HALF:
+            tilt = 0.0
+        else:
+            tilt = line_tilt(law, epsilon, Strip.RIGHT)
         sums = finite_sum(law, epsilon, tilt)
-    return None if sums is None else _of_sum(sums, law.log_mass_at_infinity, epsilon)
+    if sums is None:
+        return None
+    return _answer_of_sum(sums, law.log_mass_at_infinity, epsilon)
 
 
-def _of_sum(sums: FiniteSum, log_escaped: float, epsilon: float) -> Answer:
+def _answer_of_sum(sums: FiniteSum, log_escaped: float, epsilon: float) -> Answer:
     log_delta = log_add_exp(sums.log_delta, log_escaped)
-    has_losses = log_delta > -math.inf
-    error = math.exp(min(sums.log_error - log_delta, 0.0)) if has_losses else 0.0
+    error = 0.0
+    slope = math.nan
+    if log_delta > -math.inf:
+        error = math.exp(min(sums.log_error - log_delta, 0.0))
+        slope = -math.exp(min(sums.log_slope - log_delta, 700.0))
     # Lists made for a far tilt lack the bulk of P, of which δ next to 1 is made.
     if log_delta > HALF:
-        complement, off = sums.log_complement, sums.complement_error
-        error += unclosed(log_delta, complement, error)
+        log_complement = sums.log_complement
+        complement_error = sums.complement_error
+        error += unclosed(log_delta, log_complement, error)
     else:
-        complement, off = log_one_minus_exp(log_delta), None
-    slope = -math.exp(min(sums.log_slope - log_delta, 700.0)) if has_losses else math.nan
-    return exact_answer(log_delta, complement, error, slope, epsilon, off)
+        log_complement = log_one_minus_exp(log_delta)
+        complement_error = None
+    return exact_answer(log_delta, log_complement, error, slope, epsilon, complement_error)
 
 
 def lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
@@ -396,19 +446,22 @@ def lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
     if lattice is None:
         return None
     # A lattice finer than the sums are many has no sum near most of its points.
+    spacing = float(lattice.spacing)
     width = math.sqrt(float(law.cumulants(0.0, 2)[1]))
-    if count_sums(law) < width / float(lattice.spacing):
+    if count_sums(law) < width / spacing:
         return None
     kernel = lattice_kernel(lattice, epsilon)
     falls = lattice_fall(lattice, epsilon)
-    period = 2.0 * math.pi / float(lattice.spacing)
+    period = 2.0 * math.pi / spacing
 
     def value(strip: Strip) -> StripValue | None:
         tilt = line_tilt(law, epsilon, strip)
         tilted = law.tilted(tilt)
         first, limit = first_line(law, tilted, epsilon, tilt, kernel, period, 0.0)
         line = with_period(law, epsilon, first, tilted, kernel, limit)
-        return None if line is None else line.value(epsilon, falls)
+        if line is None:
+            return None
+        return line.value(epsilon, falls)
 
     return answer_from_strips(law, value)
 
@@ -423,14 +476,15 @@ def lattice_kernel(lattice: Lattice, epsilon: float) -> Kernel:
     """
     spacing = float(lattice.spacing)
     distance = float((lattice.offset - Fraction(epsilon)) % lattice.spacing)
+    first = -math.expm1(-distance)
+    second = -math.exp(-distance) * math.expm1(distance - spacing)
 
     def kernel(z: Complex) -> Complex:
-        first = -math.expm1(-distance)
-        second = -math.exp(-distance) * math.expm1(distance - spacing)
         with np.errstate(all="ignore"):  # what is no double is refused where the line begins
-            numerator = np.exp(-z * distance) * (first + second * np.exp(-z * spacing))
-            below = np.expm1(-z * spacing) * np.expm1(-(z + 1.0) * spacing)
-            return np.asarray(spacing * numerator / below)
+            series = first + second * np.exp(-z * spacing)
+            numerator = np.exp(-z * distance) * series
+            denominator = np.expm1(-z * spacing) * np.expm1(-(z + 1.0) * spacing)
+            return np.asarray(spacing * numerator / denominator)
 
     return kernel
 
@@ -438,11 +492,14 @@ def lattice_kernel(lattice: Lattice, epsilon: float) -> Kernel:
 def lattice_fall(lattice: Lattice, epsilon: float) -> Kernel:
     """Return −d log(e^{−εz} G(z))/dε: between points what falls is the sum of e^{(z+1)(ε−λ)}."""
     spacing = float(lattice.spacing)
-    near = math.exp(-float((lattice.offset - Fraction(epsilon)) % lattice.spacing))
+    distance = float((lattice.offset - Fraction(epsilon)) % lattice.spacing)
+    near = math.exp(-distance)
 
     def falls(z: Complex) -> Complex:
         turn = np.exp(-z * spacing)
-        return np.asarray(near * (1.0 - turn) / (1.0 - near + turn * (near - math.exp(-spacing))))
+        numerator = near * (1.0 - turn)
+        denominator = 1.0 - near + turn * (near - math.exp(-spacing))
+        return np.asarray(numerator / denominator)
 
     return falls
 
@@ -455,16 +512,17 @@ def with_period(
     `limit` is the number of nodes from 0 to the middle; None where too many of them count.
     """
     first = line.places.size
-    if line.places.size >= limit:
+    if first >= limit:
         return replace(line, last=0.0)
     counts = [count for _, count in law.terms]
     angles = Angles(tilted, counts)
     level = NEGLIGIBLE + math.log(limit)
     indices = places_above(angles, line.step, first, limit, level)
+    if indices is None and limit > MOST_NODES:
+        return None
     if indices is None:
-        if limit > MOST_NODES:
-            return None
-        return replace(longer(law, line, limit, kernel), last=0.0)
+        whole = longer(law, line, limit, kernel)
+        return replace(whole, last=0.0)
     # |G| is largest at y = 0, and so is the modulus of every value.
     left_out = 2.0 * math.exp(-NEGLIGIBLE) * abs(line.values[0])
     places: Array = line.step * np.asarray(indices, dtype=np.float64)
@@ -474,8 +532,10 @@ def with_period(
         line = extended(law, line, finer, places, logs, kernel)
     # The rounding of the losses and of ε turns far values by so much times y.
     size = abs(epsilon) + loss_size(law, tilted)
-    turned = 2.0 * ROUNDING * size * float(np.abs(line.values[first:]) @ places)
-    return replace(line, last=(left_out + turned) / (2.0 * line.places.size))
+    far_moment = float(np.abs(line.values[first:]) @ places)
+    turned = 2.0 * ROUNDING * size * far_moment
+    last = (left_out + turned) / (2.0 * line.places.size)
+    return replace(line, last=last)
 
 
 _SPLIT = 4  # parts of a stretch that is not excluded, and nodes of one that is not split further
@@ -488,7 +548,8 @@ class Angles:
     """
 
     def __init__(self, tilted: Sequence[Tilted], counts: Sequence[float]) -> None:
-        self._tilted, self._counts = tilted, counts
+        self._tilted = tilted
+        self._counts = counts
         self.atoms = sum(part.weight.size for part in tilted)
         self.work = 0  # values of e^{iyL} so far
         self.most = 0.5 * math.pi * math.sqrt(float(sum(counts)))
@@ -496,20 +557,24 @@ class Angles:
     def at(self, y: Array) -> Array:
         """Return Θ(y), rounded down."""
         self.work += y.size * self.atoms
-        total = np.zeros(y.size)
+        square = np.zeros(y.size)
         for part, count in zip(self._tilted, self._counts, strict=True):
-            depth = np.maximum(-part.log_characteristic(y).real - 2.0 * ROUNDING, 0.0)
-            angle = np.arctan2(np.sqrt(-np.expm1(-2.0 * depth)), np.exp(-depth))
-            total += count * (angle * angle)
-        return np.asarray(np.sqrt(total))
+            log_modulus = part.log_characteristic(y).real
+            depth = np.maximum(-log_modulus - 2.0 * ROUNDING, 0.0)
+            sine = np.sqrt(-np.expm1(-2.0 * depth))
+            angle = np.arctan2(sine, np.exp(-depth))
+            square += count * (angle * angle)
+        return np.asarray(np.sqrt(square))
 
     def within(self, reach: Array) -> Array:
         """Bound Θ(s) for all |s| ≤ reach: |φ(s)| ≥ 1 − σ²s²/2."""
-        total = np.zeros(reach.size)
+        square = np.zeros(reach.size)
         for part, count in zip(self._tilted, self._counts, strict=True):
-            sine = np.minimum(0.5 * math.sqrt(part.variance) * reach, math.sqrt(0.5))
-            total += count * (2.0 * np.arcsin(sine)) ** 2
-        return np.asarray(np.sqrt(total))
+            half_width = 0.5 * math.sqrt(part.variance)
+            sine = np.minimum(half_width * reach, math.sqrt(0.5))
+            angle = 2.0 * np.arcsin(sine)
+            square += count * angle**2
+        return np.asarray(np.sqrt(square))
 
 
 def places_above(angles: Angles, step: float, first: int, last: int, level: float) -> Array | None:
@@ -523,33 +588,45 @@ def places_above(angles: Angles, step: float, first: int, last: int, level: floa
     edges = [first]
     while edges[-1] < last:
         edges.append(min(last, 2 * edges[-1] + _SPLIT))
-    low, high = np.asarray(edges[:-1]), np.asarray(edges[1:])
-    stretches: list[tuple[Array, Array]] = []
-    places, most = 0, angles.work + MOST_WORK
+    low = np.asarray(edges[:-1])
+    high = np.asarray(edges[1:])
+    starts: list[Index] = []
+    stops: list[Index] = []
+    places = 0
+    most_work = angles.work + MOST_WORK
     while low.size:
-        around = needed + angles.within(0.5 * step * (high - 1 - low))
+        half_length = 0.5 * step * (high - 1 - low)
+        around = needed + angles.within(half_length)
         # Where even right angles would not do, there is no need to look.
         hopeful = np.flatnonzero(around <= angles.most)
-        if low.size + hopeful.size * angles.atoms > most - angles.work:
+        if low.size + hopeful.size * angles.atoms > most_work - angles.work:
             return None
-        above = np.ones(low.size, dtype=bool)
+        is_above = np.ones(low.size, dtype=bool)
         middle = 0.5 * step * (low + high - 1)[hopeful]
-        above[hopeful] = angles.at(middle) < around[hopeful]
-        low, high = low[above], high[above]
-        narrow = high - low <= _SPLIT
-        stretches.append((low[narrow], high[narrow]))
-        places += int((high - low)[narrow].sum())
+        is_above[hopeful] = angles.at(middle) < around[hopeful]
+        low = low[is_above]
+        high = high[is_above]
+        is_narrow = high - low <= _SPLIT
+        starts.append(low[is_narrow])
+        stops.append(high[is_narrow])
+        places += int((high - low)[is_narrow].sum())
         if places > MOST_NODES:
             return None
-        low, high = _split(low[~narrow], high[~narrow])
-    starts, stops = (np.concatenate([pair[side] for pair in stretches]) for side in (0, 1))
+        low, high = _parts_of_stretches(low[~is_narrow], high[~is_narrow])
+    return _integers_between(np.concatenate(starts), np.concatenate(stops))
+
+
+def _integers_between(starts: Index, stops: Index) -> Array:
+    """Return the integers of disjoint stretches [start, stop), in rising order."""
     order = np.argsort(starts)
-    starts, sizes = starts[order], (stops - starts)[order]
-    offsets = np.repeat(starts - np.concatenate([[0], np.cumsum(sizes)[:-1]]), sizes)
+    starts = starts[order]
+    sizes = stops[order] - starts
+    before = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    offsets = np.repeat(starts - before, sizes)
     return np.asarray(offsets + np.arange(offsets.size))
 
 
-def _split(low: Array, high: Array) -> tuple[Array, Array]:
+def _parts_of_stretches(low: Array, high: Array) -> tuple[Array, Array]:
     """Cut stretches of nodes into several each."""
     width = -((low - high) // _SPLIT)
     starts = low[:, None] + np.arange(_SPLIT) * width[:, None]

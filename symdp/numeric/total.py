@@ -48,7 +48,8 @@ class SumLaw:
     def __init__(self, parts: Sequence[tuple[LossLaw, int]], direction: str = "") -> None:
         if not parts:
             raise InputError("a composition needs at least one step")
-        self._parts, self.direction = tuple(parts), direction
+        self._parts = tuple(parts)
+        self.direction = direction
         self.kept: dict[object, Any] = {}
         self.count = sum(count for _, count in parts)
 
@@ -80,11 +81,13 @@ class SumLaw:
 
     def diverges_at(self, tilt: float) -> bool:
         """Whether the moment at t ≥ 0 is infinite: of some step, as far as its law is known."""
-        return any(
-            law.mass_at_infinity > law.uncertain_mass
-            or (tilt > 0.0 and tilt >= law.domain[1] and law.is_resolved_at(tilt))
-            for law, _ in self.terms
-        )
+        for law, _ in self.terms:
+            if law.mass_at_infinity > law.uncertain_mass:
+                return True
+            is_outside = tilt > 0.0 and tilt >= law.domain[1]
+            if is_outside and law.is_resolved_at(tilt):
+                return True
+        return False
 
     @cached_property
     def is_spread(self) -> bool:
@@ -95,7 +98,9 @@ class SumLaw:
     def rough_scale(self) -> tuple[float, float]:
         """About the mean and the variance of the finite total."""
         moments = [(*law.rough_scale, count) for law, count in self.parts]
-        return sum(m * n for m, _, n in moments), sum(v * n for _, v, n in moments)
+        mean = sum(step_mean * count for step_mean, _, count in moments)
+        variance = sum(step_variance * count for _, step_variance, count in moments)
+        return mean, variance
 
     @cached_property
     def is_closed(self) -> bool:
@@ -113,15 +118,17 @@ class SumLaw:
 
         A step whose finite loss is one value only moves the others.
         """
-        return self.is_spread and any(
-            not law.is_spread and law.loss_bounds[0] < law.loss_bounds[1] for law, _ in self.terms
-        )
+        if not self.is_spread:
+            return False
+        discrete = [law.loss_bounds for law, _ in self.terms if not law.is_spread]
+        return any(low < high for low, high in discrete)
 
     @cached_property
     def apart(self) -> tuple[SumLaw, SumLaw]:
         """The steps of a mixed law: those whose losses are single values, and the others."""
-        sides = [[x for x in self.parts if x[0].is_spread is spread] for spread in (False, True)]
-        return SumLaw(sides[0]), SumLaw(sides[1])
+        discrete = [pair for pair in self.parts if not pair[0].is_spread]
+        spread = [pair for pair in self.parts if pair[0].is_spread]
+        return SumLaw(discrete), SumLaw(spread)
 
     def combine(self, values: Sequence[NDArray[Any]]) -> NDArray[Any]:
         """Return Σ nᵢ vᵢ over the terms."""
@@ -159,7 +166,9 @@ class SumLaw:
     def below_top(self, epsilon: float) -> float:
         """Return how far ε lies below the largest total loss, inf where that is infinite."""
         top = self.precise_top
-        return self.loss_bounds[1] - epsilon if top is None else float(top - Fraction(epsilon))
+        if top is None:
+            return self.loss_bounds[1] - epsilon
+        return float(top - Fraction(epsilon))
 
     def few_fall_short(self, epsilon: float) -> bool:
         """Return whether what exceeds ε are hardly more than the largest losses of all steps.
@@ -167,14 +176,18 @@ class SumLaw:
         In the mean at most one step's loss is another one then, if the sum exceeds ε, and δ is what
         a few short convolutions give.
         """
-        below = self.loss_bounds[1] - epsilon
-        if not (self.has_atoms and below < _TOP_SHARE * (self.loss_bounds[1] - self.mean)):
+        top = self.loss_bounds[1]
+        below = top - epsilon
+        if not (self.has_atoms and below < _TOP_SHARE * (top - self.mean)):
             return False
-        pairs = [(law.near_top(below), count) for law, count in self.parts]
-        if not all(largest > -math.inf for (largest, *_), _ in pairs):
-            return False
-        others = sum(count * math.exp(close - largest) for (largest, close, _), count in pairs)
-        return others <= 1.0 and self._top_mass * -math.expm1(-below) < _LARGE_DELTA
+        expected_others = 0.0
+        for law, count in self.parts:
+            log_largest, log_close, _ = law.near_top(below)
+            if not log_largest > -math.inf:
+                return False
+            expected_others += count * math.exp(log_close - log_largest)
+        delta_of_top = self._top_mass * -math.expm1(-below)
+        return expected_others <= 1.0 and delta_of_top < _LARGE_DELTA
 
     @cached_property
     def _top_mass(self) -> float:
@@ -184,38 +197,44 @@ class SumLaw:
     @cached_property
     def around_top(self) -> tuple[float, float]:
         """Doubles around the largest finite total loss, both that one where it is a double."""
-        top = self.precise_top if math.isfinite(self.loss_bounds[1]) else None
-        if top is None:
-            rounding = _ROUNDED_TOP * abs(self.loss_bounds[1])
-            return self.loss_bounds[1] - rounding, self.loss_bounds[1] + rounding
+        rounded_top = self.loss_bounds[1]
+        top = self.precise_top
+        if top is None or not math.isfinite(rounded_top):
+            rounding = _ROUNDED_TOP * abs(rounded_top)
+            return rounded_top - rounding, rounded_top + rounding
         near = float(top)
         if abs(Fraction(near) - top) <= abs(top) * Fraction(EXTENDED):
             return near, near
-        other = math.nextafter(near, math.inf if Fraction(near) < top else -math.inf)
-        return min(near, other), max(near, other)
+        if Fraction(near) < top:
+            return near, math.nextafter(near, math.inf)
+        return math.nextafter(near, -math.inf), near
 
     def epsilon_of_top(self, log_delta: float) -> float | None:
         """Return the ε at which the largest loss alone gives δ, None where it gives less at 0.
 
         No smaller ε has that δ. Only where `few_fall_short` holds of it, it is worth asking for.
         """
-        top, certain_mass = self.loss_bounds[1], self.mass_at_infinity - self.uncertain_mass
-        share = (1.0 + _ROUNDED_MASS) * math.exp(log_delta) - (1.0 - _ROUNDED_MASS) * max(
-            certain_mass, 0.0
-        )
+        top = self.loss_bounds[1]
+        certain_mass = max(self.mass_at_infinity - self.uncertain_mass, 0.0)
+        largest_delta = (1.0 + _ROUNDED_MASS) * math.exp(log_delta)
+        share = largest_delta - (1.0 - _ROUNDED_MASS) * certain_mass
         if not (self.has_atoms and top < math.inf and share < self._top_mass):
             return None
         below = math.log1p(-max(share, 0.0) / self._top_mass)
         width = sum(count * law.near_top(0.0)[2] for law, count in self.parts)
-        return self.around_top[0] - width + below - _ROUNDED_TOP * min(-below, abs(top))
+        rounding = _ROUNDED_TOP * min(-below, abs(top))
+        return self.around_top[0] - width + below - rounding
 
     @cached_property
     def log_finite_mass(self) -> float:
         """log(1 − δ∞), δ∞ the composition's mass at infinity."""
-        return math.fsum(
-            c * math.log1p(-law.mass_at_infinity) if law.mass_at_infinity < 1 else -math.inf
-            for law, c in self.terms
-        )
+        logs = []
+        for law, count in self.terms:
+            if law.mass_at_infinity < 1:
+                logs.append(count * math.log1p(-law.mass_at_infinity))
+            else:
+                logs.append(-math.inf)
+        return math.fsum(logs)
 
     @cached_property
     def uncertain_mass(self) -> float:
@@ -233,7 +252,9 @@ class SumLaw:
         finite = self.log_finite_mass
         if finite < -1.0:  # δ∞ next to 1 keeps what it lacks
             return math.log1p(-math.exp(finite))
-        return math.log(-math.expm1(finite)) if finite < 0 else -math.inf
+        if finite < 0:
+            return math.log(-math.expm1(finite))
+        return -math.inf
 
     @property
     def mean(self) -> float:
@@ -249,8 +270,12 @@ class SumLaw:
     @cached_property
     def mean_parts(self) -> tuple[float, float]:
         """Σ E L as an unrounded sum of two doubles."""
-        exact = sum((Fraction(n) * Fraction(law.base.mean) for law, n in self.terms), Fraction(0))
-        return float(exact), float(exact - Fraction(float(exact)))
+        exact = Fraction(0)
+        for law, count in self.terms:
+            exact += Fraction(count) * Fraction(law.base.mean)
+        rounded = float(exact)
+        remainder = exact - Fraction(rounded)
+        return rounded, float(remainder)
 
     def drift(self, epsilon: float) -> float:
         """Return Σ E L − ε, rounded once."""
@@ -258,9 +283,12 @@ class SumLaw:
 
     def window(self, tilt: float) -> tuple[float, float]:
         """Return between which tilts around one K can be had at no further cost."""
-        moving = [law for law, _ in self.terms if law.loss_bounds[0] < law.loss_bounds[1]]
-        windows = [law.window(tilt) for law in moving or [law for law, _ in self.terms]]
-        return max(low for low, _ in windows), min(high for _, high in windows)
+        laws = [law for law, _ in self.terms]
+        moving = [law for law in laws if law.loss_bounds[0] < law.loss_bounds[1]]
+        windows = [law.window(tilt) for law in moving or laws]
+        lowest = max(low for low, _ in windows)
+        highest = min(high for _, high in windows)
+        return lowest, highest
 
     def tilted(self, tilt: float, frequency: float = 0.0) -> list[Tilted]:
         """Return the laws of the terms tilted by `tilt`."""
@@ -269,12 +297,14 @@ class SumLaw:
     def tilted_terms(self, tilt: float, frequency: float = 0.0) -> list[tuple[Tilted, float]]:
         """Return laws of single steps tilted by `tilt`, and how many steps each stands for."""
         laws = self.tilted(tilt, frequency)
-        return [(law, float(count)) for law, (_, count) in zip(laws, self.terms, strict=True)]
+        counts = [float(count) for _, count in self.terms]
+        return list(zip(laws, counts, strict=True))
 
     def log_transform(self, tilts: Array, epsilon: float) -> Array:
         """Return K(s) − s·ε for several tilts, without cancellation between K and ε."""
         drift = np.asarray(tilts) * self.drift(epsilon)
-        return np.asarray(drift + self.smooth_sum([law.transform(tilts) for law, _ in self.terms]))
+        transforms = [law.transform(tilts) for law, _ in self.terms]
+        return np.asarray(drift + self.smooth_sum(transforms))
 
     def cgf(self, tilt: float) -> float:
         """Return K(t) = Σ nᵢ Kᵢ(t), which is log(1 − δ∞) at 0 whether there is a mean or not."""
@@ -292,11 +322,13 @@ class SumLaw:
     @cached_property
     def scale(self) -> tuple[float, float]:
         """A place and a square width of the sum from quantiles of steps, which need no moments."""
-        centre = square = 0.0
+        centre = 0.0
+        square = 0.0
         for part, count in self.parts:
-            heap = np.cumsum(part.base.weight)
-            places = np.searchsorted(heap[:-1], heap[-1:] * _QUANTILES)
-            lower, middle, upper = part.base.loss[places].tolist()
+            cumulated = np.cumsum(part.base.weight)
+            quantiles = cumulated[-1:] * _QUANTILES
+            index = np.searchsorted(cumulated[:-1], quantiles)
+            lower, middle, upper = part.base.loss[index].tolist()
             centre += count * middle
             square += count * (upper - lower) ** 2
         return centre, square
@@ -304,12 +336,14 @@ class SumLaw:
     def cgf_line(self, tilt: float, y: Array) -> np.ndarray:
         """Return K(t + iy) − K(t) for an array of y."""
         y = np.asarray(y, dtype=np.float64)
-        frequency = float(np.abs(y).max()) if y.size else 0.0
+        frequency = 0.0
+        if y.size:
+            frequency = float(np.abs(y).max())
         parts = self.tilted(tilt, frequency)
-        logs = [x.log_characteristic(y) for x in parts]
+        logs = [part.log_characteristic(y) for part in parts]
         total = 1j * y * self.drift(0.0)
-        for tilted, log, (_, weight) in zip(parts, logs, self.terms, strict=True):
-            total += weight * (log + 1j * y * tilted.shift)
+        for part, log, (_, count) in zip(parts, logs, self.terms, strict=True):
+            total += count * (log + 1j * y * part.shift)
         return total
 
 
@@ -347,14 +381,19 @@ class Lattice:
 @kept_with_law
 def find_lattice(law: SumLaw) -> Lattice | None:
     """Return the lattice of a sum of purely atomic losses, or None where there is none."""
-    if law.is_spread or any(_points(part) is None for part, _ in law.parts):
+    if law.is_spread or not all(_has_few_losses(part) for part, _ in law.parts):
         return None
-    spacing, offset, widest, scale = Fraction(0), Fraction(0), Fraction(0), Fraction(0)
+    offset = Fraction(0)
+    spacing = Fraction(0)
+    widest = Fraction(0)
+    scale = Fraction(0)
     for part, count in law.parts:
         losses = part.precise_losses
-        offset += count * losses[0]
-        scale = max(scale, abs(losses[0]), abs(losses[-1]))
-        widest = max(widest, losses[-1] - losses[0])
+        least = losses[0]
+        largest = losses[-1]
+        offset += count * least
+        scale = max(scale, abs(least), abs(largest))
+        widest = max(widest, largest - least)
         for low, high in pairwise(losses):
             spacing = _common_measure(high - low, spacing, Fraction(EXTENDED) * scale)
             if 0 < spacing < scale / _MOST_POINTS:  # too long a period
@@ -363,30 +402,35 @@ def find_lattice(law: SumLaw) -> Lattice | None:
         return None
     # Differences of neighbours are rounded as much as the longest one, which counts many of them.
     spacing = widest / round(widest / spacing)
-    if any(_misfit(part, float(spacing)) > _MISFIT * float(scale) for part, _ in law.parts):
+    largest_misfit = max(_misfit(part, float(spacing)) for part, _ in law.parts)
+    if largest_misfit > _MISFIT * float(scale):
         return None
     return Lattice(offset, spacing)
 
 
 def _misfit(part: LossLaw, spacing: float) -> float:
     """Return how far from the lattice a loss lies, in doubles."""
-    points = part.base.loss - float(part.precise_losses[0])
-    return float(np.abs(points - spacing * np.round(points / spacing)).max())
+    distances = part.base.loss - float(part.precise_losses[0])
+    nearest = spacing * np.round(distances / spacing)
+    return float(np.abs(distances - nearest).max())
 
 
-def _points(law: LossLaw) -> Array | None:
-    """Return the loss's values, sorted, if it has no continuous part and not too many of them."""
-    pieces = law.step.pieces
-    if any(not (p.flat or p.integer) for p in pieces):
-        return None
+def _has_few_losses(law: LossLaw) -> bool:
+    """Return whether the loss has no continuous part and not too many values."""
+    if not all(piece.flat or piece.integer for piece in law.step.pieces):
+        return False
     loss = distinct(law.base.loss)
-    return loss if 0 < loss.size <= _MOST_POINTS else None
+    return 0 < loss.size <= _MOST_POINTS
 
 
 def _common_measure(first: Fraction, second: Fraction, smallest: Fraction) -> Fraction:
     """Return the largest number that divides both, where what is smaller counts as nothing."""
-    large, small = max(first, second), min(first, second)
+    large = max(first, second)
+    small = min(first, second)
     while small > smallest:
         remainder = large % small
-        large, small = small, min(remainder, small - remainder)
-    return large if large > smallest else Fraction(0)
+        large = small
+        small = min(remainder, small - remainder)
+    if large > smallest:
+        return large
+    return Fraction(0)

@@ -14,7 +14,7 @@ from symdp import Mechanism, compose, mechanisms
 from symdp.methods import accountant
 from symdp.methods.route import Contour
 from symdp.numeric import contour
-from symdp.numeric.contour import Tail, _lines, _traced, on_own_lines
+from symdp.numeric.contour import Tail, _lines_of_strip, _traced_line, on_own_lines
 from symdp.numeric.cut_off import mesh_line
 from symdp.numeric.line import Line, line_tilt, longer, off_the_end
 from symdp.numeric.nodes import decays
@@ -44,7 +44,7 @@ def test_a_shared_line_agrees_with_a_line_of_ones_own(direction):
     generator = np.random.default_rng(7)
     for epsilon in generator.uniform(0.05, 8.0, 60).tolist():
         shared = Contour().log_delta(law, epsilon)
-        assert isinstance(_lines(law, Strip.RIGHT).line(epsilon, _traced), Line)
+        assert isinstance(_lines_of_strip(law, Strip.RIGHT).line(epsilon, _traced_line), Line)
         own, assured = on_own_lines(law, epsilon)
         assert assured
         assert shared.log_delta == pytest.approx(own.log_delta, abs=2e-13)
@@ -167,7 +167,7 @@ def test_next_to_the_end_of_moments_a_line_keeps_its_distance():
     tilt, lost = off_the_end(law, epsilon, saddle)
     assert 0.0 < lost <= 4.0
     assert law.domain[1] - tilt > 2.0 * (law.domain[1] - saddle)
-    nodes = _lines(law, Strip.RIGHT).nodes(epsilon)
+    nodes = _lines_of_strip(law, Strip.RIGHT).nodes(epsilon)
     assert nodes.line(epsilon, 1 << 17).places.size < 4000
     answer = Contour().log_delta(law, epsilon)
     truth = pair_of(Stranger("", gumbel, sensitivity="1/2", rate="1/10"))[2]
