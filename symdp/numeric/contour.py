@@ -284,9 +284,11 @@ class _StripLines:
         while True:
             index = bisect_right(self._points, value, key=rising) - 1
             low, high = self._points[index : index + 2]
-            if not _is_wide(low, high):
+            length = high.u - low.u
+            width = max(low.width, high.width) * length
+            if width <= 2.0 * HALF_CELL:  # for one line
                 return low, high
-            if high.u - low.u < _FINEST:
+            if length < _FINEST:
                 return None
             self._halve(low, high)
 
@@ -373,11 +375,6 @@ class _StripLines:
         width = np.sqrt(curvature) * slope
         rows = np.stack([u, tilt, epsilon, width, leading], axis=1)
         return [_StripPoint(*row) for row in rows.tolist()]
-
-
-def _is_wide(low: _StripPoint, high: _StripPoint) -> bool:
-    """Return whether a stretch is too wide for one line."""
-    return max(low.width, high.width) * (high.u - low.u) > 2.0 * HALF_CELL
 
 
 _LONGEST = 300.0  # in standard deviations⁻¹ of one step: a plain sum so long would cost too much
@@ -644,18 +641,13 @@ _MOST_LINES = 4  # whose nodes are kept with a law: at most 60 MB
 
 def _slow_nodes(law: SumLaw, epsilon: float, tilt: float, beside: float) -> SlowNodes:
     """Return the nodes of a stretch's line; the oldest ones make room for new ones."""
-    kept: dict[tuple[float, ...], SlowNodes] = _known_nodes(law)
-    key = epsilon, tilt, beside
+    kept: dict[tuple[float, ...], SlowNodes] = law.kept.setdefault("nodes of lines", {})
+    key = (epsilon, tilt, beside)
     if key not in kept:
         while len(kept) >= _MOST_LINES:
             kept.pop(next(iter(kept)))
         kept[key] = SlowNodes(law, *key)
     return kept[key]
-
-
-@kept_with_law
-def _known_nodes(law: SumLaw) -> dict[tuple[float, ...], SlowNodes]:
-    return {}
 
 
 def _lists_atoms(law: SumLaw, first: Line, tilted: list[Tilted]) -> bool:

@@ -61,7 +61,10 @@ def law_of_formula(mechanism: Mechanism, direction: str) -> LossLaw | None:
     `mechanism`: A concrete mechanism. `direction`: "remove" or "add".
     """
     formula_at = formula_of(mechanism, direction)
-    return None if formula_at is None else formula_at[0].at(formula_at[1], mechanism.name)
+    if formula_at is None:
+        return None
+    formula, values = formula_at
+    return formula.at(values, mechanism.name)
 
 
 class _Question(NamedTuple):
@@ -89,25 +92,35 @@ def formula_of(mechanism: Mechanism, direction: str) -> tuple[Formula, list[Frac
     question = _question(mechanism, direction)
     if question is None:
         return None
-    formula = _shipped(question.template.name, json.dumps(question.key))
+    key = json.dumps(question.key)
+    formula = _shipped_formula(question.template.name, key)
     if formula is None:
-        formula = _formula(*question[:-1], generation())
-    return None if formula is None else (formula, [question.values[n] for n in formula.names])
+        formula = _derived_formula(*question[:-1], generation())
+    if formula is None:
+        return None
+    values = [question.values[name] for name in formula.names]
+    return formula, values
 
 
 def key_of(mechanism: Mechanism, direction: str) -> list[object] | None:
     """Return what tells the formula of a concrete mechanism from all others, None without one."""
     question = _question(mechanism, direction)
-    return None if question is None else question.key
+    if question is None:
+        return None
+    return question.key
 
 
 def _question(mechanism: Mechanism, direction: str) -> _Question | None:
     template = mechanism.template
     if template is None:
         return None
-    names = {p.name for p in template.declared}
+    names = {parameter.name for parameter in template.declared}
     values = {name: value for name, value in mechanism.bound if name in names}
-    free = {p.name for p in template.declared if p.symbol.is_positive and not p.symbol.is_integer}
+    free = {
+        parameter.name
+        for parameter in template.declared
+        if parameter.symbol.is_positive and not parameter.symbol.is_integer
+    }
     fixed = tuple((name, value) for name, value in values.items() if name not in free)
     numbers = {name: value for name, value in values.items() if name in free}
     sampling = mechanism.sampling
@@ -117,15 +130,24 @@ def _question(mechanism: Mechanism, direction: str) -> _Question | None:
         return None
     if sampling is not None and (not 0 < sampling.rate < 1 or sampling.group > 1):
         return None  # of weights q^j (1 − q)^(k − j) the signs are known with the value of q alone
-    import sympy as sp
+    scheme = None
+    if sampling is not None:
+        import sympy as sp
 
-    scheme = None if sampling is None else replace(sampling, rate=sp.Symbol(RATE))
+        scheme = replace(sampling, rate=sp.Symbol(RATE))
     exact = {name: Fraction(int(value.p), int(value.q)) for name, value in numbers.items()}
-    return _Question(template, fixed, scheme, mechanism.relation, direction, exact)
+    return _Question(
+        template=template,
+        fixed=fixed,
+        sampling=scheme,
+        relation=mechanism.relation,
+        direction=direction,
+        values=exact,
+    )
 
 
 @lru_cache(maxsize=64)
-def _shipped(name: str, key: str) -> Formula | None:
+def _shipped_formula(name: str, key: str) -> Formula | None:
     """Return the formula that comes with the package, None where there is none."""
     data = shipped.fact(name, "formulas", *json.loads(key))
     if data is None:
@@ -137,7 +159,7 @@ def _shipped(name: str, key: str) -> Formula | None:
 
 
 @lru_cache(maxsize=64)
-def _formula(
+def _derived_formula(
     template: Mechanism,
     fixed: tuple[tuple[str, sp.Expr], ...],
     sampling: Any,
@@ -150,13 +172,18 @@ def _formula(
     try:
         mechanism = template(**dict(fixed))
         if sampling is not None:
-            options: dict[str, Any] = {"records": sampling.records, "group": sampling.group}
-            options["released"] = sampling.released
-            mechanism = mechanism.subsample(sampling.scheme, RATE, sampling.batch, **options)
+            mechanism = mechanism.subsample(
+                sampling.scheme,
+                RATE,
+                sampling.batch,
+                records=sampling.records,
+                group=sampling.group,
+                released=sampling.released,
+            )
         mechanism = replace(mechanism, relation=relation)
         pair = mechanism.pair(direction)
-        below_one = tuple(p.name for p in mechanism.declared if p.domain.endswith("probability"))
-        names = (*below_one, RATE)
+        probabilities = [p.name for p in mechanism.declared if p.domain.endswith("probability")]
+        names = (*probabilities, RATE)
         if pair.support.kind == "points":
             return ListFormula(points(pair), mechanism.parameters, pair, names)
         return Formula(pieces(pair), mechanism.parameters, pair, names)
@@ -177,59 +204,66 @@ class Formula:
         from symdp.emit.mass import names_of_masses
 
         x = pair.variable
-        self.source = pair, below_one
+        self.source = (pair, below_one)
         self.is_discrete = pair.is_discrete
-        if any(p.log_p is None or p.log_q is None for p in derived):
+        if any(piece.log_p is None or piece.log_q is None for piece in derived):
             raise InputError("the pieces of the loss depend on values")
         self.names = tuple(sorted(parameters))
         self._parameters = [parameters[name] for name in self.names]
         # Sums over integers that a density is divided by are symbols, evaluated by themselves.
-        named = names_of_masses(pair.expressions()) if pair.is_discrete else {}
+        named = {}
+        if pair.is_discrete:
+            named = names_of_masses(pair.expressions())
         self._masses = list(named)
-        symbols = self._symbols = [*self._parameters, *named.values()]
-        self._pieces = [PieceFormula(piece.replaced(named), x, symbols) for piece in derived]
+        self._symbols = [*self._parameters, *named.values()]
+        self._pieces = [
+            PieceFormula(piece.replaced(named), x, self._symbols)  # its masses are symbols
+            for piece in derived
+        ]
         wanted: list[sp.Expr] = []
         for piece in self._pieces:
-            wanted += [piece.lower, piece.upper, *piece.constants]
-            wanted += [] if piece.log_mass is None else [piece.log_mass]
-            wanted += [c for side in piece.exponents or () for term in side for c in term]
-        self._constants = list(dict.fromkeys(e for e in wanted if not e.is_infinite))
-        self._balls = compile_arb_together(self._constants, symbols) if self._constants else None
+            wanted += piece.entries_of_table
+        finite = [expression for expression in wanted if not expression.is_infinite]
+        self._constants = list(dict.fromkeys(finite))
+        self._balls: ArbFunctions | None = None
+        if self._constants:
+            self._balls = compile_arb_together(self._constants, self._symbols)
 
     def at(self, values: Sequence[Fraction], name: str) -> LossLaw | None:
         """Return the law at some values, None where these need a derivation of their own."""
         exact = [fmpq(value.numerator, value.denominator) for value in values]
         with ctx.workprec(_BITS):
             masses = [self._mass_at(mass, values) for mass in self._masses]
-            bound: list[fmpq | arb] = [*exact, *masses]
-            balls = () if self._balls is None else self._balls(*map(arb, exact), *masses)
+            balls: Sequence[arb] = ()
+            if self._balls is not None:
+                balls = self._balls(*map(arb, exact), *masses)
+        bound: list[fmpq | arb] = [*exact, *masses]
         constants = dict(zip(self._constants, balls, strict=True))
         if not all(_is_usable(ball) for ball in balls):
             return None
-        smooth: list[SmoothPiece] = []
-        for piece in self._pieces:
-            piece_at_values = piece.at(bound, constants)
-            if piece_at_values is None or (
-                smooth and not piece.is_atom and piece_at_values.lower < smooth[-1].upper
-            ):
+        pieces: list[SmoothPiece] = []
+        for formula in self._pieces:
+            piece = formula.at(bound, constants)
+            if piece is None:
                 return None
-            smooth.append(piece_at_values)
+            if pieces and not formula.is_atom and piece.lower < pieces[-1].upper:
+                return None
+            pieces.append(piece)
         if self.is_discrete:
-            return self._on_integers(name, smooth, constants)
-        return LossLaw(
-            Step(name, tuple(smooth)),
-            None,
-            is_reversible=True,
-            read_moment=lambda: None if self.moment is None else self.moment.at(exact),
-        )
+            return self._on_integers(name, pieces, constants)
+
+        def read_moment() -> Moment | None:
+            return None if self.moment is None else self.moment.at(exact)
+
+        step = Step(name, tuple(pieces))
+        return LossLaw(step, None, is_reversible=True, read_moment=read_moment)
 
     def _mass_at(self, mass: sp.Expr, values: Sequence[Fraction]) -> arb:
         import sympy as sp
 
         pairs = zip(self._parameters, values, strict=True)
-        return real_ball(
-            mass.xreplace({s: sp.Rational(v.numerator, v.denominator) for s, v in pairs})
-        )
+        rationals = {symbol: sp.Rational(v.numerator, v.denominator) for symbol, v in pairs}
+        return real_ball(mass.xreplace(rationals))
 
     @property
     def has_masses(self) -> bool:
@@ -237,22 +271,33 @@ class Formula:
         return bool(self._masses)
 
     def _on_integers(
-        self, name: str, pieces: Sequence[SmoothPiece], constants: dict[sp.Expr, arb]
+        self,
+        name: str,
+        pieces: Sequence[SmoothPiece],
+        constants: dict[sp.Expr, arb],
     ) -> LossLaw:
         """Return the law of integers, those of one loss together as an atom."""
-        loss: list[float] = []
-        log_mass: list[float] = []
+        losses: list[float] = []
+        log_masses: list[float] = []
         balls: list[tuple[arb, arb]] = []
         with ctx.workprec(_BITS):
             for formula, piece in zip(self._pieces, pieces, strict=True):
-                if piece.flat:
-                    end = piece.exact_end(upper=math.isinf(piece.lower))
-                    log_ball, loss_ball = constants[formula.log_mass], piece.ball(end)[1]
-                    balls.append((log_ball.exp(), loss_ball))
-                    log_mass.append(float(log_ball.mid()))
-                    loss.append(float(loss_ball.mid()))
+                if not piece.flat:
+                    continue
+                end = piece.exact_end(upper=math.isinf(piece.lower))
+                _, loss = piece.ball(end)
+                log_mass = constants[formula.log_mass]
+                balls.append((log_mass.exp(), loss))
+                log_masses.append(float(log_mass.mid()))
+                losses.append(float(loss.mid()))
         moving = tuple(piece for piece in pieces if not piece.flat)
-        step = Step(name, moving, np.asarray(loss), np.asarray(log_mass), tuple(balls))
+        step = Step(
+            name,
+            moving,
+            point_loss=np.asarray(losses),
+            point_log_p=np.asarray(log_masses),
+            point_balls=tuple(balls),
+        )
         return LossLaw(step, None)
 
     @cached_property
@@ -263,7 +308,9 @@ class Formula:
         if self.is_discrete:  # residues are of losses with a density
             return None
         exponentials = exponential_sum(*self.source)
-        return None if exponentials is None else MomentFormula(exponentials, self._symbols)
+        if exponentials is None:
+            return None
+        return MomentFormula(exponentials, self._symbols)
 
     def entries(self, vectors: Sequence[Sequence[Fraction]], laws: Sequence[LossLaw]) -> Array:
         """Return all that depends on the parameters, a row for each of many values of them.
@@ -272,13 +319,17 @@ class Formula:
         of some laws of it, the narrowest.
         """
         columns = np.asarray([list(map(float, vector)) for vector in vectors]).T
-        rows_of_values = list(self._doubles(*columns)) if self._constants else []
-        constants = dict(zip(self._constants, rows_of_values, strict=True))
-        for k, piece in enumerate(self._pieces):
-            places = [u for u in (_likely_places(law, k) for law in laws) if u.size]
+        entries: list[Array] = []
+        if self._constants:
+            entries = list(self._doubles(*columns))
+        constants = dict(zip(self._constants, entries, strict=True))
+        for number, piece in enumerate(self._pieces):
+            of_laws = [_likely_places(law, number) for law in laws]
+            places = [u for u in of_laws if u.size]
             if places:
-                rows_of_values += piece.entries(min(places, key=np.ptp), constants, len(vectors))
-        return np.column_stack(rows_of_values)
+                narrowest = min(places, key=np.ptp)
+                entries += piece.entries(narrowest, constants, len(vectors))
+        return np.column_stack(entries)
 
     @cached_property
     def _doubles(self) -> NumpyFunctions:
@@ -297,7 +348,7 @@ class ListFormula(Formula):
         pair: Pair,
         below_one: tuple[str, ...],
     ) -> None:
-        self.source = pair, below_one
+        self.source = (pair, below_one)
         self.is_discrete = True
         self.names = tuple(sorted(parameters))
         self._parameters = [parameters[name] for name in self.names]
@@ -314,19 +365,25 @@ class ListFormula(Formula):
         size = len(self._is_finite)
         with ctx.workprec(_BITS):
             balls = self._entries(*map(arb, exact))
-            masses, losses = balls[:size], iter(balls[size:])
-            paired = [
-                (mass, next(losses) if is_finite else arb.pos_inf())
-                for mass, is_finite in zip(masses, self._is_finite, strict=True)
-            ]
-            if not all(mass > 0 and not loss.is_nan() for mass, loss in paired):
+            masses = balls[:size]
+            finite_losses = iter(balls[size:])
+            losses = []
+            for is_finite in self._is_finite:
+                losses.append(next(finite_losses) if is_finite else arb.pos_inf())
+            if not all(mass > 0 for mass in masses) or any(loss.is_nan() for loss in losses):
                 return None
             log_p = [float(mass.log().mid()) for mass in masses]
-        finite = tuple(pair for pair in paired if pair[1].is_finite())
+        points = zip(masses, losses, strict=True)
+        finite = tuple((mass, loss) for mass, loss in points if loss.is_finite())
         if len(finite) != sum(self._is_finite):
             return None
-        loss = [float(value.mid()) if value.is_finite() else math.inf for _, value in paired]
-        step = Step(name, (), np.asarray(loss), np.asarray(log_p), finite)
+        point_loss = [float(loss.mid()) if loss.is_finite() else math.inf for loss in losses]
+        step = Step(
+            name,
+            point_loss=np.asarray(point_loss),
+            point_log_p=np.asarray(log_p),
+            point_balls=finite,
+        )
         return LossLaw(step, None, read_moment=lambda: self._moment_at(exact))
 
     def _moment_at(self, exact: Sequence[fmpq]) -> Moment:
@@ -335,12 +392,12 @@ class ListFormula(Formula):
 
         def numbers() -> Numbers:
             balls = self._entries(*map(arb, exact))
-            masses = [
-                p for p, is_finite in zip(balls[:size], self._is_finite, strict=True) if is_finite
-            ]
-            return Numbers(tuple(arb_poly([p]) for p in masses), tuple(balls[size:]), ())
+            masses = zip(balls[:size], self._is_finite, strict=True)
+            polynomials = tuple(arb_poly([mass]) for mass, is_finite in masses if is_finite)
+            return Numbers(polynomials, rates=tuple(balls[size:]), poles=())
 
-        return Moment(numbers, (), (None,) * sum(self._is_finite), ())
+        rates = (None,) * sum(self._is_finite)
+        return Moment(numbers, orders=(), rates=rates, exact=())
 
 
 def _likely_places(law: LossLaw, number: int) -> Array:
@@ -350,15 +407,20 @@ def _likely_places(law: LossLaw, number: int) -> Array:
     """
     piece = law.step.pieces[number]
     for other, lower, upper in law.base.panels:
-        if other is piece:
-            x = 0.5 * (lower + upper)
-            log_p, log_q, _ = piece.values(x)
-            mass = np.maximum(log_p, log_q) + np.log(upper - lower)
-            x = x[mass > mass.max() - _LIKELY]
-            if math.isfinite(piece.lower):
-                length = piece.upper - piece.lower
-                return np.asarray((x - piece.lower) / (length if math.isfinite(length) else 1.0))
-            return np.asarray(piece.upper - x if math.isfinite(piece.upper) else x)
+        if other is not piece:
+            continue
+        x = 0.5 * (lower + upper)
+        log_p, log_q, _ = piece.values(x)
+        log_mass = np.maximum(log_p, log_q) + np.log(upper - lower)
+        x = x[log_mass > log_mass.max() - _LIKELY]
+        length = piece.upper - piece.lower
+        if math.isfinite(length):
+            return np.asarray((x - piece.lower) / length)
+        if math.isfinite(piece.lower):
+            return np.asarray(x - piece.lower)
+        if math.isfinite(piece.upper):
+            return np.asarray(piece.upper - x)
+        return np.asarray(x)
     return np.empty(0)
 
 
@@ -372,8 +434,10 @@ class PieceFormula:
         from symdp.density.pieces import log_exponential_mass
         from symdp.emit.program import compile_template
 
-        self.lower, self.upper = piece.lower, piece.upper
-        self._flat, self.is_atom = piece.slope == "constant", piece.place is not None
+        self.lower = piece.lower
+        self.upper = piece.upper
+        self._flat = piece.slope == "constant"
+        self.is_atom = piece.place is not None
         self._monotone = piece.slope in ("increasing", "decreasing")
         self._integer = bool(x.is_integer)
         self.log_mass = log_exponential_mass(piece, x)
@@ -385,24 +449,31 @@ class PieceFormula:
         listed = [parts, terms, *([expression] for expression in parts)]
         self._programs = [compile_template(expressions, [x]) for expressions in listed]
         self._balls = compile_arb_together([piece.log_p, piece.loss], [x, *parameters])
-        self.constants = [c for program in self._programs for c in program.constants]
-        if any(not isinstance(c, sp.Expr) for c in self.constants):
+        self.constants: list[sp.Expr] = []
+        for program in self._programs:
+            self.constants += program.constants
+        if not all(isinstance(constant, sp.Expr) for constant in self.constants):
             raise InputError("which branch of the density holds depends on values")
 
     def at(self, values: Sequence[fmpq | arb], constants: dict[sp.Expr, arb]) -> SmoothPiece | None:
         """Return the piece at some values, None where an end of it is singular."""
         ball = self._balls.at(values)
-        ends = [constants[end] for end in (self.lower, self.upper) if not end.is_infinite]
+        finite_ends = [end for end in (self.lower, self.upper) if not end.is_infinite]
+        ends = tuple(constants[end] for end in finite_ends)
         if not self._integer and not all(continues(ball, end) for end in ends):
             return None
-        lower, upper = (
-            float(end) if end.is_infinite else float(constants[end].mid())
-            for end in (self.lower, self.upper)
-        )
-        if not (lower <= upper if self._integer else lower < upper):
+        rounded_ends = []
+        for end in (self.lower, self.upper):
+            rounded_ends.append(float(end) if end.is_infinite else float(constants[end].mid()))
+        lower, upper = rounded_ends
+        is_empty = lower > upper if self._integer else lower >= upper
+        if is_empty:
             return None
+        log_mass = None
+        if self.log_mass is not None:
+            log_mass = float(constants[self.log_mass].mid())
         whole, terms, *single = self._programs
-        log_p, log_q, loss = (_doubles(program, constants) for program in single)
+        log_p, log_q, loss = (NumpyFunction(p, numbers=_numbers(p, constants)) for p in single)
         return SmoothPiece(
             lower=lower,
             upper=upper,
@@ -412,35 +483,48 @@ class PieceFormula:
             ball=ball,
             log_terms=NumpyFunctions(terms, numbers=_numbers(terms, constants)),
             flat=self._flat,
-            log_mass=None if self.log_mass is None else float(constants[self.log_mass].mid()),
+            log_mass=log_mass,
             monotone=self._monotone,
             integer=self._integer,
-            ends=tuple(ends),
+            ends=ends,
             joint=NumpyFunctions(whole, numbers=_numbers(whole, constants)),
-            closed=self._closed(constants),
+            closed=self._closed_masses(constants),
         )
 
-    def _closed(self, constants: dict[sp.Expr, arb]) -> ClosedMasses | None:
+    def _closed_masses(self, constants: dict[sp.Expr, arb]) -> ClosedMasses | None:
         if self.exponents is None:
             return None
-        sides = [
-            tuple((constants[a], constants[b], constants[c]) for a, b, c in side)
-            for side in self.exponents
-        ]
-        return ClosedMasses(sides[0], sides[1])
+        sides = []
+        for side in self.exponents:
+            sides.append(tuple((constants[a], constants[b], constants[c]) for a, b, c in side))
+        return ClosedMasses(*sides)
+
+    @property
+    def entries_of_table(self) -> list[sp.Expr]:
+        """Its ends and all else that becomes a number of the table."""
+        entries = [self.lower, self.upper, *self.constants]
+        if self.log_mass is not None:
+            entries.append(self.log_mass)
+        for side in self.exponents or ():
+            for term in side:
+                entries += term
+        return entries
 
     def entries(self, places: Array, constants: dict[sp.Expr, Array], rows: int) -> list[Array]:
         """Return log P, log Q and ℓ at some places for many values of the parameters."""
-        ends = [
-            None if end.is_infinite else constants[end][:, None] for end in (self.lower, self.upper)
-        ]
-        lower, upper = ends
-        if lower is not None:
-            x = lower + places * (1.0 if upper is None else upper - lower)
+        has_lower = not self.lower.is_infinite
+        has_upper = not self.upper.is_infinite
+        if has_lower and has_upper:
+            lower = constants[self.lower][:, None]
+            x = lower + places * (constants[self.upper][:, None] - lower)
+        elif has_lower:
+            x = constants[self.lower][:, None] + places * 1.0
+        elif has_upper:
+            x = constants[self.upper][:, None] - places
         else:
-            x = np.tile(places, (rows, 1)) if upper is None else upper - places
+            x = np.tile(places, (rows, 1))
         whole = self._programs[0]
-        numbers = [constants[c][:, None] for c in whole.constants]
+        numbers = [constants[constant][:, None] for constant in whole.constants]
         return list(NumpyFunctions(whole, numbers=numbers)(x))
 
 
@@ -450,16 +534,19 @@ class MomentFormula:
     is_checked = False  # whether it was compared with integrals at many values
 
     def __init__(self, exponentials: ExponentialSum, parameters: list[sp.Symbol]) -> None:
-        listed = [c for term in exponentials.terms for c in term.polynomial]
-        listed += [term.rate for term in exponentials.terms] + [
-            pole for pole, _ in exponentials.poles
-        ]
-        self._lengths = tuple(len(term.polynomial) for term in exponentials.terms)
+        terms = exponentials.terms
+        poles = [pole for pole, _ in exponentials.poles]
+        listed = []
+        for term in terms:
+            listed += list(term.polynomial)
+        listed += [term.rate for term in terms]
+        listed += poles
+        self._lengths = tuple(len(term.polynomial) for term in terms)
         self._orders = tuple(order for _, order in exponentials.poles)
-        self._exact = tuple(
-            (int(pole.p), int(pole.q)) if pole.is_Rational else None
-            for pole, _ in exponentials.poles
-        )
+        exact = []
+        for pole in poles:
+            exact.append((int(pole.p), int(pole.q)) if pole.is_Rational else None)
+        self._exact = tuple(exact)
         self._balls = compile_arb_together(listed, parameters)
 
     def at(self, values: Sequence[fmpq]) -> Moment:
@@ -467,11 +554,9 @@ class MomentFormula:
 
         def numbers() -> Numbers:
             balls = iter(self._balls(*map(arb, values)))
-            return Numbers(
-                tuple(arb_poly(list(islice(balls, length))) for length in self._lengths),
-                tuple(islice(balls, len(self._lengths))),
-                tuple(balls),
-            )
+            polynomials = tuple(arb_poly(list(islice(balls, length))) for length in self._lengths)
+            rates = tuple(islice(balls, len(self._lengths)))
+            return Numbers(polynomials, rates, poles=tuple(balls))
 
         exact = tuple(None if ratio is None else Fraction(*ratio) for ratio in self._exact)
         rates = (None,) * len(self._lengths)
@@ -493,16 +578,14 @@ def _is_usable(ball: arb) -> bool:
         return False
     if ball == 0:
         return True
+    if ball.rel_accuracy_bits() < _LEAST_BITS:
+        return False
     size = abs(float(ball.mid()))
-    return bool(ball.rel_accuracy_bits() >= _LEAST_BITS) and 1.0 / _MOST < size < _MOST
+    return 1.0 / _MOST < size < _MOST
 
 
 def _numbers(program: Program, constants: dict[sp.Expr, arb]) -> list[float]:
     return [float(constants[c].mid()) for c in program.constants]
-
-
-def _doubles(program: Program, constants: dict[sp.Expr, arb]) -> NumpyFunction:
-    return NumpyFunction(program, numbers=_numbers(program, constants))
 
 
 # by name in a record on disk
@@ -555,12 +638,12 @@ class _Encoder:
         if isinstance(value, list | tuple):
             return {type(value).__name__: [self.any(part_of_list) for part_of_list in value]}
         if isinstance(value, Program):
-            return {"program": self._program(value, [self.any(c) for c in value.constants])}
+            return {"program": self._program_data(value, [self.any(c) for c in value.constants])}
         name = type(value).__name__
         if name in _FUNCTIONS:
             program, _ = value.__reduce__()[1]
-            constants = [self._closed(c) for c in program.constants]
-            return {name: self._program(program, constants)}
+            constants = [self._constant_program(c) for c in program.constants]
+            return {name: self._program_data(program, constants)}
         if name in _RECORDS:
             parts = {key: part for key, part in vars(value).items() if key not in _NOT_WRITTEN}
             return {name: {key: self.any(part) for key, part in parts.items()}}
@@ -570,13 +653,13 @@ class _Encoder:
             return {"constant": [self._numbers.setdefault(value, len(self._numbers)), 0]}
         raise InputError(f"{name} is no plain data")
 
-    def _closed(self, constant: Any) -> Any:
+    def _constant_program(self, constant: Any) -> Any:
         """Return a constant without symbols as a program."""
         from symdp.emit.program import compile_constant
 
-        return {"program": self._program(compile_constant(constant), [])}
+        return {"program": self._program_data(compile_constant(constant), [])}
 
-    def _program(self, program: Program, constants: list[Any]) -> list[Any]:
+    def _program_data(self, program: Program, constants: list[Any]) -> list[Any]:
         steps = []
         for step in program.steps:
             if not isinstance(step.detail, int | tuple | None):
@@ -592,26 +675,28 @@ def _decoded(data: Any) -> Any:
     ((kind, content),) = data.items()
     if kind == "constant":
         return _Constant(*content)
-    if kind in {"list", "tuple"}:
-        parts = [_decoded(item) for item in content]
-        return parts if kind == "list" else tuple(parts)
+    if kind == "list":
+        return [_decoded(item) for item in content]
+    if kind == "tuple":
+        return tuple(_decoded(item) for item in content)
     if kind == "program":
-        return _program(content)
+        return _program_of(content)
     if kind in _FUNCTIONS:
-        return _FUNCTIONS[kind](_program(content))
+        return _FUNCTIONS[kind](_program_of(content))
     record = object.__new__(_RECORDS[kind])
     vars(record).update({key: _decoded(part) for key, part in content.items()})
     return record
 
 
-def _program(fields: list[Any]) -> Program:
+def _program_of(fields: list[Any]) -> Program:
     symbols, constants, steps, results = fields
+    operations = []
+    for name, operands, detail in steps:
+        arguments = tuple(detail) if isinstance(detail, list) else detail
+        operations.append(Operation(name, tuple(operands), arguments))
     return Program(
         tuple(symbols),
         tuple(_decoded(constant) for constant in constants),
-        tuple(
-            Operation(name, tuple(operands), tuple(detail) if isinstance(detail, list) else detail)
-            for name, operands, detail in steps
-        ),
+        tuple(operations),
         tuple(results),
     )

@@ -84,9 +84,11 @@ class LossLaw:
         only_q: Sequence[SmoothPiece] = (),
         read_moment: Callable[[], Moment | None] | None = None,
     ) -> None:
-        self._read_moment = read_moment
+        self.step = step
+        self.is_reversible = is_reversible
+        self._other = other
         self._only_q = tuple(only_q)  # where P vanishes, with the density of Q
-        self.step, self.is_reversible, self._other = step, is_reversible, other
+        self._read_moment = read_moment
         self._bounds = loss_bounds
         self._sets: dict[_Key, NodeSet] = {}
         self._parts: dict[tuple[int, int, bool], list[_Part]] = {}
@@ -99,7 +101,13 @@ class LossLaw:
         only_p = [piece for piece in self.step.pieces if escapes(piece)]
         pieces = [piece.reversed() for piece in self.step.pieces if piece not in only_p]
         step = Step(self.step.name, (*pieces, *self._only_q))
-        return LossLaw(step, (-high, -low), True, self, only_p)
+        return LossLaw(
+            step,
+            (-high, -low),
+            is_reversible=True,
+            other=self,
+            only_q=only_p,
+        )
 
     @cached_property
     def domain(self) -> tuple[float, float]:
@@ -111,16 +119,18 @@ class LossLaw:
     @cached_property
     def loss_bounds(self) -> tuple[float, float]:
         """The essential range of the finite loss."""
-        if self._bounds is None:
-            low, high = loss_range(self._outlines, self.step.point_loss)
-            has_infinite = self.step.point_loss.size or any(map(escapes, self.step.pieces))
-            if high == -math.inf and not has_infinite:
-                raise AccuracyError(
-                    f"no finite loss of {self.step.name} is seen in doubles, as where the "
-                    "sensitivity is enormous beside the noise"
-                )
-            return low, high
-        return self._bounds if self._other is not None else widened(self._bounds, self.outlines)
+        if self._bounds is not None:
+            if self._other is not None:
+                return self._bounds
+            return widened(self._bounds, self.outlines)
+        low, high = loss_range(self._outlines, self.step.point_loss)
+        has_infinite = self.step.point_loss.size or any(map(escapes, self.step.pieces))
+        if high == -math.inf and not has_infinite:
+            raise AccuracyError(
+                f"no finite loss of {self.step.name} is seen in doubles, as where the "
+                "sensitivity is enormous beside the noise"
+            )
+        return low, high
 
     @property
     def outlines(self) -> list[Outline]:
@@ -139,8 +149,10 @@ class LossLaw:
     @cached_property
     def mass_at_infinity(self) -> float:
         """P(Q = 0)."""
-        is_certain = np.isposinf(self.step.point_loss).any() or any(map(escapes, self.step.pieces))
-        return self.base.mass_at_infinity if is_certain else 0.0
+        has_infinite_point = np.isposinf(self.step.point_loss).any()
+        if has_infinite_point or any(map(escapes, self.step.pieces)):
+            return self.base.mass_at_infinity
+        return 0.0
 
     def is_resolved_at(self, tilt: float) -> bool:
         """Whether K(t) is known, or known to be infinite: a table ends before its law does."""
@@ -159,11 +171,11 @@ class LossLaw:
         if self._other is not None:
             mirrored = self._other.moment
             return None if mirrored is None else mirrored.reversed()
-        if self._read_moment is None or any(
-            math.isinf(loss) and math.isinf(tilt)
-            for loss, tilt in zip(self.loss_bounds, self.domain, strict=True)
-        ):
+        if self._read_moment is None:
             return None
+        for loss, tilt in zip(self.loss_bounds, self.domain, strict=True):
+            if math.isinf(loss) and math.isinf(tilt):
+                return None
         return self._read_moment()
 
     @cached_property
@@ -181,17 +193,22 @@ class LossLaw:
 
         The third number is how far what counts as the largest lies apart, 0 but for rounding.
         """
-        top, base = self.loss_bounds[1], self.base
-        largest = base.atomic & (base.loss >= top - SEEN_BEYOND * (1.0 + abs(top)))
-        close = (base.loss >= top - below) & ~largest
-        first, second = (np.logaddexp.reduce(base.log_weight[nodes]) for nodes in (largest, close))
-        width = top - float(base.loss[largest].min(initial=top))
-        return float(first), float(second), width if width > _SAME * (1.0 + abs(top)) else 0.0
+        top = self.loss_bounds[1]
+        base = self.base
+        size = 1.0 + abs(top)
+        is_largest = base.atomic & (base.loss >= top - SEEN_BEYOND * size)
+        is_close = (base.loss >= top - below) & ~is_largest
+        log_largest = float(np.logaddexp.reduce(base.log_weight[is_largest]))
+        log_close = float(np.logaddexp.reduce(base.log_weight[is_close]))
+        width = top - float(base.loss[is_largest].min(initial=top))
+        if width <= _SAME * size:
+            width = 0.0
+        return log_largest, log_close, width
 
     @cached_property
     def is_spread(self) -> bool:
         """Whether the loss has a continuous part."""
-        return any(not (p.flat or p.integer) for p in self.step.pieces)
+        return not all(piece.flat or piece.integer for piece in self.step.pieces)
 
     @cached_property
     def is_closed(self) -> bool:
@@ -205,17 +222,20 @@ class LossLaw:
         is_finite = np.isfinite(self.step.point_loss)
         points = self.step.point_loss[is_finite]
         masses = np.exp(self.step.point_log_p[is_finite])
-        moments = [tuple(float(np.sum(masses * points**k)) for k in range(3))]
-        moments += [outline.rough_moments() for outline in self._outlines]
+        of_points = [float(np.sum(masses * points**power)) for power in range(3)]
+        moments = [of_points, *(outline.rough_moments() for outline in self._outlines)]
         mass, first, second = (math.fsum(column) for column in zip(*moments, strict=True))
-        mean = first / max(mass, 1e-300)
-        return mean, max(second / max(mass, 1e-300) - mean**2, 0.0)
+        mass = max(mass, 1e-300)
+        mean = first / mass
+        variance = second / mass - mean**2
+        return mean, max(variance, 0.0)
 
     @cached_property
     def has_atoms(self) -> bool:
         """Whether some single loss value has positive probability."""
-        pieces = self.step.pieces
-        return bool(self.step.point_loss.size) or any(p.flat or p.integer for p in pieces)
+        if self.step.point_loss.size:
+            return True
+        return any(piece.flat or piece.integer for piece in self.step.pieces)
 
     @cached_property
     def atom_gap(self) -> float:
@@ -228,20 +248,21 @@ class LossLaw:
         """The level and the frequency of the one node set that serves all usual tilts, or None."""
         if self._other is not None:
             return self._other._common
-        outlines = [o for o in self.outlines if not escapes(o.piece)]
+        outlines = [outline for outline in self.outlines if not escapes(outline.piece)]
         if not self.is_spread or not outlines or self.step.point_loss.size:
             return None
-        return common_window(outlines, min(self.domain[1], -1.0 - self.domain[0]), self._edge)
+        low, high = self.domain
+        nearest = min(high, -1.0 - low)
+        return common_window(outlines, nearest, self._edge)
 
     def _edge(self, level: int, upper: bool) -> float:
         """Return the tilt at the end of window `level`, always inside the domain."""
+        low, high = self.domain
+        end = high if upper else -1.0 - low
         reach = 2.0**level - 1.0
-        if upper:
-            end = self.domain[1]
-            return reach if math.isinf(end) else (reach / (1.0 + reach / end) if end > 0 else 0.0)
-        end = -1.0 - self.domain[0]
-        inner = reach if math.isinf(end) else (reach / (1.0 + reach / end) if end > 0 else 0.0)
-        return -1.0 - inner
+        if not math.isinf(end):
+            reach = reach / (1.0 + reach / end) if end > 0 else 0.0
+        return reach if upper else -1.0 - reach
 
     def _level(self, tilt: float) -> tuple[int, int]:
         """Return the window (lower level, upper level) that contains a tilt."""
@@ -252,7 +273,8 @@ class LossLaw:
                 f"generating function of {self.step.name} is finite"
             )
         for level in range(_LEVELS):
-            if tilt <= self._edge(level, upper=True) and (level > 0 or high <= 0 or tilt <= 0):
+            is_usable = level > 0 or high <= 0 or tilt <= 0
+            if is_usable and tilt <= self._edge(level, upper=True):
                 break
         else:
             raise AccuracyError(f"tilt {tilt:.6g} is too close to the end of the domain {high:.6g}")
@@ -266,65 +288,86 @@ class LossLaw:
     def place(self, tilt: float, frequency: float) -> tuple[_Key, list[float]]:
         """Return the window, band and part that a tilt and a frequency are in, and its ends."""
         common = self._common_window(tilt, frequency)
-        lower, upper, highest = window = common or self._window(tilt, frequency)
-        part = self._part(tilt, lower, upper, highest > 0) if window != common else None
-        # At far tilts most of P has no weight, and would oscillate too fast to resolve.
+        window = common or self._window(tilt, frequency)
+        lower, upper, highest = window
+        part: _Part = None
+        if window != common:
+            part = self._part_of_window(tilt, lower, upper, highest > 0)
+        if part is not None:
+            # At far tilts most of P has no weight, and would oscillate too fast to resolve.
+            return (*window, part), list(part)
         ends = [self._edge(lower, upper=False), -1.0, 0.0, self._edge(upper, upper=True)]
-        return (*window, part), ends if part is None else list(part)
+        return (*window, part), ends
 
     def nodes(self, tilt: float, frequency: float) -> NodeSet:
         """Return a node set that serves every tilt of the window around `tilt`, |y| ≤ frequency."""
         key, ends = self.place(tilt, frequency)
-        lower, upper, highest, part = key
         node_set = self._sets.get(key)
+        if node_set is not None:
+            return node_set
+        lower, upper, highest, part = key
         is_common = (lower, upper, highest) == self._common_window(tilt, frequency)
-        if node_set is None and is_common and self._other is not None:
+        if is_common and self._other is not None:
             only_p = [flat_nodes(o).log_weight for o in self.outlines if escapes(o.piece)]
             mass = sum(float(np.exp(logs).sum()) for logs in only_p)
-            node_set = self._sets[key] = self._other.nodes(-0.5, highest).reversed(mass)
-        if node_set is None:
-            reference = None if part is None else self.base
-            refused = (lower, upper, part)
-            if highest >= self._refused.get(refused, (math.inf, ""))[0]:
-                raise AccuracyError(self._refused[refused][1])
-            try:
-                node_set = build_nodes(self.step, self.outlines, ends, highest, reference)
-            except AccuracyError as error:
-                self._refused[refused] = highest, str(error)
-                raise
+            node_set = self._other.nodes(-0.5, highest).reversed(mass)
             self._sets[key] = node_set
+            return node_set
+        reference = None if part is None else self.base
+        refused = (lower, upper, part)
+        refused_frequency, reason = self._refused.get(refused, (math.inf, ""))
+        if highest >= refused_frequency:
+            raise AccuracyError(reason)
+        try:
+            node_set = build_nodes(self.step, self.outlines, ends, highest, reference)
+        except AccuracyError as error:
+            self._refused[refused] = (highest, str(error))
+            raise
+        self._sets[key] = node_set
         return node_set
 
-    def _part(self, tilt: float, lower: int, upper: int, turns: bool) -> _Part:
+    def _part_of_window(self, tilt: float, lower: int, upper: int, turns: bool) -> _Part:
         """Return the part of a far window that has a node set of its own, None where none has."""
         level = max(lower, upper)
         if level <= _FAR_LEVEL:
             is_heavy = self.domain[0] == -1.0 or self.domain[1] == 0.0
-            return self._apart(tilt, upper) if turns and is_heavy else None
+            if turns and is_heavy:
+                return self._octave_of_end(tilt, upper)
+            return None
         parts = self._parts.setdefault((lower, upper, turns), [])
         for part in parts:
             if part is None or part[0] < tilt <= part[1]:
                 return part
-        left, right = sorted(self._edge(k, upper=upper > lower) for k in (level - 1, level))
-        growth = self._log_masses([left, right]) - np.asarray([left, right]) * self.base.mean
-        far = turns or float(growth.min()) > _WORTHWHILE
-        parts.append(far_part(tilt, left, right, self._log_masses) if far else None)
-        return parts[-1]
+        is_upper = upper > lower
+        left, right = sorted(self._edge(k, upper=is_upper) for k in (level - 1, level))
+        tilts = [left, right]
+        growth = self._log_masses(tilts) - np.asarray(tilts) * self.base.mean
+        new_part: _Part = None
+        if turns or float(growth.min()) > _WORTHWHILE:
+            new_part = far_part(tilt, left, right, self._log_masses)
+        parts.append(new_part)
+        return new_part
 
-    def _apart(self, tilt: float, upper: int) -> _Part:
+    def _octave_of_end(self, tilt: float, upper: int) -> _Part:
         """Return the tilts within an octave of an end at −1 or 0, where losses are enormous."""
-        least, most = whole = -1.0, self._edge(upper, upper=True)
+        least = -1.0
+        most = self._edge(upper, upper=True)
+        whole = (least, most)
         if self.domain[1] == 0.0 and tilt < 0.0:
             near = math.floor(math.log2(-tilt))
-            least, most = max(least, -(2.0 ** (near + 1))), -(2.0**near)
+            least = max(least, -(2.0 ** (near + 1)))
+            most = -(2.0**near)
         if self.domain[0] == -1.0 and tilt > -1.0:
             near = min(math.floor(math.log2(1.0 + tilt)), 0)
             least = max(least, 2.0**near - 1.0)
-            most = most if near == 0 else min(most, 2.0 ** (near + 1) - 1.0)
-        return None if (least, most) == whole else (least, most)
+            if near != 0:
+                most = min(most, 2.0 ** (near + 1) - 1.0)
+        if (least, most) == whole:
+            return None
+        return least, most
 
-    def _seen(self, tilt: float, frequency: float) -> NodeSet:
-        """Return the same; AccuracyError if no loss can be seen so far out."""
+    def _nodes_with_losses(self, tilt: float, frequency: float) -> NodeSet:
+        """Return the node set at a tilt; AccuracyError if no loss can be seen so far out."""
         nodes = self.nodes(tilt, frequency)
         if not nodes.loss.size:
             raise AccuracyError(_UNSEEN_LOSS.format(self.step.name))
@@ -332,23 +375,27 @@ class LossLaw:
 
     def _window(self, tilt: float, frequency: float) -> tuple[int, int, float]:
         """Return the levels of the window around a tilt, and the frequency of a band."""
-        levels = self._level(tilt)
-        if self._common is not None and max(levels) <= _FAR_LEVEL:
-            return *levels, self._band(frequency, self._common[1])
+        lower, upper = self._level(tilt)
+        if self._common is not None and max(lower, upper) <= _FAR_LEVEL:
+            return lower, upper, self._band(frequency, self._common[1])
         # Bands are powers of four of a frequency; the lowest of all that hardly turns the loss.
-        if frequency > _SLOW or (frequency > 0 and self._turns(tilt, frequency)):
-            # What asks for a frequency soon asks for a few σ⁻¹ more: one set serves all of them.
-            likely = _LIKELY / max(math.sqrt(self.tilted(tilt).variance), 1e-300)
-            highest = max(frequency, min(likely, _BEYOND * frequency))
-            return *levels, self._band(highest, _SLOW)
-        return *levels, 0.0
+        is_slow = frequency <= _SLOW
+        if is_slow and not (frequency > 0 and self._turns_losses(tilt, frequency)):
+            return lower, upper, 0.0
+        # What asks for a frequency soon asks for a few σ⁻¹ more: one set serves all of them.
+        deviation = math.sqrt(self.tilted(tilt).variance)
+        likely = _LIKELY / max(deviation, 1e-300)
+        highest = max(frequency, min(likely, _BEYOND * frequency))
+        return lower, upper, self._band(highest, _SLOW)
 
     def _band(self, frequency: float, least: float) -> float:
         """Return the smallest power of four times the least frequency that is not below another."""
-        return least * 4.0 ** max(0, math.ceil(math.log(max(frequency / least, 1e-300), 4.0)))
+        ratio = max(frequency / least, 1e-300)
+        power = max(0, math.ceil(math.log(ratio, 4.0)))
+        return least * 4.0**power
 
     def _common_window(self, tilt: float, frequency: float) -> tuple[int, int, float] | None:
-        """Return the same for the window of usual tilts, or None for a tilt beyond."""
+        """Return the window of usual tilts and the frequency of a band, None for a tilt beyond."""
         if self._common is None:
             return None
         level, highest = self._common
@@ -361,60 +408,70 @@ class LossLaw:
         lower, upper, _ = self._common_window(tilt, 0.0) or self._window(tilt, 0.0)
         return self._edge(lower, upper=False), self._edge(upper, upper=True)
 
-    def _turns(self, tilt: float, frequency: float) -> bool:
+    def _turns_losses(self, tilt: float, frequency: float) -> bool:
         """Return whether a frequency turns losses that count under a tilt by more than a little."""
         nodes = self.nodes(tilt, 0.0)
         exponent = nodes.log_weight + tilt * nodes.centred
-        seen = nodes.centred[exponent > exponent.max(initial=-math.inf) - _UNSEEN]
-        return seen.size > 0 and frequency * float(np.ptp(seen)) > _LITTLE_TURN
+        top = exponent.max(initial=-math.inf)
+        seen = nodes.centred[exponent > top - _UNSEEN]
+        if not seen.size:
+            return False
+        return frequency * float(np.ptp(seen)) > _LITTLE_TURN
 
     def _log_masses(self, tilts: Sequence[float]) -> Array:
         """Return log E e^{tL} of the finite losses at several tilts, to within a few units."""
-        outlines = [o for o in self.outlines if not escapes(o.piece)]
-        logs = [o.log_masses(tilts) for o in outlines] or [np.full(len(tilts), -math.inf)]
+        outlines = [outline for outline in self.outlines if not escapes(outline.piece)]
+        if not outlines:
+            return np.full(len(tilts), -math.inf)
+        logs = [outline.log_masses(tilts) for outline in outlines]
         return np.asarray(np.max(logs, axis=0))
 
     def transform(self, tilts: Array) -> Array:
         """Return K(t) − t·E L for several tilts."""
         tilts = np.asarray(tilts, dtype=np.float64)
         result = np.full(tilts.size, np.nan)
-        for t in tilts[np.argsort(-np.abs(tilts))]:
-            waiting = np.isnan(result)
-            if waiting[tilts == t].any():
-                nodes = self._seen(float(t), 0.0)
-                chosen = waiting & _served(nodes, float(t), tilts)
-                result[chosen] = excess(nodes, tilts[chosen])
+        from_farthest = tilts[np.argsort(-np.abs(tilts))]
+        for tilt in from_farthest.tolist():
+            is_waiting = np.isnan(result)
+            if is_waiting[tilts == tilt].any():
+                nodes = self._nodes_with_losses(tilt, 0.0)
+                is_served = is_waiting & _served(nodes, tilt, tilts)
+                result[is_served] = excess(nodes, tilts[is_served])
         return result
 
     def rough_cumulants(self, tilts: Array) -> tuple[Array, Array, Array]:
         """Return K(t) − t E L, K′(t) − E L and K″(t) for several tilts, sums that may cancel."""
-        excess, mean, variance = (np.empty(tilts.size) for _ in range(3))
-        waiting = np.ones(tilts.size, dtype=bool)
-        while waiting.any():
-            farthest = float(tilts[waiting][np.abs(tilts[waiting] + 0.5).argmax()])
-            nodes = self._seen(farthest, 0.0)
-            served = waiting & _served(nodes, farthest, tilts)
-            waiting &= ~served
-            exponent = nodes.log_weight + np.multiply.outer(tilts[served], nodes.centred)
+        excess = np.empty(tilts.size)
+        mean = np.empty(tilts.size)
+        variance = np.empty(tilts.size)
+        is_waiting = np.ones(tilts.size, dtype=bool)
+        while is_waiting.any():
+            waiting = tilts[is_waiting]
+            farthest = float(waiting[np.abs(waiting + 0.5).argmax()])
+            nodes = self._nodes_with_losses(farthest, 0.0)
+            is_served = is_waiting & _served(nodes, farthest, tilts)
+            is_waiting &= ~is_served
+            exponent = nodes.log_weight + np.multiply.outer(tilts[is_served], nodes.centred)
             top = exponent.max(axis=1, keepdims=True)
             weight = np.exp(exponent - top)
             total = weight.sum(axis=1)
-            excess[served] = top[:, 0] + np.log(total)
+            excess[is_served] = top[:, 0] + np.log(total)
             # No product of matrices, whose rounding depends on how many tilts there are.
             first = (weight * nodes.centred).sum(axis=1) / total
             second = (weight * (nodes.centred * nodes.centred)).sum(axis=1) / total
-            variance[served] = second - first * first
-            mean[served] = first
+            variance[is_served] = second - first * first
+            mean[is_served] = first
         return excess, mean, variance
 
     def tilted(self, tilt: float, frequency: float = 0.0) -> Tilted:
         """Return the law tilted by `tilt`, from nodes that resolve |y| ≤ frequency."""
-        nodes = self._seen(tilt, frequency)
+        nodes = self._nodes_with_losses(tilt, frequency)
         tilted = self._tilted.get(tilt)
         if tilted is None or tilted.nodes is not nodes:
             if len(self._tilted) >= _MOST_TILTED:
                 self._tilted.clear()
-            tilted = self._tilted[tilt] = self._tilted_by(nodes, tilt)
+            tilted = self._tilted_by(nodes, tilt)
+            self._tilted[tilt] = tilted
         return tilted
 
     def _tilted_by(self, nodes: NodeSet, tilt: float) -> Tilted:
@@ -426,35 +483,38 @@ class LossLaw:
         weight /= total
         shift = float(weight @ nodes.centred)
         deviation = nodes.centred - shift
-        shift += (residue := float(weight @ deviation))
+        residue = float(weight @ deviation)
+        shift += residue
         deviation -= residue
         is_precise = not nodes.partial and top < OVERFLOW
         if is_precise:
             # As E L − μ = 0, the shift is what the growth e^{t(L−μ)} − 1 adds: of one sign, and so
             # accurate relative to itself, however small the tilt.
-            growth = np.where(
-                scaled > LARGE,
-                np.exp(scaled + nodes.log_weight) - nodes.weight,
-                nodes.weight * np.expm1(np.minimum(scaled, LARGE)),
-            )
+            large_growth = np.exp(scaled + nodes.log_weight) - nodes.weight
+            small_growth = nodes.weight * np.expm1(np.minimum(scaled, LARGE))
+            growth = np.where(scaled > LARGE, large_growth, small_growth)
             total = 1.0 - nodes.mass_at_infinity + float(growth.sum())
             shift = float(nodes.centred @ growth) / total
+        atomic = 0.0
+        if self.has_atoms:
+            atomic = float(weight[nodes.atomic].sum())
         return Tilted(
-            tilt,
-            nodes,
-            shift,
-            float(weight @ (deviation * deviation)),
-            weight,
-            deviation,
-            float(weight[nodes.atomic].sum()) if self.has_atoms else 0.0,
-            is_precise,
+            tilt=tilt,
+            nodes=nodes,
+            shift=shift,
+            variance=float(weight @ (deviation * deviation)),
+            weight=weight,
+            deviation=deviation,
+            atomic=atomic,
+            is_precise=is_precise,
         )
 
 
 def _served(nodes: NodeSet, tilt: float, tilts: Array) -> NDArray[np.bool_]:
     """Return which tilts a node set of one of them serves: back to 0, what lies between."""
-    between = (tilts >= min(tilt, -1.0)) & (tilts <= max(tilt, 0.0))
-    return np.asarray(tilts == tilt if nodes.partial else between)
+    if nodes.partial:
+        return np.asarray(tilts == tilt)
+    return np.asarray((tilts >= min(tilt, -1.0)) & (tilts <= max(tilt, 0.0)))
 
 
 _USUAL, _WIDEST = 3, 12  # levels of usual tilts, and of the widest window
@@ -467,28 +527,35 @@ _CHEAP_TURN = 30.0  # of all its losses, which some ten panels resolve
 
 
 def common_window(
-    outlines: Sequence[Outline], nearest: float, edge: Callable[[int, bool], float]
+    outlines: Sequence[Outline],
+    nearest: float,
+    edge: Callable[[int, bool], float],
 ) -> tuple[int, float] | None:
     """Return level and frequency of the window of usual tilts, None where none is."""
-    mass, first, second = np.sum([o.rough_moments() for o in outlines], axis=0).tolist()
+    moments = [outline.rough_moments() for outline in outlines]
+    mass, first, second = np.sum(moments, axis=0).tolist()
     if not (0.5 < mass < 2.0 and 0.0 < second < math.inf):
         return None
-    mean, size = first / mass, math.sqrt(second / mass)
-    levels = [k for k in range(2, _WIDEST + 1) if edge(k, True) < _INNER * nearest]
+    mean = first / mass
+    deviation = math.sqrt(second / mass)
+    levels = [level for level in range(2, _WIDEST + 1) if edge(level, True) < _INNER * nearest]
     if not levels:
         return None
-    tilts = np.asarray([edge(k, side) for k in levels for side in (False, True)])
-    shells = [o.shells(tilts.tolist()) for o in outlines]  # of all levels at once
-    masses = np.logaddexp.reduce([log_row_sums(rows) for rows in shells], axis=0)
-    growth = (masses - tilts * mean).reshape(-1, 2).max(axis=1)
-    window, usual = None, math.inf
-    for k, grown, stretch in zip(
-        levels, growth.tolist(), _stretches(outlines, shells), strict=True
-    ):
-        if not (grown < _HARDLY and stretch <= _FARTHER * usual):
+    edges = [(edge(level, False), edge(level, True)) for level in levels]
+    tilts = np.asarray(edges).ravel()
+    shells = [outline.shells(tilts.tolist()) for outline in outlines]  # of all levels at once
+    log_masses = np.logaddexp.reduce([log_row_sums(rows) for rows in shells], axis=0)
+    growth = (log_masses - tilts * mean).reshape(-1, 2).max(axis=1)
+    ranges = _loss_ranges(outlines, shells)
+    window = None
+    usual = math.inf
+    for level, grown, length in zip(levels, growth.tolist(), ranges, strict=True):
+        if not (grown < _HARDLY and length <= _FARTHER * usual):
             break
-        window = k, max(_FREQUENT / size, _CHEAP_TURN / max(stretch, 1e-300))
-        usual = stretch if k == _USUAL else usual
+        cheap = _CHEAP_TURN / max(length, 1e-300)
+        window = (level, max(_FREQUENT / deviation, cheap))
+        if level == _USUAL:
+            usual = length
     return window
 
 
@@ -499,21 +566,29 @@ def far_part(
     while True:
         middle = 0.5 * (left + right)
         first, centre, last = log_masses([left, middle, right]).tolist()
-        if not 0.5 * (first + last) - centre > _MOST_BENT:
+        bend = 0.5 * (first + last) - centre
+        if not bend > _MOST_BENT:
             return left, right
-        left, right = (left, middle) if tilt <= middle else (middle, right)
+        if tilt <= middle:
+            right = middle
+        else:
+            left = middle
 
 
-def _stretches(outlines: Sequence[Outline], shells: Sequence[Array]) -> list[float]:
+def _loss_ranges(outlines: Sequence[Outline], shells: Sequence[Array]) -> list[float]:
     """Return how far apart losses are that matter, as far as grids tell, at every two tilts."""
-    low, high = math.inf, -math.inf
+    low = np.asarray(math.inf)
+    high = np.asarray(-math.inf)
     for outline, rows in zip(outlines, shells, strict=True):
         if not rows.size:  # a piece with no mass that is a double
             continue
-        seen = (rows > rows.max(axis=1, keepdims=True) - NEGLIGIBLE) & np.isfinite(outline.loss)
-        seen = seen[::2] | seen[1::2]
-        low = np.minimum(low, np.where(seen, outline.loss, np.inf).min(axis=1))
-        high = np.maximum(high, np.where(seen, outline.loss, -np.inf).max(axis=1))
+        top = rows.max(axis=1, keepdims=True)
+        matters = (rows > top - NEGLIGIBLE) & np.isfinite(outline.loss)
+        matters_at_either = matters[::2] | matters[1::2]
+        least = np.where(matters_at_either, outline.loss, np.inf).min(axis=1)
+        largest = np.where(matters_at_either, outline.loss, -np.inf).max(axis=1)
+        low = np.minimum(low, least)
+        high = np.maximum(high, largest)
     lengths: list[float] = np.where(high < low, np.inf, high - low).tolist()
     return lengths
 
@@ -528,8 +603,27 @@ def _narrow_scale(piece: SmoothPiece, begin: float, side: float) -> float:
     """Return the distance at which most mass of a side lies, 1 where it is no less."""
     distance = np.append(_NEAR[::-1], 1.0)
     with np.errstate(all="ignore"):
-        mass = piece.log_p(begin + side * distance) + np.log(distance)
-    return float(distance[np.nan_to_num(mass, nan=-np.inf, posinf=-np.inf).argmax()])
+        log_mass = piece.log_p(begin + side * distance) + np.log(distance)
+    log_mass = np.nan_to_num(log_mass, nan=-np.inf, posinf=-np.inf)
+    return float(distance[log_mass.argmax()])
+
+
+def _shells_at_end(piece: SmoothPiece, upper: bool) -> tuple[Array, Array]:
+    """Return places ever closer to an end, or farther out, and logs of the length at each."""
+    end = piece.upper if upper else piece.lower
+    side = 1.0 if upper else -1.0
+    if np.isfinite(end):
+        x = end - side * _NEAR * max(1.0, abs(end))
+        x = x[(x > piece.lower) & (x < piece.upper)]
+        return x, np.log(np.abs(end - x))
+    start = piece.lower if upper else piece.upper
+    begin = start if np.isfinite(start) else 0.0
+    far = _FAR
+    with np.errstate(all="ignore"):
+        is_narrow = not np.isfinite(piece.log_p(begin + side * far[:2])).any()
+    if is_narrow:
+        far = far * _narrow_scale(piece, begin, side)
+    return begin + side * far, np.log(far)
 
 
 def _end_slopes(piece: SmoothPiece, upper: bool) -> tuple[float, float]:
@@ -539,47 +633,37 @@ def _end_slopes(piece: SmoothPiece, upper: bool) -> tuple[float, float]:
     dies out exactly while the slope of log P + tℓ ± u stays negative, so the critical tilt is a
     ratio of differences between two far shells, in which constants cancel.
     """
-    end = piece.upper if upper else piece.lower
-    side = 1.0 if upper else -1.0
-    if np.isfinite(end):
-        x = end - side * _NEAR * max(1.0, abs(end))
-        x = x[(x > piece.lower) & (x < piece.upper)]
-        distance = np.abs(end - x)
-        shell = np.log(distance)
-    else:
-        start = piece.lower if upper else piece.upper
-        begin = start if np.isfinite(start) else 0.0
-        far = _FAR
-        with np.errstate(all="ignore"):
-            is_narrow = not np.isfinite(piece.log_p(begin + side * far[:2])).any()
-        if is_narrow:
-            far = far * _narrow_scale(piece, begin, side)
-        x = begin + side * far
-        shell = np.log(far)
+    x, log_length = _shells_at_end(piece, upper)
     with np.errstate(all="ignore"):
         log_p, _, loss = piece.values(x)
-        mass = log_p + shell[: x.size]
-    usable = np.flatnonzero(np.isfinite(mass) & np.isfinite(loss) & (np.abs(loss) < 1e300))
+        log_mass = log_p + log_length[: x.size]
+    is_usable = np.isfinite(log_mass) & np.isfinite(loss) & (np.abs(loss) < 1e300)
+    usable = np.flatnonzero(is_usable)
     if usable.size < 2:
         return -np.inf, np.inf
     last = usable[-1]
-    middle = usable[usable.size // 2] if usable.size > 4 else usable[0]
+    middle = usable[0]
+    if usable.size > 4:
+        middle = usable[usable.size // 2]
     rise = loss[last] - loss[middle]
     if abs(rise) <= 1e-9 * max(1.0, abs(loss[last])):
         return -np.inf, np.inf  # the loss has a limit here: every tilt converges
     with np.errstate(over="ignore"):
-        critical = -(mass[last] - mass[middle]) / rise
+        critical = -(log_mass[last] - log_mass[middle]) / rise
     if not np.isfinite(critical):
         return -np.inf, np.inf
     # A loss that grows faster than the logarithm of the distance leaves no tilt at all: what shells
     # twice as far out (in logarithms) still allow falls towards 0, or −1.
     inner = usable[usable.size // 4]
     with np.errstate(all="ignore"):
-        nearer = -(mass[middle] - mass[inner]) / (loss[middle] - loss[inner])
+        inner_rise = loss[middle] - loss[inner]
+        nearer = -(log_mass[middle] - log_mass[inner]) / inner_rise
     edge = 0.0 if rise > 0 else -1.0
     if abs(critical - edge) < min(_SMALL, _FALLS * abs(nearer - edge)):
         critical = edge
-    return (-np.inf, critical) if rise > 0 else (critical, np.inf)
+    if rise > 0:
+        return -np.inf, critical
+    return critical, np.inf
 
 
 def is_heavy(piece: SmoothPiece, upper: bool) -> bool:
@@ -589,17 +673,25 @@ def is_heavy(piece: SmoothPiece, upper: bool) -> bool:
 
 def tilt_domain(step: Step, ends: tuple[bool, ...] = (False, True)) -> tuple[float, float]:
     """Return (t₋, t₊), the interior of {t : E e^{tL} < ∞}; it contains (−1, 0)."""
-    low, high = -np.inf, np.inf
+    low = -math.inf
+    high = math.inf
     for piece in step.pieces:
         if piece.flat:
             continue
         for upper in ends:
             below, above = _end_slopes(piece, upper)
-            low, high = max(low, below), min(high, above)
+            low = max(low, float(below))
+            high = min(high, float(above))
     # A slope that stays finite but very large belongs to a density lighter than every e^{tℓ}, and
     # one next to −1 or 0 to a tail that ends there.
-    low = -math.inf if low < -1e6 else (-1.0 if low > -1.0 - 1e-9 else float(low))
-    high = math.inf if high > 1e6 else (0.0 if high < 1e-9 else float(high))
+    if low < -1e6:
+        low = -math.inf
+    elif low > -1.0 - 1e-9:
+        low = -1.0
+    if high > 1e6:
+        high = math.inf
+    elif high < 1e-9:
+        high = 0.0
     return low, high
 
 
@@ -615,8 +707,10 @@ def precise_losses(step: Step, outlines: Sequence[Outline]) -> tuple[Fraction, .
     """Return the single values of a step's loss, rising; of integers the ends and some between."""
     with ctx.workprec(BITS):
         losses = [middle_of(loss) for _, loss in step.point_balls]
-        for piece in (outline.piece for outline in outlines if not escapes(outline.piece)):
-            places = _sampled(piece) if piece.integer else [inner_place(piece)]
+        for piece in (outline.piece for outline in outlines):
+            if escapes(piece):
+                continue
+            places = _sampled_places(piece) if piece.integer else [inner_place(piece)]
             losses += [middle_of(piece.ball(arb(x))[1]) for x in places]
         return tuple(sorted(losses))
 
@@ -625,22 +719,27 @@ def precise_top(step: Step, outlines: Sequence[Outline], top: float) -> Fraction
     """Return the largest loss beyond doubles, None where it is not seen at a place of a piece."""
     with ctx.workprec(BITS):
         losses = [loss for _, loss in step.point_balls]
-        for piece in (outline.piece for outline in outlines if not escapes(outline.piece)):
+        for piece in (outline.piece for outline in outlines):
+            if escapes(piece):
+                continue
             places = [arb(inner_place(piece))] if piece.flat else list(piece.ends)
             losses += [piece.ball(x)[1] for x in places]
-        close = [loss for loss in losses if loss.is_finite() and loss.rad() < _KNOWN]
-        largest = max((middle_of(loss) for loss in close), default=None)
+        resolved = [loss for loss in losses if loss.is_finite() and loss.rad() < _KNOWN]
+        largest = max((middle_of(loss) for loss in resolved), default=None)
     if largest is None or not math.isfinite(top):
         return None
-    return largest if abs(float(largest) - top) <= _SAME_TOP * (1.0 + abs(top)) else None
+    if abs(float(largest) - top) > _SAME_TOP * (1.0 + abs(top)):
+        return None
+    return largest
 
 
-def _sampled(piece: SmoothPiece) -> list[float]:
+def _sampled_places(piece: SmoothPiece) -> list[float]:
     """Return some integers of a piece: where its loss ends, and others far from even spacing."""
     x = sampled_integers(piece, [-1.0, 0.0])
     loss = np.asarray(piece.loss(x))
-    middle = int(np.asarray(piece.log_p(x)).argmax())
+    likeliest = int(np.asarray(piece.log_p(x)).argmax())
+    beside = range(likeliest - _BESIDE, likeliest + _BESIDE + 1)
     chosen = {int(loss.argmin()), int(loss.argmax())}
-    chosen |= {index % x.size for index in range(middle - _BESIDE, middle + _BESIDE + 1)}
+    chosen |= {index % x.size for index in beside}
     chosen |= {index * index * (x.size - 1) // _SPARSE**2 for index in range(_SPARSE + 1)}
-    return [float(index) for index in x[sorted(chosen)]]
+    return [float(integer) for integer in x[sorted(chosen)]]

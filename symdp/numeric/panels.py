@@ -105,19 +105,6 @@ def _totals(*several: Panels) -> Array:
     return totals
 
 
-def _refine(probe: Probe, edges: Array) -> tuple[Probe, Panels, Array]:
-    """Return panels that settled, by series through balls where terms cancel, and errors left."""
-    settled = _settled(probe, edges, may_cancel=False)
-    if settled is not None:
-        return probe, *settled
-    piece = interpolated(probe.piece, edges)
-    if piece is not None:
-        probe = replace(probe, piece=piece)
-    settled = _settled(probe, edges, may_cancel=True)
-    assert settled is not None
-    return probe, *settled
-
-
 def _settled(probe: Probe, edges: Array, may_cancel: bool) -> tuple[Panels, Array] | None:
     """Return panels that agree with their halves, and what they miss; None if terms cancel."""
     trial = probe.evaluate(edges[:-1], edges[1:])
@@ -220,15 +207,25 @@ def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float
 def _settled_panels(
     outline: Outline, masses: Mapping[float, float], frequency: float
 ) -> tuple[SmoothPiece, Panels, Array] | None:
-    """Return settled panels, and the piece with the series of log P and ℓ that they needed."""
+    """Return panels that settled and what they miss, by series through balls if terms cancel.
+
+    The piece is returned with the series of log P and ℓ that they needed.
+    """
+    piece = outline.piece
     tilts = list(masses)
     log_masses = np.asarray(list(masses.values()))
-    first = first_edges(outline, tilts, log_masses)
-    if first.size == 0:
+    edges = first_edges(outline, tilts, log_masses)
+    if edges.size == 0:
         return None
-    probe = Probe(outline.piece, tilts, log_masses, frequency)
-    probe, panels, leftover = _refine(probe, first)
-    return probe.piece, _merge(probe, panels), leftover
+    probe = Probe(piece, tilts, log_masses, frequency)
+    settled = _settled(probe, edges, may_cancel=False)
+    if settled is None:
+        piece = interpolated(piece, edges) or piece
+        probe = replace(probe, piece=piece)
+        settled = _settled(probe, edges, may_cancel=True)
+    assert settled is not None
+    panels, leftover = settled
+    return piece, _merge(probe, panels), leftover
 
 
 def guided_rule(

@@ -87,14 +87,18 @@ class SmoothPiece:
 
     def accurate(self, x: Array, balls: int | None = None) -> tuple[Array, Array, float]:
         """Return log P and ℓ, by balls where few doubles cancel, and how many roundings off."""
+        if balls is None:
+            balls = max(_LEAST, min(x.size // _EVERY, _MOST))
+        last = max(x.size - 1, 0)
+        sample = np.linspace(0, last, min(x.size, balls)).astype(np.intp)
         with np.errstate(all="ignore"):
             log_p, _, loss = self.values(x)
-            number = min(x.size, balls or max(_LEAST, min(x.size // _EVERY, _MOST)))
-            sample = np.linspace(0, max(x.size - 1, 0), number).astype(np.intp)
-            off = _roundings(log_p[sample], loss[sample], *self.rounded(x[sample]))
+            exact_log_p, exact_loss = self.rounded(x[sample])
+            off = _roundings(log_p[sample], loss[sample], exact_log_p, exact_loss)
         if off <= CANCELLED or x.size > MOST_ROUNDED:
             return log_p, loss, off
-        return *self.rounded(x), 1.0
+        log_p, loss = self.rounded(x)
+        return log_p, loss, 1.0
 
     def rounded(self, x: Array) -> tuple[Array, Array]:
         """Return log P and ℓ, each the double next to it."""
@@ -104,19 +108,21 @@ class SmoothPiece:
 
     def parted(self, cut: float) -> tuple[SmoothPiece, SmoothPiece]:
         """Return what lies on the left of a place, and on its right."""
-        left, right = ([e for e in self.ends if (float(e) < cut) is side] for side in (True, False))
-        return (
-            replace(self, upper=cut, ends=(*left, arb(cut))),
-            replace(self, lower=cut, ends=(arb(cut), *right)),
-        )
+        left_ends = [end for end in self.ends if float(end) < cut]
+        right_ends = [end for end in self.ends if not float(end) < cut]
+        left = replace(self, upper=cut, ends=(*left_ends, arb(cut)))
+        right = replace(self, lower=cut, ends=(arb(cut), *right_ends))
+        return left, right
 
     def reversed(self) -> SmoothPiece:
         """Return the piece with P and Q exchanged, neither of which vanishes on it."""
-        mass = self.log_mass
-        if mass is not None:  # from some place of it
+        log_mass = self.log_mass
+        if log_mass is not None:
             inside = np.asarray([max(min(0.0, self.upper - 1.0), self.lower + 1.0)])
-            mass -= float(self.rounded(inside)[1][0])
-        direct_ball, own_loss = self.ball, self.loss
+            _, inner_loss = self.rounded(inside)
+            log_mass -= float(inner_loss[0])
+        direct_ball = self.ball
+        direct_loss = self.loss
 
         def ball(x: Any, **analytic: bool) -> tuple[Any, Any]:
             log_p, loss = direct_ball(x, **analytic)
@@ -128,10 +134,10 @@ class SmoothPiece:
 
         return replace(
             self,
-            log_mass=mass,
+            log_mass=log_mass,
             log_p=self.log_q,
             log_q=self.log_p,
-            loss=lambda x: -own_loss(x),
+            loss=lambda x: -direct_loss(x),
             ball=ball,
             joint=None if self.joint is None else joint,
             closed=None if self.closed is None else self.closed.reversed(),
@@ -139,16 +145,18 @@ class SmoothPiece:
 
     def less(self, constant: float) -> SmoothPiece:
         """Return the piece with both log densities less a constant."""
-        whole_ball, density, other = self.ball, self.log_p, self.log_q
+        whole_ball = self.ball
+        log_p = self.log_p
+        log_q = self.log_q
 
         def ball(x: Any, **analytic: bool) -> tuple[Any, Any]:
-            log_p, loss = whole_ball(x, **analytic)
-            return log_p - arb(constant), loss
+            value, loss = whole_ball(x, **analytic)
+            return value - arb(constant), loss
 
         return replace(
             self,
-            log_p=lambda x: np.asarray(density(x) - constant),
-            log_q=lambda x: np.asarray(other(x) - constant),
+            log_p=lambda x: np.asarray(log_p(x) - constant),
+            log_q=lambda x: np.asarray(log_q(x) - constant),
             ball=ball,
             joint=None,
             closed=None if self.closed is None else self.closed.scaled(arb(-constant)),
@@ -159,22 +167,29 @@ def paired(log_p: Callable[..., Any], loss: Callable[..., Any] | None) -> BallFu
     """Return the function that gives balls of both, an infinite ℓ where it has none."""
 
     def ball(x: Any, **analytic: bool) -> tuple[Any, Any]:
-        return log_p(x, **analytic), arb.pos_inf() if loss is None else loss(x, **analytic)
+        if loss is None:
+            return log_p(x, **analytic), arb.pos_inf()
+        return log_p(x, **analytic), loss(x, **analytic)
 
     return ball
 
 
 def _roundings(log_p: Array, loss: Array, exact_log_p: Array, exact_loss: Array) -> float:
     """Return how many roundings of a double the differences are in the mean square."""
-    size = np.abs(exact_loss[np.isfinite(exact_loss)])
-    unit = np.abs(exact_loss) + (_TYPICAL * float(np.median(size)) if size.size else 0.0)
-    pairs = [
-        (log_p, exact_log_p, 1.0 + np.abs(exact_log_p)),
-        (loss, exact_loss, np.maximum(unit, 1e-300)),
-    ]
-    off = [np.where(near == exact, 0.0, np.abs(near - exact) / u) for near, exact, u in pairs]
-    squares = np.square(np.nan_to_num(off, nan=np.inf) / np.finfo(float).eps)
-    return max(1.0, math.sqrt(float(squares.mean(axis=1).max())) if log_p.size else 1.0)
+    if not log_p.size:
+        return 1.0
+    finite_size = np.abs(exact_loss[np.isfinite(exact_loss)])
+    typical = 0.0
+    if finite_size.size:
+        typical = _TYPICAL * float(np.median(finite_size))
+    loss_unit = np.maximum(np.abs(exact_loss) + typical, 1e-300)
+    log_p_unit = 1.0 + np.abs(exact_log_p)
+    log_p_off = np.where(log_p == exact_log_p, 0.0, np.abs(log_p - exact_log_p) / log_p_unit)
+    loss_off = np.where(loss == exact_loss, 0.0, np.abs(loss - exact_loss) / loss_unit)
+    off = np.nan_to_num([log_p_off, loss_off], nan=np.inf)
+    squares = np.square(off / np.finfo(float).eps)
+    worst = float(squares.mean(axis=1).max())
+    return max(1.0, math.sqrt(worst))
 
 
 def _is_known(ball: arb, smallest: float) -> bool:
@@ -197,10 +212,11 @@ def rounded(
     smallest = 1e-40 if is_flat else 1e-300
     while bits <= _MOST_BITS:
         with ctx.workprec(bits):
-            pair = ball(arb(x) + arb(beside))
-            if all(_is_known(value, smallest) for value in pair):
-                loss = 0.0 if is_flat and pair[1].contains(0) else float(pair[1].mid())
-                return float(pair[0].mid()), loss
+            log_p, loss = ball(arb(x) + arb(beside))
+            if _is_known(log_p, smallest) and _is_known(loss, smallest):
+                if is_flat and loss.contains(0):
+                    return float(log_p.mid()), 0.0
+                return float(log_p.mid()), float(loss.mid())
         bits *= 2
     raise AccuracyError(
         f"the density or the loss has no finite value at {x!r}, as where a density touches "
@@ -242,46 +258,63 @@ class Stretch:
     """
 
     def __init__(self, length: Callable[[], arb] | None, two_sided: bool) -> None:
-        self._length, self.two_sided = length, two_sided
+        self._length = length
+        self.two_sided = two_sided
         self.lower = -math.inf
-        self.upper = math.inf if two_sided or length is None else 0.0
+        self.upper = math.inf
+        self._width = 1.0
+        self._log_width = 0.0
+        if length is None:
+            return
+        if not two_sided:
+            self.upper = 0.0
         with ctx.workprec(_END_BITS):
-            self._width = 1.0 if length is None else float(length().mid())
-            self._log_width = 0.0 if length is None else float(length().log().mid())
+            self._width = float(length().mid())
+            self._log_width = float(length().log().mid())
 
     def depth(self, v: Array) -> Array:
         """Return −|v| where both ends are singular, else v."""
-        return np.where(np.real(v) > 0, -v, v) if self.two_sided else v
+        if not self.two_sided:
+            return v
+        return np.where(np.real(v) > 0, -v, v)
 
     def distance(self, depth: Array) -> tuple[Array, Array]:
         """Return u and log |dx/dv|."""
         from scipy import special
 
         if self._length is None:
-            small = np.exp(np.where(np.real(depth) > 0, -depth, depth))
+            is_positive = np.real(depth) > 0
+            small = np.exp(np.where(is_positive, -depth, depth))
             log_share = special.log1p(small)
-            beyond = np.where(np.real(depth) > 0, depth, 0.0)
+            beyond = np.where(is_positive, depth, 0.0)
             return beyond + log_share, depth - beyond - log_share
         small = np.exp(depth)
+        log_slope = self._log_width + depth
         if not self.two_sided:
-            return self._width * small, self._log_width + depth
+            return self._width * small, log_slope
         log_share = special.log1p(small)
-        return self._width * small / (1.0 + small), self._log_width + depth - 2.0 * log_share
+        return self._width * small / (1.0 + small), log_slope - 2.0 * log_share
 
     def ball_depth(self, v: Any) -> Any:
         """Return the depth of a real or complex ball of places."""
-        return -v if self.two_sided and float(v.real.mid()) > 0 else v
+        if self.two_sided and float(v.real.mid()) > 0:
+            return -v
+        return v
 
     def ball_distance(self, depth: Any) -> tuple[Any, Any]:
         """Return balls around u and log |dx/dv|."""
+        if self._length is None and float(depth.real.mid()) > 0:
+            log_share = _log_one_plus((-depth).exp())
+            return depth + log_share, -log_share
+        small = depth.exp()
         if self._length is None:
-            positive = float(depth.real.mid()) > 0
-            log_share = _log_one_plus((-depth if positive else depth).exp())
-            return (depth + log_share, -log_share) if positive else (log_share, depth - log_share)
-        length, small = self._length(), depth.exp()
+            log_share = _log_one_plus(small)
+            return log_share, depth - log_share
+        length = self._length()
+        log_slope = length.log() + depth
         if not self.two_sided:
-            return length * small, length.log() + depth
-        return length * small / (1 + small), length.log() + depth - 2 * _log_one_plus(small)
+            return length * small, log_slope
+        return length * small / (1 + small), log_slope - 2 * _log_one_plus(small)
 
     def in_doubles(self, ends: Sequence[EndFunction], is_density: bool) -> RealFunction:
         """Return a function of v from functions of u, at the lower end and at the upper one."""
@@ -310,15 +343,18 @@ class Stretch:
         def near(depth: Array) -> Array:
             distance, log_slope = self.distance(depth)
             value = double(distance)
-            return np.asarray(value + log_slope if is_density else value)
+            if is_density:
+                return np.asarray(value + log_slope)
+            return np.asarray(value)
 
         def function(depth: Array) -> Array:
             with np.errstate(all="ignore"):
-                beyond = np.real(depth) < _FAR
-                if line is None or not beyond.any():
+                is_beyond = np.real(depth) < _FAR
+                if line is None or not is_beyond.any():
                     return near(depth)
-                there = near(np.where(beyond, _FAR, depth))
-                return np.where(beyond, line[1] + line[0] * depth, there)
+                slope, intercept = line
+                near_value = near(np.where(is_beyond, _FAR, depth))
+                return np.where(is_beyond, intercept + slope * depth, near_value)
 
         return function
 
@@ -328,34 +364,42 @@ class Stretch:
         def value(depth: float) -> float:
             distance, log_slope = self.ball_distance(arb(depth))
             log_value = ball(distance)
-            return float((log_value + log_slope if is_density else log_value).mid())
+            if is_density:
+                log_value = log_value + log_slope
+            return float(log_value.mid())
 
+        near_depth, far_depth = _SAMPLES
         with ctx.workprec(_END_BITS):
-            near, far = (value(depth) for depth in _SAMPLES)
-            slope = (far - near) / (_SAMPLES[1] - _SAMPLES[0])
-            intercept = near - slope * _SAMPLES[0]
+            near = value(near_depth)
+            far = value(far_depth)
+            slope = (far - near) / (far_depth - near_depth)
+            intercept = near - slope * near_depth
             for depth in _CHECKS:
-                gap = abs(value(depth) - (intercept + slope * depth))
-                if not gap <= _LINE * (1.0 + abs(intercept) + abs(slope * depth)):
+                rise = slope * depth
+                gap = abs(value(depth) - (intercept + rise))
+                if not gap <= _LINE * (1.0 + abs(intercept) + abs(rise)):
                     return None
         return slope, intercept
 
     def in_balls(self, ends: Sequence[ArbFunction], is_density: bool) -> ArbFunction:
-        """Return the same in ball arithmetic."""
+        """Return a function of v from functions of u in ball arithmetic."""
 
         def function(v: Any, analytic: bool = False) -> Any:
-            depth = self.ball_depth(v)
-            upper = self.two_sided and float(v.real.mid()) > 0
-            distance, log_slope = self.ball_distance(depth)
-            value = ends[int(upper)](distance, analytic=analytic)
-            return value + log_slope if is_density else value
+            is_upper = self.two_sided and float(v.real.mid()) > 0
+            distance, log_slope = self.ball_distance(self.ball_depth(v))
+            value = ends[int(is_upper)](distance, analytic=analytic)
+            if is_density:
+                return value + log_slope
+            return value
 
         return function
 
 
 def _log_one_plus(small: Any) -> Any:
     """Return log(1 + u), not a number where a ball of u may cross the cut."""
-    return small.log1p() if small.real > -1 else UNKNOWN
+    if small.real > -1:
+        return small.log1p()
+    return UNKNOWN
 
 
 Exact: TypeAlias = Any  # a Fraction, or an expression of SymPy without symbols
@@ -401,17 +445,18 @@ class Moment:
         """Return M(−1 − z), that of −ℓ under Q."""
 
         def numbers() -> Numbers:
-            direct, mirror = self.numbers(), arb_poly([-1, -1])
+            direct = self.numbers()
+            mirror = arb_poly([-1, -1])
             sign = (-1) ** sum(self.orders)
+            polynomials = []
+            for polynomial, rate in zip(direct.polynomials, direct.rates, strict=True):
+                polynomials.append(polynomial(mirror) * (sign * (-rate).exp()))
             return Numbers(
-                tuple(
-                    polynomial(mirror) * (sign * (-rate).exp())
-                    for polynomial, rate in zip(direct.polynomials, direct.rates, strict=True)
-                ),
-                tuple(-rate for rate in direct.rates),
-                tuple(-1 - pole for pole in direct.poles),
+                tuple(polynomials),
+                rates=tuple(-rate for rate in direct.rates),
+                poles=tuple(-1 - pole for pole in direct.poles),
             )
 
         rates = tuple(None if rate is None else -rate for rate in self.rates)
-        exact = tuple(None if exact_pole is None else -1 - exact_pole for exact_pole in self.exact)
+        exact = tuple(None if pole is None else -1 - pole for pole in self.exact)
         return Moment(numbers, self.orders, rates, exact, self.is_checked)

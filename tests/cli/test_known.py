@@ -23,7 +23,7 @@ from symdp.cli.job import Job
 from symdp.cli.options import asked, found_at, parameters_of, read
 from symdp.cli.question import Composed
 from symdp.cli.table import COMMANDS, EXAMPLES
-from symdp.numeric.formula import _shipped
+from symdp.numeric.formula import _shipped_formula
 from symdp.questions.composition import KnownComposition
 
 pytestmark = pytest.mark.usefixtures("_nothing_shipped")
@@ -39,7 +39,7 @@ def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def _nothing_shipped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shipped, "_held", lambda _: {})
-    _shipped.cache_clear()
+    _shipped_formula.cache_clear()
 
 
 def remembered(job: Job) -> Path:

@@ -12,7 +12,7 @@ from flint import arb, ctx
 from symdp import compose, mechanisms
 from symdp.emit import compile_arb
 from symdp.model.mechanism import Mechanism
-from symdp.numeric.compile import _near, loss_law
+from symdp.numeric.compile import _in_distance, loss_law
 from symdp.numeric.step import Stretch
 
 x = sp.Symbol("x", real=True)
@@ -230,7 +230,7 @@ EXPRESSIONS = [
 def test_distances_are_accurate(expression):
     """In doubles at u down to 1e−60, and the same function as before in balls of many bits."""
     inward = 1 if expression.subs(x, sp.Rational(7, 8)).is_real is False else -1
-    double, _ = _near(expression, x, sp.Integer(1), inward, 1.0)
+    double, _ = _in_distance(expression, x, sp.Integer(1), inward, 1.0)
     u = np.asarray([1e-60, 1e-30, 1e-12, 1e-5, 0.01, 0.2])
     got = double(u)
     given = compile_arb(expression, [x])
