@@ -77,12 +77,18 @@ class Answer:
     @property
     def complement_bounds(self) -> tuple[float, float]:
         """The logs of the ends between which 1 − δ lies: those of δ where it is no own integral."""
-        if self.log_complement is None:
-            low = -math.inf if self.log_upper is None else log_one_minus_exp(self.log_upper)
-            return low, 0.0 if self.log_lower is None else log_one_minus_exp(self.log_lower)
-        error = self.complement_error
-        low = self.log_complement + math.log1p(-error) if error < 1.0 else -math.inf
-        return low, min(self.log_complement + math.log1p(error), 0.0)
+        low = -math.inf
+        high = 0.0
+        if self.log_complement is not None:
+            error = self.complement_error
+            if error < 1.0:
+                low = self.log_complement + math.log1p(-error)
+            return low, min(self.log_complement + math.log1p(error), 0.0)
+        if self.log_upper is not None:
+            low = log_one_minus_exp(self.log_upper)
+        if self.log_lower is not None:
+            high = log_one_minus_exp(self.log_lower)
+        return low, high
 
 
 class Accountant(Protocol):
@@ -137,35 +143,52 @@ def exact_answer(
     if log_delta == -math.inf:
         # No loss was seen above ε; one may lie as far above as both are rounded.
         most = ROUNDED * max(abs(epsilon), ROUNDED)
-        return Answer(log_delta, log_delta, math.log(most), "exact", "", 0.0, complement_error=most)
-    width = SAFETY * error
+        return Answer(
+            log_delta,
+            log_lower=log_delta,
+            log_upper=math.log(most),
+            kind="exact",
+            log_complement=0.0,
+            complement_error=most,
+        )
     # The logarithm itself is rounded, and next to δ = 1 what 1 − δ was raised from.
-    raised = -log_complement if math.isfinite(log_complement) else 0.0
-    width += 2.0 * ROUNDING * abs(log_delta) * (1.0 + raised)
-    lower = log_delta + math.log1p(-width) if width < 1 else -math.inf
+    raised = 0.0
+    if math.isfinite(log_complement):
+        raised = -log_complement
+    width = SAFETY * error + 2.0 * ROUNDING * abs(log_delta) * (1.0 + raised)
+    lower = -math.inf
+    if width < 1:
+        lower = log_delta + math.log1p(-width)
     upper = min(log_delta + math.log1p(width), 0.0)
     finite_slope = slope if math.isfinite(slope) else None
+    if not width < EXACT:
+        advice = (
+            f"the contour reached a relative accuracy of only {width:.0e} here; "
+            "the bounds say so, the digits do not"
+        )
+        return Answer(log_delta, lower, upper, "estimate", advice, slope=finite_slope)
     if complement_error is None:
         off = width * math.exp(min(log_delta - log_complement, 700.0))
     else:
         off = SAFETY * complement_error + 2.0 * ROUNDING * (1.0 + min(raised, 1e300))
-    if width < EXACT:
-        return Answer(
-            log_delta, lower, upper, "exact", "", log_complement, finite_slope, complement_error=off
-        )
-    advice = (
-        f"the contour reached a relative accuracy of only {width:.0e} here; "
-        "the bounds say so, the digits do not"
+    return Answer(
+        log_delta,
+        lower,
+        upper,
+        "exact",
+        log_complement=log_complement,
+        slope=finite_slope,
+        complement_error=off,
     )
-    return Answer(log_delta, lower, upper, "estimate", advice, None, finite_slope)
 
 
 def is_narrow(finite: arb, log_infinite: float) -> bool:
     """Return whether δ − δ∞ is known to a double's rounding of δ and of 1 − δ."""
     total = finite + arb(log_infinite).exp().mid()
-    return bool(finite.rad() < _TIGHT * total.lower()) and bool(
-        finite.rad() < _TIGHT * (1 - total).lower()
-    )
+    radius = finite.rad()
+    if not radius < _TIGHT * total.lower():
+        return False
+    return bool(radius < _TIGHT * (1 - total).lower())
 
 
 def answer_in_balls(finite: arb, log_infinite: float, rest: arb | None = None) -> Answer:
@@ -175,46 +198,60 @@ def answer_in_balls(finite: arb, log_infinite: float, rest: arb | None = None) -
     """
     infinite = arb(log_infinite).exp().mid()
     with ctx.workprec(BALL_BITS << 9):  # 1 − δ may be far below the rounding of δ
-        total = (finite + arb(infinite, (4.0 * ROUNDED * infinite).upper())).max(arb(0)).min(arb(1))
-        total = total if total.is_finite() else arb(0.5, 0.5)  # nothing is known then
+        rounded_infinite = arb(infinite, (4.0 * ROUNDED * infinite).upper())
+        total = (finite + rounded_infinite).max(arb(0)).min(arb(1))
+        if not total.is_finite():
+            total = arb(0.5, 0.5)  # nothing is known then
         complement = 1 - total
     if not total.upper() > 0:
         return Answer(-math.inf, -math.inf, -math.inf, "exact", log_complement=0.0)
-    if rest is None or rest.rad() > total.rad():
-        rest = complement
-    log_delta, log_complement = _log(total.mid()), _log(rest.mid())
+    if rest is not None and not rest.rad() > total.rad():
+        complement = rest
+    log_delta = _log_of_end(total.mid())
+    log_complement = _log_of_end(complement.mid())
+    complement_error = 0.0
+    if complement.mid() > 0:
+        complement_error = float((complement.rad() / complement.mid()).upper())
+    complement_error += 2.0 * ROUNDING * (1.0 + min(-log_complement, 1e300))
     # The logarithm is rounded, and δ when it is raised from it.
     slack = 2.0 * ROUNDING * (1.0 + abs(log_delta))
-    error = float((rest.rad() / rest.mid()).upper()) if rest.mid() > 0 else 0.0
-    low, high = _log(total.lower()) - slack, min(_log(total.upper()) + slack, 0.0)
-    is_exact = max(high - log_delta, log_delta - low) <= EXACT
-    return Answer(
+    low = _log_of_end(total.lower()) - slack
+    high = min(_log_of_end(total.upper()) + slack, 0.0)
+    answer = Answer(
         log_delta,
         low,
         high,
-        "exact" if is_exact else "estimate",
-        "" if is_exact else "a part of the mass of the loss was not resolved; the bounds say so",
+        "exact",
         log_complement=log_complement,
-        complement_error=error + 2.0 * ROUNDING * (1.0 + min(-log_complement, 1e300)),
+        complement_error=complement_error,
     )
+    if max(high - log_delta, log_delta - low) <= EXACT:
+        return answer
+    advice = "a part of the mass of the loss was not resolved; the bounds say so"
+    return replace(answer, kind="estimate", advice=advice)
 
 
 def falling_answer(answer: Answer, fall: arb) -> Answer:
     """Return an answer with the slope of log δ, from −dδ/dε, where that is known."""
     if not fall > 0 or not answer.log_delta > -math.inf:
         return answer
-    return replace(answer, slope=-math.exp(min(_log(fall.mid()) - answer.log_delta, 700.0)))
+    log_steepness = _log_of_end(fall.mid()) - answer.log_delta
+    return replace(answer, slope=-math.exp(min(log_steepness, 700.0)))
 
 
-def _log(end: arb) -> float:
+def _log_of_end(end: arb) -> float:
     """Return the logarithm of an exact number, −∞ of none above 0."""
-    return float(end.log().mid()) if end > 0 else -math.inf
+    if end > 0:
+        return float(end.log().mid())
+    return -math.inf
 
 
 def unclosed(log_delta: float, log_complement: float, error: float) -> float:
     """Return how far both miss 1, relative to δ; 0 where an absolute error of them explains it."""
     gap = abs(math.exp(log_delta) + math.exp(log_complement) - 1.0)
-    return gap * math.exp(min(-log_delta, 700.0)) if gap > error + SETTLED else 0.0
+    if gap <= error + SETTLED:
+        return 0.0
+    return gap * math.exp(min(-log_delta, 700.0))
 
 
 def margin(answer: Answer) -> float:
@@ -237,10 +274,15 @@ class FloatAccountant(Accountant):
 
         Where no finite loss exceeds ε, or none falls below it, δ needs no method and is exact.
         """
-        exact = outside_range(law, epsilon)
-        answer = self.inside_range(law, epsilon) if exact is None else replace(exact, route=OUTSIDE)
+        outside = outside_range(law, epsilon)
+        if outside is None:
+            answer = self.inside_range(law, epsilon)
+        else:
+            answer = replace(outside, route=OUTSIDE)
         mass = law.uncertain_mass
-        return with_uncertain_mass(answer, math.log(mass)) if mass > 0 else answer
+        if mass > 0:
+            answer = with_uncertain_mass(answer, math.log(mass))
+        return answer
 
     def near(self, law: SumLaw, epsilon: float) -> Answer | None:
         """Return log δ(ε) for a search on its way, None where `log_delta` is as soon.
@@ -258,9 +300,11 @@ def with_uncertain_mass(answer: Answer, log_mass: float) -> Answer:
     """Return an answer that counts a mass of large losses as lost, and whose lower end does not."""
     if answer.log_lower is None:
         return answer
-    lost = log_mass - answer.log_lower
-    lower = answer.log_lower + log_one_minus_exp(lost) if lost < 0 else -math.inf
-    if answer.kind == "exact" and not lost < math.log(EXACT):
+    log_share = log_mass - answer.log_lower
+    lower = -math.inf
+    if log_share < 0:
+        lower = answer.log_lower + log_one_minus_exp(log_share)
+    if answer.kind == "exact" and not log_share < math.log(EXACT):
         mass = math.exp(log_mass)
         advice = f"a probability of {mass:.0e} of large losses is not resolved, and counted as lost"
         answer = replace(answer, kind="bound", advice=advice, log_complement=None)
@@ -270,32 +314,53 @@ def with_uncertain_mass(answer: Answer, log_mass: float) -> Answer:
 def outside_range(law: SumLaw, epsilon: float) -> Answer | None:
     """Return δ∞ at and above the largest loss, 1 − e^{ε+K(−1)} at and below the least, or None."""
     lower, upper = law.loss_bounds
-    near = math.isfinite(upper) and abs(epsilon - upper) <= EQUAL * abs(upper)
-    top = law.precise_top if near else None
-    if (near and top is None) or epsilon >= (upper if top is None else top):
-        escaped = law.mass_at_infinity
-        if near and (top is None or not escaped > 0):
-            # The true end may lie above ε, by the rounding of either, and e^ε Q(S) is about P(S).
-            rounding = ROUNDED if top is None else EXTENDED
-            beyond = rounding * abs(upper) + max(upper - epsilon, 0.0)
-            most = math.log(max(min(1.0, escaped + beyond), 5e-324))
-            value = law.log_mass_at_infinity
-            return Answer(value, value, most, "exact", log_complement=law.log_finite_mass)
-        if not escaped > 0:
-            return Answer(-math.inf, -math.inf, -math.inf, "exact", log_complement=0.0)
-        return _with_margin(math.log(escaped), law.log_finite_mass, 4.0 * ROUNDED)
-    if epsilon <= lower:
-        log_complement = float(law.log_transform(np.asarray([-1.0]), epsilon)[0])
-        value = log_one_minus_exp(log_complement)
-        if value == -math.inf:
-            return Answer(value, value, value, "exact", log_complement=0.0)
-        # What is rounded is the logarithm of 1 − δ, and the terms that it is the sum of.
-        rounded = 8.0 + 2.0 * abs(law.drift(epsilon)) + abs(log_complement)
-        rounded += sum(count * abs(part.base.mean) for part, count in law.parts)
-        error = 0.5 * ROUNDED * rounded
-        answer = _with_margin(value, log_complement, error * math.exp(log_complement - value))
-        return replace(answer, complement_error=error)
-    return None
+    is_near = math.isfinite(upper) and abs(epsilon - upper) <= EQUAL * abs(upper)
+    if is_near:
+        top = law.precise_top
+        if top is None or epsilon >= top:
+            return _at_largest_loss(law, epsilon, is_exact=top is not None)
+    elif epsilon >= upper:
+        return _lost_at_infinity(law)
+    if not epsilon <= lower:
+        return None
+    log_complement = float(law.log_transform(np.asarray([-1.0]), epsilon)[0])
+    log_delta = log_one_minus_exp(log_complement)
+    if log_delta == -math.inf:
+        return Answer(log_delta, log_delta, log_delta, "exact", log_complement=0.0)
+    # What is rounded is the logarithm of 1 − δ, and the terms that it is the sum of.
+    rounded = 8.0 + 2.0 * abs(law.drift(epsilon)) + abs(log_complement)
+    rounded += sum(count * abs(part.base.mean) for part, count in law.parts)
+    error = 0.5 * ROUNDED * rounded
+    delta_error = error * math.exp(log_complement - log_delta)
+    answer = _with_margin(log_delta, log_complement, delta_error)
+    return replace(answer, complement_error=error)
+
+
+def _at_largest_loss(law: SumLaw, epsilon: float, is_exact: bool) -> Answer:
+    """Return δ next to the largest loss, which is known in doubles alone or beyond them."""
+    escaped = law.mass_at_infinity
+    if is_exact and escaped > 0:
+        return _lost_at_infinity(law)
+    # The true end may lie above ε, by the rounding of either, and e^ε Q(S) is about P(S).
+    upper = law.loss_bounds[1]
+    rounding = EXTENDED if is_exact else ROUNDED
+    beyond = rounding * abs(upper) + max(upper - epsilon, 0.0)
+    most = max(min(1.0, escaped + beyond), 5e-324)
+    return Answer(
+        law.log_mass_at_infinity,
+        log_lower=law.log_mass_at_infinity,
+        log_upper=math.log(most),
+        kind="exact",
+        log_complement=law.log_finite_mass,
+    )
+
+
+def _lost_at_infinity(law: SumLaw) -> Answer:
+    """Return δ∞."""
+    escaped = law.mass_at_infinity
+    if not escaped > 0:
+        return Answer(-math.inf, -math.inf, -math.inf, "exact", log_complement=0.0)
+    return _with_margin(math.log(escaped), law.log_finite_mass, 4.0 * ROUNDED)
 
 
 def _with_margin(value: float, log_complement: float, error: float) -> Answer:

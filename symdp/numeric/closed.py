@@ -25,7 +25,7 @@ class ClosedMasses:
 
     def between(self, low: arb, high: arb) -> tuple[arb, arb]:
         """Enclose ∫ P and ∫ Q; not finite where a term has no integral that is known."""
-        return _mass(self.p, low, high), _mass(self.q, low, high)
+        return _integral_of_terms(self.p, low, high), _integral_of_terms(self.q, low, high)
 
     def density(self, x: arb) -> arb:
         """Enclose P: the sum of its terms."""
@@ -38,11 +38,12 @@ class ClosedMasses:
 
     def scaled(self, log_factor: arb) -> ClosedMasses:
         """Return those of densities that are multiplied by a constant."""
-        sides = [[(a, b, c + log_factor) for a, b, c in side] for side in (self.p, self.q)]
-        return ClosedMasses(tuple(sides[0]), tuple(sides[1]))
+        p = tuple((a, b, c + log_factor) for a, b, c in self.p)
+        q = tuple((a, b, c + log_factor) for a, b, c in self.q)
+        return ClosedMasses(p, q)
 
 
-def _mass(terms: Sequence[Coefficients], low: arb, high: arb) -> arb:
+def _integral_of_terms(terms: Sequence[Coefficients], low: arb, high: arb) -> arb:
     total = arb(0)
     for a, b, c in terms:
         if a < 0:
@@ -57,20 +58,24 @@ def _mass(terms: Sequence[Coefficients], low: arb, high: arb) -> arb:
 def _normal(a: arb, b: arb, c: arb, low: arb, high: arb) -> arb:
     root = (-a).sqrt()
     centre = b / (-2 * a)
-    height = (c - a * centre**2).exp() * arb.pi().sqrt() / (2 * root)
-    left, right = root * (low - centre), root * (high - centre)
+    peak = (c - a * centre**2).exp()
+    height = peak * arb.pi().sqrt() / (2 * root)
+    left = root * (low - centre)
+    right = root * (high - centre)
     if left > 0:
-        return height * (_beyond(left) - _beyond(right))
+        return height * (_erfc(left) - _erfc(right))
     if right < 0:
-        return height * (_beyond(-right) - _beyond(-left))
+        return height * (_erfc(-right) - _erfc(-left))
     if left.is_finite() and right.is_finite():
         return height * (right.erf() - left.erf())
-    return height * (2 - _beyond(right) - _beyond(-left))
+    return height * (2 - _erfc(right) - _erfc(-left))
 
 
-def _beyond(x: arb) -> arb:
+def _erfc(x: arb) -> arb:
     """Enclose erfc, which has no ball at infinity in Arb."""
-    return arb(0) if x == arb.pos_inf() else x.erfc()
+    if x == arb.pos_inf():
+        return arb(0)
+    return x.erfc()
 
 
 def _exponential(b: arb, c: arb, low: arb, high: arb) -> arb:

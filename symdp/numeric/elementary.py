@@ -61,22 +61,23 @@ def log_sum(values: ArrayLike) -> float:
 def log_payoff(s: Any) -> Any:
     """Return log s^s/(1+s)^{1+s}, the largest (1 − e^{−x})⁺e^{−sx} [SPA (43)], 0 at s = 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(s > 0.0, -s * np.log1p(1.0 / np.asarray(s)) - np.log1p(s), 0.0)
+        log_ratio = np.log1p(1.0 / np.asarray(s))
+        return np.where(s > 0.0, -s * log_ratio - np.log1p(s), 0.0)
 
 
 def exponential_remainder(x: Array) -> Array:
     """Return e^x − 1 − x for real x, accurate relative to itself: near zero by its series."""
-    every = np.ravel(x)
-    result = np.empty(every.size)
-    for start in range(0, every.size, _CHUNK):
-        chunk = every[start : start + _CHUNK]
-        small = np.clip(chunk, -_SMALL, _SMALL)
-        value = _horner(_EXPONENTIAL, small)
-        value *= small * small
-        large = np.abs(chunk) >= _SMALL
-        if large.any():
-            far = chunk[large]
-            value[large] = np.expm1(far) - far
+    flat = np.ravel(x)
+    result = np.empty(flat.size)
+    for start in range(0, flat.size, _CHUNK):
+        chunk = flat[start : start + _CHUNK]
+        near = np.clip(chunk, -_SMALL, _SMALL)
+        value = _horner(_EXPONENTIAL, near)
+        value *= near * near
+        is_far = np.abs(chunk) >= _SMALL
+        if is_far.any():
+            far = chunk[is_far]
+            value[is_far] = np.expm1(far) - far
         result[start : start + _CHUNK] = value
     return result.reshape(np.shape(x))
 
@@ -90,21 +91,22 @@ def oscillation_sum(y: Array, deviation: Array, weight: Array) -> Complex:
     result = np.empty(y.shape, dtype=np.complex128)
     rows = max(1, _CHUNK // max(deviation.size, 1))
     for start in range(0, y.size, rows):
+        block = slice(start, start + rows)
         # With u = tan(x/2), the one of these functions that NumPy has as vector instructions:
         # sin x = 2u/(1 + u²) and 1 − cos x = 2u²/(1 + u²).
-        half = np.multiply.outer(0.5 * y[start : start + rows], deviation)
+        half = np.multiply.outer(0.5 * y[block], deviation)
         tangent = np.tan(half)
         sine = tangent * tangent
         sine += 1.0
         np.divide(tangent, sine, out=sine)
         tangent *= sine
-        result[start : start + rows].real = -2.0 * (tangent @ weight)
+        result[block].real = -2.0 * (tangent @ weight)
         sine -= half
-        small = np.abs(half) < 0.5 * _SMALL
-        near = 2.0 * half[small]
+        is_small = np.abs(half) < 0.5 * _SMALL
+        near = 2.0 * half[is_small]
         square = near * near
-        sine[small] = 0.5 * near * square * _horner(_SINE, square)
-        result[start : start + rows].imag = 2.0 * (sine @ weight)
+        sine[is_small] = 0.5 * near * square * _horner(_SINE, square)
+        result[block].imag = 2.0 * (sine @ weight)
     return result
 
 
@@ -115,15 +117,17 @@ _LOG_ZERO = -800.0  # stands for log 0: e^-800 is zero in double precision, and 
 def log_one_plus(z: Complex) -> Complex:
     """Return log(1 + z), accurate relative to itself or to 1 + z, on the principal branch."""
     real = z.real
+    imaginary = z.imag
     result = np.empty(z.shape, dtype=np.complex128)
     with np.errstate(divide="ignore"):
-        square = np.maximum(real * (2.0 + real) + z.imag * z.imag, -1.0)
-        modulus = 0.5 * np.log1p(square)
+        square = np.maximum(real * (2.0 + real) + imaginary * imaginary, -1.0)
+        log_modulus = 0.5 * np.log1p(square)
         # Next to −1 the square cancels, and its root would keep half of the digits.
-        small = square < _SMALL_SQUARE
-        modulus[small] = np.log(np.hypot(1.0 + real[small], z.imag[small]))
-        result.real = np.maximum(modulus, _LOG_ZERO)
-    result.imag = np.arctan2(z.imag, 1.0 + real)
+        is_small = square < _SMALL_SQUARE
+        modulus = np.hypot(1.0 + real[is_small], imaginary[is_small])
+        log_modulus[is_small] = np.log(modulus)
+        result.real = np.maximum(log_modulus, _LOG_ZERO)
+    result.imag = np.arctan2(imaginary, 1.0 + real)
     return result
 
 
@@ -135,10 +139,12 @@ _BETA = 2.30 * _WIDTH  # of the kernel e^{β(√(1−x²)−1)}, for a grid four
 def _kernel_transform() -> Chebyshev:
     """Return the kernel's Fourier transform, which is even, as a polynomial in (k/grid)² ≤ 1/16."""
     nodes, weights = np.polynomial.legendre.leggauss(80)
-    values = weights * np.exp(_BETA * (np.sqrt(1.0 - nodes * nodes) - 1.0))
+    kernel = np.exp(_BETA * (np.sqrt(1.0 - nodes * nodes) - 1.0))
+    values = weights * kernel
 
     def transform(square: Array) -> Array:
-        phase = np.multiply.outer(np.sqrt(square) * (np.pi * _WIDTH), nodes)
+        frequency = np.sqrt(square) * (np.pi * _WIDTH)
+        phase = np.multiply.outer(frequency, nodes)
         return 0.5 * _WIDTH * (np.cos(phase) @ values)
 
     return Chebyshev.interpolate(transform, 20, domain=[0.0, 0.0676])
@@ -147,7 +153,8 @@ def _kernel_transform() -> Chebyshev:
 def _quick_length(least: int) -> int:
     """Return a length, hardly greater, that a fast Fourier transform takes quickly."""
     shift = max(least.bit_length() - 4, 0)
-    return next(k << shift for k in (8, 9, 10, 12, 15, 16) if k << shift >= least)
+    lengths = [k << shift for k in (8, 9, 10, 12, 15, 16)]
+    return next(length for length in lengths if length >= least)
 
 
 def uniform_sum(weight: Array, angle: Array, first: int, last: int) -> Complex:
@@ -155,17 +162,20 @@ def uniform_sum(weight: Array, angle: Array, first: int, last: int) -> Complex:
 
     Angles are at most 2π in size; what k times their rounding turns the terms comes on top.
     """
-    seen = np.abs(weight) > 1e-17 * np.abs(weight).sum() / weight.size
-    if np.count_nonzero(seen) <= 64 * _WIDTH:  # else a transform takes less time
-        weight, angle = weight[seen], angle[seen]
-        width = 1 << ((last - first).bit_length() + 1) // 2
+    count = last - first
+    size = np.abs(weight)
+    counts = size > 1e-17 * size.sum() / weight.size
+    if np.count_nonzero(counts) <= 64 * _WIDTH:  # else a transform takes less time
+        weight = weight[counts]
+        angle = angle[counts]
+        width = 1 << (count.bit_length() + 1) // 2
         starts = np.arange(first, last, width)
         rows = np.exp(1j * np.multiply.outer(starts, angle)) * weight
         columns = np.exp(1j * np.multiply.outer(angle, np.arange(width)))
-        return np.asarray((rows @ columns).ravel()[: last - first])
+        return np.asarray((rows @ columns).ravel()[:count])
     turned = weight * np.exp(1j * first * angle)
     columns = np.stack([turned.real, turned.imag], axis=1)
-    real, imaginary = column_sums(columns, -angle, last - first)
+    real, imaginary = column_sums(columns, -angle, count)
     return np.asarray(real + 1j * imaginary)
 
 
@@ -173,20 +183,24 @@ def column_sums(weights: Array, angle: Array, count: int) -> Complex:
     """Return Σⱼ wⱼᵢ e^{−ikθⱼ}, k < count, a row for each i; absolute error ~1e-15 Σⱼ|wⱼᵢ|."""
     grid = _quick_length(max(4 * count + 2 * _WIDTH, 64))
     position = angle * (grid / (2.0 * np.pi))
-    base = np.ceil(position - 0.5 * _WIDTH)
-    from_base, base = position - base, np.mod(base.astype(np.int64), grid)
-    order = np.argsort(base)
-    base, from_base, weights = base[order], from_base[order], weights[order]
-    total = np.zeros((weights.shape[1], grid + _WIDTH))
-    columns = np.ascontiguousarray(weights.T)
+    first = np.ceil(position - 0.5 * _WIDTH)
+    from_first = position - first
+    index = np.mod(first.astype(np.int64), grid)
+    order = np.argsort(index)
+    index = index[order]
+    from_first = from_first[order]
+    columns = np.ascontiguousarray(weights[order].T)
+    total = np.zeros((columns.shape[0], grid + _WIDTH))
     for offset in range(_WIDTH):
-        x = (offset - from_base) * (2.0 / _WIDTH)
-        kernel = np.exp(_BETA * (np.sqrt(np.maximum(1.0 - x * x, 0.0)) - 1.0))
+        x = (offset - from_first) * (2.0 / _WIDTH)
+        root = np.sqrt(np.maximum(1.0 - x * x, 0.0))
+        kernel = np.exp(_BETA * (root - 1.0))
         for row, column in zip(total, columns, strict=True):
-            row[offset : offset + grid] += np.bincount(base, kernel * column, grid)
+            row[offset : offset + grid] += np.bincount(index, kernel * column, grid)
     total[:, :_WIDTH] += total[:, grid:]
     spectrum = np.fft.rfft(total[:, :grid])[:, :count]
-    return np.asarray(spectrum / _kernel_transform()((np.arange(count) / grid) ** 2))
+    square = (np.arange(count) / grid) ** 2
+    return np.asarray(spectrum / _kernel_transform()(square))
 
 
 def powers_less_one(angle: Array, nodes: int) -> Complex:
@@ -196,13 +210,14 @@ def powers_less_one(angle: Array, nodes: int) -> Complex:
     """
     table: Any = np.zeros((angle.size, nodes), dtype=np.complex128)
     if nodes > 1:
-        half = np.sin(0.5 * angle)
-        table[:, 1] = -2.0 * half * half + 1j * np.sin(angle)
+        half_sine = np.sin(0.5 * angle)
+        table[:, 1] = -2.0 * half_sine * half_sine + 1j * np.sin(angle)
     filled = 1
     while filled < nodes - 1:
         more = min(filled, nodes - 1 - filled)
-        last = table[:, filled : filled + 1]
-        grown = table[:, filled + 1 : filled + more + 1]
+        start = filled + 1
+        last = table[:, filled:start]
+        grown = table[:, start : start + more]
         np.multiply(table[:, 1 : more + 1], 1.0 + last, out=grown)
         grown += last
         filled += more

@@ -65,26 +65,27 @@ def integer_range(
 
     `further`: e-folds of mass beyond what is negligible.
     """
-    low, high = piece.lower, piece.upper
-    finite = [end for end in (low, high) if np.isfinite(end)]
-    anchors = finite if finite else [0.0]
+    low = piece.lower
+    high = piece.upper
+    finite_ends = [end for end in (low, high) if np.isfinite(end)]
     near, far = _near_and_far()
     offsets = np.append(near, far)
-    grid = np.unique(
-        np.concatenate(
-            [np.concatenate([[anchor], anchor + offsets, anchor - offsets]) for anchor in anchors]
-        )
-    )
+    places: list[Array] = []
+    for anchor in finite_ends or [0.0]:
+        places += [np.asarray([anchor]), anchor + offsets, anchor - offsets]
+    grid = np.unique(np.concatenate(places))
     grid = grid[(grid >= low) & (grid <= high)]
     for _ in range(3):
-        mass = _shells(piece, grid, tilts)
-        peaks = grid[np.unique(mass.argmax(axis=1))]
-        more = np.concatenate([np.concatenate([p + near, p - near]) for p in peaks])
-        grid = np.unique(np.concatenate([grid, np.round(more)]))
+        log_mass = _shells(piece, grid, tilts)
+        likeliest = np.unique(log_mass.argmax(axis=1))
+        places = [grid]
+        for peak in grid[likeliest]:
+            places += [np.round(peak + near), np.round(peak - near)]
+        grid = np.unique(np.concatenate(places))
         grid = grid[(grid >= low) & (grid <= high)]
-    mass = _shells(piece, grid, tilts)
-    level = mass.max(axis=1, keepdims=True) - NEGLIGIBLE - further
-    essential = np.flatnonzero((mass > level).any(axis=0))
+    log_mass = _shells(piece, grid, tilts)
+    level = log_mass.max(axis=1, keepdims=True) - NEGLIGIBLE - further
+    essential = np.flatnonzero((log_mass > level).any(axis=0))
     if essential.size == 0:
         return None
     first = grid[max(essential[0] - 1, 0)]
@@ -94,10 +95,11 @@ def integer_range(
 
 def _shells(piece: SmoothPiece, grid: Array, tilts: list[float]) -> Array:
     """Return the log of mass times spacing on a grid, one row for each tilt."""
-    mass = tilted_log_density(piece, grid, tilts)
+    log_mass = tilted_log_density(piece, grid, tilts)
     if grid.size > 1:
-        mass = mass + np.log(np.maximum(np.gradient(grid), 1.0))
-    return mass
+        spacing = np.maximum(np.gradient(grid), 1.0)
+        log_mass = log_mass + np.log(spacing)
+    return log_mass
 
 
 def integer_nodes(piece: SmoothPiece, tilts: list[float], further: float = 0.0) -> Array:
@@ -105,15 +107,15 @@ def integer_nodes(piece: SmoothPiece, tilts: list[float], further: float = 0.0) 
     ends = integer_range(piece, tilts, further)
     if ends is None:
         return np.empty(0)
-    if ends[1] - ends[0] > MAX_NODES:
-        raise _too_many(ends)
-    return np.arange(ends[0], ends[1] + 1.0)
+    low, high = ends
+    if high - low > MAX_NODES:
+        raise _too_many(low, high)
+    return np.arange(low, high + 1.0)
 
 
-def _too_many(ends: tuple[float, float]) -> AccuracyError:
+def _too_many(low: float, high: float) -> AccuracyError:
     return AccuracyError(
-        f"the mass function spreads over {ends[1] - ends[0]:.3g} integers; "
-        f"at most {MAX_NODES} are summed"
+        f"the mass function spreads over {high - low:.3g} integers; at most {MAX_NODES} are summed"
     )
 
 
@@ -130,11 +132,11 @@ class _Stretches:
     def take(self, chosen: NDArray[np.bool_]) -> _Stretches:
         """Return some of them."""
         return _Stretches(
-            self.first[chosen],
-            self.last[chosen],
-            self.tests[..., chosen],
-            self.noise[:, chosen],
-            self.kinks[:, chosen],
+            first=self.first[chosen],
+            last=self.last[chosen],
+            tests=self.tests[..., chosen],
+            noise=self.noise[:, chosen],
+            kinks=self.kinks[:, chosen],
         )
 
 
@@ -145,18 +147,21 @@ def integer_rule(
     ends = integer_range(piece, list(masses))
     if ends is None:
         return PieceNodes.atoms(np.empty(0), np.empty(0))
-    if ends[1] - ends[0] <= MAX_NODES:
-        log_p, loss, off = piece.accurate(np.arange(ends[0], ends[1] + 1.0))
+    low, high = ends
+    if high - low <= MAX_NODES:
+        log_p, loss, off = piece.accurate(np.arange(low, high + 1.0))
         return PieceNodes.atoms(loss, log_p, off)
-    summed = _Summation(piece, masses, frequency, ends)
-    alone, first, last, kinks, leftover = summed.stretches()
-    places, weights = stretch_rule(first, last)
+    summation = _Summation(piece, masses, frequency, ends)
+    alone, first, last, kinks, leftover = summation.stretches()
     log_p, loss, off = piece.accurate(alone)
+    places, weights = stretch_rule(first, last)
     far_log_p, far_loss, far_off = piece.accurate(places.ravel())
     with np.errstate(all="ignore"):
         far_log_p = far_log_p + np.log(weights.ravel())
     nodes = PieceNodes.atoms(
-        np.append(loss, far_loss), np.append(log_p, far_log_p), max(off, far_off)
+        np.append(loss, far_loss),
+        np.append(log_p, far_log_p),
+        max(off, far_off),
     )
     return replace(nodes, kinks=kinks, error=nodes.error + leftover)
 
@@ -174,63 +179,74 @@ class _Summation:
         frequency: float,
         ends: tuple[float, float],
     ) -> None:
-        self._piece, self._frequency, self._ends = piece, frequency, ends
+        self._piece = piece
+        self._frequency = frequency
+        self._ends = ends
         self._tilts = list(masses)
         self._tops = np.asarray(list(masses.values()))[:, None]
 
     def stretches(self) -> tuple[Array, Array, Array, Array, float]:
         """Return integers summed alone, both ends of each stretch, its kinks, and the error."""
         first, last = self._octaves()
-        alone: list[Array] = []
-        accepted: list[tuple[Array, Array, Array]] = []
-        count, leftover = 0, 0.0
+        alone: list[Array] = [np.empty(0)]
+        starts: list[Array] = []
+        stops: list[Array] = []
+        kinks: list[Array] = []
+        count = 0
+        leftover = 0.0
         for _ in range(ROUNDS):
-            short = last - first < self.shortest
-            if short.any():
-                alone += [
-                    np.arange(a, b + 1.0)
-                    for a, b in zip(first[short].tolist(), last[short].tolist(), strict=True)
-                ]
-                count += sum(block.size for block in alone[-int(short.sum()) :])
-            first, last = first[~short], last[~short]
+            is_short = last - first < self.shortest
+            for low, high in zip(first[is_short].tolist(), last[is_short].tolist(), strict=True):
+                alone.append(np.arange(low, high + 1.0))
+                count += alone[-1].size
+            first = first[~is_short]
+            last = last[~is_short]
             if first.size == 0:
                 break
             whole = self._tested(first, last)
             middle = np.floor(0.5 * (first + last))
-            left, right = self._tested(first, middle), self._tested(middle + 1.0, last)
+            left = self._tested(first, middle)
+            right = self._tested(middle + 1.0, last)
             difference = np.abs(whole.tests - left.tests - right.tests)
             agrees = (difference <= PANEL_TOLERANCE + whole.noise).all(axis=(0, 1))
-            waiting = ~agrees
+            is_waiting = ~agrees
             # While there is room, a kink is to change less than rounding does.
-            finer = waiting | (whole.kinks[2] > 8.0 * PANEL_TOLERANCE)
-            if count + self.shortest * int(finer.sum()) < self.most_nodes:
-                waiting = finer
-            if count + self.shortest * int(waiting.sum()) > MAX_NODES:
-                raise _too_many(self._ends)
+            is_finer = is_waiting | (whole.kinks[2] > 8.0 * PANEL_TOLERANCE)
+            if count + self.shortest * int(is_finer.sum()) < self.most_nodes:
+                is_waiting = is_finer
+            if count + self.shortest * int(is_waiting.sum()) > MAX_NODES:
+                raise _too_many(*self._ends)
+            is_accepted = ~is_waiting
             missing = np.maximum(difference - whole.noise, 0.0).max(axis=(0, 1))
-            leftover += float(missing[~waiting].sum())
-            accepted.append((first[~waiting], last[~waiting], whole.kinks[:, ~waiting]))
-            first, last = (
-                np.concatenate([first[waiting], middle[waiting] + 1.0]),
-                np.concatenate([middle[waiting], last[waiting]]),
-            )
-        starts, stops, kinks = (
-            np.concatenate(column, axis=-1) for column in zip(*accepted, strict=True)
+            leftover += float(missing[is_accepted].sum())
+            starts.append(first[is_accepted])
+            stops.append(last[is_accepted])
+            kinks.append(whole.kinks[:, is_accepted])
+            halved = middle[is_waiting]
+            first = np.concatenate([first[is_waiting], halved + 1.0])
+            last = np.concatenate([halved, last[is_waiting]])
+        all_kinks = np.concatenate(kinks, axis=-1)
+        if first.size or all_kinks[2].sum() > 1e-6:  # with more a stretch is no tail
+            raise _too_many(*self._ends)
+        return (
+            np.concatenate(alone),
+            np.concatenate(starts),
+            np.concatenate(stops),
+            all_kinks,
+            leftover,
         )
-        if first.size or kinks[2].sum() > 1e-6:  # with more a stretch is no tail
-            raise _too_many(self._ends)
-        return np.concatenate(alone or [np.empty(0)]), starts, stops, kinks, leftover
 
     def _octaves(self) -> tuple[Array, Array]:
         """Return stretches that grow in octaves from the finite ends of the piece, or from 0."""
         low, high = self._ends
-        anchors = [end for end in (self._piece.lower, self._piece.upper) if math.isfinite(end)]
+        piece_ends = (self._piece.lower, self._piece.upper)
+        anchors = [end for end in piece_ends if math.isfinite(end)] or [0.0]
         offsets = np.exp2(np.arange(math.log2(self.shortest), LARGEST_EXPONENT))
         edges = [low, high + 1.0]
-        for anchor in anchors or [0.0]:
+        for anchor in anchors:
             for places in (anchor + offsets, anchor - offsets):
-                inside = places[(places > low) & (places <= high)]
-                edges += inside.tolist()
+                is_inside = (places > low) & (places <= high)
+                edges += places[is_inside].tolist()
         cuts = np.unique(edges)
         return cuts[:-1], cuts[1:] - 1.0
 
@@ -241,53 +257,64 @@ class _Summation:
             log_p, log_q, loss = self._piece.values(places.ravel())
             exponent = tilted(log_p, log_q, loss, self._tilts) - self._tops
             mass = np.exp(exponent)
-        mass = mass.reshape(len(self._tilts), *places.shape) * weights
+        shape = (len(self._tilts), *places.shape)
+        mass = mass.reshape(shape) * weights
         loss = np.where(np.isfinite(loss), loss, 0.0).reshape(places.shape)
         factors = [np.ones(loss.shape), bounded(loss)]
         if self._frequency > 0.0:
             phase = np.fmod(self._frequency * loss, 2.0 * np.pi)
             factors += [np.cos(phase), np.sin(phase)]
-        tests = np.einsum("kpn,tpn->ktp", np.stack(factors), mass)
-        size = np.where(mass > 0.0, np.abs(exponent).reshape(mass.shape), 0.0) + 1.0
-        noise = 2.0 * np.finfo(float).eps * (mass * size).sum(axis=2)
-        return _Stretches(first, last, tests, noise, _kinks(mass, loss))
+        exponent_size = np.abs(exponent).reshape(shape)
+        size = np.where(mass > 0.0, exponent_size, 0.0) + 1.0
+        return _Stretches(
+            first=first,
+            last=last,
+            tests=np.einsum("kpn,tpn->ktp", np.stack(factors), mass),
+            noise=2.0 * np.finfo(float).eps * (mass * size).sum(axis=2),
+            kinks=_kinks_of_stretches(mass, loss),
+        )
 
 
-def _kinks(mass: Array, loss: Array) -> Array:
+def _kinks_of_stretches(mass: Array, loss: Array) -> Array:
     """Return the ends of the losses of each stretch, and what a kink between them may change."""
-    low, high = loss.min(axis=1), loss.max(axis=1)
-    beside = 0.1 * (high - low)  # the first and the last integers are no nodes
+    low = loss.min(axis=1)
+    high = loss.max(axis=1)
+    width = high - low
+    margin = 0.1 * width  # the first and the last integers are no nodes
     total = np.abs(mass).sum(axis=2).max(axis=0)
-    change = total * np.minimum(high - low, 1.0) * (4.0 / ORDER**2)
-    return np.stack([low - beside, high + beside, change])
+    change = total * np.minimum(width, 1.0) * (4.0 / ORDER**2)
+    return np.stack([low - margin, high + margin, change])
 
 
 def stretch_rule(first: Array, last: Array) -> tuple[Array, Array]:
     """Return integers and weights of the rule on each stretch, one row for each."""
+    start = first[:, None]
     count = last - first + 1.0
     half = 0.5 * (count - 1.0)
-    places = first[:, None] + np.round(half[:, None] * (_gauss_places() + 1.0))
-    places = np.clip(places, first[:, None], last[:, None])
+    distances = np.round(half[:, None] * (_gauss_places() + 1.0))
+    places = np.clip(start + distances, start, last[:, None])
     # On [−1, 1], as far as the distance from the first integer is known.
-    reached = (places - first[:, None]) / half[:, None] - 1.0
-    basis = np.swapaxes(legendre.legvander(reached, ORDER - 1), 1, 2)
-    weights = np.linalg.solve(basis, _legendre_sums(count)[:, :, None])[:, :, 0]
+    u = (places - start) / half[:, None] - 1.0
+    basis = np.swapaxes(legendre.legvander(u, ORDER - 1), 1, 2)
+    means = _legendre_means(count)[:, :, None]
+    weights = np.linalg.solve(basis, means)[:, :, 0]
     return places, np.asarray(weights * count[:, None])
 
 
-def _legendre_sums(count: Array) -> Array:
+def _legendre_means(count: Array) -> Array:
     """Return the means of Legendre polynomials over N integers spread evenly on [−1, 1]."""
     size = ORDER // 2
     degree = np.arange(1.0, size)
     with np.errstate(over="ignore"):
         # N − 1 integers apart are 2 on this axis.
         scale = (count / (count - 1.0))[:, None]
-        beta = degree**2 * (1.0 - (degree / count[:, None]) ** 2) / (4.0 * degree**2 - 1.0)
-    beside = np.sqrt(beta) * scale
+        share = (degree / count[:, None]) ** 2
+        beta = degree**2 * (1.0 - share) / (4.0 * degree**2 - 1.0)
+    off_diagonal = np.sqrt(beta) * scale
     matrix = np.zeros((count.size, size, size))
     index = np.arange(size - 1)
-    matrix[:, index, index + 1] = beside
-    matrix[:, index + 1, index] = beside
+    matrix[:, index, index + 1] = off_diagonal
+    matrix[:, index + 1, index] = off_diagonal
     nodes, vectors = np.linalg.eigh(matrix)
     weights = vectors[:, 0, :] ** 2
     values = legendre.legvander(nodes, ORDER - 1)
@@ -299,10 +326,12 @@ def sampled_integers(piece: SmoothPiece, tilts: list[float]) -> Array:
     ends = integer_range(piece, tilts)
     if ends is None:
         return np.empty(0)
-    if ends[1] - ends[0] <= MAX_NODES:
-        return np.arange(ends[0], ends[1] + 1.0)
+    low, high = ends
+    if high - low <= MAX_NODES:
+        return np.arange(low, high + 1.0)
     near, _ = _near_and_far()
-    return np.unique(np.clip(np.append(near, -near), *ends))
+    both_sides = np.append(near, -near)
+    return np.unique(np.clip(both_sides, low, high))
 
 
 def log_mass_of_integers(piece: SmoothPiece) -> float:

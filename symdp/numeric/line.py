@@ -343,8 +343,9 @@ def longer(law: SumLaw, line: Line, stop: int, kernel: Kernel) -> Line:
     logs = [log_characteristic_grid(part, line.step, start, stop) for part in finer]
     places: Array = line.step * np.arange(start, stop, dtype=np.float64)
     grown = extended(law, line, finer, places, logs, kernel)
-    last = end_size(np.abs(grown.values[start:]))
-    return replace(grown, last=last)
+    modulus = np.abs(grown.values[start:])
+    last_count = modulus.size // 8 + 1
+    return replace(grown, last=float(modulus[-last_count:].max()))
 
 
 def extended(
@@ -372,12 +373,6 @@ def extended(
         places=np.concatenate([line.places, places]),
         values=np.concatenate([line.values, block]),
     )
-
-
-def end_size(block: Array) -> float:
-    """Return the largest of the last values of a block."""
-    last_count = block.size // 8 + 1
-    return float(block[-last_count:].max())
 
 
 def kernel_modulus(kernel: Kernel, tilt: float, y: float) -> float:

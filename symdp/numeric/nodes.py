@@ -503,8 +503,8 @@ def _near_sum(y: Array, deviation: Array, weight: Array) -> Complex:
             block = octave[first : first + _BLOCK]
             u = (block - middle) / half
             value = np.polynomial.chebyshev.chebval(u, coefficients)
-            place = start + first
-            sums[place : place + block.size] = block * value
+            offset = start + first
+            sums[offset : offset + block.size] = block * value
         start = stop
     return sums
 

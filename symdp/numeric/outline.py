@@ -347,10 +347,10 @@ def _end_loss(outline: Outline, side: int, exact: arb | None) -> arb | None:
         for k in (1, 2, 3):
             with ctx.workprec(BITS):
                 if math.isfinite(end):
-                    place = end_ball + inward * unit / arb(2) ** (step * k)
+                    x = end_ball + inward * unit / arb(2) ** (step * k)
                 else:
-                    place = -inward * unit * arb(2) ** (step * k)
-            losses.append(_loss_ball(piece, place))
+                    x = -inward * unit * arb(2) ** (step * k)
+            losses.append(_loss_ball(piece, x))
         first, second, third = losses
         if first is None or second is None or third is None:
             continue

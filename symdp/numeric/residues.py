@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, lru_cache
@@ -64,23 +64,29 @@ def moment_of(exponentials: ExponentialSum) -> Moment:
     """Return a sum that was read, its numbers at any precision."""
     from symdp.emit.exact import real_ball
 
+    terms = exponentials.terms
+    poles = [pole for pole, _ in exponentials.poles]
+
     def numbers() -> Numbers:
+        polynomials = [[real_ball(c) for c in term.polynomial] for term in terms]
         return Numbers(
-            tuple(arb_poly([real_ball(c) for c in term.polynomial]) for term in exponentials.terms),
-            tuple(real_ball(term.rate) for term in exponentials.terms),
-            tuple(real_ball(pole) for pole, _ in exponentials.poles),
+            tuple(map(arb_poly, polynomials)),
+            rates=tuple(real_ball(term.rate) for term in terms),
+            poles=tuple(map(real_ball, poles)),
         )
 
     return Moment(
         numbers,
-        tuple(order for _, order in exponentials.poles),
-        tuple(_exact(term.rate) for term in exponentials.terms),
-        tuple(_exact(pole) for pole, _ in exponentials.poles),
+        orders=tuple(order for _, order in exponentials.poles),
+        rates=tuple(_exact_number(term.rate) for term in terms),
+        exact=tuple(map(_exact_number, poles)),
     )
 
 
-def _exact(number: sp.Expr) -> Exact:
-    return Fraction(int(number.p), int(number.q)) if number.is_Rational else number
+def _exact_number(number: sp.Expr) -> Exact:
+    if number.is_Rational:
+        return Fraction(int(number.p), int(number.q))
+    return number
 
 
 def residues_of(steps: Sequence[tuple[Pair, int]]) -> ResidueSum | None:
@@ -96,7 +102,9 @@ def residues_of(steps: Sequence[tuple[Pair, int]]) -> ResidueSum | None:
             return None
         moments.append((moment_of(exponentials), count))
     total = residue_sum(moments)
-    return None if total is None or total.products > _MOST_PRODUCTS else total
+    if total is None or total.products > _MOST_PRODUCTS:
+        return None
+    return total
 
 
 def residue_sum(moments: Sequence[tuple[Moment, int]]) -> ResidueSum | None:
@@ -106,21 +114,27 @@ def residue_sum(moments: Sequence[tuple[Moment, int]]) -> ResidueSum | None:
         counts[moment] = counts.get(moment, 0) + count
     if sum(counts.values()) > _MOST_STEPS:
         return None
-    if math.prod(math.comb(n + m.terms - 1, n) for m, n in counts.items()) > _MOST_TERMS:
+    if _term_count(counts.items()) > _MOST_TERMS:
         return None
-    places = [_Pole(Fraction(0), None, 0, 1), _Pole(Fraction(-1), None, 0, 1)]
+    poles = [_Pole(Fraction(0), None, 0, 1), _Pole(Fraction(-1), None, 0, 1)]
     for moment, count in counts.items():
         for number, (exact, order) in enumerate(zip(moment.exact, moment.orders, strict=True)):
             pole = _Pole(exact, moment, number, count * order)
-            same = [pole.is_same(other) for other in places]
-            if None in same:
+            is_same = [pole.is_same(other) for other in poles]
+            if None in is_same:
                 return None
-            if True in same:
-                at = same.index(True)
-                places[at] = places[at]._replace(order=places[at].order + pole.order)
+            if True in is_same:
+                index = is_same.index(True)
+                other = poles[index]
+                poles[index] = other._replace(order=other.order + pole.order)
             else:
-                places.append(pole)
-    return ResidueSum(tuple(counts.items()), tuple(places))
+                poles.append(pole)
+    return ResidueSum(tuple(counts.items()), tuple(poles))
+
+
+def _term_count(steps: Iterable[tuple[Moment, int]]) -> int:
+    """Return how many terms a product of powers of some M has."""
+    return math.prod(math.comb(n + moment.terms - 1, n) for moment, n in steps)
 
 
 class _Pole(NamedTuple):
@@ -149,12 +163,14 @@ class _Pole(NamedTuple):
             return None
         from symdp.density.exponential_sum import same_number
 
-        two = _expression(other.exact)
-        is_equal = same_number(_expression(self.exact), [two])
-        return None if is_equal is None else is_equal == two
+        expression = _expression_of(other.exact)
+        equal = same_number(_expression_of(self.exact), [expression])
+        if equal is None:
+            return None
+        return bool(equal == expression)
 
 
-def _ball(number: Exact) -> arb:
+def _ball_of_number(number: Exact) -> arb:
     """Enclose an exact number at the working precision."""
     if isinstance(number, Fraction | int):
         return fraction_ball(Fraction(number))
@@ -179,24 +195,24 @@ class ResidueSum:
     @property
     def products(self) -> int:
         """Terms times orders: the work."""
-        return self.order * math.prod(math.comb(n + m.terms - 1, n) for m, n in self.steps)
+        return self.order * _term_count(self.steps)
 
     def products_above(self, epsilon: Fraction) -> int:
         """Return the work of one ε: all terms if M has poles on the right, else b > ε."""
         with ctx.workprec(_APART_BITS):
-            expansion = self._at(ctx.prec)
-            count = len(expansion.leaves)
+            expansion = self._expansion_at(ctx.prec)
+            leaves = expansion.leaves
             if all(expansion.sides):
-                at = fraction_ball(epsilon)
-                count = sum(1 for leaf in expansion.leaves if not leaf.rate < at)
-        return count * self.order
+                epsilon_ball = fraction_ball(epsilon)
+                leaves = [leaf for leaf in leaves if not leaf.rate < epsilon_ball]
+        return len(leaves) * self.order
 
     def excess(self, epsilon: Exact, is_tight: Callable[[arb], bool]) -> arb:
         """Enclose δ(ε) − δ∞, with as many bits as make the ball tight."""
         bits = ctx.prec + 2 * sum(count for _, count in self.steps)
         while bits <= _MOST_BITS:
             with ctx.workprec(bits):
-                ball = self._at(bits).sum(epsilon)
+                ball = self._expansion_at(bits).sum(epsilon)
                 if ball.is_zero() or (ball.is_finite() and is_tight(ball)):
                     return ball
             bits *= 2
@@ -206,15 +222,15 @@ class ResidueSum:
         """Enclose −dδ/dε, to about the bits of the working precision less those that cancel."""
         bits = max(self._expansions, default=ctx.prec)
         with ctx.workprec(bits):
-            return self._at(bits).sum(epsilon, falling=True)
+            return self._expansion_at(bits).sum(epsilon, falling=True)
 
-    def _at(self, bits: int) -> _Expansion:
+    def _expansion_at(self, bits: int) -> _Expansion:
         if bits not in self._expansions:
             self._expansions[bits] = _Expansion(self.steps, self.places)
         return self._expansions[bits]
 
 
-def _expression(number: Exact) -> sp.Expr:
+def _expression_of(number: Exact) -> sp.Expr:
     import sympy as sp
 
     if isinstance(number, Fraction):
@@ -231,99 +247,116 @@ class _Leaf(NamedTuple):
 
     def sign_beyond(self, epsilon: Exact, rates: Sequence[Exact | None]) -> int | None:
         """Return the sign of b − ε from exact numbers, None where they do not tell."""
-        exact = -epsilon
+        difference = -epsilon
         for power, rate in zip(self.powers, rates, strict=True):
-            if power:
-                if rate is None:
-                    return None
-                exact += power * rate
-        if isinstance(exact, Fraction):
-            return (exact > 0) - (exact < 0)
+            if not power:
+                continue
+            if rate is None:
+                return None
+            difference += power * rate
+        if isinstance(difference, Fraction):
+            return (difference > 0) - (difference < 0)
         from symdp.density.signs import sign_of
 
-        return sign_of(exact)
+        return sign_of(difference)
 
 
 class _Expansion:
     """The terms of the product at one precision; the power series of those that were asked for."""
 
     def __init__(self, steps: Sequence[tuple[Moment, int]], places: Sequence[_Pole]) -> None:
-        numbers = [moment.numbers() for moment, _ in steps]
-        self._polynomials = [p for step_numbers in numbers for p in step_numbers.polynomials]
-        rates = [rate for step_numbers in numbers for rate in step_numbers.rates]
-        self._rates = [rate for moment, _ in steps for rate in moment.rates]
-        self._places, self._orders = [p.ball() for p in places], [p.order for p in places]
+        self._polynomials: list[arb_poly] = []
+        self._rates: list[Exact | None] = []
+        rates: list[arb] = []
+        for moment, _ in steps:
+            numbers = moment.numbers()
+            self._polynomials += numbers.polynomials
+            self._rates += moment.rates
+            rates += numbers.rates
+        self._places = [pole.ball() for pole in places]
+        self._orders = [pole.order for pole in places]
         self.sides = [not pole > 0 for pole in self._places]
         self.leaves: list[_Leaf] = []
-        for shares in itertools.product(*(_shares(n, m.terms) for m, n in steps)):
+        for shares in itertools.product(*(_shares(n, moment.terms) for moment, n in steps)):
             powers = tuple(itertools.chain(*shares))
-            rate = sum((k * b for k, b in zip(powers, rates, strict=True)), arb(0))
-            self.leaves.append(_Leaf(powers, math.prod(map(_multinomial, shares)), rate))
+            products = (power * rate for power, rate in zip(powers, rates, strict=True))
+            weight = math.prod(map(_multinomial, shares))
+            self.leaves.append(_Leaf(powers, weight, sum(products, arb(0))))
         self._powers: dict[tuple[int, int, int], arb_poly] = {}
         self._residues: dict[tuple[int, int], arb_poly] = {}
 
     def sum(self, epsilon: Exact, *, falling: bool = False) -> arb:
         """Enclose δ(ε) − δ∞, or −dδ/dε."""
-        total, at = arb(0), _ball(epsilon)
+        total = arb(0)
+        epsilon_ball = _ball_of_number(epsilon)
         for number, leaf in enumerate(self.leaves):
-            apart = leaf.rate - at
-            sign = 1 if apart > 0 else -1 if apart < 0 else leaf.sign_beyond(epsilon, self._rates)
-            if sign is None:  # continuous in b − ε, and closed on its own side at each
-                right = -self._closed(number, apart, False, falling)
-                total += self._closed(number, apart, True, falling).union(right)
-            elif sign > 0:
-                total += self._closed(number, apart, True, falling)
+            apart = leaf.rate - epsilon_ball
+            if apart > 0:
+                sign: int | None = 1
+            elif apart < 0:
+                sign = -1
             else:
-                total -= self._closed(number, apart if sign else arb(0), False, falling)
+                sign = leaf.sign_beyond(epsilon, self._rates)
+            if sign is None:  # continuous in b − ε, and closed on its own side at each
+                left = self._closed_on_side(number, apart, True, falling)
+                right = self._closed_on_side(number, apart, False, falling)
+                total += left.union(-right)
+            elif sign > 0:
+                total += self._closed_on_side(number, apart, True, falling)
+            else:
+                distance = apart if sign else arb(0)
+                total -= self._closed_on_side(number, distance, False, falling)
         return total
 
-    def _closed(self, number: int, apart: arb, on_left: bool, falling: bool) -> arb:
+    def _closed_on_side(self, number: int, apart: arb, on_left: bool, falling: bool) -> arb:
         """Enclose the residues of a term on one side of the line, or their derivatives in b − ε."""
         total = arb(0)
-        for at, pole in enumerate(self._places):
-            if self.sides[at] is on_left:
-                residue = self._residue(number, at)
-                if falling:
-                    residue = residue.derivative() + pole * residue
-                total += residue(apart) * (apart * pole).exp()
+        for index, pole in enumerate(self._places):
+            if self.sides[index] is not on_left:
+                continue
+            residue = self._residue(number, index)
+            if falling:
+                residue = residue.derivative() + pole * residue
+            total += residue(apart) * (apart * pole).exp()
         return total
 
-    def _residue(self, number: int, at: int) -> arb_poly:
+    def _residue(self, number: int, index: int) -> arb_poly:
         """Return a residue but for e^{sp}, a polynomial in s = b − ε of degree N − 1."""
-        polynomial = self._residues.get((number, at))
-        if polynomial is None:
-            leaf, order = self.leaves[number], self._orders[at]
-            series = self._others[at] * leaf.weight
-            for term, power in enumerate(leaf.powers):
-                if power:
-                    series = (series * self._power(at, term, power)).truncate(order)
-            coefficients = series.coeffs()
-            coefficients += [arb(0)] * (order - len(coefficients))
-            polynomial = arb_poly(
-                [coefficients[order - 1 - k] / arb(k).fac() for k in range(order)]
-            )
-            self._residues[number, at] = polynomial
-        return polynomial
+        key = (number, index)
+        if key in self._residues:
+            return self._residues[key]
+        leaf = self.leaves[number]
+        order = self._orders[index]
+        series = self._series_of_others[index] * leaf.weight
+        for term, power in enumerate(leaf.powers):
+            if power:
+                factor = self._power_around(index, term, power)
+                series = (series * factor).truncate(order)
+        coefficients = series.coeffs()
+        coefficients += [arb(0)] * (order - len(coefficients))
+        residue = [coefficients[order - 1 - k] / arb(k).fac() for k in range(order)]
+        self._residues[key] = arb_poly(residue)
+        return self._residues[key]
 
-    def _power(self, at: int, term: int, power: int) -> arb_poly:
-        """Return a power of an N around a place."""
-        series_power = self._powers.get((at, term, power))
-        if series_power is None:
-            order = self._orders[at]
-            shifted = self._polynomials[term](arb_poly([self._places[at], 1]))
-            series_power = (shifted.truncate(order) ** power).truncate(order)
-            self._powers[at, term, power] = series_power
-        return series_power
+    def _power_around(self, index: int, term: int, power: int) -> arb_poly:
+        """Return a power of an N around a pole."""
+        key = (index, term, power)
+        if key not in self._powers:
+            order = self._orders[index]
+            shifted = self._polynomials[term](arb_poly([self._places[index], 1]))
+            series = shifted.truncate(order) ** power
+            self._powers[key] = series.truncate(order)
+        return self._powers[key]
 
     @cached_property
-    def _others(self) -> list[arb_poly]:
-        """For each place the power series of what all other poles divide by."""
+    def _series_of_others(self) -> list[arb_poly]:
+        """For each pole the power series of what all other poles divide by."""
         all_series = []
-        for at, order in zip(self._places, self._orders, strict=True):
+        for pole, order in zip(self._places, self._orders, strict=True):
             series = arb_poly([1])
             for other, times in zip(self._places, self._orders, strict=True):
-                if other is not at:
-                    factor = _inverse_power(at - other, times, order)
+                if other is not pole:
+                    factor = _inverse_power(pole - other, times, order)
                     series = (series * factor).truncate(order)
             all_series.append(series)
         return all_series
@@ -341,10 +374,11 @@ def _shares(count: int, terms: int) -> Iterator[tuple[int, ...]]:
 
 def _multinomial(powers: Sequence[int]) -> int:
     """Return (Σk)!/Πk!."""
-    ways, total = 1, 0
-    for k in powers:
-        total += k
-        ways *= math.comb(total, k)
+    ways = 1
+    total = 0
+    for power in powers:
+        total += power
+        ways *= math.comb(total, power)
     return ways
 
 
@@ -352,7 +386,8 @@ def _inverse_power(distance: arb, times: int, length: int) -> arb_poly:
     """Return (d + w)^(−k) to so many coefficients."""
     coefficients = [distance**-times]
     for j in range(1, length):
-        coefficients.append(-coefficients[-1] * (times + j - 1) / (j * distance))
+        ratio_above = times + j - 1
+        coefficients.append(-coefficients[-1] * ratio_above / (j * distance))
     return arb_poly(coefficients)
 
 
@@ -364,14 +399,15 @@ _TILT, _TURNS = -0.375, (0.0, 1.0)  # with y over the deviation: where M is comp
 def residue_answer(law: SumLaw, epsilon: float) -> Answer | None:
     """Return δ(ε), None where M of a step is no such sum, or the terms are too many."""
     total = residues(law)
-    at = Fraction(epsilon)
-    if total is None or total.products_above(at) > _MOST_ABOVE:
+    exact_epsilon = Fraction(epsilon)
+    if total is None or total.products_above(exact_epsilon) > _MOST_ABOVE:
         return None
     log_infinite = law.log_mass_at_infinity
     try:
         with ctx.workprec(BALL_BITS):
-            finite = total.excess(at, lambda ball: is_narrow(ball, log_infinite))
-            return falling_answer(answer_in_balls(finite, log_infinite), total.fall(at))
+            finite = total.excess(exact_epsilon, lambda ball: is_narrow(ball, log_infinite))
+            answer = answer_in_balls(finite, log_infinite)
+            return falling_answer(answer, total.fall(exact_epsilon))
     except AccuracyError:
         return None
 
@@ -384,24 +420,26 @@ def residues(law: SumLaw) -> ResidueSum | None:
     moments = []
     for part, count in law.parts:
         moment = part.moment
-        if moment is None or not (moment.is_checked or _is_of(part, moment)):
+        if moment is None or not (moment.is_checked or _agrees_with_nodes(part, moment)):
             return None
         moments.append((moment, count))
     return residue_sum(moments)
 
 
-def _is_of(law: LossLaw, moment: Moment) -> bool:
+def _agrees_with_nodes(law: LossLaw, moment: Moment) -> bool:
     """Return whether M has the values of the nodes, and its mass is 1 less that at infinity."""
     base = law.base
     deviation = math.sqrt(float(base.weight @ (base.loss - base.mean) ** 2))
+    size = float(np.exp(base.log_weight + _TILT * base.loss).sum())
     with ctx.workprec(BALL_BITS):
         numbers = moment.numbers()
         for y in _TURNS:
-            z = complex(_TILT, y / deviation if deviation > 0 else 0.0)
+            frequency = y / deviation if deviation > 0 else 0.0
+            z = complex(_TILT, frequency)
             value = numbers.at(acb(z.real, z.imag), moment.orders)
-            seen = complex(np.exp(base.log_weight + z * base.loss).sum())
-            size = float(np.exp(base.log_weight + _TILT * base.loss).sum())
-            if not abs(value - acb(seen.real, seen.imag)) < TOLERABLE * size:
+            node_sum = complex(np.exp(base.log_weight + z * base.loss).sum())
+            gap = abs(value - acb(node_sum.real, node_sum.imag))
+            if not gap < TOLERABLE * size:
                 return False
         mass = numbers.at(acb(0), moment.orders).real + law.mass_at_infinity
         return bool(abs(mass - 1) < SETTLED) or not mass.is_finite()

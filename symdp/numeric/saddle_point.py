@@ -59,7 +59,11 @@ class Strip(Enum):
     def width(self, law: SumLaw) -> float:
         """Return the largest distance from that pole: 1 between the poles, else the domain's."""
         lower, upper = law.domain
-        return {Strip.RIGHT: upper, Strip.MIDDLE: 1.0, Strip.LEFT: -1.0 - lower}[self]
+        if self is Strip.RIGHT:
+            return upper
+        if self is Strip.MIDDLE:
+            return 1.0
+        return -1.0 - lower
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,38 +83,49 @@ def increasing_root(probe: Callable[[float], Probe], end: float, start: float) -
     """
 
     def coordinate(s: float) -> float:
-        return math.log(s) if math.isinf(end) else math.log(s / (end - s))
+        if math.isinf(end):
+            return math.log(s)
+        return math.log(s / (end - s))
 
     def point(u: float) -> float:
-        return math.exp(u) if math.isinf(end) else end / (1.0 + math.exp(-u))
+        if math.isinf(end):
+            return math.exp(u)
+        return end / (1.0 + math.exp(-u))
 
-    low, high = -math.inf, math.inf
-    reachable = True
+    low = -math.inf
+    high = math.inf
+    is_reachable = True
     s = start
     u = coordinate(s)
     for _ in range(_ITERATIONS):
+        target = u - _OUTWARD
         try:
             current = probe(s)
         except AccuracyError:
-            high, reachable, current = u, False, None
-        if current is not None:
+            high = u
+            is_reachable = False
+        else:
             if abs(current.value) <= current.tolerance:
                 return s
             if current.value > 0:
-                high, reachable = u, True
+                high = u
+                is_reachable = True
             else:
                 low = u
-        resolution = _RESOLUTION * (1.0 + abs(u)) if reachable else _EDGE
+            if 0 < current.proposal < end:
+                target = coordinate(current.proposal)
+            elif current.value < 0:
+                target = u + _OUTWARD
+        resolution = _EDGE
+        if is_reachable:
+            resolution = _RESOLUTION * (1.0 + abs(u))
         if high - low < resolution:
-            return s if reachable else None
-        if current is not None and 0 < current.proposal < end:
-            target = coordinate(current.proposal)
-        else:
-            target = u + (_OUTWARD if current is not None and current.value < 0 else -_OUTWARD)
+            return s if is_reachable else None
         target = min(target, u + _OUTWARD)
         if not low < target < high:
             target = 0.5 * (low + high)
-        u, s = target, point(target)
+        u = target
+        s = point(u)
         if not 0 < s < end or s > 1e300:
             return None
     if math.isinf(high):
@@ -122,7 +137,7 @@ def far_tilt(law: SumLaw, strip: Strip) -> float:
     """Return a tilt far out, but where K is to be had, where K ends before the saddle point."""
     width = min(strip.width(law), 1e3)
     for share in _FAR:
-        tilt = strip.position(share * width)[0]
+        tilt, _ = strip.position(share * width)
         try:
             law.tilted(tilt)
         except AccuracyError:
@@ -135,33 +150,44 @@ def golden_section(
     function: Callable[[float], float], low: float, high: float, steps: int
 ) -> tuple[float, float]:
     """Return where a function of one valley in (low, high) was found least, and that value."""
-    left, right = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-    left_value, right_value = function(left), function(right)
+    left = high - _GOLDEN * (high - low)
+    right = low + _GOLDEN * (high - low)
+    left_value = function(left)
+    right_value = function(right)
     best = min((left_value, left), (right_value, right))
     for _ in range(steps):
         if left_value < right_value:
-            high, right, right_value = right, left, left_value
+            high = right
+            right = left
+            right_value = left_value
             left = high - _GOLDEN * (high - low)
             left_value = function(left)
         else:
-            low, left, left_value = left, right, right_value
+            low = left
+            left = right
+            left_value = right_value
             right = low + _GOLDEN * (high - low)
             right_value = function(right)
         best = min(best, (left_value, left), (right_value, right))
-    return best[1], best[0]
+    least, argument = best
+    return argument, least
 
 
 def log_one_minus_exp(x: float) -> float:
     """Return log(1 − e^x) for x ≤ 0, −inf at x ≥ 0."""
     if x >= 0:
         return -math.inf
-    return math.log(-math.expm1(x)) if x > -math.log(2.0) else math.log1p(-math.exp(x))
+    if x > -math.log(2.0):
+        return math.log(-math.expm1(x))
+    return math.log1p(-math.exp(x))
 
 
 def log_add_exp(x: float, y: float) -> float:
     """Return log(e^x + e^y), −inf allowed."""
     top = max(x, y)
-    return top if math.isinf(top) else top + math.log1p(math.exp(min(x, y) - top))
+    if math.isinf(top):
+        return top
+    return top + math.log1p(math.exp(min(x, y) - top))
 
 
 def delta_from_strip(
@@ -172,15 +198,17 @@ def delta_from_strip(
     The complement is None in the right strip, where δ itself is the accurate one.
     """
     if strip is Strip.RIGHT:
-        value = log_add_exp(law.log_mass_at_infinity, log_integral)
-        return (value, None) if value <= 0 else None
-    if strip is Strip.MIDDLE:
-        return (log_one_minus_exp(log_integral), log_integral) if log_integral < 0 else None
-    log_base = epsilon + law.cgf(-1.0)
-    if log_integral >= log_base:
+        log_delta = log_add_exp(law.log_mass_at_infinity, log_integral)
+        return (log_delta, None) if log_delta <= 0 else None
+    log_complement = log_integral
+    if strip is Strip.LEFT:
+        log_base = epsilon + law.cgf(-1.0)
+        if log_integral >= log_base:
+            return None
+        log_complement = log_base + log_one_minus_exp(log_integral - log_base)
+    if not log_complement < 0:
         return None
-    log_complement = log_base + log_one_minus_exp(log_integral - log_base)
-    return (log_one_minus_exp(log_complement), log_complement) if log_complement < 0 else None
+    return log_one_minus_exp(log_complement), log_complement
 
 
 _SETTLED = 1e-11  # of a standard deviation of the integrand
@@ -220,17 +248,22 @@ def saddle_point(
     def probe(s: float) -> Probe:
         nonlocal variance
         t, t_plus_one = strip.position(s)
-        mean, variance = (float(x) for x in law.cumulants(t, 2))
-        other = t if strip is Strip.LEFT else t_plus_one
-        residual = sign * (mean - epsilon - 1.0 / other)
-        slope = variance + 1.0 / (other * other)
+        mean, variance = (float(cumulant) for cumulant in law.cumulants(t, 2))
+        far_pole = t if strip is Strip.LEFT else t_plus_one
+        residual = sign * (mean - epsilon - 1.0 / far_pole)
+        slope = variance + 1.0 / (far_pole * far_pole)
         b = residual - slope * s
         root = math.sqrt(b * b + 4.0 * slope)
-        proposal = 2.0 / (b + root) if b > 0 else (root - b) / (2.0 * slope)
+        if b > 0:
+            proposal = 2.0 / (b + root)
+        else:
+            proposal = (root - b) / (2.0 * slope)
         tolerance = settled * math.sqrt(slope + 1.0 / (s * s))
         return Probe(residual - 1.0 / s, tolerance, proposal)
 
-    start = 0.5 if strip is Strip.MIDDLE else min(1.0, 0.5 * end)
+    start = 0.5
+    if strip is not Strip.MIDDLE:
+        start = min(1.0, 0.5 * end)
     s = increasing_root(probe, end, start)
     if s is None:
         return None
@@ -238,8 +271,16 @@ def saddle_point(
     cgf = law.cgf(t)
     curvature = variance + 1.0 / (t * t) + 1.0 / (t_plus_one * t_plus_one)
     exponent = math.fsum([cgf, -epsilon * t, -math.log(abs(t)), -math.log(abs(t_plus_one))])
-    leading = exponent - 0.5 * math.log(2.0 * math.pi * curvature)
-    return Saddle(strip, t, t_plus_one, cgf, variance, curvature, leading)
+    log_leading = exponent - 0.5 * math.log(2.0 * math.pi * curvature)
+    return Saddle(
+        strip=strip,
+        tilt=t,
+        tilt_plus_one=t_plus_one,
+        cgf=cgf,
+        variance=variance,
+        curvature=curvature,
+        log_leading=log_leading,
+    )
 
 
 def best_saddle(law: SumLaw, epsilon: float) -> Saddle:
@@ -248,7 +289,8 @@ def best_saddle(law: SumLaw, epsilon: float) -> Saddle:
     Errors are relative to the strip's integral: the smallest leaves the smallest error in δ. For ε
     ≥ 0 that is δ itself or 1 − δ; for ε < 0, by exchanging P and Q, e^ε times the same.
     """
-    outer = saddle_point(law, epsilon, Strip.RIGHT if epsilon >= 0 else Strip.LEFT)
+    outer_strip = Strip.RIGHT if epsilon >= 0 else Strip.LEFT
+    outer = saddle_point(law, epsilon, outer_strip)
     if outer is not None and outer.log_leading - min(epsilon, 0.0) < -math.log(2.0):
         return outer
     middle = saddle_point(law, epsilon, Strip.MIDDLE)
@@ -267,16 +309,20 @@ _ROUNDING = 1e-14  # of K(−1), for each step and for each unit of the mean
 def log_moments_bound(law: SumLaw, epsilon: float, *, plain: bool = False) -> float:
     """Return an upper bound on log δ(ε), at most 0; a plain one leaves the factor out."""
     best = 0.0
-    for strip in (Strip.RIGHT, Strip.LEFT) if epsilon < 0 else (Strip.RIGHT,):
+    strips = [Strip.RIGHT]
+    if epsilon < 0:
+        strips.append(Strip.LEFT)
+    for strip in strips:
         log_integral = log_integral_bound(law, epsilon, strip, plain=plain)
         if strip is Strip.LEFT:  # δ = 1 − e^{ε+K(−1)} + I, where both terms round
             log_integral += 2.0 * complement_rounding(law)
         both = delta_from_strip(law, epsilon, strip, log_integral)
-        if both is not None:
-            value, complement = both
-            if complement is not None:
-                value = log_one_minus_exp(complement - complement_rounding(law))
-            best = min(best, value)
+        if both is None:
+            continue
+        log_delta, log_complement = both
+        if log_complement is not None:
+            log_delta = log_one_minus_exp(log_complement - complement_rounding(law))
+        best = min(best, log_delta)
     return best
 
 
@@ -286,16 +332,20 @@ def log_usual_bound(law: SumLaw, epsilon: float) -> float:
         tilts = law.window(0.0)[1] * np.exp2(np.arange(-5.0, 1.0))
         if not (tilts[0] > 0.0 and law.mean < epsilon):
             return 0.0
-        terms = law.log_transform(tilts, epsilon), log_payoff(tilts)
+        transform = law.log_transform(tilts, epsilon)
     except AccuracyError:  # no finite loss, or none that doubles tell
         return 0.0
-    bound = float(np.min(sum(terms) + SLACK * (sum(map(np.abs, terms)) + law.count)))
-    return min(log_add_exp(bound, law.log_mass_at_infinity), 0.0)
+    payoff = log_payoff(tilts)
+    size = np.abs(transform) + np.abs(payoff)
+    bounds = transform + payoff + SLACK * (size + law.count)
+    log_delta = log_add_exp(float(np.min(bounds)), law.log_mass_at_infinity)
+    return min(log_delta, 0.0)
 
 
 def complement_rounding(law: SumLaw) -> float:
     """Return how far off log(1 − δ) = log(e^{ε+K(−1)} − I) may be where I hardly matters."""
-    return SLACK + _ROUNDING * (law.count + abs(float(law.cumulants(0.0, 1)[0])))
+    mean = float(law.cumulants(0.0, 1)[0])
+    return SLACK + _ROUNDING * (law.count + abs(mean))
 
 
 def log_integral_bound(law: SumLaw, epsilon: float, strip: Strip, *, plain: bool) -> float:
@@ -304,14 +354,15 @@ def log_integral_bound(law: SumLaw, epsilon: float, strip: Strip, *, plain: bool
     if not end > 0:
         return math.inf
     sign = 1.0 if strip is Strip.RIGHT else -1.0
-    mean, variance = law.cumulants(strip.position(0.0)[0], 2)
+    pole, _ = strip.position(0.0)
+    mean, variance = law.cumulants(pole, 2)
     if plain and sign * (mean - epsilon) >= 0:
         return math.inf  # the best tilt is zero, and the bound the trivial one
     best = math.inf
 
     def probe(s: float) -> Probe:
         nonlocal best
-        t = strip.position(s)[0]
+        t, _ = strip.position(s)
         best = min(best, log_bound(law.cgf(t), epsilon, t, s, plain=plain))
         first, second = law.cumulants(t, 2)
         value = sign * (float(first) - epsilon)
@@ -319,12 +370,15 @@ def log_integral_bound(law: SumLaw, epsilon: float, strip: Strip, *, plain: bool
         if not plain:
             value -= math.log1p(1.0 / s)
             slope += 1.0 / (s * (1.0 + s))
-        return Probe(value, _CLOSE * math.sqrt(slope), s - value / slope if slope > 0 else -1.0)
+        proposal = s - value / slope if slope > 0 else -1.0
+        return Probe(value, _CLOSE * math.sqrt(slope), proposal)
 
     gap = sign * (epsilon - float(mean))
-    spread = math.sqrt(float(variance)) if variance > 0 else 1.0
-    start = min(max(gap / spread, 1.0) / spread, 1.0, 0.5 * end)
-    increasing_root(probe, end, start)
+    deviation = 1.0
+    if variance > 0:
+        deviation = math.sqrt(float(variance))
+    natural = max(gap / deviation, 1.0) / deviation
+    increasing_root(probe, end, start=min(natural, 1.0, 0.5 * end))
     return best
 
 

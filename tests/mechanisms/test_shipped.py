@@ -53,7 +53,7 @@ def jobs(name: str) -> Iterator[Job]:
 def derived(name: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Any]]:
     """Everything that is shipped of a mechanism, derived without what is shipped."""
     monkeypatch.setattr(shipped, "_held", lambda _: {})
-    formulas._shipped.cache_clear()
+    formulas._shipped_formula.cache_clear()
     found: dict[str, dict[str, Any]] = {"formulas": {}, "facts": {}, "proper": {}}
     for step in steps(name):
         for direction in ("remove", "add"):
@@ -99,7 +99,7 @@ def test_an_answer_of_what_is_shipped_is_that_of_what_is_derived(name, monkeypat
     bound = getattr(mechanisms, name)(**values)
     quick = compose(bound.subsample("poisson", "1/30"), 40).epsilon(1e-6)
     monkeypatch.setattr(shipped, "_held", lambda _: {})
-    formulas._shipped.cache_clear()
+    formulas._shipped_formula.cache_clear()
     other = compose(bound.subsample("poisson", "1/30"), 40).epsilon(1e-6)
     assert abs(quick.epsilon - other.epsilon) <= 1e-13 * other.epsilon
 
@@ -117,7 +117,7 @@ def test_a_shipped_generating_function_has_the_values_of_nodes(name):
             moment = law.moment
             if moment is not None and law.is_spread:  # residues are of losses with a density
                 assert moment.is_checked
-                assert residues._is_of(law, moment)
+                assert residues._agrees_with_nodes(law, moment)
 
 
 def test_what_is_shipped_serves_many_values_at_once():

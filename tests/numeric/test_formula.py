@@ -124,7 +124,7 @@ def test_derivation_happens_once_for_a_formula(monkeypatch):
     calls, module = [], import_module("symdp.density.pieces")
     derive = module.pieces
     monkeypatch.setattr(module, "pieces", lambda pair: calls.append(pair) or derive(pair))
-    formula._formula.cache_clear()
+    formula._derived_formula.cache_clear()
     written = symdp.Mechanism.from_toml(WRITTEN)  # what is shipped is derived never
     for scale in ("2.1", "2.2", "2.3"):
         assert law_of_formula(written(s=scale), "remove") is not None

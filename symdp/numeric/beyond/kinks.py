@@ -69,10 +69,13 @@ def near_bound(line: Line, turned: Complex) -> float:
 
     It is what a majorant of the change of the payoff, that needs no terms beyond T, adds up to.
     """
-    end, tilt, y = line.step * line.places.size, line.tilt, line.places
+    end = line.step * line.places.size
+    tilt = line.tilt
+    y = line.places
     if end < FAR_ABOVE * (1.0 + abs(tilt)):
         return math.inf
-    terms = turned * (tilt + 1j * y) * (1.0 + tilt + 1j * y) * majorant_transform(y / end)
+    z = tilt + 1j * y
+    terms = turned * z * (1.0 + tilt + 1j * y) * majorant_transform(y / end)
     return abs(plain_sum(terms.real)) / (SAFETY * end**2)
 
 
@@ -90,66 +93,76 @@ class KinkBound:
     """What smooth cut-offs of a line may change, as an integral over y on both sides."""
 
     def __init__(self, law: SumLaw, tilt: float) -> None:
-        self._law, self._tilt = law, tilt
+        self._law = law
+        self._tilt = tilt
         self._parts = law.tilted(tilt)
         self._known: dict[float, _Split] = {}
 
     def left_out(self, reach: float, epsilon: float) -> float:
         """Return how much the integral may change that is cut off at T = `reach`."""
-        split = self._at(reach)
-        apart = reach * np.abs(split.kinks - epsilon)
-        is_clear = (apart >= STEEPNESS**2) & (reach >= 40.0 * (1.0 + abs(self._tilt)))
-        fall = np.where(is_clear, np.exp(-((apart / (2.0 * STEEPNESS)) ** 2)), 1.0)
+        split = self._split_of_reach(reach)
+        distance = reach * np.abs(split.kinks - epsilon)
+        is_long = reach >= 40.0 * (1.0 + abs(self._tilt))
+        is_clear = (distance >= STEEPNESS**2) & is_long
+        decay = np.exp(-((distance / (2.0 * STEEPNESS)) ** 2))
+        fall = np.where(is_clear, decay, 1.0)
         # T times the integral of 1 − c over y² is 9.6, its powers and both sides counted.
         at_kinks = 10.0 / reach * float(split.sizes @ fall)
         return split.residual + split.start + at_kinks
 
     def residual(self, reach: float) -> float:
         """Return how much it may change wherever ε is."""
-        return self._at(reach).residual
+        return self._split_of_reach(reach).residual
 
-    def _at(self, reach: float) -> _Split:
+    def _split_of_reach(self, reach: float) -> _Split:
         if reach not in self._known:
-            self._known[reach] = self._split(reach)
+            self._known[reach] = self._split_at(reach)
         return self._known[reach]
 
-    def _split(self, reach: float) -> _Split:
-        y = _places(reach)
+    def _split_at(self, reach: float) -> _Split:
+        y = _frequencies(reach)
         bounds = [part.log_bound(y) for part in self._parts]
         log_size = self._law.combine(bounds)
         if self._law.terms is not self._law.parts:  # they stand for steps that are no terms
-            return _Split(_integral(y, reach, np.exp(log_size)), 0.0, np.empty(0), np.empty(0))
+            integral = _integral_of_lacking(y, reach, np.exp(log_size))
+            return _Split(integral, start=0.0, kinks=np.empty(0), sizes=np.empty(0))
         expansions = [part.expansion(0.5 * reach) for part in self._parts]
-        products = [_product(expansion, y) for expansion in expansions]
-        log_whole, log_main, growth = (
-            self._law.combine(list(column)) for column in zip(*products, strict=True)
-        )
+        sizes_of_steps = [_log_sizes(expansion, y) for expansion in expansions]
+        log_whole = self._law.combine([whole for whole, _, _ in sizes_of_steps])
+        log_main = self._law.combine([main for _, main, _ in sizes_of_steps])
+        growth = self._law.combine([step_growth for _, _, step_growth in sizes_of_steps])
         with np.errstate(over="ignore", invalid="ignore"):
             size = np.exp(log_whole) * -np.expm1(-growth)
         # It is the difference of all and of the main part, neither of them large.
         most = np.exp(np.minimum(log_size, 0.0)) + np.exp(np.minimum(log_main, 700.0))
         size = np.fmin(size, most)
-        start = 1e-16 / reach * float(np.exp(min(log_main[0], 700.0)))
-        kinks, sizes = self._kinks(expansions, 0.25 * reach)
-        return _Split(_integral(y, reach, size), start, kinks, sizes)
+        first_size = float(np.exp(min(log_main[0], 700.0)))
+        kinks, sizes = self._kinks_and_sizes(expansions, 0.25 * reach)
+        return _Split(
+            residual=_integral_of_lacking(y, reach, size),
+            start=1e-16 / reach * first_size,
+            kinks=kinks,
+            sizes=sizes,
+        )
 
-    def _kinks(self, expansions: Sequence[Expansion], y: float) -> tuple[Array, Array]:
+    def _kinks_and_sizes(self, expansions: Sequence[Expansion], y: float) -> tuple[Array, Array]:
         """Return the sums of atoms and ends, and their sizes; what is not listed is near any ε."""
+        no_kinks = (np.empty(0), np.empty(0))
         counts = [count for _, count in self._law.parts]
         steps = [expansion.terms(y) for expansion in expansions]
-        if any(not loss.size for loss, _ in steps):
-            return np.empty(0), np.empty(0)
-        log_all = math.fsum(
-            count * log_sum(sizes) for (_, sizes), count in zip(steps, counts, strict=True)
-        )
+        if not all(loss.size for loss, _ in steps):
+            return no_kinks
+        counted = zip(steps, counts, strict=True)
+        log_all = math.fsum(count * log_sum(log_sizes) for (_, log_sizes), count in counted)
         if log_all < -NEGLIGIBLE:
-            return np.empty(0), np.empty(0)
+            return no_kinks
         total: Atoms | None = (np.zeros(1), np.zeros(1))
         for step, count in zip(steps, counts, strict=True):
             total = _likely_sum(total, _likely_power(step, count))
-        loss, log_size = total or (np.empty(0), np.empty(0))
+        loss, log_size = total or no_kinks
         listed = np.exp(np.minimum(log_size, 700.0))
-        unlisted = max(math.exp(min(log_all, 700.0)) - float(listed.sum()), 0.0)
+        whole = math.exp(min(log_all, 700.0))
+        unlisted = max(whole - float(listed.sum()), 0.0)
         return np.append(loss, math.nan), np.append(listed, unlisted)
 
 
@@ -167,31 +180,38 @@ def _likely_power(step: Atoms, count: int) -> Atoms | None:
 
 def _likely_sum(first: Atoms | None, second: Atoms | None) -> Atoms | None:
     """Return sums of two losses, less those that are rounding beside all others."""
-    if first is None or second is None or first[0].size * second[0].size > 16 * FEW_NODES:
+    if first is None or second is None:
+        return None
+    if first[0].size * second[0].size > 16 * FEW_NODES:
         return None
     total = added(first, second)
     if total is None:
         return None
     loss, log_size = total
-    kept = log_size > log_sum(log_size) - NEGLIGIBLE
-    return loss[kept], log_size[kept]
+    is_likely = log_size > log_sum(log_size) - NEGLIGIBLE
+    return loss[is_likely], log_size[is_likely]
 
 
-def _places(reach: float) -> Array:
+def _frequencies(reach: float) -> Array:
     """Return where sizes are taken: from T/20 on, closely where 1 − c rises from nothing to 1."""
-    before, around, beyond = (0.05, 0.2, 8), (0.2, 2.0, 48), (2.0, 1e6, 24)
-    return reach * np.unique(np.concatenate([np.geomspace(*x) for x in (before, around, beyond)]))
+    before = np.geomspace(0.05, 0.2, 8)
+    around = np.geomspace(0.2, 2.0, 48)
+    beyond = np.geomspace(2.0, 1e6, 24)
+    return reach * np.unique(np.concatenate([before, around, beyond]))
 
 
-def _product(expansion: Expansion, y: Array) -> tuple[Array, Array, Array]:
+def _log_sizes(expansion: Expansion, y: Array) -> tuple[Array, Array, Array]:
     """Return log(A + r), log A and their difference, which is 0 where there is no rest."""
-    main, residual = expansion.main(y), expansion.residual_size(y)
+    main = expansion.main(y)
+    residual = expansion.residual_size(y)
     with np.errstate(divide="ignore", invalid="ignore"):
         growth = np.where(residual > 0.0, np.log1p(residual / main), 0.0)
         return np.log(main + residual), np.log(main), growth
 
 
-def _integral(y: Array, reach: float, size: Array) -> float:
+def _integral_of_lacking(y: Array, reach: float, size: Array) -> float:
     """Return 2∫ (1 − c(y/T)) size(y)/y² dy, each size one of all y up to the next, or beyond."""
-    lacking = 1.0 - cut_off(np.append(y[1:], math.inf) / reach)
-    return 2.0 * float(size @ (lacking * -np.diff(1.0 / y, append=0.0)))
+    next_y = np.append(y[1:], math.inf)
+    lacking = 1.0 - cut_off(next_y / reach)
+    shares = -np.diff(1.0 / y, append=0.0)
+    return 2.0 * float(size @ (lacking * shares))

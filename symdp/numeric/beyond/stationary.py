@@ -65,16 +65,19 @@ class Branch:
         series = self.series
         residual[0] = self.misfit
         for j in range(order):
-            size[2 * j + 1] = abs(series[0]) * 0.5 * math.sqrt(math.pi) * 0.5**j
+            height = abs(series[0])
+            size[2 * j + 1] = height * 0.5 * math.sqrt(math.pi) * 0.5**j
             size[2 * j + 2] = abs(series[1]) / self.width * 0.5 ** (j + 1)
             left = order - j  # terms of F beyond S that are no part of the rest
             odd = math.prod(range(1, 2 * left, 2))
-            next_term = 2.0 * abs(series[0]) * odd * 0.5 ** (order + 1)
+            next_term = 2.0 * height * odd * 0.5 ** (order + 1)
             residual[2 * order + 2] += next_term / self.width ** (2 * left + 1)
-            series = np.append(series[2:] * np.arange(1.0, series.size - 1.0), [0.0, 0.0])
+            degrees = np.arange(1.0, series.size - 1.0)
+            series = np.append(series[2:] * degrees, [0.0, 0.0])
             series = series / self.width**2
         powers = np.arange(1.0, series.size + 1.0)
-        residual[2 * order] = float(np.abs(series) @ (1.0 / powers)) * self.width * 0.5**order
+        integral = float(np.abs(series) @ (1.0 / powers))
+        residual[2 * order] = integral * self.width * 0.5**order
         return size, residual, self._at_end(order)
 
     def _at_end(self, order: int) -> Array:
@@ -112,7 +115,8 @@ def branches(slope: Array, weight: Array) -> list[Branch]:
     """
     rate = _through(slope)
     roots = rate.trim(_rounding(slope)).roots()
-    real = roots.real[np.abs(roots.imag) < math.sqrt(_rounding(np.ones(1)))]
+    is_real = np.abs(roots.imag) < math.sqrt(_rounding(np.ones(1)))
+    real = roots.real[is_real]
     real = real[np.abs(real) <= 1.0 + NEAR_END]
     if real.size != 1:
         return []
@@ -123,7 +127,9 @@ def branches(slope: Array, weight: Array) -> list[Branch]:
     for end, corner in enumerate((-1.0, 1.0)):
         if abs(corner - turn) <= NEAR_END:
             continue
-        edge = -corner - turn if abs(corner + turn) <= NEAR_END else 0.0
+        edge = 0.0
+        if abs(corner + turn) <= NEAR_END:
+            edge = -corner - turn
         branch = _branch(rise, density, turn, end, corner - turn, edge)
         if branch is None:
             return []
@@ -132,14 +138,21 @@ def branches(slope: Array, weight: Array) -> list[Branch]:
 
 
 def _branch(
-    rise: Polynomial, density: Legendre, turn: float, end: int, length: float, edge: float
+    rise: Polynomial,
+    density: Legendre,
+    turn: float,
+    end: int,
+    length: float,
+    edge: float,
 ) -> Branch | None:
     """Return what lies between u* and an end, ℓ′ being `rise` around u*; the other end is near."""
     bend = np.append(rise.coef[1:], 0.0)  # ℓ′ over the distance from u*
     quotient = Polynomial(bend)
-    square = Polynomial(bend / np.arange(2.0, bend.size + 2.0))  # ℓ − ℓ* over its square
-    even = math.pi * (np.arange(3 * ORDER) + 0.5) / (3 * ORDER)
-    offset = np.append(length * (0.5 - 0.5 * np.cos(even)), [edge, length])
+    degrees = np.arange(2.0, bend.size + 2.0)
+    square = Polynomial(bend / degrees)  # ℓ − ℓ* over its square
+    angles = math.pi * (np.arange(3 * ORDER) + 0.5) / (3 * ORDER)
+    inner = length * (0.5 - 0.5 * np.cos(angles))
+    offset = np.append(inner, [edge, length])
     height = square(offset)
     if not ((height > 0.0).all() or (height < 0.0).all()):
         return None
@@ -147,14 +160,25 @@ def _branch(
     pace = np.abs(quotient(offset)) / (2.0 * root)  # ds over the distance from u*
     if not (pace > 0.0).all():
         return None
-    s, values = np.abs(offset) * root, density(turn + offset) / pace
-    edge_mass, width = float(s[-2] * abs(values[-2])), float(s[-1])
-    s, values = np.delete(s, -2), np.delete(values, -2)
+    s = np.abs(offset) * root
+    values = density(turn + offset) / pace
+    edge_mass = float(s[-2] * abs(values[-2]))
+    width = float(s[-1])
+    s = np.delete(s, -2)
+    values = np.delete(values, -2)
     fit = Chebyshev.fit(s / width, values, ORDER - 3, domain=[0.0, 1.0])
     fit = fit.trim(_rounding(fit.coef))
-    misfit = float(np.abs(fit(s / width) - values).max()) * width
+    off = np.abs(fit(s / width) - values)
     series = np.zeros(ORDER)
     series[: fit.coef.size] = fit.convert(kind=Polynomial).coef
-    variation = abs(series[0]) + float(np.abs(np.diff(values[np.argsort(s)])).sum())
-    sign = math.copysign(1.0, float(height[-1]))
-    return Branch(turn, end, sign, width, series, variation, misfit, edge_mass)
+    changes = np.abs(np.diff(values[np.argsort(s)]))
+    return Branch(
+        value=turn,
+        end=end,
+        sign=math.copysign(1.0, float(height[-1])),
+        width=width,
+        series=series,
+        variation=abs(series[0]) + float(changes.sum()),
+        misfit=float(off.max()) * width,
+        edge_mass=edge_mass,
+    )
