@@ -707,16 +707,17 @@ def panel_decay(weight: Array, slope: Array, joined: NDArray[np.bool_]) -> Decay
         derivatives = [weight / (np.abs(slope) * WEIGHTS)]
         for _ in range(_DERIVATIVES - 1):
             derivatives.append((derivatives[-1] @ DERIVATIVE.T) / slope)
-        at_ends = [_infinite_if_unknown(derivative @ ENDS) for derivative in derivatives]
+        at_ends = [derivative @ ENDS for derivative in derivatives]
+        at_ends = [np.where(np.isnan(ends), np.inf, ends) for ends in at_ends]
         variation = []
         for order in _ORDERS:
             low = at_ends[order - 1][..., :1]
             high = at_ends[order - 1][..., 1:]
             path = np.concatenate([low, derivatives[order - 1], high], axis=-1)
             changes = np.abs(path[..., 1:] - path[..., :-1])
-            total = _infinite_if_unknown(changes.sum(axis=-1))
+            total = changes.sum(axis=-1)
             # Where ℓ′ has a zero, the density has a pole that no polynomial follows.
-            variation.append(np.where(turning, np.inf, total))
+            variation.append(np.where(turning | np.isnan(total), np.inf, total))
     mass = weight.sum(axis=-1)
     return Decay(
         rest=np.maximum(0.0, 1.0 - mass.sum(axis=-1)),
@@ -739,11 +740,6 @@ def _has_turn(slope: Array) -> NDArray[np.bool_]:
     is_near_end = np.abs(ends) <= NEAR_END * np.abs(bends)
     changes_sign = (least <= 0.0) & (largest >= 0.0)
     return np.asarray(is_near_end.any(axis=-1) | changes_sign)
-
-
-def _infinite_if_unknown(values: Array) -> Array:
-    """Return the values with +inf where there are none."""
-    return np.where(np.isnan(values), np.inf, values)
 
 
 def near_bound(weight: Array, deviation: Array, y: Array) -> Array:
