@@ -308,18 +308,17 @@ def loss_range(outlines: Sequence[Outline], atoms: Array) -> tuple[float, float]
         high = max(high, *(_outward_double(ball, 1) for ball in balls))
         if piece.flat or piece.monotone:
             continue
-        losses = _finite_losses(outline)
-        if not piece.integer:
-            losses = np.append(losses, extremes(outline))
+        further = () if piece.integer else turns(outline)
+        losses = _losses_beyond(outline, (low, high), _ROUNDED, further)
         low, high = _extended_bounds((low, high), losses, _ROUNDED)
     if low <= high:
         return low, high
     return 0.0, 0.0
 
 
-def _loss_ball(piece: SmoothPiece, x: float | arb) -> arb | None:
+def _loss_ball(piece: SmoothPiece, x: float | arb, bits: int = BITS) -> arb | None:
     """Enclose the loss at a place, None where no ball does, or hardly one."""
-    with ctx.workprec(BITS):
+    with ctx.workprec(bits):
         value = arb(piece.ball(arb(x))[1].real)
     if value.is_finite() and value.rad() < _ROUNDED * (1 + abs(value)):
         return value
@@ -343,6 +342,7 @@ def _end_loss(outline: Outline, side: int, exact: arb | None) -> arb | None:
         largest = max(float(typical.max(initial=1.0)), 1.0)
         unit = arb(2.0 ** math.ceil(math.log2(largest)))
     for step in (60, 20, 4):  # powers of two between the places
+        cancelled = 6 * step  # bits of x² at the last place, that ℓ may lose
         losses = []
         for k in (1, 2, 3):
             with ctx.workprec(BITS):
@@ -350,7 +350,7 @@ def _end_loss(outline: Outline, side: int, exact: arb | None) -> arb | None:
                     x = end_ball + inward * unit / arb(2) ** (step * k)
                 else:
                     x = -inward * unit * arb(2) ** (step * k)
-            losses.append(_loss_ball(piece, x))
+            losses.append(_loss_ball(piece, x, BITS + cancelled))
         first, second, third = losses
         if first is None or second is None or third is None:
             continue
@@ -382,26 +382,40 @@ def _outward_double(value: arb, sign: int) -> float:
     return math.nextafter(bound, sign * math.inf)
 
 
-def extremes(outline: Outline) -> tuple[float, float]:
-    """Return the least and the largest loss seen where P has mass, turns zoomed in upon."""
-    x = np.concatenate([outline.x, *turns(outline)])
-    with np.errstate(all="ignore"):
-        loss = np.asarray(outline.piece.loss(x))
-    loss = loss[np.isfinite(loss)]
-    return float(loss.min(initial=np.inf)), float(loss.max(initial=-np.inf))
-
-
 def widened(bounds: tuple[float, float], outlines: Sequence[Outline]) -> tuple[float, float]:
     """Return bounds that hold every loss seen, whatever was derived of them."""
     for outline in outlines:
-        bounds = _extended_bounds(bounds, _finite_losses(outline), SEEN_BEYOND)
+        losses = _losses_beyond(outline, bounds, SEEN_BEYOND)
+        bounds = _extended_bounds(bounds, losses, SEEN_BEYOND)
     return bounds
 
 
-def _finite_losses(outline: Outline) -> Array:
-    """Return the finite losses on the grid, where P does not vanish."""
-    is_finite = np.isfinite(outline.log_p) & np.isfinite(outline.loss)
-    return np.asarray(outline.loss[is_finite])
+def _losses_beyond(
+    outline: Outline, bounds: tuple[float, float], room: float, further: Sequence[Array] = ()
+) -> Array:
+    """Return the losses on the grid, and at further places, that lie outside of bounds.
+
+    Far out log P and log Q are large and round to where no loss lies: those losses are computed
+    anew in balls.
+    """
+    low, high = bounds
+    x, log_p, log_q, loss = outline.x, outline.log_p, outline.log_q, outline.loss
+    if further:
+        x = np.concatenate([x, *further])
+        with np.errstate(all="ignore"):
+            log_p, log_q, loss = outline.piece.values(x)
+    size = room * (1.0 + np.abs(loss))
+    beyond = np.isfinite(log_p) & np.isfinite(loss)
+    beyond &= (loss < low - size) | (loss > high + size)
+    losses = np.asarray(loss[beyond])
+    rounding = np.spacing(np.abs(log_p[beyond])) + np.spacing(np.abs(log_q[beyond]))
+    for index in np.flatnonzero(rounding > size[beyond]).tolist():
+        far_x = float(x[beyond][index])
+        cancelled = 2 * max(math.frexp(far_x)[1], 0)  # bits of x², that ℓ may lose
+        ball = _loss_ball(outline.piece, far_x, BITS + cancelled)
+        if ball is not None:
+            losses[index] = float(ball.mid())
+    return losses
 
 
 def _extended_bounds(

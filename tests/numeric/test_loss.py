@@ -286,3 +286,31 @@ def test_a_range_holds_turns_however_large_losses_are_far_out(p, q):
     low, high = loss_law(pair, "remove").loss_bounds
     assert low < min(losses)
     assert max(losses) < high
+
+
+@pytest.mark.parametrize(
+    ("density", "log_density"),
+    [
+        (
+            sp.exp(-sp.sqrt(1 + x**2 / 9)) * (2 + sp.tanh(x / 3)),
+            lambda v: -np.sqrt(1 + v * v / 9) + np.log(2 + np.tanh(v / 3)),
+        ),
+        (
+            sp.exp(-sp.sqrt(4 + x**2) / 2) * (3 + sp.cos(x) / (1 + x**2)),
+            lambda v: -np.sqrt(4 + v * v) / 2 + np.log(3 + np.cos(v) / (1 + v * v)),
+        ),
+        (1 / sp.cosh(x / 3) / (1 + sp.exp(-(x**2))), lambda v: -_log_cosh_and_bump(v)),
+    ],
+)
+def test_a_range_holds_no_rounding_of_the_far_tails(density, log_density):
+    """At |x| of 10¹⁵ log P and log Q are that large, and their difference in doubles is noise."""
+    law = loss_law(Mechanism.additive(density, x, normalize=True), "remove")
+    v = np.linspace(-100.0, 101.0, 2_010_001)
+    losses = log_density(v - 1) - log_density(v)
+    low, high = law.loss_bounds
+    assert losses.min() - 1e-3 < low <= losses.min() + 1e-13
+    assert losses.max() - 1e-13 <= high < losses.max() + 1e-3
+
+
+def _log_cosh_and_bump(v):
+    return np.abs(v / 3) + np.log1p(np.exp(-np.abs(v) * 2 / 3)) + np.log1p(np.exp(-v * v))
