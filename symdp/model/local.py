@@ -214,6 +214,15 @@ def with_people(
     return replace(source, people=number).checked(mechanism.support), intake.declared
 
 
+def is_affine(source: Local) -> bool:
+    """Whether the density is affine in the input: between two inputs it lies on the chord."""
+    density = source.density
+    if isinstance(density, tuple):
+        return False
+    polynomial = density.as_poly(source.input)
+    return polynomial is not None and polynomial.degree() <= 1
+
+
 def location(source: Local, variable: sp.Symbol) -> sp.Expr | None:
     """Return f(y) where the density at x is f(y − x) on the whole line, None where it is not."""
     density = source.density

@@ -394,15 +394,17 @@ def accounted(steps: Mapping[Mechanism, int]) -> Accounted:
 def _crowds(steps: Iterable[Mechanism]) -> str:
     """Return in words how many people's answers are shuffled, and whose input may change how.
 
-    Of inputs in an interval a few pairs are compared, the two ends among them: the note stands in
-    every answer, certificate and claim, as none of them proves more.
+    Of inputs in an interval a few pairs may be compared, the two ends among them: the note stands
+    in every answer, certificate and claim then, as none of them proves more.
     """
-    crowds = [step.source for step in steps if is_shuffled(step)]
+    from symdp.questions.shuffled.worst import is_worst_known
+
+    crowds = [step for step in steps if is_shuffled(step)]
     if not crowds:
         return ""
-    people = dict.fromkeys(f"{source.people} people" for source in crowds)  # type: ignore[union-attr]
+    people = dict.fromkeys(f"{step.source.people} people" for step in crowds)  # type: ignore[union-attr]
     words = f"; of the shuffled answers of {' and of '.join(people)}"
-    if any(source.is_interval for source in crowds):  # type: ignore[union-attr]
+    if not all(is_worst_known(step) for step in crowds):
         words += _ENDS_OF_INPUTS
     return words
 

@@ -301,12 +301,10 @@ def test_more_people_and_several_rounds():
 
 
 def test_scales_of_inputs_and_of_noise():
-    """The bound depends on b over the length of the interval alone; with little noise it is 1."""
+    """The bound depends on b over the length of the interval alone."""
     answer = Mechanism.from_toml(FILE.replace("[0, 1]", "[1000, 1002]"))(b=2)
     delta = compose(Mechanism.from_toml(FILE)(b=1).shuffled(1000)).delta(0.2).delta
     assert compose(answer.shuffled(1000)).delta(0.2).delta == pytest.approx(delta, rel=1e-9)
-    with pytest.raises(symdp.errors.AccuracyError, match="not resolved"):
-        compose(Mechanism.from_toml(FILE)(b="1/1000").shuffled(100)).delta(0.3)
 
 
 def test_how_many_people_is_a_parameter():
@@ -367,6 +365,6 @@ def test_the_table_of_how_far_the_bound_is(name, people, epsilon, truth, bound):
     tables = {"two": k_ary(2, 3), "three": k_ary(3, 3), "skewed": SKEWED}
     exact = exact_delta(doubles(tables[name]), people, epsilon)
     answer = compose(Mechanism.local(tables[name]).shuffled(people)).delta(epsilon).delta
-    assert exact == pytest.approx(truth, rel=1e-4)
-    assert answer == pytest.approx(bound, rel=1e-4)
+    assert exact == pytest.approx(truth, abs=6e-6)  # five decimals
+    assert answer == pytest.approx(bound, abs=6e-6)
     assert exact <= answer

@@ -56,7 +56,7 @@ CASES = {
     "Laplace 1/2": (lambda: laplace(sp.Rational(1, 2)), 0.2),
     "Laplace 2": (lambda: laplace(2), 0.1),
     "Laplace at 2": (lambda: laplace(1, TWO), 0.2),
-    "Laplace at 3": (lambda: laplace(1, {"values": [0, "1/2", 1]}), 0.2),
+    "Laplace at 3": (lambda: laplace(1, {"values": [0, sp.Rational(1, 2), 1]}), 0.2),
     "logistic": (lambda: of(LOGISTIC, (0, 1)), 0.1),
     "Student": (lambda: of(STUDENT, TWO), 0.2),
     "two modes": (lambda: of(TWO_MODES, TWO), 0.2),

@@ -23,7 +23,7 @@ from symdp.density.shapes import shape_of
 from symdp.derive.printed import Derivation
 from symdp.interrupt import Clock
 from symdp.model import tidy
-from symdp.model.local import Local, location
+from symdp.model.local import Local, is_affine, location
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -118,7 +118,7 @@ class LocalDerivation(Derivation):
     def falls(self) -> bool:
         """Whether the density is f(y − x) with an even f that falls from its centre."""
         density = location(self.source, self.mechanism.variable)
-        if density is None:
+        if density is None or self.is_list:
             return False
         shape = shape_of(density, self.mechanism.variable, self.mechanism.support)
         return shape.centre is not None and bool(shape.falls)
@@ -136,6 +136,11 @@ class LocalDerivation(Derivation):
         """Why ω is what it is shown to be; empty where it is the smallest of listed laws."""
         if not self.source.is_interval:
             return ""
+        if is_affine(self.source):
+            return (
+                "the density is affine in the input, so that of all inputs one at an end gives "
+                "least"
+            )
         if self.falls:
             return (
                 "the density falls from its centre on both sides, so that of all inputs one at an "
@@ -149,10 +154,11 @@ class LocalDerivation(Derivation):
 
         The two laws are those of the first and the last input. Empty where ω has no closed form.
         """
+        is_at_an_end = self.falls or is_affine(self.source)
+        if self.source.is_interval and not is_at_an_end:
+            return ()
         if self.is_list:
             return self._outcomes()
-        if self.source.is_interval and not self.falls:
-            return ()
         return tuple(self._stretches())
 
     def _outcomes(self) -> tuple[Part, ...]:

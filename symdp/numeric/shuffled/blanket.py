@@ -94,18 +94,30 @@ class Estimate:
     moments: Array
 
 
+@dataclass(frozen=True)
+class Cut:
+    """Panels, and the split of them that was chosen for a pair."""
+
+    outputs: Outputs
+    estimate: Estimate
+
+    @property
+    def kept(self) -> Outputs:
+        """The panels that are summed."""
+        return self.outputs.only(self.estimate.split.kept)
+
+
 def blanket_bound(
     outputs: Outputs, pairs: Sequence[tuple[int, int]], people: int, epsilon: float
 ) -> Bound:
     """Return the largest bound of all pairs of inputs."""
     best = Bound(-math.inf, 0.0, pairs[0], 0.0)
     # What is best counted apart of one pair is about that of the others: a bound for each.
-    apart = best_split(outputs, pairs[0], people, epsilon).split.apart
-    estimates = []
-    for pair in pairs:
-        order = _order(outputs, pair, epsilon)
-        split = order.split(order.count_at(apart))
-        estimates.append(_estimate(outputs, pair, split, people, epsilon))
+    first = best_split(outputs, pairs[0], people, epsilon)
+    estimates = [first.estimate]
+    for pair in pairs[1:]:
+        trial = _Trial(outputs, pair, people, epsilon)
+        estimates.append(trial.estimate(trial.order.count_at(first.estimate.split.apart)))
     estimates.sort(key=lambda estimate: -estimate.log_delta)
     last = replace(estimates[0], log_delta=math.inf)
     for rough in estimates:
@@ -114,24 +126,27 @@ def blanket_bound(
         if _is_mirrored(rough, last):
             continue
         last = rough
-        chosen = best_split(outputs, rough.pair, people, epsilon)
-        if chosen.log_delta <= best.log_delta:
+        cut = first
+        if rough.pair != first.estimate.pair:
+            cut = best_split(outputs, rough.pair, people, epsilon)
+        if cut.estimate.log_delta <= best.log_delta:
             continue
-        bound = _bound(outputs, chosen, people, epsilon)
+        bound = _bound(cut, people, epsilon)
         plain = _order(outputs, rough.pair, epsilon)
-        if outputs.is_list and chosen.split.apart > plain.apart[plain.infinite]:
+        if outputs.is_list and cut.estimate.split.apart > plain.apart[plain.infinite]:
             # A tilt says little of few people: sums of atoms cost little.
-            whole = replace(chosen, split=plain.split(plain.infinite))
-            other = _bound(outputs, whole, people, epsilon)
+            whole = replace(cut.estimate, split=plain.split(plain.infinite))
+            other = _bound(Cut(outputs, whole), people, epsilon)
             bound = min(bound, other, key=lambda one: one.log_delta)
         if bound.log_delta > best.log_delta:
             best = bound
     return best
 
 
-def _bound(outputs: Outputs, estimate: Estimate, people: int, epsilon: float) -> Bound:
+def _bound(cut: Cut, people: int, epsilon: float) -> Bound:
     """Return the bound of a pair and its split."""
-    excess = _excess(outputs.only(estimate.split.kept), estimate.pair, people, epsilon)
+    estimate = cut.estimate
+    excess = _excess(cut.kept, estimate.pair, people, epsilon)
     value = _log_total(excess.log_value, people, estimate.split.apart)
     return Bound(min(value, 0.0), excess.share, estimate.pair, estimate.split.apart)
 
@@ -149,10 +164,35 @@ def _log_total(log_excess: float, people: int, apart: float) -> float:
     return float(np.logaddexp(log_excess - math.log(people), log_apart))
 
 
-def _estimate(
-    outputs: Outputs, pair: tuple[int, int], split: _Split, people: int, epsilon: float
-) -> Estimate:
-    law = part_law(outputs.only(split.kept), pair, epsilon)
+class _Trial:
+    """A pair of inputs on panels, whose split is looked for."""
+
+    def __init__(
+        self, outputs: Outputs, pair: tuple[int, int], people: int, epsilon: float
+    ) -> None:
+        self.outputs = outputs
+        self.pair = pair
+        self.people = people
+        self.values = _values(outputs, pair, epsilon)
+        self.masses = outputs.least * outputs.weights
+        self.order = _order(outputs, pair, epsilon)
+
+    def counts_between(self, lowest: float, highest: float) -> list[int]:
+        """Return how many panels may be counted apart such that they add between two numbers."""
+        apart = self.order.apart
+        counts = np.flatnonzero((apart >= lowest) & (apart <= highest) & (apart < 1.0))
+        return [int(k) for k in counts if k >= self.order.infinite]
+
+    def estimate(self, count: int) -> Estimate:
+        """Return what a split gives that counts so many panels apart."""
+        split = self.order.split(count)
+        values = self.values[split.kept].ravel()
+        masses = self.masses[split.kept].ravel()
+        law = PartLaw(values[masses > 0.0], masses[masses > 0.0])
+        return _estimate(law, self.pair, split, self.people)
+
+
+def _estimate(law: PartLaw, pair: tuple[int, int], split: _Split, people: int) -> Estimate:
     tilt, log_excess = chernoff(law, people)
     about = log_excess
     if log_excess > -math.inf:
@@ -182,13 +222,53 @@ def whole_estimate(
     outputs: Outputs, pair: tuple[int, int], people: int, epsilon: float
 ) -> Estimate:
     """Return what a pair gives where no more is counted apart than must be."""
-    order = _order(outputs, pair, epsilon)
-    return _estimate(outputs, pair, order.split(order.infinite), people, epsilon)
+    trial = _Trial(outputs, pair, people, epsilon)
+    return trial.estimate(trial.order.infinite)
 
 
-def best_split(outputs: Outputs, pair: tuple[int, int], people: int, epsilon: float) -> Estimate:
-    """Return the split of a pair whose bound by a tilt is least, as far as it is looked for."""
-    order = _order(outputs, pair, epsilon)
+def best_split(outputs: Outputs, pair: tuple[int, int], people: int, epsilon: float) -> Cut:
+    """Return the split of a pair whose bound by a tilt is least, as far as it is looked for.
+
+    Panels next to the cut are halved, and the cut moved to the best of their ends.
+    """
+    trial = _Trial(outputs, pair, people, epsilon)
+    estimate = _coarse_split(trial)
+    if not trial.order.is_long or outputs.is_list:
+        return Cut(outputs, estimate)
+    # so that X changes by a factor of about e^{1/32} on each
+    for _ in range(5):
+        count = int((~estimate.split.kept).sum())
+        last = max(count - 2, 0)
+        first = min(count + 2, trial.order.panels.size)
+        near = np.zeros(trial.order.panels.size, dtype=bool)
+        near[trial.order.panels[last:first]] = True
+        lowest, highest = trial.order.apart[[last, first]]
+        trial = _Trial(trial.outputs.halved(near), pair, people, epsilon)
+        counts = trial.counts_between(lowest, highest)
+        if not counts:
+            break
+        estimate = min((trial.estimate(k) for k in counts), key=lambda one: one.about)
+    return Cut(trial.outputs, estimate)
+
+
+def splits_of_all(
+    outputs: Outputs, pairs: Sequence[tuple[int, int]], people: int, epsilon: float
+) -> tuple[Outputs, list[Estimate]]:
+    """Return panels on which every pair has its best cut, and the splits there."""
+    apart = []
+    for pair in pairs:
+        cut = best_split(outputs, pair, people, epsilon)
+        outputs = cut.outputs
+        apart.append(cut.estimate.split.apart)
+    estimates = []
+    for pair, share in zip(pairs, apart, strict=True):
+        trial = _Trial(outputs, pair, people, epsilon)
+        estimates.append(trial.estimate(trial.order.count_at(share * (1.0 + EQUAL))))
+    return outputs, estimates
+
+
+def _coarse_split(trial: _Trial) -> Estimate:
+    order = trial.order
     counts = [order.infinite]
     if order.is_long:
         with np.errstate(divide="ignore"):
@@ -199,8 +279,7 @@ def best_split(outputs: Outputs, pair: tuple[int, int], people: int, epsilon: fl
 
     def look(index: int) -> float:
         if index not in values:
-            split = order.split(counts[index])
-            values[index] = _estimate(outputs, pair, split, people, epsilon)
+            values[index] = trial.estimate(counts[index])
         return values[index].about
 
     # eighths of a decade: every second decade, then every half, then all

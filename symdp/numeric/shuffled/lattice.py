@@ -37,7 +37,9 @@ def lattice_excess(nodes: PartLaw, cells: Cells, people: int) -> Excess:
     fineness = tilt * length * math.sqrt(people / (800.0 * TOLERABLE))
     size = 1 << min(max(math.ceil(math.log2(fineness)), 10), LONG_LINE.bit_length() + 3)
     step = _step(law, length / size)
-    size = math.ceil(length / step / 1024.0) * 1024
+    # a size without large prime factors
+    unit = 1 << max(math.floor(math.log2(length / step)) - 3, 10)
+    size = math.ceil(length / step / unit) * unit
     length = step * size
     numbers, masses = _on_lattice(law, step)
     # The tilted masses, the remaining one at 0 among them, wrapped around the period.

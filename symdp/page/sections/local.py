@@ -10,6 +10,7 @@ from symdp.derive.without_pair.local import EPSILON, MOST_SHOWN, TILT, LocalDeri
 from symdp.page.document import Line, Section, sentence
 from symdp.page.formula import equation, finished, layout, read
 from symdp.page.node import in_words, text
+from symdp.questions.shuffled.worst import worst_ends
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -150,3 +151,14 @@ def _bound(d: LocalDerivation) -> Iterator[Line]:
     integral = sp.Integral(integrand, (height, -sp.oo, sp.oo)) / (2 * sp.pi * d.people)
     yield equation(read("δ({})", layout(EPSILON)), integral, relation="≤")
     yield sentence("for any t > 0; of all ordered pairs of inputs the largest bound counts")
+    if d.source.is_interval:
+        yield sentence(in_words(_worst(d)))
+
+
+def _worst(d: LocalDerivation) -> str:
+    """Return which pair of inputs is the worst one, where a rule tells it."""
+    lower, upper = d.source.inputs
+    fact = worst_ends(d.mechanism)
+    if fact:
+        return f"the largest is that of {lower} and {upper}: {fact.reason}"
+    return "which pair that is was not proved"

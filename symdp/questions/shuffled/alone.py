@@ -23,9 +23,9 @@ import sympy as sp
 from symdp.balls.modes import one_mode
 from symdp.errors import InputError
 from symdp.model.curve_tables import exponential, profile_pair
-from symdp.model.local import Local
+from symdp.model.local import Local, is_affine
 from symdp.questions.shuffled.blanket import BlanketLaw
-from symdp.questions.shuffled.outputs import as_noise
+from symdp.questions.shuffled.worst import as_noise
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -57,7 +57,7 @@ def pair_of(mechanism: Mechanism) -> Mechanism:
     noise = as_noise(mechanism)
     if noise is not None and (source.is_interval or one_mode(noise)):
         return noise
-    if len(source.inputs) == 2 and not source.is_interval:
+    if len(source.inputs) == 2 and (not source.is_interval or is_affine(source)):
         laws = [source.law(index, mechanism.variable, mechanism.support) for index in (0, 1)]
         return _pair(mechanism, *laws)
     raise InputError(
@@ -78,6 +78,12 @@ def _pair(mechanism: Mechanism, P: Any, Q: Any) -> Mechanism:
 
 def _of_laws(mechanism: Mechanism, source: Local) -> Mechanism:
     """Return the pair of a list of laws."""
+    if source.is_interval and not is_affine(source):
+        raise InputError(
+            f"{mechanism.summary}: of inputs in an interval the worst pair of lists of outcomes is "
+            "known where their masses are affine in the input; list the inputs, as in "
+            "inputs = { values = [0, 1] }"
+        )
     count = len(source.inputs)
     laws = [source.law(index, mechanism.variable, mechanism.support) for index in range(count)]
     kinds: dict[Any, tuple[int, int]] = {}

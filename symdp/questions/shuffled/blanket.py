@@ -13,7 +13,7 @@ import numpy as np
 from symdp.errors import InputError
 from symdp.model.local import Local
 from symdp.numeric.answer import Answer
-from symdp.numeric.shuffled.blanket import Bound, blanket_bound
+from symdp.numeric.shuffled.blanket import Bound, best_split, blanket_bound
 from symdp.numeric.total import SumLaw
 from symdp.questions.guarantee import Link
 from symdp.questions.invert import exceeded
@@ -28,6 +28,8 @@ _LOWEST = -1e6  # of log δ where nothing is left of it
 _STEEP = 1e3  # e-folds of δ below the one asked for: there no secant is of use
 _FARTHEST = 1e3  # ε at which a search ends
 _ITERATIONS = 60  # of a bracket
+_ROUGH = 30  # of the same by saddle points
+_ROUGHLY = 1e-2  # of log δ, from which on a saddle point says no more
 _SECANTS = 12  # after which every other step halves the bracket
 _CLOSE = 1e-9  # relative, of ε and of δ: nearer than that is the lattice's own step
 _WIDE = 1e-6  # relative: what a lattice may add to δ before an answer says so
@@ -46,6 +48,7 @@ class BlanketLaw(SumLaw):
         self.kept = {}
         self.count = 1
         self._bounds: dict[float, Bound] = {}
+        self._about: dict[float, float] = {}
 
     @cached_property
     def randomizer(self) -> Randomizer:
@@ -60,6 +63,17 @@ class BlanketLaw(SumLaw):
                 randomizer.outputs, randomizer.pairs, self.people, epsilon
             )
         return self._bounds[epsilon]
+
+    def about(self, epsilon: float) -> float:
+        """Return about log δ(ε), by a saddle point, of the pair that was the worst one before."""
+        if epsilon not in self._about:
+            randomizer = self.randomizer
+            pair = randomizer.pairs[0]
+            if self._bounds:
+                pair = next(reversed(self._bounds.values())).pair
+            cut = best_split(randomizer.outputs, pair, self.people, epsilon)
+            self._about[epsilon] = max(cut.estimate.about, _LOWEST)
+        return self._about[epsilon]
 
     @property
     def parts(self) -> Any:
@@ -143,11 +157,11 @@ def _advice(law: BlanketLaw, bound: Bound) -> str:
     """Return what is not proved of the bound, and how wide it is where that shows."""
     words = []
     randomizer = law.randomizer
-    if randomizer.is_interval:
+    if not randomizer.worst:
         first, second = (randomizer.inputs[index] for index in bound.pair)
         words.append(
-            f"the worst of {len(randomizer.pairs)} pairs of inputs is {first} and {second}; that "
-            "none between them is worse was not proved"
+            f"the worst of {len(randomizer.pairs)} pairs of inputs is {first} and {second}; "
+            f"{randomizer.worst.reason}"
         )
     if bound.share > _WIDE:
         words.append(f"rounding upwards may have added a share of {bound.share:.0e}")
@@ -155,7 +169,10 @@ def _advice(law: BlanketLaw, bound: Bound) -> str:
 
 
 def least_epsilon(accountant: Accountant, law: BlanketLaw, log_delta: float) -> Link:
-    """Return an ε ≥ 0 at which the bound is at most δ, next to the least."""
+    """Return an ε ≥ 0 at which the bound is at most δ, next to the least.
+
+    A saddle point says about where it lies and how fast log δ falls; then secants.
+    """
     answers: dict[float, Answer] = {}
 
     def height(epsilon: float) -> float:
@@ -167,25 +184,19 @@ def least_epsilon(accountant: Accountant, law: BlanketLaw, log_delta: float) -> 
         answer = answers[epsilon]
         return Link(epsilon, None, epsilon, "bound", answer.advice, answer.route)
 
-    width = math.sqrt(float(law.cumulants(0.0, 2)[1]))
     low = 0.0
     high = math.inf
-    epsilon = width * max(exceeded(log_delta), 0.5)
-    # log δ is nearly a parabola of ε
-    slope = -epsilon / width**2
+    epsilon, slope = _about_where(law, log_delta)
     for number in range(_ITERATIONS):
         value = height(epsilon)
         if value <= 0.0:
             high = epsilon
         else:
             low = epsilon
-        if high - low <= _CLOSE * high or (high < math.inf and height(high) > -_CLOSE):
+        if high < math.inf and (high - low <= _CLOSE * high or height(high) > -_CLOSE):
             break
         if low > _FARTHEST:
-            raise InputError(
-                f"{law.mechanism.summary}: δ does not fall to {math.exp(log_delta):.3g}, as some "
-                "outputs are told apart by no shuffling; ask for a larger delta"
-            )
+            raise _flat(law, log_delta)
         following = epsilon - (value + 0.3 * _CLOSE) / slope
         if following <= 0.0:
             if height(0.0) <= 0.0:
@@ -199,4 +210,39 @@ def least_epsilon(accountant: Accountant, law: BlanketLaw, log_delta: float) -> 
         if rise * (following - epsilon) < 0.0 and value > -_STEEP:
             slope = rise / (following - epsilon)
         epsilon = following
+    if high == math.inf:
+        raise _flat(law, log_delta)
     return link(high)
+
+
+def _about_where(law: BlanketLaw, log_delta: float) -> tuple[float, float]:
+    """Return about where the bound falls to a δ, and the slope of log δ there."""
+    width = math.sqrt(float(law.cumulants(0.0, 2)[1]))
+    low = 0.0
+    high = math.inf
+    epsilon = width * max(exceeded(log_delta), 0.5)
+    # log δ is nearly a parabola of ε
+    slope = -epsilon / width**2
+    for _ in range(_ROUGH):
+        value = law.about(epsilon) - log_delta
+        if value <= 0.0:
+            high = epsilon
+        else:
+            low = epsilon
+        if abs(value) < _ROUGHLY or low > _FARTHEST:
+            break
+        following = min(epsilon - value / slope, 2.0 * epsilon)
+        if not low < following < high:
+            following = 0.5 * (low + min(high, 2.0 * epsilon))
+        rise = law.about(following) - log_delta - value
+        if rise * (following - epsilon) < 0.0 and math.isfinite(rise):
+            slope = rise / (following - epsilon)
+        epsilon = following
+    return min(epsilon, _FARTHEST), slope
+
+
+def _flat(law: BlanketLaw, log_delta: float) -> InputError:
+    return InputError(
+        f"{law.mechanism.summary}: δ does not fall to {math.exp(log_delta):.3g}, as some "
+        "outputs are told apart by no shuffling; ask for a larger delta"
+    )

@@ -3,7 +3,9 @@ r"""The outputs of a local randomizer, as nodes with the laws of all inputs at t
 Inputs of an interval. Where R_x(y) = f(y − x) and f has one mode, x ↦ R_x(y) rises, then falls, so
 that the least of all inputs is at an end of the interval: ω = min(R_a, R_b), a fact with the source
 that the one mode has. Where f turns more often, see `floors.py`. Of other densities the infimum is
-not known: their inputs are listed.
+not known: their inputs are listed. A density that is affine in the input has its least at an end.
+
+Where the two ends are the worst pair of all inputs, see `worst.py`, they are asked alone.
 """
 
 from __future__ import annotations
@@ -22,9 +24,10 @@ from symdp.density.breakpoints import smooth_stretches
 from symdp.emit import compile_numpy
 from symdp.errors import InputError
 from symdp.model.fact import RULE, Fact
-from symdp.model.local import Local, location
+from symdp.model.local import Local, is_affine, location
 from symdp.numeric.shuffled.outputs import Outputs, listed_outputs, smooth_outputs
 from symdp.questions.shuffled.floors import Floor, turning_floors
+from symdp.questions.shuffled.worst import as_noise, is_even_with_one_mode, worst_ends
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,6 +51,8 @@ class Randomizer:
     inputs: tuple[sp.Expr, ...]
     # whether the least law of all inputs is that of those which are listed, and why
     least: Fact
+    # whether the worst pair of all inputs is among those that are compared, and why
+    worst: Fact
     # whether inputs between those that are listed exist
     is_interval: bool
 
@@ -65,16 +70,23 @@ def randomizer(mechanism: Mechanism) -> Randomizer:
     """
     source = mechanism.source
     assert isinstance(source, Local)
+    least, floors = least_law(mechanism)
+    worst = Fact(True, RULE, "all ordered pairs of inputs are compared")
     if mechanism.support.kind == "points":
         inputs = source.inputs
         outputs = listed_outputs(_table(mechanism, source))
-        least = Fact(True, RULE, "it is the least of the laws that are listed")
         pairs = _classes(outputs.densities[:, :, 0])
     else:
-        least, floors = least_law(mechanism)
-        inputs = _compared(source, _MORE_PARTS if floors else _PARTS)
+        ends = worst_ends(mechanism)
+        parts = _MORE_PARTS if floors else _PARTS
+        inputs = _ends(source) if ends else _compared(source, parts)
+        if ends or source.is_interval:
+            worst = ends
         outputs = _nodes(mechanism, source, inputs, floors)
         pairs = _farthest_first(len(inputs))
+        if ends and is_even_with_one_mode(mechanism):
+            # y → a + b + 2c − y exchanges both laws
+            pairs = pairs[:1]
     off = outputs.off(len(inputs))
     if not off <= _TOLERANCE:
         raise InputError(
@@ -86,7 +98,7 @@ def randomizer(mechanism: Mechanism) -> Randomizer:
             f"{mechanism.summary}: its laws have no common part, so that some answers tell the "
             "input at once and shuffling hides nobody; give laws that overlap"
         )
-    return Randomizer(outputs, pairs, inputs, least, source.is_interval)
+    return Randomizer(outputs, pairs, inputs, least, worst, source.is_interval)
 
 
 def least_law(mechanism: Mechanism) -> tuple[Fact, tuple[Floor, ...]]:
@@ -96,11 +108,15 @@ def least_law(mechanism: Mechanism) -> tuple[Fact, tuple[Floor, ...]]:
     if not source.is_interval:
         listed = Fact(True, RULE, "it is the least of the laws at all inputs, which are listed")
         return listed, ()
+    if is_affine(source):
+        reason = "the density is affine in the input: of all inputs one at an end gives least"
+        return Fact(True, RULE, reason), ()
     density = location(source, mechanism.variable)
-    if density is None:
+    if density is None or mechanism.support.kind == "points":
         raise InputError(
             f"{mechanism.summary}: what all inputs of an interval have in common is known of "
-            "densities f(y - x); list the inputs, as in inputs = { values = [0, 1] }"
+            "densities f(y - x) and of those that are affine in x; list the inputs, as in "
+            "inputs = { values = [0, 1] }"
         )
     noise = as_noise(mechanism)
     fact = None if noise is None else one_mode(noise)
@@ -124,27 +140,9 @@ def least_law(mechanism: Mechanism) -> tuple[Fact, tuple[Floor, ...]]:
     return Fact(True, RULE, reason), floors
 
 
-def as_noise(mechanism: Mechanism) -> Mechanism | None:
-    """Return additive noise f on the input, None where the density is not f(y − x) on the line."""
-    from symdp.model.mechanism import Mechanism
-
-    source = mechanism.source
-    assert isinstance(source, Local)
-    support = mechanism.support
-    if (support.lower, support.upper) != (-sp.oo, sp.oo) or support.kind != "interval":
-        return None
-    density = location(source, mechanism.variable)
-    if density is None:
-        return None
-    values = sorted(source.inputs, key=float)
-    words = {p.name: p.domain for p in mechanism.declared if p.symbol in density.free_symbols}
-    return Mechanism.additive(
-        density,
-        mechanism.variable,
-        values[-1] - values[0],
-        name=mechanism.name,
-        parameters=words,
-    )
+def _ends(source: Local) -> tuple[sp.Expr, ...]:
+    """Return the least and the largest input."""
+    return min(source.inputs, key=float), max(source.inputs, key=float)
 
 
 def _compared(source: Local, parts: int) -> tuple[sp.Expr, ...]:

@@ -2,7 +2,8 @@ r"""A proved upper end of δ(ε) of shuffled answers: every pair of inputs, ever
 
 What is proved: ω lies below the laws of all inputs (of densities f(y − x) with one mode the ends
 of the interval suffice); the laws have mass 1; and for each ordered pair of inputs the sum of
-`symdp.prove.blanket`. Of inputs of an interval the two ends are proved, in both orders.
+`symdp.prove.blanket`. Of inputs of an interval the two ends are proved, in both orders: all that is
+needed where `symdp.questions.shuffled.worst` has them as the worst pair.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import groupby, pairwise, permutations
 from typing import TYPE_CHECKING, Any
@@ -30,7 +31,7 @@ from symdp.emit.enclose import between
 from symdp.emit.exact import fraction_ball, middle_of, real_ball
 from symdp.errors import AccuracyError, InputError
 from symdp.model.local import Local
-from symdp.numeric.shuffled.blanket import best_split, part_law, whole_estimate
+from symdp.numeric.shuffled.blanket import part_law, splits_of_all, whole_estimate
 from symdp.prove.blanket import (
     Law,
     Line,
@@ -43,12 +44,14 @@ from symdp.prove.blanket import (
     upper_end,
 )
 from symdp.questions.certificate import Certificate, log_double
-from symdp.questions.shuffled.outputs import as_noise, randomizer
+from symdp.questions.shuffled.outputs import randomizer
 from symdp.questions.shuffled.plan import MOST_DIGITS, SLACK, is_above, sized, working_bits
+from symdp.questions.shuffled.worst import as_noise
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
     from symdp.numeric.shuffled.blanket import Estimate
+    from symdp.numeric.shuffled.law import PartLaw
     from symdp.questions.shuffled.outputs import Randomizer
 
 _LEAST_SHARE = 45.0  # e-folds below δ: panels with less mass are counted apart
@@ -84,15 +87,10 @@ def proved_bound(mechanism: Mechanism, epsilon: Fraction, digits: int) -> Proved
     """Return an upper end of δ(ε) of one round of shuffled answers."""
     question = _Question(mechanism, randomizer(mechanism), epsilon, digits)
     is_list = question.laws.outputs.is_list
-    parts: Iterable[tuple[Estimate, Any]] = ()
-    if is_list:
-        parts = listed_parts(mechanism, question.laws, question.people, epsilon)
-    else:
-        parts = _smooth(question)
+    parts: Iterable[tuple[Estimate, Any, PartLaw]]
+    parts = _listed(question) if is_list else _smooth(question)
     best = ProvedBound(arb(0), digits)
-    for estimate, part in parts:
-        outputs = question.laws.outputs.only(estimate.split.kept)
-        law = part_law(outputs, estimate.pair, float(epsilon))
+    for estimate, part, law in parts:
         if not float(law.values.max(initial=0.0)) > 0.0:
             # no output speaks for the first input: all of it is counted apart
             with ctx.workprec(working_bits(question.people, digits)):
@@ -118,6 +116,15 @@ def _larger(
 
 
 # ---- Lists
+
+
+def _listed(question: _Question) -> Iterator[tuple[Estimate, ListedPart, PartLaw]]:
+    """Yield a part for each kind of ordered pairs of a list, with its law in doubles."""
+    outputs = question.laws.outputs
+    parts = listed_parts(question.mechanism, question.laws, question.people, question.epsilon)
+    for estimate, part in parts:
+        kept = outputs.only(estimate.split.kept)
+        yield estimate, part, part_law(kept, estimate.pair, float(question.epsilon))
 
 
 def listed_parts(
@@ -176,8 +183,8 @@ def _least_masses(mechanism: Mechanism, table: list[tuple[sp.Expr, ...]]) -> tup
 # ---- Densities
 
 
-def _smooth(question: _Question) -> Iterator[tuple[Estimate, SmoothPart]]:
-    """Yield a part for the ordered pairs of inputs, those of the largest δ first."""
+def _smooth(question: _Question) -> Iterator[tuple[Estimate, SmoothPart, PartLaw]]:
+    """Yield a part for the ordered pairs of inputs, those of the largest δ first, with its law."""
     mechanism = question.mechanism
     laws = question.laws
     _require_proved_masses(mechanism, laws)
@@ -197,12 +204,15 @@ def _smooth(question: _Question) -> Iterator[tuple[Estimate, SmoothPart]]:
         # y → a + b + 2c − y exchanges both laws
         pairs = tuple(pairs)[:1]
     epsilon = float(question.epsilon)
-    estimates = [best_split(laws.outputs, pair, question.people, epsilon) for pair in pairs]
+    outputs, estimates = splits_of_all(laws.outputs, tuple(pairs), question.people, epsilon)
+    question = replace(question, laws=replace(laws, outputs=outputs))
     estimates.sort(key=lambda estimate: -estimate.log_delta)
-    stretches = _stretches(mechanism, laws, inputs, min(estimates[0].log_delta, 0.0))
+    stretches = _stretches(mechanism, question.laws, inputs, min(estimates[0].log_delta, 0.0))
     unproved = _unproved(mechanism, inputs, stretches)
     for estimate in estimates:
-        yield estimate, _part(question, stretches, estimate, unproved)
+        part = _part(question, stretches, estimate, unproved)
+        kept = outputs.only(estimate.split.kept)
+        yield estimate, part, part_law(kept, estimate.pair, epsilon)
 
 
 @dataclass(frozen=True)
