@@ -102,27 +102,33 @@ class LawTable:
         alike = iter(together([law for law in laws if law is not None]))
         self._laws = tuple(None if law is None else next(alike) for law in laws)
         self.count = len(self._laws)
-        self.variance: Array
-        self.log_finite, self.variance, self._mean = np.zeros((3, self.count))
+        self.variance: Array = np.zeros(self.count)
+        self.log_finite = np.zeros(self.count)
+        self._mean = np.zeros(self.count)
         self.has_loss = np.zeros(self.count, dtype=bool)
         for b, law in enumerate(self._laws):
             if law is None:
                 continue
-            self._mean[b] = law.base.mean
-            self.variance[b] = float(law.base.weight @ law.base.centred**2)
+            base = law.base
+            self._mean[b] = base.mean
+            self.variance[b] = float(base.weight @ base.centred**2)
             escaped = law.mass_at_infinity
             self.log_finite[b] = math.log1p(-escaped) if escaped < 1.0 else -math.inf
-            self.has_loss[b] = bool(np.any(law.base.loss)) or escaped > 0.0
+            self.has_loss[b] = bool(np.any(base.loss)) or escaped > 0.0
 
-    def _each(self, used: Flags) -> list[tuple[int, LossLaw]]:
-        """Return the kinds that are to be looked at, with their places."""
-        chosen = np.flatnonzero(used & self.has_loss).tolist()
-        return [(b, law) for b in chosen if (law := self._laws[b]) is not None]
+    def _used_laws(self, used: Flags) -> list[tuple[int, LossLaw]]:
+        """Return the kinds that are to be looked at, with their numbers."""
+        laws = []
+        for b in np.flatnonzero(used & self.has_loss).tolist():
+            law = self._laws[b]
+            if law is not None:
+                laws.append((b, law))
+        return laws
 
     def transform(self, tilts: Array, used: Flags) -> Array:
         """Return K_b(t) at real tilts t > 0, shape (tilts, kinds); inf where it is not known."""
         result = np.zeros((tilts.size, self.count))
-        for b, law in self._each(used):
+        for b, law in self._used_laws(used):
             result[:, b] = np.inf
             inside = np.flatnonzero(tilts < _INSIDE * law.domain[1])
             while inside.size:
@@ -139,35 +145,42 @@ class LawTable:
         """Return K_b(t + ihk) for k < nodes, shape (kinds, nodes)."""
         result = np.zeros((self.count, nodes), dtype=np.complex128)
         y = step * np.arange(nodes)
-        for b, law in self._each(used):
-            there, at_tilt = law.tilted(tilt, float(y[-1])), law.tilted(tilt)
-            mean = there.shift + self._mean[b]
-            seen = there.weight > _UNSEEN
-            weight, deviation = there.weight[seen], there.deviation[seen]
-            part = replace(there, weight=weight, deviation=deviation)
+        for b, law in self._used_laws(used):
+            finer = law.tilted(tilt, float(y[-1]))
+            usual = law.tilted(tilt)
+            mean = finer.shift + self._mean[b]
+            counts = finer.weight > _UNSEEN
+            part = replace(
+                finer,
+                weight=finer.weight[counts],
+                deviation=finer.deviation[counts],
+            )
             result[b] = log_characteristic_grid(part, step, 0, nodes)
-            result[b] += at_tilt.excess + tilt * self._mean[b] + 1j * y * mean
+            result[b] += usual.excess + tilt * self._mean[b] + 1j * y * mean
         return result
 
     def rounding(self, tilt: float, reach: float, used: Flags) -> Array:
         """Return the error of every K_b(t + iy), y ≪ reach, absolute."""
         result = np.zeros(self.count)
-        for b, law in self._each(used):
+        z = math.hypot(tilt, 0.25 * reach)
+        for b, law in self._used_laws(used):
             part = law.tilted(tilt)
             size = 2.0 * abs(part.excess) + tilt * part.size
             # Cut tails lack in averages of e^{zL} − 1 − zL, about |zL|, or z²L²/2 if less.
-            z, (first, second) = math.hypot(tilt, 0.25 * reach), part.nodes.beyond
+            first, second = part.nodes.beyond
             lacking = z * min(first, 0.5 * z * second)
-            result[b] = (_ROUNDING + part.error) * (size + 4.0 * part.imprecise) + lacking
+            rounded = (_ROUNDING + part.error) * (size + 4.0 * part.imprecise)
+            result[b] = rounded + lacking
         return result
 
     def log_bounds(self, tilt: float, y: Array, used: Flags) -> Array:
         """Return bounds on log |φ_b| between neighbours of rising y, the last for all beyond."""
         result = np.zeros((self.count, y.size))
-        laws = self._each(used)
+        laws = self._used_laws(used)
         for start in range(0, len(laws), _TOGETHER):
-            kinds = [b for b, _ in laws[start : start + _TOGETHER]]
-            parts = [law.tilted(tilt) for _, law in laws[start : start + _TOGETHER]]
+            block = laws[start : start + _TOGETHER]
+            kinds = [b for b, _ in block]
+            parts = [law.tilted(tilt) for _, law in block]
             bound = np.minimum(decays(parts).log_bound(y).T, 0.0)
             near = np.asarray([near_bound(part.weight, part.deviation, y) for part in parts])
             np.minimum(bound[:, :-1], near, out=bound[:, :-1])
@@ -192,28 +205,35 @@ def together(laws: Sequence[LossLaw]) -> list[LossLaw]:
     kinds = {(type(law), *(piece.flat for piece in law.step.pieces)) for law in laws}
     if len(laws) < _ALIKE or len(kinds) > 1 or type(laws[0]) is not LossLaw:
         return list(laws)
-    pieces = laws[0].step.pieces
-    if laws[0].step.point_loss.size or all(piece.flat for piece in pieces):
+    step = laws[0].step
+    if step.point_loss.size or all(piece.flat for piece in step.pieces):
         return list(laws)
-    if any(p.integer or escapes(p) or (p.flat and p.log_mass is None) for p in pieces):
+    for piece in step.pieces:
+        has_unknown_mass = piece.flat and piece.log_mass is None
+        if piece.integer or escapes(piece) or has_unknown_mass:
+            return list(laws)
+    guides = _Guides(laws)
+    if not guides.is_alike:
         return list(laws)
-    kin = _Kin(laws)
-    return [_Member(law, kin) for law in laws] if kin.is_alike else list(laws)
+    return [_GuidedLaw(law, guides) for law in laws]
 
 
-class _Kin:
+class _Guides:
     """A few of many laws of one formula, and panels that resolve all of these few."""
 
     def __init__(self, laws: Sequence[LossLaw]) -> None:
-        spread = [k for k, piece in enumerate(laws[0].step.pieces) if not piece.flat]
-        seen = []
-        for k, (piece, low, high) in zip(spread, laws[0].base.panels, strict=False):
-            x = _told(piece, np.asarray([low.min(), np.median(low), high.max()]))
+        first = laws[0]
+        spread = [k for k, piece in enumerate(first.step.pieces) if not piece.flat]
+        losses_of_pieces = []
+        for k, (piece, low, high) in zip(spread, first.base.panels, strict=False):
+            x = np.asarray([low.min(), np.median(low), high.max()])
+            shares = _shares_of_frame(piece, x)
             pieces = [law.step.pieces[k] for law in laws]
-            seen.append(np.asarray([p.loss(_placed(p, x)) for p in pieces]))
-        losses = np.concatenate(seen, axis=1)
-        chosen = np.unique(np.concatenate([losses.argmin(axis=0), losses.argmax(axis=0)]))
-        self._guides = [laws[k] for k in chosen.tolist()]
+            losses = [other.loss(_places_in_frame(other, shares)) for other in pieces]
+            losses_of_pieces.append(np.asarray(losses))
+        all_losses = np.concatenate(losses_of_pieces, axis=1)
+        extreme = np.concatenate([all_losses.argmin(axis=0), all_losses.argmax(axis=0)])
+        self._guides = [laws[k] for k in np.unique(extreme).tolist()]
         domains = {law.domain for law in self._guides}
         self.is_alike = len(domains) == 1 and 2 * len(self._guides) <= len(laws)
         # Where losses are largest windows are narrowest.
@@ -228,145 +248,165 @@ class _Kin:
 
     def guided(self, ends: Sequence[float], frequency: float) -> tuple[list[float], list[Array]]:
         """Return tilts that cover those between the ends, and the edges of every piece's panels."""
-        key = tuple(ends), frequency
-        if key not in self._known:
-            tilts: list[float] = []
-            edges_of_pieces: list[list[Array]] = [[] for _ in self.leader.step.pieces]
-            for guide in self._guides:
-                outlines = guide.outlines
-                masses = covering_tilts(outlines, ends)
-                tilts = max(tilts, list(masses), key=len)
-                for outline, piece_edges in zip(outlines, edges_of_pieces, strict=True):
-                    piece = outline.piece
-                    panels = None if piece.flat else build_panels(outline, masses, frequency)[0]
-                    if panels is not None:
-                        piece_edges.append(_told(piece, np.stack([panels.lower, panels.upper])))
-            self._known[key] = tilts, [_merged(piece_edges) for piece_edges in edges_of_pieces]
+        key = (tuple(ends), frequency)
+        if key in self._known:
+            return self._known[key]
+        tilts: list[float] = []
+        edges_of_pieces: list[list[Array]] = [[] for _ in self.leader.step.pieces]
+        for guide in self._guides:
+            outlines = guide.outlines
+            masses = covering_tilts(outlines, ends)
+            tilts = max(tilts, list(masses), key=len)
+            for outline, piece_edges in zip(outlines, edges_of_pieces, strict=True):
+                if outline.piece.flat:
+                    continue
+                panels, _ = build_panels(outline, masses, frequency)
+                if panels is not None:
+                    edges = np.stack([panels.lower, panels.upper])
+                    piece_edges.append(_shares_of_frame(outline.piece, edges))
+        finest = [_finest_edges(piece_edges) for piece_edges in edges_of_pieces]
+        self._known[key] = (tilts, finest)
         return self._known[key]
 
 
-class _Member(LossLaw):
+class _GuidedLaw(LossLaw):
     """One of many laws of one formula, whose quadratures begin with what its kin needs."""
 
-    def __init__(self, law: LossLaw, kin: _Kin) -> None:
+    def __init__(self, law: LossLaw, guides: _Guides) -> None:
         super().__init__(
-            law.step, law._bounds, law.is_reversible, law._other, law._only_q, law._read_moment
+            law.step,
+            law._bounds,
+            is_reversible=law.is_reversible,
+            other=law._other,
+            only_q=law._only_q,
+            read_moment=law._read_moment,
         )
-        self._kin: _Kin = kin
+        self._guides_of_law: _Guides = guides
         self._turned: dict[tuple[float, float], Tilted] = {}
 
     @property
     def domain(self) -> tuple[float, float]:
         """The tilts between which the moment generating function is finite."""
-        low, high = self._kin.leader.domain
+        low, high = self._guides_of_law.leader.domain
         return low, high
 
     @cached_property
     def loss_bounds(self) -> tuple[float, float]:
         """The essential range of the finite loss."""
         pieces = self.step.pieces
-        if self._bounds is not None or not all(p.monotone or p.flat for p in pieces):
+        if self._bounds is not None or not all(piece.monotone or piece.flat for piece in pieces):
             return super().loss_bounds
-        seen = self._kin.leader.outlines  # they tell how far out an end is read
-        for outline, piece in zip(seen, pieces, strict=True):
+        outlines = self._guides_of_law.leader.outlines  # they tell how far out an end is read
+        for outline, piece in zip(outlines, pieces, strict=True):
             outline.piece = piece
-        return loss_range(seen, self.step.point_loss)
+        return loss_range(outlines, self.step.point_loss)
 
     def window(self, tilt: float) -> tuple[float, float]:
         """Return between which tilts the node set around a tilt serves at no further cost."""
-        return self._kin.leader.window(tilt)
+        return self._guides_of_law.leader.window(tilt)
 
     def nodes(self, tilt: float, frequency: float) -> NodeSet:
         """Return a node set that serves every tilt of the window around `tilt`, |y| ≤ frequency."""
-        if frequency > self._kin.resolved(tilt):
+        if frequency > self._guides_of_law.resolved(tilt):
             return super().nodes(tilt, frequency)
-        key, ends = self._kin.leader.place(tilt, 0.0)
+        key, ends = self._guides_of_law.leader.place(tilt, 0.0)
         if key not in self._sets:
-            piece_nodes = self._found(ends, key[2])
+            _, _, highest, part = key
+            piece_nodes = self._guided_nodes(ends, highest)
             if piece_nodes is None:
                 return super().nodes(tilt, frequency)
-            reference = None if key[3] is None else self.base
-            self._sets[key] = node_set(
-                self.step, piece_nodes, [False] * len(piece_nodes[1:]), reference
-            )
+            reference = None if part is None else self.base
+            escaping = [False] * len(piece_nodes[1:])
+            self._sets[key] = node_set(self.step, piece_nodes, escaping, reference)
         return self._sets[key]
 
     def tilted(self, tilt: float, frequency: float = 0.0) -> Tilted:
         """Return the law tilted by `tilt`; places for this tilt alone resolve |y| ≤ frequency."""
-        still, least = super().tilted(tilt), max(self._kin.resolved(tilt), 1.0)
+        usual = super().tilted(tilt)
+        least = max(self._guides_of_law.resolved(tilt), 1.0)
         if frequency <= least:
-            return still
-        key = tilt, least * 2.0 ** math.ceil(math.log2(frequency / least))
+            return usual
+        octave = math.ceil(math.log2(frequency / least))
+        key = (tilt, least * 2.0**octave)
         if key not in self._turned:
-            parts = self._found([tilt], key[1])
+            parts = self._guided_nodes([tilt], key[1])
             if parts is None:
                 return super().tilted(tilt, frequency)
             loss = np.concatenate([part.loss for part in parts])
             exponent = np.concatenate([part.log_weight for part in parts]) + tilt * loss
             weight = np.exp(exponent - exponent.max())
-            error = max(still.error, *(part.error for part in parts))
-            self._turned = {
-                key: replace(
-                    still,
-                    nodes=replace(still.nodes, error=error),
-                    weight=weight / weight.sum(),
-                    deviation=loss - still.nodes.mean - still.shift,
-                )
-            }
+            error = max(usual.error, *(part.error for part in parts))
+            finer = replace(
+                usual,
+                nodes=replace(usual.nodes, error=error),
+                weight=weight / weight.sum(),
+                deviation=loss - usual.nodes.mean - usual.shift,
+            )
+            self._turned = {key: finer}
         return self._turned[key]
 
-    def _found(self, ends: Sequence[float], frequency: float) -> list[PieceNodes] | None:
-        """Return the nodes of no points and of every piece, None where its kin's do not serve."""
-        tilts, guides = self._kin.guided(ends, frequency)
-        pieces = self.step.pieces
-        edges = [
-            _placed(piece, piece_edges) for piece, piece_edges in zip(pieces, guides, strict=True)
-        ]
-        atoms = {k: known_atom(p) for k, p in enumerate(pieces) if p.flat}
-        logs = [x.log_weight + np.asarray(tilts) * x.loss for x in atoms.values()]
-        logs += [log_masses_on(p, e, tilts) for p, e in zip(pieces, edges, strict=True) if e.size]
-        masses = dict(zip(tilts, np.logaddexp.reduce(logs).tolist(), strict=True))
+    def _guided_nodes(self, ends: Sequence[float], frequency: float) -> list[PieceNodes] | None:
+        """Return the nodes of no points and of every piece, None where its guides do not serve."""
+        tilts, shares_of_pieces = self._guides_of_law.guided(ends, frequency)
+        pieces = list(zip(self.step.pieces, shares_of_pieces, strict=True))
+        edges = [_places_in_frame(piece, shares) for piece, shares in pieces]
+        atoms = {k: known_atom(piece) for k, (piece, _) in enumerate(pieces) if piece.flat}
+        logs = [atom.log_weight + np.asarray(tilts) * atom.loss for atom in atoms.values()]
+        for (piece, _), piece_edges in zip(pieces, edges, strict=True):
+            if piece_edges.size:
+                logs.append(log_masses_on(piece, piece_edges, tilts))
+        log_masses = np.logaddexp.reduce(logs).tolist()
+        masses = dict(zip(tilts, log_masses, strict=True))
         if abs(masses.get(0.0, 0.0)) > _MISSED:
             return None
-        none = PieceNodes.atoms(np.empty(0), np.empty(0))
-        piece_nodes: list[PieceNodes | None] = [none]
-        for k, (piece, piece_edges) in enumerate(zip(pieces, edges, strict=True)):
-            spread = (
-                guided_rule(piece, piece_edges, masses, frequency) if piece_edges.size else none
-            )
-            piece_nodes.append(atoms.get(k, spread))
-        usable = [nodes for nodes in piece_nodes if nodes is not None]
-        return usable if len(usable) == len(piece_nodes) else None
+        no_nodes = PieceNodes.atoms(np.empty(0), np.empty(0))
+        piece_nodes = [no_nodes]
+        for k, ((piece, _), piece_edges) in enumerate(zip(pieces, edges, strict=True)):
+            nodes: PieceNodes | None = no_nodes
+            if piece_edges.size:
+                nodes = guided_rule(piece, piece_edges, masses, frequency)
+            nodes = atoms.get(k, nodes)
+            if nodes is None:
+                return None
+            piece_nodes.append(nodes)
+        return piece_nodes
 
 
 def _frame(piece: SmoothPiece) -> tuple[float, float]:
     """Return a finite end, or 0, and a finite length, or 1: places are told in these."""
-    low, high = piece.lower, piece.upper
-    origin = low if math.isfinite(low) else high if math.isfinite(high) else 0.0
-    return origin, high - low if math.isfinite(high - low) else 1.0
+    low = piece.lower
+    high = piece.upper
+    if not math.isfinite(low):
+        return (high, 1.0) if math.isfinite(high) else (0.0, 1.0)
+    if not math.isfinite(high - low):
+        return low, 1.0
+    return low, high - low
 
 
-def _told(piece: SmoothPiece, x: Array) -> Array:
+def _shares_of_frame(piece: SmoothPiece, x: Array) -> Array:
     origin, length = _frame(piece)
     return np.asarray((x - origin) / length)
 
 
-def _placed(piece: SmoothPiece, shares: Array) -> Array:
+def _places_in_frame(piece: SmoothPiece, shares: Array) -> Array:
     origin, length = _frame(piece)
     return np.clip(origin + shares * length, piece.lower, piece.upper)
 
 
-def _merged(several: Sequence[Array]) -> Array:
+def _finest_edges(several: Sequence[Array]) -> Array:
     """Return edges of panels no wider than any of several sets of them has there, as (2, n)."""
     if not several:
         return np.empty(0)
     lower, upper = np.concatenate(several, axis=1)
-    edges, end = [float(lower.min())], float(upper.max())
+    length = upper - lower
+    end = float(upper.max())
+    edges = [float(lower.min())]
     while edges[-1] < end:
         edge = edges[-1]
-        width = (upper - lower)[(lower <= edge) & (upper > edge)].min(initial=math.inf)
-        stop = min(edge + width, float(upper[lower > edge].min(initial=end)))
-        edges.append(stop)
+        is_around = (lower <= edge) & (upper > edge)
+        width = length[is_around].min(initial=math.inf)
+        next_end = float(upper[lower > edge].min(initial=end))
+        edges.append(min(edge + width, next_end))
     return np.asarray(edges)
 
 
@@ -388,42 +428,53 @@ class SampledNormal(LossLaw):
     """
 
     def __init__(self, sigma: float, rate: float, direction: str) -> None:
-        self._sigma, self._rate, self._removes = sigma, rate, direction == "remove"
+        self._sigma = sigma
+        self._rate = rate
+        self._removes = direction == "remove"
         self.is_plain = rate == 1.0
         self._levels: dict[int, tuple[NodeSet, Array] | None] = {}
         piece = SmoothPiece(
-            -math.inf,
-            math.inf,
-            lambda u: self._joint(u)[0],
-            lambda u: self._joint(u)[1],
-            lambda u: self._joint(u)[2],
-            self._ball,
-            lambda u: [-0.5 * u * u, -0.5 * (u - 1.0 / sigma) ** 2],
+            lower=-math.inf,
+            upper=math.inf,
+            log_p=lambda u: self._values_at(u)[0],
+            log_q=lambda u: self._values_at(u)[1],
+            loss=lambda u: self._values_at(u)[2],
+            ball=self._ball_at,
+            log_terms=lambda u: [-0.5 * u * u, -0.5 * (u - 1.0 / sigma) ** 2],
             monotone=True,
-            joint=self._joint,
+            joint=self._values_at,
         )
-        low = math.log1p(-rate) if rate < 1.0 else -math.inf
-        bounds = (low, math.inf) if self._removes else (-math.inf, -low)
+        least = -math.inf
+        if rate < 1.0:
+            least = math.log1p(-rate)
+        bounds = (least, math.inf) if self._removes else (-math.inf, -least)
         super().__init__(Step(f"noise {sigma:.6g} at rate {rate:.6g}", (piece,)), bounds)
 
-    def _joint(self, u: Array) -> tuple[Array, ...]:
-        log_q, loss = -0.5 * u * u - _LOG_ROOT, log_ratio(u, self._sigma, self._rate)
-        return (log_q + loss, log_q, loss) if self._removes else (log_q, log_q + loss, -loss)
+    def _values_at(self, u: Array) -> tuple[Array, ...]:
+        log_q = -0.5 * u * u - _LOG_ROOT
+        loss = log_ratio(u, self._sigma, self._rate)
+        if self._removes:
+            return log_q + loss, log_q, loss
+        return log_q, log_q + loss, -loss
 
-    def _ball(self, u: Any, **_analytic: bool) -> tuple[Any, Any]:
-        ratio = (
-            1 - arb(self._rate) + self._rate * ((u - arb(0.5) / self._sigma) / self._sigma).exp()
-        )
+    def _ball_at(self, u: Any, **_analytic: bool) -> tuple[Any, Any]:
+        exponent = (u - arb(0.5) / self._sigma) / self._sigma
+        ratio = 1 - arb(self._rate) + self._rate * exponent.exp()
         loss = ratio.log() if ratio.real > 0 else UNKNOWN
         log_q = -u * u / 2 - (2 * arb.pi()).log() / 2
-        return (log_q + loss, loss) if self._removes else (log_q, -loss)
+        if self._removes:
+            return log_q + loss, loss
+        return log_q, -loss
 
     def nodes(self, tilt: float, frequency: float) -> NodeSet:
         """Return a node set that serves every tilt of the window around `tilt`, |y| ≤ frequency."""
-        closed_nodes = self._from_formula(tilt) if frequency == 0.0 else None
-        return super().nodes(tilt, frequency) if closed_nodes is None else closed_nodes[0]
+        if frequency == 0.0:
+            of_level = self._nodes_of_level(tilt)
+            if of_level is not None:
+                return of_level[0]
+        return super().nodes(tilt, frequency)
 
-    def _from_formula(self, tilt: float) -> tuple[NodeSet, Array] | None:
+    def _nodes_of_level(self, tilt: float) -> tuple[NodeSet, Array] | None:
         """Return nodes for tilts between −1 and the end of a level, and u there; None far out."""
         level = max(_USUAL, math.ceil(math.log2(1.0 + max(tilt, 0.0))))
         if tilt < -1.0:
@@ -433,7 +484,8 @@ class SampledNormal(LossLaw):
         return self._levels[level]
 
     def _level_nodes(self, end: float) -> tuple[NodeSet, Array] | None:
-        low, high = -_REACH, 1.0 / self._sigma + _REACH
+        low = -_REACH
+        high = 1.0 / self._sigma + _REACH
         if self._removes:
             high += end / self._sigma
         else:  # its mode is where x = −t s(x), s the probability that the record took part
@@ -441,30 +493,42 @@ class SampledNormal(LossLaw):
             low -= end / self._sigma * odds / max(1.0 - self._rate + odds, 1e-300)
         # A panel's rule of 2n digits lacks e^{−2n log ρ} of the growth on its ellipse.
         shift, growth = self._growth(end, 0.0)
-        half = float((shift / np.sinh(np.minimum((_EFOLDS + growth) / 2 / ORDER, 700.0))).max())
+        log_radius = np.minimum((_EFOLDS + growth) / 2 / ORDER, 700.0)
+        half = float((shift / np.sinh(log_radius)).max())
         count = math.ceil((high - low) / (2.0 * half))
         if count * ORDER > _MOST_NODES:
             return None
         edges = np.linspace(low, high, count + 1)
-        u, weight = (rows.ravel() for rows in gauss_legendre(edges[:-1], edges[1:]))
-        log_p, _, loss = self._joint(u)
+        nodes, weights = gauss_legendre(edges[:-1], edges[1:])
+        u = nodes.ravel()
+        log_p, _, loss = self._values_at(u)
         number = np.arange(u.size)
-        order = slice(None) if self._removes else slice(None, None, -1)
         with np.errstate(divide="ignore"):
             slope = np.abs(loss.reshape(count, ORDER) @ DERIVATIVE.T)
             spread = np.log(slope * WEIGHTS).ravel()
-        loss, log_weight = loss[order], (log_p + np.log(weight))[order]
+        order = slice(None) if self._removes else slice(None, None, -1)
+        loss = loss[order]
+        log_weight = (log_p + np.log(weights.ravel()))[order]
         weight = np.exp(log_weight)
         # As E e^{−L} = 1, terms of one sign: E L as accurate relative to itself as its square.
         terms = weight * exponential_remainder(np.minimum(-loss, LARGE))
-        far = -loss > LARGE
-        terms[far] = weight[far] * (loss[far] - 1.0) + np.exp(log_weight[far] - loss[far])
+        is_far = -loss > LARGE
+        far_growth = np.exp(log_weight[is_far] - loss[is_far])
+        terms[is_far] = weight[is_far] * (loss[is_far] - 1.0) + far_growth
         mean = float(terms.sum())
-        atomic, error = np.zeros(u.size, dtype=bool), abs(float(weight.sum()) - 1.0)
+        error = abs(float(weight.sum()) - 1.0)
         node_set = NodeSet(
-            loss, log_weight, weight, mean, loss - mean, 0.0, atomic, number[order], spread[order],
-            max(error - MASS_ROUNDED, 0.0),
-        )  # fmt: skip
+            loss=loss,
+            log_weight=log_weight,
+            weight=weight,
+            mean=mean,
+            centred=loss - mean,
+            mass_at_infinity=0.0,
+            atomic=np.zeros(u.size, dtype=bool),
+            number=number[order],
+            log_spread=spread[order],
+            error=max(error - MASS_ROUNDED, 0.0),
+        )
         return node_set, u[order]
 
     def _growth(self, tilt: float, frequency: float) -> tuple[Array, Array]:
@@ -477,24 +541,28 @@ class SampledNormal(LossLaw):
 
     def tilted(self, tilt: float, frequency: float = 0.0) -> Tilted:
         """Return the law tilted by `tilt`; even steps resolve |y| ≤ frequency."""
-        closed_nodes = self._from_formula(tilt)
-        if closed_nodes is None or frequency == 0.0:
+        of_level = self._nodes_of_level(tilt)
+        if of_level is None or frequency == 0.0:
             return super().tilted(tilt, frequency)
-        still = super().tilted(tilt)
-        seen = closed_nodes[1][still.weight > _UNSEEN]
+        _, places = of_level
+        usual = super().tilted(tilt)
+        likely = places[usual.weight > _UNSEEN]
         shift, growth = self._growth(tilt, frequency)
         step = float((2.0 * math.pi * shift / (growth + _EFOLDS)).max())
-        margin = float(np.abs(np.diff(closed_nodes[1])).max())
-        low, high = float(seen.min()) - margin, float(seen.max()) + margin
+        margin = float(np.abs(np.diff(places)).max())
+        low = float(likely.min()) - margin
+        high = float(likely.max()) + margin
         if not high - low <= _MOST_NODES * step:
             raise AccuracyError(f"{self.step.name}: too many places tell of so high a frequency")
         u = np.arange(low, high + step, step)
-        log_p, _, loss = self._joint(u if self._removes else u[::-1])
+        if not self._removes:
+            u = u[::-1]
+        log_p, _, loss = self._values_at(u)
         exponent = log_p + tilt * loss
         weight = np.exp(exponent - exponent.max())
         weight /= weight.sum()
-        deviation = loss - still.nodes.mean - still.shift
-        return replace(still, weight=weight, deviation=deviation)
+        deviation = loss - usual.nodes.mean - usual.shift
+        return replace(usual, weight=weight, deviation=deviation)
 
 
 def log_ratio(u: Array, sigma: float, q: float) -> Array:
@@ -504,19 +572,23 @@ def log_ratio(u: Array, sigma: float, q: float) -> Array:
     [0.0, 4998.806852819]
     """
     y = u / sigma - 0.5 / (sigma * sigma)
-    near = np.log1p(q * np.expm1(np.minimum(y, 1.0))) if q < 1.0 else np.minimum(y, 1.0)
-    large = y > 1.0
-    if large.any():
-        away = y[large]
-        near[large] = away + math.log(q) + np.log1p((1.0 - q) / q * np.exp(-away))
-    return np.asarray(near)
+    result = np.minimum(y, 1.0)
+    if q < 1.0:
+        result = np.log1p(q * np.expm1(result))
+    is_large = y > 1.0
+    if is_large.any():
+        large = y[is_large]
+        unsampled = (1.0 - q) / q * np.exp(-large)
+        result[is_large] = large + math.log(q) + np.log1p(unsampled)
+    return np.asarray(result)
 
 
 def sampled_normals(noise: Array, rate: Array, direction: str) -> LawTable:
     """Return the table of steps with normal noise, in contributions, inf for none, and rates."""
-    return LawTable(
-        [
-            SampledNormal(sigma, q, direction) if math.isfinite(sigma) and q > 0.0 else None
-            for sigma, q in zip(noise.tolist(), rate.tolist(), strict=True)
-        ]
-    )
+    laws: list[LossLaw | None] = []
+    for sigma, q in zip(noise.tolist(), rate.tolist(), strict=True):
+        if math.isfinite(sigma) and q > 0.0:
+            laws.append(SampledNormal(sigma, q, direction))
+        else:
+            laws.append(None)
+    return LawTable(laws)

@@ -118,22 +118,20 @@ class _Rows:
         floor: Array | None,
     ) -> None:
         rows = counts.shape[0]
-        self.table, self.counts, self.log_delta, self.progress = table, counts, log_delta, progress
-        self.solution = Solution(
-            np.zeros(rows) if epsilon is None else np.asarray(epsilon, dtype=np.float64).copy(),
-            np.full(rows, -np.inf if log_delta is None else log_delta),
-            np.full(rows, np.nan),
-            np.zeros(rows),
-            np.zeros(rows),
-            np.full(rows, UNRESOLVED, dtype=np.uint8),
-        )
+        self.table = table
+        self.counts = counts
+        self.log_delta = log_delta
+        self.progress = progress
+        self.solution = _unsolved(rows, log_delta, epsilon)
         self._fewest = _FEWEST * table.count
         self.grid = TiltGrid(table, counts, log_delta, epsilon)
         # log of what δ lacks of δ∞, the goal of a line; nan where the line would lack digits
         self.infinite = np.full(rows, -np.inf)
         self.goal = np.full(rows, np.nan if log_delta is None else log_delta)
         self.start = np.zeros(rows)
-        self.tilt, self.distance, self.place = (np.zeros(rows, dtype=np.int16) for _ in range(3))
+        self.tilt = np.zeros(rows, dtype=np.int16)
+        self.distance = np.zeros(rows, dtype=np.int16)
+        self.place = np.zeros(rows, dtype=np.int16)
         self.sides = np.zeros((rows, 2), dtype=np.int16)
         self.transforms = np.zeros((rows, 2))
         for chunk, block in chunks(counts):
@@ -149,68 +147,75 @@ class _Rows:
 
     def _plan_chunk(self, chunk: slice, block: Array, floor: Array | None) -> None:
         """Plan some rows, and answer those that need no line."""
-        solution, table, tilts = self.solution, self.table, self.grid.tilts
+        solution = self.solution
+        table = self.table
+        tilts = self.grid.tilts
         values = self.grid.transforms(block)
-        empty = np.asarray(~(block[:, table.has_loss] > 0.0).any(axis=1))
+        has_loss = (block[:, table.has_loss] > 0.0).any(axis=1)
+        is_empty = np.asarray(~has_loss)
         if (table.log_finite < 0.0).any():
             self._take_infinite(chunk, block @ np.maximum(table.log_finite, -1e300))
         payoff = log_payoff(tilts)
         if self.log_delta is not None:
             bound = (values + (payoff - self.goal[chunk, None])) / tilts
             best = np.where(np.isfinite(bound), bound, np.inf).min(axis=1)
-            covered = empty | (best <= 0.0)
-            renyi = np.where(covered, 0.0, best)
+            is_covered = is_empty | (best <= 0.0)
+            renyi = np.where(is_covered, 0.0, best)
         else:
             bound = values + payoff - np.multiply.outer(solution.epsilon[chunk], tilts)
             best = bound.min(axis=1)
-            renyi = np.minimum(np.logaddexp(best, self.infinite[chunk]), 0.0)
-            covered = empty
-            if empty.any():
-                solution.log_delta[chunk][empty] = _no_loss(solution.epsilon[chunk][empty])
-                renyi = np.where(empty, solution.log_delta[chunk], renyi)
-        self._plan(chunk, values, bound, best)
+            log_delta = np.logaddexp(best, self.infinite[chunk])
+            renyi = np.minimum(log_delta, 0.0)
+            is_covered = is_empty
+            if is_empty.any():
+                solution.log_delta[chunk][is_empty] = _no_loss(solution.epsilon[chunk][is_empty])
+                renyi = np.where(is_empty, solution.log_delta[chunk], renyi)
+        self._plan_rows(chunk, values, bound, best)
         if floor is not None:
-            below = renyi <= floor[chunk]
+            is_below = renyi <= floor[chunk]
             if self.log_delta is None:
-                kept = np.where(below & ~empty, renyi, solution.log_delta[chunk])
-                solution.log_delta[chunk] = kept
-            covered = covered | below
+                is_bounded = is_below & ~is_empty
+                solution.log_delta[chunk] = np.where(is_bounded, renyi, solution.log_delta[chunk])
+            is_covered = is_covered | is_below
         solution.renyi[chunk] = renyi
-        solution.path[chunk] = np.where(covered, WITHOUT_LOSS, UNRESOLVED)
+        solution.path[chunk] = np.where(is_covered, WITHOUT_LOSS, UNRESOLVED)
 
     def _take_infinite(self, chunk: slice, log_finite: Array) -> None:
         """Note log δ∞ of some rows, and what a line has to find beside it."""
         with np.errstate(divide="ignore", invalid="ignore"):
             self.infinite[chunk] = np.log(-np.expm1(log_finite))
-            if self.log_delta is not None:
-                share = np.exp(self.infinite[chunk] - self.log_delta)
-                left = np.where(share < _PARTLY, np.log1p(-share), np.nan)
-                self.goal[chunk] = self.log_delta + left
+            if self.log_delta is None:
+                return
+            share = np.exp(self.infinite[chunk] - self.log_delta)
+            log_remaining = np.where(share < _PARTLY, np.log1p(-share), np.nan)
+            self.goal[chunk] = self.log_delta + log_remaining
 
-    def _plan(self, rows: Any, values: Array, bound: Array, best: Array) -> None:
+    def _plan_rows(self, rows: Any, values: Array, bound: Array, best: Array) -> None:
         """Choose a line and a start for rows whose bounds at all tilts are known."""
         tilts = self.grid.tilts
-        finite = np.isfinite(bound).sum(axis=1)
-        saddle = np.where(np.isfinite(bound), bound, np.inf).argmin(axis=1)
-        saddle = np.clip(saddle, 1, np.maximum(finite - 2, 1))
-        t, index = tilts[saddle], np.arange(saddle.size)
-        usable = (finite >= 3) & np.isfinite(best)
+        is_finite = np.isfinite(bound)
+        finite_count = is_finite.sum(axis=1)
+        saddle = np.where(is_finite, bound, np.inf).argmin(axis=1)
+        saddle = np.clip(saddle, 1, np.maximum(finite_count - 2, 1))
+        t = tilts[saddle]
+        index = np.arange(saddle.size)
+        usable = (finite_count >= 3) & np.isfinite(best)
         curvature = _curvature(values, tilts, saddle)
         with np.errstate(invalid="ignore"):
-            front = np.log(t * (1.0 + t)) + 0.5 * np.log(
-                2.0 * math.pi * (curvature + t**-2 + (1.0 + t) ** -2)
-            )
+            width = curvature + t**-2 + (1.0 + t) ** -2
+            front = np.log(t * (1.0 + t)) + 0.5 * np.log(2.0 * math.pi * width)
             if self.log_delta is not None:
                 # where one large loss rules, the saddle point formula is far off
                 start = (values[index, saddle] - front - self.goal[rows]) / t
                 start = np.maximum(np.clip(start, best - 4.0 / t, best), 0.0)
-                epsilon, height = start, self.goal[rows]
+                epsilon = start
+                height = self.goal[rows]
             else:
                 epsilon = self.solution.epsilon[rows]
                 start = np.minimum(best, best - log_payoff(t) - front) - 1.0
                 height = start
         usable &= np.isfinite(start) & np.isfinite(height)
-        self._lines(rows, values, saddle, epsilon, np.where(usable, height, 0.0))
+        self._choose_lines(rows, values, saddle, epsilon, np.where(usable, height, 0.0))
         self.start[rows] = start
         self.place[rows] = np.where(usable, self.place[rows], -1)
 
@@ -221,95 +226,116 @@ class _Rows:
         suggests; the bound on δ at the right ε suggests a better one.
         """
         tilts = self.grid.tilts
-        values = self.grid.transforms(np.asarray(self.counts[rows], dtype=np.float64))
+        counts = np.asarray(self.counts[rows], dtype=np.float64)
+        values = self.grid.transforms(counts)
         start = self.start[rows]
         bound = values + log_payoff(tilts) - np.multiply.outer(start, tilts)
-        finite = np.isfinite(bound).sum(axis=1)
-        saddle = np.clip(bound.argmin(axis=1), 1, np.maximum(finite - 2, 1))
-        self._lines(rows, values, saddle, start, self.goal[rows])
+        finite_count = np.isfinite(bound).sum(axis=1)
+        last_usable = np.maximum(finite_count - 2, 1)
+        saddle = np.clip(bound.argmin(axis=1), 1, last_usable)
+        self._choose_lines(rows, values, saddle, start, self.goal[rows])
 
-    def _lines(
-        self, rows: Any, values: Array, saddle: Integers, epsilon: Array, height: Array
+    def _choose_lines(
+        self,
+        rows: Any,
+        values: Array,
+        saddle: Integers,
+        epsilon: Array,
+        height: Array,
     ) -> None:
         """Choose tilt, alias distance and node count, rows of one tilt together."""
         tilts = self.grid.tilts
-        near, every_row = _STRIDE * ((saddle + _STRIDE // 2) // _STRIDE), np.arange(saddle.size)
-        near = np.clip(near, 1, tilts.size - 2)
-        with np.errstate(invalid="ignore"):
-            given_up = values[every_row, near] - values[every_row, saddle] + log_payoff(tilts[near])
-            given_up -= log_payoff(tilts[saddle]) + epsilon * (tilts[near] - tilts[saddle])
-            given_up += 0.0 * values[every_row, near + 1]  # infinite where no K is known above
-            near = np.where(given_up < _GIVEN_UP, near, saddle)
-        tilt, sides = near.copy(), np.zeros((saddle.size, 2), dtype=np.int64)
-        needed = np.full(saddle.size, np.inf)
         payoff = log_payoff(tilts)
+        index = np.arange(saddle.size)
+        near = self._tilt_of_many(values, saddle, epsilon)
+        tilt = near.copy()
+        sides = np.zeros((saddle.size, 2), dtype=np.int64)
+        needed = np.full(saddle.size, np.inf)
         order = np.argsort(near, kind="stable")
         for group in np.split(order, np.flatnonzero(np.diff(near[order])) + 1):
             if not group.size:
                 continue
             column = int(near[group[0]])
-            first, last = max(column - _BELOW - _WINDOW, 0), column + _WINDOW + 1
-            tilts_above_zero = tilts[first:last]
+            first = max(column - _BELOW - _WINDOW, 0)
+            window = slice(first, column + _WINDOW + 1)
             # log of Chernoff bound over δ, and e-folds that alias terms must lose
-            bound = values[group, first:last] + payoff[first:last] - height[group, None]
-            bound -= epsilon[group, None] * tilts_above_zero
-            for at in range(column - first, column - first - _BELOW - 1, -_STRIDE):
-                if at < 1:
+            bound = values[group, window] + payoff[window] - height[group, None]
+            bound -= epsilon[group, None] * tilts[window]
+            centre = column - first
+            for own_column in range(centre, centre - _BELOW - 1, -_STRIDE):
+                if own_column < 1:
                     break
-                t, index = tilts_above_zero[at], np.arange(group.size)
-                above = (bound[:, at + 1 :] + _ALIAS_EFOLDS) / (tilts_above_zero[at + 1 :] - t)
-                below = (bound[:, :at] + _ALIAS_EFOLDS) / (t - tilts_above_zero[:at])
-                up, down = above.argmin(axis=1), below.argmin(axis=1)
-                at_zero = (_ALIAS_EFOLDS - height[group]) / t  # δ ≤ 1: the bound at s = 0
-                by_low = below[index, down]
-                distance = np.maximum(above[index, up], np.minimum(by_low, at_zero))
-                allowed = bound[:, at] - bound[:, column - first] < _MOST_GIVEN_UP
-                better = allowed & (distance < _WORTH * needed[group])
-                chosen = group[better]
-                needed[chosen] = distance[better]
-                tilt[chosen] = at + first
-                sides[chosen, 0] = up[better] + at + 1 + first
-                sides[chosen, 1] = np.where(by_low <= at_zero, down + first, -1)[better]
+                distance, up, down = _alias_distances(
+                    bound, tilts[window], own_column, height[group]
+                )
+                is_allowed = bound[:, own_column] - bound[:, centre] < _MOST_GIVEN_UP
+                is_better = is_allowed & (distance < _WORTH * needed[group])
+                chosen = group[is_better]
+                needed[chosen] = distance[is_better]
+                tilt[chosen] = own_column + first
+                sides[chosen, 0] = up[is_better] + first
+                sides[chosen, 1] = np.where(down < 0, -1, down + first)[is_better]
         curvature = _curvature(values, tilts, tilt)
         usable = np.isfinite(needed) & np.isfinite(curvature)
         needed = np.where(usable, np.maximum(needed, 1e-12), 1.0)
+        curvature = np.where(usable, curvature, 1.0)
         level = np.ceil(np.log(needed) / math.log(_DISTANCE_RATIO))
-        ladder_index = _nodes_needed(
-            _DISTANCE_RATIO**level, np.where(usable, curvature, 1.0), tilts[tilt]
-        )
-        below = np.where(sides[:, 1] < 0, 0.0, values[every_row, sides[:, 1]])
-        self.tilt[rows], self.distance[rows], self.sides[rows] = tilt, level, sides
+        ladder_index = _nodes_needed(_DISTANCE_RATIO**level, curvature, tilts[tilt])
+        above = values[index, sides[:, 0]]
+        below = np.where(sides[:, 1] < 0, 0.0, values[index, sides[:, 1]])
+        self.tilt[rows] = tilt
+        self.distance[rows] = level
+        self.sides[rows] = sides
         self.place[rows] = np.where(usable, ladder_index, -1)
-        self.transforms[rows] = np.stack([values[every_row, sides[:, 0]], below], axis=1)
+        self.transforms[rows] = np.stack([above, below], axis=1)
+
+    def _tilt_of_many(self, values: Array, saddle: Integers, epsilon: Array) -> Integers:
+        """Return the column of a tilt that many lines have, or the saddle where that costs much."""
+        tilts = self.grid.tilts
+        index = np.arange(saddle.size)
+        near = _STRIDE * ((saddle + _STRIDE // 2) // _STRIDE)
+        near = np.clip(near, 1, tilts.size - 2)
+        with np.errstate(invalid="ignore"):
+            given_up = values[index, near] - values[index, saddle] + log_payoff(tilts[near])
+            given_up -= log_payoff(tilts[saddle]) + epsilon * (tilts[near] - tilts[saddle])
+            given_up += 0.0 * values[index, near + 1]  # infinite where no K is known above
+            return np.where(given_up < _GIVEN_UP, near, saddle)
 
     def _attempts(self, waiting: Integers, progress: Progress | None) -> None:
         """Take lines, and longer ones for the rows that need them, until all are served."""
-        total, done = waiting.size, 0
+        total = waiting.size
+        done = 0
         for attempt in range(_RETRIES):
-            failed: list[Integers] = []
+            failed: list[Integers] = [np.empty(0, dtype=np.int64)]
             for group, level, ladder_index in self._groups(waiting):
                 spacing = 2.0 * math.pi / _DISTANCE_RATIO**level
                 tilt = float(self.grid.tilts[self.tilt[group[0]]])
                 nodes = int(_LADDER[ladder_index])
+                used = used_kinds(self.counts, group)
                 try:
-                    line = _Line(self.table, tilt, spacing, nodes, used_kinds(self.counts, group))
+                    line = _RowLine(self.table, tilt, spacing, nodes, used)
                 except AccuracyError:  # too long, or no law so far out: its rows stay UNRESOLVED
                     continue
                 for first in range(0, group.size, _SLAB):
                     rows = group[first : first + _SLAB]
-                    block = np.asarray(self.counts[rows], dtype=np.float64)
-                    goal = self.goal[rows] if self.log_delta is not None else None
-                    begin = self.start[rows] if goal is not None else self.solution.epsilon[rows]
-                    solved = line.solve(block, begin, goal)
-                    good, again = self._judge(rows, solved, line, attempt == _RETRIES - 1)
-                    self._store(rows[good], solved, good)
+                    solved = self._solved(rows, line)
+                    is_last = attempt == _RETRIES - 1
+                    good, again = self._judged(rows, solved, line, is_last)
+                    self._keep_solution(rows[good], solved, good)
                     failed.append(rows[again])
                     done += int(good.sum())
                     if progress is not None and attempt == 0:
                         progress(done, total)
-            waiting = np.concatenate(failed) if failed else np.empty(0, dtype=np.int64)
+            waiting = np.concatenate(failed)
             if not waiting.size:
                 break
+
+    def _solved(self, rows: Integers, line: _RowLine) -> _LineSolution:
+        """Return what a line gives for some rows."""
+        block = np.asarray(self.counts[rows], dtype=np.float64)
+        if self.log_delta is None:
+            return line.solve(block, self.solution.epsilon[rows], None)
+        return line.solve(block, self.start[rows], self.goal[rows])
 
     def _groups(self, rows: Integers) -> Iterator[tuple[Integers, int, int]]:
         """Yield rows that share a line, with its alias distance and node count on the ladders.
@@ -321,66 +347,119 @@ class _Rows:
             of_tilt = rows[self.tilt[rows] == tilt]
             key = (self.distance[of_tilt].astype(np.int64) << 12) + self.place[of_tilt]
             order = np.argsort(key, kind="stable")
+            changes = np.flatnonzero(np.diff(key[order])) + 1
+            parts = np.split(of_tilt[order], changes)
             joined: list[Integers] = []
-            parts = np.split(of_tilt[order], np.flatnonzero(np.diff(key[order])) + 1)
             for number, part in enumerate(parts):
                 joined.append(part)
-                if sum(p.size for p in joined) < self._fewest and number < len(parts) - 1:
+                size = sum(joined_part.size for joined_part in joined)
+                is_last = number == len(parts) - 1
+                if size < self._fewest and not is_last:
                     continue
                 group = np.concatenate(joined)
-                level = int(self.distance[group].max())
-                stretch = _DISTANCE_RATIO ** (level - self.distance[group].astype(np.float64))
-                nodes = (_LADDER[self.place[group]] * stretch).max()
-                yield group, level, min(int(np.searchsorted(_LADDER, nodes)), _LADDER.size - 1)
                 joined = []
+                levels = self.distance[group]
+                level = int(levels.max())
+                stretch = _DISTANCE_RATIO ** (level - levels.astype(np.float64))
+                nodes = (_LADDER[self.place[group]] * stretch).max()
+                ladder_index = int(np.searchsorted(_LADDER, nodes))
+                yield group, level, min(ladder_index, _LADDER.size - 1)
 
-    def _judge(
-        self, rows: Integers, solved: _Found, line: _Line, last: bool
+    def _judged(
+        self, rows: Integers, solved: _LineSolution, line: _RowLine, last: bool
     ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
         """Return which values are good, and which are worth another line: more nodes, finer steps.
 
         What may lie beyond a row's last line is part of its interval: few steps die out slowly.
         """
-        distance, alias = 2.0 * math.pi / line.step, np.zeros(rows.size)
-        tilts, payoff = self.grid.tilts, log_payoff(self.grid.tilts)
-        for side in (0, 1):
-            column = self.sides[rows, side]
-            s = np.where(column < 0, 0.0, tilts[column])
-            bound = self.transforms[rows, side] - s * solved.epsilon
-            bound += np.where(column < 0, 0.0, payoff[column])
-            bound -= solved.log_delta + np.abs(s - line.tilt) * distance
-            alias += np.exp(np.minimum(np.nan_to_num(bound, nan=700.0), 700.0))
+        distance = 2.0 * math.pi / line.step
+        alias = self._alias(rows, solved, line)
         # no longer line would serve what has too many nodes already
-        last = last or line.nodes == _LADDER[-1]
-        loose = last | solved.is_slow
-        enough = solved.beyond <= np.where(loose, TOLERABLE, _most_beyond(solved.rounding))
-        fine = alias <= _ALIAS
+        is_longest = line.nodes == _LADDER[-1]
+        loose = (last or is_longest) | solved.is_slow
+        most_beyond = np.where(loose, TOLERABLE, _most_beyond(solved.rounding))
+        is_long_enough = solved.beyond <= most_beyond
+        is_fine = alias <= _ALIAS
         usable = solved.settled & np.isfinite(solved.epsilon) & (solved.beyond < 0.5)
         self.start[rows[usable]] = solved.epsilon[usable]
         solved.rounding[:] += solved.beyond + alias
-        good = np.asarray(enough & fine & solved.settled & (solved.rounding <= EXACT))
+        is_exact = solved.rounding <= EXACT
+        good = np.asarray(is_long_enough & is_fine & solved.settled & is_exact)
         wanted = np.where(solved.settled, solved.wanted, 2.0 * line.nodes)
-        again = ~good & (wanted <= _LADDER[-1]) & (line.nodes < _LADDER[-1])
-        ladder_index = np.searchsorted(
-            _LADDER, np.where(again, np.maximum(wanted, line.nodes), 0.0)
-        )
+        again = np.asarray(~good & (wanted <= _LADDER[-1]) & (not is_longest))
+        next_nodes = np.where(again, np.maximum(wanted, line.nodes), 0.0)
+        ladder_index = np.searchsorted(_LADDER, next_nodes)
         # a node count grows by the step's share as well
-        self.place[rows] = np.minimum(ladder_index + np.where(fine, 0, 2), _LADDER.size - 1)
+        ladder_index = ladder_index + np.where(is_fine, 0, 2)
+        self.place[rows] = np.minimum(ladder_index, _LADDER.size - 1)
         level = round(math.log(distance) / math.log(_DISTANCE_RATIO))
-        self.distance[rows] = level + np.where(fine, 0, 3)
-        return good, np.asarray(again)
+        self.distance[rows] = level + np.where(is_fine, 0, 3)
+        return good, again
 
-    def _store(self, rows: Integers, solved: _Found, good: NDArray[np.bool_]) -> None:
+    def _alias(self, rows: Integers, solved: _LineSolution, line: _RowLine) -> Array:
+        """Return what the other terms of Poisson's sum may add, relative to δ."""
+        tilts = self.grid.tilts
+        payoff = log_payoff(tilts)
+        distance = 2.0 * math.pi / line.step
+        alias = np.zeros(rows.size)
+        for side in (0, 1):
+            column = self.sides[rows, side]
+            is_at_zero = column < 0
+            s = np.where(is_at_zero, 0.0, tilts[column])
+            bound = self.transforms[rows, side] - s * solved.epsilon
+            bound += np.where(is_at_zero, 0.0, payoff[column])
+            bound -= solved.log_delta + np.abs(s - line.tilt) * distance
+            bound = np.nan_to_num(bound, nan=700.0)
+            alias += np.exp(np.minimum(bound, 700.0))
+        return alias
+
+    def _keep_solution(
+        self, rows: Integers, solved: _LineSolution, good: NDArray[np.bool_]
+    ) -> None:
         """Keep what a line gave, δ∞ included."""
-        solution, infinite = self.solution, self.infinite[rows]
+        solution = self.solution
         finite = solved.log_delta[good]
         solution.epsilon[rows] = solved.epsilon[good]
         if self.log_delta is None:
-            solution.log_delta[rows] = np.logaddexp(finite, infinite)
+            solution.log_delta[rows] = np.logaddexp(finite, self.infinite[rows])
         share = np.exp(finite - solution.log_delta[rows])  # of δ
         solution.slope[rows] = solved.slope[good] * share
         solution.error[rows] = solved.rounding[good] * share + MASS_ROUNDED * (1.0 - share)
         solution.path[rows] = CONTOUR
+
+
+def _unsolved(rows: int, log_delta: float | None, epsilon: Array | None) -> Solution:
+    """Return what is known of rows before any of them is solved."""
+    known_epsilon = np.zeros(rows)
+    if epsilon is not None:
+        known_epsilon = np.asarray(epsilon, dtype=np.float64).copy()
+    return Solution(
+        epsilon=known_epsilon,
+        log_delta=np.full(rows, -np.inf if log_delta is None else log_delta),
+        slope=np.full(rows, np.nan),
+        error=np.zeros(rows),
+        renyi=np.zeros(rows),
+        path=np.full(rows, UNRESOLVED, dtype=np.uint8),
+    )
+
+
+def _alias_distances(
+    bound: Array, tilts: Array, column: int, height: Array
+) -> tuple[Array, Integers, Integers]:
+    """Return how far apart alias terms must lie for a line at a column, and the columns that tell.
+
+    Of the lower columns that is −1 where the bound at s = 0, δ ≤ 1, tells more.
+    """
+    t = tilts[column]
+    index = np.arange(bound.shape[0])
+    above = (bound[:, column + 1 :] + _ALIAS_EFOLDS) / (tilts[column + 1 :] - t)
+    below = (bound[:, :column] + _ALIAS_EFOLDS) / (t - tilts[:column])
+    up = above.argmin(axis=1)
+    down = below.argmin(axis=1)
+    at_zero = (_ALIAS_EFOLDS - height) / t
+    by_low = below[index, down]
+    distance = np.maximum(above[index, up], np.minimum(by_low, at_zero))
+    return distance, up + column + 1, np.where(by_low <= at_zero, down, -1)
 
 
 class TiltGrid:
@@ -397,74 +476,97 @@ class TiltGrid:
         epsilon: Array | None,
     ) -> None:
         self._table = table
-        variance = table.variance
-        heaviest = max(float((block @ variance).max(initial=0.0)) for _, block in chunks(counts))
-        seen = variance[table.has_loss & (variance > 0.0)]
-        light = math.sqrt(float(seen.min(initial=1.0)))
-        low = min(0.02, 0.05 / math.sqrt(max(heaviest, 1.0)))
-        goal = 40.0 if log_delta is None else -log_delta
-        high = max(200.0, 8.0 * math.sqrt(2.0 * max(goal, 1.0)) / light)
-        if epsilon is not None and epsilon.size:
-            # far out the saddle point lies at about ε over the loss's variance
-            high = max(high, 4.0 * float(np.abs(epsilon).max()) / (light * light))
+        low, high = self._ends(counts, log_delta, epsilon)
         columns = math.ceil(math.log(high / low) / math.log(_RATIO)) + 1
-        every: Array = low * np.power(_RATIO, np.arange(float(columns)))
-        self.tilts, self._values = every[:0], np.empty((0, table.count))
+        all_tilts: Array = low * np.power(_RATIO, np.arange(float(columns)))
+        self.tilts = all_tilts[:0]
+        self._columns = np.empty((0, table.count))
         used = used_kinds(counts, slice(None)) & table.has_loss
         end = _FIRST_TILT
         while used.any():
-            next_tilts = every[(every <= end) & (every > self.tilts[-1:].max(initial=0.0))]
+            largest = self.tilts[-1:].max(initial=0.0)
+            next_tilts = all_tilts[(all_tilts <= end) & (all_tilts > largest)]
             if next_tilts.size:
-                self._grow(next_tilts, used)
-            if self.tilts.size == every.size:
+                self._add_tilts(next_tilts, used)
+            if self.tilts.size == all_tilts.size:
                 break
             end *= _MORE
-            used = self._asking(counts, log_delta, epsilon) & used
+            used = self._kinds_still_falling(counts, log_delta, epsilon) & used
         if not self.tilts.size:
-            self.tilts = every[:3]
-            self._values = np.zeros((3, table.count))
-        self._finite = np.where(np.isfinite(self._values), self._values, 0.0)
-        self._is_finite = np.isfinite(self._values).all()
+            self.tilts = all_tilts[:3]
+            self._columns = np.zeros((3, table.count))
+        is_finite = np.isfinite(self._columns)
+        self._finite = np.where(is_finite, self._columns, 0.0)
+        self._is_finite = is_finite.all()
 
-    def _grow(self, tilts: Array, used: NDArray[np.bool_]) -> None:
-        fresh = np.where(self._table.has_loss, np.inf, np.zeros((tilts.size, self._table.count)))
+    def _ends(
+        self,
+        counts: NDArray[np.integer],
+        log_delta: float | None,
+        epsilon: Array | None,
+    ) -> tuple[float, float]:
+        """Return the least and the largest tilt that may be needed."""
+        variance = self._table.variance
+        heaviest = max(float((block @ variance).max(initial=0.0)) for _, block in chunks(counts))
+        positive = variance[self._table.has_loss & (variance > 0.0)]
+        light = math.sqrt(float(positive.min(initial=1.0)))
+        low = min(0.02, 0.05 / math.sqrt(max(heaviest, 1.0)))
+        efolds = 40.0 if log_delta is None else -log_delta
+        high = max(200.0, 8.0 * math.sqrt(2.0 * max(efolds, 1.0)) / light)
+        if epsilon is not None and epsilon.size:
+            # far out the saddle point lies at about ε over the loss's variance
+            farthest = float(np.abs(epsilon).max())
+            high = max(high, 4.0 * farthest / (light * light))
+        return low, high
+
+    def _add_tilts(self, tilts: Array, used: NDArray[np.bool_]) -> None:
+        zeros = np.zeros((tilts.size, self._table.count))
+        fresh = np.where(self._table.has_loss, np.inf, zeros)
         fresh[:, used] = self._table.transform(tilts, used)[:, used]
         self.tilts = np.concatenate([self.tilts, tilts])
-        self._values = np.concatenate([self._values, fresh])
+        self._columns = np.concatenate([self._columns, fresh])
 
-    def _asking(
-        self, counts: NDArray[np.integer], log_delta: float | None, epsilon: Array | None
+    def _kinds_still_falling(
+        self,
+        counts: NDArray[np.integer],
+        log_delta: float | None,
+        epsilon: Array | None,
     ) -> NDArray[np.bool_]:
         """Return the kinds of rows whose bounds are still falling near the end of the grid."""
-        at = [max(self.tilts.size - 1 - _WINDOW // 2, 0), self.tilts.size - 1]
-        tilts, values = self.tilts[at], self._values[at]
+        last = self.tilts.size - 1
+        columns = [max(last - _WINDOW // 2, 0), last]
+        tilts = self.tilts[columns]
+        values = self._columns[columns]
         finite = np.where(np.isfinite(values), values, 0.0)
+        is_infinite = (~np.isfinite(values[1])).astype(np.float64)
         used = np.zeros(self._table.count, dtype=bool)
         for chunk, block in chunks(counts):
             bound = block @ finite.T + log_payoff(tilts)
-            ends = block @ (~np.isfinite(values[1])).astype(np.float64) > 0.0
+            has_end = block @ is_infinite > 0.0
             if log_delta is not None:
                 bound = (bound - log_delta) / tilts
             else:
                 assert epsilon is not None
                 bound -= np.multiply.outer(epsilon[chunk], tilts)
-            falling = (bound[:, 1] <= bound[:, 0]) & ~ends
-            if falling.any():
-                used |= (block[falling] > 0.0).any(axis=0)
+            is_falling = (bound[:, 1] <= bound[:, 0]) & ~has_end
+            if is_falling.any():
+                used |= (block[is_falling] > 0.0).any(axis=0)
         return used
 
     def transforms(self, block: Array) -> Array:
         """Return A = counts · K, shape (rows, tilts), infinite where a kind has no K."""
         values = block @ self._finite.T
         if not self._is_finite:
-            columns = np.flatnonzero(~np.isfinite(self._values).all(axis=1))
-            lacking = (~np.isfinite(self._values[columns])).astype(np.float64)
-            values[:, columns] = np.where(block @ lacking.T > 0.0, np.inf, values[:, columns])
+            is_finite = np.isfinite(self._columns)
+            columns = np.flatnonzero(~is_finite.all(axis=1))
+            lacking = (~is_finite[columns]).astype(np.float64)
+            is_infinite = block @ lacking.T > 0.0
+            values[:, columns] = np.where(is_infinite, np.inf, values[:, columns])
         return np.asarray(values)
 
 
 @dataclass(frozen=True)
-class _Found:
+class _LineSolution:
     """What a line gave for its rows: the solution, d log δ/dε, and relative errors of δ.
 
     `beyond` bounds what lies beyond the last node, and `wanted` nodes would leave little enough
@@ -482,52 +584,59 @@ class _Found:
     settled: NDArray[np.bool_]
 
 
-class _Line:
+class _RowLine:
     """Node values of all kinds of steps on one line."""
 
     def __init__(
-        self, table: Table, tilt: float, step: float, nodes: int, used: NDArray[np.bool_]
+        self,
+        table: Table,
+        tilt: float,
+        step: float,
+        nodes: int,
+        used: NDArray[np.bool_],
     ) -> None:
-        self.tilt, self.step, self.nodes, self._used = tilt, step, nodes, np.flatnonzero(used)
+        self.tilt = tilt
+        self.step = step
+        self.nodes = nodes
+        self._used = np.flatnonzero(used)
         values = table.line(tilt, step, nodes, used)[self._used]
         self.exponents: Array = np.concatenate([values.real, values.imag], axis=1)
         self.error = table.rounding(tilt, step * nodes, used)[self._used]
         y: Array = np.arange(nodes, dtype=np.float64) * step
         z = tilt + 1j * y
-        weight: Any = np.where(np.arange(nodes) == 0, 1.0, 2.0) / (z * (1.0 + z))
+        mirrored = np.where(np.arange(nodes) == 0, 1.0, 2.0)
+        weight: Any = mirrored / (z * (1.0 + z))
         self.sizes = np.stack([np.abs(weight), np.abs(weight) * y], axis=1)
         self.edges = step * nodes * _STRETCHES
         self.bounds = table.log_bounds(tilt, self.edges, used)[self._used]
         # nodes of each stretch, each at most as large as the first; Σ 1/y² beyond the last one
-        stretch_nodes = np.append(np.diff(self.edges) / step, self.edges[-1] / step) + 1.0
-        self.left_out = (
-            2.0 * stretch_nodes / (np.hypot(tilt, self.edges) * np.hypot(1.0 + tilt, self.edges))
-        )
+        lengths = np.append(np.diff(self.edges) / step, self.edges[-1] / step)
+        stretch_nodes = lengths + 1.0
+        inverse_kernel = np.hypot(tilt, self.edges) * np.hypot(1.0 + tilt, self.edges)
+        self.left_out = 2.0 * stretch_nodes / inverse_kernel
         # Σ_k v_k w_k (−iy_k)^m/m!, real parts, as one real product with (Re v, Im v) side by side
         self.scale = float(y[-1])
         moments: Any = np.empty((nodes, 2, _ORDER))
         terms: Any = weight.copy()
         for m in range(_ORDER):
-            moments[:, 0, m], moments[:, 1, m] = terms.real, -terms.imag
+            moments[:, 0, m] = terms.real
+            moments[:, 1, m] = -terms.imag
             terms = terms * (-1j * y / self.scale) / (m + 1)
         self.moments: Array = moments.reshape(2 * nodes, _ORDER)
 
-    def solve(self, counts: Array, epsilon: Array, goal: Array | None) -> _Found:
+    def solve(self, counts: Array, epsilon: Array, goal: Array | None) -> _LineSolution:
         """Return ε at a given log δ of each row, or log δ at given ε where that is None."""
         size = max(16, _BLOCK // self.nodes)
         counts = counts[:, self._used]
-        parts = [
-            self._solve(
-                counts[i : i + size],
-                epsilon[i : i + size],
-                None if goal is None else goal[i : i + size],
-            )
-            for i in range(0, counts.shape[0], size)
-        ]
-        columns = ([getattr(part, field.name) for part in parts] for field in fields(_Found))
-        return _Found(*(np.concatenate(column) for column in columns))
+        parts = []
+        for first in range(0, counts.shape[0], size):
+            block = slice(first, first + size)
+            block_goal = None if goal is None else goal[block]
+            parts.append(self._solve_block(counts[block], epsilon[block], block_goal))
+        columns = ([getattr(part, field.name) for part in parts] for field in fields(_LineSolution))
+        return _LineSolution(*(np.concatenate(column) for column in columns))
 
-    def _values(self, counts: Array, epsilon: Array) -> tuple[Complex, Array, Array]:
+    def _node_values(self, counts: Array, epsilon: Array) -> tuple[Complex, Array, Array]:
         """Return node values over their size at the tilt, that size's log, and the moduli."""
         exponents = counts @ self.exponents
         transform = exponents[:, 0].copy()
@@ -541,27 +650,30 @@ class _Line:
         np.multiply(modulus, np.sin(angle, out=angle), out=values.imag)
         return values, transform, modulus
 
-    def _solve(self, counts: Array, epsilon: Array, goal: Array | None) -> _Found:
-        values, transform, modulus = self._values(counts, epsilon)
+    def _solve_block(self, counts: Array, epsilon: Array, goal: Array | None) -> _LineSolution:
+        values, transform, modulus = self._node_values(counts, epsilon)
         size, turned = (modulus @ self.sizes).T
         # the width of the values: where their modulus is e^-4.5
         fallen = np.maximum((modulus > math.exp(-4.5)).sum(axis=1), 2)
         reach = _TRUST / (fallen * self.step)
         epsilon = epsilon.copy()
         count = epsilon.size
-        total, rate = np.full(count, np.nan), np.full(count, np.nan)
+        total = np.full(count, np.nan)
+        rate = np.full(count, np.nan)
         settled = np.zeros(count, dtype=bool)
         front = math.log(self.step / (2.0 * math.pi))
         waiting = np.arange(count)
-        for _ in range(_ROUNDS if goal is not None else 1):
+        for _ in range(1 if goal is None else _ROUNDS):
             moments = values.view(np.float64) @ self.moments
             offset = transform[waiting] - self.tilt * epsilon[waiting] + front
             if goal is None:
-                total, rate = moments[:, 0], moments[:, 1] * self.scale
+                total = moments[:, 0]
+                rate = moments[:, 1] * self.scale
                 settled = total > 0.0
                 break
-            move, ready, total[waiting], rate[waiting] = self._step(
-                moments, offset - goal[waiting], reach[waiting], epsilon[waiting]
+            excess = offset - goal[waiting]
+            move, ready, total[waiting], rate[waiting] = self._epsilon_step(
+                moments, excess, reach[waiting], epsilon[waiting]
             )
             epsilon[waiting] += move
             settled[waiting[ready]] = True
@@ -571,7 +683,8 @@ class _Line:
                 break
             turn = powers_less_one(-self.step * move[unsettled], self.nodes)
             turn += 1.0
-            values = values[unsettled] if unsettled.size < values.shape[0] else values
+            if unsettled.size < values.shape[0]:
+                values = values[unsettled]
             values *= turn
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             log_delta = transform - self.tilt * epsilon + front + np.log(total)
@@ -580,19 +693,28 @@ class _Line:
             rounding = (2.0 * ROUNDING * drift + counts @ self.error) * size / total
             rounding += 2.0 * ROUNDING * np.abs(epsilon) * turned / total
             # what each stretch holds, and all those after it
-            left_out = np.exp(np.minimum(counts @ self.bounds, 0.0)) * self.left_out
-            left_out = np.cumsum(left_out[:, ::-1], axis=1)[:, ::-1] / total[:, None]
+            of_stretch = np.exp(np.minimum(counts @ self.bounds, 0.0)) * self.left_out
+            left_out = np.cumsum(of_stretch[:, ::-1], axis=1)[:, ::-1] / total[:, None]
         wanted = self._nodes_until(left_out <= _most_beyond(rounding)[:, None])
-        slow = wanted > _LADDER[-1]
-        wanted = np.where(slow, self._nodes_until(left_out <= TOLERABLE), wanted)
-        return _Found(epsilon, log_delta, slope, left_out[:, 0], wanted, slow, rounding, settled)
+        is_slow = wanted > _LADDER[-1]
+        wanted = np.where(is_slow, self._nodes_until(left_out <= TOLERABLE), wanted)
+        return _LineSolution(
+            epsilon=epsilon,
+            log_delta=log_delta,
+            slope=slope,
+            beyond=left_out[:, 0],
+            wanted=wanted,
+            is_slow=is_slow,
+            rounding=rounding,
+            settled=settled,
+        )
 
     def _nodes_until(self, little: NDArray[np.bool_]) -> Array:
         """Return to which node each row's line has to go until little is left."""
         nodes = self.edges[little.argmax(axis=1)] / self.step
         return np.where(little.any(axis=1), nodes, np.inf)
 
-    def _step(
+    def _epsilon_step(
         self, moments: Array, excess: Array, reach: Array, epsilon: Array
     ) -> tuple[Array, NDArray[np.bool_], Array, Array]:
         """Return the step in ε that the Taylor polynomials ask for, and whether it is the last.
@@ -602,28 +724,30 @@ class _Line:
         Newton step beyond it no longer than a third of ε.
         """
         d = np.zeros(excess.size)
+        settled_step = 1e-15 * (np.abs(epsilon) + reach)
         with np.errstate(divide="ignore", invalid="ignore"):
             for _ in range(8):
-                total, rate = _polynomial(moments, d * self.scale)
+                total, rate = _polynomials_and_slopes(moments, d * self.scale)
                 height = excess - self.tilt * d + np.log(total)
-                move = -height / (rate * self.scale / total - self.tilt)
+                slope = rate * self.scale / total - self.tilt
+                move = -height / slope
                 # the sum cancelled, or the slope has the wrong sign: come from above
-                lost = ~np.isfinite(move)
-                move = np.where(lost, 0.5 * reach, move)
+                is_lost = ~np.isfinite(move)
+                move = np.where(is_lost, 0.5 * reach, move)
                 d = np.clip(d + move, -reach, reach)
-                if (np.abs(move) <= 1e-15 * (np.abs(epsilon) + reach)).all():
+                if (np.abs(move) <= settled_step).all():
                     break
-            total, rate = _polynomial(moments, d * self.scale)
+            total, rate = _polynomials_and_slopes(moments, d * self.scale)
             x = np.abs(d * self.scale)
             left_out = np.abs(moments[:, -1]) * x ** (_ORDER - 1)
             left_out += np.abs(moments[:, -2]) * x ** (_ORDER - 2)
-            inside = (np.abs(d) < reach) & ~lost & (total > 0.0)
-            ready = inside & (left_out <= _SETTLED * total)
-            plain = moments[:, 1] * self.scale / moments[:, 0] - self.tilt
-            newton = -(excess + np.log(moments[:, 0])) / plain
+            is_inside = (np.abs(d) < reach) & ~is_lost & (total > 0.0)
+            ready = is_inside & (left_out <= _SETTLED * total)
+            first_slope = moments[:, 1] * self.scale / moments[:, 0] - self.tilt
+            newton = -(excess + np.log(moments[:, 0])) / first_slope
             longest = np.maximum(np.abs(epsilon) / 3.0, reach)
-            far = ~inside & (plain < 0.0) & (np.abs(newton) > reach)
-            d = np.where(far, np.clip(newton, -longest, longest), d)
+            is_far = ~is_inside & (first_slope < 0.0) & (np.abs(newton) > reach)
+            d = np.where(is_far, np.clip(newton, -longest, longest), d)
         return d, ready, total, rate * self.scale
 
 
@@ -632,7 +756,7 @@ def _most_beyond(rounding: Array) -> Array:
     return np.clip(3.0 * rounding, _BEYOND, _MOST_BEYOND)
 
 
-def _polynomial(coefficients: Array, x: Array) -> tuple[Array, Array]:
+def _polynomials_and_slopes(coefficients: Array, x: Array) -> tuple[Array, Array]:
     """Return a polynomial and its derivative, one for each row."""
     value = coefficients[:, -1].copy()
     slope = np.zeros_like(value)
@@ -645,10 +769,15 @@ def _polynomial(coefficients: Array, x: Array) -> tuple[Array, Array]:
 def _curvature(values: Array, tilts: Array, column: Integers) -> Array:
     """Return K″ at columns by second differences: good to a tenth, which is all that is needed."""
     rows = np.arange(column.size)
-    low, centre, high = (values[rows, column + k] for k in (-1, 0, 1))
-    t_low, t, t_high = (tilts[column + k] for k in (-1, 0, 1))
+    low = values[rows, column - 1]
+    centre = values[rows, column]
+    high = values[rows, column + 1]
+    t_low = tilts[column - 1]
+    t = tilts[column]
+    t_high = tilts[column + 1]
     with np.errstate(invalid="ignore"):
-        rise = (high - centre) / (t_high - t) - (centre - low) / (t - t_low)
+        left_slope = (centre - low) / (t - t_low)
+        rise = (high - centre) / (t_high - t) - left_slope
     return np.maximum(2.0 * rise / (t_high - t_low), 1e-300)
 
 
@@ -678,9 +807,10 @@ def chunks(counts: NDArray[np.integer]) -> Iterator[tuple[slice, Array]]:
 def used_kinds(counts: NDArray[np.integer], rows: Any) -> NDArray[np.bool_]:
     """Return which kinds of steps some of the rows have."""
     used = np.zeros(counts.shape[1], dtype=bool)
-    places = np.arange(counts.shape[0])[rows]
-    for start in range(0, places.size, CHUNK):
-        used |= np.asarray(counts[places[start : start + CHUNK]]).any(axis=0)
+    numbers = np.arange(counts.shape[0])[rows]
+    for start in range(0, numbers.size, CHUNK):
+        block = counts[numbers[start : start + CHUNK]]
+        used |= np.asarray(block).any(axis=0)
         if used.all():
             break
     return used

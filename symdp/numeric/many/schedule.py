@@ -42,17 +42,17 @@ _PLACES = np.linspace(0.75, 9.0, 12)  # y in deviations of the sum, where a rule
 _Terms = Sequence[tuple[LossLaw, float]]
 
 
-def _or_singly(function: Callable[..., Any]) -> Callable[..., Any]:
+def _singly_where_unknown(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a total's method that asks every step by itself where a rule does not know."""
 
-    def asked(law: RuleLaw, *arguments: Any) -> Any:
+    def method(law: RuleLaw, *arguments: Any) -> Any:
         answer = function(law, *arguments)
         if not np.isnan(answer).any():
             return answer
         singly = getattr(law.singly(), function.__name__)
         return singly(*arguments) if arguments else singly
 
-    return asked
+    return method
 
 
 class RuleLaw(SumLaw):
@@ -70,15 +70,21 @@ class RuleLaw(SumLaw):
         parts: Callable[[], Sequence[tuple[LossLaw, int]]],
         direction: str = "",
     ) -> None:
-        self._families, self._others, self._all = tuple(families), tuple(others), parts
-        self.kept, self.direction = {}, direction
-        self.count = sum(n for _, n in others) + int(sum(f.counts.sum() for f in families))
+        self._families = tuple(families)
+        self._others = tuple(others)
+        self._all = parts
+        self.kept = {}
+        self.direction = direction
+        family_count = int(sum(family.counts.sum() for family in families))
+        self.count = sum(count for _, count in others) + family_count
 
     @cached_property
     def terms(self) -> _Terms:  # type: ignore[override]
         """The laws at the nodes with their weights, and the other steps with their counts."""
-        laws = [x for family in self._families for x in family.terms(self.direction == "add")]
-        return [*laws, *self._others]
+        terms: list[tuple[LossLaw, float]] = []
+        for family in self._families:
+            terms += family.terms(self.direction == "add")
+        return [*terms, *self._others]
 
     @cached_property
     def parts(self) -> tuple[tuple[LossLaw, int], ...]:
@@ -92,9 +98,12 @@ class RuleLaw(SumLaw):
     @cached_property
     def domain(self) -> tuple[float, float]:
         """The tilts between which every step's moment generating function is finite."""
-        ends = [law for family in self._families for law in family.ends(self.direction == "add")]
-        ends += [law for law, _ in self.terms]
-        return max(law.domain[0] for law in ends), min(law.domain[1] for law in ends)
+        laws = [law for law, _ in self.terms]
+        for family in self._families:
+            laws += family.ends(self.direction == "add")
+        lowest = max(law.domain[0] for law in laws)
+        highest = min(law.domain[1] for law in laws)
+        return lowest, highest
 
     def smooth_sum(self, values: Sequence[NDArray[Any]]) -> NDArray[Any]:
         """Return Σ nᵢ vᵢ over the terms, nan where the rules do not say that it is known."""
@@ -106,20 +115,25 @@ class RuleLaw(SumLaw):
                 return np.full(family_values.shape[1:], np.nan)
         return self.combine(values)
 
-    log_transform = _or_singly(SumLaw.log_transform)
-    cgf = _or_singly(SumLaw.cgf)
-    cumulants = _or_singly(SumLaw.cumulants)
+    log_transform = _singly_where_unknown(SumLaw.log_transform)
+    cgf = _singly_where_unknown(SumLaw.cgf)
+    cumulants = _singly_where_unknown(SumLaw.cumulants)
 
     @cached_property
-    @_or_singly
+    @_singly_where_unknown
     def loss_bounds(self) -> tuple[float, float]:
         """The essential range of the finite total loss, or a little more."""
         bounds = np.asarray([law.loss_bounds for law, _ in self.terms])
-        finite = np.isfinite(bounds).all(axis=0)
-        total = self.smooth_sum(list(np.where(finite, bounds, 0.0)))
-        size = self.combine(list(np.where(finite, np.abs(bounds), 0.0)))
-        low, high = (total + _OUTWARD * np.asarray([-1.0, 1.0]) * size).tolist()
-        return low if finite[0] else -math.inf, high if finite[1] else math.inf
+        is_finite = np.isfinite(bounds).all(axis=0)
+        total = self.smooth_sum(list(np.where(is_finite, bounds, 0.0)))
+        size = self.combine(list(np.where(is_finite, np.abs(bounds), 0.0)))
+        outward = _OUTWARD * np.asarray([-1.0, 1.0]) * size
+        low, high = (total + outward).tolist()
+        if not is_finite[0]:
+            low = -math.inf
+        if not is_finite[1]:
+            high = math.inf
+        return low, high
 
     def epsilon_of_top(self, log_delta: float) -> float | None:
         """Return None: to begin a search there is not worth the law of every step."""
@@ -128,9 +142,13 @@ class RuleLaw(SumLaw):
     @cached_property
     def apart(self) -> tuple[SumLaw, SumLaw]:
         """Their steps with losses of single values, and the others, families among them."""
-        sides = [[x for x in self._others if x[0].is_spread is spread] for spread in (False, True)]
-        spread = lambda: [x for x in self.parts if x[0].is_spread]  # noqa: E731
-        return SumLaw(sides[0]), RuleLaw(self._families, sides[1], spread, self.direction)
+        discrete = [pair for pair in self._others if not pair[0].is_spread]
+        spread = [pair for pair in self._others if pair[0].is_spread]
+
+        def all_spread() -> list[tuple[LossLaw, int]]:
+            return [pair for pair in self.parts if pair[0].is_spread]
+
+        return SumLaw(discrete), RuleLaw(self._families, spread, all_spread, self.direction)
 
 
 _SIZES = (14, 28, 44, 66, 100)  # nodes that are tried
@@ -161,17 +179,20 @@ class Rule:
         their share is what it lacks. Of log φ, which is complex, it also does that φ is too small
         to matter.
         """
-        share = (self.weights / self.weights.sum()).astype(np.float64)
-        size = np.sqrt(np.tensordot(share, np.abs(values) ** 2, axes=1))
-        basis = self.basis[-_LAST:].astype(np.float64)
-        last = np.abs(np.tensordot(basis, values, axes=1)).max(axis=0)
-        poor = last > close * size
+        total = self.weights.sum()
+        share = (self.weights / total).astype(np.float64)
+        mean_square = np.tensordot(share, np.abs(values) ** 2, axes=1)
+        size = np.sqrt(mean_square)
+        last_rows = self.basis[-_LAST:].astype(np.float64)
+        last = np.abs(np.tensordot(last_rows, values, axes=1)).max(axis=0)
+        is_unknown = last > close * size
         if np.iscomplexobj(values):
             with np.errstate(all="ignore"):
-                modulus = np.exp(np.tensordot(self.weights, values.real, axes=1).astype(np.float64))
-                lacking = float(self.weights.sum()) * last * (last / size)
-                poor &= lacking * modulus > _SETTLED
-        return not np.any(poor)
+                log_modulus = np.tensordot(self.weights, values.real, axes=1)
+                modulus = np.exp(log_modulus.astype(np.float64))
+                lacking = float(total) * last * (last / size)
+                is_unknown &= lacking * modulus > _SETTLED
+        return not np.any(is_unknown)
 
     def meets(self, at_nodes: Array, at_steps: Array) -> bool:
         """Return whether functions are met at every step by the polynomials through the nodes.
@@ -184,78 +205,95 @@ class Rule:
             return False
         root = self.steps[0]  # of each step's share, as the first polynomial is 1
         mean = (root * root) @ at_steps
-        apart = root[:, None] * (at_steps - mean)
-        coefficients = self.steps @ apart
-        size = np.sqrt((apart * apart).sum(axis=0)) + _CONSTANT * np.abs(mean)
-        missed = apart - self.steps.T @ coefficients
+        deviation = root[:, None] * (at_steps - mean)
+        coefficients = self.steps @ deviation
+        size = np.sqrt((deviation * deviation).sum(axis=0)) + _CONSTANT * np.abs(mean)
+        missed = deviation - self.steps.T @ coefficients
+        missed_size = np.sqrt((missed * missed).sum(axis=0))
+        if not (missed_size <= _CLOSE * size).all():
+            return False
         degree = np.arange(self.weights.size)[:, None] / self.weights.size
-        allowed = size * _CLOSE ** (2.0 - degree) + _ROUNDED * np.abs(at_steps).max(axis=0)
+        rounded = _ROUNDED * np.abs(at_steps).max(axis=0)
+        allowed = size * _CLOSE ** (2.0 - degree) + rounded
         off = np.abs(coefficients - self.basis @ (at_nodes - mean))
-        is_met = np.sqrt((missed * missed).sum(axis=0)) <= _CLOSE * size
-        return bool(is_met.all() and (off <= allowed).all())
+        return bool((off <= allowed).all())
 
 
 class ParameterLine:
     """Values of parameters on one line: all are affine functions of one of them, the axis."""
 
     def __init__(self, vectors: Sequence[Vector], counts: Array, axis: int) -> None:
-        self._counts, self._axis = counts.astype(np.longdouble), axis
+        self._counts = counts.astype(np.longdouble)
+        self._axis = axis
         column = [vector[axis] for vector in vectors]
-        low, high = column.index(min(column)), column.index(max(column))
-        self.ends = low, high
+        low = column.index(min(column))
+        high = column.index(max(column))
+        self.ends = (low, high)
         self._first = vectors[low]
         length = column[high] - column[low]
-        self._slope = [(b - a) / length for a, b in zip(vectors[low], vectors[high], strict=True)]
+        pairs = zip(vectors[low], vectors[high], strict=True)
+        self._slope = [(last - first) / length for first, last in pairs]
         logs = np.log(np.asarray([_extended(value) for value in column]))
-        self._middle, self._half = 0.5 * (logs[low] + logs[high]), 0.5 * (logs[high] - logs[low])
+        self._middle = 0.5 * (logs[low] + logs[high])
+        self._half = 0.5 * (logs[high] - logs[low])
         self._place = (logs - self._middle) / self._half
 
     @classmethod
     def through(cls, vectors: Sequence[Vector], counts: Array) -> ParameterLine | None:
         """Return the line through all vectors of positive values, None where there is none."""
-        ratio = [max(column) / min(column) for column in zip(*vectors, strict=True)]
-        if max(ratio) == 1:
+        ratios = [max(column) / min(column) for column in zip(*vectors, strict=True)]
+        widest = max(ratios)
+        if widest == 1:
             return None
-        candidate = cls(vectors, counts, ratio.index(max(ratio)))
-        return candidate if all(candidate.at(v[candidate._axis]) == v for v in vectors) else None
+        axis = ratios.index(widest)
+        line = cls(vectors, counts, axis)
+        if all(line.at(vector[axis]) == vector for vector in vectors):
+            return line
+        return None
 
     def at(self, value: Fraction) -> Vector:
         """Return all parameters where the one of them has a value."""
-        apart = value - self._first[self._axis]
-        return tuple(a + slope * apart for a, slope in zip(self._first, self._slope, strict=True))
+        distance = value - self._first[self._axis]
+        pairs = zip(self._first, self._slope, strict=True)
+        return tuple(first + slope * distance for first, slope in pairs)
 
     def rule(self, size: int) -> Rule | None:
         """Return the Gauss rule in the logarithm of that one, None where it is not known."""
         total = self._counts.sum()
         row = np.sqrt(self._counts / total)
         rows = np.empty((size + 1, row.size), dtype=np.longdouble)
-        rows[0], diagonal, beside = row, [], []
+        rows[0] = row
+        diagonal = []
+        off_diagonal = []
         for k in range(size):  # Lanczos, every row made orthogonal to all before it
             row = self._place * rows[k]
             diagonal.append((row * rows[k]).sum())
+            before = rows[: k + 1]
             for _ in range(2):
-                row = row - (rows[: k + 1] @ row) @ rows[: k + 1]
-            beside.append(np.sqrt((row * row).sum()))
-            rows[k + 1] = row / beside[-1]
-        inner = np.asarray(beside[:-1], dtype=np.float64)
+                row = row - (before @ row) @ before
+            norm = np.sqrt((row * row).sum())
+            off_diagonal.append(norm)
+            rows[k + 1] = row / norm
+        inner = np.asarray(off_diagonal[:-1], dtype=np.float64)
         matrix = np.diag(np.asarray(diagonal, dtype=np.float64))
-        eigenvalues = np.linalg.eigvalsh(matrix + np.diag(inner, 1) + np.diag(inner, -1))
-        roots = eigenvalues.astype(np.longdouble)
+        matrix = matrix + np.diag(inner, 1) + np.diag(inner, -1)
+        roots = np.linalg.eigvalsh(matrix).astype(np.longdouble)
         for _ in range(_REFINED):  # Newton's method on the last polynomial
-            polynomials = _polynomials(roots, diagonal, beside)
-            roots = roots - polynomials[0][-1] / polynomials[1][-1]
-        values = [
-            Fraction(*value.as_integer_ratio())
-            for value in np.exp(self._middle + self._half * roots)
-        ]
+            polynomials, slopes = _orthonormal_polynomials(roots, diagonal, off_diagonal)
+            roots = roots - polynomials[-1] / slopes[-1]
+        numbers = np.exp(self._middle + self._half * roots)
+        values = [Fraction(*number.as_integer_ratio()) for number in numbers]
         # Weights for the nodes as they were rounded.
-        roots = (np.log(np.asarray([_extended(v) for v in values])) - self._middle) / self._half
-        basis = _polynomials(roots, diagonal, beside)[0][:-1]
+        logs = np.log(np.asarray([_extended(value) for value in values]))
+        roots = (logs - self._middle) / self._half
+        polynomials, _ = _orthonormal_polynomials(roots, diagonal, off_diagonal)
+        basis = polynomials[:-1]
         weights = 1.0 / (basis * basis).sum(axis=0)
         for _ in range(_REFINED):
             residue = (basis * weights).sum(axis=1)
             residue[0] -= 1.0
-            weights = weights * (1.0 - (basis * residue[:, None]).sum(axis=0))
+            correction = (basis * residue[:, None]).sum(axis=0)
+            weights = weights * (1.0 - correction)
         if not (np.abs(residue).max() < _EXACT and weights.min() > 0.0):
             return None  # so uneven a measure that its polynomials are not known
         nodes = tuple(self.at(value) for value in values)
@@ -284,37 +322,49 @@ class StepFamily:
         entries: Callable[[Sequence[Vector]], Array],
     ) -> None:
         at_steps = entries(vectors)
-        again: dict[bytes, int] = {}
-        first = np.asarray([again.setdefault(row.tobytes(), k) for k, row in enumerate(at_steps)])
-        places = np.unique(first)
-        self.counts = np.bincount(first, counts)[places]
-        vectors = [vectors[k] for k in places]
+        number_of_row: dict[bytes, int] = {}
+        first = []
+        for k, row in enumerate(at_steps):
+            first.append(number_of_row.setdefault(row.tobytes(), k))
+        distinct = np.unique(first)
+        self.counts: Array = np.bincount(np.asarray(first), counts)[distinct]
+        vectors = [vectors[k] for k in distinct]
         self._ends: list[LossLaw] = []
         self._rule: Rule | None = None
         line = ParameterLine.through(vectors, self.counts)
-        for size in _SIZES if line is not None else ():
-            assert line is not None
-            rule = line.rule(size) if size <= _WORTHWHILE * places.size else None
-            if rule is None or not rule.meets(entries(rule.values), at_steps[places]):
-                continue
-            laws = [law for law in map(law_of, rule.values) if law is not None]
-            if len(laws) == size and self._is_known(rule, laws := together(laws)):
-                self._ends = [member(int(places[k])) for k in line.ends]
-                self._rule, self.laws = rule, laws
-                return
-        self.laws = together([member(k) for k in places.tolist()])
+        if line is not None:
+            for size in _SIZES:
+                if size > _WORTHWHILE * distinct.size:
+                    continue
+                rule = line.rule(size)
+                if rule is None or not rule.meets(entries(rule.values), at_steps[distinct]):
+                    continue
+                laws = [law for law in map(law_of, rule.values) if law is not None]
+                if len(laws) < size:
+                    continue
+                laws = together(laws)
+                if self._is_known(rule, laws):
+                    self._ends = [member(int(distinct[k])) for k in line.ends]
+                    self._rule = rule
+                    self.laws = laws
+                    return
+        self.laws = together([member(k) for k in distinct.tolist()])
 
     def _is_known(self, rule: Rule, laws: Sequence[LossLaw]) -> bool:
         """Return whether what is summed at usual tilts and frequencies is known from the nodes."""
         weights = rule.weights.astype(np.float64)
-        for tilt in (-1.0, 0.0, min(1.0, 0.5 * laws[0].domain[1]), laws[0].window(0.0)[1]):
+        inner = min(1.0, 0.5 * laws[0].domain[1])
+        _, end_of_window = laws[0].window(0.0)
+        for tilt in (-1.0, 0.0, inner, end_of_window):
             parts = [law.tilted(tilt) for law in laws]
-            moments = np.asarray([[x.excess, x.shift, x.variance] for x in parts])
+            moments = np.asarray([[part.excess, part.shift, part.variance] for part in parts])
+            if not rule.knows(moments, _CLOSER):
+                return False
             width = math.sqrt(float(weights @ moments[:, 2]))
             y = _PLACES / width
             finer = [law.tilted(tilt, float(y[-1])) for law in laws]
-            logs = np.asarray([x.log_characteristic(y) for x in finer])
-            if not (rule.knows(moments, _CLOSER) and rule.knows(logs, _CLOSER)):
+            logs = np.asarray([part.log_characteristic(y) for part in finer])
+            if not rule.knows(logs, _CLOSER):
                 return False
         return True
 
@@ -329,8 +379,11 @@ class StepFamily:
 
     def terms(self, reverse: bool) -> _Terms:
         """Return laws in either direction, and how many steps each stands for."""
-        weights = self.counts if self._rule is None else self._rule.weights.astype(np.float64)
-        return list(zip(self._reversed if reverse else self.laws, weights.tolist(), strict=True))
+        laws = self._reversed if reverse else self.laws
+        weights = self.counts
+        if self._rule is not None:
+            weights = self._rule.weights.astype(np.float64)
+        return list(zip(laws, weights.tolist(), strict=True))
 
     @cached_property
     def _reversed(self) -> list[LossLaw]:
@@ -338,25 +391,31 @@ class StepFamily:
 
     def ends(self, reverse: bool) -> list[LossLaw]:
         """Return the laws of the first and the last step, beside those of the nodes."""
-        return [law.reversed() for law in self._ends] if reverse else self._ends
+        if reverse:
+            return [law.reversed() for law in self._ends]
+        return self._ends
 
 
-def _polynomials(
-    x: Extended, diagonal: Sequence[Any], beside: Sequence[Any]
+def _orthonormal_polynomials(
+    x: Extended, diagonal: Sequence[Any], off_diagonal: Sequence[Any]
 ) -> tuple[Extended, Extended]:
     """Return orthonormal polynomials and their derivatives from their recurrence."""
-    values, slopes = [np.ones_like(x)], [np.zeros_like(x)]
-    before = np.zeros_like(x), np.zeros_like(x)
-    for middle, next_to in zip(diagonal, beside, strict=True):
-        value = (x - middle) * values[-1] - before[0]
-        slope = values[-1] + (x - middle) * slopes[-1] - before[1]
-        before = next_to * values[-1], next_to * slopes[-1]
-        values.append(value / next_to)
-        slopes.append(slope / next_to)
+    values = [np.ones_like(x)]
+    slopes = [np.zeros_like(x)]
+    value_before = np.zeros_like(x)
+    slope_before = np.zeros_like(x)
+    for middle, beside in zip(diagonal, off_diagonal, strict=True):
+        value = (x - middle) * values[-1] - value_before
+        slope = values[-1] + (x - middle) * slopes[-1] - slope_before
+        value_before = beside * values[-1]
+        slope_before = beside * slopes[-1]
+        values.append(value / beside)
+        slopes.append(slope / beside)
     return np.stack(values), np.stack(slopes)
 
 
 def _extended(value: Fraction) -> np.longdouble:
     """Return a ratio with a 64-bit mantissa, but for a rounding or two."""
     first = float(value)
-    return np.longdouble(first) + np.longdouble(float(value - Fraction(first)))
+    remainder = float(value - Fraction(first))
+    return np.longdouble(first) + np.longdouble(remainder)
