@@ -42,37 +42,48 @@ class AllocatedLaw(TabulatedLaw):
     """The loss of one of `steps` ≥ 2 steps drawn at random; `base`: of one, to remove."""
 
     def __init__(self, base: LossLaw, steps: int, direction: str) -> None:
-        table, ratios = table_of(base, steps), ratios_of(base)
+        table = table_of(base, steps)
+        ratios = ratios_of(base)
         is_remove = direction == "remove"  # P has the record, and large losses lie where Y is large
-        ends = [steps * math.exp(edge) for edge in (table.edges[-1], table.edges[0])]
-        tails = [
-            log_tail(ratios.coarse, steps, y, side, with_record=is_remove)
-            for y, side in zip(ends, (1, -1), strict=True)
-        ]
-        infinite = _infinite(
-            base, ratios, steps, 1.0 if is_remove else -1.0, tails[0 if is_remove else 1]
-        )
+        largest = steps * math.exp(table.edges[-1])
+        least = steps * math.exp(table.edges[0])
+        log_above = log_tail(ratios.coarse, steps, largest, 1, with_record=is_remove)
+        log_below = log_tail(ratios.coarse, steps, least, -1, with_record=is_remove)
+        if is_remove:
+            infinite = _log_infinite_mass(base, ratios, steps, 1.0, log_above)
+        else:
+            infinite = _log_infinite_mass(base, ratios, steps, -1.0, log_below)
         super().__init__(table, Chart(), direction, base.step.name, infinite, base.loss_bounds)
-        self.uncertain_mass = math.exp(tails[0]) + math.exp(tails[1]) + ratios.mass_beyond
+        self.uncertain_mass = math.exp(log_above) + math.exp(log_below) + ratios.mass_beyond
 
 
 def listed_step(name: str, p: Sequence[arb], q: Sequence[arb], steps: int, direction: str) -> Step:
     """Return the step of random allocation on a finite list, from its probabilities."""
+    log_p = []
+    losses = []
+    balls = []
     with ctx.workprec(_BITS):
-        log_p, loss, balls = [], [], []
         for with_record, without in listed_masses(p, q, steps):
-            first, second = (
-                (with_record, without) if direction == "remove" else (without, with_record)
-            )
+            first = with_record
+            second = without
+            if direction != "remove":
+                first = without
+                second = with_record
             if first == 0:
                 continue
             log_p.append(float(first.log().mid()))
             if second == 0:
-                loss.append(math.inf)
+                losses.append(math.inf)
                 continue
-            balls.append((first, (first / second).log()))
-            loss.append(float(balls[-1][1].mid()))
-    return Step(name, (), np.asarray(loss), np.asarray(log_p), tuple(balls))
+            loss = (first / second).log()
+            balls.append((first, loss))
+            losses.append(float(loss.mid()))
+    return Step(
+        name,
+        point_loss=np.asarray(losses),
+        point_log_p=np.asarray(log_p),
+        point_balls=tuple(balls),
+    )
 
 
 def listed_masses(p: Sequence[arb], q: Sequence[arb], steps: int) -> Iterator[tuple[arb, arb]]:
@@ -81,27 +92,28 @@ def listed_masses(p: Sequence[arb], q: Sequence[arb], steps: int) -> Iterator[tu
     The numbers n of outcomes have the multinomial law under Q; under P one of the t outputs has the
     law P: Σ_j p_j·Multinomial(n − e_j; t − 1).
     """
-    whole = [_powers(mass, steps) for mass in q]
+    powers = [_powers_of_mass(mass, steps) for mass in q]
     factorials = [arb(n).fac() for n in range(steps + 1)]
     for counts in split_counts(len(q), steps):
-        terms = [whole[j][n] / factorials[n] for j, n in enumerate(counts)]
-        likely = _product(terms) * factorials[steps]
+        terms = [powers[j][n] / factorials[n] for j, n in enumerate(counts)]
+        without = _product_of_balls(terms) * factorials[steps]
         with_record = arb(0)
         for j, n in enumerate(counts):
-            if n:
-                others = _product([*terms[:j], *terms[j + 1 :]])
-                with_record += p[j] * others * whole[j][n - 1] / factorials[n - 1]
-        yield with_record * factorials[steps - 1], likely
+            if not n:
+                continue
+            others = _product_of_balls([*terms[:j], *terms[j + 1 :]])
+            with_record += p[j] * others * powers[j][n - 1] / factorials[n - 1]
+        yield with_record * factorials[steps - 1], without
 
 
-def _powers(mass: arb, most: int) -> list[arb]:
+def _powers_of_mass(mass: arb, most: int) -> list[arb]:
     powers = [arb(1)]
     for _ in range(most):
         powers.append(powers[-1] * mass)
     return powers
 
 
-def _product(factors: Iterable[arb]) -> arb:
+def _product_of_balls(factors: Iterable[arb]) -> arb:
     return math.prod(factors, start=arb(1))
 
 
@@ -126,14 +138,18 @@ def allocated_law(base: LossLaw, steps: int, direction: str) -> LossLaw:
     return LatticeAllocatedLaw(base, ratios, steps, direction)
 
 
-def _infinite(base: LossLaw, ratios: RatioLaw, steps: int, sign: float, beyond: float) -> float:
+def _log_infinite_mass(
+    base: LossLaw, ratios: RatioLaw, steps: int, sign: float, beyond: float
+) -> float:
     """Return the log of the mass at infinity and of what lies beyond the table's end."""
+    mass = ratios.mass_at_zero
+    power = steps
     if sign > 0:
         mass = base.mass_at_infinity + ratios.mass_beyond
-        log_mass = math.log(mass) if mass > 0 else -math.inf
-    else:
-        mass = ratios.mass_at_zero
-        log_mass = steps * math.log(mass) if mass > 0 else -math.inf
+        power = 1
+    log_mass = -math.inf
+    if mass > 0:
+        log_mass = power * math.log(mass)
     return float(np.logaddexp(log_mass, beyond))
 
 
@@ -153,18 +169,21 @@ class LatticeAllocatedLaw(LossLaw):
     """The same from above, as a list of losses."""
 
     def __init__(self, base: LossLaw, ratios: RatioLaw, steps: int, direction: str) -> None:
-        lattice = _Lattice(ratios, steps)
-        transform = np.fft.rfft(lattice.law)
+        lattice = _RatioLattice(ratios, steps)
         size = lattice.law.size
+        transform = np.fft.rfft(lattice.law)
         whole = np.fft.irfft(transform**steps, size)
         moved = np.fft.irfft(transform ** (steps - 1) * np.fft.rfft(lattice.moved), size)
-        noise = whole < _NOISE * math.sqrt(float(whole @ whole))
+        is_noise = whole < _NOISE * math.sqrt(float(whole @ whole))
         y = steps * lattice.least + lattice.spacing * np.arange(size)
-        lost = float(np.abs(whole[noise]) @ (1.0 + y[noise] / steps)) + lattice.beyond
+        noise_mass = float(np.abs(whole[is_noise]) @ (1.0 + y[is_noise] / steps))
+        lost = noise_mass + lattice.beyond
         lost += 2.0 * math.exp(_BEYOND) + ratios.mass_beyond
-        whole[noise] = 0.0
+        whole[is_noise] = 0.0
         is_remove = direction == "remove"
-        weight = np.ones(size) if is_remove else steps / np.maximum(y, lattice.spacing)
+        weight = np.ones(size)
+        if not is_remove:
+            weight = steps / np.maximum(y, lattice.spacing)
         gap = lost + 0.25 * lattice.spacing * _most_within(moved, steps, weight)
         if not gap < _WIDEST:
             raise AccuracyError(
@@ -172,13 +191,20 @@ class LatticeAllocatedLaw(LossLaw):
                 f"ratios, up to {y[-1]:.2g}, has no density that could be tabulated, and a lattice "
                 f"bounds delta to within {gap:.1g} only; take more steps or more noise"
             )
-        seen = (whole > 0) & (y > 0)
-        log_ratio, log_q = np.log(y[seen] / steps), np.log(whole[seen])
-        infinite = lost + (base.mass_at_infinity if is_remove else float(whole[y <= 0].sum()))
-        loss = np.append(log_ratio if is_remove else -log_ratio, math.inf)
-        log_p = np.append(log_q + log_ratio if is_remove else log_q, math.log(infinite))
-        finite = loss[:-1]
-        bounds = float(finite.min()), float(finite.max())
+        is_listed = (whole > 0) & (y > 0)
+        log_ratio = np.log(y[is_listed] / steps)
+        log_q = np.log(whole[is_listed])
+        if is_remove:
+            infinite = lost + base.mass_at_infinity
+            finite = log_ratio
+            finite_log_p = log_q + log_ratio
+        else:
+            infinite = lost + float(whole[y <= 0].sum())
+            finite = -log_ratio
+            finite_log_p = log_q
+        loss = np.append(finite, math.inf)
+        log_p = np.append(finite_log_p, math.log(infinite))
+        bounds = (float(finite.min()), float(finite.max()))
         super().__init__(Step(base.step.name, (), loss, log_p), bounds)
         self.uncertain_mass = gap
 
@@ -188,62 +214,73 @@ class LatticeAllocatedLaw(LossLaw):
         return tuple(Fraction(loss) for loss in np.sort(self.base.loss).tolist())
 
 
-class _Lattice:
+class _RatioLattice:
     """The law of W on a lattice: whole, and of what was moved; P(W > top) counts as infinite."""
 
     def __init__(self, ratios: RatioLaw, steps: int) -> None:
-        top = _top(ratios, steps)
-        self._place(ratios.coarse.ratio, steps, top)
+        top = _hardly_exceeded(ratios, steps)
+        self._place_on_ratios(ratios.coarse.ratio, steps, top)
         nodes = ratios.refined(2.0 * math.pi / self.spacing, 0.0, top)  # some beyond the coarse
-        self._place(nodes.ratio, steps, top)
+        self._place_on_ratios(nodes.ratio, steps, top)
         mass = np.exp(nodes.log_weight)
-        above = nodes.ratio > top - (steps - 1) * self.least  # and so is Y, whatever the others
-        self.beyond = float(mass[above] @ nodes.ratio[above])
-        position = (np.where(above, self.least, nodes.ratio) - self.least) / self.spacing
+        is_above = nodes.ratio > top - (steps - 1) * self.least  # and so is Y, whatever the others
+        self.beyond = float(mass[is_above] @ nodes.ratio[is_above])
+        ratio = np.where(is_above, self.least, nodes.ratio)
+        position = (ratio - self.least) / self.spacing
         cell = np.rint(position)
         stays = np.abs(position - cell) < _SAME_CELL
-        cell[~stays] = np.floor(position[~stays])
+        moves = ~stays
+        cell[moves] = np.floor(position[moves])
         share = np.where(stays, 0.0, position - cell)
         cells = cell.astype(np.int64)
-        self.law = _spread(cells, mass, share)
-        self.moved = _spread(cells[~stays], mass[~stays], share[~stays])
+        self.law = _masses_on_cells(cells, mass, share)
+        self.moved = _masses_on_cells(cells[moves], mass[moves], share[moves])
 
-    def _place(self, ratio: Array, steps: int, top: float) -> None:
+    def _place_on_ratios(self, ratio: Array, steps: int, top: float) -> None:
         """Place the lattice: the least of the ratios is on it, and the largest below the top."""
-        self.least, largest = float(ratio.min()), float(ratio.max())
+        self.least = float(ratio.min())
         self.spacing = (top - steps * self.least) / _CELLS
+        largest = float(ratio.max())
         if largest < top:
-            self.spacing = (largest - self.least) / ((largest - self.least) // self.spacing)
+            width = largest - self.least
+            self.spacing = width / (width // self.spacing)
 
 
-def _spread(cell: NDArray[np.int64], mass: Array, share: Array) -> Array:
+def _masses_on_cells(cell: NDArray[np.int64], mass: Array, share: Array) -> Array:
     low = np.bincount(cell, mass * (1.0 - share), _CELLS + 2)
-    return np.asarray(low + np.bincount(cell + 1, mass * share, _CELLS + 2), dtype=np.float64)
+    high = np.bincount(cell + 1, mass * share, _CELLS + 2)
+    return np.asarray(low + high, dtype=np.float64)
 
 
-def _top(ratios: RatioLaw, steps: int) -> float:
+def _hardly_exceeded(ratios: RatioLaw, steps: int) -> float:
     """Return a y that Y hardly ever exceeds, with the record and without."""
-    low, high = 0.0, 1.0
 
     def exceeds(log_share: float) -> bool:
         y = steps * math.exp(log_share)
         return log_tail(ratios.coarse, steps, y, 1, with_record=True) > _BEYOND
 
+    low = 0.0
+    high = 1.0
     while exceeds(high):
-        low, high = high, 2.0 * high
+        low = high
+        high = 2.0 * high
     for _ in range(_HALVINGS):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if exceeds(middle) else (low, middle)
+        if exceeds(middle):
+            low = middle
+        else:
+            high = middle
     return steps * math.exp(high)
 
 
 def _most_within(law: Array, steps: int, weight: Array) -> float:
     """Return the largest probability of a window times the weight at its lower end."""
     reach = 1 + math.ceil(min(steps, _SUB_GAUSSIAN * math.sqrt(steps)))
-    total = np.concatenate([[0.0], np.cumsum(np.abs(law))])
-    lower = np.maximum(np.arange(law.size) - reach, 0)
-    upper = np.minimum(np.arange(law.size) + reach + 1, law.size)
-    within = total[upper] - total[lower]
+    cells = np.arange(law.size)
+    cumulated = np.concatenate([[0.0], np.cumsum(np.abs(law))])
+    lower = np.maximum(cells - reach, 0)
+    upper = np.minimum(cells + reach + 1, law.size)
+    within = cumulated[upper] - cumulated[lower]
     within[within < _NOISE] = 0.0
     return float((within * weight[lower]).max())
 
@@ -251,13 +288,19 @@ def _most_within(law: Array, steps: int, weight: Array) -> float:
 def recurs(ratios: RatioLaw, steps: int) -> bool:
     """Return whether atoms of W bring |φ|^t back, or never let it go, as a table cannot have it."""
     atoms = ratios.atoms
-    kept = atoms.log_weight > math.log(_LIKELY)
-    ratio, mass = atoms.ratio[kept], np.exp(atoms.log_weight[kept])
-    if not kept.any() or steps * math.log(min(float(mass.sum()), 1.0)) < _FAINT:
+    is_likely = atoms.log_weight > math.log(_LIKELY)
+    if not is_likely.any():
+        return False
+    ratio = atoms.ratio[is_likely]
+    mass = np.exp(atoms.log_weight[is_likely])
+    total = min(float(mass.sum()), 1.0)
+    if steps * math.log(total) < _FAINT:
         return False
     if ratio.size == 1:
         return True
     step = 0.5 / float(np.ptp(ratio))
-    size = np.abs(uniform_sum(mass, step * (ratio - ratio.min()), 0, _SCANNED))
-    faint = steps * np.log(np.maximum(size, 1e-300)) < _FAINT
-    return not faint[int(faint.argmax()) :].all()
+    angles = step * (ratio - ratio.min())
+    modulus = np.abs(uniform_sum(mass, angles, 0, _SCANNED))
+    is_faint = steps * np.log(np.maximum(modulus, 1e-300)) < _FAINT
+    first = int(is_faint.argmax())
+    return not is_faint[first:].all()

@@ -75,19 +75,23 @@ class RatioLaw:
     """
 
     def __init__(self, law: LossLaw) -> None:
-        self.law, self.name = law, law.step.name
-        nodes = build_nodes(law.step, law.outlines, _window(law), _FREQUENCY)
+        self.law = law
+        self.name = law.step.name
+        nodes = build_nodes(law.step, law.outlines, _tilts_of_mass(law), _FREQUENCY)
         self.error = max(law.base.error, nodes.error)
         self._pieces = [panels for panels in nodes.panels if not panels[0].flat]
-        loss, log_p = nodes.loss[nodes.atomic], nodes.log_weight[nodes.atomic]
-        beyond = loss > _LARGEST_LOSS
-        self.mass_beyond = float(np.exp(log_p[beyond]).sum())
+        loss = nodes.loss[nodes.atomic]
+        log_p = nodes.log_weight[nodes.atomic]
+        is_beyond = loss > _LARGEST_LOSS
+        self.mass_beyond = float(np.exp(log_p[is_beyond]).sum())
         for piece, low, high in self._pieces:
             x, weight = gauss_legendre(low, high)
             with np.errstate(all="ignore"):
-                large = np.asarray(piece.loss(x)) > _LARGEST_LOSS
-            self.mass_beyond += float((np.exp(piece.log_p(x[large])) * weight[large]).sum())
-        ratio, log_weight = np.exp(loss[~beyond]), (log_p - loss)[~beyond]
+                is_large = np.asarray(piece.loss(x)) > _LARGEST_LOSS
+            masses = np.exp(piece.log_p(x[is_large])) * weight[is_large]
+            self.mass_beyond += float(masses.sum())
+        ratio = np.exp(loss[~is_beyond])
+        log_weight = (log_p - loss)[~is_beyond]
         if self.mass_at_zero > 0:
             ratio = np.append(ratio, 0.0)
             log_weight = np.append(log_weight, math.log(self.mass_at_zero))
@@ -97,9 +101,11 @@ class RatioLaw:
     def mass_at_zero(self) -> float:
         """Q(P = 0)."""
         law = self.law
-        log_rest = float(law.transform(np.asarray([-1.0]))[0]) - law.base.mean
-        missing = -math.expm1(log_rest)
-        return missing if missing > _LEAST_ATOM else 0.0
+        log_remaining = float(law.transform(np.asarray([-1.0]))[0]) - law.base.mean
+        missing = -math.expm1(log_remaining)
+        if missing > _LEAST_ATOM:
+            return missing
+        return 0.0
 
     @property
     def is_spread(self) -> bool:
@@ -119,39 +125,44 @@ class RatioLaw:
         step: tuple[float, float] = (math.inf, -math.inf),
     ) -> Ratios:
         """Return nodes that resolve e^{−ivW}, |v| ≤ frequency, in a range of W, and a step."""
-        ratios, weights = [self.atoms.ratio], [self.atoms.log_weight]
+        ratios = [self.atoms.ratio]
+        log_weights = [self.atoms.log_weight]
         for piece, low, high in self._pieces:
-            x, weight = _cut(piece, low, high, frequency, (least, most), step)
+            x, weight = _cut_panels(piece, low, high, frequency, (least, most), step)
             with np.errstate(all="ignore"):
-                loss, log_q = np.asarray(piece.loss(x)), piece.log_q(x)
-            kept = np.isfinite(loss) & np.isfinite(log_q) & (loss <= _LARGEST_LOSS)
-            ratios.append(np.exp(loss[kept]))
-            weights.append(log_q[kept] + np.log(weight[kept]))
-        return Ratios(np.concatenate(ratios), np.concatenate(weights))
+                loss = np.asarray(piece.loss(x))
+                log_q = piece.log_q(x)
+            is_usable = np.isfinite(loss) & np.isfinite(log_q) & (loss <= _LARGEST_LOSS)
+            ratios.append(np.exp(loss[is_usable]))
+            log_weights.append(log_q[is_usable] + np.log(weight[is_usable]))
+        return Ratios(np.concatenate(ratios), np.concatenate(log_weights))
 
 
-def _window(law: LossLaw) -> list[float]:
+def _tilts_of_mass(law: LossLaw) -> list[float]:
     """Return tilts between which the law is seen down to a probability of e^−90, P's and Q's."""
-    outlines = [o for o in law.outlines if not escapes(o.piece)]
+    outlines = [outline for outline in law.outlines if not escapes(outline.piece)]
 
     def log_moment(tilt: float) -> float:
         """Return K(t) to within a few units."""
         points = law.step.point_log_p + tilt * law.step.point_loss
-        log_masses = [o.log_masses([tilt])[0] for o in outlines]
-        return float(np.logaddexp.reduce([*log_masses, *points[np.isfinite(points)]]))
+        log_masses = [outline.log_masses([tilt])[0] for outline in outlines]
+        finite_points = points[np.isfinite(points)]
+        return float(np.logaddexp.reduce([*log_masses, *finite_points]))
 
-    ends = []
+    tilts = {-1.0, 0.0}
     for upper, centre in ((False, -1.0), (True, 0.0)):
         for level in range(1, _LEVELS):
-            ends.append(law._edge(level, upper))
+            tilt = law._edge(level, upper)
+            tilts.add(tilt)
             # Half of what a large deviation costs where K is quadratic, and less elsewhere.
-            rate = log_moment(ends[-1]) - 2.0 * log_moment(0.5 * (centre + ends[-1]))
+            halfway = 0.5 * (centre + tilt)
+            rate = log_moment(tilt) - 2.0 * log_moment(halfway)
             if rate > _RATE:
                 break
-    return sorted({*ends, -1.0, 0.0})
+    return sorted(tilts)
 
 
-def _cut(
+def _cut_panels(
     piece: SmoothPiece,
     low: Array,
     high: Array,
@@ -164,33 +175,40 @@ def _cut(
     On each, vW changes by few turns, and log W by little where e^{−ivW} turns or a cut-off steps.
     """
     least, most = within
-    bottom, top = _losses(piece, low, high)
-    inside = (np.exp(top) >= least) & (np.exp(bottom) <= most)
-    turning = inside & (frequency * np.exp(top) > 1.0)
-    stepping = inside & (np.exp(top) >= step[0]) & (np.exp(bottom) <= step[1])
-    most_change = np.where(stepping, _STEP_CHANGE, np.where(turning, _CHANGE, np.inf))
+    step_low, step_high = step
+    bottom, top = _losses_on_panels(piece, low, high)
+    largest = np.exp(top)
+    smallest = np.exp(bottom)
+    is_inside = (largest >= least) & (smallest <= most)
+    is_turning = is_inside & (frequency * largest > 1.0)
+    is_stepping = is_inside & (largest >= step_low) & (smallest <= step_high)
+    most_change = np.where(is_turning, _CHANGE, np.inf)
+    most_change = np.where(is_stepping, _STEP_CHANGE, most_change)
     # Far below the top W is as good as 0.
-    low, high = _divided(low, high, np.minimum(top - bottom, _LOWEST) / most_change)
-    bottom, top = _losses(piece, low, high)
-    inside = (np.exp(top) >= least) & (np.exp(bottom) <= most)
-    change = np.minimum(np.exp(top), 4.0 * most) - np.exp(bottom)
-    nodes, weights = gauss_legendre(
-        *_divided(low, high, np.where(inside, frequency * change / _TURN, 1.0))
-    )
+    log_change = np.minimum(top - bottom, _LOWEST)
+    low, high = _divided_panels(low, high, log_change / most_change)
+    bottom, top = _losses_on_panels(piece, low, high)
+    largest = np.exp(top)
+    smallest = np.exp(bottom)
+    is_inside = (largest >= least) & (smallest <= most)
+    change = np.minimum(largest, 4.0 * most) - smallest
+    number = np.where(is_inside, frequency * change / _TURN, 1.0)
+    low, high = _divided_panels(low, high, number)
+    nodes, weights = gauss_legendre(low, high)
     return nodes.ravel(), weights.ravel()
 
 
-def _divided(low: Array, high: Array, number: Array) -> tuple[Array, Array]:
+def _divided_panels(low: Array, high: Array, number: Array) -> tuple[Array, Array]:
     """Return panels cut into at least so many equal parts."""
     parts = np.maximum(1, np.ceil(number)).astype(np.intp)
-    first = np.repeat(np.concatenate([[0], np.cumsum(parts)[:-1]]), parts)
-    share = np.arange(int(parts.sum())) - first
+    before = np.concatenate([[0], np.cumsum(parts)[:-1]])
+    part = np.arange(int(parts.sum())) - np.repeat(before, parts)
     width = np.repeat((high - low) / parts, parts)
-    lower = np.repeat(low, parts) + share * width
+    lower = np.repeat(low, parts) + part * width
     return lower, lower + width
 
 
-def _losses(piece: SmoothPiece, low: Array, high: Array) -> tuple[Array, Array]:
+def _losses_on_panels(piece: SmoothPiece, low: Array, high: Array) -> tuple[Array, Array]:
     """Return the least and the largest loss seen on each panel."""
     x, _ = gauss_legendre(low, high)
     x = np.concatenate([low[:, None], x, high[:, None]], axis=1)
@@ -207,38 +225,49 @@ _UNSEEN = 1e-38  # nodes of W leave out what is less likely than e^−90 under P
 
 def log_tail(ratios: Ratios, steps: int, y: float, side: int, *, with_record: bool) -> float:
     """Return a log bound on Pr(Y > y) (side 1) or Pr(Y < y) (−1), one from P with a record."""
-    seen = ratios.ratio > 0
-    ratio, log_q = ratios.ratio, ratios.log_weight
-    log_p = np.where(seen, log_q + np.log(np.where(seen, ratio, 1.0)), -math.inf)
-    log_first = log_p if with_record else log_q
+    order = np.argsort(ratios.ratio)
+    ratio = ratios.ratio[order]
+    log_q = ratios.log_weight[order]
+    log_first = log_q
+    if with_record:
+        is_positive = ratio > 0
+        log_ratio = np.log(np.where(is_positive, ratio, 1.0))
+        log_first = np.where(is_positive, log_q + log_ratio, -math.inf)
     others = steps - 1
-    order = np.argsort(ratio)
-    ratio, log_first, log_q = ratio[order], log_first[order], log_q[order]
     if side < 0:
         exponent = np.multiply.outer(-_RATES / y, ratio)
-        sums = [np.logaddexp.reduce(log + exponent, axis=1) for log in (log_first, log_q)]
-        return _at_least_unseen(float((_RATES + sums[0] + others * sums[1]).min()))
+        of_first = np.logaddexp.reduce(log_first + exponent, axis=1)
+        of_other = np.logaddexp.reduce(log_q + exponent, axis=1)
+        chernoff = _RATES + of_first + others * of_other
+        return _at_least_unseen(float(chernoff.min()))
     # Up to each cut, at all rates at once; beyond it, a union over the components.
     number = np.searchsorted(ratio, _CUTS * y, side="right")
-    beyond = [np.logaddexp(_total(log_first[n:]), _log(others) + _total(log_q[n:])) for n in number]
+    beyond = []
+    for first in number:
+        of_others = _log_of_count(others) + _log_total(log_q[first:])
+        beyond.append(np.logaddexp(_log_total(log_first[first:]), of_others))
     exponent = np.multiply.outer(_RATES / y, ratio)
     up_to = np.maximum(number, 1) - 1
-    sums = [np.logaddexp.accumulate(log + exponent, axis=1)[:, up_to] for log in (log_first, log_q)]
-    chernoff = (-_RATES[:, None] + sums[0] + others * sums[1]).min(axis=0)
+    of_first = np.logaddexp.accumulate(log_first + exponent, axis=1)[:, up_to]
+    of_other = np.logaddexp.accumulate(log_q + exponent, axis=1)[:, up_to]
+    chernoff = (-_RATES[:, None] + of_first + others * of_other).min(axis=0)
     chernoff[number == 0] = 0.0
     return _at_least_unseen(float(np.logaddexp(beyond, chernoff).min()))
 
 
-def _total(logs: Array) -> float:
-    return float(np.logaddexp.reduce(logs)) if logs.size else -math.inf
+def _log_total(logs: Array) -> float:
+    if not logs.size:
+        return -math.inf
+    return float(np.logaddexp.reduce(logs))
 
 
-def _log(count: int) -> float:
+def _log_of_count(count: int) -> float:
     return math.log(count) if count else -math.inf
 
 
 def _at_least_unseen(bound: float) -> float:
-    return min(float(np.logaddexp(bound, math.log(_UNSEEN))), 0.0)
+    widened = float(np.logaddexp(bound, math.log(_UNSEEN)))
+    return min(widened, 0.0)
 
 
 _FAINT = 1e-17  # of Φ^{(k)}(c): the integral ends there
@@ -260,7 +289,9 @@ class Sums:
     """The sum Y of t likelihood ratios under Q."""
 
     def __init__(self, law: RatioLaw, steps: int) -> None:
-        self.law, self.steps, self.coarse = law, steps, law.coarse
+        self.law = law
+        self.steps = steps
+        self.coarse = law.coarse
 
 
 @dataclass(frozen=True)
@@ -281,31 +312,44 @@ class Window:
         small, large = cut.weights(maker.coarse)
         ratio = maker.coarse.ratio / centre
         if large is None:
-            tilt_and_width = _tilt(small, ratio, maker, power)
+            tilt_and_width = _tilt_with_mean_one(small, ratio, maker, power)
         else:
             tilt_and_width = _tilt_of_large(small, large, ratio, maker.steps)
         if tilt_and_width is None:
             return None
-        tilt, deviation = tilt_and_width[0] / centre, tilt_and_width[1] * centre
-        transformed = _Tilted(maker, centre, power, tilt, cut).transform(deviation)
+        relative_tilt, relative_width = tilt_and_width
+        tilt = relative_tilt / centre
+        deviation = relative_width * centre
+        transformed = _TiltedRatios(maker, centre, power, tilt, cut).transform(deviation)
         if transformed is None:
             return None
         log_mass, step, values = transformed
-        front = maker.steps * log_mass + math.lgamma(power + 1.0)
-        return cls(centre, deviation, power, tilt, front, step, values)
+        log_front = maker.steps * log_mass + math.lgamma(power + 1.0)
+        return cls(
+            centre=centre,
+            deviation=deviation,
+            power=power,
+            tilt=tilt,
+            log_front=log_front,
+            step=step,
+            values=values,
+        )
 
     def log_density(self, y: Array) -> tuple[Array, Array]:
         """Return log g(y), and the log of what rounding and the end of the line leave open."""
         frequency = self.step * np.arange(self.values.size)
-        turned = np.exp(1j * np.multiply.outer(y - self.centre, frequency)) @ self.values
+        phase = np.multiply.outer(y - self.centre, frequency)
+        turned = np.exp(1j * phase) @ self.values
         value = turned.real - 0.5 * self.values[0].real
-        size = float(np.abs(self.values).sum())
-        left_out = 2.0 * math.sqrt(self.values.size) * float(np.abs(self.values[-8:]).max())
+        modulus = np.abs(self.values)
+        size = float(modulus.sum())
+        left_out = 2.0 * math.sqrt(modulus.size) * float(modulus[-8:].max())
         front = self.log_front + math.log(self.step / math.pi) + self.tilt * y
         front -= self.power * np.log(y / self.centre)
         with np.errstate(divide="ignore"):
             log_value = np.log(np.maximum(value, 0.0)) + front
-        return log_value, math.log(2.0 * UNIT * size + left_out) + front
+        log_error = math.log(2.0 * UNIT * size + left_out) + front
+        return log_value, log_error
 
 
 @dataclass(frozen=True)
@@ -321,12 +365,12 @@ class Cut:
 
     def weights(self, ratios: Ratios) -> tuple[Array, Array | None]:
         """Return log weights of small components, and of large ones if they are apart."""
-        small = self._below(ratios, self.bound if self.split is None else self.split)
         if self.split is None:
-            return ratios.log_weight + small, None
+            return ratios.log_weight + self._log_cut_off(ratios, self.bound), None
+        small = self._log_cut_off(ratios, self.split)
         with np.errstate(divide="ignore"):
-            large = _log_normal_cdf(-_distance(ratios, self.split))
-        large = large + self._below(ratios, self.bound)
+            large = _log_normal_cdf(-_widths_below(ratios, self.split))
+        large = large + self._log_cut_off(ratios, self.bound)
         return ratios.log_weight + small, ratios.log_weight + large
 
     @property
@@ -337,63 +381,73 @@ class Cut:
         return self.split, math.exp(2.0 * _CUT_BEYOND) * self.split
 
     @staticmethod
-    def _below(ratios: Ratios, bound: float) -> Array:
-        far = _distance(ratios, bound)
-        return np.where(far > -_CUT_BEYOND / _CUT_WIDTH, _log_normal_cdf(far), -np.inf)
+    def _log_cut_off(ratios: Ratios, bound: float) -> Array:
+        widths = _widths_below(ratios, bound)
+        is_kept = widths > -_CUT_BEYOND / _CUT_WIDTH
+        return np.where(is_kept, _log_normal_cdf(widths), -np.inf)
 
 
-def _distance(ratios: Ratios, bound: float) -> Array:
+def _widths_below(ratios: Ratios, bound: float) -> Array:
     """Return how many widths W is below the middle of a cut-off."""
+    middle = math.log(bound) + _CUT_BEYOND
     with np.errstate(divide="ignore"):
-        return np.asarray((math.log(bound) + _CUT_BEYOND - np.log(ratios.ratio)) / _CUT_WIDTH)
+        return np.asarray((middle - np.log(ratios.ratio)) / _CUT_WIDTH)
 
 
 def _log_normal_cdf(x: Array) -> Array:
     """Return log Φ(x), −∞ far on the left; 0 far on the right."""
     result = np.where(x > 0.0, 0.0, -np.inf)
-    near = np.abs(x) < 2.0 * _CUT_BEYOND / _CUT_WIDTH
-    result[near] = [math.log(0.5 * math.erfc(-a)) for a in (math.sqrt(0.5) * x[near]).tolist()]
+    is_near = np.abs(x) < 2.0 * _CUT_BEYOND / _CUT_WIDTH
+    scaled = math.sqrt(0.5) * x[is_near]
+    result[is_near] = [math.log(0.5 * math.erfc(-argument)) for argument in scaled.tolist()]
     return result
 
 
 def _tilt_of_large(
     small: Array, large: Array, ratio: Array, steps: int
 ) -> tuple[float, float] | None:
-    """Return `_tilt` of the sums in which some component is large."""
+    """Return `_tilt_with_mean_one` of the sums in which some component is large."""
     if not (np.isfinite(small).any() and np.isfinite(large).any()):
         return None
     number = np.arange(1.0, min(_MOST_LARGE, steps) + 1.0)
-    ways = np.cumsum(np.log((steps + 1.0 - number) / number))
+    log_ways = np.cumsum(np.log((steps + 1.0 - number) / number))
 
     def moments(tilt: float) -> tuple[float, float]:
-        both = [_moments(part - tilt * ratio, ratio) for part in (small, large)]
-        (log_small, mean, variance), (log_large, mean_large, variance_large) = both
-        log_share = ways + (steps - number) * log_small + number * log_large
+        of_small = _log_mass_and_moments(small - tilt * ratio, ratio)
+        of_large = _log_mass_and_moments(large - tilt * ratio, ratio)
+        log_small, small_mean, small_variance = of_small
+        log_large, large_mean, large_variance = of_large
+        log_share = log_ways + (steps - number) * log_small + number * log_large
         share = np.exp(log_share - log_share.max())
         share /= share.sum()
-        means = (steps - number) * mean + number * mean_large
-        variances = (steps - number) * variance + number * variance_large
-        total = float(share @ means)
-        return total, float(share @ (variances + (means - total) ** 2))
+        means = (steps - number) * small_mean + number * large_mean
+        variances = (steps - number) * small_variance + number * large_variance
+        mean = float(share @ means)
+        variance = float(share @ (variances + (means - mean) ** 2))
+        return mean, variance
 
     return _with_mean_one(moments, 0.0)
 
 
-def _moments(exponent: Array, ratio: Array) -> tuple[float, float, float]:
+def _log_mass_and_moments(exponent: Array, ratio: Array) -> tuple[float, float, float]:
     """Return log mass, mean and variance."""
     top = float(exponent.max())
     weight = np.exp(exponent - top)
     mass = float(weight.sum())
     mean = float(weight @ ratio) / mass
-    return top + math.log(mass), mean, float(weight @ (ratio - mean) ** 2) / mass
+    variance = float(weight @ (ratio - mean) ** 2) / mass
+    return top + math.log(mass), mean, variance
 
 
-def _tilt(log_weight: Array, ratio: Array, maker: Sums, power: int) -> tuple[float, float] | None:
+def _tilt_with_mean_one(
+    log_weight: Array, ratio: Array, maker: Sums, power: int
+) -> tuple[float, float] | None:
     """Return c with tilted mean 1, and the standard deviation there; lengths are in centres."""
-    seen = np.isfinite(log_weight)
-    if not seen.any():
+    is_finite = np.isfinite(log_weight)
+    if not is_finite.any():
         return None
-    log_weight, ratio = log_weight[seen], ratio[seen]
+    log_weight = log_weight[is_finite]
+    ratio = ratio[is_finite]
     order = np.arange(power + 3.0)
     factorial = np.cumprod(np.maximum(order, 1.0))
     powers = ratio[:, None] ** order
@@ -401,12 +455,14 @@ def _tilt(log_weight: Array, ratio: Array, maker: Sums, power: int) -> tuple[flo
     def moments(tilt: float) -> tuple[float, float]:
         exponent = log_weight - tilt * ratio
         weight = np.exp(exponent - exponent.max())
-        series = (weight / weight.sum()) @ powers / factorial
+        share = weight / weight.sum()
+        series = share @ powers / factorial
         total = np.asarray(power_of_series(series, maker.steps)) * factorial
         if not (np.isfinite(total).all() and total[power] > 0):
             return math.nan, math.nan
         mean = float(total[power + 1] / total[power])
-        return mean, float(total[power + 2] / total[power]) - mean * mean
+        variance = float(total[power + 2] / total[power]) - mean * mean
+        return mean, variance
 
     return _with_mean_one(moments, float(power))
 
@@ -424,12 +480,13 @@ def _with_mean_one(
         change = (mean - 1.0) / variance
         if abs(change) * deviation < _NEAR:
             return tilt, deviation
-        tilt += min(max(change, -2.0 / deviation), 2.0 / deviation)
+        longest = 2.0 / deviation
+        tilt += min(max(change, -longest), longest)
     return None
 
 
 @dataclass(frozen=True)
-class _Tilted:
+class _TiltedRatios:
     """What a cut-off, a tilt c and a factor y^k leave of W: sums over its nodes."""
 
     maker: Sums
@@ -444,27 +501,32 @@ class _Tilted:
         exponent = small - self.tilt * ratios.ratio
         with np.errstate(divide="ignore"):
             log_ratio = np.log(ratios.ratio / self.centre)
-        orders = {self.power // 2, self.power} - {0}
-        sizes = [exponent, *(exponent + order * log_ratio for order in orders)]
-        return sizes if large is None else [*sizes, large - self.tilt * ratios.ratio]
+        sizes = [exponent]
+        for order in {self.power // 2, self.power} - {0}:
+            sizes.append(exponent + order * log_ratio)
+        if large is not None:
+            sizes.append(large - self.tilt * ratios.ratio)
+        return sizes
 
     def moments(self, ratios: Ratios) -> tuple[Array, Array, float]:
         """Return weights of the Taylor series of φ, a column each, W less its mean, log φ(c)."""
         sizes = self.sizes(ratios)
-        kept = _seen(sizes, NEGLIGIBLE)
-        top = float(sizes[0].max())
-        weight = np.exp(sizes[0] - top)
+        is_counted = _is_essential(sizes, NEGLIGIBLE)
+        exponent = sizes[0]
+        top = float(exponent.max())
+        weight = np.exp(exponent - top)
         mass = float(weight.sum())
-        log_mass, ratio = top + math.log(mass), ratios.ratio[kept]
-        factors = np.zeros(
-            (ratio.size, 1 + (self.power if self.cut.split is None else _MOST_LARGE))
-        )
-        factors[:, 0] = weight[kept] / mass
+        log_mass = top + math.log(mass)
+        ratio = ratios.ratio[is_counted]
+        orders = self.power if self.cut.split is None else _MOST_LARGE
+        factors = np.zeros((ratio.size, 1 + orders))
+        factors[:, 0] = weight[is_counted] / mass
         if self.cut.split is None:
-            factors[:, 1:] = (ratio / self.centre)[:, None] / np.arange(1.0, self.power + 1.0)
+            relative = (ratio / self.centre)[:, None]
+            factors[:, 1:] = relative / np.arange(1.0, self.power + 1.0)
             np.multiply.accumulate(factors, axis=1, out=factors)
         else:
-            factors[:, 1] = np.exp(sizes[-1][kept] - log_mass)
+            factors[:, 1] = np.exp(sizes[-1][is_counted] - log_mass)
         return factors, ratio - self.centre / self.maker.steps, log_mass
 
     def transform(self, deviation: float) -> tuple[float, float, Complex] | None:
@@ -472,16 +534,21 @@ class _Tilted:
 
         The values end where they are negligible; None where they do not become so.
         """
-        coarse, cut = self.maker.coarse, self.cut
+        coarse = self.maker.coarse
+        cut = self.cut
         # A large component may lie anywhere up to the end of its cut-off.
-        near = cut.split is None and self.tilt >= 0.0
-        whole = 0.0 if near else math.exp(2.0 * _CUT_BEYOND) * cut.bound
+        whole = 0.0
+        if cut.split is not None or self.tilt < 0.0:
+            whole = math.exp(2.0 * _CUT_BEYOND) * cut.bound
         step = 2.0 * math.pi / (_PERIOD * deviation + whole)
-        reach = (_SLOW_DECAY if self.power else _QUICK_DECAY) / deviation
-        seen = coarse.ratio[_seen(self.sizes(coarse), 1.5 * NEGLIGIBLE)]
-        ends, count = (float(seen.min()), float(seen.max())), 0
+        decay = _SLOW_DECAY if self.power else _QUICK_DECAY
+        reach = decay / deviation
+        essential = coarse.ratio[_is_essential(self.sizes(coarse), 1.5 * NEGLIGIBLE)]
+        least = float(essential.min())
+        most = float(essential.max())
+        count = 0
         while count < _MOST_NODES:
-            ratios = self.maker.law.refined(abs(self.tilt) + reach, *ends, cut.step)
+            ratios = self.maker.law.refined(abs(self.tilt) + reach, least, most, cut.step)
             if ratios.ratio.size > _MOST_PLACES:
                 return None
             factors, from_mean, log_mass = self.moments(ratios)
@@ -490,19 +557,25 @@ class _Tilted:
             if cut.split is None:
                 taylor[0] /= taylor[0, 0].real  # 1, but for rounding, which a high power multiplies
             series = np.asarray(power_of_series(taylor, self.maker.steps))
-            values: Complex = series[-1] if cut.split is None else series[1:].sum(axis=0)
-            last = np.abs(values.reshape(-1, _RUN)[:, -_RUN // 3 :]).max(axis=1) / abs(values[0])
+            values: Complex = series[-1]
+            if cut.split is not None:
+                values = series[1:].sum(axis=0)
+            runs = values.reshape(-1, _RUN)[:, -_RUN // 3 :]
+            last = np.abs(runs).max(axis=1) / abs(values[0])
             before = np.concatenate([[math.inf], last[:-1]])
-            settled = (last <= _FAINT) | ((last <= _NOISE) & (last > 0.5 * before))
-            if settled.any():
-                return log_mass, step, values[: _RUN * (int(settled.argmax()) + 1)]
+            is_noise = (last <= _NOISE) & (last > 0.5 * before)
+            is_settled = (last <= _FAINT) | is_noise
+            if is_settled.any():
+                runs_needed = int(is_settled.argmax()) + 1
+                return log_mass, step, values[: _RUN * runs_needed]
             reach *= 2.0
         return None
 
 
-def _seen(sizes: Sequence[Array], efolds: float) -> NDArray[np.bool_]:
+def _is_essential(sizes: Sequence[Array], efolds: float) -> NDArray[np.bool_]:
     """Return which nodes are not negligible to one of several sums, given by logs of terms."""
-    return np.asarray(np.any([size > size.max() - efolds for size in sizes], axis=0))
+    by_size = [size > size.max() - efolds for size in sizes]
+    return np.asarray(np.any(by_size, axis=0))
 
 
 Series = NDArray[Any]  # real or complex
@@ -515,20 +588,21 @@ def power_of_series(series: Series, power: int) -> Series:
     result: Series | None = None
     while True:
         if power & 1:
-            result = series if result is None else _product(result, series)
+            result = series if result is None else _product_of_series(result, series)
         power >>= 1
         if not power:
             assert result is not None
             return result
-        series = _product(series, series)
+        series = _product_of_series(series, series)
 
 
-def _product(first: Series, second: Series) -> Series:
+def _product_of_series(first: Series, second: Series) -> Series:
     if first.ndim == 1:
         return np.convolve(first, second)[: first.size]
+    length = first.shape[0]
     total = np.zeros_like(first)
-    for i in range(first.shape[0]):
-        total[i:] += first[i] * second[: first.shape[0] - i]
+    for i in range(length):
+        total[i:] += first[i] * second[: length - i]
     return total
 
 
@@ -553,19 +627,21 @@ _LARGEST = 690.0  # of log W: e^690 is nearly the largest double
 
 def tabulate(law: RatioLaw, steps: int) -> LogDensityTable:
     """Return the log density of log(Y/t) under Q, Y the sum of t = `steps` ratios."""
-    maker = _Maker(law, steps)
-    right, left = maker.march(1), maker.march(-1)
+    maker = _TableMaker(law, steps)
+    right = maker.march(1)
+    left = maker.march(-1)
     panels = [*left[::-1], *right]
     edges = [panels[0].lower, *(panel.upper for panel in panels)]
+    errors = [panel.error + law.error for panel in panels]
     return LogDensityTable(
-        np.asarray(edges),
-        np.stack([panel.coefficients for panel in panels]),
-        np.asarray([panel.error + law.error for panel in panels]),
+        edges=np.asarray(edges),
+        coefficients=np.stack([panel.coefficients for panel in panels]),
+        error=np.asarray(errors),
     )
 
 
 @dataclass(frozen=True)
-class _Panel:
+class _DensityPanel:
     lower: float
     upper: float
     coefficients: Array
@@ -576,11 +652,13 @@ class _Panel:
 
     def gap(self, value: float, side: int) -> float:
         """Return how far the log density at the inner end is from a value, 0 from none (NaN)."""
+        if math.isnan(value):
+            return 0.0
         inner = float(np.polynomial.chebyshev.chebval(-side, self.coefficients))
-        return 0.0 if math.isnan(value) else abs(inner - value)
+        return abs(inner - value)
 
 
-class _Maker(Sums):
+class _TableMaker(Sums):
     """Panels of the table, one after the other outwards from the mean of Y."""
 
     def __init__(self, law: RatioLaw, steps: int) -> None:
@@ -589,52 +667,60 @@ class _Maker(Sums):
         self.least = self._least_sum()
         self.largest = self._largest_ratio()
         weight = np.exp(self.coarse.log_weight)
-        variance = float(weight @ (np.minimum(self.coarse.ratio, 1e100) - 1.0) ** 2)
+        deviation = np.minimum(self.coarse.ratio, 1e100) - 1.0
+        variance = float(weight @ deviation**2)
         self.spread = math.sqrt(variance / steps)  # standard deviation of Y over its mean
 
     def _least_sum(self) -> float:
         """Return what t − 1 components exceed but for a probability of e^−42 (Chernoff)."""
         others = self.steps - 1
-        rates = np.exp(np.arange(-14.0, 14.0, 0.25))
-        log_weight, ratio = self.coarse.log_weight, self.coarse.ratio
-        bounds = [
-            (-NEGLIGIBLE - others * _moments(log_weight - u * ratio, ratio)[0]) / u
-            for u in rates.tolist()
-        ]
-        return float(max(0.0, *bounds))
+        ratio = self.coarse.ratio
+        best = 0.0
+        for rate in np.exp(np.arange(-14.0, 14.0, 0.25)).tolist():
+            log_mass, _, _ = _log_mass_and_moments(self.coarse.log_weight - rate * ratio, ratio)
+            best = max(best, (-NEGLIGIBLE - others * log_mass) / rate)
+        return float(best)
 
     def _largest_ratio(self) -> float:
         """Return what no component exceeds but for a probability beyond the end of the table."""
         order = np.argsort(self.coarse.ratio)[::-1]
-        ratio, log_weight = self.coarse.ratio[order], self.coarse.log_weight[order]
-        beyond = np.logaddexp.accumulate(log_weight) + math.log(self.steps)
-        return float(ratio[np.argmax(beyond > -FLOOR - _BEYOND_FLOOR)])
+        ratio = self.coarse.ratio[order]
+        log_weight = self.coarse.log_weight[order]
+        log_beyond = np.logaddexp.accumulate(log_weight) + math.log(self.steps)
+        first = np.argmax(log_beyond > -FLOOR - _BEYOND_FLOOR)
+        return float(ratio[first])
 
-    def march(self, side: int) -> list[_Panel]:
+    def march(self, side: int) -> list[_DensityPanel]:
         """Return panels to the right (1) or to the left (−1) of the mean until the density ends.
 
         What two neighbours differ by where they meet is an error of both.
         """
-        panels: list[_Panel] = []
-        edge, slope, spread, peak, last = 0.0, 0.0, self.spread, -math.inf, math.nan
+        panels: list[_DensityPanel] = []
+        edge = 0.0
+        slope = 0.0
+        spread = self.spread
+        peak = -math.inf
+        last = math.nan
+        least_gap = _GAP + _ROUNDED * UNIT * self.steps
         for _ in range(_MOST_PANELS):
-            panel = None
             depth = 0.0 if math.isnan(last) else peak - last
-            least = _GAP + _ROUNDED * UNIT * self.steps
-            narrow = min(least * math.exp(depth / _GAP_GROWS), _WIDE_GAP)
-            for allowed, share in itertools.product((narrow, _WIDE_GAP), _SPREADS):
-                if panel is None:
-                    panel = self._panel(edge, side, slope, share * spread, (last, allowed))
+            narrow_gap = min(least_gap * math.exp(depth / _GAP_GROWS), _WIDE_GAP)
+            panel = None
+            for allowed, share in itertools.product((narrow_gap, _WIDE_GAP), _SPREADS):
+                panel = self._next_panel(edge, side, slope, share * spread, (last, allowed))
+                if panel is not None:
+                    break
             if panel is None:
                 self._check_end(edge, side)
                 return panels
             gap = panel.gap(last, side)
-            panels[-1:] = [
-                replace(last_panel, error=last_panel.error + gap) for last_panel in panels[-1:]
-            ]
+            if panels:
+                panels[-1] = replace(panels[-1], error=panels[-1].error + gap)
             panels.append(replace(panel, error=panel.error + gap))
             edge = panel.upper if side > 0 else panel.lower
-            slope, spread, last = panel.slope, panel.spread, panel.log_value
+            slope = panel.slope
+            spread = panel.spread
+            last = panel.log_value
             peak = max(peak, float(panel.coefficients[0]))
             # Under P the density is e^λ times as large.
             if panel.log_value + max(edge, 0.0) < peak - FLOOR:
@@ -650,90 +736,110 @@ class _Maker(Sums):
                 "atoms, jumps or turning points; more steps smooth it"
             )
         y = self.steps * math.exp(end)
-        beyond = max(
-            log_tail(self.coarse, self.steps, y, side, with_record=is_remove)
-            for is_remove in (True, False)
-        )
-        if not beyond <= math.log(LARGEST_UNRESOLVED):
+        with_record = log_tail(self.coarse, self.steps, y, side, with_record=True)
+        without = log_tail(self.coarse, self.steps, y, side, with_record=False)
+        log_beyond = max(with_record, without)
+        if not log_beyond <= math.log(LARGEST_UNRESOLVED):
             raise AccuracyError(
                 f"{what}: the density of the loss is not resolved beyond {end:.4g}, with a "
-                f"probability of up to {math.exp(beyond):.1g}; change the number of steps or the "
-                "noise"
+                f"probability of up to {math.exp(log_beyond):.1g}; change the number of steps or "
+                "the noise"
             )
 
-    def _panel(
+    def _next_panel(
         self, start: float, side: int, slope: float, spread: float, meets: tuple[float, float]
-    ) -> _Panel | None:
+    ) -> _DensityPanel | None:
         """Return the panel that begins where the last one ended, with its value but for a gap."""
+        last_value, allowed_gap = meets
         y = self.steps * math.exp(start)
         centre = y * (1.0 + side * 0.8 * _REACH * min(spread, 0.25))
         # Halfway to the end of the range of Y at most.
-        end_of_range = self.steps * math.exp(min(self.law.law.loss_bounds[side > 0], _LARGEST))
-        centre = y + side * min(abs(centre - y), 0.5 * abs(end_of_range - y))
-        for power in self._powers(side, slope, spread):
+        largest_loss = min(self.law.law.loss_bounds[side > 0], _LARGEST)
+        end_of_range = self.steps * math.exp(largest_loss)
+        remaining = abs(end_of_range - y)
+        centre = y + side * min(abs(centre - y), 0.5 * remaining)
+        for power in self._powers_to_try(side, slope, spread):
             reaching = 1.7 if power else 1.0 + 4.0 * min(spread, 0.17)
             top = max(reaching * centre, y)
-            others = self.least if power <= 0 and side > 0 else 0.0
-            bound = min(top - others, self.largest)
-            cuts = [Cut(bound)]
-            if power < 0:
-                split = _SPLITS[-power - 1] * (centre - self.steps)
-                cuts = [Cut(split), Cut(bound, split)]
-            tried = [Window.at(self, centre, max(power, 0), cut) for cut in cuts]
-            windows = [window for window in tried if window is not None]
-            if len(windows) < len(cuts):
+            windows = self._windows(centre, power, top, side)
+            if windows is None:
                 continue
             reach = _REACH * min(window.deviation for window in windows)
             end = centre + reach if side > 0 else max(centre - reach, 0.4 * centre)
             end = min(end, top)
-            end = y + side * min(abs(end - y), 0.8 * abs(end_of_range - y))
+            end = y + side * min(abs(end - y), 0.8 * remaining)
             if abs(end - y) < _SHORTEST * y:
                 continue
             for _ in range(4):
                 last_place = math.log(end / self.steps)
-                lower, upper = min(start, last_place), max(start, last_place)
-                candidate = self._fitted(windows, lower, upper, side)
-                if candidate is not None and candidate.gap(meets[0], side) <= meets[1]:
-                    return candidate
+                lower = min(start, last_place)
+                upper = max(start, last_place)
+                panel = self._fitted_panel(windows, lower, upper, side)
+                if panel is not None and panel.gap(last_value, side) <= allowed_gap:
+                    return panel
                 end = 0.5 * (end + y)
         return None
 
-    def _powers(self, side: int, slope: float, spread: float) -> list[int]:
-        """Return which k of y^k to try, −1 and −2 for none with a large component apart."""
-        narrow = spread < 0.2
-        if side < 0:
-            return [0, _SHAPE] if narrow else [_SHAPE, 0]
-        fitting = math.ceil(max(-slope, 0.0)) + _SHAPE
-        factor = [fitting] if fitting <= _MOST_POWER else []
-        return [0, -1, -2, *factor] if narrow else [*factor, 0]
+    def _windows(self, centre: float, power: int, top: float, side: int) -> list[Window] | None:
+        """Return the windows around a centre that add up to the density, None if one is lacking."""
+        others = 0.0
+        if power <= 0 and side > 0:
+            others = self.least
+        bound = min(top - others, self.largest)
+        cuts = [Cut(bound)]
+        if power < 0:
+            split = _SPLITS[-power - 1] * (centre - self.steps)
+            cuts = [Cut(split), Cut(bound, split)]
+        windows = []
+        for cut in cuts:
+            window = Window.at(self, centre, max(power, 0), cut)
+            if window is None:
+                return None
+            windows.append(window)
+        return windows
 
-    def _fitted(
+    def _powers_to_try(self, side: int, slope: float, spread: float) -> list[int]:
+        """Return which k of y^k to try, −1 and −2 for none with a large component apart."""
+        is_narrow = spread < 0.2
+        if side < 0:
+            return [0, _SHAPE] if is_narrow else [_SHAPE, 0]
+        fitting = math.ceil(max(-slope, 0.0)) + _SHAPE
+        factors = [fitting] if fitting <= _MOST_POWER else []
+        if is_narrow:
+            return [0, -1, -2, *factors]
+        return [*factors, 0]
+
+    def _fitted_panel(
         self, windows: list[Window], lower: float, upper: float, side: int
-    ) -> _Panel | None:
+    ) -> _DensityPanel | None:
         u = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
-        log_y = 0.5 * (lower + upper) + 0.5 * (upper - lower) * u
+        width = upper - lower
+        log_y = 0.5 * (lower + upper) + 0.5 * width * u
         parts = [window.log_density(self.steps * np.exp(log_y)) for window in windows]
         log_density = np.logaddexp.reduce([value for value, _ in parts])
         with np.errstate(over="ignore", invalid="ignore"):
-            error = np.exp(np.logaddexp.reduce([size for _, size in parts]) - log_density)
-        if not (np.isfinite(log_density).all() and float(error.max()) < WORST):
+            log_error = np.logaddexp.reduce([size for _, size in parts])
+            error = np.exp(log_error - log_density)
+        largest_error = float(error.max())
+        if not (np.isfinite(log_density).all() and largest_error < WORST):
             return None
         values = log_density + log_y + math.log(self.steps)
-        coefficients = np.asarray(
-            np.polynomial.chebyshev.chebfit(u, values, DEGREE), dtype=np.float64
-        )
+        chebyshev = np.polynomial.chebyshev
+        coefficients = np.asarray(chebyshev.chebfit(u, values, DEGREE), dtype=np.float64)
         last_terms = float(np.abs(coefficients[-3:]).max())
-        if last_terms > max(_TAIL, 100.0 * float(error.max())):
+        if last_terms > max(_TAIL, 100.0 * largest_error):
             return None
         outer = 1.0 if side > 0 else -1.0
         deviation = min(window.deviation for window in windows)
-        derivative = np.polynomial.chebyshev.chebder(coefficients)
-        return _Panel(
-            lower,
-            upper,
-            coefficients,
-            float(error.max()) + self.steps * UNIT + 4.0 * last_terms,
-            float(np.polynomial.chebyshev.chebval(outer, derivative)) * 2.0 / (upper - lower) - 1.0,
-            float(np.polynomial.chebyshev.chebval(outer, coefficients)),
-            min(deviation / windows[0].centre, 2.0 * (upper - lower) / (1.8 * _REACH)),
+        derivative = chebyshev.chebder(coefficients)
+        outer_slope = float(chebyshev.chebval(outer, derivative))
+        relative_spread = deviation / windows[0].centre
+        return _DensityPanel(
+            lower=lower,
+            upper=upper,
+            coefficients=coefficients,
+            error=largest_error + self.steps * UNIT + 4.0 * last_terms,
+            slope=outer_slope * 2.0 / width - 1.0,
+            log_value=float(chebyshev.chebval(outer, coefficients)),
+            spread=min(relative_spread, 2.0 * width / (1.8 * _REACH)),
         )

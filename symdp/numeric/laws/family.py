@@ -49,7 +49,7 @@ _BAND = 2.0  # standard deviations of values that one line tells
 _ALONE, _LEAST_MASS = 0.999, 1e-9  # of a tilted law, that is one value; that is told from rounding
 
 
-class _Known:
+class _OnlyMoments:
     """What is known of a law without its density; everything else is refused in one sentence."""
 
     def __init__(self, name: str, **values: Any) -> None:
@@ -79,13 +79,22 @@ class ClosedTilted(Tilted):
         first: tuple[arb, arb],  # K(t) and K′(t)
         error: float = ROUNDING,
     ) -> None:
-        points = law.points(error if error <= TOLERABLE else ROUNDING)
+        is_told_by_doubles = error <= TOLERABLE
+        _, slope = first
         with ctx.workprec(_BITS):
-            shift = float(first[1] - law.precise_mean)
+            shift = float(slope - law.precise_mean)
         self.__dict__.update(
-            law=law, tilt=tilt, excess=excess, shift=shift, variance=variance, nodes=points,
-            atomic=0.0, is_precise=True, first=first, in_balls_alone=not error <= TOLERABLE,
-        )  # fmt: skip
+            law=law,
+            tilt=tilt,
+            excess=excess,
+            shift=shift,
+            variance=variance,
+            nodes=law.points(error if is_told_by_doubles else ROUNDING),
+            atomic=0.0,
+            is_precise=True,
+            first=first,
+            in_balls_alone=not is_told_by_doubles,
+        )
 
     def __getattr__(self, missing: str) -> Any:
         return getattr(self.__dict__["nodes"], missing)
@@ -97,31 +106,37 @@ class ClosedTilted(Tilted):
     def log_characteristic(self, y: Array) -> Complex:
         """Return log φ_t(y) − iym."""
         flat = y.ravel()
-        near = (np.abs(flat) * self.widest <= _NEAR) | self.in_balls_alone
+        in_balls = (np.abs(flat) * self.widest <= _NEAR) | self.in_balls_alone
+        in_doubles = ~in_balls
         values = np.empty(flat.size, dtype=np.complex128)
-        values[~near] = self.in_doubles(flat[~near])
-        near |= ~np.isfinite(values)
-        if np.count_nonzero(near) > _MOST_BALLS:
+        values[in_doubles] = self.in_doubles(flat[in_doubles])
+        in_balls |= ~np.isfinite(values)
+        if np.count_nonzero(in_balls) > _MOST_BALLS:
             raise AccuracyError(f"doubles do not tell the transform of {self.law.step.name} here")
-        values[near] = self.in_balls(flat[near])
+        values[in_balls] = self.in_balls(flat[in_balls])
         return values.reshape(y.shape)
 
     def in_balls(self, y: Array) -> Complex:
-        """Return the same from balls, relative to itself."""
-        (height, slope), law = self.first, self.law
+        """Return log φ_t(y) − iym from balls, relative to itself."""
+        height, slope = self.first
+        values = []
         with ctx.workprec(_BITS):
-            values = (law.at(acb(self.tilt, v)) - height - acb(0, v) * slope for v in y.tolist())
-            return np.asarray([complex(value.mid()) for value in values], dtype=np.complex128)
+            for frequency in y.tolist():
+                value = self.law.at(acb(self.tilt, frequency)) - height - acb(0, frequency) * slope
+                values.append(complex(value.mid()))
+        return np.asarray(values, dtype=np.complex128)
 
     def in_doubles(self, y: Array) -> Complex:
-        """Return the same from doubles."""
+        """Return log φ_t(y) − iym from doubles."""
         height, slope = (float(ball) for ball in self.first)
-        return np.asarray(self.law.in_doubles(self.tilt + 1j * y) - height - 1j * y * slope)
+        value = self.law.in_doubles(self.tilt + 1j * y)
+        return np.asarray(value - height - 1j * y * slope)
 
     def cumulants(self, order: int) -> Array:
         """Return cumulants, the first as E_t L − E L."""
         derivatives = self.law.derivatives(self.tilt, order)
-        return np.asarray([self.shift, *(float(ball) for ball in derivatives[2:])][:order])
+        higher = [float(ball) for ball in derivatives[2:]]
+        return np.asarray([self.shift, *higher][:order])
 
     def log_bound(self, y: Array) -> Array:
         """Return log |φ| at most between neighbours of rising y, and beyond the last."""
@@ -147,8 +162,10 @@ class ClosedTilted(Tilted):
         Beyond them |φ| ≤ 1 adds 2^−number of what it would add from y on: less than anything.
         """
         bound = -math.inf
-        for k in range(_BITS):
-            bound = max(bound, self._most_between(math.ldexp(y, k), math.ldexp(y, k + 1), 0.0))
+        for octave in range(_BITS):
+            low = math.ldexp(y, octave)
+            high = math.ldexp(y, octave + 1)
+            bound = max(bound, self._most_between(low, high, 0.0))
             if bound == 0.0:
                 break
         return bound
@@ -172,25 +189,31 @@ class ClosedTilted(Tilted):
         The interval whose ball reaches highest is halved until it is near a value that was taken,
         or until balls have told nothing of any part of it for long.
         """
-        taken = self._height(low, low)
-        intervals = [(-min(self._height(low, high), bound), low, high)]
+        highest_value = self._log_modulus_between(low, low)
+        whole = min(self._log_modulus_between(low, high), bound)
+        intervals = [(-whole, low, high)]
         for number in range(_MOST_HALVED):
             top, first, last = intervals[0]
             if number > _MOST_HALVED // 8 and top == 0.0:
                 break
-            if -top <= max(_SEEN * taken, -2.0 * NEGLIGIBLE) or not last > first:
+            if -top <= max(_SEEN * highest_value, -2.0 * NEGLIGIBLE) or not last > first:
                 break
             middle = 0.5 * (first + last)
-            taken = max(taken, self._height(middle, middle))
-            heapreplace(intervals, (-min(self._height(first, middle), bound), first, middle))
-            heappush(intervals, (-min(self._height(middle, last), bound), middle, last))
+            highest_value = max(highest_value, self._log_modulus_between(middle, middle))
+            left = min(self._log_modulus_between(first, middle), bound)
+            right = min(self._log_modulus_between(middle, last), bound)
+            heapreplace(intervals, (-left, first, middle))
+            heappush(intervals, (-right, middle, last))
         return -intervals[0][0]
 
-    def _height(self, low: float, high: float) -> float:
+    def _log_modulus_between(self, low: float, high: float) -> float:
         """Return log |φ| at most between two y by one ball, 0 where that tells nothing."""
-        middle = arb(0.5 * (low + high), 0.5 * (high - low))
-        height = float((self.law.at(acb(self.tilt, middle)).real - self.first[0]).upper())
-        return min(height, 0.0) if math.isfinite(height) or height == -math.inf else 0.0
+        y = arb(0.5 * (low + high), 0.5 * (high - low))
+        height, _ = self.first
+        bound = float((self.law.at(acb(self.tilt, y)).real - height).upper())
+        if math.isfinite(bound) or bound == -math.inf:
+            return min(bound, 0.0)
+        return 0.0
 
 
 class FamilyLaw(LossLaw):
@@ -201,23 +224,31 @@ class FamilyLaw(LossLaw):
     def __init__(self, name: str, ball: BallFunction, doubles: Any, direction: str) -> None:
         super().__init__(Step(name), None)
         self.lattice: tuple[arb, arb] | None = None  # start and step of the losses, if on one
-        self._ball, self._doubles, self._adds = ball, doubles, direction == "add"
-        self._known: dict[float, ClosedTilted] = {}
+        self._ball = ball
+        self._doubles = doubles
+        self._adds = direction == "add"
+        self._tilted_laws: dict[float, ClosedTilted] = {}
 
     def at(self, z: acb) -> acb:
         """Enclose K(z)."""
-        return acb(self._ball(-1 - z if self._adds else z))
+        if self._adds:
+            z = -1 - z
+        return acb(self._ball(z))
 
     def in_doubles(self, z: Complex) -> Complex:
         """Return about K(z)."""
-        return np.asarray(self._doubles(-1.0 - z if self._adds else z))
+        if self._adds:
+            z = -1.0 - z
+        return np.asarray(self._doubles(z))
 
     @cached_property
     def domain(self) -> tuple[float, float]:
         """The tilts between which K is seen to be real and to rise ever faster."""
-        return -1.0 - self._reach(-1.0, -1.0), self._reach(0.0, 1.0)
+        below = self._reach_of_domain(-1.0, -1.0)
+        above = self._reach_of_domain(0.0, 1.0)
+        return -1.0 - below, above
 
-    def _reach(self, start: float, way: float) -> float:
+    def _reach_of_domain(self, start: float, way: float) -> float:
         """Return how far K goes on from −1 or 0."""
 
         def height(reach: float) -> arb:
@@ -225,17 +256,29 @@ class FamilyLaw(LossLaw):
             return value.real if abs(value.imag) < 1e-9 else arb.nan()
 
         with ctx.workprec(2 * _BITS):
-            near, last, slope, far = 0.0, arb(0), arb.neg_inf(), 2.0**-6
-            while (rise := (height(far) - last) / (far - near)).is_finite() and not rise < slope:
-                near, last, slope, far = far, height(far), rise, 2.0 * far
+            near = 0.0
+            near_height = arb(0)
+            slope = arb.neg_inf()
+            far = 2.0**-6
+            while True:
+                far_height = height(far)
+                rise = (far_height - near_height) / (far - near)
+                if not rise.is_finite() or rise < slope:
+                    break
+                near = far
+                near_height = far_height
+                slope = rise
+                far = 2.0 * far
                 if far > _FARTHEST:
                     return math.inf
             inner = near
             for _ in range(60):
                 middle = 0.5 * (inner + far)
-                rise = (height(middle) - last) / (middle - near)
-                holds = rise.is_finite() and not rise < slope
-                inner, far = (middle, far) if holds else (inner, middle)
+                rise = (height(middle) - near_height) / (middle - near)
+                if rise.is_finite() and not rise < slope:
+                    inner = middle
+                else:
+                    far = middle
         return inner
 
     @cached_property
@@ -246,9 +289,8 @@ class FamilyLaw(LossLaw):
             bound = way * math.inf
             if math.isinf(end):
                 with ctx.workprec(2 * _BITS):
-                    near, far = (
-                        self.derivatives(way * t, 1)[1] for t in (_FARTHEST / 2, _FARTHEST)
-                    )
+                    near = self.derivatives(way * _FARTHEST / 2, 1)[1]
+                    far = self.derivatives(way * _FARTHEST, 1)[1]
                     if abs(far - near) <= TOLERABLE * abs(far):
                         bound = float(2 * far - near)  # what is missing falls like 1/t
             ends.append(bound)
@@ -263,10 +305,11 @@ class FamilyLaw(LossLaw):
             values = [self.at(tilt + radius * turn) for turn in turns]
             balls = []
             for j in range(order + 1):
-                total = sum(
-                    (v * turn ** (-j) for v, turn in zip(values, turns, strict=True)), acb(0)
-                )
-                balls.append((total.real / number * arb(j).fac() / radius**j).mid())
+                total = acb(0)
+                for value, turn in zip(values, turns, strict=True):
+                    total += value * turn ** (-j)
+                mean = total.real / number
+                balls.append((mean * arb(j).fac() / radius**j).mid())
         if not all(ball.is_finite() for ball in balls):
             raise AccuracyError(f"the transform of {self.step.name} is not known at {tilt:.6g}")
         return balls
@@ -283,8 +326,14 @@ class FamilyLaw(LossLaw):
 
     def points(self, error: float) -> NodeSet:
         """Return the mean and an error, and no points."""
-        fields = {"mean": float(self.precise_mean), "error": error, "beyond": (0.0, 0.0)}
-        return cast(NodeSet, _Known(self.step.name, **fields, mass_at_infinity=0.0))
+        known = _OnlyMoments(
+            self.step.name,
+            mean=float(self.precise_mean),
+            error=error,
+            beyond=(0.0, 0.0),
+            mass_at_infinity=0.0,
+        )
+        return cast(NodeSet, known)
 
     @property
     def outlines(self) -> Any:
@@ -309,7 +358,7 @@ class FamilyLaw(LossLaw):
                 f"tilt {tilt:.6g} lies outside ({low:.6g}, {high:.6g}), where the moment "
                 f"generating function of {self.step.name} is finite"
             )
-        if tilt not in self._known:
+        if tilt not in self._tilted_laws:
             height, slope, variance = self.derivatives(tilt, 2)
             if variance < 0:
                 raise AccuracyError(
@@ -318,14 +367,17 @@ class FamilyLaw(LossLaw):
                 )
             with ctx.workprec(_BITS):
                 excess = float(height - tilt * self.precise_mean)
-            first = height, slope
-            self._known[tilt] = ClosedTilted(self, tilt, excess, float(variance), first)
-        part = self._known[tilt]
-        return part if frequency * part.widest <= _NEAR else part.farther(self.gap(tilt))
+            first = (height, slope)
+            self._tilted_laws[tilt] = ClosedTilted(self, tilt, excess, float(variance), first)
+        part = self._tilted_laws[tilt]
+        if frequency * part.widest <= _NEAR:
+            return part
+        return part.farther(self.gap(tilt))
 
     def transform(self, tilts: Array) -> Array:
         """Return K(t) − t·E L for several tilts."""
-        return np.asarray([self.tilted(t).excess for t in np.asarray(tilts, float).tolist()])
+        several = np.asarray(tilts, float).tolist()
+        return np.asarray([self.tilted(tilt).excess for tilt in several])
 
     def rough_cumulants(self, tilts: Array) -> tuple[Array, Array, Array]:
         """Return K(t) − t E L, K′(t) − E L and K″(t) for several tilts."""
@@ -341,26 +393,29 @@ class FamilyLaw(LossLaw):
         """
         part = self.tilted(0.0)
         start = np.geomspace(1e3, 1e9, 400) / part.widest
-        y, step = start, np.full(start.size, 0.25 / part.widest)
+        y = start
+        step = np.full(start.size, 0.25 / part.widest)
         height = part.in_doubles(y).real
         for _ in range(30):
             before = height
             for way in (1.0, -1.0):
                 other = y + way * step
-                seen = np.nan_to_num(part.in_doubles(other).real, nan=-np.inf)
-                better = seen > height
-                y, height = np.where(better, other, y), np.where(better, seen, height)
+                other_height = np.nan_to_num(part.in_doubles(other).real, nan=-np.inf)
+                is_higher = other_height > height
+                y = np.where(is_higher, other, y)
+                height = np.where(is_higher, other_height, height)
             step = np.where(height > before, 2.0 * step, 0.5 * step)
-        far = y > 0.5 * start
-        return bool(height[far].max(initial=-math.inf) > _RETURNED)
+        is_far = y > 0.5 * start
+        return bool(height[is_far].max(initial=-math.inf) > _RETURNED)
 
     def gap(self, tilt: float) -> float:
         """Return how far doubles are from balls, relative to what the loss turns; at least 2⁻⁵²."""
         part = self.tilted(tilt)
         y = _CHECKED / part.widest
-        doubles, other = part.in_doubles(y), part.in_balls(y)
-        gap = np.abs(np.expm1(doubles - other)) / (1.0 + part.widest * y)
-        return max(float(np.nan_to_num(gap, nan=math.inf).max()), ROUNDING)
+        difference = part.in_doubles(y) - part.in_balls(y)
+        gaps = np.abs(np.expm1(difference)) / (1.0 + part.widest * y)
+        largest = float(np.nan_to_num(gaps, nan=math.inf).max())
+        return max(largest, ROUNDING)
 
 
 class ListedLaw(LossLaw):
@@ -376,77 +431,106 @@ class ListedLaw(LossLaw):
         ends_below, ends_above = self._pairs_end
         heights = self.step.point_log_p + tilt * self.step.point_loss
         least = float(heights.max()) - NEGLIGIBLE
-        below = ends_below or float(heights[0]) < least
-        return below and (ends_above or float(heights[-1]) < least)
+        if not (ends_below or float(heights[0]) < least):
+            return False
+        return ends_above or float(heights[-1]) < least
 
 
 def listed(law: FamilyLaw, lattice: tuple[arb, arb], direction: str) -> LossLaw:
     """Return the law of losses start + step·ℤ, from K of the remove direction."""
     start, step = lattice
-    ends: list[bool] = []  # whether the law ends there, of the numbers' lower and upper end
     atoms: dict[int, tuple[float, float]] = {}  # by number: how far from a mean, and log P
-    for way in (-1.0, 1.0):
-        tilt = 0.0
-        while True:
-            part = law.tilted(tilt)
-            mean, width = float((part.first[1] - start) / step), part.widest / abs(float(step))
-            size = 1 << math.ceil(math.log2(2.0 * _PERIOD * width + 32.0))
-            if max(size, len(atoms)) > _MOST_LISTED:
-                raise AccuracyError(f"the losses of {law.step.name} are too many to be listed")
-            first, reach = round(mean) - size // 2, max(_BAND * width, 1.0)
-            with ctx.workprec(_BITS):
-                front = part.first[0] - tilt * start
-            masses = _masses(part, mean, size, first, float(step))
-            last = -math.inf  # of either law, at the outer end
-            for j in range(math.floor(mean - reach), math.ceil(mean + reach) + 1)[:: int(way)]:
-                if masses[j - first] > _LEAST_MASS:
-                    with ctx.workprec(_BITS):
-                        log_p = float(front - tilt * j * step) + math.log(masses[j - first])
-                    atoms[j] = min(atoms.get(j, (math.inf, 0.0)), (abs(j - mean), log_p))
-                    if way * (j - mean) > 0:
-                        last = max(log_p, log_p - float(start + j * step))
-            if masses.max() > _ALONE or -math.inf < last < -_ENDED:
-                ends.append(bool(masses.max() > _ALONE))
-                break
-            move = way * _BAND / (max(width, 1e-3) * abs(float(step)))
-            while abs(move) > 1e-12 * abs(tilt) and not _adjoins(
-                law, tilt + move, mean, step, start
-            ):
-                move *= 0.5
-            if not abs(move) > 1e-12 * abs(tilt):
-                ends.append(False)
-                break
-            tilt += move
+    ends = [_list_towards(law, lattice, way, atoms) for way in (-1.0, 1.0)]
     numbers = sorted(atoms)
     if numbers != list(range(numbers[0], numbers[-1] + 1)):
         raise AccuracyError(f"some losses of {law.step.name} were not seen")
-    logs = np.asarray([atoms[j][1] for j in numbers])
+    logs = np.asarray([atoms[number][1] for number in numbers])
     if not abs(float(np.exp(logs).sum()) - 1.0) < TOLERABLE:
         raise AccuracyError(f"the masses of {law.step.name} do not add up to 1: does its T count?")
     with ctx.workprec(_BITS):
-        balls = [start + j * step for j in numbers]
+        balls = [start + number * step for number in numbers]
         loss = np.asarray([float(ball) for ball in balls])
         if direction == "add":
-            balls, loss, logs = [-ball for ball in balls], -loss, logs - loss
+            balls = [-ball for ball in balls]
+            logs = logs - loss
+            loss = -loss
         order = np.argsort(loss)
         pairs = tuple((arb(float(logs[k])).exp(), balls[k]) for k in order.tolist())
-    below, above = ends if loss[0] < loss[-1] else ends[::-1]
-    return ListedLaw(Step(law.step.name, (), loss[order], logs[order], pairs), (below, above))
+    if not loss[0] < loss[-1]:
+        ends.reverse()
+    points = Step(
+        law.step.name,
+        point_loss=loss[order],
+        point_log_p=logs[order],
+        point_balls=pairs,
+    )
+    return ListedLaw(points, (ends[0], ends[1]))
+
+
+def _list_towards(
+    law: FamilyLaw,
+    lattice: tuple[arb, arb],
+    way: float,
+    atoms: dict[int, tuple[float, float]],
+) -> bool:
+    """List numbers downwards or upwards from the mean, and return whether the law ends there."""
+    start, step = lattice
+    spacing = float(step)
+    tilt = 0.0
+    while True:
+        part = law.tilted(tilt)
+        height, slope = part.first
+        mean = float((slope - start) / step)
+        width = part.widest / abs(spacing)
+        size = 1 << math.ceil(math.log2(2.0 * _PERIOD * width + 32.0))
+        if max(size, len(atoms)) > _MOST_LISTED:
+            raise AccuracyError(f"the losses of {law.step.name} are too many to be listed")
+        first = round(mean) - size // 2
+        reach = max(_BAND * width, 1.0)
+        with ctx.workprec(_BITS):
+            front = height - tilt * start
+        masses = _tilted_masses(part, mean, size, first, spacing)
+        last = -math.inf  # of either law, at the outer end
+        band = range(math.floor(mean - reach), math.ceil(mean + reach) + 1)
+        for number in band[:: int(way)]:
+            mass = masses[number - first]
+            if not mass > _LEAST_MASS:
+                continue
+            with ctx.workprec(_BITS):
+                log_p = float(front - tilt * number * step) + math.log(mass)
+            distance = abs(number - mean)
+            atoms[number] = min(atoms.get(number, (math.inf, 0.0)), (distance, log_p))
+            if way * (number - mean) > 0:
+                last = max(log_p, log_p - float(start + number * step))
+        is_alone = bool(masses.max() > _ALONE)
+        if is_alone or -math.inf < last < -_ENDED:
+            return is_alone
+        move = way * _BAND / (max(width, 1e-3) * abs(spacing))
+        least_move = 1e-12 * abs(tilt)
+        while abs(move) > least_move and not _adjoins(law, tilt + move, mean, step, start):
+            move *= 0.5
+        if not abs(move) > least_move:
+            return False
+        tilt += move
 
 
 def _adjoins(law: FamilyLaw, tilt: float, mean: float, step: arb, start: arb) -> bool:
     """Return whether the values that a tilt tells lie next to those around a mean."""
-    if not law.domain[0] < tilt < law.domain[1]:
+    low, high = law.domain
+    if not low < tilt < high:
         return False
     part = law.tilted(tilt)
+    _, slope = part.first
     reach = max(_BAND * part.widest / abs(float(step)), 1.0)
-    return abs(float((part.first[1] - start) / step) - mean) <= reach + 1.0
+    new_mean = float((slope - start) / step)
+    return abs(new_mean - mean) <= reach + 1.0
 
 
-def _masses(part: ClosedTilted, mean: float, size: int, first: int, step: float) -> Array:
+def _tilted_masses(part: ClosedTilted, mean: float, size: int, first: int, step: float) -> Array:
     """Return the tilted probabilities of so many numbers from a first one on."""
     turn = 2.0 * math.pi / size
     k = np.arange(size // 2 + 1)
-    logs = part.log_characteristic(np.asarray(turn / step * k, dtype=np.float64))
-    values = np.exp(logs + 1j * turn * (mean - first) * k)
+    y = np.asarray(turn / step * k, dtype=np.float64)
+    phase = turn * (mean - first) * k
+    values = np.exp(part.log_characteristic(y) + 1j * phase)
     return np.asarray(np.fft.irfft(np.conj(values), size))

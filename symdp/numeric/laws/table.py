@@ -8,7 +8,7 @@ is the density alone, by a factor, and so δ by no more than that factor for eac
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from itertools import pairwise
 from typing import Any
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from symdp.emit.arb import UNKNOWN
 from symdp.numeric.elementary import log_sum
 from symdp.numeric.loss import LossLaw
-from symdp.numeric.step import Array, SmoothPiece, Step, together
+from symdp.numeric.step import Array, RealFunction, SmoothPiece, Step, together
 
 _NEGLIGIBLE = 44.0  # e-folds below its maximum at which a tilted density may end
 _PLACES = 2000  # at which a tilted density is looked at
@@ -45,33 +45,40 @@ class LogDensityTable:
         """Return the log density, −∞ outside the panels; places may be complex."""
         x = np.asarray(place)
         panel = self.panel(x)
-        low, high = self.edges[panel], self.edges[panel + 1]
+        low = self.edges[panel]
+        high = self.edges[panel + 1]
         u = (2.0 * x - low - high) / (high - low)
-        first, second = np.zeros_like(u), np.zeros_like(u)
+        # Clenshaw's recurrence
+        first = np.zeros_like(u)
+        second = np.zeros_like(u)
         for row in self.coefficients.T[:0:-1]:
-            first, second = row[panel] + 2.0 * u * first - second, first
+            before = first
+            first = row[panel] + 2.0 * u * first - second
+            second = before
         value = self.coefficients.T[0][panel] + u * first - second
-        inside = (x.real >= self.edges[0]) & (x.real <= self.edges[-1])
-        return np.asarray(np.where(inside, value, -np.inf))
+        is_inside = (x.real >= self.edges[0]) & (x.real <= self.edges[-1])
+        return np.asarray(np.where(is_inside, value, -np.inf))
 
     def rule(self, cut: float) -> tuple[Array, Array, Array]:
         """Return nodes, logs of density times weight and errors of a rule for kinks at `cut`."""
-        x, log_weight, error = self._whole
+        x, log_weight, error = self._nodes_of_panels
         if not self.edges[0] < cut < self.edges[-1]:
             return x.ravel(), log_weight.ravel(), error.ravel()
         panel = int(self.panel(np.asarray(cut)))
         ends = np.asarray([self.edges[panel], cut, self.edges[panel + 1]])
-        parts = [*self._rule(ends), np.full((2, _NODES), self.error[panel])]
-        kept = [np.delete(column, panel, axis=0) for column in (x, log_weight, error)]
-        joined = [np.concatenate(both).ravel() for both in zip(kept, parts, strict=True)]
-        return joined[0], joined[1], joined[2]
+        cut_x, cut_log_weight = self._gauss_rule(ends)
+        cut_error = np.full((2, _NODES), self.error[panel])
+        x = np.concatenate([np.delete(x, panel, axis=0), cut_x])
+        log_weight = np.concatenate([np.delete(log_weight, panel, axis=0), cut_log_weight])
+        error = np.concatenate([np.delete(error, panel, axis=0), cut_error])
+        return x.ravel(), log_weight.ravel(), error.ravel()
 
     @cached_property
-    def _whole(self) -> tuple[Array, Array, Array]:
-        x, log_weight = self._rule(self.edges)
+    def _nodes_of_panels(self) -> tuple[Array, Array, Array]:
+        x, log_weight = self._gauss_rule(self.edges)
         return x, log_weight, np.broadcast_to(self.error[:, None], x.shape)
 
-    def _rule(self, edges: Array) -> tuple[Array, Array]:
+    def _gauss_rule(self, edges: Array) -> tuple[Array, Array]:
         """Return Gauss nodes between the edges, and logs of density times weight."""
         half = 0.5 * np.diff(edges)[:, None]
         nodes, weights = _gauss()
@@ -123,19 +130,25 @@ class TabulatedLaw(LossLaw):
         log_infinite: float,
         bounds: tuple[float, float],
     ) -> None:
-        self._table, self._chart, self._log_infinite = table, chart, log_infinite
-        self._sign = 1.0 if direction == "remove" else -1.0
-        low, high = bounds
-        super().__init__(self._step(name), bounds if self._sign > 0 else (-high, -low))
-        self.domain = self._domain()
+        self._table = table
+        self._chart = chart
+        self._log_infinite = log_infinite
+        self._sign = 1.0
+        if direction != "remove":
+            self._sign = -1.0
+            bounds = (-bounds[1], -bounds[0])
+        super().__init__(self._step_of_table(name), bounds)
+        self.domain = self._resolved_domain()
 
-    def _step(self, name: str) -> Step:
-        table, sign = self._table, self._sign
+    def _step_of_table(self, name: str) -> Step:
+        table = self._table
+        sign = self._sign
 
         def with_record(x: Array) -> Array:
             return table(x) + self._chart.ratio(x)
 
-        log_p, log_q = (with_record, table) if sign > 0 else (table, with_record)
+        log_p: RealFunction = with_record if sign > 0 else table
+        log_q: RealFunction = table if sign > 0 else with_record
 
         def ball(x: Any, **_analytic: bool) -> tuple[Any, Any]:
             # Log P as doubles have it, and ℓ: a table says nothing beside the line.
@@ -145,50 +158,64 @@ class TabulatedLaw(LossLaw):
             return arb(log_value), int(sign) * self._chart.ball(x)
 
         edges = [float(table.edges[0]), *self._chart.breaks, float(table.edges[-1])]
-        pieces = tuple(
-            SmoothPiece(
-                low,
-                high,
-                log_p,
-                log_q,
-                self._loss,
-                ball,
-                together([log_p, log_q]),
+        pieces = []
+        for low, high in pairwise(edges):
+            piece = SmoothPiece(
+                lower=low,
+                upper=high,
+                log_p=log_p,
+                log_q=log_q,
+                loss=self._loss,
+                ball=ball,
+                log_terms=together([log_p, log_q]),
                 monotone=True,
                 off=lambda x: table.error[table.panel(x)],
             )
-            for low, high in pairwise(edges)
-        )
+            pieces.append(piece)
+        step = Step(name, tuple(pieces))
         if self._log_infinite == -math.inf:
-            return Step(name, pieces)
-        return Step(name, pieces, np.asarray([math.inf]), np.asarray([self._log_infinite]))
+            return step
+        return replace(
+            step,
+            point_loss=np.asarray([math.inf]),
+            point_log_p=np.asarray([self._log_infinite]),
+        )
 
     def _loss(self, x: Array) -> Array:
         return self._sign * self._chart.ratio(x)
 
     def _log_p(self, x: Array, log_q: Array) -> Array:
-        return log_q + self._chart.ratio(x) if self._sign > 0 else log_q
+        if self._sign > 0:
+            return log_q + self._chart.ratio(x)
+        return log_q
 
-    def _domain(self) -> tuple[float, float]:
+    def _resolved_domain(self) -> tuple[float, float]:
         """Return the tilts at which the density ends below 2^−63 of the tilted maximum.
 
         Of a loss that is bounded on one side, every tilt towards it.
         """
         x = np.linspace(self._table.edges[0], self._table.edges[-1], _PLACES)
-        log_p, loss = self._log_p(x, self._table(x)), self._loss(x)
+        log_p = self._log_p(x, self._table(x))
+        loss = self._loss(x)
 
-        def holds(tilt: float) -> bool:
+        def is_resolved(tilt: float) -> bool:
             exponent = log_p + tilt * loss
-            return bool(max(exponent[0], exponent[-1]) < exponent.max() - _NEGLIGIBLE)
+            at_ends = max(exponent[0], exponent[-1])
+            return bool(at_ends < exponent.max() - _NEGLIGIBLE)
 
         ends = []
         for start, way in ((-1.0, -1.0), (0.0, 1.0)):
-            near, far = 0.0, 1.0
-            while far < _MOST_TILT and holds(start + way * far):
-                near, far = far, 2.0 * far
+            near = 0.0
+            far = 1.0
+            while far < _MOST_TILT and is_resolved(start + way * far):
+                near = far
+                far = 2.0 * far
             for _ in range(30):
                 middle = 0.5 * (near + far)
-                near, far = (middle, far) if holds(start + way * middle) else (near, middle)
+                if is_resolved(start + way * middle):
+                    near = middle
+                else:
+                    far = middle
             ends.append(start + way * near)
         return ends[0], ends[1]
 
@@ -204,14 +231,17 @@ class TabulatedLaw(LossLaw):
 
     def known_profile(self, epsilon: float) -> tuple[float, float, float, float]:
         """Return log δ(ε), log(1 − δ(ε)), δ's relative error and log(e^ε Q(L > ε))."""
-        x, log_q, error = self._table.rule(
-            float(self._chart.place(np.asarray(self._sign * epsilon)))
-        )
-        above, log_p = self._loss(x) - epsilon, self._log_p(x, log_q)
+        cut = self._chart.place(np.asarray(self._sign * epsilon))
+        x, log_q, error = self._table.rule(float(cut))
+        above = self._loss(x) - epsilon
+        log_p = self._log_p(x, log_q)
+        exponent = np.minimum(-above, 0.0)
         with np.errstate(divide="ignore"):
-            gain = log_p + np.log(-np.expm1(np.minimum(-above, 0.0)))
-        log_delta = log_sum(gain)
-        share = np.exp(gain - log_delta) if log_delta > -math.inf else np.zeros(gain.size)
-        complement = log_sum(log_p + np.minimum(-above, 0.0))
-        falling = log_sum(np.where(above > 0, log_p - above, -np.inf))
-        return log_delta, complement, float(share @ error), falling
+            log_gain = log_p + np.log(-np.expm1(exponent))
+        log_delta = log_sum(log_gain)
+        share = np.zeros(log_gain.size)
+        if log_delta > -math.inf:
+            share = np.exp(log_gain - log_delta)
+        log_complement = log_sum(log_p + exponent)
+        log_falling = log_sum(np.where(above > 0, log_p - above, -np.inf))
+        return log_delta, log_complement, float(share @ error), log_falling

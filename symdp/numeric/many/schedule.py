@@ -323,11 +323,10 @@ class StepFamily:
     ) -> None:
         at_steps = entries(vectors)
         number_of_row: dict[bytes, int] = {}
-        first = []
-        for k, row in enumerate(at_steps):
-            first.append(number_of_row.setdefault(row.tobytes(), k))
+        keys = [row.tobytes() for row in at_steps]
+        first = np.asarray([number_of_row.setdefault(key, k) for k, key in enumerate(keys)])
         distinct = np.unique(first)
-        self.counts: Array = np.bincount(np.asarray(first), counts)[distinct]
+        self.counts = np.bincount(first, counts)[distinct]
         vectors = [vectors[k] for k in distinct]
         self._ends: list[LossLaw] = []
         self._rule: Rule | None = None
