@@ -368,8 +368,7 @@ class _Complement:
 
     def _seek(self, log_alpha: float) -> None:
         """Compute 1 − δ around the ε whose line is the highest at a false positive rate."""
-        spread = all(law.is_spread for law in self._laws)
-        if not (spread and self._touches(log_alpha)):
+        if not self._touches(log_alpha):
             self._seek_highest(log_alpha)
 
     def _touches(self, log_alpha: float) -> bool:
