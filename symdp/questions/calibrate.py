@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from functools import partial
 from html import escape
@@ -32,7 +33,10 @@ from symdp.interrupt import limit as within
 from symdp.interrupt import time_left, worked
 from symdp.model import assumption
 from symdp.model.mechanism import a_mechanism
+from symdp.model.relation import is_local
 from symdp.model.sampling import exact
+from symdp.numeric.residues import residues
+from symdp.numeric.saddle_point import log_moments_bound
 from symdp.questions.composition import Composition, Direction
 from symdp.questions.design.scaled import ScaledSteps, SharedBudget
 from symdp.questions.invert import bracketed_root, exceeded
@@ -52,6 +56,7 @@ _DIGITS, _ATTACK_DIGITS = 10, 6  # significant, of the value: the search for a r
 _LEAST_DIGITS, _MOST_DIGITS = 4, 13
 _NOISE = 1e-7  # of log δ: smaller differences against the trend are not held against it
 _SATURATED = 2e3  # a normal quantile that stands for an infinite one
+_FAR = 20.0  # e-folds below the target: there a bound says as much of a value as δ does
 _LEAST_LOG = -1e300  # of a bound that stands for 0
 _NEAR, _FINEST = 1.5, 1e-15  # of an index, absolute and relative: where a root is found
 _EXPONENTS = range(-6, 10)  # decimal, of the coarse list
@@ -419,27 +424,50 @@ def _met_delta(
     """
     answers: dict[sp.Rational, Guarantee] = {}
     limit, side = _below(delta), direction
+    bounded: set[sp.Rational] = set()
+    is_far = method == "contour"
 
     def log_upper(value: sp.Rational, *, keep: bool = False) -> float:
-        nonlocal side
-        answer = answers[value] = composed(value).delta(epsilon, method, side)
+        nonlocal side, is_far
+        steps = composed(value)
+        if is_far:
+            log_bound = _log_bound(steps, epsilon, side)
+            if log_bound < limit - _FAR:
+                bounded.add(value)
+                return log_bound
+        answer = answers[value] = steps.delta(epsilon, method, side)
         if answer.log_upper is None:
             raise InputError(
                 f"method '{method}' gives no upper bound on δ, and a calibration needs one; "
                 "use contour or moments"
             )
         side = cast("Direction", answer.direction) if keep else direction
+        is_far = is_far and abs(answer.log_upper - limit) > _FAR
         return answer.log_upper
 
     target = f"δ({epsilon:g}) ≤ {delta:g}"
-    search = _Search(grid, partial(log_upper, keep=True), limit, what, target, progress)
+    ask = partial(log_upper, keep=True)
+    search = _Search(grid, ask, limit, what, target, progress, bounded)
     met = search.met()
     if side != direction:
         side = direction
         if log_upper(met[0]) > limit:
-            search = _Search(grid, log_upper, limit, what, target, progress)
+            search = _Search(grid, log_upper, limit, what, target, progress, bounded)
             met = search.met()
     return met, answers, search.note
+
+
+def _log_bound(steps: Composition, epsilon: float, direction: Direction) -> float:
+    """Return an upper bound on log δ(ε) that costs less than δ does, 0 where there is none.
+
+    Where δ is a closed form it costs less than any bound.
+    """
+    if steps.protection.by_curve or any(is_local(step) for step, _ in steps.steps):
+        return 0.0  # no law of a loss is known
+    laws = [steps.law(side) for side in steps.sides(direction)]
+    if any(law.is_closed or residues(law) is not None for law in laws):
+        return 0.0
+    return max(log_moments_bound(law, epsilon) for law in laws)
 
 
 def _attack(
@@ -597,8 +625,10 @@ class _Search:
         what: str,
         target: str,
         progress: Progress,
+        bounded: AbstractSet[sp.Rational] = frozenset(),
     ) -> None:
         self._progress = progress
+        self._bounded = bounded  # values of which an upper bound is known alone
         self._known: dict[sp.Rational, float] = {}
         self._grid, self._ask, self._limit = grid, log_upper, limit
         self._coarse = list(grid.coarse)
@@ -808,7 +838,7 @@ class _Search:
 
     def _turn(self) -> str:
         """Return values between which the bound turns, in words; empty where it has one trend."""
-        values = sorted(self._known)
+        values = sorted(value for value in self._known if value not in self._bounded)
         heights = [self._log_upper(value) for value in values]
         # −∞ less −∞ is no number, and no rise.
         rises = [b - a if b != a else 0.0 for a, b in pairwise(heights)]

@@ -10,6 +10,7 @@ import symdp
 from symdp import calibrate, compose, mechanisms
 from symdp.errors import InputError
 from symdp.model.mechanism import Mechanism
+from symdp.questions.composition import Composition
 
 TARGET = {"epsilon": 1.0, "delta": 1e-5}
 
@@ -201,3 +202,22 @@ def test_errors_of_the_command_line(shell, line, parts):
     assert ran.err.count("\n") == 1
     for part in parts:
         assert part in ran.err
+
+
+def test_values_far_below_the_target_are_passed_by_a_bound(monkeypatch):
+    """At the first rates δ is e^−118 and takes seconds: nothing is asked of it but to be small."""
+    asked: list[float] = []
+    delta = Composition.delta
+
+    def counted(self, epsilon, *options):
+        answer = delta(self, epsilon, *options)
+        asked.append(answer.log_delta)
+        return answer
+
+    monkeypatch.setattr(Composition, "delta", counted)
+    noise = mechanisms.gaussian(sigma=3).subsample("poisson", "q")
+    calibrated = calibrate(noise, "q", 30, epsilon=1, delta=1e-5)
+    assert min(asked) > math.log(1e-5) - 25
+    assert calibrated.note == ""
+    there = compose(noise(q=calibrated.value), 30).delta(1)
+    assert 0.999 < there.delta / 1e-5 <= 1
