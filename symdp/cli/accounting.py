@@ -656,17 +656,23 @@ def compare(
     how: How,
 ) -> None:
     """Print noises of one size side by side, what is most private first."""
-    if (std is None) == (mean_abs is None):
-        raise InputError("give the size of the noise: --std S or --mean-abs A, one of them")
-    option, size = ("--std", std) if std is not None else ("--mean-abs", mean_abs)
-    at_delta, value = words.delta(delta), words.real(str(size), option)
+    size_missing = InputError("give the size of the noise: --std S or --mean-abs A, one of them")
+    if std is not None and mean_abs is not None:
+        raise size_missing
+    sizes = {}
+    if std is not None:
+        sizes["std"] = words.real(std, "--std")
+    if mean_abs is not None:
+        sizes["mean_abs"] = words.real(mean_abs, "--mean-abs")
+    at_delta = words.delta(delta)
     check_drawing(plot)
     jobs = _of_each([job.mechanism or "", *job.values], job)
     from symdp.questions.noise import ALPHA
     from symdp.questions.noise import compare as ask
 
     def told(noises: list[Mechanism]) -> None:
-        sizes = {"std": value} if std is not None else {"mean_abs": value}
+        if not sizes and not all(noise.is_concrete for noise in noises):
+            raise size_missing
         left_out: list[str] = []
         rows = ask(noises, job.steps_asked, delta=at_delta, **sizes, left_out=left_out.append)
         if plot is not None:
@@ -707,9 +713,11 @@ def _of_each(typed: list[str], job: Job) -> list[Job]:
 
 def _cells(row: Compared) -> tuple[str, ...]:
     values = " ".join(f"{name}={value}" for name, value in row.values.items())
+    sizes = ("–", "–")
+    if row.size is not None:
+        sizes = (f"{row.size.std:.8g}", f"{row.size.mean_abs:.8g}")
     return (
-        f"{row.mechanism.name} {values}".strip(), f"{row.size.std:.8g}",
-        f"{row.size.mean_abs:.8g}", row.guarantee.epsilon_text(), rounded(row.delta, 6, "up"),
+        f"{row.mechanism.name} {values}".strip(), *sizes, row.guarantee.epsilon_text(), rounded(row.delta, 6, "up"),
         row.guarantee.kind, rounded(row.advantage, 6, "up"), rounded(row.miss_rate, 6, "down"),
     )  # fmt: skip
 

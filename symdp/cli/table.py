@@ -99,6 +99,8 @@ TABLE: dict[str, tuple[str, str, str]] = {
         "integers, reals [-B, B]."),
     "squared": ("--squared", "", "The norms are squared."),
     "std": ("--std", "S", "The standard deviation of the noise."),
+    "compare std": ("--std", "S", "The standard deviation of the noise; without a size all have "
+        "values."),
     "step": ("--step", "J", "The number it must have."),
     "epoch_steps": ("--steps", "T", "random_allocation: the steps of an epoch; -n counts epochs."),
     "target_epsilon": ("--target-epsilon", "E", "Find the noise for this ε instead."),

@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
 import sympy as sp
@@ -33,12 +34,14 @@ from symdp.emit.numpy import compile_numpy
 from symdp.errors import AccuracyError, InputError, SymdpError, at
 from symdp.interrupt import Deadline, worked
 from symdp.model import assumption
+from symdp.model.local import Local
 from symdp.model.mechanism import Mechanism, a_mechanism
 from symdp.model.sampling import MassNoise, Noise, exact
 from symdp.numeric.compile import loss_law
 from symdp.questions.calibrate import decimal
 from symdp.questions.composition import Composition, compose
 from symdp.questions.invert import bracketed_root
+from symdp.questions.shuffled.worst import as_noise
 from symdp.questions.tradeoff import trade_off
 from symdp.turns import in_turn
 
@@ -110,6 +113,7 @@ class Compared:
     """One noise of the size that was asked for, and what its releases say.
 
     `mechanism` has the value that was found, `values` has those of all its parameters by name.
+    `size` is None where it adds no noise, or no bound on the noise's size was found.
     `guarantee` is ε at the δ that was asked for, `delta` the upper end of δ at the least ε of all
     that are compared. The best attack's true positive rate exceeds its false positive rate by
     `advantage`; `miss_rate` is the least at false positive rate 0.05.
@@ -117,18 +121,22 @@ class Compared:
 
     mechanism: Mechanism
     values: dict[str, str]
-    size: NoiseSize
+    size: NoiseSize | None
     guarantee: Guarantee
     delta: float
     advantage: float
     miss_rate: float
 
     def __repr__(self) -> str:
-        return f"<Compared {self.mechanism.summary}, std {self.size.std:.6g}: {self.guarantee}>"
+        size = "" if self.size is None else f", std {self.size.std:.6g}"
+        return f"<Compared {self.mechanism.summary}{size}: {self.guarantee}>"
 
     def to_json(self) -> dict[str, Any]:
         """Return the row as JSON values: the guarantee's keys, and what stands beside them."""
-        entries = {"mechanism": self.mechanism.name, "values": self.values, **self.size._asdict()}
+        sizes: dict[str, float | None] = dict.fromkeys(NoiseSize._fields)
+        if self.size is not None:
+            sizes.update(self.size._asdict())
+        entries = {"mechanism": self.mechanism.name, "values": self.values, **sizes}
         also = {"delta_at_least_epsilon": self.delta, "advantage": self.advantage}
         return {**entries, **self.guarantee.to_json(), **also, "miss_rate": self.miss_rate}
 
@@ -147,13 +155,16 @@ def compare(
 
     A mechanism with one parameter without a value gets the one at which its noise has the size
     that was asked for, to eleven digits; one with values for all keeps them, and shows its size.
+    Without a size all have values, and need not add noise: lists of outcomes, say.
 
     Parameters
     ----------
-    noises : mechanisms that add noise; sampled ones are accounted with their sampling
+    noises : mechanisms that add noise, local randomizers that add it to an input among them;
+        sampled and shuffled ones are accounted as such
     n : the number of releases
     delta : δ of the ε that is compared, in (0, 1)
-    std, mean_abs : the standard deviation or E|X − EX| of the noise, one of them, above 0
+    std, mean_abs : the standard deviation or E|X − EX| of the noise, one of them, above 0; neither
+        where every mechanism has values for all its parameters
     left_out : called with the reason for each noise that has no answer, as where no value of its
         parameter within its domain and [assume] gives the size; an error where it is not given
 
@@ -164,19 +175,26 @@ def compare(
     >>> [(row.mechanism.name, round(row.guarantee.epsilon, 6)) for row in rows]
     [('gaussian', 1.356467), ('laplace', 1.913757)]
     """
-    if (std is None) == (mean_abs is None):
+    is_sized = not all(a_mechanism(noise).is_concrete for noise in noises)
+    is_double = std is not None and mean_abs is not None
+    if is_double or (is_sized and std is None and mean_abs is None):
         raise InputError("give the size of the noise: std or mean_abs, one of them")
     share(delta, "delta")
-    measure: Size = "std" if std is not None else "mean_abs"
-    target = std if std is not None else mean_abs
-    size = real(target, WORDS[measure])
-    if size <= 0:
-        raise InputError(f"{WORDS[measure]} {target}: it must be positive")
+    measure: Size | None = None
+    size = math.nan
+    for name, target in (("std", std), ("mean_abs", mean_abs)):
+        if target is not None:
+            measure = cast("Size", name)
+            size = real(target, WORDS[measure])
+            if size <= 0:
+                raise InputError(f"{WORDS[measure]} {target}: it must be positive")
     rows = []
     last: SymdpError = InputError("give a noise to compare")
     for noise in noises:
         try:
-            noise_of_size = _of_size(a_mechanism(noise), measure, size)
+            noise_of_size = a_mechanism(noise)
+            if measure is not None:
+                noise_of_size = _of_size(noise_of_size, measure, size)
             with at(noise_of_size.summary):
                 steps = compose(noise_of_size, n)
                 rows.append((noise_of_size, steps, steps.epsilon(delta)))
@@ -189,14 +207,22 @@ def compare(
     if not rows:
         raise last
     rows.sort(key=lambda row: row[2].epsilon)
-    return tuple(_row(*row, rows[0][2].epsilon) for row in rows)
+    least = rows[0][2].epsilon
+    return tuple(_row(*row, least, is_sized=measure is not None) for row in rows)
 
 
-def _row(mechanism: Mechanism, steps: Composition, answer: Guarantee, least: float) -> Compared:
+def _row(
+    mechanism: Mechanism, steps: Composition, answer: Guarantee, least: float, *, is_sized: bool
+) -> Compared:
+    size = None
+    if is_sized:
+        size = noise_size(mechanism)
+    with suppress(InputError, AccuracyError):
+        size = size or noise_size(mechanism)
     return Compared(
         mechanism,
         {name: decimal(value) for name, value in mechanism.bound},
-        noise_size(mechanism),
+        size,
         answer,
         steps.delta(least).at_most,
         steps.membership_advantage(),
@@ -211,7 +237,7 @@ class _NoValueError(InputError):
 def _of_size(mechanism: Mechanism, measure: Size, size: float) -> Mechanism:
     """Return a mechanism with the value of its one open parameter that gives a size."""
     if mechanism.is_concrete:
-        noise_of(mechanism)
+        _added(mechanism)
         return mechanism
     name, *more = mechanism.parameters
     if more:
@@ -308,6 +334,19 @@ def _around(
     return None, heights
 
 
+def _added(mechanism: Mechanism) -> Noise | MassNoise:
+    """Return the noise of a mechanism, of a local randomizer what is added to the input."""
+    source = mechanism.source
+    if not isinstance(source, Local):
+        return noise_of(mechanism)
+    added = as_noise(mechanism)
+    if added is None:
+        raise InputError(
+            f"{mechanism.name} adds no noise to its input, and has no size: give densities f(y - x)"
+        )
+    return noise_of(added)
+
+
 def noise_of(mechanism: Mechanism) -> Noise | MassNoise:
     """Return the additive noise of a mechanism; InputError where it has none."""
     source = mechanism.source
@@ -342,7 +381,7 @@ def _moment(mechanism: Mechanism, name: Size, mean: arb) -> float:
 
 def _integral(mechanism: Mechanism, factor: sp.Expr, word: str) -> arb:
     """Enclose the mean of a function of the noise, to a double's accuracy."""
-    noise, x = noise_of(mechanism), mechanism.variable
+    noise, x = _added(mechanism), mechanism.variable
     if isinstance(noise, MassNoise):
         return _of_masses(noise, word)
     density = factor * noise.density

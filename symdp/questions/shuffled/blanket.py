@@ -13,6 +13,7 @@ import numpy as np
 from symdp.errors import InputError
 from symdp.model.local import Local
 from symdp.numeric.answer import Answer
+from symdp.numeric.saddle_point import log_one_minus_exp
 from symdp.numeric.shuffled.blanket import Bound, best_split, blanket_bound
 from symdp.numeric.total import SumLaw
 from symdp.questions.guarantee import Link
@@ -94,6 +95,17 @@ class BlanketLaw(SumLaw):
         return 0.0
 
     @property
+    def log_finite_mass(self) -> float:
+        """0: no output is told apart from the others."""
+        return 0.0
+
+    def cgf(self, tilt: float) -> float:
+        """Return 0 at tilts 0 and −1, where it is the log of a probability; refused elsewhere."""
+        if tilt in (0.0, -1.0):
+            return 0.0
+        return float(self.parts)
+
+    @property
     def domain(self) -> tuple[float, float]:
         """Every tilt."""
         return -math.inf, math.inf
@@ -139,14 +151,12 @@ class Blanket:
     def log_delta(self, law: SumLaw, epsilon: float) -> Answer:
         """Return the bound at one ε, of kind "bound"."""
         assert isinstance(law, BlanketLaw)
+        bound = law.bound(abs(epsilon))
+        log_delta = bound.log_delta
         if epsilon < 0.0:
-            raise InputError(
-                f"epsilon = {epsilon:g}: shuffled answers are bounded from epsilon = 0 on"
-            )
-        bound = law.bound(epsilon)
-        return Answer(
-            bound.log_delta, None, bound.log_delta, "bound", _advice(law, bound), route=ROUTE
-        )
+            # δ(ε) = 1 − e^ε (1 − δ(−ε)) of the pair exchanged, which is bounded too
+            log_delta = log_one_minus_exp(epsilon + log_one_minus_exp(log_delta))
+        return Answer(log_delta, None, log_delta, "bound", _advice(law, bound), route=ROUTE)
 
     def log_deltas(self, law: SumLaw, epsilons: Sequence[float]) -> list[Answer]:
         """Return log δ at several ε."""

@@ -87,12 +87,15 @@ def as_noise(mechanism: Mechanism) -> Mechanism | None:
     density = location(source, mechanism.variable)
     if density is None:
         return None
-    values = sorted(source.inputs, key=float)
-    words = {p.name: p.domain for p in mechanism.declared if p.symbol in density.free_symbols}
+    width = sp.Max(*source.inputs) - sp.Min(*source.inputs)
+    if source.is_interval:
+        width = source.inputs[1] - source.inputs[0]
+    symbols = density.free_symbols | width.free_symbols
+    words = {p.name: p.domain for p in mechanism.declared if p.symbol in symbols}
     return Mechanism.additive(
         density,
         mechanism.variable,
-        values[-1] - values[0],
+        width,
         name=mechanism.name,
         parameters=words,
     )
