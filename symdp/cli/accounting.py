@@ -717,8 +717,9 @@ def _cells(row: Compared) -> tuple[str, ...]:
     if row.size is not None:
         sizes = (f"{row.size.std:.8g}", f"{row.size.mean_abs:.8g}")
     return (
-        f"{row.mechanism.name} {values}".strip(), *sizes, row.guarantee.epsilon_text(), rounded(row.delta, 6, "up"),
-        row.guarantee.kind, rounded(row.advantage, 6, "up"), rounded(row.miss_rate, 6, "down"),
+        f"{row.mechanism.name} {values}".strip(), *sizes,
+        row.guarantee.epsilon_text(), rounded(row.delta, 6, "up"), row.guarantee.kind,
+        rounded(row.advantage, 6, "up"), rounded(row.miss_rate, 6, "down"),
     )  # fmt: skip
 
 

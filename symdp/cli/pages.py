@@ -22,6 +22,7 @@ from symdp.cli.training import TrainingJob
 from symdp.cli.working import working
 from symdp.durable import replace_text, unique
 from symdp.errors import InputError
+from symdp.model.relation import is_shuffled
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -53,6 +54,7 @@ def report(
     from symdp.page.markdown import to_markdown
     from symdp.page.plot import why_not_drawn
     from symdp.page.report import PROFILE, Report
+    from symdp.page.shuffled import ShuffledReport, is_one_round
     from symdp.page.verification import Results
 
     undrawn = why_not_drawn()
@@ -63,7 +65,11 @@ def report(
             name = Path(job.composition).name if job.composition else composition.steps[0][0].name
             head = one_line(f"{name}, {steps_of(composition.n)}"), one_line(job.typed)
             panel = (lambda: _panel(job, delta)) if ending == "html" else None
-            page = Report(head, composition, at, undrawn=undrawn, panel=panel)
+            page: Report | ShuffledReport
+            if is_one_round(composition):
+                page = ShuffledReport(head, composition, at, undrawn=undrawn)
+            else:
+                page = Report(head, composition, at, undrawn=undrawn, panel=panel)
 
             def write(mark: str) -> None:
                 document = page.document(one_line(title), mark)
@@ -184,6 +190,12 @@ def panel_of(job: Job, kept: Sequence[str] = ()) -> Panel:
     group = None if job.sampling is not None else job.group
     unbound = replace(job, values=[], rate=None, sampling=None, relation=None, group=group)
     mechanism = unbound.build_mechanism()
+    if is_shuffled(mechanism):
+        raise InputError(
+            f"{mechanism.summary}: a page with sliders computes with the law of the loss, and of "
+            "shuffled answers a bound on δ is known alone; `symdp report` writes a page at given "
+            "values, and `symdp curve` a table"
+        )
     values_given = words.bindings(job.values)
     mechanism(**values_given)  # where a value breaks a rule, this says so
     # A program integrates no mass: what one depends on keeps its value, and has no slider.

@@ -553,7 +553,7 @@ def _refuse_local(mechanism: Mechanism) -> None:
     if is_local(mechanism):
         raise InputError(
             f"{mechanism.summary}: ledgers and cards hold noise and pairs of laws, no local "
-            "randomizers; ask for ε, δ, a curve or a calibration"
+            "randomizers; ask for ε, δ, a curve, a calibration or a report"
         )
 
 

@@ -316,15 +316,64 @@ def test_how_many_people_is_a_parameter():
         crowd(people=1)
 
 
+def miss_rate(P, Q, alpha):
+    """The least miss rate of any test of P against Q with false positive rate α under Q."""
+    lines = {P[k] / Q[k] for k in Q if Q[k]}
+    return max(
+        1.0 - math.fsum(max(P[k] - y * Q[k], 0.0) for k in P) - y * alpha for y in {0.0, *lines}
+    )
+
+
+@pytest.mark.quick_cases("two")
+@pytest.mark.parametrize("name", ["two", "skewed"])
+def test_no_attack_on_shuffled_answers_is_above_the_trade_off(name):
+    """Of four people, over all inputs of the three others."""
+    table = doubles(LISTS[name])
+    inputs = range(len(table))
+    crowd = compose(Mechanism.local(LISTS[name]).shuffled(4))
+    for alpha in (0.05, 0.3):
+        least = 1.0
+        for others in itertools.combinations_with_replacement(inputs, 3):
+            laws = [counts_law([*(table[i] for i in others), table[value]]) for value in inputs]
+            for P, Q in itertools.permutations(laws, 2):
+                least = min(least, miss_rate(P, Q, alpha))
+        assert 0.5 * least <= crowd.trade_off(alpha) <= least
+    assert crowd.membership_advantage() == crowd.delta(0.0).at_most
+    # the pair exchanged: δ(−ε) = 1 − e^{−ε} (1 − δ(ε))
+    turned = 1.0 - math.exp(-0.4) * (1.0 - crowd.delta(0.4).delta)
+    assert crowd.delta(-0.4).delta == pytest.approx(turned, rel=1e-12)
+
+
+@pytest.mark.slow
+def test_randomizers_are_compared_at_one_size_or_as_they_stand():
+    answer = Mechanism.from_toml(FILE)
+    normal = Mechanism.local(
+        sp.exp(-((Y - X) ** 2) / (2 * B**2)) / sp.sqrt(2 * sp.pi) / B, Y, X, (0, 1), name="normal"
+    )
+    rows = symdp.compare([answer.shuffled(300), normal.shuffled(300)], delta=1e-5, std=2)
+    assert {row.mechanism.name for row in rows} == {"answers", "normal"}
+    for row in rows:
+        assert row.size.std == pytest.approx(2.0)
+        assert row.guarantee.epsilon == compose(row.mechanism).epsilon(1e-5).epsilon
+    coin = Mechanism.local(k_ary(2, 3), name="coin").shuffled(300)
+    plain = symdp.compare([coin, answer(b=1).shuffled(300)], delta=1e-5)
+    assert plain[0].guarantee.epsilon <= plain[1].guarantee.epsilon
+    sizes = {row.mechanism.name: row.size for row in plain}
+    assert sizes["coin"] is None
+    assert sizes["answers"].std == pytest.approx(math.sqrt(2))
+    assert [row.to_json()["std"] for row in plain if row.size is None] == [None]
+    with refused("give the size"):
+        symdp.compare([answer.shuffled(300)], delta=1e-5)
+    with refused("adds no noise"):
+        symdp.compare([coin], delta=1e-5, std=1)
+
+
 def test_what_is_refused_is_told_in_a_sentence():
     crowd = compose(Mechanism.from_toml(FILE)(b=1).shuffled(100))
-    for ask in (crowd.trade_off, crowd.renyi):
-        with refused("shuffled"):
-            ask(0.5)
+    with refused("shuffled"):
+        crowd.renyi(0.5)
     with refused("prv needs the law of the loss"):
         crowd.delta(0.3, method="prv")
-    with refused("from epsilon = 0 on"):
-        crowd.delta(-0.1)
     with refused("is no local randomizer"):
         symdp.mechanisms.laplace(b=1).shuffled(10)
     with refused("shuffled already"):
