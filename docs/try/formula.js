@@ -11,10 +11,12 @@ const FUNCTIONS = new Map([
 const BRANCHING = new Set(["Min", "Max", "Abs", "sign"]);
 const ALIASES = new Map([["ln", "log"], ["abs", "Abs"], ["min", "Min"], ["max", "Max"]]);
 const CONSTANTS = new Map([["pi", Math.PI], ["E", Math.E]]);
+const CASES = "write Piecewise((value, condition), (other, True))";
+const CASE_WORDS = new Set(["if", "else", "elif", "for", "in"]);
 const INSTEAD = new Map(Object.entries({
   Rational: "write 1/3, which is exact",
   Heaviside: "write Piecewise((1, x > 0), (0, True)) for a variable x",
-  where: "write Piecewise((value, condition), (other, True))",
+  where: CASES,
   pow: "write x**y", exp2: "write 2**x", expm1: "write exp(x) - 1", log1p: "write log(1 + x)",
   log2: "write log(x)/log(2)", log10: "write log(x)/log(10)",
 }));
@@ -158,7 +160,8 @@ function parseFormula(text, known) {
   };
   const refuseCode = (name) => {
     if (name === "and" || name === "or") refuse(`'${name}' is not allowed; write (a < x) ${name === "and" ? "&" : "|"} (x < b)`);
-    if (CODE.has(name) || name.startsWith("_")) refuse(`${quoted(name)} is code; a formula holds only numbers and functions`);
+    const remedy = CASE_WORDS.has(name) ? CASES : "a formula holds only numbers and functions";
+    if (CODE.has(name) || name.startsWith("_")) refuse(`${quoted(name)} is code; ${remedy}`);
   };
   const descend = () => { if (++depth > DEEPEST_BRACKETS) refuse(`the formula is nested over ${DEEPEST_BRACKETS} levels deep`); };
   const branch = (parts) => {

@@ -39,10 +39,12 @@ _FUNCTIONS: dict[str, tuple[Callable[..., sp.Basic], int, int]] = {  # head, lea
 }
 _ALIASES = {"ln": "log", "abs": "Abs", "min": "Min", "max": "Max"}
 CONSTANTS: dict[str, sp.Expr] = {"pi": sp.pi, "E": sp.E, "oo": sp.oo}
+_CASES = "write Piecewise((value, condition), (other, True))"
+_CASE_WORDS = ("if", "else", "elif", "for", "in")
 _INSTEAD = {  # of functions that SymPy or NumPy has
     "Rational": "write 1/3, which is exact",
     "Heaviside": "write Piecewise((1, x > 0), (0, True)) for a variable x",
-    "where": "write Piecewise((value, condition), (other, True))",
+    "where": _CASES,
     "pow": "write x**y",
     "exp2": "write 2**x",
     "expm1": "write exp(x) - 1",
@@ -369,7 +371,8 @@ class _Parser:
             sign = "&" if name == "and" else "|"
             raise InputError(f"'{name}' is not allowed; write (a < x) {sign} (x < b)")
         if name in _CODE or name.startswith("_"):
-            raise InputError(f"{shorten(name)} is code; a formula holds only numbers and functions")
+            remedy = _CASES if name in _CASE_WORDS else "a formula holds only numbers and functions"
+            raise InputError(f"{shorten(name)} is code; {remedy}")
 
     def _descend(self) -> None:
         self.depth += 1
