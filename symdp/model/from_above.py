@@ -50,12 +50,15 @@ class FromAbove:
 
     @property
     def std(self) -> float:
-        """The standard deviation of the noise; AccuracyError where none is found."""
+        """The standard deviation of the noise, on vectors that of a coordinate.
+
+        AccuracyError where none is found.
+        """
         return float(above("noise").moment(self, "std"))
 
     @property
     def mean_abs(self) -> float:
-        """E|X − EX| of the noise."""
+        """E|X − EX| of the noise, on vectors that of a coordinate."""
         return float(above("noise").moment(self, "mean_abs"))
 
     def quantile(self, p: Any) -> Any:
@@ -84,7 +87,8 @@ class FromAbove:
         """Return independent values of the noise, for simulations and figures.
 
         No release may use them: the rounding of doubles tells of what they are added to. Noise on
-        the integers has whole numbers, of NumPy's int64 where all of them fit.
+        the integers has whole numbers, of NumPy's int64 where all of them fit; noise on vectors
+        has a row for each vector.
 
         Parameters
         ----------

@@ -121,9 +121,8 @@ def save_trade_off(alpha: Sequence[float], beta: Sequence[float], path: Path) ->
 def mechanism_axes(mechanism: Mechanism, ax: Any = None) -> Any:
     """Draw density and shift, loss, K with its domain and trade-off of one step into four axes."""
     import numpy as np
-    import sympy as sp
 
-    from symdp.emit.numpy import compile_numpy
+    from symdp.model.sampling import Radial
     from symdp.questions.composition import compose
     from symdp.questions.noise import shown_range
     from symdp.questions.tradeoff import trade_off
@@ -131,7 +130,7 @@ def mechanism_axes(mechanism: Mechanism, ax: Any = None) -> Any:
     if ax is not None and np.size(ax) != _PANELS:
         raise InputError(f"ax: four axes are needed, as of subplots(2, 2), not {np.size(ax)}")
     steps = compose(mechanism)
-    pair, law, x = mechanism.pair(), steps.law("remove"), mechanism.variable
+    law, x = steps.law("remove"), mechanism.variable
     low, high = shown_range(mechanism)
     with settings():
         if ax is None:
@@ -140,16 +139,7 @@ def mechanism_axes(mechanism: Mechanism, ax: Any = None) -> Any:
             figure, ax = pyplot.subplots(2, 2, figsize=(9.0, 6.6), layout="constrained")
             figure.suptitle(mechanism.summary)
         density, loss, cgf, attack = np.ravel(ax)
-        if pair.support.points:
-            places = np.asarray([float(point) for point in pair.support.points])
-            logs = [np.asarray([float(sp.log(m)) for m in law]) for law in (pair.P, pair.Q)]
-        else:
-            dense = np.linspace(low, high, _DRAWN)
-            whole = pair.support.kind != "interval"
-            places = np.arange(math.floor(low), math.ceil(high) + 1.0) if whole else dense
-            with np.errstate(all="ignore"):
-                logs = [np.log(compile_numpy(law, [x])(places)) for law in (pair.P, pair.Q)]
-        mark = "" if pair.support.kind == "interval" else "o"
+        places, logs, mark = _laws_drawn(mechanism, low, high)
         style: dict[str, Any] = {"marker": mark, "markersize": 3, "linestyle": "" if mark else "-"}
         for name, values, colour in zip("PQ", logs, _COLOURS, strict=False):
             density.plot(places, np.exp(values), color=colour, label=name, **style)
@@ -158,20 +148,54 @@ def mechanism_axes(mechanism: Mechanism, ax: Any = None) -> Any:
         first, last = max(law.domain[0], -_TILTS - 1.0), min(law.domain[1], _TILTS)
         tilts = np.linspace(first, last, _FEW)[1:-1]
         cgf.plot(tilts, [law.cgf(float(t)) for t in tilts], color=_COLOURS[0])
-        for end in (e for e in law.domain if math.isfinite(e)):
+        for end in (e for e in law.domain if abs(e) <= _TILTS + 1.0):
             cgf.axvline(end, color=_COLOURS[1], linestyle="--")
         # Denser at both ends, where the curve bends.
         alpha = (1.0 - np.cos(np.linspace(0.0, math.pi, _RATES))) / 2.0
         attack.plot(alpha, trade_off(steps, alpha), color=_COLOURS[0], label="best attack")
         attack.plot([0, 1], [1, 0], color=_COLOURS[-1], linestyle="--", label="guessing")
-        domain = " to ".join(f"{end:.4g}" for end in law.domain)
-        density.set(title="density, with the record P and without it Q", xlabel=x.name)
-        loss.set(title="privacy loss ℓ = log P/Q", xlabel=x.name)
-        cgf.set(title=f"K(t), finite for t from {domain}".replace("inf", "∞"), xlabel="t")
+        domain = " to ".join(f"{end:.4g}" for end in law.domain).replace("inf", "∞")
+        heights, output = "density, with the record P and without it Q", x.name
+        transform = f"K(t), finite for t from {domain}"
+        if isinstance(mechanism.source, Radial):
+            heights, output = "density of P and Q, 1 at its centre", "x along the shift"
+            transform = "K(t)"
+        density.set(title=heights, xlabel=output)
+        loss.set(title="privacy loss ℓ = log P/Q", xlabel=output)
+        cgf.set(title=transform, xlabel="t")
         attack.set(title="trade-off", xlabel="false positive rate α", ylabel="miss rate β")
         for axes in (density, attack):
             axes.legend(frameon=False)
     return ax
+
+
+def _laws_drawn(mechanism: Mechanism, low: float, high: float) -> tuple[Any, list[Any], str]:
+    """Return places, log P and log Q there, and the marker of values that are not joined."""
+    import numpy as np
+    import sympy as sp
+
+    from symdp.emit.numpy import compile_numpy
+    from symdp.model.sampling import Radial
+
+    x, source = mechanism.variable, mechanism.source
+    dense = np.linspace(low, high, _DRAWN)
+    if isinstance(source, Radial):
+        height = compile_numpy(source.density, [x])
+        away = np.abs(dense - float(source.sensitivity))
+        with np.errstate(all="ignore"):
+            logs = [np.log(height(distance)) for distance in (away, np.abs(dense))]
+            return dense, [values - np.log(height(np.zeros(1))) for values in logs], ""
+    pair = mechanism.pair()
+    if pair.support.points:
+        places = np.asarray([float(point) for point in pair.support.points])
+        masses = [np.asarray([float(sp.log(m)) for m in law]) for law in (pair.P, pair.Q)]
+        return places, masses, "o"
+    places, mark = dense, ""
+    if pair.support.kind != "interval":
+        places, mark = np.arange(math.floor(low), math.ceil(high) + 1.0), "o"
+    with np.errstate(all="ignore"):
+        logs = [np.log(compile_numpy(law, [x])(places)) for law in (pair.P, pair.Q)]
+    return places, logs, mark
 
 
 def save_mechanism(mechanism: Mechanism, path: Path) -> None:

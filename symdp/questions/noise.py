@@ -11,6 +11,10 @@ density is a polynomial through Chebyshev places; where the integral of a cell a
 halves differ, it is halved. The distribution function of a cell is the polynomial's integral, and
 is inverted by bisection. On integers the probabilities are summed. What all cells hold besides 1
 is the error that is known.
+
+**Noise on vectors** is a length R, of a density as r^{d−1} g(r), times an independent direction u,
+uniform on the sphere. Size is that of one coordinate: (E R²/d)^{1/2}, and E R · E|u₁| with
+E|u₁| = Γ(d/2)/(√π Γ((d+1)/2)).
 """
 
 from __future__ import annotations
@@ -36,7 +40,7 @@ from symdp.interrupt import Deadline, worked
 from symdp.model import assumption
 from symdp.model.local import Local
 from symdp.model.mechanism import Mechanism, a_mechanism
-from symdp.model.sampling import MassNoise, Noise, exact
+from symdp.model.sampling import MassNoise, Noise, Radial, exact
 from symdp.numeric.compile import loss_law
 from symdp.questions.calibrate import decimal
 from symdp.questions.composition import Composition, compose
@@ -73,6 +77,7 @@ _LARGEST_INT = 2.0**63
 _ROUNDED = 1e-15  # of a sum of probabilities
 _LACKING = 1e-9  # of the mass, that the cells may not see
 _MOST_WHOLE = 1 << 22  # integers whose probabilities are summed
+_FARTHEST, _LENGTHS = 100.0, 1601  # octaves, and lengths at which a mass is sized up
 _PLACES = np.cos(np.pi * np.arange(_DEGREE + 1) / _DEGREE)
 _TO_SERIES = np.linalg.inv(chebyshev.chebvander(_PLACES, _DEGREE))
 
@@ -350,14 +355,31 @@ def _added(mechanism: Mechanism) -> Noise | MassNoise:
 def noise_of(mechanism: Mechanism) -> Noise | MassNoise:
     """Return the additive noise of a mechanism; InputError where it has none."""
     source = mechanism.source
-    if isinstance(source, MassNoise):
+    if isinstance(source, Noise | MassNoise):
         return source
-    if not isinstance(source, Noise):
-        kind = "noise on vectors" if not mechanism.is_given else "no additive noise"
-        raise InputError(
-            f"{mechanism.name} is {kind}: size, quantiles and values are those of noise on a line"
-        )
-    return source
+    what = "no additive noise: size, quantiles and values are those of noise on a line or a vector"
+    if isinstance(source, Radial):
+        what = "noise on vectors, which has no quantiles: ask for std, mean_abs or sample"
+    raise InputError(f"{mechanism.name} is {what}")
+
+
+def _length(mechanism: Mechanism) -> Mechanism:
+    """Return the length of noise on vectors as noise on [0, ∞), of mass 1 but for rounding."""
+    source, r = mechanism.source, mechanism.variable
+    assert isinstance(source, Radial)
+    name = f"the length of {mechanism.name}"
+    dimension = source.dimension
+    log_density = compile_numpy((dimension - 1) * sp.log(r) + sp.log(source.density), [r])
+    lengths = np.exp2(np.linspace(-_FARTHEST, _FARTHEST, _LENGTHS))
+    with np.errstate(all="ignore"):
+        log_masses = np.asarray(log_density(lengths)) + np.log(lengths)
+    bits = round(float(np.nanmax(log_masses)) / math.log(2.0))
+    density = r ** (dimension - 1) * source.density * sp.Integer(2) ** -bits
+    mass = _enclosed(density, r, (sp.S.Zero, sp.oo))
+    if mass is None or not mass > 0:
+        raise AccuracyError(f"{name}: no bound on the mass of its density was found")
+    density /= sp.Rational(float(mass.mid()))
+    return Mechanism.additive(density, r, support=(0, sp.oo), name=name)
 
 
 @in_turn
@@ -368,10 +390,14 @@ def moment(mechanism: Mechanism, name: Literal["mean", "std", "mean_abs"]) -> fl
 
 
 def _mean(mechanism: Mechanism) -> arb:
+    if isinstance(mechanism.source, Radial):
+        return arb(0)  # of each coordinate
     return _integral(mechanism, mechanism.variable, "mean")
 
 
 def _moment(mechanism: Mechanism, name: Size, mean: arb) -> float:
+    if isinstance(mechanism.source, Radial):
+        return _coordinate(mechanism, name)
     away = mechanism.variable - sp.Rational(float(mean.mid()))
     power = away**2 if name == "std" else sp.Abs(away)
     ball = _integral(mechanism, power, WORDS[name])
@@ -379,25 +405,48 @@ def _moment(mechanism: Mechanism, name: Size, mean: arb) -> float:
         return float((ball.sqrt() if name == "std" else ball).mid())
 
 
+def _coordinate(mechanism: Mechanism, name: Size) -> float:
+    """Return the size of one coordinate of noise on vectors."""
+    source = mechanism.source
+    assert isinstance(source, Radial)
+    length = _length(mechanism)
+    power = length.variable**2 if name == "std" else length.variable
+    ball = _integral(length, power, WORDS[name])
+    with ctx.workprec(_BITS):
+        d = arb(int(source.dimension))
+        if name == "std":
+            return float((ball / d).sqrt().mid())
+        share_of_length = (d / 2).gamma() / ((d + 1) / 2).gamma() / arb.pi().sqrt()
+        return float((ball * share_of_length).mid())
+
+
 def _integral(mechanism: Mechanism, factor: sp.Expr, word: str) -> arb:
     """Enclose the mean of a function of the noise, to a double's accuracy."""
     noise, x = _added(mechanism), mechanism.variable
     if isinstance(noise, MassNoise):
         return _of_masses(noise, word)
-    density = factor * noise.density
-    ends, tolerance = (mechanism.support.lower, mechanism.support.upper), arb(2) ** -40
+    ends = mechanism.support.lower, mechanism.support.upper
+    ball = _enclosed(factor * noise.density, x, ends)
+    if ball is None:
+        raise AccuracyError(
+            f"{mechanism.summary}: no bound on the {word} of its noise was found; whether it is "
+            "finite is open"
+        )
+    return ball
+
+
+def _enclosed(density: sp.Expr, x: sp.Symbol, ends: tuple[sp.Expr, sp.Expr]) -> arb | None:
+    """Enclose an integral or a sum to a double's accuracy, None where no bound is found."""
+    tolerance = arb(2) ** -40
     for _ in range(_TRIES):
         with ctx.workprec(_BITS):
             ball = enclose_mass(density, x, *ends, tolerance, Deadline(_SECONDS, worked))
         if not ball.is_finite():
-            break
+            return None
         if ball.rad() < 2.0**-56 * abs(ball) or ball.rad() < _RELATIVE:
             return arb(0) if ball.contains(0) else ball
         tolerance = min(tolerance, abs(ball).upper()) * _RELATIVE
-    raise AccuracyError(
-        f"{mechanism.summary}: no bound on the {word} of its noise was found; whether it is "
-        "finite is open"
-    )
+    return None
 
 
 def _of_masses(noise: MassNoise, word: str) -> arb:
@@ -557,9 +606,14 @@ def sample(
 ) -> Array | NDArray[np.int64]:
     """Return independent values of the noise, see `Mechanism.sample`."""
     generator = np.random.default_rng(rng)
-    uniform = generator.random(whole(size, "size"))
+    uniform = np.maximum(generator.random(whole(size, "size")), _LEAST_SHARE)
     noise = a_mechanism(mechanism)
-    values = _law(noise).quantile(np.maximum(uniform, _LEAST_SHARE))
+    if isinstance(noise.source, Radial):
+        lengths = _law(_length(noise.require_concrete())).quantile(uniform)
+        normal = generator.standard_normal((uniform.size, int(noise.source.dimension)))
+        directions = normal / np.linalg.norm(normal, axis=1, keepdims=True)
+        return np.asarray(lengths[:, None] * directions)
+    values = _law(noise).quantile(uniform)
     is_in_cells = getattr(noise.source, "cell", None) is not None
     is_whole = noise.support.kind != "interval" and not is_in_cells
     if is_whole and np.all(np.abs(values) < _LARGEST_INT):
@@ -570,10 +624,14 @@ def sample(
 def shown_range(mechanism: Mechanism) -> tuple[float, float]:
     """Return between which places a figure of one step's pair is drawn.
 
-    Of noise from a half percent below to as much above, moved by its shift; of other pairs a finite
-    support. InputError where there is neither.
+    Of noise from a half percent below to as much above, moved by its shift; of noise on vectors
+    along the line through both centres; of other pairs a finite support. InputError where there is
+    neither.
     """
     source, support = mechanism.source, mechanism.support
+    if isinstance(source, Radial):
+        farthest = float(quantile(_length(mechanism), _DRAWN[1]))
+        return -farthest, farthest + float(source.sensitivity)
     ends = float(support.lower), float(support.upper)
     if isinstance(source, Noise | MassNoise):
         low, high = quantile(mechanism, _DRAWN)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 
 import pytest
@@ -36,13 +37,21 @@ def test_a_figure_is_drawn(shell: Shell, tmp_path, ending):
     assert file.stat().st_size > 4_000
 
 
+def test_noise_on_vectors_is_drawn(shell: Shell, tmp_path):
+    values = shell("sample multivariate_t nu=3 s=1 d=3 --size 2 --seed 5").out.splitlines()
+    assert [len(json.loads(value)) for value in values] == [3, 3]
+    file = tmp_path / "t.png"
+    assert shell(f"plot multivariate_t nu=3 s=1 d=3 -o {file}").out == f"drawn: {file}\n"
+    assert file.stat().st_size > 4_000
+
+
 @pytest.mark.parametrize(
     ("line", "told"),
     [
         ("sample laplace", "needs a value for b"),
         ("sample laplace b=2 --size 0", "from 1 to 1000000"),
         ("sample laplace b=2 --seed x", "--seed"),
-        ("sample multivariate_t nu=3 s=1 d=3", "noise on vectors"),
+        ("sample l2_laplace s=1 d=3", "no additive noise"),
         ("sample randomized_response epsilon_0=1", "randomized_response"),
         ("plot laplace b=2 -o noise.txt", ".svg"),
         ("plot laplace b=2", "-o"),

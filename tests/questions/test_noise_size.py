@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 import mpmath
+import numpy as np
 import pytest
 import sympy as sp
 
 import symdp
-from symdp import mechanisms
+from symdp import Mechanism, mechanisms
 from symdp.errors import AccuracyError, InputError
 from symdp.questions.noise import compare, noise_size
 
@@ -136,3 +137,50 @@ def test_a_noise_without_an_answer_does_not_take_that_of_others(monkeypatch):
     assert reasons == ["gaussian: it oscillates too fast"]
     with pytest.raises(AccuracyError, match="oscillates"):
         compare(noises, 3, delta=1e-5, std=4)
+
+
+R = sp.Symbol("r", positive=True)
+ON_VECTORS = {  # the density of the length but for r^{d−1}, and d
+    "hyperbolic": (sp.exp(-2 * sp.sqrt(1 + R**2 / 9)), 3),
+    "exponential": (sp.exp(-R / 2), 50),
+    "power": ((1 + R**2) ** -3, 2),
+    "on a line": (sp.exp(-(R**2) / 8), 1),
+    "ball": (sp.Piecewise((1, R <= 2), (sp.exp(2 - R), True)), 5),
+}
+
+
+@pytest.mark.parametrize(("density", "dimension"), ON_VECTORS.values(), ids=list(ON_VECTORS))
+def test_a_coordinate_of_noise_on_vectors(density, dimension):
+    noise = Mechanism.radial(density, R, dimension=dimension, sensitivity=1)
+    g = sp.lambdify(R, density, "mpmath")
+    d, ends = mpmath.mpf(dimension), [0, 2, 10, 100, 1000, mpmath.inf]
+    mass, first, second = (
+        mpmath.quad(lambda r, k=k: r ** (d - 1 + k) * g(r), ends) for k in range(3)
+    )
+    part = mpmath.gamma(d / 2) / mpmath.sqrt(mpmath.pi) / mpmath.gamma((d + 1) / 2)
+    assert noise.mean == 0.0
+    assert noise.std == pytest.approx(float(mpmath.sqrt(second / mass / d)), rel=1e-12)
+    assert noise.mean_abs == pytest.approx(float(part * first / mass), rel=1e-12)
+    values = noise.sample(20_000, rng=7)
+    assert values.shape == (20_000, dimension)
+    heights = np.abs(values)
+    error = heights.std() / np.sqrt(values.size / 4)  # coordinates of one vector hang together
+    assert abs(heights.mean() - noise.mean_abs) < 5 * error
+    assert abs(values.mean()) < 10 * noise.std / np.sqrt(values.size)
+
+
+def test_heavy_tails_on_vectors_have_no_size_and_vectors_no_quantiles():
+    noise = Mechanism.radial((1 + R**2) ** -2, R, dimension=2, sensitivity=1)
+    assert noise.mean_abs == pytest.approx(1, rel=1e-15)
+    with pytest.raises(AccuracyError, match="whether it is finite is open"):
+        _ = noise.std
+    with pytest.raises(InputError, match="which has no quantiles"):
+        noise.quantile(0.5)
+
+
+def test_noises_on_vectors_are_compared_by_a_coordinate():
+    s = sp.Symbol("s", positive=True)
+    normal = Mechanism.radial(sp.exp(-(R**2) / (2 * s**2)), R, dimension=7, sensitivity=1)
+    on_vectors, on_the_line = compare([normal, mechanisms.gaussian], 10, delta=1e-5, std=9)
+    assert on_vectors.size.std == pytest.approx(9)
+    assert on_vectors.guarantee.epsilon == pytest.approx(on_the_line.guarantee.epsilon, rel=1e-9)
