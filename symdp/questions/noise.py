@@ -363,23 +363,41 @@ def noise_of(mechanism: Mechanism) -> Noise | MassNoise:
     raise InputError(f"{mechanism.name} is {what}")
 
 
-def _length(mechanism: Mechanism) -> Mechanism:
-    """Return the length of noise on vectors as noise on [0, ∞), of mass 1 but for rounding."""
+def _log_of_length(mechanism: Mechanism) -> sp.Expr:
+    """Return the log of r^{d−1} g(r), to which the density of the length is proportional."""
+    source = mechanism.source
+    assert isinstance(source, Radial)
+    return (source.dimension - 1) * sp.log(mechanism.variable) + sp.log(source.density)
+
+
+def _length(mechanism: Mechanism) -> tuple[Mechanism, int, sp.Rational]:
+    """Return the length of noise on vectors as noise on [0, ∞), and k and c: it is 2^{−k}/c times.
+
+    Its mass is 1 but for rounding.
+    """
     source, r = mechanism.source, mechanism.variable
     assert isinstance(source, Radial)
     name = f"the length of {mechanism.name}"
-    dimension = source.dimension
-    log_density = compile_numpy((dimension - 1) * sp.log(r) + sp.log(source.density), [r])
     lengths = np.exp2(np.linspace(-_FARTHEST, _FARTHEST, _LENGTHS))
     with np.errstate(all="ignore"):
-        log_masses = np.asarray(log_density(lengths)) + np.log(lengths)
+        log_density = compile_numpy(_log_of_length(mechanism), [r])(lengths)
+        log_masses = np.asarray(log_density) + np.log(lengths)
     bits = round(float(np.nanmax(log_masses)) / math.log(2.0))
-    density = r ** (dimension - 1) * source.density * sp.Integer(2) ** -bits
-    mass = _enclosed(density, r, (sp.S.Zero, sp.oo))
-    if mass is None or not mass > 0:
+    density = r ** (source.dimension - 1) * source.density * sp.Integer(2) ** -bits
+    ball = _enclosed(density, r, (sp.S.Zero, sp.oo))
+    if ball is None or not ball > 0:
         raise AccuracyError(f"{name}: no bound on the mass of its density was found")
-    density /= sp.Rational(float(mass.mid()))
-    return Mechanism.additive(density, r, support=(0, sp.oo), name=name)
+    mass = sp.Rational(float(ball.mid()))
+    return Mechanism.additive(density / mass, r, support=(0, sp.oo), name=name), bits, mass
+
+
+@lru_cache(maxsize=16)
+def _law_of_length(mechanism: Mechanism) -> NoiseLaw:
+    """Return the cells of the length, by the log of its density: r^{d−1} may be no double."""
+    length, bits, mass = _length(mechanism)
+    log_density = compile_numpy(_log_of_length(mechanism), [mechanism.variable])
+    log_mass = bits * math.log(2.0) + math.log(float(mass))
+    return NoiseLaw(length, lambda r: np.exp(log_density(r) - log_mass))
 
 
 @in_turn
@@ -409,7 +427,7 @@ def _coordinate(mechanism: Mechanism, name: Size) -> float:
     """Return the size of one coordinate of noise on vectors."""
     source = mechanism.source
     assert isinstance(source, Radial)
-    length = _length(mechanism)
+    length, _, _ = _length(mechanism)
     power = length.variable**2 if name == "std" else length.variable
     ball = _integral(length, power, WORDS[name])
     with ctx.workprec(_BITS):
@@ -464,8 +482,11 @@ class NoiseLaw:
     `error` bounds no more than what is seen: by how much all cells differ from mass 1.
     """
 
-    def __init__(self, mechanism: Mechanism) -> None:
+    def __init__(
+        self, mechanism: Mechanism, density: Callable[[Array], Array] | None = None
+    ) -> None:
         noise = noise_of(mechanism.require_concrete())
+        self._density = density
         if isinstance(noise, MassNoise):
             self._list(noise)
         else:
@@ -501,7 +522,8 @@ class NoiseLaw:
 
     def _find(self, mechanism: Mechanism, noise: Noise) -> None:
         """Find the mass of cells of a density, or of single integers."""
-        self._density = compile_numpy(noise.density, [mechanism.variable])
+        if self._density is None:
+            self._density = compile_numpy(noise.density, [mechanism.variable])
         alone = replace(mechanism, sampling=None, relation=None)
         law = loss_law(alone, "remove")
         ends = [float(mechanism.support.lower), float(mechanism.support.upper)]
@@ -515,6 +537,7 @@ class NoiseLaw:
             self._cut(ends, anchors)
 
     def _at(self, x: Array) -> Array:
+        assert self._density is not None
         with np.errstate(all="ignore"):
             density = np.asarray(self._density(x), dtype=np.float64)
         return np.where(np.isfinite(density) & (density > 0.0), density, 0.0)
@@ -609,7 +632,7 @@ def sample(
     uniform = np.maximum(generator.random(whole(size, "size")), _LEAST_SHARE)
     noise = a_mechanism(mechanism)
     if isinstance(noise.source, Radial):
-        lengths = _law(_length(noise.require_concrete())).quantile(uniform)
+        lengths = _law_of_length(noise.require_concrete()).quantile(uniform)
         normal = generator.standard_normal((uniform.size, int(noise.source.dimension)))
         directions = normal / np.linalg.norm(normal, axis=1, keepdims=True)
         return np.asarray(lengths[:, None] * directions)
@@ -630,7 +653,7 @@ def shown_range(mechanism: Mechanism) -> tuple[float, float]:
     """
     source, support = mechanism.source, mechanism.support
     if isinstance(source, Radial):
-        farthest = float(quantile(_length(mechanism), _DRAWN[1]))
+        farthest = float(_law_of_length(mechanism).quantile(np.asarray([_DRAWN[1]]))[0])
         return -farthest, farthest + float(source.sensitivity)
     ends = float(support.lower), float(support.upper)
     if isinstance(source, Noise | MassNoise):

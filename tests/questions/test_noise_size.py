@@ -144,6 +144,7 @@ ON_VECTORS = {  # the density of the length but for r^{d−1}, and d
     "hyperbolic": (sp.exp(-2 * sp.sqrt(1 + R**2 / 9)), 3),
     "exponential": (sp.exp(-R / 2), 50),
     "power": ((1 + R**2) ** -3, 2),
+    "normal": (sp.exp(-(R**2) / 18), 1000),
     "on a line": (sp.exp(-(R**2) / 8), 1),
     "ball": (sp.Piecewise((1, R <= 2), (sp.exp(2 - R), True)), 5),
 }
@@ -153,7 +154,7 @@ ON_VECTORS = {  # the density of the length but for r^{d−1}, and d
 def test_a_coordinate_of_noise_on_vectors(density, dimension):
     noise = Mechanism.radial(density, R, dimension=dimension, sensitivity=1)
     g = sp.lambdify(R, density, "mpmath")
-    d, ends = mpmath.mpf(dimension), [0, 2, 10, 100, 1000, mpmath.inf]
+    d, ends = mpmath.mpf(dimension), [0, 2, 10, 50, 80, 90, 95, 100, 110, 150, 1000, mpmath.inf]
     mass, first, second = (
         mpmath.quad(lambda r, k=k: r ** (d - 1 + k) * g(r), ends) for k in range(3)
     )
