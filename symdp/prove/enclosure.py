@@ -70,22 +70,28 @@ _FIRST = 15.0  # digits of what is left out at first
 def _enclose_single(kind: Kind, epsilon: arb, digits: float) -> arb:
     """Enclose δ(ε) of one step to about so many digits."""
     saddle = find_saddle(sum_law(((kind, 1),)), float(epsilon))
-    size = 0.0 if saddle is None else min(saddle.log_size, 0.0)
-    log_error = size - max(_FIRST, digits + _SPARE_DIGITS) * LN10
+    log_size = 0.0
+    if saddle is not None:
+        log_size = min(saddle.log_size, 0.0)
+    log_digits = (digits + _SPARE_DIGITS) * LN10
+    log_error = log_size - max(_FIRST * LN10, log_digits)
     ball = arb(0)
     for _ in range(_HALVINGS):
-        ball = _enclosed(kind, epsilon, log_error)
+        ball = _enclosed_single(kind, epsilon, log_error)
         if ball.lower() > 0 and 2 * ball.rad() < ball.lower() * arb(10) ** -digits:
             break
-        with ctx.workprec(64):
-            size = float(ball.lower().log()) if ball.lower() > 0 else 2 * log_error
-        log_error = min(size - (digits + _SPARE_DIGITS) * LN10, log_error - LN10)
+        log_size = 2 * log_error
+        if ball.lower() > 0:
+            with ctx.workprec(64):
+                log_size = float(ball.lower().log())
+        log_error = min(log_size - log_digits, log_error - LN10)
     return ball
 
 
-def _enclosed(kind: Kind, epsilon: arb, log_error: float) -> arb:
+def _enclosed_single(kind: Kind, epsilon: arb, log_error: float) -> arb:
     panels = panels_of(kind, 0.0, 0.0, log_error)
     law_masses = masses(((kind, 1),), (panels,), log_error)
+    log_share = log_error - math.log(64.0)
     with ctx.workprec(int(-log_error / math.log(2)) + _SPARE_BITS):
         above = list[Panels]()
         undecided = arb(0)
@@ -94,26 +100,26 @@ def _enclosed(kind: Kind, epsilon: arb, log_error: float) -> arb:
             if not stretch.has_density:
                 above.append(stretch_panels)
                 continue
-            for ends in itertools.pairwise(map(stretch.place, stretch_panels.edges)):
-                rows, missed = _above(stretch, *ends, epsilon, log_error - math.log(64.0))
+            places = map(stretch.place, stretch_panels.edges)
+            for left, right in itertools.pairwise(places):
+                rows, missed = _pieces_above(stretch, left, right, epsilon, log_share)
                 above += [Panels(stretch_panels.stretch, tuple(row)) for row in rows]
                 undecided += missed
-        log_share = log_error - math.log(64.0)
         about = float(epsilon)
-        moments = [Asked(arb(0), 0.0, log_share), Asked(arb(-1), -about, log_share)]
-        nodes = measure(kind, above, moments)
-        total = sum(
-            (
-                w * (-(epsilon - x).expm1()).max(arb(0))
-                for w, x in zip(nodes.weights, nodes.losses, strict=True)
-            ),
-            arb(0, nodes.errors[0] + nodes.errors[1] * (epsilon - about).exp()),
-        )
-        finite_part = (total + arb(0).union(undecided)).max(arb(0)) + law_masses.infinity
-        return arb((finite_part + arb(0).union(law_masses.outside)).min(arb(1)))
+        of_p = Asked(arb(0), 0.0, log_share)
+        of_q = Asked(arb(-1), -about, log_share)
+        nodes = measure(kind, above, [of_p, of_q])
+        error_of_p, error_of_q = nodes.errors
+        total = arb(0, error_of_p + error_of_q * (epsilon - about).exp())
+        for weight, loss in zip(nodes.weights, nodes.losses, strict=True):
+            payoff = (-(epsilon - loss).expm1()).max(arb(0))
+            total = total + weight * payoff
+        finite_part = (total + arb(0).union(undecided)).max(arb(0))
+        lower = finite_part + law_masses.infinity
+        return arb((lower + arb(0).union(law_masses.outside)).min(arb(1)))
 
 
-def _above(
+def _pieces_above(
     stretch: Stretch, left: arb, right: arb, epsilon: arb, log_error: float
 ) -> tuple[list[Sequence[arb]], arb]:
     """Return the ends of pieces on which ℓ > ε, and what those may add whose sign is not told."""
@@ -142,7 +148,8 @@ def _above(
             waiting += [(middle, end), (start, middle)]
             continue
         # A probability: where nothing is known the mass outside of what is integrated says it.
-        size = size if size.is_finite() else mass
+        if not size.is_finite():
+            size = mass
         undecided += arb(size.upper()) if size.is_finite() else arb(1)
     raise AccuracyError(TOO_MANY)
 
@@ -199,23 +206,26 @@ def enclose_by(
     if not isinstance(digits, int) or not 1 <= digits <= MOST_DIGITS:
         raise InputError(f"digits must be a whole number from 1 to 1000, not {digits!r}")
     real(epsilon, "epsilon")
+    exact = Fraction(epsilon)
     steps = tuple(counted_pairs(pairs, "pair"))
     if any(isinstance(pair, FamilyLaw) for pair, _ in steps):
-        return "known", enclose_known(steps, Fraction(epsilon), digits)
+        return "known", enclose_known(steps, exact, digits)
     plain = tuple((pair, n) for pair, n in steps if not isinstance(pair, AllocatedPair))
     if len(plain) < len(steps):
-        return "epochs", _of_epochs(steps, Fraction(epsilon), digits)
+        return "epochs", _of_epochs(steps, exact, digits)
     kinds = tuple((kind_of(pair), n) for pair, n in plain)
-    return _first(ways, _Question(kinds, Fraction(epsilon), below, plain), digits)
+    question = _ProfileQuestion(kinds, exact, below, plain)
+    return _first_that_serves(ways, question, digits)
 
 
 def enclose_sum(kinds: Kinds, epsilon: Fraction, digits: int, work: float = 1.0) -> arb:
     """Enclose δ(ε) by the sum over a line or a period, for a share of the usual work."""
-    return _first(_SUMS, _Question(kinds, epsilon), digits, work)[1]
+    _, ball = _first_that_serves(_SUMS, _ProfileQuestion(kinds, epsilon), digits, work)
+    return ball
 
 
-def _first(
-    ways: Iterable[_Way], question: _Question, digits: int, work: float = 1.0
+def _first_that_serves(
+    ways: Iterable[_Way], question: _ProfileQuestion, digits: int, work: float = 1.0
 ) -> tuple[str, arb]:
     """Return the name of the first way that has the digits, and its ball."""
     refusals: list[AccuracyError] = []
@@ -228,16 +238,15 @@ def _first(
         except AccuracyError as refusal:
             refusals.append(refusal)
             continue
-        if question.is_met(ball, digits if way.is_sharp else min(digits, LEAST_DIGITS)):
+        least_digits = digits if way.is_sharp else min(digits, LEAST_DIGITS)
+        if question.is_met(ball, least_digits):
             return way.name, ball
-    raise AccuracyError(
-        "; ".join(dict.fromkeys(map(str, refusals)))
-        or "the enclosure stays too wide; ask for fewer digits"
-    )
+    reasons = "; ".join(dict.fromkeys(map(str, refusals)))
+    raise AccuracyError(reasons or "the enclosure stays too wide; ask for fewer digits")
 
 
 @dataclass(frozen=True)
-class _Question:
+class _ProfileQuestion:
     """Steps in balls, an ε, what δ need only be proved below, and the pairs of the steps."""
 
     kinds: Kinds
@@ -266,7 +275,9 @@ class _Question:
 
     def is_met(self, ball: arb, digits: int) -> bool:
         """Whether a ball is one number, narrower than 10^(−digits) of itself, or below enough."""
-        if ball.is_zero() or (self.below is not None and ball < self.below):
+        if ball.is_zero():
+            return True
+        if self.below is not None and ball < self.below:
             return True
         return bool(ball > 0 and 2 * ball.rad() < ball.lower() * arb(10) ** -digits)
 
@@ -275,35 +286,48 @@ class _Way(NamedTuple):
     """A row: when it applies, its enclosure of δ, and whether it gets to any number of digits."""
 
     name: str
-    serves: Callable[[_Question, int], bool]
-    enclose: Callable[[_Question, int], arb]
+    serves: Callable[[_ProfileQuestion, int], bool]
+    enclose: Callable[[_ProfileQuestion, int], arb]
     is_sharp: bool = True
 
 
-def _sharpened(finite: Callable[[_Question, float], arb]) -> Callable[[_Question, int], arb]:
+def _sharpened(
+    finite: Callable[[_ProfileQuestion, float], arb],
+) -> Callable[[_ProfileQuestion, int], arb]:
     """Return the enclosure that carries more digits while the ball is too wide."""
 
-    def enclose(question: _Question, digits: int) -> arb:
+    def enclose(question: _ProfileQuestion, digits: int) -> arb:
         spare = _SPARE
         for _ in range(_TRIES):
             with ctx.workprec(int(3.33 * (digits + spare)) + 128):
                 ball = finite(question, digits + spare)
                 if question.is_met(ball, digits):
                     return ball
-                width = 2 * ball.rad() / ball.lower() if ball.lower() > 0 else arb.pos_inf()
-                lost = float(width.log()) / LN10 + digits if width.is_finite() else digits
+                lost = float(digits)
+                if ball.lower() > 0:
+                    width = 2 * ball.rad() / ball.lower()
+                    if width.is_finite():
+                        lost = float(width.log()) / LN10 + digits
             spare += max(lost, 0.0) + _SPARE
         raise AccuracyError("the enclosure stays too wide; ask for fewer digits")
 
     return enclose
 
 
-def _is_beyond(question: _Question, digits: int) -> bool:
+def _is_beyond(question: _ProfileQuestion, digits: int) -> bool:
     """Whether ε is proved to be at least every finite loss; a look in numbers comes first."""
-    top, at = min(sum_law(question.kinds).loss_bounds[1], 1e300), question.exact
-    if top - float(at) > 1e-9 * abs(top):
+    epsilon = question.exact
+    top = min(sum_law(question.kinds).loss_bounds[1], 1e300)
+    if top - float(epsilon) > 1e-9 * abs(top):
         return False
-    return is_beyond(question.steps, sp.Rational(at.numerator, at.denominator))
+    return is_beyond(question.steps, sp.Rational(epsilon.numerator, epsilon.denominator))
+
+
+def _kind_of_one(pair: Pair | AllocatedPair) -> Kind:
+    """Return the kind of a step, of random allocation that of one of its steps."""
+    if isinstance(pair, AllocatedPair):
+        return kind_of(pair.own)
+    return kind_of(pair)
 
 
 def is_beyond(steps: Iterable[tuple[OneStep, int]], epsilon: sp.Rational) -> bool:
@@ -316,14 +340,14 @@ def is_beyond(steps: Iterable[tuple[OneStep, int]], epsilon: sp.Rational) -> boo
     for pair, count in steps:
         if isinstance(pair, FamilyLaw):
             return False
-        kind = kind_of(pair.own if isinstance(pair, AllocatedPair) else pair)
+        kind = _kind_of_one(pair)
         if kind.is_infinite:  # no sum of losses is finite
             return True
         tops = kind.largest_losses()
         if not all(top.is_finite for top in tops):
             return False
         largest = max(tops, key=lambda top: float(constant_ball(top, 128).real.mid()))
-        if any(sign_of(top - largest) not in (-1, 0) for top in tops):
+        if not all(sign_of(top - largest) in (-1, 0) for top in tops):
             return False
         total += count * largest
     return sign_of(total - epsilon) in (-1, 0)
@@ -332,9 +356,8 @@ def is_beyond(steps: Iterable[tuple[OneStep, int]], epsilon: sp.Rational) -> boo
 def masses_of(kinds: Kinds, log_error: float) -> Masses:
     """Return the masses of all kinds on panels that miss little of them."""
     log_step_error = log_error - math.log(4 * sum(n for _, n in kinds))
-    return masses(
-        kinds, [panels_of(kind, 0.0, 0.0, log_step_error) for kind, _ in kinds], log_error
-    )
+    panels = [panels_of(kind, 0.0, 0.0, log_step_error) for kind, _ in kinds]
+    return masses(kinds, panels, log_error)
 
 
 def mass_at_infinity(steps: Iterable[tuple[OneStep, int]], log_error: float) -> arb:
@@ -342,11 +365,11 @@ def mass_at_infinity(steps: Iterable[tuple[OneStep, int]], log_error: float) -> 
 
     One of t steps: Q is 0 in the step that has the record, or P is 0 in every step.
     """
-    log_kept = arb(0)
+    log_finite = arb(0)
     for pair, count in steps:
         if isinstance(pair, FamilyLaw):  # of one support
             continue
-        kind = kind_of(pair.own if isinstance(pair, AllocatedPair) else pair)
+        kind = _kind_of_one(pair)
         if not kind.may_be_infinite:
             continue
         if kind.is_infinite:
@@ -355,25 +378,25 @@ def mass_at_infinity(steps: Iterable[tuple[OneStep, int]], log_error: float) -> 
         mass = step_masses.infinity + arb(0).union(step_masses.outside)
         if isinstance(pair, AllocatedPair) and pair.direction != "remove":
             mass = mass**pair.steps
-        log_kept += count * (-mass).log1p()
-    return -log_kept.expm1()
+        log_finite += count * (-mass).log1p()
+    return -log_finite.expm1()
 
 
 def _of_epochs(steps: tuple[tuple[OneStep, int], ...], exact: Fraction, digits: int) -> arb:
     """Enclose δ(ε) where a step is an epoch of random allocation."""
-    if is_beyond(steps, sp.Rational(exact.numerator, exact.denominator)):
-        with ctx.workprec(int(8 * digits) + 128):
-            return mass_at_infinity(steps, -(2 * digits + 8) * LN10)
-    return enclose_epochs(steps, exact, digits)
+    if not is_beyond(steps, sp.Rational(exact.numerator, exact.denominator)):
+        return enclose_epochs(steps, exact, digits)
+    with ctx.workprec(int(8 * digits) + 128):
+        return mass_at_infinity(steps, -(2 * digits + 8) * LN10)
 
 
-def _only_infinite(question: _Question, digits: float) -> arb:
+def _only_infinite(question: _ProfileQuestion, digits: float) -> arb:
     """Enclose δ where no finite loss exceeds ε."""
     with ctx.workprec(int(8 * digits) + 128):
         return mass_at_infinity(question.steps, -(2 * digits + 8) * LN10)
 
 
-def _has_line(question: _Question, digits: int) -> bool:
+def _has_line(question: _ProfileQuestion, digits: int) -> bool:
     """Whether |φ|ⁿ falls as far as asked, soon if the steps are few: a look in numbers."""
     kinds = question.kinds
     if all(kind.is_discrete for kind, _ in kinds):
@@ -387,48 +410,54 @@ def _has_line(question: _Question, digits: int) -> bool:
     frequency = _SOON * math.sqrt(saddle.curvature)
     places = np.linspace(frequency, 2 * frequency, _PLACES)
     try:
-        size = float(law.cgf_line(saddle.tilt, places).real.max())
+        log_modulus = float(law.cgf_line(saddle.tilt, places).real.max())
     except AccuracyError:
         return True
     # Beside a value at the real axis it is divided by z(1 + z) as well.
-    size += math.log(saddle.tilt * (1 + saddle.tilt)) - 2 * math.log(frequency)
-    return size < -digits * LN10
+    log_kernel = math.log(saddle.tilt * (1 + saddle.tilt)) - 2 * math.log(frequency)
+    return log_modulus + log_kernel < -digits * LN10
 
 
-def _strip(question: _Question) -> tuple[Strip, float]:
+def _strip_of(question: _ProfileQuestion) -> tuple[Strip, float]:
     """Return the strip whose integral is smaller, and an ε near by that close ones share."""
-    law, at = sum_law(question.kinds), float(question.exact)
+    law = sum_law(question.kinds)
+    epsilon = float(question.exact)
     for digits in _ROUNDED:
-        about = float(f"{at:.{digits}g}")
+        about = float(f"{epsilon:.{digits}g}")
         saddle = find_saddle(law, about)
         if saddle is None or saddle.log_size > _HALF:
-            return Strip.MIDDLE, about if digits == _ROUNDED[-1] else float(f"{at:.6g}")
-        if saddle.tilt * abs(at - about) < _CLOSE:
+            if digits != _ROUNDED[-1]:
+                about = float(f"{epsilon:.6g}")
+            return Strip.MIDDLE, about
+        if saddle.tilt * abs(epsilon - about) < _CLOSE:
             break
     assert saddle is not None
-    most = _MOST_SIZE if any(kind.stretches for kind, _ in question.kinds) else _MOST_OF_LISTS
+    has_stretches = any(kind.stretches for kind, _ in question.kinds)
+    most = _MOST_SIZE if has_stretches else _MOST_OF_LISTS
     log_size = max(saddle.log_size, law.log_mass_at_infinity)
     if -log_size > most:
         raise AccuracyError(f"log δ is about {log_size:.3g}: too small a δ to certify")
     return Strip.RIGHT, about
 
 
-def _on_line(question: _Question, digits: float) -> arb:
+def _on_line(question: _ProfileQuestion, digits: float) -> arb:
     """Enclose δ(ε) by the sum on a line."""
-    strip, about = _strip(question)
-    return _line(question.kinds, about, digits, strip).delta(question.ball())
+    strip, about = _strip_of(question)
+    return _line_at(question.kinds, about, digits, strip).delta(question.ball())
 
 
 @lru_cache(maxsize=32)
-def _line(kinds: Kinds, epsilon: float, digits: float, strip: Strip) -> Line:
-    return Line(kinds, find_plan(kinds, epsilon, digits, strip), epsilon, digits)
+def _line_at(kinds: Kinds, epsilon: float, digits: float, strip: Strip) -> Line:
+    plan = find_plan(kinds, epsilon, digits, strip)
+    return Line(kinds, plan, epsilon, digits)
 
 
-def _on_lattice(question: _Question, digits: float) -> arb:
+def _on_lattice(question: _ProfileQuestion, digits: float) -> arb:
     """Enclose δ(ε) by the sum over one period."""
     assert question.lattice is not None
-    _, about = _strip(question)
-    return _lattice_line(question.kinds, question.lattice, about, digits).delta(question.ball())
+    _, about = _strip_of(question)
+    line = _lattice_line(question.kinds, question.lattice, about, digits)
+    return line.delta(question.ball())
 
 
 @lru_cache(maxsize=32)
@@ -437,19 +466,22 @@ def _lattice_line(kinds: Kinds, lattice: Lattice, epsilon: float, digits: float)
     return LatticeLine(kinds, plan, lattice, digits)
 
 
-def _single(question: _Question, digits: float) -> arb:
+def _single_step(question: _ProfileQuestion, digits: float) -> arb:
     """Enclose δ(ε) of one step from its definition."""
-    return _enclose_single(question.kinds[0][0], question.ball(), digits)
+    kind, _ = question.kinds[0]
+    return _enclose_single(kind, question.ball(), digits)
 
 
-def _by_residues(question: _Question, digits: float) -> arb:
+def _by_residues(question: _ProfileQuestion, digits: float) -> arb:
     """Enclose δ(ε) by the finite formula that it has."""
     assert question.residues is not None
-    finite = question.residues.excess(question.exact, lambda b: question.is_met(b, int(digits)))
+    finite = question.residues.excess(
+        question.exact, lambda ball: question.is_met(ball, int(digits))
+    )
     return finite + mass_at_infinity(question.steps, -(digits + 6) * LN10 * 2)
 
 
-def _log_moment(kinds: Kinds, tilt: arb, scales: Sequence[float], log_error: float) -> arb:
+def _log_moment_bound(kinds: Kinds, tilt: arb, scales: Sequence[float], log_error: float) -> arb:
     """Bound log E e^{tL}, given about K of each kind."""
     log_step_error = log_error - math.log(4 * sum(n for _, n in kinds))
     total = arb(0)
@@ -457,62 +489,71 @@ def _log_moment(kinds: Kinds, tilt: arb, scales: Sequence[float], log_error: flo
         moment = Asked(tilt, scale, -3 * LN10)
         panels = panels_of(kind, max(float(tilt), 0.0), 0.0, log_step_error)
         nodes = measure(kind, panels, [moment])
-        total += count * (arb(nodes.total(moment, 0).upper()).log() + scale)
+        log_moment = arb(nodes.total(moment, 0).upper()).log() + scale
+        total += count * log_moment
     return total
 
 
-def _by_moment(question: _Question, digits: int) -> arb:
+def _by_moment(question: _ProfileQuestion, digits: int) -> arb:
     """Bound δ(ε) ≤ e^{K(t)−tε} t^t/(1+t)^{1+t}, where it is enough to be below a number."""
     assert question.below is not None
     kinds = question.kinds
     saddle = find_saddle(sum_law(kinds), float(question.exact))
-    tilt = _LITTLE if saddle is None else max(saddle.tilt, _LEAST_TILT)
+    t = _LITTLE
+    if saddle is not None:
+        t = max(saddle.tilt, _LEAST_TILT)
     with ctx.workprec(_MESH_BITS):
+        tilt = arb(t)
         log_error = float(question.below.lower().log()) - 3 * LN10
         law_masses = masses_of(kinds, log_error)
-        scales = [sum_law(((kind, 1),)).cgf(tilt) for kind, _ in kinds]
-        total = _log_moment(kinds, arb(tilt), scales, log_error)
-        total += log_payoff(arb(tilt)) - arb(tilt) * question.ball()
-        return arb(0).union(arb((total.exp() + law_masses.outside + law_masses.infinity).upper()))
+        scales = [sum_law(((kind, 1),)).cgf(t) for kind, _ in kinds]
+        log_bound = _log_moment_bound(kinds, tilt, scales, log_error)
+        log_bound += log_payoff(tilt) - tilt * question.ball()
+        bound = log_bound.exp() + law_masses.outside + law_masses.infinity
+        return arb(0).union(arb(bound.upper()))
 
 
-def _is_nearly_one(question: _Question, digits: int) -> bool:
+def _is_nearly_one(question: _ProfileQuestion, digits: int) -> bool:
     saddle = find_saddle(sum_law(question.kinds), float(question.exact), Strip.MIDDLE)
     return saddle is not None and saddle.log_size < -(digits + 1) * LN10
 
 
-def _nearly_one(question: _Question, digits: int) -> arb:
+def _nearly_one(question: _ProfileQuestion, digits: int) -> arb:
     """Enclose δ(ε) where 1 − δ is small beside it.
 
     1 − δ is what min(1, e^{ε−L}) ≤ e^{s(ε−L)} is on average over finite L, for any s from 0 to 1.
     """
     kinds = question.kinds
+    scales = [0.0] * len(kinds)
     log_error = -(digits + _SPARE_OF_ONE) * LN10
     with ctx.workprec(_MESH_BITS + 4 * digits):
         best = arb(1)
         law_masses = masses_of(kinds, log_error)
-        for share in (arb(s) / 4 for s in _QUARTERS):
-            total = share * question.ball()
-            total += _log_moment(kinds, -share, [0.0] * len(kinds), log_error)
-            best = best.min(arb(total.exp().upper()))
-        return 1 - arb(0).union(arb((best + law_masses.outside).upper()))
+        for quarters in _QUARTERS:
+            share = arb(quarters) / 4
+            log_bound = share * question.ball()
+            log_bound += _log_moment_bound(kinds, -share, scales, log_error)
+            best = best.min(arb(log_bound.exp().upper()))
+        most = arb((best + law_masses.outside).upper())
+        return 1 - arb(0).union(most)
 
 
-def _on_mesh(question: _Question, digits: int) -> arb:
+def _on_mesh(question: _ProfileQuestion, digits: int) -> arb:
     """Enclose δ(ε) between laws on a mesh."""
     few = min(digits, _MESH_DIGITS)
     enough = min(digits, LEAST_DIGITS)
     # Where K is infinite at every t > 0 a small tilt will do, for δ is not small there.
-    tilt, log_size = _LITTLE, -LN10 * few
+    tilt = _LITTLE
+    log_size = -LN10 * few
     saddle = find_saddle(sum_law(question.kinds), float(question.exact))
     if saddle is not None and saddle.tilt > _LEAST_TILT:
-        tilt, log_size = saddle.tilt, saddle.log_size
+        tilt = saddle.tilt
+        log_size = saddle.log_size
     with ctx.workprec(_MESH_BITS):
         ball = arb(0).union(arb(1))
         for share in _TILTS:  # next to the largest loss the saddle point asks for too fine a mesh
             if tilt * share > _LEAST_TILT and not question.is_met(ball, enough):
-                at = question.ball()
-                other = bracket_delta(question.kinds, at, tilt * share, log_size, few)
+                other = bracket_delta(question.kinds, question.ball(), tilt * share, log_size, few)
                 ball = ball.intersection(other)
         return ball
 
@@ -520,7 +561,7 @@ def _on_mesh(question: _Question, digits: int) -> arb:
 WAYS = (  # the first row that serves answers
     _Way("largest loss", _is_beyond, _sharpened(_only_infinite)),
     _Way("below", lambda question, _: bool((question.below or 0) > 0), _by_moment),
-    _Way("single step", lambda question, _: question.count == 1, _sharpened(_single)),
+    _Way("single step", lambda question, _: question.count == 1, _sharpened(_single_step)),
     _Way("lattice", lambda question, _: question.lattice is not None, _sharpened(_on_lattice)),
     _Way("residues", lambda question, _: question.residues is not None, _sharpened(_by_residues)),
     _Way("nearly one", _is_nearly_one, _nearly_one),
@@ -532,6 +573,12 @@ _SUMS = tuple(  # those that any law in balls has
 )
 
 
+def _log_size(law: SumLaw, epsilon: float | Fraction) -> float | None:
+    """Return about log δ(ε) at the saddle point, None where there is none."""
+    saddle = find_saddle(law, float(epsilon))
+    return None if saddle is None else saddle.log_size
+
+
 def estimate_log_delta(
     pairs: Iterable[tuple[OneStep, int]], epsilon: float | Fraction
 ) -> float | None:
@@ -539,15 +586,14 @@ def estimate_log_delta(
     steps: tuple[Any, ...] = tuple(pairs)
     are_families = [isinstance(pair, FamilyLaw) for pair, _ in steps]
     if any(are_families):
-        saddle = find_saddle(SumLaw(steps), float(epsilon)) if all(are_families) else None
-        return None if saddle is None else saddle.log_size
-    if isinstance(steps[0][0], AllocatedPair) and len(steps) == 1 and steps[0][1] == 1:
-        return estimate_log_epoch(steps[0][0], float(epsilon))
+        return _log_size(SumLaw(steps), epsilon) if all(are_families) else None
+    first, count = steps[0]
+    if isinstance(first, AllocatedPair) and len(steps) == 1 and count == 1:
+        return estimate_log_epoch(first, float(epsilon))
     with suppress(AccuracyError):
-        plain = [(pair, n) for pair, n in steps if not isinstance(pair, AllocatedPair)]
-        if len(plain) < len(steps):
+        if any(isinstance(pair, AllocatedPair) for pair, _ in steps):
             return None
-        law = sum_law(tuple((kind_of(pair), n) for pair, n in plain))
-        saddle = find_saddle(law, float(epsilon)) if law.loss_bounds[1] > epsilon else None
-        return None if saddle is None else saddle.log_size
+        law = sum_law(tuple((kind_of(pair), n) for pair, n in steps))
+        if law.loss_bounds[1] > epsilon:
+            return _log_size(law, epsilon)
     return None

@@ -32,7 +32,7 @@ they lack counts with the largest weight that it can have, which is e^{−tε} t
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -77,59 +77,71 @@ def bracket_delta(kinds: Kinds, epsilon: arb, tilt: float, log_size: float, digi
     A tilt t > 0 near the saddle point and about log δ decide about width and cost alone.  One more
     digit takes a mesh three times as fine.
     """
-    count, width = sum(n for _, n in kinds), 10.0**-digits
+    count = sum(n for _, n in kinds)
+    width = 10.0**-digits
     mantissa, exponent = math.frexp(tilt)
-    tilt = math.ldexp(math.floor(mantissa * 2**_TILT_BITS), exponent - _TILT_BITS)
+    short_mantissa = math.floor(mantissa * 2**_TILT_BITS)
+    tilt = math.ldexp(short_mantissa, exponent - _TILT_BITS)
     # n times as far from ε as leaves e^{t(n·centre − ε)} near 1: close ε share it.
     unit = 2.0 ** -math.ceil(math.log2(count * tilt))
     centre = unit * round(float(epsilon.mid()) / count / unit)
-    aim = _Aim(tilt, centre, math.floor(log_size), width, count)
+    aim = _MeshAim(tilt, centre, math.floor(log_size), width, count)
     best: arb | None = None
     with ctx.workprec(_BITS + max(0, exponent)):
         spacing = math.sqrt(_FIRST * width / (_DISTANCE * count * tilt * (1.0 + tilt)))
         for _ in range(_TRIES):
             window = _window(kinds, aim, ctx.prec)
-            finest = _finest(kinds, window.kept, aim)
-            spacing = max(2.0 ** (math.floor(_SPACINGS * math.log2(spacing)) / _SPACINGS), finest)
+            finest = _finest_spacing(kinds, window.kept, aim)
+            steps_of_octave = math.floor(_SPACINGS * math.log2(spacing))
+            spacing = max(2.0 ** (steps_of_octave / _SPACINGS), finest)
             try:
-                ball, left_out = _bracket(kinds, window, epsilon, aim, spacing)
+                ball, left_out = _ball_on_mesh(kinds, window, epsilon, aim, spacing)
             except AccuracyError:  # as of a sum that is too large
                 if best is None:
                     raise
                 break
             best = ball if best is None else best.intersection(ball)
-            have = float(2 * best.rad() / best.lower()) if best > 0 else math.inf
-            if have <= width:
+            relative_width = math.inf
+            if best > 0:
+                relative_width = float(2 * best.rad() / best.lower())
+            if relative_width <= width:
                 break
             if left_out > width / 2:  # δ is smaller than it was said to be
-                top = float(best.upper().log()) if best.upper() > 0 else aim.log_size
-                size = min(aim.log_size, top) - math.log(left_out / width)
+                log_top = aim.log_size
+                if best.upper() > 0:
+                    log_top = float(best.upper().log())
+                size = min(aim.log_size, log_top) - math.log(left_out / width)
                 aim = replace(aim, log_size=math.floor(size))
             elif spacing <= finest * _FINER_AGAIN:
                 break
             else:
-                spacing *= max(min(math.sqrt(width / have), 1.0) * _FINER, _FINEST_STEP)
+                shrunk = min(math.sqrt(width / relative_width), 1.0)
+                spacing *= max(shrunk * _FINER, _FINEST_STEP)
     assert best is not None
     return best
 
 
-def _bracket(
-    kinds: Kinds, window: _Window, epsilon: arb, aim: _Aim, spacing: float
+def _ball_on_mesh(
+    kinds: Kinds, window: _KeptWindow, epsilon: arb, aim: _MeshAim, spacing: float
 ) -> tuple[arb, float]:
     """Return the ball from the lower to the upper end, and what was left out relative to δ."""
     if not all(step.outcomes for step in window.kept):
         return window.infinite + arb(0).union(window.missed), 0.0  # no sum is finite
-    law = _compose(kinds, aim, spacing, ctx.prec)
-    left_out = law.lacking * law.tilted(epsilon) * log_payoff(law.tilt).exp() + window.missed
+    law = _sum_on_mesh(kinds, aim, spacing, ctx.prec)
+    lacking = law.lacking * law.tilted(epsilon) * log_payoff(law.tilt).exp()
+    left_out = lacking + window.missed
     above = window.infinite + law.excess(epsilon - law.slack) + left_out
     below = (law.excess(epsilon + law.slack) - law.distance(epsilon)).max(arb(0))
-    share = float((left_out / above).upper()) if above > 0 else 0.0
+    share = 0.0
+    if above > 0:
+        share = float((left_out / above).upper())
     low = arb((window.infinite + below).lower()).max(arb(0))
-    return low.union(arb(above.upper()).min(arb(1))), share
+    high = arb(above.upper()).min(arb(1))
+    return low.union(high), share
 
 
 @dataclass(frozen=True)
-class _Aim:
+class _MeshAim:
     """What decides about cost and width, and proves nothing.
 
     Losses are tilted about a centre near ε/n; `width` is that of the ball relative to δ.
@@ -149,7 +161,8 @@ class _Aim:
     @property
     def cut_bits(self) -> int:
         """−log₂ of the mass of P that may be cut off, a multiple of 32 that few aims share."""
-        return 32 * math.ceil((max(0.0, -self.log_size) - self.log_share) / math.log(2) / 32)
+        efolds = max(0.0, -self.log_size) - self.log_share
+        return 32 * math.ceil(efolds / math.log(2) / 32)
 
     @property
     def stray_bits(self) -> int:
@@ -157,7 +170,7 @@ class _Aim:
         return _STRAY_BITS + math.ceil(math.log2(self.count * (1.0 + self.tilt) / self.width))
 
 
-class _Sum(NamedTuple):
+class _MeshSum(NamedTuple):
     """The sum of all steps on the mesh, its masses times e^{t·level − back} in units, from below.
 
     Coefficient j is that of the level first + j, which lies at origin + (first + j)·step, up to a
@@ -204,12 +217,14 @@ class _Sum(NamedTuple):
         start = max(self.below(epsilon) - 1, self.first)
         total = arb(0)
         for level in range(start, start + _NEAR_POINTS):
-            total += self.mass(level) * (-(epsilon - self.place(level)).expm1()).max(arb(0))
+            payoff = (-(epsilon - self.place(level)).expm1()).max(arb(0))
+            total += self.mass(level) * payoff
         start += _NEAR_POINTS
         if start < self.first + self.masses.length():
             far_masses = arb_poly(self.masses.right_shift(start - self.first))
-            first, second = (far_masses((-t * self.step).exp()) for t in (self.tilt, 1 + self.tilt))
-            total += self.front(start) * (first - (epsilon - self.place(start)).exp() * second)
+            of_p = far_masses((-self.tilt * self.step).exp())
+            of_q = far_masses((-(1 + self.tilt) * self.step).exp())
+            total += self.front(start) * (of_p - (epsilon - self.place(start)).exp() * of_q)
         return total
 
     def distance(self, epsilon: arb) -> arb:
@@ -228,22 +243,24 @@ class _Sum(NamedTuple):
         whole = self.unit * arb(self.masses(1)) + self.lacking
         total += whole * (self.tilt * reach - (_REACH / 2) ** 2).exp()
         total *= front * self.tilted(epsilon)
-        half = math.ceil(float(((reach + self.slack) / self.step).upper())) + 1
+        levels_within = float(((reach + self.slack) / self.step).upper())
+        half = math.ceil(levels_within) + 1
         middle = self.below(epsilon)
         for level in range(middle - half, middle + half + 2):
             mass = self.mass(level) - self.unsplit.get(level, arb(0))
-            away = (abs(self.place(level) - epsilon) - self.slack).max(arb(0))
-            total += mass * front * (-((away / (2 * spread)) ** 2)).exp()
+            distance = (abs(self.place(level) - epsilon) - self.slack).max(arb(0))
+            total += mass * front * (-((distance / (2 * spread)) ** 2)).exp()
         return arb(total.upper())
 
 
 @lru_cache(maxsize=4)
-def _compose(kinds: Kinds, aim: _Aim, spacing: float, precision: int) -> _Sum:
+def _sum_on_mesh(kinds: Kinds, aim: _MeshAim, spacing: float, precision: int) -> _MeshSum:
     """Return the sum of all steps on a mesh about so wide, kept for close ε."""
-    kept, _, _, surplus = _window(kinds, aim, precision)
-    dropped = math.ceil((surplus - aim.log_share) / math.log(2))
+    window = _window(kinds, aim, precision)
+    dropped = math.ceil((window.surplus - aim.log_share) / math.log(2))
     bits = dropped + _COEFFICIENT_BITS
-    step = _step(kept, spacing)
+    unit = arb(2) ** bits
+    step = _spacing_of_mesh(window.kept, spacing)
     product = fmpz_poly([1 << bits])
     first = 0
     split = 0
@@ -252,33 +269,42 @@ def _compose(kinds: Kinds, aim: _Aim, spacing: float, precision: int) -> _Sum:
     widest = arb(0)
     log_total = arb(0)
     unsplit: dict[int, arb] = {0: arb(1)}
-    for kept_step in kept:
-        law = _law(kept_step, step, aim, bits)
-        power, low = _power(law.masses, kept_step.steps, bits, dropped)
-        product, shift = _product(product, power, bits, dropped)
-        first += low + kept_step.steps * law.first + shift
-        origin += kept_step.steps * law.offset
-        slack += kept_step.steps * law.overshoot
-        log_total += kept_step.steps * law.total.log()
-        split += kept_step.steps if law.is_split else 0
+    for kept_step in window.kept:
+        count = kept_step.steps
+        law = _law_on_mesh(kept_step, step, aim, bits)
+        power, low = _truncated_power(law.masses, count, bits, dropped)
+        product, shift = _truncated_product(product, power, bits, dropped)
+        first += low + count * law.first + shift
+        origin += count * law.offset
+        slack += count * law.overshoot
+        log_total += count * law.total.log()
+        if law.is_split:
+            split += count
         widest = widest.max(law.overshoot)
-        unsplit = _sums_of_levels(unsplit, law.unsplit, kept_step.steps)
+        unsplit = _sums_of_levels(unsplit, law.unsplit, count)
     total = log_total.exp()
     tilt = arb(aim.tilt)
-    return _Sum(
-        product, first, origin, step, total / arb(2) ** bits, tilt,
+    lacking_share = 1 - arb(product(1)) / unit
+    spread = arb(split).sqrt() * (step + 2 * widest) / 2
+    return _MeshSum(
+        masses=product,
+        first=first,
+        origin=origin,
+        step=step,
+        unit=total / unit,
+        tilt=tilt,
         back=tilt * (aim.count * arb(aim.centre)),
-        lacking=total * (1 - arb(product(1)) / arb(2) ** bits).upper(),
+        lacking=total * lacking_share.upper(),
         slack=arb(slack.upper()),
-        spread=arb((arb(split).sqrt() * (step + 2 * widest) / 2).upper()),
+        spread=arb(spread.upper()),
         unsplit=unsplit,
-    )  # fmt: skip
+    )
 
 
 # What counts of each step.
 
 
-class _Kept(NamedTuple):
+class _KeptStep(NamedTuple):
     """What counts of a kind, by size, n, and a bound of the tilted mass of what does not."""
 
     outcomes: tuple[Atom | Panel, ...]
@@ -286,20 +312,20 @@ class _Kept(NamedTuple):
     below: arb
 
 
-class _Window(NamedTuple):
+class _KeptWindow(NamedTuple):
     """What counts of all kinds, a bound of P of what does not, and about log (Π Mⁿ ω/δ).
 
     The tilted masses of what is left out below, of M in all, count with the largest weight ω.
     """
 
-    kept: list[_Kept]
+    kept: list[_KeptStep]
     missed: arb
     infinite: arb
     surplus: float
 
 
 @lru_cache(maxsize=4)
-def _window(kinds: Kinds, aim: _Aim, precision: int) -> _Window:
+def _window(kinds: Kinds, aim: _MeshAim, precision: int) -> _KeptWindow:
     log_mass = -aim.cut_bits * math.log(2)
     tilted_laws = []
     where = []
@@ -308,51 +334,62 @@ def _window(kinds: Kinds, aim: _Aim, precision: int) -> _Window:
         panels = panels_of(kind, aim.tilt, 0.0, log_mass)
         outcomes, step_panels = outcomes_of(kind, panels, aim.cut_bits, aim.stray_bits)
         where.append(step_panels)
-        tilted_laws.append({item: _tilted(item, aim) for item in outcomes})
-        surplus += count * log_sum([_log(size) for size in tilted_laws[-1].values()])
-    whole = masses(kinds, where, log_mass - math.log(max(map(len, where), default=1) + 1))
-    kept, missed = [], whole.outside
+        tilted = {item: _tilted_mass(item, aim) for item in outcomes}
+        tilted_laws.append(tilted)
+        surplus += count * log_sum([_log_of_upper(size) for size in tilted.values()])
+    most_panels = max(map(len, where), default=1) + 1
+    whole = masses(kinds, where, log_mass - math.log(most_panels))
+    kept = []
+    missed = whole.outside
     for tilted, (_, count) in zip(tilted_laws, kinds, strict=True):
         # Above, where hardly any loss lies but much tilted mass, the mass of P is what to count.
         plain = {item: arb(item.mass.upper()) for item in tilted}
-        left, above = _cut(plain, aim.log_size + aim.log_share)
-        most = log_sum([_log(size) for size in tilted.values()]) - surplus + aim.log_share
-        left, below = _cut({item: tilted[item] for item in left}, most)
-        kept.append(_Kept(tuple(left), count, below))
+        left, above = _without_smallest(plain, aim.log_size + aim.log_share)
+        log_total = log_sum([_log_of_upper(size) for size in tilted.values()])
+        log_most = log_total - surplus + aim.log_share
+        left, below = _without_smallest({item: tilted[item] for item in left}, log_most)
+        kept.append(_KeptStep(tuple(left), count, below))
         missed += count * above
-    return _Window(kept, arb(missed.upper()), whole.infinity, max(surplus, 0.0))
+    return _KeptWindow(kept, arb(missed.upper()), whole.infinity, max(surplus, 0.0))
 
 
-def _tilted(item: Atom | Panel, aim: _Aim) -> arb:
+def _tilted_mass(item: Atom | Panel, aim: _MeshAim) -> arb:
     """Bound the tilted mass of an outcome by that at its largest loss."""
-    return item.mass.upper() * (arb(aim.tilt) * (item.top - arb(aim.centre))).exp()
+    exponent = arb(aim.tilt) * (item.top - arb(aim.centre))
+    return item.mass.upper() * exponent.exp()
 
 
-def _cut(sizes: dict[Atom | Panel, arb], log_most: float) -> tuple[list[Atom | Panel], arb]:
+def _without_smallest(
+    sizes: dict[Atom | Panel, arb], log_most: float
+) -> tuple[list[Atom | Panel], arb]:
     """Leave out the smallest outcomes, but not all; return the others, the largest first."""
-    left = sorted(sizes, key=lambda item: _log(sizes[item]), reverse=True)
+    left = sorted(sizes, key=lambda item: _log_of_upper(sizes[item]), reverse=True)
     total = arb(0)
     while len(left) > 1:
-        more = arb((total + sizes[left[-1]]).upper())
-        if not _log(more) < log_most:
+        smallest = left[-1]
+        larger_total = arb((total + sizes[smallest]).upper())
+        if not _log_of_upper(larger_total) < log_most:
             break
-        total = more
+        total = larger_total
         left.pop()
     return left, total
 
 
-def _log(mass: arb) -> float:
+def _log_of_upper(mass: arb) -> float:
     top = mass.upper()
-    return float(top.log().mid()) if top > 0 else -math.inf
+    if top > 0:
+        return float(top.log().mid())
+    return -math.inf
 
 
-def _finest(kinds: Kinds, kept: Sequence[_Kept], aim: _Aim) -> float:
+def _finest_spacing(kinds: Kinds, kept: Sequence[_KeptStep], aim: _MeshAim) -> float:
     """Return the finest mesh that can be had in seconds."""
     length = 0.0
     full = 0.0
     for kept_step in kept:
         places = np.concatenate([item.places for item in kept_step.outcomes])
-        length += sum(float(np.abs(np.diff(item.places)).sum()) for item in kept_step.outcomes)
+        for item in kept_step.outcomes:
+            length += float(np.abs(np.diff(item.places)).sum())
         full += kept_step.steps * float(np.ptp(places))
     with suppress(AccuracyError):  # K may be infinite there
         variance = float(sum_law(kinds).cumulants(aim.tilt, 2)[1])
@@ -363,7 +400,7 @@ def _finest(kinds: Kinds, kept: Sequence[_Kept], aim: _Aim) -> float:
 # One step on the mesh.
 
 
-class _Law(NamedTuple):
+class _MeshLaw(NamedTuple):
     """One step, tilted and scaled to a total of at most 1, as lower bounds times 2^bits.
 
     `first` is the level of the first one, `total` bounds all tilted mass, and `unsplit` has lower
@@ -379,17 +416,20 @@ class _Law(NamedTuple):
     is_split: bool
 
 
-def _step(kept: Sequence[_Kept], spacing: float) -> arb:
+def _spacing_of_mesh(kept: Sequence[_KeptStep], spacing: float) -> arb:
     """Return a step near a spacing, which divides the first distance of two heavy atoms."""
     for kept_step in kept:
         losses = [item.loss for item in kept_step.outcomes if isinstance(item, Atom)]
-        gap = abs(losses[0] - losses[1]).mid() if len(losses) > 1 else arb(0)
+        if len(losses) < 2:
+            continue
+        gap = abs(losses[0] - losses[1]).mid()
         if gap > spacing:
-            return (gap / math.ceil(float(gap) / spacing)).mid()
+            parts = math.ceil(float(gap) / spacing)
+            return (gap / parts).mid()
     return arb(spacing)
 
 
-def _law(kept_step: _Kept, step: arb, aim: _Aim, bits: int) -> _Law:
+def _law_on_mesh(kept_step: _KeptStep, step: arb, aim: _MeshAim, bits: int) -> _MeshLaw:
     """Split every outcome of one step between two levels, but for atoms that lie on the mesh."""
     atoms = [item for item in kept_step.outcomes if isinstance(item, Atom)]
     offset = atoms[0].loss.mid() if atoms else arb(0)
@@ -407,34 +447,51 @@ def _law(kept_step: _Kept, step: arb, aim: _Aim, bits: int) -> _Law:
         for row in item.cells(offset, step):
             overshoot = overshoot.max(row.overshoot)
             for level, p, q in zip(row.levels, row.p, row.q, strict=True):
-                previous = split.get(level)
-                split[level] = (p, q) if previous is None else (previous[0] + p, previous[1] + q)
+                if level in split:
+                    before_p, before_q = split[level]
+                    split[level] = (before_p + p, before_q + q)
+                else:
+                    split[level] = (p, q)
     overshoot = arb(overshoot.upper())
     levels = sorted({*split, *(level + 1 for level in split), *on_mesh})
-    if levels[-1] - levels[0] >= _MOST_POINTS:
+    first = levels[0]
+    length = levels[-1] - first + 1
+    if length > _MOST_POINTS:
         raise AccuracyError(_TOO_LARGE)
-    tilt, back = arb(aim.tilt), offset - arb(aim.centre)
+    tilt = arb(aim.tilt)
+    back = offset - arb(aim.centre)
     weights = {level: (tilt * (level * step + back)).exp() for level in levels}
     masses = {level: mass * weights[level] for level, mass in on_mesh.items()}
     whole = -(-(step + 2 * overshoot)).expm1()
     for level, (p, q) in split.items():
-        upper = (p - (offset + level * step - overshoot).exp() * q) / whole
-        for k, part in ((level, p - upper), (level + 1, upper)):
-            masses[k] = masses.get(k, arb(0)) + part * weights[k]
-    total = arb(sum((m.upper().max(arb(0)) for m in masses.values()), kept_step.below).upper())
+        growth = (offset + level * step - overshoot).exp()
+        upper = (p - growth * q) / whole
+        for near, part in ((level, p - upper), (level + 1, upper)):
+            masses[near] = masses.get(near, arb(0)) + part * weights[near]
+    total = kept_step.below
+    for mass in masses.values():
+        total = total + mass.upper().max(arb(0))
+    total = arb(total.upper())
     scale = arb(2) ** bits / total
-    coefficients = [0] * (levels[-1] - levels[0] + 1)
+    coefficients = [0] * length
     with ctx.workprec(ctx.prec + bits):
         for level, mass in masses.items():
             units = (mass * scale).lower().max(arb(0)).floor().unique_fmpz()
             if units is None:
                 raise AccuracyError("a mass on the mesh is not enclosed")
-            coefficients[level - levels[0]] = int(units)
-    return _Law(
-        fmpz_poly(coefficients), levels[0], offset, total,
-        {k: arb(m.lower()).max(arb(0)) for k, m in list(on_mesh.items())[:2]},
-        overshoot, bool(split),
-    )  # fmt: skip
+            coefficients[level - first] = int(units)
+    unsplit = {}
+    for level, mass in list(on_mesh.items())[:2]:
+        unsplit[level] = arb(mass.lower()).max(arb(0))
+    return _MeshLaw(
+        masses=fmpz_poly(coefficients),
+        first=first,
+        offset=offset,
+        total=total,
+        unsplit=unsplit,
+        overshoot=overshoot,
+        is_split=bool(split),
+    )
 
 
 # Products of polynomials whose coefficients are masses in units of 2^(−bits), rounded down, so
@@ -442,36 +499,46 @@ def _law(kept_step: _Kept, step: arb, aim: _Aim, bits: int) -> _Law:
 # cut off included, shows in the sum of all coefficients, which was 2^bits or less before.
 
 
-def _power(base: fmpz_poly, count: int, bits: int, dropped: int) -> tuple[fmpz_poly, int]:
+def _truncated_power(base: fmpz_poly, count: int, bits: int, dropped: int) -> tuple[fmpz_poly, int]:
     """Return a power, and the index of its first coefficient."""
-    result, first, low = fmpz_poly([1 << bits]), 0, 0
+    result = fmpz_poly([1 << bits])
+    first = 0
+    low = 0
     while True:
         if count & 1:
-            result, shift = _product(result, base, bits, dropped)
+            result, shift = _truncated_product(result, base, bits, dropped)
             first += low + shift
         count >>= 1
         if not count:
             return result, first
-        base, shift = _product(base, base, bits, dropped)
+        base, shift = _truncated_product(base, base, bits, dropped)
         low = 2 * low + shift
 
 
-def _product(left: fmpz_poly, second: fmpz_poly, bits: int, dropped: int) -> tuple[fmpz_poly, int]:
+def _truncated_product(
+    left: fmpz_poly, second: fmpz_poly, bits: int, dropped: int
+) -> tuple[fmpz_poly, int]:
     """Return a product, and the first index left as ends of less than 2^(−dropped) are cut off."""
     length = len(left) + len(second)
     if length > 2 * _MOST_POINTS or length * bits > _MOST_STORED:
         raise AccuracyError(_TOO_LARGE)
     product = (left * second) // (1 << bits)
-    least, ends = 1 << (bits - dropped), []
-    for indices in (range(len(product)), reversed(range(len(product)))):
-        total = 0
-        for index in indices:
-            total += int(product[index])
-            if total >= least:
-                ends.append(index)
-                break
-    first, last = ends or (0, -1)
+    least = 1 << (bits - dropped)
+    first = _first_of_mass(product, range(len(product)), least)
+    last = _first_of_mass(product, reversed(range(len(product))), least)
+    if first is None or last is None:
+        return product.truncate(0), 0
     return product.truncate(last + 1).right_shift(first), first
+
+
+def _first_of_mass(product: fmpz_poly, indices: Iterable[int], least: int) -> int | None:
+    """Return the index up to which coefficients add up to so much, None if all are less."""
+    total = 0
+    for index in indices:
+        total += int(product[index])
+        if total >= least:
+            return index
+    return None
 
 
 def _sums_of_levels(sums: dict[int, arb], masses: dict[int, arb], count: int) -> dict[int, arb]:
@@ -484,8 +551,9 @@ def _sums_of_levels(sums: dict[int, arb], masses: dict[int, arb], count: int) ->
     ways = arb(1)
     for k in range(fewest, count + 1):
         power = ways * p**k * q ** (count - k)
+        distance = k * level_p + (count - k) * level_q
         for first, mass in sums.items():
-            level = first + k * level_p + (count - k) * level_q
+            level = first + distance
             extended[level] = extended.get(level, arb(0)) + mass * power
         ways = ways * (count - k) / (k + 1)
     return extended

@@ -76,7 +76,9 @@ def _variation_constant(kind: Kind, order: int, tilt: sp.Rational) -> arb:
         raise InputError(f"the order must be 1 or more, not {order}")
     if kind.is_discrete:
         raise AccuracyError(_DISCRETE)
-    scale = arb(0) if order == 1 else _variation_constant(kind, 1, tilt)
+    scale = arb(0)
+    if order > 1:
+        scale = _variation_constant(kind, 1, tilt)
     bits = _REACH * order + _SPARE
     with ctx.workprec(2 * bits + 3 * _POINTS):  # whose powers cancel
         moment = Asked(real_ball(tilt), log_moment(kind, tilt), -bits * LOG2)
@@ -88,13 +90,13 @@ def _variation_constant(kind: Kind, order: int, tilt: sp.Rational) -> arb:
             stretch = kind.stretches[stretch_panels.stretch]
             if not stretch.has_density:
                 continue
-            row = _models(stretch, stretch_panels.edges, order)
-            for model, u in ((row[0], -1.0), (row[-1], 1.0)):
-                series = _local(moment, model, u, 1.0, order - 1)
-                assert series is not None  # ℓ is steep at the ends of panels
-                sizes = [abs(value) * total for value in series.derivatives()]
-                edges = [e + size.upper() for e, size in zip(edges, sizes, strict=True)]
+            row = _panel_models(stretch, stretch_panels.edges, order)
             rows.append(row)
+            for model, u in ((row[0], -1.0), (row[-1], 1.0)):
+                series = _local_series(moment, model, u, 1.0, order - 1)
+                assert series is not None  # ℓ is steep at the ends of panels
+                sizes = [(abs(value) * total).upper() for value in series.derivatives()]
+                edges = [edge + size for edge, size in zip(edges, sizes, strict=True)]
         for j, edge in enumerate(edges[:-1]):
             if not edge < arb(_NEGLIGIBLE) * scale ** (j + 1):
                 raise AccuracyError(
@@ -102,9 +104,13 @@ def _variation_constant(kind: Kind, order: int, tilt: sp.Rational) -> arb:
                     f"of a monotone piece: boundary terms remain, and V_{order} does not exist"
                 )
         reach = arb(2) ** _REACH
-        variation = sum((_variation(moment, row, order) for row in rows), beyond * reach**order)
-        lower = (e * reach ** (order - 1 - j) for j, e in enumerate(edges))
-        return arb((variation * total + sum(lower, arb(0))).upper())
+        variation = beyond * reach**order
+        for row in rows:
+            variation = variation + _variation_on_panels(moment, row, order)
+        at_ends = arb(0)
+        for j, edge in enumerate(edges):
+            at_ends += edge * reach ** (order - 1 - j)
+        return arb((variation * total + at_ends).upper())
 
 
 def _split_bound(kind: Kind, tilt: sp.Rational, frequency: sp.Rational) -> arb:
@@ -115,16 +121,24 @@ def _split_bound(kind: Kind, tilt: sp.Rational, frequency: sp.Rational) -> arb:
     moment = loss.asked[0]
     total = loss.smooth_part(tilt) * (-arb(moment.scale)).exp()
     falling = Falling(
-        kind, loss.panels, moment.tilt, moment.scale, total, arb(0), 2.0**-_BITS, orders=3
+        kind,
+        loss.panels,
+        moment.tilt,
+        moment.scale,
+        total=total,
+        atoms=arb(0),
+        share=2.0**-_BITS,
+        orders=3,
     )
-    bound = arb(falling.at(math.nextafter(float(frequency), 0.0))) + loss.tails[0]
+    just_below = math.nextafter(float(frequency), 0.0)
+    bound = arb(falling.at(just_below)) + loss.tails[0]
     bound *= (moment.scale - loss.cgf(tilt)).exp()
     with suppress(AccuracyError):
         bound = bound.min(_variation_constant(kind, 1, tilt) / real_ball(frequency))
     return arb(bound.upper())
 
 
-def _models(stretch: Stretch, edges: Sequence[float], order: int) -> list[Model]:
+def _panel_models(stretch: Stretch, edges: Sequence[float], order: int) -> list[Model]:
     """Return log P and ℓ on panels in a row, halved until ℓ is about as steep everywhere.
 
     At an end of the stretch where it is not steep at all the loss turns.
@@ -135,17 +149,19 @@ def _models(stretch: Stretch, edges: Sequence[float], order: int) -> list[Model]
     models = list[Model]()
     while waiting:
         left, right, halvings = waiting.pop()
-        model = panel_model(stretch, left, right, _POINTS, order + _MORE + 2)
-        if model is not None and halvings >= _HALVINGS and _turns(model):
-            raise AccuracyError(_TURNS.format(((left + right) / 2).mid().str(6, radius=False)))
-        if model is not None and (halvings >= _HALVINGS or _is_gentle(model)):
-            models.append(model)
-            continue
         middle = ((left + right) / 2).mid()
+        is_last = halvings >= _HALVINGS
+        model = panel_model(stretch, left, right, _POINTS, order + _MORE + 2)
+        if model is not None:
+            if is_last and _may_turn(model):
+                raise AccuracyError(_TURNS.format(middle.str(6, radius=False)))
+            if is_last or _is_gentle(model):
+                models.append(model)
+                continue
         if halvings > 3 * _HALVINGS or len(models) > _MOST_PANELS:
             raise AccuracyError("the loss's density is not resolved by panels of its variable")
         if model is not None and halvings:
-            for slope, end in zip(_slopes(model), (left, right), strict=True):
+            for slope, end in zip(_end_slopes(model), (left, right), strict=True):
                 if slope == 0 and str(end) in ends:
                     raise AccuracyError(_TURNS.format(end.str(6, radius=False)))
         waiting += [(middle, right, halvings + 1), (left, middle, halvings + 1)]
@@ -154,25 +170,31 @@ def _models(stretch: Stretch, edges: Sequence[float], order: int) -> list[Model]
 
 def _is_gentle(model: Model) -> bool:
     """Whether ℓ is known to be about as steep at one end of a panel as at the other."""
-    first, last = _slopes(model)
+    first, last = _end_slopes(model)
     return bool(first < _GENTLE * last and last < _GENTLE * first)
 
 
-def _turns(model: Model) -> bool:
+def _may_turn(model: Model) -> bool:
     """Whether ℓ rises at one end of a panel and falls at the other."""
+    if 0 in _end_slopes(model):
+        return True
     slope = model.loss.derivative()
-    return 0 in _slopes(model) or bool(slope(arb(-1)) * slope(arb(1)) < 0)
+    return bool(slope(arb(-1)) * slope(arb(1)) < 0)
 
 
-def _slopes(model: Model) -> list[arb]:
+def _end_slopes(model: Model) -> list[arb]:
     """Return |ℓ′| at both ends of a panel, 0 where hardly more is known of it."""
     slope = model.loss.derivative()
     error = arb(float(model.errors[1][1]))
-    sizes = [abs(slope(arb(u))) for u in (-1, 1)]
-    return [size if size * arb(_SLACK) ** 2 > error else arb(0) for size in sizes]
+    sizes = []
+    for u in (-1, 1):
+        size = abs(slope(arb(u)))
+        is_known = size * arb(_SLACK) ** 2 > error
+        sizes.append(size if is_known else arb(0))
+    return sizes
 
 
-class _Local(NamedTuple):
+class _LocalSeries(NamedTuple):
     """Series of u, of b = log|ℓ′| and of ρ_0, …, ρ_k around a place, or on a cell around it."""
 
     exponent: arb_series
@@ -181,11 +203,12 @@ class _Local(NamedTuple):
 
     def derivatives(self) -> list[arb]:
         """Return f, Df, …, D^k f up to their signs."""
-        height, steep = self.exponent[0], self.rise[0]
-        return [(height - (j + 1) * steep).exp() * f[0] for j, f in enumerate(self.factors)]
+        height = self.exponent[0]
+        log_slope = self.rise[0]
+        return [(height - (j + 1) * log_slope).exp() * f[0] for j, f in enumerate(self.factors)]
 
 
-def _local(
+def _local_series(
     moment: Asked,
     model: Model,
     centre: float,
@@ -194,7 +217,7 @@ def _local(
     more: int = 0,
     *,
     around: bool = False,
-) -> _Local | None:
+) -> _LocalSeries | None:
     """Return the series at a place of a panel, or over the cell so far around it; ρ_k has more.
 
     None where ℓ′ may be 0.
@@ -205,28 +228,31 @@ def _local(
     for shape, errors in ((model.log_p, model.errors[0]), (model.loss, model.errors[1])):
         moved = shape(at)
         if around:
-            pair.append(local_derivatives(moved, errors, half, count)[0])
-            continue
-        coefficients = [*moved.coeffs(), *[arb(0)] * (count + 1)]
-        pair.append(
-            [coefficients[k] + arb(0, float(errors[k]) * half**k) for k in range(count + 1)]
-        )
+            derivatives, _ = local_derivatives(moved, errors, half, count)
+        else:
+            coefficients = [*moved.coeffs(), *[arb(0)] * (count + 1)]
+            radii = [float(errors[k]) * half**k for k in range(count + 1)]
+            derivatives = [c + arb(0, r) for c, r in zip(coefficients, radii, strict=False)]
+        pair.append(derivatives)
     log_p, loss = pair
     if not abs(loss[1]) > 0:
         return None
     total = [p + moment.tilt * x for p, x in zip(log_p, loss, strict=True)]
-    total[0] += moment.tilt * model.middle - moment.scale + (half * model.half).log()
+    log_width = (half * model.half).log()
+    total[0] += moment.tilt * model.middle - moment.scale + log_width
     sign = 1 if loss[1] > 0 else -1
+    slopes = [sign * (k + 1) * c for k, c in enumerate(loss[1:])]
     exponent = arb_series(total, prec=count)
-    rise = arb_series([sign * (k + 1) * c for k, c in enumerate(loss[1:])], prec=count).log()
+    rise = arb_series(slopes, prec=count).log()
     factors = [arb_series([1], prec=count)]
     for j in range(1, order + 1):
+        factor = factors[-1]
         rate = exponent.derivative() - j * rise.derivative()
-        factors.append(factors[-1].derivative() + rate * factors[-1])
-    return _Local(exponent, rise, factors)
+        factors.append(factor.derivative() + rate * factor)
+    return _LocalSeries(exponent, rise, factors)
 
 
-def _variation(moment: Asked, row: Sequence[Model], order: int) -> arb:
+def _variation_on_panels(moment: Asked, row: Sequence[Model], order: int) -> arb:
     """Bound ∫ |d/dx D^{k−1} f| dx over panels."""
     settled = arb(0)
     number = itertools.count()
@@ -241,9 +267,10 @@ def _variation(moment: Asked, row: Sequence[Model], order: int) -> arb:
                 break
             size, _, model, centre, half = heapq.heappop(heap)
             open_total += size
-            waiting = [(model, centre + s * half / 2, half / 2) for s in (1, -1)]
+            finer = half / 2
+            waiting = [(model, centre + side * finer, finer) for side in (1, -1)]
         model, centre, half = waiting.pop()
-        bound, variation = _cell(moment, model, centre, half, order)
+        bound, variation = _variation_on_cell(moment, model, centre, half, order)
         if variation is not None:
             settled += variation
         else:
@@ -255,27 +282,35 @@ def _variation(moment: Asked, row: Sequence[Model], order: int) -> arb:
     return arb((settled + open_bound * (1 + 2.0**-40)).upper())
 
 
-def _cell(
+def _variation_on_cell(
     moment: Asked, model: Model, centre: float, half: float, order: int
 ) -> tuple[float, arb | None]:
     """Return a bound of the variation over a cell, and the variation where that is known."""
-    around = _local(moment, model, centre, half, order, _MORE, around=True)
-    middle = _local(moment, model, centre, half, order, _MORE)
+    around = _local_series(moment, model, centre, half, order, _MORE, around=True)
+    middle = _local_series(moment, model, centre, half, order, _MORE)
     if around is None or middle is None:
         return math.inf, None
     factor = _on_cell(middle.factors[-1], around.factors[-1])
     if not factor.contains(0):
-        ends = [_local(moment, model, centre + s * half, half, order - 1) for s in (-1, 1)]
-        first, last = (end.derivatives()[-1] for end in ends if end is not None)
+        values = []
+        for side in (-1, 1):
+            end = _local_series(moment, model, centre + side * half, half, order - 1)
+            assert end is not None
+            values.append(end.derivatives()[-1])
+        first, last = values
         return 0.0, abs(last - first)
-    steep = [series.exponent - order * series.rise for series in (middle, around)]
-    return up(2 * _on_cell(*steep).exp() * abs(factor)), None
+    middle_height = middle.exponent - order * middle.rise
+    height = around.exponent - order * around.rise
+    bound = 2 * _on_cell(middle_height, height).exp() * abs(factor)
+    return up(bound), None
 
 
 def _on_cell(middle: arb_series, around: arb_series) -> arb:
     """Enclose a function on a cell by its series at the middle, the last term over all of it."""
-    terms = [*(middle[k] for k in range(_MORE)), around[_MORE]]
-    return sum((term * arb(0, 1) for term in terms[1:]), terms[0])
+    total = middle[0]
+    for k in range(1, _MORE):
+        total = total + middle[k] * arb(0, 1)
+    return total + around[_MORE] * arb(0, 1)
 
 
 _GRID_BITS = 12  # of an irrational end of an interval of tilts, rounded outwards
@@ -291,7 +326,8 @@ _PAD = sp.Rational(1, 8)  # of a range of tilts beyond what is asked, so that mo
 @in_turn
 def tail_value(constant: TailConstant, **values: Any) -> arb:
     """Return a ball around a tail constant, see `TailConstant.value`."""
-    return _KINDS[constant.rule.kind](_Request.read(constant, values))
+    request = _Request.read(constant, values)
+    return _KINDS[constant.rule.kind](request)
 
 
 @dataclass(frozen=True)
@@ -310,6 +346,7 @@ class _Request:
         from symdp.model.mechanism import exact
 
         derivation = constant.derivation
+        parameters = derivation.mechanism.parameters
         arguments = {name: value for name, value in values.items() if name in constant.arguments}
         parameter_values = {
             name: value for name, value in values.items() if name not in constant.arguments
@@ -317,14 +354,16 @@ class _Request:
         missing = [name for name in constant.arguments if name not in arguments]
         if missing:
             raise InputError(f"{constant.name} needs {' and '.join(missing)}; give a number")
-        parameters = derivation.mechanism.parameters
         for name in parameter_values:
-            if name not in parameters:
-                names = [*constant.arguments, *parameters]
-                raise InputError(
-                    f"'{name}' is neither an argument of {constant.name} nor a free parameter"
-                    f"{suggestion(name, names) or (f'; known: {names}' if names else '')}"
-                )
+            if name in parameters:
+                continue
+            names = [*constant.arguments, *parameters]
+            hint = suggestion(name, names)
+            if not hint and names:
+                hint = f"; known: {names}"
+            raise InputError(
+                f"'{name}' is neither an argument of {constant.name} nor a free parameter{hint}"
+            )
         mechanism = derivation.mechanism(**parameter_values).require_concrete()
         numbers = {name: exact(value, name) for name, value in arguments.items()}
         for name, number in numbers.items():
@@ -333,14 +372,10 @@ class _Request:
         count = numbers.get("n", sp.S.One)
         if not (count.is_Integer and count > 0):
             raise InputError(f"n must be a whole number, 1 or more, not {count}")
-        bound = {
-            symbol: mechanism.values[name]
-            for name, symbol in parameters.items()
-            if name in parameter_values
-        }
+        bound = {parameters[name]: mechanism.values[name] for name in parameter_values}
         pair = mechanism.pair(derivation.direction)
         low, high = derivation.cgf.domain or map(sp.Float, kind_of(pair).law.domain)
-        domain = low.subs(bound), high.subs(bound)
+        domain = (low.subs(bound), high.subs(bound))
         tilt = numbers.get("t")
         if tilt is not None and not (domain[0] < tilt) & (tilt < domain[1]):
             raise InputError(
@@ -354,14 +389,15 @@ class _Request:
 
     def law(self, low: sp.Rational, high: sp.Rational) -> TiltedLoss:
         """Return the tilted loss between two tilts, and a little beyond them."""
+        least, most = self.domain
         pad = (high - low) * _PAD or sp.Rational(1, 2)
-        ends = []
-        for sign, tilt, end in ((-1, low, self.domain[0]), (1, high, self.domain[1])):
-            room = pad
-            if end.is_finite:
-                room = min(pad, _rational(abs(end - tilt) / 2))
-            ends.append(tilt + sign * room)
-        return tilted_loss(self.pair, *ends)
+        below = pad
+        above = pad
+        if least.is_finite:
+            below = min(pad, _rounded_down(abs(least - low) / 2))
+        if most.is_finite:
+            above = min(pad, _rounded_down(abs(most - high) / 2))
+        return tilted_loss(self.pair, low - below, high + above)
 
     def laws(self, low: sp.Rational, high: sp.Rational) -> Callable[[sp.Rational], TiltedLoss]:
         """Return what serves each tilt between two: one law, or where it errs too much its own."""
@@ -371,16 +407,22 @@ class _Request:
         def law_at(tilt: sp.Rational) -> TiltedLoss:
             t = float(tilt)
             log_at_tilt = log_moment(kind, tilt)
-            slope = float(SumLaw([(kind.law, 1)]).cumulants(t, 1)[0])
+            cumulants = SumLaw([(kind.law, 1)]).cumulants(t, 1)
+            slope = float(cumulants[0])
             above = max(height - log_at_tilt - (s - t) * slope for s, height in ends)
-            return self.law(low, high) if above < _MOST_ABOVE else self.law(tilt, tilt)
+            if above < _MOST_ABOVE:
+                return self.law(low, high)
+            return self.law(tilt, tilt)
 
         return law_at
 
     def reach(self, base: int, direction: int) -> sp.Expr:
         """How far tilts may go to one side of a base."""
-        end = self.domain[1] if direction > 0 else self.domain[0]
-        return sp.oo if end.is_infinite else abs(end - base)
+        low, high = self.domain
+        end = high if direction > 0 else low
+        if end.is_infinite:
+            return sp.oo
+        return abs(end - base)
 
     def of_all(self, log_finite: arb) -> arb:
         """Add the probability of an infinite loss under P to a bound on the tail of finite ones."""
@@ -402,38 +444,47 @@ class _Request:
         return formula
 
 
-def _rational(value: sp.Expr) -> sp.Rational:
+def _rounded_down(value: sp.Expr) -> sp.Rational:
     """Return a rational that is no larger than a positive number, and hardly smaller."""
-    return sp.Rational(sp.floor(value.evalf(20) * 2**60), 2**60) if value > 0 else sp.S.Zero
+    if not value > 0:
+        return sp.S.Zero
+    units = sp.floor(value.evalf(20) * 2**60)
+    return sp.Rational(units, 2**60)
 
 
-def _base(under: str) -> sp.Integer:
+def _tilt_of_law(under: str) -> sp.Integer:
     """The tilt of P or of Q: under Q the CGF of the loss is K(s − 1), where K is that under P."""
     return sp.Integer(0 if under == "P" else -1)
 
 
-def _formula(request: _Request) -> arb:
+def _value_of_formula(request: _Request) -> arb:
     value = request.known(request.constant.expression).subs(request.substitution)
     if value.is_infinite:
         raise AccuracyError(f"{request.constant.name} is infinite: {request.constant.bounds}")
     return request.number(value)
 
 
-def _drift(request: _Request) -> arb:
-    return -request.law(_base("Q"), _base("Q")).mean(_base("Q"))
+def _value_of_drift(request: _Request) -> arb:
+    tilt = _tilt_of_law("Q")
+    return -request.law(tilt, tilt).mean(tilt)
 
 
-def _chernoff(request: _Request) -> arb:
+def _chernoff_bound(request: _Request) -> arb:
     """Bound log P(L₁ + … + L_n ≥ ε) by min over s ≥ 0 of nK(s) − sε [SPA (40)].
 
     Every s gives a valid bound, so only the value at the chosen one is proved.
     """
-    base, epsilon = _base(request.constant.rule.under), request.numbers["epsilon"]
-    kind, level = kind_of(request.pair), float(epsilon) / request.count
-    s = _best_tilt(SumLaw([(kind.law, 1)]), int(base), level, request.reach(int(base), 1))
+    base = _tilt_of_law(request.constant.rule.under)
+    epsilon = request.numbers["epsilon"]
+    kind = kind_of(request.pair)
+    level = float(epsilon) / request.count
+    reach = request.reach(int(base), 1)
+    s = _best_tilt(SumLaw([(kind.law, 1)]), int(base), level, reach)
+    tilt = base + s
     with ctx.workprec(BITS):
-        log_moment = TiltedLoss(kind, base + s, base + s).cgf(base + s)
-        return request.of_all(arb((request.count * log_moment - real_ball(s * epsilon)).upper()))
+        log_moment = TiltedLoss(kind, tilt, tilt).cgf(tilt)
+        bound = request.count * log_moment - real_ball(s * epsilon)
+        return request.of_all(arb(bound.upper()))
 
 
 def _best_tilt(law: SumLaw, base: int, level: float, reach: sp.Expr) -> sp.Rational:
@@ -441,68 +492,80 @@ def _best_tilt(law: SumLaw, base: int, level: float, reach: sp.Expr) -> sp.Ratio
 
     def probe(s: float) -> Probe:
         mean, variance = law.cumulants(base + s, 2).tolist()
-        step = (mean - level) / variance if variance > 0 else math.inf
-        return Probe(mean - level, 2.0**-24 * math.sqrt(variance), s - step)
+        step = math.inf
+        if variance > 0:
+            step = (mean - level) / variance
+        tolerance = 2.0**-24 * math.sqrt(variance)
+        return Probe(mean - level, tolerance, s - step)
 
     if reach == 0 or law.cumulants(float(base), 1)[0] >= level:
         return sp.S.Zero
     end = min(float(reach), _FARTHEST_TILT)
     s = increasing_root(probe, end, min(0.5, end / 2))
-    return _short(s or (end if end < reach else end * (1 - 2.0**-10)), _FINE)
+    if not s:
+        s = end if end < reach else end * (1 - 2.0**-10)
+    return _short_rational(s, _FINE)
 
 
-def _short(value: float, bits: int = _GRID_BITS) -> sp.Rational:
+def _short_rational(value: float, bits: int = _GRID_BITS) -> sp.Rational:
     """Return a rational of few digits near a number, never 0 for a positive one."""
     scale = 2 ** max(bits - math.frexp(value)[1], 0)
     return sp.Rational(round(value * scale), scale)
 
 
-def _quadratic(request: _Request) -> arb:
+def _quadratic_bound(request: _Request) -> arb:
     """Bound by −(ε − n·mean)²/(2ns²), as of a sub-Gaussian sum; 0 below the mean.
 
     With s² = τ²/4 this is Hoeffding's bound, as in [EA Prop 4.5].  From s² under Q,
     K_P(s − 1) = K_Q(s) ≤ s·m + s²u²/2 makes P(ΣL ≥ ε) ≤ exp(n(um + u²s²/2) − (u − 1)ε) for every
     u ≥ 1; the best is u = (ε − nm)/(ns²), m the mean under Q.
     """
-    rule, count = request.constant.rule, request.count
+    rule = request.constant.rule
+    count = request.count
     request.known(request.constant.expression)
     square = request.number(request.known(rule.formula))
-    base, level = _base(rule.known), real_ball(request.numbers["epsilon"])
+    base = _tilt_of_law(rule.known)
+    level = real_ball(request.numbers["epsilon"])
     law = request.law(base, base)
     with ctx.workprec(BITS):
-        mean, log_mass = law.mean(base), law.cgf(base)  # of the finite loss
+        mean = law.mean(base)
+        log_mass = law.cgf(base)  # of the finite loss
+        excess = level - count * mean
         if rule.known == rule.under:
-            excess = level - count * mean
             bound = count * log_mass
             if excess > 0:
                 bound -= excess**2 / (2 * count * square)
             return request.of_all(bound.upper())
         certain = count * request.law(base + 1, base + 1).cgf(base + 1)
-        u = ((level - count * mean) / (count * square)).mid()
+        u = (excess / (count * square)).mid()
         if u > 1:
-            exponent = count * (u * mean + u**2 * square / 2 + log_mass) - (u - 1) * level
+            log_moment = u * mean + u**2 * square / 2 + log_mass
+            exponent = count * log_moment - (u - 1) * level
             certain = exponent.min(certain)
         return request.of_all(certain.upper())
 
 
-def _within(request: _Request) -> arb:
+def _sub_gaussian_within(request: _Request) -> arb:
     return _sub_gaussian(request, request.numbers["low"], request.numbers["high"])
 
 
-def _exponential(request: _Request) -> arb:
-    end = 1 / request.known(request.constant.rule.formula).subs(request.substitution)
-    # An irrational end is rounded outwards, so that the constant holds up to the very end.
-    wide = sp.Rational(sp.floor(end.evalf(20) * 2**_GRID_BITS) + 1, 2**_GRID_BITS)
-    short = end if end.is_Rational else wide
-    return _sub_gaussian(request, -short, short)
+def _sub_exponential(request: _Request) -> arb:
+    rate = request.known(request.constant.rule.formula).subs(request.substitution)
+    end = 1 / rate
+    if not end.is_Rational:
+        # An irrational end is rounded outwards, so that the constant holds up to the very end.
+        units = sp.floor(end.evalf(20) * 2**_GRID_BITS) + 1
+        end = sp.Rational(units, 2**_GRID_BITS)
+    return _sub_gaussian(request, -end, end)
 
 
 def _sub_gaussian(request: _Request, low: sp.Rational, high: sp.Rational) -> arb:
     """Return s² with log E e^{u(L − EL)} ≤ s²u²/2 for all u in [low, high], proved."""
-    base = _base(request.constant.rule.under)
+    base = _tilt_of_law(request.constant.rule.under)
     if not low <= 0 <= high or low == high:
         raise InputError(f"the interval of tilts must hold 0 and be no point, not [{low}, {high}]")
-    below, above = request.reach(int(base), -1), request.reach(int(base), 1)
+    below = request.reach(int(base), -1)
+    above = request.reach(int(base), 1)
     if high >= above or -low >= below:
         raise InputError(
             f"the interval [{low}, {high}] leaves the domain of the CGF, ({-below}, {above})"
@@ -521,21 +584,25 @@ def _one_side(
 ) -> arb:
     mean = law_at(base).mean(base)
     log_mass = law_at(base).cgf(base)
-    grid = [sp.sign(end) * _short(float(abs(end)) / _SMALLEST_SHARE)]
+    side = sp.sign(end)
+    grid = [side * _short_rational(float(abs(end)) / _SMALLEST_SHARE)]
     while abs(grid[-1]) * _GRID_RATIO < abs(end):
-        grid.append(sp.sign(end) * _short(float(abs(grid[-1]) * _GRID_RATIO)))
+        farther = float(abs(grid[-1]) * _GRID_RATIO)
+        grid.append(side * _short_rational(farther))
     grid.append(end)
     values = [law_at(base + u).cgf(base + u) - log_mass - real_ball(u) * mean for u in grid]
     first = base + grid[0]
-    square = (law_at(first).square_about(first, mean) * values[0].exp()).upper()
+    second_moment = law_at(first).square_about(first, mean)
+    square = (second_moment * values[0].exp()).upper()
+    distances = [abs(real_ball(u)) for u in grid]
+    bounds = [value.upper() for value in values]
     for k in range(len(grid) - 1):
-        a, b = (abs(real_ball(u)) for u in grid[k : k + 2])
-        upper = [value.upper() for value in values[k : k + 2]]
-        square = square.max(_chord(a, b, upper[0], upper[1]))
+        chord = _bound_by_chord(distances[k], distances[k + 1], bounds[k], bounds[k + 1])
+        square = square.max(chord)
     return arb(square)
 
 
-def _chord(a: arb, b: arb, at_a: arb, at_b: arb) -> arb:
+def _bound_by_chord(a: arb, b: arb, at_a: arb, at_b: arb) -> arb:
     """Bound 2(α + βu)/u² over [a, b] for the chord through two points."""
     beta = (at_b - at_a) / (b - a)
     alpha = at_a - beta * a
@@ -543,10 +610,13 @@ def _chord(a: arb, b: arb, at_a: arb, at_b: arb) -> arb:
     if not alpha < 0:
         # Only roundings can make the chord of a convex function through 0 meet the axis above 0.
         return (2 * at_b.max(at_a) / a**2).upper()
-    turn = -2 * alpha / beta if beta > 0 else b + 1
+    turn = b + 1
+    if beta > 0:
+        turn = -2 * alpha / beta
     if turn < a or turn > b:
         return ends.upper()
-    return (beta**2 / (-2 * alpha)).max(ends).upper()
+    at_turn = beta**2 / (-2 * alpha)
+    return at_turn.max(ends).upper()
 
 
 def _third_moment(request: _Request) -> arb:
@@ -576,24 +646,24 @@ def _van_der_corput(request: _Request) -> arb:
     return _variation_constant(kind_of(request.pair), order, request.numbers["t"])
 
 
-def _split(request: _Request) -> arb:
-    tilt, frequency = request.numbers["t"], request.numbers["frequency"]
+def _value_of_split(request: _Request) -> arb:
+    frequency = request.numbers["frequency"]
     if not frequency > 0:
         raise InputError(f"frequency must be positive, not {frequency}")
-    return _split_bound(kind_of(request.pair), tilt, frequency)
+    return _split_bound(kind_of(request.pair), request.numbers["t"], frequency)
 
 
 # How each kind of bound is evaluated.
 _KINDS: dict[str, Callable[[_Request], arb]] = {
-    "formula": _formula,
-    "end": _formula,
-    "drift": _drift,
-    "chernoff": _chernoff,
-    "quadratic": _quadratic,
-    "sub-gaussian within": _within,
-    "sub-exponential": _exponential,
+    "formula": _value_of_formula,
+    "end": _value_of_formula,
+    "drift": _value_of_drift,
+    "chernoff": _chernoff_bound,
+    "quadratic": _quadratic_bound,
+    "sub-gaussian within": _sub_gaussian_within,
+    "sub-exponential": _sub_exponential,
     "third moment": _third_moment,
     "berry-esseen": _berry_esseen,
     "van der corput": _van_der_corput,
-    "split": _split,
+    "split": _value_of_split,
 }

@@ -54,9 +54,10 @@ def make(
     """Return a certificate of δ(ε) as JSON values, to about so many digits of δ."""
     certificate: Told = {"steps": tell(steps)}
     pairs = [(pair, n) for pair, n in steps if isinstance(pair, Pair)]
-    plans = [_Side(pairs, side, epsilon, digits) for side in sides]
+    plans = [_SidePlan(pairs, side, epsilon, digits) for side in sides]
     bits = max(plan.bits for plan in plans)
-    witness: Told = {"bits": str(bits), "rule": _rule(max(plan.nodes for plan in plans), bits)}
+    rule = _gauss_rule(max(plan.nodes for plan in plans), bits)
+    witness: Told = {"bits": str(bits), "rule": rule}
     lower = Fraction(0)
     upper = Fraction(0)
     try:
@@ -65,9 +66,8 @@ def make(
             checker.LEFT = math.inf  # looking for panels is not checking
             witness[plan.name] = plan.hint(certificate["steps"], checker.rule_of(witness))
             checker.set_units(bits)
-            unit, low, high = checker.enclose(
-                certificate | {"witness": witness}, plan.name, epsilon
-            )
+            with_plan = certificate | {"witness": witness}
+            unit, low, high = checker.enclose(with_plan, plan.name, epsilon)
             lower = max(lower, Fraction(low.lo, unit.hi))
             upper = max(upper, Fraction(high.hi, unit.lo))
     except checker.Refused as refusal:
@@ -118,33 +118,32 @@ def make_shuffled(
 
 def tell(steps: Sequence[tuple[OneStep, int]]) -> list[Told]:
     """Return the steps as a certificate tells them."""
-    for pair, _ in steps:
-        if (
-            isinstance(pair, AllocatedPair)
-            or pair.alternatives
-            or pair.atoms
-            or pair.support.kind == "naturals"
-        ):
+    texts = []
+    for pair, count in steps:
+        is_plain = isinstance(pair, Pair) and not (pair.alternatives or pair.atoms)
+        if isinstance(pair, AllocatedPair) or not is_plain or pair.support.kind == "naturals":
             raise AccuracyError(
                 "no certificate file is known for this kind of step yet: use certify"
             )
-    return [_told_step(pair, count) for pair, count in steps if isinstance(pair, Pair)]
+        texts.append(_step_as_text(pair, count))
+    return texts
 
 
-def _told_step(pair: Pair, count: int) -> Told:
+def _step_as_text(pair: Pair, count: int) -> Told:
     """Return the laws of a step as text, exactly."""
+    laws: list[str | list[str]] = []
+    for law in pair.components:
+        if isinstance(law, tuple):
+            laws.append([_law_text(mass, pair.variable) for mass in law])
+        else:
+            laws.append(_law_text(law, pair.variable))
     support = pair.support
-    laws = [
-        [_law_text(mass, pair.variable) for mass in law]
-        if isinstance(law, tuple)
-        else _law_text(law, pair.variable)
-        for law in pair.components
-    ]
+    ends = [str(support.lower), str(support.upper)]
     return {
         "laws": laws,
-        "p": [str(w) for w in pair.p_weights],
-        "q": [str(w) for w in pair.q_weights],
-        "support": support.kind if pair.is_discrete else [str(support.lower), str(support.upper)],
+        "p": [str(weight) for weight in pair.p_weights],
+        "q": [str(weight) for weight in pair.q_weights],
+        "support": support.kind if pair.is_discrete else ends,
         "count": str(count),
     }
 
@@ -162,8 +161,10 @@ def _law_text(law: Any, variable: sp.Symbol) -> str:
     factor, shape = written.as_independent(x, as_Add=False)
     with workdps(_CONSTANT_DIGITS + 10):
         value = sp.Rational(str(constant_value(factor, 4 * _CONSTANT_DIGITS)))
-    power = sp.Integer(10) ** (_CONSTANT_DIGITS - sp.floor(sp.log(value, 10)))
-    text = f"{sp.floor(value * power) - 1}/{power}*({_Printer().doprint(shape)})"
+    digits = _CONSTANT_DIGITS - sp.floor(sp.log(value, 10))
+    power = sp.Integer(10) ** digits
+    rounded = sp.floor(value * power) - 1
+    text = f"{rounded}/{power}*({_Printer().doprint(shape)})"
     if not _is_readable(text):
         raise AccuracyError(
             "no certificate file for this density yet: its checker knows numbers, exp, log, powers,"
@@ -197,35 +198,37 @@ def _is_readable(text: str) -> bool:
     return True
 
 
-class _Side:
+class _SidePlan:
     """A plan of one direction, and how small the checker's errors have to be."""
 
     def __init__(
         self, pairs: Sequence[tuple[Pair, int]], name: str, epsilon: Fraction, digits: int
     ) -> None:
         self.name = name
-        self.kinds = tuple((kind_of(p.reversed() if name == "add" else p), n) for p, n in pairs)
+        if name == "add":
+            pairs = [(pair.reversed(), n) for pair, n in pairs]
+        self.kinds = tuple((kind_of(pair), n) for pair, n in pairs)
         self.lattice = lattice_of(self.kinds)
         if self.lattice is None and all(kind.is_discrete for kind, _ in self.kinds):
             raise AccuracyError("no certificate: the losses lie on no lattice")
         spacing = None if self.lattice is None else float(self.lattice.spacing)
         self.plan = find_plan(self.kinds, float(epsilon), digits + 2, spacing=spacing)
-        self.tilts = [Fraction(t) for t in (self.plan.tilt, self.plan.below, self.plan.above)]
-        self.scales = [Fraction(round(scale.tilt * 256), 256) for scale in self.plan.scales]
+        plan = self.plan
+        self.tilts = [Fraction(tilt) for tilt in (plan.tilt, plan.below, plan.above)]
+        self.scales = [Fraction(round(scale.tilt * 256), 256) for scale in plan.scales]
         self.count = sum(n for _, n in self.kinds)
         # An error of one integral counts n times; that of a mass beside δ.
         self.log_each = -(digits + _SPARE) * LN10 - math.log(self.count)
-        self.log_mass = self.log_each + min(self.plan.log_size, 0.0)
+        self.log_mass = self.log_each + min(plan.log_size, 0.0)
         self.bits = 64 + 32 * math.ceil(-self.log_mass / math.log(2) / 32)
         self.nodes = 0
         # The sum is about its term at the real axis, over the width of the saddle.
         self.log_width = -(digits + 1) * LN10  # of the sum, relative
-        self.log_rest = self.plan.log_size + math.log(self.plan.period) + self.log_width
+        scales = sum(n * scale for scale, (_, n) in zip(self.scales, self.kinds, strict=True))
+        self.log_rest = plan.log_size + math.log(plan.period) + self.log_width
         self.log_rest += float(self.tilts[0] * epsilon)
-        self.log_rest -= float(
-            sum(n * s for s, (_, n) in zip(self.scales, self.kinds, strict=True))
-        )
-        self.reach = math.sqrt(-2 * self.log_width / self.plan.curvature)  # of frequencies
+        self.log_rest -= float(scales)
+        self.reach = math.sqrt(-2 * self.log_width / plan.curvature)  # of frequencies
         if self.lattice is None:
             self.nodes = math.ceil((6 - self.log_mass) / (2 * math.log(checker.REACH)))
             if self.bits > _MOST_BITS:
@@ -235,13 +238,13 @@ class _Side:
 
     def hint(self, steps: Sequence[Told], rule: Any) -> Told:
         """Return what a certificate says of this direction."""
-        names = zip(("tilt", "below", "above"), self.tilts, strict=True)
-        hint: Told = {name: str(tilt) for name, tilt in names}
+        tilt, below, above = (str(tilt) for tilt in self.tilts)
+        hint: Told = {"tilt": tilt, "below": below, "above": above}
         layouts = [_Layout(self, number, step, rule) for number, step in enumerate(steps)]
         if self.lattice is not None:
             return hint | self._on_lattice(layouts)
         first = 2 * math.pi / self.plan.period
-        terms = self._terms(first, layouts)
+        terms = self._number_of_terms(first, layouts)
         if first * terms > self.reach:
             self.reach = first * terms
             for layout in layouts:
@@ -249,36 +252,44 @@ class _Side:
         hint |= {"period": str(Fraction(self.plan.period)), "terms": str(terms)}
         return hint | {"steps": [layout.hint for layout in layouts]}
 
-    def _terms(self, first: float, layouts: Sequence[_Layout]) -> int:
+    def _number_of_terms(self, first: float, layouts: Sequence[_Layout]) -> int:
         """Return after how many terms the checker's bound of the others is small."""
 
         def is_enough(terms: int) -> bool:
             y = first * (terms + 1)
-            log_modulus = sum(
-                l.log_modulus(y) * n for l, (_, n) in zip(layouts, self.kinds, strict=True)
-            )
+            log_modulus = 0.0
+            for layout, (_, count) in zip(layouts, self.kinds, strict=True):
+                log_modulus += layout.log_modulus(y) * count
             return log_modulus + math.log(2 / (first**2 * terms)) < self.log_rest
 
-        low, high = 0, 8
+        low = 0
+        high = 8
         while not is_enough(high):
-            low, high = high, 2 * high
+            low = high
+            high = 2 * high
             if low > _MOST_TERMS:
                 raise AccuracyError(_SLOW)
         while high - low > 1 + low // 16:
             middle = (low + high) // 2
-            low, high = (low, middle) if is_enough(middle) else (middle, high)
+            if is_enough(middle):
+                high = middle
+            else:
+                low = middle
         return high
 
     def _on_lattice(self, layouts: Sequence[_Layout]) -> Told:
         """Return a lattice of the checker's losses, its spacing that of the two farthest apart."""
         assert self.lattice is not None
-        digits, widths = math.floor(self.bits * math.log10(2)) - 4, []  # but for their roundings
+        digits = math.floor(self.bits * math.log10(2)) - 4  # but for their roundings
+        widest = Fraction(0)
         for layout in layouts:
             losses = [Fraction(loss.parts[0], checker.ONE) for _, _, loss in layout.step.nodes]
-            layout.hint["offset"] = _decimal(min(losses), digits)
-            widths.append(max(losses) - min(losses))
-        points = round(max(widths) / self.lattice.spacing)
-        spacing = _decimal(max(widths) / points if points else Fraction(1), digits)
+            least = min(losses)
+            layout.hint["offset"] = _decimal_or_ratio(least, digits)
+            widest = max(widest, max(losses) - least)
+        points = round(widest / self.lattice.spacing)
+        exact_spacing = widest / points if points else Fraction(1)
+        spacing = _decimal_or_ratio(exact_spacing, digits)
         terms = math.ceil(Fraction(self.plan.period) / Fraction(spacing))
         steps = [layout.hint for layout in layouts]
         return {"spacing": spacing, "terms": str(terms), "steps": steps}
@@ -287,56 +298,65 @@ class _Side:
 class _Layout:
     """What a certificate says of one step: rows of panels, and how they are cut into cells."""
 
-    def __init__(self, side: _Side, number: int, told: Told, rule: Any) -> None:
+    def __init__(self, side: _SidePlan, number: int, told: Told, rule: Any) -> None:
         self._side = side
         self._told = told
         self._rule = rule
         self._tries = 0
-        kind = side.kinds[number][0]
-        panels = side.plan.panels[number]
-        scale = side.plan.scales[number].tilt
+        kind, _ = side.kinds[number]
+        log_moment = side.plan.scales[number].tilt
         self._scale = side.scales[number]
-        self._total = math.exp(scale - float(self._scale))  # of e^−scale M at the tilt
+        self._total = math.exp(log_moment - float(self._scale))  # of e^−scale M at the tilt
         self.hint: Told = {"scale": str(self._scale)}
-        mass = _exp(side.log_mass - scale)
+        mass = _exact_exp(side.log_mass - log_moment)
         few = Fraction(1, 10**6 * side.count)
-        self._asked = [(Fraction(t), mass) for t in (0, -1)] + [(b, few) for b in side.tilts[1:]]
+        _, below, above = side.tilts
+        self._asked = [(Fraction(0), mass), (Fraction(-1), mass), (below, few), (above, few)]
         self.hint |= {"range": ["0", "0"], "panels": [], "cells": []}
-        self.step = self._step()
-        stretches = [
-            (kind.stretches[stretch_panels.stretch], stretch_panels.edges)
-            for stretch_panels in panels
-        ]
-        ends = [self._ends(*both) for both in stretches if not both[0].is_infinite]
+        self.step = self._step_without_nodes()
+        ends = []
+        for panels in side.plan.panels[number]:
+            stretch = kind.stretches[panels.stretch]
+            if not stretch.is_infinite:
+                ends.append(self._ends_of_panels(stretch, panels.edges))
         if kind.is_discrete:
             self.hint = {"scale": str(self._scale)}
             if ends:
-                self.hint["range"] = [str(min(x for x, _ in ends)), str(max(x for _, x in ends))]
-            self.step = self._step()
+                first = min(low for low, _ in ends)
+                last = max(high for _, high in ends)
+                self.hint["range"] = [str(first), str(last)]
+            self.step = self._step_without_nodes()
             return
-        self._lay([(row, 0) for pair in ends for row in self._halved(pair)])
-        self._cut()
+        rows = []
+        for pair in ends:
+            rows += [(row, 0) for row in self._halved_rows(pair)]
+        self._lay_rows(rows)
+        self._cut_into_cells()
 
-    def _step(self) -> Any:
+    def _step_without_nodes(self) -> Any:
         """Return the checker's step without nodes on panels, which laying them needs not."""
         step = checker.Step(self._told, self.hint, ([], 0), self._side.name == "add")
         step.rule, step.gap = self._rule
         return step
 
-    def _lay(self, rows: Sequence[tuple[Sequence[Fraction], int]]) -> None:
+    def _lay_rows(self, rows: Sequence[tuple[Sequence[Fraction], int]]) -> None:
         self.hint["panels"] = [[str(x) for x in row] for row, _ in rows]
         self.hint["cells"] = [str(cut) for _, cut in rows]
-        self.step = self._step()
+        self.step = self._step_without_nodes()
 
-    def _rows(self) -> list[tuple[list[Fraction], int]]:
+    def _rows_in_hint(self) -> list[tuple[list[Fraction], int]]:
         rows = zip(self.hint["panels"], self.hint["cells"], strict=True)
         return [([Fraction(x) for x in row], int(cut)) for row, cut in rows]
 
     def refine(self) -> None:
         """Halve panels further, as a larger frequency asks."""
-        if self.step.panels:
-            self._lay([(part, 0) for row, _ in self._rows() for part in self._halved(row)])
-            self._cut()
+        if not self.step.panels:
+            return
+        rows = []
+        for row, _ in self._rows_in_hint():
+            rows += [(part, 0) for part in self._halved_rows(row)]
+        self._lay_rows(rows)
+        self._cut_into_cells()
 
     def log_modulus(self, y: float) -> float:
         """Return the log of a bound of |e^−scale M(tilt + iy′)| for all y′ from y on."""
@@ -346,103 +366,127 @@ class _Layout:
 
     def _log_p(self, x: Fraction) -> float:
         try:
-            return float(self.step.logs(checker.series(x))[0].hi / checker.ONE)
+            log_p, _ = self.step.logs(checker.series(x))
+            return float(log_p.hi / checker.ONE)
         except checker.Refused:
             return -math.inf
 
-    def _ends(self, stretch: Stretch, edges: Sequence[float]) -> list[Fraction]:
+    def _ends_of_panels(self, stretch: Stretch, edges: Sequence[float]) -> list[Fraction]:
         """Return where the panels of a stretch begin and end, a little inside of finite ends."""
         gap = Fraction(0 if stretch.is_integer else 2**_GAP_BITS, checker.ONE)
-        bounds: list[Fraction | None] = []
         edges_in_x = [] if stretch.is_moved else list(map(Fraction, edges))  # in x itself
         unit = Fraction(1)
         if edges_in_x and not stretch.is_integer:
-            unit = _unit((edges_in_x[-1] - edges_in_x[0]) / 256)
+            unit = _power_of_two_below((edges_in_x[-1] - edges_in_x[0]) / 256)
+        bounds: list[Fraction | None] = []
         for end, sign, index in ((stretch.lower, 1, 0), (stretch.upper, -1, -1)):
-            inside = None if end.is_infinite else sign * _fraction(end)
-            if gap and inside is not None:
-                inside = (inside // gap + 2) * gap
+            inside: Fraction | None = None
+            if not end.is_infinite:
+                inside = sign * _fraction_of_end(end)
+                if gap:
+                    inside = (inside // gap + 2) * gap
             if edges_in_x and (inside is None or edges_in_x[index] != Fraction(float(end))):
                 outer = sign * edges_in_x[index] // unit * unit
                 inside = outer if inside is None else max(inside, outer)
             bounds.append(None if inside is None else sign * inside)
-        for index, sign in ((0, -1), (1, 1)):
-            if bounds[index] is None:  # from the other end outwards
-                bounds[index] = self._far(bounds[1 - index] or Fraction(0), sign, unit)
-        return [end for end in bounds if end is not None]
+        lower, upper = bounds
+        # Where one is infinite, from the other end outwards.
+        if lower is None:
+            lower = self._place_without_mass(upper or Fraction(0), -1, unit)
+        if upper is None:
+            upper = self._place_without_mass(lower or Fraction(0), 1, unit)
+        return [lower, upper]
 
-    def _far(self, start: Fraction, sign: int, unit: Fraction) -> Fraction:
+    def _place_without_mass(self, start: Fraction, sign: int, unit: Fraction) -> Fraction:
         """Return a place beyond which a law hardly has mass, by its density beside its distance."""
+        log_least = self._side.log_mass - LN10
         distance = Fraction(1)
         while True:
             x = start + sign * distance
-            if self._log_p(x) + math.log(distance) < self._side.log_mass - LN10:
+            if self._log_p(x) + math.log(distance) < log_least:
                 return x
             distance = -(-distance * 5 // (4 * unit)) * unit
 
-    def _halved(self, row: Sequence[Fraction]) -> list[list[Fraction]]:
+    def _halved_rows(self, row: Sequence[Fraction]) -> list[list[Fraction]]:
         """Return rows of panels whose errors are small, without what hardly has mass."""
-        rows, waiting = [[row[0]]], [(x, 0) for x in row[:0:-1]]
+        rows = [[row[0]]]
+        waiting = [(x, 0) for x in row[:0:-1]]
         while waiting:
-            left, (right, depth) = rows[-1][-1], waiting.pop()
-            if self._fits(left, right):
+            left = rows[-1][-1]
+            right, depth = waiting.pop()
+            if self._has_small_errors(left, right):
                 rows[-1].append(right)
             elif depth > _DEEP and self._is_negligible(left, right):
                 rows.append([right])
             else:
-                waiting += [(right, depth + 1), (_between(left, right), depth + 1)]
+                middle = _middle_of_few_bits(left, right)
+                waiting += [(right, depth + 1), (middle, depth + 1)]
         return [part for part in rows if len(part) > 1]
 
-    def _fits(self, left: Fraction, right: Fraction) -> bool:
+    def _has_small_errors(self, left: Fraction, right: Fraction) -> bool:
         self._tries += 1
         if self._tries > _MOST_TRIES:
             raise AccuracyError("no certificate: its integrals need too many panels")
         side = self._side
-        zero = Fraction(0)
-        integrals = [(t, zero, most) for t, most in self._asked]
-        integrals.append((side.tilts[0], Fraction(side.reach), _exp(side.log_each)))
+        integrals = [(tilt, Fraction(0), most) for tilt, most in self._asked]
+        most_at_tilt = _exact_exp(side.log_each)
+        integrals.append((side.tilts[0], Fraction(side.reach), most_at_tilt))
         try:
-            self.step.panels, self.step.nodes = [self.step.panel(left, right)], []
-            return all(
-                self.step.measure(t, checker.series(y))[1] <= most * checker.ONE + 2
-                for t, y, most in integrals
-            )
+            self.step.panels = [self.step.panel(left, right)]
+            self.step.nodes = []
+            for tilt, y, most in integrals:
+                _, error = self.step.measure(tilt, checker.series(y))
+                if error > most * checker.ONE + 2:
+                    return False
         except checker.Refused:
             return False
+        return True
 
     def _is_negligible(self, left: Fraction, right: Fraction) -> bool:
         log_p = max(map(self._log_p, (left, (left + right) / 2, right)))
         return log_p + math.log(right - left) < self._side.log_mass - LN10
 
-    def _cut(self) -> None:
+    def _cut_into_cells(self) -> None:
         """Cut panels where the tilted mass is, until cells hold most of what they can."""
-        tilt = self._side.tilts[0]
-        rows = self._rows()
-        before = 0.0
-        pieces = []
-        logs = [(r, p + tilt * x - self._scale) for _, r, p, x in self.step.panels]
-        masses = [float(2 * r) * math.exp(min(u.parts[0] / checker.ONE, 700.0)) for r, u in logs]
-        share = math.exp(self._side.log_width / self._side.count) / 2
-        total, count = sum(masses), 0
+        side = self._side
+        masses = self._tilted_masses()
+        share = math.exp(side.log_width / side.count) / 2
+        total = sum(masses)
         least = share / 16 * total
-        for row, _ in rows:
+        before = 0.0
+        count = 0
+        pieces = []
+        for row, _ in self._rows_in_hint():
             inside = []
             for k in range(len(row) - 1):
-                mass, count = masses[count], count + 1
+                mass = masses[count]
+                count += 1
                 if before + mass > least and total - before > least:
                     inside.append(k)
                 before += mass
-            i, j = (inside[0], inside[-1] + 1) if inside else (0, 0)
+            i = 0
+            j = 0
+            if inside:
+                i = inside[0]
+                j = inside[-1] + 1
             middle = row[i : j + 1]
-            parts = (
-                (row[: i + 1], 0),
-                (middle, self._cells(middle, min(share, _FINE))),
-                (row[j:], 0),
-            )
-            pieces += [part for part in parts if len(part[0]) > 1]
-        self._lay(pieces)
+            cells = self._number_of_cells(middle, min(share, _FINE))
+            for part, cut in ((row[: i + 1], 0), (middle, cells), (row[j:], 0)):
+                if len(part) > 1:
+                    pieces.append((part, cut))
+        self._lay_rows(pieces)
 
-    def _cells(self, row: Sequence[Fraction], fine: float) -> int:
+    def _tilted_masses(self) -> list[float]:
+        """Return about the tilted mass of each panel."""
+        tilt = self._side.tilts[0]
+        masses = []
+        for _, radius, log_p, loss in self.step.panels:
+            height = log_p + tilt * loss - self._scale
+            log_density = height.parts[0] / checker.ONE
+            masses.append(float(2 * radius) * math.exp(min(log_density, 700.0)))
+        return masses
+
+    def _number_of_cells(self, row: Sequence[Fraction], fine: float) -> int:
         """Return into how many cells a panel is cut so that more hold little more, or 0."""
         step = self.step
         tilt = self._side.tilts[0]
@@ -453,50 +497,59 @@ class _Layout:
             before = mass if cut > 1 else 0.0
             cut *= 2
             mass = 0.0
-            parts = [x + (y - x) * Fraction(k, cut) for x, y in pairwise(row) for k in range(cut)]
-            places = [*parts, row[-1]]
-            losses = [step.logs(checker.series(x))[1].parts[0] / checker.ONE for x in places]
-            for ends, (x, y) in zip(pairwise(places), pairwise(losses), strict=True):
-                mass += step.density(step.panel(*ends), tilt) / checker.ONE * abs(y - x)
+            places: list[Fraction] = []
+            for x, y in pairwise(row):
+                places += [x + (y - x) * Fraction(k, cut) for k in range(cut)]
+            places.append(row[-1])
+            losses = []
+            for x in places:
+                _, loss = step.logs(checker.series(x))
+                losses.append(loss.parts[0] / checker.ONE)
+            for ends, (first, last) in zip(pairwise(places), pairwise(losses), strict=True):
+                density = step.density(step.panel(*ends), tilt) / checker.ONE
+                mass += density * abs(last - first)
         return cut if mass > 0 and len(row) > 1 else 0
 
 
-def _rule(nodes: int, bits: int) -> list[list[str]]:
+def _gauss_rule(nodes: int, bits: int) -> list[list[str]]:
     """Return nodes and weights of Gauss and Legendre as decimals, good to the last bit or so."""
     digits = math.ceil(bits * math.log10(2)) + 2
+    rule = []
     with ctx.workprec(bits + 64):
-        pairs = [arb.legendre_p_root(nodes, k, weight=True) for k in range(nodes)]
-        return [
-            [f"{(u * arb(10) ** digits).floor().unique_fmpz()}e-{digits}" for u in pair]
-            for pair in pairs
-        ]
+        unit = arb(10) ** digits
+        for k in range(nodes):
+            pair = arb.legendre_p_root(nodes, k, weight=True)
+            rule.append([f"{(u * unit).floor().unique_fmpz()}e-{digits}" for u in pair])
+    return rule
 
 
-def _decimal(x: Fraction, digits: int) -> str:
+def _decimal_or_ratio(x: Fraction, digits: int) -> str:
     """Return a number to so many decimals, as a ratio where that is short."""
-    whole = round(x * 10**digits)
-    ratio = str(Fraction(whole, 10**digits))
-    return ratio if len(ratio) < digits else f"{whole}e-{digits}"
+    units = round(x * 10**digits)
+    ratio = str(Fraction(units, 10**digits))
+    if len(ratio) < digits:
+        return ratio
+    return f"{units}e-{digits}"
 
 
-def _fraction(end: sp.Expr) -> Fraction:
+def _fraction_of_end(end: sp.Expr) -> Fraction:
     """Return a number, or one much nearer than panels go."""
     exact = end if end.is_Rational else sp.Rational(str(sp.N(end, checker.P // 3 + 10)))
     return Fraction(int(exact.p), int(exact.q))
 
 
-def _unit(size: Fraction) -> Fraction:
+def _power_of_two_below(size: Fraction) -> Fraction:
     """Return the largest power of two below a number, about."""
     return Fraction(2) ** math.floor(math.log2(size))
 
 
-def _between(left: Fraction, right: Fraction) -> Fraction:
+def _middle_of_few_bits(left: Fraction, right: Fraction) -> Fraction:
     """Return a number of few bits near the middle."""
-    unit = _unit((right - left) / 8)
+    unit = _power_of_two_below((right - left) / 8)
     return round((left + right) / 2 / unit) * unit
 
 
-def _exp(log_size: float) -> Fraction:
+def _exact_exp(log_size: float) -> Fraction:
     """Return e^x, which may be below all doubles."""
     whole = math.floor(log_size)
     return Fraction(math.exp(log_size - whole)) * Fraction(math.e) ** whole

@@ -176,9 +176,9 @@ def test_beyond_the_largest_loss_delta_is_zero():
 @pytest.fixture
 def afresh():
     """Lines made before and after are forgotten."""
-    enclosure._line.cache_clear()
+    enclosure._line_at.cache_clear()
     yield
-    enclosure._line.cache_clear()
+    enclosure._line_at.cache_clear()
 
 
 def test_without_the_bound_of_what_the_rule_adds_the_truth_is_lost(monkeypatch, afresh):
@@ -239,7 +239,7 @@ def test_without_what_lies_outside_of_the_panels_the_truth_is_lost(monkeypatch, 
     assert holds_closed_form(ball)
     whole = line.masses
     monkeypatch.setattr(line, "masses", lambda *a: replace(whole(*a), outside=arb(0)))
-    enclosure._line.cache_clear()
+    enclosure._line_at.cache_clear()
     assert not holds_closed_form(enclose_delta(pairs_of(steps, "remove"), 2.0, 15))
 
 
