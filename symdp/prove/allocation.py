@@ -86,20 +86,24 @@ def enclose_allocation(pair: AllocatedPair, epsilon: float | Fraction, digits: i
         return _on_list(pair, exact, digits)
     if pair.base.support.kind != "interval":
         raise AccuracyError("the likelihood ratio has atoms only: its transform never falls")
-    about = estimate_log_epoch(pair, float(exact))
-    log_size, width = (_FIRST_SIZE, _FIRST_DIGITS) if about is None else (about, digits + _SPARE)
+    log_size = _FIRST_SIZE
+    width = _FIRST_DIGITS
+    estimate = estimate_log_epoch(pair, float(exact))
+    if estimate is not None:
+        log_size = estimate
+        width = digits + _SPARE
     with limited(digits):
         for _ in range(_TRIES):
-            ball = _enclosed(pair, exact, log_size - width * LN10)
-            if ball > 0:
-                with ctx.workprec(64):
-                    log_size = float(ball.lower().log().mid())
-                    have = log_size - float((2 * ball.rad()).log().mid())
-                if have >= digits * LN10:
-                    return ball
-                width = max(digits, width + digits - have / LN10) + _SPARE
-            else:
+            ball = _ball_of_epoch(pair, exact, log_size - width * LN10)
+            if not ball > 0:
                 log_size *= _GROWTH
+                continue
+            with ctx.workprec(64):
+                log_size = float(ball.lower().log().mid())
+                efolds = log_size - float((2 * ball.rad()).log().mid())
+            if efolds >= digits * LN10:
+                return ball
+            width = max(digits, width + digits - efolds / LN10) + _SPARE
     raise AccuracyError("the enclosure stays too wide; ask for fewer digits")
 
 
@@ -112,14 +116,15 @@ def _on_list(pair: AllocatedPair, exact: Fraction, digits: int) -> arb:
             "steps or fewer points"
         )
     with ctx.workprec(4 * digits + 2 * _BITS):
-        p, q = ([real_ball(m) for m in law] for law in (pair.base.P, pair.base.Q))
-        share = fraction_ball(exact).exp()
+        p = [real_ball(mass) for mass in pair.base.P]
+        q = [real_ball(mass) for mass in pair.base.Q]
+        growth = fraction_ball(exact).exp()
         total = arb(0)
         for with_record, without in listed_masses(p, q, pair.steps):
-            first, second = with_record, without
+            gain = with_record - growth * without
             if pair.direction != "remove":
-                first, second = without, with_record
-            total += (first - share * second).max(arb(0))
+                gain = without - growth * with_record
+            total += gain.max(arb(0))
         return total
 
 
@@ -127,25 +132,29 @@ def estimate_log_epoch(pair: AllocatedPair, epsilon: float) -> float | None:
     """Return about log δ(ε) of one epoch, None where the numeric law does not know it."""
     with suppress(AccuracyError):
         law = allocated_law(pair_law(pair.base), pair.steps, pair.direction)
-        if isinstance(law, AllocatedLaw):
-            log_delta = law.known_profile(epsilon)[0]
-            return log_delta if log_delta > -math.inf else None
+        if not isinstance(law, AllocatedLaw):
+            return None
+        log_delta, _, _, _ = law.known_profile(epsilon)
+        if log_delta > -math.inf:
+            return log_delta
     return None
 
 
-def _enclosed(pair: AllocatedPair, exact: Fraction, log_goal: float) -> arb:
+def _ball_of_epoch(pair: AllocatedPair, exact: Fraction, log_goal: float) -> arb:
     """Return δ(ε) as a ball of about so large a radius."""
     steps = pair.steps
     with ctx.workprec(int(max(0.0, -log_goal) / _LN2) + _BITS):
         epsilon = fraction_ball(exact)
         if pair.direction == "remove":
             goal = log_goal + math.log(steps) - _SHARES
-            share = epsilon.exp()
-            ball = _shortfall(pair.base, steps, share * steps, goal) / steps + 1 - share
+            growth = epsilon.exp()
+            shortfall = _shortfall(pair.base, steps, growth * steps, goal)
+            ball = shortfall / steps + 1 - growth
         else:
             goal = log_goal + math.log(steps) - float(exact) - _SHARES
-            share = (-epsilon).exp()
-            ball = _shortfall(pair.base, steps, share * steps, goal) / (steps * share)
+            growth = (-epsilon).exp()
+            shortfall = _shortfall(pair.base, steps, growth * steps, goal)
+            ball = shortfall / (steps * growth)
         return ball.max(arb(0)).min(arb(1))
 
 
@@ -156,53 +165,62 @@ def _shortfall(base: Pair, steps: int, level: arb, log_goal: float) -> arb:
     tilt, period = _find_line(law, steps, float(level), log_goal)
     scale = float(f"{law.log_at(tilt):.12g}")
     height = tilt * float(level) + steps * scale
-    bits = math.ceil((height - math.log(tilt) + math.log(steps) - log_goal) / _LN2) + 8
+    log_digits = height - math.log(tilt) + math.log(steps) - log_goal
+    bits = math.ceil(log_digits / _LN2) + 8
     bits = 16 * math.ceil(max(bits, 8) / 16)
     law = _restricted(base, _rounded_down(min(scale - bits * _LN2, log_mass)))
     h = 2.0 * math.pi / period
-    number, beyond = _terms(law, tilt, scale, steps, h, log_goal - height)
-    values, above = _values(law, tilt, scale, h, int(_rounded_up(number, _LEVEL_BITS)), bits)
+    number, beyond = _terms_needed(law, tilt, scale, steps, h, log_goal - height)
+    shared_number = int(_rounded_up_to_bits(number, _LEVEL_BITS))
+    values, above = _transform_values(law, tilt, scale, h, shared_number, bits)
     with ctx.workprec(bits + _BITS):
         spacing = arb(h)
         period_ball = 2 * arb.pi() / spacing
         total = acb(0)
         for index, value in enumerate(values[: number + 1]):
             v = index * spacing
-            term = acb(0, v * level).exp() * value**steps / acb(tilt, v) ** 2
+            kernel = acb(tilt, v) ** 2
+            term = acb(0, v * level).exp() * value**steps / kernel
             total += term if index else term / 2
         inner = total.real * spacing / arb.pi() + arb(0, beyond.upper())
         top = (arb(tilt) * level + steps * arb(scale)).exp()
         fall = (-arb(tilt) * period_ball).exp()
         added = fall * (level + period_ball) / (1 - fall) ** 2
         if not period_ball >= level:
-            height_below = (
-                (2 * arb(tilt) * level).exp() * above**steps / (2 * arb(tilt) * arb.const_e())
-            )
+            other_tilt = 2 * arb(tilt)
+            height_below = (other_tilt * level).exp() * above**steps
+            height_below = height_below / (other_tilt * arb.const_e())
             added += height_below * fall / (1 - fall)
         return inner * top - arb(0).union(arb(added.upper()))
 
 
-def _find_line(law: _Restricted, steps: int, level: float, log_goal: float) -> tuple[float, float]:
+def _find_line(
+    law: _RestrictedRatio, steps: int, level: float, log_goal: float
+) -> tuple[float, float]:
     """Return c and the period T, which close questions share, and so the values of φ."""
-    k = _rounded_up(level, _LEVEL_BITS)
+    k = _rounded_up_to_bits(level, _LEVEL_BITS)
     depth = math.log((1.0 + _PERIODS) * k) + 1.0 - log_goal  # cT at which the rule adds so much
     depth = _DEPTH_STEP * math.ceil(depth / _DEPTH_STEP)
-    tilt = _rounded_up(law.saddle(steps, k, depth / (_PERIODS * k)), _TILT_BITS)
+    saddle = law.saddle(steps, k, depth / (_PERIODS * k))
+    tilt = _rounded_up_to_bits(saddle, _TILT_BITS)
     period = max(k * (1.0 + 2.0**-30), depth / tilt)
     least = tilt * k + steps * law.log_at(tilt)
     while True:
         half = 0.5 * period
-        other = _rounded_up(max(tilt, 2.0 * depth / period), _TILT_BITS)
+        other = _rounded_up_to_bits(max(tilt, 2.0 * depth / period), _TILT_BITS)
         height = other * k + steps * law.log_at(other)
-        before = 2 * other * k + steps * law.log_at(2 * other) - math.log(2 * other) - other * half
+        twice = 2 * other
+        before = twice * k + steps * law.log_at(twice) - math.log(twice) - other * half
         if before > log_goal or height > least + _MORE_HEIGHT * depth:
             return tilt, period
-        tilt, period = other, half
+        tilt = other
+        period = half
 
 
-def _rounded_up(value: float, bits: int) -> float:
+def _rounded_up_to_bits(value: float, bits: int) -> float:
     """Return a number of few bits at or above a value, so that close questions share work."""
-    unit = 2.0 ** (math.frexp(value)[1] - bits)
+    _, exponent = math.frexp(value)
+    unit = 2.0 ** (exponent - bits)
     return math.ceil(value / unit) * unit
 
 
@@ -220,12 +238,16 @@ class _RatioStretch(Stretch):
     @property
     def loss(self) -> Any:
         """−W of a flat stretch."""
-        return arb(0) if self.exact.loss == sp.oo else -(-super().loss).exp()
+        if self.exact.loss == sp.oo:
+            return arb(0)
+        return -(-super().loss).exp()
 
     def values(self, x: Any, *, analytic: bool = False) -> tuple[Any, Any]:
         """Return balls around log Q and −W."""
         log_q, loss = super().values(x, analytic=analytic)
-        return log_q, self.loss if self.is_flat else -(-loss).exp()
+        if self.is_flat:
+            return log_q, self.loss
+        return log_q, -(-loss).exp()
 
 
 class _Ratio(Kind):
@@ -245,11 +267,11 @@ def _ratio_of(base: Pair) -> _Ratio:
 
 
 @lru_cache(maxsize=32)
-def _restricted(base: Pair, log_mass: float) -> _Restricted:
-    return _Restricted(_ratio_of(base), log_mass)
+def _restricted(base: Pair, log_mass: float) -> _RestrictedRatio:
+    return _RestrictedRatio(_ratio_of(base), log_mass)
 
 
-class _Restricted:
+class _RestrictedRatio:
     """φ of Q on panels that leave out about a mass: its size, its values, how it falls."""
 
     def __init__(self, kind: Kind, log_mass: float) -> None:
@@ -258,36 +280,50 @@ class _Restricted:
         plain = Asked(arb(0), 0.0, log_mass - _FOLDS)
         with ctx.workprec(int(max(0.0, -log_mass) / _LN2) + _BITS):
             nodes = measure(kind, self.panels, [plain])
-            self._outside = arb((1 - nodes.total(plain, 0)).upper()).max(arb(0))
-        nodes_with_mass = [
-            (w, x) for w, x in zip(nodes.weights, nodes.losses, strict=True) if w > 0
-        ]
-        self._logs = np.asarray([float(w.log().mid()) for w, _ in nodes_with_mass])
-        self._ratios = np.minimum([-float(x.mid()) for _, x in nodes_with_mass], 1e300)
+            outside = arb((1 - nodes.total(plain, 0)).upper())
+            self._outside = outside.max(arb(0))
+        logs = []
+        ratios = []
+        for weight, loss in zip(nodes.weights, nodes.losses, strict=True):
+            if weight > 0:
+                logs.append(float(weight.log().mid()))
+                ratios.append(-float(loss.mid()))
+        self._logs = np.asarray(logs)
+        self._ratios = np.minimum(ratios, 1e300)
 
-    def _tilted(self, tilt: float) -> tuple[float, float]:
+    def _log_mass_and_mean(self, tilt: float) -> tuple[float, float]:
         """Return about log φ(c) and −φ′/φ."""
         logs = self._logs - tilt * self._ratios
+        top = float(logs.max())
         weights = np.exp(logs - logs.max())
         total = float(weights.sum())
-        return float(logs.max()) + math.log(total), float(weights @ self._ratios) / total
+        mean = float(weights @ self._ratios) / total
+        return top + math.log(total), mean
 
     def log_at(self, tilt: float) -> float:
         """Return about log φ(c)."""
-        return self._tilted(tilt)[0]
+        log_mass, _ = self._log_mass_and_mean(tilt)
+        return log_mass
 
     def saddle(self, steps: int, level: float, least: float) -> float:
         """Return about where e^{cK} φ(c)^t/c² is least, or a least c."""
 
         def falls(c: float) -> bool:
-            return level - steps * self._tilted(c)[1] <= 2.0 / c
+            _, mean = self._log_mass_and_mean(c)
+            return level - steps * mean <= 2.0 / c
 
-        low = high = least
+        low = least
+        high = least
         while falls(high) and high < least * _FARTHEST:
-            low, high = high, 2.0 * high
-        for _ in range(_HALVINGS if high > low else 0):
-            middle = 0.5 * (low + high)
-            low, high = (middle, high) if falls(middle) else (low, middle)
+            low = high
+            high = 2.0 * high
+        if high > low:
+            for _ in range(_HALVINGS):
+                middle = 0.5 * (low + high)
+                if falls(middle):
+                    low = middle
+                else:
+                    high = middle
         return high
 
     def outside(self, scale: float) -> arb:
@@ -296,38 +332,49 @@ class _Restricted:
 
 
 @lru_cache(maxsize=16)
-def _values(
-    law: _Restricted, tilt: float, scale: float, h: float, number: int, bits: int
+def _transform_values(
+    law: _RestrictedRatio, tilt: float, scale: float, h: float, number: int, bits: int
 ) -> tuple[list[acb], arb]:
     """Return φ(c + iv) e^{−scale} at v = 0, h, …, (number)h, and what φ(2c) is at most."""
+    twice = 2 * tilt
     with ctx.workprec(bits + _BITS):
-        twice = law.log_at(2 * tilt)
+        scale_at_twice = law.log_at(twice)
         main = Asked(arb(tilt), scale, -bits * _LN2, (number + 1) * h)
-        side = Asked(arb(2 * tilt), twice, -6 * LN10)
+        side = Asked(arb(twice), scale_at_twice, -6 * LN10)
         nodes = measure(law.kind, law.panels, [main, side])
         error = arb((nodes.errors[0] + law.outside(scale)).upper())
         line = walk(nodes.weighted(main), nodes.losses, error, arb(h))
-        above = (nodes.total(side, 1) + law.outside(twice)) * arb(twice).exp()
+        above = nodes.total(side, 1) + law.outside(scale_at_twice)
+        above = above * arb(scale_at_twice).exp()
         return list(islice(line, number + 1)), arb(above.upper())
 
 
-def _terms(
-    law: _Restricted, tilt: float, scale: float, steps: int, h: float, log_goal: float
+def _terms_needed(
+    law: _RestrictedRatio, tilt: float, scale: float, steps: int, h: float, log_goal: float
 ) -> tuple[int, arb]:
     """Return after how many terms the rest is proved to be negligible, and bound it."""
-    few, log_each = steps < _MANY, log_goal / steps
-    log_share = log_each - 2.0 if few else math.log(-0.02 * math.expm1(log_each))
+    log_each = log_goal / steps
+    orders = 0
+    if steps < _MANY:
+        orders = _ORDERS
+        log_share = log_each - 2.0
+    else:
+        log_share = math.log(-0.02 * math.expm1(log_each))
     log_share = max(_rounded_down(log_share), _LEAST_SHARE)
-    fall = _falling(law, tilt, scale, log_share, _ORDERS if few else 0)
+    fall = _fall_of_transform(law, tilt, scale, log_share, orders)
     outside = up(law.outside(scale))
 
     def log_beyond(number: int) -> float:
-        size = fall.at(h * (number + 1) * (1 - 1e-12)) + outside
-        return steps * (math.log(size) + 1e-12) - math.log(math.pi * h * number)
+        y = h * (number + 1) * (1 - 1e-12)
+        size = fall.at(y) + outside
+        log_power = steps * (math.log(size) + 1e-12)
+        return log_power - math.log(math.pi * h * number)
 
-    low, high = 0, 8
+    low = 0
+    high = 8
     while log_beyond(high) > log_goal:
-        low, high = high, 2 * high
+        low = high
+        high = 2 * high
         if high > _MOST_FREQUENCIES:
             raise AccuracyError(
                 "the transform of the likelihood ratio falls too slowly to certify so many digits; "
@@ -335,12 +382,17 @@ def _terms(
             )
     while high - low > max(1, low // 64):
         middle = (low + high) // 2
-        low, high = (middle, high) if log_beyond(middle) > log_goal else (low, middle)
+        if log_beyond(middle) > log_goal:
+            low = middle
+        else:
+            high = middle
     return high, arb(log_beyond(high) + 1e-9).exp()
 
 
 @lru_cache(maxsize=16)
-def _falling(law: _Restricted, tilt: float, scale: float, log_share: float, orders: int) -> Falling:
+def _fall_of_transform(
+    law: _RestrictedRatio, tilt: float, scale: float, log_share: float, orders: int
+) -> Falling:
     moment = Asked(arb(tilt), scale, log_share - 3.0)
     with ctx.workprec(int(-log_share / _LN2) + _BITS):
         total = measure(law.kind, law.panels, [moment]).total(moment, 0)

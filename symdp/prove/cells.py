@@ -75,10 +75,13 @@ class Atom:
 
     def cells(self, offset: arb, spacing: arb) -> Iterator[Cells]:
         """Yield the cell on the mesh g_k = offset + k·spacing."""
-        away = self.loss - offset
-        level = math.floor(float((away / spacing).mid()))
-        overshoot = (level * spacing - away).max(away - (level + 1) * spacing).max(arb(0))
-        yield Cells([level], [self.mass], [self.mass * (-self.loss).exp()], overshoot)
+        distance = self.loss - offset
+        level = math.floor(float((distance / spacing).mid()))
+        below = level * spacing - distance
+        above = distance - (level + 1) * spacing
+        overshoot = below.max(above).max(arb(0))
+        q = self.mass * (-self.loss).exp()
+        yield Cells([level], [self.mass], [q], overshoot)
 
 
 class Run(NamedTuple):
@@ -134,24 +137,27 @@ class Panel:
 
     def cells(self, offset: arb, spacing: arb) -> Iterator[Cells]:
         """Yield the cells of all runs on the mesh g_k = offset + k·spacing."""
-        away = self.middle - offset
-        whole = (away / spacing).mid().floor().unique_fmpz()
+        distance = self.middle - offset
+        whole = (distance / spacing).mid().floor().unique_fmpz()
         if whole is None:
             raise AccuracyError("a loss on the mesh is not enclosed")
         heights = self.shape / float(spacing)
-        heights[0] += float((away / spacing - whole).mid())
-        away += arb(0, self.loss_error)
+        heights[0] += float((distance / spacing - whole).mid())
+        distance += arb(0, self.loss_error)
         for run in self.runs:
-            places, levels = _roots(heights, run)
+            places, levels = _cell_ends_and_levels(heights, run)
             levels = [int(whole) + level for level in levels]
             ends = [arb(u) for u in places]
+            losses = self.loss.evaluate(ends, "iter")
+            overshoot = arb(0)
             # Inside a run a place has a level of its own; at its ends ℓ may lie between two.
-            losses, overshoot = self.loss.evaluate(ends, "iter"), arb(0)
             for left_level, right_level, loss in zip(levels, levels[1:], losses[1:], strict=False):
-                overshoot = overshoot.max(abs(loss + away - max(left_level, right_level) * spacing))
+                own_level = max(left_level, right_level)
+                overshoot = overshoot.max(abs(loss + distance - own_level * spacing))
             for level, loss in ((levels[0], losses[0]), (levels[-1], losses[-1])):
-                above = loss + away - level * spacing
-                overshoot = overshoot.max(run.stray - above).max(above - spacing + run.stray)
+                above = loss + distance - level * spacing
+                overshoot = overshoot.max(run.stray - above)
+                overshoot = overshoot.max(above - spacing + run.stray)
             p = _cell_masses(self.p, self.p_error, ends, places)
             q = _cell_masses(self.q, self.q_error, ends, places)
             yield Cells(levels, p, q, overshoot)
@@ -159,12 +165,12 @@ class Panel:
 
 def _cell_masses(shape: arb_poly, error: arb, ends: list[arb], places: list[float]) -> list[arb]:
     """Return what an integral grows by on each cell, in balls."""
-    growths = itertools.pairwise(shape.evaluate(ends, "iter"))
-    widths = itertools.pairwise(places)
-    return [
-        after - before + arb(0, error * (right - left))
-        for (before, after), (left, right) in zip(growths, widths, strict=True)
-    ]
+    integrals = shape.evaluate(ends, "iter")
+    masses = []
+    for k in range(len(places) - 1):
+        width = places[k + 1] - places[k]
+        masses.append(integrals[k + 1] - integrals[k] + arb(0, error * width))
+    return masses
 
 
 @lru_cache(maxsize=16)
@@ -183,47 +189,49 @@ def outcomes_of(
     dense_panels = list[Panel]()
     where = list[Panels]()
     for stretch_panels in panels:
-        stretch = kind.stretches[stretch_panels.stretch]
+        number = stretch_panels.stretch
+        edges = stretch_panels.edges
+        stretch = kind.stretches[number]
         if stretch.is_infinite:
             where.append(stretch_panels)
         elif stretch.is_flat or stretch.is_integer:
             single.append(stretch_panels)
         else:
-            for *edges, panel in _panels(
-                stretch, stretch_panels.edges, bits, stray_bits, sharp_bits
-            ):
+            counted = _panels_that_count(stretch, edges, bits, stray_bits, sharp_bits)
+            for left, right, panel in counted:
                 dense_panels.append(panel)
-                where.append(Panels(stretch_panels.stretch, tuple(edges)))
+                where.append(Panels(number, (left, right)))
     nodes = measure(kind, single, [Asked(arb(0), 0.0, -bits * math.log(2))])
-    atoms = [
-        Atom(mass + arb(0, nodes.errors[0]), loss)
-        for mass, loss in zip(nodes.weights, nodes.losses, strict=True)
-    ]
+    error = arb(0, nodes.errors[0])
+    pairs = zip(nodes.weights, nodes.losses, strict=True)
+    atoms = [Atom(mass + error, loss) for mass, loss in pairs]
     return (*atoms, *dense_panels), (*single, *where)
 
 
-def _panels(
+def _panels_that_count(
     stretch: Stretch, edges: Sequence[float], bits: int, stray_bits: int, sharp_bits: int
 ) -> Iterator[tuple[float, float, Panel]]:
     """Yield panels of a stretch but for those that are too short or irregular to count."""
     negligible = arb(2) ** -bits / _MOST_PANELS
+    stray = arb(2) ** -stray_bits
     waiting = list(itertools.pairwise(edges))[::-1]
     for _ in range(_MOST_PANELS):
         if not waiting:
             return
         left, right = waiting.pop()
-        ends = stretch.place(left), stretch.place(right)
+        start = stretch.place(left)
+        end = stretch.place(right)
         middle = (left + right) / 2
         with ctx.workprec(COARSE_BITS):
             # What is left out is no error, and so its middle may stand for it.
-            for point in (between(*ends), arb(middle)):
+            for point in (between(start, end), arb(middle)):
                 log_p, _ = stretch.values(point)
                 if log_p.is_finite():
                     break
-            is_negligible = (ends[1] - ends[0]) * log_p.exp() < negligible
+            is_negligible = (end - start) * log_p.exp() < negligible
         if is_negligible:
             continue
-        panel = _panel(stretch, *ends, arb(2) ** -stray_bits, sharp_bits)
+        panel = _panel_between(stretch, start, end, stray, sharp_bits)
         if panel is not None:
             yield left, right, panel
         elif left < middle < right:
@@ -233,34 +241,40 @@ def _panels(
     raise AccuracyError("a part of the loss needs too many panels")
 
 
-def _panel(stretch: Stretch, left: arb, right: arb, stray: arb, sharp_bits: int) -> Panel | None:
+def _panel_between(
+    stretch: Stretch, left: arb, right: arb, stray: arb, sharp_bits: int
+) -> Panel | None:
     """Return the panel between two places, None where one must be shorter."""
     points = math.ceil((1.1 * sharp_bits + 21) / math.log2(RADIUS))
     samples = sampled(stretch, left, right, points)
     if samples is None:
         return None
-    middle = samples.values[points // 2][1].mid()
-    columns = list(zip(*(_terms(*pair, middle) for pair in samples.values), strict=True))
+    _, middle_loss = samples.values[points // 2]
+    middle = middle_loss.mid()
+    p, q, loss = zip(*(_densities_and_loss(*v, middle) for v in samples.values), strict=True)
     errors = []
-    for sizes in zip(*(_terms(*pair, middle) for pair in samples.around), strict=True):
+    for sizes in zip(*(_densities_and_loss(*v, middle) for v in samples.around), strict=True):
         bound = reduce(arb.max, (abs(size).upper() for size in sizes))
         errors.append(interpolation_error(bound, points))
+    p_error, q_error, loss_error = errors
     sharp = arb(2) ** -sharp_bits
-    least = [*(sharp * reduce(arb.min, column) for column in columns[:2]), stray]
-    if not all(error <= most for error, most in zip(errors, least, strict=True)):
+    if not p_error <= sharp * reduce(arb.min, p):
         return None
-    p, q, loss = (_shortened(interpolant(c), e) for c, e in zip(columns, errors, strict=True))
+    if not q_error <= sharp * reduce(arb.min, q):
+        return None
+    if not loss_error <= stray:
+        return None
     half = samples.half
-    runs = _runs(loss, stray)
+    loss_shape = _shortened(interpolant(loss), loss_error)
     return Panel(
-        half * p.integral(),
-        half * q.integral(),
-        loss,
-        2 * half * errors[0],
-        2 * half * errors[1],
-        2 * errors[2],
-        middle,
-        runs,
+        p=half * _shortened(interpolant(p), p_error).integral(),
+        q=half * _shortened(interpolant(q), q_error).integral(),
+        loss=loss_shape,
+        p_error=2 * half * p_error,
+        q_error=2 * half * q_error,
+        loss_error=2 * loss_error,
+        middle=middle,
+        runs=_runs(loss_shape, stray),
     )
 
 
@@ -268,12 +282,15 @@ def _shortened(shape: arb_poly, error: arb) -> arb_poly:
     """Return a polynomial less its last terms, of no more than an error together."""
     coefficients = shape.coeffs()
     total = arb(0)
-    while coefficients and (total := total + abs(coefficients[-1])) < error:
+    while coefficients:
+        total = total + abs(coefficients[-1])
+        if not total < error:
+            break
         coefficients.pop()
     return arb_poly(coefficients)
 
 
-def _terms(log_p: Any, loss: Any, middle: arb) -> tuple[Any, Any, Any]:
+def _densities_and_loss(log_p: Any, loss: Any, middle: arb) -> tuple[Any, Any, Any]:
     """Return p, q and ℓ less its middle."""
     return log_p.exp(), (log_p - loss).exp(), loss - middle
 
@@ -296,14 +313,16 @@ def _runs(loss: arb_poly, stray: arb) -> tuple[Run, ...]:
                 sign = 1 if slope_at_centre > 0 else -1
             if runs and runs[-1].sign == sign != 0:
                 runs[-1] = runs[-1]._replace(end=right)
-            elif sign or far < stray:
-                runs.append(Run(left, right, sign, arb(0) if sign else far))
+            elif sign:
+                runs.append(Run(left, right, sign, arb(0)))
+            elif far < stray:
+                runs.append(Run(left, right, 0, far))
             else:
                 waiting += [(centre, right), (left, centre)]
     return tuple(runs)
 
 
-def _roots(heights: Array, run: Run) -> tuple[list[float], list[int]]:
+def _cell_ends_and_levels(heights: Array, run: Run) -> tuple[list[float], list[int]]:
     """Return the ends of cells in u, rising, and between two of them the level below the loss.
 
     All are found in doubles, a root by Newton's method between places on both sides of it.
@@ -325,7 +344,8 @@ def _roots(heights: Array, run: Run) -> tuple[list[float], list[int]]:
     grid = run.start + (run.end - run.start) * (1 - np.cos(angles)) / 2
     grid_heights = np.maximum.accumulate(height(grid, rising))
     after = np.clip(np.searchsorted(grid_heights, targets), 1, len(grid) - 1)
-    left, right = grid[after - 1], grid[after]
+    left = grid[after - 1]
+    right = grid[after]
     u = np.clip(np.interp(targets, grid_heights, grid), left, right)
     small = _ROUNDINGS * np.finfo(float).eps * np.abs(heights).sum()
     for _ in range(_MOST_NEWTON):
@@ -336,7 +356,10 @@ def _roots(heights: Array, run: Run) -> tuple[list[float], list[int]]:
         right = np.where(miss > 0, u, right)
         with np.errstate(all="ignore"):
             u = u - miss / height(u, slope)
-        u = np.where((u >= left) & (u <= right), u, (left + right) / 2)
+        is_inside = (u >= left) & (u <= right)
+        u = np.where(is_inside, u, (left + right) / 2)
     ends = np.maximum.accumulate(np.concatenate((sides[:1], u, sides[1:])))
     levels = list(range(bottom, bottom + len(wanted) + 1))
-    return ends.tolist(), levels if run.sign > 0 else levels[::-1]
+    if run.sign < 0:
+        levels.reverse()
+    return ends.tolist(), levels

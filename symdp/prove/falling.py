@@ -90,19 +90,23 @@ class Falling:
             if stretch.has_density:
                 cover.add(stretch, stretch_panels.edges)
         self.cells = sum(map(len, cover.runs))
-        self._layers = _layers(cover.runs)
-        self._parts = _by_parts(cover.runs, up(atoms) + cover.dropped, orders) if orders else []
+        self._layer_sizes = _layer_sizes(cover.runs)
+        self._parts: list[tuple[float, tuple[float, ...], float]] = []
+        if orders:
+            self._parts = _by_parts(cover.runs, up(atoms) + cover.dropped, orders)
 
     def at(self, y: float) -> float:
         """Return a bound for all frequencies from y on."""
-        heights, widths = self._layers
+        heights, widths = self._layer_sizes
         v = 0.5 * (1 - _SAFE) * y * widths
-        fall = np.where(v <= 2.0, v * v * (1 / 6 - v * v / 120), 1 - 1 / np.maximum(v, 2.0))
+        near_fall = v * v * (1 / 6 - v * v / 120)
+        far_fall = 1 - 1 / np.maximum(v, 2.0)
+        fall = np.where(v <= 2.0, near_fall, far_fall)
         best = self._total - (1 - _SAFE) * float(heights @ (widths * fall))
         for removed, edges, variation in self._parts:
-            variation_bound = variation / y ** len(edges)
-            variation_bound += sum(edge / y ** (j + 1) for j, edge in enumerate(edges))
-            best = min(best, (removed + variation_bound) * (1 + _SAFE))
+            bound = variation / y ** len(edges)
+            bound += sum(edge / y ** (j + 1) for j, edge in enumerate(edges))
+            best = min(best, (removed + bound) * (1 + _SAFE))
         return float(max(math.nextafter(best, math.inf), 1e-300))
 
 
@@ -117,44 +121,48 @@ def layers(least: Sequence[float]) -> Iterator[tuple[int, int, float]]:
         height = max(least[lowest], base)
         if height > base:
             yield i, j, height - base
-        stack += [(i, lowest, height), (lowest + 1, j, height)]
+        stack.append((i, lowest, height))
+        stack.append((lowest + 1, j, height))
 
 
-def _layers(runs: Sequence[Sequence[Cell]]) -> tuple[Array, Array]:
+def _layer_sizes(runs: Sequence[Sequence[Cell]]) -> tuple[Array, Array]:
     """Return heights and widths: one layer below all cells of a row, then one on each side, …"""
-    rectangles = [
-        (height, abs(run[j - 1].high - run[i].low))
-        for run in runs
-        for i, j, height in layers([cell.least for cell in run])
-    ]
-    both = np.asarray(rectangles or [(0.0, 0.0)]) * (1 - _SAFE)
-    return both[:, 0], np.maximum(both[:, 1], 0.0)
+    rectangles = []
+    for run in runs:
+        for i, j, height in layers([cell.least for cell in run]):
+            width = abs(run[j - 1].high - run[i].low)
+            rectangles.append((height, width))
+    heights, widths = (np.asarray(rectangles or [(0.0, 0.0)]) * (1 - _SAFE)).T
+    return heights, np.maximum(widths, 0.0)
 
 
 def _by_parts(
     runs: Sequence[Sequence[Cell]], dropped: float, orders: int
 ) -> list[tuple[float, tuple[float, ...], float]]:
     """Return the mass left out, Σ|D^j f| at ends and the variation, for levels of density."""
-    cells = [cell for run in runs for cell in run]
+    cells = list(itertools.chain(*runs))
     densest = np.asarray([cell.most for cell in cells if math.isfinite(cell.most)])
     if not densest.size:
         return []
+    quantiles = np.quantile(densest, np.linspace(0.2, 1.0, _LEVELS))
     candidates = []
-    for level in np.unique(np.quantile(densest, np.linspace(0.2, 1.0, _LEVELS))) * (1 + _SAFE):
+    for level in np.unique(quantiles) * (1 + _SAFE):
         removed = dropped + sum(cell.mass for cell in cells if cell.most > level)
-        parts = [part for run in runs for part in _split(run, float(level))]
+        parts: list[list[Cell]] = []
+        for run in runs:
+            parts += _rows_below_level(run, float(level))
+        counted = list(itertools.chain(*parts))
         for order in range(1, orders + 1):
-            variation = sum(cell.variations[order - 1] for part in parts for cell in part)
-            edges = tuple(
-                sum(part[0].edges[0][j] + part[-1].edges[1][j] for part in parts)
-                for j in range(order)
-            )
+            variation = sum(cell.variations[order - 1] for cell in counted)
+            edges = []
+            for j in range(order):
+                edges.append(sum(part[0].edges[0][j] + part[-1].edges[1][j] for part in parts))
             if math.isfinite(variation + sum(edges)):
-                candidates.append((removed, edges, variation))
+                candidates.append((removed, tuple(edges), variation))
     return candidates
 
 
-def _split(run: Sequence[Cell], level: float) -> list[list[Cell]]:
+def _rows_below_level(run: Sequence[Cell], level: float) -> list[list[Cell]]:
     """Return the rows of neighbouring cells that are not denser than a level."""
     groups = itertools.groupby(run, key=lambda cell: cell.most <= level)
     return [list(group) for is_kept, group in groups if is_kept]
@@ -172,118 +180,126 @@ class _Cover:
         self._points = _POINTS + _MORE_POINTS * max(orders - 3, 0)
         self.runs: list[list[Cell]] = [[]]
         self.dropped = 0.0
-        self._made = 0
+        self._cell_count = 0
 
     def add(self, stretch: Stretch, edges: Sequence[float]) -> None:
         """Add a stretch between its edges."""
         with ctx.workprec(_BITS):
-            self._break()
-            waiting = list(itertools.pairwise(map(stretch.place, edges)))[::-1]
+            self._end_row()
+            places = map(stretch.place, edges)
+            waiting = list(itertools.pairwise(places))[::-1]
             while waiting:
                 left, right = waiting.pop()
-                size = self._size(stretch, left, right)
-                if size < self._least or self._made > _MOST_CELLS:
-                    self._drop(size)
+                size = self._mass_between(stretch, left, right)
+                if size < self._least or self._cell_count > _MOST_CELLS:
+                    self._leave_out(size)
                     continue
                 model = panel_model(stretch, left, right, self._points, self._count + 2)
                 middle = ((left + right) / 2).mid()
                 if model is not None:
-                    self._cells(model)
+                    self._add_cells(model)
                 elif left < middle < right:
                     waiting += [(middle, right), (left, middle)]
                 else:
-                    self._drop(size)
-            self._break()
+                    self._leave_out(size)
+            self._end_row()
 
-    def _break(self) -> None:
+    def _end_row(self) -> None:
         if self.runs[-1]:
             self.runs.append([])
 
-    def _drop(self, size: float) -> None:
+    def _leave_out(self, size: float) -> None:
         self.dropped += size
-        self._break()
+        self._end_row()
 
-    def _size(self, stretch: Stretch, left: arb, right: arb) -> float:
+    def _mass_between(self, stretch: Stretch, left: arb, right: arb) -> float:
         """Bound the tilted mass between two places."""
         log_p, loss = stretch.values(between(left, right))
         size = (log_p + self._tilt * loss - self._scale).exp() * abs(right - left)
         return up(size) if size.is_finite() else math.inf
 
-    def _cells(self, model: Model) -> None:
+    def _add_cells(self, model: Model) -> None:
         """Add the cells of a panel from left to right, as fine as the density needs."""
-        waiting = [(k / _CELLS * 2 - 1 + 1 / _CELLS, 1 / _CELLS) for k in reversed(range(_CELLS))]
+        width = 1 / _CELLS
+        waiting = [(k / _CELLS * 2 - 1 + width, width) for k in reversed(range(_CELLS))]
         while waiting:
             centre, half = waiting.pop()
-            cell, rough = self._cell(model, centre, half)
-            if cell.mass < self._least or self._made > _MOST_CELLS:
-                self._drop(cell.mass)
-            elif rough and half > 2.0**-_MOST_HALVINGS:
-                waiting += [(centre + half / 2, half / 2), (centre - half / 2, half / 2)]
-            else:
-                self._made += 1
-                if rough:  # to the last: there the density may be without a bound
-                    cell = cell._replace(most=math.inf)
-                self.runs[-1].append(cell)
-                if not math.isfinite(cell.most):
-                    self._break()
+            cell, is_rough = self._cell_and_roughness(model, centre, half)
+            if cell.mass < self._least or self._cell_count > _MOST_CELLS:
+                self._leave_out(cell.mass)
+                continue
+            if is_rough and half > 2.0**-_MOST_HALVINGS:
+                finer = half / 2
+                waiting += [(centre + finer, finer), (centre - finer, finer)]
+                continue
+            self._cell_count += 1
+            if is_rough:  # to the last: there the density may be without a bound
+                cell = cell._replace(most=math.inf)
+            self.runs[-1].append(cell)
+            if not math.isfinite(cell.most):
+                self._end_row()
 
-    def _cell(self, model: Model, centre: float, half: float) -> tuple[Cell, bool]:
+    def _cell_and_roughness(self, model: Model, centre: float, half: float) -> tuple[Cell, bool]:
         """Return a cell, and whether its density is not known well enough."""
         spend(2.0)
         at = arb_poly([arb(centre), arb(half)])
+        log_p_errors, loss_errors = model.errors
         losses = model.loss(at)
         logs = model.log_p(at)
-        loss, ends = local_derivatives(losses, model.errors[1], half, self._count + 1)
-        log_p, _ = local_derivatives(logs, model.errors[0], half, self._count)
-        error = [
-            arb(0, float(e))
-            for e in (model.errors[0][0], model.errors[1][0], half * model.errors[1][1])
-        ]
+        loss, ends = local_derivatives(losses, loss_errors, half, self._count + 1)
+        log_p, _ = local_derivatives(logs, log_p_errors, half, self._count)
+        log_p_error = arb(0, float(log_p_errors[0]))
+        loss_error = arb(0, float(loss_errors[0]))
+        slope_error = arb(0, float(half * loss_errors[1]))
         width = half * model.half  # of t's unit in x
-        middle = logs[0] + error[0] + self._tilt * (losses[0] + error[1] + model.middle)
-        at_middle = middle - self._scale + width.log(), losses[1] + error[2]
+        middle_loss = losses[0] + loss_error + model.middle
+        middle = logs[0] + log_p_error + self._tilt * middle_loss
+        at_middle = (middle - self._scale + width.log(), losses[1] + slope_error)
         exponent = [p + self._tilt * x for p, x in zip(log_p, loss, strict=False)]
         exponent[0] += self._tilt * model.middle - self._scale
-        weight = exponent[0].exp()
-        mass = up(2 * width * weight)
+        mass = up(2 * width * exponent[0].exp())
         slope = loss[1]
         if not abs(slope) > 0:
             return Cell(0.0, 0.0, 0.0, math.inf, mass), True
         # log f moves by its slope, which is far less than u and log|ℓ′| do where they move alike.
-        middle_density = at_middle[0].exp() / abs(at_middle[1])
+        height, middle_slope = at_middle
+        middle_density = height.exp() / abs(middle_slope)
         moved = (exponent[1] - 2 * loss[2] / slope) * arb(0, 1)
         density = middle_density * moved.exp()
-        least, most = down(density), up(density)
-        signed = (1, -1) if slope > 0 else (-1, 1)
-        low, high = (
-            (up if sign > 0 else down)(end + model.middle)
-            for end, sign in zip(ends, signed, strict=True)
-        )
+        least = down(density)
+        most = up(density)
+        first = ends[0] + model.middle
+        last = ends[1] + model.middle
+        # Rounded inwards, so that no layer is too wide.
+        if slope > 0:
+            cell = Cell(up(first), down(last), least, most, mass)
+        else:
+            cell = Cell(down(first), up(last), least, most, mass)
         is_rough = not most < least * math.exp(_FINE)
         if is_rough or not self._orders:
-            return Cell(low, high, least, most, mass), is_rough
-        return self._with_derivatives(
-            Cell(low, high, least, most, mass), exponent, loss, at_middle
-        ), False
+            return cell, is_rough
+        return self._with_derivatives(cell, exponent, loss, at_middle), False
 
     def _with_derivatives(
         self, cell: Cell, exponent: list[arb], loss: list[arb], at_middle: tuple[arb, arb]
     ) -> Cell:
         """Add |D^j f| = e^{u − (j+1)b} |ρ_j|, b = log|ℓ′|, ρ_{j+1} = ρ_j′ + (u′ − (j+1)b′) ρ_j."""
         length = self._count
+        height, slope = at_middle
         sign = 1 if loss[1] > 0 else -1
-        steepness = arb_series([sign * (k + 1) * c for k, c in enumerate(loss[1:])], prec=length)
+        slopes = [sign * (k + 1) * c for k, c in enumerate(loss[1:])]
         growth = arb_series(exponent, prec=length).derivative()
-        rise = steepness.log().derivative()
+        rise = arb_series(slopes, prec=length).log().derivative()
         factor = arb_series([1], prec=length)
         variations = []
         edges = []
         for j in range(1, self._orders + 1):
             rate = growth - j * rise
-            height = (at_middle[0] - j * abs(at_middle[1]).log() + rate[0] * arb(0, 1)).exp()
-            edges.append(up(height * abs(factor[0])))
+            log_size = height - j * abs(slope).log() + rate[0] * arb(0, 1)
+            size = log_size.exp()
+            edges.append(up(size * abs(factor[0])))
             factor = factor.derivative() + rate * factor
-            variations.append(up(2 * height * abs(factor[0])))
+            variations.append(up(2 * size * abs(factor[0])))
         return cell._replace(variations=tuple(variations), edges=(tuple(edges), tuple(edges)))
 
 
@@ -308,9 +324,10 @@ def local_derivatives(
 @lru_cache(maxsize=4)
 def _binomials(size: int) -> Array:
     """Return C(j, k) in row k for j > k, 0 elsewhere."""
-    return np.asarray(
-        [[float(math.comb(j, k)) if j > k else 0.0 for j in range(size)] for k in range(size)]
-    )
+    table: Array = np.zeros((size, size))
+    for k in range(size):
+        table[k, k + 1 :] = [float(math.comb(j, k)) for j in range(k + 1, size)]
+    return table
 
 
 def panel_model(stretch: Stretch, left: arb, right: arb, points: int, count: int) -> Model | None:
@@ -318,26 +335,31 @@ def panel_model(stretch: Stretch, left: arb, right: arb, points: int, count: int
     samples = sampled(stretch, left, right, points)
     if samples is None:
         return None
-    values = samples.values
-    centre_values = stretch.values(samples.centre.mid())
-    middle = centre_values[1].mid()
-    bounds = [
-        max(up(abs(ball[side] - centre_values[side].mid())) for ball in samples.around)
-        for side in (0, 1)
-    ]
-    errors = tuple(bound * _errors(points, count) for bound in bounds)
-    losses = [x - middle for _, x in values]
-    spread = max(up(abs(x)) for x in losses)
-    if not (errors[1] <= _LOSS_ERROR * spread).all():
+    log_p_at_centre, loss_at_centre = stretch.values(samples.centre.mid())
+    log_p_middle = log_p_at_centre.mid()
+    middle = loss_at_centre.mid()
+    log_p_bound = max(up(abs(log_p - log_p_middle)) for log_p, _ in samples.around)
+    loss_bound = max(up(abs(loss - middle)) for _, loss in samples.around)
+    unit_errors = _interpolation_errors(points, count)
+    log_p_errors = log_p_bound * unit_errors
+    loss_errors = loss_bound * unit_errors
+    losses = [loss - middle for _, loss in samples.values]
+    spread = max(up(abs(loss)) for loss in losses)
+    if not (loss_errors <= _LOSS_ERROR * spread).all():
         return None
-    if not (errors[0] <= _LOG_ERROR).all():
+    if not (log_p_errors <= _LOG_ERROR).all():
         return None
-    log_p = interpolant([p for p, _ in values])
-    return Model(log_p, interpolant(losses), middle, (errors[0], errors[1]), samples.half)
+    return Model(
+        log_p=interpolant([log_p for log_p, _ in samples.values]),
+        loss=interpolant(losses),
+        middle=middle,
+        errors=(log_p_errors, loss_errors),
+        half=samples.half,
+    )
 
 
 @lru_cache(maxsize=8)
-def _errors(points: int, count: int) -> Array:
+def _interpolation_errors(points: int, count: int) -> Array:
     """Bound the k-th derivative over k! of what an interpolant lacks, for a bound of 1.
 
     With |a_j| ≤ 2ρ^{−j} what lacks is Σ_{j≥N} a_j(T_j − T_i), i < N, and derivatives of T_j are
@@ -347,7 +369,8 @@ def _errors(points: int, count: int) -> Array:
     for k in range(count):
         total = 0.0
         for j in range(points, points + 200):
-            top = math.prod((j * j - i * i) / (2 * i + 1) for i in range(k)) / math.factorial(k)
+            at_one = math.prod((j * j - i * i) / (2 * i + 1) for i in range(k))
+            top = at_one / math.factorial(k)
             total += 4.0 * top * float(RADIUS) ** -j
         bounds.append(total * (1 + 1e-6))  # from there on terms fall by more than a half
     return np.asarray(bounds)

@@ -53,40 +53,50 @@ def enclose_known(steps: Sequence[tuple[Any, int]], exact: Fraction, digits: int
             "steps that are known by their log-partition function are certified by themselves: "
             "here are others beside them"
         )
-    law, epsilon = SumLaw(laws), float(exact)
+    law = SumLaw(laws)
+    epsilon = float(exact)
     if epsilon >= law.loss_bounds[1]:
         raise AccuracyError("the largest loss is not proved of what is known by its transform")
     saddle = find_saddle(law, epsilon)
     if saddle is None:
         raise AccuracyError("no t > 0 was found at which the CGF of the loss is finite")
-    size, tilt = min(saddle.log_size, 0.0), saddle.tilt
+    log_size = min(saddle.log_size, 0.0)
+    tilt = saddle.tilt
     lattice = laws[0][0].lattice if len(laws) == 1 else None
-    wanted = float(digits) if lattice else min(float(digits), _DIGITS)
-    below, above, length = period_of(law, epsilon, tilt, size - (wanted + 1.0) * LN10)
+    wanted = float(digits)
+    if not lattice:
+        wanted = min(wanted, _DIGITS)
+    log_goal = log_size - (wanted + 1.0) * LN10
+    below, above, length = period_of(law, epsilon, tilt, log_goal)
+    sides = (arb(below), arb(above))
     if lattice:
-        bits = _BITS + int((abs(size) + wanted * LN10) / math.log(2.0)) + law.count.bit_length()
+        efolds = abs(log_size) + wanted * LN10
+        bits = _BITS + int(efolds / math.log(2.0)) + law.count.bit_length()
         with ctx.workprec(bits):
-            number = math.ceil(length / abs(float(lattice[1]))) + 1
-            numbers = fraction_ball(exact), arb(0), arb(tilt), abs(lattice[1]) * number
-            return _Sums(laws, *numbers).on_lattice(number, *lattice, (arb(below), arb(above)))
+            start, step = lattice
+            number = math.ceil(length / abs(float(step))) + 1
+            period = abs(step) * number
+            sums = _MomentSums(laws, fraction_ball(exact), arb(0), arb(tilt), period)
+            return sums.on_lattice(number, start, step, sides)
     # The density of the loss at ε is about t(1 + t) times δ.
     tau = math.sqrt(10.0**-wanted / (_LACKING * tilt * (1.0 + tilt)))
-    reach = math.sqrt(2.0 * ((wanted + 2.0) * LN10 + math.log(1.0 + 1.0 / tilt) + 4.0))
-    tau = min(max(tau, reach * length / (2.0 * math.pi * _MOST_TERMS)), _WIDEST)
+    efolds = (wanted + 2.0) * LN10 + math.log(1.0 + 1.0 / tilt) + 4.0
+    reach = math.sqrt(2.0 * efolds)
+    least_tau = reach * length / (2.0 * math.pi * _MOST_TERMS)
+    tau = min(max(tau, least_tau), _WIDEST)
     terms = math.ceil(reach / tau * length / (2.0 * math.pi))
     if terms > 2 * _MOST_TERMS:
         raise AccuracyError("so many terms would take minutes to certify; ask for a larger epsilon")
-    with ctx.workprec(
-        _BITS + int(abs(size) / math.log(2.0)) + sum(n for _, n in laws).bit_length()
-    ):
-        numbers = fraction_ball(exact), arb(tau), arb(tilt), arb(length)
-        ball = _Sums(laws, *numbers).ball(terms, (arb(below), arb(above)))
+    bits = _BITS + int(abs(log_size) / math.log(2.0)) + law.count.bit_length()
+    with ctx.workprec(bits):
+        sums = _MomentSums(laws, fraction_ball(exact), arb(tau), arb(tilt), arb(length))
+        ball = sums.ball(terms, sides)
         if not 2 * ball.rad() < ball.lower() * arb(10) ** -min(digits, _LEAST):
             raise AccuracyError("the enclosure stays too wide; compose more steps")
         return ball
 
 
-class _Sums:
+class _MomentSums:
     """Both sums on a line."""
 
     def __init__(
@@ -97,13 +107,19 @@ class _Sums:
         tilt: arb,
         length: arb,
     ) -> None:
-        self._laws, self._at = laws, epsilon
-        self._tau, self._tilt, self._length = tau, tilt, length
+        self._laws = laws
+        self._epsilon = epsilon
+        self._tau = tau
+        self._tilt = tilt
+        self._length = length
 
     def _log_moment(self, z: acb) -> acb:
         """Enclose log M of all steps and the normal one, less zε."""
-        total = sum((count * law.at(z) for law, count in self._laws), acb(0))
-        return acb(total + self._tau**2 * z * (z + 1) / 2 - z * self._at)
+        total = acb(0)
+        for law, count in self._laws:
+            total = total + count * law.at(z)
+        normal = self._tau**2 * z * (z + 1) / 2
+        return acb(total + normal - z * self._epsilon)
 
     def ball(self, terms: int, sides: tuple[arb, arb]) -> arb:
         """Enclose δ(ε) by so many terms, the aliases bounded by moments at two tilts."""
@@ -114,44 +130,50 @@ class _Sums:
         near = arb(0)
         for k in range(terms + 1):
             z = acb(tilt, h * k)
-            value = self._log_moment(z)
+            log_value = self._log_moment(z)
             weight = 1 if k == 0 else 2
-            payoff += weight * (value.exp() / (z * (z + 1))).real
-            near += weight * (value + (tau * z) ** 2).exp().real
+            payoff += weight * (log_value.exp() / (z * (z + 1))).real
+            near += weight * (log_value + (tau * z) ** 2).exp().real
         # |M(t + iy)| ≤ M(t) beyond the last term.
         y = h * terms
+        square = (tau * y) ** 2
         top = self._log_moment(acb(tilt)).real.exp()
-        payoff += arb(0, (2 * top * (-((tau * y) ** 2) / 2).exp() / (h * y)).upper())
-        fall = 3 * (tau * y) ** 2 / 2
+        beyond = 2 * top * (-square / 2).exp() / (h * y)
+        payoff += arb(0, beyond.upper())
+        fall = 3 * square / 2
         near += 2 * top * ((tau * tilt) ** 2 - fall).exp() / (2 * fall / y * h)
         b = tau / 2
         front = tau * ((1 + b**2).sqrt() + b) / 2 * ((1 + b**2) / 4).exp()
         lacking = front * tau / arb.pi().sqrt() * h * near
         upper = payoff / self._length
-        return self._between(upper - self._aliases(sides) - lacking.upper(), upper)
+        lower = upper - self._alias_bound(sides) - lacking.upper()
+        return self._ball_between(lower, upper)
 
     def on_lattice(self, number: int, start: arb, step: arb, sides: tuple[arb, arb]) -> arb:
         """Enclose δ(ε) where every loss is `start` and a whole number of steps."""
-        count = self._laws[0][1]
+        _, count = self._laws[0]
+        epsilon = self._epsilon
         first = count * start
         h = abs(step)
-        least = first + math.ceil(float((self._at - first) / h)) * h
+        least = first + math.ceil(float((epsilon - first) / h)) * h
+        gap = epsilon - least
         total = arb(0)
         for k in range(number // 2 + 1):
             z = acb(self._tilt, 2 * arb.pi() * k / self._length)
-            value = self._log_moment(z) + z * (self._at - least)
+            value = (self._log_moment(z) + z * gap).exp()
             share = 1 / (1 - (-z * h).exp())
-            share -= (self._at - least).exp() / (1 - (-(1 + z) * h).exp())
+            share -= gap.exp() / (1 - (-(1 + z) * h).exp())
             weight = 1 if k == 0 or 2 * k == number else 2
-            total += weight * (value.exp() * share).real
+            total += weight * (value * share).real
         upper = total / number
         # The value next to ε may lie on either side of it, where it adds nothing.
         near = arb(0)
-        if (least - self._at).contains(0):
-            near = arb(0, abs(self._at - least).upper())
-        return self._between(upper - self._aliases(sides) + near, upper + near)
+        if gap.contains(0):
+            near = arb(0, abs(gap).upper())
+        lower = upper - self._alias_bound(sides) + near
+        return self._ball_between(lower, upper + near)
 
-    def _aliases(self, sides: tuple[arb, arb]) -> arb:
+    def _alias_bound(self, sides: tuple[arb, arb]) -> arb:
         total = arb(0)
         for side in sides:
             log_fall = -abs(self._tilt - side) * self._length
@@ -160,5 +182,7 @@ class _Sums:
         return arb(total.upper())
 
     @staticmethod
-    def _between(lower: arb, upper: arb) -> arb:
-        return arb(lower.lower()).max(arb(0)).union(arb(upper.upper()).min(arb(1)))
+    def _ball_between(lower: arb, upper: arb) -> arb:
+        low = arb(lower.lower()).max(arb(0))
+        high = arb(upper.upper()).min(arb(1))
+        return low.union(high)

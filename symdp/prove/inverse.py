@@ -73,30 +73,33 @@ def enclose_epsilon(
     if not isinstance(digits, int) or not 1 <= digits <= MOST_DIGITS:
         raise InputError(f"digits must be a whole number from 1 to 1000, not {digits!r}")
     real(delta, "delta")
-    steps, target = counted_pairs(pairs, "pair"), Fraction(delta)
+    steps = counted_pairs(pairs, "pair")
+    target = Fraction(delta)
     if not 0 < target < 1:
         raise InputError(f"delta = {delta!r}: it must lie strictly between 0 and 1")
-    with ctx.workprec(_bits(digits)):
-        infinite = mass_at_infinity(steps, _log10(target) * LN10 - (digits + _SPARE) * LN10)
+    with ctx.workprec(_bits_of_digits(digits)):
+        log_error = _log10(target) * LN10 - (digits + _SPARE) * LN10
+        infinite = mass_at_infinity(steps, log_error)
         if not infinite < fraction_ball(target):
             raise InputError(
                 f"delta = {float(target):.6g} is not above the probability {float(infinite):.6g} "
                 "of an output that only one of the two distributions can give: no finite epsilon "
                 "exists"
             )
-    profile = _Profile(steps, target, infinite)
+    profile = _ProfileBeside(steps, target, infinite)
     if start is not None and start > 0:
-        first_epsilon = Fraction(start)
-        slope = profile.slope(first_epsilon)
-        return _Search(profile, digits, first_epsilon, first_epsilon * _START_ERROR, slope).ends()
+        epsilon = Fraction(start)
+        slope = profile.slope(epsilon)
+        away = epsilon * _START_ERROR
+        return _RootSearch(profile, digits, epsilon, away, slope).ends()
     if profile.look(Fraction(0), LEAST_DIGITS).sign < 0:
         return Fraction(0), Fraction(0)
-    first_epsilon = Fraction(profile.estimate())
-    slope = profile.slope(first_epsilon)
-    return _Search(profile, digits, first_epsilon, -1 / slope, slope).ends()
+    epsilon = Fraction(profile.estimate())
+    slope = profile.slope(epsilon)
+    return _RootSearch(profile, digits, epsilon, -1 / slope, slope).ends()
 
 
-class _Look(NamedTuple):
+class _ProfileLook(NamedTuple):
     """What an enclosure of δ at one ε says."""
 
     epsilon: Fraction
@@ -106,39 +109,49 @@ class _Look(NamedTuple):
 
 
 @dataclass
-class _Profile:
+class _ProfileBeside:
     """δ(ε) beside the δ that is asked for."""
 
     pairs: Sequence[tuple[OneStep, int]]
     target: Fraction
     infinite: arb
 
-    def look(self, epsilon: Fraction, digits: int) -> _Look:
+    def look(self, epsilon: Fraction, digits: int) -> _ProfileLook:
         """Enclose h(ε), about to an absolute error of 10^(−digits)."""
-        with ctx.workprec(_bits(digits)):
-            finite = fraction_ball(self.target) - self.infinite
-            lost = math.ceil(float((fraction_ball(self.target) / finite).log()) / math.log(10))
+        with ctx.workprec(_bits_of_digits(digits)):
+            target = fraction_ball(self.target)
+            finite = target - self.infinite
+            lost = math.ceil(float((target / finite).log()) / math.log(10))
         ball = enclose_delta(self.pairs, epsilon, min(digits + lost, MOST_DIGITS))
-        with ctx.workprec(_bits(digits + lost)):
+        with ctx.workprec(_bits_of_digits(digits + lost)):
             above = ball - fraction_ball(self.target)
-            sign = 1 if above > 0 else -1 if above <= 0 else 0
+            sign = 0
+            if above > 0:
+                sign = 1
+            elif above <= 0:
+                sign = -1
             height = (1 + above / finite).log()
             if not height.is_finite():
-                return _Look(epsilon, sign, None, Fraction(0))
-            return _Look(epsilon, sign, middle_of(height), middle_of(height.rad()))
+                return _ProfileLook(epsilon, sign, None, Fraction(0))
+            return _ProfileLook(epsilon, sign, middle_of(height), middle_of(height.rad()))
 
     def estimate(self) -> float:
         """Return about ε(δ), by doubling and halving of what is estimated in doubles."""
-        low, high = 0.0, 1.0
+        low = 0.0
+        high = 1.0
         for _ in range(_MOST_DOUBLINGS):
             if self.seems_below(high):
                 break
-            low, high = high, 2 * high
+            low = high
+            high = 2 * high
         else:
             raise AccuracyError("δ(ε) was not found to fall to the δ asked for at any ε")
         for _ in range(_HALVINGS):
             middle = (low + high) / 2
-            low, high = (low, middle) if self.seems_below(middle) else (middle, high)
+            if self.seems_below(middle):
+                high = middle
+            else:
+                low = middle
         return low or high
 
     def seems_below(self, epsilon: float) -> bool:
@@ -150,7 +163,7 @@ class _Profile:
 
     def log_finite(self) -> float:
         """Return about log(δ − δ∞)."""
-        with ctx.workprec(_bits(LEAST_DIGITS)):
+        with ctx.workprec(_bits_of_digits(LEAST_DIGITS)):
             return float((fraction_ball(self.target) - self.infinite).log())
 
     def slope(self, epsilon: Fraction) -> Fraction:
@@ -158,21 +171,21 @@ class _Profile:
         about = float(epsilon)
         step = _SLOPE_STEP * about
         for beside in (about + step, about - step):
-            log_delta, log_beside = (estimate_log_delta(self.pairs, e) for e in (about, beside))
-            if (
-                log_delta is not None
-                and log_beside is not None
-                and (log_delta - log_beside) * (beside - about) > 0
-            ):
+            log_delta = estimate_log_delta(self.pairs, about)
+            log_beside = estimate_log_delta(self.pairs, beside)
+            if log_delta is None or log_beside is None:
+                continue
+            fall = log_delta - log_beside
+            if fall * (beside - about) > 0:
                 return Fraction((log_beside - log_delta) / (beside - about))
         return -1 / epsilon
 
 
 @dataclass
-class _Search:
+class _RootSearch:
     """The ends that are proved so far, and where the zero of h seems to lie."""
 
-    profile: _Profile
+    profile: _ProfileBeside
     digits: int
     epsilon: Fraction  # about the zero
     away: Fraction  # about how far from there it may lie
@@ -180,7 +193,7 @@ class _Search:
     low: Fraction = Fraction(0)  # h > 0 there, or it is 0
     high: Fraction | None = None  # h ≤ 0 there, None where no such place is known
     slope_error: Fraction = _SLOPE_ERROR  # relative
-    last: _Look | None = None  # of which h is known
+    last: _ProfileLook | None = None  # of which h is known
     least: Fraction = Fraction(0)  # of the distance of an end, where δ has few digits
     blur: int = _BLUR
     has_zero: bool = False  # whether δ(0) was looked at
@@ -197,7 +210,8 @@ class _Search:
             for end, sign in ((self.epsilon + radius, -1), (self.epsilon - radius, 1)):
                 if self.is_known(end, sign):
                     continue
-                look = self.look(_decimal(end, self.digits + _END_DIGITS, up=sign < 0), radius)
+                short_end = _rounded_decimal(end, self.digits + _END_DIGITS, up=sign < 0)
+                look = self.look(short_end, radius)
                 if look.sign != sign:
                     self.move(look)
                     break
@@ -209,16 +223,21 @@ class _Search:
         """Return the ends as decimals, rounded outwards: δ falls, so that the signs stay."""
         assert self.high is not None
         digits = self.digits + _END_DIGITS
-        return (
-            _decimal(self.low, digits, up=False) if self.low else self.low,
-            _decimal(self.high, digits, up=True) if self.high else self.high,
-        )
+        low = self.low
+        high = self.high
+        if low:
+            low = _rounded_decimal(low, digits, up=False)
+        if high:
+            high = _rounded_decimal(high, digits, up=True)
+        return low, high
 
     def is_known(self, end: Fraction, sign: int) -> bool:
         """Whether the sign is proved at a place as close to the root as an end."""
-        return end <= self.low if sign > 0 else self.high is not None and end >= self.high
+        if sign > 0:
+            return end <= self.low
+        return self.high is not None and end >= self.high
 
-    def look(self, epsilon: Fraction, fine: Fraction) -> _Look:
+    def look(self, epsilon: Fraction, fine: Fraction) -> _ProfileLook:
         """Enclose h, to digits that tell apart places so close."""
         wanted = math.ceil(-_log10(abs(self.slope) * fine)) + _SPARE
         look = self.profile.look(epsilon, max(wanted, LEAST_DIGITS))
@@ -228,7 +247,7 @@ class _Search:
             self.high = epsilon if self.high is None else min(self.high, epsilon)
         return look
 
-    def move(self, look: _Look) -> None:
+    def move(self, look: _ProfileLook) -> None:
         """Go where the secant has its zero, or to the middle of the ends if it lies outside."""
         if look.height is None:
             if look.sign == 0:
@@ -248,39 +267,47 @@ class _Search:
             self.least = max(self.least, self.blur * look.radius / abs(self.slope))
             self.blur *= 2
         if look.epsilon == 0 and look.sign == 0:
-            self.epsilon, self.away = max(next_epsilon, self.least), Fraction(0)
+            self.epsilon = max(next_epsilon, self.least)
+            self.away = Fraction(0)
         elif next_epsilon <= 0 and self.low == 0 and not self.has_zero:
             self.has_zero = True
-            self.move(self.look(Fraction(0), self.least + self.epsilon * _APPROACH))
+            fine = self.least + self.epsilon * _APPROACH
+            self.move(self.look(Fraction(0), fine))
         else:
             self.confine(next_epsilon, away)
 
     def confine(self, epsilon: Fraction, away: Fraction) -> None:
         """Go to a place between the ends, or to their middle."""
         if self.low < epsilon and (self.high is None or epsilon < self.high):
-            self.epsilon, self.away = epsilon, away
+            self.epsilon = epsilon
+            self.away = away
         elif self.high is None:
-            self.epsilon, self.away = 2 * self.low, self.low
+            self.epsilon = 2 * self.low
+            self.away = self.low
         else:
-            self.epsilon, self.away = (self.low + self.high) / 2, (self.high - self.low) / 2
+            self.epsilon = (self.low + self.high) / 2
+            self.away = (self.high - self.low) / 2
 
-    def take_slope(self, look: _Look) -> None:
+    def take_slope(self, look: _ProfileLook) -> None:
         """Let the slope be that of the last two looks, if their difference is known."""
-        last, self.last = self.last, look
+        last = self.last
+        self.last = look
         if last is None or last.epsilon == look.epsilon:
             return
         assert look.height is not None
         assert last.height is not None
         rise = look.height - last.height
         slope = rise / (look.epsilon - last.epsilon)
-        error = (look.radius + last.radius) / abs(rise) if rise else Fraction(1)
-        if slope < 0 and error < _NOISE:
-            self.slope = -_decimal(-slope, _SLOPE_DIGITS, up=False)
+        if not slope < 0:
+            return
+        error = (look.radius + last.radius) / abs(rise)
+        if error < _NOISE:
+            self.slope = -_rounded_decimal(-slope, _SLOPE_DIGITS, up=False)
             # By Taylor's theorem, as h″ is about h′² or less.
             self.slope_error = min(_SLOPE_ERROR, max(error, abs(last.height)))
 
 
-def _bits(digits: int) -> int:
+def _bits_of_digits(digits: int) -> int:
     return 4 * digits + 128
 
 
@@ -288,12 +315,13 @@ def _log10(value: Fraction) -> float:
     return math.log10(value.numerator) - math.log10(value.denominator)
 
 
-def _decimal(value: Fraction, digits: int, *, up: bool) -> Fraction:
+def _rounded_decimal(value: Fraction, digits: int, *, up: bool) -> Fraction:
     """Return a number > 0 to some significant digits, rounded up or down."""
     power = math.floor(_log10(value))
     scale = Fraction(10) ** (digits - 1 - power)
     scaled = value * scale
-    return Fraction(math.ceil(scaled) if up else math.floor(scaled)) / scale
+    units = math.ceil(scaled) if up else math.floor(scaled)
+    return Fraction(units) / scale
 
 
 # The larger of two directions: the other one is proved below it, with no more digits than that
@@ -310,15 +338,19 @@ def larger_delta(
         ((side, steps),) = pairs.items()
         return side, enclose_delta(steps, epsilon, digits)
     about = {side: estimate_log_delta(steps, epsilon) for side, steps in pairs.items()}
-    side, *others = _order(about)
+    side, *others = _directions_in_order(about)
     largest = enclose_delta(pairs[side], epsilon, digits)
     for other in others:
         few = _telling_digits(about[side], about[other])
-        if few < digits and enclose_delta(pairs[other], epsilon, int(few), largest) < largest:
-            continue
+        if few < digits:
+            rough = enclose_delta(pairs[other], epsilon, int(few), largest)
+            if rough < largest:
+                continue
         ball = enclose_delta(pairs[other], epsilon, digits, largest)
         with ctx.workprec(4 * digits + 64):
-            side, largest = other if ball > largest else side, largest.max(ball)
+            if ball > largest:
+                side = other
+            largest = largest.max(ball)
     return side, largest
 
 
@@ -332,38 +364,45 @@ def larger_epsilon(
 
     Where δ(a) ≤ δ is proved in one direction, its ε is at most a.
     """
-    side, *others = _order(about)
-    ends = enclose_epsilon(pairs[side], delta, digits, about[side])
+    side, *others = _directions_in_order(about)
+    low, high = enclose_epsilon(pairs[side], delta, digits, about[side])
     target = Fraction(delta)  # which may be below all doubles
     for other in others:
-        estimate = estimate_log_delta(pairs[other], ends[0])
-        few = _telling_digits(_log10(target) * LN10, estimate)
-        is_enough = ends[0] > 0 and few < digits
-        if is_enough and enclose_delta(pairs[other], ends[0], int(few)) <= fraction_ball(target):
-            continue
-        other_ends = enclose_epsilon(pairs[other], delta, digits, about[other])
+        log_delta = estimate_log_delta(pairs[other], low)
+        few = _telling_digits(_log10(target) * LN10, log_delta)
+        if low > 0 and few < digits:
+            rough = enclose_delta(pairs[other], low, int(few))
+            if rough <= fraction_ball(target):
+                continue
+        other_low, other_high = enclose_epsilon(pairs[other], delta, digits, about[other])
         # Symmetric noise gives the same in both directions: the first one is named.
-        side = other if other_ends[0] > ends[1] else side
-        ends = max(ends[0], other_ends[0]), max(ends[1], other_ends[1])
-    return side, ends
+        if other_low > high:
+            side = other
+        low = max(low, other_low)
+        high = max(high, other_high)
+    return side, (low, high)
 
 
-def _order(about: Mapping[str, float | None]) -> list[str]:
+def _directions_in_order(about: Mapping[str, float | None]) -> list[str]:
     """Return the directions, what seems clearly the largest first."""
-    first, *_ = sides = list(about)
+    sides = list(about)
     estimates = {side: value for side, value in about.items() if value is not None}
     if len(estimates) < len(sides):
         return sides
+    first = estimates[sides[0]]
     best = max(sides, key=estimates.__getitem__)
-    if estimates[best] - estimates[first] > _CLOSE * max(1.0, abs(estimates[first])):
+    if estimates[best] - first > _CLOSE * max(1.0, abs(first)):
         return [best, *(side for side in sides if side != best)]
     return sides
 
 
 def _telling_digits(larger: float | None, smaller: float | None) -> float:
     """Return how many digits of the smaller δ tell it from the larger, given both logs."""
-    if larger is None or smaller is None or not larger - smaller > _CLOSE * max(1.0, abs(larger)):
+    if larger is None or smaller is None:
+        return math.inf
+    if not larger - smaller > _CLOSE * max(1.0, abs(larger)):
         return math.inf
     if smaller == -math.inf:
         return 1
-    return max(1, math.ceil(_SPARE_OF_TELLING - math.log10(-math.expm1(smaller - larger))))
+    relative_gap = -math.expm1(smaller - larger)
+    return max(1, math.ceil(_SPARE_OF_TELLING - math.log10(relative_gap)))

@@ -38,30 +38,34 @@ class Stretch:
     """
 
     def __init__(self, piece: Piece, smooth: SmoothPiece | None, x: sp.Symbol) -> None:
-        self.exact, self.variable, self.piece = piece, x, smooth
-        self.lower, self.upper = piece.lower, piece.upper  # exact ends, of x itself
+        self.exact = piece
+        self.variable = x
+        self.piece = smooth
+        self.lower = piece.lower  # exact ends, of x itself
+        self.upper = piece.upper
         self.is_integer = bool(x.is_integer)
         self.is_infinite = piece.loss == sp.oo
         self.is_flat = self.is_infinite or piece.slope == "constant"
-        self.is_moved = smooth is not None and bool(smooth.lower != _double(piece.lower))
+        self.is_moved = smooth is not None and bool(smooth.lower != _end_in_doubles(piece.lower))
 
     @cached_property
-    def _both(self) -> Callable[..., tuple[Any, Any]]:
+    def _log_p_and_loss(self) -> Callable[..., tuple[Any, Any]]:
         if self.is_moved and self.piece is not None:
             return self.piece.ball
         exact = self.exact
+        variables = [self.variable]
         if self.is_flat:
-            value = compile_arb(exact.log_p, [self.variable])
+            value = compile_arb(exact.log_p, variables)
             return lambda x, analytic=False: (value(x, analytic=analytic), self.loss)
-        if sp.count_ops(exact.log_q) < sp.count_ops(exact.log_p):
-            joint = compile_arb_together([exact.log_q, exact.loss], [self.variable])
+        if not sp.count_ops(exact.log_q) < sp.count_ops(exact.log_p):
+            return compile_arb_together([exact.log_p, exact.loss], variables)
+        joint = compile_arb_together([exact.log_q, exact.loss], variables)
 
-            def function(x: Any, analytic: bool = False) -> tuple[Any, Any]:
-                log_q, loss = joint(x, analytic=analytic)
-                return log_q + loss, loss
+        def function(x: Any, analytic: bool = False) -> tuple[Any, Any]:
+            log_q, loss = joint(x, analytic=analytic)
+            return log_q + loss, loss
 
-            return function
-        return compile_arb_together([exact.log_p, exact.loss], [self.variable])
+        return function
 
     @property
     def has_density(self) -> bool:
@@ -71,36 +75,39 @@ class Stretch:
     @property
     def loss(self) -> Any:
         """The loss of a flat stretch."""
-        return arb.pos_inf() if self.is_infinite else real_ball(self.exact.loss)
+        if self.is_infinite:
+            return arb.pos_inf()
+        return real_ball(self.exact.loss)
 
     def values(self, x: Any, *, analytic: bool = False) -> tuple[Any, Any]:
         """Return balls around log P and ℓ over a real or complex ball, 0 for an infinite ℓ."""
         spend(1.0)
-        log_p, loss = self._both(x, analytic=analytic)
-        return log_p, arb(0) if self.is_infinite else loss
+        log_p, loss = self._log_p_and_loss(x, analytic=analytic)
+        if self.is_infinite:
+            return log_p, arb(0)
+        return log_p, loss
 
     def place(self, edge: float | arb) -> arb:
         """Return an edge of a panel, which is the exact end where it is the double next to it."""
-        if isinstance(edge, float) and not self.is_moved and self.piece is not None:
-            for double, exact in (
-                (self.piece.lower, self.exact.lower),
-                (self.piece.upper, self.exact.upper),
-            ):
-                if edge == double:
-                    return real_ball(exact)
+        piece = self.piece
+        if isinstance(edge, float) and not self.is_moved and piece is not None:
+            if edge == piece.lower:
+                return real_ball(self.exact.lower)
+            if edge == piece.upper:
+                return real_ball(self.exact.upper)
         return arb(edge)
 
     def ends(self) -> tuple[arb | None, arb | None]:
         """Return the exact ends in the coordinate of panels, None where one is infinite."""
-        lower, upper = (
-            (self.piece.lower, self.piece.upper)
-            if self.is_moved and self.piece is not None
-            else (_double(self.exact.lower), _double(self.exact.upper))
-        )
-        return (
-            None if math.isinf(lower) else self.place(lower),
-            None if math.isinf(upper) else self.place(upper),
-        )
+        if self.is_moved and self.piece is not None:
+            lower = self.piece.lower
+            upper = self.piece.upper
+        else:
+            lower = _end_in_doubles(self.exact.lower)
+            upper = _end_in_doubles(self.exact.upper)
+        first = None if math.isinf(lower) else self.place(lower)
+        last = None if math.isinf(upper) else self.place(upper)
+        return first, last
 
     def is_regular(self, edge: float, room: float) -> bool:
         """Whether log P and ℓ are seen to be holomorphic around an end, so far at least."""
@@ -124,7 +131,10 @@ class Stretch:
         limits = []
         for low, high, slope in parts:
             end = low if slope == "decreasing" else high
-            at_end = exact.loss.subs(x, end) if end.is_finite else sp.limit(exact.loss, x, end)
+            if end.is_finite:
+                at_end = exact.loss.subs(x, end)
+            else:
+                at_end = sp.limit(exact.loss, x, end)
             limits.append(sp.nan if slope == "unknown" else at_end)
         return limits
 
@@ -138,11 +148,15 @@ class Stretch:
                 return mass_of_integers(exact, self.variable)
             return None
         log_mass = log_exponential_mass(exact, self.variable)
-        return None if log_mass is None else real_ball(log_mass).exp()
+        if log_mass is None:
+            return None
+        return real_ball(log_mass).exp()
 
 
-def _double(end: sp.Expr) -> float:
-    return float(end) if end.is_infinite else float(sp.N(end, 40))
+def _end_in_doubles(end: sp.Expr) -> float:
+    if end.is_infinite:
+        return float(end)
+    return float(sp.N(end, 40))
 
 
 class Kind:
@@ -156,17 +170,13 @@ class Kind:
     def __init__(self, pair: Pair) -> None:
         self.pair = pair
         self.law = pair_law(pair)
-        is_list = pair.support.kind == "points"
-        self.points = tuple(p for p in points(pair) if p.p != 0)
-        self.stretches = (
-            ()
-            if is_list
-            else tuple(
-                self.stretch_type(piece, smooth, pair.variable)
-                for piece, smooth in compiled_pieces(pair)
-                if piece.log_p is not None
-            )
-        )
+        self.points = tuple(point for point in points(pair) if point.p != 0)
+        stretches = []
+        if pair.support.kind != "points":
+            for piece, smooth in compiled_pieces(pair):
+                if piece.log_p is not None:
+                    stretches.append(self.stretch_type(piece, smooth, pair.variable))
+        self.stretches = tuple(stretches)
 
     @cached_property
     def is_discrete(self) -> bool:
@@ -176,25 +186,31 @@ class Kind:
     def largest_losses(self) -> list[sp.Expr]:
         """Return losses of which one is the largest, exactly; NaN where one may turn."""
         tops = [point.loss for point in self.points if point.q != 0]
-        finite = (stretch for stretch in self.stretches if not stretch.is_infinite)
-        return [*tops, *(top for stretch in finite for top in stretch.largest_losses())]
+        for stretch in self.stretches:
+            if not stretch.is_infinite:
+                tops += stretch.largest_losses()
+        return tops
 
     def atoms(self) -> list[tuple[arb, arb]]:
         """Return mass and finite loss of the points of a list at the working precision."""
-        return [
-            (real_ball(point.p), real_ball(point.loss)) for point in self.points if point.q != 0
-        ]
+        finite = [point for point in self.points if point.q != 0]
+        return [(real_ball(point.p), real_ball(point.loss)) for point in finite]
 
     @property
     def may_be_infinite(self) -> bool:
         """Whether Q is 0 somewhere where P is not."""
-        return any(s.is_infinite for s in self.stretches) or any(p.q == 0 for p in self.points)
+        if any(stretch.is_infinite for stretch in self.stretches):
+            return True
+        return any(point.q == 0 for point in self.points)
 
     @property
     def is_infinite(self) -> bool:
         """Whether Q is 0 wherever P is not, so that every loss under P is infinite."""
-        infinite = (s.is_infinite for s in self.stretches), (p.q == 0 for p in self.points)
-        return self.may_be_infinite and all(map(all, infinite))
+        if not self.may_be_infinite:
+            return False
+        if not all(stretch.is_infinite for stretch in self.stretches):
+            return False
+        return all(point.q == 0 for point in self.points)
 
     def infinite_atoms(self) -> arb:
         """Return the mass of the points of a list that Q never gives."""

@@ -58,136 +58,145 @@ def lattice_of(kinds: Kinds) -> Lattice | None:
     lattice = find_lattice(sum_law(kinds))
     if lattice is not None:
         return Lattice(lattice.offset, lattice.spacing)
-    constant = all(kind.law.loss_bounds[0] == kind.law.loss_bounds[1] for kind, _ in kinds)
-    return Lattice(Fraction(0), Fraction(1)) if constant else None
+    bounds = [kind.law.loss_bounds for kind, _ in kinds]
+    if all(low == high for low, high in bounds):
+        return Lattice(Fraction(0), Fraction(1))
+    return None
 
 
 class LatticeLine:
     """The sum of a plan over one period, which serves every ε."""
 
     def __init__(self, kinds: Kinds, plan: Plan, lattice: Lattice, digits: float) -> None:
-        self.kinds, self.plan, self.digits = kinds, plan, digits
+        self.kinds = kinds
+        self.plan = plan
+        self.digits = digits
         self._about = lattice
         self.points = round(plan.period / float(lattice.spacing))
         count = sum(n for _, n in kinds)
         self._log_each = -(digits + SPARE_DIGITS) * LN10 - math.log(count)
         size = max(-plan.log_size, 0.0)
         self.bits = int((size - self._log_each) / math.log(2)) + SPARE_BITS
-        self.masses = masses(kinds, plan.panels, min(plan.log_size, 0.0) - digits * LN10 - 1.0)
+        log_mass_error = min(plan.log_size, 0.0) - digits * LN10 - 1.0
+        self.masses = masses(kinds, plan.panels, log_mass_error)
         with ctx.workprec(self.bits):
-            self._evaluate()
+            self._set_values()
 
-    def _evaluate(self) -> None:
+    def _set_values(self) -> None:
         plan = self.plan
-        about = self._about
-        moments = [
-            Asked(arb(plan.tilt), 0.0, self._log_each),
-            Asked(arb(plan.below), 0.0, -3 * LN10),
-            Asked(arb(plan.above), 0.0, -3 * LN10),
-        ]
-        step_nodes = [
-            measure(kind, panels, moments)
-            for (kind, _), panels in zip(self.kinds, plan.panels, strict=True)
-        ]
-        # The spacing is that of the two losses that lie farthest apart.
-        places = [_places(nodes, about.spacing) for nodes in step_nodes]
-        ends = [
-            (max(indices) - min(indices), nodes, indices)
-            for nodes, indices in zip(step_nodes, places, strict=True)
-        ]
-        width, nodes, indices = max(ends, key=lambda end: end[0])
-        first, last = indices.index(min(indices)), indices.index(max(indices))
-        self.spacing = (nodes.losses[last] - nodes.losses[first]) / width if width else arb(1)
+        at_tilt = Asked(arb(plan.tilt), 0.0, self._log_each)
+        at_below = Asked(arb(plan.below), 0.0, -3 * LN10)
+        at_above = Asked(arb(plan.above), 0.0, -3 * LN10)
+        step_nodes = []
+        for (kind, _), panels in zip(self.kinds, plan.panels, strict=True):
+            step_nodes.append(measure(kind, panels, [at_tilt, at_below, at_above]))
+        indices_of_steps = [_indices_on_lattice(nodes, self._about.spacing) for nodes in step_nodes]
+        self.spacing = _widest_spacing(step_nodes, indices_of_steps)
+        self._angle = 2 * arb.pi() / (self.points * self.spacing)
         self.offset = arb(0)
-        moved = arb(0)
-        self.sides = [arb(0), arb(0)]
         self.scale = arb(0)
-        self._turn = 2 * arb.pi() / (self.points * self.spacing)
-        values = [acb(1)] * (self.points // 2 + 1)
+        moved = arb(0)
+        log_below = arb(0)
+        log_above = arb(0)
         steps = []
-        for (_, count), nodes, indices in zip(self.kinds, step_nodes, places, strict=True):
+        for (_, count), nodes, indices in zip(
+            self.kinds, step_nodes, indices_of_steps, strict=True
+        ):
             start = nodes.losses[0]
-            snapped = [k * self.spacing for k in indices]
-            gaps = [abs(x - start - s).upper() for x, s in zip(nodes.losses, snapped, strict=True)]
+            snapped = [index * self.spacing for index in indices]
+            pairs = zip(nodes.losses, snapped, strict=True)
+            gaps = [abs(loss - start - point).upper() for loss, point in pairs]
             moved += count * max(gaps, key=float)
             self.offset += count * start
-            weights = nodes.weighted(moments[0])
+            weights = nodes.weighted(at_tilt)
             middle = sum(weights, arb(0)).mid()
-            error = arb((nodes.errors[0] / middle).upper())
             self.scale += count * middle.log()
+            error = arb((nodes.errors[0] / middle).upper())
             steps.append(([w / middle for w in weights], error, snapped, indices, count))
-            for side in (0, 1):
-                self.sides[side] += (
-                    count * arb(nodes.total(moments[side + 1], side + 1).upper()).log()
-                )
+            log_below += count * arb(nodes.total(at_below, 1).upper()).log()
+            log_above += count * arb(nodes.total(at_above, 2).upper()).log()
         self.moved = arb(moved.upper())
-        self.terms, self.rest = self._walk(steps, values)
+        self.sides = [log_below, log_above]
+        values = [acb(1)] * (self.points // 2 + 1)
+        self.terms, self.rest = self._filled_terms(steps, values)
         self.values = values[: self.terms]
-        self.log_height = sum((n * sum(w, e).log() for w, e, _, _, n in steps), arb(0)).upper()
+        log_height = arb(0)
+        for weights, error, _, _, count in steps:
+            log_height = log_height + count * sum(weights, error).log()
+        self.log_height = log_height.upper()
 
-    def _walk(self, steps: Sequence[_Step], values: list[acb]) -> tuple[int, arb]:
+    def _filled_terms(self, steps: Sequence[_Step], values: list[acb]) -> tuple[int, arb]:
         """Fill in the values; return how many, and a bound of each of the others."""
         last = self.points // 2
-        layers = [_layers(weights, error, indices) for weights, error, _, indices, _ in steps]
-        terms = last + 1
-        others_bound = arb(0)
-        h = float(self._turn.mid()) * float(self.spacing.mid()) / 2 * (1 - 1e-12)
+        layers = []
+        for weights, error, _, indices, _ in steps:
+            layers.append(_total_and_layers(weights, error, indices))
+        h = float(self._angle.mid()) * float(self.spacing.mid()) / 2 * (1 - 1e-12)
 
         def log_bound(k: int) -> float:
-            return math.fsum(
-                n * math.log(max(_modulus(layer, h * k), 1e-300))
-                for layer, (*_, n) in zip(layers, steps, strict=True)
-            )
+            logs = []
+            for layer, (*_, count) in zip(layers, steps, strict=True):
+                modulus = max(_modulus_bound(layer, h * k), 1e-300)
+                logs.append(count * math.log(modulus))
+            return math.fsum(logs)
 
         # Each of them counts up to `points` times as much as the kernel at the real axis.
-        wanted = (
-            -(self.digits + 1) * LN10
-            - math.log(self.points)
-            - math.log(1 + 1 / abs(self.plan.tilt))
-        )
+        log_kernel = math.log(1 + 1 / abs(self.plan.tilt))
+        wanted = -(self.digits + 1) * LN10 - math.log(self.points) - log_kernel
         wanted -= math.log(2 + math.sqrt(self.plan.curvature))
-        low, high = 1, last
+        terms = last + 1
+        others_bound = arb(0)
+        low = 1
+        high = last
         if log_bound(high) <= wanted:
             while low < high:
                 middle = (low + high) // 2
-                low, high = (low, middle) if log_bound(middle) <= wanted else (middle + 1, high)
+                if log_bound(middle) <= wanted:
+                    high = middle
+                else:
+                    low = middle + 1
             terms = high
-            others_bound = arb(log_bound(high) + 1e-9).exp() if terms <= last else arb(0)
+            if terms <= last:
+                others_bound = arb(log_bound(high) + 1e-9).exp()
         if terms > _MOST_POINTS:
             raise AccuracyError(_TOO_FINE)
         for weights, error, snapped, _, count in steps:
-            line = walk(weights, snapped, error, self._turn)
+            line = walk(weights, snapped, error, self._angle)
             for k, value in enumerate(islice(line, terms)):
                 values[k] *= value**count
         return terms, others_bound
 
     def delta(self, epsilon: arb) -> arb:
         """Enclose δ(ε)."""
-        plan, tilt, spacing = self.plan, arb(self.plan.tilt), self.spacing
+        plan = self.plan
+        tilt = arb(plan.tilt)
+        spacing = self.spacing
         with ctx.workprec(self.bits):
             start, unsure = self._first_above(epsilon)
-            last = self.points // 2
             front = (self.scale - tilt * start).exp() / self.points
             total = arb(0)
             for k, value in enumerate(self.values):
-                angle = k * self._turn
+                angle = k * self._angle
                 z = acb(tilt, angle)
                 kernel = 1 / -(-z * spacing).expm1()
                 kernel -= (epsilon - start).exp() / -(-(1 + z) * spacing).expm1()
-                term = (value * kernel * acb(0, angle * (self.offset - start)).exp()).real
+                shift = acb(0, angle * (self.offset - start)).exp()
+                term = (value * kernel * shift).real
                 total += term if k in (0, self.points - k) else 2 * term
-            if len(self.values) <= last:
+            others = self.points // 2 + 1 - len(self.values)
+            if others > 0:
                 # |1 − e^{−zΔ}| is smallest at the real axis.
-                largest = 1 / -(-tilt * spacing).expm1() + 1 / -(-(1 + tilt) * spacing).expm1()
-                others = 2 * (last - len(self.values) + 1) * largest * self.rest
-                total += arb(0, others.upper())
+                largest = 1 / -(-tilt * spacing).expm1()
+                largest += 1 / -(-(1 + tilt) * spacing).expm1()
+                total += arb(0, (2 * others * largest * self.rest).upper())
             height = (self.scale + self.log_height + tilt * (self.moved - epsilon)).exp()
             slack = height * (unsure + self.moved)
             added = arb(0)
             for b, log_moment in zip((plan.below, plan.above), self.sides, strict=True):
-                log_fall = -abs(tilt - arb(b)) * self.points * spacing
-                log_bound = log_moment - arb(b) * epsilon + log_fall + log_payoff(arb(b))
-                log_bound += arb(b) * self.moved
+                side = arb(b)
+                log_fall = -abs(tilt - side) * self.points * spacing
+                log_bound = log_moment - side * epsilon + log_fall + log_payoff(side)
+                log_bound += side * self.moved
                 added += log_bound.exp() / -log_fall.expm1()
             ball = front * total + arb(0, slack.upper()) - arb(0).union(arb(added.upper()))
             ball = ball.max(arb(0)) + self.masses.infinity
@@ -209,23 +218,43 @@ class LatticeLine:
             index += 1
 
 
-def _places(nodes: Nodes, spacing: Fraction) -> list[int]:
+def _indices_on_lattice(nodes: Nodes, spacing: Fraction) -> list[int]:
     """Return the point that each loss is next to, counted from the first one."""
-    unit, first = fraction_ball(spacing), nodes.losses[0]
-    indices = [((x - first) / unit + arb(0.5)).mid().floor().unique_fmpz() for x in nodes.losses]
-    if None in indices:
-        raise AccuracyError(_TOO_FINE)
-    return [int(str(k)) for k in indices]
+    unit = fraction_ball(spacing)
+    first = nodes.losses[0]
+    indices = []
+    for loss in nodes.losses:
+        index = ((loss - first) / unit + arb(0.5)).mid().floor().unique_fmpz()
+        if index is None:
+            raise AccuracyError(_TOO_FINE)
+        indices.append(int(str(index)))
+    return indices
 
 
-def _layers(
+def _widest_spacing(step_nodes: Sequence[Nodes], indices_of_steps: Sequence[list[int]]) -> arb:
+    """Return the spacing that the two losses of a step tell that lie farthest apart."""
+    widest = 0
+    spacing = arb(1)
+    for nodes, indices in zip(step_nodes, indices_of_steps, strict=True):
+        lowest = min(indices)
+        highest = max(indices)
+        if highest - lowest > widest:
+            widest = highest - lowest
+            first = nodes.losses[indices.index(lowest)]
+            last = nodes.losses[indices.index(highest)]
+            spacing = (last - first) / widest
+    return spacing
+
+
+def _total_and_layers(
     weights: list[arb], error: arb, places: list[int]
 ) -> tuple[float, np.ndarray, np.ndarray]:
     """Return the total, and heights and lengths of layers of neighbouring points."""
     masses: dict[int, float] = {}
     total = up(error)
     for weight, index in zip(weights, places, strict=True):
-        masses[index] = masses.get(index, 0.0) + float(weight.lower()) * (1 - _SAFE)
+        mass = float(weight.lower()) * (1 - _SAFE)
+        masses[index] = masses.get(index, 0.0) + mass
         total += float(weight.upper()) * (1 + _SAFE)
     runs = groupby(enumerate(sorted(masses)), lambda pair: pair[1] - pair[0])
     rectangles = []
@@ -236,7 +265,7 @@ def _layers(
     return total, both[:, 0], both[:, 1]
 
 
-def _modulus(rectangles: tuple[float, np.ndarray, np.ndarray], theta: float) -> float:
+def _modulus_bound(rectangles: tuple[float, np.ndarray, np.ndarray], theta: float) -> float:
     """Bound |M| for all angles from one on up to π/2."""
     total, heights, lengths = rectangles
     angles = lengths * theta

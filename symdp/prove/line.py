@@ -65,8 +65,10 @@ class Masses:
     @property
     def infinity(self) -> arb:
         """Enclose the probability that some loss is known to be infinite."""
-        pairs = zip(self.infinite, self.counts, strict=True)
-        return -sum((n * (-step_mass).log1p() for step_mass, n in pairs), arb(0)).expm1()
+        log_finite = arb(0)
+        for mass, count in zip(self.infinite, self.counts, strict=True):
+            log_finite = log_finite + count * (-mass).log1p()
+        return -log_finite.expm1()
 
     @property
     def inside(self) -> arb:
@@ -79,8 +81,8 @@ class Masses:
 
 def masses(kinds: Kinds, panels: Sequence[Sequence[Panels]], log_error: float) -> Masses:
     """Enclose masses to an absolute error."""
-    count = sum(n for _, n in kinds)
-    log_step_error = log_error - math.log(4.0 * count)
+    counts = tuple(n for _, n in kinds)
+    log_step_error = log_error - math.log(4.0 * sum(counts))
     bits = int(-log_step_error / math.log(2)) + SPARE_BITS
     if bits > _MOST_BITS and any(kind.stretches for kind, _ in kinds):
         raise AccuracyError(_TOO_SMALL.format(log_error))
@@ -90,13 +92,15 @@ def masses(kinds: Kinds, panels: Sequence[Sequence[Panels]], log_error: float) -
     with ctx.workprec(bits):
         plain = Asked(arb(0), 0.0, log_step_error)
         for (kind, n), step_panels in zip(kinds, panels, strict=True):
-            infinite.append(infinite_mass(kind, step_panels, log_step_error))
+            infinite_part = infinite_mass(kind, step_panels, log_step_error)
+            infinite.append(infinite_part)
             if not kind.stretches:  # a list is the whole law
-                finite.append(1 - infinite[-1])
+                finite.append(1 - infinite_part)
                 continue
-            finite.append(measure(kind, step_panels, [plain]).total(plain, 0))
-            outside += n * (1 - finite[-1] - infinite[-1]).upper().max(arb(0))
-    return Masses(tuple(finite), tuple(infinite), tuple(n for _, n in kinds), arb(outside.upper()))
+            finite_part = measure(kind, step_panels, [plain]).total(plain, 0)
+            finite.append(finite_part)
+            outside += n * (1 - finite_part - infinite_part).upper().max(arb(0))
+    return Masses(tuple(finite), tuple(infinite), counts, arb(outside.upper()))
 
 
 class Line:
@@ -106,22 +110,23 @@ class Line:
         self.kinds = kinds
         self.plan = plan
         self.digits = digits
-        count = sum(n for _, n in kinds)
-        self._log_each = -(digits + SPARE_DIGITS) * LN10 - math.log(count)
+        self._count = sum(n for _, n in kinds)
+        self._log_each = -(digits + SPARE_DIGITS) * LN10 - math.log(self._count)
         self.bits = int(-self._log_each / math.log(2)) + SPARE_BITS
         self.bits += int(math.log2(2.0 + abs(epsilon) + plan.period))
-        self.masses = masses(kinds, plan.panels, min(plan.log_size, 0.0) - digits * LN10 - 1.0)
+        log_mass_error = min(plan.log_size, 0.0) - digits * LN10 - 1.0
+        self.masses = masses(kinds, plan.panels, log_mass_error)
         self._log_goal = -(digits + 0.5) * LN10
         self.terms = self._find_terms()
         with ctx.workprec(self.bits):
-            self._values, self._sides = self._evaluate()
+            self._values, self._sides = self._values_and_sides()
 
     @cached_property
     def spacing(self) -> arb:
         """h = 2π/Λ."""
         return 2 * arb.pi() / arb(self.plan.period)
 
-    def _asked(self, scales: Scales, reach: float) -> list[Asked]:
+    def _moments_at(self, scales: Scales, reach: float) -> list[Asked]:
         plan = self.plan
         return [
             Asked(arb(plan.tilt), scales.tilt, self._log_each, reach),
@@ -132,83 +137,103 @@ class Line:
     def _find_terms(self) -> int:
         """Return after how many terms the rest is proved to be negligible."""
         plan = self.plan
-        count = sum(n for _, n in self.kinds)
         h = 2 * math.pi / plan.period
         # The sum is about its term at the real axis, over the width of the saddle.
-        top = (
-            -math.log(abs(plan.tilt * (1 + plan.tilt)))
-            - 0.5 * math.log(2 * math.pi * plan.curvature)
-            + math.log(plan.period)
-        )
-        dense = sum(n for kind, n in self.kinds if not kind.is_discrete)
-        step_bound = math.exp(max(self._log_goal / max(dense, 1), -40.0))
-        orders = 0
-        if step_bound < _LOW:
-            orders = _ORDERS if self.digits < _MANY_DIGITS else _MORE_ORDERS
-        self.falls: list[Falling] = []
-        with ctx.workprec(80 + count.bit_length()):
-            for (kind, _), step_panels, scale in zip(
-                self.kinds, plan.panels, plan.scales, strict=True
-            ):
-                moments = [Asked(arb(plan.tilt), scale.tilt, -8 * LN10 - math.log(count))]
-                nodes = measure(kind, step_panels, moments)
-                atoms = single_losses(kind, step_panels, moments[0])
-                share = 0.1 * step_bound if orders else 0.02 * (1 - step_bound)
-                total = nodes.total(moments[0], 0)
-                self.falls.append(
-                    Falling(kind, step_panels, plan.tilt, scale.tilt, total, atoms, share, orders)
-                )
+        log_kernel = -math.log(abs(plan.tilt * (1 + plan.tilt)))
+        log_width = 0.5 * math.log(2 * math.pi * plan.curvature)
+        top = log_kernel - log_width + math.log(plan.period)
+        wanted = self._log_goal + top + max(plan.log_size - plan.log_finite, 0.0)
+        self.falls = self._falls_of_steps()
 
         def log_beyond(terms: int) -> float:
             y = h * (terms + 1) * (1 - 1e-12)
-            size = sum(
-                n * math.log(fall.at(y))
-                for (_, n), fall in zip(self.kinds, self.falls, strict=True)
-            )
+            size = 0.0
+            for (_, n), fall in zip(self.kinds, self.falls, strict=True):
+                size += n * math.log(fall.at(y))
             return size + math.log(2 / (h * h * terms))
 
-        wanted = self._log_goal + top + max(plan.log_size - plan.log_finite, 0.0)
-        low, high = 0, 8
+        low = 0
+        high = 8
         while log_beyond(high) > wanted:
-            low, high = high, 2 * high
+            low = high
+            high = 2 * high
             if low >= _MOST_TERMS:
                 raise AccuracyError(TOO_SLOW)
         while high - low > max(1, low // 16):
             middle = (low + high) // 2
-            low, high = (middle, high) if log_beyond(middle) > wanted else (low, middle)
+            if log_beyond(middle) > wanted:
+                low = middle
+            else:
+                high = middle
         if high > _MOST_TERMS:
             raise AccuracyError(TOO_SLOW)
         self._log_beyond = log_beyond(high)
         return high
 
-    def _evaluate(self) -> tuple[list[acb], tuple[arb, arb]]:
+    def _falls_of_steps(self) -> list[Falling]:
+        """Return how |M| of each kind falls, by layers or by parts as far as it has to."""
+        plan = self.plan
+        dense = sum(n for kind, n in self.kinds if not kind.is_discrete)
+        step_bound = math.exp(max(self._log_goal / max(dense, 1), -40.0))
+        orders = 0
+        share = 0.02 * (1 - step_bound)
+        if step_bound < _LOW:
+            orders = _ORDERS if self.digits < _MANY_DIGITS else _MORE_ORDERS
+            share = 0.1 * step_bound
+        falls = []
+        log_error = -8 * LN10 - math.log(self._count)
+        with ctx.workprec(80 + self._count.bit_length()):
+            steps = zip(self.kinds, plan.panels, plan.scales, strict=True)
+            for (kind, _), step_panels, scale in steps:
+                moment = Asked(arb(plan.tilt), scale.tilt, log_error)
+                nodes = measure(kind, step_panels, [moment])
+                fall = Falling(
+                    kind,
+                    step_panels,
+                    plan.tilt,
+                    scale.tilt,
+                    total=nodes.total(moment, 0),
+                    atoms=single_losses(kind, step_panels, moment),
+                    share=share,
+                    orders=orders,
+                )
+                falls.append(fall)
+        return falls
+
+    def _values_and_sides(self) -> tuple[list[acb], tuple[arb, arb]]:
         """Return Π (e^{−scale}M_i(z_k))^{n_i}, and about log M below and above, less the scales."""
+        plan = self.plan
         reach = float(self.spacing.upper()) * self.terms * (1 + 1e-9)
         values = [acb(1)] * (self.terms + 1)
-        sides = [arb(0), arb(0)]
-        for (kind, count), step_panels, scales in zip(
-            self.kinds, self.plan.panels, self.plan.scales, strict=True
-        ):
-            moments = self._asked(scales, reach)
-            nodes = measure(kind, step_panels, moments)
-            weights = nodes.weighted(moments[0])
+        log_below = arb(0)
+        log_above = arb(0)
+        steps = zip(self.kinds, plan.panels, plan.scales, strict=True)
+        for (kind, count), step_panels, scales in steps:
+            at_tilt, at_below, at_above = self._moments_at(scales, reach)
+            nodes = measure(kind, step_panels, [at_tilt, at_below, at_above])
+            weights = nodes.weighted(at_tilt)
             spare_products(self.terms * len(nodes.losses))
             line = walk(weights, nodes.losses, nodes.errors[0], self.spacing)
             for k, value in enumerate(islice(line, self.terms + 1)):
                 values[k] *= value**count
-            for side in (0, 1):
-                total = arb(nodes.total(moments[side + 1], side + 1).upper())
-                sides[side] += count * (total.log() + scales[side + 1])
-        return values, (arb(sides[0].upper()), arb(sides[1].upper()))
+            below = arb(nodes.total(at_below, 1).upper())
+            above = arb(nodes.total(at_above, 2).upper())
+            log_below += count * (below.log() + scales.below)
+            log_above += count * (above.log() + scales.above)
+        return values, (arb(log_below.upper()), arb(log_above.upper()))
 
     @cached_property
-    def _scale(self) -> arb:
-        pairs = zip(self.plan.scales, self.kinds, strict=True)
-        return sum((arb(scales.tilt) * n for scales, (_, n) in pairs), arb(0))
+    def _sum_of_scales(self) -> arb:
+        total = arb(0)
+        for scales, (_, n) in zip(self.plan.scales, self.kinds, strict=True):
+            total = total + arb(scales.tilt) * n
+        return total
 
     def delta(self, epsilon: arb) -> arb:
         """Enclose δ(ε)."""
-        plan, tilt = self.plan, arb(self.plan.tilt)
+        plan = self.plan
+        tilt = arb(plan.tilt)
+        period = arb(plan.period)
         with ctx.workprec(self.bits):
             turn = (acb(0, -epsilon * self.spacing)).exp()
             total = arb(0)
@@ -221,13 +246,14 @@ class Line:
                 total += term if k == 0 else 2 * term
                 rotation *= turn
             beyond = arb(math.nextafter(self._log_beyond, math.inf)).exp() * (1 + arb(1e-9))
-            front = (self._scale - tilt * epsilon).exp() / arb(plan.period)
+            front = (self._sum_of_scales - tilt * epsilon).exp() / period
+            whole = front * (total + arb(0, beyond))
             added = arb(0)
             for b, log_moment in zip((plan.below, plan.above), self._sides, strict=True):
-                log_fall = -abs(tilt - arb(b)) * arb(plan.period)
-                log_bound = log_moment - arb(b) * epsilon + log_fall + log_payoff(arb(b))
+                side = arb(b)
+                log_fall = -abs(tilt - side) * period
+                log_bound = log_moment - side * epsilon + log_fall + log_payoff(side)
                 added += log_bound.exp() / -log_fall.expm1()
-            whole = front * (total + arb(0, beyond))
             aliases = arb(0).union(arb(added.upper()))
             signed = whole if plan.is_right else -whole
             ball = arb(signed - aliases)

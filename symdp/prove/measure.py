@@ -79,12 +79,11 @@ class Nodes:
 
     def weighted(self, asked: Asked) -> list[arb]:
         """Return the weights of e^{tℓ − scale} dP."""
-        tilt, scale = asked.tilt, arb(asked.scale)
-        if tilt == 0 and asked.scale == 0:
+        if asked.tilt == 0 and asked.scale == 0:
             return list(self.weights)
-        return [
-            w * (tilt * x - scale).exp() for w, x in zip(self.weights, self.losses, strict=True)
-        ]
+        scale = arb(asked.scale)
+        pairs = zip(self.weights, self.losses, strict=True)
+        return [weight * (asked.tilt * loss - scale).exp() for weight, loss in pairs]
 
     def total(self, asked: Asked, number: int) -> arb:
         """Enclose the integral at y = 0."""
@@ -93,7 +92,7 @@ class Nodes:
 
 def measure(kind: Kind, panels: Sequence[Panels], moments: Sequence[Asked]) -> Nodes:
     """Return nodes of the finite losses of a step on panels."""
-    rule = _Rule(moments)
+    rule = _NodeRule(moments)
     for mass, loss in kind.atoms():
         rule.atom(mass, loss)
     with ctx.workprec(ctx.prec + 10):
@@ -106,17 +105,14 @@ def measure(kind: Kind, panels: Sequence[Panels], moments: Sequence[Asked]) -> N
 
 def single_losses(kind: Kind, panels: Sequence[Panels], moment: Asked) -> arb:
     """Bound what atoms of the finite loss add to the integral at y = 0."""
-    flat = [
-        stretch_panels
-        for stretch_panels in panels
-        if not kind.stretches[stretch_panels.stretch].has_density
-    ]
-    return arb(measure(kind, flat, [moment]).total(moment, 0).upper())
+    flat = [part for part in panels if not kind.stretches[part.stretch].has_density]
+    total = measure(kind, flat, [moment]).total(moment, 0)
+    return arb(total.upper())
 
 
 def infinite_mass(kind: Kind, panels: Sequence[Panels], log_error: float) -> arb:
     """Enclose the probability of an infinite loss on panels."""
-    rule = _Rule([Asked(arb(0), 0.0, log_error)])
+    rule = _NodeRule([Asked(arb(0), 0.0, log_error)])
     with ctx.workprec(ctx.prec + 10):
         for stretch_panels in panels:
             stretch = kind.stretches[stretch_panels.stretch]
@@ -126,7 +122,7 @@ def infinite_mass(kind: Kind, panels: Sequence[Panels], log_error: float) -> arb
     return sum(nodes.weights, kind.infinite_atoms()) + arb(0, nodes.errors[0])
 
 
-class _Rule:
+class _NodeRule:
     """Nodes and errors as they are added."""
 
     def __init__(self, asked: Sequence[Asked]) -> None:
@@ -151,7 +147,8 @@ class _Rule:
             self.atom(whole, stretch.loss)
             return
         if stretch.is_integer:
-            first, last = int(edges[0]), int(edges[-1])
+            first = int(edges[0])
+            last = int(edges[-1])
             if last - first > MOST_INTEGERS:
                 raise AccuracyError(TOO_MANY)
             for k in range(first, last + 1):
@@ -161,81 +158,108 @@ class _Rule:
             self._integrate(stretch, list(map(stretch.place, edges)))
         if stretch.is_flat:
             mass = sum(self._weights[before:], arb(0))
-            del self._weights[before:], self._losses[before:]
+            del self._weights[before:]
+            del self._losses[before:]
             self.atom(mass, stretch.loss)
 
     def _integrate(self, stretch: Stretch, edges: list[arb]) -> None:
         waiting = list(itertools.pairwise(edges))[::-1]
         share = math.log(max(len(waiting), 1)) + 2.0  # e-folds: panels share what may err
         wanted = [moment.log_error - share for moment in self._asked]
-        most = 3 * max(order_of(-w) for w in wanted)
+        most = 3 * max(order_of(-log_error) for log_error in wanted)
         for tries in itertools.count():
             if not waiting:
                 return
             if tries > _MOST_PANELS or len(self._weights) > _MOST_NODES:
                 raise AccuracyError(TOO_MANY)
             left, right = waiting.pop()
-            centre, half = (left + right) / 2, (right - left) / 2
-            logs = self._on_ellipse(stretch, centre, half)
-            orders = [math.inf] * len(wanted)
-            if logs is not None:
-                orders = [order_of(b - w) for b, w in zip(logs, wanted, strict=True)]
-            sizes = None if max(orders) <= most else self._sizes(stretch, left, right)
-            hardly = [
-                sizes is not None and s + _LOG2 < w
-                for s, w in zip(sizes or wanted, wanted, strict=True)
-            ]
-            needed = [o for o, is_little in zip(orders, hardly, strict=True) if not is_little]
-            if logs is not None and all(b + _LOG2 < w for b, w in zip(logs, wanted, strict=True)):
-                self._err([b + _LOG2 for b in logs])
-            elif sizes is not None and not needed:
-                self._err(sizes)
-            elif max(needed) <= most:
-                assert logs is not None
-                order = int(max(needed))
-                for number, is_little in enumerate(hardly):
-                    if is_little:  # the integral, and what the nodes make of it
-                        assert sizes is not None
-                        self._errors[number] += 2 * arb(sizes[number]).exp().upper()
-                    else:
-                        self._errors[number] += rule_error(logs[number], order)
-                self._gauss(stretch, centre, half, order)
-            else:
-                middle = centre.mid()
-                if not left < middle < right:
-                    raise AccuracyError(TOO_MANY)
-                waiting += [(middle, right), (left, middle)]
+            centre = (left + right) / 2
+            half = (right - left) / 2
+            if self._settle_panel(stretch, (left, right), (centre, half), wanted, most):
+                continue
+            middle = centre.mid()
+            if not left < middle < right:
+                raise AccuracyError(TOO_MANY)
+            waiting += [(middle, right), (left, middle)]
 
-    def _err(self, logs: Sequence[float]) -> None:
+    def _settle_panel(
+        self,
+        stretch: Stretch,
+        ends: tuple[arb, arb],
+        centre_and_half: tuple[arb, arb],
+        wanted: Sequence[float],
+        most: int,
+    ) -> bool:
+        """Add a panel's nodes, or leave it out as an error, and return whether either will do."""
+        centre, half = centre_and_half
+        log_bounds = self._on_ellipse(stretch, centre, half)
+        orders = [math.inf] * len(wanted)
+        if log_bounds is not None:
+            pairs = zip(log_bounds, wanted, strict=True)
+            orders = [order_of(bound - log_error) for bound, log_error in pairs]
+        sizes: list[float] | None = None
+        if max(orders) > most:
+            sizes = self._log_sizes(stretch, *ends)
+        is_little = [False] * len(wanted)
+        if sizes is not None:
+            pairs = zip(sizes, wanted, strict=True)
+            is_little = [size + _LOG2 < log_error for size, log_error in pairs]
+        needed = [order for order, little in zip(orders, is_little, strict=True) if not little]
+        if log_bounds is not None:
+            doubled = [bound + _LOG2 for bound in log_bounds]
+            if all(bound < log_error for bound, log_error in zip(doubled, wanted, strict=True)):
+                self._add_errors(doubled)
+                return True
+        if sizes is not None and not needed:
+            self._add_errors(sizes)
+            return True
+        if max(needed) > most:
+            return False
+        assert log_bounds is not None
+        order = int(max(needed))
+        for number, little in enumerate(is_little):
+            if little:  # the integral, and what the nodes make of it
+                assert sizes is not None
+                self._errors[number] += 2 * arb(sizes[number]).exp().upper()
+            else:
+                self._errors[number] += rule_error(log_bounds[number], order)
+        self._gauss(stretch, centre, half, order)
+        return True
+
+    def _add_errors(self, logs: Sequence[float]) -> None:
         for number, log_size in enumerate(logs):
             self._errors[number] += arb(log_size).exp().upper()
 
     def _gauss(self, stretch: Stretch, centre: arb, half: arb, order: int) -> None:
-        for root, weight in gauss(order, _BITS_STEP * math.ceil(ctx.prec / _BITS_STEP)):
+        precision = _BITS_STEP * math.ceil(ctx.prec / _BITS_STEP)
+        for root, weight in gauss(order, precision):
             log_p, loss = stretch.values(centre + half * root)
             self.atom(half * weight * log_p.exp(), loss)
 
     def _on_ellipse(self, stretch: Stretch, centre: arb, half: arb) -> list[float] | None:
         """Return logs of h·M, None where the integrands are not known to be analytic."""
+        logs = []
         with ctx.workprec(COARSE_BITS):
             around = ellipse(stretch, centre, half)
             if around is None:
                 return None
             log_half = abs(half).log()
-            logs = [max(self._log(moment, *pair) for pair in around) for moment in self._asked]
-            logs = [up(arb(log) + log_half) for log in logs]
+            for moment in self._asked:
+                highest = max(self._log_bound(moment, *pair) for pair in around)
+                logs.append(up(arb(highest) + log_half))
         return logs if all(map(math.isfinite, logs)) else None
 
-    def _sizes(self, stretch: Stretch, left: arb, right: arb) -> list[float] | None:
+    def _log_sizes(self, stretch: Stretch, left: arb, right: arb) -> list[float] | None:
         """Return logs of bounds of the integrals between two places from balls around them."""
         with ctx.workprec(COARSE_BITS):
-            pair = stretch.values(between(left, right))
-            width = abs(right - left).log()
-            logs = [up(arb(self._log(moment, *pair)) + width) for moment in self._asked]
+            log_p, loss = stretch.values(between(left, right))
+            log_width = abs(right - left).log()
+            heights = [self._log_bound(moment, log_p, loss) for moment in self._asked]
+            logs = [up(arb(height) + log_width) for height in heights]
         return None if any(map(math.isnan, logs)) else logs
 
     @staticmethod
-    def _log(one: Asked, log_p: Any, loss: Any) -> float:
+    def _log_bound(one: Asked, log_p: Any, loss: Any) -> float:
         """Return the log of a bound of |e^{(t + iy)ℓ − scale}P| over balls."""
         value = log_p.real - one.scale
         if one.tilt != 0:  # at 0 an infinite loss is none
@@ -261,15 +285,21 @@ def ellipse(stretch: Stretch, centre: arb, half: arb) -> list[tuple[Any, Any]] |
     The upper half says all: what is real on the axis has conjugate values below it.  None where
     they are not known to be holomorphic inside.
     """
-    wide = (arb(RADIUS) + arb(1) / RADIUS) / 2
-    tall = (arb(RADIUS) - arb(1) / RADIUS) / 2
+    wide, tall = _semi_axes()
     rectangle = acb(between(-wide, wide), between(-tall, tall))
     inside = stretch.values(centre + half * rectangle, analytic=True)
     if not all(value.is_finite() for value in inside):
         return None
     arc_values = [stretch.values(centre + half * turn) for turn in _ellipse_arcs()]
-    is_bounded = all(log_p.is_finite() and loss.is_finite() for log_p, loss in arc_values)
-    return arc_values if is_bounded else None
+    if not all(log_p.is_finite() and loss.is_finite() for log_p, loss in arc_values):
+        return None
+    return arc_values
+
+
+def _semi_axes() -> tuple[arb, arb]:
+    """Return half the width and half the height of the ellipse."""
+    radius = arb(RADIUS)
+    return (radius + arb(1) / RADIUS) / 2, (radius - arb(1) / RADIUS) / 2
 
 
 @lru_cache(maxsize=1)
@@ -278,7 +308,7 @@ def _ellipse_arcs() -> tuple[acb, ...]:
     with ctx.workprec(COARSE_BITS):
         step = arb.pi() / _ARCS
         angles = [between(index * step, (index + 1) * step) for index in range(_ARCS)]
-        wide, tall = (arb(RADIUS) + arb(1) / RADIUS) / 2, (arb(RADIUS) - arb(1) / RADIUS) / 2
+        wide, tall = _semi_axes()
         return tuple(acb(wide * angle.cos(), tall * angle.sin()) for angle in angles)
 
 
@@ -292,7 +322,8 @@ def order_of(excess: float) -> int:
 def rule_error(log_bound: float, order: int) -> arb:
     """Bound the error of a rule, given the log of h·M."""
     square = arb(RADIUS) ** 2
-    return arb((arb(16) / 3 * arb(log_bound).exp() / square**order / (1 - 1 / square)).upper())
+    first = arb(16) / 3 * arb(log_bound).exp() / square**order
+    return arb((first / (1 - 1 / square)).upper())
 
 
 @lru_cache(maxsize=64)
@@ -300,7 +331,9 @@ def gauss(order: int, precision: int) -> tuple[tuple[arb, arb], ...]:
     """Gauss–Legendre nodes and weights on [−1, 1]."""
     with ctx.workprec(precision):
         right = [arb.legendre_p_root(order, k, weight=True) for k in range((order + 1) // 2)]
-        return (*right, *((-root, weight) for root, weight in right[: order // 2][::-1]))
+        paired = right[: order // 2][::-1]
+        left = [(-root, weight) for root, weight in paired]
+        return (*right, *left)
 
 
 def walk(weights: Sequence[arb], losses: Sequence[arb], error: arb, spacing: arb) -> Iterator[acb]:
@@ -314,15 +347,17 @@ def walk(weights: Sequence[arb], losses: Sequence[arb], error: arb, spacing: arb
     turns = [(acb(0, spacing) * loss).exp() for loss in losses]
     rows = [[acb(1)] * len(turns), turns]
     for k in range(2, _BLOCK + 1):
-        halves = rows[k // 2], rows[k - k // 2]
-        rows.append([a * b for a, b in zip(*halves, strict=True)])
+        half = rows[k // 2]
+        other_half = rows[k - k // 2]
+        rows.append([a * b for a, b in zip(half, other_half, strict=True)])
     leap = rows.pop()
     block = acb_mat(rows)
     current: list[acb] = []
     for number in itertools.count():
         if number % CHAIN == 0:
-            y = number * _BLOCK * spacing
-            current = [w * (acb(0, y) * x).exp() for w, x in zip(weights, losses, strict=True)]
+            y = acb(0, number * _BLOCK * spacing)
+            pairs = zip(weights, losses, strict=True)
+            current = [weight * (y * loss).exp() for weight, loss in pairs]
         else:
             current = [a * b for a, b in zip(current, leap, strict=True)]
         spend_products(_BLOCK * len(losses))
@@ -342,20 +377,23 @@ class Samples(NamedTuple):
 
 def sampled(stretch: Stretch, left: arb, right: arb, size: int) -> Samples | None:
     """Return a panel's values at so many points, None where they are not all regular."""
-    centre, half = (left + right) / 2, (right - left) / 2
+    centre = (left + right) / 2
+    half = (right - left) / 2
     around = ellipse(stretch, centre, half)
     if around is None:
         return None
-    values = [stretch.values(centre + half * u) for u in _chebyshev(size, ctx.prec)[0]]
-    if not all(p.is_finite() and x.is_finite() for p, x in values):
+    points, _ = _chebyshev_points_and_matrix(size, ctx.prec)
+    values = [stretch.values(centre + half * u) for u in points]
+    if not all(log_p.is_finite() and loss.is_finite() for log_p, loss in values):
         return None
     return Samples(centre, half, values, around)
 
 
 def interpolant(values: Sequence[arb]) -> arb_poly:
     """Return the polynomial of u that has these values at Chebyshev points."""
-    matrix = _chebyshev(len(values), ctx.prec)[1]
-    return arb_poly(list((matrix * arb_mat([[v] for v in values])).entries()))
+    _, matrix = _chebyshev_points_and_matrix(len(values), ctx.prec)
+    column = arb_mat([[value] for value in values])
+    return arb_poly(list((matrix * column).entries()))
 
 
 def interpolation_error(bound: arb, size: int) -> arb:
@@ -364,23 +402,24 @@ def interpolation_error(bound: arb, size: int) -> arb:
 
 
 @lru_cache(maxsize=8)
-def _chebyshev(size: int, precision: int) -> tuple[tuple[arb, ...], arb_mat]:
+def _chebyshev_points_and_matrix(size: int, precision: int) -> tuple[tuple[arb, ...], arb_mat]:
     """Return Chebyshev points, and what makes the powers' coefficients of interpolants."""
     with ctx.workprec(precision + 2 * size):
         angles = [(2 * k + 1) * arb.pi() / (2 * size) for k in reversed(range(size))]
-        fourier = arb_mat(
-            [
-                [(arb(2) if j else arb(1)) * (j * angle).cos() / size for angle in angles]
-                for j in range(size)
-            ]
-        )
+        fourier = []
+        for j in range(size):
+            weight = arb(2) if j else arb(1)
+            fourier.append([weight * (j * angle).cos() / size for angle in angles])
         columns = [[0] * size for _ in range(size)]  # of powers in each Chebyshev polynomial
-        previous, current = [1], [0, 1]
+        previous = [1]
+        current = [0, 1]
         for j in range(size):
             for k, c in enumerate(previous):
                 columns[k][j] = c
             following = [0, *(2 * c for c in current)]
             for k, c in enumerate(previous):
                 following[k] -= c
-            previous, current = current, following
-        return tuple(angle.cos() for angle in angles), arb_mat(columns) * fourier
+            previous = current
+            current = following
+        points = tuple(angle.cos() for angle in angles)
+        return points, arb_mat(columns) * arb_mat(fourier)

@@ -93,11 +93,13 @@ def find_saddle(law: SumLaw, epsilon: float, strip: Strip = Strip.RIGHT) -> Sadd
         tilt, tilt_plus_one = strip.position(share * end)
         try:
             variance = float(law.cumulants(tilt, 2)[1])
-            height = law.cgf(tilt) - epsilon * tilt - math.log(abs(tilt * tilt_plus_one))
+            log_kernel = math.log(abs(tilt * tilt_plus_one))
+            height = law.cgf(tilt) - epsilon * tilt - log_kernel
         except AccuracyError:  # too close to the end for doubles
             continue
         curvature = variance + tilt**-2 + tilt_plus_one**-2
-        return Saddle(tilt, curvature, height - math.log(2 * math.pi * curvature) / 2)
+        log_size = height - math.log(2 * math.pi * curvature) / 2
+        return Saddle(tilt, curvature, log_size)
     return None
 
 
@@ -116,37 +118,41 @@ def find_plan(
     log_size = 0.0
     if strip is Strip.RIGHT:
         log_size = max(saddle.log_size, law.log_mass_at_infinity)
-    tilt = _short(saddle.tilt, saddle.curvature)
+    tilt = _tilt_of_few_bits(saddle.tilt, saddle.curvature)
     log_goal = log_size - digits * LN10
     below, above, period = period_of(law, epsilon, tilt, log_goal)
     if spacing is not None:
         period = spacing * (math.ceil(period / spacing) + 1)
     frequency = math.sqrt(2 * digits * LN10 / saddle.curvature)
     log_mass = min(log_goal, 0.0) - math.log(law.count)
-    scales, panels = [], []
+    scales = []
+    panels = []
     for kind, _ in kinds:
         step_law = SumLaw([(kind.law, 1)])
-        heights = (float(f"{step_law.cgf(s):.12g}") for s in (tilt, below, above))
+        heights = [float(f"{step_law.cgf(s):.12g}") for s in (tilt, below, above)]
         scales.append(Scales(*heights))
         panels.append(panels_of(kind, tilt, frequency, log_mass))
     return Plan(
-        tilt,
-        below,
-        above,
-        period,
-        log_size,
-        saddle.log_size,
-        saddle.curvature,
-        tuple(scales),
-        tuple(panels),
+        tilt=tilt,
+        below=below,
+        above=above,
+        period=period,
+        log_size=log_size,
+        log_finite=saddle.log_size,
+        curvature=saddle.curvature,
+        scales=tuple(scales),
+        panels=tuple(panels),
     )
 
 
-def _short(tilt: float, curvature: float) -> float:
+def _tilt_of_few_bits(tilt: float, curvature: float) -> float:
     """Return a tilt of few bits, near for its own size and for the saddle point's width."""
-    near = min(abs(tilt), 1 + tilt if tilt < 0 else math.inf)
+    near = abs(tilt)
+    if tilt < 0:
+        near = min(near, 1 + tilt)
     unit = 2.0 ** (math.floor(math.log2(near)) - _BITS)
-    return math.copysign(max(round(abs(tilt) / unit), 1) * unit, tilt)
+    units = max(round(abs(tilt) / unit), 1)
+    return math.copysign(units * unit, tilt)
 
 
 def period_of(
@@ -158,21 +164,21 @@ def period_of(
         periods = []
         for s in tilts:
             height = exponent(law, epsilon, s)
-            if height is not None:
-                payoff = float(log_payoff(s)) if s > 0 else 0.0
-                excess = max(height + payoff - log_goal, 0.0) + _SPARE
-                periods.append((excess / abs(tilt - s), s))
+            if height is None:
+                continue
+            if s > 0:
+                height += float(log_payoff(s))
+            excess = max(height - log_goal, 0.0) + _SPARE
+            periods.append((excess / abs(tilt - s), s))
         if not periods:
             raise AccuracyError("K is infinite just beside its saddle point")
         return min(periods)
 
-    steps = range(1, _SIXTEENTHS)
     if tilt > 0:
         left, below = best(tilt * j / _SIXTEENTHS for j in range(_SIXTEENTHS))
-        end = law.domain[1]
-        far = min(_FARTHEST * tilt, end)
+        far = min(_FARTHEST * tilt, law.domain[1])
         room = far - tilt
-        right, above = best(tilt + room * (j / _SIXTEENTHS) ** 2 for j in steps)
+        right, above = best(tilt + room * (j / _SIXTEENTHS) ** 2 for j in range(1, _SIXTEENTHS))
     else:
         left, below = best(-1 + (1 + tilt) * j / _SIXTEENTHS for j in range(_SIXTEENTHS))
         right, above = best(tilt - tilt * j / _SIXTEENTHS for j in range(1, _SIXTEENTHS + 1))
@@ -192,31 +198,32 @@ def exponent(law: SumLaw, epsilon: float, tilt: float) -> float | None:
 def panels_of(kind: Kind, tilt: float, frequency: float, log_mass: float) -> tuple[Panels, ...]:
     """Return panels of all stretches that leave out about a mass of P at most."""
     numeric_panels = _known_panels(kind, tilt, frequency)
-    return tuple(
-        Panels(number, _edges(stretch, numeric_panels, log_mass))
-        for number, stretch in enumerate(kind.stretches)
-    )
+    panels = []
+    for number, stretch in enumerate(kind.stretches):
+        edges = _edges_of_stretch(stretch, numeric_panels, log_mass)
+        panels.append(Panels(number, edges))
+    return tuple(panels)
 
 
 def _known_panels(kind: Kind, tilt: float, frequency: float) -> list[tuple[object, np.ndarray]]:
     """Return the edges of the panels that doubles integrate on."""
     panels: list[tuple[object, np.ndarray]] = []
-    for nodes in (kind.law.base, _nodes(kind, tilt, frequency)):
-        if nodes is not None:
-            panels += [
-                (piece, np.append(lower, upper[-1:])) for piece, lower, upper in nodes.panels
-            ]
+    for nodes in (kind.law.base, _nodes_at(kind, tilt, frequency)):
+        if nodes is None:
+            continue
+        for piece, lower, upper in nodes.panels:
+            panels.append((piece, np.append(lower, upper[-1:])))
     return panels
 
 
-def _nodes(kind: Kind, tilt: float, frequency: float) -> NodeSet | None:
+def _nodes_at(kind: Kind, tilt: float, frequency: float) -> NodeSet | None:
     try:
         return kind.law.nodes(tilt, frequency)
     except AccuracyError:
         return None
 
 
-def _edges(
+def _edges_of_stretch(
     stretch: Stretch, numeric_panels: Sequence[tuple[object, np.ndarray]], log_mass: float
 ) -> tuple[float, ...]:
     """Return edges from where P has mass outwards, until the density beside its room is small."""
@@ -224,26 +231,29 @@ def _edges(
     if piece is None or (stretch.is_flat and stretch.whole_mass() is not None):
         return ()
     if stretch.is_integer:
-        return _integers(stretch, log_mass)
+        return _ends_of_integers(stretch, log_mass)
     edges_of_piece = [edges for other, edges in numeric_panels if other is piece and edges.size]
     if not edges_of_piece:
         from symdp.numeric.panels import build_panels
 
         outline = stretch.outline
         assert outline is not None
-        panels, _ = build_panels(outline, {0.0: float(outline.log_masses([0.0])[0])}, 0.0)
-        edges_of_piece = [] if panels is None else [np.append(panels.lower, panels.upper[-1:])]
-    if not edges_of_piece:
-        return ()
-    edges = np.unique(np.concatenate([*edges_of_piece, _modes(stretch, log_mass)])).tolist()
+        masses = {0.0: float(outline.log_masses([0.0])[0])}
+        panels, _ = build_panels(outline, masses, 0.0)
+        if panels is None:
+            return ()
+        edges_of_piece = [np.append(panels.lower, panels.upper[-1:])]
+    modes = _likely_modes(stretch, log_mass)
+    edges = np.unique(np.concatenate([*edges_of_piece, modes])).tolist()
     for _ in range(2):  # from both ends
-        edges = _ended(stretch, edges[::-1], log_mass)
+        edges = _with_end(stretch, edges[::-1], log_mass)
     return tuple(edges)
 
 
-def _modes(stretch: Stretch, log_mass: float) -> np.ndarray:
+def _likely_modes(stretch: Stretch, log_mass: float) -> np.ndarray:
     """Return the modes around which there may be so much mass, however far from the others."""
-    piece, outline = stretch.piece, stretch.outline
+    piece = stretch.piece
+    outline = stretch.outline
     assert piece is not None
     assert outline is not None
     places = np.asarray(outline.anchors)
@@ -253,7 +263,7 @@ def _modes(stretch: Stretch, log_mass: float) -> np.ndarray:
     return np.asarray(places[sizes > log_mass])
 
 
-def _ended(stretch: Stretch, edges: list[float], log_mass: float) -> list[float]:
+def _with_end(stretch: Stretch, edges: list[float], log_mass: float) -> list[float]:
     """Return edges with more behind the last one, or up to a singular end instead of it."""
     piece = stretch.piece
     assert piece is not None
@@ -276,11 +286,14 @@ def _outwards(
     end = piece.upper if width > 0 else piece.lower
     further_edges: list[float] = []
     while edge != end and len(further_edges) < _LONGEST:
+        room = abs(end - edge)
+        places = np.asarray([edge])
+        if not is_singular:
+            room = min(room, abs(width) + abs(edge))
+            places = edge + width * _BESIDE
         with np.errstate(all="ignore"):
-            places = np.asarray([edge]) if is_singular else edge + width * _BESIDE
             places = places[(places >= piece.lower) & (places <= piece.upper)]
             log_p = float(piece.log_p(places).max())
-        room = abs(end - edge) if is_singular else min(abs(end - edge), abs(width) + abs(edge))
         if log_p + math.log(room) < log_mass - 2.0 or math.isnan(log_p):
             break
         width *= 1.5
@@ -294,7 +307,7 @@ def _outwards(
     return further_edges
 
 
-def _integers(stretch: Stretch, log_mass: float) -> tuple[float, ...]:
+def _ends_of_integers(stretch: Stretch, log_mass: float) -> tuple[float, ...]:
     """Return the first and the last integer with mass."""
     piece = stretch.piece
     assert piece is not None
@@ -305,12 +318,9 @@ def _integers(stretch: Stretch, log_mass: float) -> tuple[float, ...]:
         if not integers.size:
             return ()
         ends = integers[[0, -1]]
+        is_end_of_piece = (ends == piece.lower) | (ends == piece.upper)
         with np.errstate(all="ignore"):
-            logs = piece.log_p(ends)
-        inside = [e in (piece.lower, piece.upper) for e in ends.tolist()]
-        if all(
-            i or log + math.log1p(abs(e)) < log_mass
-            for i, log, e in zip(inside, logs.tolist(), ends.tolist(), strict=True)
-        ):
+            log_beyond = piece.log_p(ends) + np.log1p(np.abs(ends))
+        if (is_end_of_piece | (log_beyond < log_mass)).all():
             break
     return float(ends[0]), float(ends[1])

@@ -56,52 +56,52 @@ class TiltedLoss:
         self.precision = max(BITS, bits + 40)
         reach += float(high - low) / 2
         with ctx.workprec(self.precision):
-            self.asked = tuple(
-                Asked(real_ball(tilt), log_moment(kind, tilt), -bits * LOG2, reach)
-                for tilt in dict.fromkeys((low, high))
-            )
+            moments = []
+            for tilt in dict.fromkeys((low, high)):
+                scale = log_moment(kind, tilt)
+                moments.append(Asked(real_ball(tilt), scale, -bits * LOG2, reach))
+            self.asked = tuple(moments)
             self.panels, self.tails = covered(kind, self.asked, bits)
-            single = [
-                stretch_panels
-                for stretch_panels in self.panels
-                if not kind.stretches[stretch_panels.stretch].has_density
-            ]
-            self._spread = [
-                stretch_panels for stretch_panels in self.panels if stretch_panels not in single
-            ]
+            single = []
+            self._spread = []
+            for stretch_panels in self.panels:
+                if kind.stretches[stretch_panels.stretch].has_density:
+                    self._spread.append(stretch_panels)
+                else:
+                    single.append(stretch_panels)
             self._single = measure(kind, single, self.asked)
             self._smooth = measure(_without_points(kind), self._spread, self.asked)
         self._weights = self._single.weights + self._smooth.weights
         self._losses = self._single.losses + self._smooth.losses
-        self._known: dict[sp.Rational, tuple[list[arb], arb]] = {}
+        self._kept_weights: dict[sp.Rational, tuple[list[arb], arb]] = {}
 
     def cgf(self, tilt: sp.Rational, turn: sp.Rational = sp.S.Zero) -> Any:
         """Enclose K(t) = log ∫ P^{1+t} Q^{−t}, or K(t + iy)."""
         with ctx.workprec(self.precision):
             if turn != 0:
-                return self._turned(tilt, turn).log()
-            return self._moment(tilt, self._about(tilt), 0).log()
+                return self._moment_at(tilt, turn).log()
+            return self._moment_ball(tilt, self._mean_about(tilt), 0).log()
 
     def mean(self, tilt: sp.Rational) -> arb:
         """Enclose K′(t)."""
         with ctx.workprec(self.precision):
-            about = self._about(tilt)
-            return about + self._ratio(tilt, about, 1)
+            about = self._mean_about(tilt)
+            return about + self._moment_ratio(tilt, about, 1)
 
     def variance(self, tilt: sp.Rational) -> arb:
         """Enclose K″(t)."""
         with ctx.workprec(self.precision):
-            about = self._about(tilt)
-            away = self._ratio(tilt, about, 1)
-            return self._ratio(tilt, about, 2) - away * away
+            about = self._mean_about(tilt)
+            first = self._moment_ratio(tilt, about, 1)
+            return self._moment_ratio(tilt, about, 2) - first * first
 
     def square_about(self, tilt: sp.Rational, centre: arb) -> arb:
         """Enclose E_t(ℓ − c)²."""
         with ctx.workprec(self.precision):
-            about = self._about(tilt)
-            away = self._ratio(tilt, about, 1)
+            about = self._mean_about(tilt)
+            first = self._moment_ratio(tilt, about, 1)
             distance = about - centre
-            return self._ratio(tilt, about, 2) + (2 * away + distance) * distance
+            return self._moment_ratio(tilt, about, 2) + (2 * first + distance) * distance
 
     def third(self, tilt: sp.Rational) -> arb:
         """Enclose P_t = E_t|ℓ − K′(t)|³."""
@@ -109,75 +109,88 @@ class TiltedLoss:
             centre = self.mean(tilt)
             t = real_ball(tilt)
             scale = log_moment(self.kind, tilt)
-            square = self.variance(tilt)
-            size = 1.5 * float(square.log().mid()) if square > 0 else 0.0
-            moment = Asked(t, scale + size, self.asked[0].log_error)
+            variance = self.variance(tilt)
+            if variance > 0:
+                scale += 1.5 * float(variance.log().mid())
+            moment = Asked(t, scale, self.asked[0].log_error)
             cubed = _without_points(self.kind)
             cubed.stretches = tuple(_Cubed(stretch, centre) for stretch in self.kind.stretches)
             nodes = measure(cubed, self._spread, [moment])
             total = nodes.total(moment, 0) * arb(moment.scale).exp()
             for weight, loss in zip(self._single.weights, self._single.losses, strict=True):
-                away = abs(loss - centre)
-                total += weight * (t * loss).exp() * away * away * away
-            total += arb(0, 2 * self._lacking(tilt, centre, 3, self.tails))
-            return total / self._moment(tilt, self._about(tilt), 0)
+                distance = abs(loss - centre)
+                total += weight * (t * loss).exp() * distance * distance * distance
+            total += arb(0, 2 * self._moment_error(tilt, centre, 3, self.tails))
+            return total / self._moment_ball(tilt, self._mean_about(tilt), 0)
 
     def smooth_part(self, tilt: sp.Rational) -> arb:
         """Bound what the part of the loss that has a density adds to M(t)."""
         with ctx.workprec(self.precision):
-            lacking = self._lacking(tilt, self._about(tilt), 0, self._smooth.errors, self.tails)
+            about = self._mean_about(tilt)
+            lacking = self._moment_error(tilt, about, 0, self._smooth.errors, self.tails)
             t = real_ball(tilt)
-            nodes = zip(self._smooth.weights, self._smooth.losses, strict=True)
-            return arb((sum((w * (t * x).exp() for w, x in nodes), arb(0)) + lacking).upper())
+            total = arb(0)
+            for weight, loss in zip(self._smooth.weights, self._smooth.losses, strict=True):
+                total = total + weight * (t * loss).exp()
+            return arb((total + lacking).upper())
 
-    def _tilted(self, tilt: sp.Rational) -> tuple[list[arb], arb]:
+    def _weights_and_mean(self, tilt: sp.Rational) -> tuple[list[arb], arb]:
         """Return the weights of e^{tℓ}dP, and about the mean as an exact number."""
-        if tilt not in self._known:
+        if tilt not in self._kept_weights:
             t = real_ball(tilt)
-            weights = [w * (t * x).exp() for w, x in zip(self._weights, self._losses, strict=True)]
+            pairs = list(zip(self._weights, self._losses, strict=True))
+            weights = [weight * (t * loss).exp() for weight, loss in pairs]
             total = sum(weights, arb(0))
             if not total > 0:
                 raise AccuracyError("the loss is infinite everywhere: there is nothing to tilt")
-            sums = sum((w * x for w, x in zip(weights, self._losses, strict=True)), arb(0))
-            self._known[tilt] = weights, arb((sums / total).mid())
-        return self._known[tilt]
+            first = arb(0)
+            for weight, loss in zip(weights, self._losses, strict=True):
+                first = first + weight * loss
+            self._kept_weights[tilt] = (weights, arb((first / total).mid()))
+        return self._kept_weights[tilt]
 
-    def _about(self, tilt: sp.Rational) -> arb:
-        return self._tilted(tilt)[1]
+    def _mean_about(self, tilt: sp.Rational) -> arb:
+        _, mean = self._weights_and_mean(tilt)
+        return mean
 
-    def _ratio(self, tilt: sp.Rational, centre: arb, power: int) -> arb:
-        return self._moment(tilt, centre, power) / self._moment(tilt, self._about(tilt), 0)
+    def _moment_ratio(self, tilt: sp.Rational, centre: arb, power: int) -> arb:
+        whole = self._moment_ball(tilt, self._mean_about(tilt), 0)
+        return self._moment_ball(tilt, centre, power) / whole
 
-    def _moment(self, tilt: sp.Rational, centre: arb, power: int) -> arb:
+    def _moment_ball(self, tilt: sp.Rational, centre: arb, power: int) -> arb:
         """Enclose ∫ (ℓ − c)^k e^{tℓ} dP."""
-        lacking = self._lacking(tilt, centre, power, *self._errors())
-        weights, _ = self._tilted(tilt)
-        terms = (
-            math.prod([x - centre] * power, start=w)
-            for w, x in zip(weights, self._losses, strict=True)
-        )
-        return sum(terms, arb(0, lacking))
+        error = self._moment_error(tilt, centre, power, *self._errors())
+        weights, _ = self._weights_and_mean(tilt)
+        total = arb(0, error)
+        for weight, loss in zip(weights, self._losses, strict=True):
+            distance = loss - centre
+            total = total + math.prod([distance] * power, start=weight)
+        return total
 
     def _errors(self) -> tuple[Sequence[arb], ...]:
         return self._single.errors, self._smooth.errors, self.tails
 
-    def _lacking(self, tilt: sp.Rational, centre: arb, power: int, *errors: Sequence[arb]) -> arb:
+    def _moment_error(
+        self, tilt: sp.Rational, centre: arb, power: int, *errors: Sequence[arb]
+    ) -> arb:
         """Bound what a moment lacks for errors of e^{−scale}M at both ends."""
         t = real_ball(tilt)
         total = arb(0)
-        radius = min((abs(moment.tilt - t) for moment in self.asked), key=float)
         for number, moment in enumerate(self.asked):
             error = sum((bounds[number] for bounds in errors), arb(0))
             total += error * (moment.scale + (t - moment.tilt) * centre).exp()
         if power and total != 0:
+            radius = min((abs(moment.tilt - t) for moment in self.asked), key=float)
             total *= math.factorial(power) / radius**power
         return arb(total.upper())
 
-    def _turned(self, tilt: sp.Rational, turn: sp.Rational) -> acb:
+    def _moment_at(self, tilt: sp.Rational, turn: sp.Rational) -> acb:
         z = acb(real_ball(tilt), real_ball(turn))
-        lacking = self._lacking(tilt, self._about(tilt), 0, *self._errors())
-        terms = (w * (z * x).exp() for w, x in zip(self._weights, self._losses, strict=True))
-        return sum(terms, acb(arb(0, lacking), arb(0, lacking)))
+        error = self._moment_error(tilt, self._mean_about(tilt), 0, *self._errors())
+        total = acb(arb(0, error), arb(0, error))
+        for weight, loss in zip(self._weights, self._losses, strict=True):
+            total = total + weight * (z * loss).exp()
+        return total
 
 
 def log_moment(kind: Kind, tilt: sp.Rational) -> float:
@@ -196,16 +209,19 @@ class _Cubed(Stretch):
 
     def __init__(self, stretch: Stretch, centre: arb) -> None:
         super().__init__(stretch.exact, stretch.piece, stretch.variable)
-        self._own, self._centre = stretch, centre
+        self._own = stretch
+        self._centre = centre
 
     def values(self, x: Any, *, analytic: bool = False) -> tuple[Any, Any]:
-        """Return the same with the cube; where that may be 0, a bound of it."""
+        """Return log P with the cube, and ℓ; where the cube may be 0, a bound of it."""
         log_p, loss = self._own.values(x, analytic=analytic)
-        away = loss - self._centre
-        if analytic and away.real.contains(0):
+        distance = loss - self._centre
+        if analytic and distance.real.contains(0):
             return UNKNOWN, loss
-        size = abs(away)
-        return log_p + 3 * (size.upper() if size.contains(0) else size).log(), loss
+        size = abs(distance)
+        if size.contains(0):
+            size = size.upper()
+        return log_p + 3 * size.log(), loss
 
 
 def covered(
@@ -218,62 +234,66 @@ def covered(
     panels = []
     tails = [arb(0) for _ in moments]
     tolerance = arb(2) ** -(bits + 2)
+    tilts = (0.0, *(float(moment.tilt) for moment in moments))
     for number, stretch in enumerate(kind.stretches):
         if stretch.is_infinite:
             continue
         edges = set[float]()
-        for tilt in (0.0, *(float(moment.tilt) for moment in moments)):
+        for tilt in tilts:
             stretch_panels = panels_of(kind, tilt, 0.0, -bits * LOG2)[number]
             edges |= set(stretch_panels.edges)
         ordered = sorted(edges)
         if ordered:
             for side in (0, -1):
-                more, masses = _tail(stretch, side, ordered, moments, tolerance)
+                more, masses = _edges_and_tail(stretch, side, ordered, moments, tolerance)
                 ordered = sorted({*ordered, *more})
-                tails = [a + b for a, b in zip(tails, masses, strict=True)]
+                tails = [tail + mass for tail, mass in zip(tails, masses, strict=True)]
         panels.append(Panels(number, tuple(ordered)))
     return panels, tuple(arb(tail.upper()) for tail in tails)
 
 
-def _tail(
+def _edges_and_tail(
     stretch: Stretch, side: int, edges: Sequence[float], moments: Sequence[Asked], tolerance: arb
 ) -> tuple[list[float], list[arb]]:
     """Return edges up to a cut on one side, and what is beyond it at each tilt."""
     last = edges[side]
     direction = 1 if side else -1
     exact = (stretch.exact.lower, stretch.exact.upper)[side]
-    if stretch.piece is not None and last == (stretch.piece.lower, stretch.piece.upper)[side]:
+    piece = stretch.piece
+    if piece is not None and last == (piece.lower, piece.upper)[side]:
         return [], [arb(0) for _ in moments]
     farthest = arb(direction * last)
     masses = []
     for moment in moments:
-        cut, mass = _cut(stretch, exact, direction, last, moment, tolerance)
+        cut, mass = _place_of_cut(stretch, exact, direction, last, moment, tolerance)
         farthest = farthest.max(direction * cut)
         masses.append(mass)
     end = direction * float(farthest.mid())
     if exact.is_finite and not stretch.is_moved:
         anchor = float(exact)
-        steps, far = (last - anchor, end - anchor), 1 / _GROWTH
-        marks = [anchor + steps[0] * far**k for k in range(1, _reach(*steps))]
+        first = last - anchor
+        steps = _steps_between(first, end - anchor)
+        marks = [anchor + first * (1 / _GROWTH) ** k for k in range(1, steps)]
     else:
         first = max(abs(last), 1.0)
-        marks = [direction * first * _GROWTH**k for k in range(1, _reach(abs(end), first))]
+        steps = _steps_between(abs(end), first)
+        marks = [direction * first * _GROWTH**k for k in range(1, steps)]
     inner = [m for m in marks if direction * last < direction * m < direction * end]
     if stretch.is_integer:
-        return [*map(round, inner), end], masses
+        inner = list(map(round, inner))
     return [*inner, end], masses
 
 
-def _reach(larger: float, smaller: float) -> int:
+def _steps_between(larger: float, smaller: float) -> int:
     """Return how many steps lead from one distance to another."""
-    return 2 + math.ceil(abs(math.log(abs(larger / smaller)) / math.log(_GROWTH)))
+    log_ratio = abs(math.log(abs(larger / smaller)))
+    return 2 + math.ceil(log_ratio / math.log(_GROWTH))
 
 
-def _cut(
+def _place_of_cut(
     stretch: Stretch, exact: sp.Expr, direction: int, last: float, moment: Asked, tolerance: arb
 ) -> tuple[arb, arb]:
     """Return a place in the coordinate of panels, and a bound of what is beyond it."""
-    scale = sp.Rational(*moment.scale.as_integer_ratio())
 
     def height(point: arb) -> arb:
         log_p, loss = stretch.values(point)
@@ -283,26 +303,31 @@ def _cut(
         return find_cut(height, arb(abs(last)).max(arb(1)), direction, tolerance)
     formula = stretch.exact
     x = stretch.variable
-    exponent = formula.log_p + _exact(moment.tilt) * formula.loss - scale
+    scale = sp.Rational(*moment.scale.as_integer_ratio())
+    exponent = formula.log_p + _exact_tilt(moment.tilt) * formula.loss - scale
     if exact.is_infinite:
-        other = stretch.ends()[0 if direction > 0 else 1]
+        lower, upper = stretch.ends()
+        other = lower if direction > 0 else upper
         far = exponent.xreplace({x: direction * DISTANCE})
         return cut_tail([far], height, direction, other, tolerance, whole=stretch.is_integer)
     near = exact - direction * sp.exp(-DISTANCE)
     end = real_ball(exact)
 
-    def beside(y: arb) -> arb:
-        point = end - direction * (-y).exp()
-        return height(point) * (-y).exp()
+    def height_beside(y: arb) -> arb:
+        distance = (-y).exp()
+        return height(end - direction * distance) * distance
 
     begin = arb(-math.log(abs(last - float(exact)))).upper()
     far = exponent.subs(x, near) - DISTANCE
-    cut, mass = cut_tail([far], beside, 1, begin if begin > 0 else None, tolerance)
+    start = begin if begin > 0 else None
+    cut, mass = cut_tail([far], height_beside, 1, start, tolerance)
     return arb((end - direction * (-cut).exp()).mid()), mass
 
 
-def _exact(tilt: arb) -> sp.Rational:
-    return sp.Rational(str(tilt.mid().fmpq())) if tilt.is_exact() else sp.Rational(float(tilt))
+def _exact_tilt(tilt: arb) -> sp.Rational:
+    if tilt.is_exact():
+        return sp.Rational(str(tilt.mid().fmpq()))
+    return sp.Rational(float(tilt))
 
 
 def cgf_ball(pair: Pair, z: sp.Expr, digits: int = 30) -> acb:

@@ -73,7 +73,7 @@ def privacy_profile(
     >>> print(mpmath.nstr(privacy_profile(steps, Fraction(3, 2), digits=30), 30))
     0.507627661812330236985484988637
     """
-    return _profile(pairs, epsilon, (digits,), None).value
+    return _profile_by_digits(pairs, epsilon, (digits,), None).value
 
 
 def profile(
@@ -81,38 +81,44 @@ def profile(
 ) -> Profile:
     """Return δ(ε) to so many digits, or to as many as can be had, at the least those of a mesh."""
     digit_counts = tuple(dict.fromkeys((digits, min(digits, FEWER_DIGITS))))
-    return _profile(pairs, epsilon, digit_counts, digits)
+    return _profile_by_digits(pairs, epsilon, digit_counts, digits)
 
 
-def _profile(
+def _profile_by_digits(
     pairs: Iterable[tuple[OneStep, int]], epsilon: Any, asked: Sequence[int], mesh: int | None
 ) -> Profile:
     steps = tuple(counted_pairs(pairs, "pair"))
     if isinstance(epsilon, sp.Basic) and not epsilon.is_Rational:
         raise InputError(f"epsilon = {epsilon}: give a rational number, or a double close by")
-    exact = (
-        Fraction(int(epsilon.p), int(epsilon.q)) if isinstance(epsilon, sp.Rational) else epsilon
-    )
+    exact = epsilon
+    if isinstance(epsilon, sp.Rational):
+        exact = Fraction(int(epsilon.p), int(epsilon.q))
     sharp = tuple(way for way in WAYS if way.is_sharp)
     refusal = AccuracyError("the plan proves fewer digits, and more steps are too many to add")
     for digits in asked:
         try:
             way, ball = enclose_by(sharp, steps, exact, digits)
-            return Profile(_to_mpf(ball, digits), _digits(ball, digits), True, way)
-        except AccuracyError as own:
-            refusal = own
+            return _profile_of_ball(ball, digits, True, way)
+        except AccuracyError as reason:
+            refusal = reason
         try:
-            ball = _added(steps, Fraction(exact), digits)
-            return Profile(_to_mpf(ball, digits), _digits(ball, digits), False, "convolution")
-        except AccuracyError as own:
-            refusal = own if own.args[0] else refusal
+            ball = _two_steps_added(steps, Fraction(exact), digits)
+            return _profile_of_ball(ball, digits, False, "convolution")
+        except AccuracyError as reason:
+            if reason.args[0]:
+                refusal = reason
     if mesh is None:
         raise refusal
     way, ball = enclose_by(WAYS, steps, exact, mesh)
-    return Profile(_to_mpf(ball, mesh), _digits(ball, mesh), True, way)
+    return _profile_of_ball(ball, mesh, True, way)
 
 
-def _digits(ball: arb, digits: int) -> int:
+def _profile_of_ball(ball: arb, digits: int, is_proved: bool, way: str) -> Profile:
+    value = _to_mpf(ball, digits)
+    return Profile(value, _digits_of_ball(ball, digits), is_proved, way)
+
+
+def _digits_of_ball(ball: arb, digits: int) -> int:
     if 2 * ball.rad() <= abs(ball.mid()) * arb(10) ** -digits:
         return digits
     return max(int(ball.rel_accuracy_bits() * math.log10(2.0)), 0)
@@ -124,7 +130,7 @@ def _to_mpf(ball: arb, digits: int) -> Any:
         return mpmath.ldexp(mpmath.mpf(int(mantissa)), int(exponent))
 
 
-def _added(steps: Sequence[tuple[OneStep, int]], epsilon: Fraction, digits: int) -> arb:
+def _two_steps_added(steps: Sequence[tuple[OneStep, int]], epsilon: Fraction, digits: int) -> arb:
     """Return δ(ε) within what its two sums differ by, if that is little enough."""
     kinds = [(kind_of(pair), n) for pair, n in steps if not isinstance(pair, AllocatedPair)]
     dense = [(kind, count) for kind, count in kinds if not kind.is_discrete]
@@ -132,31 +138,30 @@ def _added(steps: Sequence[tuple[OneStep, int]], epsilon: Fraction, digits: int)
         raise AccuracyError("")
     saddle = find_saddle(sum_law(tuple(kinds)), float(epsilon))
     # Without a moment a large loss is likely, and δ is not small.
-    log_size = -4.0 if saddle is None else min(saddle.log_size, 0.0)
+    log_size = -4.0
+    if saddle is not None:
+        log_size = min(saddle.log_size, 0.0)
     log_error = log_size - (digits + _SPARE) * LN10
     bits = int(-log_error / math.log(2)) + 32
     with limited(digits, _WORK), ctx.workprec(2 * bits):
-        step_laws = {kind: _Step(kind, log_error, bits) for kind, _ in kinds}
+        step_laws = {kind: _StepInParts(kind, log_error, bits) for kind, _ in kinds}
         sums = [(arb(1), arb(0))]
         for kind, count in kinds:
-            for _ in range(count if kind.is_discrete else 0):
-                sums = _merged(sums, step_laws[kind].atoms)
-        ends = [fraction_ball(epsilon) - x for _, x in sums]
-        g: Function = _payoff
-        if dense:
-            first, last = step_laws[dense[0][0]], step_laws[dense[-1][0]]
-            is_single = dense == [(dense[0][0], 1)]
-            g = first.tail if is_single else partial(last.expected, first)
-        total = sum((mass * g(e) for (mass, _), e in zip(sums, ends, strict=True)), arb(0))
-        missed = sum(  # of laws of mass 1
-            (
-                n * abs(1 - step_laws[kind_of(p)].mass - mass_at_infinity([(p, 1)], log_error))
-                for p, n in steps
-            ),
-            arb(0),
-        )
+            if not kind.is_discrete:
+                continue
+            for _ in range(count):
+                sums = _sums_with_atoms(sums, step_laws[kind].atoms)
+        exact_epsilon = fraction_ball(epsilon)
+        g = _payoff_of_dense_steps(dense, step_laws)
+        total = arb(0)
+        for mass, loss in sums:
+            total = total + mass * g(exact_epsilon - loss)
+        missed = arb(0)  # of laws of mass 1
+        for pair, n in steps:
+            infinite = mass_at_infinity([(pair, 1)], log_error)
+            missed = missed + n * abs(1 - step_laws[kind_of(pair)].mass - infinite)
         ball = total.max(arb(0)) + mass_at_infinity(steps, log_error) + arb(0, missed.upper())
-        if not (ball > 0 and _digits(ball, digits) >= digits):
+        if not (ball > 0 and _digits_of_ball(ball, digits) >= digits):
             raise AccuracyError(
                 f"two sums of δ agree on fewer than {digits} digits ({ball.str(10)}); ask for "
                 "fewer digits"
@@ -164,28 +169,45 @@ def _added(steps: Sequence[tuple[OneStep, int]], epsilon: Fraction, digits: int)
         return ball
 
 
-def _payoff(e: arb) -> arb:
+def _payoff_of_dense_steps(
+    dense: Sequence[tuple[Kind, int]], step_laws: dict[Kind, _StepInParts]
+) -> Function:
+    """Return E (1 − e^{e − L})⁺ as a function of e, L the loss of at most two steps."""
+    if not dense:
+        return _hockey_stick
+    first = step_laws[dense[0][0]]
+    if len(dense) == 1 and dense[0][1] == 1:
+        return first.tail
+    last = step_laws[dense[-1][0]]
+    return partial(last.expected, first)
+
+
+def _hockey_stick(e: arb) -> arb:
     return (-e.expm1()).max(arb(0))
 
 
-def _apart(places: Sequence[arb]) -> list[arb]:
+def _distinct_places(places: Sequence[arb]) -> list[arb]:
     """Return places in order, those once of which doubles hardly know that they differ."""
     distinct: list[arb] = []
-    for point in sorted((p.mid() for p in places), key=arb.fmpq):
+    for point in sorted((place.mid() for place in places), key=arb.fmpq):
         if not distinct or point - distinct[-1] > 1e-12 * (1 + abs(point)):
             distinct.append(point)
     return distinct
 
 
-def _merged(
+def _sums_with_atoms(
     sums: Sequence[tuple[arb, arb]], atoms: Sequence[tuple[arb, arb]]
 ) -> list[tuple[arb, arb]]:
     """Return masses and losses of all sums of two, those of equal losses once."""
+    pairs: list[tuple[arb, arb]] = []
+    for p, x in sums:
+        pairs += [(p * q, x + y) for q, y in atoms]
+    pairs.sort(key=lambda atom: atom[1].mid().fmpq())
     merged: list[tuple[arb, arb]] = []
-    both = [(p * q, x + y) for p, x in sums for q, y in atoms]
-    for mass, loss in sorted(both, key=lambda atom: atom[1].mid().fmpq()):
+    for mass, loss in pairs:
         if merged and merged[-1][1].overlaps(loss):
-            merged[-1] = merged[-1][0] + mass, merged[-1][1]
+            before_mass, before_loss = merged[-1]
+            merged[-1] = (before_mass + mass, before_loss)
         else:
             merged.append((mass, loss))
     if len(merged) > _MOST_SUMS:
@@ -194,7 +216,7 @@ def _merged(
 
 
 @dataclass(frozen=True)
-class _Part:
+class _MonotonePart:
     """A part of a panel, in its u, on which the loss rises or falls, from `low` to `high`."""
 
     panel: Panel
@@ -210,28 +232,40 @@ class _Part:
         return p(right) - p(left), q(right) - q(left)
 
     @cached_property
-    def _known(self) -> tuple[Any, Any]:
+    def _losses_and_places(self) -> tuple[Any, Any]:
         """Losses less the middle, rising, and places in doubles."""
         start, end, sign, _ = self.run
-        places = (start + (end - start) * np.linspace(0, 1, _KNOWN))[::sign]
-        return np.polynomial.chebyshev.chebval(places, self.panel.shape), places
+        shares = np.linspace(0, 1, _KNOWN)
+        places = (start + (end - start) * shares)[::sign]
+        losses = np.polynomial.chebyshev.chebval(places, self.panel.shape)
+        return losses, places
 
     def place(self, e: arb) -> arb:
         """Return where the loss is e, an end where it is beyond all losses there."""
-        low, high, sign = arb(self.run.start), arb(self.run.end), self.run.sign
-        wanted, small = (e - self.panel.middle).mid(), arb(2) ** (-ctx.prec // 3)
-        u = arb(float(np.interp(float(wanted), *self._known)))
+        sign = self.run.sign
+        low = arb(self.run.start)
+        high = arb(self.run.end)
+        wanted = (e - self.panel.middle).mid()
+        small = arb(2) ** (-ctx.prec // 3)
+        losses, places = self._losses_and_places
+        u = arb(float(np.interp(float(wanted), losses, places)))
         for _ in range(ctx.prec):
             miss = (sign * (self.panel.loss(u) - wanted)).mid()
-            low, high = (u, high) if miss < 0 else (low, u)
+            if miss < 0:
+                low = u
+            else:
+                high = u
             move = (miss / (sign * self.slope(u))).mid()
             if abs(move) < small or high - low < small:
                 break
-            u = (u - move).mid() if low < u - move < high else ((low + high) / 2).mid()
+            if low < u - move < high:
+                u = (u - move).mid()
+            else:
+                u = ((low + high) / 2).mid()
         return u
 
 
-class _Step:
+class _StepInParts:
     """One step's law in parts and atoms, all its values within about an error."""
 
     def __init__(self, kind: Kind, log_error: float, bits: int) -> None:
@@ -240,26 +274,31 @@ class _Step:
         outcomes, _ = outcomes_of(kind, panels, bits, _STRAY_BITS, bits)
         atoms = [outcome for outcome in outcomes if isinstance(outcome, Atom)]
         self.atoms = [(atom.mass.mid(), atom.loss.mid()) for atom in atoms]
-        parts = list[_Part]()
-        kinks = [x for _, x in self.atoms]
+        parts = list[_MonotonePart]()
+        kinks = [loss for _, loss in self.atoms]
         for panel in outcomes:
-            if isinstance(panel, Panel):
-                shapes = panel.p.derivative(), panel.loss.derivative()
-                for run in panel.runs:
-                    ends = [(panel.loss(arb(u)) + panel.middle).mid() for u in run[:2]]
-                    kinks += ends
-                    about = sorted(map(float, ends))
-                    parts.append(_Part(panel, run, *shapes, *about))
-        self.low, self.high = min(kinks, default=arb(0)), max(kinks, default=arb(0))
-        self.kinks = _apart([*(x for _, x in self.atoms), self.low, self.high])
+            if not isinstance(panel, Panel):
+                continue
+            density = panel.p.derivative()
+            slope = panel.loss.derivative()
+            for run in panel.runs:
+                ends = [(panel.loss(arb(u)) + panel.middle).mid() for u in run[:2]]
+                kinks += ends
+                low, high = sorted(map(float, ends))
+                parts.append(_MonotonePart(panel, run, density, slope, low, high))
+        self.low = min(kinks, default=arb(0))
+        self.high = max(kinks, default=arb(0))
+        self.kinks = _distinct_places([*(loss for _, loss in self.atoms), self.low, self.high])
         self._parts = sorted(parts, key=lambda part: part.low)
         self._lows = np.asarray([part.low for part in self._parts])
         self._highs = np.asarray([part.high for part in self._parts])
-        whole = [part.masses(arb(part.run.start), arb(part.run.end)) for part in self._parts]
         self._above = [(arb(0), arb(0))]  # P and Q of the last parts
-        for p, q in whole[::-1]:
-            self._above.append((self._above[-1][0] + p, self._above[-1][1] + q))
-        self.mass = sum((mass for mass, _ in self.atoms), self._above[-1][0])
+        for part in reversed(self._parts):
+            p, q = part.masses(arb(part.run.start), arb(part.run.end))
+            p_above, q_above = self._above[-1]
+            self._above.append((p_above + p, q_above + q))
+        p_of_parts, _ = self._above[-1]
+        self.mass = sum((mass for mass, _ in self.atoms), p_of_parts)
         self._rule = gauss(int(bits / 3.0) + 8, ctx.prec)
 
     def tail(self, e: arb) -> arb:
@@ -274,46 +313,59 @@ class _Step:
             part = self._parts[index]
             if not part.run.sign:  # so small that its side does not count
                 continue
-            u, (start, end, sign, _) = part.place(e), part.run
-            beyond = (u, arb(end)) if sign > 0 else (arb(start), u)
-            part_masses = part.masses(*beyond)
-            p, q = p + part_masses[0], q + part_masses[1]
-        total = sum((mass * _payoff(e - loss) for mass, loss in self.atoms), arb(0))
+            u = part.place(e)
+            if part.run.sign > 0:
+                part_p, part_q = part.masses(u, arb(part.run.end))
+            else:
+                part_p, part_q = part.masses(arb(part.run.start), u)
+            p = p + part_p
+            q = q + part_q
+        total = arb(0)
+        for mass, loss in self.atoms:
+            total = total + mass * _hockey_stick(e - loss)
         return arb(total + p - e.exp() * q)
 
-    def expected(self, other: _Step, e: arb) -> arb:
+    def expected(self, other: _StepInParts, e: arb) -> arb:
         """E g(e − ℓ), g being the tail of another step."""
-        total = sum((mass * other.tail(e - loss) for mass, loss in self.atoms), arb(0))
+        total = arb(0)
+        for mass, loss in self.atoms:
+            total = total + mass * other.tail(e - loss)
         for part in self._parts:
-            places = [arb(part.run.start), arb(part.run.end)]
-            places += [
-                part.place(x)
-                for k in other.kinks
-                if part.run.sign and part.low < (x := e - k) < part.high
-            ]
-            waiting = [
-                (a, b, self._sum(other.tail, e, part, a, b), 0) for a, b in pairwise(_apart(places))
-            ]
-            while waiting:
-                left, right, whole, depth = waiting.pop()
-                middle = ((left + right) / 2).mid()
-                ends = (left, middle), (middle, right)
-                halves = [self._sum(other.tail, e, part, *both) for both in ends]
-                miss = abs(halves[0] + halves[1] - whole).upper()
-                if miss < self._tolerance or depth > _MOST_HALVINGS:
-                    total += halves[0] + halves[1] + arb(0, miss)
-                else:
-                    waiting += [(*b, h, depth + 1) for b, h in zip(ends, halves, strict=True)]
+            total = total + self._expected_on_part(other, e, part)
         return total
 
-    def _sum(self, g: Function, e: arb, one: _Part, left: arb, right: arb) -> arb:
-        centre, half = (left + right) / 2, (right - left) / 2
-        places = [(centre + half * x).mid() for x, _ in self._rule]
-        losses = one.panel.loss.evaluate(places, "iter")
-        masses = one.density.evaluate(places, "iter")
-        away = e - one.panel.middle
-        values = (
-            w * p * g((away - x).mid())
-            for (_, w), p, x in zip(self._rule, masses, losses, strict=True)
-        )
-        return half * sum(values, arb(0))
+    def _expected_on_part(self, other: _StepInParts, e: arb, part: _MonotonePart) -> arb:
+        """Return what a part adds, by panels that are halved until halves agree with the whole."""
+        places = [arb(part.run.start), arb(part.run.end)]
+        for kink in other.kinks:
+            loss = e - kink
+            if part.run.sign and part.low < loss < part.high:
+                places.append(part.place(loss))
+        waiting = []
+        for left, right in pairwise(_distinct_places(places)):
+            waiting.append((left, right, self._gauss_sum(other.tail, e, part, left, right), 0))
+        total = arb(0)
+        while waiting:
+            left, right, whole, depth = waiting.pop()
+            middle = ((left + right) / 2).mid()
+            left_half = self._gauss_sum(other.tail, e, part, left, middle)
+            right_half = self._gauss_sum(other.tail, e, part, middle, right)
+            miss = abs(left_half + right_half - whole).upper()
+            if miss < self._tolerance or depth > _MOST_HALVINGS:
+                total += left_half + right_half + arb(0, miss)
+            else:
+                waiting.append((left, middle, left_half, depth + 1))
+                waiting.append((middle, right, right_half, depth + 1))
+        return total
+
+    def _gauss_sum(self, g: Function, e: arb, part: _MonotonePart, left: arb, right: arb) -> arb:
+        centre = (left + right) / 2
+        half = (right - left) / 2
+        places = [(centre + half * u).mid() for u, _ in self._rule]
+        losses = part.panel.loss.evaluate(places, "iter")
+        densities = part.density.evaluate(places, "iter")
+        from_middle = e - part.panel.middle
+        total = arb(0)
+        for (_, weight), density, loss in zip(self._rule, densities, losses, strict=True):
+            total = total + weight * density * g((from_middle - loss).mid())
+        return half * total

@@ -14,7 +14,7 @@ from symdp import mechanisms
 from symdp.model.mechanism import Mechanism
 from symdp.prove.falling import Falling
 from symdp.prove.kind import kind_of
-from symdp.prove.lattice import _modulus
+from symdp.prove.lattice import _modulus_bound
 from symdp.prove.measure import Asked, measure, single_losses, walk
 from symdp.prove.plan import panels_of
 
@@ -101,4 +101,4 @@ def test_neighbouring_points_of_a_lattice_never_add_up_to_more(length):
     largest = np.maximum.accumulate(sums[::-1])[::-1]
     layers = 1.0, np.asarray([1.0 / length]), np.asarray([float(length)])
     for k in range(0, angles.size, 371):
-        assert largest[k] <= _modulus(layers, float(angles[k])) * (1 + 1e-8)
+        assert largest[k] <= _modulus_bound(layers, float(angles[k])) * (1 + 1e-8)

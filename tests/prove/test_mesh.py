@@ -36,7 +36,7 @@ RESPONSE = mechanisms.randomized_response(epsilon_0=1)
 OSCILLATING = Mechanism.from_pair(
     PHI * (1 + sp.cos(8 * X) / 2) / (1 + sp.exp(-32) / 2), PHI, X, support=LINE
 )
-CACHES = (cells.outcomes_of, mesh._window, mesh._compose)
+CACHES = (cells.outcomes_of, mesh._window, mesh._sum_on_mesh)
 
 
 @pytest.fixture(autouse=True)
@@ -570,7 +570,7 @@ def test_nothing_broken_contains_the_truth():
 
 
 def test_without_the_bound_of_the_distance_the_truth_is_lost(monkeypatch):
-    monkeypatch.setattr(mesh._Sum, "distance", lambda *_: arb(0))
+    monkeypatch.setattr(mesh._MeshSum, "distance", lambda *_: arb(0))
     ball, truth = broken()
     assert ball > truth
 
@@ -579,8 +579,8 @@ def test_without_the_bound_of_the_distance_the_truth_is_lost(monkeypatch):
 def test_without_what_is_left_out_the_truth_is_lost(monkeypatch):
     """A coarse share, on a mesh so fine that the distance would not hide it."""
     monkeypatch.setattr(mesh, "_SHARE", 2.0**12)
-    real, window = mesh._compose, mesh._window
-    monkeypatch.setattr(mesh, "_compose", lambda *a: real(*a)._replace(lacking=arb(0)))
+    real, window = mesh._sum_on_mesh, mesh._window
+    monkeypatch.setattr(mesh, "_sum_on_mesh", lambda *a: real(*a)._replace(lacking=arb(0)))
     monkeypatch.setattr(mesh, "_window", lambda *a: window(*a)._replace(missed=arb(0)))
     ball, truth = broken(6)
     assert ball < truth

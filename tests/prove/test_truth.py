@@ -231,9 +231,9 @@ def test_few_steps_are_those_of_the_closed_form(count: int) -> None:
 
 @pytest.mark.slow
 def test_two_steps_added_are_those_of_the_closed_form() -> None:
-    from symdp.prove.truth import _added
+    from symdp.prove.truth import _two_steps_added
 
-    added = _added([(GAUSSIAN, 2)], Fraction(3, 2), 30)
+    added = _two_steps_added([(GAUSSIAN, 2)], Fraction(3, 2), 30)
     with mpmath.workdps(60):
         closed = _gaussian_delta(2, mpmath.mpf(3) / 2)[0]
         assert abs(mpmath.mpf(added.str(30, radius=False)) / closed - 1) < mpmath.mpf(10) ** -15
