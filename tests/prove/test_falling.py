@@ -83,10 +83,10 @@ def test_without_the_slope_of_the_loss_a_bound_is_broken(monkeypatch):
     real = Falling.at
 
     def bold(self, y):
-        heights, widths = self._layers
-        self._layers = 2 * heights, widths
+        heights, widths = self._layer_sizes
+        self._layer_sizes = 2 * heights, widths
         found = real(self, y)
-        self._layers = heights, widths
+        self._layer_sizes = heights, widths
         return found
 
     monkeypatch.setattr(Falling, "at", bold)
