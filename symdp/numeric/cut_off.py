@@ -125,15 +125,15 @@ class Smoothed:
     near: Array  # M̂(w)/c(w): turns the values, but for G, into those of the mass within a few 1/T
     far: Index  # how many blocks of steps the places are from 0
     more: Index  # and how many steps more
-    known: dict[float, tuple[float, float, float]]  # at the last ε, which is asked for again
+    latest: dict[float, tuple[float, float, float]]  # at the last ε, which is asked for again
 
     def sums(self, line: Line, epsilon: float) -> tuple[float, float, float, float]:
         """Return the sum, its derivative by ε, what it may lack, and what the cut-off changed."""
-        if epsilon not in self.known:
+        if epsilon not in self.latest:
             gap = line.distance(epsilon) + line.shift
-            self.known.clear()
-            self.known[epsilon] = self._sums_at(line, gap)
-        total, slope, change = self.known[epsilon]
+            self.latest.clear()
+            self.latest[epsilon] = self._sums_at(line, gap)
+        total, slope, change = self.latest[epsilon]
         return total, slope, self.left_out, change
 
     def _sums_at(self, line: Line, gap: float) -> tuple[float, float, float]:

@@ -589,9 +589,11 @@ def _numbers(program: Program, constants: dict[sp.Expr, arb]) -> list[float]:
 
 
 # by name in a record on disk
-_FUNCTIONS = {one.__name__: one for one in (ArbFunction, ArbFunctions)}
+_FUNCTIONS = {function.__name__: function for function in (ArbFunction, ArbFunctions)}
 # by name in a record on disk
-_RECORDS = {one.__name__: one for one in (Formula, ListFormula, MomentFormula, PieceFormula)}
+_RECORDS = {
+    record.__name__: record for record in (Formula, ListFormula, MomentFormula, PieceFormula)
+}
 # what a formula was derived from, and what is compiled anew from what is written
 _NOT_WRITTEN = {"source", "_doubles"}
 

@@ -104,7 +104,7 @@ class Line:
     tilt: float  # t, where the line crosses the axis
     step: float  # between places
     mean: float  # Σ E L, rounded, and what was rounded off
-    rest: float
+    mean_residual: float
     shift: float  # Σ nᵢ(E_t Lᵢ − μᵢ)
     excess: float  # Σ nᵢ(Kᵢ(t) − tμᵢ)
     places: Array
@@ -137,7 +137,7 @@ class Line:
         back = gap - self.mean
         lost_of_mean = self.mean - (gap - back)
         lost = lost_of_mean - (epsilon + back)
-        return gap + (lost + self.rest)
+        return gap + (lost + self.mean_residual)
 
     def plain(self, epsilon: float) -> float:
         """Return the sum alone."""
@@ -299,7 +299,7 @@ def first_line(
         tilt=tilt,
         step=math.nan,
         mean=mean,
-        rest=mean_residual,
+        mean_residual=mean_residual,
         shift=shift,
         excess=excess,
         places=np.empty(0),

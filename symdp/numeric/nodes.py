@@ -517,10 +517,10 @@ ALL = 1.0 - 1e-15  # of |φ|², that a bound may leave
 
 @dataclass(frozen=True)
 class Expansion:
-    """φ(y) as Σⱼ Σ_m b_{jm} e^{iyℓⱼ} y^{−m/2} and a rest, for every y that is not small.
+    """φ(y) as Σⱼ Σ_m b_{jm} e^{iyℓⱼ} y^{−m/2} and a remainder, for every y that is not small.
 
     `sizes` are |b_{jm}|, a row for each m = 0, 1, …, and `residual` are the coefficients of powers
-    of y^−½ that bound the rest.
+    of y^−½ that bound the remainder.
     """
 
     loss: Array
@@ -533,7 +533,7 @@ class Expansion:
         return _root_sum(total, y)
 
     def residual_size(self, y: Array) -> Array:
-        """Return a bound on the rest."""
+        """Return a bound on the remainder."""
         return _root_sum(self.residual, y)
 
     def terms(self, y: float) -> tuple[Array, Array]:
@@ -551,7 +551,7 @@ class Decay:
     once all arrays have an axis for the steps before that of the panels.
     """
 
-    rest: Array  # the mass of what has no density: single values, and panels cut short
+    atomic_mass: Array  # of what has no density: single values, and panels cut short
     mass: Array  # the mass of each panel
     turned: Array  # √y times its share is at most that, where the loss turns on it, else ∞
     turning: NDArray[np.bool_]  # whether the loss turns on it
@@ -562,7 +562,7 @@ class Decay:
 
     def log_bound(self, y: Array) -> Array:
         """Return an estimated bound on log |φ(y')| for every |y'| ≥ |y|, the y in rising order."""
-        best = np.ones((y.size, *np.shape(self.rest)))
+        best = np.ones((y.size, *np.shape(self.atomic_mass)))
         with np.errstate(invalid="ignore"):
             jumps = np.abs(self.right[..., :-1] - self.left[..., 1:])
         turned = np.multiply.outer(1.0 / np.sqrt(np.abs(y)), self.turned)
@@ -577,7 +577,7 @@ class Decay:
                 # By parts or not, any choice bounds: what a panel's own mass is not worth, the
                 # ends of its neighbours may be.
                 for is_by_parts in (by_parts < mass, by_parts < mass + left + right):
-                    total = np.where(is_by_parts, by_parts, mass).sum(axis=-1) + self.rest
+                    total = np.where(is_by_parts, by_parts, mass).sum(axis=-1) + self.atomic_mass
                     inner = self.joined & is_by_parts[..., :-1] & is_by_parts[..., 1:]
                     alone_right = is_by_parts.copy()
                     alone_left = is_by_parts.copy()
@@ -650,7 +650,7 @@ class Decay:
             jumps = np.abs(right[:, :-1] - left[:, 1:])[:, both]
         lone += np.nan_to_num(jumps, nan=np.inf).sum(axis=1)
         residual[powers] += lone
-        unlisted_mass = np.maximum(self.rest - atom_mass.sum(), 0.0)
+        unlisted_mass = np.maximum(self.atomic_mass - atom_mass.sum(), 0.0)
         residual[0] += self.mass[~good].sum() + unlisted_mass
         residual[2 * order] += variation[regular].sum()
         return Expansion(np.concatenate(kinks), np.concatenate(rows, axis=1), residual)
@@ -720,7 +720,7 @@ def panel_decay(weight: Array, slope: Array, joined: NDArray[np.bool_]) -> Decay
             variation.append(np.where(turning | np.isnan(total), np.inf, total))
     mass = weight.sum(axis=-1)
     return Decay(
-        rest=np.maximum(0.0, 1.0 - mass.sum(axis=-1)),
+        atomic_mass=np.maximum(0.0, 1.0 - mass.sum(axis=-1)),
         mass=mass,
         turned=turned,
         turning=turning,

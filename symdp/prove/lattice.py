@@ -118,7 +118,7 @@ class LatticeLine:
         self.moved = arb(moved.upper())
         self.sides = [log_below, log_above]
         values = [acb(1)] * (self.points // 2 + 1)
-        self.terms, self.rest = self._filled_terms(steps, values)
+        self.terms, self.left_out = self._filled_terms(steps, values)
         self.values = values[: self.terms]
         log_height = arb(0)
         for weights, error, _, _, count in steps:
@@ -188,7 +188,7 @@ class LatticeLine:
                 # |1 − e^{−zΔ}| is smallest at the real axis.
                 largest = 1 / -(-tilt * spacing).expm1()
                 largest += 1 / -(-(1 + tilt) * spacing).expm1()
-                total += arb(0, (2 * others * largest * self.rest).upper())
+                total += arb(0, (2 * others * largest * self.left_out).upper())
             height = (self.scale + self.log_height + tilt * (self.moved - epsilon)).exp()
             slack = height * (unsure + self.moved)
             added = arb(0)

@@ -189,7 +189,7 @@ def _hockey_stick(e: arb) -> arb:
 def _distinct_places(places: Sequence[arb]) -> list[arb]:
     """Return places in order, those once of which doubles hardly know that they differ."""
     distinct: list[arb] = []
-    for point in sorted((place.mid() for place in places), key=arb.fmpq):
+    for point in sorted([ball.mid() for ball in places], key=arb.fmpq):
         if not distinct or point - distinct[-1] > 1e-12 * (1 + abs(point)):
             distinct.append(point)
     return distinct

@@ -99,10 +99,10 @@ def make_shuffled(
     """
     bits, digits = sizes
     rows = [[str(mass) for mass in law] for law in laws]
-    told: Told = {"people": str(people), "laws": rows}
+    shuffle: Told = {"people": str(people), "laws": rows}
     try:
         checker.set_units(bits)
-        end = checker.shuffled(told | {"plans": plans}, epsilon)
+        end = checker.shuffled(shuffle | {"plans": plans}, epsilon)
     except checker.Refused as refusal:
         raise AccuracyError(f"no certificate: its checker says, {refusal}") from None
     upper = Fraction(end.hi + 1, checker.ONE)
@@ -113,7 +113,7 @@ def make_shuffled(
         "upper": scientific(min(upper, Fraction(1)), digits + 2, up=True),
     }
     witness: Told = {"bits": str(bits), "plans": plans}
-    return {"format": checker.FORMAT, "claim": claim, "shuffled": told, "witness": witness}
+    return {"format": checker.FORMAT, "claim": claim, "shuffled": shuffle, "witness": witness}
 
 
 def tell(steps: Sequence[tuple[OneStep, int]]) -> list[Told]:

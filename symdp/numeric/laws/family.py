@@ -326,14 +326,14 @@ class FamilyLaw(LossLaw):
 
     def points(self, error: float) -> NodeSet:
         """Return the mean and an error, and no points."""
-        known = _OnlyMoments(
+        moments = _OnlyMoments(
             self.step.name,
             mean=float(self.precise_mean),
             error=error,
             beyond=(0.0, 0.0),
             mass_at_infinity=0.0,
         )
-        return cast(NodeSet, known)
+        return cast(NodeSet, moments)
 
     @property
     def outlines(self) -> Any:

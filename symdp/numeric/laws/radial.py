@@ -236,7 +236,7 @@ class _Noise:
         return np.asarray(np.exp(0.5 * (lower + upper)))
 
     def log_density(self, loss: Array, below: Array, top: float, order: int) -> Array:
-        """Return log p of losses above 0, which lie `rest` below the value `top` of Λ."""
+        """Return log p of losses above 0, which lie so far `below` the value `top` of Λ."""
         size = max(1, BLOCK // (16 * order))
         blocks = []
         for start in range(0, loss.size, size):
@@ -269,7 +269,7 @@ class _Noise:
             unit = np.minimum(self._shift, right)
             intervals = _Intervals(
                 loss=loss[is_inside],
-                rest=below[is_inside],
+                below=below[is_inside],
                 left=left[is_inside],
                 right=right[is_inside],
                 unit=unit[is_inside],
@@ -422,7 +422,7 @@ class _Noise:
         left_over = np.maximum(widest - rows.loss, 1e-16 * widest)
         if top < math.inf:
             is_at_top = np.abs(widest - top) < _ROUNDED * top
-            left_over = np.where(is_at_top, rows.rest, left_over)
+            left_over = np.where(is_at_top, rows.below, left_over)
         sides = (
             (rows.left, ahead, rows.left_kind == 1),
             (rows.right, -behind, rows.right_kind == 1),
@@ -443,7 +443,7 @@ class _Intervals:
     """Losses, how far they lie below a value, and between which r: ends of u = D (1), v = D (2)."""
 
     loss: Array
-    rest: Array
+    below: Array
     left: Array
     right: Array
     unit: Array  # of lengths, where the coordinate turns from r to log r
