@@ -271,7 +271,7 @@ def _of_randomizer(document: dict[str, Any]) -> Mechanism:
     if "shuffled" not in document:
         return randomizer
     shuffled = take(document, "shuffled", dict)
-    with at("[shuffled]"):
+    with at("[shuffled] beside [local]"):
         refuse_unknown(shuffled, ("people",))
         return randomizer.shuffled(take(shuffled, "people", object, required=True))
 

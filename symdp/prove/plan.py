@@ -164,7 +164,8 @@ def period_of(
         periods = []
         for s in tilts:
             height = exponent(law, epsilon, s)
-            if height is None:
+            # Beside the end of the domain there are few doubles.
+            if height is None or s == tilt:
                 continue
             if s > 0:
                 height += float(log_payoff(s))

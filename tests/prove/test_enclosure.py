@@ -7,6 +7,7 @@ import json
 import math
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 
 import mpmath
 import numpy as np
@@ -23,7 +24,7 @@ from symdp.prove import enclosure, line
 from symdp.prove.enclosure import enclose_delta
 from symdp.prove.kind import kind_of
 from symdp.prove.measure import Asked, measure, walk
-from symdp.prove.plan import panels_of
+from symdp.prove.plan import panels_of, period_of
 from symdp.prove.truth import privacy_profile
 from symdp.questions.composition import compose
 
@@ -478,3 +479,13 @@ def test_a_rare_infinite_loss_is_never_none(power, count):
     with ctx.workprec(300):
         assert ball.overlaps(arb(truth.numerator) / truth.denominator)
         assert 2 * ball.rad() < ball.lower() * arb(10) ** -8
+
+
+def test_tilts_that_are_the_saddle_point_in_doubles_bound_no_aliases():
+    """The end of K's domain is the next double, as of a loss whose law falls like a power."""
+    law = SimpleNamespace(
+        domain=(-math.inf, math.nextafter(1.0, 2.0)),
+        log_transform=lambda tilts, _: np.where(tilts > 1.0, math.inf, 0.0),
+    )
+    with pytest.raises(AccuracyError, match="just beside its saddle point"):
+        period_of(law, 0.0, 1.0, -30.0)

@@ -330,6 +330,8 @@ def log_delta_on_grid(law: Law, epsilon: float, t: float) -> float:
         set_ends(law, law.grid, epsilon)
         if law.upper - law.lower <= maximum(law.near, 1.5 * law.reached):
             return law.upper
+    else:
+        law.lower, law.upper = -INFINITY, 0.0
     number = FIRST_PLACES
     at = tilted_by(law, tilt_of_grid(law, epsilon, t))
     right, left = reach_of(law, at, 1.0), reach_of(law, at, -1.0)
