@@ -1,7 +1,8 @@
 # make run    two jobs, derived, accounted for, proved; a figure in out/profile.svg; ten seconds
 # make test   ruff, mypy and every test that is not slow; 8 minutes of two idle cores
 # make test-ROOM  the quick tests of one room: make test-numeric, make test-derive, ...
-# make slow   a third of the slow tests, the next third at the next commit; about 36 minutes of two cores
+# make slow   of each slow test its first case and its last
+# make sweep  what make slow leaves out, by hand: the cases between, and those of a minute or more
 # make lint   ruff and mypy alone
 # make docs   the documentation, its pages executed one by one, in out/docs/index.html; about ten
 #             minutes of a processor the first time, then only the pages that changed
@@ -26,11 +27,9 @@ SOURCES := symdp tests examples benchmarks
 # Tests start many processes, which would compile the package anew where no compiled files are kept.
 unexport PYTHONDONTWRITEBYTECODE
 
-# The next commit takes the next of three parts; make slow PART=1/1 takes all.
-PART ?= $(shell expr $$(git rev-list --count HEAD 2>/dev/null || echo 0) % 3 + 1)/3
 PYTEST := $(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal
 
-.PHONY: run test slow lint docs try paper figures bench integrations dist clean
+.PHONY: run test slow sweep lint docs try paper figures bench integrations dist clean
 
 run: $(VENV)/.plot
 	$(VENV)/bin/python examples/run.py
@@ -43,8 +42,12 @@ test-%: $(VENV)/.dev
 	$(PYTEST) -m "not slow" symdp/$* $(wildcard tests/$*)
 
 slow: $(VENV)/.dev
-	@echo "tests: part $(PART) of the slow ones; about ten seconds pass until all are found"
-	$(PYTEST) -m slow --part $(PART)
+	@echo "tests: the slow ones; about twenty seconds pass until all are found"
+	$(PYTEST) -m "slow and not sweep"
+
+sweep: $(VENV)/.dev
+	@echo "tests: what make slow leaves out; hours"
+	$(PYTEST) -m sweep
 
 lint: $(VENV)/.dev
 	@echo "lint: ruff, a second"

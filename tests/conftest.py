@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 from collections.abc import Iterator
-from zlib import crc32
 
 import flint
 import mpmath
@@ -26,11 +25,6 @@ LONG_BUT_QUICK = {
     "tests/test_architecture.py::test_a_line_says_one_thing": "it parses the package for its file",
     "tests/page/test_examples.txt::test_examples.txt": "the examples share one derivation",
 }
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let a run take one part of the slow cases."""
-    parser.addoption("--part", default="1/1", help="which part of the cases to run, such as 2/3")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -75,11 +69,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                     item.add_marker(pytest.mark.slow)
         if item.nodeid in FALLS_SHORT:
             item.add_marker(pytest.mark.xfail(reason=FALLS_SHORT[item.nodeid], strict=True))
-    part, parts = (int(number) for number in items[0].config.option.part.split("/"))
-    others = [item for item in items if crc32(item.nodeid.encode()) % parts != part - 1]
-    if others:
-        items[0].config.hook.pytest_deselected(items=others)
-        items[:] = [item for item in items if item not in set(others)]
+    _mark_sweeps(items)
+
+
+def _mark_sweeps(items: list[pytest.Item]) -> None:
+    """Leave to `make sweep` what lies between the first and the last slow case of each test."""
+    slow: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("sweep"):
+            item.add_marker(pytest.mark.slow)
+        elif item.get_closest_marker("slow"):
+            slow.setdefault(item.nodeid.split("[", maxsplit=1)[0], []).append(item)
+    for cases in slow.values():
+        for item in cases[1:-1]:
+            item.add_marker(pytest.mark.sweep)
 
 
 @pytest.fixture(autouse=True)

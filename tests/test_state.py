@@ -23,7 +23,7 @@ def test_order_threads_and_other_questions_change_nothing(case):
     assert told("--only", case) == "1 cases asked, 0 answers depend on what was asked before\n"
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("part", range(1, 6))
 def test_so_it_is_of_every_kind_of_case(part):
     said = told("--part", f"{part}/25")

@@ -1,11 +1,10 @@
-"""Certificates that were tampered with: what is false is refused, and in bounded time."""
+"""Certificates that were tampered with: what is false is refused, and work is counted."""
 
 from __future__ import annotations
 
 import copy
 import json
 import random
-import time
 from fractions import Fraction
 
 import pytest
@@ -171,14 +170,11 @@ def places_of(told, some):
 
 
 def accepted(told):
-    """Whether the checker accepts, and how long it takes: never long."""
-    start = time.process_time()
+    """Whether the checker accepts."""
     try:
         checker.check(told)
     except REFUSED:
         return False
-    finally:
-        assert time.process_time() - start < 30
     return True
 
 
@@ -302,13 +298,11 @@ def test_panels_outside_of_the_support_are_refused():
 
 @pytest.mark.quick_cases("rule")
 @pytest.mark.parametrize("key", ["panels", "cells", "rule"])
-def test_very_long_lists_are_refused_at_once(key, certified):
+def test_very_long_lists_are_refused(key, certified):
     other = copy.deepcopy(certified)
     hint = other["witness"] if key == "rule" else other["witness"]["remove"]["steps"][0]
     hint[key] = hint[key] * (200_000 // len(json.dumps(hint[key])) + 1)
-    start = time.process_time()
     assert not accepted(other)
-    assert time.process_time() - start < 10
 
 
 @pytest.mark.slow
@@ -316,25 +310,21 @@ def test_very_long_lists_are_refused_at_once(key, certified):
 def test_many_cells_are_too_much_work(cut, certified):
     other = copy.deepcopy(certified)
     other["witness"]["remove"]["steps"][0]["cells"][1] = cut
-    start = time.process_time()
     with pytest.raises(checker.Refused, match="too much work"):
         checker.check(other)
-    assert time.process_time() - start < 60
 
 
 @pytest.mark.slow
 def test_work_is_counted_whatever_a_file_asks(certified):
-    """Many bits, panels and terms at once: refused after some seconds."""
+    """Many bits, panels and terms at once."""
     other = copy.deepcopy(certified)
     other["steps"][0]["laws"][0] = "+".join(["exp(-x**2/50)/(5*(2*pi)**(1/2))/60"] * 60)
     other["witness"]["bits"] = "2048"
     hint = other["witness"]["remove"]["steps"][0]
     hint["panels"] = [[str(Fraction(k, 10)) for k in range(-500, 500)]]
     hint["cells"] = ["4"]
-    start = time.process_time()
     with pytest.raises(checker.Refused, match="too much work"):
         checker.check(other)
-    assert time.process_time() - start < 30
 
 
 @pytest.mark.slow
