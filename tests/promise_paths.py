@@ -230,10 +230,16 @@ def _program(asked: Asked) -> Found:
     exec(compile(code, "emitted.py", "exec"), own.__dict__)
     try:
         found = float(own.delta(p.epsilon, p.count))
+        ends = own.log_delta_ends(p.epsilon, p.count)
     except own.NoAnswerError as refusal:
         raise AccuracyError(str(refusal)) from None
     told = " ".join(code.split("Protects ", 1)[1].split()).split(". Written by")[0]
-    return found, 1e-9, "=", told
+    return found, 1e-9, "=", told, *outwards(*ends)
+
+
+def outwards(log_lower: float, log_upper: float) -> tuple[float, float]:
+    """Return the ends of δ from those of its logarithm, which `exp` rounds."""
+    return math.exp(log_lower) * (1 - 1e-15), math.exp(log_upper) * (1 + 1e-15)
 
 
 def _in_language(language: str) -> Callable[[Asked], Found]:
@@ -248,12 +254,18 @@ def _in_language(language: str) -> Callable[[Asked], Found]:
                 ran = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
                 if ran.returncode:
                     raise AccuracyError(ran.stderr.strip())
-                told = ran.stdout.split("delta = ")[1].split()[0]
-                return float(told), 1e-9, "=", None
-            (answer,) = by_node(source, [("delta", p.epsilon, p.count, {}, "both")])
+                upper = float(ran.stdout.split("delta = ")[1].split()[0])
+                # An interval of more than 1e-6 of δ is told, and what is narrower is not.
+                is_told = "delta >= " in ran.stdout
+                told = (
+                    ran.stdout.split("delta >= ")[1].split()[0] if is_told else upper * (1 - 1e-6)
+                )
+                return upper, 1e-9, "=", None, float(told), upper * (1 + 1e-14)
+            asks = ("delta", "log_delta_ends")
+            answer, ends = by_node(source, [(ask, p.epsilon, p.count, {}, "both") for ask in asks])
         if isinstance(answer, str):
             raise AccuracyError(answer)
-        return answer, 1e-9, "=", None
+        return answer, 1e-9, "=", None, *outwards(*ends)
 
     return found
 

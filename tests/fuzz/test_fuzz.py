@@ -10,7 +10,7 @@ from fuzz.run import judged, run
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="limits of memory and time are POSIX")
 
-QUICK, MANY = 10, 150  # cases of a batch: eight small batches, two large ones
+QUICK, MANY = 10, 60  # cases of a batch: eight small batches, two large ones
 
 
 def ends_well(seed: int, count: int, limit: float) -> None:

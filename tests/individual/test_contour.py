@@ -68,16 +68,6 @@ def test_delta_agrees_with_one_record_at_a_time_far_down():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("direction", ["remove", "add"])
-def test_two_hundred_records_one_at_a_time(direction):
-    table = rows(7, 200)
-    found = from_counts(NOISE, table, RATE, direction).epsilon(DELTA)
-    for i in range(len(found)):
-        alone = one_by_one(table, i, direction).epsilon(DELTA, direction=direction).epsilon
-        assert found.epsilon[i] == pytest.approx(alone, rel=1e-10, abs=1e-15)
-
-
-@pytest.mark.slow
 def test_arb_proves_the_digits():
     """Few steps are proved by joining dots, to six digits or seven; more of them to eleven."""
     table = rows(8, 12)

@@ -57,9 +57,10 @@ def test_delta_lies_between_those_of_rounded_losses(steps):
 @pytest.mark.slow
 def test_epsilon_is_found_from_quantiles_where_a_variance_would_mislead(steps):
     answer = steps.epsilon(0.3, direction="add")
-    assert answer.kind == "bound"
-    assert rounded_deltas(answer.epsilon)[0] < 0.3 < rounded_deltas(answer.lower)[1]
-    assert answer.epsilon - answer.lower < 0.01
+    assert (answer.kind, answer.route) == ("exact", "contour")
+    lower, upper = rounded_deltas(answer.epsilon)
+    assert lower < 0.3 < upper
+    assert answer.upper - answer.lower < 0.01
 
 
 def test_a_payoff_on_a_mesh_wider_than_the_range_of_exponentials():

@@ -383,12 +383,3 @@ def test_places_of_coarse_rounding_make_no_loss_constant(tmp_path: Path):
     ask = """(data) => [1, -1].map((side) => pairOf(examined(specified(data)), side).flats)"""
     density = {"density": "exp(-x/2 - exp(-x/2))", "rate": "1/10"}
     assert run(tmp_path, ask, {**ASKED, **density}) == [[0], [0]]
-
-
-@pytest.mark.slow
-@needs_node
-def test_what_takes_too_long_is_refused_after_so_much_work(tmp_path: Path):
-    density = {"density": "exp(-1/x - x)", "lower": "0", "n": "10"}
-    (answer,) = run(tmp_path, ANSWERED, [{**ASKED, **density}])
-    assert "more work" in answer
-    assert "symdp" in answer

@@ -94,7 +94,7 @@ def test_moments() -> None:
     assert noise.std == pytest.approx(2 * np.pi / np.sqrt(6), rel=1e-15)
     heavy = mechanisms.student_t(nu="3/2", s=2)
     assert heavy.mean_abs == pytest.approx(scipy.stats.t(1.5, scale=2).expect(abs), rel=1e-6)
-    with pytest.raises(AccuracyError, match="makes it infinite"):
+    with pytest.raises(AccuracyError, match="whether it is finite is open"):
         _ = heavy.std
 
 

@@ -41,8 +41,8 @@ def test_one_laplace_step_in_its_scale():
 def test_a_rate_raises_epsilon_and_more_noise_lowers_it():
     step = symdp.mechanisms.gaussian(sigma=1.5).subsample("poisson", "1/100")
     found = sensitivities(step, 1000, 1e-5)
-    assert set(found) == {"sigma", "rate", "count"}
-    assert found["sigma"].derivative < 0 < found["count"].derivative
+    assert set(found) == {"sigma", "rate", "n"}
+    assert found["sigma"].derivative < 0 < found["n"].derivative
     above = symdp.mechanisms.gaussian(sigma=1.5).subsample("poisson", "1001/100000")
     more = symdp.compose(above, 1000).epsilon(1e-5).epsilon
     less = symdp.compose(step, 1000).epsilon(1e-5).epsilon
