@@ -34,6 +34,7 @@ from symdp.numeric.answer import (
     NEGLIGIBLE,
     OUTSIDE,
     SETTLED,
+    TOLERABLE,
     Answer,
     FloatAccountant,
     is_rounded,
@@ -108,12 +109,30 @@ def _lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
 
 
 def _sharpened(law: SumLaw, epsilon: float, answer: Answer) -> Answer:
-    """Return an answer, or the one in balls where it is wide by rounding and balls are narrower."""
+    """Return an answer, or a narrower one where it is wide by rounding: in balls, or as a sum.
+
+    Where rare large losses make δ, terms far above it cancel on one line. The sum over their number
+    has none, and costs less than balls.
+    """
     if not is_rounded(answer):
         return answer
+    if law.is_spread and margin(answer) > TOLERABLE:
+        by_large_losses = _given_large_losses(law, epsilon)
+        if by_large_losses is not None and margin(by_large_losses) <= TOLERABLE:
+            return replace(by_large_losses, route="mesh")
     from symdp.methods.in_balls import in_balls  # and with it SymPy
 
     return in_balls(law, epsilon, answer)
+
+
+@kept_with_law
+def _given_large_losses(law: SumLaw, epsilon: float) -> Answer | None:
+    """Return δ(ε) as a sum over the number of large losses, None where that is none."""
+    from symdp.numeric.cut_off import given_large_losses
+
+    with suppress(AccuracyError):  # a part of the losses need not have a line
+        return given_large_losses(law.singly(), epsilon)
+    return None
 
 
 def _line_answer(law: SumLaw, epsilon: float) -> Answer | None:
@@ -143,13 +162,12 @@ def _mesh_answer(law: SumLaw, epsilon: float) -> Answer | None:
     What lies beyond a line is not bounded then: its answer is an estimate, and not believed where
     the mesh excludes it. None where nothing bounds δ from below.
     """
-    from symdp.numeric.cut_off import given_large_losses, mesh_answer
+    from symdp.numeric.cut_off import mesh_answer
 
     law, mesh = law.singly(), None
-    with suppress(AccuracyError):  # nor may a part of the losses have a line
-        by_large_losses = given_large_losses(law, epsilon)
-        if by_large_losses is not None and margin(by_large_losses) <= EXACT:
-            return by_large_losses
+    by_large_losses = _given_large_losses(law, epsilon)
+    if by_large_losses is not None and margin(by_large_losses) <= EXACT:
+        return by_large_losses
     try:
         mesh = mesh_answer(law, epsilon)
     except AccuracyError:  # the nodes do not reach far beyond the tilt

@@ -29,6 +29,7 @@ import numpy as np
 
 from symdp.errors import AccuracyError
 from symdp.numeric.elementary import log_payoff
+from symdp.numeric.outline import NEGLIGIBLE
 
 if TYPE_CHECKING:
     from symdp.numeric.total import SumLaw
@@ -326,8 +327,11 @@ def log_moments_bound(law: SumLaw, epsilon: float, *, plain: bool = False) -> fl
     return best
 
 
-def log_usual_bound(law: SumLaw, epsilon: float) -> float:
-    """Return an upper bound on log δ(ε) from tilts at which K is at hand, 0 where none is."""
+def log_usual_bound(law: SumLaw, epsilon: float, wanted: float = 0.0) -> float:
+    """Return an upper bound on log δ(ε) from tilts at which K is at hand, 0 where none is.
+
+    Far out, where δ may need balls, the best tilt is asked too if the bound is not below `wanted`.
+    """
     try:
         tilts = law.window(0.0)[1] * np.exp2(np.arange(-5.0, 1.0))
         if not (tilts[0] > 0.0 and law.mean < epsilon):
@@ -339,6 +343,8 @@ def log_usual_bound(law: SumLaw, epsilon: float) -> float:
     size = np.abs(transform) + np.abs(payoff)
     bounds = transform + payoff + SLACK * (size + law.count)
     log_delta = log_add_exp(float(np.min(bounds)), law.log_mass_at_infinity)
+    if log_delta >= wanted and wanted < -0.5 * NEGLIGIBLE:
+        return min(log_delta, log_moments_bound(law, epsilon))
     return min(log_delta, 0.0)
 
 

@@ -244,13 +244,12 @@ class Composition(Composed):
         links: list[dict[str, Link]] = [{} for _ in epsilons]
         with within_capacity(accountant.name):
             for side, law in {side: self.law(side) for side in wanted}.items():
-                if accountant.is_exact and len(epsilons) == 1 and links[0]:
-                    lowers = [a.lower for a in links[0].values() if a.lower is not None]
-                    if log_usual_bound(law, epsilons[0]) < max(lowers, default=-math.inf):
-                        continue  # it has no larger δ
-                answers = accountant.log_deltas(law, epsilons)
-                for link, answer in zip(links, answers, strict=True):
-                    link[side] = Link.of(answer)
+                needed = list(range(len(epsilons)))
+                if accountant.is_exact:
+                    needed = [k for k in needed if not _is_exceeded(law, epsilons[k], links[k])]
+                answers = accountant.log_deltas(law, [epsilons[k] for k in needed])
+                for k, answer in zip(needed, answers, strict=True):
+                    links[k][side] = Link.of(answer)
         seconds = (time.perf_counter() - start) / max(len(epsilons), 1)
         whose = self._whose(direction)
         return [
@@ -643,6 +642,15 @@ def compose(
     if n is not None:
         raise InputError("a list of steps carries its own counts; leave `n` out")
     return Composition(listed_steps(steps))
+
+
+def _is_exceeded(law: SumLaw, epsilon: float, links: Mapping[str, Link]) -> bool:
+    """Return whether δ(ε) of a side is certainly below that of another one, which is known."""
+    lowers = [link.lower for link in links.values() if link.lower is not None]
+    if not lowers:
+        return False
+    least = max(lowers)
+    return log_usual_bound(law, epsilon, least) < least
 
 
 def total_law(steps: _Steps, direction: str) -> SumLaw:

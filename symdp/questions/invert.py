@@ -26,6 +26,7 @@ _ITERATIONS = 100  # of a bracketed search
 _AT_ZERO = "δ(0) is already at most the δ asked for"
 _ROUNDED = 1e-12  # of the divergence, relative to the losses that it is the mean of
 _TOUCHING = 1e-15  # of the largest loss: closer ends of ε are one, but for rounding
+_LINEAR = 1e-8  # of log δ: its square, which a step along a tangent lacks, is below rounding
 _CLOSE = 1e-10  # relative: the ε of a bound needs no more
 _FARTHEST = 30.0  # e-folds of the distance to the largest loss that one step of a search takes
 _EVALUATIONS = 200  # evaluations, twice what halving alone takes
@@ -43,7 +44,7 @@ def invert_larger(
     largest: float | None = None
     for side, law in laws.items():
         if largest is not None:
-            if accountant.is_exact and log_usual_bound(law, largest) <= log_delta:
+            if accountant.is_exact and log_usual_bound(law, largest, log_delta) <= log_delta:
                 continue
             answer = accountant.log_delta(law, largest)
             if _is_met(answer, log_delta):
@@ -141,13 +142,14 @@ def invert(
     guess = min(max(guess, 0.0), top)
     if is_quick and guess == top:  # where log δ has no slope
         guess = 0.5 * top
-    root = _newton(look, guess, top, width)
+    smooth = accountant.is_exact and law.is_spread and not law.has_atoms
+    root = _newton(look, guess, top, width, smooth)
     if rough:
         values = {
             epsilon: answer_at for epsilon, answer_at in values.items() if epsilon not in rough
         }
         rough = None
-        root = _newton(look, guess if root is None else root, top, width)
+        root = _newton(look, guess if root is None else root, top, width, smooth)
     rough = None
     if not root:
         # Widen to a bracket.
@@ -172,7 +174,12 @@ def invert(
     if steepness is None:
         apart = root + 1e-4 * (width + abs(root))
         steepness = (height(apart) - value) / (apart - root)
-    link = _with_bounds(root, *values[root], steepness)
+    height_at_root, at_root = values[root]
+    if smooth and value and abs(value) <= _LINEAR and steepness < 0.0:
+        # The last step of Newton's method: what it lacks is of second order.
+        root -= value / steepness
+        height_at_root = value * value
+    link = _with_bounds(root, height_at_root, at_root, steepness)
     if answer.kind == "bound" and answer.log_lower is not None:
         # The slope of the upper bound says nothing of where the lower one meets δ.
         guess = root if link.lower is None else link.lower
@@ -227,11 +234,13 @@ def _newton(
     guess: float,
     top: float,
     width: float,
+    smooth: bool,
 ) -> float | None:
     """Return the root by Newton's method, 0 where it lies below, or None where it is not for it.
 
     Each step stays inside what is known of the root's place, and the last step is a plain one,
-    or one that would move δ by less than its interval tells.
+    or one that would move δ by less than its interval tells. Of a smooth profile the last step is
+    left to be taken where its square is below rounding.
     """
     low, high, reach, x = 0.0, top, width, guess
     for _ in range(_ITERATIONS):
@@ -243,7 +252,7 @@ def _newton(
         low, high = (x, high) if height > 0 else (low, x)
         move = -height / rate
         near = max(_RELATIVE * min(x, max(top - x, 0.0)), math.ulp(x))
-        if abs(move) <= near or abs(height) <= unsure:
+        if abs(move) <= near or abs(height) <= unsure or (smooth and abs(height) <= _LINEAR):
             return x
         if 0.0 < top - x < math.inf:  # next to the largest loss log δ is a line in log(top − ε)
             move = (top - x) * -math.expm1(min(-move / (top - x), _FARTHEST))

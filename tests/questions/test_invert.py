@@ -7,7 +7,9 @@ import random
 
 import pytest
 
+from symdp import compose, mechanisms
 from symdp.errors import AccuracyError
+from symdp.methods import route
 from symdp.questions.invert import bracketed_root
 
 SHAPES = {
@@ -59,3 +61,32 @@ def test_no_number_is_given_where_there_is_no_bracket():
         bracketed_root(lambda x: x * x + 1.0, -1.0, 1.0)
     with pytest.raises(AccuracyError, match="no number at"):
         bracketed_root(lambda x: x if abs(x) > 0.4 else math.nan, -1.0, 1.5)
+
+
+def test_the_last_step_along_a_tangent_lacks_nothing():
+    """ε is found at a δ that was not asked for exactly; δ(ε) there is the target to rounding."""
+    for step, n, delta in (
+        (mechanisms.gaussian(sigma=1).subsample("poisson", "1/100"), 200, 1e-6),
+        (mechanisms.logistic(s=1), 5, 1e-7),  # next to the largest loss
+        (mechanisms.gumbel(b=4), 20, 1e-6),
+        (mechanisms.student_t(nu=3, s=2), 5, 1e-4),
+    ):
+        steps = compose(step, n)
+        answer = steps.epsilon(delta)
+        there = steps.delta(answer.epsilon)
+        assert there.lower <= delta * (1 + 1e-13)
+        assert there.upper >= delta * (1 - 1e-13)
+        assert answer.epsilon_lower <= answer.epsilon <= answer.epsilon_upper
+
+
+def test_a_direction_far_below_the_other_one_is_not_computed(monkeypatch):
+    """At ε = 9 one direction has e^−66 and the other e^−2078, which takes balls."""
+    steps = compose(mechanisms.gaussian(sigma=1).subsample("poisson", "1/100"), 1000)
+    computed: list[str] = []
+    first = route._first_answer
+    monkeypatch.setattr(
+        route, "_first_answer", lambda law, *a: computed.append(law.direction) or first(law, *a)
+    )
+    both = steps.delta([8.5, 9.0])
+    assert computed == ["remove", "remove"]
+    assert list(both.delta) == [steps.delta(e, direction="remove").delta for e in (8.5, 9.0)]
