@@ -727,6 +727,8 @@ def shuffled(certificate, epsilon):
     """
     n = whole(certificate, "people", 2, MOST_COUNT)
     texts = listed(certificate, "laws")
+    if "support" in certificate:
+        return of_densities(certificate, [formula(text) for text in texts], n, epsilon)
     laws = []
     for law in texts:
         masses = listed({"law": law}, "law", len(texts[0]))
@@ -750,15 +752,90 @@ def shuffled(certificate, epsilon):
     return bound
 
 
-def of_pair(outcomes, n, epsilon, hint):
-    """Bound the delta of one pair of laws, told as triples p, q, w."""
+class Answer(Step):
+    """On panels, each with its least law: w, that law times e^-slack, and X = (p - e^epsilon q)/w.
+
+    Without a pair it is the mass of one law there.
+    """
+
+    def __init__(self, laws, hint, rule, ends, pair, epsilon):
+        self.laws = laws
+        self.scale = Fraction(0)
+        self.nodes = []
+        self.panels = []
+        self.rule, self.gap = rule
+        self.pair = pair
+        self.epsilon = epsilon
+        self.slack = number(hint.get("slack"), "slack")
+        need(self.slack >= 0, "a negative slack")
+        rows = [[number(x, "panels") for x in row] for row in listed(hint, "panels")]
+        edges = sum(rows, ends[0]) + ends[1]
+        need(edges == sorted(edges), "panels that overlap, or lie outside of the support")
+        for row, least in zip(rows, listed(hint, "least", len(rows))):
+            self.least = whole({"least": least}, "least", 0, len(laws) - 1)
+            for x, y in zip(row, row[1:]):
+                self.add_panel(x, y)
+
+    def add_panel(self, x, y):
+        panel = self.panel(x, y)
+        self.panels.append(panel)
+        middle, radius = panel[:2]
+        for t, weight in self.rule:
+            logs = self.logs(series(middle + radius * t))
+            self.nodes.append((series(weight * radius), *logs))
+
+    def logs(self, x):
+        """Return log w and X, or the log of one law and 0; w must lie below every law."""
+        logs = [log_value(law, x) + x * 0 for law in self.laws]
+        if isinstance(self.pair, int):
+            return logs[self.pair], x * 0
+        w = logs[self.least] - self.slack
+        for log in logs:
+            difference = log - w
+            need(difference.parts[0] >= difference.spread(), "another law may be the least one")
+        p, q = (logs[index] - w for index in self.pair)
+        return w, p.exp() - (q + self.epsilon).exp()
+
+
+def of_densities(certificate, laws, n, epsilon):
+    """Bound delta of laws with densities of mass 1: outputs beside the panels are counted apart."""
+    low, high = listed(certificate, "support", 2)
+    first = [] if low == "-oo" else [number(low, "an end")]
+    last = [] if high == "oo" else [number(high, "an end")]
+    rule = rule_of(certificate)
+    bound = point(0)
+    for i in range(len(laws)):
+        for j in range(len(laws)):
+            if i == j:
+                continue
+            hint = certificate["plans"].get(f"{i} {j}")
+            need(hint, "a pair of laws has no plan")
+            tilt, _, _, terms, spacing = plan_of(hint)
+            panels = laws, hint, rule, (first, last)
+            answer = Answer(*panels, (i, j), epsilon)
+            mass = Answer(*panels, i, epsilon).total(0)
+            need(mass.lo <= ONE, "a law has a mass above 1")
+            left = 1 - answer.total(0)
+            weights, error = answer.measure(tilt, spacing * terms)
+            values = [x for _, _, x in answer.nodes]
+            end = of_sum(weights, values, left, error, n, hint) + point(ONE - mass.lo)
+            bound = bound if bound.hi >= end.hi else end
+    return bound
+
+
+def plan_of(hint):
+    """Return tilt, period, blur, number of terms, and the spacing of frequencies."""
     t = number(hint.get("tilt"), "tilt")
     period = number(hint.get("period"), "period")
     blur = number(hint.get("blur"), "blur")
-    terms = whole(hint, "terms", 0, MOST_WORK)
     need(t > 0 and period > 0 and blur > 0, "tilt, period and blur must be positive")
+    return t, period, blur, whole(hint, "terms", 0, MOST_WORK), PI * (2 / period)
+
+
+def of_pair(outcomes, n, epsilon, hint):
+    """Bound the delta of one pair of laws, told as triples p, q, w."""
+    t = plan_of(hint)[0]
     growth = series(epsilon).exp()
-    first = PI * (2 / period)
     atoms = []
     apart = point(0)
     for p, q, w in outcomes:
@@ -770,13 +847,19 @@ def of_pair(outcomes, n, epsilon, hint):
             apart += point(gain)
     weights = [(x * t).exp() * w for w, x in atoms]
     left = series(1 - sum(w for w, _ in atoms))
-    highest = sum(weights, left)
+    return of_sum(weights, [x for _, x in atoms], left, 0, n, hint) + apart
+
+
+def of_sum(weights, losses, left, error, n, hint):
+    """Bound E S+/n: E e^(zX) is left + sum weights e^(iy losses), to an error, at tilt + iy."""
+    t, period, blur, terms, first = plan_of(hint)
+    highest = sum(weights, left) + point(error)
     top = (log_of(highest.hi) * n).exp()
     if not terms:
-        return top * (series(1).exp() * n * t).inverse() + apart
+        return top * (series(1).exp() * n * t).inverse()
     values = [(weight.parts[0], 0, weight.radius) for weight in weights]
-    turns = [turn(first * x) for _, x in atoms]
-    constant = (left.parts[0], 0, left.radius)
+    turns = [turn(first * x) for x in losses]
+    constant = (left.parts[0], 0, left.radius + error)
     half_variance = blur * blur / 2
     result = point(0)
     for k in range(terms + 1):
@@ -793,7 +876,7 @@ def of_pair(outcomes, n, epsilon, hint):
     fall = ((t * t - y * y) * half_variance).exp()
     beyond = fall * (first * first).inverse()
     total = result + top * beyond * Fraction(2, terms)
-    return total * (1 / (period * n)) + apart
+    return total * (1 / (period * n))
 
 
 def kernel(a, y, spacing, fall, next_fall, gap):
@@ -828,11 +911,12 @@ def check(certificate):
     if "shuffled" in certificate:
         answers = certificate["shuffled"]
         need(epsilon >= 0 == lower, "of shuffled answers no lower end is proved", Malformed)
-        end = shuffled({**answers, "plans": witness["plans"]}, epsilon)
+        end = shuffled({**witness, **answers}, epsilon)
         need(end.hi <= series(upper).lo, "the upper end is not proved")
+        whole_mass = ", of mass 1" if "support" in answers else ""
         return (
             f"delta({claim['epsilon']}) <= {claim['upper']} for shuffled answers of people, "
-            f"each by one of the laws: {json.dumps(answers)}"
+            f"each by one of the laws{whole_mass}: {json.dumps(answers)}"
         )
     whom = {"remove": "P against Q", "add": "Q against P", "both": "P against Q and Q against P"}
     direction = claim.get("direction")

@@ -56,7 +56,7 @@ def make(
     pairs = [(pair, n) for pair, n in steps if isinstance(pair, Pair)]
     plans = [_SidePlan(pairs, side, epsilon, digits) for side in sides]
     bits = max(plan.bits for plan in plans)
-    rule = _gauss_rule(max(plan.nodes for plan in plans), bits)
+    rule = gauss_rule(max(plan.nodes for plan in plans), bits)
     witness: Told = {"bits": str(bits), "rule": rule}
     lower = Fraction(0)
     upper = Fraction(0)
@@ -100,9 +100,15 @@ def make_shuffled(
     bits, digits = sizes
     rows = [[str(mass) for mass in law] for law in laws]
     shuffle: Told = {"people": str(people), "laws": rows}
+    witness: Told = {"bits": str(bits), "plans": plans}
+    return certificate_of_shuffled(shuffle, witness, epsilon, digits)
+
+
+def certificate_of_shuffled(shuffle: Told, witness: Told, epsilon: Fraction, digits: int) -> Told:
+    """Return a certificate with the upper end that the checker proves."""
     try:
-        checker.set_units(bits)
-        end = checker.shuffled(shuffle | {"plans": plans}, epsilon)
+        checker.set_units(int(witness["bits"]))
+        end = checker.shuffled(witness | shuffle, epsilon)
     except checker.Refused as refusal:
         raise AccuracyError(f"no certificate: its checker says, {refusal}") from None
     upper = Fraction(end.hi + 1, checker.ONE)
@@ -112,7 +118,6 @@ def make_shuffled(
         "lower": "0",
         "upper": scientific(min(upper, Fraction(1)), digits + 2, up=True),
     }
-    witness: Told = {"bits": str(bits), "plans": plans}
     return {"format": checker.FORMAT, "claim": claim, "shuffled": shuffle, "witness": witness}
 
 
@@ -134,9 +139,9 @@ def _step_as_text(pair: Pair, count: int) -> Told:
     laws: list[str | list[str]] = []
     for law in pair.components:
         if isinstance(law, tuple):
-            laws.append([_law_text(mass, pair.variable) for mass in law])
+            laws.append([law_text(mass, pair.variable) for mass in law])
         else:
-            laws.append(_law_text(law, pair.variable))
+            laws.append(law_text(law, pair.variable))
     support = pair.support
     ends = [str(support.lower), str(support.upper)]
     return {
@@ -148,7 +153,7 @@ def _step_as_text(pair: Pair, count: int) -> Told:
     }
 
 
-def _law_text(law: Any, variable: sp.Symbol) -> str:
+def law_text(law: Any, variable: sp.Symbol) -> str:
     """Return a density as text; a constant factor that the grammar lacks is rounded down.
 
     Then the density as told is no larger than the true one: the upper end holds for that as well.
@@ -511,7 +516,7 @@ class _Layout:
         return cut if mass > 0 and len(row) > 1 else 0
 
 
-def _gauss_rule(nodes: int, bits: int) -> list[list[str]]:
+def gauss_rule(nodes: int, bits: int) -> list[list[str]]:
     """Return nodes and weights of Gauss and Legendre as decimals, good to the last bit or so."""
     digits = math.ceil(bits * math.log10(2)) + 2
     rule = []

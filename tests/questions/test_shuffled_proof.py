@@ -124,14 +124,59 @@ def test_a_certificate_of_a_list_is_checked(tmp_path):
             check_certificate.check(tampered)
 
 
+LOGISTIC = sp.exp(-(Y - X)) / (1 + sp.exp(-(Y - X))) ** 2
+
+
+@pytest.mark.quick_cases("Laplace-100-3/10")
+@pytest.mark.parametrize(
+    ("name", "people", "epsilon"),
+    [("Laplace", 100, "3/10"), ("logistic", 300, "1/5"), ("normal", 1000, "1/5")],
+)
+def test_a_certificate_of_densities_is_checked(tmp_path, name, people, epsilon):
+    density = {"Laplace": LAPLACE, "logistic": LOGISTIC, "normal": NORMAL}[name]
+    crowd = compose(Mechanism.local(density, Y, X, (0, 1)).shuffled(people))
+    told = certificate(crowd, epsilon=epsilon, digits=2)
+    path = tmp_path / "proof.json"
+    path.write_text(json.dumps(told))
+    assert path.stat().st_size < 20_000
+    verdict = check(path)
+    assert verdict.code == 0, verdict.text
+    assert "worst pair" in told["assumed"]
+    answer = crowd.delta(float(Fraction(epsilon))).delta
+    assert answer * (1 - 1e-6) <= float(told["claim"]["upper"]) <= answer * 1.1
+    if name != "Laplace":
+        return
+    below = deepcopy(told)
+    below["claim"]["upper"] = str(0.99 * answer)
+    another = deepcopy(told)
+    another["witness"]["plans"]["0 1"]["least"][0] = "0"
+    narrow = deepcopy(told)
+    narrow["witness"]["plans"]["0 1"]["panels"][0] = ["-3", "-1"]
+    over = deepcopy(told)
+    over["witness"]["plans"]["0 1"]["panels"][0][-1] = "1/10"
+    heavy = deepcopy(told)
+    heavy["shuffled"]["laws"][0] = "exp(-Abs(x))"
+    sharp = deepcopy(told)
+    sharp["shuffled"]["laws"] = ["2*exp(-4*Abs(x))", "2*exp(-4*Abs(x - 1))"]
+    raised = deepcopy(told)
+    raised["witness"]["plans"]["0 1"]["slack"] = "-1/10"
+    for tampered in (below, another, narrow, over, heavy, sharp, raised):
+        with pytest.raises(check_certificate.Refused):
+            check_certificate.check(tampered)
+
+
+def test_a_file_of_densities_needs_a_worst_pair():
+    skewed = 2 * sp.exp(-(Y - X)) / (1 + sp.exp(-(Y - X))) ** 3
+    with refused("list the inputs"):
+        certificate(compose(Mechanism.local(skewed, Y, X, (0, 1)).shuffled(9)), epsilon="1/2")
+
+
 def test_what_is_not_proved_is_refused():
     coin = Mechanism.local(COIN).shuffled(100)
     with refused("from epsilon = 0 on"):
         compose(coin).certify(-1)
     with refused("one round"):
         certificate(compose(coin), delta="1/1000")
-    with refused("of lists of outcomes"):
-        certificate(compose(Mechanism.local(LAPLACE, Y, X, (0, 1)).shuffled(9)), epsilon="1/2")
 
 
 @pytest.mark.slow
