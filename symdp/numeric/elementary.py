@@ -55,14 +55,16 @@ def log_sum(values: ArrayLike) -> float:
     top = float(terms.max(initial=-np.inf))
     if math.isinf(top):
         return top
-    return top + math.log(float(np.exp(terms - top).sum(dtype=np.longdouble)))
+    total = np.exp(terms - top).sum(dtype=np.longdouble)
+    return top + math.log(float(total))
 
 
 def log_payoff(s: Any) -> Any:
     """Return log s^s/(1+s)^{1+s}, the largest (1 − e^{−x})⁺e^{−sx} [SPA (43)], 0 at s = 0."""
     with np.errstate(divide="ignore", invalid="ignore"):
         log_ratio = np.log1p(1.0 / np.asarray(s))
-        return np.where(s > 0.0, -s * log_ratio - np.log1p(s), 0.0)
+        value = -s * log_ratio - np.log1p(s)
+        return np.where(s > 0.0, value, 0.0)
 
 
 def exponential_remainder(x: Array) -> Array:
@@ -105,7 +107,8 @@ def oscillation_sum(y: Array, deviation: Array, weight: Array) -> Complex:
         is_small = np.abs(half) < 0.5 * _SMALL
         near = 2.0 * half[is_small]
         square = near * near
-        sine[is_small] = 0.5 * near * square * _horner(_SINE, square)
+        remainder = 0.5 * near * square * _horner(_SINE, square)
+        sine[is_small] = remainder
         result[block].imag = 2.0 * (sine @ weight)
     return result
 
@@ -120,7 +123,8 @@ def log_one_plus(z: Complex) -> Complex:
     imaginary = z.imag
     result = np.empty(z.shape, dtype=np.complex128)
     with np.errstate(divide="ignore"):
-        square = np.maximum(real * (2.0 + real) + imaginary * imaginary, -1.0)
+        plain_square = real * (2.0 + real) + imaginary * imaginary
+        square = np.maximum(plain_square, -1.0)
         log_modulus = 0.5 * np.log1p(square)
         # Next to −1 the square cancels, and its root would keep half of the digits.
         is_small = square < _SMALL_SQUARE
@@ -139,7 +143,8 @@ _BETA = 2.30 * _WIDTH  # of the kernel e^{β(√(1−x²)−1)}, for a grid four
 def _kernel_transform() -> Chebyshev:
     """Return the kernel's Fourier transform, which is even, as a polynomial in (k/grid)² ≤ 1/16."""
     nodes, weights = np.polynomial.legendre.leggauss(80)
-    kernel = np.exp(_BETA * (np.sqrt(1.0 - nodes * nodes) - 1.0))
+    root = np.sqrt(1.0 - nodes * nodes)
+    kernel = np.exp(_BETA * (root - 1.0))
     values = weights * kernel
 
     def transform(square: Array) -> Array:
@@ -170,8 +175,10 @@ def uniform_sum(weight: Array, angle: Array, first: int, last: int) -> Complex:
         angle = angle[counts]
         width = 1 << (count.bit_length() + 1) // 2
         starts = np.arange(first, last, width)
-        rows = np.exp(1j * np.multiply.outer(starts, angle)) * weight
-        columns = np.exp(1j * np.multiply.outer(angle, np.arange(width)))
+        start_phases = np.multiply.outer(starts, angle)
+        column_phases = np.multiply.outer(angle, np.arange(width))
+        rows = np.exp(1j * start_phases) * weight
+        columns = np.exp(1j * column_phases)
         return np.asarray((rows @ columns).ravel()[:count])
     turned = weight * np.exp(1j * first * angle)
     columns = np.stack([turned.real, turned.imag], axis=1)
@@ -181,7 +188,8 @@ def uniform_sum(weight: Array, angle: Array, first: int, last: int) -> Complex:
 
 def column_sums(weights: Array, angle: Array, count: int) -> Complex:
     """Return Σⱼ wⱼᵢ e^{−ikθⱼ}, k < count, a row for each i; absolute error ~1e-15 Σⱼ|wⱼᵢ|."""
-    grid = _quick_length(max(4 * count + 2 * _WIDTH, 64))
+    least = max(4 * count + 2 * _WIDTH, 64)
+    grid = _quick_length(least)
     position = angle * (grid / (2.0 * np.pi))
     first = np.ceil(position - 0.5 * _WIDTH)
     from_first = position - first
@@ -196,11 +204,14 @@ def column_sums(weights: Array, angle: Array, count: int) -> Complex:
         root = np.sqrt(np.maximum(1.0 - x * x, 0.0))
         kernel = np.exp(_BETA * (root - 1.0))
         for row, column in zip(total, columns, strict=True):
-            row[offset : offset + grid] += np.bincount(index, kernel * column, grid)
+            spread = np.bincount(index, kernel * column, grid)
+            row[offset : offset + grid] += spread
     total[:, :_WIDTH] += total[:, grid:]
-    spectrum = np.fft.rfft(total[:, :grid])[:, :count]
+    transform = np.fft.rfft(total[:, :grid])
+    spectrum = transform[:, :count]
     square = (np.arange(count) / grid) ** 2
-    return np.asarray(spectrum / _kernel_transform()(square))
+    transform_of_kernel = _kernel_transform()(square)
+    return np.asarray(spectrum / transform_of_kernel)
 
 
 def powers_less_one(angle: Array, nodes: int) -> Complex:
@@ -211,14 +222,16 @@ def powers_less_one(angle: Array, nodes: int) -> Complex:
     table: Any = np.zeros((angle.size, nodes), dtype=np.complex128)
     if nodes > 1:
         half_sine = np.sin(0.5 * angle)
-        table[:, 1] = -2.0 * half_sine * half_sine + 1j * np.sin(angle)
+        real = -2.0 * half_sine * half_sine
+        table[:, 1] = real + 1j * np.sin(angle)
     filled = 1
     while filled < nodes - 1:
         more = min(filled, nodes - 1 - filled)
         start = filled + 1
         last = table[:, filled:start]
         grown = table[:, start : start + more]
-        np.multiply(table[:, 1 : more + 1], 1.0 + last, out=grown)
+        filled_columns = table[:, 1 : more + 1]
+        np.multiply(filled_columns, 1.0 + last, out=grown)
         grown += last
         filled += more
     return np.asarray(table)

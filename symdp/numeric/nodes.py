@@ -93,7 +93,8 @@ class NodeSet:
         last_of_panel = panel[ORDER - 1 :]
         first_of_panel = panel[: panel.size - ORDER + 1]
         whole = np.flatnonzero(last_of_panel == first_of_panel)
-        index = order[whole[:, None] + np.arange(ORDER)]
+        places = whole[:, None] + np.arange(ORDER)
+        index = order[places]
         slope = self.loss[index] @ DERIVATIVE.T
         joined = np.asarray(np.diff(panel[whole]) == 1)
         return WholePanels(index, slope, joined)
@@ -151,7 +152,8 @@ def flat_nodes(outline: Outline) -> PieceNodes:
         log_weight = np.full(x.size, log_sum(rule.log_weight))
         _, loss = piece.rounded(x)
         atom = PieceNodes.atoms(loss, log_weight)
-        outline.kept.update(atom=replace(atom, error=rule.error, panels=rule.panels))
+        settled_atom = replace(atom, error=rule.error, panels=rule.panels)
+        outline.kept.update(atom=settled_atom)
     kept: PieceNodes = outline.kept["atom"]
     return kept
 
@@ -184,12 +186,13 @@ def build_nodes(
     not.
     """
     escaping = [escapes(outline.piece) for outline in outlines]
-    finite = [outline for outline, escaped in zip(outlines, escaping, strict=True) if not escaped]
+    paired = list(zip(outlines, escaping, strict=True))
+    finite = [outline for outline, escaped in paired if not escaped]
     masses: dict[float, float] = {}
     if finite:
         masses = covering_tilts(finite, ends)
     piece_nodes = [PieceNodes.atoms(step.point_loss, step.point_log_p)]
-    for outline, escaped in zip(outlines, escaping, strict=True):
+    for outline, escaped in paired:
         piece = outline.piece
         piece_masses = {0.0: 0.0} if escaped else masses
         if piece.integer:
@@ -218,15 +221,18 @@ def node_set(
     error += float(kinks[2].sum())
     is_infinite = np.isposinf(loss)
     escaped = float(np.exp(log_weight[is_infinite]).sum())
-    is_usable = ~is_infinite & np.isfinite(log_weight) & np.isfinite(loss)
+    has_mass = np.isfinite(log_weight)
+    is_usable = ~is_infinite & has_mass & np.isfinite(loss)
     usable = np.flatnonzero(is_usable)
     order = usable[np.argsort(loss[usable])]
     loss = loss[order]
     log_weight = log_weight[order]
     number = number[order]
     log_spread = log_spread[order]
-    are_atoms = (number[:-1] < 0) & (number[1:] < 0)
-    again = np.flatnonzero((np.diff(loss) == 0.0) & are_atoms) + 1
+    is_atom = number < 0
+    are_atoms = is_atom[:-1] & is_atom[1:]
+    is_same_loss = np.diff(loss) == 0.0
+    again = np.flatnonzero(is_same_loss & are_atoms) + 1
     if again.size:  # atoms at one and the same loss
         first = np.delete(np.arange(loss.size), again)
         loss = loss[first]
@@ -256,6 +262,8 @@ def node_set(
     for piece, is_escaping, nodes in zip(step.pieces, escaping, piece_nodes[1:], strict=True):
         if nodes.panels is not None and not is_escaping:
             panels.append((piece, *nodes.panels))
+    beyond = _column_sums(nodes.beyond for nodes in piece_nodes)
+    beyond_reversed = _column_sums(nodes.beyond_reversed for nodes in piece_nodes)
     return NodeSet(
         loss,
         log_weight,
@@ -267,8 +275,8 @@ def node_set(
         number,
         log_spread,
         error,
-        beyond=_column_sums(nodes.beyond for nodes in piece_nodes),
-        beyond_reversed=_column_sums(nodes.beyond_reversed for nodes in piece_nodes),
+        beyond=beyond,
+        beyond_reversed=beyond_reversed,
         panels=tuple(panels),
         kinks=kinks,
     )
@@ -284,7 +292,8 @@ def _node_numbers(counts: Sequence[Index]) -> Index:
     numbers = []
     first = 0
     for count in counts:
-        numbers.append(np.where(count < 0, count, count + first))
+        is_atom = count < 0
+        numbers.append(np.where(is_atom, count, count + first))
         last_panel = int(count.max(initial=-1)) // ORDER
         first += (last_panel + 2) * ORDER
     return np.concatenate(numbers)
@@ -372,7 +381,8 @@ class Tilted:
         panels = self.nodes.whole_panels
         decay = panel_decay(self.weight[panels.index], panels.slope, panels.joined)
         far = decay.log_bound(y)
-        far[:-1] = np.minimum(far[:-1], near_bound(self.weight, self.deviation, y))
+        near = near_bound(self.weight, self.deviation, y)
+        far[:-1] = np.minimum(far[:-1], near)
         return far
 
     def expansion(self, y: float) -> Expansion:
@@ -410,14 +420,16 @@ class Tilted:
     @cached_property
     def excess(self) -> float:
         """K(t) − t·μ, accurate relative to itself."""
-        return float(excess(self.nodes, np.asarray([self.tilt]))[0])
+        of_tilt = excess(self.nodes, np.asarray([self.tilt]))
+        return float(of_tilt[0])
 
 
 def excess(nodes: NodeSet, tilts: Array) -> Array:
     """Return K(t) − t·μ for several tilts: log E e^{t(L−μ)}, built from e^x − 1 − x near zero."""
     rows = max(1, BLOCK // max(nodes.centred.size, 1))
     if tilts.size > rows:
-        blocks = [tilts[first : first + rows] for first in range(0, tilts.size, rows)]
+        starts = range(0, tilts.size, rows)
+        blocks = [tilts[first : first + rows] for first in starts]
         return np.concatenate([excess(nodes, block) for block in blocks])
     scaled = np.multiply.outer(tilts, nodes.centred)
     exponent = nodes.log_weight + scaled
@@ -431,7 +443,8 @@ def excess(nodes: NodeSet, tilts: Array) -> Array:
         values[near] = _from_growths(nodes, scaled[near])
     if not near.all():
         far = ~near
-        total = np.exp(exponent[far] - top[far, None]).sum(axis=1)
+        growth = np.exp(exponent[far] - top[far, None])
+        total = growth.sum(axis=1)
         values[far] = top[far] + np.log(total)
     return values
 
@@ -443,20 +456,24 @@ def _from_growths(nodes: NodeSet, scaled: Array) -> Array:
     ratio = growth @ nodes.weight
     if scaled.max(initial=0.0) > LARGE:
         # Beside e^x there, 1 + x is all that counts; the weight may be tiny where e^x is huge.
-        grown = np.exp(scaled + nodes.log_weight) - nodes.weight * (1.0 + scaled)
+        large = np.exp(scaled + nodes.log_weight)
+        grown = large - nodes.weight * (1.0 + scaled)
         missing = grown - nodes.weight * growth
         ratio += np.where(scaled > LARGE, missing, 0.0).sum(axis=1)
     finite_mass = 1.0 - nodes.mass_at_infinity
-    return np.asarray(np.log1p(ratio / finite_mass) + math.log1p(-nodes.mass_at_infinity))
+    log_ratio = np.log1p(ratio / finite_mass)
+    return np.asarray(log_ratio + math.log1p(-nodes.mass_at_infinity))
 
 
 DIRECT_WORK = 1_200_000  # below this many exponentials a plain sum beats the transform
 _NEAR_PHASE = 32.0  # radians at the last y: nodes that turn by no more keep their relative accuracy
 _PLACES = 48  # of a polynomial that e^{iyd} is to rounding while yd runs over half of that phase
 _BLOCK = 1 << 14  # values that stay in a processor's cache
-_CHEBYSHEV = np.cos((np.arange(_PLACES) + 0.5) * (np.pi / _PLACES))  # places of the polynomial
+_ANGLES_OF_PLACES = (np.arange(_PLACES) + 0.5) * (np.pi / _PLACES)
+_CHEBYSHEV = np.cos(_ANGLES_OF_PLACES)  # places of the polynomial
 # Its values there to its coefficients.
-_TO_SERIES = np.cos(np.outer(np.arange(_PLACES), np.arccos(_CHEBYSHEV))) * (2.0 / _PLACES)
+_PHASES = np.outer(np.arange(_PLACES), np.arccos(_CHEBYSHEV))
+_TO_SERIES = np.cos(_PHASES) * (2.0 / _PLACES)
 _TO_SERIES[0] *= 0.5
 
 
@@ -562,23 +579,34 @@ class Decay:
 
     def log_bound(self, y: Array) -> Array:
         """Return an estimated bound on log |φ(y')| for every |y'| ≥ |y|, the y in rising order."""
-        best = np.ones((y.size, *np.shape(self.atomic_mass)))
+        kind_count = np.shape(self.atomic_mass)
+        best = np.ones((y.size, *kind_count))
+        size = np.abs(y)
         with np.errstate(invalid="ignore"):
-            jumps = np.abs(self.right[..., :-1] - self.left[..., 1:])
-        turned = np.multiply.outer(1.0 / np.sqrt(np.abs(y)), self.turned)
+            differences = self.right[..., :-1] - self.left[..., 1:]
+            jumps = np.abs(differences)
+        turned = np.multiply.outer(1.0 / np.sqrt(size), self.turned)
         mass = np.minimum(self.mass, turned)
         for order, variation in zip(_ORDERS, self.variation, strict=False):
-            powers = np.power.outer(1.0 / np.abs(y), np.arange(1.0, order + 1.0))
+            exponents = np.arange(1.0, order + 1.0)
+            powers = np.power.outer(1.0 / size, exponents)
             with np.errstate(over="ignore", invalid="ignore"):
                 by_parts = np.multiply.outer(powers[:, -1], variation)
-                left = np.abs(np.tensordot(powers, self.left[:order], 1))
-                right = np.abs(np.tensordot(powers, self.right[:order], 1))
-                jump = np.abs(np.tensordot(powers, jumps[:order], 1))
+                left_sum = np.tensordot(powers, self.left[:order], 1)
+                right_sum = np.tensordot(powers, self.right[:order], 1)
+                jump_sum = np.tensordot(powers, jumps[:order], 1)
+                left = np.abs(left_sum)
+                right = np.abs(right_sum)
+                jump = np.abs(jump_sum)
                 # By parts or not, any choice bounds: what a panel's own mass is not worth, the
                 # ends of its neighbours may be.
-                for is_by_parts in (by_parts < mass, by_parts < mass + left + right):
-                    total = np.where(is_by_parts, by_parts, mass).sum(axis=-1) + self.atomic_mass
-                    inner = self.joined & is_by_parts[..., :-1] & is_by_parts[..., 1:]
+                is_worth_own = by_parts < mass
+                is_worth_ends = by_parts < mass + left + right
+                for is_by_parts in (is_worth_own, is_worth_ends):
+                    own_terms = np.where(is_by_parts, by_parts, mass)
+                    total = own_terms.sum(axis=-1) + self.atomic_mass
+                    are_both = is_by_parts[..., :-1] & is_by_parts[..., 1:]
+                    inner = self.joined & are_both
                     alone_right = is_by_parts.copy()
                     alone_left = is_by_parts.copy()
                     alone_right[..., :-1] &= ~inner
@@ -587,7 +615,8 @@ class Decay:
                     total += np.where(alone_left, left, 0.0).sum(axis=-1)
                     total += np.where(inner, jump, 0.0).sum(axis=-1)
                     best = np.fmin(best, total)
-        largest_beyond = np.maximum.accumulate(best[::-1])[::-1]
+        from_last = np.maximum.accumulate(best[::-1])
+        largest_beyond = from_last[::-1]
         return np.asarray(np.log(largest_beyond))
 
     def expansion(
@@ -629,13 +658,16 @@ class Decay:
                 end_values = (left, right)[side.end]
                 end_values[:, panel] = values
                 residual += missing
-                kinks.append(interpolated_at(loss[panel], np.asarray([side.value])))
+                turn = np.asarray([side.value])
+                kinks.append(interpolated_at(loss[panel], turn))
                 rows.append(size[:, None])
         regular = good.copy()
         regular[list(turning)] = False
         both = self.joined & good[:-1] & good[1:]
-        first = good & ~np.append(False, self.joined)
-        last = good & ~np.append(self.joined, False)
+        is_joined_left = np.append(False, self.joined)
+        is_joined_right = np.append(self.joined, False)
+        first = good & ~is_joined_left
+        last = good & ~is_joined_right
         powers = slice(2, 2 * order + 1, 2)
         for values, end, is_end in ((left, low, first), (right, high, last)):
             kinks.append(end[is_end])
@@ -647,13 +679,16 @@ class Decay:
         lone = np.abs(left[:, alone_left]).sum(axis=1)
         lone = lone + np.abs(right[:, alone_right]).sum(axis=1)
         with np.errstate(invalid="ignore"):  # of derivatives beyond the doubles
-            jumps = np.abs(right[:, :-1] - left[:, 1:])[:, both]
+            changes = np.abs(right[:, :-1] - left[:, 1:])
+            jumps = changes[:, both]
         lone += np.nan_to_num(jumps, nan=np.inf).sum(axis=1)
         residual[powers] += lone
         unlisted_mass = np.maximum(self.atomic_mass - atom_mass.sum(), 0.0)
         residual[0] += self.mass[~good].sum() + unlisted_mass
         residual[2 * order] += variation[regular].sum()
-        return Expansion(np.concatenate(kinks), np.concatenate(rows, axis=1), residual)
+        all_kinks = np.concatenate(kinks)
+        sizes_of_kinks = np.concatenate(rows, axis=1)
+        return Expansion(all_kinks, sizes_of_kinks, residual)
 
     def _is_met(self, panel: int, side: Branch, turning: Mapping[int, Sequence[Branch]]) -> bool:
         """Return whether a side of the panel that adjoins begins where that of a panel does."""
@@ -668,7 +703,8 @@ class Decay:
 
 def _root_sum(coefficients: Array, y: Array) -> Array:
     """Return sums of powers of y^−½."""
-    return np.asarray(np.polynomial.polynomial.polyval(1.0 / np.sqrt(y), coefficients))
+    inverse_root = 1.0 / np.sqrt(y)
+    return np.asarray(np.polynomial.polynomial.polyval(inverse_root, coefficients))
 
 
 def _root_coefficients(size: Array, power: int | slice, order: int) -> Array:
@@ -681,7 +717,8 @@ def _root_coefficients(size: Array, power: int | slice, order: int) -> Array:
 def decays(parts: Sequence[Tilted]) -> Decay:
     """Return the decay of several steps at once, each with panels of no mass at its end."""
     panels = [part.nodes.whole_panels for part in parts]
-    length = max(1, *(len(part_panels.index) for part_panels in panels))
+    lengths = [len(part_panels.index) for part_panels in panels]
+    length = max(1, *lengths)
     weight = np.zeros((len(parts), length, ORDER))
     slope = np.ones_like(weight)
     joined = np.zeros((len(parts), length - 1), dtype=np.bool_)
@@ -706,7 +743,8 @@ def panel_decay(weight: Array, slope: Array, joined: NDArray[np.bool_]) -> Decay
         # A node stands for its weight times |ℓ′|, both per half a panel's width.
         derivatives = [weight / (np.abs(slope) * WEIGHTS)]
         for _ in range(_DERIVATIVES - 1):
-            derivatives.append((derivatives[-1] @ DERIVATIVE.T) / slope)
+            change = derivatives[-1] @ DERIVATIVE.T
+            derivatives.append(change / slope)
         at_ends = [derivative @ ENDS for derivative in derivatives]
         at_ends = [np.where(np.isnan(ends), np.inf, ends) for ends in at_ends]
         variation = []
@@ -714,10 +752,12 @@ def panel_decay(weight: Array, slope: Array, joined: NDArray[np.bool_]) -> Decay
             low = at_ends[order - 1][..., :1]
             high = at_ends[order - 1][..., 1:]
             path = np.concatenate([low, derivatives[order - 1], high], axis=-1)
-            changes = np.abs(path[..., 1:] - path[..., :-1])
+            steps = path[..., 1:] - path[..., :-1]
+            changes = np.abs(steps)
             total = changes.sum(axis=-1)
             # Where ℓ′ has a zero, the density has a pole that no polynomial follows.
-            variation.append(np.where(turning | np.isnan(total), np.inf, total))
+            is_unknown = turning | np.isnan(total)
+            variation.append(np.where(is_unknown, np.inf, total))
     mass = weight.sum(axis=-1)
     return Decay(
         atomic_mass=np.maximum(0.0, 1.0 - mass.sum(axis=-1)),
@@ -767,4 +807,5 @@ def near_bound(weight: Array, deviation: Array, y: Array) -> Array:
     curved = (1.0 - np.cos(_ANGLES)) / _ANGLES**2
     most = (curved[:, None] * spread).max(axis=0)
     lost = 2.0 * y[:-1] ** 2 * most
-    return np.asarray(0.5 * np.log1p(-np.clip(lost, 0.0, ALL)))
+    share = np.clip(lost, 0.0, ALL)
+    return np.asarray(0.5 * np.log1p(-share))

@@ -35,7 +35,9 @@ _TOO_FAR = (
     "where noise is far smaller than the sensitivity; ask for less extreme values"
 )
 # distances from a place at which a density is looked at
-_FAR_OFFSETS = np.exp2(np.append(np.arange(-60.0, 64.0), np.arange(64.0, LARGEST_EXPONENT, 4.0)))
+_MIDDLE_EXPONENTS = np.arange(-60.0, 64.0)
+_FAR_EXPONENTS = np.arange(64.0, LARGEST_EXPONENT, 4.0)
+_FAR_OFFSETS = np.exp2(np.append(_MIDDLE_EXPONENTS, _FAR_EXPONENTS))
 _NEAR_OFFSETS = np.exp2(np.arange(-36.0, 6.0))  # distances from a peak, in octaves
 _ZOOM, _ZOOMS = np.linspace(0.0, 1.0, 17), 10  # places of a zoom, and zooms: 8^10 into a peak
 _FLAT = 1e-4  # of log densities: a mode is then found to a hundredth of its width
@@ -90,6 +92,8 @@ def tilted_each(log_p: Array, log_q: Array, loss: Array, tilts: Array) -> Array:
         weighted_loss = np.where(weight == 0.0, 0.0, weight * loss)
         values = nearer_density + weighted_loss
         if not is_outer.all():
+            between = weight * log_p - tilts * log_q
+            values = np.where(is_outer, values, between)
             values = np.where(is_outer, values, weight * log_p - tilts * log_q)
     # A density that has underflowed (−inf, or inf − inf on the way) carries no mass.
     return np.where(np.isfinite(values), values, -np.inf)
@@ -101,12 +105,16 @@ Rows = Callable[[Index, Array], Array]  # values of the functions of so many row
 def _peaks(functions: Rows, x: Array, values: Array, most: int) -> tuple[Index, Array]:
     """Return the highest local maxima of several functions, zoomed in upon, with their rows."""
     centre = values[:, 1:-1]
-    is_maximum = (centre >= values[:, :-2]) & (centre > values[:, 2:]) & np.isfinite(centre)
+    is_above_left = centre >= values[:, :-2]
+    is_above_right = centre > values[:, 2:]
+    is_maximum = is_above_left & is_above_right & np.isfinite(centre)
     row, column = np.nonzero(is_maximum)
     column += 1
     if column.size > most:
-        order = np.lexsort((-values[row, column], row))
-        rank = np.arange(row.size) - np.searchsorted(row, row)
+        heights = values[row, column]
+        order = np.lexsort((-heights, row))
+        first_of_row = np.searchsorted(row, row)
+        rank = np.arange(row.size) - first_of_row
         order = order[rank < most]
         row = row[order]
         column = column[order]
@@ -126,8 +134,10 @@ def _peaks(functions: Rows, x: Array, values: Array, most: int) -> tuple[Index, 
         best = heights.argmax(axis=1)
         index = np.arange(unsettled.size)
         peaks[unsettled] = trial[index, best]
-        low[unsettled] = trial[index, np.maximum(best - 1, 0)]
-        high[unsettled] = trial[index, np.minimum(best + 1, _ZOOM.size - 1)]
+        place_before = np.maximum(best - 1, 0)
+        place_after = np.minimum(best + 1, _ZOOM.size - 1)
+        low[unsettled] = trial[index, place_before]
+        high[unsettled] = trial[index, place_after]
         unsettled = unsettled[~_is_flat(heights)]
     return row, peaks
 
@@ -135,7 +145,8 @@ def _peaks(functions: Rows, x: Array, values: Array, most: int) -> tuple[Index, 
 def _is_flat(values: Array) -> NDArray[np.bool_]:
     """Return whether the values of each row are those of one flat top."""
     with np.errstate(invalid="ignore"):
-        return np.asarray(values.max(axis=1) - values.min(axis=1) < _FLAT)
+        spread = values.max(axis=1) - values.min(axis=1)
+        return np.asarray(spread < _FLAT)
 
 
 class Outline:
@@ -153,13 +164,21 @@ class Outline:
         if piece.lower < 0 < piece.upper or not ends:
             self.roots.append(0.0)
         if len(ends) == 2:
-            self.roots.append(0.5 * (ends[0] + ends[1]))
+            middle = 0.5 * (ends[0] + ends[1])
+            self.roots.append(middle)
         self.anchors = sorted(self.roots)
-        self.x = self.log_p = self.log_q = self.loss = np.empty(0)
+        self.x = np.empty(0)
+        self.log_p = np.empty(0)
+        self.log_q = np.empty(0)
+        self.loss = np.empty(0)
         self._see(self.anchors, _FAR_OFFSETS)
         terms = _finite_rows(piece, self.x)
         if len(terms):
-            self._look(lambda row, y: _finite_rows(piece, y)[row, np.arange(y.size)], terms, 4)
+
+            def log_term(row: Index, x: Array) -> Array:
+                return _finite_rows(piece, x)[row, np.arange(x.size)]
+
+            self._look(log_term, terms, 4)
         is_regular = piece.flat or piece.monotone or piece.integer
         if len(tilts) > 1 and not is_regular:
             # Under far tilts the mass gathers where ℓ turns, which tells nothing at near ones.
@@ -184,7 +203,8 @@ class Outline:
         else:
             distances = offsets * np.maximum(np.abs(centres), 1e-3)
         x = np.concatenate([centres, centres + distances, centres - distances], axis=1)
-        x = distinct(x[(x > self.piece.lower) & (x < self.piece.upper)])
+        is_inside = (x > self.piece.lower) & (x < self.piece.upper)
+        x = distinct(x[is_inside])
         if self.x.size:
             index = np.minimum(self.x.searchsorted(x), self.x.size - 1)
             x = x[self.x[index] != x]
@@ -201,7 +221,8 @@ class Outline:
             gaps = np.diff(self.x)
             self.spacing[0] = gaps[0]
             self.spacing[-1] = gaps[-1]
-            self.spacing[1:-1] = 0.5 * (self.x[2:] - self.x[:-2])
+            between = self.x[2:] - self.x[:-2]
+            self.spacing[1:-1] = 0.5 * between
             self.spacing = np.log(self.spacing)
 
     def _look(self, functions: Rows, seen: Array, most: int) -> None:
@@ -209,7 +230,8 @@ class Outline:
         row, peaks = _peaks(functions, self.x, seen, most)
         if peaks.size == 0:
             return
-        self._add_anchors(peaks[~self._are_known(functions, row, peaks)])
+        is_known = self._are_known(functions, row, peaks)
+        self._add_anchors(peaks[~is_known])
 
     def _add_anchors(self, places: Array) -> None:
         """Look around further places."""
@@ -220,15 +242,18 @@ class Outline:
     def _are_known(self, functions: Rows, row: Index, peaks: Array) -> NDArray[np.bool_]:
         """Return whether each peak is an anchor, or the same flat top as the nearest one."""
         anchors = np.asarray(self.anchors)
-        nearest = anchors[np.abs(anchors - peaks[:, None]).argmin(axis=1)]
+        distances = np.abs(anchors - peaks[:, None])
+        nearest = anchors[distances.argmin(axis=1)]
         is_known = np.asarray(nearest == peaks)
         other = np.flatnonzero(~is_known)
         if other.size:
             peak = peaks[other]
-            inward = np.minimum(np.maximum(nearest[other], self.x[0]), self.x[-1])
+            inner = np.maximum(nearest[other], self.x[0])
+            inward = np.minimum(inner, self.x[-1])
             halfway = 0.5 * (peak + inward)
             places = np.stack([peak, halfway, inward], axis=1)
-            values = functions(np.repeat(row[other], 3), places.ravel())
+            three_rows = np.repeat(row[other], 3)
+            values = functions(three_rows, places.ravel())
             is_known[other] = _is_flat(values.reshape(places.shape))
         return is_known
 
@@ -276,7 +301,8 @@ def log_row_sums(rows: Array) -> Array:
     """Return log Σ e^v of every row."""
     top = rows.max(axis=1, initial=-np.inf)
     with np.errstate(all="ignore"):
-        total = np.log(np.exp(rows - top[:, None]).sum(axis=1))
+        shares = np.exp(rows - top[:, None])
+        total = np.log(shares.sum(axis=1))
     return np.where(np.isfinite(top), top + total, -np.inf)
 
 
@@ -298,14 +324,17 @@ def loss_range(outlines: Sequence[Outline], atoms: Array) -> tuple[float, float]
             middle = float(outline.x[outline.x.size // 2])
             ends = [_loss_ball(piece, middle)]
         else:
-            sides = np.flatnonzero(np.isfinite((piece.lower, piece.upper))).tolist()
+            has_end = np.isfinite((piece.lower, piece.upper))
+            sides = np.flatnonzero(has_end).tolist()
             exact = dict(zip(sides, piece.ends, strict=False))
             ends = [_end_loss(outline, side, exact.get(side)) for side in (0, 1)]
         balls = [ball for ball in ends if ball is not None]
         if len(balls) < len(ends):
             return -math.inf, math.inf
-        low = min(low, *(_outward_double(ball, -1) for ball in balls))
-        high = max(high, *(_outward_double(ball, 1) for ball in balls))
+        lower_bounds = [_outward_double(ball, -1) for ball in balls]
+        upper_bounds = [_outward_double(ball, 1) for ball in balls]
+        low = min(low, *lower_bounds)
+        high = max(high, *upper_bounds)
         if piece.flat or piece.monotone:
             continue
         further = () if piece.integer else turns(outline)
@@ -319,8 +348,10 @@ def loss_range(outlines: Sequence[Outline], atoms: Array) -> tuple[float, float]
 def _loss_ball(piece: SmoothPiece, x: float | arb, bits: int = BITS) -> arb | None:
     """Enclose the loss at a place, None where no ball does, or hardly one."""
     with ctx.workprec(bits):
-        value = arb(piece.ball(arb(x))[1].real)
-    if value.is_finite() and value.rad() < _ROUNDED * (1 + abs(value)):
+        _, loss = piece.ball(arb(x))
+        value = arb(loss.real)
+    allowed = _ROUNDED * (1 + abs(value))
+    if value.is_finite() and value.rad() < allowed:
         return value
     return None
 
@@ -376,7 +407,8 @@ def _outward_double(value: arb, sign: int) -> float:
     middle = float(value.mid())
     with ctx.workprec(BITS):
         distance = abs(value - middle)
-        if not math.isfinite(middle) or distance < _ROUNDED * _ROUNDED * (1 + abs(middle)):
+        rounding = _ROUNDED * _ROUNDED * (1 + abs(middle))
+        if not math.isfinite(middle) or distance < rounding:
             return middle
         bound = float(distance.upper()) * sign + middle
     return math.nextafter(bound, sign * math.inf)
@@ -405,13 +437,18 @@ def _losses_beyond(
         with np.errstate(all="ignore"):
             log_p, log_q, loss = outline.piece.values(x)
     size = room * (1.0 + np.abs(loss))
-    beyond = np.isfinite(log_p) & np.isfinite(loss)
-    beyond &= (loss < low - size) | (loss > high + size)
+    is_finite = np.isfinite(log_p) & np.isfinite(loss)
+    is_below = loss < low - size
+    is_above = loss > high + size
+    beyond = is_finite & (is_below | is_above)
     losses = np.asarray(loss[beyond])
-    rounding = np.spacing(np.abs(log_p[beyond])) + np.spacing(np.abs(log_q[beyond]))
+    rounding_of_p = np.spacing(np.abs(log_p[beyond]))
+    rounding_of_q = np.spacing(np.abs(log_q[beyond]))
+    rounding = rounding_of_p + rounding_of_q
     for index in np.flatnonzero(rounding > size[beyond]).tolist():
         far_x = float(x[beyond][index])
-        cancelled = 2 * max(math.frexp(far_x)[1], 0)  # bits of x², that ℓ may lose
+        exponent = math.frexp(far_x)[1]
+        cancelled = 2 * max(exponent, 0)  # bits of x², that ℓ may lose
         ball = _loss_ball(outline.piece, far_x, BITS + cancelled)
         if ball is not None:
             losses[index] = float(ball.mid())
@@ -450,15 +487,18 @@ def turns(outline: Outline) -> tuple[Array, Array]:
 
     losses = values(np.ones(x.size, dtype=np.intp), x)
     with np.errstate(invalid="ignore"):
-        size = np.fmax(np.abs(losses[1:]), np.abs(losses[:-1]))  # of losses there, not far out
-        is_clear = np.abs(np.diff(losses)) > _ROUNDED * (size + _SHARP)
+        absolute = np.abs(losses)
+        size = np.fmax(absolute[1:], absolute[:-1])  # of losses there, not far out
+        change = np.abs(np.diff(losses))
+        is_clear = change > _ROUNDED * (size + _SHARP)
     # On a flat stretch only rounding turns.
     x = x[1:][is_clear]
     losses = losses[1:][is_clear]
     if x.size < 3:
         return np.empty(0), np.empty(0)
     negated = np.where(np.isfinite(losses), -losses, losses)
-    row, peaks = _peaks(values, x, np.stack([negated, losses]), _MOST_TURNS)
+    heights = np.stack([negated, losses])
+    row, peaks = _peaks(values, x, heights, _MOST_TURNS)
     return peaks[row == 0], peaks[row == 1]
 
 

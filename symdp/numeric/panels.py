@@ -89,7 +89,8 @@ def _agree(whole: Panels, parts: Array, totals: Array) -> tuple[NDArray[np.bool_
     """Return whether each panel's rule agrees with its parts' sum, and the disagreement."""
     difference = np.abs(whole.integrals - parts)
     allowed = PANEL_TOLERANCE * totals[:, :, None] + whole.noise
-    return np.asarray((difference <= allowed).all(axis=(0, 1))), difference.max(axis=0)
+    is_small = difference <= allowed
+    return np.asarray(is_small.all(axis=(0, 1))), difference.max(axis=0)
 
 
 def _totals(*several: Panels) -> Array:
@@ -116,12 +117,14 @@ def _settled(probe: Probe, edges: Array, may_cancel: bool) -> tuple[Panels, Arra
         lower = np.concatenate([trial.lower, middle])
         upper = np.concatenate([middle, trial.upper])
         halves = probe.evaluate(lower, upper)
-        if not (np.isfinite(trial.integrals).all() and np.isfinite(halves.integrals).all()):
+        is_finite = np.isfinite(trial.integrals).all() and np.isfinite(halves.integrals).all()
+        if not is_finite:
             raise AccuracyError("a tilted density is far larger than on the places looked at first")
         lost = np.ones_like(trial.noise)
         if middle.size > MANY_PANELS:
             sample = slice(None, None, middle.size // _LOOKED_AT)
-            most = probe.cancelled(trial.lower[sample], trial.upper[sample]).max(axis=1)
+            some_lost = probe.cancelled(trial.lower[sample], trial.upper[sample])
+            most = some_lost.max(axis=1)
             is_lost = bool(most.max() > _LOST)
             if is_lost and not may_cancel:
                 return None
@@ -176,12 +179,15 @@ def _merge(probe: Probe, panels: Panels) -> Panels:
         is_kept[joined] = False
         is_kept[joined + 1] = False
         unjoined = panels.take(np.flatnonzero(is_kept))
-        panels = unjoined.join(wide.take(np.asarray(chosen, dtype=np.intp)))
+        chosen_panels = wide.take(np.asarray(chosen, dtype=np.intp))
+        panels = unjoined.join(chosen_panels)
         panels = panels.take(np.argsort(panels.lower))
         untried = np.zeros(panels.lower.size - 1, dtype=bool)
         index = joined - np.arange(joined.size)
-        untried[index[index < untried.size]] = True
-        untried[index[index > 0] - 1] = True
+        to_the_right = index[index < untried.size]
+        to_the_left = index[index > 0] - 1
+        untried[to_the_right] = True
+        untried[to_the_left] = True
     return panels
 
 
@@ -241,9 +247,11 @@ def guided_rule(
     panels = panels.take(np.argsort(panels.lower))
     nodes = _nodes_of_panels(piece, panels, leftover, masses, 4)
     last = 2 * ORDER * panels.lower.size - 1
-    if edges[0] > piece.lower and (nodes.number[:1] == 0).any():
+    reaches_first = (nodes.number[:1] == 0).any()
+    reaches_last = (nodes.number[-1:] == last).any()
+    if edges[0] > piece.lower and reaches_first:
         return None
-    if edges[-1] < piece.upper and (nodes.number[-1:] == last).any():
+    if edges[-1] < piece.upper and reaches_last:
         return None
     return nodes
 
@@ -275,9 +283,11 @@ def _nodes_of_panels(
     log_masses = np.asarray(list(masses.values()))
     afford(_ARRAYS * x.size, "the nodes of the loss", REMEDY)
     with np.errstate(all="ignore"):
-        loss = np.asarray(piece.loss(x), dtype=np.float64).reshape(nodes.shape)
+        losses_there = np.asarray(piece.loss(x), dtype=np.float64)
+        loss = losses_there.reshape(nodes.shape)
         # Per unit of a panel's half width, which is in the weights as well.
-        spread = np.log(np.abs(loss @ DERIVATIVE.T) * WEIGHTS).ravel()
+        slope = loss @ DERIVATIVE.T
+        spread = np.log(np.abs(slope) * WEIGHTS).ravel()
         log_weight = np.log(weight)  # of panels next to 0 some are no doubles
     keep = _is_seen(piece, x, log_weight, tilts, log_masses)
     # Panels are kept whole, as far as they have values.
@@ -303,7 +313,8 @@ def _nodes_of_panels(
     ends = (panels.lower, panels.upper)
     log_p, losses, roundings = piece.accurate(x, balls)
     if roundings > _LOST:  # too many to ask a ball of each
-        smooth = interpolated(piece, distinct(np.concatenate(ends)))
+        all_edges = distinct(np.concatenate(ends))
+        smooth = interpolated(piece, all_edges)
         log_p, losses, roundings = (smooth or piece).accurate(x)
     error = float(leftover.max()) + rounding(roundings)
     log_weight = log_p + log_weight[keep]
@@ -325,7 +336,8 @@ def _nodes_of_panels(
 def _mean_off(off: Array, log_weight: Array, loss: Array, tilts: Sequence[float]) -> float:
     """Return the mean error of a density under the tilt at which it is largest."""
     exponent = log_weight + np.multiply.outer(np.asarray(tilts), loss)
-    weight = np.exp(exponent - exponent.max(axis=1, keepdims=True))
+    top = exponent.max(axis=1, keepdims=True)
+    weight = np.exp(exponent - top)
     means = weight @ off / weight.sum(axis=1)
     return float(means.max())
 
@@ -363,7 +375,8 @@ def _moments_beyond(
             continue
         length = abs(edge - inner) / max(0.5, fall)
         density_at_edge = math.exp(min(log_p, 700.0))
-        first = density_at_edge * min(room, length) * loss
+        width = min(room, length)
+        first = density_at_edge * width * loss
         second = first * loss
         if math.isfinite(second):
             first_moment += first
@@ -420,14 +433,16 @@ def first_edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> 
             sides.append((anchor, side, offsets[is_within]))
             places += [np.asarray([inside]), x[is_within]]
             place_count = 1 + int(is_within.sum())
-            under.append(np.repeat([[seeing[0]], [seeing[-1]]], place_count, axis=1))
+            least_and_largest = [[seeing[0]], [seeing[-1]]]
+            under.append(np.repeat(least_and_largest, place_count, axis=1))
     # The density at all of them at once: a call of it costs more than a place. Its logarithm is
     # linear in the tilt, so that what changes most does so under the least tilt or the largest.
     log_densities = np.empty(0)
     if places:
         with np.errstate(all="ignore"):
             values = piece.values(np.concatenate(places))
-        log_densities = tilted_each(*values, np.concatenate(under, axis=1))
+        tilts_there = np.concatenate(under, axis=1)
+        log_densities = tilted_each(*values, tilts_there)
     first = 0
     for anchor, side, offsets in sides:
         stop = first + 1 + offsets.size
@@ -442,10 +457,13 @@ def first_edges(outline: Outline, tilts: Sequence[float], log_masses: Array) -> 
         count = math.ceil(max(doublings, 0.0) / SHELL_GROWTH)
         sizes = np.ldexp(narrowest, SHELL_GROWTH * np.arange(count + 1))
         shells = anchor + side * sizes
-        edges.append(shells[(shells > low) & (shells < high)])
+        is_within = (shells > low) & (shells < high)
+        edges.append(shells[is_within])
     inner_edges = distinct(np.concatenate(edges))
     is_apart = np.ones(inner_edges.size, dtype=bool)  # none inside that is next to another one
-    is_apart[1:-1] = np.diff(inner_edges)[:-1] > 1e-13 * np.abs(inner_edges[1:-1])
+    gaps = np.diff(inner_edges)[:-1]
+    rounding = 1e-13 * np.abs(inner_edges[1:-1])
+    is_apart[1:-1] = gaps > rounding
     return inner_edges[is_apart]
 
 
@@ -475,12 +493,15 @@ def _ends_of_mass(
 
 def _is_heavy(piece: SmoothPiece, near: float, tilts: Sequence[float], log_masses: Array) -> bool:
     """Return whether there is mass still closer to 0 than a place near it."""
-    places = np.asarray([x for x in (-near, near) if piece.lower < x < piece.upper])
+    both_sides = (-near, near)
+    places = np.asarray([x for x in both_sides if piece.lower < x < piece.upper])
     if places.size == 0:
         return False
     with np.errstate(invalid="ignore"):
-        log_size = tilted_log_density(piece, places, tilts) + math.log(near)
-    return bool((log_size > log_masses[:, None] - NEGLIGIBLE).any())
+        log_density = tilted_log_density(piece, places, tilts)
+        log_size = log_density + math.log(near)
+    has_mass = log_size > log_masses[:, None] - NEGLIGIBLE
+    return bool(has_mass.any())
 
 
 ORDER = 16  # nodes of a panel: the usual balance of cost and accuracy
@@ -503,7 +524,8 @@ _COEFFICIENTS: Array = (
     _LEGENDRE.legvander(NODES, ORDER - 1) * WEIGHTS[:, None] * (np.arange(ORDER) + 0.5)
 )
 # of Legendre polynomials at the nodes
-DERIVATIVE = _LEGENDRE.legval(NODES, _LEGENDRE.legder(_COEFFICIENTS.T)).T.astype(np.float64)
+_SLOPE_COEFFICIENTS = _LEGENDRE.legder(_COEFFICIENTS.T)
+DERIVATIVE = _LEGENDRE.legval(NODES, _SLOPE_COEFFICIENTS).T.astype(np.float64)
 
 
 def gauss_legendre(lower: Array, upper: Array) -> tuple[Array, Array]:
@@ -603,13 +625,17 @@ class Probe:
         with np.errstate(all="ignore"):
             log_p, _, loss = self.piece.values(x)
             exact_log_p, exact_loss = self.piece.rounded(x)
-            reach = np.abs(np.asarray(self.tilts))[:, None] + self.frequency
-            rounding = np.abs(log_p - exact_log_p) + reach * np.abs(loss - exact_loss)
+            tilt_sizes = np.abs(np.asarray(self.tilts))
+            reach = tilt_sizes[:, None] + self.frequency
+            rounding_of_p = np.abs(log_p - exact_log_p)
+            rounding_of_loss = np.abs(loss - exact_loss)
+            rounding = rounding_of_p + reach * rounding_of_loss
             usual = 4.6e-16 * (2.0 + np.abs(log_p) + reach * np.abs(loss))
             ratio = np.nan_to_num(rounding / usual, nan=1.0, posinf=1.0)
         by_panel = ratio.reshape(len(self.tilts), -1, len(_SOME))
         highest = _ROUNDED * by_panel.max(axis=2)
-        of_all_panels = np.repeat(highest, every, axis=1)[:, : lower.size]
+        repeated = np.repeat(highest, every, axis=1)
+        of_all_panels = repeated[:, : lower.size]
         return np.asarray(np.maximum(of_all_panels, 1.0))
 
     def _evaluated(self, lower: Array, upper: Array) -> Panels:
@@ -631,14 +657,17 @@ class Probe:
             tests += [np.cos(phase), np.sin(phase)]
         # Rounding of the exponent log P + tℓ (and of the phase yℓ) is a relative error of the
         # density that no refinement removes.
-        reach = np.abs(np.asarray(self.tilts)[seen])[:, None, None] + self.frequency
+        tilt_sizes = np.abs(np.asarray(self.tilts)[seen])
+        reach = tilt_sizes[:, None, None] + self.frequency
         loss_size = np.abs(loss)
-        exponent_size = np.abs(rows).reshape(values.shape) + reach * loss_size
+        log_density_size = np.abs(rows).reshape(values.shape)
+        exponent_size = log_density_size + reach * loss_size
         exponent = np.where(values > 0, exponent_size, 0.0)
         # The second test function is as large as the loss, and so is its rounding.
         test_size = 2.3e-16 * (1.0 + np.minimum(loss_size, LARGE_LOSS))
         noise = np.zeros((len(self.tilts), lower.size))
-        noise[seen] = np.einsum("tpn,tpn,pn->tp", values, 4.0 + 2.0 * exponent, test_size)
+        rounding = 4.0 + 2.0 * exponent
+        noise[seen] = np.einsum("tpn,tpn,pn->tp", values, rounding, test_size)
         integrals = np.zeros((len(tests), len(self.tilts), lower.size))
         integrals[:, seen] = np.einsum("kpn,tpn->ktp", np.stack(tests), values)
         return Panels(lower, upper, integrals, noise)
@@ -667,7 +696,8 @@ def monotone_grid(outline: Outline, masses: Mapping[float, float]) -> MonotoneGr
     first = first_edges(outline, tilts, log_masses)
     if first.size == 0:
         return None
-    settled = _settled(Probe(piece, tilts, log_masses, 0.0), first, may_cancel=True)
+    probe = Probe(piece, tilts, log_masses, 0.0)
+    settled = _settled(probe, first, may_cancel=True)
     assert settled is not None
     panels, _ = settled
     edges = distinct(np.concatenate([panels.lower, panels.upper]))
@@ -684,7 +714,8 @@ def monotone_grid(outline: Outline, masses: Mapping[float, float]) -> MonotoneGr
 def _turning_places(piece: SmoothPiece, x: Array, loss: Array) -> Array:
     """Return where the loss rises, then falls or the reverse by more than losses there round."""
     rise = np.diff(loss)
-    loss_size = np.fmax(np.abs(loss[1:]), np.abs(loss[:-1]))
+    absolute = np.abs(loss)
+    loss_size = np.fmax(absolute[1:], absolute[:-1])
     clear = np.flatnonzero(np.abs(rise) > _FLAT * loss_size)
     signs = np.sign(rise[clear])
     change = np.flatnonzero(signs[:-1] != signs[1:])
@@ -731,15 +762,22 @@ def interpolated(piece: SmoothPiece, edges: Array) -> SmoothPiece | None:
     only_p = bool(np.isposinf(piece.loss(middle)).all())
 
     def joint(x: Array) -> tuple[Array, ...]:
-        panel = np.clip(np.searchsorted(lower, x, side="right") - 1, 0, lower.size - 1)
-        u = np.clip((x - middle[panel]) / half[panel], -1.0, 1.0)
+        index = np.searchsorted(lower, x, side="right") - 1
+        panel = np.clip(index, 0, lower.size - 1)
+        from_middle = (x - middle[panel]) / half[panel]
+        u = np.clip(from_middle, -1.0, 1.0)
         log_p = _LEGENDRE.legval(u, log_p_series[panel].T, tensor=False)
         if only_p:
             return log_p, np.full(x.shape, -np.inf), np.full(x.shape, np.inf)
         loss = _LEGENDRE.legval(u, loss_series[panel].T, tensor=False)
         return log_p, log_p - loss, loss
 
-    return replace(piece, joint=joint, loss=lambda x: joint(x)[2], log_p=lambda x: joint(x)[0])
+    return replace(
+        piece,
+        joint=joint,
+        loss=lambda x: joint(x)[2],
+        log_p=lambda x: joint(x)[0],
+    )
 
 
 def _fitted_series(piece: SmoothPiece, edges: Array) -> tuple[Array, Array, Array] | None:
@@ -755,19 +793,22 @@ def _fitted_series(piece: SmoothPiece, edges: Array) -> tuple[Array, Array, Arra
         middle = 0.5 * (lower + upper)
         half = 0.5 * (upper - lower)
         values = np.empty((lower.size, ORDER, 2))
-        for panel, (centre, width) in enumerate(zip(middle.tolist(), half.tolist(), strict=True)):
+        centres = zip(middle.tolist(), half.tolist(), strict=True)
+        for panel, (centre, width) in enumerate(centres):
             values[panel] = [rounded(piece.ball, centre, width * node) for node in NODES.tolist()]
         losses = values[..., 1]
         losses[np.isposinf(losses)] = 0.0
         coefficients = np.einsum("nk,pnf->fpk", _COEFFICIENTS, values)
         size = np.abs(values).max(axis=1).T
         size[0] = np.maximum(size[0], 1.0)  # of log P it is the difference that counts
-        last = np.abs(coefficients[..., -_LAST_COEFFICIENTS:]).max(axis=2)
-        good = (last <= _SERIES_SETTLED * size).all(axis=0)
+        last_coefficients = np.abs(coefficients[..., -_LAST_COEFFICIENTS:])
+        is_small = last_coefficients.max(axis=2) <= _SERIES_SETTLED * size
+        good = is_small.all(axis=0)
         fitted.append((lower[good], upper[good], coefficients[:, good]))
         if good.all():
             lowers, uppers, series = zip(*fitted, strict=True)
-            return np.concatenate(lowers), np.concatenate(uppers), np.concatenate(series, axis=1)
+            coefficients = np.concatenate(series, axis=1)
+            return np.concatenate(lowers), np.concatenate(uppers), coefficients
         bad = ~good
         left_ends = np.concatenate([lower[bad], middle[bad]])
         upper = np.concatenate([middle[bad], upper[bad]])

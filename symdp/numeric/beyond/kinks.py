@@ -50,7 +50,8 @@ def cut_off(w: Array) -> Array:
     """Return c(w), w ≥ 0, whose second term is below 1e-20 of the first one there."""
     z = STEEPNESS * (w - CENTRE)
     if z.size <= FEW_NODES:  # half a millisecond at most; SciPy takes 200 to be imported
-        return 0.5 * np.asarray([math.erfc(argument) for argument in z.tolist()])
+        values = [math.erfc(argument) for argument in z.tolist()]
+        return 0.5 * np.asarray(values)
     from scipy.special import erfc
 
     return np.asarray(0.5 * erfc(z))
@@ -58,9 +59,11 @@ def cut_off(w: Array) -> Array:
 
 def majorant_transform(w: Array) -> Array:
     """Return M̂(w) = ∫ M(u) cos(uw) du for w ≥ 0."""
-    total = FEJER * 2.0 * math.pi * np.maximum(1.0 - w, 0.0)
+    triangle = np.maximum(1.0 - w, 0.0)
+    total = FEJER * 2.0 * math.pi * triangle
     for height, width in GAUSSIANS:
-        total += height * width * math.sqrt(math.pi) * np.exp(-((0.5 * width * w) ** 2))
+        area = height * width * math.sqrt(math.pi)
+        total += area * np.exp(-((0.5 * width * w) ** 2))
     return np.asarray(total)
 
 
@@ -75,8 +78,10 @@ def near_bound(line: Line, turned: Complex) -> float:
     if end < FAR_ABOVE * (1.0 + abs(tilt)):
         return math.inf
     z = tilt + 1j * y
-    terms = turned * z * (1.0 + tilt + 1j * y) * majorant_transform(y / end)
-    return abs(plain_sum(terms.real)) / (SAFETY * end**2)
+    weights = majorant_transform(y / end)
+    terms = turned * z * (1.0 + tilt + 1j * y) * weights
+    change = abs(plain_sum(terms.real))
+    return change / (SAFETY * end**2)
 
 
 @dataclass(frozen=True)
@@ -104,7 +109,8 @@ class KinkBound:
         distance = reach * np.abs(split.kinks - epsilon)
         is_long = reach >= 40.0 * (1.0 + abs(self._tilt))
         is_clear = (distance >= STEEPNESS**2) & is_long
-        decay = np.exp(-((distance / (2.0 * STEEPNESS)) ** 2))
+        shares = distance / (2.0 * STEEPNESS)
+        decay = np.exp(-(shares**2))
         fall = np.where(is_clear, decay, 1.0)
         # T times the integral of 1 − c over y² is 9.6, its powers and both sides counted.
         at_kinks = 10.0 / reach * float(split.sizes @ fall)
@@ -125,18 +131,23 @@ class KinkBound:
         log_size = self._law.combine(bounds)
         if self._law.terms is not self._law.parts:  # they stand for steps that are no terms
             integral = _integral_of_lacking(y, reach, np.exp(log_size))
-            return _Split(integral, start=0.0, kinks=np.empty(0), sizes=np.empty(0))
+            no_kinks = np.empty(0)
+            return _Split(integral, start=0.0, kinks=no_kinks, sizes=no_kinks)
         expansions = [part.expansion(0.5 * reach) for part in self._parts]
         sizes_of_steps = [_log_sizes(expansion, y) for expansion in expansions]
-        log_whole = self._law.combine([whole for whole, _, _ in sizes_of_steps])
-        log_main = self._law.combine([main for _, main, _ in sizes_of_steps])
-        growth = self._law.combine([step_growth for _, _, step_growth in sizes_of_steps])
+        wholes, mains, growths = zip(*sizes_of_steps, strict=True)
+        log_whole = self._law.combine(wholes)
+        log_main = self._law.combine(mains)
+        growth = self._law.combine(growths)
         with np.errstate(over="ignore", invalid="ignore"):
             size = np.exp(log_whole) * -np.expm1(-growth)
         # It is the difference of all and of the main part, neither of them large.
-        most = np.exp(np.minimum(log_size, 0.0)) + np.exp(np.minimum(log_main, 700.0))
+        most_of_all = np.exp(np.minimum(log_size, 0.0))
+        most_of_main = np.exp(np.minimum(log_main, 700.0))
+        most = most_of_all + most_of_main
         size = np.fmin(size, most)
-        first_size = float(np.exp(min(log_main[0], 700.0)))
+        first_log_size = min(log_main[0], 700.0)
+        first_size = float(np.exp(first_log_size))
         kinks, sizes = self._kinks_and_sizes(expansions, 0.25 * reach)
         return _Split(
             residual=_integral_of_lacking(y, reach, size),
@@ -152,8 +163,8 @@ class KinkBound:
         steps = [expansion.terms(y) for expansion in expansions]
         if not all(loss.size for loss, _ in steps):
             return no_kinks
-        counted = zip(steps, counts, strict=True)
-        log_all = math.fsum(count * log_sum(log_sizes) for (_, log_sizes), count in counted)
+        log_masses = [log_sum(log_sizes) for _, log_sizes in steps]
+        log_all = math.fsum(count * mass for mass, count in zip(log_masses, counts, strict=True))
         if log_all < -NEGLIGIBLE:
             return no_kinks
         total: Atoms | None = (np.zeros(1), np.zeros(1))
@@ -205,7 +216,8 @@ def _log_sizes(expansion: Expansion, y: Array) -> tuple[Array, Array, Array]:
     main = expansion.main(y)
     residual = expansion.residual_size(y)
     with np.errstate(divide="ignore", invalid="ignore"):
-        growth = np.where(residual > 0.0, np.log1p(residual / main), 0.0)
+        relative_growth = np.log1p(residual / main)
+        growth = np.where(residual > 0.0, relative_growth, 0.0)
         return np.log(main + residual), np.log(main), growth
 
 

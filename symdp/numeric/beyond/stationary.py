@@ -66,14 +66,17 @@ class Branch:
         residual[0] = self.misfit
         for j in range(order):
             height = abs(series[0])
+            slope = abs(series[1]) / self.width
             size[2 * j + 1] = height * 0.5 * math.sqrt(math.pi) * 0.5**j
-            size[2 * j + 2] = abs(series[1]) / self.width * 0.5 ** (j + 1)
+            size[2 * j + 2] = slope * 0.5 ** (j + 1)
             left = order - j  # terms of F beyond S that are no part of the rest
             odd = math.prod(range(1, 2 * left, 2))
             next_term = 2.0 * height * odd * 0.5 ** (order + 1)
-            residual[2 * order + 2] += next_term / self.width ** (2 * left + 1)
+            power_of_width = self.width ** (2 * left + 1)
+            residual[2 * order + 2] += next_term / power_of_width
             degrees = np.arange(1.0, series.size - 1.0)
-            series = np.append(series[2:] * degrees, [0.0, 0.0])
+            derivative = series[2:] * degrees
+            series = np.append(derivative, [0.0, 0.0])
             series = series / self.width**2
         powers = np.arange(1.0, series.size + 1.0)
         integral = float(np.abs(series) @ (1.0 / powers))
@@ -87,7 +90,8 @@ class Branch:
         derivatives = []
         for _ in range(order):
             derivatives.append(float(term.sum()))
-            term = term * power * self.sign / (2.0 * self.width**2)
+            square = 2.0 * self.width**2
+            term = term * power * self.sign / square
             power = power - 2.0
         return np.asarray(derivatives)
 
@@ -115,14 +119,16 @@ def branches(slope: Array, weight: Array) -> list[Branch]:
     """
     rate = _through(slope)
     roots = rate.trim(_rounding(slope)).roots()
-    is_real = np.abs(roots.imag) < math.sqrt(_rounding(np.ones(1)))
+    smallest = math.sqrt(_rounding(np.ones(1)))
+    is_real = np.abs(roots.imag) < smallest
     real = roots.real[is_real]
     real = real[np.abs(real) <= 1.0 + NEAR_END]
     if real.size != 1:
         return []
     turn = float(real[0])
     density = _through(weight / WEIGHTS)
-    rise = rate.convert(kind=Polynomial)(Polynomial([turn, 1.0]))
+    around_turn = Polynomial([turn, 1.0])
+    rise = rate.convert(kind=Polynomial)(around_turn)
     sides = []
     for end, corner in enumerate((-1.0, 1.0)):
         if abs(corner - turn) <= NEAR_END:
@@ -154,7 +160,8 @@ def _branch(
     inner = length * (0.5 - 0.5 * np.cos(angles))
     offset = np.append(inner, [edge, length])
     height = square(offset)
-    if not ((height > 0.0).all() or (height < 0.0).all()):
+    has_one_sign = (height > 0.0).all() or (height < 0.0).all()
+    if not has_one_sign:
         return None
     root = np.sqrt(np.abs(height))
     pace = np.abs(quotient(offset)) / (2.0 * root)  # ds over the distance from u*
@@ -162,16 +169,20 @@ def _branch(
         return None
     s = np.abs(offset) * root
     values = density(turn + offset) / pace
-    edge_mass = float(s[-2] * abs(values[-2]))
+    mass_at_edge = s[-2] * abs(values[-2])
+    edge_mass = float(mass_at_edge)
     width = float(s[-1])
     s = np.delete(s, -2)
     values = np.delete(values, -2)
-    fit = Chebyshev.fit(s / width, values, ORDER - 3, domain=[0.0, 1.0])
+    share = s / width
+    fit = Chebyshev.fit(share, values, ORDER - 3, domain=[0.0, 1.0])
     fit = fit.trim(_rounding(fit.coef))
-    off = np.abs(fit(s / width) - values)
+    off = np.abs(fit(share) - values)
     series = np.zeros(ORDER)
-    series[: fit.coef.size] = fit.convert(kind=Polynomial).coef
-    changes = np.abs(np.diff(values[np.argsort(s)]))
+    coefficients = fit.convert(kind=Polynomial).coef
+    series[: coefficients.size] = coefficients
+    values_in_order = values[np.argsort(s)]
+    changes = np.abs(np.diff(values_in_order))
     return Branch(
         value=turn,
         end=end,

@@ -99,7 +99,8 @@ class LawTable:
     """K_b of the losses of any kinds of steps, each with its own nodes; None for no loss."""
 
     def __init__(self, laws: Sequence[LossLaw | None]) -> None:
-        alike = iter(together([law for law in laws if law is not None]))
+        lossy = [law for law in laws if law is not None]
+        alike = iter(together(lossy))
         self._laws = tuple(None if law is None else next(alike) for law in laws)
         self.count = len(self._laws)
         self.variance: Array = np.zeros(self.count)
@@ -113,8 +114,11 @@ class LawTable:
             self._mean[b] = base.mean
             self.variance[b] = float(base.weight @ base.centred**2)
             escaped = law.mass_at_infinity
-            self.log_finite[b] = math.log1p(-escaped) if escaped < 1.0 else -math.inf
-            self.has_loss[b] = bool(np.any(base.loss)) or escaped > 0.0
+            self.log_finite[b] = -math.inf
+            if escaped < 1.0:
+                self.log_finite[b] = math.log1p(-escaped)
+            has_finite_loss = bool(np.any(base.loss))
+            self.has_loss[b] = has_finite_loss or escaped > 0.0
 
     def _used_laws(self, used: Flags) -> list[tuple[int, LossLaw]]:
         """Return the kinds that are to be looked at, with their numbers."""
@@ -137,7 +141,8 @@ class LawTable:
                 except AccuracyError:  # no quadrature so far out
                     inside = inside[: inside.size // 2]
                     continue
-                result[inside, b] = values + tilts[inside] * self._mean[b]
+                shift = tilts[inside] * self._mean[b]
+                result[inside, b] = values + shift
                 break
         return result
 
@@ -156,7 +161,8 @@ class LawTable:
                 deviation=finer.deviation[counts],
             )
             result[b] = log_characteristic_grid(part, step, 0, nodes)
-            result[b] += usual.excess + tilt * self._mean[b] + 1j * y * mean
+            at_tilt = usual.excess + tilt * self._mean[b]
+            result[b] += at_tilt + 1j * y * mean
         return result
 
     def rounding(self, tilt: float, reach: float, used: Flags) -> Array:
@@ -182,8 +188,9 @@ class LawTable:
             kinds = [b for b, _ in block]
             parts = [law.tilted(tilt) for _, law in block]
             bound = np.minimum(decays(parts).log_bound(y).T, 0.0)
-            near = np.asarray([near_bound(part.weight, part.deviation, y) for part in parts])
-            np.minimum(bound[:, :-1], near, out=bound[:, :-1])
+            near = [near_bound(part.weight, part.deviation, y) for part in parts]
+            between = bound[:, :-1]
+            np.minimum(between, np.asarray(near), out=between)
             result[kinds] = bound
         for b, law in laws:
             if isinstance(law, SampledNormal) and law.is_plain:
@@ -202,8 +209,13 @@ def together(laws: Sequence[LossLaw]) -> list[LossLaw]:
     Panels that resolve the steps of one formula whose losses are the least and the largest hardly
     want for halves for any other. Each law checks them as it would its own.
     """
-    kinds = {(type(law), *(piece.flat for piece in law.step.pieces)) for law in laws}
-    if len(laws) < _ALIKE or len(kinds) > 1 or type(laws[0]) is not LossLaw:
+    kinds = set()
+    for law in laws:
+        is_flat = [piece.flat for piece in law.step.pieces]
+        kinds.add((type(law), *is_flat))
+    if len(laws) < _ALIKE or len(kinds) > 1:
+        return list(laws)
+    if type(laws[0]) is not LossLaw:
         return list(laws)
     step = laws[0].step
     if step.point_loss.size or all(piece.flat for piece in step.pieces):
@@ -232,12 +244,16 @@ class _Guides:
             losses = [other.loss(_places_in_frame(other, shares)) for other in pieces]
             losses_of_pieces.append(np.asarray(losses))
         all_losses = np.concatenate(losses_of_pieces, axis=1)
-        extreme = np.concatenate([all_losses.argmin(axis=0), all_losses.argmax(axis=0)])
-        self._guides = [laws[k] for k in np.unique(extreme).tolist()]
+        least = all_losses.argmin(axis=0)
+        largest = all_losses.argmax(axis=0)
+        extreme = np.unique(np.concatenate([least, largest]))
+        self._guides = [laws[k] for k in extreme.tolist()]
         domains = {law.domain for law in self._guides}
-        self.is_alike = len(domains) == 1 and 2 * len(self._guides) <= len(laws)
+        are_few = 2 * len(self._guides) <= len(laws)
+        self.is_alike = len(domains) == 1 and are_few
         # Where losses are largest windows are narrowest.
-        order = sorted(self._guides, key=lambda law: -float(law.base.weight @ law.base.loss**2))
+        second_moments = {law: float(law.base.weight @ law.base.loss**2) for law in self._guides}
+        order = sorted(self._guides, key=lambda law: -second_moments[law])
         wide = (law for law in order if law.window(0.0)[1] >= _FIRST_TILTS)
         self.leader: LossLaw = next(wide, order[0])
         self._known: dict[tuple[tuple[float, ...], float], tuple[list[float], list[Array]]] = {}
@@ -294,7 +310,8 @@ class _GuidedLaw(LossLaw):
     def loss_bounds(self) -> tuple[float, float]:
         """The essential range of the finite loss."""
         pieces = self.step.pieces
-        if self._bounds is not None or not all(piece.monotone or piece.flat for piece in pieces):
+        is_monotone = all(piece.monotone or piece.flat for piece in pieces)
+        if self._bounds is not None or not is_monotone:
             return super().loss_bounds
         outlines = self._guides_of_law.leader.outlines  # they tell how far out an end is read
         for outline, piece in zip(outlines, pieces, strict=True):
@@ -333,7 +350,8 @@ class _GuidedLaw(LossLaw):
             if parts is None:
                 return super().tilted(tilt, frequency)
             loss = np.concatenate([part.loss for part in parts])
-            exponent = np.concatenate([part.log_weight for part in parts]) + tilt * loss
+            log_weight = np.concatenate([part.log_weight for part in parts])
+            exponent = log_weight + tilt * loss
             weight = np.exp(exponent - exponent.max())
             error = max(usual.error, *(part.error for part in parts))
             finer = replace(
@@ -350,8 +368,12 @@ class _GuidedLaw(LossLaw):
         tilts, shares_of_pieces = self._guides_of_law.guided(ends, frequency)
         pieces = list(zip(self.step.pieces, shares_of_pieces, strict=True))
         edges = [_places_in_frame(piece, shares) for piece, shares in pieces]
-        atoms = {k: known_atom(piece) for k, (piece, _) in enumerate(pieces) if piece.flat}
-        logs = [atom.log_weight + np.asarray(tilts) * atom.loss for atom in atoms.values()]
+        atoms = {}
+        for k, piece in enumerate(self.step.pieces):
+            if piece.flat:
+                atoms[k] = known_atom(piece)
+        all_tilts = np.asarray(tilts)
+        logs = [atom.log_weight + all_tilts * atom.loss for atom in atoms.values()]
         for (piece, _), piece_edges in zip(pieces, edges, strict=True):
             if piece_edges.size:
                 logs.append(log_masses_on(piece, piece_edges, tilts))
@@ -361,7 +383,7 @@ class _GuidedLaw(LossLaw):
             return None
         no_nodes = PieceNodes.atoms(np.empty(0), np.empty(0))
         piece_nodes = [no_nodes]
-        for k, ((piece, _), piece_edges) in enumerate(zip(pieces, edges, strict=True)):
+        for k, (piece, piece_edges) in enumerate(zip(self.step.pieces, edges, strict=True)):
             nodes: PieceNodes | None = no_nodes
             if piece_edges.size:
                 nodes = guided_rule(piece, piece_edges, masses, frequency)
@@ -447,8 +469,11 @@ class SampledNormal(LossLaw):
         least = -math.inf
         if rate < 1.0:
             least = math.log1p(-rate)
-        bounds = (least, math.inf) if self._removes else (-math.inf, -least)
-        super().__init__(Step(f"noise {sigma:.6g} at rate {rate:.6g}", (piece,)), bounds)
+        bounds = (-math.inf, -least)
+        if self._removes:
+            bounds = (least, math.inf)
+        step = Step(f"noise {sigma:.6g} at rate {rate:.6g}", (piece,))
+        super().__init__(step, bounds)
 
     def _values_at(self, u: Array) -> tuple[Array, ...]:
         log_q = -0.5 * u * u - _LOG_ROOT
@@ -459,9 +484,11 @@ class SampledNormal(LossLaw):
 
     def _ball_at(self, u: Any, **_analytic: bool) -> tuple[Any, Any]:
         exponent = (u - arb(0.5) / self._sigma) / self._sigma
-        ratio = 1 - arb(self._rate) + self._rate * exponent.exp()
+        unsampled = 1 - arb(self._rate)
+        ratio = unsampled + self._rate * exponent.exp()
         loss = ratio.log() if ratio.real > 0 else UNKNOWN
-        log_q = -u * u / 2 - (2 * arb.pi()).log() / 2
+        log_of_two_pi = (2 * arb.pi()).log()
+        log_q = -u * u / 2 - log_of_two_pi / 2
         if self._removes:
             return log_q + loss, loss
         return log_q, -loss
@@ -476,7 +503,8 @@ class SampledNormal(LossLaw):
 
     def _nodes_of_level(self, tilt: float) -> tuple[NodeSet, Array] | None:
         """Return nodes for tilts between −1 and the end of a level, and u there; None far out."""
-        level = max(_USUAL, math.ceil(math.log2(1.0 + max(tilt, 0.0))))
+        log_end = math.log2(1.0 + max(tilt, 0.0))
+        level = max(_USUAL, math.ceil(log_end))
         if tilt < -1.0:
             return None
         if level not in self._levels:
@@ -490,7 +518,8 @@ class SampledNormal(LossLaw):
             high += end / self._sigma
         else:  # its mode is where x = −t s(x), s the probability that the record took part
             odds = self._rate * math.exp(-0.5 * self._sigma**-2)
-            low -= end / self._sigma * odds / max(1.0 - self._rate + odds, 1e-300)
+            either = max(1.0 - self._rate + odds, 1e-300)
+            low -= end / self._sigma * odds / either
         # A panel's rule of 2n digits lacks e^{−2n log ρ} of the growth on its ellipse.
         shift, growth = self._growth(end, 0.0)
         log_radius = np.minimum((_EFOLDS + growth) / 2 / ORDER, 700.0)
@@ -506,7 +535,9 @@ class SampledNormal(LossLaw):
         with np.errstate(divide="ignore"):
             slope = np.abs(loss.reshape(count, ORDER) @ DERIVATIVE.T)
             spread = np.log(slope * WEIGHTS).ravel()
-        order = slice(None) if self._removes else slice(None, None, -1)
+        order = slice(None, None, -1)
+        if self._removes:
+            order = slice(None)
         loss = loss[order]
         log_weight = (log_p + np.log(weights.ravel()))[order]
         weight = np.exp(log_weight)
@@ -514,7 +545,8 @@ class SampledNormal(LossLaw):
         terms = weight * exponential_remainder(np.minimum(-loss, LARGE))
         is_far = -loss > LARGE
         far_growth = np.exp(log_weight[is_far] - loss[is_far])
-        terms[is_far] = weight[is_far] * (loss[is_far] - 1.0) + far_growth
+        less = weight[is_far] * (loss[is_far] - 1.0)
+        terms[is_far] = less + far_growth
         mean = float(terms.sum())
         error = abs(float(weight.sum()) - 1.0)
         node_set = NodeSet(
@@ -536,7 +568,8 @@ class SampledNormal(LossLaw):
         shift = min(_STRIP * self._sigma, _WIDEST) * _SHIFTS
         growth = 0.5 * shift * shift + frequency * shift / self._sigma
         if not self._removes:
-            growth -= tilt * np.log(np.cos(0.5 * shift / self._sigma))
+            angle = 0.5 * shift / self._sigma
+            growth -= tilt * np.log(np.cos(angle))
         return shift, growth
 
     def tilted(self, tilt: float, frequency: float = 0.0) -> Tilted:
@@ -548,7 +581,8 @@ class SampledNormal(LossLaw):
         usual = super().tilted(tilt)
         likely = places[usual.weight > _UNSEEN]
         shift, growth = self._growth(tilt, frequency)
-        step = float((2.0 * math.pi * shift / (growth + _EFOLDS)).max())
+        steps = 2.0 * math.pi * shift / (growth + _EFOLDS)
+        step = float(steps.max())
         margin = float(np.abs(np.diff(places)).max())
         low = float(likely.min()) - margin
         high = float(likely.max()) + margin
@@ -579,7 +613,8 @@ def log_ratio(u: Array, sigma: float, q: float) -> Array:
     if is_large.any():
         large = y[is_large]
         unsampled = (1.0 - q) / q * np.exp(-large)
-        result[is_large] = large + math.log(q) + np.log1p(unsampled)
+        log_sampled = large + math.log(q)
+        result[is_large] = log_sampled + np.log1p(unsampled)
     return np.asarray(result)
 
 
