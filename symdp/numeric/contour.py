@@ -273,7 +273,8 @@ class _StripLines:
         left_bend = fall / low.tilt - gap
         right_bend = fall / high.tilt - gap
         bend = (1.0 - x) * left_bend - x * right_bend
-        return low.epsilon + x * gap + x * (1.0 - x) * bend
+        straight = low.epsilon + x * gap
+        return straight + x * (1.0 - x) * bend
 
     def _stretch_with(
         self, value: float, rising: Callable[[_StripPoint], float]
@@ -294,7 +295,8 @@ class _StripLines:
 
     def _halve(self, low: _StripPoint, high: _StripPoint) -> None:
         """Add the point in the middle of a stretch."""
-        self._add_points(self._evaluated([0.5 * (low.u + high.u)]))
+        middle = 0.5 * (low.u + high.u)
+        self._add_points(self._evaluated([middle]))
 
     def _add_points(self, points: Sequence[_StripPoint]) -> None:
         """Add points, each u once, in a list of their own: no search sees half of them."""
@@ -352,8 +354,10 @@ class _StripLines:
     def _evaluated(self, places: Sequence[float]) -> list[_StripPoint]:
         """Return what is known at some u, at whole ones of which windows of tilts end."""
         u = np.asarray(places, dtype=np.float64)
-        reach = np.where(u < 0, np.exp2(u), np.exp2(u + 1.0) - 1.0)
-        slope = math.log(2.0) * np.where(u < 0, reach, reach + 1.0)
+        is_low = u < 0
+        reach = np.where(is_low, np.exp2(u), np.exp2(u + 1.0) - 1.0)
+        reach_and_one = np.where(is_low, reach, reach + 1.0)
+        slope = math.log(2.0) * reach_and_one
         if self._strip is Strip.MIDDLE:
             tilt = -1.0 / (1.0 + reach)
             above = reach / (1.0 + reach)
@@ -368,7 +372,9 @@ class _StripLines:
         excess, mean, variance = np.sum(cumulants, axis=0)
         distance = mean - 1.0 / tilt - 1.0 / above
         epsilon = law.mean + distance
-        curvature = np.maximum(variance, 0.0) + tilt**-2.0 + above**-2.0
+        pole_at_0 = tilt**-2.0
+        pole_at_minus_1 = above**-2.0
+        curvature = np.maximum(variance, 0.0) + pole_at_0 + pole_at_minus_1
         log_kernel = np.log(np.abs(tilt) * above)
         leading = excess - tilt * (epsilon - law.mean) - log_kernel
         leading -= 0.5 * np.log(2.0 * math.pi * curvature)
@@ -389,7 +395,8 @@ class Tail:
         self._law = law
         self._parts = law.tilted(tilt)
         # What a tilt makes narrower would need finer nodes than the untilted law.
-        widths = [part.widest for part in (*self._parts, *law.tilted(0.0))]
+        untilted = law.tilted(0.0)
+        widths = [part.widest for part in (*self._parts, *untilted)]
         widest = max(widths)
         self.farthest = math.inf
         if widest > 0:
@@ -404,18 +411,21 @@ class Tail:
         """
         y, size = self._tail_bounds(end)
         shares = size * -np.diff(1.0 / y, append=0.0)
-        left = 2.0 * np.cumsum(shares[::-1])[::-1]
+        from_last = np.cumsum(shares[::-1])
+        left = 2.0 * from_last[::-1]
         good = np.flatnonzero(left <= enough)
         if not good.size:
             return math.inf, float(left[0])
-        return float(y[good[0]]), float(left[good[0]])
+        first = good[0]
+        return float(y[first]), float(left[first])
 
     def _tail_bounds(self, end: float) -> tuple[Array, Array]:
         """Return places from an end on, and bounds of |φ|ⁿ between them and beyond the last."""
         if end not in self._bounded:
             y = end * _OUT
             bounds = [part.log_bound(y) for part in self._parts]
-            self._bounded = {end: (y, np.exp(self._law.combine(bounds)))}
+            size = np.exp(self._law.combine(bounds))
+            self._bounded = {end: (y, size)}
         return self._bounded[end]
 
 
@@ -449,14 +459,16 @@ class _SmoothCut:
         terms = turned.real
         slopes = line.places * turned.imag - line.tilt * terms
         cuts = _cut_off_rows(terms.size)
-        full, *others = (2.0 * (cuts @ terms) - terms[0]).tolist()
+        sums = 2.0 * (cuts @ terms) - terms[0]
+        full, *others = sums.tolist()
         change = max(abs(full - other) for other in others)
         slope = plain_sum(slopes * cuts[0]) + steepness
         return full + exact, slope, change
 
     def beyond(self, line: Line, epsilon: float, enough: float) -> float:
         """Return a bound of what the cut changes, whatever values are not known."""
-        smooth = min(self.kinks.left_out(reach(line), epsilon), 1e300) / line.step
+        left_out = self.kinks.left_out(reach(line), epsilon)
+        smooth = min(left_out, 1e300) / line.step
         if smooth <= enough:
             return smooth
         from symdp.numeric.beyond.kinks import near_bound
@@ -480,13 +492,15 @@ class _SmoothCut:
         """Return about what the losses near ε leave of a line that ends there."""
         z = line.tilt + 1j * line.places
         turned = self._turned_values(line, epsilon)
-        mass = plain_sum((turned * z * (1.0 + z)).real)
+        terms = turned * z * (1.0 + z)
+        mass = plain_sum(terms.real)
         return abs(mass) / end**2
 
     def _turned_values(self, line: Line, epsilon: float) -> Complex:
         """Return the terms of the sum at ε."""
         gap = line.distance(epsilon) + line.shift
-        return np.asarray(line.values * np.exp(1j * gap * line.places))
+        phase = 1j * gap * line.places
+        return np.asarray(line.values * np.exp(phase))
 
     def _atom_sum(self, line: Line, epsilon: float) -> tuple[float, float, float]:
         """Return what atoms alone add to the sum, its error, and its derivative by ε."""
@@ -515,7 +529,8 @@ def _cut_off_rows(size: int) -> Array:
     from symdp.numeric.beyond.kinks import cut_off
 
     share = np.arange(size) / size
-    return np.stack([cut_off(shorter * share) for shorter in np.geomspace(1.0, 2.0, 5)])
+    shares = [shorter * share for shorter in np.geomspace(1.0, 2.0, 5)]
+    return np.stack([cut_off(of_end) for of_end in shares])
 
 
 class SlowNodes:
@@ -601,7 +616,8 @@ class SlowNodes:
             total, _, change = cut.known(line, epsilon)
             beyond = math.inf
             if total:
-                beyond = cut.beyond(line, epsilon, _LEFT_OUT * abs(total)) / abs(total)
+                enough = _LEFT_OUT * abs(total)
+                beyond = cut.beyond(line, epsilon, enough) / abs(total)
                 change = change / abs(total)
             else:
                 change = math.inf
@@ -655,10 +671,13 @@ def _lists_atoms(law: SumLaw, first: Line, tilted: list[Tilted]) -> bool:
 
     |φ_t(y)| returns to Π aᵢ^nᵢ again and again, aᵢ the weights of the steps' atoms.
     """
-    if not law.has_atoms or not all(part.atomic > 0 for part in tilted):
+    if not law.has_atoms:
         return False
-    pairs = zip(tilted, law.terms, strict=True)
-    log_recurrent = math.fsum(count * math.log(part.atomic) for part, (_, count) in pairs)
+    if not all(part.atomic > 0 for part in tilted):
+        return False
+    counts = [count for _, count in law.terms]
+    pairs = zip(tilted, counts, strict=True)
+    log_recurrent = math.fsum(count * math.log(part.atomic) for part, count in pairs)
     if not (log_recurrent > math.log(SETTLED) and first.tilt > -1.0):
         return False
     return finite_sum(law, 0.0, first.tilt, atomic=True) is not None
@@ -674,7 +693,8 @@ def _less_atoms(law: SumLaw, line: Line, cut: _SmoothCut, tilted: list[Tilted], 
     for part, (_, count) in zip(tilted, law.terms, strict=True):
         is_atom = part.nodes.atomic
         phase = np.multiply.outer(y, part.deviation[is_atom])
-        value = (np.exp(1j * phase) * part.weight[is_atom]).sum(axis=1)
+        terms = np.exp(1j * phase) * part.weight[is_atom]
+        value = terms.sum(axis=1)
         modulus = modulus * np.abs(value) ** count
         angle = angle + count * np.angle(value)
     kernel_values = continuous_kernel(np.asarray(line.tilt + 1j * y))

@@ -141,13 +141,16 @@ class Smoothed:
         sums = np.zeros(3)
         step = gap * line.step
         tilt = line.tilt
-        block_turns = np.exp(1j * (step * _BLOCK) * np.arange(self.far[-1] + 1.0))
+        block_numbers = np.arange(self.far[-1] + 1.0)
+        block_turns = np.exp(1j * (step * _BLOCK) * block_numbers)
         turns = np.exp(1j * step * np.arange(_BLOCK))
         for first in range(0, line.places.size, _BLOCK):
             block = slice(first, first + _BLOCK)
             y = line.places[block]
             near = self.near[block]
-            terms = line.values[block] * block_turns[self.far[block]] * turns[self.more[block]]
+            far_turns = block_turns[self.far[block]]
+            near_turns = turns[self.more[block]]
+            terms = line.values[block] * far_turns * near_turns
             even = terms.real
             odd = terms.imag
             if not first:  # y = 0 has no mirror image
@@ -193,7 +196,8 @@ def mesh_line(
             "too few values of the characteristic function tell what single values of the "
             "loss add up to; the method prv gives proved bounds"
         )
-    size = abs(line.distance(epsilon) + line.shift) + loss_size(law, law.tilted(tilt))
+    distance = abs(line.distance(epsilon) + line.shift)
+    size = distance + loss_size(law, law.tilted(tilt))
     # As many nodes as bound the change by what is wanted, as far as the first ones tell.
     reach = math.inf
     if total > 0:
@@ -206,7 +210,8 @@ def mesh_line(
         smoothed = _cut_line(law, line, nodes, size)
         assert smoothed.cut is not None
         total, _, left_out, change = smoothed.cut.sums(smoothed, epsilon)
-        is_settled = left_out >= change or change <= 2.0 * wanted * abs(total)
+        is_small = change <= 2.0 * wanted * abs(total)
+        is_settled = left_out >= change or is_small
         if nodes >= most or is_settled:
             return smoothed
         nodes = min(most, 8 * nodes)
@@ -238,13 +243,16 @@ def _first_nodes(
         law, tilted, epsilon, tilt, continuous_kernel, math.inf, beside, 2 * FEW_NODES
     )
     most = LONG_LINE // 2 if law.is_spread else MOST_NODES
-    while most < 4 * MOST_NODES and most * line.step < FAR_ABOVE * (1.0 + abs(tilt)):
+    far_above = FAR_ABOVE * (1.0 + abs(tilt))
+    while most < 4 * MOST_NODES and most * line.step < far_above:
         most *= 2
     gap = line.distance(epsilon) + line.shift
-    turned = line.values * np.exp(1j * gap * line.places)
+    phase = 1j * gap * line.places
+    turned = line.values * np.exp(phase)
     z = line.tilt + 1j * line.places
     total = abs(plain_sum(turned.real))
-    mass = abs(plain_sum((turned * z * (1.0 + z)).real))
+    terms_of_mass = turned * z * (1.0 + z)
+    mass = abs(plain_sum(terms_of_mass.real))
     modulus = 2.0 * float(np.abs(turned).sum())
     return line, most, (total, mass, modulus)
 
@@ -259,7 +267,8 @@ def _cut_line(law: SumLaw, line: Line, nodes: int, size: float) -> Line:
     tilted = law.tilted(line.tilt, step * nodes)
     least = -1.5 * NEGLIGIBLE - math.log(nodes)
     # Those left out, and what they may add to the mass near ε, which is divided by a larger T².
-    left_out = 4.0 * math.exp(-1.5 * NEGLIGIBLE) * kernel_modulus(continuous_kernel, line.tilt, 0.0)
+    modulus_at_0 = kernel_modulus(continuous_kernel, line.tilt, 0.0)
+    left_out = 4.0 * math.exp(-1.5 * NEGLIGIBLE) * modulus_at_0
     fixed_error = max(part.error for part in tilted)
     turned = ROUNDING * size
     # The steps that leave the fewest places first.
@@ -268,7 +277,8 @@ def _cut_line(law: SumLaw, line: Line, nodes: int, size: float) -> Line:
     parts.sort(key=lambda pair: -pair[1] * pair[0].variance)
     blocks: list[tuple[Array, Complex]] = []
     # Each transform spreads all losses once, which shall not cost more than its own values.
-    length = max(LONG_LINE, _SPREAD * max(part.points for part in tilted))
+    most_points = max(part.points for part in tilted)
+    length = max(LONG_LINE, _SPREAD * most_points)
     for first in range(start, nodes, length):
         index = np.arange(first, min(first + length, nodes))
         exponent = np.zeros(index.size, dtype=np.complex128)
@@ -276,8 +286,10 @@ def _cut_line(law: SumLaw, line: Line, nodes: int, size: float) -> Line:
         log_most = np.zeros(index.size)
         for part, count in parts:
             log = _log_characteristic_at(part, step, index)
-            modulus = np.maximum(np.exp(log.real), np.finfo(float).tiny)
-            error = _TRANSFORMED + ROUNDING * math.sqrt(part.variance) * step * index
+            least_modulus = np.finfo(float).tiny
+            modulus = np.maximum(np.exp(log.real), least_modulus)
+            deviation = math.sqrt(part.variance)
+            error = _TRANSFORMED + ROUNDING * deviation * step * index
             unsure += count * error / modulus
             exponent += count * log
             log_most += count * np.log(np.minimum(modulus + error, 1.0))
@@ -410,7 +422,8 @@ def _sum_of_terms(
     terms: list[tuple[float, SumLaw]], epsilon: float, depth: int, left: list[int]
 ) -> Answer | None:
     """Return Σ e^{wⱼ} δⱼ(ε), None where too many terms count."""
-    bounds = np.asarray([weight + _log_bound(law, epsilon) for weight, law in terms])
+    log_bounds = [weight + _log_bound(law, epsilon) for weight, law in terms]
+    bounds = np.asarray(log_bounds)
     order = np.argsort(-bounds, kind="stable")
     log_terms: list[float] = []
     log_error = -math.inf
@@ -476,7 +489,8 @@ def _log_bound(law: SumLaw, epsilon: float) -> float:
         return -math.inf
     if epsilon <= lower or epsilon <= law.mean:
         return 0.0
-    tilts = line_tilt(law, epsilon, Strip.RIGHT) * np.asarray([0.5, 1.0])
+    whole_tilt = line_tilt(law, epsilon, Strip.RIGHT)
+    tilts = whole_tilt * np.asarray([0.5, 1.0])
     chernoff = law.log_transform(tilts, epsilon) + log_payoff(tilts)
     share = 0.5 * (epsilon - law.mean) / law.count  # half of it: masses are seen at nodes
     log_chances = [-OUTLINED + math.log(law.count)]  # what nodes leave out
@@ -556,13 +570,15 @@ def _deepest_valley(law: SumLaw, tilt: float) -> tuple[int, float] | None:
         height = nodes.log_weight - nodes.log_spread + tilt * nodes.centred
         # Between losses that are one double, as of outputs far from a record, there is no valley.
         gap = np.diff(nodes.loss, prepend=-np.inf)
-        starts = np.flatnonzero(gap > EQUAL * np.abs(nodes.loss).max())
+        least_gap = EQUAL * np.abs(nodes.loss).max()
+        starts = np.flatnonzero(gap > least_gap)
         loss = nodes.loss[starts]
         highest = np.maximum.reduceat(height, starts)
         depth, first = _deepest_dip(highest, ORDER // 4)
         if depth > deepest:
             deepest = depth
-            valley = (index, 0.5 * float(loss[first - 1] + loss[first]))
+            middle = 0.5 * float(loss[first - 1] + loss[first])
+            valley = (index, middle)
     return valley
 
 
@@ -602,7 +618,8 @@ def _passing_loss(law: SumLaw, index: int, epsilon: float) -> float:
     others = _without(law, index)
     if count > 1:
         others.append((part, count - 1))
-    least = math.fsum(n * step.loss_bounds[0] for step, n in others)
+    lower_ends = [n * step.loss_bounds[0] for step, n in others]
+    least = math.fsum(lower_ends)
     if math.isinf(least):
         mean, reach = _spread_of_others(law, part)
         least = mean - reach
@@ -646,7 +663,8 @@ def _one_step_cut(
         if laws is None:
             return None
         (below, above), (log_low, log_high) = laws
-        terms.append((log_below + log_high, SumLaw([(above, 1), *others])))
+        law_above = SumLaw([(above, 1), *others])
+        terms.append((log_below + log_high, law_above))
         law = SumLaw([(below, 1), *others])
         index = 0
         log_below = log_below + log_low
@@ -677,9 +695,11 @@ def _laws_around(
     low, high = part.loss_bounds
     sides = []
     logs = []
-    for pieces, bounds in ((pieces_below, (low, threshold)), (pieces_above, (threshold, high))):
+    both = ((pieces_below, (low, threshold)), (pieces_above, (threshold, high)))
+    for pieces, bounds in both:
         mass = log_sum([log_mass(piece) for piece in pieces])
-        step = Step(part.step.name, tuple(piece.less(mass) for piece in pieces))
+        shares = [piece.less(mass) for piece in pieces]
+        step = Step(part.step.name, tuple(shares))
         sides.append(LossLaw(step, bounds))
         logs.append(mass)
     whole = log_sum(logs)
@@ -695,7 +715,8 @@ def _parts_of_piece(outline: Outline, threshold: float) -> list[tuple[bool, Smoo
     x = outline.x[is_finite]
     above = outline.loss[is_finite] > threshold
     is_first_above = bool(above[0])
-    change = np.flatnonzero(above[:-1] != above[1:])
+    is_change = above[:-1] != above[1:]
+    change = np.flatnonzero(is_change)
     if change.size == 0:
         return [(is_first_above, piece)]
     if change.size > 1:
@@ -703,7 +724,8 @@ def _parts_of_piece(outline: Outline, threshold: float) -> list[tuple[bool, Smoo
     low = float(x[change[0]])
     high = float(x[change[0] + 1])
     while low < (middle := 0.5 * (low + high)) < high:
-        is_above = bool(piece.loss(np.asarray([middle]))[0] > threshold)
+        loss = piece.loss(np.asarray([middle]))
+        is_above = bool(loss[0] > threshold)
         if is_above is is_first_above:
             low = middle
         else:
@@ -729,11 +751,13 @@ def _binomial_terms(
             before = log_binomial
             log_binomial = before + more
             rounded_off = more - (log_binomial - before)
-        weight = log_binomial + rounded_off + j * log_high + (count - j) * log_low + log_finite
+        weight = log_binomial + rounded_off
+        weight = weight + j * log_high + (count - j) * log_low + log_finite
         is_negligible = j > 0 and weight < -_FARTHEST and log_high < 0
         if is_negligible and j > count * math.exp(log_high):
             return
-        parts = [(side, n) for side, n in ((below, count - j), (above, j)) if n]
+        sides_and_counts = ((below, count - j), (above, j))
+        parts = [(side, n) for side, n in sides_and_counts if n]
         yield weight, SumLaw([*parts, *others])
 
 
@@ -752,12 +776,15 @@ def _deepest_dip(height: Array, beside: int = 1) -> tuple[float, int]:
     if height.size < 3:
         return 0.0, 0
     before = np.maximum.accumulate(height)
-    after = np.maximum.accumulate(height[::-1])[::-1]
+    from_right = np.maximum.accumulate(height[::-1])
+    after = from_right[::-1]
     # Two interleaved branches of the loss are no valleys: a neighbour may be as high.
     around = np.pad(height, beside, mode="edge")
     windows = np.lib.stride_tricks.sliding_window_view(around, 2 * beside + 1)
     floor = windows.max(axis=1)[1:-1]
-    lower_hill = np.minimum(before[1:-1], after[1:-1])
+    left_hill = before[1:-1]
+    right_hill = after[1:-1]
+    lower_hill = np.minimum(left_hill, right_hill)
     with np.errstate(invalid="ignore"):  # of heights of −∞ on all sides
         depth = np.nan_to_num(lower_hill - floor, nan=0.0)
     index = int(depth.argmax())
@@ -767,11 +794,13 @@ def _deepest_dip(height: Array, beside: int = 1) -> tuple[float, int]:
 def _law_of_atoms(part: LossLaw, loss: Array, log_mass: Array) -> LossLaw:
     """Return the law of a step whose loss is one of some values."""
     log_mass = log_mass - log_sum(log_mass)
-    balls = zip(np.exp(log_mass).tolist(), loss.tolist(), strict=True)
+    masses = np.exp(log_mass).tolist()
+    balls = zip(masses, loss.tolist(), strict=True)
     step = Step(
         part.step.name,
         point_loss=loss,
         point_log_p=log_mass,
         point_balls=tuple((arb(mass), arb(value)) for mass, value in balls),
     )
-    return LossLaw(step, (float(loss[0]), float(loss[-1])))
+    bounds = (float(loss[0]), float(loss[-1]))
+    return LossLaw(step, bounds)

@@ -196,10 +196,12 @@ def _tilts_around(law: SumLaw, tilt: float, widest: float) -> tuple[Array, Array
     natural = math.sqrt(2.0 * NEGLIGIBLE) / widest
     end = law.domain[1]
     if tilt > 0:
-        below = tilt - np.minimum(natural * np.asarray([0.5, 1.0, 2.0]), tilt)
+        distances = natural * np.asarray([0.5, 1.0, 2.0])
+        below = tilt - np.minimum(distances, tilt)
         above = tilt + natural * np.asarray([0.25, 0.5, 1.0, 2.0])
         if not math.isinf(end):
-            inside = tilt + (end - tilt) * np.asarray([0.25, 0.5, 0.75, 0.9])
+            shares = np.asarray([0.25, 0.5, 0.75, 0.9])
+            inside = tilt + (end - tilt) * shares
             above = np.minimum(above, inside)
     else:
         distances = natural * np.asarray([0.25, 0.5, 1.0, 2.0])
@@ -243,7 +245,8 @@ def _alias_free_step(
     apart = np.abs(nearer - tilt)
     if tilt > 0:
         bound = bound + log_payoff(nearer)
-    room = np.maximum(accuracy + bound - log_answer + beside * apart, 1.0)
+    efolds = accuracy + bound - log_answer + beside * apart
+    room = np.maximum(efolds, 1.0)
     steps = 2.0 * math.pi * apart / room
     of_below = steps[: below.size].max()
     of_above = steps[below.size :].max()
@@ -252,8 +255,9 @@ def _alias_free_step(
 
 def loss_size(law: SumLaw, tilted: Sequence[Tilted]) -> float:
     """Return Σ nᵢ (σᵢ + |E_t Lᵢ − μᵢ| + |μᵢ|), of which rounding takes its share."""
-    pairs = zip(law.terms, tilted, strict=True)
-    return math.fsum(abs(count) * step.size for (_, count), step in pairs)
+    counts = [count for _, count in law.terms]
+    pairs = zip(counts, tilted, strict=True)
+    return math.fsum(abs(count) * step.size for count, step in pairs)
 
 
 def first_line(
@@ -272,16 +276,21 @@ def first_line(
     The former are no more than `most`; its step serves every ε' with |ε' − ε| ≤ `beside`. δ is by
     `lost` e-folds less than the leading order at the tilt.
     """
-    counted = [(count, step) for (_, count), step in zip(law.terms, tilted, strict=True)]
+    counts = [count for _, count in law.terms]
+    counted = list(zip(counts, tilted, strict=True))
     mean, mean_residual = law.mean_parts
     shift = math.fsum(count * step.shift for count, step in counted)
     variance = math.fsum(count * step.variance for count, step in counted)
     excess = math.fsum(count * step.excess for count, step in counted)
-    moments = [np.asarray([step.excess, step.shift, step.variance]) for step in tilted]
+    moments = []
+    for step in tilted:
+        moments.append(np.asarray([step.excess, step.shift, step.variance]))
     if np.isnan(law.smooth_sum(moments)).any():
         raise AccuracyError("so many steps are not known from a few of them at this tilt")
     above = 1.0 + tilt
-    curvature = variance + 1.0 / (tilt * tilt) + 1.0 / (above * above)
+    pole_at_0 = 1.0 / (tilt * tilt)
+    pole_at_minus_1 = 1.0 / (above * above)
+    curvature = variance + pole_at_0 + pole_at_minus_1
     # Next to the end of the range the rounding of the losses counts, not how far they spread.
     spread = loss_size(law, tilted)
     # Cut tails lack in averages of e^{zL} − 1 − zL, which are about |zL|, or z²L²/2 if less.
@@ -289,11 +298,14 @@ def first_line(
     lacking = []
     for count, step in counted:
         first, second = step.nodes.beyond
-        lacking.append(count * z * min(first, 0.5 * z * second))
+        average = min(first, 0.5 * z * second)
+        lacking.append(count * z * average)
     # A CGF that is no sum of growths is rounded like 1 in every step, however small it is.
-    drowned = 4.0 * math.fsum(count * step.imprecise for count, step in counted)
+    imprecise = math.fsum(count * step.imprecise for count, step in counted)
+    drowned = 4.0 * imprecise
     # How many times the relative error of nodes counts in the integral.
-    weighed = 1.0 + math.fsum(2.0 * abs(count * step.excess) for count, step in counted)
+    sizes = [2.0 * abs(count * step.excess) for count, step in counted]
+    weighed = 1.0 + math.fsum(sizes)
     quadrature = max(step.error for step in tilted) + law.lacking
     line = Line(
         tilt=tilt,
@@ -318,7 +330,8 @@ def first_line(
             "small; use the method moments, or ask for another epsilon"
         )
     log_answer = tilt * line.distance(epsilon) + excess + math.log(modulus)
-    log_answer -= 0.5 * math.log(2.0 * math.pi * curvature) + lost
+    log_width = 0.5 * math.log(2.0 * math.pi * curvature)
+    log_answer -= log_width + lost
     step_size = _alias_free_step(law, epsilon, tilt, log_answer, math.sqrt(curvature), beside)
     limit = MOST_NODES
     if not math.isinf(period):
@@ -361,7 +374,8 @@ def extended(
     block = np.exp(law.smooth_sum(logs)) * kernel_values
     # Nodes for higher frequencies have an error of their own, of φ relative to Σ pⱼ and of yℓ.
     off = np.zeros(places.size)
-    for part, log, (_, count) in zip(finer, logs, law.terms, strict=True):
+    counts = [count for _, count in law.terms]
+    for part, log, count in zip(finer, logs, counts, strict=True):
         inverse_modulus = np.exp(np.minimum(-log.real, 300.0))
         turned = math.sqrt(part.variance) * places
         changed = np.minimum(np.abs(log), 1.0) + turned
@@ -416,10 +430,13 @@ def off_the_end(
     tilts = end - np.geomspace(end - tilt, 0.75 * end, 33)
     cumulants = [count * np.stack(step.rough_cumulants(tilts)) for step, count in law.terms]
     excess, _, variance = np.sum(cumulants, axis=0)
-    curvature = np.maximum(variance, 0.0) + tilts**-2.0 + (1.0 + tilts) ** -2.0
+    pole_at_0 = tilts**-2.0
+    pole_at_minus_1 = (1.0 + tilts) ** -2.0
+    curvature = np.maximum(variance, 0.0) + pole_at_0 + pole_at_minus_1
     if (end - tilt) * math.sqrt(curvature[0]) > _ROOM:
         return tilt, 0.0
-    log_width = np.log(tilts * (1.0 + tilts) * np.sqrt(curvature))
+    width = tilts * (1.0 + tilts) * np.sqrt(curvature)
+    log_width = np.log(width)
     log_leading = excess + tilts * law.drift(epsilon) - log_width
     rise = np.maximum(log_leading - log_leading[0], 0.0)
     lost = rise + beside * (tilt - tilts)
@@ -473,7 +490,8 @@ def answer_from_strips(law: SumLaw, value: Callable[[Strip], StripValue | None])
         raise refused
     if through_complement == -math.inf:  # 1 − δ is 1 but for its error, which δ may be as large as
         most = SAFETY * below.relative_error + max(below.log_value, 0.0)
-        return Answer(math.log(most), -math.inf, math.log(most), "bound", "", 0.0, None, "", most)
+        log_most = math.log(most)
+        return Answer(log_most, -math.inf, log_most, "bound", "", 0.0, None, "", most)
     return exact_answer(
         through_complement,
         log_complement,

@@ -114,7 +114,8 @@ class LossLaw:
         """The tilts between which the moment generating function is finite."""
         if self._other is None:
             return tilt_domain(self.step)
-        return -1.0 - self._other.domain[1], -1.0 - self._other.domain[0]
+        low, high = self._other.domain
+        return -1.0 - high, -1.0 - low
 
     @cached_property
     def loss_bounds(self) -> tuple[float, float]:
@@ -124,7 +125,8 @@ class LossLaw:
                 return self._bounds
             return widened(self._bounds, self.outlines)
         low, high = loss_range(self._outlines, self.step.point_loss)
-        has_infinite = self.step.point_loss.size or any(map(escapes, self.step.pieces))
+        is_escaping = any(map(escapes, self.step.pieces))
+        has_infinite = self.step.point_loss.size or is_escaping
         if high == -math.inf and not has_infinite:
             raise AccuracyError(
                 f"no finite loss of {self.step.name} is seen in doubles, as where the "
@@ -222,9 +224,11 @@ class LossLaw:
         is_finite = np.isfinite(self.step.point_loss)
         points = self.step.point_loss[is_finite]
         masses = np.exp(self.step.point_log_p[is_finite])
-        of_points = [float(np.sum(masses * points**power)) for power in range(3)]
+        moments_of_points = [masses * points**power for power in range(3)]
+        of_points = [float(np.sum(terms)) for terms in moments_of_points]
         moments = [of_points, *(outline.rough_moments() for outline in self._outlines)]
-        mass, first, second = (math.fsum(column) for column in zip(*moments, strict=True))
+        columns = zip(*moments, strict=True)
+        mass, first, second = (math.fsum(column) for column in columns)
         mass = max(mass, 1e-300)
         mean = first / mass
         variance = second / mass - mean**2
@@ -296,7 +300,9 @@ class LossLaw:
         if part is not None:
             # At far tilts most of P has no weight, and would oscillate too fast to resolve.
             return (*window, part), list(part)
-        ends = [self._edge(lower, upper=False), -1.0, 0.0, self._edge(upper, upper=True)]
+        left = self._edge(lower, upper=False)
+        right = self._edge(upper, upper=True)
+        ends = [left, -1.0, 0.0, right]
         return (*window, part), ends
 
     def nodes(self, tilt: float, frequency: float) -> NodeSet:
@@ -341,7 +347,8 @@ class LossLaw:
         is_upper = upper > lower
         left, right = sorted(self._edge(k, upper=is_upper) for k in (level - 1, level))
         tilts = [left, right]
-        growth = self._log_masses(tilts) - np.asarray(tilts) * self.base.mean
+        all_tilts = np.asarray(tilts)
+        growth = self._log_masses(tilts) - all_tilts * self.base.mean
         new_part: _Part = None
         if turns or float(growth.min()) > _WORTHWHILE:
             new_part = far_part(tilt, left, right, self._log_masses)
@@ -399,7 +406,9 @@ class LossLaw:
         if self._common is None:
             return None
         level, highest = self._common
-        if not self._edge(level, upper=False) <= tilt <= self._edge(level, upper=True):
+        if tilt < self._edge(level, upper=False):
+            return None
+        if tilt > self._edge(level, upper=True):
             return None
         return level, level, self._band(frequency, highest)
 
@@ -458,7 +467,8 @@ class LossLaw:
             excess[is_served] = top[:, 0] + np.log(total)
             # No product of matrices, whose rounding depends on how many tilts there are.
             first = (weight * nodes.centred).sum(axis=1) / total
-            second = (weight * (nodes.centred * nodes.centred)).sum(axis=1) / total
+            squares = nodes.centred * nodes.centred
+            second = (weight * squares).sum(axis=1) / total
             variance[is_served] = second - first * first
             mean[is_served] = first
         return excess, mean, variance
@@ -514,7 +524,9 @@ def _served(nodes: NodeSet, tilt: float, tilts: Array) -> NDArray[np.bool_]:
     """Return which tilts a node set of one of them serves: back to 0, what lies between."""
     if nodes.partial:
         return np.asarray(tilts == tilt)
-    return np.asarray((tilts >= min(tilt, -1.0)) & (tilts <= max(tilt, 0.0)))
+    is_above_least = tilts >= min(tilt, -1.0)
+    is_below_largest = tilts <= max(tilt, 0.0)
+    return np.asarray(is_above_least & is_below_largest)
 
 
 _USUAL, _WIDEST = 3, 12  # levels of usual tilts, and of the widest window
@@ -538,14 +550,17 @@ def common_window(
         return None
     mean = first / mass
     deviation = math.sqrt(second / mass)
-    levels = [level for level in range(2, _WIDEST + 1) if edge(level, True) < _INNER * nearest]
+    end = _INNER * nearest
+    levels = [level for level in range(2, _WIDEST + 1) if edge(level, True) < end]
     if not levels:
         return None
     edges = [(edge(level, False), edge(level, True)) for level in levels]
     tilts = np.asarray(edges).ravel()
     shells = [outline.shells(tilts.tolist()) for outline in outlines]  # of all levels at once
-    log_masses = np.logaddexp.reduce([log_row_sums(rows) for rows in shells], axis=0)
-    growth = (log_masses - tilts * mean).reshape(-1, 2).max(axis=1)
+    logs_of_pieces = [log_row_sums(rows) for rows in shells]
+    log_masses = np.logaddexp.reduce(logs_of_pieces, axis=0)
+    growths = log_masses - tilts * mean
+    growth = growths.reshape(-1, 2).max(axis=1)
     ranges = _loss_ranges(outlines, shells)
     window = None
     usual = math.inf
@@ -586,10 +601,12 @@ def _loss_ranges(outlines: Sequence[Outline], shells: Sequence[Array]) -> list[f
         matters = (rows > top - NEGLIGIBLE) & np.isfinite(outline.loss)
         matters_at_either = matters[::2] | matters[1::2]
         least = np.where(matters_at_either, outline.loss, np.inf).min(axis=1)
-        largest = np.where(matters_at_either, outline.loss, -np.inf).max(axis=1)
+        losses = np.where(matters_at_either, outline.loss, -np.inf)
+        largest = losses.max(axis=1)
         low = np.minimum(low, least)
         high = np.maximum(high, largest)
-    lengths: list[float] = np.where(high < low, np.inf, high - low).tolist()
+    length = np.where(high < low, np.inf, high - low)
+    lengths: list[float] = length.tolist()
     return lengths
 
 
@@ -603,7 +620,8 @@ def _narrow_scale(piece: SmoothPiece, begin: float, side: float) -> float:
     """Return the distance at which most mass of a side lies, 1 where it is no less."""
     distance = np.append(_NEAR[::-1], 1.0)
     with np.errstate(all="ignore"):
-        log_mass = piece.log_p(begin + side * distance) + np.log(distance)
+        log_p = piece.log_p(begin + side * distance)
+        log_mass = log_p + np.log(distance)
     log_mass = np.nan_to_num(log_mass, nan=-np.inf, posinf=-np.inf)
     return float(distance[log_mass.argmax()])
 
@@ -620,7 +638,8 @@ def _shells_at_end(piece: SmoothPiece, upper: bool) -> tuple[Array, Array]:
     begin = start if np.isfinite(start) else 0.0
     far = _FAR
     with np.errstate(all="ignore"):
-        is_narrow = not np.isfinite(piece.log_p(begin + side * far[:2])).any()
+        log_p = piece.log_p(begin + side * far[:2])
+        is_narrow = not np.isfinite(log_p).any()
     if is_narrow:
         far = far * _narrow_scale(piece, begin, side)
     return begin + side * far, np.log(far)
@@ -637,7 +656,8 @@ def _end_slopes(piece: SmoothPiece, upper: bool) -> tuple[float, float]:
     with np.errstate(all="ignore"):
         log_p, _, loss = piece.values(x)
         log_mass = log_p + log_length[: x.size]
-    is_usable = np.isfinite(log_mass) & np.isfinite(loss) & (np.abs(loss) < 1e300)
+    is_moderate = np.isfinite(loss) & (np.abs(loss) < 1e300)
+    is_usable = np.isfinite(log_mass) & is_moderate
     usable = np.flatnonzero(is_usable)
     if usable.size < 2:
         return -np.inf, np.inf
@@ -646,7 +666,8 @@ def _end_slopes(piece: SmoothPiece, upper: bool) -> tuple[float, float]:
     if usable.size > 4:
         middle = usable[usable.size // 2]
     rise = loss[last] - loss[middle]
-    if abs(rise) <= 1e-9 * max(1.0, abs(loss[last])):
+    size = max(1.0, abs(loss[last]))
+    if abs(rise) <= 1e-9 * size:
         return -np.inf, np.inf  # the loss has a limit here: every tilt converges
     with np.errstate(over="ignore"):
         critical = -(log_mass[last] - log_mass[middle]) / rise
@@ -659,7 +680,8 @@ def _end_slopes(piece: SmoothPiece, upper: bool) -> tuple[float, float]:
         inner_rise = loss[middle] - loss[inner]
         nearer = -(log_mass[middle] - log_mass[inner]) / inner_rise
     edge = 0.0 if rise > 0 else -1.0
-    if abs(critical - edge) < min(_SMALL, _FALLS * abs(nearer - edge)):
+    allowed = min(_SMALL, _FALLS * abs(nearer - edge))
+    if abs(critical - edge) < allowed:
         critical = edge
     if rise > 0:
         return -np.inf, critical
@@ -728,7 +750,8 @@ def precise_top(step: Step, outlines: Sequence[Outline], top: float) -> Fraction
         largest = max((middle_of(loss) for loss in resolved), default=None)
     if largest is None or not math.isfinite(top):
         return None
-    if abs(float(largest) - top) > _SAME_TOP * (1.0 + abs(top)):
+    rounding = _SAME_TOP * (1.0 + abs(top))
+    if abs(float(largest) - top) > rounding:
         return None
     return largest
 
@@ -741,5 +764,6 @@ def _sampled_places(piece: SmoothPiece) -> list[float]:
     beside = range(likeliest - _BESIDE, likeliest + _BESIDE + 1)
     chosen = {int(loss.argmin()), int(loss.argmax())}
     chosen |= {index % x.size for index in beside}
-    chosen |= {index * index * (x.size - 1) // _SPARSE**2 for index in range(_SPARSE + 1)}
+    evenly = range(_SPARSE + 1)
+    chosen |= {index * index * (x.size - 1) // _SPARSE**2 for index in evenly}
     return [float(integer) for integer in x[sorted(chosen)]]

@@ -88,7 +88,8 @@ class RatioLaw:
             x, weight = gauss_legendre(low, high)
             with np.errstate(all="ignore"):
                 is_large = np.asarray(piece.loss(x)) > _LARGEST_LOSS
-            masses = np.exp(piece.log_p(x[is_large])) * weight[is_large]
+            density = np.exp(piece.log_p(x[is_large]))
+            masses = density * weight[is_large]
             self.mass_beyond += float(masses.sum())
         ratio = np.exp(loss[~is_beyond])
         log_weight = (log_p - loss)[~is_beyond]
@@ -101,7 +102,8 @@ class RatioLaw:
     def mass_at_zero(self) -> float:
         """Q(P = 0)."""
         law = self.law
-        log_remaining = float(law.transform(np.asarray([-1.0]))[0]) - law.base.mean
+        at_minus_one = law.transform(np.asarray([-1.0]))
+        log_remaining = float(at_minus_one[0]) - law.base.mean
         missing = -math.expm1(log_remaining)
         if missing > _LEAST_ATOM:
             return missing
@@ -132,7 +134,8 @@ class RatioLaw:
             with np.errstate(all="ignore"):
                 loss = np.asarray(piece.loss(x))
                 log_q = piece.log_q(x)
-            is_usable = np.isfinite(loss) & np.isfinite(log_q) & (loss <= _LARGEST_LOSS)
+            is_finite = np.isfinite(loss) & np.isfinite(log_q)
+            is_usable = is_finite & (loss <= _LARGEST_LOSS)
             ratios.append(np.exp(loss[is_usable]))
             log_weights.append(log_q[is_usable] + np.log(weight[is_usable]))
         return Ratios(np.concatenate(ratios), np.concatenate(log_weights))
@@ -201,8 +204,10 @@ def _cut_panels(
 def _divided_panels(low: Array, high: Array, number: Array) -> tuple[Array, Array]:
     """Return panels cut into at least so many equal parts."""
     parts = np.maximum(1, np.ceil(number)).astype(np.intp)
-    before = np.concatenate([[0], np.cumsum(parts)[:-1]])
-    part = np.arange(int(parts.sum())) - np.repeat(before, parts)
+    cumulated = np.cumsum(parts)
+    before = np.concatenate([[0], cumulated[:-1]])
+    number_in_all = np.arange(int(parts.sum()))
+    part = number_in_all - np.repeat(before, parts)
     width = np.repeat((high - low) / parts, parts)
     lower = np.repeat(low, parts) + part * width
     return lower, lower + width
@@ -211,11 +216,14 @@ def _divided_panels(low: Array, high: Array, number: Array) -> tuple[Array, Arra
 def _losses_on_panels(piece: SmoothPiece, low: Array, high: Array) -> tuple[Array, Array]:
     """Return the least and the largest loss seen on each panel."""
     x, _ = gauss_legendre(low, high)
-    x = np.concatenate([low[:, None], x, high[:, None]], axis=1)
+    columns = [low[:, None], x, high[:, None]]
+    x = np.concatenate(columns, axis=1)
     with np.errstate(all="ignore"):
-        loss = np.asarray(piece.loss(x.ravel())).reshape(x.shape)
-    loss = np.clip(loss, -_LARGEST_LOSS, _LARGEST_LOSS)
-    return np.fmin.reduce(loss, axis=1), np.fmax.reduce(loss, axis=1)
+        values = np.asarray(piece.loss(x.ravel()))
+    loss = np.clip(values.reshape(x.shape), -_LARGEST_LOSS, _LARGEST_LOSS)
+    least = np.fmin.reduce(loss, axis=1)
+    largest = np.fmax.reduce(loss, axis=1)
+    return least, largest
 
 
 _RATES = np.exp(np.arange(-9.0, 12.0, 0.125))  # u, in units of 1/y
@@ -248,11 +256,15 @@ def log_tail(ratios: Ratios, steps: int, y: float, side: int, *, with_record: bo
         beyond.append(np.logaddexp(_log_total(log_first[first:]), of_others))
     exponent = np.multiply.outer(_RATES / y, ratio)
     up_to = np.maximum(number, 1) - 1
-    of_first = np.logaddexp.accumulate(log_first + exponent, axis=1)[:, up_to]
-    of_other = np.logaddexp.accumulate(log_q + exponent, axis=1)[:, up_to]
-    chernoff = (-_RATES[:, None] + of_first + others * of_other).min(axis=0)
+    first_sums = np.logaddexp.accumulate(log_first + exponent, axis=1)
+    other_sums = np.logaddexp.accumulate(log_q + exponent, axis=1)
+    of_first = first_sums[:, up_to]
+    of_other = other_sums[:, up_to]
+    bounds = -_RATES[:, None] + of_first + others * of_other
+    chernoff = bounds.min(axis=0)
     chernoff[number == 0] = 0.0
-    return _at_least_unseen(float(np.logaddexp(beyond, chernoff).min()))
+    log_bounds = np.logaddexp(beyond, chernoff)
+    return _at_least_unseen(float(log_bounds.min()))
 
 
 def _log_total(logs: Array) -> float:
@@ -340,11 +352,14 @@ class Window:
         frequency = self.step * np.arange(self.values.size)
         phase = np.multiply.outer(y - self.centre, frequency)
         turned = np.exp(1j * phase) @ self.values
-        value = turned.real - 0.5 * self.values[0].real
+        first_half = 0.5 * self.values[0].real
+        value = turned.real - first_half
         modulus = np.abs(self.values)
         size = float(modulus.sum())
-        left_out = 2.0 * math.sqrt(modulus.size) * float(modulus[-8:].max())
-        front = self.log_front + math.log(self.step / math.pi) + self.tilt * y
+        last = float(modulus[-8:].max())
+        left_out = 2.0 * math.sqrt(modulus.size) * last
+        log_step = math.log(self.step / math.pi)
+        front = self.log_front + log_step + self.tilt * y
         front -= self.power * np.log(y / self.centre)
         with np.errstate(divide="ignore"):
             log_value = np.log(np.maximum(value, 0.0)) + front
@@ -399,7 +414,8 @@ def _log_normal_cdf(x: Array) -> Array:
     result = np.where(x > 0.0, 0.0, -np.inf)
     is_near = np.abs(x) < 2.0 * _CUT_BEYOND / _CUT_WIDTH
     scaled = math.sqrt(0.5) * x[is_near]
-    result[is_near] = [math.log(0.5 * math.erfc(-argument)) for argument in scaled.tolist()]
+    logs = [math.log(0.5 * math.erfc(-argument)) for argument in scaled.tolist()]
+    result[is_near] = logs
     return result
 
 
@@ -407,10 +423,12 @@ def _tilt_of_large(
     small: Array, large: Array, ratio: Array, steps: int
 ) -> tuple[float, float] | None:
     """Return `_tilt_with_mean_one` of the sums in which some component is large."""
-    if not (np.isfinite(small).any() and np.isfinite(large).any()):
+    has_both = np.isfinite(small).any() and np.isfinite(large).any()
+    if not has_both:
         return None
     number = np.arange(1.0, min(_MOST_LARGE, steps) + 1.0)
-    log_ways = np.cumsum(np.log((steps + 1.0 - number) / number))
+    ways = (steps + 1.0 - number) / number
+    log_ways = np.cumsum(np.log(ways))
 
     def moments(tilt: float) -> tuple[float, float]:
         of_small = _log_mass_and_moments(small - tilt * ratio, ratio)
@@ -461,7 +479,8 @@ def _tilt_with_mean_one(
         if not (np.isfinite(total).all() and total[power] > 0):
             return math.nan, math.nan
         mean = float(total[power + 1] / total[power])
-        variance = float(total[power + 2] / total[power]) - mean * mean
+        second = float(total[power + 2] / total[power])
+        variance = second - mean * mean
         return mean, variance
 
     return _with_mean_one(moments, float(power))
@@ -523,10 +542,12 @@ class _TiltedRatios:
         factors[:, 0] = weight[is_counted] / mass
         if self.cut.split is None:
             relative = (ratio / self.centre)[:, None]
-            factors[:, 1:] = relative / np.arange(1.0, self.power + 1.0)
+            factorials = np.arange(1.0, self.power + 1.0)
+            factors[:, 1:] = relative / factorials
             np.multiply.accumulate(factors, axis=1, out=factors)
         else:
-            factors[:, 1] = np.exp(sizes[-1][is_counted] - log_mass)
+            log_large = sizes[-1][is_counted]
+            factors[:, 1] = np.exp(log_large - log_mass)
         return factors, ratio - self.centre / self.maker.steps, log_mass
 
     def transform(self, deviation: float) -> tuple[float, float, Complex] | None:
@@ -543,12 +564,14 @@ class _TiltedRatios:
         step = 2.0 * math.pi / (_PERIOD * deviation + whole)
         decay = _SLOW_DECAY if self.power else _QUICK_DECAY
         reach = decay / deviation
-        essential = coarse.ratio[_is_essential(self.sizes(coarse), 1.5 * NEGLIGIBLE)]
+        is_essential = _is_essential(self.sizes(coarse), 1.5 * NEGLIGIBLE)
+        essential = coarse.ratio[is_essential]
         least = float(essential.min())
         most = float(essential.max())
         count = 0
         while count < _MOST_NODES:
-            ratios = self.maker.law.refined(abs(self.tilt) + reach, least, most, cut.step)
+            frequency = abs(self.tilt) + reach
+            ratios = self.maker.law.refined(frequency, least, most, cut.step)
             if ratios.ratio.size > _MOST_PLACES:
                 return None
             factors, from_mean, log_mass = self.moments(ratios)
@@ -560,8 +583,9 @@ class _TiltedRatios:
             values: Complex = series[-1]
             if cut.split is not None:
                 values = series[1:].sum(axis=0)
-            runs = values.reshape(-1, _RUN)[:, -_RUN // 3 :]
-            last = np.abs(runs).max(axis=1) / abs(values[0])
+            all_runs = values.reshape(-1, _RUN)
+            ends = all_runs[:, -_RUN // 3 :]
+            last = np.abs(ends).max(axis=1) / abs(values[0])
             before = np.concatenate([[math.inf], last[:-1]])
             is_noise = (last <= _NOISE) & (last > 0.5 * before)
             is_settled = (last <= _FAINT) | is_noise
@@ -602,7 +626,8 @@ def _product_of_series(first: Series, second: Series) -> Series:
     length = first.shape[0]
     total = np.zeros_like(first)
     for i in range(length):
-        total[i:] += first[i] * second[: length - i]
+        product = first[i] * second[: length - i]
+        total[i:] += product
     return total
 
 
@@ -677,8 +702,10 @@ class _TableMaker(Sums):
         ratio = self.coarse.ratio
         best = 0.0
         for rate in np.exp(np.arange(-14.0, 14.0, 0.25)).tolist():
-            log_mass, _, _ = _log_mass_and_moments(self.coarse.log_weight - rate * ratio, ratio)
-            best = max(best, (-NEGLIGIBLE - others * log_mass) / rate)
+            exponent = self.coarse.log_weight - rate * ratio
+            log_mass, _, _ = _log_mass_and_moments(exponent, ratio)
+            bound = (-NEGLIGIBLE - others * log_mass) / rate
+            best = max(best, bound)
         return float(best)
 
     def _largest_ratio(self) -> float:
@@ -715,7 +742,8 @@ class _TableMaker(Sums):
                 return panels
             gap = panel.gap(last, side)
             if panels:
-                panels[-1] = replace(panels[-1], error=panels[-1].error + gap)
+                last_panel = panels[-1]
+                panels[-1] = replace(last_panel, error=last_panel.error + gap)
             panels.append(replace(panel, error=panel.error + gap))
             edge = panel.upper if side > 0 else panel.lower
             slope = panel.slope
@@ -752,12 +780,14 @@ class _TableMaker(Sums):
         """Return the panel that begins where the last one ended, with its value but for a gap."""
         last_value, allowed_gap = meets
         y = self.steps * math.exp(start)
-        centre = y * (1.0 + side * 0.8 * _REACH * min(spread, 0.25))
+        share = 0.8 * _REACH * min(spread, 0.25)
+        centre = y * (1.0 + side * share)
         # Halfway to the end of the range of Y at most.
         largest_loss = min(self.law.law.loss_bounds[side > 0], _LARGEST)
         end_of_range = self.steps * math.exp(largest_loss)
         remaining = abs(end_of_range - y)
-        centre = y + side * min(abs(centre - y), 0.5 * remaining)
+        distance = min(abs(centre - y), 0.5 * remaining)
+        centre = y + side * distance
         for power in self._powers_to_try(side, slope, spread):
             reaching = 1.7 if power else 1.0 + 4.0 * min(spread, 0.17)
             top = max(reaching * centre, y)
@@ -765,9 +795,12 @@ class _TableMaker(Sums):
             if windows is None:
                 continue
             reach = _REACH * min(window.deviation for window in windows)
-            end = centre + reach if side > 0 else max(centre - reach, 0.4 * centre)
+            end = centre + reach
+            if side < 0:
+                end = max(centre - reach, 0.4 * centre)
             end = min(end, top)
-            end = y + side * min(abs(end - y), 0.8 * remaining)
+            distance = min(abs(end - y), 0.8 * remaining)
+            end = y + side * distance
             if abs(end - y) < _SHORTEST * y:
                 continue
             for _ in range(4):
@@ -812,10 +845,12 @@ class _TableMaker(Sums):
     def _fitted_panel(
         self, windows: list[Window], lower: float, upper: float, side: int
     ) -> _DensityPanel | None:
-        u = np.cos(np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1))
+        angles = np.pi * (np.arange(DEGREE + 1) + 0.5) / (DEGREE + 1)
+        u = np.cos(angles)
         width = upper - lower
         log_y = 0.5 * (lower + upper) + 0.5 * width * u
-        parts = [window.log_density(self.steps * np.exp(log_y)) for window in windows]
+        y = self.steps * np.exp(log_y)
+        parts = [window.log_density(y) for window in windows]
         log_density = np.logaddexp.reduce([value for value, _ in parts])
         with np.errstate(over="ignore", invalid="ignore"):
             log_error = np.logaddexp.reduce([size for _, size in parts])

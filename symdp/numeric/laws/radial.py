@@ -55,31 +55,37 @@ class _Noise:
         self._d = d
         self._shift = shift
         self._points, self._weights = np.polynomial.legendre.leggauss(8)
-        log_r = math.log(shift) + np.arange(_LEFT, _RIGHT, 1.0 / _FINE)
+        exponents = np.arange(_LEFT, _RIGHT, 1.0 / _FINE)
+        log_r = math.log(shift) + exponents
         with np.errstate(all="ignore"):
             r = np.exp(log_r)
             height = d * log_r - psi(r)
             spread = self.rise(r, np.full(r.size, shift))
             falls = slope(r)
-        is_usable = np.isfinite(height) & np.isfinite(spread) & np.isfinite(falls)
+        has_density = np.isfinite(height) & np.isfinite(falls)
+        is_usable = has_density & np.isfinite(spread)
         if not is_usable.any():
             raise InputError("its density has no positive values")
         first, last = np.flatnonzero(is_usable)[[0, -1]]
         top = float(height[is_usable].max())
-        ends_early = last < r.size - 1 and height[last] > top - _FLOOR
+        is_high_at_last = height[last] > top - _FLOOR
+        ends_early = last < r.size - 1 and is_high_at_last
         if ends_early and np.isposinf(-height[last + 1]):
             ends_early = False
         if ends_early or not is_usable[first : last + 1].all():
             raise InputError("its density has kinks, ends or zeros, which it may not have")
         if max(height[first], height[last]) > top - _SEEN:
             raise InputError("its mass over all vectors is not finite, or not seen to be")
-        if not (falls[height > top - _SEEN] > 0).all():
+        has_mass = height > top - _SEEN
+        if not (falls[has_mass] > 0).all():
             raise InputError(
                 "its density does not fall all the way with the length: where it rises a smaller "
                 "shift may be worse, and where it is level the loss has no density"
             )
-        self._log_constant = self._normaliser(log_r[height > top - 1.25 * _SEEN])
-        is_near = (log_r < log_r[first] + 5.0) | (height > top - 1.5 * _FLOOR)
+        is_essential = height > top - 1.25 * _SEEN
+        self._log_constant = self._normaliser(log_r[is_essential])
+        is_short = log_r < log_r[first] + 5.0
+        is_near = is_short | (height > top - 1.5 * _FLOOR)
         is_looked_at = is_usable & is_near
         far, less_far = spread[[last, last - _FINE]].tolist()
         if abs(far - less_far) <= 1e-6 * far:
@@ -97,9 +103,11 @@ class _Noise:
         height = self._d * log_r - self._psi(np.exp(log_r))
         top = float(height.max())
         total = float(np.exp(height - top).sum())
-        log_mass = top + math.log(total * (high - low) / (number - 1))
+        mass = total * (high - low) / (number - 1)
+        log_mass = top + math.log(mass)
         d = self._d
-        log_areas = math.lgamma(d / 2) - math.lgamma((d - 1) / 2) - 0.5 * math.log(math.pi)
+        log_ratio = math.lgamma(d / 2) - math.lgamma((d - 1) / 2)
+        log_areas = log_ratio - 0.5 * math.log(math.pi)
         log_powers = (d - 3) * math.log(2.0 * self._shift)
         return log_areas - log_mass - math.log(self._shift) - log_powers
 
@@ -125,19 +133,24 @@ class _Noise:
                 "its largest loss at a distance turns many times, and at every turn the density of "
                 "the loss is singular; give a density whose logarithm bends less often"
             )
-        self._ends = np.asarray([*ends, float(log_r[-1])])
+        last_end = float(log_r[-1])
+        self._ends = np.asarray([*ends, last_end])
         self._values = self.spread(np.exp(self._ends))
         zero = np.asarray(0.0)
+        whole_shift = np.asarray(self._shift)
         with np.errstate(all="ignore"):
-            self._short = float(self._psi(np.asarray(self._shift)) - self._psi(zero))
+            self._short = float(self._psi(whole_shift) - self._psi(zero))
         if math.isfinite(self._short):
             self._values[0] = self._short
         elif way < 0 or len(ends) > 1:
             self._short = math.inf
             self._values[0] = math.inf
         self._values[-1] = self._limit
-        listed = sorted(float(value) for value in self._values if 0.0 < value < math.inf)
-        self.values = [v for k, v in enumerate(listed) if not k or v > listed[k - 1] * (1 + 1e-9)]
+        values = sorted(float(value) for value in self._values if 0.0 < value < math.inf)
+        self.values = values[:1]
+        for value, next_value in pairwise(values):
+            if next_value > value * (1 + 1e-9):
+                self.values.append(next_value)
         self.is_bounded = bool(np.isfinite(self._values).all())
         self.is_singular_at_0 = self._values[-1] == 0.0
         has_one_value = len(self.values) == 1
@@ -147,8 +160,8 @@ class _Noise:
         for _ in range(60):
             middle = 0.5 * (low + high)
             r = np.asarray([math.exp(middle)])
-            change = float((self._slope(r + self._shift) - self._slope(r))[0])
-            if change * way > 0:
+            change = self._slope(r + self._shift) - self._slope(r)
+            if float(change[0]) * way > 0:
                 low = middle
             else:
                 high = middle
@@ -167,7 +180,8 @@ class _Noise:
             result[is_near] = half * (self._slope(places) @ self._weights)
         if is_far.any():
             far_start = start[is_far]
-            result[is_far] = self._psi(far_start + step[is_far]) - self._psi(far_start)
+            far_end = far_start + step[is_far]
+            result[is_far] = self._psi(far_end) - self._psi(far_start)
         return result
 
     def spread(self, r: Array) -> Array:
@@ -180,7 +194,8 @@ class _Noise:
         with np.errstate(all="ignore"):
             x = np.minimum(rise / self._slope(start), most)
         is_usable = np.isfinite(x) & (x > 0)
-        x = np.asarray(np.where(is_usable, x, min(most, 1e300) / 2))
+        inner = min(most, 1e300) / 2
+        x = np.asarray(np.where(is_usable, x, inner))
         low = np.zeros(x.size)
         high = np.full(x.size, most)
         left = np.arange(x.size)
@@ -195,7 +210,8 @@ class _Noise:
             new = np.where(is_inside, new, middle)
             advance[left] = new
             # Newton's next step would be the square of this one.
-            is_settled = is_inside & (np.abs(new - x) <= 1e-9 * np.abs(x))
+            is_still = np.abs(new - x) <= 1e-9 * np.abs(x)
+            is_settled = is_inside & is_still
             is_open = ~is_settled & (low < high)
             if not is_open.any():
                 break
@@ -241,7 +257,8 @@ class _Noise:
         blocks = []
         for start in range(0, loss.size, size):
             block = slice(start, start + size)
-            blocks.append(self._density_of_block(loss[block], below[block], top, order))
+            log_density = self._density_of_block(loss[block], below[block], top, order)
+            blocks.append(log_density)
         return np.concatenate(blocks)
 
     def _density_of_block(self, loss: Array, below: Array, top: float, order: int) -> Array:
@@ -305,13 +322,17 @@ class _Noise:
         for _ in range(8):
             length = high - low
             height = self._heights(rows, top, ends, (low, high), look, 1.0 - look)
-            counts = height > height.max(axis=1, keepdims=True) - _SEEN
+            highest = height.max(axis=1, keepdims=True)
+            counts = height > highest - _SEEN
             first = counts.argmax(axis=1)
-            last = last_look - counts[:, ::-1].argmax(axis=1)
+            from_last = counts[:, ::-1].argmax(axis=1)
+            last = last_look - from_last
             before = np.maximum(first - 1, 0)
             after = np.minimum(last + 1, last_look)
-            high = np.where(last < last_look, low + length * look[after], high)
-            low = np.where(first > 0, low + length * look[before], low)
+            place_after = low + length * look[after]
+            place_before = low + length * look[before]
+            high = np.where(last < last_look, place_after, high)
+            low = np.where(first > 0, place_before, low)
             if not (high - low < 0.7 * length).any():
                 break
         reach = 3.9  # 1e-33 of the way from the ends
@@ -319,12 +340,15 @@ class _Noise:
         exponent = math.pi * np.sinh(t)
         share = 1.0 / (1.0 + np.exp(-exponent))
         other_share = 1.0 / (1.0 + np.exp(exponent))
-        spacing = math.pi * np.cosh(t) * 2.0 * reach / (order - 1)
+        slope = math.pi * np.cosh(t)
+        spacing = slope * 2.0 * reach / (order - 1)
         log_weight = np.log(spacing * share * other_share)
-        height = self._heights(rows, top, ends, (low, high), share, other_share) + log_weight
+        height = self._heights(rows, top, ends, (low, high), share, other_share)
+        height = height + log_weight
         most = np.maximum(height.max(axis=1), -1e300)
         with np.errstate(divide="ignore"):
-            log_sums = np.log(np.exp(height - most[:, None]).sum(axis=1))
+            shares = np.exp(height - most[:, None])
+            log_sums = np.log(shares.sum(axis=1))
             total = log_sums + np.log(high - low)
         return np.asarray(most + total)
 
@@ -352,7 +376,8 @@ class _Noise:
             behind = np.where(ends_at_end, from_high, np.inf)
         is_near_left = ahead < 0.5 * (left + unit)
         is_near_right = behind < 0.5 * right
-        r = np.exp(low[:, None] + share * length) - unit
+        log_length = low[:, None] + share * length
+        r = np.exp(log_length) - unit
         r = np.where(is_near_right, right - behind, r)
         r = np.where(is_near_left, left + ahead, r)
         shape = r.shape
@@ -362,7 +387,8 @@ class _Noise:
                 values = values[:, None]
             return np.broadcast_to(values, shape).ravel()
 
-        flat_rows = _Intervals(*(flat(column) for column in vars(rows).values()))
+        columns = [flat(column) for column in vars(rows).values()]
+        flat_rows = _Intervals(*columns)
         flat_ahead = flat(np.where(is_near_left, ahead, np.inf))
         flat_behind = flat(np.where(is_near_right, behind, np.inf))
         logs = self._integrand(r.ravel(), flat_rows, top, (flat_ahead, flat_behind))
@@ -391,7 +417,8 @@ class _Noise:
         u[is_close] = shift - lack[is_close]
         lack[is_apart] = shift - u[is_apart]
         excess = 2.0 * r + u - shift
-        is_near = (rows.left_kind == 2) & (ahead <= _NEAR * np.minimum(rows.left, shift))
+        is_close_to_left = ahead <= _NEAR * np.minimum(rows.left, shift)
+        is_near = (rows.left_kind == 2) & is_close_to_left
         if is_near.any():
             near_end = rows.left[is_near]
             step = ahead[is_near]
@@ -400,14 +427,18 @@ class _Noise:
             excess[is_near] = self._advance(start, rise, math.inf, 1.0)
         rho = r + u
         with np.errstate(all="ignore"):
-            log_lengths = np.log(r) + np.log(rho) + np.log(r + rows.unit)
+            log_of_both = np.log(r) + np.log(rho)
+            log_lengths = log_of_both + np.log(r + rows.unit)
             log_integrand = log_lengths - np.log(self._slope(rho))
             log_integrand -= self._psi(r)
             if self._d != 3:
-                around = np.log(np.maximum(lack, 1e-300)) + np.log(2.0 * shift - lack)
-                around += np.log(np.maximum(excess, 1e-300)) + np.log(2.0 * shift + excess)
+                log_lack = np.log(np.maximum(lack, 1e-300))
+                log_excess = np.log(np.maximum(excess, 1e-300))
+                around = log_lack + np.log(2.0 * shift - lack)
+                around += log_excess + np.log(2.0 * shift + excess)
                 log_integrand += 0.5 * (self._d - 3) * around
-        return np.where(np.isfinite(log_integrand), log_integrand, -np.inf)
+        is_finite = np.isfinite(log_integrand)
+        return np.where(is_finite, log_integrand, -np.inf)
 
     def _loss_left_over(
         self,
@@ -428,7 +459,8 @@ class _Noise:
             (rows.right, -behind, rows.right_kind == 1),
         )
         for end, distance, is_of_kind in sides:
-            is_close = np.abs(distance) <= _NEAR * np.minimum(end, self._shift)
+            nearest = _NEAR * np.minimum(end, self._shift)
+            is_close = np.abs(distance) <= nearest
             is_near = is_of_kind & is_close
             if is_near.any():
                 near_end = end[is_near]
@@ -472,7 +504,8 @@ class _LossCell:
         near = _soft(w)
         if math.isinf(self.high):
             loss = self.low + self.scale * near
-            return loss, np.full(w.shape, np.inf), self._log_scale + w - near
+            no_top = np.full(w.shape, np.inf)
+            return loss, no_top, self._log_scale + w - near
         width = self.high - self.low
         far = _soft(-w)
         below = width * np.exp(-near)
@@ -490,7 +523,8 @@ class _LossCell:
         """Return λ in a ball."""
         low = arb(self.low)
         if not math.isinf(self.high):
-            return low + (arb(self.high) - self.low) / (1 + (-w).exp())
+            width = arb(self.high) - self.low
+            return low + width / (1 + (-w).exp())
         if w < 0:
             return low + self.scale * w.exp().log1p()
         return low + self.scale * (w + (-w).exp().log1p())
@@ -500,8 +534,10 @@ class _LossCell:
         with np.errstate(all="ignore"):
             if math.isinf(self.high):
                 share = (loss - self.low) / self.scale
-                return np.asarray(share + np.log(-np.expm1(-share)))
-            return np.asarray(np.log((loss - self.low) / (self.high - loss)))
+                shortfall = -np.expm1(-share)
+                return np.asarray(share + np.log(shortfall))
+            odds = (loss - self.low) / (self.high - loss)
+            return np.asarray(np.log(odds))
 
 
 class _RadialChart(Chart):
@@ -530,7 +566,8 @@ class _RadialChart(Chart):
         for k, cell in enumerate(self._cells):
             in_cell = number == k
             if in_cell.any():
-                loss[in_cell], _, _ = cell.value(size[in_cell] - cell.offset)
+                w = size[in_cell] - cell.offset
+                loss[in_cell], _, _ = cell.value(w)
         return np.asarray(sign * loss)
 
     def ratio(self, x: Array) -> Array:
@@ -540,7 +577,8 @@ class _RadialChart(Chart):
             return plain
         with np.errstate(all="ignore"):
             small = np.log1p(self._rate * np.expm1(plain))
-            share = self._rate - (self._rate - 1.0) * np.exp(-plain)
+            without = (self._rate - 1.0) * np.exp(-plain)
+            share = self._rate - without
             large = plain + np.log(share)
         return np.where(plain.real > 30.0, large, small)
 
@@ -560,14 +598,16 @@ class _RadialChart(Chart):
         plain = np.asarray(ratio, dtype=np.float64)
         if self._rate < 1.0:
             with np.errstate(all="ignore"):
-                unsampled = np.log1p(-(1 - self._rate) * np.exp(-plain))
+                share = (1 - self._rate) * np.exp(-plain)
+                unsampled = np.log1p(-share)
                 large = plain + unsampled - math.log(self._rate)
                 small = np.log1p(np.expm1(plain) / self._rate)
                 above = np.where(plain > 30.0, large, small)
                 plain = np.where(np.isnan(above), -np.inf, above)
         size = np.abs(plain)
         places = np.full(plain.shape, np.inf)
-        for cell, low, high in zip(self._cells, self._edges[:-1], self._edges[1:], strict=True):
+        ends = pairwise(self._edges)
+        for cell, (low, high) in zip(self._cells, ends, strict=True):
             in_cell = (size >= max(cell.low, 0.0)) & (size < cell.high)
             x = cell.place(size[in_cell]) + cell.offset
             places[in_cell] = np.clip(x, low, high)
@@ -584,18 +624,22 @@ def _cells_of(noise: _Noise) -> list[_LossCell]:
     if noise.is_bounded:
         return cells
     low = ends[-1]
-    distance = (low or 1.0) * np.exp2(np.arange(-30.0, 60.0))
+    octaves = np.exp2(np.arange(-30.0, 60.0))
+    distance = (low or 1.0) * octaves
     no_top = np.full(distance.shape, np.inf)
     height = noise.log_density(low + distance, no_top, math.inf, _ORDER)
-    log_mass = np.where(np.isfinite(height), height + np.log(distance), -np.inf)
+    log_mass = height + np.log(distance)
+    log_mass = np.where(np.isfinite(height), log_mass, -np.inf)
     best = int(np.argmax(log_mass))
     return [*cells, _LossCell(low, math.inf, float(distance[best]))]
 
 
 _DEGREE = 23  # of a panel's series
 # of a panel, and from the values there to the coefficients
-_NODES = np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))
-_SERIES = np.linalg.inv(np.polynomial.chebyshev.chebvander(_NODES, _DEGREE)).T  # rows of them
+_ANGLES = np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1)
+_NODES = np.cos(_ANGLES)
+_VALUES = np.polynomial.chebyshev.chebvander(_NODES, _DEGREE)
+_SERIES = np.linalg.inv(_VALUES).T  # rows of them
 
 
 class _CellPanels:
@@ -611,7 +655,8 @@ class _CellPanels:
             first = 0.0
         self._direct = _DIRECT_LEVEL if noise.is_level else _DIRECT
         last = 800.0 if is_top else -self._direct
-        grid = np.append(np.arange(first, last, _WIDTH), last)
+        starts = np.arange(first, last, _WIDTH)
+        grid = np.append(starts, last)
         height = self._log_density_at(grid, _CHECKED // 2)
         self.peak = max(peak, float(height.max()))
         essential = np.flatnonzero(height > self.peak - _FLOOR)
@@ -619,7 +664,8 @@ class _CellPanels:
             essential = np.asarray([int(height.argmax())])
         low = max(essential[0] - 1, 0)
         high = min(essential[-1] + 1, grid.size - 1)
-        edges = self._first_edges(grid[low : high + 1], height[low : high + 1])
+        stretch = slice(low, high + 1)
+        edges = self._first_edges(grid[stretch], height[stretch])
         self.edges, self.values, self.error = self._settled(edges)
         if low == 0 and not is_central:
             deepest = _DEEP if cell.low else _DEEPEST
@@ -640,14 +686,16 @@ class _CellPanels:
         last = grid.size - 1
         for k in range(1, grid.size):
             edge = edges[-1]
-            widest = max(_WIDTH, 0.4 * min(abs(edge), abs(grid[k])))
+            nearer = min(abs(edge), abs(grid[k]))
+            widest = max(_WIDTH, 0.4 * nearer)
             before = np.interp(edge, grid, height)
             can_grow = k < last and grid[k + 1] - edge <= widest
             if can_grow and abs(height[k + 1] - before) <= _RISE:
                 continue
             rise = min(abs(height[k] - before), 1e3)
             parts = max(1, math.ceil(rise / _RISE))
-            edges += np.linspace(edge, grid[k], parts + 1)[1:].tolist()
+            inner = np.linspace(edge, grid[k], parts + 1)
+            edges += inner[1:].tolist()
         return np.asarray(edges)
 
     def _settled(self, edges: Array) -> tuple[Array, Array, Array]:
@@ -663,21 +711,26 @@ class _CellPanels:
             values = self._log_density_at(nodes.ravel()).reshape(low.size, -1)
             series = values @ _SERIES
             size = np.abs(values).max(axis=1) + 4.0
-            tail = np.abs(series[:, -3:]).max(axis=1)
+            last_coefficients = np.abs(series[:, -3:])
+            tail = last_coefficients.max(axis=1)
             left = -low if self._cell.low else np.zeros(low.shape)
             right = 0.0 if is_top or self._noise.is_level else high
             depth = np.minimum(np.maximum(left, right), -_DIRECT)
-            is_good = (tail <= 2e-15 * (size + np.exp(depth))) | (half < 0.4)
-            panels = zip(low[is_good], high[is_good], values[is_good], tail[is_good], strict=True)
-            settled += panels
+            allowed = 2e-15 * (size + np.exp(depth))
+            is_good = (tail <= allowed) | (half < 0.4)
+            columns = (low, high, values, tail)
+            good_columns = [column[is_good] for column in columns]
+            settled += zip(*good_columns, strict=True)
             is_bad = ~is_good
             halved = middle[is_bad]
             low = np.concatenate([low[is_bad], halved])
             high = np.concatenate([halved, high[is_bad]])
         settled.sort(key=lambda panel: float(panel[0]))
-        starts, ends, rows, tails = (np.asarray(column) for column in zip(*settled, strict=True))
+        settled_columns = zip(*settled, strict=True)
+        starts, ends, rows, tails = (np.asarray(column) for column in settled_columns)
         off_nodes = 0.31
-        aside = 0.5 * (starts + ends) + 0.5 * off_nodes * (ends - starts)
+        middle = 0.5 * (starts + ends)
+        aside = middle + 0.5 * off_nodes * (ends - starts)
         series = rows @ _SERIES
         predicted = np.polynomial.chebyshev.chebval(off_nodes, series.T)
         gap = np.abs(predicted - self._log_density_at(aside, _CHECKED))
@@ -686,7 +739,8 @@ class _CellPanels:
 
     def _continue_by_line(self, way: float, start: float, deep: float) -> None:
         """Continue by a line, which log p is in w next to a value of Λ."""
-        places = -way * np.asarray([start, start + 2.0, start - 2.0])
+        starts = np.asarray([start, start + 2.0, start - 2.0])
+        places = -way * starts
         near, inner, check = self._log_density_at(places).tolist()
         slope = 0.5 * (near - inner)  # for each unit of w outwards
         if not slope < 0:
@@ -699,8 +753,10 @@ class _CellPanels:
         ends = np.linspace(0.0, length, parts + 1)
         middle = 0.5 * (ends[1:] + ends[:-1])
         half = 0.5 * np.diff(ends)
-        rows = near + slope * (middle[:, None] + way * half[:, None] * _NODES)
-        gap = abs(check - near - 2.0 * slope) + math.exp(slope * length)
+        nodes = middle[:, None] + way * half[:, None] * _NODES
+        rows = near + slope * nodes
+        miss = abs(check - near - 2.0 * slope)
+        gap = miss + math.exp(slope * length)
         error = np.full(parts, gap)
         edges = -way * start + way * ends[1:]
         if way > 0:
@@ -743,10 +799,12 @@ def _tabulated(noise: _Noise) -> _Tabulated:
         loss, _, _ = cell.value(nodes.ravel())
         loss = loss.reshape(nodes.shape)
         # Series add up to logs that are rounded, those of Q less by λ.
-        size = (np.abs(panels.values) + np.abs(loss)).max(axis=1)
+        sizes = np.abs(panels.values) + np.abs(loss)
+        size = sizes.max(axis=1)
         losses.append(loss)
         with_record.append(panels.values)
-        errors.append(panels.error + 16.0 * np.finfo(float).eps * size)
+        rounding = 16.0 * np.finfo(float).eps * size
+        errors.append(panels.error + rounding)
         places.append(edges[1:] + offset)
         ends_of_cells.append(float(places[-1][-1]))
         cells.append(replace(cell, offset=offset))
@@ -754,8 +812,10 @@ def _tabulated(noise: _Noise) -> _Tabulated:
     values = np.vstack(with_record)
     error = np.concatenate(errors)
     series = values @ _SERIES
-    series_without = (values - np.vstack(losses)) @ _SERIES
-    flipped = (series * (-1.0) ** np.arange(_DEGREE + 1))[::-1]
+    without_record = values - np.vstack(losses)
+    series_without = without_record @ _SERIES
+    signs = (-1.0) ** np.arange(_DEGREE + 1)
+    flipped = (series * signs)[::-1]
     coefficients = np.vstack([flipped, series_without])
     table = LogDensityTable(
         edges=np.concatenate([-right[:0:-1], right]),
@@ -771,8 +831,10 @@ def _tabulated(noise: _Noise) -> _Tabulated:
         )
     coefficients[:, 0] -= log_mass
     log_infinite = -math.inf
-    top = noise.values[-1] if noise.is_bounded else math.inf
-    if not noise.is_bounded:
+    top = math.inf
+    if noise.is_bounded:
+        top = noise.values[-1]
+    else:
         log_infinite = float(values[-1].min()) + 3.0
     return _Tabulated(
         table=replace(table, error=table.error + gap),
@@ -816,7 +878,8 @@ def radial_law(
     low = -table.top
     high = table.top
     if rate < 1.0:
-        low = math.log1p(rate * math.expm1(min(-table.top, 700.0)))
+        lowest = math.expm1(min(-table.top, 700.0))
+        low = math.log1p(rate * lowest)
         high = math.inf
         if table.top < 700.0:
             high = math.log1p(rate * math.expm1(table.top))

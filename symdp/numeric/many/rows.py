@@ -158,17 +158,20 @@ class _Rows:
         payoff = log_payoff(tilts)
         if self.log_delta is not None:
             bound = (values + (payoff - self.goal[chunk, None])) / tilts
-            best = np.where(np.isfinite(bound), bound, np.inf).min(axis=1)
+            known_bounds = np.where(np.isfinite(bound), bound, np.inf)
+            best = known_bounds.min(axis=1)
             is_covered = is_empty | (best <= 0.0)
             renyi = np.where(is_covered, 0.0, best)
         else:
-            bound = values + payoff - np.multiply.outer(solution.epsilon[chunk], tilts)
+            falls = np.multiply.outer(solution.epsilon[chunk], tilts)
+            bound = values + payoff - falls
             best = bound.min(axis=1)
             log_delta = np.logaddexp(best, self.infinite[chunk])
             renyi = np.minimum(log_delta, 0.0)
             is_covered = is_empty
             if is_empty.any():
-                solution.log_delta[chunk][is_empty] = _no_loss(solution.epsilon[chunk][is_empty])
+                without_loss = _no_loss(solution.epsilon[chunk][is_empty])
+                solution.log_delta[chunk][is_empty] = without_loss
                 renyi = np.where(is_empty, solution.log_delta[chunk], renyi)
         self._plan_rows(chunk, values, bound, best)
         if floor is not None:
@@ -187,7 +190,8 @@ class _Rows:
             if self.log_delta is None:
                 return
             share = np.exp(self.infinite[chunk] - self.log_delta)
-            log_remaining = np.where(share < _PARTLY, np.log1p(-share), np.nan)
+            log_of_finite_share = np.log1p(-share)
+            log_remaining = np.where(share < _PARTLY, log_of_finite_share, np.nan)
             self.goal[chunk] = self.log_delta + log_remaining
 
     def _plan_rows(self, rows: Any, values: Array, bound: Array, best: Array) -> None:
@@ -203,19 +207,25 @@ class _Rows:
         curvature = _curvature(values, tilts, saddle)
         with np.errstate(invalid="ignore"):
             width = curvature + t**-2 + (1.0 + t) ** -2
-            front = np.log(t * (1.0 + t)) + 0.5 * np.log(2.0 * math.pi * width)
+            log_kernel = np.log(t * (1.0 + t))
+            log_peak = 0.5 * np.log(2.0 * math.pi * width)
+            front = log_kernel + log_peak
             if self.log_delta is not None:
                 # where one large loss rules, the saddle point formula is far off
-                start = (values[index, saddle] - front - self.goal[rows]) / t
-                start = np.maximum(np.clip(start, best - 4.0 / t, best), 0.0)
+                log_value = values[index, saddle] - front
+                start = (log_value - self.goal[rows]) / t
+                start = np.clip(start, best - 4.0 / t, best)
+                start = np.maximum(start, 0.0)
                 epsilon = start
                 height = self.goal[rows]
             else:
                 epsilon = self.solution.epsilon[rows]
-                start = np.minimum(best, best - log_payoff(t) - front) - 1.0
+                saddle_point = best - log_payoff(t) - front
+                start = np.minimum(best, saddle_point) - 1.0
                 height = start
         usable &= np.isfinite(start) & np.isfinite(height)
-        self._choose_lines(rows, values, saddle, epsilon, np.where(usable, height, 0.0))
+        usable_height = np.where(usable, height, 0.0)
+        self._choose_lines(rows, values, saddle, epsilon, usable_height)
         self.start[rows] = start
         self.place[rows] = np.where(usable, self.place[rows], -1)
 
@@ -252,14 +262,16 @@ class _Rows:
         sides = np.zeros((saddle.size, 2), dtype=np.int64)
         needed = np.full(saddle.size, np.inf)
         order = np.argsort(near, kind="stable")
-        for group in np.split(order, np.flatnonzero(np.diff(near[order])) + 1):
+        changes = np.flatnonzero(np.diff(near[order])) + 1
+        for group in np.split(order, changes):
             if not group.size:
                 continue
             column = int(near[group[0]])
             first = max(column - _BELOW - _WINDOW, 0)
             window = slice(first, column + _WINDOW + 1)
             # log of Chernoff bound over δ, and e-folds that alias terms must lose
-            bound = values[group, window] + payoff[window] - height[group, None]
+            log_bound = values[group, window] + payoff[window]
+            bound = log_bound - height[group, None]
             bound -= epsilon[group, None] * tilts[window]
             centre = column - first
             for own_column in range(centre, centre - _BELOW - 1, -_STRIDE):
@@ -268,13 +280,15 @@ class _Rows:
                 distance, up, down = _alias_distances(
                     bound, tilts[window], own_column, height[group]
                 )
-                is_allowed = bound[:, own_column] - bound[:, centre] < _MOST_GIVEN_UP
+                given_up = bound[:, own_column] - bound[:, centre]
+                is_allowed = given_up < _MOST_GIVEN_UP
                 is_better = is_allowed & (distance < _WORTH * needed[group])
                 chosen = group[is_better]
                 needed[chosen] = distance[is_better]
                 tilt[chosen] = own_column + first
                 sides[chosen, 0] = up[is_better] + first
-                sides[chosen, 1] = np.where(down < 0, -1, down + first)[is_better]
+                down_column = np.where(down < 0, -1, down + first)
+                sides[chosen, 1] = down_column[is_better]
         curvature = _curvature(values, tilts, tilt)
         usable = np.isfinite(needed) & np.isfinite(curvature)
         needed = np.where(usable, np.maximum(needed, 1e-12), 1.0)
@@ -282,7 +296,8 @@ class _Rows:
         level = np.ceil(np.log(needed) / math.log(_DISTANCE_RATIO))
         ladder_index = _nodes_needed(_DISTANCE_RATIO**level, curvature, tilts[tilt])
         above = values[index, sides[:, 0]]
-        below = np.where(sides[:, 1] < 0, 0.0, values[index, sides[:, 1]])
+        at_lower = values[index, sides[:, 1]]
+        below = np.where(sides[:, 1] < 0, 0.0, at_lower)
         self.tilt[rows] = tilt
         self.distance[rows] = level
         self.sides[rows] = sides
@@ -296,8 +311,10 @@ class _Rows:
         near = _STRIDE * ((saddle + _STRIDE // 2) // _STRIDE)
         near = np.clip(near, 1, tilts.size - 2)
         with np.errstate(invalid="ignore"):
-            given_up = values[index, near] - values[index, saddle] + log_payoff(tilts[near])
-            given_up -= log_payoff(tilts[saddle]) + epsilon * (tilts[near] - tilts[saddle])
+            rise = values[index, near] - values[index, saddle]
+            given_up = rise + log_payoff(tilts[near])
+            fall = epsilon * (tilts[near] - tilts[saddle])
+            given_up -= log_payoff(tilts[saddle]) + fall
             given_up += 0.0 * values[index, near + 1]  # infinite where no K is known above
             return np.where(given_up < _GIVEN_UP, near, saddle)
 
@@ -345,7 +362,8 @@ class _Rows:
         """
         for tilt in np.unique(self.tilt[rows]):
             of_tilt = rows[self.tilt[rows] == tilt]
-            key = (self.distance[of_tilt].astype(np.int64) << 12) + self.place[of_tilt]
+            level = self.distance[of_tilt].astype(np.int64)
+            key = (level << 12) + self.place[of_tilt]
             order = np.argsort(key, kind="stable")
             changes = np.flatnonzero(np.diff(key[order])) + 1
             parts = np.split(of_tilt[order], changes)
@@ -380,13 +398,15 @@ class _Rows:
         most_beyond = np.where(loose, TOLERABLE, _most_beyond(solved.rounding))
         is_long_enough = solved.beyond <= most_beyond
         is_fine = alias <= _ALIAS
-        usable = solved.settled & np.isfinite(solved.epsilon) & (solved.beyond < 0.5)
+        is_known = solved.settled & np.isfinite(solved.epsilon)
+        usable = is_known & (solved.beyond < 0.5)
         self.start[rows[usable]] = solved.epsilon[usable]
         solved.rounding[:] += solved.beyond + alias
         is_exact = solved.rounding <= EXACT
         good = np.asarray(is_long_enough & is_fine & solved.settled & is_exact)
         wanted = np.where(solved.settled, solved.wanted, 2.0 * line.nodes)
-        again = np.asarray(~good & (wanted <= _LADDER[-1]) & (not is_longest))
+        is_short = wanted <= _LADDER[-1]
+        again = np.asarray(~good & is_short & (not is_longest))
         next_nodes = np.where(again, np.maximum(wanted, line.nodes), 0.0)
         ladder_index = np.searchsorted(_LADDER, next_nodes)
         # a node count grows by the step's share as well
@@ -424,7 +444,8 @@ class _Rows:
             solution.log_delta[rows] = np.logaddexp(finite, self.infinite[rows])
         share = np.exp(finite - solution.log_delta[rows])  # of δ
         solution.slope[rows] = solved.slope[good] * share
-        solution.error[rows] = solved.rounding[good] * share + MASS_ROUNDED * (1.0 - share)
+        error = solved.rounding[good] * share
+        solution.error[rows] = error + MASS_ROUNDED * (1.0 - share)
         solution.path[rows] = CONTOUR
 
 
@@ -452,14 +473,19 @@ def _alias_distances(
     """
     t = tilts[column]
     index = np.arange(bound.shape[0])
-    above = (bound[:, column + 1 :] + _ALIAS_EFOLDS) / (tilts[column + 1 :] - t)
-    below = (bound[:, :column] + _ALIAS_EFOLDS) / (t - tilts[:column])
+    farther_right = tilts[column + 1 :] - t
+    farther_left = t - tilts[:column]
+    above = (bound[:, column + 1 :] + _ALIAS_EFOLDS) / farther_right
+    below = (bound[:, :column] + _ALIAS_EFOLDS) / farther_left
     up = above.argmin(axis=1)
     down = below.argmin(axis=1)
     at_zero = (_ALIAS_EFOLDS - height) / t
     by_low = below[index, down]
-    distance = np.maximum(above[index, up], np.minimum(by_low, at_zero))
-    return distance, up + column + 1, np.where(by_low <= at_zero, down, -1)
+    of_lower = np.minimum(by_low, at_zero)
+    distance = np.maximum(above[index, up], of_lower)
+    up_column = up + column + 1
+    down_column = np.where(by_low <= at_zero, down, -1)
+    return distance, up_column, down_column
 
 
 class TiltGrid:
@@ -477,15 +503,18 @@ class TiltGrid:
     ) -> None:
         self._table = table
         low, high = self._ends(counts, log_delta, epsilon)
-        columns = math.ceil(math.log(high / low) / math.log(_RATIO)) + 1
-        all_tilts: Array = low * np.power(_RATIO, np.arange(float(columns)))
+        log_range = math.log(high / low)
+        columns = math.ceil(log_range / math.log(_RATIO)) + 1
+        exponents = np.arange(float(columns))
+        all_tilts: Array = low * np.power(_RATIO, exponents)
         self.tilts = all_tilts[:0]
         self._columns = np.empty((0, table.count))
         used = used_kinds(counts, slice(None)) & table.has_loss
         end = _FIRST_TILT
         while used.any():
             largest = self.tilts[-1:].max(initial=0.0)
-            next_tilts = all_tilts[(all_tilts <= end) & (all_tilts > largest)]
+            is_next = (all_tilts <= end) & (all_tilts > largest)
+            next_tilts = all_tilts[is_next]
             if next_tilts.size:
                 self._add_tilts(next_tilts, used)
             if self.tilts.size == all_tilts.size:
@@ -507,12 +536,17 @@ class TiltGrid:
     ) -> tuple[float, float]:
         """Return the least and the largest tilt that may be needed."""
         variance = self._table.variance
-        heaviest = max(float((block @ variance).max(initial=0.0)) for _, block in chunks(counts))
-        positive = variance[self._table.has_loss & (variance > 0.0)]
+        variances = [(block @ variance).max(initial=0.0) for _, block in chunks(counts)]
+        heaviest = max(map(float, variances))
+        is_lossy = self._table.has_loss & (variance > 0.0)
+        positive = variance[is_lossy]
         light = math.sqrt(float(positive.min(initial=1.0)))
         low = min(0.02, 0.05 / math.sqrt(max(heaviest, 1.0)))
-        efolds = 40.0 if log_delta is None else -log_delta
-        high = max(200.0, 8.0 * math.sqrt(2.0 * max(efolds, 1.0)) / light)
+        efolds = 40.0
+        if log_delta is not None:
+            efolds = -log_delta
+        deviations = math.sqrt(2.0 * max(efolds, 1.0))
+        high = max(200.0, 8.0 * deviations / light)
         if epsilon is not None and epsilon.size:
             # far out the saddle point lies at about ε over the loss's variance
             farthest = float(np.abs(epsilon).max())
@@ -522,7 +556,8 @@ class TiltGrid:
     def _add_tilts(self, tilts: Array, used: NDArray[np.bool_]) -> None:
         zeros = np.zeros((tilts.size, self._table.count))
         fresh = np.where(self._table.has_loss, np.inf, zeros)
-        fresh[:, used] = self._table.transform(tilts, used)[:, used]
+        transform = self._table.transform(tilts, used)
+        fresh[:, used] = transform[:, used]
         self.tilts = np.concatenate([self.tilts, tilts])
         self._columns = np.concatenate([self._columns, fresh])
 
@@ -548,7 +583,8 @@ class TiltGrid:
             else:
                 assert epsilon is not None
                 bound -= np.multiply.outer(epsilon[chunk], tilts)
-            is_falling = (bound[:, 1] <= bound[:, 0]) & ~has_end
+            falls = bound[:, 1] <= bound[:, 0]
+            is_falling = falls & ~has_end
             if is_falling.any():
                 used |= (block[is_falling] > 0.0).any(axis=0)
         return used
@@ -561,7 +597,8 @@ class TiltGrid:
             columns = np.flatnonzero(~is_finite.all(axis=1))
             lacking = (~is_finite[columns]).astype(np.float64)
             is_infinite = block @ lacking.T > 0.0
-            values[:, columns] = np.where(is_infinite, np.inf, values[:, columns])
+            finite_part = values[:, columns]
+            values[:, columns] = np.where(is_infinite, np.inf, finite_part)
         return np.asarray(values)
 
 
@@ -606,13 +643,16 @@ class _RowLine:
         z = tilt + 1j * y
         mirrored = np.where(np.arange(nodes) == 0, 1.0, 2.0)
         weight: Any = mirrored / (z * (1.0 + z))
-        self.sizes = np.stack([np.abs(weight), np.abs(weight) * y], axis=1)
+        weight_size = np.abs(weight)
+        self.sizes = np.stack([weight_size, weight_size * y], axis=1)
         self.edges = step * nodes * _STRETCHES
         self.bounds = table.log_bounds(tilt, self.edges, used)[self._used]
         # nodes of each stretch, each at most as large as the first; Σ 1/y² beyond the last one
-        lengths = np.append(np.diff(self.edges) / step, self.edges[-1] / step)
+        between = np.diff(self.edges) / step
+        lengths = np.append(between, self.edges[-1] / step)
         stretch_nodes = lengths + 1.0
-        inverse_kernel = np.hypot(tilt, self.edges) * np.hypot(1.0 + tilt, self.edges)
+        size_of_z = np.hypot(tilt, self.edges)
+        inverse_kernel = size_of_z * np.hypot(1.0 + tilt, self.edges)
         self.left_out = 2.0 * stretch_nodes / inverse_kernel
         # Σ_k v_k w_k (−iy_k)^m/m!, real parts, as one real product with (Re v, Im v) side by side
         self.scale = float(y[-1])
@@ -621,7 +661,8 @@ class _RowLine:
         for m in range(_ORDER):
             moments[:, 0, m] = terms.real
             moments[:, 1, m] = -terms.imag
-            terms = terms * (-1j * y / self.scale) / (m + 1)
+            turn = -1j * y / self.scale
+            terms = terms * turn / (m + 1)
         self.moments: Array = moments.reshape(2 * nodes, _ORDER)
 
     def solve(self, counts: Array, epsilon: Array, goal: Array | None) -> _LineSolution:
@@ -633,7 +674,8 @@ class _RowLine:
             block = slice(first, first + size)
             block_goal = None if goal is None else goal[block]
             parts.append(self._solve_block(counts[block], epsilon[block], block_goal))
-        columns = ([getattr(part, field.name) for part in parts] for field in fields(_LineSolution))
+        names = [field.name for field in fields(_LineSolution)]
+        columns = ([getattr(part, name) for part in parts] for name in names)
         return _LineSolution(*(np.concatenate(column) for column in columns))
 
     def _node_values(self, counts: Array, epsilon: Array) -> tuple[Complex, Array, Array]:
@@ -644,8 +686,10 @@ class _RowLine:
         modulus -= transform[:, None]
         np.exp(modulus, out=modulus)
         angle = exponents[:, self.nodes :]
-        angle -= np.multiply.outer(epsilon, self.step * np.arange(self.nodes))
-        values: Any = np.empty((counts.shape[0], self.nodes), dtype=np.complex128)
+        y = self.step * np.arange(self.nodes)
+        angle -= np.multiply.outer(epsilon, y)
+        shape = (counts.shape[0], self.nodes)
+        values: Any = np.empty(shape, dtype=np.complex128)
         np.multiply(modulus, np.cos(angle), out=values.real)
         np.multiply(modulus, np.sin(angle, out=angle), out=values.imag)
         return values, transform, modulus
@@ -654,7 +698,8 @@ class _RowLine:
         values, transform, modulus = self._node_values(counts, epsilon)
         size, turned = (modulus @ self.sizes).T
         # the width of the values: where their modulus is e^-4.5
-        fallen = np.maximum((modulus > math.exp(-4.5)).sum(axis=1), 2)
+        is_high = modulus > math.exp(-4.5)
+        fallen = np.maximum(is_high.sum(axis=1), 2)
         reach = _TRUST / (fallen * self.step)
         epsilon = epsilon.copy()
         count = epsilon.size
@@ -687,17 +732,25 @@ class _RowLine:
                 values = values[unsettled]
             values *= turn
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            log_delta = transform - self.tilt * epsilon + front + np.log(total)
+            log_front = transform - self.tilt * epsilon + front
+            log_delta = log_front + np.log(total)
             slope = rate / total - self.tilt
-            drift = 8.0 + np.abs(transform) + np.abs(self.tilt * epsilon) + np.sqrt(counts.sum(1))
-            rounding = (2.0 * ROUNDING * drift + counts @ self.error) * size / total
+            tilted_epsilon = np.abs(self.tilt * epsilon)
+            step_counts = counts.sum(1)
+            drift = 8.0 + np.abs(transform) + tilted_epsilon + np.sqrt(step_counts)
+            of_exponent = 2.0 * ROUNDING * drift + counts @ self.error
+            rounding = of_exponent * size / total
             rounding += 2.0 * ROUNDING * np.abs(epsilon) * turned / total
             # what each stretch holds, and all those after it
-            of_stretch = np.exp(np.minimum(counts @ self.bounds, 0.0)) * self.left_out
-            left_out = np.cumsum(of_stretch[:, ::-1], axis=1)[:, ::-1] / total[:, None]
-        wanted = self._nodes_until(left_out <= _most_beyond(rounding)[:, None])
+            log_bound = np.minimum(counts @ self.bounds, 0.0)
+            of_stretch = np.exp(log_bound) * self.left_out
+            from_last = np.cumsum(of_stretch[:, ::-1], axis=1)
+            left_out = from_last[:, ::-1] / total[:, None]
+        little = left_out <= _most_beyond(rounding)[:, None]
+        wanted = self._nodes_until(little)
         is_slow = wanted > _LADDER[-1]
-        wanted = np.where(is_slow, self._nodes_until(left_out <= TOLERABLE), wanted)
+        tolerable = self._nodes_until(left_out <= TOLERABLE)
+        wanted = np.where(is_slow, tolerable, wanted)
         return _LineSolution(
             epsilon=epsilon,
             log_delta=log_delta,
@@ -739,15 +792,22 @@ class _RowLine:
                     break
             total, rate = _polynomials_and_slopes(moments, d * self.scale)
             x = np.abs(d * self.scale)
-            left_out = np.abs(moments[:, -1]) * x ** (_ORDER - 1)
-            left_out += np.abs(moments[:, -2]) * x ** (_ORDER - 2)
-            is_inside = (np.abs(d) < reach) & ~is_lost & (total > 0.0)
+            last_size = np.abs(moments[:, -1])
+            next_size = np.abs(moments[:, -2])
+            left_out = last_size * x ** (_ORDER - 1)
+            left_out += next_size * x ** (_ORDER - 2)
+            is_within = np.abs(d) < reach
+            is_inside = is_within & ~is_lost & (total > 0.0)
             ready = is_inside & (left_out <= _SETTLED * total)
-            first_slope = moments[:, 1] * self.scale / moments[:, 0] - self.tilt
-            newton = -(excess + np.log(moments[:, 0])) / first_slope
+            relative_rate = moments[:, 1] * self.scale / moments[:, 0]
+            first_slope = relative_rate - self.tilt
+            first_height = excess + np.log(moments[:, 0])
+            newton = -first_height / first_slope
             longest = np.maximum(np.abs(epsilon) / 3.0, reach)
-            is_far = ~is_inside & (first_slope < 0.0) & (np.abs(newton) > reach)
-            d = np.where(is_far, np.clip(newton, -longest, longest), d)
+            is_long = np.abs(newton) > reach
+            is_far = ~is_inside & (first_slope < 0.0) & is_long
+            shortened = np.clip(newton, -longest, longest)
+            d = np.where(is_far, shortened, d)
         return d, ready, total, rate * self.scale
 
 
@@ -794,7 +854,8 @@ def _nodes_needed(distance: Array, curvature: Array, tilt: Array) -> Integers:
 def _no_loss(epsilon: Array) -> Array:
     """Return log δ of a row without loss: (1 − e^ε)₊."""
     with np.errstate(divide="ignore"):
-        return np.asarray(np.log(-np.expm1(np.minimum(epsilon, 0.0))))
+        loss = np.expm1(np.minimum(epsilon, 0.0))
+        return np.asarray(np.log(-loss))
 
 
 def chunks(counts: NDArray[np.integer]) -> Iterator[tuple[slice, Array]]:
