@@ -314,7 +314,8 @@ def with_uncertain_mass(answer: Answer, log_mass: float) -> Answer:
 def outside_range(law: SumLaw, epsilon: float) -> Answer | None:
     """Return δ∞ at and above the largest loss, 1 − e^{ε+K(−1)} at and below the least, or None."""
     lower, upper = law.loss_bounds
-    is_near = math.isfinite(upper) and abs(epsilon - upper) <= EQUAL * abs(upper)
+    distance = abs(epsilon - upper)
+    is_near = math.isfinite(upper) and distance <= EQUAL * abs(upper)
     if is_near:
         top = law.precise_top
         if top is None or epsilon >= top:
@@ -323,13 +324,15 @@ def outside_range(law: SumLaw, epsilon: float) -> Answer | None:
         return _lost_at_infinity(law)
     if not epsilon <= lower:
         return None
-    log_complement = float(law.log_transform(np.asarray([-1.0]), epsilon)[0])
+    at_minus_one = law.log_transform(np.asarray([-1.0]), epsilon)
+    log_complement = float(at_minus_one[0])
     log_delta = log_one_minus_exp(log_complement)
     if log_delta == -math.inf:
         return Answer(log_delta, log_delta, log_delta, "exact", log_complement=0.0)
     # What is rounded is the logarithm of 1 − δ, and the terms that it is the sum of.
     rounded = 8.0 + 2.0 * abs(law.drift(epsilon)) + abs(log_complement)
-    rounded += sum(count * abs(part.base.mean) for part, count in law.parts)
+    means = [count * abs(part.base.mean) for part, count in law.parts]
+    rounded += sum(means)
     error = 0.5 * ROUNDED * rounded
     delta_error = error * math.exp(log_complement - log_delta)
     answer = _with_margin(log_delta, log_complement, delta_error)

@@ -169,7 +169,8 @@ def _compiled_law(pair: Pair, name: str) -> LossLaw:
     derived = pieces_in_numbers(pair)
     compiled = compiled_pieces(pair)
     smooth = [piece for _, piece in compiled if piece is not None]
-    flat = flat_masses([source for source, piece in compiled if piece is None], variable)
+    flat_sources = [source for source, piece in compiled if piece is None]
+    flat = flat_masses(flat_sources, variable)
     step = _with_atoms(Step(name, tuple(smooth)), flat)
     has_both = any(p.log_p is not None and p.log_q is not None for p in derived)
     is_reversible = not integer and has_both
@@ -307,7 +308,10 @@ def _closed_masses(piece: Piece, variable: sp.Symbol) -> ClosedMasses | None:
     sides = []
     with ctx.workprec(BITS):
         for side in exponents_of_sides:
-            sides.append(tuple((real_ball(a), real_ball(b), real_ball(c)) for a, b, c in side))
+            balls = []
+            for a, b, c in side:
+                balls.append((real_ball(a), real_ball(b), real_ball(c)))
+            sides.append(tuple(balls))
     return ClosedMasses(*sides)
 
 
@@ -365,7 +369,8 @@ def _stretched(piece: Piece, variable: sp.Symbol, balls: list[ArbFunction]) -> S
     if not is_infinite:
         log_q = stretch.in_doubles(columns[1], True)
         loss = stretch.in_doubles(columns[2], False)
-        loss_ball = stretch.in_balls([ball for _, ball in columns[2]], False)
+        loss_balls = [ball for _, ball in columns[2]]
+        loss_ball = stretch.in_balls(loss_balls, False)
     log_p_ball = stretch.in_balls([ball for _, ball in log_p], True)
     log_terms = [stretch.in_doubles(term, True) for term in zip(*near_terms, strict=True)]
     return SmoothPiece(
@@ -395,14 +400,17 @@ def _moved(node: sp.Expr, x: sp.Symbol, place: sp.Expr) -> sp.Expr:
         shifted = sp.expand(node.subs(x, place))
         constant, moving = shifted.as_independent(DISTANCE, as_Add=True)
         return sp.factor_terms(moving) if is_nearly_zero(constant) else shifted
-    shifted = node.func(*(_moved(argument, x, place) for argument in node.args))
+    arguments = [_moved(argument, x, place) for argument in node.args]
+    shifted = node.func(*arguments)
     if not shifted.is_Add:
         return shifted
     terms = exponential_terms(shifted, DISTANCE)
     if not terms:
         return shifted
     at_end = [exponent.subs(DISTANCE, 0) for _, exponent in terms]
-    heights = [c * sp.exp(value) for (c, _), value in zip(terms, at_end, strict=True)]
+    factors = [factor for factor, _ in terms]
+    pairs = zip(factors, at_end, strict=True)
+    heights = [factor * sp.exp(value) for factor, value in pairs]
     total = sp.Add(*heights)
     if not total.is_finite or not is_nearly_zero(total):
         return shifted
@@ -421,13 +429,16 @@ def _table_in_log(ball: Callable[..., Any], width: float) -> LogDensityTable:
     def series(low: float, high: float) -> Any:
         def function(t: Any) -> Any:
             depths = (low + 0.5 * (high - low) * (1.0 + t)).tolist()
-            return np.asarray([rounded(pair_at, math.exp(depth))[0] for depth in depths])
+            values = [rounded(pair_at, math.exp(depth)) for depth in depths]
+            return np.asarray([log_value for log_value, _ in values])
 
         return np.polynomial.chebyshev.chebinterpolate(function, 19)
 
     edges = math.log(width / 2) - np.asarray(_DEPTHS)
-    coefficients = [series(low, high) for low, high in pairwise(edges.tolist())]
-    return LogDensityTable(edges, np.asarray(coefficients), np.zeros(edges.size - 1))
+    stretches = pairwise(edges.tolist())
+    coefficients = np.asarray([series(low, high) for low, high in stretches])
+    no_errors = np.zeros(edges.size - 1)
+    return LogDensityTable(edges, coefficients, no_errors)
 
 
 def _in_distance(
@@ -458,7 +469,8 @@ def _in_distance(
     table = _table_in_log(precise_ball, width)
 
     def in_table(u: Any) -> Any:
-        return np.where(np.real(u) < width / 2, table(np.log(u)), double(u))
+        is_near = np.real(u) < width / 2
+        return np.where(is_near, table(np.log(u)), double(u))
 
     return in_table, precise_ball
 
@@ -493,7 +505,10 @@ def _finite_step(name: str, pair: Pair) -> Step:
             q_ball = _mass_ball(q)
             masses.append(p_ball)
             # log(p/q), which is 0 exactly where p and q are one
-            losses.append(arb.pos_inf() if q_ball == 0 else (p_ball / q_ball).log())
+            if q_ball == 0:
+                losses.append(arb.pos_inf())
+            else:
+                losses.append((p_ball / q_ball).log())
         log_p = [float(p.log().mid()) for p in masses]
     points = zip(masses, losses, strict=True)
     point_loss = [float(loss.mid()) if loss.is_finite() else math.inf for loss in losses]

@@ -82,7 +82,8 @@ class _Question(NamedTuple):
         """What tells a formula from all others, in plain data."""
         scheme = None
         if self.sampling is not None:
-            scheme = [self.sampling.scheme, *map(str, vars(self.sampling).values())]
+            parameters = map(str, vars(self.sampling).values())
+            scheme = [self.sampling.scheme, *parameters]
         fixed = [[name, str(value)] for name, value in self.fixed]
         return [self.template.key, fixed, scheme, self.relation, self.direction]
 
@@ -128,14 +129,19 @@ def _question(mechanism: Mechanism, direction: str) -> _Question | None:
         numbers[RATE] = sampling.rate
     if not numbers or not all(value.is_Rational for value in numbers.values()):
         return None
-    if sampling is not None and (not 0 < sampling.rate < 1 or sampling.group > 1):
-        return None  # of weights q^j (1 − q)^(k − j) the signs are known with the value of q alone
+    if sampling is not None:
+        is_inner = 0 < sampling.rate < 1
+        # Of weights q^j (1 − q)^(k − j) the signs are known with the value of q alone.
+        if not is_inner or sampling.group > 1:
+            return None
     scheme = None
     if sampling is not None:
         import sympy as sp
 
         scheme = replace(sampling, rate=sp.Symbol(RATE))
-    exact = {name: Fraction(int(value.p), int(value.q)) for name, value in numbers.items()}
+    exact = {}
+    for name, value in numbers.items():
+        exact[name] = Fraction(int(value.p), int(value.q))
     return _Question(
         template=template,
         fixed=fixed,
@@ -318,7 +324,8 @@ class Formula:
         That is every constant of the formula, and log P, log Q and ℓ at the likely places of one
         of some laws of it, the narrowest.
         """
-        columns = np.asarray([list(map(float, vector)) for vector in vectors]).T
+        rows = [list(map(float, vector)) for vector in vectors]
+        columns = np.asarray(rows).T
         entries: list[Array] = []
         if self._constants:
             entries = list(self._doubles(*columns))
@@ -369,8 +376,10 @@ class ListFormula(Formula):
             finite_losses = iter(balls[size:])
             losses = []
             for is_finite in self._is_finite:
-                losses.append(next(finite_losses) if is_finite else arb.pos_inf())
-            if not all(mass > 0 for mass in masses) or any(loss.is_nan() for loss in losses):
+                loss = next(finite_losses) if is_finite else arb.pos_inf()
+                losses.append(loss)
+            has_masses = all(mass > 0 for mass in masses)
+            if not has_masses or any(loss.is_nan() for loss in losses):
                 return None
             log_p = [float(mass.log().mid()) for mass in masses]
         points = zip(masses, losses, strict=True)
@@ -464,7 +473,10 @@ class PieceFormula:
             return None
         rounded_ends = []
         for end in (self.lower, self.upper):
-            rounded_ends.append(float(end) if end.is_infinite else float(constants[end].mid()))
+            if end.is_infinite:
+                rounded_ends.append(float(end))
+            else:
+                rounded_ends.append(float(constants[end].mid()))
         lower, upper = rounded_ends
         is_empty = lower > upper if self._integer else lower >= upper
         if is_empty:
@@ -496,7 +508,10 @@ class PieceFormula:
             return None
         sides = []
         for side in self.exponents:
-            sides.append(tuple((constants[a], constants[b], constants[c]) for a, b, c in side))
+            balls = []
+            for a, b, c in side:
+                balls.append((constants[a], constants[b], constants[c]))
+            sides.append(tuple(balls))
         return ClosedMasses(*sides)
 
     @property
@@ -516,7 +531,8 @@ class PieceFormula:
         has_upper = not self.upper.is_infinite
         if has_lower and has_upper:
             lower = constants[self.lower][:, None]
-            x = lower + places * (constants[self.upper][:, None] - lower)
+            length = constants[self.upper][:, None] - lower
+            x = lower + places * length
         elif has_lower:
             x = constants[self.lower][:, None] + places * 1.0
         elif has_upper:
@@ -554,9 +570,12 @@ class MomentFormula:
 
         def numbers() -> Numbers:
             balls = iter(self._balls(*map(arb, values)))
-            polynomials = tuple(arb_poly(list(islice(balls, length))) for length in self._lengths)
+            polynomials = []
+            for length in self._lengths:
+                coefficients = list(islice(balls, length))
+                polynomials.append(arb_poly(coefficients))
             rates = tuple(islice(balls, len(self._lengths)))
-            return Numbers(polynomials, rates, poles=tuple(balls))
+            return Numbers(tuple(polynomials), rates, poles=tuple(balls))
 
         exact = tuple(None if ratio is None else Fraction(*ratio) for ratio in self._exact)
         rates = (None,) * len(self._lengths)
@@ -640,15 +659,19 @@ class _Encoder:
         if isinstance(value, list | tuple):
             return {type(value).__name__: [self.any(part_of_list) for part_of_list in value]}
         if isinstance(value, Program):
-            return {"program": self._program_data(value, [self.any(c) for c in value.constants])}
+            constants = [self.any(constant) for constant in value.constants]
+            return {"program": self._program_data(value, constants)}
         name = type(value).__name__
         if name in _FUNCTIONS:
             program, _ = value.__reduce__()[1]
             constants = [self._constant_program(c) for c in program.constants]
             return {name: self._program_data(program, constants)}
         if name in _RECORDS:
-            parts = {key: part for key, part in vars(value).items() if key not in _NOT_WRITTEN}
-            return {name: {key: self.any(part) for key, part in parts.items()}}
+            parts = {}
+            for key, part in vars(value).items():
+                if key not in _NOT_WRITTEN:
+                    parts[key] = self.any(part)
+            return {name: parts}
         if getattr(value, "is_infinite", False):
             return {"constant": [-1, 1 if value.is_extended_positive else -1]}
         if hasattr(value, "free_symbols"):
@@ -686,7 +709,8 @@ def _decoded(data: Any) -> Any:
     if kind in _FUNCTIONS:
         return _FUNCTIONS[kind](_program_of(content))
     record = object.__new__(_RECORDS[kind])
-    vars(record).update({key: _decoded(part) for key, part in content.items()})
+    parts = {key: _decoded(part) for key, part in content.items()}
+    vars(record).update(parts)
     return record
 
 

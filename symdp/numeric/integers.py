@@ -196,7 +196,8 @@ class _Summation:
         leftover = 0.0
         for _ in range(ROUNDS):
             is_short = last - first < self.shortest
-            for low, high in zip(first[is_short].tolist(), last[is_short].tolist(), strict=True):
+            short = zip(first[is_short].tolist(), last[is_short].tolist(), strict=True)
+            for low, high in short:
                 alone.append(np.arange(low, high + 1.0))
                 count += alone[-1].size
             first = first[~is_short]
@@ -218,7 +219,8 @@ class _Summation:
             if count + self.shortest * int(is_waiting.sum()) > MAX_NODES:
                 raise _too_many(*self._ends)
             is_accepted = ~is_waiting
-            missing = np.maximum(difference - whole.noise, 0.0).max(axis=(0, 1))
+            unexplained = np.maximum(difference - whole.noise, 0.0)
+            missing = unexplained.max(axis=(0, 1))
             leftover += float(missing[is_accepted].sum())
             starts.append(first[is_accepted])
             stops.append(last[is_accepted])
@@ -260,18 +262,20 @@ class _Summation:
             mass = np.exp(exponent)
         shape = (len(self._tilts), *places.shape)
         mass = mass.reshape(shape) * weights
-        loss = np.where(np.isfinite(loss), loss, 0.0).reshape(places.shape)
+        finite_loss = np.where(np.isfinite(loss), loss, 0.0)
+        loss = finite_loss.reshape(places.shape)
         factors = [np.ones(loss.shape), bounded(loss)]
         if self._frequency > 0.0:
             phase = np.fmod(self._frequency * loss, 2.0 * np.pi)
             factors += [np.cos(phase), np.sin(phase)]
         exponent_size = np.abs(exponent).reshape(shape)
         size = np.where(mass > 0.0, exponent_size, 0.0) + 1.0
+        rounding = (mass * size).sum(axis=2)
         return _Stretches(
             first=first,
             last=last,
             tests=np.einsum("kpn,tpn->ktp", np.stack(factors), mass),
-            noise=2.0 * np.finfo(float).eps * (mass * size).sum(axis=2),
+            noise=2.0 * np.finfo(float).eps * rounding,
             kinks=_kinks_of_stretches(mass, loss),
         )
 
@@ -282,8 +286,10 @@ def _kinks_of_stretches(mass: Array, loss: Array) -> Array:
     high = loss.max(axis=1)
     width = high - low
     margin = 0.1 * width  # the first and the last integers are no nodes
-    total = np.abs(mass).sum(axis=2).max(axis=0)
-    change = total * np.minimum(width, 1.0) * (4.0 / ORDER**2)
+    mass_by_tilt = np.abs(mass).sum(axis=2)
+    total = mass_by_tilt.max(axis=0)
+    rise = np.minimum(width, 1.0)
+    change = total * rise * (4.0 / ORDER**2)
     return np.stack([low - margin, high + margin, change])
 
 
@@ -292,13 +298,16 @@ def stretch_rule(first: Array, last: Array) -> tuple[Array, Array]:
     start = first[:, None]
     count = last - first + 1.0
     half = 0.5 * (count - 1.0)
-    distances = np.round(half[:, None] * (_gauss_places() + 1.0))
+    spread = half[:, None] * (_gauss_places() + 1.0)
+    distances = np.round(spread)
     places = np.clip(start + distances, start, last[:, None])
     # On [−1, 1], as far as the distance from the first integer is known.
     u = (places - start) / half[:, None] - 1.0
-    basis = np.swapaxes(legendre.legvander(u, ORDER - 1), 1, 2)
+    vandermonde = legendre.legvander(u, ORDER - 1)
+    basis = np.swapaxes(vandermonde, 1, 2)
     means = _legendre_means(count)[:, :, None]
-    weights = np.linalg.solve(basis, means)[:, :, 0]
+    solution = np.linalg.solve(basis, means)
+    weights = solution[:, :, 0]
     return places, np.asarray(weights * count[:, None])
 
 
@@ -310,7 +319,8 @@ def _legendre_means(count: Array) -> Array:
         # N − 1 integers apart are 2 on this axis.
         scale = (count / (count - 1.0))[:, None]
         share = (degree / count[:, None]) ** 2
-        beta = degree**2 * (1.0 - share) / (4.0 * degree**2 - 1.0)
+        square = degree**2
+        beta = square * (1.0 - share) / (4.0 * square - 1.0)
     off_diagonal = np.sqrt(beta) * scale
     matrix = np.zeros((count.size, size, size))
     index = np.arange(size - 1)

@@ -116,9 +116,12 @@ def residue_sum(moments: Sequence[tuple[Moment, int]]) -> ResidueSum | None:
         return None
     if _term_count(counts.items()) > _MOST_TERMS:
         return None
-    poles = [_Pole(Fraction(0), None, 0, 1), _Pole(Fraction(-1), None, 0, 1)]
+    pole_at_0 = _Pole(Fraction(0), None, 0, 1)
+    pole_at_minus_1 = _Pole(Fraction(-1), None, 0, 1)
+    poles = [pole_at_0, pole_at_minus_1]
     for moment, count in counts.items():
-        for number, (exact, order) in enumerate(zip(moment.exact, moment.orders, strict=True)):
+        poles_of_moment = zip(moment.exact, moment.orders, strict=True)
+        for number, (exact, order) in enumerate(poles_of_moment):
             pole = _Pole(exact, moment, number, count * order)
             is_same = [pole.is_same(other) for other in poles]
             if None in is_same:
@@ -134,7 +137,8 @@ def residue_sum(moments: Sequence[tuple[Moment, int]]) -> ResidueSum | None:
 
 def _term_count(steps: Iterable[tuple[Moment, int]]) -> int:
     """Return how many terms a product of powers of some M has."""
-    return math.prod(math.comb(n + moment.terms - 1, n) for moment, n in steps)
+    term_counts = [math.comb(n + moment.terms - 1, n) for moment, n in steps]
+    return math.prod(term_counts)
 
 
 class _Pole(NamedTuple):
@@ -209,7 +213,8 @@ class ResidueSum:
 
     def excess(self, epsilon: Exact, is_tight: Callable[[arb], bool]) -> arb:
         """Enclose δ(ε) − δ∞, with as many bits as make the ball tight."""
-        bits = ctx.prec + 2 * sum(count for _, count in self.steps)
+        step_count = sum(count for _, count in self.steps)
+        bits = ctx.prec + 2 * step_count
         while bits <= _MOST_BITS:
             with ctx.workprec(bits):
                 ball = self._expansion_at(bits).sum(epsilon)
@@ -277,7 +282,8 @@ class _Expansion:
         self._orders = [pole.order for pole in places]
         self.sides = [not pole > 0 for pole in self._places]
         self.leaves: list[_Leaf] = []
-        for shares in itertools.product(*(_shares(n, moment.terms) for moment, n in steps)):
+        shares_of_moments = [_shares(n, moment.terms) for moment, n in steps]
+        for shares in itertools.product(*shares_of_moments):
             powers = tuple(itertools.chain(*shares))
             products = (power * rate for power, rate in zip(powers, rates, strict=True))
             weight = math.prod(map(_multinomial, shares))
@@ -334,7 +340,8 @@ class _Expansion:
                 series = (series * factor).truncate(order)
         coefficients = series.coeffs()
         coefficients += [arb(0)] * (order - len(coefficients))
-        residue = [coefficients[order - 1 - k] / arb(k).fac() for k in range(order)]
+        falling = [coefficients[order - 1 - k] for k in range(order)]
+        residue = [coefficient / arb(k).fac() for k, coefficient in enumerate(falling)]
         self._residues[key] = arb_poly(residue)
         return self._residues[key]
 
@@ -429,15 +436,18 @@ def residues(law: SumLaw) -> ResidueSum | None:
 def _agrees_with_nodes(law: LossLaw, moment: Moment) -> bool:
     """Return whether M has the values of the nodes, and its mass is 1 less that at infinity."""
     base = law.base
-    deviation = math.sqrt(float(base.weight @ (base.loss - base.mean) ** 2))
-    size = float(np.exp(base.log_weight + _TILT * base.loss).sum())
+    variance = float(base.weight @ (base.loss - base.mean) ** 2)
+    deviation = math.sqrt(variance)
+    terms_at_tilt = np.exp(base.log_weight + _TILT * base.loss)
+    size = float(terms_at_tilt.sum())
     with ctx.workprec(BALL_BITS):
         numbers = moment.numbers()
         for y in _TURNS:
             frequency = y / deviation if deviation > 0 else 0.0
             z = complex(_TILT, frequency)
             value = numbers.at(acb(z.real, z.imag), moment.orders)
-            node_sum = complex(np.exp(base.log_weight + z * base.loss).sum())
+            terms = np.exp(base.log_weight + z * base.loss)
+            node_sum = complex(terms.sum())
             gap = abs(value - acb(node_sum.real, node_sum.imag))
             if not gap < TOLERABLE * size:
                 return False

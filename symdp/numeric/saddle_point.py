@@ -270,8 +270,12 @@ def saddle_point(
         return None
     t, t_plus_one = strip.position(s)
     cgf = law.cgf(t)
-    curvature = variance + 1.0 / (t * t) + 1.0 / (t_plus_one * t_plus_one)
-    exponent = math.fsum([cgf, -epsilon * t, -math.log(abs(t)), -math.log(abs(t_plus_one))])
+    pole_at_0 = 1.0 / (t * t)
+    pole_at_minus_1 = 1.0 / (t_plus_one * t_plus_one)
+    curvature = variance + pole_at_0 + pole_at_minus_1
+    log_t = math.log(abs(t))
+    log_t_plus_one = math.log(abs(t_plus_one))
+    exponent = math.fsum([cgf, -epsilon * t, -log_t, -log_t_plus_one])
     log_leading = exponent - 0.5 * math.log(2.0 * math.pi * curvature)
     return Saddle(
         strip=strip,
@@ -292,8 +296,10 @@ def best_saddle(law: SumLaw, epsilon: float) -> Saddle:
     """
     outer_strip = Strip.RIGHT if epsilon >= 0 else Strip.LEFT
     outer = saddle_point(law, epsilon, outer_strip)
-    if outer is not None and outer.log_leading - min(epsilon, 0.0) < -math.log(2.0):
-        return outer
+    if outer is not None:
+        log_outer = outer.log_leading - min(epsilon, 0.0)
+        if log_outer < -math.log(2.0):
+            return outer
     middle = saddle_point(law, epsilon, Strip.MIDDLE)
     if middle is None:
         raise AccuracyError("no saddle point of the privacy loss was found; use the method contour")
@@ -333,7 +339,8 @@ def log_usual_bound(law: SumLaw, epsilon: float, wanted: float = 0.0) -> float:
     Far out, where δ may need balls, the best tilt is asked too if the bound is not below `wanted`.
     """
     try:
-        tilts = law.window(0.0)[1] * np.exp2(np.arange(-5.0, 1.0))
+        shares = np.exp2(np.arange(-5.0, 1.0))
+        tilts = law.window(0.0)[1] * shares
         if not (tilts[0] > 0.0 and law.mean < epsilon):
             return 0.0
         transform = law.log_transform(tilts, epsilon)
@@ -369,7 +376,8 @@ def log_integral_bound(law: SumLaw, epsilon: float, strip: Strip, *, plain: bool
     def probe(s: float) -> Probe:
         nonlocal best
         t, _ = strip.position(s)
-        best = min(best, log_bound(law.cgf(t), epsilon, t, s, plain=plain))
+        bound = log_bound(law.cgf(t), epsilon, t, s, plain=plain)
+        best = min(best, bound)
         first, second = law.cumulants(t, 2)
         value = sign * (float(first) - epsilon)
         slope = float(second)
@@ -393,4 +401,5 @@ def log_bound(cgf: float, epsilon: float, tilt: float, distance: float, *, plain
     terms = [cgf, -epsilon * tilt]
     if not plain:
         terms.append(float(log_payoff(distance)))
-    return math.fsum(terms) + SLACK * math.fsum(abs(term) for term in terms)
+    sizes = [abs(term) for term in terms]
+    return math.fsum(terms) + SLACK * math.fsum(sizes)

@@ -106,10 +106,12 @@ def _closed_answer(
 ) -> Answer:
     log_finite, log_complement, missing, log_beyond = closed
     rounded = missing + 4.0 * ROUNDED
-    error = 4.0 * ROUNDED + missing + 2.0 * ROUNDING * min(abs(log_finite), 1e6)
+    rounding = 2.0 * ROUNDING * min(abs(log_finite), 1e6)
+    error = 4.0 * ROUNDED + missing + rounding
     off = rounded + 2.0 * ROUNDING * (abs(log_complement) + abs(epsilon))
     log_delta = log_add_exp(log_finite, law.log_mass_at_infinity)
-    slope = -math.exp(min(log_beyond - log_delta, 700.0))
+    log_share = log_beyond - log_delta
+    slope = -math.exp(min(log_share, 700.0))
     return exact_answer(log_delta, log_complement, error, slope, epsilon, off + part.base.error)
 
 
@@ -121,7 +123,8 @@ def profile(law: LossLaw, epsilon: float) -> tuple[arb, arb, arb] | None:
     integrals = _integrals(law, epsilon, in_balls=False)
     if integrals is None:
         return None
-    if all(ball.rad() <= SETTLED * abs(ball.mid()) for ball in integrals[:2]):
+    delta, complement, _ = integrals
+    if all(ball.rad() <= SETTLED * abs(ball.mid()) for ball in (delta, complement)):
         return integrals
     return _integrals(law, epsilon, in_balls=True)
 
@@ -164,9 +167,11 @@ class _Profile:
         """Add what lies between two places on either side of a root of ℓ = ε."""
         log_p, loss = piece.ball(between(low, high))
         width = high - low
-        most_gain = width * abs(self.gain(log_p, loss)).upper()
-        most_mass = width * abs(self.density(log_p, loss)).upper()
-        self.add(arb(0).union(most_gain), arb(0).union(most_mass), arb(0))
+        largest_gain = abs(self.gain(log_p, loss)).upper()
+        largest_density = abs(self.density(log_p, loss)).upper()
+        gain = arb(0).union(width * largest_gain)
+        mass = arb(0).union(width * largest_density)
+        self.add(gain, mass, arb(0))
 
 
 def _integrals(
@@ -220,7 +225,8 @@ def _flat_mass(outline: Outline) -> arb:
     mass = arb(0)
     for log_weight in atom.log_weight.tolist():
         mass += arb(log_weight).exp()
-    radius = (mass * (atom.error + 4.0 * ROUNDED)).upper()
+    error = atom.error + 4.0 * ROUNDED
+    radius = (mass * error).upper()
     return arb(mass.mid(), radius)
 
 
@@ -238,7 +244,8 @@ def _add_by_formula(total: _Profile, piece: SmoothPiece, ends: Sequence[arb | No
     for start, end in zip(ends[::2], ends[1::2], strict=True):
         low = piece.exact_end(upper=False) if start is None else start
         high = piece.exact_end(upper=True) if end is None else end
-        inside = arb(inner_place(replace(piece, lower=float(low), upper=float(high))))
+        stretch = replace(piece, lower=float(low), upper=float(high))
+        inside = arb(inner_place(stretch))
         log_p, loss = piece.ball(inside)
         p, q = closed.between(low, high)
         is_known = p.is_finite() and q.is_finite() and loss.is_finite()
@@ -319,7 +326,8 @@ class _OneSidedStretch:
         self._exact = (start, end)  # roots; the piece's own ends where there are none
         self._start = piece.lower if start is None else float(start.mid())
         self._end = piece.upper if end is None else float(end.mid())
-        places = [outline.x, edges[(edges > self._start) & (edges < self._end)]]
+        is_inside = (edges > self._start) & (edges < self._end)
+        places = [outline.x, edges[is_inside]]
         finite_ends = [x for x in (self._start, self._end) if math.isfinite(x)]
         centres = np.asarray(finite_ends)[:, None]
         size = 2.0**-20 * np.maximum(np.abs(centres), 1e-3)
@@ -348,7 +356,8 @@ class _OneSidedStretch:
         x = self._x
         with np.errstate(all="ignore"):
             log_p, _, loss = self._piece.values(x)
-            heights = np.nan_to_num(log_p + log_payoff(loss), nan=-np.inf, posinf=-np.inf)
+            log_heights = log_p + log_payoff(loss)
+            heights = np.nan_to_num(log_heights, nan=-np.inf, posinf=-np.inf)
             spacing = np.log(np.gradient(x))
         shells = heights + spacing
         top = float(shells.max())
@@ -374,7 +383,8 @@ class _OneSidedStretch:
         for grid in (splits, inner[::every]):
             edges = [low, *map(arb, x[grid].tolist()), high]
             total = _integrated(integrand, edges, top)
-            if total.rad() < abs(total.mid()) * arb(2) ** -(_TIGHT_BITS // 2):
+            resolution = arb(2) ** -(_TIGHT_BITS // 2)
+            if total.rad() < abs(total.mid()) * resolution:
                 return total
         return self._by_rules(log_payoff, edges_of_rules)
 
@@ -397,10 +407,12 @@ class _OneSidedStretch:
 
         middles = 0.5 * (edges[1:] + edges[:-1])
         halves = distinct(np.concatenate([edges, middles]))
-        x, weights = (column.ravel() for column in gauss_legendre(edges[:-1], edges[1:]))
-        fine_x, fine_weights = (
-            column.ravel() for column in gauss_legendre(halves[:-1], halves[1:])
-        )
+        nodes, node_weights = gauss_legendre(edges[:-1], edges[1:])
+        fine_nodes, fine_node_weights = gauss_legendre(halves[:-1], halves[1:])
+        x = nodes.ravel()
+        weights = node_weights.ravel()
+        fine_x = fine_nodes.ravel()
+        fine_weights = fine_node_weights.ravel()
         fine_values = log_values(fine_x, fine_weights)
         cumulated = np.cumsum(np.exp(fine_values - fine_values.max()))
         quantiles = cumulated[-1] * (np.arange(_PLACES) + 0.5) / _PLACES
@@ -431,8 +443,10 @@ class _OneSidedStretch:
         exact = self._piece.exact_end(upper=is_upper)
         if exact.is_finite():
             distance = abs(x[number] - end)
-            around = acb(exact + arb(0, 1) * distance, arb(0, 1) * distance)
-            if all(ball.is_finite() for ball in self._piece.ball(around, analytic=True)):
+            imaginary = arb(0, 1) * distance
+            around = acb(exact + imaginary, imaginary)
+            balls = self._piece.ball(around, analytic=True)
+            if all(ball.is_finite() for ball in balls):
                 return exact
         return arb(x[number])
 
@@ -457,7 +471,8 @@ def _integrated(integrand: Callable[..., Any], edges: Sequence[arb], log_size: f
             if not total.rad() < size:
                 return arb(0, 1)
         middle = abs(total.mid())
-        if total.rad() <= middle * arb(2) ** (8 - _TIGHT_BITS) or not middle > 0:
+        is_resolved = total.rad() <= middle * arb(2) ** (8 - _TIGHT_BITS)
+        if is_resolved or not middle > 0:
             break
         log_size = float(middle.log())
     return total
@@ -491,7 +506,8 @@ def _typical_tilt(outlines: Sequence[Outline], epsilon: float, end: float) -> li
     """Return about where K′(t) = ε + 1/t + 1/(1+t), as grids tell; none far beyond doubles."""
 
     def too_far(tilt: float) -> bool:
-        shells = np.concatenate([outline.shells([tilt])[0] for outline in outlines])
+        shells_of_pieces = [outline.shells([tilt])[0] for outline in outlines]
+        shells = np.concatenate(shells_of_pieces)
         loss = np.concatenate([outline.loss for outline in outlines])
         is_usable = np.isfinite(shells) & np.isfinite(loss)
         if not is_usable.any():
@@ -552,10 +568,17 @@ def _crossings(
             break
         is_enclosed[pending] = True
         for k in pending.tolist():
-            gap = piece.ball(arb(x[k]))[1] - epsilon
-            above[k] = bool(gap > 0) or (above[k] and not gap < 0)
-    low, high = _bracketed_by_doubles(piece, x[change], x[change + 1], above[change], epsilon)
-    return list(zip(low.tolist(), high.tolist(), strict=True)), edges
+            _, loss_ball = piece.ball(arb(x[k]))
+            gap = loss_ball - epsilon
+            if gap > 0:
+                above[k] = True
+            elif gap < 0:
+                above[k] = False
+    left = x[change]
+    right = x[change + 1]
+    low, high = _bracketed_by_doubles(piece, left, right, above[change], epsilon)
+    brackets = list(zip(low.tolist(), high.tolist(), strict=True))
+    return brackets, edges
 
 
 def _bracketed_by_doubles(
@@ -576,12 +599,16 @@ def _bracketed_by_doubles(
                 break
             start = np.asarray(piece.loss(low)) - epsilon
             end = np.asarray(piece.loss(high)) - epsilon
-            straight = low + (high - low) * start / (start - end)
-            straight = np.where(np.isfinite(straight), np.clip(straight, low, high), middle)
-            distance = np.maximum((high - low) / 1024.0, np.spacing(np.abs(straight)))
+            share = (high - low) * start / (start - end)
+            straight = low + share
+            within = np.clip(straight, low, high)
+            straight = np.where(np.isfinite(straight), within, middle)
+            rounding = np.spacing(np.abs(straight))
+            distance = np.maximum((high - low) / 1024.0, rounding)
             trial = np.stack([straight - distance, middle, straight + distance])
             places = np.sort(np.clip(trial, low, high), axis=0)
-            is_same = (np.asarray(piece.loss(places)) > epsilon) == is_left_above
+            is_above = np.asarray(piece.loss(places)) > epsilon
+            is_same = is_above == is_left_above
             is_same |= places == low
             is_same &= places != high
             places = np.concatenate([low[None], places, high[None]])

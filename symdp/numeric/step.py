@@ -76,21 +76,24 @@ class SmoothPiece:
     def values(self, x: Array) -> tuple[Array, Array, Array]:
         """Return log P, log Q and ℓ."""
         if self.joint is None:
-            return self.log_p(x), self.log_q(x), np.asarray(self.loss(x), dtype=np.float64)
+            loss = np.asarray(self.loss(x), dtype=np.float64)
+            return self.log_p(x), self.log_q(x), loss
         log_p, log_q, loss = self.joint(x)
         return log_p, log_q, loss
 
     def exact_end(self, *, upper: bool) -> arb:
         """Return an end of the piece, in a ball where a double may have rounded it."""
         end = self.upper if upper else self.lower
-        return next((ball for ball in self.ends if float(ball) == end), arb(end))
+        exact_ends = (ball for ball in self.ends if float(ball) == end)
+        return next(exact_ends, arb(end))
 
     def accurate(self, x: Array, balls: int | None = None) -> tuple[Array, Array, float]:
         """Return log P and ℓ, by balls where few doubles cancel, and how many roundings off."""
         if balls is None:
             balls = max(_LEAST, min(x.size // _EVERY, _MOST))
         last = max(x.size - 1, 0)
-        sample = np.linspace(0, last, min(x.size, balls)).astype(np.intp)
+        sample_size = min(x.size, balls)
+        sample = np.linspace(0, last, sample_size).astype(np.intp)
         with np.errstate(all="ignore"):
             log_p, _, loss = self.values(x)
             exact_log_p, exact_loss = self.rounded(x[sample])
@@ -103,7 +106,8 @@ class SmoothPiece:
     def rounded(self, x: Array) -> tuple[Array, Array]:
         """Return log P and ℓ, each the double next to it."""
         pairs = [rounded(self.ball, value, is_flat=self.flat) for value in x.tolist()]
-        log_p, loss = np.asarray(pairs, dtype=np.float64).reshape(-1, 2).T
+        columns = np.asarray(pairs, dtype=np.float64).reshape(-1, 2)
+        log_p, loss = columns.T
         return log_p, loss
 
     def parted(self, cut: float) -> tuple[SmoothPiece, SmoothPiece]:
@@ -118,7 +122,8 @@ class SmoothPiece:
         """Return the piece with P and Q exchanged, neither of which vanishes on it."""
         log_mass = self.log_mass
         if log_mass is not None:
-            inside = np.asarray([max(min(0.0, self.upper - 1.0), self.lower + 1.0)])
+            below_upper = min(0.0, self.upper - 1.0)
+            inside = np.asarray([max(below_upper, self.lower + 1.0)])
             _, inner_loss = self.rounded(inside)
             log_mass -= float(inner_loss[0])
         direct_ball = self.ball
@@ -184,8 +189,10 @@ def _roundings(log_p: Array, loss: Array, exact_log_p: Array, exact_loss: Array)
         typical = _TYPICAL * float(np.median(finite_size))
     loss_unit = np.maximum(np.abs(exact_loss) + typical, 1e-300)
     log_p_unit = 1.0 + np.abs(exact_log_p)
-    log_p_off = np.where(log_p == exact_log_p, 0.0, np.abs(log_p - exact_log_p) / log_p_unit)
-    loss_off = np.where(loss == exact_loss, 0.0, np.abs(loss - exact_loss) / loss_unit)
+    log_p_units = np.abs(log_p - exact_log_p) / log_p_unit
+    loss_units = np.abs(loss - exact_loss) / loss_unit
+    log_p_off = np.where(log_p == exact_log_p, 0.0, log_p_units)
+    loss_off = np.where(loss == exact_loss, 0.0, loss_units)
     off = np.nan_to_num([log_p_off, loss_off], nan=np.inf)
     squares = np.square(off / np.finfo(float).eps)
     worst = float(squares.mean(axis=1).max())
@@ -314,7 +321,8 @@ class Stretch:
         log_slope = length.log() + depth
         if not self.two_sided:
             return length * small, log_slope
-        return length * small / (1 + small), log_slope - 2 * _log_one_plus(small)
+        log_share = _log_one_plus(small)
+        return length * small / (1 + small), log_slope - 2 * log_share
 
     def in_doubles(self, ends: Sequence[EndFunction], is_density: bool) -> RealFunction:
         """Return a function of v from functions of u, at the lower end and at the upper one."""

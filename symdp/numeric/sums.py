@@ -114,9 +114,11 @@ def finite_sum(
     with np.errstate(divide="ignore"):
         log_terms = log_weight + np.log(-np.expm1(negative_gap))
     log_delta = log_sum(log_terms)
-    log_slope = log_sum((log_weight + gap)[gap < 0])
+    is_above = gap < 0
+    log_slope = log_sum((log_weight + gap)[is_above])
     # Every loss is rounded, which counts where ε lies just below one that makes up δ.
-    size = float(np.abs(loss).max()) + abs(epsilon) + ROUNDED
+    largest_size = float(np.abs(loss).max())
+    size = largest_size + abs(epsilon) + ROUNDED
     log_exposed = math.log(rounded + ROUNDED * ROUNDED)
     if log_slope > -math.inf:
         log_exposed += log_slope
@@ -130,7 +132,8 @@ def finite_sum(
     log_error = log_add_exp(log_error, log_kink)
     log_complement = log_sum(log_weight + negative_gap)
     # The log of 1 − δ moves by no more than the losses do.
-    log_share_near = log_sum(log_weight[near] + negative_gap[near]) - log_complement
+    log_near = log_sum(log_weight[near] + negative_gap[near])
+    log_share_near = log_near - log_complement
     complement_error = ROUNDED * (law.count + size)
     complement_error += BLURRED * size * math.exp(min(log_share_near, 0.0))
     complement_error += math.exp(min(log_kink - log_complement, 0.0))
@@ -162,22 +165,26 @@ def _distances(law: SumLaw, loss: Array, epsilon: float) -> tuple[Array, float]:
     second_exceeds = (loss[-2:-1] > epsilon).any()
     if largest > epsilon and not second_exceeds:
         top = law.precise_top
-        if top is not None and abs(float(top) - largest) <= EQUAL * abs(largest):
+        rounding = EQUAL * abs(largest)
+        if top is not None and abs(float(top) - largest) <= rounding:
             beyond = float(top - Fraction(epsilon))
             return (largest - loss) - beyond, abs(beyond)
-    size = float(np.abs(loss).max()) + abs(epsilon) + ROUNDED
+    largest_size = float(np.abs(loss).max())
+    size = largest_size + abs(epsilon) + ROUNDED
     return epsilon - loss, size
 
 
 def log_multisets(atoms: int, count: int) -> float:
     """Return log C(atoms + count − 1, count), the log of how many multisets there are."""
-    return math.lgamma(atoms + count) - math.lgamma(count + 1) - math.lgamma(atoms)
+    log_all = math.lgamma(atoms + count)
+    return log_all - math.lgamma(count + 1) - math.lgamma(atoms)
 
 
 @kept_with_law
 def count_sums(law: SumLaw) -> float:
     """Return how many multisets of losses there are: at least as many as different sums."""
-    log_count = sum(log_multisets(part.base.loss.size, count) for part, count in law.parts)
+    log_counts = [log_multisets(part.base.loss.size, count) for part, count in law.parts]
+    log_count = sum(log_counts)
     return math.exp(min(log_count, 700.0))
 
 
@@ -190,7 +197,8 @@ def added(first: Atoms | None, second: Atoms | None, most: float = math.inf) -> 
         return None
     if first[0].size * second[0].size > MOST_WORK:
         return None
-    shorter, longer_list = sorted((first, second), key=lambda atoms: atoms[0].size)
+    by_size = sorted((first, second), key=lambda atoms: atoms[0].size)
+    shorter, longer_list = by_size
     loss, log_weight = shorter
     other, other_weight = longer_list
     sums = []
@@ -244,7 +252,8 @@ def merged(loss: Array, log_weight: Array) -> Atoms | None:
     order = np.argsort(loss, kind="stable")
     loss = loss[order]
     log_weight = log_weight[order]
-    close = EQUAL * max(abs(loss[0]), abs(loss[-1]))
+    largest_size = max(abs(loss[0]), abs(loss[-1]))
+    close = EQUAL * largest_size
     longest_chain = BLURRED / EQUAL * close
     is_start = np.diff(loss, prepend=-np.inf) > close
     starts = np.flatnonzero(is_start)
@@ -303,8 +312,12 @@ def united(first: Atoms, second: Atoms) -> Atoms:
     index = np.searchsorted(loss, other)
     right_neighbour = loss[np.minimum(index, loss.size - 1)]
     left_neighbour = loss[np.maximum(index - 1, 0)]
-    gap = np.minimum(np.abs(other - right_neighbour), np.abs(other - left_neighbour))
-    size = max(float(np.abs(loss).max()), float(np.abs(other).max()))
+    right_gap = np.abs(other - right_neighbour)
+    left_gap = np.abs(other - left_neighbour)
+    gap = np.minimum(right_gap, left_gap)
+    loss_size = float(np.abs(loss).max())
+    other_size = float(np.abs(other).max())
+    size = max(loss_size, other_size)
     is_new = gap > BLURRED * size
     losses = np.concatenate([loss, other[is_new]])
     log_weights = np.concatenate([log_weight, other_weight[is_new]])
@@ -347,11 +360,15 @@ def topmost_sum(law: SumLaw, epsilon: float, tilt: float) -> FiniteSum | None:
     gap = shortfall - budget
     negative_gap = np.minimum(gap, 0.0)
     with np.errstate(divide="ignore"):
-        log_delta = log_sum(log_weight + np.log(-np.expm1(negative_gap)))
-    if log_delta == -math.inf or log_add_exp(log_delta, law.log_mass_at_infinity) > HALF:
+        log_payoff = np.log(-np.expm1(negative_gap))
+        log_delta = log_sum(log_weight + log_payoff)
+    log_whole = log_add_exp(log_delta, law.log_mass_at_infinity)
+    if log_delta == -math.inf or log_whole > HALF:
         return None  # 1 − δ is known from sums of all values only
     # A sum next to ε may lie on either side of it, as may what stands for several.
-    log_exposed = math.log(rounded) + log_sum((log_weight + negative_gap)[gap < rounded])
+    is_exposed = gap < rounded
+    log_mass_exposed = log_sum((log_weight + negative_gap)[is_exposed])
+    log_exposed = math.log(rounded) + log_mass_exposed
     log_error = log_add_exp(math.log(law.count * ROUNDED) + log_delta, log_exposed)
     blurred = BLURRED * most
     is_blurred = np.abs(gap) <= blurred
@@ -387,7 +404,8 @@ def _shortfalls(law: LossLaw, tilt: float, most: float) -> Atoms | None:
     """Return how far losses lie below the largest, in rising order, and the logs of masses."""
     loss, log_weight = atoms_of(law, tilt)
     top = law.loss_bounds[1]
-    if not loss.size or abs(loss[-1] - top) > EQUAL * (1.0 + abs(top)):
+    rounding = EQUAL * (1.0 + abs(top))
+    if not loss.size or abs(loss[-1] - top) > rounding:
         return None
     shortfall = (loss[-1] - loss)[::-1]
     log_weight = log_weight[::-1]
@@ -483,7 +501,9 @@ def lattice_kernel(lattice: Lattice, epsilon: float) -> Kernel:
         with np.errstate(all="ignore"):  # what is no double is refused where the line begins
             series = first + second * np.exp(-z * spacing)
             numerator = np.exp(-z * distance) * series
-            denominator = np.expm1(-z * spacing) * np.expm1(-(z + 1.0) * spacing)
+            at_z = np.expm1(-z * spacing)
+            at_next = np.expm1(-(z + 1.0) * spacing)
+            denominator = at_z * at_next
             return np.asarray(spacing * numerator / denominator)
 
     return kernel
@@ -524,7 +544,8 @@ def with_period(
         whole = longer(law, line, limit, kernel)
         return replace(whole, last=0.0)
     # |G| is largest at y = 0, and so is the modulus of every value.
-    left_out = 2.0 * math.exp(-NEGLIGIBLE) * abs(line.values[0])
+    first_size = abs(line.values[0])
+    left_out = 2.0 * math.exp(-NEGLIGIBLE) * first_size
     places: Array = line.step * np.asarray(indices, dtype=np.float64)
     if places.size:
         finer = law.tilted(line.tilt, float(places[-1]))
@@ -552,7 +573,8 @@ class Angles:
         self._counts = counts
         self.atoms = sum(part.weight.size for part in tilted)
         self.work = 0  # values of e^{iyL} so far
-        self.most = 0.5 * math.pi * math.sqrt(float(sum(counts)))
+        all_counts = float(sum(counts))
+        self.most = 0.5 * math.pi * math.sqrt(all_counts)
 
     def at(self, y: Array) -> Array:
         """Return Θ(y), rounded down."""
@@ -621,7 +643,8 @@ def _integers_between(starts: Index, stops: Index) -> Array:
     order = np.argsort(starts)
     starts = starts[order]
     sizes = stops[order] - starts
-    before = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    cumulated = np.cumsum(sizes)
+    before = np.concatenate([[0], cumulated[:-1]])
     offsets = np.repeat(starts - before, sizes)
     return np.asarray(offsets + np.arange(offsets.size))
 
@@ -629,7 +652,8 @@ def _integers_between(starts: Index, stops: Index) -> Array:
 def _parts_of_stretches(low: Array, high: Array) -> tuple[Array, Array]:
     """Cut stretches of nodes into several each."""
     width = -((low - high) // _SPLIT)
-    starts = low[:, None] + np.arange(_SPLIT) * width[:, None]
-    stops = np.minimum(starts + width[:, None], high[:, None])
+    widths = width[:, None]
+    starts = low[:, None] + np.arange(_SPLIT) * widths
+    stops = np.minimum(starts + widths, high[:, None])
     is_nonempty = starts < stops
     return starts[is_nonempty], stops[is_nonempty]

@@ -192,7 +192,8 @@ class SumLaw:
     @cached_property
     def _top_mass(self) -> float:
         """The probability that every step has its largest loss."""
-        return math.exp(sum(count * law.near_top(0.0)[0] for law, count in self.parts))
+        log_masses = [count * law.near_top(0.0)[0] for law, count in self.parts]
+        return math.exp(sum(log_masses))
 
     @cached_property
     def around_top(self) -> tuple[float, float]:
@@ -203,7 +204,8 @@ class SumLaw:
             rounding = _ROUNDED_TOP * abs(rounded_top)
             return rounded_top - rounding, rounded_top + rounding
         near = float(top)
-        if abs(Fraction(near) - top) <= abs(top) * Fraction(EXTENDED):
+        one_rounding = abs(top) * Fraction(EXTENDED)
+        if abs(Fraction(near) - top) <= one_rounding:
             return near, near
         if Fraction(near) < top:
             return near, math.nextafter(near, math.inf)
@@ -218,10 +220,12 @@ class SumLaw:
         certain_mass = max(self.mass_at_infinity - self.uncertain_mass, 0.0)
         largest_delta = (1.0 + _ROUNDED_MASS) * math.exp(log_delta)
         share = largest_delta - (1.0 - _ROUNDED_MASS) * certain_mass
-        if not (self.has_atoms and top < math.inf and share < self._top_mass):
+        has_top = self.has_atoms and top < math.inf
+        if not (has_top and share < self._top_mass):
             return None
         below = math.log1p(-max(share, 0.0) / self._top_mass)
-        width = sum(count * law.near_top(0.0)[2] for law, count in self.parts)
+        widths = [count * law.near_top(0.0)[2] for law, count in self.parts]
+        width = sum(widths)
         rounding = _ROUNDED_TOP * min(-below, abs(top))
         return self.around_top[0] - width + below - rounding
 
@@ -264,8 +268,11 @@ class SumLaw:
     @cached_property
     def square_length(self) -> float:
         """Σ nᵢτᵢ², τᵢ the length of the interval of a step's loss; ∞ where one has none."""
-        ends = ((count, law.loss_bounds) for law, count in self.terms)
-        return math.fsum(count * (high - low) ** 2 for count, (low, high) in ends)
+        squares = []
+        for law, count in self.terms:
+            low, high = law.loss_bounds
+            squares.append(count * (high - low) ** 2)
+        return math.fsum(squares)
 
     @cached_property
     def mean_parts(self) -> tuple[float, float]:
@@ -284,7 +291,11 @@ class SumLaw:
     def window(self, tilt: float) -> tuple[float, float]:
         """Return between which tilts around one K can be had at no further cost."""
         laws = [law for law, _ in self.terms]
-        moving = [law for law in laws if law.loss_bounds[0] < law.loss_bounds[1]]
+        moving = []
+        for law in laws:
+            low, high = law.loss_bounds
+            if low < high:
+                moving.append(law)
         windows = [law.window(tilt) for law in moving or laws]
         lowest = max(low for low, _ in windows)
         highest = min(high for _, high in windows)
@@ -315,7 +326,8 @@ class SumLaw:
 
     def cumulants(self, tilt: float, order: int) -> Array:
         """Return K′(t), …, K^(order)(t): cumulants of the tilted total loss."""
-        total = self.smooth_sum([x.cumulants(order) for x in self.tilted(tilt)])
+        cumulants = [part.cumulants(order) for part in self.tilted(tilt)]
+        total = self.smooth_sum(cumulants)
         total[0] += self.mean
         return total
 
@@ -381,7 +393,9 @@ class Lattice:
 @kept_with_law
 def find_lattice(law: SumLaw) -> Lattice | None:
     """Return the lattice of a sum of purely atomic losses, or None where there is none."""
-    if law.is_spread or not all(_has_few_losses(part) for part, _ in law.parts):
+    if law.is_spread:
+        return None
+    if not all(_has_few_losses(part) for part, _ in law.parts):
         return None
     offset = Fraction(0)
     spacing = Fraction(0)
@@ -395,14 +409,16 @@ def find_lattice(law: SumLaw) -> Lattice | None:
         scale = max(scale, abs(least), abs(largest))
         widest = max(widest, largest - least)
         for low, high in pairwise(losses):
-            spacing = _common_measure(high - low, spacing, Fraction(EXTENDED) * scale)
+            rounding = Fraction(EXTENDED) * scale
+            spacing = _common_measure(high - low, spacing, rounding)
             if 0 < spacing < scale / _MOST_POINTS:  # too long a period
                 return None
     if not spacing:
         return None
     # Differences of neighbours are rounded as much as the longest one, which counts many of them.
     spacing = widest / round(widest / spacing)
-    largest_misfit = max(_misfit(part, float(spacing)) for part, _ in law.parts)
+    misfits = [_misfit(part, float(spacing)) for part, _ in law.parts]
+    largest_misfit = max(misfits)
     if largest_misfit > _MISFIT * float(scale):
         return None
     return Lattice(offset, spacing)

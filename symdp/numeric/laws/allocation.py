@@ -54,7 +54,8 @@ class AllocatedLaw(TabulatedLaw):
         else:
             infinite = _log_infinite_mass(base, ratios, steps, -1.0, log_below)
         super().__init__(table, Chart(), direction, base.step.name, infinite, base.loss_bounds)
-        self.uncertain_mass = math.exp(log_above) + math.exp(log_below) + ratios.mass_beyond
+        mass_outside = math.exp(log_above) + math.exp(log_below)
+        self.uncertain_mass = mass_outside + ratios.mass_beyond
 
 
 def listed_step(name: str, p: Sequence[arb], q: Sequence[arb], steps: int, direction: str) -> Step:
@@ -101,7 +102,8 @@ def listed_masses(p: Sequence[arb], q: Sequence[arb], steps: int) -> Iterator[tu
         for j, n in enumerate(counts):
             if not n:
                 continue
-            others = _product_of_balls([*terms[:j], *terms[j + 1 :]])
+            other_terms = [*terms[:j], *terms[j + 1 :]]
+            others = _product_of_balls(other_terms)
             with_record += p[j] * others * powers[j][n - 1] / factorials[n - 1]
         yield with_record * factorials[steps - 1], without
 
@@ -173,10 +175,12 @@ class LatticeAllocatedLaw(LossLaw):
         size = lattice.law.size
         transform = np.fft.rfft(lattice.law)
         whole = np.fft.irfft(transform**steps, size)
-        moved = np.fft.irfft(transform ** (steps - 1) * np.fft.rfft(lattice.moved), size)
+        others = transform ** (steps - 1)
+        moved = np.fft.irfft(others * np.fft.rfft(lattice.moved), size)
         is_noise = whole < _NOISE * math.sqrt(float(whole @ whole))
         y = steps * lattice.least + lattice.spacing * np.arange(size)
-        noise_mass = float(np.abs(whole[is_noise]) @ (1.0 + y[is_noise] / steps))
+        noise_size = np.abs(whole[is_noise])
+        noise_mass = float(noise_size @ (1.0 + y[is_noise] / steps))
         lost = noise_mass + lattice.beyond
         lost += 2.0 * math.exp(_BEYOND) + ratios.mass_beyond
         whole[is_noise] = 0.0
@@ -211,7 +215,8 @@ class LatticeAllocatedLaw(LossLaw):
     @cached_property
     def precise_losses(self) -> tuple[Fraction, ...]:
         """The losses, which are doubles."""
-        return tuple(Fraction(loss) for loss in np.sort(self.base.loss).tolist())
+        rising = np.sort(self.base.loss).tolist()
+        return tuple(Fraction(loss) for loss in rising)
 
 
 class _RatioLattice:
@@ -275,9 +280,11 @@ def _hardly_exceeded(ratios: RatioLaw, steps: int) -> float:
 
 def _most_within(law: Array, steps: int, weight: Array) -> float:
     """Return the largest probability of a window times the weight at its lower end."""
-    reach = 1 + math.ceil(min(steps, _SUB_GAUSSIAN * math.sqrt(steps)))
+    deviations = _SUB_GAUSSIAN * math.sqrt(steps)
+    reach = 1 + math.ceil(min(steps, deviations))
     cells = np.arange(law.size)
-    cumulated = np.concatenate([[0.0], np.cumsum(np.abs(law))])
+    cumulated_sizes = np.cumsum(np.abs(law))
+    cumulated = np.concatenate([[0.0], cumulated_sizes])
     lower = np.maximum(cells - reach, 0)
     upper = np.minimum(cells + reach + 1, law.size)
     within = cumulated[upper] - cumulated[lower]

@@ -20,6 +20,7 @@ import math
 from collections.abc import Callable
 from functools import cached_property
 from heapq import heappush, heapreplace
+from itertools import pairwise
 from typing import Any, cast
 
 import numpy as np
@@ -122,7 +123,8 @@ class ClosedTilted(Tilted):
         values = []
         with ctx.workprec(_BITS):
             for frequency in y.tolist():
-                value = self.law.at(acb(self.tilt, frequency)) - height - acb(0, frequency) * slope
+                transform = self.law.at(acb(self.tilt, frequency))
+                value = transform - height - acb(0, frequency) * slope
                 values.append(complex(value.mid()))
         return np.asarray(values, dtype=np.complex128)
 
@@ -148,13 +150,16 @@ class ClosedTilted(Tilted):
             bounds[-1] = self._most_beyond(float(y[-1]))
             if bounds[-1] == 0.0:  # no line has an end, whatever bounds its nearer parts
                 return bounds
-            for k in range(y.size - 1):
-                bounds[k] = self._most_between(float(y[k]), float(y[k + 1]), float(near[k]))
+            ends = pairwise(y.tolist())
+            for k, (low, high) in enumerate(ends):
+                bounds[k] = self._most_between(low, high, float(near[k]))
         return bounds
 
     def expansion(self, y: float) -> Expansion:
         """Return no exponentials, and all of φ as the rest: `log_bound` alone bounds it."""
-        return Expansion(np.empty(0), np.zeros((1, 0)), np.ones(1))
+        no_losses = np.empty(0)
+        no_sizes = np.zeros((1, 0))
+        return Expansion(no_losses, no_sizes, np.ones(1))
 
     def _most_beyond(self, y: float) -> float:
         """Return log |φ| at most on many octaves from y on, 0 once one of them is not bounded.
@@ -178,10 +183,12 @@ class ClosedTilted(Tilted):
         """
         _, variance, _, fourth = self.cumulants(4).tolist()
         square = y * y
-        fall = square * (variance - square * (fourth + 6.0 * variance**2) / 12.0)
+        fourth_moment = fourth + 6.0 * variance**2
+        fall = square * (variance - square * fourth_moment / 12.0)
         # It rises to one maximum and falls, so that between two places it is least at one of them.
         least = np.minimum(fall[:-1], fall[1:])
-        return np.asarray(0.5 * np.log1p(-np.clip(least, 0.0, ALL)))
+        fall_between = np.clip(least, 0.0, ALL)
+        return np.asarray(0.5 * np.log1p(-fall_between))
 
     def _most_between(self, low: float, high: float, bound: float) -> float:
         """Return log |φ| at most between two y, no more than a bound that is known, from balls.
@@ -196,7 +203,8 @@ class ClosedTilted(Tilted):
             top, first, last = intervals[0]
             if number > _MOST_HALVED // 8 and top == 0.0:
                 break
-            if -top <= max(_SEEN * highest_value, -2.0 * NEGLIGIBLE) or not last > first:
+            near_enough = max(_SEEN * highest_value, -2.0 * NEGLIGIBLE)
+            if -top <= near_enough or not last > first:
                 break
             middle = 0.5 * (first + last)
             highest_value = max(highest_value, self._log_modulus_between(middle, middle))
@@ -210,7 +218,8 @@ class ClosedTilted(Tilted):
         """Return log |φ| at most between two y by one ball, 0 where that tells nothing."""
         y = arb(0.5 * (low + high), 0.5 * (high - low))
         height, _ = self.first
-        bound = float((self.law.at(acb(self.tilt, y)).real - height).upper())
+        log_modulus = self.law.at(acb(self.tilt, y)).real
+        bound = float((log_modulus - height).upper())
         if math.isfinite(bound) or bound == -math.inf:
             return min(bound, 0.0)
         return 0.0
@@ -301,7 +310,8 @@ class FamilyLaw(LossLaw):
         number = order + 7
         with ctx.workprec(_BITS + _DERIVED * (order + 1)):
             radius = arb(2) ** -_DERIVED
-            turns = [acb(0, 2 * arb.pi() * k / number).exp() for k in range(number)]
+            angles = [2 * arb.pi() * k / number for k in range(number)]
+            turns = [acb(0, angle).exp() for angle in angles]
             values = [self.at(tilt + radius * turn) for turn in turns]
             balls = []
             for j in range(order + 1):
@@ -309,7 +319,8 @@ class FamilyLaw(LossLaw):
                 for value, turn in zip(values, turns, strict=True):
                     total += value * turn ** (-j)
                 mean = total.real / number
-                balls.append((mean * arb(j).fac() / radius**j).mid())
+                derivative = mean * arb(j).fac() / radius**j
+                balls.append(derivative.mid())
         if not all(ball.is_finite() for ball in balls):
             raise AccuracyError(f"the transform of {self.step.name} is not known at {tilt:.6g}")
         return balls
@@ -382,7 +393,8 @@ class FamilyLaw(LossLaw):
     def rough_cumulants(self, tilts: Array) -> tuple[Array, Array, Array]:
         """Return K(t) − t E L, K′(t) − E L and K″(t) for several tilts."""
         laws = [self.tilted(t) for t in tilts.tolist()]
-        rows = np.asarray([(law.excess, law.shift, law.variance) for law in laws])
+        moments = [(law.excess, law.shift, law.variance) for law in laws]
+        rows = np.asarray(moments)
         return rows[:, 0], rows[:, 1], rows[:, 2]
 
     @cached_property
@@ -445,7 +457,8 @@ def listed(law: FamilyLaw, lattice: tuple[arb, arb], direction: str) -> LossLaw:
     if numbers != list(range(numbers[0], numbers[-1] + 1)):
         raise AccuracyError(f"some losses of {law.step.name} were not seen")
     logs = np.asarray([atoms[number][1] for number in numbers])
-    if not abs(float(np.exp(logs).sum()) - 1.0) < TOLERABLE:
+    total = float(np.exp(logs).sum())
+    if not abs(total - 1.0) < TOLERABLE:
         raise AccuracyError(f"the masses of {law.step.name} do not add up to 1: does its T count?")
     with ctx.workprec(_BITS):
         balls = [start + number * step for number in numbers]
@@ -455,14 +468,17 @@ def listed(law: FamilyLaw, lattice: tuple[arb, arb], direction: str) -> LossLaw:
             logs = logs - loss
             loss = -loss
         order = np.argsort(loss)
-        pairs = tuple((arb(float(logs[k])).exp(), balls[k]) for k in order.tolist())
+        pairs = []
+        for k in order.tolist():
+            mass = arb(float(logs[k])).exp()
+            pairs.append((mass, balls[k]))
     if not loss[0] < loss[-1]:
         ends.reverse()
     points = Step(
         law.step.name,
         point_loss=loss[order],
         point_log_p=logs[order],
-        point_balls=pairs,
+        point_balls=tuple(pairs),
     )
     return ListedLaw(points, (ends[0], ends[1]))
 
@@ -482,7 +498,8 @@ def _list_towards(
         height, slope = part.first
         mean = float((slope - start) / step)
         width = part.widest / abs(spacing)
-        size = 1 << math.ceil(math.log2(2.0 * _PERIOD * width + 32.0))
+        least_size = 2.0 * _PERIOD * width + 32.0
+        size = 1 << math.ceil(math.log2(least_size))
         if max(size, len(atoms)) > _MOST_LISTED:
             raise AccuracyError(f"the losses of {law.step.name} are too many to be listed")
         first = round(mean) - size // 2
@@ -491,7 +508,9 @@ def _list_towards(
             front = height - tilt * start
         masses = _tilted_masses(part, mean, size, first, spacing)
         last = -math.inf  # of either law, at the outer end
-        band = range(math.floor(mean - reach), math.ceil(mean + reach) + 1)
+        lower = math.floor(mean - reach)
+        upper = math.ceil(mean + reach)
+        band = range(lower, upper + 1)
         for number in band[:: int(way)]:
             mass = masses[number - first]
             if not mass > _LEAST_MASS:
@@ -499,7 +518,8 @@ def _list_towards(
             with ctx.workprec(_BITS):
                 log_p = float(front - tilt * number * step) + math.log(mass)
             distance = abs(number - mean)
-            atoms[number] = min(atoms.get(number, (math.inf, 0.0)), (distance, log_p))
+            nearest = atoms.get(number, (math.inf, 0.0))
+            atoms[number] = min(nearest, (distance, log_p))
             if way * (number - mean) > 0:
                 last = max(log_p, log_p - float(start + number * step))
         is_alone = bool(masses.max() > _ALONE)

@@ -68,15 +68,16 @@ class LogDensityTable:
         ends = np.asarray([self.edges[panel], cut, self.edges[panel + 1]])
         cut_x, cut_log_weight = self._gauss_rule(ends)
         cut_error = np.full((2, _NODES), self.error[panel])
-        x = np.concatenate([np.delete(x, panel, axis=0), cut_x])
-        log_weight = np.concatenate([np.delete(log_weight, panel, axis=0), cut_log_weight])
-        error = np.concatenate([np.delete(error, panel, axis=0), cut_error])
-        return x.ravel(), log_weight.ravel(), error.ravel()
+        all_x = np.concatenate([np.delete(x, panel, axis=0), cut_x])
+        all_logs = np.concatenate([np.delete(log_weight, panel, axis=0), cut_log_weight])
+        all_errors = np.concatenate([np.delete(error, panel, axis=0), cut_error])
+        return all_x.ravel(), all_logs.ravel(), all_errors.ravel()
 
     @cached_property
     def _nodes_of_panels(self) -> tuple[Array, Array, Array]:
         x, log_weight = self._gauss_rule(self.edges)
-        return x, log_weight, np.broadcast_to(self.error[:, None], x.shape)
+        error = np.broadcast_to(self.error[:, None], x.shape)
+        return x, log_weight, error
 
     def _gauss_rule(self, edges: Array) -> tuple[Array, Array]:
         """Return Gauss nodes between the edges, and logs of density times weight."""
@@ -154,10 +155,13 @@ class TabulatedLaw(LossLaw):
             # Log P as doubles have it, and ℓ: a table says nothing beside the line.
             if isinstance(x, acb):
                 return UNKNOWN, UNKNOWN
-            log_value = float(log_p(np.asarray([float(x.mid())]))[0])
+            place = np.asarray([float(x.mid())])
+            log_value = float(log_p(place)[0])
             return arb(log_value), int(sign) * self._chart.ball(x)
 
-        edges = [float(table.edges[0]), *self._chart.breaks, float(table.edges[-1])]
+        first = float(table.edges[0])
+        last = float(table.edges[-1])
+        edges = [first, *self._chart.breaks, last]
         pieces = []
         for low, high in pairwise(edges):
             piece = SmoothPiece(
@@ -194,7 +198,8 @@ class TabulatedLaw(LossLaw):
 
         Of a loss that is bounded on one side, every tilt towards it.
         """
-        x = np.linspace(self._table.edges[0], self._table.edges[-1], _PLACES)
+        edges = self._table.edges
+        x = np.linspace(edges[0], edges[-1], _PLACES)
         log_p = self._log_p(x, self._table(x))
         loss = self._loss(x)
 
@@ -243,5 +248,6 @@ class TabulatedLaw(LossLaw):
         if log_delta > -math.inf:
             share = np.exp(log_gain - log_delta)
         log_complement = log_sum(log_p + exponent)
-        log_falling = log_sum(np.where(above > 0, log_p - above, -np.inf))
+        log_falls = np.where(above > 0, log_p - above, -np.inf)
+        log_falling = log_sum(log_falls)
         return log_delta, log_complement, float(share @ error), log_falling

@@ -125,8 +125,10 @@ class RuleLaw(SumLaw):
         """The essential range of the finite total loss, or a little more."""
         bounds = np.asarray([law.loss_bounds for law, _ in self.terms])
         is_finite = np.isfinite(bounds).all(axis=0)
-        total = self.smooth_sum(list(np.where(is_finite, bounds, 0.0)))
-        size = self.combine(list(np.where(is_finite, np.abs(bounds), 0.0)))
+        finite_bounds = np.where(is_finite, bounds, 0.0)
+        finite_sizes = np.where(is_finite, np.abs(bounds), 0.0)
+        total = self.smooth_sum(list(finite_bounds))
+        size = self.combine(list(finite_sizes))
         outward = _OUTWARD * np.asarray([-1.0, 1.0]) * size
         low, high = (total + outward).tolist()
         if not is_finite[0]:
@@ -184,7 +186,8 @@ class Rule:
         mean_square = np.tensordot(share, np.abs(values) ** 2, axes=1)
         size = np.sqrt(mean_square)
         last_rows = self.basis[-_LAST:].astype(np.float64)
-        last = np.abs(np.tensordot(last_rows, values, axes=1)).max(axis=0)
+        last_coefficients = np.tensordot(last_rows, values, axes=1)
+        last = np.abs(last_coefficients).max(axis=0)
         is_unknown = last > close * size
         if np.iscomplexobj(values):
             with np.errstate(all="ignore"):
@@ -201,21 +204,25 @@ class Rule:
         degree 2m − k are in those of degree k. So a coefficient may be off by the share of the
         last one to the power 2 − k/m, and what no polynomial meets counts by its square.
         """
-        if not (np.isfinite(at_nodes).all() and np.isfinite(at_steps).all()):
+        is_finite = np.isfinite(at_nodes).all() and np.isfinite(at_steps).all()
+        if not is_finite:
             return False
         root = self.steps[0]  # of each step's share, as the first polynomial is 1
         mean = (root * root) @ at_steps
         deviation = root[:, None] * (at_steps - mean)
         coefficients = self.steps @ deviation
-        size = np.sqrt((deviation * deviation).sum(axis=0)) + _CONSTANT * np.abs(mean)
+        spread = np.sqrt((deviation * deviation).sum(axis=0))
+        size = spread + _CONSTANT * np.abs(mean)
         missed = deviation - self.steps.T @ coefficients
         missed_size = np.sqrt((missed * missed).sum(axis=0))
         if not (missed_size <= _CLOSE * size).all():
             return False
-        degree = np.arange(self.weights.size)[:, None] / self.weights.size
+        node_count = self.weights.size
+        degree = np.arange(node_count)[:, None] / node_count
         rounded = _ROUNDED * np.abs(at_steps).max(axis=0)
         allowed = size * _CLOSE ** (2.0 - degree) + rounded
-        off = np.abs(coefficients - self.basis @ (at_nodes - mean))
+        from_nodes = self.basis @ (at_nodes - mean)
+        off = np.abs(coefficients - from_nodes)
         return bool((off <= allowed).all())
 
 
