@@ -616,8 +616,8 @@ class SlowNodes:
             total, _, change = cut.known(line, epsilon)
             beyond = math.inf
             if total:
-                enough = _LEFT_OUT * abs(total)
-                beyond = cut.beyond(line, epsilon, enough) / abs(total)
+                least_counted = _LEFT_OUT * abs(total)
+                beyond = cut.beyond(line, epsilon, least_counted) / abs(total)
                 change = change / abs(total)
             else:
                 change = math.inf

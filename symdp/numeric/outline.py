@@ -94,7 +94,6 @@ def tilted_each(log_p: Array, log_q: Array, loss: Array, tilts: Array) -> Array:
         if not is_outer.all():
             between = weight * log_p - tilts * log_q
             values = np.where(is_outer, values, between)
-            values = np.where(is_outer, values, weight * log_p - tilts * log_q)
     # A density that has underflowed (−inf, or inf − inf on the way) carries no mass.
     return np.where(np.isfinite(values), values, -np.inf)
 

@@ -112,7 +112,8 @@ class Panel:
     @cached_property
     def mass(self) -> arb:
         """Enclose P."""
-        return arb(self.p(arb(1)) - self.p(arb(-1)) + arb(0, 2 * self.p_error))
+        integral = self.p(arb(1)) - self.p(arb(-1))
+        return arb(integral + arb(0, 2 * self.p_error))
 
     @cached_property
     def top(self) -> arb:
@@ -126,7 +127,8 @@ class Panel:
     @cached_property
     def places(self) -> Array:
         """About the losses at the ends of runs."""
-        ends = np.asarray([run.start for run in self.runs] + [1.0])
+        starts = [run.start for run in self.runs]
+        ends = np.asarray([*starts, 1.0])
         return np.polynomial.chebyshev.chebval(ends, self.shape) + float(self.middle)
 
     @cached_property
@@ -151,10 +153,13 @@ class Panel:
             losses = self.loss.evaluate(ends, "iter")
             overshoot = arb(0)
             # Inside a run a place has a level of its own; at its ends ℓ may lie between two.
-            for left_level, right_level, loss in zip(levels, levels[1:], losses[1:], strict=False):
+            next_levels = zip(levels, levels[1:], losses[1:], strict=False)
+            for left_level, right_level, loss in next_levels:
                 own_level = max(left_level, right_level)
                 overshoot = overshoot.max(abs(loss + distance - own_level * spacing))
-            for level, loss in ((levels[0], losses[0]), (levels[-1], losses[-1])):
+            first_end = (levels[0], losses[0])
+            last_end = (levels[-1], losses[-1])
+            for level, loss in (first_end, last_end):
                 above = loss + distance - level * spacing
                 overshoot = overshoot.max(run.stray - above)
                 overshoot = overshoot.max(above - spacing + run.stray)
@@ -169,7 +174,8 @@ def _cell_masses(shape: arb_poly, error: arb, ends: list[arb], places: list[floa
     masses = []
     for k in range(len(places) - 1):
         width = places[k + 1] - places[k]
-        masses.append(integrals[k + 1] - integrals[k] + arb(0, error * width))
+        growth = integrals[k + 1] - integrals[k]
+        masses.append(growth + arb(0, error * width))
     return masses
 
 
@@ -201,7 +207,8 @@ def outcomes_of(
             for left, right, panel in counted:
                 dense_panels.append(panel)
                 where.append(Panels(number, (left, right)))
-    nodes = measure(kind, single, [Asked(arb(0), 0.0, -bits * math.log(2))])
+    plain_mass = Asked(arb(0), 0.0, -bits * math.log(2))
+    nodes = measure(kind, single, [plain_mass])
     error = arb(0, nodes.errors[0])
     pairs = zip(nodes.weights, nodes.losses, strict=True)
     atoms = [Atom(mass + error, loss) for mass, loss in pairs]
@@ -245,16 +252,20 @@ def _panel_between(
     stretch: Stretch, left: arb, right: arb, stray: arb, sharp_bits: int
 ) -> Panel | None:
     """Return the panel between two places, None where one must be shorter."""
-    points = math.ceil((1.1 * sharp_bits + 21) / math.log2(RADIUS))
+    needed_bits = 1.1 * sharp_bits + 21
+    points = math.ceil(needed_bits / math.log2(RADIUS))
     samples = sampled(stretch, left, right, points)
     if samples is None:
         return None
     _, middle_loss = samples.values[points // 2]
     middle = middle_loss.mid()
-    p, q, loss = zip(*(_densities_and_loss(*v, middle) for v in samples.values), strict=True)
+    values = [_densities_and_loss(*v, middle) for v in samples.values]
+    values_around = [_densities_and_loss(*v, middle) for v in samples.around]
+    p, q, loss = zip(*values, strict=True)
     errors = []
-    for sizes in zip(*(_densities_and_loss(*v, middle) for v in samples.around), strict=True):
-        bound = reduce(arb.max, (abs(size).upper() for size in sizes))
+    for sizes in zip(*values_around, strict=True):
+        upper_bounds = [abs(size).upper() for size in sizes]
+        bound = reduce(arb.max, upper_bounds)
         errors.append(interpolation_error(bound, points))
     p_error, q_error, loss_error = errors
     sharp = arb(2) ** -sharp_bits
@@ -305,9 +316,11 @@ def _runs(loss: arb_poly, stray: arb) -> tuple[Run, ...]:
             left, right = waiting.pop()
             centre = (left + right) / 2
             half = (right - left) / 2
-            slope_at_centre, *others = slope(arb_poly([centre, half])).coeffs() or [arb(0)]
+            around_centre = slope(arb_poly([centre, half]))
+            slope_at_centre, *others = around_centre.coeffs() or [arb(0)]
             slope_variation = sum((abs(c) for c in others), arb(0))
-            far = arb((2 * half * (abs(slope_at_centre) + slope_variation)).upper())
+            largest_slope = abs(slope_at_centre) + slope_variation
+            far = arb((2 * half * largest_slope).upper())
             sign = 0
             if abs(slope_at_centre) > slope_variation:
                 sign = 1 if slope_at_centre > 0 else -1
@@ -333,21 +346,28 @@ def _cell_ends_and_levels(heights: Array, run: Run) -> tuple[list[float], list[i
     low = min(first, last)
     high = max(first, last)
     bottom = math.floor(low)
-    wanted = np.arange(bottom + 1, max(math.ceil(high), bottom + 1), dtype=float)
+    stop = max(math.ceil(high), bottom + 1)
+    wanted = np.arange(bottom + 1, stop, dtype=float)
     if not run.sign or not wanted.size:
         return sides.tolist(), [math.floor((low + high) / 2)]
-    targets = wanted if run.sign > 0 else -wanted[::-1]
+    targets = wanted
+    if run.sign < 0:
+        targets = -wanted[::-1]
     rising = run.sign * heights
     slope = np.polynomial.chebyshev.chebder(rising)
     # Close at both ends, where ℓ may turn.
     angles = np.linspace(0.0, math.pi, max(_FEWEST_GRID, len(wanted)))
-    grid = run.start + (run.end - run.start) * (1 - np.cos(angles)) / 2
+    length = run.end - run.start
+    grid = run.start + length * (1 - np.cos(angles)) / 2
     grid_heights = np.maximum.accumulate(height(grid, rising))
-    after = np.clip(np.searchsorted(grid_heights, targets), 1, len(grid) - 1)
+    index = np.searchsorted(grid_heights, targets)
+    after = np.clip(index, 1, len(grid) - 1)
     left = grid[after - 1]
     right = grid[after]
-    u = np.clip(np.interp(targets, grid_heights, grid), left, right)
-    small = _ROUNDINGS * np.finfo(float).eps * np.abs(heights).sum()
+    straight = np.interp(targets, grid_heights, grid)
+    u = np.clip(straight, left, right)
+    largest_height = np.abs(heights).sum()
+    small = _ROUNDINGS * np.finfo(float).eps * largest_height
     for _ in range(_MOST_NEWTON):
         miss = height(u, rising) - targets
         if np.all(np.abs(miss) <= small):
@@ -358,7 +378,8 @@ def _cell_ends_and_levels(heights: Array, run: Run) -> tuple[list[float], list[i
             u = u - miss / height(u, slope)
         is_inside = (u >= left) & (u <= right)
         u = np.where(is_inside, u, (left + right) / 2)
-    ends = np.maximum.accumulate(np.concatenate((sides[:1], u, sides[1:])))
+    places = np.concatenate((sides[:1], u, sides[1:]))
+    ends = np.maximum.accumulate(places)
     levels = list(range(bottom, bottom + len(wanted) + 1))
     if run.sign < 0:
         levels.reverse()

@@ -102,10 +102,12 @@ class Falling:
         near_fall = v * v * (1 / 6 - v * v / 120)
         far_fall = 1 - 1 / np.maximum(v, 2.0)
         fall = np.where(v <= 2.0, near_fall, far_fall)
-        best = self._total - (1 - _SAFE) * float(heights @ (widths * fall))
+        lost_by_layer = widths * fall
+        best = self._total - (1 - _SAFE) * float(heights @ lost_by_layer)
         for removed, edges, variation in self._parts:
+            edge_terms = [edge / y ** (j + 1) for j, edge in enumerate(edges)]
             bound = variation / y ** len(edges)
-            bound += sum(edge / y ** (j + 1) for j, edge in enumerate(edges))
+            bound += sum(edge_terms)
             best = min(best, (removed + bound) * (1 + _SAFE))
         return float(max(math.nextafter(best, math.inf), 1e-300))
 
@@ -130,9 +132,12 @@ def _layer_sizes(runs: Sequence[Sequence[Cell]]) -> tuple[Array, Array]:
     rectangles = []
     for run in runs:
         for i, j, height in layers([cell.least for cell in run]):
-            width = abs(run[j - 1].high - run[i].low)
+            first = run[i]
+            last = run[j - 1]
+            width = abs(last.high - first.low)
             rectangles.append((height, width))
-    heights, widths = (np.asarray(rectangles or [(0.0, 0.0)]) * (1 - _SAFE)).T
+    columns = np.asarray(rectangles or [(0.0, 0.0)]).T
+    heights, widths = columns * (1 - _SAFE)
     return heights, np.maximum(widths, 0.0)
 
 
@@ -141,13 +146,15 @@ def _by_parts(
 ) -> list[tuple[float, tuple[float, ...], float]]:
     """Return the mass left out, Σ|D^j f| at ends and the variation, for levels of density."""
     cells = list(itertools.chain(*runs))
-    densest = np.asarray([cell.most for cell in cells if math.isfinite(cell.most)])
+    most = [cell.most for cell in cells if math.isfinite(cell.most)]
+    densest = np.asarray(most)
     if not densest.size:
         return []
     quantiles = np.quantile(densest, np.linspace(0.2, 1.0, _LEVELS))
     candidates = []
     for level in np.unique(quantiles) * (1 + _SAFE):
-        removed = dropped + sum(cell.mass for cell in cells if cell.most > level)
+        removed_masses = [cell.mass for cell in cells if cell.most > level]
+        removed = dropped + sum(removed_masses)
         parts: list[list[Cell]] = []
         for run in runs:
             parts += _rows_below_level(run, float(level))
@@ -156,7 +163,8 @@ def _by_parts(
             variation = sum(cell.variations[order - 1] for cell in counted)
             edges = []
             for j in range(order):
-                edges.append(sum(part[0].edges[0][j] + part[-1].edges[1][j] for part in parts))
+                at_ends = [part[0].edges[0][j] + part[-1].edges[1][j] for part in parts]
+                edges.append(sum(at_ends))
             if math.isfinite(variation + sum(edges)):
                 candidates.append((removed, tuple(edges), variation))
     return candidates
@@ -215,13 +223,17 @@ class _Cover:
     def _mass_between(self, stretch: Stretch, left: arb, right: arb) -> float:
         """Bound the tilted mass between two places."""
         log_p, loss = stretch.values(between(left, right))
-        size = (log_p + self._tilt * loss - self._scale).exp() * abs(right - left)
+        density = (log_p + self._tilt * loss - self._scale).exp()
+        size = density * abs(right - left)
         return up(size) if size.is_finite() else math.inf
 
     def _add_cells(self, model: Model) -> None:
         """Add the cells of a panel from left to right, as fine as the density needs."""
         width = 1 / _CELLS
-        waiting = [(k / _CELLS * 2 - 1 + width, width) for k in reversed(range(_CELLS))]
+        waiting = []
+        for k in reversed(range(_CELLS)):
+            left = k / _CELLS * 2 - 1
+            waiting.append((left + width, width))
         while waiting:
             centre, half = waiting.pop()
             cell, is_rough = self._cell_and_roughness(model, centre, half)
@@ -254,7 +266,8 @@ class _Cover:
         width = half * model.half  # of t's unit in x
         middle_loss = losses[0] + loss_error + model.middle
         middle = logs[0] + log_p_error + self._tilt * middle_loss
-        at_middle = (middle - self._scale + width.log(), losses[1] + slope_error)
+        log_density = middle - self._scale + width.log()
+        at_middle = (log_density, losses[1] + slope_error)
         exponent = [p + self._tilt * x for p, x in zip(log_p, loss, strict=False)]
         exponent[0] += self._tilt * model.middle - self._scale
         mass = up(2 * width * exponent[0].exp())
@@ -264,7 +277,8 @@ class _Cover:
         # log f moves by its slope, which is far less than u and log|ℓ′| do where they move alike.
         height, middle_slope = at_middle
         middle_density = height.exp() / abs(middle_slope)
-        moved = (exponent[1] - 2 * loss[2] / slope) * arb(0, 1)
+        slope_of_log = exponent[1] - 2 * loss[2] / slope
+        moved = slope_of_log * arb(0, 1)
         density = middle_density * moved.exp()
         least = down(density)
         most = up(density)
@@ -295,12 +309,14 @@ class _Cover:
         edges = []
         for j in range(1, self._orders + 1):
             rate = growth - j * rise
-            log_size = height - j * abs(slope).log() + rate[0] * arb(0, 1)
+            change = rate[0] * arb(0, 1)
+            log_size = height - j * abs(slope).log() + change
             size = log_size.exp()
             edges.append(up(size * abs(factor[0])))
             factor = factor.derivative() + rate * factor
             variations.append(up(2 * size * abs(factor[0])))
-        return cell._replace(variations=tuple(variations), edges=(tuple(edges), tuple(edges)))
+        at_both_ends = (tuple(edges), tuple(edges))
+        return cell._replace(variations=tuple(variations), edges=at_both_ends)
 
 
 def local_derivatives(
@@ -311,14 +327,16 @@ def local_derivatives(
     coefficients += [arb(0)] * (count + 1 - len(coefficients))
     sizes = np.asarray([up(abs(c)) for c in coefficients])
     binomials = _binomials(len(sizes))[: count + 1]
-    scaled_errors = errors[: count + 1] * half ** np.arange(count + 1)
+    powers = half ** np.arange(count + 1)
+    scaled_errors = errors[: count + 1] * powers
     radii = (binomials @ sizes) * (1 + _SAFE) + scaled_errors
     centred = zip(coefficients[: count + 1], radii.tolist(), strict=True)
     balls = [c + arb(0, r) for c, r in centred]
     even = sum(coefficients[::2], arb(0))
     odd = sum(coefficients[1::2], arb(0))
     slack = arb(0, float(errors[0]) * (1 + _SAFE))
-    return balls, (even - odd + slack, even + odd + slack)
+    at_ends = (even - odd + slack, even + odd + slack)
+    return balls, at_ends
 
 
 @lru_cache(maxsize=4)
@@ -326,7 +344,8 @@ def _binomials(size: int) -> Array:
     """Return C(j, k) in row k for j > k, 0 elsewhere."""
     table: Array = np.zeros((size, size))
     for k in range(size):
-        table[k, k + 1 :] = [float(math.comb(j, k)) for j in range(k + 1, size)]
+        binomials = [float(math.comb(j, k)) for j in range(k + 1, size)]
+        table[k, k + 1 :] = binomials
     return table
 
 
@@ -338,8 +357,10 @@ def panel_model(stretch: Stretch, left: arb, right: arb, points: int, count: int
     log_p_at_centre, loss_at_centre = stretch.values(samples.centre.mid())
     log_p_middle = log_p_at_centre.mid()
     middle = loss_at_centre.mid()
-    log_p_bound = max(up(abs(log_p - log_p_middle)) for log_p, _ in samples.around)
-    loss_bound = max(up(abs(loss - middle)) for _, loss in samples.around)
+    log_p_distances = [up(abs(log_p - log_p_middle)) for log_p, _ in samples.around]
+    loss_distances = [up(abs(loss - middle)) for _, loss in samples.around]
+    log_p_bound = max(log_p_distances)
+    loss_bound = max(loss_distances)
     unit_errors = _interpolation_errors(points, count)
     log_p_errors = log_p_bound * unit_errors
     loss_errors = loss_bound * unit_errors
@@ -369,7 +390,8 @@ def _interpolation_errors(points: int, count: int) -> Array:
     for k in range(count):
         total = 0.0
         for j in range(points, points + 200):
-            at_one = math.prod((j * j - i * i) / (2 * i + 1) for i in range(k))
+            factors = [(j * j - i * i) / (2 * i + 1) for i in range(k)]
+            at_one = math.prod(factors)
             top = at_one / math.factorial(k)
             total += 4.0 * top * float(RADIUS) ** -j
         bounds.append(total * (1 + 1e-6))  # from there on terms fall by more than a half

@@ -83,7 +83,8 @@ def _variation_constant(kind: Kind, order: int, tilt: sp.Rational) -> arb:
     with ctx.workprec(2 * bits + 3 * _POINTS):  # whose powers cancel
         moment = Asked(real_ball(tilt), log_moment(kind, tilt), -bits * LOG2)
         panels, (beyond,) = covered(kind, [moment], bits)
-        total = (moment.scale - TiltedLoss(kind, tilt, tilt).cgf(tilt)).exp()
+        log_total = TiltedLoss(kind, tilt, tilt).cgf(tilt)
+        total = (moment.scale - log_total).exp()
         rows = []
         edges = [arb(0)] * order
         for stretch_panels in panels:
@@ -92,7 +93,9 @@ def _variation_constant(kind: Kind, order: int, tilt: sp.Rational) -> arb:
                 continue
             row = _panel_models(stretch, stretch_panels.edges, order)
             rows.append(row)
-            for model, u in ((row[0], -1.0), (row[-1], 1.0)):
+            first_end = (row[0], -1.0)
+            last_end = (row[-1], 1.0)
+            for model, u in (first_end, last_end):
                 series = _local_series(moment, model, u, 1.0, order - 1)
                 assert series is not None  # ℓ is steep at the ends of panels
                 sizes = [(abs(value) * total).upper() for value in series.derivatives()]
@@ -144,7 +147,8 @@ def _panel_models(stretch: Stretch, edges: Sequence[float], order: int) -> list[
     At an end of the stretch where it is not steep at all the loss turns.
     """
     places = [stretch.place(edge) for edge in edges]
-    waiting = [(left, right, 0) for left, right in itertools.pairwise(places)][::-1]
+    panels = [(left, right, 0) for left, right in itertools.pairwise(places)]
+    waiting = panels[::-1]
     ends = [str(end) for end in stretch.ends() if end is not None]
     models = list[Model]()
     while waiting:
@@ -164,7 +168,9 @@ def _panel_models(stretch: Stretch, edges: Sequence[float], order: int) -> list[
             for slope, end in zip(_end_slopes(model), (left, right), strict=True):
                 if slope == 0 and str(end) in ends:
                     raise AccuracyError(_TURNS.format(end.str(6, radius=False)))
-        waiting += [(middle, right, halvings + 1), (left, middle, halvings + 1)]
+        right_half = (middle, right, halvings + 1)
+        left_half = (left, middle, halvings + 1)
+        waiting += [right_half, left_half]
     return models
 
 
@@ -205,7 +211,11 @@ class _LocalSeries(NamedTuple):
         """Return f, Df, …, D^k f up to their signs."""
         height = self.exponent[0]
         log_slope = self.rise[0]
-        return [(height - (j + 1) * log_slope).exp() * f[0] for j, f in enumerate(self.factors)]
+        derivatives = []
+        for j, factor in enumerate(self.factors):
+            size = (height - (j + 1) * log_slope).exp()
+            derivatives.append(size * factor[0])
+        return derivatives
 
 
 def _local_series(
@@ -225,14 +235,18 @@ def _local_series(
     at = arb_poly([centre, half])
     count = order + more + 1
     pair = []
-    for shape, errors in ((model.log_p, model.errors[0]), (model.loss, model.errors[1])):
+    log_p_errors, loss_errors = model.errors
+    for shape, errors in ((model.log_p, log_p_errors), (model.loss, loss_errors)):
         moved = shape(at)
         if around:
             derivatives, _ = local_derivatives(moved, errors, half, count)
         else:
-            coefficients = [*moved.coeffs(), *[arb(0)] * (count + 1)]
+            zeros = [arb(0)] * (count + 1)
+            coefficients = [*moved.coeffs(), *zeros]
             radii = [float(errors[k]) * half**k for k in range(count + 1)]
-            derivatives = [c + arb(0, r) for c, r in zip(coefficients, radii, strict=False)]
+            derivatives = []
+            for coefficient, radius in zip(coefficients, radii, strict=False):
+                derivatives.append(coefficient + arb(0, radius))
         pair.append(derivatives)
     log_p, loss = pair
     if not abs(loss[1]) > 0:
@@ -279,7 +293,8 @@ def _variation_on_panels(moment: Asked, row: Sequence[Model], order: int) -> arb
     open_bound = -sum(entry[0] for entry in heap)
     if waiting or not math.isfinite(open_bound):
         raise AccuracyError("the variation of the loss's density was not bounded in time")
-    return arb((settled + open_bound * (1 + 2.0**-40)).upper())
+    with_open = settled + open_bound * (1 + 2.0**-40)
+    return arb(with_open.upper())
 
 
 def _variation_on_cell(
@@ -409,7 +424,8 @@ class _Request:
             log_at_tilt = log_moment(kind, tilt)
             cumulants = SumLaw([(kind.law, 1)]).cumulants(t, 1)
             slope = float(cumulants[0])
-            above = max(height - log_at_tilt - (s - t) * slope for s, height in ends)
+            rises = [height - log_at_tilt - (s - t) * slope for s, height in ends]
+            above = max(rises)
             if above < _MOST_ABOVE:
                 return self.law(low, high)
             return self.law(tilt, tilt)
@@ -430,8 +446,10 @@ class _Request:
         if self.constant.rule.under == "Q" or infinite == 0:
             return log_finite
         with ctx.workprec(BITS):
-            lost = -(self.count * (-self.number(infinite)).log1p()).expm1()
-            return (lost + log_finite.exp()).min(arb(1)).log().upper()
+            log_finite_each = (-self.number(infinite)).log1p()
+            lost = -(self.count * log_finite_each).expm1()
+            bound = (lost + log_finite.exp()).min(arb(1))
+            return bound.log().upper()
 
     def number(self, expression: sp.Expr) -> arb:
         """Enclose an expression in the parameters."""
@@ -498,18 +516,23 @@ def _best_tilt(law: SumLaw, base: int, level: float, reach: sp.Expr) -> sp.Ratio
         tolerance = 2.0**-24 * math.sqrt(variance)
         return Probe(mean - level, tolerance, s - step)
 
-    if reach == 0 or law.cumulants(float(base), 1)[0] >= level:
+    if reach == 0:
+        return sp.S.Zero
+    if law.cumulants(float(base), 1)[0] >= level:
         return sp.S.Zero
     end = min(float(reach), _FARTHEST_TILT)
     s = increasing_root(probe, end, min(0.5, end / 2))
     if not s:
-        s = end if end < reach else end * (1 - 2.0**-10)
+        s = end * (1 - 2.0**-10)
+        if end < reach:
+            s = end
     return _short_rational(s, _FINE)
 
 
 def _short_rational(value: float, bits: int = _GRID_BITS) -> sp.Rational:
     """Return a rational of few digits near a number, never 0 for a positive one."""
-    scale = 2 ** max(bits - math.frexp(value)[1], 0)
+    _, exponent = math.frexp(value)
+    scale = 2 ** max(bits - exponent, 0)
     return sp.Rational(round(value * scale), scale)
 
 
@@ -536,7 +559,8 @@ def _quadratic_bound(request: _Request) -> arb:
             if excess > 0:
                 bound -= excess**2 / (2 * count * square)
             return request.of_all(bound.upper())
-        certain = count * request.law(base + 1, base + 1).cgf(base + 1)
+        law_under_q = request.law(base + 1, base + 1)
+        certain = count * law_under_q.cgf(base + 1)
         u = (excess / (count * square)).mid()
         if u > 1:
             log_moment = u * mean + u**2 * square / 2 + log_mass

@@ -64,7 +64,8 @@ def make(
         for plan in plans:
             checker.set_units(bits)
             checker.LEFT = math.inf  # looking for panels is not checking
-            witness[plan.name] = plan.hint(certificate["steps"], checker.rule_of(witness))
+            checked_rule = checker.rule_of(witness)
+            witness[plan.name] = plan.hint(certificate["steps"], checked_rule)
             checker.set_units(bits)
             with_plan = certificate | {"witness": witness}
             unit, low, high = checker.enclose(with_plan, plan.name, epsilon)
@@ -187,9 +188,16 @@ class _Printer(StrPrinter):  # type: ignore[misc]
 
 def _in_grammar(law: sp.Expr) -> sp.Expr:
     """Return a density in terms of exp, log, erf and Abs where it has other functions."""
+
+    def larger(a: sp.Expr, b: sp.Expr) -> sp.Expr:
+        return (a + b + sp.Abs(a - b)) / 2
+
+    def smaller(a: sp.Expr, b: sp.Expr) -> sp.Expr:
+        return (a + b - sp.Abs(a - b)) / 2
+
     law = law.replace(sp.erfc, lambda u: 1 - sp.erf(u))
-    law = law.replace(sp.Max, lambda *u: reduce(lambda a, b: (a + b + sp.Abs(a - b)) / 2, u))
-    law = law.replace(sp.Min, lambda *u: reduce(lambda a, b: (a + b - sp.Abs(a - b)) / 2, u))
+    law = law.replace(sp.Max, lambda *u: reduce(larger, u))
+    law = law.replace(sp.Min, lambda *u: reduce(smaller, u))
     hyperbolic = (sp.sinh, sp.cosh, sp.tanh, sp.sech, sp.csch, sp.coth)
     return law.replace(lambda e: isinstance(e, hyperbolic), lambda e: e.rewrite(sp.exp))
 
@@ -197,7 +205,8 @@ def _in_grammar(law: sp.Expr) -> sp.Expr:
 def _is_readable(text: str) -> bool:
     checker.set_units(64)
     try:
-        checker.log_value(checker.formula(text), checker.series(Fraction(1, 3)))
+        shape = checker.formula(text)
+        checker.log_value(shape, checker.series(Fraction(1, 3)))
     except checker.Refused as refusal:
         return not str(refusal).startswith("a formula")
     return True
@@ -214,7 +223,8 @@ class _SidePlan:
             pairs = [(pair.reversed(), n) for pair, n in pairs]
         self.kinds = tuple((kind_of(pair), n) for pair, n in pairs)
         self.lattice = lattice_of(self.kinds)
-        if self.lattice is None and all(kind.is_discrete for kind, _ in self.kinds):
+        are_discrete = all(kind.is_discrete for kind, _ in self.kinds)
+        if self.lattice is None and are_discrete:
             raise AccuracyError("no certificate: the losses lie on no lattice")
         spacing = None if self.lattice is None else float(self.lattice.spacing)
         self.plan = find_plan(self.kinds, float(epsilon), digits + 2, spacing=spacing)
@@ -225,17 +235,20 @@ class _SidePlan:
         # An error of one integral counts n times; that of a mass beside δ.
         self.log_each = -(digits + _SPARE) * LN10 - math.log(self.count)
         self.log_mass = self.log_each + min(plan.log_size, 0.0)
-        self.bits = 64 + 32 * math.ceil(-self.log_mass / math.log(2) / 32)
+        blocks = -self.log_mass / math.log(2) / 32
+        self.bits = 64 + 32 * math.ceil(blocks)
         self.nodes = 0
         # The sum is about its term at the real axis, over the width of the saddle.
         self.log_width = -(digits + 1) * LN10  # of the sum, relative
-        scales = sum(n * scale for scale, (_, n) in zip(self.scales, self.kinds, strict=True))
+        counts = [n for _, n in self.kinds]
+        scales = sum(n * scale for scale, n in zip(self.scales, counts, strict=True))
         self.log_rest = plan.log_size + math.log(plan.period) + self.log_width
         self.log_rest += float(self.tilts[0] * epsilon)
         self.log_rest -= float(scales)
         self.reach = math.sqrt(-2 * self.log_width / plan.curvature)  # of frequencies
         if self.lattice is None:
-            self.nodes = math.ceil((6 - self.log_mass) / (2 * math.log(checker.REACH)))
+            log_gain = 2 * math.log(checker.REACH)
+            self.nodes = math.ceil((6 - self.log_mass) / log_gain)
             if self.bits > _MOST_BITS:
                 raise AccuracyError(
                     "no certificate: δ is too small, so that its integrals take minutes"
@@ -316,7 +329,9 @@ class _Layout:
         mass = _exact_exp(side.log_mass - log_moment)
         few = Fraction(1, 10**6 * side.count)
         _, below, above = side.tilts
-        self._asked = [(Fraction(0), mass), (Fraction(-1), mass), (below, few), (above, few)]
+        at_0 = (Fraction(0), mass)
+        at_minus_1 = (Fraction(-1), mass)
+        self._asked = [at_0, at_minus_1, (below, few), (above, few)]
         self.hint |= {"range": ["0", "0"], "panels": [], "cells": []}
         self.step = self._step_without_nodes()
         ends = []
@@ -340,18 +355,19 @@ class _Layout:
 
     def _step_without_nodes(self) -> Any:
         """Return the checker's step without nodes on panels, which laying them needs not."""
-        step = checker.Step(self._told, self.hint, ([], 0), self._side.name == "add")
+        is_add = self._side.name == "add"
+        step = checker.Step(self._told, self.hint, ([], 0), is_add)
         step.rule, step.gap = self._rule
         return step
 
     def _lay_rows(self, rows: Sequence[tuple[Sequence[Fraction], int]]) -> None:
-        self.hint["panels"] = [[str(x) for x in row] for row, _ in rows]
+        self.hint["panels"] = [list(map(str, row)) for row, _ in rows]
         self.hint["cells"] = [str(cut) for _, cut in rows]
         self.step = self._step_without_nodes()
 
     def _rows_in_hint(self) -> list[tuple[list[Fraction], int]]:
         rows = zip(self.hint["panels"], self.hint["cells"], strict=True)
-        return [([Fraction(x) for x in row], int(cut)) for row, cut in rows]
+        return [(list(map(Fraction, row)), int(cut)) for row, cut in rows]
 
     def refine(self) -> None:
         """Halve panels further, as a larger frequency asks."""
@@ -366,8 +382,9 @@ class _Layout:
     def log_modulus(self, y: float) -> float:
         """Return the log of a bound of |e^−scale M(tilt + iy′)| for all y′ from y on."""
         tilt = self._side.tilts[0]
-        gain = self.step.gain(tilt, checker.series(Fraction(y))).lo / checker.ONE
-        return math.log(max(self._total - gain, 1e-300))
+        gain = self.step.gain(tilt, checker.series(Fraction(y)))
+        remaining = self._total - gain.lo / checker.ONE
+        return math.log(max(remaining, 1e-300))
 
     def _log_p(self, x: Fraction) -> float:
         try:
@@ -384,7 +401,9 @@ class _Layout:
         if edges_in_x and not stretch.is_integer:
             unit = _power_of_two_below((edges_in_x[-1] - edges_in_x[0]) / 256)
         bounds: list[Fraction | None] = []
-        for end, sign, index in ((stretch.lower, 1, 0), (stretch.upper, -1, -1)):
+        lower_end = (stretch.lower, 1, 0)
+        upper_end = (stretch.upper, -1, -1)
+        for end, sign, index in (lower_end, upper_end):
             inside: Fraction | None = None
             if not end.is_infinite:
                 inside = sign * _fraction_of_end(end)
@@ -448,8 +467,10 @@ class _Layout:
         return True
 
     def _is_negligible(self, left: Fraction, right: Fraction) -> bool:
-        log_p = max(map(self._log_p, (left, (left + right) / 2, right)))
-        return log_p + math.log(right - left) < self._side.log_mass - LN10
+        middle = (left + right) / 2
+        log_p = max(map(self._log_p, (left, middle, right)))
+        log_mass = log_p + math.log(right - left)
+        return log_mass < self._side.log_mass - LN10
 
     def _cut_into_cells(self) -> None:
         """Cut panels where the tilted mass is, until cells hold most of what they can."""
@@ -476,7 +497,8 @@ class _Layout:
                 j = inside[-1] + 1
             middle = row[i : j + 1]
             cells = self._number_of_cells(middle, min(share, _FINE))
-            for part, cut in ((row[: i + 1], 0), (middle, cells), (row[j:], 0)):
+            parts = ((row[: i + 1], 0), (middle, cells), (row[j:], 0))
+            for part, cut in parts:
                 if len(part) > 1:
                     pieces.append((part, cut))
         self._lay_rows(pieces)
@@ -488,7 +510,8 @@ class _Layout:
         for _, radius, log_p, loss in self.step.panels:
             height = log_p + tilt * loss - self._scale
             log_density = height.parts[0] / checker.ONE
-            masses.append(float(2 * radius) * math.exp(min(log_density, 700.0)))
+            density = math.exp(min(log_density, 700.0))
+            masses.append(float(2 * radius) * density)
         return masses
 
     def _number_of_cells(self, row: Sequence[Fraction], fine: float) -> int:
@@ -524,7 +547,8 @@ def gauss_rule(nodes: int, bits: int) -> list[list[str]]:
         unit = arb(10) ** digits
         for k in range(nodes):
             pair = arb.legendre_p_root(nodes, k, weight=True)
-            rule.append([f"{(u * unit).floor().unique_fmpz()}e-{digits}" for u in pair])
+            units = [(u * unit).floor().unique_fmpz() for u in pair]
+            rule.append([f"{number}e-{digits}" for number in units])
     return rule
 
 
@@ -539,7 +563,10 @@ def _decimal_or_ratio(x: Fraction, digits: int) -> str:
 
 def _fraction_of_end(end: sp.Expr) -> Fraction:
     """Return a number, or one much nearer than panels go."""
-    exact = end if end.is_Rational else sp.Rational(str(sp.N(end, checker.P // 3 + 10)))
+    exact = end
+    if not end.is_Rational:
+        decimals = sp.N(end, checker.P // 3 + 10)
+        exact = sp.Rational(str(decimals))
     return Fraction(int(exact.p), int(exact.q))
 
 
@@ -557,4 +584,5 @@ def _middle_of_few_bits(left: Fraction, right: Fraction) -> Fraction:
 def _exact_exp(log_size: float) -> Fraction:
     """Return e^x, which may be below all doubles."""
     whole = math.floor(log_size)
-    return Fraction(math.exp(log_size - whole)) * Fraction(math.e) ** whole
+    share = Fraction(math.exp(log_size - whole))
+    return share * Fraction(math.e) ** whole
