@@ -100,7 +100,8 @@ def enclose_allocation(pair: AllocatedPair, epsilon: float | Fraction, digits: i
                 continue
             with ctx.workprec(64):
                 log_size = float(ball.lower().log().mid())
-                efolds = log_size - float((2 * ball.rad()).log().mid())
+                log_width = float((2 * ball.rad()).log().mid())
+                efolds = log_size - log_width
             if efolds >= digits * LN10:
                 return ball
             width = max(digits, width + digits - efolds / LN10) + _SPARE
@@ -168,7 +169,8 @@ def _shortfall(base: Pair, steps: int, level: arb, log_goal: float) -> arb:
     log_digits = height - math.log(tilt) + math.log(steps) - log_goal
     bits = math.ceil(log_digits / _LN2) + 8
     bits = 16 * math.ceil(max(bits, 8) / 16)
-    law = _restricted(base, _rounded_down(min(scale - bits * _LN2, log_mass)))
+    log_missed = min(scale - bits * _LN2, log_mass)
+    law = _restricted(base, _rounded_down(log_missed))
     h = 2.0 * math.pi / period
     number, beyond = _terms_needed(law, tilt, scale, steps, h, log_goal - height)
     shared_number = int(_rounded_up_to_bits(number, _LEVEL_BITS))
@@ -180,10 +182,15 @@ def _shortfall(base: Pair, steps: int, level: arb, log_goal: float) -> arb:
         for index, value in enumerate(values[: number + 1]):
             v = index * spacing
             kernel = acb(tilt, v) ** 2
-            term = acb(0, v * level).exp() * value**steps / kernel
-            total += term if index else term / 2
-        inner = total.real * spacing / arb.pi() + arb(0, beyond.upper())
-        top = (arb(tilt) * level + steps * arb(scale)).exp()
+            rotation = acb(0, v * level).exp()
+            term = rotation * value**steps / kernel
+            if not index:
+                term = term / 2
+            total += term
+        integral = total.real * spacing / arb.pi()
+        inner = integral + arb(0, beyond.upper())
+        log_top = arb(tilt) * level + steps * arb(scale)
+        top = log_top.exp()
         fall = (-arb(tilt) * period_ball).exp()
         added = fall * (level + period_ball) / (1 - fall) ** 2
         if not period_ball >= level:
@@ -191,7 +198,8 @@ def _shortfall(base: Pair, steps: int, level: arb, log_goal: float) -> arb:
             height_below = (other_tilt * level).exp() * above**steps
             height_below = height_below / (other_tilt * arb.const_e())
             added += height_below * fall / (1 - fall)
-        return inner * top - arb(0).union(arb(added.upper()))
+        alias = arb(0).union(arb(added.upper()))
+        return inner * top - alias
 
 
 def _find_line(
@@ -207,10 +215,12 @@ def _find_line(
     least = tilt * k + steps * law.log_at(tilt)
     while True:
         half = 0.5 * period
-        other = _rounded_up_to_bits(max(tilt, 2.0 * depth / period), _TILT_BITS)
+        least_tilt = max(tilt, 2.0 * depth / period)
+        other = _rounded_up_to_bits(least_tilt, _TILT_BITS)
         height = other * k + steps * law.log_at(other)
         twice = 2 * other
-        before = twice * k + steps * law.log_at(twice) - math.log(twice) - other * half
+        height_at_twice = twice * k + steps * law.log_at(twice)
+        before = height_at_twice - math.log(twice) - other * half
         if before > log_goal or height > least + _MORE_HEIGHT * depth:
             return tilt, period
         tilt = other
@@ -257,7 +267,10 @@ class _Ratio(Kind):
 
     def atoms(self) -> list[tuple[arb, arb]]:
         """Return mass and −W of the points that Q gives."""
-        points = [(mass, -(-loss).exp()) for mass, loss in super().atoms()]
+        points = []
+        for mass, loss in super().atoms():
+            ratio = (-loss).exp()
+            points.append((mass, -ratio))
         return [*points, (self.infinite_atoms(), arb(0))]
 
 
@@ -342,11 +355,13 @@ def _transform_values(
         main = Asked(arb(tilt), scale, -bits * _LN2, (number + 1) * h)
         side = Asked(arb(twice), scale_at_twice, -6 * LN10)
         nodes = measure(law.kind, law.panels, [main, side])
-        error = arb((nodes.errors[0] + law.outside(scale)).upper())
+        lacking = nodes.errors[0] + law.outside(scale)
+        error = arb(lacking.upper())
         line = walk(nodes.weighted(main), nodes.losses, error, arb(h))
         above = nodes.total(side, 1) + law.outside(scale_at_twice)
         above = above * arb(scale_at_twice).exp()
-        return list(islice(line, number + 1)), arb(above.upper())
+        values = list(islice(line, number + 1))
+        return values, arb(above.upper())
 
 
 def _terms_needed(

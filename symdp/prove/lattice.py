@@ -76,7 +76,8 @@ class LatticeLine:
         count = sum(n for _, n in kinds)
         self._log_each = -(digits + SPARE_DIGITS) * LN10 - math.log(count)
         size = max(-plan.log_size, 0.0)
-        self.bits = int((size - self._log_each) / math.log(2)) + SPARE_BITS
+        log_bits = (size - self._log_each) / math.log(2)
+        self.bits = int(log_bits) + SPARE_BITS
         log_mass_error = min(plan.log_size, 0.0) - digits * LN10 - 1.0
         self.masses = masses(kinds, plan.panels, log_mass_error)
         with ctx.workprec(self.bits):
@@ -112,9 +113,12 @@ class LatticeLine:
             middle = sum(weights, arb(0)).mid()
             self.scale += count * middle.log()
             error = arb((nodes.errors[0] / middle).upper())
-            steps.append(([w / middle for w in weights], error, snapped, indices, count))
-            log_below += count * arb(nodes.total(at_below, 1).upper()).log()
-            log_above += count * arb(nodes.total(at_above, 2).upper()).log()
+            shares = [weight / middle for weight in weights]
+            steps.append((shares, error, snapped, indices, count))
+            most_below = arb(nodes.total(at_below, 1).upper())
+            most_above = arb(nodes.total(at_above, 2).upper())
+            log_below += count * most_below.log()
+            log_above += count * most_above.log()
         self.moved = arb(moved.upper())
         self.sides = [log_below, log_above]
         values = [acb(1)] * (self.points // 2 + 1)
@@ -131,7 +135,8 @@ class LatticeLine:
         layers = []
         for weights, error, _, indices, _ in steps:
             layers.append(_total_and_layers(weights, error, indices))
-        h = float(self._angle.mid()) * float(self.spacing.mid()) / 2 * (1 - 1e-12)
+        angle = float(self._angle.mid())
+        h = angle * float(self.spacing.mid()) / 2 * (1 - 1e-12)
 
         def log_bound(k: int) -> float:
             logs = []
@@ -142,7 +147,8 @@ class LatticeLine:
 
         # Each of them counts up to `points` times as much as the kernel at the real axis.
         log_kernel = math.log(1 + 1 / abs(self.plan.tilt))
-        wanted = -(self.digits + 1) * LN10 - math.log(self.points) - log_kernel
+        log_digits = (self.digits + 1) * LN10
+        wanted = -log_digits - math.log(self.points) - log_kernel
         wanted -= math.log(2 + math.sqrt(self.plan.curvature))
         terms = last + 1
         others_bound = arb(0)
@@ -178,18 +184,24 @@ class LatticeLine:
             for k, value in enumerate(self.values):
                 angle = k * self._angle
                 z = acb(tilt, angle)
-                kernel = 1 / -(-z * spacing).expm1()
-                kernel -= (epsilon - start).exp() / -(-(1 + z) * spacing).expm1()
+                at_z = -(-z * spacing).expm1()
+                at_next = -(-(1 + z) * spacing).expm1()
+                kernel = 1 / at_z
+                kernel -= (epsilon - start).exp() / at_next
                 shift = acb(0, angle * (self.offset - start)).exp()
                 term = (value * kernel * shift).real
-                total += term if k in (0, self.points - k) else 2 * term
+                if k not in (0, self.points - k):
+                    term = 2 * term
+                total += term
             others = self.points // 2 + 1 - len(self.values)
             if others > 0:
                 # |1 − e^{−zΔ}| is smallest at the real axis.
                 largest = 1 / -(-tilt * spacing).expm1()
                 largest += 1 / -(-(1 + tilt) * spacing).expm1()
-                total += arb(0, (2 * others * largest * self.left_out).upper())
-            height = (self.scale + self.log_height + tilt * (self.moved - epsilon)).exp()
+                left_out = 2 * others * largest * self.left_out
+                total += arb(0, left_out.upper())
+            tilted_distance = tilt * (self.moved - epsilon)
+            height = (self.scale + self.log_height + tilted_distance).exp()
             slack = height * (unsure + self.moved)
             added = arb(0)
             for b, log_moment in zip((plan.below, plan.above), self.sides, strict=True):
@@ -198,13 +210,16 @@ class LatticeLine:
                 log_bound = log_moment - side * epsilon + log_fall + log_payoff(side)
                 log_bound += side * self.moved
                 added += log_bound.exp() / -log_fall.expm1()
-            ball = front * total + arb(0, slack.upper()) - arb(0).union(arb(added.upper()))
+            rounding = arb(0, slack.upper())
+            alias = arb(0).union(arb(added.upper()))
+            ball = front * total + rounding - alias
             ball = ball.max(arb(0)) + self.masses.infinity
             return ball + arb(0).union(self.masses.outside)
 
     def _first_above(self, epsilon: arb) -> tuple[arb, arb]:
         """Return the first point proved to lie above ε, and what one at ε can count for."""
-        whole = ((epsilon - self.offset) / self.spacing).mid().floor().unique_fmpz()
+        points_below = (epsilon - self.offset) / self.spacing
+        whole = points_below.mid().floor().unique_fmpz()
         if whole is None:
             raise AccuracyError("ε lies too far out on the lattice of the losses")
         index = int(whole) - 1
@@ -224,7 +239,8 @@ def _indices_on_lattice(nodes: Nodes, spacing: Fraction) -> list[int]:
     first = nodes.losses[0]
     indices = []
     for loss in nodes.losses:
-        index = ((loss - first) / unit + arb(0.5)).mid().floor().unique_fmpz()
+        distance = (loss - first) / unit
+        index = (distance + arb(0.5)).mid().floor().unique_fmpz()
         if index is None:
             raise AccuracyError(_TOO_FINE)
         indices.append(int(str(index)))
@@ -260,7 +276,8 @@ def _total_and_layers(
     rectangles = []
     for _, run in runs:
         row = [masses[index] for _, index in run]
-        rectangles += [(height, float(j - i)) for i, j, height in layers(row)]
+        for i, j, height in layers(row):
+            rectangles.append((height, float(j - i)))
     both = np.asarray(rectangles or [(0.0, 1.0)])
     return total, both[:, 0], both[:, 1]
 
@@ -271,7 +288,8 @@ def _modulus_bound(rectangles: tuple[float, np.ndarray, np.ndarray], theta: floa
     angles = lengths * theta
     scaled_sines = lengths * math.sin(theta)
     envelope = 1 / scaled_sines
-    arch = np.abs(np.sin(np.minimum(angles, math.pi)) / scaled_sines)
+    sines = np.sin(np.minimum(angles, math.pi))
+    arch = np.abs(sines / scaled_sines)
     beyond = np.where(lengths > 2, 1 / 3, 0.0)
     share = np.minimum(np.maximum(arch, beyond), envelope)
     share = np.where(angles < math.pi, share, envelope)

@@ -83,7 +83,8 @@ def masses(kinds: Kinds, panels: Sequence[Sequence[Panels]], log_error: float) -
     """Enclose masses to an absolute error."""
     counts = tuple(n for _, n in kinds)
     log_step_error = log_error - math.log(4.0 * sum(counts))
-    bits = int(-log_step_error / math.log(2)) + SPARE_BITS
+    log_bits = -log_step_error / math.log(2)
+    bits = int(log_bits) + SPARE_BITS
     if bits > _MOST_BITS and any(kind.stretches for kind, _ in kinds):
         raise AccuracyError(_TOO_SMALL.format(log_error))
     finite = []
@@ -99,7 +100,8 @@ def masses(kinds: Kinds, panels: Sequence[Sequence[Panels]], log_error: float) -
                 continue
             finite_part = measure(kind, step_panels, [plain]).total(plain, 0)
             finite.append(finite_part)
-            outside += n * (1 - finite_part - infinite_part).upper().max(arb(0))
+            lacking = (1 - finite_part - infinite_part).upper()
+            outside += n * lacking.max(arb(0))
     return Masses(tuple(finite), tuple(infinite), counts, arb(outside.upper()))
 
 
@@ -112,8 +114,10 @@ class Line:
         self.digits = digits
         self._count = sum(n for _, n in kinds)
         self._log_each = -(digits + SPARE_DIGITS) * LN10 - math.log(self._count)
-        self.bits = int(-self._log_each / math.log(2)) + SPARE_BITS
-        self.bits += int(math.log2(2.0 + abs(epsilon) + plan.period))
+        log_bits = -self._log_each / math.log(2)
+        size = 2.0 + abs(epsilon) + plan.period
+        self.bits = int(log_bits) + SPARE_BITS
+        self.bits += int(math.log2(size))
         log_mass_error = min(plan.log_size, 0.0) - digits * LN10 - 1.0
         self.masses = masses(kinds, plan.panels, log_mass_error)
         self._log_goal = -(digits + 0.5) * LN10
@@ -139,10 +143,12 @@ class Line:
         plan = self.plan
         h = 2 * math.pi / plan.period
         # The sum is about its term at the real axis, over the width of the saddle.
-        log_kernel = -math.log(abs(plan.tilt * (1 + plan.tilt)))
+        kernel = abs(plan.tilt * (1 + plan.tilt))
+        log_kernel = -math.log(kernel)
         log_width = 0.5 * math.log(2 * math.pi * plan.curvature)
         top = log_kernel - log_width + math.log(plan.period)
-        wanted = self._log_goal + top + max(plan.log_size - plan.log_finite, 0.0)
+        above_finite = max(plan.log_size - plan.log_finite, 0.0)
+        wanted = self._log_goal + top + above_finite
         self.falls = self._falls_of_steps()
 
         def log_beyond(terms: int) -> float:
@@ -174,7 +180,8 @@ class Line:
         """Return how |M| of each kind falls, by layers or by parts as far as it has to."""
         plan = self.plan
         dense = sum(n for kind, n in self.kinds if not kind.is_discrete)
-        step_bound = math.exp(max(self._log_goal / max(dense, 1), -40.0))
+        log_bound = self._log_goal / max(dense, 1)
+        step_bound = math.exp(max(log_bound, -40.0))
         orders = 0
         share = 0.02 * (1 - step_bound)
         if step_bound < _LOW:
@@ -225,7 +232,8 @@ class Line:
     @cached_property
     def _sum_of_scales(self) -> arb:
         total = arb(0)
-        for scales, (_, n) in zip(self.plan.scales, self.kinds, strict=True):
+        counts = [n for _, n in self.kinds]
+        for scales, n in zip(self.plan.scales, counts, strict=True):
             total = total + arb(scales.tilt) * n
         return total
 
@@ -242,14 +250,19 @@ class Line:
                 if k % 64 == 0:
                     rotation = acb(0, -epsilon * self.spacing * k).exp()
                 z = acb(tilt, self.spacing * k)
-                term = (value * rotation / (z * (z + 1))).real
-                total += term if k == 0 else 2 * term
+                kernel = z * (z + 1)
+                term = (value * rotation / kernel).real
+                if k:
+                    term = 2 * term
+                total += term
                 rotation *= turn
-            beyond = arb(math.nextafter(self._log_beyond, math.inf)).exp() * (1 + arb(1e-9))
+            log_beyond = arb(math.nextafter(self._log_beyond, math.inf))
+            beyond = log_beyond.exp() * (1 + arb(1e-9))
             front = (self._sum_of_scales - tilt * epsilon).exp() / period
             whole = front * (total + arb(0, beyond))
             added = arb(0)
-            for b, log_moment in zip((plan.below, plan.above), self._sides, strict=True):
+            sides = zip((plan.below, plan.above), self._sides, strict=True)
+            for b, log_moment in sides:
                 side = arb(b)
                 log_fall = -abs(tilt - side) * period
                 log_bound = log_moment - side * epsilon + log_fall + log_payoff(side)

@@ -204,10 +204,12 @@ class _NodeRule:
         if sizes is not None:
             pairs = zip(sizes, wanted, strict=True)
             is_little = [size + _LOG2 < log_error for size, log_error in pairs]
-        needed = [order for order, little in zip(orders, is_little, strict=True) if not little]
+        with_little = zip(orders, is_little, strict=True)
+        needed = [order for order, little in with_little if not little]
         if log_bounds is not None:
             doubled = [bound + _LOG2 for bound in log_bounds]
-            if all(bound < log_error for bound, log_error in zip(doubled, wanted, strict=True)):
+            bounds_and_errors = zip(doubled, wanted, strict=True)
+            if all(bound < log_error for bound, log_error in bounds_and_errors):
                 self._add_errors(doubled)
                 return True
         if sizes is not None and not needed:
@@ -220,7 +222,8 @@ class _NodeRule:
         for number, little in enumerate(is_little):
             if little:  # the integral, and what the nodes make of it
                 assert sizes is not None
-                self._errors[number] += 2 * arb(sizes[number]).exp().upper()
+                largest = arb(sizes[number]).exp().upper()
+                self._errors[number] += 2 * largest
             else:
                 self._errors[number] += rule_error(log_bounds[number], order)
         self._gauss(stretch, centre, half, order)
@@ -291,7 +294,8 @@ def ellipse(stretch: Stretch, centre: arb, half: arb) -> list[tuple[Any, Any]] |
     if not all(value.is_finite() for value in inside):
         return None
     arc_values = [stretch.values(centre + half * turn) for turn in _ellipse_arcs()]
-    if not all(log_p.is_finite() and loss.is_finite() for log_p, loss in arc_values):
+    are_finite = [log_p.is_finite() and loss.is_finite() for log_p, loss in arc_values]
+    if not all(are_finite):
         return None
     return arc_values
 
@@ -299,7 +303,8 @@ def ellipse(stretch: Stretch, centre: arb, half: arb) -> list[tuple[Any, Any]] |
 def _semi_axes() -> tuple[arb, arb]:
     """Return half the width and half the height of the ellipse."""
     radius = arb(RADIUS)
-    return (radius + arb(1) / RADIUS) / 2, (radius - arb(1) / RADIUS) / 2
+    inverse = arb(1) / RADIUS
+    return (radius + inverse) / 2, (radius - inverse) / 2
 
 
 @lru_cache(maxsize=1)
@@ -309,20 +314,24 @@ def _ellipse_arcs() -> tuple[acb, ...]:
         step = arb.pi() / _ARCS
         angles = [between(index * step, (index + 1) * step) for index in range(_ARCS)]
         wide, tall = _semi_axes()
-        return tuple(acb(wide * angle.cos(), tall * angle.sin()) for angle in angles)
+        arcs = [acb(wide * angle.cos(), tall * angle.sin()) for angle in angles]
+        return tuple(arcs)
 
 
 def order_of(excess: float) -> int:
     """Return how many nodes bring an error down by so many e-folds, with the rule's factor 6."""
-    order = max(1, math.ceil((excess + 2.0) / (2 * math.log(RADIUS))))
-    step = max(_ORDER_STEP, 1 << max(order.bit_length() - 3, 0))  # few rules: roots take long
+    log_gain = 2 * math.log(RADIUS)
+    order = max(1, math.ceil((excess + 2.0) / log_gain))
+    eighth = 1 << max(order.bit_length() - 3, 0)
+    step = max(_ORDER_STEP, eighth)  # few rules: roots take long
     return step * math.ceil(order / step)
 
 
 def rule_error(log_bound: float, order: int) -> arb:
     """Bound the error of a rule, given the log of h·M."""
     square = arb(RADIUS) ** 2
-    first = arb(16) / 3 * arb(log_bound).exp() / square**order
+    size = arb(log_bound).exp()
+    first = arb(16) / 3 * size / square**order
     return arb((first / (1 - 1 / square)).upper())
 
 
@@ -330,7 +339,8 @@ def rule_error(log_bound: float, order: int) -> arb:
 def gauss(order: int, precision: int) -> tuple[tuple[arb, arb], ...]:
     """Gauss–Legendre nodes and weights on [−1, 1]."""
     with ctx.workprec(precision):
-        right = [arb.legendre_p_root(order, k, weight=True) for k in range((order + 1) // 2)]
+        half = range((order + 1) // 2)
+        right = [arb.legendre_p_root(order, k, weight=True) for k in half]
         paired = right[: order // 2][::-1]
         left = [(-root, weight) for root, weight in paired]
         return (*right, *left)
@@ -384,7 +394,8 @@ def sampled(stretch: Stretch, left: arb, right: arb, size: int) -> Samples | Non
         return None
     points, _ = _chebyshev_points_and_matrix(size, ctx.prec)
     values = [stretch.values(centre + half * u) for u in points]
-    if not all(log_p.is_finite() and loss.is_finite() for log_p, loss in values):
+    are_finite = [log_p.is_finite() and loss.is_finite() for log_p, loss in values]
+    if not all(are_finite):
         return None
     return Samples(centre, half, values, around)
 
@@ -398,14 +409,16 @@ def interpolant(values: Sequence[arb]) -> arb_poly:
 
 def interpolation_error(bound: arb, size: int) -> arb:
     """Bound what an interpolant at so many points lacks, for a bound on the ellipse."""
-    return arb((bound * 4 * arb(RADIUS) ** (1 - size) / (RADIUS - 1)).upper())
+    decay = arb(RADIUS) ** (1 - size)
+    return arb((bound * 4 * decay / (RADIUS - 1)).upper())
 
 
 @lru_cache(maxsize=8)
 def _chebyshev_points_and_matrix(size: int, precision: int) -> tuple[tuple[arb, ...], arb_mat]:
     """Return Chebyshev points, and what makes the powers' coefficients of interpolants."""
     with ctx.workprec(precision + 2 * size):
-        angles = [(2 * k + 1) * arb.pi() / (2 * size) for k in reversed(range(size))]
+        falling = reversed(range(size))
+        angles = [(2 * k + 1) * arb.pi() / (2 * size) for k in falling]
         fourier = []
         for j in range(size):
             weight = arb(2) if j else arb(1)

@@ -84,11 +84,13 @@ def bracket_delta(kinds: Kinds, epsilon: arb, tilt: float, log_size: float, digi
     tilt = math.ldexp(short_mantissa, exponent - _TILT_BITS)
     # n times as far from ε as leaves e^{t(n·centre − ε)} near 1: close ε share it.
     unit = 2.0 ** -math.ceil(math.log2(count * tilt))
-    centre = unit * round(float(epsilon.mid()) / count / unit)
+    epsilon_of_step = float(epsilon.mid()) / count
+    centre = unit * round(epsilon_of_step / unit)
     aim = _MeshAim(tilt, centre, math.floor(log_size), width, count)
     best: arb | None = None
     with ctx.workprec(_BITS + max(0, exponent)):
-        spacing = math.sqrt(_FIRST * width / (_DISTANCE * count * tilt * (1.0 + tilt)))
+        length_at_tilt = _DISTANCE * count * tilt * (1.0 + tilt)
+        spacing = math.sqrt(_FIRST * width / length_at_tilt)
         for _ in range(_TRIES):
             window = _window(kinds, aim, ctx.prec)
             finest = _finest_spacing(kinds, window.kept, aim)
@@ -128,14 +130,17 @@ def _ball_on_mesh(
     if not all(step.outcomes for step in window.kept):
         return window.infinite + arb(0).union(window.missed), 0.0  # no sum is finite
     law = _sum_on_mesh(kinds, aim, spacing, ctx.prec)
-    lacking = law.lacking * law.tilted(epsilon) * log_payoff(law.tilt).exp()
+    payoff = log_payoff(law.tilt).exp()
+    lacking = law.lacking * law.tilted(epsilon) * payoff
     left_out = lacking + window.missed
     above = window.infinite + law.excess(epsilon - law.slack) + left_out
-    below = (law.excess(epsilon + law.slack) - law.distance(epsilon)).max(arb(0))
+    proved = law.excess(epsilon + law.slack) - law.distance(epsilon)
+    below = proved.max(arb(0))
     share = 0.0
     if above > 0:
         share = float((left_out / above).upper())
-    low = arb((window.infinite + below).lower()).max(arb(0))
+    lower = window.infinite + below
+    low = arb(lower.lower()).max(arb(0))
     high = arb(above.upper()).min(arb(1))
     return low.union(high), share
 
@@ -167,7 +172,8 @@ class _MeshAim:
     @property
     def stray_bits(self) -> int:
         """−log₂ of what the loss on a panel may be off by."""
-        return _STRAY_BITS + math.ceil(math.log2(self.count * (1.0 + self.tilt) / self.width))
+        scale = self.count * (1.0 + self.tilt) / self.width
+        return _STRAY_BITS + math.ceil(math.log2(scale))
 
 
 class _MeshSum(NamedTuple):
@@ -195,7 +201,8 @@ class _MeshSum(NamedTuple):
 
     def below(self, epsilon: arb) -> int:
         """About the last level below ε."""
-        return math.floor(float(((epsilon - self.origin) / self.step).mid()))
+        level = (epsilon - self.origin) / self.step
+        return math.floor(float(level.mid()))
 
     def tilted(self, epsilon: arb) -> arb:
         """Bound e^{back − tu}e^{t(u − ε)} for every sum u within the slack of its level."""
@@ -203,7 +210,8 @@ class _MeshSum(NamedTuple):
 
     def front(self, level: int) -> arb:
         """Enclose the mass of P of a unit at a level."""
-        return self.unit * (self.back - self.tilt * self.place(level)).exp()
+        exponent = self.back - self.tilt * self.place(level)
+        return self.unit * exponent.exp()
 
     def mass(self, level: int) -> arb:
         """Bound the mass of P at a level from below."""
@@ -217,14 +225,16 @@ class _MeshSum(NamedTuple):
         start = max(self.below(epsilon) - 1, self.first)
         total = arb(0)
         for level in range(start, start + _NEAR_POINTS):
-            payoff = (-(epsilon - self.place(level)).expm1()).max(arb(0))
+            gain = -(epsilon - self.place(level)).expm1()
+            payoff = gain.max(arb(0))
             total += self.mass(level) * payoff
         start += _NEAR_POINTS
         if start < self.first + self.masses.length():
             far_masses = arb_poly(self.masses.right_shift(start - self.first))
             of_p = far_masses((-self.tilt * self.step).exp())
             of_q = far_masses((-(1 + self.tilt) * self.step).exp())
-            total += self.front(start) * (of_p - (epsilon - self.place(start)).exp() * of_q)
+            share_of_q = (epsilon - self.place(start)).exp()
+            total += self.front(start) * (of_p - share_of_q * of_q)
         return total
 
     def distance(self, epsilon: arb) -> arb:
@@ -233,23 +243,29 @@ class _MeshSum(NamedTuple):
         reach = _REACH * spread
         if spread.is_zero():
             return arb(0)
-        if not (spread <= _WIDEST_SPREAD and reach >= 2 * self.tilt * spread**2):
+        is_far = reach >= 2 * self.tilt * spread**2
+        if not (spread <= _WIDEST_SPREAD and is_far):
             return arb.pos_inf()
         b = spread / 2
-        front = spread * ((1 + b**2).sqrt() + b) / 2 * ((1 + b**2) / 4).exp()
+        width = spread * ((1 + b**2).sqrt() + b) / 2
+        front = width * ((1 + b**2) / 4).exp()
         # Of V(u) e^{−tu} the largest value is for what the coefficients lack, and that beyond the
         # reach for all the rest.
         total = self.lacking * ((self.tilt * spread) ** 2).exp()
         whole = self.unit * arb(self.masses(1)) + self.lacking
-        total += whole * (self.tilt * reach - (_REACH / 2) ** 2).exp()
+        log_fall = self.tilt * reach - (_REACH / 2) ** 2
+        total += whole * log_fall.exp()
         total *= front * self.tilted(epsilon)
         levels_within = float(((reach + self.slack) / self.step).upper())
         half = math.ceil(levels_within) + 1
         middle = self.below(epsilon)
         for level in range(middle - half, middle + half + 2):
-            mass = self.mass(level) - self.unsplit.get(level, arb(0))
-            distance = (abs(self.place(level) - epsilon) - self.slack).max(arb(0))
-            total += mass * front * (-((distance / (2 * spread)) ** 2)).exp()
+            whole_mass = self.mass(level)
+            mass = whole_mass - self.unsplit.get(level, arb(0))
+            between = abs(self.place(level) - epsilon)
+            distance = (between - self.slack).max(arb(0))
+            fall = (-((distance / (2 * spread)) ** 2)).exp()
+            total += mass * front * fall
         return arb(total.upper())
 
 
@@ -285,7 +301,8 @@ def _sum_on_mesh(kinds: Kinds, aim: _MeshAim, spacing: float, precision: int) ->
     total = log_total.exp()
     tilt = arb(aim.tilt)
     lacking_share = 1 - arb(product(1)) / unit
-    spread = arb(split).sqrt() * (step + 2 * widest) / 2
+    widest_step = step + 2 * widest
+    spread = arb(split).sqrt() * widest_step / 2
     return _MeshSum(
         masses=product,
         first=first,
@@ -336,7 +353,8 @@ def _window(kinds: Kinds, aim: _MeshAim, precision: int) -> _KeptWindow:
         where.append(step_panels)
         tilted = {item: _tilted_mass(item, aim) for item in outcomes}
         tilted_laws.append(tilted)
-        surplus += count * log_sum([_log_of_upper(size) for size in tilted.values()])
+        log_sizes = [_log_of_upper(size) for size in tilted.values()]
+        surplus += count * log_sum(log_sizes)
     most_panels = max(map(len, where), default=1) + 1
     whole = masses(kinds, where, log_mass - math.log(most_panels))
     kept = []
@@ -345,9 +363,11 @@ def _window(kinds: Kinds, aim: _MeshAim, precision: int) -> _KeptWindow:
         # Above, where hardly any loss lies but much tilted mass, the mass of P is what to count.
         plain = {item: arb(item.mass.upper()) for item in tilted}
         left, above = _without_smallest(plain, aim.log_size + aim.log_share)
-        log_total = log_sum([_log_of_upper(size) for size in tilted.values()])
+        log_sizes = [_log_of_upper(size) for size in tilted.values()]
+        log_total = log_sum(log_sizes)
         log_most = log_total - surplus + aim.log_share
-        left, below = _without_smallest({item: tilted[item] for item in left}, log_most)
+        tilted_left = {item: tilted[item] for item in left}
+        left, below = _without_smallest(tilted_left, log_most)
         kept.append(_KeptStep(tuple(left), count, below))
         missed += count * above
     return _KeptWindow(kept, arb(missed.upper()), whole.infinity, max(surplus, 0.0))
@@ -363,7 +383,8 @@ def _without_smallest(
     sizes: dict[Atom | Panel, arb], log_most: float
 ) -> tuple[list[Atom | Panel], arb]:
     """Leave out the smallest outcomes, but not all; return the others, the largest first."""
-    left = sorted(sizes, key=lambda item: _log_of_upper(sizes[item]), reverse=True)
+    log_sizes = {item: _log_of_upper(size) for item, size in sizes.items()}
+    left = sorted(sizes, key=log_sizes.__getitem__, reverse=True)
     total = arb(0)
     while len(left) > 1:
         smallest = left[-1]
@@ -453,21 +474,26 @@ def _law_on_mesh(kept_step: _KeptStep, step: arb, aim: _MeshAim, bits: int) -> _
                 else:
                     split[level] = (p, q)
     overshoot = arb(overshoot.upper())
-    levels = sorted({*split, *(level + 1 for level in split), *on_mesh})
+    next_levels = [level + 1 for level in split]
+    levels = sorted({*split, *next_levels, *on_mesh})
     first = levels[0]
     length = levels[-1] - first + 1
     if length > _MOST_POINTS:
         raise AccuracyError(_TOO_LARGE)
     tilt = arb(aim.tilt)
     back = offset - arb(aim.centre)
-    weights = {level: (tilt * (level * step + back)).exp() for level in levels}
+    weights = {}
+    for level in levels:
+        exponent = tilt * (level * step + back)
+        weights[level] = exponent.exp()
     masses = {level: mass * weights[level] for level, mass in on_mesh.items()}
     whole = -(-(step + 2 * overshoot)).expm1()
     for level, (p, q) in split.items():
         growth = (offset + level * step - overshoot).exp()
         upper = (p - growth * q) / whole
         for near, part in ((level, p - upper), (level + 1, upper)):
-            masses[near] = masses.get(near, arb(0)) + part * weights[near]
+            before = masses.get(near, arb(0))
+            masses[near] = before + part * weights[near]
     total = kept_step.below
     for mass in masses.values():
         total = total + mass.upper().max(arb(0))
@@ -476,7 +502,8 @@ def _law_on_mesh(kept_step: _KeptStep, step: arb, aim: _MeshAim, bits: int) -> _
     coefficients = [0] * length
     with ctx.workprec(ctx.prec + bits):
         for level, mass in masses.items():
-            units = (mass * scale).lower().max(arb(0)).floor().unique_fmpz()
+            least_units = (mass * scale).lower().max(arb(0))
+            units = least_units.floor().unique_fmpz()
             if units is None:
                 raise AccuracyError("a mass on the mesh is not enclosed")
             coefficients[level - first] = int(units)
@@ -545,15 +572,19 @@ def _sums_of_levels(sums: dict[int, arb], masses: dict[int, arb], count: int) ->
     """Return lower bounds of the masses of sums of two levels, none where there are too many."""
     fewest = count if len(masses) == 1 else 0
     extended: dict[int, arb] = {}
-    if not masses or (count - fewest + 1) * len(sums) > _MOST_SUMS:
+    most_sums = (count - fewest + 1) * len(sums)
+    if not masses or most_sums > _MOST_SUMS:
         return extended
-    (level_p, p), (level_q, q), *_ = *masses.items(), (0, arb(0))
+    both = [*masses.items(), (0, arb(0))]
+    level_p, p = both[0]
+    level_q, q = both[1]
     ways = arb(1)
     for k in range(fewest, count + 1):
         power = ways * p**k * q ** (count - k)
         distance = k * level_p + (count - k) * level_q
         for first, mass in sums.items():
             level = first + distance
-            extended[level] = extended.get(level, arb(0)) + mass * power
+            before = extended.get(level, arb(0))
+            extended[level] = before + mass * power
         ways = ways * (count - k) / (k + 1)
     return extended

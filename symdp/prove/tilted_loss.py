@@ -101,7 +101,8 @@ class TiltedLoss:
             about = self._mean_about(tilt)
             first = self._moment_ratio(tilt, about, 1)
             distance = about - centre
-            return self._moment_ratio(tilt, about, 2) + (2 * first + distance) * distance
+            second = self._moment_ratio(tilt, about, 2)
+            return second + (2 * first + distance) * distance
 
     def third(self, tilt: sp.Rational) -> arb:
         """Enclose P_t = E_t|ℓ − K′(t)|³."""
@@ -114,13 +115,16 @@ class TiltedLoss:
                 scale += 1.5 * float(variance.log().mid())
             moment = Asked(t, scale, self.asked[0].log_error)
             cubed = _without_points(self.kind)
-            cubed.stretches = tuple(_Cubed(stretch, centre) for stretch in self.kind.stretches)
+            stretches = [_Cubed(stretch, centre) for stretch in self.kind.stretches]
+            cubed.stretches = tuple(stretches)
             nodes = measure(cubed, self._spread, [moment])
             total = nodes.total(moment, 0) * arb(moment.scale).exp()
             for weight, loss in zip(self._single.weights, self._single.losses, strict=True):
                 distance = abs(loss - centre)
-                total += weight * (t * loss).exp() * distance * distance * distance
-            total += arb(0, 2 * self._moment_error(tilt, centre, 3, self.tails))
+                tilted_weight = weight * (t * loss).exp()
+                total += tilted_weight * distance * distance * distance
+            lacking = self._moment_error(tilt, centre, 3, self.tails)
+            total += arb(0, 2 * lacking)
             return total / self._moment_ball(tilt, self._mean_about(tilt), 0)
 
     def smooth_part(self, tilt: sp.Rational) -> arb:
@@ -178,15 +182,18 @@ class TiltedLoss:
         total = arb(0)
         for number, moment in enumerate(self.asked):
             error = sum((bounds[number] for bounds in errors), arb(0))
-            total += error * (moment.scale + (t - moment.tilt) * centre).exp()
+            log_size = moment.scale + (t - moment.tilt) * centre
+            total += error * log_size.exp()
         if power and total != 0:
-            radius = min((abs(moment.tilt - t) for moment in self.asked), key=float)
+            distances = [abs(moment.tilt - t) for moment in self.asked]
+            radius = min(distances, key=float)
             total *= math.factorial(power) / radius**power
         return arb(total.upper())
 
     def _moment_at(self, tilt: sp.Rational, turn: sp.Rational) -> acb:
         z = acb(real_ball(tilt), real_ball(turn))
-        error = self._moment_error(tilt, self._mean_about(tilt), 0, *self._errors())
+        about = self._mean_about(tilt)
+        error = self._moment_error(tilt, about, 0, *self._errors())
         total = acb(arb(0, error), arb(0, error))
         for weight, loss in zip(self._weights, self._losses, strict=True):
             total = total + weight * (z * loss).exp()
@@ -195,7 +202,9 @@ class TiltedLoss:
 
 def log_moment(kind: Kind, tilt: sp.Rational) -> float:
     """Return about K(t)."""
-    return float(f"{SumLaw([(kind.law, 1)]).cgf(float(tilt)):.12g}")
+    law = SumLaw([(kind.law, 1)])
+    height = law.cgf(float(tilt))
+    return float(f"{height:.12g}")
 
 
 def _without_points(kind: Kind) -> Kind:
@@ -300,7 +309,8 @@ def _place_of_cut(
         return arb((log_p + moment.tilt * loss - moment.scale).exp())
 
     if stretch.is_moved:
-        return find_cut(height, arb(abs(last)).max(arb(1)), direction, tolerance)
+        away = arb(abs(last)).max(arb(1))
+        return find_cut(height, away, direction, tolerance)
     formula = stretch.exact
     x = stretch.variable
     scale = sp.Rational(*moment.scale.as_integer_ratio())
@@ -317,11 +327,13 @@ def _place_of_cut(
         distance = (-y).exp()
         return height(end - direction * distance) * distance
 
-    begin = arb(-math.log(abs(last - float(exact)))).upper()
+    distance = abs(last - float(exact))
+    begin = arb(-math.log(distance)).upper()
     far = exponent.subs(x, near) - DISTANCE
     start = begin if begin > 0 else None
     cut, mass = cut_tail([far], height_beside, 1, start, tolerance)
-    return arb((end - direction * (-cut).exp()).mid()), mass
+    cut_distance = (-cut).exp()
+    return arb((end - direction * cut_distance).mid()), mass
 
 
 def _exact_tilt(tilt: arb) -> sp.Rational:
@@ -360,9 +372,11 @@ def cgf_ball(pair: Pair, z: sp.Expr, digits: int = 30) -> acb:
     True
     """
     instance(pair, Pair, "it is no pair: give mechanism.pair()")
-    t, y = sp.re(z), sp.im(z)
+    t = sp.re(z)
+    y = sp.im(z)
     bits = math.ceil((digits + 2) / math.log10(2))
-    return acb(TiltedLoss(kind_of(pair), t, t, abs(float(y)), bits).cgf(t, y))
+    loss = TiltedLoss(kind_of(pair), t, t, abs(float(y)), bits)
+    return acb(loss.cgf(t, y))
 
 
 @lru_cache(maxsize=64)

@@ -119,7 +119,8 @@ def _profile_of_ball(ball: arb, digits: int, is_proved: bool, way: str) -> Profi
 
 
 def _digits_of_ball(ball: arb, digits: int) -> int:
-    if 2 * ball.rad() <= abs(ball.mid()) * arb(10) ** -digits:
+    allowed = abs(ball.mid()) * arb(10) ** -digits
+    if 2 * ball.rad() <= allowed:
         return digits
     return max(int(ball.rel_accuracy_bits() * math.log10(2.0)), 0)
 
@@ -132,9 +133,11 @@ def _to_mpf(ball: arb, digits: int) -> Any:
 
 def _two_steps_added(steps: Sequence[tuple[OneStep, int]], epsilon: Fraction, digits: int) -> arb:
     """Return δ(ε) within what its two sums differ by, if that is little enough."""
-    kinds = [(kind_of(pair), n) for pair, n in steps if not isinstance(pair, AllocatedPair)]
+    pairs = [(pair, n) for pair, n in steps if not isinstance(pair, AllocatedPair)]
+    kinds = [(kind_of(pair), n) for pair, n in pairs]
     dense = [(kind, count) for kind, count in kinds if not kind.is_discrete]
-    if len(kinds) < len(steps) or sum(count for _, count in dense) > _MOST_STEPS:
+    dense_count = sum(count for _, count in dense)
+    if len(kinds) < len(steps) or dense_count > _MOST_STEPS:
         raise AccuracyError("")
     saddle = find_saddle(sum_law(tuple(kinds)), float(epsilon))
     # Without a moment a large loss is likely, and δ is not small.
@@ -159,8 +162,10 @@ def _two_steps_added(steps: Sequence[tuple[OneStep, int]], epsilon: Fraction, di
         missed = arb(0)  # of laws of mass 1
         for pair, n in steps:
             infinite = mass_at_infinity([(pair, 1)], log_error)
-            missed = missed + n * abs(1 - step_laws[kind_of(pair)].mass - infinite)
-        ball = total.max(arb(0)) + mass_at_infinity(steps, log_error) + arb(0, missed.upper())
+            mass = step_laws[kind_of(pair)].mass
+            missed = missed + n * abs(1 - mass - infinite)
+        all_infinite = mass_at_infinity(steps, log_error)
+        ball = total.max(arb(0)) + all_infinite + arb(0, missed.upper())
         if not (ball > 0 and _digits_of_ball(ball, digits) >= digits):
             raise AccuracyError(
                 f"two sums of δ agree on fewer than {digits} digits ({ball.str(10)}); ask for "
@@ -282,19 +287,22 @@ class _StepInParts:
             density = panel.p.derivative()
             slope = panel.loss.derivative()
             for run in panel.runs:
-                ends = [(panel.loss(arb(u)) + panel.middle).mid() for u in run[:2]]
+                losses = [panel.loss(arb(end)) for end in run[:2]]
+                ends = [(loss + panel.middle).mid() for loss in losses]
                 kinks += ends
                 low, high = sorted(map(float, ends))
                 parts.append(_MonotonePart(panel, run, density, slope, low, high))
         self.low = min(kinks, default=arb(0))
         self.high = max(kinks, default=arb(0))
-        self.kinks = _distinct_places([*(loss for _, loss in self.atoms), self.low, self.high])
+        atom_losses = [loss for _, loss in self.atoms]
+        self.kinks = _distinct_places([*atom_losses, self.low, self.high])
         self._parts = sorted(parts, key=lambda part: part.low)
         self._lows = np.asarray([part.low for part in self._parts])
         self._highs = np.asarray([part.high for part in self._parts])
         self._above = [(arb(0), arb(0))]  # P and Q of the last parts
         for part in reversed(self._parts):
-            p, q = part.masses(arb(part.run.start), arb(part.run.end))
+            start = arb(part.run.start)
+            p, q = part.masses(start, arb(part.run.end))
             p_above, q_above = self._above[-1]
             self._above.append((p_above + p, q_above + q))
         p_of_parts, _ = self._above[-1]
@@ -343,7 +351,8 @@ class _StepInParts:
                 places.append(part.place(loss))
         waiting = []
         for left, right in pairwise(_distinct_places(places)):
-            waiting.append((left, right, self._gauss_sum(other.tail, e, part, left, right), 0))
+            whole = self._gauss_sum(other.tail, e, part, left, right)
+            waiting.append((left, right, whole, 0))
         total = arb(0)
         while waiting:
             left, right, whole, depth = waiting.pop()
@@ -366,6 +375,8 @@ class _StepInParts:
         densities = part.density.evaluate(places, "iter")
         from_middle = e - part.panel.middle
         total = arb(0)
-        for (_, weight), density, loss in zip(self._rule, densities, losses, strict=True):
-            total = total + weight * density * g((from_middle - loss).mid())
+        weights = [weight for _, weight in self._rule]
+        for weight, density, loss in zip(weights, densities, losses, strict=True):
+            value = g((from_middle - loss).mid())
+            total = total + weight * density * value
         return half * total

@@ -155,8 +155,8 @@ class TabulatedLaw(LossLaw):
             # Log P as doubles have it, and ℓ: a table says nothing beside the line.
             if isinstance(x, acb):
                 return UNKNOWN, UNKNOWN
-            place = np.asarray([float(x.mid())])
-            log_value = float(log_p(place)[0])
+            middle = np.asarray([float(x.mid())])
+            log_value = float(log_p(middle)[0])
             return arb(log_value), int(sign) * self._chart.ball(x)
 
         first = float(table.edges[0])
