@@ -78,7 +78,8 @@ def _enclose_single(kind: Kind, epsilon: arb, digits: float) -> arb:
     ball = arb(0)
     for _ in range(_HALVINGS):
         ball = _enclosed_single(kind, epsilon, log_error)
-        if ball.lower() > 0 and 2 * ball.rad() < ball.lower() * arb(10) ** -digits:
+        widest = ball.lower() * arb(10) ** -digits
+        if ball.lower() > 0 and 2 * ball.rad() < widest:
             break
         log_size = 2 * log_error
         if ball.lower() > 0:
@@ -110,13 +111,17 @@ def _enclosed_single(kind: Kind, epsilon: arb, log_error: float) -> arb:
         of_q = Asked(arb(-1), -about, log_share)
         nodes = measure(kind, above, [of_p, of_q])
         error_of_p, error_of_q = nodes.errors
-        total = arb(0, error_of_p + error_of_q * (epsilon - about).exp())
+        error_of_both = error_of_p + error_of_q * (epsilon - about).exp()
+        total = arb(0, error_of_both)
         for weight, loss in zip(nodes.weights, nodes.losses, strict=True):
-            payoff = (-(epsilon - loss).expm1()).max(arb(0))
+            gain = -(epsilon - loss).expm1()
+            payoff = gain.max(arb(0))
             total = total + weight * payoff
-        finite_part = (total + arb(0).union(undecided)).max(arb(0))
+        finite_part = total + arb(0).union(undecided)
+        finite_part = finite_part.max(arb(0))
         lower = finite_part + law_masses.infinity
-        return arb((lower + arb(0).union(law_masses.outside)).min(arb(1)))
+        outside = arb(0).union(law_masses.outside)
+        return arb((lower + outside).min(arb(1)))
 
 
 def _pieces_above(
@@ -141,9 +146,12 @@ def _pieces_above(
                 rows.append([start, end])
             continue
         mass = abs(end - start) * log_p.exp()
-        size = mass * (-(epsilon - loss).expm1()).max(arb(0))
+        gain = -(epsilon - loss).expm1()
+        size = mass * gain.max(arb(0))
         middle = ((start + end) / 2).mid()
-        is_least = size.is_finite() and bool(arb(size.upper()).log() < log_error)
+        is_least = False
+        if size.is_finite():
+            is_least = bool(arb(size.upper()).log() < log_error)
         if start < middle < end and not is_least:
             waiting += [(middle, end), (start, middle)]
             continue

@@ -79,19 +79,24 @@ def enclose_known(steps: Sequence[tuple[Any, int]], exact: Fraction, digits: int
             sums = _MomentSums(laws, fraction_ball(exact), arb(0), arb(tilt), period)
             return sums.on_lattice(number, start, step, sides)
     # The density of the loss at ε is about t(1 + t) times δ.
-    tau = math.sqrt(10.0**-wanted / (_LACKING * tilt * (1.0 + tilt)))
-    efolds = (wanted + 2.0) * LN10 + math.log(1.0 + 1.0 / tilt) + 4.0
+    length_at_tilt = _LACKING * tilt * (1.0 + tilt)
+    tau = math.sqrt(10.0**-wanted / length_at_tilt)
+    log_kernel = math.log(1.0 + 1.0 / tilt)
+    efolds = (wanted + 2.0) * LN10 + log_kernel + 4.0
     reach = math.sqrt(2.0 * efolds)
     least_tau = reach * length / (2.0 * math.pi * _MOST_TERMS)
     tau = min(max(tau, least_tau), _WIDEST)
     terms = math.ceil(reach / tau * length / (2.0 * math.pi))
     if terms > 2 * _MOST_TERMS:
         raise AccuracyError("so many terms would take minutes to certify; ask for a larger epsilon")
-    bits = _BITS + int(abs(log_size) / math.log(2.0)) + law.count.bit_length()
+    size_bits = int(abs(log_size) / math.log(2.0))
+    bits = _BITS + size_bits + law.count.bit_length()
     with ctx.workprec(bits):
-        sums = _MomentSums(laws, fraction_ball(exact), arb(tau), arb(tilt), arb(length))
+        length_ball = arb(length)
+        sums = _MomentSums(laws, fraction_ball(exact), arb(tau), arb(tilt), length_ball)
         ball = sums.ball(terms, sides)
-        if not 2 * ball.rad() < ball.lower() * arb(10) ** -min(digits, _LEAST):
+        widest = ball.lower() * arb(10) ** -min(digits, _LEAST)
+        if not 2 * ball.rad() < widest:
             raise AccuracyError("the enclosure stays too wide; compose more steps")
         return ball
 
@@ -132,18 +137,23 @@ class _MomentSums:
             z = acb(tilt, h * k)
             log_value = self._log_moment(z)
             weight = 1 if k == 0 else 2
-            payoff += weight * (log_value.exp() / (z * (z + 1))).real
-            near += weight * (log_value + (tau * z) ** 2).exp().real
+            kernel = z * (z + 1)
+            payoff += weight * (log_value.exp() / kernel).real
+            smoothed = (log_value + (tau * z) ** 2).exp()
+            near += weight * smoothed.real
         # |M(t + iy)| ≤ M(t) beyond the last term.
         y = h * terms
         square = (tau * y) ** 2
         top = self._log_moment(acb(tilt)).real.exp()
-        beyond = 2 * top * (-square / 2).exp() / (h * y)
+        decay = (-square / 2).exp()
+        beyond = 2 * top * decay / (h * y)
         payoff += arb(0, beyond.upper())
         fall = 3 * square / 2
-        near += 2 * top * ((tau * tilt) ** 2 - fall).exp() / (2 * fall / y * h)
+        smoothed_fall = ((tau * tilt) ** 2 - fall).exp()
+        near += 2 * top * smoothed_fall / (2 * fall / y * h)
         b = tau / 2
-        front = tau * ((1 + b**2).sqrt() + b) / 2 * ((1 + b**2) / 4).exp()
+        width = tau * ((1 + b**2).sqrt() + b) / 2
+        front = width * ((1 + b**2) / 4).exp()
         lacking = front * tau / arb.pi().sqrt() * h * near
         upper = payoff / self._length
         lower = upper - self._alias_bound(sides) - lacking.upper()
@@ -155,14 +165,18 @@ class _MomentSums:
         epsilon = self._epsilon
         first = count * start
         h = abs(step)
-        least = first + math.ceil(float((epsilon - first) / h)) * h
+        steps_above = math.ceil(float((epsilon - first) / h))
+        least = first + steps_above * h
         gap = epsilon - least
         total = arb(0)
         for k in range(number // 2 + 1):
-            z = acb(self._tilt, 2 * arb.pi() * k / self._length)
+            y = 2 * arb.pi() * k / self._length
+            z = acb(self._tilt, y)
             value = (self._log_moment(z) + z * gap).exp()
-            share = 1 / (1 - (-z * h).exp())
-            share -= gap.exp() / (1 - (-(1 + z) * h).exp())
+            at_z = 1 - (-z * h).exp()
+            at_next = 1 - (-(1 + z) * h).exp()
+            share = 1 / at_z
+            share -= gap.exp() / at_next
             weight = 1 if k == 0 or 2 * k == number else 2
             total += weight * (value * share).real
         upper = total / number
@@ -177,7 +191,8 @@ class _MomentSums:
         total = arb(0)
         for side in sides:
             log_fall = -abs(self._tilt - side) * self._length
-            log_bound = self._log_moment(acb(side)).real + log_fall + log_payoff(side)
+            log_moment = self._log_moment(acb(side)).real
+            log_bound = log_moment + log_fall + log_payoff(side)
             total += log_bound.exp() / -log_fall.expm1()
         return arb(total.upper())
 

@@ -121,7 +121,8 @@ class _ProfileBeside:
         with ctx.workprec(_bits_of_digits(digits)):
             target = fraction_ball(self.target)
             finite = target - self.infinite
-            lost = math.ceil(float((target / finite).log()) / math.log(10))
+            log_ratio = float((target / finite).log())
+            lost = math.ceil(log_ratio / math.log(10))
         ball = enclose_delta(self.pairs, epsilon, min(digits + lost, MOST_DIGITS))
         with ctx.workprec(_bits_of_digits(digits + lost)):
             above = ball - fraction_ball(self.target)
@@ -239,7 +240,8 @@ class _RootSearch:
 
     def look(self, epsilon: Fraction, fine: Fraction) -> _ProfileLook:
         """Enclose h, to digits that tell apart places so close."""
-        wanted = math.ceil(-_log10(abs(self.slope) * fine)) + _SPARE
+        log_accuracy = _log10(abs(self.slope) * fine)
+        wanted = math.ceil(-log_accuracy) + _SPARE
         look = self.profile.look(epsilon, max(wanted, LEAST_DIGITS))
         if look.sign > 0:
             self.low = max(self.low, epsilon)
@@ -256,7 +258,8 @@ class _RootSearch:
                     "are proved of it"
                 )
             # Beyond the largest loss: ε may be only a rounding of what lies below it.
-            back = max(_GALLOP * self.away, self.epsilon / 10**self.digits)
+            one_digit = self.epsilon / 10**self.digits
+            back = max(_GALLOP * self.away, one_digit)
             self.confine(look.epsilon - back, back)
             return
         self.take_slope(look)
@@ -264,7 +267,8 @@ class _RootSearch:
         next_epsilon = look.epsilon + step
         away = abs(step) * self.slope_error
         if look.sign == 0:  # δ has too few digits, or the place lies next to the zero
-            self.least = max(self.least, self.blur * look.radius / abs(self.slope))
+            blurred = self.blur * look.radius / abs(self.slope)
+            self.least = max(self.least, blurred)
             self.blur *= 2
         if look.epsilon == 0 and look.sign == 0:
             self.epsilon = max(next_epsilon, self.least)
@@ -337,7 +341,9 @@ def larger_delta(
     if len(pairs) == 1:
         ((side, steps),) = pairs.items()
         return side, enclose_delta(steps, epsilon, digits)
-    about = {side: estimate_log_delta(steps, epsilon) for side, steps in pairs.items()}
+    about = {}
+    for side, steps in pairs.items():
+        about[side] = estimate_log_delta(steps, epsilon)
     side, *others = _directions_in_order(about)
     largest = enclose_delta(pairs[side], epsilon, digits)
     for other in others:
@@ -391,8 +397,10 @@ def _directions_in_order(about: Mapping[str, float | None]) -> list[str]:
         return sides
     first = estimates[sides[0]]
     best = max(sides, key=estimates.__getitem__)
-    if estimates[best] - first > _CLOSE * max(1.0, abs(first)):
-        return [best, *(side for side in sides if side != best)]
+    difference = estimates[best] - first
+    if difference > _CLOSE * max(1.0, abs(first)):
+        others = [side for side in sides if side != best]
+        return [best, *others]
     return sides
 
 

@@ -46,7 +46,9 @@ class Stretch:
         self.is_integer = bool(x.is_integer)
         self.is_infinite = piece.loss == sp.oo
         self.is_flat = self.is_infinite or piece.slope == "constant"
-        self.is_moved = smooth is not None and bool(smooth.lower != _end_in_doubles(piece.lower))
+        self.is_moved = False
+        if smooth is not None:
+            self.is_moved = bool(smooth.lower != _end_in_doubles(piece.lower))
 
     @cached_property
     def _log_p_and_loss(self) -> Callable[..., tuple[Any, Any]]:
@@ -214,7 +216,8 @@ class Kind:
 
     def infinite_atoms(self) -> arb:
         """Return the mass of the points of a list that Q never gives."""
-        return sum((real_ball(point.p) for point in self.points if point.q == 0), arb(0))
+        masses = [real_ball(point.p) for point in self.points if point.q == 0]
+        return sum(masses, arb(0))
 
 
 @lru_cache(maxsize=512)

@@ -239,8 +239,8 @@ def _edges_of_stretch(
 
         outline = stretch.outline
         assert outline is not None
-        masses = {0.0: float(outline.log_masses([0.0])[0])}
-        panels, _ = build_panels(outline, masses, 0.0)
+        log_mass_of_all = float(outline.log_masses([0.0])[0])
+        panels, _ = build_panels(outline, {0.0: log_mass_of_all}, 0.0)
         if panels is None:
             return ()
         edges_of_piece = [np.append(panels.lower, panels.upper[-1:])]
@@ -295,7 +295,8 @@ def _outwards(
         with np.errstate(all="ignore"):
             places = places[(places >= piece.lower) & (places <= piece.upper)]
             log_p = float(piece.log_p(places).max())
-        if log_p + math.log(room) < log_mass - 2.0 or math.isnan(log_p):
+        has_hardly_any = log_p + math.log(room) < log_mass - 2.0
+        if has_hardly_any or math.isnan(log_p):
             break
         width *= 1.5
         following = end + (edge - end) / 4 if is_singular else edge + width

@@ -199,7 +199,11 @@ def _in_grammar(law: sp.Expr) -> sp.Expr:
     law = law.replace(sp.Max, lambda *u: reduce(larger, u))
     law = law.replace(sp.Min, lambda *u: reduce(smaller, u))
     hyperbolic = (sp.sinh, sp.cosh, sp.tanh, sp.sech, sp.csch, sp.coth)
-    return law.replace(lambda e: isinstance(e, hyperbolic), lambda e: e.rewrite(sp.exp))
+
+    def is_hyperbolic(node: sp.Basic) -> bool:
+        return isinstance(node, hyperbolic)
+
+    return law.replace(is_hyperbolic, lambda node: node.rewrite(sp.exp))
 
 
 def _is_readable(text: str) -> bool:

@@ -68,10 +68,14 @@ class LogDensityTable:
         ends = np.asarray([self.edges[panel], cut, self.edges[panel + 1]])
         cut_x, cut_log_weight = self._gauss_rule(ends)
         cut_error = np.full((2, _NODES), self.error[panel])
-        all_x = np.concatenate([np.delete(x, panel, axis=0), cut_x])
-        all_logs = np.concatenate([np.delete(log_weight, panel, axis=0), cut_log_weight])
-        all_errors = np.concatenate([np.delete(error, panel, axis=0), cut_error])
-        return all_x.ravel(), all_logs.ravel(), all_errors.ravel()
+        whole_and_cut = ((x, cut_x), (log_weight, cut_log_weight), (error, cut_error))
+        columns = []
+        for whole, of_cut in whole_and_cut:
+            others = np.delete(whole, panel, axis=0)
+            joined = np.concatenate([others, of_cut])
+            columns.append(joined.ravel())
+        all_x, all_log_weights, all_errors = columns
+        return all_x, all_log_weights, all_errors
 
     @cached_property
     def _nodes_of_panels(self) -> tuple[Array, Array, Array]:
