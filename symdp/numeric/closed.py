@@ -49,7 +49,7 @@ def _integral_of_terms(terms: Sequence[Coefficients], low: arb, high: arb) -> ar
         if a < 0:
             total += _normal(a, b, c, low, high)
         elif a.is_zero():
-            total += _exponential(b, c, low, high)
+            total += _exponential_integral(b, c, low, high)
         else:
             return arb.nan()
     return total
@@ -78,7 +78,7 @@ def _erfc(x: arb) -> arb:
     return x.erfc()
 
 
-def _exponential(b: arb, c: arb, low: arb, high: arb) -> arb:
+def _exponential_integral(b: arb, c: arb, low: arb, high: arb) -> arb:
     if b.is_zero():
         return c.exp() * (high - low)
     # Each end by itself: e^{bx} vanishes at an infinite one where the integral exists.

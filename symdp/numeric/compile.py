@@ -394,13 +394,13 @@ def _is_resolved(listed: list[sp.Expr], x: sp.Symbol, width: float) -> bool:
     )
 
 
-def _moved(node: sp.Expr, x: sp.Symbol, place: sp.Expr) -> sp.Expr:
+def _around_end(node: sp.Expr, x: sp.Symbol, place: sp.Expr) -> sp.Expr:
     """Return an expression at a place end ± u, what vanishes at the end without its constant."""
     if node.is_polynomial(x):
         shifted = sp.expand(node.subs(x, place))
         constant, moving = shifted.as_independent(DISTANCE, as_Add=True)
         return sp.factor_terms(moving) if is_nearly_zero(constant) else shifted
-    arguments = [_moved(argument, x, place) for argument in node.args]
+    arguments = [_around_end(argument, x, place) for argument in node.args]
     shifted = node.func(*arguments)
     if not shifted.is_Add:
         return shifted
@@ -450,7 +450,7 @@ def _in_distance(
     Where doubles cancel, a table of balls in log u stands for them.
     """
     names = names_of_masses([expression])
-    moved = _moved(expression.xreplace(names), x, end + inward * DISTANCE)
+    moved = _around_end(expression.xreplace(names), x, end + inward * DISTANCE)
     moved = moved.xreplace({name: mass for mass, name in names.items()})
     ball = compile_arb(moved, [DISTANCE])
     double = compile_numpy(moved, [DISTANCE])

@@ -615,7 +615,7 @@ def _passing_loss(law: SumLaw, index: int, epsilon: float) -> float:
     Where they have no least sum, it is one below which they hardly ever fall.
     """
     part, count = law.parts[index]
-    others = _without(law, index)
+    others = _other_parts(law, index)
     if count > 1:
         others.append((part, count - 1))
     lower_ends = [n * step.loss_bounds[0] for step, n in others]
@@ -628,7 +628,7 @@ def _passing_loss(law: SumLaw, index: int, epsilon: float) -> float:
     return passing + rounding
 
 
-def _without(law: SumLaw, index: int) -> list[tuple[LossLaw, int]]:
+def _other_parts(law: SumLaw, index: int) -> list[tuple[LossLaw, int]]:
     """Return the parts of a law without one of them."""
     return [pair for k, pair in enumerate(law.parts) if k != index]
 
@@ -655,7 +655,7 @@ def _one_step_cut(
     law: SumLaw, index: int, thresholds: Sequence[float]
 ) -> list[tuple[float, SumLaw]] | None:
     """Return the terms of a law one of whose steps is cut at rising losses."""
-    others = _without(law, index)
+    others = _other_parts(law, index)
     terms = []
     log_below = law.log_finite_mass
     for threshold in reversed(thresholds):
@@ -738,7 +738,7 @@ def _binomial_terms(
     law: SumLaw, index: int, sides: list[LossLaw], logs: list[float]
 ) -> Iterator[tuple[float, SumLaw]]:
     """Yield the terms of a law one of whose steps has two sides of such log probabilities."""
-    others = _without(law, index)
+    others = _other_parts(law, index)
     count = law.parts[index][1]
     log_finite = law.log_finite_mass
     below, above = sides

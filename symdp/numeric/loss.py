@@ -248,10 +248,10 @@ class LossLaw:
         return float(gaps[gaps > 0].min(initial=math.inf))
 
     @cached_property
-    def _common(self) -> tuple[int, float] | None:
+    def _usual_tilts(self) -> tuple[int, float] | None:
         """The level and the frequency of the one node set that serves all usual tilts, or None."""
         if self._other is not None:
-            return self._other._common
+            return self._other._usual_tilts
         outlines = [outline for outline in self.outlines if not escapes(outline.piece)]
         if not self.is_spread or not outlines or self.step.point_loss.size:
             return None
@@ -383,8 +383,8 @@ class LossLaw:
     def _window(self, tilt: float, frequency: float) -> tuple[int, int, float]:
         """Return the levels of the window around a tilt, and the frequency of a band."""
         lower, upper = self._level(tilt)
-        if self._common is not None and max(lower, upper) <= _FAR_LEVEL:
-            return lower, upper, self._band(frequency, self._common[1])
+        if self._usual_tilts is not None and max(lower, upper) <= _FAR_LEVEL:
+            return lower, upper, self._band(frequency, self._usual_tilts[1])
         # Bands are powers of four of a frequency; the lowest of all that hardly turns the loss.
         is_slow = frequency <= _SLOW
         if is_slow and not (frequency > 0 and self._turns_losses(tilt, frequency)):
@@ -403,9 +403,9 @@ class LossLaw:
 
     def _common_window(self, tilt: float, frequency: float) -> tuple[int, int, float] | None:
         """Return the window of usual tilts and the frequency of a band, None for a tilt beyond."""
-        if self._common is None:
+        if self._usual_tilts is None:
             return None
-        level, highest = self._common
+        level, highest = self._usual_tilts
         if tilt < self._edge(level, upper=False):
             return None
         if tilt > self._edge(level, upper=True):

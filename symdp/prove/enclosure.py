@@ -581,7 +581,7 @@ _SUMS = tuple(  # those that any law in balls has
 )
 
 
-def _log_size(law: SumLaw, epsilon: float | Fraction) -> float | None:
+def _log_delta_at_saddle(law: SumLaw, epsilon: float | Fraction) -> float | None:
     """Return about log δ(ε) at the saddle point, None where there is none."""
     saddle = find_saddle(law, float(epsilon))
     return None if saddle is None else saddle.log_size
@@ -594,7 +594,7 @@ def estimate_log_delta(
     steps: tuple[Any, ...] = tuple(pairs)
     are_families = [isinstance(pair, FamilyLaw) for pair, _ in steps]
     if any(are_families):
-        return _log_size(SumLaw(steps), epsilon) if all(are_families) else None
+        return _log_delta_at_saddle(SumLaw(steps), epsilon) if all(are_families) else None
     first, count = steps[0]
     if isinstance(first, AllocatedPair) and len(steps) == 1 and count == 1:
         return estimate_log_epoch(first, float(epsilon))
@@ -603,5 +603,5 @@ def estimate_log_delta(
             return None
         law = sum_law(tuple((kind_of(pair), n) for pair, n in steps))
         if law.loss_bounds[1] > epsilon:
-            return _log_size(law, epsilon)
+            return _log_delta_at_saddle(law, epsilon)
     return None

@@ -223,7 +223,7 @@ class _Noise:
             rise = rise[is_open]
         return advance
 
-    def _inner(self, r: Array) -> Array:
+    def _largest_loss_within(self, r: Array) -> Array:
         """Return ψ(D − r) − ψ(r), the largest loss at a distance below D/2."""
         return self.rise(r, self._shift - 2.0 * r)
 
@@ -308,7 +308,9 @@ class _Noise:
         if math.isclose(top, self._short, rel_tol=_ROUNDED):  # told by how much less
             lengths = self._length_with_value(low, high, below[is_short], self._lack, True)
         else:
-            lengths = self._length_with_value(low, high, loss[is_short], self._inner, False)
+            lengths = self._length_with_value(
+                low, high, loss[is_short], self._largest_loss_within, False
+            )
         least[is_short] = lengths
         return least
 

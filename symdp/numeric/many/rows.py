@@ -502,7 +502,7 @@ class TiltGrid:
         epsilon: Array | None,
     ) -> None:
         self._table = table
-        low, high = self._ends(counts, log_delta, epsilon)
+        low, high = self._least_and_largest_tilt(counts, log_delta, epsilon)
         log_range = math.log(high / low)
         columns = math.ceil(log_range / math.log(_RATIO)) + 1
         exponents = np.arange(float(columns))
@@ -528,7 +528,7 @@ class TiltGrid:
         self._finite = np.where(is_finite, self._columns, 0.0)
         self._is_finite = is_finite.all()
 
-    def _ends(
+    def _least_and_largest_tilt(
         self,
         counts: NDArray[np.integer],
         log_delta: float | None,
