@@ -469,11 +469,9 @@ DIRECT_WORK = 1_200_000  # below this many exponentials a plain sum beats the tr
 _NEAR_PHASE = 32.0  # radians at the last y: nodes that turn by no more keep their relative accuracy
 _PLACES = 48  # of a polynomial that e^{iyd} is to rounding while yd runs over half of that phase
 _BLOCK = 1 << 14  # values that stay in a processor's cache
-_ANGLES_OF_PLACES = (np.arange(_PLACES) + 0.5) * (np.pi / _PLACES)
-_CHEBYSHEV = np.cos(_ANGLES_OF_PLACES)  # places of the polynomial
+_CHEBYSHEV = np.cos((np.arange(_PLACES) + 0.5) * (np.pi / _PLACES))  # places of the polynomial
 # Its values there to its coefficients.
-_PHASES = np.outer(np.arange(_PLACES), np.arccos(_CHEBYSHEV))
-_TO_SERIES = np.cos(_PHASES) * (2.0 / _PLACES)
+_TO_SERIES = np.cos(np.outer(np.arange(_PLACES), np.arccos(_CHEBYSHEV))) * (2.0 / _PLACES)
 _TO_SERIES[0] *= 0.5
 
 

@@ -35,9 +35,7 @@ _TOO_FAR = (
     "where noise is far smaller than the sensitivity; ask for less extreme values"
 )
 # distances from a place at which a density is looked at
-_MIDDLE_EXPONENTS = np.arange(-60.0, 64.0)
-_FAR_EXPONENTS = np.arange(64.0, LARGEST_EXPONENT, 4.0)
-_FAR_OFFSETS = np.exp2(np.append(_MIDDLE_EXPONENTS, _FAR_EXPONENTS))
+_FAR_OFFSETS = np.exp2(np.append(np.arange(-60.0, 64.0), np.arange(64.0, LARGEST_EXPONENT, 4.0)))
 _NEAR_OFFSETS = np.exp2(np.arange(-36.0, 6.0))  # distances from a peak, in octaves
 _ZOOM, _ZOOMS = np.linspace(0.0, 1.0, 17), 10  # places of a zoom, and zooms: 8^10 into a peak
 _FLAT = 1e-4  # of log densities: a mode is then found to a hundredth of its width

@@ -524,8 +524,7 @@ _COEFFICIENTS: Array = (
     _LEGENDRE.legvander(NODES, ORDER - 1) * WEIGHTS[:, None] * (np.arange(ORDER) + 0.5)
 )
 # of Legendre polynomials at the nodes
-_SLOPE_COEFFICIENTS = _LEGENDRE.legder(_COEFFICIENTS.T)
-DERIVATIVE = _LEGENDRE.legval(NODES, _SLOPE_COEFFICIENTS).T.astype(np.float64)
+DERIVATIVE = _LEGENDRE.legval(NODES, _LEGENDRE.legder(_COEFFICIENTS.T)).T.astype(np.float64)
 
 
 def gauss_legendre(lower: Array, upper: Array) -> tuple[Array, Array]:

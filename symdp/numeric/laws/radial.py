@@ -638,10 +638,8 @@ def _cells_of(noise: _Noise) -> list[_LossCell]:
 
 _DEGREE = 23  # of a panel's series
 # of a panel, and from the values there to the coefficients
-_ANGLES = np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1)
-_NODES = np.cos(_ANGLES)
-_VALUES = np.polynomial.chebyshev.chebvander(_NODES, _DEGREE)
-_SERIES = np.linalg.inv(_VALUES).T  # rows of them
+_NODES = np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))
+_SERIES = np.linalg.inv(np.polynomial.chebyshev.chebvander(_NODES, _DEGREE)).T  # rows of them
 
 
 class _CellPanels:
