@@ -52,9 +52,14 @@ _COSINE = 0.09916191  # χ: cos x ≤ 1 − x²/2 + χ|x|³ for every x
 _ETA = np.linspace(0.002, 0.32, 160)
 _SKEWNESS = 1.0 / (6.0 * math.sqrt(2.0 * math.pi))  # the largest (x² − 1)φ(x)/6 is at x = 0
 _SERIES_END = 12.0  # deviations of u, where |g| is below 1e-28
-_FINEST, _COARSEST, _SPACING = 2e-4, 0.02, 0.3  # of u: the last is divided by n^{1/3}
+# of u: the last is divided by n^{1/3}
+_FINEST = 2e-4
+_COARSEST = 0.02
+_SPACING = 0.3
 _CELL = 0.1  # width of cells where y times a step's deviation is one or more; in ratio before
-_FARTHEST, _PER_ROOT = 4096.0, 4.0  # largest y of one deviation of a step, and how it grows with √n
+# largest y of one deviation of a step, and how it grows with √n
+_FARTHEST = 4096.0
+_PER_ROOT = 4.0
 _TURNS = 1e5  # of the whole range of a loss, which take a second to resolve
 _NEARER = 8.0  # where the loss turns too fast to be integrated so far out
 _LIGHT = 1e-20  # probability: losses less likely do not turn what is summed
@@ -101,8 +106,10 @@ class EdgeworthInterval(FloatAccountant):
 
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return the proved interval at one ε; its value is the upper end."""
-        under_p, under_q = _tail(law, epsilon, 0.0), _tail(law, epsilon, -1.0)
-        escaped, mass = law.mass_at_infinity, math.exp(law.log_finite_mass)
+        under_p = _tail(law, epsilon, 0.0)
+        under_q = _tail(law, epsilon, -1.0)
+        escaped = law.mass_at_infinity
+        mass = math.exp(law.log_finite_mass)
         log_factor = epsilon + min(law.cgf(-1.0), 0.0)
         unsure = complement_rounding(law)  # of K(−1)
         # e^ε Q{L > ε} never exceeds P{L > ε}, hence 1
@@ -162,7 +169,8 @@ def uniform_error(steps: Summands) -> float:
     k4 = steps.fourth / (n * deviation**4)
     k3_tilde = k3 + steps.absolute_mixed / (n * deviation**3)
     skew = abs(steps.third) / (n * deviation**3)
-    eta, ratio = _ETA, k4 / n
+    eta = _ETA
+    ratio = k4 / n
     narrow = (1.0 - 3.0 * eta) ** 2
     polynomial = 144.0 + 80.0 * eta + 4.0 * eta**2
     polynomial = (polynomial + 96.0 * np.sqrt(2.0 * eta) + 16.0 * math.sqrt(2.0) * eta**1.5) / 576.0
@@ -230,8 +238,10 @@ def _gaussian_second(start: Array, end: float, decay: float) -> Array:
 @kept_with_law
 def smoothing_error(law: SumLaw, origin: float, steps: Summands) -> float:
     """Return Δ ≥ sup|F − E₁| of the standardised sum under P_t, the least over T."""
-    near, parts = _near(law, origin, steps), law.tilted(origin)
-    widest, longest = max(part.widest for part in parts), max(_length(part) for part in parts)
+    near = _near(law, origin, steps)
+    parts = law.tilted(origin)
+    widest = max(part.widest for part in parts)
+    longest = max(_length(part) for part in parts)
     turns = 2.0 * math.pi * _TURNS * widest / longest
     farthest = min(_FARTHEST, _PER_ROOT * math.sqrt(steps.count), turns)
     while True:
@@ -249,7 +259,8 @@ def smoothing_error(law: SumLaw, origin: float, steps: Summands) -> float:
 def _kernel_error(ends: Array, steps: Summands) -> Array:
     """Return the second and third integral at each T ≥ 1: |g| = e^{−u²/2}√(1 + λ²u⁶/36)."""
     skew = abs(steps.skewness) / 6.0
-    none, two = _HALF_NORMAL + 2.0 * skew, _HALF_NORMAL + 8.0 * skew  # ∫|g|, ∫u²|g|; ∫u|g| ≥ 1
+    none = _HALF_NORMAL + 2.0 * skew
+    two = _HALF_NORMAL + 8.0 * skew  # ∫|g|, ∫u²|g|; ∫u|g| ≥ 1
     inner = (none - 1.0 / ends + math.pi**2 / 18.0 * two / ends**2) / ends
     beyond = np.exp(-0.5 * ends**2) / math.pi * (1.0 / ends**2 + skew * (ends + 1.0 / ends))
     return np.asarray(inner + beyond)
@@ -264,7 +275,8 @@ def _near(law: SumLaw, origin: float, steps: Summands) -> float:
     skew = abs(steps.skewness)
     # of S = Σ Xᵢ/σ: E S⁴ = 3 + κ₄/σ⁴, E|S|³ ≤ (E S⁴)^{3/4}, and as much for the series
     moment = 3.0 + abs(float(law.cumulants(origin, 4)[3])) / steps.variance**2
-    third, fourth = moment**0.75 + 1.6 + 4.0 * skew, moment + 3.0 + 9.6 * skew
+    third = moment**0.75 + 1.6 + 4.0 * skew
+    fourth = moment + 3.0 + 9.6 * skew
     h = min(_COARSEST, max(_FINEST, _SPACING * steps.count ** (-1.0 / 3.0)))
     count = math.ceil(_SERIES_END / h)
     u = h * np.arange(count + 2)
@@ -321,7 +333,8 @@ def _log_largest(
     |φ|² of a step is the characteristic function of the difference of two independent losses, so
     that its second derivative is at most 2σ².
     """
-    total, cell = np.zeros(y.size - 1), np.diff(y)
+    total = np.zeros(y.size - 1)
+    cell = np.diff(y)
     if y.size < 2:
         return total
     for tilted, count in law.tilted_terms(origin, float(y[-1])):

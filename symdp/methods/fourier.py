@@ -106,7 +106,8 @@ class Fourier(FloatAccountant):
             change = abs(finer.value - coarse.value)
             # Two grids may agree by chance; three that do so are to be believed.
             error = max(2.0 * change, 0.5 * earlier, finer.defect)
-            coarse, earlier = finer, change
+            coarse = finer
+            earlier = change
             aim = max(0.5 * _WANTED * abs(coarse.value), 0.1 * coarse.floor)
             if error <= aim or points >= _MOST_POINTS:
                 return _answer(law, epsilon, window, coarse, error)
@@ -203,11 +204,14 @@ def _answer(
     if not total <= _WANTED * value:
         largest = max(error, beyond, riemann_sum.floor)
         if largest == riemann_sum.floor:
-            cause, remedy = "rounding of the transform", ""
+            cause = "rounding of the transform"
+            remedy = ""
         elif largest == beyond:
-            cause, remedy = "the loss beyond the grid", " or a longer grid"
+            cause = "the loss beyond the grid"
+            remedy = " or a longer grid"
         else:
-            cause, remedy = "the grid's spacing", " or a finer grid"
+            cause = "the grid's spacing"
+            remedy = " or a finer grid"
         advice = f"{cause} may have changed δ by {total:.1e}; use the method contour{remedy}"
     return Answer(
         math.log(value),

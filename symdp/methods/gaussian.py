@@ -143,7 +143,8 @@ def _estimate(law: SumLaw, epsilon: float, log_finite: float, share: float, name
 def _not_normal(law: SumLaw, name: str) -> str:
     """Return advice for few steps, empty where their loss is nearly normal as it is."""
     _, variance, third, fourth = (float(c) for c in law.cumulants(0.0, 4))
-    skewness, excess = third / variance**1.5, fourth / variance**2
+    skewness = third / variance**1.5
+    excess = fourth / variance**2
     if abs(skewness) + abs(excess) <= _NORMAL:
         return ""
     steps = "one step is" if law.count == 1 else f"{law.count} steps is"

@@ -63,7 +63,8 @@ class _LawStretch(Stretch):
 
     def __init__(self, piece: SmoothPiece) -> None:
         self.piece = piece
-        self.is_integer, self.is_moved = piece.integer, True
+        self.is_integer = piece.integer
+        self.is_moved = True
         self.is_infinite = escapes(piece)
         self.is_flat = piece.flat or self.is_infinite
 
@@ -92,7 +93,8 @@ class _LawKind(Kind):
     """One step as its law in doubles has it."""
 
     def __init__(self, law: LossLaw) -> None:
-        self.law, self.points = law, ()
+        self.law = law
+        self.points = ()
         self.stretches = tuple(_LawStretch(piece) for piece in law.step.pieces)
 
     def atoms(self) -> list[tuple[arb, arb]]:

@@ -58,8 +58,10 @@ def least_log_delta(law: SumLaw, epsilon: float) -> float:
 
 def proved_answer(law: SumLaw, epsilon: float, low: float, high: float, name: str) -> Answer:
     """Return the answer for log δ in [low, high], within the bounds that need no such method."""
-    most, least = Moments().log_delta(law, epsilon).log_delta, least_log_delta(law, epsilon)
-    upper, lower = high, max(low, least)
+    most = Moments().log_delta(law, epsilon).log_delta
+    least = least_log_delta(law, epsilon)
+    upper = high
+    lower = max(low, least)
     if epsilon < 0:
         # the strip left of the pole adds to 1 − e^{ε+K(−1)}, whose rounding grows with the steps
         log_rounding = epsilon + math.log(complement_rounding(law))
@@ -151,11 +153,16 @@ def summands(law: SumLaw, tilt: float) -> Summands:
 
     E|X|³ ≤ √(E X² E X⁴) and E|X| ≤ √(E X²) hold exactly and cap what the rounded kink gives.
     """
-    total, noise, terms = np.zeros(7), 0.0, list(law.tilted_terms(tilt))
+    total = np.zeros(7)
+    noise = 0.0
+    terms = list(law.tilted_terms(tilt))
     for tilted, count in terms:
-        weight, deviation, spread = tilted.weight, tilted.deviation, ~tilted.nodes.atomic
+        weight = tilted.weight
+        deviation = tilted.deviation
+        spread = ~tilted.nodes.atomic
         square = deviation * deviation
-        second, fourth = tilted.variance, float(np.einsum("i,i->", weight, square * square))
+        second = tilted.variance
+        fourth = float(np.einsum("i,i->", weight, square * square))
         # single values are summed, not integrated: their kinks are exact
         smooth = np.sqrt(square + _ROUNDED_KINK**2 * second * spread)
         exact = weight * ~spread

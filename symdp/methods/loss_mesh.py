@@ -55,7 +55,8 @@ class Cells:
 
 def loss_cells(law: LossLaw, tilt: float, spacing: float, first: int, count: int) -> Cells:
     """Return the masses and first moments of `count` cells under P_t ∝ e^{tL}P, L finite."""
-    mass, moment = np.zeros(count), np.zeros(count)
+    mass = np.zeros(count)
+    moment = np.zeros(count)
     beyond: Array = np.zeros(2)
     log_total = SumLaw([(law, 1)]).cgf(tilt)
 
@@ -64,13 +65,15 @@ def loss_cells(law: LossLaw, tilt: float, spacing: float, first: int, count: int
         index = np.clip(np.floor(position / spacing) - first, -1.0, count).astype(np.int64)
         inside = (index >= 0) & (index < count)
         beyond[:] += weight[index < 0].sum(), weight[index == count].sum()
-        index, weight = index[inside], weight[inside]
+        index = index[inside]
+        weight = weight[inside]
         past = loss[inside] - (index + first) * spacing
         mass[:] += np.bincount(index, weight, count)
         moment[:] += np.bincount(index, weight * past, count)
 
     nodes = law.nodes(tilt, 0.0)
-    atoms, log_weight = nodes.loss[nodes.atomic], nodes.log_weight[nodes.atomic]
+    atoms = nodes.loss[nodes.atomic]
+    log_weight = nodes.log_weight[nodes.atomic]
     add(atoms, atoms, np.exp(log_weight + tilt * atoms - log_total))
     for stretch in _stretches(law, tilt):
         for lower, upper, share in stretch.parts(spacing, first, count):
@@ -133,7 +136,8 @@ class _Stretch:
         order = np.maximum.accumulate(loss * self.sign)
         keep = np.diff(order, prepend=-np.inf) > 0
         self.ends_x = (float(x[0]), float(x[-1]))
-        self.x, self.order = x[keep], order[keep]
+        self.x = x[keep]
+        self.order = order[keep]
         ends = sorted((float(loss[0]), float(loss[-1])))
         self.range = (ends[0], ends[1])
 
@@ -158,7 +162,8 @@ class _Stretch:
             low[active] = np.where(gap > 0, low[active], trial)
             with np.errstate(all="ignore"):
                 newton = trial - gap / (slope * self.sign)
-            below, above = low[active], high[active]
+            below = low[active]
+            above = high[active]
             within = (newton >= below) & (newton <= above)
             fresh = np.where(within, newton, 0.5 * (below + above))
             x[active] = fresh
@@ -204,7 +209,8 @@ class _Stretch:
         log_total: float,
     ) -> tuple[Array, Array, Array]:
         """Return the loss in the middle of each interval, and at its nodes with their masses."""
-        half, middle = 0.5 * (upper - lower), 0.5 * (upper + lower)
+        half = 0.5 * (upper - lower)
+        middle = 0.5 * (upper + lower)
         x = (middle[:, None] + half[:, None] * nodes).ravel()
         loss = np.real(self.piece.loss(x)).reshape(lower.size, -1)
         log_mass = tilted_log_density(self.piece, x, [tilt])[0].reshape(loss.shape)
@@ -237,7 +243,8 @@ def _monotone(outline: Outline, tilt: float, log_total: float) -> list[_Stretch]
         return []
     if monotone.x.size < 3:
         raise AccuracyError("a piece of the density is too narrow to put on a mesh")
-    x, edges = monotone.x, monotone.edges
+    x = monotone.x
+    edges = monotone.edges
     cuts = [float(x[0]), *monotone.turns.tolist(), float(x[-1])]
     stretches = []
     for low, high in itertools.pairwise(cuts):
@@ -257,7 +264,9 @@ _WEIGHTS = 4.0  # roundings of a weight at most 1
 _INSIDE = 0.98  # of the way to the end of the domain
 _FIRST = 1.0 / 64.0  # of the tilt that is best for a Gaussian loss: far tilts cost new nodes
 _NEAR = 0.25  # a tilt that every law with moments can be asked for
-_GROWTH, _REFINED = 2.0, (0.6, 0.75, 0.87, 1.15, 1.3, 1.6)  # of tilts tried, and of the best
+# of tilts tried, and of the best
+_GROWTH = 2.0
+_REFINED = (0.6, 0.75, 0.87, 1.15, 1.3, 1.6)
 _TRIALS = 40  # tilts, a factor apart: enough for 12 orders of magnitude
 
 
@@ -314,7 +323,8 @@ def grid_sum(
     what falls outside of it appears inside, on the other end.
     """
     product: Complex | None = None
-    shift, count = 0.0, 0
+    shift = 0.0
+    count = 0
     for lumps, copies in steps:
         index = (lumps.first + np.arange(lumps.mass.size)) % points
         folded = np.bincount(index, lumps.mass, points)
@@ -426,12 +436,14 @@ def _least(
     if not end > 0:
         return math.inf
     s = min(_FIRST * math.sqrt(-2.0 * log_share / variance), 0.01 * end, _NEAR)
-    best, best_s = math.inf, s
+    best = math.inf
+    best_s = s
     for _ in range(_TRIALS):
         value = bound(s)
         if value >= best:
             break
-        best, best_s = value, s
+        best = value
+        best_s = s
         if s >= _INSIDE * end:
             break
         s = min(_GROWTH * s, _INSIDE * end)

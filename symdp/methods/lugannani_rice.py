@@ -75,7 +75,9 @@ class LugannaniRice(FloatAccountant):
         root = math.sqrt(cumulants[1])
         scaled = standardised(cumulants, root)
         argument = tilt_plus_one * root
-        at_tilt, at_zero, at_minus_one = law.cgf(tilt), law.cgf(0.0), law.cgf(-1.0)
+        at_tilt = law.cgf(tilt)
+        at_zero = law.cgf(0.0)
+        at_minus_one = law.cgf(-1.0)
         p = _tail(tilt * root, (epsilon * tilt, -at_tilt, at_zero), scaled)
         q = _tail(argument, (epsilon * tilt_plus_one, -at_tilt, at_minus_one), scaled)
         if p is None or q is None:
@@ -121,7 +123,9 @@ def _tilt_to_mean(law: SumLaw, epsilon: float) -> tuple[Strip, float, float] | N
         if gap > 0:
             break
     else:
-        strip, sign, gap = Strip.MIDDLE, -1.0, math.nan
+        strip = Strip.MIDDLE
+        sign = -1.0
+        gap = math.nan
     end = strip.width(law)
 
     def probe(s: float) -> Probe:
@@ -172,7 +176,8 @@ def _next_order(u: float, w: float, scaled: Sequence[float]) -> float:
     """
     if min(abs(u), abs(w)) < _OFF_POLE:
         return 0.0
-    third, fourth = scaled[3], scaled[4]
+    third = scaled[3]
+    fourth = scaled[4]
     term = (fourth / 8.0 - 5.0 * third * third / 24.0) / u - third / (2.0 * u * u)
     return term - u**-3 + w**-3
 

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 _NEAR = 0.05  # standard deviations: the saddle point only begins the search
 _WIDTHS = (0.25, 3.0)  # of the saddle point's tilt, where the best one is looked for
-_OUTER, _INNER = 16, 20  # sections of the two searches: any place gives a bound
+# sections of the two searches: any place gives a bound
+_OUTER = 16
+_INNER = 20
 
 
 @dataclass(frozen=True)

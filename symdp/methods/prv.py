@@ -23,17 +23,23 @@ from symdp.numeric.total import SumLaw
 if TYPE_CHECKING:
     from symdp.numeric.total import SumLaw
 
-_FEW_POINTS, _POINTS = 1 << 20, 1 << 22  # the second where bounds from the first are wide
+# the second where bounds from the first are wide
+_FEW_POINTS = 1 << 20
+_POINTS = 1 << 22
 _NARROW = 0.05  # wider intervals are worth four times the points
 _MISSED = math.log(1e-5)  # of the answer: what the coupling's failure may cost
 _LOG_ROUND = 3.0  # so that nearby ε share a mesh
-_LEAST_SHARE, _LARGEST_SHARE = -36.0, -9.0  # below the first, rounding is larger
+# below the first, rounding is larger
+_LEAST_SHARE = -36.0
+_LARGEST_SHARE = -9.0
 _WIDE = 2.0  # ratio of the bounds at which a finer grid is tried
 _BUCKETS = 1 << 20
 _FINEST = 1e-12  # mesh, of the largest loss
 _LOSS_ROUNDING = 1e-15  # of the largest loss, for each step
 _KEPT = 4  # laws on grids that are kept, 32 MB each
-_FOR_SUM, _FOR_STEP = 10.0, 25.0  # numbers held for a point, and for a cell of a step; measured
+# numbers held for a point, and for a cell of a step; measured
+_FOR_SUM = 10.0
+_FOR_STEP = 25.0
 _LOG_SIXTH = math.log(6.0)  # of the missed probability, for each of its parts
 _NEGLIGIBLE = 40.0  # nats of a loss above ε beyond which e^{ε−L} is below rounding
 _LEAST_CUT = 64.0  # nats: losses above are cut off where ε is small
@@ -115,7 +121,8 @@ class Prv(FloatAccountant):
         Where no mesh of so many points serves, it is the one from 0 to the moments bound.
         """
         tilt, share = self._tilt_and_share(law, epsilon)
-        bounds, refusal = None, ""
+        bounds = None
+        refusal = ""
         top = largest_loss(law, epsilon)
         if self.eps_error is not None:
             tries = [0]
@@ -184,20 +191,23 @@ def log_one_large(law: SumLaw, epsilon: float) -> float:
 
 def _bounds(law: SumLaw, epsilon: float, mesh: Mesh) -> tuple[float, float, float]:
     """Return log lower, log upper, and log of the rounding floor, of δ."""
-    tilt, distance = mesh.tilt, mesh.distance
+    tilt = mesh.tilt
+    distance = mesh.distance
     largest = math.exp(float(log_payoff(tilt)))
     missed = math.exp(mesh.share) * largest
     moved = math.exp(min(tilt * distance, 300.0))
     floor = mesh.total.floor * largest
     above = mesh.total.payoff(epsilon, tilt, -distance) * moved
     below = mesh.total.payoff(epsilon, tilt, distance) / moved
-    kept, jump = math.exp(mesh.log_kept), mesh.above if tilt == 0.0 else 0.0
+    kept = math.exp(mesh.log_kept)
+    jump = mesh.above if tilt == 0.0 else 0.0
     upper = kept * (max(above, 0.0) + missed + floor * moved * moved) + mesh.below * largest
     upper = min(upper + jump, largest)
     lower = kept * (below - missed - floor)
     lower = max(lower, 0.0) + (mesh.jump(epsilon) if tilt == 0.0 else 0.0)
     terms = (law.cgf(tilt), -tilt * epsilon)
-    scale, slack = sum(terms), SLACK * (1.0 + abs(terms[0]) + abs(terms[1]))
+    scale = sum(terms)
+    slack = SLACK * (1.0 + abs(terms[0]) + abs(terms[1]))
     escaped = law.mass_at_infinity
 
     def logarithm(value: float, error: float) -> float:
@@ -265,7 +275,8 @@ def mesh_of(
     # A loss of no spread is on any mesh, in a whole number of cells; so is the range of each step.
     spacing = max(spacing, *((end - start) / points for start, end in ranges)) or _FINEST
     steps: list[tuple[Lumps, int]] = []
-    size, scale = _FOR_SUM * points, 0.0
+    size = _FOR_SUM * points
+    scale = 0.0
     log_kept = log_below_top = below = offset = 0.0
     log_above_q = -math.inf
     for (part, count), ends in zip(law.parts, ranges, strict=True):
@@ -284,7 +295,8 @@ def mesh_of(
     e = factor * spacing + unsure
     total = grid_sum(steps, spacing, points, low - factor * spacing - spacing)
     above = -math.expm1(log_below_top)
-    down, up = -offset - unsure, law.count * spacing + 2.0 * unsure
+    down = -offset - unsure
+    up = law.count * spacing + 2.0 * unsure
     log_kept = min(log_kept, 0.0)
     return Mesh(tilt, share, e, total, log_kept, above, log_above_q, below, down, up)
 
@@ -293,13 +305,15 @@ def _ends(
     law: SumLaw, tilt: float, log_share: float, top: float
 ) -> tuple[float, float, list[tuple[float, float]]]:
     """Return the ends of the sum of the cut steps, each missed by e^log_share, and the ranges."""
-    ranges, is_cut = [], False
+    ranges = []
+    is_cut = False
     log_share_each = log_share - math.log(law.count)
     for part, _ in law.parts:
         low, high = loss_span(part, tilt)
         low = min(max(low, (log_share_each + SumLaw([(part, 1)]).cgf(tilt)) / (1.0 + tilt)), high)
         if tilt == 0.0 and high > top:
-            is_cut, high = True, top
+            is_cut = True
+            high = top
             low = min(low, top - 1.0)
         ranges.append((low, high))
     lowest = (log_share + law.cgf(tilt) + law.log_finite_mass) / (1.0 + tilt)

@@ -43,7 +43,9 @@ _SLACK = 1e-9  # relative, of a divergence: for the rounding of K at a small til
 _SHOWN = 8  # digits of the ends of a divergence
 _LAST = 1.0 - 2.0**-6  # of the end of a table: the tilt from which K is continued
 _REFINEMENTS = 40  # of a golden section: log t to 1e-8, where the bound is flat
-_AT_ZERO, _ONE = 1e-6, 1.0  # tilts at which mean and spread of the loss are judged, to start from
+# tilts at which mean and spread of the loss are judged, to start from
+_AT_ZERO = 1e-6
+_ONE = 1.0
 
 
 def divergence_ends(law: SumLaw, order: float) -> tuple[float, float]:
@@ -84,7 +86,8 @@ def _beyond_table(law: SumLaw, tilt: float) -> tuple[float, float]:
     if goes_on(law):
         return float(law.cgf(tilt)) / tilt, math.inf
     last = _LAST * law.domain[1]
-    cgf, slope = float(law.cgf(last)), float(law.cumulants(last, 1)[0])
+    cgf = float(law.cgf(last))
+    slope = float(law.cumulants(last, 1)[0])
     low = (cgf + slope * (tilt - last)) / tilt
     top = law.loss_bounds[1]
     return low, min((cgf + top * (tilt - last)) / tilt, top)
@@ -228,19 +231,22 @@ def _log_variation(law: SumLaw) -> float:
 
 def _least(bound: Callable[[float], float]) -> tuple[float, float]:
     """Return a tilt and the least value found on a way downhill: every tilt gives a bound."""
-    position, least = 0.0, bound(1.0)
+    position = 0.0
+    least = bound(1.0)
     for way in (-math.log(2.0), math.log(2.0)):
         while abs(position) < _FARTHEST:
             value = bound(math.exp(position + way))
             if value > least or (value == least < math.inf) or (value == math.inf and way > 0):
                 break
-            position, least = position + way, value
+            position = position + way
+            least = value
     if not math.isfinite(least):
         return 1.0, math.inf
     low, high = position - math.log(2.0), position + math.log(2.0)
     closest, value = golden_section(lambda u: bound(math.exp(u)), low, high, _REFINEMENTS)
     if value < least:
-        least, position = value, closest
+        least = value
+        position = closest
     return math.exp(position), least
 
 
@@ -273,7 +279,8 @@ class RenyiBoundLaw(SumLaw):
         base_law: SumLaw | None,
         reverse: Callable[[], SumLaw],
     ) -> None:
-        self._name, self._reverse = curves[0][0].summary, reverse
+        self._name = curves[0][0].summary
+        self._reverse = reverse
         self._terms = [(_curve_transform(step), count) for step, count in curves]
         self._known = base_law
         self.kept = {}

@@ -164,7 +164,8 @@ def _mesh_answer(law: SumLaw, epsilon: float) -> Answer | None:
     """
     from symdp.numeric.cut_off import mesh_answer
 
-    law, mesh = law.singly(), None
+    law = law.singly()
+    mesh = None
     by_large_losses = _given_large_losses(law, epsilon)
     if by_large_losses is not None and margin(by_large_losses) <= EXACT:
         return by_large_losses
@@ -185,7 +186,8 @@ def _mesh_answer(law: SumLaw, epsilon: float) -> Answer | None:
     low, high = -math.inf, log_moments_bound(law, epsilon)
     if mesh is not None:
         low, high = _ends(mesh)[0], min(high, _ends(mesh)[1])
-    log_delta, advice = answer.log_delta, _UNBOUNDED
+    log_delta = answer.log_delta
+    advice = _UNBOUNDED
     low, high = min(low, log_delta), max(high, log_delta)
     return Answer(log_delta, low, high, "estimate", advice, None, answer.slope, "contour")
 
@@ -213,7 +215,8 @@ def _rounded_answer(law: SumLaw, epsilon: float) -> Answer:
 
 def _holds(wide: Answer, narrow: Answer) -> bool:
     """Return whether an interval lies within another one."""
-    (low, high), (least, most) = _ends(wide), _ends(narrow)
+    (low, high) = _ends(wide)
+    (least, most) = _ends(narrow)
     return low <= least and most <= high
 
 
@@ -349,7 +352,8 @@ class Contour(FloatAccountant):
 @kept_with_law
 def _parted(law: SumLaw) -> tuple[SumLaw, SumLaw] | None:
     """Return the steps of several finite losses, and those of one; None where all are alike."""
-    moving, still = list[tuple[LossLaw, int]](), list[tuple[LossLaw, int]]()
+    moving = list[tuple[LossLaw, int]]()
+    still = list[tuple[LossLaw, int]]()
     for part, count in law.parts:
         low, high = part.loss_bounds
         (still if low == high else moving).append((part, count))
@@ -426,8 +430,10 @@ def _without_far_losses(
     """
     from symdp.methods.prv import largest_loss, log_one_large
 
-    single, top = log_one_large(law, epsilon), largest_loss(law, epsilon)
-    fall, best = 1.5 * NEGLIGIBLE, None
+    single = log_one_large(law, epsilon)
+    top = largest_loss(law, epsilon)
+    fall = 1.5 * NEGLIGIBLE
+    best = None
     for _ in range(8):
         cut = _cut_law(law, fall, top)
         if cut is None:
@@ -468,7 +474,8 @@ def _cut_law(law: SumLaw, fall: float, top: float) -> _Cut | None:
     A step is cut where the mass beyond is about e^-fall, or nearer, where losses exceed `top`.
     """
     parts: list[tuple[LossLaw, int]] = []
-    log_mass, least = -math.inf, math.inf
+    log_mass = -math.inf
+    least = math.inf
     for part, count in law.parts:
         if part.domain[1] > 0:
             parts.append((part, count))
@@ -513,16 +520,20 @@ def _place(
     outline: Outline, upper: bool, fall: float, top: float
 ) -> tuple[float, float, float] | None:
     """Return where a heavy end is cut, the least loss beyond, and the loss there."""
-    piece, step = outline.piece, -1 if upper else 1  # from the end inwards
-    x, loss = outline.x[::step], outline.loss[::step]
+    piece = outline.piece
+    step = -1 if upper else 1  # from the end inwards
+    x = outline.x[::step]
+    loss = outline.loss[::step]
     mass = np.logaddexp.accumulate(outline.shells([0.0])[0][::step])
     least = np.minimum.accumulate(np.where(np.isnan(loss), np.inf, loss))
     inside = np.flatnonzero((mass > -fall) & (least < top))
     if not inside.size or inside[0] == 0:
         return None
     first = int(inside[0])
-    far, near = float(x[first - 1]), float(x[first])
-    beyond, lowest = float(mass[first - 1]), float(least[first - 1])
+    far = float(x[first - 1])
+    near = float(x[first])
+    beyond = float(mass[first - 1])
+    lowest = float(least[first - 1])
 
     def values(x: float) -> tuple[float, float]:
         with np.errstate(all="ignore"):
@@ -540,7 +551,8 @@ def _place(
         if (np.logaddexp(beyond, between) > -fall) and min(lowest, loss_there) < top:
             near = middle
         else:
-            far, beyond = middle, float(np.logaddexp(beyond, between))
+            far = middle
+            beyond = float(np.logaddexp(beyond, between))
             lowest = min(lowest, loss_there)
     far = math.floor(far) if piece.integer else far
     loss_there = values(far)[1]

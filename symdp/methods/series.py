@@ -133,7 +133,8 @@ def standardised(cumulants: Iterable[float], root: float) -> list[float]:
     """Return κ_j/root^j at index j for j from 2 on, with zeros at the indices 0 and 1."""
     if not root > 0:
         raise AccuracyError(f"the privacy loss does not vary; {REMEDY}")
-    scaled, scale = [0.0, 0.0], 1.0 / root
+    scaled = [0.0, 0.0]
+    scale = 1.0 / root
     for cumulant in islice(cumulants, 1, None):
         scale /= root  # step by step: a product overflows to inf, where a power would raise
         scaled.append(float(cumulant) * scale)
@@ -196,7 +197,8 @@ def mills_differences(a: float, width: float, count: int) -> list[float]:
     if width <= _NEARBY * max(1.0, abs(a)) and width * max(1.0, -a) <= _NEARBY * max(1.0, a):
         terms = _TAYLOR_TERMS + count
         moments = mills_moments(a, count + terms)
-        factor, factors = 1.0, []
+        factor = 1.0
+        factors = []
         for i in range(1, terms + 1):
             factor *= -width / i
             factors.append(-factor)
@@ -204,7 +206,8 @@ def mills_differences(a: float, width: float, count: int) -> list[float]:
             math.fsum(factor * moments[j + i] for i, factor in enumerate(factors, start=1))
             for j in range(count)
         ]
-    near, far = mills_moments(a, count), mills_moments(a + width, count)
+    near = mills_moments(a, count)
+    far = mills_moments(a + width, count)
     if a < 0:
         step = min(width, -a)  # the factors differ up to a + width, or to zero if that is nearer
         shift = math.exp(step * (a + 0.5 * step))
@@ -385,13 +388,20 @@ class Edgeworth(SeriesAccountant):
         if p is None or q is None:
             return proved_instead(law, epsilon, f"the privacy loss has no variance; {REMEDY}")
         if p.x > 0 and q.x > 0:
-            strip, sign_p, sign_q = Strip.RIGHT, 1.0, -1.0
+            strip = Strip.RIGHT
+            sign_p = 1.0
+            sign_q = -1.0
         elif q.x >= 0:
-            strip, sign_p, sign_q = Strip.MIDDLE, 1.0, 1.0
+            strip = Strip.MIDDLE
+            sign_p = 1.0
+            sign_q = 1.0
         else:
-            strip, sign_p, sign_q = Strip.LEFT, -1.0, 1.0
+            strip = Strip.LEFT
+            sign_p = -1.0
+            sign_q = 1.0
         top = max(p.log_front, q.log_front)
-        scale_p, scale_q = math.exp(p.log_front - top), math.exp(q.log_front - top)
+        scale_p = math.exp(p.log_front - top)
+        scale_q = math.exp(q.log_front - top)
         # beyond the reach of both expansions the two tails make up the integral on the line t = 0
         far = far_line(law, 0.0, p.deviation**2, width=1.0 / p.deviation, pole=0.0, first=6.0)
         unseen = far / math.sqrt(2.0 * math.pi) * math.exp(min(law.cgf(0.0) - top, 700.0))
@@ -437,7 +447,8 @@ def standardised_exponent(law: SumLaw, saddle: Saddle, order: int) -> list[float
     F_j = K^{(j)} + (−1)^j (j−1)! (t^{−j} + (1+t)^{−j}), from [SPA (49)].
     """
     width = 1.0 / math.sqrt(saddle.curvature)
-    at_zero, at_minus_one = -width / saddle.tilt, -width / saddle.tilt_plus_one
+    at_zero = -width / saddle.tilt
+    at_minus_one = -width / saddle.tilt_plus_one
     scaled = standardised(law.cumulants(saddle.tilt, order), 1.0 / width)
     scaled[2] = 1.0
     for j in range(3, order + 1):

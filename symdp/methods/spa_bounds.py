@@ -122,7 +122,8 @@ def log_interval(
     log_error = math.log(2.0 * steps.berry_esseen) + largest
     log_centre = log_factor + log_of(integrals[0])
     top = max(log_centre, log_error)
-    centre, error = math.exp(log_centre - top), math.exp(log_error - top)
+    centre = math.exp(log_centre - top)
+    error = math.exp(log_error - top)
     slack = _SLACK + 1e-12 * abs(front)
     upper = front + top + math.log(centre + error) + slack
     least = centre - error
@@ -159,20 +160,26 @@ def _best_interval(law: SumLaw, epsilon: float, strip: Strip) -> tuple[float, fl
 def _descend(function: Callable[[float], float], start: float) -> None:
     """Evaluate a function of one valley at places that close in on its least value."""
     step = _FIRST_STEP
-    middle, least = start, function(start)
-    right, there = start + step, function(start + step)
+    middle = start
+    least = function(start)
+    right = start + step
+    there = function(start + step)
     if there < least:
         left = middle
-        middle, least = right, there
+        middle = right
+        least = there
     else:
-        left, step = right, -step
+        left = right
+        step = -step
         right = middle + step
         there = function(right)
     for _ in range(_WIDENINGS):
         if there >= least:
             break
         step *= 2.0
-        left, middle, least = middle, right, there
+        left = middle
+        middle = right
+        least = there
         right = middle + step
         there = function(right)
     for _ in range(_REFINEMENTS):
@@ -181,7 +188,10 @@ def _descend(function: Callable[[float], float], start: float) -> None:
         trial = middle + _GOLDEN * (wide - middle)
         value = function(trial)
         if value < least:
-            left, middle, right, least = middle, trial, wide, value
+            left = middle
+            middle = trial
+            right = wide
+            least = value
         else:
             left, right = narrow, trial
 
