@@ -24,7 +24,11 @@ MethodName = Literal[
 ]  # fmt: skip
 # How far a record moves the output, of its sensitivity D: |shift| ≤ D, with one sign at all steps
 # or with any; shift = D; from 0 to D, or to −D.
-AT_MOST, EITHER, EXACTLY, UP, DOWN = "at most", "either way", "exactly", "up", "down"
+AT_MOST = "at most"
+EITHER = "either way"
+EXACTLY = "exactly"
+UP = "up"
+DOWN = "down"
 DIRECTIONS = ("remove", "add")
 MOST_STEPS = 10**15
 _SPELLING = str.maketrans("- ", "__")

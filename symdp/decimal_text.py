@@ -88,7 +88,8 @@ def formatted(value: float | Decimal, specification: str, side: Side) -> str:
     number = Decimal(value)
     if match is None or (not match["kind"] and match["digits"] is None):
         return format(value, specification)
-    kind, layout = match["kind"] or "g", match["layout"]
+    kind = match["kind"] or "g"
+    layout = match["layout"]
     digits = 6 if match["digits"] is None else int(match["digits"])
     first = number.adjusted() if number else 0
     shown = {"e": digits + 1, "g": max(digits, 1), "%": first + digits + 3}

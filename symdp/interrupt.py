@@ -106,7 +106,8 @@ def limit(seconds: float, *, symbolic: bool = False, of_work: bool = False) -> I
     with timers can be interrupted: elsewhere the work goes on to its end, but `time_left` tells it
     to hurry.
     """
-    depth, outcome = len(_ends.times), Outcome()
+    depth = len(_ends.times)
+    outcome = Outcome()
     seconds = max(_LEAST, seconds)
     if of_work:
         end = _End(time.monotonic() + WAITING * seconds, worked() + seconds)
@@ -157,7 +158,8 @@ class Deadline:
 
     def __init__(self, seconds: float | None, clock: Callable[[], float] = time.monotonic) -> None:
         self.seconds = math.inf if seconds is None else seconds
-        self._clock, self._end = clock, clock() + self.seconds
+        self._clock = clock
+        self._end = clock() + self.seconds
 
     @property
     def left(self) -> float:

@@ -131,7 +131,8 @@ def sensitivity(
     slack = 4.0 * (steps + matrix.shape[0]) * _UNIT
     single = math.sqrt(float(squares.max()))
     if low < single:
-        low, pattern = single, (int(squares.argmax()),)
+        low = single
+        pattern = (int(squares.argmax()),)
     upper = math.sqrt(total) * (1.0 + slack)
     return Sensitivity(float(low * (1.0 - slack)) * scale, float(upper) * scale, pattern)
 
@@ -249,13 +250,15 @@ def _best(values: Array, times: int, apart: int) -> tuple[float, tuple[int, ...]
             top[index + 1] = max(top[index], taken)
         tops.append(top)
     places: list[int] = []
-    index, level = count, len(tops) - 1
+    index = count
+    level = len(tops) - 1
     while index > 0 and level > 0:
         if tops[level][index] == tops[level][index - 1]:
             index -= 1
         else:
             places.append(index - 1)
-            index, level = max(index - apart, 0), level - 1
+            index = max(index - apart, 0)
+            level = level - 1
     return float(tops[-1][count]), tuple(reversed(places))
 
 
@@ -264,7 +267,8 @@ def _best_of_rows(values: Array, times: int, apart: int) -> Array:
     count = values.shape[1]
     top = np.zeros((count + 1, values.shape[0]))
     for _ in range(min(times, -(-count // apart))):
-        last, top = top, np.zeros_like(top)
+        last = top
+        top = np.zeros_like(top)
         for index in range(count):
             taken = values[:, index] + last[max(index + 1 - apart, 0)]
             top[index + 1] = np.maximum(top[index], taken)

@@ -91,7 +91,8 @@ def _joined(
     is_node: bool,
 ) -> tuple[Patterns, int]:
     """Return the patterns of two blocks beside each other, which may be one node together."""
-    (of_left, width), (of_right, more) = left, right
+    (of_left, width) = left
+    (of_right, more) = right
     patterns: Patterns = {}
 
     def offer(count: int, value: int, last: NDArray[np.int64]) -> None:

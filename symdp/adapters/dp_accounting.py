@@ -93,7 +93,8 @@ def _steps_of(event: Any, relation: NeighboringRelation, count: int = 1) -> Iter
 
 
 def _single(event: Any, kind: str, relation: NeighboringRelation, count: int) -> Iterator[_Step]:
-    sampled, noise = _SAMPLED.get(kind), _NOISE.get(kind)
+    sampled = _SAMPLED.get(kind)
+    noise = _NOISE.get(kind)
     read = sampled or noise or _PAIRS.get(kind)
     if read is None:
         raise EventError(event, "symdp cannot represent this event")
@@ -224,25 +225,29 @@ def _drawn(noise: _Noise, is_empty: bool, scheme: str, *drawn: Any, **options: A
 
 
 def _poisson(event: Any, relation: NeighboringRelation) -> _Made:
-    rate, noise = exact(event.sampling_probability), _inner(event, relation)
+    rate = exact(event.sampling_probability)
+    noise = _inner(event, relation)
     return noise if rate == 1 else _drawn(noise, rate == 0, "poisson", rate)
 
 
 def _without_replacement(event: Any, relation: NeighboringRelation) -> _Made:
     _require(event, relation, (NeighboringRelation.REPLACE_ONE,))
-    share, noise = Fraction(event.sample_size, event.source_dataset_size), _inner(event, relation)
+    share = Fraction(event.sample_size, event.source_dataset_size)
+    noise = _inner(event, relation)
     return noise if share == 1 else _drawn(noise, share == 0, "without_replacement", share)
 
 
 def _with_replacement(event: Any, relation: NeighboringRelation) -> _Made:
     _require(event, relation, (NeighboringRelation.REPLACE_ONE,))
-    noise, size = _inner(event, relation), event.sample_size
+    noise = _inner(event, relation)
+    size = event.sample_size
     share = Fraction(1, event.source_dataset_size)
     return _drawn(noise, size == 0, "with_replacement", share, size)
 
 
 def _truncated(event: Any, relation: NeighboringRelation) -> _Made:
-    rate, noise = exact(event.sampling_probability), _normal(event.noise_multiplier)
+    rate = exact(event.sampling_probability)
+    noise = _normal(event.noise_multiplier)
     size, records = event.truncated_batch_size, event.dataset_size
     is_empty = rate == 0 or size == 0 or records == 0
     return _drawn(noise, is_empty, "truncated_poisson", rate, size, records=records)
@@ -252,7 +257,8 @@ def _random_allocation(event: Any, relation: NeighboringRelation) -> _Made:
     scheme = "random_allocation"
     if scheme not in SCHEMES:
         raise EventError(event, f"this symdp has no sampling {scheme}")
-    noise, chosen = _inner(event, relation), event.num_selected
+    noise = _inner(event, relation)
+    chosen = event.num_selected
     return _drawn(noise, chosen == 0, scheme, steps=event.num_steps, participations=chosen)
 
 
@@ -267,7 +273,8 @@ _SAMPLED: dict[str, _Read] = {
 
 def _mixture(event: Any, relation: NeighboringRelation) -> _Made:
     _require(event, relation, _ADD_OR_REMOVE)
-    sizes, shares = event.sensitivities, event.sampling_probs
+    sizes = event.sensitivities
+    shares = event.sampling_probs
     if len(sizes) != len(shares) or not len(sizes):
         raise EventError(event, "as many probabilities as sensitivities are needed, one or more")
     moved = [(exact(size), exact(share)) for size, share in zip(sizes, shares, strict=True)]
@@ -287,24 +294,29 @@ def _bell(centre: sp.Expr, sigma: sp.Expr) -> sp.Expr:
 
 def _randomized_response(event: Any, relation: NeighboringRelation) -> _Made:
     _require(event, relation, _REPLACE)
-    buckets, noise = event.num_buckets, exact(event.noise_parameter)
+    buckets = event.num_buckets
+    noise = exact(event.noise_parameter)
     if buckets == 1:
         return None
     if noise == 0:
         return _NonPrivate()
-    truth, other = 1 - noise + noise / buckets, noise / buckets
+    truth = 1 - noise + noise / buckets
+    other = noise / buckets
     if relation is NeighboringRelation.REPLACE_ONE:
         others = [(buckets - 2) * other] if buckets > 2 else []
-        P, Q = [truth, other, *others], [other, truth, *others]
+        P = [truth, other, *others]
+        Q = [other, truth, *others]
     else:  # against an answer that is uniform over the buckets
         share = sp.Rational(1, buckets)
-        P, Q = [truth, 1 - truth], [share, 1 - share]
+        P = [truth, 1 - truth]
+        Q = [share, 1 - share]
     return _on_points(P, Q, "response")
 
 
 def _zcdp(event: Any, relation: NeighboringRelation) -> _Made:
     """Return the Rényi curve ξ + ρα of the event; both 0 is no release."""
-    rho, xi = exact(event.rho), exact(getattr(event, "xi", 0))
+    rho = exact(event.rho)
+    xi = exact(getattr(event, "xi", 0))
     if rho == 0 == xi:
         return None
     return Mechanism.from_renyi(xi + rho * sp.Symbol("alpha"), name="zcdp")
@@ -375,7 +387,8 @@ def event_of(composition: Composition) -> tuple[Any, NeighboringRelation]:
     InputError
         If a step has no event: its noise, its sampling or its relation is unknown there.
     """
-    name, group = composition.protection.relation, composition.protection.group
+    name = composition.protection.relation
+    group = composition.protection.group
     if name not in _NAMES or group != 1:
         raise InputError(f"{composition!r:.200}: dp-accounting has no relation {name}, {group}")
     relation = _NAMES[name]
@@ -398,7 +411,8 @@ def _event(mechanism: Mechanism) -> Any:
     values = list(mechanism.values.values())
     if template not in events or len(values) != 1:
         raise InputError(f"{mechanism.summary}: dp-accounting has no event for it")
-    event, sampling = events[template](values[0]), mechanism.sampling
+    event = events[template](values[0])
+    sampling = mechanism.sampling
     if sampling is not None and sampling.released != SUM:
         raise InputError(
             f"{mechanism.summary}: dp-accounting's events are of noisy sums, and this step divides "

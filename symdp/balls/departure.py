@@ -58,7 +58,8 @@ _COSTLY = (
     sp.Integral,
     sp.Sum,
 )
-_RISING, _FALLING = 1, -1
+_RISING = 1
+_FALLING = -1
 
 
 @dataclass(frozen=True)

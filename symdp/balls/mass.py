@@ -56,9 +56,15 @@ _CUT = 2.0**-52  # of a shell
 _NOTHING = 1e-20  # a mass of a shell that is none
 _EVALUATIONS = 300_000  # of an integrand: more than those seconds allow
 _TOO_MUCH = 1e3  # of a mass: more will not come down to 1
-_FEWEST, _SUMMED = 12, 14  # partial sums that are extrapolated
-_OCTAVES, _OCTAVE_STEP = 200, 4  # of distances from 0 at which a density's scale is looked for
-_NEAR_ONE, _FAR_OUT = 10, 60  # octaves below 1, and above, within which a scale needs no change
+# partial sums that are extrapolated
+_FEWEST = 12
+_SUMMED = 14
+# of distances from 0 at which a density's scale is looked for
+_OCTAVES = 200
+_OCTAVE_STEP = 4
+# octaves below 1, and above, within which a scale needs no change
+_NEAR_ONE = 10
+_FAR_OUT = 60
 _MOST_INTEGERS = 2**17  # of a shell that is summed
 
 _Part = tuple[sp.Expr, sp.Symbol, sp.Expr, sp.Expr]  # a density, its variable and its ends
@@ -99,13 +105,15 @@ def _scale(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> sp
     if lower.is_finite and upper.is_finite:
         return sp.S.One
     ball = compile_arb(density, [x])
-    largest, scale = arb(0), 0
+    largest = arb(0)
+    scale = 0
     with ctx.workprec(_BITS):
         for octave in range(-_OCTAVES, _OCTAVES, _OCTAVE_STEP):
             for side in (end for end in (-1, 1) if lower < end * sp.Integer(2) ** octave < upper):
                 shell = abs(ball(side * arb(2) ** octave)) * arb(2) ** octave
                 if shell.is_finite() and shell > largest:
-                    largest, scale = shell, octave
+                    largest = shell
+                    scale = octave
     return sp.S.One if -_NEAR_ONE < scale < _FAR_OUT else sp.Integer(2) ** scale
 
 
@@ -375,7 +383,8 @@ def _sides(part: _Part, start: float, is_near_end: bool, deadline: Deadline) -> 
     """Yield what a part has on both sides of a place in it, and of integers at that place."""
     density, x, *ends = part
     low, high = map(float, ends)
-    cell, whole = _cell(density, x, deadline), bool(x.is_integer)
+    cell = _cell(density, x, deadline)
+    whole = bool(x.is_integer)
     if math.isfinite(low) and math.isfinite(high):
         middle = math.floor(0.5 * (low + high)) if whole else 0.5 * (low + high)
     else:
@@ -383,7 +392,8 @@ def _sides(part: _Part, start: float, is_near_end: bool, deadline: Deadline) -> 
     if whole:
         yield cell(middle, middle)
     for end in {low, high}:
-        edges, step = [middle], start
+        edges = [middle]
+        step = start
         while step < min(_REACH, abs(end - middle)):
             edges.append(middle + math.copysign(step, end - middle))
             step *= 2.0
@@ -398,7 +408,9 @@ def _side(
     is_near_end: bool,
 ) -> float:
     """Add up shells and what is beyond the last one; of integers, the middle is left out."""
-    sums, total, is_endless = [0.0], 0.0, math.isinf(end)
+    sums = [0.0]
+    total = 0.0
+    is_endless = math.isinf(end)
     step = math.copysign(1.0, edges[-1] - edges[0]) if whole else 0.0
 
     def has_ended(share: float, shells: int) -> bool:
@@ -438,8 +450,10 @@ def _limit(sums: list[float]) -> float:
 
 def _wynn(sums: list[float]) -> float:
     with mpmath.workdps(40):
-        previous, row = [mpmath.mpf(0)] * (len(sums) + 1), [mpmath.mpf(s) for s in sums]
-        best, level = row[-1], 0
+        previous = [mpmath.mpf(0)] * (len(sums) + 1)
+        row = [mpmath.mpf(s) for s in sums]
+        best = row[-1]
+        level = 0
         while len(row) > 1:
             gaps = [b - a for a, b in pairwise(row)]
             if any(abs(gap) < 1e-17 * abs(best) for gap in gaps) and level % 2 == 0:
@@ -464,7 +478,8 @@ def _cell(density: sp.Expr, x: sp.Symbol, deadline: Deadline) -> Callable[[float
             else:
                 close, ends = arb(AGREEMENT) / 4096, (arb(low), arb(high))
                 if not all(compiled(end).is_finite() for end in ends):  # as of (1 − cos x)/x² at 0
-                    ctx.prec, cut = 4 * _BITS, (ends[1] - ends[0]) * _CUT
+                    ctx.prec = 4 * _BITS
+                    cut = (ends[1] - ends[0]) * _CUT
                     ends = ends[0] + cut, ends[1] - cut
                 total = _integral(compiled, *ends, close, _EVALUATIONS, deadline)
             if not total.rad() < AGREEMENT / 256:

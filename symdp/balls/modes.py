@@ -44,7 +44,8 @@ _SHARE = 0.4877  # of a cell that is cut
 _MOST_MASSES = 4_000  # of a law on integers that is looked at value by value
 _LONG = 150  # operations of an expression that is not put into factors
 _SECONDS = 3.0  # for a density: what takes longer counts as not shown
-_INFINITE, _ZERO = arb.pos_inf(), arb(0)
+_INFINITE = arb.pos_inf()
+_ZERO = arb(0)
 
 
 def one_mode(mechanism: Mechanism) -> Fact:
@@ -56,7 +57,8 @@ def one_mode(mechanism: Mechanism) -> Fact:
     if fact:
         return fact
     density = mechanism.source.density  # type: ignore[union-attr]
-    x, support = mechanism.variable, mechanism.support
+    x = mechanism.variable
+    support = mechanism.support
     if mechanism.template:
         fact = shape_of(density, x, support).one_mode
     fact = fact or _by_balls(density, x, support)

@@ -76,7 +76,8 @@ def typed(command: Callable[..., int | None], name: str) -> Callable[..., int | 
     def asked(**values: Any) -> int | None:
         return call(command, values)
 
-    asked.__doc__, asked.__name__ = command.__doc__, command.__name__
+    asked.__doc__ = command.__doc__
+    asked.__name__ = command.__name__
     asked.__annotations__ = {
         parameter.name: parameter.annotation for parameter in signature.values()
     }

@@ -96,7 +96,8 @@ def print_json(value: dict[str, Any]) -> None:
 
 def answer_blocks(answer: Guarantee, *, explain: bool = False) -> list[Block]:
     """Return one (ε, δ), and how it was found."""
-    epsilon, delta = answer.epsilon_text(), answer.delta_text()
+    epsilon = answer.epsilon_text()
+    delta = answer.delta_text()
     if answer.quantity == "delta":
         head = Sentence(f"δ({epsilon}) {answer.sign} ", answer=delta)
     else:
@@ -167,12 +168,16 @@ def meaning(answer: Guarantee) -> str:
 
 def _bounds(answer: Guarantee) -> str:
     if answer.quantity == "delta":
-        lower, upper, value = answer.log_lower, answer.log_upper, answer.log_delta
+        lower = answer.log_lower
+        upper = answer.log_upper
+        value = answer.log_delta
         if lower is None or upper is None or value == -math.inf:
             return ""
         error = max(upper - value, value - lower)
     else:
-        lower, upper, value = answer.epsilon_lower, answer.epsilon_upper, answer.epsilon
+        lower = answer.epsilon_lower
+        upper = answer.epsilon_upper
+        value = answer.epsilon
         if lower is None or upper is None:
             return ""
         error = max(upper - value, value - lower) / value if value else upper

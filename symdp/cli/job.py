@@ -191,7 +191,8 @@ class Job:
 
     def told(self, whose: Protection) -> Protection:
         """Return whom an answer protects with what was asked besides: a sensitivity, a group."""
-        notes, times = "", self._unsampled_group()
+        notes = ""
+        times = self._unsampled_group()
         if self.sensitivity is not None:
             notes += f"; sensitivity {self.sensitivity}"
         if times > 1:

@@ -135,12 +135,11 @@ def read(parameters: Sequence[Parameter], words: Sequence[str]) -> dict[str, Any
     left = list(words)
     while left:
         if left[0].startswith("-"):
-            parameter, many = options.get(left.pop(0)), None
+            parameter = options.get(left.pop(0))
+            many = None
         else:
-            parameter, many = (
-                next((p for p in places if p.is_list or p.name not in values), None),
-                1,
-            )
+            parameter = next((p for p in places if p.is_list or p.name not in values), None)
+            many = 1
         many = parameter.holds if parameter is not None and many is None else many
         if parameter is None or many is None or len(left) < many:
             return None
@@ -165,7 +164,9 @@ def asked(words: Sequence[str]) -> tuple[Command, dict[str, Any]] | None:
     name, *left = words
     command = found_at(COMMANDS[name][0]) if name in COMMANDS else None
     if isinstance(command, dict) and left:
-        command, name, left = command.get(left[0]), f"{name} {left[0]}", left[1:]
+        command = command.get(left[0])
+        name = f"{name} {left[0]}"
+        left = left[1:]
     if not callable(command):
         return None
     values = read(parameters_of(command, name), left)

@@ -46,7 +46,8 @@ def report(
     as_json: bool = False,
 ) -> None:
     """Write a report: what was derived, ε by every accountant, the privacy profile."""
-    at, ending = words.delta(delta), check_output(output, "html", "md")
+    at = words.delta(delta)
+    ending = check_output(output, "html", "md")
     limit = seconds_of(time_limit)
     patience = None if limit is None else limit / _PARTS
     known = SoFar()

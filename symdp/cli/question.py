@@ -161,7 +161,8 @@ class Composed:
     """
 
     def __init__(self, job: Job) -> None:
-        self._job, self._asked = job, _asked(job)
+        self._job = job
+        self._asked = _asked(job)
         self._built: Any = None
 
     def __call__(self) -> Any:

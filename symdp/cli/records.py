@@ -138,7 +138,8 @@ def _of_norms(
 
     array = open_norms(path)
     if array.ndim == 1:  # one step, a norm for every record
-        array, layout = array[None, :], "steps-records"
+        array = array[None, :]
+        layout = "steps-records"
     if path.suffix.lower() == ".parquet" and layout is None:
         layout = "records-steps"
     if layout not in LAYOUTS:
@@ -315,7 +316,8 @@ def ledger_plot(
 ) -> None:
     """Draw ε spent over the entries, or over their dates, against a budget."""
     check_drawing(output, "-o")
-    at, budget = words.delta(delta), None if epsilon is None else words.real(epsilon, "--epsilon")
+    at = words.delta(delta)
+    budget = None if epsilon is None else words.real(epsilon, "--epsilon")
     ledger = _loaded(file)
 
     def drawn(_: Composition) -> Guarantee:

@@ -140,8 +140,11 @@ class _Overseer:
     """What the parent knows of its child."""
 
     def __init__(self, child: int, ours: socket.socket, theirs: socket.socket) -> None:
-        self._child, self._ours, self._theirs = child, ours, theirs
-        self._end, self._screen = math.inf, Screen()
+        self._child = child
+        self._ours = ours
+        self._theirs = theirs
+        self._end = math.inf
+        self._screen = Screen()
         self._is_interrupted = False
         self.limit = math.inf
 

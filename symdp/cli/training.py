@@ -152,7 +152,8 @@ def _records(plan: _Plan) -> list[dict[str, Any]]:
     """Return the rows as JSON values, all with the same keys."""
     rows = []
     for row in plan.rows:
-        answer, peers = row.answer, row.peers
+        answer = row.answer
+        peers = row.peers
         values = (
             row.sampling,
             row.protects,
@@ -192,7 +193,8 @@ def _print_csv(plan: _Plan) -> None:
 def _print(plan: _Plan) -> None:
     from symdp.questions.calibrate import decimal
 
-    run, peers = plan.run, plan.rows[0].peers
+    run = plan.run
+    peers = plan.rows[0].peers
     if plan.target_epsilon is not None:
         show(Sentence("noise multiplier = ", answer=decimal(plan.noise)))
     show(*answer_blocks(plan.answer))

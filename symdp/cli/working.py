@@ -49,7 +49,8 @@ class Work:
     """What is being done; tell it what comes next."""
 
     def __init__(self, what: str, *, is_shown: bool = False) -> None:
-        self.what, self._is_shown = what, is_shown
+        self.what = what
+        self._is_shown = is_shown
 
     def say(self, what: str, done: int | None = None, total: int | None = None) -> None:
         """Say what comes next, and how much of how much is done, where that is known."""
@@ -124,7 +125,8 @@ class Screen:
     def clear(self) -> None:
         """Take away what was drawn, and draw no more."""
         self._next = math.inf
-        drawn, self._drawn = self._drawn, None
+        drawn = self._drawn
+        self._drawn = None
         if drawn is not None:
             drawn.stop()
 

@@ -211,7 +211,8 @@ def singular_points(
             base, power = node.as_base_exp()
             blows_up = power.is_extended_negative or not power.is_integer
         else:
-            (base,), blows_up = node.args, True
+            (base,) = node.args
+            blows_up = True
         if blows_up and x in base.free_symbols and not base.is_positive:
             places.update(known_roots(base, x, lower, upper) or ())
     return places

@@ -40,7 +40,9 @@ _MOST_EVALUATIONS = 50_000  # of an integrand: a few seconds
 _MOST_TERMS = 20_000  # of a sum: a few seconds
 _ZOOMS = 24  # halvings around a peak
 _CLIMBS = 8  # grids, each around the last one's peak
-_DEEP, _NOTHING = -1e6, -1e300  # logs of sizes that do not count
+# logs of sizes that do not count
+_DEEP = -1e6
+_NOTHING = -1e300
 
 Height = Callable[[Fraction], float]
 Smooth = Callable[[Fraction, Fraction], bool]
@@ -90,10 +92,12 @@ class _PieceMoment:
 
     def __init__(self, piece: Piece, z: sp.Expr, x: sp.Symbol) -> None:
         assert piece.log_p is not None
-        self.log_p, self.loss = compile_arb(piece.log_p, [x]), compile_arb(piece.loss, [x])
+        self.log_p = compile_arb(piece.log_p, [x])
+        self.loss = compile_arb(piece.loss, [x])
         self.formulas = (piece.log_p, piece.loss, x)
         self.z = _ball(z)
-        self.low, self.high = as_fraction(piece.lower), as_fraction(piece.upper)
+        self.low = as_fraction(piece.lower)
+        self.high = as_fraction(piece.upper)
         self.is_sum = bool(x.is_integer)
 
     @cached_property
@@ -254,14 +258,17 @@ def _zoomed(height: Height, heights: dict[Fraction, float]) -> Fraction:
     best = max(range(len(ordered)), key=lambda i: heights[ordered[i]])
     if not math.isfinite(heights[ordered[best]]):
         raise CheckError("the integrand of the check vanishes on its grid")
-    low, peak = ordered[max(best - 1, 0)], ordered[best]
+    low = ordered[max(best - 1, 0)]
+    peak = ordered[best]
     high = ordered[min(best + 1, len(ordered) - 1)]
     for _ in range(_ZOOMS):
         for point in ((low + peak) / 2, (peak + high) / 2):
             heights[point] = height(point)
         around = [low, (low + peak) / 2, peak, (peak + high) / 2, high]
         best = max(range(5), key=lambda i: heights[around[i]])
-        low, peak, high = around[max(best - 1, 0)], around[best], around[min(best + 1, 4)]
+        low = around[max(best - 1, 0)]
+        peak = around[best]
+        high = around[min(best + 1, 4)]
     return peak
 
 

@@ -118,7 +118,9 @@ class Curvature:
     """Expressions of x between two ends, each asked once."""
 
     def __init__(self, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> None:
-        self.x, self.lower, self.upper = x, lower, upper
+        self.x = x
+        self.lower = lower
+        self.upper = upper
         self._runs: dict[sp.Expr, Run] = {}
         self._log_bends: dict[sp.Expr, int | None] = {}
 

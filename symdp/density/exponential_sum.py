@@ -28,7 +28,9 @@ from symdp.model import tidy
 from symdp.model.pair import Pair
 
 _LARGEST_NUMBER = 2**16  # in a pair that is taken apart: a power of so much takes seconds
-_SECONDS, _FOR_CHECK = 4.0, 10.0  # of work, for the table and the reading each, and for the check
+# of work, for the table and the reading each, and for the check
+_SECONDS = 4.0
+_FOR_CHECK = 10.0
 _MOST_TERMS = 40  # of one M: its powers have far more
 _MOST_POWER = 12  # of a sum that is multiplied out
 # What SymPy and the table raise about an integrand that they cannot read.

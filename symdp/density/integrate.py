@@ -53,7 +53,8 @@ def gaussian(integrand: Integrand) -> sp.Expr | None:
     powers = integrand.powers()
     if powers is None or set(powers) - {1, 2} or 2 not in powers:
         return None
-    a, b = -powers[2], powers.get(1, sp.S.Zero)
+    a = -powers[2]
+    b = powers.get(1, sp.S.Zero)
     finite = not (integrand.lower.is_infinite or integrand.upper.is_infinite)
     if finite and sign_of(a) != 1:
         return None  # a changes its sign with the tilt: no real formula serves everywhere
@@ -72,13 +73,15 @@ def gaussian(integrand: Integrand) -> sp.Expr | None:
 def waves(integrand: Integrand) -> sp.Expr | None:
     """∫ exp(αx) Σ cᵢ cos(ωᵢx + φᵢ), and ∫ exp(−ax² + bx) Σ cᵢ cos(ωᵢx + φᵢ) over the line."""
     form, x = integrand.form, integrand.x
-    powers, logs = integrand.smooth_powers(), form.moving_logs
+    powers = integrand.smooth_powers()
+    logs = form.moving_logs
     whole = all(power.is_Integer and 1 <= power <= _MOST_WRITTEN for power in logs.values())
     if powers is None or set(powers) - {1, 2} or not logs or not whole:
         return None
     if 2 in powers and not integrand.is_line:
         return None
-    rate, a = powers.get(1, sp.S.Zero), -powers.get(2, sp.S.Zero)
+    rate = powers.get(1, sp.S.Zero)
+    a = -powers.get(2, sp.S.Zero)
     total = sp.S.Zero
     product = sp.expand(sp.Mul(*(base**power for base, power in logs.items())))
     for term in sp.Add.make_args(sp.expand(TR8(product))):
@@ -117,7 +120,9 @@ def gamma(integrand: Integrand) -> sp.Expr | None:
     read = _double_exponential(integrand)
     if read is None or len(read[2]) != 1:
         return None
-    alpha, rate, ((power, c),) = read[0], read[1], tuple(read[2].items())
+    alpha = read[0]
+    rate = read[1]
+    ((power, c),) = tuple(read[2].items())
     k = power * rate
     a = tidy.cancel(alpha / k)
     if integrand.is_line:
@@ -166,8 +171,7 @@ def _second_kind(order: sp.Expr, argument: sp.Expr) -> sp.Expr:
 
 
 def _double_exponential(integrand: Integrand) -> _Read | None:
-    form = integrand.form
-    x = integrand.x
+    form, x = integrand.form, integrand.x
     alpha = sp.S.Zero
     exponentials = {}
     for monomial, coefficient in form.smooth.items():
@@ -379,7 +383,8 @@ def _from_root(
     integrand: Integrand, root_and_power: tuple[sp.Expr, sp.Expr], other: tuple[sp.Expr, sp.Expr]
 ) -> sp.Expr | None:
     """∫ exp(αx) |x − r|^p |x − s|^q by y = |x − r|, None where y = |x − s| may serve."""
-    (root, p), (other_root, q) = root_and_power, other
+    (root, p) = root_and_power
+    (other_root, q) = other
     side = -1 if compare(root, integrand.lower) == 1 else 1
     ends = (integrand.lower, integrand.upper)[::side]
 
@@ -427,8 +432,7 @@ def polynomial(integrand: Integrand) -> sp.Expr | None:
 
 def inverse_sine(integrand: Integrand) -> sp.Expr | None:
     """∫ (c − (x − m)²)^{−1/2} between finite ends: asin((x − m)/√c)."""
-    form = integrand.form
-    x = integrand.x
+    form, x = integrand.form, integrand.x
     logs = form.moving_logs
     ends = integrand.lower, integrand.upper
     if form.smooth or any(end.is_infinite for end in ends):
@@ -470,7 +474,8 @@ def quadratics(integrand: Integrand) -> sp.Expr | None:
         if sign_of(square) != 1 or sign_of(a) != 1:
             return None
         monic.append((a, -b / (2 * a), square, power))
-    (a, m, first_square, first), (c, n, square, second) = monic[0], monic[-1]
+    (a, m, first_square, first) = monic[0]
+    (c, n, square, second) = monic[-1]
     g = sp.sqrt(first_square)
     h = sp.sqrt(square)
     total = tidy.factor(sp.expand(-first - second)) if len(monic) > 1 else -first
@@ -558,7 +563,8 @@ def wave_power(integrand: Integrand) -> sp.Expr | None:
     ((base, power),) = logs.items()
     if not isinstance(base, sp.cos | sp.sin):
         return None
-    wave, phase = base, base.args[0]
+    wave = base
+    phase = base.args[0]
     rate = sp.diff(phase, x)
     if x in rate.free_symbols or tidy.simplify(rate * (integrand.upper - integrand.lower)) != sp.pi:
         return None
@@ -642,7 +648,8 @@ def binomial_series(integrand: Integrand) -> sp.Expr | None:
 
 def polynomial_series(integrand: Integrand) -> sp.Expr | None:
     """Σ p(k) u^k over the naturals: p in binomial coefficients, Σ C(k, j) u^k = u^j/(1−u)^{j+1}."""
-    rate, k = _rate_from_zero(integrand), integrand.x
+    rate = _rate_from_zero(integrand)
+    k = integrand.x
     logs = integrand.form.moving_logs
     if rate is None or rate == 0 or not logs:
         return None

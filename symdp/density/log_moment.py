@@ -16,7 +16,8 @@ from symdp.emit import compile_arb
 from symdp.errors import InputError
 
 _LEVELS = (0.3, 2.1, 17.0, 340.0)  # of −w, at which a cut is crossed
-_BITS, _CLOSE = 200, 1e-9
+_BITS = 200
+_CLOSE = 1e-9
 _ASIDE = 1e-25  # of w: how far from the cut
 
 

@@ -164,7 +164,8 @@ def exponential_polynomial(
     powers = [whole // divisor for whole in wholes]
     generator = sp.expand(reference * divisor / denominator)
     if all(power <= 0 for power in powers):
-        powers, generator = [-power for power in powers], sp.expand(-generator)
+        powers = [-power for power in powers]
+        generator = sp.expand(-generator)
     if min(powers) < 0:
         return None
     polynomial: dict[int, sp.Expr] = {}
@@ -177,7 +178,8 @@ def _ratio(moving: sp.Expr, reference: sp.Expr, x: sp.Symbol) -> sp.Expr:
     """Return moving/reference where it is free of x, else nan."""
     if moving == 0:
         return sp.S.Zero
-    first, second = sp.Add.make_args(moving)[0], sp.Add.make_args(reference)
+    first = sp.Add.make_args(moving)[0]
+    second = sp.Add.make_args(reference)
     for candidate in second:
         quotient = tidy.cancel(first / candidate)
         if x not in quotient.free_symbols:
@@ -193,7 +195,8 @@ def moebius(
     Both limits a/c and b/d are positive; the quotient is the smaller one plus a fraction of their
     gap, so nothing cancels.
     """
-    (a, b), (c, d) = top, bottom
+    (a, b) = top
+    (c, d) = bottom
     if any(sign_of(value) != 1 for value in (a, b, c, d)):
         return None
     start, end = sp.powsimp(a / c), sp.powsimp(b / d)
@@ -203,7 +206,9 @@ def moebius(
     inverse = (start if order >= 0 else end) == 1 and start != end
     if inverse:
         (a, b), (c, d) = (c, d), (a, b)
-        start, end, order = sp.powsimp(1 / start), sp.powsimp(1 / end), -order
+        start = sp.powsimp(1 / start)
+        end = sp.powsimp(1 / end)
+        order = -order
     if order >= 0:
         value = start + (end - start) / (1 + sp.powsimp(c / d / u, combine="exp"))
     else:
@@ -380,7 +385,8 @@ def exponential_terms(base: sp.Expr, x: sp.Symbol) -> list[tuple[sp.Expr, sp.Exp
     """Split Σ cᵢ exp(aᵢ) into its (cᵢ, aᵢ), or None where a term is something else."""
     terms = []
     for term in sp.Add.make_args(base):
-        coefficient, exponent = sp.S.One, sp.S.Zero
+        coefficient = sp.S.One
+        exponent = sp.S.Zero
         for factor in sp.Mul.make_args(term):
             power = as_exponent(factor, x)
             if power is not None:
@@ -530,7 +536,8 @@ class _Builder:
     """Collects the parts of one normal form."""
 
     def __init__(self, x: sp.Symbol, at: sp.Expr | None) -> None:
-        self.x, self.at = x, at
+        self.x = x
+        self.at = at
         self.shift: sp.Expr = sp.S.Zero
         self.smooth: dict[sp.Expr, sp.Expr] = {}
         self.logs: dict[sp.Expr, sp.Expr] = {}
@@ -638,7 +645,8 @@ class _Builder:
         if polynomial.domain.is_QQ or polynomial.domain.is_ZZ:
             content, factors = polynomial.factor_list()
         else:
-            content, factors = sp.S.One, [(polynomial, 1)]
+            content = sp.S.One
+            factors = [(polynomial, 1)]
         self.add(sp.sympify(content, strict=True), power)
         for factor, multiplicity in factors:
             leading = factor.LC()
@@ -697,9 +705,13 @@ def _have_unlike_tails(total: sp.Add, x: sp.Symbol) -> bool:
     Over one denominator e^{−x²} + 1/(1 + x²) is e^{−x²}·(1 + x² + e^{x²})/(1 + x²), of whose
     logarithm nothing is left in doubles far out.
     """
-    exponents, whole, has_more, is_mixed = set(), set(), False, False
+    exponents = set()
+    whole = set()
+    has_more = False
+    is_mixed = False
     for term in total.args:
-        exponent, others = sp.S.Zero, sp.S.One
+        exponent = sp.S.Zero
+        others = sp.S.One
         for factor in sp.Mul.make_args(term):
             if isinstance(factor, sp.exp):
                 exponent += factor.args[0]

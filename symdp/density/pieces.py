@@ -152,7 +152,8 @@ def _turned(ratio: sp.Expr) -> sp.Expr:
     What is raised to a power that holds a tilt, later on, must be positive.
     """
     values = random_values(ratio.free_symbols, 1, [str(s.name) for s in ratio.free_symbols])
-    turned, sign = sp.S.One, 1
+    turned = sp.S.One
+    sign = 1
     for factor in sp.Mul.make_args(ratio):
         base, power = factor.as_base_exp()
         if base.is_Add and power.is_Integer and sign_of(base.subs(values)) == -1:
@@ -165,7 +166,8 @@ def _turned(ratio: sp.Expr) -> sp.Expr:
 
 def smooth_pairs(pair: Pair) -> Iterator[SmoothPair]:
     """Yield the pair on stretches between kinks and zeros, from left to right, then its atoms."""
-    x, is_integer = pair.variable, bool(pair.variable.is_integer)
+    x = pair.variable
+    is_integer = bool(pair.variable.is_integer)
     lower, upper = pair.support.lower, pair.support.upper
     if is_integer:  # half a step of room, so that a jump at the first integer lies inside
         lower, upper = lower - sp.S.Half, upper + sp.S.Half

@@ -49,7 +49,8 @@ class SecondLook:
         self._density = density.xreplace(dict.fromkeys(masses, sp.S.One))
         self._x = x
         self._support = support
-        self._lower, self._upper = float(support.lower), float(support.upper)
+        self._lower = float(support.lower)
+        self._upper = float(support.upper)
         self.value = _in_doubles(self._density, x)
         self._exact: Callable[[Any], Any] | None = None
         self.heights = self._at(self._by_distance())
@@ -202,7 +203,8 @@ def _quantiles(heights: dict[float, float]) -> list[float]:
     total = math.fsum(masses)
     if not 0.0 < total < math.inf:
         return []
-    quantiles, below = [], 0.0
+    quantiles = []
+    below = 0.0
     for (left, right), mass in zip(pairwise(points), masses, strict=True):
         first = math.ceil(below / total * _QUANTILES)
         below += mass

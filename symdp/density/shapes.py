@@ -199,7 +199,8 @@ def _stretches(f: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> list
 
 def _joins_downwards(left: Stretch, right: Stretch, x: sp.Symbol) -> bool:
     """Whether two pieces meet and the slope of the logarithm does not rise there."""
-    before, after = left.expressions[0], right.expressions[0]
+    before = left.expressions[0]
+    after = right.expressions[0]
     heights = [piece.subs(x, left.upper) for piece in (before, after)]
     if not _vanishes(heights[0] - heights[1]):
         return False
@@ -407,7 +408,8 @@ def _collected(expression: sp.Expr) -> sp.Expr:
         exponents = [factor.args[0] for factor in term.args if isinstance(factor, sp.exp)]
         others = [factor for factor in sp.Mul.make_args(term) if not isinstance(factor, sp.exp)]
         if isinstance(term, sp.exp):
-            exponents, others = [term.args[0]], []
+            exponents = [term.args[0]]
+            others = []
         exponent = sp.exp(sp.expand(sp.Add(*exponents)))
         terms.append(sp.Mul(*others) * exponent)
     return sp.Add(*terms)

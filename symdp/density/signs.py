@@ -137,7 +137,8 @@ def _of_two_exponentials(expression: sp.Expr) -> int | None:
 
 def exponential_part(term: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
     """Return (c, a) with term = c·exp(a), a the sum of all its exponents."""
-    coefficient, exponent = sp.S.One, sp.S.Zero
+    coefficient = sp.S.One
+    exponent = sp.S.Zero
     for factor in sp.Mul.make_args(term):
         if isinstance(factor, sp.exp):
             exponent += factor.args[0]
@@ -208,7 +209,8 @@ def _of_exponential_polynomial(expression: sp.Expr) -> int | None:
         return None
     g /= math.lcm(*(int(r.q) for r in ratios.values()))
     powers = {e: tidy.cancel(e / g) for e in exponents}
-    sign, v = sign_of(g), sp.Dummy("v", positive=True)
+    sign = sign_of(g)
+    v = sp.Dummy("v", positive=True)
     if not sign or max(abs(k) for k in powers.values()) > _LARGEST_DEGREE:
         return None
     base = 1 + v if sign > 0 else 1 / (1 + v)
@@ -221,7 +223,8 @@ def _of_exponential_polynomial(expression: sp.Expr) -> int | None:
     top, bottom = ({sign_of(c) for c in sp.Poly(part, v).coeffs()} for part in (above, below))
     if len(top) > 1 or len(bottom) > 1:
         return None
-    (first,), (second,) = top, bottom
+    (first,) = top
+    (second,) = bottom
     return None if first is None or second is None else first * second
 
 

@@ -111,7 +111,8 @@ def central(order: int, is_lattice: bool = False) -> Expansion:
     With h = n^{−1/2} and g = h/√κ₂, δ = P(L > ε) − e^ε Q(L > ε): the first term is that of the
     Edgeworth series, the second ∫ e^{−s} f(ε + s) ds = Σ g^{i+1} D^i f(ξ) of its density f.
     """
-    n, b = COUNT, DEVIATION
+    n = COUNT
+    b = DEVIATION
     epsilon = n * kappa(1) + b * sp.sqrt(n * kappa(2))
     orders_known = 0 if is_lattice else order
     return Expansion(
@@ -128,7 +129,8 @@ def central(order: int, is_lattice: bool = False) -> Expansion:
 @cache
 def _central_tilt(order: int) -> sp.Expr:
     """Solve κ₂u + Σ κ_{j+2}h^j u^{j+1}/(j+1)! − ξ√κ₂ − 1/u − h/(1 + hu) = 0 for t₀ = hu."""
-    h, b = STEP, DEVIATION
+    h = STEP
+    b = DEVIATION
     lead = sp.Symbol("u_0", positive=True)
     u: sp.Expr = lead
     parts = [lead * h]
@@ -152,7 +154,8 @@ def _central_tilt(order: int) -> sp.Expr:
 
 @cache
 def _central_log(order: int) -> sp.Expr:
-    h, b = STEP, DEVIATION
+    h = STEP
+    b = DEVIATION
     phi = sp.exp(-(X**2) / 2) / sp.sqrt(2 * sp.pi)
     survival = sp.erfc(b / sp.sqrt(2)) / 2
     coefficients = delta_coefficients(order)
@@ -169,7 +172,8 @@ def _central_log(order: int) -> sp.Expr:
 
 def delta_coefficients(order: int) -> list[sp.Expr]:
     """Return c_1, … with δ = Φ̄(x) + φ(x) Σ c_j h^j, polynomials in x and the cumulants."""
-    h, x = STEP, X
+    h = STEP
+    x = X
     g = h / sp.sqrt(kappa(2))
     values = {
         standardised_cumulant(j): kappa(j) / kappa(2) ** sp.Rational(j, 2)
@@ -194,7 +198,9 @@ def fixed(order: int, is_lattice: bool = False) -> Expansion:
     1 − δ is the integral of [SPA (48)] along a line left of the pole at 0; its saddle point lies
     in (−1, 0) and tends to s.
     """
-    n, s, step = COUNT, PLACE, STEP
+    n = COUNT
+    s = PLACE
+    step = STEP
     t: sp.Expr = step / kappa(1)
     for k in range(2, order + 2):
         unknown = sp.Dummy("u")
@@ -219,7 +225,8 @@ def fixed(order: int, is_lattice: bool = False) -> Expansion:
 @cache
 def large(order: int, is_lattice: bool = False) -> Expansion:
     """Expand at ε = nλ, λ > κ₁: with K′(s) = λ, t₀ → s, log δ ≈ n(K(s) − λs) − ½ log n − …."""
-    n, s = COUNT, PLACE
+    n = COUNT
+    s = PLACE
     t: sp.Expr = s
     if order:
         t += (1 / s + 1 / (1 + s)) / (n * at_place(2))
@@ -241,7 +248,8 @@ def _saddle_log(epsilon: sp.Expr, order: int) -> sp.Expr:
     The factor e^{(…)} G(z) with the part of ε that does not grow moved into G: there G′/G and G″/G
     change, and the correction is K₄/8K₂² − 5K₃²/24K₂³ + G′K₃/2GK₂² − G″/2GK₂.
     """
-    n, s = COUNT, PLACE
+    n = COUNT
+    s = PLACE
     lead = (
         n * at_place(0)
         - epsilon * s
@@ -389,7 +397,8 @@ def in_cumulants(order: int, is_lattice: bool) -> EpsilonAsymptotics:
         raise InputError(
             "from order 1 on the terms of a loss on a lattice oscillate with n; ask for order 0"
         )
-    n, z = COUNT, QUANTILE
+    n = COUNT
+    z = QUANTILE
     terms = [
         EpsilonTerm(n * kappa(1), sp.S.One, "n times the mean loss"),
         EpsilonTerm(z * sp.sqrt(n * kappa(2)), sp.S.Half, "the normal quantile of the sum"),
@@ -416,8 +425,10 @@ def _quantile_shifts(order: int) -> tuple[sp.Expr, ...]:
     Φ̄(ξ) + φ(ξ) Σ c_j(ξ) h^j = Φ̄(z) is expanded around z and divided by φ(z): the m-th derivative
     of Φ̄ is (−1)^m He_{m−1} φ, that of φc is φ (D − x)^m c.  Each a_k enters the order h^k as −a_k.
     """
-    h, shift = STEP, sp.S.Zero
-    coefficients, shifts = delta_coefficients(order), []
+    h = STEP
+    shift = sp.S.Zero
+    coefficients = delta_coefficients(order)
+    shifts = []
     for k in range(1, order + 1):
         total = sp.S.Zero
         for m in range(1, k + 1):
@@ -446,7 +457,8 @@ def sampled_cumulants(
     (1 + qV)Q, or −log(1 + qV) under Q where the pair is reversed; its moments are power series in
     q whose coefficients hold m_2, m_3, ….
     """
-    v, y = sp.Symbol("v"), sp.Symbol("y")
+    v = sp.Symbol("v")
+    y = sp.Symbol("y")
     sign, weight = (-1, sp.S.One) if is_reversed else (1, 1 + v)
     log = sum(((-1) ** (i + 1) * v**i / i for i in range(1, rate_order + 1)), sp.S.Zero)
     central = [

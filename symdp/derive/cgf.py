@@ -153,7 +153,8 @@ def _at_values(
         values = random_values(
             (expression.free_symbols - {tilt}) | parameters_of(pair), 0, below_one
         )
-        concrete, bound = with_values(pair, dict(values)), expression.subs(values)
+        concrete = with_values(pair, dict(values))
+        bound = expression.subs(values)
         law = pieces(concrete), points(concrete), pair.variable
         return agrees(bound, tilt, tilts_to_check(domain, values, 0)[0], law)
 

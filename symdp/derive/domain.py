@@ -125,7 +125,8 @@ def _growth(form: LogForm, end: sp.Expr) -> _Growth | None:
     """Return the growing parts of a normal form at an end by order, None where unclear."""
     if not end.is_infinite:
         return _finite_growth(form, end)
-    x, side = form.variable, 1 if end is sp.oo else -1
+    x = form.variable
+    side = 1 if end is sp.oo else -1
     growth: _Growth = {}
     if not _add_smooth(growth, form.smooth, x, side, sp.S.One):
         return None
@@ -202,18 +203,22 @@ def _finite_growth(form: LogForm, end: sp.Expr) -> _Growth | None:
 
 def power_at(form: LogForm, end: sp.Expr, side: int = 1) -> tuple[sp.Expr, sp.Expr] | None:
     """Return (k, c) with e^form ~ e^c y^k where x = end + side·y, None where that is unclear."""
-    x, power, constant = form.variable, sp.S.Zero, form.constant
+    x = form.variable
+    power = sp.S.Zero
+    constant = form.constant
     for monomial, coefficient in form.smooth.items():
         value = monomial.subs(x, end)
         if value.is_finite is not True and not value.is_real:
             return None
         constant += coefficient * value
     for base, exponent in form.moving_logs.items():
-        order, derivative = 0, base
+        order = 0
+        derivative = base
         while tidy.vanishes(value := derivative.subs(x, end)):
             if not _is_entire(base, x) or order == _MOST_ORDER:
                 return None
-            derivative, order = sp.diff(derivative, x), order + 1
+            derivative = sp.diff(derivative, x)
+            order = order + 1
         if value.has(sp.oo, -sp.oo, sp.zoo, sp.nan):
             return None
         power += order * exponent

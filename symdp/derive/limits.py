@@ -33,7 +33,9 @@ def monotone_pieces(pair: Pair) -> tuple[Piece, ...]:
 
 def without_gammas(loss: sp.Expr, x: sp.Symbol) -> sp.Expr:
     """Return a loss whose constant log Γ(a + 1)/Γ(a) is log a, under its one other logarithm."""
-    others, logs, short = [], [], []
+    others = []
+    logs = []
+    short = []
     for term in sp.Add.make_args(loss):
         sign = -1 if term.could_extract_minus_sign() else 1
         log = sign * term
@@ -102,7 +104,8 @@ def _leading(expression: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr:
     def of_order(order: sp.Expr, z: sp.Expr) -> sp.Expr:
         value = _extended(order, x, end) if x not in z.free_symbols else None
         if value is -sp.oo and order.is_integer:
-            order, value = -order, sp.oo
+            order = -order
+            value = sp.oo
         if value is not sp.oo:
             return sp.besseli(order, z)
         return (z / 2) ** order / sp.gamma(order + 1)
@@ -124,7 +127,8 @@ def _leading(expression: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr:
         if isinstance(function, sp.erf) and abs(factor) == abs(constant):
             z = -factor / constant * function.args[0]
         elif isinstance(function, sp.erfc) and constant == 0:
-            constant, z = factor, function.args[0]
+            constant = factor
+            z = function.args[0]
         else:
             return log
         if _extended(z, x, end) is not sp.oo:
@@ -276,7 +280,8 @@ def range_or_reason(
     moving = [pair for piece, pair in zip(finite, ends, strict=True) if piece.slope != "constant"]
     bottom = _without([low for low, _ in ends], {high for _, high in moving})
     top = _without([high for _, high in ends], {low for low, _ in moving})
-    least, greatest = _extreme(bottom, -1), _extreme(top, 1)
+    least = _extreme(bottom, -1)
+    greatest = _extreme(top, 1)
     if least is None or greatest is None:
         return None, "which of several limits of the loss is the largest depends on the parameters"
     return (presented(least), presented(greatest)), ""
@@ -301,7 +306,8 @@ def end_limits(piece: Piece, x: sp.Symbol) -> tuple[sp.Expr | None, sp.Expr | No
 
 def _limit_of_shift(piece: Piece, x: sp.Symbol, end: sp.Expr) -> sp.Expr | None:
     """Return the limit of g(x − D) − g(x) at ±∞, which is −D·lim g′ by the mean value theorem."""
-    log_p, log_q = piece.log_p, piece.log_q
+    log_p = piece.log_p
+    log_q = piece.log_q
     if end not in _INFINITE or x.is_integer or log_p is None or log_q is None:
         return None
     if _by_values(piece.loss, x, end) is not None:

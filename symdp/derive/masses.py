@@ -192,7 +192,8 @@ def step_function(atoms: Iterable[Atom], s: sp.Symbol, whole: sp.Expr) -> LossLa
         ordered = sorted_points(set(masses), "the losses")
     except InputError as error:
         return LossLaw(s, None, str(error))
-    total, cases = sp.S.Zero, []
+    total = sp.S.Zero
+    cases = []
     for loss in ordered:
         cases.append((total, s < loss))
         total = sp.factor_terms(total + masses[loss])
@@ -214,7 +215,8 @@ def mass_rules(pieces: Sequence[Piece], k: sp.Symbol) -> tuple[MassRule, ...]:
     finite = [p for p in pieces if p.log_p is not None and not p.loss.is_infinite]
     direction = _direction(finite, k)
     ordered = finite if direction > 0 else finite[::-1]
-    rules, before = [], sp.S.Zero
+    rules = []
+    before = sp.S.Zero
     for piece in ordered:
         at_most = None
         if direction:
@@ -265,7 +267,8 @@ def _telescopes(total: sp.Expr, piece: Piece, k: sp.Symbol, direction: int) -> b
     mass = sp.Add(*(sp.exp(term) for term in piece.log_p_terms))
     symbols = total.free_symbols | mass.free_symbols | piece.lower.free_symbols
     values = random_values(symbols - {k}, 4, [str(symbol.name) for symbol in symbols])
-    total, mass = total.subs(values), mass.subs(values)
+    total = total.subs(values)
+    mass = mass.subs(values)
     start = (piece.lower if direction > 0 else piece.upper).subs(values)
     if start.is_infinite:
         at = -direction * _FAR

@@ -116,7 +116,8 @@ def sampled_pair(pair: Pair) -> Sampled | None:
     is_reversed = len(_used(pair.q_weights)) > 1
     weights = (pair.p_weights, pair.q_weights)
     p_weights, q_weights = weights[::-1] if is_reversed else weights
-    inside, outside = _used(p_weights), _used(q_weights)
+    inside = _used(p_weights)
+    outside = _used(q_weights)
     if len(inside) != 2 or len(outside) != 1 or outside[0] not in inside:
         return None
     (base,) = outside

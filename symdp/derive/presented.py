@@ -83,7 +83,8 @@ def _number(form: sp.Expr, values: dict[sp.Symbol, sp.Rational]) -> mpmath.mpc |
 
 def _without_log(node: sp.exp) -> sp.Expr:
     """e^{c log b + r} is b^c e^r."""
-    powers, remaining = sp.S.One, []
+    powers = sp.S.One
+    remaining = []
     for term in sp.Add.make_args(sp.expand_mul(node.args[0], deep=False)):
         logs = [factor for factor in sp.Mul.make_args(term) if isinstance(factor, sp.log)]
         if len(logs) == 1:
@@ -105,7 +106,8 @@ def _one_exponential(node: sp.Mul) -> sp.Expr:
 
 def _content(node: sp.Mul) -> sp.Expr:
     """Numbers leave the sums of a quotient: (2a + 2)/(2 − 2b) is (a + 1)/(1 − b)."""
-    number, factors = sp.S.One, []
+    number = sp.S.One
+    factors = []
     for factor in node.args:
         base, power = factor.as_base_exp()
         content = _of_terms(base) if power.is_Integer else sp.S.One

@@ -85,7 +85,8 @@ class PrivacyLoss:
                 (d.loss, sp.Eq(choice, number)) for number, d in enumerate(derivations, start=1)
             ]
             return sp.Piecewise(*listed, evaluate=False)
-        x, cases = self.variable, []
+        x = self.variable
+        cases = []
         for point in self.points:
             cases.append((point.loss, sp.Eq(x, point.value)))
         smooth = [piece for piece in self.pieces if piece.place is None]
@@ -165,7 +166,8 @@ class PrivacyLoss:
     @cached_property
     def inverse(self) -> tuple[tuple[Piece, sp.Expr | None], ...]:
         """Each piece with ℓ⁻¹(s) on it, None where there is none in closed form."""
-        x, s = self.variable, self._loss_value
+        x = self.variable
+        s = self._loss_value
         inverses = self._part(
             lambda: tuple(inverse_on(piece, x, s) for piece in self.pieces),
             lambda _: (None,) * len(self.pieces),
@@ -177,7 +179,8 @@ class PrivacyLoss:
         """The density ω(s) of the loss under P, atoms apart [FA 5]."""
         from symdp.derive.pld import LossLaw, pld_density
 
-        backs, s = [back for _, back in self.inverse], self._loss_value
+        backs = [back for _, back in self.inverse]
+        s = self._loss_value
         return self._part(
             lambda: pld_density(self.pieces, backs, self.variable, s),
             lambda why: LossLaw(s, None, why),
@@ -258,7 +261,8 @@ class PrivacyLoss:
                 for weight, pair in self.pair.alternatives
             )
             return sp.Add(*moments)
-        x, t = self.variable, tilt_symbol(self.pair)
+        x = self.variable
+        t = tilt_symbol(self.pair)
         total = sp.Add(*(p.p * sp.exp(t * p.loss) for p in self.points if p.loss.is_finite))
         for piece in pieces(self.pair) if not self.points else ():
             if piece.log_p is None or piece.log_q is None:

@@ -81,7 +81,8 @@ def cumulant(d: HasCGF, order: int) -> sp.Expr:
 
 def closed_cumulant(d: HasCGF, order: int) -> sp.Expr | None:
     """K^(order) where K has a closed form, and it has derivatives in closed form, in time."""
-    tilt, expression = d.cgf.tilt, d.cgf.expression
+    tilt = d.cgf.tilt
+    expression = d.cgf.expression
     if expression is None:
         return None
     derivative = d.clock.attempt(
@@ -382,7 +383,9 @@ def _collected(total: sp.Expr) -> sp.Expr:
     meanings = {name: node for node, name in names.items()}
     by_function: dict[sp.Expr, sp.Expr] = {}
     for term in sp.Add.make_args(tidy.bounded(sp.expand, total.xreplace(names))):
-        plain, function, exponent = sp.S.One, sp.S.One, sp.S.Zero
+        plain = sp.S.One
+        function = sp.S.One
+        exponent = sp.S.Zero
         for factor in sp.Mul.make_args(term):
             base, power = factor.as_base_exp()
             meaning = meanings.get(base)
@@ -417,7 +420,9 @@ def _is_checked(formula: sp.Expr, pair: Pair, order: int, below_one: Sequence[st
 
 def _quadrature(pair: Pair, order: int) -> tuple[mpmath.mpf, mpmath.mpf]:
     """Return E ℓʲ and E |ℓ|ʲ of a pair without parameters."""
-    x, total, size = pair.variable, mpmath.mpf(0), mpmath.mpf(0)
+    x = pair.variable
+    total = mpmath.mpf(0)
+    size = mpmath.mpf(0)
     with mpmath.workdps(_DIGITS):
         for piece in pieces(pair):
             if piece.log_p is None:

@@ -59,7 +59,8 @@ class _Log:
 
     def expression(self) -> sp.Expr:
         """Put the parts together."""
-        fixed, moving = [], []
+        fixed = []
+        moving = []
         for base, coefficient in self.logs.items():
             short = tidy.factor(sp.expand(coefficient))
             if self.tilt in short.free_symbols:
@@ -149,7 +150,8 @@ class _Log:
         for part, sign in ((numerator, 1), (denominator, -1)):
             constant, moving = part.as_independent(self.tilt, as_Add=False)
             if sign_of(constant) == -1:  # −t is positive where it matters, t is not
-                constant, moving = -constant, sp.expand(-moving)
+                constant = -constant
+                moving = sp.expand(-moving)
             if constant != 1:
                 self._constant(constant, sign * power)
             if moving != 1:

@@ -76,7 +76,8 @@ def dominating_direction(pair: Pair) -> Dominance:
 
 def _exchange(pair: Pair, first: int, second: int) -> str:
     """Say what exchanges two components; empty where nothing was found."""
-    f, g = pair.components[first], pair.components[second]
+    f = pair.components[first]
+    g = pair.components[second]
     if isinstance(f, tuple) and isinstance(g, tuple):
         # Sorting the pairs (f, g) and (g, f) must give the same list.
         there = sorted((sp.srepr(tidy.simplify(a)), sp.srepr(tidy.simplify(b)))
@@ -127,7 +128,8 @@ def _centres(pair: Pair, f: sp.Expr, g: sp.Expr) -> list[sp.Expr]:
 
     A reflection that exchanges f and g takes a place a that f names to one that g names, c − a.
     """
-    x, support = pair.variable, pair.support
+    x = pair.variable
+    support = pair.support
     centres: list[sp.Expr] = []
     if not (support.lower.is_infinite or support.upper.is_infinite):
         centres.append(sp.expand(support.lower + support.upper))

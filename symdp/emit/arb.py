@@ -42,9 +42,11 @@ def log_erfc_ball(_detail: object, analytic: bool, z: acb) -> acb:
     ball = acb(z.erfc().log(analytic=analytic))
     if ball.is_finite() or not (z.real > _FAR_OUT and abs(z.imag) < z.real):
         return ball
-    term, total = acb(1), acb(0)
+    term = acb(1)
+    total = acb(0)
     for k in range(1, 10):
-        total, term = total + term, term * (1 - 2 * k) / (2 * z * z)
+        total = total + term
+        term = term * (1 - 2 * k) / (2 * z * z)
     off = arb(0, abs(term).upper())
     total += acb(off, 0 if z.imag == 0 else off)
     series = total.log() - z * z - z.log() - acb.pi().log() / 2
@@ -142,7 +144,8 @@ def _log_sum_exp(_detail: object, analytic: bool, *arguments: acb) -> acb:
     That is one holomorphic function of all a, whatever r, where c_r exceeds the rest, and where
     the sum cannot vanish for the directions of its terms; no other place counts as analytic.
     """
-    coefficients, exponents = arguments[::2], arguments[1::2]
+    coefficients = arguments[::2]
+    exponents = arguments[1::2]
     if _is_wide(coefficients, exponents):  # it rises with every exponent
         low, high = (
             _around_largest(coefficients, [acb(end) for end in ends], analytic=analytic)
@@ -164,13 +167,17 @@ def _is_wide(coefficients: Sequence[acb], exponents: Sequence[acb]) -> bool:
 def _around_largest(
     coefficients: Sequence[acb], exponents: Sequence[acb], *, analytic: bool
 ) -> acb:
-    largest, most = 0, -math.inf
+    largest = 0
+    most = -math.inf
     for index, exponent in enumerate(exponents):
         size = float(exponent.real.mid()) + _log_size(coefficients[index])
         if size > most:
-            largest, most = index, size
-    top, front = exponents[largest], coefficients[largest]
-    turns, terms = [], []
+            largest = index
+            most = size
+    top = exponents[largest]
+    front = coefficients[largest]
+    turns = []
+    terms = []
     total = front
     for index, exponent in enumerate(exponents):
         if index != largest:
@@ -261,7 +268,9 @@ def log_bessel_i_ball(order: acb, value: acb) -> acb | None:
 
         F(ν) ≤ log I_ν(x) ≤ F(ν) + x²/(4(ν + 1)),    F(ν) = ν log(x/2) − log Γ(ν + 1).
     """
-    low, high, x = arb(order.real.lower()), arb(order.real.upper()), value.real
+    low = arb(order.real.lower())
+    high = arb(order.real.upper())
+    x = value.real
     if not (order.imag.is_zero() and value.imag.is_zero() and low >= 0 and x > 0):
         return None
     ends = [nu * (x / 2).log() - (nu + 1).lgamma() for nu in (low, high)]
@@ -281,7 +290,8 @@ def _asinh(_detail: object, analytic: bool, value: acb) -> acb:
         return UNKNOWN
     if value.imag == 0:  # it rises, so that ends say all
         return acb(value.real.lower().asinh().union(value.real.upper().asinh()))
-    direct, inside = -((-value).asinh()) if value.real < 0 else value.asinh(), 1 + value * value
+    direct = -((-value).asinh()) if value.real < 0 else value.asinh()
+    inside = 1 + value * value
     kept = direct.is_finite() or not inside.real > 0
     return direct if kept else value.mid().asinh() + (value - value.mid()) / inside.sqrt()
 
@@ -294,11 +304,13 @@ class _Compiled:
 
     def __init__(self, program: Program, bound: tuple[fmpq | arb, ...] = ()) -> None:
         _check_supported(program)
-        self._program, self._bound = program, bound
+        self._program = program
+        self._bound = bound
         self._free = len(program.symbols) - len(bound)
         first = len(program.symbols) + len(program.constants)
         moving = set(range(self._free))
-        self._fixed, self._moving = [], []
+        self._fixed = []
+        self._moving = []
         for slot, step in enumerate(program.steps, first):
             instruction = (slot, OPERATIONS[step.operation], step.detail, _reader(step.operands))
             if moving.isdisjoint(step.operands):
@@ -495,7 +507,8 @@ def _bessel(name: str) -> _Operation:
 def _hypergeometric(above: Any, analytic: bool, *parts: Any) -> acb:
     """pFq: of p = q + 1 with its cut from 1 on, and for ₃F₂ and above within the unit circle."""
     *lists, value = parts
-    uppers, lowers = lists[:above], lists[above:]
+    uppers = lists[:above]
+    lowers = lists[above:]
     if analytic and len(uppers) > len(lowers) and _on_cut_left_of(-value, -1):
         return UNKNOWN
     if (len(uppers), len(lowers)) == (2, 1):

@@ -101,7 +101,9 @@ def _integral(
 
 def _bound(function: Callable[..., Any], low: arb, high: arb, height: arb, size: arb) -> arb | None:
     """Bound ∫|f(x ± iY)| dx where f is holomorphic on the whole rectangle, else return None."""
-    total, waiting, strip = arb(0), [(low, high)], arb(0, height)
+    total = arb(0)
+    waiting = [(low, high)]
+    strip = arb(0, height)
     for _ in range(_MOST_CELLS):
         if not waiting:
             return total
@@ -149,7 +151,9 @@ def shell_tail(
     stands for no bound below the tolerance.
     """
     small = tolerance / 1024
-    total, x, choice = arb(0), arb(start), 3
+    total = arb(0)
+    x = arb(start)
+    choice = 3
     for _ in range(_MOST_SHELLS):
         if x > _END:
             return total
@@ -202,7 +206,9 @@ def enclose_sum(term: _Function, lower: arb | None, upper: arb | None) -> arb:
     first = direction * _integer(edge)
     signed = term if direction == 1 else lambda k, analytic=False: term(-k, analytic=analytic)
     # The scale of the sum is unknown, so the cut grows until the tail is negligible beside it.
-    total, summed, cut = arb(0), first, max(first, 0) + 16
+    total = arb(0)
+    summed = first
+    cut = max(first, 0) + 16
     while cut < _END:
         if cut - first < _FIRST_TERMS or not total > 0:
             total += _partial(signed, summed, cut - 1)
@@ -254,7 +260,8 @@ def _integer(limit: arb | None) -> int:
 def _partial(term: _Function, first: int, last: int) -> arb:
     count = last - first + 1
     if count > _MANY_TERMS:  # those at the ends one by one, next to which kinks may be
-        near, far = first + _SINGLE_TERMS, last - _SINGLE_TERMS
+        near = first + _SINGLE_TERMS
+        far = last - _SINGLE_TERMS
         inside = smooth_sum(term, near, far)
         if inside is not None and inside.rad() < _WIDE * (1 + abs(inside)):
             return _partial(term, first, near - 1) + inside + _partial(term, far + 1, last)

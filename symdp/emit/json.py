@@ -136,7 +136,8 @@ def read_expressions(written: object) -> dict[str, sp.Basic]:
     """
     if not isinstance(written, dict) or set(written) != {"nodes", "roots"}:
         raise InputError("expressions in JSON are an object of 'nodes' and 'roots'")
-    nodes, roots = written["nodes"], written["roots"]
+    nodes = written["nodes"]
+    roots = written["roots"]
     if not isinstance(nodes, list) or not isinstance(roots, dict) or len(nodes) > _MOST_NODES:
         raise InputError(f"'nodes' is a list of at most {_MOST_NODES}, and 'roots' an object")
     built: list[sp.Basic] = []

@@ -382,7 +382,8 @@ def _split(term: sp.Expr) -> list[_Term]:
     else:
         exponents.extend(_log_of_powers(powers))
     if len(cosines) == 1:
-        half, base = sp.Mul(sp.Rational(1, 2), *coefficients), sp.Add(*exponents)
+        half = sp.Mul(sp.Rational(1, 2), *coefficients)
+        base = sp.Add(*exponents)
         return [(half, base + cosines[0]), (half, base - cosines[0])]
     coefficients.extend(sp.cosh(angle) for angle in cosines)
     return [(sp.Mul(*coefficients), sp.Add(*exponents))]

@@ -43,7 +43,9 @@ class MassIntegral(sp.AtomicExpr):  # type: ignore[misc]
     def __new__(cls, function: sp.Expr, limits: sp.Tuple, name: str = "C") -> MassIntegral:
         """Keep a density and (variable, lower, upper) as they are; people read the name."""
         node: MassIntegral = super().__new__(cls)
-        node.function, node.limits, node.name = function, (sp.Tuple(*limits),), name
+        node.function = function
+        node.limits = (sp.Tuple(*limits),)
+        node.name = name
         return node
 
     def __getnewargs__(self) -> tuple[Any, ...]:

@@ -21,7 +21,9 @@ _MOST_TERMS = 256.0
 _ROUNDING = 1e-17
 _DIGITS = 30  # that mpmath carries for a double
 # Of a rule on [m − h, m + h], exact to degree 39: ∫ e^{−2mt − t²} to 1e-17 within the two limits.
-_NODES, _MOST_TURN, _MOST_HALF = 20, 4.0, 1.5
+_NODES = 20
+_MOST_TURN = 4.0
+_MOST_HALF = 1.5
 
 
 def log_erf_difference(middle: Any, half: Any) -> Any:
@@ -41,9 +43,11 @@ def log_erf_difference(middle: Any, half: Any) -> Any:
         is_wide = (h > 0.0) & ~near & (m < h)
         is_tail = (h > 0.0) & ~near & (m >= h)
         value[near] = _log_near_difference(m[near], h[near])
-        middles, halves = m[is_wide], h[is_wide]
+        middles = m[is_wide]
+        halves = h[is_wide]
         value[is_wide] = np.log(special.erf(middles + halves) + special.erf(halves - middles))
-        middles, halves = m[is_tail], h[is_tail]
+        middles = m[is_tail]
+        halves = h[is_tail]
         first = special.erfcx(middles - halves)
         ratio = special.erfcx(middles + halves) / first * np.exp(-4.0 * middles * halves)
         value[is_tail] = np.log(first) + np.log1p(-ratio) - (middles - halves) ** 2
@@ -102,11 +106,15 @@ def _log_bessel_i(order: Any, x: Any) -> Any:
     tiny = (value - x < _UNDERFLOW) & (square < _MOST_TERMS * (order + 1.0))
     if not tiny.any():
         return value
-    nu, square = order[tiny], square[tiny]
-    term, total, k = np.ones(nu.size), np.ones(nu.size), 1
+    nu = order[tiny]
+    square = square[tiny]
+    term = np.ones(nu.size)
+    total = np.ones(nu.size)
+    k = 1
     while (term > _ROUNDING * total).any():
         term = term * square / (k * (nu + k))
-        total, k = total + term, k + 1
+        total = total + term
+        k = k + 1
     filled = np.array(value)
     filled[tiny] = nu * np.log(0.5 * x[tiny]) - special.gammaln(nu + 1.0) + np.log(total)
     return filled
@@ -138,7 +146,8 @@ def _log_sum_exp(logs: list[float | None], *arguments: Any) -> Any:
     c, a = np.stack(spread[: len(logs)]), np.stack(spread[len(logs) :])
     weights = np.where(c.real > 0, np.log(np.abs(c)) + a.real, -np.inf)
     pivot = np.argmax(weights, axis=0)[np.newaxis]
-    top, peak = np.take_along_axis(c, pivot, 0), np.take_along_axis(a, pivot, 0)
+    top = np.take_along_axis(c, pivot, 0)
+    peak = np.take_along_axis(a, pivot, 0)
     shares = c * np.exp(a - peak) / top
     np.put_along_axis(shares, pivot, 0.0, 0)
     value = (peak + np.log(top))[0] + _log1p(None, shares.sum(axis=0))
@@ -311,7 +320,8 @@ class NumpyFunction:
         for step in program.steps:
             if step.operation not in _OPERATIONS:
                 raise InputError(f"the operation '{step.operation}' has no NumPy form")
-        self._program, self._numbers = program, numbers
+        self._program = program
+        self._numbers = numbers
         extreme = _extreme_coefficients(program) if numbers is None else {}
         offset = len(program.symbols)
         self._constants = list(numbers or ()) or [

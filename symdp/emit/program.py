@@ -193,7 +193,8 @@ class _Builder:
         return self._step(name, [self.visit(part) for part in parts])
 
     def _power(self, node: sp.Pow) -> int:
-        base, exponent = self.visit(node.base), node.exp
+        base = self.visit(node.base)
+        exponent = node.exp
         if isinstance(exponent, sp.Integer):
             return self._step("integer_power", (base,), int(exponent))
         if exponent == sp.Rational(1, 2):

@@ -42,7 +42,9 @@ def accountant_of(
     adaptive: bool,
 ) -> IndividualAccountant:
     """Return the accountant of segments' counts."""
-    below, above, rates = [], [], []
+    below = []
+    above = []
+    rates = []
     for segment in segments:
         low, high = grid.levels(float.fromhex(segment["multiplier"]))
         below.append(low)

@@ -151,7 +151,8 @@ class IndividualFilter(Stateful):
         scale, sums = self._decide(*values)
         if self.path is not None:
             replace_state(self.path, self.to_json(), self._state(sums, self.n + 1))
-        self._sums, self.n = sums, self.n + 1
+        self._sums = sums
+        self.n = self.n + 1
         return ActiveSet(scale, self.n)
 
     def _checked(self, mu: ArrayLike) -> Pair:

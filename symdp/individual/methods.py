@@ -51,7 +51,9 @@ _FEWEST_A_PART = 2_000  # records on shared lines that are worth a task of an ex
 _TASKS = 16  # parts of the records, for an executor
 _ROWS = 1 << 18  # records that are compared at once
 _SEED = 1  # of the weights that tell records apart
-_ALONE, _RENYI = 2, 3  # places in PATHS
+# places in PATHS
+_ALONE = 2
+_RENYI = 3
 _ULPS = 4.0 * ROUNDING  # relative: the rounding of ε itself
 
 
@@ -308,10 +310,12 @@ def _with_single_records(
     alone = np.flatnonzero(left)
     if work.mechanisms is None:
         alone = _alone(work.counts, alone)
-    path, error = found.path_code, found.numerical_error
+    path = found.path_code
+    error = found.numerical_error
     if alone.size:
         single = _singles(work, question, alone)
-        found.computed[alone], found.upper[alone] = single.value, single.upper
+        found.computed[alone] = single.value
+        found.upper[alone] = single.upper
         found.kind_code[alone] = single.kind
         found.lower[alone] = single.lower if work.noise_above is None else question.least
         path[alone] = np.where(single.fell_back, _RENYI, _ALONE)
@@ -377,7 +381,8 @@ def _result(
 ) -> IndividualResult:
     """Return what was found of ε, or of log δ, beside what was given; one code serves all rows."""
     size = value.size
-    epsilon, log_delta = value, value
+    epsilon = value
+    log_delta = value
     if question.log_delta is not None:
         log_delta = np.full(size, question.log_delta)
     else:
@@ -404,7 +409,8 @@ def step_mechanism(noise: float, rate: float) -> Mechanism:
 
     from symdp.model.mechanism import Mechanism
 
-    x, sigma = sp.Symbol("x", real=True), sp.Symbol("sigma", positive=True)
+    x = sp.Symbol("x", real=True)
+    sigma = sp.Symbol("sigma", positive=True)
     density = sp.exp(-(x**2) / (2 * sigma**2)) / (sigma * sp.sqrt(2 * sp.pi))
     step = Mechanism.additive(density, x, sensitivity=1, name="step")(sigma=noise)
     return step if rate == 1.0 else step.subsample("poisson", rate)
@@ -499,7 +505,8 @@ def record_composition(work: Work, record: int) -> Composition | None:
     """Return a record's steps as a composition, None where none of them has a loss."""
     from symdp.questions.composition import compose
 
-    counts, steps = np.asarray(work.counts[record]), []
+    counts = np.asarray(work.counts[record])
+    steps = []
     for b in np.flatnonzero(counts):
         mechanism = None
         if work.mechanisms is not None:

@@ -84,7 +84,10 @@ class Recorder:
         if above not in {"clip", "refuse"}:
             raise InputError(f"above = {above!r}: it is 'clip' or 'refuse'")
         self.path = a_path(path, "the run's folder")
-        self.records, self.adaptive, self.squared, self.above = records, adaptive, squared, above
+        self.records = records
+        self.adaptive = adaptive
+        self.squared = squared
+        self.above = above
         self.grid = NormGrid.parse(grid)
         self.ids = named(ids, records)
         self.stale = False
@@ -255,7 +258,8 @@ class Recorder:
         self._count()
         array = open_norms(source)
         pending = [counts.copy() for counts in self._counts[-1:]]
-        steps, identity = 0, checksum("norms")
+        steps = 0
+        identity = checksum("norms")
         for rows, block in record_chunks(array, layout):
             steps = block.shape[1]
             if rows.stop > self.records:
@@ -343,7 +347,8 @@ class Recorder:
                     "warning": WARNING,
                 }
                 self._saved = RUN.write(file, state)
-                self.segments, self._kept_ids = segments, ids
+                self.segments = segments
+                self._kept_ids = ids
                 self._complete = len(segments) - 1
             finally:
                 remove_unused(self.path)

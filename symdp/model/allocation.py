@@ -100,7 +100,9 @@ def _on_counts(pair: Pair, steps: int) -> Pair:
 
 
 def _multinomial(counts: list[int], masses: tuple[sp.Expr, ...]) -> sp.Expr:
-    total, chances, left = sp.Integer(1), 1, sum(counts)
+    total = sp.Integer(1)
+    chances = 1
+    left = sum(counts)
     for number, mass in zip(counts, masses, strict=True):
         chances *= math.comb(left, number)
         left -= number

@@ -375,7 +375,8 @@ def _linear(gap: sp.Expr, symbol: sp.Symbol) -> tuple[sp.Expr, sp.Expr] | tuple[
 
 
 def _in_circle(name: str, read: Mapping[str, Sequence[End]]) -> bool:
-    seen, waiting = set[str](), _names(read[name])
+    seen = set[str]()
+    waiting = _names(read[name])
     while waiting:
         seen |= waiting
         waiting = set().union(*(_names(read.get(other, ())) for other in waiting)) - seen

@@ -21,7 +21,9 @@ from flint import arb, ctx
 from symdp.emit.exact import middle_of
 from symdp.errors import InputError
 
-SUM, AVERAGE, RATE_AVERAGE = "sum", "average", "rate_average"
+SUM = "sum"
+AVERAGE = "average"
+RATE_AVERAGE = "rate_average"
 RELEASED = (SUM, AVERAGE)
 MOST_SIZES = 64  # each is derived and compiled on its own; more are split between neighbours
 _FAINT = Fraction(1, 10**21)  # sizes less likely than this are charged an infinite loss

@@ -286,7 +286,8 @@ def from_trade_off(
     while s.name in {symbol.name for symbol in curve.free_symbols}:
         s = sp.Symbol(f"{s.name}_s", real=True)
     moved = sp.powdenest(sp.expand(curve.subs(alpha, sp.exp(-s))), force=True)
-    P, Q = tidy.bounded(sp.simplify, sp.diff(moved, s)), sp.exp(-s)
+    P = tidy.bounded(sp.simplify, sp.diff(moved, s))
+    Q = sp.exp(-s)
     if ends[0] == 1:
         return Mechanism.from_pair(P, Q, s, (0, sp.oo), name, parameters=parameters)
     left = s < 0

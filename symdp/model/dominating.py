@@ -70,7 +70,9 @@ from symdp.model.schemes import ALLOCATION, Sampling
 if TYPE_CHECKING:
     from symdp.model.sampling import MechanismRecord
 
-_ONE, _ZERO = sp.S.One, sp.S.Zero  # weights
+# weights
+_ONE = sp.S.One
+_ZERO = sp.S.Zero
 _MOST_HITS = 48  # labels of a public choice: each is derived and compiled on its own
 _FAR = Fraction(1, 10**15)  # less likely numbers of hits are charged an infinite loss
 _BITS = 70  # probabilities of hits are rounded up to so many, so that formulas stay short
@@ -154,12 +156,15 @@ def _on_a_line(source: Radial, r: sp.Symbol) -> tuple[Noise | Laws, sp.Symbol, S
 
     .. math:: (1 - η^2)^{(d-3)/2} ((1 - η^2) K_{d/2-1}(a) + \frac{d-1}{a} K_{d/2}(a)) e^{\pm aη}.
     """
-    d, size, length = source.dimension, source.sensitivity, sp.Symbol(r.name, positive=True)
+    d = source.dimension
+    size = source.sensitivity
+    length = sp.Symbol(r.name, positive=True)
     g = source.density.xreplace({r: length})
     slope = tidy.cancel(-sp.diff(g, length) / g)
     taken = {symbol.name for symbol in source.density.free_symbols - {r}}
     x = sp.Symbol(next(name for name in ("x", "y", "u", "x_1") if name not in taken), real=True)
-    line, narrow = Support("interval", -sp.oo, sp.oo), tidy.cancel(slope / length)
+    line = Support("interval", -sp.oo, sp.oo)
+    narrow = tidy.cancel(slope / length)
     if d == 1:
         density = source.density.xreplace({r: sp.Abs(x)})
         return Noise(density / mass_of(density, x, line), size), x, line
@@ -169,7 +174,8 @@ def _on_a_line(source: Radial, r: sp.Symbol) -> tuple[Noise | Laws, sp.Symbol, S
         return None
     a = slope * size / 2
     low, high = d / 2 - 1, d / 2
-    bessel, common = [sp.besselk(order, a) for order in (low, high)], _ONE
+    bessel = [sp.besselk(order, a) for order in (low, high)]
+    common = _ONE
     if d.is_odd and d <= _SHORT:  # they are finite sums, times what they share
         common = sp.sqrt(sp.pi / (2 * a)) * sp.exp(-a)
         bessel = [_half_whole(order, a) for order in (low, high)]
@@ -195,7 +201,8 @@ def _half_whole(order: sp.Expr, a: sp.Expr) -> sp.Expr:
 
 def is_attained(mechanism: MechanismRecord) -> bool:
     """Whether data sets are known that are as far apart as the pair, which is a bound otherwise."""
-    sampling, source = mechanism.sampling, mechanism.source
+    sampling = mechanism.sampling
+    source = mechanism.source
     if isinstance(source, RenyiCurve) or (isinstance(source, Laws) and source.is_bound):
         return False
     if isinstance(source, Local):
@@ -231,7 +238,10 @@ class _Shifts:
     """A noise density f around its centre, and mixtures of its shifts by multiples of D/2."""
 
     def __init__(self, noise: Noise, variable: sp.Symbol, support: Support, sign: int = 1) -> None:
-        self.noise, self.variable, self.support, self.sign = noise, variable, support, sign
+        self.noise = noise
+        self.variable = variable
+        self.support = support
+        self.sign = sign
 
     @property
     def shape(self) -> Any:
@@ -247,7 +257,8 @@ class _Shifts:
     @property
     def largest_shift(self) -> sp.Expr:
         """What removing a record or changing its value moves the output by."""
-        size, twice = self.noise.sensitivity, self.noise.substitution_sensitivity
+        size = self.noise.sensitivity
+        twice = self.noise.substitution_sensitivity
         return twice if (twice - size).is_nonnegative else sp.Max(twice, size)
 
     def require_log_concave(self, what: str) -> None:
@@ -292,7 +303,8 @@ class _Shifts:
         support, x = self._widened(-shift, shift)
         centre = self.shape.centre
         # Where the two are equal counts once: an integer there has mass.
-        right, left = x >= centre + shift / 2, x < centre - shift / 2
+        right = x >= centre + shift / 2
+        left = x < centre - shift / 2
         f, up, down = (self._shifted(s, support, x) for s in (_ZERO, shift, -shift))
         p = sp.Piecewise((up, right), (f, left), (0, True))
         q = sp.Piecewise((f, right), (down, left), (0, True))
@@ -343,7 +355,8 @@ class _Shifts:
 
     def _widened(self, least: sp.Expr, most: sp.Expr) -> tuple[Support, sp.Symbol]:
         """Return where f and its shifts between two live, and the variable that runs there."""
-        support, x = self.support, self.variable
+        support = self.support
+        x = self.variable
         if support.kind == "interval":
             return Support("interval", support.lower + least, support.upper + most), x
         if support.kind == "naturals" and least != 0:
@@ -429,8 +442,10 @@ def _averaged(noise: _Shifts, sampling: Sampling) -> Pair:
     """Return the pair of a batch whose size shows: given that, one record is exchanged."""
     noise.require_symmetric("exchanging a record of a batch for another")
     assert sampling.records is not None
-    q, batch = _rational_rate(sampling), sizes(sampling.records, _rational_rate(sampling))
-    shift, rate = noise.noise.substitution_sensitivity, sp.Rational(q)
+    q = _rational_rate(sampling)
+    batch = sizes(sampling.records, _rational_rate(sampling))
+    shift = noise.noise.substitution_sensitivity
+    rate = sp.Rational(q)
     alternatives = [
         (sp.Rational(mass), noise.hit_or_miss(rate, shift, sp.Rational(ratio)))
         for mass, ratio in zip(batch.masses, batch.ratios, strict=True)
@@ -450,7 +465,9 @@ def displacement(sampling: Sampling) -> tuple[sp.Rational, sp.Rational]:
     """
     assert sampling.batch is not None
     assert sampling.records is not None
-    q, size, records = _rational_rate(sampling), sampling.batch, sampling.records
+    q = _rational_rate(sampling)
+    size = sampling.batch
+    records = sampling.records
     full = _binomial_tail(records - 1, q, size)
     if full < _NOTHING:
         return _ZERO, _ZERO
@@ -469,14 +486,16 @@ def hits(sampling: Sampling) -> list[Fraction]:
     """
     rate = _rational_rate(sampling)
     if sampling.scheme == "with_replacement":
-        draws, rate = sampling.batch or 1, min(Fraction(1), sampling.group * rate)
+        draws = sampling.batch or 1
+        rate = min(Fraction(1), sampling.group * rate)
         if draws * rate > _MOST_HITS:
             raise InputError(_too_many(f"{float(draws * rate):.4g} on average"))
         tails = [Fraction(1)]
         while tails[-1] > _FAR and len(tails) <= 2 * _MOST_HITS:
             tails.append(_binomial_tail(draws, rate, len(tails)))
         return tails
-    records, group = sampling.records or 1, sampling.group
+    records = sampling.records or 1
+    group = sampling.group
     size = rate * records
     if size.denominator != 1:
         raise InputError(
@@ -492,7 +511,8 @@ def _likely_hits(sampling: Sampling) -> tuple[int, list[Fraction]]:
     Fewer hits than j₀ are counted as j₀, which only enlarges the loss; the last tail is below
     `_UNLIKELY`.
     """
-    rate, group = _rational_rate(sampling), sampling.group
+    rate = _rational_rate(sampling)
+    group = sampling.group
     least = 0
     while least < group and 1 - _binomial_tail(group, rate, least + 1) < _UNLIKELY:
         least += 1
@@ -542,10 +562,12 @@ def _binomial_tail(draws: int, rate: Fraction, least: int) -> Fraction:
 
 def _rounded_up(probability: Fraction, bits: int = _BITS) -> sp.Rational:
     """Return the probability, or the next number of so many bits where it has more."""
-    top, bottom = probability.numerator, probability.denominator
+    top = probability.numerator
+    bottom = probability.denominator
     if bottom.bit_length() > bits:
         places = bits + bottom.bit_length() - top.bit_length()
-        top, bottom = min(-(-(top << places) // bottom), 1 << places), 1 << places
+        top = min(-(-(top << places) // bottom), 1 << places)
+        bottom = 1 << places
     return sp.Rational(top, bottom)
 
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-RULE, BALLS, VALUES, AUTHOR, OPEN = "rule", "balls", "values", "author", "open"
+RULE = "rule"
+BALLS = "balls"
+VALUES = "values"
+AUTHOR = "author"
+OPEN = "open"
 
 
 @dataclass(frozen=True)

@@ -99,7 +99,8 @@ def _of_coordinates(intake: Any, a: sp.Expr, members: Sequence[Any], counts: boo
             "lattice; compose one family for each"
         )
     moved = {c: first[c] + TILT * step.get(c, sp.S.Zero) for c in first}
-    a_with, other = a.xreplace(first), a.xreplace(second)
+    a_with = a.xreplace(first)
+    other = a.xreplace(second)
     lattice = (other - a_with, *step.values()) if counts else ()
     return Family(_cumulants(a.xreplace(moved), a_with, other), lattice)
 
@@ -127,14 +128,16 @@ def _of_positive_factors(a: sp.Expr) -> sp.Expr:
 def _of_sizes(product: sp.Expr) -> sp.Expr:
     """Return the log of a product, as a sum where an even number of its factors is negative."""
     number, factors = product.as_coeff_mul()
-    is_positive, is_mended = number > 0, number < 0
+    is_positive = number > 0
+    is_mended = number < 0
     terms = [sp.log(abs(number))]
     for factor in factors:
         base, power = factor.as_base_exp()
         if base.xreplace({TILT: sp.S.Zero}).is_negative:
             if not power.is_integer:
                 return sp.log(product)
-            base, is_mended = -base, True
+            base = -base
+            is_mended = True
             is_positive = is_positive == bool(power.is_even)
         terms.append(power * sp.log(base))
     return sp.Add(*terms) if is_mended and is_positive else sp.log(product)

@@ -34,7 +34,9 @@ _LARGEST_ARGUMENT = 1_000_000  # SymPy writes out 10**n for the integer part of 
 _FACTORIALS = (sp.factorial, sp.gamma, sp.loggamma, sp.binomial)
 _BESSEL = (sp.besseli, sp.besselk)
 _TAME = (sp.Add, sp.Mul, sp.exp, sp.Abs, sp.Rational, sp.NumberSymbol)  # finite for finite parts
-_SMALL_POWER, _SHORT = 4, 256  # a power, and bits of a value, that no product of some makes large
+# a power, and bits of a value, that no product of some makes large
+_SMALL_POWER = 4
+_SHORT = 256
 _TRIGONOMETRIC = (sp.sin, sp.cos, sp.tan, sp.asin, sp.acos, sp.atan, sp.erf, sp.erfc)
 _HYPERBOLIC = (sp.sinh, sp.cosh, sp.tanh, sp.asinh, sp.acosh, sp.atanh, sp.sech, sp.csch, sp.coth)
 _BOUNDED = (sp.exp, *_TRIGONOMETRIC, *_HYPERBOLIC)
@@ -200,7 +202,8 @@ def _logarithmic_bits(exponent: Part) -> int:
 
 
 def _power_bits(base: Part, exponent: Part) -> int:
-    power, number = exponent.expr, base.expr.as_coeff_Mul()[0]
+    power = exponent.expr
+    number = base.expr.as_coeff_Mul()[0]
     if base.expr == 0 and power.is_Rational and power < 0:
         raise InputError("the formula divides by zero")
     if base.expr == sp.E:

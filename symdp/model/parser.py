@@ -53,7 +53,10 @@ _INSTEAD = {  # of functions that SymPy or NumPy has
     "log10": "write log(x)/log(10)",
 }
 _COMPARISONS = {"<": sp.Lt, "<=": sp.Le, ">": sp.Gt, ">=": sp.Ge}
-_COMPARISON, _SUM, _POWER = 2, 3, 5  # a product binds at 4
+# a product binds at 4
+_COMPARISON = 2
+_SUM = 3
+_POWER = 5
 _BINDING = {"|": 0, "&": 1, **dict.fromkeys(_COMPARISONS, _COMPARISON), "**": _POWER}
 _BINDING |= dict.fromkeys("+-", _SUM) | dict.fromkeys("*/", _SUM + 1)
 _MINUS_ONE = leaf(sp.Integer(-1))
@@ -163,7 +166,8 @@ class _Parser:
     """Precedence climbing: `expression(least)` reads all that binds at least that tightly."""
 
     def __init__(self, tokens: list[_Token], symbols: Mapping[str, sp.Symbol]) -> None:
-        self.tokens, self.symbols = tokens, symbols
+        self.tokens = tokens
+        self.symbols = symbols
         self.place = self.depth = self.branches = 0
 
     def formula(self) -> sp.Expr:
@@ -178,7 +182,8 @@ class _Parser:
 
     def _without_operator(self) -> InputError:
         """Return what to say where two terms stand beside each other."""
-        after, before = self._next, self.tokens[max(self.place - 1, 0)]
+        after = self._next
+        before = self.tokens[max(self.place - 1, 0)]
         if after.kind == "name" and before.kind == "number":
             digits = after.text.replace("_", "")
             if digits.isdecimal():
@@ -299,7 +304,8 @@ class _Parser:
         if name in self.symbols or name in CONSTANTS:
             raise InputError(f"'{name}' is not a function here; write {name}*(...)")
         self._refuse_code(name)
-        name, start = _ALIASES.get(name, name), self.place
+        name = _ALIASES.get(name, name)
+        start = self.place
         if name not in _FUNCTIONS and name != "Piecewise":
             close = suggestion(name, [*_FUNCTIONS, "Piecewise"])
             hint = f"; {_INSTEAD[name]}" if name in _INSTEAD else close
@@ -325,7 +331,8 @@ class _Parser:
         if name == "beta":
             return self._beta(parts)
         if name == "sqrt":
-            head, parts = sp.Pow, [*parts, leaf(sp.Rational(1, 2))]
+            head = sp.Pow
+            parts = [*parts, leaf(sp.Rational(1, 2))]
         return self._built(head, parts)
 
     def _beta(self, parts: list[Part]) -> Part:

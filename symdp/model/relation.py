@@ -22,7 +22,9 @@ SUBSTITUTION = "substitution"
 ZERO_OUT = "zero_out"
 SHIFTS = (AT_MOST, EITHER, UP, DOWN, EXACTLY)
 # What an answer says of the shifts: skewed noise bounds those that never change their sign.
-ONE_SIGN, UPWARDS, DOWNWARDS = "at most, one sign", "at most, upwards", "at most, downwards"
+ONE_SIGN = "at most, one sign"
+UPWARDS = "at most, upwards"
+DOWNWARDS = "at most, downwards"
 SEVERAL_SIGNS = "at most, upwards and downwards"
 IN_LENGTH = "at most, in Euclidean length"  # of vectors
 PAIR = "pair"  # of laws that were given: what they dominate is known to whoever wrote them
@@ -101,7 +103,9 @@ def check_relation(mechanism: MechanismRecord) -> None:
     from symdp.model.pair import Support
     from symdp.model.sampling import Laws, Noise, Radial, RenyiCurve
 
-    sampling, name, shift = mechanism.sampling, mechanism.name, mechanism.shift
+    sampling = mechanism.sampling
+    name = mechanism.name
+    shift = mechanism.shift
     if not isinstance(mechanism.source, Noise | Laws | RenyiCurve | Radial | Family | Local):
         raise InputError(f"{mechanism.source!r:.60}: {_MADE}")
     mechanism.source.checked(instance(mechanism.support, Support, _MADE).checked())
@@ -124,7 +128,8 @@ def check_relation(mechanism: MechanismRecord) -> None:
         )
     if sampling is None:
         return
-    scheme, group = sampling.scheme, sampling.group
+    scheme = sampling.scheme
+    group = sampling.group
     if isinstance(mechanism.source, RenyiCurve):
         raise InputError(
             f"{name} is known by its Rényi curve alone: what {scheme} sampling gains is known of "

@@ -149,7 +149,8 @@ def _upper_sums(clones: int, places: set[int]) -> dict[int, tuple[arb, arb]]:
     for t in range(at, left[-1] - 1, -1):
         if t in places:
             upper[t] = (mass, above)
-        above, mass = above + mass, mass * (t - 1) / (clones - t + 2)
+        above = above + mass
+        mass = mass * (t - 1) / (clones - t + 2)
     return upper
 
 

@@ -100,7 +100,8 @@ def _mechanism(document: dict[str, Any]) -> Mechanism:
 
 def _of_densities(document: dict[str, Any]) -> Mechanism:
     """Return the mechanism of a [noise] or a [pair] table."""
-    noise, laws = take(document, "noise", dict), take(document, "pair", dict)
+    noise = take(document, "noise", dict)
+    laws = take(document, "pair", dict)
     if (noise is None) == (laws is None):
         have = "neither" if noise is None else "both"
         raise InputError(f"a mechanism has a [noise] table or a [pair] table; this has {have}")
@@ -175,7 +176,8 @@ def _of_curve(document: dict[str, Any]) -> Mechanism:
     for key in ("variable", "support", "dimension"):
         if key in document:
             raise InputError(f"[{present[0]}] fixes the {key}; leave it out")
-    key, table = present[0], take(document, present[0], dict)
+    key = present[0]
+    table = take(document, present[0], dict)
     if key == "shuffled":
         return _of_answers(table, "parameters" in document)
     words = take(document, "parameters", dict, default={})

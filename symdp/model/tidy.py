@@ -110,7 +110,8 @@ def _symbols(
 
 def _exponential(exponent: sp.Expr) -> sp.Expr:
     """Return exp(exponent), powers of numbers and symbols written as such."""
-    plain, product = sp.S.Zero, sp.S.One
+    plain = sp.S.Zero
+    product = sp.S.One
     for term in sp.Add.make_args(exponent):
         logs = [factor for factor in sp.Mul.make_args(term) if isinstance(factor, sp.log)]
         if len(logs) == 1:

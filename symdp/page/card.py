@@ -119,12 +119,14 @@ def differences(card: object) -> list[Difference]:
 
 def _computed(inputs: Mapping[str, Any]) -> dict[str, Any]:
     """Return the card of some inputs, which are checked here as a stranger's."""
-    title, deltas = _title(inputs["title"]), _deltas(inputs["deltas"])
+    title = _title(inputs["title"])
+    deltas = _deltas(inputs["deltas"])
     digits = inputs["proved_digits"]
     if digits is not None and (type(digits) is not int or not 1 <= digits <= 15):
         raise InputError(f"proved_digits = {digits!r:.20}: a whole number from 1 to 15")
     composition = Ledger.from_state_dict(inputs["ledger"]).composition()
-    day, run = _date(inputs.get("date")), _run(inputs.get("training"), composition)
+    day = _date(inputs.get("date"))
+    run = _run(inputs.get("training"), composition)
     whose = composition.protection
     answers = [composition.epsilon(delta) for delta in deltas]
     cited = dict.fromkeys(tag for answer in answers for tag in answer.citations)
@@ -340,8 +342,11 @@ def _number(text: object) -> float:
 
 def card_page(card: dict[str, Any]) -> Document:
     """Return the page of a card that `make_card` returned."""
-    first, neighbours = card["privacy_parameters"][0], card["neighboring_datasets"]
-    gaussian, run, proved = card["gaussian_privacy"], card["training"], card.get("certificate")
+    first = card["privacy_parameters"][0]
+    neighbours = card["neighboring_datasets"]
+    gaussian = card["gaussian_privacy"]
+    run = card["training"]
+    proved = card.get("certificate")
     software = ", ".join(f"{name} {release}" for name, release in card["software"].items())
     parts: dict[str, list[Block]] = {
         "": [Sentence(f"ε = {_epsilon(first)} at δ = {given(first['delta'])}. "
@@ -446,8 +451,10 @@ def registry_record(card: Mapping[str, Any]) -> str:
     Texts are written as JSON strings, which YAML reads as they are, or as block scalars; numbers
     have the point without which YAML 1.1 reads a text.
     """
-    first, others = card["privacy_parameters"][0], card["privacy_parameters"][1:]
-    neighbours, steps = card["neighboring_datasets"], card["composition"]["steps"]
+    first = card["privacy_parameters"][0]
+    others = card["privacy_parameters"][1:]
+    neighbours = card["neighboring_datasets"]
+    steps = card["composition"]["steps"]
     software = ", ".join(f"{name} {release}" for name, release in card["software"].items())
     more = [f"ε = {_epsilon(row)} at δ = {given(row['delta'])}, {row['kind']}" for row in others]
     product = "Machine learning model" if card["training"] else ""
@@ -491,7 +498,8 @@ def registry_record(card: Mapping[str, Any]) -> str:
 
 
 def _told(step: Mapping[str, Any]) -> str:
-    what, drawn = step["title"] or step["name"], step["sampling"]
+    what = step["title"] or step["name"]
+    drawn = step["sampling"]
     drawn = "no sampling" if drawn is None else drawn
     return f"{step['count']} × {what}, {_values(step) or 'no parameters'}; {drawn}"
 

@@ -156,7 +156,8 @@ def _absent(key: str, title: str) -> Callable[[str], list[Section]]:
 def _of_epoch(epoch: EpochDerivation, order: int) -> list[Section]:
     """One step, one epoch, its moments, the series."""
     d, sign = epoch.one_step, 1 if epoch.direction == "remove" else -1
-    x, z = layout(d.variable), layout(epoch.cgf.tilt)
+    x = layout(d.variable)
+    z = layout(epoch.cgf.tilt)
     step = [equation(read("W({})", x), epoch.ratio)]
     step += [equation(read("Q(W = {})", value), mass) for value, mass in epoch.atoms]
     step.append(equation(read("φ({})", epoch.rate), epoch.transform))
@@ -192,8 +193,10 @@ def _of_epoch(epoch: EpochDerivation, order: int) -> list[Section]:
 
 def _of_vectors(d: VectorDerivation, order: int) -> list[Section]:
     """The loss at two distances, their law, K as an integral over it, the series."""
-    t, at = layout(d.cgf.tilt), (FIRST, SECOND)
-    q, loss = sp.Function("q")(*at), sp.Function("ℓ")(*at)
+    t = layout(d.cgf.tilt)
+    at = (FIRST, SECOND)
+    q = sp.Function("q")(*at)
+    loss = sp.Function("ℓ")(*at)
     law = [
         equation("ℓ(r₁, r₂)", d.loss),
         equation("q(r₁, r₂)", d.density / sp.Symbol("N")),
@@ -527,7 +530,8 @@ def mechanism_latex(mechanism: Mechanism) -> str:
     x = sp.latex(mechanism.variable)
     source = mechanism.source
     if isinstance(source, Noise):
-        f, size = sp.latex(source.density), sp.latex(source.sensitivity)
+        f = sp.latex(source.density)
+        size = sp.latex(source.sensitivity)
         lines = [f"Q({x}) = f({x}) = {f}", f"P({x}) = f({x} - {size})"]
     elif isinstance(source, RenyiCurve):
         table = isinstance(source.divergence, tuple)
@@ -538,7 +542,8 @@ def mechanism_latex(mechanism: Mechanism) -> str:
     elif isinstance(source, Family):
         lines = [f"K({x}) = {sp.latex(source.log_moment)}"]
     elif isinstance(source, Radial):
-        f, size = sp.latex(source.density), sp.latex(source.sensitivity)
+        f = sp.latex(source.density)
+        size = sp.latex(source.sensitivity)
         lines = [rf"g({x}) \propto {f}", rf"d = {sp.latex(source.dimension)}", f"D = {size}"]
     else:
         lines = [f"{name}({x}) = {sp.latex(getattr(source, name))}" for name in ("P", "Q")]

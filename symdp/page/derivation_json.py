@@ -38,14 +38,18 @@ def to_json(d: Derivation, order: int) -> dict[str, Any]:
     if isinstance(d, CasesDerivation):
         return {"name": d.mechanism.name, "cases": [case.to_json(order) for case in d.cases]}
     if isinstance(d, LocalDerivation):
-        schema, content = _LOCAL_SCHEMA, _of_local(d)
+        schema = _LOCAL_SCHEMA
+        content = _of_local(d)
     elif isinstance(d, VectorDerivation):
-        schema, content = _VECTOR_SCHEMA, _of_vectors(d)
+        schema = _VECTOR_SCHEMA
+        content = _of_vectors(d)
     elif isinstance(d, EpochDerivation):
-        schema, content = _EPOCH_SCHEMA, _of_epoch(d)
+        schema = _EPOCH_SCHEMA
+        content = _of_epoch(d)
     else:
         assert isinstance(d, PairDerivation)
-        schema, content = SCHEMA, _of_steps(d, order)
+        schema = SCHEMA
+        content = _of_steps(d, order)
     document = {"schema": schema, "name": d.mechanism.name, "direction": d.direction, **content}
     document["facts"] = {name: _fact(fact) for name, fact in facts(d.mechanism)}
     document["sections"] = [sentences(section) for section in d.sections(order)]

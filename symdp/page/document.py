@@ -85,7 +85,8 @@ class Line:
 
         Behind a wide left side, which would leave it no room, the right one begins a row.
         """
-        left, sign = self.left or EMPTY, operator(self.relation)
+        left = self.left or EMPTY
+        sign = operator(self.relation)
         first, *others = broken(self.right or EMPTY, width)
         yield from (
             [(0, (left,)), (1, (sign, first))] if is_wide(left) else [(0, (left, sign, first))]

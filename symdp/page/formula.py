@@ -163,7 +163,10 @@ def _product(e: sp.Mul, *, is_term: bool = False) -> Node:
         if factor.is_Add and all(t.could_extract_minus_sign() for t in factor.args):
             others = (node for node in e.args if node is not factor)
             return row(operator("−"), held(layout(sp.Mul(*others, -factor))), level=SUM)
-    square, above, below, exponentials = sp.S.One, [], [], []
+    square = sp.S.One
+    above = []
+    below = []
+    exponentials = []
     for factor in sp.Mul.make_args(e):
         base, power = factor.as_base_exp()
         if factor.is_Rational or (base in (sp.pi, *_positive(base)) and power in _HALVES):
@@ -315,7 +318,8 @@ def _without_sign(condition: Any) -> Any:
 
 def _cases(e: sp.Piecewise) -> Node:
     """Set cases; x < a, x < b, otherwise are read as x < a, a ≤ x < b, x ≥ b."""
-    rows, before = [], None
+    rows = []
+    before = None
     for value, stated in e.args:
         condition: Any = _without_sign(stated)
         if type(condition) in _RELATIONS and condition.rhs.is_Symbol:
@@ -420,7 +424,9 @@ class _Reader:
         self.tokens = [
             (str(m.lastgroup), m.group(str(m.lastgroup))) for m in _TOKEN.finditer(formula)
         ]
-        self.place, self.holes, self.formula = 0, holes, formula
+        self.place = 0
+        self.holes = holes
+        self.formula = formula
 
     def row(self, end: str) -> Node:
         """Read up to a closing bracket: products between signs."""
@@ -585,7 +591,8 @@ def _by_exponentials(expression: sp.Expr) -> sp.Expr:
     """Return a sum by its exponentials and powers of π, each with one factor."""
     factors: dict[sp.Expr, sp.Expr] = {}
     for term in sp.Add.make_args(sp.expand(expression)):
-        kind, factor = sp.S.One, sp.S.One
+        kind = sp.S.One
+        factor = sp.S.One
         for part in sp.Mul.make_args(term):
             if isinstance(part, sp.exp) or part.as_base_exp()[0] is sp.pi:
                 kind *= part
@@ -603,7 +610,8 @@ def one_set_of_cases(expression: sp.Basic) -> sp.Basic:
     cases = expression.atoms(sp.Piecewise)
     if cases <= {expression} or expression.has(sp.Integral, sp.Sum):
         return expression
-    ends, symbols = set(), set()
+    ends = set()
+    symbols = set()
     conditions = {c for piecewise in cases for _, c in piecewise.args}
     for relation in {r for c in conditions for r in c.atoms(sp.core.relational.Relational)}:
         a, b = relation.args if relation.lhs.is_Symbol else relation.args[::-1]

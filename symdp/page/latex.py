@@ -175,7 +175,8 @@ def _letter(sign: str) -> str:
     if unicodedata.combining(sign):
         return ""
     decomposed = unicodedata.normalize("NFD", sign)
-    base, marks = decomposed[0], decomposed[1:]
+    base = decomposed[0]
+    marks = decomposed[1:]
     accents = {"\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0308": '"'}
     if base.isascii() and len(marks) == 1 and marks[0] in accents:
         return rf"\{accents[marks[0]]}{{{base}}}"

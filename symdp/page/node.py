@@ -10,7 +10,10 @@ import unicodedata
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-SUM, PRODUCT, ATOM = 1, 2, 3  # how tightly a node holds together
+# how tightly a node holds together
+SUM = 1
+PRODUCT = 2
+ATOM = 3
 
 
 @dataclass(frozen=True)
@@ -164,7 +167,9 @@ def _closed(written: str, is_whole: bool) -> str:
 
 
 def _row(node: Node, written: list[str], ascii_only: bool) -> str:
-    line, before, is_spaced = "", None, False
+    line = ""
+    before = None
+    is_spaced = False
     for part, piece in zip(node.parts, written, strict=True):
         if part.kind == "operator":
             is_spaced = part.text in _SPACED and line[-1:] not in ("", " ")
@@ -178,7 +183,8 @@ def _row(node: Node, written: list[str], ascii_only: bool) -> str:
                 line += "" if line.endswith((" ", "(", "[")) else " "
             elif ascii_only and node.level == PRODUCT and is_factor:
                 line += "*"
-        line, before = line + piece, part
+        line = line + piece
+        before = part
         if part.kind == "operator" and (part.text in ",;∫∑∏" or is_spaced):
             line += " "
     return line
@@ -233,7 +239,8 @@ def in_words(sentence: str) -> str:
 PAGE = 62  # widths of a letter in one line of an article
 _WIDE_LEFT = 24  # of them
 _LEAST_LEFT = 12  # of them for a left side, a brace and the words of a condition
-_OPEN, _CLOSE = {"(": r"\bigl(", "[": r"\bigl[", "|": r"\bigl|"}, {")": r"\bigr)", "]": r"\bigr]"}
+_OPEN = {"(": r"\bigl(", "[": r"\bigl[", "|": r"\bigl|"}
+_CLOSE = {")": r"\bigr)", "]": r"\bigr]"}
 
 
 def measure(node: Node) -> float:
@@ -277,7 +284,8 @@ def broken(node: Node, width: float = PAGE) -> list[Node]:
         if part.kind == "operator" and part.text in "+−·":
             chunks.append([])
         chunks[-1].append(part)
-    lines, used = [chunks[0]], sum(map(measure, chunks[0]))
+    lines = [chunks[0]]
+    used = sum(map(measure, chunks[0]))
     for chunk in chunks[1:]:
         width_of_chunk = sum(map(measure, chunk))
         if lines[-1] and used + width_of_chunk > width:

@@ -74,7 +74,8 @@ class Panel:
 
 def panel_html(panels: Sequence[Panel], *, is_answered: bool = False) -> str:
     """Return markup, style and script, to be put into a page; with its first answer if asked."""
-    at, epsilon = panels[0].values.get("delta", "1e-5"), panels[0].values.get("ε", "1")
+    at = panels[0].values.get("delta", "1e-5")
+    epsilon = panels[0].values.get("ε", "1")
     panels_data = [_data(panel, _LONG // len(panels)) for panel in panels]
     # What the programs of a page have in common is in it once.
     parts: dict[str, int] = {}
@@ -89,7 +90,8 @@ def panel_html(panels: Sequence[Panel], *, is_answered: bool = False) -> str:
         "epsilon": _field("epsilon", "ε", "real", "a number", epsilon, (0.0, 20.0)),
     }
     data["first"] = first = _opening(panels[0], data) if is_answered else None
-    data["told"], data["enclosed"] = _TOLD, _ENCLOSED
+    data["told"] = _TOLD
+    data["enclosed"] = _ENCLOSED
     data["ask"] = first["ask"] if first else "epsilon"
     if is_answered and _narrow(panels[0], data):
         data["first"] = first = _opening(panels[0], data)
@@ -159,7 +161,8 @@ def _within(field: dict[str, Any], symbol: Any) -> dict[str, Any]:
     return {**field, "low": low, "high": high}
 
 
-_WHOLE, _ANY = "positive integer", 1e300
+_WHOLE = "positive integer"
+_ANY = 1e300
 _COUNTS = {  # how often a step is taken, in the words of training or not
     False: [("n", "n, steps", _WHOLE, "from 1 to 1e15", "1", (1.0, 1e6), 1e15)],
     True: [
@@ -291,7 +294,8 @@ def _named(fields: Sequence[dict[str, Any]], name: str) -> dict[str, Any]:
 
 def _least_steps(panel: Panel, fields: Sequence[dict[str, Any]], trial: Trial) -> list[str]:
     """Move the least number of steps to where the program answers; return what to say of it."""
-    count, steps = trial.count, _named(fields, "n")
+    count = trial.count
+    steps = _named(fields, "n")
     is_chosen = "n" in panel.values
     least, why = least_count(trial)
     if is_chosen:
@@ -334,7 +338,8 @@ def _power(alarms: float, epsilon: float, log_delta: float) -> float:
 
 def _shown(data: Mapping[str, Any], first: Mapping[str, Any]) -> str:
     """Return what the script draws of the first answer, for eyes that come before it."""
-    panel_data, ask = data["panels"][0], first["ask"]
+    panel_data = data["panels"][0]
+    ask = first["ask"]
     target = data["delta" if ask == "epsilon" else "epsilon"]
     epsilon = target["value"] if ask == "delta" else _up(first["epsilon"], 4)
     delta = (
@@ -380,7 +385,12 @@ def _up(value: float, digits: int) -> str:
     return _short(rounded(value, digits, "up"))
 
 
-_WIDTH, _HEIGHT, _LEFT, _BOTTOM, _MARGIN = 420, 260, 52, 40, 12  # of a figure, as in the script
+# of a figure, as in the script
+_WIDTH = 420
+_HEIGHT = 260
+_LEFT = 52
+_BOTTOM = 40
+_MARGIN = 12
 
 
 def _plot(
@@ -394,8 +404,11 @@ def _plot(
         return f"<p>{title}: no curve here.</p>"
     xs, ys = zip(*points, strict=True)
     y0, y1 = ends or (max(min(ys), max(ys) - 30.0), max(ys))
-    low, right, floor = min(xs), _WIDTH - _MARGIN, _HEIGHT - _BOTTOM
-    wide, tall = (max(xs) - low) or 1.0, (y1 - y0) or 1.0
+    low = min(xs)
+    right = _WIDTH - _MARGIN
+    floor = _HEIGHT - _BOTTOM
+    wide = (max(xs) - low) or 1.0
+    tall = (y1 - y0) or 1.0
 
     def px(x: float) -> str:
         return f"{_LEFT + (right - _LEFT) * (x - low) / wide:.1f}"
@@ -499,7 +512,8 @@ class Trial:
 
 def least_count(trial: Trial) -> tuple[int | None, str]:
     """Return the number of steps from which on all that are tried have an answer, and why."""
-    least, why = None, ""
+    least = None
+    why = ""
     for count in reversed(COUNTS):
         why = trial.refusal(count)
         if why:

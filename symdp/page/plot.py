@@ -30,7 +30,9 @@ _STYLES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
 _COLOURS = ("#0b5fa5", "#d1495b", "#2a9d5c", "#b8860b", "#7b4fa3", "#5b6770")
 _MARKERS = "osD^vPX*"
 _LARGEST_ERROR = 3.0  # decades; what is further off leaves the picture
-_DRAWN, _FEW = 801, 101  # places of a density, and tilts of a figure
+# places of a density, and tilts of a figure
+_DRAWN = 801
+_FEW = 101
 _RATES = 33  # false positive rates of a trade-off function in a small figure
 _PANELS = 4  # of the figure of a mechanism
 _TILTS = 3.0  # the farthest tilts of a drawn K, from 0 and from −1
@@ -130,7 +132,8 @@ def mechanism_axes(mechanism: Mechanism, ax: Any = None) -> Any:
     if ax is not None and np.size(ax) != _PANELS:
         raise InputError(f"ax: four axes are needed, as of subplots(2, 2), not {np.size(ax)}")
     steps = compose(mechanism)
-    law, x = steps.law("remove"), mechanism.variable
+    law = steps.law("remove")
+    x = mechanism.variable
     low, high = shown_range(mechanism)
     with settings():
         if ax is None:
@@ -155,10 +158,12 @@ def mechanism_axes(mechanism: Mechanism, ax: Any = None) -> Any:
         attack.plot(alpha, trade_off(steps, alpha), color=_COLOURS[0], label="best attack")
         attack.plot([0, 1], [1, 0], color=_COLOURS[-1], linestyle="--", label="guessing")
         domain = " to ".join(f"{end:.4g}" for end in law.domain).replace("inf", "∞")
-        heights, output = "density, with the record P and without it Q", x.name
+        heights = "density, with the record P and without it Q"
+        output = x.name
         transform = f"K(t), finite for t from {domain}"
         if isinstance(mechanism.source, Radial):
-            heights, output = "density of P and Q, 1 at its centre", "x along the shift"
+            heights = "density of P and Q, 1 at its centre"
+            output = "x along the shift"
             transform = "K(t)"
         density.set(title=heights, xlabel=output)
         loss.set(title="privacy loss ℓ = log P/Q", xlabel=output)
@@ -177,7 +182,8 @@ def _laws_drawn(mechanism: Mechanism, low: float, high: float) -> tuple[Any, lis
     from symdp.emit.numpy import compile_numpy
     from symdp.model.sampling import Radial
 
-    x, source = mechanism.variable, mechanism.source
+    x = mechanism.variable
+    source = mechanism.source
     dense = np.linspace(low, high, _DRAWN)
     if isinstance(source, Radial):
         height = compile_numpy(source.density, [x])
@@ -190,9 +196,11 @@ def _laws_drawn(mechanism: Mechanism, low: float, high: float) -> tuple[Any, lis
         places = np.asarray([float(point) for point in pair.support.points])
         masses = [np.asarray([float(sp.log(m)) for m in law]) for law in (pair.P, pair.Q)]
         return places, masses, "o"
-    places, mark = dense, ""
+    places = dense
+    mark = ""
     if pair.support.kind != "interval":
-        places, mark = np.arange(math.floor(low), math.ceil(high) + 1.0), "o"
+        places = np.arange(math.floor(low), math.ceil(high) + 1.0)
+        mark = "o"
     with np.errstate(all="ignore"):
         logs = [np.log(compile_numpy(law, [x])(places)) for law in (pair.P, pair.Q)]
     return places, logs, mark
@@ -336,7 +344,8 @@ def _figure(series: Sequence[Series], ink: str, title: str, *, of_errors: bool) 
     if of_errors:
         return _errors(series, ink)
     figure, (axes,) = _empty(6.4, 3.9)
-    lowest, highest = math.inf, -math.inf
+    lowest = math.inf
+    highest = -math.inf
     for index, curve in enumerate(series):
         points = [
             (e, d / _LN10)

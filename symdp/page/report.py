@@ -149,7 +149,8 @@ def _direction(
 
 def cumulant_table(composition: Composition, sides: tuple[str, ...]) -> list[Block]:
     """Return the cumulants of the whole composition in numbers, under both laws."""
-    rows, notes = [], []
+    rows = []
+    notes = []
     for side in sides:
         suffix = f" ({side})" if len(sides) > 1 else ""
         for tilt, measure in ((0.0, "P"), (-1.0, "Q")):
@@ -275,7 +276,8 @@ def check_blocks(results: Results, name: str) -> list[Block]:
     rounded = (None if t.value is None else rounded_exponential(t.log, 8, "up") for t in truths)
     first = ["truth", what, *(value or "not reached" for value in rounded)]
     head = ["method", "kind", *(f"ε = {t.epsilon:g}" for t in truths)]
-    numbers, first_row = range(2, len(head)), frozenset({0})
+    numbers = range(2, len(head))
+    first_row = frozenset({0})
     caption = f"Relative error of δ against a truth of many digits; {_MARKED}"
     table = Table(head, [first, *errors], caption, numbers, first_row, bad)
     blocks: list[Block] = [*_figure(by_method, name), table]
@@ -414,19 +416,23 @@ def _hits(
     """
     from symdp.questions.tradeoff import trade_off
 
-    mark, most = "coarse", 1.0
+    mark = "coarse"
+    most = 1.0
     checked = (c.answer for c in results.checks if c.method == "contour")
     for answer in (*results.answers, *results.profile, *filter(None, checked)):
         if answer.kind == "estimate":
             continue
-        epsilon, delta = answer.epsilon, answer.at_most
+        epsilon = answer.epsilon
+        delta = answer.at_most
         if answer.quantity == "epsilon":
-            epsilon, delta = answer.epsilon_upper or answer.epsilon, answer.delta
+            epsilon = answer.epsilon_upper or answer.epsilon
+            delta = answer.delta
         if abs(epsilon) < _LARGEST:
             most = min(most, delta + math.exp(epsilon) * alpha)
             most = min(most, 1.0 - math.exp(-epsilon) * (1.0 - delta - alpha))
     with suppress(*FAILURES), time_limit(_FOR_ATTACK if refined else 0.0):
-        most, mark = 1.0 - trade_off(composition, alpha), ""
+        most = 1.0 - trade_off(composition, alpha)
+        mark = ""
     return f"{rounded(100.0 * most, 3, side='up')} %", mark
 
 
@@ -555,7 +561,8 @@ class Report:
         panel: Callable[[], list[Block]] | None = None,
     ) -> None:
         self.results = Results()
-        self._asked, self._of = head[1], (composition, delta, self.results)
+        self._asked = head[1]
+        self._of = (composition, delta, self.results)
         self._parts = parts(head[0], *self._of, undrawn=undrawn)
         self._work: dict[str, Callable[[], Iterable[Sequence[Block]]]] = {
             "attacks": lambda: [head_blocks(*self._of)],

@@ -35,7 +35,8 @@ def wrapped(line: str, width: int = WIDTH, indent: str = _INDENT) -> str:
 
 def _best_break(line: str, width: int, indent: int) -> int | None:
     """Return the last place within the width at which the fewest brackets are open."""
-    depths, depth = [], 0
+    depths = []
+    depth = 0
     for sign in line:
         depth += (sign == "(") - (sign == ")")
         depths.append(depth)

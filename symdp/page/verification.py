@@ -83,7 +83,9 @@ def sample(
 
 
 TARGETS = (0.5, 1e-2, 1e-5, 1e-10, 1e-30)
-_TRUTH_SHARE, _ROW_SHARE = 0.5, 0.25  # of the time that is left for a place
+# of the time that is left for a place
+_TRUTH_SHARE = 0.5
+_ROW_SHARE = 0.25
 MOST_SECONDS = 2.0  # of work for one answer, where there is a limit at all
 _DELTAS = 8.0  # that an ε of a method takes, about
 _ROUNDING = 4e-16  # of a logarithm stored as a double, relative
@@ -275,7 +277,8 @@ def verify(
         wanted = TARGETS if targets is None else targets
         epsilons = places(composition, direction, wanted, GUIDES if patience else ("contour",), end)
     total = len(epsilons) * (1 + len(chosen))
-    done, tried = 0, dict[str, float]()
+    done = 0
+    tried = dict[str, float]()
     for index, epsilon in enumerate(epsilons):
         deadline = Deadline(end.left / (len(epsilons) - index), worked)
         share = _TRUTH_SHARE * deadline.left
@@ -384,7 +387,9 @@ def analysing(
         allowed, most = (first, math.inf) if is_first else (patience, MOST_SECONDS)
         _account(composition, delta, name, Deadline(allowed, worked), results, most)
     looked = places(composition, "both", targets, GUIDES, Deadline(patience, worked))
-    guide, truths, left = results.guide, list[Truth](), len(looked) + 1
+    guide = results.guide
+    truths = list[Truth]()
+    left = len(looked) + 1
     end = Deadline(patience, worked)
 
     def true(epsilon: float) -> Truth:
@@ -422,7 +427,8 @@ def timely_truth(
     """Return the true δ(ε), or a proved enclosure in its place where the time is up first."""
     pairs = {side: composition.accounted.pairs(side) for side in different_sides(composition)}
     late = f"not reached within {deadline.seconds:.3g} s"
-    truth, proved = Truth(epsilon, None, digits, reason=late), Truth(epsilon, None, digits)
+    truth = Truth(epsilon, None, digits, reason=late)
+    proved = Truth(epsilon, None, digits)
     with limit(deadline.left, of_work=True):
         truth = judge(pairs, epsilon, digits)
     if truth.value is not None or math.isinf(deadline.seconds):

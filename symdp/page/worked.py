@@ -89,7 +89,8 @@ def saddle_sheet(law: SumLaw, epsilon: float, order: int) -> list[Row]:
     saddle = saddle_point(law, epsilon, Strip.RIGHT)
     if saddle is None:
         raise AccuracyError("there is no saddle point right of 0")
-    t, highest = saddle.tilt, 2 * order + 2
+    t = saddle.tilt
+    highest = 2 * order + 2
     cumulants = [saddle.cgf, *map(float, law.cumulants(t, highest))]
     sheet = _Sheet([("t > 0 with F₁ = 0", "", digits(t))], {"ε": epsilon, "t": t})
     for j, value in enumerate(cumulants):
@@ -99,22 +100,26 @@ def saddle_sheet(law: SumLaw, epsilon: float, order: int) -> list[Row]:
     sheet.add("F₀", "k₀ − εt − log(t) − log(1 + t)", f[0])
     for j in range(2, highest + 1):
         f[j] = cumulants[j] + (-1) ** j * math.factorial(j - 1) * (t**-j + (1 + t) ** -j)
-        sign, factor = "−" if j % 2 else "+", "" if j == 2 else f"{math.factorial(j - 1)}·"
+        sign = "−" if j % 2 else "+"
+        factor = "" if j == 2 else f"{math.factorial(j - 1)}·"
         poles = f"{factor}(1/t^{j} + 1/(1 + t)^{j})"
         sheet.add(f"F{_index(j)}", f"k{_index(j)} {sign} {poles}", f[j])
     for j in range(3, highest + 1):
         sheet.add(f"ρ{_index(j)}", f"F{_index(j)}/F₂^{{{j}/2}}", f[j] / f[2] ** (j / 2))
-    escaped, lost = law.mass_at_infinity, ""
+    escaped = law.mass_at_infinity
+    lost = ""
     if escaped > 0:
         sheet.given("A", "1 − (1 − δ_∞)^n", escaped)
         lost = "A + "
     leading = math.exp(saddle.log_leading)
     sheet.add("δ₀", f"{lost}e^{{F₀}}/√(2πF₂)", escaped + leading)
-    total, sums = 1.0, "1"
+    total = 1.0
+    sums = "1"
     for k, value in enumerate(saddle_corrections(order), start=1):
         size = float(value.subs({s: sheet.values[token(layout(s))] for s in value.free_symbols}))
         sheet.add(f"c{_index(k)}", layout(value), size)
-        total, sums = total + size, f"{sums} + c{_index(k)}"
+        total = total + size
+        sums = f"{sums} + c{_index(k)}"
         first = "(δ₀ − A)" if lost else "δ₀"
         sheet.add(f"δ{_index(k)}", f"{lost}{first}·({sums})", escaped + leading * total)
     return sheet.rows
@@ -152,13 +157,17 @@ def edgeworth_sheet(law: SumLaw, epsilon: float, order: int) -> list[Row]:
             rows.append((f"1 − E_{under}(x_{under}), {'Φ ' * (j == 0)}{terms}", "", digits(tail)))
     kept, mass_of_q = (math.exp(min(law.cgf(tilt), 0.0)) for tilt in (0.0, -1.0))
     mass_of_q = mass_of_q if mass_of_q < 1 - _NOTHING else 1.0
-    under_p, under_q, factors = "1 − E_P(x_P)", "e^ε", ("", "")
+    under_p = "1 − E_P(x_P)"
+    under_q = "e^ε"
+    factors = ("", "")
     if kept < 1:
         rows.append(("(1 − δ_∞)^n", "", digits(kept)))
-        under_p, factors = "1 − (1 − δ_∞)^n·E_P(x_P)", (f"{digits(1 - kept)} + {digits(kept)}·", "")
+        under_p = "1 − (1 − δ_∞)^n·E_P(x_P)"
+        factors = (f"{digits(1 - kept)} + {digits(kept)}·", "")
     if mass_of_q < 1:
         rows.append(("(1 − δ_(−∞))^n", "", digits(mass_of_q)))
-        under_q, factors = "e^ε·(1 − δ_(−∞))^n", (factors[0], f"{digits(mass_of_q)}·")
+        under_q = "e^ε·(1 − δ_(−∞))^n"
+        factors = (factors[0], f"{digits(mass_of_q)}·")
     for j in range(order + 1):
         result = 1 - kept + kept * tails["P"][j] - math.exp(epsilon) * mass_of_q * tails["Q"][j]
         put = f"{factors[0]}{digits(tails['P'][j])} − {digits(math.exp(epsilon))}·{factors[1]}"

@@ -101,7 +101,8 @@ def audit(
                 raise InputError(f"{name}: counts are whole numbers of 0 or more, not {value!r}")
         if not 0 < whole <= MOST_COUNTED or part > whole:
             raise InputError(f"{name} = {part} of {whole}: it must be from 0 to the number of them")
-    at, sure = real(delta, "delta"), share(confidence, "confidence")
+    at = real(delta, "delta")
+    sure = share(confidence, "confidence")
     if not 0.0 <= at < 1.0:
         raise InputError(f"delta = {delta!r}: it must be 0 or more, and below 1")
     counts = hits, members, false_alarms, others

@@ -52,13 +52,18 @@ if TYPE_CHECKING:
     Progress = Callable[[sp.Rational, float, bool], None]
 
 COUNT = "n"
-_DIGITS, _ATTACK_DIGITS = 10, 6  # significant, of the value: the search for a rate is dearer
-_LEAST_DIGITS, _MOST_DIGITS = 4, 13
+# significant, of the value: the search for a rate is dearer
+_DIGITS = 10
+_ATTACK_DIGITS = 6
+_LEAST_DIGITS = 4
+_MOST_DIGITS = 13
 _NOISE = 1e-7  # of log δ: smaller differences against the trend are not held against it
 _SATURATED = 2e3  # a normal quantile that stands for an infinite one
 _FAR = 20.0  # e-folds below the target: there a bound says as much of a value as δ does
 _LEAST_LOG = -1e300  # of a bound that stands for 0
-_NEAR, _FINEST = 1.5, 1e-15  # of an index, absolute and relative: where a root is found
+# of an index, absolute and relative: where a root is found
+_NEAR = 1.5
+_FINEST = 1e-15
 _EXPONENTS = range(-6, 10)  # decimal, of the coarse list
 _MOST_REFUSED = 6  # values next to each other that the search steps over
 _MOST_REFUSED_IN_ALL = 16
@@ -267,12 +272,14 @@ def calibrate(
     else:
         what, grid, composed = _task(mechanism, parameter, n, digits, between)
     if epsilon is not None and delta is not None:
-        at, target = real(epsilon, "epsilon"), share(delta, "delta")
+        at = real(epsilon, "epsilon")
+        target = share(delta, "delta")
         met, answers, note = _met_delta(
             what, grid, composed, at, target, method, direction, progress
         )
         seconds = time.perf_counter() - start
-        held, missed = answers[met[0]], answers[met[2]]
+        held = answers[met[0]]
+        missed = answers[met[2]]
         steps = {}
         if isinstance(mechanism, ScaledSteps):
             steps = mechanism.told(met[0])
@@ -291,7 +298,8 @@ def calibrate(
     aim = f"{words} ≤ {target:g}"
     search = _Search(grid, log_rate, _below(target), what, aim, progress)
     met = search.met()
-    ends, seconds = (rates[met[0]], rates[met[2]]), time.perf_counter() - start
+    ends = (rates[met[0]], rates[met[2]])
+    seconds = time.perf_counter() - start
     return AttackCalibration(parameter, *met, fpr, target, *ends, seconds, note=search.note)
 
 
@@ -423,7 +431,8 @@ def _met_delta(
     asked in both, and where it does not hold there, so is every value.
     """
     answers: dict[sp.Rational, Guarantee] = {}
-    limit, side = _below(delta), direction
+    limit = _below(delta)
+    side = direction
     bounded: set[sp.Rational] = set()
     is_far = method == "contour"
 
@@ -478,7 +487,8 @@ def _attack(
         return share(advantage, "advantage"), membership_advantage, "advantage"
     assert tpr is not None
     assert fpr is not None
-    target, alpha = share(tpr, "tpr"), share(fpr, "fpr")
+    target = share(tpr, "tpr")
+    alpha = share(fpr, "fpr")
     if not alpha < target:
         raise InputError(
             f"tpr = {tpr!r}: guessing alone reaches the false positive rate, {fpr!r}; allow more"
@@ -562,7 +572,8 @@ class _Grid:
     ) -> list[sp.Rational]:
         """Return the last allowed value of the fine grid on the way out, and some before it."""
         step = self.step(*sorted((inside, outside)))
-        last, refused = int(inside / step), int(outside / step)
+        last = int(inside / step)
+        refused = int(outside / step)
         while abs(refused - last) > 1:
             middle = (last + refused) // 2
             if allows(middle * step):
@@ -630,9 +641,12 @@ class _Search:
         self._progress = progress
         self._bounded = bounded  # values of which an upper bound is known alone
         self._known: dict[sp.Rational, float] = {}
-        self._grid, self._ask, self._limit = grid, log_upper, limit
+        self._grid = grid
+        self._ask = log_upper
+        self._limit = limit
         self._coarse = list(grid.coarse)
-        self._what, self._target = what, target
+        self._what = what
+        self._target = target
         self._refused: dict[sp.Rational, str] = {}
         self._step = sp.S.One  # of the fine grid, once there is a bracket
         self._ends = 0, 0  # of the bracket, in steps
@@ -678,7 +692,8 @@ class _Search:
     def _narrow(self) -> None:
         """Bring the ends of the bracket together, to neighbours of the fine grid if they answer."""
         first, last = self._ends
-        guess, stride = self._root(first, last, self._step), 1
+        guess = self._root(first, last, self._step)
+        stride = 1
         while last - first > 1:
             middle = self._middle(first, last, guess)
             if middle is None:
@@ -686,9 +701,11 @@ class _Search:
             if middle not in (guess, (first + last) // 2):  # both are refused: go on from an end
                 stride = 1
             if self._is_safe(middle * self._step) == self._is_safe(first * self._step):
-                first, guess = middle, middle + stride
+                first = middle
+                guess = middle + stride
             else:
-                last, guess = middle, middle - stride
+                last = middle
+                guess = middle - stride
             self._ends = first, last
             stride *= 2
 
@@ -702,7 +719,8 @@ class _Search:
 
     def _middle(self, first: int, last: int, guess: int) -> int | None:
         """Return an index between two at which there is an answer, None where none is found."""
-        half, quarter = (first + last) // 2, (last - first) // 4
+        half = (first + last) // 2
+        quarter = (last - first) // 4
         for index in (guess, half, half - quarter, half + quarter, first + 1, last - 1):
             if len(self._refused) > _MOST_REFUSED_IN_ALL:
                 return None
@@ -755,15 +773,19 @@ class _Search:
 
     def _bracket(self) -> tuple[sp.Rational, sp.Rational]:
         """Return two values of the coarse list, one of which is safe, with none between them."""
-        coarse, start = self._coarse, self._start()
-        walked, answered, skipped = [start, start], [start, start], [0, 0]
+        coarse = self._coarse
+        start = self._start()
+        walked = [start, start]
+        answered = [start, start]
+        skipped = [0, 0]
         left = {side for side, last in ((-1, 0), (1, len(coarse) - 1)) if start != last}
         side = -1
         while True:
             side = self._next_side(coarse[answered[0]], coarse[answered[1]], left, side)
             upwards = int(side > 0)
             walked[upwards] += side
-            place, inner = walked[upwards], answered[upwards]
+            place = walked[upwards]
+            inner = answered[upwards]
             if place in {0, len(coarse) - 1}:
                 left.discard(side)
             if not self._reaches(place, inner):
@@ -771,14 +793,16 @@ class _Search:
                 if skipped[upwards] >= _MOST_REFUSED:
                     left.discard(side)
                 continue
-            answered[upwards], skipped[upwards] = place, 0
+            answered[upwards] = place
+            skipped[upwards] = 0
             if self._is_safe(coarse[place]) != self._is_safe(coarse[inner]):
                 self._probe(min(place, inner), max(place, inner))
                 return coarse[min(place, inner)], coarse[max(place, inner)]
 
     def _start(self) -> int:
         """Return the place of the coarse list nearest to the usual start that has an answer."""
-        usual, places = self._grid.start, range(len(self._coarse))
+        usual = self._grid.start
+        places = range(len(self._coarse))
         nearest = sorted(places, key=lambda place: abs(place - usual))[:_MOST_REFUSED]
         for place in nearest:
             if self._answers(self._coarse[place]):

@@ -186,7 +186,8 @@ def certify_epsilon(
     pairs = {side: _proved_pairs(composition.accounted, side) for side in sides_asked}
     about = {side: _estimate(composition, delta, side) for side in sides_asked}
     side, (low, high) = larger_epsilon(pairs, delta, digits, about)
-    delta_given, middle = float(delta), (low + high) / 2
+    delta_given = float(delta)
+    middle = (low + high) / 2
     return Certificate(
         float(middle),
         math.log(delta_given) if delta_given > 0 else -math.inf,

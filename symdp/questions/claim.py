@@ -133,9 +133,11 @@ def read_claim(text: str) -> tuple[Fraction, Fraction]:
     text = instance(text, str, f"it is no claim: {_WANTED}")
     plain = _POWER.sub(lambda power: f"{power[1] or 1}e{power[2]}", text)
     stated = [(_NAMES[name.lower()], number) for name, number in _STATED.findall(plain)]
-    remaining, pair = _STATED.sub("", plain), _PAIR.search(plain)
+    remaining = _STATED.sub("", plain)
+    pair = _PAIR.search(plain)
     if not stated and pair is not None:
-        stated, remaining = [("ε", pair[1]), ("δ", pair[2])], _PAIR.sub("", plain)
+        stated = [("ε", pair[1]), ("δ", pair[2])]
+        remaining = _PAIR.sub("", plain)
     if sorted(name for name, _ in stated) != ["δ", "ε"] or not _BETWEEN.fullmatch(remaining):
         raise InputError(f"{text!r:.60} is no claim: {_WANTED}")
     numbers: dict[str, Fraction] = {}
@@ -166,7 +168,8 @@ def check_claim(
     """Return whether steps have a stated (ε, δ), see `Composition.check_claim`."""
     stated, most = checked(epsilon, delta)
     verdict, answer = _verdict(composition, stated, most, direction)
-    proved, attack = answer.method == CERTIFIED, None
+    proved = answer.method == CERTIFIED
+    attack = None
     better = _in_time(lambda: _would_do(composition, most, direction, proved))
     if verdict == "refuted":
         attack = _in_time(lambda: _attack(composition, stated, most, direction, proved))
@@ -180,12 +183,14 @@ def _verdict(
 
     Only attacks on a pair that is attained are attacks on the mechanism.
     """
-    is_attained, proved = composition.accounted.protection.is_attained, None
+    is_attained = composition.accounted.protection.is_attained
+    proved = None
     for digits in _PROVED_DIGITS:
         certified = _in_time(partial(composition.certify, epsilon, digits, direction))
         if certified is None:
             break
-        proved, (low, high) = certified, _ends_of(certified)
+        proved = certified
+        (low, high) = _ends_of(certified)
         if high <= delta:
             return "proved", proved
         if low > delta:
@@ -254,7 +259,8 @@ def _attack(
             side, ends = _on_one_side(composition, places, digits + finer, direction, proved)
             y0, y1, y2 = (fraction_ball(Fraction(epsilon_at)).exp() for epsilon_at in places)
             g0, g1, g2 = (1 - fraction_ball(low).union(fraction_ball(high)) for low, high in ends)
-            before, after = (g1 - g0) / (y1 - y0), (g2 - g1) / (y2 - y1)
+            before = (g1 - g0) / (y1 - y0)
+            after = (g2 - g1) / (y2 - y1)
             alpha = Fraction(rounded(max(middle_of(before.upper()), Fraction(0)), digits, "up"))
             rate = fraction_ball(alpha)
             slack = ((rate - before) * y1).max((rate - after) * (y1 - y0))

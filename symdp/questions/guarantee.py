@@ -128,7 +128,8 @@ class Guarantee:
         if not self.kind_for_pair:
             object.__setattr__(self, "kind_for_pair", self.kind)
         dominates = self.protection is not None and not self.protection.is_attained
-        name, (value, lower, upper) = _OWN[self.quantity][0], self._value_and_ends
+        name = _OWN[self.quantity][0]
+        (value, lower, upper) = self._value_and_ends
         if self.kind == "exact" and dominates:
             object.__setattr__(self, "kind", "bound")
             value = value if upper is None else upper
@@ -229,7 +230,8 @@ class Guarantee:
 
     def _repr_html_(self) -> str:
         """Return the number, its interval, where it comes from, and its advice."""
-        epsilon, delta = self.epsilon_text(), self.delta_text()
+        epsilon = self.epsilon_text()
+        delta = self.delta_text()
         head = f"δ({epsilon}) {self.sign} <b>{delta}</b>"
         if self.quantity == "epsilon":
             head = f"ε(δ = {delta}) {self.sign} <b>{epsilon}</b>"

@@ -160,7 +160,9 @@ def invert(
                 raise AccuracyError(
                     f"δ by {accountant.name} does not fall to {math.exp(log_delta):.3g}"
                 )
-            low, high, step = high, min(high + step, top), 2.0 * step
+            low = high
+            high = min(high + step, top)
+            step = 2.0 * step
         step = width
         while height(low) <= 0 and low > 0:
             low, high, step = max(low - step, 0.0), low, 2.0 * step
@@ -242,7 +244,10 @@ def _newton(
     or one that would move δ by less than its interval tells. Of a smooth profile the last step is
     left to be taken where its square is below rounding.
     """
-    low, high, reach, x = 0.0, top, width, guess
+    low = 0.0
+    high = top
+    reach = width
+    x = guess
     for _ in range(_ITERATIONS):
         height, rate, unsure = look(x)
         if rate is None or not rate < 0:
@@ -303,10 +308,13 @@ def proved_lower_epsilon(
         lower = accountant.log_delta(law, epsilon).log_lower
         return lower is not None and lower >= log_delta
 
-    high, low = upper, min(max(guess, 0.0), upper)
+    high = upper
+    low = min(max(guess, 0.0), upper)
     step = max(upper - low, 1e-3 * upper)
     while low > 0.0 and not reaches(low):
-        high, low, step = low, max(low - step, 0.0), 2.0 * step
+        high = low
+        low = max(low - step, 0.0)
+        step = 2.0 * step
     return halved(reaches, low, high, relative=_CLOSE)[0]
 
 
@@ -339,15 +347,19 @@ def bracketed_root(
     secants and inverse parabolas while they shorten the steps, else halving. SciPy has it too, and
     takes a third of a second to be imported.
     """
-    before, best = low, high
-    at_before, at_best = function(low), function(high)
+    before = low
+    best = high
+    at_before = function(low)
+    at_best = function(high)
     if at_before * at_best > 0.0:
         raise AccuracyError(f"no root between {low:.6g} and {high:.6g}: the signs do not differ")
-    other, at_other = before, at_before  # the end across the root
+    other = before
+    at_other = at_before  # the end across the root
     step = earlier = best - before
     for _ in range(_EVALUATIONS):
         if (at_best > 0.0) == (at_other > 0.0):
-            other, at_other = before, at_before
+            other = before
+            at_other = at_before
             step = earlier = best - before
         if abs(at_other) < abs(at_best):
             before, best, other = best, other, best
@@ -362,12 +374,14 @@ def bracketed_root(
             if before == other:
                 tried = s * 2.0 * half / (s - 1.0)
             elif at_before != at_other:
-                q, r = at_before / at_other, at_best / at_other
+                q = at_before / at_other
+                r = at_best / at_other
                 tried = s * ((best - before) * (r - 1.0) - 2.0 * half * q * (q - r))
                 tried /= (q - 1.0) * (r - 1.0) * (s - 1.0)
         shortens = 2.0 * abs(tried) < min(abs(earlier), 3.0 * abs(half) - least)
         earlier, step = (step, tried) if shortens and tried * half > 0.0 else (half, half)
-        before, at_before = best, at_best
+        before = best
+        at_before = at_best
         best += step if abs(step) > least else math.copysign(least, half)
         at_best = function(best)
         if math.isnan(at_best):

@@ -59,7 +59,9 @@ _BOUND = "dominating pair"  # of what is only partly known
 _ENVELOPE = "envelope"  # of many pairs, whose largest profile it has
 _LISTED = "listed noise"  # its masses
 _LAWS = ("P", "Q")
-_CURVE, _VECTORS, _FAMILY = "renyi curve", "noise on vectors", "family"
+_CURVE = "renyi curve"
+_VECTORS = "noise on vectors"
+_FAMILY = "family"
 _SOURCES: dict[str, tuple[str, ...]] = {
     "noise": ("density", "sensitivity"),
     "pair": _LAWS,
@@ -388,7 +390,8 @@ class Ledger(Asked):
             raise InputError(f"budget = {given(most)}: an ε is 0 or more")
         if by not in ("entry", "date"):
             raise InputError(f"by {by!r:.40}: it is 'entry' or 'date'")
-        curve, places = self.spent(delta, method, direction, **options), self._places()
+        curve = self.spent(delta, method, direction, **options)
+        places = self._places()
         over: list[Any] = [0, *places]
         if by == "date":
             dates = [entry.date for entry in self.entries]
@@ -489,7 +492,8 @@ class Ledger(Asked):
             stack.callback(writer.release)
             ledger = cls.load(file) if file.exists() else cls()
             stack.pop_all()
-        ledger._path, ledger._writer = file, writer
+        ledger._path = file
+        ledger._writer = writer
         return ledger
 
     @classmethod
@@ -499,7 +503,8 @@ class Ledger(Asked):
         document = _FILE.read(file)
         with at(str(file)):
             ledger = cls.from_state_dict(document.get("ledger"))
-        ledger._path, ledger._saved = file, document["checksum"]
+        ledger._path = file
+        ledger._saved = document["checksum"]
         return ledger
 
     def save(self, path: str | os.PathLike[str] | None = None) -> None:
@@ -520,7 +525,8 @@ class Ledger(Asked):
                         f"{file} holds steps that this ledger has not read: add to it with "
                         "Ledger.open, or name another file"
                     )
-                self._saved, self._path = _FILE.write(file, {"ledger": self.state_dict()}), file
+                self._saved = _FILE.write(file, {"ledger": self.state_dict()})
+                self._path = file
             finally:
                 if writer is not self._writer:
                     writer.release()
@@ -577,7 +583,8 @@ def _written(mechanism: Mechanism) -> dict[str, Any]:
     if mechanism.is_listed:
         kind = _LISTED
     # With its parameters free, so that steps of one family are known for it again.
-    template, sampling = mechanism.template or mechanism, mechanism.sampling
+    template = mechanism.template or mechanism
+    sampling = mechanism.sampling
     support = template.support
     formulas: dict[str, sp.Basic] = {
         "variable": mechanism.variable,
@@ -648,7 +655,8 @@ def _read_step(step: object, before: list[Entry]) -> Entry:
         rule = f"an object of 'mechanism' and 'count' is needed, with {', '.join(_LABELS)} if known"
         raise InputError(rule)
     labels = {name: _label(step.get(name, ""), name) for name in _LABELS}
-    number, count = step["mechanism"], checked_count(step["count"])
+    number = step["mechanism"]
+    count = checked_count(step["count"])
     if type(number) is int:
         if not 1 <= number <= len(before):
             raise InputError(f"'mechanism' is that of step {number}, which is none before it")

@@ -60,16 +60,22 @@ if TYPE_CHECKING:
 Size = Literal["std", "mean_abs"]
 WORDS = {"std": "standard deviation", "mean_abs": "mean absolute deviation"}
 ALPHA = 0.05  # the false positive rate of the attacks that are compared
-_SECONDS, _TRIES = 4.0, 4  # of work for one moment, and at how many accuracies
+# of work for one moment, and at how many accuracies
+_SECONDS = 4.0
+_TRIES = 4
 _BITS = 160  # carried by the balls of a moment
 _RELATIVE = arb(2) ** -64  # of a moment: far below the rounding of doubles
-_STEP, _MOST_STEPS = 2.0, 12  # of the logarithm of a value, or the log odds of a share
+# of the logarithm of a value, or the log odds of a share
+_STEP = 2.0
+_MOST_STEPS = 12
 _DIGITS = 12  # significant, of a value that is looked for
 _DEGREE = 15  # of a cell's polynomial
 _DEEPEST = 1000  # binary digits between the nearest and the farthest cell, and 1
 _AGREE = 1e-13  # relative, by which the mass of a cell and that of its halves may differ
 _LEAST = 1e-40  # of a mass that is resolved
-_HALVINGS, _MOST_CELLS = 48, 1 << 16  # of one cell, and of all at a time
+# of one cell, and of all at a time
+_HALVINGS = 48
+_MOST_CELLS = 1 << 16
 _BISECTIONS = 60  # of a place in its cell
 _DRAWN = [0.005, 0.995]  # the shares below the ends of a figure
 _LEAST_SHARE = 1e-30  # the least p: cells of less mass are not resolved
@@ -77,7 +83,9 @@ _LARGEST_INT = 2.0**63
 _ROUNDED = 1e-15  # of a sum of probabilities
 _LACKING = 1e-9  # of the mass, that the cells may not see
 _MOST_WHOLE = 1 << 22  # integers whose probabilities are summed
-_FARTHEST, _LENGTHS = 100.0, 1601  # octaves, and lengths at which a mass is sized up
+# octaves, and lengths at which a mass is sized up
+_FARTHEST = 100.0
+_LENGTHS = 1601
 _PLACES = np.cos(np.pi * np.arange(_DEGREE + 1) / _DEGREE)
 _TO_SERIES = np.linalg.inv(chebyshev.chebvander(_PLACES, _DEGREE))
 
@@ -300,7 +308,8 @@ def _places(allows: Callable[[float], bool]) -> list[float]:
         if allows(left) == allows(right):
             continue
         inside, outside = (left, right) if allows(left) else (right, left)
-        last, refused = inside, outside
+        last = inside
+        refused = outside
         for _ in range(_BISECTIONS):
             middle = 0.5 * (last + refused)
             if allows(middle):
@@ -375,7 +384,8 @@ def _length(mechanism: Mechanism) -> tuple[Mechanism, int, sp.Rational]:
 
     Its mass is 1 but for rounding.
     """
-    source, r = mechanism.source, mechanism.variable
+    source = mechanism.source
+    r = mechanism.variable
     assert isinstance(source, Radial)
     name = f"the length of {mechanism.name}"
     lengths = np.exp2(np.linspace(-_FARTHEST, _FARTHEST, _LENGTHS))
@@ -440,7 +450,8 @@ def _coordinate(mechanism: Mechanism, name: Size) -> float:
 
 def _integral(mechanism: Mechanism, factor: sp.Expr, word: str) -> arb:
     """Enclose the mean of a function of the noise, to a double's accuracy."""
-    noise, x = _added(mechanism), mechanism.variable
+    noise = _added(mechanism)
+    x = mechanism.variable
     if isinstance(noise, MassNoise):
         return _of_masses(noise, word)
     ends = mechanism.support.lower, mechanism.support.upper
@@ -569,7 +580,9 @@ class NoiseLaw:
             done = ~apart | (middle <= low) | (middle >= high)
             done |= depth == _HALVINGS - 1 or low.size > _MOST_CELLS
             kept.append((low[done], high[done], whole_cell[done], series[done]))
-            low, middle, high = low[~done], middle[~done], high[~done]
+            low = low[~done]
+            middle = middle[~done]
+            high = high[~done]
             low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
             if not low.size:
                 break
@@ -588,7 +601,8 @@ class NoiseLaw:
 
     def quantile(self, p: Array) -> Array:
         """Return the least x with P(X ≤ x) ≥ p."""
-        last, upper_share = self.mass.size - 1, 1.0 - p
+        last = self.mass.size - 1
+        upper_share = 1.0 - p
         low = np.clip(np.searchsorted(self._below, p, side="left") - 1, 0, last)
         high = np.clip(np.searchsorted(self._above, upper_share, side="right") - 1, 0, last)
         from_low = (p - self._below[low]) / self.mass[low]
@@ -651,7 +665,8 @@ def shown_range(mechanism: Mechanism) -> tuple[float, float]:
     along the line through both centres; of other pairs a finite support. InputError where there is
     neither.
     """
-    source, support = mechanism.source, mechanism.support
+    source = mechanism.source
+    support = mechanism.support
     if isinstance(source, Radial):
         farthest = float(_law_of_length(mechanism).quantile(np.asarray([_DRAWN[1]]))[0])
         return -farthest, farthest + float(source.sensitivity)

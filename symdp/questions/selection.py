@@ -54,7 +54,8 @@ _MOST_MEAN = 1e9
 @in_turn
 def selection(base: Composition, mean: float, shape: float = 1.0, by: str = "profile") -> Mechanism:
     """Return the step that releases the best of a random number of trials, see `Composition`."""
-    trial, many = a_composition(base), real(mean, "mean")
+    trial = a_composition(base)
+    many = real(mean, "mean")
     eta = math.inf if shape == math.inf else real(shape, "shape")
     if not eta > -1:
         raise InputError(f"shape = {shape!r}: η lies above −1; 1 is geometric, inf is Poisson")

@@ -45,7 +45,9 @@ if TYPE_CHECKING:
 
 _PLACES = 128  # of ε, in a first look at the Gaussian curve
 _ROUNDED = 1e-9  # of log(1 − δ): far above its rounding, far below what a wrong integral lacks
-_TANGENTS, _INTERPOLATED = 40, 8  # lines tried for a rate, and those found by a polynomial
+# lines tried for a rate, and those found by a polynomial
+_TANGENTS = 40
+_INTERPOLATED = 8
 _TANGENT = 1e-12  # of a miss rate: what a line may lie below the highest one
 _TOLERANCE = 1e-11  # of the interval in which the best ε is sought
 _KINK = 1e-5  # in nats: how far from a kink the parabolas may have stopped
@@ -236,7 +238,8 @@ def gaussian_mu(epsilon: float, log_delta: float) -> float:
 @in_turn
 def gaussian_privacy(composition: Composed, least_delta: float = LEAST_DELTA) -> GaussianPrivacy:
     """Return a μ above a floor, see `Composition.gaussian_privacy`."""
-    least, steps = share(least_delta, "least_delta"), a_composition(composition)
+    least = share(least_delta, "least_delta")
+    steps = a_composition(composition)
     end = steps.epsilon(least).epsilon
 
     def mu(epsilon: float) -> float:
@@ -252,7 +255,8 @@ def gaussian_privacy(composition: Composed, least_delta: float = LEAST_DELTA) ->
     best_epsilon = _maximum(mu, low, high)
     value = mu(best_epsilon)
     if value < values[best]:
-        best_epsilon, value = grid[best], values[best]
+        best_epsilon = grid[best]
+        value = values[best]
     return GaussianPrivacy(value, best_epsilon, least)
 
 
@@ -407,7 +411,8 @@ class _Complement:
             return self._touching[0].epsilon + width, False
         if index == len(self._touching):
             return self._touching[-1].epsilon - width, False
-        flat, steep = self._touching[index], self._touching[index - 1]  # at the smaller ε, and not
+        flat = self._touching[index]
+        steep = self._touching[index - 1]  # at the smaller ε, and not
         highest = max(_log_line(line.epsilon, line.low, log_alpha) for line in (flat, steep))
         meeting, height = _meeting(flat, steep, log_alpha)
         if height - math.exp(highest) <= _TANGENT * math.exp(highest):

@@ -98,7 +98,8 @@ class TrainingRun:
         return replace(self, sampling=sampling)
 
 
-_BY_EPOCH, _TRUNCATED = ("random_allocation",), "truncated_poisson"
+_BY_EPOCH = ("random_allocation",)
+_TRUNCATED = "truncated_poisson"
 # What a scheme of `symdp.model.sampling` is told about a batch; one that it has not is not offered.
 _DRAWS: dict[str, Callable[[TrainingRun], dict[str, Any]]] = {
     "poisson": lambda run: {"rate": run.rate},
@@ -136,7 +137,8 @@ def training_run(
     released: str = SUM,
 ) -> TrainingRun:
     """Return a training run whose noise multiplier is open, see `training`."""
-    examples, batch = checked_count(examples), checked_count(batch)
+    examples = checked_count(examples)
+    batch = checked_count(batch)
     if batch > examples:
         raise InputError(f"a batch of {batch} out of {examples} examples: it is too large")
     if (epochs is None) == (steps is None):

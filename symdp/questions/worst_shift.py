@@ -77,7 +77,8 @@ class _Cells:
 @lru_cache(maxsize=64)
 def _cells_of(mechanism: Mechanism) -> _Cells:
     """Return the density on cells; see `Cells`."""
-    density, x = mechanism.source.density, mechanism.variable  # type: ignore[union-attr]
+    density = mechanism.source.density  # type: ignore[union-attr]
+    x = mechanism.variable
     size = mechanism.source.sensitivity  # type: ignore[union-attr]
     support = mechanism.support
     try:
@@ -111,7 +112,9 @@ def _range(stretches: list[Stretch], x: sp.Symbol) -> tuple[float, float, float]
     outer = [(s, compile_arb(s.expressions[0], [x])) for s in (stretches[0], stretches[-1])]
     found: tuple[float, float, float] | None = None
     for tail in (1e-3, *reversed(_TAILS)):
-        low, high, beyond = float("nan"), float("nan"), 0.0
+        low = float("nan")
+        high = float("nan")
+        beyond = 0.0
         for side, (stretch, values) in enumerate(outer):
             end = (stretch.lower, stretch.upper)[side]
             if end.is_infinite:
@@ -150,7 +153,8 @@ def _on_grid(
     beyond: float,
     shifts: int,
 ) -> _Cells:
-    width, (low, high) = float(step), span
+    width = float(step)
+    (low, high) = span
     first = math.floor(low / width - _SPARE) if low else 0  # half of an even density begins at 0
     places = range(first, math.ceil(high / width + _SPARE))
     ends = [(constant_ball(s.lower, BITS).real, constant_ball(s.upper, BITS).real)
@@ -160,7 +164,8 @@ def _on_grid(
     )
     jets = [compile_arb_together(terms, [x]) for terms in taylor]
     values = [compile_arb(s.expressions[0], [x]) for s in stretches]
-    rows, at = list[_Row](), 0
+    rows = list[_Row]()
+    at = 0
     for i in places:
         left, right = i * step, (i + 1) * step
         while at + 1 < len(stretches) and left >= ends[at][1]:
@@ -199,7 +204,8 @@ def _any_cell(
     values: list[Any], ends: list[tuple[arb, arb]], left: arb, right: arb, step: arb
 ) -> _Row:
     """Return the bounds of a cell that holds a kink, or an end where f is singular."""
-    lowest, highest = math.inf, 0.0
+    lowest = math.inf
+    highest = 0.0
     if not (left >= ends[0][0] and right <= ends[-1][1]):
         lowest = 0.0  # a part of it is off the support
     for value, (begin, end) in zip(values, ends, strict=True):
@@ -208,7 +214,8 @@ def _any_cell(
             if not ball.is_finite():
                 raise AccuracyError("the density could not be enclosed where it is singular")
             low, high = _ends(ball)
-            lowest, highest = min(lowest, low), max(highest, high)
+            lowest = min(lowest, low)
+            highest = max(highest, high)
     width = _up(step)
     return lowest, highest, math.nextafter(lowest * width, 0.0) * (1 - _ROUNDING), (
         highest * width * (1 + _ROUNDING)), math.inf  # fmt: skip
@@ -306,7 +313,8 @@ def _down(value: Fraction) -> float:
 
 def _places(last: int) -> list[int]:
     """Return multiples of the lattice's spacing: all near 0, then ever fewer."""
-    places, place = list(range(_DENSE)), float(_DENSE)
+    places = list(range(_DENSE))
+    place = float(_DENSE)
     while places[-1] < last:
         places.append(math.ceil(place))
         place *= _GROWTH
@@ -317,7 +325,8 @@ class _Shifts:
     """Profiles of all shifts of a density against itself."""
 
     def __init__(self, cells: _Cells, mechanism: Mechanism) -> None:
-        density, x = mechanism.source.density, mechanism.variable  # type: ignore[union-attr]
+        density = mechanism.source.density  # type: ignore[union-attr]
+        x = mechanism.variable
         even = centre_of(density, x, mechanism.support) is not None
         self.sides = [cells] if even else [cells, cells.mirrored()]
 
@@ -331,7 +340,8 @@ class _Shifts:
         floor = cells.beyond + _NOTHING
         last = float(epsilons[min(int(np.sum(rough > 2.0 * floor)), epsilons.size - 1)])
         spread = 2.5 * float(rough[0])  # of a normal loss of this total variation
-        spread, last = rate * spread, math.log1p(rate * math.expm1(last))
+        spread = rate * spread
+        last = math.log1p(rate * math.expm1(last))
         spacing = Fraction(2) ** math.floor(math.log2(min(spread / _FINE, last / _DENSE)))
         return spacing, math.ceil(last / spacing)
 
@@ -347,7 +357,8 @@ class _Shifts:
                 here = np.maximum(before, own)
                 if cells.has_inside:
                     here = here + _of_between(cells, k, at)
-                best, before = np.maximum(best, here), own
+                best = np.maximum(best, here)
+                before = own
         found = np.empty(at.size)
         found[order] = np.minimum(best * (1.0 + _ROUNDING), 1.0)
         return [float(value) for value in found]
@@ -369,7 +380,10 @@ def _of_shift(cells: _Cells, k: int, alphas: Array) -> Array:
     lowest = np.where(lowest < _INFINITE, lowest, 0.0) * (1.0 - _ROUNDING)
     highest = np.where(highest < _INFINITE, highest, math.inf) * (1.0 + _ROUNDING)
     used = (a > 0.0) & (highest > alphas[0])
-    a, b, lowest, highest = a[used], b[used], lowest[used], highest[used]
+    a = a[used]
+    b = b[used]
+    lowest = lowest[used]
+    highest = highest[used]
     over = np.maximum(a - lowest * b, 0.0)
     finite = np.isfinite(highest) & (highest > lowest)
     gap = np.where(finite, highest - lowest, 1.0)
@@ -405,7 +419,8 @@ def _of_between(cells: _Cells, k: int, alphas: Array) -> Array:
             strict=True,
         )
     )
-    high[0], high[-1] = highest[0], highest[-1]
+    high[0] = highest[0]
+    high[-1] = highest[-1]
     added = _moved(h * np.minimum(h * h * bend / 8.0, high - low), k - 1)
     top = _moved(high, k - 1)
     own = np.zeros(top.size)

@@ -148,7 +148,9 @@ def zcdp(composition: Composed, direction: Direction = "both") -> Zcdp:
     ρ = 0.375, exact, largest at α → 1, remove direction
     """
     steps = a_composition(composition)
-    sides, by_formula, others = steps.sides(direction), [], []
+    sides = steps.sides(direction)
+    by_formula = []
+    others = []
     for step, count in steps.given_steps():
         rho = stated_rho(step)
         if rho is None and (step.sampling is None or "remove" in sides):
@@ -187,7 +189,9 @@ def zcdp(composition: Composed, direction: Direction = "both") -> Zcdp:
 
 def _quadratic(step: Mechanism) -> sp.Expr | None:
     """Return ρ of a step of which log f is quadratic, or whose curve is ρα; None for others."""
-    source, x, scheme = step.source, step.variable, step.sampling
+    source = step.source
+    x = step.variable
+    scheme = step.sampling
     if isinstance(source, RenyiCurve) and isinstance(source.divergence, sp.Expr):
         rho = sp.simplify(source.divergence / x)
         return None if rho.free_symbols else rho
@@ -228,7 +232,8 @@ def _supremum(law: SumLaw) -> _Found:
             "ρ needs the divergence at every order, and these losses are listed up to one that is "
             "not the last; ask renyi for an order"
         )
-    mean, top = float(law.cumulants(0.0, 1)[0]), law.loss_bounds[1]
+    mean = float(law.cumulants(0.0, 1)[0])
+    top = law.loss_bounds[1]
     if top <= 0.0:
         return _Found(0.0, 0.0, 1.0)
     return _looked_for(law, mean) if top == math.inf else _enclosed(law, mean, top)
@@ -251,7 +256,9 @@ def _enclosed(law: SumLaw, mean: float, top: float) -> _Found:
     widths = [high - low for low, high in (part.loss_bounds for part, _ in law.terms)]
     width = max(widths) if law.terms is law.parts else math.inf
     spread = float(law.cumulants(0.0, 2)[1])
-    best, order, number = mean, 1.0, 0
+    best = mean
+    order = 1.0
+    number = 0
     cells: list[tuple[float, _Place, _Place]] = []
 
     def look(tilt: float) -> _Place:
@@ -262,18 +269,21 @@ def _enclosed(law: SumLaw, mean: float, top: float) -> _Found:
         except AccuracyError:
             return _Place(tilt, tilt * top, 0.0)
         if point.ratio > best:
-            best, order = point.ratio, 1.0 + tilt
+            best = point.ratio
+            order = 1.0 + tilt
         return point
 
     def add(left: _Place, right: _Place) -> None:
         heapq.heappush(cells, (-_above(left, right, width), left, right))
 
-    edge, last = _Place(0.0, 0.0, spread), max(top / mean, 1.0) if mean > 0.0 else _FARTHEST
+    edge = _Place(0.0, 0.0, spread)
+    last = max(top / mean, 1.0) if mean > 0.0 else _FARTHEST
     tilt = min(last, 1.0) * _FIRST
     while edge.tilt < last:
         point_at = look(tilt)
         add(edge, point_at)
-        edge, tilt = point_at, 2.0 * tilt
+        edge = point_at
+        tilt = 2.0 * tilt
     while number < _MOST and -cells[0][0] > best * (1.0 + _TOLERANCE):
         _, left, right = heapq.heappop(cells)
         middle = look(math.sqrt(left.tilt * right.tilt) or right.tilt * _NEARER)
@@ -286,8 +296,10 @@ def _enclosed(law: SumLaw, mean: float, top: float) -> _Found:
 
 def _above(left: _Place, right: _Place, width: float) -> float:
     """Return a bound on g on a cell: the largest value of (At² + Bt + C)/(t² + t) over K."""
-    a, b = left.tilt, right.tilt
-    length, slope = b - a, (right.cgf - left.cgf) / (b - a)
+    a = left.tilt
+    b = right.tilt
+    length = b - a
+    slope = (right.cgf - left.cgf) / (b - a)
     bend = 0.5 * max(left.variance, right.variance) * math.exp(-width * length)  # A
 
     def ratio(t: float) -> float:
@@ -299,7 +311,8 @@ def _above(left: _Place, right: _Place, width: float) -> float:
     first = slope - bend * (a + b)  # B
     constant = left.cgf - slope * a + bend * a * b  # C
     # Where the derivative vanishes: (A − B)t² − 2Ct − C = 0.
-    square, root = bend - first, constant * (constant + bend - first)
+    square = bend - first
+    root = constant * (constant + bend - first)
     places = [a, b]
     if root >= 0.0 and square:
         turns = ((constant + sign * math.sqrt(root)) / square for sign in (-1.0, 1.0))
@@ -313,7 +326,8 @@ def _looked_for(law: SumLaw, mean: float) -> _Found:
     def g(tilt: float) -> float:
         return float(law.cgf(tilt)) / tilt / (1.0 + tilt)
 
-    tilts, values = [0.0], [mean]
+    tilts = [0.0]
+    values = [mean]
     tilt = _FIRST
     while tilt <= _FARTHEST and values[-1] > _FALLEN * max(values):
         try:
@@ -326,10 +340,12 @@ def _looked_for(law: SumLaw, mean: float) -> _Found:
     last = 1.0 + tilts[-1]
     if best == len(values) - 1 and best and values[best] > _GROWS * values[best - 1]:
         return _Found(math.inf, None, math.inf, f"D_α/α still grows at α = {last:.3g}")
-    best_tilt, largest = tilts[best], values[best]
+    best_tilt = tilts[best]
+    largest = values[best]
     if 0 < best < len(values) - 1:
         ends = math.log(tilts[best - 1] or best_tilt * _NEARER), math.log(tilts[best + 1])
         best_tilt, least = golden_section(lambda u: -g(math.exp(u)), *ends, _NARROWINGS)
-        best_tilt, largest = math.exp(best_tilt), -least
+        best_tilt = math.exp(best_tilt)
+        largest = -least
     advice = f"no largest loss is known: orders above {last:.3g} were not looked at"
     return _Found(largest, None, 1.0 + best_tilt, advice)

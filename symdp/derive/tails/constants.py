@@ -33,7 +33,9 @@ _NO_RANGE = "the range of the loss was not found"
 _NO_CLOSED = "no closed form of the CGF was found"
 _Formula = tuple[sp.Expr | None, str]
 _LATE: _Formula = (None, "it was not found within the time limit")
-_SHARE, _LEAST = 0.2, 0.1  # of the clock, and seconds, for each formula
+# of the clock, and seconds, for each formula
+_SHARE = 0.2
+_LEAST = 0.1
 
 
 def derive_tails(derivation: PrivacyLoss) -> Tails:
@@ -364,7 +366,8 @@ def _third(d: PrivacyLoss) -> _Formula:
         return 2 * sp.sqrt(2 / sp.pi) * variance ** sp.Rational(3, 2), ""
     finite = [point for point in d.points if not point.loss.is_infinite and point.p != 0]
     if 0 < len(finite) <= _FEW_POINTS and d.cgf.expression is not None:
-        tilt, mean = d.cgf.tilt, cumulant(d, 1)
+        tilt = d.cgf.tilt
+        mean = cumulant(d, 1)
         weights = (point.p * sp.exp(tilt * point.loss - d.cgf.expression) for point in finite)
         losses = (sp.Abs(point.loss - mean) ** 3 for point in finite)
         return sp.Add(*(w * c for w, c in zip(weights, losses, strict=True))), ""

@@ -153,7 +153,8 @@ def loss_width(derivation: PrivacyLoss) -> sp.Expr | None:
 
 
 def _lipschitz_square(derivation: PrivacyLoss, under: str) -> sp.Expr | None:
-    pieces, x = derivation.pieces, derivation.variable
+    pieces = derivation.pieces
+    x = derivation.variable
     if not pieces or x.is_integer or any(piece.loss.is_infinite for piece in pieces):
         return None
     densities = [piece.log_p if under == "P" else piece.log_q for piece in pieces]

@@ -98,7 +98,8 @@ def _vanishes(slope: sp.Expr, x: sp.Symbol, end: sp.Expr, from_left: bool) -> bo
 
 def _unimodal(piece: Piece, derivation: PrivacyLoss) -> sp.Expr | None:
     """Return twice the largest M(t)·g_0 where g_0 turns at most once, None if unknown."""
-    x, tilt = derivation.variable, derivation.cgf.tilt
+    x = derivation.variable
+    tilt = derivation.cgf.tilt
     assert piece.log_p is not None
     if sp.count_ops(piece.loss) > _LONG:
         return None

@@ -167,7 +167,8 @@ class EpochDerivation(Derivation):
 
     @cached_property
     def _written_out(self) -> sp.Expr:
-        x, parts = self.one_step.variable, [self._from_atoms()]
+        x = self.one_step.variable
+        parts = [self._from_atoms()]
         for piece in self._moving:
             law = sp.exp(piece.log_q - self.rate * sp.exp(piece.loss))
             over = (x, piece.lower, piece.upper)
@@ -176,7 +177,8 @@ class EpochDerivation(Derivation):
 
     def _closed(self) -> sp.Expr | None:
         """Return φ by integrating over W, where its density is known; None if it does not agree."""
-        d, parts = self.one_step, [self._from_atoms()]
+        d = self.one_step
+        parts = [self._from_atoms()]
         if self._moving:
             law, ends = d.pld_density, d.loss_range
             if d.variable.is_integer or law.expression is None or ends is None:
@@ -221,7 +223,9 @@ class EpochDerivation(Derivation):
     @cached_property
     def moment(self) -> sp.Expr:
         """M(t) = E e^{tL} as an integral over φ^steps: 0 < t < 1 (remove), t > 0 (add)."""
-        z, u, t = self.cgf.tilt, self.rate, sp.Integer(self.steps)
+        z = self.cgf.tilt
+        u = self.rate
+        t = sp.Integer(self.steps)
         phi = sp.Function("phi")(u)
         if self.direction == "remove":
             inner = u ** (-z) * sp.Derivative(phi**t, (u, 2))

@@ -87,10 +87,8 @@ class VectorDerivation(Derivation):
     @cached_property
     def loss(self) -> sp.Expr:
         """ℓ(r₁, r₂), of samples at a rate q log(1 − q + q g(r₂)/g(r₁)), and minus that to add."""
-        loss, sampling = (
-            distance_loss(self.source, self.mechanism.variable),
-            self.mechanism.sampling,
-        )
+        loss = distance_loss(self.source, self.mechanism.variable)
+        sampling = self.mechanism.sampling
         if sampling is not None:
             loss = sp.log(1 - sampling.rate + sampling.rate * sp.exp(loss))
         return loss if self.direction == "remove" else -loss
@@ -98,7 +96,8 @@ class VectorDerivation(Derivation):
     @cached_property
     def normaliser(self) -> sp.Expr:
         """N, with an integral over g."""
-        (g, d, size), r = vars(self.source).values(), self.mechanism.variable
+        (g, d, size) = vars(self.source).values()
+        r = self.mechanism.variable
         areas = sp.sqrt(sp.pi) * sp.gamma((d - 1) / 2) / sp.gamma(d / 2)
         mass = sp.Integral(g * r ** (d - 1), (r, 0, sp.oo))
         return 2 ** (d - 3) * size ** (d - 2) * areas * mass
@@ -106,7 +105,8 @@ class VectorDerivation(Derivation):
     @cached_property
     def density(self) -> sp.Expr:
         """N·q(r₁, r₂), of the law without the record."""
-        d, size = self.source.dimension, self.source.sensitivity
+        d = self.source.dimension
+        size = self.source.sensitivity
         around = ((FIRST + SECOND) ** 2 - size**2) * (size**2 - (FIRST - SECOND) ** 2)
         density = self.source.density.xreplace({self.mechanism.variable: FIRST})
         return density * FIRST * SECOND * around ** ((d - 3) / 2)

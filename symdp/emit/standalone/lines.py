@@ -202,7 +202,8 @@ def lines(
     steps = _with_log_gamma(program.steps, len(named))
     used = {*program.results, *(k for step in steps for k in step.operands)}
     for step in steps:
-        operation, slot = step.operation, len(named)
+        operation = step.operation
+        slot = len(named)
         if operation in _PLAIN and plain.issuperset(step.operands):
             plain.add(slot)
         elif operation == "add" and slot in guarded:

@@ -89,19 +89,24 @@ class _Writer:
     """One function."""
 
     def __init__(self, unit: _Unit, function: _Function) -> None:
-        self._unit, self._language, self._function = unit, unit.language, function
+        self._unit = unit
+        self._language = unit.language
+        self._function = function
         self._kinds = {
             name: "float" if kind == "Number" else kind
             for name, kind in zip(function.names, function.kinds, strict=True)
         }
         self._locals: dict[str, str] = {}
         self._lines: list[str] = []
-        self._depth, self._temps, self._length = 1, 0, ""
+        self._depth = 1
+        self._temps = 0
+        self._length = ""
         self._releases = False
 
     def text(self) -> str:
         """Return the function in the other language."""
-        function, is_c = self._function, self._language.is_c
+        function = self._function
+        is_c = self._language.is_c
         is_plain = function.returns in ("float", "Vector")
         self._releases = is_c and is_plain and not self._leaks(function)
         for statement in function.node.body:
@@ -218,11 +223,14 @@ class _Writer:
 
     def _infix(self, node: ast.BinOp | ast.Compare | ast.BoolOp, index: str | None) -> str:
         if isinstance(node, ast.BoolOp):
-            parts, signs = node.values, [_OPERATORS[type(node.op)]] * (len(node.values) - 1)
+            parts = node.values
+            signs = [_OPERATORS[type(node.op)]] * (len(node.values) - 1)
         elif isinstance(node, ast.Compare):
-            parts, signs = [node.left, *node.comparators], [_OPERATORS[type(o)] for o in node.ops]
+            parts = [node.left, *node.comparators]
+            signs = [_OPERATORS[type(o)] for o in node.ops]
         else:
-            parts, signs = [node.left, node.right], [_OPERATORS[type(node.op)]]
+            parts = [node.left, node.right]
+            signs = [_OPERATORS[type(node.op)]]
         texts = [self._expression(part, index) for part in parts]
         joined = texts[0] + "".join(f" {s} {t}" for s, t in zip(signs, texts[1:], strict=True))
         return f"({joined})"
@@ -259,7 +267,8 @@ class _Writer:
 
     def _reduced(self, name: str, node: ast.expr) -> str:
         """Write the loop of a sum or a maximum, and return the variable that holds it."""
-        temp, let = self._temp("float"), "double" if self._language.is_c else "let"
+        temp = self._temp("float")
+        let = "double" if self._language.is_c else "let"
         self._length = ""
         part = self._expression(node, "i")
         loop = f"for ({self._language.index} i = 0; i < {self._length}; i++)"
@@ -362,7 +371,8 @@ class _Writer:
         assert isinstance(node.iter, ast.Call)
         bounds = [self._expression(a) for a in node.iter.args]
         start, stop = bounds if len(bounds) == 2 else ("0", bounds[0])
-        name, let = node.target.id, self._language.index
+        name = node.target.id
+        let = self._language.index
         self._block(f"for ({let} {name} = {start}; {name} < {stop}; {name}++)", node.body)
 
     def _assignment(self, node: ast.Assign) -> None:

@@ -186,7 +186,8 @@ def _rows(values: Sequence[float]) -> str:
 
 def _checks(model: Model, language: str, sentence: str, signs: dict[str, str]) -> str:
     """Return the lines that look at parameters: their domains first, then what is assumed."""
-    entry, indent = _ENTRIES[language], _INDENTS[language]
+    entry = _ENTRIES[language]
+    indent = _INDENTS[language]
     text = ""
     for i, argument in enumerate(model.arguments):
         condition = CONDITIONS[argument.domain].format(entry.format("p", i))
@@ -350,7 +351,8 @@ def _c_interface(own: _Parts) -> tuple[str, str]:
     names = [a.identifier for a in own.model.arguments]
     typed = "".join(f", double {name}" for name in names)
     pack = f"    const double given[] = {{ {', '.join(names) or '0.0'} }};\n"
-    heads, bodies = [], []
+    heads = []
+    bodies = []
     for name, what in (("log_delta", "l"), ("delta", "d"), ("epsilon", "e")):
         asked = "delta" if what == "e" else "epsilon"
         head = (
@@ -392,7 +394,9 @@ _FUNCTIONS = {"log_p": "log_p", "log_q": "log_q", "loss_at": "loss"}
 
 
 _RESERVED = 4  # numbers of a case that every case has at these places
-_FIRST, _LAST = 2, 3  # of these
+# of these
+_FIRST = 2
+_LAST = 3
 
 
 @dataclass
@@ -424,7 +428,9 @@ class _Numbers:
         """Return the lines that compute them from the parameters."""
         entry = _ENTRIES[language]
         end = "" if language == "python" else ";"
-        result, free, wanted = [], [], []
+        result = []
+        free = []
+        wanted = []
         for place, expression in enumerate(self.listed):
             if expression.free_symbols:
                 plain = self._without_sums(expression)
@@ -521,7 +527,8 @@ def _chosen(numbered: Sequence[_Numbers], language: str) -> list[str]:
     if not any(numbers.case.conditions for numbers in numbered):
         return numbered[0].assignments(language)
     is_python = language == "python"
-    indent, joint = _INDENTS[language], " and " if is_python else " && "
+    indent = _INDENTS[language]
+    joint = " and " if is_python else " && "
     opened, closed = (":", []) if is_python else (" {", ["}"])
     chosen = []
     for numbers in numbered:
@@ -557,7 +564,8 @@ def _tables(model: Model, numbered: Sequence[_Numbers]) -> dict[str, list[float]
 @cache
 def gauss_legendre(count: int) -> tuple[list[float], list[float]]:
     """Return the positive places and the weights of an even Gauss-Legendre rule, rounded once."""
-    places, weights = [], []
+    places = []
+    weights = []
     with mpmath.workdps(30):
         for i in range(count // 2):
             near = mpmath.cos(mpmath.pi * (i + 0.75) / (count + 0.5))

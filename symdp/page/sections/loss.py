@@ -42,7 +42,9 @@ _CLOSED_MOMENTS = 3  # of a loss whose K has no closed form: the fourth is no fo
 _SECONDS = 4.0  # of work for what numbers show
 _RATE_ORDER = 4  # powers of a sampling rate looked through for a leading term
 _LEAST_FOR_MEAN = 3.0  # seconds: it takes one or two where it is found
-SHARE, LEAST = 0.3, 0.5  # of the clock, and seconds, for one formula
+# of the clock, and seconds, for one formula
+SHARE = 0.3
+LEAST = 0.5
 _HOW = {
     RULE: "by a rule",
     BALLS: "by interval arithmetic",
@@ -161,7 +163,8 @@ def vector_lines(m: Mechanism) -> Iterator[Line]:
     """The density of noise on vectors and its loss at two distances, nothing for other noise."""
     if not isinstance(m.source, Radial):
         return
-    g, loss = m.source.density, distance_loss(m.source, m.variable)
+    g = m.source.density
+    loss = distance_loss(m.source, m.variable)
     yield equation(read("g({})", layout(m.variable)), g, relation="∝")
     yield sentence(
         f"the density of noise on vectors of {m.source.dimension} coordinates at a distance, moved "
@@ -192,7 +195,8 @@ def _densities(d: PrivacyLoss) -> Iterator[Line]:
 
 
 def _laws(d: PrivacyLoss) -> Iterator[Line]:
-    x, pair = layout(d.variable), d.pair
+    x = layout(d.variable)
+    pair = d.pair
     if pair.alternatives:
         for number, (weight, alternative) in enumerate(pair.alternatives, start=1):
             k = layout(sp.Integer(number))
@@ -409,7 +413,8 @@ def _definition(d: PrivacyLoss) -> Line:
 
 def _over_finite_losses(d: PrivacyLoss, inside: Node) -> tuple[Node, ...]:
     """Return the sum or the integral over the outputs at which both laws are positive."""
-    x, is_whole = layout(d.variable), d.mass_at_infinity == 0 == d.mass_at_minus_infinity
+    x = layout(d.variable)
+    is_whole = d.mass_at_infinity == 0 == d.mass_at_minus_infinity
     if d.variable.is_integer or d.points:
         return read("∑_{}", x) if is_whole else read("∑_{PQ > 0}"), inside
     common = [p for p in d.pieces if p.log_p is not None and p.log_q is not None]
@@ -475,7 +480,8 @@ def cumulant_lines(d: PrivacyLoss | VectorDerivation, highest: int) -> Iterator[
 
 def _tilted(d: PrivacyLoss | VectorDerivation, order: int | str) -> Node:
     """Return a tilted moment of the loss as an integral or a sum."""
-    t, power = layout(d.cgf.tilt), "" if order == 1 else f"^{order}"
+    t = layout(d.cgf.tilt)
+    power = "" if order == 1 else f"^{order}"
     scale = read("e^{−K({})}", t)
     if isinstance(d, VectorDerivation):
         loss = sp.Function("ℓ")(FIRST, SECOND)

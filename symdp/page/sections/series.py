@@ -59,10 +59,13 @@ def residue_terms(exponentials: ExponentialSum) -> ResidueTerms | None:
     """Return the terms of a sum of two exponentials over one pole off 0 and −1, else None."""
     if len(exponentials.terms) != 2 or len(exponentials.poles) != 1:
         return None
-    (pole, degree), (first_term, second_term) = exponentials.poles[0], exponentials.terms
+    (pole, degree) = exponentials.poles[0]
+    (first_term, second_term) = exponentials.terms
     if pole in (sp.S.Zero, sp.S.NegativeOne):
         return None
-    n, k, w = COUNT, INDEX, STEP
+    n = COUNT
+    k = INDEX
+    w = STEP
     exponent = (
         (n - 2 * k) * second_term.rate
         if first_term.rate == -second_term.rate
@@ -70,7 +73,8 @@ def residue_terms(exponentials: ExponentialSum) -> ResidueTerms | None:
     )
 
     def residue(at: sp.Expr, over: sp.Expr) -> sp.Expr:
-        first, second = _at(first_term.polynomial, at), _at(second_term.polynomial, at)
+        first = _at(first_term.polynomial, at)
+        second = _at(second_term.polynomial, at)
         powers = [(first, k), (second, n - k), (at - pole, -degree * n), (over, sp.S.NegativeOne)]
         wave = at * exponent - at * EPSILON
         if first != 0 != second:
@@ -139,7 +143,8 @@ def _common(
     scale = sp.Mul(*(base**power for base, power in shared.items()))
     values = random_values([p.symbol for p in d.mechanism.declared], 1, d.below_one)
     if sign_of(scale.subs({COUNT: 1}).subs(values)) != 1:
-        scale, shared = sp.S.One, {}
+        scale = sp.S.One
+        shared = {}
     remaining = (
         sp.Mul(*(b**p for b, p in powers_of.items() if b not in shared)) for powers_of in powers
     )
@@ -204,7 +209,8 @@ def hermite_symbol(k: int) -> sp.Symbol:
 
 
 def _over_one(terms: sp.Expr) -> sp.Expr:
-    content, inside = sp.together(terms).as_numer_denom()[1], sp.expand(terms)
+    content = sp.together(terms).as_numer_denom()[1]
+    inside = sp.expand(terms)
     if not inside.is_Add:
         return inside
     return sp.Mul(sp.Rational(1, content), sp.expand(inside * content), evaluate=False)
@@ -388,7 +394,8 @@ def tails_section(d: PrivacyLoss, tails: Tails, values: Mapping[str, str] | None
     lines = []
     reasons: dict[str, list[str]] = {}
     for constant in tails:
-        right, note = constant.expression, (values or {}).get(constant.name, "")
+        right = constant.expression
+        note = (values or {}).get(constant.name, "")
         if values is not None and right is not None and right.has(sp.zoo, sp.nan):
             right = None
         if right is not None:
@@ -414,8 +421,10 @@ def composed_section(d: PrivacyLoss) -> Section:
 def _composed(d: PrivacyLoss) -> Iterator[Line]:
     from symdp.derive.tails.sub_gaussian import normal_variance
 
-    n, e = COUNT, EPSILON
-    kept, mass_of_q = series.finite_mass(d), (1 - d.mass_at_minus_infinity) ** n
+    n = COUNT
+    e = EPSILON
+    kept = series.finite_mass(d)
+    mass_of_q = (1 - d.mass_at_minus_infinity) ** n
     variance = normal_variance(d)
     both = [p for p in d.points if p.p != 0 and p.q != 0]
     if d.only_loss is not None:
@@ -423,8 +432,10 @@ def _composed(d: PrivacyLoss) -> Iterator[Line]:
         yield equation("δ(ε)", 1 - kept + kept * inside)
         return
     if variance is not None:
-        mean, square = n * series.cumulant_at(d, 1, 0), n * variance
-        phi, root = NORMAL, sp.sqrt(square)
+        mean = n * series.cumulant_at(d, 1, 0)
+        square = n * variance
+        phi = NORMAL
+        root = sp.sqrt(square)
         places = [sp.factor_terms((mean - e) / root), sp.factor_terms((mean - square - e) / root)]
         above, below = (phi(sp.together(argument)) for argument in places)
         yield equation("δ(ε)", 1 - kept + kept * above - mass_of_q * sp.exp(e) * below)
@@ -434,10 +445,8 @@ def _composed(d: PrivacyLoss) -> Iterator[Line]:
         free = next(letter for letter in _COUNTERS if letter not in names)
         k = sp.Symbol(free, integer=True, nonnegative=True)
         first_coin, second_coin = both
-        ps, qs = (
-            first_coin.p**k * second_coin.p ** (n - k),
-            first_coin.q**k * second_coin.q ** (n - k),
-        )
+        ps = first_coin.p**k * second_coin.p ** (n - k)
+        qs = first_coin.q**k * second_coin.q ** (n - k)
         scale, inside = _common(d, ps, sp.exp(e) * qs, k)
         total = sp.Sum(sp.Mul(sp.binomial(n, k), inside, evaluate=False), (k, 0, n))
         yield equation("δ(ε)", 1 - kept + sp.Mul(scale, total, evaluate=False))

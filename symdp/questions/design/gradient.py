@@ -52,7 +52,9 @@ if TYPE_CHECKING:
     Array = NDArray[Any]
 
 By = Literal["line", "differences"]
-RATE, SENSITIVITY, COUNT = "rate", "sensitivity", "n"
+RATE = "rate"
+SENSITIVITY = "sensitivity"
+COUNT = "n"
 _BESIDE = 5e-4  # relative: of the nearest values of θ at which answers are compared
 _APART = 1e-3  # relative: of values of θ between which K is compared
 _AGREES = 1e-6  # relative, of ∂K at a real tilt and its difference

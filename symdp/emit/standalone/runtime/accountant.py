@@ -96,7 +96,8 @@ def turn_wave(u: Vector, v: Vector, a: Vector, b: Vector, spare: Vector) -> floa
 
 def size_on_line(law: Law, at: Tilted, u: Vector, v: Vector, turn: float) -> float:
     """Return the size of [M(t + iy)/M(t)]^n exp(−iyε), and set its phase."""
-    real, imaginary = summed(at.weight * u), summed(at.weight * v)
+    real = summed(at.weight * u)
+    imaginary = summed(at.weight * v)
     square = real * (2.0 + real) + imaginary * imaginary
     modulus = 0.5 * log1p(square) if square > -0.75 else log(hypot(1.0 + real, imaginary) + TINY)
     law.phase = law.count * atan2(imaginary, 1.0 + real) + turn
@@ -111,7 +112,8 @@ def far_end(law: Law, at: Tilted, deviation: Vector) -> float:
     has total variation V, in blocks of nodes in the order of their losses.
     """
     order = ranking(deviation)
-    place, weight = taken(deviation, order), taken(at.weight, order)
+    place = taken(deviation, order)
+    weight = taken(at.weight, order)
     number = int(floor((size(place) - 1) / 16))
     if number < 2:
         return INFINITY
@@ -121,7 +123,8 @@ def far_end(law: Law, at: Tilted, deviation: Vector) -> float:
     mass = sums_of(gathered(weight, 0, 16 * number), 16)
     density = where(width > 0.0, mass / width, INFINITY)
     needed = -expm1(LOG_SMALL / law.count)
-    best, level = INFINITY, 64.0 / sqrt(at.variance)
+    best = INFINITY
+    level = 64.0 / sqrt(at.variance)
     for _ in range(40):
         part = where(density <= level, density, 0.0)
         excess = total(where(density <= level, mass, 0.0)) - needed
@@ -140,14 +143,18 @@ def stays_small(law: Law, at: Tilted, deviation: Vector, start: float, end: floa
     tells of a stretch. Nodes that add up to less than 0.01/n are left out.
     """
     seen = at.weight > 0.01 / (law.count * size(deviation))
-    weight, place = kept(at.weight, seen), kept(deviation, seen)
+    weight = kept(at.weight, seen)
+    place = kept(deviation, seen)
     limit = exp(2.0 * LOG_SMALL / law.count)
-    slope, y = 2.0 * total(weight * absolute(place)), start
-    u, v = 0.0 * place, 0.0 * place
+    slope = 2.0 * total(weight * absolute(place))
+    y = start
+    u = 0.0 * place
+    v = 0.0 * place
     while y < end:
         set_wave(u, v, place, y)
         law.work = law.work + 4.0 * size(place)
-        real, imaginary = 1.0 + summed(weight * u), summed(weight * v)
+        real = 1.0 + summed(weight * u)
+        imaginary = summed(weight * v)
         spare = limit - real * real - imaginary * imaginary
         if spare <= 0.0 or law.work > MOST_WORK:
             return 0.0
@@ -163,13 +170,18 @@ def sum_line(law: Law, at: Tilted, drift: float, scale: float) -> float:
     """
     t, count = at.t, law.count
     deviation = law.loss - at.mean
-    u, v = 0.0 * deviation, 0.0 * deviation
+    u = 0.0 * deviation
+    v = 0.0 * deviation
     a, b, spare = 0.0 * deviation, 0.0 * deviation, 0.0 * deviation
     h = 2.0 * PI * t / (40.0 - minimum(scale, 0.0))
     if at.variance > 0.0:
         h = minimum(h, 1.0 / sqrt(count * at.variance + 1.0 / (t * t)))
-    even, odd, start, stride = 0.5 / (t * (1.0 + t)), 0.0, 1, 1
-    far, last = far_end(law, at, deviation), INFINITY
+    even = 0.5 / (t * (1.0 + t))
+    odd = 0.0
+    start = 1
+    stride = 1
+    far = far_end(law, at, deviation)
+    last = INFINITY
     if count < FEW and far * sqrt(count * at.variance) > FAR * sqrt(-2.0 * LOG_SMALL):
         law.trouble = 1.0
         return -3.0
@@ -177,7 +189,10 @@ def sum_line(law: Law, at: Tilted, drift: float, scale: float) -> float:
         law.trouble = 1.0
         return -3.0
     for _ in range(8):
-        k, settled, y, again = start, -1.0, 0.0, 0.0
+        k = start
+        settled = -1.0
+        y = 0.0
+        again = 0.0
         set_wave(a, b, deviation, 0.5 * h * stride)
         while y < last:
             y = 0.5 * h * k
@@ -191,7 +206,8 @@ def sum_line(law: Law, at: Tilted, drift: float, scale: float) -> float:
                 turn_wave(u, v, a, b, spare)
             length = size_on_line(law, at, u, v, y * drift)
             # 1/(z (1 + z)) at z = t + iy
-            c, d = t * (1.0 + t) - y * y, y * (1.0 + 2.0 * t)
+            c = t * (1.0 + t) - y * y
+            d = y * (1.0 + 2.0 * t)
             found = length * (cos(law.phase) * c + sin(law.phase) * d) / (c * c + d * d)
             if k - 2 * floor(0.5 * k) == 1:
                 odd = odd + found
@@ -200,7 +216,8 @@ def sum_line(law: Law, at: Tilted, drift: float, scale: float) -> float:
             if length / hypot(c, d) > NEGLIGIBLE * absolute(even):
                 settled = -1.0
             elif settled < 0.0:
-                settled, again = y, 1.5 * y
+                settled = y
+                again = 1.5 * y
             if last == INFINITY and settled >= 0.0 and y >= again and k >= 40:
                 if law.outer < far and y < far:
                     law.outer = 1.05 * far
@@ -212,8 +229,11 @@ def sum_line(law: Law, at: Tilted, drift: float, scale: float) -> float:
         if absolute(even - odd) <= AGREED * absolute(even) and even + odd > 0.0:
             law.slope = t
             return 0.5 * h * (even + odd) / PI
-        even, odd, h = even + odd, 0.0, 0.5 * h
-        start, stride = 1, 2
+        even = even + odd
+        odd = 0.0
+        h = 0.5 * h
+        start = 1
+        stride = 2
     law.trouble = 1.0
     return -3.0
 
@@ -222,12 +242,20 @@ def sum_period(law: Law, at: Tilted, drift: float, d: float, s: float) -> float:
     """Return the sum over one period of a lattice, or −3; the next sum lies d above ε."""
     t = at.t
     deviation = law.loss - at.mean
-    u, v = 0.0 * deviation, 0.0 * deviation
+    u = 0.0 * deviation
+    v = 0.0 * deviation
     a, b, spare = 0.0 * deviation, 0.0 * deviation, 0.0 * deviation
-    number, before = 64.0, 0.0
-    shrink, rest, factor = exp(-t * s), exp(-s), exp(-d) * expm1(d - s)
+    number = 64.0
+    before = 0.0
+    shrink = exp(-t * s)
+    rest = exp(-s)
+    factor = exp(-d) * expm1(d - s)
     for _ in range(24):
-        found, slope, settled, again, last = 0.0, 0.0, -1.0, 0.0, INFINITY
+        found = 0.0
+        slope = 0.0
+        settled = -1.0
+        again = 0.0
+        last = INFINITY
         set_wave(a, b, deviation, 2.0 * PI / (s * number))
         for k in range(int(0.5 * number) + 1):
             y = 2.0 * PI * k / (s * number)
@@ -241,14 +269,20 @@ def sum_period(law: Law, at: Tilted, drift: float, d: float, s: float) -> float:
                 turn_wave(u, v, a, b, spare)
             length = size_on_line(law, at, u, v, y * drift)
             # (1 − e^−d − a e^−d (e^(d−s) − 1)) / ((1 − a)(1 − a e^−s)), a = exp(−zs)
-            ar, ai = shrink * cos(y * s), -shrink * sin(y * s)
-            nr, ni = -expm1(-d) - ar * factor, -ai * factor
+            ar = shrink * cos(y * s)
+            ai = -shrink * sin(y * s)
+            nr = -expm1(-d) - ar * factor
+            ni = -ai * factor
             br = -expm1(-t * s) + 2.0 * shrink * sin(0.5 * y * s) * sin(0.5 * y * s)
-            cr, ci = 1.0 - ar * rest, -ai * rest
-            dr, di = br * cr + ai * ci, br * ci - ai * cr
+            cr = 1.0 - ar * rest
+            ci = -ai * rest
+            dr = br * cr + ai * ci
+            di = br * ci - ai * cr
             below = dr * dr + di * di
-            kr, ki = (nr * dr + ni * di) / below, (ni * dr - nr * di) / below
-            real, imaginary = length * cos(law.phase), length * sin(law.phase)
+            kr = (nr * dr + ni * di) / below
+            ki = (ni * dr - nr * di) / below
+            real = length * cos(law.phase)
+            imaginary = length * sin(law.phase)
             share = 0.5 if k == 0 or 2.0 * k == number else 1.0
             found = found + share * (real * kr - imaginary * ki)
             # d/dε turns the payoff into −e^(ε−s), whose kernel is e^−d / (1 − a e^−s)
@@ -256,7 +290,8 @@ def sum_period(law: Law, at: Tilted, drift: float, d: float, s: float) -> float:
             if length * hypot(kr, ki) > NEGLIGIBLE * absolute(found):
                 settled = -1.0
             elif settled < 0.0:
-                settled, again = y, 1.5 * y
+                settled = y
+                again = 1.5 * y
             if last == INFINITY and settled >= 0.0 and y >= again:
                 if stays_small(law, at, deviation, y, PI / s) > 0.0:
                     last = y
@@ -265,14 +300,17 @@ def sum_period(law: Law, at: Tilted, drift: float, d: float, s: float) -> float:
         if absolute(value - before) <= AGREED * absolute(value) and value > 0.0:
             law.slope = slope / found
             return value
-        before, number = value, 2.0 * number
+        before = value
+        number = 2.0 * number
     law.trouble = 1.0
     return -3.0
 
 
 def saddle(law: Law, epsilon: float, high: float) -> float:
     """Return the t at which log of the integrand is least, infinite beyond `high`."""
-    a, b, t = 0.0, high, high
+    a = 0.0
+    b = high
+    t = high
     for _ in range(100):
         at = tilted_by(law, t)
         rise = law.count * at.mean - epsilon - 1.0 / t - 1.0 / (1.0 + t)
@@ -312,7 +350,10 @@ def prepared(law: Law, epsilon: float) -> float:
             build(law)
         more = 1.0
         if law.trouble > 0.0:  # too many nodes for the frequencies of a line
-            law.frequency, law.outer, law.trouble, law.ready = 0.0, 0.0, 0.0, 0.0
+            law.frequency = 0.0
+            law.outer = 0.0
+            law.trouble = 0.0
+            law.ready = 0.0
             law.gridded = 1.0
         elif law.far > 0.0:
             more = farther(law)
@@ -332,7 +373,9 @@ def prepared(law: Law, epsilon: float) -> float:
         if more == 0.0:
             if law.settled > 0.0 or law.low == 0.0:
                 fail("the moment generating function ends at 0: symdp answers")
-            law.reach, law.settled, law.ready = law.low, 1.0, 0.0
+            law.reach = law.low
+            law.settled = 1.0
+            law.ready = 0.0
     fail("the saddle point was not found")
     return 0.0
 
@@ -343,7 +386,9 @@ def on_grid(law: Law, epsilon: float, t: float) -> float:
         if t <= 0.7 * law.reach or law.settled > 0.0:
             break
         if farther(law) == 0.0:
-            law.reach, law.settled, law.ready = law.low, 1.0, 0.0
+            law.reach = law.low
+            law.settled = 1.0
+            law.ready = 0.0
         t = prepared(law, epsilon)
     law.slope = t
     value = log_delta_on_grid(law, epsilon, t)
@@ -355,7 +400,8 @@ def on_grid(law: Law, epsilon: float, t: float) -> float:
 def log_delta_within(law: Law, epsilon: float) -> float:
     """Return log δ(ε) of n steps, within the work that is left of the question."""
     if law.count == 1.0 and law.edge != epsilon:
-        law.edge, law.ready = epsilon, 0.0
+        law.edge = epsilon
+        law.ready = 0.0
     law.work = 0.0
     for _ in range(30):
         t = prepared(law, epsilon)
@@ -394,7 +440,10 @@ def log_delta_within(law: Law, epsilon: float) -> float:
                 value = log_sum(scale + log(value), log_escaped(law))
                 return ended(law, value, accuracy(value, epsilon))
             if law.trouble > 0.0:
-                law.trouble, law.gridded, law.frequency, law.outer = 0.0, 1.0, 0.0, 0.0
+                law.trouble = 0.0
+                law.gridded = 1.0
+                law.frequency = 0.0
+                law.outer = 0.0
             elif value > -2.0:
                 law.frequency = 3.0 * law.frequency
             law.ready = 0.0
@@ -439,7 +488,9 @@ def start_of(law: Law, target: float) -> float:
 
 def root_of(law: Law, target: float, x: float, low: float, high: float) -> float:
     """Return the ε between two with log δ(ε) = target, from a first one."""
-    last, before, slope = 0.0, INFINITY, 0.0
+    last = 0.0
+    before = INFINITY
+    slope = 0.0
     for _ in range(100):
         off = log_delta_within(law, x) - target
         if absolute(off) <= 1e-14 * (1.0 + absolute(target)):
@@ -449,7 +500,8 @@ def root_of(law: Law, target: float, x: float, low: float, high: float) -> float
         else:
             high = x
         slope = (off - before) / (x - last) if isfinite(before) and x != last else -law.slope
-        last, before = x, off
+        last = x
+        before = off
         step = x - off / slope if slope < 0.0 else low
         if step > low and step < high:
             x = step
@@ -463,14 +515,16 @@ def root_of(law: Law, target: float, x: float, low: float, high: float) -> float
 def lower_root(law: Law, target: float, x: float) -> float:
     """Return the ε at which the lower end of a grid is at its target, below that of the upper."""
     set_ends(law, law.grid, x)
-    high, step = x, maximum((target - law.lower) / law.slope, 1e-15 * x)
+    high = x
+    step = maximum((target - law.lower) / law.slope, 1e-15 * x)
     low = maximum(x - step, 0.0)
     for _ in range(60):
         set_ends(law, law.grid, low)
         if law.lower > target or low == 0.0:
             break
         step = 2.0 * step
-        high, low = low, maximum(x - step, 0.0)
+        high = low
+        low = maximum(x - step, 0.0)
     for _ in range(30):
         middle = 0.5 * (low + high)
         set_ends(law, law.grid, middle)
@@ -483,13 +537,15 @@ def lower_root(law: Law, target: float, x: float) -> float:
 
 def ended_at(law: Law, epsilon: float, off: float) -> float:
     """Set the ends of ε, and return it."""
-    law.lower, law.upper = maximum(epsilon - off, 0.0), epsilon
+    law.lower = maximum(epsilon - off, 0.0)
+    law.upper = epsilon
     return epsilon
 
 
 def epsilon_of(law: Law, target: float) -> float:
     """Return the least ε ≥ 0 with log δ(ε) at most `target`; `lower` and `upper` are its ends."""
-    law.strict, law.evaluated = 0.0, 0.0
+    law.strict = 0.0
+    law.evaluated = 0.0
     build(law)
     for _ in range(60):
         if law.far == 0.0 or farther(law) == 0.0:
@@ -504,9 +560,11 @@ def epsilon_of(law: Law, target: float) -> float:
         if one + log(1.1 * law.count) <= target:
             return ended_at(law, 0.0, 0.0)
     near = law.near
-    law.near, law.rough = 0.05, 1e-3
+    law.near = 0.05
+    law.rough = 1e-3
     if log_delta_within(law, 0.0) <= target:
-        law.near, law.rough = near, 0.0
+        law.near = near
+        law.rough = 0.0
         return ended_at(law, 0.0, 0.0)
     if log_escaped(law) >= target:
         fail("no epsilon is finite: delta is below the probability of an infinite loss")
@@ -515,7 +573,8 @@ def epsilon_of(law: Law, target: float) -> float:
     if not (x > 0.0 and x < high):
         x = minimum(1.0, 0.5 * high)
     x = root_of(law, target, x, 0.0, high)
-    law.near, law.rough = near, 0.0
+    law.near = near
+    law.rough = 0.0
     if law.gridded == 0.0:
         x = root_of(law, target, x, 0.0, high)
         off = accuracy(target, x) / maximum(law.slope, 1e-9)

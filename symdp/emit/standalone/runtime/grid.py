@@ -127,10 +127,12 @@ def merged_means(
     Atoms belong to the nearest place; of a density each place has the share of a quintic spline, so
     that few nodes at a place tell the mean. `moved`: how much larger losses are taken to be.
     """
-    number, t = size(mass), at.t
+    number = size(mass)
+    t = at.t
     near = absolute(law.loss - at.mean) < 0.5 * h * number
     seen = near & (law.atomic == 0.0)
-    loss, weight = kept(law.loss, seen), kept(at.weight, seen)
+    loss = kept(law.loss, seen)
+    weight = kept(at.weight, seen)
     scaled = (loss - start) / h
     shared = scaled + taken(moved, wrapped(floor(scaled + 0.5), number)) / h
     index = floor(shared)
@@ -145,7 +147,8 @@ def merged_means(
         mass[:] = mass + exp(t * h * (k - 2.0)) * binned(bins, share * weight, number)
         other = other + exp((1.0 + t) * h * (k - 2.0)) * binned(bins, share * less, number)
     seen = near & (law.atomic > 0.0)
-    loss, weight = kept(law.loss, seen), kept(at.weight, seen)
+    loss = kept(law.loss, seen)
+    weight = kept(at.weight, seen)
     index = floor((loss - start) / h + 0.5)
     off = loss - start - h * index
     bins = wrapped(index, number)
@@ -164,12 +167,14 @@ def merged(grid: Grid, law: Law, at: Tilted, start: float, h: float, number: flo
     mass = filled(number, 0.0)
     over = merged_means(law, at, start, h, filled(number, 0.0), mass)
     over = merged_means(law, at, start, h, over, mass)
-    shift, least = 0.0, rounded_loss(mass, over, 0.0, h)
+    shift = 0.0
+    least = rounded_loss(mass, over, 0.0, h)
     for k in range(2 * SHIFTS):
         trial = 0.5 * h * power(0.25, floor(0.5 * k)) * (1.0 if k - 2 * floor(0.5 * k) == 1 else -1)
         lost = rounded_loss(mass, over, trial, h)
         if lost < least:
-            shift, least = trial, lost
+            shift = trial
+            least = lost
     grid.lower_first = shift
     down = where(over >= shift, 0.0, -1.0)
     bins = wrapped(steps(number) + down, number)
@@ -184,21 +189,27 @@ def powered(grid: Grid, upper: Vector, lower: Vector, count: float) -> Vector:
     number = size(upper)
     half = floor(0.5 * number) + 1.0
     waves = spectrum(upper, lower, 1.0)
-    real, imaginary = gathered(waves, 0, half), gathered(waves, number, half)
+    real = gathered(waves, 0, half)
+    imaginary = gathered(waves, number, half)
     back = wrapped(number - steps(half), number)
-    other_real, other_imaginary = taken(waves, back), taken(waves, number + back)
+    other_real = taken(waves, back)
+    other_imaginary = taken(waves, number + back)
     a, b = 0.5 * (real + other_real), 0.5 * (imaginary - other_imaginary)
-    c, d = 0.5 * (imaginary + other_imaginary), 0.5 * (other_real - real)
-    size_of_upper, size_of_lower = hypot(a, b), hypot(c, d)
+    c = 0.5 * (imaginary + other_imaginary)
+    d = 0.5 * (other_real - real)
+    size_of_upper = hypot(a, b)
+    size_of_lower = hypot(c, d)
     before = power(size_of_upper, count - 1.0)
     rounding = EPSILON * log(number) * 1.5
     grid.floor = rounding * 2.0 * summed((count + 1.0 + size_of_upper) * before) / number
     turn = count * atan2(b, a)
     before = before * size_of_upper
-    a, b = before * cos(turn), before * sin(turn)
+    a = before * cos(turn)
+    b = before * sin(turn)
     turn = count * atan2(d, c)
     before = power(size_of_lower, count)
-    c, d = before * cos(turn), before * sin(turn)
+    c = before * cos(turn)
+    d = before * sin(turn)
     index = steps(number)
     fold = minimum(index, number - index)
     sign = where(index < half, 1.0, -1.0)
@@ -242,20 +253,26 @@ def weighed_by(law: Law, t: float) -> Tilted:
     top = largest(scaled)
     weight = exp(scaled - top)
     mass = total(weight)
-    at.t, at.weight, at.cgf = t, weight / mass, top + log(mass)
+    at.t = t
+    at.weight = weight / mass
+    at.cgf = top + log(mass)
     at.mean = summed(at.weight * law.loss)
     return at
 
 
 def grid_of(law: Law, at: Tilted, left: float, right: float, number: float) -> Grid:
     """Return the law of the sum on grids of so many places, tilted, from the mean to both sides."""
-    grid, t = Grid(), at.t
+    grid = Grid()
+    t = at.t
     h = (right + left) / (number - 2.0 * law.count - 8.0)
     start = start_of_grid(law, at)
     h = width_of_grid(law, at, start, maximum(h, 1e-15 * (1.0 + absolute(law.count * at.mean))))
     fine = law_of(law.c, law.side, law.count)
-    fine.reach, fine.tilt, fine.fine = law.reach, t, CELLS * h
-    fine.evaluated, fine.allowed = law.evaluated + number, law.allowed
+    fine.reach = law.reach
+    fine.tilt = t
+    fine.fine = CELLS * h
+    fine.evaluated = law.evaluated + number
+    fine.allowed = law.allowed
     fine.most_nodes = law.most_nodes
     build(fine)
     law.evaluated = fine.evaluated
@@ -270,7 +287,9 @@ def grid_of(law: Law, at: Tilted, left: float, right: float, number: float) -> G
     order = wrapped(before + steps(number), number)
     upper = taken(gathered(pair, 0, number), order)
     lower = taken(gathered(pair, number, number), order)
-    grid.t, grid.width, grid.scale = t, h, law.count * at.cgf
+    grid.t = t
+    grid.width = h
+    grid.scale = law.count * at.cgf
     grid.upper_first = law.count * start + before * h
     grid.lower_first = grid.upper_first + law.count * grid.lower_first
     grid.upper_tail = decayed(upper, exp(-(1.0 + t) * h))
@@ -311,7 +330,8 @@ def tilt_of_grid(law: Law, epsilon: float, t: float) -> float:
     at = tilted_by(law, t)
     spread = law.count * at.variance + 1.0 / (t * t)
     height = law.count * at.cgf - t * epsilon - log(2.5 * t * (1.0 + t) * sqrt(spread))
-    best, width = t, reach_of(law, at, 1.0) + reach_of(law, at, -1.0)
+    best = t
+    width = reach_of(law, at, 1.0) + reach_of(law, at, -1.0)
     trial = 0.5 * t
     while trial > LEAST_TILT:
         at = tilted_by(law, trial)
@@ -319,7 +339,8 @@ def tilt_of_grid(law: Law, epsilon: float, t: float) -> float:
             break
         other = reach_of(law, at, 1.0) + reach_of(law, at, -1.0)
         if other < 0.8 * width:
-            best, width = trial, other
+            best = trial
+            width = other
         trial = 0.5 * trial
     return best
 
@@ -331,15 +352,18 @@ def log_delta_on_grid(law: Law, epsilon: float, t: float) -> float:
         if law.upper - law.lower <= maximum(law.near, 1.5 * law.reached):
             return law.upper
     else:
-        law.lower, law.upper = -INFINITY, 0.0
+        law.lower = -INFINITY
+        law.upper = 0.0
     number = FIRST_PLACES
     at = tilted_by(law, tilt_of_grid(law, epsilon, t))
-    right, left = reach_of(law, at, 1.0), reach_of(law, at, -1.0)
+    right = reach_of(law, at, 1.0)
+    left = reach_of(law, at, -1.0)
     for _ in range(3):
         grid = grid_of(law, at, left, right, number)
         if grid.width == 0.0:
             break
-        law.grid, law.cached = grid, 1.0
+        law.grid = grid
+        law.cached = 1.0
         set_ends(law, grid, epsilon)
         law.reached = law.upper - law.lower
         off = law.reached / law.near

@@ -271,7 +271,9 @@ def outline(piece: float, c: Vector, side: float, reach: float, low: float, high
         seen = inside(piece, grid, c, side, tilt, low, high)
         for i in range(1, size(grid) - 1):
             if seen[i] > seen[i - 1] and seen[i] >= seen[i + 1]:
-                a, best, b = grid[i - 1], grid[i], grid[i + 1]
+                a = grid[i - 1]
+                best = grid[i]
+                b = grid[i + 1]
                 found = around_mode(piece, c, side, tilt, low, high, a, best, b)
                 places = joined(places, kept(found, (found > low) & (found < high)))
     return ordered(places)
@@ -296,13 +298,16 @@ def measured(law: Law, piece: float, a: Vector, b: Vector, peaks: Vector) -> Pan
     # far out a loss may be beyond the doubles that it is a ratio of
     density = where((absolute(loss) >= 0.0) | (density > peaks[0] + UNSEEN), density, -INFINITY)
     weight = half * tiled(WEIGHTS, number)
-    panels.density, panels.loss, panels.weight = density, loss, weight
+    panels.density = density
+    panels.loss = loss
+    panels.weight = weight
     if law.fine > 0.0 and size(peaks) > 1:  # a grid is of one tilt
         seen = where(density > -INFINITY, density + law.tilt * loss, -INFINITY)
         panels.low = sums_of(weight * exp(seen - peaks[0]), GAUSS)
     else:
         panels.low = sums_of(weight * exp(density - peaks[0]), GAUSS)
-    panels.middle, panels.high = panels.low, panels.low
+    panels.middle = panels.low
+    panels.high = panels.low
     if law.fine == 0.0 and size(peaks) > 1:
         seen = where(density > -INFINITY, density + 0.5 * law.reach * loss, -INFINITY)
         panels.middle = sums_of(weight * exp(seen - peaks[1]), GAUSS)
@@ -314,7 +319,8 @@ def measured(law: Law, piece: float, a: Vector, b: Vector, peaks: Vector) -> Pan
     least = -largest_of(where(density > -INFINITY, -loss, -INFINITY), GAUSS)
     turn = where(most > least, most - least, 0.0)
     passes = (least - 0.1 * turn < law.edge) & (law.edge < most + 0.1 * turn)
-    panels.turn, panels.cut = turn, where(passes, turn, 0.0)
+    panels.turn = turn
+    panels.cut = where(passes, turn, 0.0)
     return panels
 
 
@@ -341,7 +347,8 @@ def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float
         fail("no mass is seen on a piece of the support")
     a, b = gathered(places, 0, number), gathered(places, 1, number)
     wide = b - a > NARROW * (absolute(a) + absolute(b))
-    a, b = kept(a, wide), kept(b, wide)
+    a = kept(a, wide)
+    b = kept(b, wide)
     x = places_of(a, b)
     peaks = filled(1, largest(height(piece, x, law.c, law.side, 0.0)))
     if peaks[0] == -INFINITY:
@@ -371,7 +378,9 @@ def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float
     inner = 0.0 if FLAT[piece] > 0.0 else law.frequency
     outer = 0.0 if FLAT[piece] > 0.0 else law.outer
     widest = INFINITY if FLAT[piece] > 0.0 or law.fine == 0.0 else law.fine
-    low_sum, middle_sum, high_sum = whole.low, whole.middle, whole.high
+    low_sum = whole.low
+    middle_sum = whole.middle
+    high_sum = whole.high
     for depth in range(DEEPEST + 1):
         middle = 0.5 * (a + b)
         left = measured(law, piece, a, middle, peaks)
@@ -499,7 +508,8 @@ def add_integers(law: Law, piece: float, low: float, high: float, is_lost: float
 
 def add_flat(law: Law, piece: float, low: float, high: float, is_lost: float) -> float:
     """Add a piece of the real line, as one node where its loss is constant."""
-    before, weights = size(law.loss), law.log_weight
+    before = size(law.loss)
+    weights = law.log_weight
     add_interval(law, piece, low, high, is_lost)
     number = size(law.loss) - before
     if FLAT[piece] > 0.0 and number > 1:
@@ -515,8 +525,11 @@ def build(law: Law) -> float:
     """Lay the nodes of one step; `far` says that there is no M(reach)."""
     if law.evaluated > law.allowed:
         fail("this takes more work than this program spends on an answer: symdp answers")
-    law.loss, law.log_weight, law.atomic = filled(0, 0.0), filled(0, 0.0), filled(0, 0.0)
-    law.far, law.ready = 0.0, 0.0
+    law.loss = filled(0, 0.0)
+    law.log_weight = filled(0, 0.0)
+    law.atomic = filled(0, 0.0)
+    law.far = 0.0
+    law.ready = 0.0
     for piece in range(PIECES):
         sign = law.side * KIND[piece]
         low, high = law.c[LOWER[piece]], law.c[UPPER[piece]]
@@ -536,7 +549,8 @@ def build(law: Law) -> float:
         return 0.0
     if law.fine > 0.0:
         finite = (absolute(law.loss) < INFINITY) & (law.log_weight > -INFINITY)
-        law.loss, law.atomic = kept(law.loss, finite), kept(law.atomic, finite)
+        law.loss = kept(law.loss, finite)
+        law.atomic = kept(law.atomic, finite)
         law.log_weight = kept(law.log_weight, finite)
         return 1.0
     mass = total(exp(law.log_weight))
@@ -545,7 +559,8 @@ def build(law: Law) -> float:
     log_weight = law.log_weight - log(mass)
     law.escaped = total(where(law.loss == INFINITY, exp(log_weight), 0.0))
     finite = (absolute(law.loss) < INFINITY) & (log_weight > -INFINITY)
-    law.loss, law.atomic = kept(law.loss, finite), kept(law.atomic, finite)
+    law.loss = kept(law.loss, finite)
+    law.atomic = kept(law.atomic, finite)
     law.log_weight = kept(log_weight, finite)
     law.ready = 1.0
     return 1.0
@@ -569,7 +584,8 @@ def tilted_by(law: Law, t: float) -> Tilted:
     weight = exp(scaled - top)
     mass = total(weight)
     weight = weight / mass
-    at.t, at.weight = t, weight
+    at.t = t
+    at.weight = weight
     mean = total(weight * law.loss)
     at.mean = mean
     at.variance = total(weight * (law.loss - mean) * (law.loss - mean))
@@ -606,7 +622,8 @@ def log_escaped(law: Law) -> float:
 
 def log_sum(a: float, b: float) -> float:
     """Return log(e^a + e^b)."""
-    most, least = maximum(a, b), minimum(a, b)
+    most = maximum(a, b)
+    least = minimum(a, b)
     return most if least == -INFINITY else most + log1p(exp(least - most))
 
 
@@ -645,12 +662,28 @@ def farther(law: Law) -> float:
 def law_of(c: Vector, side: float, count: float) -> Law:
     """Return the law of one step before its nodes are laid."""
     law = Law()
-    law.c, law.side, law.count = c, side, count
-    law.low, law.high, law.reach = 0.0, INFINITY, 1.0
-    law.frequency, law.outer, law.edge = 0.0, 0.0, INFINITY
-    law.ready, law.far, law.strict = 0.0, 0.0, 1.0
-    law.tilt, law.fine, law.trouble = 0.0, 0.0, 0.0
-    law.near, law.rough, law.settled = NEAR, 0.0, 0.0
-    law.gridded, law.cached, law.reached = 0.0, 0.0, 0.0
-    law.evaluated, law.allowed, law.most_nodes = 0.0, MOST_PLACES_SEEN, MOST_NODES
+    law.c = c
+    law.side = side
+    law.count = count
+    law.low = 0.0
+    law.high = INFINITY
+    law.reach = 1.0
+    law.frequency = 0.0
+    law.outer = 0.0
+    law.edge = INFINITY
+    law.ready = 0.0
+    law.far = 0.0
+    law.strict = 1.0
+    law.tilt = 0.0
+    law.fine = 0.0
+    law.trouble = 0.0
+    law.near = NEAR
+    law.rough = 0.0
+    law.settled = 0.0
+    law.gridded = 0.0
+    law.cached = 0.0
+    law.reached = 0.0
+    law.evaluated = 0.0
+    law.allowed = MOST_PLACES_SEEN
+    law.most_nodes = MOST_NODES
     return law

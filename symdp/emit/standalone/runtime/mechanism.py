@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-PIECES, POINTS, INTEGERS = 0, 0, 0
-LEAST, LARGEST, FIRST, LAST = 0, 0, 0, 0  # places of these among the constants
+PIECES = 0
+POINTS = 0
+INTEGERS = 0
+# places of these among the constants
+LEAST = 0
+LARGEST = 0
+FIRST = 0
+LAST = 0
 KIND: Any = None  # 1: P alone, −1: Q alone
 FLAT: Any = None  # whether the loss is constant
 LOWER: Any = None  # places of a piece's ends among the constants

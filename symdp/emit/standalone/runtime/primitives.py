@@ -14,11 +14,21 @@ WEIGHTS: list[float] = []
 
 Number = Any
 Vector = Any
-INFINITY, PI = math.inf, math.pi
+INFINITY = math.inf
+PI = math.pi
 exp, expm1, log, log1p, sqrt, sin, cos = np.exp, np.expm1, np.log, np.log1p, np.sqrt, np.sin, np.cos
-power, atan2, hypot, floor, absolute = np.power, np.arctan2, np.hypot, np.floor, np.abs
-where, maximum, minimum, isfinite, ordered = np.where, np.maximum, np.minimum, np.isfinite, np.sort
-repeated, tiled = np.repeat, np.tile
+power = np.power
+atan2 = np.arctan2
+hypot = np.hypot
+floor = np.floor
+absolute = np.abs
+where = np.where
+maximum = np.maximum
+minimum = np.minimum
+isfinite = np.isfinite
+ordered = np.sort
+repeated = np.repeat
+tiled = np.tile
 
 
 class NoAnswerError(ArithmeticError):
@@ -105,7 +115,8 @@ def binned(places: Any, v: Any, count: float) -> Any:
 
 def decayed(v: Any, factor: float) -> Any:
     """Return at each place the sum from there on, each next one less by a factor."""
-    sums, reach = np.array(v), 1
+    sums = np.array(v)
+    reach = 1
     while reach < sums.size and factor**reach > 0.0:  # each sum of so many, then of twice as many
         sums[:-reach] = sums[:-reach] + factor**reach * sums[reach:]
         reach *= 2
@@ -177,7 +188,8 @@ def log_sum_exp(*pairs: Any) -> Any:
     """Return log of the sum of c exp(a), pairs (c, a), around its largest term."""
     c, a = (np.stack(np.broadcast_arrays(*pairs)[k::2]).astype(float) for k in (0, 1))
     pivot = np.where(c > 0, np.log(np.abs(c)) + a, -np.inf).argmax(axis=0)[None]
-    top, peak = np.take_along_axis(c, pivot, 0), np.take_along_axis(a, pivot, 0)
+    top = np.take_along_axis(c, pivot, 0)
+    peak = np.take_along_axis(a, pivot, 0)
     shares = c * np.exp(a - peak) / top
     np.put_along_axis(shares, pivot, 0.0, 0)
     value = (peak + np.log(top))[0] + np.log1p(shares.sum(axis=0))

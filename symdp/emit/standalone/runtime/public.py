@@ -137,7 +137,8 @@ def main(words: list[str]) -> int:
                 given.update(_read(word))
         asked = "delta" if "delta" in given else "epsilon"
         _need(given, (asked, "n"))
-        first, n = given.pop(asked), given.pop("n")
+        first = given.pop(asked)
+        n = given.pop("n")
         of = _epsilon if asked == "delta" else _log_delta
         sides = ["remove", "add"] if direction == "both" else [direction]
         laws = [_laws(n, given, side) for side in sides]

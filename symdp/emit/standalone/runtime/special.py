@@ -140,7 +140,8 @@ def _gamma_below(s: Any, x: Any) -> Any:
 
 def _gamma_above(s: Any, x: Any) -> Any:
     b = x + 1.0 - s
-    c, d = 1e300, 1.0 / b
+    c = 1e300
+    d = 1.0 / b
     f = d
     for k in range(1, 100000):
         a = -k * (k - s)
