@@ -396,7 +396,8 @@ def _certificate(
     claim = document["claim"]
     print(f"{file}: {claim['lower']} ≤ δ({claim['epsilon']}) ≤ {claim['upper']}")
     if "assumed" in document:
-        print(f"{file}: proved of the pair at the sensitivity; {document['assumed']}")
+        whose = "the laws in the file" if "shuffled" in document else "the pair at the sensitivity"
+        print(f"{file}: proved of {whose}; {document['assumed']}")
     if with_checker:
         beside = file.with_name(CHECKER.name)
         beside.write_text(CHECKER.read_text(encoding="utf-8"), encoding="utf-8")
