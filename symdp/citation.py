@@ -187,7 +187,9 @@ REFERENCES = {reference.tag: reference for reference in _ALL}
 
 def tag_of(citation: str) -> str:
     """Return the tag that a citation starts with."""
-    return citation.split(maxsplit=1)[0].rstrip(",:") if citation.strip() else ""
+    if citation.strip():
+        return citation.split(maxsplit=1)[0].rstrip(",:")
+    return ""
 
 
 def bibtex(citations: Iterable[str]) -> str:

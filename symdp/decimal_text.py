@@ -37,7 +37,9 @@ def rounded(value: float | Rational | Decimal, digits: int = 12, side: Side = "n
 def given(value: float) -> str:
     """Return a number that a caller gave: as it was given, never shortened to another number."""
     short = f"{value:.12g}"
-    return short if float(short) == value else repr(value)
+    if float(short) == value:
+        return short
+    return repr(value)
 
 
 def rounded_exponential(log_value: float, digits: int = 12, side: Side = "nearest") -> str:
@@ -117,7 +119,9 @@ def _exponential(log_value: float, side: Side) -> Decimal:
     value = context.exp(Decimal(log_value))
     if log_value == 0.0 or side == "nearest":
         return value
-    return context.next_plus(value) if side == "up" else context.next_minus(value)
+    if side == "up":
+        return context.next_plus(value)
+    return context.next_minus(value)
 
 
 def _general(number: Decimal, digits: int) -> str:

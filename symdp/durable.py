@@ -154,7 +154,9 @@ def _regular(path: Path) -> Path | None:
     """Return the regular file that a path leads to, whether it is there or not; None if none."""
     while not path.parent.resolve().is_relative_to("/proc"):
         if not path.is_symlink():
-            return None if path.exists() and not path.is_file() else path
+            if path.exists() and not path.is_file():
+                return None
+            return path
         path = path.parent / path.readlink()
     return None
 

@@ -64,4 +64,6 @@ def answer_of(future: Future[T]) -> T:
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return a hint with the closest known name, or an empty string."""
     matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"; did you mean '{matches[0]}'?" if matches else ""
+    if matches:
+        return f"; did you mean '{matches[0]}'?"
+    return ""

@@ -46,14 +46,15 @@ class Option:
             number = math.nan if isinstance(value, bool) else real(exact, self.name)
         except (InputError, OverflowError):
             raise InputError(f"{culprit} must be {self.rule}") from None
-        inside = (
-            number % 1.0 == 0.0 and self.least <= number <= self.most
-            if self.is_whole
-            else self.least < number < self.most
-        )
+        if self.is_whole:
+            inside = number % 1.0 == 0.0 and self.least <= number <= self.most
+        else:
+            inside = self.least < number < self.most
         if not inside:
             raise InputError(f"{culprit} must be {self.rule}")
-        return int(number) if self.is_whole else number
+        if self.is_whole:
+            return int(number)
+        return number
 
 
 POINTS = Option("points", 1 << 10, 1 << 23, "points of the grid", is_whole=True)

@@ -131,7 +131,9 @@ def _normal(sigma: object, sensitivity: object = 1) -> _Noise:
 def _noise(mechanism: Mechanism, value: sp.Expr) -> _Noise:
     """Return noise of one free parameter at a value; none at 0."""
     (parameter,) = mechanism.parameters
-    return _NonPrivate() if value == 0 else mechanism(**{parameter: value})
+    if value == 0:
+        return _NonPrivate()
+    return mechanism(**{parameter: value})
 
 
 def _discrete_laplace(event: Any, relation: NeighboringRelation) -> _Noise:
@@ -147,7 +149,9 @@ def _discrete_gaussian(event: Any, relation: NeighboringRelation) -> _Noise:
     if event.dimension != 1:
         raise EventError(event, "discrete normal noise is known in one dimension only")
     noise = _noise(mechanisms.discrete_gaussian, exact(event.sigma))
-    return noise if isinstance(noise, _NonPrivate) else _moved_by(noise, event.sensitivity)
+    if isinstance(noise, _NonPrivate):
+        return noise
+    return _moved_by(noise, event.sensitivity)
 
 
 def _moved_by(noise: Mechanism, sensitivity: object) -> Mechanism:
@@ -176,7 +180,9 @@ def _inner(event: Any, relation: NeighboringRelation) -> _Noise:
     read = _NOISE.get(type(inner).__name__)
     if read is None:
         deviation = _deviation(_gaussians(inner))
-        return _NonPrivate() if deviation == 0 else mechanisms.gaussian(sigma=deviation)
+        if deviation == 0:
+            return _NonPrivate()
+        return mechanisms.gaussian(sigma=deviation)
     noise = read(inner, relation)
     assert noise is not None
     return noise
@@ -220,21 +226,27 @@ def _tree(event: Any, relation: NeighboringRelation) -> _Made:
 def _drawn(noise: _Noise, is_empty: bool, scheme: str, *drawn: Any, **options: Any) -> _Made:
     """Return noise on a sample; None where a sample is empty, a release without noise as it is."""
     if is_empty or isinstance(noise, _NonPrivate):
-        return None if is_empty else noise
+        if is_empty:
+            return None
+        return noise
     return noise.subsample(scheme, *drawn, **options)
 
 
 def _poisson(event: Any, relation: NeighboringRelation) -> _Made:
     rate = exact(event.sampling_probability)
     noise = _inner(event, relation)
-    return noise if rate == 1 else _drawn(noise, rate == 0, "poisson", rate)
+    if rate == 1:
+        return noise
+    return _drawn(noise, rate == 0, "poisson", rate)
 
 
 def _without_replacement(event: Any, relation: NeighboringRelation) -> _Made:
     _require(event, relation, (NeighboringRelation.REPLACE_ONE,))
     share = Fraction(event.sample_size, event.source_dataset_size)
     noise = _inner(event, relation)
-    return noise if share == 1 else _drawn(noise, share == 0, "without_replacement", share)
+    if share == 1:
+        return noise
+    return _drawn(noise, share == 0, "without_replacement", share)
 
 
 def _with_replacement(event: Any, relation: NeighboringRelation) -> _Made:
@@ -327,7 +339,9 @@ def _best_of(event: Any, relation: NeighboringRelation) -> _Made:
     if any(mechanism is None for mechanism, _ in steps):
         return _NonPrivate()
     named = [(mechanism, count) for mechanism, count in steps if mechanism is not None]
-    return Composition(named).selection(event.mean, event.shape) if named else None
+    if named:
+        return Composition(named).selection(event.mean, event.shape)
+    return None
 
 
 def _pure(event: Any, epsilon: sp.Expr, delta: sp.Expr) -> _Made:

@@ -205,7 +205,9 @@ class SymdpAccountant:
         noise = noise.under(_RELATIONS[self._config.neighboring_relation])
         drawn = Fraction(event.sample_size, event.population_size)
         scheme = _SCHEMES[self._config.sampling_method]
-        return noise if scheme is None or drawn == 1 else noise.subsample(scheme, drawn)
+        if scheme is None or drawn == 1:
+            return noise
+        return noise.subsample(scheme, drawn)
 
 
 def _config_values(config: PrivacyConfig) -> dict[str, object]:

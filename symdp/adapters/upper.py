@@ -78,4 +78,6 @@ def infinite_loss(ledger: Ledger) -> float:
 def _above(answer: Guarantee, upper: float | None) -> float:
     if upper is None:
         raise AccuracyError(f"{answer.method} gives no upper bound here; use another method")
-    return math.nextafter(upper, math.inf) if upper else 0.0
+    if upper:
+        return math.nextafter(upper, math.inf)
+    return 0.0

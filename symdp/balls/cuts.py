@@ -190,4 +190,6 @@ def _log_size(term: sp.Expr) -> float:
     constant, moving = term.as_independent(DISTANCE, as_Add=False)
     value = _spread(sp.log(abs(constant)) + sp.log(moving))
     value = value.subs(DISTANCE, sp.Float(_FAR)).evalf(15)  # SymPy sums Γ′ at integers
-    return float(value) if value.is_real and value.is_finite else -1e300
+    if value.is_real and value.is_finite:
+        return float(value)
+    return -1e300

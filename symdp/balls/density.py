@@ -264,7 +264,9 @@ def _normaliser(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) 
         if same and tuple(ends) == (lower, upper):
             value = enclose_normalizer(integral)
             is_positive = value is not None and value > 0
-            return value if is_positive else None
+            if is_positive:
+                return value
+            return None
     return None
 
 

@@ -184,7 +184,9 @@ def _far_out(f: sp.Expr) -> sp.Expr:
             complements[node] = 1 - sp.erfc(argument, evaluate=False)
         elif rate.is_negative:
             complements[node] = sp.erfc(-argument, evaluate=False) - 1
-    return sp.expand_mul(f.xreplace(complements)) if complements else f
+    if complements:
+        return sp.expand_mul(f.xreplace(complements))
+    return f
 
 
 def _is_below_zero(term: sp.Expr) -> bool:
@@ -278,7 +280,9 @@ def _sign(values: arb) -> int:
     """Return the sign that all values have, 0 where they have several or vanish."""
     if values > 0:
         return _RISING
-    return _FALLING if values < 0 else 0
+    if values < 0:
+        return _FALLING
+    return 0
 
 
 def _is_settled(cell: _Cell, size: arb) -> bool:

@@ -114,7 +114,9 @@ def _scale(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> sp
                 if shell.is_finite() and shell > largest:
                     largest = shell
                     scale = octave
-    return sp.S.One if -_NEAR_ONE < scale < _FAR_OUT else sp.Integer(2) ** scale
+    if -_NEAR_ONE < scale < _FAR_OUT:
+        return sp.S.One
+    return sp.Integer(2) ** scale
 
 
 def _parts(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> Iterator[_Part]:
@@ -330,7 +332,9 @@ def _proved(mass: MassIntegral | MassSum) -> arb | None:
 def _seen(mass: MassIntegral) -> arb | None:
     first, second = two_masses(mass.function, *mass.limits[0])
     apart = AGREEMENT * min(first, second)
-    return arb(first, apart) if abs(first - second) <= apart else None
+    if abs(first - second) <= apart:
+        return arb(first, apart)
+    return None
 
 
 def is_proved(mass: arb) -> bool:
@@ -436,7 +440,9 @@ def _side(
         sums.append(total)
     if len(sums) == 1 and is_endless:
         raise AccuracyError("next to an end so far out doubles have no room for shells")
-    return total if not is_endless or has_ended(1e-3, 2) else _limit(sums[1:])
+    if not is_endless or has_ended(1e-3, 2):
+        return total
+    return _limit(sums[1:])
 
 
 def _limit(sums: list[float]) -> float:
@@ -445,7 +451,9 @@ def _limit(sums: list[float]) -> float:
     if len(steps) < 3 or max(steps[1], steps[2]) > steps[0]:
         return math.nan
     last, before = (_wynn(part) for part in (sums[-_SUMMED:], sums[-_SUMMED - 1 : -1]))
-    return last if abs(last - before) < 0.1 * AGREEMENT else math.nan
+    if abs(last - before) < 0.1 * AGREEMENT:
+        return last
+    return math.nan
 
 
 def _wynn(sums: list[float]) -> float:

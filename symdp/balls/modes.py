@@ -286,8 +286,12 @@ class _Slope:
         }
         if addend_signs not in ({1}, {-1}):
             far = self._far_out(low, high)
-            return None if far is None else [far]
-        return [1] if addend_signs == {1} else [-1]
+            if far is None:
+                return None
+            return [far]
+        if addend_signs == {1}:
+            return [1]
+        return [-1]
 
     def _far_out(self, low: arb, high: arb) -> _Sign:
         """Return the sign on a cell up to infinity, where terms that cancel are told in 1/x."""
@@ -323,7 +327,9 @@ def _bent(bend: int, first: _Sign, last: _Sign) -> list[int] | None:
             return [-1]
         if last in (1, 0):
             return [1]
-        return None if first is None and last is None else [1, -1]
+        if first is None and last is None:
+            return None
+        return [1, -1]
     if first in (1, 0):
         return [1]
     if last in (-1, 0):
@@ -343,7 +349,9 @@ def _written(slope: sp.Expr) -> list[sp.Expr]:
     if slope.count_ops() > _LONG:
         return [slope]
     factored = attempt(lambda: tidy.bounded(_factored, slope), slope, _SECONDS / 20)
-    return [slope] if factored == slope else [slope, factored]
+    if factored == slope:
+        return [slope]
+    return [slope, factored]
 
 
 def _is_exact(end: sp.Expr) -> bool:
@@ -352,7 +360,9 @@ def _is_exact(end: sp.Expr) -> bool:
 
 def _end(end: sp.Expr) -> Any:
     if end.is_infinite:
-        return _INFINITE if end is sp.oo else -_INFINITE
+        if end is sp.oo:
+            return _INFINITE
+        return -_INFINITE
     return constant(end)
 
 
@@ -375,7 +385,11 @@ def _sign(values: Interval) -> int | None:
     low, high = values
     if low == 0 and high == 0:
         return 0
-    return 1 if low >= 0 else -1 if high <= 0 else None
+    if low >= 0:
+        return 1
+    if high <= 0:
+        return -1
+    return None
 
 
 def _values_rise_once(density: sp.Expr, x: sp.Symbol, support: Support) -> bool | None:

@@ -97,7 +97,9 @@ def _family(entry: dict[str, Any]) -> str:
 
 
 def _relation(entry: dict[str, Any]) -> str:
-    return _RELATIONS if "noise" in entry else "of the pair"
+    if "noise" in entry:
+        return _RELATIONS
+    return "of the pair"
 
 
 def source(entry: dict[str, Any]) -> str:
@@ -109,7 +111,8 @@ def source(entry: dict[str, Any]) -> str:
     years = re.findall(r"(?:19|20)\d\d(?!\d)", publication)
     arxiv = re.search(r"arXiv (\d\d)\d\d\.", publication)
     year = f"20{arxiv.group(1)}" if arxiv else years[-1] if years else ""
-    others = (
-        " et al." if len(listed) > 2 else f" and{listed[1].split('.')[-1]}" if listed[1:] else ""
-    )
+    if len(listed) > 2:
+        others = " et al."
+    else:
+        others = f" and{listed[1].split('.')[-1]}" if listed[1:] else ""
     return f"{listed[0].split('.')[-1].strip()}{others} {year}".strip()

@@ -181,11 +181,10 @@ def _page(job: Job, side: str, order: int, time_limit: float) -> str:
     values = {key: str(value) for key, value in words.bindings(job.values).items()}
     is_built_in = name in names()
     loaded = resolve(name)
-    source = (
-        f"symdp.mechanisms.{name}"
-        if is_built_in
-        else f"symdp.Mechanism.from_toml({read_text(name)!r})"
-    )
+    if is_built_in:
+        source = f"symdp.mechanisms.{name}"
+    else:
+        source = f"symdp.Mechanism.from_toml({read_text(name)!r})"
     if is_on_vectors(loaded) or is_local(loaded):
         raise InputError(
             "--format page: noise on vectors and local randomizers have text, latex, mathml and "

@@ -144,7 +144,9 @@ def protection(answer: Guarantee) -> list[Sentence]:
 
 def steps_of(count: int) -> str:
     """Return a number of steps in words."""
-    return "1 step" if count == 1 else f"{count} steps"
+    if count == 1:
+        return "1 step"
+    return f"{count} steps"
 
 
 def meaning(answer: Guarantee) -> str:

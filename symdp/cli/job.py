@@ -80,7 +80,9 @@ class Job:
     def subject(self) -> str:
         """The job in a few words, for those who wait."""
         name = self.composition or self.mechanism or "no mechanism"
-        return name if self.count is None else f"{name}, n = {self.count}"
+        if self.count is None:
+            return name
+        return f"{name}, n = {self.count}"
 
     @property
     def typed(self) -> str:
@@ -100,7 +102,9 @@ class Job:
     @property
     def steps_asked(self) -> int:
         """How many steps are meant, 1 where nothing is said."""
-        return 1 if self.count is None else whole(self.count, "-n")
+        if self.count is None:
+            return 1
+        return whole(self.count, "-n")
 
     def build_mechanism(self) -> Mechanism:
         """Return the mechanism, its parameters bound as far as values were given."""
@@ -135,7 +139,9 @@ class Job:
             mechanism = self.subsampled(mechanism, scheme, rate)
             mechanism = mechanism(**{name: values[name] for name in of_rate if name in values})
             mechanism = below_one(mechanism, self.rate)
-        return mechanism if self.relation is None else mechanism.under(self._relation())
+        if self.relation is None:
+            return mechanism
+        return mechanism.under(self._relation())
 
     def unsampled(self) -> Job:
         """Return the same job without sampling."""
@@ -197,7 +203,9 @@ class Job:
             notes += f"; sensitivity {self.sensitivity}"
         if times > 1:
             notes += f"; without sampling a group of {times} is a shift of {times} times as much"
-        return replace(whose, note=notes, group=max(times, whose.group)) if notes else whose
+        if notes:
+            return replace(whose, note=notes, group=max(times, whose.group))
+        return whose
 
     @contextmanager
     def of_its_file(self) -> Iterator[None]:
@@ -234,7 +242,9 @@ class Job:
                 name: Composition([(mechanism, count * times) for mechanism, times in steps])
                 for name, steps in parts.items()
             }
-            return compositions[""] if list(compositions) == [""] else Parallel(compositions)
+            if list(compositions) == [""]:
+                return compositions[""]
+            return Parallel(compositions)
 
     def _scheme(self) -> str | None:
         from symdp.model.schemes import ALLOCATION, SCHEMES, UNPROVED, hint
@@ -253,7 +263,9 @@ class Job:
 
 def _people(text: str) -> Number:
     """Return how many people answer: a whole number, or the name of a parameter."""
-    return text if text.isidentifier() else whole(text, "--people")
+    if text.isidentifier():
+        return text
+    return whole(text, "--people")
 
 
 def _moved(mechanism: Mechanism, sensitivity: str | None, times: int) -> Mechanism:

@@ -32,13 +32,21 @@ class Parameter(NamedTuple):
     @property
     def holds(self) -> int:
         """How many words follow its flag."""
-        return 0 if self.kind is bool else 2 if self.kind == tuple[str, str] | None else 1
+        if self.kind is bool:
+            return 0
+        if self.kind == tuple[str, str] | None:
+            return 2
+        return 1
 
     def read(self, words: Sequence[str]) -> Any:
         """Return the value that its words mean."""
         if self.kind in (Path, Path | None):
             return Path(words[0])
-        return tuple(words) if len(words) > 1 else words[0] if words else True
+        if len(words) > 1:
+            return tuple(words)
+        if words:
+            return words[0]
+        return True
 
     @property
     def is_list(self) -> bool:
@@ -58,7 +66,9 @@ def _signature(command: Command) -> Mapping[str, inspect.Parameter]:
 
 def _record(parameter: inspect.Parameter) -> Any:
     """Return the class of a record among a command's arguments, None of any other."""
-    return parameter.annotation if is_dataclass(parameter.annotation) else None
+    if is_dataclass(parameter.annotation):
+        return parameter.annotation
+    return None
 
 
 def parameters_of(command: Command, name: str) -> list[Parameter]:
@@ -156,7 +166,9 @@ def read(parameters: Sequence[Parameter], words: Sequence[str]) -> dict[str, Any
         for parameter in parameters
         if parameter.name not in values
     }
-    return None if inspect.Parameter.empty in absent.values() else absent | values
+    if inspect.Parameter.empty in absent.values():
+        return None
+    return absent | values
 
 
 def asked(words: Sequence[str]) -> tuple[Command, dict[str, Any]] | None:
@@ -170,4 +182,6 @@ def asked(words: Sequence[str]) -> tuple[Command, dict[str, Any]] | None:
     if not callable(command):
         return None
     values = read(parameters_of(command, name), left)
-    return None if values is None else (command, values)
+    if values is None:
+        return None
+    return (command, values)

@@ -245,7 +245,9 @@ def panel_of(job: Job, kept: Sequence[str] = ()) -> Panel:
 
 def _without_percent(text: str) -> str:
     """Return a number as it was typed, a percentage as a ratio, which a page reads too."""
-    return str(words.number(text, "a value")) if text.rstrip().endswith("%") else text
+    if text.rstrip().endswith("%"):
+        return str(words.number(text, "a value"))
+    return text
 
 
 def _of_masses(mechanism: Mechanism) -> set[str]:

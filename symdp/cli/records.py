@@ -302,7 +302,9 @@ def _told(answer: Guarantee | str, part: Ledger) -> dict[str, Any]:
 
 
 def _cells(answer: Guarantee | str) -> tuple[str, str]:
-    return ("none", "") if isinstance(answer, str) else (answer.epsilon_text(), answer.kind)
+    if isinstance(answer, str):
+        return ("none", "")
+    return (answer.epsilon_text(), answer.kind)
 
 
 def ledger_plot(
@@ -430,12 +432,16 @@ def _filter(file: Path) -> Any:
 
 
 def _count(text: str | None) -> int:
-    return 1 if text is None else words.whole(text, "-n", 1, MOST_STEPS)
+    if text is None:
+        return 1
+    return words.whole(text, "-n", 1, MOST_STEPS)
 
 
 def _bound(numbers: list[str]) -> Any:
     values = [_number(word, "BOUND") for word in numbers]
-    return values[0] if len(values) == 1 else values
+    if len(values) == 1:
+        return values[0]
+    return values
 
 
 def _number(text: str | None, name: str) -> str | None:

@@ -160,7 +160,9 @@ class _Overseer:
             left = self._end - time.monotonic()
             if left <= 0:
                 self._end_child()
-                return -signal.SIGINT if self._is_interrupted else None
+                if self._is_interrupted:
+                    return -signal.SIGINT
+                return None
             self._screen.draw()
             wait = min(left, self._screen.wait, 3600.0)
             if select.select([self._ours], [], [], wait)[0]:

@@ -289,4 +289,6 @@ def _positive(text: str, option: str) -> Any:
 
 
 def _read(text: str | None, option: str, reader: Callable[[str, str], T]) -> T | None:
-    return None if text is None else reader(text, option)
+    if text is None:
+        return None
+    return reader(text, option)

@@ -137,7 +137,9 @@ def _progress() -> Any:
 
     class BarIfCounted(BarColumn):
         def render(self, task: Any) -> Any:
-            return super().render(task) if task.total is not None else ""
+            if task.total is not None:
+                return super().render(task)
+            return ""
 
     return Progress(
         SpinnerColumn(),

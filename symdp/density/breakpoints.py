@@ -34,7 +34,9 @@ class Stretch:
     @property
     def inside(self) -> sp.Expr:
         """A point of the stretch."""
-        return self.lower if self.is_point else interior_point(self.lower, self.upper)
+        if self.is_point:
+            return self.lower
+        return interior_point(self.lower, self.upper)
 
 
 def smooth_stretches(
@@ -159,7 +161,9 @@ def _resolved(node: sp.Basic, x: sp.Symbol, stretch: Stretch) -> sp.Expr:
     argument = node.args[0]
     sign = _sign_at(argument, x, at)
     if isinstance(node, sp.Abs):
-        return -argument if sign < 0 else argument
+        if sign < 0:
+            return -argument
+        return argument
     if isinstance(node, sp.sign):
         return sp.Integer(sign)
     return node.func(sp.Integer(sign), *node.args[1:])

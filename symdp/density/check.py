@@ -124,7 +124,9 @@ class _PieceMoment:
         log_p, loss = (slope(point, analytic=analytic) for slope in self.slopes)
         at_middle = self.log_p(middle) + self.z * self.loss(middle)
         centred = at_middle + (log_p + self.z * loss) * (point - middle)
-        return centred if bool(centred.real.rad() < exponent.real.rad()) else exponent
+        if bool(centred.real.rad() < exponent.real.rad()):
+            return acb(centred)
+        return exponent
 
     def height(self, point: Fraction) -> float:
         """Log of the integrand's size, −∞ where balls overflow."""
@@ -135,7 +137,9 @@ class _PieceMoment:
         if bool(ball.rad() < 1):
             return max(float(ball), _NOTHING)
         # Far down a bound is as good as the value, which may cancel below the precision.
-        return max(float(ball.upper()), _NOTHING) if bool(ball < _DEEP) else -math.inf
+        if bool(ball < _DEEP):
+            return max(float(ball.upper()), _NOTHING)
+        return -math.inf
 
     def is_smooth(self, end: Fraction, other: Fraction) -> bool:
         """Whether the integrand is analytic around an end, as far as a small ball there shows."""

@@ -222,7 +222,9 @@ class Curvature:
         bend = 1 if all_convex and slope else None
         low = _multiplied(run.low for run in runs)
         product = Run(low, _multiplied(run.high for run in runs), slope, bend)
-        return product if sign > 0 else product.negated()
+        if sign > 0:
+            return product
+        return product.negated()
 
     def _power_times_bessel(self, e: sp.Expr) -> list[Run] | None:
         """Return the runs of z^p K_ν(z), p ≤ ν, which falls, and of the other factors."""
@@ -241,7 +243,9 @@ class Curvature:
                     others = [
                         self._real_run(f) for f in e.args if f is not bessel and f is not power
                     ]
-                    return [falls, *others] if inner.is_nonnegative else None
+                    if inner.is_nonnegative:
+                        return [falls, *others]
+                    return None
         return None
 
     def _power(self, e: sp.Expr) -> Run:
@@ -263,7 +267,9 @@ class Curvature:
             return self._raised(inner, exponent, sign)
         if inner.is_nonpositive:
             positive = self._raised(inner.negated(), exponent, sign)
-            return positive.negated() if exponent.is_odd else positive
+            if exponent.is_odd:
+                return positive.negated()
+            return positive
         return _OPEN
 
     def _raised(self, inner: Run, exponent: sp.Expr, sign: int) -> Run:
@@ -332,7 +338,9 @@ class Curvature:
             base, exponent = e.args
             if self.x not in base.free_symbols:
                 is_real = sign_of(base) == 1
-                return self.run(exponent * sp.log(base)).bend if is_real else None
+                if is_real:
+                    return self.run(exponent * sp.log(base)).bend
+                return None
             if self.x not in exponent.free_symbols:
                 return _times(sign_of_bound(exponent), self._log_bend_of_size(base))
             return None
@@ -400,7 +408,9 @@ class Curvature:
             if not self.run(term).is_nonnegative:
                 return None
             bends.append(self.log_bend(term))
-        return 1 if all(bend in (0, 1) for bend in bends) else None
+        if all(bend in (0, 1) for bend in bends):
+            return 1
+        return None
 
     def _is_log_concave_sum(self, e: sp.Expr) -> bool:
         """Whether e is c(1 ± erf u), c(1 ± tanh u) or c(1 + cos u), |u| ≤ π, with u affine."""
@@ -420,12 +430,16 @@ class Curvature:
             return -1
         if isinstance(e, sp.besselk) and self.x not in e.args[0].free_symbols:
             inner = self.run(e.args[1])
-            return 1 if inner.bend in (0, -1) and inner.is_nonnegative else None
+            if inner.bend in (0, -1) and inner.is_nonnegative:
+                return 1
+            return None
         if isinstance(e, sp.besseli):
             return self._log_bend_in_order(e)
         if isinstance(e, sp.cos):
             inner = self.run(e.args[0])
-            return -1 if inner.bend == 0 and _lies_within(inner, sp.pi / 2) else None
+            if inner.bend == 0 and _lies_within(inner, sp.pi / 2):
+                return -1
+            return None
         function = _FUNCTIONS.get(type(e))
         if function is None or len(e.args) != 1:
             return None
@@ -437,7 +451,9 @@ class Curvature:
             slope = _slope_at_integers(e.args[0], inner.low - least - 1)
             return _of_composition(1, slope, inner.bend)
         if isinstance(e, sp.log):  # of a logarithm: where it is positive, concave of concave
-            return -1 if inner.bend in (0, -1) and self.run(e).is_nonnegative else None
+            if inner.bend in (0, -1) and self.run(e).is_nonnegative:
+                return -1
+            return None
         if type(e) in _POSITIVE_ON_RIGHT and not inner.is_nonnegative:
             return None
         bend = function.log_bend_right if inner.is_nonnegative else function.log_bend
@@ -450,7 +466,9 @@ class Curvature:
         """Return the bend of log I_|k|(z) in whole k: Poisson differences are log-concave."""
         order, z = e.args
         is_size = isinstance(order, sp.Abs) and order.args[0] == self.x
-        return -1 if is_size and self.x.is_integer and z.is_positive else None
+        if is_size and self.x.is_integer and z.is_positive:
+            return -1
+        return None
 
 
 def _lies_within(run: Run, size: sp.Expr) -> bool:
@@ -465,7 +483,9 @@ def _even_power(exponent: sp.Expr) -> _Function:
 
 def _slope_at_integers(argument: sp.Expr, low: sp.Expr) -> int | None:
     """Return 1 for Γ and factorials of whole numbers, which do not fall, as 0! = 1!."""
-    return 1 if argument.is_integer and is_at_least_zero(low) else None
+    if argument.is_integer and is_at_least_zero(low):
+        return 1
+    return None
 
 
 def _compose(function: _Function, inner: Run) -> Run:
@@ -499,7 +519,9 @@ def _of_composition(outer: int | None, slope: int | None, inner: int | None) -> 
 def _times(factor: int | None, value: int | None) -> int | None:
     if factor == 0 or value == 0:
         return 0
-    return None if factor is None or value is None else factor * value
+    if factor is None or value is None:
+        return None
+    return factor * value
 
 
 def _common(values: Iterable[int | None]) -> int | None:
@@ -507,7 +529,9 @@ def _common(values: Iterable[int | None]) -> int | None:
     signs = set(values) - {0}
     if None in signs or len(signs) > 1:
         return None
-    return signs.pop() if signs else 0
+    if signs:
+        return signs.pop()
+    return 0
 
 
 def _added(bounds: Iterable[sp.Expr]) -> sp.Expr:

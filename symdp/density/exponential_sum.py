@@ -190,7 +190,9 @@ def _inverse(parts: Sequence[_Part], t: sp.Symbol) -> _Part:
 
 def _may_be_real(pole: sp.Expr) -> bool:
     """Return whether a pole is real, or may be at values of its parameters, where these tell."""
-    return bool(pole.is_real) if pole.is_number else pole.is_real is not False
+    if pole.is_number:
+        return bool(pole.is_real)
+    return pole.is_real is not False
 
 
 def _common(parts: Iterable[_Part]) -> _Factors:

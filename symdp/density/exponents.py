@@ -30,7 +30,9 @@ def _all_quadratics(
 ) -> tuple[Exponent, ...] | None:
     read = [_quadratic(term, x) for term in terms or (whole,)]
     quadratics = tuple(exponent for exponent in read if exponent is not None)
-    return quadratics if len(quadratics) == len(read) else None
+    if len(quadratics) == len(read):
+        return quadratics
+    return None
 
 
 def _quadratic(exponent: sp.Expr, x: sp.Symbol) -> Exponent | None:

@@ -25,7 +25,9 @@ def with_fewer_gammas(component: sp.Expr, k: sp.Symbol) -> sp.Expr:
 
     def simplified(node: sp.Expr) -> sp.Expr:
         shorter = reduced(node, k)
-        return shorter if _gammas(shorter, k) < _gammas(node, k) else node
+        if _gammas(shorter, k) < _gammas(node, k):
+            return shorter
+        return node
 
     return component.replace(is_quotient, simplified)
 
@@ -129,9 +131,13 @@ def with_ends(masses: sp.Expr, k: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> 
             return ended_mass
         parts = holds.args if isinstance(holds, sp.And) else ()
         is_implied = ended_mass.args[0].cond in (holds, *parts)
-        return mass if is_implied else ended_mass
+        if is_implied:
+            return mass
+        return ended_mass
 
-    return ended(masses) if masses.has(*COUNTING) else masses
+    if masses.has(*COUNTING):
+        return ended(masses)
+    return masses
 
 
 def _never_negative(
@@ -168,4 +174,6 @@ def _least_at(linear: sp.Expr, k: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> 
     end = lower if rises else upper
     if k.is_integer:
         end = sp.ceiling(lower) if rises else sp.floor(upper)
-    return -sp.oo if end.is_infinite else linear.subs(k, end)
+    if end.is_infinite:
+        return -sp.oo
+    return linear.subs(k, end)

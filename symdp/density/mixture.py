@@ -33,7 +33,9 @@ class Term:
 
 
 def _log_weight(weight: sp.Expr) -> sp.Expr:
-    return sp.S.Zero if weight == 1 else sp.log(weight)
+    if weight == 1:
+        return sp.S.Zero
+    return sp.log(weight)
 
 
 def relative_sum(terms: Iterable[Term], reference: LogForm) -> sp.Expr:
@@ -58,7 +60,9 @@ def log_of_sum(total: sp.Expr, x: sp.Symbol) -> sp.Expr:
     if isinstance(total, sp.Add):
         # SymPy would ask a long sum for its sign first, which takes seconds, and change nothing.
         return sp.log(total, evaluate=False)
-    return sp.expand_log(sp.log(total), force=True) if x in total.free_symbols else sp.log(total)
+    if x in total.free_symbols:
+        return sp.expand_log(sp.log(total), force=True)
+    return sp.log(total)
 
 
 def log_mixture(terms: tuple[Term, ...], reference: LogForm, x: sp.Symbol) -> sp.Expr:
@@ -93,7 +97,9 @@ def heaviest(
                 sizes.append(sp.nan)
         least = min((size for size in sizes[1:] if size.is_Float), default=sp.oo)
         kept = [k for k in kept if not (sizes[k].is_Float and least < _CANCELLED * sizes[k])]
-    return forms[kept[0]] if kept else reference.minus(reference)
+    if kept:
+        return forms[kept[0]]
+    return reference.minus(reference)
 
 
 def mixture_form(terms: tuple[Term, ...], reference: LogForm, x: sp.Symbol, at: sp.Expr) -> LogForm:
@@ -122,7 +128,9 @@ def log_ratio(
         return -log_of_sum(relative_sum(_scaled(q_terms, only.weight), only.form), x)
     top, bottom = (relative_sum(terms, reference) for terms in (p_terms, q_terms))
     if x not in top.free_symbols | bottom.free_symbols:
-        return log_of_sum(top, x) - log_of_sum(bottom, x) if top != bottom else sp.S.Zero
+        if top != bottom:
+            return log_of_sum(top, x) - log_of_sum(bottom, x)
+        return sp.S.Zero
     return log_of_sum(top, x) - log_of_sum(bottom, x)
 
 

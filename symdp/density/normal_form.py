@@ -49,7 +49,9 @@ def tidy_polynomial(coefficients: dict[int, sp.Expr], x: sp.Symbol) -> sp.Expr:
     if centre == 0 or not _well_conditioned(simple, centre):
         return plain
     shifted = _scaled_horner(_shift(simple, centre), x - centre)
-    return shifted if occurrences(shifted, x) < occurrences(plain, x) else plain
+    if occurrences(shifted, x) < occurrences(plain, x):
+        return shifted
+    return plain
 
 
 def _by_parameters(coefficients: dict[int, sp.Expr], x: sp.Symbol) -> sp.Expr | None:
@@ -87,7 +89,9 @@ def _line(slope: sp.Expr, constant: sp.Expr, x: sp.Symbol) -> sp.Expr:
     if constant.has(sp.exp, sp.log) or slope.has(sp.exp, sp.log):
         return slope * x + constant
     factored = tidy.factor(slope * x + constant)
-    return factored if occurrences(factored, x) == 1 else slope * x + constant
+    if occurrences(factored, x) == 1:
+        return factored
+    return slope * x + constant
 
 
 def _scaled_horner(coefficients: dict[int, sp.Expr], y: sp.Expr) -> sp.Expr:
@@ -183,7 +187,9 @@ def _ratio(moving: sp.Expr, reference: sp.Expr, x: sp.Symbol) -> sp.Expr:
     for candidate in second:
         quotient = tidy.cancel(first / candidate)
         if x not in quotient.free_symbols:
-            return quotient if sp.expand(moving - quotient * reference) == 0 else sp.nan
+            if sp.expand(moving - quotient * reference) == 0:
+                return quotient
+            return sp.nan
     return sp.nan
 
 
@@ -696,7 +702,9 @@ class _Builder:
         at = self.at.evalf(30) if base.has(sp.gamma, sp.polygamma) else self.at
         value = base.subs(self.x, at)
         sign = sign_of(value) or sign_from_one_on(value)
-        return sp.expand(-base) if sign == -1 else base
+        if sign == -1:
+            return sp.expand(-base)
+        return base
 
 
 def _have_unlike_tails(total: sp.Add, x: sp.Symbol) -> bool:

@@ -161,7 +161,9 @@ def _turned(ratio: sp.Expr) -> sp.Expr:
             turned *= sp.expand(-base) ** power
         else:
             turned *= factor
-    return turned if sign == 1 else ratio
+    if sign == 1:
+        return turned
+    return ratio
 
 
 def smooth_pairs(pair: Pair) -> Iterator[SmoothPair]:
@@ -208,7 +210,9 @@ def _without_zeros(stretch: Stretch, x: sp.Symbol, is_integer: bool) -> list[Str
                 continue
             # Where the zeros cannot be told, a density is positive on its support, as it should be.
             cuts.update(known_roots(base, x, stretch.lower, stretch.upper) or ())
-    return cut_at(stretch, cuts, is_integer) if cuts else [stretch]
+    if cuts:
+        return cut_at(stretch, cuts, is_integer)
+    return [stretch]
 
 
 def _integer_ends(stretch: Stretch) -> tuple[sp.Expr, sp.Expr]:
@@ -294,7 +298,9 @@ def _piece(smooth: SmoothPair, x: sp.Symbol) -> Piece:
     upper = smooth.upper
 
     def open_form(expression: sp.Expr) -> sp.Expr:
-        return expression if x.is_integer else in_log_gammas(expression, x, lower, upper)
+        if x.is_integer:
+            return expression
+        return in_log_gammas(expression, x, lower, upper)
 
     loss = open_form(smooth.loss)
     log_p, log_q = (None if log is None else open_form(log) for log in (smooth.log_p, smooth.log_q))

@@ -40,7 +40,9 @@ class Piece:
         def put(value: Any) -> Any:
             if isinstance(value, tuple):
                 return tuple(map(put, value))
-            return value.xreplace(rule) if isinstance(value, sp.Basic) else value
+            if isinstance(value, sp.Basic):
+                return value.xreplace(rule)
+            return value
 
         return replace(self, **{name: put(value) for name, value in vars(self).items()})
 
@@ -49,7 +51,9 @@ def mapped(pair: Pair, put: Callable[[sp.Expr], sp.Expr]) -> Pair:
     """Return a pair with a function of each of its densities, masses and weights."""
 
     def law(component: Any) -> Any:
-        return tuple(map(law, component)) if isinstance(component, tuple) else put(component)
+        if isinstance(component, tuple):
+            return tuple(map(law, component))
+        return put(component)
 
     return replace(
         pair,

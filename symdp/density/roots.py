@@ -101,7 +101,11 @@ class _Search:
     def sign(self, low: arb, high: arb, *, of_slope: bool = False) -> int:
         """Return 1 or −1 where the expression, or its slope, keeps that sign, else 0."""
         least, most = (self.slope if of_slope else self.function)(low.lower(), high.upper(), Seen())
-        return 1 if least > 0 else -1 if most < 0 else 0
+        if least > 0:
+            return 1
+        if most < 0:
+            return -1
+        return 0
 
     def cover(self, lower: sp.Expr, upper: sp.Expr) -> None:
         """Examine the whole of (lower, upper)."""
@@ -314,7 +318,9 @@ def _exact_roots(expression: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, ...] | Non
         numerator, denominator = sp.fraction(tidy.together(expression))
         top = _exact_roots(sp.expand(numerator), x) if x in numerator.free_symbols else ()
         bottom = _exact_roots(sp.expand(denominator), x) if x in denominator.free_symbols else ()
-        return None if top is None or bottom is None else (*top, *bottom)
+        if top is None or bottom is None:
+            return None
+        return (*top, *bottom)
     if expression.is_algebraic_expr(x):
         return _algebraic_roots(expression, x)
     return _of_isolated_function(expression, x)
@@ -367,7 +373,9 @@ def _exponential_roots(
         return None
     generator, coefficients = read
     if len({sign_of(c) for c in coefficients.values()}) == 1:
-        return () if sign_of(next(iter(coefficients.values()))) else None
+        if sign_of(next(iter(coefficients.values()))):
+            return ()
+        return None
     u = sp.Dummy("u", positive=True)
     polynomial = sp.Poly(sp.Add(*(c * u**n for n, c in coefficients.items())), u)
     levels = _polynomial_roots(polynomial)
@@ -397,7 +405,9 @@ def _of_isolated_function(expression: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, .
         sign = sign_of(level)
         if sign is None:
             return None
-        return () if sign < 0 else _exact_roots(sp.expand(node.base - level ** (1 / node.exp)), x)
+        if sign < 0:
+            return ()
+        return _exact_roots(sp.expand(node.base - level ** (1 / node.exp)), x)
     return None
 
 
@@ -419,7 +429,9 @@ def _polynomial_roots(polynomial: sp.Poly) -> tuple[sp.Expr, ...] | None:
         other_roots = _polynomial_roots(
             sp.Poly(tidy.cancel(polynomial.as_expr() / polynomial.gen**tail), polynomial.gen)
         )
-        return None if other_roots is None else (sp.S.Zero, *other_roots)
+        if other_roots is None:
+            return None
+        return (sp.S.Zero, *other_roots)
     return None
 
 

@@ -180,7 +180,9 @@ def _in_doubles(density: sp.Expr, x: sp.Symbol) -> Values:
         except (ArithmeticError, ValueError, TypeError, NotImplementedError):
             return math.nan
         if isinstance(result, complex):
-            return result.real if abs(result.imag) <= _ROUNDING * abs(result.real) else math.nan
+            if abs(result.imag) <= _ROUNDING * abs(result.real):
+                return result.real
+            return math.nan
         return float(result)
 
     return height

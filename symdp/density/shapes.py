@@ -149,7 +149,9 @@ def _without_constant(f: sp.Expr, x: sp.Symbol, support: Support) -> sp.Expr:
             sign = 1 if run.is_nonnegative else -1
     if sign == 1:
         return body
-    return sp.Add(*(-term for term in sp.Add.make_args(body))) if sign == -1 else f
+    if sign == -1:
+        return sp.Add(*(-term for term in sp.Add.make_args(body)))
+    return f
 
 
 def _log_concave(f: sp.Expr, x: sp.Symbol, support: Support, centre: sp.Expr | None) -> Fact:
@@ -367,7 +369,9 @@ def _affine_argument(term: sp.Expr, x: sp.Symbol) -> Any:
     function = term.as_independent(x, as_Add=False)[1]
     if type(function) not in _DERIVATIVES or not function.args[0].is_polynomial(x):
         return None
-    return function if sp.degree(function.args[0], x) == 1 else None
+    if sp.degree(function.args[0], x) == 1:
+        return function
+    return None
 
 
 def _laplace_part(f: sp.Expr, x: sp.Symbol, is_wanted: Callable[[sp.Expr], bool]) -> bool:

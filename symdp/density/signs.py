@@ -31,7 +31,9 @@ def sign_of(expression: sp.Expr) -> int | None:
         if sign is not None:
             return sign
     free = released(expression)
-    return None if free == expression else sign_of(free)
+    if free == expression:
+        return None
+    return sign_of(free)
 
 
 def _without_logs(expression: sp.Expr) -> int | None:
@@ -49,7 +51,9 @@ def _without_logs(expression: sp.Expr) -> int | None:
     if sign is not None or unclear:
         return sign
     factored = sp.factor_terms(tidy.factor(tidy.together(expression)))
-    return _of_product(factored) if factored != expression else None
+    if factored != expression:
+        return _of_product(factored)
+    return None
 
 
 def _with_positive_bessels(expression: sp.Expr) -> sp.Expr:
@@ -70,7 +74,9 @@ def sign_from_one_on(expression: sp.Expr) -> int | None:
     top, bottom = (
         _assumed(sp.expand(part)) for part in sp.fraction(tidy.bounded(sp.together, moved))
     )
-    return None if top is None or bottom is None else top * bottom
+    if top is None or bottom is None:
+        return None
+    return top * bottom
 
 
 def _assumed(expression: sp.Expr) -> int | None:
@@ -132,7 +138,9 @@ def _of_two_exponentials(expression: sp.Expr) -> int | None:
     if sign == other:
         return sign
     gap = _without_logs(sp.expand(u - v + sp.log(sp.Abs(a)) - sp.log(sp.Abs(b))))
-    return None if gap is None else gap * sign
+    if gap is None:
+        return None
+    return gap * sign
 
 
 def exponential_part(term: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
@@ -164,7 +172,9 @@ def _of_roots(expression: sp.Expr) -> int | None:
     other_sign = sign_of(a)
     if other_sign is None or other_sign == sign:
         return other_sign
-    return None if larger is None else larger * other_sign
+    if larger is None:
+        return None
+    return larger * other_sign
 
 
 def _has_root(expression: sp.Expr) -> bool:
@@ -192,7 +202,9 @@ def _of_logs(expression: sp.Expr) -> int | None:
     if not side:
         return None
     sign = sign_of(sp.powsimp(sp.expand(above - below), combine="exp"))
-    return None if sign is None else side * sign
+    if sign is None:
+        return None
+    return side * sign
 
 
 def _of_exponential_polynomial(expression: sp.Expr) -> int | None:
@@ -225,7 +237,9 @@ def _of_exponential_polynomial(expression: sp.Expr) -> int | None:
         return None
     (first,) = top
     (second,) = bottom
-    return None if first is None or second is None else first * second
+    if first is None or second is None:
+        return None
+    return first * second
 
 
 def is_nearly_zero(value: sp.Expr) -> bool:

@@ -35,7 +35,9 @@ def trend(
         return known[expression]
     if isinstance(expression, sp.Add):
         directions = {trend(term, x, lower, upper, known) for term in expression.args} - {0}
-        return directions.pop() if len(directions) == 1 else None
+        if len(directions) == 1:
+            return directions.pop()
+        return None
     if isinstance(expression, sp.Mul):
         return _product_trend(expression, x, lower, upper, known)
     if isinstance(expression, sp.exp | sp.log):
@@ -79,7 +81,9 @@ def _power_trend(power: sp.Pow, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) ->
             return None
         direction = trend(exponent, x, lower, upper)
         rate = sign_of(sp.log(base))
-        return None if direction is None or rate is None else direction * rate
+        if direction is None or rate is None:
+            return None
+        return direction * rate
     direction = trend(base, x, lower, upper)
     sign = sign_of(exponent)
     if direction is None or sign is None:

@@ -40,13 +40,17 @@ LATTICE = "a lattice loss has oscillating terms of this order"
 @cache
 def kappa(j: int) -> sp.Symbol:
     """Return the symbol of K⁽ʲ⁾(0), the j-th cumulant of one step under P."""
-    return sp.Symbol(f"kappa_{j}", positive=True) if j < 3 else sp.Symbol(f"kappa_{j}", real=True)
+    if j < 3:
+        return sp.Symbol(f"kappa_{j}", positive=True)
+    return sp.Symbol(f"kappa_{j}", real=True)
 
 
 @cache
 def at_place(j: int) -> sp.Symbol:
     """Return the symbol of K⁽ʲ⁾(s), of one step at the tilt s of the regime."""
-    return sp.Symbol(f"K_{j}", positive=True) if j == 2 else sp.Symbol(f"K_{j}", real=True)
+    if j == 2:
+        return sp.Symbol(f"K_{j}", positive=True)
+    return sp.Symbol(f"K_{j}", real=True)
 
 
 @dataclass(frozen=True)
@@ -305,7 +309,9 @@ def _shorter(expression: sp.Expr) -> sp.Expr:
 
 
 def _rewritten(term: sp.Expr) -> sp.Expr:
-    return sp.factor_terms(term) if term.has(HyperbolicFunction) else tidy.simplify(term)
+    if term.has(HyperbolicFunction):
+        return sp.factor_terms(term)
+    return tidy.simplify(term)
 
 
 QUANTILE = sp.Symbol("z_delta", real=True)

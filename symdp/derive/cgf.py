@@ -176,7 +176,9 @@ def _domain(
         back = {next(iter(value.free_symbols)): 1 / r - 1 for r, value in odds.items()}
         concrete = with_values(pair, odds)
         domain = _domain(concrete, list(stretches_of(concrete)))
-        return None if domain is None else tuple(tidy.simplify(end.subs(back)) for end in domain)
+        if domain is None:
+            return None
+        return tuple(tidy.simplify(end.subs(back)) for end in domain)
     flanks = [
         Flank(_forms(stretch.smooth.p_terms), _forms(stretch.smooth.q_terms), end)
         for stretch in stretches
@@ -272,7 +274,9 @@ def _hopeless(integrand: Integrand, tilt: sp.Symbol) -> str:
     if powers is None:
         plain = {integrand.x**k for k in range(1, 9)}
         several = len(set(integrand.form.smooth) - plain) > 1
-        return "the exponent holds several unlike terms" if several else ""
+        if several:
+            return "the exponent holds several unlike terms"
+        return ""
     if max(powers, default=0) > 2 and len(powers) > 1:
         return f"the exponent is a full polynomial of degree {max(powers)}"
     return ""

@@ -44,8 +44,12 @@ def cgf_domain(flanks: Iterable[Flank]) -> tuple[sp.Expr, sp.Expr] | None:
 def _later(a: sp.Expr, b: sp.Expr, direction: int) -> sp.Expr:
     order = compare(a, b)
     if order is None:
-        return sp.Max(a, b) if direction > 0 else sp.Min(a, b)
-    return a if order in (0, direction) else b
+        if direction > 0:
+            return sp.Max(a, b)
+        return sp.Min(a, b)
+    if order in (0, direction):
+        return a
+    return b
 
 
 def _flank_bounds(flank: Flank) -> tuple[sp.Expr, sp.Expr] | None:
@@ -64,13 +68,17 @@ def _flank_bounds(flank: Flank) -> tuple[sp.Expr, sp.Expr] | None:
         if order[0] == 0:  # a log: |x|^a converges for a < −1 at ∞, for a > −1 at a finite end
             limit = sp.S.NegativeOne if flank.end.is_infinite else sp.S.One
         return _below(at_zero, slope, limit)
-    return (-sp.oo, sp.oo) if not flank.end.is_infinite else None
+    if not flank.end.is_infinite:
+        return (-sp.oo, sp.oo)
+    return None
 
 
 def _below(constant: sp.Expr, slope: sp.Expr, limit: sp.Expr) -> tuple[sp.Expr, sp.Expr] | None:
     """Solve constant + t·slope < limit."""
     if slope == 0:
-        return (-sp.oo, sp.oo) if sign_of(limit - constant) == 1 else None
+        if sign_of(limit - constant) == 1:
+            return (-sp.oo, sp.oo)
+        return None
     sign = sign_of(slope)
     edge = sp.factor_terms(tidy.cancel((limit - constant) / slope))
     if sign is None:  # both cases, told apart where the parameters have values
@@ -81,7 +89,9 @@ def _below(constant: sp.Expr, slope: sp.Expr, limit: sp.Expr) -> tuple[sp.Expr, 
             sp.Piecewise((-sp.oo, sp.Ge(open_part, 0)), (edge, True)),
             sp.Piecewise((edge, sp.Gt(open_part, 0)), (sp.oo, True)),
         )
-    return (-sp.oo, edge) if sign > 0 else (edge, sp.oo)
+    if sign > 0:
+        return (-sp.oo, edge)
+    return (edge, sp.oo)
 
 
 def _sorted_orders(*growths: _Growth) -> list[_Order] | None:
@@ -198,7 +208,11 @@ def _finite_growth(form: LogForm, end: sp.Expr) -> _Growth | None:
     """Near a finite end only factors that vanish or blow up there matter."""
     power = power_at(form, end)
     # In log(1/|x − end|), which grows: |x − end|^a converges for −a < 1.
-    return None if power is None else {(0, sp.S.Zero): -power[0]} if power[0] != 0 else {}
+    if power is None:
+        return None
+    if power[0] != 0:
+        return {(0, sp.S.Zero): -power[0]}
+    return {}
 
 
 def power_at(form: LogForm, end: sp.Expr, side: int = 1) -> tuple[sp.Expr, sp.Expr] | None:
@@ -240,7 +254,9 @@ def power_at_end(terms: Iterable[Term], end: sp.Expr, side: int) -> tuple[sp.Exp
         exponent for exponent in total if all(compare(other, exponent) in (0, 1) for other in total)
     ]
     is_known = len(least) == 1 and not tidy.vanishes(total[least[0]])
-    return (least[0], total[least[0]]) if is_known else None
+    if is_known:
+        return (least[0], total[least[0]])
+    return None
 
 
 _MOST_ORDER = 12  # of a zero

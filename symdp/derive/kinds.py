@@ -130,4 +130,6 @@ def derive(mechanism: Mechanism, direction: str = "remove", time_limit: float = 
     if has_no_single_pair(mechanism):
         return derive_epoch(mechanism, direction, time_limit)
     cases = derive_cases(mechanism, direction, time_limit)
-    return cases[0] if len(cases) == 1 else CasesDerivation(mechanism, direction, cases)
+    if len(cases) == 1:
+        return cases[0]
+    return CasesDerivation(mechanism, direction, cases)

@@ -112,7 +112,9 @@ def _leading(expression: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr:
 
     def decaying(order: sp.Expr, z: sp.Expr) -> sp.Expr:
         grows = x not in order.free_symbols and _extended(z, x, end) is sp.oo
-        return sp.sqrt(sp.pi / (2 * z)) * sp.exp(-z) if grows else sp.besselk(order, z)
+        if grows:
+            return sp.sqrt(sp.pi / (2 * z)) * sp.exp(-z)
+        return sp.besselk(order, z)
 
     def in_log(log: sp.Expr) -> sp.Expr:
         """log(c ± c·erf z) is log c + log erfc(∓z), which has an expansion where erf z → ∓1."""
@@ -172,7 +174,9 @@ def _combined(node: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr | None:
         infinite = {value for value in values if value in _INFINITE}
         if len(infinite) > 1:
             return None
-        return infinite.pop() if infinite else sp.Add(*values)
+        if infinite:
+            return infinite.pop()
+        return sp.Add(*values)
     if isinstance(node, sp.Mul):
         return _product(values)
     if isinstance(node, sp.exp):
@@ -180,16 +184,16 @@ def _combined(node: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr | None:
     if isinstance(node, sp.log):
         if values[0] is sp.oo:
             return sp.oo
-        return (
-            -sp.oo
-            if is_nearly_zero(values[0])
-            else sp.log(values[0], evaluate=_is_short(values[0]))
-        )
+        if is_nearly_zero(values[0]):
+            return -sp.oo
+        return sp.log(values[0], evaluate=_is_short(values[0]))
     if isinstance(node, sp.Pow):
         return _power(*values)
     # So that cos(π(1 − w)/2w − π/2w) is seen to be cos(−π/2).
     result = node.func(*(sp.expand(value) if value.free_symbols else value for value in values))
-    return None if result.has(sp.nan, sp.zoo, sp.oo, -sp.oo, sp.AccumBounds) else result
+    if result.has(sp.nan, sp.zoo, sp.oo, -sp.oo, sp.AccumBounds):
+        return None
+    return result
 
 
 def _is_short(value: sp.Expr) -> bool:
@@ -215,15 +219,25 @@ def _power(base: sp.Expr, exponent: sp.Expr) -> sp.Expr | None:
         if not sign or exponent in _INFINITE or (base is -sp.oo and not exponent.is_integer):
             return None
         if base is -sp.oo and sign > 0:
-            return sp.oo if exponent.is_even else -sp.oo if exponent.is_odd else None
+            if exponent.is_even:
+                return sp.oo
+            if exponent.is_odd:
+                return -sp.oo
+            return None
         if base in _INFINITE:
-            return sp.oo if sign > 0 else sp.S.Zero
-        return sp.S.Zero if sign > 0 else None
+            if sign > 0:
+                return sp.oo
+            return sp.S.Zero
+        if sign > 0:
+            return sp.S.Zero
+        return None
     if exponent in _INFINITE:
         steep = sign_of(base - 1)
         if sign_of(base) != 1 or not steep or not sign:
             return None
-        return sp.oo if steep == sign else sp.S.Zero
+        if steep == sign:
+            return sp.oo
+        return sp.S.Zero
     return base**exponent
 
 
@@ -318,7 +332,9 @@ def _limit_of_shift(piece: Piece, x: sp.Symbol, end: sp.Expr) -> sp.Expr | None:
         if _may_vanish(residual, x) and sp.expand_log(sp.expand(residual), force=True) == 0:
             slope = sp.powsimp(sp.expand(sp.diff(log_q, x)))
             value = limit_at(slope, x, end, from_left=end is sp.oo)
-            return None if value is None else _product((-shift, value))
+            if value is None:
+                return None
+            return _product((-shift, value))
     return None
 
 
@@ -346,4 +362,6 @@ def _extreme(values: list[sp.Expr], direction: int) -> sp.Expr | None:
             best = value
     if undecided and all(value.is_extended_real for value in (best, *undecided)):
         return (sp.Max if direction > 0 else sp.Min)(best, *undecided)
-    return None if undecided else best
+    if undecided:
+        return None
+    return best

@@ -54,7 +54,9 @@ def _by_search(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -
         if lower == upper:
             return density.subs(x, lower)
         whole = sp.Sum(density, (x, lower, upper))
-        return sp.factor(whole.doit()) if density.is_polynomial(x) else whole
+        if density.is_polynomial(x):
+            return sp.factor(whole.doit())
+        return whole
     whole = sp.Integral(density, (x, lower, upper))
     integral = compute("integrate", (density, x, lower, upper), _SECONDS)
     if integral is None or integral.has(sp.I, sp.Piecewise, sp.hyper, sp.meijerg):
@@ -65,7 +67,9 @@ def _by_search(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -
         return abs(sp.N(whole.subs(values), _DIGITS) - sp.N(integral.subs(values), _DIGITS))
 
     size = attempt(gap, sp.oo, _SECONDS)
-    return integral if size.is_comparable and size < sp.Float(10) ** (5 - _DIGITS) else whole
+    if size.is_comparable and size < sp.Float(10) ** (5 - _DIGITS):
+        return integral
+    return whole
 
 
 def with_known_masses(pair: Pair) -> Pair:
@@ -73,7 +77,9 @@ def with_known_masses(pair: Pair) -> Pair:
     masses = {m for e in pair.expressions() for m in e.atoms(MassIntegral, MassSum)}
     formulas = {mass: formula for mass in masses if (formula := _known_mass(mass)) is not None}
 
-    return mapped(pair, lambda part: part.xreplace(formulas)) if formulas else pair
+    if formulas:
+        return mapped(pair, lambda part: part.xreplace(formulas))
+    return pair
 
 
 @lru_cache(maxsize=64)
@@ -97,7 +103,9 @@ def _known_mass(mass: MassIntegral | MassSum) -> sp.Expr | None:
         )
         seen = sp.Float(moment(sp.S.Zero, pieces(concrete), [], x).real.str(_DIGITS, radius=False))
         gap = abs(total.subs(values).evalf(_DIGITS) / seen - 1)
-        return total if gap.is_comparable and gap < _SUM_TOLERANCE else None
+        if gap.is_comparable and gap < _SUM_TOLERANCE:
+            return total
+        return None
 
     return or_reason(lambda: attempt(found, None, _SECONDS), lambda _: None)
 
@@ -240,7 +248,11 @@ def _direction(pieces: Sequence[Piece], k: sp.Symbol) -> int:
         return 0
     names = {"increasing": 1, "decreasing": -1}
     directions = {names[way] for way in ways} | (steps - {0})
-    return directions.pop() or 0 if len(directions) == 1 else 0 if directions else 1
+    if len(directions) == 1:
+        return directions.pop() or 0
+    if directions:
+        return 0
+    return 1
 
 
 def _up_to(piece: Piece, k: sp.Symbol, direction: int) -> sp.Expr:

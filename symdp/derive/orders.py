@@ -173,7 +173,9 @@ def value_at(cgf: CGF, tilt: sp.Expr) -> sp.Expr:
         if limit is None:
             raise InputError(f"K has no value found at {tilt}")
         value = limit
-    return sp.expand(value) if not value.has(sp.log) else value
+    if not value.has(sp.log):
+        return sp.expand(value)
+    return value
 
 
 def check_order(order: int, least: int) -> None:

@@ -62,7 +62,9 @@ def _solutions(node: sp.Expr, value: sp.Expr, x: sp.Symbol, depth: int) -> list[
         base, power = node.as_base_exp()
         if x in power.free_symbols:
             exponent = sp.log(value) / sp.log(base)
-            return [] if x in base.free_symbols else _solutions(power, exponent, x, depth + 1)
+            if x in base.free_symbols:
+                return []
+            return _solutions(power, exponent, x, depth + 1)
         root = value ** (1 / power)
         both = [root, -root] if power.is_even else [root]
         return [solution for r in both for solution in _solutions(base, r, x, depth + 1)]
@@ -189,7 +191,9 @@ def pld_cdf(
         ends = (piece.lower, back) if piece.slope == "increasing" else (back, piece.upper)
         end = sp.Dummy("end", real=True)
         mass = _mass(piece, x, *(end if at is back else at for at in ends))
-        return None if mass is None else _short(mass.subs(end, back))
+        if mass is None:
+            return None
+        return _short(mass.subs(end, back))
 
     return _summed(pieces, inverses, x, s, part, is_density=False)
 
@@ -292,7 +296,9 @@ def _in_cases(parts: list[_Part], s: sp.Symbol) -> sp.Expr:
             cases[-1] = (total, condition)
         else:
             cases.append((total, condition))
-    return cases[0][0] if len(cases) == 1 else sp.Piecewise(*cases, evaluate=False)
+    if len(cases) == 1:
+        return cases[0][0]
+    return sp.Piecewise(*cases, evaluate=False)
 
 
 def _in_order(parts: list[_Part]) -> list[sp.Expr] | None:
@@ -303,7 +309,9 @@ def _in_order(parts: list[_Part]) -> list[sp.Expr] | None:
     except InputError:
         below = {end: {p.low for p in parts if p.high == end} & inner for end in inner}
         order = list(TopologicalSorter(below).static_order())
-        return order if all(low in below[high] for low, high in pairwise(order)) else None
+        if all(low in below[high] for low, high in pairwise(order)):
+            return order
+        return None
 
 
 def _agrees(

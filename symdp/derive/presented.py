@@ -45,11 +45,9 @@ def presented(expression: sp.Basic) -> sp.Basic:
     if expression.has(*_UNSEEN):
         return expression.replace(sp.Sum, lambda *parts: _one_term(sp.Sum(*parts)))
     rewritten = _rewritten(expression)
-    return (
-        rewritten
-        if rewritten == expression or equal_in_numbers(rewritten, expression)
-        else expression
-    )
+    if rewritten == expression or equal_in_numbers(rewritten, expression):
+        return rewritten
+    return expression
 
 
 def _condition(condition: sp.Basic) -> sp.Basic:
@@ -78,7 +76,9 @@ def equal_in_numbers(first: sp.Expr, second: sp.Expr) -> bool:
 def _number(form: sp.Expr, values: dict[sp.Symbol, sp.Rational]) -> mpmath.mpc | None:
     plain = form.replace(NORMAL, lambda z: (1 + sp.erf(z / sp.sqrt(2))) / 2)
     parts = plain.evalf(_DIGITS, subs=values, maxn=300).as_real_imag()
-    return mpmath.mpc(*map(str, parts)) if all(part.is_Number for part in parts) else None
+    if all(part.is_Number for part in parts):
+        return mpmath.mpc(*map(str, parts))
+    return None
 
 
 def _without_log(node: sp.exp) -> sp.Expr:
@@ -91,7 +91,9 @@ def _without_log(node: sp.exp) -> sp.Expr:
             powers *= logs[0].args[0] ** (term / logs[0])
         else:
             remaining.append(term)
-    return node if powers == 1 else powers * sp.exp(sp.Add(*remaining))
+    if powers == 1:
+        return node
+    return powers * sp.exp(sp.Add(*remaining))
 
 
 def _one_exponential(node: sp.Mul) -> sp.Expr:
@@ -130,7 +132,9 @@ def _hyperbolic(node: sp.Add) -> sp.Expr:
     if len(node.args) != 2 or node.args[0] != 1:
         return node
     match = node.args[1].match(-(sp.tanh(_SQUARED) ** 2))
-    return node if match is None else sp.cosh(match[_SQUARED]) ** -2
+    if match is None:
+        return node
+    return sp.cosh(match[_SQUARED]) ** -2
 
 
 def _one_logarithm(node: sp.Add) -> sp.Expr:
@@ -147,18 +151,24 @@ def _one_logarithm(node: sp.Add) -> sp.Expr:
         if len(inside) > 1 and any(argument.is_number for argument in inside):
             apart = sp.Add(*(factor * sp.log(argument) for argument in inside))
             joined = sp.expand_mul(joined - apart, deep=False) + factor * sp.log(sp.Mul(*inside))
-    return joined if sp.count_ops(joined) < sp.count_ops(node) else node
+    if sp.count_ops(joined) < sp.count_ops(node):
+        return joined
+    return node
 
 
 def _absolute(node: sp.Abs) -> sp.Expr:
     sign = sign_of(node.args[0])
-    return node if sign is None else sign * node.args[0]
+    if sign is None:
+        return node
+    return sign * node.args[0]
 
 
 def _one_term(node: sp.Sum) -> sp.Expr:
     """A sum of one term is that term."""
     k, low, high = node.limits[0]
-    return node.function.subs(k, low) if len(node.limits) == 1 and low == high else node
+    if len(node.limits) == 1 and low == high:
+        return node.function.subs(k, low)
+    return node
 
 
 def _logarithm(node: sp.log) -> sp.Expr:

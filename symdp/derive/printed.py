@@ -158,7 +158,9 @@ class Derivation:
 
 def printed_orders(order: int | None, whole: bool) -> tuple[int, bool]:
     """Return up to which order, and whether the general series are asked for."""
-    return (2, whole) if order is None else (order, True)
+    if order is None:
+        return (2, whole)
+    return (order, True)
 
 
 def in_brief(d: PrivacyLoss) -> str:
@@ -195,7 +197,9 @@ def _is_long(number: sp.Rational) -> bool:
 
 
 def _cut(line: str) -> str:
-    return line if len(line) < _BRIEF else f"{line[: _BRIEF - 1]}…"
+    if len(line) < _BRIEF:
+        return line
+    return f"{line[: _BRIEF - 1]}…"
 
 
 # What the dominating pair of a sampling scheme rests on.

@@ -136,7 +136,9 @@ class PrivacyLoss:
     def only_loss(self) -> sp.Expr | None:
         """The one finite value that the loss takes; None where there are several, or none."""
         low, high = self.loss_range or (sp.S.Zero, sp.S.One)
-        return low if low == high else None
+        if low == high:
+            return low
+        return None
 
     @property
     def is_disjoint(self) -> bool:

@@ -89,7 +89,9 @@ def closed_cumulant(d: HasCGF, order: int) -> sp.Expr | None:
         lambda: derivative_of(expression, tilt, order), None, _SHARE, _LEAST
     )
     # A special function may have no derivative by its parameters.
-    return None if derivative is None or derivative.has(sp.Derivative, sp.Subs) else derivative
+    if derivative is None or derivative.has(sp.Derivative, sp.Subs):
+        return None
+    return derivative
 
 
 def msd(d: HasCGF, order: int, substitute: bool = False) -> sp.Expr:
@@ -341,16 +343,19 @@ def _of_piece(piece: Piece, order: int, x: sp.Symbol) -> sp.Expr | None:
     if loss.degree() > _MOST_DEGREE:
         return None
     # Analytic at 0, where it is put to 0; of a sign with which an infinite piece has an integral.
-    beta = (
-        sp.Dummy("beta", negative=True) if piece.upper == sp.oo else sp.Dummy("beta", positive=True)
-    )
+    if piece.upper == sp.oo:
+        beta = sp.Dummy("beta", negative=True)
+    else:
+        beta = sp.Dummy("beta", positive=True)
     generating = _tilted_mass(piece, x, beta)
     if generating is None:
         return None
     total = sp.S.Zero
     for (power,), coefficient in (loss**order).terms():
         total += coefficient * sp.diff(generating, beta, power).subs(beta, 0)
-    return None if total.has(sp.nan, sp.zoo) else total
+    if total.has(sp.nan, sp.zoo):
+        return None
+    return total
 
 
 def _tilted_mass(piece: Piece, x: sp.Symbol, beta: sp.Symbol) -> sp.Expr | None:
@@ -441,5 +446,7 @@ def _quadrature(pair: Pair, order: int) -> tuple[mpmath.mpf, mpmath.mpf]:
 def _end(end: sp.Expr) -> mpmath.mpf:
     """Return an end of a piece, infinite ones too."""
     if end.is_infinite:
-        return mpmath.inf if end == sp.oo else -mpmath.inf
+        if end == sp.oo:
+            return mpmath.inf
+        return -mpmath.inf
     return mpmath.mpmathify(end.evalf(_DIGITS))

@@ -76,7 +76,9 @@ class _Log:
         numerator, denominator = sp.fraction(self.sign * self.inside)
         if denominator == 1 and numerator == 1:
             return sp.S.Zero
-        return -sp.log(denominator) if numerator == 1 else sp.log(numerator / denominator)
+        if numerator == 1:
+            return -sp.log(denominator)
+        return sp.log(numerator / denominator)
 
     def _take(self, factor: sp.Expr, power: sp.Expr) -> None:
         if isinstance(factor, sp.Mul):

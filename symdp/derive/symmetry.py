@@ -51,7 +51,9 @@ def dominating_direction(pair: Pair) -> Dominance:
             and dominances[0].value != "unknown"
         )
         proof = f"of every pair of the public choice {dominances[0].proof}"
-        return Dominance(dominances[0].value, proof) if alike else Dominance("unknown", compare)
+        if alike:
+            return Dominance(dominances[0].value, proof)
+        return Dominance("unknown", compare)
     used = [[i for i, w in enumerate(ws) if w != 0] for ws in (pair.p_weights, pair.q_weights)]
     plain = len(used[0]) == 1 and len(used[1]) == 1
     poisson = len(used[0]) == 2 and len(used[1]) == 1 and used[1][0] in used[0]
@@ -83,7 +85,9 @@ def _exchange(pair: Pair, first: int, second: int) -> str:
         there = sorted((sp.srepr(tidy.simplify(a)), sp.srepr(tidy.simplify(b)))
                        for a, b in zip(f, g, strict=True))  # fmt: skip
         back = sorted((b, a) for a, b in there)
-        return "an exchange of points" if there == back else ""
+        if there == back:
+            return "an exchange of points"
+        return ""
     if isinstance(f, tuple) or isinstance(g, tuple):
         return ""
     x = pair.variable

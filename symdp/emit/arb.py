@@ -50,7 +50,9 @@ def log_erfc_ball(_detail: object, analytic: bool, z: acb) -> acb:
     off = arb(0, abs(term).upper())
     total += acb(off, 0 if z.imag == 0 else off)
     series = total.log() - z * z - z.log() - acb.pi().log() / 2
-    return series if abs(series.imag) < arb.pi() else ball  # of the principal branch alone
+    if abs(series.imag) < arb.pi():  # of the principal branch alone
+        return series
+    return ball
 
 
 def _comparison(
@@ -60,19 +62,31 @@ def _comparison(
 
     def operation(_detail: object, _analytic: bool, left: Any, right: Any) -> bool | None:
         difference = (acb(left) - acb(right)).real
-        return True if decide(difference) else (False if refute(difference) else None)
+        if decide(difference):
+            return True
+        if refute(difference):
+            return False
+        return None
 
     return operation
 
 
 def _all_of(_detail: object, _analytic: bool, *parts: bool | None) -> bool | None:
     """Whether all hold."""
-    return False if False in parts else (None if None in parts else True)
+    if False in parts:
+        return False
+    if None in parts:
+        return None
+    return True
 
 
 def _any_of(_detail: object, _analytic: bool, *parts: bool | None) -> bool | None:
     """Whether one holds."""
-    return True if True in parts else (None if None in parts else False)
+    if True in parts:
+        return True
+    if None in parts:
+        return None
+    return False
 
 
 def _piecewise(_detail: object, analytic: bool, *branches: Any) -> acb:
@@ -97,7 +111,9 @@ def _integer_power(exponent: int, _analytic: bool, base: acb) -> acb:
         return raised
     # Products of wide balls are wider than what they stand for.
     united = (ends[0] ** exponent).union(ends[1] ** exponent)
-    return united if exponent % 2 or not base.contains(0) else united.union(acb(0))
+    if exponent % 2 or not base.contains(0):
+        return united
+    return united.union(acb(0))
 
 
 def _power(_detail: object, analytic: bool, base: acb, exponent: acb) -> acb:
@@ -193,7 +209,9 @@ def _around_largest(
 
 def _log_size(coefficient: acb) -> float:
     size = abs(float(coefficient.real.mid()))
-    return math.log(size) if size > 0 else -math.inf
+    if size > 0:
+        return math.log(size)
+    return -math.inf
 
 
 def _is_single(
@@ -249,7 +267,9 @@ def _bessel_k_ball(order: acb | fmpq, value: acb, *, scaled: bool = False) -> ac
     slope = (near + far).upper() / 2
     reach = (slope * (value.real.rad() + value.imag.rad())).upper()
     enclosure = centre + acb(arb(0, reach), arb(0, reach))
-    return enclosure * value.exp() if scaled else +enclosure
+    if scaled:
+        return enclosure * value.exp()
+    return +enclosure
 
 
 def _bessel_k_at(order: fmpq, z: acb) -> acb:
@@ -293,7 +313,9 @@ def _asinh(_detail: object, analytic: bool, value: acb) -> acb:
     direct = -((-value).asinh()) if value.real < 0 else value.asinh()
     inside = 1 + value * value
     kept = direct.is_finite() or not inside.real > 0
-    return direct if kept else value.mid().asinh() + (value - value.mid()) / inside.sqrt()
+    if kept:
+        return direct
+    return value.mid().asinh() + (value - value.mid()) / inside.sqrt()
 
 
 _Operation = Callable[..., Any]
@@ -382,7 +404,9 @@ def _of_kind(arguments: tuple[Any, ...], value: Any) -> Any:
     result = acb(value)
     if any(isinstance(argument, acb) for argument in arguments):
         return result
-    return result.real if result.imag.contains(0) else arb.nan()
+    if result.imag.contains(0):
+        return result.real
+    return arb.nan()
 
 
 def compile_arb(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> ArbFunction:
@@ -489,7 +513,9 @@ def _with_real_cuts(name: str) -> _Operation:
 
 
 def _acosh(_detail: object, analytic: bool, value: acb) -> acb:
-    return UNKNOWN if analytic and _on_cut_left_of(value, 1) else value.acosh()
+    if analytic and _on_cut_left_of(value, 1):
+        return UNKNOWN
+    return value.acosh()
 
 
 def _bessel(name: str) -> _Operation:
@@ -517,7 +543,9 @@ def _hypergeometric(above: Any, analytic: bool, *parts: Any) -> acb:
 
 
 def _hyperu(_detail: object, analytic: bool, a: acb, b: acb, value: acb) -> acb:
-    return UNKNOWN if analytic and _on_cut_left_of(value, 0) else acb(value.hypgeom_u(a, b))
+    if analytic and _on_cut_left_of(value, 0):
+        return UNKNOWN
+    return acb(value.hypgeom_u(a, b))
 
 
 def _log_bessel_k(detail: Any, analytic: bool, order: acb, value: acb) -> acb:
@@ -538,7 +566,9 @@ def _log_bessel_i(_detail: object, analytic: bool, order: acb, value: acb) -> ac
 def _incomplete_gamma(name: str) -> _Operation:
     def operation(_detail: object, analytic: bool, order: acb, value: acb) -> acb:
         on_cut = analytic and _on_cut_left_of(value, 0)
-        return UNKNOWN if on_cut else acb(getattr(value, name)(order))
+        if on_cut:
+            return UNKNOWN
+        return acb(getattr(value, name)(order))
 
     return operation
 
@@ -598,14 +628,18 @@ def _in_logarithms(term: sp.Expr, variable: sp.Symbol) -> _Operation:
 
     def value(x: Any, analytic: bool = False) -> Any:
         by_logs = compiled(x, analytic=analytic).exp()
-        return by_logs if by_logs.is_finite() else plain(x, analytic=analytic)
+        if by_logs.is_finite():
+            return by_logs
+        return plain(x, analytic=analytic)
 
     return value
 
 
 def _end(limit: sp.Expr) -> arb | None:
     """A limit as a ball, None where it is infinite."""
-    return None if limit.is_infinite else acb(constant(limit)).real
+    if limit.is_infinite:
+        return None
+    return acb(constant(limit)).real
 
 
 def _method(name: str) -> _Operation:

@@ -33,7 +33,9 @@ def smooth_sum(function: Callable[..., Any], first: int, last: int) -> arb | Non
     bits = ctx.prec
     with ctx.workprec(bits + _SPARE_BITS):
         ball = _smooth_sum(function, first, last, arb(2) ** -bits)
-    return None if ball is None else +ball
+    if ball is None:
+        return None
+    return +ball
 
 
 def _smooth_sum(function: Callable[..., Any], first: int, last: int, small: arb) -> arb | None:
@@ -57,7 +59,9 @@ def _smooth_sum(function: Callable[..., Any], first: int, last: int, small: arb)
             return acb((above - below) * falling / (1 + falling))
 
         total -= sign * _integral(weighed, arb(0), height, size * small, small).imag
-    return total if total.is_finite() else None
+    if total.is_finite():
+        return total
+    return None
 
 
 def _integral_over_octaves(function: Callable[..., Any], low: arb, high: arb, relative: arb) -> acb:
@@ -81,7 +85,9 @@ def _integral(
 
     def values(z: acb, analytic: bool = False) -> Any:
         try:
-            return _UNKNOWN if refusal else function(z, analytic=analytic)
+            if refusal:
+                return _UNKNOWN
+            return function(z, analytic=analytic)
         except AccuracyError as error:  # raised here, it would not stop Arb
             refusal.append(error)
             return _UNKNOWN

@@ -23,7 +23,9 @@ def real_ball(expression: object) -> arb:
 
 def end_ball(end: object) -> arb | None:
     """Enclose an end of a range, None where it is infinite."""
-    return None if end.is_infinite else real_ball(end)  # type: ignore[attr-defined]
+    if end.is_infinite:  # type: ignore[attr-defined]
+        return None
+    return real_ball(end)
 
 
 def fraction_ball(value: Fraction) -> arb:
@@ -58,7 +60,9 @@ def constant_value(node: Any, bits: int) -> Any:
         parts = [_midpoint(part, abs(value), bits) for part in (value.real, value.imag)]
         if None not in parts:
             real, imaginary = parts
-            return mpmath.mpc(real, imaginary) if imaginary else real
+            if imaginary:
+                return mpmath.mpc(real, imaginary)
+            return real
         # A mass is known to fewer bits where its tails fall slowly, or where it is not proved;
         # log 1 to an absolute accuracy.
         if holds_mass and value.real.rad() < _SEEN * abs(value.real).max(arb(1)):
@@ -80,7 +84,9 @@ def _midpoint(part: arb, size: arb, bits: int) -> Any:
     else:
         return None
     if not middle.is_finite():
-        return mpmath.inf if middle > 0 else -mpmath.inf
+        if middle > 0:
+            return mpmath.inf
+        return -mpmath.inf
     mantissa, exponent = middle.man_exp()
     with mpmath.workprec(max(int(mantissa).bit_length(), 1)):
         return mpmath.ldexp(mpmath.mpf(int(mantissa)), int(exponent))

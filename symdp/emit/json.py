@@ -115,18 +115,24 @@ class _Writer:
 def _assumptions(symbol: sp.Symbol) -> dict[str, bool]:
     """Return what the symbol was made with, or all that follows from it: both give it back."""
     original = dict(getattr(symbol, "_assumptions_orig", None) or {})
-    return original if sp.Symbol(symbol.name, **original) == symbol else dict(symbol.assumptions0)
+    if sp.Symbol(symbol.name, **original) == symbol:
+        return original
+    return dict(symbol.assumptions0)
 
 
 def _operands(node: sp.Basic) -> tuple[sp.Basic, ...]:
     is_leaf = isinstance(node, sp.Number | sp.NumberSymbol | sp.Symbol) or node in _NAMES
     if is_leaf:
         return ()
-    return node.parts if isinstance(node, MassIntegral) else node.args
+    if isinstance(node, MassIntegral):
+        return tuple(node.parts)
+    return tuple(node.args)
 
 
 def _digits(number: int) -> str:
-    return hex(number) if number.bit_length() > 3 * _MOST_DIGITS else str(number)
+    if number.bit_length() > 3 * _MOST_DIGITS:
+        return hex(number)
+    return str(number)
 
 
 def read_expressions(written: object) -> dict[str, sp.Basic]:
@@ -196,7 +202,9 @@ def _integer(digits: object) -> int:
     if not isinstance(digits, str) or len(digits) > 100 * _MOST_DIGITS:
         raise InputError("a number is written as a string of digits")
     is_hex = digits.lstrip("-").startswith("0x")
-    return int(digits, 16) if is_hex else int(digits)
+    if is_hex:
+        return int(digits, 16)
+    return int(digits)
 
 
 def _name(name: object) -> str:

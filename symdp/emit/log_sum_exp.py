@@ -146,7 +146,9 @@ class _Recogniser:
         arguments = [self.visit(argument) for argument in node.args]
         if any(new is not old for new, old in zip(arguments, node.args, strict=True)):
             node = node.func(*arguments)
-        return _expm1(node) if isinstance(node, sp.Add) else node
+        if isinstance(node, sp.Add):
+            return _expm1(node)
+        return node
 
     def _log(self, node: sp.log) -> sp.Basic:
         argument = node.args[0]
@@ -283,11 +285,9 @@ def _log_special(argument: sp.Expr) -> sp.Expr | None:
         return sp.log(square) / 2 + sp.asinh(odd_part / sp.sqrt(square))
     if isinstance(argument, sp.Add) and len(argument.args) == 2:
         difference = erf_difference(argument)
-        return (
-            None
-            if difference is None
-            else LogErfDifference(*difference[1:]) + sp.log(difference[0])
-        )
+        if difference is None:
+            return None
+        return LogErfDifference(*difference[1:]) + sp.log(difference[0])
     if isinstance(argument, sp.binomial):
         n, k = argument.args
         if all(_is_whole_or_positive(part) for part in (n + 1, k + 1, n - k + 1)):
@@ -314,7 +314,9 @@ def _root_and_rest(total: sp.Expr) -> tuple[sp.Expr, sp.Expr] | None:
     if not others.is_polynomial():
         return None
     square = sp.expand(roots[0].base - others**2)
-    return (square, others) if square.is_number and square.is_positive else None
+    if square.is_number and square.is_positive:
+        return (square, others)
+    return None
 
 
 def erf_difference(difference: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr] | None:

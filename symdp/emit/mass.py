@@ -91,10 +91,14 @@ class MassIntegral(sp.AtomicExpr):  # type: ignore[misc]
         return self._with(*(part.xreplace(rule) for part in self.parts))
 
     def _eval_derivative(self, s: sp.Symbol) -> sp.Expr:
-        return sp.Derivative(self, s, evaluate=False) if s in self.free_symbols else sp.S.Zero
+        if s in self.free_symbols:
+            return sp.Derivative(self, s, evaluate=False)
+        return sp.S.Zero
 
     def _eval_evalf(self, prec: int) -> sp.Expr | None:
-        return None if self.free_symbols else _float(self, prec)
+        if self.free_symbols:
+            return None
+        return _float(self, prec)
 
     def as_integral(self) -> sp.Integral:
         """Return it as SymPy's own integral, to be printed."""
@@ -125,7 +129,9 @@ class MassSum(sp.Sum):  # type: ignore[misc]
         return self
 
     def _eval_evalf(self, prec: int) -> sp.Expr | None:
-        return None if self.free_symbols else _float(self, prec)
+        if self.free_symbols:
+            return None
+        return _float(self, prec)
 
 
 def names_of_masses(expressions: Iterable[sp.Expr]) -> dict[sp.Expr, sp.Symbol]:

@@ -85,12 +85,16 @@ def log_erfc(value: Any) -> Any:
 def _integer_power(exponent: int, base: Any) -> Any:
     if exponent == 2:
         return base * base
-    return 1.0 / base if exponent == -1 else np.power(base, float(exponent))
+    if exponent == -1:
+        return 1.0 / base
+    return np.power(base, float(exponent))
 
 
 def _turn(value: Any) -> Any:
     """exp(−i Im x): SciPy's scaled I carries exp(−|Re x|), and the branch wants exp(−x)."""
-    return np.exp(-1j * value.imag) if np.iscomplexobj(value) else 1.0
+    if np.iscomplexobj(value):
+        return np.exp(-1j * value.imag)
+    return 1.0
 
 
 def _log_bessel_i(order: Any, x: Any) -> Any:
@@ -122,11 +126,15 @@ def _log_bessel_i(order: Any, x: Any) -> Any:
 
 def _log1p(_detail: object, value: Any) -> Any:
     # NumPy's own complex log1p loses small arguments; SciPy's does not.
-    return _of_scipy("log1p")(None, value) if np.iscomplexobj(value) else np.log1p(value)
+    if np.iscomplexobj(value):
+        return _of_scipy("log1p")(None, value)
+    return np.log1p(value)
 
 
 def _expm1(_detail: object, value: Any) -> Any:
-    return _of_scipy("expm1")(None, value) if np.iscomplexobj(value) else np.expm1(value)
+    if np.iscomplexobj(value):
+        return _of_scipy("expm1")(None, value)
+    return np.expm1(value)
 
 
 def _log(_detail: object, value: Any) -> Any:
@@ -243,7 +251,9 @@ def _by_mpmath(above: int | None, *operands: Any) -> Any:
 
     with mpmath.workdps(_DIGITS):
         values = np.asarray(np.frompyfunc(at, len(operands), 1)(*operands), dtype=complex)
-    return values if any(map(np.iscomplexobj, operands)) else values.real
+    if any(map(np.iscomplexobj, operands)):
+        return values
+    return values.real
 
 
 _OPERATIONS: dict[str, Callable[..., Any]] = {

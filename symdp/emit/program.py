@@ -99,7 +99,9 @@ def _build(
     def slot(reference: int) -> int:
         if reference < 0:
             return len(symbols) - 1 - reference
-        return reference if reference < len(symbols) else reference - len(symbols) + first_step
+        if reference < len(symbols):
+            return reference
+        return reference - len(symbols) + first_step
 
     steps = tuple(
         Step(step.operation, tuple(slot(operand) for operand in step.operands), step.detail)

@@ -71,12 +71,16 @@ def _range(name: str, detail: Any, operands: list[Interval], seen: Seen) -> Inte
         seen.folded = True
         interval = _of_ball(OPERATIONS[name](detail, False, *balls))
     seen.crossed |= interval is None
-    return _WHOLE if interval is None or interval[0].is_nan() or interval[1].is_nan() else interval
+    if interval is None or interval[0].is_nan() or interval[1].is_nan():
+        return _WHOLE
+    return interval
 
 
 def _of_ball(ball: Any) -> Interval:
     value = acb(ball)
-    return (value.real.lower(), value.real.upper()) if value.imag.contains(0) else _WHOLE
+    if value.imag.contains(0):
+        return (value.real.lower(), value.real.upper())
+    return _WHOLE
 
 
 def _limit(name: str, detail: Any, end: arb) -> arb:
@@ -143,7 +147,9 @@ def _inverse(end: arb, otherwise: arb) -> arb:
     """Return 1/end; of an infinite end 0, of 0 the infinity of its side."""
     if not end.is_finite():
         return _ZERO
-    return otherwise if end == 0 else 1 / end
+    if end == 0:
+        return otherwise
+    return 1 / end
 
 
 def _integer_power(seen: Seen, exponent: int, base: Interval) -> Interval:
@@ -214,7 +220,9 @@ def _log_sum(name: str) -> Callable[..., Interval | None]:
                 continue
             ends.append(acb(OPERATIONS[name](detail, False, *map(acb, chosen))).real)
         low = -_INFINITE if ends[0] is None else ends[0].lower()
-        return None if ends[1] is None else (low, ends[1].upper())
+        if ends[1] is None:
+            return None
+        return (low, ends[1].upper())
 
     return function
 

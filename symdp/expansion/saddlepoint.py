@@ -17,7 +17,9 @@ def F(j: int) -> sp.Symbol:
     F(z) = K(z) − εz − log z − log(1+z) [SPA (49)]; F_2 is positive at the saddle point, the other
     derivatives are real.
     """
-    return sp.Symbol(f"F_{j}", positive=True) if j == 2 else sp.Symbol(f"F_{j}", real=True)
+    if j == 2:
+        return sp.Symbol(f"F_{j}", positive=True)
+    return sp.Symbol(f"F_{j}", real=True)
 
 
 def gaussian_images(count: int) -> list[int]:

@@ -326,7 +326,9 @@ def _whole_counts(counts: ArrayLike) -> NDArray[np.integer]:
             f"counts: record {row}, kind {column} is {table[row, column]!r}; "
             f"whole numbers from 0 to {_MOST_STEPS} are needed"
         )
-    return table.astype(np.int64) if table.dtype.kind == "f" else table
+    if table.dtype.kind == "f":
+        return table.astype(np.int64)
+    return table
 
 
 def _read(value: Any, name: str) -> Any:

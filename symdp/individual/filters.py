@@ -49,7 +49,9 @@ def replace_state(path: Path, before: Mapping[str, Any], after: Mapping[str, Any
 
 def read(text: str) -> Fraction:
     """Return the exact number of a state file; earlier versions wrote doubles in base 16."""
-    return Fraction(float.fromhex(text)) if "0x" in text else exact_number(text)
+    if "0x" in text:
+        return Fraction(float.fromhex(text))
+    return exact_number(text)
 
 
 def root_up(value: Fraction) -> float:
@@ -65,7 +67,9 @@ def root_up(value: Fraction) -> float:
 def double_up(value: Fraction) -> float:
     """Return the smallest double that is no smaller."""
     double = float(value)
-    return double if Fraction(double) >= value else math.nextafter(double, math.inf)
+    if Fraction(double) >= value:
+        return double
+    return math.nextafter(double, math.inf)
 
 
 def largest_that_fits(guess: float, fits: Callable[[Fraction], bool]) -> float:
@@ -344,7 +348,9 @@ class GaussianFilter(Filter):
     def left(self) -> float:
         """Return the largest μ that still fits."""
         unspent = self._exact**2 - self._sum
-        return largest_that_fits(root_up(unspent), self._fits) if unspent > 0 else 0.0
+        if unspent > 0:
+            return largest_that_fits(root_up(unspent), self._fits)
+        return 0.0
 
     def epsilon(self, delta: float) -> float:
         """Return ε(δ) of the whole budget B: what is proved, whatever part of it was spent."""
@@ -457,7 +463,9 @@ class Odometer(GaussianFilter):
         unspent = self._exact_increments[self.round] ** 2 - self._sum
         later = max(self._exact_increments[self.round + 1 :], default=Fraction(0))
         root = max(root_up(unspent) if unspent > 0 else 0.0, float(later))
-        return largest_that_fits(root, self._fits) if root > 0.0 else 0.0
+        if root > 0.0:
+            return largest_that_fits(root, self._fits)
+        return 0.0
 
     @property
     def bound(self) -> float:
@@ -573,7 +581,9 @@ class RenyiFilter(Filter):
     def left(self) -> float:
         """Return the largest ρ that still fits at some order."""
         unspent = max(Fraction(b) - s for b, s in zip(self.budgets, self._sums, strict=True))
-        return largest_that_fits(float(unspent), lambda x: x <= unspent) if unspent > 0 else 0.0
+        if unspent > 0:
+            return largest_that_fits(float(unspent), lambda x: x <= unspent)
+        return 0.0
 
     def _told(self) -> tuple[str, dict[str, Any]]:
         split = "" if len(self.orders) == 1 else f", δ split over {len(self.orders)} orders"

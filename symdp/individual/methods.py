@@ -96,7 +96,9 @@ class Work:
         """Return the sides of a direction, of which the largest answers."""
         if self.mechanisms is not None:
             return self._kinds.sides(direction)
-        return ("remove", "add") if direction == "both" else (direction,)
+        if direction == "both":
+            return ("remove", "add")
+        return (direction,)
 
     def table(self, side: str, above: bool = False) -> Table:
         """Return the table of a side; `above`, that of the larger noise levels."""
@@ -125,7 +127,9 @@ class Asked:
     @property
     def least(self) -> float:
         """The least ε, or log δ."""
-        return -math.inf if self.log_delta is None else 0.0
+        if self.log_delta is None:
+            return -math.inf
+        return 0.0
 
     def rows(self, chosen: Any) -> Asked:
         """Return the question for some of the records."""
@@ -413,7 +417,9 @@ def step_mechanism(noise: float, rate: float) -> Mechanism:
     sigma = sp.Symbol("sigma", positive=True)
     density = sp.exp(-(x**2) / (2 * sigma**2)) / (sigma * sp.sqrt(2 * sp.pi))
     step = Mechanism.additive(density, x, sensitivity=1, name="step")(sigma=noise)
-    return step if rate == 1.0 else step.subsample("poisson", rate)
+    if rate == 1.0:
+        return step
+    return step.subsample("poisson", rate)
 
 
 def gaussian_step(mechanism: Mechanism) -> tuple[float, float] | None:
@@ -476,7 +482,9 @@ class _StepKinds:
 
     def sides(self, direction: str) -> tuple[str, ...]:
         """Return the sides of a direction, of which the largest answers."""
-        return ("remove",) if self._whole is None else self._whole.sides(direction)
+        if self._whole is None:
+            return ("remove",)
+        return self._whole.sides(direction)
 
     def table(self, side: str) -> LawTable:
         """Return the table of a side; what it does not serve has no loss there."""
@@ -498,7 +506,9 @@ class _StepKinds:
             self.is_served[kind] &= law.mass_at_infinity < 1.0 and law.uncertain_mass == 0.0
         except SymdpError:
             self.is_served[kind] = False
-        return law if self.is_served[kind] else None
+        if self.is_served[kind]:
+            return law
+        return None
 
 
 def record_composition(work: Work, record: int) -> Composition | None:
@@ -515,7 +525,9 @@ def record_composition(work: Work, record: int) -> Composition | None:
             mechanism = step_mechanism(float(work.noise[b]), float(work.rate[b]))
         if mechanism is not None:
             steps.append((mechanism, int(counts[b])))
-    return compose(steps) if steps else None
+    if steps:
+        return compose(steps)
+    return None
 
 
 class _Singles(NamedTuple):

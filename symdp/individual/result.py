@@ -78,12 +78,16 @@ class IndividualResult(Alike):
     @property
     def value(self) -> Array:
         """What was asked for: ε, or δ."""
-        return self.epsilon if self.quantity == "epsilon" else self.delta
+        if self.quantity == "epsilon":
+            return self.epsilon
+        return self.delta
 
     @property
     def computed(self) -> Array:
         """What was asked for as it is computed: ε, or log δ."""
-        return self.epsilon if self.quantity == "epsilon" else self.log_delta
+        if self.quantity == "epsilon":
+            return self.epsilon
+        return self.log_delta
 
     @property
     def kind(self) -> NDArray[np.str_]:

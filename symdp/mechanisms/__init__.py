@@ -131,7 +131,9 @@ def resolve(name_or_path: str | Path, folder: str | Path = ".") -> Mechanism:
         return load_builtin(text)
     path = path_of(text, folder)
     if path is not None:
-        return load(path) if path not in _files().values() else load_builtin(path.stem)
+        if path not in _files().values():
+            return load(path)
+        return load_builtin(path.stem)
     _refuse_without_pair(text)
     hint = suggestion(text, _files()) or f" (built in are {', '.join(_files())})"
     raise InputError(f"no mechanism or file is called {text!r:.60}{hint}")

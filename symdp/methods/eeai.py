@@ -338,11 +338,10 @@ def _log_largest(
     if y.size < 2:
         return total
     for tilted, count in law.tilted_terms(origin, float(y[-1])):
-        log_f = (
-            tilted.log_characteristic(y)
-            if grid is None
-            else log_characteristic_grid(tilted, *grid, grid[1] + y.size)
-        )
+        if grid is None:
+            log_f = tilted.log_characteristic(y)
+        else:
+            log_f = log_characteristic_grid(tilted, *grid, grid[1] + y.size)
         square = np.exp(2.0 * log_f.real)
         total += count * _log_between(square, cell, tilted.variance, tilted.error)
     return total

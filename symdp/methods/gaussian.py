@@ -49,7 +49,9 @@ def central_limit_mu(law: SumLaw) -> float:
     """
     (mean_p, variance_p), (mean_q, variance_q) = (law.cumulants(t, 2) for t in (0.0, -1.0))
     variance = 0.5 * float(variance_p + variance_q)
-    return float(mean_p - mean_q) / math.sqrt(variance) if variance > 0 else 0.0
+    if variance > 0:
+        return float(mean_p - mean_q) / math.sqrt(variance)
+    return 0.0
 
 
 def _shifted(law: SumLaw, epsilon: float) -> float:

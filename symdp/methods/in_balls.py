@@ -35,7 +35,9 @@ def in_balls(law: SumLaw, epsilon: float, answer: Answer) -> Answer:
     if ball is None:
         return answer
     ball_answer = replace(answer_in_balls(ball, -math.inf), slope=answer.slope)
-    return ball_answer if margin(ball_answer) < margin(answer) else answer
+    if margin(ball_answer) < margin(answer):
+        return ball_answer
+    return answer
 
 
 @kept_with_law
@@ -43,7 +45,9 @@ def _ball(law: SumLaw, epsilon: float) -> arb | None:
     """Enclose δ(ε), None where that takes too much work: another line's answer asks again."""
     kinds = _kinds(law)
     try:
-        return None if kinds is None else enclose_sum(kinds, Fraction(epsilon), _DIGITS, _WORK)
+        if kinds is None:
+            return None
+        return enclose_sum(kinds, Fraction(epsilon), _DIGITS, _WORK)
     except AccuracyError:
         return None
 
@@ -109,4 +113,6 @@ class _LawKind(Kind):
         if not self.law.step.point_loss.size:
             return arb(0)
         missing = 1 - sum((mass for mass, _ in balls), arb(0))
-        return missing if self.law.mass_at_infinity > 0 else arb(0)
+        if self.law.mass_at_infinity > 0:
+            return missing
+        return arb(0)

@@ -112,7 +112,9 @@ def log_tail(law: SumLaw, epsilon: float, origin: float, *, upper: bool) -> floa
 def log_hoeffding(law: SumLaw, gap: float) -> float:
     """Return −2 gap²/Σ nᵢτᵢ², a bound on the log probability of exceeding the mean by gap > 0."""
     square = law.square_length
-    return -2.0 * gap * gap / square if square > 0 else 0.0
+    if square > 0:
+        return -2.0 * gap * gap / square
+    return 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -141,7 +141,9 @@ def _tilt_to_mean(law: SumLaw, epsilon: float) -> tuple[Strip, float, float] | N
         return None
     start = 0.5 if strip is Strip.MIDDLE else min(gap / variance, 1.0, 0.5 * end)
     root = increasing_root(probe, end, start)
-    return None if root is None else (strip, *strip.position(root))
+    if root is None:
+        return None
+    return (strip, *strip.position(root))
 
 
 def _tail(

@@ -51,12 +51,16 @@ class Moments(FloatAccountant):
     @property
     def name(self) -> str:
         """The method's name."""
-        return "moments-plain" if self.plain else "moments"
+        if self.plain:
+            return "moments-plain"
+        return "moments"
 
     @property
     def citations(self) -> tuple[str, ...]:
         """What the method rests on."""
-        return ("SPA (40)",) if self.plain else ("SPA (43)",)
+        if self.plain:
+            return ("SPA (40)",)
+        return ("SPA (43)",)
 
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return the bound at one ε, of kind "bound"; it never exceeds δ = 1."""
@@ -66,7 +70,9 @@ class Moments(FloatAccountant):
 
 def log_of(value: float) -> float:
     """Return the logarithm of a number, −∞ where it is not above 0."""
-    return math.log(value) if value > 0 else -math.inf
+    if value > 0:
+        return math.log(value)
+    return -math.inf
 
 
 def log_with_escaped(law: SumLaw, finite: float) -> float:

@@ -103,17 +103,23 @@ class Prv(FloatAccountant):
     @property
     def name(self) -> str:
         """The method's name."""
-        return "tilted-prv" if self.tilted else "prv"
+        if self.tilted:
+            return "tilted-prv"
+        return "prv"
 
     @property
     def citations(self) -> tuple[str, ...]:
         """What the method rests on."""
-        return ("PRV", "SPA") if self.tilted else ("PRV",)
+        if self.tilted:
+            return ("PRV", "SPA")
+        return ("PRV",)
 
     @property
     def least_log_delta(self) -> float:
         """The log of what the coupling's failure may cost at least, where nothing is tilted."""
-        return -math.inf if self.tilted else _LEAST_SHARE
+        if self.tilted:
+            return -math.inf
+        return _LEAST_SHARE
 
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return the interval at one ε, of kind "bound"; the value is its upper end.

@@ -225,7 +225,9 @@ def _log_variation(law: SumLaw) -> float:
     if not math.isfinite(divergence):
         return 0.0
     if not divergence > 0.0:
-        return -math.inf if divergence == 0.0 else 0.0
+        if divergence == 0.0:
+            return -math.inf
+        return 0.0
     return 0.5 * min(math.log(0.5 * divergence), math.log(-math.expm1(-divergence)), 0.0)
 
 
@@ -265,7 +267,9 @@ def _curve_transform(mechanism: Mechanism) -> Callable[[float], float]:
 
     def transform(t: float) -> float:
         value = float(divergence(1.0 + t))
-        return t * value if value >= 0.0 else math.inf
+        if value >= 0.0:
+            return t * value
+        return math.inf
 
     return transform
 

@@ -105,7 +105,9 @@ def _rounded_lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
 
 def _lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
     answer = _rounded_lattice_answer(law, epsilon)
-    return None if answer is None else _sharpened(law, epsilon, answer)
+    if answer is None:
+        return None
+    return _sharpened(law, epsilon, answer)
 
 
 def _sharpened(law: SumLaw, epsilon: float, answer: Answer) -> Answer:
@@ -148,7 +150,9 @@ def _tiny_answer(law: SumLaw, epsilon: float) -> Answer | None:
     if not log_upper < SMALLEST_LOG:
         return None
     wide = _rounded_line_answer(law, epsilon)
-    return _as_bound(log_upper) if wide is None else replace(wide, route="contour")
+    if wide is None:
+        return _as_bound(log_upper)
+    return replace(wide, route="contour")
 
 
 def _as_bound(log_upper: float) -> Answer:
@@ -175,10 +179,14 @@ def _mesh_answer(law: SumLaw, epsilon: float) -> Answer | None:
         if not law.is_spread:
             return None
     if mesh is not None and (not law.is_spread or margin(mesh) <= EXACT):
-        return mesh if _has_lower(mesh) else None
+        if _has_lower(mesh):
+            return mesh
+        return None
     lines = own_lines(law, epsilon)
     if lines is None or not (mesh is None or _holds(mesh, lines[0])):
-        return mesh if mesh is not None and _has_lower(mesh) else None
+        if mesh is not None and _has_lower(mesh):
+            return mesh
+        return None
     answer, assured = lines
     if assured:
         return replace(answer, route="contour")
@@ -342,7 +350,9 @@ class Contour(FloatAccountant):
         if parted is not None:
             moving, still = parted
             answer = self.near(moving, epsilon - still.loss_bounds[0])
-            return None if answer is None else _with_still_steps(answer, still)
+            if answer is None:
+                return None
+            return _with_still_steps(answer, still)
         heavy = law.count > 1 and not law.domain[1] > 0
         if heavy or law.uncertain_mass > 0 or outside_range(law, epsilon) is not None:
             return None
@@ -368,7 +378,9 @@ def _with_still_steps(answer: Answer, still: SumLaw) -> Answer:
     log_escaped = still.log_mass_at_infinity
 
     def raised(log_delta: float | None) -> float | None:
-        return None if log_delta is None else log_add_exp(log_escaped, log_finite + log_delta)
+        if log_delta is None:
+            return None
+        return log_add_exp(log_escaped, log_finite + log_delta)
 
     log_delta = log_add_exp(log_escaped, log_finite + answer.log_delta)
     share = 0.0
@@ -464,7 +476,9 @@ def _log_leading(law: SumLaw, epsilon: float) -> float:
         saddle = saddle_point(law, epsilon, Strip.RIGHT, settled=0.1)
     except AccuracyError:
         return -math.inf
-    return -math.inf if saddle is None else saddle.log_leading
+    if saddle is None:
+        return -math.inf
+    return saddle.log_leading
 
 
 @kept_with_law
@@ -556,7 +570,9 @@ def _place(
             lowest = min(lowest, loss_there)
     far = math.floor(far) if piece.integer else far
     loss_there = values(far)[1]
-    return (far, min(lowest, loss_there), loss_there) if math.isfinite(loss_there) else None
+    if math.isfinite(loss_there):
+        return (far, min(lowest, loss_there), loss_there)
+    return None
 
 
 def _split(piece: SmoothPiece, cut: float, upper: bool) -> tuple[SmoothPiece, SmoothPiece]:

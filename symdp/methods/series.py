@@ -68,7 +68,9 @@ class Series:
 
 def largest_error(count: int) -> float:
     """Return the share of δ from which an omitted term is too large to rely on the sum."""
-    return _LARGEST_ERROR_OF_FEW if count <= FEW_STEPS else LARGEST_ERROR
+    if count <= FEW_STEPS:
+        return _LARGEST_ERROR_OF_FEW
+    return LARGEST_ERROR
 
 
 def out_of_regime(name: str, what: str, share: float, count: int) -> str:
@@ -486,7 +488,9 @@ class SaddlePoint(SeriesAccountant):
     @property
     def citations(self) -> tuple[str, ...]:
         """What the method rests on."""
-        return ("SPA (60)",) if self.order == 0 else ("SPA (59)", "SPA (61)")
+        if self.order == 0:
+            return ("SPA (60)",)
+        return ("SPA (59)", "SPA (61)")
 
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return MSD_k at one ε, on the logarithmic scale.

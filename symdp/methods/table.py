@@ -160,7 +160,9 @@ def options_of(name: str, given: Mapping[str, Any]) -> dict[str, float]:
     """Return the options given to a method as numbers, see `read_options`."""
     method = METHODS.get(_a_name(name))
     instance(given, dict, "options are a dict of names to numbers")
-    return read_options(name, method.options if method else (), given) if given else {}
+    if given:
+        return read_options(name, method.options if method else (), given)
+    return {}
 
 
 def _a_name(name: object) -> str:

@@ -46,7 +46,9 @@ class AllocatedPair:
     @property
     def own(self) -> Pair:
         """The pair of one step in this direction."""
-        return self.base if self.direction == "remove" else self.base.reversed()
+        if self.direction == "remove":
+            return self.base
+        return self.base.reversed()
 
 
 OneStep: TypeAlias = "Pair | AllocatedPair"
@@ -123,7 +125,9 @@ def split_counts(outcomes: int, steps: int) -> Iterator[list[int]]:
 def allocated_steps(mechanism: MechanismRecord) -> int | None:
     """Return over how many steps random allocation draws one, None for any other sampling."""
     sampling = mechanism.sampling
-    return sampling.steps if sampling is not None and sampling.participations == 1 else None
+    if sampling is not None and sampling.participations == 1:
+        return sampling.steps
+    return None
 
 
 def independent_steps(mechanism: M) -> list[tuple[M, int]]:

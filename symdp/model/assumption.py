@@ -46,7 +46,9 @@ class End:
     def holds(self, value: sp.Expr) -> bool:
         """Whether a number lies on the right side of a number."""
         side = sign_of(value - self.value)
-        return not self.is_open if side == 0 else side == (1 if self.is_lower else -1)
+        if side == 0:
+            return not self.is_open
+        return side == (1 if self.is_lower else -1)
 
     def __str__(self) -> str:
         return f"{self.operator} {self.value}"
@@ -229,7 +231,9 @@ def _check_order(symbol: AssumedSymbol) -> None:
 
 def assumed(mechanism: M, assume: Mapping[str, str] | Sequence[str] | None) -> M:
     """Return a mechanism under assumptions; see `Mechanism.assuming`."""
-    return _renamed(mechanism, _symbols(mechanism.declared, assume)) if assume else mechanism
+    if assume:
+        return _renamed(mechanism, _symbols(mechanism.declared, assume))
+    return mechanism
 
 
 def _renamed(mechanism: M, rules: Mapping[sp.Symbol, sp.Symbol]) -> M:
@@ -371,7 +375,9 @@ def _linear(gap: sp.Expr, symbol: sp.Symbol) -> tuple[sp.Expr, sp.Expr] | tuple[
     constant = sp.expand(expanded - factor * symbol)
     if symbol in factor.free_symbols | constant.free_symbols:
         return None, None
-    return (factor, constant) if factor.is_positive or factor.is_negative else (None, None)
+    if factor.is_positive or factor.is_negative:
+        return (factor, constant)
+    return (None, None)
 
 
 def _in_circle(name: str, read: Mapping[str, Sequence[End]]) -> bool:

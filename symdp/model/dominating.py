@@ -259,7 +259,9 @@ class _Shifts:
         """What removing a record or changing its value moves the output by."""
         size = self.noise.sensitivity
         twice = self.noise.substitution_sensitivity
-        return twice if (twice - size).is_nonnegative else sp.Max(twice, size)
+        if (twice - size).is_nonnegative:
+            return twice
+        return sp.Max(twice, size)
 
     def require_log_concave(self, what: str) -> None:
         if not self.shape.is_log_concave:
@@ -347,7 +349,9 @@ class _Shifts:
         lower, upper = self.support.lower + shift, self.support.upper + shift
         inside = [x >= lower] if lower != support.lower else []
         inside += [x <= upper] if upper != support.upper else []
-        return sp.Piecewise((density, sp.And(*inside)), (0, True)) if inside else density
+        if inside:
+            return sp.Piecewise((density, sp.And(*inside)), (0, True))
+        return density
 
     def _between(self, first: sp.Expr, last: sp.Expr) -> tuple[Support, sp.Symbol]:
         """Return what `_widened` does for the first and the last of shifts of this sign."""

@@ -106,7 +106,9 @@ def _of_coordinates(intake: Any, a: sp.Expr, members: Sequence[Any], counts: boo
 
 
 def _symbol(name: object) -> sp.Symbol:
-    return name if isinstance(name, sp.Symbol) else sp.Symbol(str(name))
+    if isinstance(name, sp.Symbol):
+        return name
+    return sp.Symbol(str(name))
 
 
 def _cumulants(moved: sp.Expr, a_with: sp.Expr, a_without: sp.Expr) -> sp.Expr:
@@ -140,4 +142,6 @@ def _of_sizes(product: sp.Expr) -> sp.Expr:
             is_mended = True
             is_positive = is_positive == bool(power.is_even)
         terms.append(power * sp.log(base))
-    return sp.Add(*terms) if is_mended and is_positive else sp.log(product)
+    if is_mended and is_positive:
+        return sp.Add(*terms)
+    return sp.log(product)

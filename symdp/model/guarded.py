@@ -207,7 +207,9 @@ def _power_bits(base: Part, exponent: Part) -> int:
     if base.expr == 0 and power.is_Rational and power < 0:
         raise InputError("the formula divides by zero")
     if base.expr == sp.E:
-        return _logarithmic_bits(exponent) if power.has(sp.log) else exponent.bits
+        if power.has(sp.log):
+            return _logarithmic_bits(exponent)
+        return exponent.bits
     if power.is_Rational and not power.is_Integer and number.is_Rational:
         if _bits(number) > _MOST_ROOT_BITS or (base.constant and power.q > _LARGEST_ROOT):
             _refuse(sp.Pow, (base, exponent))
@@ -229,7 +231,9 @@ def _is_real(constant: sp.Basic) -> bool:
 def _magnitude(part: Part) -> sp.Expr:
     # Every constant was itself bounded when it was built, so evalf cannot run away here.
     value = part.expr if part.expr.is_Rational else part.expr.evalf(15)
-    return abs(value) if value.is_Number and value.is_comparable else sp.Integer(0)
+    if value.is_Number and value.is_comparable:
+        return abs(value)
+    return sp.Integer(0)
 
 
 def _magnitudes(part: Part) -> list[sp.Expr]:

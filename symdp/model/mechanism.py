@@ -298,7 +298,9 @@ class Mechanism(FromAbove, MechanismRecord):
             moved = intake.constant(moved, "the substitution sensitivity")
         fields = (name, intake.variable, intake.support, Noise(f, size, moved), intake.declared)
         mechanism = cls(*fields, shift=spelled(shift, SHIFTS), modes=modes).assuming(assume)
-        return mechanism.normalized() if normalize else mechanism
+        if normalize:
+            return mechanism.normalized()
+        return mechanism
 
     @classmethod
     def radial(
@@ -453,7 +455,9 @@ class Mechanism(FromAbove, MechanismRecord):
         mechanism = cls(name, intake.variable, intake.support, laws, intake.declared).assuming(
             assume
         )
-        return mechanism.normalized() if normalize else mechanism
+        if normalize:
+            return mechanism.normalized()
+        return mechanism
 
     @classmethod
     def listed(
@@ -785,7 +789,9 @@ class Mechanism(FromAbove, MechanismRecord):
             hint = suggestion(str(direction), ("remove", "add"))
             raise InputError(f"the direction must be remove or add, not {direction!r}{hint}")
         same = direction == "remove" or self.is_mirrored
-        return self._pair if same else self._pair.reversed()
+        if same:
+            return self._pair
+        return self._pair.reversed()
 
     @cached_property
     def _pair(self) -> Pair:
@@ -831,7 +837,9 @@ class Mechanism(FromAbove, MechanismRecord):
         return "\n".join(sp.srepr(value) for value in (*parts, *scheme))
 
     def __eq__(self, other: object) -> bool:
-        return self.key == other.key if isinstance(other, Mechanism) else NotImplemented
+        if isinstance(other, Mechanism):
+            return self.key == other.key
+        return NotImplemented
 
     def __hash__(self) -> int:
         return hash(self.key)

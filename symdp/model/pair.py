@@ -132,7 +132,9 @@ class Pair:
             sp.Add(*(weight * term[index] for weight, term in used))
             for index in range(len(terms[0]))
         )
-        return masses if self.support.kind == "points" else masses[0]
+        if self.support.kind == "points":
+            return masses
+        return masses[0]
 
 
 def mass_of(law: Component, variable: sp.Symbol, support: Support, name: str = "C") -> sp.Expr:
@@ -156,7 +158,9 @@ def mass_of(law: Component, variable: sp.Symbol, support: Support, name: str = "
 
 def divided(law: Component, by: sp.Expr) -> Component:
     """Return a law divided by a number."""
-    return tuple(mass / by for mass in law) if isinstance(law, tuple) else law / by
+    if isinstance(law, tuple):
+        return tuple(mass / by for mass in law)
+    return law / by
 
 
 def plain_support(support: object) -> object:
@@ -180,7 +184,9 @@ def kind_of(support: object) -> Literal["interval", "points", "integers", "natur
     if isinstance(support, Mapping) and set(support) == {"points"}:
         return "points"
     if isinstance(support, list | tuple) and len(support) >= 2:
-        return "points" if len(support) > 2 else "interval"
+        if len(support) > 2:
+            return "points"
+        return "interval"
     if support == "integers":
         return "integers"
     if support == "naturals":

@@ -102,7 +102,9 @@ def parse(text: str, symbols: Mapping[str, sp.Symbol], *, infinite: bool = False
     if _RATIO.fullmatch(text):  # what most rates are
         return parse_value(text)
     if infinite and text.replace(" ", "") in {"oo", "+oo", "-oo"}:
-        return -sp.oo if "-" in text else sp.oo
+        if "-" in text:
+            return -sp.oo
+        return sp.oo
     try:
         result = _Parser(list(_tokens(text)), symbols).formula()
     except RecursionError:
@@ -212,7 +214,9 @@ class _Parser:
         while self._next.text in {"+", "-"}:
             minus += self._advance().text == "-"
         part = self._number_part(self.expression(_POWER))
-        return build(sp.Mul, [_MINUS_ONE, part]) if minus % 2 else part
+        if minus % 2:
+            return build(sp.Mul, [_MINUS_ONE, part])
+        return part
 
     def power(self, base: Part) -> Part:
         self._advance()
@@ -254,7 +258,9 @@ class _Parser:
             self._branch([left, right])
             comparisons.append(self._built(head, [left, right]))
             left = right
-        return comparisons[0] if len(comparisons) == 1 else build(sp.And, comparisons)
+        if len(comparisons) == 1:
+            return comparisons[0]
+        return build(sp.And, comparisons)
 
     def joined(self, left: Part, sign: str, binding: int) -> Part:
         parts = [left]
@@ -268,7 +274,9 @@ class _Parser:
         if token.kind == "number":
             return leaf(_number(token.text))
         if token.kind == "name":
-            return self.call(token.text) if self._next.text == "(" else self.name(token.text)
+            if self._next.text == "(":
+                return self.call(token.text)
+            return self.name(token.text)
         if token.text == "(":
             self._descend()
             inner = self.expression(0)

@@ -92,7 +92,9 @@ def usual_relation(mechanism: MechanismRecord) -> str:
     if is_local(mechanism):
         return SUBSTITUTION
     is_pair = scheme is None and mechanism.is_given and not mechanism.is_listed
-    return PAIR if is_pair else ADD_REMOVE
+    if is_pair:
+        return PAIR
+    return ADD_REMOVE
 
 
 def check_relation(mechanism: MechanismRecord) -> None:
@@ -293,7 +295,9 @@ class Protection:
     @property
     def pair(self) -> Literal["tight", "dominating"]:
         """What the pair of laws is: as far apart as some data, or an upper bound."""
-        return "tight" if self.is_attained else "dominating"
+        if self.is_attained:
+            return "tight"
+        return "dominating"
 
     def to_json(self) -> dict[str, Any]:
         """Return the entries of an answer's JSON object."""

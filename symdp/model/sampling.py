@@ -227,7 +227,9 @@ class Noise:
     @property
     def substitution_sensitivity(self) -> sp.Expr:
         """What changing one record's value moves the output by."""
-        return 2 * self.sensitivity if (moved := self.moved_by_substitution) is None else moved
+        if (moved := self.moved_by_substitution) is None:
+            return 2 * self.sensitivity
+        return moved
 
     def substitute(self, values: Mapping[sp.Symbol, sp.Expr]) -> Noise:
         """Return the noise with values in place of symbols."""

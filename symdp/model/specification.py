@@ -471,7 +471,9 @@ def _formula(
     """Return the exact number or formula of a key, None where there is none; see `take`."""
     value = take(table, key, rules.pop("kind", object), **rules)
     with at(key):
-        return None if value is None else _expression(value, symbols)
+        if value is None:
+            return None
+        return _expression(value, symbols)
 
 
 def _support(support: object, symbols: Mapping[str, sp.Symbol]) -> object:
@@ -481,7 +483,9 @@ def _support(support: object, symbols: Mapping[str, sp.Symbol]) -> object:
     if not isinstance(listed, list):
         raise InputError("points must be a list")
     values = [_expression(value, symbols, infinite=True) for value in listed]
-    return {"points": values} if isinstance(support, dict) else values
+    if isinstance(support, dict):
+        return {"points": values}
+    return values
 
 
 def _expression(
@@ -490,7 +494,9 @@ def _expression(
     if isinstance(value, str):
         return parse(value, symbols, infinite=infinite)
     if isinstance(value, Decimal) and value.is_infinite() and infinite:
-        return sp.oo if value > 0 else -sp.oo
+        if value > 0:
+            return sp.oo
+        return -sp.oo
     return exact(value)
 
 

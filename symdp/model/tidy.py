@@ -157,7 +157,9 @@ _STEEP = 64  # numerators and denominators of exponents from which on they are l
 
 def bounded(rewrite: Callable[[sp.Expr], sp.Expr], expression: sp.Expr) -> sp.Expr:
     """Return what SymPy makes of an expression, the expression itself where it is very long."""
-    return rewrite(expression) if expression.count_ops() <= MOST_OPERATIONS else expression
+    if expression.count_ops() <= MOST_OPERATIONS:
+        return rewrite(expression)
+    return expression
 
 
 def limit(expression: sp.Expr, x: sp.Symbol, end: sp.Expr, side: str) -> sp.Expr | None:

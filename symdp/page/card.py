@@ -227,7 +227,9 @@ def _software() -> dict[str, str]:
 
 def _date(date: object) -> str | None:
     try:
-        return None if date is None else datetime.date.fromisoformat(str(date)).isoformat()
+        if date is None:
+            return None
+        return datetime.date.fromisoformat(str(date)).isoformat()
     except ValueError:
         raise InputError(f"a card's date is written as 2026-01-31, not {date!r:.40}") from None
 
@@ -436,7 +438,9 @@ def _up(value: float) -> str:
 
 
 def _end(value: float | None, side: Side) -> str:
-    return "" if value is None else rounded(value, _DIGITS + 4, side)
+    if value is None:
+        return ""
+    return rounded(value, _DIGITS + 4, side)
 
 
 _OPEN = "to be filled in"
@@ -523,7 +527,9 @@ def _lines(table: Mapping[str, Any], depth: int) -> Iterator[str]:
 def _scalar(value: object) -> str:
     if isinstance(value, Fraction | float):
         text = given(float(value))
-        return _WHOLE.sub(r"\1.0\2", text) if _WHOLE.fullmatch(text) else text
+        if _WHOLE.fullmatch(text):
+            return _WHOLE.sub(r"\1.0\2", text)
+        return text
     if value == "":
         return f"''  # {_OPEN}"
     return json.dumps(_printable(value) if isinstance(value, str) else value, ensure_ascii=False)

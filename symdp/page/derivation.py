@@ -257,11 +257,14 @@ def chosen(
 
 def _name_of(line: Line) -> str:
     """Return the name with which a left side begins; nothing where something stands above it."""
-    first = (
-        next((node for node in line.left.walk() if node.kind != "row"), None) if line.left else None
-    )
+    if line.left:
+        first = next((node for node in line.left.walk() if node.kind != "row"), None)
+    else:
+        first = None
     is_name = first is not None and (first.kind == "name" or first.parts[2:] == (EMPTY,))
-    return transliterated(text(first)) if first is not None and is_name else ""
+    if first is not None and is_name:
+        return transliterated(text(first))
+    return ""
 
 
 @lru_cache(maxsize=64)
@@ -294,7 +297,9 @@ def doubt(mechanism: Mechanism) -> str:
 
 def _head(d: Derivation) -> list[Block]:
     reason = doubt(d.cases[0].mechanism)
-    return [Sentence(f"warning: {reason}", "warning")] if reason else []
+    if reason:
+        return [Sentence(f"warning: {reason}", "warning")]
+    return []
 
 
 def blocks(
@@ -307,7 +312,9 @@ def blocks(
     parts = [block for section in listed for block in replace(section, legend=()).blocks()]
     legend = one_legend(listed)
     heading = [Heading(4, "Symbols")] if len(listed) > 1 else []
-    return [*parts, *heading, Legend(legend)] if legend else parts
+    if legend:
+        return [*parts, *heading, Legend(legend)]
+    return parts
 
 
 def blocks_of_cases(
@@ -331,7 +338,9 @@ def blocks_of_cases(
             f"{title}: {condition}", _parted(listed[first], common, is_common=False)
         )
     legend = one_legend([section for sections in listed for section in sections])
-    return [*parts, Heading(4, "Symbols"), Legend(legend)] if legend else parts
+    if legend:
+        return [*parts, Heading(4, "Symbols"), Legend(legend)]
+    return parts
 
 
 def _of_any_case(sections: Sequence[Section]) -> list[Section]:

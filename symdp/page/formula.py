@@ -204,7 +204,9 @@ _HALVES = (sp.S.Half, -sp.S.Half)
 
 
 def _positive(base: sp.Expr) -> tuple[sp.Expr, ...]:
-    return (base,) if base.is_Rational and base.is_positive else ()
+    if base.is_Rational and base.is_positive:
+        return (base,)
+    return ()
 
 
 def _roots(square: sp.Expr) -> tuple[list[sp.Expr], list[sp.Expr]]:
@@ -230,7 +232,9 @@ _OPEN = (sp.Sum, sp.Integral)  # reach as far as the product does
 
 def _factors(factors: list[sp.Expr]) -> Node:
     if len(factors) <= 1:
-        return layout(factors[0]) if factors else number("1")
+        if factors:
+            return layout(factors[0])
+        return number("1")
     parts: list[Node] = []
     # What stands behind a sign of a sum is summed, and what stands behind dx no longer integrated.
     for factor in sorted(
@@ -312,7 +316,9 @@ def _without_sign(condition: Any) -> Any:
         for side in condition.args:
             if (-side).is_Symbol and (-side).is_positive is None:  # the variable, no parameter
                 turned = condition.reversedsign
-                return turned if turned.lhs == -side else turned.reversed
+                if turned.lhs == -side:
+                    return turned
+                return turned.reversed
     return condition
 
 
@@ -481,7 +487,9 @@ class _Reader:
         if text in _PAIRS and (text in "{(" or not is_script):
             inside = self.row(_PAIRS[text])
             self.place += 1
-            return inside if is_script or text == "{" else fence(inside, text, _PAIRS[text])
+            if is_script or text == "{":
+                return inside
+            return fence(inside, text, _PAIRS[text])
         if kind == "sign":
             kind = "name" if is_script else "operator"
         return Node(kind, text=text)
@@ -506,14 +514,18 @@ def _small(text: str) -> Node:
     plain = text.translate(_FIGURES)
     if plain[0] in "−+":
         return row(operator(plain[0]), *([number(plain[1:])] if plain[1:] else []))
-    return number(plain) if plain.isdigit() else Node("name", text=plain)
+    if plain.isdigit():
+        return number(plain)
+    return Node("name", text=plain)
 
 
 def _bare(parts: list[Node]) -> Node:
     """Return a product without brackets around all of it."""
     product = row(*parts)
     is_round = product.kind == "fence" and product.parts[0].text == "("
-    return product.parts[1] if is_round else product
+    if is_round:
+        return product.parts[1]
+    return product
 
 
 _LONG_FORMULA = 110  # characters from which on a formula is given in named parts
@@ -658,7 +670,9 @@ def _of_cell(expression: sp.Basic, x: sp.Symbol, value_of_x: sp.Expr) -> sp.Basi
                 return None
         else:
             return None
-    return _of_cell(expression, x, value_of_x) if expression.has(sp.Piecewise) else expression
+    if expression.has(sp.Piecewise):
+        return _of_cell(expression, x, value_of_x)
+    return expression
 
 
 def finished(section: Section, taken: Iterable[str] = ()) -> Section:
@@ -679,7 +693,9 @@ _LETTER = re.compile(r"(?<![^\W\d_])[a-z](?![^\W\d_])")
 
 
 def _symbols(line: Line) -> set[sp.Symbol]:
-    return set() if line.expression is None else line.expression.free_symbols
+    if line.expression is None:
+        return set()
+    return set(line.expression.free_symbols)
 
 
 def _fits(formula: sp.Basic, room: float) -> bool:

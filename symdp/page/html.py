@@ -69,7 +69,9 @@ def _block(block: doc.Block, mark: str = "") -> str:
             words = escape(text + answer)
             if tone == "strong":
                 return f"<p><b>{words}</b></p>"
-            return f'<p class="{escape(tone)}">{words}</p>' if tone else f"<p>{words}</p>"
+            if tone:
+                return f'<p class="{escape(tone)}">{words}</p>'
+            return f"<p>{words}</p>"
         case doc.Formulas(lines):
             return f'<div class="formulas">{"".join(map(_line, lines))}</div>'
         case doc.Legend(items):

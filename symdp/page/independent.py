@@ -89,7 +89,9 @@ def _total(pair: Pair, value: Function) -> Any:
 
 def _number(value: Any) -> Any:
     if value in (sp.oo, -sp.oo):
-        return mpmath.inf if value == sp.oo else -mpmath.inf
+        if value == sp.oo:
+            return mpmath.inf
+        return -mpmath.inf
     return mpmath.mpmathify(sp.N(value, DIGITS + 5))
 
 
@@ -161,7 +163,9 @@ def agreement(pair: Pair, epsilon: float) -> tuple[int, int] | None:
 
 def _digits(value: Any, judge: Any) -> int:
     apart = abs(value - judge)
-    return DIGITS if apart == 0 else min(max(int(-mpmath.log10(apart / abs(judge))), 0), DIGITS)
+    if apart == 0:
+        return DIGITS
+    return min(max(int(-mpmath.log10(apart / abs(judge))), 0), DIGITS)
 
 
 class Judged(NamedTuple):
@@ -182,7 +186,9 @@ class Judged(NamedTuple):
         with mpmath.workdps(DIGITS):
             apart = abs(self.value - self.truth)
             size = abs(self.truth) or mpmath.mpf(1)
-            return DIGITS if apart == 0 else max(min(int(-mpmath.log10(apart / size)), DIGITS), 0)
+            if apart == 0:
+                return DIGITS
+            return max(min(int(-mpmath.log10(apart / size)), DIGITS), 0)
 
 
 def judged(d: PairDerivation, values: Mapping[sp.Symbol, sp.Expr]) -> list[Judged]:
@@ -224,7 +230,9 @@ def _judged_moment(pair: Pair, name: str, order: int, value: Any) -> Judged:
     """Return E ℓʲ by its formula beside the quadrature of ℓʲP."""
 
     def integrand(p: Any, q: Any) -> Any:
-        return p * mpmath.log(p / q) ** order if p > 0 and q > 0 else 0
+        if p > 0 and q > 0:
+            return p * mpmath.log(p / q) ** order
+        return 0
 
     power = "" if order == 1 else f"**{order}"
     program = f"total(lambda x: p(x)*loss(x){power} if p(x)*q(x) else 0)"
@@ -260,7 +268,9 @@ def _mean(d: PairDerivation) -> sp.Expr | None:
 
 
 def _exact(number: sp.Expr) -> str:
-    return f"mpf({number.p})/{number.q}" if isinstance(number, sp.Rational) else str(number)
+    if isinstance(number, sp.Rational):
+        return f"mpf({number.p})/{number.q}"
+    return str(number)
 
 
 def program_of(

@@ -59,7 +59,9 @@ def latex(node: Node) -> str:
         case "fence":
             left, right = (_BRACKETS.get(end.text, end.text) for end in node.parts[::2])
             is_tall = any(n.kind in _TALL or n.text in ("∫", "∑", "∏") for n in node.walk())
-            return rf"\left{left}{parts[1]}\right{right}" if is_tall else left + parts[1] + right
+            if is_tall:
+                return rf"\left{left}{parts[1]}\right{right}"
+            return left + parts[1] + right
         case "cases":
             is_tall = any(part.kind in _TALL for case in node.parts for part in case.walk())
             between = r" \\[1ex] " if is_tall else r" \\ "
@@ -87,7 +89,9 @@ def _case(value: Node, condition: Node) -> str:
 def _displayed(value: Node) -> str:
     """Return a value with fractions of full size, as the rows of an align environment have them."""
     is_tall = any(part.kind in _TALL for part in value.walk())
-    return rf"\displaystyle {latex(value)}" if is_tall else latex(value)
+    if is_tall:
+        return rf"\displaystyle {latex(value)}"
+    return latex(value)
 
 
 def _joined(parts: list[str]) -> str:
@@ -169,7 +173,9 @@ def _letter(sign: str) -> str:
     if sign.isascii():
         return sign
     if sign in _RAISED or sign in _LOWERED:
-        return f"$^{{{_RAISED[sign]}}}$" if sign in _RAISED else f"$_{{{_LOWERED[sign]}}}$"
+        if sign in _RAISED:
+            return f"$^{{{_RAISED[sign]}}}$"
+        return f"$_{{{_LOWERED[sign]}}}$"
     if sign in _LETTERS or sign in _SIGNS:
         return f"${(_LETTERS | _SIGNS)[sign]}$"
     if unicodedata.combining(sign):
@@ -180,7 +186,9 @@ def _letter(sign: str) -> str:
     accents = {"\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0308": '"'}
     if base.isascii() and len(marks) == 1 and marks[0] in accents:
         return rf"\{accents[marks[0]]}{{{base}}}"
-    return base if base.isascii() else "?"
+    if base.isascii():
+        return base
+    return "?"
 
 
 def to_latex(page: doc.Document) -> str:
@@ -252,7 +260,9 @@ def latex_rows(line: doc.Line, width: float = PAGE) -> Iterator[str]:
 def display(line: doc.Line) -> str:
     """Return a formula with two sides between double dollars, on as many rows as it needs."""
     rows = list(latex_rows(line, line.room))
-    return f"$${rows[0].replace(' &', ' ', 1)}$$" if len(rows) == 1 else f"$${aligned(rows)}$$"
+    if len(rows) == 1:
+        return f"$${rows[0].replace(' &', ' ', 1)}$$"
+    return f"$${aligned(rows)}$$"
 
 
 def aligned(rows: Iterable[str]) -> str:

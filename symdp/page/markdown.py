@@ -30,7 +30,9 @@ def _block(block: doc.Block, path: Path | None) -> str:
             return f"{'#' * level} {_plain(text)}"
         case doc.Sentence(text, tone, answer):
             words = _plain(text + answer)
-            return f"**{words}**" if tone else words
+            if tone:
+                return f"**{words}**"
+            return words
         case doc.Formulas(lines):
             return "\n\n".join(map(_line, lines))
         case doc.Legend(items):
@@ -63,7 +65,9 @@ def _line(line: doc.Line) -> str:
             shown = _folded(f"{line.operations} operations", shown)
         if line.words:
             shown = f"{shown}\n\n{_plain(line.words)}"
-    return f"{shown}\n\n{_plain(line.note)}" if line.note else shown
+    if line.note:
+        return f"{shown}\n\n{_plain(line.note)}"
+    return shown
 
 
 def _folded(summary: str, inside: str) -> str:
@@ -80,7 +84,9 @@ def _table(table: doc.Table) -> str:
         rows.append(cells)
     lines = [[_plain(cell) for cell in table.head], rule, *rows]
     drawn = "\n".join(f"| {' | '.join(line)} |" for line in lines)
-    return f"{_plain(table.caption)}\n\n{drawn}" if table.caption else drawn
+    if table.caption:
+        return f"{_plain(table.caption)}\n\n{drawn}"
+    return drawn
 
 
 def _plain(text: str) -> str:

@@ -74,7 +74,9 @@ def words(text: str) -> Node:
 
 def row(*parts: Node, level: int = ATOM) -> Node:
     """Return nodes one behind the other."""
-    return parts[0] if len(parts) == 1 else Node("row", parts, level=level)
+    if len(parts) == 1:
+        return parts[0]
+    return Node("row", parts, level=level)
 
 
 def script(base: Node, below: Node = EMPTY, above: Node = EMPTY) -> Node:
@@ -102,7 +104,9 @@ def fraction(above: Node, below: Node) -> Node:
 
 def held(node: Node, level: int = PRODUCT) -> Node:
     """Return a node, in brackets where it holds together less than `level`."""
-    return fence(node) if node.level < level else node
+    if node.level < level:
+        return fence(node)
+    return node
 
 
 def applied(function: Node, *arguments: Node) -> Node:
@@ -159,11 +163,15 @@ def text(node: Node, ascii_only: bool = False) -> str:
             return "; ".join(f"{value} if {condition}" for value, condition in rows)
         case "binomial":
             return f"C({parts[0]}, {parts[1]})"
-    return transliterated(node.text) if ascii_only else node.text
+    if ascii_only:
+        return transliterated(node.text)
+    return node.text
 
 
 def _closed(written: str, is_whole: bool) -> str:
-    return written if is_whole else f"({written})"
+    if is_whole:
+        return written
+    return f"({written})"
 
 
 def _row(node: Node, written: list[str], ascii_only: bool) -> str:
@@ -259,12 +267,16 @@ def measure(node: Node) -> float:
             widths_of_rows = [(measure(r.parts[0]), measure(r.parts[1])) for r in node.parts]
             return max(v for v, _ in widths_of_rows) + max(c for _, c in widths_of_rows) + 5
         case "operator":
-            return 2.4 if node.text in "+−=≈≤≥<>≠∈→" else 1.0
+            if node.text in "+−=≈≤≥<>≠∈→":
+                return 2.4
+            return 1.0
         case "words":
             return 0.9 * len(node.text)
         case "binomial":
             return max(widths) + 2
-    return sum(widths) if node.parts else float(len(node.text))
+    if node.parts:
+        return sum(widths)
+    return float(len(node.text))
 
 
 def is_wide(left: Node) -> bool:
@@ -303,7 +315,9 @@ def broken_case(value: Node, condition: Node) -> list[Node]:
 
 def _joint(node: Node) -> str:
     """The kind of what stands before another; ∑ with its limits is an operator."""
-    return node.parts[0].kind if node.kind == "script" else node.kind
+    if node.kind == "script":
+        return node.parts[0].kind
+    return node.kind
 
 
 def _flat(node: Node, width: float) -> list[Node]:

@@ -342,11 +342,10 @@ def _shown(data: Mapping[str, Any], first: Mapping[str, Any]) -> str:
     ask = first["ask"]
     target = data["delta" if ask == "epsilon" else "epsilon"]
     epsilon = target["value"] if ask == "delta" else _up(first["epsilon"], 4)
-    delta = (
-        target["value"]
-        if ask == "epsilon"
-        else _short(rounded_exponential(first["log_delta"], 4, "up"))
-    )
+    if ask == "epsilon":
+        delta = target["value"]
+    else:
+        delta = _short(rounded_exponential(first["log_delta"], 4, "up"))
     rows = [(f["label"], f["value"]) for f in [*panel_data["fields"], target]]
     if len(data["panels"]) > 1:
         rows.insert(0, ("Mechanism", panel_data["title"]))
@@ -542,13 +541,19 @@ def narrowed(trial: Trial, count: float, field: Mapping[str, Any]) -> dict[str, 
 def _allowed(field: Mapping[str, Any], end: float) -> float:
     """Return an end that the rule of a parameter allows."""
     is_out = field["open"] and end <= field["least"]
-    return field["least"] + 1e-3 if is_out else end
+    if is_out:
+        return float(field["least"]) + 1e-3
+    return end
 
 
 def _between(field: Mapping[str, Any], end: float, value: float) -> float:
     middle = math.sqrt(end * value) if field["log"] else 0.5 * (end + value)
-    return round(middle) if "integer" in field["domain"] or field["domain"] == "natural" else middle
+    if "integer" in field["domain"] or field["domain"] == "natural":
+        return round(middle)
+    return middle
 
 
 def _way(field: Mapping[str, Any], low: float, high: float) -> float:
-    return math.log(high / low) if field["log"] else high - low
+    if field["log"]:
+        return math.log(high / low)
+    return high - low

@@ -450,11 +450,15 @@ def _shade(axes: Any, curve: Series, colour: str) -> None:
 
 
 def _power_tick(decades: float, _: int) -> str:
-    return "1" if decades == 0 else f"$10^{{{decades:.0f}}}$"
+    if decades == 0:
+        return "1"
+    return f"$10^{{{decades:.0f}}}$"
 
 
 def _plain_tick(decades: float, _: int) -> str:
-    return rounded(10.0**decades, 2) if decades > -300 else f"$10^{{{decades:.4g}}}$"
+    if decades > -300:
+        return rounded(10.0**decades, 2)
+    return f"$10^{{{decades:.4g}}}$"
 
 
 def settings() -> Any:

@@ -188,7 +188,9 @@ def _value(constant: TailConstant, count: int, epsilon: float | None, deadline: 
             ball = constant.value(**values)
     except (AccuracyError, InputError) as error:
         reason = str(error)
-        return "" if constant.reason and constant.reason in reason else f"no number: {reason}"
+        if constant.reason and constant.reason in reason:
+            return ""
+        return f"no number: {reason}"
     at = " at t = 0" if "t" in values else ""
     return f"{_ball(ball)}{at}"
 
@@ -205,7 +207,9 @@ def _ball(ball: arb) -> str:
 
 def _number(value: float, side: Side = "nearest") -> str:
     if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
+        if value > 0:
+            return "∞"
+        return "−∞"
     return rounded(value, 6, side).replace("-", "−")
 
 
@@ -311,7 +315,9 @@ def _figure(by_method: list[tuple[Check, ...]], name: str) -> list[Block]:
         "How far every accountant's δ is from the truth: the absolute relative error, on a "
         "logarithmic axis. What lies below 1e-16 is drawn there."
     )
-    return [Figure(curves, caption, f"{name}-errors", of_errors=True)] if curves else []
+    if curves:
+        return [Figure(curves, caption, f"{name}-errors", of_errors=True)]
+    return []
 
 
 def _row(checks: tuple[Check, ...], cell: Callable[[Check], str]) -> list[str]:
@@ -321,7 +327,9 @@ def _row(checks: tuple[Check, ...], cell: Callable[[Check], str]) -> list[str]:
 
 def _mark(answer: Guarantee) -> str:
     """Return the mark of an answer that left its method's regime."""
-    return "*" if answer.advice else ""
+    if answer.advice:
+        return "*"
+    return ""
 
 
 def _error(result: Check) -> str:
@@ -332,11 +340,15 @@ def _error(result: Check) -> str:
 
 
 def _answer(result: Check) -> str:
-    return "none" if result.answer is None else result.answer.delta_text(8) + _mark(result.answer)
+    if result.answer is None:
+        return "none"
+    return result.answer.delta_text(8) + _mark(result.answer)
 
 
 def _note(name: str, text: str) -> str:
-    return text if text.startswith(name) else f"{name}: {text}"
+    if text.startswith(name):
+        return text
+    return f"{name}: {text}"
 
 
 def _grouped(pairs: list[tuple[str, str]]) -> list[str]:
@@ -348,7 +360,9 @@ def _grouped(pairs: list[tuple[str, str]]) -> list[str]:
 
 
 def _listing(lines: list[str]) -> list[Block]:
-    return [Listing(list(dict.fromkeys(lines)))] if lines else []
+    if lines:
+        return [Listing(list(dict.fromkeys(lines)))]
+    return []
 
 
 _FALSE_ALARMS = (0.01, 0.001)
@@ -450,7 +464,9 @@ def _secret(whose: Protection) -> str:
     """Return what an attack wants to know."""
     who, verb = ("one record", "was") if whose.group == 1 else (f"{whose.group} records", "were")
     if whose.relation == SUBSTITUTION:
-        return f"which value {who} had" if whose.group == 1 else f"which values {who} had"
+        if whose.group == 1:
+            return f"which value {who} had"
+        return f"which values {who} had"
     if whose.relation == ZERO_OUT:
         return f"whether {who} {verb} set to zero"
     return f"whether {who} {verb} in the data"

@@ -109,7 +109,9 @@ def to_text(
 def legend_text(items: Iterable[tuple[Node, str]], ascii_only: bool = False) -> str:
     """Return a legend as one sentence."""
     legend = "; ".join(f"{text(name, ascii_only)}, {meaning}" for name, meaning in items)
-    return transliterated(legend) if ascii_only else legend
+    if ascii_only:
+        return transliterated(legend)
+    return legend
 
 
 def formula_lines(line: doc.Line, ascii_only: bool = False) -> Iterator[str]:

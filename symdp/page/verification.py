@@ -30,7 +30,9 @@ FAILURES = (InputError, ArithmeticError)
 def reason_of(failure: Exception) -> str:
     """Return one line that says why there is no number."""
     text = " ".join(str(failure).split())
-    return text if isinstance(failure, SymdpError) else f"its arithmetic broke off ({text})"
+    if isinstance(failure, SymdpError):
+        return text
+    return f"its arithmetic broke off ({text})"
 
 
 def default_range(
@@ -110,7 +112,9 @@ class Truth:
     @property
     def log(self) -> float:
         """log δ as a double, −inf where δ = 0."""
-        return -math.inf if self.value == 0 else float(mpmath.log(self.value))
+        if self.value == 0:
+            return -math.inf
+        return float(mpmath.log(self.value))
 
 
 @dataclass(frozen=True)
@@ -303,7 +307,9 @@ def verify(
 
 
 def _slack(log_bound: float) -> float:
-    return _ROUNDING * (1.0 + abs(log_bound)) if math.isfinite(log_bound) else 0.0
+    if math.isfinite(log_bound):
+        return _ROUNDING * (1.0 + abs(log_bound))
+    return 0.0
 
 
 REPORT_TARGETS = (1e-2, 1e-5, 1e-10)  # δ at which a report checks
@@ -494,7 +500,9 @@ def _check(
 
 def _left_out(deadline: Deadline) -> str:
     reason = f"left out: the accountants before it took the {deadline.seconds:g} s of a page"
-    return reason if deadline.is_past else ""
+    if deadline.is_past:
+        return reason
+    return ""
 
 
 def epsilon_truth(

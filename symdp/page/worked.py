@@ -47,7 +47,9 @@ def with_numbers(node: Node, values: Mapping[str, float]) -> Node:
         size = number(digits(abs(value)))
         changed_part = size if value >= 0 else fence(row(operator("−"), size))
         above = EMPTY if node.kind == "name" else node.parts[2]
-        return changed_part if above == EMPTY else script(changed_part, EMPTY, above)
+        if above == EMPTY:
+            return changed_part
+        return script(changed_part, EMPTY, above)
     changed = [with_numbers(part, values) for part in node.parts]
     parts: list[Node] = []
     for index, changed_part in enumerate(changed):
@@ -198,7 +200,9 @@ def _number(constant: TailConstant, values: Mapping[str, float]) -> str:
         ball = constant.value(**values)
     except (AccuracyError, InputError):
         infinite = constant.expression is not None and constant.expression.is_infinite
-        return "∞" if infinite else "not known"
+        if infinite:
+            return "∞"
+        return "not known"
     value = float(ball.upper())
     if "epsilon" in values and abs(value) < _NOTHING:
         return "0: ε is not above the mean"

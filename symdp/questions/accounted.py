@@ -134,17 +134,23 @@ class Accounted:
     @cached_property
     def label(self) -> str:
         """What answers call their direction: "both", or empty where the larger δ has its own."""
-        return "both" if all(step.is_mirrored for step, _ in self.steps) else ""
+        if all(step.is_mirrored for step, _ in self.steps):
+            return "both"
+        return ""
 
     def sides(self, direction: str) -> tuple[str, ...]:
         """Return the sides of a direction: laws of the loss, of which the largest δ answers."""
         wanted = sides(direction)
         wanted = wanted[:1] if self.has_one_law else wanted
-        return (*wanted, *(side + _LOWERED for side in wanted)) if self.lowered else wanted
+        if self.lowered:
+            return (*wanted, *(side + _LOWERED for side in wanted))
+        return wanted
 
     def steps_of(self, side: str) -> Steps:
         """Return what is accounted for on a side."""
-        return self.lowered if side.endswith(_LOWERED) else self.steps
+        if side.endswith(_LOWERED):
+            return self.lowered
+        return self.steps
 
     def pairs(self, side: str) -> list[tuple[Pair, int]]:
         """Return the pairs (P, Q) of a side, each with its count."""
@@ -471,7 +477,9 @@ class Answered:
     @property
     def lowered(self) -> Mechanism:
         """The step of a record that lowers the output."""
-        return self.step.shifted(DOWN) if self.is_one_sided else self.step
+        if self.is_one_sided:
+            return self.step.shifted(DOWN)
+        return self.step
 
 
 def answered(mechanism: Mechanism, *, by_one_step: bool = False) -> Answered:
@@ -589,11 +597,15 @@ def proved_shift(mechanism: Mechanism, *, is_bounded: bool = False) -> str:
             raise InputError(
                 _RISES.format(mechanism.summary, f" while {free} may have any value" * bool(free))
             )
-        return AT_MOST if mechanism.neighbours == SUBSTITUTION else IN_LENGTH
+        if mechanism.neighbours == SUBSTITUTION:
+            return AT_MOST
+        return IN_LENGTH
     if not isinstance(source, Noise):
         if mechanism.is_listed:
             return AT_MOST  # even, and it falls from 0
-        return "" if mechanism.shift == AT_MOST else mechanism.shift
+        if mechanism.shift == AT_MOST:
+            return ""
+        return mechanism.shift
     if mechanism.neighbours == SUBSTITUTION:
         return AT_MOST  # its pair asks for noise that is symmetric and falls
     if mechanism.shift == EXACTLY:

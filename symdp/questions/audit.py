@@ -134,7 +134,9 @@ def _log_ratio(above: float, below: float) -> float:
     """Return log(above/below), −inf where nothing is above."""
     if above <= 0.0:
         return -math.inf
-    return math.log(above / below) if below > 0.0 else math.inf
+    if below > 0.0:
+        return math.log(above / below)
+    return math.inf
 
 
 def _p_value(counts: tuple[int, int, int, int], composition: Composition) -> float:

@@ -293,7 +293,9 @@ def calibrate(
 
     def log_rate(value: sp.Rational) -> float:
         rates[value] = reached(composed(value))
-        return math.log(rates[value]) if rates[value] > 0.0 else -math.inf
+        if rates[value] > 0.0:
+            return math.log(rates[value])
+        return -math.inf
 
     aim = f"{words} ≤ {target:g}"
     search = _Search(grid, log_rate, _below(target), what, aim, progress)
@@ -670,7 +672,9 @@ class _Search:
         else:
             self._narrow()
         low, high = (end * step for end in self._ends)
-        return (low, step, high) if self._is_safe(low) else (high, step, low)
+        if self._is_safe(low):
+            return (low, step, high)
+        return (high, step, low)
 
     @property
     def note(self) -> str:
@@ -881,4 +885,6 @@ def decimal(value: sp.Rational) -> str:
     context = Context(prec=60)
     quotient = context.divide(Decimal(int(value.p)), Decimal(int(value.q))).normalize(context)
     text = f"{quotient:f}"
-    return text if abs(value) >= 1e-4 or value == 0 else f"{quotient:e}".replace("E", "e")
+    if abs(value) >= 1e-4 or value == 0:
+        return text
+    return f"{quotient:e}".replace("E", "e")

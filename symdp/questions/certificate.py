@@ -63,7 +63,9 @@ class Certificate(Guarantee):
     @property
     def delta(self) -> float:
         """δ as a double: the one next to the middle, or what was given."""
-        return super().delta if self.quantity == "epsilon" else float(self.value_decimal)
+        if self.quantity == "epsilon":
+            return super().delta
+        return float(self.value_decimal)
 
     @property
     def lower(self) -> float | None:
@@ -218,7 +220,9 @@ def _proved(low: Fraction, high: Fraction, digits: int) -> int:
     for proved in range(digits, 0, -1):
         if (high - low) * 10**proved <= allowed:
             return proved
-    return digits if low == high else 0
+    if low == high:
+        return digits
+    return 0
 
 
 def _double(end: Fraction, side: int) -> float:

@@ -130,7 +130,9 @@ def _pairs(composition: Composition, directions: tuple[str, ...]) -> list[tuple[
 def _exact(value: Any, name: str) -> Fraction:
     if isinstance(value, str):
         return exact_number(value)
-    return value if isinstance(value, Fraction) else Fraction(real(value, name))
+    if isinstance(value, Fraction):
+        return value
+    return Fraction(real(value, name))
 
 
 def _pair(mechanism: Any, directions: tuple[str, ...]) -> OneStep:

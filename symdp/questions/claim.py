@@ -243,7 +243,9 @@ def _would_do(
         return None
     near = Fraction(rounded(max(least, 0.0), _SHOWN, "up"))
     verdict, _ = _verdict(composition, near, delta, direction)
-    return near if verdict == "proved" or (verdict == "exact" and not proved) else None
+    if verdict == "proved" or (verdict == "exact" and not proved):
+        return near
+    return None
 
 
 def _attack(

@@ -151,7 +151,9 @@ class Guarantee:
     @property
     def _rounding_side(self) -> Side:
         """Where the value is rounded to as a double: a proved bound is rounded up."""
-        return "up" if self.kind == "bound" else "nearest"
+        if self.kind == "bound":
+            return "up"
+        return "nearest"
 
     def _shown(self) -> tuple[float, Side]:
         """Return the number that is shown, δ as its logarithm, and where it is rounded to.
@@ -178,23 +180,31 @@ class Guarantee:
     def lower(self) -> float | None:
         """The lower bound on what was asked for."""
         end = self._value_and_ends[1]
-        return end if end is None or self.quantity == "epsilon" else as_double(end, "down")
+        if end is None or self.quantity == "epsilon":
+            return end
+        return as_double(end, "down")
 
     @property
     def upper(self) -> float | None:
         """The upper bound on what was asked for."""
         end = self._value_and_ends[2]
-        return end if end is None or self.quantity == "epsilon" else as_double(end, "up")
+        if end is None or self.quantity == "epsilon":
+            return end
+        return as_double(end, "up")
 
     @property
     def value(self) -> float:
         """What was asked for: δ, or ε."""
-        return self.epsilon if self.quantity == "epsilon" else self.delta
+        if self.quantity == "epsilon":
+            return self.epsilon
+        return self.delta
 
     @property
     def at_most(self) -> float:
         """What the value is at most: its upper end where there is one, else itself."""
-        return self.value if self.upper is None else self.upper
+        if self.upper is None:
+            return self.value
+        return self.upper
 
     def __float__(self) -> float:
         return self.value
@@ -245,7 +255,9 @@ class Guarantee:
     @property
     def sign(self) -> Literal["=", "≤"]:
         """ "≤" where no digit of the number is known but an upper end, else "="."""
-        return "≤" if self._gap() >= _NO_DIGIT else "="
+        if self._gap() >= _NO_DIGIT:
+            return "≤"
+        return "="
 
     def _gap(self) -> float:
         """Return how far the ends of what is exact lie apart, relative to the upper one."""
@@ -254,7 +266,9 @@ class Guarantee:
             return 0.0
         if self.quantity == "delta":
             return -math.expm1(lower - upper)
-        return (upper - lower) / abs(upper) if upper else 1.0
+        if upper:
+            return (upper - lower) / abs(upper)
+        return 1.0
 
     def _known_digits(self, most: int) -> int:
         """Return how many digits are known, of at most so many."""
@@ -380,9 +394,10 @@ class Link:
     def of(cls, answer: Answer | Guarantee) -> Link:
         """Return what was asked for; an accountant's answer is one of log δ."""
         ends = answer.log_lower, answer.log_upper
-        values = (
-            answer._value_and_ends if isinstance(answer, Guarantee) else (answer.log_delta, *ends)
-        )
+        if isinstance(answer, Guarantee):
+            values = answer._value_and_ends
+        else:
+            values = (answer.log_delta, *ends)
         return cls(*values, answer.kind, answer.advice, answer.route)
 
     def entries(self, quantity: str) -> dict[str, Any]:
@@ -442,7 +457,9 @@ def _clearly_larger(values: Mapping[str, float]) -> str:
     if not math.isfinite(values[first]):
         return name
     close = values[name] - values[first] <= _ROUNDED * max(1.0, abs(values[first]))
-    return first if close else name
+    if close:
+        return first
+    return name
 
 
 def _advice(name: str, counted: Mapping[str, Link]) -> str:
@@ -498,12 +515,16 @@ class Curve(Sequence[Guarantee]):
     @property
     def lower(self) -> NDArray[np.float64] | None:
         """Every lower bound, or None if the method has none."""
-        return None if any(g.lower is None for g in self) else self._array("lower")
+        if any(g.lower is None for g in self):
+            return None
+        return self._array("lower")
 
     @property
     def upper(self) -> NDArray[np.float64] | None:
         """Every upper bound, or None if the method has none."""
-        return None if any(g.upper is None for g in self) else self._array("upper")
+        if any(g.upper is None for g in self):
+            return None
+        return self._array("upper")
 
     @overload
     def __getitem__(self, index: int) -> Guarantee: ...

@@ -721,7 +721,9 @@ def _read(written: object) -> Mechanism:
         ),
         sampling=sampling,
     )
-    return mechanism if written["relation"] is None else mechanism.under(written["relation"])
+    if written["relation"] is None:
+        return mechanism
+    return mechanism.under(written["relation"])
 
 
 def _source(kind: str, formulas: dict[str, sp.Basic], listed: bool) -> Source:
@@ -734,7 +736,9 @@ def _source(kind: str, formulas: dict[str, sp.Basic], listed: bool) -> Source:
         return Family(_one(formulas, "log_moment 0"), _all(formulas, "lattice"))
     if kind == _CURVE:
         curve = _all(formulas, "divergence")
-        return RenyiCurve(curve[0]) if len(curve) == 1 else RenyiCurve.of_table(curve)
+        if len(curve) == 1:
+            return RenyiCurve(curve[0])
+        return RenyiCurve.of_table(curve)
     if kind == "noise":
         name = "moved by substitution"
         moved = _one(formulas, name) if name in formulas else None
@@ -765,12 +769,16 @@ def _listed(formulas: dict[str, sp.Basic]) -> Source:
     moved = sum(mass == 0 for mass in Q) if cells is None else int(cells)
     tail = _any(formulas, "tail")
     noise = MassNoise(_all(formulas, "P"), Q, cells=moved, cell=_any(formulas, "cell"))
-    return noise if tail is None else replace(noise, tail=tail)
+    if tail is None:
+        return noise
+    return replace(noise, tail=tail)
 
 
 def _any(formulas: dict[str, sp.Basic], name: str) -> sp.Expr | None:
     """Return a formula, None where there is none of this name."""
-    return _one(formulas, name) if name in formulas else None
+    if name in formulas:
+        return _one(formulas, name)
+    return None
 
 
 def _one(formulas: dict[str, sp.Basic], name: str) -> sp.Expr:

@@ -264,7 +264,9 @@ def _of_size(mechanism: Mechanism, measure: Size, size: float) -> Mechanism:
 
     def value(u: float) -> sp.Rational:
         parameter = 1.0 / (1.0 + math.exp(-u)) if is_share else math.exp(u)
-        return sp.Integer(round(parameter)) if is_whole else exact(f"{parameter:.{_DIGITS}g}")
+        if is_whole:
+            return sp.Integer(round(parameter))
+        return exact(f"{parameter:.{_DIGITS}g}")
 
     def excess(u: float) -> float:
         tried = mechanism(**{name: value(u)})
@@ -414,7 +416,9 @@ def _law_of_length(mechanism: Mechanism) -> NoiseLaw:
 def moment(mechanism: Mechanism, name: Literal["mean", "std", "mean_abs"]) -> float:
     """Return one number of `NoiseSize`: it may exist where another one is infinite."""
     mean = _mean(a_mechanism(mechanism).require_concrete())
-    return float(mean.mid()) if name == "mean" else _moment(mechanism, name, mean)
+    if name == "mean":
+        return float(mean.mid())
+    return _moment(mechanism, name, mean)
 
 
 def _mean(mechanism: Mechanism) -> arb:
@@ -473,7 +477,9 @@ def _enclosed(density: sp.Expr, x: sp.Symbol, ends: tuple[sp.Expr, sp.Expr]) -> 
         if not ball.is_finite():
             return None
         if ball.rad() < 2.0**-56 * abs(ball) or ball.rad() < _RELATIVE:
-            return arb(0) if ball.contains(0) else ball
+            if ball.contains(0):
+                return arb(0)
+            return ball
         tolerance = min(tolerance, abs(ball).upper()) * _RELATIVE
     return None
 
@@ -634,7 +640,9 @@ def quantile(mechanism: Mechanism, p: Any) -> Any:
     if not ((shares >= _LEAST_SHARE) & (shares < 1.0)).all():
         raise InputError(f"p = {p!r:.40}: it must lie between {_LEAST_SHARE:g} and 1")
     quantiles = _law(a_mechanism(mechanism)).quantile(shares.ravel()).reshape(shares.shape)
-    return float(quantiles) if shares.ndim == 0 else quantiles
+    if shares.ndim == 0:
+        return float(quantiles)
+    return quantiles
 
 
 @in_turn

@@ -70,7 +70,9 @@ def selection(base: Composition, mean: float, shape: float = 1.0, by: str = "pro
     shift = trial.protection.shift or AT_MOST
     released = released if shift == AT_MOST else replace(released, shift=shift)
     released = replace(released, modes=1) if trial.protection.by_author else released
-    return released if relation == PAIR else replace(released, relation=relation)
+    if relation == PAIR:
+        return released
+    return replace(released, relation=relation)
 
 
 def _by_profile(trial: Composition, many: float, eta: float) -> Mechanism:

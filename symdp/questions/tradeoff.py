@@ -244,7 +244,9 @@ def gaussian_privacy(composition: Composed, least_delta: float = LEAST_DELTA) ->
 
     def mu(epsilon: float) -> float:
         log_delta = steps.delta(epsilon).log_delta
-        return gaussian_mu(epsilon, log_delta) if log_delta < 0 else 0.0
+        if log_delta < 0:
+            return gaussian_mu(epsilon, log_delta)
+        return 0.0
 
     grid = [end * k / _PLACES for k in range(_PLACES + 1)]
     values = [mu(epsilon) for epsilon in grid]

@@ -81,7 +81,9 @@ class TrainingRun:
         if self.released != SUM:
             drawn |= {"released": self.released, "records": self.examples}
         step = self.noise.subsample(self.sampling, **drawn)
-        return step if self.relation is None else step.under(self.relation)
+        if self.relation is None:
+            return step
+        return step.under(self.relation)
 
     def composition(self, multiplier: Number) -> Composition:
         """Return all steps at a noise multiplier."""

@@ -227,7 +227,9 @@ def _ends(ball: arb) -> tuple[float, float]:
 
 def _up(ball: arb) -> float:
     upper = float(ball.upper())
-    return math.nextafter(upper, math.inf) if upper > 0.0 else 0.0
+    if upper > 0.0:
+        return math.nextafter(upper, math.inf)
+    return 0.0
 
 
 def _masses(density: sp.Expr, k: sp.Symbol, lower: sp.Expr, shifts: int) -> _Cells:
@@ -282,7 +284,9 @@ def smaller_shifts(mechanism: Mechanism) -> Mechanism | None:
 
 def _rate(mechanism: Mechanism) -> Fraction:
     rate = sp.S.One if mechanism.sampling is None else mechanism.sampling.rate
-    return Fraction(int(rate.p), int(rate.q)) if rate.is_Rational else exponential(sp.log(rate))
+    if rate.is_Rational:
+        return Fraction(int(rate.p), int(rate.q))
+    return exponential(sp.log(rate))
 
 
 @lru_cache(maxsize=64)
@@ -308,7 +312,9 @@ def worst_pair(mechanism: Mechanism) -> Mechanism:
 
 
 def _down(value: Fraction) -> float:
-    return math.nextafter(float(value), 0.0) if value > 1 else 1.0
+    if value > 1:
+        return math.nextafter(float(value), 0.0)
+    return 1.0
 
 
 def _places(last: int) -> list[int]:

@@ -194,7 +194,9 @@ def _quadratic(step: Mechanism) -> sp.Expr | None:
     scheme = step.sampling
     if isinstance(source, RenyiCurve) and isinstance(source.divergence, sp.Expr):
         rho = sp.simplify(source.divergence / x)
-        return None if rho.free_symbols else rho
+        if rho.free_symbols:
+            return None
+        return rho
     if isinstance(source, Radial):
         step = step.on_a_line
     noise, ends = step.source, (step.support.lower, step.support.upper)
@@ -236,7 +238,9 @@ def _supremum(law: SumLaw) -> _Found:
     top = law.loss_bounds[1]
     if top <= 0.0:
         return _Found(0.0, 0.0, 1.0)
-    return _looked_for(law, mean) if top == math.inf else _enclosed(law, mean, top)
+    if top == math.inf:
+        return _looked_for(law, mean)
+    return _enclosed(law, mean, top)
 
 
 class _Place(NamedTuple):

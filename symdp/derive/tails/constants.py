@@ -286,12 +286,16 @@ def _mean(d: PrivacyLoss, under: str) -> sp.Expr | None:
 
 def _lost(d: PrivacyLoss, under: str) -> sp.Expr:
     """The mass of a law at which the loss is infinite: ∞ under P, −∞ under Q."""
-    return d.mass_at_infinity if under == "P" else d.mass_at_minus_infinity
+    if under == "P":
+        return d.mass_at_infinity
+    return d.mass_at_minus_infinity
 
 
 def _given(d: PrivacyLoss) -> str:
     certain = d.mass_at_infinity == 0 == d.mass_at_minus_infinity
-    return "" if certain else ", given that ℓ is finite"
+    if certain:
+        return ""
+    return ", given that ℓ is finite"
 
 
 def _kept(d: PrivacyLoss, under: str) -> str:

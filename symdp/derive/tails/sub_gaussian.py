@@ -27,7 +27,9 @@ def slope_range(expression: sp.Expr, x: sp.Symbol) -> Range | None:
         return sp.S.Zero, sp.S.Zero
     if expression.is_polynomial(x):
         slope = sp.expand(sp.diff(expression, x))
-        return None if x in slope.free_symbols else (slope, slope)
+        if x in slope.free_symbols:
+            return None
+        return (slope, slope)
     if isinstance(expression, sp.Add):
         parts = [slope_range(term, x) for term in expression.args]
         ranges = [part for part in parts if part is not None]
@@ -41,7 +43,9 @@ def slope_range(expression: sp.Expr, x: sp.Symbol) -> Range | None:
         if part is None or sign is None:
             return None
         ends = (factor * part[0], factor * part[1])
-        return ends if sign >= 0 else (ends[1], ends[0])
+        if sign >= 0:
+            return ends
+        return (ends[1], ends[0])
     if isinstance(expression, sp.log):
         return _of_log(sp.expand(expression.args[0], power_exp=False), x)
     return None
@@ -105,7 +109,9 @@ def concavity(log_density: sp.Expr, x: sp.Symbol) -> sp.Expr | None:
         elif not (bend.is_nonnegative or sp.factor_terms(bend).is_nonnegative):
             return None
     kappa = sp.factor_terms(kappa)
-    return kappa if sign_of(kappa) == 1 else None
+    if sign_of(kappa) == 1:
+        return kappa
+    return None
 
 
 def sub_gaussian_square(derivation: PrivacyLoss, under: str) -> tuple[sp.Expr | None, str]:
@@ -138,7 +144,9 @@ def normal_variance(derivation: PrivacyLoss) -> sp.Expr | None:
         return None
     variance = sp.factor_terms(cumulant(derivation, 2))
     flat = cgf.tilt in variance.free_symbols or sign_of(variance) != 1
-    return None if flat else variance
+    if flat:
+        return None
+    return variance
 
 
 def loss_width(derivation: PrivacyLoss) -> sp.Expr | None:

@@ -115,7 +115,9 @@ class EpochDerivation(Derivation):
     @property
     def only_loss(self) -> sp.Expr | None:
         """The one finite loss of an epoch, which is that of its one step where Y is certain."""
-        return self.one_step.only_loss if self._masses == (0, 0) else None
+        if self._masses == (0, 0):
+            return self.one_step.only_loss
+        return None
 
     @property
     def _masses(self) -> tuple[sp.Expr, sp.Expr]:
@@ -149,7 +151,9 @@ class EpochDerivation(Derivation):
     def transform(self) -> sp.Expr:
         """φ(u) = E_Q e^{−uW}: closed and checked, or atoms and integrals over the output."""
         closed = attempt(self._closed, None, _SHARE * self.one_step.time_limit)
-        return self._written_out if closed is None else closed
+        if closed is None:
+            return self._written_out
+        return closed
 
     @property
     def is_closed(self) -> bool:
@@ -195,7 +199,9 @@ class EpochDerivation(Derivation):
                 return None
             parts.append(whole)
         total = sp.Add(*parts)
-        return total if self._agrees(total) else None
+        if self._agrees(total):
+            return total
+        return None
 
     def _agrees(self, total: sp.Expr) -> bool:
         """Whether φ equals integrals over the output, at random values of the parameters."""
@@ -264,7 +270,9 @@ class EpochDerivation(Derivation):
     def renyi(self, order: int) -> sp.Expr:
         """Return the Rényi divergence K(α − 1)/(α − 1) of a whole order α ≥ 2."""
         check_order(order, 2)
-        return sp.oo if self.mass_at_infinity != 0 else self.cgf_at(order - 1) / (order - 1)
+        if self.mass_at_infinity != 0:
+            return sp.oo
+        return self.cgf_at(order - 1) / (order - 1)
 
 
 def _of_power(density: sp.Expr, u: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> sp.Expr | None:
@@ -278,7 +286,9 @@ def _of_power(density: sp.Expr, u: sp.Symbol, lower: sp.Expr, upper: sp.Expr) ->
         sp.S.Zero if end is sp.oo else sp.uppergamma(power + 1, u * end) for end in (lower, upper)
     )
     integral = sp.expand(factor * u ** (-power - 1) * (near - far))
-    return None if integral.has(sp.nan, sp.zoo, sp.oo) else integral
+    if integral.has(sp.nan, sp.zoo, sp.oo):
+        return None
+    return integral
 
 
 def _of_ratio(piece: Piece) -> Piece:

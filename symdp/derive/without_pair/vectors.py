@@ -91,7 +91,9 @@ class VectorDerivation(Derivation):
         sampling = self.mechanism.sampling
         if sampling is not None:
             loss = sp.log(1 - sampling.rate + sampling.rate * sp.exp(loss))
-        return loss if self.direction == "remove" else -loss
+        if self.direction == "remove":
+            return loss
+        return -loss
 
     @cached_property
     def normaliser(self) -> sp.Expr:

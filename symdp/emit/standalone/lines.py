@@ -39,7 +39,9 @@ def _power(pow_: str) -> _Rule:
     def rule(a: Sequence[str], exponent: Any) -> str:
         if exponent == 2:
             return f"{a[0]} * {a[0]}"
-        return f"1.0 / {a[0]}" if exponent == -1 else f"{pow_}({a[0]}, {exponent}.0)"
+        if exponent == -1:
+            return f"1.0 / {a[0]}"
+        return f"{pow_}({a[0]}, {exponent}.0)"
 
     return rule
 
@@ -236,4 +238,6 @@ def literal(constant: Any, language: str) -> str:
     value = float(compile_numpy(constant, [])())
     if math.isinf(value):
         return ("-" if value < 0 else "") + INFINITY[language]
-    return f"({value!r})" if value < 0 else repr(value)
+    if value < 0:
+        return f"({value!r})"
+    return repr(value)

@@ -151,7 +151,9 @@ class _Writer:
     def _kind(self, node: ast.expr) -> str:
         if isinstance(node, ast.Name):
             known = {**self._locals, **self._kinds}
-            return "Vector" if node.id in self._unit.vectors else known.get(node.id, "float")
+            if node.id in self._unit.vectors:
+                return "Vector"
+            return known.get(node.id, "float")
         if isinstance(node, ast.Attribute):
             return self._unit.records[self._kind(node.value)][node.attr]
         if isinstance(node, ast.Constant | ast.Subscript):
@@ -173,7 +175,9 @@ class _Writer:
             parts = [node.body, node.orelse]
         else:
             parts = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
-        return "Vector" if any(self._kind(part) == "Vector" for part in parts) else "float"
+        if any(self._kind(part) == "Vector" for part in parts):
+            return "Vector"
+        return "float"
 
     @staticmethod
     def _called(node: ast.Call) -> str:
@@ -204,7 +208,9 @@ class _Writer:
         if isinstance(node, ast.Attribute):
             return f"{self._expression(node.value)}{self._language.member}{node.attr}"
         if isinstance(node, ast.Constant):
-            return f'"{node.value}"' if isinstance(node.value, str) else repr(node.value)
+            if isinstance(node.value, str):
+                return f'"{node.value}"'
+            return repr(node.value)
         if isinstance(node, ast.Subscript):
             return self._language.entry(self._vector(node.value), self._expression(node.slice))
         if isinstance(node, ast.UnaryOp):
@@ -219,7 +225,9 @@ class _Writer:
         return self._call(node, index)
 
     def _entry(self, leaf: str, index: str) -> str:
-        return f"{leaf}.at[{index}]" if self._language.is_c else f"{leaf}[{index}]"
+        if self._language.is_c:
+            return f"{leaf}.at[{index}]"
+        return f"{leaf}[{index}]"
 
     def _infix(self, node: ast.BinOp | ast.Compare | ast.BoolOp, index: str | None) -> str:
         if isinstance(node, ast.BoolOp):
@@ -246,7 +254,9 @@ class _Writer:
             test, one, other = (self._expression(a, index) for a in node.args)
             return f"({test} ? {one} : {other})"
         if name in self._unit.records:
-            return f"block(sizeof({name}))" if self._language.is_c else f"{name}()"
+            if self._language.is_c:
+                return f"block(sizeof({name}))"
+            return f"{name}()"
         function = self._unit.functions.get(name)
         kinds = function.kinds if function else ["Number"] * len(node.args)
         if name == "size":

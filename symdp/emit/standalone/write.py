@@ -71,7 +71,9 @@ class Argument:
     @property
     def identifier(self) -> str:
         """The name as an argument in C, with an underscore where C has the word for itself."""
-        return f"{self.name}_" if self.name in _TAKEN or not self.name.isascii() else self.name
+        if self.name in _TAKEN or not self.name.isascii():
+            return f"{self.name}_"
+        return self.name
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,9 @@ class Condition:
     @property
     def sign(self) -> str:
         """How the difference compares with 0, in every language."""
-        return ">" if self.is_strict else ">="
+        if self.is_strict:
+            return ">"
+        return ">="
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,9 @@ class Model:
     def prefix(self) -> str:
         """The name as an identifier."""
         name = re.sub(r"\W", "_", self.name, flags=re.ASCII)
-        return name if re.match(r"[A-Za-z]", name) else f"m_{name}"
+        if re.match(r"[A-Za-z]", name):
+            return name
+        return f"m_{name}"
 
 
 _DECLARED = {name: ["float", "Number", "Vector"] for name in ("log_p", "log_q", "loss_at", "term")}
@@ -165,7 +171,9 @@ class _Parts:
 
     def special(self, ending: str) -> list[str]:
         """Return the special functions in a language, where one is called."""
-        return [_resource(f"special.{ending}")] if self.is_special else []
+        if self.is_special:
+            return [_resource(f"special.{ending}")]
+        return []
 
     @property
     def names(self) -> list[str]:

@@ -231,7 +231,9 @@ def _atom_lines(d: PrivacyLoss, laws: Iterable[tuple[str, tuple[sp.Expr, ...]]])
 
 
 def _law(law: sp.Expr | tuple[sp.Expr, ...]) -> sp.Basic:
-    return sp.Tuple(*law) if isinstance(law, tuple) else law
+    if isinstance(law, tuple):
+        return sp.Tuple(*law)
+    return law
 
 
 def loss_section(d: PrivacyLoss) -> Section:
@@ -280,7 +282,9 @@ def finite_lines(d: HasCGF) -> list[Line]:
     words = (
         "K counts finite losses alone; K′, κ_j and m_j are those of a loss given that it is finite"
     )
-    return [sentence(words), *lost] if lost else []
+    if lost:
+        return [sentence(words), *lost]
+    return []
 
 
 def _inside(x: sp.Symbol, piece: Piece | MassRule) -> Node:
@@ -505,7 +509,9 @@ def _tilted(d: PrivacyLoss | VectorDerivation, order: int | str) -> Node:
 
 def derivative_mark(order: int) -> str:
     """Return ′, ″, ‴ or ^{(4)}."""
-    return ["", "′", "″", "‴"][order] if order < 4 else f"^{{({order})}}"
+    if order < 4:
+        return ["", "′", "″", "‴"][order]
+    return f"^{{({order})}}"
 
 
 def _closed_at_zero(d: PrivacyLoss) -> Iterator[Line]:
@@ -528,7 +534,9 @@ def _moments_at_zero(d: PrivacyLoss, closed: Sequence[sp.Expr]) -> Iterator[Line
 
     def moment(power: str) -> Node:
         whole = row(*_over_finite_losses(d, read(f"ℓ({{}}){power}P({{}})", x, x)))
-        return whole if d.mass_at_infinity == 0 else read("1/(1 − δ_∞)·{}", whole)
+        if d.mass_at_infinity == 0:
+            return whole
+        return read("1/(1 − δ_∞)·{}", whole)
 
     yield equation("m_j", moment("^j"), words=_over_atoms(d))
     for j, right in enumerate(

@@ -66,11 +66,10 @@ def residue_terms(exponentials: ExponentialSum) -> ResidueTerms | None:
     n = COUNT
     k = INDEX
     w = STEP
-    exponent = (
-        (n - 2 * k) * second_term.rate
-        if first_term.rate == -second_term.rate
-        else k * first_term.rate + (n - k) * second_term.rate
-    )
+    if first_term.rate == -second_term.rate:
+        exponent = (n - 2 * k) * second_term.rate
+    else:
+        exponent = k * first_term.rate + (n - k) * second_term.rate
 
     def residue(at: sp.Expr, over: sp.Expr) -> sp.Expr:
         first = _at(first_term.polynomial, at)
@@ -464,9 +463,10 @@ def _composed(d: PrivacyLoss) -> Iterator[Line]:
     yield equation(read("M({})", t), moment)
     with suppress(*REFUSALS):
         exponentials = attempt(lambda: read_exponential_sum(moment, tilt), None, _SECONDS)
-        explicit = (
-            [] if exponentials is None else list(residue_lines(exponentials, d.mass_at_infinity))
-        )
+        if exponentials is None:
+            explicit = []
+        else:
+            explicit = list(residue_lines(exponentials, d.mass_at_infinity))
         if explicit:
             yield from explicit
             return

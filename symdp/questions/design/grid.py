@@ -170,7 +170,9 @@ class Grid:
     def epsilon(self, masses: Array) -> float:
         """Return ε in doubles, a large number where there is none."""
         slopes = self.slopes(masses)
-        return UNREACHABLE if slopes is None else slopes[0]
+        if slopes is None:
+            return UNREACHABLE
+        return slopes[0]
 
     def line_scale(self, name: str) -> float:
         """Return the scale at which noise of a family on the whole reals has the cost."""

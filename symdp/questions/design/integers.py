@@ -479,4 +479,6 @@ def _decimal(mass: sp.Rational) -> str:
     while whole.q != 1:
         whole *= 10
         places += 1
-    return f"0.{int(whole):0{places}d}" if places else str(whole)
+    if places:
+        return f"0.{int(whole):0{places}d}"
+    return str(whole)

@@ -96,7 +96,9 @@ def _check(step: Mechanism) -> None:
 def _name(names: Sequence[str]) -> str:
     """Return the names of all releases, or how many they are."""
     text = " and ".join(dict.fromkeys(names)) + " together"
-    return text if len(text) <= _LONGEST_NAME else f"{len(names)} releases together"
+    if len(text) <= _LONGEST_NAME:
+        return text
+    return f"{len(names)} releases together"
 
 
 def _normal(steps: dict[Mechanism, int]) -> Mechanism | None:
@@ -135,7 +137,9 @@ def _precision(step: Mechanism) -> sp.Expr | None:
     if x in bend.free_symbols or not bend.is_positive:
         return None
     is_falling_from_0 = isinstance(source, Noise) or tidy.cancel(slope + bend * x) == 0
-    return bend if is_falling_from_0 else None
+    if is_falling_from_0:
+        return bend
+    return None
 
 
 def _list(steps: dict[Mechanism, int]) -> Mechanism | None:
