@@ -229,6 +229,11 @@ class SumLaw:
         rounding = _ROUNDED_TOP * min(-below, abs(top))
         return self.around_top[0] - width + below - rounding
 
+    @property
+    def log_common_mass(self) -> float:
+        """log Q(P > 0): what Q has of the outputs that P can give."""
+        return min(self.cgf(-1.0), 0.0)
+
     @cached_property
     def log_finite_mass(self) -> float:
         """log(1 − δ∞), δ∞ the composition's mass at infinity."""

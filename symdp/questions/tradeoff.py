@@ -286,7 +286,7 @@ class _Complement:
         self._laws = [composition.law(side) for side in composition.sides(direction)]
         # log P(L < ∞) and log Q(P > 0): no 1 − δ(ε) is above the one, or e^ε times the other.
         self._most = min(law.log_finite_mass for law in self._laws)
-        self._slope = min(min(law.cgf(-1.0), 0.0) for law in self._laws)
+        self._slope = min(law.log_common_mass for law in self._laws)
         self._known: dict[float, tuple[float, float]] = {}
         self._touching: list[_Touching] = []  # in the order of the rates
         self._refusal: AccuracyError | None = None

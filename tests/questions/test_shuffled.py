@@ -370,8 +370,9 @@ def test_randomizers_are_compared_at_one_size_or_as_they_stand():
 
 def test_what_is_refused_is_told_in_a_sentence():
     crowd = compose(Mechanism.from_toml(FILE)(b=1).shuffled(100))
-    with refused("shuffled"):
-        crowd.renyi(0.5)
+    for order in (0, 0.5, 1, 2):
+        with refused("shuffled"):
+            crowd.renyi(order)
     with refused("prv needs the law of the loss"):
         crowd.delta(0.3, method="prv")
     with refused("is no local randomizer"):

@@ -99,11 +99,10 @@ class BlanketLaw(SumLaw):
         """0: no output is told apart from the others."""
         return 0.0
 
-    def cgf(self, tilt: float) -> float:
-        """Return 0 at tilts 0 and −1, where it is the log of a probability; refused elsewhere."""
-        if tilt in (0.0, -1.0):
-            return 0.0
-        return float(self.parts)
+    @property
+    def log_common_mass(self) -> float:
+        """0 at most, which is all that is known."""
+        return 0.0
 
     @property
     def domain(self) -> tuple[float, float]:
