@@ -514,6 +514,7 @@ class Step:
         for row, count in zip(rows, listed(hint, "cells", len(rows))):
             cut = whole({"cells": count}, "cells", 0, MOST_COUNT)
             pairs = list(zip(row, row[1:]))
+            spend(P, cut * len(pairs))  # before all ends are listed
             panels = [self.panel(x, y) for x, y in pairs]
             for middle, radius, _, _ in panels:
                 for t, w in self.rule:

@@ -419,9 +419,9 @@ def test_false_claims_about_random_mechanisms_are_refused(seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("first", range(0, 40, 20))
+@pytest.mark.parametrize("first", range(0, 40, 10))
 def test_false_claims_about_forty_random_mechanisms_are_refused(first):
-    assert sum(random_case(seed) for seed in range(first, first + 20)) >= 10
+    assert sum(random_case(seed) for seed in range(first, first + 10)) >= 4
 
 
 def test_a_huge_file_is_told_at_once(tmp_path):
