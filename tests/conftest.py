@@ -73,7 +73,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _mark_sweeps(items: list[pytest.Item]) -> None:
-    """Leave to `make sweep` what lies between the first and the last slow case of each test."""
+    """Leave to `make sweep` what lies between the first and the last slow case of each test.
+
+    What is marked a sweep is slow as well, so that `not slow` leaves it out.
+    """
     slow: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("sweep"):

@@ -78,7 +78,7 @@ def test_a_few_laws(seed):
     check(seed, 40)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("start", range(0, 30, LAWS))
 def test_many_points(start):
     for seed in range(start, start + LAWS):

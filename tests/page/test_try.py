@@ -158,8 +158,7 @@ DENSITIES = [
     ("(1 - x**2/100)**3", {}, {"lower": "-10", "upper": "10"}),
 ]  # fmt: skip
 SEVERAL = "exp(-x**2/8)*(2 + cos(2*pi*x))", "exp(-x**2/2)/3 + exp(-(x - 6)**2/2)"
-# losses without end where the density is 0; and one whose transform falls too slowly for a page
-REFUSED = "(1 - x**2/100)**3", "x**3*exp(-x)", "exp(-x/3 - exp(-x/3))"
+REFUSED = "(1 - x**2/100)**3", "x**3*exp(-x)"  # losses without end where the density is 0
 QUICK = (1, 3, 14, 15, 16, 18, 19)
 ASKED_OF_BOTH = [
     pytest.param(*one, marks=[pytest.mark.slow] * (place not in QUICK))
@@ -201,7 +200,7 @@ def test_the_page_never_says_less_than_the_package(tmp_path: Path, density, valu
         assert found.get("several")
         return
     if density in REFUSED:
-        assert re.search("too rough|too many nodes|lasts too long", found["error"])
+        assert re.search("no epsilon is finite|more work", found["error"])
         return
     steps = symdp.compose(mechanism_of(density, values, more), int(asked["n"]))
     if asked["ask"] == "epsilon":
