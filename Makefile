@@ -1,7 +1,7 @@
 # make run    two jobs, derived, accounted for, proved; a figure in out/profile.svg; ten seconds
 # make test   ruff, mypy and every test that is not slow; 8 minutes of two idle cores
 # make test-ROOM  the quick tests of one room: make test-numeric, make test-derive, ...
-# make slow   of each slow test its first case and its last; 49 minutes of a processor, on all cores
+# make slow   of each slow test its first case and its last; 44 minutes of a processor, on all cores
 # make sweep  what make slow leaves out, by hand: the cases between, and those of a minute or more
 # make lint   ruff and mypy alone
 # make docs   the documentation, its pages executed one by one, in out/docs/index.html; about ten
