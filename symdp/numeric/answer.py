@@ -155,7 +155,8 @@ def exact_answer(
     raised = 0.0
     if math.isfinite(log_complement):
         raised = -log_complement
-    width = SAFETY * error + 2.0 * ROUNDING * abs(log_delta) * (1.0 + raised)
+    rounding = 2.0 * ROUNDING * abs(log_delta) * (1.0 + raised)
+    width = SAFETY * error + rounding
     lower = -math.inf
     if width < 1:
         lower = log_delta + math.log1p(-width)
@@ -170,7 +171,8 @@ def exact_answer(
     if complement_error is None:
         off = width * math.exp(min(log_delta - log_complement, 700.0))
     else:
-        off = SAFETY * complement_error + 2.0 * ROUNDING * (1.0 + min(raised, 1e300))
+        complement_rounding = 2.0 * ROUNDING * (1.0 + min(raised, 1e300))
+        off = SAFETY * complement_error + complement_rounding
     return Answer(
         log_delta,
         lower,
@@ -248,7 +250,8 @@ def _log_of_end(end: arb) -> float:
 
 def unclosed(log_delta: float, log_complement: float, error: float) -> float:
     """Return how far both miss 1, relative to δ; 0 where an absolute error of them explains it."""
-    gap = abs(math.exp(log_delta) + math.exp(log_complement) - 1.0)
+    total = math.exp(log_delta) + math.exp(log_complement)
+    gap = abs(total - 1.0)
     if gap <= error + SETTLED:
         return 0.0
     return gap * math.exp(min(-log_delta, 700.0))
@@ -263,7 +266,8 @@ def margin(answer: Answer) -> float:
 
 def is_rounded(answer: Answer) -> bool:
     """Return whether rounding of doubles makes the interval so wide that balls are asked."""
-    return margin(answer) > COUNTED + SAFETY * ROUNDED * abs(answer.log_delta)
+    rounding = SAFETY * ROUNDED * abs(answer.log_delta)
+    return margin(answer) > COUNTED + rounding
 
 
 class FloatAccountant(Accountant):

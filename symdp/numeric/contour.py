@@ -50,7 +50,6 @@ from symdp.numeric.answer import (
     Answer,
     margin,
 )
-from symdp.numeric.elementary import Complex
 from symdp.numeric.line import (
     Line,
     StripValue,
@@ -409,7 +408,12 @@ class Tail:
         At inf, where there is no such y, it is that from `end` on.  Terms beyond add up to at most
         as much, over their step.
         """
-        y, size = self._tail_bounds(end)
+        if end not in self._bounded:
+            # Bounds of |φ|ⁿ between places from the end on, and beyond the last of them.
+            places = end * _OUT
+            bounds = [part.log_bound(places) for part in self._parts]
+            self._bounded = {end: (places, np.exp(self._law.combine(bounds)))}
+        y, size = self._bounded[end]
         shares = size * -np.diff(1.0 / y, append=0.0)
         from_last = np.cumsum(shares[::-1])
         left = 2.0 * from_last[::-1]
@@ -418,15 +422,6 @@ class Tail:
             return math.inf, float(left[0])
         first = good[0]
         return float(y[first]), float(left[first])
-
-    def _tail_bounds(self, end: float) -> tuple[Array, Array]:
-        """Return places from an end on, and bounds of |φ|ⁿ between them and beyond the last."""
-        if end not in self._bounded:
-            y = end * _OUT
-            bounds = [part.log_bound(y) for part in self._parts]
-            size = np.exp(self._law.combine(bounds))
-            self._bounded = {end: (y, size)}
-        return self._bounded[end]
 
 
 @dataclass(frozen=True)
@@ -455,7 +450,7 @@ class _SmoothCut:
     def known(self, line: Line, epsilon: float) -> tuple[float, float, float]:
         """Return the sum, its derivative, and what the cut changes as far as values are known."""
         exact, _, steepness = self._atom_sum(line, epsilon)
-        turned = self._turned_values(line, epsilon)
+        turned = line.turned(epsilon)
         terms = turned.real
         slopes = line.places * turned.imag - line.tilt * terms
         cuts = _cut_off_rows(terms.size)
@@ -473,7 +468,7 @@ class _SmoothCut:
             return smooth
         from symdp.numeric.beyond.kinks import near_bound
 
-        near = near_bound(line, self._turned_values(line, epsilon))
+        near = near_bound(line, line.turned(epsilon))
         return min(smooth, near)
 
     def may_end(self, line: Line, epsilon: float, nodes: int, most: float) -> bool:
@@ -491,16 +486,10 @@ class _SmoothCut:
     def _mass_near(self, line: Line, epsilon: float, end: float) -> float:
         """Return about what the losses near ε leave of a line that ends there."""
         z = line.tilt + 1j * line.places
-        turned = self._turned_values(line, epsilon)
+        turned = line.turned(epsilon)
         terms = turned * z * (1.0 + z)
         mass = plain_sum(terms.real)
         return abs(mass) / end**2
-
-    def _turned_values(self, line: Line, epsilon: float) -> Complex:
-        """Return the terms of the sum at ε."""
-        gap = line.distance(epsilon) + line.shift
-        phase = 1j * gap * line.places
-        return np.asarray(line.values * np.exp(phase))
 
     def _atom_sum(self, line: Line, epsilon: float) -> tuple[float, float, float]:
         """Return what atoms alone add to the sum, its error, and its derivative by ε."""

@@ -246,9 +246,7 @@ def _first_nodes(
     far_above = FAR_ABOVE * (1.0 + abs(tilt))
     while most < 4 * MOST_NODES and most * line.step < far_above:
         most *= 2
-    gap = line.distance(epsilon) + line.shift
-    phase = 1j * gap * line.places
-    turned = line.values * np.exp(phase)
+    turned = line.turned(epsilon)
     z = line.tilt + 1j * line.places
     total = abs(plain_sum(turned.real))
     terms_of_mass = turned * z * (1.0 + z)

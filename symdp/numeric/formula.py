@@ -122,8 +122,13 @@ def _question(mechanism: Mechanism, direction: str) -> _Question | None:
         for parameter in template.declared
         if parameter.symbol.is_positive and not parameter.symbol.is_integer
     }
-    fixed = tuple((name, value) for name, value in values.items() if name not in free)
-    numbers = {name: value for name, value in values.items() if name in free}
+    fixed = []
+    numbers = {}
+    for name, value in values.items():
+        if name in free:
+            numbers[name] = value
+        else:
+            fixed.append((name, value))
     sampling = mechanism.sampling
     if sampling is not None:
         numbers[RATE] = sampling.rate
@@ -144,7 +149,7 @@ def _question(mechanism: Mechanism, direction: str) -> _Question | None:
         exact[name] = Fraction(int(value.p), int(value.q))
     return _Question(
         template=template,
-        fixed=fixed,
+        fixed=tuple(fixed),
         sampling=scheme,
         relation=mechanism.relation,
         direction=direction,
@@ -386,7 +391,12 @@ class ListFormula(Formula):
         finite = tuple((mass, loss) for mass, loss in points if loss.is_finite())
         if len(finite) != sum(self._is_finite):
             return None
-        point_loss = [float(loss.mid()) if loss.is_finite() else math.inf for loss in losses]
+        point_loss = []
+        for loss in losses:
+            if loss.is_finite():
+                point_loss.append(float(loss.mid()))
+            else:
+                point_loss.append(math.inf)
         step = Step(
             name,
             point_loss=np.asarray(point_loss),
@@ -485,7 +495,11 @@ class PieceFormula:
         if self.log_mass is not None:
             log_mass = float(constants[self.log_mass].mid())
         whole, terms, *single = self._programs
-        log_p, log_q, loss = (NumpyFunction(p, numbers=_numbers(p, constants)) for p in single)
+        functions = []
+        for program in single:
+            numbers = _numbers(program, constants)
+            functions.append(NumpyFunction(program, numbers=numbers))
+        log_p, log_q, loss = functions
         return SmoothPiece(
             lower=lower,
             upper=upper,

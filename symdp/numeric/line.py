@@ -141,9 +141,13 @@ class Line:
 
     def plain(self, epsilon: float) -> float:
         """Return the sum alone."""
+        return plain_sum(self.turned(epsilon).real)
+
+    def turned(self, epsilon: float) -> Complex:
+        """Return the terms of the sum at ε."""
         gap = self.distance(epsilon) + self.shift
-        turned = self.values * np.exp(1j * gap * self.places)
-        return plain_sum(turned.real)
+        phase = 1j * gap * self.places
+        return np.asarray(self.values * np.exp(phase))
 
     def value(self, epsilon: float, falls: Kernel | None = None) -> StripValue:
         """Return the integral at one ε: by the plain sum where values died out.
@@ -154,8 +158,7 @@ class Line:
         distance = self.distance(epsilon)
         if self.cut is not None:
             return self._sized(distance, *self.cut.sums(self, epsilon))
-        gap = distance + self.shift
-        turned = self.values * np.exp(1j * gap * self.places)
+        turned = self.turned(epsilon)
         rate = np.asarray(self.tilt + 1j * self.places)
         if falls is not None:
             rate = falls(rate)
