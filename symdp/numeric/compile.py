@@ -148,7 +148,8 @@ def _of_family(mechanism: Mechanism, source: Family, direction: str) -> LossLaw:
     from symdp.numeric.laws.family import listed
 
     with at(mechanism.summary):
-        law = known_law(mechanism, source, "remove" if source.lattice else direction)
+        family_direction = "remove" if source.lattice else direction
+        law = known_law(mechanism, source, family_direction)
         if law.lattice is None:
             return law
         return listed(law, law.lattice, direction)
@@ -353,11 +354,11 @@ def _stretched(piece: Piece, variable: sp.Symbol, balls: list[ArbFunction]) -> S
     if all(end == 0 and _is_resolved(listed, variable, inward * width) for end, inward in singular):
         return None
     # A row for each singular end, a column for each expression.
-    near = [[_in_distance(f, variable, *end, width) for f in listed] for end in singular]
-    near_terms = [
-        [_in_distance(f, variable, *end, width) for f in _log_terms(piece)]  # of P and of Q
-        for end in singular
-    ]
+    near = []
+    near_terms = []  # of P and of Q
+    for end in singular:
+        near.append([_in_distance(f, variable, *end, width) for f in listed])
+        near_terms.append([_in_distance(f, variable, *end, width) for f in _log_terms(piece)])
     length_at = lru_cache(maxsize=8)(lambda _precision: real_ball(length))
     read_length = (lambda: length_at(ctx.prec)) if length.is_finite else None
     stretch = Stretch(read_length, len(singular) == 2)
@@ -511,7 +512,12 @@ def _finite_step(name: str, pair: Pair) -> Step:
                 losses.append((p_ball / q_ball).log())
         log_p = [float(p.log().mid()) for p in masses]
     points = zip(masses, losses, strict=True)
-    point_loss = [float(loss.mid()) if loss.is_finite() else math.inf for loss in losses]
+    point_loss = []
+    for loss in losses:
+        if loss.is_finite():
+            point_loss.append(float(loss.mid()))
+        else:
+            point_loss.append(math.inf)
     return Step(
         name,
         point_loss=np.asarray(point_loss),

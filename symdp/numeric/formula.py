@@ -575,7 +575,8 @@ class MomentFormula:
         self._orders = tuple(order for _, order in exponentials.poles)
         exact = []
         for pole in poles:
-            exact.append((int(pole.p), int(pole.q)) if pole.is_Rational else None)
+            ratio = (int(pole.p), int(pole.q)) if pole.is_Rational else None
+            exact.append(ratio)
         self._exact = tuple(exact)
         self._balls = compile_arb_together(listed, parameters)
 
@@ -591,9 +592,12 @@ class MomentFormula:
             rates = tuple(islice(balls, len(self._lengths)))
             return Numbers(tuple(polynomials), rates, poles=tuple(balls))
 
-        exact = tuple(None if ratio is None else Fraction(*ratio) for ratio in self._exact)
+        exact = []
+        for ratio in self._exact:
+            pole = None if ratio is None else Fraction(*ratio)
+            exact.append(pole)
         rates = (None,) * len(self._lengths)
-        return Moment(numbers, self._orders, rates, exact, self.is_checked)
+        return Moment(numbers, self._orders, rates, tuple(exact), self.is_checked)
 
 
 def continues(ball: Callable[..., Sequence[Any]], end: arb) -> bool:

@@ -428,7 +428,10 @@ def _losses_beyond(
     anew in balls.
     """
     low, high = bounds
-    x, log_p, log_q, loss = outline.x, outline.log_p, outline.log_q, outline.loss
+    x = outline.x
+    log_p = outline.log_p
+    log_q = outline.log_q
+    loss = outline.loss
     if further:
         x = np.concatenate([x, *further])
         with np.errstate(all="ignore"):

@@ -137,16 +137,19 @@ class SmoothPiece:
             log_p, log_q, loss = self.values(x)
             return log_q, log_p, -loss
 
-        return replace(
+        closed = None if self.closed is None else self.closed.reversed()
+        piece = replace(
             self,
             log_mass=log_mass,
             log_p=self.log_q,
             log_q=self.log_p,
             loss=lambda x: -direct_loss(x),
             ball=ball,
-            joint=None if self.joint is None else joint,
-            closed=None if self.closed is None else self.closed.reversed(),
+            closed=closed,
         )
+        if self.joint is None:
+            return piece
+        return replace(piece, joint=joint)
 
     def less(self, constant: float) -> SmoothPiece:
         """Return the piece with both log densities less a constant."""
@@ -158,13 +161,14 @@ class SmoothPiece:
             value, loss = whole_ball(x, **analytic)
             return value - arb(constant), loss
 
+        closed = None if self.closed is None else self.closed.scaled(arb(-constant))
         return replace(
             self,
             log_p=lambda x: np.asarray(log_p(x) - constant),
             log_q=lambda x: np.asarray(log_q(x) - constant),
             ball=ball,
             joint=None,
-            closed=None if self.closed is None else self.closed.scaled(arb(-constant)),
+            closed=closed,
         )
 
 
@@ -465,6 +469,12 @@ class Moment:
                 poles=tuple(-1 - pole for pole in direct.poles),
             )
 
-        rates = tuple(None if rate is None else -rate for rate in self.rates)
-        exact = tuple(None if pole is None else -1 - pole for pole in self.exact)
-        return Moment(numbers, self.orders, rates, exact, self.is_checked)
+        rates = []
+        for rate in self.rates:
+            mirrored_rate = None if rate is None else -rate
+            rates.append(mirrored_rate)
+        exact = []
+        for pole in self.exact:
+            mirrored_pole = None if pole is None else -1 - pole
+            exact.append(mirrored_pole)
+        return Moment(numbers, self.orders, tuple(rates), tuple(exact), self.is_checked)

@@ -137,7 +137,9 @@ class Stretch:
                 at_end = exact.loss.subs(x, end)
             else:
                 at_end = sp.limit(exact.loss, x, end)
-            limits.append(sp.nan if slope == "unknown" else at_end)
+            if slope == "unknown":
+                at_end = sp.nan
+            limits.append(at_end)
         return limits
 
     def whole_mass(self) -> arb | None:

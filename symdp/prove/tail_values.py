@@ -196,7 +196,9 @@ def _end_slopes(model: Model) -> list[arb]:
     for u in (-1, 1):
         size = abs(slope(arb(u)))
         is_known = size * arb(_SLACK) ** 2 > error
-        sizes.append(size if is_known else arb(0))
+        if not is_known:
+            size = arb(0)
+        sizes.append(size)
     return sizes
 
 
@@ -472,7 +474,7 @@ def _rounded_down(value: sp.Expr) -> sp.Rational:
 
 def _tilt_of_law(under: str) -> sp.Integer:
     """The tilt of P or of Q: under Q the CGF of the loss is K(s − 1), where K is that under P."""
-    return sp.Integer(0 if under == "P" else -1)
+    return sp.S.Zero if under == "P" else sp.S.NegativeOne
 
 
 def _value_of_formula(request: _Request) -> arb:

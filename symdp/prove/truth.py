@@ -233,7 +233,8 @@ class _MonotonePart:
 
     def masses(self, left: arb, right: arb) -> tuple[arb, arb]:
         """Return P and Q between two places."""
-        p, q = self.panel.p, self.panel.q
+        p = self.panel.p
+        q = self.panel.q
         return p(right) - p(left), q(right) - q(left)
 
     @cached_property

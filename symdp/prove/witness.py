@@ -399,7 +399,8 @@ class _Layout:
 
     def _ends_of_panels(self, stretch: Stretch, edges: Sequence[float]) -> list[Fraction]:
         """Return where the panels of a stretch begin and end, a little inside of finite ends."""
-        gap = Fraction(0 if stretch.is_integer else 2**_GAP_BITS, checker.ONE)
+        gap_in_units = 0 if stretch.is_integer else 2**_GAP_BITS
+        gap = Fraction(gap_in_units, checker.ONE)
         edges_in_x = [] if stretch.is_moved else list(map(Fraction, edges))  # in x itself
         unit = Fraction(1)
         if edges_in_x and not stretch.is_integer:
@@ -416,7 +417,8 @@ class _Layout:
             if edges_in_x and (inside is None or edges_in_x[index] != Fraction(float(end))):
                 outer = sign * edges_in_x[index] // unit * unit
                 inside = outer if inside is None else max(inside, outer)
-            bounds.append(None if inside is None else sign * inside)
+            bound = None if inside is None else sign * inside
+            bounds.append(bound)
         lower, upper = bounds
         # Where one is infinite, from the other end outwards.
         if lower is None:

@@ -84,13 +84,14 @@ class ClosedTilted(Tilted):
         _, slope = first
         with ctx.workprec(_BITS):
             shift = float(slope - law.precise_mean)
+        node_error = error if is_told_by_doubles else ROUNDING
         self.__dict__.update(
             law=law,
             tilt=tilt,
             excess=excess,
             shift=shift,
             variance=variance,
-            nodes=law.points(error if is_told_by_doubles else ROUNDING),
+            nodes=law.points(node_error),
             atomic=0.0,
             is_precise=True,
             first=first,

@@ -101,7 +101,11 @@ class LawTable:
     def __init__(self, laws: Sequence[LossLaw | None]) -> None:
         lossy = [law for law in laws if law is not None]
         alike = iter(together(lossy))
-        self._laws = tuple(None if law is None else next(alike) for law in laws)
+        all_laws = list(laws)
+        for b, law in enumerate(laws):
+            if law is not None:
+                all_laws[b] = next(alike)
+        self._laws = tuple(all_laws)
         self.count = len(self._laws)
         self.variance: Array = np.zeros(self.count)
         self.log_finite = np.zeros(self.count)

@@ -127,7 +127,8 @@ class _Rows:
         self.grid = TiltGrid(table, counts, log_delta, epsilon)
         # log of what δ lacks of δ∞, the goal of a line; nan where the line would lack digits
         self.infinite = np.full(rows, -np.inf)
-        self.goal = np.full(rows, np.nan if log_delta is None else log_delta)
+        goal = math.nan if log_delta is None else log_delta
+        self.goal = np.full(rows, goal)
         self.start = np.zeros(rows)
         self.tilt = np.zeros(rows, dtype=np.int16)
         self.distance = np.zeros(rows, dtype=np.int16)
@@ -454,9 +455,10 @@ def _unsolved(rows: int, log_delta: float | None, epsilon: Array | None) -> Solu
     known_epsilon = np.zeros(rows)
     if epsilon is not None:
         known_epsilon = np.asarray(epsilon, dtype=np.float64).copy()
+    known_log_delta = -math.inf if log_delta is None else log_delta
     return Solution(
         epsilon=known_epsilon,
-        log_delta=np.full(rows, -np.inf if log_delta is None else log_delta),
+        log_delta=np.full(rows, known_log_delta),
         slope=np.full(rows, np.nan),
         error=np.zeros(rows),
         renyi=np.zeros(rows),
@@ -674,9 +676,11 @@ class _RowLine:
             block = slice(first, first + size)
             block_goal = None if goal is None else goal[block]
             parts.append(self._solve_block(counts[block], epsilon[block], block_goal))
-        names = [field.name for field in fields(_LineSolution)]
-        columns = ([getattr(part, name) for part in parts] for name in names)
-        return _LineSolution(*(np.concatenate(column) for column in columns))
+        columns = []
+        for field in fields(_LineSolution):
+            values = [getattr(part, field.name) for part in parts]
+            columns.append(np.concatenate(values))
+        return _LineSolution(*columns)
 
     def _node_values(self, counts: Array, epsilon: Array) -> tuple[Complex, Array, Array]:
         """Return node values over their size at the tilt, that size's log, and the moduli."""
@@ -708,7 +712,8 @@ class _RowLine:
         settled = np.zeros(count, dtype=bool)
         front = math.log(self.step / (2.0 * math.pi))
         waiting = np.arange(count)
-        for _ in range(1 if goal is None else _ROUNDS):
+        rounds = 1 if goal is None else _ROUNDS
+        for _ in range(rounds):
             moments = values.view(np.float64) @ self.moments
             offset = transform[waiting] - self.tilt * epsilon[waiting] + front
             if goal is None:
