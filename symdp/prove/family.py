@@ -35,7 +35,7 @@ from symdp.emit.exact import LN10, fraction_ball
 from symdp.errors import AccuracyError, InputError
 from symdp.numeric.laws.family import FamilyLaw
 from symdp.numeric.total import SumLaw
-from symdp.prove.line import log_payoff
+from symdp.prove.line import constant_of_noise, log_payoff
 from symdp.prove.plan import find_saddle, period_of
 
 _LEAST, _DIGITS = 4, 8.0  # at least and at most, as each takes three times as many terms
@@ -151,9 +151,7 @@ class _MomentSums:
         fall = 3 * square / 2
         smoothed_fall = ((tau * tilt) ** 2 - fall).exp()
         near += 2 * top * smoothed_fall / (2 * fall / y * h)
-        b = tau / 2
-        width = tau * ((1 + b**2).sqrt() + b) / 2
-        front = width * ((1 + b**2) / 4).exp()
+        front = constant_of_noise(tau)
         lacking = front * tau / arb.pi().sqrt() * h * near
         upper = payoff / self._length
         lower = upper - self._alias_bound(sides) - lacking.upper()

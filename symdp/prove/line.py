@@ -287,3 +287,10 @@ def log_payoff(b: arb) -> arb:
     if not b > 0:
         return arb(0)
     return b * b.log() - (1 + b) * (1 + b).log()
+
+
+def constant_of_noise(deviation: arb) -> arb:
+    """Return C of V(u) = C e^{−(u−ε)²/4τ²}, what noise of deviation τ adds to δ(ε) (see `mesh`)."""
+    b = deviation / 2
+    width = deviation * ((1 + b**2).sqrt() + b) / 2
+    return width * ((1 + b**2) / 4).exp()

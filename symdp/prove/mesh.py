@@ -46,7 +46,7 @@ from symdp.numeric.elementary import log_payoff as log_payoff_in_doubles
 from symdp.numeric.elementary import log_sum
 from symdp.prove.cells import Atom, Panel, outcomes_of
 from symdp.prove.kind import Kinds, sum_law
-from symdp.prove.line import log_payoff, masses
+from symdp.prove.line import constant_of_noise, log_payoff, masses
 from symdp.prove.plan import panels_of
 
 _BITS = 128  # of balls: cells lose what their width is relative to the loss
@@ -246,9 +246,7 @@ class _MeshSum(NamedTuple):
         is_far = reach >= 2 * self.tilt * spread**2
         if not (spread <= _WIDEST_SPREAD and is_far):
             return arb.pos_inf()
-        b = spread / 2
-        width = spread * ((1 + b**2).sqrt() + b) / 2
-        front = width * ((1 + b**2) / 4).exp()
+        front = constant_of_noise(spread)
         # Of V(u) e^{−tu} the largest value is for what the coefficients lack, and that beyond the
         # reach for all the rest.
         total = self.lacking * ((self.tilt * spread) ** 2).exp()
