@@ -270,16 +270,13 @@ class Line:
             aliases = arb(0).union(arb(added.upper()))
             signed = whole if plan.is_right else -whole
             ball = arb(signed - aliases)
-        with ctx.workprec(max(self.bits, 64) + _bits_of(plan.log_size)):
+        size_bits = int(max(0.0, -plan.log_size) / math.log(2))
+        with ctx.workprec(max(self.bits, 64) + size_bits):
             law_masses = self.masses
             if not plan.is_right:
                 ball = law_masses.inside - ball.max(arb(0))
             ball = ball.max(arb(0)) + law_masses.infinity
             return ball + arb(0).union(law_masses.outside)
-
-
-def _bits_of(log_size: float) -> int:
-    return int(max(0.0, -log_size) / math.log(2))
 
 
 def log_payoff(b: arb) -> arb:
