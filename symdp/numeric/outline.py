@@ -7,6 +7,7 @@ panels of a quadrature start as geometric shells around every mode.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from copy import copy
@@ -371,15 +372,17 @@ def _end_loss(outline: Outline, side: int, exact: arb | None) -> arb | None:
         unit = arb(2.0 ** math.ceil(math.log2(largest)))
     for step in (60, 20, 4):  # powers of two between the places
         cancelled = 6 * step  # bits of x² at the last place, that ℓ may lose
-        losses = []
-        for k in (1, 2, 3):
+
+        def loss_at(octaves: int, share: float = 0.0, cancelled: int = cancelled) -> arb | None:
+            """Return the loss so many octaves towards the end, and a share more."""
             with ctx.workprec(BITS):
+                distance = unit * arb(2) ** octaves * (1 + arb(share))
+                x = -inward * distance
                 if math.isfinite(end):
-                    x = end_ball + inward * unit / arb(2) ** (step * k)
-                else:
-                    x = -inward * unit * arb(2) ** (step * k)
-            losses.append(_loss_ball(piece, x, BITS + cancelled))
-        first, second, third = losses
+                    x = end_ball + inward * unit * unit / distance
+            return _loss_ball(piece, x, BITS + cancelled)
+
+        first, second, third = (loss_at(step * k) for k in (1, 2, 3))
         if first is None or second is None or third is None:
             continue
         with ctx.workprec(BITS):
@@ -388,8 +391,31 @@ def _end_loss(outline: Outline, side: int, exact: arb | None) -> arb | None:
             # 1/log x falls slower than to an eighth at 16 times the place.
             if last_change < first_change / 8 or last_change < _ROUNDED * _ROUNDED:
                 return third + 2 * arb(0, last_change.upper())
+            shares = _ZOOM.tolist()
+            before = [loss_at(step, share) for share in shares]
+            after = [loss_at(3 * step, share) for share in shares]
+            waves = _waves(before, after, abs(third - first))
+        if waves is not None:
+            return waves
         return arb.pos_inf() if third > second else arb.neg_inf()
     return None
+
+
+def _waves(before: list[arb | None], after: list[arb | None], apart: arb) -> arb | None:
+    """Return what holds losses that go up and down towards an end, None where they do not.
+
+    Within an octave they move as far as between far octaves, and no farther at the second one.
+    """
+    known_before = [ball for ball in before if ball is not None]
+    known_after = [ball for ball in after if ball is not None]
+    if not known_before or not known_after:
+        return None
+    hull = functools.reduce(arb.union, known_after)
+    largest_before = max(float(abs(ball).upper()) for ball in known_before)
+    largest_after = float(abs(hull).upper())
+    if largest_after > 2.0 * largest_before or 8.0 * float(hull.rad()) < float(apart.upper()):
+        return None
+    return functools.reduce(arb.union, known_before, hull)
 
 
 def _has_mass(outline: Outline) -> NDArray[np.bool_]:
@@ -424,8 +450,8 @@ def _losses_beyond(
 ) -> Array:
     """Return the losses on the grid, and at further places, that lie outside of bounds.
 
-    Far out log P and log Q are large and round to where no loss lies: those losses are computed
-    anew in balls.
+    Far out log P and log Q are large and round to where no loss lies: of those losses the extreme
+    ones of each octave are computed anew in balls.
     """
     low, high = bounds
     x = outline.x
@@ -441,18 +467,19 @@ def _losses_beyond(
     is_below = loss < low - size
     is_above = loss > high + size
     beyond = is_finite & (is_below | is_above)
-    losses = np.asarray(loss[beyond])
-    rounding_of_p = np.spacing(np.abs(log_p[beyond]))
-    rounding_of_q = np.spacing(np.abs(log_q[beyond]))
-    rounding = rounding_of_p + rounding_of_q
-    for index in np.flatnonzero(rounding > size[beyond]).tolist():
-        far_x = float(x[beyond][index])
-        exponent = math.frexp(far_x)[1]
+    rounding = np.spacing(np.abs(log_p)) + np.spacing(np.abs(log_q))
+    is_noisy = beyond & (rounding > size)
+    losses = [float(value) for value in loss[beyond & ~is_noisy]]
+    octaves: dict[tuple[float, int], list[int]] = {}
+    for index in np.flatnonzero(is_noisy).tolist():
+        octave = math.copysign(1.0, x[index]), math.frexp(x[index])[1]
+        octaves.setdefault(octave, []).append(index)
+    for (_, exponent), places in octaves.items():
         cancelled = 2 * max(exponent, 0)  # bits of x², that ℓ may lose
-        ball = _loss_ball(outline.piece, far_x, BITS + cancelled)
-        if ball is not None:
-            losses[index] = float(ball.mid())
-    return losses
+        for index in {min(places, key=loss.__getitem__), max(places, key=loss.__getitem__)}:
+            ball = _loss_ball(outline.piece, float(x[index]), BITS + cancelled)
+            losses.append(float(loss[index] if ball is None else ball.mid()))
+    return np.asarray(losses)
 
 
 def _extended_bounds(

@@ -314,3 +314,19 @@ def test_a_range_holds_no_rounding_of_the_far_tails(density, log_density):
 
 def _log_cosh_and_bump(v):
     return np.abs(v / 3) + np.log1p(np.exp(-np.abs(v) * 2 / 3)) + np.log1p(np.exp(-v * v))
+
+
+def test_a_loss_that_goes_up_and_down_for_ever_has_a_range():
+    """Of e^{−x}(1 + cos(3x)/2) moved by s, ℓ is s and at most √3·s in waves, for small s."""
+    noise = Mechanism.additive(
+        sp.exp(-x) * (1 + sp.cos(3 * x) / 2),
+        x,
+        sensitivity=sp.Rational(1, 2000),
+        support=(0, sp.oo),
+        normalize=True,
+        shift="exactly",
+    )
+    low, high = loss_law(noise, "remove").loss_bounds
+    s = 1 / 2000
+    assert low == pytest.approx(s - math.sqrt(3) * s, rel=1e-5)
+    assert high == pytest.approx(s + math.sqrt(3) * s, rel=1e-5)
