@@ -63,7 +63,9 @@ def layout(e: sp.Basic) -> Node:
     if e.args:
         kind = type(e).__name__
         return applied(name(_FUNCTIONS.get(kind, kind.lower())), *map(layout, e.args))
-    return words("otherwise" if e == sp.true else str(e))
+    if e == sp.true:
+        return words("otherwise")
+    return words(str(e))
 
 
 def _indexed(letter: str) -> Callable[[Any], Node]:
@@ -73,22 +75,32 @@ def _indexed(letter: str) -> Callable[[Any], Node]:
 
 def _polygamma(e: Any) -> Node:
     order, at = e.args
-    mark = EMPTY if order == 0 else fence(layout(order))
+    argument = layout(at)
+    if order == 0:
+        return applied(name("psi"), argument)
     if order in (1, 2, 3):
         mark = operator("′″‴"[int(order) - 1])
-    return applied(script(name("psi"), EMPTY, mark) if order != 0 else name("psi"), layout(at))
+    else:
+        mark = fence(layout(order))
+    return applied(script(name("psi"), EMPTY, mark), argument)
 
 
 def _hypergeometric(e: Any) -> Node:
     """Set ₚF_q(a, b; c; z), with no parameter where there is none."""
-    above, below = (listed(map(layout, parameters)) for parameters in (e.ap, e.bq))
-    head = row(script(EMPTY, number(str(len(e.ap)))), script(name("F"), number(str(len(e.bq)))))
-    return row(head, fence(listed((above, below, layout(e.argument)), ";")))
+    above = listed(map(layout, e.ap))
+    below = listed(map(layout, e.bq))
+    count_above = number(str(len(e.ap)))
+    count_below = number(str(len(e.bq)))
+    head = row(script(EMPTY, count_above), script(name("F"), count_below))
+    arguments = listed((above, below, layout(e.argument)), ";")
+    return row(head, fence(arguments))
 
 
 def _joined(e: Any) -> Node:
     parts = map(layout, sorted(e.args, key=sp.default_sort_key))
-    return listed(parts, "," if isinstance(e, sp.And) else "∨")
+    if isinstance(e, sp.And):
+        return listed(parts)
+    return listed(parts, "∨")
 
 
 _CONSTANTS: dict[sp.Basic, Node] = {
@@ -110,7 +122,8 @@ def _number(e: sp.Number) -> Node:
         return fraction(number(str(e.p)), number(str(e.q)))
     if isinstance(e, sp.Float):
         digits, _, power = str(e).partition("e")
-        digits = digits.rstrip("0").rstrip(".") if "." in digits else digits
+        if "." in digits:
+            digits = digits.rstrip("0").rstrip(".")
         if not power:
             return number(digits)
         ten = script(number("10"), EMPTY, _number(sp.Integer(int(power))))
@@ -120,15 +133,21 @@ def _number(e: sp.Number) -> Node:
 
 def terms_in_order(e: sp.Add) -> list[sp.Expr]:
     """Return the terms as they are written: SymPy's order, a positive one first."""
-    terms = list(e.as_ordered_terms()) if e.is_commutative else list(e.args)
-    first = next((k for k, t in enumerate(terms) if not t.could_extract_minus_sign()), 0)
+    terms = list(e.args)
+    if e.is_commutative:
+        terms = list(e.as_ordered_terms())
+    positive = (k for k, term in enumerate(terms) if not term.could_extract_minus_sign())
+    first = next(positive, 0)
     return [terms.pop(first), *terms]
 
 
 def _sum(e: sp.Add) -> Node:
     parts: list[Node] = []
     for term in terms_in_order(e):
-        part = _product(term, is_term=True) if term.is_Mul else layout(term)
+        if term.is_Mul:
+            part = _product(term, is_term=True)
+        else:
+            part = layout(term)
         if _is_minus(part):
             parts += part.parts
         elif parts:
@@ -149,10 +168,11 @@ def _product(e: sp.Mul, *, is_term: bool = False) -> Node:
     """
     coefficient, product = e.as_coeff_Mul()
     if coefficient.is_negative:
-        factors = sp.Mul.make_args(-coefficient * product)
-        turned = None if is_term else max(factors, key=_minuses)
-        if turned is None or not _minuses(turned):
-            node = layout(-coefficient * product)
+        positive = -coefficient * product
+        factors = sp.Mul.make_args(positive)
+        turned = max(factors, key=_minuses)
+        if is_term or not _minuses(turned):
+            node = layout(positive)
             if _is_minus(node):
                 return node.parts[1]
             return row(operator("−"), held(node), level=SUM)
@@ -162,7 +182,8 @@ def _product(e: sp.Mul, *, is_term: bool = False) -> Node:
     for factor in sp.Mul.make_args(e):
         if factor.is_Add and all(t.could_extract_minus_sign() for t in factor.args):
             others = (node for node in e.args if node is not factor)
-            return row(operator("−"), held(layout(sp.Mul(*others, -factor))), level=SUM)
+            positive = sp.Mul(*others, -factor)
+            return row(operator("−"), held(layout(positive)), level=SUM)
     square = sp.S.One
     above = []
     below = []
@@ -179,16 +200,16 @@ def _product(e: sp.Mul, *, is_term: bool = False) -> Node:
             above.append(factor)
     for roots, factors in zip(_roots(square), (above, below), strict=True):
         factors[:0] = roots
-    top = _factors(above if above or not exponentials or below else exponentials)
-    if below:
-        top = fraction(top, _factors(below))
-    elif exponentials:
+    if not below:
         return _factors([*above, *exponentials])
-    if not exponentials or (not above and not below):
-        return top
+    denominator = _factors(below)
+    if not exponentials:
+        return fraction(_factors(above), denominator)
+    exponential = _factors(exponentials)
     if not above:  # 1/x e^{…} is e^{…}/x
-        return fraction(_factors(exponentials), _factors(below))
-    return row(top, operator("·"), _factors(exponentials), level=PRODUCT)
+        return fraction(exponential, denominator)
+    quotient = fraction(_factors(above), denominator)
+    return row(quotient, operator("·"), exponential, level=PRODUCT)
 
 
 def _minuses(factor: sp.Expr) -> int:
@@ -213,10 +234,13 @@ def _roots(square: sp.Expr) -> tuple[list[sp.Expr], list[sp.Expr]]:
     """Return √ of a rational times a power of π as factors above and below the line."""
     sides: tuple[list[sp.Expr], list[sp.Expr]] = [], []
     rational, power_of_pi = square.as_coeff_Mul()
-    power = power_of_pi.as_base_exp()[1] if power_of_pi != 1 else sp.S.Zero
-    for side, integer in enumerate((sp.Integer(rational.p), sp.Integer(rational.q))):
+    power = sp.S.Zero
+    if power_of_pi != 1:
+        power = power_of_pi.as_base_exp()[1]
+    integers = (sp.Integer(rational.p), sp.Integer(rational.q))
+    for side, (integer, signed) in enumerate(zip(integers, (power, -power), strict=True)):
         whole, inside = sp.sqrt(integer).as_coeff_Mul()
-        exponent = max(power if side == 0 else -power, sp.S.Zero)
+        exponent = max(signed, sp.S.Zero)
         under = inside**2 * sp.pi ** (exponent % 2)
         if whole != 1:
             sides[side].append(whole)
@@ -263,8 +287,14 @@ def _reading_order(factor: sp.Expr) -> tuple[int, str]:
     if base.is_Symbol:
         if power == sp.S.Half:
             return 4, str(factor)
-        return (3 if base.name.startswith("He_") else 2 if "_" in base.name else 1), str(factor)
-    return (5 if base.is_Add else 7), str(factor)
+        if base.name.startswith("He_"):
+            return 3, str(factor)
+        if "_" in base.name:
+            return 2, str(factor)
+        return 1, str(factor)
+    if base.is_Add:
+        return 5, str(factor)
+    return 7, str(factor)
 
 
 def _needs_dot(left: Node, right: Node) -> bool:
@@ -302,12 +332,12 @@ def _power(e: sp.Pow) -> Node:
         function = name(_FUNCTIONS.get(type(base).__name__, type(base).__name__))
         return applied(script(function, EMPTY, layout(power)), layout(base.args[0]))
     node = layout(base)
-    if node.kind not in {"name", "number", "script", "fence"} and not isinstance(
-        base, AppliedUndef
-    ):
+    is_whole = node.kind in {"name", "number", "script", "fence"}
+    if not is_whole and not isinstance(base, AppliedUndef):
         node = fence(node)
-    return script(fence(node) if node.kind == "script" and node.parts[2].parts else node, EMPTY,
-                  layout(power))  # fmt: skip
+    if node.kind == "script" and node.parts[2].parts:
+        node = fence(node)
+    return script(node, EMPTY, layout(power))
 
 
 def _without_sign(condition: Any) -> Any:
@@ -332,33 +362,47 @@ def _cases(e: sp.Piecewise) -> Node:
             is_before = before is not None and condition.rhs == before[0]
             # A parameter has a sign, the variable of a density on the line has none.
             is_turned = condition.lhs.is_positive and condition.rhs.is_positive is None
-            condition = condition.reversed if is_turned or is_before else condition
+            if is_turned or is_before:
+                condition = condition.reversed
         words = layout(condition)
         is_upper = isinstance(condition, sp.StrictLessThan | sp.LessThan)
         if before is not None and is_upper and condition.lhs == before[0]:
             words = row(layout(before[1]), operator(before[2]), *words.parts)
         elif before is not None and condition == sp.true:
-            sign = "≥" if before[2] == "≤" else ">"
+            sign = _OPPOSITE[before[2]]
             words = row(layout(before[0]), operator(sign), layout(before[1]))
         if is_upper:
-            sign = "≤" if isinstance(condition, sp.StrictLessThan) else "<"
+            sign = _LOWER[type(condition)]
             before = (condition.lhs, condition.rhs, sign)
         rows.append(Node("row", (layout(value), words)))
     return Node("cases", tuple(rows), level=SUM)
 
 
+# The lower end of the case behind x < a or x ≤ a, and what holds behind the last of them.
+_LOWER = {sp.StrictLessThan: "≤", sp.LessThan: "<"}
+_OPPOSITE = {"≤": "≥", "<": ">"}
+
+
 def _relation(e: sp.Basic) -> Node:
-    return row(layout(e.args[0]), operator(_RELATIONS[type(e)]), layout(e.args[1]))
+    left, right = e.args
+    return row(layout(left), operator(_RELATIONS[type(e)]), layout(right))
+
+
+_OVER = ((sp.Sum, "∑"), (sp.Product, "∏"), (sp.Integral, "∫"))
 
 
 def _over(e: sp.Integral | sp.Sum | sp.Product) -> Node:
-    sign = "∑" if isinstance(e, sp.Sum) else "∏" if isinstance(e, sp.Product) else "∫"
-    inside = held(layout(e.args[0])) if sign != "∫" else layout(e.args[0])
-    if sign == "∫" and inside.level == SUM:
+    sign = next(sign for kind, sign in _OVER if isinstance(e, kind))
+    inside = layout(e.args[0])
+    if sign != "∫":
+        inside = held(inside)
+    elif inside.level == SUM:
         inside = fence(inside)
     for limits in e.args[1:]:
-        x, ends = layout(limits[0]), [layout(end) for end in limits[1:]]
-        low, high = ends if len(ends) == 2 else (EMPTY, EMPTY)
+        x = layout(limits[0])
+        low, high = EMPTY, EMPTY
+        if len(limits) == 3:
+            low, high = layout(limits[1]), layout(limits[2])
         if sign == "∫":
             inside = row(script(operator(sign), low, high), inside, operator("d"), x)
         else:
@@ -369,9 +413,13 @@ def _over(e: sp.Integral | sp.Sum | sp.Product) -> Node:
 
 def _derivative(e: sp.Derivative) -> Node:
     (x, order), *_ = e.variable_count
-    power = EMPTY if order == 1 else layout(order)
-    above, below = (script(part, EMPTY, power) for part in (name("d"), layout(x)))
-    return row(fraction(above, row(name("d"), below)), held(layout(e.expr)), level=PRODUCT)
+    power = EMPTY
+    if order != 1:
+        power = layout(order)
+    above = script(name("d"), EMPTY, power)
+    below = script(layout(x), EMPTY, power)
+    quotient = fraction(above, row(name("d"), below))
+    return row(quotient, held(layout(e.expr)), level=PRODUCT)
 
 
 # The first whose type it is sets an expression.
@@ -417,12 +465,18 @@ def read(formula: str, *holes: sp.Basic | Node) -> Node:
 
     Juxtaposed names are a product; “words” stand in quotation marks, and {…} groups.
     """
-    nodes = iter([hole if isinstance(hole, Node) else layout(hole) for hole in holes])
+    nodes = map(_node, holes)
     reader = _Reader(formula, nodes)
     tree = reader.row("")
     if reader.place < len(reader.tokens):
         raise ValueError(f"a bracket too many: {formula}")
     return tree
+
+
+def _node(part: sp.Basic | Node) -> Node:
+    if isinstance(part, Node):
+        return part
+    return layout(part)
 
 
 class _Reader:
@@ -458,7 +512,9 @@ class _Reader:
                 product.append(self.atom())
         parts += self._product(product)
         is_sum = any(part.kind == "operator" and part.text in "+−" for part in parts)
-        return row(*parts, level=SUM if is_sum else parts[0].level if len(parts) == 1 else ATOM)
+        if is_sum:
+            return row(*parts, level=SUM)
+        return row(*parts)
 
     def _product(self, factors: list[Node]) -> list[Node]:
         if len(factors) > 1:
@@ -472,7 +528,9 @@ class _Reader:
             self.place += 1
             return Node("root", (_bare([self.atom()]),))
         node = self._scripts(self._leaf())
-        following = self.tokens[self.place][1] if self.place < len(self.tokens) else ""
+        following = ""
+        if self.place < len(self.tokens):
+            _, following = self.tokens[self.place]
         if kind == "name" and following in ("(", "["):
             # f(x); a product with a sum is written with a dot
             node = self._scripts(row(node, self._leaf()))
@@ -490,8 +548,10 @@ class _Reader:
             if is_script or text == "{":
                 return inside
             return fence(inside, text, _PAIRS[text])
+        if kind == "sign" and is_script:
+            return Node("name", text=text)
         if kind == "sign":
-            kind = "name" if is_script else "operator"
+            return operator(text)
         return Node(kind, text=text)
 
     def _scripts(self, base: Node) -> Node:
@@ -501,8 +561,14 @@ class _Reader:
             if kind not in ("below", "above") and (kind != "sign" or text not in "_^"):
                 break
             self.place += 1
-            mark = self._leaf(is_script=True) if kind == "sign" else _small(text)
-            base = script(base, mark) if is_low else script(base, EMPTY, mark)
+            if kind == "sign":
+                mark = self._leaf(is_script=True)
+            else:
+                mark = _small(text)
+            if is_low:
+                base = script(base, mark)
+            else:
+                base = script(base, EMPTY, mark)
         return base
 
 
@@ -512,8 +578,10 @@ def _small(text: str) -> Node:
     if text in "′″‴":
         return operator(text)
     plain = text.translate(_FIGURES)
+    if plain in ("−", "+"):
+        return operator(plain)
     if plain[0] in "−+":
-        return row(operator(plain[0]), *([number(plain[1:])] if plain[1:] else []))
+        return row(operator(plain[0]), number(plain[1:]))
     if plain.isdigit():
         return number(plain)
     return Node("name", text=plain)
@@ -544,14 +612,16 @@ def equation(
     note: str = "",
 ) -> Line:
     """Return a line; a right side in words has no formula."""
-    name = read(left) if isinstance(left, str) else left
+    if isinstance(left, str):
+        left = read(left)
     if isinstance(right, str):
         if right.startswith("="):
-            return Line(name, read(right[1:]), words, relation, note=note)
-        return Line(name, None, in_words(right), note=note)
+            return Line(left, read(right[1:]), words, relation, note=note)
+        return Line(left, None, in_words(right), note=note)
     if isinstance(right, Node):
-        return Line(name, right, words, relation, note=note)
-    return Line(name, layout(shown(right)), words, relation, note=note, expression=right)
+        return Line(left, right, words, relation, note=note)
+    node = layout(shown(right))
+    return Line(left, node, words, relation, note=note, expression=right)
 
 
 @cache
@@ -626,7 +696,9 @@ def one_set_of_cases(expression: sp.Basic) -> sp.Basic:
     symbols = set()
     conditions = {c for piecewise in cases for _, c in piecewise.args}
     for relation in {r for c in conditions for r in c.atoms(sp.core.relational.Relational)}:
-        a, b = relation.args if relation.lhs.is_Symbol else relation.args[::-1]
+        a, b = relation.args
+        if not a.is_Symbol:
+            a, b = b, a
         if isinstance(relation, sp.Eq | sp.Ne) or not a.is_Symbol or a in b.free_symbols:
             return expression
         symbols.add(a)
@@ -680,13 +752,17 @@ def finished(section: Section, taken: Iterable[str] = ()) -> Section:
 
     A name is none of `taken` and none that stands in the section, and means one thing in all of it.
     """
-    used = {str(s.name) for line in section.lines for s in _symbols(line)} | set(taken)
+    used = set(taken)
     for line in section.lines:
+        used |= {str(symbol.name) for symbol in _symbols(line)}
         used |= set(_LETTER.findall(line.words))
-        used |= {node.text for node in (line.left or EMPTY).walk() if node.kind == "name"}
-    short = (letter for letter in _PARTS if letter not in used)
-    parts = _Parts(map(sp.Symbol, chain(short, (f"u_{k}" for k in count(1)))))
-    return replace(section, lines=tuple(parts.put(line) for line in section.lines))
+        left = line.left or EMPTY
+        used |= {node.text for node in left.walk() if node.kind == "name"}
+    letters = (letter for letter in _PARTS if letter not in used)
+    numbered = (f"u_{index}" for index in count(1))
+    parts = _Parts(map(sp.Symbol, chain(letters, numbered)))
+    lines = map(parts.put, section.lines)
+    return replace(section, lines=tuple(lines))
 
 
 _LETTER = re.compile(r"(?<![^\W\d_])[a-z](?![^\W\d_])")
@@ -747,18 +823,19 @@ class _Parts:
             return formula
         # Rows say where they hold as they stand: a name in a condition would turn it around.
         is_cases = isinstance(formula, sp.Piecewise)
-        values = [value for value, _ in formula.args] if is_cases else [formula]
+        values = [formula]
+        if is_cases:
+            values = [value for value, _ in formula.args]
         parts, named = sp.cse(values, symbols=sp.numbered_symbols(cls=sp.Dummy), order="canonical")
         in_full: dict[sp.Symbol, sp.Basic] = {}
         in_names: dict[sp.Symbol, sp.Basic] = {}
         for part, value in parts:
             in_full[part] = full = value.xreplace(in_full)
             short_value = value.xreplace(in_names)
-            if (
-                full not in self.known
-                and isinstance(short_value, sp.Expr)
-                and short_value.count_ops() >= _WORTH_A_NAME
-            ):
+            is_long = (
+                isinstance(short_value, sp.Expr) and sp.count_ops(short_value) >= _WORTH_A_NAME
+            )
+            if is_long and full not in self.known:
                 self.known[full] = name = next(self.names)
                 self.values[name] = short_value
             in_names[part] = self.known.get(full, short_value)

@@ -28,11 +28,16 @@ def to_html(page: doc.Document) -> str:
     headings = [block for block in page.blocks if isinstance(block, doc.Heading)]
     places = (f' id="part-{index}"' for index in count())
     runs = any(isinstance(block, doc.Embedded) for block in page.blocks)
-    policy = POLICY if runs else _NOTHING_OUTSIDE
-    body = "\n".join(
-        _block(block, next(places) if isinstance(block, doc.Heading) else "")
-        for block in page.blocks
-    )
+    policy = _NOTHING_OUTSIDE
+    if runs:
+        policy = POLICY
+    blocks = []
+    for block in page.blocks:
+        mark = ""
+        if isinstance(block, doc.Heading):
+            mark = next(places)
+        blocks.append(_block(block, mark))
+    body = "\n".join(blocks)
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -95,15 +100,22 @@ def _block(block: doc.Block, mark: str = "") -> str:
             return f"<details><summary>{escape(summary)}</summary>{inside}</details>"
 
 
+def _element(tag: str, text: str, attributes: str = "") -> str:
+    """Return a text as an element, nothing for an empty one."""
+    if not text:
+        return ""
+    return f"<{tag}{attributes}>{escape(text)}</{tag}>"
+
+
 def _line(line: doc.Line) -> str:
-    words = f'<span class="words">{escape(line.words)}</span>' if line.words else ""
+    words = _element("span", line.words, ' class="words"')
     if line.left is None:
         return f"<div>{words}</div>"
     shown = f"{formula(line)} {words}".rstrip()
     if line.is_long:
         count = f'<span class="words">{line.operations} operations</span>'
         shown = f"<details><summary>{_name(line)} {count}</summary>{shown}</details>"
-    note = f'<p class="note">{escape(line.note)}</p>' if line.note else ""
+    note = _element("p", line.note, ' class="note"')
     return f'<div style="overflow-x: auto">{shown}{note}</div>'
 
 
@@ -112,24 +124,31 @@ def _table(table: doc.Table) -> str:
     for index, cells in enumerate(table.rows):
         marks = {"strong": index in table.strong, "bad": index in table.bad}
         kinds = " ".join(word for word, is_so in marks.items() if is_so)
-        kind = f' class="{kinds}"' if kinds else ""
+        kind = ""
+        if kinds:
+            kind = f' class="{kinds}"'
         rows.append(f"<tr{kind}>{_cells('td', cells, table)}</tr>")
-    caption = f"<caption>{escape(table.caption)}</caption>" if table.caption else ""
+    caption = _element("caption", table.caption)
     head = f"<thead><tr>{_cells('th', table.head, table)}</tr></thead>"
     body = "".join(rows)
     return f'<div class="wide"><table>{caption}{head}<tbody>{body}</tbody></table></div>'
 
 
 def _cells(tag: str, texts: Sequence[str], table: doc.Table) -> str:
-    kinds = (' class="number"' if k in table.numbers else "" for k in range(len(texts)))
-    return "".join(
-        f"<{tag}{kind}>{escape(t)}</{tag}>" for kind, t in zip(kinds, texts, strict=True)
-    )
+    cells = []
+    for index, text in enumerate(texts):
+        kind = ""
+        if index in table.numbers:
+            kind = ' class="number"'
+        cells.append(f"<{tag}{kind}>{escape(text)}</{tag}>")
+    return "".join(cells)
 
 
 def mathml(expression: sp.Basic | Node) -> str:
     """Return the MathML of a formula, without the surrounding math element."""
-    return _written(expression if isinstance(expression, Node) else layout(expression), False)
+    if isinstance(expression, Node):
+        return _written(expression, False)
+    return _written(layout(expression), False)
 
 
 _LEAVES = {"words": "mtext", "number": "mn", "name": "mi"}
@@ -149,8 +168,11 @@ def _written(node: Node, is_small: bool) -> str:
         case "fraction" if not is_small:
             return f"<mfrac>{parts[0]}{parts[1]}</mfrac>"
         case "fraction":
-            above = _bracketed(parts[0]) if node.parts[0].level == SUM else parts[0]
-            below = parts[1] if node.parts[1].level == ATOM else _bracketed(parts[1])
+            above, below = parts
+            if node.parts[0].level == SUM:
+                above = _bracketed(above)
+            if node.parts[1].level != ATOM:
+                below = _bracketed(below)
             return f'<mrow>{above}<mo lspace="0" rspace="0">/</mo>{below}</mrow>'
         case "root":
             return f"<msqrt>{parts[0]}</msqrt>"
@@ -173,8 +195,8 @@ def _spaced(parts: Sequence[Node], written: Iterable[str]) -> str:
         is_later = before is not EMPTY
         if is_later and "words" in (before.kind, part.kind):
             markup += '<mspace width="0.4em"/>'
-        word = before.text if before.kind == "name" else ""
-        if len(word) > 1 and "̄" not in word and part.kind not in {"fence", "operator"}:
+        is_word = before.kind == "name" and len(before.text) > 1 and "̄" not in before.text
+        if is_word and part.kind not in {"fence", "operator"}:
             markup += '<mspace width="0.17em"/>'
         if part.kind == "fence" and before.kind in {"name", "script"}:
             markup += "<mo>\N{FUNCTION APPLICATION}</mo>"
@@ -186,10 +208,14 @@ def _script(node: Node, is_small: bool) -> str:
     base, below, above = node.parts
     markup = _written(base, is_small)
     parts = [_written(part, True) for part in (below, above) if part != EMPTY]
-    if len(parts) == 2:
-        tag = "munderover" if base.text in ("∑", "∏") else "msubsup"
+    if len(parts) == 2 and base.text in ("∑", "∏"):
+        tag = "munderover"
+    elif len(parts) == 2:
+        tag = "msubsup"
+    elif above == EMPTY:
+        tag = "msub"
     else:
-        tag = "msub" if above == EMPTY else "msup"
+        tag = "msup"
     return f"<{tag}>{markup}{''.join(parts)}</{tag}>"
 
 
@@ -210,7 +236,7 @@ def _bracketed(inside: str) -> str:
 
 def _case(value: Node, condition: Node) -> str:
     lines = [mathml(line) for line in broken_case(value, condition)]
-    markup = lines[0] if len(lines) == 1 else _stacked(lines)
+    markup = _stacked(lines)
     return f"<mtr>{_cell(markup)}{_cell(mathml(condition))}</mtr>"
 
 
@@ -218,8 +244,10 @@ def _cell(inside: str) -> str:
     return f'<mtd style="text-align: left">{inside}</mtd>'
 
 
-def _stacked(lines: Iterable[str]) -> str:
+def _stacked(lines: Sequence[str]) -> str:
     """Lines below one another, set to the left."""
+    if len(lines) == 1:
+        return lines[0]
     rows = "".join(f"<mtr>{_cell(f'<mrow>{line}</mrow>')}</mtr>" for line in lines)
     return f'<mtable displaystyle="true">{rows}</mtable>'
 
@@ -228,11 +256,13 @@ def formula(line: doc.Line) -> str:
     """Return a formula as a math element, its left side alone where there is no other."""
     if line.right is None:
         return _name(line)
-    lines = [
-        ('<mspace width="2em"/>' if depth else "") + mathml(row(*parts))
-        for depth, parts in line.rows(line.room)
-    ]
-    inside = lines[0] if len(lines) == 1 else _stacked(lines)
+    lines = []
+    for depth, parts in line.rows(line.room):
+        markup = mathml(row(*parts))
+        if depth:
+            markup = f'<mspace width="2em"/>{markup}'
+        lines.append(markup)
+    inside = _stacked(lines)
     return f'<math displaystyle="true"><mrow>{inside}</mrow></math>'
 
 

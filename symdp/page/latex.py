@@ -43,19 +43,12 @@ def latex(node: Node) -> str:
             return _joined(parts)
         case "root":
             return rf"\sqrt{{{parts[0]}}}"
-        case "fraction" | "binomial":
-            command = "frac" if node.kind == "fraction" else "binom"
-            return rf"\{command}{{{parts[0]}}}{{{parts[1]}}}"
+        case "fraction":
+            return rf"\frac{{{parts[0]}}}{{{parts[1]}}}"
+        case "binomial":
+            return rf"\binom{{{parts[0]}}}{{{parts[1]}}}"
         case "script":
-            base, below, above = node.parts
-            is_whole = base.kind in {"name", "number", "operator", "fence"}
-            written = parts[0] if is_whole else f"{{{parts[0]}}}"
-            if below != EMPTY:
-                written += f"_{{{parts[1]}}}"
-            if above != EMPTY:
-                primes = above.text if set(above.text) <= set("′″‴") else ""
-                written += _SIGNS[primes] if primes else f"^{{{parts[2]}}}"
-            return written
+            return _script(node, parts)
         case "fence":
             left, right = (_BRACKETS.get(end.text, end.text) for end in node.parts[::2])
             is_tall = any(n.kind in _TALL or n.text in ("∫", "∑", "∏") for n in node.walk())
@@ -63,8 +56,9 @@ def latex(node: Node) -> str:
                 return rf"\left{left}{parts[1]}\right{right}"
             return left + parts[1] + right
         case "cases":
-            is_tall = any(part.kind in _TALL for case in node.parts for part in case.walk())
-            between = r" \\[1ex] " if is_tall else r" \\ "
+            between = r" \\ "
+            if any(map(_is_tall, node.parts)):
+                between = r" \\[1ex] "
             rows = between.join(_case(*case.parts) for case in node.parts)
             return rf"\begin{{cases}} {rows} \end{{cases}}"
         case "words":
@@ -76,20 +70,40 @@ def latex(node: Node) -> str:
     return node.text.replace("…", r"\dots ")
 
 
+def _script(node: Node, written: list[str]) -> str:
+    base, below, above = node.parts
+    base_latex, below_latex, above_latex = written
+    if base.kind not in {"name", "number", "operator", "fence"}:
+        base_latex = f"{{{base_latex}}}"
+    if below != EMPTY:
+        base_latex += f"_{{{below_latex}}}"
+    if above == EMPTY:
+        return base_latex
+    if above.text and set(above.text) <= set("′″‴"):
+        return base_latex + _SIGNS[above.text]
+    return f"{base_latex}^{{{above_latex}}}"
+
+
 _TALL = ("fraction", "binomial", "cases")
 _BRACKETS = {"{": r"\{", "}": r"\}", "⌊": r"\lfloor ", "⌋": r"\rfloor "}
 
 
 def _case(value: Node, condition: Node) -> str:
     first, *others = map(_displayed, broken_case(value, condition))
-    words = latex(condition) if condition.kind == "words" else rf"\text{{if }} {latex(condition)}"
-    return "".join([f"{first} & {words}", *(rf" \\ \quad {line} & " for line in others)])
+    words = latex(condition)
+    if condition.kind != "words":
+        words = rf"\text{{if }} {words}"
+    further_rows = [rf" \\ \quad {line} & " for line in others]
+    return "".join([f"{first} & {words}", *further_rows])
+
+
+def _is_tall(node: Node) -> bool:
+    return any(part.kind in _TALL for part in node.walk())
 
 
 def _displayed(value: Node) -> str:
     """Return a value with fractions of full size, as the rows of an align environment have them."""
-    is_tall = any(part.kind in _TALL for part in value.walk())
-    if is_tall:
+    if _is_tall(value):
         return rf"\displaystyle {latex(value)}"
     return latex(value)
 
@@ -99,7 +113,9 @@ def _joined(parts: list[str]) -> str:
     written = ""
     for before, part in zip(["", *parts], parts, strict=False):
         ends_in_command = before[-1:].isalpha() and "\\" in before
-        written += f" {part}" if ends_in_command and part[:1].isalpha() else part
+        if ends_in_command and part[:1].isalpha():
+            written += " "
+        written += part
     return written
 
 
@@ -108,7 +124,10 @@ def _name(text: str) -> str:
         return _LETTERS.get(text, text)
     if text in _FUNCTIONS:
         return rf"\{text}"
-    return rf"\{'operatorname' if text.isascii() else 'text'}{{{latex_words(text)}}}"
+    words = latex_words(text)
+    if text.isascii():
+        return rf"\operatorname{{{words}}}"
+    return rf"\text{{{words}}}"
 
 
 def latex_words(text: str) -> str:
@@ -130,13 +149,15 @@ def _pieces(words: list[str]) -> Iterator[str]:
             if words[end - 1][-1] in ",;:." and _is_balanced(words[start:end]):
                 break
         run = " ".join(words[start:end])
-        formula = _as_formula(run.rstrip(",;:."))
-        yield (
-            f"${formula}${run[len(run.rstrip(',;:.')) :]}"
-            if formula
-            else "".join(map(_letter, words[start]))
-        )
-        start = end if formula else start + 1
+        bare_run = run.rstrip(",;:.")
+        formula = _as_formula(bare_run)
+        if formula:
+            punctuation = run[len(bare_run) :]
+            yield f"${formula}${punctuation}"
+            start = end
+        else:
+            yield "".join(map(_letter, words[start]))
+            start += 1
 
 
 def _is_balanced(words: list[str]) -> bool:
@@ -203,7 +224,9 @@ def latex_blocks(blocks: Iterable[doc.Block]) -> str:
 
 def _parts(blocks: Iterable[doc.Block]) -> Iterator[str]:
     for block in blocks:
-        yield "\n" if isinstance(block, doc.Formulas | doc.Legend) else "\n\n"
+        yield "\n"
+        if not isinstance(block, doc.Formulas | doc.Legend):
+            yield "\n"
         yield _block(block)
 
 
@@ -231,18 +254,27 @@ def _block(block: doc.Block) -> str:
             raise InputError(f"a {type(block).__name__.lower()} has no LaTeX form here")
 
 
-def legend_in(items: Iterable[tuple[Node, str]], words: Callable[[str], str] | None = None) -> str:
+def legend_in(items: Iterable[tuple[Node, str]], words: Callable[[str], str] = latex_words) -> str:
     """Return a legend as one sentence, its symbols between dollars."""
-    in_latex = latex_words if words is None else words
-    return "; ".join(f"${latex(name)}$, {in_latex(meaning)}" for name, meaning in items)
+    return "; ".join(f"${latex(name)}$, {words(meaning)}" for name, meaning in items)
 
 
 def _table(table: doc.Table) -> str:
-    columns = "".join("r" if k in table.numbers else "l" for k in range(len(table.head)))
+    alignment = ""
+    for index in range(len(table.head)):
+        if index in table.numbers:
+            alignment += "r"
+        else:
+            alignment += "l"
     head, *body = (" & ".join(map(latex_words, row)) for row in (table.head, *table.rows))
     lines = "".join(f"{row} \\\\\n" for row in body)
-    caption = f"{latex_words(table.caption)}\n\n" if table.caption else ""
-    return f"{caption}\\begin{{tabular}}{{{columns}}}\n{head} \\\\ \\hline\n{lines}\\end{{tabular}}"
+    caption = ""
+    if table.caption:
+        caption = f"{latex_words(table.caption)}\n\n"
+
+    return (
+        f"{caption}\\begin{{tabular}}{{{alignment}}}\n{head} \\\\ \\hline\n{lines}\\end{{tabular}}"
+    )
 
 
 def latex_rows(line: doc.Line, width: float = PAGE) -> Iterator[str]:
@@ -253,8 +285,10 @@ def latex_rows(line: doc.Line, width: float = PAGE) -> Iterator[str]:
         first, *others = map(latex, parts)
         if depth:
             yield " ".join([rf"&\{'q' * depth}uad", first, *others])
+        elif others:
+            yield f"{first} &{' '.join(others)}"
         else:
-            yield f"{first} &{' '.join(others)}" if others else f"&{first}"
+            yield f"&{first}"
 
 
 def display(line: doc.Line) -> str:
@@ -276,12 +310,15 @@ def _aligned(lines: Iterable[doc.Line]) -> str:
     rows: list[str] = []
     behind: list[str] = []
     for sentence, formulas in _said(list(lines)):
-        if sentence:
-            (behind if rows else before).append(sentence)
-        if formulas:
-            between = [rf"\intertext{{{(chr(92) * 2 + ' ').join(behind)}}}"] if behind else []
-            rows += [*between, *(rf"{row} \\" for row in formulas)]
+        if sentence and rows:
+            behind.append(sentence)
+        elif sentence:
+            before.append(sentence)
+        if formulas and behind:
+            sentences = "\\\\ ".join(behind)
+            rows.append(rf"\intertext{{{sentences}}}")
             behind = []
+        rows += [rf"{row} \\" for row in formulas]
     if rows:
         rows[-1] = rows[-1].removesuffix(r" \\")
         rows = [r"\begin{align*}", *rows, r"\end{align*}"]
@@ -295,14 +332,18 @@ def _paragraph(words: str) -> str:
 def _said(lines: list[doc.Line]) -> Iterator[tuple[str, list[str]]]:
     """Yield words that come first, and rows of formulas below them."""
     lefts = [s.left for s in lines if s.left is not None and s.right is not None]
-    width = PAGE - max((measure(left) for left in lefts if not is_wide(left)), default=0) - 3
+    widths = (measure(left) for left in lefts if not is_wide(left))
+    width = PAGE - max(widths, default=0) - 3
     for line in lines:
         rows = list(latex_rows(line, width))
         words = latex_words(line.words)
-        if not rows:
-            name = f"${latex(line.left)}$: " if line.left is not None else ""
-            yield f"{name}{words}", []
+        if not rows and line.left is None:
+            yield words, []
+        elif not rows and line.left is not None:
+            yield f"${latex(line.left)}$: {words}", []
         elif len(rows) > 1 or (line.right and measure(line.right) + len(line.words) > width):
             yield words, rows
+        elif words:
+            yield "", [rf"{rows[0]} \quad \text{{{words}}}"]
         else:
-            yield "", [rf"{rows[0]} \quad \text{{{words}}}" if words else rows[0]]
+            yield "", rows

@@ -53,8 +53,10 @@ def name(text: str) -> Node:
     base_node = Node("name", text=_GREEK.get(base, base))
     if not index:
         return base_node
-    below = number(index) if index.isdigit() else Node("name", text=_GREEK.get(index, index))
-    return script(base_node, below)
+    if index.isdigit():
+        return script(base_node, number(index))
+    index_node = Node("name", text=_GREEK.get(index, index))
+    return script(base_node, index_node)
 
 
 def number(text: str) -> Node:
@@ -84,11 +86,11 @@ def script(base: Node, below: Node = EMPTY, above: Node = EMPTY) -> Node:
     if base.kind == "script":
         inner, low, high = base.parts
         if EMPTY in (low, below) and EMPTY in (high, above):
-            base, below, above = (
-                inner,
-                below if low == EMPTY else low,
-                above if high == EMPTY else high,
-            )
+            base = inner
+            if low != EMPTY:
+                below = low
+            if high != EMPTY:
+                above = high
     return Node("script", (base, below, above))
 
 
@@ -118,7 +120,9 @@ def listed(parts: Iterable[Node], between: str = ",") -> Node:
     """Return nodes with a comma between."""
     nodes: list[Node] = []
     for part in parts:
-        nodes += [operator(between), part] if nodes else [part]
+        if nodes:
+            nodes.append(operator(between))
+        nodes.append(part)
     return row(*nodes)
 
 
@@ -149,10 +153,11 @@ def text(node: Node, ascii_only: bool = False) -> str:
             is_whole = above.level != SUM and above.kind != "fraction"
             is_whole &= all(part.text != "d" or part.kind != "operator" for part in above.walk())
             return f"{_closed(parts[0], is_whole)}/{_closed(parts[1], below.level == ATOM)}"
+        case "root" if ascii_only:
+            return f"sqrt({parts[0]})"
         case "root":
-            simple = () if ascii_only else ("name", "number", "script")
-            root = "sqrt" if ascii_only else "√"
-            return root + _closed(parts[0], node.parts[0].kind in simple)
+            is_whole = node.parts[0].kind in ("name", "number", "script")
+            return "√" + _closed(parts[0], is_whole)
         case "script":
             return _script(node, parts, ascii_only)
         case "fence":
@@ -181,14 +186,16 @@ def _row(node: Node, written: list[str], ascii_only: bool) -> str:
     for part, piece in zip(node.parts, written, strict=True):
         if part.kind == "operator":
             is_spaced = part.text in _SPACED and line[-1:] not in ("", " ")
-            line += " " if part.text == "d" or is_spaced else ""
+            if part.text == "d" or is_spaced:
+                line += " "
         elif before is not None:
             is_sign = before.kind == "script" and before.parts[0].kind == "operator"
             is_long_name = before.kind == "name" and len(before.text) > 1
             apart = is_sign or (is_long_name and part.kind != "fence")
             is_factor = not is_sign and before.kind not in {"operator", "words"}
             if "words" in (part.kind, before.kind) or apart:
-                line += "" if line.endswith((" ", "(", "[")) else " "
+                if not line.endswith((" ", "(", "[")):
+                    line += " "
             elif ascii_only and node.level == PRODUCT and is_factor:
                 line += "*"
         line = line + piece
@@ -200,9 +207,10 @@ def _row(node: Node, written: list[str], ascii_only: bool) -> str:
 
 def _script(node: Node, written: list[str], ascii_only: bool) -> str:
     line = written[0]
-    for part, piece, mark, small, figures in (
-        (node.parts[1], written[1], "_", r"−?\d+|[−+]", _BELOW),
-        (node.parts[2], written[2], "^", r"−?\d+", _ABOVE),
+    whole = {"name", "number", "fence"}
+    for part, piece, mark, small, figures, whole_kinds in (
+        (node.parts[1], written[1], "_", r"−?\d+|[−+]", _BELOW, whole | {"words"}),
+        (node.parts[2], written[2], "^", r"−?\d+", _ABOVE, whole),
     ):
         plain = piece.replace("-", "−")
         if part == EMPTY:
@@ -212,8 +220,7 @@ def _script(node: Node, written: list[str], ascii_only: bool) -> str:
         elif re.fullmatch(small, plain) and not ascii_only:
             line += plain.translate(figures)
         else:
-            is_whole = part.kind in {"name", "number", "fence", *({"words"} if mark == "_" else ())}
-            line += mark + _closed(piece, is_whole)
+            line += mark + _closed(piece, part.kind in whole_kinds)
     return line
 
 
@@ -225,7 +232,8 @@ def transliterated(words: str) -> str:
         words = words.replace(sign, letters)
     words = "".join(GREEK_NAMES.get(letter, letter) for letter in words)
     plain = unicodedata.normalize("NFKD", words)
-    return "".join(c if c.isascii() else "" if unicodedata.combining(c) else "?" for c in plain)
+    letters_alone = "".join(sign for sign in plain if not unicodedata.combining(sign))
+    return letters_alone.encode("ascii", "replace").decode("ascii")
 
 
 _GREEK_WORD = re.compile(rf"\b({'|'.join(_GREEK)})(_\w+)?\b(?! (?:function|law|noise))")
@@ -258,14 +266,16 @@ def measure(node: Node) -> float:
         case "fraction":
             return max(widths) + 0.5
         case "script":
-            return widths[0] + 0.7 * (
-                widths[2] + widths[1] if node.parts[0].kind == "operator" else max(widths[1:])
-            )
+            base, below, above = widths
+            if node.parts[0].kind == "operator":
+                return base + 0.7 * (above + below)
+            return base + 0.7 * max(below, above)
         case "root" | "fence":
             return sum(widths) + 1
         case "cases":
-            widths_of_rows = [(measure(r.parts[0]), measure(r.parts[1])) for r in node.parts]
-            return max(v for v, _ in widths_of_rows) + max(c for _, c in widths_of_rows) + 5
+            value_width = max(measure(case.parts[0]) for case in node.parts)
+            condition_width = max(measure(case.parts[1]) for case in node.parts)
+            return value_width + condition_width + 5
         case "operator":
             if node.text in "+−=≈≤≥<>≠∈→":
                 return 2.4
@@ -329,20 +339,24 @@ def _flat(node: Node, width: float) -> list[Node]:
             parts: list[Node] = []
             for part in node.parts:
                 inner = _flat(part, width)
-                kinds = {_joint(parts[-1]), inner[0].kind} if parts else {"operator"}
-                if node.level == PRODUCT and "operator" not in kinds:
-                    parts.append(operator("·"))
+                if node.level == PRODUCT and parts:
+                    kinds = {_joint(parts[-1]), inner[0].kind}
+                    if "operator" not in kinds:
+                        parts.append(operator("·"))
                 parts += inner
             return parts
         case "fence":
             left, inside, right = node.parts
-            return [Node("operator", text=_OPEN.get(left.text, left.text)), *_flat(inside, width),
-                    Node("operator", text=_CLOSE.get(right.text, right.text))]  # fmt: skip
+            opening = operator(_OPEN.get(left.text, left.text))
+            closing = operator(_CLOSE.get(right.text, right.text))
+            return [opening, *_flat(inside, width), closing]
         case "fraction":
             above, below = node.parts
             if measure(below) > width / 2:
                 return [node]
-            factors = _flat(fence(above) if above.level == SUM else above, width)
+            if above.level == SUM:
+                above = fence(above)
+            factors = _flat(above, width)
             return [fraction(number("1"), below), operator("·"), *factors]
         case "script":
             base, below, above = node.parts

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import mpmath
@@ -76,13 +77,14 @@ def mechanism_blocks(mechanism: Mechanism, count: int) -> list[Block]:
     """Return what one mechanism is, and its densities."""
     from symdp.derive.derivation import derive_pair
 
-    described = [Sentence(mechanism.description)] if mechanism.description else []
-    return [
-        Heading(3, _headline(mechanism, count)),
-        *described,
-        Heading(4, _DENSITIES[mechanism.is_mirrored]),
-        Formulas(finished(Section("", "", tuple(density_lines(derive_pair(mechanism))))).shown()),
-    ]
+    blocks: list[Block] = [Heading(3, _headline(mechanism, count))]
+    if mechanism.description:
+        blocks.append(Sentence(mechanism.description))
+    lines = density_lines(derive_pair(mechanism))
+    densities = finished(Section("", "", tuple(lines)))
+    blocks.append(Heading(4, _DENSITIES[mechanism.is_mirrored]))
+    blocks.append(Formulas(densities.shown()))
+    return blocks
 
 
 def derivation_blocks(
@@ -101,17 +103,24 @@ def derivation_blocks(
         yield from _direction(derivation, count, epsilon, "")
         return
     for side in _OTHER:
-        of_side = derivation if side == derivation.direction else derive_pair(mechanism, side)
+        of_side = derivation
+        if side != derivation.direction:
+            of_side = derive_pair(mechanism, side)
         yield from _direction(of_side, count, epsilon, f", {side} direction")
 
 
 def _headline(mechanism: Mechanism, count: int) -> str:
     values = ", ".join(f"{name} = {value}" for name, value in mechanism.values.items())
-    steps = "1 step" if count == 1 else f"{count} steps"
-    what = f"{mechanism.title or mechanism.name}, {steps}" + (f", {values}" if values else "")
+    steps = f"{count} steps"
+    if count == 1:
+        steps = "1 step"
+    headline = f"{mechanism.title or mechanism.name}, {steps}"
+    if values:
+        headline += f", {values}"
     if mechanism.sampling:
-        what += f", {mechanism.sampling.describe().replace('_', ' ')}"
-    return what
+        sampling = mechanism.sampling.describe().replace("_", " ")
+        headline += f", {sampling}"
+    return headline
 
 
 def _which(value: str, proof: str) -> str:
@@ -143,8 +152,11 @@ def _direction(
                 tilts = ", ".join(str(tilt).replace("*I", "i") for tilt in d.cgf.checked_at)
                 note = f"K(t) was compared with numerical integrals at t = {tilts}."
                 notes["cumulants"] = note
-            noted = [Sentence(notes[part.key], "quiet")] if part.key in notes else []
-            yield [*replace(part, title=f"{part.title}{suffix}").blocks(3), *noted]
+            titled = replace(part, title=f"{part.title}{suffix}")
+            blocks: list[Block] = [*titled.blocks(3)]
+            if part.key in notes:
+                blocks.append(Sentence(notes[part.key], "quiet"))
+            yield blocks
 
 
 def cumulant_table(composition: Composition, sides: tuple[str, ...]) -> list[Block]:
@@ -152,7 +164,9 @@ def cumulant_table(composition: Composition, sides: tuple[str, ...]) -> list[Blo
     rows = []
     notes = []
     for side in sides:
-        suffix = f" ({side})" if len(sides) > 1 else ""
+        suffix = ""
+        if len(sides) > 1:
+            suffix = f" ({side})"
         for tilt, measure in ((0.0, "P"), (-1.0, "Q")):
             try:
                 values = composition.law(side).cumulants(tilt, _CUMULANTS)
@@ -163,8 +177,12 @@ def cumulant_table(composition: Composition, sides: tuple[str, ...]) -> list[Blo
             rows.append([label, *(_number(float(v)) for v in values)])
     head = ["the loss under", "mean κ₁", "variance κ₂", "κ₃", "κ₄"]
     caption = "Cumulants of the total finite loss of all steps."
-    blocks: list[Block] = [Table(head, rows, caption, range(1, len(head)))] if rows else []
-    return [*blocks, *([Listing(notes)] if notes else [])]
+    blocks: list[Block] = []
+    if rows:
+        blocks.append(Table(head, rows, caption, range(1, len(head))))
+    if notes:
+        blocks.append(Listing(notes))
+    return blocks
 
 
 def _tail_values(d: PairDerivation, count: int, epsilon: float | None) -> dict[str, str]:
@@ -191,8 +209,10 @@ def _value(constant: TailConstant, count: int, epsilon: float | None, deadline: 
         if constant.reason and constant.reason in reason:
             return ""
         return f"no number: {reason}"
-    at = " at t = 0" if "t" in values else ""
-    return f"{_ball(ball)}{at}"
+    number = _ball(ball)
+    if "t" in values:
+        return f"{number} at t = 0"
+    return number
 
 
 def _ball(ball: arb) -> str:
@@ -202,7 +222,9 @@ def _ball(ball: arb) -> str:
         low = math.nextafter(float(ball.lower()), -math.inf)
         high = math.nextafter(float(ball.upper()), math.inf)
     most = _number(high, "up")
-    return f"proved: {'' if most == _number(low, 'down') else 'at most '}{most}"
+    if most == _number(low, "down"):
+        return f"proved: {most}"
+    return f"proved: at most {most}"
 
 
 def _number(value: float, side: Side = "nearest") -> str:
@@ -223,15 +245,17 @@ def epsilon_table(results: Results) -> list[Block]:
     if results.profile:
         return [Sentence("No method has a finite ε here; see δ by every method below.")]
     rows: list[list[str]] = []
+    notes: list[str] = []
     truth = results.truth
     has_truth = truth is not None and truth.value is not None
     if truth is not None and has_truth:
-        value = truth_text(truth)
-        name = "certified" if truth.certified else "truth"
-        rows.append([name, value, "", "", f"{truth.digits} digits"])
+        name = "truth"
+        if truth.certified:
+            name = "certified"
+        rows.append([name, truth_text(truth), "", "", f"{truth.digits} digits"])
     elif truth is not None:
         rows.append(["truth", "", "", "", "not reached"])
-    notes = [f"truth: {truth.reason}"] if truth is not None and not has_truth else []
+        notes.append(f"truth: {truth.reason}")
     for answer in results.answers:
         gap = ""
         if truth is not None and has_truth and truth.value > 0:
@@ -244,8 +268,13 @@ def epsilon_table(results: Results) -> list[Block]:
     rows += [[name, "", "", "", "none"] for name, _ in results.failures]
     notes += _grouped(results.failures)
     head = ["method", "ε", "relative error", "seconds", "kind"]
-    caption = f"ε of every accountant. {_MARKED}" if notes else ""
-    table = Table(head, rows, caption, range(1, 4), strong=frozenset({0} if has_truth else ()))
+    caption = ""
+    if notes:
+        caption = f"ε of every accountant. {_MARKED}"
+    first_row: frozenset[int] = frozenset()
+    if has_truth:
+        first_row = frozenset({0})
+    table = Table(head, rows, caption, range(1, 4), strong=first_row)
     return [table, *_listing(notes)]
 
 
@@ -268,17 +297,24 @@ def check_blocks(results: Results, name: str) -> list[Block]:
         return [Sentence("No place of the profile could be checked.")]
     methods = dict.fromkeys(result.method for result in results.checks)
     truths = [next(iter(row.values())).truth for _, row in sorted(by_place.items())]
-    by_method = [
-        tuple(by_place[t.epsilon].get(m) or Check(m, t, None, reason=_BROKEN_OFF) for t in truths)
-        for m in methods
-    ]
-    errors, values = ([_row(row, cell) for row in by_method] for cell in (_error, _answer))
-    bad = frozenset(index + 1 for index, row in enumerate(by_method) if any(c.broken for c in row))
+    by_method = []
+    for method in methods:
+        row = []
+        for true_delta in truths:
+            broken_off = Check(method, true_delta, None, reason=_BROKEN_OFF)
+            row.append(by_place[true_delta.epsilon].get(method, broken_off))
+        by_method.append(tuple(row))
+    errors = [_row(row, _error) for row in by_method]
+    values = [_row(row, _answer) for row in by_method]
+    violated = [any(check.broken for check in row) for row in by_method]
+    bad = frozenset(index for index, is_bad in enumerate(violated, start=1) if is_bad)
     digits = min((t.digits for t in truths if t.value is not None), default=0)
-    proved = " or certified" if any(t.certified for t in truths) else ""
-    what = f"{digits} digits{proved}" if digits else "not reached"
-    rounded = (None if t.value is None else rounded_exponential(t.log, 8, "up") for t in truths)
-    first = ["truth", what, *(value or "not reached" for value in rounded)]
+    what = "not reached"
+    if digits:
+        what = f"{digits} digits"
+        if any(t.certified for t in truths):
+            what += " or certified"
+    first = ["truth", what, *map(_true_delta, truths)]
     head = ["method", "kind", *(f"ε = {t.epsilon:g}" for t in truths)]
     numbers = range(2, len(head))
     first_row = frozenset({0})
@@ -294,6 +330,12 @@ def check_blocks(results: Results, name: str) -> list[Block]:
     if not digits:
         return [everything, *_listing(reasons)]
     return [*blocks, *_listing(reasons), Folded("δ by every method", [everything])]
+
+
+def _true_delta(truth: Truth) -> str:
+    if truth.value is None:
+        return "not reached"
+    return rounded_exponential(truth.log, 8, "up")
 
 
 _BROKEN_OFF = "the work was broken off before it"
@@ -335,8 +377,12 @@ def _mark(answer: Guarantee) -> str:
 def _error(result: Check) -> str:
     if result.answer is None:
         return "none"
-    size = "" if result.error is None else f"{result.error:+.1e}"
-    return size + _mark(result.answer) + (" violated" if result.broken else "")
+    cell = _mark(result.answer)
+    if result.error is not None:
+        cell = f"{result.error:+.1e}{cell}"
+    if result.broken:
+        cell += " violated"
+    return cell
 
 
 def _answer(result: Check) -> str:
@@ -413,7 +459,10 @@ def _epsilon_rows(delta: float, results: Results) -> list[tuple[str, str, str]]:
     truth = results.truth
     if truth is not None and truth.value is not None:
         again = rounded(_decimal(truth), min(_AGAIN, truth.digits), "up")
-        rows.append(("another way", again, "proved" if truth.certified else "by quadrature"))
+        kind = "by quadrature"
+        if truth.certified:
+            kind = "proved"
+        rows.append(("another way", again, kind))
     bound = next((answer for answer in results.answers if answer.method == "moments"), None)
     if bound is not None:
         rows.append(("by Rényi orders", rounded(bound.epsilon, 4, side="up"), "bound"))
@@ -431,6 +480,9 @@ def _hits(
     from symdp.questions.tradeoff import trade_off
 
     mark = "coarse"
+    seconds = 0.0
+    if refined:
+        seconds = _FOR_ATTACK
     most = 1.0
     checked = (c.answer for c in results.checks if c.method == "contour")
     for answer in (*results.answers, *results.profile, *filter(None, checked)):
@@ -444,7 +496,7 @@ def _hits(
         if abs(epsilon) < _LARGEST:
             most = min(most, delta + math.exp(epsilon) * alpha)
             most = min(most, 1.0 - math.exp(-epsilon) * (1.0 - delta - alpha))
-    with suppress(*FAILURES), time_limit(_FOR_ATTACK if refined else 0.0):
+    with suppress(*FAILURES), time_limit(seconds):
         most = 1.0 - trade_off(composition, alpha)
         mark = ""
     return f"{rounded(100.0 * most, 3, side='up')} %", mark
@@ -452,7 +504,9 @@ def _hits(
 
 def _no_epsilon(delta: float, results: Results, *, capital: bool = False) -> str:
     """Return why no finite ε has this δ, as a sentence of its own if asked."""
-    first = "No" if capital else "no"
+    first = "no"
+    if capital:
+        first = "No"
     escaped = rounded(results.escaped, 6)
     return (
         f"{first} finite ε exists at δ = {given(delta)}, as outputs that only one of the two data "
@@ -462,10 +516,13 @@ def _no_epsilon(delta: float, results: Results, *, capital: bool = False) -> str
 
 def _secret(whose: Protection) -> str:
     """Return what an attack wants to know."""
-    who, verb = ("one record", "was") if whose.group == 1 else (f"{whose.group} records", "were")
+    who = f"{whose.group} records"
+    verb = "were"
+    if whose.group == 1:
+        who, verb = "one record", "was"
+    if whose.relation == SUBSTITUTION and whose.group == 1:
+        return f"which value {who} had"
     if whose.relation == SUBSTITUTION:
-        if whose.group == 1:
-            return f"which value {who} had"
         return f"which values {who} had"
     if whose.relation == ZERO_OUT:
         return f"whether {who} {verb} set to zero"
@@ -523,8 +580,10 @@ def parts(
                 yield [Sentence(f"{mechanism.name}: not derived: {reason_of(error)}", "warning")]
 
     def derivation(mechanism: Mechanism, count: int) -> Iterator[Sequence[Block]]:
-        best = results.best if len(composition.steps) == 1 else None
-        yield from derivation_blocks(mechanism, count, None if best is None else best.epsilon)
+        epsilon = None
+        if results.best is not None and len(composition.steps) == 1:
+            epsilon = results.best.epsilon
+        yield from derivation_blocks(mechanism, count, epsilon)
 
     def cumulants() -> Iterator[Sequence[Block]]:
         yield [Heading(3, "Cumulants and correction terms")]
@@ -581,10 +640,11 @@ class Report:
         self._of = (composition, delta, self.results)
         self._parts = parts(head[0], *self._of, undrawn=undrawn)
         self._work: dict[str, Callable[[], Iterable[Sequence[Block]]]] = {
-            "attacks": lambda: [head_blocks(*self._of)],
-            **({} if panel is None else {"sliders": lambda: [panel()]}),
-            **{slow_part: self._parts[slow_part] for slow_part in _SLOW},
+            "attacks": lambda: [head_blocks(*self._of)]
         }
+        if panel is not None:
+            self._work["sliders"] = lambda: [panel()]
+        self._work |= {slow_part: self._parts[slow_part] for slow_part in _SLOW}
         self._told: dict[str, list[Block]] = {}
 
     def make(self, digits: int, patience: float | None) -> Iterator[tuple[str, list[str]]]:
@@ -592,7 +652,10 @@ class Report:
         left_out: list[str] = []
         composition, delta, results = self._of
         for what in analysing(composition, delta, results, digits, patience=patience):
-            yield what, [what, *self._work] if results.answers or results.profile else left_out
+            if results.answers or results.profile:
+                yield what, [what, *self._work]
+            else:
+                yield what, left_out
         for index, (part, make) in enumerate(self._work.items()):
             yield part, [*self._work][index:]
             for blocks in make():
@@ -600,23 +663,22 @@ class Report:
 
     def document(self, title: str, mark: str = "") -> Document:
         """Return what is there, a mark above it where it is not all."""
-        from_results = {
-            part: [b for block_list in self._parts[part]() for b in block_list]
-            for part in _FROM_RESULTS
-        }
+        from_results = {part: [*chain.from_iterable(self._parts[part]())] for part in _FROM_RESULTS}
         heading, *summary = from_results["summary"]
         filled = self._told | from_results | {"summary": summary}
         head = filled.get("attacks") or head_blocks(*self._of, refined=False)
-        left = ", ".join(dict.fromkeys(method for method, _ in self.results.failures))
-        return Document(title, [
-            heading,
-            *([Sentence(f"{mark[:1].upper()}{mark[1:]}.", "warning")] if mark else []),
-            *([Sentence(f"Asked: {self._asked}", "quiet")] if self._asked else []),
-            *head,
-            *filled.get("sliders", ()),
-            Folded(_APPENDIX, [block for part in self._parts for block in filled.get(part, ())]),
-            Sentence(f"Not evaluated: {left or 'nothing'}.", "quiet"),
-        ])  # fmt: skip
+        blocks: list[Block] = [heading]
+        if mark:
+            blocks.append(Sentence(f"{mark[:1].upper()}{mark[1:]}.", "warning"))
+        if self._asked:
+            blocks.append(Sentence(f"Asked: {self._asked}", "quiet"))
+        blocks += [*head, *filled.get("sliders", ())]
+        appendix = chain.from_iterable(filled.get(part, ()) for part in self._parts)
+        blocks.append(Folded(_APPENDIX, [*appendix]))
+        failed = dict.fromkeys(method for method, _ in self.results.failures)
+        left = ", ".join(failed) or "nothing"
+        blocks.append(Sentence(f"Not evaluated: {left}.", "quiet"))
+        return Document(title, blocks)
 
 
 def section(
@@ -624,7 +686,8 @@ def section(
 ) -> list[Block]:
     """Return the blocks of one composition."""
     makers = parts(title, composition, delta, results, undrawn=undrawn)
-    return [block for make in makers.values() for blocks in make() for block in blocks]
+    block_lists = chain.from_iterable(make() for make in makers.values())
+    return [*chain.from_iterable(block_lists)]
 
 
 _CORRECTIONS = (
@@ -654,8 +717,10 @@ def _summary(delta: float, results: Results) -> str:
     truth = results.truth
     if truth is not None and truth.value is not None:
         shown = truth_text(truth)
-        what = "certified values of δ give" if truth.certified else "the truth begins"
-        text += f"; {what} {shown}"
+        if truth.certified:
+            text += f"; certified values of δ give {shown}"
+        else:
+            text += f"; the truth begins {shown}"
     return f"{text}."
 
 
@@ -664,7 +729,9 @@ def _profile(composition: Composition, results: Results, name: str, undrawn: str
     if undrawn:
         return [Sentence(f"The profile was not drawn: {undrawn}.", "warning")]
     reason = "no accountant has an answer"
-    late = {method for method, _ in results.failures} if results.answers else set()
+    late: set[str] = set()
+    if results.answers:
+        late |= {method for method, _ in results.failures}
     ends = None
     for guide in GUIDES:
         if ends is None and guide not in late:
@@ -676,12 +743,14 @@ def _profile(composition: Composition, results: Results, name: str, undrawn: str
                 late.add(guide)
     if ends is None:
         return [Sentence(f"The profile was not drawn: {reason}.", "warning")]
-    curves = [
-        Series.of(method, answers)
-        for method in DRAWN
-        if method not in late
-        and (answers := sample(composition, evenly(ends, _POINTS), method, seconds=_FOR_A_CURVE))
-    ]
+    curves = []
+    epsilons = evenly(ends, _POINTS)
+    for method in DRAWN:
+        if method in late:
+            continue
+        answers = sample(composition, epsilons, method, seconds=_FOR_A_CURVE)
+        if answers:
+            curves.append(Series.of(method, answers))
     truths = {
         c.truth.epsilon: c.truth.log
         for c in results.checks
@@ -700,5 +769,8 @@ def full(citations: Iterable[str]) -> list[str]:
     sources: dict[str, None] = {}
     for citation in citations:
         reference = REFERENCES.get(tag_of(citation))
-        sources[f"{reference.tag}: {reference.text()}" if reference else citation] = None
+        source = citation
+        if reference:
+            source = f"{reference.tag}: {reference.text()}"
+        sources[source] = None
     return [text for text in sources if text]

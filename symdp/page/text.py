@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import zip_longest
 from textwrap import wrap
 
 from symdp.page import document as doc
@@ -61,33 +62,36 @@ def to_text(
 
     `styled` puts words into a tone.
     """
-    letters: Callable[[str], str] = transliterated if ascii_only else str
+    letters = _letters(ascii_only)
     most = width or WIDTH
 
     def lines_of(block: doc.Block, is_later: bool) -> Iterator[str]:
         match block:
             case doc.Heading(_, title):
-                yield from [""] if is_later else []
+                if is_later:
+                    yield ""
                 yield letters(title)
             case doc.Sentence(words, tone, answer) if not answer:
                 filled = "\n".join(broken_lines(words, width or len(words)))
-                yield styled(filled, tone) if tone else filled
+                if tone:
+                    filled = styled(filled, tone)
+                yield filled
             case doc.Sentence(words, _, answer):
                 yield words + styled(answer, "strong")
             case doc.Formulas(lines):
                 for line in lines:
                     for printed_row in formula_lines(line, ascii_only):
                         is_formula = line.right is not None and not printed_row.startswith("  (")
-                        yield (
-                            wrapped(f"  {printed_row}", most)
-                            if is_formula
-                            else _filled(printed_row, most)
-                        )
+                        if is_formula:
+                            yield wrapped(f"  {printed_row}", most)
+                        else:
+                            yield _filled(printed_row, most)
             case doc.Legend(items):
                 yield _filled(f"where {legend_text(items, ascii_only)}", most)
             case doc.Table(head, rows, caption, numbers):
-                yield from [letters(caption)] if caption else []
-                cells = [[letters(cell) for cell in row] for row in (head, *rows)]
+                if caption:
+                    yield letters(caption)
+                cells = [list(map(letters, row)) for row in (head, *rows)]
                 yield from table_lines(cells[0], cells[1:], numbers, width or WIDE)
             case doc.Listing(lines):
                 yield from lines
@@ -106,6 +110,13 @@ def to_text(
     return "\n".join(text_lines)
 
 
+def _letters(ascii_only: bool) -> Callable[[str], str]:
+    """Return what writes a text in the letters that are allowed."""
+    if ascii_only:
+        return transliterated
+    return str
+
+
 def legend_text(items: Iterable[tuple[Node, str]], ascii_only: bool = False) -> str:
     """Return a legend as one sentence."""
     legend = "; ".join(f"{text(name, ascii_only)}, {meaning}" for name, meaning in items)
@@ -116,7 +127,7 @@ def legend_text(items: Iterable[tuple[Node, str]], ascii_only: bool = False) -> 
 
 def formula_lines(line: doc.Line, ascii_only: bool = False) -> Iterator[str]:
     """Yield a formula as lines of text, not yet broken; cases stand below one another."""
-    letters: Callable[[str], str] = transliterated if ascii_only else str
+    letters = _letters(ascii_only)
     words = letters(line.words)
     if line.left is None:
         yield words
@@ -127,7 +138,10 @@ def formula_lines(line: doc.Line, ascii_only: bool = False) -> Iterator[str]:
         return
     first, *others = _sided(f"{name} {letters(line.relation)} ", line.right, ascii_only)
     is_short = line.right.kind != "cases" and len(first) + len(words) <= _WIDE_LINE
-    yield f"{first}    {words}" if words and is_short else first
+    if words and is_short:
+        yield f"{first}    {words}"
+    else:
+        yield first
     yield from others
     if words and not is_short:
         yield f"  ({words})"
@@ -141,10 +155,14 @@ def _sided(begin: str, right: Node, ascii_only: bool) -> Iterator[str]:
         yield begin + text(right, ascii_only)
         return
     cases = [tuple(text(part, ascii_only) for part in case.parts) for case in right.parts]
-    wide = max(len(value) for value, _ in cases)
+    value_width = max(len(value) for value, _ in cases)
+    if value_width >= _WIDE_CASE:
+        value_width = 0
     for value, condition in cases:
-        at = condition if condition == "otherwise" else f"if {condition}"
-        yield f"{begin}{value:{wide if wide < _WIDE_CASE else 0}}  {at}"
+        words = condition
+        if condition != "otherwise":
+            words = f"if {condition}"
+        yield f"{begin}{value:{value_width}}  {words}"
         begin = " " * len(begin)
 
 
@@ -159,44 +177,59 @@ def table_lines(
     """Return the lines of a table, the columns of `numbers` to the right."""
     cells = list(zip(head, *rows, strict=True))
     natural = [max(map(len, column)) for column in cells]
-    least = [
-        max(len(word) for cell in column for word in (cell.split() or [""])) for column in cells
-    ]
+    least = [max(map(_longest_word, column)) for column in cells]
     room = width - _GAP * (len(head) - 1)
     if sum(least) > room:
-        rows_of_lines = [
-            [
-                line
-                for name, cell in zip(head, row, strict=True)
-                if cell
-                for line in broken_lines(f"{name}: {cell}" if name else cell, width)
-            ]
-            for row in rows
-        ]
-        return [line for lines in rows_of_lines for line in (*lines, "")][:-1]
+        return _listed_rows(head, rows, width)
     most = max(natural, default=0)
     while sum(widths := [min(n, max(k, most)) for n, k in zip(natural, least, strict=True)]) > room:
         most -= 1
     shown = []
     for row in (head, *rows):
         pieces = [broken_lines(cell, wide) for cell, wide in zip(row, widths, strict=True)]
-        for index in range(max(map(len, pieces))):
-            texts = (lines[index] if index < len(lines) else "" for lines in pieces)
-            line = (" " * _GAP).join(
-                text.rjust(wide) if column in numbers else text.ljust(wide)
-                for column, (text, wide) in enumerate(zip(texts, widths, strict=True))
-            )
+        for texts in zip_longest(*pieces, fillvalue=""):
+            padded = []
+            for column, (cell, wide) in enumerate(zip(texts, widths, strict=True)):
+                if column in numbers:
+                    padded.append(cell.rjust(wide))
+                else:
+                    padded.append(cell.ljust(wide))
+            line = (" " * _GAP).join(padded)
             shown.append(line.rstrip())
     return shown
+
+
+def _longest_word(cell: str) -> int:
+    return max(map(len, cell.split()), default=0)
+
+
+def _listed_rows(head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Return rows that no line holds, each cell behind its column's name, a gap between rows."""
+    listed: list[str] = []
+    for row in rows:
+        for name, cell in zip(head, row, strict=True):
+            if name and cell:
+                listed += broken_lines(f"{name}: {cell}", width)
+            elif cell:
+                listed += broken_lines(cell, width)
+        listed.append("")
+    return listed[:-1]
 
 
 def broken_lines(text: str, width: int, indent: str | None = None) -> list[str]:
     """Return text on as many lines as it needs, broken between words only, indented alike."""
     if len(text) <= width:
         return [text]
-    first = text[: len(text) - len(text.lstrip())]
-    return wrap(
-        text.lstrip(), width, initial_indent=first,
-        subsequent_indent=first if indent is None else indent,
-        break_long_words=False, break_on_hyphens=False,
-    ) or [""]  # fmt: skip
+    bare = text.lstrip()
+    first = text[: len(text) - len(bare)]
+    if indent is None:
+        indent = first
+    lines = wrap(
+        bare,
+        width,
+        initial_indent=first,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return lines or [""]

@@ -31,6 +31,7 @@ from symdp.questions.accounted import has_one_shift
 if TYPE_CHECKING:
     from symdp.density.records import Piece
     from symdp.derive.masses import MassRule
+    from symdp.derive.orders import Sampled
     from symdp.derive.privacy_loss import PrivacyLoss
     from symdp.derive.records import Atom, HasCGF
     from symdp.model.mechanism import Mechanism
@@ -82,8 +83,9 @@ def mechanism_section(d: PrivacyLoss | VectorDerivation) -> Section:
     lines += vector_lines(m)
     if not isinstance(d, VectorDerivation):
         lines += _densities(d)
-    scheme = m.sampling.scheme if m.sampling else "none"
+    scheme = "none"
     if m.sampling:
+        scheme = m.sampling.scheme
         lines.append(sentence(f"sampling: {m.sampling.describe().replace('_', ' ')}"))
     units = {
         "add_remove": "one record added or removed",
@@ -96,8 +98,14 @@ def mechanism_section(d: PrivacyLoss | VectorDerivation) -> Section:
     if m.is_listed:
         lines.extend(_of_listed(m))
         reason = "the noise is even and falls from 0, so that a half-line shifts with it"
-    plain = "vectors" if isinstance(m.source, Radial) else "none"
-    why = reason if m.is_given and scheme == "none" else _WHY[plain if scheme == "none" else scheme]
+    if scheme != "none":
+        why = _WHY[scheme]
+    elif m.is_given:
+        why = reason
+    elif isinstance(m.source, Radial):
+        why = _WHY["vectors"]
+    else:
+        why = _WHY["none"]
     if scheme == "none" and isinstance(m.source, Noise):
         why = f"{why}; {_of_smaller_shifts(m)}"
     lines.append(sentence(in_words(f"why the pair dominates: {why}")))
@@ -143,8 +151,10 @@ def facts(m: Mechanism) -> Iterator[tuple[str, Fact]]:
     if not isinstance(m.source, Noise | Radial):
         return
     is_on_vectors = isinstance(m.source, Radial)
-    noise = m.on_a_line if is_on_vectors else m
-    if not is_on_vectors:
+    noise = m
+    if is_on_vectors:
+        noise = m.on_a_line
+    else:
         shape = shape_of(noise.source.density, noise.variable, noise.support)  # type: ignore[union-attr]
         yield "even", shape.even
         yield "log-concave", shape.log_concave
@@ -155,7 +165,9 @@ def _fact_text(name: str, fact: Fact) -> str:
     """Return a fact in words."""
     if fact.value is None:
         return f"{name}: open: {fact.reason}"
-    verdict = "no" if fact.value is False else "yes"
+    verdict = "yes"
+    if fact.value is False:
+        verdict = "no"
     return f"{name}: {verdict}, {_HOW[fact.by]}: {fact.reason}"
 
 
@@ -181,8 +193,10 @@ def density_lines(d: PrivacyLoss) -> list[Line]:
 
 def masses_of(d: PrivacyLoss) -> list[MassIntegral]:
     """The masses by which the densities are divided, as far as they are no formula."""
-    pairs = (d.pair, *(pair for _, pair in d.pair.alternatives))
-    masses = {mass for p in pairs for e in p.expressions() for mass in e.atoms(MassIntegral)}
+    masses: set[MassIntegral] = set()
+    for pair in (d.pair, *(alternative for _, alternative in d.pair.alternatives)):
+        for expression in pair.expressions():
+            masses |= expression.atoms(MassIntegral)
     return sorted(masses, key=sp.default_sort_key)
 
 
@@ -210,8 +224,9 @@ def _laws(d: PrivacyLoss) -> Iterator[Line]:
             yield equation(read(f"{name}({{}})", x), _law(law))
         yield from _atom_lines(d, (("Q", pair.q_weights), ("P", pair.p_weights)))
         return
-    used = {k for w in (pair.p_weights, pair.q_weights) for k, share in enumerate(w) if share != 0}
-    for number_of_law in sorted(used):
+    for number_of_law, shares in enumerate(zip(pair.p_weights, pair.q_weights, strict=True)):
+        if shares == (0, 0):
+            continue
         index = layout(sp.Integer(number_of_law))
         yield equation(read("f_{}({})", index, x), _law(pair.components[number_of_law]))
         only = tuple(sp.Integer(k == number_of_law) for k in range(len(pair.components)))
@@ -240,9 +255,11 @@ def loss_section(d: PrivacyLoss) -> Section:
     """Return the loss, where it is monotone, its range, its inverse and its law."""
     if d.is_disjoint:
         return Section("loss", "Privacy loss", (*loss_lines(d), sentence(DISJOINT)))
-    law = or_reason(
-        lambda: law_lines(d), lambda why: [sentence(f"the law of the loss: {in_words(why)}")]
-    )
+
+    def without_law(why: str) -> list[Line]:
+        return [sentence(f"the law of the loss: {in_words(why)}")]
+
+    law = or_reason(lambda: law_lines(d), without_law)
     return Section("loss", "Privacy loss", (*loss_lines(d), *law))
 
 
@@ -251,16 +268,23 @@ def loss_lines(d: PrivacyLoss) -> list[Line]:
     x = layout(d.variable)
     lines = [equation(read("ℓ({})", x), d.loss, note="")]
     lines += [sentence(in_words(f"ℓ has no value on {gap}, where P = Q = 0")) for gap in _gaps(d)]
-    for piece in (part for part in d.pieces if part.place is None and not d.is_disjoint):
-        slope = piece.slope.replace("unknown", "smooth; whether it is monotone was not decided")
-        lines.append(Line(_inside(d.variable, piece), None, f"ℓ is {slope}"))
-    lines += [] if d.is_disjoint else _range_lines(d)
+    if not d.is_disjoint:
+        lines += _slope_lines(d)
+        lines += _range_lines(d)
     lines += [_atom(atom) for atom in d.atoms]
     if d.mass_at_infinity != 0:
         lines.append(equation("δ_∞", d.mass_at_infinity, words="= P(Q = 0)"))
     if d.mass_at_minus_infinity != 0:
         lines.append(equation("δ_{−∞}", d.mass_at_minus_infinity, words="= Q(P = 0)"))
     return lines
+
+
+def _slope_lines(d: PrivacyLoss) -> Iterator[Line]:
+    """Say on each piece whether the loss rises, falls or is constant."""
+    for piece in d.pieces:
+        if piece.place is None:
+            slope = piece.slope.replace("unknown", "smooth; whether it is monotone was not decided")
+            yield Line(_inside(d.variable, piece), None, f"ℓ is {slope}")
 
 
 def _gaps(d: PrivacyLoss) -> Iterator[str]:
@@ -289,11 +313,15 @@ def finite_lines(d: HasCGF) -> list[Line]:
 
 def _inside(x: sp.Symbol, piece: Piece | MassRule) -> Node:
     """Return where a piece lies, of integers with its ends."""
-    at, low, high = layout(x), piece.lower, piece.upper
+    at = layout(x)
+    low = piece.lower
+    high = piece.upper
     if not x.is_integer or (low.is_infinite and high.is_infinite):
         return read("{} ∈ ({}, {})", at, low, high)
-    if low == high or high.is_infinite:
-        return read("{} = {}" if low == high else "{} ≥ {}", at, low)
+    if low == high:
+        return read("{} = {}", at, low)
+    if high.is_infinite:
+        return read("{} ≥ {}", at, low)
     if low.is_infinite:
         return read("{} ≤ {}", at, high)
     return read("{} ∈ {}", at, fence(row(*_whole_numbers(low, high)), "{", "}"))
@@ -315,16 +343,20 @@ def _range_lines(d: PrivacyLoss) -> Iterator[Line]:
     for case in d.range_cases:
         conditions: list[Node] = []
         for a, sign, b in case.conditions:
-            conditions += [operator(",")] if conditions else []
+            if conditions:
+                conditions.append(operator(","))
             conditions += [layout(a), operator(sign), layout(b)]
-        for name, end in zip(names, case.ends or (f"not found: {case.reason}",) * 2, strict=True):
+        ends = case.ends or (f"not found: {case.reason}",) * 2
+        for name, end in zip(names, ends, strict=True):
             yield equation(read(f"{name} “if” {{}}", row(*conditions)), end)
 
 
 def _end(name: str, end: sp.Expr | str) -> Line:
     """An end of the range; an infinite one whose sign a parameter decides, where that is not 0."""
-    if isinstance(end, str) or end.is_infinite or not end.has(sp.oo, -sp.oo):
-        return equation(name, in_words(end) if isinstance(end, str) else end)
+    if isinstance(end, str):
+        return equation(name, in_words(end))
+    if end.is_infinite or not end.has(sp.oo, -sp.oo):
+        return equation(name, end)
     free = sorted(end.free_symbols, key=str)
     condition = " and ".join(f"{text(layout(symbol))} ≠ 0" for symbol in free)
     at = end.subs(dict.fromkeys(free, sp.S.One))
@@ -356,8 +388,9 @@ def seen_ends(d: PrivacyLoss, of: str) -> tuple[sp.Expr, sp.Expr] | None:
 
 def numeric_end(end: sp.Expr) -> str:
     """Return an end that numbers show, in words."""
-    number = end if end.is_infinite else sp.Float(end, 6)
-    return f"{in_words(str(number))}, as numbers show it"
+    if not end.is_infinite:
+        end = sp.Float(end, 6)
+    return f"{in_words(str(end))}, as numbers show it"
 
 
 def law_lines(d: PrivacyLoss) -> list[Line]:
@@ -370,10 +403,16 @@ def law_lines(d: PrivacyLoss) -> list[Line]:
         left = read("ℓ⁻¹({})", s)
         if len(moving) > 1:
             left = read("ℓ⁻¹({}), {}", s, _inside(d.variable, piece))
-        lines.append(equation(left, "no formula was found" if back is None else back))
+        if back is None:
+            lines.append(equation(left, "no formula was found"))
+        else:
+            lines.append(equation(left, back))
     for name, law in (("ω", d.pld_density), ("F", d.pld_cdf)):
-        right = law.reason if law.expression is None else law.expression
-        lines.append(equation(read(f"{name}({{}})", s), right))
+        left = read(f"{name}({{}})", s)
+        if law.expression is None:
+            lines.append(equation(left, law.reason))
+        else:
+            lines.append(equation(left, law.expression))
     for rule in d.mass_rules:
         domain = _inside(d.variable, rule)
         lines.append(equation(read("P(ℓ = {}), {}", rule.loss, domain), rule.mass))
@@ -419,18 +458,22 @@ def _over_finite_losses(d: PrivacyLoss, inside: Node) -> tuple[Node, ...]:
     """Return the sum or the integral over the outputs at which both laws are positive."""
     x = layout(d.variable)
     is_whole = d.mass_at_infinity == 0 == d.mass_at_minus_infinity
+    total = read("∑_{PQ > 0}")
+    if is_whole:
+        total = read("∑_{}", x)
     if d.variable.is_integer or d.points:
-        return read("∑_{}", x) if is_whole else read("∑_{PQ > 0}"), inside
+        return total, inside
     common = [p for p in d.pieces if p.log_p is not None and p.log_q is not None]
     parts = [piece for piece in common if piece.place is None]
-    low, high = (parts[0].lower, parts[-1].upper) if parts else (-sp.oo, sp.oo)
-    sign = read("∫_{{}}^{{}}", low, high)
+    sign = read("∫_{{}}^{{}}", -sp.oo, sp.oo)
+    if parts:
+        sign = read("∫_{{}}^{{}}", parts[0].lower, parts[-1].upper)
     if any(left.upper != right.lower for left, right in pairwise(parts)):
         sign = read("∫_{PQ > 0}")
     if len(parts) == len(common):
         return sign, inside, operator("d"), x
-    over = read("∑_{{}}", x) if is_whole else read("∑_{PQ > 0}")
-    return (fence(row(sign, inside, operator("d"), x, operator("+"), over, inside)),)
+    both = row(sign, inside, operator("d"), x, operator("+"), total, inside)
+    return (fence(both),)
 
 
 def _over_atoms(d: PrivacyLoss) -> str:
@@ -443,55 +486,80 @@ def _over_atoms(d: PrivacyLoss) -> str:
 
 def _whole_tilts(d: PrivacyLoss) -> Iterator[Line]:
     """The binomial sum of a Poisson-sampled pair, K at whole tilts (the whole Rényi orders)."""
-    sampled = None if d.pair.alternatives or d.points else sampled_pair(d.pair)
-    base = None if sampled is None else series.base_cgf(d, sampled)
-    if sampled is None or base is None or base.expression is None or d.cgf.expression is not None:
+    sampled = _sampled(d)
+    if sampled is None or d.cgf.expression is not None:
         return
+    base = series.base_cgf(d, sampled)
+    if base is None or base.expression is None:
+        return
+    tilt = d.cgf.tilt
+    order = tilt + 1
+    tilts = "0, 1, 2, …"
+    if sampled.is_reversed:
+        order = -tilt
+        tilts = "−1, −2, −3, …"
     j = sp.Symbol("j", integer=True, nonnegative=True)
-    order = -d.cgf.tilt if sampled.is_reversed else d.cgf.tilt + 1
     value = sp.factor(base.expression.subs(base.tilt, j - 1))
-    weight = sp.binomial(order, j) * (1 - sampled.rate) ** (order - j) * sampled.rate**j
-    tilts = "−1, −2, −3, …" if sampled.is_reversed else "0, 1, 2, …"
+    binomial = sp.binomial(order, j)
+    weight = binomial * (1 - sampled.rate) ** (order - j) * sampled.rate**j
+    term = sp.Mul(weight, sp.exp(value))
     # Of j = 0 the factor is the whole mass of Q, not that where the other law is positive.
-    is_whole = tidy.simplify(value.subs(j, 0)) == 0
-    total = sp.Sum(sp.Mul(weight, sp.exp(value)), (j, 0 if is_whole else 1, order))
-    total += 0 if is_whole else weight.subs(j, 0)
-    name = read("e^{K({})}", layout(d.cgf.tilt))
-    yield equation(name, total, words=f"for {d.cgf.tilt} = {tilts} (Rényi order {d.cgf.tilt} + 1)")
+    if tidy.simplify(value.subs(j, 0)) == 0:
+        total = sp.Sum(term, (j, 0, order))
+    else:
+        total = sp.Sum(term, (j, 1, order)) + weight.subs(j, 0)
+    name = read("e^{K({})}", layout(tilt))
+    yield equation(name, total, words=f"for {tilt} = {tilts} (Rényi order {tilt} + 1)")
+
+
+def _sampled(d: PrivacyLoss) -> Sampled | None:
+    """Return the pair that Poisson sampling mixed, None where there is none."""
+    if d.pair.alternatives or d.points:
+        return None
+    return sampled_pair(d.pair)
 
 
 def domain_lines(d: PrivacyLoss) -> list[Line]:
     """Return the ends of the interval on which K is finite, nothing where they were not found."""
-    seen = () if d.cgf.domain else map(numeric_end, seen_ends(d, "domain") or ())
-    return [
-        equation(read(f"{{}}{sign}", layout(d.cgf.tilt)), end)
-        for sign, end in zip("₋₊", d.cgf.domain or seen, strict=False)
-    ]
+    ends: Iterable[sp.Expr | str] = d.cgf.domain or ()
+    if not d.cgf.domain:
+        ends = map(numeric_end, seen_ends(d, "domain") or ())
+    t = layout(d.cgf.tilt)
+    return [equation(read(f"{{}}{sign}", t), end) for sign, end in zip("₋₊", ends, strict=False)]
 
 
 def cumulant_lines(d: PrivacyLoss | VectorDerivation, highest: int) -> Iterator[Line]:
     """Yield the tilted cumulants up to an order: formulas, or the moments that they are made of."""
     t = layout(d.cgf.tilt)
     for j in range(1, highest + 1):
-        left, right = read(f"K{derivative_mark(j)}({{}})", t), series.closed_cumulant(d, j)
-        if right is None and j == 1:
+        left = read(f"K{derivative_mark(j)}({{}})", t)
+        closed = series.closed_cumulant(d, j)
+        if closed is not None:
+            yield equation(left, closed)
+            continue
+        if j == 1:
             yield equation(left, _tilted(d, 1))
             continue
-        if right is None and j == 2:
+        if j == 2:
             yield equation(read("m_j({})", t), _tilted(d, "j"))
-        yield equation(left, cumulant_in_moments(j, d.cgf.tilt) if right is None else right)
+        yield equation(left, cumulant_in_moments(j, d.cgf.tilt))
 
 
 def _tilted(d: PrivacyLoss | VectorDerivation, order: int | str) -> Node:
     """Return a tilted moment of the loss as an integral or a sum."""
     t = layout(d.cgf.tilt)
-    power = "" if order == 1 else f"^{order}"
     scale = read("e^{−K({})}", t)
     if isinstance(d, VectorDerivation):
         loss = sp.Function("ℓ")(FIRST, SECOND)
-        j = order if isinstance(order, int) else sp.Symbol(order)
-        inside = d.moment(sp.Function("q")(FIRST, SECOND) * loss**j, loss)
+        exponent = sp.Symbol("j")
+        if isinstance(order, int):
+            exponent = sp.Integer(order)
+        density = sp.Function("q")(FIRST, SECOND)
+        inside = d.moment(density * loss**exponent, loss)
         return row(scale, operator("·"), layout(inside), level=PRODUCT)
+    power = ""
+    if order != 1:
+        power = f"^{order}"
     x = layout(d.variable)
     if d.pair.alternatives:
         whole = read(
@@ -528,6 +596,10 @@ def _closed_at_zero(d: PrivacyLoss) -> Iterator[Line]:
         yield equation("κ₄/κ₂²", excess, words="excess")
 
 
+# κ₂, κ₃ and κ₄ in the moments about 0.
+_IN_MOMENTS = ("m₂ − m₁²", "m₃ − 3m₁m₂ + 2m₁³", "m₄ − 4m₁m₃ − 3m₂² + 12m₁²m₂ − 6m₁⁴")
+
+
 def _moments_at_zero(d: PrivacyLoss, closed: Sequence[sp.Expr]) -> Iterator[Line]:
     """κ₁ … κ₄ as moments, the first ones in closed form, with leading terms in q."""
     x = layout(d.variable)
@@ -539,16 +611,15 @@ def _moments_at_zero(d: PrivacyLoss, closed: Sequence[sp.Expr]) -> Iterator[Line
         return read("1/(1 − δ_∞)·{}", whole)
 
     yield equation("m_j", moment("^j"), words=_over_atoms(d))
-    for j, right in enumerate(
-        (None, "m₂ − m₁²", "m₃ − 3m₁m₂ + 2m₁³", "m₄ − 4m₁m₃ − 3m₂² + 12m₁²m₂ − 6m₁⁴"), start=1
-    ):
-        name = read("κ_{}", sp.Integer(j))
-        if right is None:
-            yield equation(name, closed[0] if closed else moment(""))
-            continue
+    if closed:
+        yield equation("κ₁", closed[0])
+    else:
+        yield equation("κ₁", moment(""))
+    for j, right in enumerate(_IN_MOMENTS, start=2):
+        index = sp.Integer(j)
         if j <= len(closed):
-            yield equation(read("m_{}", sp.Integer(j)), closed[j - 1])
-        yield equation(name, f"={right}")
+            yield equation(read("m_{}", index), closed[j - 1])
+        yield equation(read("κ_{}", index), f"={right}")
     yield from _leading_terms(d)
 
 
@@ -572,17 +643,18 @@ def _moments_in_time(d: PrivacyLoss) -> list[sp.Expr]:
 
 def _leading_terms(d: PrivacyLoss) -> Iterator[Line]:
     """What κ_j begins with in powers of the sampling rate, where that is a symbol."""
-    sampled = None if d.pair.alternatives or d.points else sampled_pair(d.pair)
+    sampled = _sampled(d)
     if sampled is None or not sampled.rate.is_Symbol:
         return
     q = sampled.rate
     with suppress(InputError):
         cumulants, power = series.cumulants(d, CUMULANTS, _RATE_ORDER)
-        for j, value in enumerate(cumulants if power is not None else (), start=1):
-            terms = sp.Poly(value, q).terms() if value != 0 else []
-            if not terms:
+        if power is None:
+            return
+        for j, value in enumerate(cumulants, start=1):
+            if value == 0:
                 continue
-            (lowest,), coefficient = terms[-1]
+            (lowest,), coefficient = sp.Poly(value, q).terms()[-1]
             lead = layout(q**lowest * sp.factor(coefficient))
             remainder = read("O({})", layout(q ** (lowest + 1)))
             yield equation(read("κ_{}", sp.Integer(j)), row(lead, operator("+"), remainder))
