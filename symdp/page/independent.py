@@ -39,52 +39,66 @@ def delta(pair: Pair, epsilon: Any) -> Any:
     """Return δ(ε) of one step."""
     with mpmath.workdps(DIGITS):
         growth = mpmath.exp(mpmath.mpf(epsilon))
-        return _total(pair, lambda p, q: p - growth * q if p > growth * q else mpmath.mpf(0))
+
+        def excess(p: Any, q: Any) -> Any:
+            least = growth * q
+            if p > least:
+                return p - least
+            return mpmath.mpf(0)
+
+        return _total(pair, excess)
 
 
 def cgf(pair: Pair, tilt: Any) -> Any:
     """Return K(t) = log Σ ∫ p^{1+t} q^{−t} of one step."""
     with mpmath.workdps(DIGITS):
         t = mpmath.mpf(tilt)
-        return mpmath.log(
-            _total(pair, lambda p, q: p ** (1 + t) * q**-t if p > 0 and q > 0 else mpmath.mpf(0))
-        )
+
+        def moment(p: Any, q: Any) -> Any:
+            if p > 0 and q > 0:
+                return p ** (1 + t) * q**-t
+            return mpmath.mpf(0)
+
+        return mpmath.log(_total(pair, moment))
 
 
 def _total(pair: Pair, value: Function) -> Any:
     """Sum or integrate value(p, q) over the support."""
     if pair.support.kind == "points":
-        return mpmath.fsum(
-            value(_number(p), _number(q)) for p, q in zip(pair.P, pair.Q, strict=True)
-        )
+        masses = zip(map(_number, pair.P), map(_number, pair.Q), strict=True)
+        return mpmath.fsum(value(p_mass, q_mass) for p_mass, q_mass in masses)
     p, q = (sp.lambdify(pair.variable, law, "mpmath") for law in (pair.P, pair.Q))
 
     def at(x: Any) -> tuple[Any, Any]:
         return mpmath.re(p(x)), mpmath.re(q(x))
 
     if pair.variable.is_integer:
-        low, high = (float(end) for end in (pair.support.lower, pair.support.upper))
+        lower = float(pair.support.lower)
+        upper = float(pair.support.upper)
         terms = []
         for side, start in ((1, 0), (-1, 1)):
             for k in range(start, _FARTHEST):
-                if not low <= side * k <= high:
+                if not lower <= side * k <= upper:
                     break
                 densities = at(mpmath.mpf(side * k))
                 if k > 2**_NEAR and sum(densities) * k < _NOTHING:
                     break
                 terms.append(value(*densities))
         return mpmath.fsum(terms)
-    weights = [dict(pair.atoms_under(densities)) for densities in (pair.p_weights, pair.q_weights)]
-    atoms = mpmath.fsum(
-        value(_number(weights[0][value_of_x]), _number(weights[1].get(value_of_x, 0)))
-        for value_of_x in weights[0]
-    )
+
+    def integrand(x: Any) -> Any:
+        return value(*at(x))
+
+    atoms = []
+    q_atoms = dict(pair.atoms_under(pair.q_weights))
+    for x, p_mass in dict(pair.atoms_under(pair.p_weights)).items():
+        q_mass = q_atoms.get(x, 0)
+        atoms.append(value(_number(p_mass), _number(q_mass)))
+    parts = [mpmath.fsum(atoms)]
     marks = sorted(set(_marks(pair, at)))
-    parts = [
-        mpmath.quad(lambda x: value(*at(x)), _split(lambda x: value(*at(x)), a, b))
-        for a, b in itertools.pairwise(marks)
-    ]
-    return mpmath.fsum([atoms, *parts])
+    for low, high in itertools.pairwise(marks):
+        parts.append(mpmath.quad(integrand, _split(integrand, low, high)))
+    return mpmath.fsum(parts)
 
 
 def _number(value: Any) -> Any:
@@ -97,19 +111,25 @@ def _number(value: Any) -> Any:
 
 def _marks(pair: Pair, at: Callable[[Any], tuple[Any, Any]]) -> Iterator[Any]:
     """Yield the ends, what Abs, Max, Min and Piecewise turn at, and distances from these."""
-    lower, upper = (_number(end) for end in (pair.support.lower, pair.support.upper))
-    yield from (end for end in (lower, upper) if mpmath.isfinite(end))
-    kinks = {_number(x) for law in (pair.P, pair.Q) for x in _kinks(law, pair.variable)}
-    kinks |= {end for end in (lower, upper) if mpmath.isfinite(end)} or {mpmath.mpf(0)}
+    lower = _number(pair.support.lower)
+    upper = _number(pair.support.upper)
+    finite_ends = [end for end in (lower, upper) if mpmath.isfinite(end)]
+    yield from finite_ends
+    kinks = set(finite_ends) or {mpmath.mpf(0)}
+    for law in (pair.P, pair.Q):
+        kinks |= set(map(_number, _kinks(law, pair.variable)))
     gone: dict[tuple[Any, int], bool] = {}  # sides on which both densities have vanished
     for kink in kinks:
         if lower < kink < upper:
             yield kink
         for side, octave in itertools.product((1, -1), _OCTAVES):
             x = kink + side * mpmath.mpf(2) ** octave
-            if lower < x < upper and (octave <= _NEAR or not gone.get((kink, side))):
-                yield x
-                gone[kink, side] = octave >= _NEAR and sum(at(x)) * abs(x) < _NOTHING
+            if not lower < x < upper:
+                continue
+            if octave > _NEAR and gone.get((kink, side)):
+                continue
+            yield x
+            gone[kink, side] = octave >= _NEAR and sum(at(x)) * abs(x) < _NOTHING
 
 
 def _kinks(law: sp.Expr, x: sp.Symbol) -> Iterator[sp.Expr]:
@@ -117,11 +137,9 @@ def _kinks(law: sp.Expr, x: sp.Symbol) -> Iterator[sp.Expr]:
     for node in law.atoms(sp.Max, sp.Min):
         kinks += [a - b for a, b in itertools.combinations(node.args, 2)]
     for piece in law.atoms(sp.Piecewise):
-        kinks += [
-            r.lhs - r.rhs
-            for _, condition in piece.args
-            for r in condition.atoms(sp.core.relational.Relational)
-        ]
+        for _, condition in piece.args:
+            relations = condition.atoms(sp.core.relational.Relational)
+            kinks += [relation.lhs - relation.rhs for relation in relations]
     for zero in kinks:
         if zero.is_polynomial(x):
             yield from (root for root in sp.roots(zero, x) if root.is_real)
@@ -133,7 +151,8 @@ def _split(value: Callable[[Any], Any], low: Any, high: Any) -> list[Any]:
     places = [low + (high - low) * share for share in shares]
     cuts = [low]
     for a, b in itertools.pairwise(places):
-        left, right = value(a) > 0, value(b) > 0
+        left = value(a) > 0
+        right = value(b) > 0
         if left != right:
             ends = [a, b]
             for _ in range(4 * DIGITS):
@@ -206,7 +225,8 @@ def _rows(d: PairDerivation, pair: Pair, values: Mapping[sp.Symbol, sp.Expr]) ->
         truth = _total(pair, lambda *masses, index=index: masses[index])
         yield Judged(f"mass of {name.upper()}", "", mpmath.mpf(1), truth, f"total({name})")
     for x in _outputs(pair):
-        p, q = (mpmath.mpmathify(sp.N(law.subs(pair.variable, x), DIGITS)) for law in _laws(pair))
+        at_output = [sp.N(law.subs(pair.variable, x), DIGITS) for law in _laws(pair)]
+        p, q = map(mpmath.mpmathify, at_output)
         if p > 0 and q > 0:
             value = put(d.loss.subs(d.variable, x))
             yield Judged("ℓ", f"{d.variable} = {x}", value, mpmath.log(p / q), f"loss({_exact(x)})")
@@ -234,7 +254,9 @@ def _judged_moment(pair: Pair, name: str, order: int, value: Any) -> Judged:
             return p * mpmath.log(p / q) ** order
         return 0
 
-    power = "" if order == 1 else f"**{order}"
+    power = ""
+    if order > 1:
+        power = f"**{order}"
     program = f"total(lambda x: p(x)*loss(x){power} if p(x)*q(x) else 0)"
     return Judged(name, "", value, _total(pair, integrand), program)
 

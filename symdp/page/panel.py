@@ -26,7 +26,7 @@ from symdp.decimal_text import rounded, rounded_exponential
 from symdp.errors import InputError, SymdpError
 from symdp.exact_number import exact_number
 from symdp.model.assumption import AssumedSymbol
-from symdp.page.document import Document, Embedded, Sentence
+from symdp.page.document import Block, Document, Embedded, Sentence
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -89,13 +89,21 @@ def panel_html(panels: Sequence[Panel], *, is_answered: bool = False) -> str:
         "delta": _field("delta", "δ", "open probability", "above 0 and below 1", at, (1e-12, 0.5)),
         "epsilon": _field("epsilon", "ε", "real", "a number", epsilon, (0.0, 20.0)),
     }
-    data["first"] = first = _opening(panels[0], data) if is_answered else None
+    first = None
+    if is_answered:
+        first = _opening(panels[0], data)
+    data["first"] = first
     data["told"] = _TOLD
     data["enclosed"] = _ENCLOSED
-    data["ask"] = first["ask"] if first else "epsilon"
+    data["ask"] = "epsilon"
+    if first:
+        data["ask"] = first["ask"]
     if is_answered and _narrow(panels[0], data):
-        data["first"] = first = _opening(panels[0], data)
-    shown = _shown(data, first) if first else "<p>The calculator needs JavaScript.</p>"
+        first = _opening(panels[0], data)
+        data["first"] = first
+    shown = "<p>The calculator needs JavaScript.</p>"
+    if first:
+        shown = _shown(data, first)
     # No text may end the element that holds it.
     text = json.dumps(data, ensure_ascii=False, allow_nan=False).replace("</", "<\\/")
     read = files("symdp.page").joinpath
@@ -111,9 +119,12 @@ def panel_html(panels: Sequence[Panel], *, is_answered: bool = False) -> str:
 def explorer(title: str, description: str, panels: Sequence[Panel], mark: str = "") -> Document:
     """Return a document with a panel alone, and a mark where it is not all."""
     foot = "The numbers are computed in this page, in floating point; nothing is sent anywhere."
-    marks = [Sentence(f"Incomplete: {mark}.", "warning")] if mark else []
-    embedded = Embedded(panel_html(panels, is_answered=not mark))
-    return Document(title, [*marks, Sentence(description), embedded], foot)
+    blocks: list[Block] = []
+    if mark:
+        blocks.append(Sentence(f"Incomplete: {mark}.", "warning"))
+    blocks.append(Sentence(description))
+    blocks.append(Embedded(panel_html(panels, is_answered=not mark)))
+    return Document(title, blocks, foot)
 
 
 def _field(
@@ -125,24 +136,32 @@ def _field(
     ends: tuple[float, float] | None = None,
 ) -> dict[str, Any]:
     first, low, high, is_log = _RANGES[domain]
-    number = None if value is None else float(exact_number(value))
+    text = f"{first:g}"
+    number = 0.0
+    if value is not None:
+        text = value
+        number = float(exact_number(value))
     within = "probability" in domain
+    most = 1e300
+    if within:
+        most = 1.0
     if ends is not None:
         low, high = ends
-    elif number is not None and is_log and number > 0 and not within:
-        low, high = min(low, number / 20), max(high, number * 20)
+    elif is_log and number > 0 and not within:
+        low = min(low, number / 20)
+        high = max(high, number * 20)
     return {
         "name": name,
         "label": label,
         "fixed": False,
         "domain": domain,
         "rule": rule,
-        "value": value if value is not None else f"{first:g}",
+        "value": text,
         "low": low,
         "high": high,
         "log": is_log and low > 0,
         "least": {"integer above 1": 1.0, "real": -1e300, "integer": -1e300}.get(domain, 0.0),
-        "most": 1.0 if within else 1e300,
+        "most": most,
         "open": domain in ("positive", "open probability", "positive integer", "integer above 1"),
         "openTop": domain == "open probability",
     }
@@ -153,7 +172,8 @@ def _within(field: dict[str, Any], symbol: Any) -> dict[str, Any]:
     if not isinstance(symbol, AssumedSymbol):
         return field
     numbers = {end.is_lower: end.value for end in symbol.ends if not end.value.free_symbols}
-    low, high = field["low"], field["high"]
+    low = field["low"]
+    high = field["high"]
     if True in numbers:
         low = max(low, float(numbers[True]))
     if False in numbers:
@@ -191,8 +211,11 @@ def _data(panel: Panel, most: int) -> dict[str, Any]:
         field = _field(name, label, domain, rule, panel.values.get(name, otherwise), ends)
         fields.append(field | {"most": most_of_it, "given": name in panel.values})
     # Those of a pair for all shifts are a table.
-    shown = panel.with_formulas and step == mechanism
-    formulas = "".join(case.to_mathml(1) for case in derivation.cases) if shown else ""
+    formulas = ""
+    if panel.with_formulas and step == mechanism:
+        formulas = "".join(case.to_mathml(1) for case in derivation.cases)
+    if len(formulas) >= most:
+        formulas = ""
     return {
         "title": panel.title,
         "program": program.split("\n\n"),
@@ -202,7 +225,7 @@ def _data(panel: Panel, most: int) -> dict[str, Any]:
         "protects": panel.told(whose).sentence,
         "command": panel.command,
         "python": panel.python,
-        "formulas": formulas if len(formulas) < most else "",
+        "formulas": formulas,
     }
 
 
@@ -211,6 +234,7 @@ _ENCLOSED = (
     "floating point; two grids enclose the number, and the upper end is shown; none is proved."
 )
 _ASKS = {"epsilon": "δ given, ε asked", "delta": "ε given, δ asked"}
+_TARGETS = {"epsilon": "delta", "delta": "epsilon"}  # what is given, by what is asked
 _ALARMS = 0.01, 0.001  # false alarms of the attack table
 _PLACES = 24  # of a curve, and half as many beyond it
 
@@ -221,7 +245,9 @@ def _opening(panel: Panel, data: Mapping[str, Any]) -> dict[str, Any] | None:
     from symdp.questions.composition import compose
     from symdp.questions.tradeoff import trade_off
 
-    asks = ("delta", "epsilon") if {*panel.values} & {"ε", "delta"} == {"ε"} else tuple(_ASKS)
+    asks = tuple(_ASKS)
+    if "ε" in panel.values and "delta" not in panel.values:
+        asks = ("delta", "epsilon")
     values = {f["name"]: exact_number(f["value"]) for f in data["panels"][0]["fields"]}
     if panel.rate:
         values[panel.rate] = values["batch"] / values["examples"]
@@ -230,31 +256,38 @@ def _opening(panel: Panel, data: Mapping[str, Any]) -> dict[str, Any] | None:
     for ask in asks:
         try:
             # No ε is finite at some δ, of laws that reveal more than that.
-            steps = compose(
-                step(**{name: values[name] for name in step.parameters}), int(values["n"])
-            )
-            target = exact_number(data["delta" if ask == "epsilon" else "epsilon"]["value"])
-            answer = steps.epsilon(target) if ask == "epsilon" else steps.delta(target)
+            step_values = {name: values[name] for name in step.parameters}
+            steps = compose(step(**step_values), int(values["n"]))
+            target = exact_number(data[_TARGETS[ask]]["value"])
+            if ask == "epsilon":
+                answer = steps.epsilon(target)
+            else:
+                answer = steps.delta(target)
             end = max(1.5 * answer.epsilon, 0.2)
             top = max(end, -math.log(_ALARMS[-1]))
             places = [end * i / _PLACES for i in range(_PLACES + 1)]
-            places += [
-                e for i in range(_PLACES // 2) if (e := top * (i + 1) / (_PLACES // 2)) > end
-            ]
+            coarser = [top * (i + 1) / (_PLACES // 2) for i in range(_PLACES // 2)]
+            places += [epsilon for epsilon in coarser if epsilon > end]
             places = sorted({*places, answer.epsilon})
             logs = dict(zip(places, steps.delta(places).log_delta, strict=True))
             power = [1.0 - float(trade_off(steps, alarms)) for alarms in _ALARMS]
         except SymdpError:
             continue
         if answer.kind != "estimate":
+            larger = answer.direction
+            if steps.accounted.has_one_law:
+                larger = "both"
             rates = [10 ** (-4 + i / 12) for i in range(49)]
             return {
-                "ask": ask, "epsilon": answer.epsilon, "log_delta": answer.log_delta,
-                "larger": "both" if steps.accounted.has_one_law else answer.direction,
-                "power": power, "coarse": [False, False],
+                "ask": ask,
+                "epsilon": answer.epsilon,
+                "log_delta": answer.log_delta,
+                "larger": larger,
+                "power": power,
+                "coarse": [False, False],
                 "points": [(e, float(v)) for e, v in logs.items() if e <= end and v > -math.inf],
-                "trade": [(a, min(_power(a, e, v) for e, v in logs.items())) for a in rates],
-            }  # fmt: skip
+                "trade": [(alarms, _least_power(alarms, logs)) for alarms in rates],
+            }
     return None
 
 
@@ -275,11 +308,15 @@ def _narrow(panel: Panel, data: dict[str, Any]) -> bool:
     first = data["first"] or {"epsilon": 1.0, "larger": ""}
     has_one_law = first["larger"] == "both"
     program = derive(panel.mechanism).to_program("python")
-    direction = "remove" if has_one_law else "both"
+    direction = "both"
+    if has_one_law:
+        direction = "remove"
+    sentences: list[str] = []
     with running(program) as asked_program:
         trial = Trial(asked_program, first["epsilon"], count, values, direction)
-        sentences = [] if panel.rate else _least_steps(panel, panel_data["fields"], trial)
-        count = count if panel.rate else float(_named(panel_data["fields"], "n")["value"])
+        if not panel.rate:
+            sentences += _least_steps(panel, panel_data["fields"], trial)
+            count = float(_named(panel_data["fields"], "n")["value"])
         for i, field in enumerate(panel_data["fields"]):
             if field["name"] in values and field["name"] != panel.rate:
                 panel_data["fields"][i] = narrowed(trial, count, field)
@@ -304,8 +341,10 @@ def _least_steps(panel: Panel, fields: Sequence[dict[str, Any]], trial: Trial) -
         raise InputError(f"{panel.title}: a page has no answer at {count:g} steps: {why}")
     if least == 1:
         return []
-    steps["low"] = float(min(least, count)) if is_chosen else float(least)
-    if not is_chosen:
+    if is_chosen:
+        steps["low"] = float(min(least, count))
+    else:
+        steps["low"] = float(least)
         steps["value"] = f"{max(count, least):g}"
     return [f"fewer than {least:g} steps have no answer here: {why}"]
 
@@ -336,15 +375,21 @@ def _power(alarms: float, epsilon: float, log_delta: float) -> float:
     return min(1.0, delta + alarms * math.exp(epsilon), other)
 
 
+def _least_power(alarms: float, log_deltas: Mapping[float, float]) -> float:
+    """Return what an attack finds at most, by every point of the privacy profile."""
+    return min(_power(alarms, epsilon, log_delta) for epsilon, log_delta in log_deltas.items())
+
+
 def _shown(data: Mapping[str, Any], first: Mapping[str, Any]) -> str:
     """Return what the script draws of the first answer, for eyes that come before it."""
     panel_data = data["panels"][0]
     ask = first["ask"]
-    target = data["delta" if ask == "epsilon" else "epsilon"]
-    epsilon = target["value"] if ask == "delta" else _up(first["epsilon"], 4)
+    target = data[_TARGETS[ask]]
     if ask == "epsilon":
+        epsilon = _up(first["epsilon"], 4)
         delta = target["value"]
     else:
+        epsilon = target["value"]
         delta = _short(rounded_exponential(first["log_delta"], 4, "up"))
     rows = [(f["label"], f["value"]) for f in [*panel_data["fields"], target]]
     if len(data["panels"]) > 1:

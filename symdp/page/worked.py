@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from symdp.errors import AccuracyError, InputError
@@ -19,9 +20,12 @@ from symdp.numeric.saddle_point import Strip, saddle_point
 from symdp.page.document import Block, Heading, Table, token
 from symdp.page.formula import layout, read
 from symdp.page.node import EMPTY, PRODUCT, Node, fence, number, operator, row, script, text
+from symdp.page.sections.loss import derivative_mark
 from symdp.page.sections.series import edgeworth_corrections, saddle_corrections
 
 if TYPE_CHECKING:
+    import sympy as sp
+
     from symdp.derive import PairDerivation
     from symdp.derive.tails import TailConstant
     from symdp.numeric.total import SumLaw
@@ -43,23 +47,32 @@ def digits(value: float) -> str:
 
 def with_numbers(node: Node, values: Mapping[str, float]) -> Node:
     """Return a formula with numbers in place of the symbols that have a value."""
-    if node.kind in {"name", "script"} and (value := values.get(token(node))) is not None:
-        size = number(digits(abs(value)))
-        changed_part = size if value >= 0 else fence(row(operator("−"), size))
-        above = EMPTY if node.kind == "name" else node.parts[2]
-        if above == EMPTY:
-            return changed_part
-        return script(changed_part, EMPTY, above)
+    if node.kind in {"name", "script"}:
+        value = values.get(token(node))
+        if value is not None:
+            return _number_with_exponent(node, value)
     changed = [with_numbers(part, values) for part in node.parts]
-    parts: list[Node] = []
-    for index, changed_part in enumerate(changed):
-        before = node.parts[index - 1] if index else None
-        apart = before is not None and "operator" not in (before.kind, changed_part.kind)
-        moved = apart and (changed[index - 1] != before or changed_part != node.parts[index])
-        if node.kind == "row" and node.level == PRODUCT and moved:
+    if node.kind != "row" or node.level != PRODUCT:
+        return replace(node, parts=tuple(changed))
+    parts = changed[:1]
+    for old_pair, new_pair in zip(pairwise(node.parts), pairwise(changed), strict=True):
+        before = old_pair[0]
+        changed_part = new_pair[1]
+        apart = "operator" not in (before.kind, changed_part.kind)
+        if apart and new_pair != old_pair:
             parts.append(operator("·"))
         parts.append(changed_part)
     return replace(node, parts=tuple(parts))
+
+
+def _number_with_exponent(node: Node, value: float) -> Node:
+    """Return a number in place of a symbol, with the symbol's exponent."""
+    size = number(digits(abs(value)))
+    if value < 0:
+        size = fence(row(operator("−"), size))
+    if node.kind == "script" and node.parts[2] != EMPTY:
+        return script(size, EMPTY, node.parts[2])
+    return size
 
 
 @dataclass
@@ -71,15 +84,24 @@ class _Sheet:
 
     def add(self, name: str, formula: Node | str, result: float) -> None:
         """Add a row; the result is known to later rows under its name."""
-        right = read(formula) if isinstance(formula, str) else formula
-        put = text(with_numbers(right, self.values))
-        self.rows.append((text(row(read(name), operator("="), right)), put, digits(result)))
+        if isinstance(formula, str):
+            formula = read(formula)
+        equality = row(read(name), operator("="), formula)
+        with_values = with_numbers(formula, self.values)
+        self.rows.append((text(equality), text(with_values), digits(result)))
         self.values[name] = result
 
     def given(self, name: str, formula: str, result: float) -> None:
         """Add a row of a number that comes from a quadrature."""
         self.rows.append((text(read(f"{name} = {formula}")), "", digits(result)))
         self.values[name] = result
+
+    def add_correction(self, name: str, correction: sp.Expr) -> float:
+        """Add a row of a correction term, from the numbers of the rows before; return its size."""
+        numbers = {s: self.values[token(layout(s))] for s in correction.free_symbols}
+        size = float(correction.subs(numbers))
+        self.add(name, layout(correction), size)
+        return size
 
 
 def _index(j: int) -> str:
@@ -96,33 +118,33 @@ def saddle_sheet(law: SumLaw, epsilon: float, order: int) -> list[Row]:
     cumulants = [saddle.cgf, *map(float, law.cumulants(t, highest))]
     sheet = _Sheet([("t > 0 with F₁ = 0", "", digits(t))], {"ε": epsilon, "t": t})
     for j, value in enumerate(cumulants):
-        mark = ("", "′", "″", "‴")[j] if j < 4 else f"^{{({j})}}"
-        sheet.given(f"k{_index(j)}", f"nK{mark}(t)", value)
+        sheet.given(f"k{_index(j)}", f"nK{derivative_mark(j)}(t)", value)
     f = {0: cumulants[0] - epsilon * t - math.log(t) - math.log(1 + t)}
     sheet.add("F₀", "k₀ − εt − log(t) − log(1 + t)", f[0])
     for j in range(2, highest + 1):
         f[j] = cumulants[j] + (-1) ** j * math.factorial(j - 1) * (t**-j + (1 + t) ** -j)
-        sign = "−" if j % 2 else "+"
-        factor = "" if j == 2 else f"{math.factorial(j - 1)}·"
-        poles = f"{factor}(1/t^{j} + 1/(1 + t)^{j})"
+        poles = f"(1/t^{j} + 1/(1 + t)^{j})"
+        if j > 2:
+            poles = f"{math.factorial(j - 1)}·{poles}"
+        sign = "+−"[j % 2]
         sheet.add(f"F{_index(j)}", f"k{_index(j)} {sign} {poles}", f[j])
     for j in range(3, highest + 1):
         sheet.add(f"ρ{_index(j)}", f"F{_index(j)}/F₂^{{{j}/2}}", f[j] / f[2] ** (j / 2))
     escaped = law.mass_at_infinity
     lost = ""
+    first = "δ₀"
     if escaped > 0:
         sheet.given("A", "1 − (1 − δ_∞)^n", escaped)
         lost = "A + "
+        first = "(δ₀ − A)"
     leading = math.exp(saddle.log_leading)
     sheet.add("δ₀", f"{lost}e^{{F₀}}/√(2πF₂)", escaped + leading)
     total = 1.0
     sums = "1"
     for k, value in enumerate(saddle_corrections(order), start=1):
-        size = float(value.subs({s: sheet.values[token(layout(s))] for s in value.free_symbols}))
-        sheet.add(f"c{_index(k)}", layout(value), size)
-        total = total + size
-        sums = f"{sums} + c{_index(k)}"
-        first = "(δ₀ − A)" if lost else "δ₀"
+        name = f"c{_index(k)}"
+        total += sheet.add_correction(name, value)
+        sums = f"{sums} + {name}"
         sheet.add(f"δ{_index(k)}", f"{lost}{first}·({sums})", escaped + leading * total)
     return sheet.rows
 
@@ -131,11 +153,12 @@ def edgeworth_sheet(law: SumLaw, epsilon: float, order: int) -> list[Row]:
     """Return x, λ_j and each correction under P and under Q, and each partial sum."""
     rows: list[Row] = []
     tails: dict[str, list[float]] = {}
-    for under, tilt in (("P", 0.0), ("Q", -1.0)):
-        k = [0.0, *map(float, law.cumulants(tilt, order + 2))]
+    for under, tilt in (("P", 0), ("Q", -1)):
+        k = [0.0, *map(float, law.cumulants(float(tilt), order + 2))]
+        at = f"{tilt}".replace("-", "−")
         sheet = _Sheet([], {"ε": epsilon})
         for j in range(1, order + 3):
-            sheet.given(f"k{_index(j)}", f"nK^{{({j})}}({'0' if tilt == 0 else '−1'})", k[j])
+            sheet.given(f"k{_index(j)}", f"nK^{{({j})}}({at})", k[j])
         x = (epsilon - k[1]) / math.sqrt(k[2])
         sheet.add(f"x_{under}", "(ε − k₁)/√(k₂)", x)
         for j in range(3, order + 3):
@@ -146,35 +169,37 @@ def edgeworth_sheet(law: SumLaw, epsilon: float, order: int) -> list[Row]:
         density = math.exp(-x * x / 2) / math.sqrt(2 * math.pi)
         tails[under] = [beyond]
         for j, correction in enumerate(edgeworth_corrections(order), start=1):
-            size = float(
-                correction.subs(
-                    {s: sheet.values[token(layout(s))] for s in correction.free_symbols}
-                )
-            )
-            sheet.add(f"e{_index(j)}", layout(correction), size)
+            size = sheet.add_correction(f"e{_index(j)}", correction)
             tails[under].append(tails[under][-1] + density * size)
         rows += sheet.rows
         for j, tail in enumerate(tails[under]):
-            terms = "alone" if j == 0 else f"to e{_index(j)}"
-            rows.append((f"1 − E_{under}(x_{under}), {'Φ ' * (j == 0)}{terms}", "", digits(tail)))
-    kept, mass_of_q = (math.exp(min(law.cgf(tilt), 0.0)) for tilt in (0.0, -1.0))
-    mass_of_q = mass_of_q if mass_of_q < 1 - _NOTHING else 1.0
+            terms = "Φ alone"
+            if j > 0:
+                terms = f"to e{_index(j)}"
+            rows.append((f"1 − E_{under}(x_{under}), {terms}", "", digits(tail)))
+    kept = math.exp(min(law.cgf(0.0), 0.0))
+    mass_of_q = math.exp(min(law.cgf(-1.0), 0.0))
+    if mass_of_q >= 1 - _NOTHING:
+        mass_of_q = 1.0
     under_p = "1 − E_P(x_P)"
     under_q = "e^ε"
-    factors = ("", "")
+    factor_of_p = ""
+    factor_of_q = ""
     if kept < 1:
         rows.append(("(1 − δ_∞)^n", "", digits(kept)))
         under_p = "1 − (1 − δ_∞)^n·E_P(x_P)"
-        factors = (f"{digits(1 - kept)} + {digits(kept)}·", "")
+        factor_of_p = f"{digits(1 - kept)} + {digits(kept)}·"
     if mass_of_q < 1:
         rows.append(("(1 − δ_(−∞))^n", "", digits(mass_of_q)))
         under_q = "e^ε·(1 − δ_(−∞))^n"
-        factors = (factors[0], f"{digits(mass_of_q)}·")
-    for j in range(order + 1):
-        result = 1 - kept + kept * tails["P"][j] - math.exp(epsilon) * mass_of_q * tails["Q"][j]
-        put = f"{factors[0]}{digits(tails['P'][j])} − {digits(math.exp(epsilon))}·{factors[1]}"
+        factor_of_q = f"{digits(mass_of_q)}·"
+    growth = math.exp(epsilon)
+    for j, (tail_of_p, tail_of_q) in enumerate(zip(tails["P"], tails["Q"], strict=True)):
+        result = 1 - kept + kept * tail_of_p - growth * mass_of_q * tail_of_q
         name = f"δ{_index(j)} = {under_p} − {under_q}·(1 − E_Q(x_Q))"
-        rows.append((name, f"{put}{digits(tails['Q'][j])}", digits(result)))
+        from_p = f"{factor_of_p}{digits(tail_of_p)}"
+        from_q = f"{digits(growth)}·{factor_of_q}{digits(tail_of_q)}"
+        rows.append((name, f"{from_p} − {from_q}", digits(result)))
     return rows
 
 
@@ -187,10 +212,14 @@ def tails_sheet(d: PairDerivation, count: int, epsilon: float) -> list[Row]:
         nowhere = constant.expression is None and constant.rule.kind == "end"
         if nowhere or len(values) < len(constant.arguments):
             continue
-        formula = "" if constant.expression is None else text(layout(constant.expression))
+        formula = ""
+        if constant.expression is not None:
+            formula = text(layout(constant.expression))
+        name = text(read(constant.notation))
+        if "t" in values:
+            name += " at t = 0"
         result = attempt(partial(_number, constant, values), "not in time", _SECONDS)
-        at = " at t = 0" if "t" in values else ""
-        rows.append((f"{text(read(constant.notation))}{at}", formula, result))
+        rows.append((name, formula, result))
     return rows
 
 
@@ -252,8 +281,9 @@ def _exact_rows(
     composition: Composition, answer: Guarantee, direction: Direction
 ) -> tuple[Row, list[Row]]:
     """Return the row of δ in a direction, and that of the larger one where there are two."""
-    word = "exact δ" if answer.kind == "exact" else "δ"
-    name = f"{word} ({answer.kind}, {answer.method})"
+    name = f"δ ({answer.kind}, {answer.method})"
+    if answer.kind == "exact":
+        name = f"exact {name}"
     result = answer.delta_text(_DIGITS).replace("-", "−")
     if len(composition.sides("both")) == 1:
         return (name, "", result), []
@@ -267,4 +297,7 @@ def _exact_rows(
 
 def sheet_blocks(listed: list[tuple[str, list[Row]]], at: str) -> list[Block]:
     """Return the sheets as tables, `at` saying of which numbers."""
-    return [b for title, rows in listed for b in (Heading(4, f"{title}{at}"), Table(_HEAD, rows))]
+    blocks: list[Block] = []
+    for title, rows in listed:
+        blocks += [Heading(4, f"{title}{at}"), Table(_HEAD, rows)]
+    return blocks

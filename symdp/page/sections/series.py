@@ -80,24 +80,32 @@ def residue_terms(exponentials: ExponentialSum) -> ResidueTerms | None:
             return _product(powers, wave)
         if first == 0 == second:
             return sp.S.Zero
-        only = sp.S.Zero if first == 0 else n  # the term that does not vanish
+        only = n  # the term that does not vanish
+        if first == 0:
+            only = sp.S.Zero
         left = [(value, power.subs(k, only)) for value, power in powers if value != 0]
-        return sp.Piecewise((_product(left, wave.subs(k, only)), sp.Eq(k, only)), (0, True))
+        value_there = _product(left, wave.subs(k, only))
+        return sp.Piecewise((value_there, sp.Eq(k, only)), (0, True))
 
     shifted = pole + w
-    around = _product(
-        [(_at(first_term.polynomial, shifted), k), (_at(second_term.polynomial, shifted), n - k),
-         (shifted, sp.S.NegativeOne), (1 + shifted, sp.S.NegativeOne)],
-        shifted * (exponent - EPSILON),
-    )  # fmt: skip
+    powers_around = [
+        (_at(first_term.polynomial, shifted), k),
+        (_at(second_term.polynomial, shifted), n - k),
+        (shifted, sp.S.NegativeOne),
+        (1 + shifted, sp.S.NegativeOne),
+    ]
     return ResidueTerms(
-        exponent, residue(sp.S.Zero, sp.S.One), residue(sp.S.NegativeOne, sp.S.NegativeOne), around,
-        sp.Integer(degree) * n,
-    )  # fmt: skip
+        place=exponent,
+        at_zero=residue(sp.S.Zero, sp.S.One),
+        at_minus_one=residue(sp.S.NegativeOne, sp.S.NegativeOne),
+        around_pole=_product(powers_around, shifted * (exponent - EPSILON)),
+        order=sp.Integer(degree) * n,
+    )
 
 
 def _at(polynomial: Polynomial, value: sp.Expr) -> sp.Expr:
-    return sp.factor(sp.simplify(sp.Add(*(c * value**j for j, c in enumerate(polynomial)))))
+    terms = (coefficient * value**power for power, coefficient in enumerate(polynomial))
+    return sp.factor(sp.simplify(sp.Add(*terms)))
 
 
 def _product(powers: Iterable[tuple[sp.Expr, sp.Expr]], wave: sp.Expr) -> sp.Expr:
@@ -116,7 +124,8 @@ def _product(powers: Iterable[tuple[sp.Expr, sp.Expr]], wave: sp.Expr) -> sp.Exp
                     sp.Integer(base.p) * sp.sign(base): exponent,
                     sp.Integer(base.q): -exponent,
                 }
-                parts[sp.S.NegativeOne] = exponent if base < 0 else sp.S.Zero
+                if base < 0:
+                    parts[sp.S.NegativeOne] = exponent
             elif base.could_extract_minus_sign() and exponent.is_integer:
                 parts = {-base: exponent, sp.S.NegativeOne: exponent}
             elif base.is_Add and (content := base.as_content_primitive())[0] != 1:
@@ -144,10 +153,12 @@ def _common(
     if sign_of(scale.subs({COUNT: 1}).subs(values)) != 1:
         scale = sp.S.One
         shared = {}
-    remaining = (
-        sp.Mul(*(b**p for b, p in powers_of.items() if b not in shared)) for powers_of in powers
-    )
-    return scale, sp.Max(0, sp.Add(next(remaining), -next(remaining)), evaluate=False)
+    remaining = []
+    for powers_of in powers:
+        factors = [base**power for base, power in powers_of.items() if base not in shared]
+        remaining.append(sp.Mul(*factors))
+    difference = sp.Add(remaining[0], -remaining[1])
+    return scale, sp.Max(0, difference, evaluate=False)
 
 
 def residue_lines(exponentials: ExponentialSum, infinite: sp.Expr) -> Iterator[Line]:
@@ -162,12 +173,17 @@ def residue_lines(exponentials: ExponentialSum, infinite: sp.Expr) -> Iterator[L
         ("r₀", terms.at_zero, "residue at t = 0"),
         ("r₁", terms.at_minus_one, "residue at t = −1"),
     ):
-        if value != 0:
-            parts.append(name)
-            yield equation(name, value, words="" if isinstance(value, sp.Piecewise) else words)
+        if value == 0:
+            continue
+        parts.append(name)
+        if isinstance(value, sp.Piecewise):
+            yield equation(name, value)
+        else:
+            yield equation(name, value, words=words)
     yield equation("g_k(w)", terms.around_pole)
-    lost = "" if infinite == 0 else "1 − (1 − δ_∞)^n + "
-    total = lost + "∑_{k: b_k > ε} {}(" + " + ".join([*parts, inner]) + ")"
+    lost = _escaped(infinite)
+    residues = " + ".join([*parts, inner])
+    total = f"{lost}∑_{{k: b_k > ε}} {{}}({residues})"
     binomial = layout(sp.binomial(COUNT, INDEX))
     yield equation("δ(ε)", row(*read(total, binomial, terms.order - 1).parts))
     yield sentence(
@@ -175,11 +191,18 @@ def residue_lines(exponentials: ExponentialSum, infinite: sp.Expr) -> Iterator[L
     )
 
 
+def _escaped(mass_at_infinity: sp.Expr) -> str:
+    """Return what an infinite loss adds to δ of n steps, before the other terms."""
+    if mass_at_infinity == 0:
+        return ""
+    return "1 − (1 − δ_∞)^n + "
+
+
 _ONE_LINE = 130  # characters of a formula that is not given in F_j
 _SECONDS = 2.0  # to read M as a sum of exponentials
 _RATES = ("b", "a", "c", "d", "g")  # letters of which one is no parameter's name
 _COUNTERS = ("k", "j", "i", "l", "m")  # letters of the number of a term, likewise
-_SMALL = "₀₁₂₃₄₅₆₇₈₉"
+_SMALL = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 X = sp.Symbol("x", real=True)
 
 
@@ -196,10 +219,11 @@ def saddle_corrections(order: int) -> tuple[sp.Expr, ...]:
 
 def edgeworth_corrections(order: int) -> tuple[sp.Expr, ...]:
     """Return e₁, …, e_order in λ_j and the Hermite polynomials He_k."""
-    return tuple(
-        _over_one(graded_expression(grade, standardised_cumulant, lambda k: hermite_symbol(k - 1)))
-        for grade in range(1, order + 1)
-    )
+    corrections_of_grades = []
+    for grade in range(1, order + 1):
+        terms = graded_expression(grade, standardised_cumulant, lambda k: hermite_symbol(k - 1))
+        corrections_of_grades.append(_over_one(terms))
+    return tuple(corrections_of_grades)
 
 
 def hermite_symbol(k: int) -> sp.Symbol:
@@ -235,7 +259,7 @@ def corrections(d: HasCGF, order: int) -> list[Section]:
 def _saddle(d: HasCGF, order: int) -> Iterator[Line]:
     t = layout(d.cgf.tilt)
     more = "".join(f" + {name}" for name in _indexed("c", order))
-    lost = "" if d.mass_at_infinity == 0 else "1 − (1 − δ_∞)^n + "
+    lost = _escaped(d.mass_at_infinity)
     yield equation("δ(ε)", f"={lost}e^{{F₀}}/√(2πF₂)·(1{more} + …)", relation="≈")
     for k, correction in enumerate(saddle_corrections(order), start=1):
         yield equation(read("c_{}", sp.Integer(k)), correction, words=f"of order n{_power(-2 * k)}")
@@ -252,8 +276,12 @@ def _saddle(d: HasCGF, order: int) -> Iterator[Line]:
 
 def _edgeworth(d: HasCGF, order: int) -> Iterator[Line]:
     more = " + ".join(_indexed("e", order))
-    under_p = "" if d.mass_at_infinity == 0 else "(1 − δ_∞)^n·"
-    under_q = "" if d.mass_at_minus_infinity == 0 else "·(1 − δ_{−∞})^n"
+    under_p = ""
+    if d.mass_at_infinity != 0:
+        under_p = "(1 − δ_∞)^n·"
+    under_q = ""
+    if d.mass_at_minus_infinity != 0:
+        under_q = "·(1 − δ_{−∞})^n"
     whole = f"=1 − {under_p}E_P(x_P) − e^ε{under_q}·(1 − E_Q(x_Q))"
     yield equation("δ(ε)", whole, relation="≈", words="[EA Prop 3.2]")
     yield equation("x_P", "=(ε − nK′(0))/√(nK″(0))")
@@ -271,7 +299,8 @@ def _edgeworth(d: HasCGF, order: int) -> Iterator[Line]:
 
 
 def _indexed(letter: str, order: int) -> list[str]:
-    return [f"{letter}{''.join(_SMALL[int(c)] for c in str(k))}" for k in range(1, order + 1)]
+    indices = [str(k).translate(_SMALL) for k in range(1, order + 1)]
+    return [f"{letter}{index}" for index in indices]
 
 
 def _power(halves: int) -> str:
@@ -294,24 +323,29 @@ def _own(d: PrivacyLoss) -> list[Line]:
         terms = dict(series.saddle_terms(d, 1))
     except InputError:
         return []
-    t, lost = layout(d.cgf.tilt), "" if d.mass_at_infinity == 0 else "1 − (1 − δ_∞)^n + "
+    t = layout(d.cgf.tilt)
+    lost = _escaped(d.mass_at_infinity)
     at = f"at the saddle point {d.cgf.tilt} > 0"
     lines = [
         equation("δ(ε)", f"={lost}e^{{F₀}}/√(2πF₂)·(1 + c₁ + …)", relation="≈"),
         equation(read("nK′({})", t), read("ε + 1/{} + 1/(1 + {})", t, t), words=at),
     ]
-    lines += [equation(read("F_{}", sp.Integer(j)), terms[F(j)]) for j in (0, 2)]
-    ratios = {j: terms[F(j)] / terms[F(2)] ** sp.Rational(j, 2) for j in (3, 4)}
-    for j, ratio in ratios.items():
+    lines.append(equation("F₀", terms[F(0)]))
+    lines.append(equation("F₂", terms[F(2)]))
+    third = terms[F(3)] / terms[F(2)] ** sp.Rational(3, 2)
+    fourth = terms[F(4)] / terms[F(2)] ** 2
+    for j, ratio, in_terms_of_f in ((3, third, "=F_3/F₂^{3/2}"), (4, fourth, "=F_4/F₂²")):
+        name = read("ρ_{}", sp.Integer(j))
         if _is_short(ratio):
-            lines.append(equation(read("ρ_{}", sp.Integer(j)), ratio))
+            lines.append(equation(name, ratio))
         else:
-            power = "²" if j == 4 else f"^{{{j}/2}}"
             lines.append(equation(read("F_{}", sp.Integer(j)), terms[F(j)]))
-            lines.append(equation(read("ρ_{}", sp.Integer(j)), f"=F_{j}/F₂{power}"))
-    first = (3 * ratios[4] - 5 * ratios[3] ** 2) / 24
-    is_short = _is_short(first)
-    lines.append(equation("c₁", first if is_short else read("(3ρ₄ − 5ρ₃²)/24")))
+            lines.append(equation(name, in_terms_of_f))
+    first = (3 * fourth - 5 * third**2) / 24
+    if _is_short(first):
+        lines.append(equation("c₁", first))
+    else:
+        lines.append(equation("c₁", "=(3ρ₄ − 5ρ₃²)/24"))
     return lines
 
 
@@ -344,22 +378,27 @@ def _regimes(d: PrivacyLoss, *, substitute: bool) -> list[Line]:
     except InputError:
         return []
     is_lost = d.mass_at_infinity != 0
-    is_partial = is_lost or d.mass_at_minus_infinity != 0
+    signs = ""
+    if is_lost or d.mass_at_minus_infinity != 0:
+        signs = _SIGNS
+    log_delta = "log δ"
+    if is_lost:
+        log_delta = "log(δ − 1 + (1 − δ_∞)^n)"
     names = {PLACE: sp.Symbol("theta", real=True), LEVEL: sp.Symbol("r", real=True)}
     lines: list[Line] = []
     for expansion in expansions:
-        signs = _SIGNS if is_partial and expansion.regime == "fixed" else ""
         level, words = _SAID[expansion.regime]
         if level:
             lines.append(equation("ε", level, words=words))
-        else:
+        else:  # at fixed ε
             lines.append(sentence(f"{words}{signs}:"))
         if expansion.condition is not None:
             lines.append(equation("K′(θ)", expansion.condition.rhs.xreplace(names)))
         lines.append(equation("t₀", expansion.tilt.xreplace(names), relation="≈"))
         if expansion.log_delta is not None:
-            above = "log(δ − 1 + (1 − δ_∞)^n)" if is_lost else "log δ"
-            left = "log(1 − δ)" if expansion.regime == "fixed" else above
+            left = log_delta
+            if expansion.regime == "fixed":
+                left = "log(1 − δ)"
             lines.append(equation(left, expansion.log_delta.xreplace(names), relation="≈"))
     return lines
 
@@ -371,12 +410,14 @@ def many_steps(d: PrivacyLoss) -> sp.Expr | str:
     """
     reason = "it was not found within the time limit"
     # Series in a sampling rate hold for small rates alone: no formula for people.
-    for substitute in (True, False) if d.cgf.expression is not None else (False,):
+    substitutions = [False]
+    if d.cgf.expression is not None:
+        substitutions = [True, False]
+    order = int(not d.pair.is_discrete)
+    for substitute in substitutions:
+        work = partial(series.epsilon_asymptotics, d, order, substitute)
         try:
-            expansion = d.clock.attempt(
-                partial(series.epsilon_asymptotics, d, int(not d.pair.is_discrete), substitute),
-                None, SHARE, LEAST,
-            )  # fmt: skip
+            expansion = d.clock.attempt(work, None, SHARE, LEAST)
         except InputError as error:
             reason = str(error)
         else:
@@ -406,7 +447,11 @@ def tails_section(d: PrivacyLoss, tails: Tails, values: Mapping[str, str] | None
             reason = constant.reason or "the formula divides by zero"
             reasons.setdefault(reason, []).append(text(read(constant.notation)))
     if reasons:
-        absent = "; ".join(f"{', '.join(n)} ({in_words(why)})" for why, n in reasons.items())
+        parts = []
+        for why, notations in reasons.items():
+            listed = ", ".join(notations)
+            parts.append(f"{listed} ({in_words(why)})")
+        absent = "; ".join(parts)
         lines.append(sentence(f"without a formula: {absent}"))
     return Section("tails", "Tail constants", tuple(lines))
 
@@ -415,6 +460,10 @@ def composed_section(d: PrivacyLoss) -> Section:
     """Return the composed δ as a finite formula, where there is one."""
     lines = tried(d, "δ(ε)", lambda: _composed(d))
     return Section("composed", "Composed δ as a finite formula", tuple(lines))
+
+
+def _normal(argument: sp.Expr) -> sp.Expr:
+    return NORMAL(sp.together(sp.factor_terms(argument)))
 
 
 def _composed(d: PrivacyLoss) -> Iterator[Line]:
@@ -433,10 +482,9 @@ def _composed(d: PrivacyLoss) -> Iterator[Line]:
     if variance is not None:
         mean = n * series.cumulant_at(d, 1, 0)
         square = n * variance
-        phi = NORMAL
         root = sp.sqrt(square)
-        places = [sp.factor_terms((mean - e) / root), sp.factor_terms((mean - square - e) / root)]
-        above, below = (phi(sp.together(argument)) for argument in places)
+        above = _normal((mean - e) / root)
+        below = _normal((mean - square - e) / root)
         yield equation("δ(ε)", 1 - kept + kept * above - mass_of_q * sp.exp(e) * below)
         return
     if len(both) == 2:
@@ -463,17 +511,17 @@ def _composed(d: PrivacyLoss) -> Iterator[Line]:
     yield equation(read("M({})", t), moment)
     with suppress(*REFUSALS):
         exponentials = attempt(lambda: read_exponential_sum(moment, tilt), None, _SECONDS)
-        if exponentials is None:
-            explicit = []
-        else:
-            explicit = list(residue_lines(exponentials, d.mass_at_infinity))
+        explicit: list[Line] = []
+        if exponentials is not None:
+            explicit += residue_lines(exponentials, d.mass_at_infinity)
         if explicit:
             yield from explicit
             return
-    b = next(letter for letter in _RATES if letter not in {p.name for p in d.mechanism.declared})
+    taken = {parameter.name for parameter in d.mechanism.declared}
+    b = next(letter for letter in _RATES if letter not in taken)
     yield equation(read("M({})^n", t), read(f"∑_{b} R_{b}({{}})e^{{{b}{{}}}}", t, t))
     pole = f"“Res”_{{{{}} = p}} R_{b}({{}})e^{{({b} − ε)·{{}}}}/({{}}·(1 + {{}}))"
-    lost = "" if d.mass_at_infinity == 0 else "1 − (1 − δ_∞)^n + "
+    lost = _escaped(d.mass_at_infinity)
     sums = read(f"{lost}∑_{{{b} > ε}} ∑_p{{}}", read(pole, t, t, t, t, t))
     yield equation("δ(ε)", sums)
     yield sentence(
