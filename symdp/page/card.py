@@ -34,6 +34,7 @@ from symdp.questions.training import training
 from symdp.version import __version__
 
 if TYPE_CHECKING:
+    from symdp.model.mechanism import Mechanism
     from symdp.questions.composition import Composition
     from symdp.questions.guarantee import Guarantee
 
@@ -92,10 +93,13 @@ def make_card(
     training: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the card of a composition as JSON values."""
+    run = None
+    if training is not None:
+        run = dict(training)
     inputs = {
         "title": _title(title),
         "date": date,
-        "training": None if training is None else dict(training),
+        "training": run,
         "deltas": _deltas(deltas),
         "proved_digits": proved_digits,
         "ledger": Ledger(composition.given_steps()).state_dict(),
@@ -132,6 +136,9 @@ def _computed(inputs: Mapping[str, Any]) -> dict[str, Any]:
     cited = dict.fromkeys(tag for answer in answers for tag in answer.citations)
     from symdp.citation import bibtex
 
+    unit = "one record"
+    if whose.group != 1:
+        unit = f"{whose.group} records"
     cited |= dict.fromkeys(m.citation for m, _ in composition.steps if m.citation)
     return {
         "format": FORMAT,
@@ -141,7 +148,7 @@ def _computed(inputs: Mapping[str, Any]) -> dict[str, Any]:
         "training": run,
         "differential_privacy_variant": "approximate differential privacy, (ε, δ)",
         "privacy_parameters": [_parameters(answer) for answer in answers],
-        "unit_of_privacy": "one record" if whose.group == 1 else f"{whose.group} records",
+        "unit_of_privacy": unit,
         "neighboring_datasets": {
             "relation": whose.relation,
             "kind": _RELATIONS[whose.relation],
@@ -149,17 +156,7 @@ def _computed(inputs: Mapping[str, Any]) -> dict[str, Any]:
             "is_attained": whose.is_attained,
             "shift": whose.shift,
         },
-        "mechanism": [
-            {
-                "name": mechanism.name,
-                "title": mechanism.title,
-                "description": mechanism.description,
-                "parameters": {name: str(value) for name, value in mechanism.bound},
-                "sampling": None if mechanism.sampling is None else mechanism.sampling.describe(),
-                "count": count,
-            }
-            for mechanism, count in composition.steps
-        ],
+        "mechanism": [_step(mechanism, count) for mechanism, count in composition.steps],
         "composition": {"steps": composition.n, "distinct": len(composition.steps)},
         "attack": _attack(composition),
         "gaussian_privacy": _gaussian(composition, deltas[0]),
@@ -172,11 +169,28 @@ def _computed(inputs: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _step(mechanism: Mechanism, count: int) -> dict[str, Any]:
+    """Return one mechanism of a composition and how often it is used."""
+    sampling = None
+    if mechanism.sampling is not None:
+        sampling = mechanism.sampling.describe()
+    return {
+        "name": mechanism.name,
+        "title": mechanism.title,
+        "description": mechanism.description,
+        "parameters": {name: str(value) for name, value in mechanism.bound},
+        "sampling": sampling,
+        "count": count,
+    }
+
+
 def _parameters(answer: Guarantee) -> dict[str, Any]:
     """Return one (ε, δ) with its interval and where it comes from."""
     names = ("epsilon", "delta", "lower", "upper", "kind", "method", "direction")
     entries = {name: getattr(answer, name) for name in names}
-    return entries | ({"advice": answer.advice} if answer.advice else {})
+    if answer.advice:
+        entries["advice"] = answer.advice
+    return entries
 
 
 def _attack(composition: Composition) -> dict[str, Any]:
@@ -273,7 +287,9 @@ def _compared(path: str, stated: Any, again: Any) -> Iterator[Difference]:
     """Yield the places where two JSON values differ by more than rounding."""
     if isinstance(stated, dict) and isinstance(again, dict):
         for key in dict.fromkeys((*again, *stated)):
-            inner = f"{path}.{key}" if path else str(key)
+            inner = str(key)
+            if path:
+                inner = f"{path}.{key}"
             if key not in stated or key not in again:
                 yield Difference(inner, stated.get(key, "nothing"), again.get(key, "nothing"))
             else:
@@ -312,7 +328,9 @@ def wrong_in_certificate(card: Mapping[str, Any]) -> Iterator[str]:
         return
     composition = Ledger.from_state_dict(card["inputs"]["ledger"]).composition()
     document = card["certificate"]
-    claim = document.get("claim") if isinstance(document, dict) else None
+    claim = None
+    if isinstance(document, dict):
+        claim = document.get("claim")
     if not isinstance(claim, dict):
         yield "it has no claim"
         return
@@ -323,9 +341,8 @@ def wrong_in_certificate(card: Mapping[str, Any]) -> Iterator[str]:
     first = card["privacy_parameters"][0]
     if claim.get("upper") != str(Fraction(first["delta"])):
         yield "its upper end is not the first δ of the card"
-    if abs(_number(claim.get("epsilon")) - first["epsilon"]) > _NEAR * max(
-        abs(first["epsilon"]), 1
-    ):
+    gap = abs(_number(claim.get("epsilon")) - first["epsilon"])
+    if gap > _NEAR * max(abs(first["epsilon"]), 1):
         yield "its ε is not next to the first one of the card"
     with TemporaryDirectory() as folder:
         file = Path(folder) / "certificate.json"
@@ -417,10 +434,12 @@ def card_page(card: dict[str, Any]) -> Document:
         ))  # fmt: skip
     if card["citation"]:
         parts["Citation"] = [Command(card["citation"])]
-    heads = {title: [Heading(2, title)] if title else [] for title in parts}
-    return Document(
-        card["title"], [b for t, content in parts.items() for b in (*heads[t], *content)]
-    )
+    blocks: list[Block] = []
+    for title, content in parts.items():
+        if title:
+            blocks.append(Heading(2, title))
+        blocks += content
+    return Document(card["title"], blocks)
 
 
 def _values(step: Mapping[str, Any]) -> str:
@@ -430,7 +449,9 @@ def _values(step: Mapping[str, Any]) -> str:
 def _epsilon(parameters: Mapping[str, Any]) -> str:
     """Return ε rounded up, from the upper end of its interval where there is one."""
     upper = parameters["upper"]
-    return _up(parameters["epsilon"] if upper is None else upper)
+    if upper is None:
+        return _up(parameters["epsilon"])
+    return _up(upper)
 
 
 def _up(value: float) -> str:
@@ -461,7 +482,9 @@ def registry_record(card: Mapping[str, Any]) -> str:
     steps = card["composition"]["steps"]
     software = ", ".join(f"{name} {release}" for name, release in card["software"].items())
     more = [f"ε = {_epsilon(row)} at δ = {given(row['delta'])}, {row['kind']}" for row in others]
-    product = "Machine learning model" if card["training"] else ""
+    product = ""
+    if card["training"]:
+        product = "Machine learning model"
     record = {
         "url_slug": re.sub(r"[^a-z0-9]+", "-", card["title"].lower()).strip("-") or "deployment",
         "status": "Draft",
@@ -503,9 +526,11 @@ def registry_record(card: Mapping[str, Any]) -> str:
 
 def _told(step: Mapping[str, Any]) -> str:
     what = step["title"] or step["name"]
-    drawn = step["sampling"]
-    drawn = "no sampling" if drawn is None else drawn
-    return f"{step['count']} × {what}, {_values(step) or 'no parameters'}; {drawn}"
+    parameters = _values(step) or "no parameters"
+    sampling = step["sampling"]
+    if sampling is None:
+        sampling = "no sampling"
+    return f"{step['count']} × {what}, {parameters}; {sampling}"
 
 
 def _lines(table: Mapping[str, Any], depth: int) -> Iterator[str]:
@@ -516,10 +541,12 @@ def _lines(table: Mapping[str, Any], depth: int) -> Iterator[str]:
             yield f"{margin}{name}:"
             yield from _lines(value, depth + 1)
         elif isinstance(value, Sequence) and not isinstance(value, str):
-            is_text = name not in ("data_curators", "registry_authors")
-            yield f"{margin}{name}:{' |' if is_text else ''}"
-            for item in value:
-                yield f"{margin}  - {_printable(item) if is_text else _scalar(item)}"
+            if name in ("data_curators", "registry_authors"):
+                yield f"{margin}{name}:"
+                yield from (f"{margin}  - {_scalar(item)}" for item in value)
+            else:
+                yield f"{margin}{name}: |"
+                yield from (f"{margin}  - {_printable(item)}" for item in value)
         else:
             yield f"{margin}{name}: {_scalar(value)}"
 
@@ -532,9 +559,12 @@ def _scalar(value: object) -> str:
         return text
     if value == "":
         return f"''  # {_OPEN}"
-    return json.dumps(_printable(value) if isinstance(value, str) else value, ensure_ascii=False)
+    if isinstance(value, str):
+        value = _printable(value)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _printable(text: str) -> str:
     """Return a text on one line, without the characters that YAML refuses."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    refused = {ord(sign): " " for sign in text if not sign.isprintable()}
+    return " ".join(text.translate(refused).split())

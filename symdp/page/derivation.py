@@ -155,7 +155,12 @@ def _absent(key: str, title: str) -> Callable[[str], list[Section]]:
 
 def _of_epoch(epoch: EpochDerivation, order: int) -> list[Section]:
     """One step, one epoch, its moments, the series."""
-    d, sign = epoch.one_step, 1 if epoch.direction == "remove" else -1
+    d = epoch.one_step
+    sign = -1
+    whole_tilts = range(0)
+    if epoch.direction == "remove":
+        sign = 1
+        whole_tilts = range(1, _WHOLE_TILTS + 1)
     x = layout(d.variable)
     z = layout(epoch.cgf.tilt)
     step = [equation(read("W({})", x), epoch.ratio)]
@@ -173,7 +178,7 @@ def _of_epoch(epoch: EpochDerivation, order: int) -> list[Section]:
             equation(name, end) for name, end in zip(("inf ℓ", "sup ℓ"), ends, strict=True)
         ]
     transform = [equation(read("e^{K({})}", z), epoch.moment)]
-    for tilt in range(1, _WHOLE_TILTS + 1) if sign > 0 else ():
+    for tilt in whole_tilts:
         try:
             transform.append(equation(read("K({})", sp.Integer(tilt)), epoch.cgf_at(tilt)))
         except InputError:
@@ -291,7 +296,9 @@ def doubt(mechanism: Mechanism) -> str:
             attempt(lambda: checked_masses(concrete), None, _FOR_MASSES)
         except InputError as error:
             at = ", ".join(f"{name} = {value}" for name, value in values.items())
-            return f"no density: {error!s}{f' (at {at})' if at else ''}"
+            if at:
+                return f"no density: {error!s} (at {at})"
+            return f"no density: {error!s}"
     return ""
 
 
@@ -309,11 +316,14 @@ def blocks(
     if isinstance(d, CasesDerivation):
         return blocks_of_cases(d.cases, order, only, whole)
     listed = chosen(d, order, only, whole)
-    parts = [block for section in listed for block in replace(section, legend=()).blocks()]
+    parts: list[Block] = []
+    for section in listed:
+        parts += replace(section, legend=()).blocks()
     legend = one_legend(listed)
-    heading = [Heading(4, "Symbols")] if len(listed) > 1 else []
+    if legend and len(listed) > 1:
+        parts.append(Heading(4, "Symbols"))
     if legend:
-        return [*parts, *heading, Legend(legend)]
+        parts.append(Legend(legend))
     return parts
 
 
@@ -331,7 +341,9 @@ def blocks_of_cases(
     conditions = _conditions([d.mechanism for d in cases])
     parts = _blocks_under("In every case", _parted(listed[0], common, is_common=True))
     for first, alike in _alike(readings).items():
-        word = "Case" if len(alike) == 1 else "Cases"
+        word = "Cases"
+        if len(alike) == 1:
+            word = "Case"
         title = f"{word} {' and '.join(str(number + 1) for number in alike)}"
         condition = "; ".join(conditions[number] for number in alike)
         parts += _blocks_under(
@@ -420,8 +432,12 @@ def to_text(
     whole: bool = False,
 ) -> str:
     """Return a derivation as text of `width` columns."""
-    first = transliterated(d.headline) if ascii_only else d.headline
-    head: list[Block] = [*_head(d), Sentence(first)] if headline else []
+    head: list[Block] = []
+    if headline:
+        first = d.headline
+        if ascii_only:
+            first = transliterated(first)
+        head = [*_head(d), Sentence(first)]
     return text_of([*head, *blocks(d, order, only, whole)], width, ascii_only)
 
 
@@ -439,11 +455,14 @@ _PACKAGES = "% packages: amsmath; fontenc with option T1\n"
 
 def to_mathml(d: Derivation, order: int, only: tuple[str, ...] = (), whole: bool = False) -> str:
     """Return the formulas as MathML elements, one a line."""
-    listed = [section for case in d.cases for section in chosen(case, order, only, whole)]
-    lines = (line for s in listed for line in s.lines if line.left is not None)
+    elements = []
     reason = doubt(d.cases[0].mechanism)
-    warning = [f"<!-- {escape(reason)} -->"] if reason else []
-    return "\n".join([*warning, *map(math_line, lines)])
+    if reason:
+        elements.append(f"<!-- {escape(reason)} -->")
+    for case in d.cases:
+        for section in chosen(case, order, only, whole):
+            elements += [math_line(line) for line in section.lines if line.left is not None]
+    return "\n".join(elements)
 
 
 def to_document(text: str) -> str:
@@ -464,11 +483,13 @@ def check_blocks(d: PairDerivation) -> list[Block]:
     for row in rows:
         value, truth = (mpmath.nstr(number, _SHOWN) for number in (row.value, row.truth))
         shown.append((row.name, row.at, value, truth, str(row.digits)))
-    beside = "Formulas beside quadratures of P and Q as they are written"
+    caption = "Formulas beside quadratures of P and Q as they are written"
+    if at:
+        caption += f", at {at}"
     head = ("of", "at", "by the formula", "by quadrature", "digits alike")
     return [
         Heading(4, "Checks"),
-        Sentence(f"{beside}{f', at {at}' if at else ''}:"),
+        Sentence(f"{caption}:"),
         Table(head, shown, numbers=(2, 3, 4)),
         Sentence("This program of mpmath repeats the quadratures, and takes nothing from above:"),
         Command(program_of(d, drawn, rows)),
@@ -508,7 +529,9 @@ def to_page(d: PairDerivation, source: str, values: Mapping[str, str], order: in
         "others": [],
     }
     for section in d.sections(order):
-        key = "mechanism" if section.key == "facts" else section.key
+        key = section.key
+        if key == "facts":
+            key = "mechanism"
         parts_by_name.get(key, parts_by_name["others"]).append(markdown_blocks(section.blocks(2)))
     page = files("symdp.page").joinpath("derivation.md").read_text(encoding="utf-8")
     return Template(page).substitute(
@@ -543,8 +566,9 @@ def mechanism_latex(mechanism: Mechanism) -> str:
         size = sp.latex(source.sensitivity)
         lines = [f"Q({x}) = f({x}) = {f}", f"P({x}) = f({x} - {size})"]
     elif isinstance(source, RenyiCurve):
-        table = isinstance(source.divergence, tuple)
-        bound = r"\text{a table}" if table else sp.latex(source.divergence)
+        bound = r"\text{a table}"
+        if not isinstance(source.divergence, tuple):
+            bound = sp.latex(source.divergence)
         lines = [rf"D_{{{x}}} \le {bound}"]
     elif isinstance(source, Local):
         lines = source.latex_lines(mechanism.variable)
@@ -556,11 +580,10 @@ def mechanism_latex(mechanism: Mechanism) -> str:
         lines = [rf"g({x}) \propto {f}", rf"d = {sp.latex(source.dimension)}", f"D = {size}"]
     else:
         lines = [f"{name}({x}) = {sp.latex(getattr(source, name))}" for name in ("P", "Q")]
-        lines += [
-            f"{name}(\\{{{sp.latex(value)}\\}}) = {sp.latex(mass)}"
-            for value, masses in source.atoms
-            for name, mass in zip("PQ", masses, strict=True)
-        ]
+        for value, masses in source.atoms:
+            outcome = rf"\{{{sp.latex(value)}\}}"
+            for name, mass in zip("PQ", masses, strict=True):
+                lines.append(f"{name}({outcome}) = {sp.latex(mass)}")
     if mechanism.sampling:
         scheme = mechanism.sampling.scheme.replace("_", r"\ ")
         lines.append(rf"\text{{{scheme} sampling}},\ q = {sp.latex(mechanism.sampling.rate)}")

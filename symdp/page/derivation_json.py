@@ -61,7 +61,9 @@ def to_json(d: Derivation, order: int) -> dict[str, Any]:
 def _fact(fact: Fact) -> dict[str, Any]:
     """Return a fact: its value as text, true or false, None where it is open; how it is known."""
     is_plain = fact.value is None or isinstance(fact.value, bool)
-    value = fact.value if is_plain else str(fact.value)
+    value = fact.value
+    if not is_plain:
+        value = str(value)
     return {"value": value, "by": fact.by, "reason": fact.reason}
 
 
@@ -105,17 +107,26 @@ def _of_local(d: LocalDerivation) -> dict[str, Any]:
                 "between": [str(part.lower), str(part.upper)],
                 "outcomes": part.count,
                 "least": str(part.least),
-                "value": None if value is None else str(value),
+                "value": _text_or_none(value),
             }
         )
+    common_mass = None
+    if d.parts:
+        common_mass = str(d.common_mass)
     return {
         "inputs": [str(value) for value in d.source.inputs],
         "is_interval": d.source.is_interval,
-        "people": None if d.source.people is None else str(d.source.people),
-        "common_mass": str(d.common_mass) if d.parts else None,
+        "people": _text_or_none(d.source.people),
+        "common_mass": common_mass,
         "parts": parts,
         "expressions": write_expressions(formulas),
     }
+
+
+def _text_or_none(value: object) -> str | None:
+    if value is None:
+        return None
+    return str(value)
 
 
 def _symbols(d: Derivation) -> dict[str, sp.Basic]:
@@ -131,14 +142,19 @@ def _of_steps(d: PairDerivation, order: int) -> dict[str, Any]:
 
     expressions = {"variable": d.variable, **_symbols(d)}
     texts = texts_of(derived(d, order), expressions)
-    seen = None if d.loss_range else seen_ends(d, "loss_bounds")
+    loss_range_seen = None
+    ends = None
+    if not d.loss_range:
+        ends = seen_ends(d, "loss_bounds")
+    if ends is not None:
+        loss_range_seen = [str(end.n(6)) for end in ends]
     return {
         "doubt": doubt(d.mechanism) or None,
         "variable": d.variable.name,
         "parameters": {p.name: p.domain for p in d.mechanism.declared},
         "assumptions": list(d.mechanism.assumptions),
         "range_reason": d.range_reason or None,
-        "loss_range_seen": None if seen is None else [str(end.n(6)) for end in seen],
+        "loss_range_seen": loss_range_seen,
         "dominating_direction": dict(vars(d.dominating_direction)),
         "many_steps": str(many_steps(d)),
         "tails": tails.to_json(d.tails),
@@ -206,7 +222,9 @@ def _some(record: object, *names: str) -> dict[str, Any]:
 def texts_of(value: Any, expressions: dict[str, sp.Basic], path: str = "") -> Any:
     """Return the same with every expression as text, and put each under the path of its text."""
     if isinstance(value, dict):
-        inside = f"{path}." if path else ""
+        inside = ""
+        if path:
+            inside = f"{path}."
         return {n: texts_of(entry, expressions, f"{inside}{n}") for n, entry in value.items()}
     if isinstance(value, list | tuple):
         return [texts_of(entry, expressions, f"{path}.{k}") for k, entry in enumerate(value)]
@@ -224,7 +242,9 @@ def from_json(document: object) -> dict[str, sp.Basic]:
     """
     from symdp.emit.json import read_expressions
 
-    schema = document.get("schema") if isinstance(document, dict) else None
+    schema = None
+    if isinstance(document, dict):
+        schema = document.get("schema")
     if not isinstance(document, dict) or schema != SCHEMA:
         raise InputError(f"the document's schema is {schema!r:.40}, not {SCHEMA!r}")
     return read_expressions(document.get("expressions"))

@@ -78,7 +78,9 @@ class Line:
     def room(self) -> float:
         """The width of a page that is left to the right side."""
         left = self.left or EMPTY
-        return PAGE - 3 - (0 if is_wide(left) else measure(left))
+        if is_wide(left):
+            return PAGE - 3
+        return PAGE - 3 - measure(left)
 
     def rows(self, width: float, of_parts: float = PAGE) -> Iterator[tuple[int, tuple[Node, ...]]]:
         """Yield a formula with two sides as rows: how far one stands in, and what is in it.
@@ -88,9 +90,11 @@ class Line:
         left = self.left or EMPTY
         sign = operator(self.relation)
         first, *others = broken(self.right or EMPTY, width)
-        yield from (
-            [(0, (left,)), (1, (sign, first))] if is_wide(left) else [(0, (left, sign, first))]
-        )
+        if is_wide(left):
+            yield 0, (left,)
+            yield 1, (sign, first)
+        else:
+            yield 0, (left, sign, first)
         yield from ((1, (part,)) for part in others)
         for name, value in self.where:
             first, *others = broken(value, of_parts - measure(name) - 5)
@@ -203,9 +207,13 @@ class Section:
 
     def blocks(self, level: int = 4) -> list[Block]:
         """Return the section as blocks of a document."""
-        legend = [Legend(self.legend)] if self.legend else []
-        heading = [Heading(level, self.title)] if self.title else []
-        return [*heading, Formulas(self.shown()), *legend]
+        blocks: list[Block] = []
+        if self.title:
+            blocks.append(Heading(level, self.title))
+        blocks.append(Formulas(self.shown()))
+        if self.legend:
+            blocks.append(Legend(self.legend))
+        return blocks
 
     def shown(self) -> list[Line]:
         """Return the lines, each part explained where it comes first."""
@@ -283,8 +291,10 @@ def _names(node: Node) -> Iterator[Node]:
         return
     if node.kind == "script" and node.parts[0].kind == "name":
         base, below, above = node.parts
-        if below != EMPTY or (base.text not in _CONSTANTS and base.text not in _NAMED_FUNCTIONS):
-            yield replace(node, parts=(base, below, EMPTY)) if below != EMPTY else base
+        if below != EMPTY:
+            yield replace(node, parts=(base, below, EMPTY))
+        elif base.text not in _CONSTANTS and base.text not in _NAMED_FUNCTIONS:
+            yield base
         yield from _names(above)
         return
     for part in node.parts:

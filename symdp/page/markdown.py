@@ -74,13 +74,22 @@ def _folded(summary: str, inside: str) -> str:
     return f"<details><summary>{escape(summary)}</summary>\n\n{inside}\n\n</details>"
 
 
+def _bold(cell: str) -> str:
+    if not cell:
+        return ""
+    return f"**{cell}**"
+
+
 def _table(table: doc.Table) -> str:
-    rule = ["---:" if column in table.numbers else "---" for column in range(len(table.head))]
+    rule = ["---"] * len(table.head)
+    for column in range(len(rule)):
+        if column in table.numbers:
+            rule[column] = "---:"
     rows = []
     for index, row in enumerate(table.rows):
         cells = [_plain(cell) for cell in row]
         if index in table.strong:
-            cells = [f"**{cell}**" if cell else "" for cell in cells]
+            cells = [_bold(cell) for cell in cells]
         rows.append(cells)
     lines = [[_plain(cell) for cell in table.head], rule, *rows]
     drawn = "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -81,7 +81,9 @@ def format_of(path: Path) -> str:
     """Return the format that a file's name asks for; InputError if there is none such."""
     name = path.suffix.lower().removeprefix(".")
     if name not in FORMATS:
-        hint = suggestion(name, FORMATS) if name else ""
+        hint = ""
+        if name:
+            hint = suggestion(name, FORMATS)
         raise InputError(f"--plot {path}: the name must end in .svg, .pdf or .png{hint}")
     return name
 
@@ -143,7 +145,9 @@ def mechanism_axes(mechanism: Mechanism, ax: Any = None) -> Any:
             figure.suptitle(mechanism.summary)
         density, loss, cgf, attack = np.ravel(ax)
         places, logs, mark = _laws_drawn(mechanism, low, high)
-        style: dict[str, Any] = {"marker": mark, "markersize": 3, "linestyle": "" if mark else "-"}
+        style: dict[str, Any] = {"marker": mark, "markersize": 3, "linestyle": "-"}
+        if mark:
+            style["linestyle"] = ""
         for name, values, colour in zip("PQ", logs, _COLOURS, strict=False):
             density.plot(places, np.exp(values), color=colour, label=name, **style)
         with np.errstate(all="ignore"):
@@ -227,8 +231,10 @@ def _design_figure(design: Design) -> Figure:
         is_real = design.cell is not None
         reach = math.ceil(_DEVIATIONS * design.rows[0].mechanism.std)
         places = np.arange(-reach, reach + 1.0)
+        what = "probability of each value"
         if is_real:
             places = np.linspace(-reach, reach, 2 * _DRAWN + 1)
+            what = "density"
         drawn = {row.name: _law(row.mechanism, places) for row in design.rows}
         best = design.rows[-1].name
         if len(design.rows) > 1:
@@ -241,7 +247,7 @@ def _design_figure(design: Design) -> Figure:
                 style = {"color": colour, "marker": mark, "markersize": 3.0, "linewidth": 0.8}
             density.semilogy(places, drawn[row.name], label=f"{row.name}: ε = {epsilon}", **style)
             ratio.plot(places, drawn[row.name] / drawn[best], **style)
-        what = "density" if is_real else "probability of each value"
+
         density.set(title=what, xlabel="noise")
         ratio.set(title=f"the same over that of {best} noise", xlabel="noise", ylim=(0.0, 3.0))
         density.legend(frameon=False, fontsize=8)
@@ -268,7 +274,7 @@ def _law(mechanism: Mechanism, places: Any) -> Any:
     if not mechanism.is_listed:
         density = compile_numpy(noise.density, [mechanism.variable])  # type: ignore[union-attr]
         return density(places)
-    width = 1.0 if noise.cell is None else float(noise.cell)  # type: ignore[union-attr]
+    width = float(noise.cell or 1)  # type: ignore[union-attr]
     masses = np.asarray([float(mass) for mass in noise.masses])  # type: ignore[union-attr]
     index = np.floor(np.abs(places) / width + 0.5).astype(int)
     beyond = np.maximum(index - masses.size + 1, 0)
@@ -283,9 +289,13 @@ def save_histogram(result: Any, path: Path, labels: Sequence[Any] | None = None)
     def drawn() -> Figure:
         import numpy as np
 
-        panels = 1 if labels is None else 2
+        panels = 1
+        if labels is not None:
+            panels = 2
         figure, axes = _empty(5.0 * panels, 3.2, panels)
-        name = "ε" if result.quantity == "epsilon" else "δ"
+        name = "δ"
+        if result.quantity == "epsilon":
+            name = "ε"
         axes[0].stairs(*result.histogram(), fill=True, color=_COLOURS[0], alpha=0.7)
         axes[0].axvline(float(np.max(result.value)), color=_COLOURS[1], linestyle="--")
         axes[0].set(xlabel=f"{name} (largest dashed)", ylabel="records")
@@ -347,11 +357,8 @@ def _figure(series: Sequence[Series], ink: str, title: str, *, of_errors: bool) 
     lowest = math.inf
     highest = -math.inf
     for index, curve in enumerate(series):
-        points = [
-            (e, d / _LN10)
-            for e, d in zip(curve.epsilon, curve.log_delta, strict=True)
-            if math.isfinite(d)
-        ]
+        pairs = zip(curve.epsilon, curve.log_delta, strict=True)
+        points = [(e, d / _LN10) for e, d in pairs if math.isfinite(d)]
         if not points:
             continue
         colour = _COLOURS[index % len(_COLOURS)]
@@ -360,14 +367,17 @@ def _figure(series: Sequence[Series], ink: str, title: str, *, of_errors: bool) 
             axes.plot(*columns, "o", label=curve.label, color=ink, markersize=5, zorder=90)
             continue
         style = _STYLES[(index + index // len(_COLOURS)) % len(_STYLES)]
+        # The first curve lies below the others and is wide, so that they show where they meet.
+        width = 1.5
+        if index == 0 and len(series) > 1:
+            width = 3.2
         axes.plot(
             [e for e, _ in points],
             [d for _, d in points],
             label=curve.label,
             color=colour,
             linestyle=style,
-            # The first curve lies below the others and is wide, so that they show where they meet.
-            linewidth=3.2 if index == 0 and len(series) > 1 else 1.5,
+            linewidth=width,
             zorder=3 + index,
         )
         _shade(axes, curve, colour)
@@ -377,8 +387,10 @@ def _figure(series: Sequence[Series], ink: str, title: str, *, of_errors: bool) 
     if lowest < highest:
         margin = 0.05 * (highest - lowest)
         axes.set_ylim(lowest - margin, min(highest + 3 * margin, max(highest + margin, 0.3)))
-    few = not highest - lowest > _FEW_DECADES
-    _ticks(axes.yaxis, _plain_tick if few else _power_tick, not few)
+    if highest - lowest > _FEW_DECADES:
+        _ticks(axes.yaxis, _power_tick, True)
+    else:
+        _ticks(axes.yaxis, _plain_tick, False)
     axes.set_xlabel("ε (nats)", color=ink)
     axes.set_ylabel("δ(ε)", color=ink)
     if title:

@@ -91,22 +91,22 @@ class ShuffledReport:
 
     def document(self, title: str, mark: str = "") -> Document:
         """Return what is there, a mark above it where it is not all."""
-        warning = [Sentence(f"{mark[:1].upper()}{mark[1:]}.", "warning")] if mark else []
-        typed = [Sentence(f"Asked: {self._typed}", "quiet")] if self._typed else []
+        blocks: list[Block] = [Heading(2, self._title)]
+        if mark:
+            blocks.append(Sentence(f"{mark[:1].upper()}{mark[1:]}.", "warning"))
+        if self._typed:
+            blocks.append(Sentence(f"Asked: {self._typed}", "quiet"))
         head = ("asked", "answer", "which is")
         table = Table(head, self._rows, "Answers", (1,), strong=frozenset({0}))
         parts = (PROFILE, "derivation", "sources")
         appendix = [block for part in parts for block in self._blocks.get(part, ())]
         left = ", ".join(f"{name} ({reason})" for name, reason in self.results.failures)
-        return Document(title, [
-            Heading(2, self._title),
-            *warning,
-            *typed,
-            *([table] if self._rows else []),
-            Sentence(f"Protects {self._steps.protection.sentence}."),
-            Folded("Appendix: the profile, the formulas, the sources", appendix),
-            Sentence(f"Not evaluated: {left or 'nothing'}.", "quiet"),
-        ])  # fmt: skip
+        if self._rows:
+            blocks.append(table)
+        blocks.append(Sentence(f"Protects {self._steps.protection.sentence}."))
+        blocks.append(Folded("Appendix: the profile, the formulas, the sources", appendix))
+        blocks.append(Sentence(f"Not evaluated: {left or 'nothing'}.", "quiet"))
+        return Document(title, blocks)
 
     def _answer(self) -> None:
         """ε of the bound, by clones, and of an answer that is seen by itself."""
@@ -118,7 +118,9 @@ class ShuffledReport:
                 self.results.failures.append((_NAMES[method], reason_of(error)))
                 continue
             self.results.answers.append(answer)
-            name = question if method == "contour" else f"{question}, by clones"
+            name = question
+            if method != "contour":
+                name = f"{question}, by clones"
             self._rows.append((name, rounded(answer.epsilon, 4, side="up"), "bound"))
         alone = replace(self._source, people=None)
         with suppress(*FAILURES):

@@ -131,12 +131,18 @@ class Check:
     def to_json(self) -> dict[str, Any]:
         """Return the check as JSON values."""
         truth = self.truth
-        entries: dict[str, Any] = self.answer.to_json() if self.answer else {"method": self.method}
-        has_truth = truth.value is not None
+        entries: dict[str, Any] = {"method": self.method}
+        if self.answer:
+            entries = self.answer.to_json()
+        true_delta = None
+        truth_digits = None
+        if truth.value is not None:
+            true_delta = exponential(truth.log)
+            truth_digits = truth.digits
         return entries | {
             "epsilon": truth.epsilon,
-            "truth": exponential(truth.log) if has_truth else None,
-            "truth_digits": truth.digits if has_truth else None,
+            "truth": true_delta,
+            "truth_digits": truth_digits,
             "relative_error": self.error,
             "bound_violated": self.broken,
             "reason": self.reason or None,
@@ -210,10 +216,10 @@ def certified(
     except FAILURES as error:
         return Truth(epsilon, None, digits, reason=f"nor certified: {reason_of(error)}")
     with mpmath.workdps(digits + 10):
-        values = {
-            side: mpmath.mpf(ball.mid().str(digits + 5, radius=False))
-            for side, ball in balls.items()
-        }
+        values = {}
+        for side, ball in balls.items():
+            middle = ball.mid().str(digits + 5, radius=False)
+            values[side] = mpmath.mpf(middle)
     side = max(values, key=values.__getitem__)
     proved = min(digits, math.floor(balls[side].rel_accuracy_bits() * math.log10(2.0)) - 1)
     return Truth(epsilon, values[side], max(proved, 0), _direction(side), certified=True)
@@ -247,7 +253,8 @@ def is_broken(answer: Guarantee, truth: Truth) -> bool:
     A bound is a logarithm in double precision, so half a unit in its last place is allowed for.
     """
     actual = truth.log
-    lower, upper = answer.log_lower, answer.log_upper
+    lower = answer.log_lower
+    upper = answer.log_upper
     if answer.kind == "bound" and upper is None:
         upper = answer.log_delta
     unsure = 10.0**-truth.digits
@@ -275,11 +282,17 @@ def verify(
     """
     from symdp.methods.table import names
 
-    chosen = names() if methods is None else methods
+    chosen = methods
+    if chosen is None:
+        chosen = names()
     end = Deadline(patience, worked)
     if epsilons is None:
-        wanted = TARGETS if targets is None else targets
-        epsilons = places(composition, direction, wanted, GUIDES if patience else ("contour",), end)
+        if targets is None:
+            targets = TARGETS
+        guides: tuple[MethodName, ...] = ("contour",)
+        if patience:
+            guides = GUIDES
+        epsilons = places(composition, direction, targets, guides, end)
     total = len(epsilons) * (1 + len(chosen))
     done = 0
     tried = dict[str, float]()
@@ -293,8 +306,10 @@ def verify(
             if name is not None:
                 share = deadline.left * _ROW_SHARE
                 is_new = share > 2.0 * tried.get(name, 0.0)
-                late = f"{_NO_ANSWER} {share if is_new else tried.get(name, share):.2g} s"
-                result = Check(name, truth, None, reason=late)
+                waited = share
+                if not is_new:
+                    waited = tried.get(name, share)
+                result = Check(name, truth, None, reason=f"{_NO_ANSWER} {waited:.2g} s")
                 if is_new:
                     with limit(share, of_work=True) as outcome:
                         result = check(composition, name, direction, truth)
@@ -377,20 +392,32 @@ def analysing(
     """
     from symdp.methods.table import names
 
-    first = None if patience is None else _FOR_FIRST * patience  # without it a page says little
+    first = None
+    if patience is not None:
+        first = _FOR_FIRST * patience  # without it a page says little
     within = Deadline(first, worked)
     with suppress(*FAILURES), within.within():
         sides = composition.sides("both")
         results.escaped = max(composition.law(side).mass_at_infinity for side in sides)
     exists = results.escaped < delta
-    for epsilon in () if exists else _EPSILONS:
+    epsilons: tuple[float, ...] = _EPSILONS
+    guides: tuple[MethodName, ...] = ()
+    others: list[MethodName] = []
+    if exists:
+        epsilons = ()
+        guides = GUIDES
+        others = [name for name in names() if name not in GUIDES]
+    for epsilon in epsilons:
         yield f"δ({epsilon:g})"
         with suppress(*FAILURES), within.within():
             results.profile.append(composition.delta(epsilon))
-    for name in GUIDES if exists else ():
+    for name in guides:
         yield f"ε by {name}"
-        is_first = not (results.failures or results.answers)
-        allowed, most = (first, math.inf) if is_first else (patience, MOST_SECONDS)
+        allowed = patience
+        most = MOST_SECONDS
+        if not results.failures and not results.answers:
+            allowed = first
+            most = math.inf
         _account(composition, delta, name, Deadline(allowed, worked), results, most)
     looked = places(composition, "both", targets, GUIDES, Deadline(patience, worked))
     guide = results.guide
@@ -399,8 +426,10 @@ def analysing(
     end = Deadline(patience, worked)
 
     def true(epsilon: float) -> Truth:
-        deadline = Deadline(None if patience is None else end.left / left, worked)
-        return timely_truth(composition, epsilon, digits, deadline)
+        seconds = None
+        if patience is not None:
+            seconds = end.left / left
+        return timely_truth(composition, epsilon, digits, Deadline(seconds, worked))
 
     if guide is not None:
         yield f"ε to {digits} digits"
@@ -415,10 +444,9 @@ def analysing(
         for truth in truths:
             results.checks.append(_check(composition, name, truth, within, results))
     within = Deadline(patience, worked)
-    for name in names() if exists else ():
-        if name not in GUIDES:
-            yield f"ε by {name}"
-            _account(composition, delta, name, within, results)
+    for name in others:
+        yield f"ε by {name}"
+        _account(composition, delta, name, within, results)
     order: dict[str, int] = {name: index for index, name in enumerate(names())}
     results.answers.sort(key=lambda answer: order.get(answer.method, len(order)))
     results.failures.sort(key=lambda failure: order.get(failure[0], len(order)))
@@ -450,8 +478,10 @@ def different_sides(composition: Composition) -> tuple[str, ...]:
     """Return the sides that may differ: one where a symmetry exchanges P and Q of each step."""
     from symdp.derive.derivation import derive_pair
 
-    same = all(derive_pair(m).dominating_direction.value == "both" for m, _ in composition.steps)
-    return composition.sides("remove" if same else "both")
+    larger = (derive_pair(step).dominating_direction.value for step, _ in composition.steps)
+    if all(direction == "both" for direction in larger):
+        return composition.sides("remove")
+    return composition.sides("both")
 
 
 def _account(
@@ -466,8 +496,11 @@ def _account(
     # What is kept for further ε makes one of them slow, and not the others.
     needed = _DELTAS * median(results.seconds.get(method, [0.0]))
     is_long = needed > MOST_SECONDS and not math.isinf(deadline.seconds)
-    long = f"left out: its ε takes about {needed:.0f} s" if is_long else ""
-    if why := _late(method, results) or long or _left_out(deadline):
+    why = _late(method, results)
+    if is_long and not why:
+        why = f"left out: its ε takes about {needed:.0f} s"
+    why = why or _left_out(deadline)
+    if why:
         results.failures.append((method, why))
         return
     try:
@@ -537,11 +570,9 @@ def epsilon_truth(
 
 def _slope(composition: Composition, epsilon: float, truth: Truth) -> float:
     step = 1e-4 * max(1.0, abs(epsilon))
-    high, low = (
-        composition.delta(at, direction=truth.direction).log_delta
-        for at in (epsilon + step, epsilon - step)
-    )
-    slope = float(high - low) / (2 * step)
+    above = composition.delta(epsilon + step, direction=truth.direction)
+    below = composition.delta(epsilon - step, direction=truth.direction)
+    slope = float(above.log_delta - below.log_delta) / (2 * step)
     if not slope < 0:
         raise AccuracyError(f"the privacy profile is flat at ε = {epsilon:.6g}")
     return slope

@@ -61,8 +61,9 @@ def _laws(d: LocalDerivation) -> Iterator[Line]:
     if source.is_interval:
         yield sentence(in_words(f"inputs from {source.inputs[0]} to {source.inputs[1]}"))
     elif not isinstance(source.density, tuple):
-        more = ", …" if len(source.inputs) > MOST_SHOWN else ""
-        yield sentence(in_words(f"inputs {inputs}{more}"))
+        if len(source.inputs) > MOST_SHOWN:
+            inputs += ", …"
+        yield sentence(in_words(f"inputs {inputs}"))
     yield sentence("protects: one person's input changed; every other answer may have any law")
 
 

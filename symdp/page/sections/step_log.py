@@ -30,13 +30,15 @@ _LONG = 400  # operations from which on a formula is counted and not shown
 def step_log(d: PrivacyLoss) -> Section:
     """Return the steps that lead to K: kinks, normal forms, table entries, sum, and the check."""
     lines = attempt(lambda: list(_steps(d)), None, _SECONDS)
-    late = [sentence("the steps were not found again within the time limit")]
-    section = Section("steps", "How K was found", tuple(late if lines is None else lines))
+    if lines is None:
+        lines = [sentence("the steps were not found again within the time limit")]
+    section = Section("steps", "How K was found", tuple(lines))
     return finished(section, (d.variable.name, d.cgf.tilt.name))
 
 
 def _steps(d: PrivacyLoss) -> Iterator[Line]:
-    t, x = layout(d.cgf.tilt), layout(d.variable)
+    t = layout(d.cgf.tilt)
+    x = layout(d.variable)
     if d.is_disjoint:
         yield sentence(f"{DISJOINT}; no loss is finite, K = −∞, and neither direction is larger")
         return
@@ -46,7 +48,8 @@ def _steps(d: PrivacyLoss) -> Iterator[Line]:
         yield sentence("a list of outcomes: K is the logarithm of a sum, term by term")
     else:
         stretches = list(stretches_of(d.pair))
-        ends = [stretches[0].lower, *(stretch.upper for stretch in stretches)] if stretches else []
+        ends = [stretch.lower for stretch in stretches[:1]]
+        ends += [stretch.upper for stretch in stretches]
         shown = ", ".join(text(layout(end)) for end in ends)
         yield sentence(f"1. kinks and ends: {shown}; between them both densities are smooth")
         for number, stretch in enumerate(stretches, start=1):
@@ -74,7 +77,9 @@ def _formula(name: str, value: sp.Expr) -> Line:
 
 def _found(integrand: Integrand) -> Iterator[Line]:
     """Say which entry of the table knows an integral, and by which change of variable."""
-    table = "table of sums" if integrand.is_sum else "table of integrals"
+    table = "table of integrals"
+    if integrand.is_sum:
+        table = "table of sums"
     entry = entry_of(integrand)
     if entry is None:
         yield sentence(
@@ -97,14 +102,14 @@ def _last(d: PrivacyLoss) -> Iterator[Line]:
     yield sentence("3. the logarithm of the sum, simplified")
     yield _formula(f"K({cgf.tilt})", cgf.expression)
     tilts = ", ".join(text(layout(sp.nsimplify(at))) for at in cgf.checked_at)
-    values = "; ".join(
-        ", ".join(f"{name} = {value}" for name, value in drawn) for drawn in cgf.parameters_checked
-    )
-    at = f", parameters {values}" if values else ""
-    yield sentence(
-        f"4. compared with numerical integrals at {cgf.tilt} = {tilts}{at}: equal to "
-        f"{DIGITS_COMPARED} digits"
-    )
+    compared = f"4. compared with numerical integrals at {cgf.tilt} = {tilts}"
+    points = []
+    for drawn in cgf.parameters_checked:
+        points.append(", ".join(f"{name} = {value}" for name, value in drawn))
+    values = "; ".join(points)
+    if values:
+        compared += f", parameters {values}"
+    yield sentence(f"{compared}: equal to {DIGITS_COMPARED} digits")
     if cgf.removable:
         places = ", ".join(text(layout(tilt)) for tilt in cgf.removable)
         yield sentence(f"at {cgf.tilt} = {places} the form reads 0/0 and means its limit")
