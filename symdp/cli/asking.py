@@ -83,7 +83,10 @@ class How:
 
     def tell(self, answer: A, shown: Callable[[A], Iterable[Block]]) -> None:
         """Print an answer, as JSON or as blocks."""
-        print_json(answer.to_json()) if self.as_json else show(*shown(answer))
+        if self.as_json:
+            print_json(answer.to_json())
+        else:
+            show(*shown(answer))
 
 
 def seconds_of(text: str) -> float | None:
@@ -126,11 +129,13 @@ def in_time(
         mark = f"incomplete after {seconds:g} s: {known.lacks}"
         known.tell(mark)
         raise AccuracyError(f"{mark}; raise --time-limit")
-    bound = _bound(built[0], instead, seconds) if built and instead is not None else ""
-    raise AccuracyError(
-        f"no answer within {seconds:g} s{bound}: raise --time-limit, or ask a simpler question"
-        f"{'' if bound else ' or another --method'}"
-    )
+    bound = ""
+    if built and instead is not None:
+        bound = _bound(built[0], instead, seconds)
+    advice = "raise --time-limit, or ask a simpler question"
+    if not bound:
+        advice += " or another --method"
+    raise AccuracyError(f"no answer within {seconds:g} s{bound}: {advice}")
 
 
 def _bound(built: S, instead: Callable[[S], Guarantee], seconds: float) -> str:

@@ -25,7 +25,9 @@ _PAIR = "the change that its two laws stand for"
 def list_mechanisms(name: str | None = None, *, as_json: bool = False) -> None:
     """Show the built-in mechanisms with their parameters."""
     if as_json:
-        wanted = [*names(), *curve_names()] if name is None else [checked_name(name)]
+        wanted = [*names(), *curve_names()]
+        if name is not None:
+            wanted = [checked_name(name)]
         print_json(
             {"mechanisms": {mechanism_name: _document(mechanism_name) for mechanism_name in wanted}}
         )
@@ -72,9 +74,10 @@ def _print_one(name: str) -> None:
     lines = [f"{name}: {entry.get('title', '')}", entry.get("description", ""), ""]
     lines.append(f"family      {_family(entry)}")
     lines += [f"parameter   {p}, {word}" for p, word in entry["parameters"].items()]
-    lines.append(
-        f"protects    {entry.get('protects') or (_RECORDS if 'noise' in entry else _PAIR)}"
-    )
+    protects = _PAIR
+    if "noise" in entry:
+        protects = _RECORDS
+    lines.append(f"protects    {entry.get('protects') or protects}")
     lines.append(f"dominates   {entry.get('dominates', 'what its author says')}")
     lines.append(f"source      {entry.get('citation', 'none named')}")
     lines += [f"{key:11} {text}" for key, text in _laws(entry)]
@@ -88,12 +91,20 @@ def _laws(entry: dict[str, Any]) -> list[tuple[str, str]]:
     for key in ("density", "P", "Q", "divergence"):
         if key in table:
             law = table[key]
-            laws.append((key, ", ".join(map(str, law)) if isinstance(law, list) else str(law)))
+            if isinstance(law, list):
+                laws.append((key, ", ".join(map(str, law))))
+            else:
+                laws.append((key, str(law)))
     return laws
 
 
 def _family(entry: dict[str, Any]) -> str:
-    return str(entry.get("family") or (_NOISE if "noise" in entry else "two laws"))
+    family = entry.get("family")
+    if family:
+        return str(family)
+    if "noise" in entry:
+        return _NOISE
+    return "two laws"
 
 
 def _relation(entry: dict[str, Any]) -> str:
@@ -110,9 +121,14 @@ def source(entry: dict[str, Any]) -> str:
     listed = authors.split(",")
     years = re.findall(r"(?:19|20)\d\d(?!\d)", publication)
     arxiv = re.search(r"arXiv (\d\d)\d\d\.", publication)
-    year = f"20{arxiv.group(1)}" if arxiv else years[-1] if years else ""
+    year = ""
+    if arxiv:
+        year = f"20{arxiv.group(1)}"
+    elif years:
+        year = years[-1]
+    others = ""
     if len(listed) > 2:
         others = " et al."
-    else:
-        others = f" and{listed[1].split('.')[-1]}" if listed[1:] else ""
+    elif len(listed) == 2:
+        others = f" and{listed[1].split('.')[-1]}"
     return f"{listed[0].split('.')[-1].strip()}{others} {year}".strip()

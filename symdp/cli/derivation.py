@@ -74,7 +74,9 @@ def derive(
     """Derive the privacy loss, its range and CGF, and the expansions of a mechanism."""
     terms = words.whole(order or "2", "--order", 1, 8)
     seconds = seconds_of(time_limit)
-    limit = LONGEST if seconds is None else seconds
+    limit = LONGEST
+    if seconds is not None:
+        limit = seconds
     side = words.direction(direction, ("remove", "add"))
     if check_output(output, "tex") == "tex" and form == "text":
         form = "latex"
@@ -83,19 +85,23 @@ def derive(
     if form not in FORMATS:
         hint = suggestion(form, FORMATS) or f"; there are {', '.join(FORMATS)}"
         raise InputError(f"--format {form!r:.60} is unknown{hint}")
-    keys = tuple(key.strip() for key in only.split(",")) if only else ()
+    keys: tuple[str, ...] = ()
+    if only:
+        keys = tuple(key.strip() for key in only.split(","))
     _refuse_unknown(keys)
     options = {"--only": keys, "--explain": explain, "--exact": exact, "--epsilon": epsilon,
              "--delta": delta, "--all": whole, "--check": check, "--case": case}  # fmt: skip
     for option, value in options.items():
         if value and form not in _NEEDED[option]:
             raise InputError(f"{option} needs --format {', '.join(_NEEDED[option])}, not {form}")
-    number = None if case is None else words.whole(case, "--case", 1, _MOST_CASES)
-    shown = terms if whole or order is not None else None  # of the series of every mechanism
+    number = words.optional(words.whole, case, "--case", 1, _MOST_CASES)
+    shown = None
+    if whole or order is not None:
+        shown = terms  # of the series of every mechanism
     if epsilon is not None and delta is not None:
         raise InputError("give --epsilon E or --delta D, one of the two")
-    at = None if epsilon is None else words.real(epsilon, "--epsilon")
-    at_delta = None if delta is None else words.delta(delta)
+    at = words.optional(words.real, epsilon, "--epsilon")
+    at_delta = words.optional(words.delta, delta)
     with_numbers = at is not None or at_delta is not None
     if not with_numbers and job.count is not None:
         raise InputError("-n puts numbers in: give --epsilon E or --delta D as well")
@@ -118,14 +124,18 @@ def derive(
             if form == "json":
                 print(_json(derivation, terms, numbers))
                 return
-            steps = _steps(mechanism, side, limit) if explain else []
+            steps = []
+            if explain:
+                steps += _steps(mechanism, side, limit)
             if check:
                 steps += _checks(derivation)
             if form == "text":
                 text = _text(derivation, shown, keys, steps, numbers)
             elif form == "latex":
                 parts = [derivation.to_latex(shown, keys)]
-                text = "\n".join([*parts, latex_blocks(steps)] if steps else parts)
+                if steps:
+                    parts.append(latex_blocks(steps))
+                text = "\n".join(parts)
             else:
                 lines = (line for b in steps if isinstance(b, Formulas) for line in b.lines)
                 elements = (formula(line) for line in lines if line.left is not None)
@@ -255,7 +265,9 @@ def _sheets(
     if epsilon is None:
         assert delta is not None
         epsilon = composition.epsilon(delta).at_most  # of both directions
-    derivation = None if has_no_single_pair(mechanism) else derive_pair(mechanism, side)
+    derivation = None
+    if not has_no_single_pair(mechanism):
+        derivation = derive_pair(mechanism, side)
     tables = sheets(composition, derivation, epsilon, order, words.direction(side))
     at = f" at ε = {epsilon:g}, n = {composition.n}"
     if len(composition.sides("both")) > 1:
@@ -267,8 +279,10 @@ def _of_number(derivation: Derivation, number: int) -> Derivation:
     """Return one of the cases, counted from 1."""
     cases = derivation.cases
     if number > len(cases):
-        there = "one case" if len(cases) == 1 else f"{len(cases)} cases"
-        raise InputError(f"--case {number}: this mechanism has {there}")
+        count = f"{len(cases)} cases"
+        if len(cases) == 1:
+            count = "one case"
+        raise InputError(f"--case {number}: this mechanism has {count}")
     return cases[number - 1]
 
 
@@ -286,7 +300,8 @@ def _text(
         from symdp.page.worked import sheet_blocks
 
         steps = [*steps, *sheet_blocks(*numbers)]
-    parts += [to_text(steps, width, ascii_only)] if steps else []
+    if steps:
+        parts.append(to_text(steps, width, ascii_only))
     return "\n".join(map(_printable, ("\n\n".join(parts) + "\n").split("\n")))
 
 

@@ -29,8 +29,8 @@ def sensitivities(
     """Print the derivatives of ε at a δ, or of δ at an ε, in every parameter of every step."""
     if (epsilon is None) == (delta is None):
         raise InputError("give --delta D for the derivatives of ε, or --epsilon E for those of δ")
-    at_epsilon = None if epsilon is None else words.real(epsilon, "--epsilon")
-    at_delta = None if delta is None else words.delta(delta)
+    at_epsilon = words.optional(words.real, epsilon, "--epsilon")
+    at_delta = words.optional(words.delta, delta)
     what = f"derivatives of {job.subject}"
 
     def ask(work: Work) -> Gradient:
@@ -73,11 +73,18 @@ def plan(
             listed = ", ".join(f"{name} = {value:.4g}" for name, value in values.items())
             work.say(f"{what}: {listed}, {minimize} = {cost:.6g}")
 
-        count = None if COUNT in between and job.count is None else job.steps_asked
+        count = None
+        if COUNT not in between or job.count is not None:
+            count = job.steps_asked
         return cheapest(
-            job.build_mechanism(), minimize, between, epsilon=at_epsilon, delta=at_delta,
-            n=count, progress=seen,
-        )  # fmt: skip
+            job.build_mechanism(),
+            minimize,
+            between,
+            epsilon=at_epsilon,
+            delta=at_delta,
+            n=count,
+            progress=seen,
+        )
 
     with working(what) as work:
         answer = how.ask("", lambda: work, ask)
@@ -111,7 +118,9 @@ def _planned(answer: Plan, delta: float) -> Iterator[Block]:
 
 
 def _derived(answer: Gradient) -> Iterator[Block]:
-    what = "ε" if answer.quantity == "epsilon" else "δ"
+    what = "δ"
+    if answer.quantity == "epsilon":
+        what = "ε"
     guarantee = answer.answer
     place_of = f"ε = {guarantee.epsilon_text()}, δ = {guarantee.delta_text()}"
     yield Sentence(f"derivatives of {what} where {place_of}, {answer.direction} direction")

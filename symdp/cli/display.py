@@ -52,7 +52,9 @@ def check_output(path: Path | None, *endings: str, option: str = "-o") -> str:
     if ending not in endings:
         listed = [f".{suffix}" for suffix in endings]
         allowed = " or ".join(filter(None, (", ".join(listed[:-1]), listed[-1])))
-        hint = suggestion(ending, endings) if ending else ""
+        hint = ""
+        if ending:
+            hint = suggestion(ending, endings)
         raise InputError(f"{option} {path}: the name must end in {allowed}{hint}")
     if not path.absolute().parent.is_dir():
         raise InputError(f"{path} cannot be written: there is no folder {path.parent}")
@@ -102,32 +104,31 @@ def answer_blocks(answer: Guarantee, *, explain: bool = False) -> list[Block]:
         head = Sentence(f"δ({epsilon}) {answer.sign} ", answer=delta)
     else:
         head = Sentence(f"ε(δ = {delta}) {answer.sign} ", answer=epsilon)
-    advice = [Sentence(f"  warning: {answer.advice}", "warning")] if answer.advice else []
-    routes = [routes_table(answer.route)] if explain else []
-    return [head, Sentence(f"  {meaning(answer)}"), *source(answer), *advice, *routes]
+    blocks: list[Block] = [head, Sentence(f"  {meaning(answer)}"), *source(answer)]
+    if answer.advice:
+        blocks.append(Sentence(f"  warning: {answer.advice}", "warning"))
+    if explain:
+        blocks.append(routes_table(answer.route))
+    return blocks
 
 
 def routes_table(taken: str) -> Table:
     """Return the ways by which the default method answers, the one that was taken marked."""
     from symdp.methods.route import ROUTES
 
-    rows = [
-        (
-            "→" if route.name == taken else "",
-            route.name,
-            route.laws,
-            route.how,
-            route.promise,
-            route.cost,
-        )
-        for route in ROUTES
-    ]
+    rows = []
+    for route in ROUTES:
+        mark = ""
+        if route.name == taken:
+            mark = "→"
+        rows.append((mark, route.name, route.laws, route.how, route.promise, route.cost))
     return Table(("", "route", "applies to", "what it computes", "half width", "work grows"), rows)
 
 
 def source(answer: Guarantee, seconds: float | None = None) -> list[Sentence]:
     """Return how an answer was found, and whose privacy it speaks of."""
-    seconds = answer.seconds if seconds is None else seconds
+    if seconds is None:
+        seconds = answer.seconds
     how = f"direction {answer.direction}, {steps_of(answer.n)}, {seconds:.2g} s"
     return [Sentence(f"  method {answer.method}, {how}", "quiet"), *protection(answer)]
 
@@ -186,7 +187,9 @@ def _bounds(answer: Guarantee) -> str:
     if error <= 0.0:
         return ""
     if error < _HAIR:
-        proved = "" if answer.method == "certified" else " by its own estimate"
-        return f", relative error at most {rounded(error, 1, 'up')}{proved}"
+        most = f", relative error at most {rounded(error, 1, 'up')}"
+        if answer.method == "certified":
+            return most
+        return f"{most} by its own estimate"
     low, high = answer.bound_texts()
     return f", between {low} and {high}"

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from symdp.errors import AccuracyError, InputError, at, suggestion
 from symdp.exact_number import exact_number
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from symdp.questions.composition import Composition, Direction
     from symdp.questions.parallel import Parallel
 
+T = TypeVar("T")
 DIRECTIONS = ("remove", "add", "both")
 _WHOLE_NUMBERS = {
     "batch_size": "--batch-size", "records": "--records", "group": "--group",
@@ -95,9 +96,10 @@ class Job:
             "-n": self.count,
         }  # fmt: skip
         options_typed = [f"{name} {word}" for name, word in options.items() if word is not None]
-        return " ".join(
-            [*([self.mechanism] if self.mechanism else []), *self.values, *options_typed]
-        )
+        words = [*self.values, *options_typed]
+        if self.mechanism:
+            words.insert(0, self.mechanism)
+        return " ".join(words)
 
     @property
     def steps_asked(self) -> int:
@@ -157,7 +159,7 @@ class Job:
     def subsampled(self, mechanism: Mechanism, scheme: str, rate: Number | None) -> Mechanism:
         """Return the mechanism sampled as the options say, at a rate of its own."""
         numbers = {
-            name: None if text is None else whole(text, option)
+            name: optional(whole, text, option)
             for name, option, text in (
                 ("batch", "--batch-size", self.batch_size),
                 ("records", "--records", self.records),
@@ -165,8 +167,12 @@ class Job:
                 ("participations", "--participations", self.participations),
             )
         }
-        group = 1 if self.group is None else whole(self.group, "--group")
-        released = "sum" if self.released is None else self.released.replace("-", "_")
+        group = 1
+        if self.group is not None:
+            group = whole(self.group, "--group")
+        released = "sum"
+        if self.released is not None:
+            released = self.released.replace("-", "_")
         return mechanism.subsample(scheme, rate, **numbers, group=group, released=released)
 
     def _relation(self) -> str:
@@ -218,8 +224,9 @@ class Job:
             file = self.composition or self.mechanism
             if file is None or file in mechanisms.names() or file in str(error):
                 raise
-            kind = InputError if isinstance(error, InputError) else AccuracyError
-            raise kind(f"{file}: {error}") from error
+            if isinstance(error, InputError):
+                raise InputError(f"{file}: {error}") from error
+            raise AccuracyError(f"{file}: {error}") from error
 
     def _from_file(self, count: int) -> Composition | Parallel:
         if self.mechanism is not None:
@@ -272,7 +279,9 @@ def _moved(mechanism: Mechanism, sensitivity: str | None, times: int) -> Mechani
     """Return the same noise on a query that records move by another amount."""
     size: Any = getattr(mechanism.source, "sensitivity", None)
     if size is None:
-        what = "--sensitivity" if sensitivity is not None else "--group without --sampling"
+        what = "--group without --sampling"
+        if sensitivity is not None:
+            what = "--sensitivity"
         raise InputError(
             f"{what} needs noise that is added to a query; {mechanism.name} has no sensitivity"
         )
@@ -344,6 +353,13 @@ def delta(text: str, name: str = "--delta") -> float:
     return share(text, name, "δ")
 
 
+def optional(read: Callable[..., T], text: str | None, *rules: object) -> T | None:
+    """Return what a reader makes of an option's text, None where the option was left out."""
+    if text is None:
+        return None
+    return read(text, *rules)
+
+
 def share(text: str, name: str, what: str = "it") -> float:
     """Return a probability strictly between 0 and 1."""
     exact = number(text, name)
@@ -359,7 +375,9 @@ def whole(text: str, name: str, least: int = 1, most: int | None = None) -> int:
     """Return a whole number from `least` to `most`; "1e6" is one."""
     exact = number(text, name)
     if exact.denominator != 1 or exact < least or (most is not None and exact > most):
-        rule = f"{least} or more" if most is None else f"from {least} to {most}"
+        rule = f"{least} or more"
+        if most is not None:
+            rule = f"from {least} to {most}"
         raise InputError(f"{name} {text:.40}: it must be a whole number, {rule}")
     return int(exact)
 
@@ -379,9 +397,9 @@ def method(text: str) -> MethodName:
         return "contour"
     from symdp.methods.table import accountant
 
-    return cast(
-        "MethodName", text if text in {"truth", "certified", "clones"} else accountant(text).name
-    )
+    if text not in {"truth", "certified", "clones"}:
+        text = accountant(text).name
+    return cast("MethodName", text)
 
 
 def settings(name: str, given: Mapping[str, str]) -> dict[str, float]:
@@ -410,5 +428,8 @@ def bindings(words: Sequence[str]) -> dict[str, Fraction | str]:
             raise InputError(f"{word!r:.60} is no parameter: write NAME=VALUE, as in sigma=1.5")
         if name in values:
             raise InputError(f"the parameter {name!r:.60} is given twice")
-        values[name] = text if "(" in text else number(text, name)
+        if "(" in text:
+            values[name] = text
+        else:
+            values[name] = number(text, name)
     return values

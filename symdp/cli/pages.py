@@ -11,6 +11,7 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -49,7 +50,9 @@ def report(
     at = words.delta(delta)
     ending = check_output(output, "html", "md")
     limit = seconds_of(time_limit)
-    patience = None if limit is None else limit / _PARTS
+    patience = None
+    if limit is not None:
+        patience = limit / _PARTS
     known = SoFar()
     from symdp.page.html import to_html
     from symdp.page.markdown import to_markdown
@@ -63,9 +66,13 @@ def report(
     def written(job_asked: Job) -> Results:
         with working(f"report on {job.subject}") as shown:
             composition = job_asked.build()
-            name = Path(job.composition).name if job.composition else composition.steps[0][0].name
+            name = composition.steps[0][0].name
+            if job.composition:
+                name = Path(job.composition).name
             head = one_line(f"{name}, {steps_of(composition.n)}"), one_line(job.typed)
-            panel = (lambda: _panel(job, delta)) if ending == "html" else None
+            panel = None
+            if ending == "html":
+                panel = partial(_panel, job, delta)
             page: Report | ShuffledReport
             if is_one_round(composition):
                 page = ShuffledReport(head, composition, at, undrawn=undrawn)
@@ -74,13 +81,16 @@ def report(
 
             def write(mark: str) -> None:
                 document = page.document(one_line(title), mark)
-                replace_text(
-                    output, to_html(document) if ending == "html" else to_markdown(document, output)
-                )
+                if ending == "html":
+                    replace_text(output, to_html(document))
+                else:
+                    replace_text(output, to_markdown(document, output))
 
             known.tell = write
             for what, left in page.make(digits=_DIGITS, patience=patience):
-                known.lacks = f"{output} lacks {', '.join(left)}" if left else ""
+                known.lacks = ""
+                if left:
+                    known.lacks = f"{output} lacks {', '.join(left)}"
                 if what == PROFILE:  # the numbers are there, whatever comes of the rest
                     write(f"incomplete: the work on this page was broken off at {what}")
                 shown.say(what)
@@ -90,11 +100,12 @@ def report(
 
     results = in_time(time_limit, lambda: job, written, known=known)
     if as_json:
-        rows, profile = (
-            [a.to_json() for a in answers] for answers in (results.answers, results.profile)
-        )
-        told_too = {"least_delta": results.escaped, "profile": profile} if profile else {}
-        print_json({"file": str(output), "delta": at, "answers": rows, **told_too})
+        rows = [answer.to_json() for answer in results.answers]
+        document: dict[str, Any] = {"file": str(output), "delta": at, "answers": rows}
+        if results.profile:
+            document["least_delta"] = results.escaped
+            document["profile"] = [answer.to_json() for answer in results.profile]
+        print_json(document)
     else:
         print(output)
     if undrawn:
@@ -188,7 +199,9 @@ def panel_of(job: Job, kept: Sequence[str] = ()) -> Panel:
         python = f"symdp.load_composition({job.composition!r})"
         return Panel(mechanism.name, mechanism, {"n": str(count)}, command, python)
     # A group of sampled records is a matter of the sampling.
-    group = None if job.sampling is not None else job.group
+    group = None
+    if job.sampling is None:
+        group = job.group
     unbound = replace(job, values=[], rate=None, sampling=None, relation=None, group=group)
     mechanism = unbound.build_mechanism()
     if is_shuffled(mechanism):
@@ -203,24 +216,33 @@ def panel_of(job: Job, kept: Sequence[str] = ()) -> Panel:
     fixed = {
         name: values_given[name] for name in {*_of_masses(mechanism), *kept} & values_given.keys()
     }
-    slid = {p.name: values[p.name] if p.name in fixed else f"{{{p.name}}}"
-            for p in mechanism.declared}  # fmt: skip
+    slid = {}
+    arguments = []
+    for parameter in mechanism.declared:
+        key = parameter.name
+        if key in fixed:
+            slid[key] = values[key]
+            arguments.append(f'{key}="{values[key]}"')
+        else:
+            slid[key] = f"{{{key}}}"
+            arguments.append(f"{key}={{{key}}}")
     mechanism = mechanism(**fixed)
     values = {name: value for name, value in values.items() if name not in fixed}
     name = str(job.mechanism)
     bindings = " ".join(f"{key}={value}" for key, value in slid.items())
-    called = ", ".join(
-        f'{key}="{value}"' if key in fixed else f"{key}={value}" for key, value in slid.items()
-    )
-    is_file = name.endswith(".toml")
-    source = f"symdp.load({name!r})" if is_file else f"symdp.mechanisms.{name}"
-    python = f"{source}({called})" if called else source
+    python = f"symdp.mechanisms.{name}"
+    if name.endswith(".toml"):
+        python = f"symdp.load({name!r})"
+    if arguments:
+        python += f"({', '.join(arguments)})"
     command = f"{name} {bindings}".strip()
     if job.shift is not None:
         command += f" --shift {job.shift}"
         python += f'.shifted("{mechanism.shift}")'
     if job.sampling is not None:
-        rate = _RATE if _RATE not in mechanism.parameters else "rate"
+        rate = _RATE
+        if _RATE in mechanism.parameters:
+            rate = "rate"
         mechanism = job.subsampled(mechanism, job.scheme, rate)
         if job.rate is not None:
             words.number(job.rate, "--rate")
@@ -293,11 +315,15 @@ def card(
         raise InputError("a training run takes no MECHANISM, --composition, -n or --rate")
     if is_run and noise is None:
         raise InputError("--noise Z is missing: the noise multiplier, as in --noise 1.12")
-    multiplier = None if noise is None else words.number(noise, "--noise")
+    multiplier = words.optional(words.number, noise, "--noise")
     deltas = [words.delta(word) for word in delta.split(",")]
-    digits = None if prove is None else words.whole(prove, "--prove", 1, 15)
-    subject = run.subject if is_run else job.subject
-    training_told = run.told(noise) if run.is_asked and noise is not None else None
+    digits = words.optional(words.whole, prove, "--prove", 1, 15)
+    subject = job.subject
+    if is_run:
+        subject = run.subject
+    training_told = None
+    if run.is_asked and noise is not None:
+        training_told = run.told(noise)
 
     def made(composed: Composition) -> dict[str, Any]:
         from symdp.page.card import add_certificate, make_card
@@ -311,7 +337,11 @@ def card(
             add_certificate(document, composed)
         return document
 
-    build = job.build if multiplier is None else lambda: run.build().composition(multiplier)
+    def build() -> Composition:
+        if multiplier is None:
+            return job.build()
+        return run.build().composition(multiplier)
+
     card_document = how.ask(f"card of {subject}", build, made)
     if output is not None:
         replace_text(output, _written(card_document, output, ending))
@@ -319,7 +349,10 @@ def card(
         from symdp.page.card import registry_record
 
         replace_text(registry, registry_record(card_document))
-    print_json(card_document) if how.as_json else print(*filter(None, (output, registry)), sep="\n")
+    if how.as_json:
+        print_json(card_document)
+    else:
+        print(*filter(None, (output, registry)), sep="\n")
     return 0
 
 
@@ -334,7 +367,9 @@ def _written(document: dict[str, Any], path: Path, ending: str) -> str:
     page = card_page(document)
     if ending == "md":
         return to_markdown(page, path)
-    return (to_html if ending == "html" else to_latex)(page)
+    if ending == "html":
+        return to_html(page)
+    return to_latex(page)
 
 
 def _checked(path: Path, as_json: bool) -> int:

@@ -66,7 +66,11 @@ def ours(words: Sequence[str]) -> list[str]:
     if not words:
         return []
     is_training = words[0] in ("train", "card")
-    names = _OF_TRAINING if words[0] == "train" else {} if is_training else _OF_OTHERS
+    names = _OF_OTHERS
+    if words[0] == "train":
+        names = _OF_TRAINING
+    elif is_training:
+        names = {}
     translated = []
     for word in words:
         name, equals, value = word.partition("=")

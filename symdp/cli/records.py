@@ -28,6 +28,7 @@ from symdp.page.document import Sentence, Table
 
 if TYPE_CHECKING:
     from symdp.individual import IndividualAccountant, IndividualResult
+    from symdp.page.document import Block
     from symdp.questions.composition import Composition
     from symdp.questions.guarantee import Guarantee
     from symdp.questions.ledger import Ledger
@@ -80,12 +81,16 @@ def individual(
         if lacking:
             raise InputError(f"{source}: a file of norms or counts needs {', '.join(lacking)}")
         numbers = tuple(words.real(str(value), name) for name, value in parameters.items())
-        choices = {"grid": grid, "squared": squared, "above": "refuse" if refuse else "clip"}
+        choices = {"grid": grid, "squared": squared, "above": "clip"}
+        if refuse:
+            choices["above"] = "refuse"
         if counts:
             records = _of_counts(source, numbers, grid, how.direction, fixed)
         else:
             records = _of_norms(source, numbers, layout, how.direction, fixed, keep, again, choices)
-    labels = None if groups is None else _labels(groups)
+    labels = None
+    if groups is not None:
+        labels = _labels(groups)
     if labels is not None and len(labels) != len(records):
         raise InputError(f"{groups}: {len(labels)} labels for {len(records)} records")
     with working("ε of every record") as work:
@@ -147,7 +152,9 @@ def _of_norms(
     if array.ndim != 2:
         raise InputError(f"{path}: norms of shape {array.shape}; two dimensions are needed")
     if choices["above"] == "clip":
-        most = numbers[1] ** 2 if choices["squared"] else numbers[1]
+        most = numbers[1]
+        if choices["squared"]:
+            most = most**2
         over = sum(int((norms > most).sum()) for _, norms in record_chunks(array, layout))
         if over:
             note = f"{over} of {array.size} norms lie above the clip, and count as the clip"
@@ -172,8 +179,9 @@ def _with_mu(
     with working("μ of every record"):
         values = records.mu(floor)
     note = f"mu is an estimate for δ ≥ {given(floor)}, no guarantee at smaller δ"
-    joined = f"{result.note}; {note}" if result.note else note
-    return replace(result, extra={f"mu_floor_{floor:g}": values}, note=joined)
+    if result.note:
+        note = f"{result.note}; {note}"
+    return replace(result, extra={f"mu_floor_{floor:g}": values}, note=note)
 
 
 def _labels(path: Path) -> list[Any]:
@@ -319,7 +327,7 @@ def ledger_plot(
     """Draw ε spent over the entries, or over their dates, against a budget."""
     check_drawing(output, "-o")
     at = words.delta(delta)
-    budget = None if epsilon is None else words.real(epsilon, "--epsilon")
+    budget = words.optional(words.real, epsilon, "--epsilon")
     ledger = _loaded(file)
 
     def drawn(_: Composition) -> Guarantee:
@@ -343,24 +351,29 @@ def _loaded(file: Path) -> Ledger:
 
 def _show_ledger(ledger: Ledger, as_json: bool) -> None:
     steps = ledger.steps
-    whose = ledger.composition().protection if steps else None
+    whose = None
+    if steps:
+        whose = ledger.composition().protection
     if as_json:
         rows = [
             {"step": mechanism.summary, "title": mechanism.title, "count": count}
             for mechanism, count in steps
         ]
         entries = [entry.to_json() for entry in ledger.entries]
-        protects = {} if whose is None else whose.to_json()
-        print_json({"count": ledger.n, "steps": rows, "entries": entries, **protects})
+        document = {"count": ledger.n, "steps": rows, "entries": entries}
+        if whose is not None:
+            document |= whose.to_json()
+        print_json(document)
         return
     head, rows_of_text = ledger.table()
     cells = [tuple(map(one_line, row)) for row in rows_of_text]
-    kinds = f"{len(steps)} distinct" if len(steps) != 1 else "all alike"
-    show(
-        Table(head, cells),
-        Sentence(f"{steps_of(ledger.n)}, {kinds}"),
-        *([] if whose is None else [Sentence(f"protects {whose.sentence}")]),
-    )
+    kinds = f"{len(steps)} distinct"
+    if len(steps) == 1:
+        kinds = "all alike"
+    blocks: list[Block] = [Table(head, cells), Sentence(f"{steps_of(ledger.n)}, {kinds}")]
+    if whose is not None:
+        blocks.append(Sentence(f"protects {whose.sentence}"))
+    show(*blocks)
 
 
 def filter_new(
@@ -410,7 +423,7 @@ def filter_commit(
     as_json: bool = False,
 ) -> None:
     """Charge a step; when this has returned, the step may be released."""
-    number = None if step is None else words.whole(step, "--step", 1, MOST_STEPS)
+    number = words.optional(words.whole, step, "--step", 1, MOST_STEPS)
     decision = _filter(file).commit(_bound(bound), step=number, n=_count(count))
     _show_values({"allowed": True, "step": decision.step, "left": decision.left}, as_json)
 
@@ -460,8 +473,11 @@ def _show_values(values: dict[str, Any], as_json: bool) -> None:
         print_json(values)
         return
     for name, value in values.items():
-        shown = given(value) if isinstance(value, float) else value
-        say(f"{name.replace('_', ' ')}: {shown}")
+        label = name.replace("_", " ")
+        if isinstance(value, float):
+            say(f"{label}: {given(value)}")
+        else:
+            say(f"{label}: {value}")
 
 
 LEDGER = {

@@ -60,8 +60,8 @@ def train(
     if how.as_json and as_csv:
         raise InputError("--json and --csv: one of the two")
     at = words.delta(delta)
-    goal = None if target_epsilon is None else words.real(target_epsilon, "--target-epsilon")
-    multiplier = None if noise is None else words.number(noise, "--noise")
+    goal = words.optional(words.real, target_epsilon, "--target-epsilon")
+    multiplier = words.optional(words.number, noise, "--noise")
     if multiplier is not None and multiplier <= 0:
         raise InputError(f"--noise {noise}: the noise multiplier must be above 0")
     if goal is not None and goal <= 0:
@@ -77,7 +77,10 @@ def train(
             if as_text:
                 _print_row(row)
     if not as_text:
-        (_print_json if how.as_json else _print_csv)(plan)
+        if how.as_json:
+            _print_json(plan)
+        else:
+            _print_csv(plan)
 
 
 @dataclass(frozen=True)
@@ -153,7 +156,9 @@ def _records(plan: _Plan) -> list[dict[str, Any]]:
     rows = []
     for row in plan.rows:
         answer = row.answer
-        peers = row.peers
+        peers_epsilon = None
+        if row.peers is not None:
+            peers_epsilon = row.peers.epsilon
         values = (
             row.sampling,
             row.protects,
@@ -162,7 +167,7 @@ def _records(plan: _Plan) -> list[dict[str, Any]]:
             str(plan.run.rate),
             plan.delta,
             *(getattr(answer, name, None) for name in ("epsilon", "lower", "upper")),
-            None if peers is None else peers.epsilon,
+            peers_epsilon,
             row.error,
         )
         rows.append(dict(zip(_COLUMNS, values, strict=True)))
@@ -216,8 +221,10 @@ def _print_row(row: _Row) -> None:
     if row.answer is None:
         say(f"{row.sampling}: {row.error}")
         return
-    theirs = "" if row.peers is None else f"; by Rényi orders {row.peers.epsilon_text(8)}"
-    say(f"{row.sampling}: ε = {row.answer.epsilon_text(8)}, {row.answer.kind}{theirs}")
+    line = f"{row.sampling}: ε = {row.answer.epsilon_text(8)}, {row.answer.kind}"
+    if row.peers is not None:
+        line += f"; by Rényi orders {row.peers.epsilon_text(8)}"
+    say(line)
     say(f"  protects {row.protects}", "quiet")
 
 
