@@ -83,7 +83,9 @@ def as_fraction(end: sp.Expr) -> Fraction | None:
     """Return a number as a fraction, right to 150 digits; None where it is infinite."""
     if end in (sp.oo, -sp.oo):
         return None
-    rational = end if end.is_Rational else sp.Rational(str(end.evalf(150)))
+    rational = end
+    if not end.is_Rational:
+        rational = sp.Rational(str(end.evalf(150)))
     return Fraction(int(rational.p), int(rational.q))
 
 
@@ -190,7 +192,9 @@ def cut_marks(
 
     def mass(point: Fraction) -> float:
         """The height, less near a singular end, where what is high is narrow."""
-        log_height = heights[point] if point in heights else height(point)
+        log_height = heights.get(point)
+        if log_height is None:
+            log_height = height(point)
         distances = (abs(point - end) for end in singular if point != end)
         return log_height + min([0.0, *map(_log, distances)])
 
@@ -238,7 +242,9 @@ def _heights(
     """Heights at geometric distances from an anchor, out to where nothing is left."""
     heights = {anchor: height(anchor)}
     for side in (-1, 1):
-        end = low if side < 0 else high
+        end = high
+        if side < 0:
+            end = low
         last = heights[anchor]
         for k in range(-30, _FAR):
             point = anchor + side * Fraction(2) ** k
@@ -320,7 +326,9 @@ def _inner(end: sp.Expr, fraction: sp.Rational) -> sp.Expr:
     if end in (sp.oo, -sp.oo):
         return end
     value = sp.Rational(sp.floor(sp.N(end, 30) * 64), 64)  # a short rational, at most 1/64 off
-    span = max(sp.S.Half, abs(value)) if value not in (0, -1) else sp.Rational(1, 4)
+    span = sp.Rational(1, 4)
+    if value not in (0, -1):
+        span = max(sp.S.Half, abs(value))
     return value + fraction * span
 
 
@@ -331,7 +339,9 @@ def off_the_axis(cgf: sp.Expr, tilt: sp.Symbol, at: sp.Rational, seed: int) -> s
     """
     chance = random.Random(seed)
     variance = sp.re(sp.diff(cgf, tilt, 2).subs(tilt, at).evalf(10, maxn=400))
-    spread = max(sp.S.One, sp.sqrt(abs(variance))) if variance.is_Float else sp.S.One
+    spread = sp.S.One
+    if variance.is_Float:
+        spread = max(sp.S.One, sp.sqrt(abs(variance)))
     size = sp.Rational(chance.randint(5, 20), 7) / spread
     return at + sp.I * sp.Rational(str(size.evalf(3)))
 
@@ -379,8 +389,9 @@ def logs_agree(pair: Pair, pieces: Sequence[Piece]) -> bool:
             laws = densities
             if piece.place is not None:
                 laws = [compile_arb(atom_masses[piece.place], [x]) for atom_masses in masses]
-            single = piece.lower == piece.upper
-            at = piece.lower if single else interior_point(piece.lower, piece.upper)
+            at = piece.lower
+            if piece.lower != piece.upper:
+                at = interior_point(piece.lower, piece.upper)
             end = as_fraction(sp.floor(at) if x.is_integer else at)
             assert end is not None
             for law, log in zip(laws, (piece.log_p, piece.log_q), strict=True):

@@ -49,12 +49,17 @@ def reduced(product: sp.Expr, k: sp.Symbol) -> sp.Expr:
             expanded = sp.expand(argument)
             powers[expanded] = powers.get(expanded, 0) + sign * int(power)
     factors = list(others)
-    for above in sorted((u for u, power in powers.items() if power > 0), key=sp.default_sort_key):
-        for below in sorted((v for v, p in powers.items() if p < 0), key=sp.default_sort_key):
+    ordered = sorted(powers, key=sp.default_sort_key)
+    for above in [argument for argument in ordered if powers[argument] > 0]:
+        for below in [argument for argument in ordered if powers[argument] < 0]:
             gap = above - below
             times = min(powers[above], -powers[below])
             if times > 0 and gap.is_Integer and abs(gap) <= _MOST_FACTORS:
-                low, sign = (below, 1) if gap > 0 else (above, -1)
+                low = above
+                sign = -1
+                if gap > 0:
+                    low = below
+                    sign = 1
                 factors += [(low + j) ** (sign * times) for j in range(abs(int(gap)))]
                 powers[above] -= times
                 powers[below] += times
@@ -95,10 +100,12 @@ def in_log_gammas(log: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) ->
     """
 
     def is_positive(node: sp.Basic) -> bool:
-        inside = node.args[0] if isinstance(node, sp.log) else None
-        return (
-            isinstance(inside, COUNTING) and inside.has(x) and are_positive(inside, x, lower, upper)
-        )
+        if not isinstance(node, sp.log):
+            return False
+        inside = node.args[0]
+        if not isinstance(inside, COUNTING) or not inside.has(x):
+            return False
+        return are_positive(inside, x, lower, upper)
 
     def opened(node: sp.Expr) -> sp.Expr:
         parts = _arguments(node.args[0])
@@ -129,9 +136,10 @@ def with_ends(masses: sp.Expr, k: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> 
         ended_mass = ended(mass)
         if not isinstance(ended_mass, sp.Piecewise):
             return ended_mass
-        parts = holds.args if isinstance(holds, sp.And) else ()
-        is_implied = ended_mass.args[0].cond in (holds, *parts)
-        if is_implied:
+        implied = [holds]
+        if isinstance(holds, sp.And):
+            implied += holds.args
+        if ended_mass.args[0].cond in implied:
             return mass
         return ended_mass
 
@@ -149,7 +157,9 @@ def _never_negative(
     if isinstance(base, sp.binomial) and power.is_positive:
         n, m = base.args
         least = _least_at(n, k, lower, upper)
-        candidates = [m, n - m] if least is not None and sign_of(least) in (0, 1) else [m]
+        candidates = [m]
+        if least is not None and sign_of(least) in (0, 1):
+            candidates.append(n - m)
     elif isinstance(base, sp.gamma | sp.factorial) and power.is_Integer and power < 0:
         candidates = [base.args[0] - int(isinstance(base, sp.gamma))]
     for candidate in candidates:
@@ -170,10 +180,15 @@ def _least_at(linear: sp.Expr, k: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> 
         return linear
     if not (linear.is_polynomial(k) and sp.degree(linear, k) == 1):
         return None
-    rises = sign_of(sp.diff(linear, k)) == 1
-    end = lower if rises else upper
-    if k.is_integer:
-        end = sp.ceiling(lower) if rises else sp.floor(upper)
+    is_rising = sign_of(sp.diff(linear, k)) == 1
+    if is_rising and k.is_integer:
+        end = sp.ceiling(lower)
+    elif is_rising:
+        end = lower
+    elif k.is_integer:
+        end = sp.floor(upper)
+    else:
+        end = upper
     if end.is_infinite:
         return -sp.oo
     return linear.subs(k, end)

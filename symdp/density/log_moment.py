@@ -46,7 +46,9 @@ def _split(log: sp.Expr, z: sp.Symbol) -> sp.Expr:
     _, factors = sp.factor_list(w, z)
     total = sp.log(w.xreplace({z: sp.S.Zero}))
     for factor, times in factors:
-        roots = sp.roots(factor, z) if sp.degree(factor, z) <= 2 else {}
+        if sp.degree(factor, z) > 2:
+            return log
+        roots = sp.roots(factor, z)
         if not roots or not all(root.is_real for root in roots):
             return log
         total += sum(times * n * sp.log(1 - z / root) for root, n in roots.items())

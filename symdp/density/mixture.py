@@ -50,8 +50,11 @@ def relative_sum(terms: Iterable[Term], reference: LogForm) -> sp.Expr:
             parts.extend(weight * sp.exp(ratio.to_expression()) for weight, ratio in members)
         else:
             _, first = members[0]
-            coefficient = sp.Add(*(w * sp.exp(r.minus(first).to_expression()) for w, r in members))
-            parts.append(coefficient * sp.exp(first.to_expression()))
+            shares = []
+            for weight, ratio in members:
+                log_share = ratio.minus(first).to_expression()
+                shares.append(weight * sp.exp(log_share))
+            parts.append(sp.Add(*shares) * sp.exp(first.to_expression()))
     return sp.Add(*parts)
 
 
@@ -88,7 +91,9 @@ def heaviest(
     kept = list(range(len(forms)))
     values = random_values({s for form in written for s in form.free_symbols} - {x}, 0)
     for end in ends:
-        far_values = {**values, x: _FAR if end is sp.oo else -_FAR}
+        far_values = {**values, x: -_FAR}
+        if end is sp.oo:
+            far_values[x] = _FAR
         sizes = []
         for form in written:
             try:
@@ -148,7 +153,9 @@ def additive_terms(
     A product of a single sum with other factors is multiplied out, so that mixtures written as
     c·(f + g) show their terms.
     """
-    at = lower if lower == upper else interior_point(lower, upper)
+    at = lower
+    if lower != upper:
+        at = interior_point(lower, upper)
     whole = (Term(sp.S.One, log_form(density, x, at)),)
     leaves = _leaves(density, x)
     if len(leaves) < 2 or density.is_polynomial(x):
@@ -172,11 +179,16 @@ def _may_vanish(base: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> 
 
 
 def _leaves(density: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
+    terms: Iterable[sp.Expr] = ()
     if isinstance(density, sp.Add):
-        return [leaf for term in density.args for leaf in _leaves(term, x)]
+        terms = density.args
     if isinstance(density, sp.Mul):
         sums = [f for f in density.args if isinstance(f, sp.Add) and x in f.free_symbols]
         if len(sums) == 1 and not sums[0].is_polynomial(x):
-            others = sp.Mul(*(factor for factor in density.args if factor is not sums[0]))
-            return [leaf for term in sums[0].args for leaf in _leaves(others * term, x)]
-    return [density]
+            factors = [factor for factor in density.args if factor is not sums[0]]
+            others = sp.Mul(*factors)
+            terms = [others * term for term in sums[0].args]
+    leaves: list[sp.Expr] = []
+    for term in terms:
+        leaves += _leaves(term, x)
+    return leaves or [density]

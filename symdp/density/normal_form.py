@@ -205,12 +205,17 @@ def moebius(
     (c, d) = bottom
     if any(sign_of(value) != 1 for value in (a, b, c, d)):
         return None
-    start, end = sp.powsimp(a / c), sp.powsimp(b / d)
+    start = sp.powsimp(a / c)
+    end = sp.powsimp(b / d)
     order = sign_of(end - start)
     if order is None:
         return None
-    inverse = (start if order >= 0 else end) == 1 and start != end
-    if inverse:
+    smaller = end
+    if order >= 0:
+        smaller = start
+    sign = 1
+    if smaller == 1 and start != end:
+        sign = -1
         (a, b), (c, d) = (c, d), (a, b)
         start = sp.powsimp(1 / start)
         end = sp.powsimp(1 / end)
@@ -219,7 +224,7 @@ def moebius(
         value = start + (end - start) / (1 + sp.powsimp(c / d / u, combine="exp"))
     else:
         value = end + (start - end) / (1 + sp.powsimp(d / c * u, combine="exp"))
-    return value, -1 if inverse else 1
+    return value, sign
 
 
 Coefficients = Mapping[sp.Expr, sp.Expr]
@@ -294,8 +299,9 @@ def combined(first: Coefficients, second: Coefficients, factor: sp.Expr) -> Coef
     total = dict(first)
     for key, coefficient in second.items():
         value = sp.expand(total.get(key, sp.S.Zero) + factor * coefficient)
-        if value != 0 and value.free_symbols and not value.is_Symbol:
-            value = tidy.cancel(value) if not value.has(sp.exp, sp.log) else value
+        is_rational = not value.has(sp.exp, sp.log)
+        if is_rational and value.free_symbols and not value.is_Symbol:
+            value = tidy.cancel(value)
         if value == 0:
             total.pop(key, None)
         else:
@@ -529,9 +535,12 @@ def _without_turns(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
         quarters = {term: tidy.cancel(2 * term / sp.pi) for term in terms if not term.has(x)}
         if not any(count.is_integer for count in quarters.values()):
             return wave
-        period = sp.pi if isinstance(wave, sp.tan | sp.cot) else 2 * sp.pi
-        turns = [t for t in quarters if tidy.cancel(t / period).is_integer]
-        return wave.func(sp.Add(*(term for term in terms if term not in turns)))
+        period = 2 * sp.pi
+        if isinstance(wave, sp.tan | sp.cot):
+            period = sp.pi
+        turns = [term for term in quarters if tidy.cancel(term / period).is_integer]
+        remaining_terms = [term for term in terms if term not in turns]
+        return wave.func(sp.Add(*remaining_terms))
 
     return expression.replace(
         lambda node: isinstance(node, waves) and x in node.free_symbols, reduced
@@ -593,8 +602,10 @@ class _Builder:
             if not isinstance(constant, sp.Add):
                 self.add(constant, power)
                 return
-        sign = sign_of(constant)
-        self.add_base(-constant if sign == -1 else constant, power)
+        if sign_of(constant) == -1:
+            self.add_base(-constant, power)
+        else:
+            self.add_base(constant, power)
 
     def add_exponent(self, exponent: sp.Expr, power: sp.Expr) -> None:
         """Add power·exponent, term by term; a quotient of polynomials in partial fractions."""
@@ -698,8 +709,10 @@ class _Builder:
             return base
         if self.at is None:
             raise _PointNeeded
-        # SymPy multiplies out the factorial of an integer however large it is.
-        at = self.at.evalf(30) if base.has(sp.gamma, sp.polygamma) else self.at
+        at = self.at
+        if base.has(sp.gamma, sp.polygamma):
+            # SymPy multiplies out the factorial of an integer however large it is.
+            at = at.evalf(30)
         value = base.subs(self.x, at)
         sign = sign_of(value) or sign_from_one_on(value)
         if sign == -1:
@@ -726,7 +739,8 @@ def _have_unlike_tails(total: sp.Add, x: sp.Symbol) -> bool:
             elif factor.has(x):
                 has_more = True
                 is_mixed |= not factor.has(sp.exp)
-                others *= factor if factor.has(sp.exp) else 1  # such as 1/cosh x
+                if factor.has(sp.exp):  # such as 1/cosh x
+                    others *= factor
         exponents.add(sp.expand(exponent.as_independent(x, as_Add=True)[1]))
         whole.add((exponent, others))
     return (has_more and len(exponents) > 1) or (is_mixed and len(whole) > 1)
@@ -741,8 +755,10 @@ def _by_half_angle(total: sp.Add, x: sp.Symbol) -> sp.Expr | None:
     angle = wave.args[0] / 2
     if isinstance(wave, sp.sin):
         angle -= sp.pi / 4
-    half = sp.cos if sp.expand(scale - constant) == 0 else sp.sin
-    return 2 * constant * half(sp.expand(angle)) ** 2
+    half_angle = sp.expand(angle)
+    if sp.expand(scale - constant) == 0:
+        return 2 * constant * sp.cos(half_angle) ** 2
+    return 2 * constant * sp.sin(half_angle) ** 2
 
 
 def _scaled_apart(term: sp.Expr, x: sp.Symbol) -> sp.Expr:
@@ -752,7 +768,9 @@ def _scaled_apart(term: sp.Expr, x: sp.Symbol) -> sp.Expr:
         base, power = factor.as_base_exp()
         if isinstance(base, sp.Mul) and x in base.free_symbols and not isinstance(factor, sp.exp):
             scale, moving = base.as_independent(x, as_Add=False)
-            size = -scale if sign_of(scale) == -1 else scale
+            size = scale
+            if sign_of(scale) == -1:
+                size = -scale
             if sign_of(size) == 1 and not power.is_Integer:
                 factors += [size**power, (scale / size * moving) ** power]
                 continue

@@ -247,7 +247,6 @@ def _design_figure(design: Design) -> Figure:
                 style = {"color": colour, "marker": mark, "markersize": 3.0, "linewidth": 0.8}
             density.semilogy(places, drawn[row.name], label=f"{row.name}: ε = {epsilon}", **style)
             ratio.plot(places, drawn[row.name] / drawn[best], **style)
-
         density.set(title=what, xlabel="noise")
         ratio.set(title=f"the same over that of {best} noise", xlabel="noise", ylim=(0.0, 3.0))
         density.legend(frameon=False, fontsize=8)
