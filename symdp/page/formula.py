@@ -116,8 +116,9 @@ def _number(e: sp.Number) -> Node:
         return row(operator("−"), _number(-e), level=SUM)
     if isinstance(e, sp.Rational) and min(e.p, e.q) >= 10**20 and 1e-6 < e < 1e9:
         # The border of a piece, isolated to more digits than anyone reads.
-        shown = Context(prec=10, rounding=ROUND_DOWN).divide(Decimal(int(e.p)), Decimal(int(e.q)))
-        return number(f"{shown:f}…")
+        context = Context(prec=10, rounding=ROUND_DOWN)
+        quotient = context.divide(Decimal(int(e.p)), Decimal(int(e.q)))
+        return number(f"{quotient:f}…")
     if isinstance(e, sp.Rational) and e.q != 1:
         return fraction(number(str(e.p)), number(str(e.q)))
     if isinstance(e, sp.Float):
@@ -649,13 +650,15 @@ _BOUND = ("j", "i", "l", "m", "y", "z", "u_0")  # letters over which a sum may g
 
 def _in_normal(expression: sp.Basic) -> sp.Basic:
     if isinstance(expression, sp.Piecewise):
-        return sp.Piecewise(*((_in_normal(e), c) for e, c in expression.args), evaluate=False)
+        rows = [(_in_normal(value), condition) for value, condition in expression.args]
+        return sp.Piecewise(*rows, evaluate=False)
     if not isinstance(expression, sp.Expr) or not expression.has(sp.erf, sp.erfc):
         return expression
     names: dict[sp.Expr, sp.Dummy] = {}
 
     def normal(z: sp.Expr) -> sp.Expr:
-        return names.setdefault(NORMAL(sp.factor_terms(sp.sqrt(2) * z)), sp.Dummy())
+        argument = sp.factor_terms(sp.sqrt(2) * z)
+        return names.setdefault(NORMAL(argument), sp.Dummy())
 
     written = expression.replace(sp.erf, lambda z: 2 * normal(z) - 1)
     written = written.replace(sp.erfc, lambda z: 2 * normal(-z))
@@ -694,8 +697,11 @@ def one_set_of_cases(expression: sp.Basic) -> sp.Basic:
         return expression
     ends = set()
     symbols = set()
-    conditions = {c for piecewise in cases for _, c in piecewise.args}
-    for relation in {r for c in conditions for r in c.atoms(sp.core.relational.Relational)}:
+    relations: set[Any] = set()
+    for piecewise in cases:
+        for _, condition in piecewise.args:
+            relations |= condition.atoms(sp.core.relational.Relational)
+    for relation in relations:
         a, b = relation.args
         if not a.is_Symbol:
             a, b = b, a

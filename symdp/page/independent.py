@@ -219,7 +219,8 @@ def judged(d: PairDerivation, values: Mapping[sp.Symbol, sp.Expr]) -> list[Judge
 
 def _rows(d: PairDerivation, pair: Pair, values: Mapping[sp.Symbol, sp.Expr]) -> Iterator[Judged]:
     def put(formula: sp.Expr) -> Any:
-        return mpmath.re(mpmath.mpmathify(sp.N(formula.subs(values), DIGITS + 10)))
+        number = sp.N(formula.subs(values), DIGITS + 10)
+        return mpmath.re(mpmath.mpmathify(number))
 
     for name, index in (("p", 0), ("q", 1)):
         truth = _total(pair, lambda *masses, index=index: masses[index])
@@ -228,13 +229,17 @@ def _rows(d: PairDerivation, pair: Pair, values: Mapping[sp.Symbol, sp.Expr]) ->
         at_output = [sp.N(law.subs(pair.variable, x), DIGITS) for law in _laws(pair)]
         p, q = map(mpmath.mpmathify, at_output)
         if p > 0 and q > 0:
+            at = f"{d.variable} = {x}"
             value = put(d.loss.subs(d.variable, x))
-            yield Judged("ℓ", f"{d.variable} = {x}", value, mpmath.log(p / q), f"loss({_exact(x)})")
+            truth = mpmath.log(p / q)
+            yield Judged("ℓ", at, value, truth, f"loss({_exact(x)})")
     if d.cgf.expression is not None:
         for tilt in _tilts(d, values):
+            at = f"{d.cgf.tilt} = {tilt}"
             value = put(d.cgf.expression.subs(d.cgf.tilt, tilt))
+            truth = cgf(pair, put(tilt))
             line = f"log(total(lambda x: p(x)*(p(x)/q(x))**({_exact(tilt)}) if p(x)*q(x) else 0))"
-            yield Judged("K", f"{d.cgf.tilt} = {tilt}", value, cgf(pair, put(tilt)), line)
+            yield Judged("K", at, value, truth, line)
     mean = _mean(d)
     if mean is not None:
         yield _judged_moment(pair, "κ₁", 1, put(mean))
@@ -274,10 +279,12 @@ def _outputs(pair: Pair) -> list[sp.Expr]:
 
 
 def _tilts(d: PairDerivation, values: Mapping[sp.Symbol, sp.Expr]) -> list[sp.Expr]:
-    low, high = d.cgf.domain or (-sp.S.One, sp.S.Zero)
-    ends = low.subs(values), high.subs(values)
+    domain = d.cgf.domain or (-sp.S.One, sp.S.Zero)
+    low = domain[0].subs(values)
+    high = domain[1].subs(values)
     tilts = (sp.Rational(-1, 3), sp.Rational(1, 2), sp.Integer(2))
-    return [t for t in tilts if ends[0] < t < ends[1] and t not in d.cgf.removable]
+    inside = [tilt for tilt in tilts if low < tilt < high]
+    return [tilt for tilt in inside if tilt not in d.cgf.removable]
 
 
 def _mean(d: PairDerivation) -> sp.Expr | None:
@@ -304,15 +311,20 @@ def program_of(
     x = pair.variable
     laws = [printer.doprint(law.xreplace({x: sp.Symbol("x")})) for law in _laws(pair)]
     lines = ["from mpmath import *", "mp.dps = 30"]
-    lines += [f"{name} = lambda x: {law}" for name, law in zip("pq", laws, strict=True)]
+    lines.append(f"p = lambda x: {laws[0]}")
+    lines.append(f"q = lambda x: {laws[1]}")
     lines.append("loss = lambda x: log(p(x)/q(x))")
-    lower, upper = pair.support.lower, pair.support.upper
+    lower = pair.support.lower
+    upper = pair.support.upper
     if x.is_integer:
-        low, high = max(lower, -_FARTHEST), min(upper, _FARTHEST)
+        low = max(lower, -_FARTHEST)
+        high = min(upper, _FARTHEST)
         lines.append(f"total = lambda f: fsum(f(mpf(k)) for k in range({low}, {high} + 1))")
     else:
-        kinks = {kink for law in _laws(pair) for kink in _kinks(law, x)} or {sp.S.Zero}
+        kinks = set(_kinks(pair.P, x)) | set(_kinks(pair.Q, x)) or {sp.S.Zero}
         inner = sorted(kink for kink in kinks if lower < kink < upper)
         ends = ", ".join(printer.doprint(end) for end in (lower, *inner, upper))
-        lines += [f"ends = [{ends}]", "total = lambda f: quad(f, ends)"]
-    return "\n".join([*lines, *(f"print({row.program})" for row in rows)]) + "\n"
+        lines.append(f"ends = [{ends}]")
+        lines.append("total = lambda f: quad(f, ends)")
+    lines += [f"print({row.program})" for row in rows]
+    return "\n".join(lines) + "\n"

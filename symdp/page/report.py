@@ -302,7 +302,8 @@ def check_blocks(results: Results, name: str) -> list[Block]:
         row = []
         for true_delta in truths:
             broken_off = Check(method, true_delta, None, reason=_BROKEN_OFF)
-            row.append(by_place[true_delta.epsilon].get(method, broken_off))
+            checks_there = by_place[true_delta.epsilon]
+            row.append(checks_there.get(method, broken_off))
         by_method.append(tuple(row))
     errors = [_row(row, _error) for row in by_method]
     values = [_row(row, _answer) for row in by_method]

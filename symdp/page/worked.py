@@ -118,18 +118,23 @@ def saddle_sheet(law: SumLaw, epsilon: float, order: int) -> list[Row]:
     cumulants = [saddle.cgf, *map(float, law.cumulants(t, highest))]
     sheet = _Sheet([("t > 0 with F₁ = 0", "", digits(t))], {"ε": epsilon, "t": t})
     for j, value in enumerate(cumulants):
-        sheet.given(f"k{_index(j)}", f"nK{derivative_mark(j)}(t)", value)
+        mark = derivative_mark(j)
+        sheet.given(f"k{_index(j)}", f"nK{mark}(t)", value)
     f = {0: cumulants[0] - epsilon * t - math.log(t) - math.log(1 + t)}
     sheet.add("F₀", "k₀ − εt − log(t) − log(1 + t)", f[0])
     for j in range(2, highest + 1):
-        f[j] = cumulants[j] + (-1) ** j * math.factorial(j - 1) * (t**-j + (1 + t) ** -j)
+        index = _index(j)
+        factor = math.factorial(j - 1)
+        f[j] = cumulants[j] + (-1) ** j * factor * (t**-j + (1 + t) ** -j)
         poles = f"(1/t^{j} + 1/(1 + t)^{j})"
         if j > 2:
-            poles = f"{math.factorial(j - 1)}·{poles}"
+            poles = f"{factor}·{poles}"
         sign = "+−"[j % 2]
-        sheet.add(f"F{_index(j)}", f"k{_index(j)} {sign} {poles}", f[j])
+        sheet.add(f"F{index}", f"k{index} {sign} {poles}", f[j])
     for j in range(3, highest + 1):
-        sheet.add(f"ρ{_index(j)}", f"F{_index(j)}/F₂^{{{j}/2}}", f[j] / f[2] ** (j / 2))
+        index = _index(j)
+        ratio = f[j] / f[2] ** (j / 2)
+        sheet.add(f"ρ{index}", f"F{index}/F₂^{{{j}/2}}", ratio)
     escaped = law.mass_at_infinity
     lost = ""
     first = "δ₀"
@@ -142,10 +147,11 @@ def saddle_sheet(law: SumLaw, epsilon: float, order: int) -> list[Row]:
     total = 1.0
     sums = "1"
     for k, value in enumerate(saddle_corrections(order), start=1):
-        name = f"c{_index(k)}"
-        total += sheet.add_correction(name, value)
-        sums = f"{sums} + {name}"
-        sheet.add(f"δ{_index(k)}", f"{lost}{first}·({sums})", escaped + leading * total)
+        index = _index(k)
+        total += sheet.add_correction(f"c{index}", value)
+        sums = f"{sums} + c{index}"
+        partial_sum = escaped + leading * total
+        sheet.add(f"δ{index}", f"{lost}{first}·({sums})", partial_sum)
     return sheet.rows
 
 
@@ -162,7 +168,9 @@ def edgeworth_sheet(law: SumLaw, epsilon: float, order: int) -> list[Row]:
         x = (epsilon - k[1]) / math.sqrt(k[2])
         sheet.add(f"x_{under}", "(ε − k₁)/√(k₂)", x)
         for j in range(3, order + 3):
-            sheet.add(f"λ{_index(j)}", f"k{_index(j)}/k₂^{{{j}/2}}", k[j] / k[2] ** (j / 2))
+            index = _index(j)
+            standardised = k[j] / k[2] ** (j / 2)
+            sheet.add(f"λ{index}", f"k{index}/k₂^{{{j}/2}}", standardised)
         for j, value in enumerate(hermite_values(3 * order + 1, x)):
             sheet.values[f"He{_index(j)}"] = float(value)
         beyond = math.erfc(x / math.sqrt(2)) / 2

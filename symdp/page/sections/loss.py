@@ -215,34 +215,36 @@ def _laws(d: PrivacyLoss) -> Iterator[Line]:
         for number, (weight, alternative) in enumerate(pair.alternatives, start=1):
             k = layout(sp.Integer(number))
             yield equation(read("“Pr”({})", k), weight)
-            for name, law in (("Q", alternative.Q), ("P", alternative.P)):
-                yield equation(read(f"{name}_{{}}({{}})", k, x), _law(law))
+            yield equation(read("Q_{}({})", k, x), _law(alternative.Q))
+            yield equation(read("P_{}({})", k, x), _law(alternative.P))
         return
     mixed = any(weight not in (0, 1) for weight in (*pair.p_weights, *pair.q_weights))
     if not mixed:
-        for name, law in (("Q", pair.Q), ("P", pair.P)):
-            yield equation(read(f"{name}({{}})", x), _law(law))
-        yield from _atom_lines(d, (("Q", pair.q_weights), ("P", pair.p_weights)))
+        yield equation(read("Q({})", x), _law(pair.Q))
+        yield equation(read("P({})", x), _law(pair.P))
+        yield from _atom_lines(d, "Q", pair.q_weights)
+        yield from _atom_lines(d, "P", pair.p_weights)
         return
+    count = len(pair.components)
     for number_of_law, shares in enumerate(zip(pair.p_weights, pair.q_weights, strict=True)):
         if shares == (0, 0):
             continue
         index = layout(sp.Integer(number_of_law))
-        yield equation(read("f_{}({})", index, x), _law(pair.components[number_of_law]))
-        only = tuple(sp.Integer(k == number_of_law) for k in range(len(pair.components)))
-        yield from _atom_lines(d, ((f"f_{number_of_law}", only),))
-    functions = [sp.Function(f"f_{k}")(d.variable) for k in range(len(pair.components))]
+        law = _law(pair.components[number_of_law])
+        yield equation(read("f_{}({})", index, x), law)
+        only = tuple(sp.Integer(k == number_of_law) for k in range(count))
+        yield from _atom_lines(d, f"f_{number_of_law}", only)
+    functions = [sp.Function(f"f_{k}")(d.variable) for k in range(count)]
     for name, weights in (("Q", pair.q_weights), ("P", pair.p_weights)):
-        mixture = sp.Add(*(w * f for w, f in zip(weights, functions, strict=True)))
-        yield equation(read(f"{name}({{}})", x), mixture)
+        products = map(sp.Mul, weights, functions)
+        yield equation(read(f"{name}({{}})", x), sp.Add(*products))
 
 
-def _atom_lines(d: PrivacyLoss, laws: Iterable[tuple[str, tuple[sp.Expr, ...]]]) -> Iterator[Line]:
-    """The probabilities of single values of the output, beside the densities."""
+def _atom_lines(d: PrivacyLoss, name: str, weights: tuple[sp.Expr, ...]) -> Iterator[Line]:
+    """The probabilities of single values of the output under one law, beside its density."""
     x = layout(d.variable)
-    for name, weights in laws:
-        for value, mass in d.pair.atoms_under(weights):
-            yield equation(read(f"{name}({{}} = {{}})", x, value), mass)
+    for value, mass in d.pair.atoms_under(weights):
+        yield equation(read(f"{name}({{}} = {{}})", x, value), mass)
 
 
 def _law(law: sp.Expr | tuple[sp.Expr, ...]) -> sp.Basic:
@@ -584,16 +586,18 @@ def derivative_mark(order: int) -> str:
 
 def _closed_at_zero(d: PrivacyLoss) -> Iterator[Line]:
     """κ₁ … κ₄, skewness and excess in the parameters."""
-    kappa = [series.cumulant_at(d, j, 0) for j in range(1, CUMULANTS + 1)]
-    for j, value in enumerate(kappa, start=1):
+    cumulants = [series.cumulant_at(d, j, 0) for j in range(1, CUMULANTS + 1)]
+    for j, value in enumerate(cumulants, start=1):
         yield equation(read("κ_{}", sp.Integer(j)), value)
-    if kappa[1] != 0:
-        skewness = kappa[2] / kappa[1] ** sp.Rational(3, 2)
-        shorter = sp.factor_terms(skewness), tidy.factor(presented(skewness))
-        skewness = min(shorter, key=sp.count_ops)
-        yield equation("κ₃/κ₂^{3/2}", skewness, words="skewness")
-        excess = sp.factor_terms(kappa[3] / kappa[1] ** 2)
-        yield equation("κ₄/κ₂²", excess, words="excess")
+    _, variance, third, fourth = cumulants
+    if variance == 0:
+        return
+    skewness = third / variance ** sp.Rational(3, 2)
+    forms = (sp.factor_terms(skewness), tidy.factor(presented(skewness)))
+    shortest = min(forms, key=sp.count_ops)
+    yield equation("κ₃/κ₂^{3/2}", shortest, words="skewness")
+    excess = sp.factor_terms(fourth / variance**2)
+    yield equation("κ₄/κ₂²", excess, words="excess")
 
 
 # κ₂, κ₃ and κ₄ in the moments about 0.

@@ -128,15 +128,19 @@ def _product(powers: Iterable[tuple[sp.Expr, sp.Expr]], wave: sp.Expr) -> sp.Exp
                     parts[sp.S.NegativeOne] = exponent
             elif base.could_extract_minus_sign() and exponent.is_integer:
                 parts = {-base: exponent, sp.S.NegativeOne: exponent}
-            elif base.is_Add and (content := base.as_content_primitive())[0] != 1:
-                parts = {content[1]: exponent, sp.Integer(content[0].p): exponent}
-                parts[sp.Integer(content[0].q)] = -exponent
+            elif base.is_Add:
+                content, primitive = base.as_content_primitive()
+                if content != 1:
+                    parts = {primitive: exponent, sp.Integer(content.p): exponent}
+                    parts[sp.Integer(content.q)] = -exponent
             for base_part, times in parts.items():
                 exponents[base_part] = exponents.get(base_part, sp.S.Zero) + times * power
     powers_joined = [base ** sp.expand(power) for base, power in exponents.items() if base != 1]
+    product = sp.Mul(*powers_joined)
     if STEP in wave.free_symbols:
-        return sp.Mul(*powers_joined) * sp.exp(sp.factor(height)) * sp.exp(wave)
-    return sp.Mul(*powers_joined) * sp.exp(sp.factor_terms(sp.expand(height + wave)))
+        return product * sp.exp(sp.factor(height)) * sp.exp(wave)
+    exponent_joined = sp.factor_terms(sp.expand(height + wave))
+    return product * sp.exp(exponent_joined)
 
 
 def _common(
