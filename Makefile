@@ -1,5 +1,5 @@
 # make run    two jobs, derived, accounted for, proved; a figure in out/profile.svg; ten seconds
-# make test   ruff, mypy and every test that is not slow; 8 minutes of two idle cores
+# make test   ruff, mypy and every test that is not slow; 3 to 8 minutes of two idle cores
 # make test-ROOM  the quick tests of one room: make test-numeric, make test-derive, ...
 # make slow   of each slow test its first case and its last; 44 minutes of a processor, on all cores
 # make sweep  what make slow leaves out, by hand: the cases between, and those of a minute or more

@@ -1,6 +1,7 @@
 """Cases that hold a promise which the package does not keep today, and by how much it misses it.
 
-Each is run and expected to fail; one that passes again fails the run until its line is gone.
+Each is run and may fail. Some pass on processors whose roundings fall otherwise; of one that passes
+everywhere the line goes.
 """
 
 from __future__ import annotations
