@@ -188,21 +188,23 @@ def _laws_drawn(mechanism: Mechanism, low: float, high: float) -> tuple[Any, lis
 
     x = mechanism.variable
     source = mechanism.source
-    dense = np.linspace(low, high, _DRAWN)
     if isinstance(source, Radial):
+        places = np.linspace(low, high, _DRAWN)
         height = compile_numpy(source.density, [x])
-        away = np.abs(dense - float(source.sensitivity))
+        away = np.abs(places - float(source.sensitivity))
         with np.errstate(all="ignore"):
-            logs = [np.log(height(distance)) for distance in (away, np.abs(dense))]
-            return dense, [values - np.log(height(np.zeros(1))) for values in logs], ""
+            log_top = np.log(height(np.zeros(1)))
+            logs = [np.log(height(distance)) - log_top for distance in (away, np.abs(places))]
+        return places, logs, ""
     pair = mechanism.pair()
     if pair.support.points:
         places = np.asarray([float(point) for point in pair.support.points])
         masses = [np.asarray([float(sp.log(m)) for m in law]) for law in (pair.P, pair.Q)]
         return places, masses, "o"
-    places = dense
-    mark = ""
-    if pair.support.kind != "interval":
+    if pair.support.kind == "interval":
+        places = np.linspace(low, high, _DRAWN)
+        mark = ""
+    else:
         places = np.arange(math.floor(low), math.ceil(high) + 1.0)
         mark = "o"
     with np.errstate(all="ignore"):

@@ -107,7 +107,7 @@ def test_what_adds_no_noise_says_so() -> None:
         mechanisms.laplace(b=2).quantile([0.5, 1.0])
 
 
-@pytest.mark.quick_cases("mechanism1")
+@pytest.mark.quick_cases("mechanism1", "mechanism2")
 @pytest.mark.parametrize(
     "mechanism",
     [
