@@ -32,7 +32,7 @@ import sympy as sp
 from flint import arb, ctx, fmpq
 from numpy.polynomial import chebyshev
 
-from symdp.arguments import real, share, whole
+from symdp.arguments import listed, real, share, whole
 from symdp.balls.mass import enclose_mass
 from symdp.emit.numpy import compile_numpy
 from symdp.errors import AccuracyError, InputError, SymdpError, at
@@ -188,7 +188,8 @@ def compare(
     >>> [(row.mechanism.name, round(row.guarantee.epsilon, 6)) for row in rows]
     [('gaussian', 1.356467), ('laplace', 1.913757)]
     """
-    is_sized = not all(a_mechanism(noise).is_concrete for noise in noises)
+    compared = listed(noises, "give a list of mechanisms")
+    is_sized = not all(a_mechanism(noise).is_concrete for noise in compared)
     is_double = std is not None and mean_abs is not None
     if is_double or (is_sized and std is None and mean_abs is None):
         raise InputError("give the size of the noise: std or mean_abs, one of them")
@@ -203,7 +204,7 @@ def compare(
                 raise InputError(f"{WORDS[measure]} {target}: it must be positive")
     rows = []
     last: SymdpError = InputError("give a noise to compare")
-    for noise in noises:
+    for noise in compared:
         try:
             noise_of_size = a_mechanism(noise)
             if measure is not None:
