@@ -404,7 +404,9 @@ def _end_loss(outline: Outline, side: int, exact: arb | None) -> arb | None:
 def _waves(before: list[arb | None], after: list[arb | None], apart: arb) -> arb | None:
     """Return what holds losses that go up and down towards an end, None where they do not.
 
-    Within an octave they move as far as between far octaves, and no farther at the second one.
+    Within an octave they move as far as between far octaves, and no farther at the second one. Of
+    waves the places that are looked at need not meet the crests: half of what they span is added
+    on either side.
     """
     known_before = [ball for ball in before if ball is not None]
     known_after = [ball for ball in after if ball is not None]
@@ -415,7 +417,8 @@ def _waves(before: list[arb | None], after: list[arb | None], apart: arb) -> arb
     largest_after = float(abs(hull).upper())
     if largest_after > 2.0 * largest_before or 8.0 * float(hull.rad()) < float(apart.upper()):
         return None
-    return functools.reduce(arb.union, known_before, hull)
+    hull = functools.reduce(arb.union, known_before, hull)
+    return hull + arb(0, hull.rad())
 
 
 def _has_mass(outline: Outline) -> NDArray[np.bool_]:
