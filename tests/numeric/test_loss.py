@@ -329,5 +329,5 @@ def test_a_loss_that_goes_up_and_down_for_ever_has_a_range():
     low, high = loss_law(noise, "remove").loss_bounds
     s = 1 / 2000
     crest = math.sqrt(3) * s
-    assert s - 2 * crest < low < s - crest * (1 - 1e-5)  # crests need not be met: half more is added
+    assert s - 2 * crest < low < s - crest * (1 - 1e-5)
     assert s + crest * (1 - 1e-5) < high < s + 2 * crest
