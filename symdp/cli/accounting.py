@@ -1,8 +1,7 @@
-"""Commands over the profile: curve, verify, certify, calibrate, tradeoff, renyi and audit."""
+"""Commands over the profile: curve, verify, calibrate, tradeoff, renyi and audit."""
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +16,6 @@ from symdp.cli import job as words
 from symdp.cli.asking import How, SoFar, in_time, seconds_of
 from symdp.cli.display import (
     check_drawing,
-    check_output,
     meaning,
     one_line,
     print_json,
@@ -29,8 +27,8 @@ from symdp.cli.display import (
 )
 from symdp.cli.job import Job
 from symdp.cli.working import working
-from symdp.decimal_text import given, rounded, rounded_exponential, scientific
-from symdp.errors import AccuracyError, InputError
+from symdp.decimal_text import given, rounded, rounded_exponential
+from symdp.errors import InputError
 from symdp.interrupt import limit
 from symdp.page.document import Block, Sentence, Table
 
@@ -39,8 +37,6 @@ if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
     from symdp.page.verification import Check
     from symdp.questions.calibrate import AttackCalibration, Calibrated, Calibration
-    from symdp.questions.certificate import Certificate
-    from symdp.questions.claim import CheckedClaim
     from symdp.questions.composition import Composition
     from symdp.questions.design.scaled import ScaledSteps, SharedBudget
     from symdp.questions.guarantee import Guarantee
@@ -53,8 +49,6 @@ _MOST_NAMED = 3  # mechanisms in a title
 _AT_ONCE = 25  # points that are taken together, between two signs of life
 _SHOWN = 1e-9  # relative; closer bounds look like the value itself
 _MOST_DIGITS = 12  # digits of a true δ, where so many are known
-_ALL_DIGITS = 15  # from which on the ends are shown as they were proved
-_RATE_DIGITS = 30  # more than the rates of an attack have
 _MOST_RATES = 1000  # false positive rates
 _DRAWN = 101  # false positive rates of a figure, on the unit interval
 
@@ -316,180 +310,6 @@ def _check_row(c: Check, notes: dict[str, str]) -> list[str]:
     return [c.method, c.answer.kind, value, error, f"{c.answer.seconds:.4f}", mark]
 
 
-def certify(
-    *,
-    epsilon: str | None = None,
-    delta: str | None = None,
-    job: Job,
-    digits: str = "15",
-    file: Path | None = None,
-    with_checker: bool = False,
-    how: How,
-) -> None:
-    """Print two decimals between which δ (or ε) is proved to lie, every rounding included."""
-    if (epsilon is None) == (delta is None):
-        raise InputError("give --epsilon E or --delta D, one of the two")
-    wanted = words.whole(digits, "--digits", 1, 200)
-    if file is None and with_checker:
-        raise InputError("--with-checker goes with --certificate FILE.json")
-    if file is not None:
-        number = words.number(epsilon or delta or "", "--epsilon or --delta")
-        which = "delta" if epsilon is None else "epsilon"
-        _certificate(file, with_checker, job, how, wanted, {which: number})
-        return
-    at = words.delta(str(delta)) if epsilon is None else words.real(epsilon, "--epsilon")
-    what = f"ε(δ = {delta})" if epsilon is None else f"δ({epsilon})"
-    prove, bound = ("certify", "delta") if delta is None else ("certify_epsilon", "epsilon")
-    proved: Certificate = how.ask(
-        f"proof of {what} of {job.subject}",
-        job.build,
-        lambda steps: getattr(steps, prove)(at, wanted, how.side),
-        lambda steps: getattr(steps, bound)(at, "moments", how.side),
-    )
-    how.tell(proved, _ends)
-
-
-def _ends(proved: Certificate) -> Iterator[Block]:
-    """Yield the two ends, the lower one rounded down and the upper one up."""
-    of_epsilon = proved.quantity == "epsilon"
-    what = f"ε(δ = {proved.delta_text()})" if of_epsilon else f"δ({proved.epsilon_text()})"
-    low, high = proved.lower_decimal, proved.upper_decimal
-    if proved.kind == "bound" and proved.sum_digits is not None:
-        yield Sentence(f"{what} is at most")
-        yield Sentence("  ", answer=high)
-        yield Sentence(
-            "  proved, every rounding included; the sum that bounds it was taken to "
-            f"{proved.digits} digits"
-        )
-        yield from source(proved)
-        return
-    if proved.digits_asked < _ALL_DIGITS:
-        low = scientific(Fraction(low), proved.digits_asked, up=False)
-        high = scientific(Fraction(high), proved.digits_asked, up=True)
-    fewer = ""
-    if proved.digits < proved.digits_asked:
-        fewer = f"; {proved.digits} digits, of {proved.digits_asked} that were tried"
-    yield Sentence(f"{what} lies between")
-    yield from (Sentence("  ", answer=end) for end in (low, high))
-    yield Sentence(f"  proved, every rounding included{fewer}")
-    yield from source(proved)
-
-
-def _certificate(
-    file: Path,
-    with_checker: bool,
-    job: Job,
-    how: How,
-    digits: int,
-    goals: dict[str, Fraction],
-) -> None:
-    """Write a certificate, beside it the checker if asked, and print what is claimed."""
-    from symdp.durable import replace_text
-    from symdp.questions.certificate_file import CHECKER, certificate
-
-    def ask(steps: Composition) -> dict[str, Any]:
-        return certificate(steps, digits=min(digits, 15), direction=how.side, **goals)
-
-    check_output(file, "json")
-    document = how.ask(f"certificate of {job.subject}", job.build, ask)
-    replace_text(file, json.dumps(document, indent=1) + "\n")
-    claim = document["claim"]
-    print(f"{file}: {claim['lower']} ≤ δ({claim['epsilon']}) ≤ {claim['upper']}")
-    if "assumed" in document:
-        whose = "the laws in the file" if "shuffled" in document else "the pair at the sensitivity"
-        print(f"{file}: proved of {whose}; {document['assumed']}")
-    if with_checker:
-        beside = file.with_name(CHECKER.name)
-        beside.write_text(CHECKER.read_text(encoding="utf-8"), encoding="utf-8")
-        print(f"{beside}: run it as python {beside.name} {file.name}")
-
-
-def check(file: Path, *, time_limit: str = "60") -> None:
-    """Check a certificate by a program of its own: 500 lines of code, and integers alone decide.
-
-    Exit code 1 where the claim is not proved, 2 where the file is no certificate.
-    """
-    from symdp.questions import certificate_file
-
-    with working(f"checking {file}"):
-        verdict = certificate_file.check(file, seconds_of(time_limit))
-    if verdict.code == 2 and not file.is_file():
-        raise InputError(f"{file}: there is no such file, which certify --certificate FILE writes")
-    if verdict.code:
-        raise (InputError if verdict.code == 2 else AccuracyError)(f"{file}: {verdict.text}")
-    print(one_line(verdict.text))
-
-
-def check_claim(
-    *,
-    claim: str,
-    job: Job,
-    how: How,
-) -> int:
-    """Prove or refute that steps have a stated (ε, δ), or say which smaller ε would do.
-
-    Exit code 0 where it holds, 1 where it is refuted or neither is shown.
-    """
-    from symdp.questions.claim import read_claim
-
-    at, most = read_claim(claim)
-    checked: CheckedClaim = how.ask(
-        f"claim about {job.subject}",
-        job.build,
-        lambda steps: steps.check_claim(at, most, how.side),
-        lambda steps: steps.delta(float(at), "moments", how.side),
-    )
-    how.tell(checked, _verdict)
-    return int(not checked.holds)
-
-
-def _verdict(checked: CheckedClaim) -> Iterator[Block]:
-    proved, is_bound = checked.is_proved, checked.answer.kind_for_pair == "bound"
-    how = "an upper bound" if is_bound else "the exact formula in floating point"
-    head = {
-        "proved": "proved",
-        "exact": f"true, by {how}",
-        "refuted": "refuted" if proved else f"refuted, by {how}",
-        "open": "open: neither proved nor refuted",
-    }[checked.verdict]
-    better = None if checked.would_do is None else rounded(checked.would_do, 12, "up")
-    if checked.is_loose:
-        head += f", but loose: ε = {better} would do"
-    answer, attack = checked.answer, checked.attack
-    low, high = answer.bound_texts(9)
-    if proved:
-        entries = answer.to_json()
-        digits = max(entries["digits"], 6) + 3
-        low = rounded(Fraction(entries["lower"]), digits, "down")
-        high = rounded(Fraction(entries["upper"]), digits, "up")
-    sure = ", proved, every rounding included" if proved else ""
-    at, most = _exactly(checked.epsilon), _exactly(checked.delta)
-    yield Sentence("", answer=head)
-    yield Sentence(f"  δ({at}) lies between {low or 0} and {high or 1}{sure}; claimed is {most}")
-    if attack is not None:
-        miss, least = (_complement(rate) for rate in (attack.true_positive_rate, attack.allowed))
-        alarm = rounded(attack.false_positive_rate, _RATE_DIGITS)
-        yield Sentence(
-            f"  an attack has false positive rate {alarm} and false negative rate {miss}, in "
-            f"direction {attack.direction}; the claim allows no less than {least}"
-        )
-    if better is not None and not checked.holds:
-        yield Sentence(f"  ε = {better} would do at this δ")
-    yield from source(answer)
-
-
-def _exactly(value: Fraction) -> str:
-    """Return a number as a decimal, or as a ratio where a short decimal is another number."""
-    text = rounded(value, 20)
-    return text if Fraction(text) == value else str(value)
-
-
-def _complement(rate: Fraction) -> str:
-    """Return 1 less a rate, written so that no digit is lost where the rate is small."""
-    text = rounded(min(rate, 1 - rate), _RATE_DIGITS)
-    return text if rate > 1 - rate else f"1 − {text}"
-
-
 def calibrate(
     *,
     parameter: str | None = None,
@@ -569,9 +389,15 @@ def _narrowed(parameter: str, visited: Mapping[Any, tuple[float, bool]]) -> str:
 
     met = [value for value, (_, meets) in visited.items() if meets]
     missed = [value for value, (_, meets) in visited.items() if not meets]
-    if not met or not missed:
-        return f"every value of {parameter} that was visited {'meets' if met else 'misses'} it"
-    best, worst = (min(met), max(missed)) if max(missed) < max(met) else (max(met), min(missed))
+    if not met:
+        return f"every value of {parameter} that was visited misses it"
+    if not missed:
+        return f"every value of {parameter} that was visited meets it"
+    best = max(met)
+    worst = min(missed)
+    if max(missed) < max(met):
+        best = min(met)
+        worst = max(missed)
     return f"{parameter} = {decimal(best)} meets it and {decimal(worst)} does not"
 
 

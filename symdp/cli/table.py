@@ -231,11 +231,11 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "curve": ("accounting.curve", "Print the privacy profile δ(ε), and draw it."),
     "verify": ("accounting.verify", "Compare every accountant with a many-digit reference."),
     "certify": (
-        "accounting.certify",
+        "proofs.certify",
         "Print two decimals between which δ (or ε) is proved to lie.",
     ),
-    "check": ("accounting.check", "Check a certificate by a program of its own."),
-    "check-claim": ("accounting.check_claim", "Prove or refute a stated (ε, δ)."),
+    "check": ("proofs.check", "Check a certificate by a program of its own."),
+    "check-claim": ("proofs.check_claim", "Prove or refute a stated (ε, δ)."),
     "calibrate": ("accounting.calibrate", "Print the parameter that just meets (ε, δ)."),
     "sensitivities": (
         "derivatives.sensitivities",
