@@ -81,8 +81,11 @@ class SecondLook:
         points = [point for point in sorted(self.heights) if self.heights[point] > _FAINT * top]
         for left, middle, right in zip(points, points[1:], points[2:], strict=False):
             share = (middle - left) / (right - left)
-            logs = [math.log(self.heights[point]) for point in (left, middle, right)]
-            gap = (1.0 - share) * logs[0] + share * logs[2] - logs[1]
+            log_left = math.log(self.heights[left])
+            log_middle = math.log(self.heights[middle])
+            log_right = math.log(self.heights[right])
+            chord = (1.0 - share) * log_left + share * log_right
+            gap = chord - log_middle
             if gap > _ROUNDING and self._is_below_chord((left, middle, right)):
                 return Contradiction((left, middle, right))
         return None
@@ -219,10 +222,11 @@ def _quantiles(heights: dict[float, float]) -> list[float]:
 def _all_between(heights: dict[float, float]) -> list[float]:
     """Return all integers around the largest masses, up to twice as many as there are quantiles."""
     top = max(heights.values(), default=0.0)
-    centre = max(heights, key=lambda point: heights[point], default=0.0)
+    centre = max(heights, key=heights.__getitem__, default=0.0)
     far = [abs(point - centre) for point in heights if heights[point] > 1e-12 * top]
-    reach = min(max(far, default=0.0), 2.0 * _QUANTILES)
-    return [centre + step for step in range(-int(reach), int(reach) + 1)]
+    farthest = max(far, default=0.0)
+    reach = int(min(farthest, 2.0 * _QUANTILES))
+    return [centre + step for step in range(-reach, reach + 1)]
 
 
 def _gamma(argument: Any) -> Any:

@@ -58,10 +58,14 @@ def _without_logs(expression: sp.Expr) -> int | None:
 
 def _with_positive_bessels(expression: sp.Expr) -> sp.Expr:
     """Put positive symbols for I and K of what is positive, of which SymPy knows no sign."""
-    bessels = {b for b in expression.atoms(sp.besselk) if b.args[0].is_real}
-    bessels |= {b for b in expression.atoms(sp.besseli) if b.args[0].is_nonnegative}
-    positive = [b for b in bessels if b.args[1].is_positive]
-    return expression.xreplace({b: sp.Dummy(positive=True) for b in positive})
+    bessels = set()
+    for bessel in expression.atoms(sp.besselk, sp.besseli):
+        order, argument = bessel.args
+        is_first_kind = isinstance(bessel, sp.besseli)
+        has_positive_values = order.is_nonnegative if is_first_kind else order.is_real
+        if has_positive_values and argument.is_positive:
+            bessels.add(bessel)
+    return expression.xreplace({bessel: sp.Dummy(positive=True) for bessel in bessels})
 
 
 def sign_from_one_on(expression: sp.Expr) -> int | None:

@@ -19,13 +19,8 @@ from symdp.density.check import (
     tilts_to_check,
     with_values,
 )
-from symdp.density.integrate import (
-    TiltedStretch,
-    definite,
-    hypergeometric,
-    stretches_of,
-    tilt_symbol,
-)
+from symdp.density.integral_rules import hypergeometric
+from symdp.density.integrate import TiltedStretch, definite, stretches_of, tilt_symbol
 from symdp.density.mixture import Term
 from symdp.density.normal_form import Integrand, LogForm, exponential_terms
 from symdp.density.pieces import pieces, points

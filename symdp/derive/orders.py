@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import sympy as sp
 
-from symdp.density.integrate import hypergeometric
+from symdp.density.integral_rules import hypergeometric
 from symdp.density.signs import compare
 from symdp.derive.cgf import derive_cgf
 from symdp.derive.child import compute

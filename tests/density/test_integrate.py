@@ -7,9 +7,10 @@ import pytest
 import sympy as sp
 from derive_examples import R, k, n, x
 
-from symdp.density import integrate
+from symdp.density.integral_rules import INTEGRAL_RULES, LAST_RULES
 from symdp.density.integrate import Integrand, definite, entry_of
 from symdp.density.normal_form import LogForm, log_form
+from symdp.density.sum_rules import SUM_RULES
 
 t = sp.Symbol("t", real=True)
 AT = R(2, 7)  # the tilt at which values are compared
@@ -116,7 +117,7 @@ def asked_of(name: str) -> Integrand:
 def test_every_rule_of_the_table_is_asked() -> None:
     entries = [entry_of(asked_of(name)) for name in (*INTEGRALS, *SUMS)]
     asked = {rule for entry in entries if entry is not None for rule in entry.rules}
-    rules = (*integrate._INTEGRAL_RULES, *integrate._LAST_RULES, *integrate._SUM_RULES)
+    rules = (*INTEGRAL_RULES, *LAST_RULES, *SUM_RULES)
     assert {rule.__name__ for rule in rules} == asked
 
 
