@@ -33,11 +33,15 @@ def decimal_fraction(text: str) -> Fraction:
     mantissa, _, exponent = text.lower().partition("e")
     whole, _, fraction = mantissa.partition(".")
     digits = (whole + fraction).lstrip("0") or "0"
-    huge = len(exponent.lstrip("+-0")) > len(str(MOST_DIGITS))
-    power = MOST_DIGITS + 1 if huge else int(exponent or 0) - len(fraction)
+    power = MOST_DIGITS + 1
+    exponent_length = len(exponent.lstrip("+-0"))
+    if exponent_length <= len(str(MOST_DIGITS)):
+        power = int(exponent or 0) - len(fraction)
     if max(len(digits), abs(power)) > MOST_DIGITS:
         raise InputError(f"the number {shorten(text, 20)} has over {MOST_DIGITS} digits")
-    return Fraction(int(digits) * 10 ** max(power, 0), 10 ** max(-power, 0))
+    numerator = int(digits) * 10 ** max(power, 0)
+    denominator = 10 ** max(-power, 0)
+    return Fraction(numerator, denominator)
 
 
 def shorten(text: str, length: int = 40) -> str:

@@ -210,7 +210,8 @@ def _deviation(noises: Iterator[tuple[sp.Expr, int]]) -> sp.Expr:
     listed = [(sigma, many) for sigma, many in noises if many]
     if any(sigma == 0 for sigma, _ in listed):
         return sp.S.Zero
-    return 1 / sp.sqrt(sp.Add(*(many / sigma**2 for sigma, many in listed)))
+    precisions = [many / sigma**2 for sigma, many in listed]
+    return 1 / sp.sqrt(sp.Add(*precisions))
 
 
 def _tree(event: Any, relation: NeighboringRelation) -> _Made:

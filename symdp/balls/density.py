@@ -110,10 +110,13 @@ def _spread(members: list[Mechanism]) -> list[Mechanism]:
     At other values the quadrature that every law is built with finds a mass that is not 1.
     """
     members = sorted(members, key=lambda m: [float(value) for _, value in m.bound])
+    last = len(members) - 1
     most = min(len(members), _MOST_CHECKED)
-    share = (len(members) - 1) / max(most - 1, 1)
+    share = last / max(most - 1, 1)
     places = [round(k * share) for k in range(most)]
-    return [members[k] for k in dict.fromkeys((0, len(members) - 1, places[most // 2], *places))]
+    middle = places[most // 2]
+    in_order = dict.fromkeys([0, last, middle, *places])
+    return [members[k] for k in in_order]
 
 
 @lru_cache(maxsize=256)

@@ -239,11 +239,17 @@ def _halves(
     x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
 ) -> list[tuple[sp.Expr, sp.Symbol, sp.Expr, sp.Expr]]:
     """Return x in each half with its variable and ends: end ± e^{−s} beside a finite end."""
-    length = upper - lower if lower.is_finite and upper.is_finite else sp.Integer(2)
+    half_length = sp.Integer(1)
+    if lower.is_finite and upper.is_finite:
+        half_length = (upper - lower) / 2
     s = sp.Dummy("s", real=True)
-    near = -sp.log(length / 2), sp.oo
-    first = (lower + sp.exp(-s), s, *near) if lower.is_finite else (x, x, lower, upper - 1)
-    second = (upper - sp.exp(-s), s, *near) if upper.is_finite else (x, x, lower + 1, upper)
+    nearest = -sp.log(half_length)
+    first = (x, x, lower, upper - 1)
+    if lower.is_finite:
+        first = (lower + sp.exp(-s), s, nearest, sp.oo)
+    second = (x, x, lower + 1, upper)
+    if upper.is_finite:
+        second = (upper - sp.exp(-s), s, nearest, sp.oo)
     return [first, second]
 
 

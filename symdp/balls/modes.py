@@ -295,10 +295,18 @@ class _Slope:
 
     def _far_out(self, low: arb, high: arb) -> _Sign:
         """Return the sign on a cell up to infinity, where terms that cancel are told in 1/x."""
-        side, near = (1, low) if high == _INFINITE else (-1, -high)
-        if not (near > 0 and near.is_finite() and max(-low, high) == _INFINITE):
+        side = -1
+        near = -high
+        far = -low
+        if high == _INFINITE:
+            side = 1
+            near = low
+            far = high
+        is_far_out = near > 0 and near.is_finite() and far == _INFINITE
+        if not is_far_out:
             return None
-        return _first(self._inverted(side), _ZERO, (1 / near).upper(), at_end=True)
+        inverse = (1 / near).upper()
+        return _first(self._inverted(side), _ZERO, inverse, at_end=True)
 
     @lru_cache(maxsize=2)  # noqa: B019 (of one decision)
     def _inverted(self, side: int) -> list[Ranges]:

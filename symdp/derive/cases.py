@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from typing import TYPE_CHECKING
 
 import sympy as sp
@@ -40,10 +40,12 @@ def range_cases(mechanism: Mechanism, direction: str) -> tuple[Case, ...]:
     that is tried decides more than the reason says.
     """
     symbols = {str(s.name): s for s in mechanism.parameters.values()}
-    shares = [p.name for p in mechanism.declared if p.domain == "open probability"]
-    mechanism = mechanism.assuming([f"{name} < 1" for name in shares if name in symbols])
-    cases = tuple(_cases(mechanism, direction, (), _DEPTH))
-    if len(cases) < 2 or all(case.ends is None and case.is_open for case in cases):
+    probabilities = [p.name for p in mechanism.declared if p.domain == "open probability"]
+    conditions = [f"{name} < 1" for name in probabilities if name in symbols]
+    restricted = mechanism.assuming(conditions)
+    cases = tuple(_cases(restricted, direction, (), _DEPTH))
+    is_undecided = all(case.ends is None and case.is_open for case in cases)
+    if len(cases) < 2 or is_undecided:
         return ()
     return tuple(case.named(symbols) for case in cases)
 
@@ -115,13 +117,16 @@ def open_gap(error: BaseException) -> sp.Expr | None:
 def _gaps(parts: tuple[Piece, ...], x: sp.Symbol) -> Iterator[sp.Expr]:
     """Yield what has no certain sign in the slopes of a loss, and between its limits."""
     finite = [piece for piece in parts if not piece.loss.is_infinite]
-    for piece in finite:
-        if piece.slope == "unknown":
-            yield from _coefficients(sp.diff(piece.loss, x), x)
-    if not any(piece.slope == "unknown" for piece in finite):
-        limits = {end for piece in finite for end in end_limits(piece, x) if end is not None}
-        several = sorted((end for end in limits if not end.is_infinite), key=sp.default_sort_key)
-        yield from (a - b for a, b in combinations(several[:_FEW], 2))
+    unknown = [piece for piece in finite if piece.slope == "unknown"]
+    for piece in unknown:
+        yield from _coefficients(sp.diff(piece.loss, x), x)
+    if unknown:
+        return
+    ends = set(chain.from_iterable(end_limits(piece, x) for piece in finite))
+    limits = [end for end in ends if end is not None and not end.is_infinite]
+    limits.sort(key=sp.default_sort_key)
+    for a, b in combinations(limits[:_FEW], 2):
+        yield a - b
 
 
 def _coefficients(slope: sp.Expr, x: sp.Symbol) -> Iterator[sp.Expr]:

@@ -56,7 +56,8 @@ def _smooth_sum(function: Callable[..., Any], first: int, last: int, small: arb)
             above = function(end + acb(0, 1) * y, analytic=analytic)
             below = function(end - acb(0, 1) * y, analytic=analytic)
             falling = (-2 * arb.pi() * y).exp()  # e^{2πy} of a wide ball says nothing
-            return acb((above - below) * falling / (1 + falling))
+            difference = above - below
+            return acb(difference * falling / (1 + falling))
 
         total -= sign * _integral(weighed, arb(0), height, size * small, small).imag
     if total.is_finite():

@@ -58,8 +58,10 @@ def _log_near_difference(middle: Any, half: Any) -> Any:
     """Return log(erf(m + h) − erf(m − h)) by Gauss's rule, of exponents of ten or so at most."""
     nodes, weights = _rule()
     turn = half[:, None] * nodes
-    integral = np.exp(-turn * (2.0 * middle[:, None] + turn)) @ weights
-    return np.log(2.0 / np.sqrt(np.pi) * half * integral) - middle * middle
+    exponent = -turn * (2.0 * middle[:, None] + turn)
+    integral = np.exp(exponent) @ weights
+    log_integral = np.log(2.0 / np.sqrt(np.pi) * half * integral)
+    return log_integral - middle * middle
 
 
 @lru_cache(maxsize=1)
@@ -143,24 +145,31 @@ def _log(_detail: object, value: Any) -> Any:
 
 def _log_sum_exp(logs: list[float | None], *arguments: Any) -> Any:
     """Log Σ c exp(a) around its largest term with a positive coefficient."""
-    exponents = [
-        a if log is None else a + log for a, log in zip(arguments[1::2], logs, strict=True)
-    ]
-    if len(logs) == 2 and all(np.ndim(c) == 0 and np.isreal(c) and c > 0 for c in arguments[::2]):
-        first, second = (np.log(c) + a for c, a in zip(arguments[::2], exponents, strict=True))
-        if not (np.iscomplexobj(first) or np.iscomplexobj(second)):
-            return np.logaddexp(first, second)
-    spread = np.broadcast_arrays(*arguments[::2], *exponents)
-    c, a = np.stack(spread[: len(logs)]), np.stack(spread[len(logs) :])
+    factors = arguments[::2]
+    exponents = []
+    for exponent, log in zip(arguments[1::2], logs, strict=True):
+        exponents.append(exponent if log is None else exponent + log)
+    if len(logs) == 2:
+        are_positive = all(np.ndim(c) == 0 and np.isreal(c) and c > 0 for c in factors)
+        if are_positive:
+            first = np.log(factors[0]) + exponents[0]
+            second = np.log(factors[1]) + exponents[1]
+            if not (np.iscomplexobj(first) or np.iscomplexobj(second)):
+                return np.logaddexp(first, second)
+    spread = np.broadcast_arrays(*factors, *exponents)
+    c = np.stack(spread[: len(logs)])
+    a = np.stack(spread[len(logs) :])
     weights = np.where(c.real > 0, np.log(np.abs(c)) + a.real, -np.inf)
     pivot = np.argmax(weights, axis=0)[np.newaxis]
     top = np.take_along_axis(c, pivot, 0)
     peak = np.take_along_axis(a, pivot, 0)
     shares = c * np.exp(a - peak) / top
     np.put_along_axis(shares, pivot, 0.0, 0)
-    value = (peak + np.log(top))[0] + _log1p(None, shares.sum(axis=0))
+    log_largest = (peak + np.log(top))[0]
+    value = log_largest + _log1p(None, shares.sum(axis=0))
     # An infinite peak leaves inf − inf in the shares, though the answer is plain.
-    return np.where(np.isfinite(peak[0].real), value, peak[0])
+    is_finite = np.isfinite(peak[0].real)
+    return np.where(is_finite, value, peak[0])
 
 
 def _unit_log_sum_exp(logs: list[float | None], *arguments: Any) -> Any:

@@ -181,19 +181,23 @@ class IndividualFilter(Stateful):
         return values, np.where(decimal, nearest, above) * self._per_unit
 
     def _decide(self, mu: Array, units: Array) -> tuple[Array, Pair]:
-        after = _added(self._sums, _squared(units))
+        spent, spent_below = self._sums
+        after, after_below = _added(self._sums, _squared(units))
         most, least = self._most
-        fits = (after[0] < most) | ((after[0] == most) & (after[1] <= least))
+        fits = (after < most) | ((after == most) & (after_below <= least))
         scale = fits.astype(np.float64)
-        spent = np.where(fits, after[0], self._sums[0]), np.where(fits, after[1], self._sums[1])
+        total = np.where(fits, after, spent)
+        total_below = np.where(fits, after_below, spent_below)
         if self.last == "scale":
-            unspent = (most - self._sums[0]) + (least - self._sums[1])
-            last = ~fits & (unspent > 0.0)
+            unspent = (most - spent) + (least - spent_below)
+            is_last = ~fits & (unspent > 0.0)
+            rounded_down = unspent * (1.0 - 4e-16)
             with np.errstate(divide="ignore", invalid="ignore"):
-                share = np.sqrt(unspent * (1.0 - 4e-16)) / float(self._scale) / mu * (1.0 - 1e-15)
-            scale = np.where(last, np.minimum(share, 1.0), scale)
-            spent = np.where(last, most, spent[0]), np.where(last, least, spent[1])
-        return scale, spent
+                share = np.sqrt(rounded_down) / float(self._scale) / mu * (1.0 - 1e-15)
+            scale = np.where(is_last, np.minimum(share, 1.0), scale)
+            total = np.where(is_last, most, total)
+            total_below = np.where(is_last, least, total_below)
+        return scale, (total, total_below)
 
     def status(self) -> dict[str, Any]:
         """Return budget, how many records are used up, and what is proved."""
@@ -232,13 +236,15 @@ class IndividualFilter(Stateful):
     @classmethod
     def from_state(cls, state: dict[str, Any], path: Path) -> IndividualFilter:
         """Return the filter of a state that was read."""
-        restored = cls(int(state["records"]), read(state["budget"]), last=state["last"], path=path)
+        budget = read(state["budget"])
+        restored = cls(int(state["records"]), budget, last=state["last"], path=path)
         data = zlib.decompress(base64.b64decode(state["units_spent"]))
         sums = np.frombuffer(data, dtype="<f8").astype(np.float64)
         restored.n = int(number(state["steps"], "steps"))
-        if sums.size != 2 * len(restored):
+        records = len(restored)
+        if sums.size != 2 * records:
             raise InputError(f"{path}: the state does not have its {state['records']} records")
-        restored._sums = sums[: len(restored)], sums[len(restored) :]
+        restored._sums = sums[:records], sums[records:]
         return restored
 
 

@@ -243,7 +243,11 @@ class NormGrid:
 
     def levels(self, multiplier: float) -> tuple[Array, Array]:
         """Return noise over contribution of every bucket, rounded down and rounded up."""
-        lower = np.concatenate([[0.0], self.edges[:-1]]) * (1.0 - 4.0 * _SLACK)
+        lower_edges = np.concatenate([[0.0], self.edges[:-1]]) * (1.0 - 4.0 * _SLACK)
         with np.errstate(divide="ignore"):
-            below, above = multiplier / self.edges, multiplier / lower
-        return np.concatenate([[np.inf], below]), np.concatenate([[np.inf], above])
+            below = multiplier / self.edges
+            above = multiplier / lower_edges
+        no_contribution = [np.inf]
+        rounded_down = np.concatenate([no_contribution, below])
+        rounded_up = np.concatenate([no_contribution, above])
+        return rounded_down, rounded_up

@@ -163,29 +163,35 @@ def _edgeworth_error(steps: Summands) -> float:
 
 def uniform_error(steps: Summands) -> float:
     """Return the bound of first order on sup|F − E₁| (Derumigny, Thm A.2) [EA Lemma 4.3]."""
-    n, root = float(steps.count), math.sqrt(steps.count)
+    n = float(steps.count)
+    root = math.sqrt(steps.count)
     deviation = math.sqrt(steps.variance / n)  # root mean variance of one step
-    k3 = steps.absolute_third / (n * deviation**3)
+    cubed = n * deviation**3
+    k3 = steps.absolute_third / cubed
     k4 = steps.fourth / (n * deviation**4)
-    k3_tilde = k3 + steps.absolute_mixed / (n * deviation**3)
-    skew = abs(steps.third) / (n * deviation**3)
+    k3_tilde = k3 + steps.absolute_mixed / cubed
+    skew = abs(steps.third) / cubed
     eta = _ETA
     ratio = k4 / n
     narrow = (1.0 - 3.0 * eta) ** 2
     polynomial = 144.0 + 80.0 * eta + 4.0 * eta**2
-    polynomial = (polynomial + 96.0 * np.sqrt(2.0 * eta) + 16.0 * math.sqrt(2.0) * eta**1.5) / 576.0
+    polynomial = polynomial + 96.0 * np.sqrt(2.0 * eta)
+    polynomial = (polynomial + 16.0 * math.sqrt(2.0) * eta**1.5) / 576.0
     growth = np.exp(eta**2 * (1.0 / 6.0 + 2.0 * polynomial / narrow))
-    second_order = 0.031 * k3_tilde**2 + 0.054 * skew * k3_tilde + 0.037 * growth * skew**2
+    squares = 0.031 * k3_tilde**2 + 0.054 * skew * k3_tilde
+    second_order = squares + 0.037 * growth * skew**2
     second_order = second_order + 0.327 * k4 * (1.0 / 12.0 + 0.25 / narrow)
     near = _near_zero(eta, ratio, skew / root, narrow, polynomial, growth)
     end = 2.0 * root / k3_tilde
     start = np.minimum(np.sqrt(2.0 * eta) / ratio**0.25, end)
-    beyond = skew / root * (_upper_gamma(start) - _upper_gamma(np.asarray(end)))
+    of_skewness = _upper_gamma(start) - _upper_gamma(np.asarray(end))
     decay = 0.5 * (1.0 - 4.0 * _COSINE - math.sqrt(ratio))
-    beyond = beyond + _KERNEL * k3 / (6.0 * math.pi * root) * _gaussian_second(start, end, decay)
+    of_kernel = _KERNEL * k3 / (6.0 * math.pi * root)
+    beyond = skew / root * of_skewness + of_kernel * _gaussian_second(start, end, decay)
     far = (14.1961 + 67.0415) * k3_tilde**4 / (16.0 * math.pi**4 * n * n)
     far += 4.3394 * skew * k3_tilde**3 / (8.0 * math.pi**3 * n * n)
-    total = 0.1995 * k3_tilde / root + second_order / n + near + beyond + far
+    first_order = 0.1995 * k3_tilde / root
+    total = first_order + second_order / n + near + beyond + far
     return float(total.min())
 
 
@@ -261,9 +267,11 @@ def _kernel_error(ends: Array, steps: Summands) -> Array:
     skew = abs(steps.skewness) / 6.0
     none = _HALF_NORMAL + 2.0 * skew
     two = _HALF_NORMAL + 8.0 * skew  # ∫|g|, ∫u²|g|; ∫u|g| ≥ 1
-    inner = (none - 1.0 / ends + math.pi**2 / 18.0 * two / ends**2) / ends
-    beyond = np.exp(-0.5 * ends**2) / math.pi * (1.0 / ends**2 + skew * (ends + 1.0 / ends))
-    return np.asarray(inner + beyond)
+    second_order = math.pi**2 / 18.0 * two / ends**2
+    inner = (none - 1.0 / ends + second_order) / ends
+    normal_tail = np.exp(-0.5 * ends**2) / math.pi
+    growth = 1.0 / ends**2 + skew * (ends + 1.0 / ends)
+    return np.asarray(inner + normal_tail * growth)
 
 
 def _near(law: SumLaw, origin: float, steps: Summands) -> float:
@@ -274,28 +282,41 @@ def _near(law: SumLaw, origin: float, steps: Summands) -> float:
     """
     skew = abs(steps.skewness)
     # of S = Σ Xᵢ/σ: E S⁴ = 3 + κ₄/σ⁴, E|S|³ ≤ (E S⁴)^{3/4}, and as much for the series
-    moment = 3.0 + abs(float(law.cumulants(origin, 4)[3])) / steps.variance**2
+    fourth_cumulant = float(law.cumulants(origin, 4)[3])
+    moment = 3.0 + abs(fourth_cumulant) / steps.variance**2
     third = moment**0.75 + 1.6 + 4.0 * skew
     fourth = moment + 3.0 + 9.6 * skew
     h = min(_COARSEST, max(_FINEST, _SPACING * steps.count ** (-1.0 / 3.0)))
     count = math.ceil(_SERIES_END / h)
     u = h * np.arange(count + 2)
-    log_f, error = _log_sum(law, origin, u / math.sqrt(steps.variance))
-    series = np.exp(-0.5 * u * u) * (1.0 - 1j * steps.skewness * u**3 / 6.0)
-    f = np.exp(log_f)
-    unsure = np.abs(f) * np.expm1(np.minimum(error * (1.0 + np.abs(log_f)), 1.0))
-    difference = f - series
+    difference, unsure = _from_series(law, origin, steps, u)
     size = np.abs(difference) + unsure
+    second_differences = np.abs(difference[2:] - 2.0 * difference[1:-1] + difference[:-2])
+    unsure_of_them = unsure[2:] + 2.0 * unsure[1:-1] + unsure[:-2]
     bend = np.zeros(count + 1)  # of second differences around the nodes 1, …, count
-    bend[1:] = np.abs(difference[2:] - 2.0 * difference[1:-1] + difference[:-2])
-    bend[1:] += unsure[2:] + 2.0 * unsure[1:-1] + unsure[:-2]
-    left, right = u[:count], u[1 : count + 1]
+    bend[1:] = second_differences
+    bend[1:] += unsure_of_them
+    left = u[:count]
+    right = u[1 : count + 1]
     cell = np.maximum(bend[:count], bend[1:]) + 2.0 * h**3 * third
-    cell = np.minimum(cell, 0.5 * h * h * fourth * right**2)  # as D = D′ = D″ = D‴ = 0 at u = 0
+    at_zero = 0.5 * h * h * fourth * right**2  # as D = D′ = D″ = D‴ = 0 at u = 0
+    cell = np.minimum(cell, at_zero)
     value = np.maximum(size[:count], size[1 : count + 1]) + 0.125 * cell
     logarithm = np.log(right[1:] / left[1:])
-    total = float(value[1:] @ logarithm) + fourth * h**4 / 96.0  # ∫₀ʰ M u³/24 du
+    first_cell = fourth * h**4 / 96.0  # ∫₀ʰ M u³/24 du
+    total = float(value[1:] @ logarithm) + first_cell
     return float(_KERNEL / math.pi * total)
+
+
+def _from_series(law: SumLaw, origin: float, steps: Summands, u: Array) -> tuple[Complex, Array]:
+    """Return f − g at places u of equal steps from 0, and how far rounding may move it."""
+    log_f, error = _log_sum(law, origin, u / math.sqrt(steps.variance))
+    skewed = 1.0 - 1j * steps.skewness * u**3 / 6.0
+    series = np.exp(-0.5 * u * u) * skewed
+    f = np.exp(log_f)
+    relative = np.minimum(error * (1.0 + np.abs(log_f)), 1.0)
+    unsure = np.abs(f) * np.expm1(relative)
+    return f - series, unsure
 
 
 def _far(law: SumLaw, origin: float, steps: Summands, farthest: float) -> tuple[Array, Array]:
@@ -309,14 +330,19 @@ def _far(law: SumLaw, origin: float, steps: Summands, farthest: float) -> tuple[
     last = max(math.ceil(end / _CELL), first) + 1
     grid = _CELL * np.arange(first, last + 1, dtype=np.float64)
     ratio = math.log(grid[0] / start)
-    below = grid[0] * np.exp(-ratio * np.linspace(1.0, 0.0, math.ceil(ratio / _CELL) + 1)[:-1])
+    cells_below = math.ceil(ratio / _CELL)
+    shares = np.linspace(1.0, 0.0, cells_below + 1)[:-1]
+    below = grid[0] * np.exp(-ratio * shares)
     edges = np.concatenate([below, grid])
     slow = _log_largest(law, origin, edges[: below.size + 1] / widest)
     fast = _log_largest(law, origin, grid / widest, (_CELL / widest, first))
     log_f = np.concatenate([slow, fast])
     series = 1e-27 * (1.0 + abs(steps.skewness))
-    bound = _KERNEL / math.pi * np.log(edges[1:] / edges[:-1]) * (np.exp(log_f) + series)
-    return np.asarray(edges * per_turn, dtype=np.float64), np.asarray(bound)
+    logarithm = np.log(edges[1:] / edges[:-1])
+    larger = np.exp(log_f) + series
+    bound = _KERNEL / math.pi * logarithm * larger
+    places = np.asarray(edges * per_turn, dtype=np.float64)
+    return places, np.asarray(bound)
 
 
 def _length(tilted: Tilted) -> float:
@@ -359,5 +385,7 @@ def _log_sum(law: SumLaw, origin: float, y: Array) -> tuple[Complex, float]:
     parts = law.tilted(origin, float(y[-1]))
     total = np.zeros(y.size, dtype=np.complex128)
     for tilted, (_, count) in zip(parts, law.terms, strict=True):
-        total += count * log_characteristic_grid(tilted, spacing, 0, y.size)
-    return total, SUM_ROUNDING + 4.0 * max(tilted.error for tilted in parts)
+        log_f = log_characteristic_grid(tilted, spacing, 0, y.size)
+        total += count * log_f
+    largest_error = max(tilted.error for tilted in parts)
+    return total, SUM_ROUNDING + 4.0 * largest_error

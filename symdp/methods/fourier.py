@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -132,11 +133,15 @@ class _Found:
 
 def _automatic(law: SumLaw, epsilon: float) -> _Window:
     """Return a grid that leaves out next to nothing of δ, and every step fits into [−L, L]."""
-    size = Moments().log_delta(law, epsilon).log_delta - _LEFT_OUT
-    share = max(_LOG_ROUND * math.floor(size / _LOG_ROUND), _LEAST_SHARE)
-    low, high = (reach(law, 0.0, share, upper) for upper in (False, True))
-    longest = max(abs(end) for part, _ in law.parts for end in loss_span(part, 0.0))
-    return _Window(0.5 * (low + high), max(0.5 * (high - low), longest) * 1.001)
+    log_size = Moments().log_delta(law, epsilon).log_delta - _LEFT_OUT
+    rounded = _LOG_ROUND * math.floor(log_size / _LOG_ROUND)
+    share = max(rounded, _LEAST_SHARE)
+    low = reach(law, 0.0, share, False)
+    high = reach(law, 0.0, share, True)
+    spans = [loss_span(part, 0.0) for part, _ in law.parts]
+    longest = max(abs(end) for end in chain.from_iterable(spans))
+    half_width = max(0.5 * (high - low), longest)
+    return _Window(0.5 * (low + high), half_width * 1.001)
 
 
 def _riemann_sum(law: SumLaw, epsilon: float, window: _Window, points: int) -> _Found:
@@ -224,7 +229,10 @@ def _answer(
 
 def _beyond(law: SumLaw, window: _Window) -> float:
     """Return a bound on the mass outside the grid, where it folds back or is cut off."""
-    low, high = window.centre - window.reach, window.centre + window.reach
-    logs = [log_beyond(law, 0.0, high, True), log_beyond(law, 0.0, low, False)]
+    low = window.centre - window.reach
+    high = window.centre + window.reach
+    above = log_beyond(law, 0.0, high, True)
+    below = log_beyond(law, 0.0, low, False)
     steps = math.fsum(count * step_beyond(part, window.reach) for part, count in law.parts)
-    return min(steps + math.fsum(math.exp(value) for value in logs), 1.0)
+    sums = math.fsum([math.exp(above), math.exp(below)])
+    return min(steps + sums, 1.0)

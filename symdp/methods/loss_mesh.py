@@ -182,22 +182,31 @@ class _Stretch:
 
     def parts(self, spacing: float, first: int, count: int) -> list[tuple[Array, Array, Array]]:
         """Return intervals of x inside one cell and one panel: lower, upper, share of the panel."""
-        lowest = max(int(np.ceil(self.range[0] / spacing)), first)
-        highest = min(int(np.floor(self.range[1] / spacing)), first + count)
+        x = self._cuts(spacing, first, count)
+        lower = x[:-1]
+        upper = x[1:]
+        middle = 0.5 * (lower + upper)
+        panel = np.searchsorted(self.panels, middle) - 1
+        panel = np.clip(panel, 0, self.panels.size - 2)
+        width = self.panels[panel + 1] - self.panels[panel]
+        share = (upper - lower) / width
+        blocks = []
+        for start in range(0, lower.size, _BLOCK):
+            block = slice(start, start + _BLOCK)
+            blocks.append((lower[block], upper[block], share[block]))
+        return blocks
+
+    def _cuts(self, spacing: float, first: int, count: int) -> Array:
+        """Return the x, in rising order, at which a panel ends or the loss enters another cell."""
+        (least, most) = self.range
+        lowest = max(int(np.ceil(least / spacing)), first)
+        highest = min(int(np.floor(most / spacing)), first + count)
         cuts = [np.asarray(self.ends_x), self.panels]
         if highest >= lowest:
             edges: Array = np.arange(lowest, highest + 1, dtype=np.float64) * spacing
-            edges = edges[(edges > self.range[0]) & (edges < self.range[1])]
-            cuts.append(self.inverse(edges))
-        x = distinct(np.clip(np.concatenate(cuts), *self.ends_x))
-        lower, upper = x[:-1], x[1:]
-        panel = np.searchsorted(self.panels, 0.5 * (lower + upper)) - 1
-        panel = np.clip(panel, 0, self.panels.size - 2)
-        share = (upper - lower) / (self.panels[panel + 1] - self.panels[panel])
-        return [
-            (lower[i : i + _BLOCK], upper[i : i + _BLOCK], share[i : i + _BLOCK])
-            for i in range(0, lower.size, _BLOCK)
-        ]
+            inside = (edges > least) & (edges < most)
+            cuts.append(self.inverse(edges[inside]))
+        return distinct(np.clip(np.concatenate(cuts), *self.ends_x))
 
     def integrate(
         self,

@@ -189,8 +189,10 @@ def _moment_ratio(a: float, j: int) -> float:
     y = _WIDTHS / math.sqrt(j + mode * mode)
     growth = np.expm1(y)
     # j·y − a·mode·(e^y − 1) − mode²(e^{2y} − 1)/2 with j = a·mode + mode² at the mode
-    weight = np.exp(j * (y - growth) - 0.5 * (mode * growth) ** 2)
-    return float(mode * (1.0 + (weight @ growth) / weight.sum()))
+    exponent = j * (y - growth) - 0.5 * (mode * growth) ** 2
+    weight = np.exp(exponent)
+    mean_growth = (weight @ growth) / weight.sum()
+    return float(mode * (1.0 + mean_growth))
 
 
 def mills_differences(a: float, width: float, count: int) -> list[float]:

@@ -150,9 +150,14 @@ def names() -> tuple[MethodName, ...]:
     >>> "contour" in names(), "msd:2" in names()
     (True, True)
     """
-    methods = {name: method for name, method in METHODS.items() if method.make is not None}
-    series = [f"{name}:{order}" for name, method in methods.items() for order in method.orders]
-    plain = [name for name, method in methods.items() if not method.orders and name != "contour"]
+    series = []
+    plain = []
+    for name, method in METHODS.items():
+        if method.make is None:
+            continue
+        series += [f"{name}:{order}" for order in method.orders]
+        if not method.orders and name != "contour":
+            plain.append(name)
     return cast("tuple[MethodName, ...]", ("contour", *series, *plain))
 
 

@@ -38,6 +38,8 @@ MOST_EPSILON = 500  # of a table: e^ε is a ratio of whole numbers, and a mass h
 _BETWEEN = ("unknown", "convex", "lines")
 _BITS = 160  # to which irrational numbers are rounded, upwards
 Point = tuple[Fraction, Fraction]
+_FIRST_POINT: Point = (Fraction(0), Fraction(1))  # of a profile in e^ε, and of a trade-off function
+_LAST_POINT: Point = (Fraction(1), Fraction(0))  # of a trade-off function
 _PLACES = 64  # where a formula is tried against the rules of a trade-off function
 _SLACK = sp.Float("1e-30", 30)
 _ORDERS = Support("interval", sp.Integer(1), sp.oo)
@@ -105,12 +107,14 @@ def profile_pair(corners: Iterable[Point], name: str) -> Mechanism:
     In y = e^ε a profile falls from 1 at 0 with a slope of −1 or more; each corner is an outcome
     whose mass under Q is the change of the slope, and y times that under P.
     """
-    hull = _lower_hull(sorted([(Fraction(0), Fraction(1)), *corners]))
-    slopes = [(that[1] - this[1]) / (that[0] - this[0]) for this, that in pairwise(hull)]
+    hull = _lower_hull(sorted([_FIRST_POINT, *corners]))
+    slopes = [_line(left, right)[1] for left, right in pairwise(hull)]
     slopes.append(Fraction(0))
-    masses = [(hull[-1][1], Fraction(0)), (Fraction(0), 1 + slopes[0])]
+    mass_of_infinite_loss = hull[-1][1]
+    masses = [(mass_of_infinite_loss, Fraction(0)), (Fraction(0), 1 + slopes[0])]
     for (y, _), (before, after) in zip(hull[1:], pairwise(slopes), strict=True):
-        masses.append((y * (after - before), after - before))
+        change = after - before
+        masses.append((y * change, change))
     return _listed(masses, name, is_bound=True)
 
 
@@ -198,13 +202,19 @@ def _lowest_between(table: Sequence[Point]) -> list[Point]:
     point above the line from (1, 0) through that one; the corner is where the two meet.
     """
     corners = []
-    for left, right in pairwise([(Fraction(0), Fraction(1)), *table, (Fraction(1), Fraction(0))]):
-        rise = right[1] / (1 - right[0]) if right[0] < 1 else Fraction(0)
-        fall = (1 - left[1]) / left[0] if left[0] > 0 else None
-        # 1 − fall x = rise (1 − x)
-        at = left[0] if fall is None or fall == rise else (1 - rise) / (fall - rise)
-        at = min(max(at, left[0]), right[0])
-        corners.append((at, rise * (1 - at)))
+    for left, right in pairwise([_FIRST_POINT, *table, _LAST_POINT]):
+        (left_alpha, left_beta) = left
+        (right_alpha, right_beta) = right
+        rise = Fraction(0)
+        if right_alpha < 1:
+            rise = right_beta / (1 - right_alpha)
+        meeting = left_alpha
+        if left_alpha > 0:
+            fall = (1 - left_beta) / left_alpha
+            if fall != rise:
+                meeting = (1 - rise) / (fall - rise)  # 1 − fall α = rise (1 − α)
+        alpha = min(max(meeting, left_alpha), right_alpha)
+        corners.append((alpha, rise * (1 - alpha)))
     return corners
 
 
@@ -216,19 +226,29 @@ def _extended_chords(table: Sequence[Point]) -> list[Point]:
         before = _line(table[index - 1], left) if index else None
         after = _line(right, table[index + 2]) if index + 2 < len(table) else None
         if before is None and after is not None:
-            corners.append((left[0], after[0] + after[1] * left[0]))
+            corners.append((left[0], _height(after, left[0])))
         elif before is not None and after is None:
-            end = right[0] if before[1] == 0 else min(right[0], -before[0] / before[1])
-            corners.append((end, max(before[0] + before[1] * end, none)))
+            (intercept, slope) = before
+            end = right[0]
+            if slope != 0:
+                end = min(end, -intercept / slope)
+            corners.append((end, max(_height(before, end), none)))
         elif before is not None and after is not None and before[1] != after[1]:
-            at = (after[0] - before[0]) / (before[1] - after[1])
-            corners.append((at, max(before[0] + before[1] * at, none)))
+            alpha = (after[0] - before[0]) / (before[1] - after[1])
+            corners.append((alpha, max(_height(before, alpha), none)))
         else:
             corners += [left, right]
-    return [(none, corners[0][1]), *corners, (Fraction(1), none)]
+    return [(none, corners[0][1]), *corners, _LAST_POINT]
+
+
+def _height(line: Point, alpha: Fraction) -> Fraction:
+    """Return a line, its height at 0 and its slope, at α."""
+    (intercept, slope) = line
+    return intercept + slope * alpha
 
 
 def _line(a: Point, b: Point) -> Point:
+    """Return the height at 0 and the slope of the line through two points."""
     slope = (b[1] - a[1]) / (b[0] - a[0])
     return a[1] - slope * a[0], slope
 

@@ -70,7 +70,7 @@ from symdp.model.schemes import ALLOCATION, Sampling
 if TYPE_CHECKING:
     from symdp.model.sampling import MechanismRecord
 
-# weights
+_Weights = dict[int, tuple[sp.Expr, sp.Expr]]  # of numbers of shifts, under P and under Q
 _ONE = sp.S.One
 _ZERO = sp.S.Zero
 _MOST_HITS = 48  # labels of a public choice: each is derived and compiled on its own
@@ -156,31 +156,49 @@ def _on_a_line(source: Radial, r: sp.Symbol) -> tuple[Noise | Laws, sp.Symbol, S
 
     .. math:: (1 - η^2)^{(d-3)/2} ((1 - η^2) K_{d/2-1}(a) + \frac{d-1}{a} K_{d/2}(a)) e^{\pm aη}.
     """
-    d = source.dimension
     size = source.sensitivity
     length = sp.Symbol(r.name, positive=True)
     g = source.density.xreplace({r: length})
     slope = tidy.cancel(-sp.diff(g, length) / g)
-    taken = {symbol.name for symbol in source.density.free_symbols - {r}}
-    x = sp.Symbol(next(name for name in ("x", "y", "u", "x_1") if name not in taken), real=True)
-    line = Support("interval", -sp.oo, sp.oo)
     narrow = tidy.cancel(slope / length)
-    if d == 1:
+    x = _free_symbol(source.density.free_symbols - {r})
+    line = Support("interval", -sp.oo, sp.oo)
+    if source.dimension == 1:
         density = source.density.xreplace({r: sp.Abs(x)})
         return Noise(density / mass_of(density, x, line), size), x, line
     if length not in narrow.free_symbols and narrow.is_positive:
-        return Noise(sp.sqrt(narrow / (2 * sp.pi)) * sp.exp(-narrow * x**2 / 2), size), x, line
-    if length in slope.free_symbols or not slope.is_positive:
-        return None
-    a = slope * size / 2
-    low, high = d / 2 - 1, d / 2
-    bessel = [sp.besselk(order, a) for order in (low, high)]
+        normal = sp.sqrt(narrow / (2 * sp.pi)) * sp.exp(-narrow * x**2 / 2)
+        return Noise(normal, size), x, line
+    if length not in slope.free_symbols and slope.is_positive:
+        half_shift = slope * size / 2
+        return _of_exponential_length(source.dimension, half_shift, x)
+    return None
+
+
+def _free_symbol(symbols: set[sp.Basic]) -> sp.Symbol:
+    """Return a real variable whose name is none of these symbols'."""
+    names = {symbol.name for symbol in symbols}
+    free = next(name for name in ("x", "y", "u", "x_1") if name not in names)
+    return sp.Symbol(free, real=True)
+
+
+def _of_exponential_length(
+    d: sp.Integer, a: sp.Expr, x: sp.Symbol
+) -> tuple[Laws, sp.Symbol, Support]:
+    """Return the two laws of η, in x, where the noise has the density e^{−2ar/D}."""
+    low = d / 2 - 1
+    high = d / 2
     common = _ONE
     if d.is_odd and d <= _SHORT:  # they are finite sums, times what they share
         common = sp.sqrt(sp.pi / (2 * a)) * sp.exp(-a)
-        bessel = [_half_whole(order, a) for order in (low, high)]
-    body = (1 - x**2) * bessel[0] + sp.expand((d - 1) / a * bessel[1])
-    body *= (1 - x**2) ** ((d - 3) / 2)
+        bessel_low = _half_whole(low, a)
+        bessel_high = _half_whole(high, a)
+    else:
+        bessel_low = sp.besselk(low, a)
+        bessel_high = sp.besselk(high, a)
+    inside = 1 - x**2
+    body = inside * bessel_low + sp.expand((d - 1) / a * bessel_high)
+    body *= inside ** ((d - 3) / 2)
     scale = sp.powsimp(a ** (d / 2 + 1) * common) / ((d - 1) * sp.sqrt(sp.pi) * 2**low)
     body *= scale / sp.gamma((d - 1) / 2)
     laws = Laws(body * sp.exp(a * x), body * sp.exp(-a * x))
@@ -284,33 +302,43 @@ class _Shifts:
                 f"{lacking}; {remedy}"
             )
 
-    def mixture(self, weights: dict[int, tuple[sp.Expr, sp.Expr]]) -> Pair:
+    def mixture(self, weights: _Weights) -> Pair:
         """Return the mixtures Σ p_j f(x − jD) and Σ q_j f(x − jD), j = 0 first."""
         multiples = sorted(weights, key=lambda j: (j != 0, j < 0, abs(j)))
         size = self.sign * self.noise.sensitivity
-        whole = self._between(min(multiples) * size, max(multiples) * size)
-        components = tuple(self._shifted(j * size, *whole) for j in multiples)
-        p_weights, q_weights = zip(*(weights[j] for j in multiples), strict=True)
-        return Pair(whole[1], whole[0], components, p_weights, q_weights)
+        support, x = self._between(min(multiples) * size, max(multiples) * size)
+        components = []
+        p_weights = []
+        q_weights = []
+        for j in multiples:
+            (p_weight, q_weight) = weights[j]
+            components.append(self._shifted(j * size, support, x))
+            p_weights.append(p_weight)
+            q_weights.append(q_weight)
+        return Pair(x, support, tuple(components), tuple(p_weights), tuple(q_weights))
 
     def hit_or_miss(self, rate: sp.Expr, shift: sp.Expr, ratio: sp.Expr = _ONE) -> Pair:
         """Return ((1 − q)f + q·ratio·f(x − shift), f)."""
-        shift *= self.sign
-        whole = self._between(_ZERO, shift)
-        components = (self._shifted(_ZERO, *whole), self._shifted(shift, *whole))
-        return Pair(whole[1], whole[0], components, (1 - rate, rate * ratio), (_ONE, _ZERO))
+        signed_shift = shift * self.sign
+        support, x = self._between(_ZERO, signed_shift)
+        f = self._shifted(_ZERO, support, x)
+        shifted = self._shifted(signed_shift, support, x)
+        return Pair(x, support, (f, shifted), (1 - rate, rate * ratio), (_ONE, _ZERO))
 
     def symmetric(self, rate: sp.Expr, shift: sp.Expr) -> Pair:
         """Return the symmetric pair whose losses above 0 are those of `hit_or_miss`."""
         support, x = self._widened(-shift, shift)
         centre = self.shape.centre
+        f = self._shifted(_ZERO, support, x)
+        up = self._shifted(shift, support, x)
+        down = self._shifted(-shift, support, x)
         # Where the two are equal counts once: an integer there has mass.
         right = x >= centre + shift / 2
         left = x < centre - shift / 2
-        f, up, down = (self._shifted(s, support, x) for s in (_ZERO, shift, -shift))
         p = sp.Piecewise((up, right), (f, left), (0, True))
         q = sp.Piecewise((f, right), (down, left), (0, True))
-        return Pair(x, support, (f, p, q), (1 - rate, rate, _ZERO), (1 - rate, _ZERO, rate))
+        not_drawn = 1 - rate
+        return Pair(x, support, (f, p, q), (not_drawn, rate, _ZERO), (not_drawn, _ZERO, rate))
 
     def no_loss(self) -> Pair:
         """Return (f, f)."""
@@ -318,30 +346,45 @@ class _Shifts:
 
     def infinite_loss(self, of_p: sp.Expr = _ONE, of_q: sp.Expr = _ONE) -> Pair:
         """Return two laws, of these masses, that have no outcome in common."""
-        f, x, centre = self.noise.density, self.variable, self.shape.centre
-        at = sp.Symbol(x.name, integer=True) if x.is_integer else x
+        f = self.noise.density
+        x = self.variable
+        centre = self.shape.centre
+        at = x
+        if x.is_integer:
+            at = sp.Symbol(x.name, integer=True)
         if centre is None:
             return self._beside_each_other(of_p, of_q, at)
-        parts = [(f, at > centre, 2 * _ONE, _ZERO), (f, at < centre, _ZERO, 2 * _ONE)]
+        twice = 2 * _ONE
+        parts = [(f, at > centre, twice, _ZERO), (f, at < centre, _ZERO, twice)]
         if x.is_integer:
             # The mass at the centre is no one's half: below it for Q, so that they do not meet.
-            parts += [(f, sp.Eq(at, centre), _ONE, _ZERO)]
-            parts += [(f.xreplace({x: x + 1}), sp.Eq(at, centre - 1), _ZERO, _ONE)]
-        components = tuple(
-            sp.Piecewise((g.xreplace({x: at}), where), (0, True)) for g, where, _, _ in parts
-        )
-        p_weights = tuple(of_p * weight for _, _, weight, _ in parts)
-        q_weights = tuple(of_q * weight for _, _, _, weight in parts)
-        return Pair(at, self.support, components, p_weights, q_weights)
+            following = f.xreplace({x: x + 1})
+            parts.append((f, sp.Eq(at, centre), _ONE, _ZERO))
+            parts.append((following, sp.Eq(at, centre - 1), _ZERO, _ONE))
+        components = []
+        p_weights = []
+        q_weights = []
+        for density, where, p_weight, q_weight in parts:
+            components.append(sp.Piecewise((density.xreplace({x: at}), where), (0, True)))
+            p_weights.append(of_p * p_weight)
+            q_weights.append(of_q * q_weight)
+        return Pair(at, self.support, tuple(components), tuple(p_weights), tuple(q_weights))
 
     def _beside_each_other(self, of_p: sp.Expr, of_q: sp.Expr, at: sp.Symbol) -> Pair:
         """Return what `infinite_loss` does, as two neighbouring cells of one width."""
-        lower, upper = self.support.lower, self.support.upper
+        lower = self.support.lower
+        upper = self.support.upper
         width = sp.Min(upper - lower, 2) / 2
-        cut = lower + width if lower.is_finite else upper - width if upper.is_finite else _ZERO
-        above, below = (at >= cut) & (at < cut + width), (at >= cut - width) & (at < cut)
-        cells = tuple(sp.Piecewise((1 / width, cell), (0, True)) for cell in (above, below))
-        return Pair(at, self.support, cells, (of_p, _ZERO), (_ZERO, of_q))
+        cut = _ZERO
+        if lower.is_finite:
+            cut = lower + width
+        elif upper.is_finite:
+            cut = upper - width
+        above_cut = (at >= cut) & (at < cut + width)
+        below_cut = (at >= cut - width) & (at < cut)
+        cell_of_p = sp.Piecewise((1 / width, above_cut), (0, True))
+        cell_of_q = sp.Piecewise((1 / width, below_cut), (0, True))
+        return Pair(at, self.support, (cell_of_p, cell_of_q), (of_p, _ZERO), (_ZERO, of_q))
 
     def _shifted(self, shift: sp.Expr, support: Support, x: sp.Symbol) -> sp.Expr:
         """Return f(x − shift) on a wider support, 0 where it does not live."""
@@ -531,10 +574,15 @@ def _likely_hits(sampling: Sampling) -> tuple[int, list[Fraction]]:
 
 def _hypergeometric(records: int, group: int, size: int, j: int) -> Fraction:
     """Return the chance that a batch of `size` out of `records` holds j of a group."""
-    inside = math.prod(size - i for i in range(j))
-    outside = math.prod(records - size - i for i in range(group - j))
+    inside = _falling_product(size, j)
+    outside = _falling_product(records - size, group - j)
     ways = math.comb(group, j) * inside * outside
-    return Fraction(max(ways, 0), math.prod(records - i for i in range(group)))
+    return Fraction(max(ways, 0), _falling_product(records, group))
+
+
+def _falling_product(start: int, factors: int) -> int:
+    """Return start (start − 1) … of so many factors."""
+    return math.prod(start - i for i in range(factors))
 
 
 def _rational_rate(sampling: Sampling) -> Fraction:

@@ -112,11 +112,14 @@ def _symbol(name: object) -> sp.Symbol:
 
 
 def _cumulants(moved: sp.Expr, a_with: sp.Expr, a_without: sp.Expr) -> sp.Expr:
-    parts = [_of_positive_factors(part) for part in (moved, a_with, a_without)]
-    whole = parts[0] - (1 + TILT) * parts[1] + TILT * parts[2]
-    expanded = whole if parts != [moved, a_with, a_without] else sp.expand_log(whole, force=True)
+    normalisers = [moved, a_with, a_without]
+    factored = [_of_positive_factors(normaliser) for normaliser in normalisers]
+    at_tilt, at_p, at_q = factored
+    cgf = at_tilt - (1 + TILT) * at_p + TILT * at_q
+    if factored == normalisers:
+        cgf = sp.expand_log(cgf, force=True)
     # e^{z log(b/a)} is a power, whose base keeps its size when values are put in.
-    return expanded.replace(sp.exp, lambda power: sp.exp(sp.logcombine(power, force=True)))
+    return cgf.replace(sp.exp, lambda power: sp.exp(sp.logcombine(power, force=True)))
 
 
 def _of_positive_factors(a: sp.Expr) -> sp.Expr:

@@ -251,13 +251,25 @@ def _magnitudes(part: Part) -> list[sp.Expr]:
 
 
 def _describe(head: Callable[..., sp.Basic], parts: Sequence[Part]) -> str:
-    texts = ["..." if _long(part) else str(part.expr) for part in parts]
-    texts = [text if len(text) <= 30 else "..." for text in texts]
+    texts = [_short_text(part) for part in parts]
     if head is sp.Pow and texts[1] == "1/2":
         return f"sqrt({texts[0]})"
     if head in _SIGNS:
-        return _SIGNS[head].join(f"({t})" if set(t) & set(" /*-") else t for t in texts[:3])
-    return f"{getattr(head, '__name__', 'function')}({', '.join(texts)})"
+        return _SIGNS[head].join(map(_in_brackets, texts[:3]))
+    name = getattr(head, "__name__", "function")
+    return f"{name}({', '.join(texts)})"
+
+
+def _short_text(part: Part) -> str:
+    if _long(part):
+        return "..."
+    text = str(part.expr)
+    return text if len(text) <= 30 else "..."
+
+
+def _in_brackets(text: str) -> str:
+    is_compound = bool(set(text) & set(" /*-"))
+    return f"({text})" if is_compound else text
 
 
 def _long(part: Part) -> bool:

@@ -821,18 +821,23 @@ class Mechanism(FromAbove, MechanismRecord):
 
         Values in a formula are told apart as values: the expression that they give is not needed.
         """
-        source, template, sampling = self.source, self.template, self.sampling
-        scheme = [] if sampling is None else [type(sampling).__name__, *vars(sampling).values()]
-        # The shift is told where it is not what it is for every other self.
-        choices = [self.neighbours] + [self.shift] * (self.shift != AT_MOST)
-        choices += ["modes 1"] * (self.modes is not None)
+        scheme: list[Any] = []
+        if self.sampling is not None:
+            scheme = [type(self.sampling).__name__, *vars(self.sampling).values()]
+        choices: list[Any] = [self.neighbours]
+        if self.shift != AT_MOST:
+            choices.append(self.shift)
+        if self.modes is not None:
+            choices.append("modes 1")
+        template = self.template
         if template is not None and self.is_concrete:
             values = dict(self.bound)
-            used = sorted(values.keys() & {p.name for p in template.declared})
-            head = (template.key, *choices, *(f"{name}={values[name]}" for name in used))
-            return "\n".join((*head, *map(str, scheme)))
+            declared = {parameter.name for parameter in template.declared}
+            used = sorted(values.keys() & declared)
+            equations = [f"{name}={values[name]}" for name in used]
+            return "\n".join(map(str, (template.key, *choices, *equations, *scheme)))
         parts = [self.name, self.variable, *choices]
-        for part in (self.support, source):
+        for part in (self.support, self.source):
             parts += [type(part).__name__, *vars(part).values()]
         return "\n".join(sp.srepr(value) for value in (*parts, *scheme))
 

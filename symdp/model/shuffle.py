@@ -28,7 +28,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from fractions import Fraction
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import sympy as sp
 from flint import arb, ctx, fmpq
@@ -85,9 +85,11 @@ def _rate(value: sp.Expr, odds: arb) -> arb:
 
 def _places(size: sp.Expr, mean: float) -> list[sp.Expr]:
     """Return 0 and further ε below ε₀, evenly over some standard deviations of the loss."""
-    odds = math.exp(float(size))
+    largest_loss = float(size)
+    odds = math.exp(largest_loss)
     deviation = 2.0 * (odds - 1.0) / (odds + 1.0) / math.sqrt(mean + 1.0)
-    parts = max(_NODES, math.ceil(_NODES * float(size) / (_REACH * deviation)))
+    wanted = math.ceil(_NODES * largest_loss / (_REACH * deviation))
+    parts = max(_NODES, wanted)
     return [size * sp.Rational(index, parts) for index in range(_NODES)]
 
 
@@ -95,10 +97,12 @@ def _groups(others: int, rate: arb) -> Iterator[tuple[arb, int]]:
     """Yield the chance of each group of numbers of clones, and the least number in it."""
     mean = others * float(rate)
     reach = _SPREAD * math.sqrt(mean) + _SPREAD
-    low, high = max(0, math.floor(mean - reach)), min(others, math.ceil(mean + reach))
-    width = -(-(high - low) // _GROUPS) or 1
+    low = max(0, math.floor(mean - reach))
+    high = min(others, math.ceil(mean + reach))
+    width = math.ceil((high - low) / _GROUPS) or 1
     edges = sorted({0, *range(low, high + 1, width)})
-    tails = [*(_tail(others, rate, edge) for edge in edges), arb(0)]
+    tails = [_tail(others, rate, edge) for edge in edges]
+    tails.append(arb(0))
     for edge, (this, further) in zip(edges, pairwise(tails), strict=True):
         yield this - further, edge
 
@@ -113,16 +117,22 @@ def _tail(draws: int, rate: arb, least: int) -> arb:
 def _profile(clones: int, odds: arb, ratios: list[Fraction]) -> list[arb]:
     """Return a ball above δ at each e^ε, for a number of clones."""
     balls = [fraction_ball(y) for y in ratios]
-    middles = [(clones + 1) * (y * odds - 1) / ((odds - 1) * (y + 1)) for y in balls]
     # Any threshold t gives no more than δ; where rounding leaves two, the larger is δ.
-    places = [(_next_whole(m.lower()), _next_whole(m.upper())) for m in middles]
-    sums = _upper_sums(clones, {t for thresholds in places for t in thresholds})
+    thresholds = [_thresholds(clones, odds, y) for y in balls]
+    sums = _upper_sums(clones, set(chain.from_iterable(thresholds)))
     share = 1 / (1 + odds)
+    profile = []
+    for y, between in zip(balls, thresholds, strict=True):
+        weight = 1 - share - y * share
+        lower, upper = (weight * sums[t][0] - (y - 1) * sums[t][1] for t in between)
+        profile.append(lower.max(upper))
+    return profile
 
-    def delta(y: arb, t: int) -> arb:
-        return (1 - share - y * share) * sums[t][0] - (y - 1) * sums[t][1]
 
-    return [delta(y, t).max(delta(y, u)) for y, (t, u) in zip(balls, places, strict=True)]
+def _thresholds(clones: int, odds: arb, y: arb) -> tuple[int, int]:
+    """Return the least and the largest integer that may follow where the odds are e^ε."""
+    middle = (clones + 1) * (y * odds - 1) / ((odds - 1) * (y + 1))
+    return _next_whole(middle.lower()), _next_whole(middle.upper())
 
 
 def _next_whole(value: arb) -> int:

@@ -560,9 +560,13 @@ def take(
 
 def refuse_unknown(table: Mapping[str, Any], valid: Sequence[str]) -> None:
     """Raise InputError for a key that the table does not know, naming the tables that do."""
-    for key in (key for key in table if key not in valid):
+    for key in table:
+        if key in valid:
+            continue
         homes = [name for name, keys in _KEYS.items() if key in keys]
-        homes += ["the top of the file"] if key in _TOP and valid in _KEYS.values() else []
-        hint = suggestion(key, valid) or f" (known are {', '.join(valid)})"
-        advice = f"; it is a key of {' and '.join(homes)}" if homes and len(valid) > 1 else hint
+        if key in _TOP and valid in _KEYS.values():
+            homes.append("the top of the file")
+        advice = suggestion(key, valid) or f" (known are {', '.join(valid)})"
+        if homes and len(valid) > 1:
+            advice = f"; it is a key of {' and '.join(homes)}"
         raise InputError(f"unknown key {shorten(key)}{advice}")

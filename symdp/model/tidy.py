@@ -142,9 +142,13 @@ def _exponentials(expression: sp.Expr) -> set[sp.Expr]:
 
 def _exponent_parts(node: sp.Expr) -> dict[sp.Expr, sp.Rational]:
     """Split the exponent into rational multiples of keys."""
-    exponent = node.args[0] if isinstance(node, sp.exp) else node.exp * sp.log(node.base)
+    if isinstance(node, sp.exp):
+        exponent = node.args[0]
+    else:
+        exponent = node.exp * sp.log(node.base)
     parts: dict[sp.Expr, sp.Rational] = {}
-    for term in sp.Add.make_args(sp.expand(sp.expand_log(exponent, force=True))):
+    expanded = sp.expand(sp.expand_log(exponent, force=True))
+    for term in sp.Add.make_args(expanded):
         rational, key = term.as_coeff_Mul(rational=True)
         parts[key] = parts.get(key, sp.S.Zero) + rational
     return parts

@@ -88,9 +88,10 @@ def rounding(off: float) -> float:
 def _agree(whole: Panels, parts: Array, totals: Array) -> tuple[NDArray[np.bool_], Array]:
     """Return whether each panel's rule agrees with its parts' sum, and the disagreement."""
     difference = np.abs(whole.integrals - parts)
-    allowed = PANEL_TOLERANCE * totals[:, :, None] + whole.noise
-    is_small = difference <= allowed
-    return np.asarray(is_small.all(axis=(0, 1))), difference.max(axis=0)
+    tolerance = PANEL_TOLERANCE * totals[:, :, None]
+    is_small = difference <= tolerance + whole.noise
+    agrees = np.asarray(is_small.all(axis=(0, 1)))
+    return agrees, difference.max(axis=0)
 
 
 def _totals(*several: Panels) -> Array:

@@ -266,11 +266,13 @@ class SmoothPart:
         That is the first law's mass beside the kept panels, less e^ε times the second one's where
         the difference is above 0.
         """
-        asked = [Asked(arb(0), 0.0, log_error)]
-        with ctx.workprec(ctx.prec + max(int(-log_error / math.log(2.0)), 0)):
-            kept = _measured(self.first, asked).total(asked[0], 0)
-            second = _measured(self.second_apart, asked).total(asked[0], 0)
-            total = 1 - kept - fraction_ball(self.epsilon).exp() * second
+        question = Asked(arb(0), 0.0, log_error)
+        bits_of_error = max(int(-log_error / math.log(2.0)), 0)
+        with ctx.workprec(ctx.prec + bits_of_error):
+            kept = _measured(self.first, [question]).total(question, 0)
+            second = _measured(self.second_apart, [question]).total(question, 0)
+            growth = fraction_ball(self.epsilon).exp()
+            total = 1 - kept - growth * second
         return arb(total.max(arb(0)).upper())
 
 

@@ -92,11 +92,14 @@ class Calibrated:
 
     def to_json(self) -> dict[str, Any]:
         """Return the answer as JSON values."""
-        numbers = {name: getattr(self, name) for name in ("value", "step")}
-        plain = {name: int(n.p) if n.q == 1 else float(n) for name, n in numbers.items()}
-        note = {"note": self.note} if self.note else {}
-        steps = {"steps": self.steps} if self.steps else {}
-        return {"parameter": self.parameter, **plain, **note, **steps}
+        answer: dict[str, Any] = {"parameter": self.parameter}
+        answer["value"] = _plain_number(self.value)
+        answer["step"] = _plain_number(self.step)
+        if self.note:
+            answer["note"] = self.note
+        if self.steps:
+            answer["steps"] = self.steps
+        return answer
 
 
 @dataclass(frozen=True)
@@ -303,6 +306,10 @@ def calibrate(
     ends = (rates[met[0]], rates[met[2]])
     seconds = time.perf_counter() - start
     return AttackCalibration(parameter, *met, fpr, target, *ends, seconds, note=search.note)
+
+
+def _plain_number(value: sp.Rational) -> int | float:
+    return int(value.p) if value.q == 1 else float(value)
 
 
 def _task(

@@ -425,14 +425,21 @@ def largest(links: Mapping[str, Link]) -> tuple[str, Link]:
     Above the largest value lies the largest upper end, if all have one; below it, every lower end.
     What is proved to be less than another one does not weaken the kind.
     """
-    name = _clearly_larger({name: link.value for name, link in links.items()})
+    values = {name: link.value for name, link in links.items()}
+    name = _clearly_larger(values)
+    value = values[name]
     counted = _that_count(links)
     kind = weakest(link.kind for link in counted.values())
     lowers = [link.lower for link in links.values() if link.lower is not None]
     uppers = [link.upper for link in links.values() if link.upper is not None]
-    upper = max(uppers) if len(uppers) == len(links) else None
-    value = upper if kind == "bound" and upper is not None else links[name].value
-    lower = min(max(lowers), value) if lowers else None
+    upper = None
+    if len(uppers) == len(links):
+        upper = max(uppers)
+    if kind == "bound" and upper is not None:
+        value = upper
+    lower = None
+    if lowers:
+        lower = min(max(lowers), value)
     return name, Link(value, lower, upper, kind, _advice(name, counted))
 
 
@@ -464,10 +471,11 @@ def _clearly_larger(values: Mapping[str, float]) -> str:
 
 def _advice(name: str, counted: Mapping[str, Link]) -> str:
     """Return the advice of the largest answer, or of all by name where their kinds differ."""
-    if name in counted and len({link.kind for link in counted.values()}) == 1:
+    kinds = {link.kind for link in counted.values()}
+    if name in counted and len(kinds) == 1:
         return counted[name].advice
-    advices = ((name_of, link.advice) for name_of, link in counted.items() if link.advice)
-    return "; ".join(f"{name_of}: {advice}" for name_of, advice in advices)
+    advices = [f"{other}: {link.advice}" for other, link in counted.items() if link.advice]
+    return "; ".join(advices)
 
 
 def data_frame(columns: Mapping[str, NDArray[Any]], library: str) -> Any:
@@ -719,9 +727,12 @@ def table_html(head: Iterable[str], rows: Sequence[tuple[str, ...]]) -> str:
     """Return a small table, as a notebook shows it."""
 
     def line(cells: Iterable[str], tag: str) -> str:
-        return f"<tr>{''.join(f'<{tag}>{escape(c)}</{tag}>' for c in cells)}</tr>"
+        columns = [f"<{tag}>{escape(cell)}</{tag}>" for cell in cells]
+        return f"<tr>{''.join(columns)}</tr>"
 
-    body = [line(row, "td") for row in rows[:_MOST_ROWS]]
-    if len(rows) > _MOST_ROWS:
-        body.append(line([f"… and {len(rows) - _MOST_ROWS} more"], "td"))
-    return f"<table>{line(head, 'th')}{''.join(body)}</table>"
+    lines = [line(head, "th")]
+    lines += [line(row, "td") for row in rows[:_MOST_ROWS]]
+    further = len(rows) - _MOST_ROWS
+    if further > 0:
+        lines.append(line([f"… and {further} more"], "td"))
+    return f"<table>{''.join(lines)}</table>"

@@ -188,14 +188,19 @@ class Ledger(Asked):
 
     def table(self) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         """Return head and rows of the entries, a column for what any of them has."""
-        rows = [
-            (entry.date[:16].replace("T", " "), str(entry.n), entry.mechanism.summary,
-             entry.mechanism.title, entry.note, entry.user)
-            for entry in self.entries
-        ]  # fmt: skip
-        heads = ("date", "steps", "mechanism", "title", "note", "user")
-        kept = [k for k, head in enumerate(heads) if k in (1, 2) or any(row[k] for row in rows)]
-        return tuple(heads[k] for k in kept), [tuple(row[k] for k in kept) for row in rows]
+        columns = {
+            "date": [entry.date[:16].replace("T", " ") for entry in self.entries],
+            "steps": [str(entry.n) for entry in self.entries],
+            "mechanism": [entry.mechanism.summary for entry in self.entries],
+            "title": [entry.mechanism.title for entry in self.entries],
+            "note": [entry.note for entry in self.entries],
+            "user": [entry.user for entry in self.entries],
+        }
+        shown = {}
+        for head, cells in columns.items():
+            if head in ("steps", "mechanism") or any(cells):
+                shown[head] = cells
+        return tuple(shown), list(zip(*shown.values(), strict=True))
 
     @property
     def entries(self) -> tuple[Entry, ...]:

@@ -601,10 +601,13 @@ class NoiseLaw:
     def _integral(self, low: Array, high: Array) -> tuple[Array, Array]:
         """Return the mass of cells, and the series of the mass below each of their places."""
         half = 0.5 * high - 0.5 * low
-        x = (0.5 * low + 0.5 * high)[:, None] + half[:, None] * _PLACES
-        series = (self._at(x) * half[:, None]) @ _TO_SERIES.T
+        middle = 0.5 * low + 0.5 * high
+        x = middle[:, None] + half[:, None] * _PLACES
+        heights = self._at(x) * half[:, None]
+        series = heights @ _TO_SERIES.T
         below = chebyshev.chebint(series, lbnd=-1.0, axis=1)
-        return np.maximum(np.asarray(below.sum(axis=1), dtype=np.float64), 0.0), below
+        masses = np.asarray(below.sum(axis=1), dtype=np.float64)
+        return np.maximum(masses, 0.0), below
 
     def quantile(self, p: Array) -> Array:
         """Return the least x with P(X ≤ x) ≥ p."""

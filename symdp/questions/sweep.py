@@ -167,7 +167,9 @@ class _Grid:
 
     def table(self, numbers: Sequence[int], answers: Sequence[Guarantee]) -> Sweep:
         """Return the answers of some compositions as a table."""
-        cells = [self.cell(number) for number in numbers for _ in self.places]
+        cells = []
+        for number in numbers:
+            cells += [self.cell(number)] * len(self.places)
         *columns, steps = zip(*cells, strict=True)
         named = dict(zip(self.axes, columns, strict=True))
         return Sweep(named, np.asarray(steps, dtype=np.int64), Curve(answers))

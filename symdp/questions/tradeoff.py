@@ -341,9 +341,13 @@ class _Complement:
         """Return every ε at which 1 − δ is known, in rising order, and the logs of its ends."""
         import numpy as np
 
-        rows = sorted((e, *ends) for e, ends in self._known.items() if ends[0] > -math.inf)
-        epsilon, low, high = np.asarray(rows, dtype=np.float64).reshape(-1, 3).T
-        return epsilon, low, high
+        rows = []
+        for epsilon, (log_low, log_high) in self._known.items():
+            if log_low > -math.inf:
+                rows.append((epsilon, log_low, log_high))
+        columns = np.asarray(sorted(rows), dtype=np.float64).reshape(-1, 3).T
+        epsilons, log_lows, log_highs = columns
+        return epsilons, log_lows, log_highs
 
     def _check(self) -> None:
         """Refuse values of 1 − δ that are not those of one concave function of e^ε."""
@@ -510,14 +514,24 @@ def _meeting(flat: _Touching, steep: _Touching, log_alpha: float) -> tuple[float
     """Return the ε where two lines meet as functions of e^ε, and how high above e^ε α they do."""
     apart = min(steep.epsilon - flat.epsilon, _LARGEST)
     stretch = math.exp(apart)
-    low, high = math.exp(flat.low), math.exp(steep.low)
-    slopes = (line + flat.epsilon for line in (flat.log_rate, steep.log_rate, log_alpha))
-    fast, slow, level = (math.exp(min(slope, _LARGEST)) for slope in slopes)
+    low = math.exp(flat.low)
+    high = math.exp(steep.low)
+    fast = _slope_at(flat.epsilon, flat.log_rate)
+    slow = _slope_at(flat.epsilon, steep.log_rate)
+    level = _slope_at(flat.epsilon, log_alpha)
     if not fast > slow:
         return math.nan, max(low - level, high - level * stretch)
-    times = max((high - low + fast - slow * stretch) / (fast - slow), 0.0)
-    epsilon = flat.epsilon + math.log(times) if times > 0.0 else math.nan
+    gap = high - low + fast - slow * stretch
+    times = max(gap / (fast - slow), 0.0)
+    epsilon = math.nan
+    if times > 0.0:
+        epsilon = flat.epsilon + math.log(times)
     return epsilon, low + fast * (times - 1.0) - level * times
+
+
+def _slope_at(epsilon: float, log_rate: float) -> float:
+    """Return e^ε times a rate, a double."""
+    return math.exp(min(log_rate + epsilon, _LARGEST))
 
 
 def _interpolated(lines: Sequence[_Touching], deviate: float) -> float:
@@ -576,9 +590,12 @@ def gaussian_privacy_with_regret(composition: Composed, regret: float) -> Gaussi
         lost = np.exp(log_lost)
         tangent = ndtr(-middle / mu + 0.5 * mu) - lost
         left = tangent + lost * -np.expm1(-ahead)
-        right = tangent + lost - np.exp(np.minimum(log_lost + ahead, _LARGEST))
-        ends = np.stack([left - heights[:-1], right - heights[1:]])
-        return bool((ends >= _ROUNDING - most).all())
+        log_right = np.minimum(log_lost + ahead, _LARGEST)
+        right = tangent + lost - np.exp(log_right)
+        above_left = left - heights[:-1]
+        above_right = right - heights[1:]
+        above_chord = np.stack([above_left, above_right])
+        return bool((above_chord >= _ROUNDING - most).all())
 
     if heights[0] <= most:
         return GaussianPrivacy(0.0, end, most)

@@ -19,6 +19,7 @@ import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -191,13 +192,18 @@ def _on_grid(
 
 def _smooth_cell(jet: Any, left: arb, right: arb, step: arb) -> _Row | None:
     """Return a cell's bounds by Taylor's formula, None where f has no derivatives on it."""
-    over = jet(between(left, right))
-    if not all(part.is_finite() for part in over):
+    on_cell = jet(between(left, right))
+    if not all(part.is_finite() for part in on_cell):
         return None
-    middle = jet((left + right) / 2)
-    mass = step * (middle[0] + step**2 / 12 * middle[2] + step**4 / 80 * over[4])
-    value = over[0].intersection(middle[0] + arb(0, 1) * abs(over[1]).upper() * step / 2)
-    return (*_ends(value), *_ends(mass), _up(2 * abs(over[2])))
+    at_middle = jet((left + right) / 2)
+    second_order = step**2 / 12 * at_middle[2]
+    remainder = step**4 / 80 * on_cell[4]
+    mass = step * (at_middle[0] + second_order + remainder)
+    steepest = abs(on_cell[1]).upper()
+    around_middle = at_middle[0] + arb(0, 1) * steepest * step / 2
+    value = on_cell[0].intersection(around_middle)
+    bend = _up(2 * abs(on_cell[2]))
+    return (*_ends(value), *_ends(mass), bend)
 
 
 def _any_cell(
@@ -341,14 +347,17 @@ class _Shifts:
         epsilons = np.linspace(0.0, 60.0, 241)
         alphas = np.exp(epsilons)
         cells = self.sides[0]
-        some = {max(1, cells.shifts * j // 8) for j in range(1, 9)}
-        rough = np.max([_of_shift(c, k, alphas) for c in self.sides for k in some], axis=0)
+        shifts = {max(1, cells.shifts * j // 8) for j in range(1, 9)}
+        of_shifts = [_of_shift(side, k, alphas) for side, k in product(self.sides, shifts)]
+        rough = np.max(of_shifts, axis=0)
         floor = cells.beyond + _NOTHING
-        last = float(epsilons[min(int(np.sum(rough > 2.0 * floor)), epsilons.size - 1)])
+        above_floor = int(np.sum(rough > 2.0 * floor))
+        last = float(epsilons[min(above_floor, epsilons.size - 1)])
         spread = 2.5 * float(rough[0])  # of a normal loss of this total variation
         spread = rate * spread
         last = math.log1p(rate * math.expm1(last))
-        spacing = Fraction(2) ** math.floor(math.log2(min(spread / _FINE, last / _DENSE)))
+        finest = min(spread / _FINE, last / _DENSE)
+        spacing = Fraction(2) ** math.floor(math.log2(finest))
         return spacing, math.ceil(last / spacing)
 
     def profile(self, alphas: list[float]) -> list[float]:
@@ -403,11 +412,14 @@ def _of_shift(cells: _Cells, k: int, alphas: Array) -> Array:
 
 def _sum_above(ratios: Array, masses: Array, alphas: Array) -> Array:
     """Return Σ m (r − α)⁺ at each α."""
-    place = np.searchsorted(alphas, ratios, side="left")
+    cells = np.searchsorted(alphas, ratios, side="left")
     count = alphas.size + 1
-    held = np.bincount(place, masses, count)[::-1].cumsum()[::-1]
-    first = np.bincount(place, masses * ratios, count)[::-1].cumsum()[::-1]
-    return np.asarray(np.maximum(first[1:] - alphas * held[1:], 0.0))
+    mass_of_cells = np.bincount(cells, masses, count)
+    moment_of_cells = np.bincount(cells, masses * ratios, count)
+    mass_above = mass_of_cells[::-1].cumsum()[::-1]
+    moment_above = moment_of_cells[::-1].cumsum()[::-1]
+    excess = moment_above[1:] - alphas * mass_above[1:]
+    return np.asarray(np.maximum(excess, 0.0))
 
 
 def _of_between(cells: _Cells, k: int, alphas: Array) -> Array:

@@ -142,10 +142,14 @@ class EpochDerivation(Derivation):
     @cached_property
     def atoms(self) -> tuple[tuple[sp.Expr, sp.Expr], ...]:
         """Values of W of positive probability, with that probability under Q; 0 where P is 0."""
-        d = self.one_step
-        ratios = [(sp.exp(a.loss), tidy.simplify(a.mass * sp.exp(-a.loss))) for a in d.atoms]
-        absent = d.mass_at_minus_infinity
-        return (*ratios, *(() if absent == 0 else ((sp.S.Zero, absent),)))
+        atoms = []
+        for atom in self.one_step.atoms:
+            mass_of_q = tidy.simplify(atom.mass * sp.exp(-atom.loss))
+            atoms.append((sp.exp(atom.loss), mass_of_q))
+        absent = self.one_step.mass_at_minus_infinity
+        if absent != 0:
+            atoms.append((sp.S.Zero, absent))
+        return tuple(atoms)
 
     @cached_property
     def transform(self) -> sp.Expr:

@@ -102,7 +102,8 @@ class VectorDerivation(Derivation):
         r = self.mechanism.variable
         areas = sp.sqrt(sp.pi) * sp.gamma((d - 1) / 2) / sp.gamma(d / 2)
         mass = sp.Integral(g * r ** (d - 1), (r, 0, sp.oo))
-        return 2 ** (d - 3) * size ** (d - 2) * areas * mass
+        factor = 2 ** (d - 3) * size ** (d - 2)
+        return factor * areas * mass
 
     @cached_property
     def density(self) -> sp.Expr:

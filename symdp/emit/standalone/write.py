@@ -477,10 +477,15 @@ class _Numbers:
 
 def _factored(total: sp.Add) -> sp.Expr:
     """Return c exp(a) − c exp(b) as c exp(b) (exp(a − b) − 1), which does not cancel."""
-    if len(total.args) == 2:
-        (c, a), (d, b) = (term.as_independent(sp.exp, as_Add=False) for term in total.args)
-        if c == -d and isinstance(a, sp.exp) and isinstance(b, sp.exp):
-            return c * b * ExpMinusOne(sp.expand(a.args[0] - b.args[0]))
+    if len(total.args) != 2:
+        return total
+    first, second = total.args
+    c, a = first.as_independent(sp.exp, as_Add=False)
+    d, b = second.as_independent(sp.exp, as_Add=False)
+    are_powers = isinstance(a, sp.exp) and isinstance(b, sp.exp)
+    if c == -d and are_powers:
+        exponent = sp.expand(a.args[0] - b.args[0])
+        return c * b * ExpMinusOne(exponent)
     return total
 
 

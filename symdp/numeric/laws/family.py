@@ -393,10 +393,12 @@ class FamilyLaw(LossLaw):
 
     def rough_cumulants(self, tilts: Array) -> tuple[Array, Array, Array]:
         """Return K(t) − t E L, K′(t) − E L and K″(t) for several tilts."""
-        laws = [self.tilted(t) for t in tilts.tolist()]
-        moments = [(law.excess, law.shift, law.variance) for law in laws]
-        rows = np.asarray(moments)
-        return rows[:, 0], rows[:, 1], rows[:, 2]
+        moments = []
+        for tilt in tilts.tolist():
+            law = self.tilted(tilt)
+            moments.append((law.excess, law.shift, law.variance))
+        excess, shift, variance = np.asarray(moments).T
+        return excess, shift, variance
 
     @cached_property
     def recurs(self) -> bool:

@@ -198,24 +198,32 @@ def _estimate(law: PartLaw, pair: tuple[int, int], split: _Split, people: int) -
     if log_excess > -math.inf:
         # a normal law around the saddle point, in place of its height alone
         curvature = people * law.tilted(tilt)[1] + 2.0 / tilt**2
-        about += 1.0 - math.log(tilt) - 0.5 * math.log(2.0 * math.pi * curvature)
-    moments = np.array([law.masses @ law.values, law.masses @ law.values**2, split.apart])
+        spread = 0.5 * math.log(2.0 * math.pi * curvature)
+        about += 1.0 - math.log(tilt) - spread
+    mean = law.masses @ law.values
+    second_moment = law.masses @ law.values**2
+    moments = np.array([mean, second_moment, split.apart])
     most = _log_total(log_excess, people, split.apart)
-    return Estimate(most, _log_total(about, people, split.apart), pair, split, moments)
+    likely = _log_total(about, people, split.apart)
+    return Estimate(most, likely, pair, split, moments)
 
 
 def _order(outputs: Outputs, pair: tuple[int, int], epsilon: float) -> _Order:
     first, second = outputs.densities[list(pair)]
     difference = first - math.exp(epsilon) * second
-    losses = (np.maximum(difference, 0.0) * outputs.weights).sum(axis=1)
+    gains = np.maximum(difference, 0.0) * outputs.weights
+    losses = gains.sum(axis=1)
     largest = _ratio(difference, outputs.least).max(axis=1)
     # numbers next to the end of the doubles have no ratio
-    is_whole = (outputs.least == 0.0) | (outputs.least > 1e17 * np.finfo(float).tiny)
+    smallest = 1e17 * np.finfo(float).tiny
+    is_whole = (outputs.least == 0.0) | (outputs.least > smallest)
     is_finite = np.isfinite(largest) & is_whole.all(axis=1)
     panels = np.argsort(np.where(is_finite, -largest, -np.inf))
     apart = np.concatenate(([0.0], np.cumsum(losses[panels])))
-    is_long = bool((largest[is_finite] > math.exp(3.0)).any())
-    return _Order(panels, apart, int((~is_finite).sum()), is_long)
+    longest = math.exp(3.0)
+    is_long = bool((largest[is_finite] > longest).any())
+    unlimited = int((~is_finite).sum())
+    return _Order(panels, apart, unlimited, is_long)
 
 
 def whole_estimate(

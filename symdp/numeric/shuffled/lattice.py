@@ -94,11 +94,14 @@ def _at_ends(cells: Cells, floor: float) -> PartLaw:
 
 def _on_lattice(law: PartLaw, step: float) -> tuple[NDArray[np.int64], Array]:
     """Return points of the lattice by their numbers, and their masses."""
-    below = np.floor(law.values / step)
-    above = law.values / step - below
+    places = law.values / step
+    below = np.floor(places)
+    above = places - below
     numbers = np.concatenate((below, below + 1.0)).astype(np.int64)
     # what is a multiple but for rounding stays where it is
-    above = np.where(np.abs(above - np.rint(above)) < 1e-9, np.rint(above), above)
+    nearest = np.rint(above)
+    is_multiple = np.abs(above - nearest) < 1e-9
+    above = np.where(is_multiple, nearest, above)
     masses = np.concatenate((law.masses * (1.0 - above), law.masses * above))
     counts = masses > 0.0
     return numbers[counts], masses[counts]

@@ -81,10 +81,14 @@ class _Program:
 
     def masses(self, epsilon: float, unknown: Array) -> Array:
         """Return the masses of all values; the solver keeps to its bounds up to a tolerance."""
-        listed = np.minimum.accumulate(np.maximum(unknown * self.size[: self.last + 1], 0.0))
-        beyond = listed[-1] * self.ratio(epsilon) ** np.arange(1.0, self.cost.size - self.last)
+        sizes = self.size[: self.last + 1]
+        positive = np.maximum(unknown * sizes, 0.0)
+        listed = np.minimum.accumulate(positive)
+        steps_beyond = np.arange(1.0, self.cost.size - self.last)
+        beyond = listed[-1] * self.ratio(epsilon) ** steps_beyond
         masses = np.concatenate([listed, beyond])
-        return np.asarray(masses / (2.0 * masses.sum() - masses[0]))
+        total = 2.0 * masses.sum() - masses[0]
+        return np.asarray(masses / total)
 
 
 def least_masses(

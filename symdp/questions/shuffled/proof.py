@@ -242,11 +242,13 @@ class _Run:
 
     def parts(self, is_kept: Mapping[int, bool]) -> Iterator[tuple[bool, tuple[float, ...]]]:
         """Yield the edges of panels in a row that are kept, and of those that are not."""
-        for kept, numbers in groupby(range(len(self.panels)), lambda k: is_kept[self.panels[k]]):
-            row = list(numbers)
+        numbers = range(len(self.panels))
+        for kept, run in groupby(numbers, lambda k: is_kept[self.panels[k]]):
+            row = list(run)
             edges = self.edges[row[0] : row[-1] + 2]
             # nodes of a proof are many on each panel: fewer panels do
-            yield kept, (*edges[:-1:_THINNED], edges[-1])
+            thinned = edges[:-1:_THINNED]
+            yield kept, (*thinned, edges[-1])
 
 
 def _require_proved_masses(mechanism: Mechanism, laws: Randomizer) -> None:
