@@ -61,6 +61,7 @@ MOST_NODES_A_LINE = 6.55
 MOST_PARALLEL = 3.5
 MOST_CONDITIONAL = 20.6
 MOST_EMPTY_NAMES = 108  # names that are stored and do not say what they hold
+MOST_HOMES = 3  # files that a private name may stand in, for functions and classes of their own
 EMPTY_NAMES = {"found", "own", "one", "place", "known", "told", "held", "made", "said", "some"}
 EMPTY_NAMES |= {"here", "each", "rest", "given", "asked", "got", "thing"}
 CODE_FROM_TEXT = {"eval", "exec", "parse_expr", "__import__"}
@@ -194,6 +195,17 @@ def test_a_line_says_one_thing():
     }
     for what, (number, most) in budgets.items():
         assert number <= most, f"{what}: {number:.2f}, {most} are the most"
+
+
+def test_a_private_name_says_what_it_is():
+    """One name in many files stands for many things: each gets the name of what it does."""
+    homes: dict[str, list[str]] = {}
+    for path in FILES:
+        nodes = [n for n in nodes_of(path) if isinstance(n, ast.FunctionDef | ast.ClassDef)]
+        for name in {node.name for node in nodes}:
+            if name.startswith("_") and not name.endswith("_"):
+                homes.setdefault(name, []).append(name_of(path))
+    assert {name: files for name, files in homes.items() if len(files) > MOST_HOMES} == {}
 
 
 def assigns_several(node: ast.AST) -> bool:

@@ -63,7 +63,7 @@ def _resolve(stretch: Stretch, x: sp.Symbol) -> Iterator[Stretch]:
     if not nodes:
         yield stretch
         return
-    for part in _cut(stretch, _kinks(nodes, stretch, x), bool(x.is_integer)):
+    for part in _cut_stretch(stretch, _kinks(nodes, stretch, x), bool(x.is_integer)):
         rules = {node: _resolved(node, x, part) for node in nodes}
         yield from _resolve(_substituted(part, rules), x)
 
@@ -129,7 +129,7 @@ def _kinks(nodes: Iterable[sp.Basic], stretch: Stretch, x: sp.Symbol) -> list[sp
     return sorted_points(points, f"the kinks (values of {x})")
 
 
-def _cut(stretch: Stretch, points: list[sp.Expr], is_integer: bool) -> Iterator[Stretch]:
+def _cut_stretch(stretch: Stretch, points: list[sp.Expr], is_integer: bool) -> Iterator[Stretch]:
     ends = [stretch.lower, *points, stretch.upper]
     for index, (lower, upper) in enumerate(pairwise(ends)):
         if is_integer and index and _is_whole(lower):
@@ -199,7 +199,7 @@ def _substituted(stretch: Stretch, rules: dict[sp.Basic, sp.Expr]) -> Stretch:
 
 def cut_at(stretch: Stretch, points: Iterable[sp.Expr], is_integer: bool) -> list[Stretch]:
     """Cut a smooth stretch at further points (zeros or poles of its densities)."""
-    return list(_cut(stretch, sorted_points(set(points), "the zeros"), is_integer))
+    return list(_cut_stretch(stretch, sorted_points(set(points), "the zeros"), is_integer))
 
 
 def singular_points(

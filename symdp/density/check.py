@@ -57,19 +57,23 @@ def moment(z: sp.Expr, pieces: Sequence[Piece], points: Sequence[Point], x: sp.S
 
     The cuts of infinite ranges are not part of the ball; they leave out about e^−60 of the whole.
     """
+    infinite = (sp.oo, -sp.oo)
     with ctx.workprec(BITS):
         total = acb(0)
         for point in points:
-            if point.loss not in (sp.oo, -sp.oo):
-                loss, mass = (compile_arb(part, [])() for part in (point.loss, point.p))
-                total += acb(mass) * (_ball(z) * acb(loss)).exp()
+            if point.loss in infinite:
+                continue
+            loss = compile_arb(point.loss, [])()
+            mass = compile_arb(point.p, [])()
+            exponent = _ball_of_point(z) * acb(loss)
+            total += acb(mass) * exponent.exp()
         for piece in pieces:
-            if piece.loss not in (sp.oo, -sp.oo) and piece.log_p is not None:
+            if piece.loss not in infinite and piece.log_p is not None:
                 total += _PieceMoment(piece, z, x).value()
     return total
 
 
-def _ball(z: sp.Expr) -> acb:
+def _ball_of_point(z: sp.Expr) -> acb:
     parts = [sp.Rational(part) for part in z.as_real_imag()]
     return acb(*(fmpq(int(part.p), int(part.q)) for part in parts))
 
@@ -97,7 +101,7 @@ class _PieceMoment:
         self.log_p = compile_arb(piece.log_p, [x])
         self.loss = compile_arb(piece.loss, [x])
         self.formulas = (piece.log_p, piece.loss, x)
-        self.z = _ball(z)
+        self.z = _ball_of_point(z)
         self.low = as_fraction(piece.lower)
         self.high = as_fraction(piece.upper)
         self.is_sum = bool(x.is_integer)
@@ -112,20 +116,25 @@ class _PieceMoment:
             return None
 
     def integrand(self, point: Any, analytic: bool) -> Any:
-        exponent = self.log_p(point, analytic=analytic) + self.z * self.loss(
-            point, analytic=analytic
-        )
-        wide = exponent.is_finite() and not bool(exponent.real.rad() < 1)
-        return (self._centred(point, exponent, analytic) if wide else exponent).exp()
+        log_p = self.log_p(point, analytic=analytic)
+        loss = self.loss(point, analytic=analytic)
+        exponent = log_p + self.z * loss
+        is_narrow = bool(exponent.real.rad() < 1)
+        if exponent.is_finite() and not is_narrow:
+            exponent = self._centred(point, exponent, analytic)
+        return exponent.exp()
 
     def _centred(self, point: acb, exponent: acb, analytic: bool) -> acb:
         """The exponent by the mean value theorem: log P and z·ℓ may be large and cancel."""
         if self.slopes is None:
             return exponent
         middle = acb(point.real.mid(), point.imag.mid())
-        log_p, loss = (slope(point, analytic=analytic) for slope in self.slopes)
+        log_p_slope, loss_slope = self.slopes
+        slope_of_log_p = log_p_slope(point, analytic=analytic)
+        slope_of_loss = loss_slope(point, analytic=analytic)
         at_middle = self.log_p(middle) + self.z * self.loss(middle)
-        centred = at_middle + (log_p + self.z * loss) * (point - middle)
+        slope = slope_of_log_p + self.z * slope_of_loss
+        centred = at_middle + slope * (point - middle)
         if bool(centred.real.rad() < exponent.real.rad()):
             return acb(centred)
         return exponent
@@ -151,7 +160,7 @@ class _PieceMoment:
 
     def value(self) -> acb:
         if self.is_sum:
-            return self._sum()
+            return self._sum_over_integers()
         marks, size = cut_marks(self.height, self.low, self.high, self.is_smooth)
         tolerance = arb(2) ** -100 * arb(size).exp()
         total = acb(0)
@@ -168,14 +177,15 @@ class _PieceMoment:
                 raise CheckError("the integral of the check did not converge")
         return total
 
-    def _sum(self) -> acb:
+    def _sum_over_integers(self) -> acb:
         if self.low is not None and self.low == self.high:
             return acb(self.integrand(acb(int(self.low)), False))
         marks, _ = cut_marks(self.height, self.low, self.high)
-        total = acb(0)
-        first, last = math.ceil(marks[0]), math.floor(marks[-1])
+        first = math.ceil(marks[0])
+        last = math.floor(marks[-1])
         if last - first > _MOST_TERMS:
             raise CheckError("the terms of the check fall too slowly")
+        total = acb(0)
         for k in range(first, last + 1):
             total += self.integrand(acb(k), False)
         return total
@@ -185,23 +195,28 @@ def cut_marks(
     height: Height, low: Fraction | None, high: Fraction | None, is_smooth: Smooth | None = None
 ) -> tuple[list[Fraction], float]:
     """Cut a range where nothing is left of the integrand, at its peak, and near singular ends."""
+    finite_ends = [end for end in (low, high) if end is not None]
     heights: dict[Fraction, float] = {}
-    for anchor in [end for end in (low, high) if end is not None] or [Fraction(0)]:
+    for anchor in finite_ends or [Fraction(0)]:
         heights |= _heights(height, anchor, low, high)
-    singular = [end for end in (low, high) if end is not None and not math.isfinite(heights[end])]
+    singular = [end for end in finite_ends if not math.isfinite(heights[end])]
 
     def mass(point: Fraction) -> float:
         """The height, less near a singular end, where what is high is narrow."""
         log_height = heights.get(point)
         if log_height is None:
             log_height = height(point)
-        distances = (abs(point - end) for end in singular if point != end)
-        return log_height + min([0.0, *map(_log, distances)])
+        distances = [abs(point - end) for end in singular if point != end]
+        log_width = min(map(_log_of_width, distances), default=0.0)
+        return log_height + min(0.0, log_width)
 
-    peak = _zoomed(mass, {point: mass(point) for point in heights})
+    def highest() -> Fraction:
+        return _zoomed(mass, {point: mass(point) for point in heights})
+
+    peak = highest()
     for _ in range(_CLIMBS):  # from a slope so steep that the first grid saw its foot alone
         heights |= _heights(height, peak, low, high)
-        higher = _zoomed(mass, {point: mass(point) for point in heights})
+        higher = highest()
         if mass(higher) <= mass(peak):
             break
         peak = higher
@@ -209,10 +224,12 @@ def cut_marks(
     ordered = sorted(heights)
     size = _log_size(heights, ordered)
     floor = size - _DROP
-    left = [p for p in ordered if p < peak and heights[p] + _log(peak - p) < floor]
-    right = [p for p in ordered if p > peak and heights[p] + _log(p - peak) < floor]
-    start = max(left, default=low)
-    stop = min(right, default=high)
+    faint = []
+    for point in ordered:
+        if point != peak and heights[point] + _log_of_width(abs(peak - point)) < floor:
+            faint.append(point)
+    start = max((point for point in faint if point < peak), default=low)
+    stop = min((point for point in faint if point > peak), default=high)
     if start is None or stop is None:
         raise CheckError("the integrand of the check falls too slowly")
     marks = {start, peak, stop, *_far_marks(peak, start, stop)}
@@ -226,7 +243,7 @@ def cut_marks(
     return sorted(marks), size
 
 
-def _log(width: Fraction) -> float:
+def _log_of_width(width: Fraction) -> float:
     return math.log(width.numerator) - math.log(width.denominator)
 
 
@@ -272,9 +289,11 @@ def _zoomed(height: Height, heights: dict[Fraction, float]) -> Fraction:
     peak = ordered[best]
     high = ordered[min(best + 1, len(ordered) - 1)]
     for _ in range(_ZOOMS):
-        for point in ((low + peak) / 2, (peak + high) / 2):
-            heights[point] = height(point)
-        around = [low, (low + peak) / 2, peak, (peak + high) / 2, high]
+        left = (low + peak) / 2
+        right = (peak + high) / 2
+        heights[left] = height(left)
+        heights[right] = height(right)
+        around = [low, left, peak, right, high]
         best = max(range(5), key=lambda i: heights[around[i]])
         low = around[max(best - 1, 0)]
         peak = around[best]
@@ -284,14 +303,14 @@ def _zoomed(height: Height, heights: dict[Fraction, float]) -> Fraction:
 
 def _shells(height: Height, end: Fraction, other: Fraction, floor: float) -> list[Fraction]:
     """Marks that close in on an end where the integrand is singular; the end is not one."""
+    length = other - end
+    log_length = _log_of_width(abs(length))
     marks = []
     for k in range(1, BITS):
-        marks.append(end + (other - end) / 2**k)
+        marks.append(end + length / 2**k)
         ahead = (k, k + 3, k + 10, k + 30, k + 100)  # it may rise again towards the end
-        if all(
-            height(end + (other - end) / 2**j) - j * math.log(2) + _log(abs(other - end)) < floor
-            for j in ahead
-        ):
+        heights = (height(end + length / 2**j) - j * math.log(2) + log_length for j in ahead)
+        if all(log_mass < floor for log_mass in heights):
             return marks
     raise CheckError("the integrand of the check is too singular")
 
@@ -299,7 +318,8 @@ def _shells(height: Height, end: Fraction, other: Fraction, floor: float) -> lis
 def _log_size(heights: dict[Fraction, float], ordered: Sequence[Fraction]) -> float:
     """Log of the largest panel, width times its lower height, of a grid."""
     return max(
-        min(heights[left], heights[right]) + _log(right - left) for left, right in pairwise(ordered)
+        min(heights[left], heights[right]) + _log_of_width(right - left)
+        for left, right in pairwise(ordered)
     )
 
 
@@ -354,24 +374,29 @@ def agrees(
 ) -> bool:
     """Whether exp(K(z)) equals Σ ∫ exp(log P + z·loss) to 10⁻¹⁸ of exp(K(Re z))."""
     with mpmath.workdps(DIGITS):
-        closed, size = (_value(cgf, tilt, z) for z in (at, sp.re(at)))
+        closed = _moment_at(cgf, tilt, at)
+        size = _moment_at(cgf, tilt, sp.re(at))
         if closed is None or size is None:
             return False
         ball = moment(at, *law)
         allowed = _TOLERANCE * abs(size)
-        direct = mpmath.mpc(_to_mpf(ball.real.mid()), _to_mpf(ball.imag.mid()))
+        real = _to_mpf(ball.real.mid())
+        imaginary = _to_mpf(ball.imag.mid())
         radius = _to_mpf(ball.real.rad().mid()) + _to_mpf(ball.imag.rad().mid())
         if radius > allowed:
             raise CheckError("the integral of the check is not accurate enough")
-        return bool(abs(closed - direct) <= allowed)
+        off = abs(closed - mpmath.mpc(real, imaginary))
+        return bool(off <= allowed)
 
 
-def _value(cgf: sp.Expr, tilt: sp.Symbol, at: sp.Expr) -> Any:
+def _moment_at(cgf: sp.Expr, tilt: sp.Symbol, at: sp.Expr) -> Any:
     value = sp.exp(cgf).subs(tilt, at).evalf(DIGITS, maxn=1000)
-    real, imaginary = value.as_real_imag()
-    if not (real.is_Float or real.is_Rational) or not (imaginary.is_Float or imaginary.is_Rational):
-        return None
-    return mpmath.mpc(mpmath.mpmathify(real), mpmath.mpmathify(imaginary))
+    numbers = []
+    for part in value.as_real_imag():
+        if not (part.is_Float or part.is_Rational):
+            return None
+        numbers.append(mpmath.mpmathify(part))
+    return mpmath.mpc(*numbers)
 
 
 def _to_mpf(number: Any) -> Any:
@@ -392,11 +417,17 @@ def logs_agree(pair: Pair, pieces: Sequence[Piece]) -> bool:
             at = piece.lower
             if piece.lower != piece.upper:
                 at = interior_point(piece.lower, piece.upper)
-            end = as_fraction(sp.floor(at) if x.is_integer else at)
-            assert end is not None
+            if x.is_integer:
+                at = sp.floor(at)
+            fraction = as_fraction(at)
+            assert fraction is not None
+            point = exactly(fraction)
             for law, log in zip(laws, (piece.log_p, piece.log_q), strict=True):
-                from_log = 0 if log is None else compile_arb(log, [x])(exactly(end)).exp()
-                if not (law(exactly(end)) - from_log).contains(0):
+                from_log = 0
+                if log is not None:
+                    from_log = compile_arb(log, [x])(point).exp()
+                gap = law(point) - from_log
+                if not gap.contains(0):
                     return False
     return True
 
@@ -422,17 +453,24 @@ def checked(
 ) -> tuple[tuple[sp.Expr, ...], tuple[tuple[tuple[str, sp.Expr], ...], ...]]:
     """Compare a closed form with integrals; return the tilts and the parameter values used."""
     symbols = (expression.free_symbols - {tilt}) | parameters_of(pair)
+    rounds = 1
+    if symbols:
+        rounds = _CHECK_ROUNDS
     done: list[sp.Expr] = []
     used: list[tuple[tuple[str, sp.Expr], ...]] = []
-    for seed in range(_CHECK_ROUNDS if symbols else 1):
+    for seed in range(rounds):
         values = random_values(symbols, seed, below_one)
         bound = expression.subs(values)
         tilts = tilts_to_check(domain, values, seed)
-        real = tilts[seed : seed + 1] if symbols else tilts
-        places = [at for t in real for at in (t, off_the_axis(bound, tilt, t, seed))]
+        if symbols:
+            tilts = tilts[seed : seed + 1]
+        places = []
+        for real in tilts:
+            places += [real, off_the_axis(bound, tilt, real, seed)]
         _compare(bound, tilt, with_values(pair, dict(values)), places)
+        named_values = tuple((str(s.name), v) for s, v in values.items())
         done += places
-        used += [tuple((str(s.name), v) for s, v in values.items())] * len(places)
+        used += [named_values] * len(places)
     return tuple(done), tuple(used)
 
 

@@ -133,7 +133,7 @@ class Curvature:
 
     def _real_run(self, e: sp.Expr) -> Run:
         if e not in self._runs:
-            self._runs[e] = self._run(e)
+            self._runs[e] = self._run_of(e)
         return self._runs[e]
 
     def log_bend(self, e: sp.Expr) -> int | None:
@@ -142,7 +142,7 @@ class Curvature:
             self._log_bends[e] = self._log_bend(e)
         return self._log_bends[e]
 
-    def _run(self, e: sp.Expr) -> Run:
+    def _run_of(self, e: sp.Expr) -> Run:
         if self.x not in e.free_symbols:
             return Run(e, e, 0, 0)
         if e == self.x:
@@ -151,11 +151,11 @@ class Curvature:
         if polynomial is not None:
             return polynomial
         if e.is_Add:
-            return self._sum([self._real_run(term) for term in e.args])
+            return self._run_of_sum([self._real_run(term) for term in e.args])
         if e.is_Mul:
-            return self._product(e)
+            return self._run_of_product(e)
         if e.is_Pow:
-            return self._power(e)
+            return self._run_of_power(e)
         if isinstance(e, sp.Max | sp.Min):
             return self._extreme(e)
         if isinstance(e, sp.besselk):
@@ -163,7 +163,7 @@ class Curvature:
         if isinstance(e, sp.cos):
             return self._cosine(self._real_run(e.args[0]))
         if type(e) in _FUNCTIONS and len(e.args) == 1:
-            return self._composed(_FUNCTIONS[type(e)], type(e), e.args[0])
+            return self._run_of_function(_FUNCTIONS[type(e)], type(e), e.args[0])
         raise _UnrealError
 
     def _short_polynomial(self, e: sp.Expr) -> Run | None:
@@ -196,18 +196,23 @@ class Curvature:
         slope = sign_of_bound(rate)
         if slope is None:
             return Run(-sp.oo, sp.oo, None, 0)
-        scaled = _scaled(Run(self.lower, self.upper, 1, 0), rate)
+        scaled = _scaled_run(Run(self.lower, self.upper, 1, 0), rate)
         return Run(_added([scaled.low, constant]), _added([scaled.high, constant]), slope, 0)
 
-    def _sum(self, runs: list[Run]) -> Run:
+    def _run_of_sum(self, runs: list[Run]) -> Run:
         low = _added(run.low for run in runs)
         high = _added(run.high for run in runs)
-        return Run(low, high, _common(run.slope for run in runs), _common(run.bend for run in runs))
+        return Run(
+            low,
+            high,
+            _common_sign(run.slope for run in runs),
+            _common_sign(run.bend for run in runs),
+        )
 
-    def _product(self, e: sp.Expr) -> Run:
+    def _run_of_product(self, e: sp.Expr) -> Run:
         constant, moving = e.as_independent(self.x, as_Add=False)
         if constant != 1:
-            return _scaled(self._real_run(moving), constant)
+            return _scaled_run(self._real_run(moving), constant)
         together = self._power_times_bessel(e)
         runs = together or [self._real_run(factor) for factor in e.args]
         sign = 1
@@ -217,7 +222,7 @@ class Curvature:
                     return _OPEN
                 runs[index] = run.negated()
                 sign = -sign
-        slope = _common(run.slope for run in runs)
+        slope = _common_sign(run.slope for run in runs)
         all_convex = all(run.bend in (0, 1) for run in runs)
         bend = 1 if all_convex and slope else None
         low = _multiplied(run.low for run in runs)
@@ -248,12 +253,12 @@ class Curvature:
                     return None
         return None
 
-    def _power(self, e: sp.Expr) -> Run:
+    def _run_of_power(self, e: sp.Expr) -> Run:
         base, exponent = e.args
         if self.x in exponent.free_symbols:
             if self.x in base.free_symbols or sign_of(base) != 1:
                 raise _UnrealError
-            return self._composed(_FUNCTIONS[sp.exp], sp.exp, exponent * sp.log(base))
+            return self._run_of_function(_FUNCTIONS[sp.exp], sp.exp, exponent * sp.log(base))
         inner = self._real_run(base)
         if exponent.is_integer and exponent.is_even and exponent.is_positive:
             size = _even_power(exponent)
@@ -291,7 +296,9 @@ class Curvature:
         bend = wanted if all(run.bend in (0, wanted) for run in runs) else None
         pick = type(e)
         low = pick(*(run.low for run in runs))
-        return Run(low, pick(*(run.high for run in runs)), _common(r.slope for r in runs), bend)
+        return Run(
+            low, pick(*(run.high for run in runs)), _common_sign(r.slope for r in runs), bend
+        )
 
     def _bessel(self, e: sp.Expr) -> Run:
         order, z = e.args
@@ -311,7 +318,7 @@ class Curvature:
             return Run(-sp.S.One, sp.S.One, slope, None)
         return Run(sp.S.Zero, sp.S.One, slope, -1 if inner.bend == 0 else None)
 
-    def _composed(self, function: _Function, name: type[sp.Basic], argument: sp.Expr) -> Run:
+    def _run_of_function(self, function: _Function, name: type[sp.Basic], argument: sp.Expr) -> Run:
         inner = self._real_run(argument)
         if name is sp.log and not inner.is_nonnegative:
             raise _UnrealError
@@ -323,8 +330,8 @@ class Curvature:
             return _compose(_Function(slope, None, 1, sp.S.Zero, sp.oo), inner)
         run = _compose(function, inner)
         if function.slope == 1:  # closer bounds, where an end is a number
-            low = _value(name, inner.low, run.low)
-            return Run(low, _value(name, inner.high, run.high), run.slope, run.bend)
+            low = _value_at_bound(name, inner.low, run.low)
+            return Run(low, _value_at_bound(name, inner.high, run.high), run.slope, run.bend)
         return run
 
     def _log_bend(self, e: sp.Expr) -> int | None:
@@ -374,7 +381,7 @@ class Curvature:
                     bends.append(-1)
                     break
         bends += [self._log_bend_of_size(f) for f in factors if self.x in f.free_symbols]
-        return _common(bends)
+        return _common_sign(bends)
 
     def _without_gamma_quotients(
         self, factors: list[sp.Expr]
@@ -513,7 +520,7 @@ def _of_composition(outer: int | None, slope: int | None, inner: int | None) -> 
         return outer
     if outer is None or slope is None or inner is None:
         return None
-    return _common([outer, slope * inner])
+    return _common_sign([outer, slope * inner])
 
 
 def _times(factor: int | None, value: int | None) -> int | None:
@@ -524,7 +531,7 @@ def _times(factor: int | None, value: int | None) -> int | None:
     return factor * value
 
 
-def _common(values: Iterable[int | None]) -> int | None:
+def _common_sign(values: Iterable[int | None]) -> int | None:
     """Return the sign that all have which are not 0."""
     signs = set(values) - {0}
     if None in signs or len(signs) > 1:
@@ -556,7 +563,7 @@ def _multiplied(bounds: Iterable[sp.Expr]) -> sp.Expr:
     return total
 
 
-def _scaled(run: Run, factor: sp.Expr) -> Run:
+def _scaled_run(run: Run, factor: sp.Expr) -> Run:
     sign = sign_of_bound(factor)
     if sign is None:
         return Run(-sp.oo, sp.oo, _times(None, run.slope), _times(None, run.bend))
@@ -569,7 +576,7 @@ def _scaled(run: Run, factor: sp.Expr) -> Run:
     return Run(low, high, _times(sign, run.slope), _times(sign, run.bend))
 
 
-def _value(name: type[sp.Basic], bound: sp.Expr, otherwise: sp.Expr) -> sp.Expr:
+def _value_at_bound(name: type[sp.Basic], bound: sp.Expr, otherwise: sp.Expr) -> sp.Expr:
     """Return the value of a rising function at a finite bound."""
     if bound.is_infinite or not bound.is_real or bound.count_ops() > _LONGEST_BOUND:
         return otherwise

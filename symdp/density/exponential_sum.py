@@ -106,8 +106,8 @@ def read_exponential_sum(expression: sp.Expr, tilt: sp.Symbol) -> ExponentialSum
     """Return an expression as such a sum, None where it has another form or grows along lines."""
     plain = expression.rewrite([sp.sinh, sp.cosh], sp.exp)
     try:
-        parts = _read(plain, tilt)
-        poles = _common(parts)
+        parts = _parts_of(plain, tilt)
+        poles = _common_poles(parts)
         exponentials = ExponentialSum(_collected(parts, poles), poles)
     except _NotOneError:
         return None
@@ -117,24 +117,24 @@ def read_exponential_sum(expression: sp.Expr, tilt: sp.Symbol) -> ExponentialSum
     return exponentials
 
 
-def _read(e: sp.Expr, t: sp.Symbol) -> list[_Part]:
+def _parts_of(e: sp.Expr, t: sp.Symbol) -> list[_Part]:
     """Return an expression as a sum of parts."""
     if t not in e.free_symbols:
         return [_Part((e,), sp.S.Zero, ())]
     if e == t:
         return [_Part((sp.S.Zero, sp.S.One), sp.S.Zero, ())]
     if e.is_Add:
-        return [part for argument in e.args for part in _read(argument, t)]
+        return [part for argument in e.args for part in _parts_of(argument, t)]
     if e.is_Mul:
-        return _multiplied([_read(argument, t) for argument in e.args])
+        return _multiplied([_parts_of(argument, t) for argument in e.args])
     base, exponent = e.as_base_exp()
     if base == e:
         raise _NotOneError
     if exponent.is_Integer:
         if 0 < exponent <= _MOST_POWER:
-            return _multiplied([_read(base, t)] * int(exponent))
+            return _multiplied([_parts_of(base, t)] * int(exponent))
         if -_MOST_POWER <= exponent < 0:
-            return _multiplied([[_inverse(_read(base, t), t)]] * -int(exponent))
+            return _multiplied([[_inverse(_parts_of(base, t), t)]] * -int(exponent))
     if t in base.free_symbols or not base.is_positive or t not in exponent.free_symbols:
         raise _NotOneError
     line = sp.expand(exponent)
@@ -160,7 +160,7 @@ def _multiplied(factors: Iterable[Sequence[_Part]]) -> list[_Part]:
 
 def _inverse(parts: Sequence[_Part], t: sp.Symbol) -> _Part:
     """Return 1 over a sum with one exponential and a numerator of real linear factors."""
-    poles = _common(parts)
+    poles = _common_poles(parts)
     terms = _collected(parts, poles)
     if len(terms) != 1:
         raise _NotOneError
@@ -184,7 +184,7 @@ def _inverse(parts: Sequence[_Part], t: sp.Symbol) -> _Part:
         raise _NotOneError
     over: Polynomial = (1 / leading,)
     for pole, order in poles:
-        over = _times(over, _power(pole, order))
+        over = _times(over, _linear_power(pole, order))
     return _Part(over, -terms[0].rate, tuple(zeros))
 
 
@@ -195,7 +195,7 @@ def _may_be_real(pole: sp.Expr) -> bool:
     return pole.is_real is not False
 
 
-def _common(parts: Iterable[_Part]) -> _Factors:
+def _common_poles(parts: Iterable[_Part]) -> _Factors:
     """Return each pole with the highest order in which it stands in a part."""
     highest: dict[sp.Expr, int] = {}
     for part in parts:
@@ -247,7 +247,7 @@ def _collected(parts: Iterable[_Part], poles: _Factors) -> tuple[Term, ...]:
         polynomial = part.polynomial
         for pole, order in poles:
             has = orders.get(_same(pole, orders), 0)
-            polynomial = _times(polynomial, _power(pole, order - has))
+            polynomial = _times(polynomial, _linear_power(pole, order - has))
         rate = _same(part.rate, total)
         total[rate] = _plus(total.get(rate, ()), polynomial)
     terms = [Term(_without_zeros(polynomial), rate) for rate, polynomial in total.items()]
@@ -279,7 +279,7 @@ def _plus(a: Polynomial, b: Polynomial) -> Polynomial:
     return tuple(x + y for x, y in itertools.zip_longest(a, b, fillvalue=sp.S.Zero))
 
 
-def _power(pole: sp.Expr, order: int) -> Polynomial:
+def _linear_power(pole: sp.Expr, order: int) -> Polynomial:
     """Return (z − p)^d."""
     product: Polynomial = (sp.S.One,)
     for _ in range(order):

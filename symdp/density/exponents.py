@@ -28,14 +28,14 @@ def exponents(piece: Piece, x: sp.Symbol) -> tuple[tuple[Exponent, ...], ...] | 
 def _all_quadratics(
     whole: sp.Expr, terms: Sequence[sp.Expr], x: sp.Symbol
 ) -> tuple[Exponent, ...] | None:
-    read = [_quadratic(term, x) for term in terms or (whole,)]
+    read = [_quadratic_coefficients(term, x) for term in terms or (whole,)]
     quadratics = tuple(exponent for exponent in read if exponent is not None)
     if len(quadratics) == len(read):
         return quadratics
     return None
 
 
-def _quadratic(exponent: sp.Expr, x: sp.Symbol) -> Exponent | None:
+def _quadratic_coefficients(exponent: sp.Expr, x: sp.Symbol) -> Exponent | None:
     """Return the coefficients of an exponent."""
     if sp.count_ops(exponent) > _MOST_OPERATIONS:
         return None

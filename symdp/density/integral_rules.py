@@ -692,8 +692,7 @@ def circle(integrand: Integrand) -> sp.Expr | None:
         return None
     cosine = sp.cos(rate * x)
     sine = sp.sin(rate * x)
-    even = sp.expand(total.coeff(cosine))
-    odd = sp.expand(total.coeff(sine))
+    even, odd = (sp.expand(total.coeff(wave)) for wave in (cosine, sine))
     if sp.expand(total - even * cosine - odd * sine) != 0:
         return None
     if x in (even.free_symbols | odd.free_symbols):

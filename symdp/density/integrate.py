@@ -43,28 +43,33 @@ class Entry(NamedTuple):
 
 def entry_of(integrand: Integrand) -> Entry | None:
     """Return what `definite` does, with the rules and substitutions that it is due to."""
-    entry = _first(SUM_RULES if integrand.is_sum else INTEGRAL_RULES, integrand)
+    rules = INTEGRAL_RULES
+    if integrand.is_sum:
+        rules = SUM_RULES
+    entry = _first(rules, integrand)
     if entry is not None:
         return entry
-    if integrand.is_line and not integrand.is_sum:
-        left, right = (
-            _substituted(replace(integrand, **{end: sp.S.Zero})) for end in ("upper", "lower")
-        )
-        if left is None or right is None:
-            return None
-        total = left.value + right.value
-        if tidy.simplify(total) == 0:
-            return None
-        return Entry(total, left.rules + right.rules, left.moved + right.moved)
-    return _substituted(integrand)
+    if integrand.is_sum or not integrand.is_line:
+        return _substituted(integrand)
+    left = _substituted(replace(integrand, upper=sp.S.Zero))
+    right = _substituted(replace(integrand, lower=sp.S.Zero))
+    if left is None or right is None:
+        return None
+    total = left.value + right.value
+    if tidy.simplify(total) == 0:
+        return None
+    return Entry(total, left.rules + right.rules, left.moved + right.moved)
 
 
 def _substituted(integrand: Integrand) -> Entry | None:
     for moved in logarithmic(integrand):
         entry = _first(INTEGRAL_RULES, moved)
         if entry is not None:
-            return Entry(entry.value * sp.exp(moved.form.constant), entry.rules, (moved,))
-    return None if integrand.is_sum else _first(LAST_RULES, integrand)
+            value = entry.value * sp.exp(moved.form.constant)
+            return Entry(value, entry.rules, (moved,))
+    if integrand.is_sum:
+        return None
+    return _first(LAST_RULES, integrand)
 
 
 def _first(rules: tuple[Rule, ...], integrand: Integrand) -> Entry | None:
@@ -77,10 +82,9 @@ def _first(rules: tuple[Rule, ...], integrand: Integrand) -> Entry | None:
 
 def told(name: str) -> str:
     """Return what a rule knows: the first sentence of its docstring."""
-    rule = next(
-        rule for rule in (*INTEGRAL_RULES, *LAST_RULES, *SUM_RULES) if rule.__name__ == name
-    )
-    return (rule.__doc__ or name).strip().partition("\n\n")[0]
+    rules = {rule.__name__: rule for rule in (*INTEGRAL_RULES, *LAST_RULES, *SUM_RULES)}
+    description = rules[name].__doc__ or name
+    return description.strip().partition("\n\n")[0]
 
 
 def logarithmic(integrand: Integrand) -> Iterator[Integrand]:
@@ -102,41 +106,52 @@ def logarithmic(integrand: Integrand) -> Iterator[Integrand]:
             continue
         body = sp.S.Zero
         for monomial, coefficient in integrand.form.smooth.items():
-            body += coefficient * _moved(monomial, x, end, side, y)
+            body += coefficient * _in_logarithm(monomial, x, end, side, y)
         logs = sp.S.One
-        plain = True
-        for base, power in _joined(integrand.form.moving_logs).items():
-            moved = _moved(base, x, end, side, y)
-            plain = plain and not moved.has(sp.log)
+        is_plain = True
+        for base, power in _with_joined_factors(integrand.form.moving_logs).items():
+            moved = _in_logarithm(base, x, end, side, y)
+            is_plain = is_plain and not moved.has(sp.log)
             logs *= sp.expand(moved, log=False) ** power
-        if not plain or not _only_exponentials(body, logs, y):
+        if not is_plain or not _only_exponentials(body, logs, y):
             continue
-        top = sp.oo if other.is_infinite else sp.log(tidy.factor(side * (other - end)))
-        inside = sp.S.Zero if top is sp.oo else interior_point(-sp.oo, top)
-        form = log_form(sp.exp(sp.expand(body) + y) * logs, y, inside)
-        yield Integrand(form, -sp.oo, top, False)
+        top = sp.oo
+        inside = sp.S.Zero
+        if not other.is_infinite:
+            top = sp.log(tidy.factor(side * (other - end)))
+            inside = interior_point(-sp.oo, top)
+        integrand_in_y = sp.exp(sp.expand(body) + y) * logs
+        yield Integrand(log_form(integrand_in_y, y, inside), -sp.oo, top, False)
 
 
-def _joined(logs: dict[sp.Expr, sp.Expr]) -> dict[sp.Expr, sp.Expr]:
+def _with_joined_factors(logs: dict[sp.Expr, sp.Expr]) -> dict[sp.Expr, sp.Expr]:
     """Multiply factors of one power: (1 + x)(1 − x + x²) is 1 + x³ again."""
-    groups: dict[sp.Expr, sp.Expr] = {}
+    products: dict[sp.Expr, sp.Expr] = {}
     for base, power in logs.items():
-        groups[power] = groups.get(power, sp.S.One) * base
-    return {sp.expand(product): power for power, product in groups.items()}
+        products[power] = products.get(power, sp.S.One) * base
+    joined = {}
+    for power, product in products.items():
+        joined[sp.expand(product)] = power
+    return joined
 
 
-def _moved(expression: sp.Expr, x: sp.Symbol, end: sp.Expr, side: int, y: sp.Symbol) -> sp.Expr:
+def _in_logarithm(
+    expression: sp.Expr, x: sp.Symbol, end: sp.Expr, side: int, y: sp.Symbol
+) -> sp.Expr:
     """Put end ± e^y for x, with e^{py} for every power."""
-    return sp.powsimp(sp.powdenest(expression.subs(x, end + side * sp.exp(y))), combine="exp")
+    substituted = expression.subs(x, end + side * sp.exp(y))
+    return sp.powsimp(sp.powdenest(substituted), combine="exp")
 
 
 def _only_exponentials(body: sp.Expr, logs: sp.Expr, y: sp.Symbol) -> bool:
     """Whether y stands in exponents e^{py} and polynomials alone, not in e^{e^y}."""
-    for node in (*body.atoms(sp.exp), *logs.atoms(sp.exp)):
-        if y in node.free_symbols and not node.args[0].is_polynomial(y):
+    functions = body.atoms(sp.Function) | logs.atoms(sp.Function)
+    for function in functions:
+        if y not in function.free_symbols:
+            continue
+        if not isinstance(function, sp.exp) or not function.args[0].is_polynomial(y):
             return False
-    others = body.atoms(sp.Function) | logs.atoms(sp.Function)
-    return all(isinstance(f, sp.exp) or y not in f.free_symbols for f in others)
+    return True
 
 
 @dataclass(frozen=True)
@@ -161,7 +176,8 @@ def tilt_symbol(pair: Pair) -> sp.Symbol:
 
     Real, since simplification relies on it; complex values may be put in afterwards.
     """
-    names = {symbol.name for part in pair.expressions() for symbol in part.free_symbols}
+    symbols = set().union(*(part.free_symbols for part in pair.expressions()))
+    names = {symbol.name for symbol in symbols}
     free = next(name for name in ("t", "tilt", "t_tilt", "tilt_of_K") if name not in names)
     return sp.Symbol(free, real=True)
 
@@ -174,12 +190,14 @@ def stretches_of(pair: Pair) -> Iterator[TiltedStretch]:
 
 
 def _stretch(smooth: SmoothPair) -> TiltedStretch:
-    x, ends = smooth.variable, (smooth.lower, smooth.upper)
-    at = ends[0] if ends[0] == ends[1] else interior_point(*ends)
-    log_p, log_q = (
-        mixture_form(terms, smooth.reference, x, at) for terms in (smooth.p_terms, smooth.q_terms)
-    )
-    return TiltedStretch(smooth, log_p, log_q, *ends, is_sum=bool(x.is_integer))
+    x = smooth.variable
+    at = smooth.lower
+    if smooth.lower != smooth.upper:
+        at = interior_point(smooth.lower, smooth.upper)
+    log_p = mixture_form(smooth.p_terms, smooth.reference, x, at)
+    log_q = mixture_form(smooth.q_terms, smooth.reference, x, at)
+    is_sum = bool(x.is_integer)
+    return TiltedStretch(smooth, log_p, log_q, smooth.lower, smooth.upper, is_sum)
 
 
 def tabulated_moment(pair: Pair) -> tuple[sp.Symbol, sp.Expr] | None:
@@ -191,13 +209,17 @@ def tabulated_moment(pair: Pair) -> tuple[sp.Symbol, sp.Expr] | None:
         return None
     tilt = tilt_symbol(pair)
     if pair.support.kind == "points":
-        finite = (point for point in points(pair) if not point.loss.is_infinite)
-        return tilt, sp.Add(*(point.p * sp.exp(tilt * point.loss) for point in finite))
+        terms = []
+        for point in points(pair):
+            if not point.loss.is_infinite:
+                terms.append(point.p * sp.exp(tilt * point.loss))
+        return tilt, sp.Add(*terms)
     total = sp.S.Zero
     for stretch in stretches_of(pair):
         integrand = stretch.tilted(tilt)
         value = definite(integrand)
         if value is None:
             return None
-        total += value * sp.exp(sp.expand(integrand.form.constant))
+        constant = sp.exp(sp.expand(integrand.form.constant))
+        total += value * constant
     return tilt, total

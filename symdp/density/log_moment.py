@@ -23,12 +23,14 @@ _ASIDE = 1e-25  # of w: how far from the cut
 
 def continued(log_moment: sp.Expr, z: sp.Symbol) -> sp.Expr:
     """Return K as a formula that holds at complex z; InputError where its branch is not known."""
-    formula = log_moment.xreplace({log: _split(log, z) for log in log_moment.atoms(sp.log)})
+    logs = log_moment.atoms(sp.log)
+    formula = log_moment.xreplace({log: _over_linear_factors(log, z) for log in logs})
     value = compile_arb(formula, [z])
     with ctx.workprec(_BITS):
-        for w in _cut(formula, z):
+        for w in _with_branch_cuts(formula, z):
             for point, aside in _crossings(w, z):
-                left, right = (value(point + side * aside) for side in (1, -1))
+                left = value(point + aside)
+                right = value(point - aside)
                 gap = (left - right).exp() - 1
                 if not abs(gap) < _CLOSE:
                     raise InputError(
@@ -38,7 +40,7 @@ def continued(log_moment: sp.Expr, z: sp.Symbol) -> sp.Expr:
     return formula
 
 
-def _split(log: sp.Expr, z: sp.Symbol) -> sp.Expr:
+def _over_linear_factors(log: sp.Expr, z: sp.Symbol) -> sp.Expr:
     """Return the logarithm of a product of real linear factors as a sum."""
     w = sp.expand(log.args[0])
     if not w.is_polynomial(z) or sp.degree(w, z) < 2:
@@ -51,11 +53,12 @@ def _split(log: sp.Expr, z: sp.Symbol) -> sp.Expr:
         roots = sp.roots(factor, z)
         if not roots or not all(root.is_real for root in roots):
             return log
-        total += sum(times * n * sp.log(1 - z / root) for root, n in roots.items())
+        for root, multiplicity in roots.items():
+            total += times * multiplicity * sp.log(1 - z / root)
     return total
 
 
-def _cut(formula: sp.Expr, z: sp.Symbol) -> Iterator[sp.Expr]:
+def _with_branch_cuts(formula: sp.Expr, z: sp.Symbol) -> Iterator[sp.Expr]:
     """Yield what has a cut where it is negative, but for what is linear in z.
 
     A logarithm that stands in K a whole number of times leaves e^K the same on both sides.
@@ -63,10 +66,14 @@ def _cut(formula: sp.Expr, z: sp.Symbol) -> Iterator[sp.Expr]:
     logarithm = sp.Dummy()
     inner = {power.base for power in formula.atoms(sp.Pow) if not power.exp.is_Integer}
     for log in formula.atoms(sp.log, sp.loggamma):
-        if log.has(z) and not sp.diff(formula.xreplace({log: logarithm}), logarithm).is_Integer:
+        if not log.has(z):
+            continue
+        times = sp.diff(formula.xreplace({log: logarithm}), logarithm)
+        if not times.is_Integer:
             inner.add(log.args[0])
     for w in sorted(inner, key=sp.default_sort_key):
-        if w.has(z) and not (w.is_polynomial(z) and sp.degree(w, z) == 1):
+        is_line = w.is_polynomial(z) and sp.degree(w, z) == 1
+        if w.has(z) and not is_line:
             yield w
 
 

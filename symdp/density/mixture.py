@@ -127,10 +127,10 @@ def log_ratio(
             ratio = p_terms[0].form.minus(only.form).to_expression()
             weight = tidy.cancel(p_terms[0].weight / only.weight)
             return ratio + _log_weight(weight)
-        return log_of_sum(relative_sum(_scaled(p_terms, only.weight), only.form), x)
+        return log_of_sum(relative_sum(_scaled_terms(p_terms, only.weight), only.form), x)
     if len(p_terms) == 1:
         (only,) = p_terms
-        return -log_of_sum(relative_sum(_scaled(q_terms, only.weight), only.form), x)
+        return -log_of_sum(relative_sum(_scaled_terms(q_terms, only.weight), only.form), x)
     top, bottom = (relative_sum(terms, reference) for terms in (p_terms, q_terms))
     if x not in top.free_symbols | bottom.free_symbols:
         if top != bottom:
@@ -139,7 +139,7 @@ def log_ratio(
     return log_of_sum(top, x) - log_of_sum(bottom, x)
 
 
-def _scaled(terms: tuple[Term, ...], divisor: sp.Expr) -> tuple[Term, ...]:
+def _scaled_terms(terms: tuple[Term, ...], divisor: sp.Expr) -> tuple[Term, ...]:
     if divisor == 1:
         return terms
     return tuple(replace(term, weight=tidy.cancel(term.weight / divisor)) for term in terms)

@@ -34,17 +34,22 @@ def occurrences(expression: sp.Basic, variable: sp.Symbol) -> int:
 
 def tidy_polynomial(coefficients: dict[int, sp.Expr], x: sp.Symbol) -> sp.Expr:
     """Write Σ cₖ xᵏ with few x: factored line, completed square, or Horner about the centre."""
-    simple = {k: _short(c) for k, c in coefficients.items()}
-    simple = {k: c for k, c in simple.items() if c != 0}
+    simple = {}
+    for k, coefficient in coefficients.items():
+        shorter = _short_quotient(coefficient)
+        if shorter != 0:
+            simple[k] = shorter
     degree = max(simple, default=0)
     constant = simple.get(0, sp.S.Zero)
     if degree == 0:
         return constant
     if degree == 1:
-        return _line(simple[1], constant, x)
-    if sign_of(simple[degree]) not in (1, -1):  # where it vanishes its quotients have poles
+        return _short_line(simple[1], constant, x)
+    leading = simple[degree]
+    if sign_of(leading) not in (1, -1):  # where it vanishes its quotients have poles
         return _by_parameters(coefficients, x) or _horner(simple, x)
-    centre = _short(-simple.get(degree - 1, sp.S.Zero) / (degree * simple[degree]))
+    following = simple.get(degree - 1, sp.S.Zero)
+    centre = _short_quotient(-following / (degree * leading))
     plain = _scaled_horner(simple, x)
     if centre == 0 or not _well_conditioned(simple, centre):
         return plain
@@ -67,10 +72,13 @@ def _by_parameters(coefficients: dict[int, sp.Expr], x: sp.Symbol) -> sp.Expr | 
             part[power] = part.get(power, sp.S.Zero) + rational
     if len(parts) > _MOST_PARTS:
         return None
-    return sp.Add(*(symbols * tidy_polynomial(part, x) for symbols, part in parts.items()))
+    total = sp.S.Zero
+    for symbols, part in parts.items():
+        total += symbols * tidy_polynomial(part, x)
+    return total
 
 
-def _short(expression: sp.Expr) -> sp.Expr:
+def _short_quotient(expression: sp.Expr) -> sp.Expr:
     """Cancel a parameter expression to its shortest quotient."""
     if expression.is_Rational or expression.is_Symbol:
         return expression
@@ -81,7 +89,7 @@ def _short(expression: sp.Expr) -> sp.Expr:
     return sp.factor_terms(tidy.factor(expression))
 
 
-def _line(slope: sp.Expr, constant: sp.Expr, x: sp.Symbol) -> sp.Expr:
+def _short_line(slope: sp.Expr, constant: sp.Expr, x: sp.Symbol) -> sp.Expr:
     if constant == 0:
         return slope * x
     if slope.is_Rational and constant.is_Rational:
@@ -100,7 +108,7 @@ def _scaled_horner(coefficients: dict[int, sp.Expr], y: sp.Expr) -> sp.Expr:
     several = len(coefficients) > 1 and max(coefficients) > 2
     if not several or not leading.free_symbols:
         return _horner(coefficients, y)
-    monic = {k: _short(c / leading) for k, c in coefficients.items()}
+    monic = {k: _short_quotient(c / leading) for k, c in coefficients.items()}
     return leading * _horner(monic, y)
 
 
@@ -118,8 +126,10 @@ def _shift(coefficients: dict[int, sp.Expr], centre: sp.Expr) -> dict[int, sp.Ex
     degree = max(coefficients)
     shifted = {}
     for j in range(degree + 1):
-        terms = (c * sp.binomial(k, j) * centre ** (k - j) for k, c in coefficients.items())
-        value = _short(sp.expand(sp.Add(*terms)))
+        terms = []
+        for k, coefficient in coefficients.items():
+            terms.append(coefficient * sp.binomial(k, j) * centre ** (k - j))
+        value = _short_quotient(sp.expand(sp.Add(*terms)))
         if value != 0:
             shifted[j] = value
     return shifted
@@ -127,10 +137,12 @@ def _shift(coefficients: dict[int, sp.Expr], centre: sp.Expr) -> dict[int, sp.Ex
 
 def _well_conditioned(coefficients: dict[int, sp.Expr], centre: sp.Expr) -> bool:
     """Whether moving the origin to `centre` loses at most a few digits (always for symbols)."""
-    if centre.free_symbols or any(c.free_symbols for c in coefficients.values()):
+    has_symbols = any(c.free_symbols for c in coefficients.values())
+    if centre.free_symbols or has_symbols:
         return True
     degree = max(coefficients)
-    size = abs(coefficients[degree] * centre**degree).evalf(15)
+    leading_term = coefficients[degree] * centre**degree
+    size = abs(leading_term).evalf(15)
     largest = max(abs(c).evalf(15) for c in coefficients.values())
     return bool(size <= _CONDITION * (1 + largest))
 
@@ -152,14 +164,16 @@ def exponential_polynomial(
     terms: Iterable[tuple[sp.Expr, sp.Expr]], x: sp.Symbol
 ) -> tuple[sp.Expr, dict[int, sp.Expr]] | None:
     """Read Σ cᵢ exp(aᵢ) as a polynomial in one u = exp(g(x))."""
-    parts = []
+    moving_parts = []
+    scales = []
     for coefficient, exponent in terms:
         constant, moving = sp.expand(exponent).as_independent(x, as_Add=True)
-        parts.append((moving, coefficient * sp.exp(constant)))
-    reference = next((moving for moving, _ in parts if moving != 0), None)
+        moving_parts.append(moving)
+        scales.append(coefficient * sp.exp(constant))
+    reference = next((moving for moving in moving_parts if moving != 0), None)
     if reference is None:
         return None
-    ratios = [_ratio(moving, reference, x) for moving, _ in parts]
+    ratios = [_ratio(moving, reference, x) for moving in moving_parts]
     if not all(ratio.is_Rational for ratio in ratios):
         return None
     denominator = sp.ilcm(*(ratio.q for ratio in ratios), 1)
@@ -173,8 +187,8 @@ def exponential_polynomial(
     if min(powers) < 0:
         return None
     polynomial: dict[int, sp.Expr] = {}
-    for power, (_, coefficient) in zip(powers, parts, strict=True):
-        polynomial[power] = polynomial.get(power, sp.S.Zero) + coefficient
+    for power, scale in zip(powers, scales, strict=True):
+        polynomial[power] = polynomial.get(power, sp.S.Zero) + scale
     return generator, polynomial
 
 
@@ -221,9 +235,11 @@ def moebius(
         end = sp.powsimp(1 / end)
         order = -order
     if order >= 0:
-        value = start + (end - start) / (1 + sp.powsimp(c / d / u, combine="exp"))
+        falling = sp.powsimp(c / d / u, combine="exp")
+        value = start + (end - start) / (1 + falling)
     else:
-        value = end + (start - end) / (1 + sp.powsimp(d / c * u, combine="exp"))
+        rising = sp.powsimp(d / c * u, combine="exp")
+        value = end + (start - end) / (1 + rising)
     return value, sign
 
 
@@ -266,7 +282,8 @@ class LogForm:
     @property
     def constant(self) -> sp.Expr:
         """The part free of the variable."""
-        fixed = ((g, c) for g, c in self.logs.items() if self.variable not in g.free_symbols)
+        x = self.variable
+        fixed = [(g, c) for g, c in self.logs.items() if x not in g.free_symbols]
         return self.shift + log_of_product(fixed)
 
     @property
@@ -290,8 +307,10 @@ class LogForm:
             else:
                 other_terms.append(sp.factor_terms(coefficient) * monomial)
         powers[0] = self.shift
+        polynomial = tidy_polynomial(powers, x)
+        fixed_logs = self.constant - self.shift
         logs = _logs_expression(self.moving_logs, x)
-        return sp.Add(tidy_polynomial(powers, x), self.constant - self.shift, *other_terms, logs)
+        return sp.Add(polynomial, fixed_logs, *other_terms, logs)
 
 
 def combined(first: Coefficients, second: Coefficients, factor: sp.Expr) -> Coefficients:
@@ -317,15 +336,17 @@ def _logs_expression(logs: dict[sp.Expr, sp.Expr], x: sp.Symbol) -> sp.Expr:
         if base not in remaining:
             continue
         del remaining[base]
-        for other in [g for g, c in remaining.items() if c == -coefficient]:
+        factor = sp.factor_terms(coefficient)
+        opposite = [g for g, c in remaining.items() if c == -coefficient]
+        for other in opposite:
             quotient = _quotient(base, other, x)
             if quotient is not None:
                 del remaining[other]
                 value, direction = quotient
-                total.append(direction * sp.factor_terms(coefficient) * sp.log(value))
+                total.append(direction * factor * sp.log(value))
                 break
         else:
-            total.append(sp.factor_terms(coefficient) * sp.log(tidy_base(base, x)))
+            total.append(factor * sp.log(tidy_base(base, x)))
     return sp.Add(*total)
 
 
@@ -334,14 +355,18 @@ def _with_shorter_gammas(logs: Coefficients, x: sp.Symbol) -> dict[sp.Expr, sp.E
     shorter = dict(logs)
     counted = [base for base in logs if isinstance(base, COUNTING)]
     for top, bottom in combinations(counted, 2):
-        if top in shorter and bottom in shorter and shorter[top] == -shorter[bottom]:
-            ratio = reduced(top / bottom, x)
-            if ratio.is_rational_function(x):
-                times = -shorter.pop(bottom)
-                del shorter[top]
-                above, below = sp.fraction(ratio)
-                ratio_logs = {g: c for g, c in ((above, times), (below, -times)) if g != 1}
-                shorter = dict(combined(shorter, ratio_logs, sp.S.One))
+        if top not in shorter or bottom not in shorter:
+            continue
+        if shorter[top] != -shorter[bottom]:
+            continue
+        ratio = reduced(top / bottom, x)
+        if not ratio.is_rational_function(x):
+            continue
+        times = -shorter.pop(bottom)
+        del shorter[top]
+        above, below = sp.fraction(ratio)
+        ratio_logs = {g: c for g, c in ((above, times), (below, -times)) if g != 1}
+        shorter = dict(combined(shorter, ratio_logs, sp.S.One))
     return shorter
 
 
@@ -349,26 +374,32 @@ def _quotient(top: sp.Expr, bottom: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, int
     """Return top/bottom (or its inverse and −1) in a short form where both are of one kind."""
     if top.is_polynomial(x) and bottom.is_polynomial(x):
         return tidy_base(top, x) / tidy_base(bottom, x), 1
-    pair = [exponential_terms(base, x) for base in (top, bottom)]
-    if pair[0] is None or pair[1] is None:
+    top_terms = exponential_terms(top, x)
+    bottom_terms = exponential_terms(bottom, x)
+    if top_terms is None or bottom_terms is None:
         return None
-    shared = exponential_polynomial([*pair[0], *pair[1]], x)
-    if shared is None or len(pair[0]) != 2 or len(pair[1]) != 2:
+    shared = exponential_polynomial([*top_terms, *bottom_terms], x)
+    if shared is None or len(top_terms) != 2 or len(bottom_terms) != 2:
         return None
     generator, _ = shared
     lines = []
-    for terms in (pair[0], pair[1]):
-        read = exponential_polynomial(terms, x)
-        if read is None or set(read[1]) != {0, 1}:
+    for terms in (top_terms, bottom_terms):
+        polynomial = exponential_polynomial(terms, x)
+        if polynomial is None:
             return None
-        if sp.expand(read[0] + generator) == 0:
-            lines.append((read[1][1], read[1][0]))
-        elif sp.expand(read[0] - generator) == 0:
-            lines.append((read[1][0], read[1][1]))
+        own_generator, coefficients = polynomial
+        if set(coefficients) != {0, 1}:
+            return None
+        constant = coefficients[0]
+        slope = coefficients[1]
+        if sp.expand(own_generator + generator) == 0:
+            lines.append((slope, constant))
+        elif sp.expand(own_generator - generator) == 0:
+            lines.append((constant, slope))
         else:
             return None
-    (a, b), (c, d) = lines
-    return moebius((a, b), (c, d), sp.exp(generator))
+    first, second = lines
+    return moebius(first, second, sp.exp(generator))
 
 
 def tidy_base(base: sp.Expr, x: sp.Symbol) -> sp.Expr:
@@ -470,12 +501,14 @@ class Integrand:
 
 def linear_root(equation: sp.Expr, x: sp.Symbol) -> sp.Expr | None:
     """Solve an equation that is linear in x, or in one exponential of x; None for another."""
-    expanded = sp.expand(equation)
-    if expanded.is_polynomial(x):
-        if sp.degree(expanded, x) != 1:
+    expanded_equation = sp.expand(equation)
+    if expanded_equation.is_polynomial(x):
+        if sp.degree(expanded_equation, x) != 1:
             return None
-        return tidy.factor(-expanded.coeff(x, 0) / expanded.coeff(x, 1))
-    terms = exponential_terms(expanded, x)
+        constant = expanded_equation.coeff(x, 0)
+        slope = expanded_equation.coeff(x, 1)
+        return tidy.factor(-constant / slope)
+    terms = exponential_terms(expanded_equation, x)
     if terms is None:
         return None
     collected: dict[sp.Expr, sp.Expr] = {}
@@ -484,11 +517,13 @@ def linear_root(equation: sp.Expr, x: sp.Symbol) -> sp.Expr | None:
         intercept = tidy.simplify(exponent - rate * x)
         if x in intercept.free_symbols:
             return None
-        collected[rate] = collected.get(rate, sp.S.Zero) + coefficient * sp.exp(intercept)
+        scale = coefficient * sp.exp(intercept)
+        collected[rate] = collected.get(rate, sp.S.Zero) + scale
     if len(collected) != 2:
         return None
     (a, b), (c, e) = collected.items()
-    return tidy.simplify(sp.log(tidy.simplify(-e / b)) / (a - c))
+    log_ratio = sp.log(tidy.simplify(-e / b))
+    return tidy.simplify(log_ratio / (a - c))
 
 
 def log_form(expression: sp.Expr, x: sp.Symbol, at: sp.Expr) -> LogForm:
@@ -517,10 +552,11 @@ class _PointNeeded(Exception):  # noqa: N818  (a signal between two functions of
 
 def _without_hyperbolics(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
     hyperbolic = sp.functions.elementary.hyperbolic.HyperbolicFunction
-    return expression.replace(
-        lambda node: isinstance(node, hyperbolic) and x in node.free_symbols,
-        lambda node: node.rewrite(sp.exp),
-    )
+
+    def is_hyperbolic(node: sp.Basic) -> bool:
+        return isinstance(node, hyperbolic) and x in node.free_symbols
+
+    return expression.replace(is_hyperbolic, lambda node: node.rewrite(sp.exp))
 
 
 def _without_turns(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
@@ -530,21 +566,23 @@ def _without_turns(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
     """
     waves = sp.functions.elementary.trigonometric.TrigonometricFunction
 
-    def reduced(wave: sp.Expr) -> sp.Expr:
+    def is_wave(node: sp.Basic) -> bool:
+        return isinstance(node, waves) and x in node.free_symbols
+
+    def reduced_wave(wave: sp.Expr) -> sp.Expr:
         terms = sp.Add.make_args(expanded(wave.args[0], x))
-        quarters = {term: tidy.cancel(2 * term / sp.pi) for term in terms if not term.has(x)}
-        if not any(count.is_integer for count in quarters.values()):
+        fixed_terms = [term for term in terms if not term.has(x)]
+        quarters = [tidy.cancel(2 * term / sp.pi) for term in fixed_terms]
+        if not any(count.is_integer for count in quarters):
             return wave
         period = 2 * sp.pi
         if isinstance(wave, sp.tan | sp.cot):
             period = sp.pi
-        turns = [term for term in quarters if tidy.cancel(term / period).is_integer]
+        turns = [term for term in fixed_terms if tidy.cancel(term / period).is_integer]
         remaining_terms = [term for term in terms if term not in turns]
         return wave.func(sp.Add(*remaining_terms))
 
-    return expression.replace(
-        lambda node: isinstance(node, waves) and x in node.free_symbols, reduced
-    )
+    return expression.replace(is_wave, reduced_wave)
 
 
 class _Builder:
@@ -593,9 +631,12 @@ class _Builder:
 
     def add_constant(self, constant: sp.Expr, power: sp.Expr) -> None:
         if constant.is_Rational:
-            for part, turn in ((abs(constant.p), 1), (constant.q, -1)):
-                if part != 1:
-                    self.add_base(sp.Integer(part), turn * power)
+            numerator = sp.Integer(abs(constant.p))
+            denominator = sp.Integer(constant.q)
+            if numerator != 1:
+                self.add_base(numerator, power)
+            if denominator != 1:
+                self.add_base(denominator, -1 * power)
             return
         if isinstance(constant, sp.Add):
             constant = sp.factor_terms(constant)
@@ -609,16 +650,19 @@ class _Builder:
 
     def add_exponent(self, exponent: sp.Expr, power: sp.Expr) -> None:
         """Add power·exponent, term by term; a quotient of polynomials in partial fractions."""
-        if exponent.is_rational_function(self.x) and not exponent.is_polynomial(self.x):
-            exponent = tidy.apart(exponent, self.x)
-        for term in sp.Add.make_args(expanded(exponent, self.x)):
-            constant, moving = _scaled_apart(term, self.x).as_independent(self.x, as_Add=False)
+        x = self.x
+        if exponent.is_rational_function(x) and not exponent.is_polynomial(x):
+            exponent = tidy.apart(exponent, x)
+        for term in sp.Add.make_args(expanded(exponent, x)):
+            scaled = _scaled_apart(term, x)
+            constant, moving = scaled.as_independent(x, as_Add=False)
+            coefficient = power * constant
             if moving == 1:
                 self.add_shift(constant, power)
             elif isinstance(moving, sp.log):
-                self.add(moving.args[0], power * constant)
+                self.add(moving.args[0], coefficient)
             else:
-                self.smooth[moving] = self.smooth.get(moving, sp.S.Zero) + power * constant
+                self.smooth[moving] = self.smooth.get(moving, sp.S.Zero) + coefficient
 
     def add_shift(self, constant: sp.Expr, power: sp.Expr) -> None:
         """Add power·constant, a constant c·log(b) among the logs."""
@@ -659,37 +703,42 @@ class _Builder:
 
     def add_polynomial(self, total: sp.Expr, power: sp.Expr) -> None:
         polynomial = sp.Poly(total, self.x)
+        content = sp.S.One
+        factors = [(polynomial, 1)]
         if polynomial.domain.is_QQ or polynomial.domain.is_ZZ:
             content, factors = polynomial.factor_list()
-        else:
-            content = sp.S.One
-            factors = [(polynomial, 1)]
         self.add(sp.sympify(content, strict=True), power)
         for factor, multiplicity in factors:
+            times = power * multiplicity
             leading = factor.LC()
-            self.add(leading, power * multiplicity)
-            if leading != 1:
-                quotients = {m: tidy.cancel(c / leading) for m, c in factor.terms()}
-                monic = sp.Add(*(c * self.x ** m[0] for m, c in quotients.items()))
-            else:
+            self.add(leading, times)
+            if leading == 1:
                 monic = factor.as_expr()
-            self.add_base(self.positive(monic), power * multiplicity)
+            else:
+                terms = []
+                for monomial, coefficient in factor.terms():
+                    quotient = tidy.cancel(coefficient / leading)
+                    terms.append(quotient * self.x ** monomial[0])
+                monic = sp.Add(*terms)
+            self.add_base(self.positive(monic), times)
 
     def add_exponentials(self, terms: list[tuple[sp.Expr, sp.Expr]], power: sp.Expr) -> None:
         """Pull the term that dominates at +∞ out of Σ cᵢ exp(aᵢ)."""
+        x = self.x
         merged: dict[sp.Expr, sp.Expr] = {}
         for coefficient, exponent in terms:
-            constant, moving = exponent.as_independent(self.x, as_Add=True)
-            merged[moving] = merged.get(moving, sp.S.Zero) + coefficient * sp.exp(constant)
-        merged = {moving: c for moving, c in merged.items() if c != 0}
-        leader = _dominating(list(merged), self.x)
-        mirrored = [moving.subs(self.x, -self.x) for moving in merged]
-        other = _dominating(mirrored, self.x).subs(self.x, -self.x)
+            constant, moving = exponent.as_independent(x, as_Add=True)
+            weight = coefficient * sp.exp(constant)
+            merged[moving] = merged.get(moving, sp.S.Zero) + weight
+        merged = {moving: weight for moving, weight in merged.items() if weight != 0}
+        leader = _dominating(list(merged), x)
+        mirrored = [moving.subs(x, -x) for moving in merged]
+        other = _dominating(mirrored, x).subs(x, -x)
         gap = sp.expand(other - leader)
-        if not gap.is_polynomial(self.x) or sp.degree(gap, self.x) > 1:
+        if not gap.is_polynomial(x) or sp.degree(gap, x) > 1:
             # What is pulled out of two towers e^{−e^x} and e^{−e^{−x}} would cancel at one end, and
             # so would x³ of e^{x³} + e^x.
-            total = sp.Add(*(c * sp.exp(moving) for moving, c in merged.items()))
+            total = sp.Add(*(weight * sp.exp(moving) for moving, weight in merged.items()))
             self.add_base(self.positive(total), power)
             return
         scale = merged.pop(leader)
@@ -698,9 +747,10 @@ class _Builder:
         if not merged:
             return
         base = sp.S.One
-        for moving, coefficient in merged.items():
-            ratio = sp.powsimp(sp.expand(coefficient / scale))
-            base += ratio * sp.exp(expanded(moving - leader, self.x))
+        for moving, weight in merged.items():
+            ratio = sp.powsimp(sp.expand(weight / scale))
+            below_leader = expanded(moving - leader, x)
+            base += ratio * sp.exp(below_leader)
         self.add_base(self.positive(base), power)
 
     def positive(self, base: sp.Expr) -> sp.Expr:
@@ -741,16 +791,21 @@ def _have_unlike_tails(total: sp.Add, x: sp.Symbol) -> bool:
                 is_mixed |= not factor.has(sp.exp)
                 if factor.has(sp.exp):  # such as 1/cosh x
                     others *= factor
-        exponents.add(sp.expand(exponent.as_independent(x, as_Add=True)[1]))
+        _, moving_exponent = exponent.as_independent(x, as_Add=True)
+        exponents.add(sp.expand(moving_exponent))
         whole.add((exponent, others))
-    return (has_more and len(exponents) > 1) or (is_mixed and len(whole) > 1)
+    several_exponents = len(exponents) > 1
+    several_terms = len(whole) > 1
+    return (has_more and several_exponents) or (is_mixed and several_terms)
 
 
 def _by_half_angle(total: sp.Add, x: sp.Symbol) -> sp.Expr | None:
     """Write c(1 ± cos u) as 2c cos²(u/2) or 2c sin²(u/2), which do not cancel at their zeros."""
     constant, moving = total.as_independent(x, as_Add=True)
     scale, wave = moving.as_independent(x, as_Add=False)
-    if not isinstance(wave, sp.cos | sp.sin) or sp.expand(scale**2 - constant**2) != 0:
+    if not isinstance(wave, sp.cos | sp.sin):
+        return None
+    if sp.expand(scale**2 - constant**2) != 0:
         return None
     angle = wave.args[0] / 2
     if isinstance(wave, sp.sin):
@@ -766,13 +821,15 @@ def _scaled_apart(term: sp.Expr, x: sp.Symbol) -> sp.Expr:
     factors = []
     for factor in sp.Mul.make_args(term):
         base, power = factor.as_base_exp()
-        if isinstance(base, sp.Mul) and x in base.free_symbols and not isinstance(factor, sp.exp):
+        is_power = isinstance(base, sp.Mul) and not isinstance(factor, sp.exp)
+        if is_power and x in base.free_symbols:
             scale, moving = base.as_independent(x, as_Add=False)
             size = scale
             if sign_of(scale) == -1:
                 size = -scale
             if sign_of(size) == 1 and not power.is_Integer:
-                factors += [size**power, (scale / size * moving) ** power]
+                unscaled = scale / size * moving
+                factors += [size**power, unscaled**power]
                 continue
         factors.append(factor)
     return sp.Mul(*factors)
@@ -787,10 +844,11 @@ def _dominating(exponents: list[sp.Expr], x: sp.Symbol) -> sp.Expr:
     for exponent in exponents[1:]:
         gap = sp.expand(exponent - leader)
         if gap.is_polynomial(x):
-            larger = sign_of(sp.Poly(gap, x).LC()) == 1
+            is_larger = sign_of(sp.Poly(gap, x).LC()) == 1
         else:
-            far = [gap.subs(x, sp.Integer(10) ** power).evalf(15) for power in (6, 9, 12)]
-            larger = all(value.is_comparable and value > 0 for value in far)
-        if larger:
+            far_points = [sp.Integer(10) ** power for power in (6, 9, 12)]
+            far_gaps = [gap.subs(x, point).evalf(15) for point in far_points]
+            is_larger = all(far_gap.is_comparable and far_gap > 0 for far_gap in far_gaps)
+        if is_larger:
             leader = exponent
     return leader

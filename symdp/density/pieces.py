@@ -48,12 +48,12 @@ class SmoothPair:
     @property
     def log_p(self) -> sp.Expr | None:
         """Log density of P, None where P is 0."""
-        return self._log(self.p_terms)
+        return self._log_of_terms(self.p_terms)
 
     @property
     def log_q(self) -> sp.Expr | None:
         """Log density of Q, None where Q is 0."""
-        return self._log(self.q_terms)
+        return self._log_of_terms(self.q_terms)
 
     @property
     def loss(self) -> sp.Expr:
@@ -64,7 +64,7 @@ class SmoothPair:
             return -sp.oo
         return log_ratio(self.p_terms, self.q_terms, self.reference, self.variable)
 
-    def _log(self, terms: tuple[Term, ...]) -> sp.Expr | None:
+    def _log_of_terms(self, terms: tuple[Term, ...]) -> sp.Expr | None:
         if not terms:
             return None
         ends = [end for end in (self.lower, self.upper) if end.is_infinite]
@@ -329,7 +329,7 @@ def joined(parts: list[Piece], x: sp.Symbol) -> list[Piece]:
     """Join neighbours that are one smooth piece of one direction after all."""
     pieces_so_far: list[Piece] = []
     for piece in parts:
-        merged = _merged(pieces_so_far[-1], piece, x) if pieces_so_far else None
+        merged = _merged_piece(pieces_so_far[-1], piece, x) if pieces_so_far else None
         if merged is None:
             pieces_so_far.append(piece)
         else:
@@ -356,7 +356,7 @@ def _at_its_point(piece: Piece, x: sp.Symbol) -> Piece:
     )
 
 
-def _merged(left: Piece, right: Piece, x: sp.Symbol) -> Piece | None:
+def _merged_piece(left: Piece, right: Piece, x: sp.Symbol) -> Piece | None:
     """Return one piece for two neighbours, or None where they differ."""
     if left.place is not None or right.place is not None:
         return None

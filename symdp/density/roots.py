@@ -77,7 +77,7 @@ def _balanced(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
     return total
 
 
-def _ball(value: sp.Rational) -> arb:
+def _ball_of_rational(value: sp.Rational) -> arb:
     return arb(fmpq(int(value.p), int(value.q)))
 
 
@@ -123,7 +123,9 @@ class _Search:
         """Examine start + direction·(0, ∞) in stretches that double."""
         near = sp.S.Zero
         for k in range(-2, _REACH):
-            ray_ends = sorted((_ball(start + direction * near), direction * arb.pos_inf()))
+            ray_ends = sorted(
+                (_ball_of_rational(start + direction * near), direction * arb.pos_inf())
+            )
             if self.sign(*ray_ends):
                 return
             far = sp.Rational(4099, 4096) * sp.Integer(2) ** k
@@ -136,7 +138,7 @@ class _Search:
         self.steps += 1
         if self.steps > self.most_steps or len(self.brackets) > _MOST_ROOTS:
             raise IsolationError("there are too many, perhaps infinitely many")
-        cell = _ball(low), _ball(high)
+        cell = _ball_of_rational(low), _ball_of_rational(high)
         if self.sign(*cell):
             return
         if self.sign(*cell, of_slope=True):
@@ -154,15 +156,17 @@ class _Search:
 
     def refined(self, low: sp.Rational, high: sp.Rational) -> sp.Rational:
         """Shrink a bracket to 2^−200 of its size: Newton steps in balls, else halves."""
-        left = self.sign(_ball(low), _ball(low))
+        left = self.sign(_ball_of_rational(low), _ball_of_rational(low))
         scale = max(abs(low), abs(high))
         while high - low > scale / _FINE:
             middle = _dyadic((low + high) / 2)
-            at = _ball(middle)
+            at = _ball_of_rational(middle)
             value = arb.union(*self.function(at.lower(), at.upper(), Seen()))
             if value.contains(0):
                 return middle
-            slope = arb.union(*self.slope(_ball(low).lower(), _ball(high).upper(), Seen()))
+            slope = arb.union(
+                *self.slope(_ball_of_rational(low).lower(), _ball_of_rational(high).upper(), Seen())
+            )
             step = at - value / slope
             ends = [_exact(end) for end in (step.lower(), step.upper())] if step.is_finite() else ()
             if ends and 4 * (ends[1] - ends[0]) < high - low:

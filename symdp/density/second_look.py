@@ -53,9 +53,9 @@ class SecondLook:
         self._upper = float(support.upper)
         self.value = _in_doubles(self._density, x)
         self._exact: Callable[[Any], Any] | None = None
-        self.heights = self._at(self._by_distance())
+        self.heights = self._heights_at(self._by_distance())
         further = _all_between if x.is_integer else _quantiles
-        self.heights |= self._at(further(self.heights))
+        self.heights |= self._heights_at(further(self.heights))
 
     def against_one_mode(self) -> Contradiction | None:
         """Return three points, the middle one below both others; None where no such were seen."""
@@ -110,7 +110,9 @@ class SecondLook:
         left, middle, right = (self._digits(point) for point in points)
         if min(left, middle, right) <= 0:
             return False
-        share = (mpmath.mpf(points[1]) - points[0]) / (mpmath.mpf(points[2]) - points[0])
+        (first, inner, last) = points
+        width = mpmath.mpf(last) - first
+        share = (mpmath.mpf(inner) - first) / width
         with mpmath.workdps(_DIGITS):
             chord = (1 - share) * mpmath.log(left) + share * mpmath.log(right)
             return bool(mpmath.log(middle) < chord - _SURE)
@@ -118,27 +120,34 @@ class SecondLook:
     def _are_unequal(self, distance: float, centre: sp.Expr) -> bool:
         """Return whether fifty digits tell f apart at a distance on either side of a centre."""
         offset = sp.Rational(distance)
-        sides = [centre + sign * offset for sign in (-1, 1)]
-        if not all(self._lower < float(side) < self._upper for side in sides):
-            return False
-        left, right = (self._digits(side) for side in sides)
+        left_point = centre - offset
+        right_point = centre + offset
+        for point in (left_point, right_point):
+            if not self._lower < float(point) < self._upper:
+                return False
+        left = self._digits(left_point)
+        right = self._digits(right_point)
         return bool(abs(left - right) > _SURE * max(abs(left), abs(right)))
 
     def _digits(self, point: Any) -> Any:
         if self._exact is None:
             self._exact = sp.lambdify(self._x, self._density, [{"gamma": _gamma}, "mpmath"])
         with mpmath.workdps(_DIGITS):
-            at = mpmath.mpf(point) if isinstance(point, float) else sp.N(point, _DIGITS)
-            value = self._exact(mpmath.mpmathify(at))
-            return mpmath.re(value)
+            if isinstance(point, float):
+                at = mpmath.mpf(point)
+            else:
+                at = mpmath.mpmathify(sp.N(point, _DIGITS))
+            return mpmath.re(self._exact(at))
 
-    def _at(self, points: Iterable[float]) -> dict[float, float]:
+    def _heights_at(self, points: Iterable[float]) -> dict[float, float]:
         heights = {}
         for point in points:
-            if self._lower < point < self._upper or (self._x.is_integer and self._holds(point)):
-                height = self.value(point)
-                if 0.0 <= height < math.inf:
-                    heights[point] = height
+            is_inside = self._lower < point < self._upper
+            if not is_inside and not (self._x.is_integer and self._holds(point)):
+                continue
+            height = self.value(point)
+            if 0.0 <= height < math.inf:
+                heights[point] = height
         return heights
 
     def _holds(self, point: float) -> bool:
@@ -147,8 +156,9 @@ class SecondLook:
     def _by_distance(self) -> set[float]:
         ends = [end for end in (self._lower, self._upper) if math.isfinite(end)]
         distances = [2.0 ** (k / 2) for k in range(-2 * _OCTAVES, 2 * _OCTAVES + 1)]
+        origins = _origins(self._density, self._x)
         points: set[float] = set()
-        for origin in [*ends, *_origins(self._density, self._x)][:_MOST_ORIGINS]:
+        for origin in [*ends, *origins][:_MOST_ORIGINS]:
             points.update(origin + distance for distance in distances)
             points.update(origin - distance for distance in distances)
         if len(ends) == 2:
@@ -156,7 +166,7 @@ class SecondLook:
             points.update(self._lower + width * k / _QUANTILES for k in range(1, _QUANTILES))
         if not self._x.is_integer:  # the value at a jump is a convention: no origin is a point
             return points
-        points.update(_origins(self._density, self._x))
+        points.update(origins)
         return {float(round(point)) for point in points if abs(point) < 2.0**53}
 
 
@@ -164,9 +174,12 @@ def _origins(density: sp.Expr, x: sp.Symbol) -> list[float]:
     """Return 0 and the zeros of linear terms, at which kinks and centres are."""
     origins = {0.0}
     for node in density.atoms(sp.Add, sp.Rel):
-        term = node.lhs - node.rhs if isinstance(node, sp.Rel) else node
+        term = node
+        if isinstance(node, sp.Rel):
+            term = node.lhs - node.rhs
         slope = term.diff(x)
-        if term.is_polynomial(x) and slope != 0 and x not in slope.free_symbols:
+        is_line = term.is_polynomial(x) and slope != 0 and x not in slope.free_symbols
+        if is_line:
             zero = -term.subs(x, 0) / slope
             if zero.is_real:
                 origins.add(float(zero))
@@ -202,9 +215,10 @@ _FUNCTIONS: dict[str, Any] = {
 def _quantiles(heights: dict[float, float]) -> list[float]:
     """Return points that share the mass evenly, f taken as linear between its heights."""
     points = sorted(heights)
-    masses = [
-        0.5 * (heights[left] + heights[right]) * (right - left) for left, right in pairwise(points)
-    ]
+    masses = []
+    for left, right in pairwise(points):
+        mean_height = 0.5 * (heights[left] + heights[right])
+        masses.append(mean_height * (right - left))
     total = math.fsum(masses)
     if not 0.0 < total < math.inf:
         return []
@@ -213,9 +227,10 @@ def _quantiles(heights: dict[float, float]) -> list[float]:
     for (left, right), mass in zip(pairwise(points), masses, strict=True):
         first = math.ceil(below / total * _QUANTILES)
         below += mass
-        last = min(math.floor(below / total * _QUANTILES), first + _QUANTILES)
-        count = last - first + 1
-        quantiles += [left + (right - left) * (j + 0.5) / count for j in range(count)]
+        last = math.floor(below / total * _QUANTILES)
+        count = min(last, first + _QUANTILES) - first + 1
+        width = right - left
+        quantiles += [left + width * (j + 0.5) / count for j in range(count)]
     return quantiles
 
 

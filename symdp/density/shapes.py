@@ -102,17 +102,20 @@ def _looked_at(shape: Shape, density: sp.Expr, x: sp.Symbol, support: Support) -
         return shape
     from symdp.density.second_look import SecondLook
 
-    parameters = density.free_symbols | support.lower.free_symbols | support.upper.free_symbols
-    values = random_values(parameters - {x}, 0)
+    symbols = density.free_symbols | support.lower.free_symbols | support.upper.free_symbols
+    values = random_values(symbols - {x}, 0)
     look = SecondLook(density.xreplace(values), x, support.substitute(values))
-    contradictions = {
-        "log_concave": look.against_log_concave() if shape.log_concave else None,
-        "one_mode": look.against_one_mode() if shape.one_mode else None,
-        "even": None if centre is None else look.against_even(centre.xreplace(values)),
-    }
+    contradictions: dict[str, object] = {}
+    if shape.log_concave:
+        contradictions["log_concave"] = look.against_log_concave()
+    if shape.one_mode:
+        contradictions["one_mode"] = look.against_one_mode()
+    if centre is not None:
+        contradictions["even"] = look.against_even(centre.xreplace(values))
     for name, contradiction in contradictions.items():
         if contradiction:
-            shape = replace(shape, **{name: contradicted(getattr(shape, name), contradiction)})
+            open_fact = contradicted(getattr(shape, name), contradiction)
+            shape = replace(shape, **{name: open_fact})
     return shape
 
 
@@ -131,9 +134,10 @@ def centre_of(density: sp.Expr, variable: sp.Symbol, support: Support) -> sp.Exp
     """Return the c with f(c + y) = f(c − y), None where no such c was found."""
     y = sp.Symbol("y", positive=True)
     # A constant that is kept as an integral would be computed anew at every point.
-    body = density.as_independent(variable, as_Add=False)[1]
+    _, body = density.as_independent(variable, as_Add=False)
     for centre in _centres(body, variable, support):
-        right, left = (body.subs(variable, centre + side * y) for side in (1, -1))
+        right = body.subs(variable, centre + y)
+        left = body.subs(variable, centre - y)
         if _are_equal(right, left, y):
             return centre
     return None
@@ -145,8 +149,10 @@ def _without_constant(f: sp.Expr, x: sp.Symbol, support: Support) -> sp.Expr:
     sign = sign_of(constant)
     if sign is None:
         run = Curvature(x, support.lower, support.upper).run(body)
-        if run.is_nonnegative or run.is_nonpositive:  # a density is not negative
-            sign = 1 if run.is_nonnegative else -1
+        if run.is_nonnegative:  # a density is not negative
+            sign = 1
+        elif run.is_nonpositive:
+            sign = -1
     if sign == 1:
         return body
     if sign == -1:
@@ -155,7 +161,8 @@ def _without_constant(f: sp.Expr, x: sp.Symbol, support: Support) -> sp.Expr:
 
 
 def _log_concave(f: sp.Expr, x: sp.Symbol, support: Support, centre: sp.Expr | None) -> Fact:
-    lower, upper = support.lower, support.upper
+    lower = support.lower
+    upper = support.upper
     if not f.has(*_JUMPING):
         if Curvature(x, lower, upper).log_bend(f) in (0, -1):
             return Fact(True, RULE, "its logarithm is a sum of concave terms")
@@ -179,7 +186,7 @@ def _pieces_are_concave(f: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
     """Whether a continuous f is log-concave on each piece, with slopes that fall at the joins."""
     if not f.has(sp.Piecewise, sp.Abs, sp.Max, sp.Min) or x.is_integer:
         return False
-    stretches = _stretches(f, x, lower, upper)
+    stretches = _stretches_of(f, x, lower, upper)
     for stretch in stretches:
         (piece,) = stretch.expressions
         curvature = Curvature(x, stretch.lower, stretch.upper)
@@ -191,7 +198,7 @@ def _pieces_are_concave(f: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr
     return bool(stretches) and joins
 
 
-def _stretches(f: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> list[Stretch]:
+def _stretches_of(f: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> list[Stretch]:
     """Return the smooth stretches of f, none where their order is open."""
     try:
         return smooth_stretches((f,), x, lower, upper)
@@ -203,11 +210,13 @@ def _joins_downwards(left: Stretch, right: Stretch, x: sp.Symbol) -> bool:
     """Whether two pieces meet and the slope of the logarithm does not rise there."""
     before = left.expressions[0]
     after = right.expressions[0]
-    heights = [piece.subs(x, left.upper) for piece in (before, after)]
-    if not _vanishes(heights[0] - heights[1]):
+    join = left.upper
+    jump = before.subs(x, join) - after.subs(x, join)
+    if not _vanishes(jump):
         return False
-    slopes = [sp.diff(piece, x).subs(x, left.upper) for piece in (before, after)]
-    gap = slopes[0] - slopes[1]
+    slope_before = sp.diff(before, x).subs(x, join)
+    slope_after = sp.diff(after, x).subs(x, join)
+    gap = slope_before - slope_after
     return _vanishes(gap) or sign_of(gap) == 1
 
 
@@ -221,38 +230,40 @@ def _bends_down(f: sp.Expr, x: sp.Symbol, support: Support, centre: sp.Expr | No
         return False
     if centre is None:
         whole = sp.Symbol("y", real=True)
-        bend = sp.diff(_logarithm(f.subs(x, whole)), whole, 2)
-        smooth = not f.has(sp.Abs, sp.Max, sp.Min)
-        return smooth and _is_nonpositive(bend, whole, sp.oo)
+        logarithm = _logarithm(f.subs(x, whole))
+        bend = sp.diff(logarithm, whole, 2)
+        has_kinks = f.has(sp.Abs, sp.Max, sp.Min)
+        return not has_kinks and _is_nonpositive(bend, whole, sp.oo)
     y = sp.Symbol("y", positive=True)
-    right = f.subs(x, centre + y)
+    right = _logarithm(f.subs(x, centre + y))
     half = support.upper - centre
-    if not _is_nonpositive(sp.diff(_logarithm(right), y, 2), y, half):
+    bend = sp.diff(right, y, 2)
+    if not _is_nonpositive(bend, y, half):
         return False
     # The slope of a concave logarithm is the largest at the centre.
-    first = tidy.limit(sp.diff(_logarithm(right), y), y, sp.S.Zero, "+")
-    return first is not None and _is_nonpositive(first, y, half)
+    steepest = tidy.limit(sp.diff(right, y), y, sp.S.Zero, "+")
+    return steepest is not None and _is_nonpositive(steepest, y, half)
 
 
 def _one_mode(f: sp.Expr, x: sp.Symbol, support: Support, centre: sp.Expr | None) -> Fact:
-    smoothed = None if f.has(*_JUMPING) else _smoothed(f, x)
+    smoothed = None
+    if not f.has(*_JUMPING):
+        smoothed = _smoothed(f, x)
     if smoothed is not None:
         difference, name = smoothed
-        whole = Support(support.kind, -sp.oo, sp.oo)
-        if shape_of(difference, x, whole).one_mode:
+        line = Support(support.kind, -sp.oo, sp.oo)
+        if shape_of(difference, x, line).one_mode:
             return Fact(True, RULE, f"a uniform law plus independent noise of one mode: {name}")
     if centre is not None:
         if _falls(f, x, centre, support, 1, is_even=True):
             return Fact(True, RULE, f"it falls on either side of its centre {x} = {centre}")
         return _NONE
     if _is_concave_in_the_logarithm(f, x, support):
-        return Fact(
-            True,
-            RULE,
-            f"log f is concave in the logarithm of the distance from {x} = {support.lower}",
-        )
+        reason = f"log f is concave in the logarithm of the distance from {x} = {support.lower}"
+        return Fact(True, RULE, reason)
     for start in _starts(f, x, support):
-        if all(_falls(f, x, start, support, side, is_even=False) for side in (1, -1)):
+        falls_right = _falls(f, x, start, support, 1, is_even=False)
+        if falls_right and _falls(f, x, start, support, -1, is_even=False):
             return Fact(True, RULE, f"it falls on either side of {x} = {start}")
     return _NONE
 
@@ -282,14 +293,16 @@ def _falls(
     f: sp.Expr, x: sp.Symbol, start: sp.Expr, support: Support, side: int, *, is_even: bool
 ) -> bool:
     """Whether f does not rise on the way from a point to an end of the support."""
-    half = support.upper - start if side == 1 else start - support.lower
+    half = start - support.lower
+    if side == 1:
+        half = support.upper - start
     if half == 0:
         return True
     if not half.is_infinite and sign_of(half) != 1:
         return False
     y = sp.Symbol("y", positive=True, integer=x.is_integer or None)
     g = f.subs(x, start + side * y)
-    stretches = _stretches(g, y, sp.S.Zero, half)
+    stretches = _stretches_of(g, y, sp.S.Zero, half)
     if not stretches:
         return False
     for stretch in stretches:
@@ -334,8 +347,9 @@ def _log_slope(f: sp.Expr, x: sp.Symbol) -> sp.Expr:
 
 def _steps_down(left: Stretch, right: Stretch, y: sp.Symbol) -> bool:
     """Whether f does not rise at a join."""
-    heights = [stretch.expressions[0].subs(y, left.upper) for stretch in (left, right)]
-    gap = heights[0] - heights[1]
+    before = left.expressions[0].subs(y, left.upper)
+    after = right.expressions[0].subs(y, left.upper)
+    gap = before - after
     return gap == 0 or sign_of(gap) in (0, 1) or _vanishes(gap)
 
 
@@ -344,24 +358,31 @@ def _smoothed(f: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, str] | None:
     if not f.is_Add or len(f.args) != 2:
         return None
     first, second = f.args
-    inner = [_affine_argument(term, x) for term in (first, second)]
-    if inner[0] is None or inner[1] is None or type(inner[0]) is not type(inner[1]):
+    first_value = _affine_argument(first, x)
+    second_value = _affine_argument(second, x)
+    if first_value is None or second_value is None:
         return None
-    lines = [node.args[0] for node in inner]
-    rate = sp.diff(lines[0], x)
-    if sp.expand(sp.diff(lines[1], x) - rate) != 0:
+    function = type(first_value)
+    if type(second_value) is not function:
         return None
-    distance = tidy.bounded(sp.cancel, (lines[1] - lines[0]) / rate)
-    if x in distance.free_symbols or sp.expand(first.subs(x, x + distance) + second) != 0:
+    u = first_value.args[0]
+    v = second_value.args[0]
+    rate = sp.diff(u, x)
+    if sp.expand(sp.diff(v, x) - rate) != 0:
+        return None
+    distance = tidy.bounded(sp.cancel, (v - u) / rate)
+    if x in distance.free_symbols:
+        return None
+    shifted = first.subs(x, x + distance)
+    if sp.expand(shifted + second) != 0:
         return None
     # f = F(x) − F(x + d): a density where it is not negative, whatever the sign of d.
     sign = sign_of(distance)
     if not sign:
         return None
-    function = type(inner[0])
-    u = lines[0]
-    factor = -sign * rate * first / inner[0]
-    return factor * _DERIVATIVES[function](u), f"a difference of two values of {function.__name__}"
+    factor = -sign * rate * first / first_value
+    slope = _DERIVATIVES[function](u)
+    return factor * slope, f"a difference of two values of {function.__name__}"
 
 
 def _affine_argument(term: sp.Expr, x: sp.Symbol) -> Any:
@@ -384,12 +405,14 @@ def _laplace_part(f: sp.Expr, x: sp.Symbol, is_wanted: Callable[[sp.Expr], bool]
     expanded = sp.expand(f)
     if len(sp.Add.make_args(expanded)) > _MOST_TERMS:
         return False
+    second_derivative = sp.diff(expanded, x, 2)
     for rate in _rates(expanded, x):
-        g = _collected(expanded - sp.diff(expanded, x, 2) / rate**2)
-        if not g.has(sp.erfc, sp.erf) and g != 0:
-            constant, body = g.as_independent(x, as_Add=False)
-            if sign_of(constant) == 1 and is_wanted(body):
-                return True
+        g = _collected(expanded - second_derivative / rate**2)
+        if g.has(sp.erfc, sp.erf) or g == 0:
+            continue
+        constant, body = g.as_independent(x, as_Add=False)
+        if sign_of(constant) == 1 and is_wanted(body):
+            return True
     return False
 
 
@@ -409,13 +432,15 @@ def _collected(expression: sp.Expr) -> sp.Expr:
     """Return a sum whose products of exponentials are single ones, equal terms joined."""
     terms = []
     for term in sp.Add.make_args(sp.expand(expression)):
-        exponents = [factor.args[0] for factor in term.args if isinstance(factor, sp.exp)]
-        others = [factor for factor in sp.Mul.make_args(term) if not isinstance(factor, sp.exp)]
-        if isinstance(term, sp.exp):
-            exponents = [term.args[0]]
-            others = []
-        exponent = sp.exp(sp.expand(sp.Add(*exponents)))
-        terms.append(sp.Mul(*others) * exponent)
+        exponents = []
+        others = []
+        for factor in sp.Mul.make_args(term):
+            if isinstance(factor, sp.exp):
+                exponents.append(factor.args[0])
+            else:
+                others.append(factor)
+        exponent = sp.expand(sp.Add(*exponents))
+        terms.append(sp.Mul(*others) * sp.exp(exponent))
     return sp.Add(*terms)
 
 
@@ -454,24 +479,28 @@ def _are_equal(right: sp.Expr, left: sp.Expr, y: sp.Symbol) -> bool:
     if gap == 0:
         return True
     symbols = sorted(gap.free_symbols - {y}, key=str)
-    values = {s: sp.Integer(k + 2) / (1 if s.is_integer else 3) for k, s in enumerate(symbols)}
+    values = {}
+    for k, symbol in enumerate(symbols):
+        divisor = 1 if symbol.is_integer else 3
+        values[symbol] = sp.Integer(k + 2) / divisor
     if _differ(right.subs(values), left.subs(values), y):
         return False
-    return (
-        _tried(sp.expand, gap) == 0
-        or _tried(_ratio, (right, left)) == 1
-        or any(_tried(way, gap) == 0 for way in (_canonical, tidy.simplify))
-    )
+    if _tried(sp.expand, gap) == 0 or _tried(_ratio, (right, left)) == 1:
+        return True
+    return _tried(_canonical, gap) == 0 or _tried(tidy.simplify, gap) == 0
 
 
 def _differ(right: sp.Expr, left: sp.Expr, y: sp.Symbol) -> bool:
     """Whether balls around two functions at some place of any size exclude each other."""
     with suppress(InputError), ctx.workprec(_BITS):  # of a function without balls
-        sides = [compile_arb(side, [y]) for side in (right, left)]
+        on_right = compile_arb(right, [y])
+        on_left = compile_arb(left, [y])
         for octave in _OCTAVES:
             distance = arb(_PLACE) * arb(2) ** octave
-            first, second = (arb(side(distance).real) for side in sides)
-            if first.is_finite() and second.is_finite() and not first.overlaps(second):
+            first = arb(on_right(distance).real)
+            second = arb(on_left(distance).real)
+            are_finite = first.is_finite() and second.is_finite()
+            if are_finite and not first.overlaps(second):
                 return True
     return False
 

@@ -17,15 +17,19 @@ _MOST_TERMS = 64  # of a sum that is written out
 
 def short(integrand: Integrand) -> sp.Expr | None:
     """A few terms, one by one."""
-    if integrand.lower.is_infinite or integrand.upper.is_infinite:
+    x = integrand.x
+    lower = integrand.lower
+    if lower.is_infinite or integrand.upper.is_infinite:
         return None
-    count = integrand.upper - integrand.lower + 1
-    if not count.is_Integer or count > _MOST_TERMS or not integrand.lower.is_Integer:
+    count = integrand.upper - lower + 1
+    if not count.is_Integer or count > _MOST_TERMS or not lower.is_Integer:
         return None
-    moving = LogForm(integrand.x, smooth=integrand.form.smooth, logs=integrand.form.moving_logs)
+    form = integrand.form
+    moving = LogForm(x, smooth=form.smooth, logs=form.moving_logs)
     body = sp.exp(moving.to_expression())
-    first = int(integrand.lower)
-    return sp.Add(*(body.subs(integrand.x, first + j) for j in range(int(count))))
+    first = int(lower)
+    integers = range(first, first + int(count))
+    return sp.Add(*(body.subs(x, k) for k in integers))
 
 
 def geometric(integrand: Integrand) -> sp.Expr | None:
@@ -33,13 +37,18 @@ def geometric(integrand: Integrand) -> sp.Expr | None:
     powers = integrand.powers()
     if powers is None or set(powers) != {1} or integrand.is_line:
         return None
-    rate, lower, upper = powers[1], integrand.lower, integrand.upper
+    rate = powers[1]
+    lower = integrand.lower
+    upper = integrand.upper
     if lower is -sp.oo:
-        return sp.exp(sp.expand(rate * upper)) / (1 - sp.exp(-rate))
+        last = sp.exp(sp.expand(rate * upper))
+        return last / (1 - sp.exp(-rate))
     first = sp.exp(sp.expand(rate * lower))
+    missing = 1 - sp.exp(rate)
     if upper is sp.oo:
-        return first / (1 - sp.exp(rate))
-    return (first - sp.exp(sp.expand(rate * (upper + 1)))) / (1 - sp.exp(rate))
+        return first / missing
+    beyond = sp.exp(sp.expand(rate * (upper + 1)))
+    return (first - beyond) / missing
 
 
 def _rate_from_zero(integrand: Integrand) -> sp.Expr | None:
@@ -60,27 +69,34 @@ def exponential_series(integrand: Integrand) -> sp.Expr | None:
 
 def binomial_series(integrand: Integrand) -> sp.Expr | None:
     """Σ u^k times C(n, k) up to n, C(k + m, k), or Γ(k + r)/k!: (1 + u)^n or (1 − u)^{−r}."""
-    form, k = integrand.form, integrand.x
+    form = integrand.form
+    k = integrand.x
+    is_endless = integrand.upper is sp.oo
     if set(form.smooth) - {k} or compare(integrand.lower, sp.S.Zero) != 0:
         return None
     u = sp.exp(form.smooth.get(k, sp.S.Zero))
     logs = form.moving_logs
-    if len(logs) == 2 and logs.get(sp.factorial(k)) == -1 and integrand.upper is sp.oo:
+    if len(logs) == 2 and logs.get(sp.factorial(k)) == -1 and is_endless:
         (other,) = (base for base in logs if base != sp.factorial(k))
         if logs[other] != 1 or not isinstance(other, sp.gamma | sp.factorial):
             return None
-        order = other.args[0] - k + (1 if isinstance(other, sp.factorial) else 0)
-        return None if k in order.free_symbols else sp.gamma(order) * (1 - u) ** (-order)
+        order = other.args[0] - k
+        if isinstance(other, sp.factorial):
+            order = order + 1
+        if k in order.free_symbols:
+            return None
+        return sp.gamma(order) * (1 - u) ** (-order)
     if len(logs) != 1 or set(logs.values()) != {sp.S.One}:
         return None
     (base,) = logs
     if not isinstance(base, sp.binomial):
         return None
     above, below = base.args
-    if k not in above.free_symbols and below == k and sp.expand(integrand.upper - above) == 0:
+    is_full_row = below == k and sp.expand(integrand.upper - above) == 0
+    if k not in above.free_symbols and is_full_row:
         return (1 + u) ** above
     gap = sp.expand(above - k)
-    if k not in gap.free_symbols and below in (k, gap) and integrand.upper is sp.oo:
+    if k not in gap.free_symbols and below in (k, gap) and is_endless:
         return (1 - u) ** (-gap - 1)
     return None
 
@@ -92,10 +108,12 @@ def polynomial_series(integrand: Integrand) -> sp.Expr | None:
     logs = integrand.form.moving_logs
     if rate is None or rate == 0 or not logs:
         return None
-    whole = all(p.is_Integer and p > 0 and b.is_polynomial(k) for b, p in logs.items())
-    if not whole:
-        return None
-    polynomial = sp.Poly(sp.Mul(*(base**power for base, power in logs.items())), k)
+    for base, power in logs.items():
+        is_whole = power.is_Integer and power > 0
+        if not is_whole or not base.is_polynomial(k):
+            return None
+    product = sp.Mul(*(base**power for base, power in logs.items()))
+    polynomial = sp.Poly(product, k)
     if polynomial.degree() > _MOST_POWERS:
         return None
     u = sp.exp(rate)
@@ -103,27 +121,30 @@ def polynomial_series(integrand: Integrand) -> sp.Expr | None:
     differences = polynomial
     for j in range(polynomial.degree() + 1):
         # Newton's forward differences at 0 are the coefficients in the C(k, j).
-        total += differences.as_expr().subs(k, 0) * u**j / (1 - u) ** (j + 1)
+        coefficient = differences.as_expr().subs(k, 0)
+        total += coefficient * u**j / (1 - u) ** (j + 1)
         differences = differences.shift(1) - differences
     return total
 
 
 def power_series(integrand: Integrand) -> sp.Expr | None:
     """Σ (k + m)^{−s} = ζ(s, m), and Σ u^k/(k + 1) = −log(1 − u)/u."""
-    form, k = integrand.form, integrand.x
+    form = integrand.form
+    k = integrand.x
     logs = form.moving_logs
     if integrand.upper is not sp.oo or len(logs) != 1 or set(form.smooth) - {k}:
         return None
     ((base, power),) = logs.items()
-    if not base.is_polynomial(k) or sp.degree(base, k) != 1 or sp.diff(base, k) != 1:
+    is_line = base.is_polynomial(k) and sp.degree(base, k) == 1
+    if not is_line or sp.diff(base, k) != 1:
         return None
     first = sp.expand(base.subs(k, integrand.lower))
     rate = form.smooth.get(k, sp.S.Zero)
     if rate == 0:
         return sp.zeta(-power, first)
     if power == -1 and first == 1:
-        u = sp.exp(rate)
-        return -sp.exp(sp.expand(rate * (integrand.lower - 1))) * sp.log(1 - u)
+        shift = sp.exp(sp.expand(rate * (integrand.lower - 1)))
+        return -shift * sp.log(1 - sp.exp(rate))
     return None
 
 

@@ -140,7 +140,7 @@ def monotone_cuts(loss: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -
     parts = _by_terms(loss, x, lower, upper)
     if parts is None:
         parts = _by_derivative(loss, x, lower, upper)
-    return _merged(parts)
+    return _merged_parts(parts)
 
 
 def _by_terms(loss: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> list[_Part] | None:
@@ -215,7 +215,7 @@ def _are_simple(derivative: sp.Expr, x: sp.Symbol, roots: int) -> bool:
     return bool(degree == roots or two)
 
 
-def _merged(parts: list[_Part]) -> list[_Part]:
+def _merged_parts(parts: list[_Part]) -> list[_Part]:
     """Join neighbours of one direction."""
     merged: list[_Part] = []
     for low, high, slope in parts:

@@ -128,3 +128,10 @@ def test_noise_with_values_is_decided_where_no_rule_holds_for_all():
 
 if __name__ == "__main__":
     FROZEN.write_text("".join(f"{row(name)}\n" for name in catalogue()), encoding="utf-8")
+
+
+def test_a_function_of_an_exponential_is_no_exponential():
+    x = sp.Symbol("x", real=True)
+    function = sp.erf(sp.exp(x))
+    assert shapes._collected(function) == function
+    assert shapes._collected(2 * sp.exp(x) * sp.exp(3 * x)) == 2 * sp.exp(4 * x)
