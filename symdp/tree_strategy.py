@@ -74,15 +74,15 @@ def _largest(steps: int, times: int, apart: int) -> int:
     """Return the largest Σ |π ∩ ν|² of all patterns."""
     blocks: list[tuple[Patterns, int]] = [({(1, 1): np.zeros(1, dtype=np.int64)}, 1)]
     while 2 * blocks[-1][1] <= steps:
-        blocks.append(_joined(blocks[-1], blocks[-1], times, apart, is_node=True))
+        blocks.append(_joined_blocks(blocks[-1], blocks[-1], times, apart, is_node=True))
     whole = blocks.pop()
     for block in reversed(blocks):
         if steps & block[1]:
-            whole = _joined(whole, block, times, apart, is_node=False)
+            whole = _joined_blocks(whole, block, times, apart, is_node=False)
     return max(value for _, value in whole[0])
 
 
-def _joined(
+def _joined_blocks(
     left: tuple[Patterns, int],
     right: tuple[Patterns, int],
     times: int,

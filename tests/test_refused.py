@@ -72,7 +72,7 @@ def test_a_command_points_to_the_page(capsys, monkeypatch):
     def refuse(words):
         raise AccuracyError("the density or its loss oscillates too fast to integrate")
 
-    monkeypatch.setattr(cli, "_run", refuse)
+    monkeypatch.setattr(cli, "_run_command", refuse)
     assert cli.main(["delta"]) == 1
     line = capsys.readouterr().err
     assert line.count("\n") == 1
@@ -86,6 +86,6 @@ def test_what_took_too_long_is_no_refusal(capsys, monkeypatch, said):
     def refuse(words):
         raise AccuracyError(said)
 
-    monkeypatch.setattr(cli, "_run", refuse)
+    monkeypatch.setattr(cli, "_run_command", refuse)
     assert cli.main(["delta"]) == 1
     assert "refused" not in capsys.readouterr().err

@@ -124,7 +124,7 @@ _Made: TypeAlias = _Noise | None
 _Read = Callable[[Any, NeighboringRelation], _Made]
 
 
-def _normal(sigma: object, sensitivity: object = 1) -> _Noise:
+def _normal_noise(sigma: object, sensitivity: object = 1) -> _Noise:
     return _noise(mechanisms.gaussian, exact(sigma) / exact(sensitivity))
 
 
@@ -166,7 +166,7 @@ def _moved_by(noise: Mechanism, sensitivity: object) -> Mechanism:
 
 
 _NOISE: dict[str, _Read] = {
-    "GaussianDpEvent": lambda event, _: _normal(event.noise_multiplier),
+    "GaussianDpEvent": lambda event, _: _normal_noise(event.noise_multiplier),
     "LaplaceDpEvent": lambda event, _: _noise(mechanisms.laplace, exact(event.noise_multiplier)),
     "PermuteAndFlipDpEvent": lambda event, _: _noise(mechanisms.laplace, 1 / exact(event.epsilon)),
     "DiscreteLaplaceDpEvent": _discrete_laplace,
@@ -221,7 +221,7 @@ def _tree(event: Any, relation: NeighboringRelation) -> _Made:
     most = max(counts) if hasattr(counts, "__len__") else counts
     if most < 1:
         return None
-    return _normal(exact(event.noise_multiplier) / sp.sqrt(int(most).bit_length()))
+    return _normal_noise(exact(event.noise_multiplier) / sp.sqrt(int(most).bit_length()))
 
 
 def _drawn(noise: _Noise, is_empty: bool, scheme: str, *drawn: Any, **options: Any) -> _Made:
@@ -260,7 +260,7 @@ def _with_replacement(event: Any, relation: NeighboringRelation) -> _Made:
 
 def _truncated(event: Any, relation: NeighboringRelation) -> _Made:
     rate = exact(event.sampling_probability)
-    noise = _normal(event.noise_multiplier)
+    noise = _normal_noise(event.noise_multiplier)
     size, records = event.truncated_batch_size, event.dataset_size
     is_empty = rate == 0 or size == 0 or records == 0
     return _drawn(noise, is_empty, "truncated_poisson", rate, size, records=records)
@@ -417,10 +417,10 @@ def event_of(composition: Composition) -> tuple[Any, NeighboringRelation]:
 def _event(mechanism: Mechanism) -> Any:
     template = mechanism.template or mechanism
     events = {
-        mechanisms.gaussian: lambda v: dp_event.GaussianDpEvent(_double(v, up=False)),
-        mechanisms.laplace: lambda v: dp_event.LaplaceDpEvent(_double(v, up=False)),
+        mechanisms.gaussian: lambda v: dp_event.GaussianDpEvent(_double_beside(v, up=False)),
+        mechanisms.laplace: lambda v: dp_event.LaplaceDpEvent(_double_beside(v, up=False)),
         mechanisms.discrete_laplace: lambda v: dp_event.DiscreteLaplaceDpEvent(
-            _double(1 / v, up=True), 1
+            _double_beside(1 / v, up=True), 1
         ),
     }
     values = list(mechanism.values.values())
@@ -437,19 +437,19 @@ def _event(mechanism: Mechanism) -> Any:
         return event
     rate = sp.Rational(sampling.rate)
     if sampling.scheme == "poisson":
-        return dp_event.PoissonSampledDpEvent(_double(rate, up=True), event)
+        return dp_event.PoissonSampledDpEvent(_double_beside(rate, up=True), event)
     if sampling.scheme == "without_replacement":
         return dp_event.SampledWithoutReplacementDpEvent(int(rate.q), int(rate.p), event)
     if sampling.scheme == "with_replacement" and rate.p == 1:
         return dp_event.SampledWithReplacementDpEvent(int(rate.q), sampling.batch, event)
     if sampling.scheme == "truncated_poisson" and hasattr(event, "noise_multiplier"):
         return dp_event.TruncatedSubsampledGaussianDpEvent(
-            sampling.records, _double(rate, up=True), sampling.batch, event.noise_multiplier
+            sampling.records, _double_beside(rate, up=True), sampling.batch, event.noise_multiplier
         )
     raise InputError(f"{mechanism.summary}: dp-accounting has no event for it")
 
 
-def _double(value: sp.Expr, *, up: bool) -> float:
+def _double_beside(value: sp.Expr, *, up: bool) -> float:
     """Return a double whose decimal is the value, or lies on the side asked for."""
     double = float(value)
     while (exact(double) < value) if up else (exact(double) > value):

@@ -116,7 +116,7 @@ class SymdpAccountant:
             If the event is not Gaussian, its population is another, or the count is no positive
             whole number.
         """
-        step = self._step(event)
+        step = self._step_of_event(event)
         self._ledger.add(step, checked_count(count))
         self._compositions.append((event, int(count)))
 
@@ -148,7 +148,7 @@ class SymdpAccountant:
                 f"max_epsilon = {budget!r}: give a number above 0, here or in PrivacyConfig"
             )
         projected = self.ledger
-        projected.add(self._step(event), checked_count(count))
+        projected.add(self._step_of_event(event), checked_count(count))
         return epsilon_upper(projected, self._config.target_delta) > budget
 
     def state_dict(self) -> dict[str, object]:
@@ -192,7 +192,7 @@ class SymdpAccountant:
         self._ledger = Ledger(restored._ledger.steps)  # when they were released is not in the state
         self._compositions = restored._compositions
 
-    def _step(self, event: object) -> Mechanism:
+    def _step_of_event(self, event: object) -> Mechanism:
         if not isinstance(event, GaussianPrivacyEvent):
             raise InputError(f"{event!r:.80} is no GaussianPrivacyEvent; symdp knows no other")
         if event.population_size != self._config.population_size:

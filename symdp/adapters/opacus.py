@@ -74,7 +74,7 @@ class SymdpAccountant(IAccountant):
         InputError
             If the multiplier is negative or no number, or the rate lies outside (0, 1].
         """
-        _check(noise_multiplier, sample_rate)
+        _check_noise_and_rate(noise_multiplier, sample_rate)
         noise, rate, count = self.history[-1] if self.history else (math.nan, math.nan, 0)
         if (noise, rate) == (noise_multiplier, sample_rate):
             self.history[-1] = noise, rate, count + 1
@@ -124,7 +124,7 @@ class SymdpAccountant(IAccountant):
             If it is not the state of this accountant.
         """
         super().load_state_dict(state_dict)
-        self.history = _checked(self.history)
+        self.history = _checked_history(self.history)
 
 
 def get_noise_multiplier(
@@ -153,7 +153,7 @@ def get_noise_multiplier(
     """
     if (steps is None) == (epochs is None):
         raise InputError("give epochs or steps, one of the two")
-    _check(1.0, sample_rate)
+    _check_noise_and_rate(1.0, sample_rate)
     if steps is None:
         assert epochs is not None
         exactly = epochs / sample_rate
@@ -172,7 +172,7 @@ def get_noise_multiplier(
     return float(calibration)
 
 
-def _check(noise_multiplier: float, sample_rate: float) -> None:
+def _check_noise_and_rate(noise_multiplier: float, sample_rate: float) -> None:
     if not 0.0 <= noise_multiplier < math.inf:
         raise InputError(f"noise_multiplier = {noise_multiplier!r}: a number from 0 is needed")
     if not 0.0 < sample_rate <= 1.0:
@@ -182,7 +182,7 @@ def _check(noise_multiplier: float, sample_rate: float) -> None:
         )
 
 
-def _checked(history: Iterable[Any]) -> History:
+def _checked_history(history: Iterable[Any]) -> History:
     if not isinstance(history, list):
         raise InputError("the history must be a list")
     checked: History = []
@@ -193,7 +193,7 @@ def _checked(history: Iterable[Any]) -> History:
         numbers = all(isinstance(x, int | float) and not isinstance(x, bool) for x in (noise, rate))
         if not numbers or type(count) is not int or count < 1:
             raise InputError(f"history entry {index}: two numbers and a whole number are needed")
-        _check(noise, rate)
+        _check_noise_and_rate(noise, rate)
         checked.append((noise, rate, count))
     return checked
 

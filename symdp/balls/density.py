@@ -87,7 +87,7 @@ def checked_steps(
         for member in _spread(members):
             if not for_proof and _is_known(member.template):
                 break
-            check = _checked(replace(member, sampling=None, relation=None), for_proof)
+            check = _checked_law(replace(member, sampling=None, relation=None), for_proof)
             if not check.is_one:
                 rounded.update(members)
             is_proved &= check.is_proved
@@ -120,7 +120,7 @@ def _spread(members: list[Mechanism]) -> list[Mechanism]:
 
 
 @lru_cache(maxsize=256)
-def _checked(mechanism: Mechanism, for_proof: bool) -> MassCheck:
+def _checked_law(mechanism: Mechanism, for_proof: bool) -> MassCheck:
     check = checked_masses(mechanism, for_proof)
     if check.is_one and check.is_proved and mechanism.template is not None:
         _PROPER.setdefault(mechanism.template.key, set()).add(mechanism.bound)
@@ -344,7 +344,7 @@ def _negative_place(expression: sp.Expr, x: sp.Symbol, low: float, high: float) 
         with ctx.workprec(200):
             return bool(function(arb(point)) < 0)
 
-    places = list(_places(low, high, bool(x.is_integer)))
+    places = list(_spread_places(low, high, bool(x.is_integer)))
     heights = compile_numpy(expression, [x])(places).tolist()
     for point, height in zip(places, heights, strict=True):
         if height < 0 and is_negative(point):
@@ -368,7 +368,7 @@ def _negative_place(expression: sp.Expr, x: sp.Symbol, low: float, high: float) 
     return None
 
 
-def _places(low: float, high: float, whole: bool) -> Iterator[float]:
+def _spread_places(low: float, high: float, whole: bool) -> Iterator[float]:
     """Yield places spread over a stretch evenly and geometrically from its ends and from zero."""
     offsets = [2.0 ** (k / 4) for k in range(-80, 121)]
     centres = [c for c in (low, high, 0.0) if math.isfinite(c)]

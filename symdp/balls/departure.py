@@ -105,7 +105,7 @@ def departure_from_one_mode(
     """Return how far a density is from one mode, None where that is not told or is much."""
     with suppress(AccuracyError, InputError), ctx.workprec(BITS):
         distance = constant_ball(sensitivity, BITS).real
-        cells, outside = _cells(density, x, support, distance)
+        cells, outside = _density_cells(density, x, support, distance)
         departure = _departure(cells, outside)
         if departure is None:
             return None
@@ -121,11 +121,11 @@ def departure_from_one_mode(
     return None
 
 
-def _cells(
+def _density_cells(
     density: sp.Expr, x: sp.Symbol, support: Support, distance: arb
 ) -> tuple[list[_Cell], arb]:
     """Return f on cells from left to right, and the mass outside."""
-    (low, high), outside = _range(density, x, support)
+    (low, high), outside = _finite_range(density, x, support)
     if support.lower.is_infinite:
         low -= distance
     if support.upper.is_infinite:
@@ -145,7 +145,7 @@ def _cells(
     return cells, outside
 
 
-def _range(density: sp.Expr, x: sp.Symbol, support: Support) -> tuple[list[arb], arb]:
+def _finite_range(density: sp.Expr, x: sp.Symbol, support: Support) -> tuple[list[arb], arb]:
     """Return finite ends and the mass beyond them, of a sum at whole numbers."""
     limits = (support.lower, support.upper)
     ends = [None if end.is_infinite else constant_ball(end, BITS).real for end in limits]
@@ -157,12 +157,12 @@ def _range(density: sp.Expr, x: sp.Symbol, support: Support) -> tuple[list[arb],
         f = _far_out(density.xreplace({x: direction * DISTANCE}))
         terms = [term for term in sp.Add.make_args(f) if not _is_below_zero(term)]
         exponents = [sp.expand_log(sp.log(term), force=True) for term in terms]
-        places[side], mass = _cut(exponents, density, x, direction, ends[1 - side])
+        places[side], mass = _bounded_end(exponents, density, x, direction, ends[1 - side])
         total += mass
     return places, arb(total.upper())
 
 
-def _cut(
+def _bounded_end(
     exponents: list[sp.Expr], density: sp.Expr, x: sp.Symbol, direction: int, other: arb | None
 ) -> tuple[arb, arb]:
     values = compile_arb(density, [x])

@@ -200,11 +200,11 @@ def _between_cuts(
     spread = between(-tails, tails)
     if x.is_integer:
         return _partial_sum(inside, places[0].floor(), places[1].ceil(), deadline) + spread
-    integral = _integral(inside, places[0], places[1], tolerance, _PROOF_EVALUATIONS, deadline)
+    integral = _arb_integral(inside, places[0], places[1], tolerance, _PROOF_EVALUATIONS, deadline)
     return integral + spread
 
 
-def _integral(
+def _arb_integral(
     function: Callable[..., Any],
     lower: arb,
     upper: arb,
@@ -495,7 +495,7 @@ def _cell(density: sp.Expr, x: sp.Symbol, deadline: Deadline) -> Callable[[float
                     ctx.prec = 4 * _BITS
                     cut = (ends[1] - ends[0]) * _CUT
                     ends = ends[0] + cut, ends[1] - cut
-                total = _integral(compiled, *ends, close, _EVALUATIONS, deadline)
+                total = _arb_integral(compiled, *ends, close, _EVALUATIONS, deadline)
             if not total.rad() < AGREEMENT / 256:
                 raise AccuracyError("a shell of the mass could not be enclosed")
             return float(total.mid())

@@ -161,7 +161,7 @@ def _elementary(stretch: Stretch, x: sp.Symbol) -> Stretch:
     return replace(stretch, expressions=(written.xreplace({size: sign * x}),))
 
 
-def _told(f: sp.Expr) -> sp.Expr:
+def _with_visible_limits(f: sp.Expr) -> sp.Expr:
     """Write what has a limit far out so that ranges do: π/2 + atan w, 1 ± erf w, w/√(1 + w²)."""
     replacements = {}
     for node in f.atoms(sp.sinh):
@@ -187,18 +187,18 @@ def _told(f: sp.Expr) -> sp.Expr:
     return f.xreplace(replacements)
 
 
-def _log(f: sp.Expr, x: sp.Symbol) -> sp.Expr:
+def _log_over_factors(f: sp.Expr, x: sp.Symbol) -> sp.Expr:
     """Return log|f| up to a constant, as a sum over factors."""
     if x not in f.free_symbols:
         return sp.S.Zero
     if f.is_Mul:
-        return sp.Add(*(_log(factor, x) for factor in f.args))
+        return sp.Add(*(_log_over_factors(factor, x) for factor in f.args))
     if isinstance(f, sp.exp):
         return f.args[0]
     base, power = f.as_base_exp()
     if power == 1:
         return sp.log(f)
-    return power * (sp.log(base) if x in power.free_symbols else _log(base, x))
+    return power * (sp.log(base) if x in power.free_symbols else _log_over_factors(base, x))
 
 
 class _ValleyError(Exception):
@@ -216,23 +216,26 @@ class _Slope:
         # Of a place next to an end that is no double it is the distance that is exact.
         end = next((e for e in (lower, upper) if e.is_finite and not _is_exact(e)), sp.S.Zero)
         shifted = f.subs(x, x + end)
-        self._ends = [acb(_end(e - end)).real for e in (lower, upper)]
+        self._ends = [acb(_ball_of_end(e - end)).real for e in (lower, upper)]
         if shifted.has(*COUNTING):  # f(k + 1)/f(k) − 1, which is rational
             slopes = [reduced(sp.powsimp(shifted.subs(x, x + 1) / shifted), x) - 1] * 2
             if slopes[0].has(*COUNTING):
                 raise _UnknownError
         else:
-            slopes = [sp.diff(height, x) for height in (_log(shifted, x), shifted)]
+            slopes = [sp.diff(height, x) for height in (_log_over_factors(shifted, x), shifted)]
         self._addends = [
-            ([Ranges(form, x) for form in _written(sp.diff(_log(addend, x), x))], Ranges(addend, x))
+            (
+                [Ranges(form, x) for form in _forms_of(sp.diff(_log_over_factors(addend, x), x))],
+                Ranges(addend, x),
+            )
             for addend in (shifted.args if shifted.is_Add and not shifted.has(*COUNTING) else ())
         ]
         self._flat = [end_ball for end_ball, e in zip(self._ends, (lower, upper), strict=True)
                       if e.is_finite and slopes[1].subs(x, e - end) == 0]  # fmt: skip
-        self._forms = [[Ranges(form, x) for form in _written(slope)] for slope in slopes]
+        self._forms = [[Ranges(form, x) for form in _forms_of(slope)] for slope in slopes]
         self._slopes = slopes
         self._x = x
-        self._bends = [[Ranges(form, x) for form in _written(sp.diff(slope, x))]
+        self._bends = [[Ranges(form, x) for form in _forms_of(sp.diff(slope, x))]
                        for slope in slopes]  # fmt: skip
 
     def signs(self) -> list[int]:
@@ -314,7 +317,7 @@ class _Slope:
         return [
             Ranges(form, w)
             for slope in self._slopes
-            for form in _written(sp.powdenest(slope.subs(self._x, side / w)))
+            for form in _forms_of(sp.powdenest(slope.subs(self._x, side / w)))
         ]
 
 
@@ -351,9 +354,9 @@ def _factored(slope: sp.Expr) -> sp.Expr:
     return tidy.bounded(sp.factor, tidy.bounded(sp.together, slope))
 
 
-def _written(slope: sp.Expr) -> list[sp.Expr]:
+def _forms_of(slope: sp.Expr) -> list[sp.Expr]:
     """Return the forms in which an expression is enclosed: as it is, and in factors."""
-    slope = _told(slope)
+    slope = _with_visible_limits(slope)
     if slope.count_ops() > _LONG:
         return [slope]
     factored = attempt(lambda: tidy.bounded(_factored, slope), slope, _SECONDS / 20)
@@ -366,7 +369,7 @@ def _is_exact(end: sp.Expr) -> bool:
     return bool(end.is_Rational and int(end.q) & (int(end.q) - 1) == 0 and abs(end.p) < 2**50)
 
 
-def _end(end: sp.Expr) -> Any:
+def _ball_of_end(end: sp.Expr) -> Any:
     if end.is_infinite:
         if end is sp.oo:
             return _INFINITE
@@ -456,10 +459,10 @@ def _jumps(
     heights = [before.expressions[0].subs(y, kink), after.expressions[0].subs(y, kink)]
     if x.is_integer and kink.is_integer is not False:
         heights.insert(1, density.subs(x, kink))
-    return [_step(low, high) for low, high in pairwise(heights)]
+    return [_sign_of_jump(low, high) for low, high in pairwise(heights)]
 
 
-def _step(low: sp.Expr, high: sp.Expr) -> int:
+def _sign_of_jump(low: sp.Expr, high: sp.Expr) -> int:
     infinite = [bool(height.has(sp.oo, -sp.oo, sp.zoo)) for height in (low, high)]
     if any(infinite):
         return int(infinite[1]) - int(infinite[0])

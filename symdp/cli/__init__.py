@@ -55,7 +55,7 @@ def _finished(words: list[str], debugging: bool) -> int:
             if not debugging:  # what libraries warn of is no line of ours
                 warnings.simplefilter("ignore")
                 stack.enter_context(within_capacity(words[0] if words else "symdp"))
-            code = _run(words)
+            code = _run_command(words)
         sys.stdout.flush()
     except SymdpError as error:
         code = _complain(_with_page(error), error.exit_code)
@@ -83,7 +83,7 @@ def _finished(words: list[str], debugging: bool) -> int:
     return code
 
 
-def _run(words: list[str]) -> int:
+def _run_command(words: list[str]) -> int:
     if words and words[0] != "--help":
         from symdp.cli.options import asked, call
         from symdp.cli.question import ours

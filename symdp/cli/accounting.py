@@ -64,7 +64,7 @@ def curve(
     how: How,
 ) -> None:
     """Print the privacy profile δ(ε) at evenly spaced ε, and draw it."""
-    ends = _pair(epsilon_range, "--epsilon-range", words.real)
+    ends = _two_numbers(epsilon_range, "--epsilon-range", words.real)
     if ends is not None and not ends[0] < ends[1]:
         raise InputError("--epsilon-range A B: A must lie below B")
     names = [words.method(one) for one in method or ["contour"]]
@@ -123,7 +123,7 @@ def _points(answers: list[Guarantee]) -> Iterator[Block]:
     yield from (Sentence(f"warning: {warning}", "warning") for warning in advice)
 
 
-def _pair(
+def _two_numbers(
     ends: tuple[str, str] | None, option: str, read: Callable[[str, str], T]
 ) -> tuple[T, T] | None:
     return None if ends is None else (read(ends[0], option), read(ends[1], option))
@@ -339,7 +339,7 @@ def calibrate(
         "fpr": None if fpr is None else words.share(fpr, "--fpr"),
     }
     many = None if digits is None else words.whole(digits, "--digits", 4, 13)
-    name, ends = how.name, _pair(between, "--between", words.number)
+    name, ends = how.name, _two_numbers(between, "--between", words.number)
     steps = None if job.composition is None else _steps_with_a_name(job)
     if parameter is None and (steps is None or not steps.is_shared):
         raise InputError("--parameter NAME is missing: what is to be calibrated")
@@ -513,7 +513,7 @@ def compare(
         attacks = ("advantage", f"miss rate at {given(ALPHA)}")
         head = ("noise", "standard deviation", "E|X − EX|", *asked_of, *attacks)
         show(
-            Table(head, [_cells(row) for row in rows], numbers=[1, 2, 3, 4, 6, 7]),
+            Table(head, [_compared_cells(row) for row in rows], numbers=[1, 2, 3, 4, 6, 7]),
             *dict.fromkeys(line for row in rows for line in protection(row.guarantee)),
             *(Sentence(f"  left out: {reason}", "warning") for reason in left_out),
             *_drawn(plot),
@@ -538,7 +538,7 @@ def _of_each(typed: list[str], job: Job) -> list[Job]:
     return jobs
 
 
-def _cells(row: Compared) -> tuple[str, ...]:
+def _compared_cells(row: Compared) -> tuple[str, ...]:
     values = " ".join(f"{name}={value}" for name, value in row.values.items())
     sizes = ("–", "–")
     if row.size is not None:
@@ -559,7 +559,7 @@ def _draw_all(rows: Sequence[Compared], count: int, plot: Path) -> None:
     curves = []
     for row in rows:
         profile = compose(row.mechanism, count).delta(epsilons)
-        curves.append(Series.of(_cells(row)[0], profile))
+        curves.append(Series.of(_compared_cells(row)[0], profile))
     save(curves, plot)
 
 

@@ -131,14 +131,14 @@ def in_time(
         raise AccuracyError(f"{mark}; raise --time-limit")
     bound = ""
     if built and instead is not None:
-        bound = _bound(built[0], instead, seconds)
+        bound = _bound_in_words(built[0], instead, seconds)
     advice = "raise --time-limit, or ask a simpler question"
     if not bound:
         advice += " or another --method"
     raise AccuracyError(f"no answer within {seconds:g} s{bound}: {advice}")
 
 
-def _bound(built: S, instead: Callable[[S], Guarantee], seconds: float) -> str:
+def _bound_in_words(built: S, instead: Callable[[S], Guarantee], seconds: float) -> str:
     """Return in words what is proved, nothing where that takes long or says nothing."""
     from symdp.decimal_text import given, rounded, rounded_exponential
 

@@ -80,12 +80,12 @@ def _print_one(name: str) -> None:
     lines.append(f"protects    {entry.get('protects') or protects}")
     lines.append(f"dominates   {entry.get('dominates', 'what its author says')}")
     lines.append(f"source      {entry.get('citation', 'none named')}")
-    lines += [f"{key:11} {text}" for key, text in _laws(entry)]
+    lines += [f"{key:11} {text}" for key, text in _laws_in_words(entry)]
     for line in lines:
         say(line)
 
 
-def _laws(entry: dict[str, Any]) -> list[tuple[str, str]]:
+def _laws_in_words(entry: dict[str, Any]) -> list[tuple[str, str]]:
     table = entry.get("noise") or entry.get("pair") or entry.get("renyi") or {}
     laws = []
     for key in ("density", "P", "Q", "divergence"):

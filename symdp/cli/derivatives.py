@@ -60,7 +60,7 @@ def plan(
     """Find the parameters that meet (ε, δ) and make a formula of them least, a local optimum."""
     at_epsilon = words.real(epsilon, "--epsilon")
     at_delta = words.delta(delta)
-    between = dict(_range(text) for text in ranges or [])
+    between = dict(_named_range(text) for text in ranges or [])
     if not between:
         raise InputError("--range NAME=A:B is missing: which parameters are looked for, and where")
     what = f"plan for {job.subject}"
@@ -91,7 +91,7 @@ def plan(
     how.tell(answer, lambda best: _planned(best, at_delta))
 
 
-def _range(text: str) -> tuple[str, tuple[Fraction, Fraction]]:
+def _named_range(text: str) -> tuple[str, tuple[Fraction, Fraction]]:
     """Return a name and its range, written as sigma=1:20."""
     name, equals, ends = text.partition("=")
     low, colon, high = ends.partition(":")
@@ -125,15 +125,15 @@ def _derived(answer: Gradient) -> Iterator[Block]:
     place_of = f"ε = {guarantee.epsilon_text()}, δ = {guarantee.delta_text()}"
     yield Sentence(f"derivatives of {what} where {place_of}, {answer.direction} direction")
     head = ("step", "parameter", "value", f"∂{what}/∂parameter", "error about", "how")
-    yield Table(head, [_row(slope) for slope in answer.slopes], numbers=range(2, 5))
+    yield Table(head, [_slope_row(slope) for slope in answer.slopes], numbers=range(2, 5))
     if answer.other:
         text = "  the other direction has the same answer, and these on its side:"
         yield Sentence(text, "warning")
-        yield Table(head, [_row(slope) for slope in answer.other], numbers=range(2, 5))
+        yield Table(head, [_slope_row(slope) for slope in answer.other], numbers=range(2, 5))
     yield from protection(guarantee)
 
 
-def _row(slope: Slope) -> tuple[str, ...]:
+def _slope_row(slope: Slope) -> tuple[str, ...]:
     return (
         slope.step, slope.parameter, f"{slope.value:.10g}",
         f"{slope.derivative:.{_MOST_DIGITS}g}", rounded(slope.error, 2, "up"), _HOW[slope.by],

@@ -132,7 +132,7 @@ class Job:
         if names_in(self.sensitivity):
             mechanism = moved(mechanism, str(self.sensitivity))
         elif self.sensitivity is not None or times > 1:
-            mechanism = _moved(mechanism, self.sensitivity, times)
+            mechanism = _with_sensitivity(mechanism, self.sensitivity, times)
         if self.shift is not None:
             with at("--shift"):
                 mechanism = mechanism.shifted(self.shift.replace("-", " "))
@@ -275,7 +275,7 @@ def _people(text: str) -> Number:
     return whole(text, "--people")
 
 
-def _moved(mechanism: Mechanism, sensitivity: str | None, times: int) -> Mechanism:
+def _with_sensitivity(mechanism: Mechanism, sensitivity: str | None, times: int) -> Mechanism:
     """Return the same noise on a query that records move by another amount."""
     size: Any = getattr(mechanism.source, "sensitivity", None)
     if size is None:

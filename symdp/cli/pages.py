@@ -306,7 +306,7 @@ def card(
         if output is not None or registry is not None or run.is_asked or job.is_asked:
             raise InputError("--check FILE stands alone: a card holds its own job")
         what = f"computing {check} again"
-        return how.ask(what, lambda: check, lambda file: _checked(file, how.as_json))
+        return how.ask(what, lambda: check, lambda file: _check_card(file, how.as_json))
     if output is None and registry is None:
         raise InputError("-o FILE is missing: a .json, .md, .html or .tex file; or --registry FILE")
     ending = check_output(output, "json", "md", "html", "tex")
@@ -344,7 +344,7 @@ def card(
 
     card_document = how.ask(f"card of {subject}", build, made)
     if output is not None:
-        replace_text(output, _written(card_document, output, ending))
+        replace_text(output, _page_text(card_document, output, ending))
     if registry is not None:
         from symdp.page.card import registry_record
 
@@ -356,7 +356,7 @@ def card(
     return 0
 
 
-def _written(document: dict[str, Any], path: Path, ending: str) -> str:
+def _page_text(document: dict[str, Any], path: Path, ending: str) -> str:
     from symdp.page.card import card_page
     from symdp.page.html import to_html
     from symdp.page.latex import to_latex
@@ -372,10 +372,10 @@ def _written(document: dict[str, Any], path: Path, ending: str) -> str:
     return to_latex(page)
 
 
-def _checked(path: Path, as_json: bool) -> int:
+def _check_card(path: Path, as_json: bool) -> int:
     from symdp.page.card import Difference, differences, wrong_in_certificate
 
-    document = _read(path)
+    document = _read_card(path)
     mistakes = differences(document)
     assert isinstance(document, dict)
     mistakes += [Difference("certificate", wrong, "") for wrong in wrong_in_certificate(document)]
@@ -390,7 +390,7 @@ def _checked(path: Path, as_json: bool) -> int:
     return int(bool(mistakes))
 
 
-def _read(path: Path) -> object:
+def _read_card(path: Path) -> object:
     def refused(constant: str) -> None:
         raise InputError(f"a card has no {constant}: every number in it is finite")
 

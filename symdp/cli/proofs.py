@@ -60,10 +60,10 @@ def certify(
         lambda steps: getattr(steps, prove)(at, wanted, how.side),
         lambda steps: getattr(steps, bound)(at, "moments", how.side),
     )
-    how.tell(proved, _ends)
+    how.tell(proved, _proved_ends)
 
 
-def _ends(proved: Certificate) -> Iterator[Block]:
+def _proved_ends(proved: Certificate) -> Iterator[Block]:
     """Yield the two ends, the lower one rounded down and the upper one up."""
     of_epsilon = proved.quantity == "epsilon"
     what = f"ε(δ = {proved.delta_text()})" if of_epsilon else f"δ({proved.epsilon_text()})"

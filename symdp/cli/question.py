@@ -106,17 +106,19 @@ def delta(
 ) -> None:
     """Print δ at a given ε."""
     at = words.real(epsilon, "--epsilon")
-    _answer("delta", at, f"δ({epsilon})", job, how, settings, explain)
+    _answer_and_remember("delta", at, f"δ({epsilon})", job, how, settings, explain)
 
 
 def epsilon(
     *, delta: str, job: Job, how: How, settings: Mapping[str, str], explain: bool = False
 ) -> None:
     """Print the smallest ε ≥ 0 at a given δ."""
-    _answer("epsilon", words.delta(delta), f"ε(δ = {delta})", job, how, settings, explain)
+    _answer_and_remember(
+        "epsilon", words.delta(delta), f"ε(δ = {delta})", job, how, settings, explain
+    )
 
 
-def _answer(
+def _answer_and_remember(
     quantity: str,
     at: float,
     what: str,

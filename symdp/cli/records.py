@@ -273,13 +273,13 @@ def ledger_show(*, file: Path, by: str | None = None, delta: str | None = None, 
     of = [*(f"{by} {name}" for name, _ in groups), "all entries"]
     answers = [_spent(part, at, how, what) for part, what in zip(parts, of, strict=True)]
     if how.as_json:
-        *rows, every = map(_told, answers, parts)
+        *rows, every = map(_answer_json, answers, parts)
         entries = [{by: name, **row} for (name, _), row in zip(groups, rows, strict=True)]
         print_json({"by": by, "delta": at, "groups": entries, "all": every})
         return
     names = [*(one_line(name) or f"(no {by})" for name, _ in groups), "all"]
     cells = [
-        (name, str(part.n), *_cells(answer))
+        (name, str(part.n), *_answer_cells(answer))
         for name, part, answer in zip(names, parts, answers, strict=True)
     ]
     reasons = {one_line(answer) for answer in answers if isinstance(answer, str)}
@@ -303,13 +303,13 @@ def _spent(part: Ledger, delta: float, how: How, what: str) -> Guarantee | str:
         return str(error)
 
 
-def _told(answer: Guarantee | str, part: Ledger) -> dict[str, Any]:
+def _answer_json(answer: Guarantee | str, part: Ledger) -> dict[str, Any]:
     if isinstance(answer, str):
         return {"epsilon": None, "count": part.n, "error": answer}
     return answer.to_json()
 
 
-def _cells(answer: Guarantee | str) -> tuple[str, str]:
+def _answer_cells(answer: Guarantee | str) -> tuple[str, str]:
     if isinstance(answer, str):
         return ("none", "")
     return (answer.epsilon_text(), answer.kind)
@@ -390,7 +390,7 @@ def filter_new(
     from symdp.individual import GaussianFilter, Odometer, RenyiFilter, create
 
     new_filter: Any
-    at = [_number(x, name) for x, name in ((epsilon, "--epsilon"), (delta, "--delta"))]
+    at = [_typed_number(x, name) for x, name in ((epsilon, "--epsilon"), (delta, "--delta"))]
     if increments is not None:
         if budget is not None or epsilon is not None or delta is not None or orders is not None:
             raise InputError("--increments stands alone")
@@ -400,7 +400,7 @@ def filter_new(
             raise InputError("--orders needs --epsilon and --delta, and no --budget")
         new_filter = RenyiFilter(_numbers(orders, "--orders"), epsilon=at[0], delta=at[1])
     else:
-        new_filter = GaussianFilter(_number(budget, "--budget"), epsilon=at[0], delta=at[1])
+        new_filter = GaussianFilter(_typed_number(budget, "--budget"), epsilon=at[0], delta=at[1])
     _show_values(create(file, new_filter).status(), as_json)
 
 
@@ -408,7 +408,7 @@ def filter_ask(
     *, file: Path, bound: list[str], count: str | None = None, as_json: bool = False
 ) -> int:
     """Say whether a step fits; nothing changes.  Exit code 1 where it does not."""
-    decision = _filter(file).ask(_bound(bound), n=_count(count))
+    decision = _filter(file).ask(_typed_bound(bound), n=_typed_count(count))
     left = {"allowed": decision.allowed, "step": decision.step, "left": decision.left}
     _show_values(left, as_json)
     return int(not decision)
@@ -424,7 +424,7 @@ def filter_commit(
 ) -> None:
     """Charge a step; when this has returned, the step may be released."""
     number = words.optional(words.whole, step, "--step", 1, MOST_STEPS)
-    decision = _filter(file).commit(_bound(bound), step=number, n=_count(count))
+    decision = _filter(file).commit(_typed_bound(bound), step=number, n=_typed_count(count))
     _show_values({"allowed": True, "step": decision.step, "left": decision.left}, as_json)
 
 
@@ -444,20 +444,20 @@ def _filter(file: Path) -> Any:
     return loaded
 
 
-def _count(text: str | None) -> int:
+def _typed_count(text: str | None) -> int:
     if text is None:
         return 1
     return words.whole(text, "-n", 1, MOST_STEPS)
 
 
-def _bound(numbers: list[str]) -> Any:
-    values = [_number(word, "BOUND") for word in numbers]
+def _typed_bound(numbers: list[str]) -> Any:
+    values = [_typed_number(word, "BOUND") for word in numbers]
     if len(values) == 1:
         return values[0]
     return values
 
 
-def _number(text: str | None, name: str) -> str | None:
+def _typed_number(text: str | None, name: str) -> str | None:
     """Return a number as it was typed, once it is known to be one: filters take it exactly."""
     if text is not None:
         words.real(text, name)
@@ -465,7 +465,7 @@ def _number(text: str | None, name: str) -> str | None:
 
 
 def _numbers(text: str, name: str) -> list[str]:
-    return [str(_number(word, name)) for word in text.split(",")]
+    return [str(_typed_number(word, name)) for word in text.split(",")]
 
 
 def _show_values(values: dict[str, Any], as_json: bool) -> None:

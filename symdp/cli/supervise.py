@@ -143,7 +143,7 @@ class _Overseer:
         self._child = child
         self._ours = ours
         self._theirs = theirs
-        self._end = math.inf
+        self._end_process = math.inf
         self._screen = Screen()
         self._is_interrupted = False
         self.limit = math.inf
@@ -155,9 +155,9 @@ class _Overseer:
             if ended:
                 self._screen.clear()
                 if os.WIFSIGNALED(status):
-                    _end(os.killpg, self._child)  # what it started
+                    _end_process(os.killpg, self._child)  # what it started
                 return os.waitstatus_to_exitcode(status)
-            left = self._end - time.monotonic()
+            left = self._end_process - time.monotonic()
             if left <= 0:
                 self._end_child()
                 if self._is_interrupted:
@@ -173,7 +173,7 @@ class _Overseer:
         report = json.loads(message or b"{}")
         if "limit" in report:
             self.limit = report["limit"]
-            self._end = time.monotonic() + WAITING * (self.limit + grace(self.limit))
+            self._end_process = time.monotonic() + WAITING * (self.limit + grace(self.limit))
         elif "what" in report:
             self._screen.update(**report)
         elif report:
@@ -205,7 +205,7 @@ class _Overseer:
         """End the child and the processes of its group."""
         self._screen.clear()
         for kill in (os.killpg, os.kill):  # its group may not exist yet
-            _end(kill, self._child)
+            _end_process(kill, self._child)
         os.waitpid(self._child, 0)
 
     def _wake(self, number: int, frame: FrameType | None) -> None:
@@ -214,7 +214,7 @@ class _Overseer:
 
     def _pass_on(self, number: int, frame: FrameType | None) -> None:
         self._is_interrupted = True
-        self._end = min(self._end, time.monotonic() + _AFTER_INTERRUPT)
+        self._end_process = min(self._end_process, time.monotonic() + _AFTER_INTERRUPT)
         with suppress(ProcessLookupError, PermissionError):
             os.kill(self._child, number)
         self._wake(number, frame)
@@ -225,6 +225,6 @@ class _Overseer:
         os.kill(os.getpid(), number)
 
 
-def _end(kill: Callable[[int, int], None], number: int) -> None:
+def _end_process(kill: Callable[[int, int], None], number: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         kill(number, signal.SIGKILL)

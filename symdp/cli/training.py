@@ -121,7 +121,7 @@ def _planned(
     if noise is None:
         assert goal is not None
         noise = run.calibrated(goal, delta).value
-    rows = [_row(run.sampling, run.composition(noise), delta)]
+    rows = [_training_row(run.sampling, run.composition(noise), delta)]
     return _Plan(run, noise, goal, delta, rows)
 
 
@@ -135,13 +135,15 @@ def _others(plan: _Plan, seconds: float) -> Iterator[_Row]:
         row = _Row(other, "", None, None, f"no answer within {seconds:g} s")
         with limit(seconds, of_work=True):
             try:
-                row = _row(other, plan.run.drawn(other).composition(plan.noise), plan.delta)
+                row = _training_row(
+                    other, plan.run.drawn(other).composition(plan.noise), plan.delta
+                )
             except SymdpError as error:
                 row = _Row(other, "", None, None, str(error))
         yield row
 
 
-def _row(sampling: str, composition: Composition, delta: float) -> _Row:
+def _training_row(sampling: str, composition: Composition, delta: float) -> _Row:
     answer = composition.epsilon(delta)
     try:
         peers = composition.epsilon(delta, PEERS_METHOD)
@@ -277,12 +279,12 @@ class TrainingJob:
             for word in (self.sampling, self.relation)
         )
         return training_run(
-            _read(self.examples, "--examples", words.whole) or 0,
-            _read(self.batch, "--batch", words.whole) or 0,
-            _read(self.epochs, "--epochs", _positive),
-            steps=_read(self.steps, "--steps", words.whole),
+            _optional(self.examples, "--examples", words.whole) or 0,
+            _optional(self.batch, "--batch", words.whole) or 0,
+            _optional(self.epochs, "--epochs", _positive),
+            steps=_optional(self.steps, "--steps", words.whole),
             sampling=sampling or DEFAULT_SAMPLING,
-            largest_batch=_read(self.largest_batch, "--largest-batch", words.whole),
+            largest_batch=_optional(self.largest_batch, "--largest-batch", words.whole),
             relation=relation,
             released=self.released or SUM,
         )
@@ -295,7 +297,7 @@ def _positive(text: str, option: str) -> Any:
     return value
 
 
-def _read(text: str | None, option: str, reader: Callable[[str, str], T]) -> T | None:
+def _optional(text: str | None, option: str, reader: Callable[[str, str], T]) -> T | None:
     if text is None:
         return None
     return reader(text, option)

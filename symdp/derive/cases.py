@@ -43,7 +43,7 @@ def range_cases(mechanism: Mechanism, direction: str) -> tuple[Case, ...]:
     probabilities = [p.name for p in mechanism.declared if p.domain == "open probability"]
     conditions = [f"{name} < 1" for name in probabilities if name in symbols]
     restricted = mechanism.assuming(conditions)
-    cases = tuple(_cases(restricted, direction, (), _DEPTH))
+    cases = tuple(_derived_cases(restricted, direction, (), _DEPTH))
     is_undecided = all(case.ends is None and case.is_open for case in cases)
     if len(cases) < 2 or is_undecided:
         return ()
@@ -59,17 +59,21 @@ class _Answer:
     gaps: tuple[sp.Expr, ...] = ()
 
 
-def _cases(
+def _derived_cases(
     mechanism: Mechanism, direction: str, conditions: tuple[Comparison, ...], depth: int
 ) -> Iterator[Case]:
-    answer = _answer(mechanism.pair(direction))
+    answer = _range_of_pair(mechanism.pair(direction))
     if answer.ends is None and depth:
         for comparison, above, below in orders(mechanism, answer.gaps):
             if above is None or below is None:
                 continue
             left, right = comparison
             sides = [
-                list(_cases(assumed, direction, (*conditions, (left, operator, right)), depth - 1))
+                list(
+                    _derived_cases(
+                        assumed, direction, (*conditions, (left, operator, right)), depth - 1
+                    )
+                )
                 for assumed, operator in ((above, ">"), (below, "<"))
             ]
             if all(case.is_open for side in sides for case in side):
@@ -86,10 +90,10 @@ def _at_a_tie(pair: Pair, left: sp.Expr, right: sp.Expr) -> _Answer:
     """What holds where two parameters, or a parameter and a number, are equal."""
     if not left.is_Symbol:
         return _Answer(None, "not derived", (left - right,))
-    return _answer(with_values(pair, {left: right}))
+    return _range_of_pair(with_values(pair, {left: right}))
 
 
-def _answer(pair: Pair) -> _Answer:
+def _range_of_pair(pair: Pair) -> _Answer:
     x = pair.variable
     try:
         parts = monotone_pieces(pair) or tuple(

@@ -197,7 +197,7 @@ def _closed_form(
         return log_of_total(sp.Add(*(p.p * sp.exp(tilt * p.loss) for p in finite)), tilt, deadline)
     if not stretches:
         raise NoClosedForm("P and Q have no part of the support in common, so that K = −∞")
-    parts = [_integral(stretch, tilt, deadline) for stretch in stretches]
+    parts = [_integral_of_stretch(stretch, tilt, deadline) for stretch in stretches]
     total = sp.Add(*(value * sp.exp(sp.expand(constant)) for value, constant in parts))
     _refuse_longer(total, 4 * _LONGEST)
     return log_of_total(total, tilt, deadline)
@@ -230,7 +230,9 @@ def _refuse_longer(expression: sp.Expr, most: int) -> None:
         )
 
 
-def _integral(stretch: TiltedStretch, tilt: sp.Symbol, deadline: float) -> tuple[sp.Expr, sp.Expr]:
+def _integral_of_stretch(
+    stretch: TiltedStretch, tilt: sp.Symbol, deadline: float
+) -> tuple[sp.Expr, sp.Expr]:
     """Return the integral of a stretch as value and log of a constant factor."""
     integrand = stretch.tilted(tilt)
     form = integrand.form

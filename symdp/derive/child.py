@@ -114,7 +114,7 @@ def _perform(task: str, arguments: tuple[Any, ...]) -> tuple[sp.Expr | None, boo
     return None if is_left else answer, True
 
 
-def _answer(task: str, arguments: tuple[Any, ...], seconds: float) -> bytes:
+def _outcome_of(task: str, arguments: tuple[Any, ...], seconds: float) -> bytes:
     """Return the pickled outcome; the system ends a process that takes longer."""
     if hasattr(signal, "setitimer"):
         signal.signal(signal.SIGPROF, signal.SIG_DFL)
@@ -125,7 +125,7 @@ def _answer(task: str, arguments: tuple[Any, ...], seconds: float) -> bytes:
 
 
 def _fork_main(sender: Connection, task: str, arguments: tuple[Any, ...], seconds: float) -> None:
-    sender.send_bytes(_answer(task, arguments, seconds))
+    sender.send_bytes(_outcome_of(task, arguments, seconds))
     sender.close()
 
 
@@ -168,4 +168,4 @@ def _by_interpreter(task: str, arguments: tuple[Any, ...], seconds: float) -> _O
 
 
 if __name__ == "__main__":
-    sys.stdout.buffer.write(_answer(*pickle.loads(sys.stdin.buffer.read())))
+    sys.stdout.buffer.write(_outcome_of(*pickle.loads(sys.stdin.buffer.read())))

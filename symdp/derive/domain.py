@@ -143,17 +143,17 @@ def _growth(form: LogForm, end: sp.Expr) -> _Growth | None:
     for base, power in form.moving_logs.items():
         if base.is_polynomial(x):
             degree = sp.Integer(sp.degree(base, x))
-            _add(growth, (0, sp.S.Zero), degree * power)
+            _add_growth(growth, (0, sp.S.Zero), degree * power)
         elif isinstance(base, sp.factorial) and base.args[0] == x:
-            _add(growth, (2, sp.S.Zero), power)
-            _add(growth, (1, sp.S.One), -power)
-            _add(growth, (0, sp.S.Zero), power / 2)
+            _add_growth(growth, (2, sp.S.Zero), power)
+            _add_growth(growth, (1, sp.S.One), -power)
+            _add_growth(growth, (0, sp.S.Zero), power / 2)
         elif not _add_exponential_base(growth, base, power, x, side):
             return None
     return {order: sp.expand(c) for order, c in growth.items() if sp.expand(c) != 0}
 
 
-def _add(growth: _Growth, order: _Order, coefficient: sp.Expr) -> None:
+def _add_growth(growth: _Growth, order: _Order, coefficient: sp.Expr) -> None:
     growth[order] = growth.get(order, sp.S.Zero) + coefficient
 
 
@@ -165,7 +165,7 @@ def _add_smooth(growth: _Growth, smooth: object, x: sp.Symbol, side: int, factor
         if base in (x, -x) and x not in power.free_symbols:
             sign = sp.S.One if base.subs(x, side).is_positive else sp.S.NegativeOne**power
             if sign_of(power) == 1:
-                _add(growth, (1, power), factor * coefficient * sign)
+                _add_growth(growth, (1, power), factor * coefficient * sign)
             continue
         if isinstance(monomial, sp.exp):
             rate = sp.expand(monomial.args[0] / x)
@@ -173,7 +173,7 @@ def _add_smooth(growth: _Growth, smooth: object, x: sp.Symbol, side: int, factor
             if direction is None:
                 return False
             if direction > 0:
-                _add(growth, (3, rate * side), factor * coefficient)
+                _add_growth(growth, (3, rate * side), factor * coefficient)
             continue
         return False
     return True

@@ -27,7 +27,7 @@ def monotone_pieces(pair: Pair) -> tuple[Piece, ...]:
     """Return the smooth pieces of a pair, split further where the loss turns."""
     x = pair.variable
     plain = (replace(piece, loss=without_gammas(piece.loss, x)) for piece in pieces(pair))
-    monotone = [part for piece in plain for part in _cut(piece, x)]
+    monotone = [part for piece in plain for part in _monotone_parts(piece, x)]
     return tuple(monotone if pair.alternatives else joined(monotone, x))
 
 
@@ -51,7 +51,7 @@ def without_gammas(loss: sp.Expr, x: sp.Symbol) -> sp.Expr:
     return sp.Add(*others, *map(sp.log, together))
 
 
-def _cut(piece: Piece, x: sp.Symbol) -> Iterator[Piece]:
+def _monotone_parts(piece: Piece, x: sp.Symbol) -> Iterator[Piece]:
     """Yield a piece in parts, one for each direction of the loss."""
     if piece.slope != "unknown":
         yield piece
@@ -178,7 +178,7 @@ def _combined(node: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr | None:
             return infinite.pop()
         return sp.Add(*values)
     if isinstance(node, sp.Mul):
-        return _product(values)
+        return _limit_of_product(values)
     if isinstance(node, sp.exp):
         return sp.exp(values[0])
     if isinstance(node, sp.log):
@@ -188,7 +188,7 @@ def _combined(node: sp.Expr, x: sp.Symbol, end: sp.Expr) -> sp.Expr | None:
             return -sp.oo
         return sp.log(values[0], evaluate=_is_short(values[0]))
     if isinstance(node, sp.Pow):
-        return _power(*values)
+        return _limit_of_power(*values)
     # So that cos(π(1 − w)/2w − π/2w) is seen to be cos(−π/2).
     result = node.func(*(sp.expand(value) if value.free_symbols else value for value in values))
     if result.has(sp.nan, sp.zoo, sp.oo, -sp.oo, sp.AccumBounds):
@@ -201,7 +201,7 @@ def _is_short(value: sp.Expr) -> bool:
     return len(sp.Add.make_args(value)) < _FEW
 
 
-def _product(values: Sequence[sp.Expr]) -> sp.Expr | None:
+def _limit_of_product(values: Sequence[sp.Expr]) -> sp.Expr | None:
     if not any(value in _INFINITE for value in values):
         return sp.Mul(*values)
     sign = 1
@@ -213,7 +213,7 @@ def _product(values: Sequence[sp.Expr]) -> sp.Expr | None:
     return sign * sp.oo
 
 
-def _power(base: sp.Expr, exponent: sp.Expr) -> sp.Expr | None:
+def _limit_of_power(base: sp.Expr, exponent: sp.Expr) -> sp.Expr | None:
     sign = sign_of(exponent)
     if base in _INFINITE or sign_of(base) == 0:
         if not sign or exponent in _INFINITE or (base is -sp.oo and not exponent.is_integer):
@@ -334,7 +334,7 @@ def _limit_of_shift(piece: Piece, x: sp.Symbol, end: sp.Expr) -> sp.Expr | None:
             value = limit_at(slope, x, end, from_left=end is sp.oo)
             if value is None:
                 return None
-            return _product((-shift, value))
+            return _limit_of_product((-shift, value))
     return None
 
 

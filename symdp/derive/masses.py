@@ -129,7 +129,7 @@ def atoms(pieces: Iterable[Piece], points: Iterable[Point], x: sp.Symbol) -> tup
         if x.is_integer and piece.slope != "constant":
             places, is_whole = few_places(piece)
             for x_value in places:
-                value = _value(piece.loss.subs(x, x_value), masses)
+                value = _equal_value(piece.loss.subs(x, x_value), masses)
                 if is_whole or value in masses:
                     mass = piece_mass(piece.log_p_terms, x, x_value, x_value)
                     masses[value] = masses.get(value, sp.S.Zero) + mass
@@ -145,7 +145,7 @@ def few_places(piece: Piece) -> tuple[list[sp.Expr], bool]:
     return ends, False
 
 
-def _value(loss: sp.Expr, values: Iterable[sp.Expr]) -> sp.Expr:
+def _equal_value(loss: sp.Expr, values: Iterable[sp.Expr]) -> sp.Expr:
     """The loss, or the one of these values that it equals in another form."""
     same = (value for value in values if value == loss or compare(value, loss) == 0)
     return next(same, sp.expand(loss))
@@ -263,14 +263,16 @@ def _up_to(piece: Piece, k: sp.Symbol, direction: int) -> sp.Expr:
     terms = [term.subs(k, j) for term in piece.log_p_terms]
     ends = (piece.lower, k) if direction > 0 else (k, piece.upper)
     mass = piece_mass(terms, j, *ends)
-    named = sp.Symbol(next(n for n in ("j", "i", "m") if n not in _names(mass)), integer=True)
+    named = sp.Symbol(
+        next(n for n in ("j", "i", "m") if n not in _names_of_symbols(mass)), integer=True
+    )
     if not mass.has(sp.Sum) and _telescopes(mass, piece, k, direction):
         return mass
     density = sp.Add(*(sp.exp(term) for term in terms))
     return sp.Sum(density, (j, *ends)).xreplace({j: named})
 
 
-def _names(expression: sp.Expr) -> set[str]:
+def _names_of_symbols(expression: sp.Expr) -> set[str]:
     return {str(symbol.name) for symbol in expression.free_symbols}
 
 

@@ -30,14 +30,14 @@ def derivative_of(cgf: sp.Expr, tilt: sp.Symbol, order: int) -> sp.Expr:
     if order > 1:
         derivative = sp.diff(derivative_of(cgf, tilt, order - 1), tilt)
     else:
-        derivative = sp.Add(*(_slope(term, tilt) for term in sp.Add.make_args(cgf)))
+        derivative = sp.Add(*(_slope_in_tilt(term, tilt) for term in sp.Add.make_args(cgf)))
     if sp.count_ops(derivative) > _SHORT:
         return derivative
     candidates = (derivative, tidy.factor(derivative))
     return min(candidates, key=lambda e: (sp.count_ops(e), sp.default_sort_key(e)))
 
 
-def _slope(term: sp.Expr, tilt: sp.Symbol) -> sp.Expr:
+def _slope_in_tilt(term: sp.Expr, tilt: sp.Symbol) -> sp.Expr:
     if not isinstance(term, sp.log):
         return sp.diff(term, tilt)
     total = sp.S.Zero
@@ -122,14 +122,14 @@ def sampled_pair(pair: Pair) -> Sampled | None:
         return None
     (base,) = outside
     (other,) = (i for i in inside if i != base)
-    return Sampled(_plain(pair, base, other), p_weights[other], is_reversed)
+    return Sampled(_unsampled_pair(pair, base, other), p_weights[other], is_reversed)
 
 
 def _used(weights: tuple[sp.Expr, ...]) -> list[int]:
     return [i for i, weight in enumerate(weights) if weight != 0]
 
 
-def _plain(pair: Pair, base: int, other: int) -> Pair:
+def _unsampled_pair(pair: Pair, base: int, other: int) -> Pair:
     """The pair (f_other, f_base) without sampling."""
     from symdp.model.pair import Pair as PairRecord
 

@@ -161,7 +161,7 @@ def pld_density(
 
     def part(piece: Piece, back: sp.Expr) -> sp.Expr:
         assert piece.log_p is not None
-        return _short(sp.exp(piece.log_p.subs(x, back)) * _steepness(piece, back, x, s))
+        return _shorter_in_time(sp.exp(piece.log_p.subs(x, back)) * _steepness(piece, back, x, s))
 
     return _summed(pieces, inverses, x, s, part, is_density=True)
 
@@ -193,13 +193,13 @@ def pld_cdf(
         mass = _mass(piece, x, *(end if at is back else at for at in ends))
         if mass is None:
             return None
-        return _short(mass.subs(end, back))
+        return _shorter_in_time(mass.subs(end, back))
 
     return _summed(pieces, inverses, x, s, part, is_density=False)
 
 
 @lru_cache(maxsize=64)  # pieces of one symmetric loss ask for the same form
-def _short(expression: sp.Expr) -> sp.Expr:
+def _shorter_in_time(expression: sp.Expr) -> sp.Expr:
     """Return a shorter form where SymPy finds one in time."""
     shorter = compute("simplify", (expression,), _SECONDS) if expression.args else None
     if shorter is None or sp.count_ops(shorter) >= sp.count_ops(expression):
@@ -256,7 +256,7 @@ def _summed(
         after = sp.S.Zero
         if not is_density:
             whole = _mass(piece, x, piece.lower, piece.upper)
-            after = sp.S.Zero if whole is None else _short(whole)
+            after = sp.S.Zero if whole is None else _shorter_in_time(whole)
         # An infinite end may hold the sign of parameters that are not 0 where the loss moves.
         infinite = [end.has(sp.oo, -sp.oo) for end in (low, high)]
         low, high = -sp.oo if infinite[0] else low, sp.oo if infinite[1] else high
@@ -290,7 +290,7 @@ def _in_cases(parts: list[_Part], s: sp.Symbol) -> sp.Expr:
     for i, high in enumerate(ends[1:]):
         active = [part.inside for part, first, last in spans if first <= i < last]
         active += [part.after for part, _, last in spans if part.after != 0 and last <= i]
-        total = sp.Add(*active) if len(active) < 2 else _short(sp.Add(*active))
+        total = sp.Add(*active) if len(active) < 2 else _shorter_in_time(sp.Add(*active))
         condition = sp.true if high is sp.oo else s <= high if total == 0 else s < high
         if cases and cases[-1][0] == total:
             cases[-1] = (total, condition)

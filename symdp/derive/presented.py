@@ -67,13 +67,13 @@ def equal_in_numbers(first: sp.Expr, second: sp.Expr) -> bool:
     symbols = first.free_symbols | second.free_symbols
     for seed in range(_ROUNDS):
         values = dict(random_values(symbols, seed, ()))
-        a, b = (_number(form, values) for form in (first, second))
+        a, b = (_complex_value(form, values) for form in (first, second))
         if a is None or b is None or not abs(a - b) <= _CLOSE * (1 + abs(b)):
             return False
     return True
 
 
-def _number(form: sp.Expr, values: dict[sp.Symbol, sp.Rational]) -> mpmath.mpc | None:
+def _complex_value(form: sp.Expr, values: dict[sp.Symbol, sp.Rational]) -> mpmath.mpc | None:
     plain = form.replace(NORMAL, lambda z: (1 + sp.erf(z / sp.sqrt(2))) / 2)
     parts = plain.evalf(_DIGITS, subs=values, maxn=300).as_real_imag()
     if all(part.is_Number for part in parts):

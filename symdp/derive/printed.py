@@ -171,7 +171,7 @@ def in_brief(d: PrivacyLoss) -> str:
         form = d.cgf.expression
         last = f"  K({d.cgf.tilt}) = {d.cgf.form if form is None else plain(form)}"
     first = f"<Derivation of {d.mechanism.summary}, {d.direction} direction"
-    return "\n".join([first, *(_cut(line) for line in (loss, last))]) + ">"
+    return "\n".join([first, *(_abbreviated(line) for line in (loss, last))]) + ">"
 
 
 def plain(expression: sp.Basic) -> str:
@@ -196,7 +196,7 @@ def _is_long(number: sp.Rational) -> bool:
     return bits > _MOST_BITS or len(str(number)) > _LONG_RATIO
 
 
-def _cut(line: str) -> str:
+def _abbreviated(line: str) -> str:
     if len(line) < _BRIEF:
         return line
     return f"{line[: _BRIEF - 1]}…"

@@ -107,15 +107,15 @@ class PrivacyLoss:
     @property
     def loss_range(self) -> tuple[sp.Expr, sp.Expr] | None:
         """Essential infimum and supremum of the finite loss; None for a `range_reason`."""
-        return self._range[0]
+        return self._range_or_reason[0]
 
     @property
     def range_reason(self) -> str:
         """Why there is no `loss_range`; empty where there is one."""
-        return self._range[1]
+        return self._range_or_reason[1]
 
     @cached_property
-    def _range(self) -> tuple[tuple[sp.Expr, sp.Expr] | None, str]:
+    def _range_or_reason(self) -> tuple[tuple[sp.Expr, sp.Expr] | None, str]:
         parts = self.pieces or tuple(
             Piece(p.value, p.value, p.p, p.q, p.loss, "constant")
             for p in self.points

@@ -437,13 +437,13 @@ def _quadrature(pair: Pair, order: int) -> tuple[mpmath.mpf, mpmath.mpf]:
                 total += mpmath.mpmathify(inside.evalf(_DIGITS))
                 continue
             function = sp.lambdify(x, inside, "mpmath")
-            part = mpmath.quad(function, [_end(piece.lower), _end(piece.upper)])
+            part = mpmath.quad(function, [_number_of_end(piece.lower), _number_of_end(piece.upper)])
             total += part
             size += abs(part)
     return total, max(size, abs(total))
 
 
-def _end(end: sp.Expr) -> mpmath.mpf:
+def _number_of_end(end: sp.Expr) -> mpmath.mpf:
     """Return an end of a piece, infinite ones too."""
     if end.is_infinite:
         if end == sp.oo:

@@ -120,7 +120,7 @@ class _Log:
         if factor.is_Rational:
             for part, turn in ((abs(factor.p), 1), (factor.q, -1)):
                 if part != 1:
-                    self._count(sp.Integer(part), turn * power)
+                    self._add_factor(sp.Integer(part), turn * power)
             if factor < 0:
                 self.sign *= -1 if power.is_odd else 1
             return
@@ -131,19 +131,19 @@ class _Log:
         if sign == -1:
             factor = -factor
             self.sign *= -1 if power.is_odd else 1
-        self._count(factor, power)
+        self._add_factor(factor, power)
 
-    def _count(self, base: sp.Expr, power: sp.Expr) -> None:
+    def _add_factor(self, base: sp.Expr, power: sp.Expr) -> None:
         if base.is_Integer:
             primes = sp.factorint(base, limit=20)
             if max(primes, default=1) > 20:
                 primes = {base: 1}
             for prime, multiplicity in primes.items():
-                self._add(sp.Integer(prime), power * multiplicity)
+                self._add_log(sp.Integer(prime), power * multiplicity)
         else:
-            self._add(base, power)
+            self._add_log(base, power)
 
-    def _add(self, base: sp.Expr, power: sp.Expr) -> None:
+    def _add_log(self, base: sp.Expr, power: sp.Expr) -> None:
         self.logs[base] = self.logs.get(base, sp.S.Zero) + power
 
     def _root(self, factor: sp.Expr, power: sp.Expr) -> None:

@@ -172,10 +172,10 @@ def _equal(a: sp.Expr, b: sp.Expr, x: sp.Symbol) -> bool:
 def _canonical(gap: sp.Expr, x: sp.Symbol) -> sp.Expr:
     even = gap.replace(
         lambda node: isinstance(node, sp.Abs),
-        lambda node: sp.Abs(-node.args[0] if _turn(node.args[0], x) else node.args[0]),
+        lambda node: sp.Abs(-node.args[0] if _is_turned(node.args[0], x) else node.args[0]),
     )
     return tidy.simplify(sp.expand(sp.powsimp(sp.expand(even.rewrite(sp.exp)))))
 
 
-def _turn(argument: sp.Expr, x: sp.Symbol) -> bool:
+def _is_turned(argument: sp.Expr, x: sp.Symbol) -> bool:
     return bool(sp.expand(argument).coeff(x).could_extract_minus_sign())

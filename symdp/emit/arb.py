@@ -106,7 +106,7 @@ def _piecewise(_detail: object, analytic: bool, *branches: Any) -> acb:
 def _integer_power(exponent: int, _analytic: bool, base: acb) -> acb:
     """Return baseⁿ, the better of products and what the ends of a wide real ball say."""
     raised = base**exponent
-    ends = _ends(base)
+    ends = _ends_of_interval(base)
     if ends is None or not raised.is_finite():
         return raised
     # Products of wide balls are wider than what they stand for.
@@ -116,12 +116,12 @@ def _integer_power(exponent: int, _analytic: bool, base: acb) -> acb:
     return united.union(acb(0))
 
 
-def _power(_detail: object, analytic: bool, base: acb, exponent: acb) -> acb:
+def _principal_power(_detail: object, analytic: bool, base: acb, exponent: acb) -> acb:
     """Return baseᵉ on the principal branch."""
     if not analytic and base.contains(0) and exponent.imag.is_zero() and exponent.real > 0:
         return _power_about_zero(base, exponent)
     raised = base.pow(exponent, analytic=analytic)
-    ends = _ends(base)
+    ends = _ends_of_interval(base)
     if ends is None or not exponent.imag.is_zero() or not (base.real > 0 and raised.is_finite()):
         return raised
     return ends[0].pow(exponent).union(ends[1].pow(exponent))
@@ -140,7 +140,7 @@ def _power_about_zero(base: acb, exponent: acb) -> acb:
     return acb(between(-below, largest), arb(0, below))
 
 
-def _ends(value: acb) -> tuple[acb, acb] | None:
+def _ends_of_interval(value: acb) -> tuple[acb, acb] | None:
     """Return the ends of a wide real interval, None for any other ball."""
     if value.rel_accuracy_bits() >= _NARROW or not value.imag.is_zero():
         return None
@@ -358,7 +358,7 @@ class _Compiled:
         """Return the function with its last arguments bound; what they alone tell is kept."""
         return type(self)(self._program, tuple(values))
 
-    def _run(self, arguments: tuple[Any, ...], analytic: bool) -> list[Any]:
+    def _slot_values(self, arguments: tuple[Any, ...], analytic: bool) -> list[Any]:
         """Return what is in every slot."""
         if len(arguments) != self._free:
             names = ", ".join(self._program.symbols[: self._free])
@@ -387,7 +387,7 @@ class ArbFunction(_Compiled):
         With `analytic=True` the result is finite only where the function is holomorphic on the
         whole of the balls, as `acb.integral` asks.  Real balls (arb) in, a real ball out.
         """
-        return _of_kind(arguments, self._run(arguments, analytic)[self._program.result])
+        return _of_kind(arguments, self._slot_values(arguments, analytic)[self._program.result])
 
 
 class ArbFunctions(_Compiled):
@@ -395,7 +395,7 @@ class ArbFunctions(_Compiled):
 
     def __call__(self, *arguments: Any, analytic: bool = False) -> tuple[Any, ...]:
         """Return balls around the values of each over `arguments`, as `ArbFunction` does of one."""
-        values = self._run(arguments, analytic)
+        values = self._slot_values(arguments, analytic)
         return tuple(_of_kind(arguments, values[slot]) for slot in self._program.results)
 
 
@@ -479,7 +479,7 @@ _WIDE_GAMMA = 0.125  # a radius from which on balls of log Γ are several times 
 # Operations take (detail, analytic, *operands).
 
 
-def _add(_detail: object, _analytic: bool, first: acb, *others: acb) -> acb:
+def _sum_of_balls(_detail: object, _analytic: bool, first: acb, *others: acb) -> acb:
     for term in others:
         first = first + term
     return first
@@ -587,7 +587,11 @@ def _fold(name: str) -> _Operation:
 def _enclosed_sum(node: Any, _bits: int) -> acb:
     index, lower, upper = node.limits[0]
     try:
-        return acb(enclose_sum(_in_logarithms(node.function, index), _end(lower), _end(upper)))
+        return acb(
+            enclose_sum(
+                _in_logarithms(node.function, index), _ball_of_limit(lower), _ball_of_limit(upper)
+            )
+        )
     except AccuracyError:  # as of e^{−k−e^{−k}}, of which no ball tells how it falls
         better = ENCLOSERS.get(type(node))
         narrow = None if better is None else better(node)
@@ -611,7 +615,7 @@ def _enclosed_integral(node: Any, _bits: int) -> acb:
     total = arb(0)
     for term in spread.args if spread.is_Add else (spread,):  # each has a tail of its own
         function = _in_logarithms(term, variable)
-        total += enclose_integral(function, _end(lower), _end(upper))
+        total += enclose_integral(function, _ball_of_limit(lower), _ball_of_limit(upper))
     return acb(total)
 
 
@@ -635,7 +639,7 @@ def _in_logarithms(term: sp.Expr, variable: sp.Symbol) -> _Operation:
     return value
 
 
-def _end(limit: sp.Expr) -> arb | None:
+def _ball_of_limit(limit: sp.Expr) -> arb | None:
     """A limit as a ball, None where it is infinite."""
     if limit.is_infinite:
         return None
@@ -661,10 +665,10 @@ OPERATIONS: dict[str, _Operation] = {
     "minus_infinity": lambda *_: acb(arb.neg_inf()),
     "true": lambda *_: True,
     "false": lambda *_: False,
-    "add": _add,
+    "add": _sum_of_balls,
     "mul": _mul,
     "integer_power": _integer_power,
-    "power": _power,
+    "power": _principal_power,
     "sqrt": _cut_method("sqrt"),
     "log": _cut_method("log"),
     "log1p": _log_one_plus,

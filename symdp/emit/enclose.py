@@ -45,7 +45,7 @@ def _smooth_sum(function: Callable[..., Any], first: int, last: int, small: arb)
     size = abs(inside.real).upper()
     if not (size.is_finite() and size > 0):
         return None
-    bound = _bound(function, low, high, height, size)
+    bound = _bound_on_edge(function, low, high, height, size)
     if bound is None:
         return None
     turned = (2 * arb.pi() * height).exp() - 1
@@ -59,7 +59,7 @@ def _smooth_sum(function: Callable[..., Any], first: int, last: int, small: arb)
             difference = above - below
             return acb(difference * falling / (1 + falling))
 
-        total -= sign * _integral(weighed, arb(0), height, size * small, small).imag
+        total -= sign * _guarded_integral(weighed, arb(0), height, size * small, small).imag
     if total.is_finite():
         return total
     return None
@@ -69,17 +69,17 @@ def _integral_over_octaves(function: Callable[..., Any], low: arb, high: arb, re
     """Enclose an integral, in log |x| where it spans many octaves on one side of 0."""
     near, far = (low, high) if low > 0 else (-high, -low)
     if not (near > 0 and far > _MANY_OCTAVES * near):
-        return _integral(function, low, high, arb(0), relative)
+        return _guarded_integral(function, low, high, arb(0), relative)
     sign = 1 if low > 0 else -1
 
     def moved(s: acb, analytic: bool = False) -> Any:
         size = s.exp()
         return function(sign * size, analytic=analytic) * size
 
-    return _integral(moved, near.log(), far.log(), arb(0), relative)
+    return _guarded_integral(moved, near.log(), far.log(), arb(0), relative)
 
 
-def _integral(
+def _guarded_integral(
     function: Callable[..., Any], low: arb, high: arb, absolute: arb, relative: arb
 ) -> acb:
     refusal: list[AccuracyError] = []
@@ -106,7 +106,9 @@ def _integral(
     return integral
 
 
-def _bound(function: Callable[..., Any], low: arb, high: arb, height: arb, size: arb) -> arb | None:
+def _bound_on_edge(
+    function: Callable[..., Any], low: arb, high: arb, height: arb, size: arb
+) -> arb | None:
     """Bound ∫|f(x ± iY)| dx where f is holomorphic on the whole rectangle, else return None."""
     total = arb(0)
     waiting = [(low, high)]

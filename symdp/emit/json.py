@@ -88,11 +88,11 @@ class _Writer:
                 waiting += missing
                 continue
             waiting.pop()
-            self.nodes.append(self._written(node))
+            self.nodes.append(self._fields_of(node))
             self._places[node] = len(self.nodes) - 1
         return self._places[expression]
 
-    def _written(self, node: sp.Basic) -> list[Any]:
+    def _fields_of(self, node: sp.Basic) -> list[Any]:
         if node in _NAMES and not isinstance(node, sp.Symbol):
             return ["Constant", _NAMES[node]]
         if isinstance(node, sp.Integer):
@@ -149,21 +149,21 @@ def read_expressions(written: object) -> dict[str, sp.Basic]:
     built: list[sp.Basic] = []
     for index, node in enumerate(nodes):
         try:
-            built.append(_read(node, built))
+            built.append(_node_of(node, built))
         except InputError as error:
             raise InputError(f"node {index}: {error}") from None
         except _REFUSALS:
             raise InputError(f"node {index}: the operands do not fit the head") from None
-    return {str(name): _at(index, built) for name, index in roots.items()}
+    return {str(name): _earlier_node(index, built) for name, index in roots.items()}
 
 
-def _at(index: object, built: list[sp.Basic]) -> sp.Basic:
+def _earlier_node(index: object, built: list[sp.Basic]) -> sp.Basic:
     if not isinstance(index, int) or isinstance(index, bool) or not 0 <= index < len(built):
         raise InputError(f"{index!r:.40} is no place of an earlier node")
     return built[index]
 
 
-def _read(node: object, built: list[sp.Basic]) -> sp.Basic:
+def _node_of(node: object, built: list[sp.Basic]) -> sp.Basic:
     if not isinstance(node, list) or not node or not isinstance(node[0], str):
         raise InputError("a node is a list that starts with its head")
     head, *fields = node
@@ -180,15 +180,15 @@ def _read(node: object, built: list[sp.Basic]) -> sp.Basic:
         return _CONSTANTS[fields[0]]
     if head == "Function":
         name, places = fields
-        return sp.Function(_name(name))(*(_at(index, built) for index in places))
+        return sp.Function(_checked_name(name))(*(_earlier_node(index, built) for index in places))
     if head not in _heads():
         raise InputError(f"the head {head!r:.40} is unknown{suggestion(head, _heads())}")
     if len(fields) != 1 or not isinstance(fields[0], list):
         raise InputError("a head is followed by the list of its operands' places")
-    return _composed(_heads()[head], [_at(index, built) for index in fields[0]])
+    return _with_operands(_heads()[head], [_earlier_node(index, built) for index in fields[0]])
 
 
-def _composed(head: type[sp.Basic], operands: list[sp.Basic]) -> sp.Basic:
+def _with_operands(head: type[sp.Basic], operands: list[sp.Basic]) -> sp.Basic:
     if head in _EXACT_ORDER:
         if len(operands) < 2 or not all(isinstance(part, sp.Expr) for part in operands):
             raise InputError("a sum or product has two operands or more, all of them numbers")
@@ -207,7 +207,7 @@ def _integer(digits: object) -> int:
     return int(digits)
 
 
-def _name(name: object) -> str:
+def _checked_name(name: object) -> str:
     if not isinstance(name, str) or not 0 < len(name) <= 100:
         raise InputError("a name is a string of 1 to 100 characters")
     return name
@@ -220,4 +220,4 @@ def _symbol(name: object, assumptions: object) -> sp.Symbol:
     if not is_valid:
         raise InputError("a symbol's assumptions are SymPy's, each true or false")
     assert isinstance(assumptions, dict)
-    return sp.Symbol(_name(name), **assumptions)
+    return sp.Symbol(_checked_name(name), **assumptions)

@@ -153,7 +153,7 @@ class _Recogniser:
     def _log(self, node: sp.log) -> sp.Basic:
         argument = node.args[0]
         if isinstance(argument, sp.Mul | sp.Pow) and not argument.is_number:
-            ratio = _log_ratio(argument)
+            ratio = _log_of_close_quotient(argument)
             if ratio is not None:
                 return ratio
             expanded = _expand_product(node)
@@ -189,7 +189,7 @@ def _expm1(total: sp.Add) -> sp.Expr:
     return total
 
 
-def _log_ratio(argument: sp.Expr) -> LogRatio | None:
+def _log_of_close_quotient(argument: sp.Expr) -> LogRatio | None:
     """Log of a quotient of polynomials whose leading terms agree, else None."""
     numerator, denominator = sp.fraction(argument)
     symbols = tuple(sorted(argument.free_symbols, key=str))
@@ -349,14 +349,14 @@ def _exponential_terms(argument: sp.Expr) -> list[_Term] | None:
             argument = sp.Add(*(factor_outside * term for term in sums[0].args))
     merged: dict[sp.Expr, list[sp.Expr]] = {}
     for term in sp.Add.make_args(argument):
-        for coefficient, exponent in _split(term):
+        for coefficient, exponent in _exponential_pairs(term):
             merged.setdefault(exponent, []).append(coefficient)
     if set(merged) == {sp.S.Zero}:
         return None
     return [(sp.Add(*coefficients), exponent) for exponent, coefficients in merged.items()]
 
 
-def _split(term: sp.Expr) -> list[_Term]:
+def _exponential_pairs(term: sp.Expr) -> list[_Term]:
     """Write one term as Σ c·exp(a): one pair, or two where it holds a hyperbolic cosine."""
     coefficients: list[sp.Expr] = []
     exponents: list[sp.Expr] = []

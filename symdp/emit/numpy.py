@@ -92,7 +92,7 @@ def _integer_power(exponent: int, base: Any) -> Any:
     return np.power(base, float(exponent))
 
 
-def _turn(value: Any) -> Any:
+def _phase(value: Any) -> Any:
     """exp(−i Im x): SciPy's scaled I carries exp(−|Re x|), and the branch wants exp(−x)."""
     if np.iscomplexobj(value):
         return np.exp(-1j * value.imag)
@@ -104,7 +104,7 @@ def _log_bessel_i(order: Any, x: Any) -> Any:
     from scipy import special
 
     with np.errstate(divide="ignore"):
-        value = np.log(special.ive(order, x) * _turn(x)) + x
+        value = np.log(special.ive(order, x) * _phase(x)) + x
     if np.iscomplexobj(x):
         return value
     order, x, value = np.broadcast_arrays(order, x, value)
@@ -211,7 +211,7 @@ def _fold(function: Callable[..., Any]) -> Callable[..., Any]:
     return operation
 
 
-def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
+def _without_detail(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda _detail, *operands: function(*operands)
 
 
@@ -269,7 +269,7 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "add": _fold(np.add),
     "mul": _fold(np.multiply),
     "integer_power": _integer_power,
-    "power": _plain(np.power),
+    "power": _without_detail(np.power),
     "log": _log,
     "log1p": _log1p,
     "expm1": _expm1,
@@ -277,14 +277,14 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "log_sum_exp": _log_sum_exp,
     "unit_log_sum_exp": _unit_log_sum_exp,
     "piecewise": _piecewise,
-    "abs": _plain(np.abs),
-    "asin": _plain(np.arcsin),
-    "acos": _plain(np.arccos),
-    "atan": _plain(np.arctan),
-    "asinh": _plain(np.arcsinh),
-    "acosh": _plain(np.arccosh),
-    "atanh": _plain(np.arctanh),
-    "ceiling": _plain(np.ceil),
+    "abs": _without_detail(np.abs),
+    "asin": _without_detail(np.arcsin),
+    "acos": _without_detail(np.arccos),
+    "atan": _without_detail(np.arctan),
+    "asinh": _without_detail(np.arcsinh),
+    "acosh": _without_detail(np.arccosh),
+    "atanh": _without_detail(np.arctanh),
+    "ceiling": _without_detail(np.ceil),
     "max": _fold(np.maximum),
     "min": _fold(np.minimum),
     "heaviside": lambda _, value: np.heaviside(value, 0.5),
@@ -295,9 +295,9 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "loggamma": _log_gamma,
     "polygamma": _of_scipy("polygamma"),
     "log_besselk": _log_bessel_k,
-    "log_besseli": _plain(_log_bessel_i),
-    "log_erf_difference": _plain(log_erf_difference),
-    "log_erfc": _plain(log_erfc),
+    "log_besseli": _without_detail(_log_bessel_i),
+    "log_erf_difference": _without_detail(log_erf_difference),
+    "log_erfc": _without_detail(log_erfc),
     "besseli": _of_scipy("iv"),
     "besselk": _of_scipy("kv"),
     "besselj": _of_scipy("jv"),
@@ -306,17 +306,17 @@ _OPERATIONS: dict[str, Callable[..., Any]] = {
     "hyperu": _by_mpmath,
     "uppergamma": _upper_gamma,
     "lowergamma": _lower_gamma,
-    "lt": _plain(np.less),
-    "le": _plain(np.less_equal),
-    "gt": _plain(np.greater),
-    "ge": _plain(np.greater_equal),
-    "eq": _plain(np.equal),
-    "ne": _plain(np.not_equal),
+    "lt": _without_detail(np.less),
+    "le": _without_detail(np.less_equal),
+    "gt": _without_detail(np.greater),
+    "ge": _without_detail(np.greater_equal),
+    "eq": _without_detail(np.equal),
+    "ne": _without_detail(np.not_equal),
     "and": _fold(np.logical_and),
     "or": _fold(np.logical_or),
-    "not": _plain(np.logical_not),
+    "not": _without_detail(np.logical_not),
     **{
-        name: _plain(getattr(np, name))
+        name: _without_detail(getattr(np, name))
         for name in ("exp", "sqrt", "sign", "floor", "sin", "cos", "tan", "sinh", "cosh", "tanh")
     },
 }
@@ -366,10 +366,10 @@ class NumpyFunction:
         if len(arguments) != len(self._program.symbols):
             names = ", ".join(self._program.symbols)
             raise TypeError(f"expected the arguments ({names}), got {len(arguments)}")
-        (result,) = self._run(arguments)
+        (result,) = self._result_arrays(arguments)
         return result
 
-    def _run(self, arguments: Sequence[ArrayLike]) -> list[_Array]:
+    def _result_arrays(self, arguments: Sequence[ArrayLike]) -> list[_Array]:
         arrays = [np.asarray(argument) for argument in arguments]
         inputs = [a if a.dtype.kind == "c" else a.astype(np.float64, copy=False) for a in arrays]
         values: list[Any] = [*inputs, *self._constants]
@@ -394,7 +394,7 @@ class NumpyFunctions(NumpyFunction):
 
     def __call__(self, *arguments: ArrayLike) -> tuple[_Array, ...]:  # type: ignore[override]
         """Return the values of each, as `NumpyFunction` does of one."""
-        return tuple(self._run(arguments))
+        return tuple(self._result_arrays(arguments))
 
 
 def compile_numpy(expression: sp.Expr, symbols: Sequence[sp.Symbol]) -> NumpyFunction:

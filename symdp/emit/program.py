@@ -129,12 +129,12 @@ class _Builder:
             self.constants.append(node)
             return -len(self.constants)
         if isinstance(node, sp.Rational):
-            return self._step("rational", (), (int(node.p), int(node.q)))
+            return self._append_step("rational", (), (int(node.p), int(node.q)))
         if isinstance(node, sp.Float):
             exact = sp.Rational(node)
-            return self._step("rational", (), (int(exact.p), int(exact.q)))
+            return self._append_step("rational", (), (int(exact.p), int(exact.q)))
         if node in _NAMED_CONSTANTS:
-            return self._step(_NAMED_CONSTANTS[node])
+            return self._append_step(_NAMED_CONSTANTS[node])
         if isinstance(node, sp.NumberSymbol):
             return self.visit(node.rewrite(sp.sqrt))
         return self._operation(node)
@@ -142,7 +142,9 @@ class _Builder:
     def _is_free(self, node: sp.Basic) -> bool:
         return not node.free_symbols & self._variables
 
-    def _step(self, operation: str, operands: Sequence[int] = (), detail: object = None) -> int:
+    def _append_step(
+        self, operation: str, operands: Sequence[int] = (), detail: object = None
+    ) -> int:
         self.steps.append(Step(operation, tuple(operands), detail))
         return len(self._variables) + len(self.steps) - 1
 
@@ -150,18 +152,18 @@ class _Builder:
         if isinstance(node, sp.Add | sp.Mul):
             return self._sum_or_product(node)
         if isinstance(node, sp.Pow):
-            return self._power(node)
+            return self._power_step(node)
         if isinstance(node, LogSumExp):
             name = "unit_log_sum_exp" if node.is_unit else "log_sum_exp"
-            return self._step(name, [self.visit(argument) for argument in node.args])
+            return self._append_step(name, [self.visit(argument) for argument in node.args])
         if isinstance(node, sp.Piecewise):
             flat = [self.visit(part) for branch in node.args for part in branch.args]
-            return self._step("piecewise", flat)
+            return self._append_step("piecewise", flat)
         if hasattr(node, "limits"):  # a Sum, an Integral or a MassIntegral
             return self._sum_or_integral(node)
         if isinstance(node, sp.hyper):
             parts = [self.visit(part) for part in (*node.ap, *node.bq, node.argument)]
-            return self._step("hyper", parts, len(node.ap))
+            return self._append_step("hyper", parts, len(node.ap))
         if isinstance(node, sp.legendre):
             degree, z = node.args
             return self.visit(sp.hyper((-degree, degree + 1), (1,), (1 - z) / 2))
@@ -173,7 +175,7 @@ class _Builder:
             # A Bessel function's rational order travels exactly beside its rounded slot.
             order = node.args[0] if _DIRECT[head].endswith("besselk") else None
             exact = (int(order.p), int(order.q)) if isinstance(order, sp.Rational) else None
-            return self._step(_DIRECT[head], [self.visit(part) for part in arguments], exact)
+            return self._append_step(_DIRECT[head], [self.visit(part) for part in arguments], exact)
         if head in _REWRITES:
             rewritten = node.rewrite(getattr(sp, _REWRITES[head]))
             if rewritten.func is not head:
@@ -192,18 +194,18 @@ class _Builder:
             if len(free) > 1:
                 constants = [part for part in parts if not self._is_free(part)]
                 parts = [node.func(*free, evaluate=False), *constants]
-        return self._step(name, [self.visit(part) for part in parts])
+        return self._append_step(name, [self.visit(part) for part in parts])
 
-    def _power(self, node: sp.Pow) -> int:
+    def _power_step(self, node: sp.Pow) -> int:
         base = self.visit(node.base)
         exponent = node.exp
         if isinstance(exponent, sp.Integer):
-            return self._step("integer_power", (base,), int(exponent))
+            return self._append_step("integer_power", (base,), int(exponent))
         if exponent == sp.Rational(1, 2):
-            return self._step("sqrt", (base,))
+            return self._append_step("sqrt", (base,))
         if exponent == sp.Rational(-1, 2):
-            return self._step("integer_power", (self._step("sqrt", (base,)),), -1)
-        return self._step("power", (base, self.visit(exponent)))
+            return self._append_step("integer_power", (self._append_step("sqrt", (base,)),), -1)
+        return self._append_step("power", (base, self.visit(exponent)))
 
     def _sum_or_integral(self, node: Any) -> int:
         """A constant one goes to the backend; a short sum over x-dependent terms is spelled out."""
@@ -211,7 +213,7 @@ class _Builder:
             if len(node.limits) != 1 or len(node.limits[0]) != 3:
                 raise InputError(f"'{node}' must run over one variable with both limits given")
             name = "sum" if isinstance(node, sp.Sum) else "integral"
-            return self._step(name, (), node)
+            return self._append_step(name, (), node)
         if isinstance(node, sp.Sum) and len(node.limits) == 1:
             index, lower, upper = node.limits[0]
             if lower.is_Integer and upper.is_Integer and upper - lower < LARGEST_FINITE_SUM:

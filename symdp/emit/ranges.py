@@ -55,11 +55,11 @@ class Ranges:
         values: list[Interval] = [(low, high), *self._constants]
         for step in self._program.steps:
             operands = [values[slot] for slot in step.operands]
-            values.append(_range(step.operation, step.detail, operands, seen))
+            values.append(_range_of_step(step.operation, step.detail, operands, seen))
         return values[self._program.result]
 
 
-def _range(name: str, detail: Any, operands: list[Interval], seen: Seen) -> Interval:
+def _range_of_step(name: str, detail: Any, operands: list[Interval], seen: Seen) -> Interval:
     special = _OWN.get(name)
     interval: Interval | None = None
     if special is not None:
@@ -106,7 +106,7 @@ def _monotone(name: str, detail: Any, operands: list[Interval], seen: Seen) -> I
     return _limit(name, detail, low).lower(), _limit(name, detail, high).upper()
 
 
-def _sum(_seen: Seen, _: Any, *terms: Interval) -> Interval:
+def _range_of_sum(_seen: Seen, _: Any, *terms: Interval) -> Interval:
     low, high = _ZERO, _ZERO
     for term in terms:
         low = -_INFINITE if -_INFINITE in (low, term[0]) else (low + term[0]).lower()
@@ -114,7 +114,7 @@ def _sum(_seen: Seen, _: Any, *terms: Interval) -> Interval:
     return low, high
 
 
-def _product(_seen: Seen, _: Any, *factors: Interval) -> Interval:
+def _range_of_product(_seen: Seen, _: Any, *factors: Interval) -> Interval:
     low = high = arb(1)
     for factor in factors:
         ends = [_ZERO if 0 in (a, b) else a * b for a in (low, high) for b in factor]
@@ -163,13 +163,13 @@ def _integer_power(seen: Seen, exponent: int, base: Interval) -> Interval:
     )
 
 
-def _power(seen: Seen, _: Any, base: Interval, exponent: Interval) -> Interval:
+def _range_of_power(seen: Seen, _: Any, base: Interval, exponent: Interval) -> Interval:
     low, high = exponent
     if base[0] < 0 or not (low.is_finite() and high.is_finite()):
         seen.crossed = True
         return _WHOLE
-    logarithm = _range("log", None, [base], seen)
-    return _range("exp", None, [_product(seen, None, exponent, logarithm)], seen)
+    logarithm = _range_of_step("log", None, [base], seen)
+    return _range_of_step("exp", None, [_range_of_product(seen, None, exponent, logarithm)], seen)
 
 
 def _absolute(seen: Seen, _: Any, values: Interval) -> Interval:
@@ -244,10 +244,10 @@ _RISING = {
 _FALLING = {"erfc": (2.0, 0.0), "log_erfc": (0.6931471805599454, float("-inf"))}
 _DOMAINS = {"log": 0, "sqrt": 0, "log1p": -1}
 _OWN: dict[str, Callable[..., Interval | None]] = {
-    "add": _sum,
-    "mul": _product,
+    "add": _range_of_sum,
+    "mul": _range_of_product,
     "integer_power": _integer_power,
-    "power": _power,
+    "power": _range_of_power,
     "abs": _absolute,
     "cosh": _even("cosh"),
     "sin": _wave("sin"),

@@ -97,7 +97,9 @@ class IndividualAccountant:
         [0.606560231, 0.148947749]
         """
         checked_delta = real(delta, "delta")
-        return self._answer(checked_delta, None, records, method, direction, executor, progress)
+        return self._answer_of_records(
+            checked_delta, None, records, method, direction, executor, progress
+        )
 
     def delta(
         self,
@@ -128,7 +130,9 @@ class IndividualAccountant:
         if not np.isfinite(epsilons).all():
             raise InputError("epsilon: every value must be a finite number")
         epsilons = np.broadcast_to(epsilons, (wanted,)).astype(np.float64)
-        return self._answer(None, epsilons, records, method, direction, executor, progress)
+        return self._answer_of_records(
+            None, epsilons, records, method, direction, executor, progress
+        )
 
     def mu(self, floor: float, **options: Any) -> Array:
         """Return μ(δ₀) of every record: the largest μ of a Gaussian through (ε, δ(ε)) ≥ δ₀.
@@ -162,7 +166,7 @@ class IndividualAccountant:
             raise InputError(f"records: {chosen[wrong][0]} is out of range for {len(self)} records")
         return chosen.astype(np.int64)
 
-    def _answer(
+    def _answer_of_records(
         self,
         delta: float | None,
         epsilon: Array | None,
@@ -331,18 +335,18 @@ def _whole_counts(counts: ArrayLike) -> NDArray[np.integer]:
     return table
 
 
-def _read(value: Any, name: str) -> Any:
+def _numbers_of(value: Any, name: str) -> Any:
     """Return numbers that may be written as text, "1/100" say."""
     if isinstance(value, str):
         return real(value, name)
     if isinstance(value, list | tuple):
-        return [_read(entry, name) for entry in value]
+        return [_numbers_of(entry, name) for entry in value]
     return value
 
 
 def _levels(value: ArrayLike, name: str, records: int, kinds: int, positive: bool) -> Array:
     try:
-        levels = np.asarray(_read(value, name), dtype=np.float64)
+        levels = np.asarray(_numbers_of(value, name), dtype=np.float64)
     except (TypeError, ValueError):
         raise InputError(f"{name}: numbers are needed") from None
     if levels.ndim <= 1:

@@ -177,7 +177,7 @@ class Filter(Stateful):
         """What was fixed at the start, as JSON values that read back exactly."""
 
     @abstractmethod
-    def _checked(self, bound: Any) -> Any:
+    def _checked_bound(self, bound: Any) -> Any:
         """Return a step's bound, or refuse what is none."""
 
     @abstractmethod
@@ -193,12 +193,12 @@ class Filter(Stateful):
         """Return the largest bound of a step that still fits."""
 
     @abstractmethod
-    def _told(self) -> tuple[str, dict[str, Any]]:
+    def _privacy_so_far(self) -> tuple[str, dict[str, Any]]:
         """Return of what privacy the released outputs are, and the numbers of the status."""
 
     def status(self) -> dict[str, Any]:
         """Return the state in words and numbers, with what is proved."""
-        proved, numbers = self._told()
+        proved, numbers = self._privacy_so_far()
         return {
             "filter": self.type_name,
             "proved": f"the released outputs are {proved}",
@@ -212,12 +212,12 @@ class Filter(Stateful):
     def _text(self, bound: Any) -> Any:
         return str(bound)
 
-    def _bound(self, text: Any) -> Any:
+    def _bound_of(self, text: Any) -> Any:
         return read(text)
 
     def ask(self, bound: Any, n: int = 1) -> Decision:
         """Return whether `n` steps of this bound fit; nothing changes."""
-        fits = self._fits(self._checked(bound), checked_count(n))
+        fits = self._fits(self._checked_bound(bound), checked_count(n))
         return Decision(fits, self.n + 1, self.left())
 
     def commit(self, bound: Any, step: int | None = None, n: int = 1) -> Decision:
@@ -237,7 +237,7 @@ class Filter(Stateful):
         InputError
             If the step does not fit or the state cannot be written; then nothing has changed.
         """
-        checked = self._checked(bound)
+        checked = self._checked_bound(bound)
         many = checked_count(n)
         self._check_order(step)
         if not self._fits(checked, many):
@@ -284,7 +284,7 @@ class Filter(Stateful):
         for text, many in state.get("runs", []):
             if not isinstance(many, int) or many < 1:
                 raise InputError(f"{where}: the journal of steps is damaged")
-            self._charge(self._bound(text), many)
+            self._charge(self._bound_of(text), many)
             self.n += many
         self.runs = [list(run) for run in state.get("runs", [])]
         if self.n != state.get("steps"):
@@ -336,7 +336,7 @@ class GaussianFilter(Filter):
         names = dict(zip(("epsilon", "delta"), self._target or (), strict=False))
         return {"budget": str(self._exact), **names}
 
-    def _checked(self, bound: Any) -> Fraction:
+    def _checked_bound(self, bound: Any) -> Fraction:
         return exactly(bound, "mu")
 
     def _fits(self, bound: Fraction, count: int = 1) -> bool:
@@ -356,7 +356,7 @@ class GaussianFilter(Filter):
         """Return ε(δ) of the whole budget B: what is proved, whatever part of it was spent."""
         return gaussian_epsilon(self.budget, delta)
 
-    def _told(self) -> tuple[str, dict[str, Any]]:
+    def _privacy_so_far(self) -> tuple[str, dict[str, Any]]:
         both = "" if self._target is None else f", and ({', '.join(self._target)})-DP"
         return f"{rounded(self.budget, 12, 'up')}-GDP in whole{both}", {
             "unit": "mu of Gaussian differential privacy: sensitivity over sigma of a Gaussian",
@@ -477,7 +477,7 @@ class Odometer(GaussianFilter):
         """Return ε(δ) of the bound at this time."""
         return gaussian_epsilon(self.bound, delta)
 
-    def _told(self) -> tuple[str, dict[str, Any]]:
+    def _privacy_so_far(self) -> tuple[str, dict[str, Any]]:
         numbers = {"bound": self.bound, "round": self.round + 1, "increments": self.increments}
         return f"{rounded(self.bound, 12, 'up')}-GDP", numbers
 
@@ -558,7 +558,7 @@ class RenyiFilter(Filter):
             "delta": self.delta.hex(),
         }
 
-    def _checked(self, bound: Any) -> tuple[Fraction, ...]:
+    def _checked_bound(self, bound: Any) -> tuple[Fraction, ...]:
         listed = isinstance(bound, Sequence) and not isinstance(bound, str)
         values = list(bound) if listed else [bound]
         if len(values) != len(self.orders):
@@ -575,7 +575,7 @@ class RenyiFilter(Filter):
     def _text(self, bound: tuple[Fraction, ...]) -> Any:
         return [str(value) for value in bound]
 
-    def _bound(self, text: Any) -> tuple[Fraction, ...]:
+    def _bound_of(self, text: Any) -> tuple[Fraction, ...]:
         return tuple(read(value) for value in text)
 
     def left(self) -> float:
@@ -585,7 +585,7 @@ class RenyiFilter(Filter):
             return largest_that_fits(float(unspent), lambda x: x <= unspent)
         return 0.0
 
-    def _told(self) -> tuple[str, dict[str, Any]]:
+    def _privacy_so_far(self) -> tuple[str, dict[str, Any]]:
         split = "" if len(self.orders) == 1 else f", δ split over {len(self.orders)} orders"
         both = f"({given(self.total_epsilon)}, {given(self.delta)})"
         return f"{both}-DP in whole{split}", {

@@ -119,7 +119,7 @@ class IndividualFilter(Stateful):
         places = math.floor(math.log10(self.budget * self._per_unit))
         self._decimals = _PLACES - places
         self._scale = self._per_unit * Fraction(10) ** self._decimals  # units in 1
-        self._most = _split(math.floor(self._exact**2 * self._scale**2))
+        self._most = _split_whole(math.floor(self._exact**2 * self._scale**2))
         self.last = last
         self._sums: Pair = np.zeros(records), np.zeros(records)
 
@@ -130,7 +130,7 @@ class IndividualFilter(Stateful):
     def spent(self) -> Array:
         """Σ μ² of every record, never rounded down."""
         units = float(self._scale**2)
-        return _up(_up(self._sums[0] + self._sums[1]) / units)
+        return _next_up(_next_up(self._sums[0] + self._sums[1]) / units)
 
     def ask(self, mu: ArrayLike) -> ActiveSet:
         """Return who would take part in a step of these μ; nothing changes.
@@ -138,7 +138,7 @@ class IndividualFilter(Stateful):
         μ_j^(i) of every record is its largest possible contribution over the noise, ‖f(x_i)‖/σ for
         a Gaussian sum; shape (records,).
         """
-        return ActiveSet(self._decide(*self._checked(mu))[0], self.n + 1)
+        return ActiveSet(self._decide(*self._checked_mu(mu))[0], self.n + 1)
 
     def commit(self, mu: ArrayLike, step: int | None = None) -> ActiveSet:
         """Charge a step to the records that take part, write the state, and return who they are.
@@ -146,7 +146,7 @@ class IndividualFilter(Stateful):
         Run the step on these records, scaled, and release it only afterwards. Where an InputError
         is raised, as the state cannot be written, nothing has changed.
         """
-        values = self._checked(mu)
+        values = self._checked_mu(mu)
         self._check_order(step)
         scale, sums = self._decide(*values)
         if self.path is not None:
@@ -155,7 +155,7 @@ class IndividualFilter(Stateful):
         self.n = self.n + 1
         return ActiveSet(scale, self.n)
 
-    def _checked(self, mu: ArrayLike) -> Pair:
+    def _checked_mu(self, mu: ArrayLike) -> Pair:
         """Return the μ of every record, and in units; both rounded up."""
         mus = np.asarray(mu)
         if mus.shape != (len(self),):
@@ -248,11 +248,11 @@ class IndividualFilter(Stateful):
         return restored
 
 
-def _up(values: Array) -> Array:
+def _next_up(values: Array) -> Array:
     return np.where(values > 0.0, np.nextafter(values, np.inf), 0.0)
 
 
-def _split(value: int) -> tuple[float, float]:
+def _split_whole(value: int) -> tuple[float, float]:
     """Return a whole number below 2¹⁰⁶ as the double next to it and the rest."""
     near = float(value)
     return near, float(value - int(near))

@@ -478,7 +478,7 @@ class _StepKinds:
         self._whole = accounted(served) if served else None
         self._tables: dict[str, LawTable] = {}
         for side in self.sides("both"):
-            self._tables[side] = LawTable([self._law(b, side) for b in range(used.size)])
+            self._tables[side] = LawTable([self._law_of_kind(b, side) for b in range(used.size)])
 
     def sides(self, direction: str) -> tuple[str, ...]:
         """Return the sides of a direction, of which the largest answers."""
@@ -490,7 +490,7 @@ class _StepKinds:
         """Return the table of a side; what it does not serve has no loss there."""
         return self._tables[side]
 
-    def _law(self, kind: int, side: str) -> LossLaw | None:
+    def _law_of_kind(self, kind: int, side: str) -> LossLaw | None:
         from symdp.numeric.compile import loss_law
         from symdp.questions.accounted import answered, direction_of
 

@@ -143,7 +143,7 @@ def checked(
     """Return norms between 0 and the clip C; what is no norm, or too large, is refused."""
     least, most = float(block.min()), float(block.max())
     if not (least >= 0.0 and most < np.inf):
-        wrong = _rows(~(np.isfinite(block) & (block >= 0.0)), first)
+        wrong = _records_in_words(~(np.isfinite(block) & (block >= 0.0)), first)
         raise InputError(f"norms of records {wrong} are NaN, negative or infinite")
     if squared:
         block = np.sqrt(block)
@@ -151,15 +151,16 @@ def checked(
     limit = block.dtype.type(clip)
     if most > limit:
         if above == "refuse":
+            large = _records_in_words(block > limit, first)
             raise InputError(
-                f"norms of records {_rows(block > limit, first)} lie above the clip {clip:g}; clip "
-                "them, or raise the clip"
+                f"norms of records {large} lie above the clip {clip:g}; "
+                "clip them, or raise the clip"
             )
         block = np.minimum(block, limit)
     return block
 
 
-def _rows(wrong: NDArray[np.bool_], first: int) -> str:
+def _records_in_words(wrong: NDArray[np.bool_], first: int) -> str:
     """Return the first records of a mask in words, and how many they are."""
     rows = np.unique(np.nonzero(wrong)[0]) + first
     shown = ", ".join(str(row) for row in rows[:5]) + (", …" if rows.size > 5 else "")

@@ -140,7 +140,7 @@ class Recorder:
     def segment(self, multiplier: float, clip: float, rate: float = 1.0) -> None:
         """Begin a segment: from now on multiplier, clip or rate are others."""
         settings = _settings(multiplier, clip, rate)
-        self._count()
+        self._kept_in_memory()
         self.segments.append({k: float(v).hex() for k, v in settings.items()})
         self._counts.append(np.zeros((self.records, self.grid.count), dtype=np.uint16))
 
@@ -200,7 +200,7 @@ class Recorder:
         self._last = places
         self.steps += 1
         if len(self._buffer) * self.records >= _BUFFERED:
-            self._count()
+            self._kept_in_memory()
 
     def _place(self, values: NDArray[np.floating[Any]], first: int) -> NDArray[np.intp]:
         fine = checked(values, self.clip, first, squared=self.squared, above=self.above)
@@ -255,7 +255,7 @@ class Recorder:
         again
             Whether norms that this run has counted before are counted once more, not refused.
         """
-        self._count()
+        self._kept_in_memory()
         array = open_norms(source)
         pending = [counts.copy() for counts in self._counts[-1:]]
         steps = 0
@@ -303,7 +303,7 @@ class Recorder:
             target[-1] = counts
         counts[rows] = total
 
-    def _count(self) -> None:
+    def _kept_in_memory(self) -> None:
         """Count the steps that are kept in memory."""
         if not self._buffer:
             return
@@ -320,7 +320,7 @@ class Recorder:
 
     def commit(self) -> None:
         """Make everything so far durable: counts first, then the run's state, each in one step."""
-        self._count()
+        self._kept_in_memory()
         file = self.path / "run.json"
         with locked(file):
             if file.exists() and RUN.read(file)["checksum"] != self._saved:
@@ -355,7 +355,7 @@ class Recorder:
 
     def accountant(self, direction: str = "both") -> IndividualAccountant:
         """Return the accountant of the steps counted so far, bounds from rounding both ways."""
-        self._count()
+        self._kept_in_memory()
         return accountant_of(
             self.segments, self._counts, self.grid, self.ids, direction, self.adaptive or self.stale
         )

@@ -32,7 +32,7 @@ class _UnknownMechanismError(InputError, AttributeError):
 
 
 @cache
-def _names() -> tuple[str, ...]:
+def _built_in_names() -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in _FOLDER.glob("*.toml")))
 
 
@@ -40,12 +40,14 @@ def _names() -> tuple[str, ...]:
 def _files() -> dict[str, Path]:
     """Return the file of every name, of those that are known by a curve alone too."""
     found = {path.stem: path for path in _FOLDER.glob("curves/*.toml")}
-    return {name: _FOLDER / f"{name}.toml" for name in _names()} | dict(sorted(found.items()))
+    return {name: _FOLDER / f"{name}.toml" for name in _built_in_names()} | dict(
+        sorted(found.items())
+    )
 
 
 def curve_names() -> list[str]:
     """Return the names of those of which a Rényi curve alone is known, and no pair."""
-    return [name for name in _files() if name not in _names()]
+    return [name for name in _files() if name not in _built_in_names()]
 
 
 def names() -> list[str]:
@@ -54,7 +56,7 @@ def names() -> list[str]:
     >>> "gaussian" in names()
     True
     """
-    return list(_names())
+    return list(_built_in_names())
 
 
 def load_builtin(name: str) -> Mechanism:

@@ -97,7 +97,7 @@ class Fourier(FloatAccountant):
             coarse = _riemann_sum(law, epsilon, window, self.points)
             finer = _riemann_sum(law, epsilon, window, 2 * self.points)
             error = max(2.0 * abs(coarse.value - finer.value), coarse.defect)
-            return _answer(law, epsilon, window, coarse, error)
+            return _answer_on_grid(law, epsilon, window, coarse, error)
         points = _FIRST_POINTS
         coarse = _riemann_sum(law, epsilon, window, points)
         earlier = math.inf
@@ -111,7 +111,7 @@ class Fourier(FloatAccountant):
             earlier = change
             aim = max(0.5 * _WANTED * abs(coarse.value), 0.1 * coarse.floor)
             if error <= aim or points >= _MOST_POINTS:
-                return _answer(law, epsilon, window, coarse, error)
+                return _answer_on_grid(law, epsilon, window, coarse, error)
 
 
 @dataclass(frozen=True)
@@ -191,7 +191,7 @@ def _lumps(part: LossLaw, spacing: float, points: int) -> Lumps:
     return Lumps(mass * (1.0 - part.mass_at_infinity), first, 0.0)
 
 
-def _answer(
+def _answer_on_grid(
     law: SumLaw, epsilon: float, window: _Window, riemann_sum: _Found, error: float
 ) -> Answer:
     """Return the answer with its estimated error, and advice where that is not small."""

@@ -31,7 +31,7 @@ _WORK = 0.15  # of what a proof may cost: about two seconds
 
 def in_balls(law: SumLaw, epsilon: float, answer: Answer) -> Answer:
     """Return an answer, or the one in balls where that is narrower."""
-    ball = _ball(law, epsilon) if law.count >= MANY else None
+    ball = _ball_of_delta(law, epsilon) if law.count >= MANY else None
     if ball is None:
         return answer
     ball_answer = replace(answer_in_balls(ball, -math.inf), slope=answer.slope)
@@ -41,7 +41,7 @@ def in_balls(law: SumLaw, epsilon: float, answer: Answer) -> Answer:
 
 
 @kept_with_law
-def _ball(law: SumLaw, epsilon: float) -> arb | None:
+def _ball_of_delta(law: SumLaw, epsilon: float) -> arb | None:
     """Enclose δ(ε), None where that takes too much work: another line's answer asks again."""
     kinds = _kinds(law)
     try:

@@ -75,7 +75,7 @@ def loss_cells(law: LossLaw, tilt: float, spacing: float, first: int, count: int
     atoms = nodes.loss[nodes.atomic]
     log_weight = nodes.log_weight[nodes.atomic]
     add(atoms, atoms, np.exp(log_weight + tilt * atoms - log_total))
-    for stretch in _stretches(law, tilt):
+    for stretch in _monotone_stretches(law, tilt):
         for lower, upper, share in stretch.parts(spacing, first, count):
             widest = np.inf
             for least, nodes_, weights_ in _RULES:
@@ -93,7 +93,7 @@ def loss_cells(law: LossLaw, tilt: float, spacing: float, first: int, count: int
 
 def loss_span(law: LossLaw, tilt: float) -> tuple[float, float]:
     """Return the losses between which all but e^−44 of P_t lies: every cell outside is empty."""
-    stretches = _stretches(law, tilt)
+    stretches = _monotone_stretches(law, tilt)
     nodes = law.nodes(tilt, 0.0)
     ends = [end for stretch in stretches for end in stretch.range]
     ends += nodes.loss[nodes.atomic].tolist()
@@ -103,7 +103,7 @@ def loss_span(law: LossLaw, tilt: float) -> tuple[float, float]:
 def loss_density(law: LossLaw, values: Array) -> Array:
     """Return Σ P(x)/|ℓ′(x)| over the x with ℓ(x) = s, for every value s [FA Def. 4]."""
     density = np.zeros(values.size)
-    for stretch in _stretches(law, 0.0):
+    for stretch in _monotone_stretches(law, 0.0):
         inside = (values > stretch.range[0]) & (values < stretch.range[1])
         density[inside] += np.exp(stretch.log_density(values[inside]))
     return density
@@ -116,7 +116,7 @@ def has_smooth_density(law: LossLaw) -> bool:
     """
     if law.has_atoms:
         return False
-    stretches = _stretches(law, 0.0)
+    stretches = _monotone_stretches(law, 0.0)
     if len(stretches) != 1:
         return False
     sample = np.linspace(*stretches[0].range, 514)[1:-1]
@@ -230,7 +230,7 @@ class _Stretch:
 _known: WeakKeyDictionary[LossLaw, dict[float, list[_Stretch]]] = WeakKeyDictionary()
 
 
-def _stretches(law: LossLaw, tilt: float) -> list[_Stretch]:
+def _monotone_stretches(law: LossLaw, tilt: float) -> list[_Stretch]:
     """Return the monotone stretches on which the tilted density is not negligible, kept."""
     by_tilt = _known.setdefault(law, {})
     if tilt in by_tilt:
@@ -337,7 +337,7 @@ def grid_sum(
     for lumps, copies in steps:
         index = (lumps.first + np.arange(lumps.mass.size)) % points
         folded = np.bincount(index, lumps.mass, points)
-        power = _power(np.fft.rfft(folded), copies)
+        power = _elementwise_power(np.fft.rfft(folded), copies)
         product = power if product is None else product * power
         shift += copies * lumps.offset
         count += copies
@@ -352,7 +352,7 @@ def grid_sum(
     return GridSum(mass, shift + first * spacing, spacing, floor)
 
 
-def _power(base: NDArray[np.complex128], exponent: int) -> Complex:
+def _elementwise_power(base: NDArray[np.complex128], exponent: int) -> Complex:
     """Return the elementwise power by squaring, whose rounding grows like the exponent."""
     result: Complex | None = None
     while True:

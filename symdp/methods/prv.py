@@ -262,7 +262,7 @@ def mesh_of(
     is counted apart. A sixth of the share each goes to the sum beyond either end, two to
     Hoeffding's inequality.
     """
-    low, high, ranges = _ends(law, tilt, share - _LOG_SIXTH, top)
+    low, high, ranges = _ends_of_sum(law, tilt, share - _LOG_SIXTH, top)
     # e = factor · h, and the window must be wider than the sum's range by e on either side.
     factor = math.sqrt(0.5 * law.count * (_LOG_SIXTH - share))
     if not points:
@@ -307,7 +307,7 @@ def mesh_of(
     return Mesh(tilt, share, e, total, log_kept, above, log_above_q, below, down, up)
 
 
-def _ends(
+def _ends_of_sum(
     law: SumLaw, tilt: float, log_share: float, top: float
 ) -> tuple[float, float, list[tuple[float, float]]]:
     """Return the ends of the sum of the cut steps, each missed by e^log_share, and the ranges."""

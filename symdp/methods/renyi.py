@@ -110,7 +110,7 @@ def _check_order_of_divergences(law: SumLaw, order: float, value: float) -> None
 def renyi_curve(law: SumLaw, orders: Sequence[float]) -> list[float]:
     """Return D_α(P‖Q) = K(α − 1)/(α − 1) of a composition at orders, inf where it diverges."""
     for order in orders:
-        _check(order)
+        _check_order(order)
     return [one_value(divergence_ends(law, order), order) for order in orders]
 
 
@@ -166,7 +166,7 @@ class Renyi(FloatAccountant):
 
     def __post_init__(self) -> None:
         for order in self.orders:
-            _check(order)
+            _check_order(order)
 
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return the bound at one ε, of kind "bound"; it never exceeds δ = 1."""
@@ -180,7 +180,7 @@ class Renyi(FloatAccountant):
         return Answer(value, None, value, "bound")
 
 
-def _check(order: float) -> None:
+def _check_order(order: float) -> None:
     if not 1.0 < order < math.inf:
         raise InputError(f"Rényi order {order!r}: a finite number above 1 is needed")
 

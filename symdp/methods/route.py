@@ -193,28 +193,28 @@ def _mesh_answer(law: SumLaw, epsilon: float) -> Answer | None:
     # Its ends are those that are proved, and none of its own.
     low, high = -math.inf, log_moments_bound(law, epsilon)
     if mesh is not None:
-        low, high = _ends(mesh)[0], min(high, _ends(mesh)[1])
+        low, high = _log_ends(mesh)[0], min(high, _log_ends(mesh)[1])
     log_delta = answer.log_delta
     advice = _UNBOUNDED
     low, high = min(low, log_delta), max(high, log_delta)
     return Answer(log_delta, low, high, "estimate", advice, None, answer.slope, "contour")
 
 
-def _ends(answer: Answer) -> tuple[float, float]:
+def _log_ends(answer: Answer) -> tuple[float, float]:
     """Return the ends of an answer, of which nothing is known where there are none."""
     low, high = answer.log_lower, answer.log_upper
     return -math.inf if low is None else low, math.inf if high is None else high
 
 
 def _has_lower(answer: Answer) -> bool:
-    return _ends(answer)[0] > -math.inf
+    return _log_ends(answer)[0] > -math.inf
 
 
 def _rounded_answer(law: SumLaw, epsilon: float) -> Answer:
     """Return the interval from losses rounded to a mesh, no wider than Chernoff's bound."""
     from symdp.methods.prv import Prv
 
-    lower, upper = _ends(Prv().inside_range(law, epsilon))
+    lower, upper = _log_ends(Prv().inside_range(law, epsilon))
     upper = min(upper, log_moments_bound(law, epsilon))
     lower = min(lower, upper)
     is_useful = upper - lower <= math.log(2.0)
@@ -223,8 +223,8 @@ def _rounded_answer(law: SumLaw, epsilon: float) -> Answer:
 
 def _holds(wide: Answer, narrow: Answer) -> bool:
     """Return whether an interval lies within another one."""
-    (low, high) = _ends(wide)
-    (least, most) = _ends(narrow)
+    (low, high) = _log_ends(wide)
+    (least, most) = _log_ends(narrow)
     return low <= least and most <= high
 
 
@@ -516,7 +516,7 @@ def _cut_step(law: LossLaw, fall: float, top: float) -> tuple[LossLaw, float, fl
             end = _place(outline, upper, fall, top)
             if end is None:
                 return None
-            piece, outer = _split(piece, end[0], upper)
+            piece, outer = _split_piece(piece, end[0], upper)
             mass = log_mass(outer)
             if not mass > -math.inf:
                 return None
@@ -575,7 +575,7 @@ def _place(
     return None
 
 
-def _split(piece: SmoothPiece, cut: float, upper: bool) -> tuple[SmoothPiece, SmoothPiece]:
+def _split_piece(piece: SmoothPiece, cut: float, upper: bool) -> tuple[SmoothPiece, SmoothPiece]:
     """Return what is kept of a piece, and what lies beyond a place, whose loss is infinite."""
     left, right = piece.parted(cut)
     kept, outer = (left, right) if upper else (right, left)

@@ -232,7 +232,7 @@ def _check_order(symbol: AssumedSymbol) -> None:
 def assumed(mechanism: M, assume: Mapping[str, str] | Sequence[str] | None) -> M:
     """Return a mechanism under assumptions; see `Mechanism.assuming`."""
     if assume:
-        return _renamed(mechanism, _symbols(mechanism.declared, assume))
+        return _renamed(mechanism, _assumed_symbols(mechanism.declared, assume))
     return mechanism
 
 
@@ -250,12 +250,12 @@ def _renamed(mechanism: M, rules: Mapping[sp.Symbol, sp.Symbol]) -> M:
     )
 
 
-def _symbols(
+def _assumed_symbols(
     declared: Sequence[Parameter], assume: Mapping[str, str] | Sequence[str]
 ) -> dict[sp.Symbol, AssumedSymbol]:
     """Return the new symbol of each assumed parameter, those that others hold first."""
     by_name = {p.name: p for p in declared}
-    plain = {p.name: _plain(p.symbol) for p in declared}
+    plain = {p.name: _without_ends(p.symbol) for p in declared}
     read = {
         p.name: [replace(e, value=e.value.xreplace(_plain_symbols(e.value))) for e in p.symbol.ends]
         for p in declared
@@ -268,8 +268,8 @@ def _symbols(
                     suggestion(str(name), by_name) or f" (known are {', '.join(by_name) or 'none'})"
                 )
                 raise InputError(f"there is no parameter {shorten(str(name))}{hint}")
-            ends = _ends(by_name[name], text, plain)
-            read[name] = _merged(name, read.get(name, []), ends, _assuming(by_name))
+            ends = _read_ends(by_name[name], text, plain)
+            read[name] = _merged_ends(name, read.get(name, []), ends, _assuming(by_name))
     elif isinstance(assume, str) or not isinstance(assume, Sequence):
         raise InputError("assume must be a table such as {'w': '> 1/2'}, or a list of comparisons")
     else:
@@ -278,7 +278,7 @@ def _symbols(
     rules: dict[sp.Symbol, AssumedSymbol] = {}
     waiting = list(read)
     while waiting:
-        ready = [n for n in waiting if not _names(read[n]) & set(waiting)]
+        ready = [n for n in waiting if not _names_in_ends(read[n]) & set(waiting)]
         if not ready:
             names = " and ".join(sorted(waiting))
             raise InputError(f"{names} are compared with each other in a circle; leave one out")
@@ -290,7 +290,7 @@ def _symbols(
     return rules
 
 
-def _plain(symbol: sp.Symbol) -> sp.Symbol:
+def _without_ends(symbol: sp.Symbol) -> sp.Symbol:
     """Return a symbol of the same name and sign without ends, to read formulas with."""
     if not isinstance(symbol, AssumedSymbol):
         return symbol
@@ -298,19 +298,19 @@ def _plain(symbol: sp.Symbol) -> sp.Symbol:
 
 
 def _plain_symbols(expression: sp.Expr) -> dict[sp.Symbol, sp.Symbol]:
-    return {symbol: _plain(symbol) for symbol in expression.free_symbols}
+    return {symbol: _without_ends(symbol) for symbol in expression.free_symbols}
 
 
 def _assuming(known: Mapping[str, Parameter]) -> dict[sp.Symbol, sp.Symbol]:
     """Return for the plain symbol of each parameter the one that carries what is assumed of it."""
-    return {_plain(p.symbol): p.symbol for p in known.values()}
+    return {_without_ends(p.symbol): p.symbol for p in known.values()}
 
 
-def _names(ends: Sequence[End]) -> set[str]:
+def _names_in_ends(ends: Sequence[End]) -> set[str]:
     return {str(symbol.name) for end in ends for symbol in end.value.free_symbols}
 
 
-def _merged(
+def _merged_ends(
     name: str, old: Sequence[End], new: Sequence[End], symbols: Mapping[sp.Symbol, sp.Symbol]
 ) -> list[End]:
     """Return the ends of both; of two on one side the narrower one, where that is certain.
@@ -358,7 +358,7 @@ def _take_comparison(
     for name, end in sorted(solved.items(), key=lambda item: not item[1].is_lower):
         try:
             _check_end(by_name[name], end)
-            ends = _merged(name, read.get(name, []), [end], _assuming(by_name))
+            ends = _merged_ends(name, read.get(name, []), [end], _assuming(by_name))
         except InputError as error:
             refusal = str(error)
             continue
@@ -382,19 +382,21 @@ def _linear(gap: sp.Expr, symbol: sp.Symbol) -> tuple[sp.Expr, sp.Expr] | tuple[
 
 def _in_circle(name: str, read: Mapping[str, Sequence[End]]) -> bool:
     seen = set[str]()
-    waiting = _names(read[name])
+    waiting = _names_in_ends(read[name])
     while waiting:
         seen |= waiting
-        waiting = set().union(*(_names(read.get(other, ())) for other in waiting)) - seen
+        waiting = set().union(*(_names_in_ends(read.get(other, ())) for other in waiting)) - seen
     return name in seen
 
 
-def _ends(parameter: Parameter, text: object, symbols: Mapping[str, sp.Symbol]) -> tuple[End, ...]:
+def _read_ends(
+    parameter: Parameter, text: object, symbols: Mapping[str, sp.Symbol]
+) -> tuple[End, ...]:
     name = parameter.name
     if not isinstance(text, str):
         raise InputError(f"{name} must be a text such as '> 1/2', not {text!r:.40}")
     # Split at the commas before an operator: those of max(1, s) stay.
-    ends = tuple(_end(name, part, symbols) for part in re.split(r",(?=\s*[<>])", text))
+    ends = tuple(_read_end(name, part, symbols) for part in re.split(r",(?=\s*[<>])", text))
     if len({end.is_lower for end in ends}) < len(ends):
         raise InputError(f"{name} has two ends on one side in {shorten(text)!r}; keep one")
     for end in ends:
@@ -402,7 +404,7 @@ def _ends(parameter: Parameter, text: object, symbols: Mapping[str, sp.Symbol]) 
     return ends
 
 
-def _end(name: str, text: str, symbols: Mapping[str, sp.Symbol]) -> End:
+def _read_end(name: str, text: str, symbols: Mapping[str, sp.Symbol]) -> End:
     match = _SHAPE.fullmatch(text.strip())
     rule = (
         f"{name} must be >, >=, < or <= and a number or a formula of other parameters, "

@@ -53,7 +53,7 @@ def from_trade_off_points(
     if between not in _BETWEEN:
         hint = suggestion(str(between), _BETWEEN) or f" (known are {', '.join(_BETWEEN)})"
         raise InputError(f"between = {between!r:.40} is unknown{hint}")
-    table = [_rational(point, "αβ") for point in _table(points, "α", "β", 2)]
+    table = [_rational(point, "αβ") for point in _table_of_points(points, "α", "β", 2)]
     for index, (alpha, beta) in enumerate(table, start=1):
         if not 0 <= alpha <= 1:
             raise InputError(f"point {index}: α = {alpha} is no probability")
@@ -76,14 +76,14 @@ def from_trade_off_points(
     masses = [(1 - hull[0][1], Fraction(0))]
     masses += [(this[1] - that[1], that[0] - this[0]) for this, that in pairwise(hull)]
     masses.append((Fraction(0), 1 - hull[-1][0]))
-    return _listed(masses, name, is_bound=between != "lines")
+    return _listed_mechanism(masses, name, is_bound=between != "lines")
 
 
 def from_profile_points(
     points: Iterable[Iterable[Number]], *, both: bool = True, name: str = "profile"
 ) -> Mechanism:
     """Return a pair that dominates every step with a list of guarantees (ε, δ)."""
-    table = _table(points, "ε", "δ", 1)
+    table = _table_of_points(points, "ε", "δ", 1)
     corners: list[Point] = []
     for index, (epsilon, delta) in enumerate(table, start=1):
         if not 0 <= delta <= 1:
@@ -108,14 +108,14 @@ def profile_pair(corners: Iterable[Point], name: str) -> Mechanism:
     whose mass under Q is the change of the slope, and y times that under P.
     """
     hull = _lower_hull(sorted([_FIRST_POINT, *corners]))
-    slopes = [_line(left, right)[1] for left, right in pairwise(hull)]
+    slopes = [_line_through(left, right)[1] for left, right in pairwise(hull)]
     slopes.append(Fraction(0))
     mass_of_infinite_loss = hull[-1][1]
     masses = [(mass_of_infinite_loss, Fraction(0)), (Fraction(0), 1 + slopes[0])]
     for (y, _), (before, after) in zip(hull[1:], pairwise(slopes), strict=True):
         change = after - before
         masses.append((y * change, change))
-    return _listed(masses, name, is_bound=True)
+    return _listed_mechanism(masses, name, is_bound=True)
 
 
 def exponential(value: sp.Expr) -> Fraction:
@@ -146,7 +146,7 @@ def _rational(point: tuple[sp.Expr, sp.Expr], names: str) -> Point:
     return _rounded_up(point[0]), _rounded_up(point[1])
 
 
-def _table(
+def _table_of_points(
     points: Iterable[Iterable[Number]], first: str, second: str, least: int
 ) -> list[tuple[sp.Expr, sp.Expr]]:
     if isinstance(points, str | Mapping) or not isinstance(points, Iterable):
@@ -191,7 +191,7 @@ def _check_falling(
 
 def _check_convex(table: Sequence[Point]) -> None:
     for a, b, c in zip(table, table[1:], table[2:], strict=False):
-        if _turn(a, b, c) < 0:
+        if _bend_at(a, b, c) < 0:
             raise InputError(f"the trade-off function is not convex at α = {b[0]}")
 
 
@@ -223,8 +223,8 @@ def _extended_chords(table: Sequence[Point]) -> list[Point]:
     none = Fraction(0)
     corners = []
     for index, (left, right) in enumerate(pairwise(table)):
-        before = _line(table[index - 1], left) if index else None
-        after = _line(right, table[index + 2]) if index + 2 < len(table) else None
+        before = _line_through(table[index - 1], left) if index else None
+        after = _line_through(right, table[index + 2]) if index + 2 < len(table) else None
         if before is None and after is not None:
             corners.append((left[0], _height(after, left[0])))
         elif before is not None and after is None:
@@ -247,7 +247,7 @@ def _height(line: Point, alpha: Fraction) -> Fraction:
     return intercept + slope * alpha
 
 
-def _line(a: Point, b: Point) -> Point:
+def _line_through(a: Point, b: Point) -> Point:
     """Return the height at 0 and the slope of the line through two points."""
     slope = (b[1] - a[1]) / (b[0] - a[0])
     return a[1] - slope * a[0], slope
@@ -261,7 +261,7 @@ def _lower_hull(points: Sequence[Point]) -> list[Point]:
             if point[1] >= hull[-1][1]:
                 continue
             hull.pop()
-        while len(hull) >= 2 and _turn(hull[-2], hull[-1], point) <= 0:
+        while len(hull) >= 2 and _bend_at(hull[-2], hull[-1], point) <= 0:
             hull.pop()
         hull.append(point)
     while len(hull) >= 2 and hull[-1][1] >= hull[-2][1]:
@@ -269,12 +269,14 @@ def _lower_hull(points: Sequence[Point]) -> list[Point]:
     return hull
 
 
-def _turn(a: Point, b: Point, c: Point) -> Fraction:
+def _bend_at(a: Point, b: Point, c: Point) -> Fraction:
     """Return a number of the sign of the bend at b."""
     return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
 
 
-def _listed(masses: Sequence[tuple[Fraction, Fraction]], name: str, *, is_bound: bool) -> Mechanism:
+def _listed_mechanism(
+    masses: Sequence[tuple[Fraction, Fraction]], name: str, *, is_bound: bool
+) -> Mechanism:
     """Return the mechanism of a list of outcomes (P, Q), empty ones left out."""
     kept = [pair for pair in masses if any(pair)]
     if len(kept) == 1:
@@ -296,7 +298,7 @@ def from_trade_off(
     parameters: Mapping[str, str] | None = None,
 ) -> Mechanism:
     """Return the mechanism whose trade-off function is a formula."""
-    alpha, curve = _read(f, variable, "trade-off function", parameters)
+    alpha, curve = _formula_of(f, variable, "trade-off function", parameters)
     ends = [tidy.bounded(sp.simplify, curve.subs(alpha, end)) for end in (0, 1)]
     if ends[1] != 0:
         raise InputError(f"a trade-off function is 0 at α = 1, not {ends[1]}")
@@ -315,7 +317,7 @@ def from_trade_off(
     return Mechanism.from_pair(P, Q, s, (-1, sp.oo), name, parameters=parameters)
 
 
-def _read(
+def _formula_of(
     formula: object, variable: object, what: str, parameters: Mapping[str, str] | None
 ) -> tuple[sp.Symbol, sp.Expr]:
     """Return the variable as a real symbol, and the formula in it."""
@@ -338,7 +340,7 @@ def from_profile(
     parameters: Mapping[str, str] | None = None,
 ) -> Mechanism:
     """Return the mechanism whose privacy profile is a formula."""
-    epsilon, curve = _read(delta, variable, "privacy profile", parameters)
+    epsilon, curve = _formula_of(delta, variable, "privacy profile", parameters)
     mechanism = Mechanism.from_pair(curve, curve, epsilon, support, name, parameters=parameters)
     last = tidy.limit(curve, epsilon, mechanism.support.upper, "-")
     last = sp.nan if last is None else tidy.bounded(sp.simplify, last)

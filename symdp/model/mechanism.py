@@ -582,7 +582,7 @@ class Mechanism(FromAbove, MechanismRecord):
                 template=self.template or self._unsampled,
             )
         except InputError as error:
-            raise InputError(f"{self.name} with {_told(new)}: {error}") from None
+            raise InputError(f"{self.name} with {_values_in_words(new)}: {error}") from None
 
     @property
     def neighbours(self) -> str:
@@ -883,7 +883,7 @@ class Mechanism(FromAbove, MechanismRecord):
         return text
 
 
-def _told(bound: Sequence[tuple[str, sp.Expr]]) -> str:
+def _values_in_words(bound: Sequence[tuple[str, sp.Expr]]) -> str:
     """Return values for a message, those of many digits rounded."""
     texts = {name: str(value) for name, value in bound}
     texts |= {n: str(v.evalf(3)) for n, v in bound if len(texts[n]) > _LONGEST_VALUE}

@@ -159,7 +159,7 @@ def _without_library(text: str, position: int) -> str:
     return f"write {after.group()} for {before.group()}.{after.group()}"
 
 
-def _number(text: str) -> sp.Rational:
+def _exact_decimal(text: str) -> sp.Rational:
     value = decimal_fraction(text)
     return sp.Rational(value.numerator, value.denominator)
 
@@ -272,7 +272,7 @@ class _Parser:
     def atom(self) -> Part:
         token = self._advance()
         if token.kind == "number":
-            return leaf(_number(token.text))
+            return leaf(_exact_decimal(token.text))
         if token.kind == "name":
             if self._next.text == "(":
                 return self.call(token.text)

@@ -569,7 +569,7 @@ def mass_noise(
     masses = tuple(exact(mass, "a mass") for mass in listed)
     tail = exact(tail, "the tail")
     cell = None if cell is None else exact(cell, "the cell")
-    _check(masses, tail)
+    _check_masses(masses, tail)
     shift = _cells_moved(exact(sensitivity, "the sensitivity"), tail, cell)
     reach = len(masses) - 1
     law = (*masses[:0:-1], *masses)
@@ -610,7 +610,7 @@ def _cells_moved(sensitivity: sp.Expr, tail: sp.Expr, cell: sp.Expr | None) -> i
     return int(size)
 
 
-def _check(masses: tuple[sp.Expr, ...], tail: sp.Expr) -> None:
+def _check_masses(masses: tuple[sp.Expr, ...], tail: sp.Expr) -> None:
     """Raise InputError where masses are not those of even noise with one mode."""
     if not 2 <= len(masses) <= _MOST_MASSES:
         raise InputError(

@@ -60,9 +60,9 @@ def from_shuffled(epsilon_0: Number, people: int, clones: Number | None = None) 
             f"people must be a whole number from 2 to {MOST_PEOPLE}, not {people!r:.40}"
         )
     with ctx.workprec(_PRECISION):
-        odds = _ball(size).exp()
+        odds = _ball_of_constant(size).exp()
         rate = 1 / odds if clones is None else _rate(exact(clones, "clones"), odds)
-        ratios = [exponential(epsilon) for epsilon in _places(size, float(rate) * (people - 1))]
+        ratios = [exponential(epsilon) for epsilon in _epsilons(size, float(rate) * (people - 1))]
         profile = [arb(0) for _ in ratios]
         for chance, least in _groups(people - 1, rate):
             for index, delta in enumerate(_profile(least, odds, ratios)):
@@ -77,13 +77,13 @@ def from_shuffled(epsilon_0: Number, people: int, clones: Number | None = None) 
 
 def _rate(value: sp.Expr, odds: arb) -> arb:
     most = 2 / (1 + odds)
-    rate = _ball(value)
+    rate = _ball_of_constant(value)
     if not (rate > 0 and (rate <= most or rate.overlaps(most))):
         raise InputError(f"clones must lie above 0 and up to 2/(1 + e^ε₀) = {float(most):.6g}")
     return rate
 
 
-def _places(size: sp.Expr, mean: float) -> list[sp.Expr]:
+def _epsilons(size: sp.Expr, mean: float) -> list[sp.Expr]:
     """Return 0 and further ε below ε₀, evenly over some standard deviations of the loss."""
     largest_loss = float(size)
     odds = math.exp(largest_loss)
@@ -164,7 +164,7 @@ def _upper_sums(clones: int, places: set[int]) -> dict[int, tuple[arb, arb]]:
     return upper
 
 
-def _ball(value: sp.Expr) -> arb:
+def _ball_of_constant(value: sp.Expr) -> arb:
     if value.is_Rational:
         return arb(fmpq(int(value.p), int(value.q)))
     return arb(str(value.evalf(60)), "1e-55")

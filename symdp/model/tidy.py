@@ -30,16 +30,16 @@ class Generators:
         nodes = sorted(_exponentials(plain), key=sp.default_sort_key)
         parts = {node: _exponent_parts(node) for node in nodes}
         exponents = [term for terms in parts.values() for term in terms.items()]
-        self._meaning = _symbols(exponents)
+        self._meaning = _symbols_of_keys(exponents)
         self._units = dict(self._meaning.values())
         self._back = {symbol: _exponential(unit) for symbol, unit in self._units.items()}
         rules = {
-            node: sp.Mul(*(self._power(key, rational) for key, rational in terms.items()))
+            node: sp.Mul(*(self._power_of_symbol(key, rational) for key, rational in terms.items()))
             for node, terms in parts.items()
         }
         self.reduced: sp.Expr = plain.xreplace(rules)
 
-    def _power(self, key: sp.Expr, rational: sp.Rational) -> sp.Expr:
+    def _power_of_symbol(self, key: sp.Expr, rational: sp.Rational) -> sp.Expr:
         """exp(rational·key) as a power of its symbol."""
         whole = key if key in self._meaning else abs(rational) * key
         symbol, unit = self._meaning[whole]
@@ -55,12 +55,12 @@ class Generators:
         for factor in sp.Mul.make_args(product):
             base, power = factor.as_base_exp()
             if isinstance(base, sp.Add):
-                factors.extend(part**power for part in self._sum(base, with_hyperbolics))
+                factors.extend(part**power for part in self._collected_sum(base, with_hyperbolics))
             else:
                 factors.append(factor.xreplace(self._back))
         return factors
 
-    def _sum(self, total: sp.Add, with_hyperbolics: bool) -> Iterator[sp.Expr]:
+    def _collected_sum(self, total: sp.Add, with_hyperbolics: bool) -> Iterator[sp.Expr]:
         """Collect a sum by its exponentials; a difference of two may become a sinh."""
         generators = [symbol for symbol in self._back if symbol in total.free_symbols]
         if not generators or not total.is_polynomial(*generators):
@@ -83,7 +83,7 @@ class Generators:
         yield sp.Add(*(c * _exponential(exponent) for c, exponent in terms))
 
 
-def _symbols(
+def _symbols_of_keys(
     exponents: Iterable[tuple[sp.Expr, sp.Rational]],
 ) -> dict[sp.Expr, tuple[sp.Symbol, sp.Expr]]:
     """Give each key a symbol for the exponential of its unit.

@@ -368,7 +368,7 @@ _LARGER = {
 }
 
 
-def _power(alarms: float, epsilon: float, log_delta: float) -> float:
+def _power_of_attack(alarms: float, epsilon: float, log_delta: float) -> float:
     """Return what an attack finds at most, by one point of the privacy profile."""
     delta = math.exp(log_delta)
     other = 1.0 - math.exp(-epsilon) * (1.0 - delta - alarms)
@@ -377,7 +377,9 @@ def _power(alarms: float, epsilon: float, log_delta: float) -> float:
 
 def _least_power(alarms: float, log_deltas: Mapping[float, float]) -> float:
     """Return what an attack finds at most, by every point of the privacy profile."""
-    return min(_power(alarms, epsilon, log_delta) for epsilon, log_delta in log_deltas.items())
+    return min(
+        _power_of_attack(alarms, epsilon, log_delta) for epsilon, log_delta in log_deltas.items()
+    )
 
 
 def _shown(data: Mapping[str, Any], first: Mapping[str, Any]) -> str:

@@ -174,7 +174,7 @@ def cumulant_table(composition: Composition, sides: tuple[str, ...]) -> list[Blo
                 notes.append(f"{measure}{suffix}: {error}")
                 continue
             label = f"{measure}, t = {tilt:g}{suffix}".replace("-", "−")
-            rows.append([label, *(_number(float(v)) for v in values)])
+            rows.append([label, *(_rounded_number(float(v)) for v in values)])
     head = ["the loss under", "mean κ₁", "variance κ₂", "κ₃", "κ₄"]
     caption = "Cumulants of the total finite loss of all steps."
     blocks: list[Block] = []
@@ -221,13 +221,13 @@ def _ball(ball: arb) -> str:
     if not (ball.is_exact() and ball == low):
         low = math.nextafter(float(ball.lower()), -math.inf)
         high = math.nextafter(float(ball.upper()), math.inf)
-    most = _number(high, "up")
-    if most == _number(low, "down"):
+    most = _rounded_number(high, "up")
+    if most == _rounded_number(low, "down"):
         return f"proved: {most}"
     return f"proved: at most {most}"
 
 
-def _number(value: float, side: Side = "nearest") -> str:
+def _rounded_number(value: float, side: Side = "nearest") -> str:
     if math.isinf(value):
         if value > 0:
             return "∞"

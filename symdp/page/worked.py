@@ -226,12 +226,12 @@ def tails_sheet(d: PairDerivation, count: int, epsilon: float) -> list[Row]:
         name = text(read(constant.notation))
         if "t" in values:
             name += " at t = 0"
-        result = attempt(partial(_number, constant, values), "not in time", _SECONDS)
+        result = attempt(partial(_upper_end, constant, values), "not in time", _SECONDS)
         rows.append((name, formula, result))
     return rows
 
 
-def _number(constant: TailConstant, values: Mapping[str, float]) -> str:
+def _upper_end(constant: TailConstant, values: Mapping[str, float]) -> str:
     """The upper end of a proved enclosure."""
     try:
         ball = constant.value(**values)

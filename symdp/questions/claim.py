@@ -172,7 +172,7 @@ def check_claim(
     attack = None
     better = _in_time(lambda: _would_do(composition, most, direction, proved))
     if verdict == "refuted":
-        attack = _in_time(lambda: _attack(composition, stated, most, direction, proved))
+        attack = _in_time(lambda: _refuting_attack(composition, stated, most, direction, proved))
     return CheckedClaim(stated, most, verdict, answer, better, attack)
 
 
@@ -248,7 +248,7 @@ def _would_do(
     return None
 
 
-def _attack(
+def _refuting_attack(
     composition: Composed, epsilon: Fraction, delta: Fraction, direction: Direction, proved: bool
 ) -> Attack | None:
     """Return rates that refute a claim, None where none are told apart from it."""

@@ -235,7 +235,7 @@ class Guarantee:
         if not specification:
             return str(self)
         number, side = self._shown()
-        value = _power(number, side) if self.quantity == "delta" else number
+        value = _power_of_e(number, side) if self.quantity == "delta" else number
         return formatted(value, specification, side)
 
     def _repr_html_(self) -> str:
@@ -405,7 +405,7 @@ class Link:
         return dict(zip(_OWN[quantity], (self.value, self.lower, self.upper), strict=True))
 
 
-def _power(log_value: float, side: Side) -> float | Decimal:
+def _power_of_e(log_value: float, side: Side) -> float | Decimal:
     """Return e^x as a double, or as a decimal below the double range."""
     if -math.inf < log_value <= SMALLEST_LOG:
         from decimal import Decimal

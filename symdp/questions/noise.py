@@ -222,10 +222,10 @@ def compare(
         raise last
     rows.sort(key=lambda row: row[2].epsilon)
     least = rows[0][2].epsilon
-    return tuple(_row(*row, least, is_sized=measure is not None) for row in rows)
+    return tuple(_compared_row(*row, least, is_sized=measure is not None) for row in rows)
 
 
-def _row(
+def _compared_row(
     mechanism: Mechanism, steps: Composition, answer: Guarantee, least: float, *, is_sized: bool
 ) -> Compared:
     size = None

@@ -203,7 +203,7 @@ def _smooth_cell(jet: Any, left: arb, right: arb, step: arb) -> _Row | None:
     around_middle = at_middle[0] + arb(0, 1) * steepest * step / 2
     value = on_cell[0].intersection(around_middle)
     bend = _up(2 * abs(on_cell[2]))
-    return (*_ends(value), *_ends(mass), bend)
+    return (*_double_ends(value), *_double_ends(mass), bend)
 
 
 def _any_cell(
@@ -219,7 +219,7 @@ def _any_cell(
             ball = value(between(left.max(begin), right.min(end)))
             if not ball.is_finite():
                 raise AccuracyError("the density could not be enclosed where it is singular")
-            low, high = _ends(ball)
+            low, high = _double_ends(ball)
             lowest = min(lowest, low)
             highest = max(highest, high)
     width = _up(step)
@@ -227,7 +227,7 @@ def _any_cell(
         highest * width * (1 + _ROUNDING)), math.inf  # fmt: skip
 
 
-def _ends(ball: arb) -> tuple[float, float]:
+def _double_ends(ball: arb) -> tuple[float, float]:
     return max(math.nextafter(float(ball.lower()), -math.inf), 0.0), _up(ball)
 
 
@@ -253,7 +253,7 @@ def _masses(density: sp.Expr, k: sp.Symbol, lower: sp.Expr, shifts: int) -> _Cel
     if found is None:
         raise AccuracyError("the masses fall too slowly")
     first, last, beyond = found
-    rows = [_ends(value(arb(place))) for place in range(first, last + 1)]
+    rows = [_double_ends(value(arb(place))) for place in range(first, last + 1)]
     low, high = np.asarray(rows).T
     nothing = np.zeros(low.size)
     return _Cells(np.stack([low, high, low, high, nothing]), beyond, 1.0, shifts, has_inside=False)

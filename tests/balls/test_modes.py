@@ -7,7 +7,7 @@ import pytest
 import sympy as sp
 
 from symdp import mechanisms
-from symdp.balls.modes import _is_decided, _told, one_mode
+from symdp.balls.modes import _is_decided, _with_visible_limits, one_mode
 from symdp.interrupt import attempt
 from symdp.model.pair import Support
 
@@ -96,7 +96,7 @@ def test_kinds_of_densities_are_decided(density, has_one):
 )
 def test_a_form_with_limits_has_the_same_values(slope):
     for place in (sp.Rational(-1, 7), sp.Rational(3, 5), sp.Rational(9, 4)):
-        values = [sp.N(form.subs(X, place), 30) for form in (slope, _told(slope))]
+        values = [sp.N(form.subs(X, place), 30) for form in (slope, _with_visible_limits(slope))]
         assert abs(values[0] - values[1]) < sp.Float(10) ** -25
 
 

@@ -51,12 +51,12 @@ def test_text_says_what_is_protected(shell):
 def test_a_comparison_comes_row_by_row_and_is_never_fatal(shell, monkeypatch):
     from symdp.cli import training as train
 
-    def fails(sampling, composition, delta, row=train._row):
+    def fails(sampling, composition, delta, row=train._training_row):
         if sampling == "with_replacement":
             raise AccuracyError("too hard")
         return row(sampling, composition, delta)
 
-    monkeypatch.setattr(train, "_row", fails)
+    monkeypatch.setattr(train, "_training_row", fails)
     ran = shell(f"{RUN} --noise 2 --compare")
     assert ran.code == 0
     lines = ran.out.splitlines()

@@ -20,7 +20,7 @@ from symdp import compose, mechanisms
 from symdp.errors import AccuracyError, InputError
 from symdp.model.mechanism import Mechanism
 from symdp.questions.accounted import answered
-from symdp.questions.worst_shift import _ends
+from symdp.questions.worst_shift import _double_ends
 
 X, K = sp.Symbol("x", real=True), sp.Symbol("k", integer=True)
 LINE = (-math.inf, math.inf)
@@ -353,15 +353,17 @@ def test_doubles_around_a_ball_hold_all_of_it(scale):
             middle = flint.arb(draw.getrandbits(180) + 1) * flint.arb(2) ** (scale - 180)
             ball = flint.arb(middle, float(middle) * draw.choice([0.0, 1e-30, 1e-9]))
             low, high = exact(ball)
-            assert Fraction(_ends(ball)[0]) <= low
-            assert high <= Fraction(_ends(ball)[1])
-            assert _ends(ball)[1] - _ends(ball)[0] <= float(high - low) + 1e-15 * float(high)
+            assert Fraction(_double_ends(ball)[0]) <= low
+            assert high <= Fraction(_double_ends(ball)[1])
+            assert _double_ends(ball)[1] - _double_ends(ball)[0] <= float(
+                high - low
+            ) + 1e-15 * float(high)
     finally:
         flint.ctx.prec = old
 
 
 def test_a_ball_about_zero_ends_at_zero():
-    assert _ends(flint.arb(-1, 0.5)) == (0.0, 0.0)
-    low, high = _ends(flint.arb(0, 0.5))
+    assert _double_ends(flint.arb(-1, 0.5)) == (0.0, 0.0)
+    low, high = _double_ends(flint.arb(0, 0.5))
     assert low == 0.0
     assert high >= 0.5

@@ -59,7 +59,7 @@ def _tried(d: PrivacyLoss, work: Callable[[], T], otherwise: T) -> T:
 def _sums(d: PrivacyLoss) -> Iterator[TailConstant]:
     width = _tried(d, lambda: loss_width(d), None)
     tau: _Formula = (width, "") if width is not None else (None, _NO_RANGE)
-    means = {under: _tried(d, partial(_mean, d, under), None) for under in ("P", "Q")}
+    means = {under: _tried(d, partial(_mean_loss, d, under), None) for under in ("P", "Q")}
     drift = means["Q"]
     yield TailConstant(
         "loss_width", "τ", "sup ℓ − inf ℓ of the finite loss", *tau, (),
@@ -112,7 +112,7 @@ def _squares(d: PrivacyLoss) -> Iterator[TailConstant]:
         )  # fmt: skip
         crossed = square is None and under == "P" and squares["Q"][0] is not None
         law = "Q" if crossed else under
-        mean = _tried(d, partial(_mean, d, law), None)
+        mean = _tried(d, partial(_mean_loss, d, law), None)
         formula, why = _quadratic(d, squares[law][0], mean, law, reason)
         if crossed and formula is not None:
             formula += EPSILON
@@ -274,7 +274,7 @@ def _standardised(third: sp.Expr, variance: sp.Expr) -> _Formula:
     return third / variance ** sp.Rational(3, 2), ""
 
 
-def _mean(d: PrivacyLoss, under: str) -> sp.Expr | None:
+def _mean_loss(d: PrivacyLoss, under: str) -> sp.Expr | None:
     """Return E_P ℓ = K′(0) or E_Q ℓ = K′(−1) of the finite loss, None without a closed form."""
     if d.cgf.expression is None:
         return None

@@ -17,7 +17,7 @@ class NoLinesError(InputError):
     """A program holds an operation that standalone code does not have."""
 
 
-def _joined(sign: str) -> _Rule:
+def _infix(sign: str) -> _Rule:
     return lambda a, _: f" {sign} ".join(f"({part})" for part in a)
 
 
@@ -35,7 +35,7 @@ def _nested(name: str) -> _Rule:
     return rule
 
 
-def _power(pow_: str) -> _Rule:
+def _whole_power(pow_: str) -> _Rule:
     def rule(a: Sequence[str], exponent: Any) -> str:
         if exponent == 2:
             return f"{a[0]} * {a[0]}"
@@ -46,7 +46,7 @@ def _power(pow_: str) -> _Rule:
     return rule
 
 
-def _compared(sign: str) -> _Rule:
+def _comparison(sign: str) -> _Rule:
     return lambda a, _: f"{a[0]} {sign} {a[1]}"
 
 
@@ -65,10 +65,10 @@ def _branches_in_python(a: Sequence[str], _: Any) -> str:
 
 
 _SHARED: dict[str, _Rule] = {
-    "add": _joined("+"),
-    "mul": _joined("*"),
+    "add": _infix("+"),
+    "mul": _infix("*"),
     **{
-        name: _compared(sign)
+        name: _comparison(sign)
         for name, sign in {
             "lt": "<",
             "le": "<=",
@@ -108,7 +108,7 @@ _JAVASCRIPT: dict[str, _Rule] = {
     **{name: _call(name) for name in (*_SAME, "log_ratio", "asin", "acos", "atan")},
     **{name: _call(name) for name in ("asinh", "acosh", "atanh", "erf", "erfc")},
     **{name: _call(name) for name in ("log_erfc", "log_erf_difference", *SPECIAL)},
-    "integer_power": _power("pow"),
+    "integer_power": _whole_power("pow"),
     "power": _call("pow"),
     "abs": _call("absolute"),
     "sign": lambda a, _: f"({a[0]} > 0.0) - ({a[0]} < 0.0)",
@@ -117,15 +117,15 @@ _JAVASCRIPT: dict[str, _Rule] = {
     "loggamma": _call("lgamma"),
     "max": _nested("maximum"),
     "min": _nested("minimum"),
-    "and": _joined("&&"),
-    "or": _joined("||"),
+    "and": _infix("&&"),
+    "or": _infix("||"),
     "not": lambda a, _: f"!{a[0]}",
     "piecewise": _branches,
     **{name: _call(name) for name in ("log_sum_exp", "unit_log_sum_exp", "careful")},
 }
 
 
-def _listed(name: str, each: int) -> _Rule:
+def _array_call(name: str, each: int) -> _Rule:
     """Return a call in C that passes its numbers as an array."""
     return lambda a, _: f"{name}({len(a) // each}, (const double[]) {{{', '.join(a)}}})"
 
@@ -133,9 +133,9 @@ def _listed(name: str, each: int) -> _Rule:
 _C: dict[str, _Rule] = {
     **_JAVASCRIPT,
     "gamma": _call("tgamma"),
-    "log_sum_exp": _listed("log_sum_exp", 2),
-    "unit_log_sum_exp": _listed("unit_log_sum_exp", 2),
-    "careful": _listed("careful", 1),
+    "log_sum_exp": _array_call("log_sum_exp", 2),
+    "unit_log_sum_exp": _array_call("unit_log_sum_exp", 2),
+    "careful": _array_call("careful", 1),
 }
 _PYTHON: dict[str, _Rule] = {
     **_SHARED,
@@ -145,15 +145,15 @@ _PYTHON: dict[str, _Rule] = {
     **{name: _call(name) for name in ("erf", "erfc", "gamma", "log_ratio")},
     **{name: _call(name) for name in ("log_erfc", "log_erf_difference", *SPECIAL)},
     **{name: _call(name) for name in ("log_sum_exp", "unit_log_sum_exp", "careful")},
-    "integer_power": _power("np.power"),
+    "integer_power": _whole_power("np.power"),
     "power": _call("np.power"),
     "abs": _call("np.abs"),
     "ceiling": _call("np.ceil"),
     "loggamma": _call("lgamma"),
     "max": _nested("np.maximum"),
     "min": _nested("np.minimum"),
-    "and": _joined("&"),
-    "or": _joined("|"),
+    "and": _infix("&"),
+    "or": _infix("|"),
     "not": _call("np.logical_not"),
     "piecewise": _branches_in_python,
 }

@@ -284,14 +284,14 @@ class _Writer:
         loop = f"for ({self._language.index} i = 0; i < {self._length}; i++)"
         start = _REDUCTIONS[name]
         if name == "largest":
-            self._line(f"{temp} = {start};")
-            self._line(f"{loop} {temp} = maximum({part}, {temp});")
+            self._append_line(f"{temp} = {start};")
+            self._append_line(f"{loop} {temp} = maximum({part}, {temp});")
         elif name == "summed":
-            self._line(f"{temp} = {start};")
-            self._line(f"{loop} {temp} += {part};")
+            self._append_line(f"{temp} = {start};")
+            self._append_line(f"{loop} {temp} += {part};")
         else:  # Neumaier's sum
             const = "double" if self._language.is_c else "const"
-            self._line(
+            self._append_line(
                 f"{{ {let} sum = 0, lost = 0; {loop} {{ {const} part = {part}, next = sum + part; "
                 "lost += absolute(sum) >= absolute(part) ? (sum - next) + part : "
                 f"(part - next) + sum; sum = next; }} {temp} = sum + (lost == lost ? lost : 0); }}"
@@ -311,32 +311,34 @@ class _Writer:
                 self._vector(a) if self._kind(a) == "Vector" else self._expression(a)
                 for a in node.args
             ]
-            self._line(f"{temp} = {self._called(node)}({', '.join(texts)});")
+            self._append_line(f"{temp} = {self._called(node)}({', '.join(texts)});")
             return temp
         self._length = ""
         value = self._expression(node, "i")
-        self._line(f"{temp} = {self._language.fresh(self._length)};")
+        self._append_line(f"{temp} = {self._language.fresh(self._length)};")
         self._fill(temp, value)
         return temp
 
     def _fill(self, target: str, value: str) -> None:
         let = self._language.index
         size = self._language.size(target)
-        self._line(f"for ({let} i = 0; i < {size}; i++) {self._entry(target, 'i')} = {value};")
+        self._append_line(
+            f"for ({let} i = 0; i < {size}; i++) {self._entry(target, 'i')} = {value};"
+        )
 
     # ---- statements ----
 
-    def _line(self, text: str) -> None:
+    def _append_line(self, text: str) -> None:
         indent = "    " if self._language.is_c else "  "
         self._lines.append(f"{indent * self._depth}{text}\n")
 
-    def _block(self, head: str, body: list[ast.stmt]) -> None:
-        self._line(f"{head} {{")
+    def _append_block(self, head: str, body: list[ast.stmt]) -> None:
+        self._append_line(f"{head} {{")
         self._depth += 1
         for statement in body:
             self._statement(statement)
         self._depth -= 1
-        self._line("}")
+        self._append_line("}")
 
     def _statement(self, node: ast.stmt) -> None:
         if isinstance(node, ast.Assign):
@@ -344,37 +346,37 @@ class _Writer:
         elif isinstance(node, ast.Return):
             self._return(node)
         elif isinstance(node, ast.If):
-            self._block(f"if ({self._expression(node.test)})", node.body)
+            self._append_block(f"if ({self._expression(node.test)})", node.body)
             if node.orelse:
-                self._block("else", node.orelse)
+                self._append_block("else", node.orelse)
         elif isinstance(node, ast.While):
             before = len(self._lines)
             test = self._expression(node.test)
             assert len(self._lines) == before, "a loop's condition holds no sum"
-            self._block(f"while ({test})", node.body)
+            self._append_block(f"while ({test})", node.body)
         elif isinstance(node, ast.For):
             self._loop(node)
         elif isinstance(node, ast.Break):
-            self._line("break;")
+            self._append_line("break;")
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-            self._line(f"{self._call(node.value, None)};")
+            self._append_line(f"{self._call(node.value, None)};")
 
     def _return(self, node: ast.Return) -> None:
         assert node.value is not None
         is_vector = self._kind(node.value) == "Vector"
         text = self._vector(node.value) if is_vector else self._expression(node.value)
         if self._releases and is_vector:
-            self._line(f"return kept_alone({text}, mark);")
+            self._append_line(f"return kept_alone({text}, mark);")
         elif self._releases and not isinstance(node.value, ast.Constant):
-            self._line(f"{{ double result = {text}; release(mark); return result; }}")
+            self._append_line(f"{{ double result = {text}; release(mark); return result; }}")
         elif self._releases:
-            self._line(
+            self._append_line(
                 f"release(mark); return {text};"
                 if self._depth == 1
                 else f"{{ release(mark); return {text}; }}"
             )
         else:
-            self._line(f"return {text};")
+            self._append_line(f"return {text};")
 
     def _loop(self, node: ast.For) -> None:
         assert isinstance(node.target, ast.Name)
@@ -383,7 +385,7 @@ class _Writer:
         start, stop = bounds if len(bounds) == 2 else ("0", bounds[0])
         name = node.target.id
         let = self._language.index
-        self._block(f"for ({let} {name} = {start}; {name} < {stop}; {name}++)", node.body)
+        self._append_block(f"for ({let} {name} = {start}; {name} < {stop}; {name}++)", node.body)
 
     def _assignment(self, node: ast.Assign) -> None:
         (target,) = node.targets
@@ -395,7 +397,7 @@ class _Writer:
                 text = self._vector(value) if kind == "Vector" else self._expression(value)
                 if len(node.value.elts) > 1 and kind == "float":
                     temp = self._temp(kind)
-                    self._line(f"{temp} = {text};")
+                    self._append_line(f"{temp} = {text};")
                     text = temp
                 values.append((kind, text))
             for one, (kind, text) in zip(target.elts, values, strict=True):
@@ -412,7 +414,7 @@ class _Writer:
     def _store(self, target: ast.expr, kind: str, text: str) -> None:
         if isinstance(target, ast.Name) and target.id not in self._kinds:
             self._locals[target.id] = kind
-        self._line(f"{self._expression_of(target)} = {text};")
+        self._append_line(f"{self._expression_of(target)} = {text};")
 
     def _expression_of(self, target: ast.expr) -> str:
         if isinstance(target, ast.Name):

@@ -186,7 +186,7 @@ class _Parts:
         return [self.model.heading, "", *self.model.notes]
 
 
-def _rows(values: Sequence[float]) -> str:
+def _rows_of_numbers(values: Sequence[float]) -> str:
     texts = [repr(v).replace("inf", "INFINITY") for v in values] or ["0"]
     rows = [", ".join(texts[i : i + 4]) for i in range(0, len(texts), 4)]
     return ",\n    ".join(rows)
@@ -203,7 +203,7 @@ def _checks(model: Model, language: str, sentence: str, signs: dict[str, str]) -
             condition = condition.replace(word, sign)
         text += sentence.format(condition, _quoted(f"{argument.name} must be {argument.rule}"))
     symbols = [argument.symbol for argument in model.arguments]
-    steps, conditions = _compared(model.assumed, symbols, language)
+    steps, conditions = _comparison_lines(model.assumed, symbols, language)
     text += "".join(f"{indent}{line}\n" for line in steps)
     for condition, assumed in zip(conditions, model.assumed, strict=True):
         words = f"{assumed.sentence} is assumed of this program"
@@ -211,7 +211,7 @@ def _checks(model: Model, language: str, sentence: str, signs: dict[str, str]) -
     return text
 
 
-def _compared(
+def _comparison_lines(
     conditions: Sequence[Condition], symbols: Sequence[sp.Symbol], language: str
 ) -> tuple[list[str], list[str]]:
     """Return lines that compute differences of parameters, and comparisons of these with 0."""
@@ -242,7 +242,7 @@ def _python_file(own: _Parts) -> list[str]:
     checks = _checks(own.model, "python", "    if not ({}):\n        return {}\n", {})
     enums = "\n".join(f"{name} = {value}" for name, value in own.enums.items())
     lists = "\n".join(
-        f"{name} = np.array([\n    {_rows(values)},\n])"
+        f"{name} = np.array([\n    {_rows_of_numbers(values)},\n])"
         if name in ("PLACES", "WEIGHTS")
         else f"{name} = [{', '.join(map(repr, values)).replace('inf', 'INFINITY')}]"
         for name, values in own.tables.items()
@@ -271,7 +271,8 @@ def _javascript_file(own: _Parts) -> list[str]:
     checks = _checks(own.model, "javascript", "  if (!({})) return {};\n", signs)
     enums = "".join(f"const {name} = {value};\n" for name, value in own.enums.items())
     lists = "".join(
-        f"const {name} = Float64Array.of({_rows(values)});\n" for name, values in own.tables.items()
+        f"const {name} = Float64Array.of({_rows_of_numbers(values)});\n"
+        for name, values in own.tables.items()
     )
     arguments = ", ".join(
         f"{{ name: {_quoted(a.name)}, domain: {_quoted(a.domain)}, rule: {_quoted(a.rule)} }}"
@@ -306,7 +307,7 @@ def _c_file(own: _Parts) -> list[str]:
     checks = _checks(own.model, "c", sentence, {" and ": " && "})
     enums = {**own.enums, "ARGUMENTS": len(own.names), "CONSTANTS": own.constants}
     lists = "\n".join(
-        f"static double {name}_[] = {{\n    {_rows(values)}\n}};\n"
+        f"static double {name}_[] = {{\n    {_rows_of_numbers(values)}\n}};\n"
         f"static vector {name} = {{ {name}_, {len(values)} }};"
         for name, values in own.tables.items()
     )
@@ -546,7 +547,7 @@ def _chosen(numbered: Sequence[_Numbers], language: str) -> list[str]:
     chosen = []
     for numbers in numbered:
         case = numbers.case
-        steps, comparisons = _compared(case.conditions, case.symbols, language)
+        steps, comparisons = _comparison_lines(case.conditions, case.symbols, language)
         leave = {"python": "return c", "javascript": "return c;", "c": "return;"}[language]
         inner = [f"{indent}{line}" for line in (*numbers.assignments(language), leave)]
         test = joint.join(f"({comparison})" for comparison in comparisons)
@@ -611,7 +612,7 @@ def _function(name: str, model: Model, numbered: Sequence[_Numbers], language: s
                 bodies.append(([], f"{sign}{INFINITY[language]}"))
                 continue
             bodies.append(_body(value, numbers, language))
-    return _cases(name, "c", bodies, language)
+    return _case_lines(name, "c", bodies, language)
 
 
 def _body(value: sp.Expr, numbers: _Numbers, language: str) -> tuple[list[str], str]:
@@ -635,10 +636,12 @@ def _term(sums: Sequence[tuple[sp.Sum, tuple[sp.Symbol, ...]]], language: str) -
         names = [_ENTRIES[language].format("p", i) for i in range(len(parameters))]
         steps, results = lines(program, language, ["x", *names], constants)
         bodies.append((steps, results[0]))
-    return _cases("term", "p", bodies, language)
+    return _case_lines("term", "p", bodies, language)
 
 
-def _cases(name: str, last: str, bodies: Sequence[tuple[list[str], str]], language: str) -> str:
+def _case_lines(
+    name: str, last: str, bodies: Sequence[tuple[list[str], str]], language: str
+) -> str:
     if language == "python":
         text = f"def {name}(piece, x, {last}):\n"
         for i, (steps, result) in enumerate(bodies):

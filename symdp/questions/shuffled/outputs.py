@@ -74,7 +74,7 @@ def randomizer(mechanism: Mechanism) -> Randomizer:
     worst = Fact(True, RULE, "all ordered pairs of inputs are compared")
     if mechanism.support.kind == "points":
         inputs = source.inputs
-        outputs = listed_outputs(_table(mechanism, source))
+        outputs = listed_outputs(_masses_of_inputs(mechanism, source))
         pairs = _classes(outputs.densities[:, :, 0])
     else:
         ends = worst_ends(mechanism)
@@ -160,7 +160,7 @@ def _farthest_first(count: int) -> tuple[tuple[int, int], ...]:
     return tuple(sorted(pairs, key=lambda pair: -abs(pair[0] - pair[1])))
 
 
-def _table(mechanism: Mechanism, source: Local) -> Array:
+def _masses_of_inputs(mechanism: Mechanism, source: Local) -> Array:
     """Return the masses of a list of outcomes, a row for each input."""
     y = mechanism.variable
     if isinstance(source.density, tuple):

@@ -33,7 +33,7 @@ def _need(given: dict[str, Any], names: Sequence[str]) -> None:
             raise ValueError(f"a value is missing: {name}")
 
 
-def _read(word: str) -> dict[str, float]:
+def _argument_of(word: str) -> dict[str, float]:
     name, equals, text = word.partition("=")
     if not equals or name not in (*NAMES, "epsilon", "delta", "n"):
         raise ValueError(f"unknown: {word}")
@@ -43,7 +43,7 @@ def _read(word: str) -> dict[str, float]:
         raise ValueError(f"no finite number: {word}") from None
 
 
-def _laws(n: float, values: dict[str, Any], direction: str) -> list[Law]:
+def _laws_of(n: float, values: dict[str, Any], direction: str) -> list[Law]:
     if direction not in _SIDES:
         raise ValueError("direction must be remove, add or both")
     if not (1 <= n < 1e15 and n == math.floor(n)):
@@ -76,7 +76,7 @@ def _epsilon(laws: list[Law], delta: float) -> float:
         return float(max(epsilon_of(law, math.log(delta)) for law in laws))
 
 
-def _ends(laws: list[Law]) -> tuple[float, float]:
+def _ends_of_laws(laws: list[Law]) -> tuple[float, float]:
     # The larger law's: each end is at least that of the other.
     return float(max(law.lower for law in laws)), float(max(law.upper for law in laws))
 
@@ -88,7 +88,7 @@ def _from_log(value: float) -> float:
 
 def log_delta(epsilon: float, n: float, direction: str = "both", **values: float) -> float:
     """Return log delta(epsilon) of n steps."""
-    return _log_delta(_laws(n, values, direction), epsilon)
+    return _log_delta(_laws_of(n, values, direction), epsilon)
 
 
 def delta(epsilon: float, n: float, direction: str = "both", **values: float) -> float:
@@ -98,30 +98,30 @@ def delta(epsilon: float, n: float, direction: str = "both", **values: float) ->
 
 def epsilon(delta: float, n: float, direction: str = "both", **values: float) -> float:
     """Return the least epsilon >= 0 with delta(epsilon) at most delta."""
-    return _epsilon(_laws(n, values, direction), delta)
+    return _epsilon(_laws_of(n, values, direction), delta)
 
 
 def log_delta_ends(
     epsilon: float, n: float, direction: str = "both", **values: float
 ) -> tuple[float, float]:
     """Return between which numbers log delta(epsilon) lies."""
-    laws = _laws(n, values, direction)
+    laws = _laws_of(n, values, direction)
     _log_delta(laws, epsilon)
-    return _ends(laws)
+    return _ends_of_laws(laws)
 
 
 def epsilon_ends(
     delta: float, n: float, direction: str = "both", **values: float
 ) -> tuple[float, float]:
     """Return between which numbers the least epsilon lies."""
-    laws = _laws(n, values, direction)
+    laws = _laws_of(n, values, direction)
     _epsilon(laws, delta)
-    return _ends(laws)
+    return _ends_of_laws(laws)
 
 
 def curve(epsilons: Any, n: float, direction: str = "both", **values: float) -> list[float]:
     """Return delta at each epsilon."""
-    laws = _laws(n, values, direction)
+    laws = _laws_of(n, values, direction)
     return [_from_log(_log_delta(laws, e)) for e in epsilons]
 
 
@@ -134,17 +134,17 @@ def main(words: list[str]) -> int:
             if word in _SIDES:
                 direction = word
             else:
-                given.update(_read(word))
+                given.update(_argument_of(word))
         asked = "delta" if "delta" in given else "epsilon"
         _need(given, (asked, "n"))
         first = given.pop(asked)
         n = given.pop("n")
         of = _epsilon if asked == "delta" else _log_delta
         sides = ["remove", "add"] if direction == "both" else [direction]
-        laws = [_laws(n, given, side) for side in sides]
+        laws = [_laws_of(n, given, side) for side in sides]
         values = [of(law, first) for law in laws]
         larger = max(values)
-        least, most = _ends([law for side in laws for law in side])
+        least, most = _ends_of_laws([law for side in laws for law in side])
         if asked == "delta":
             print(f"epsilon = {larger:.15g}")
         elif larger > -700 or larger == -math.inf:
