@@ -11,7 +11,7 @@ import sympy as sp
 
 from symdp.page import document as doc
 from symdp.page.formula import layout
-from symdp.page.node import ATOM, EMPTY, SUM, Node, broken_case, row
+from symdp.page.node import ATOM, EMPTY, SUM, Node, broken, row, width_of_cases
 from symdp.page.panel import POLICY
 from symdp.page.plot import embedded
 from symdp.version import __version__
@@ -182,7 +182,8 @@ def _written(node: Node, is_small: bool) -> str:
             left, right = (_operator(end.text, "fence") for end in node.parts[::2])
             return f"<mrow>{left}{parts[1]}{right}</mrow>"
         case "cases":
-            rows = "".join(_case(*case.parts) for case in node.parts)
+            width = width_of_cases(node)
+            rows = "".join(_case(*case.parts, width) for case in node.parts)
             brace = '<mo stretchy="true" form="prefix">{</mo>'
             return f"<mrow>{brace}<mtable>{rows}</mtable></mrow>"
     return _operator(node.text)
@@ -234,8 +235,8 @@ def _bracketed(inside: str) -> str:
     return f"<mrow><mo>(</mo>{inside}<mo>)</mo></mrow>"
 
 
-def _case(value: Node, condition: Node) -> str:
-    lines = [mathml(line) for line in broken_case(value, condition)]
+def _case(value: Node, condition: Node, width: float) -> str:
+    lines = [mathml(line) for line in broken(value, width)]
     markup = _stacked(lines)
     return f"<mtr>{_cell(markup)}{_cell(mathml(condition))}</mtr>"
 

@@ -8,7 +8,17 @@ from collections.abc import Callable, Iterable, Iterator
 
 from symdp.errors import InputError
 from symdp.page import document as doc
-from symdp.page.node import EMPTY, GREEK_NAMES, PAGE, Node, broken_case, is_wide, measure
+from symdp.page.node import (
+    ATOM,
+    EMPTY,
+    GREEK_NAMES,
+    PAGE,
+    SUM,
+    Node,
+    broken,
+    is_wide,
+    measure,
+)
 
 _LEVELS = {2: "subsection*", 3: "subsection*", 4: "subsubsection*"}  # an author's numbers stay
 _LETTERS = {letter: f"\\{word}" for letter, word in GREEK_NAMES.items()} | {
@@ -35,31 +45,30 @@ _RAISED = dict(zip("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺ⁿ", "0123456789-+n", stri
 _LOWERED = dict(zip("₀₁₂₃₄₅₆₇₈₉₋₊ₙₜₖ", "0123456789-+ntk", strict=True))
 
 
-def latex(node: Node) -> str:
-    r"""Return a formula in LaTeX."""
-    parts = [latex(part) for part in node.parts]
+def latex(node: Node, in_line: bool = False) -> str:
+    r"""Return a formula in LaTeX; within a line of text or an exponent fractions are a/(bc)."""
+    parts = [latex(part, in_line) for part in node.parts]
     match node.kind:
         case "row":
-            return _joined(parts)
+            return _joined(_without_dots(node.parts, parts))
         case "root":
             return rf"\sqrt{{{parts[0]}}}"
+        case "fraction" if in_line:
+            return _slashed(node, parts)
         case "fraction":
             return rf"\frac{{{parts[0]}}}{{{parts[1]}}}"
         case "binomial":
             return rf"\binom{{{parts[0]}}}{{{parts[1]}}}"
         case "script":
-            return _script(node, parts)
+            scripts = [latex(part, in_line=True) for part in node.parts[1:]]
+            return _script(node, [parts[0], *scripts])
         case "fence":
             left, right = (_BRACKETS.get(end.text, end.text) for end in node.parts[::2])
-            is_tall = any(n.kind in _TALL or n.text in ("∫", "∑", "∏") for n in node.walk())
-            if is_tall:
+            if _is_tall(node, in_line):
                 return rf"\left{left}{parts[1]}\right{right}"
             return left + parts[1] + right
         case "cases":
-            between = r" \\ "
-            if any(map(_is_tall, node.parts)):
-                between = r" \\[1ex] "
-            rows = between.join(_case(*case.parts) for case in node.parts)
+            rows = _case_rows(node)
             return rf"\begin{{cases}} {rows} \end{{cases}}"
         case "words":
             return rf"\text{{{latex_words(node.text)}}}"
@@ -68,6 +77,36 @@ def latex(node: Node) -> str:
         case "operator":
             return _SIGNS.get(node.text, node.text)
     return node.text.replace("…", r"\dots ")
+
+
+def _slashed(node: Node, written: list[str]) -> str:
+    """Return a fraction on one line, its sides in brackets where they need some."""
+    above, below = node.parts
+    above_latex, below_latex = written
+    holds_differential = any(n.text == "d" and n.kind == "operator" for n in above.walk())
+    if above.level == SUM or above.kind == "fraction" or holds_differential:
+        above_latex = f"({above_latex})"
+    if below.level != ATOM:
+        below_latex = f"({below_latex})"
+    return f"{above_latex}/{below_latex}"
+
+
+def _without_dots(nodes: tuple[Node, ...], written: list[str]) -> list[str]:
+    """Leave out the dot before a letter, a root or a function, which LaTeX sets apart itself."""
+    kept: list[str] = []
+    for index, (node, piece) in enumerate(zip(nodes, written, strict=True)):
+        is_dot = node.kind == "operator" and node.text == "·"
+        is_between = 0 < index < len(nodes) - 1
+        if not (is_dot and is_between and _leading(nodes[index + 1]).kind in ("name", "root")):
+            kept.append(piece)
+    return kept
+
+
+def _leading(node: Node) -> Node:
+    """Return what a formula begins with."""
+    while node.kind in ("row", "script") and node.parts:
+        node = node.parts[0]
+    return node
 
 
 def _script(node: Node, written: list[str]) -> str:
@@ -88,17 +127,52 @@ _TALL = ("fraction", "binomial", "cases")
 _BRACKETS = {"{": r"\{", "}": r"\}", "⌊": r"\lfloor ", "⌋": r"\rfloor "}
 
 
-def _case(value: Node, condition: Node) -> str:
-    first, *others = map(_displayed, broken_case(value, condition))
-    words = latex(condition)
-    if condition.kind != "words":
-        words = rf"\text{{if }} {words}"
-    further_rows = [rf" \\ \quad {line} & " for line in others]
-    return "".join([f"{first} & {words}", *further_rows])
+_APART = r" \\[2.5ex] "  # between rows of fractions: the depth of an ordinary row is counted in it
+_BELOW = r" \\ \quad "
+_LEFT_OF_CASES = 10  # widths of a letter
 
 
-def _is_tall(node: Node) -> bool:
-    return any(part.kind in _TALL for part in node.walk())
+def _case_rows(node: Node) -> str:
+    """Return the rows of cases; on a narrow page a condition stands below its value."""
+    between = r" \\ "
+    if any(_is_tall(case.parts[0]) for case in node.parts):
+        between = _APART
+    if measure(node) <= PAGE - _LEFT_OF_CASES:
+        return between.join(
+            f"{_displayed(case.parts[0])} & {_condition(case.parts[1])}" for case in node.parts
+        )
+    room = PAGE - _LEFT_OF_CASES
+    rows = []
+    for case in node.parts:
+        value, condition = case.parts
+        lines = broken(value, room)
+        is_tall = any(map(_is_tall, lines))
+        set_lines = [_sized(_displayed(line), is_tall) for line in lines]
+        if measure(lines[-1]) + measure(condition, in_line=True) > room:
+            set_lines.append("")
+        set_lines[-1] += rf"\quad {_condition(condition)}"
+        rows.append(_BELOW.join(set_lines))
+    return between.join(rows)
+
+
+def _condition(condition: Node) -> str:
+    words = latex(condition, in_line=True)
+    if condition.kind == "words":
+        return words
+    if words.startswith("-"):
+        words = f"{{-}}{words[1:]}"  # a sign of what follows, no difference
+    return rf"\text{{if }} {words}"
+
+
+def _is_tall(node: Node, in_line: bool = False) -> bool:
+    """Whether a formula is higher than a line; exponents and indices are not."""
+    if node.kind == "operator":
+        return node.text in ("∫", "∑", "∏")
+    if node.kind in _TALL and not (in_line and node.kind == "fraction"):
+        return True
+    if node.kind == "script":
+        return _is_tall(node.parts[0], in_line)
+    return any(_is_tall(part, in_line) for part in node.parts)
 
 
 def _displayed(value: Node) -> str:
@@ -148,16 +222,31 @@ def _pieces(words: list[str]) -> Iterator[str]:
             end += 1
             if words[end - 1][-1] in ",;:." and _is_balanced(words[start:end]):
                 break
-        run = " ".join(words[start:end])
-        bare_run = run.rstrip(",;:.")
-        formula = _as_formula(bare_run)
-        if formula:
-            punctuation = run[len(bare_run) :]
+        while end > start and not (formula := _as_formula(_bare(words[start:end]))):
+            end -= 1
+        if end > start:
+            punctuation = " ".join(words[start:end])[len(_bare(words[start:end])) :]
             yield f"${formula}${punctuation}"
             start = end
         else:
-            yield "".join(map(_letter, words[start]))
+            yield _word(words[start])
             start += 1
+
+
+def _word(word: str) -> str:
+    named = _LETTER.fullmatch(word)
+    if named is None:
+        return "".join(map(_letter, word))
+    before, letter, behind = named.groups()
+    return f"{before}${letter.replace('′', _SIGNS['′'])}${behind}"
+
+
+def _bare(words: list[str]) -> str:
+    """Return a run of words without the punctuation that ends it."""
+    run = " ".join(words).rstrip(",;:.")
+    if run.endswith(")") and run.count(")") > run.count("("):
+        return run[:-1]
+    return run
 
 
 def _is_balanced(words: list[str]) -> bool:
@@ -173,7 +262,7 @@ def _as_formula(run: str) -> str:
     if not _TELLING.search(run) or not _is_balanced([run]):
         return ""
     try:
-        return latex(read(_NAMED_BELOW.sub(r"_“\1”", run))).strip()
+        return latex(read(_NAMED_BELOW.sub(r"_“\1”", run)), in_line=True).strip()
     except (ValueError, IndexError, StopIteration):
         return ""
 
@@ -181,11 +270,12 @@ def _as_formula(run: str) -> str:
 _NO_NAMES = "a|A|I|is|as|at|by|of|or|on|to|in|if|it|no|so|an|we|be|do|up|vs|EA|FA"
 _ONE = r"(?:log|exp|inf|sup|min|max|Var|[A-Za-zα-ωΑ-ΩℓΦ]{1,2}(?![A-Za-z]))"
 _IN_FORMULA = re.compile(
-    rf"(?![(\[]*(?:{_NO_NAMES})\b)"
+    rf"(?![(\[]*(?:{_NO_NAMES})\b(?![₀-₉₊₋]))"
     rf"(?:{_ONE}|(?<=\b[A-Z])_[A-Za-z]{{3,}}|[0-9,()\[\]|/+−=<>≤≥≠≈∈∝→‖·√∞…^_²³⁰¹⁴ⁿ₀₁₂₃₄₊₋ₙₜ{{}}′″‴!])+[,;:.]*"
 )
 _NAMED_BELOW = re.compile(r"(?<=\b[A-Z])_([A-Za-z]{3,})")  # a name below a letter, as in P_Chernoff
-_TELLING = re.compile(r"[_^ℓ∞√≤≥≠≈∈∝→‖²³ⁿ₀-₉ₙα-ωΦ′]|\w [+−=<>] ")
+_LETTER = re.compile(r"(\(?)(?!a|A|I)([A-Za-z]′*)([,;:.)]*)")  # alone, it names something
+_TELLING = re.compile(r"[_^ℓ∞√≤≥≠≈∈∝→‖²³ⁿ₀-₉₊₋ₙα-ωΦ′]|\w [+−=<>] |^log\(|^\|\w\|$")
 
 
 def _letter(sign: str) -> str:
@@ -256,7 +346,7 @@ def _block(block: doc.Block) -> str:
 
 def legend_in(items: Iterable[tuple[Node, str]], words: Callable[[str], str] = latex_words) -> str:
     """Return a legend as one sentence, its symbols between dollars."""
-    return "; ".join(f"${latex(name)}$, {words(meaning)}" for name, meaning in items)
+    return "; ".join(f"${latex(name, in_line=True)}$, {words(meaning)}" for name, meaning in items)
 
 
 def _table(table: doc.Table) -> str:
@@ -281,14 +371,23 @@ def latex_rows(line: doc.Line, width: float = PAGE) -> Iterator[str]:
     """Yield rows of an align environment whose right sides are broken to a width."""
     if line.left is None or line.right is None:
         return
-    for depth, parts in line.rows(width, width):
-        first, *others = map(latex, parts)
+    rows = list(line.rows(width, width))
+    is_tall = any(_is_tall(part) for _, parts in rows for part in parts)
+    for depth, parts in rows:
+        first, *others = (_sized(latex(part), is_tall) for part in parts)
         if depth:
             yield " ".join([rf"&\{'q' * depth}uad", first, *others])
         elif others:
             yield f"{first} &{' '.join(others)}"
         else:
             yield f"&{first}"
+
+
+def _sized(formula: str, is_tall: bool) -> str:
+    """Return a row whose brackets, which close in another one, are as high as what they hold."""
+    if not is_tall:
+        return formula
+    return formula.replace(r"\bigl", r"\biggl").replace(r"\bigr", r"\biggr")
 
 
 def display(line: doc.Line) -> str:
@@ -305,45 +404,65 @@ def aligned(rows: Iterable[str]) -> str:
 
 
 def _aligned(lines: Iterable[doc.Line]) -> str:
-    """Lines as words and one align environment; words behind its last row stand below it."""
-    before: list[str] = []
+    """Lines as align environments and words between them, in one ragged paragraph.
+
+    Cases that the left sides of other lines would push off the page have an environment alone.
+    """
+    all_lines = list(lines)
+    widest_left = _widest_left(all_lines)
+    parts: list[str] = []
     rows: list[str] = []
-    behind: list[str] = []
-    for sentence, formulas in _said(list(lines)):
-        if sentence and rows:
-            behind.append(sentence)
-        elif sentence:
-            before.append(sentence)
-        if formulas and behind:
-            sentences = "\\\\ ".join(behind)
-            rows.append(rf"\intertext{{{sentences}}}")
-            behind = []
-        rows += [rf"{row} \\" for row in formulas]
-    if rows:
-        rows[-1] = rows[-1].removesuffix(r" \\")
-        rows = [r"\begin{align*}", *rows, r"\end{align*}"]
-    return "\n".join([*map(_paragraph, before), *rows, *map(_paragraph, behind)])
+    sentences: list[str] = []
+    for line in all_lines:
+        sentence, formulas = _said(line, PAGE - widest_left - 3)
+        is_cases = line.right is not None and line.right.kind == "cases"
+        is_alone = is_cases and widest_left + measure(line.right or EMPTY) > PAGE
+        if sentence or is_alone:
+            parts += _environment(rows)
+            rows = []
+        if sentence:
+            sentences.append(sentence)
+        if formulas:
+            parts += _paragraph(sentences)
+            sentences = []
+            rows += formulas
+        if is_alone:
+            parts += _environment(rows)
+            rows = []
+    parts += [*_environment(rows), *_paragraph(sentences)]
+    if any(not part.startswith(r"\begin") for part in parts):
+        return "\n".join([r"{\raggedright", *parts, r"\par}"])
+    return "\n".join(parts)
 
 
-def _paragraph(words: str) -> str:
-    return rf"{{\raggedright {words}\par}}"
-
-
-def _said(lines: list[doc.Line]) -> Iterator[tuple[str, list[str]]]:
-    """Yield words that come first, and rows of formulas below them."""
+def _widest_left(lines: list[doc.Line]) -> float:
     lefts = [s.left for s in lines if s.left is not None and s.right is not None]
-    widths = (measure(left) for left in lefts if not is_wide(left))
-    width = PAGE - max(widths, default=0) - 3
-    for line in lines:
-        rows = list(latex_rows(line, width))
-        words = latex_words(line.words)
-        if not rows and line.left is None:
-            yield words, []
-        elif not rows and line.left is not None:
-            yield f"${latex(line.left)}$: {words}", []
-        elif len(rows) > 1 or (line.right and measure(line.right) + len(line.words) > width):
-            yield words, rows
-        elif words:
-            yield "", [rf"{rows[0]} \quad \text{{{words}}}"]
-        else:
-            yield "", rows
+    return max((measure(left) for left in lefts if not is_wide(left)), default=0.0)
+
+
+def _environment(rows: list[str]) -> list[str]:
+    if not rows:
+        return []
+    lines = " \\\\\n".join(rows)
+    return [f"\\begin{{align*}}\n{lines}\n\\end{{align*}}"]
+
+
+def _paragraph(sentences: list[str]) -> list[str]:
+    if not sentences:
+        return []
+    return ["\\\\\n".join(sentences)]
+
+
+def _said(line: doc.Line, width: float) -> tuple[str, list[str]]:
+    """Return the words that stand above the rows of a line, and these."""
+    rows = list(latex_rows(line, width))
+    words = latex_words(line.words)
+    if not rows and line.left is None:
+        return words, []
+    if not rows and line.left is not None:
+        return f"${latex(line.left, in_line=True)}$: {words}", []
+    if len(rows) > 1 or (line.right and measure(line.right) + len(line.words) > width):
+        return words, rows
+    if words:
+        return "", [rf"{rows[0]} \quad \text{{{words}}}"]
+    return "", rows

@@ -254,19 +254,24 @@ def in_words(sentence: str) -> str:
 
 PAGE = 62  # widths of a letter in one line of an article
 _WIDE_LEFT = 24  # of them
+_LEAST_VALUE = 20  # of them for the values of cases
 _LEAST_LEFT = 12  # of them for a left side, a brace and the words of a condition
 _OPEN = {"(": r"\bigl(", "[": r"\bigl[", "|": r"\bigl|"}
 _CLOSE = {")": r"\bigr)", "]": r"\bigr]"}
 
 
-def measure(node: Node) -> float:
-    """Return about how wide a formula is, in widths of a letter."""
-    widths = [measure(part) for part in node.parts]
+def measure(node: Node, in_line: bool = False) -> float:
+    """Return about how wide a formula is, in widths of a letter; in exponents fractions are a/b."""
+    widths = [measure(part, in_line) for part in node.parts]
     match node.kind:
+        case "fraction" if in_line:
+            brackets = 2 * (node.parts[0].level == SUM) + 2 * (node.parts[1].level != ATOM)
+            return sum(widths) + 1 + brackets
         case "fraction":
             return max(widths) + 0.5
         case "script":
-            base, below, above = widths
+            base, *_ = widths
+            below, above = (measure(part, in_line=True) for part in node.parts[1:])
             if node.parts[0].kind == "operator":
                 return base + 0.7 * (above + below)
             return base + 0.7 * max(below, above)
@@ -274,8 +279,7 @@ def measure(node: Node) -> float:
             return sum(widths) + 1
         case "cases":
             value_width = max(measure(case.parts[0]) for case in node.parts)
-            condition_width = max(measure(case.parts[1]) for case in node.parts)
-            return value_width + condition_width + 5
+            return value_width + _width_of_conditions(node) + 5
         case "operator":
             if node.text in "+−=≈≤≥<>≠∈→":
                 return 2.4
@@ -318,9 +322,13 @@ def broken(node: Node, width: float = PAGE) -> list[Node]:
     return [row(*line) for line in lines]
 
 
-def broken_case(value: Node, condition: Node) -> list[Node]:
-    """Return the value of a case as lines that fit beside a left side and its condition."""
-    return broken(value, PAGE - _LEAST_LEFT - measure(condition))
+def width_of_cases(node: Node) -> float:
+    """Return the width that is left to values between a left side and the widest condition."""
+    return max(_LEAST_VALUE, PAGE - _LEAST_LEFT - _width_of_conditions(node))
+
+
+def _width_of_conditions(node: Node) -> float:
+    return max(measure(case.parts[1], in_line=True) for case in node.parts)
 
 
 def _joint(node: Node) -> str:
@@ -328,6 +336,20 @@ def _joint(node: Node) -> str:
     if node.kind == "script":
         return node.parts[0].kind
     return node.kind
+
+
+def _leading_factors(numerator: Node) -> tuple[Node, Node]:
+    """Return the letters and numbers at the front of a product, 1 without any, and the rest."""
+    count = 0
+    if numerator.level == PRODUCT and numerator.kind == "row":
+        for part in numerator.parts[:-1]:
+            if _joint(part) not in ("number", "name", "root") or measure(part) > _LEAST_LEFT:
+                break
+            count += 1
+    if not count:
+        return number("1"), numerator
+    kept = row(*numerator.parts[:count], level=PRODUCT)
+    return kept, row(*numerator.parts[count:], level=PRODUCT)
 
 
 def _flat(node: Node, width: float) -> list[Node]:
@@ -356,8 +378,11 @@ def _flat(node: Node, width: float) -> list[Node]:
                 return [node]
             if above.level == SUM:
                 above = fence(above)
-            factors = _flat(above, width)
-            return [fraction(number("1"), below), operator("·"), *factors]
+            kept, others = _leading_factors(above)
+            factors = _flat(others, width)
+            if factors[0].text == "·":
+                factors = factors[1:]
+            return [fraction(kept, below), operator("·"), *factors]
         case "script":
             base, below, above = node.parts
             if below == EMPTY and base.text == "e":
