@@ -85,7 +85,11 @@ class Shape:
 def shape_of(density: sp.Expr, variable: sp.Symbol, support: Support) -> Shape:
     """Return what can be proved of a density by rules."""
     centre = centre_of(density, variable, support)
-    even = _NONE if centre is None else Fact(centre, RULE, f"f({centre} + y) = f({centre} − y)")
+    even = _NONE
+    if centre == 0:
+        even = Fact(centre, RULE, "f(y) = f(−y)")
+    elif centre is not None:
+        even = Fact(centre, RULE, f"f({centre} + y) = f({centre} − y)")
     body = _without_constant(density, variable, support)
     log_concave = _log_concave(body, variable, support, centre)
     if log_concave:

@@ -41,6 +41,14 @@ def _limit(expression: sp.Expr, x: sp.Symbol, end: sp.Expr, direction: str) -> s
     return sp.limit(expression, x, end, direction)
 
 
+def _derivative(expression: sp.Expr, x: sp.Symbol, at: sp.Expr, order: int) -> sp.Expr:
+    """Return a derivative at a place where the formula reads 0/0, from its Taylor series."""
+    step = sp.Symbol("h", positive=True)
+    series = sp.series(expression.subs(x, at + step), step, 0, order + 1).removeO()
+    value = sp.factorial(order) * sp.expand(series).coeff(step, order)
+    return value if value.has(sp.log) else sp.factor(value)
+
+
 def _factor(expression: sp.Expr) -> sp.Expr:
     return sp.factor(sp.together(expression))
 
@@ -48,6 +56,7 @@ def _factor(expression: sp.Expr) -> sp.Expr:
 _TASKS: dict[str, Callable[..., sp.Expr]] = {
     "integrate": _integrate,
     "limit": _limit,
+    "derivative": _derivative,
     "factor": _factor,
     "simplify": sp.simplify,
 }

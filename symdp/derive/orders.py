@@ -169,7 +169,9 @@ def value_at(cgf: CGF, tilt: sp.Expr) -> sp.Expr:
             return sp.oo
     value = cgf.expression.subs(cgf.tilt, tilt).replace(sp.hyper, hypergeometric)
     if value.has(sp.nan, sp.zoo, sp.oo, -sp.oo):
-        limit = compute("limit", (cgf.expression, cgf.tilt, tilt, "+"), _SECONDS)
+        limit = compute("derivative", (cgf.expression, cgf.tilt, tilt, 0), _SECONDS)
+        if limit is None:
+            limit = compute("limit", (cgf.expression, cgf.tilt, tilt, "+"), _SECONDS)
         if limit is None:
             raise InputError(f"K has no value found at {tilt}")
         value = limit

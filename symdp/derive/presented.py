@@ -19,6 +19,7 @@ NORMAL = sp.Function("Phi", positive=True)
 _ROUNDS = 2  # random values of the symbols, at which two forms are compared
 _DIGITS = 25  # to which they are evaluated
 _CLOSE = 1e-12  # to which they agree, relative to 1 + |value|
+_MOST_POWER = 8  # of a number within a logarithm
 _SQUARED = sp.Wild("z")
 _UNSEEN = (sp.Sum, sp.Integral, sp.Derivative)  # of which no number is asked for
 
@@ -85,7 +86,8 @@ def _without_log(node: sp.exp) -> sp.Expr:
     """e^{c log b + r} is b^c e^r."""
     powers = sp.S.One
     remaining = []
-    for term in sp.Add.make_args(sp.expand_mul(node.args[0], deep=False)):
+    terms = (sp.expand_mul(term, deep=False) for term in sp.Add.make_args(node.args[0]))
+    for term in sp.Add.make_args(sp.Add(*terms)):
         logs = [factor for factor in sp.Mul.make_args(term) if isinstance(factor, sp.log)]
         if len(logs) == 1:
             powers *= logs[0].args[0] ** (term / logs[0])
@@ -140,19 +142,140 @@ def _hyperbolic(node: sp.Add) -> sp.Expr:
 def _one_logarithm(node: sp.Add) -> sp.Expr:
     """c log(2a) − c log 2 is c log a: logarithms of numbers join others of the same factor."""
     groups: dict[sp.Expr, list[sp.Expr]] = {}
+    terms: dict[sp.Expr, list[sp.Expr]] = {}
     for term in node.args:
-        logarithm = next((f for f in sp.Mul.make_args(term) if isinstance(f, sp.log)), None)
+        logarithm = _logarithm_in(term)
         if logarithm is not None and logarithm.args[0].is_positive:
             factor = term / logarithm
             turned = -1 if factor.could_extract_minus_sign() else 1
             groups.setdefault(turned * factor, []).append(logarithm.args[0] ** turned)
+            terms.setdefault(turned * factor, []).append(term)
     joined = node
     for factor, inside in groups.items():
         if len(inside) > 1 and any(argument.is_number for argument in inside):
-            apart = sp.Add(*(factor * sp.log(argument) for argument in inside))
-            joined = sp.expand_mul(joined - apart, deep=False) + factor * sp.log(sp.Mul(*inside))
-    if sp.count_ops(joined) < sp.count_ops(node):
-        return joined
+            joined = joined - sp.Add(*terms[factor]) + _joined(factor, inside)
+    return min((node, joined), key=_length)
+
+
+def _logarithm_in(term: sp.Expr) -> sp.Expr | None:
+    return next((f for f in sp.Mul.make_args(term) if isinstance(f, sp.log)), None)
+
+
+def _joined(factor: sp.Expr, inside: list[sp.Expr]) -> sp.Expr:
+    """Return c log Π aᵢ, as −c log Π 1/aᵢ where more of them are quotients."""
+    product = sp.Mul(*inside)
+    above, below = sp.fraction(product)
+    if above == 1:
+        return -factor * sp.log(below)
+    return factor * sp.log(product)
+
+
+def _length(form: sp.Expr) -> tuple[int, int]:
+    """How long a sum of logarithms is: their number first."""
+    return len(form.atoms(sp.log)), sp.count_ops(form)
+
+
+def _logarithm_of_numbers(node: sp.Add) -> sp.Expr:
+    """Write log 3 − 2 log 2 as log(3/4)."""
+    factors: list[sp.Expr] = []
+    numbers: list[sp.Rational] = []
+    others = []
+    for term in node.args:
+        factor, logarithm = term.as_coeff_Mul()
+        if isinstance(logarithm, sp.log) and logarithm.args[0].is_Rational and factor.is_Rational:
+            factors.append(factor)
+            numbers.append(logarithm.args[0])
+        else:
+            others.append(term)
+    if len(numbers) < 2:
+        return node
+    common = sp.gcd_list(factors)
+    powers = [factor / common for factor in factors]
+    if max(map(abs, powers)) > _MOST_POWER:
+        return node
+    product = sp.Mul(*(number**power for number, power in zip(numbers, powers, strict=True)))
+    if common < 0:
+        common, product = -common, 1 / product
+    return sp.Add(*others, common * sp.log(product))
+
+
+def _numbers_in_logarithms(node: sp.Add) -> sp.Expr:
+    """Write log(2a − 2b) − log(2c − 2d) as log(a − b) − log(c − d)."""
+    contents: dict[sp.Expr, sp.Expr] = {}
+    bare: dict[sp.Expr, sp.Expr] = {}
+    for term in node.args:
+        logarithm = _logarithm_in(term)
+        if logarithm is None or not logarithm.args[0].is_Add:
+            continue
+        content, primitive = logarithm.args[0].primitive()
+        factor = term / logarithm
+        turned = -1 if factor.could_extract_minus_sign() else 1
+        before = contents.get(turned * factor, sp.S.One)
+        contents[turned * factor] = before * content**turned
+        bare[logarithm] = sp.log(primitive)
+    if not contents or any(content != 1 for content in contents.values()):
+        return node
+    return node.xreplace(bare)
+
+
+def _one_factor(node: sp.Add) -> sp.Expr:
+    """Write 2ν arsinh y + 2 arsinh y as 2(ν + 1) arsinh y."""
+    functions = [
+        {f for f in sp.Mul.make_args(term) if isinstance(f, sp.Function)} for term in node.args
+    ]
+    if not set.intersection(*functions):
+        return node
+    return min((node, sp.factor_terms(node)), key=sp.count_ops)
+
+
+def _greatest(node: sp.Max) -> sp.Expr:
+    """Write max(a/4, b/4) as max(a, b)/4."""
+    factors = {argument.as_coeff_Mul()[0] for argument in node.args}
+    if len(factors) != 1 or not min(factors).is_positive:
+        return node
+    (factor,) = factors
+    return factor * sp.Max(*(argument / factor for argument in node.args))
+
+
+def _one_power(node: sp.Mul) -> sp.Expr:
+    """Write zᵃzᵇ as z^{a + b}."""
+    exponents: dict[sp.Expr, sp.Expr] = {}
+    for factor in node.args:
+        base, power = factor.as_base_exp()
+        exponents[base] = exponents.get(base, sp.S.Zero) + power
+    if sp.E in exponents or len(exponents) == len(node.args):
+        return node
+    return sp.Mul(*(base**power for base, power in exponents.items()))
+
+
+def _of_tangents(node: sp.Add) -> sp.Expr:
+    """Write a polynomial in tanh that 1 − tanh² divides with 1/cosh²."""
+    tangents = node.atoms(sp.tanh)
+    if len(tangents) != 1:
+        return node
+    (tangent,) = tangents
+    y = sp.Dummy("y")
+    polynomial = node.xreplace({tangent: y})
+    if not polynomial.is_polynomial(y) or polynomial.has(sp.exp, sp.cosh):
+        return node
+    quotient, remainder = sp.div(polynomial, 1 - y**2, y)
+    if sp.expand(remainder) != 0:
+        return node
+    return sp.factor(quotient).xreplace({y: tangent}) * sp.cosh(tangent.args[0]) ** -2
+
+
+def _tangents_in_product(node: sp.Mul) -> sp.Expr:
+    """Write (tanh z + 1)(tanh z − 1) as −1/cosh² z, and tanh z/(1 − e^{−2z}) as 1/(1 + e^{−2z})."""
+    for tangent in node.atoms(sp.tanh):
+        z = tangent.args[0]
+        factors = set(node.args)
+        pair = {tangent + 1, tangent - 1}
+        if pair <= factors:
+            return sp.Mul(-1, sp.cosh(z) ** -2, *(factors - pair))
+        falling = sp.exp(-2 * z)
+        quotient = {tangent, 1 / (1 - falling)}
+        if quotient <= factors:
+            return sp.Mul(1 / (1 + falling), *(factors - quotient))
     return node
 
 
@@ -213,7 +336,14 @@ _RULES: tuple[tuple[type, Callable[..., sp.Expr]], ...] = (
     (sp.Abs, _absolute),
     (sp.log, _logarithm),
     (sp.Add, _hyperbolic),
+    (sp.Add, _of_tangents),
+    (sp.Add, _numbers_in_logarithms),
     (sp.Add, _one_logarithm),
+    (sp.Add, _logarithm_of_numbers),
+    (sp.Add, _one_factor),
+    (sp.Max, _greatest),
+    (sp.Mul, _tangents_in_product),
+    (sp.Mul, _one_power),
     (sp.Mul, _one_exponential),
     (sp.Mul, _content),
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING
 
 import mpmath
@@ -23,6 +23,7 @@ from symdp.density.pieces import pieces
 from symdp.density.signs import interior_point, random_values
 from symdp.derive.asymptotics import (
     LEVEL,
+    PLACE,
     QUANTILE,
     EpsilonAsymptotics,
     Expansion,
@@ -168,7 +169,9 @@ def cumulant_at(d: HasCGF, order: int, at: sp.Expr | int) -> sp.Expr:
     value = derivative.subs(d.cgf.tilt, tilt)
     if value.has(sp.nan, sp.zoo, sp.oo, -sp.oo):
         seconds = min(_SECONDS_OF_A_LIMIT, max(_LEAST, d.clock.left))
-        limit = compute("limit", (derivative, d.cgf.tilt, tilt, "+"), seconds)
+        limit = compute("derivative", (closed_form(d), d.cgf.tilt, tilt, order), seconds)
+        if limit is None:
+            limit = compute("limit", (derivative, d.cgf.tilt, tilt, "+"), seconds)
         if limit is None:
             raise InputError(f"the cumulant of order {order} has no value found at {tilt}")
         return limit
@@ -190,21 +193,33 @@ def asymptotics(d: PrivacyLoss, order: int = 1, substitute: bool = False) -> tup
         central = replace(
             central, log_delta=central.log_delta + COUNT * sp.log(1 - d.mass_at_infinity)
         )
-    regimes = (central, *others)
+    fixed, large = others
+    middle = _mirrored_tilt(d)
+    if middle is not None:
+        fixed = fixed.put({PLACE: middle})
+    regimes = (central, fixed, large)
     if not substitute:
         return regimes
-    levels = {"fixed": sp.S.Zero, "large": LEVEL}
-    places = {name: invert_slope(d, level) for name, level in levels.items()}
-    return tuple(
-        substituted(
-            expansion,
-            lambda j: cumulant_at(d, j, 0),
-            lambda j: closed_derivative(d, j) if j else closed_form(d),
-            d.cgf.tilt,
-            places.get(expansion.regime),
-        )
-        for expansion in regimes
-    )
+    tilt = d.cgf.tilt
+    put = partial(substituted, at_zero=lambda j: cumulant_at(d, j, 0), tilt=tilt)
+    free = partial(put, derivative=lambda j: closed_derivative(d, j) if j else closed_form(d))
+    if middle is None:
+        fixed = free(fixed, place=invert_slope(d, sp.S.Zero))
+    else:
+        with suppress(InputError):  # where K reads 0/0 at −1/2 and no limit was found
+            fixed = put(
+                fixed,
+                derivative=lambda j: cumulant_at(d, j, middle) if j else value_at(d.cgf, middle),
+                place=middle,
+            )
+    return free(central, place=None), fixed, free(large, place=invert_slope(d, LEVEL))
+
+
+def _mirrored_tilt(d: PrivacyLoss) -> sp.Expr | None:
+    """Return −1/2, where K(t) = K(−1 − t) has its least value, if both directions are alike."""
+    if d.dominating_direction.value == "both":
+        return -sp.S.Half
+    return None
 
 
 def epsilon_asymptotics(

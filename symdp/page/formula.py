@@ -143,6 +143,12 @@ def terms_in_order(e: sp.Add) -> list[sp.Expr]:
 
 
 def _sum(e: sp.Add) -> Node:
+    """Set a sum; terms with one denominator, a number, are one fraction: (x + 1)/2."""
+    denominator = _common_denominator(e)
+    if denominator != 1:
+        return fraction(
+            _sum(sp.Add(*(term * denominator for term in e.args))), _number(denominator)
+        )
     parts: list[Node] = []
     for term in terms_in_order(e):
         if term.is_Mul:
@@ -156,6 +162,19 @@ def _sum(e: sp.Add) -> Node:
         else:
             parts.append(part)
     return row(*parts, level=SUM)
+
+
+def _common_denominator(e: sp.Add) -> sp.Integer:
+    """Return what all terms are divided by, where that is one number and they hold no other."""
+    denominators = set()
+    for term in e.args:
+        factor, others = term.as_coeff_Mul()
+        if not factor.is_Rational or sp.fraction(others)[1] != 1:
+            return sp.S.One
+        denominators.add(factor.q)
+    if len(denominators) > 1 or all(term.could_extract_minus_sign() for term in e.args):
+        return sp.S.One
+    return sp.Integer(denominators.pop())
 
 
 def _is_minus(node: Node) -> bool:

@@ -183,7 +183,7 @@ def _written(node: Node, is_small: bool) -> str:
             return f"<mrow>{left}{parts[1]}{right}</mrow>"
         case "cases":
             width = width_of_cases(node)
-            rows = "".join(_case(*case.parts, width) for case in node.parts)
+            rows = "".join(_case(case.parts[0], case.parts[1], width) for case in node.parts)
             brace = '<mo stretchy="true" form="prefix">{</mo>'
             return f"<mrow>{brace}<mtable>{rows}</mtable></mrow>"
     return _operator(node.text)

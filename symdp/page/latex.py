@@ -23,6 +23,7 @@ from symdp.page.node import (
 _LEVELS = {2: "subsection*", 3: "subsection*", 4: "subsubsection*"}  # an author's numbers stay
 _LETTERS = {letter: f"\\{word}" for letter, word in GREEK_NAMES.items()} | {
     "ε": r"\varepsilon", "φ": r"\varphi", "∞": r"\infty", "Φ̄": r"\bar{\Phi}", "ℓ": r"\ell",
+    "ℤ": r"\mathbf{Z}",
 }  # fmt: skip
 _FUNCTIONS = {
     "log", "exp", "inf", "sup", "min", "max", "sinh", "cosh", "tanh", "coth", "sin", "cos",

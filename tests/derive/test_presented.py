@@ -37,6 +37,20 @@ ROOT = sp.sqrt(1 + 4 * A**2)
         (sp.log((A**2 + (ROOT - 1) ** 2 / 4) / (A**2 + (ROOT + 1) ** 2 / 4)),
          -2 * sp.asinh(1 / (2 * A))),
         (B * sp.log(2 * A) - B * sp.log(2), B * sp.log(A)),
+        (sp.log(3) - 2 * sp.log(2), sp.log(sp.Rational(3, 4))),
+        (A - sp.log(B) / 2 - sp.log(sp.pi) / 2 - sp.log(2) / 2, A - sp.log(2 * sp.pi * B) / 2),
+        (2 * sp.log(2 * B + 1) - 2 * sp.log(B) - 2 * sp.log(2) + A,
+         A + 2 * sp.log((2 * B + 1) / (2 * B))),
+        (sp.log(2 * sp.erf(A) + 2 * B) - sp.log(2 * T + 2 * U),
+         sp.log(sp.erf(A) + B) - sp.log(T + U)),
+        (sp.tanh(B / 2) / (1 - sp.exp(-B)), 1 / (1 + sp.exp(-B))),
+        (A * (sp.tanh(B) - 1) * (sp.tanh(B) + 1), -A * sp.cosh(B) ** -2),
+        (4 * sp.tanh(B) ** 2 - 3 * sp.tanh(B) ** 4 - 1,
+         (3 * sp.tanh(B) ** 2 - 1) * sp.cosh(B) ** -2),
+        (sp.Max(sp.exp(A) / 4, sp.exp(-B) / 4), sp.Max(sp.exp(A), sp.exp(-B)) / 4),
+        ((X - A) ** T * (X - A) ** (-T - 1), 1 / (X - A)),
+        (2 * B * sp.asinh(A) + 2 * sp.asinh(A), sp.Mul(2, B + 1, sp.asinh(A), evaluate=False)),
+        (sp.exp((B * sp.log(A + 1) + T) / B - U), (A + 1) * sp.exp(T / B - U)),
     ],
 )  # fmt: skip
 def test_a_formula_becomes_the_short_one_of_the_same_value(written, short):
@@ -47,6 +61,7 @@ def test_a_formula_becomes_the_short_one_of_the_same_value(written, short):
         B: sp.Rational(5, 3),
         T: sp.Rational(2, 9),
         U: sp.Rational(4, 5),
+        X: sp.Rational(8, 5),
     }
     assert abs((found - written).subs(values).evalf(30)) < 1e-25
 
@@ -206,3 +221,40 @@ def test_a_part_has_one_name_in_a_section_and_is_explained_once():
     names = [text(name) for name, _ in shown]
     assert len(names) == len(set(names)) > 2
     assert sum(len(line.where) for line in section.lines) > len(shown)  # alone, each says its own
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "density"),
+    [
+        ("laplace", {"b": "3/2"}, lambda x: mpmath.exp(-abs(x) / 1.5) / 3),
+        ("logistic", {"s": "5/4"}, lambda x: mpmath.sech(x / 2.5) ** 2 / 5),
+    ],
+)
+def test_of_mirrored_laws_the_tilt_at_a_fixed_epsilon_is_minus_a_half(name, values, density):
+    """K(t) = K(−1 − t): log(1 − δ) is elementary, with ∫ √(PQ) and the variance at −1/2."""
+    d = symdp.derive(getattr(symdp.mechanisms, name)(**values)).cases[0]
+    _, fixed, _ = d.asymptotics(0, substitute=True)
+    ends = [-mpmath.inf, 0, 0.5, 1, mpmath.inf]
+
+    def moment(power):
+        def inside(x):
+            p, q = density(x - 1), density(x)
+            return mpmath.sqrt(p * q) * mpmath.log(p / q) ** power
+
+        return mpmath.quad(inside, ends)
+
+    n = 40
+    epsilon = mpmath.mpf(7) / 10
+    mass = moment(0)
+    square = moment(2) / mass
+    truth = n * mpmath.log(mass) + epsilon / 2 - mpmath.log(mpmath.pi * n * square / 8) / 2
+    numbers = {"n": n, "epsilon": sp.Rational(7, 10)}
+    formula = fixed.log_delta
+    put = formula.subs({symbol: numbers[symbol.name] for symbol in formula.free_symbols})
+    assert abs(mpmath.mpmathify(put.evalf(20)) - truth) < 1e-12
+
+
+def test_a_loss_of_a_log_concave_density_is_monotone_by_that_fact():
+    box = symdp.Mechanism.additive((sp.erf(X + 3) - sp.erf(X - 3)) / 12, X, 1)
+    words = [line.words for line in loss_lines(symdp.derive(box).cases[0])]
+    assert "ℓ does not fall, as the density is log-concave" in words

@@ -28,7 +28,7 @@ COMMANDS = (
     "delta sigma kappa lambda rho omega ell Phi varphi bar infty pi cdot le ge ne approx in to "
     "dots int sum mathrm quad qquad begin end intertext paragraph allowdisplaybreaks tau eta nu "
     "alpha xi theta binom bigl bigr vert textbar textless textgreater textasciicircum Gamma Sigma "
-    "raggedright par propto surd displaystyle subsection subsubsection "
+    "biggl biggr raggedright par propto surd displaystyle subsection subsubsection "
     "| \\ { } _ , % & $"
 )
 
@@ -43,7 +43,8 @@ COMMANDS = (
         (1 / (2 * s**2), "1/(2σ²)", "1/(2*sigma^2)"),
         (sp.sqrt(2) / 2, "1/√2", "1/sqrt(2)"),
         ((t + 1) ** sp.Rational(3, 2), "(t + 1)^(3/2)", "(t + 1)^(3/2)"),
-        (-(1 - a) / 2, "α/2 − 1/2", "alpha/2 - 1/2"),
+        (-(1 - a) / 2, "(α − 1)/2", "(alpha - 1)/2"),
+        (a / 2 + sp.Rational(1, 3), "α/2 + 1/3", "alpha/2 + 1/3"),
         (sp.log(t) ** 2, "log²(t)", "log^2(t)"),
         (sp.hyper((a, -2 * t), (t + 1,), -1 / a), "₂F₁(α, −2t; t + 1; −1/α)",
          "_2F_1(alpha, -2*t; t + 1; -1/alpha)"),

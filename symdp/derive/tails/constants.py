@@ -62,13 +62,13 @@ def _sums(d: PrivacyLoss) -> Iterator[TailConstant]:
     means = {under: _tried(d, partial(_mean_loss, d, under), None) for under in ("P", "Q")}
     drift = means["Q"]
     yield TailConstant(
-        "loss_width", "τ", "sup ℓ − inf ℓ of the finite loss", *tau, (),
+        "loss_width", "τ", "= sup ℓ − inf ℓ of the finite loss", *tau, (),
         TailRule("formula"), d,
     )  # fmt: skip
     why = _NO_CLOSED if d.cgf.expression is None else "no closed form of K′(−1) was found"
     eta: _Formula = (None, why) if drift is None else (-drift, "")
     yield TailConstant(
-        "loss_drift", "η", "−E_Q ℓ of the finite loss", *eta, (), TailRule("drift"), d
+        "loss_drift", "η", "= −E_Q ℓ of the finite loss", *eta, (), TailRule("drift"), d
     )
     bounded = width is not None and not width.is_infinite
     open_ = _NO_RANGE if width is None else "the loss is unbounded"
@@ -149,8 +149,7 @@ def _exponential(d: PrivacyLoss) -> Iterator[TailConstant]:
         yield TailConstant(
             f"sub_exponential_scale_{under.lower()}",
             f"α_{under}",
-            "twice the inverse distance from the base tilt to the nearer end of the CGF's domain, "
-            "1 where there is no end",
+            _of_scale(under),
             scale, reason, (), TailRule("formula"), d,
         )  # fmt: skip
         yield TailConstant(
@@ -162,6 +161,11 @@ def _exponential(d: PrivacyLoss) -> Iterator[TailConstant]:
             TailRule("sub-exponential", under, scale),
             d,
         )
+
+
+def _of_scale(under: str) -> str:
+    base = {"P": "0", "Q": "−1"}[under]
+    return f"= 2/(the distance of {base} from the nearer end of K's domain), 1 where it has no end"
 
 
 def _scale(d: PrivacyLoss, base: int) -> _Formula:
@@ -242,18 +246,23 @@ def _of_one_tilt(d: PrivacyLoss) -> Iterator[TailConstant]:
     third, reason = _tried(d, partial(_third, d), _LATE)
     ratio, why = (None, reason) if third is None else _standardised(third, cumulant(d, 2))
     yield TailConstant(
-        "third_moment", "P_t", "E_t|ℓ − E_t ℓ|³ under dP_t ∝ e^(tℓ)dP", third, reason, ("t",),
+        "third_moment", "P_t", "= E_t|ℓ − E_t ℓ|³ under dP_t ∝ e^(tℓ)dP", third, reason, ("t",),
         TailRule("third moment"), d,
     )  # fmt: skip
     yield TailConstant(
-        "berry_esseen", "P_t/K″(t)^{3/2}", "E_t|ℓ − E_t ℓ|³ / Var_t(ℓ)^(3/2)", ratio, why,
+        "berry_esseen", "P_t/K″(t)^{3/2}", "= E_t|ℓ − E_t ℓ|³ / Var_t(ℓ)^(3/2)", ratio, why,
         ("t",), TailRule("berry-esseen"), d,
     )  # fmt: skip
+    continuous = "|φ_t(y)|"
+    meaning = ""
+    if d.atoms:
+        continuous = "|φ_t(y) − A_t(y)|"
+        meaning = ", A_t what atoms add"
     for order in ORDERS:
         yield TailConstant(
             f"van_der_corput_{order}",
             f"V_{order}",
-            f"|φ_t(y) − A_t(y)| ≤ V/|y|{_POWERS[order]}, A_t what atoms add; "
+            f"{continuous} ≤ V_{order}/|y|{_POWERS[order]}{meaning}; "
             "values are proved for 0 < |y| ≤ 2⁴⁰",
             *_tried(d, partial(van_der_corput_formula, d, order), _LATE),
             ("t",),
@@ -263,7 +272,7 @@ def _of_one_tilt(d: PrivacyLoss) -> Iterator[TailConstant]:
     why = DISCRETE if d.pair.is_discrete else "what is left out around turning points depends on y"
     yield TailConstant(
         "van_der_corput_split", "V_“split”(y)",
-        "|φ_t(y) − A_t(y)| at one frequency y, also where the loss turns", None, why,
+        f"{continuous} ≤ V_split(y) at one frequency y, also where the loss turns", None, why,
         ("t", "frequency"), TailRule("split"), d,
     )  # fmt: skip
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, cast
 
@@ -11,6 +12,7 @@ import sympy as sp
 
 from symdp.balls.modes import one_mode
 from symdp.density.shapes import shape_of
+from symdp.density.signs import random_values
 from symdp.derive import series
 from symdp.derive.child import GIVES_UP, or_reason
 from symdp.derive.orders import cumulant_in_moments, sampled_pair
@@ -25,7 +27,17 @@ from symdp.model.fact import AUTHOR, BALLS, RULE, VALUES, Fact
 from symdp.model.sampling import Noise, Radial
 from symdp.page.document import Line, Section, sentence
 from symdp.page.formula import equation, layout, read, shown
-from symdp.page.node import PRODUCT, Node, fence, in_words, listed, operator, row, text
+from symdp.page.node import (
+    PRODUCT,
+    Node,
+    fence,
+    in_words,
+    listed,
+    measure,
+    operator,
+    row,
+    text,
+)
 from symdp.questions.accounted import has_one_shift
 
 if TYPE_CHECKING:
@@ -41,6 +53,7 @@ _FEW = 4  # whole numbers beside the first of a set that is written out
 CUMULANTS = 4  # shown at t = 0
 _CLOSED_MOMENTS = 3  # of a loss whose K has no closed form: the fourth is no formula to read
 _SECONDS = 4.0  # of work for what numbers show
+_TWO_PLACES = (-1, 2)  # at which a loss that is monotone is compared
 _RATE_ORDER = 4  # powers of a sampling rate looked through for a leading term
 _LEAST_FOR_MEAN = 3.0  # seconds: it takes one or two where it is found
 # of the clock, and seconds, for one formula
@@ -79,14 +92,15 @@ def tried(d: HasCGF, what: str, work: Callable[[], Iterable[Line]]) -> list[Line
 def mechanism_section(d: PrivacyLoss | VectorDerivation) -> Section:
     """Return the densities, the sampling, the neighbours and why the pair dominates."""
     m = d.mechanism
-    lines = [sentence(f"{ASSUMED}{text}") for text in m.assumptions]
+    lines = [sentence(in_words(f"{ASSUMED}{text}")) for text in m.assumptions]
     lines += vector_lines(m)
     if not isinstance(d, VectorDerivation):
         lines += _densities(d)
     scheme = "none"
     if m.sampling:
         scheme = m.sampling.scheme
-        lines.append(sentence(f"sampling: {m.sampling.describe().replace('_', ' ')}"))
+        described = m.sampling.describe().replace("_", " ").replace("poisson", "Poisson")
+        lines.append(sentence(f"sampling: {described}"))
     units = {
         "add_remove": "one record added or removed",
         "substitution": "one record's value changed",
@@ -128,9 +142,10 @@ def _of_smaller_shifts(m: Mechanism) -> str:
     """Say whether the pair dominates every smaller shift too, from the facts."""
     fact = one_mode(m)
     if fact:
+        reason, _, _ = fact.reason.partition(":")  # what lies behind it is among the facts
         return (
-            f"this noise has one mode, so that it dominates every smaller shift, as a half-line "
-            f"shifts with it ({fact.reason})"
+            "this noise has one mode, so that it dominates every smaller shift, as a half-line "
+            f"shifts with it ({reason})"
         )
     if has_one_shift(m):
         return "there is no smaller shift, as outputs are whole numbers"
@@ -142,7 +157,14 @@ def _of_smaller_shifts(m: Mechanism) -> str:
 
 def facts_section(d: PrivacyLoss | VectorDerivation) -> Section:
     """Return what is known of the shape of the noise: each fact, how it is known, and why."""
-    lines = [sentence(in_words(_fact_text(name, fact))) for name, fact in facts(d.mechanism)]
+    lines = []
+    reasons: list[str] = []
+    for name, fact in facts(d.mechanism):
+        reason = fact.reason
+        for before in reasons:  # that it is log-concave has its reason on the line above
+            reason = reason.removesuffix(f": {before}")
+        reasons.append(fact.reason)
+        lines.append(sentence(in_words(_fact_text(name, replace(fact, reason=reason)))))
     return Section("facts", "Facts", tuple(lines))
 
 
@@ -284,9 +306,27 @@ def loss_lines(d: PrivacyLoss) -> list[Line]:
 def _slope_lines(d: PrivacyLoss) -> Iterator[Line]:
     """Say on each piece whether the loss rises, falls or is constant."""
     for piece in d.pieces:
-        if piece.place is None:
-            slope = piece.slope.replace("unknown", "smooth; whether it is monotone was not decided")
-            yield Line(_inside(d.variable, piece), None, f"ℓ is {slope}")
+        if piece.place is not None:
+            continue
+        words = f"ℓ is {piece.slope}"
+        if piece.slope == "unknown":
+            words = _slope_by_shape(d) or "ℓ is smooth; whether it is monotone was not decided"
+        yield Line(_inside(d.variable, piece), None, words)
+
+
+def _slope_by_shape(d: PrivacyLoss) -> str:
+    """Say that ℓ is monotone where a log-concave density was shifted: (log f)′ does not rise."""
+    m = d.mechanism
+    if not isinstance(m.source, Noise) or d.pair.alternatives:
+        return ""
+    if not shape_of(m.source.density, m.variable, m.support).log_concave:
+        return ""
+    values = random_values(d.loss.free_symbols - {d.variable}, 0, d.below_one)
+    low, high = (d.loss.subs(d.variable, at).subs(values).evalf() for at in _TWO_PLACES)
+    if not (low.is_real and high.is_real) or low == high:
+        return ""
+    verb = "fall" if low < high else "rise"
+    return f"ℓ does not {verb}, as the density is log-concave"
 
 
 def _gaps(d: PrivacyLoss) -> Iterator[str]:
@@ -318,8 +358,10 @@ def _inside(x: sp.Symbol, piece: Piece | MassRule) -> Node:
     at = layout(x)
     low = piece.lower
     high = piece.upper
-    if not x.is_integer or (low.is_infinite and high.is_infinite):
+    if not x.is_integer:
         return read("{} ∈ ({}, {})", at, low, high)
+    if low.is_infinite and high.is_infinite:
+        return read("{} ∈ ℤ", at)
     if low == high:
         return read("{} = {}", at, low)
     if high.is_infinite:
@@ -413,6 +455,8 @@ def law_lines(d: PrivacyLoss) -> list[Line]:
         left = read(f"{name}({{}})", s)
         if law.expression is None:
             lines.append(equation(left, law.reason))
+        elif name == "ω":
+            lines.append(equation(left, _shorter_density(d, law.expression)))
         else:
             lines.append(equation(left, law.expression))
     for rule in d.mass_rules:
@@ -422,6 +466,21 @@ def law_lines(d: PrivacyLoss) -> list[Line]:
             left = read("P(ℓ ≤ {}), {}", rule.loss, domain)
             lines.append(equation(left, rule.at_most))
     return lines
+
+
+def _shorter_density(d: PrivacyLoss, density: sp.Expr) -> sp.Expr:
+    """Return ω, or F′ where that is written in fewer letters."""
+    distribution = d.pld_cdf.expression
+    if not (isinstance(distribution, sp.Piecewise) and isinstance(density, sp.Piecewise)):
+        return density
+    s = d.pld_density.loss
+    rows = [(sp.diff(value, s), condition) for value, condition in distribution.args]
+    if [condition for _, condition in rows] != [condition for _, condition in density.args]:
+        return density
+    slope = sp.Piecewise(*rows, evaluate=False)
+    if slope.has(sp.Derivative, sp.Subs):
+        return density
+    return min((density, slope), key=lambda form: len(text(layout(presented(shown(form))))))
 
 
 def cgf_section(d: PrivacyLoss, order: int) -> Section:
@@ -595,9 +654,15 @@ def _closed_at_zero(d: PrivacyLoss) -> Iterator[Line]:
     skewness = third / variance ** sp.Rational(3, 2)
     forms = (sp.factor_terms(skewness), tidy.factor(presented(skewness)))
     shortest = min(forms, key=sp.count_ops)
-    yield equation("κ₃/κ₂^{3/2}", shortest, words="skewness")
     excess = sp.factor_terms(fourth / variance**2)
-    yield equation("κ₄/κ₂²", excess, words="excess")
+    for name, ratio, words in (
+        ("κ₃/κ₂^{3/2}", shortest, "skewness"),
+        ("κ₄/κ₂²", excess, "excess"),
+    ):
+        line = equation(name, ratio, words=words)
+        width = measure(layout(presented(ratio))) + len(words)
+        if width <= line.room:  # else it is left to the two lines above
+            yield line
 
 
 # κ₂, κ₃ and κ₄ in the moments about 0.

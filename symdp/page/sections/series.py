@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -18,7 +18,7 @@ import sympy as sp
 from symdp.density.exponential_sum import REFUSALS, ExponentialSum, Polynomial, read_exponential_sum
 from symdp.density.signs import random_values, sign_of
 from symdp.derive import series
-from symdp.derive.asymptotics import LEVEL, PLACE
+from symdp.derive.asymptotics import LEVEL, PLACE, Expansion, at_place
 from symdp.derive.presented import NORMAL
 from symdp.derive.records import COUNT, EPSILON
 from symdp.errors import InputError
@@ -32,7 +32,7 @@ from symdp.expansion import (
 from symdp.interrupt import attempt
 from symdp.page.document import Line, Section, sentence
 from symdp.page.formula import equation, layout, read
-from symdp.page.node import in_words, row, text
+from symdp.page.node import in_words, measure, row, text
 from symdp.page.sections.loss import LEAST, SHARE, finite_lines, tried
 
 if TYPE_CHECKING:
@@ -378,6 +378,7 @@ _SIGNS = ", if κ₁ > 0 > K′(−1)"  # which is so where K vanishes at 0 and 
 
 def _regimes(d: PrivacyLoss, *, substitute: bool) -> list[Line]:
     try:
+        in_cumulants = series.asymptotics(d, 0)
         expansions = series.asymptotics(d, 0, substitute)
     except InputError:
         return []
@@ -390,14 +391,21 @@ def _regimes(d: PrivacyLoss, *, substitute: bool) -> list[Line]:
         log_delta = "log(δ − 1 + (1 − δ_∞)^n)"
     names = {PLACE: sp.Symbol("theta", real=True), LEVEL: sp.Symbol("r", real=True)}
     lines: list[Line] = []
-    for expansion in expansions:
+    for general, closed in zip(in_cumulants, expansions, strict=True):
+        expansion = _readable(general, closed)
         level, words = _SAID[expansion.regime]
         if level:
             lines.append(equation("ε", level, words=words))
         else:  # at fixed ε
             lines.append(sentence(f"{words}{signs}:"))
+        is_mirrored = expansion.regime == "fixed" and general.condition is None
+        if is_mirrored and expansion.log_delta is not None and expansion.log_delta.has(at_place(0)):
+            lines.append(equation("θ", -sp.S.Half, words="where K is least, as K(t) = K(−1 − t)"))
         if expansion.condition is not None:
-            lines.append(equation("K′(θ)", expansion.condition.rhs.xreplace(names)))
+            name = "K′(θ)"
+            if expansion.condition.lhs == PLACE:
+                name = "θ"
+            lines.append(equation(name, expansion.condition.rhs.xreplace(names)))
         lines.append(equation("t₀", expansion.tilt.xreplace(names), relation="≈"))
         if expansion.log_delta is not None:
             left = log_delta
@@ -405,6 +413,16 @@ def _regimes(d: PrivacyLoss, *, substitute: bool) -> list[Line]:
                 left = "log(1 − δ)"
             lines.append(equation(left, expansion.log_delta.xreplace(names), relation="≈"))
     return lines
+
+
+def _readable(general: Expansion, closed: Expansion) -> Expansion:
+    """Return an expansion with K put in, but log δ in K_j where it is longer than two lines."""
+    if closed.log_delta is None or len(text(layout(closed.log_delta))) <= 2 * _ONE_LINE:
+        return closed
+    condition = general.condition
+    if general.regime == "large" and closed.condition is None:
+        condition = sp.Eq(PLACE, closed.tilt)
+    return replace(closed, tilt=general.tilt, log_delta=general.log_delta, condition=condition)
 
 
 def many_steps(d: PrivacyLoss) -> sp.Expr | str:
@@ -443,8 +461,10 @@ def tails_section(d: PrivacyLoss, tails: Tails, values: Mapping[str, str] | None
         if values is not None and right is not None and right.has(sp.zoo, sp.nan):
             right = None
         if right is not None:
-            words = constant.bounds
-            lines.append(equation(constant.notation, right, words=words, note=note))
+            line = equation(constant.notation, right, words=constant.bounds, note=note)
+            is_quotient = constant.name == "berry_esseen"  # of two formulas that stand above
+            if not (is_quotient and measure(layout(right)) > line.room):
+                lines.append(line)
         elif note:
             lines.append(equation(constant.notation, constant.bounds, note=note))
         else:
