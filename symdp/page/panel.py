@@ -499,7 +499,7 @@ names = runpy.run_path(sys.argv[1])
 for line in sys.stdin:
     count, values, direction, epsilons, width = json.loads(line)
     try:
-        laws = names["_laws"](count, values, direction)
+        laws = names["_laws_of"](count, values, direction)
         for law in laws:
             law.near = width
         logs = [names["_log_delta"](laws, epsilon) for epsilon in epsilons]
