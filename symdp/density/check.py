@@ -317,10 +317,11 @@ def _shells(height: Height, end: Fraction, other: Fraction, floor: float) -> lis
 
 def _log_size(heights: dict[Fraction, float], ordered: Sequence[Fraction]) -> float:
     """Log of the largest panel, width times its lower height, of a grid."""
-    return max(
-        min(heights[left], heights[right]) + _log_of_width(right - left)
-        for left, right in pairwise(ordered)
-    )
+    log_panels = []
+    for left, right in pairwise(ordered):
+        lower_height = min(heights[left], heights[right])
+        log_panels.append(lower_height + _log_of_width(right - left))
+    return max(log_panels)
 
 
 def tilts_to_check(
@@ -328,14 +329,17 @@ def tilts_to_check(
 ) -> tuple[sp.Rational, ...]:
     """Return two random rational tilts, one in each half of the domain of K."""
     chance = random.Random(seed)
-    ends = [end.subs(values) for end in domain or (sp.S.NegativeOne, sp.S.Zero)]
-    low = max(sp.Rational(-7, 2), _inner(ends[0], sp.Rational(1, 4)))
-    high = min(sp.Rational(7, 2), _inner(ends[1], -sp.Rational(1, 4)))
+    lower, upper = domain or (sp.S.NegativeOne, sp.S.Zero)
+    quarter = sp.Rational(1, 4)
+    farthest = sp.Rational(7, 2)
+    low = max(-farthest, _inner(lower.subs(values), quarter))
+    high = min(farthest, _inner(upper.subs(values), -quarter))
     tilts: list[sp.Rational] = []
     for half in range(2):
         tilt = sp.S.Zero
         while tilt in (0, -1):  # K is known there
-            share = (half + sp.Rational(chance.randint(1, 22), 23)) / 2
+            place = sp.Rational(chance.randint(1, 22), 23)
+            share = (half + place) / 2
             tilt = low + share * (high - low)
         tilts.append(tilt)
     return tuple(tilts)
@@ -358,12 +362,15 @@ def off_the_axis(cgf: sp.Expr, tilt: sp.Symbol, at: sp.Rational, seed: int) -> s
     Much further out M(at + iy) would be too small, beside M(at), to check anything.
     """
     chance = random.Random(seed)
-    variance = sp.re(sp.diff(cgf, tilt, 2).subs(tilt, at).evalf(10, maxn=400))
+    second_derivative = sp.diff(cgf, tilt, 2).subs(tilt, at)
+    variance = sp.re(second_derivative.evalf(10, maxn=400))
     spread = sp.S.One
     if variance.is_Float:
-        spread = max(sp.S.One, sp.sqrt(abs(variance)))
+        deviation = sp.sqrt(abs(variance))
+        spread = max(sp.S.One, deviation)
     size = sp.Rational(chance.randint(5, 20), 7) / spread
-    return at + sp.I * sp.Rational(str(size.evalf(3)))
+    y = sp.Rational(str(size.evalf(3)))
+    return at + sp.I * y
 
 
 def agrees(

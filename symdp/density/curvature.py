@@ -196,18 +196,18 @@ class Curvature:
         slope = sign_of_bound(rate)
         if slope is None:
             return Run(-sp.oo, sp.oo, None, 0)
-        scaled = _scaled_run(Run(self.lower, self.upper, 1, 0), rate)
-        return Run(_added([scaled.low, constant]), _added([scaled.high, constant]), slope, 0)
+        line = Run(self.lower, self.upper, 1, 0)
+        scaled = _scaled_run(line, rate)
+        low = _added([scaled.low, constant])
+        high = _added([scaled.high, constant])
+        return Run(low, high, slope, 0)
 
     def _run_of_sum(self, runs: list[Run]) -> Run:
         low = _added(run.low for run in runs)
         high = _added(run.high for run in runs)
-        return Run(
-            low,
-            high,
-            _common_sign(run.slope for run in runs),
-            _common_sign(run.bend for run in runs),
-        )
+        slope = _common_sign(run.slope for run in runs)
+        bend = _common_sign(run.bend for run in runs)
+        return Run(low, high, slope, bend)
 
     def _run_of_product(self, e: sp.Expr) -> Run:
         constant, moving = e.as_independent(self.x, as_Add=False)
@@ -285,20 +285,26 @@ class Curvature:
         run = _compose(function, inner)
         bounds = [run.low, run.high]
         for index, bound in enumerate((inner.low, inner.high)):
-            if sign_of_bound(bound) == 1 and not bound.is_infinite:
-                bounds[index if sign > 0 else 1 - index] = bound**exponent
+            is_positive = sign_of_bound(bound) == 1
+            if is_positive and not bound.is_infinite:
+                side = index if sign > 0 else 1 - index
+                bounds[side] = bound**exponent
         low, high = bounds
         return Run(low, high, run.slope, run.bend)
 
     def _extreme(self, e: sp.Expr) -> Run:
         runs = [self._real_run(part) for part in e.args]
-        wanted = 1 if isinstance(e, sp.Max) else -1
-        bend = wanted if all(run.bend in (0, wanted) for run in runs) else None
-        pick = type(e)
-        low = pick(*(run.low for run in runs))
-        return Run(
-            low, pick(*(run.high for run in runs)), _common_sign(r.slope for r in runs), bend
-        )
+        wanted = -1
+        if isinstance(e, sp.Max):
+            wanted = 1
+        bend = None
+        if all(run.bend in (0, wanted) for run in runs):
+            bend = wanted
+        extreme = type(e)
+        low = extreme(*(run.low for run in runs))
+        high = extreme(*(run.high for run in runs))
+        slope = _common_sign(run.slope for run in runs)
+        return Run(low, high, slope, bend)
 
     def _bessel(self, e: sp.Expr) -> Run:
         order, z = e.args
@@ -312,11 +318,17 @@ class Curvature:
     def _cosine(self, inner: Run) -> Run:
         """Return the run of cos u, which falls on [0, π] and is concave on [−π/2, π/2]."""
         slope = None
-        if _lies_within(inner, sp.pi) and (inner.is_nonnegative or inner.is_nonpositive):
-            slope = _times(-1 if inner.is_nonnegative else 1, inner.slope)
+        if _lies_within(inner, sp.pi):
+            if inner.is_nonnegative:
+                slope = _times(-1, inner.slope)
+            elif inner.is_nonpositive:
+                slope = _times(1, inner.slope)
         if not _lies_within(inner, sp.pi / 2):
             return Run(-sp.S.One, sp.S.One, slope, None)
-        return Run(sp.S.Zero, sp.S.One, slope, -1 if inner.bend == 0 else None)
+        bend = None
+        if inner.bend == 0:
+            bend = -1
+        return Run(sp.S.Zero, sp.S.One, slope, bend)
 
     def _run_of_function(self, function: _Function, name: type[sp.Basic], argument: sp.Expr) -> Run:
         inner = self._real_run(argument)
@@ -371,16 +383,19 @@ class Curvature:
         for bessel in [factor for factor in factors if isinstance(factor, sp.besselk)]:
             order, z = bessel.args
             for power in factors:
+                if power is bessel:
+                    continue
                 base, exponent = power.as_base_exp()
-                is_of_order = tidy.bounded(sp.cancel, base / z).free_symbols.isdisjoint({self.x})
-                if power is bessel or not is_of_order or sp.expand(exponent - order) != 0:
+                ratio = tidy.bounded(sp.cancel, base / z)
+                if self.x in ratio.free_symbols or sp.expand(exponent - order) != 0:
                     continue
                 # z^ν K_ν(z), ν ≥ 1/2, is the density of a difference of Gamma variables.
                 if sign_of(order - sp.S.Half) in (0, 1) and self.run(z).bend == 0:
                     factors = [f for f in factors if f is not bessel and f is not power]
                     bends.append(-1)
                     break
-        bends += [self._log_bend_of_size(f) for f in factors if self.x in f.free_symbols]
+        moving = [factor for factor in factors if self.x in factor.free_symbols]
+        bends += [self._log_bend_of_size(factor) for factor in moving]
         return _common_sign(bends)
 
     def _without_gamma_quotients(
@@ -428,9 +443,10 @@ class Curvature:
         inner = self.run(function.args[0])
         if inner.bend != 0:
             return False
+        is_difference = bool(sp.expand(constant - factor) == 0)
         if isinstance(function, sp.cos):  # 1 + cos u = 2 cos²(u/2)
-            return _lies_within(inner, sp.pi) and bool(sp.expand(constant - factor) == 0)
-        return any(sp.expand(constant - sign * factor) == 0 for sign in (-1, 1))
+            return is_difference and _lies_within(inner, sp.pi)
+        return is_difference or bool(sp.expand(constant + factor) == 0)
 
     def _log_bend_of_function(self, e: sp.Expr) -> int | None:
         if e == self.x:

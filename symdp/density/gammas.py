@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import sympy as sp
@@ -38,32 +39,33 @@ def reduced(product: sp.Expr, k: sp.Symbol) -> sp.Expr:
     Arguments are compared, and nothing is expanded: sums of hundreds of factors never come up.
     """
     parts = sp.Mul.make_args(product)
-    counted, others = sift(parts, lambda part: _gammas(part, k) > 0, binary=True)
+    counted, factors = sift(parts, lambda part: _gammas(part, k) > 0, binary=True)
     powers: dict[sp.Expr, int] = {}
     for factor in counted:
         base, power = factor.as_base_exp()
         if not (isinstance(base, COUNTING) and power.is_Integer):
-            others.append(factor)
+            factors.append(factor)
             continue
         for argument, sign in _arguments(base):
             expanded = sp.expand(argument)
             powers[expanded] = powers.get(expanded, 0) + sign * int(power)
-    factors = list(others)
     ordered = sorted(powers, key=sp.default_sort_key)
-    for above in [argument for argument in ordered if powers[argument] > 0]:
-        for below in [argument for argument in ordered if powers[argument] < 0]:
-            gap = above - below
-            times = min(powers[above], -powers[below])
-            if times > 0 and gap.is_Integer and abs(gap) <= _MOST_FACTORS:
-                low = above
-                sign = -1
-                if gap > 0:
-                    low = below
-                    sign = 1
-                factors += [(low + j) ** (sign * times) for j in range(abs(int(gap)))]
-                powers[above] -= times
-                powers[below] += times
-    return sp.Mul(*factors, *(sp.gamma(argument) ** power for argument, power in powers.items()))
+    numerators = [argument for argument in ordered if powers[argument] > 0]
+    denominators = [argument for argument in ordered if powers[argument] < 0]
+    for above, below in itertools.product(numerators, denominators):
+        gap = above - below
+        times = min(powers[above], -powers[below])
+        if times > 0 and gap.is_Integer and abs(gap) <= _MOST_FACTORS:
+            low = above
+            sign = -1
+            if gap > 0:
+                low = below
+                sign = 1
+            factors += [(low + j) ** (sign * times) for j in range(abs(int(gap)))]
+            powers[above] -= times
+            powers[below] += times
+    gammas = [sp.gamma(argument) ** power for argument, power in powers.items()]
+    return sp.Mul(*factors, *gammas)
 
 
 def _arguments(node: sp.Expr) -> Iterator[tuple[sp.Expr, int]]:
@@ -121,11 +123,14 @@ def with_ends(masses: sp.Expr, k: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> 
         if isinstance(node, sp.Add):
             return node.func(*map(ended, node.args))
         if isinstance(node, sp.Piecewise):
-            return sp.Piecewise(*((branch(mass, holds), holds) for mass, holds in node.args))
+            branches = [(branch(mass, holds), holds) for mass, holds in node.args]
+            return sp.Piecewise(*branches)
         factors = sp.Mul.make_args(node)
-        lines = [line for factor in factors for line in _never_negative(factor, k, lower, upper)]
+        lines: list[sp.Expr] = []
+        for factor in factors:
+            lines += _never_negative(factor, k, lower, upper)
         if any(isinstance(factor, sp.Piecewise | sp.Add) for factor in factors):
-            node = sp.Mul(*(ended(factor) if factor is not node else factor for factor in factors))
+            node = sp.Mul(*(factor if factor is node else ended(factor) for factor in factors))
         if not lines:
             return node
         # Between two integers, so that the last of them is no place of its own.

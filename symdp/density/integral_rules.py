@@ -114,10 +114,13 @@ def waves(integrand: Integrand) -> sp.Expr | None:
 
 def _short_product(logs: dict[sp.Expr, sp.Expr]) -> sp.Expr | None:
     """Return Π g^c of a few whole powers c, multiplied out; None of none, and of other powers."""
-    are_short = all(power.is_Integer and 1 <= power <= _MOST_WRITTEN for power in logs.values())
-    if not logs or not are_short:
+    if not logs:
         return None
-    return sp.expand(sp.Mul(*(base**power for base, power in logs.items())))
+    for power in logs.values():
+        if not power.is_Integer or not 1 <= power <= _MOST_WRITTEN:
+            return None
+    product = sp.Mul(*(base**power for base, power in logs.items()))
+    return sp.expand(product)
 
 
 def _frequency_and_phase(wave: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, sp.Expr] | None:
@@ -461,7 +464,9 @@ def _beta_between_zeros(integrand: Integrand) -> sp.Expr | None:
     at_upper = sp.expand(second.subs(x, integrand.upper))
     if at_lower != 0 or at_upper != 0:
         return None
-    slopes = abs(sp.diff(first, x)) ** p * abs(sp.diff(second, x)) ** q
+    first_slope = abs(sp.diff(first, x))
+    second_slope = abs(sp.diff(second, x))
+    slopes = first_slope**p * second_slope**q
     whole = sp.gamma(p + 1) * sp.gamma(q + 1) / sp.gamma(p + q + 2)
     width = integrand.upper - integrand.lower
     return slopes * whole * width ** (p + q + 1)

@@ -43,18 +43,19 @@ def relative_sum(terms: Iterable[Term], reference: LogForm) -> sp.Expr:
     groups: dict[object, list[tuple[sp.Expr, LogForm]]] = {}
     for term in terms:
         ratio = term.form.minus(reference)
-        groups.setdefault(ratio.moving_key(), []).append((term.weight, ratio))
+        members = groups.setdefault(ratio.moving_key(), [])
+        members.append((term.weight, ratio))
     parts: list[sp.Expr] = []
     for members in groups.values():
-        if len(members) == 1 or members[0][1].is_constant:
+        _, first = members[0]
+        if len(members) == 1 or first.is_constant:
             parts.extend(weight * sp.exp(ratio.to_expression()) for weight, ratio in members)
-        else:
-            _, first = members[0]
-            shares = []
-            for weight, ratio in members:
-                log_share = ratio.minus(first).to_expression()
-                shares.append(weight * sp.exp(log_share))
-            parts.append(sp.Add(*shares) * sp.exp(first.to_expression()))
+            continue
+        shares = []
+        for weight, ratio in members:
+            log_share = ratio.minus(first).to_expression()
+            shares.append(weight * sp.exp(log_share))
+        parts.append(sp.Add(*shares) * sp.exp(first.to_expression()))
     return sp.Add(*parts)
 
 
@@ -122,19 +123,21 @@ def log_ratio(
     A single term on one side becomes the reference of the other, so that only one log is left.
     """
     if len(q_terms) == 1:
-        (only,) = q_terms
+        (of_q,) = q_terms
         if len(p_terms) == 1:
-            ratio = p_terms[0].form.minus(only.form).to_expression()
-            weight = tidy.cancel(p_terms[0].weight / only.weight)
+            (of_p,) = p_terms
+            ratio = of_p.form.minus(of_q.form).to_expression()
+            weight = tidy.cancel(of_p.weight / of_q.weight)
             return ratio + _log_weight(weight)
-        return log_of_sum(relative_sum(_scaled_terms(p_terms, only.weight), only.form), x)
+        scaled = _scaled_terms(p_terms, of_q.weight)
+        return log_of_sum(relative_sum(scaled, of_q.form), x)
     if len(p_terms) == 1:
-        (only,) = p_terms
-        return -log_of_sum(relative_sum(_scaled_terms(q_terms, only.weight), only.form), x)
-    top, bottom = (relative_sum(terms, reference) for terms in (p_terms, q_terms))
-    if x not in top.free_symbols | bottom.free_symbols:
-        if top != bottom:
-            return log_of_sum(top, x) - log_of_sum(bottom, x)
+        (of_p,) = p_terms
+        scaled = _scaled_terms(q_terms, of_p.weight)
+        return -log_of_sum(relative_sum(scaled, of_p.form), x)
+    top = relative_sum(p_terms, reference)
+    bottom = relative_sum(q_terms, reference)
+    if x not in top.free_symbols | bottom.free_symbols and top == bottom:
         return sp.S.Zero
     return log_of_sum(top, x) - log_of_sum(bottom, x)
 
@@ -167,7 +170,8 @@ def additive_terms(
         if any(_may_vanish(base, x, lower, upper) for base in term.form.moving_logs):
             return whole
     exponents = {frozenset(term.form.smooth.items()) for term in terms}
-    if len(exponents) < 2 and any(term.form.moving_logs for term in terms):
+    has_logs = any(term.form.moving_logs for term in terms)
+    if len(exponents) < 2 and has_logs:
         return whole  # one exponential times a polynomial, say
     return tuple(terms)
 

@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 _APART = 1e-9  # relative: two values of a loss that is not constant
 
+_Sides = tuple[tuple[Term, ...], tuple[Term, ...]]  # the terms of P and of Q
+
 
 @dataclass(frozen=True)
 class SmoothPair:
@@ -124,10 +126,11 @@ def masses_of_points(pair: Pair) -> Iterator[tuple[sp.Expr, sp.Expr, sp.Expr]]:
         return
     for index, value in enumerate(pair.support.points):
         masses = [_entry(component, index) for component in pair.components]
-        p, q = (
-            sp.Add(*(w * m for w, m in zip(weights, masses, strict=True)))
-            for weights in (pair.p_weights, pair.q_weights)
-        )
+        sides = []
+        for weights in (pair.p_weights, pair.q_weights):
+            terms = [weight * mass for weight, mass in zip(weights, masses, strict=True)]
+            sides.append(sp.Add(*terms))
+        p, q = sides
         if not (p == 0 and q == 0):
             yield value, p, q
 
@@ -260,25 +263,31 @@ def _on_stretch(density: sp.Expr, x: sp.Symbol, stretch: Stretch) -> sp.Expr:
     return density
 
 
-def _terms(
-    pair: Pair, densities: list[sp.Expr], stretch: Stretch
-) -> tuple[tuple[Term, ...], tuple[Term, ...]]:
+def _terms(pair: Pair, densities: list[sp.Expr], stretch: Stretch) -> _Sides:
     """Return the terms of P and of Q: the components, or what a user's own mixture is made of."""
-    x, at, ends = pair.variable, stretch.inside, (stretch.lower, stretch.upper)
-    sides = [
-        [(i, w, d) for i, (w, d) in enumerate(zip(weights, densities, strict=True)) if w and d]
-        for weights in (pair.p_weights, pair.q_weights)
-    ]
-    whole = [tuple(Term(w, log_form(d, x, at), i) for i, w, d in side) for side in sides]
-    if len(sides[0]) == len(sides[1]) == 1:
-        split = [
-            tuple(Term(w * leaf.weight, leaf.form, i) for leaf in additive_terms(d, x, *ends))
-            for ((i, w, d),) in sides
+    x = pair.variable
+    sides = []
+    whole: list[tuple[Term, ...]] = []
+    for weights in (pair.p_weights, pair.q_weights):
+        weighted = enumerate(zip(weights, densities, strict=True))
+        side = [
+            (order, weight, density) for order, (weight, density) in weighted if weight and density
         ]
-        shapes = {term.form.moving_key() for side in split for term in side}
-        lengths = sorted(map(len, split))
+        terms = []
+        for order, weight, density in side:
+            form = log_form(density, x, stretch.inside)
+            terms.append(Term(weight, form, order))
+        sides.append(side)
+        whole.append(tuple(terms))
+    if len(sides[0]) == len(sides[1]) == 1:
+        split: list[tuple[Term, ...]] = []
+        for ((order, weight, density),) in sides:
+            leaves = additive_terms(density, x, stretch.lower, stretch.upper)
+            split.append(tuple(Term(weight * leaf.weight, leaf.form, order) for leaf in leaves))
+        shapes = {term.form.moving_key() for term in (*split[0], *split[1])}
+        shorter, longer = sorted(map(len, split))
         # Splitting pays where both sides are made of the same shapes, or one side is one shape.
-        if lengths[1] > 1 and (lengths[0] == 1 or len(shapes) < sum(lengths)):
+        if longer > 1 and (shorter == 1 or len(shapes) < shorter + longer):
             forms = ((whole[0], whole[1]), (split[0], split[1]))
             return min(forms, key=lambda form: _length(form[0], form[1], x))
     return whole[0], whole[1]
@@ -288,7 +297,8 @@ def _length(p_terms: tuple[Term, ...], q_terms: tuple[Term, ...], x: sp.Symbol) 
     """How long the loss of these terms would be."""
     if not p_terms or not q_terms:
         return 0, 0
-    loss = log_ratio(p_terms, q_terms, q_terms[0].form, x)
+    reference = q_terms[0].form
+    loss = log_ratio(p_terms, q_terms, reference, x)
     return occurrences(loss, x), int(sp.count_ops(loss))
 
 
@@ -303,7 +313,10 @@ def _piece(smooth: SmoothPair, x: sp.Symbol) -> Piece:
         return in_log_gammas(expression, x, lower, upper)
 
     loss = open_form(smooth.loss)
-    log_p, log_q = (None if log is None else open_form(log) for log in (smooth.log_p, smooth.log_q))
+    logs = []
+    for log in (smooth.log_p, smooth.log_q):
+        logs.append(None if log is None else open_form(log))
+    log_p, log_q = logs
     p_hints = tuple(map(open_form, smooth.p_hints))
     q_hints = tuple(map(open_form, smooth.q_hints))
     direction = trend(loss, x, lower, upper)
@@ -314,13 +327,17 @@ def _piece(smooth: SmoothPair, x: sp.Symbol) -> Piece:
 
 def _is_flat(loss: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> bool:
     """Whether a loss that holds the variable is constant: its values tell most that are not."""
-    at = lower if lower == upper else interior_point(lower, upper)
+    first = lower
+    if lower != upper:
+        first = interior_point(lower, upper)
+    second = first - 3
+    if lower.is_finite:
+        second = (first + lower) / 2
     values = random_values(loss.free_symbols - {x}, 0)
-    losses = []
-    for point in (at, (at + lower) / 2 if lower.is_finite else at - 3):
-        losses.append(loss.subs(x, point).subs(values).evalf(15, maxn=100))
-    apart = losses[0] - losses[1]
-    if apart.is_comparable and abs(apart) > _APART * (1 + abs(losses[0])):
+    at_first = loss.subs(x, first).subs(values).evalf(15, maxn=100)
+    at_second = loss.subs(x, second).subs(values).evalf(15, maxn=100)
+    apart = at_first - at_second
+    if apart.is_comparable and abs(apart) > _APART * (1 + abs(at_first)):
         return False
     return bool(slope_numerator(loss, x) == 0)
 
@@ -360,7 +377,10 @@ def _merged_piece(left: Piece, right: Piece, x: sp.Symbol) -> Piece | None:
     """Return one piece for two neighbours, or None where they differ."""
     if left.place is not None or right.place is not None:
         return None
-    if sp.expand(left.upper + int(bool(x.is_integer)) - right.lower) != 0:
+    following = left.upper
+    if x.is_integer:
+        following = following + 1
+    if sp.expand(following - right.lower) != 0:
         return None
     if right.lower == right.upper and _extends(left, right, x, right.lower):
         return replace(left, upper=right.upper)
@@ -377,12 +397,14 @@ def _logs(piece: Piece) -> tuple[sp.Expr | None, ...]:
 
 def _extends(piece: Piece, single: Piece, x: sp.Symbol, at: sp.Expr) -> bool:
     """Whether the formulas of a piece also hold at a neighbouring single point."""
+    infinite = (sp.oo, -sp.oo)
     for ours, theirs in zip(_logs(piece), _logs(single), strict=True):
         if ours == theirs:
             continue
-        if ours is None or theirs is None or sp.oo in (ours, theirs) or -sp.oo in (ours, theirs):
+        if ours is None or theirs is None or ours in infinite or theirs in infinite:
             return False
-        if not _vanishes(sp.expand(ours.subs(x, at) - theirs.subs(x, at))):
+        gap = ours.subs(x, at) - theirs.subs(x, at)
+        if not _vanishes(sp.expand(gap)):
             return False
     return True
 
@@ -411,15 +433,20 @@ def flat_masses(pieces: Sequence[Piece], k: sp.Symbol) -> dict[Piece, arb]:
 
 def log_exponential_mass(piece: Piece, x: sp.Symbol) -> sp.Expr | None:
     """Return the log of the mass of e^{a+rx} from an end on, of all integers or of an interval."""
-    if piece.log_p is None or not (piece.slope == "constant" or piece.loss == sp.oo):
+    is_flat = piece.slope == "constant" or piece.loss == sp.oo
+    if piece.log_p is None or not is_flat:
         return None
     rate = sp.diff(piece.log_p, x)
     is_endless = [bool(end.is_infinite) for end in (piece.lower, piece.upper)]
     if x in rate.free_symbols or rate == 0 or is_endless[0] == is_endless[1]:
         return None
-    end = piece.lower if piece.upper.is_infinite else piece.upper
-    size = sp.Abs(rate)
-    return piece.log_p.subs(x, end) - sp.log(1 - sp.exp(-size) if x.is_integer else size)
+    end = piece.upper
+    if piece.upper.is_infinite:
+        end = piece.lower
+    divisor = sp.Abs(rate)
+    if x.is_integer:
+        divisor = 1 - sp.exp(-divisor)
+    return piece.log_p.subs(x, end) - sp.log(divisor)
 
 
 def mass_of_integers(piece: Piece, k: sp.Symbol) -> arb:
@@ -429,11 +456,16 @@ def mass_of_integers(piece: Piece, k: sp.Symbol) -> arb:
     def mass(k: Any, analytic: bool = False) -> Any:
         return log_p(k, analytic=analytic).exp()
 
-    ends = piece.lower, piece.upper
-    lower, upper = (None if end.is_infinite else real_ball(end) for end in ends)
+    lower = None
+    upper = None
+    if not piece.lower.is_infinite:
+        lower = real_ball(piece.lower)
+    if not piece.upper.is_infinite:
+        upper = real_ball(piece.upper)
     rate = sp.diff(piece.log_p, k)
-    if not rate.free_symbols and (lower is None) != (upper is None):  # a geometric series
-        ratio = real_ball(-rate if upper is not None else rate).exp()
+    is_ray = (lower is None) != (upper is None)
+    if not rate.free_symbols and is_ray:  # a geometric series
+        ratio = real_ball(rate if upper is None else -rate).exp()
         if ratio < 1:
             first: arb = mass(lower if upper is None else upper)
             return first / (1 - ratio)

@@ -63,16 +63,19 @@ def _balanced(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
         coefficient, exponent = exponential_part(term)
         exponent = sp.expand(exponent)
         terms[exponent] = terms.get(exponent, sp.S.Zero) + coefficient
-    leader = None
-    for exponent in terms:
-        gap = sp.S.Zero if leader is None else sp.expand(exponent - leader)
-        rises = gap.is_polynomial(x) and sp.degree(gap, x) > 0 and sign_of(sp.LC(gap, x)) == 1
-        if leader is None or rises:
+    exponents = iter(terms)
+    leader = next(exponents)
+    for exponent in exponents:
+        gap = sp.expand(exponent - leader)
+        is_polynomial = gap.is_polynomial(x) and sp.degree(gap, x) > 0
+        if is_polynomial and sign_of(sp.LC(gap, x)) == 1:
             leader = exponent
     total = sp.S.Zero
     for exponent, coefficient in terms.items():
-        parts = exponential_terms(sp.exp(sp.expand(exponent - leader)), x)
-        factor = tidy_base(sp.exp(exponent - leader) + 1, x) - 1 if parts else sp.S.One
+        below_leader = exponent - leader
+        factor = sp.S.One
+        if exponential_terms(sp.exp(sp.expand(below_leader)), x):
+            factor = tidy_base(sp.exp(below_leader) + 1, x) - 1
         total += sp.factor_terms(coefficient) * factor
     return total
 
@@ -100,7 +103,10 @@ class _Search:
 
     def sign(self, low: arb, high: arb, *, of_slope: bool = False) -> int:
         """Return 1 or −1 where the expression, or its slope, keeps that sign, else 0."""
-        least, most = (self.slope if of_slope else self.function)(low.lower(), high.upper(), Seen())
+        function = self.function
+        if of_slope:
+            function = self.slope
+        least, most = function(low.lower(), high.upper(), Seen())
         if least > 0:
             return 1
         if most < 0:
@@ -109,27 +115,33 @@ class _Search:
 
     def cover(self, lower: sp.Expr, upper: sp.Expr) -> None:
         """Examine the whole of (lower, upper)."""
-        if lower is not -sp.oo and upper is not sp.oo:
+        is_endless_left = lower is -sp.oo
+        is_endless_right = upper is sp.oo
+        if not is_endless_left and not is_endless_right:
             self.examine(_rational(lower), _rational(upper), 0)
             return
         # An odd start keeps roots at 0 or at whole numbers off the ends of the stretches.
         start = sp.Rational(-377, 1024)
-        if upper is sp.oo:
-            self.cover_ray(start if lower is -sp.oo else _rational(lower), 1)
-        if lower is -sp.oo:
-            self.cover_ray(start if upper is sp.oo else _rational(upper), -1)
+        if not is_endless_left:
+            start = _rational(lower)
+        elif not is_endless_right:
+            start = _rational(upper)
+        if is_endless_right:
+            self.cover_ray(start, 1)
+        if is_endless_left:
+            self.cover_ray(start, -1)
 
     def cover_ray(self, start: sp.Rational, direction: int) -> None:
         """Examine start + direction·(0, ∞) in stretches that double."""
+        infinite = direction * arb.pos_inf()
         near = sp.S.Zero
         for k in range(-2, _REACH):
-            ray_ends = sorted(
-                (_ball_of_rational(start + direction * near), direction * arb.pos_inf())
-            )
+            first = start + direction * near
+            ray_ends = sorted((_ball_of_rational(first), infinite))
             if self.sign(*ray_ends):
                 return
             far = sp.Rational(4099, 4096) * sp.Integer(2) ** k
-            low, high = sorted((start + direction * near, start + direction * far))
+            low, high = sorted((first, start + direction * far))
             self.examine(low, high, 0)
             near = far
 
@@ -156,7 +168,8 @@ class _Search:
 
     def refined(self, low: sp.Rational, high: sp.Rational) -> sp.Rational:
         """Shrink a bracket to 2^−200 of its size: Newton steps in balls, else halves."""
-        left = self.sign(_ball_of_rational(low), _ball_of_rational(low))
+        left_end = _ball_of_rational(low)
+        left = self.sign(left_end, left_end)
         scale = max(abs(low), abs(high))
         while high - low > scale / _FINE:
             middle = _dyadic((low + high) / 2)
@@ -164,14 +177,18 @@ class _Search:
             value = arb.union(*self.function(at.lower(), at.upper(), Seen()))
             if value.contains(0):
                 return middle
-            slope = arb.union(
-                *self.slope(_ball_of_rational(low).lower(), _ball_of_rational(high).upper(), Seen())
-            )
+            lowest = _ball_of_rational(low).lower()
+            highest = _ball_of_rational(high).upper()
+            slope = arb.union(*self.slope(lowest, highest, Seen()))
             step = at - value / slope
-            ends = [_exact(end) for end in (step.lower(), step.upper())] if step.is_finite() else ()
-            if ends and 4 * (ends[1] - ends[0]) < high - low:
-                low, high = max(low, ends[0]), min(high, ends[1])
-            elif (value > 0) == (left > 0):
+            if step.is_finite():
+                first = _exact(step.lower())
+                last = _exact(step.upper())
+                if 4 * (last - first) < high - low:
+                    low = max(low, first)
+                    high = min(high, last)
+                    continue
+            if (value > 0) == (left > 0):
                 low = middle
             else:
                 high = middle
@@ -212,12 +229,16 @@ def roots_between(
     for root in _candidates(expression, x, lower, upper):
         if root.is_real is False:  # as of 3 + (−1)^x
             continue
-        above, below = compare(root, lower), compare(upper, root)
+        above = compare(root, lower)
+        below = compare(upper, root)
         if above is None or below is None:
+            gap = upper - root
+            if above is None:
+                gap = root - lower
             raise RootsUnknownError(
                 f"whether {root} lies between {lower} and {upper} depends on parameter values; "
                 f"{values_wanted(names_of(root, lower, upper))}",
-                root - lower if above is None else upper - root,
+                gap,
             )
         if above == 1 and below == 1:
             roots.append(root)
@@ -287,24 +308,33 @@ def _of_wave(
     A sum c + Σ aᵢ sin uᵢ + Σ bᵢ cos uᵢ with |c| > Σ|aᵢ| + Σ|bᵢ| has none.
     """
     constant, moving = expression.as_independent(x, as_Add=True)
-    parts = [term.as_independent(x, as_Add=False) for term in sp.Add.make_args(moving)]
-    if not all(isinstance(wave, sp.sin | sp.cos) for _, wave in parts):
-        return None
-    if sign_of(abs(constant) - sp.Add(*(abs(factor) for factor, _ in parts))) == 1:
+    amplitudes = []
+    for term in sp.Add.make_args(moving):
+        factor, wave = term.as_independent(x, as_Add=False)
+        if not isinstance(wave, sp.sin | sp.cos):
+            return None
+        amplitudes.append(abs(factor))
+    if sign_of(abs(constant) - sp.Add(*amplitudes)) == 1:
         return ()
-    phase = expression.args[0]
     if not isinstance(expression, sp.sin | sp.cos):
         return None
+    phase = expression.args[0]
     if phase.free_symbols != {x} or not phase.is_polynomial(x) or sp.degree(phase, x) != 1:
         return None
     if lower.is_infinite or upper.is_infinite:
         raise RootsUnknownError(f"{expression} has infinitely many zeros")
-    start = sp.S.Zero if isinstance(expression, sp.sin) else sp.pi / 2
+    start = sp.pi / 2
+    if isinstance(expression, sp.sin):
+        start = sp.S.Zero
     slope, shift = sp.Poly(phase, x).all_coeffs()
-    turns = [((phase.subs(x, end) - start) / sp.pi).evalf(15) for end in (lower, upper)]
+    turns = []
+    for end in (lower, upper):
+        from_start = phase.subs(x, end) - start
+        turns.append((from_start / sp.pi).evalf(15))
     if not all(turn.is_real and turn.is_finite for turn in turns):
         return None
-    first, last = int(sp.floor(min(turns))), int(sp.ceiling(max(turns)))
+    first = int(sp.floor(min(turns)))
+    last = int(sp.ceiling(max(turns)))
     if last - first > _MOST_ZEROS:
         return None
     return tuple((k * sp.pi + start - shift) / slope for k in range(first, last + 1))

@@ -367,12 +367,23 @@ def _between(symbol: AssumedSymbol, chance: random.Random, is_below_one: bool) -
     """Return a random value between the ends of a symbol, which are numbers."""
     lower, upper = symbol.both_ends
     if lower is not None:
-        low = sp.Max(lower.value, 0) if symbol.is_nonnegative else lower.value
+        low = lower.value
+        if symbol.is_nonnegative:
+            low = sp.Max(low, 0)
+    elif symbol.is_nonnegative or upper is None:
+        low = sp.S.Zero
     else:
-        low = sp.S.Zero if symbol.is_nonnegative or upper is None else upper.value - 2
-    high = upper.value if upper else sp.S.One if is_below_one and low < 1 else low + 2
-    value = low + (high - low) * sp.Rational(chance.randint(2, 21), 23)
+        low = upper.value - 2
+    if upper:
+        high = upper.value
+    elif is_below_one and low < 1:
+        high = sp.S.One
+    else:
+        high = low + 2
+    share = sp.Rational(chance.randint(2, 21), 23)
+    value = low + (high - low) * share
     if not symbol.is_integer:
         return value
     near = (sp.floor(value), sp.ceiling(value), sp.floor(low) + 1)
-    return next((at for at in near if symbol.allows(at)), sp.ceiling(low))
+    allowed = (integer for integer in near if symbol.allows(integer))
+    return next(allowed, sp.ceiling(low))

@@ -181,9 +181,10 @@ def _by_terms(loss: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> li
 
 def _moving_part(term: sp.Expr, x: sp.Symbol) -> sp.Expr:
     """Return what moves in a product: its log where every factor is positive, else itself."""
-    moving = term.as_independent(x, as_Add=False)[1]
+    _, moving = term.as_independent(x, as_Add=False)
+    bases = [factor.as_base_exp()[0] for factor in sp.Mul.make_args(moving)]
     # log x² is 2 log x on one side of 0 only, and would seem to rise on both.
-    if all(factor.as_base_exp()[0].is_positive for factor in sp.Mul.make_args(moving)):
+    if all(base.is_positive for base in bases):
         return sp.expand_log(sp.log(moving), force=True)
     return moving
 
@@ -211,8 +212,12 @@ def _are_simple(derivative: sp.Expr, x: sp.Symbol, roots: int) -> bool:
     if not derivative.is_polynomial(x):
         return False
     degree = sp.degree(derivative, x)
-    two = degree == 2 and sign_of(tidy.bounded(sp.factor, sp.discriminant(derivative, x))) == 1
-    return bool(degree == roots or two)
+    if degree == roots:
+        return True
+    if degree != 2:
+        return False
+    discriminant = tidy.bounded(sp.factor, sp.discriminant(derivative, x))
+    return sign_of(discriminant) == 1
 
 
 def _merged_parts(parts: list[_Part]) -> list[_Part]:
@@ -253,10 +258,15 @@ def _sign_at(derivative: sp.Expr, x: sp.Symbol, x_value: sp.Expr) -> int | None:
 
 def _alternating(signs: Iterable[int | None], ends: list[sp.Expr]) -> list[int | None]:
     """Return the signs between the ends from the first that is known: they change at each."""
+    stretches = range(len(ends) - 1)
     for first, sign in enumerate(signs):
         if sign:
-            return [sign if (i - first) % 2 == 0 else -sign for i in range(len(ends) - 1)]
-    return [None] * (len(ends) - 1)
+            alternating: list[int | None] = []
+            for index in stretches:
+                is_same = (index - first) % 2 == 0
+                alternating.append(sign if is_same else -sign)
+            return alternating
+    return [None for _ in stretches]
 
 
 def _ordered(points: Iterable[sp.Expr]) -> list[sp.Expr] | None:
