@@ -80,7 +80,8 @@ ACCURATE = 2e-12  # of log delta, by a sum that converged
 
 def set_wave(u: Vector, v: Vector, deviation: Vector, y: float) -> float:
     """Set u = cos(yd) − 1, v = sin(yd)."""
-    v[:] = sin((0.5 * y) * deviation)
+    half = 0.5 * y
+    v[:] = sin(half * deviation)
     u[:] = -2.0 * v * v
     v[:] = sin(y * deviation)
     return y
@@ -96,11 +97,15 @@ def turn_wave(u: Vector, v: Vector, a: Vector, b: Vector, spare: Vector) -> floa
 
 def size_on_line(law: Law, at: Tilted, u: Vector, v: Vector, turn: float) -> float:
     """Return the size of [M(t + iy)/M(t)]^n exp(−iyε), and set its phase."""
-    real = summed(at.weight * u)
+    less = summed(at.weight * u)
     imaginary = summed(at.weight * v)
-    square = real * (2.0 + real) + imaginary * imaginary
-    modulus = 0.5 * log1p(square) if square > -0.75 else log(hypot(1.0 + real, imaginary) + TINY)
-    law.phase = law.count * atan2(imaginary, 1.0 + real) + turn
+    real = 1.0 + less
+    square = less * (2.0 + less) + imaginary * imaginary
+    if square > -0.75:
+        modulus = 0.5 * log1p(square)
+    else:
+        modulus = log(hypot(real, imaginary) + TINY)
+    law.phase = law.count * atan2(imaginary, real) + turn
     law.work = law.work + size(u)
     if law.work > MOST_WORK:
         law.trouble = 1.0
@@ -128,10 +133,12 @@ def far_end(law: Law, at: Tilted, deviation: Vector) -> float:
     for _ in range(40):
         part = where(density <= level, density, 0.0)
         excess = total(where(density <= level, mass, 0.0)) - needed
-        padded = joined(joined(filled(1, 0.0), part), filled(1, 0.0))
+        padded = joined(filled(1, 0.0), part)
+        padded = joined(padded, filled(1, 0.0))
         steps_up = gathered(padded, 1, number + 1) - gathered(padded, 0, number + 1)
         if excess > 0.0:
-            best = minimum(best, total(absolute(steps_up)) / excess)
+            variation = total(absolute(steps_up))
+            best = minimum(best, variation / excess)
         level = 0.5 * level
     return best
 
@@ -142,7 +149,8 @@ def stays_small(law: Law, at: Tilted, deviation: Vector, start: float, end: floa
     |φ|² = E cos(y(L − L')) grows no faster than E |L − L'| and than 2y Var L, so that one value
     tells of a stretch. Nodes that add up to less than 0.01/n are left out.
     """
-    seen = at.weight > 0.01 / (law.count * size(deviation))
+    least = 0.01 / (law.count * size(deviation))
+    seen = at.weight > least
     weight = kept(at.weight, seen)
     place = kept(deviation, seen)
     limit = exp(2.0 * LOG_SMALL / law.count)
@@ -158,7 +166,8 @@ def stays_small(law: Law, at: Tilted, deviation: Vector, start: float, end: floa
         spare = limit - real * real - imaginary * imaginary
         if spare <= 0.0 or law.work > MOST_WORK:
             return 0.0
-        y = y + minimum(0.5 * y, spare / minimum(slope, 3.0 * at.variance * y))
+        steepest = minimum(slope, 3.0 * at.variance * y)
+        y = y + minimum(0.5 * y, spare / steepest)
     return 1.0
 
 
@@ -462,7 +471,9 @@ def guess(law: Law, t: float, target: float) -> float:
     at = tilted_by(law, t)
     law.guess = law.count * at.mean - 1.0 / t - 1.0 / (1.0 + t)
     spread = law.count * at.variance + 1.0 / (t * t)
-    return law.count * at.cgf - t * law.guess - log(2.5 * t * (1.0 + t) * sqrt(spread)) - target
+    curvature = log(2.5 * t * (1.0 + t) * sqrt(spread))
+    log_integrand = law.count * at.cgf - t * law.guess
+    return log_integrand - curvature - target
 
 
 def start_of(law: Law, target: float) -> float:

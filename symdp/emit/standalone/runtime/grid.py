@@ -75,13 +75,16 @@ def reach_of(law: Law, at: Tilted, sign: float) -> float:
     That is Chernoff's bound, the least of some tilts.
     """
     limit = law.reach - at.t if sign > 0.0 else at.t + 1.0
-    far = (largest(sign * law.loss) - sign * at.mean) * law.count
+    largest_loss = largest(sign * law.loss)
+    far = (largest_loss - sign * at.mean) * law.count
     unit = 1.0 / sqrt(law.count * at.variance + 1e-300)
     for k in range(18):
-        more = minimum(unit * power(2.0, 0.5 * k - 1.0), limit)
+        multiple = power(2.0, 0.5 * k - 1.0)
+        more = minimum(unit * multiple, limit)
         if more > 0.0:
             moved = tilted_by(law, at.t + sign * more)
-            cost = law.count * (moved.cgf - at.cgf - sign * more * at.mean)
+            rise = moved.cgf - at.cgf
+            cost = law.count * (rise - sign * more * at.mean)
             far = minimum(far, (cost + LEFT_OUT) / more)
     return maximum(far, 0.0)
 
@@ -94,12 +97,15 @@ def wrapped(places: Vector, count: float) -> Vector:
 def split_up(law: Law, at: Tilted, start: float, h: float, number: float) -> Vector:
     """Return the tilted law on a grid, whose losses are split between two places."""
     index = floor((law.loss - start) / h)
-    over = minimum(maximum(law.loss - start - h * index, 0.0), h)
+    over = law.loss - start - h * index
+    over = minimum(maximum(over, 0.0), h)
     share = expm1(-over) / expm1(-h)
     low = at.weight * exp(-at.t * over) * (1.0 - share)
     high = at.weight * exp(at.t * (h - over)) * share
-    both = joined(wrapped(index, number), wrapped(index + 1.0, number))
-    return binned(both, joined(low, high), number)
+    masses = joined(low, high)
+    low_places = wrapped(index, number)
+    high_places = wrapped(index + 1.0, number)
+    return binned(joined(low_places, high_places), masses, number)
 
 
 def rounded_loss(mass: Vector, over: Vector, shift: float, h: float) -> float:
@@ -111,12 +117,14 @@ def rounded_loss(mass: Vector, over: Vector, shift: float, h: float) -> float:
 def spline(u: Vector, k: float) -> Vector:
     """Return the share of the k-th of six places in what lies u beyond the third: a B-spline."""
     v = u if k >= 3.0 else 1.0 - u
-    far = v * v * v * v * v / 120.0
-    if absolute(k - 2.5) > 2.0:
-        return far
-    if absolute(k - 2.5) > 1.0:
-        return (1.0 + 5.0 * v * (1.0 + v * (2.0 + v * (2.0 + v * (1.0 - v))))) / 120.0
-    return (13.0 + 5.0 * v * (5.0 + v * (2.0 + v * (-2.0 + v * (-2.0 + v * 1.0))))) / 60.0
+    from_middle = absolute(k - 2.5)
+    if from_middle > 2.0:
+        return v * v * v * v * v / 120.0
+    if from_middle > 1.0:
+        inner = 2.0 + v * (2.0 + v * (1.0 - v))
+        return (1.0 + 5.0 * v * (1.0 + v * inner)) / 120.0
+    inner = 2.0 + v * (-2.0 + v * (-2.0 + v * 1.0))
+    return (13.0 + 5.0 * v * (5.0 + v * inner)) / 60.0
 
 
 def merged_means(
@@ -134,26 +142,33 @@ def merged_means(
     loss = kept(law.loss, seen)
     weight = kept(at.weight, seen)
     scaled = (loss - start) / h
-    shared = scaled + taken(moved, wrapped(floor(scaled + 0.5), number)) / h
+    nearest = wrapped(floor(scaled + 0.5), number)
+    shared = scaled + taken(moved, nearest) / h
     index = floor(shared)
     beyond = shared - index
-    weight = weight * exp(-t * h * (scaled - index))
-    less = weight * exp(-h * (scaled - index))
+    off = scaled - index
+    weight = weight * exp(-t * h * off)
+    less = weight * exp(-h * off)
     mass[:] = 0.0 * mass
     other = 0.0 * mass
     for k in range(6):
+        step = k - 2.0
         share = spline(beyond, k)
-        bins = wrapped(index + (k - 2.0), number)
-        mass[:] = mass + exp(t * h * (k - 2.0)) * binned(bins, share * weight, number)
-        other = other + exp((1.0 + t) * h * (k - 2.0)) * binned(bins, share * less, number)
+        bins = wrapped(index + step, number)
+        mass_there = binned(bins, share * weight, number)
+        other_there = binned(bins, share * less, number)
+        mass[:] = mass + exp(t * h * step) * mass_there
+        other = other + exp((1.0 + t) * h * step) * other_there
     seen = near & (law.atomic > 0.0)
     loss = kept(law.loss, seen)
     weight = kept(at.weight, seen)
     index = floor((loss - start) / h + 0.5)
     off = loss - start - h * index
     bins = wrapped(index, number)
-    mass[:] = mass + binned(bins, weight * exp(-t * off), number)
-    other = other + binned(bins, weight * exp(-(1.0 + t) * off), number)
+    weight_there = weight * exp(-t * off)
+    less_there = weight * exp(-(1.0 + t) * off)
+    mass[:] = mass + binned(bins, weight_there, number)
+    other = other + binned(bins, less_there, number)
     over = where((mass > 0.0) & (other > 0.0), -log(other / mass), 0.0)
     return minimum(maximum(over, -0.5 * h), 0.5 * h)
 
@@ -170,7 +185,10 @@ def merged(grid: Grid, law: Law, at: Tilted, start: float, h: float, number: flo
     shift = 0.0
     least = rounded_loss(mass, over, 0.0, h)
     for k in range(2 * SHIFTS):
-        trial = 0.5 * h * power(0.25, floor(0.5 * k)) * (1.0 if k - 2 * floor(0.5 * k) == 1 else -1)
+        pair = floor(0.5 * k)
+        is_odd = k - 2 * pair == 1
+        sign = 1.0 if is_odd else -1
+        trial = 0.5 * h * power(0.25, pair) * sign
         lost = rounded_loss(mass, over, trial, h)
         if lost < least:
             shift = trial
@@ -178,7 +196,8 @@ def merged(grid: Grid, law: Law, at: Tilted, start: float, h: float, number: flo
     grid.lower_first = shift
     down = where(over >= shift, 0.0, -1.0)
     bins = wrapped(steps(number) + down, number)
-    return binned(bins, mass * exp(at.t * (shift + h * down)), number)
+    tilted_mass = mass * exp(at.t * (shift + h * down))
+    return binned(bins, tilted_mass, number)
 
 
 def powered(grid: Grid, upper: Vector, lower: Vector, count: float) -> Vector:
@@ -194,14 +213,16 @@ def powered(grid: Grid, upper: Vector, lower: Vector, count: float) -> Vector:
     back = wrapped(number - steps(half), number)
     other_real = taken(waves, back)
     other_imaginary = taken(waves, number + back)
-    a, b = 0.5 * (real + other_real), 0.5 * (imaginary - other_imaginary)
+    a = 0.5 * (real + other_real)
+    b = 0.5 * (imaginary - other_imaginary)
     c = 0.5 * (imaginary + other_imaginary)
     d = 0.5 * (other_real - real)
     size_of_upper = hypot(a, b)
     size_of_lower = hypot(c, d)
     before = power(size_of_upper, count - 1.0)
     rounding = EPSILON * log(number) * 1.5
-    grid.floor = rounding * 2.0 * summed((count + 1.0 + size_of_upper) * before) / number
+    grown = summed((count + 1.0 + size_of_upper) * before)
+    grid.floor = rounding * 2.0 * grown / number
     turn = count * atan2(b, a)
     before = before * size_of_upper
     a = before * cos(turn)
@@ -213,7 +234,10 @@ def powered(grid: Grid, upper: Vector, lower: Vector, count: float) -> Vector:
     index = steps(number)
     fold = minimum(index, number - index)
     sign = where(index < half, 1.0, -1.0)
-    a, b, c, d = taken(a, fold), sign * taken(b, fold), taken(c, fold), sign * taken(d, fold)
+    a = taken(a, fold)
+    b = sign * taken(b, fold)
+    c = taken(c, fold)
+    d = sign * taken(d, fold)
     return spectrum(a - d, b + c, -1.0)
 
 
@@ -222,7 +246,9 @@ def start_of_grid(law: Law, at: Tilted) -> float:
     weight = where(law.atomic > 0.0, at.weight, 0.0)
     if largest(weight) < ATOM:
         weight = at.weight
-    return -largest(where(weight == largest(weight), -law.loss, -INFINITY))
+    most = largest(weight)
+    heaviest = where(weight == most, -law.loss, -INFINITY)
+    return -largest(heaviest)
 
 
 def width_of_grid(law: Law, at: Tilted, start: float, least: float) -> float:
@@ -235,9 +261,12 @@ def width_of_grid(law: Law, at: Tilted, start: float, least: float) -> float:
     gap = spacing(between)
     if gap < least:
         heaviest = where((law.atomic > 0.0) & (law.loss != start), at.weight, 0.0)
-        second = where(heaviest == largest(heaviest), -law.loss, -INFINITY)
+        most = largest(heaviest)
+        second = where(heaviest == most, -law.loss, -INFINITY)
         gap = absolute(-largest(second) - start)
-    return gap / floor(gap / least) if gap >= least else least
+    if gap < least:
+        return least
+    return gap / floor(gap / least)
 
 
 def excess_of(tail: Vector, t: float, h: float) -> Vector:
@@ -266,7 +295,8 @@ def grid_of(law: Law, at: Tilted, left: float, right: float, number: float) -> G
     t = at.t
     h = (right + left) / (number - 2.0 * law.count - 8.0)
     start = start_of_grid(law, at)
-    h = width_of_grid(law, at, start, maximum(h, 1e-15 * (1.0 + absolute(law.count * at.mean))))
+    finest = 1e-15 * (1.0 + absolute(law.count * at.mean))
+    h = width_of_grid(law, at, start, maximum(h, finest))
     fine = law_of(law.c, law.side, law.count)
     fine.reach = law.reach
     fine.tilt = t
@@ -283,18 +313,20 @@ def grid_of(law: Law, at: Tilted, left: float, right: float, number: float) -> G
     upper = split_up(fine, at, start, h, number)
     lower = merged(grid, fine, at, start, h, number)
     pair = powered(grid, upper, lower, law.count)
-    before = floor(law.count * (at.mean - start) / h) - floor(left / h) - law.count - 4.0
+    mean_place = floor(law.count * (at.mean - start) / h)
+    before = mean_place - floor(left / h) - law.count - 4.0
     order = wrapped(before + steps(number), number)
     upper = taken(gathered(pair, 0, number), order)
     lower = taken(gathered(pair, number, number), order)
+    decay = exp(-(1.0 + t) * h)
     grid.t = t
     grid.width = h
     grid.scale = law.count * at.cgf
     grid.upper_first = law.count * start + before * h
     grid.lower_first = grid.upper_first + law.count * grid.lower_first
-    grid.upper_tail = decayed(upper, exp(-(1.0 + t) * h))
+    grid.upper_tail = decayed(upper, decay)
     grid.upper_excess = excess_of(grid.upper_tail, t, h)
-    grid.lower_tail = decayed(lower, exp(-(1.0 + t) * h))
+    grid.lower_tail = decayed(lower, decay)
     grid.lower_excess = excess_of(grid.lower_tail, t, h)
     return grid
 
@@ -303,25 +335,34 @@ def log_of_tail(
     grid: Grid, first: float, tail: Vector, excess: Vector, epsilon: float, sign: float
 ) -> float:
     """Return log δ of one of the laws, with what rounding and the ends of the grid may add."""
-    t, h = grid.t, grid.width
+    t = grid.t
+    h = grid.width
     index = maximum(floor((epsilon - first) / h) + 1.0, 0.0)
     over = first + h * index - epsilon
     value = 0.0
     if index < size(tail):
-        value = exp(-t * over) * (excess[int(index)] - expm1(-over) * tail[int(index)])
-    share = -expm1(-h) / (expm1(-t * h) * expm1(-(1.0 + t) * h)) if t > 0.0 else INFINITY
+        beyond = excess[int(index)] - expm1(-over) * tail[int(index)]
+        value = exp(-t * over) * beyond
+    share = INFINITY
+    if t > 0.0:
+        share = -expm1(-h) / (expm1(-t * h) * expm1(-(1.0 + t) * h))
     off = grid.floor * minimum(share, size(tail)) + 2.0 * exp(-LEFT_OUT)
     value = value + sign * off
-    return grid.scale - t * epsilon + log(value) if value > 0.0 else -INFINITY
+    if value > 0.0:
+        return grid.scale - t * epsilon + log(value)
+    return -INFINITY
 
 
 def set_ends(law: Law, grid: Grid, epsilon: float) -> float:
     """Set the ends of log δ(ε) by a grid, and return the upper one."""
     upper = log_of_tail(grid, grid.upper_first, grid.upper_tail, grid.upper_excess, epsilon, 1.0)
     lower = log_of_tail(grid, grid.lower_first, grid.lower_tail, grid.lower_excess, epsilon, -1.0)
-    room = ROOM * (upper - lower) + 1e-12 if isfinite(lower) else 0.0
-    law.upper = minimum(log_sum(upper + room, log_escaped(law)), 0.0)
-    law.lower = minimum(log_sum(lower - room, log_escaped(law)), law.upper)
+    room = 0.0
+    if isfinite(lower):
+        room = ROOM * (upper - lower) + 1e-12
+    escaped = log_escaped(law)
+    law.upper = minimum(log_sum(upper + room, escaped), 0.0)
+    law.lower = minimum(log_sum(lower - room, escaped), law.upper)
     return law.upper
 
 
@@ -329,13 +370,15 @@ def tilt_of_grid(law: Law, epsilon: float, t: float) -> float:
     """Return the tilt, at most t, under which a grid is narrow: close to M's end tails are long."""
     at = tilted_by(law, t)
     spread = law.count * at.variance + 1.0 / (t * t)
-    height = law.count * at.cgf - t * epsilon - log(2.5 * t * (1.0 + t) * sqrt(spread))
+    curvature = log(2.5 * t * (1.0 + t) * sqrt(spread))
+    log_delta = law.count * at.cgf - t * epsilon - curvature
     best = t
     width = reach_of(law, at, 1.0) + reach_of(law, at, -1.0)
     trial = 0.5 * t
     while trial > LEAST_TILT:
         at = tilted_by(law, trial)
-        if height - law.count * at.cgf + trial * epsilon < SCALED_LOW:
+        scaled = log_delta - law.count * at.cgf + trial * epsilon
+        if scaled < SCALED_LOW:
             break
         other = reach_of(law, at, 1.0) + reach_of(law, at, -1.0)
         if other < 0.8 * width:

@@ -175,17 +175,22 @@ class Panels:
 
 def series(which: float, p: Vector) -> float:
     """Return a sum over integers, outwards from the place nearest to zero."""
-    first, last = SERIES_LOW[which], SERIES_HIGH[which]
-    start = first if first > -INFINITY else (last if last < INFINITY else 0.0)
+    first = SERIES_LOW[which]
+    last = SERIES_HIGH[which]
+    start = first
+    if not isfinite(first):
+        start = last if isfinite(last) else 0.0
     reach = 256.0
     while reach < 4e6:
-        low, high = maximum(first, start - reach), minimum(last, start + reach)
+        low = maximum(first, start - reach)
+        high = minimum(last, start + reach)
         values = term(which, low + steps(high - low + 1.0), p)
         value = total(values)
         count = size(values)
         small = 1e-19 * absolute(value)
         left = low == first or absolute(values[0]) * reach < small
-        if left and (high == last or absolute(values[count - 1]) * reach < small):
+        right = high == last or absolute(values[count - 1]) * reach < small
+        if left and right:
             return value
         reach = 4.0 * reach
     fail("a normalising sum has too many terms")
@@ -198,7 +203,8 @@ def height(piece: float, x: Number, c: Vector, side: float, tilt: float) -> Numb
     if tilt == 0.0:
         return where(density > -INFINITY, density, -INFINITY)
     value = density + tilt * side * loss_at(piece, x, c)
-    return where((density > -INFINITY) & (absolute(value) >= 0.0), value, -INFINITY)
+    holds = (density > -INFINITY) & (absolute(value) >= 0.0)
+    return where(holds, value, -INFINITY)
 
 
 def inside(
@@ -206,12 +212,15 @@ def inside(
 ) -> Number:
     """Return the log of a tilted density between two ends, −∞ beyond them."""
     within = (x > low) & (x < high)
-    middle = (
-        0.5 * (low + high)
-        if isfinite(low + high)
-        else (low + 1.0 if isfinite(low) else (high - 1.0 if isfinite(high) else 0.0))
-    )
-    return where(within, height(piece, where(within, x, middle), c, side, tilt), -INFINITY)
+    middle = 0.0
+    if isfinite(low + high):
+        middle = 0.5 * (low + high)
+    elif isfinite(low):
+        middle = low + 1.0
+    elif isfinite(high):
+        middle = high - 1.0
+    place = where(within, x, middle)
+    return where(within, height(piece, place, c, side, tilt), -INFINITY)
 
 
 def around_mode(
@@ -255,12 +264,17 @@ def around_mode(
 
 def outline(piece: float, c: Vector, side: float, reach: float, low: float, high: float) -> Vector:
     """Return places between which a piece is first looked at: about the modes up to a tilt."""
-    anchor = low if isfinite(low) else (high if isfinite(high) else 0.0)
+    anchor = 0.0
+    if isfinite(low):
+        anchor = low
+    elif isfinite(high):
+        anchor = high
     powers = power(2.0, steps(71.0) - 30.0)
     grid = joined(anchor + powers, anchor - powers)
     grid = ordered(joined(grid, filled(1, anchor)))
     if isfinite(low + high):
-        grid = ordered(joined(grid, low + (high - low) * (steps(63.0) + 1.0) / 64.0))
+        evenly = low + (high - low) * (steps(63.0) + 1.0) / 64.0
+        grid = ordered(joined(grid, evenly))
     places = filled(0, 0.0)
     if isfinite(low):
         places = joined(places, filled(1, low))
@@ -274,8 +288,9 @@ def outline(piece: float, c: Vector, side: float, reach: float, low: float, high
                 a = grid[i - 1]
                 best = grid[i]
                 b = grid[i + 1]
-                found = around_mode(piece, c, side, tilt, low, high, a, best, b)
-                places = joined(places, kept(found, (found > low) & (found < high)))
+                around = around_mode(piece, c, side, tilt, low, high, a, best, b)
+                within = (around > low) & (around < high)
+                places = joined(places, kept(around, within))
     return ordered(places)
 
 
@@ -315,10 +330,13 @@ def measured(law: Law, piece: float, a: Vector, b: Vector, peaks: Vector) -> Pan
         panels.high = sums_of(weight * exp(seen - peaks[2]), GAUSS)
     seen = where(density > -INFINITY, absolute(density) + law.reach * absolute(loss), 0.0)
     panels.noise = largest_of(seen, GAUSS)
-    most = largest_of(where(density > -INFINITY, loss, -INFINITY), GAUSS)
-    least = -largest_of(where(density > -INFINITY, -loss, -INFINITY), GAUSS)
+    losses_seen = where(density > -INFINITY, loss, -INFINITY)
+    most = largest_of(losses_seen, GAUSS)
+    losses_seen = where(density > -INFINITY, -loss, -INFINITY)
+    least = -largest_of(losses_seen, GAUSS)
     turn = where(most > least, most - least, 0.0)
-    passes = (least - 0.1 * turn < law.edge) & (law.edge < most + 0.1 * turn)
+    margin = 0.1 * turn
+    passes = (least - margin < law.edge) & (law.edge < most + margin)
     panels.turn = turn
     panels.cut = where(passes, turn, 0.0)
     return panels
@@ -334,7 +352,8 @@ def add_nodes(law: Law, loss: Vector, log_weight: Vector, flat: float) -> float:
     law.loss = joined(law.loss, loss)
     law.log_weight = joined(law.log_weight, log_weight)
     law.atomic = joined(law.atomic, filled(size(loss), flat))
-    if size(law.loss) > (law.most_nodes if law.fine == 0.0 else 4.0 * law.most_nodes):
+    most = law.most_nodes if law.fine == 0.0 else 4.0 * law.most_nodes
+    if size(law.loss) > most:
         law.trouble = 1.0
     return size(law.loss)
 
@@ -345,7 +364,8 @@ def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float
     number = size(places) - 1
     if number < 1:
         fail("no mass is seen on a piece of the support")
-    a, b = gathered(places, 0, number), gathered(places, 1, number)
+    a = gathered(places, 0, number)
+    b = gathered(places, 1, number)
     wide = b - a > NARROW * (absolute(a) + absolute(b))
     a = kept(a, wide)
     b = kept(b, wide)
@@ -361,23 +381,26 @@ def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float
         if law.fine > 0.0:
             peaks = filled(3, largest(height(piece, x, law.c, law.side, law.tilt)))
     whole = measured(law, piece, a, b, peaks)
-    sums = joined(
-        filled(1, total(whole.low)),
-        joined(filled(1, total(whole.middle)), filled(1, total(whole.high))),
-    )
+    sums = joined(filled(1, total(whole.middle)), filled(1, total(whole.high)))
+    sums = joined(filled(1, total(whole.low)), sums)
     if not isfinite(sums[0] + sums[1] + sums[2]):
         law.far = 1.0
         return 0.0
     sums = maximum(sums, 1e-300)
     share = share_of(whole, sums)
-    if (not isfinite(low) and share[0] > MASS) or (
-        not isfinite(high) and share[size(share) - 1] > MASS
-    ):
+    ends_left = not isfinite(low) and share[0] > MASS
+    ends_right = not isfinite(high) and share[size(share) - 1] > MASS
+    if ends_left or ends_right:
         law.far = 1.0
         return 0.0
-    inner = 0.0 if FLAT[piece] > 0.0 else law.frequency
-    outer = 0.0 if FLAT[piece] > 0.0 else law.outer
-    widest = INFINITY if FLAT[piece] > 0.0 or law.fine == 0.0 else law.fine
+    inner = 0.0
+    outer = 0.0
+    widest = INFINITY
+    if FLAT[piece] == 0.0:
+        inner = law.frequency
+        outer = law.outer
+    if FLAT[piece] == 0.0 and law.fine > 0.0:
+        widest = law.fine
     low_sum = whole.low
     middle_sum = whole.middle
     high_sum = whole.high
@@ -385,13 +408,10 @@ def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float
         middle = 0.5 * (a + b)
         left = measured(law, piece, a, middle, peaks)
         right = measured(law, piece, middle, b, peaks)
-        off = maximum(
-            absolute(left.low + right.low - low_sum) / sums[0],
-            maximum(
-                absolute(left.middle + right.middle - middle_sum) / sums[1],
-                absolute(left.high + right.high - high_sum) / sums[2],
-            ),
-        )
+        off_low = absolute(left.low + right.low - low_sum) / sums[0]
+        off_middle = absolute(left.middle + right.middle - middle_sum) / sums[1]
+        off_high = absolute(left.high + right.high - high_sum) / sums[2]
+        off = maximum(off_low, maximum(off_middle, off_high))
         if largest(where(off >= 0.0, 0.0, 1.0)) > 0.0:  # no number
             law.far = 1.0
             return 0.0
@@ -402,24 +422,22 @@ def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float
         turns = turns | (share * maximum(left.cut, right.cut) > 1e-3 * NEGLIGIBLE)
         turns = turns | ((share > BLURRED) & (turn > widest))
         noise = minimum(ROUNDING * share * maximum(left.noise, right.noise), 0.1 * ROUGH)
-        again = ((off > CLOSE + noise) | turns) & (
-            b - a > 2.0 * NARROW * (absolute(a) + absolute(b))
-        )
+        wide = b - a > 2.0 * NARROW * (absolute(a) + absolute(b))
+        again = ((off > CLOSE + noise) | turns) & wide
         if depth == DEEPEST:
             again = again & (a > b)
         if largest(where(again, 0.0, off)) > ROUGH:
-            plain = where(again, 0.0, absolute(left.low + right.low - low_sum) / sums[0])
-            if largest(plain) > ROUGH or law.fine > 0.0:
+            if largest(where(again, 0.0, off_low)) > ROUGH or law.fine > 0.0:
                 fail("the density is too rough for this program: symdp answers")
             law.far = 1.0  # only the tilted one is: M ends before this tilt, or close to it
             return 0.0
         seen = where(again, 0.0, share) > 1e-3 * NEGLIGIBLE
         every = repeated(seen, GAUSS)
         flat = FLAT[piece]
-        add_nodes(law, kept(left.loss, every), kept(log(left.weight) + left.density, every), flat)
-        add_nodes(
-            law, kept(right.loss, every), kept(log(right.weight) + right.density, every), flat
-        )
+        log_weight = log(left.weight) + left.density
+        add_nodes(law, kept(left.loss, every), kept(log_weight, every), flat)
+        log_weight = log(right.weight) + right.density
+        add_nodes(law, kept(right.loss, every), kept(log_weight, every), flat)
         low_sum = joined(kept(left.low, again), kept(right.low, again))
         middle_sum = joined(kept(left.middle, again), kept(right.middle, again))
         high_sum = joined(kept(left.high, again), kept(right.high, again))
@@ -436,10 +454,17 @@ def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float
 def is_heavy(plain: Vector, low: float, high: float) -> float:
     """Return whether masses up to a reach fall like a power where they go on beyond it."""
     count = size(plain)
-    quarter = int(floor(0.375 * count))
-    before = plain[quarter] - plain[0] if not isfinite(low) else 0.0
-    quarter = int(floor(0.625 * count)) if not isfinite(low) else int(floor(0.25 * count))
-    after = plain[quarter] - plain[count - 1] if not isfinite(high) else 0.0
+    left = 0.0
+    right = 0.25
+    if not isfinite(low):
+        left = 0.375
+        right = 0.625
+    before = 0.0
+    if not isfinite(low):
+        before = plain[int(floor(left * count))] - plain[0]
+    after = 0.0
+    if not isfinite(high):
+        after = plain[int(floor(right * count))] - plain[count - 1]
     return 1.0 if before < HEAVIEST and after < HEAVIEST else 0.0
 
 
@@ -447,7 +472,8 @@ def is_smooth(law: Law, piece: float, low: float, high: float, tilt: float) -> f
     """Return whether sums over integers beyond a place are integrals, at three tilts."""
     for side in range(2):
         sign = 1.0 if side > 0 else -1.0
-        if (sign > 0.0 and not isfinite(high)) or (sign < 0.0 and not isfinite(low)):
+        end = high if side > 0 else low
+        if not isfinite(end):
             first = sign * SMOOTH_FROM
             places = first + sign * (steps(SMOOTH_BLOCK) + 1.0)
             middle = first + sign * 0.5 * (SMOOTH_BLOCK + 1.0)
@@ -466,11 +492,13 @@ def is_smooth(law: Law, piece: float, low: float, high: float, tilt: float) -> f
 
 def add_heavy(law: Law, piece: float, low: float, high: float, is_lost: float) -> float:
     """Add outcomes up to a place one by one, and those beyond as integrals of their masses."""
-    first, last = maximum(low, -SMOOTH_FROM), minimum(high, SMOOTH_FROM)
+    first = maximum(low, -SMOOTH_FROM)
+    last = minimum(high, SMOOTH_FROM)
     x = first + steps(last - first + 1.0)
     plain = height(piece, x, law.c, law.side, 0.0)
+    loss = law.side * loss_at(piece, x, law.c)
     law.evaluated = law.evaluated + size(x)
-    add_nodes(law, law.side * loss_at(piece, x, law.c), plain, 1.0)
+    add_nodes(law, loss, plain, 1.0)
     if not isfinite(high):
         add_interval(law, piece, SMOOTH_FROM + 0.5, high, is_lost)
     if not isfinite(low) and law.far == 0.0:
@@ -480,21 +508,27 @@ def add_heavy(law: Law, piece: float, low: float, high: float, is_lost: float) -
 
 def add_integers(law: Law, piece: float, low: float, high: float, is_lost: float) -> float:
     """Add the outcomes of a law on integers, as far as three tilts see them."""
-    start = low if isfinite(low) else (high if isfinite(high) else 0.0)
+    start = 0.0
+    if isfinite(low):
+        start = low
+    elif isfinite(high):
+        start = high
     reach = 256.0
     tilt = 0.0 if is_lost > 0.0 else law.reach
     while reach < 2e6:
-        first, last = maximum(low, start - reach), minimum(high, start + reach)
+        first = maximum(low, start - reach)
+        last = minimum(high, start + reach)
         x = first + steps(last - first + 1.0)
         law.evaluated = law.evaluated + size(x)
         plain = height(piece, x, law.c, law.side, 0.0)
         half = height(piece, x, law.c, law.side, 0.5 * tilt)
         tilted = height(piece, x, law.c, law.side, tilt)
-        nearest = maximum(
-            plain - largest(plain), maximum(half - largest(half), tilted - largest(tilted))
-        )
+        nearest = maximum(half - largest(half), tilted - largest(tilted))
+        nearest = maximum(plain - largest(plain), nearest)
         count = size(x)
-        if (first == low or nearest[0] < -60.0) and (last == high or nearest[count - 1] < -60.0):
+        left = first == low or nearest[0] < -60.0
+        right = last == high or nearest[count - 1] < -60.0
+        if left and right:
             seen = nearest > -60.0
             loss = law.side * loss_at(piece, x, law.c)
             return add_nodes(law, kept(loss, seen), kept(plain, seen), 1.0)
@@ -513,9 +547,10 @@ def add_flat(law: Law, piece: float, low: float, high: float, is_lost: float) ->
     add_interval(law, piece, low, high, is_lost)
     number = size(law.loss) - before
     if FLAT[piece] > 0.0 and number > 1:
-        own = gathered(law.log_weight, before, number)
-        top = largest(own)
-        law.log_weight = joined(weights, filled(1, top + log(total(exp(own - top)))))
+        log_weights = gathered(law.log_weight, before, number)
+        top = largest(log_weights)
+        log_mass = top + log(total(exp(log_weights - top)))
+        law.log_weight = joined(weights, filled(1, log_mass))
         law.loss = gathered(law.loss, 0, before + 1)
         law.atomic = gathered(law.atomic, 0, before + 1)
     return 0.0
@@ -538,9 +573,8 @@ def build(law: Law) -> float:
         if not is_of_other_case and sign >= 0.0 and law.far == 0.0:
             if POINTS > 0.0:
                 loss = law.side * law.c[LOSS[piece]]
-                add_nodes(
-                    law, filled(1, loss), log(filled(1, low if law.side > 0.0 else high)), 1.0
-                )
+                mass = low if law.side > 0.0 else high
+                add_nodes(law, filled(1, loss), log(filled(1, mass)), 1.0)
             elif INTEGERS > 0.0:
                 add_integers(law, piece, low, high, lost)
             else:
@@ -602,22 +636,29 @@ def spacing(law: Law) -> float:
     """Return the spacing of the lattice on which all losses lie, 0 for none."""
     losses = ordered(law.loss)
     number = size(losses)
-    first, last = losses[0], losses[number - 1]
+    first = losses[0]
+    last = losses[number - 1]
     gaps = gathered(losses, 1, number - 1) - gathered(losses, 0, number - 1)
-    gaps = where(gaps > 1e-12 * (absolute(first) + absolute(last)), gaps, INFINITY)
+    equal = 1e-12 * (absolute(first) + absolute(last))
+    gaps = where(gaps > equal, gaps, INFINITY)
     least = -largest(joined(-gaps, filled(1, -INFINITY)))
     if least == INFINITY:
         return maximum(absolute(first), 1.0)
-    s = (last - first) / floor((last - first) / least + 0.5)
+    width = last - first
+    s = width / floor(width / least + 0.5)
     places = (losses - first) / s
-    return s if largest(absolute(places - floor(places + 0.5))) < SAME_LATTICE else 0.0
+    off = largest(absolute(places - floor(places + 0.5)))
+    return s if off < SAME_LATTICE else 0.0
 
 
 def log_escaped(law: Law) -> float:
     """Return log of the probability that a loss is infinite."""
     if law.escaped >= 1.0:
         return 0.0
-    return log(-expm1(law.count * log1p(-law.escaped))) if law.escaped > 0.0 else -INFINITY
+    if law.escaped > 0.0:
+        log_kept = law.count * log1p(-law.escaped)
+        return log(-expm1(log_kept))
+    return -INFINITY
 
 
 def log_sum(a: float, b: float) -> float:
@@ -633,7 +674,8 @@ def all_losses(law: Law) -> float:
     if size(law.loss) == 0:
         return -INFINITY
     if total(law.atomic) == size(law.loss):
-        end = largest(law.loss) if not isfinite(end) else maximum(end, largest(law.loss))
+        most = largest(law.loss)
+        end = maximum(end, most) if isfinite(end) else most
     return law.count * end
 
 
@@ -654,9 +696,13 @@ def farther(law: Law) -> float:
         law.reach = 0.5 * (law.low + law.high)
     else:
         law.low = law.reach
-        law.reach = 2.0 * law.reach if law.high == INFINITY else 0.5 * (law.low + law.high)
+        if law.high == INFINITY:
+            law.reach = 2.0 * law.reach
+        else:
+            law.reach = 0.5 * (law.low + law.high)
     law.ready = 0.0
-    return 0.0 if law.reach > FARTHEST or law.high - law.low < SETTLED * law.high else 1.0
+    is_settled = law.high - law.low < SETTLED * law.high
+    return 0.0 if law.reach > FARTHEST or is_settled else 1.0
 
 
 def law_of(c: Vector, side: float, count: float) -> Law:

@@ -149,8 +149,9 @@ def log_scaled_erfc(x: Any) -> Any:
     for k in range(60, 0, -1):
         fraction = 0.5 * k / (far + fraction)
     near = np.minimum(x, 2.0)
-    value = -np.log(math.sqrt(math.pi) * (far + fraction))
-    return np.where(np.asarray(x) < 2.0, near * near + np.log(erfc(near)), value)
+    value_near = near * near + np.log(erfc(near))
+    value_far = -np.log(math.sqrt(math.pi) * (far + fraction))
+    return np.where(np.asarray(x) < 2.0, value_near, value_far)
 
 
 def log_erfc(x: Any) -> Any:
@@ -162,15 +163,19 @@ def log_erfc(x: Any) -> Any:
 
 def log_erf_difference(middle: Any, half: Any) -> Any:
     """Return log(erf(m + h) - erf(m - h)), which does not cancel."""
-    m, h = np.broadcast_arrays(np.abs(np.asarray(middle, dtype=float)), half)
+    distance = np.abs(np.asarray(middle, dtype=float))
+    m, h = np.broadcast_arrays(distance, half)
     is_short = (h <= 0.5) & (m * h <= 2.0)  # 20 Gauss nodes
     weight: Any = 0.0
     shift = np.where(is_short, h, 0.0)
+    twice = 2.0 * np.where(is_short, m, 0.0)
     for x, w in zip(PLACES, WEIGHTS, strict=True):
-        weight = weight + w * np.exp(-shift * x * (2.0 * np.where(is_short, m, 0.0) + shift * x))
+        step = shift * x
+        weight = weight + w * np.exp(-shift * x * (twice + step))
     short = np.log(2.0 * h * weight / math.sqrt(math.pi)) - m * m
     wide = np.log(erf(m + h) + erf(h - m))
-    first, last = log_scaled_erfc(np.maximum(m - h, 0.0)), log_scaled_erfc(m + h)
+    first = log_scaled_erfc(np.maximum(m - h, 0.0))
+    last = log_scaled_erfc(m + h)
     lost = np.exp(last - first - 4.0 * m * h)
     tail = first - (m - h) ** 2 + np.log1p(-lost)
     value = np.where(m < h, wide, tail)
@@ -186,23 +191,28 @@ def log_ratio(difference: Any, a: Any, b: Any) -> Any:
 
 def log_sum_exp(*pairs: Any) -> Any:
     """Return log of the sum of c exp(a), pairs (c, a), around its largest term."""
-    c, a = (np.stack(np.broadcast_arrays(*pairs)[k::2]).astype(float) for k in (0, 1))
-    pivot = np.where(c > 0, np.log(np.abs(c)) + a, -np.inf).argmax(axis=0)[None]
+    parts = np.broadcast_arrays(*pairs)
+    c = np.stack(parts[::2]).astype(float)
+    a = np.stack(parts[1::2]).astype(float)
+    heights = np.where(c > 0, np.log(np.abs(c)) + a, -np.inf)
+    pivot = heights.argmax(axis=0)[None]
     top = np.take_along_axis(c, pivot, 0)
     peak = np.take_along_axis(a, pivot, 0)
     shares = c * np.exp(a - peak) / top
     np.put_along_axis(shares, pivot, 0.0, 0)
-    value = (peak + np.log(top))[0] + np.log1p(shares.sum(axis=0))
+    log_largest = (peak + np.log(top))[0]
+    value = log_largest + np.log1p(shares.sum(axis=0))
     return np.where(np.isfinite(peak[0]), value, peak[0])
 
 
 def unit_log_sum_exp(*pairs: Any) -> Any:
     """Return the same where the c add up to 1, accurate where it is small."""
-    sum_: Any = 0.0
+    less_one: Any = 0.0
     for c, a in zip(pairs[::2], pairs[1::2], strict=True):
-        sum_ = sum_ + c * np.expm1(a)
-    near = (sum_ > -0.5) & np.isfinite(sum_)
-    return np.where(near, np.log1p(np.where(near, sum_, 0.0)), log_sum_exp(*pairs))
+        less_one = less_one + c * np.expm1(a)
+    is_near = (less_one > -0.5) & np.isfinite(less_one)
+    near = np.log1p(np.where(is_near, less_one, 0.0))
+    return np.where(is_near, near, log_sum_exp(*pairs))
 
 
 def careful(*parts: float) -> float:

@@ -45,11 +45,13 @@ def _steepest(v: Any, r: Any) -> Any:
     value = 0.5 + 0.0 * v
     for k in range(1, 100000):
         a = k * h
-        fall = 2.0 * r * np.sin(0.5 * a) ** 2
+        half_sine = np.sin(0.5 * a)
+        fall = 2.0 * r * half_sine**2
         inside = (a < math.pi) & (fall < 45.0)
         if not inside.any():
             break
-        turn = np.where(a < 0.1, _beyond_linear(a, -a * a), np.sin(a) - a)
+        beyond_linear = _beyond_linear(a, -a * a)
+        turn = np.where(a < 0.1, beyond_linear, np.sin(a) - a)
         height = np.exp(-fall) * np.cos(v * turn)
         value = value + np.where(inside, height, 0.0)
     return h * value / math.pi
@@ -59,27 +61,35 @@ def log_besseli(order: Any, x: Any) -> Any:
     """Return log I_v(x), v >= 0: its series, or the integral along the steepest path."""
     v, x = _both(order, x)
     in_series = (x <= 30.0) | (x * x <= 40.0 * (v + 1.0))
-    near = np.where(in_series, v, 1.0)
-    series = _bessel_series(near, np.where(in_series, 0.25 * x * x, 1.0))
-    below = v * np.log(0.5 * x) - lgamma(near + 1.0) + np.log(series)
+    order_near = np.where(in_series, v, 1.0)
+    square_near = np.where(in_series, 0.25 * x * x, 1.0)
+    series = _bessel_series(order_near, square_near)
+    first_term = v * np.log(0.5 * x) - lgamma(order_near + 1.0)
+    below = first_term + np.log(series)
     r = np.hypot(x, v)
     integral = _steepest(v, np.where(in_series, 900.0, r))
-    most = np.where(x > v, x + v * v / (r + x), r)
-    above = most - v * np.arcsinh(v / x) + np.log(integral)
+    beyond_x = x + v * v / (r + x)
+    most = np.where(x > v, beyond_x, r)
+    peak = most - v * np.arcsinh(v / x)
+    above = peak + np.log(integral)
     value = np.where(in_series, below, above)
     at_zero = np.where(v > 0.0, -np.inf, 0.0)
     value = np.where(x == 0.0, at_zero, value)
-    return np.where((x >= 0.0) & (v >= 0.0), value, np.nan)
+    is_known = (x >= 0.0) & (v >= 0.0)
+    return np.where(is_known, value, np.nan)
 
 
 def _fall(v: Any, r: Any, x: Any, u: Any) -> Any:
     """Return r (cosh u - 1) + v (sinh u - u), which on the left is a difference."""
-    over = np.where(np.abs(u) < 0.5, _beyond_linear(u, u * u), np.sinh(u) - u)
-    near = 2.0 * r * np.sinh(0.5 * u) ** 2 + v * over
+    beyond_linear = _beyond_linear(u, u * u)
+    over = np.where(np.abs(u) < 0.5, beyond_linear, np.sinh(u) - u)
+    half_sine = np.sinh(0.5 * u)
+    near = 2.0 * r * half_sine**2 + v * over
     falling = x * x / (r + v) * np.exp(-u)
     rising = (r + v) * np.exp(u)
     far = 0.5 * (falling + rising) - r - v * u
-    return np.where((u > 0.0) | (far < 4.0), near, far)
+    is_near = (u > 0.0) | (far < 4.0)
+    return np.where(is_near, near, far)
 
 
 def log_besselk(order: Any, x: Any) -> Any:
@@ -107,8 +117,9 @@ def besseli(order: Any, x: Any) -> Any:
     is_odd = v != 2.0 * np.floor(0.5 * v)
     value = np.exp(log_besseli(v, np.abs(x)))
     value = np.where(is_negative & is_odd, -value, value)
-    is_real = v == np.floor(v)
-    return np.where(is_negative & ~is_real, np.nan, value)
+    is_whole = v == np.floor(v)
+    is_complex = is_negative & ~is_whole
+    return np.where(is_complex, np.nan, value)
 
 
 def besselk(order: Any, x: Any) -> Any:
@@ -157,13 +168,17 @@ def _gamma_above(s: Any, x: Any) -> Any:
 def lowergamma(s: Any, x: Any) -> Any:
     """Return the integral of y^(s - 1) e^-y up to x, s > 0."""
     s, x = _both(s, x)
-    near = x < s + 1.0
+    is_near = x < s + 1.0
     scale = np.exp(s * np.log(x) - x)
-    below = scale * _gamma_below(s, np.where(near, x, s))
-    above = gamma(s) - scale * _gamma_above(s, np.where(near, s + 1.0, x))
-    value = np.where(near, below, above)
+    x_near = np.where(is_near, x, s)
+    x_far = np.where(is_near, s + 1.0, x)
+    below = scale * _gamma_below(s, x_near)
+    missing = scale * _gamma_above(s, x_far)
+    above = gamma(s) - missing
+    value = np.where(is_near, below, above)
     value = np.where(x == 0.0, 0.0, value)
-    return np.where((s > 0.0) & (x >= 0.0), value, np.nan)
+    is_known = (s > 0.0) & (x >= 0.0)
+    return np.where(is_known, value, np.nan)
 
 
 def uppergamma(s: Any, x: Any) -> Any:
@@ -172,20 +187,24 @@ def uppergamma(s: Any, x: Any) -> Any:
     is_far = (x > 1.0) & (x >= s + 1.0)
     scale = np.exp(s * np.log(x) - x)
     least = np.maximum(s, 0.0) + 1.0
-    far = scale * _gamma_above(s, np.where(is_far, x, least))
-    above = np.where(s > 0.0, s, 1.0)
-    missing = np.where(x == 0.0, 0.0, scale)
-    near = gamma(above) - missing * _gamma_below(above, x)
-    value = np.where(s == 0.0, _exponential_integral(x), np.nan)
+    x_far = np.where(is_far, x, least)
+    far = scale * _gamma_above(s, x_far)
+    positive = np.where(s > 0.0, s, 1.0)
+    below = np.where(x == 0.0, 0.0, scale)
+    near = gamma(positive) - below * _gamma_below(positive, x)
+    at_zero = _exponential_integral(x)
+    value = np.where(s == 0.0, at_zero, np.nan)
     value = np.where(s > 0.0, near, value)
     value = np.where(is_far, far, value)
     is_negative = (s < 0.0) & (s > -30.0)
     is_below = is_negative & ~is_far
     is_below = is_below & (x > 0.0)
     if is_below.any():
-        following = uppergamma(np.where(is_below, s + 1.0, 1.0), x)
+        next_order = np.where(is_below, s + 1.0, 1.0)
+        following = uppergamma(next_order, x)
         divisor = np.where(is_below, s, 1.0)
-        value = np.where(is_below, (following - scale) / divisor, value)
+        quotient = (following - scale) / divisor
+        value = np.where(is_below, quotient, value)
     return value
 
 
