@@ -247,7 +247,7 @@ def smoothing_error(law: SumLaw, origin: float, steps: Summands) -> float:
     near = _near(law, origin, steps)
     parts = law.tilted(origin)
     widest = max(part.widest for part in parts)
-    longest = max(_length(part) for part in parts)
+    longest = max(_spread_of_losses(part) for part in parts)
     turns = 2.0 * math.pi * _TURNS * widest / longest
     farthest = min(_FARTHEST, _PER_ROOT * math.sqrt(steps.count), turns)
     while True:
@@ -345,7 +345,7 @@ def _far(law: SumLaw, origin: float, steps: Summands, farthest: float) -> tuple[
     return places, np.asarray(bound)
 
 
-def _length(tilted: Tilted) -> float:
+def _spread_of_losses(tilted: Tilted) -> float:
     """Return the range of the losses of a step that are not too unlikely to matter."""
     seen = tilted.deviation[tilted.weight > _LIGHT]
     return float(seen.max() - seen.min())
