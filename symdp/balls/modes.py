@@ -146,19 +146,27 @@ def _up_to_a_positive_factor(f: sp.Expr, x: sp.Symbol) -> sp.Expr:
 def _elementary(stretch: Stretch, x: sp.Symbol) -> Stretch:
     """Write K of order n + 1/2 as √(π/2z) e^{−z} Σ_k (n + k)!/(k! (n − k)! (2z)^k)."""
     size = sp.Dummy(positive=True)
-    sign = -1 if stretch.upper.is_nonpositive else 1
+    sign = 1
+    if stretch.upper.is_nonpositive:
+        sign = -1
     f = stretch.expressions[0].xreplace({x: sign * size})
     replacements = {}
     for node in f.atoms(sp.besselk):
         order, z = node.args
         n = abs(order) - sp.S.Half
         if order.is_Rational and n.is_Integer and n < _LONG:
-            terms = (sp.ff(n + k, 2 * k) / sp.factorial(k) / (2 * z) ** k for k in range(n + 1))
-            replacements[node] = sp.sqrt(sp.pi / (2 * z)) * sp.exp(-z) * sp.Add(*terms)
-    if not replacements or not (sign < 0 or stretch.lower.is_nonnegative):
+            terms = []
+            for k in range(n + 1):
+                ways = sp.ff(n + k, 2 * k) / sp.factorial(k)
+                terms.append(ways / (2 * z) ** k)
+            decay = sp.sqrt(sp.pi / (2 * z)) * sp.exp(-z)
+            replacements[node] = decay * sp.Add(*terms)
+    is_one_sided = sign < 0 or stretch.lower.is_nonnegative
+    if not replacements or not is_one_sided:
         return stretch
-    written = sp.factor_terms(sp.expand(f.xreplace(replacements)))
-    return replace(stretch, expressions=(written.xreplace({size: sign * x}),))
+    expanded = sp.expand(f.xreplace(replacements))
+    written = sp.factor_terms(expanded).xreplace({size: sign * x})
+    return replace(stretch, expressions=(written,))
 
 
 def _with_visible_limits(f: sp.Expr) -> sp.Expr:
@@ -170,15 +178,20 @@ def _with_visible_limits(f: sp.Expr) -> sp.Expr:
     for node in f.atoms(sp.Add):
         arctangent = node - sp.pi / 2
         if isinstance(arctangent, sp.atan):
-            replacements[node] = 2 * sp.atan(sp.exp(sp.asinh(arctangent.args[0]), evaluate=False))
+            (argument,) = arctangent.args
+            exponential = sp.exp(sp.asinh(argument), evaluate=False)
+            replacements[node] = 2 * sp.atan(exponential)
         for sign in (1, -1):
             error_function = sign * (node - 1)
             if isinstance(error_function, sp.erf):
-                replacements[node] = sp.erfc(-sign * error_function.args[0], evaluate=False)
+                (argument,) = error_function.args
+                replacements[node] = sp.erfc(-sign * argument, evaluate=False)
     for node in f.atoms(sp.Mul):
         for root in node.args:
-            inside = root.base - 1 if root.is_Pow and root.exp == -sp.S.Half else sp.S.Zero
-            factor, square = tidy.bounded(sp.factor, inside).as_coeff_Mul()
+            if not root.is_Pow or root.exp != -sp.S.Half:
+                continue
+            factored = tidy.bounded(sp.factor, root.base - 1)
+            factor, square = factored.as_coeff_Mul()
             if square.is_Pow and square.exp == 2 and factor.is_positive:
                 w = sp.sqrt(factor) * square.base
                 ratio = tidy.cancel(node / root / w)
@@ -216,27 +229,35 @@ class _Slope:
         # Of a place next to an end that is no double it is the distance that is exact.
         end = next((e for e in (lower, upper) if e.is_finite and not _is_exact(e)), sp.S.Zero)
         shifted = f.subs(x, x + end)
+        is_counting = shifted.has(*COUNTING)
         self._ends = [acb(_ball_of_end(e - end)).real for e in (lower, upper)]
-        if shifted.has(*COUNTING):  # f(k + 1)/f(k) − 1, which is rational
-            slopes = [reduced(sp.powsimp(shifted.subs(x, x + 1) / shifted), x) - 1] * 2
-            if slopes[0].has(*COUNTING):
+        if is_counting:  # f(k + 1)/f(k) − 1, which is rational
+            following = shifted.subs(x, x + 1)
+            slope = reduced(sp.powsimp(following / shifted), x) - 1
+            slopes = [slope, slope]
+            if slope.has(*COUNTING):
                 raise _UnknownError
         else:
-            slopes = [sp.diff(height, x) for height in (_log_over_factors(shifted, x), shifted)]
-        self._addends = [
-            (
-                [Ranges(form, x) for form in _forms_of(sp.diff(_log_over_factors(addend, x), x))],
-                Ranges(addend, x),
-            )
-            for addend in (shifted.args if shifted.is_Add and not shifted.has(*COUNTING) else ())
-        ]
-        self._flat = [end_ball for end_ball, e in zip(self._ends, (lower, upper), strict=True)
-                      if e.is_finite and slopes[1].subs(x, e - end) == 0]  # fmt: skip
-        self._forms = [[Ranges(form, x) for form in _forms_of(slope)] for slope in slopes]
+            log_slope = sp.diff(_log_over_factors(shifted, x), x)
+            slopes = [log_slope, sp.diff(shifted, x)]
+        self._addends = []
+        if shifted.is_Add and not is_counting:
+            for addend in shifted.args:
+                log_slope = sp.diff(_log_over_factors(addend, x), x)
+                forms = [Ranges(form, x) for form in _forms_of(log_slope)]
+                self._addends.append((forms, Ranges(addend, x)))
+        self._flat = []
+        for end_ball, e in zip(self._ends, (lower, upper), strict=True):
+            if e.is_finite and slopes[1].subs(x, e - end) == 0:
+                self._flat.append(end_ball)
+        self._forms = []
+        self._bends = []
+        for slope in slopes:
+            bend = sp.diff(slope, x)
+            self._forms.append([Ranges(form, x) for form in _forms_of(slope)])
+            self._bends.append([Ranges(form, x) for form in _forms_of(bend)])
         self._slopes = slopes
         self._x = x
-        self._bends = [[Ranges(form, x) for form in _forms_of(sp.diff(slope, x))]
-                       for slope in slopes]  # fmt: skip
 
     def signs(self) -> list[int]:
         """Return the signs of the slope from left to right."""
@@ -411,13 +432,15 @@ def _values_rise_once(density: sp.Expr, x: sp.Symbol, support: Support) -> bool 
     try:
         for stretch in smooth_stretches((density,), x, support.lower, support.upper):
             (expression,) = stretch.expressions
-            if expression != 0 and not (stretch.lower.is_finite and stretch.upper.is_finite):
+            is_finite = stretch.lower.is_finite and stretch.upper.is_finite
+            if expression != 0 and not is_finite:
                 return None
             if stretch.is_point:
                 masses[int(stretch.lower)] = expression
             elif expression != 0:
-                ends = int(sp.ceiling(stretch.lower)), int(sp.floor(stretch.upper))
-                for k in range(ends[0], min(ends[1], ends[0] + _MOST_MASSES) + 1):
+                first = int(sp.ceiling(stretch.lower))
+                last = min(int(sp.floor(stretch.upper)), first + _MOST_MASSES)
+                for k in range(first, last + 1):
                     if stretch.lower < k < stretch.upper or k not in masses:
                         masses[k] = expression
         if not 0 < len(masses) < _MOST_MASSES:
@@ -433,7 +456,8 @@ def _values_rise_once(density: sp.Expr, x: sp.Symbol, support: Support) -> bool 
     turns = []
     for k, gap in zip(places, gaps, strict=False):
         if not (gap > 0 or gap < 0):
-            low, high = (masses.get(j, sp.S.Zero).subs(x, j) for j in (k, k + 1))
+            low = masses.get(k, sp.S.Zero).subs(x, k)
+            high = masses.get(k + 1, sp.S.Zero).subs(x, k + 1)
             if low != high:
                 return None
         turns.append(int(gap > 0) - int(gap < 0))

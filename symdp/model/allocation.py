@@ -81,24 +81,28 @@ def outcomes(pair: Pair, steps: int) -> int:
 
 def _on_counts(pair: Pair, steps: int) -> Pair:
     """Return the pair on the numbers of outcomes: multinomial under Q, times Y/t under P."""
-    p, q = pair.P, pair.Q
+    p = pair.P
+    q = pair.Q
     assert isinstance(p, tuple)
     assert isinstance(q, tuple)
-    zero = sp.Integer(0)
-    listed: list[tuple[sp.Expr, sp.Expr]] = []
+    zero = sp.S.Zero
+    certain = sp.S.One
+    masses_of_p = []
+    masses_of_q = []
     for counts in split_counts(len(q), steps):
-        likely = _multinomial(counts, q)
         # One of the t outputs follows P: the one that is outcome j does in n_j/t of all cases.
         with_record = zero
         for j, number in enumerate(counts):
             if number:
-                fewer = [n - (i == j) for i, n in enumerate(counts)]
+                fewer = list(counts)
+                fewer[j] -= 1
                 with_record += p[j] * _multinomial(fewer, q)
-        listed.append((with_record, likely))
-    places = tuple(sp.Integer(i) for i in range(len(listed)))
-    P, Q = (tuple(masses) for masses in zip(*listed, strict=True))
+        masses_of_p.append(with_record)
+        masses_of_q.append(_multinomial(counts, q))
+    places = tuple(sp.Integer(i) for i in range(len(masses_of_q)))
     support = Support("points", -sp.oo, sp.oo, places)
-    return Pair(pair.variable, support, (Q, P), (zero, sp.Integer(1)), (sp.Integer(1), zero))
+    components = (tuple(masses_of_q), tuple(masses_of_p))
+    return Pair(pair.variable, support, components, (zero, certain), (certain, zero))
 
 
 def _multinomial(counts: list[int], masses: tuple[sp.Expr, ...]) -> sp.Expr:

@@ -63,13 +63,18 @@ class AssumedSymbol(sp.Symbol):  # type: ignore[misc]
     def __new__(cls, name: str, ends: tuple[End, ...], **assumptions: bool) -> AssumedSymbol:
         """Return the symbol; that it is positive or negative follows where an end has a sign."""
         for end in ends:
-            beyond = end.value if end.is_lower else -end.value
+            fact = "positive"
+            beyond = end.value
+            if not end.is_lower:
+                fact = "negative"
+                beyond = -end.value
             if beyond.free_symbols:
-                certain = beyond.is_positive or (end.is_open and beyond.is_nonnegative)
+                has_sign = beyond.is_positive or (end.is_open and beyond.is_nonnegative)
             else:
-                certain = (sign := sign_of(beyond)) > 0 or (sign == 0 and end.is_open)
-            if certain:
-                assumptions["positive" if end.is_lower else "negative"] = True
+                sign = sign_of(beyond)
+                has_sign = sign > 0 or (sign == 0 and end.is_open)
+            if has_sign:
+                assumptions[fact] = True
         symbol: AssumedSymbol = sp.Symbol.__xnew__(cls, name, **assumptions)
         symbol.ends = ends
         return symbol
@@ -88,8 +93,9 @@ class AssumedSymbol(sp.Symbol):  # type: ignore[misc]
     @property
     def both_ends(self) -> tuple[End | None, End | None]:
         """The lower and the upper end, None where there is none."""
-        low, high = (next((e for e in self.ends if e.is_lower == it), None) for it in (True, False))
-        return low, high
+        lower = next((end for end in self.ends if end.is_lower), None)
+        upper = next((end for end in self.ends if not end.is_lower), None)
+        return lower, upper
 
     @property
     def compared_with(self) -> set[sp.Symbol]:
@@ -112,19 +118,25 @@ class AssumedSymbol(sp.Symbol):  # type: ignore[misc]
         if low is None and high is not None and self.is_positive:
             low = End(sp.S.Zero, True, True)
         closed = [end for end in (low, high) if end is not None and not end.is_open]
-        sign = {"nonnegative": True} if closed else {"positive": True}
         # No parameter has such a name.  A whole number stays one only beyond a single end.
-        free = sp.Symbol(f"{self.name}+", **sign)
+        name = f"{self.name}+"
+        sign = "positive"
+        if closed:
+            sign = "nonnegative"
+        free = sp.Symbol(name, **{sign: True})
         if low is None:
             assert high is not None
             return high.value - free
         if high is None or len(closed) == _MOST_ENDS or self.is_integer:
-            sign = {"positive" if low.is_open else "nonnegative": True}
+            facts = {"positive" if low.is_open else "nonnegative": True}
             if self.is_integer and low.value.is_integer:
-                sign["integer"] = True
-            return low.value + sp.Symbol(f"{self.name}+", **sign)
-        first, last = (high, low) if closed == [high] else (low, high)
-        return (first.value + free * last.value) / (1 + free)
+                facts["integer"] = True
+            return low.value + sp.Symbol(name, **facts)
+        first = low.value
+        last = high.value
+        if closed == [high]:
+            (first, last) = (last, first)
+        return (first + free * last) / (1 + free)
 
     def moved(self, rules: Mapping[sp.Symbol, sp.Expr]) -> AssumedSymbol:
         """Return the symbol with other symbols or values in its ends."""
@@ -154,9 +166,10 @@ def compared(mechanism: MechanismRecord) -> tuple[tuple[sp.Expr, str, sp.Expr], 
     with_values = {p.symbol: values[p.name] for p in mechanism.declared if p.name in values}
     listed = []
     for p in mechanism.declared:
-        ends = p.symbol.ends if isinstance(p.symbol, AssumedSymbol) else ()
+        if not isinstance(p.symbol, AssumedSymbol):
+            continue
         left = values.get(p.name, p.symbol)
-        for end in ends:
+        for end in p.symbol.ends:
             right = end.value.xreplace(with_values)
             if left.free_symbols or right.free_symbols:
                 listed.append((left, end.operator, right))
@@ -185,17 +198,19 @@ def check_values(declared: Sequence[Parameter], values: Mapping[str, sp.Expr]) -
             continue
         symbol = p.symbol.moved(bound)
         _check_order(symbol)
+        if p.name not in values:
+            continue
+        value = values[p.name]
         for end, end_now in zip(p.symbol.ends, symbol.ends, strict=True):
-            if (
-                p.name in values
-                and not end_now.value.free_symbols
-                and not end_now.holds(values[p.name])
-            ):
-                now = "" if end_now == end else f", which is {end_now.value} here"
-                raise InputError(
-                    f"{p.name}={values[p.name]!s:.60} breaks the assumption {p.name} {end}{now}:"
-                    " give another value, or change [assume]"
-                )
+            if end_now.value.free_symbols or end_now.holds(value):
+                continue
+            now = ""
+            if end_now != end:
+                now = f", which is {end_now.value} here"
+            raise InputError(
+                f"{p.name}={value!s:.60} breaks the assumption {p.name} {end}{now}:"
+                " give another value, or change [assume]"
+            )
 
 
 def allows(mechanism: MechanismRecord, name: str, value: sp.Expr) -> bool:
@@ -214,18 +229,20 @@ def numeric_ends(mechanism: MechanismRecord, name: str) -> tuple[sp.Expr, ...]:
     symbol = next(p.symbol for p in mechanism.declared if p.name == name)
     if not isinstance(symbol, AssumedSymbol):
         return ()
-    bound = {
-        p.symbol: mechanism.values[p.name] for p in mechanism.declared if p.name in mechanism.values
-    }
-    ends = (end.value for end in symbol.moved(bound).both_ends if end is not None)
-    return tuple(end for end in ends if not end.free_symbols)
+    values = mechanism.values
+    bound = {p.symbol: values[p.name] for p in mechanism.declared if p.name in values}
+    ends = [end for end in symbol.moved(bound).both_ends if end is not None]
+    return tuple(end.value for end in ends if not end.value.free_symbols)
 
 
 def _check_order(symbol: AssumedSymbol) -> None:
     low, high = symbol.both_ends
-    if low is None or high is None or (high.value - low.value).free_symbols:
+    if low is None or high is None:
         return
-    if sign_of(high.value - low.value) <= 0:  # a single value is bound, not assumed
+    width = high.value - low.value
+    if width.free_symbols:
+        return
+    if sign_of(width) <= 0:  # a single value is bound, not assumed
         raise InputError(f"no {symbol.name} is both {low} and {high}")
 
 
@@ -256,36 +273,36 @@ def _assumed_symbols(
     """Return the new symbol of each assumed parameter, those that others hold first."""
     by_name = {p.name: p for p in declared}
     plain = {p.name: _without_ends(p.symbol) for p in declared}
-    read = {
-        p.name: [replace(e, value=e.value.xreplace(_plain_symbols(e.value))) for e in p.symbol.ends]
-        for p in declared
-        if isinstance(p.symbol, AssumedSymbol)
-    }
+    ends_by_name: dict[str, list[End]] = {}
+    for p in declared:
+        if isinstance(p.symbol, AssumedSymbol):
+            ends_by_name[p.name] = [_plain_end(end) for end in p.symbol.ends]
     if isinstance(assume, Mapping):
         for name, text in assume.items():
             if name not in by_name:
-                hint = (
-                    suggestion(str(name), by_name) or f" (known are {', '.join(by_name) or 'none'})"
-                )
+                names = ", ".join(by_name) or "none"
+                hint = suggestion(str(name), by_name) or f" (known are {names})"
                 raise InputError(f"there is no parameter {shorten(str(name))}{hint}")
-            ends = _read_ends(by_name[name], text, plain)
-            read[name] = _merged_ends(name, read.get(name, []), ends, _assuming(by_name))
+            old = ends_by_name.get(name, [])
+            new = _read_ends(by_name[name], text, plain)
+            ends_by_name[name] = _merged_ends(name, old, new, _assuming(by_name))
     elif isinstance(assume, str) or not isinstance(assume, Sequence):
         raise InputError("assume must be a table such as {'w': '> 1/2'}, or a list of comparisons")
     else:
         for text in assume:
-            _take_comparison(text, by_name, plain, read)
+            _take_comparison(text, by_name, plain, ends_by_name)
     rules: dict[sp.Symbol, AssumedSymbol] = {}
-    waiting = list(read)
+    waiting = list(ends_by_name)
     while waiting:
-        ready = [n for n in waiting if not _names_in_ends(read[n]) & set(waiting)]
+        ready = [n for n in waiting if not _names_in_ends(ends_by_name[n]) & set(waiting)]
         if not ready:
             names = " and ".join(sorted(waiting))
             raise InputError(f"{names} are compared with each other in a circle; leave one out")
         for name in ready:
             symbol = by_name[name].symbol
-            assumed = AssumedSymbol(name, tuple(read[name]), **symbol._assumptions_orig)
-            rules[symbol] = assumed.moved({plain[str(s.name)]: s for s in rules.values()})
+            restricted = AssumedSymbol(name, tuple(ends_by_name[name]), **symbol._assumptions_orig)
+            restricted_before = {plain[str(other.name)]: other for other in rules.values()}
+            rules[symbol] = restricted.moved(restricted_before)
             waiting.remove(name)
     return rules
 
@@ -297,8 +314,10 @@ def _without_ends(symbol: sp.Symbol) -> sp.Symbol:
     return sp.Symbol(symbol.name, **symbol._assumptions_orig)
 
 
-def _plain_symbols(expression: sp.Expr) -> dict[sp.Symbol, sp.Symbol]:
-    return {symbol: _without_ends(symbol) for symbol in expression.free_symbols}
+def _plain_end(end: End) -> End:
+    """Return an end whose formula holds plain symbols."""
+    plain = {symbol: _without_ends(symbol) for symbol in end.value.free_symbols}
+    return replace(end, value=end.value.xreplace(plain))
 
 
 def _assuming(known: Mapping[str, Parameter]) -> dict[sp.Symbol, sp.Symbol]:
@@ -323,8 +342,10 @@ def _merged_ends(
         if other is None:
             ends.append(end)
             continue
-        gap = end.value - other.value if end.is_lower else other.value - end.value
-        gap = tidy.bounded(sp.cancel, released(gap.xreplace(symbols)))
+        narrowing = other.value - end.value
+        if end.is_lower:
+            narrowing = end.value - other.value
+        gap = tidy.bounded(sp.cancel, released(narrowing.xreplace(symbols)))
         if gap.is_positive or (gap.is_zero and end.is_open):
             ends[ends.index(other)] = end
         elif not gap.is_nonpositive:
@@ -336,34 +357,38 @@ def _take_comparison(
     text: object,
     by_name: Mapping[str, Parameter],
     symbols: Mapping[str, sp.Symbol],
-    read: dict[str, list[End]],
+    ends_by_name: dict[str, list[End]],
 ) -> None:
     """Put a comparison of two expressions among the ends of the parameter that it solves for."""
-    match = _COMPARISON.fullmatch(text.strip()) if isinstance(text, str) else None
+    match = None
+    if isinstance(text, str):
+        match = _COMPARISON.fullmatch(text.strip())
     rule = f"an assumption compares two formulas of parameters, such as 'a > c', not {text!r:.60}"
     if match is None:
         raise InputError(rule)
+    left, operator, right = match[1], match[2], match[3]
     with at(rule):
-        gap = parse(match[1], symbols) - parse(match[3], symbols)
+        gap = parse(left, symbols) - parse(right, symbols)
     refusal = f"{text!r:.60} cannot be solved for a parameter; write one that is linear in one"
     solved = {}
     for name in sorted({str(s.name) for s in gap.free_symbols}):
         factor, constant = _linear(gap, symbols[name])
-        if factor is not None and constant is not None:
-            operator = match[2] if factor.is_positive else _TURNED[match[2]]
-            solved[name] = End(
-                tidy.bounded(sp.cancel, -constant / factor), ">" in operator, "=" not in operator
-            )
+        if factor is None or constant is None:
+            continue
+        turned = operator if factor.is_positive else _TURNED[operator]
+        value = tidy.bounded(sp.cancel, -constant / factor)
+        solved[name] = End(value, ">" in turned, "=" not in turned)
     # a < b as b > a where it can be, so that a < b, b < c and 1 < a make one chain.
     for name, end in sorted(solved.items(), key=lambda item: not item[1].is_lower):
         try:
             _check_end(by_name[name], end)
-            ends = _merged_ends(name, read.get(name, []), [end], _assuming(by_name))
+            old = ends_by_name.get(name, [])
+            ends = _merged_ends(name, old, [end], _assuming(by_name))
         except InputError as error:
             refusal = str(error)
             continue
-        if not _in_circle(name, {**read, name: ends}):
-            read[name] = ends
+        if not _in_circle(name, {**ends_by_name, name: ends}):
+            ends_by_name[name] = ends
             return
     raise InputError(refusal)
 
@@ -380,12 +405,15 @@ def _linear(gap: sp.Expr, symbol: sp.Symbol) -> tuple[sp.Expr, sp.Expr] | tuple[
     return (None, None)
 
 
-def _in_circle(name: str, read: Mapping[str, Sequence[End]]) -> bool:
+def _in_circle(name: str, ends_by_name: Mapping[str, Sequence[End]]) -> bool:
     seen = set[str]()
-    waiting = _names_in_ends(read[name])
+    waiting = _names_in_ends(ends_by_name[name])
     while waiting:
         seen |= waiting
-        waiting = set().union(*(_names_in_ends(read.get(other, ())) for other in waiting)) - seen
+        following = set[str]()
+        for other in waiting:
+            following |= _names_in_ends(ends_by_name.get(other, ()))
+        waiting = following - seen
     return name in seen
 
 
@@ -419,12 +447,16 @@ def _read_end(name: str, text: str, symbols: Mapping[str, sp.Symbol]) -> End:
 
 def _check_end(parameter: Parameter, end: End) -> None:
     """Refuse an end that a whole number cannot have, or that leaves nothing of the domain."""
+    name = parameter.name
     if parameter.symbol.is_integer and not (end.value.is_integer or end.value.is_Rational):
-        raise InputError(f"{parameter.name} is a whole number; compare it with whole numbers")
+        raise InputError(f"{name} is a whole number; compare it with whole numbers")
     low, high = parameter.bounds
-    beyond = high - end.value if end.is_lower else end.value - low
-    nothing = beyond.is_nonpositive if beyond.free_symbols else sign_of(beyond) <= 0
-    if nothing:
-        raise InputError(
-            f"{parameter.name} {end} leaves nothing, for {parameter.name} must be {parameter.rule}"
-        )
+    room = end.value - low
+    if end.is_lower:
+        room = high - end.value
+    if room.free_symbols:
+        is_empty = room.is_nonpositive
+    else:
+        is_empty = sign_of(room) <= 0
+    if is_empty:
+        raise InputError(f"{name} {end} leaves nothing, for {name} must be {parameter.rule}")

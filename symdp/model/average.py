@@ -13,6 +13,7 @@ derivation page on averages has the proof.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -52,39 +53,50 @@ def sizes(records: int, rate: Fraction) -> Sizes:
         return Sizes((), (), Fraction(1), Fraction(1))
     likely = _likely(records, rate)
     ratios = {b: b * (1 - rate) / ((records - b) * rate) for b in likely}
-    step = -(-len(likely) // MOST_SIZES)
-    first, last = min(likely), max(likely)
+    step = math.ceil(len(likely) / MOST_SIZES)
+    first = min(likely)
+    last = max(likely)
     kept = sorted({*range(first, last, step), last})
     masses = dict.fromkeys(kept, Fraction(0))
     for b, mass in likely.items():
-        low = kept[min((b - first) // step, max(len(kept) - 2, 0))]
-        high = kept[min(kept.index(low) + 1, len(kept) - 1)]
+        index = min((b - first) // step, max(len(kept) - 2, 0))
+        low = kept[index]
+        high = kept[min(index + 1, len(kept) - 1)]
         share = Fraction(0)
         if high != low:
             share = (ratios[b] - ratios[low]) / (ratios[high] - ratios[low])
         masses[low] += mass * (1 - share)
         masses[high] += mass * share
-    down = tuple(_rounded_down(masses[b]) for b in kept)
-    kept_ratios = tuple(ratios[b] for b in kept)
-    with_it = sum(
-        (m * (1 - rate + rate * r) for m, r in zip(down, kept_ratios, strict=True)), Fraction(0)
-    )
-    return Sizes(down, kept_ratios, 1 - with_it, 1 - sum(down, Fraction(0)))
+    down = []
+    kept_ratios = []
+    with_it = Fraction(0)
+    for b in kept:
+        mass = _rounded_down(masses[b])
+        ratio = ratios[b]
+        down.append(mass)
+        kept_ratios.append(ratio)
+        with_it += mass * (1 - rate + rate * ratio)
+    without_it = sum(down, Fraction(0))
+    return Sizes(tuple(down), tuple(kept_ratios), 1 - with_it, 1 - without_it)
 
 
 def _likely(records: int, rate: Fraction) -> dict[int, Fraction]:
     """Return lower bounds on the masses of Bin(N − 1, q) where they are not faint."""
     others = records - 1
     mode = int((others + 1) * rate)
+    downwards = range(min(mode, others), -1, -1)
+    upwards = range(mode + 1, others + 1)
     masses: dict[int, Fraction] = {}
     with ctx.workprec(_PRECISION):
         chance = arb(rate.numerator) / rate.denominator
-        logs = chance.log(), (1 - chance).log()
-        for walk in (range(min(mode, others), -1, -1), range(mode + 1, others + 1)):
+        log_drawn = chance.log()
+        log_left = (1 - chance).log()
+        log_factorial = arb(others + 1).lgamma()
+        for walk in (downwards, upwards):
             for b in walk:
-                ways = arb(others + 1).lgamma() - arb(b + 1).lgamma() - arb(others - b + 1).lgamma()
-                ball = (ways + b * logs[0] + (others - b) * logs[1]).exp()
-                mass = max(middle_of(ball.lower()), Fraction(0))
+                ways = log_factorial - arb(b + 1).lgamma() - arb(others - b + 1).lgamma()
+                log_mass = ways + b * log_drawn + (others - b) * log_left
+                mass = max(middle_of(log_mass.exp().lower()), Fraction(0))
                 if mass < _FAINT:
                     break
                 if len(masses) > _LARGEST:

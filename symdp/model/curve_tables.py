@@ -63,20 +63,31 @@ def from_trade_off_points(
                 "ignores the output does better"
             )
     _check_falling(table, "α", "f")
-    if table[-1][0] < 1 and table[-1][1] > 0:
-        table.append((Fraction(1), Fraction(0)))
+    (last_alpha, last_beta) = table[-1]
+    if last_alpha < 1 and last_beta > 0:
+        table.append(_LAST_POINT)
+    return _listed_mechanism(_masses_of_tests(table, between), name, is_bound=between != "lines")
+
+
+def _masses_of_tests(table: list[Point], between: str) -> list[Point]:
+    """Return the outcomes, masses under P and Q, of the lowest curve that a table allows."""
     if between == "unknown":
         corners = _lowest_between(table)
     else:
         _check_convex(table)
-        corners = table if between == "lines" else _extended_chords(table)
-        if between == "lines" and table[0][0] != 0:
+        corners = table
+        if between != "lines":
+            corners = _extended_chords(table)
+        elif table[0][0] != 0:
             raise InputError("between = 'lines' needs a first point at α = 0")
     hull = _lower_hull(corners)
-    masses = [(1 - hull[0][1], Fraction(0))]
-    masses += [(this[1] - that[1], that[0] - this[0]) for this, that in pairwise(hull)]
-    masses.append((Fraction(0), 1 - hull[-1][0]))
-    return _listed_mechanism(masses, name, is_bound=between != "lines")
+    (_, first_beta) = hull[0]
+    (last_alpha, _) = hull[-1]
+    masses = [(1 - first_beta, Fraction(0))]
+    for (alpha, beta), (next_alpha, next_beta) in pairwise(hull):
+        masses.append((beta - next_beta, next_alpha - alpha))
+    masses.append((Fraction(0), 1 - last_alpha))
+    return masses
 
 
 def from_profile_points(
@@ -90,13 +101,14 @@ def from_profile_points(
             raise InputError(f"point {index}: δ = {delta} is no probability")
         if abs(epsilon) > MOST_EPSILON:
             raise InputError(f"point {index}: ε must lie within ±{MOST_EPSILON}")
-        corner = exponential(epsilon), _rounded_up(delta)
-        if corner[1] < 1 - corner[0]:
+        ratio = exponential(epsilon)
+        upper_delta = _rounded_up(delta)
+        if upper_delta < 1 - ratio:
             raise InputError(f"point {index}: δ({epsilon}) = {delta} lies below 1 - e^ε")
-        corners.append(corner)
+        corners.append((ratio, upper_delta))
         if both and epsilon != 0:
-            inverse = exponential(-epsilon)
-            corners.append((inverse, 1 - (1 - corner[1]) / corner[0]))
+            mirrored_delta = 1 - (1 - upper_delta) / ratio
+            corners.append((exponential(-epsilon), mirrored_delta))
     _check_falling(table, "ε", "δ")
     return profile_pair(corners, name)
 
@@ -151,28 +163,30 @@ def _table_of_points(
 ) -> list[tuple[sp.Expr, sp.Expr]]:
     if isinstance(points, str | Mapping) or not isinstance(points, Iterable):
         raise InputError(f"the points must be a list of ({first}, {second})")
-    points = list(points)
-    if not least <= len(points) <= MOST_POINTS:
-        raise InputError(f"the table has {len(points)} points; {least} to {MOST_POINTS} are needed")
+    listed = list(points)
+    if not least <= len(listed) <= MOST_POINTS:
+        raise InputError(f"the table has {len(listed)} points; {least} to {MOST_POINTS} are needed")
     table: list[tuple[sp.Expr, sp.Expr]] = []
-    for index, point in enumerate(points, start=1):
-        pair = _two(point, index, first, second)
-        both = (
-            exact(pair[0], f"point {index}: {first}"),
-            exact(pair[1], f"point {index}: {second}"),
-        )
-        if table and _rounded_up(both[0]) <= _rounded_up(table[-1][0]):
-            raise InputError(
-                f"point {index}: {first} = {both[0]} does not lie above the {table[-1][0]} "
-                "before it; sort the table"
-            )
-        table.append(both)
+    for index, point in enumerate(listed, start=1):
+        argument, value = _two(point, index, first, second)
+        exact_argument = exact(argument, f"point {index}: {first}")
+        exact_value = exact(value, f"point {index}: {second}")
+        if table:
+            (before, _) = table[-1]
+            if _rounded_up(exact_argument) <= _rounded_up(before):
+                raise InputError(
+                    f"point {index}: {first} = {exact_argument} does not lie above the {before} "
+                    "before it; sort the table"
+                )
+        table.append((exact_argument, exact_value))
     return table
 
 
 def _two(point: object, index: int, first: str, second: str) -> list[Any]:
     """Return the two numbers of a point of a table."""
-    pair = list(point) if isinstance(point, Iterable) and not isinstance(point, str) else []
+    pair: list[Any] = []
+    if isinstance(point, Iterable) and not isinstance(point, str):
+        pair = list(point)
     if len(pair) != 2:
         raise InputError(f"point {index} must be ({first}, {second}), not {point!s:.40}")
     return pair
@@ -181,11 +195,11 @@ def _two(point: object, index: int, first: str, second: str) -> list[Any]:
 def _check_falling(
     table: Sequence[tuple[sp.Expr | Fraction, sp.Expr | Fraction]], first: str, second: str
 ) -> None:
-    for this, that in pairwise(table):
-        if that[1] > this[1]:
+    for (argument, value), (next_argument, next_value) in pairwise(table):
+        if next_value > value:
             raise InputError(
-                f"{second} rises from {this[1]} to {that[1]} between {first} = {this[0]} and "
-                f"{that[0]}; it must not"
+                f"{second} rises from {value} to {next_value} between {first} = {argument} and "
+                f"{next_argument}; it must not"
             )
 
 
@@ -223,22 +237,33 @@ def _extended_chords(table: Sequence[Point]) -> list[Point]:
     none = Fraction(0)
     corners = []
     for index, (left, right) in enumerate(pairwise(table)):
-        before = _line_through(table[index - 1], left) if index else None
-        after = _line_through(right, table[index + 2]) if index + 2 < len(table) else None
-        if before is None and after is not None:
-            corners.append((left[0], _height(after, left[0])))
+        before = None
+        after = None
+        if index > 0:
+            before = _line_through(table[index - 1], left)
+        if index + 2 < len(table):
+            after = _line_through(right, table[index + 2])
+        if before is None and after is None:
+            corners += [left, right]
+        elif before is None and after is not None:
+            (alpha, _) = left
+            corners.append((alpha, _height(after, alpha)))
         elif before is not None and after is None:
             (intercept, slope) = before
-            end = right[0]
+            (alpha, _) = right
             if slope != 0:
-                end = min(end, -intercept / slope)
-            corners.append((end, max(_height(before, end), none)))
-        elif before is not None and after is not None and before[1] != after[1]:
-            alpha = (after[0] - before[0]) / (before[1] - after[1])
+                alpha = min(alpha, -intercept / slope)
             corners.append((alpha, max(_height(before, alpha), none)))
-        else:
-            corners += [left, right]
-    return [(none, corners[0][1]), *corners, _LAST_POINT]
+        elif before is not None and after is not None:
+            (intercept, slope) = before
+            (next_intercept, next_slope) = after
+            if slope == next_slope:
+                corners += [left, right]
+                continue
+            alpha = (next_intercept - intercept) / (slope - next_slope)
+            corners.append((alpha, max(_height(before, alpha), none)))
+    (_, first_beta) = corners[0]
+    return [(none, first_beta), *corners, _LAST_POINT]
 
 
 def _height(line: Point, alpha: Fraction) -> Fraction:
@@ -249,16 +274,19 @@ def _height(line: Point, alpha: Fraction) -> Fraction:
 
 def _line_through(a: Point, b: Point) -> Point:
     """Return the height at 0 and the slope of the line through two points."""
-    slope = (b[1] - a[1]) / (b[0] - a[0])
-    return a[1] - slope * a[0], slope
+    (alpha, beta) = a
+    (other_alpha, other_beta) = b
+    slope = (other_beta - beta) / (other_alpha - alpha)
+    return beta - slope * alpha, slope
 
 
 def _lower_hull(points: Sequence[Point]) -> list[Point]:
     """Return the lower convex hull of points that are sorted by their first entry."""
     hull: list[Point] = []
     for point in points:
-        if hull and point[0] == hull[-1][0]:
-            if point[1] >= hull[-1][1]:
+        (argument, height) = point
+        if hull and argument == hull[-1][0]:
+            if height >= hull[-1][1]:
                 continue
             hull.pop()
         while len(hull) >= 2 and _bend_at(hull[-2], hull[-1], point) <= 0:
@@ -271,7 +299,12 @@ def _lower_hull(points: Sequence[Point]) -> list[Point]:
 
 def _bend_at(a: Point, b: Point, c: Point) -> Fraction:
     """Return a number of the sign of the bend at b."""
-    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])
+    (argument, height) = a
+    width_to_b = b[0] - argument
+    rise_to_b = b[1] - height
+    width_to_c = c[0] - argument
+    rise_to_c = c[1] - height
+    return width_to_b * rise_to_c - rise_to_b * width_to_c
 
 
 def _listed_mechanism(
@@ -281,13 +314,17 @@ def _listed_mechanism(
     kept = [pair for pair in masses if any(pair)]
     if len(kept) == 1:
         raise InputError("this table tells nothing apart: every test is as good as a coin")
-    P, Q = (
-        [sp.Rational(m.numerator, m.denominator) for m in law] for law in zip(*kept, strict=True)
-    )
+    P = []
+    Q = []
+    for p, q in kept:
+        P.append(sp.Rational(p.numerator, p.denominator))
+        Q.append(sp.Rational(q.numerator, q.denominator))
+    x = sp.Symbol("x", real=True)
     points = {"points": list(range(len(kept)))}
-    mechanism = Mechanism.from_pair(P, Q, sp.Symbol("x", real=True), points, name)
+    mechanism = Mechanism.from_pair(P, Q, x, points, name)
     assert isinstance(mechanism.source, Laws)
-    return replace(mechanism, source=replace(mechanism.source, is_bound=is_bound))
+    source = replace(mechanism.source, is_bound=is_bound)
+    return replace(mechanism, source=source)
 
 
 def from_trade_off(
@@ -299,21 +336,25 @@ def from_trade_off(
 ) -> Mechanism:
     """Return the mechanism whose trade-off function is a formula."""
     alpha, curve = _formula_of(f, variable, "trade-off function", parameters)
-    ends = [tidy.bounded(sp.simplify, curve.subs(alpha, end)) for end in (0, 1)]
-    if ends[1] != 0:
-        raise InputError(f"a trade-off function is 0 at α = 1, not {ends[1]}")
+    at_zero = tidy.bounded(sp.simplify, curve.subs(alpha, 0))
+    at_one = tidy.bounded(sp.simplify, curve.subs(alpha, 1))
+    if at_one != 0:
+        raise InputError(f"a trade-off function is 0 at α = 1, not {at_one}")
     if not curve.free_symbols - {alpha}:
         _check_formula(curve, alpha)
+    names = {symbol.name for symbol in curve.free_symbols}
     s = alpha
-    while s.name in {symbol.name for symbol in curve.free_symbols}:
+    while s.name in names:
         s = sp.Symbol(f"{s.name}_s", real=True)
-    moved = sp.powdenest(sp.expand(curve.subs(alpha, sp.exp(-s))), force=True)
+    in_s = curve.subs(alpha, sp.exp(-s))
+    moved = sp.powdenest(sp.expand(in_s), force=True)
     P = tidy.bounded(sp.simplify, sp.diff(moved, s))
     Q = sp.exp(-s)
-    if ends[0] == 1:
+    if at_zero == 1:
         return Mechanism.from_pair(P, Q, s, (0, sp.oo), name, parameters=parameters)
     left = s < 0
-    P, Q = sp.Piecewise((1 - ends[0], left), (P, True)), sp.Piecewise((0, left), (Q, True))
+    P = sp.Piecewise((1 - at_zero, left), (P, True))
+    Q = sp.Piecewise((0, left), (Q, True))
     return Mechanism.from_pair(P, Q, s, (-1, sp.oo), name, parameters=parameters)
 
 
@@ -323,12 +364,14 @@ def _formula_of(
     """Return the variable as a real symbol, and the formula in it."""
     if not isinstance(variable, sp.Symbol):
         raise InputError(f"the variable of a {what} must be a SymPy symbol, not {variable!r:.40}")
-    if str(variable.name) in (parameters or {}):
+    name = str(variable.name)
+    if name in (parameters or {}):
         raise InputError(f"'{variable}' is both the variable of the {what} and a parameter")
     if not isinstance(formula, sp.Expr | int):
         raise InputError(f"a {what} must be a SymPy expression of {variable}, not {formula!r:.40}")
-    symbol = sp.Symbol(str(variable.name), real=True)
-    return symbol, sp.sympify(formula, strict=True).xreplace({variable: symbol})
+    symbol = sp.Symbol(name, real=True)
+    expression = sp.sympify(formula, strict=True)
+    return symbol, expression.xreplace({variable: symbol})
 
 
 def from_profile(
@@ -342,11 +385,15 @@ def from_profile(
     """Return the mechanism whose privacy profile is a formula."""
     epsilon, curve = _formula_of(delta, variable, "privacy profile", parameters)
     mechanism = Mechanism.from_pair(curve, curve, epsilon, support, name, parameters=parameters)
-    last = tidy.limit(curve, epsilon, mechanism.support.upper, "-")
-    last = sp.nan if last is None else tidy.bounded(sp.simplify, last)
+    last = sp.nan
+    limit = tidy.limit(curve, epsilon, mechanism.support.upper, "-")
+    if limit is not None:
+        last = tidy.bounded(sp.simplify, limit)
     if last != 0:
         raise InputError(f"a profile must come down to 0 at its largest loss, not to {last}")
-    P = tidy.bounded(sp.simplify, sp.diff(curve, epsilon, 2) - sp.diff(curve, epsilon))
+    slope = sp.diff(curve, epsilon)
+    bend = sp.diff(curve, epsilon, 2)
+    P = tidy.bounded(sp.simplify, bend - slope)
     Q = sp.exp(-epsilon) * P
     return Mechanism.from_pair(P, Q, epsilon, support, name, parameters=parameters)
 
@@ -355,18 +402,21 @@ def _check_formula(curve: sp.Expr, alpha: sp.Symbol) -> None:
     """Raise InputError at the first place where a formula breaks a rule, if one is found."""
     bend = sp.diff(curve, alpha, 2)
     slope = sp.diff(curve, alpha)
+    rules = (
+        (curve - 1 + alpha, "lies above 1 - α", 1),
+        (slope, "rises", 1),
+        (bend, "is not convex", -1),
+    )
     for step in range(1, _PLACES):
-        at = sp.Rational(step, _PLACES)
-        for what, rule, wrong in (
-            (curve - 1 + alpha, "lies above 1 - α", 1),
-            (slope, "rises", 1),
-            (bend, "is not convex", -1),
-        ):
-            value = what.subs(alpha, at).evalf(30)
+        tried = sp.Rational(step, _PLACES)
+        for expression, rule, wrong_sign in rules:
+            value = expression.subs(alpha, tried).evalf(30)
             if not value.is_comparable:
-                raise InputError(f"the trade-off function has no real value near α = {float(at)}")
-            if wrong * value > _SLACK:
-                raise InputError(f"the trade-off function {rule} at α = {float(at)}")
+                raise InputError(
+                    f"the trade-off function has no real value near α = {float(tried)}"
+                )
+            if wrong_sign * value > _SLACK:
+                raise InputError(f"the trade-off function {rule} at α = {float(tried)}")
 
 
 def from_renyi(
@@ -378,14 +428,16 @@ def from_renyi(
 ) -> Mechanism:
     """Return the step whose Rényi divergence of order α > 1 is at most a formula of α."""
     intake = Intake(variable, _ORDERS, parameters)
+    alpha = intake.variable
     curve = intake.read(divergence, "the divergence")
-    if not curve.free_symbols - {intake.variable}:
+    if not curve.free_symbols - {alpha}:
         for power in range(-_TRIED, _TRIED + 1):
             order = 1 + sp.Integer(2) ** power
-            value = curve.subs(intake.variable, order).evalf(30)
-            if not (value == sp.oo or (value.is_comparable and value >= 0)):
+            value = curve.subs(alpha, order).evalf(30)
+            is_nonnegative = value.is_comparable and value >= 0
+            if value != sp.oo and not is_nonnegative:
                 raise InputError(f"the divergence of order {order} must be 0 or more, not {value}")
-    return Mechanism(name, intake.variable, _ORDERS, RenyiCurve(curve), intake.declared)
+    return Mechanism(name, alpha, _ORDERS, RenyiCurve(curve), intake.declared)
 
 
 def from_renyi_points(

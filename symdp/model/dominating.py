@@ -456,15 +456,17 @@ def _drawn_repeatedly(noise: _Shifts, tails: Sequence[Fraction], shift: sp.Expr)
     if len(likely) > _MOST_HITS:
         raise InputError(_too_many(f"up to {len(likely)} with probability 1e-15"))
     # Moving probability to more hits only enlarges the loss, so that tails are rounded up.
-    above = [_ONE, *(_rounded_up(tail / tails[1]) for tail in tails[2 : len(likely) + 2])]
-    alternatives = [
-        (this - further, noise.symmetric(rate, j * shift))
-        for j, (this, further) in enumerate(pairwise(above), start=1)
-        if this != further
-    ]
-    if above[-1] != 0:
-        alternatives.append((above[-1] * (1 - rate), noise.no_loss()))
-        alternatives.append((above[-1] * rate, noise.infinite_loss()))
+    above = [_ONE]
+    for tail in tails[2 : len(likely) + 2]:
+        above.append(_rounded_up(tail / tails[1]))
+    alternatives = []
+    for j, (this, further) in enumerate(pairwise(above), start=1):
+        if this != further:
+            alternatives.append((this - further, noise.symmetric(rate, j * shift)))
+    beyond = above[-1]
+    if beyond != 0:
+        alternatives.append((beyond * (1 - rate), noise.no_loss()))
+        alternatives.append((beyond * rate, noise.infinite_loss()))
     return Pair.choice(alternatives)
 
 

@@ -87,22 +87,29 @@ def family_of(
 def _of_coordinates(intake: Any, a: sp.Expr, members: Sequence[Any], counts: bool) -> Family:
     both = []
     for member in members:
-        a_with = {intake.constant(_symbol(c), "theta"): v for c, v in member.items()}
-        both.append({c: intake.constant(v, f"{c} of theta") for c, v in a_with.items()})
+        theta = {}
+        for coordinate, value in member.items():
+            symbol = intake.constant(_symbol(coordinate), "theta")
+            theta[symbol] = intake.constant(value, f"{symbol} of theta")
+        both.append(theta)
     first, second = both
-    step = {
-        c: tidy.bounded(sp.factor, first[c] - second[c]) for c in first if first[c] != second[c]
-    }
+    step = {}
+    for c in first:
+        if first[c] != second[c]:
+            step[c] = tidy.bounded(sp.factor, first[c] - second[c])
     if counts and len(step) > 1:
         raise InputError(
             f"counts: {' and '.join(map(str, step))} change at once, and the losses lie on no one "
             "lattice; compose one family for each"
         )
-    moved = {c: first[c] + TILT * step.get(c, sp.S.Zero) for c in first}
+    tilted = {c: first[c] + TILT * step.get(c, sp.S.Zero) for c in first}
     a_with = a.xreplace(first)
-    other = a.xreplace(second)
-    lattice = (other - a_with, *step.values()) if counts else ()
-    return Family(_cumulants(a.xreplace(moved), a_with, other), lattice)
+    a_without = a.xreplace(second)
+    lattice: tuple[sp.Expr, ...] = ()
+    if counts:
+        lattice = (a_without - a_with, *step.values())
+    cumulants = _cumulants(a.xreplace(tilted), a_with, a_without)
+    return Family(cumulants, lattice)
 
 
 def _symbol(name: object) -> sp.Symbol:
