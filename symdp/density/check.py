@@ -338,8 +338,8 @@ def tilts_to_check(
     for half in range(2):
         tilt = sp.S.Zero
         while tilt in (0, -1):  # K is known there
-            place = sp.Rational(chance.randint(1, 22), 23)
-            share = (half + place) / 2
+            within_half = sp.Rational(chance.randint(1, 22), 23)
+            share = (half + within_half) / 2
             tilt = low + share * (high - low)
         tilts.append(tilt)
     return tuple(tilts)

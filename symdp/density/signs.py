@@ -220,30 +220,35 @@ def _of_exponential_polynomial(expression: sp.Expr) -> int | None:
     if not exponents or not expression.is_Add:
         return None
     g = min(exponents, key=sp.default_sort_key)
-    ratios = {e: tidy.cancel(e / g) for e in exponents}
-    if not all(r.is_Rational for r in ratios.values()):
+    ratios = [tidy.cancel(exponent / g) for exponent in exponents]
+    if not all(ratio.is_Rational for ratio in ratios):
         return None
-    g /= math.lcm(*(int(r.q) for r in ratios.values()))
-    powers = {e: tidy.cancel(e / g) for e in exponents}
+    g /= math.lcm(*(int(ratio.q) for ratio in ratios))
+    powers = {exponent: tidy.cancel(exponent / g) for exponent in exponents}
     sign = sign_of(g)
     v = sp.Dummy("v", positive=True)
-    if not sign or max(abs(k) for k in powers.values()) > _LARGEST_DEGREE:
+    degree = max(abs(power) for power in powers.values())
+    if not sign or degree > _LARGEST_DEGREE:
         return None
-    base = 1 + v if sign > 0 else 1 / (1 + v)
-    put = expression.xreplace({sp.exp(e): base**k for e, k in powers.items()})
-    if put.free_symbols != {v}:
+    base = 1 / (1 + v)
+    if sign > 0:
+        base = 1 + v
+    rules = {sp.exp(exponent): base**power for exponent, power in powers.items()}
+    in_v = expression.xreplace(rules)
+    if in_v.free_symbols != {v}:
         return None
-    above, below = sp.fraction(tidy.bounded(sp.together, put))
-    if not below.is_polynomial(v):
-        return None
-    top, bottom = ({sign_of(c) for c in sp.Poly(part, v).coeffs()} for part in (above, below))
-    if len(top) > 1 or len(bottom) > 1:
-        return None
-    (first,) = top
-    (second,) = bottom
-    if first is None or second is None:
-        return None
-    return first * second
+    total = 1
+    for part in sp.fraction(tidy.bounded(sp.together, in_v)):
+        if not part.is_polynomial(v):
+            return None
+        signs = {sign_of(coefficient) for coefficient in sp.Poly(part, v).coeffs()}
+        if len(signs) > 1:
+            return None
+        (only,) = signs
+        if only is None:
+            return None
+        total *= only
+    return total
 
 
 def is_nearly_zero(value: sp.Expr) -> bool:
@@ -350,16 +355,17 @@ def random_values(
     dependences = {s: len(s.compared_with) for s in wanted if isinstance(s, AssumedSymbol)}
     # Those whose ends hold other parameters come after these.
     for symbol in sorted(wanted, key=lambda s: (dependences.get(s, 0), str(s.name))):
+        is_below_one = symbol.name in below
         if isinstance(symbol, AssumedSymbol):
-            value: sp.Expr = _between(symbol.moved(values), chance, symbol.name in below)
-        elif symbol.is_integer:
-            value = sp.Integer(chance.randint(1, 3))
-        elif symbol.name in below:
-            value = sp.Rational(chance.randint(2, 21), 23)
+            values[symbol] = _between(symbol.moved(values), chance, is_below_one)
+            continue
+        if symbol.is_integer:
+            size = sp.Integer(chance.randint(1, 3))
+        elif is_below_one:
+            size = sp.Rational(chance.randint(2, 21), 23)
         else:
-            value = sp.Rational(chance.randint(14, 50), 23)
-        turns = symbol.is_negative and not isinstance(symbol, AssumedSymbol)
-        values[symbol] = -value if turns else value
+            size = sp.Rational(chance.randint(14, 50), 23)
+        values[symbol] = -size if symbol.is_negative else size
     return values
 
 

@@ -148,29 +148,32 @@ def _by_terms(loss: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> li
 
     log(1 − q + q e^a) turns exactly where a does, and a is much the shorter expression.
     """
-    terms = {
-        term
-        for log in loss.atoms(sp.log)
-        for term in sp.Add.make_args(log.args[0])
-        if isinstance(log.args[0], sp.Add) and trend(term, x, lower, upper) is None
-    }
+    terms: set[sp.Expr] = set()
+    for log in loss.atoms(sp.log):
+        argument = log.args[0]
+        if isinstance(argument, sp.Add):
+            terms.update(t for t in argument.args if trend(t, x, lower, upper) is None)
     if not terms or len(terms) > _MOST_TERMS:
         return None
     cuts = {}
+    turning_points: set[sp.Expr] = set()
     for term in terms:
-        cuts[term] = monotone_cuts(_moving_part(term, x), x, lower, upper)
-        if any(slope == "unknown" for _, _, slope in cuts[term]):
+        parts = monotone_cuts(_moving_part(term, x), x, lower, upper)
+        if any(slope == "unknown" for _, _, slope in parts):
             return None
-    ordered = _ordered(tuple(high for parts in cuts.values() for _, high, _ in parts[:-1]))
+        cuts[term] = parts
+        turning_points.update(high for _, high, _ in parts[:-1])
+    ordered = _ordered(turning_points)
     if ordered is None or len(ordered) > _MOST_CUTS:
         return None
     cut_parts: list[_Part] = []
     for low, high in pairwise([lower, *ordered, upper]):
         directions = {}
         for term, parts in cuts.items():
-            sign = sign_of(term.as_independent(x, as_Add=False)[0])
+            constant, _ = term.as_independent(x, as_Add=False)
+            sign = sign_of(constant) or 0
             slope = next(s for _, end, s in parts if end == high or (compare(end, low) or 0) > 0)
-            directions[term] = (sign or 0) * _DIRECTIONS[slope]
+            directions[term] = sign * _DIRECTIONS[slope]
         direction = trend(loss, x, low, high, directions)
         if direction is None:
             cut_parts.extend(_by_derivative(loss, x, low, high))

@@ -110,7 +110,8 @@ def _integer_power(exponent: int, _analytic: bool, base: acb) -> acb:
     if ends is None or not raised.is_finite():
         return raised
     # Products of wide balls are wider than what they stand for.
-    united = (ends[0] ** exponent).union(ends[1] ** exponent)
+    low, high = ends
+    united = (low**exponent).union(high**exponent)
     if exponent % 2 or not base.contains(0):
         return united
     return united.union(acb(0))
@@ -118,13 +119,17 @@ def _integer_power(exponent: int, _analytic: bool, base: acb) -> acb:
 
 def _principal_power(_detail: object, analytic: bool, base: acb, exponent: acb) -> acb:
     """Return baseᵉ on the principal branch."""
-    if not analytic and base.contains(0) and exponent.imag.is_zero() and exponent.real > 0:
+    is_real = exponent.imag.is_zero()
+    if not analytic and base.contains(0) and is_real and exponent.real > 0:
         return _power_about_zero(base, exponent)
     raised = base.pow(exponent, analytic=analytic)
     ends = _ends_of_interval(base)
-    if ends is None or not exponent.imag.is_zero() or not (base.real > 0 and raised.is_finite()):
+    if ends is None or not is_real:
         return raised
-    return ends[0].pow(exponent).union(ends[1].pow(exponent))
+    if not (base.real > 0 and raised.is_finite()):
+        return raised
+    low, high = ends
+    return low.pow(exponent).union(high.pow(exponent))
 
 
 def _power_about_zero(base: acb, exponent: acb) -> acb:
@@ -162,22 +167,22 @@ def _log_sum_exp(_detail: object, analytic: bool, *arguments: acb) -> acb:
     """
     coefficients = arguments[::2]
     exponents = arguments[1::2]
-    if _is_wide(coefficients, exponents):  # it rises with every exponent
-        low, high = (
-            _around_largest(coefficients, [acb(end) for end in ends], analytic=analytic)
-            for ends in zip(*((a.real.lower(), a.real.upper()) for a in exponents), strict=True)
-        )
-        return low.union(high)
-    return _around_largest(coefficients, exponents, analytic=analytic)
+    if not _is_wide(coefficients, exponents):
+        return _around_largest(coefficients, exponents, analytic=analytic)
+    # it rises with every exponent
+    least = [acb(a.real.lower()) for a in exponents]
+    most = [acb(a.real.upper()) for a in exponents]
+    low = _around_largest(coefficients, least, analytic=analytic)
+    high = _around_largest(coefficients, most, analytic=analytic)
+    return low.union(high)
 
 
 def _is_wide(coefficients: Sequence[acb], exponents: Sequence[acb]) -> bool:
     """Whether all are real, so much so that balls around exponentials may hold 0."""
-    return (
-        any(a.real.rad() > _WIDE for a in exponents)
-        and all(a.imag.is_zero() and a.is_finite() for a in exponents)
-        and all(c.imag.is_zero() and c.real > 0 for c in coefficients)
-    )
+    if not any(a.real.rad() > _WIDE for a in exponents):
+        return False
+    are_real = all(a.imag.is_zero() and a.is_finite() for a in exponents)
+    return are_real and all(c.imag.is_zero() and c.real > 0 for c in coefficients)
 
 
 def _around_largest(
@@ -218,11 +223,13 @@ def _is_single(
     front: acb, coefficients: Sequence[acb], turns: list[acb], terms: list[acb], total: acb
 ) -> bool:
     """Whether one term exceeds the rest, or the directions of all let them not cancel."""
-    if sum((abs(term) for term in terms), arb(0)) < front.real:
+    size_of_others = sum((abs(term) for term in terms), arb(0))
+    if size_of_others < front.real:
         return True
     sides = [turn.imag for turn in turns]
-    lower = min(arb(0), *(side.lower() for side in sides))
-    spread = max(arb(0), *(side.upper() for side in sides)) - lower
+    lowest = min(arb(0), *(side.lower() for side in sides))
+    highest = max(arb(0), *(side.upper() for side in sides))
+    spread = highest - lowest
     if all(c.real > 0 for c in coefficients):
         return bool(spread < arb.pi())
     return bool(spread < arb.pi() / 2 and total.real > 0)
@@ -260,13 +267,17 @@ def _bessel_k_ball(order: acb | fmpq, value: acb, *, scaled: bool = False) -> ac
     if direct.rel_accuracy_bits() >= wanted or not isinstance(order, fmpq) or not left > 0:
         return direct
     middle = acb(value.real.mid(), value.imag.mid())
-    if 3 * float(middle.abs_upper()) > _MOST_BITS:
+    bits_lost = 3 * float(middle.abs_upper())
+    if bits_lost > _MOST_BITS:
         return direct
     centre = _bessel_k_at(order, middle)
-    near, far = (_bessel_k_at(nu, acb(left)).real for nu in (abs(order - 1), order + 1))
+    near = _bessel_k_at(abs(order - 1), acb(left)).real
+    far = _bessel_k_at(order + 1, acb(left)).real
     slope = (near + far).upper() / 2
-    reach = (slope * (value.real.rad() + value.imag.rad())).upper()
-    enclosure = centre + acb(arb(0, reach), arb(0, reach))
+    width = value.real.rad() + value.imag.rad()
+    reach = (slope * width).upper()
+    around = arb(0, reach)
+    enclosure = centre + acb(around, around)
     if scaled:
         return enclosure * value.exp()
     return +enclosure
@@ -291,11 +302,15 @@ def log_bessel_i_ball(order: acb, value: acb) -> acb | None:
     low = arb(order.real.lower())
     high = arb(order.real.upper())
     x = value.real
-    if not (order.imag.is_zero() and value.imag.is_zero() and low >= 0 and x > 0):
+    are_real = order.imag.is_zero() and value.imag.is_zero()
+    if not (are_real and low >= 0 and x > 0):
         return None
-    ends = [nu * (x / 2).log() - (nu + 1).lgamma() for nu in (low, high)]
-    top = ends[0] + x * x / (4 * (low + 1))
-    return acb(arb(ends[1].lower()).union(arb(top.upper())))
+    log_half = (x / 2).log()
+    at_low = low * log_half - (low + 1).lgamma()
+    at_high = high * log_half - (high + 1).lgamma()
+    top = at_low + x * x / (4 * (low + 1))
+    bottom = arb(at_high.lower())
+    return acb(bottom.union(arb(top.upper())))
 
 
 def _on_cut_left_of(value: acb, edge: int) -> bool:
@@ -309,13 +324,18 @@ def _asinh(_detail: object, analytic: bool, value: acb) -> acb:
     if analytic and (_on_cut_left_of(turned, -1) or _on_cut_left_of(-turned, -1)):
         return UNKNOWN
     if value.imag == 0:  # it rises, so that ends say all
-        return acb(value.real.lower().asinh().union(value.real.upper().asinh()))
-    direct = -((-value).asinh()) if value.real < 0 else value.asinh()
+        low = value.real.lower().asinh()
+        high = value.real.upper().asinh()
+        return acb(low.union(high))
+    if value.real < 0:
+        direct = -((-value).asinh())
+    else:
+        direct = value.asinh()
     inside = 1 + value * value
-    kept = direct.is_finite() or not inside.real > 0
-    if kept:
+    if direct.is_finite() or not inside.real > 0:
         return direct
-    return value.mid().asinh() + (value - value.mid()) / inside.sqrt()
+    middle = value.mid()
+    return middle.asinh() + (value - middle) / inside.sqrt()
 
 
 _Operation = Callable[..., Any]
@@ -350,7 +370,8 @@ class _Compiled:
         with ctx.workprec(_OF_DOUBLES):
             balls = [acb(constant(node)) for node in self._program.constants]
         numbers = [float(ball.real.mid()) for ball in balls]
-        if not all(ball.imag.is_zero() for ball in balls) or not all(map(math.isfinite, numbers)):
+        are_real = all(ball.imag.is_zero() for ball in balls)
+        if not are_real or not all(map(math.isfinite, numbers)):
             raise InputError("a constant of the formula is no double")
         return self._program, numbers
 
@@ -365,7 +386,8 @@ class _Compiled:
             raise TypeError(f"expected the arguments ({names}), got {len(arguments)}")
         slots: list[Any] | None = self._known.get(ctx.prec)
         if slots is None:
-            slots = [None] * self._free + [acb(value) for value in self._bound]
+            slots = [None] * self._free
+            slots += [acb(value) for value in self._bound]
             slots += [constant(node) for node in self._program.constants]
             slots += [None] * len(self._program.steps)
             for slot, operation, detail, operands in self._fixed:
@@ -537,7 +559,7 @@ def _hypergeometric(above: Any, analytic: bool, *parts: Any) -> acb:
     lowers = lists[above:]
     if analytic and len(uppers) > len(lowers) and _on_cut_left_of(-value, -1):
         return UNKNOWN
-    if (len(uppers), len(lowers)) == (2, 1):
+    if len(uppers) == 2 and len(lowers) == 1:
         return acb(value.hypgeom_2f1(*lists))
     return acb(value.hypgeom([*uppers], [*lowers]))
 
@@ -559,8 +581,12 @@ def _log_bessel_k(detail: Any, analytic: bool, order: acb, value: acb) -> acb:
 def _log_bessel_i(_detail: object, analytic: bool, order: acb, value: acb) -> acb:
     if analytic and _on_cut_left_of(value, 0):
         return UNKNOWN
-    wide = None if order.is_exact() else log_bessel_i_ball(order, value)
-    return wide or acb(value.bessel_i(order, scaled=True).log(analytic=analytic) + value)
+    if not order.is_exact():
+        wide = log_bessel_i_ball(order, value)
+        if wide:
+            return wide
+    scaled = value.bessel_i(order, scaled=True)
+    return acb(scaled.log(analytic=analytic) + value)
 
 
 def _incomplete_gamma(name: str) -> _Operation:
@@ -587,14 +613,13 @@ def _fold(name: str) -> _Operation:
 def _enclosed_sum(node: Any, _bits: int) -> acb:
     index, lower, upper = node.limits[0]
     try:
-        return acb(
-            enclose_sum(
-                _in_logarithms(node.function, index), _ball_of_limit(lower), _ball_of_limit(upper)
-            )
-        )
+        term = _in_logarithms(node.function, index)
+        return acb(enclose_sum(term, _ball_of_limit(lower), _ball_of_limit(upper)))
     except AccuracyError:  # as of e^{−k−e^{−k}}, of which no ball tells how it falls
         better = ENCLOSERS.get(type(node))
-        narrow = None if better is None else better(node)
+        narrow = None
+        if better is not None:
+            narrow = better(node)
         if narrow is None:
             raise
         return acb(narrow)
@@ -607,13 +632,17 @@ ENCLOSERS: dict[type[Any], Callable[[Any], arb | None]] = {}
 @lru_cache(maxsize=256)  # a density's formulas hold one integral many times
 def _enclosed_integral(node: Any, _bits: int) -> acb:
     better = ENCLOSERS.get(type(node))
-    narrow = None if better is None else better(node)
-    if narrow is not None:
-        return acb(narrow)
+    if better is not None:
+        narrow = better(node)
+        if narrow is not None:
+            return acb(narrow)
     variable, lower, upper = node.limits[0]
     spread = node.function.expand(deep=False)
+    terms = [spread]
+    if spread.is_Add:
+        terms = spread.args
     total = arb(0)
-    for term in spread.args if spread.is_Add else (spread,):  # each has a tail of its own
+    for term in terms:  # each has a tail of its own
         function = _in_logarithms(term, variable)
         total += enclose_integral(function, _ball_of_limit(lower), _ball_of_limit(upper))
     return acb(total)
@@ -627,7 +656,8 @@ def _in_logarithms(term: sp.Expr, variable: sp.Symbol) -> _Operation:
     plain = compile_arb(term, [variable])
     if not term.has(hyperbolic, sp.factorial, sp.gamma, sp.binomial):
         return plain
-    logarithm = sp.expand_log(sp.log(sp.factor_terms(term.rewrite(sp.exp))), force=True)
+    factored = sp.factor_terms(term.rewrite(sp.exp))
+    logarithm = sp.expand_log(sp.log(factored), force=True)
     compiled = compile_arb(logarithm, [variable])
 
     def value(x: Any, analytic: bool = False) -> Any:

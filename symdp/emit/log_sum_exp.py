@@ -35,7 +35,9 @@ class LogSumExp(sp.Function):  # type: ignore[misc]
     def is_unit(self) -> bool:
         """Whether Σ cᵢ is identically 1."""
         total = sp.Add(*self.args[::2])
-        return bool(total == 1 or (not total.is_Rational and sp.expand(total) == 1))
+        if total.is_Rational:
+            return bool(total == 1)
+        return bool(total == 1 or sp.expand(total) == 1)
 
     def _eval_rewrite_as_log(self, *args: sp.Expr, **_hints: object) -> sp.Expr:
         return sp.log(sp.Add(*(c * sp.exp(a) for c, a in self.terms)))
@@ -163,17 +165,21 @@ class _Recogniser:
         if special is not None:
             return self.visit(special)
         terms = _exponential_terms(argument)
-        if terms is not None:
-            if len(terms) == 1:
-                coefficient, exponent = terms[0]
-                if coefficient.is_positive:
-                    return self.visit(sp.log(coefficient) + exponent)
-            else:
-                return LogSumExp(*(self.visit(part) for term in terms for part in term))
+        if terms is not None and len(terms) == 1:
+            coefficient, exponent = terms[0]
+            if coefficient.is_positive:
+                return self.visit(sp.log(coefficient) + exponent)
+        elif terms is not None:
+            parts: list[sp.Basic] = []
+            for coefficient, exponent in terms:
+                parts += [self.visit(coefficient), self.visit(exponent)]
+            return LogSumExp(*parts)
         if isinstance(argument, sp.Add):
             constant, others = argument.as_coeff_Add()
-            if _NEAR_ONE[0] <= constant <= _NEAR_ONE[1]:
-                return LogOnePlus(self.visit(sp.expand(others / constant))) + sp.log(constant)
+            (least, most) = _NEAR_ONE
+            if least <= constant <= most:
+                relative = sp.expand(others / constant)
+                return LogOnePlus(self.visit(relative)) + sp.log(constant)
         return sp.log(self.visit(argument))
 
 
@@ -185,7 +191,8 @@ def _expm1(total: sp.Add) -> sp.Expr:
     for term in total.args:
         coefficient, exponential = term.as_coeff_Mul()
         if coefficient == -constant and isinstance(exponential, sp.exp):
-            return total - term - constant + coefficient * ExpMinusOne(exponential.args[0])
+            remaining = total - term - constant
+            return remaining + coefficient * ExpMinusOne(exponential.args[0])
     return total
 
 
@@ -195,12 +202,14 @@ def _log_of_close_quotient(argument: sp.Expr) -> LogRatio | None:
     symbols = tuple(sorted(argument.free_symbols, key=str))
     if not (numerator.is_polynomial(*symbols) and denominator.is_polynomial(*symbols)):
         return None
-    if not (numerator.is_positive and denominator.is_positive and denominator.free_symbols):
+    are_positive = numerator.is_positive and denominator.is_positive
+    if not are_positive or not denominator.free_symbols:
         return None
     difference = sp.expand(numerator - denominator)
-    if all(sp.degree(difference, s) < sp.degree(denominator, s) for s in denominator.free_symbols):
-        return LogRatio(difference, numerator, denominator)
-    return None
+    for symbol in denominator.free_symbols:
+        if not sp.degree(difference, symbol) < sp.degree(denominator, symbol):
+            return None
+    return LogRatio(difference, numerator, denominator)
 
 
 def _log_of_powers(powers: list[sp.Pow]) -> list[sp.Expr]:
@@ -220,15 +229,13 @@ def _log_of_powers(powers: list[sp.Pow]) -> list[sp.Expr]:
 
 def _is_positive_sum(base: sp.Expr) -> bool:
     """Whether this is a sum with exponentials of terms that are positive where they are real."""
-    return (
-        isinstance(base, sp.Add)
-        and all(
-            isinstance(factor, sp.exp | sp.erfc) or factor.is_positive
-            for term in base.args
-            for factor in sp.Mul.make_args(term)
-        )
-        and base.has(sp.exp)
-    )
+    if not isinstance(base, sp.Add):
+        return False
+    for term in base.args:
+        for factor in sp.Mul.make_args(term):
+            if not isinstance(factor, sp.exp | sp.erfc) and not factor.is_positive:
+                return False
+    return bool(base.has(sp.exp))
 
 
 def _is_positive_bessel(factor: sp.Expr) -> bool:
@@ -250,15 +257,18 @@ def _log_of_erf_tail(factor: sp.Expr) -> sp.Expr | None:
     scale, function = erf_term.as_coeff_Mul()
     if constant.is_zero or constant != abs(scale) or not isinstance(function, sp.erf):
         return None
-    return LogErfc(function.args[0] * (-1 if scale > 0 else 1)) + sp.log(constant)
+    side = -1 if scale > 0 else 1
+    return LogErfc(function.args[0] * side) + sp.log(constant)
 
 
 def _expand_product(node: sp.log) -> sp.Expr:
     """Split the logarithm of a product at its positive factors, Bessel functions included."""
-    bessel = [part for part in sp.Mul.make_args(node.args[0]) if _is_positive_bessel(part)]
-    if bessel and node.args[0] not in bessel:
-        others = node.args[0] / sp.Mul(*bessel)
-        return sp.Add(sp.log(others), *(sp.log(part) for part in bessel))
+    product = node.args[0]
+    bessel = [part for part in sp.Mul.make_args(product) if _is_positive_bessel(part)]
+    if bessel and product not in bessel:
+        others = product / sp.Mul(*bessel)
+        logs = [sp.log(part) for part in bessel]
+        return sp.Add(sp.log(others), *logs)
     return sp.expand_log(node, deep=False)
 
 
@@ -269,25 +279,36 @@ def _log_special(argument: sp.Expr) -> sp.Expr | None:
         order, z = argument.args
         if isinstance(argument, sp.besselk):
             return LogBesselK(order, z)
-        # I of a whole order is that of its opposite.
-        return LogBesselI(order if order.is_nonnegative else sp.Abs(order), z)
-    if isinstance(argument, sp.gamma) and _is_whole_or_positive(argument.args[0]):
-        return lg(argument.args[0])
-    if isinstance(argument, sp.factorial) and _is_whole_or_positive(argument.args[0] + 1):
-        return lg(argument.args[0] + 1)
-    if isinstance(argument, sp.beta) and all(part.is_positive for part in argument.args[:2]):
+        if not order.is_nonnegative:  # I of a whole order is that of its opposite
+            order = sp.Abs(order)
+        return LogBesselI(order, z)
+    if isinstance(argument, sp.gamma):
+        (z,) = argument.args
+        if _is_whole_or_positive(z):
+            return lg(z)
+    if isinstance(argument, sp.factorial):
+        z = argument.args[0] + 1
+        if _is_whole_or_positive(z):
+            return lg(z)
+    if isinstance(argument, sp.beta):
         a, b = argument.args[:2]
-        return lg(a) + lg(b) - lg(a + b)
-    if argument.has(sp.erf, sp.erfc) and (tail := _log_of_erf_tail(argument)) is not None:
-        return tail
-    if isinstance(argument, sp.Add) and (conjugate := _root_and_rest(argument)) is not None:
-        square, odd_part = conjugate
-        return sp.log(square) / 2 + sp.asinh(odd_part / sp.sqrt(square))
+        if a.is_positive and b.is_positive:
+            return lg(a) + lg(b) - lg(a + b)
+    if argument.has(sp.erf, sp.erfc):
+        tail = _log_of_erf_tail(argument)
+        if tail is not None:
+            return tail
+    if isinstance(argument, sp.Add):
+        conjugate = _root_and_rest(argument)
+        if conjugate is not None:
+            square, odd_part = conjugate
+            return sp.log(square) / 2 + sp.asinh(odd_part / sp.sqrt(square))
     if isinstance(argument, sp.Add) and len(argument.args) == 2:
         difference = erf_difference(argument)
         if difference is None:
             return None
-        return LogErfDifference(*difference[1:]) + sp.log(difference[0])
+        scale, middle, half = difference
+        return LogErfDifference(middle, half) + sp.log(scale)
     if isinstance(argument, sp.binomial):
         n, k = argument.args
         if all(_is_whole_or_positive(part) for part in (n + 1, k + 1, n - k + 1)):
@@ -332,23 +353,29 @@ def erf_difference(difference: sp.Expr) -> tuple[sp.Expr, sp.Expr, sp.Expr] | No
         scale, function = term.as_coeff_Mul()
         if not isinstance(function, sp.erf | sp.erfc):
             return None
-        ends[bool(scale > 0) == isinstance(function, sp.erf)] = function.args[0]
+        is_upper = bool(scale > 0) == isinstance(function, sp.erf)
+        ends[is_upper] = function.args[0]
         scales.add(abs(scale))
     if len(ends) < 2 or len(scales) > 1:
         return None
-    middle, half = (sp.expand((ends[True] + sign * ends[False]) / 2) for sign in (1, -1))
+    upper = ends[True]
+    lower = ends[False]
+    middle, half = (sp.expand(span / 2) for span in (upper + lower, upper - lower))
     return scales.pop(), middle, half
 
 
 def _exponential_terms(argument: sp.Expr) -> list[_Term] | None:
     """Split a sum into (cᵢ, aᵢ) with equal exponents merged; None where nothing is exponential."""
+    terms = sp.Add.make_args(argument)
     if isinstance(argument, sp.Mul):  # the only sum among its factors multiplied out
         sums = [factor for factor in argument.args if isinstance(factor, sp.Add)]
         if len(sums) == 1:
-            factor_outside = sp.Mul(*(factor for factor in argument.args if factor is not sums[0]))
-            argument = sp.Add(*(factor_outside * term for term in sums[0].args))
+            (only,) = sums
+            outside = sp.Mul(*(factor for factor in argument.args if factor is not only))
+            products = [outside * term for term in only.args]
+            terms = sp.Add.make_args(sp.Add(*products))
     merged: dict[sp.Expr, list[sp.Expr]] = {}
-    for term in sp.Add.make_args(argument):
+    for term in terms:
         for coefficient, exponent in _exponential_pairs(term):
             merged.setdefault(exponent, []).append(coefficient)
     if set(merged) == {sp.S.Zero}:
@@ -379,13 +406,15 @@ def _exponential_pairs(term: sp.Expr) -> list[_Term]:
     # A lone x**2 stays a coefficient; ratios such as a Student density's become exponentials,
     # so that a mixture keeps its relative accuracy where the ratio is near 1, and so do sums of
     # exponentials, which leave the range of doubles.
-    if all(p.exp.is_Integer and p.exp.is_positive and not p.base.has(sp.exp) for p in powers):
+    are_whole = all(p.exp.is_Integer and p.exp.is_positive for p in powers)
+    if are_whole and not any(p.base.has(sp.exp) for p in powers):
         coefficients.extend(powers)
     else:
         exponents.extend(_log_of_powers(powers))
+    exponent = sp.Add(*exponents)
     if len(cosines) == 1:
+        (angle,) = cosines
         half = sp.Mul(sp.Rational(1, 2), *coefficients)
-        base = sp.Add(*exponents)
-        return [(half, base + cosines[0]), (half, base - cosines[0])]
+        return [(half, exponent + angle), (half, exponent - angle)]
     coefficients.extend(sp.cosh(angle) for angle in cosines)
-    return [(sp.Mul(*coefficients), sp.Add(*exponents))]
+    return [(sp.Mul(*coefficients), exponent)]

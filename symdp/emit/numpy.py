@@ -36,21 +36,27 @@ def log_erf_difference(middle: Any, half: Any) -> Any:
 
     if np.iscomplexobj(middle) or np.iscomplexobj(half):
         return np.log(special.erf(middle + half) - special.erf(middle - half))
-    m, h = np.broadcast_arrays(np.abs(np.asarray(middle, dtype=np.float64)), half)
+    distance = np.abs(np.asarray(middle, dtype=np.float64))
+    m, h = np.broadcast_arrays(distance, half)
     value = np.full(m.shape, np.nan)
     with np.errstate(all="ignore"):
-        near = (h > 0.0) & (h <= _MOST_HALF) & (m * h <= _MOST_TURN)
-        is_wide = (h > 0.0) & ~near & (m < h)
-        is_tail = (h > 0.0) & ~near & (m >= h)
+        is_positive = h > 0.0
+        near = is_positive & (h <= _MOST_HALF) & (m * h <= _MOST_TURN)
+        is_wide = is_positive & ~near & (m < h)
+        is_tail = is_positive & ~near & (m >= h)
         value[near] = _log_near_difference(m[near], h[near])
         middles = m[is_wide]
         halves = h[is_wide]
-        value[is_wide] = np.log(special.erf(middles + halves) + special.erf(halves - middles))
+        upper = special.erf(middles + halves)
+        lower = special.erf(halves - middles)
+        value[is_wide] = np.log(upper + lower)
         middles = m[is_tail]
         halves = h[is_tail]
-        first = special.erfcx(middles - halves)
-        ratio = special.erfcx(middles + halves) / first * np.exp(-4.0 * middles * halves)
-        value[is_tail] = np.log(first) + np.log1p(-ratio) - (middles - halves) ** 2
+        nearest = middles - halves
+        first = special.erfcx(nearest)
+        last = special.erfcx(middles + halves)
+        ratio = last / first * np.exp(-4.0 * middles * halves)
+        value[is_tail] = np.log(first) + np.log1p(-ratio) - nearest**2
     return value
 
 
@@ -176,16 +182,19 @@ def _unit_log_sum_exp(logs: list[float | None], *arguments: Any) -> Any:
     """Log Σ c exp(a) where Σ c = 1: log1p(Σ c expm1(a)) unless that sum is near −1 or overflows."""
     total: Any = 0.0
     for c, a, log in zip(arguments[::2], arguments[1::2], logs, strict=True):
+        is_zero = isinstance(a, float) and a == 0.0
         if log is not None:
             total = total + (np.exp(a + log) - np.exp(log))
-        elif not (isinstance(a, float) and a == 0.0):
+        elif not is_zero:
             total = total + c * _expm1(None, a)
     value = _log1p(None, total)
-    far = ~((np.real(total) > -0.5) & np.isfinite(total))
+    is_near = (np.real(total) > -0.5) & np.isfinite(total)
+    far = ~is_near
     if not np.any(far):
         return value
     if np.ndim(value) and all(np.shape(x) in ((), value.shape) for x in arguments):
-        value[far] = _log_sum_exp(logs, *[x[far] if np.ndim(x) else x for x in arguments])
+        far_arguments = [x[far] if np.ndim(x) else x for x in arguments]
+        value[far] = _log_sum_exp(logs, *far_arguments)
         return value
     return np.where(far, _log_sum_exp(logs, *arguments), value)
 

@@ -74,12 +74,14 @@ def compile_programs(expressions: Sequence[sp.Expr], symbols: Sequence[sp.Symbol
     unbound = sorted(str(symbol) for symbol in free - set(symbols))
     if unbound:
         raise InputError(f"'{unbound[0]}' has no value; give every parameter a number first")
-    return _build([recognise_log_sum_exp(e) for e in sympified], tuple(symbols), hoist=True)
+    recognised = [recognise_log_sum_exp(expression) for expression in sympified]
+    return _build(recognised, tuple(symbols), hoist=True)
 
 
 def compile_template(expressions: Sequence[sp.Expr], variables: Sequence[sp.Symbol]) -> Program:
     """Compile expressions over their variables; what only other symbols make up is a constant."""
-    return _build([recognise_log_sum_exp(e) for e in expressions], tuple(variables), hoist=True)
+    recognised = [recognise_log_sum_exp(expression) for expression in expressions]
+    return _build(recognised, tuple(variables), hoist=True)
 
 
 def compile_constant(expression: sp.Expr) -> Program:
@@ -94,21 +96,22 @@ def _build(
     # the operands are shifted at the end: negative numbers count constants from −1 downwards.
     builder = _Builder(symbols, hoist=hoist)
     results = [builder.visit(expression) for expression in expressions]
-    first_step = len(symbols) + len(builder.constants)
+    variables = len(symbols)
+    constants = len(builder.constants)
 
     def slot(reference: int) -> int:
         if reference < 0:
-            return len(symbols) - 1 - reference
-        if reference < len(symbols):
+            return variables - 1 - reference
+        if reference < variables:
             return reference
-        return reference - len(symbols) + first_step
+        return reference + constants
 
-    steps = tuple(
-        Step(step.operation, tuple(slot(operand) for operand in step.operands), step.detail)
-        for step in builder.steps
-    )
+    steps = []
+    for step in builder.steps:
+        operands = tuple(map(slot, step.operands))
+        steps.append(Step(step.operation, operands, step.detail))
     names = tuple(str(symbol.name) for symbol in symbols)
-    return Program(names, tuple(builder.constants), steps, tuple(map(slot, results)))
+    return Program(names, tuple(builder.constants), tuple(steps), tuple(map(slot, results)))
 
 
 class _Builder:
@@ -128,11 +131,10 @@ class _Builder:
         if self._hoist and self._is_free(node):
             self.constants.append(node)
             return -len(self.constants)
-        if isinstance(node, sp.Rational):
-            return self._append_step("rational", (), (int(node.p), int(node.q)))
-        if isinstance(node, sp.Float):
+        if isinstance(node, sp.Rational | sp.Float):
             exact = sp.Rational(node)
-            return self._append_step("rational", (), (int(exact.p), int(exact.q)))
+            ratio = (int(exact.p), int(exact.q))
+            return self._append_step("rational", (), ratio)
         if node in _NAMED_CONSTANTS:
             return self._append_step(_NAMED_CONSTANTS[node])
         if isinstance(node, sp.NumberSymbol):
@@ -157,8 +159,10 @@ class _Builder:
             name = "unit_log_sum_exp" if node.is_unit else "log_sum_exp"
             return self._append_step(name, [self.visit(argument) for argument in node.args])
         if isinstance(node, sp.Piecewise):
-            flat = [self.visit(part) for branch in node.args for part in branch.args]
-            return self._append_step("piecewise", flat)
+            values_and_conditions: list[int] = []
+            for branch in node.args:
+                values_and_conditions += [self.visit(part) for part in branch.args]
+            return self._append_step("piecewise", values_and_conditions)
         if hasattr(node, "limits"):  # a Sum, an Integral or a MassIntegral
             return self._sum_or_integral(node)
         if isinstance(node, sp.hyper):
@@ -168,14 +172,20 @@ class _Builder:
             degree, z = node.args
             return self.visit(sp.hyper((-degree, degree + 1), (1,), (1 - z) / 2))
         head = type(node)
+        if head is sp.log and len(node.args) == 2:
+            value, base = node.args
+            return self.visit(sp.log(value) / sp.log(base))
         if head in _DIRECT:
-            arguments = node.args[:1] if head in (sp.log, sp.Heaviside) else node.args
-            if head is sp.log and len(node.args) == 2:
-                return self.visit(sp.log(node.args[0]) / sp.log(node.args[1]))
+            operation = _DIRECT[head]
+            arguments = node.args
+            if head is sp.Heaviside:
+                arguments = node.args[:1]
             # A Bessel function's rational order travels exactly beside its rounded slot.
-            order = node.args[0] if _DIRECT[head].endswith("besselk") else None
-            exact = (int(order.p), int(order.q)) if isinstance(order, sp.Rational) else None
-            return self._append_step(_DIRECT[head], [self.visit(part) for part in arguments], exact)
+            exact = None
+            if operation.endswith("besselk") and isinstance(node.args[0], sp.Rational):
+                order = node.args[0]
+                exact = (int(order.p), int(order.q))
+            return self._append_step(operation, [self.visit(part) for part in arguments], exact)
         if head in _REWRITES:
             rewritten = node.rewrite(getattr(sp, _REWRITES[head]))
             if rewritten.func is not head:
@@ -201,10 +211,11 @@ class _Builder:
         exponent = node.exp
         if isinstance(exponent, sp.Integer):
             return self._append_step("integer_power", (base,), int(exponent))
-        if exponent == sp.Rational(1, 2):
-            return self._append_step("sqrt", (base,))
-        if exponent == sp.Rational(-1, 2):
-            return self._append_step("integer_power", (self._append_step("sqrt", (base,)),), -1)
+        if exponent in (sp.S.Half, -sp.S.Half):
+            root = self._append_step("sqrt", (base,))
+            if exponent == sp.S.Half:
+                return root
+            return self._append_step("integer_power", (root,), -1)
         return self._append_step("power", (base, self.visit(exponent)))
 
     def _sum_or_integral(self, node: Any) -> int:
@@ -216,7 +227,9 @@ class _Builder:
             return self._append_step(name, (), node)
         if isinstance(node, sp.Sum) and len(node.limits) == 1:
             index, lower, upper = node.limits[0]
-            if lower.is_Integer and upper.is_Integer and upper - lower < LARGEST_FINITE_SUM:
-                terms = [node.function.subs(index, k) for k in range(int(lower), int(upper) + 1)]
+            are_whole = lower.is_Integer and upper.is_Integer
+            if are_whole and upper - lower < LARGEST_FINITE_SUM:
+                integers = range(int(lower), int(upper) + 1)
+                terms = [node.function.subs(index, k) for k in integers]
                 return self.visit(recognise_log_sum_exp(sp.Add(*terms)))
         raise InputError(f"'{node}' depends on the variables; write it in closed form")

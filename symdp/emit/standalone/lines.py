@@ -52,14 +52,16 @@ def _comparison(sign: str) -> _Rule:
 
 def _branches(a: Sequence[str], _: Any) -> str:
     chosen = "(0.0 / 0.0)"
-    for value, condition in reversed(list(zip(a[::2], a[1::2], strict=True))):
+    branches = list(zip(a[::2], a[1::2], strict=True))
+    for value, condition in reversed(branches):
         chosen = f"({condition} ? {value} : {chosen})"
     return chosen
 
 
 def _branches_in_python(a: Sequence[str], _: Any) -> str:
     chosen = "np.nan"
-    for value, condition in reversed(list(zip(a[::2], a[1::2], strict=True))):
+    branches = list(zip(a[::2], a[1::2], strict=True))
+    for value, condition in reversed(branches):
         chosen = f"np.where({condition}, {value}, {chosen})"
     return chosen
 

@@ -232,16 +232,18 @@ class _Writer:
     def _infix(self, node: ast.BinOp | ast.Compare | ast.BoolOp, index: str | None) -> str:
         if isinstance(node, ast.BoolOp):
             parts = node.values
-            signs = [_OPERATORS[type(node.op)]] * (len(node.values) - 1)
+            operators: list[ast.AST] = [node.op] * (len(node.values) - 1)
         elif isinstance(node, ast.Compare):
             parts = [node.left, *node.comparators]
-            signs = [_OPERATORS[type(o)] for o in node.ops]
+            operators = list(node.ops)
         else:
             parts = [node.left, node.right]
-            signs = [_OPERATORS[type(node.op)]]
-        texts = [self._expression(part, index) for part in parts]
-        joined = texts[0] + "".join(f" {s} {t}" for s, t in zip(signs, texts[1:], strict=True))
-        return f"({joined})"
+            operators = [node.op]
+        first, *further = (self._expression(part, index) for part in parts)
+        text = first
+        for operator, operand in zip(operators, further, strict=True):
+            text += f" {_OPERATORS[type(operator)]} {operand}"
+        return f"({text})"
 
     def _call(self, node: ast.Call, index: str | None) -> str:
         name = self._called(node)

@@ -219,8 +219,8 @@ def inside(
         middle = low + 1.0
     elif isfinite(high):
         middle = high - 1.0
-    place = where(within, x, middle)
-    return where(within, height(piece, place, c, side, tilt), -INFINITY)
+    x_within = where(within, x, middle)
+    return where(within, height(piece, x_within, c, side, tilt), -INFINITY)
 
 
 def around_mode(
