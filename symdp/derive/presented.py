@@ -76,6 +76,9 @@ def equal_in_numbers(first: sp.Expr, second: sp.Expr) -> bool:
 
 def _complex_value(form: sp.Expr, values: dict[sp.Symbol, sp.Rational]) -> mpmath.mpc | None:
     plain = form.replace(NORMAL, lambda z: (1 + sp.erf(z / sp.sqrt(2))) / 2)
+    for named in plain.atoms(sp.core.function.AppliedUndef):  # any function serves for a comparison
+        places = (sp.cos(k * argument) for k, argument in enumerate(named.args, start=1))
+        plain = plain.xreplace({named: 2 * len(named.args) + sp.Add(*places)})
     parts = plain.evalf(_DIGITS, subs=values, maxn=300).as_real_imag()
     if all(part.is_Number for part in parts):
         return mpmath.mpc(*map(str, parts))
@@ -153,15 +156,15 @@ def _one_logarithm(node: sp.Add) -> sp.Expr:
     joined = node
     for factor, inside in groups.items():
         if len(inside) > 1 and any(argument.is_number for argument in inside):
-            joined = joined - sp.Add(*terms[factor]) + _joined(factor, inside)
-    return min((node, joined), key=_length)
+            joined = joined - sp.Add(*terms[factor]) + _one_log(factor, inside)
+    return min((node, joined), key=_log_length)
 
 
 def _logarithm_in(term: sp.Expr) -> sp.Expr | None:
     return next((f for f in sp.Mul.make_args(term) if isinstance(f, sp.log)), None)
 
 
-def _joined(factor: sp.Expr, inside: list[sp.Expr]) -> sp.Expr:
+def _one_log(factor: sp.Expr, inside: list[sp.Expr]) -> sp.Expr:
     """Return c log Π aᵢ, as −c log Π 1/aᵢ where more of them are quotients."""
     product = sp.Mul(*inside)
     above, below = sp.fraction(product)
@@ -170,7 +173,7 @@ def _joined(factor: sp.Expr, inside: list[sp.Expr]) -> sp.Expr:
     return factor * sp.log(product)
 
 
-def _length(form: sp.Expr) -> tuple[int, int]:
+def _log_length(form: sp.Expr) -> tuple[int, int]:
     """How long a sum of logarithms is: their number first."""
     return len(form.atoms(sp.log)), sp.count_ops(form)
 

@@ -19,6 +19,7 @@ from symdp.derive.masses import atoms, mass_where, with_known_masses
 from symdp.derive.orders import cgf_at, check_order
 from symdp.derive.pld import inverse_on, loss_symbol
 from symdp.derive.presented import presented
+from symdp.derive.quadratic_pieces import CGFBySign, cgf_by_sign
 from symdp.derive.records import CGF, Atom, Case
 from symdp.derive.symmetry import Dominance, dominating_direction
 from symdp.errors import InputError
@@ -236,6 +237,19 @@ class PrivacyLoss:
 
         seconds = limit + _LEAST_FOR_CGF
         return or_reason(lambda: attempt(lambda: self._cgf(limit), absent(_LATE), seconds), absent)
+
+    @cached_property
+    def cgf_by_sign(self) -> CGFBySign | None:
+        """K of quadratic pieces, by the signs that a coefficient has at t; else None."""
+        domain = self.cgf.domain
+        if self.cgf.expression is not None or domain is None or self.points:
+            return None
+        limit = FOR_CGF * self.time_limit
+
+        def work() -> CGFBySign | None:
+            return cgf_by_sign(self.pair, domain, self.below_one)
+
+        return or_reason(lambda: attempt(work, None, limit), lambda _: None)
 
     def _cgf(self, limit: float) -> CGF:
         """K found with free parameters where there are some with values, which are then put in."""

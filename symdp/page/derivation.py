@@ -255,9 +255,22 @@ def chosen(
         if not by_key and not named:
             hint = suggestion(key, keys) or f"; there are {', '.join(keys)}"
             raise InputError(f"no section or formula is called {key!r:.40}{hint}")
+        if named and not by_key:
+            named = named + _definitions_of(named, filled)
         bare = tuple(replace(line, words="") for line in named if line.right is not None)
         wanted += by_key or [Section(key, "", bare)]
     return wanted
+
+
+def _definitions_of(lines: Sequence[Line], sections: Sequence[Section]) -> list[Line]:
+    """Return the lines that say what functions in formulas stand for, as G in K."""
+    functions: set[str] = set()
+    for line in lines:
+        if line.expression is not None:
+            applied = line.expression.atoms(sp.core.function.AppliedUndef)
+            functions |= {str(function.func) for function in applied}
+    every = (line for section in sections for line in section.lines)
+    return [line for line in every if line not in lines and _name_of(line) in functions]
 
 
 def _name_of(line: Line) -> str:

@@ -204,6 +204,7 @@ def derived(d: PrivacyLoss, order: int) -> dict[str, Any]:
             "domain_is_numeric": d.cgf.domain is None and seen_ends(d, "domain") is not None,
             **_some(d.cgf, "checked_at", "removable"),
             "reason": d.cgf.reason or None,
+            "by_sign": _by_sign(d),
         },
         "cumulants": lambda: {str(j): series.cumulant(d, j) for j in range(1, order + 2)},
         "msd": lambda: {str(k): series.msd(d, k) for k in range(order + 1)},
@@ -213,6 +214,14 @@ def derived(d: PrivacyLoss, order: int) -> dict[str, Any]:
         "edgeworth": lambda: {str(k): series.edgeworth(d, k) for k in range(order + 1)},
     }
     return {name: or_reason(make, lambda _: None) for name, make in parts.items()}
+
+
+def _by_sign(d: PrivacyLoss) -> dict[str, Any] | None:
+    """K of quadratic pieces with G, and G by its cases."""
+    by_sign = d.cgf_by_sign
+    if by_sign is None:
+        return None
+    return _some(by_sign, "expression", "arguments", "integral", "definition")
 
 
 def _some(record: object, *names: str) -> dict[str, Any]:

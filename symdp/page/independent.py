@@ -18,6 +18,7 @@ from sympy.printing.pycode import MpmathPrinter
 
 from symdp.density.check import with_values
 from symdp.derive.child import or_reason
+from symdp.derive.quadratic_pieces import tilts_beside_changes
 from symdp.derive.series import cumulant_at, moment_at_zero
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
 DIGITS = 20  # carried; about fifteen are to agree
+_MOST_DIGITS = 400  # within a formula that is a difference of large numbers
 _OCTAVES = (*range(-6, 7, 2), *range(8, 64, 6))  # of distances from a kink that split integrals
 _NEAR = 6  # octave up to which they split in any case
 _NOTHING = 1e-40  # of a density beside its place: integrals end there
@@ -219,7 +221,7 @@ def judged(d: PairDerivation, values: Mapping[sp.Symbol, sp.Expr]) -> list[Judge
 
 def _rows(d: PairDerivation, pair: Pair, values: Mapping[sp.Symbol, sp.Expr]) -> Iterator[Judged]:
     def put(formula: sp.Expr) -> Any:
-        number = sp.N(formula.subs(values), DIGITS + 10)
+        number = formula.subs(values).evalf(DIGITS + 10, maxn=_MOST_DIGITS)
         return mpmath.re(mpmath.mpmathify(number))
 
     for name, index in (("p", 0), ("q", 1)):
@@ -233,13 +235,11 @@ def _rows(d: PairDerivation, pair: Pair, values: Mapping[sp.Symbol, sp.Expr]) ->
             value = put(d.loss.subs(d.variable, x))
             truth = mpmath.log(p / q)
             yield Judged("ℓ", at, value, truth, f"loss({_exact(x)})")
-    if d.cgf.expression is not None:
-        for tilt in _tilts(d, values):
-            at = f"{d.cgf.tilt} = {tilt}"
-            value = put(d.cgf.expression.subs(d.cgf.tilt, tilt))
-            truth = cgf(pair, put(tilt))
-            line = f"log(total(lambda x: p(x)*(p(x)/q(x))**({_exact(tilt)}) if p(x)*q(x) else 0))"
-            yield Judged("K", at, value, truth, line)
+    for tilt, formula in _closed_cgf(d, values):
+        at = f"{d.cgf.tilt} = {tilt}"
+        truth = cgf(pair, put(tilt))
+        line = f"log(total(lambda x: p(x)*(p(x)/q(x))**({_exact(tilt)}) if p(x)*q(x) else 0))"
+        yield Judged("K", at, put(formula), truth, line)
     mean = _mean(d)
     if mean is not None:
         yield _judged_moment(pair, "κ₁", 1, put(mean))
@@ -249,6 +249,21 @@ def _rows(d: PairDerivation, pair: Pair, values: Mapping[sp.Symbol, sp.Expr]) ->
                 if moment is None:
                     break
                 yield _judged_moment(pair, f"m{'₂₃'[order - 2]}", order, put(moment))
+
+
+def _closed_cgf(
+    d: PairDerivation, values: Mapping[sp.Symbol, sp.Expr]
+) -> Iterator[tuple[sp.Expr, sp.Expr]]:
+    """Yield tilts with what a closed form of K says there; beside a change of its form too."""
+    tilt = d.cgf.tilt
+    if d.cgf.expression is not None:
+        for at in _tilts(d, values):
+            yield at, d.cgf.expression.subs(tilt, at)
+        return
+    by_sign = d.cgf_by_sign
+    if by_sign is not None and d.cgf.domain is not None:
+        for at in tilts_beside_changes(by_sign, d.cgf.domain, values):
+            yield at, by_sign.at({**values, tilt: at})
 
 
 def _judged_moment(pair: Pair, name: str, order: int, value: Any) -> Judged:

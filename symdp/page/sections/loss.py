@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from symdp.derive.masses import MassRule
     from symdp.derive.orders import Sampled
     from symdp.derive.privacy_loss import PrivacyLoss
+    from symdp.derive.quadratic_pieces import CGFBySign
     from symdp.derive.records import Atom, HasCGF
     from symdp.model.mechanism import Mechanism
     from symdp.model.sampling import MassNoise
@@ -488,10 +489,12 @@ def cgf_section(d: PrivacyLoss, order: int) -> Section:
     cgf = d.cgf
     t = layout(cgf.tilt)
     lines = [_definition(d), *finite_lines(d)]
-    if cgf.expression is None:
-        lines.append(sentence(f"no closed form of K was found: {in_words(cgf.reason)}"))
-    else:
+    if cgf.expression is not None:
         lines.append(equation(read("K({})", t), cgf.expression))
+    elif d.cgf_by_sign is not None:
+        lines += _by_sign_lines(d.cgf_by_sign)
+    else:
+        lines.append(sentence(f"no closed form of K was found: {in_words(cgf.reason)}"))
     lines += [*_whole_tilts(d), *domain_lines(d), *cumulant_lines(d, order + 1)]
     at_zero: list[Line] = []
     closed: list[sp.Expr] = []
@@ -502,6 +505,25 @@ def cgf_section(d: PrivacyLoss, order: int) -> Section:
             closed = _moments_in_time(d)
     lines += at_zero or tried(d, "cumulants at t = 0", lambda: _moments_at_zero(d, closed))
     return Section("cumulants", "Cumulant generating function", tuple(lines))
+
+
+def _by_sign_lines(by_sign: CGFBySign) -> Iterator[Line]:
+    """K with the integral over a finite piece as a function, and that function in its cases."""
+    yield equation(read("K({})", layout(by_sign.tilt)), by_sign.expression)
+    name = by_sign.integrals[0].func(*by_sign.arguments)
+    yield equation(layout(name), by_sign.integral)
+    yield equation(layout(name), layout(by_sign.in_normal))
+    alpha = text(layout(by_sign.arguments[0]))
+    places = []
+    for slope, constant in by_sign.changes:
+        left = text(layout(slope * by_sign.tilt))
+        places.append(f"{left} = {text(layout(constant))}")
+    if places:
+        listed_places = " or ".join(places)
+        yield sentence(
+            f"{alpha} is 0 where {listed_places}; near there the other two forms are differences "
+            "of large numbers"
+        )
 
 
 def _definition(d: PrivacyLoss) -> Line:
