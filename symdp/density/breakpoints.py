@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations
 
 import sympy as sp
 from sympy.core.relational import Relational
@@ -99,10 +99,8 @@ def _switches(node: sp.Basic, x: sp.Symbol) -> Iterator[sp.Expr]:
             if not isinstance(condition, sp.logic.boolalg.Boolean):
                 raise InputError(f"cannot read the Piecewise condition {condition}")
     elif isinstance(node, sp.Max | sp.Min):
-        arguments = node.args
-        for i, first in enumerate(arguments):
-            for second in arguments[i + 1 :]:
-                yield first - second
+        for first, second in combinations(node.args, 2):
+            yield first - second
     else:
         yield node.args[0]
 
@@ -130,11 +128,14 @@ def _kinks(nodes: Iterable[sp.Basic], stretch: Stretch, x: sp.Symbol) -> list[sp
 
 
 def _cut_stretch(stretch: Stretch, points: list[sp.Expr], is_integer: bool) -> Iterator[Stretch]:
-    ends = [stretch.lower, *points, stretch.upper]
-    for index, (lower, upper) in enumerate(pairwise(ends)):
-        if is_integer and index and _is_whole(lower):
-            yield Stretch(lower, lower, stretch.expressions)
-        yield Stretch(lower, upper, stretch.expressions)
+    expressions = stretch.expressions
+    lower = stretch.lower
+    for point in points:
+        yield Stretch(lower, point, expressions)
+        if is_integer and _is_whole(point):
+            yield Stretch(point, point, expressions)
+        lower = point
+    yield Stretch(lower, stretch.upper, expressions)
 
 
 def _is_whole(point: sp.Expr) -> bool:
@@ -184,8 +185,10 @@ def _holds(condition: sp.Basic, x: sp.Symbol, at: sp.Expr) -> bool:
     """Decide a condition at one point."""
     rules = {}
     for relation in condition.atoms(Relational):
-        sign = _sign_at(relation.lhs - relation.rhs, x, at)
-        rules[relation] = sp.true if relation.func(sp.Integer(sign), 0) else sp.false
+        gap = relation.lhs - relation.rhs
+        sign = sp.Integer(_sign_at(gap, x, at))
+        is_true = bool(relation.func(sign, 0))
+        rules[relation] = sp.true if is_true else sp.false
     value = condition.xreplace(rules)
     if value not in (sp.true, sp.false):
         raise InputError(f"cannot decide the Piecewise condition {condition} at {x} = {at}")

@@ -179,11 +179,12 @@ class Curvature:
         bend = sign_of_bound(lead)
         if not bend:
             return None
-        vertex = constant - middle**2 / (4 * lead)
-        low, high = (vertex, sp.oo) if bend > 0 else (-sp.oo, vertex)
         derivative = self._real_run(2 * lead * self.x + middle)
         if not (derivative.is_nonnegative or derivative.is_nonpositive):
-            return Run(low, high, None, bend)
+            vertex = constant - middle**2 / (4 * lead)
+            if bend > 0:
+                return Run(vertex, sp.oo, None, bend)
+            return Run(-sp.oo, vertex, None, bend)
         ends = []
         for end in (self.lower, self.upper):
             ends.append(bend * sp.oo if end.is_infinite else e.subs(self.x, end))
@@ -217,16 +218,19 @@ class Curvature:
         runs = together or [self._real_run(factor) for factor in e.args]
         sign = 1
         for index, run in enumerate(runs):
-            if not run.is_nonnegative:
-                if not run.is_nonpositive:
-                    return _OPEN
-                runs[index] = run.negated()
-                sign = -sign
-        slope = _common_sign(run.slope for run in runs)
-        all_convex = all(run.bend in (0, 1) for run in runs)
-        bend = 1 if all_convex and slope else None
+            if run.is_nonnegative:
+                continue
+            if not run.is_nonpositive:
+                return _OPEN
+            runs[index] = run.negated()
+            sign = -sign
         low = _multiplied(run.low for run in runs)
-        product = Run(low, _multiplied(run.high for run in runs), slope, bend)
+        high = _multiplied(run.high for run in runs)
+        slope = _common_sign(run.slope for run in runs)
+        bend = None
+        if slope and all(run.bend in (0, 1) for run in runs):
+            bend = 1
+        product = Run(low, high, slope, bend)
         if sign > 0:
             return product
         return product.negated()
@@ -238,19 +242,21 @@ class Curvature:
                 continue
             order, z = bessel.args
             for power in e.args:
+                if power is bessel or self.x in order.free_symbols:
+                    continue
                 base, exponent = power.as_base_exp()
                 ratio = tidy.bounded(sp.cancel, base / z)
-                if power is bessel or self.x in ratio.free_symbols | order.free_symbols:
+                if self.x in ratio.free_symbols or sign_of(ratio) != 1:
                     continue
-                if sign_of(ratio) == 1 and sign_of(sp.Abs(order) - exponent) in (0, 1):
-                    inner = self._real_run(z)
-                    falls = Run(sp.S.Zero, sp.oo, _times(-1, inner.slope), None)
-                    others = [
-                        self._real_run(f) for f in e.args if f is not bessel and f is not power
-                    ]
-                    if inner.is_nonnegative:
-                        return [falls, *others]
+                if sign_of(sp.Abs(order) - exponent) not in (0, 1):
+                    continue
+                inner = self._real_run(z)
+                others = [f for f in e.args if f is not bessel and f is not power]
+                runs_of_others = [self._real_run(factor) for factor in others]
+                if not inner.is_nonnegative:
                     return None
+                falls = Run(sp.S.Zero, sp.oo, _times(-1, inner.slope), None)
+                return [falls, *runs_of_others]
         return None
 
     def _run_of_power(self, e: sp.Expr) -> Run:
@@ -404,13 +410,15 @@ class Curvature:
         """Return factors without Γ(u + a)/Γ(u + b), and the bends of these: ψ′ falls."""
         bends: list[int | None] = []
         for above in [factor for factor in factors if isinstance(factor, sp.gamma)]:
+            (u,) = above.args
             for below in factors:
                 base, exponent = below.as_base_exp()
                 if exponent != -1 or not isinstance(base, sp.gamma | sp.factorial):
                     continue
-                shift = sp.expand(above.args[0] - base.args[0])
-                shift -= int(isinstance(base, sp.factorial))
-                inner = self.run(above.args[0])
+                shift = sp.expand(u - base.args[0])
+                if isinstance(base, sp.factorial):
+                    shift -= 1
+                inner = self.run(u)
                 order = sign_of(shift)
                 is_line = inner.is_nonnegative and inner.bend == 0
                 if self.x not in shift.free_symbols and order is not None and is_line:
@@ -451,13 +459,13 @@ class Curvature:
     def _log_bend_of_function(self, e: sp.Expr) -> int | None:
         if e == self.x:
             return -1
+        if isinstance(e, sp.besseli):
+            return self._log_bend_in_order(e)
         if isinstance(e, sp.besselk) and self.x not in e.args[0].free_symbols:
             inner = self.run(e.args[1])
             if inner.bend in (0, -1) and inner.is_nonnegative:
                 return 1
             return None
-        if isinstance(e, sp.besseli):
-            return self._log_bend_in_order(e)
         if isinstance(e, sp.cos):
             inner = self.run(e.args[0])
             if inner.bend == 0 and _lies_within(inner, sp.pi / 2):
@@ -466,24 +474,28 @@ class Curvature:
         function = _FUNCTIONS.get(type(e))
         if function is None or len(e.args) != 1:
             return None
-        inner = self.run(e.args[0])
-        if type(e) in (sp.gamma, sp.factorial):
-            least = sp.Integer(-int(isinstance(e, sp.factorial)))
+        (argument,) = e.args
+        inner = self.run(argument)
+        if isinstance(e, sp.gamma | sp.factorial):
+            least = sp.S.Zero
+            if isinstance(e, sp.factorial):
+                least = sp.S.NegativeOne
             if sign_of_bound(inner.low - least) not in (0, 1):
                 return None
-            slope = _slope_at_integers(e.args[0], inner.low - least - 1)
+            slope = _slope_at_integers(argument, inner.low - least - 1)
             return _of_composition(1, slope, inner.bend)
         if isinstance(e, sp.log):  # of a logarithm: where it is positive, concave of concave
             if inner.bend in (0, -1) and self.run(e).is_nonnegative:
                 return -1
             return None
-        if type(e) in _POSITIVE_ON_RIGHT and not inner.is_nonnegative:
+        if inner.is_nonnegative:
+            slope = function.slope
+            if slope is None:
+                slope = function.slope_right
+            return _of_composition(function.log_bend_right, slope, inner.bend)
+        if type(e) in _POSITIVE_ON_RIGHT:
             return None
-        bend = function.log_bend_right if inner.is_nonnegative else function.log_bend
-        slope = function.slope
-        if slope is None:
-            slope = function.slope_right if inner.is_nonnegative else None
-        return _of_composition(bend, slope, inner.bend)
+        return _of_composition(function.log_bend, function.slope, inner.bend)
 
     def _log_bend_in_order(self, e: sp.Expr) -> int | None:
         """Return the bend of log I_|k|(z) in whole k: Poisson differences are log-concave."""
@@ -513,21 +525,20 @@ def _slope_at_integers(argument: sp.Expr, low: sp.Expr) -> int | None:
 
 def _compose(function: _Function, inner: Run) -> Run:
     """Return what is known of F(g)."""
-    bend: int | None
+    bend: int | None = None
+    slope = function.slope
     if inner.is_nonnegative:
         bend = function.bend_right
+        if slope is None:
+            slope = function.slope_right
     elif inner.is_nonpositive:
         bend = function.bend_left
-    else:
-        bend = function.bend_left if function.bend_left == function.bend_right else None
-    slope = function.slope
-    if slope is None and function.slope_right is not None:
-        if inner.is_nonnegative:
-            slope = function.slope_right
-        elif inner.is_nonpositive:
-            slope = -function.slope_right
-    bend = _of_composition(bend, slope, inner.bend)
-    return Run(function.low, function.high, _times(slope, inner.slope), bend)
+        if slope is None:
+            slope = _times(-1, function.slope_right)
+    elif function.bend_left == function.bend_right:
+        bend = function.bend_left
+    composed_bend = _of_composition(bend, slope, inner.bend)
+    return Run(function.low, function.high, _times(slope, inner.slope), composed_bend)
 
 
 def _of_composition(outer: int | None, slope: int | None, inner: int | None) -> int | None:
@@ -581,15 +592,17 @@ def _multiplied(bounds: Iterable[sp.Expr]) -> sp.Expr:
 
 def _scaled_run(run: Run, factor: sp.Expr) -> Run:
     sign = sign_of_bound(factor)
+    slope = _times(sign, run.slope)
+    bend = _times(sign, run.bend)
     if sign is None:
-        return Run(-sp.oo, sp.oo, _times(None, run.slope), _times(None, run.bend))
+        return Run(-sp.oo, sp.oo, slope, bend)
     ends = []
     for end in (run.low, run.high):
         ends.append(sign * end if end.is_infinite else factor * end)
     if sign < 0:
         ends.reverse()
     low, high = ends
-    return Run(low, high, _times(sign, run.slope), _times(sign, run.bend))
+    return Run(low, high, slope, bend)
 
 
 def _value_at_bound(name: type[sp.Basic], bound: sp.Expr, otherwise: sp.Expr) -> sp.Expr:

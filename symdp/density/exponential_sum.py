@@ -84,21 +84,27 @@ def exponential_sum(pair: Pair, below_one: tuple[str, ...] = ()) -> ExponentialS
     True
     """
     instance(pair, Pair, "it is no pair: give mechanism.pair()")
-    numbers = (
-        number for component in pair.expressions() for number in component.atoms(sp.Rational)
-    )
+    numbers: set[sp.Rational] = set()
+    for component in pair.expressions():
+        numbers |= component.atoms(sp.Rational)
     if any(abs(number) > _LARGEST_NUMBER for number in numbers):
         return None  # e^{−500000x} is a power of 500000 to polynomials
     with suppress(NoClosedForm, *REFUSALS):
         closed_form = attempt(lambda: tabulated_moment(pair), None, _SECONDS)
-        if closed_form is None or closed_form[1].has(sp.Float):
+        if closed_form is None:
             return None
         tilt, moment = closed_form
-        read = attempt(lambda: read_exponential_sum(moment, tilt), None, _SECONDS)
-        if read is not None and attempt(
-            lambda: checked(sp.log(moment), pair, tilt, None, below_one), None, _FOR_CHECK
-        ):
-            return read
+        if moment.has(sp.Float):
+            return None
+        total = attempt(lambda: read_exponential_sum(moment, tilt), None, _SECONDS)
+        if total is None:
+            return None
+
+        def compared() -> object:
+            return checked(sp.log(moment), pair, tilt, None, below_one)
+
+        if attempt(compared, None, _FOR_CHECK):
+            return total
     return None
 
 
@@ -151,10 +157,11 @@ def _multiplied(factors: Iterable[Sequence[_Part]]) -> list[_Part]:
     for factor in factors:
         if len(product) * len(factor) > _MOST_TERMS:
             raise _NotOneError
-        product = [
-            _Part(_times(a.polynomial, b.polynomial), a.rate + b.rate, a.poles + b.poles)
-            for a, b in itertools.product(product, factor)
-        ]
+        terms = []
+        for a, b in itertools.product(product, factor):
+            polynomial = _times(a.polynomial, b.polynomial)
+            terms.append(_Part(polynomial, a.rate + b.rate, a.poles + b.poles))
+        product = terms
     return product
 
 
@@ -164,12 +171,13 @@ def _inverse(parts: Sequence[_Part], t: sp.Symbol) -> _Part:
     terms = _collected(parts, poles)
     if len(terms) != 1:
         raise _NotOneError
-    numerator = tidy.bounded(
-        sp.factor, sp.Add(*(c * t**k for k, c in enumerate(terms[0].polynomial)))
-    )
+    (term,) = terms
+    powers = [coefficient * t**k for k, coefficient in enumerate(term.polynomial)]
+    numerator = tidy.bounded(sp.factor, sp.Add(*powers))
     leading = sp.S.One
     zeros = []
-    for factor, order in (power.as_base_exp() for power in sp.Mul.make_args(numerator)):
+    for power in sp.Mul.make_args(numerator):
+        factor, order = power.as_base_exp()
         line = sp.expand(factor)
         slope = line.coeff(t)
         start = sp.expand(line - slope * t)
@@ -185,7 +193,7 @@ def _inverse(parts: Sequence[_Part], t: sp.Symbol) -> _Part:
     over: Polynomial = (1 / leading,)
     for pole, order in poles:
         over = _times(over, _linear_power(pole, order))
-    return _Part(over, -terms[0].rate, tuple(zeros))
+    return _Part(over, -term.rate, tuple(zeros))
 
 
 def _may_be_real(pole: sp.Expr) -> bool:
@@ -256,7 +264,10 @@ def _collected(parts: Iterable[_Part], poles: _Factors) -> tuple[Term, ...]:
 
 def _by_rate(term: Term) -> tuple[float, object]:
     # Of rates in parameters the least number of signs decides: below zero first, where it is known.
-    size = float(term.rate) if term.rate.is_number else float(not term.rate.is_negative)
+    if term.rate.is_number:
+        size = float(term.rate)
+    else:
+        size = float(not term.rate.is_negative)
     return size, sp.default_sort_key(term.rate)
 
 
@@ -270,8 +281,9 @@ def _without_zeros(polynomial: Polynomial) -> Polynomial:
 
 def _times(a: Polynomial, b: Polynomial) -> Polynomial:
     product = [sp.S.Zero] * (len(a) + len(b) - 1)
-    for (i, x), (j, y) in itertools.product(enumerate(a), enumerate(b)):
-        product[i + j] += x * y
+    for i, x in enumerate(a):
+        for j, y in enumerate(b):
+            product[i + j] += x * y
     return tuple(product)
 
 

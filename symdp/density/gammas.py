@@ -70,18 +70,21 @@ def reduced(product: sp.Expr, k: sp.Symbol) -> sp.Expr:
 
 def _arguments(node: sp.Expr) -> Iterator[tuple[sp.Expr, int]]:
     """Yield the arguments of the gamma functions that a function is a quotient of, with signs."""
-    first = node.args[0]
     if isinstance(node, sp.gamma):
-        yield first, 1
-    elif isinstance(node, sp.factorial):
-        yield first + 1, 1
-    elif isinstance(node, sp.RisingFactorial):
-        yield from ((first + node.args[1], 1), (first, -1))
-    else:
-        yield first + 1, 1
-        yield first - node.args[1] + 1, -1
-        if isinstance(node, sp.binomial):
-            yield node.args[1] + 1, -1
+        yield node.args[0], 1
+        return
+    if isinstance(node, sp.factorial):
+        yield node.args[0] + 1, 1
+        return
+    first, second = node.args
+    if isinstance(node, sp.RisingFactorial):
+        yield first + second, 1
+        yield first, -1
+        return
+    yield first + 1, 1
+    yield first - second + 1, -1
+    if isinstance(node, sp.binomial):
+        yield second + 1, -1
 
 
 def _gammas(expression: sp.Expr, k: sp.Symbol) -> int:
@@ -158,18 +161,22 @@ def _never_negative(
 ) -> Iterator[sp.Expr]:
     """Yield whole linear functions of k, below 0 on a part of a support where a factor is 0."""
     base, power = factor.as_base_exp()
+    is_inverse = power.is_Integer and power < 0
     candidates: list[sp.Expr] = []
     if isinstance(base, sp.binomial) and power.is_positive:
         n, m = base.args
         least = _least_at(n, k, lower, upper)
-        candidates = [m]
+        candidates.append(m)
         if least is not None and sign_of(least) in (0, 1):
             candidates.append(n - m)
-    elif isinstance(base, sp.gamma | sp.factorial) and power.is_Integer and power < 0:
-        candidates = [base.args[0] - int(isinstance(base, sp.gamma))]
+    elif isinstance(base, sp.gamma) and is_inverse:
+        candidates.append(base.args[0] - 1)
+    elif isinstance(base, sp.factorial) and is_inverse:
+        candidates.append(base.args[0])
     for candidate in candidates:
         line = sp.expand(candidate)
-        if k in line.free_symbols and line.is_integer and _may_fall_below(line, k, lower, upper):
+        moves_by_integers = k in line.free_symbols and line.is_integer
+        if moves_by_integers and _may_fall_below(line, k, lower, upper):
             yield line
 
 

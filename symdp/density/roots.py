@@ -349,12 +349,15 @@ def _exact_roots(expression: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, ...] | Non
     if terms is not None:
         return _exponential_roots(terms, x)
     if expression.is_rational_function(x):
-        numerator, denominator = sp.fraction(tidy.together(expression))
-        top = _exact_roots(sp.expand(numerator), x) if x in numerator.free_symbols else ()
-        bottom = _exact_roots(sp.expand(denominator), x) if x in denominator.free_symbols else ()
-        if top is None or bottom is None:
-            return None
-        return (*top, *bottom)
+        roots: list[sp.Expr] = []
+        for part in sp.fraction(tidy.together(expression)):
+            if x not in part.free_symbols:
+                continue
+            roots_of_part = _exact_roots(sp.expand(part), x)
+            if roots_of_part is None:
+                return None
+            roots.extend(roots_of_part)
+        return tuple(roots)
     if expression.is_algebraic_expr(x):
         return _algebraic_roots(expression, x)
     return _of_isolated_function(expression, x)
@@ -402,17 +405,17 @@ def _exponential_roots(
     terms: list[tuple[sp.Expr, sp.Expr]], x: sp.Symbol
 ) -> tuple[sp.Expr, ...] | None:
     """Roots of a polynomial in u = exp(g(x)): those of g(x) = log(root) for positive roots."""
-    read = exponential_polynomial(terms, x)
-    if read is None:
+    in_one_exponential = exponential_polynomial(terms, x)
+    if in_one_exponential is None:
         return None
-    generator, coefficients = read
-    if len({sign_of(c) for c in coefficients.values()}) == 1:
-        if sign_of(next(iter(coefficients.values()))):
-            return ()
-        return None
+    generator, coefficients = in_one_exponential
+    signs = {sign_of(coefficient) for coefficient in coefficients.values()}
+    if len(signs) == 1:
+        (sign,) = signs
+        return () if sign else None
     u = sp.Dummy("u", positive=True)
-    polynomial = sp.Poly(sp.Add(*(c * u**n for n, c in coefficients.items())), u)
-    levels = _polynomial_roots(polynomial)
+    powers = [coefficient * u**n for n, coefficient in coefficients.items()]
+    levels = _polynomial_roots(sp.Poly(sp.Add(*powers), u))
     if levels is None:
         return None
     roots: list[sp.Expr] = []
@@ -450,19 +453,22 @@ def _polynomial_roots(polynomial: sp.Poly) -> tuple[sp.Expr, ...] | None:
     degree = polynomial.degree()
     if degree <= 0:
         return ()
-    rational = polynomial.domain.is_ZZ or polynomial.domain.is_QQ
-    if rational and degree > 2:
-        roots: list[sp.Expr] = []
-        for factor, _ in polynomial.factor_list()[1]:
-            roots.extend(_small_roots(factor) or () if factor.degree() <= 2 else _near(factor))
-        return tuple(roots)
     if degree <= 2:
         return _small_roots(polynomial)
+    if polynomial.domain.is_ZZ or polynomial.domain.is_QQ:
+        roots: list[sp.Expr] = []
+        _, factors = polynomial.factor_list()
+        for factor, _ in factors:
+            if factor.degree() <= 2:
+                roots.extend(_small_roots(factor) or ())
+            else:
+                roots.extend(_near(factor))
+        return tuple(roots)
+    x = polynomial.gen
     (tail,) = polynomial.monoms()[-1]
     if tail:  # a factor x^tail, as symmetric densities give
-        other_roots = _polynomial_roots(
-            sp.Poly(tidy.cancel(polynomial.as_expr() / polynomial.gen**tail), polynomial.gen)
-        )
+        quotient = tidy.cancel(polynomial.as_expr() / x**tail)
+        other_roots = _polynomial_roots(sp.Poly(quotient, x))
         if other_roots is None:
             return None
         return (sp.S.Zero, *other_roots)

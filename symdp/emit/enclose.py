@@ -39,7 +39,8 @@ def smooth_sum(function: Callable[..., Any], first: int, last: int) -> arb | Non
 
 
 def _smooth_sum(function: Callable[..., Any], first: int, last: int, small: arb) -> arb | None:
-    low, high = arb(first) - 0.5, arb(last) + 0.5
+    low = arb(first) - 0.5
+    high = arb(last) + 0.5
     height = ((_LARGER / small).log() / (2 * arb.pi())).ceil()
     inside = _integral_over_octaves(function, low, high, small)
     size = abs(inside.real).upper()
@@ -49,17 +50,20 @@ def _smooth_sum(function: Callable[..., Any], first: int, last: int, small: arb)
     if bound is None:
         return None
     turned = (2 * arb.pi() * height).exp() - 1
-    total = inside.real + arb(0, (2 * bound / turned).upper())
+    on_edges = (2 * bound / turned).upper()
+    total = inside.real + arb(0, on_edges)
+    i = acb(0, 1)
     for end, sign in ((high, 1), (low, -1)):
 
         def weighed(y: acb, analytic: bool = False, end: arb = end) -> acb:
-            above = function(end + acb(0, 1) * y, analytic=analytic)
-            below = function(end - acb(0, 1) * y, analytic=analytic)
+            above = function(end + i * y, analytic=analytic)
+            below = function(end - i * y, analytic=analytic)
             falling = (-2 * arb.pi() * y).exp()  # e^{2πy} of a wide ball says nothing
             difference = above - below
             return acb(difference * falling / (1 + falling))
 
-        total -= sign * _guarded_integral(weighed, arb(0), height, size * small, small).imag
+        across = _guarded_integral(weighed, arb(0), height, size * small, small)
+        total -= sign * across.imag
     if total.is_finite():
         return total
     return None
@@ -203,17 +207,19 @@ def enclose_sum(term: _Function, lower: arb | None, upper: arb | None) -> arb:
     AccuracyError where too many terms would be needed that are not smooth enough for an integral.
     """
     if lower is not None and upper is not None:
-        first, last = _integer(lower), _integer(upper)
+        first = _integer(lower)
+        last = _integer(upper)
         if first < 0 < last and last - first > _MANY_TERMS:  # kinks are at 0, if any
             return _partial(term, first, -1) + _partial(term, 0, last)
         return _partial(term, first, last)
     precision = ctx.prec
     if lower is None and upper is None:
         return enclose_sum(term, arb(0), None) + enclose_sum(term, None, arb(-1))
-    direction = 1 if upper is None else -1
-    edge = lower if lower is not None else upper
+    is_upwards = upper is None
+    direction = 1 if is_upwards else -1
+    edge = lower if is_upwards else upper
+    signed = term if is_upwards else lambda k, analytic=False: term(-k, analytic=analytic)
     first = direction * _integer(edge)
-    signed = term if direction == 1 else lambda k, analytic=False: term(-k, analytic=analytic)
     # The scale of the sum is unknown, so the cut grows until the tail is negligible beside it.
     total = arb(0)
     summed = first
@@ -226,7 +232,8 @@ def enclose_sum(term: _Function, lower: arb | None, upper: arb | None) -> arb:
         if scale > 0:
             tail = shell_tail(signed, arb(cut), 1, scale, per_integer=True)
             if tail is not None:
-                return total + _partial(signed, summed, cut - 1) + between(-tail, tail)
+                remaining = _partial(signed, summed, cut - 1)
+                return total + remaining + between(-tail, tail)
         cut += max(cut // 2, 16)
     raise AccuracyError("no proved bound for the tail of a sum was found")
 
@@ -237,7 +244,9 @@ def enclose_integral(function: _Function, lower: arb | None, upper: arb | None) 
     It is wide, or not finite, where the work limit was hit.
     """
     tolerance = arb(2) ** (8 - ctx.prec)
-    total, begin, ends = arb(0), arb(1), []
+    total = arb(0)
+    begin = arb(1)
+    ends = []
     for end in (lower, upper):
         if end is not None:
             begin = begin.max(abs(end).upper() + 1)
@@ -248,10 +257,11 @@ def enclose_integral(function: _Function, lower: arb | None, upper: arb | None) 
             ends.append(direction * cut)
         else:
             ends.append(end)
+    first, last = ends
     inside = acb.integral(
         lambda x, analytic: function(x, analytic=analytic),
-        acb(ends[0]),
-        acb(ends[1]),
+        acb(first),
+        acb(last),
         abs_tol=tolerance,
         rel_tol=arb(2) ** (4 - ctx.prec),
         eval_limit=_MOST_EVALUATIONS,
@@ -273,9 +283,14 @@ def _partial(term: _Function, first: int, last: int) -> arb:
         far = last - _SINGLE_TERMS
         inside = smooth_sum(term, near, far)
         if inside is not None and inside.rad() < _WIDE * (1 + abs(inside)):
-            return _partial(term, first, near - 1) + inside + _partial(term, far + 1, last)
+            before = _partial(term, first, near - 1)
+            after = _partial(term, far + 1, last)
+            return before + inside + after
     if count > _MOST_TERMS:
         raise AccuracyError(
             f"a sum needs more than {_MOST_TERMS} terms; write its closed form in the density"
         )
-    return sum((term(arb(k)) for k in range(first, last + 1)), arb(0))
+    total = arb(0)
+    for k in range(first, last + 1):
+        total = total + term(arb(k))
+    return total

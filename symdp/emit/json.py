@@ -104,9 +104,11 @@ class _Writer:
         places = [self._places[part] for part in _operands(node)]
         if isinstance(node, AppliedUndef):
             return ["Function", node.func.__name__, places]
-        name = next((h.__name__ for h in (sp.Tuple, sp.Integral) if isinstance(node, h)), "") or (
-            type(node).__name__
-        )
+        name = type(node).__name__
+        if isinstance(node, sp.Tuple):
+            name = "Tuple"
+        elif isinstance(node, sp.Integral):
+            name = "Integral"
         if name not in _heads():
             raise InputError(f"a {name} has no form in JSON here")
         return [name, places]
@@ -180,12 +182,17 @@ def _node_of(node: object, built: list[sp.Basic]) -> sp.Basic:
         return _CONSTANTS[fields[0]]
     if head == "Function":
         name, places = fields
-        return sp.Function(_checked_name(name))(*(_earlier_node(index, built) for index in places))
-    if head not in _heads():
-        raise InputError(f"the head {head!r:.40} is unknown{suggestion(head, _heads())}")
+        function = sp.Function(_checked_name(name))
+        arguments = [_earlier_node(index, built) for index in places]
+        return function(*arguments)
+    heads = _heads()
+    if head not in heads:
+        raise InputError(f"the head {head!r:.40} is unknown{suggestion(head, heads)}")
     if len(fields) != 1 or not isinstance(fields[0], list):
         raise InputError("a head is followed by the list of its operands' places")
-    return _with_operands(_heads()[head], [_earlier_node(index, built) for index in fields[0]])
+    (places,) = fields
+    operands = [_earlier_node(index, built) for index in places]
+    return _with_operands(heads[head], operands)
 
 
 def _with_operands(head: type[sp.Basic], operands: list[sp.Basic]) -> sp.Basic:

@@ -106,56 +106,62 @@ class _Writer:
     def text(self) -> str:
         """Return the function in the other language."""
         function = self._function
+        name = function.node.name
         is_c = self._language.is_c
         is_plain = function.returns in ("float", "Vector")
         self._releases = is_c and is_plain and not self._leaks(function)
         for statement in function.node.body:
             self._statement(statement)
         indent = "    " if is_c else "  "
-        head = f"function {function.node.name}({', '.join(function.names)}) {{\n"
-        first = ""
-        if is_c:
-            pairs = zip(function.names, function.kinds, strict=True)
-            typed = ", ".join(f"{_c_type(kind)}{name}" for name, kind in pairs)
-            head = f"static {_c_type(function.returns)}{function.node.name}({typed})\n{{\n"
-            first = "".join(
-                f"{indent}{_c_type(kind)}{name} = {'{ 0, 0 }' if kind == 'Vector' else '0'};\n"
-                for name, kind in self._locals.items()
-            )
-            if self._releases:
-                first += f"{indent}long mark = held.count;\n"
-        elif self._locals:
-            first = f"{indent}let {', '.join(self._locals)};\n"
-        return f"{head}{first}{''.join(self._lines)}}}"
+        first_lines = ""
+        if not is_c:
+            head = f"function {name}({', '.join(function.names)}) {{\n"
+            if self._locals:
+                first_lines = f"{indent}let {', '.join(self._locals)};\n"
+            return f"{head}{first_lines}{''.join(self._lines)}}}"
+        arguments = []
+        for argument, kind in zip(function.names, function.kinds, strict=True):
+            arguments.append(f"{_c_type(kind)}{argument}")
+        head = f"static {_c_type(function.returns)}{name}({', '.join(arguments)})\n{{\n"
+        for local, kind in self._locals.items():
+            nothing = "{ 0, 0 }" if kind == "Vector" else "0"
+            first_lines += f"{indent}{_c_type(kind)}{local} = {nothing};\n"
+        if self._releases:
+            first_lines += f"{indent}long mark = held.count;\n"
+        return f"{head}{first_lines}{''.join(self._lines)}}}"
 
     def _leaks(self, function: _Function) -> bool:
         """Whether a function may store vectors in what it was given."""
         name = function.node.name
         leaks = self._unit.leaks
-        if name not in leaks:
-            leaks[name] = False
-            given = set(function.names)
-            for node in ast.walk(function.node):
-                if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
-                    fields = {k: v for r in self._unit.records.values() for k, v in r.items()}
-                    base = node.value
-                    assert isinstance(base, ast.Name)
-                    leaks[name] |= base.id in given and fields[node.attr] != "float"
-                if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                    called = self._unit.functions.get(node.func.id)
-                    leaks[name] |= called is not None and self._leaks(called)
+        if name in leaks:
+            return leaks[name]
+        leaks[name] = False
+        kinds_of_fields: dict[str, str] = {}
+        for fields in self._unit.records.values():
+            kinds_of_fields.update(fields)
+        for node in ast.walk(function.node):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                record = node.value
+                assert isinstance(record, ast.Name)
+                is_argument = record.id in function.names
+                leaks[name] |= is_argument and kinds_of_fields[node.attr] != "float"
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                called = self._unit.functions.get(node.func.id)
+                leaks[name] |= called is not None and self._leaks(called)
         return leaks[name]
 
     # ---- what a node is ----
 
     def _kind(self, node: ast.expr) -> str:
         if isinstance(node, ast.Name):
-            known = {**self._locals, **self._kinds}
             if node.id in self._unit.vectors:
                 return "Vector"
-            return known.get(node.id, "float")
+            kinds = {**self._locals, **self._kinds}
+            return kinds.get(node.id, "float")
         if isinstance(node, ast.Attribute):
-            return self._unit.records[self._kind(node.value)][node.attr]
+            record = self._unit.records[self._kind(node.value)]
+            return record[node.attr]
         if isinstance(node, ast.Constant | ast.Subscript):
             return "float"
         if isinstance(node, ast.Call):
@@ -169,8 +175,10 @@ class _Writer:
                 return "Vector"
             if function is None and name not in _ELEMENTWISE:
                 return "float"
-            kinds = function.kinds if function else ["Number"] * len(node.args)
-            parts = [a for a, kind in zip(node.args, kinds, strict=True) if kind == "Number"]
+            parts = node.args
+            if function is not None:
+                pairs = zip(node.args, function.kinds, strict=True)
+                parts = [argument for argument, kind in pairs if kind == "Number"]
         elif isinstance(node, ast.IfExp):
             parts = [node.body, node.orelse]
         else:
@@ -196,9 +204,8 @@ class _Writer:
 
     def _expression(self, node: ast.expr, index: str | None = None) -> str:
         """Return the text of a number, or of what a vector holds at an index."""
-        if self._kind(node) == "Vector" and (
-            self._is_opaque(node) or isinstance(node, ast.Name | ast.Attribute)
-        ):
+        is_leaf = self._is_opaque(node) or isinstance(node, ast.Name | ast.Attribute)
+        if is_leaf and self._kind(node) == "Vector":
             leaf = self._vector(node)
             self._length = self._language.size(leaf)
             assert index is not None
@@ -206,21 +213,25 @@ class _Writer:
         if isinstance(node, ast.Name):
             return node.id
         if isinstance(node, ast.Attribute):
-            return f"{self._expression(node.value)}{self._language.member}{node.attr}"
+            record = self._expression(node.value)
+            return f"{record}{self._language.member}{node.attr}"
         if isinstance(node, ast.Constant):
             if isinstance(node.value, str):
                 return f'"{node.value}"'
             return repr(node.value)
         if isinstance(node, ast.Subscript):
-            return self._language.entry(self._vector(node.value), self._expression(node.slice))
+            vector = self._vector(node.value)
+            return self._language.entry(vector, self._expression(node.slice))
         if isinstance(node, ast.UnaryOp):
-            return f"({_OPERATORS[type(node.op)]}{self._expression(node.operand, index)})"
+            operand = self._expression(node.operand, index)
+            return f"({_OPERATORS[type(node.op)]}{operand})"
         if isinstance(node, ast.BinOp | ast.Compare | ast.BoolOp):
             return self._infix(node, index)
         if isinstance(node, ast.IfExp):
-            parts = (node.test, node.body, node.orelse)
-            test, one, other = (self._expression(part, index) for part in parts)
-            return f"({test} ? {one} : {other})"
+            test = self._expression(node.test, index)
+            if_true = self._expression(node.body, index)
+            if_false = self._expression(node.orelse, index)
+            return f"({test} ? {if_true} : {if_false})"
         assert isinstance(node, ast.Call), ast.dump(node)
         return self._call(node, index)
 
@@ -253,22 +264,22 @@ class _Writer:
             inner = self._expression(node.args[0])
             return f"floor({inner})"
         if name == "where":
-            test, one, other = (self._expression(a, index) for a in node.args)
-            return f"({test} ? {one} : {other})"
+            test, if_true, if_false = (self._expression(a, index) for a in node.args)
+            return f"({test} ? {if_true} : {if_false})"
         if name in self._unit.records:
             if self._language.is_c:
                 return f"block(sizeof({name}))"
             return f"{name}()"
         function = self._unit.functions.get(name)
-        kinds = function.kinds if function else ["Number"] * len(node.args)
+        kinds = ["Number"] * len(node.args)
+        if function is not None:
+            kinds = function.kinds
         if name == "size":
             kinds = ["Vector"]
-        texts = [
-            self._vector(a)
-            if self._kind(a) == "Vector" and kind != "Number"
-            else self._expression(a, index)
-            for a, kind in zip(node.args, kinds, strict=True)
-        ]
+        texts = []
+        for argument, kind in zip(node.args, kinds, strict=True):
+            is_whole = kind != "Number" and self._kind(argument) == "Vector"
+            texts.append(self._vector(argument) if is_whole else self._expression(argument, index))
         return f"{name}({', '.join(texts)})"
 
     def _temp(self, kind: str) -> str:
@@ -402,8 +413,8 @@ class _Writer:
                     self._append_line(f"{temp} = {text};")
                     text = temp
                 values.append((kind, text))
-            for one, (kind, text) in zip(target.elts, values, strict=True):
-                self._store(one, kind, text)
+            for element, (kind, text) in zip(target.elts, values, strict=True):
+                self._store(element, kind, text)
             return
         if isinstance(target, ast.Subscript):  # u[:] = ..., in place
             assert isinstance(target.value, ast.Name)
@@ -443,30 +454,29 @@ def translate(
     }
     """
     unit = _Unit(language, vectors=vectors)
-    module = ast.parse(source)
     for name, kinds in declared.items():
-        stub = ast.parse(f"def {name}({', '.join(f'a{i}' for i in range(len(kinds)))}): pass").body[
-            0
-        ]
+        arguments = ", ".join(f"a{i}" for i in range(len(kinds)))
+        (stub,) = ast.parse(f"def {name}({arguments}): pass").body
         assert isinstance(stub, ast.FunctionDef)
-        unit.functions[name] = _Function(stub, kinds, "Number" if "Number" in kinds else "float")
+        returns = "Number" if "Number" in kinds else "float"
+        unit.functions[name] = _Function(stub, kinds, returns)
     written = []
-    for node in module.body:
+    for node in ast.parse(source).body:
         if isinstance(node, ast.ClassDef):
-            fields = {
-                a.target.id: ast.unparse(a.annotation)
-                for a in node.body
-                if isinstance(a, ast.AnnAssign) and isinstance(a.target, ast.Name)
-            }
+            fields = {}
+            for entry in node.body:
+                if isinstance(entry, ast.AnnAssign) and isinstance(entry.target, ast.Name):
+                    fields[entry.target.id] = ast.unparse(entry.annotation)
             unit.records[node.name] = fields
             written.append(_record(node.name, fields, language))
         elif isinstance(node, ast.Assign):
             (target,) = node.targets
             assert isinstance(target, ast.Name)
             value = repr(ast.literal_eval(node.value))
-            written.append(
-                f"#define {target.id} {value}" if language.is_c else f"const {target.id} = {value};"
-            )
+            if language.is_c:
+                written.append(f"#define {target.id} {value}")
+            else:
+                written.append(f"const {target.id} = {value};")
         elif isinstance(node, ast.FunctionDef):
             assert node.returns is not None
             kinds = [ast.unparse(a.annotation) for a in node.args.args if a.annotation]

@@ -198,16 +198,18 @@ def _checks(model: Model, language: str, sentence: str, signs: dict[str, str]) -
     indent = _INDENTS[language]
     text = ""
     for i, argument in enumerate(model.arguments):
-        condition = CONDITIONS[argument.domain].format(entry.format("p", i))
+        parameter = entry.format("p", i)
+        condition = CONDITIONS[argument.domain].format(parameter)
         for word, sign in signs.items():
             condition = condition.replace(word, sign)
-        text += sentence.format(condition, _quoted(f"{argument.name} must be {argument.rule}"))
+        refusal = _quoted(f"{argument.name} must be {argument.rule}")
+        text += sentence.format(condition, refusal)
     symbols = [argument.symbol for argument in model.arguments]
     steps, conditions = _comparison_lines(model.assumed, symbols, language)
     text += "".join(f"{indent}{line}\n" for line in steps)
     for condition, assumed in zip(conditions, model.assumed, strict=True):
-        words = f"{assumed.sentence} is assumed of this program"
-        text += sentence.format(condition, _quoted(words))
+        refusal = _quoted(f"{assumed.sentence} is assumed of this program")
+        text += sentence.format(condition, refusal)
     return text
 
 
@@ -217,12 +219,16 @@ def _comparison_lines(
     """Return lines that compute differences of parameters, and comparisons of these with 0."""
     if not conditions:
         return [], []
-    program = compile_programs([condition.difference for condition in conditions], symbols)
-    names = [_ENTRIES[language].format("p", i) for i in range(len(symbols))]
+    differences = [condition.difference for condition in conditions]
+    program = compile_programs(differences, symbols)
+    entry = _ENTRIES[language]
+    names = [entry.format("p", i) for i in range(len(symbols))]
     constants = [literal(constant, language) for constant in program.constants]
     steps, values = lines(program, language, names, constants)
-    pairs = zip(values, conditions, strict=True)
-    return steps, [f"{value} {condition.sign} 0.0" for value, condition in pairs]
+    comparisons = []
+    for value, condition in zip(values, conditions, strict=True):
+        comparisons.append(f"{value} {condition.sign} 0.0")
+    return steps, comparisons
 
 
 def _quoted(text: str) -> str:
@@ -437,33 +443,36 @@ class _Numbers:
         """Return the lines that compute them from the parameters."""
         entry = _ENTRIES[language]
         end = "" if language == "python" else ";"
-        result = []
+        fixed_lines = []
         free = []
         wanted = []
-        for place, expression in enumerate(self.listed):
-            if expression.free_symbols:
-                plain = self._without_sums(expression)
-                free.append(plain.replace(lambda e: isinstance(e, sp.Add), _factored))
-                wanted.append(place)
-            else:
+        for number, expression in enumerate(self.listed):
+            if not expression.free_symbols:
                 value = literal(expression, language)
-                result.append(f"{entry.format('c', place)} = {value}{end}")
+                fixed_lines.append(f"{entry.format('c', number)} = {value}{end}")
+                continue
+            plain = self._without_sums(expression)
+            free.append(plain.replace(lambda e: isinstance(e, sp.Add), _factored))
+            wanted.append(number)
         if not free:
-            return result
-        names = [entry.format("p", i) for i in range(len(self.case.symbols))]
+            return fixed_lines
         symbols = list(self.case.symbols)
-        names += [f"series({i}, p)" for i in range(len(self.sums))]
-        symbols += [_stand_in(i) for i in range(len(self.sums))]
+        names = [entry.format("p", i) for i in range(len(symbols))]
+        for i in range(len(self.sums)):
+            names.append(f"series({i}, p)")
+            symbols.append(_stand_in(i))
         try:
             program = compile_programs(free, symbols)
         except InputError as error:
             parameters = ", ".join(str(symbol.name) for symbol in self.case.symbols)
             raise InputError(f"{error}; give values to {parameters}") from None
         constants = [literal(constant, language) for constant in program.constants]
-        relative = [i for i, place in enumerate(wanted) if place in self.relative]
+        relative = [i for i, number in enumerate(wanted) if number in self.relative]
         steps, values = lines(program, language, names, constants, relative)
-        pairs = zip(wanted, values, strict=True)
-        return [*result, *steps, *(f"{entry.format('c', k)} = {v}{end}" for k, v in pairs)]
+        results = []
+        for number, value in zip(wanted, values, strict=True):
+            results.append(f"{entry.format('c', number)} = {value}{end}")
+        return [*fixed_lines, *steps, *results]
 
     def _without_sums(self, expression: sp.Expr) -> sp.Expr:
         for found in expression.atoms(sp.Sum):
@@ -542,37 +551,55 @@ def _chosen(numbered: Sequence[_Numbers], language: str) -> list[str]:
         return numbered[0].assignments(language)
     is_python = language == "python"
     indent = _INDENTS[language]
-    joint = " and " if is_python else " && "
-    opened, closed = (":", []) if is_python else (" {", ["}"])
+    leave = {"python": "return c", "javascript": "return c;", "c": "return;"}[language]
     chosen = []
     for numbers in numbered:
         case = numbers.case
         steps, comparisons = _comparison_lines(case.conditions, case.symbols, language)
-        leave = {"python": "return c", "javascript": "return c;", "c": "return;"}[language]
+        bracketed = [f"({comparison})" for comparison in comparisons]
         inner = [f"{indent}{line}" for line in (*numbers.assignments(language), leave)]
-        test = joint.join(f"({comparison})" for comparison in comparisons)
-        condition = f"if {test}:" if is_python else f"if ({test}){opened}"
-        block = [*steps, condition, *inner, *closed]
+        if is_python:
+            test = " and ".join(bracketed)
+            chosen += [*steps, f"if {test}:", *inner]
+            continue
+        test = " && ".join(bracketed)
+        block = [*steps, f"if ({test}) {{", *inner, "}"]
         # a block of its own: names of one case are those of another
-        chosen += block if is_python else ["{", *(f"{indent}{line}" for line in block), "}"]
-    return [*chosen, f'fail("{_NO_CASE}"){"" if is_python else ";"}']
+        indented = [f"{indent}{line}" for line in block]
+        chosen += ["{", *indented, "}"]
+    failure = f'fail("{_NO_CASE}")'
+    if not is_python:
+        failure += ";"
+    return [*chosen, failure]
 
 
 def _tables(model: Model, numbered: Sequence[_Numbers]) -> dict[str, list[float]]:
     """Return what is known of each piece, and the Gauss rule."""
-    tables: dict[str, list[float]] = {"KIND": [], "FLAT": [], "LOWER": [], "UPPER": [], "LOSS": []}
-    at_point = model.kind == "points"
+    is_listed = model.kind == "points"
+    kinds: list[float] = []
+    flat: list[float] = []
+    lower: list[float] = []
+    upper: list[float] = []
+    losses: list[float] = []
     for numbers in numbered:
         for piece in numbers.case.pieces:
-            tables["KIND"].append((piece.loss == sp.oo) - (piece.loss == -sp.oo))
-            tables["FLAT"].append(int(piece.is_flat or model.kind != "interval"))
-            tables["LOWER"].append(numbers.place(piece.lower, relative=at_point))
-            tables["UPPER"].append(numbers.place(piece.upper, relative=at_point))
-            tables["LOSS"].append(numbers.place(piece.loss) if at_point else 0)
-    places, weights = gauss_legendre(_GAUSS)
-    tables["PLACES"] = [*(-x for x in places), *reversed(places)]
-    tables["WEIGHTS"] = [*weights, *reversed(weights)]
-    return tables
+            is_flat = piece.is_flat or model.kind != "interval"
+            kinds.append((piece.loss == sp.oo) - (piece.loss == -sp.oo))
+            flat.append(int(is_flat))
+            lower.append(numbers.place(piece.lower, relative=is_listed))
+            upper.append(numbers.place(piece.upper, relative=is_listed))
+            losses.append(numbers.place(piece.loss) if is_listed else 0)
+    positive_nodes, weights = gauss_legendre(_GAUSS)
+    negative_nodes = [-x for x in positive_nodes]
+    return {
+        "KIND": kinds,
+        "FLAT": flat,
+        "LOWER": lower,
+        "UPPER": upper,
+        "LOSS": losses,
+        "PLACES": [*negative_nodes, *reversed(positive_nodes)],
+        "WEIGHTS": [*weights, *reversed(weights)],
+    }
 
 
 @cache
