@@ -74,13 +74,19 @@ def cut_tail(
     |f| ≤ Σ e^{gᵢ} there, where any gᵢ of `DISTANCE` are given; `magnitude` is f on balls, and the
     other end is None where it is infinite.  Of a sum over the integers the first one is added.
     """
-    begin = arb((arb(1) if other is None else abs(other).upper() + 1).upper())
+    begin = arb(1)
+    if other is not None:
+        begin = abs(other).upper() + 1
+    begin = arb(begin.upper())
     with suppress(AccuracyError):
-        parts = [part for exponent in exponents for part in _far_out(exponent)]
+        parts: list[tuple[_Slope, int]] = []
+        for exponent in exponents:
+            parts += _far_out(exponent)
         cuts = [part.cut(begin.max(arb(least)), tolerance, whole) for part, least in parts]
         if cuts:
             distance = reduce(arb.max, (cut for cut, _ in cuts))
-            return direction * distance.mid(), sum((mass for _, mass in cuts), arb(0))
+            total = sum((mass for _, mass in cuts), arb(0))
+            return direction * distance.mid(), total
     distance, mass = find_cut(magnitude, begin, direction, tolerance, per_integer=whole)
     return direction * distance.mid(), mass
 
@@ -137,14 +143,19 @@ def _far_out(exponent: sp.Expr) -> tuple[tuple[_Slope, int], ...]:
         whole = waiting.pop()
         for term in sp.Add.make_args(whole):
             constant, moving = term.as_independent(DISTANCE, as_Add=False)
-            inside = moving.args[0] if isinstance(moving, sp.log) else sp.S.Zero
-            inside = inside.args[0] if isinstance(inside, sp.Abs) else inside
+            inside = sp.S.Zero
+            if isinstance(moving, sp.log):
+                inside = moving.args[0]
+            if isinstance(inside, sp.Abs):
+                inside = inside.args[0]
             summands = sp.Add.make_args(inside)
             bounds: list[sp.Expr] = []
             if len(summands) > 1 and all(s.is_nonnegative for s in summands):
+                may_split = len(waiting) + len(settled) < _MOST_PARTS
                 if constant.is_negative:
-                    bounds = [constant * sp.log(max(summands, key=_log_size))]
-                elif constant.is_positive and len(waiting) + len(settled) < _MOST_PARTS:
+                    largest = max(summands, key=_log_size)
+                    bounds = [constant * sp.log(largest)]
+                elif constant.is_positive and may_split:
                     front = sp.Max(constant - 1, 0) * sp.log(len(summands))
                     bounds = [front + constant * sp.log(summand) for summand in summands]
             elif isinstance(inside, sp.erfc) and constant.is_positive:
@@ -153,9 +164,11 @@ def _far_out(exponent: sp.Expr) -> tuple[tuple[_Slope, int], ...]:
                 start = z.coeff(DISTANCE, 0)
                 if rate.is_positive and z == rate * DISTANCE + start:
                     bounds = [-constant * z**2]
-                    least = max(least, int(sp.ceiling(-start / rate)))
+                    positive_from = int(sp.ceiling(-start / rate))
+                    least = max(least, positive_from)
             if bounds:
-                waiting += [_spread(whole - term + bound) for bound in bounds]
+                remaining = whole - term
+                waiting += [_spread(remaining + bound) for bound in bounds]
                 break
         else:
             settled.append(whole)

@@ -171,11 +171,17 @@ def checked_masses(mechanism: Mechanism, for_proof: bool = False) -> MassCheck:
     They must agree to 1e-12 with each other and with 1; nothing but a proof will do for a proof.
     """
     pair = replace(mechanism, sampling=None, relation=None).pair()
-    named = [("Q", 0), ("P", 1)] if hasattr(mechanism.source, "Q") else [("", 0)]
-    masses_are_one = is_proved = True
-    for label, index in named:
-        of = f"{label + ' of ' if label else 'the density of '}{mechanism.name}"
-        component = pair.components[index]
+    laws = {f"the density of {mechanism.name}": pair.components[0]}
+    if hasattr(mechanism.source, "Q"):
+        q, p = pair.components[:2]
+        laws = {f"Q of {mechanism.name}": q, f"P of {mechanism.name}": p}
+    seconds = math.inf if for_proof else SECONDS
+    verb = "sums" if pair.is_discrete else "integrates"
+    if pair.atoms:
+        verb += ", with its atoms,"
+    masses_are_one = True
+    is_proved = True
+    for index, (of, component) in enumerate(laws.items()):
         if pair.support.kind == "points":
             masses_are_one &= _judge(of, _total(of, component), "sums")
             continue
@@ -185,9 +191,7 @@ def checked_masses(mechanism: Mechanism, for_proof: bool = False) -> MassCheck:
         _check_sign(of, component, pair.variable, ends)
         try:
             with ctx.workprec(BITS):
-                mass = _mass(pair, component, math.inf if for_proof else SECONDS) + atoms
-                verb = "sums" if pair.is_discrete else "integrates"
-                verb += ", with its atoms," if pair.atoms else ""
+                mass = _mass(pair, component, seconds) + atoms
                 masses_are_one &= _judge(of, mass, verb)
         except AccuracyError as error:
             if for_proof:
@@ -327,11 +331,14 @@ def _is_plainly_positive(expression: sp.Expr, x: sp.Symbol, lower: sp.Expr, uppe
     for counted in expression.atoms(*COUNTING):
         if are_positive(counted, x, lower, upper):
             expression = expression.xreplace({counted: sp.Dummy(positive=True)})
-    if lower.is_nonnegative or upper.is_nonpositive:
-        size = sp.Dummy(positive=True, integer=x.is_integer)
-        expression = expression.subs(x, size if lower.is_nonnegative else -size)
+    size = sp.Dummy(positive=True, integer=x.is_integer)
+    if lower.is_nonnegative:
+        expression = expression.subs(x, size)
+    elif upper.is_nonpositive:
+        expression = expression.subs(x, -size)
     for bessel in expression.atoms(sp.besseli, sp.besselk):
-        if bessel.args[0].is_real and bessel.args[1].is_positive:
+        order, argument = bessel.args
+        if order.is_real and argument.is_positive:
             expression = expression.xreplace({bessel: sp.Dummy(positive=True)})
     return bool(expression.is_nonnegative)
 
@@ -351,8 +358,10 @@ def _negative_place(expression: sp.Expr, x: sp.Symbol, low: float, high: float) 
             return point
     if x.is_integer:
         return None
-    edges = {e for e in (low, high) if math.isfinite(e)}
-    edges |= {s * 2.0**k for s in (-1, 1) for k in range(-10, 11) if low < s * 2.0**k < high}
+    edges = {end for end in (low, high) if math.isfinite(end)}
+    for k in range(-10, 11):
+        size = 2.0**k
+        edges.update(edge for edge in (-size, size) if low < edge < high)
     waiting = deque(pairwise(sorted(edges)))
     with ctx.workprec(64):
         for _ in range(_MOST_CELLS):
@@ -360,7 +369,8 @@ def _negative_place(expression: sp.Expr, x: sp.Symbol, low: float, high: float) 
                 break
             left, right = waiting.popleft()
             middle = 0.5 * (left + right)
-            if function(arb(left).union(arb(right))) >= 0 or not left < middle < right:
+            on_cell = function(arb(left).union(arb(right)))
+            if on_cell >= 0 or not left < middle < right:
                 continue
             if function(arb(middle)) < 0 and is_negative(middle):
                 return middle

@@ -147,19 +147,21 @@ def _density_cells(
 
 def _finite_range(density: sp.Expr, x: sp.Symbol, support: Support) -> tuple[list[arb], arb]:
     """Return finite ends and the mass beyond them, of a sum at whole numbers."""
-    limits = (support.lower, support.upper)
-    ends = [None if end.is_infinite else constant_ball(end, BITS).real for end in limits]
-    places = [arb(0) if end is None else end for end in ends]
+    ends: list[arb | None] = []
+    for limit in (support.lower, support.upper):
+        ends.append(None if limit.is_infinite else constant_ball(limit, BITS).real)
+    finite_ends = [arb(0) if end is None else end for end in ends]
     total = arb(0)
     for side, direction in ((0, -1), (1, 1)):
         if ends[side] is not None:
             continue
-        f = _far_out(density.xreplace({x: direction * DISTANCE}))
-        terms = [term for term in sp.Add.make_args(f) if not _is_below_zero(term)]
+        far_density = _far_out(density.xreplace({x: direction * DISTANCE}))
+        terms = [term for term in sp.Add.make_args(far_density) if not _is_below_zero(term)]
         exponents = [sp.expand_log(sp.log(term), force=True) for term in terms]
-        places[side], mass = _bounded_end(exponents, density, x, direction, ends[1 - side])
+        other = ends[1 - side]
+        finite_ends[side], mass = _bounded_end(exponents, density, x, direction, other)
         total += mass
-    return places, arb(total.upper())
+    return finite_ends, arb(total.upper())
 
 
 def _bounded_end(
@@ -260,15 +262,17 @@ class _Looks:
         width = right - left
         size = width + int(self._is_whole)
         value, slope, bend = jet(between(left, right))
-        middle = jet((left + right) / 2)
+        middle_value, middle_slope, _ = jet((left + right) / 2)
         half = arb(0, 1) * (width / 2).upper()
-        near = middle[1] + half * bend
-        trend = _sign(slope) or _sign(near)
-        ends = (jet(left)[0], jet(right)[0])
-        if trend and ends[0].is_finite() and ends[1].is_finite():
+        slope_by_bend = middle_slope + half * bend
+        trend = _sign(slope) or _sign(slope_by_bend)
+        at_left = jet(left)[0]
+        at_right = jet(right)[0]
+        ends = (at_left, at_right)
+        if trend and at_left.is_finite() and at_right.is_finite():
             least, largest = ends[::trend]
             return _Cell(left, right, least.lower(), largest.upper(), ends, trend, size)
-        by_slope = middle[0] + half * slope
+        by_slope = middle_value + half * slope
         if by_slope.is_finite() and value.is_finite():
             value = value.intersection(by_slope)
         elif by_slope.is_finite():
@@ -308,10 +312,15 @@ def _middle(left: arb, right: arb) -> arb:
 
 def _departure(cells: list[_Cell], outside: arb) -> tuple[arb, arb] | None:
     """Return κ and the mode; None where a cell has no bounds, or f may vanish inside."""
-    if not (cells and all(cell.high.is_finite() for cell in cells)):
+    if not cells or not all(cell.high.is_finite() for cell in cells):
         return None
-    summit = max(range(len(cells)), key=lambda index: float(cells[index].high))
-    begin = summit + 1 if cells[summit].trend == _RISING else summit
+    summit_index = max(range(len(cells)), key=lambda index: float(cells[index].high))
+    summit = cells[summit_index]
+    begin = summit_index
+    mode = summit.left
+    if summit.trend == _RISING:
+        begin = summit_index + 1
+        mode = summit.right
     right = cells[begin:]
     left = [cell.mirrored for cell in reversed(cells[:begin])]
     change = arb(0)
@@ -320,10 +329,9 @@ def _departure(cells: list[_Cell], outside: arb) -> tuple[arb, arb] | None:
         if side_change is None:
             return None
         change += side_change
-    excess = 2 * outside + 2 * cells[summit].high * change
+    excess = 2 * outside + 2 * summit.high * change
     if not excess.is_finite():
         return None
-    mode = cells[summit].right if cells[summit].trend == _RISING else cells[summit].left
     return arb(excess.upper()), mode
 
 

@@ -395,19 +395,29 @@ def _sides(part: _Part, start: float, is_near_end: bool, deadline: Deadline) -> 
     low, high = map(float, ends)
     cell = _cell(density, x, deadline)
     whole = bool(x.is_integer)
+    middle = 0.0
     if math.isfinite(low) and math.isfinite(high):
-        middle = math.floor(0.5 * (low + high)) if whole else 0.5 * (low + high)
+        middle = 0.5 * (low + high)
+        if whole:
+            middle = math.floor(middle)
+    elif low < 0.0 < high:
+        middle = 0.0
+    elif math.isfinite(low):
+        middle = low + 1.0
     else:
-        middle = 0.0 if low < 0.0 < high else low + 1.0 if math.isfinite(low) else high - 1.0
+        middle = high - 1.0
     if whole:
         yield cell(middle, middle)
     for end in {low, high}:
+        length = end - middle
         edges = [middle]
         step = start
-        while step < min(_REACH, abs(end - middle)):
-            edges.append(middle + math.copysign(step, end - middle))
+        while step < min(_REACH, abs(length)):
+            edges.append(middle + math.copysign(step, length))
             step *= 2.0
-        yield _side(cell, edges if math.isinf(end) else [*edges, end], end, whole, is_near_end)
+        if not math.isinf(end):
+            edges.append(end)
+        yield _side(cell, edges, end, whole, is_near_end)
 
 
 def _side(
@@ -454,9 +464,13 @@ def _side(
 def _limit(sums: list[float]) -> float:
     """Extrapolate partial sums, NaN where the last values differ, or shells hold ever more."""
     steps = [abs(after - before) for before, after in pairwise(sums[-4:])]
-    if len(steps) < 3 or max(steps[1], steps[2]) > steps[0]:
+    if len(steps) < 3:
         return math.nan
-    last, before = (_wynn(part) for part in (sums[-_SUMMED:], sums[-_SUMMED - 1 : -1]))
+    first_step, *further_steps = steps
+    if max(further_steps) > first_step:
+        return math.nan
+    last = _wynn(sums[-_SUMMED:])
+    before = _wynn(sums[-_SUMMED - 1 : -1])
     if abs(last - before) < 0.1 * AGREEMENT:
         return last
     return math.nan
@@ -470,9 +484,14 @@ def _wynn(sums: list[float]) -> float:
         level = 0
         while len(row) > 1:
             gaps = [b - a for a, b in pairwise(row)]
-            if any(abs(gap) < 1e-17 * abs(best) for gap in gaps) and level % 2 == 0:
+            has_settled = any(abs(gap) < 1e-17 * abs(best) for gap in gaps)
+            if has_settled and level % 2 == 0:
                 return float(row[-1])
-            previous, row = row, [p + 1 / gap for p, gap in zip(previous[1:], gaps, strict=False)]
+            following = []
+            for value, gap in zip(previous[1:], gaps, strict=False):
+                following.append(value + 1 / gap)
+            previous = row
+            row = following
             level += 1
             if level % 2 == 0:
                 best = row[-1]
@@ -485,17 +504,22 @@ def _cell(density: sp.Expr, x: sp.Symbol, deadline: Deadline) -> Callable[[float
 
     def cell(low: float, high: float) -> float:
         with ctx.workprec(_BITS):
-            if abs(compiled(between(arb(low), arb(high)))) * (high - low + 1) < _NOTHING:
+            first = arb(low)
+            last = arb(high)
+            highest = abs(compiled(between(first, last)))
+            if highest * (high - low + 1) < _NOTHING:
                 return 0.0
             if x.is_integer:
-                total = _partial_sum(compiled, arb(low), arb(high), deadline)
+                total = _partial_sum(compiled, first, last, deadline)
             else:
-                close, ends = arb(AGREEMENT) / 4096, (arb(low), arb(high))
-                if not all(compiled(end).is_finite() for end in ends):  # as of (1 − cos x)/x² at 0
+                close = arb(AGREEMENT) / 4096
+                is_finite = compiled(first).is_finite() and compiled(last).is_finite()
+                if not is_finite:  # as of (1 − cos x)/x² at 0
                     ctx.prec = 4 * _BITS
-                    cut = (ends[1] - ends[0]) * _CUT
-                    ends = ends[0] + cut, ends[1] - cut
-                total = _arb_integral(compiled, *ends, close, _EVALUATIONS, deadline)
+                    cut = (last - first) * _CUT
+                    first = first + cut
+                    last = last - cut
+                total = _arb_integral(compiled, first, last, close, _EVALUATIONS, deadline)
             if not total.rad() < AGREEMENT / 256:
                 raise AccuracyError("a shell of the mass could not be enclosed")
             return float(total.mid())

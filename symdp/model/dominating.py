@@ -417,12 +417,16 @@ def _large_group(noise: _Shifts, sampling: Sampling) -> Pair:
     By joint convexity δ is at most that of the likely part, times its probability, and the rest.
     """
     least, tails = _likely_hits(sampling)
-    kept = 1 - tails[-1]
-    masses = [this - further for this, further in pairwise(tails)]
-    shifted = {least + j: (sp.Rational(mass / kept), _ZERO) for j, mass in enumerate(masses)}
-    at_rest = shifted.get(0, (_ZERO, _ZERO))[0]
-    likely = noise.mixture({**shifted, 0: (at_rest, _ONE)})
-    lost = sp.Rational(tails[-1])
+    unlikely = tails[-1]
+    kept = 1 - unlikely
+    weights: dict[int, tuple[sp.Expr, sp.Expr]] = {}
+    for j, (this, further) in enumerate(pairwise(tails), start=least):
+        mass = this - further
+        weights[j] = (sp.Rational(mass / kept), _ZERO)
+    (at_rest, _) = weights.get(0, (_ZERO, _ZERO))
+    weights[0] = (at_rest, _ONE)
+    likely = noise.mixture(weights)
+    lost = sp.Rational(unlikely)
     if lost == 0:
         return likely
     return Pair.choice([(1 - lost, likely), (lost, noise.infinite_loss())])

@@ -136,7 +136,8 @@ def build(head: Callable[..., sp.Basic], parts: Sequence[Part]) -> Part:
     height = max((part.height for part in parts), default=0)
     if head is sp.Pow:
         bits = _power_bits(*parts)
-    if head in (sp.Add, sp.Mul) or (head is sp.Pow and parts[1].constant):
+    is_plain_power = head is sp.Pow and parts[1].constant
+    if head in (sp.Add, sp.Mul) or is_plain_power:
         height += 1
     elif head is not ExprCondPair:
         height += _FUNCTION_HEIGHT
@@ -153,15 +154,22 @@ def build(head: Callable[..., sp.Basic], parts: Sequence[Part]) -> Part:
         whole = head is not sp.binomial or all(part.expr.is_Integer for part in constants)
         # Nothing is built of factorial(n - k) or binomial(n, k), k a symbol.
         is_open = not parts[-1].constant
-        largest = _LARGEST_OPEN if is_open else _LARGEST_FACTORIAL
-        if any(size > (largest if whole else _LARGEST_PRODUCT) for size in sizes):
+        largest = _LARGEST_PRODUCT
+        if whole:
+            largest = _LARGEST_OPEN if is_open else _LARGEST_FACTORIAL
+        if any(size > largest for size in sizes):
             _refuse(head, parts)
-        bits += 0 if is_open else sum(int(4 * size * math.log2(size + 2)) for size in sizes)
-    elif (
-        head in _BESSEL
-        and any(size > _LARGEST_ARGUMENT for part in parts for size in _magnitudes(part))
-    ) or (head in _BOUNDED and any(size > _LARGEST_ARGUMENT for size in _magnitudes(parts[0]))):
-        _refuse(head, parts)
+        if not is_open:
+            bits += sum(int(4 * size * math.log2(size + 2)) for size in sizes)
+    else:
+        bounded_parts: Sequence[Part] = ()
+        if head in _BESSEL:
+            bounded_parts = parts
+        elif head in _BOUNDED:
+            bounded_parts = parts[:1]
+        for part in bounded_parts:
+            if any(size > _LARGEST_ARGUMENT for size in _magnitudes(part)):
+                _refuse(head, parts)
     if bits > _MOST_BITS:
         _refuse(head, parts)
     try:
@@ -174,10 +182,12 @@ def build(head: Callable[..., sp.Basic], parts: Sequence[Part]) -> Part:
     if not real:
         raise InputError(f"{_describe(head, parts)} has no real value")
     if isinstance(expr, sp.Expr):
-        inside = expr.args if isinstance(expr, sp.Add | sp.Mul | sp.Pow) else ()
-        if any(part in USELESS for part in (expr, *inside)):
+        results = [expr]
+        if isinstance(expr, sp.Add | sp.Mul | sp.Pow):
+            results += expr.args
+        if any(part in USELESS for part in results):
             raise InputError(f"{_describe(head, parts)} is not finite and real")
-        number = expr.as_coeff_Mul()[0]
+        number, _ = expr.as_coeff_Mul()
         if number.is_Rational and _bits(number) > _MOST_NUMBER_BITS:
             _refuse(head, parts)
     return Part(expr, bits, height, constant)
@@ -203,7 +213,7 @@ def _logarithmic_bits(exponent: Part) -> int:
 
 def _power_bits(base: Part, exponent: Part) -> int:
     power = exponent.expr
-    number = base.expr.as_coeff_Mul()[0]
+    number, _ = base.expr.as_coeff_Mul()
     if base.expr == 0 and power.is_Rational and power < 0:
         raise InputError("the formula divides by zero")
     if base.expr == sp.E:
@@ -211,17 +221,21 @@ def _power_bits(base: Part, exponent: Part) -> int:
             return _logarithmic_bits(exponent)
         return exponent.bits
     if power.is_Rational and not power.is_Integer and number.is_Rational:
-        if _bits(number) > _MOST_ROOT_BITS or (base.constant and power.q > _LARGEST_ROOT):
+        is_large_root = base.constant and power.q > _LARGEST_ROOT
+        if _bits(number) > _MOST_ROOT_BITS or is_large_root:
             _refuse(sp.Pow, (base, exponent))
-    elif base.constant and exponent.constant and _magnitude(base) != 0:
-        size = abs(sp.log(_magnitude(base).evalf(15))) * _magnitude(exponent)
-        if size > _LARGEST_ARGUMENT:
-            _refuse(sp.Pow, (base, exponent))
+    elif base.constant and exponent.constant:
+        size = _magnitude(base)
+        if size != 0:
+            log_size = abs(sp.log(size.evalf(15))) * _magnitude(exponent)
+            if log_size > _LARGEST_ARGUMENT:
+                _refuse(sp.Pow, (base, exponent))
     # A number in the base is raised at once (a factor of it too), whatever else is in the exponent.
     largest = _largest_number(power)
     if largest > _LARGEST_UNSIGNED_POWER and not base.expr.is_positive:
         _refuse(sp.Pow, (base, exponent))  # SymPy would expand it to learn its sign
-    return max(_scaled(1 if base.expr.is_Add else base.bits, largest), base.bits) + exponent.bits
+    bits_raised = 1 if base.expr.is_Add else base.bits
+    return max(_scaled(bits_raised, largest), base.bits) + exponent.bits
 
 
 def _is_real(constant: sp.Basic) -> bool:
@@ -242,8 +256,12 @@ def _magnitudes(part: Part) -> list[sp.Expr]:
         return [_magnitude(part)]
     magnitudes = []
     for node in part.expr.atoms(sp.Min, sp.Max, sp.Piecewise):
-        listed = (arg.args[0] if isinstance(arg, ExprCondPair) else arg for arg in node.args)
-        for value in (value for value in listed if not value.free_symbols):
+        for argument in node.args:
+            value = argument
+            if isinstance(argument, ExprCondPair):
+                value = argument.args[0]
+            if value.free_symbols:
+                continue
             branch = part.expr.xreplace({node: value})
             if not branch.free_symbols:
                 magnitudes.append(_magnitude(part._replace(expr=branch)))

@@ -106,14 +106,18 @@ class Pair:
 
     def expressions(self) -> tuple[sp.Expr, ...]:
         """Return every expression that the pair is made of, for hashes and free symbols."""
-        listed = (c if isinstance(c, tuple) else (c,) for c in self.components)
-        ends = (self.support.lower, self.support.upper, *self.support.points)
-        parts_of_components = (*ends, *(part for parts in listed for part in parts))
-        parts_of_components += tuple(
-            part for value, masses in self.atoms for part in (value, *masses)
-        )
-        others = (part for w, pair in self.alternatives for part in (w, *pair.expressions()))
-        return (self.variable, *parts_of_components, *self.p_weights, *self.q_weights, *others)
+        listed = [self.variable, self.support.lower, self.support.upper, *self.support.points]
+        for component in self.components:
+            if isinstance(component, tuple):
+                listed += component
+            else:
+                listed.append(component)
+        for value, masses in self.atoms:
+            listed += [value, *masses]
+        listed += [*self.p_weights, *self.q_weights]
+        for weight, pair in self.alternatives:
+            listed += [weight, *pair.expressions()]
+        return tuple(listed)
 
     def atoms_under(self, weights: tuple[sp.Expr, ...]) -> tuple[tuple[sp.Expr, sp.Expr], ...]:
         """Return the atoms of a mixture of the components, each with its mass."""

@@ -321,16 +321,16 @@ class Laws:
 
     def normalized(self, variable: sp.Symbol, support: Support) -> Laws:
         """Return the laws divided by their masses, those of the atoms included."""
-        shares = zip(*(masses for _, masses in self.atoms), strict=True) if self.atoms else ((), ())
-        by = [
-            mass_of(law, variable, support, name) + sp.Add(*atom_masses)
-            for law, atom_masses, name in zip((self.P, self.Q), shares, ("C_P", "C_Q"), strict=True)
-        ]
-        atoms = tuple(
-            (value, tuple(m / whole for m, whole in zip(masses, by, strict=True)))
-            for value, masses in self.atoms
-        )
-        return replace(self, P=divided(self.P, by[0]), Q=divided(self.Q, by[1]), atoms=atoms)
+        atoms_of_p = [of_p for _, (of_p, _) in self.atoms]
+        atoms_of_q = [of_q for _, (_, of_q) in self.atoms]
+        mass_of_p = mass_of(self.P, variable, support, "C_P") + sp.Add(*atoms_of_p)
+        mass_of_q = mass_of(self.Q, variable, support, "C_Q") + sp.Add(*atoms_of_q)
+        atoms = []
+        for value, (of_p, of_q) in self.atoms:
+            atoms.append((value, (of_p / mass_of_p, of_q / mass_of_q)))
+        P = divided(self.P, mass_of_p)
+        Q = divided(self.Q, mass_of_q)
+        return replace(self, P=P, Q=Q, atoms=tuple(atoms))
 
     def checked(self, support: Support) -> Laws:
         """Return self; raise InputError where the number of masses is not that of the points."""
@@ -568,23 +568,25 @@ def mass_noise(
     """Return the noise of masses of 0, 1, 2, …, and the points of it and of its shift."""
     masses = tuple(exact(mass, "a mass") for mass in listed)
     tail = exact(tail, "the tail")
-    cell = None if cell is None else exact(cell, "the cell")
+    width = sp.S.One
+    if cell is not None:
+        cell = exact(cell, "the cell")
+        width = cell
     _check_masses(masses, tail)
     shift = _cells_moved(exact(sensitivity, "the sensitivity"), tail, cell)
-    reach = len(masses) - 1
+    last_mass = masses[-1]
+    first = 1 - len(masses)
     law = (*masses[:0:-1], *masses)
     beyond: tuple[sp.Expr, ...] = (sp.S.Zero,) * shift
-    first = -reach
     Q = (*law, *beyond)
     P = (*beyond, *law)
     if tail:
         first -= 1
-        ratio = tail / (tail + masses[-1])
-        falling = tuple(masses[-1] * ratio**k for k in range(1, shift + 1))
+        ratio = tail / (tail + last_mass)
+        falling = [last_mass * ratio**k for k in range(1, shift + 1)]
         last = tail * ratio**shift
         Q = (tail, *law, *falling, last)
-        P = (last, *falling[::-1], *law, tail)
-    width = sp.S.One if cell is None else cell
+        P = (last, *reversed(falling), *law, tail)
     points = tuple(width * k for k in range(first, first + len(Q)))
     support = Support("points", -sp.oo, sp.oo, points)
     return MassNoise(P, Q, cells=shift, tail=tail, cell=cell), support

@@ -55,23 +55,30 @@ def from_shuffled(epsilon_0: Number, people: int, clones: Number | None = None) 
     size = exact(epsilon_0, "epsilon_0")
     if not 0 < size <= LARGEST_EPSILON:
         raise InputError(f"epsilon_0 must lie above 0 and up to {LARGEST_EPSILON}, not {size}")
-    if isinstance(people, bool) or not isinstance(people, int) or not 2 <= people <= MOST_PEOPLE:
+    is_count = isinstance(people, int) and not isinstance(people, bool)
+    if not is_count or not 2 <= people <= MOST_PEOPLE:
         raise InputError(
             f"people must be a whole number from 2 to {MOST_PEOPLE}, not {people!r:.40}"
         )
+    others = people - 1
     with ctx.workprec(_PRECISION):
         odds = _ball_of_constant(size).exp()
-        rate = 1 / odds if clones is None else _rate(exact(clones, "clones"), odds)
-        ratios = [exponential(epsilon) for epsilon in _epsilons(size, float(rate) * (people - 1))]
+        rate = 1 / odds
+        if clones is not None:
+            rate = _rate(exact(clones, "clones"), odds)
+        mean = float(rate) * others
+        ratios = [exponential(epsilon) for epsilon in _epsilons(size, mean)]
         profile = [arb(0) for _ in ratios]
-        for chance, least in _groups(people - 1, rate):
+        for chance, least in _groups(others, rate):
             for index, delta in enumerate(_profile(least, odds, ratios)):
                 profile[index] += chance * delta
-        corners = [
-            (y, min(upper_end(d), Fraction(1))) for y, d in zip(ratios, profile, strict=True)
-        ]
+        corners = []
+        for ratio, delta in zip(ratios, profile, strict=True):
+            corners.append((ratio, min(upper_end(delta), Fraction(1))))
     corners.append((exponential(size), Fraction(0)))
-    mirrored = [(1 / y, 1 - (1 - delta) / y) for y, delta in corners[1:]]
+    mirrored = []
+    for ratio, upper_delta in corners[1:]:
+        mirrored.append((1 / ratio, 1 - (1 - upper_delta) / ratio))
     return profile_pair([*corners, *mirrored], "shuffled")
 
 
@@ -141,23 +148,25 @@ def _next_whole(value: arb) -> int:
     return int(whole) + 1
 
 
-def _upper_sums(clones: int, places: set[int]) -> dict[int, tuple[arb, arb]]:
+def _upper_sums(clones: int, thresholds: set[int]) -> dict[int, tuple[arb, arb]]:
     """Return Pr[A = t − 1] and Pr[A ≥ t] of A = Bin(clones, 1/2) at some t above its mean."""
-    upper = {t: (arb(0), arb(0)) for t in places if t > clones + 1}
-    left = sorted((t for t in places if t <= clones + 1), reverse=True)
-    if not left:
+    possible = sorted((t for t in thresholds if t <= clones + 1), reverse=True)
+    upper = {t: (arb(0), arb(0)) for t in thresholds if t > clones + 1}
+    if not possible:
         return upper
-    at = left[0]
-    mass = (
-        arb(clones + 1).lgamma() - arb(at).lgamma() - arb(clones - at + 2).lgamma()
-        - clones * arb(2).log()
-    ).exp()  # fmt: skip
+    largest = possible[0]
+    log_ways = arb(clones + 1).lgamma() - arb(largest).lgamma()
+    log_ways = log_ways - arb(clones - largest + 2).lgamma()
+    log_mass = log_ways - clones * arb(2).log()
+    mass = log_mass.exp()
     # Beyond it the masses fall at least like a geometric series.
-    step = arb(clones - at + 1) / at
-    above = mass * step
-    above = above.union(above / (1 - step)) if step < 1 else arb(1).union(arb(0))
-    for t in range(at, left[-1] - 1, -1):
-        if t in places:
+    step = arb(clones - largest + 1) / largest
+    above = arb(1).union(arb(0))
+    if step < 1:
+        next_mass = mass * step
+        above = next_mass.union(next_mass / (1 - step))
+    for t in range(largest, possible[-1] - 1, -1):
+        if t in thresholds:
             upper[t] = (mass, above)
         above = above + mass
         mass = mass * (t - 1) / (clones - t + 2)

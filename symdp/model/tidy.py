@@ -66,19 +66,19 @@ class Generators:
         if not generators or not total.is_polynomial(*generators):
             yield total.xreplace(self._back)
             return
+        units = [self._units[symbol] for symbol in generators]
         terms = []
         for monomial, coefficient in sp.Poly(total, *generators).terms():
-            units = (
-                n * self._units[symbol] for n, symbol in zip(monomial, generators, strict=True)
-            )
-            exponent = sp.Add(*units)
-            terms.append((bounded(sp.factor, coefficient), exponent))
+            exponents = [n * unit for n, unit in zip(monomial, units, strict=True)]
+            terms.append((bounded(sp.factor, coefficient), sp.Add(*exponents)))
         if with_hyperbolics and len(terms) == 2:
             (a, u), (b, v) = terms
-            if sp.expand(a + b) == 0 or sp.expand(a - b) == 0:
+            is_difference = sp.expand(a + b) == 0
+            if is_difference or sp.expand(a - b) == 0:
                 half = bounded(sp.factor, sp.expand((u - v) / 2))
-                function = sp.sinh if sp.expand(a + b) == 0 else sp.cosh
-                yield from (2 * a, sp.exp(sp.expand((u + v) / 2)), function(half))
+                function = sp.sinh if is_difference else sp.cosh
+                middle = sp.expand((u + v) / 2)
+                yield from (2 * a, sp.exp(middle), function(half))
                 return
         yield sp.Add(*(c * _exponential(exponent) for c, exponent in terms))
 
@@ -93,7 +93,8 @@ def _symbols_of_keys(
     """
     multiples: dict[sp.Expr, dict[sp.Rational, None]] = {}
     for key, rational in exponents:
-        multiples.setdefault(key, {})[abs(rational)] = None
+        sizes = multiples.setdefault(key, {})
+        sizes[abs(rational)] = None
     units: dict[sp.Expr, sp.Expr] = {}
     for key, rationals in multiples.items():
         unit = sp.S.Zero
@@ -101,11 +102,14 @@ def _symbols_of_keys(
             unit = _common_divisor(unit, rational)
         if max(rationals) / unit <= _HIGHEST:
             units[key] = key * unit
-        else:
-            units.update({rational * key: rational * key for rational in rationals})
-    return {
-        key: (sp.Dummy(f"y{i}", positive=True), unit) for i, (key, unit) in enumerate(units.items())
-    }
+            continue
+        for rational in rationals:
+            multiple = rational * key
+            units[multiple] = multiple
+    symbols = {}
+    for i, (key, unit) in enumerate(units.items()):
+        symbols[key] = (sp.Dummy(f"y{i}", positive=True), unit)
+    return symbols
 
 
 def _exponential(exponent: sp.Expr) -> sp.Expr:
