@@ -253,6 +253,32 @@ def _log_ratio(_detail: object, analytic: bool, difference: acb, a: acb, b: acb)
     return (a / b).log(analytic=analytic)
 
 
+# Where these orders are, a function of a real x > 0 rises or falls.
+_MONOTONE_ORDERS: dict[str, Callable[[arb], bool]] = {
+    "bessel_i": lambda order: bool(order >= 0),
+    "gamma_lower": lambda order: bool(order > 0),
+    "gamma_upper": lambda order: True,
+}
+
+
+def _of_order(name: str, order: acb, value: acb) -> acb:
+    """Enclose a function of an order at a place.
+
+    Arb's series of a wide real ball take seconds at some widths and many bits: what such a ball
+    tells is had from its ends where the function is monotone, and from few bits elsewhere.
+    """
+    is_wide_real = value.imag.is_zero() and value.rel_accuracy_bits() < _WIDE_BITS
+    if not is_wide_real:
+        return acb(getattr(value, name)(order))
+    is_monotone = _MONOTONE_ORDERS.get(name, lambda _: False)
+    if order.imag.is_zero() and value.real > 0 and is_monotone(order.real):
+        first = getattr(acb(value.real.lower()), name)(order)
+        last = getattr(acb(value.real.upper()), name)(order)
+        return acb(first.real.union(last.real))
+    with ctx.workprec(_FEW_BITS):
+        return acb(getattr(value, name)(order))
+
+
 def _bessel_k_ball(order: acb | fmpq, value: acb, *, scaled: bool = False) -> acb:
     """Enclose K_ν(z), or exp(z) K_ν(z).
 
@@ -496,6 +522,8 @@ def _check_supported(program: Program) -> None:
 
 
 _OF_DOUBLES = 136  # bits of a constant before it is rounded once
+_WIDE_BITS = 24  # relative, below which a ball of a real argument is wide
+_FEW_BITS = 64  # that do for a wide ball
 _WIDE_GAMMA = 0.125  # a radius from which on balls of log Γ are several times too wide
 
 # Operations take (detail, analytic, *operands).
@@ -547,7 +575,7 @@ def _bessel(name: str) -> _Operation:
             return UNKNOWN
         if name == "bessel_k":
             return _bessel_k_ball(fmpq(*detail) if detail else order, value)
-        return acb(getattr(value, name)(order))
+        return _of_order(name, order, value)
 
     return operation
 
@@ -583,8 +611,10 @@ def _log_bessel_i(_detail: object, analytic: bool, order: acb, value: acb) -> ac
         return UNKNOWN
     if not order.is_exact():
         wide = log_bessel_i_ball(order, value)
-        if wide:
+        if wide is not None:
             return wide
+    if value.imag.is_zero() and value.rel_accuracy_bits() < _WIDE_BITS:
+        return acb(_of_order("bessel_i", order, value).log(analytic=analytic))
     scaled = value.bessel_i(order, scaled=True)
     return acb(scaled.log(analytic=analytic) + value)
 
@@ -594,7 +624,7 @@ def _incomplete_gamma(name: str) -> _Operation:
         on_cut = analytic and _on_cut_left_of(value, 0)
         if on_cut:
             return UNKNOWN
-        return acb(getattr(value, name)(order))
+        return _of_order(name, order, value)
 
     return operation
 

@@ -128,3 +128,38 @@ def test_balls_of_log_gamma_are_no_wider_than_its_values(radius):
     assert float(ball.lower()) <= ends[0]
     assert ends[1] <= float(ball.upper())
     assert float(ball.rad()) < (ends[1] - ends[0]) * (0.51 if radius > 1 else 5)
+
+
+def _log_bessel_i(v, u):
+    return mpmath.log(mpmath.besseli(v, u))
+
+
+OF_AN_ORDER = {
+    "besseli": (sp.besseli, mpmath.besseli),
+    "log_besseli": (lambda v, u: sp.log(sp.besseli(v, u)), _log_bessel_i),
+    "lowergamma": (sp.lowergamma, lambda v, u: mpmath.gammainc(v, 0, u)),
+    "uppergamma": (sp.uppergamma, mpmath.gammainc),
+}
+WIDE_PLACES = [(0.5, 0.06), (10.2, 0.055), (70.0, 5.0), (2.3, 0.05)]
+
+
+@pytest.mark.parametrize("name", OF_AN_ORDER)
+@pytest.mark.parametrize("order", [R(1), R(2), R(5, 2), R(7, 3)], ids=str)
+@pytest.mark.parametrize(("middle", "radius"), WIDE_PLACES)
+def test_wide_places_of_functions_of_an_order_are_quick_and_enclosed(name, order, middle, radius):
+    """Arb's series of such a ball take two seconds at so many bits, and its digits are few."""
+    of_symbols, of_numbers = OF_AN_ORDER[name]
+    v = sp.Symbol("v", real=True)
+    function = compile_arb(of_symbols(v, x), [v, x])
+    with ctx.workprec(386):
+        enclosure = function(arb(int(order.p)) / int(order.q), arb(middle, radius))
+        ends = enclosure.lower().str(40, radius=False), enclosure.upper().str(40, radius=False)
+    with mpmath.workdps(30):
+        order_number = mpmath.mpf(order.p) / order.q
+        places = [middle + share * radius for share in (-1, -0.3, 0, 0.7, 1)]
+        values = [of_numbers(order_number, mpmath.mpf(place)) for place in places]
+        low, high = map(mpmath.mpf, ends)
+        room = max(abs(value) for value in values) * mpmath.mpf(10) ** -20
+        assert low <= min(values) + room
+        assert high >= max(values) - room
+        assert high - low <= 2 * (max(values) - min(values))
