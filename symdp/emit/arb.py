@@ -254,7 +254,7 @@ def _log_ratio(_detail: object, analytic: bool, difference: acb, a: acb, b: acb)
 
 
 # Where these orders are, a function of a real x > 0 rises or falls.
-_MONOTONE_ORDERS: dict[str, Callable[[arb], bool]] = {
+_MONOTONE_ORDERS: dict[str, Callable[[Any], bool]] = {
     "bessel_i": lambda order: bool(order >= 0),
     "gamma_lower": lambda order: bool(order > 0),
     "gamma_upper": lambda order: True,
@@ -270,8 +270,9 @@ def _of_order(name: str, order: acb, value: acb) -> acb:
     is_wide_real = value.imag.is_zero() and value.rel_accuracy_bits() < _WIDE_BITS
     if not is_wide_real:
         return acb(getattr(value, name)(order))
-    is_monotone = _MONOTONE_ORDERS.get(name, lambda _: False)
-    if order.imag.is_zero() and value.real > 0 and is_monotone(order.real):
+    is_monotone = _MONOTONE_ORDERS.get(name)
+    is_real = order.imag.is_zero() and value.real > 0
+    if is_monotone is not None and is_real and is_monotone(order.real):
         first = getattr(acb(value.real.lower()), name)(order)
         last = getattr(acb(value.real.upper()), name)(order)
         return acb(first.real.union(last.real))

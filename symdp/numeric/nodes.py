@@ -373,32 +373,29 @@ class Tilted:
             cumulants.append(moments[j] - math.fsum(products))
         return np.asarray(cumulants[1 : order + 1])
 
+    @cached_property
+    def decay(self) -> Decay:
+        """What bounds |φ_t| far out."""
+        panels = self.nodes.whole_panels
+        return panel_decay(self.weight[panels.index], panels.slope, panels.joined)
+
     def log_bound(self, y: Array) -> Array:
         """Return an estimated bound on log |φ_t| between neighbours of rising y, beyond the last.
 
         Before the last, of all that lies beyond as well, but for what shows near the median loss.
         """
-        panels = self.nodes.whole_panels
-        decay = panel_decay(self.weight[panels.index], panels.slope, panels.joined)
-        far = decay.log_bound(y)
+        far = self.decay.log_bound(y)
         near = near_bound(self.weight, self.deviation, y)
         far[:-1] = np.minimum(far[:-1], near)
         return far
 
     def expansion(self, y: float) -> Expansion:
         """Return φ as exponentials at atoms and ends of stretches, of the order best at a y."""
-        panels = self.nodes.whole_panels
         atomic = self.nodes.atomic
-        weight = self.weight[panels.index]
-        loss = self.nodes.loss[panels.index]
-        decay = panel_decay(weight, panels.slope, panels.joined)
-        turning = {
-            panel: branches(panels.slope[panel], weight[panel])
-            for panel in np.flatnonzero(decay.turning).tolist()
-        }
+        loss = self.nodes.loss[self.nodes.whole_panels.index]
         atoms = (self.nodes.loss[atomic], self.weight[atomic])
         frequency = np.asarray([y])
-        expansions = [decay.expansion(order, y, loss, atoms, turning) for order in _ORDERS]
+        expansions = [self.decay.expansion(order, y, loss, atoms) for order in _ORDERS]
         residuals = [float(expansion.residual_size(frequency)[0]) for expansion in expansions]
         return expansions[residuals.index(min(residuals))]
 
@@ -569,7 +566,7 @@ class Decay:
     atomic_mass: Array  # of what has no density: single values, and panels cut short
     mass: Array  # the mass of each panel
     turned: Array  # √y times its share is at most that, where the loss turns on it, else ∞
-    turning: NDArray[np.bool_]  # whether the loss turns on it
+    turning: Mapping[tuple[int, ...], Sequence[Branch]]  # of the panels on which the loss turns
     variation: tuple[Array, ...]  # V_k of each panel: an array for each of the orders
     left: Array
     right: Array
@@ -623,12 +620,12 @@ class Decay:
         y: float,
         loss: Array,
         atoms: tuple[Array, Array],
-        turning: Mapping[int, Sequence[Branch]],
     ) -> Expansion:
-        """Return φ with as many integrations by parts, on those panels where they serve at a y.
+        """Return φ of one step with as many integrations by parts, on panels where they serve at y.
 
-        `loss`: at the nodes of panels, and `turning`: the branches of panels that have some.
+        `loss`: at the nodes of panels.
         """
+        turning = {panel: sides for (panel,), sides in self.turning.items()}
         variation = self.variation[_ORDERS.index(order)]
         left = self.left[:order].copy()
         right = self.right[:order].copy()
@@ -730,11 +727,13 @@ def decays(parts: Sequence[Tilted]) -> Decay:
 
 def panel_decay(weight: Array, slope: Array, joined: NDArray[np.bool_]) -> Decay:
     """Return the decay from weights and ℓ′ per half a panel, the last axes panels and nodes."""
-    turning = _has_turn(slope)
-    turning &= weight.max(axis=-1) > 0.0
+    has_turn = _has_turn(slope)
+    has_turn &= weight.max(axis=-1) > 0.0
     turned = np.full(weight.shape[:-1], np.inf)
-    for index in zip(*np.nonzero(turning), strict=True):
+    turning = {}
+    for index in map(tuple, np.argwhere(has_turn).tolist()):
         sides = branches(slope[index], weight[index])
+        turning[index] = sides
         if sides:
             turned[index] = math.fsum(side.most for side in sides)
     with np.errstate(all="ignore"):
@@ -754,7 +753,7 @@ def panel_decay(weight: Array, slope: Array, joined: NDArray[np.bool_]) -> Decay
             changes = np.abs(steps)
             total = changes.sum(axis=-1)
             # Where ℓ′ has a zero, the density has a pole that no polynomial follows.
-            is_unknown = turning | np.isnan(total)
+            is_unknown = has_turn | np.isnan(total)
             variation.append(np.where(is_unknown, np.inf, total))
     mass = weight.sum(axis=-1)
     return Decay(

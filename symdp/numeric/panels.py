@@ -521,11 +521,11 @@ REMEDY = "use the method moments, or ask for another epsilon or delta"
 # its polynomials
 _LEGENDRE = np.polynomial.legendre
 # From values at the nodes to the coefficients of their Legendre series, and to slopes there.
-_COEFFICIENTS: Array = (
+TO_LEGENDRE: Array = (
     _LEGENDRE.legvander(NODES, ORDER - 1) * WEIGHTS[:, None] * (np.arange(ORDER) + 0.5)
 )
 # of Legendre polynomials at the nodes
-DERIVATIVE = _LEGENDRE.legval(NODES, _LEGENDRE.legder(_COEFFICIENTS.T)).T.astype(np.float64)
+DERIVATIVE = _LEGENDRE.legval(NODES, _LEGENDRE.legder(TO_LEGENDRE.T)).T.astype(np.float64)
 
 
 def gauss_legendre(lower: Array, upper: Array) -> tuple[Array, Array]:
@@ -798,7 +798,7 @@ def _fitted_series(piece: SmoothPiece, edges: Array) -> tuple[Array, Array, Arra
             values[panel] = [rounded(piece.ball, centre, width * node) for node in NODES.tolist()]
         losses = values[..., 1]
         losses[np.isposinf(losses)] = 0.0
-        coefficients = np.einsum("nk,pnf->fpk", _COEFFICIENTS, values)
+        coefficients = np.einsum("nk,pnf->fpk", TO_LEGENDRE, values)
         size = np.abs(values).max(axis=1).T
         size[0] = np.maximum(size[0], 1.0)  # of log P it is the difference that counts
         last_coefficients = np.abs(coefficients[..., -_LAST_COEFFICIENTS:])

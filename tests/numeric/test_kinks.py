@@ -11,7 +11,7 @@ from scipy import special
 import symdp
 from symdp import compose, mechanisms
 from symdp.methods.table import accountant
-from symdp.numeric.beyond.kinks import CENTRE, STEEPNESS, KinkBound
+from symdp.numeric.beyond.kinks import CENTRE, STEEPNESS, KinkBound, binned_sums
 from symdp.numeric.contour import on_own_lines
 from symdp.numeric.cut_off import mesh_answer
 
@@ -131,3 +131,29 @@ def test_at_a_kink_the_mass_near_it_bounds_the_change():
     assert is_bounded
     assert 1e-9 < answer.log_upper - answer.log_lower < 1e-5
     assert math.exp(answer.log_delta) == pytest.approx(0.544073902872, rel=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_bins_hold_all_sums_of_kinks(seed):
+    """Whatever a distance is, no less lies within it than all sums one by one say."""
+    random = np.random.default_rng(seed)
+    counts = (2, 3) if seed % 2 else (4,)
+    steps = [(random.normal(0.0, 3.0, 7), random.normal(-2.0, 2.0, 7)) for _ in counts]
+    sums = [(0.0, 0.0)]
+    for (loss, log_size), count in zip(steps, counts, strict=True):
+        share = log_size - special.logsumexp(log_size)
+        for _ in range(count):
+            sums = [
+                (at + one, size + log)
+                for at, size in sums
+                for one, log in zip(loss, share, strict=True)
+            ]
+    loss, log_size = np.asarray(sums).T
+    binned = binned_sums(steps, counts, 0.02)
+    assert binned.size.sum() == pytest.approx(1.0, abs=1e-11)
+    for epsilon in random.uniform(loss.min(), loss.max(), 20):
+        for distance in (0.0, 0.01, 0.1, 1.0):
+            exact = np.exp(log_size[np.abs(loss - epsilon) <= distance]).sum()
+            within = binned.size[binned.distance(epsilon) <= distance].sum()
+            wider = np.exp(log_size[np.abs(loss - epsilon) <= distance + 0.05]).sum()
+            assert exact <= within <= wider + 1e-11

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -43,6 +43,9 @@ STEEPNESS = 12.0  # s, a pure number: c is 1e-14 at w = 1, and lacks 1e-20 of on
 CENTRE = 0.55  # w₀, a pure number, for which ∫M is about as small as it gets
 FEJER = 0.464  # A, a pure number
 GAUSSIANS = ((0.094, 13.0), (0.032, 24.0))  # aᵢ and bᵢ, pure numbers
+_BIN = 16.0  # radians at T: a bin is far shorter than what is clear of ε
+_MOST_BINS = 1 << 19  # a tenth of a second
+_TRANSFORM_ROUNDED = 1e-12  # of all sizes: rounding of transforms in as many bins
 FAR_ABOVE = 1e2  # R: how many times 1 + |tilt| the cut-off T must be for the proof above
 
 
@@ -85,13 +88,29 @@ def near_bound(line: Line, turned: Complex) -> float:
 
 
 @dataclass(frozen=True)
+class Sums:
+    """Sums of losses, each known to lie between two places, with their sizes."""
+
+    low: Array
+    high: Array
+    size: Array
+
+    def distance(self, epsilon: float) -> Array:
+        """Return how far each is from ε at least."""
+        outside = np.fmax(self.low - epsilon, epsilon - self.high)
+        return np.asarray(np.fmax(outside, 0.0))
+
+
+_NO_SUMS = Sums(np.empty(0), np.empty(0), np.empty(0))
+
+
+@dataclass(frozen=True)
 class _Split:
     """What the steps are split into at one T."""
 
     residual: float  # the integral of products with a rest, on both sides
     start: float  # what the start of the path leaves
-    kinks: Array  # sums of n atoms and ends
-    sizes: Array  # the product of their terms at T/4
+    kinks: Sums  # of n atoms and ends, with the products of their terms at T/4
 
 
 class KinkBound:
@@ -106,14 +125,14 @@ class KinkBound:
     def left_out(self, reach: float, epsilon: float) -> float:
         """Return how much the integral may change that is cut off at T = `reach`."""
         split = self._split_of_reach(reach)
-        distance = reach * np.abs(split.kinks - epsilon)
+        distance = reach * split.kinks.distance(epsilon)
         is_long = reach >= 40.0 * (1.0 + abs(self._tilt))
         is_clear = (distance >= STEEPNESS**2) & is_long
         shares = distance / (2.0 * STEEPNESS)
         decay = np.exp(-(shares**2))
         fall = np.where(is_clear, decay, 1.0)
         # T times the integral of 1 − c over y² is 9.6, its powers and both sides counted.
-        at_kinks = 10.0 / reach * float(split.sizes @ fall)
+        at_kinks = 10.0 / reach * float(split.kinks.size @ fall)
         return split.residual + split.start + at_kinks
 
     def residual(self, reach: float) -> float:
@@ -131,8 +150,7 @@ class KinkBound:
         log_size = self._law.combine(bounds)
         if self._law.terms is not self._law.parts:  # they stand for steps that are no terms
             integral = _integral_of_lacking(y, reach, np.exp(log_size))
-            no_kinks = np.empty(0)
-            return _Split(integral, start=0.0, kinks=no_kinks, sizes=no_kinks)
+            return _Split(integral, start=0.0, kinks=_NO_SUMS)
         expansions = [part.expansion(0.5 * reach) for part in self._parts]
         sizes_of_steps = [_log_sizes(expansion, y) for expansion in expansions]
         wholes, mains, growths = zip(*sizes_of_steps, strict=True)
@@ -148,33 +166,70 @@ class KinkBound:
         size = np.fmin(size, most)
         first_log_size = min(log_main[0], 700.0)
         first_size = float(np.exp(first_log_size))
-        kinks, sizes = self._kinks_and_sizes(expansions, 0.25 * reach)
         return _Split(
             residual=_integral_of_lacking(y, reach, size),
             start=1e-16 / reach * first_size,
-            kinks=kinks,
-            sizes=sizes,
+            kinks=self._kinks(expansions, reach),
         )
 
-    def _kinks_and_sizes(self, expansions: Sequence[Expansion], y: float) -> tuple[Array, Array]:
-        """Return the sums of atoms and ends, and their sizes; what is not listed is near any ε."""
-        no_kinks = (np.empty(0), np.empty(0))
+    def _kinks(self, expansions: Sequence[Expansion], reach: float) -> Sums:
+        """Return the sums of atoms and ends with their sizes at T/4.
+
+        Where they are many, all those of a bin are known by its ends.
+        """
         counts = [count for _, count in self._law.parts]
-        steps = [expansion.terms(y) for expansion in expansions]
+        steps = [expansion.terms(0.25 * reach) for expansion in expansions]
         if not all(loss.size for loss, _ in steps):
-            return no_kinks
+            return _NO_SUMS
         log_masses = [log_sum(log_sizes) for _, log_sizes in steps]
         log_all = math.fsum(count * mass for mass, count in zip(log_masses, counts, strict=True))
         if log_all < -NEGLIGIBLE:
-            return no_kinks
+            return _NO_SUMS
         total: Atoms | None = (np.zeros(1), np.zeros(1))
         for step, count in zip(steps, counts, strict=True):
             total = _likely_sum(total, _likely_power(step, count))
-        loss, log_size = total or no_kinks
-        listed = np.exp(np.minimum(log_size, 700.0))
         whole = math.exp(min(log_all, 700.0))
+        if total is None:
+            shares = binned_sums(steps, counts, _BIN / reach)
+            return replace(shares, size=whole * shares.size)
+        loss, log_size = total
+        listed = np.exp(np.minimum(log_size, 700.0))
         unlisted = max(whole - float(listed.sum()), 0.0)
-        return np.append(loss, math.nan), np.append(listed, unlisted)
+        return Sums(
+            low=np.append(loss, -math.inf),
+            high=np.append(loss, math.inf),
+            size=np.append(listed, unlisted),
+        )
+
+
+def binned_sums(steps: Sequence[Atoms], counts: Sequence[int], width: float) -> Sums:
+    """Return bins of the sums of so many losses of each step, with shares of the whole size.
+
+    A loss in the k-th of its step's bins lies within one bin beyond their k-th edge: the sum of n
+    losses, k adding up, within n bins beyond the k-th edge of the sums. Bins are narrower than
+    `width` over n, unless they are many.
+    """
+    ranges = [float(np.ptp(loss)) for loss, _ in steps]
+    count_of_all = sum(counts)
+    longest = math.fsum(count * length for length, count in zip(ranges, counts, strict=True))
+    bin_width = max(width / count_of_all, longest / _MOST_BINS)
+    bins = [np.floor((loss - loss.min()) / bin_width).astype(np.intp) for loss, _ in steps]
+    last = sum(count * int(index.max()) for index, count in zip(bins, counts, strict=True))
+    length = 1 << last.bit_length()
+    spectrum = np.ones(length // 2 + 1, dtype=np.complex128)
+    start = 0.0
+    for (loss, log_size), index, count in zip(steps, bins, counts, strict=True):
+        share = np.exp(log_size - log_sum(log_size))
+        spectrum *= np.fft.rfft(np.bincount(index, share, length)) ** count
+        start += count * float(loss.min())
+    size = np.maximum(np.fft.irfft(spectrum, length)[: last + 1], 0.0)
+    low = start + bin_width * np.arange(last + 1)
+    # What transforms round may be anywhere.
+    return Sums(
+        low=np.append(low, -math.inf),
+        high=np.append(low + bin_width * count_of_all, math.inf),
+        size=np.append(size, count_of_all * _TRANSFORM_ROUNDED),
+    )
 
 
 def _likely_power(step: Atoms, count: int) -> Atoms | None:

@@ -20,13 +20,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
 
 import numpy as np
-from numpy.polynomial import Chebyshev, Legendre, Polynomial
-from numpy.typing import NDArray
 
-from symdp.numeric.panels import NODES, ORDER, WEIGHTS
+from symdp.numeric.panels import NODES, ORDER, TO_LEGENDRE, WEIGHTS
 from symdp.numeric.step import Array
 
 # values at the nodes of a panel to values at its ends
@@ -34,6 +32,13 @@ ENDS = np.linalg.solve(
     np.polynomial.legendre.legvander(NODES, ORDER - 1).T,
     np.polynomial.legendre.legvander(np.asarray([-1.0, 1.0]), ORDER - 1).T,
 )
+_LEGENDRE = np.polynomial.legendre
+_CHEBYSHEV = np.polynomial.chebyshev
+_POWERS = np.polynomial.polynomial
+_ANGLES = math.pi * (np.arange(3 * ORDER) + 0.5) / (3 * ORDER)
+_SHARES = 0.5 - 0.5 * np.cos(_ANGLES)  # of a branch, where it is looked at
+_DEGREE = ORDER - 3  # of the polynomial that h is
+_REAL = math.sqrt(1e-13)  # an imaginary part that rounding gives a double zero
 NEAR_END = 0.05  # of half a panel: with a zero so near its end, 1/ℓ′ is no polynomial
 
 
@@ -98,18 +103,45 @@ class Branch:
 
 def interpolated_at(values: Array, u: Array) -> Array:
     """Return the polynomial through values at a panel's nodes at places −1 ≤ u ≤ 1."""
-    return np.asarray(_through(values)(u))
+    return np.asarray(_LEGENDRE.legval(u, values @ TO_LEGENDRE))
 
 
-def _through(values: Array) -> Legendre:
-    """Return the polynomial through values at a panel's nodes."""
-    vandermonde = np.polynomial.legendre.legvander(NODES, ORDER - 1)
-    return Legendre(np.linalg.solve(vandermonde, values))
+@cache
+def _in_shares() -> Array:
+    """Return Chebyshev polynomials of 2v − 1 as coefficients of powers of v, a row for each."""
+    rows = np.zeros((_DEGREE + 1, _DEGREE + 1))
+    argument = _POWERS.Polynomial([-1.0, 2.0])
+    for degree in range(_DEGREE + 1):
+        powers = _CHEBYSHEV.Chebyshev.basis(degree).convert(kind=_POWERS.Polynomial)
+        rows[degree, : degree + 1] = powers(argument).coef
+    return rows
 
 
-def _rounding(coefficients: NDArray[Any]) -> float:
-    """Return below what a coefficient is rounding."""
-    return 1e-13 * float(np.abs(coefficients).max())
+def _trimmed(coefficients: Array) -> Array:
+    """Return a series without last coefficients that are rounding."""
+    rounding = 1e-13 * float(np.abs(coefficients).max())
+    clear = np.flatnonzero(np.abs(coefficients) > rounding)
+    return coefficients[: clear[-1] + 1] if clear.size else coefficients[:1]
+
+
+def _powers_around(series: Array, centre: float) -> Array:
+    """Return the coefficients of a Legendre series in powers of u − centre."""
+
+    def times_u(powers: Array) -> Array:
+        raised = np.append(0.0, powers[:-1])
+        return np.asarray(centre * powers + raised)
+
+    degree = series.size - 1
+    lower = np.zeros(series.size)  # Clenshaw's recurrence
+    upper = np.zeros(series.size)
+    lower[0] = series[degree - 1]
+    upper[0] = series[degree]
+    for k in range(degree, 1, -1):
+        next_lower = -upper * ((k - 1) / k)
+        next_lower[0] += series[k - 2]
+        upper = lower + times_u(upper) * ((2 * k - 1) / k)
+        lower = next_lower
+    return lower + times_u(upper)
 
 
 def branches(slope: Array, weight: Array) -> list[Branch]:
@@ -117,18 +149,16 @@ def branches(slope: Array, weight: Array) -> list[Branch]:
 
     `slope`: ℓ′ per half a panel's width, at its nodes, and `weight` the masses of these.
     """
-    rate = _through(slope)
-    roots = rate.trim(_rounding(slope)).roots()
-    smallest = math.sqrt(_rounding(np.ones(1)))
-    is_real = np.abs(roots.imag) < smallest
+    rate = slope @ TO_LEGENDRE
+    roots = _LEGENDRE.legroots(_trimmed(rate))
+    is_real = np.abs(roots.imag) < _REAL
     real = roots.real[is_real]
     real = real[np.abs(real) <= 1.0 + NEAR_END]
     if real.size != 1:
         return []
     turn = float(real[0])
-    density = _through(weight / WEIGHTS)
-    around_turn = Polynomial([turn, 1.0])
-    rise = rate.convert(kind=Polynomial)(around_turn)
+    density = (weight / WEIGHTS) @ TO_LEGENDRE
+    rise = _powers_around(rate, turn)
     sides = []
     for end, corner in enumerate((-1.0, 1.0)):
         if abs(corner - turn) <= NEAR_END:
@@ -144,43 +174,41 @@ def branches(slope: Array, weight: Array) -> list[Branch]:
 
 
 def _branch(
-    rise: Polynomial,
-    density: Legendre,
+    rise: Array,
+    density: Array,
     turn: float,
     end: int,
     length: float,
     edge: float,
 ) -> Branch | None:
-    """Return what lies between u* and an end, ℓ′ being `rise` around u*; the other end is near."""
-    bend = np.append(rise.coef[1:], 0.0)  # ℓ′ over the distance from u*
-    quotient = Polynomial(bend)
+    """Return what lies between u* and an end, ℓ′ being `rise` around u*; the other end is near.
+
+    `rise` are coefficients of powers of the distance from u*, `density` those of a Legendre series.
+    """
+    bend = rise[1:]  # ℓ′ over the distance from u*
     degrees = np.arange(2.0, bend.size + 2.0)
-    square = Polynomial(bend / degrees)  # ℓ − ℓ* over its square
-    angles = math.pi * (np.arange(3 * ORDER) + 0.5) / (3 * ORDER)
-    inner = length * (0.5 - 0.5 * np.cos(angles))
-    offset = np.append(inner, [edge, length])
-    height = square(offset)
+    offset = np.append(length * _SHARES, [edge, length])
+    quotient = _POWERS.polyval(offset, bend)
+    height = _POWERS.polyval(offset, bend / degrees)  # ℓ − ℓ* over the square of the distance
     has_one_sign = (height > 0.0).all() or (height < 0.0).all()
     if not has_one_sign:
         return None
     root = np.sqrt(np.abs(height))
-    pace = np.abs(quotient(offset)) / (2.0 * root)  # ds over the distance from u*
+    pace = np.abs(quotient) / (2.0 * root)  # ds over the distance from u*
     if not (pace > 0.0).all():
         return None
     s = np.abs(offset) * root
-    values = density(turn + offset) / pace
+    values = _LEGENDRE.legval(turn + offset, density) / pace
     mass_at_edge = s[-2] * abs(values[-2])
     edge_mass = float(mass_at_edge)
     width = float(s[-1])
     s = np.delete(s, -2)
     values = np.delete(values, -2)
     share = s / width
-    fit = Chebyshev.fit(share, values, ORDER - 3, domain=[0.0, 1.0])
-    fit = fit.trim(_rounding(fit.coef))
-    off = np.abs(fit(share) - values)
+    fit = _trimmed(_CHEBYSHEV.chebfit(2.0 * share - 1.0, values, _DEGREE))
+    off = np.abs(_CHEBYSHEV.chebval(2.0 * share - 1.0, fit) - values)
     series = np.zeros(ORDER)
-    coefficients = fit.convert(kind=Polynomial).coef
-    series[: coefficients.size] = coefficients
+    series[: _DEGREE + 1] = fit @ _in_shares()[: fit.size]
     values_in_order = values[np.argsort(s)]
     changes = np.abs(np.diff(values_in_order))
     return Branch(
