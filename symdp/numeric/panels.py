@@ -43,6 +43,9 @@ _SHORTEST = 1e-303  # halves of it would soon be no doubles
 _ARRAYS = 12.0  # of the size of all nodes, held at once
 _LOOKED_AT = 60  # panels of many that have not settled, to see whether rounding is why
 _LOST = 16.0  # times the usual rounding: more digits are worth their time
+_MANY_RADIANS = 1 << 12  # by which losses turn in all: phases decide on panels, not densities
+_RADIANS = 6.0  # by which they turn on half a panel of all mass
+_STEEPER = 1.05  # times the largest ℓ′ at the nodes of a panel is what it is anywhere
 _VAGUE = 2.0**-7  # of a panel's mass: rules that differ by less err 2^32 times less on halves
 # words of a refusal
 _TOO_FAST = "the density or its loss oscillates too fast to integrate"
@@ -205,10 +208,61 @@ def build_panels(
 
 def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float) -> PieceNodes:
     """Return nodes that integrate P·e^{(t+iy)ℓ} beside the mass of every tilt, |y| ≤ frequency."""
-    settled = _settled_panels(outline, masses, frequency)
+    turns_often = frequency * _variation(outline, masses) > _MANY_RADIANS
+    settled = _settled_panels(outline, masses, 0.0 if turns_often else frequency)
     if settled is None:
         return PieceNodes.atoms(np.empty(0), np.empty(0))
-    return _nodes_of_panels(*settled, masses)
+    piece, panels, leftover = settled
+    ends = (panels.lower, panels.upper)
+    if turns_often:
+        ends = _parted(piece, panels, frequency)
+    return _nodes_of_panels(piece, ends, leftover, masses)
+
+
+def _variation(outline: Outline, masses: Mapping[float, float]) -> float:
+    """Return about how far losses go up and down where some mass lies, as a grid tells."""
+    log_masses = np.asarray(list(masses.values()))
+    shells = outline.shells(list(masses))
+    has_mass = (shells > log_masses[:, None] - NEGLIGIBLE).any(axis=0)
+    loss = outline.loss[has_mass]
+    change = np.abs(np.diff(loss[np.isfinite(loss)]))
+    return float(change.sum())
+
+
+def _parted(piece: SmoothPiece, panels: Panels, frequency: float) -> tuple[Array, Array]:
+    """Return panels that resolve e^{iyℓ} as well, |y| ≤ frequency, from those that resolve P.
+
+    The rule of 16 nodes errs on e^{iθu}, |u| ≤ 1, by 2.7e-45 θ³² [Abramowitz and Stegun 25.4.30]:
+    by 1e-20 where y|ℓ′| is six per half a width, and farther apart where there is less mass.
+    """
+    mass = np.abs(panels.integrals[0]).max(axis=0)
+    allowed = _RADIANS * np.clip(mass, PANEL_TOLERANCE, 1.0) ** (-1.0 / (2 * ORDER))
+    quarters = np.linspace(0.0, 1.0, 5)
+    length = (panels.upper - panels.lower)[:, None]
+    edges = panels.lower[:, None] + length * quarters
+    edges[:, -1] = panels.upper
+    lower = edges[:, :-1].ravel()
+    upper = edges[:, 1:].ravel()
+    nodes, _ = gauss_legendre(lower, upper)
+    with np.errstate(all="ignore"):
+        loss = np.asarray(piece.loss(nodes.ravel()), dtype=np.float64).reshape(nodes.shape)
+        steepest = np.abs(loss @ DERIVATIVE.T).max(axis=1)
+    turn = frequency * np.nan_to_num(steepest, posinf=0.0)
+    # Half a panel has the nodes.
+    count = np.ceil(0.5 * _STEEPER * turn / np.repeat(allowed, 4))
+    count = np.maximum(count, 1.0)
+    if 2.0 * ORDER * float(count.sum()) > MAX_NODES:
+        raise AccuracyError(_TOO_FAST)
+    parts = count.astype(np.intp)
+    parent = np.repeat(np.arange(parts.size), parts)
+    first = np.cumsum(parts) - parts
+    number = np.arange(parent.size) - first[parent]
+    width = ((upper - lower) / parts)[parent]
+    all_lower = lower[parent] + width * number
+    all_upper = np.append(all_lower[1:], 0.0)
+    last = first + parts - 1
+    all_upper[last] = upper
+    return all_lower, all_upper
 
 
 def _settled_panels(
@@ -246,7 +300,7 @@ def guided_rule(
         return None
     panels, leftover = settled
     panels = panels.take(np.argsort(panels.lower))
-    nodes = _nodes_of_panels(piece, panels, leftover, masses, 4)
+    nodes = _nodes_of_panels(piece, (panels.lower, panels.upper), leftover, masses, 4)
     last = 2 * ORDER * panels.lower.size - 1
     reaches_first = (nodes.number[:1] == 0).any()
     reaches_last = (nodes.number[-1:] == last).any()
@@ -268,15 +322,16 @@ def log_masses_on(piece: SmoothPiece, edges: Array, tilts: Sequence[float]) -> A
 
 def _nodes_of_panels(
     piece: SmoothPiece,
-    panels: Panels,
+    ends: tuple[Array, Array],
     leftover: Array,
     masses: Mapping[float, float],
     balls: int | None = None,
 ) -> PieceNodes:
     # Of the two rules that agreed, to rounding, the finer one: its own error is far below that.
-    middle = 0.5 * (panels.lower + panels.upper)
-    lower = np.stack([panels.lower, middle], axis=1).ravel()
-    upper = np.stack([middle, panels.upper], axis=1).ravel()
+    left, right = ends
+    middle = 0.5 * (left + right)
+    lower = np.stack([left, middle], axis=1).ravel()
+    upper = np.stack([middle, right], axis=1).ravel()
     nodes, weights = gauss_legendre(lower, upper)
     x = nodes.ravel()
     weight = weights.ravel()
@@ -284,19 +339,18 @@ def _nodes_of_panels(
     log_masses = np.asarray(list(masses.values()))
     afford(_ARRAYS * x.size, "the nodes of the loss", REMEDY)
     with np.errstate(all="ignore"):
-        losses_there = np.asarray(piece.loss(x), dtype=np.float64)
-        loss = losses_there.reshape(nodes.shape)
+        values = piece.values(x)
+        loss = values[2].reshape(nodes.shape)
         # Per unit of a panel's half width, which is in the weights as well.
         slope = loss @ DERIVATIVE.T
         spread = np.log(np.abs(slope) * WEIGHTS).ravel()
         log_weight = np.log(weight)  # of panels next to 0 some are no doubles
-    keep = _is_seen(piece, x, log_weight, tilts, log_masses)
+    keep = _is_seen(values, log_weight, tilts, log_masses)
     # Panels are kept whole, as far as they have values.
     is_panel_kept = keep.reshape(nodes.shape).any(axis=1)
     keep |= np.repeat(is_panel_kept, ORDER)
-    with np.errstate(all="ignore"):
-        keep &= np.isfinite(piece.log_p(x))
-        keep &= loss.ravel() > -np.inf
+    keep &= np.isfinite(values[0])
+    keep &= values[2] > -np.inf
     if not np.isposinf(loss).all():
         keep &= np.isfinite(loss.ravel())
     number = np.flatnonzero(keep)
@@ -311,8 +365,7 @@ def _nodes_of_panels(
         beyond = _moments_beyond(piece, piece.log_p, edges)
         beyond_reversed = _moments_beyond(piece, piece.log_q, edges)
     x = x[keep]
-    ends = (panels.lower, panels.upper)
-    log_p, losses, roundings = piece.accurate(x, balls)
+    log_p, losses, roundings = piece.accurate(x, balls, (values[0][keep], values[2][keep]))
     if roundings > _LOST:  # too many to ask a ball of each
         all_edges = distinct(np.concatenate(ends))
         smooth = interpolated(piece, all_edges)
@@ -344,15 +397,19 @@ def _mean_off(off: Array, log_weight: Array, loss: Array, tilts: Sequence[float]
 
 
 def _is_seen(
-    piece: SmoothPiece, x: Array, log_weight: Array, tilts: Sequence[float], log_masses: Array
+    values: tuple[Array, Array, Array],
+    log_weight: Array,
+    tilts: Sequence[float],
+    log_masses: Array,
 ) -> NDArray[np.bool_]:
     """Return whether each node has mass that is not negligible under some tilt."""
-    seen = np.zeros(x.size, dtype=bool)
+    seen = np.zeros(log_weight.size, dtype=bool)
     size = max(1, BLOCK // len(tilts))
-    for start in range(0, x.size, size):
+    for start in range(0, log_weight.size, size):
         block = slice(start, start + size)
+        log_p, log_q, loss = (value[block] for value in values)
         with np.errstate(invalid="ignore"):  # where there is no mass at all
-            log_density = tilted_log_density(piece, x[block], tilts) - log_masses[:, None]
+            log_density = tilted(log_p, log_q, loss, tilts) - log_masses[:, None]
         log_share = log_density + log_weight[block]
         seen[block] = (log_share > -NEGLIGIBLE).any(axis=0)
     return seen

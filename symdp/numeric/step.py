@@ -87,15 +87,23 @@ class SmoothPiece:
         exact_ends = (ball for ball in self.ends if float(ball) == end)
         return next(exact_ends, arb(end))
 
-    def accurate(self, x: Array, balls: int | None = None) -> tuple[Array, Array, float]:
-        """Return log P and ℓ, by balls where few doubles cancel, and how many roundings off."""
+    def accurate(
+        self, x: Array, balls: int | None = None, doubles: tuple[Array, Array] | None = None
+    ) -> tuple[Array, Array, float]:
+        """Return log P and ℓ, by balls where few doubles cancel, and how many roundings off.
+
+        `doubles`: both, where they are known.
+        """
         if balls is None:
             balls = max(_LEAST, min(x.size // _EVERY, _MOST))
         last = max(x.size - 1, 0)
         sample_size = min(x.size, balls)
         sample = np.linspace(0, last, sample_size).astype(np.intp)
         with np.errstate(all="ignore"):
-            log_p, _, loss = self.values(x)
+            if doubles is None:
+                log_p, _, loss = self.values(x)
+            else:
+                log_p, loss = doubles
             exact_log_p, exact_loss = self.rounded(x[sample])
             off = _roundings(log_p[sample], loss[sample], exact_log_p, exact_loss)
         if off <= CANCELLED or x.size > MOST_ROUNDED:
