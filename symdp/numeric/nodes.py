@@ -13,7 +13,7 @@ that.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -262,8 +262,8 @@ def node_set(
     for piece, is_escaping, nodes in zip(step.pieces, escaping, piece_nodes[1:], strict=True):
         if nodes.panels is not None and not is_escaping:
             panels.append((piece, *nodes.panels))
-    beyond = _column_sums(nodes.beyond for nodes in piece_nodes)
-    beyond_reversed = _column_sums(nodes.beyond_reversed for nodes in piece_nodes)
+    tails = [(*nodes.beyond, *nodes.beyond_reversed) for nodes in piece_nodes]
+    first, second, first_reversed, second_reversed = np.sum(tails, axis=0).tolist()
     return NodeSet(
         loss,
         log_weight,
@@ -275,16 +275,11 @@ def node_set(
         number,
         log_spread,
         error,
-        beyond=beyond,
-        beyond_reversed=beyond_reversed,
+        beyond=(first, second),
+        beyond_reversed=(first_reversed, second_reversed),
         panels=tuple(panels),
         kinks=kinks,
     )
-
-
-def _column_sums(pairs: Iterable[tuple[float, float]]) -> tuple[float, float]:
-    first, second = zip(*pairs, strict=True)
-    return sum(first), sum(second)
 
 
 def _node_numbers(counts: Sequence[Index]) -> Index:
@@ -727,7 +722,13 @@ def decays(parts: Sequence[Tilted]) -> Decay:
 
 def panel_decay(weight: Array, slope: Array, joined: NDArray[np.bool_]) -> Decay:
     """Return the decay from weights and ℓ′ per half a panel, the last axes panels and nodes."""
-    has_turn = _has_turn(slope)
+    ends = slope @ ENDS
+    bends = (slope @ DERIVATIVE.T) @ ENDS
+    least = np.minimum(slope.min(-1), ends.min(-1))
+    largest = np.maximum(slope.max(-1), ends.max(-1))
+    # ℓ′ has a zero on the panel, or near an end of it.
+    has_turn = (least <= 0.0) & (largest >= 0.0)
+    has_turn |= (np.abs(ends) <= NEAR_END * np.abs(bends)).any(axis=-1)
     has_turn &= weight.max(axis=-1) > 0.0
     turned = np.full(weight.shape[:-1], np.inf)
     turning = {}
@@ -766,17 +767,6 @@ def panel_decay(weight: Array, slope: Array, joined: NDArray[np.bool_]) -> Decay
         right=np.stack([ends[..., 1] for ends in at_ends]),
         joined=joined,
     )
-
-
-def _has_turn(slope: Array) -> NDArray[np.bool_]:
-    """Return whether ℓ′ has a zero on each panel, or near an end of it."""
-    ends = slope @ ENDS
-    bends = (slope @ DERIVATIVE.T) @ ENDS
-    least = np.minimum(slope.min(-1), ends.min(-1))
-    largest = np.maximum(slope.max(-1), ends.max(-1))
-    is_near_end = np.abs(ends) <= NEAR_END * np.abs(bends)
-    changes_sign = (least <= 0.0) & (largest >= 0.0)
-    return np.asarray(is_near_end.any(axis=-1) | changes_sign)
 
 
 def near_bound(weight: Array, deviation: Array, y: Array) -> Array:

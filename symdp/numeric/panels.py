@@ -43,9 +43,6 @@ _SHORTEST = 1e-303  # halves of it would soon be no doubles
 _ARRAYS = 12.0  # of the size of all nodes, held at once
 _LOOKED_AT = 60  # panels of many that have not settled, to see whether rounding is why
 _LOST = 16.0  # times the usual rounding: more digits are worth their time
-_MANY_RADIANS = 1 << 12  # by which losses turn in all: phases decide on panels, not densities
-_RADIANS = 6.0  # by which they turn on half a panel of all mass
-_STEEPER = 1.05  # times the largest ℓ′ at the nodes of a panel is what it is anywhere
 _VAGUE = 2.0**-7  # of a panel's mass: rules that differ by less err 2^32 times less on halves
 # words of a refusal
 _TOO_FAST = "the density or its loss oscillates too fast to integrate"
@@ -208,7 +205,14 @@ def build_panels(
 
 def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float) -> PieceNodes:
     """Return nodes that integrate P·e^{(t+iy)ℓ} beside the mass of every tilt, |y| ≤ frequency."""
-    turns_often = frequency * _variation(outline, masses) > _MANY_RADIANS
+    turns_often = False
+    if frequency > 0:
+        log_masses = np.asarray(list(masses.values()))
+        shells = outline.shells(list(masses))
+        has_mass = (shells > log_masses[:, None] - NEGLIGIBLE).any(axis=0)
+        loss = outline.loss[has_mass & np.isfinite(outline.loss)]
+        radians = frequency * float(np.abs(np.diff(loss)).sum())
+        turns_often = radians > MANY_PANELS * ORDER / 3
     settled = _settled_panels(outline, masses, 0.0 if turns_often else frequency)
     if settled is None:
         return PieceNodes.atoms(np.empty(0), np.empty(0))
@@ -219,24 +223,15 @@ def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float
     return _nodes_of_panels(piece, ends, leftover, masses)
 
 
-def _variation(outline: Outline, masses: Mapping[float, float]) -> float:
-    """Return about how far losses go up and down where some mass lies, as a grid tells."""
-    log_masses = np.asarray(list(masses.values()))
-    shells = outline.shells(list(masses))
-    has_mass = (shells > log_masses[:, None] - NEGLIGIBLE).any(axis=0)
-    loss = outline.loss[has_mass]
-    change = np.abs(np.diff(loss[np.isfinite(loss)]))
-    return float(change.sum())
-
-
 def _parted(piece: SmoothPiece, panels: Panels, frequency: float) -> tuple[Array, Array]:
     """Return panels that resolve e^{iyℓ} as well, |y| ≤ frequency, from those that resolve P.
 
     The rule of 16 nodes errs on e^{iθu}, |u| ≤ 1, by 2.7e-45 θ³² [Abramowitz and Stegun 25.4.30]:
-    by 1e-20 where y|ℓ′| is six per half a width, and farther apart where there is less mass.
+    by 1e-21 where θ = yℓ′ per half a width is at most 16/3, and by 1e-16 of all mass where it is
+    at most so many times m^{−1/32} on a panel of mass m.
     """
     mass = np.abs(panels.integrals[0]).max(axis=0)
-    allowed = _RADIANS * np.clip(mass, PANEL_TOLERANCE, 1.0) ** (-1.0 / (2 * ORDER))
+    allowed = ORDER / 3.0 * np.clip(mass, PANEL_TOLERANCE, 1.0) ** (-1.0 / (2 * ORDER))
     quarters = np.linspace(0.0, 1.0, 5)
     length = (panels.upper - panels.lower)[:, None]
     edges = panels.lower[:, None] + length * quarters
@@ -249,7 +244,7 @@ def _parted(piece: SmoothPiece, panels: Panels, frequency: float) -> tuple[Array
         steepest = np.abs(loss @ DERIVATIVE.T).max(axis=1)
     turn = frequency * np.nan_to_num(steepest, posinf=0.0)
     # Half a panel has the nodes.
-    count = np.ceil(0.5 * _STEEPER * turn / np.repeat(allowed, 4))
+    count = np.ceil(0.5 * turn / np.repeat(allowed, 4))
     count = np.maximum(count, 1.0)
     if 2.0 * ORDER * float(count.sum()) > MAX_NODES:
         raise AccuracyError(_TOO_FAST)

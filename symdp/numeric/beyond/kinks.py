@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from symdp.numeric.answer import FEW_NODES, NEGLIGIBLE, SAFETY
+from symdp.numeric.answer import FEW_NODES, MOST_NODES, NEGLIGIBLE, SAFETY, SETTLED
 from symdp.numeric.elementary import Complex, log_sum
 from symdp.numeric.line import Line, plain_sum
 from symdp.numeric.nodes import Expansion
@@ -43,9 +43,6 @@ STEEPNESS = 12.0  # s, a pure number: c is 1e-14 at w = 1, and lacks 1e-20 of on
 CENTRE = 0.55  # w₀, a pure number, for which ∫M is about as small as it gets
 FEJER = 0.464  # A, a pure number
 GAUSSIANS = ((0.094, 13.0), (0.032, 24.0))  # aᵢ and bᵢ, pure numbers
-_BIN = 16.0  # radians at T: a bin is far shorter than what is clear of ε
-_MOST_BINS = 1 << 19  # a tenth of a second
-_TRANSFORM_ROUNDED = 1e-12  # of all sizes: rounding of transforms in as many bins
 FAR_ABOVE = 1e2  # R: how many times 1 + |tilt| the cut-off T must be for the proof above
 
 
@@ -95,13 +92,15 @@ class Sums:
     high: Array
     size: Array
 
+    @classmethod
+    def none(cls) -> Sums:
+        """Return no sums."""
+        return cls(np.empty(0), np.empty(0), np.empty(0))
+
     def distance(self, epsilon: float) -> Array:
         """Return how far each is from ε at least."""
         outside = np.fmax(self.low - epsilon, epsilon - self.high)
         return np.asarray(np.fmax(outside, 0.0))
-
-
-_NO_SUMS = Sums(np.empty(0), np.empty(0), np.empty(0))
 
 
 @dataclass(frozen=True)
@@ -150,7 +149,7 @@ class KinkBound:
         log_size = self._law.combine(bounds)
         if self._law.terms is not self._law.parts:  # they stand for steps that are no terms
             integral = _integral_of_lacking(y, reach, np.exp(log_size))
-            return _Split(integral, start=0.0, kinks=_NO_SUMS)
+            return _Split(integral, start=0.0, kinks=Sums.none())
         expansions = [part.expansion(0.5 * reach) for part in self._parts]
         sizes_of_steps = [_log_sizes(expansion, y) for expansion in expansions]
         wholes, mains, growths = zip(*sizes_of_steps, strict=True)
@@ -180,17 +179,17 @@ class KinkBound:
         counts = [count for _, count in self._law.parts]
         steps = [expansion.terms(0.25 * reach) for expansion in expansions]
         if not all(loss.size for loss, _ in steps):
-            return _NO_SUMS
+            return Sums.none()
         log_masses = [log_sum(log_sizes) for _, log_sizes in steps]
         log_all = math.fsum(count * mass for mass, count in zip(log_masses, counts, strict=True))
         if log_all < -NEGLIGIBLE:
-            return _NO_SUMS
+            return Sums.none()
         total: Atoms | None = (np.zeros(1), np.zeros(1))
         for step, count in zip(steps, counts, strict=True):
             total = _likely_sum(total, _likely_power(step, count))
         whole = math.exp(min(log_all, 700.0))
         if total is None:
-            shares = binned_sums(steps, counts, _BIN / reach)
+            shares = binned_sums(steps, counts, STEEPNESS / reach)
             return replace(shares, size=whole * shares.size)
         loss, log_size = total
         listed = np.exp(np.minimum(log_size, 700.0))
@@ -212,7 +211,7 @@ def binned_sums(steps: Sequence[Atoms], counts: Sequence[int], width: float) -> 
     ranges = [float(np.ptp(loss)) for loss, _ in steps]
     count_of_all = sum(counts)
     longest = math.fsum(count * length for length, count in zip(ranges, counts, strict=True))
-    bin_width = max(width / count_of_all, longest / _MOST_BINS)
+    bin_width = max(width / count_of_all, longest / MOST_NODES)
     bins = [np.floor((loss - loss.min()) / bin_width).astype(np.intp) for loss, _ in steps]
     last = sum(count * int(index.max()) for index, count in zip(bins, counts, strict=True))
     length = 1 << last.bit_length()
@@ -228,7 +227,7 @@ def binned_sums(steps: Sequence[Atoms], counts: Sequence[int], width: float) -> 
     return Sums(
         low=np.append(low, -math.inf),
         high=np.append(low + bin_width * count_of_all, math.inf),
-        size=np.append(size, count_of_all * _TRANSFORM_ROUNDED),
+        size=np.append(size, count_of_all * SETTLED),
     )
 
 

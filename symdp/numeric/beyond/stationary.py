@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from numpy.polynomial import chebyshev, legendre, polynomial
 
 from symdp.numeric.panels import NODES, ORDER, TO_LEGENDRE, WEIGHTS
 from symdp.numeric.step import Array
@@ -32,13 +33,6 @@ ENDS = np.linalg.solve(
     np.polynomial.legendre.legvander(NODES, ORDER - 1).T,
     np.polynomial.legendre.legvander(np.asarray([-1.0, 1.0]), ORDER - 1).T,
 )
-_LEGENDRE = np.polynomial.legendre
-_CHEBYSHEV = np.polynomial.chebyshev
-_POWERS = np.polynomial.polynomial
-_ANGLES = math.pi * (np.arange(3 * ORDER) + 0.5) / (3 * ORDER)
-_SHARES = 0.5 - 0.5 * np.cos(_ANGLES)  # of a branch, where it is looked at
-_DEGREE = ORDER - 3  # of the polynomial that h is
-_REAL = math.sqrt(1e-13)  # an imaginary part that rounding gives a double zero
 NEAR_END = 0.05  # of half a panel: with a zero so near its end, 1/ℓ′ is no polynomial
 
 
@@ -103,16 +97,16 @@ class Branch:
 
 def interpolated_at(values: Array, u: Array) -> Array:
     """Return the polynomial through values at a panel's nodes at places −1 ≤ u ≤ 1."""
-    return np.asarray(_LEGENDRE.legval(u, values @ TO_LEGENDRE))
+    return np.asarray(legendre.legval(u, values @ TO_LEGENDRE))
 
 
 @cache
 def _in_shares() -> Array:
     """Return Chebyshev polynomials of 2v − 1 as coefficients of powers of v, a row for each."""
-    rows = np.zeros((_DEGREE + 1, _DEGREE + 1))
-    argument = _POWERS.Polynomial([-1.0, 2.0])
-    for degree in range(_DEGREE + 1):
-        powers = _CHEBYSHEV.Chebyshev.basis(degree).convert(kind=_POWERS.Polynomial)
+    rows = np.zeros((ORDER - 2, ORDER - 2))
+    argument = polynomial.Polynomial([-1.0, 2.0])
+    for degree in range(ORDER - 2):
+        powers = chebyshev.Chebyshev.basis(degree).convert(kind=polynomial.Polynomial)
         rows[degree, : degree + 1] = powers(argument).coef
     return rows
 
@@ -150,8 +144,8 @@ def branches(slope: Array, weight: Array) -> list[Branch]:
     `slope`: ℓ′ per half a panel's width, at its nodes, and `weight` the masses of these.
     """
     rate = slope @ TO_LEGENDRE
-    roots = _LEGENDRE.legroots(_trimmed(rate))
-    is_real = np.abs(roots.imag) < _REAL
+    roots = legendre.legroots(_trimmed(rate))
+    is_real = np.abs(roots.imag) < math.sqrt(1e-13)  # as rounding parts a double zero
     real = roots.real[is_real]
     real = real[np.abs(real) <= 1.0 + NEAR_END]
     if real.size != 1:
@@ -187,9 +181,10 @@ def _branch(
     """
     bend = rise[1:]  # ℓ′ over the distance from u*
     degrees = np.arange(2.0, bend.size + 2.0)
-    offset = np.append(length * _SHARES, [edge, length])
-    quotient = _POWERS.polyval(offset, bend)
-    height = _POWERS.polyval(offset, bend / degrees)  # ℓ − ℓ* over the square of the distance
+    shares = 0.5 + 0.5 * chebyshev.chebpts1(3 * ORDER)
+    offset = np.append(length * shares, [edge, length])
+    quotient = polynomial.polyval(offset, bend)
+    height = polynomial.polyval(offset, bend / degrees)  # ℓ − ℓ* over the square of the distance
     has_one_sign = (height > 0.0).all() or (height < 0.0).all()
     if not has_one_sign:
         return None
@@ -198,17 +193,17 @@ def _branch(
     if not (pace > 0.0).all():
         return None
     s = np.abs(offset) * root
-    values = _LEGENDRE.legval(turn + offset, density) / pace
+    values = legendre.legval(turn + offset, density) / pace
     mass_at_edge = s[-2] * abs(values[-2])
     edge_mass = float(mass_at_edge)
     width = float(s[-1])
     s = np.delete(s, -2)
     values = np.delete(values, -2)
     share = s / width
-    fit = _trimmed(_CHEBYSHEV.chebfit(2.0 * share - 1.0, values, _DEGREE))
-    off = np.abs(_CHEBYSHEV.chebval(2.0 * share - 1.0, fit) - values)
+    fit = _trimmed(chebyshev.chebfit(2.0 * share - 1.0, values, ORDER - 3))
+    off = np.abs(chebyshev.chebval(2.0 * share - 1.0, fit) - values)
     series = np.zeros(ORDER)
-    series[: _DEGREE + 1] = fit @ _in_shares()[: fit.size]
+    series[: ORDER - 2] = fit @ _in_shares()[: fit.size]
     values_in_order = values[np.argsort(s)]
     changes = np.abs(np.diff(values_in_order))
     return Branch(
