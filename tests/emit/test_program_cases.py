@@ -154,3 +154,29 @@ def test_javascript_refuses_them_too(tmp_path: Path):
     refused, delta = by_node(source, asked)
     assert refused == "b >= 1 is assumed of this program"
     assert 0 < delta < 1
+
+
+@pytest.mark.slow
+def test_many_steps_of_rare_samples_are_summed_on_a_line(tmp_path: Path):
+    """At the saddle point rare large losses weigh as much as all others: a law of two parts."""
+    mechanism = symdp.mechanisms.gaussian(sigma="1.12").subsample("poisson", "1/500")
+    source = tmp_path / "program.py"
+    source.write_text(symdp.derive(mechanism).to_program("python"), "utf-8")
+    names: dict[str, Any] = runpy.run_path(str(source))
+    low, high = names["log_delta_ends"](0.2, 1000, "remove")
+    expected = symdp.compose(mechanism, 1000).delta(0.2, direction="remove").log_delta
+    assert low <= expected <= high
+    assert high - low <= 1e-11
+
+
+def test_more_steps_than_a_grid_has_places_are_refused_early(tmp_path: Path):
+    """The width of a grid was negative there, and panels were cut until memory was full."""
+    mechanism = symdp.mechanisms.gaussian(sigma="1.12").subsample("poisson", "1/100000")
+    source = tmp_path / "program.py"
+    source.write_text(symdp.derive(mechanism).to_program("python"), "utf-8")
+    names: dict[str, Any] = runpy.run_path(str(source))
+    (law,) = names["_laws_of"](1e6, {}, "remove")
+    law.gridded = 1.0
+    with pytest.raises(ArithmeticError, match="no grid in double precision is fine enough"):
+        names["_log_delta"]([law], 0.1)
+    assert law.evaluated < 1e6

@@ -69,6 +69,8 @@ from symdp.emit.standalone.runtime.primitives import (
 
 AGREED = 1e-12  # relative: sums with a step and with half of it
 MOST_WORK = 1e8  # sines of one sum
+MOST_WORK_OF_MANY = 2.5e8  # the same of many steps, whose grids are coarse
+MANY = 1000.0  # steps
 RESET = 32  # turns of a wave after which it is computed anew
 LOG_SMALL = -31.0  # of |phi|^n beyond which nothing is summed: log of 3e-14
 LOG_ROUNDING = -38.0  # of 1 - delta, of which 1 as a double holds nothing
@@ -76,6 +78,8 @@ FEW = 20  # steps: with fewer the characteristic function itself is small where 
 FAR = 16.0  # times the frequency where terms are small, up to which few steps are summed
 LOST = 1e-10  # relative error of delta by the rounding of losses
 ACCURATE = 2e-12  # of log delta, by a sum that converged
+CALMER = 0.25  # of a deviation: a smaller tilt is taken where it leaves so little
+CANCELLED = 6.0  # log of how much larger than delta a sum at a smaller tilt may begin
 
 
 def set_wave(u: Vector, v: Vector, deviation: Vector, y: float) -> float:
@@ -95,6 +99,11 @@ def turn_wave(u: Vector, v: Vector, a: Vector, b: Vector, spare: Vector) -> floa
     return 0.0
 
 
+def most_work(law: Law) -> float:
+    """Return how many sines one sum may take before a grid is tried."""
+    return MOST_WORK if law.count < MANY else MOST_WORK_OF_MANY
+
+
 def size_on_line(law: Law, at: Tilted, u: Vector, v: Vector, turn: float) -> float:
     """Return the size of [M(t + iy)/M(t)]^n exp(−iyε), and set its phase."""
     less = summed(at.weight * u)
@@ -107,7 +116,7 @@ def size_on_line(law: Law, at: Tilted, u: Vector, v: Vector, turn: float) -> flo
         modulus = log(hypot(real, imaginary) + TINY)
     law.phase = law.count * atan2(imaginary, real) + turn
     law.work = law.work + size(u)
-    if law.work > MOST_WORK:
+    if law.work > most_work(law):
         law.trouble = 1.0
     return exp(law.count * modulus)
 
@@ -164,7 +173,7 @@ def stays_small(law: Law, at: Tilted, deviation: Vector, start: float, end: floa
         real = 1.0 + summed(weight * u)
         imaginary = summed(weight * v)
         spare = limit - real * real - imaginary * imaginary
-        if spare <= 0.0 or law.work > MOST_WORK:
+        if spare <= 0.0 or law.work > most_work(law):
             return 0.0
         steepest = minimum(slope, 3.0 * at.variance * y)
         y = y + minimum(0.5 * y, spare / steepest)
@@ -194,7 +203,7 @@ def sum_line(law: Law, at: Tilted, drift: float, scale: float) -> float:
     if count < FEW and far * sqrt(count * at.variance) > FAR * sqrt(-2.0 * LOG_SMALL):
         law.trouble = 1.0
         return -3.0
-    if size(u) * far > 2.0 * h * MOST_WORK:
+    if size(u) * far > 2.0 * h * most_work(law):
         law.trouble = 1.0
         return -3.0
     for _ in range(8):
@@ -236,7 +245,6 @@ def sum_line(law: Law, at: Tilted, drift: float, scale: float) -> float:
                 again = 1.2 * y
             k = k + stride
         if absolute(even - odd) <= AGREED * absolute(even) and even + odd > 0.0:
-            law.slope = t
             return 0.5 * h * (even + odd) / PI
         even = even + odd
         odd = 0.0
@@ -337,6 +345,27 @@ def saddle(law: Law, epsilon: float, high: float) -> float:
     return t
 
 
+def calmer(law: Law, epsilon: float, t: float) -> float:
+    """Return a tilt, t or less, at which the sum's law is narrow.
+
+    Rare large losses, such as those of small samples, weigh as much at the saddle point as all
+    others: the law is then of two parts far apart, and a line needs many frequencies. At a tilt a
+    little smaller they are negligible, and the sum begins only so much larger than δ.
+    """
+    at = tilted_by(law, t)
+    height = law.count * at.cgf - t * epsilon - log(t * (1.0 + t))
+    deviation = sqrt(at.variance)
+    trial = t
+    while trial > 0.25 * t:
+        trial = 0.8 * trial
+        at = tilted_by(law, trial)
+        if law.count * at.cgf - trial * epsilon - log(trial * (1.0 + trial)) > height + CANCELLED:
+            return t
+        if sqrt(at.variance) < CALMER * deviation:
+            return trial
+    return t
+
+
 def ended(law: Law, log_delta: float, off: float) -> float:
     """Set the ends of log δ by how far off it may be, and return it."""
     law.upper = minimum(log_delta + off, 0.0)
@@ -430,6 +459,9 @@ def log_delta_within(law: Law, epsilon: float) -> float:
                 t = minimum(t, 50.0 / s)
         if law.gridded > 0.0 or (is_atomic and s == 0.0):
             return on_grid(law, epsilon, t)
+        steepest = t
+        if s == 0.0:
+            t = calmer(law, epsilon, t)
         at = tilted_by(law, t)
         if s == 0.0 and law.frequency == 0.0:
             law.frequency = 30.0 / sqrt(law.count * at.variance)
@@ -442,6 +474,8 @@ def log_delta_within(law: Law, epsilon: float) -> float:
                 if s > 0.0
                 else sum_line(law, at, drift, scale)
             )
+            if s == 0.0:
+                law.slope = steepest
             lost = ROUNDING * (absolute(epsilon) + absolute(law.count * at.mean))
             if law.strict > 0.0 and value > 0.0 and lost * law.slope > LOST:
                 fail("delta loses its digits to the rounding of epsilon so close to the end")

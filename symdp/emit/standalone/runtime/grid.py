@@ -289,11 +289,16 @@ def weighed_by(law: Law, t: float) -> Tilted:
     return at
 
 
+def places_lost(law: Law) -> float:
+    """Return how many places of a grid the roundings of all steps may pass."""
+    return 2.0 * law.count + 8.0
+
+
 def grid_of(law: Law, at: Tilted, left: float, right: float, number: float) -> Grid:
     """Return the law of the sum on grids of so many places, tilted, from the mean to both sides."""
     grid = Grid()
     t = at.t
-    h = (right + left) / (number - 2.0 * law.count - 8.0)
+    h = (right + left) / (number - places_lost(law))
     start = start_of_grid(law, at)
     finest = 1e-15 * (1.0 + absolute(law.count * at.mean))
     h = width_of_grid(law, at, start, maximum(h, finest))
@@ -398,6 +403,10 @@ def log_delta_on_grid(law: Law, epsilon: float, t: float) -> float:
         law.lower = -INFINITY
         law.upper = 0.0
     number = FIRST_PLACES
+    while number < places_lost(law) * 2.0 and number < MOST_PLACES:
+        number = 2.0 * number
+    if number < places_lost(law) * 2.0:
+        return law.upper
     at = tilted_by(law, tilt_of_grid(law, epsilon, t))
     right = reach_of(law, at, 1.0)
     left = reach_of(law, at, -1.0)
