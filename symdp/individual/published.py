@@ -94,17 +94,23 @@ def _loss_density(values: Array, sigma: float, q: float, removes: bool) -> Array
     """
     log_r = values if removes else -values
     density = np.zeros(values.size)
-    inside = log_r > math.log1p(-q) if q < 1.0 else np.ones(values.size, dtype=bool)
+    inside = np.ones(values.size, dtype=bool)
+    if q < 1.0:
+        inside = log_r > math.log1p(-q)
     with np.errstate(divide="ignore"):
         gap = np.exp(log_r[inside]) - (1.0 - q)
     is_open = gap > 0.0
     inside[inside] = is_open
     gap = gap[is_open]
-    kept = log_r[inside]
-    x = sigma * sigma * np.log(gap / q) + 0.5
-    slope = sigma * sigma * np.exp(kept) / gap
-    exponent = -0.5 * (x / sigma) ** 2 + (kept if removes else 0.0)
-    density[inside] = np.exp(exponent) * slope / (sigma * math.sqrt(2.0 * math.pi))
+    log_r_inside = log_r[inside]
+    variance = sigma * sigma
+    x = variance * np.log(gap / q) + 0.5
+    slope = variance * np.exp(log_r_inside) / gap
+    exponent = -0.5 * (x / sigma) ** 2
+    if removes:
+        exponent = exponent + log_r_inside
+    height = np.exp(exponent) * slope
+    density[inside] = height / (sigma * math.sqrt(2.0 * math.pi))
     return density
 
 

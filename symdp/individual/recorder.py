@@ -283,15 +283,20 @@ class Recorder:
         self, block: NDArray[np.floating[Any]], first: int, counts: list[NDArray[Any]] | None = None
     ) -> None:
         """Add the norms of some records, records × steps, to counts; steps are not numbered."""
-        target = self._counts if counts is None else counts
+        target = self._counts
+        if counts is not None:
+            target = counts
+        records, steps = block.shape
         width = self.grid.count
-        size = max(1, _BLOCK // max(width, block.shape[1]))
-        for start in range(0, block.shape[0], size):
+        size = max(1, _BLOCK // max(width, steps))
+        for start in range(0, records, size):
             part = block[start : start + size]
-            places = self._place(part, first + start)
-            places += (np.arange(part.shape[0]) * width)[:, None]
-            added_counts = np.bincount(places.ravel(), minlength=part.shape[0] * width)
-            rows = slice(first + start, first + start + part.shape[0])
+            records_of_part = part.shape[0]
+            cells = self._place(part, first + start)
+            offsets = np.arange(records_of_part) * width
+            cells += offsets[:, None]
+            added_counts = np.bincount(cells.ravel(), minlength=records_of_part * width)
+            rows = slice(first + start, first + start + records_of_part)
             self._increase(target, rows, added_counts.reshape(-1, width))
 
     @staticmethod

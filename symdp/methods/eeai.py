@@ -176,20 +176,26 @@ def uniform_error(steps: Summands) -> float:
     narrow = (1.0 - 3.0 * eta) ** 2
     polynomial = 144.0 + 80.0 * eta + 4.0 * eta**2
     polynomial = polynomial + 96.0 * np.sqrt(2.0 * eta)
-    polynomial = (polynomial + 16.0 * math.sqrt(2.0) * eta**1.5) / 576.0
-    growth = np.exp(eta**2 * (1.0 / 6.0 + 2.0 * polynomial / narrow))
+    polynomial = polynomial + 16.0 * math.sqrt(2.0) * eta**1.5
+    polynomial = polynomial / 576.0
+    exponent = eta**2 * (1.0 / 6.0 + 2.0 * polynomial / narrow)
+    growth = np.exp(exponent)
     squares = 0.031 * k3_tilde**2 + 0.054 * skew * k3_tilde
     second_order = squares + 0.037 * growth * skew**2
-    second_order = second_order + 0.327 * k4 * (1.0 / 12.0 + 0.25 / narrow)
+    fourth = 1.0 / 12.0 + 0.25 / narrow
+    second_order = second_order + 0.327 * k4 * fourth
     near = _near_zero(eta, ratio, skew / root, narrow, polynomial, growth)
     end = 2.0 * root / k3_tilde
     start = np.minimum(np.sqrt(2.0 * eta) / ratio**0.25, end)
     of_skewness = _upper_gamma(start) - _upper_gamma(np.asarray(end))
     decay = 0.5 * (1.0 - 4.0 * _COSINE - math.sqrt(ratio))
     of_kernel = _KERNEL * k3 / (6.0 * math.pi * root)
-    beyond = skew / root * of_skewness + of_kernel * _gaussian_second(start, end, decay)
-    far = (14.1961 + 67.0415) * k3_tilde**4 / (16.0 * math.pi**4 * n * n)
-    far += 4.3394 * skew * k3_tilde**3 / (8.0 * math.pi**3 * n * n)
+    gaussian_part = of_kernel * _gaussian_second(start, end, decay)
+    beyond = skew / root * of_skewness + gaussian_part
+    n_squared_pi_fourth = 16.0 * math.pi**4 * n * n
+    n_squared_pi_cubed = 8.0 * math.pi**3 * n * n
+    far = (14.1961 + 67.0415) * k3_tilde**4 / n_squared_pi_fourth
+    far += 4.3394 * skew * k3_tilde**3 / n_squared_pi_cubed
     first_order = 0.1995 * k3_tilde / root
     total = first_order + second_order / n + near + beyond + far
     return float(total.min())
@@ -286,22 +292,24 @@ def _near(law: SumLaw, origin: float, steps: Summands) -> float:
     moment = 3.0 + abs(fourth_cumulant) / steps.variance**2
     third = moment**0.75 + 1.6 + 4.0 * skew
     fourth = moment + 3.0 + 9.6 * skew
-    h = min(_COARSEST, max(_FINEST, _SPACING * steps.count ** (-1.0 / 3.0)))
+    finest = max(_FINEST, _SPACING * steps.count ** (-1.0 / 3.0))
+    h = min(_COARSEST, finest)
     count = math.ceil(_SERIES_END / h)
     u = h * np.arange(count + 2)
     difference, unsure = _from_series(law, origin, steps, u)
     size = np.abs(difference) + unsure
-    second_differences = np.abs(difference[2:] - 2.0 * difference[1:-1] + difference[:-2])
+    second_differences = difference[2:] - 2.0 * difference[1:-1] + difference[:-2]
     unsure_of_them = unsure[2:] + 2.0 * unsure[1:-1] + unsure[:-2]
     bend = np.zeros(count + 1)  # of second differences around the nodes 1, …, count
-    bend[1:] = second_differences
+    bend[1:] = np.abs(second_differences)
     bend[1:] += unsure_of_them
     left = u[:count]
     right = u[1 : count + 1]
-    cell = np.maximum(bend[:count], bend[1:]) + 2.0 * h**3 * third
+    larger_bend = np.maximum(bend[:count], bend[1:])
     at_zero = 0.5 * h * h * fourth * right**2  # as D = D′ = D″ = D‴ = 0 at u = 0
-    cell = np.minimum(cell, at_zero)
-    value = np.maximum(size[:count], size[1 : count + 1]) + 0.125 * cell
+    cell = np.minimum(larger_bend + 2.0 * h**3 * third, at_zero)
+    larger_end = np.maximum(size[:count], size[1 : count + 1])
+    value = larger_end + 0.125 * cell
     logarithm = np.log(right[1:] / left[1:])
     first_cell = fourth * h**4 / 96.0  # ∫₀ʰ M u³/24 du
     total = float(value[1:] @ logarithm) + first_cell
@@ -310,12 +318,14 @@ def _near(law: SumLaw, origin: float, steps: Summands) -> float:
 
 def _from_series(law: SumLaw, origin: float, steps: Summands, u: Array) -> tuple[Complex, Array]:
     """Return f − g at places u of equal steps from 0, and how far rounding may move it."""
-    log_f, error = _log_sum(law, origin, u / math.sqrt(steps.variance))
+    y = u / math.sqrt(steps.variance)
+    log_f, error = _log_sum(law, origin, y)
     skewed = 1.0 - 1j * steps.skewness * u**3 / 6.0
-    series = np.exp(-0.5 * u * u) * skewed
+    normal = np.exp(-0.5 * u * u)
+    series = normal * skewed
     f = np.exp(log_f)
-    relative = np.minimum(error * (1.0 + np.abs(log_f)), 1.0)
-    unsure = np.abs(f) * np.expm1(relative)
+    relative = error * (1.0 + np.abs(log_f))
+    unsure = np.abs(f) * np.expm1(np.minimum(relative, 1.0))
     return f - series, unsure
 
 
@@ -326,15 +336,18 @@ def _far(law: SumLaw, origin: float, steps: Summands, farthest: float) -> tuple[
     # v = yσ of the widest step: equal ratios below one, where 1 − |φ| grows like v², then multiples
     start = _SERIES_END / per_turn
     end = max(farthest, 2.0 * start)
-    first = max(math.floor(start / _CELL), round(1.0 / _CELL)) + 1
+    cells_to_one = round(1.0 / _CELL)
+    first = max(math.floor(start / _CELL), cells_to_one) + 1
     last = max(math.ceil(end / _CELL), first) + 1
     grid = _CELL * np.arange(first, last + 1, dtype=np.float64)
-    ratio = math.log(grid[0] / start)
+    nearest = grid[0]
+    ratio = math.log(nearest / start)
     cells_below = math.ceil(ratio / _CELL)
     shares = np.linspace(1.0, 0.0, cells_below + 1)[:-1]
-    below = grid[0] * np.exp(-ratio * shares)
+    below = nearest * np.exp(-ratio * shares)
     edges = np.concatenate([below, grid])
-    slow = _log_largest(law, origin, edges[: below.size + 1] / widest)
+    slow_places = edges[: below.size + 1] / widest
+    slow = _log_largest(law, origin, slow_places)
     fast = _log_largest(law, origin, grid / widest, (_CELL / widest, first))
     log_f = np.concatenate([slow, fast])
     series = 1e-27 * (1.0 + abs(steps.skewness))

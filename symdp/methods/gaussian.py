@@ -158,23 +158,29 @@ def _not_normal(law: SumLaw, name: str) -> str:
 
 def _refined(law: SumLaw, epsilon: float, order: int) -> float:
     """Return max_h [1 − E_Y(h) − e^ε(1 − E_X(h))], the expansions of a given order, 1 or 2."""
-    sides = [[float(c) for c in law.cumulants(t, order + 2)] for t in (0.0, -1.0)]
-    if not min(side[1] for side in sides) > 0:
+    under_p = [float(c) for c in law.cumulants(0.0, order + 2)]
+    under_q = [float(c) for c in law.cumulants(-1.0, order + 2)]
+    (mean_p, variance_p) = under_p[:2]
+    (mean_q, variance_q) = under_q[:2]
+    if not min(variance_p, variance_q) > 0:
         return 0.0
     shift = law.cgf(-1.0) - law.log_finite_mass
-    width = math.sqrt(max(side[1] for side in sides))
+    reach = _REACH * math.sqrt(max(variance_p, variance_q))
     centre = epsilon - shift  # the total loss itself, where the true optimum lies
-    low = max(min(sides[1][0], centre) - _REACH * width, law.loss_bounds[0])
-    high = min(max(sides[0][0], centre) + _REACH * width, law.loss_bounds[1])
+    (least_loss, largest_loss) = law.loss_bounds
+    low = max(min(mean_q, centre) - reach, least_loss)
+    high = min(max(mean_p, centre) + reach, largest_loss)
     best = -math.inf
     for _ in range(2):
         h = np.linspace(low, high, _THRESHOLDS)
-        above_p, above_q = (_edgeworth_tail(h, side) for side in sides)
+        above_p = _edgeworth_tail(h, under_p)
+        above_q = _edgeworth_tail(h, under_q)
         log_taken = epsilon + np.log(np.maximum(above_q, 1e-300))
         value = above_p - np.exp(np.minimum(log_taken, 700.0))
         index = int(value.argmax())
         best = max(best, float(value[index]))
-        low, high = float(h[max(index - 1, 0)]), float(h[min(index + 1, h.size - 1)])
+        low = float(h[max(index - 1, 0)])
+        high = float(h[min(index + 1, h.size - 1)])
     return best
 
 
@@ -182,13 +188,17 @@ def _edgeworth_tail(h: np.ndarray, cumulants: list[float]) -> np.ndarray:
     """Return the Edgeworth series of P{L > h}, cut to probabilities."""
     from scipy.special import ndtr
 
-    root = math.sqrt(cumulants[1])
-    x = (h - cumulants[0]) / root
-    skew = cumulants[2] / root**3
+    mean, variance, third, *further = cumulants
+    root = math.sqrt(variance)
+    x = (h - mean) / root
+    skew = third / root**3
     polynomial = skew / 6.0 * (x * x - 1.0)
-    if len(cumulants) > 3:
-        excess = cumulants[3] / root**4
-        polynomial = polynomial + excess / 24.0 * (x**3 - 3.0 * x)
-        polynomial = polynomial + skew * skew / 72.0 * (x**5 - 10.0 * x**3 + 15.0 * x)
+    if further:
+        excess = further[0] / root**4
+        third_hermite = x**3 - 3.0 * x
+        fifth_hermite = x**5 - 10.0 * x**3 + 15.0 * x
+        polynomial = polynomial + excess / 24.0 * third_hermite
+        polynomial = polynomial + skew * skew / 72.0 * fifth_hermite
     density = np.exp(-0.5 * x * x) / math.sqrt(2.0 * math.pi)
-    return np.asarray(np.clip(ndtr(-x) + density * polynomial, 0.0, 1.0))
+    probability = ndtr(-x) + density * polynomial
+    return np.asarray(np.clip(probability, 0.0, 1.0))

@@ -85,10 +85,14 @@ def log_tail(law: SumLaw, epsilon: float, origin: float, *, upper: bool) -> floa
     The least of e^{K(t+s) − K(t) − sε} over s > 0 (or s < 0), and of e^{−2(ε − m)²/Σ nᵢτᵢ²} where
     the loss of step i lies in an interval of length τᵢ and m is the mean [EA Thm 1, Prop 4.5].
     """
-    sign = 1.0 if upper else -1.0
+    lowest_tilt, highest_tilt = law.domain
+    sign = 1.0
+    end = highest_tilt - origin
+    if not upper:
+        sign = -1.0
+        end = sign * (lowest_tilt - origin)
     mean, variance = (float(x) for x in law.cumulants(origin, 2))
     gap = sign * (epsilon - mean)
-    end = sign * ((law.domain[1] if upper else law.domain[0]) - origin)
     if not (gap > 0 and variance > 0):
         return 0.0
     best = min(0.0, log_hoeffding(law, gap))
@@ -100,12 +104,17 @@ def log_tail(law: SumLaw, epsilon: float, origin: float, *, upper: bool) -> floa
         nonlocal best
         t = origin + sign * s
         value = float(law.log_transform(np.asarray([t]), epsilon)[0])
-        best = min(best, value - start + SLACK * (1.0 + abs(value) + abs(start)))
+        slack = SLACK * (1.0 + abs(value) + abs(start))
+        best = min(best, value - start + slack)
         first, second = (float(x) for x in law.cumulants(t, 2))
         slope = sign * (first - epsilon)
-        return Probe(slope, _CLOSE * math.sqrt(second), s - slope / second if second > 0 else -1.0)
+        newton = -1.0
+        if second > 0:
+            newton = s - slope / second
+        return Probe(slope, _CLOSE * math.sqrt(second), newton)
 
-    increasing_root(probe, end, min(gap / variance, 1.0, 0.5 * end))
+    first_step = min(gap / variance, 1.0, 0.5 * end)
+    increasing_root(probe, end, first_step)
     return best
 
 

@@ -149,8 +149,10 @@ class _Stretch:
         """Return the x with ℓ(x) = s for values s inside the range."""
         target = values * self.sign
         index = np.clip(np.searchsorted(self.order, target), 1, self.order.size - 1)
-        low, high = self.x[index - 1].copy(), self.x[index].copy()
-        share = (target - self.order[index - 1]) / (self.order[index] - self.order[index - 1])
+        low = self.x[index - 1].copy()
+        high = self.x[index].copy()
+        value_at_low = self.order[index - 1]
+        share = (target - value_at_low) / (self.order[index] - value_at_low)
         x = low + np.clip(share, 0.0, 1.0) * (high - low)
         settled = 2e-15 * np.maximum(np.abs(x), high - low)
         active = np.arange(x.size)
@@ -158,16 +160,18 @@ class _Stretch:
             trial = x[active]
             value, slope = value_and_slope(self.piece, trial)
             gap = value * self.sign - target[active]
-            high[active] = np.where(gap > 0, trial, high[active])
-            low[active] = np.where(gap > 0, low[active], trial)
+            is_above = gap > 0
+            above = np.where(is_above, trial, high[active])
+            below = np.where(is_above, low[active], trial)
+            high[active] = above
+            low[active] = below
             with np.errstate(all="ignore"):
                 newton = trial - gap / (slope * self.sign)
-            below = low[active]
-            above = high[active]
             within = (newton >= below) & (newton <= above)
             fresh = np.where(within, newton, 0.5 * (below + above))
             x[active] = fresh
-            active = active[np.abs(fresh - trial) > settled[active]]
+            has_moved = np.abs(fresh - trial) > settled[active]
+            active = active[has_moved]
             if active.size == 0:
                 break
         return np.asarray(x)

@@ -206,14 +206,17 @@ def _bounds(law: SumLaw, epsilon: float, mesh: Mesh) -> tuple[float, float, floa
     above = mesh.total.payoff(epsilon, tilt, -distance) * moved
     below = mesh.total.payoff(epsilon, tilt, distance) / moved
     kept = math.exp(mesh.log_kept)
-    jump = mesh.above if tilt == 0.0 else 0.0
-    upper = kept * (max(above, 0.0) + missed + floor * moved * moved) + mesh.below * largest
-    upper = min(upper + jump, largest)
-    lower = kept * (below - missed - floor)
-    lower = max(lower, 0.0) + (mesh.jump(epsilon) if tilt == 0.0 else 0.0)
-    terms = (law.cgf(tilt), -tilt * epsilon)
-    scale = sum(terms)
-    slack = SLACK * (1.0 + abs(terms[0]) + abs(terms[1]))
+    upper = kept * (max(above, 0.0) + missed + floor * moved * moved)
+    upper = upper + mesh.below * largest
+    lower = max(kept * (below - missed - floor), 0.0)
+    if tilt == 0.0:
+        upper = upper + mesh.above
+        lower = lower + mesh.jump(epsilon)
+    upper = min(upper, largest)
+    cgf = law.cgf(tilt)
+    tilted_epsilon = -tilt * epsilon
+    scale = cgf + tilted_epsilon
+    slack = SLACK * (1.0 + abs(cgf) + abs(tilted_epsilon))
     escaped = law.mass_at_infinity
 
     def logarithm(value: float, error: float) -> float:

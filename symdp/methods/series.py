@@ -428,7 +428,8 @@ def _side(law: SumLaw, epsilon: float, tilt: float, order: int) -> _Side | None:
     from symdp.expansion.graded import graded_value
     from symdp.expansion.hermite import hermite_values
 
-    cumulants = [float(x) for x in law.cumulants(tilt, order + _NEXT_TERMS + 2)]
+    highest = order + _NEXT_TERMS
+    cumulants = [float(x) for x in law.cumulants(tilt, highest + 2)]
     mean, variance = cumulants[:2]
     if not variance > 0:
         return None
@@ -436,13 +437,14 @@ def _side(law: SumLaw, epsilon: float, tilt: float, order: int) -> _Side | None:
     scaled = standardised(cumulants, root)
     x = (epsilon - mean) / root
     # in the distribution function h^d becomes He_{d−1}, so that degree d sits at index d
-    images = [0.0, *hermite_values(3 * (order + _NEXT_TERMS), x)]
-    grades = range(1, order + _NEXT_TERMS + 1)
-    corrections = [graded_value(grade, scaled, images) for grade in grades]
+    images = [0.0, *hermite_values(3 * highest, x)]
+    corrections = [graded_value(grade, scaled, images) for grade in range(1, highest + 1)]
     below = sum(corrections[:order])
-    tail = mills_moments(abs(x), 1)[0] + (below if x > 0 else -below)
+    next_terms = sum(abs(c) for c in corrections[order:])
+    signed = below if x > 0 else -below
+    tail = mills_moments(abs(x), 1)[0] + signed
     log_front = law.cgf(tilt) - tilt * epsilon - 0.5 * x * x
-    return _Side(x, root, log_front, tail, sum(abs(c) for c in corrections[order:]))
+    return _Side(x, root, log_front, tail, next_terms)
 
 
 def standardised_exponent(law: SumLaw, saddle: Saddle, order: int) -> list[float]:
