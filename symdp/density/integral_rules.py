@@ -8,6 +8,7 @@ closed form is believed only after it was compared with a numerical integral.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
 
 import sympy as sp
 from sympy.simplify.fu import TR8
@@ -140,9 +141,11 @@ def _frequency_and_phase(wave: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, sp.Expr]
 
 def _wave_under_a_gaussian(a: sp.Expr, rate: sp.Expr, omega: sp.Expr, phase: sp.Expr) -> sp.Expr:
     """∫ exp(−ax² + αx) cos(ωx + φ) over the line."""
-    exponent = tidy.factor((rate**2 - omega**2) / (4 * a))
+    squares = rate**2 - omega**2
+    exponent = tidy.factor(squares / (4 * a))
     turn = rate * omega / (2 * a) + phase
-    return sp.sqrt(sp.pi / a) * sp.exp(exponent) * sp.cos(turn)
+    peak = sp.sqrt(sp.pi / a) * sp.exp(exponent)
+    return peak * sp.cos(turn)
 
 
 def _wave_between(integrand: Integrand, rate: sp.Expr, omega: sp.Expr, phase: sp.Expr) -> sp.Expr:
@@ -153,7 +156,8 @@ def _wave_between(integrand: Integrand, rate: sp.Expr, omega: sp.Expr, phase: sp
             continue
         angle = sp.expand(omega * end + phase)
         slope = rate * sp.cos(angle) + omega * sp.sin(angle)
-        area += sign * sp.exp(sp.expand(rate * end)) * slope
+        exponent = sp.expand(rate * end)
+        area += sign * sp.exp(exponent) * slope
     return area / (rate**2 + omega**2)
 
 
@@ -213,17 +217,20 @@ def bessel(integrand: Integrand) -> sp.Expr | None:
 
 def _second_kind(order: sp.Expr, argument: sp.Expr) -> sp.Expr:
     """K_ν(z), elementary for ν = ±1/2, ±3/2, … by K_{n+1/2}(z) = √(π/2z) e^{−z} Σ …."""
+    size = order
     if order.could_extract_minus_sign():
-        order = -order
-    is_half_of_odd = order.is_Rational and order.q == 2
-    if not is_half_of_odd or order.p >= 2 * _MOST_WRITTEN:
-        return sp.besselk(order, argument)
-    n = int(order - sp.S.Half)
+        size = -order
+    is_half_of_odd = size.is_Rational and size.q == 2
+    if not is_half_of_odd or size.p >= 2 * _MOST_WRITTEN:
+        return sp.besselk(size, argument)
+    n = int(size - sp.S.Half)
+    twice = 2 * argument
     terms = []
     for j in range(n + 1):
         ways = sp.binomial(n + j, j) * sp.ff(n, j)
-        terms.append(ways / (2 * argument) ** j)
-    decay = sp.sqrt(sp.pi / 2) / sp.sqrt(argument) * sp.exp(-argument)
+        terms.append(ways / twice**j)
+    root = sp.sqrt(sp.pi / 2) / sp.sqrt(argument)
+    decay = root * sp.exp(-argument)
     return decay * sp.Add(*terms)
 
 
@@ -293,18 +300,20 @@ def beta(integrand: Integrand) -> sp.Expr | None:
         whole = sp.beta(a, -power - a).rewrite(sp.gamma)
         return c ** (power + a) * d ** (-a) * whole / scale
     (c, d, first), (e, f, second) = factors
-    ratio = sp.powsimp(sp.expand(f * c / (e * d)))
+    cross_ratio = f * c / (e * d)
+    ratio = sp.powsimp(sp.expand(cross_ratio))
     front = c**first * e**second * (d / c) ** (-a) / scale
     total = sp.expand(-first - second)
     if a == 1 and total == 2:
+        order = first + 1
         rise = ratio ** (-first - 1) - 1
-        return front * rise / ((first + 1) * (1 - ratio))
+        return front * rise / (order * (1 - ratio))
     if (a, total) == (sp.S.Half, sp.S.One):
         # ₂F₁(−s, ½; 1; 1 − r) is a Legendre function, symmetric under r → 1/r.
         root = sp.sqrt(ratio)
         balanced = root**second * sp.pi
-        middle = (root + 1 / root) / 2
-        return front * balanced * sp.legendre(second, tidy.simplify(middle))
+        middle = tidy.simplify((root + 1 / root) / 2)
+        return front * balanced * sp.legendre(second, middle)
     whole = sp.gamma(a) * sp.gamma(total - a) / sp.gamma(total)
     series = sp.hyper((-second, a), (total,), 1 - ratio)
     return front * whole * series
@@ -457,19 +466,22 @@ def _gamma_from_zero(integrand: Integrand, rate: sp.Expr) -> sp.Expr | None:
 def _beta_between_zeros(integrand: Integrand) -> sp.Expr | None:
     """∫ |x − r|^p |x − s|^q from r to s."""
     x = integrand.x
+    lower = integrand.lower
+    upper = integrand.upper
     (first, p), (second, q) = integrand.form.moving_logs.items()
-    if sp.expand(first.subs(x, integrand.lower)) != 0:
+    if sp.expand(first.subs(x, lower)) != 0:
         (first, p), (second, q) = (second, q), (first, p)
-    at_lower = sp.expand(first.subs(x, integrand.lower))
-    at_upper = sp.expand(second.subs(x, integrand.upper))
+    at_lower = sp.expand(first.subs(x, lower))
+    at_upper = sp.expand(second.subs(x, upper))
     if at_lower != 0 or at_upper != 0:
         return None
     first_slope = abs(sp.diff(first, x))
     second_slope = abs(sp.diff(second, x))
     slopes = first_slope**p * second_slope**q
-    whole = sp.gamma(p + 1) * sp.gamma(q + 1) / sp.gamma(p + q + 2)
-    width = integrand.upper - integrand.lower
-    return slopes * whole * width ** (p + q + 1)
+    gammas = sp.gamma(p + 1) * sp.gamma(q + 1)
+    whole = gammas / sp.gamma(p + q + 2)
+    order = p + q + 1
+    return slopes * whole * (upper - lower) ** order
 
 
 def two_powers(integrand: Integrand) -> sp.Expr | None:
@@ -581,13 +593,16 @@ def inverse_sine(integrand: Integrand) -> sp.Expr | None:
     if not _is_quadratic(base, x):
         return None
     a, b, c = sp.Poly(base, x).all_coeffs()
-    square = tidy.factor(tidy.cancel((b**2 - 4 * a * c) / (4 * a**2)))
+    discriminant = b**2 - 4 * a * c
+    square = tidy.factor(tidy.cancel(discriminant / (4 * a**2)))
     if sign_of(a) != -1 or sign_of(square) != 1:
         return None
+    radius = sp.sqrt(square)
     angles = []
     for end in (integrand.upper, integrand.lower):
         from_centre = end + b / (2 * a)
-        angles.append(sp.asin(tidy.cancel(from_centre / sp.sqrt(square))))
+        sine = tidy.cancel(from_centre / radius)
+        angles.append(sp.asin(sine))
     at_upper, at_lower = angles
     return (at_upper - at_lower) / sp.sqrt(-a)
 
@@ -607,47 +622,65 @@ def quadratics(integrand: Integrand) -> sp.Expr | None:
     ₃F₂(a, b, ν−½; ν/2, (ν+1)/2; −((m₁−m₂)/2g)²) where g₁ = g₂, and ₂F₁(ν−½, a; ν; 1 − g₁²/g₂²)
     where m₁ = m₂.
     """
-    x = integrand.x
     logs = integrand.form.moving_logs
     if integrand.form.smooth or not integrand.is_line or len(logs) not in (1, 2):
         return None
-    monic = []
+    squares = []
     for base, power in logs.items():
-        if not _is_quadratic(base, x):
+        square = _completed_square(base, power, integrand.x)
+        if square is None:
             return None
-        a, b, c = sp.Poly(base, x).all_coeffs()
-        square = tidy.factor(tidy.cancel((4 * a * c - b**2) / (4 * a**2)))
-        if sign_of(square) != 1 or sign_of(a) != 1:
-            return None
-        monic.append((a, -b / (2 * a), square, power))
-    (a, m, first_square, first) = monic[0]
-    (c, n, square, second) = monic[-1]
-    g = sp.sqrt(first_square)
-    h = sp.sqrt(square)
-    total = -first
-    if len(monic) > 1:
-        total = tidy.factor(sp.expand(-first - second))
-    gammas = sp.gamma(total - sp.S.Half) / sp.gamma(total)
+        squares.append(square)
+    first = squares[0]
+    second = squares[-1]
+    g = sp.sqrt(first.height)
+    h = sp.sqrt(second.height)
+    total = -first.power
+    if len(squares) > 1:
+        total = tidy.factor(sp.expand(-first.power - second.power))
+    half_below = total - sp.S.Half
+    gammas = sp.gamma(half_below) / sp.gamma(total)
     whole = sp.sqrt(sp.pi) * gammas * h ** (1 - 2 * total)
-    if len(monic) == 1:
-        return a**first * whole
-    scale = a**first * c**second
-    apart = m - n
+    if len(squares) == 1:
+        return first.scale**first.power * whole
+    scale = first.scale**first.power * second.scale**second.power
+    apart = first.centre - second.centre
     if total == 1:
-        squares = apart**2 + (g - h) ** 2
-        argument = tidy.factor(tidy.cancel(squares / (-4 * g * h)))
-        front = sp.pi * scale * g**first * h**second
-        return front * hypergeometric((1 + second, -second), (1,), argument)
-    if tidy.vanishes(sp.expand(first_square - square)):
-        argument = -tidy.factor(tidy.cancel(apart**2 / (4 * square)))
-        above = (-first, -second, total - sp.S.Half)
+        distances = apart**2 + (g - h) ** 2
+        argument = tidy.factor(tidy.cancel(distances / (-4 * g * h)))
+        front = sp.pi * scale * g**first.power * h**second.power
+        legendre = hypergeometric((1 + second.power, -second.power), (1,), argument)
+        return front * legendre
+    if tidy.vanishes(sp.expand(first.height - second.height)):
+        argument = -tidy.factor(tidy.cancel(apart**2 / (4 * second.height)))
+        above = (-first.power, -second.power, half_below)
         below = (total / 2, (total + 1) / 2)
         return scale * whole * hypergeometric(above, below, argument)
     if tidy.vanishes(sp.expand(apart)):
-        argument = 1 - tidy.factor(tidy.cancel(first_square / square))
-        series = hypergeometric((total - sp.S.Half, -first), (total,), argument)
+        argument = 1 - tidy.factor(tidy.cancel(first.height / second.height))
+        series = hypergeometric((half_below, -first.power), (total,), argument)
         return scale * whole * series
     return None
+
+
+class _CompletedSquare(NamedTuple):
+    """(scale ((x − centre)² + height))^power."""
+
+    scale: sp.Expr
+    centre: sp.Expr
+    height: sp.Expr
+    power: sp.Expr
+
+
+def _completed_square(base: sp.Expr, power: sp.Expr, x: sp.Symbol) -> _CompletedSquare | None:
+    """Return a quadratic without real zero about its centre, None for anything else."""
+    if not _is_quadratic(base, x):
+        return None
+    a, b, c = sp.Poly(base, x).all_coeffs()
+    height = tidy.factor(tidy.cancel((4 * a * c - b**2) / (4 * a**2)))
+    if sign_of(height) != 1 or sign_of(a) != 1:
+        return None
+    return _CompletedSquare(a, -b / (2 * a), height, power)
 
 
 def hypergeometric(above: Sequence[sp.Expr], below: Sequence[sp.Expr], z: sp.Expr) -> sp.Expr:
@@ -657,18 +690,18 @@ def hypergeometric(above: Sequence[sp.Expr], below: Sequence[sp.Expr], z: sp.Exp
     """
     uppers = [tidy.factor(sp.expand(parameter)) for parameter in above]
     lowers = [tidy.factor(sp.expand(parameter)) for parameter in below]
-    for parameter in [parameter for parameter in lowers if parameter in uppers]:
+    shared = [parameter for parameter in lowers if parameter in uppers]
+    for parameter in shared:
         uppers.remove(parameter)
         lowers.remove(parameter)
-    integers = [parameter for parameter in uppers if parameter.is_Integer]
-    last_terms = [-parameter for parameter in integers if -_MOST_TERMS <= parameter <= 0]
-    has_poles = any(parameter.is_Integer and parameter <= 0 for parameter in lowers)
-    if last_terms and not has_poles:
+    last = _last_term(uppers, lowers)
+    if last is not None:
         terms = []
-        for k in range(int(min(last_terms)) + 1):
+        for k in range(last + 1):
             rising = sp.Mul(*(sp.rf(parameter, k) for parameter in uppers))
             divisor = sp.Mul(*(sp.rf(parameter, k) for parameter in lowers))
-            terms.append(rising / divisor * z**k / sp.factorial(k))
+            power = z**k / sp.factorial(k)
+            terms.append(rising / divisor * power)
         return sp.Add(*terms)
     if len(uppers) == 1 and not lowers:
         return (1 - z) ** -uppers[0]
@@ -676,6 +709,18 @@ def hypergeometric(above: Sequence[sp.Expr], below: Sequence[sp.Expr], z: sp.Exp
         negative = min(uppers, key=lambda parameter: not parameter.could_extract_minus_sign())
         return sp.legendre(-negative, tidy.factor(1 - 2 * z))
     return sp.hyper(uppers, lowers, z)
+
+
+def _last_term(uppers: Sequence[sp.Expr], lowers: Sequence[sp.Expr]) -> int | None:
+    """Return the number of the last term of a pFq that ends soon, None of another one."""
+    lasts = []
+    for parameter in uppers:
+        if parameter.is_Integer and -_MOST_TERMS <= parameter <= 0:
+            lasts.append(int(-parameter))
+    has_poles = any(parameter.is_Integer and parameter <= 0 for parameter in lowers)
+    if has_poles:
+        return None
+    return min(lasts, default=None)
 
 
 def circle(integrand: Integrand) -> sp.Expr | None:
@@ -687,7 +732,7 @@ def circle(integrand: Integrand) -> sp.Expr | None:
         return None
     exponent = sp.Add(*(c * m for m, c in form.smooth.items()))
     total = sp.expand(sp.expand_trig(exponent))
-    waves_of_x = {wave for wave in total.atoms(sp.cos, sp.sin) if x in wave.free_symbols}
+    waves_of_x = [wave for wave in total.atoms(sp.cos, sp.sin) if x in wave.free_symbols]
     rates = {tidy.cancel(wave.args[0] / x) for wave in waves_of_x}
     if len(rates) != 1:
         return None
@@ -698,9 +743,10 @@ def circle(integrand: Integrand) -> sp.Expr | None:
     cosine = sp.cos(rate * x)
     sine = sp.sin(rate * x)
     even, odd = (sp.expand(total.coeff(wave)) for wave in (cosine, sine))
-    if sp.expand(total - even * cosine - odd * sine) != 0:
+    remaining = total - even * cosine - odd * sine
+    if sp.expand(remaining) != 0:
         return None
-    if x in (even.free_symbols | odd.free_symbols):
+    if x in even.free_symbols or x in odd.free_symbols:
         return None
     expanded = sp.expand(even**2 + odd**2)
     square = tidy.factor(tidy.bounded(sp.trigsimp, expanded))

@@ -186,12 +186,14 @@ def _leaves(density: sp.Expr, x: sp.Symbol) -> list[sp.Expr]:
     terms: Iterable[sp.Expr] = ()
     if isinstance(density, sp.Add):
         terms = density.args
-    if isinstance(density, sp.Mul):
+    elif isinstance(density, sp.Mul):
         sums = [f for f in density.args if isinstance(f, sp.Add) and x in f.free_symbols]
-        if len(sums) == 1 and not sums[0].is_polynomial(x):
-            factors = [factor for factor in density.args if factor is not sums[0]]
-            others = sp.Mul(*factors)
-            terms = [others * term for term in sums[0].args]
+        if len(sums) == 1:
+            (only,) = sums
+            factors = [factor for factor in density.args if factor is not only]
+            if not only.is_polynomial(x):
+                others = sp.Mul(*factors)
+                terms = [others * term for term in only.args]
     leaves: list[sp.Expr] = []
     for term in terms:
         leaves += _leaves(term, x)

@@ -167,21 +167,25 @@ def exponential_polynomial(
     moving_parts = []
     scales = []
     for coefficient, exponent in terms:
-        constant, moving = sp.expand(exponent).as_independent(x, as_Add=True)
+        expanded_exponent = sp.expand(exponent)
+        constant, moving = expanded_exponent.as_independent(x, as_Add=True)
         moving_parts.append(moving)
         scales.append(coefficient * sp.exp(constant))
     reference = next((moving for moving in moving_parts if moving != 0), None)
     if reference is None:
         return None
-    ratios = [_ratio(moving, reference, x) for moving in moving_parts]
-    if not all(ratio.is_Rational for ratio in ratios):
-        return None
+    ratios = []
+    for moving in moving_parts:
+        ratio = _ratio(moving, reference, x)
+        if not ratio.is_Rational:
+            return None
+        ratios.append(ratio)
     denominator = sp.ilcm(*(ratio.q for ratio in ratios), 1)
     wholes = [int(ratio * denominator) for ratio in ratios]
     divisor = int(sp.igcd(*wholes, 0)) or 1
     powers = [whole // divisor for whole in wholes]
     generator = sp.expand(reference * divisor / denominator)
-    if all(power <= 0 for power in powers):
+    if max(powers) <= 0:
         powers = [-power for power in powers]
         generator = sp.expand(-generator)
     if min(powers) < 0:
@@ -570,7 +574,8 @@ def _without_turns(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
         return isinstance(node, waves) and x in node.free_symbols
 
     def reduced_wave(wave: sp.Expr) -> sp.Expr:
-        terms = sp.Add.make_args(expanded(wave.args[0], x))
+        angle = expanded(wave.args[0], x)
+        terms = sp.Add.make_args(angle)
         fixed_terms = [term for term in terms if not term.has(x)]
         quarters = [tidy.cancel(2 * term / sp.pi) for term in fixed_terms]
         if not any(count.is_integer for count in quarters):
@@ -578,8 +583,11 @@ def _without_turns(expression: sp.Expr, x: sp.Symbol) -> sp.Expr:
         period = 2 * sp.pi
         if isinstance(wave, sp.tan | sp.cot):
             period = sp.pi
-        turns = [term for term in fixed_terms if tidy.cancel(term / period).is_integer]
-        remaining_terms = [term for term in terms if term not in turns]
+        remaining_terms = []
+        for term in terms:
+            is_turn = term in fixed_terms and tidy.cancel(term / period).is_integer
+            if not is_turn:
+                remaining_terms.append(term)
         return wave.func(sp.Add(*remaining_terms))
 
     return expression.replace(is_wave, reduced_wave)

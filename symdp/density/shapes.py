@@ -279,16 +279,18 @@ def _is_concave_in_the_logarithm(f: sp.Expr, x: sp.Symbol, support: Support) -> 
     if f.has(sp.Abs, sp.Max, sp.Min, *_JUMPING):
         return False
     u = sp.Symbol("u", real=True)
-    written = sp.expand_power_exp(f.subs(x, support.lower + sp.exp(u)))
-    return Curvature(u, -sp.oo, sp.oo).log_bend(written) in (0, -1)
+    substituted = f.subs(x, support.lower + sp.exp(u))
+    written = sp.expand_power_exp(substituted)
+    line = Curvature(u, -sp.oo, sp.oo)
+    return line.log_bend(written) in (0, -1)
 
 
 def _starts(f: sp.Expr, x: sp.Symbol, support: Support) -> list[sp.Expr]:
     """Return points of the support from which f may fall: its ends, kinks and zeros of terms."""
     starts = [end for end in (support.lower, support.upper) if not end.is_infinite]
     for zero in [sp.S.Zero, *_zeros_of_lines(f, x)]:
-        inside = [sign_of(zero - end) for end in starts[:2]]
-        if zero not in starts and None not in inside:
+        sides = [sign_of(zero - start) for start in starts[:2]]
+        if zero not in starts and None not in sides:
             starts.append(zero)
     return starts[:_MOST_CENTRES]
 

@@ -196,18 +196,23 @@ def _by_derivative(loss: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) 
     """Cut at the zeros of the derivative."""
     derivative = slope_numerator(loss, x)
     turning = known_roots(derivative, x, lower, upper)
-    ordered = None if turning is None else _ordered(turning)
+    ordered = None
+    if turning is not None:
+        ordered = _ordered(turning)
     if ordered is None:
         return [(lower, upper, "unknown")]
     ends = [lower, *ordered, upper]
+    cuts = list(pairwise(ends))
     slope = sp.diff(loss, x)
-    slope_signs = (_sign_between(slope, x, cut, (lower, upper)) for cut in pairwise(ends))
-    alternates = _are_simple(derivative, x, len(ordered))
-    signs = _alternating(slope_signs, ends) if alternates else list(slope_signs)
-    return [
-        (low, high, NAMES[sign or None])
-        for (low, high), sign in zip(pairwise(ends), signs, strict=True)
-    ]
+    slope_signs = (_sign_between(slope, x, cut, (lower, upper)) for cut in cuts)
+    if _are_simple(derivative, x, len(ordered)):
+        signs = _alternating(slope_signs, ends)
+    else:
+        signs = list(slope_signs)
+    parts: list[_Part] = []
+    for (low, high), sign in zip(cuts, signs, strict=True):
+        parts.append((low, high, NAMES[sign or None]))
+    return parts
 
 
 def _are_simple(derivative: sp.Expr, x: sp.Symbol, roots: int) -> bool:
@@ -292,16 +297,13 @@ def slope_numerator(loss: sp.Expr, x: sp.Symbol) -> sp.Expr:
     if sp.count_ops(slope) > _LONG:
         return slope  # expanding it would take longer than its zeros are worth
     numerator, _ = sp.fraction(tidy.together(slope))
-    expanded = sp.powsimp(sp.expand(numerator, log=False), combine="exp")
-    expanded = expanded.xreplace(
-        {node: sp.exp(sp.expand(node.args[0])) for node in expanded.atoms(sp.exp)}
-    )
-    merged = sp.expand(expanded, power_exp=False, log=False)
+    written_out = sp.powsimp(sp.expand(numerator, log=False), combine="exp")
+    rules = {node: sp.exp(sp.expand(node.args[0])) for node in written_out.atoms(sp.exp)}
+    merged = sp.expand(written_out.xreplace(rules), power_exp=False, log=False)
     if merged.is_polynomial(x):
         merged = tidy.factor(merged)
     if merged.has(sp.sin, sp.cos):  # where squares of both add up, few zeros are left
-        return sp.Mul(
-            *(_less_waves(factor) for factor in sp.Mul.make_args(tidy.bounded(sp.factor, merged)))
-        )
+        factors = sp.Mul.make_args(tidy.bounded(sp.factor, merged))
+        return sp.Mul(*map(_less_waves, factors))
     _, primitive = sp.factor_terms(merged).as_independent(x, as_Add=False)
     return sp.expand(primitive, power_exp=False, log=False)
