@@ -61,6 +61,8 @@ MOST_NODES_A_LINE = 6.55
 MOST_PARALLEL = 3.5
 MOST_CONDITIONAL = 20.6
 MOST_EMPTY_NAMES = 108  # names that are stored and do not say what they hold
+MOST_NODES_A_FUNCTION = 12.0  # on each of its lines
+SHORT_FUNCTION = 8  # lines, from which on that is counted
 MOST_HOMES = 3  # files that a private name may stand in, for functions and classes of their own
 EMPTY_NAMES = {"found", "own", "one", "place", "known", "told", "held", "made", "said", "some"}
 EMPTY_NAMES |= {"here", "each", "rest", "given", "asked", "got", "thing"}
@@ -195,6 +197,23 @@ def test_a_line_says_one_thing():
     }
     for what, (number, most) in budgets.items():
         assert number <= most, f"{what}: {number:.2f}, {most} are the most"
+
+
+def test_no_function_is_dense():
+    """Where a function has many syntax nodes on each line, values in it have no names."""
+    kinds = (ast.expr, ast.stmt, ast.arg, ast.keyword, ast.comprehension)
+    dense = {}
+    for path in FILES:
+        code = lines_of_code(path)
+        for function in nodes_of(path):
+            if not isinstance(function, ast.FunctionDef):
+                continue
+            assert function.end_lineno is not None
+            lines = sum(function.lineno <= line <= function.end_lineno for line in code)
+            nodes = sum(isinstance(node, kinds) for node in ast.walk(function))
+            if lines >= SHORT_FUNCTION and nodes > MOST_NODES_A_FUNCTION * lines:
+                dense[f"{name_of(path)}: {function.name}"] = round(nodes / lines, 1)
+    assert dense == {}
 
 
 def test_a_private_name_says_what_it_is():

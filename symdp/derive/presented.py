@@ -77,9 +77,13 @@ def equal_in_numbers(first: sp.Expr, second: sp.Expr) -> bool:
 def _complex_value(form: sp.Expr, values: dict[sp.Symbol, sp.Rational]) -> mpmath.mpc | None:
     plain = form.replace(NORMAL, lambda z: (1 + sp.erf(z / sp.sqrt(2))) / 2)
     for named in plain.atoms(sp.core.function.AppliedUndef):  # any function serves for a comparison
-        places = (sp.cos(k * argument) for k, argument in enumerate(named.args, start=1))
-        plain = plain.xreplace({named: 2 * len(named.args) + sp.Add(*places)})
-    parts = plain.evalf(_DIGITS, subs=values, maxn=300).as_real_imag()
+        waves = []
+        for k, argument in enumerate(named.args, start=1):
+            waves.append(sp.cos(k * argument))
+        above_zero = 2 * len(waves) + sp.Add(*waves)
+        plain = plain.xreplace({named: above_zero})
+    number = plain.evalf(_DIGITS, subs=values, maxn=300)
+    parts = number.as_real_imag()
     if all(part.is_Number for part in parts):
         return mpmath.mpc(*map(str, parts))
     return None

@@ -73,8 +73,11 @@ class CGFBySign:
         alpha, beta = self.arguments[:2]
         _, low, high = self.integral.limits[0]
         root = sp.sqrt(2 * alpha)
-        above, below = (NORMAL((2 * alpha * end - beta) / root) for end in (high, low))
-        first = sp.sqrt(sp.pi) / sp.sqrt(alpha) * sp.exp(beta**2 / (4 * alpha)) * (above - below)
+        above = NORMAL((2 * alpha * high - beta) / root)
+        below = NORMAL((2 * alpha * low - beta) / root)
+        peak = sp.exp(beta**2 / (4 * alpha))
+        whole = sp.sqrt(sp.pi) / sp.sqrt(alpha) * peak
+        first = whole * (above - below)
         others = self.definition.args[1:]
         return sp.Piecewise((first, alpha > 0), *others, evaluate=False)
 

@@ -181,8 +181,10 @@ def _is_wide(coefficients: Sequence[acb], exponents: Sequence[acb]) -> bool:
     """Whether all are real, so much so that balls around exponentials may hold 0."""
     if not any(a.real.rad() > _WIDE for a in exponents):
         return False
-    are_real = all(a.imag.is_zero() and a.is_finite() for a in exponents)
-    return are_real and all(c.imag.is_zero() and c.real > 0 for c in coefficients)
+    for exponent in exponents:
+        if not exponent.imag.is_zero() or not exponent.is_finite():
+            return False
+    return all(c.imag.is_zero() and c.real > 0 for c in coefficients)
 
 
 def _around_largest(
