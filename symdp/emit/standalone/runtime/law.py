@@ -311,29 +311,31 @@ def measured(law: Law, piece: float, a: Vector, b: Vector, peaks: Vector) -> Pan
     density = height(piece, x, law.c, law.side, 0.0)
     loss = law.side * loss_at(piece, x, law.c)
     # far out a loss may be beyond the doubles that it is a ratio of
-    density = where((absolute(loss) >= 0.0) | (density > peaks[0] + UNSEEN), density, -INFINITY)
+    counts = (absolute(loss) >= 0.0) | (density > peaks[0] + UNSEEN)
+    density = where(counts, density, -INFINITY)
+    within = density > -INFINITY
     weight = half * tiled(WEIGHTS, number)
     panels.density = density
     panels.loss = loss
     panels.weight = weight
     if law.fine > 0.0 and size(peaks) > 1:  # a grid is of one tilt
-        seen = where(density > -INFINITY, density + law.tilt * loss, -INFINITY)
-        panels.low = sums_of(weight * exp(seen - peaks[0]), GAUSS)
+        tilted = where(within, density + law.tilt * loss, -INFINITY)
+        panels.low = sums_of(weight * exp(tilted - peaks[0]), GAUSS)
     else:
         panels.low = sums_of(weight * exp(density - peaks[0]), GAUSS)
     panels.middle = panels.low
     panels.high = panels.low
     if law.fine == 0.0 and size(peaks) > 1:
-        seen = where(density > -INFINITY, density + 0.5 * law.reach * loss, -INFINITY)
-        panels.middle = sums_of(weight * exp(seen - peaks[1]), GAUSS)
-        seen = where(density > -INFINITY, density + law.reach * loss, -INFINITY)
-        panels.high = sums_of(weight * exp(seen - peaks[2]), GAUSS)
-    seen = where(density > -INFINITY, absolute(density) + law.reach * absolute(loss), 0.0)
-    panels.noise = largest_of(seen, GAUSS)
-    losses_seen = where(density > -INFINITY, loss, -INFINITY)
-    most = largest_of(losses_seen, GAUSS)
-    losses_seen = where(density > -INFINITY, -loss, -INFINITY)
-    least = -largest_of(losses_seen, GAUSS)
+        tilted = where(within, density + 0.5 * law.reach * loss, -INFINITY)
+        panels.middle = sums_of(weight * exp(tilted - peaks[1]), GAUSS)
+        tilted = where(within, density + law.reach * loss, -INFINITY)
+        panels.high = sums_of(weight * exp(tilted - peaks[2]), GAUSS)
+    terms = where(within, absolute(density) + law.reach * absolute(loss), 0.0)
+    panels.noise = largest_of(terms, GAUSS)
+    losses = where(within, loss, -INFINITY)
+    most = largest_of(losses, GAUSS)
+    losses = where(within, -loss, -INFINITY)
+    least = -largest_of(losses, GAUSS)
     turn = where(most > least, most - least, 0.0)
     margin = 0.1 * turn
     passes = (least - margin < law.edge) & (law.edge < most + margin)
@@ -358,9 +360,36 @@ def add_nodes(law: Law, loss: Vector, log_weight: Vector, flat: float) -> float:
     return size(law.loss)
 
 
+def peaks_of(law: Law, piece: float, x: Vector, plain: float, is_lost: float) -> Vector:
+    """Return the log of the largest density at places, and at two tilts where a loss is finite."""
+    if is_lost > 0.0:
+        return filled(1, plain)
+    if law.fine > 0.0:  # a grid is of one tilt
+        top = largest(height(piece, x, law.c, law.side, law.tilt))
+        return filled(3, top)
+    half = largest(height(piece, x, law.c, law.side, 0.5 * law.reach))
+    top = largest(height(piece, x, law.c, law.side, law.reach))
+    tilted = joined(filled(1, half), filled(1, top))
+    return joined(filled(1, plain), tilted)
+
+
+def turns_far(law: Law, piece: float, left: Panels, right: Panels, share: Vector) -> Vector:
+    """Return which panels have a loss that turns, or passes the edge, too far for their share."""
+    turn = maximum(left.turn, right.turn)
+    turns = share * maximum(left.cut, right.cut) > 1e-3 * NEGLIGIBLE
+    if FLAT[piece] > 0.0:
+        return turns
+    turns = turns | ((share > NEGLIGIBLE) & (turn * law.frequency > MOST_TURN))
+    turns = turns | ((share > HEAVY / law.count) & (turn * law.outer > MOST_TURN))
+    if law.fine > 0.0:
+        turns = turns | ((share > BLURRED) & (turn > law.fine))
+    return turns
+
+
 def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float) -> float:
     """Add the nodes of a piece of the real line: panels are halved until they agree."""
-    places = outline(piece, law.c, law.side, 0.0 if is_lost > 0.0 else law.reach, low, high)
+    reach = 0.0 if is_lost > 0.0 else law.reach
+    places = outline(piece, law.c, law.side, reach, low, high)
     number = size(places) - 1
     if number < 1:
         fail("no mass is seen on a piece of the support")
@@ -370,16 +399,10 @@ def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float
     a = kept(a, wide)
     b = kept(b, wide)
     x = places_of(a, b)
-    peaks = filled(1, largest(height(piece, x, law.c, law.side, 0.0)))
-    if peaks[0] == -INFINITY:
+    plain = largest(height(piece, x, law.c, law.side, 0.0))
+    if plain == -INFINITY:
         return 0.0
-    if is_lost == 0.0:
-        top = largest(height(piece, x, law.c, law.side, 0.5 * law.reach))
-        peaks = joined(peaks, filled(1, top))
-        top = largest(height(piece, x, law.c, law.side, law.reach))
-        peaks = joined(peaks, filled(1, top))
-        if law.fine > 0.0:
-            peaks = filled(3, largest(height(piece, x, law.c, law.side, law.tilt)))
+    peaks = peaks_of(law, piece, x, plain, is_lost)
     whole = measured(law, piece, a, b, peaks)
     sums = joined(filled(1, total(whole.middle)), filled(1, total(whole.high)))
     sums = joined(filled(1, total(whole.low)), sums)
@@ -393,14 +416,7 @@ def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float
     if ends_left or ends_right:
         law.far = 1.0
         return 0.0
-    inner = 0.0
-    outer = 0.0
-    widest = INFINITY
-    if FLAT[piece] == 0.0:
-        inner = law.frequency
-        outer = law.outer
-    if FLAT[piece] == 0.0 and law.fine > 0.0:
-        widest = law.fine
+    flat = FLAT[piece]
     low_sum = whole.low
     middle_sum = whole.middle
     high_sum = whole.high
@@ -416,14 +432,10 @@ def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float
             law.far = 1.0
             return 0.0
         share = maximum(share_of(left, sums), share_of(right, sums))
-        turn = maximum(left.turn, right.turn)
-        turns = (share > NEGLIGIBLE) & (turn * inner > MOST_TURN)
-        turns = turns | ((share > HEAVY / law.count) & (turn * outer > MOST_TURN))
-        turns = turns | (share * maximum(left.cut, right.cut) > 1e-3 * NEGLIGIBLE)
-        turns = turns | ((share > BLURRED) & (turn > widest))
-        noise = minimum(ROUNDING * share * maximum(left.noise, right.noise), 0.1 * ROUGH)
+        noise = ROUNDING * share * maximum(left.noise, right.noise)
+        is_off = off > CLOSE + minimum(noise, 0.1 * ROUGH)
         wide = b - a > 2.0 * NARROW * (absolute(a) + absolute(b))
-        again = ((off > CLOSE + noise) | turns) & wide
+        again = (is_off | turns_far(law, piece, left, right, share)) & wide
         if depth == DEEPEST:
             again = again & (a > b)
         if largest(where(again, 0.0, off)) > ROUGH:
@@ -433,7 +445,6 @@ def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float
             return 0.0
         seen = where(again, 0.0, share) > 1e-3 * NEGLIGIBLE
         every = repeated(seen, GAUSS)
-        flat = FLAT[piece]
         log_weight = log(left.weight) + left.density
         add_nodes(law, kept(left.loss, every), kept(log_weight, every), flat)
         log_weight = log(right.weight) + right.density
