@@ -161,10 +161,14 @@ class IndividualFilter(Stateful):
         if mus.shape != (len(self),):
             raise InputError(f"mu of shape {mus.shape} for {len(self)} records: one each is needed")
         if mus.dtype.kind not in "fiu":  # texts and fractions
-            exact = [exactly(record_mu, "mu") for record_mu in mus.tolist()]
             most = _BEYOND * self._exact
-            units = [float(math.ceil(min(record_mu, most) * self._scale)) for record_mu in exact]
-            return np.asarray([double_up(record_mu) for record_mu in exact]), np.asarray(units)
+            doubles = []
+            whole_units = []
+            for record_mu in mus.tolist():
+                exact_mu = exactly(record_mu, "mu")
+                doubles.append(double_up(exact_mu))
+                whole_units.append(float(math.ceil(min(exact_mu, most) * self._scale)))
+            return np.asarray(doubles), np.asarray(whole_units)
         values = mus.astype(np.float64)
         wrong = ~(np.isfinite(values) & (values >= 0.0))
         if wrong.any():
@@ -174,11 +178,14 @@ class IndividualFilter(Stateful):
                 "are needed"
             )
         power = float(Fraction(10) ** self._decimals)
-        nearest = np.rint(np.minimum(values, _BEYOND * self.budget) * power)
+        most_double = _BEYOND * self.budget
+        nearest = np.rint(np.minimum(values, most_double) * power)
         # A double means the decimal that it prints; of up to 15 digits there is one for each.
-        decimal = (nearest / power == values) & (0 <= self._decimals <= _EXACT_POWER)
+        has_few_digits = 0 <= self._decimals <= _EXACT_POWER
+        is_decimal = (nearest / power == values) & has_few_digits
         above = np.where(values > 0.0, nearest + 2.0, 0.0)
-        return values, np.where(decimal, nearest, above) * self._per_unit
+        rounded_up = np.where(is_decimal, nearest, above)
+        return values, rounded_up * self._per_unit
 
     def _decide(self, mu: Array, units: Array) -> tuple[Array, Pair]:
         spent, spent_below = self._sums

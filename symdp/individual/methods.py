@@ -195,18 +195,22 @@ def distinct_rows(
     histories have one sum, every record counts as a history of its own.
     """
     records, kinds = counts.shape
-    weights = np.random.default_rng(_SEED).integers(1, 2**63, kinds + 1, dtype=np.uint64)
+    chance = np.random.default_rng(_SEED)
+    weights = chance.integers(1, 2**63, kinds + 1, dtype=np.uint64)
     sums = np.zeros(records, dtype=np.uint64)
     for kind in range(kinds):
-        sums += np.asarray(counts[:, kind]).astype(np.uint64) * weights[kind]
+        counts_of_kind = np.asarray(counts[:, kind]).astype(np.uint64)
+        sums += counts_of_kind * weights[kind]
     if epsilon is not None:
-        sums += np.ascontiguousarray(epsilon).view(np.uint64) * weights[kinds]
+        bits_of_epsilon = np.ascontiguousarray(epsilon).view(np.uint64)
+        sums += bits_of_epsilon * weights[kinds]
     _, first, which = np.unique(sums, return_index=True, return_inverse=True)
     for start in range(0, records, _ROWS):
         block = slice(start, start + _ROWS)
-        same = np.array_equal(counts[first[which[block]]], counts[block])
+        representatives = first[which[block]]
+        same = np.array_equal(counts[representatives], counts[block])
         if epsilon is not None:
-            same &= np.array_equal(epsilon[first[which[block]]], epsilon[block])
+            same &= np.array_equal(epsilon[representatives], epsilon[block])
         if not same:
             every = np.arange(records)
             return every, every
@@ -433,25 +437,27 @@ def gaussian_step(mechanism: Mechanism) -> tuple[float, float] | None:
     if mechanism.sampling is not None and mechanism.sampling.steps is not None:
         return None  # an allocation is no single step
     pair = mechanism.pair("remove")
-    line = (pair.support.lower, pair.support.upper) == (-sp.oo, sp.oo) and not pair.is_discrete
-    is_plain = not pair.alternatives and not pair.atoms
-    if not line or not is_plain or tuple(pair.q_weights) != (1, 0):
+    is_line = (pair.support.lower, pair.support.upper) == (-sp.oo, sp.oo)
+    is_plain = not pair.is_discrete and not pair.alternatives and not pair.atoms
+    if not is_line or not is_plain or tuple(pair.q_weights) != (1, 0):
         return None
     forms = []
     for density in pair.components:
-        log_density = sp.expand(sp.expand_log(sp.log(density), force=True))
-        form = log_density.as_poly(pair.variable)
+        logarithm = sp.expand_log(sp.log(density), force=True)
+        form = sp.expand(logarithm).as_poly(pair.variable)
         if form is None or form.degree() != 2 or form.free_symbols_in_domain:
             return None
         square, slope, height = form.all_coeffs()
-        mass = sp.exp(height - slope**2 / (4 * square)) * sp.sqrt(-sp.pi / square)
+        peak = sp.exp(height - slope**2 / (4 * square))
+        mass = peak * sp.sqrt(-sp.pi / square)
         if not (square < 0 and abs(float(mass) - 1.0) < _MASS):
             return None
         forms.append((square, slope))
-    (square, slope), (other, moved) = forms
-    if other != square or moved == slope:
+    (square, slope), (other_square, other_slope) = forms
+    if other_square != square or other_slope == slope:
         return None
-    return float(sp.sqrt(-2 * square) / abs(moved - slope)), float(pair.p_weights[1])
+    multiplier = sp.sqrt(-2 * square) / abs(other_slope - slope)
+    return float(multiplier), float(pair.p_weights[1])
 
 
 class _StepKinds:

@@ -123,16 +123,17 @@ def plancherel(
     reach: float = _REACH,
 ) -> Array:
     """Return ε, or log δ, of every record by the Fourier sum; nan where it drowns in rounding."""
+    half = points // 2
     spacing = 2.0 * reach / points
-    grid = np.arange(-(points // 2), points - points // 2, dtype=np.float64) * spacing
-    spectra = np.zeros((noise.size, points // 2 + 1), dtype=np.complex128)
+    grid = np.arange(-half, points - half, dtype=np.float64) * spacing
+    spectra = np.zeros((noise.size, half + 1), dtype=np.complex128)
     used = np.asarray(counts.any(axis=0)) & np.isfinite(noise) & (rate > 0.0)
+    removes = question.direction == "remove"
     for b in np.flatnonzero(used):
-        density = _loss_density(
-            grid, float(noise[b]), float(rate[b]), question.direction == "remove"
-        )
+        density = _loss_density(grid, float(noise[b]), float(rate[b]), removes)
         # the half swap puts loss 0 at index 0
-        spectrum = np.fft.rfft(np.fft.ifftshift(spacing * density))
+        swapped = np.fft.ifftshift(spacing * density)
+        spectrum = np.fft.rfft(swapped)
         with np.errstate(divide="ignore"):
             spectra[b] = np.log(np.where(spectrum == 0.0, 1e-300, spectrum))
     result = np.empty(counts.shape[0])
@@ -140,8 +141,10 @@ def plancherel(
         row = np.asarray(counts[i], dtype=np.float64)
         product = np.exp(row[used] @ spectra[used])
         if question.log_delta is None:
-            payoff = np.maximum(-np.expm1(np.minimum(question.epsilon[i] - grid, 0.0)), 0.0)
-            result[i] = _inner(np.fft.rfft(np.fft.ifftshift(payoff)), product, points)
+            below = np.minimum(question.epsilon[i] - grid, 0.0)
+            payoff = np.maximum(-np.expm1(below), 0.0)
+            payoff_spectrum = np.fft.rfft(np.fft.ifftshift(payoff))
+            result[i] = _inner(payoff_spectrum, product, points)
         else:
             masses: Array = np.fft.fftshift(np.fft.irfft(product, points))
             result[i] = _epsilon(grid, masses, math.exp(question.log_delta))

@@ -197,12 +197,15 @@ def _of_exponential_length(
         bessel_low = sp.besselk(low, a)
         bessel_high = sp.besselk(high, a)
     inside = 1 - x**2
-    body = inside * bessel_low + sp.expand((d - 1) / a * bessel_high)
+    second = sp.expand((d - 1) / a * bessel_high)
+    body = inside * bessel_low + second
     body *= inside ** ((d - 3) / 2)
-    scale = sp.powsimp(a ** (d / 2 + 1) * common) / ((d - 1) * sp.sqrt(sp.pi) * 2**low)
-    body *= scale / sp.gamma((d - 1) / 2)
-    laws = Laws(body * sp.exp(a * x), body * sp.exp(-a * x))
-    return laws, x, Support("interval", sp.Integer(-1), _ONE)
+    front = sp.powsimp(a ** (d / 2 + 1) * common)
+    divisor = (d - 1) * sp.sqrt(sp.pi) * 2**low
+    body *= front / divisor / sp.gamma((d - 1) / 2)
+    p = body * sp.exp(a * x)
+    q = body * sp.exp(-a * x)
+    return Laws(p, q), x, Support("interval", sp.Integer(-1), _ONE)
 
 
 def is_on_vectors(mechanism: MechanismRecord) -> bool:
