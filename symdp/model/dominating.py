@@ -121,9 +121,10 @@ def dominating_pair(
         line = _on_a_line(source.on(size), variable)
         if line is None:
             raise InputError(
-                "its outputs are vectors, and of this density no pair on a line is known, as it is "
-                "where -log g is r or r**2 times a constant; ask for ε, δ, a curve, a calibration "
-                "or the trade-off function; symdp.derive shows its loss at two distances"
+                "its outputs are vectors, and of this density no pair on a line is known, which a "
+                "proof needs, as it is where -log g is r or r**2 times a constant; ask for ε, δ, a "
+                "curve, a calibration or the trade-off function; where -log g rises by at most c "
+                "over the sensitivity, randomized_response at epsilon_0 = c proves an upper end"
             )
         return dominating_pair(*line, sampling, ADD_REMOVE)
     if isinstance(source, MassNoise) and relation == SUBSTITUTION:
