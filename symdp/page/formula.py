@@ -169,7 +169,9 @@ def _common_denominator(e: sp.Add) -> sp.Integer:
     denominators = set()
     for term in e.args:
         factor, others = term.as_coeff_Mul()
-        if not factor.is_Rational or sp.fraction(others)[1] != 1:
+        powers = (part.as_base_exp() for part in sp.Mul.make_args(others))
+        is_quotient = any(base != sp.E and power.is_negative for base, power in powers)
+        if not factor.is_Rational or is_quotient:
             return sp.S.One
         denominators.add(factor.q)
     if len(denominators) > 1 or all(term.could_extract_minus_sign() for term in e.args):

@@ -18,12 +18,12 @@ from symdp.page.node import (
     broken,
     is_wide,
     measure,
+    text,
 )
 
 _LEVELS = {2: "subsection*", 3: "subsection*", 4: "subsubsection*"}  # an author's numbers stay
 _LETTERS = {letter: f"\\{word}" for letter, word in GREEK_NAMES.items()} | {
     "ε": r"\varepsilon", "φ": r"\varphi", "∞": r"\infty", "Φ̄": r"\bar{\Phi}", "ℓ": r"\ell",
-    "ℤ": r"\mathbf{Z}",
 }  # fmt: skip
 _FUNCTIONS = {
     "log", "exp", "inf", "sup", "min", "max", "sinh", "cosh", "tanh", "coth", "sin", "cos",
@@ -33,7 +33,7 @@ _SIGNS = {
     "∈": r"\in ", "→": r"\to ", "‖": r"\|", "…": r"\dots ", "∫": r"\int", "∑": r"\sum",
     "∏": r"\prod", "′": "'", "″": "''", "‴": "'''", "d": r"\,\mathrm{d}", "∨": r"\lor ",
     ",": ",\\ ", ";": ";\\ ", "|": r"\vert ", "{": r"\{", "}": r"\}", "∼": r"\sim ",
-    "√": r"\surd ", "∝": r"\propto ", "%": r"\%", "&": r"\&",
+    "ℤ": r"\mathbf{Z}", "√": r"\surd ", "∝": r"\propto ", "%": r"\%", "&": r"\&",
     "#": r"\#", "$": r"\$", "_": r"\_", "^": r"\hat{}", "~": r"\sim ", "\\": r"\backslash ",
 }  # fmt: skip
 _WORDS = {
@@ -272,11 +272,11 @@ _NO_NAMES = "a|A|I|is|as|at|by|of|or|on|to|in|if|it|no|so|an|we|be|do|up|vs|EA|F
 _ONE = r"(?:log|exp|inf|sup|min|max|Var|[A-Za-zα-ωΑ-ΩℓΦ]{1,2}(?![A-Za-z]))"
 _IN_FORMULA = re.compile(
     rf"(?![(\[]*(?:{_NO_NAMES})\b(?![₀-₉₊₋]))"
-    rf"(?:{_ONE}|(?<=\b[A-Z])_[A-Za-z]{{3,}}|[0-9,()\[\]|/+−=<>≤≥≠≈∈∝→‖·√∞…^_²³⁰¹⁴ⁿ₀₁₂₃₄₊₋ₙₜ{{}}′″‴!])+[,;:.]*"
+    rf"(?:{_ONE}|(?<=\b[A-Z])_[A-Za-z]{{3,}}|[0-9ℤ,()\[\]|/+−=<>≤≥≠≈∈∝→‖·√∞…^_²³⁰¹⁴ⁿ₀₁₂₃₄₊₋ₙₜ{{}}′″‴!])+[,;:.]*"
 )
 _NAMED_BELOW = re.compile(r"(?<=\b[A-Z])_([A-Za-z]{3,})")  # a name below a letter, as in P_Chernoff
 _LETTER = re.compile(r"(\(?)(?!a|A|I)([A-Za-z]′*)([,;:.)]*)")  # alone, it names something
-_TELLING = re.compile(r"[_^ℓ∞√≤≥≠≈∈∝→‖²³ⁿ₀-₉₊₋ₙα-ωΦ′]|\w [+−=<>] |^log\(|^\|\w\|$")
+_TELLING = re.compile(r"[_^ℓ∞√≤≥≠≈∈∝→‖²³ⁿ₀-₉₊₋ₙα-ωΦ′]|[\w)] [+−=<>] |^log\(|^\|\w\|$")
 
 
 def _letter(sign: str) -> str:
@@ -457,12 +457,15 @@ def _paragraph(sentences: list[str]) -> list[str]:
 def _said(line: doc.Line, width: float) -> tuple[str, list[str]]:
     """Return the words that stand above the rows of a line, and these."""
     rows = list(latex_rows(line, width))
+    is_above = len(rows) > 1 or (line.right and measure(line.right) + len(line.words) > width)
     words = latex_words(line.words)
+    if is_above and line.left and line.words.startswith("="):
+        words = latex_words(f"{text(line.left)} {line.words}")
     if not rows and line.left is None:
         return words, []
     if not rows and line.left is not None:
         return f"${latex(line.left, in_line=True)}$: {words}", []
-    if len(rows) > 1 or (line.right and measure(line.right) + len(line.words) > width):
+    if is_above:
         return words, rows
     if words:
         return "", [rf"{rows[0]} \quad \text{{{words}}}"]

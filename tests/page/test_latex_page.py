@@ -92,6 +92,7 @@ def test_a_formula_is_set_as_people_set_it(formula, set_):
         ("log P_Chernoff(ε), log Q_Chernoff(ε) (K′ has no inverse)",
          r"$\log P_{\text{Chernoff}}(\varepsilon)$, "
          r"$\log Q_{\text{Chernoff}}(\varepsilon)$ ($K'$ has no inverse)"),
+        ("even: f(y) = f(−y)", r"even: $f(y)=f(-y)$"),
         ("a₊, A₋ (a loss)", r"$a_{+}$, $A_{-}$ (a loss)"),
         ("the moments, tilted by t", "the moments, tilted by $t$"),
         ("(it falls on either side of x = 0)", r"(it falls on either side of $x=0$)"),
@@ -100,3 +101,13 @@ def test_a_formula_is_set_as_people_set_it(formula, set_):
 )  # fmt: skip
 def test_letters_in_words_are_formulas(told, set_):
     assert latex_words(told) == set_
+
+
+def test_what_a_letter_is_stands_with_the_letter_where_it_stands_above():
+    long = sp.Add(*(sp.sin(k * a) * sp.cos(b) for k in range(1, 9)))
+    written = latex_blocks([Formulas([equation("η", long, words="= −E_Q ℓ of the finite loss")])])
+    assert r"$\eta=-E_{Q}\ell$ of the finite loss" in written
+
+
+def test_integers_have_a_letter():
+    assert latex_words("k ∈ ℤ: ℓ is increasing") == r"$k\in \mathbf{Z}$: $\ell$ is increasing"
