@@ -12,6 +12,7 @@ import sympy as sp
 from symdp.density.integrate import tilt_symbol
 from symdp.density.pieces import pieces, points
 from symdp.density.records import Piece, Point
+from symdp.density.shapes import shape_of
 from symdp.derive.cgf import derive_cgf, derive_with_values
 from symdp.derive.child import or_reason
 from symdp.derive.limits import monotone_pieces, range_or_reason
@@ -25,6 +26,7 @@ from symdp.derive.symmetry import Dominance, dominating_direction
 from symdp.errors import InputError
 from symdp.interrupt import Clock, T, attempt
 from symdp.model.relation import SUBSTITUTION
+from symdp.model.sampling import Noise
 
 if TYPE_CHECKING:
     from symdp.derive.masses import MassRule
@@ -222,10 +224,17 @@ class PrivacyLoss:
         if self.is_disjoint:
             return Dominance("both", "the laws have no output in common, so that δ = 1 both ways")
         pair = with_known_masses(self.mechanism.pair("remove"))
-        return self._part(
-            lambda: dominating_direction(pair),
-            lambda why: Dominance("unknown", f"{why}: compare both directions in numbers"),
-        )
+        return self._part(lambda: dominating_direction(pair), self._dominance_by_shape)
+
+    def _dominance_by_shape(self, why: str) -> Dominance:
+        """Which direction dominates where the symmetry of the pair was not decided in time."""
+        m = self.mechanism
+        if isinstance(m.source, Noise) and m.sampling is None:
+            shape = shape_of(m.source.density, m.variable, m.support)
+            if shape.centre is not None:
+                proof = "the noise is even, and a reflection exchanges P and Q"
+                return Dominance("both", f"{proof}, so that δ(P‖Q) = δ(Q‖P)")
+        return Dominance("unknown", f"{why}: compare both directions in numbers")
 
     @cached_property
     def cgf(self) -> CGF:

@@ -22,6 +22,7 @@ from symdp.density.integrate import definite, stretches_of, tilt_symbol
 from symdp.density.pieces import pieces, points
 from symdp.density.signs import random_values, sign_of
 from symdp.derive.presented import NORMAL
+from symdp.errors import InputError
 from symdp.model import tidy
 
 if TYPE_CHECKING:
@@ -88,12 +89,19 @@ class CGFBySign:
 
     def at(self, values: Mapping[sp.Symbol, sp.Expr]) -> sp.Expr:
         """Return K where the tilt and all parameters have values, without G."""
-        formula = self.expression.subs(values)
+        formula = self.expression.xreplace(dict(values))
         written_out = {}
         for applied in formula.atoms(_APPLIED):
             arguments = dict(zip(self.arguments, applied.args, strict=True))
-            written_out[applied] = self.definition.subs(arguments).subs(values)
+            written_out[applied] = self._form_at(arguments).xreplace(arguments | dict(values))
         return formula.xreplace(written_out)
+
+    def _form_at(self, arguments: dict[sp.Symbol, sp.Expr]) -> sp.Expr:
+        """Return the form of G whose condition numbers meet."""
+        for value, condition in self.definition.args:
+            if condition.xreplace(arguments) == sp.true:
+                return value
+        raise InputError("the integral of a piece has no form at these arguments")
 
 
 @lru_cache(maxsize=64)
@@ -272,21 +280,20 @@ def _is_right(
     values = dict(random_values(parameters_of(pair), seed, tuple(below_one)))
     concrete = with_values(pair, values)
     law = pieces(concrete), points(concrete), pair.variable
-    return all(
-        agrees(found.at(values | {found.tilt: at}), found.tilt, at, law)
-        for at in tilts_beside_changes(found, domain, values, seed)
-    )
+    tilts: Sequence[sp.Expr] = tilts_beside_changes(found, domain, values)
+    if seed:  # other values of the parameters, at two tilts
+        tilts = tilts_to_check(domain, values, seed)
+    return all(agrees(found.at(values | {found.tilt: at}), found.tilt, at, law) for at in tilts)
 
 
 def tilts_beside_changes(
     found: CGFBySign,
     domain: tuple[sp.Expr, sp.Expr],
     values: Mapping[sp.Symbol, sp.Expr],
-    seed: int = 0,
 ) -> list[sp.Expr]:
     """Return tilts inside the domain: where an α vanishes, beside these, and two at random."""
     low, high = (end.subs(values) for end in domain)
-    tilts = list(tilts_to_check(domain, values, seed))
+    tilts = list(tilts_to_check(domain, values, 0))
     for slope, constant in found.changes:
         rate = slope.subs(values)
         if rate == 0:

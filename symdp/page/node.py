@@ -238,7 +238,8 @@ def transliterated(words: str) -> str:
 
 _GREEK_WORD = re.compile(rf"\b({'|'.join(_GREEK)})(_\w+)?\b(?! (?:function|law|noise))")
 _IN_SYMPY = (  # what SymPy writes and what people write
-    (r"\boo\b", "∞"), (r"(?<!\w)-(?=[\w∞(])", "−"), (r" - ", " − "), (r"sqrt\((\w+)\)", r"√\1"),
+    (r"\boo\b", "∞"), (r" >= ", " ≥ "), (r" <= ", " ≤ "),
+    (r"(?<!\w)-(?=[\w∞(])", "−"), (r" - ", " − "), (r"sqrt\((\w+)\)", r"√\1"),
     (r"\bsqrt\(", "√("), (r"\*\*", "^"), (r"(?<=[\w)])\*(?=[\w(])", "·"),
 )  # fmt: skip
 
@@ -349,7 +350,10 @@ def _leading_factors(numerator: Node) -> tuple[Node, Node]:
     if not count:
         return number("1"), numerator
     kept = row(*numerator.parts[:count], level=PRODUCT)
-    return kept, row(*numerator.parts[count:], level=PRODUCT)
+    others = numerator.parts[count:]
+    if others[0].text == "·":
+        others = others[1:]
+    return kept, row(*others, level=PRODUCT)
 
 
 def _flat(node: Node, width: float) -> list[Node]:
@@ -374,14 +378,12 @@ def _flat(node: Node, width: float) -> list[Node]:
             return [opening, *_flat(inside, width), closing]
         case "fraction":
             above, below = node.parts
-            if measure(below) > width / 2:
+            if measure(below) > PAGE / 2:
                 return [node]
             if above.level == SUM:
                 above = fence(above)
             kept, others = _leading_factors(above)
             factors = _flat(others, width)
-            if factors[0].text == "·":
-                factors = factors[1:]
             return [fraction(kept, below), operator("·"), *factors]
         case "script":
             base, below, above = node.parts

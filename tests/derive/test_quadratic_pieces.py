@@ -186,3 +186,10 @@ def test_what_is_no_quadratic_has_none():
     d = symdp.derive(symdp.Mechanism.additive(tails, X, 1, normalize=True)).cases[0]
     assert d.cgf_by_sign is None
     assert "no closed form of K was found" in d.to_text(order=1, only=("cumulants",))
+
+
+def test_the_direction_of_even_noise_hangs_on_no_time_limit(free_split):
+    """Where the symmetry of the pair is not decided in time, the fact of the density serves."""
+    even = symdp.derive(symdp.Mechanism.additive(SPLIT.subs(B, A), X, 1)).cases[0]
+    assert even._dominance_by_shape("late").value == "both"
+    assert free_split._dominance_by_shape("late").value == "unknown"

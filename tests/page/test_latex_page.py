@@ -111,3 +111,10 @@ def test_what_a_letter_is_stands_with_the_letter_where_it_stands_above():
 
 def test_integers_have_a_letter():
     assert latex_words("k ∈ ℤ: ℓ is increasing") == r"$k\in \mathbf{Z}$: $\ell$ is increasing"
+
+
+def test_a_wide_numerator_stands_behind_its_letters_and_one_dot():
+    sum_ = sp.Add(*(a**k * b ** (9 - k) * k for k in range(1, 9)))
+    written = latex_blocks([Formulas([equation("m₂", 16 * s * sum_ * sp.exp(-t) / t**5)])])
+    assert r"\frac{16s}{t^{5}}" in written
+    assert not re.search(r"\\cdot\s*\\cdot", written)
