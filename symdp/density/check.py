@@ -282,12 +282,13 @@ def _heights(
 def _zoomed(height: Height, heights: dict[Fraction, float]) -> Fraction:
     """Return the place of the peak, sharpened between its neighbours on the grid."""
     ordered = sorted(heights)
-    best = max(range(len(ordered)), key=lambda i: heights[ordered[i]])
-    if not math.isfinite(heights[ordered[best]]):
-        raise CheckError("the integrand of the check vanishes on its grid")
+    last = len(ordered) - 1
+    best = max(range(last + 1), key=lambda i: heights[ordered[i]])
     low = ordered[max(best - 1, 0)]
     peak = ordered[best]
-    high = ordered[min(best + 1, len(ordered) - 1)]
+    high = ordered[min(best + 1, last)]
+    if not math.isfinite(heights[peak]):
+        raise CheckError("the integrand of the check vanishes on its grid")
     for _ in range(_ZOOMS):
         left = (low + peak) / 2
         right = (peak + high) / 2

@@ -341,16 +341,21 @@ class Curvature:
         if name is sp.log and not inner.is_nonnegative:
             raise _UnrealError
         if name in (sp.gamma, sp.factorial):
-            least = sp.Integer(-int(name is sp.factorial))
+            least = sp.S.Zero
+            if name is sp.factorial:
+                least = sp.S.NegativeOne
             if sign_of_bound(inner.low - least) not in (0, 1):
                 return _OPEN
             slope = _slope_at_integers(argument, inner.low - least - 1)
-            return _compose(_Function(slope, None, 1, sp.S.Zero, sp.oo), inner)
+            counting = _Function(slope, None, 1, sp.S.Zero, sp.oo)
+            return _compose(counting, inner)
         run = _compose(function, inner)
-        if function.slope == 1:  # closer bounds, where an end is a number
-            low = _value_at_bound(name, inner.low, run.low)
-            return Run(low, _value_at_bound(name, inner.high, run.high), run.slope, run.bend)
-        return run
+        if function.slope != 1:
+            return run
+        # closer bounds, where an end is a number
+        low = _value_at_bound(name, inner.low, run.low)
+        high = _value_at_bound(name, inner.high, run.high)
+        return Run(low, high, run.slope, run.bend)
 
     def _log_bend(self, e: sp.Expr) -> int | None:
         if self.x not in e.free_symbols:

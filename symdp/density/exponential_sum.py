@@ -254,12 +254,16 @@ def _collected(parts: Iterable[_Part], poles: _Factors) -> tuple[Term, ...]:
         orders = _orders(part.poles)
         polynomial = part.polynomial
         for pole, order in poles:
-            has = orders.get(_same(pole, orders), 0)
-            polynomial = _times(polynomial, _linear_power(pole, order - has))
+            missing = order - orders.get(_same(pole, orders), 0)
+            polynomial = _times(polynomial, _linear_power(pole, missing))
         rate = _same(part.rate, total)
         total[rate] = _plus(total.get(rate, ()), polynomial)
-    terms = [Term(_without_zeros(polynomial), rate) for rate, polynomial in total.items()]
-    return tuple(sorted((t for t in terms if t.polynomial), key=_by_rate))
+    terms = []
+    for rate, polynomial in total.items():
+        shortened = _without_zeros(polynomial)
+        if shortened:
+            terms.append(Term(shortened, rate))
+    return tuple(sorted(terms, key=_by_rate))
 
 
 def _by_rate(term: Term) -> tuple[float, object]:

@@ -324,9 +324,12 @@ def beta_from_zero(integrand: Integrand) -> sp.Expr | None:
     lines = _exponential_lines(integrand)
     ends = (integrand.lower, integrand.upper)
     finite_ends = [end for end in ends if not end.is_infinite]
-    if lines is None or len(lines[1]) != 1 or len(finite_ends) != 1:
+    if lines is None or len(finite_ends) != 1:
         return None
-    rate, ((c, d, power),) = lines
+    rate, factors = lines
+    if len(factors) != 1:
+        return None
+    ((c, d, power),) = factors
     (start,) = finite_ends
     direction = sign_of(rate)
     if not direction:
@@ -343,7 +346,8 @@ def beta_from_zero(integrand: Integrand) -> sp.Expr | None:
         a = sp.expand(-a - power)
     whole = sp.beta(a, power + 1).rewrite(sp.gamma)
     at_start = sp.exp(sp.expand(alpha * start))
-    return sp.Abs(c) ** power * at_start * whole / scale
+    size = sp.Abs(c) ** power
+    return size * at_start * whole / scale
 
 
 def line_power(integrand: Integrand) -> sp.Expr | None:
@@ -455,11 +459,11 @@ def _gamma_from_zero(integrand: Integrand, rate: sp.Expr) -> sp.Expr | None:
     ((base, power),) = integrand.form.moving_logs.items()
     lower = integrand.lower
     upper = integrand.upper
-    for end, other in ((lower, upper), (upper, lower)):
+    for end, other, fall in ((lower, upper, -rate), (upper, lower, rate)):
         is_ray = other.is_infinite and not end.is_infinite
         if is_ray and tidy.vanishes(base.subs(integrand.x, end)):
-            fall = rate if end is upper else -rate
-            return sp.exp(rate * end) * sp.gamma(power + 1) * fall ** (-power - 1)
+            order = power + 1
+            return sp.exp(rate * end) * sp.gamma(order) * fall ** (-power - 1)
     return None
 
 

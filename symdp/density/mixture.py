@@ -49,13 +49,15 @@ def relative_sum(terms: Iterable[Term], reference: LogForm) -> sp.Expr:
     for members in groups.values():
         _, first = members[0]
         if len(members) == 1 or first.is_constant:
-            parts.extend(weight * sp.exp(ratio.to_expression()) for weight, ratio in members)
+            for weight, ratio in members:
+                parts.append(weight * sp.exp(ratio.to_expression()))
             continue
         shares = []
         for weight, ratio in members:
             log_share = ratio.minus(first).to_expression()
             shares.append(weight * sp.exp(log_share))
-        parts.append(sp.Add(*shares) * sp.exp(first.to_expression()))
+        common = sp.exp(first.to_expression())
+        parts.append(sp.Add(*shares) * common)
     return sp.Add(*parts)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import sympy as sp
 
@@ -104,11 +104,14 @@ def _short_line(slope: sp.Expr, constant: sp.Expr, x: sp.Symbol) -> sp.Expr:
 
 def _scaled_horner(coefficients: dict[int, sp.Expr], y: sp.Expr) -> sp.Expr:
     """Horner's rule; where parameters are in several coefficients the leading one is taken out."""
-    leading = coefficients[max(coefficients)]
-    several = len(coefficients) > 1 and max(coefficients) > 2
-    if not several or not leading.free_symbols:
+    degree = max(coefficients)
+    leading = coefficients[degree]
+    is_long = len(coefficients) > 1 and degree > 2
+    if not is_long or not leading.free_symbols:
         return _horner(coefficients, y)
-    monic = {k: _short_quotient(c / leading) for k, c in coefficients.items()}
+    monic = {}
+    for k, coefficient in coefficients.items():
+        monic[k] = _short_quotient(coefficient / leading)
     return leading * _horner(monic, y)
 
 
@@ -116,8 +119,9 @@ def _horner(coefficients: dict[int, sp.Expr], y: sp.Expr) -> sp.Expr:
     """Horner's rule in y that steps over vanishing coefficients."""
     powers = sorted(coefficients, reverse=True)
     total = sp.S.Zero
-    for power, following in zip(powers, [*powers[1:], 0], strict=True):
-        total = (total + coefficients[power]) * y ** (power - following)
+    for power, following in pairwise([*powers, 0]):
+        step = power - following
+        total = (total + coefficients[power]) * y**step
     return total
 
 
@@ -676,10 +680,13 @@ class _Builder:
         """Add power·constant, a constant c·log(b) among the logs."""
         factors = sp.Mul.make_args(constant)
         logs = [factor for factor in factors if isinstance(factor, sp.log)]
-        if len(logs) == 1 and sign_of(logs[0].args[0]) == 1:
-            self.add(logs[0].args[0], power * constant / logs[0])
-        else:
-            self.shift += power * constant
+        if len(logs) == 1:
+            (logarithm,) = logs
+            base = logarithm.args[0]
+            if sign_of(base) == 1:
+                self.add(base, power * constant / logarithm)
+                return
+        self.shift += power * constant
 
     def add_sum(self, total: sp.Add, power: sp.Expr) -> None:
         """Add power·log|total| for a sum that depends on x."""

@@ -172,14 +172,16 @@ def _turned(ratio: sp.Expr) -> sp.Expr:
 def smooth_pairs(pair: Pair) -> Iterator[SmoothPair]:
     """Yield the pair on stretches between kinks and zeros, from left to right, then its atoms."""
     x = pair.variable
-    is_integer = bool(pair.variable.is_integer)
-    lower, upper = pair.support.lower, pair.support.upper
+    is_integer = bool(x.is_integer)
+    lower = pair.support.lower
+    upper = pair.support.upper
     if is_integer:  # half a step of room, so that a jump at the first integer lies inside
-        lower, upper = lower - sp.S.Half, upper + sp.S.Half
+        lower = lower - sp.S.Half
+        upper = upper + sp.S.Half
     components = tuple(_expression(component) for component in pair.components)
     if is_integer:
         # Where masses end is told first: Γ(n + 3 - k)/Γ(n - k), shortened, no longer tells it.
-        ended = (with_ends(component, x, lower, upper) for component in components)
+        ended = [with_ends(component, x, lower, upper) for component in components]
         components = tuple(with_fewer_gammas(component, x) for component in ended)
     for stretch in smooth_stretches(components, x, lower, upper):
         for part in _without_zeros(stretch, x, is_integer):
@@ -187,7 +189,8 @@ def smooth_pairs(pair: Pair) -> Iterator[SmoothPair]:
             if smooth is not None:
                 yield smooth
     for number, (atom, masses) in enumerate(pair.atoms):
-        smooth = _smooth_pair(pair, Stretch(sp.Integer(number), sp.Integer(number + 1), masses))
+        begin = sp.Integer(number)
+        smooth = _smooth_pair(pair, Stretch(begin, begin + 1, masses))
         if smooth is not None:
             yield replace(smooth, place=atom)
 
@@ -232,28 +235,30 @@ def _integer_ends(stretch: Stretch) -> tuple[sp.Expr, sp.Expr]:
 
 def _smooth_pair(pair: Pair, stretch: Stretch) -> SmoothPair | None:
     x = pair.variable
-    lower, upper = stretch.lower, stretch.upper
+    lower = stretch.lower
+    upper = stretch.upper
     if x.is_integer:
         lower, upper = _integer_ends(stretch)
         if sign_of(upper - lower) == -1:
             return None
     densities = [_on_stretch(density, x, stretch) for density in stretch.expressions]
-    ends = stretch.lower, stretch.upper
     p_terms, q_terms = _terms(pair, densities, stretch)
     if not p_terms and not q_terms:
         return None
-    hints = [
-        tuple(
-            Term(weight * leaf.weight, leaf.form).log()
-            for weight, density in zip(weights, densities, strict=True)
-            if weight != 0 and density != 0
-            for leaf in additive_terms(density, x, *ends)
-        )
-        for weights in (pair.p_weights, pair.q_weights)
-    ]
+    hints = []
+    for weights in (pair.p_weights, pair.q_weights):
+        logs = []
+        for weight, density in zip(weights, densities, strict=True):
+            if weight == 0 or density == 0:
+                continue
+            for leaf in additive_terms(density, x, stretch.lower, stretch.upper):
+                term = Term(weight * leaf.weight, leaf.form)
+                logs.append(term.log())
+        hints.append(tuple(logs))
+    p_hints, q_hints = hints
     # f₀, the density without the record, is a term of at least one side wherever it is positive.
     reference = min((*q_terms, *p_terms), key=lambda term: term.order).form
-    return SmoothPair(x, lower, upper, p_terms, q_terms, reference, *hints)
+    return SmoothPair(x, lower, upper, p_terms, q_terms, reference, p_hints, q_hints)
 
 
 def _on_stretch(density: sp.Expr, x: sp.Symbol, stretch: Stretch) -> sp.Expr:

@@ -77,13 +77,14 @@ class SecondLook:
 
     def against_log_concave(self) -> Contradiction | None:
         """Return three points at which log f is below its chord; None where no such were seen."""
-        top = max(self.heights.values(), default=0.0)
-        points = [point for point in sorted(self.heights) if self.heights[point] > _FAINT * top]
-        for left, middle, right in zip(points, points[1:], points[2:], strict=False):
+        heights = self.heights
+        faint = _FAINT * max(heights.values(), default=0.0)
+        points = [point for point in sorted(heights) if heights[point] > faint]
+        logs = [math.log(heights[point]) for point in points]
+        for index in range(1, len(points) - 1):
+            left, middle, right = points[index - 1 : index + 2]
+            log_left, log_middle, log_right = logs[index - 1 : index + 2]
             share = (middle - left) / (right - left)
-            log_left = math.log(self.heights[left])
-            log_middle = math.log(self.heights[middle])
-            log_right = math.log(self.heights[right])
             chord = (1.0 - share) * log_left + share * log_right
             gap = chord - log_middle
             if gap > _ROUNDING and self._is_below_chord((left, middle, right)):
@@ -155,15 +156,18 @@ class SecondLook:
 
     def _by_distance(self) -> set[float]:
         ends = [end for end in (self._lower, self._upper) if math.isfinite(end)]
-        distances = [2.0 ** (k / 2) for k in range(-2 * _OCTAVES, 2 * _OCTAVES + 1)]
+        half_octaves = range(-2 * _OCTAVES, 2 * _OCTAVES + 1)
+        distances = [2.0 ** (k / 2) for k in half_octaves]
         origins = _origins(self._density, self._x)
         points: set[float] = set()
         for origin in [*ends, *origins][:_MOST_ORIGINS]:
-            points.update(origin + distance for distance in distances)
-            points.update(origin - distance for distance in distances)
+            for distance in distances:
+                points.add(origin + distance)
+                points.add(origin - distance)
         if len(ends) == 2:
             width = self._upper - self._lower
-            points.update(self._lower + width * k / _QUANTILES for k in range(1, _QUANTILES))
+            for k in range(1, _QUANTILES):
+                points.add(self._lower + width * k / _QUANTILES)
         if not self._x.is_integer:  # the value at a jump is a convention: no origin is a point
             return points
         points.update(origins)
@@ -236,10 +240,13 @@ def _quantiles(heights: dict[float, float]) -> list[float]:
 
 def _all_between(heights: dict[float, float]) -> list[float]:
     """Return all integers around the largest masses, up to twice as many as there are quantiles."""
-    top = max(heights.values(), default=0.0)
+    faint = 1e-12 * max(heights.values(), default=0.0)
     centre = max(heights, key=heights.__getitem__, default=0.0)
-    far = [abs(point - centre) for point in heights if heights[point] > 1e-12 * top]
-    farthest = max(far, default=0.0)
+    distances = []
+    for point, height in heights.items():
+        if height > faint:
+            distances.append(abs(point - centre))
+    farthest = max(distances, default=0.0)
     reach = int(min(farthest, 2.0 * _QUANTILES))
     return [centre + step for step in range(-reach, reach + 1)]
 

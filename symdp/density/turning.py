@@ -297,13 +297,17 @@ def slope_numerator(loss: sp.Expr, x: sp.Symbol) -> sp.Expr:
     if sp.count_ops(slope) > _LONG:
         return slope  # expanding it would take longer than its zeros are worth
     numerator, _ = sp.fraction(tidy.together(slope))
-    written_out = sp.powsimp(sp.expand(numerator, log=False), combine="exp")
-    rules = {node: sp.exp(sp.expand(node.args[0])) for node in written_out.atoms(sp.exp)}
-    merged = sp.expand(written_out.xreplace(rules), power_exp=False, log=False)
+    expanded = sp.expand(numerator, log=False)
+    joined_powers = sp.powsimp(expanded, combine="exp")
+    rules = {}
+    for node in joined_powers.atoms(sp.exp):
+        rules[node] = sp.exp(sp.expand(node.args[0]))
+    merged = sp.expand(joined_powers.xreplace(rules), power_exp=False, log=False)
     if merged.is_polynomial(x):
         merged = tidy.factor(merged)
     if merged.has(sp.sin, sp.cos):  # where squares of both add up, few zeros are left
-        factors = sp.Mul.make_args(tidy.bounded(sp.factor, merged))
+        factored = tidy.bounded(sp.factor, merged)
+        factors = sp.Mul.make_args(factored)
         return sp.Mul(*map(_less_waves, factors))
     _, primitive = sp.factor_terms(merged).as_independent(x, as_Add=False)
     return sp.expand(primitive, power_exp=False, log=False)
