@@ -562,6 +562,8 @@ def covering_tilts(outlines: Sequence[Outline], ends: Sequence[float]) -> dict[f
     while waiting and len(masses) < MAX_TILTS:
         _, left, right = heappop(waiting)  # where K bends most
         middle = 0.5 * (left + right)
+        if not left < middle < right:  # K jumps between neighbouring doubles: M ends there
+            raise AccuracyError(_TOO_FAR)
         masses |= log_masses([middle])
         bend = 0.5 * (masses[left] + masses[right]) - masses[middle]
         if bend > CONVEXITY_GAP:

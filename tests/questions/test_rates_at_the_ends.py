@@ -67,6 +67,12 @@ def test_next_to_rate_zero_delta_is_at_most_the_rate_and_at_one_it_is_that_witho
     assert sampled.delta == pytest.approx(whole.delta, rel=1e-9)
 
 
+def test_a_search_that_comes_to_the_last_double_before_the_end_of_k_ends() -> None:
+    """The generating function jumps there: no tilt lies between it and the next double."""
+    steps = compose(mechanisms.gumbel(b=2).subsample("poisson", "1e-320"), 1)
+    assert steps.delta(0.25).log_delta <= float(sp.log(sp.Rational("1e-320")))
+
+
 @pytest.mark.slow_cases("density1-1000000000000", "density0-1000000000000")
 @pytest.mark.parametrize("size", [10**12, 10**14, 10**17, 10**20])
 @pytest.mark.parametrize("density", [1 / (sp.pi * sp.cosh(X)), sp.exp(-X) / (1 + sp.exp(-X)) ** 2])
