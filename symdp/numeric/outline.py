@@ -7,10 +7,10 @@ panels of a quadrature start as geometric shells around every mode.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from copy import copy
+from functools import partial, reduce
 from heapq import heappop, heappush
 from itertools import pairwise
 from typing import Any
@@ -373,7 +373,9 @@ def _end_loss(outline: Outline, side: int, exact: arb | None) -> arb | None:
     for step in (60, 20, 4):  # powers of two between the places
         cancelled = 6 * step  # bits of x² at the last place, that ℓ may lose
 
-        def loss_at(octaves: int, share: float = 0.0, cancelled: int = cancelled) -> arb | None:
+        def loss_at(
+            octaves: int, share: float | arb = 0.0, cancelled: int = cancelled
+        ) -> arb | None:
             """Return the loss so many octaves towards the end, and a share more."""
             with ctx.workprec(BITS):
                 distance = unit * arb(2) ** octaves * (1 + arb(share))
@@ -396,7 +398,8 @@ def _end_loss(outline: Outline, side: int, exact: arb | None) -> arb | None:
             after = [loss_at(3 * step, share) for share in shares]
             waves = _waves(before, after, abs(third - first))
         if waves is not None:
-            return waves
+            crests = _crests(partial(loss_at, step), waves)
+            return waves if crests is None else crests
         return arb.pos_inf() if third > second else arb.neg_inf()
     return None
 
@@ -412,13 +415,63 @@ def _waves(before: list[arb | None], after: list[arb | None], apart: arb) -> arb
     known_after = [ball for ball in after if ball is not None]
     if not known_before or not known_after:
         return None
-    hull = functools.reduce(arb.union, known_after)
+    hull = reduce(arb.union, known_after)
     largest_before = max(float(abs(ball).upper()) for ball in known_before)
     largest_after = float(abs(hull).upper())
     if largest_after > 2.0 * largest_before or 8.0 * float(hull.rad()) < float(apart.upper()):
         return None
-    hull = functools.reduce(arb.union, known_before, hull)
+    hull = reduce(arb.union, known_before, hull)
     return hull + arb(0, hull.rad())
+
+
+def _crests(loss_at: Callable[[arb], arb | None], waves: arb) -> arb | None:
+    """Return what holds waves of one height and one depth, None where they are not so.
+
+    Of some waves at three places 1024 losses are looked at, and then those next to the highest and
+    the lowest one. None where the places do not agree: then waves have no one height.
+
+    `loss_at`: the loss at shares beyond 1 of a far octave.
+    """
+    span = float(waves.rad())
+    if not 0.0 < span < math.inf:
+        return None
+    heights = []
+    for start in (0.0, 0.37, 0.61):
+
+        def losses(beyond: Array, start: float = start) -> Array:
+            with ctx.workprec(BITS):
+                shares = [arb(start) + arb(further) for further in beyond.tolist()]
+            balls = [loss_at(share) for share in shares]
+            return np.asarray([math.nan if b is None else float(b.mid()) for b in balls])
+
+        length = 2.0**-BITS
+        wave = losses(length * _ZOOM)
+        while length < 0.1 and np.isfinite(wave).all() and np.ptp(wave) < 0.25 * span:
+            length *= 4.0
+            wave = losses(length * _ZOOM)
+        beyond = np.linspace(0.0, 32.0 * length, 1024)
+        wave = losses(beyond)
+        if not np.isfinite(wave).all():
+            return None
+        for sign in (1.0, -1.0):
+            top = int((sign * wave).argmax())
+            low = beyond[max(top - 1, 0)]
+            high = beyond[min(top + 1, beyond.size - 1)]
+            for _ in range(_ZOOMS):
+                zoomed = low + (high - low) * _ZOOM
+                values = losses(zoomed)
+                best = int((sign * values).argmax())
+                low = zoomed[max(best - 1, 0)]
+                high = zoomed[min(best + 1, zoomed.size - 1)]
+            heights.append(float(values[best]))
+    crests = heights[::2]
+    troughs = heights[1::2]
+    room = SEEN_BEYOND * span
+    if max(np.ptp(crests), np.ptp(troughs)) > room:
+        return None
+    highest = arb(max(crests), room)
+    lowest = arb(min(troughs), room)
+    return highest.union(lowest)
 
 
 def _has_mass(outline: Outline) -> NDArray[np.bool_]:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
+
 import mpmath
+import numpy as np
 import pytest
 import sympy as sp
 from catalogue import ALL
 
+import symdp
 from symdp import compose
 from symdp.model.mechanism import Mechanism
 
@@ -143,3 +148,39 @@ def test_two_sampled_steps_next_to_whose_least_loss_densities_grow_without_end(
         log_truth = float(mpmath.log(mpmath.quad(gain, cuts)))
     steps = compose(noise.subsample("poisson", "1/100"), 2)
     assert_held(steps, float(epsilon), "remove", log_truth, 1e-6 if made is shapes else WIDEST)
+
+
+WAVES = {  # that go on for ever, with what their densities are times an exponential
+    "one wave": ("exp(-x)*(1 + cos(3*x)/2)", "1/2000", lambda x: 1 + np.cos(3 * x) / 2),
+    "two lengths": (
+        "exp(-x)*(5 + cos(x) + 3*sin(20*x)**3)",
+        "1/7",
+        lambda x: 5 + np.cos(x) + 3 * np.sin(20 * x) ** 3,
+    ),
+    "none alike": (
+        "exp(-x)*(3 + cos(x) + cos(sqrt(2)*x))",
+        "1/10",
+        lambda x: 3 + np.cos(x) + np.cos(math.sqrt(2) * x),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WAVES)
+def test_waves_that_go_on_bound_the_loss(name):
+    """The ends hold every crest; where all crests are alike they are hardly farther away."""
+    density, shift, wave = WAVES[name]
+    noise = symdp.Mechanism.from_toml(
+        'name = "waves"\nvariable = "x"\nsupport = [0, "oo"]\n[noise]\nnormalize = true\n'
+        f'shift = "exactly"\ndensity = "{density}"\nsensitivity = "{shift}"\n'
+    )
+    part, _ = symdp.compose(noise, 1).law("remove").parts[0]
+    low, high = part.loss_bounds
+    size = float(Fraction(shift))
+    x = np.linspace(size, 5000.0, 2_000_001)
+    losses = size + np.log(wave(x - size) / wave(x))
+    room = 2e-2 * np.ptp(losses) if name != "one wave" else 1e-4 * np.ptp(losses)
+    assert low <= losses.min() + 1e-12
+    assert high >= losses.max() - 1e-12
+    if name != "none alike":
+        assert low > losses.min() - room
+        assert high < losses.max() + room
