@@ -495,11 +495,12 @@ def check_blocks(d: PairDerivation) -> list[Block]:
     shown = []
     for row in rows:
         value, truth = (mpmath.nstr(number, _SHOWN) for number in (row.value, row.truth))
-        shown.append((row.name, row.at, value, truth, str(row.digits)))
+        at_place = row.at.replace("-", "−")
+        shown.append((row.name, at_place, value, truth, str(row.digits)))
     caption = "Formulas beside quadratures of P and Q as they are written"
     if at:
         caption += f", at {at}"
-    head = ("of", "at", "by the formula", "by quadrature", "digits alike")
+    head = ("of", "at", "by formula", "by quadrature", "digits")
     return [
         Heading(4, "Checks"),
         Sentence(f"{caption}:"),
@@ -522,7 +523,7 @@ def notebook_html(d: Derivation) -> str:
     return f'<div class="symdp-derivation">{head}{html_blocks(blocks(d, 1))}</div>'
 
 
-_SHOWN = 17  # digits of what is checked
+_SHOWN = 13  # digits of what is checked: a table of them fits a page
 _DESCRIBED = "Derived by symdp from its density, and checked below."
 _COUNT = 8  # steps: of so few truth may be out of reach
 

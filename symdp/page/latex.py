@@ -364,7 +364,8 @@ def _table(table: doc.Table) -> str:
         caption = f"{latex_words(table.caption)}\n\n"
 
     return (
-        f"{caption}\\begin{{tabular}}{{{alignment}}}\n{head} \\\\ \\hline\n{lines}\\end{{tabular}}"
+        f"{caption}{{\\small\\noindent\n\\begin{{tabular}}{{{alignment}}}\n"
+        f"{head} \\\\ \\hline\n{lines}\\end{{tabular}}\\par}}"
     )
 
 

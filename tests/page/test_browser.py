@@ -44,7 +44,7 @@ const put = (field, text) => { field.value = text; field.dispatchEvent(new Event
   await settled();
   put(document.getElementById("field-sigma"), "twelve");
   told.sentence = document.getElementById("field-sigma-told").textContent;
-  told.stale = document.querySelector(".result").classList.contains("stale");
+  told.result = document.querySelector(".result").textContent;
   told.link = location.hash;
   told.width = document.documentElement.scrollWidth;
   const textContent = JSON.stringify(told);
@@ -92,5 +92,5 @@ def test_a_slider_moves_and_epsilon_follows(shell: Shell, tmp_path: Path):
         assert exact * (1 - 1e-12) <= shown <= exact * 1.001
     assert told["width"] <= 500  # the least width of a window: nothing is cut off
     assert "must be a number" in told["sentence"]
-    assert told["stale"]
+    assert told["result"] == "No answer for these values."  # no old one beside an error
     assert "sigma=" in told["link"]
