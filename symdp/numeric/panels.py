@@ -227,11 +227,11 @@ def _parted(piece: SmoothPiece, panels: Panels, frequency: float) -> tuple[Array
     """Return panels that resolve e^{iyℓ} as well, |y| ≤ frequency, from those that resolve P.
 
     The rule of 16 nodes errs on e^{iθu}, |u| ≤ 1, by 2.7e-45 θ³² [Abramowitz and Stegun 25.4.30]:
-    by 1e-21 where θ = yℓ′ per half a width is at most 16/3, and by 1e-16 of all mass where it is
-    at most so many times m^{−1/32} on a panel of mass m.
+    by 8e-18 where θ = yℓ′ per half a width is at most 7.2, and by as much of all mass where it is
+    at most 7.2 m^{−1/32} on a panel of mass m.
     """
     mass = np.abs(panels.integrals[0]).max(axis=0)
-    allowed = ORDER / 3.0 * np.clip(mass, PANEL_TOLERANCE, 1.0) ** (-1.0 / (2 * ORDER))
+    allowed = 0.45 * ORDER * np.clip(mass, PANEL_TOLERANCE, 1.0) ** (-1.0 / (2 * ORDER))
     quarters = np.linspace(0.0, 1.0, 5)
     length = (panels.upper - panels.lower)[:, None]
     edges = panels.lower[:, None] + length * quarters
@@ -246,7 +246,8 @@ def _parted(piece: SmoothPiece, panels: Panels, frequency: float) -> tuple[Array
     # Half a panel has the nodes.
     count = np.ceil(0.5 * turn / np.repeat(allowed, 4))
     count = np.maximum(count, 1.0)
-    if 2.0 * ORDER * float(count.sum()) > MAX_NODES:
+    # Some have no mass under any tilt, and are left out in the end.
+    if 1.5 * ORDER * float(count.sum()) > MAX_NODES:
         raise AccuracyError(_TOO_FAST)
     parts = count.astype(np.intp)
     parent = np.repeat(np.arange(parts.size), parts)
