@@ -42,6 +42,7 @@ _SMALLEST = 1e-290  # of a total: PANEL_TOLERANCE of it is about the smallest no
 _SHORTEST = 1e-303  # halves of it would soon be no doubles
 _ARRAYS = 12.0  # of the size of all nodes, held at once
 _LOOKED_AT = 60  # panels of many that have not settled, to see whether rounding is why
+_STRETCHES = 16  # of a panel, each with a steepest loss of its own
 _LOST = 16.0  # times the usual rounding: more digits are worth their time
 _VAGUE = 2.0**-7  # of a panel's mass: rules that differ by less err 2^32 times less on halves
 # words of a refusal
@@ -219,11 +220,13 @@ def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float
     piece, panels, leftover = settled
     ends = (panels.lower, panels.upper)
     if turns_often:
-        ends = _parted(piece, panels, frequency)
+        ends = _parted(piece, panels, masses, frequency)
     return _nodes_of_panels(piece, ends, leftover, masses)
 
 
-def _parted(piece: SmoothPiece, panels: Panels, frequency: float) -> tuple[Array, Array]:
+def _parted(
+    piece: SmoothPiece, panels: Panels, masses: Mapping[float, float], frequency: float
+) -> tuple[Array, Array]:
     """Return panels that resolve e^{iyℓ} as well, |y| ≤ frequency, from those that resolve P.
 
     The rule of 16 nodes errs on e^{iθu}, |u| ≤ 1, by 2.7e-45 θ³² [Abramowitz and Stegun 25.4.30]:
@@ -232,22 +235,24 @@ def _parted(piece: SmoothPiece, panels: Panels, frequency: float) -> tuple[Array
     """
     mass = np.abs(panels.integrals[0]).max(axis=0)
     allowed = 0.45 * ORDER * np.clip(mass, PANEL_TOLERANCE, 1.0) ** (-1.0 / (2 * ORDER))
-    quarters = np.linspace(0.0, 1.0, 5)
+    shares = np.linspace(0.0, 1.0, _STRETCHES + 1)
     length = (panels.upper - panels.lower)[:, None]
-    edges = panels.lower[:, None] + length * quarters
+    edges = panels.lower[:, None] + length * shares
     edges[:, -1] = panels.upper
     lower = edges[:, :-1].ravel()
     upper = edges[:, 1:].ravel()
-    nodes, _ = gauss_legendre(lower, upper)
+    nodes, weights = gauss_legendre(lower, upper)
     with np.errstate(all="ignore"):
-        loss = np.asarray(piece.loss(nodes.ravel()), dtype=np.float64).reshape(nodes.shape)
-        steepest = np.abs(loss @ DERIVATIVE.T).max(axis=1)
-    turn = frequency * np.nan_to_num(steepest, posinf=0.0)
+        values = piece.values(nodes.ravel())
+        steepest = np.abs(values[2].reshape(nodes.shape) @ DERIVATIVE.T).max(axis=1)
+        log_weight = np.log(weights.ravel())
+    log_masses = np.asarray(list(masses.values()))
+    has_mass = _is_seen(values, log_weight, list(masses), log_masses).reshape(nodes.shape)
+    turn = frequency * np.nan_to_num(steepest, posinf=0.0) * has_mass.any(axis=1)
     # Half a panel has the nodes.
-    count = np.ceil(0.5 * turn / np.repeat(allowed, 4))
+    count = np.ceil(0.5 * turn / np.repeat(allowed, _STRETCHES))
     count = np.maximum(count, 1.0)
-    # Some have no mass under any tilt, and are left out in the end.
-    if 1.5 * ORDER * float(count.sum()) > MAX_NODES:
+    if 1.4 * ORDER * float(count.sum()) > MAX_NODES:
         raise AccuracyError(_TOO_FAST)
     parts = count.astype(np.intp)
     parent = np.repeat(np.arange(parts.size), parts)
