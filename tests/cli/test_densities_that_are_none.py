@@ -1,6 +1,7 @@
 """Files whose density is none: one line that names the file, and exit code 2."""
 
 import json
+import re
 
 import pytest
 
@@ -88,7 +89,7 @@ def test_a_derivation_says_on_its_first_line_that_a_density_is_none(tmp_path):
     for said in forms:
         begins = " ".join(said.split())[:300]
         assert "integrates to 2, not 1" in begins
-        assert "s = " in begins
+        assert re.search("s ?= ?", begins)
     path.write_text(
         'name = "none"\nvariable = "x"\nsupport = [-1, 1]\n'
         '[noise]\ndensity = "(1 + 2*x)/2"\nsensitivity = "1/2"\n'

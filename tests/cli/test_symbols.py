@@ -12,8 +12,8 @@ import pytest
         ("--sampling poisson --rate q", "P(x) = qf₁(x) + (1 − q)f₀(x)"),
         ("--sampling poisson --rate b/N", "P(x) = (1 − b/N)f₀(x) + bf₁(x)/N"),
         ("--sensitivity D", "P(x) = e^(−(x − D)²/(2σ²))/(σ√(2π))"),
-        ("b=3 N=60 --sampling poisson --rate b/N", "sampling: poisson sampling at rate 1/20"),
-        ("q=0.1 --sampling poisson --rate q", "sampling: poisson sampling at rate 1/10"),
+        ("b=3 N=60 --sampling poisson --rate b/N", "sampling: Poisson sampling at rate 1/20"),
+        ("q=0.1 --sampling poisson --rate q", "sampling: Poisson sampling at rate 1/10"),
     ],
 )
 def test_a_derivation_has_the_names_of_its_rate(shell, words, shown):

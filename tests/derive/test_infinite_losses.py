@@ -403,11 +403,15 @@ def test_many_steps_say_what_finite_losses_add(found):
         assert left == "log(δ − 1 + (1 − δ_∞)^n)"
         known = {"n": n, **at}
         for line in itertools.takewhile(
-            lambda line: re.match(r"  \w = ", line), lines[first + 1 :]
+            lambda line: re.match(r"  \w+ = ", line), lines[first + 1 :]
         ):
             known[line.strip().partition(" = ")[0]] = line.partition(" = ")[2]
         for name in [k for k, v in known.items() if isinstance(v, str)]:
             known[name] = value(known[name], known)
+        if regime == "tail":  # M(t) = (9/5)^(1+t) (4/5)^(-t) / (t + 2)
+            rest = 1 / (LOG(mpmath.mpf(9) / 4) - at["r"])  # where K′ is r
+            common = mpmath.mpf(9) / 5 * (mpmath.mpf(9) / 4) ** (rest - 2)
+            known |= {"θ": rest - 2, "K₀": LOG(common / rest), "K₂": 1 / rest**2}
         kappa = LOG(mpmath.mpf(9) / 4) - mpmath.mpf(1) / 2
         e = n * kappa + mpmath.sqrt(n) / 2 if regime == "bulk" else n * at["r"]
         with mp.workdps(400):

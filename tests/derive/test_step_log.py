@@ -75,5 +75,6 @@ def test_the_command_prints_it(shell):
     assert ran.code == 0
     assert "How K was found" in ran.out
     assert "table of integrals, line: ∫ exp(αx)." in ran.out
-    assert "How K was found" in shell("derive laplace --only composed --explain --format latex").out
+    in_latex = shell("derive laplace --only composed --explain --format latex")
+    assert "How $K$ was found" in in_latex.out
     assert shell("derive laplace --explain --format json").code == 2
