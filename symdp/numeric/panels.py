@@ -42,7 +42,6 @@ _SMALLEST = 1e-290  # of a total: PANEL_TOLERANCE of it is about the smallest no
 _SHORTEST = 1e-303  # halves of it would soon be no doubles
 _ARRAYS = 12.0  # of the size of all nodes, held at once
 _LOOKED_AT = 60  # panels of many that have not settled, to see whether rounding is why
-_STRETCHES = 16  # of a panel, each with a steepest loss of its own
 _LOST = 16.0  # times the usual rounding: more digits are worth their time
 _VAGUE = 2.0**-7  # of a panel's mass: rules that differ by less err 2^32 times less on halves
 # words of a refusal
@@ -235,7 +234,8 @@ def _parted(
     """
     mass = np.abs(panels.integrals[0]).max(axis=0)
     allowed = 0.45 * ORDER * np.clip(mass, PANEL_TOLERANCE, 1.0) ** (-1.0 / (2 * ORDER))
-    shares = np.linspace(0.0, 1.0, _STRETCHES + 1)
+    stretches = 16  # of a panel, each with a steepest loss of its own
+    shares = np.linspace(0.0, 1.0, stretches + 1)
     length = (panels.upper - panels.lower)[:, None]
     edges = panels.lower[:, None] + length * shares
     edges[:, -1] = panels.upper
@@ -250,7 +250,7 @@ def _parted(
     has_mass = _is_seen(values, log_weight, list(masses), log_masses).reshape(nodes.shape)
     turn = frequency * np.nan_to_num(steepest, posinf=0.0) * has_mass.any(axis=1)
     # Half a panel has the nodes.
-    count = np.ceil(0.5 * turn / np.repeat(allowed, _STRETCHES))
+    count = np.ceil(0.5 * turn / np.repeat(allowed, stretches))
     count = np.maximum(count, 1.0)
     if 1.4 * ORDER * float(count.sum()) > MAX_NODES:
         raise AccuracyError(_TOO_FAST)
