@@ -26,6 +26,7 @@ from benchmarks.frozen import __main__ as frozen  # noqa: E402
 from benchmarks.frozen import asking, comparison  # noqa: E402
 from benchmarks.frozen import cases as frozen_cases  # noqa: E402
 from benchmarks.frozen import rows as frozen_rows  # noqa: E402
+from benchmarks.mutants.changes import again, drawn, mutations  # noqa: E402
 from benchmarks.peers import (  # noqa: E402
     accuracy,
     contenders,
@@ -373,3 +374,41 @@ def test_what_a_change_does_to_a_frozen_row_has_a_word():
     assert verdicts(kind="estimate", seconds=0.3) == ["weaker kind", "slower than twice"]
     assert verdicts(refused="no") == ["refused"]
     assert verdicts(log_upper=None) == ["widened"]
+
+
+TO_CHANGE = '''"""Text - of 1."""
+LEAST = 1e-3
+
+def upper(x: int = 2) -> float:
+    return -x if x < 3 else max(x, LEAST)
+'''
+
+
+def test_a_mutation_changes_one_thing_that_is_run():
+    changed = {change.applied(TO_CHANGE).split("\n")[change.line - 1] for change in
+               mutations("a.py", TO_CHANGE)}  # fmt: skip
+    assert changed == {
+        "LEAST = 0.002",
+        "def upper(x: int = 3) -> float:",
+        "    return x if x < 3 else max(x, LEAST)",
+        "    return -x if x <= 3 else max(x, LEAST)",
+        "    return -x if x > 3 else max(x, LEAST)",
+        "    return -x if x < 4 else max(x, LEAST)",
+        "    return -x if x < 3 else min(x, LEAST)",
+    }
+
+
+def test_mutations_are_drawn_alike_and_found_again_in_a_text_that_moved(tmp_path):
+    room = tmp_path / "symdp" / "room"
+    room.mkdir(parents=True)
+    (room / "a.py").write_text(TO_CHANGE, encoding="utf-8")
+    (room / "b.py").write_text("def double(x):\n    return 2 * x + 1\n", encoding="utf-8")
+    few = drawn(tmp_path, "room", 4, seed=1)
+    assert drawn(tmp_path, "room", 9, seed=1)[:4] == few
+    assert {change.path for change in few} == {"symdp/room/a.py", "symdp/room/b.py"}
+    own = next(change for change in few if change.path.endswith("b.py"))
+    before = (tmp_path / own.path).read_text(encoding="utf-8")
+    (tmp_path / own.path).write_text("# moved\n" + before, encoding="utf-8")
+    moved = again(tmp_path, own, before.split("\n")[own.line - 1])
+    assert moved is not None
+    assert moved.applied("# moved\n" + before) == "# moved\n" + own.applied(before)

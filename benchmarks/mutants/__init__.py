@@ -1,0 +1,1 @@
+"""Change one line of a room at a time and see whether quick tests notice."""
