@@ -680,10 +680,7 @@ def _less_atoms(law: SumLaw, line: Line, cut: _SmoothCut, tilted: list[Tilted], 
     modulus = np.ones(y.size)
     angle = np.zeros(y.size)
     for part, (_, count) in zip(tilted, law.terms, strict=True):
-        is_atom = part.nodes.atomic
-        phase = np.multiply.outer(y, part.deviation[is_atom])
-        terms = np.exp(1j * phase) * part.weight[is_atom]
-        value = terms.sum(axis=1)
+        value = part.atoms_characteristic(line.step, start, line.places.size)
         modulus = modulus * np.abs(value) ** count
         angle = angle + count * np.angle(value)
     kernel_values = continuous_kernel(np.asarray(line.tilt + 1j * y))

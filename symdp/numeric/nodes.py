@@ -350,6 +350,19 @@ class Tilted:
         flat = oscillation_sum(y.ravel(), self.deviation, self.weight)
         return log_one_plus(flat).reshape(y.shape)
 
+    def atoms_characteristic(self, step: float, first: int, last: int) -> Complex:
+        """Return the atoms' part of φ_t(kh) e^{−ikhm} for k = first, …, last − 1."""
+        is_atom = self.nodes.atomic
+        weight = self.weight[is_atom]
+        deviation = self.deviation[is_atom]
+        if (last - first) * weight.size > DIRECT_WORK:
+            turns = np.fmod(step * deviation, 2 * np.pi)
+            return uniform_sum(weight, turns, first, last)
+        y = step * np.arange(first, last, dtype=np.float64)
+        phase = np.multiply.outer(y, deviation)
+        terms = np.exp(1j * phase) * weight
+        return np.asarray(terms.sum(axis=1))
+
     def cumulants(self, order: int) -> Array:
         """Return cumulants, the first as E_t L − E L, from central moments m:
 

@@ -105,3 +105,12 @@ def test_too_wide_a_bound_is_refused_with_what_helps():
     noise = mechanisms.discrete_gaussian(sigma="1/3")
     with pytest.raises(AccuracyError, match=r"random allocation of discrete_gaussian.*more noise"):
         drawn(noise, 12).delta(0.5)
+
+
+def test_many_atoms_on_a_long_line_take_little_memory():
+    part = loss_law(drawn(mechanisms.laplace(b=1), 2).steps[0][0], "remove").tilted(0.25)
+    step = 0.1
+    on_grid = part.atoms_characteristic(step, 0, 2001)  # 4 GB, were all exponentials held at once
+    for k in (300, 900, 2000):
+        exact = np.exp(1j * step * k * part.deviation) @ part.weight
+        assert abs(on_grid[k] - exact) < 1e-12
