@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from symdp.errors import InputError
 from symdp.matrix import Sensitivity
+from symdp.tolerances import ROUNDED
 
 __all__ = ["tree_sensitivity"]
 
@@ -28,7 +29,6 @@ _MOST_EXACT = (
 _MOST_STEPS = 1_000_000
 _LARGEST_BLOCK = 20_000  # steps up to which they are
 _NEVER = np.iinfo(np.int64).max // 4
-_SLACK = 1e-15  # relative, for the root
 Patterns = dict[tuple[int, int], NDArray[np.int64]]  # (participations, value) -> least last step
 
 
@@ -67,7 +67,7 @@ def tree_sensitivity(steps: int, participations: int = 1, separation: int = 1) -
         low = high = _largest(steps, times, separation)
     else:
         low, high = _of_even_gaps(steps, times, separation), _by_levels(steps, times, separation)
-    return Sensitivity(math.sqrt(low) * (1 - _SLACK), math.sqrt(high) * (1 + _SLACK), ())
+    return Sensitivity(math.sqrt(low) * (1 - ROUNDED), math.sqrt(high) * (1 + ROUNDED), ())
 
 
 def _largest(steps: int, times: int, apart: int) -> int:

@@ -6,16 +6,11 @@ import math
 from typing import TYPE_CHECKING
 
 from symdp.errors import AccuracyError, InputError
+from symdp.tolerances import LOSS_ROUNDED, ROUNDED
 
 if TYPE_CHECKING:
     from symdp.questions.guarantee import Guarantee
     from symdp.questions.ledger import Ledger
-
-# The largest loss is a sum of a few logarithms and a product with the count, each rounded by one
-# unit in the last place; relatively, this bounds them all together.
-LARGEST_LOSS_ROUNDING = 1e-14
-# A mass at infinity may be one minus other masses, each rounded: absolute, and at most itself.
-MASS_ROUNDING = 1e-15
 
 
 def epsilon_upper(ledger: Ledger, delta: float) -> float:
@@ -35,7 +30,7 @@ def epsilon_upper(ledger: Ledger, delta: float) -> float:
         return 0.0
     composition = ledger.composition()
     if delta == 0.0:
-        return max(0.0, composition.renyi(math.inf) * (1.0 + LARGEST_LOSS_ROUNDING))
+        return max(0.0, composition.renyi(math.inf) * (1.0 + LOSS_ROUNDED))
     if delta <= infinite_loss(ledger):
         return math.inf
     answer = composition.epsilon(delta)
@@ -72,7 +67,7 @@ def infinite_loss(ledger: Ledger) -> float:
     """Return an upper bound on the probability of an infinite loss in either direction."""
     composition = ledger.composition()
     lost = max(0.0, *(composition.law(side).mass_at_infinity for side in composition.sides("both")))
-    return min(1.0, lost + min(lost, MASS_ROUNDING))
+    return min(1.0, lost + min(lost, ROUNDED))
 
 
 def _above(answer: Guarantee, upper: float | None) -> float:

@@ -14,20 +14,12 @@ import sympy as sp
 from flint import arb, ctx
 
 from symdp import shipped
-from symdp.balls.mass import (
-    AGREEMENT,
-    SECONDS,
-    enclose_mass,
-    enclose_normalizer,
-    is_proved,
-    two_masses,
-    with_numbers,
-)
+from symdp.balls.mass import enclose_mass, enclose_normalizer, is_proved, two_masses, with_numbers
 from symdp.density.breakpoints import smooth_stretches
 from symdp.density.gammas import COUNTING, are_positive
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
-from symdp.emit.exact import BITS, constant_value
+from symdp.emit.exact import constant_value
 from symdp.emit.mass import MassIntegral, MassSum
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Deadline, worked
@@ -35,12 +27,12 @@ from symdp.model.family import Family
 from symdp.model.local import Local
 from symdp.model.mechanism import a_mechanism
 from symdp.model.sampling import Radial, RenyiCurve
+from symdp.tolerances import BITS, MASS_TOLERANCE, SHORT_TIME, SUMS_ROUNDED
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
     from symdp.model.pair import Pair
 
-TOLERANCE = 1e-9  # how far a proved mass may lie from one; a wrong density misses by far more
 _MOST_CELLS = 1_000  # on which a sign is looked at: some ten milliseconds
 _PLAIN = 1e-4  # what six digits show of a distance from one
 _ACCURACY = arb(2) ** -90  # to which a mass must be 1; formulas that are off are off by far more
@@ -175,7 +167,7 @@ def checked_masses(mechanism: Mechanism, for_proof: bool = False) -> MassCheck:
     if hasattr(mechanism.source, "Q"):
         q, p = pair.components[:2]
         laws = {f"Q of {mechanism.name}": q, f"P of {mechanism.name}": p}
-    seconds = math.inf if for_proof else SECONDS
+    seconds = math.inf if for_proof else SHORT_TIME
     verb = "sums" if pair.is_discrete else "integrates"
     if pair.atoms:
         verb += ", with its atoms,"
@@ -224,7 +216,7 @@ def _check_normaliser(of: str, density: sp.Expr) -> None:
 
 def _agree(of: str, first: float, second: float) -> None:
     """Raise an error where two quadratures do not both find the mass 1."""
-    if max(abs(first - second), abs(first - 1), abs(second - 1)) <= AGREEMENT:
+    if max(abs(first - second), abs(first - 1), abs(second - 1)) <= SUMS_ROUNDED:
         return
     if not (math.isfinite(first) or math.isfinite(second)):
         reason = "as where it is infinite, or spread over very many integers"
@@ -285,9 +277,9 @@ def _judge(of: str, mass: arb, verb: str) -> bool:
             "slowly"
         )
     distance = abs(mass - 1)
-    if distance < TOLERANCE:
+    if distance < MASS_TOLERANCE:
         return bool(mass.contains(1))
-    if distance > TOLERANCE / 2:
+    if distance > MASS_TOLERANCE / 2:
         places = 6 if distance > _PLAIN else 12
         raise InputError(
             f"{of} {verb} to {float(mass.mid()):.{places}g}, not 1; divide it by that constant, "

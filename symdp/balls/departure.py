@@ -33,9 +33,9 @@ from symdp.density.breakpoints import Stretch, smooth_stretches
 from symdp.density.signs import sign_of
 from symdp.emit.arb import ArbFunction, compile_arb, compile_arb_together, constant_ball
 from symdp.emit.enclose import between
-from symdp.emit.exact import BITS
 from symdp.errors import AccuracyError, InputError
 from symdp.model.pair import Support
+from symdp.tolerances import BITS
 
 _TAILS = ("1e-30", "1e-24", "1e-18")  # masses left out, the least that is told
 _NEGLIGIBLE = 1e-32  # relative: a change over the sensitivity that counts as none

@@ -40,16 +40,13 @@ from symdp.emit.mass import MassIntegral, MassSum
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Deadline, worked
 from symdp.model.pair import Pair
+from symdp.tolerances import MASS_BITS, SHORT_TIME, SOME_TIME, SUMS_ROUNDED
 
-SECONDS = 2.0  # of work for one proof of mass
-AGREEMENT = 1e-12  # to which two masses must agree with each other and with 1
 _MOST_TERMS = 64  # of a density multiplied out
-_MASS_BITS = 192  # of what a density is divided by: one ball at every precision, of 50 digits
 _ENOUGH = arb(2) ** -90  # absolute accuracy, where no more can be had: 27 digits
 _NARROW = arb(2) ** -60  # relative: far below the rounding of doubles
 _PROOF_EVALUATIONS = 60_000  # of an integrand: more than the seconds of one proof allow
 _UNIT = sp.Symbol("u", real=True)  # between −1 and 1
-_SEEN_SECONDS = 4.0  # of work for a quadrature
 _REACH = 2.0**44  # how far the shells go
 _BITS = 80  # carried by the balls of a quadrature
 _CUT = 2.0**-52  # of a shell
@@ -317,17 +314,17 @@ def enclose_normalizer(mass: MassIntegral | MassSum) -> arb | None:
         ball = None if x.is_integer else _seen(mass)
     if ball is None or scale == 1:
         return ball
-    with ctx.workprec(_MASS_BITS):
+    with ctx.workprec(MASS_BITS):
         return ball * real_ball(scale)
 
 
 @lru_cache(maxsize=256)
 def _proved(mass: MassIntegral | MassSum) -> arb | None:
     density, (x, lower, upper) = mass.parts
-    for tolerance in (arb(2) ** (20 - _MASS_BITS), _ENOUGH):
+    for tolerance in (arb(2) ** (20 - MASS_BITS), _ENOUGH):
         # SymPy's TypeError: it asks in the middle of a question about a sign, and gets NaN.
-        with suppress(AccuracyError, InputError, TypeError), ctx.workprec(_MASS_BITS):
-            deadline = Deadline(SECONDS, worked)
+        with suppress(AccuracyError, InputError, TypeError), ctx.workprec(MASS_BITS):
+            deadline = Deadline(SHORT_TIME, worked)
             ball = enclose_mass(density, x, lower, upper, tolerance, deadline)
             if ball.is_finite() and is_proved(ball):
                 return ball
@@ -337,7 +334,7 @@ def _proved(mass: MassIntegral | MassSum) -> arb | None:
 @lru_cache(maxsize=256)
 def _seen(mass: MassIntegral) -> arb | None:
     first, second = two_masses(mass.function, *mass.limits[0])
-    apart = AGREEMENT * min(first, second)
+    apart = SUMS_ROUNDED * min(first, second)
     if abs(first - second) <= apart:
         return arb(first, apart)
     return None
@@ -379,7 +376,7 @@ def two_masses(
     """
     totals = []
     for start in (1.0, 3.0):
-        deadline = Deadline(_SEEN_SECONDS, worked)
+        deadline = Deadline(SOME_TIME, worked)
         with suppress(AccuracyError, OverflowError, ZeroDivisionError):
             parts = _parts(density, x, lower, upper)
             sides = [_sides(part, start, part[1] is not x, deadline) for part in parts]
@@ -435,7 +432,7 @@ def _side(
 
     def has_ended(share: float, shells: int) -> bool:
         """Whether the last shells had next to nothing."""
-        return len(sums) > shells and abs(sums[-1] - sums[-shells]) <= share * AGREEMENT
+        return len(sums) > shells and abs(sums[-1] - sums[-shells]) <= share * SUMS_ROUNDED
 
     for inner, outer in pairwise(edges):
         is_long = abs(outer - inner) > _MOST_INTEGERS or (
@@ -471,7 +468,7 @@ def _limit(sums: list[float]) -> float:
         return math.nan
     last = _wynn(sums[-_SUMMED:])
     before = _wynn(sums[-_SUMMED - 1 : -1])
-    if abs(last - before) < 0.1 * AGREEMENT:
+    if abs(last - before) < 0.1 * SUMS_ROUNDED:
         return last
     return math.nan
 
@@ -512,7 +509,7 @@ def _cell(density: sp.Expr, x: sp.Symbol, deadline: Deadline) -> Callable[[float
             if x.is_integer:
                 total = _partial_sum(compiled, first, last, deadline)
             else:
-                close = arb(AGREEMENT) / 4096
+                close = arb(SUMS_ROUNDED) / 4096
                 is_finite = compiled(first).is_finite() and compiled(last).is_finite()
                 if not is_finite:  # as of (1 − cos x)/x² at 0
                     ctx.prec = 4 * _BITS
@@ -520,7 +517,7 @@ def _cell(density: sp.Expr, x: sp.Symbol, deadline: Deadline) -> Callable[[float
                     first = first + cut
                     last = last - cut
                 total = _arb_integral(compiled, first, last, close, _EVALUATIONS, deadline)
-            if not total.rad() < AGREEMENT / 256:
+            if not total.rad() < SUMS_ROUNDED / 256:
                 raise AccuracyError("a shell of the mass could not be enclosed")
             return float(total.mid())
 

@@ -31,6 +31,7 @@ from symdp.decimal_text import given, rounded, rounded_exponential
 from symdp.errors import InputError
 from symdp.interrupt import limit
 from symdp.page.document import Block, Sentence, Table
+from symdp.tolerances import SAME
 
 if TYPE_CHECKING:
     from symdp.arguments import Direction, MethodName
@@ -47,7 +48,6 @@ T = TypeVar("T")
 _FOR_ROWS = 0.8  # of the time limit, for the rows of a comparison
 _MOST_NAMED = 3  # mechanisms in a title
 _AT_ONCE = 25  # points that are taken together, between two signs of life
-_SHOWN = 1e-9  # relative; closer bounds look like the value itself
 _MOST_DIGITS = 12  # digits of a true δ, where so many are known
 _MOST_RATES = 1000  # false positive rates
 _DRAWN = 101  # false positive rates of a figure, on the unit interval
@@ -170,7 +170,7 @@ def _draw(
 def _are_apart(answer: Guarantee) -> bool:
     """Whether the bounds on δ differ by more than the digits that are shown."""
     low, high = answer.log_lower, answer.log_upper
-    return low is not None and high is not None and high - low > _SHOWN
+    return low is not None and high is not None and high - low > SAME
 
 
 def verify(

@@ -14,6 +14,7 @@ from symdp.cli.supervise import grace, must_end_in
 from symdp.cli.working import working
 from symdp.errors import AccuracyError, InputError, SymdpError
 from symdp.interrupt import limit
+from symdp.tolerances import SUMS_ROUNDED
 
 if TYPE_CHECKING:
     from symdp.arguments import Direction, MethodName
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 LONGEST = 1e6  # seconds
 _FOR_BOUND = 0.75  # of the time after the limit; the bound takes milliseconds as a rule
 _DIGITS = 6
-_ROUNDING = 1e-12  # of ε by the moments accountant, beyond which its root may not be trusted
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -151,7 +151,7 @@ def _bound_in_words(built: S, instead: Callable[[S], Guarantee], seconds: float)
     if answer is None:
         return ""
     if answer.quantity == "epsilon":
-        upper = (answer.epsilon_upper or answer.epsilon) * (1 + _ROUNDING)
+        upper = (answer.epsilon_upper or answer.epsilon) * (1 + SUMS_ROUNDED)
         return f"; proved by then is ε(δ = {given(answer.delta)}) ≤ {rounded(upper, _DIGITS, 'up')}"
     if answer.log_upper is None or not -math.inf < answer.log_upper < 0:
         return ""

@@ -26,11 +26,10 @@ from symdp.errors import InputError
 from symdp.interrupt import attempt
 from symdp.model import tidy
 from symdp.model.pair import Pair
+from symdp.tolerances import SOME_TIME
 
 _LARGEST_NUMBER = 2**16  # in a pair that is taken apart: a power of so much takes seconds
-# of work, for the table and the reading each, and for the check
-_SECONDS = 4.0
-_FOR_CHECK = 10.0
+_FOR_CHECK = 10.0  # seconds of work
 _MOST_TERMS = 40  # of one M: its powers have far more
 _MOST_POWER = 12  # of a sum that is multiplied out
 # What SymPy and the table raise about an integrand that they cannot read.
@@ -90,13 +89,13 @@ def exponential_sum(pair: Pair, below_one: tuple[str, ...] = ()) -> ExponentialS
     if any(abs(number) > _LARGEST_NUMBER for number in numbers):
         return None  # e^{−500000x} is a power of 500000 to polynomials
     with suppress(NoClosedForm, *REFUSALS):
-        closed_form = attempt(lambda: tabulated_moment(pair), None, _SECONDS)
+        closed_form = attempt(lambda: tabulated_moment(pair), None, SOME_TIME)
         if closed_form is None:
             return None
         tilt, moment = closed_form
         if moment.has(sp.Float):
             return None
-        total = attempt(lambda: read_exponential_sum(moment, tilt), None, _SECONDS)
+        total = attempt(lambda: read_exponential_sum(moment, tilt), None, SOME_TIME)
         if total is None:
             return None
 

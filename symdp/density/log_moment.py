@@ -14,10 +14,9 @@ from flint import acb, arb, ctx
 
 from symdp.emit import compile_arb
 from symdp.errors import InputError
+from symdp.tolerances import LONG_BITS, SAME
 
 _LEVELS = (0.3, 2.1, 17.0, 340.0)  # of −w, at which a cut is crossed
-_BITS = 200
-_CLOSE = 1e-9
 _ASIDE = 1e-25  # of w: how far from the cut
 
 
@@ -26,13 +25,13 @@ def continued(log_moment: sp.Expr, z: sp.Symbol) -> sp.Expr:
     logs = log_moment.atoms(sp.log)
     formula = log_moment.xreplace({log: _over_linear_factors(log, z) for log in logs})
     value = compile_arb(formula, [z])
-    with ctx.workprec(_BITS):
+    with ctx.workprec(LONG_BITS):
         for w in _with_branch_cuts(formula, z):
             for point, aside in _crossings(w, z):
                 left = value(point + aside)
                 right = value(point - aside)
                 gap = (left - right).exp() - 1
-                if not abs(gap) < _CLOSE:
+                if not abs(gap) < SAME:
                     raise InputError(
                         f"its log-partition function has a cut where {sp.sstr(w):.60} is negative, "
                         "as at complex z: write a logarithm of a product as a sum of logarithms"

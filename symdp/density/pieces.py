@@ -20,15 +20,15 @@ from symdp.density.signs import interior_point, random_values, sign_of
 from symdp.density.turning import NAMES, slope_numerator, trend
 from symdp.emit import compile_arb
 from symdp.emit.enclose import enclose_sum
-from symdp.emit.exact import BITS, real_ball
+from symdp.emit.exact import real_ball
 from symdp.emit.mass import names_of_masses
 from symdp.errors import AccuracyError, InputError
 from symdp.model import tidy
+from symdp.tolerances import BITS, SAME
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
 
-_APART = 1e-9  # relative: two values of a loss that is not constant
 
 _Sides = tuple[tuple[Term, ...], tuple[Term, ...]]  # the terms of P and of Q
 
@@ -342,7 +342,7 @@ def _is_flat(loss: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> boo
     at_first = loss.subs(x, first).subs(values).evalf(15, maxn=100)
     at_second = loss.subs(x, second).subs(values).evalf(15, maxn=100)
     apart = at_first - at_second
-    if apart.is_comparable and abs(apart) > _APART * (1 + abs(at_first)):
+    if apart.is_comparable and abs(apart) > SAME * (1 + abs(at_first)):
         return False
     return bool(slope_numerator(loss, x) == 0)
 

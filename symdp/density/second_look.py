@@ -19,6 +19,7 @@ import sympy as sp
 
 from symdp.emit.mass import MassIntegral
 from symdp.model.pair import Support
+from symdp.tolerances import SUMS_ROUNDED
 
 _QUANTILES = 200
 _OCTAVES = 30  # of distances on either side of 1, half an octave apart
@@ -26,7 +27,6 @@ _MOST_ORIGINS = 8
 _ROUNDING = 1e-6  # relative: by less a rise in doubles may be one of rounding
 _FAINT = 1e-200  # of the largest value: below, doubles are no longer looked at
 _DIGITS = 50
-_SURE = 1e-12  # relative: a rise that so many digits show
 
 Values = Callable[[float], float]
 
@@ -104,7 +104,7 @@ class SecondLook:
     def _is_valley(self, points: tuple[float, float, float]) -> bool:
         """Return whether fifty digits say that the middle one of three points is the lowest."""
         left, middle, right = (self._digits(point) for point in points)
-        return bool(middle < left * (1 - _SURE) and middle < right * (1 - _SURE))
+        return bool(middle < left * (1 - SUMS_ROUNDED) and middle < right * (1 - SUMS_ROUNDED))
 
     def _is_below_chord(self, points: tuple[float, float, float]) -> bool:
         """Return whether fifty digits say that log f is below its chord at the middle one."""
@@ -116,7 +116,7 @@ class SecondLook:
         share = (mpmath.mpf(inner) - first) / width
         with mpmath.workdps(_DIGITS):
             chord = (1 - share) * mpmath.log(left) + share * mpmath.log(right)
-            return bool(mpmath.log(middle) < chord - _SURE)
+            return bool(mpmath.log(middle) < chord - SUMS_ROUNDED)
 
     def _are_unequal(self, distance: float, centre: sp.Expr) -> bool:
         """Return whether fifty digits tell f apart at a distance on either side of a centre."""
@@ -128,7 +128,7 @@ class SecondLook:
                 return False
         left = self._digits(left_point)
         right = self._digits(right_point)
-        return bool(abs(left - right) > _SURE * max(abs(left), abs(right)))
+        return bool(abs(left - right) > SUMS_ROUNDED * max(abs(left), abs(right)))
 
     def _digits(self, point: Any) -> Any:
         if self._exact is None:

@@ -35,8 +35,8 @@ from symdp.interrupt import attempt
 from symdp.model import tidy
 from symdp.model.fact import OPEN, RULE, Fact
 from symdp.model.pair import Support
+from symdp.tolerances import SHORT_TIME
 
-_SECONDS = 2.0  # for each question put to SymPy
 _PLACE = 3 / 7  # where unequal densities are told apart, times powers of two
 _OCTAVES = range(-40, 41, 4)
 _BITS = 100  # of a ball there
@@ -519,7 +519,7 @@ def _ratio(sides: tuple[sp.Expr, sp.Expr]) -> sp.Expr | None:
 
 
 def _tried(way: Callable[[Any], sp.Expr | None], expression: Any) -> sp.Expr | None:
-    return attempt(lambda: way(expression), None, _SECONDS)
+    return attempt(lambda: way(expression), None, SHORT_TIME)
 
 
 def _canonical(gap: sp.Expr) -> sp.Expr:

@@ -17,9 +17,8 @@ from symdp.derive.tails import Tails, derive_tails
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Clock
 from symdp.model.mechanism import Mechanism
+from symdp.tolerances import MORE_TIME
 from symdp.turns import in_turn
-
-_LEAST_FOR_PIECES = 5.0  # seconds; without the pieces there is nothing to say at all
 
 
 @dataclass(frozen=True)
@@ -63,11 +62,9 @@ def derive_pair(
     """Derive a mechanism that has one pair, whose kinks have one order."""
     pair = with_known_masses(mechanism.pair(direction))
     clock = Clock((1 - FOR_CGF) * time_limit)
-    parts = clock.attempt(
-        lambda: (monotone_pieces(pair), points(pair)), None, least=_LEAST_FOR_PIECES
-    )
+    parts = clock.attempt(lambda: (monotone_pieces(pair), points(pair)), None, least=MORE_TIME)
     if parts is None:
-        seconds = max(time_limit, _LEAST_FOR_PIECES)
+        seconds = max(time_limit, MORE_TIME)
         raise AccuracyError(
             f"the pieces of the loss of {mechanism.name} were not found within {seconds:g} s: give "
             "values to its parameters, write its density more simply, or raise the time limit"

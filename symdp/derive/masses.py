@@ -23,8 +23,8 @@ from symdp.errors import InputError
 from symdp.interrupt import attempt
 from symdp.model import tidy
 from symdp.model.pair import Pair, Support
+from symdp.tolerances import SOME_TIME
 
-_SECONDS = 4.0  # for one integral
 _DIGITS = 20  # to which two forms of a mass are compared
 _LONGEST_MASS = 60  # operations of a formula that is shorter to read than its integral
 _MANY = 64  # values of a loss on integers from which on they are not listed
@@ -38,7 +38,7 @@ def piece_mass(terms: Iterable[sp.Expr], x: sp.Symbol, lower: sp.Expr, upper: sp
         density = sp.exp(term)
         form = log_form(density, x, at)
         integrand = Integrand(form, lower, upper, bool(x.is_integer))
-        value = attempt(partial(definite, integrand), None, _SECONDS)
+        value = attempt(partial(definite, integrand), None, SOME_TIME)
         if value is None:
             total += _by_search(density, x, lower, upper)
         else:
@@ -58,7 +58,7 @@ def _by_search(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -
             return sp.factor(whole.doit())
         return whole
     whole = sp.Integral(density, (x, lower, upper))
-    integral = compute("integrate", (density, x, lower, upper), _SECONDS)
+    integral = compute("integrate", (density, x, lower, upper), SOME_TIME)
     if integral is None or integral.has(sp.I, sp.Piecewise, sp.hyper, sp.meijerg):
         return whole
     values = random_values(whole.free_symbols, 2, [str(s.name) for s in whole.free_symbols])
@@ -66,7 +66,7 @@ def _by_search(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -
     def gap() -> sp.Expr:
         return abs(sp.N(whole.subs(values), _DIGITS) - sp.N(integral.subs(values), _DIGITS))
 
-    size = attempt(gap, sp.oo, _SECONDS)
+    size = attempt(gap, sp.oo, SOME_TIME)
     if size.is_comparable and size < sp.Float(10) ** (5 - _DIGITS):
         return integral
     return whole
@@ -107,7 +107,7 @@ def _known_mass(mass: MassIntegral | MassSum) -> sp.Expr | None:
             return total
         return None
 
-    return or_reason(lambda: attempt(found, None, _SECONDS), lambda _: None)
+    return or_reason(lambda: attempt(found, None, SOME_TIME), lambda _: None)
 
 
 def atoms(pieces: Iterable[Piece], points: Iterable[Point], x: sp.Symbol) -> tuple[Atom, ...]:

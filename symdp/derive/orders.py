@@ -17,6 +17,7 @@ from symdp.derive.child import compute
 from symdp.derive.records import CGF
 from symdp.errors import InputError
 from symdp.model import tidy
+from symdp.tolerances import MORE_TIME
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
@@ -73,7 +74,6 @@ def cumulants_of(
     return cumulants
 
 
-_SECONDS = 5.0  # for one limit of SymPy's
 _LARGEST = 256  # order whose sum is written out
 
 
@@ -169,9 +169,9 @@ def value_at(cgf: CGF, tilt: sp.Expr) -> sp.Expr:
             return sp.oo
     value = cgf.expression.subs(cgf.tilt, tilt).replace(sp.hyper, hypergeometric)
     if value.has(sp.nan, sp.zoo, sp.oo, -sp.oo):
-        limit = compute("derivative", (cgf.expression, cgf.tilt, tilt, 0), _SECONDS)
+        limit = compute("derivative", (cgf.expression, cgf.tilt, tilt, 0), MORE_TIME)
         if limit is None:
-            limit = compute("limit", (cgf.expression, cgf.tilt, tilt, "+"), _SECONDS)
+            limit = compute("limit", (cgf.expression, cgf.tilt, tilt, "+"), MORE_TIME)
         if limit is None:
             raise InputError(f"K has no value found at {tilt}")
         value = limit

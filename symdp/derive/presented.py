@@ -14,11 +14,11 @@ import sympy as sp
 
 from symdp.density.signs import random_values, sign_of
 from symdp.model import tidy
+from symdp.tolerances import SUMS_ROUNDED
 
 NORMAL = sp.Function("Phi", positive=True)
 _ROUNDS = 2  # random values of the symbols, at which two forms are compared
 _DIGITS = 25  # to which they are evaluated
-_CLOSE = 1e-12  # to which they agree, relative to 1 + |value|
 _MOST_POWER = 8  # of a number within a logarithm
 _SQUARED = sp.Wild("z")
 _UNSEEN = (sp.Sum, sp.Integral, sp.Derivative)  # of which no number is asked for
@@ -69,7 +69,7 @@ def equal_in_numbers(first: sp.Expr, second: sp.Expr) -> bool:
     for seed in range(_ROUNDS):
         values = dict(random_values(symbols, seed, ()))
         a, b = (_complex_value(form, values) for form in (first, second))
-        if a is None or b is None or not abs(a - b) <= _CLOSE * (1 + abs(b)):
+        if a is None or b is None or not abs(a - b) <= SUMS_ROUNDED * (1 + abs(b)):
             return False
     return True
 

@@ -27,6 +27,7 @@ from symdp.errors import InputError
 from symdp.interrupt import Clock, T, attempt
 from symdp.model.relation import SUBSTITUTION
 from symdp.model.sampling import Noise
+from symdp.tolerances import SOME_TIME
 
 if TYPE_CHECKING:
     from symdp.derive.masses import MassRule
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 
 FOR_CGF = 0.6  # of the time limit; the clock of the other parts has the rest
-_LEAST_FOR_CGF = 4.0  # seconds for the table of integrals and its check where the limit is short
 _SHARE = 0.5  # of the clock, for each other part
 _LEAST = 0.25  # seconds for each
 _LATE = "it was not found within the time limit"
@@ -244,7 +244,7 @@ class PrivacyLoss:
         def absent(why: str) -> CGF:
             return CGF(tilt_symbol(self.pair), None, "numeric", None, reason=why)
 
-        seconds = limit + _LEAST_FOR_CGF
+        seconds = limit + SOME_TIME
         return or_reason(lambda: attempt(lambda: self._cgf(limit), absent(_LATE), seconds), absent)
 
     @cached_property

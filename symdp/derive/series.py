@@ -46,6 +46,7 @@ from symdp.derive.records import COUNT, EPSILON
 from symdp.errors import InputError
 from symdp.expansion import F, edgeworth_polynomials, saddlepoint_series, standardised_cumulant
 from symdp.model import tidy
+from symdp.tolerances import MORE_TIME
 
 if TYPE_CHECKING:
     from symdp.density.records import Piece
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from symdp.derive.records import CGF, HasCGF
     from symdp.model.pair import Pair
 
-_SECONDS_OF_A_LIMIT = 5.0  # where a cumulant is 0/0
 _SHARE = 0.4  # of the clock, for one derivative
 _LEAST = 0.25  # seconds
 _LONGEST = 130  # operations of a mean that a person reads, of the j-th moment j times that
@@ -168,7 +168,7 @@ def cumulant_at(d: HasCGF, order: int, at: sp.Expr | int) -> sp.Expr:
     tilt = sp.sympify(at, strict=True)
     value = derivative.subs(d.cgf.tilt, tilt)
     if value.has(sp.nan, sp.zoo, sp.oo, -sp.oo):
-        seconds = min(_SECONDS_OF_A_LIMIT, max(_LEAST, d.clock.left))
+        seconds = min(MORE_TIME, max(_LEAST, d.clock.left))
         limit = compute("derivative", (closed_form(d), d.cgf.tilt, tilt, order), seconds)
         if limit is None:
             limit = compute("limit", (derivative, d.cgf.tilt, tilt, "+"), seconds)

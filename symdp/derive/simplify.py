@@ -13,9 +13,9 @@ from symdp.derive.child import compute
 from symdp.interrupt import worked
 from symdp.model import tidy
 from symdp.model.tidy import Generators
+from symdp.tolerances import MORE_TIME
 
 _QUICK = 150  # operations that are factored here and now; more go to a child process
-_SECONDS = 5.0  # for one factorisation
 
 
 def log_of_total(total: sp.Expr, tilt: sp.Symbol, deadline: float = math.inf) -> sp.Expr:
@@ -37,7 +37,7 @@ def _products(total: sp.Expr, deadline: float) -> Iterable[list[sp.Expr]]:
     if sp.count_ops(plain) <= _QUICK:
         factored: sp.Expr | None = tidy.factor(tidy.together(plain))
     else:
-        seconds = min(_SECONDS, deadline - worked())
+        seconds = min(MORE_TIME, deadline - worked())
         factored = compute("factor", (plain,), seconds)
     if factored is not None:
         yield generators.factors(factored, with_hyperbolics=False)

@@ -13,7 +13,6 @@ from symdp.emit.arb import constant, constant_ball
 from symdp.errors import AccuracyError
 
 LN10 = math.log(10)  # e-folds of a digit
-BITS = 128  # carried by balls of which at most 30 digits are wanted, so that 28 bits may cancel
 
 
 def real_ball(expression: object) -> arb:

@@ -12,10 +12,10 @@ from flint import ctx
 from symdp.above import above
 from symdp.emit.arb import ENCLOSERS, constant
 from symdp.errors import AccuracyError
+from symdp.tolerances import MASS_BITS
 
 # What SymPy raises about expressions that it cannot settle.
 _UNSETTLED = (TypeError, ValueError, ArithmeticError, LookupError, NotImplementedError)
-_BITS = 192  # of the value of a mass: 57 digits at the most
 
 
 class MassIntegral(sp.AtomicExpr):  # type: ignore[misc]
@@ -147,18 +147,18 @@ def _float(mass: sp.Expr, prec: int) -> sp.Expr | None:
     """Return the value of a mass, None where it has none: the check of the density says so."""
     # Of a mass that is exactly 1, SymPy asks for ever more bits to tell it from 1.
     try:
-        return sp.Float(_evaluated(mass), precision=min(prec, _BITS))
+        return sp.Float(_evaluated(mass), precision=min(prec, MASS_BITS))
     except AccuracyError:
         return None
 
 
 @lru_cache(maxsize=64)
 def _evaluated(mass: sp.Expr) -> sp.Expr:
-    with ctx.workprec(_BITS):
+    with ctx.workprec(MASS_BITS):
         value = constant(mass).real
         if not value.is_finite():
             raise AccuracyError(f"'{mass}' could not be enclosed")
-        return sp.Float(value.mid().str(_BITS // 3, radius=False), precision=_BITS)
+        return sp.Float(value.mid().str(MASS_BITS // 3, radius=False), precision=MASS_BITS)
 
 
 def _enclosed(mass: MassIntegral | MassSum) -> Any:  # one value, on a page as in numbers

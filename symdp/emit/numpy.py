@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from symdp.errors import InputError
+from symdp.tolerances import NO_SHARE
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 _UNDERFLOW = -660.0  # of e^{−x} I_ν(x)
 _MOST_TERMS = 256.0
-_ROUNDING = 1e-17
 _DIGITS = 30  # that mpmath carries for a double
 # Of a rule on [m − h, m + h], exact to degree 39: ∫ e^{−2mt − t²} to 1e-17 within the two limits.
 _NODES = 20
@@ -123,7 +123,7 @@ def _log_bessel_i(order: Any, x: Any) -> Any:
     term = np.ones(nu.size)
     total = np.ones(nu.size)
     k = 1
-    while (term > _ROUNDING * total).any():
+    while (term > NO_SHARE * total).any():
         term = term * square / (k * (nu + k))
         total = total + term
         k = k + 1

@@ -21,6 +21,7 @@ from symdp.errors import InputError
 from symdp.model.average import SUM
 from symdp.model.mechanism import a_mechanism
 from symdp.numeric.step import Array
+from symdp.tolerances import LARGEST_EXPONENT
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 NAME = __name__.rpartition(".")[2]  # of the method: this file's, which no mechanism's file decides
 _NEWTON = 60  # iterations; quadratic from a bracket, so far fewer are needed
 _ROOT_HALF = math.sqrt(0.5)
-_MOST_SPREAD = 700.0  # e-folds: more would overflow
 _PLACES = 8  # of ε up to the floor's, from an eighth of it
 _CELLS = 128  # of ε below the largest loss
 _OF_ONE_SHIFT = ("poisson", "without_replacement")
@@ -82,7 +82,7 @@ def mu_of(epsilon: Array, log_delta: Array) -> Array:
 
 def central_limit(counts: NDArray[np.integer], noise: Array, rate: Array, question: Any) -> Array:
     """Return the estimate at μ_i² = Σ_b n_ib q²(e^{1/σ_b²} − 1) [IND 5]: ε, or log δ of each."""
-    spread = rate**2 * np.expm1(np.minimum(noise**-2.0, _MOST_SPREAD))
+    spread = rate**2 * np.expm1(np.minimum(noise**-2.0, LARGEST_EXPONENT))
     mu = np.sqrt(np.asarray(counts, dtype=np.float64) @ spread)
     if question.log_delta is not None:
         return epsilon_of(mu, question.log_delta)

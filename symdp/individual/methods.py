@@ -33,6 +33,7 @@ from symdp.numeric.many.rows import (
 )
 from symdp.numeric.step import Array
 from symdp.questions.guarantee import KINDS, Link
+from symdp.tolerances import MASS_TOLERANCE
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
 METHODS = ("contour", "plancherel", "renyi", gaussian.NAME)
 EXACT, BOUND, ESTIMATE = range(3)  # places in KINDS
-_MASS = 1e-9  # by which a density's mass may differ from one, as everywhere
 _MOST_KINDS = 1_000  # of steps of all records that no shared line serves: each costs half a second
 _FEWEST_A_PART = 2_000  # records on shared lines that are worth a task of an executor
 _TASKS = 16  # parts of the records, for an executor
@@ -450,7 +450,7 @@ def gaussian_step(mechanism: Mechanism) -> tuple[float, float] | None:
         square, slope, height = form.all_coeffs()
         peak = sp.exp(height - slope**2 / (4 * square))
         mass = peak * sp.sqrt(-sp.pi / square)
-        if not (square < 0 and abs(float(mass) - 1.0) < _MASS):
+        if not (square < 0 and abs(float(mass) - 1.0) < MASS_TOLERANCE):
             return None
         forms.append((square, slope))
     (square, slope), (other_square, other_slope) = forms

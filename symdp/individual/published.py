@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from symdp.numeric.elementary import log_payoff
 from symdp.numeric.many.kinds import Table
 from symdp.numeric.many.rows import TiltGrid, chunks
-from symdp.numeric.saddle_point import SLACK
 from symdp.numeric.step import Array
+from symdp.tolerances import SUMS_ROUNDED
 
 _FINER = 33  # tilts between two neighbours, at each refinement
 _REFINEMENTS = 2  # of the orders around the best one
@@ -54,11 +54,11 @@ def _look(
     if question.log_delta is not None:
         terms = values + (payoff - question.log_delta)
         size = np.abs(values) + np.abs(payoff) + abs(question.log_delta)
-        bound = (terms + SLACK * size) / tilts
+        bound = (terms + SUMS_ROUNDED * size) / tilts
     else:
         drift = np.multiply.outer(question.epsilon[rows], tilts)
         size = np.abs(values) + np.abs(payoff) + np.abs(drift)
-        bound = values + payoff - drift + SLACK * size
+        bound = values + payoff - drift + SUMS_ROUNDED * size
     best[rows] = np.minimum(best[rows], bound.min(axis=1))
     return np.asarray(bound.argmin(axis=1))
 

@@ -31,21 +31,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
-from symdp.methods.interval import (
-    SUM_ROUNDING,
-    Summands,
-    log_tail,
-    proved_answer,
-    summands,
-)
+from symdp.methods.interval import Summands, log_tail, proved_answer, summands
 from symdp.methods.moments import log_of
 from symdp.numeric.answer import Answer, FloatAccountant
 from symdp.numeric.elementary import Complex
 from symdp.numeric.nodes import Tilted, log_characteristic_grid
 from symdp.numeric.saddle_point import complement_rounding, log_one_minus_exp
 from symdp.numeric.total import SumLaw, kept_with_law
+from symdp.tolerances import ROUNDED, SUMS_ROUNDED
 
-_ROUNDING = 1e-15  # of a sum of probabilities
 Array = NDArray[np.float64]
 _KERNEL = 1.0253  # c
 _COSINE = 0.09916191  # χ: cos x ≤ 1 − x²/2 + χ|x|³ for every x
@@ -115,9 +109,9 @@ class EdgeworthInterval(FloatAccountant):
         # e^ε Q{L > ε} never exceeds P{L > ε}, hence 1
         gone = math.exp(min(log_factor - unsure + log_of(under_q.least), 0.0))
         taken = math.exp(min(log_factor + unsure + under_q.log_most, 0.0))
-        low = escaped + mass * under_p.least - taken - _ROUNDING
+        low = escaped + mass * under_p.least - taken - ROUNDED
         high = escaped + mass * under_p.most - gone
-        log_high = log_of(high + _ROUNDING)
+        log_high = log_of(high + ROUNDED)
         if escaped == 0.0:
             log_high = min(log_high, under_p.log_most)
         return proved_answer(law, epsilon, log_of(low), log_high, self.name)
@@ -143,10 +137,10 @@ def _tail(law: SumLaw, epsilon: float, origin: float) -> _Tail:
     # x is known up to rounding only, and E₁ changes by at most about one unit a deviation
     rounding = steps.uncertainty + 1e-15 * (abs(drift) + abs(steps.shift))
     error = min(_edgeworth_error(steps), smoothing_error(law, origin, steps))
-    error += _ROUNDING + (1.0 + abs(steps.skewness)) * rounding / deviation
+    error += ROUNDED + (1.0 + abs(steps.skewness)) * rounding / deviation
     centre = edgeworth_tail(steps, x)
     most = min(centre + error, 1.0)
-    least = max(least - _ROUNDING, centre - error, 0.0)
+    least = max(least - ROUNDED, centre - error, 0.0)
     if most < math.exp(log_most):
         return _Tail(least, most, log_of(most))
     return _Tail(least, math.exp(log_most), log_most)
@@ -265,7 +259,7 @@ def smoothing_error(law: SumLaw, origin: float, steps: Summands) -> float:
             if farthest < 1.0 / _NEARER:
                 return 1.0
     total = near + np.concatenate([[0.0], np.cumsum(far)]) + _kernel_error(edges, steps)
-    return float(total.min()) * (1.0 + SUM_ROUNDING)
+    return float(total.min()) * (1.0 + SUMS_ROUNDED)
 
 
 def _kernel_error(ends: Array, steps: Summands) -> Array:
@@ -388,7 +382,7 @@ def _log_largest(
 
 def _log_between(square: Array, cell: Array, variance: float | Array, error: float) -> Array:
     larger = np.maximum(square[..., 1:], square[..., :-1])
-    larger = larger + 0.25 * cell * cell * variance + SUM_ROUNDING + 8.0 * error
+    larger = larger + 0.25 * cell * cell * variance + SUMS_ROUNDED + 8.0 * error
     return np.asarray(0.5 * np.log(np.minimum(larger, 1.0)))
 
 
@@ -401,4 +395,4 @@ def _log_sum(law: SumLaw, origin: float, y: Array) -> tuple[Complex, float]:
         log_f = log_characteristic_grid(tilted, spacing, 0, y.size)
         total += count * log_f
     largest_error = max(tilted.error for tilted in parts)
-    return total, SUM_ROUNDING + 4.0 * largest_error
+    return total, SUMS_ROUNDED + 4.0 * largest_error

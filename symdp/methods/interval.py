@@ -19,13 +19,13 @@ from symdp.methods.moments import Moments
 from symdp.methods.series import REMEDY
 from symdp.numeric.answer import ROUNDING, Answer
 from symdp.numeric.saddle_point import (
-    SLACK,
     Probe,
     complement_rounding,
     increasing_root,
     log_add_exp,
     log_one_minus_exp,
 )
+from symdp.tolerances import SUMS_ROUNDED
 
 if TYPE_CHECKING:
     from symdp.numeric.total import SumLaw
@@ -39,7 +39,6 @@ Array = NDArray[np.float64]
 _ROUNDED_KINK = 0.05  # h
 _BLUR = 0.12  # s
 _LEAST_VARIANCE = 1e-80  # below this, powers of it leave the range of doubles
-SUM_ROUNDING = 1e-12  # relative: more than sums over the nodes are rounded
 _CLEAR = 1e10  # how far a variance must be above the square of their rounding
 _IDENTICAL_CONSTANT = 0.4690  # Shevtsova 2013, identically distributed terms
 _INDEPENDENT_CONSTANT = 0.56  # Shevtsova 2010, independent terms
@@ -50,7 +49,7 @@ def least_log_delta(law: SumLaw, epsilon: float) -> float:
     escaped = law.mass_at_infinity
     bounds = [-math.inf]
     if escaped > 0:
-        bounds.append(math.log(escaped) - SLACK)
+        bounds.append(math.log(escaped) - SUMS_ROUNDED)
     complement = epsilon + min(law.cgf(-1.0), 0.0) + complement_rounding(law)
     bounds.append(log_one_minus_exp(complement))
     return max(bounds)
@@ -104,7 +103,7 @@ def log_tail(law: SumLaw, epsilon: float, origin: float, *, upper: bool) -> floa
         nonlocal best
         t = origin + sign * s
         value = float(law.log_transform(np.asarray([t]), epsilon)[0])
-        slack = SLACK * (1.0 + abs(value) + abs(start))
+        slack = SUMS_ROUNDED * (1.0 + abs(value) + abs(start))
         best = min(best, value - start + slack)
         first, second = (float(x) for x in law.cumulants(t, 2))
         slope = sign * (first - epsilon)
@@ -182,7 +181,7 @@ def summands(law: SumLaw, tilt: float) -> Summands:
         first = min(first, math.sqrt(second))
         third = min(float(np.einsum("i,i->", weight, smooth**3)), math.sqrt(second * fourth))
         noise += count * (float(np.abs(deviation).max()) * ROUNDING) ** 2
-        safety = 1.0 + SUM_ROUNDING + 4.0 * tilted.error
+        safety = 1.0 + SUMS_ROUNDED + 4.0 * tilted.error
         sums = (
             tilted.shift,
             abs(tilted.shift) * (1e-15 + tilted.error),

@@ -25,6 +25,7 @@ from symdp.numeric.outline import Outline, tilted_log_density
 from symdp.numeric.panels import monotone_grid, value_and_slope
 from symdp.numeric.step import Array, SmoothPiece
 from symdp.numeric.total import SumLaw
+from symdp.tolerances import UNIT
 
 T = TypeVar("T")
 _ROOTS = 80  # steps of a bisection: down to neighbouring doubles
@@ -270,7 +271,6 @@ def _monotone(outline: Outline, tilt: float, log_total: float) -> list[_Stretch]
     return stretches
 
 
-_UNIT = 1.1e-16  # rounding of a double
 _ROUNDED = 1e-6  # of a spacing: a point that lies on the end but for rounding is counted in
 _STAGES = 16.0  # roundings of a mass and of a power, beside the log₂ N stages of the transform
 _WEIGHTS = 4.0  # roundings of a weight at most 1
@@ -352,7 +352,7 @@ def grid_sum(
     mass = np.roll(mass, -(first % points))
     # |error of F^k| ≤ k|F|^{k−1}·rounding at every frequency; Parseval and Cauchy sum it up.
     size = math.sqrt(points * float(mass @ mass))
-    floor = _UNIT * ((_STAGES + math.log2(points)) * (count + 1.0) + _WEIGHTS) * size
+    floor = UNIT * ((_STAGES + math.log2(points)) * (count + 1.0) + _WEIGHTS) * size
     return GridSum(mass, shift + first * spacing, spacing, floor)
 
 

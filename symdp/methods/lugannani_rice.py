@@ -21,6 +21,7 @@ from symdp.methods.series import (
 )
 from symdp.numeric.answer import Answer, FloatAccountant
 from symdp.numeric.saddle_point import Probe, Strip, increasing_root
+from symdp.tolerances import ROUNDED
 
 if TYPE_CHECKING:
     from symdp.numeric.total import SumLaw
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 _SETTLED = 1e-12  # of a standard deviation of the tilted loss
 _CUMULANTS = 12  # how far the series around a removable singularity goes
 _OFF_POLE = 1.0  # deviations: nearer, the terms of one tail cancel each other
-_ROUNDING = 1e-15  # a difference of doubles is no better
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ def _tail(
     series_error = abs(u * powers[-1])
     direct = 2.0 * math.fsum(half_square)
     size = sum(abs(x) for x in half_square)
-    if direct > 0 and not series_error <= _ROUNDING * size / direct:
+    if direct > 0 and not series_error <= ROUNDED * size / direct:
         theta = direct / (u * u) - 1.0
         ratio = theta / u
     if not -1.0 < theta < math.inf:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 from symdp.errors import AccuracyError
 from symdp.numeric.answer import Answer, FloatAccountant
 from symdp.numeric.saddle_point import (
-    SLACK,
     Strip,
     golden_section,
     log_add_exp,
     log_moments_bound,
     saddle_point,
 )
+from symdp.tolerances import SUMS_ROUNDED
 
 if TYPE_CHECKING:
     from symdp.numeric.total import SumLaw
@@ -147,4 +147,4 @@ def _log_parabola_bound(law: SumLaw, epsilon: float, tilt: float) -> float:
         return payoff - 2.0 * math.log(2.0 * half) + math.log(variance + (gap + a) ** 2)
 
     _, least = golden_section(above, 0.0, 1.0, _INNER)
-    return least + value - epsilon * tilt + SLACK * (1.0 + abs(value) + abs(epsilon * tilt))
+    return least + value - epsilon * tilt + SUMS_ROUNDED * (1.0 + abs(value) + abs(epsilon * tilt))

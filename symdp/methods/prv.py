@@ -16,9 +16,10 @@ from symdp.methods.moments import Moments, log_of, log_with_escaped, proved_inst
 from symdp.numeric.answer import Answer, FloatAccountant
 from symdp.numeric.elementary import log_payoff
 from symdp.numeric.loss import LossLaw
-from symdp.numeric.saddle_point import SLACK, Strip, far_tilt, log_moments_bound, saddle_point
+from symdp.numeric.saddle_point import Strip, far_tilt, log_moments_bound, saddle_point
 from symdp.numeric.single import log_single
 from symdp.numeric.total import SumLaw
+from symdp.tolerances import NEGLIGIBLE, ROUNDED, SUMS_ROUNDED
 
 if TYPE_CHECKING:
     from symdp.numeric.total import SumLaw
@@ -35,13 +36,11 @@ _LARGEST_SHARE = -9.0
 _WIDE = 2.0  # ratio of the bounds at which a finer grid is tried
 _BUCKETS = 1 << 20
 _FINEST = 1e-12  # mesh, of the largest loss
-_LOSS_ROUNDING = 1e-15  # of the largest loss, for each step
 _KEPT = 4  # laws on grids that are kept, 32 MB each
 # numbers held for a point, and for a cell of a step; measured
 _FOR_SUM = 10.0
 _FOR_STEP = 25.0
 _LOG_SIXTH = math.log(6.0)  # of the missed probability, for each of its parts
-_NEGLIGIBLE = 40.0  # nats of a loss above ε beyond which e^{ε−L} is below rounding
 _LEAST_CUT = 64.0  # nats: losses above are cut off where ε is small
 _COARSE = 1 << 12  # cells of one step, from which the range of the cut sum follows
 _EXPONENTS = np.geomspace(1e-5, 30.0, 120)  # of Chernoff's bound: every one is proved
@@ -216,7 +215,7 @@ def _bounds(law: SumLaw, epsilon: float, mesh: Mesh) -> tuple[float, float, floa
     cgf = law.cgf(tilt)
     tilted_epsilon = -tilt * epsilon
     scale = cgf + tilted_epsilon
-    slack = SLACK * (1.0 + abs(cgf) + abs(tilted_epsilon))
+    slack = SUMS_ROUNDED * (1.0 + abs(cgf) + abs(tilted_epsilon))
     escaped = law.mass_at_infinity
 
     def logarithm(value: float, error: float) -> float:
@@ -251,7 +250,7 @@ class Mesh:
 
 def largest_loss(law: SumLaw, epsilon: float) -> float:
     """Return a loss of one step above which 1 − e^{ε−L} is 1 but for rounding, shared by many ε."""
-    wanted = max(epsilon, 0.0) + _NEGLIGIBLE + math.log(law.count)
+    wanted = max(epsilon, 0.0) + NEGLIGIBLE + math.log(law.count)
     return max(_LEAST_CUT, 2.0 ** math.ceil(math.log2(wanted)))
 
 
@@ -300,7 +299,7 @@ def mesh_of(
             one_above_q = math.log(count * cut.above) - cut.end
             log_above_q = float(np.logaddexp(log_above_q, one_above_q))
         below += count * cut.below
-    unsure = _LOSS_ROUNDING * law.count * scale
+    unsure = ROUNDED * law.count * scale
     e = factor * spacing + unsure
     total = grid_sum(steps, spacing, points, low - factor * spacing - spacing)
     above = -math.expm1(log_below_top)

@@ -30,6 +30,7 @@ from symdp.numeric.saddle_point import (
     log_one_minus_exp,
 )
 from symdp.numeric.total import SumLaw
+from symdp.tolerances import ABOVE_ROUNDING
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 METHODS = ("contour", "renyi", "moments")  # the default, and the names that mean this bound
 _FARTHEST = 20.0  # of log t from 0: orders from 1 + 2e-9 to 5e8
 _SMALL = 1e-3  # of the tilt at which KL is bounded: K there keeps 12 digits
-_SLACK = 1e-9  # relative, of a divergence: for the rounding of K at a small tilt
 _SHOWN = 8  # digits of the ends of a divergence
 _LAST = 1.0 - 2.0**-6  # of the end of a table: the tilt from which K is continued
 _REFINEMENTS = 40  # of a golden section: log t to 1e-8, where the bound is flat
@@ -99,7 +99,7 @@ def _check_order_of_divergences(law: SumLaw, order: float, value: float) -> None
         return
     mean = float(law.cumulants(0.0, 1)[0])
     low, high = (0.0, mean) if order < 1.0 else (mean, law.loss_bounds[1])
-    slack = _SLACK * (abs(mean) + abs(value))
+    slack = ABOVE_ROUNDING * (abs(mean) + abs(value))
     if not low - slack <= value <= high + slack:
         raise AccuracyError(
             f"D_{order:.6g} = {value:.12g} does not lie between {low:.12g} and {high:.12g}, as "
@@ -117,7 +117,7 @@ def renyi_curve(law: SumLaw, orders: Sequence[float]) -> list[float]:
 def one_value(ends: tuple[float, float], order: float) -> float:
     """Return the upper end; AccuracyError where the lower one is not next to it."""
     low, high = ends
-    if low == high or high - low <= _SLACK * low:
+    if low == high or high - low <= ABOVE_ROUNDING * low:
         return high
     least, most = rounded(low, _SHOWN, "down"), rounded(high, _SHOWN, "up")
     between = f"is at least {least}" if high == math.inf else f"lies between {least} and {most}"
@@ -221,7 +221,7 @@ class RenyiBound:
 
 def _log_variation(law: SumLaw) -> float:
     """Return a bound on the logarithm of the total variation distance, at most 0."""
-    divergence = law.cgf(_SMALL) / _SMALL * (1.0 + _SLACK)
+    divergence = law.cgf(_SMALL) / _SMALL * (1.0 + ABOVE_ROUNDING)
     if not math.isfinite(divergence):
         return 0.0
     if not divergence > 0.0:

@@ -31,7 +31,6 @@ from symdp.errors import AccuracyError
 from symdp.numeric.answer import (
     EXACT,
     HALF,
-    NEGLIGIBLE,
     OUTSIDE,
     SETTLED,
     TOLERABLE,
@@ -50,6 +49,7 @@ from symdp.numeric.outline import Outline
 from symdp.numeric.saddle_point import Strip, log_add_exp, log_moments_bound, saddle_point
 from symdp.numeric.step import SmoothPiece
 from symdp.numeric.total import SumLaw, kept_with_law
+from symdp.tolerances import NEGLIGIBLE
 
 
 @dataclass(frozen=True)

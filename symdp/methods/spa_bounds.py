@@ -24,6 +24,7 @@ from symdp.methods.series import payoff_integrals
 from symdp.numeric.answer import Answer, FloatAccountant
 from symdp.numeric.elementary import log_payoff
 from symdp.numeric.saddle_point import Strip, delta_from_strip, saddle_point
+from symdp.tolerances import ABOVE_ROUNDING, SUMS_ROUNDED
 
 if TYPE_CHECKING:
     from symdp.numeric.total import SumLaw
@@ -34,8 +35,6 @@ _WIDENINGS = 4  # of a bracket that does not hold the optimum yet
 _REFINEMENTS = 6  # sections: any tilt gives a bound, the best is flat
 _FAR = 1e3  # a tilt that is large for any loss
 _NEAR = 0.05  # standard deviations: the place of the saddle point is only a start
-_SLACK = 1e-9  # far above rounding in the Gaussian integral, far below any Berry-Esseen error
-_ROUNDING = 1e-12  # absolute: more than a difference of two probabilities is rounded
 
 
 @dataclass(frozen=True)
@@ -124,10 +123,10 @@ def log_interval(
     top = max(log_centre, log_error)
     centre = math.exp(log_centre - top)
     error = math.exp(log_error - top)
-    slack = _SLACK + 1e-12 * abs(front)
+    slack = ABOVE_ROUNDING + 1e-12 * abs(front)
     upper = front + top + math.log(centre + error) + slack
     least = centre - error
-    lower = front + top + math.log(least) - slack if least > _SLACK * centre else -math.inf
+    lower = front + top + math.log(least) - slack if least > ABOVE_ROUNDING * centre else -math.inf
     return lower, upper, front + log_error
 
 
@@ -217,7 +216,7 @@ class BerryEsseen(FloatAccountant):
         if steps is None or not steps.is_spread or not math.isfinite(steps.berry_esseen):
             return proved_answer(law, epsilon, -math.inf, math.inf, self.name)
         centre = normal_payoff(law.drift(epsilon) + steps.shift, steps.variance)
-        error = steps.berry_esseen + _ROUNDING
+        error = steps.berry_esseen + SUMS_ROUNDED
         low, high = (log_with_escaped(law, centre + sign * error) for sign in (-1.0, 1.0))
         return proved_answer(law, epsilon, low, high, self.name)
 

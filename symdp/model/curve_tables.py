@@ -32,11 +32,11 @@ from symdp.model import tidy
 from symdp.model.mechanism import Intake, Mechanism
 from symdp.model.pair import Support
 from symdp.model.sampling import Laws, Number, RenyiCurve, exact
+from symdp.tolerances import SUM_BITS
 
 MOST_POINTS = 400  # outcomes of a list: each is a formula of its own
 MOST_EPSILON = 500  # of a table: e^ε is a ratio of whole numbers, and a mass has up to 4 000 bits
 _BETWEEN = ("unknown", "convex", "lines")
-_BITS = 160  # to which irrational numbers are rounded, upwards
 Point = tuple[Fraction, Fraction]
 _FIRST_POINT: Point = (Fraction(0), Fraction(1))  # of a profile in e^ε, and of a trade-off function
 _LAST_POINT: Point = (Fraction(1), Fraction(0))  # of a trade-off function
@@ -134,7 +134,7 @@ def exponential(value: sp.Expr) -> Fraction:
     """Return e^value, or a ratio just above it: a profile that does not rise is no higher there."""
     if value == 0:
         return Fraction(1)
-    with ctx.workprec(_BITS + 40):
+    with ctx.workprec(SUM_BITS + 40):
         return upper_end(fraction_ball(_rounded_up(value)).exp())
 
 
@@ -147,7 +147,7 @@ def _rounded_up(value: sp.Expr) -> Fraction:
     """Return a constant that is a ratio, or a ratio just above it."""
     if value.is_Rational:
         return Fraction(int(value.p), int(value.q))
-    number = sp.Rational(value.evalf(60)) + sp.Rational(1, 2**_BITS)
+    number = sp.Rational(value.evalf(60)) + sp.Rational(1, 2**SUM_BITS)
     return Fraction(int(number.p), int(number.q))
 
 

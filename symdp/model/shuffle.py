@@ -38,6 +38,7 @@ from symdp.errors import InputError
 from symdp.model.curve_tables import exponential, profile_pair, upper_end
 from symdp.model.mechanism import Mechanism
 from symdp.model.sampling import Number, exact
+from symdp.tolerances import LONG_BITS
 
 __all__ = ["from_shuffled"]
 
@@ -47,7 +48,6 @@ _NODES = 96  # of the profile; the chords between them cost a relative h²/6 of 
 _REACH = 12.0  # standard deviations of the loss that they cover
 _GROUPS = 48  # of numbers of clones, each counted as its least
 _SPREAD = 9.0  # standard deviations of that number that are told apart
-_PRECISION = 200  # bits; lgamma loses some forty where there are 10⁸ people
 
 
 def from_shuffled(epsilon_0: Number, people: int, clones: Number | None = None) -> Mechanism:
@@ -61,7 +61,7 @@ def from_shuffled(epsilon_0: Number, people: int, clones: Number | None = None) 
             f"people must be a whole number from 2 to {MOST_PEOPLE}, not {people!r:.40}"
         )
     others = people - 1
-    with ctx.workprec(_PRECISION):
+    with ctx.workprec(LONG_BITS):
         odds = _ball_of_constant(size).exp()
         rate = 1 / odds
         if clones is not None:

@@ -29,16 +29,15 @@ from flint import arb, ctx
 
 from symdp.numeric.loss import EXTENDED
 from symdp.numeric.saddle_point import log_one_minus_exp
+from symdp.tolerances import ROUNDED
 
 if TYPE_CHECKING:
     from symdp.numeric.total import SumLaw
 
 ROUNDING = 2.3e-16  # relative: of one operation on doubles, rounded up
-ROUNDED = 1e-15  # relative: of a sum of losses or the log of a mass, a few operations
 EQUAL = 2e-14  # of the largest loss: losses that are closer are one value, but for rounding
 BLURRED = 4.0 * EQUAL  # of the largest loss: the longest chain of losses that are taken together
 SETTLED = 1e-13  # relative change at which a sum counts as complete: less is rounding
-NEGLIGIBLE = 40.0  # e-folds below what counts: 4e-18, less than rounding
 COUNTED = 1e-11  # relative half width of δ beyond which rounding counts, and balls take over
 TOLERABLE = 1e-9  # relative half width of δ beyond which the next row of the table is asked
 EXACT = 1e-6  # relative half width of δ beyond which an answer is no longer called exact

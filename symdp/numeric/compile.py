@@ -23,7 +23,7 @@ from symdp.density.records import Piece
 from symdp.density.signs import is_nearly_zero
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
-from symdp.emit.exact import BITS, real_ball
+from symdp.emit.exact import real_ball
 from symdp.emit.log_sum_exp import ExpMinusOne
 from symdp.emit.mass import names_of_masses
 from symdp.errors import InputError, at
@@ -46,6 +46,7 @@ from symdp.numeric.step import (
     rounded,
     together,
 )
+from symdp.tolerances import BITS
 
 if TYPE_CHECKING:
     from symdp.emit.arb import ArbFunction

@@ -43,7 +43,6 @@ from symdp.numeric.answer import (
     FEW_NODES,
     LONG_LINE,
     MOST_NODES,
-    ROUNDED,
     SAFETY,
     SETTLED,
     TOLERABLE,
@@ -66,6 +65,7 @@ from symdp.numeric.saddle_point import Strip
 from symdp.numeric.step import Array
 from symdp.numeric.sums import finite_sum
 from symdp.numeric.total import SumLaw, kept_with_law
+from symdp.tolerances import ROUNDED
 
 if TYPE_CHECKING:
     from symdp.numeric.beyond.kinks import KinkBound

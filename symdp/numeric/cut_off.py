@@ -66,8 +66,6 @@ from symdp.numeric.answer import (
     FEW_NODES,
     LONG_LINE,
     MOST_NODES,
-    NEGLIGIBLE,
-    ROUNDED,
     ROUNDING,
     SAFETY,
     SETTLED,
@@ -112,6 +110,7 @@ from symdp.numeric.saddle_point import Strip, log_one_minus_exp
 from symdp.numeric.step import Array, Index, SmoothPiece, Step
 from symdp.numeric.sums import Atoms, atoms_of, united
 from symdp.numeric.total import SumLaw, kept_with_law
+from symdp.tolerances import NEGLIGIBLE, ROUNDED
 
 _BLOCK = 1 << 16  # nodes summed at once: what a processor's cache holds
 

@@ -37,6 +37,7 @@ from symdp.interrupt import generation
 from symdp.numeric.closed import ClosedMasses
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.step import Array, Moment, Numbers, SmoothPiece, Step
+from symdp.tolerances import LONG_BITS
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -46,7 +47,6 @@ if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
     from symdp.model.pair import Pair
 
-_BITS = 200  # carried where parameters enter
 _LEAST_BITS = 120  # of a constant that is to be rounded to 64 or to 53
 _MOST = 1e150  # of a constant, and one over it the least: products of some are doubles, too
 _AROUND = 1e-12  # an end where the functions are holomorphic that far around needs no stretching
@@ -243,7 +243,7 @@ class Formula:
     def at(self, values: Sequence[Fraction], name: str) -> LossLaw | None:
         """Return the law at some values, None where these need a derivation of their own."""
         exact = [fmpq(value.numerator, value.denominator) for value in values]
-        with ctx.workprec(_BITS):
+        with ctx.workprec(LONG_BITS):
             masses = [self._mass_at(mass, values) for mass in self._masses]
             balls: Sequence[arb] = ()
             if self._balls is not None:
@@ -291,7 +291,7 @@ class Formula:
         losses: list[float] = []
         log_masses: list[float] = []
         balls: list[tuple[arb, arb]] = []
-        with ctx.workprec(_BITS):
+        with ctx.workprec(LONG_BITS):
             for formula, piece in zip(self._pieces, pieces, strict=True):
                 if not piece.flat:
                     continue
@@ -375,7 +375,7 @@ class ListFormula(Formula):
         """Return the law at some values, None where a probability vanishes or a loss is none."""
         exact = [fmpq(value.numerator, value.denominator) for value in values]
         size = len(self._is_finite)
-        with ctx.workprec(_BITS):
+        with ctx.workprec(LONG_BITS):
             balls = self._entries(*map(arb, exact))
             masses = balls[:size]
             finite_losses = iter(balls[size:])
@@ -604,7 +604,7 @@ def continues(ball: Callable[..., Sequence[Any]], end: arb) -> bool:
     """Return whether functions are seen to be holomorphic around an end."""
     from flint import acb
 
-    with ctx.workprec(_BITS):
+    with ctx.workprec(LONG_BITS):
         around = end + acb(arb(0, _AROUND), arb(0, _AROUND))
         return all(value.is_finite() for value in ball(around, analytic=True))
 

@@ -24,21 +24,13 @@ from typing import Protocol
 import numpy as np
 
 from symdp.errors import AccuracyError
-from symdp.numeric.answer import (
-    HALF,
-    MOST_NODES,
-    NEGLIGIBLE,
-    ROUNDING,
-    SAFETY,
-    Answer,
-    exact_answer,
-    unclosed,
-)
+from symdp.numeric.answer import HALF, MOST_NODES, ROUNDING, SAFETY, Answer, exact_answer, unclosed
 from symdp.numeric.elementary import Complex, log_payoff
 from symdp.numeric.nodes import Tilted, log_characteristic_grid
 from symdp.numeric.saddle_point import Strip, far_tilt, log_add_exp, log_one_minus_exp, saddle_point
 from symdp.numeric.step import Array
 from symdp.numeric.total import SumLaw
+from symdp.tolerances import NEGLIGIBLE
 
 Kernel = Callable[[Complex], Complex]
 

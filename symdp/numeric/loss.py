@@ -38,15 +38,9 @@ from symdp.numeric.nodes import (
     flat_nodes,
     inner_place,
 )
-from symdp.numeric.outline import (
-    NEGLIGIBLE,
-    SEEN_BEYOND,
-    Outline,
-    log_row_sums,
-    loss_range,
-    widened,
-)
+from symdp.numeric.outline import NEGLIGIBLE, Outline, log_row_sums, loss_range, widened
 from symdp.numeric.step import Array, SmoothPiece, Step
+from symdp.tolerances import ABOVE_ROUNDING, LOSS_ROUNDED
 
 if TYPE_CHECKING:
     from symdp.numeric.step import Moment
@@ -198,7 +192,7 @@ class LossLaw:
         top = self.loss_bounds[1]
         base = self.base
         size = 1.0 + abs(top)
-        is_largest = base.atomic & (base.loss >= top - SEEN_BEYOND * size)
+        is_largest = base.atomic & (base.loss >= top - ABOVE_ROUNDING * size)
         is_close = (base.loss >= top - below) & ~is_largest
         log_largest = float(np.logaddexp.reduce(base.log_weight[is_largest]))
         log_close = float(np.logaddexp.reduce(base.log_weight[is_close]))
@@ -720,7 +714,6 @@ def tilt_domain(step: Step, ends: tuple[bool, ...] = (False, True)) -> tuple[flo
 BITS = 140  # carried: n = 10¹² steps leave 100 of them
 EXTENDED = 1e-21  # relative: of losses that are known to 22 digits
 _KNOWN = 1e-22  # radius of a loss in balls that is known
-_SAME_TOP = 1e-14  # relative: a largest loss in balls is the one in doubles
 _BESIDE = 8  # integers on each side of the likeliest
 _SPARSE = 32  # places of an outline that are looked at
 
@@ -750,7 +743,7 @@ def precise_top(step: Step, outlines: Sequence[Outline], top: float) -> Fraction
         largest = max((middle_of(loss) for loss in resolved), default=None)
     if largest is None or not math.isfinite(top):
         return None
-    rounding = _SAME_TOP * (1.0 + abs(top))
+    rounding = LOSS_ROUNDED * (1.0 + abs(top))
     if abs(float(largest) - top) > rounding:
         return None
     return largest

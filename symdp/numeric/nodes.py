@@ -35,8 +35,7 @@ from symdp.numeric.integers import integer_rule, log_mass_of_integers
 from symdp.numeric.outline import Outline, covering_tilts
 from symdp.numeric.panels import DERIVATIVE, ORDER, WEIGHTS, PieceNodes, build_rule
 from symdp.numeric.step import Array, Index, SmoothPiece, Step
-
-MASS_ROUNDED = 1e-13  # of a mass of 1: nodes of resolved densities miss it by 1e-15
+from symdp.tolerances import MASS_ROUNDED
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ from flint import arb, ctx
 from numpy.typing import NDArray
 
 from symdp.capacity import afford
-from symdp.emit.exact import BITS
 from symdp.errors import AccuracyError
 from symdp.numeric.elementary import distinct
 from symdp.numeric.step import Array, Index, SmoothPiece
+from symdp.tolerances import ABOVE_ROUNDING, BITS, MASS_ROUNDED
 
 LARGEST_EXPONENT = 500  # offsets up to 2^500: x² stays finite
 CONVEXITY_GAP = 6.0  # e-folds by which log-masses of neighbouring tilts may bend
@@ -45,8 +45,6 @@ _FLAT = 1e-4  # of log densities: a mode is then found to a hundredth of its wid
 NEGLIGIBLE = 52.0
 _EVEN, _MOST_TURNS = 8192, 256  # places at which turns of the loss are looked for, and turns
 _SHARP = 1e6  # times the loss, so that a turn serves tilts that large
-SEEN_BEYOND = 1e-9  # relative: what lies so far beyond a bound is no rounding
-_ROUNDED = 1e-13  # of the loss: what turns by less is rounding
 
 
 def tilted_log_density(piece: SmoothPiece, x: Array, tilts: Sequence[float]) -> Array:
@@ -336,8 +334,8 @@ def loss_range(outlines: Sequence[Outline], atoms: Array) -> tuple[float, float]
         if piece.flat or piece.monotone:
             continue
         further = () if piece.integer else turns(outline)
-        losses = _losses_beyond(outline, (low, high), _ROUNDED, further)
-        low, high = _extended_bounds((low, high), losses, _ROUNDED)
+        losses = _losses_beyond(outline, (low, high), MASS_ROUNDED, further)
+        low, high = _extended_bounds((low, high), losses, MASS_ROUNDED)
     if low <= high:
         return low, high
     return 0.0, 0.0
@@ -348,7 +346,7 @@ def _loss_ball(piece: SmoothPiece, x: float | arb, bits: int = BITS) -> arb | No
     with ctx.workprec(bits):
         _, loss = piece.ball(arb(x))
         value = arb(loss.real)
-    allowed = _ROUNDED * (1 + abs(value))
+    allowed = MASS_ROUNDED * (1 + abs(value))
     if value.is_finite() and value.rad() < allowed:
         return value
     return None
@@ -391,7 +389,7 @@ def _end_loss(outline: Outline, side: int, exact: arb | None) -> arb | None:
             first_change = abs(second - first)
             last_change = abs(third - second)
             # 1/log x falls slower than to an eighth at 16 times the place.
-            if last_change < first_change / 8 or last_change < _ROUNDED * _ROUNDED:
+            if last_change < first_change / 8 or last_change < MASS_ROUNDED * MASS_ROUNDED:
                 return third + 2 * arb(0, last_change.upper())
             shares = _ZOOM.tolist()
             before = [loss_at(step, share) for share in shares]
@@ -466,7 +464,7 @@ def _crests(loss_at: Callable[[arb], arb | None], waves: arb) -> arb | None:
             heights.append(float(values[best]))
     crests = heights[::2]
     troughs = heights[1::2]
-    room = SEEN_BEYOND * span
+    room = ABOVE_ROUNDING * span
     if max(np.ptp(crests), np.ptp(troughs)) > room:
         return None
     highest = arb(max(crests), room)
@@ -486,7 +484,7 @@ def _outward_double(value: arb, sign: int) -> float:
     middle = float(value.mid())
     with ctx.workprec(BITS):
         distance = abs(value - middle)
-        rounding = _ROUNDED * _ROUNDED * (1 + abs(middle))
+        rounding = MASS_ROUNDED * MASS_ROUNDED * (1 + abs(middle))
         if not math.isfinite(middle) or distance < rounding:
             return middle
         bound = float(distance.upper()) * sign + middle
@@ -496,8 +494,8 @@ def _outward_double(value: arb, sign: int) -> float:
 def widened(bounds: tuple[float, float], outlines: Sequence[Outline]) -> tuple[float, float]:
     """Return bounds that hold every loss seen, whatever was derived of them."""
     for outline in outlines:
-        losses = _losses_beyond(outline, bounds, SEEN_BEYOND)
-        bounds = _extended_bounds(bounds, losses, SEEN_BEYOND)
+        losses = _losses_beyond(outline, bounds, ABOVE_ROUNDING)
+        bounds = _extended_bounds(bounds, losses, ABOVE_ROUNDING)
     return bounds
 
 
@@ -546,9 +544,9 @@ def _extended_bounds(
     least = float(losses.min(initial=low))
     most = float(losses.max(initial=high))
     if least < low - room * (1.0 + abs(least)):  # also where both ends are at +∞
-        low = least - SEEN_BEYOND * (1.0 + abs(least))
+        low = least - ABOVE_ROUNDING * (1.0 + abs(least))
     if most > high + room * (1.0 + abs(most)):
-        high = most + SEEN_BEYOND * (1.0 + abs(most))
+        high = most + ABOVE_ROUNDING * (1.0 + abs(most))
     return low, high
 
 
@@ -573,7 +571,7 @@ def turns(outline: Outline) -> tuple[Array, Array]:
         absolute = np.abs(losses)
         size = np.fmax(absolute[1:], absolute[:-1])  # of losses there, not far out
         change = np.abs(np.diff(losses))
-        is_clear = change > _ROUNDED * (size + _SHARP)
+        is_clear = change > MASS_ROUNDED * (size + _SHARP)
     # On a flat stretch only rounding turns.
     x = x[1:][is_clear]
     losses = losses[1:][is_clear]

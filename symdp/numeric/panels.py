@@ -34,6 +34,7 @@ from symdp.numeric.outline import (
     tilted_log_density,
 )
 from symdp.numeric.step import Array, Index, RealFunction, SmoothPiece, rounded
+from symdp.tolerances import LOSS_ROUNDED
 
 ROUNDS = 120  # halvings of a panel
 MAX_NODES = 1 << 21  # of a piece: some ten seconds
@@ -732,7 +733,6 @@ class Probe:
 
 
 _IMAGINARY = 1e-30  # an imaginary step this small differentiates without cancellation
-_FLAT = 1e-14  # changes of the loss below this, relative to its size, are rounding
 _HALVINGS = 100  # of a bracket, down to neighbouring doubles
 
 
@@ -774,7 +774,7 @@ def _turning_places(piece: SmoothPiece, x: Array, loss: Array) -> Array:
     rise = np.diff(loss)
     absolute = np.abs(loss)
     loss_size = np.fmax(absolute[1:], absolute[:-1])
-    clear = np.flatnonzero(np.abs(rise) > _FLAT * loss_size)
+    clear = np.flatnonzero(np.abs(rise) > LOSS_ROUNDED * loss_size)
     signs = np.sign(rise[clear])
     change = np.flatnonzero(signs[:-1] != signs[1:])
     low = x[clear[change]]

@@ -30,6 +30,7 @@ import numpy as np
 from symdp.errors import AccuracyError
 from symdp.numeric.elementary import log_payoff
 from symdp.numeric.outline import NEGLIGIBLE
+from symdp.tolerances import LOSS_ROUNDED, SUMS_ROUNDED
 
 if TYPE_CHECKING:
     from symdp.numeric.total import SumLaw
@@ -306,11 +307,9 @@ def best_saddle(law: SumLaw, epsilon: float) -> Saddle:
     return middle
 
 
-# The bound holds at every tilt, so the optimum need not be exact, but the rounding of its terms
-# must not push it below δ: K is relied on to twelve digits of the largest term.
-SLACK = 1e-12  # relative: the bound is raised by more than its sums are rounded
+# The bound holds at every tilt, so the optimum need not be exact; rounding of its terms must not
+# push it below δ, and K is relied on to twelve digits of the largest term.
 _CLOSE = 1e-6  # of a standard deviation: any tilt gives a bound, one so near the best loses 1e-12
-_ROUNDING = 1e-14  # of K(−1), for each step and for each unit of the mean
 
 
 def log_moments_bound(law: SumLaw, epsilon: float, *, plain: bool = False) -> float:
@@ -348,7 +347,7 @@ def log_usual_bound(law: SumLaw, epsilon: float, wanted: float = 0.0) -> float:
         return 0.0
     payoff = log_payoff(tilts)
     size = np.abs(transform) + np.abs(payoff)
-    bounds = transform + payoff + SLACK * (size + law.count)
+    bounds = transform + payoff + SUMS_ROUNDED * (size + law.count)
     log_delta = log_add_exp(float(np.min(bounds)), law.log_mass_at_infinity)
     if log_delta >= wanted and wanted < -0.5 * NEGLIGIBLE:
         return min(log_delta, log_moments_bound(law, epsilon))
@@ -358,7 +357,7 @@ def log_usual_bound(law: SumLaw, epsilon: float, wanted: float = 0.0) -> float:
 def complement_rounding(law: SumLaw) -> float:
     """Return how far off log(1 − δ) = log(e^{ε+K(−1)} − I) may be where I hardly matters."""
     mean = float(law.cumulants(0.0, 1)[0])
-    return SLACK + _ROUNDING * (law.count + abs(mean))
+    return SUMS_ROUNDED + LOSS_ROUNDED * (law.count + abs(mean))
 
 
 def log_integral_bound(law: SumLaw, epsilon: float, strip: Strip, *, plain: bool) -> float:
@@ -402,4 +401,4 @@ def log_bound(cgf: float, epsilon: float, tilt: float, distance: float, *, plain
     if not plain:
         terms.append(float(log_payoff(distance)))
     sizes = [abs(term) for term in terms]
-    return math.fsum(terms) + SLACK * math.fsum(sizes)
+    return math.fsum(terms) + SUMS_ROUNDED * math.fsum(sizes)

@@ -26,7 +26,6 @@ from symdp.errors import AccuracyError
 from symdp.numeric.answer import (
     BALL_BITS,
     COUNTED,
-    ROUNDED,
     ROUNDING,
     SAFETY,
     SETTLED,
@@ -43,6 +42,7 @@ from symdp.numeric.panels import MonotoneGrid, gauss_legendre, monotone_grid
 from symdp.numeric.saddle_point import log_add_exp
 from symdp.numeric.step import MOST_ROUNDED, Array, SmoothPiece
 from symdp.numeric.total import SumLaw
+from symdp.tolerances import ROUNDED
 
 _TIGHT_BITS = 58  # of an integral, relative to its size
 _EVALUATIONS = 4_000  # of an integrand on one panel: a fifth of a second

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from symdp.emit.arb import UNKNOWN
 from symdp.errors import AccuracyError
 from symdp.numeric.closed import ClosedMasses
+from symdp.tolerances import LOSS_ROUNDED
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -264,7 +265,6 @@ EndFunction = tuple[RealFunction, ArbFunction | None]
 _FAR = -100.0  # further out a function of u = O(e^v) is a line in v, or it is left as it is
 _SAMPLES = (-200.0, -400.0)  # depths that show the line
 _CHECKS = (_FAR, -1e3, -2.5e3)  # depths at which it is to hold
-_LINE = 1e-14  # relative: a function that is linear next to an end
 _END_BITS = 300  # carried next to an end
 
 
@@ -397,7 +397,7 @@ class Stretch:
             for depth in _CHECKS:
                 rise = slope * depth
                 gap = abs(value(depth) - (intercept + rise))
-                if not gap <= _LINE * (1.0 + abs(intercept) + abs(rise)):
+                if not gap <= LOSS_ROUNDED * (1.0 + abs(intercept) + abs(rise)):
                     return None
         return slope, intercept
 

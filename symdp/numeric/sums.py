@@ -50,8 +50,6 @@ from symdp.numeric.answer import (
     HALF,
     MOST_NODES,
     MOST_WORK,
-    NEGLIGIBLE,
-    ROUNDED,
     ROUNDING,
     TOLERABLE,
     Answer,
@@ -75,6 +73,7 @@ from symdp.numeric.nodes import Tilted
 from symdp.numeric.saddle_point import Strip, log_add_exp, log_one_minus_exp
 from symdp.numeric.step import Array, Index
 from symdp.numeric.total import Lattice, SumLaw, find_lattice, kept_with_law
+from symdp.tolerances import NEGLIGIBLE, ROUNDED
 
 MAX_SUMS = 2 * MOST_NODES  # of all steps: 16 MB an array, and about a second
 

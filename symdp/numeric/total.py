@@ -22,6 +22,7 @@ from symdp.numeric.elementary import distinct
 from symdp.numeric.loss import EXTENDED, LossLaw
 from symdp.numeric.nodes import Tilted
 from symdp.numeric.step import Array
+from symdp.tolerances import MASS_ROUNDED, ROUNDED, SUMS_ROUNDED
 
 # of a function that is kept with a law
 P = ParamSpec("P")
@@ -29,8 +30,6 @@ P = ParamSpec("P")
 T = TypeVar("T")
 _TOP_SHARE = 2.0**-5  # of the way from the largest loss to the mean: next to the largest loss
 _LARGE_DELTA = 0.25  # from which 1 − δ is worth a computation of its own
-_ROUNDED_TOP = 1e-15  # relative: of the largest loss where it is known in doubles alone
-_ROUNDED_MASS = 1e-12  # relative: of the probability of the largest losses of all steps
 # of P: median, and the decile on either side
 _QUANTILES = np.asarray([0.1, 0.5, 0.9])
 
@@ -201,7 +200,7 @@ class SumLaw:
         rounded_top = self.loss_bounds[1]
         top = self.precise_top
         if top is None or not math.isfinite(rounded_top):
-            rounding = _ROUNDED_TOP * abs(rounded_top)
+            rounding = ROUNDED * abs(rounded_top)
             return rounded_top - rounding, rounded_top + rounding
         near = float(top)
         one_rounding = abs(top) * Fraction(EXTENDED)
@@ -218,15 +217,15 @@ class SumLaw:
         """
         top = self.loss_bounds[1]
         certain_mass = max(self.mass_at_infinity - self.uncertain_mass, 0.0)
-        largest_delta = (1.0 + _ROUNDED_MASS) * math.exp(log_delta)
-        share = largest_delta - (1.0 - _ROUNDED_MASS) * certain_mass
+        largest_delta = (1.0 + SUMS_ROUNDED) * math.exp(log_delta)
+        share = largest_delta - (1.0 - SUMS_ROUNDED) * certain_mass
         has_top = self.has_atoms and top < math.inf
         if not (has_top and share < self._top_mass):
             return None
         below = math.log1p(-max(share, 0.0) / self._top_mass)
         widths = [count * law.near_top(0.0)[2] for law, count in self.parts]
         width = sum(widths)
-        rounding = _ROUNDED_TOP * min(-below, abs(top))
+        rounding = ROUNDED * min(-below, abs(top))
         return self.around_top[0] - width + below - rounding
 
     @property
@@ -381,7 +380,6 @@ def kept_with_law(
 
 
 _MOST_POINTS = 1 << 20  # of a step, and of a period
-_MISFIT = 1e-13  # of the largest loss, by which a loss may miss its point: rounding
 
 
 @dataclass(frozen=True)
@@ -424,7 +422,7 @@ def find_lattice(law: SumLaw) -> Lattice | None:
     spacing = widest / round(widest / spacing)
     misfits = [_misfit(part, float(spacing)) for part, _ in law.parts]
     largest_misfit = max(misfits)
-    if largest_misfit > _MISFIT * float(scale):
+    if largest_misfit > MASS_ROUNDED * float(scale):
         return None
     return Lattice(offset, spacing)
 

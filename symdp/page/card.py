@@ -31,6 +31,7 @@ from symdp.page.document import Block, Command, Document, Heading, Listing, Sent
 from symdp.questions.certificate_file import certificate, check, told_steps
 from symdp.questions.ledger import Ledger
 from symdp.questions.training import training
+from symdp.tolerances import SAME
 from symdp.version import __version__
 
 if TYPE_CHECKING:
@@ -42,9 +43,6 @@ FORMAT = "symdp privacy card"
 _VERSION = 1
 DELTAS = (1e-5, 1e-6, 1e-8)
 FALSE_POSITIVE_RATES = (0.001, 0.01, 0.1)
-# Two computations of one number may differ by this, relatively: a thousand times the width of an
-# exact answer's interval, and less than any digit that a card shows.
-SAME = 1e-9
 _MOST_DELTAS = 20
 _LONGEST_TITLE = 200
 _LIBRARIES = ("numpy", "scipy", "sympy", "mpmath", "python-flint")

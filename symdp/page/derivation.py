@@ -71,6 +71,7 @@ from symdp.page.sections.series import (
 )
 from symdp.page.sections.step_log import step_log
 from symdp.page.text import to_text as text_of
+from symdp.tolerances import SHORT_TIME
 
 if TYPE_CHECKING:
     from symdp.derive.printed import Derivation
@@ -101,7 +102,6 @@ def explained(d: HasCGF, sections: list[Section], extra: dict[str, str]) -> list
 
 
 _Reading = tuple[str, ...]
-_FOR_MASSES = 2.0  # seconds for the masses of the densities
 _WHOLE_TILTS = 3  # of an epoch, at which K is shown
 
 
@@ -306,7 +306,7 @@ def doubt(mechanism: Mechanism) -> str:
     with suppress(InputError, AccuracyError):
         concrete = replace(mechanism, sampling=None, relation=None)(**values)
         try:
-            attempt(lambda: checked_masses(concrete), None, _FOR_MASSES)
+            attempt(lambda: checked_masses(concrete), None, SHORT_TIME)
         except InputError as error:
             at = ", ".join(f"{name} = {value}" for name, value in values.items())
             if at:

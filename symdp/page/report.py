@@ -50,6 +50,7 @@ from symdp.page.verification import (
     reason_of,
     sample,
 )
+from symdp.tolerances import LARGEST_EXPONENT, MORE_TIME, SOME_TIME
 
 if TYPE_CHECKING:
     from flint import arb
@@ -63,7 +64,6 @@ if TYPE_CHECKING:
     from symdp.questions.guarantee import Guarantee
 
 
-_FOR_TAILS = 4.0  # seconds for the proved values of one direction's tail constants
 _CUMULANTS = 4  # in numbers of all steps
 _ORDER = 2  # of the series that are shown
 _OTHER = {"remove": "P against Q", "add": "Q against P"}
@@ -187,7 +187,7 @@ def cumulant_table(composition: Composition, sides: tuple[str, ...]) -> list[Blo
 
 def _tail_values(d: PairDerivation, count: int, epsilon: float | None) -> dict[str, str]:
     """The tail constants in numbers, by name."""
-    deadline = Deadline(_FOR_TAILS, worked)
+    deadline = Deadline(SOME_TIME, worked)
     # What has a formula is quick; a supremum over tilts is not, and comes last.
     order = sorted(d.tails, key=lambda c: (c.expression is None, not c.arguments))
     return {c.name: _value(c, count, epsilon, deadline) for c in order}
@@ -413,8 +413,6 @@ def _listing(lines: list[str]) -> list[Block]:
 
 
 _FALSE_ALARMS = (0.01, 0.001)
-_FOR_ATTACK = 5.0  # seconds of work for one false alarm rate
-_LARGEST = 700.0  # of an exponent
 _AGAIN = 8  # digits of the second look on the first screen
 
 
@@ -483,7 +481,7 @@ def _hits(
     mark = "coarse"
     seconds = 0.0
     if refined:
-        seconds = _FOR_ATTACK
+        seconds = MORE_TIME
     most = 1.0
     checked = (c.answer for c in results.checks if c.method == "contour")
     for answer in (*results.answers, *results.profile, *filter(None, checked)):
@@ -494,7 +492,7 @@ def _hits(
         if answer.quantity == "epsilon":
             epsilon = answer.epsilon_upper or answer.epsilon
             delta = answer.delta
-        if abs(epsilon) < _LARGEST:
+        if abs(epsilon) < LARGEST_EXPONENT:
             most = min(most, delta + math.exp(epsilon) * alpha)
             most = min(most, 1.0 - math.exp(-epsilon) * (1.0 - delta - alpha))
     with suppress(*FAILURES), time_limit(seconds):
@@ -532,7 +530,6 @@ def _secret(whose: Protection) -> str:
 
 DRAWN: tuple[MethodName, ...] = ("contour", "msd:1", "clt", "moments")
 _POINTS = 60
-_FOR_A_CURVE = 4.0  # seconds
 
 
 PROFILE = "privacy profile"
@@ -737,7 +734,7 @@ def _profile(composition: Composition, results: Results, name: str, undrawn: str
     for guide in GUIDES:
         if ends is None and guide not in late:
             try:
-                with time_limit(_FOR_A_CURVE):
+                with time_limit(SOME_TIME):
                     ends = default_range(composition, method=guide)
             except FAILURES as error:
                 reason = reason_of(error)
@@ -749,7 +746,7 @@ def _profile(composition: Composition, results: Results, name: str, undrawn: str
     for method in DRAWN:
         if method in late:
             continue
-        answers = sample(composition, epsilons, method, seconds=_FOR_A_CURVE)
+        answers = sample(composition, epsilons, method, seconds=SOME_TIME)
         if answers:
             curves.append(Series.of(method, answers))
     truths = {

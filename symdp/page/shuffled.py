@@ -26,15 +26,8 @@ from symdp.page.document import (
 from symdp.page.plot import Series
 from symdp.page.report import PROFILE, full
 from symdp.page.sections.local import local_sections
-from symdp.page.verification import (
-    FAILURES,
-    MOST_SECONDS,
-    Results,
-    default_range,
-    evenly,
-    reason_of,
-    sample,
-)
+from symdp.page.verification import FAILURES, Results, default_range, evenly, reason_of, sample
+from symdp.tolerances import SHORT_TIME
 
 if TYPE_CHECKING:
     from symdp.arguments import MethodName
@@ -151,7 +144,7 @@ class ShuffledReport:
     def _attack(self) -> None:
         """Add the most that an attack finds at some rates of false alarms."""
         for rate in _ALARMS:
-            with suppress(*FAILURES), time_limit(_UNPATIENT * MOST_SECONDS):
+            with suppress(*FAILURES), time_limit(_UNPATIENT * SHORT_TIME):
                 most = 1.0 - self._steps.trade_off(rate)
                 question = f"attack, {100 * rate:g} % false alarms"
                 self._rows.append((question, f"≤ {rounded(100.0 * most, 3, side='up')} %", "found"))
@@ -166,7 +159,7 @@ class ShuffledReport:
         places = evenly(default_range(self._steps), _POINTS)
         curves = []
         for method in _METHODS:
-            answers = sample(self._steps, places, method, seconds=2.0 * MOST_SECONDS)
+            answers = sample(self._steps, places, method, seconds=2.0 * SHORT_TIME)
             if answers:
                 curves.append(Series.of(_NAMES[method], answers))
         drawn = " and ".join(curve.label for curve in curves)

@@ -15,6 +15,7 @@ from symdp.decimal_text import exponential
 from symdp.errors import AccuracyError, InputError, SymdpError
 from symdp.interrupt import Deadline, limit, time_limit, worked
 from symdp.questions.accounted import direction_of
+from symdp.tolerances import SAME, SHORT_TIME
 
 if TYPE_CHECKING:
     from symdp.arguments import MethodName
@@ -88,7 +89,6 @@ TARGETS = (0.5, 1e-2, 1e-5, 1e-10, 1e-30)
 # of the time that is left for a place
 _TRUTH_SHARE = 0.5
 _ROW_SHARE = 0.25
-MOST_SECONDS = 2.0  # of work for one answer, where there is a limit at all
 _DELTAS = 8.0  # that an ε of a method takes, about
 _ROUNDING = 4e-16  # of a logarithm stored as a double, relative
 
@@ -167,7 +167,7 @@ def places(
     for target in targets:
         for method in tuple(guides):
             try:
-                with end.within(MOST_SECONDS):
+                with end.within(SHORT_TIME):
                     epsilon = composition.epsilon(target, method, direction).epsilon
             except InputError:
                 break  # below the mass at infinity, say: the profile never falls so far
@@ -177,7 +177,7 @@ def places(
             epsilons.add(float(f"{epsilon:.3g}"))
             break
     if not epsilons and targets:
-        with suppress(*FAILURES), end.within(MOST_SECONDS):
+        with suppress(*FAILURES), end.within(SHORT_TIME):
             default = evenly(default_range(composition, direction), len(REPORT_TARGETS))
             epsilons = {float(f"{epsilon:.3g}") for epsilon in default}
     return sorted(epsilons or {0.0})
@@ -330,7 +330,6 @@ def _slack(log_bound: float) -> float:
 REPORT_TARGETS = (1e-2, 1e-5, 1e-10)  # δ at which a report checks
 _EPSILONS = (0.0, 0.5, 1.0, 2.0, 5.0, 10.0)  # at which it gives δ where no finite ε exists
 _NEWTON_STEPS = 4
-_SETTLED = 1e-9
 _FOR_FIRST = 3.0  # times the time of the others, for the first number
 _NO_ANSWER = "no answer within"
 _CERTIFIED_DIGITS = 15  # of what stands in for a truth
@@ -414,7 +413,7 @@ def analysing(
     for name in guides:
         yield f"ε by {name}"
         allowed = patience
-        most = MOST_SECONDS
+        most = SHORT_TIME
         if not results.failures and not results.answers:
             allowed = first
             most = math.inf
@@ -490,12 +489,12 @@ def _account(
     method: MethodName,
     deadline: Deadline,
     results: Results,
-    most: float = MOST_SECONDS,
+    most: float = SHORT_TIME,
 ) -> None:
     """Ask for ε, unless δ has shown that it will not come in time."""
     # What is kept for further ε makes one of them slow, and not the others.
     needed = _DELTAS * median(results.seconds.get(method, [0.0]))
-    is_long = needed > MOST_SECONDS and not math.isinf(deadline.seconds)
+    is_long = needed > SHORT_TIME and not math.isinf(deadline.seconds)
     why = _late(method, results)
     if is_long and not why:
         why = f"left out: its ε takes about {needed:.0f} s"
@@ -523,7 +522,7 @@ def _check(
         return Check(method, truth, None, reason=why)
     start = worked()
     try:
-        with deadline.within(MOST_SECONDS):
+        with deadline.within(SHORT_TIME):
             return check(composition, method, "both", truth)
     except AccuracyError as error:  # after the answer, or check would have caught it
         return Check(method, truth, None, reason=str(error))
@@ -553,14 +552,14 @@ def epsilon_truth(
         if truth.value is None:
             return truth
         try:
-            with time_limit(MOST_SECONDS):
+            with time_limit(SHORT_TIME):
                 slope = _slope(composition, epsilon, truth)
         except AccuracyError as error:
             return replace(truth, value=None, reason=str(error))
         with mpmath.workdps(truth.digits + 5):
             gap = mpmath.log(truth.value) - mpmath.log(mpmath.mpf(delta))
             exact = mpmath.mpf(epsilon) - gap / slope
-            if abs(exact - epsilon) <= _SETTLED * max(1.0, abs(epsilon)):
+            if abs(exact - epsilon) <= SAME * max(1.0, abs(epsilon)):
                 # The next step would change it by about the square of this one.
                 return replace(truth, epsilon=float(exact), value=exact)
             epsilon = float(exact)

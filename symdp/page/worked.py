@@ -22,6 +22,7 @@ from symdp.page.formula import layout, read
 from symdp.page.node import EMPTY, PRODUCT, Node, fence, number, operator, row, script, text
 from symdp.page.sections.loss import derivative_mark
 from symdp.page.sections.series import edgeworth_corrections, saddle_corrections
+from symdp.tolerances import SHORT_TIME
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from symdp.questions.guarantee import Guarantee
 
 _DIGITS = 6
-_SECONDS = 2.0  # for the number of one tail constant
 _NOTHING = 1e-15  # of a bound on log P: it says nothing, whatever its formula would give
 _INDICES = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
 _HEAD = ("formula", "with its numbers", "result")
@@ -226,7 +226,7 @@ def tails_sheet(d: PairDerivation, count: int, epsilon: float) -> list[Row]:
         name = text(read(constant.notation))
         if "t" in values:
             name += " at t = 0"
-        result = attempt(partial(_upper_end, constant, values), "not in time", _SECONDS)
+        result = attempt(partial(_upper_end, constant, values), "not in time", SHORT_TIME)
         rows.append((name, formula, result))
     return rows
 

@@ -56,6 +56,7 @@ from symdp.prove.measure import TOO_MANY, Asked, Panels, measure
 from symdp.prove.mesh import bracket_delta
 from symdp.prove.plan import find_plan, find_saddle, panels_of
 from symdp.prove.work import COARSE_BITS, limited
+from symdp.tolerances import MASS_BITS
 
 if TYPE_CHECKING:
     from symdp.model.pair import Pair
@@ -173,7 +174,6 @@ MANY = 12  # steps, of which a line serves nearly always: of fewer |φ|ⁿ may f
 _SOON = 300.0  # deviations of the tilted loss: by then |φ|ⁿ should have fallen
 _PLACES = 16  # at which |φ| is looked at, so that it is not at a zero at all of them
 _MESH_DIGITS = 6  # that take a mesh seconds; each further one three times as long
-_MESH_BITS = 192  # carried beside a mesh, whose error is far larger
 _TILTS = (1.0, 2.0**-5, 2.0**-10)  # of the saddle point, tried on a mesh
 _HALF = math.log(0.5)  # log δ, up to which a line right of 0 is the shorter one
 _QUARTERS = (2, 1, 3)  # of s in a bound of 1 − δ
@@ -510,7 +510,7 @@ def _by_moment(question: _ProfileQuestion, digits: int) -> arb:
     t = _LITTLE
     if saddle is not None:
         t = max(saddle.tilt, _LEAST_TILT)
-    with ctx.workprec(_MESH_BITS):
+    with ctx.workprec(MASS_BITS):
         tilt = arb(t)
         log_error = float(question.below.lower().log()) - 3 * LN10
         law_masses = masses_of(kinds, log_error)
@@ -534,7 +534,7 @@ def _nearly_one(question: _ProfileQuestion, digits: int) -> arb:
     kinds = question.kinds
     scales = [0.0] * len(kinds)
     log_error = -(digits + _SPARE_OF_ONE) * LN10
-    with ctx.workprec(_MESH_BITS + 4 * digits):
+    with ctx.workprec(MASS_BITS + 4 * digits):
         best = arb(1)
         law_masses = masses_of(kinds, log_error)
         for quarters in _QUARTERS:
@@ -557,7 +557,7 @@ def _on_mesh(question: _ProfileQuestion, digits: int) -> arb:
     if saddle is not None and saddle.tilt > _LEAST_TILT:
         tilt = saddle.tilt
         log_size = saddle.log_size
-    with ctx.workprec(_MESH_BITS):
+    with ctx.workprec(MASS_BITS):
         ball = arb(0).union(arb(1))
         for share in _TILTS:  # next to the largest loss the saddle point asks for too fine a mesh
             if tilt * share > _LEAST_TILT and not question.is_met(ball, enough):

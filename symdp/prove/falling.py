@@ -32,16 +32,15 @@ from symdp.emit.enclose import between
 from symdp.prove.kind import Kind, Stretch
 from symdp.prove.measure import RADIUS, Panels, down, interpolant, sampled, up
 from symdp.prove.work import spend
+from symdp.tolerances import ABOVE_ROUNDING, BITS
 
 Array = NDArray[np.float64]
 
 _POINTS, _MORE_POINTS = 40, 4  # of the polynomials on a panel, and for each order above three
-_BITS = 128  # of a panel's polynomials: far more than bounds show
 _MOST_CELLS = 3000  # of a step
 _MOST_HALVINGS = 40  # of a panel, and of a cell
 _FINE = 0.15  # e-folds that the density of the loss may change by on a cell
 _LEVELS = 24  # of density, above which cells are left out
-_SAFE = 1e-9  # relative: sums in doubles are off by far less
 _CELLS = 4  # of a panel at first
 _LOSS_ERROR, _LOG_ERROR = 1e-6, 1e-3  # of derivatives on a panel, the loss relative to its spread
 
@@ -98,17 +97,17 @@ class Falling:
     def at(self, y: float) -> float:
         """Return a bound for all frequencies from y on."""
         heights, widths = self._layer_sizes
-        v = 0.5 * (1 - _SAFE) * y * widths
+        v = 0.5 * (1 - ABOVE_ROUNDING) * y * widths
         near_fall = v * v * (1 / 6 - v * v / 120)
         far_fall = 1 - 1 / np.maximum(v, 2.0)
         fall = np.where(v <= 2.0, near_fall, far_fall)
         lost_by_layer = widths * fall
-        best = self._total - (1 - _SAFE) * float(heights @ lost_by_layer)
+        best = self._total - (1 - ABOVE_ROUNDING) * float(heights @ lost_by_layer)
         for removed, edges, variation in self._parts:
             edge_terms = [edge / y ** (j + 1) for j, edge in enumerate(edges)]
             bound = variation / y ** len(edges)
             bound += sum(edge_terms)
-            best = min(best, (removed + bound) * (1 + _SAFE))
+            best = min(best, (removed + bound) * (1 + ABOVE_ROUNDING))
         return float(max(math.nextafter(best, math.inf), 1e-300))
 
 
@@ -137,7 +136,7 @@ def _layer_sizes(runs: Sequence[Sequence[Cell]]) -> tuple[Array, Array]:
             width = abs(last.high - first.low)
             rectangles.append((height, width))
     columns = np.asarray(rectangles or [(0.0, 0.0)]).T
-    heights, widths = columns * (1 - _SAFE)
+    heights, widths = columns * (1 - ABOVE_ROUNDING)
     return heights, np.maximum(widths, 0.0)
 
 
@@ -152,7 +151,7 @@ def _by_parts(
         return []
     quantiles = np.quantile(densest, np.linspace(0.2, 1.0, _LEVELS))
     candidates = []
-    for level in np.unique(quantiles) * (1 + _SAFE):
+    for level in np.unique(quantiles) * (1 + ABOVE_ROUNDING):
         removed_masses = [cell.mass for cell in cells if cell.most > level]
         removed = dropped + sum(removed_masses)
         parts: list[list[Cell]] = []
@@ -192,7 +191,7 @@ class _Cover:
 
     def add(self, stretch: Stretch, edges: Sequence[float]) -> None:
         """Add a stretch between its edges."""
-        with ctx.workprec(_BITS):
+        with ctx.workprec(BITS):
             self._end_row()
             places = map(stretch.place, edges)
             waiting = list(itertools.pairwise(places))[::-1]
@@ -329,12 +328,12 @@ def local_derivatives(
     binomials = _binomials(len(sizes))[: count + 1]
     powers = half ** np.arange(count + 1)
     scaled_errors = errors[: count + 1] * powers
-    radii = (binomials @ sizes) * (1 + _SAFE) + scaled_errors
+    radii = (binomials @ sizes) * (1 + ABOVE_ROUNDING) + scaled_errors
     centred = zip(coefficients[: count + 1], radii.tolist(), strict=True)
     balls = [c + arb(0, r) for c, r in centred]
     even = sum(coefficients[::2], arb(0))
     odd = sum(coefficients[1::2], arb(0))
-    slack = arb(0, float(errors[0]) * (1 + _SAFE))
+    slack = arb(0, float(errors[0]) * (1 + ABOVE_ROUNDING))
     at_ends = (even - odd + slack, even + odd + slack)
     return balls, at_ends
 

@@ -37,12 +37,12 @@ from symdp.numeric.laws.family import FamilyLaw
 from symdp.numeric.total import SumLaw
 from symdp.prove.line import constant_of_noise, log_payoff
 from symdp.prove.plan import find_saddle, period_of
+from symdp.tolerances import SUM_BITS
 
 _LEAST, _DIGITS = 4, 8.0  # at least and at most, as each takes three times as many terms
 _MOST_TERMS = 30_000  # of a sum: two seconds
 _WIDEST = 0.4  # τ, so that b ≤ 1/5
 _LACKING = 2.3  # ∫V, in τ²
-_BITS = 160  # of balls: terms cancel by e^{K(t) − tε} and less
 
 
 def enclose_known(steps: Sequence[tuple[Any, int]], exact: Fraction, digits: int) -> arb:
@@ -71,7 +71,7 @@ def enclose_known(steps: Sequence[tuple[Any, int]], exact: Fraction, digits: int
     sides = (arb(below), arb(above))
     if lattice:
         efolds = abs(log_size) + wanted * LN10
-        bits = _BITS + int(efolds / math.log(2.0)) + law.count.bit_length()
+        bits = SUM_BITS + int(efolds / math.log(2.0)) + law.count.bit_length()
         with ctx.workprec(bits):
             start, step = lattice
             number = math.ceil(length / abs(float(step))) + 1
@@ -90,7 +90,7 @@ def enclose_known(steps: Sequence[tuple[Any, int]], exact: Fraction, digits: int
     if terms > 2 * _MOST_TERMS:
         raise AccuracyError("so many terms would take minutes to certify; ask for a larger epsilon")
     size_bits = int(abs(log_size) / math.log(2.0))
-    bits = _BITS + size_bits + law.count.bit_length()
+    bits = SUM_BITS + size_bits + law.count.bit_length()
     with ctx.workprec(bits):
         length_ball = arb(length)
         sums = _MomentSums(laws, fraction_ball(exact), arb(tau), arb(tilt), length_ball)

@@ -33,6 +33,7 @@ from symdp.prove.enclosure import (
     estimate_log_delta,
     mass_at_infinity,
 )
+from symdp.tolerances import SAME
 
 if TYPE_CHECKING:
     from symdp.model.allocation import OneStep
@@ -52,7 +53,6 @@ _NOISE = Fraction(1, 100)  # relative error of a difference of two h that makes 
 _APPROACH = Fraction(1, 1000)  # of the distance to the zero: so finely h is known on the way
 _START_ERROR = Fraction(1, 10**12)  # relative, of an ε that is given to begin with
 _SPARE_OF_TELLING = 1.0  # digits beyond those that the gap of two estimates shows
-_CLOSE = 1e-9  # a gap that may be rounding: the same loss in both directions
 
 
 def enclose_epsilon(
@@ -398,7 +398,7 @@ def _directions_in_order(about: Mapping[str, float | None]) -> list[str]:
     first = estimates[sides[0]]
     best = max(sides, key=estimates.__getitem__)
     difference = estimates[best] - first
-    if difference > _CLOSE * max(1.0, abs(first)):
+    if difference > SAME * max(1.0, abs(first)):
         others = [side for side in sides if side != best]
         return [best, *others]
     return sides
@@ -408,7 +408,7 @@ def _telling_digits(larger: float | None, smaller: float | None) -> float:
     """Return how many digits of the smaller δ tell it from the larger, given both logs."""
     if larger is None or smaller is None:
         return math.inf
-    if not larger - smaller > _CLOSE * max(1.0, abs(larger)):
+    if not larger - smaller > SAME * max(1.0, abs(larger)):
         return math.inf
     if smaller == -math.inf:
         return 1

@@ -20,6 +20,7 @@ from symdp.numeric.compile import compiled_pieces, pair_law
 from symdp.numeric.outline import Outline
 from symdp.numeric.total import SumLaw
 from symdp.prove.work import spend
+from symdp.tolerances import BITS
 
 if TYPE_CHECKING:
     from symdp.density.records import Piece
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from symdp.numeric.step import SmoothPiece
 
 Kinds = tuple[tuple["Kind", int], ...]  # of all steps, with counts
-_BITS = 128  # of a look around an end
 _AROUND = 1 << 10  # parts of a panel, of which one around an end tells whether it is singular
 
 
@@ -113,7 +113,7 @@ class Stretch:
 
     def is_regular(self, edge: float, room: float) -> bool:
         """Whether log P and ℓ are seen to be holomorphic around an end, so far at least."""
-        with ctx.workprec(_BITS):
+        with ctx.workprec(BITS):
             around = arb(0, room) / _AROUND
             values = self.values(self.place(edge) + acb(around, around), analytic=True)
             return all(value.is_finite() for value in values)

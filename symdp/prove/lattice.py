@@ -32,9 +32,9 @@ from symdp.prove.kind import Kinds, sum_law
 from symdp.prove.line import SPARE_BITS, SPARE_DIGITS, log_payoff, masses
 from symdp.prove.measure import Asked, Nodes, measure, up, walk
 from symdp.prove.plan import Plan
+from symdp.tolerances import ABOVE_ROUNDING
 
 _MOST_POINTS = 60_000  # that are summed: about a second
-_SAFE = 1e-9  # relative: sums in doubles are off by far less
 # What is said where more would be needed.
 _TOO_FINE = "the lattice of the losses is too fine to certify so many steps"
 
@@ -269,9 +269,9 @@ def _total_and_layers(
     masses: dict[int, float] = {}
     total = up(error)
     for weight, index in zip(weights, places, strict=True):
-        mass = float(weight.lower()) * (1 - _SAFE)
+        mass = float(weight.lower()) * (1 - ABOVE_ROUNDING)
         masses[index] = masses.get(index, 0.0) + mass
-        total += float(weight.upper()) * (1 + _SAFE)
+        total += float(weight.upper()) * (1 + ABOVE_ROUNDING)
     runs = groupby(enumerate(sorted(masses)), lambda pair: pair[1] - pair[0])
     rectangles = []
     for _, run in runs:
@@ -293,6 +293,6 @@ def _modulus_bound(rectangles: tuple[float, np.ndarray, np.ndarray], theta: floa
     beyond = np.where(lengths > 2, 1 / 3, 0.0)
     share = np.minimum(np.maximum(arch, beyond), envelope)
     share = np.where(angles < math.pi, share, envelope)
-    share = np.minimum(share * (1 + _SAFE), 1.0)
+    share = np.minimum(share * (1 + ABOVE_ROUNDING), 1.0)
     fall = np.maximum(1 - share, 0.0)
-    return float(total - (1 - _SAFE) * (heights @ (lengths * fall)))
+    return float(total - (1 - ABOVE_ROUNDING) * (heights @ (lengths * fall)))

@@ -48,8 +48,8 @@ from symdp.prove.cells import Atom, Panel, outcomes_of
 from symdp.prove.kind import Kinds, sum_law
 from symdp.prove.line import constant_of_noise, log_payoff, masses
 from symdp.prove.plan import panels_of
+from symdp.tolerances import BITS
 
-_BITS = 128  # of balls: cells lose what their width is relative to the loss
 _DISTANCE = 0.6  # of both bounds, in n h² t(1 + t) δ
 _TRIES = 5  # of a finer mesh or a smaller δ
 _FIRST = 0.5  # of the width, that the first mesh is made for
@@ -88,7 +88,7 @@ def bracket_delta(kinds: Kinds, epsilon: arb, tilt: float, log_size: float, digi
     centre = unit * round(epsilon_of_step / unit)
     aim = _MeshAim(tilt, centre, math.floor(log_size), width, count)
     best: arb | None = None
-    with ctx.workprec(_BITS + max(0, exponent)):
+    with ctx.workprec(BITS + max(0, exponent)):
         length_at_tilt = _DISTANCE * count * tilt * (1.0 + tilt)
         spacing = math.sqrt(_FIRST * width / length_at_tilt)
         for _ in range(_TRIES):

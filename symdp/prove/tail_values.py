@@ -35,7 +35,7 @@ import sympy as sp
 from flint import arb, arb_poly, arb_series, ctx
 
 from symdp.emit.arb import constant_ball
-from symdp.emit.exact import BITS, real_ball
+from symdp.emit.exact import real_ball
 from symdp.errors import AccuracyError, InputError, suggestion
 from symdp.numeric.saddle_point import Probe, increasing_root
 from symdp.numeric.total import SumLaw
@@ -43,6 +43,7 @@ from symdp.prove.falling import Falling, Model, local_derivatives, panel_model
 from symdp.prove.kind import Kind, Stretch, kind_of
 from symdp.prove.measure import Asked, up
 from symdp.prove.tilted_loss import LOG2, TiltedLoss, covered, log_moment, tilted_loss
+from symdp.tolerances import BITS
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:

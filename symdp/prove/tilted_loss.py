@@ -28,13 +28,14 @@ from symdp.arguments import instance
 from symdp.balls.cuts import DISTANCE, cut_tail
 from symdp.emit.arb import UNKNOWN
 from symdp.emit.enclose import find_cut
-from symdp.emit.exact import BITS, real_ball
+from symdp.emit.exact import real_ball
 from symdp.errors import AccuracyError
 from symdp.model.pair import Pair
 from symdp.numeric.total import SumLaw
 from symdp.prove.kind import Kind, Stretch, kind_of
 from symdp.prove.measure import Asked, Panels, measure
 from symdp.prove.plan import panels_of
+from symdp.tolerances import BITS
 
 ACCURACY = 88  # bits of M at both ends of a range of tilts
 _GROWTH = 4.0  # of the distance from the last panel, up to a cut

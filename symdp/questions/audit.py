@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 from symdp.arguments import real, share
 from symdp.errors import InputError
 from symdp.questions.invert import halved
+from symdp.tolerances import ABOVE_ROUNDING
 
 if TYPE_CHECKING:
     from symdp.questions.composition import Composition
 
-_OUTWARDS = 1e-9  # relative: the inverse of the beta function is rounded by less
 _HALVINGS = 19  # of the logarithm of the level at which a claim is refuted, to 1e-4
 _LEAST_LEVEL = 1e-12  # below which no p-value is told
 MOST_COUNTED = 10**9
@@ -127,7 +127,7 @@ def _lower(count: int, whole: int, level: float) -> float:
 
     if count == 0:
         return 0.0
-    return float(betaincinv(count, whole - count + 1, level)) * (1.0 - _OUTWARDS)
+    return float(betaincinv(count, whole - count + 1, level)) * (1.0 - ABOVE_ROUNDING)
 
 
 def _log_ratio(above: float, below: float) -> float:

@@ -32,6 +32,7 @@ from symdp.decimal_text import (
 )
 from symdp.durable import replace_text
 from symdp.errors import AccuracyError, InputError, suggestion
+from symdp.tolerances import MASS_ROUNDED, SUMS_ROUNDED
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -51,9 +52,7 @@ if TYPE_CHECKING:
 # size and to one, they do not differ by rounding.
 _NO_DIGIT = 0.5  # relative: ends that are so far apart leave no digit of a number
 _FEWEST_DIGITS = 2  # that are shown, the last of them rounded up
-_ROUNDING = 1e-13  # relative: ends that passed the value by rounding are moved onto it
 KINDS: tuple[Kind, ...] = ("exact", "bound", "estimate")  # from the strongest to the weakest
-_ROUNDED = 1e-12  # of the first value, or of one: by less, another one is not called larger
 _FEW_POINTS = 20  # of a drawn curve, from which on its points need no marks
 _MOST_ROWS = 40  # of a table; the rest is counted in its last row
 _COLUMNS = ("epsilon", "delta", "lower", "upper", "kind", "method", "direction", "n")  # of CSV
@@ -136,7 +135,7 @@ class Guarantee:
         low, high = -math.inf if lower is None else lower, math.inf if upper is None else upper
         inside = value if low <= value <= high else min(max(value, low), high)
         # Other than by rounding none lies outside; NaN is nowhere.
-        near = inside == value or abs(value - inside) <= _ROUNDING * max(1.0, abs(value))
+        near = inside == value or abs(value - inside) <= MASS_ROUNDED * max(1.0, abs(value))
         if not (near and low <= high):
             what = f"{self.method}: {name} = {value!r} is not between {lower!r} and {upper!r}"
             raise AccuracyError(f"{what}; a bug in symdp, please report it")
@@ -463,7 +462,7 @@ def _clearly_larger(values: Mapping[str, float]) -> str:
     name = max(values, key=values.__getitem__)
     if not math.isfinite(values[first]):
         return name
-    close = values[name] - values[first] <= _ROUNDED * max(1.0, abs(values[first]))
+    close = values[name] - values[first] <= SUMS_ROUNDED * max(1.0, abs(values[first]))
     if close:
         return first
     return name

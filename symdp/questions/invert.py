@@ -14,6 +14,7 @@ from symdp.numeric.contour import epsilon_near
 from symdp.numeric.residues import residues
 from symdp.numeric.saddle_point import log_usual_bound
 from symdp.questions.guarantee import Link
+from symdp.tolerances import ROUNDED, SUMS_ROUNDED
 
 if TYPE_CHECKING:
     from symdp.numeric.answer import Accountant, Answer
@@ -24,8 +25,6 @@ _SMALL_DELTA = -1.0  # log δ below which the saddle point's leading order is ne
 _UNSURE = 0.03  # of half an interval of log δ: a root's δ need not be nearer to the one asked for
 _ITERATIONS = 100  # of a bracketed search
 _AT_ZERO = "δ(0) is already at most the δ asked for"
-_ROUNDED = 1e-12  # of the divergence, relative to the losses that it is the mean of
-_TOUCHING = 1e-15  # of the largest loss: closer ends of ε are one, but for rounding
 _LINEAR = 1e-8  # of log δ: its square, which a step along a tangent lacks, is below rounding
 _CLOSE = 1e-10  # relative: the ε of a bound needs no more
 _FARTHEST = 30.0  # e-folds of the distance to the largest loss that one step of a search takes
@@ -77,7 +76,7 @@ def invert(
 
     top = max(law.loss_bounds[1], 0.0)
     ends = _ends(law, log_delta)
-    if ends[1] - ends[0] <= _TOUCHING * ends[1] < math.inf:
+    if ends[1] - ends[0] <= ROUNDED * ends[1] < math.inf:
         value = math.nextafter(ends[0], ends[1])  # it was rounded down
         return Link(value, *ends, "exact", "", OUTSIDE)
     is_quick = accountant.is_exact and (law.is_closed or residues(law) is not None)
@@ -218,7 +217,7 @@ def _is_met_at_zero(law: SumLaw, mean: float, variance: float, log_delta: float)
     """Return whether δ(0) ≤ δ by Pinsker's inequality, δ(0) = TV(P, Q) ≤ √(KL(P, Q)/2)."""
     # Σ E|Lᵢ| is at most that; the mean of the losses is rounded like their size.
     size = math.sqrt(law.count * max(variance, 0.0)) + abs(mean)
-    return 0.5 * math.log(max(0.5 * (mean + _ROUNDED * size), 5e-324)) <= log_delta
+    return 0.5 * math.log(max(0.5 * (mean + SUMS_ROUNDED * size), 5e-324)) <= log_delta
 
 
 def exceeded(log_probability: float) -> float:

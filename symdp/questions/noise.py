@@ -47,6 +47,7 @@ from symdp.questions.composition import Composition, compose
 from symdp.questions.invert import bracketed_root
 from symdp.questions.shuffled.worst import as_noise
 from symdp.questions.tradeoff import trade_off
+from symdp.tolerances import MASS_ROUNDED, ROUNDED, SOME_TIME, SUM_BITS
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:
@@ -60,10 +61,7 @@ if TYPE_CHECKING:
 Size = Literal["std", "mean_abs"]
 WORDS = {"std": "standard deviation", "mean_abs": "mean absolute deviation"}
 ALPHA = 0.05  # the false positive rate of the attacks that are compared
-# of work for one moment, and at how many accuracies
-_SECONDS = 4.0
-_TRIES = 4
-_BITS = 160  # carried by the balls of a moment
+_TRIES = 4  # accuracies at which one moment is tried
 _RELATIVE = arb(2) ** -64  # of a moment: far below the rounding of doubles
 # of the logarithm of a value, or the log odds of a share
 _STEP = 2.0
@@ -71,7 +69,6 @@ _MOST_STEPS = 12
 _DIGITS = 12  # significant, of a value that is looked for
 _DEGREE = 15  # of a cell's polynomial
 _DEEPEST = 1000  # binary digits between the nearest and the farthest cell, and 1
-_AGREE = 1e-13  # relative, by which the mass of a cell and that of its halves may differ
 _LEAST = 1e-40  # of a mass that is resolved
 # of one cell, and of all at a time
 _HALVINGS = 48
@@ -80,7 +77,6 @@ _BISECTIONS = 60  # of a place in its cell
 _DRAWN = [0.005, 0.995]  # the shares below the ends of a figure
 _LEAST_SHARE = 1e-30  # the least p: cells of less mass are not resolved
 _LARGEST_INT = 2.0**63
-_ROUNDED = 1e-15  # of a sum of probabilities
 _LACKING = 1e-9  # of the mass, that the cells may not see
 _MOST_WHOLE = 1 << 22  # integers whose probabilities are summed
 # octaves, and lengths at which a mass is sized up
@@ -339,7 +335,7 @@ def _around(
             first_error = first_error or error
             continue
         heights[u] = height
-        if abs(height) < _AGREE:
+        if abs(height) < MASS_ROUNDED:
             return (u, u), heights
         ordered = sorted(heights)
         index = ordered.index(u)
@@ -434,7 +430,7 @@ def _moment(mechanism: Mechanism, name: Size, mean: arb) -> float:
     away = mechanism.variable - sp.Rational(float(mean.mid()))
     power = away**2 if name == "std" else sp.Abs(away)
     ball = _integral(mechanism, power, WORDS[name])
-    with ctx.workprec(_BITS):
+    with ctx.workprec(SUM_BITS):
         return float((ball.sqrt() if name == "std" else ball).mid())
 
 
@@ -445,7 +441,7 @@ def _coordinate(mechanism: Mechanism, name: Size) -> float:
     length, _, _ = _length(mechanism)
     power = length.variable**2 if name == "std" else length.variable
     ball = _integral(length, power, WORDS[name])
-    with ctx.workprec(_BITS):
+    with ctx.workprec(SUM_BITS):
         d = arb(int(source.dimension))
         if name == "std":
             return float((ball / d).sqrt().mid())
@@ -473,8 +469,8 @@ def _enclosed(density: sp.Expr, x: sp.Symbol, ends: tuple[sp.Expr, sp.Expr]) -> 
     """Enclose an integral or a sum to a double's accuracy, None where no bound is found."""
     tolerance = arb(2) ** -40
     for _ in range(_TRIES):
-        with ctx.workprec(_BITS):
-            ball = enclose_mass(density, x, *ends, tolerance, Deadline(_SECONDS, worked))
+        with ctx.workprec(SUM_BITS):
+            ball = enclose_mass(density, x, *ends, tolerance, Deadline(SOME_TIME, worked))
         if not ball.is_finite():
             return None
         if ball.rad() < 2.0**-56 * abs(ball) or ball.rad() < _RELATIVE:
@@ -490,7 +486,7 @@ def _of_masses(noise: MassNoise, word: str) -> arb:
     if word == "mean":
         return arb(0)  # it is even
     total = noise.absolute_moment(2 if word == WORDS["std"] else 1)
-    with ctx.workprec(_BITS):
+    with ctx.workprec(SUM_BITS):
         return arb(fmpq(int(total.p), int(total.q)))
 
 
@@ -567,7 +563,7 @@ class NoiseLaw:
             first, last = max(ends[0], math.floor(low) - reach), min(ends[1], high + reach)
             self.left = np.arange(first, last + 1.0)
             self.mass = self._at(self.left)
-            if self.mass.sum() > 1.0 - _ROUNDED or self.left.size > _MOST_WHOLE:
+            if self.mass.sum() > 1.0 - ROUNDED or self.left.size > _MOST_WHOLE:
                 return
             reach *= 4.0
 
@@ -583,7 +579,7 @@ class NoiseLaw:
             middle = 0.5 * low + 0.5 * high
             whole_cell, series = self._integral(low, high)
             halves = self._integral(low, middle)[0] + self._integral(middle, high)[0]
-            apart = np.abs(whole_cell - halves) > _AGREE * np.maximum(halves, _LEAST)
+            apart = np.abs(whole_cell - halves) > MASS_ROUNDED * np.maximum(halves, _LEAST)
             done = ~apart | (middle <= low) | (middle >= high)
             done |= depth == _HALVINGS - 1 or low.size > _MOST_CELLS
             kept.append((low[done], high[done], whole_cell[done], series[done]))

@@ -32,6 +32,7 @@ from symdp.numeric.saddle_point import golden_section, log_one_minus_exp
 from symdp.questions.accounted import LEAST_DELTA, a_composition
 from symdp.questions.guarantee import GaussianPrivacy
 from symdp.questions.invert import bracketed_root, halved
+from symdp.tolerances import ABOVE_ROUNDING, LARGEST_EXPONENT, SUMS_ROUNDED
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:
@@ -44,11 +45,9 @@ if TYPE_CHECKING:
     from symdp.questions.accounted import Composed
 
 _PLACES = 128  # of ε, in a first look at the Gaussian curve
-_ROUNDED = 1e-9  # of log(1 − δ): far above its rounding, far below what a wrong integral lacks
 # lines tried for a rate, and those found by a polynomial
 _TANGENTS = 40
 _INTERPOLATED = 8
-_TANGENT = 1e-12  # of a miss rate: what a line may lie below the highest one
 _TOLERANCE = 1e-11  # of the interval in which the best ε is sought
 _KINK = 1e-5  # in nats: how far from a kink the parabolas may have stopped
 _NARROWINGS = 50  # of a golden section
@@ -56,8 +55,6 @@ _DOUBLINGS = 60  # of the interval around the best ε: from any width beyond all
 _NEVER = -1e9  # the score of a line below 0: less than the log of any miss rate
 _CHORDS = 256  # of ε; the loss to chords and tangents falls with their square
 _HALVINGS = 50
-_ROUNDING = 1e-12  # of the tangents, which are differences of normal tails
-_LARGEST = 700.0  # of an exponent: a tangent that falls so far holds nothing
 
 
 @overload
@@ -329,10 +326,10 @@ class _Complement:
             bounds = [answer.complement_bounds for answer in answers]
             low, high = min(low for low, _ in bounds), min(high for _, high in bounds)
             for answer, (least, _) in zip(answers, bounds, strict=True):
-                if least <= low + _TANGENT * (1.0 + abs(low)):
+                if least <= low + SUMS_ROUNDED * (1.0 + abs(low)):
                     self._add_touching(epsilon, answer)
             most = min(self._most, epsilon + self._slope)
-            if low > most + _ROUNDED * (1.0 + abs(most)):
+            if low > most + ABOVE_ROUNDING * (1.0 + abs(most)):
                 raise _misfit(epsilon)
             self._known[epsilon] = min(low, most), min(high, most)
         return self._known[epsilon][0]
@@ -365,7 +362,7 @@ class _Complement:
             share = np.where(np.isfinite(share), share, 1.0)
             chord = np.logaddexp(np.log(share) + low[:-2], np.log1p(-share) + low[2:])
         least[1:-1] = np.fmax(least[1:-1], chord)
-        wrong = np.flatnonzero(high < least - _ROUNDED * (1.0 + np.abs(least)))
+        wrong = np.flatnonzero(high < least - ABOVE_ROUNDING * (1.0 + np.abs(least)))
         if wrong.size:
             raise _misfit(float(epsilon[wrong[0]]))
 
@@ -421,7 +418,7 @@ class _Complement:
         steep = self._touching[index - 1]  # at the smaller ε, and not
         highest = max(_log_line(line.epsilon, line.low, log_alpha) for line in (flat, steep))
         meeting, height = _meeting(flat, steep, log_alpha)
-        if height - math.exp(highest) <= _TANGENT * math.exp(highest):
+        if height - math.exp(highest) <= SUMS_ROUNDED * math.exp(highest):
             return meeting, True
         if trial < _INTERPOLATED:
             nearest = self._touching[max(index - 2, 0) : index + 2]
@@ -512,7 +509,7 @@ def _deviate(log_rate: float) -> float:
 
 def _meeting(flat: _Touching, steep: _Touching, log_alpha: float) -> tuple[float, float]:
     """Return the ε where two lines meet as functions of e^ε, and how high above e^ε α they do."""
-    apart = min(steep.epsilon - flat.epsilon, _LARGEST)
+    apart = min(steep.epsilon - flat.epsilon, LARGEST_EXPONENT)
     stretch = math.exp(apart)
     low = math.exp(flat.low)
     high = math.exp(steep.low)
@@ -531,7 +528,7 @@ def _meeting(flat: _Touching, steep: _Touching, log_alpha: float) -> tuple[float
 
 def _slope_at(epsilon: float, log_rate: float) -> float:
     """Return e^ε times a rate, a double."""
-    return math.exp(min(log_rate + epsilon, _LARGEST))
+    return math.exp(min(log_rate + epsilon, LARGEST_EXPONENT))
 
 
 def _interpolated(lines: Sequence[_Touching], deviate: float) -> float:
@@ -590,12 +587,12 @@ def gaussian_privacy_with_regret(composition: Composed, regret: float) -> Gaussi
         lost = np.exp(log_lost)
         tangent = ndtr(-middle / mu + 0.5 * mu) - lost
         left = tangent + lost * -np.expm1(-ahead)
-        log_right = np.minimum(log_lost + ahead, _LARGEST)
+        log_right = np.minimum(log_lost + ahead, LARGEST_EXPONENT)
         right = tangent + lost - np.exp(log_right)
         above_left = left - heights[:-1]
         above_right = right - heights[1:]
         above_chord = np.stack([above_left, above_right])
-        return bool((above_chord >= _ROUNDING - most).all())
+        return bool((above_chord >= SUMS_ROUNDED - most).all())
 
     if heights[0] <= most:
         return GaussianPrivacy(0.0, end, most)

@@ -32,9 +32,9 @@ from symdp.density.breakpoints import Stretch, smooth_stretches
 from symdp.density.shapes import centre_of
 from symdp.emit.arb import ArbFunction, compile_arb, compile_arb_together, constant_ball
 from symdp.emit.enclose import between
-from symdp.emit.exact import BITS
 from symdp.errors import AccuracyError, InputError
 from symdp.model.curve_tables import exponential, profile_pair, upper_end
+from symdp.tolerances import ABOVE_ROUNDING, BITS, NO_SHARE, SUMS_ROUNDED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -47,8 +47,6 @@ _DENSE = 90  # points of the table on either side of 0, one lattice step apart
 _GROWTH = 1.06  # of their distances further out
 _FINE = 24  # lattice steps in a standard deviation of the loss
 _INFINITE = 1e200  # a ratio that counts as one
-_NOTHING = 1e-17  # of δ: the table ends where no more is left
-_ROUNDING = 1e-12  # relative: of sums of so many doubles
 _LEAST_RATE = 2.0**-900  # whose lattice smaller rates have: losses are doubles
 _TAILS = (1e-24, 1e-18, 1e-12, 1e-9, 1e-6)  # masses beyond the cells, the least that is affordable
 _WIDER = 12.0  # times the range that holds all but 1e-3 of the mass, is affordable
@@ -56,7 +54,6 @@ _MOST_CELLS = 12_000  # about two seconds
 _CELLS_AT_LAST = 60_000  # where the sensitivity is short: ten seconds
 _MOST_WORK = 3e6  # cells times shifts, about as long
 _MOST_EXCESS = Fraction(1, 10**10)  # of δ, of one step
-_SPARE = 1e-9  # cells: where an end falls between two, but for rounding
 _Row = tuple[float, float, float, float, float]
 
 
@@ -156,8 +153,10 @@ def _on_grid(
 ) -> _Cells:
     width = float(step)
     (low, high) = span
-    first = math.floor(low / width - _SPARE) if low else 0  # half of an even density begins at 0
-    places = range(first, math.ceil(high / width + _SPARE))
+    first = (
+        math.floor(low / width - ABOVE_ROUNDING) if low else 0
+    )  # half of an even density begins at 0
+    places = range(first, math.ceil(high / width + ABOVE_ROUNDING))
     ends = [(constant_ball(s.lower, BITS).real, constant_ball(s.upper, BITS).real)
             for s in stretches]  # fmt: skip
     taylor = (
@@ -187,7 +186,7 @@ def _on_grid(
         for cell in {math.floor(place - 1e-6), math.floor(place + 1e-6)}:
             if 0 <= cell < bend.size:
                 bend[cell] = math.inf
-    return _Cells(found, beyond, width * (1.0 + _ROUNDING), shifts)
+    return _Cells(found, beyond, width * (1.0 + SUMS_ROUNDED), shifts)
 
 
 def _smooth_cell(jet: Any, left: arb, right: arb, step: arb) -> _Row | None:
@@ -223,8 +222,8 @@ def _any_cell(
             lowest = min(lowest, low)
             highest = max(highest, high)
     width = _up(step)
-    return lowest, highest, math.nextafter(lowest * width, 0.0) * (1 - _ROUNDING), (
-        highest * width * (1 + _ROUNDING)), math.inf  # fmt: skip
+    return lowest, highest, math.nextafter(lowest * width, 0.0) * (1 - SUMS_ROUNDED), (
+        highest * width * (1 + SUMS_ROUNDED)), math.inf  # fmt: skip
 
 
 def _double_ends(ball: arb) -> tuple[float, float]:
@@ -350,7 +349,7 @@ class _Shifts:
         shifts = {max(1, cells.shifts * j // 8) for j in range(1, 9)}
         of_shifts = [_of_shift(side, k, alphas) for side, k in product(self.sides, shifts)]
         rough = np.max(of_shifts, axis=0)
-        floor = cells.beyond + _NOTHING
+        floor = cells.beyond + NO_SHARE
         above_floor = int(np.sum(rough > 2.0 * floor))
         last = float(epsilons[min(above_floor, epsilons.size - 1)])
         spread = 2.5 * float(rough[0])  # of a normal loss of this total variation
@@ -375,7 +374,7 @@ class _Shifts:
                 best = np.maximum(best, here)
                 before = own
         found = np.empty(at.size)
-        found[order] = np.minimum(best * (1.0 + _ROUNDING), 1.0)
+        found[order] = np.minimum(best * (1.0 + SUMS_ROUNDED), 1.0)
         return [float(value) for value in found]
 
 
@@ -392,8 +391,8 @@ def _of_shift(cells: _Cells, k: int, alphas: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         lowest = _moved(low, k) / np.concatenate([high, np.full(k, math.inf)])
         highest = _moved(high, k) / np.concatenate([low, none])
-    lowest = np.where(lowest < _INFINITE, lowest, 0.0) * (1.0 - _ROUNDING)
-    highest = np.where(highest < _INFINITE, highest, math.inf) * (1.0 + _ROUNDING)
+    lowest = np.where(lowest < _INFINITE, lowest, 0.0) * (1.0 - SUMS_ROUNDED)
+    highest = np.where(highest < _INFINITE, highest, math.inf) * (1.0 + SUMS_ROUNDED)
     used = (a > 0.0) & (highest > alphas[0])
     a = a[used]
     b = b[used]
@@ -444,7 +443,7 @@ def _of_between(cells: _Cells, k: int, alphas: Array) -> Array:
     own = np.zeros(top.size)
     own[: lowest.size] = lowest
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        ratio = np.where(top > 0.0, top / own * (1.0 + _ROUNDING), 0.0)
+        ratio = np.where(top > 0.0, top / own * (1.0 + SUMS_ROUNDED), 0.0)
     place = np.searchsorted(alphas, ratio, side="left")
     sums = np.bincount(place, added, alphas.size + 1)[::-1].cumsum()[::-1]
     return np.asarray(sums[1:])

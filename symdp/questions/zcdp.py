@@ -33,6 +33,7 @@ from symdp.model.sampling import Noise, Radial, RenyiCurve
 from symdp.numeric.saddle_point import golden_section
 from symdp.questions.accounted import a_composition, direction_of
 from symdp.questions.tradeoff import divergence_kind, stated_rho
+from symdp.tolerances import LOSS_ROUNDED
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 
 _TOLERANCE = 1e-12  # relative: of the enclosure, beyond which no cell is halved
 _MOST = 400  # tilts at most
-_ROUNDING = 1e-14  # of K(t)/t, of the loss's own size: ends are moved by it
 _FIRST = 2.0**-10  # of the last tilt, or of 1: where the first cell ends
 _NEARER = 1.0 / 16.0  # of its tilt: where the cell at 0 is divided
 _NARROWINGS = 40  # of a golden section
@@ -294,7 +294,7 @@ def _enclosed(law: SumLaw, mean: float, top: float) -> _Found:
         add(left, middle)
         add(middle, right)
     upper = max(-cells[0][0], best, top / (1.0 + edge.tilt))
-    error = _ROUNDING * (math.hypot(mean, math.sqrt(spread)) + best)
+    error = LOSS_ROUNDED * (math.hypot(mean, math.sqrt(spread)) + best)
     return _Found(max(best - error, 0.0), upper + error, order)
 
 

@@ -31,13 +31,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from symdp.numeric.answer import FEW_NODES, MOST_NODES, NEGLIGIBLE, SAFETY, SETTLED
+from symdp.numeric.answer import FEW_NODES, MOST_NODES, SAFETY, SETTLED
 from symdp.numeric.elementary import Complex, log_sum
 from symdp.numeric.line import Line, plain_sum
 from symdp.numeric.nodes import Expansion
 from symdp.numeric.step import Array
 from symdp.numeric.sums import Atoms, added
 from symdp.numeric.total import SumLaw
+from symdp.tolerances import NEGLIGIBLE
 
 STEEPNESS = 12.0  # s, a pure number: c is 1e-14 at w = 1, and lacks 1e-20 of one at 0
 CENTRE = 0.55  # w₀, a pure number, for which ∫M is about as small as it gets

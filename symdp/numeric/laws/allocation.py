@@ -34,8 +34,7 @@ from symdp.numeric.laws.allocation_density import RatioLaw, log_tail, tabulate
 from symdp.numeric.laws.table import Chart, LogDensityTable, TabulatedLaw
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.step import Array, Step
-
-_BITS = 160  # precision of the probabilities of a list
+from symdp.tolerances import SAME, SUM_BITS
 
 
 class AllocatedLaw(TabulatedLaw):
@@ -63,7 +62,7 @@ def listed_step(name: str, p: Sequence[arb], q: Sequence[arb], steps: int, direc
     log_p = []
     losses = []
     balls = []
-    with ctx.workprec(_BITS):
+    with ctx.workprec(SUM_BITS):
         for with_record, without in listed_masses(p, q, steps):
             first = with_record
             second = without
@@ -159,7 +158,6 @@ _CELLS = 1 << 18  # of the lattice of Y: 2 MB, and some tenths of a second
 _BEYOND = math.log(1e-14)  # of the probability beyond the last cell
 _HALVINGS = 7  # in search of the last cell: to 1 in 50
 _SUB_GAUSSIAN = 4.2  # 2 exp(−2·4.2²) = 1e-15
-_SAME_CELL = 1e-9  # cells: what is so near a point of the lattice is on it, but for rounding
 _NOISE = 1e-15  # of the root of Σ mass²: rounding of the transform
 _WIDEST = 1e-3  # of δ, absolute: less is no answer
 _SCANNED = 1 << 17  # frequencies at which atoms are watched
@@ -233,7 +231,7 @@ class _RatioLattice:
         ratio = np.where(is_above, self.least, nodes.ratio)
         position = (ratio - self.least) / self.spacing
         cell = np.rint(position)
-        stays = np.abs(position - cell) < _SAME_CELL
+        stays = np.abs(position - cell) < SAME
         moves = ~stays
         cell[moves] = np.floor(position[moves])
         share = np.where(stays, 0.0, position - cell)

@@ -48,11 +48,11 @@ from symdp.numeric.loss import LossLaw
 from symdp.numeric.nodes import build_nodes, escapes
 from symdp.numeric.panels import gauss_legendre
 from symdp.numeric.step import Array, SmoothPiece
+from symdp.tolerances import LOSS_ROUNDED, NO_SHARE, UNIT
 
 _RATE = 90.0  # e-folds: what is less likely under P and under Q is left out
 _LEVELS = 7  # of windows of tilts, the widest of −64 to 63
 _FREQUENCY = 4.0  # of the loss, that the panels resolve without being cut
-_LEAST_ATOM = 1e-14  # a mass of W = 0 below this is rounding
 _LARGEST_LOSS = 300.0  # a larger W, whose square is near the end of doubles, counts as infinite
 _TURN = 8.0  # with what W bends by _CHANGE: a rule of 16 nodes integrates e^{iz} over |z| ≤ 5
 _CHANGE, _STEP_CHANGE = 0.5, 0.25  # of log W on a panel: five widths of a cut-off's step
@@ -105,7 +105,7 @@ class RatioLaw:
         at_minus_one = law.transform(np.asarray([-1.0]))
         log_remaining = float(at_minus_one[0]) - law.base.mean
         missing = -math.expm1(log_remaining)
-        if missing > _LEAST_ATOM:
+        if missing > LOSS_ROUNDED:
             return missing
         return 0.0
 
@@ -282,7 +282,6 @@ def _at_least_unseen(bound: float) -> float:
     return min(widened, 0.0)
 
 
-_FAINT = 1e-17  # of Φ^{(k)}(c): the integral ends there
 _NOISE = 1e-12  # the rounding of Φ^{(k)}: the integral ends where it falls no further
 _MOST_NODES = 3072  # of the integral over v
 _RUN = 48  # nodes of the line, at the last third of which its size is looked at
@@ -294,7 +293,6 @@ _NEWTON, _NEAR = 60, 0.02  # steps to a tilt, and standard deviations from it th
 _MOST_LARGE = 6  # of them at once
 _MOST_PLACES = 1 << 15  # nodes of W for one window
 NEGLIGIBLE = 42.0  # e-folds, 6e-19
-UNIT = 1.2e-16  # rounding of a double
 
 
 class Sums:
@@ -588,7 +586,7 @@ class _TiltedRatios:
             last = np.abs(ends).max(axis=1) / abs(values[0])
             before = np.concatenate([[math.inf], last[:-1]])
             is_noise = (last <= _NOISE) & (last > 0.5 * before)
-            is_settled = (last <= _FAINT) | is_noise
+            is_settled = (last <= NO_SHARE) | is_noise
             if is_settled.any():
                 runs_needed = int(is_settled.argmax()) + 1
                 return log_mass, step, values[: _RUN * runs_needed]

@@ -27,15 +27,15 @@ import numpy as np
 from flint import acb, arb, ctx
 
 from symdp.errors import AccuracyError
-from symdp.numeric.answer import NEGLIGIBLE, ROUNDING, TOLERABLE
+from symdp.numeric.answer import ROUNDING, TOLERABLE
 from symdp.numeric.elementary import Complex
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.nodes import ALL, Expansion, NodeSet, Tilted
 from symdp.numeric.step import Array, Step
+from symdp.tolerances import LONG_BITS, NEGLIGIBLE
 
 BallFunction = Callable[..., Any]
 
-_BITS = 200  # of K near the axis: 140 are left of a difference of 1e-18
 _DERIVED = 60  # bits more for each derivative, and −log₂ of the radius of the circle
 _NEAR = 2.0  # standard deviations⁻¹: where |log φ| is no longer small
 _CHECKED = np.geomspace(0.5, 1e3, 12)  # standard deviations⁻¹ at which doubles are compared
@@ -82,7 +82,7 @@ class ClosedTilted(Tilted):
     ) -> None:
         is_told_by_doubles = error <= TOLERABLE
         _, slope = first
-        with ctx.workprec(_BITS):
+        with ctx.workprec(LONG_BITS):
             shift = float(slope - law.precise_mean)
         node_error = error if is_told_by_doubles else ROUNDING
         self.__dict__.update(
@@ -122,7 +122,7 @@ class ClosedTilted(Tilted):
         """Return log φ_t(y) − iym from balls, relative to itself."""
         height, slope = self.first
         values = []
-        with ctx.workprec(_BITS):
+        with ctx.workprec(LONG_BITS):
             for frequency in y.tolist():
                 transform = self.law.at(acb(self.tilt, frequency))
                 value = transform - height - acb(0, frequency) * slope
@@ -147,7 +147,7 @@ class ClosedTilted(Tilted):
         if self.law.recurs:
             return bounds
         near = self.near_bound(y)
-        with ctx.workprec(_BITS):
+        with ctx.workprec(LONG_BITS):
             bounds[-1] = self._most_beyond(float(y[-1]))
             if bounds[-1] == 0.0:  # no line has an end, whatever bounds its nearer parts
                 return bounds
@@ -168,7 +168,7 @@ class ClosedTilted(Tilted):
         Beyond them |φ| ≤ 1 adds 2^−number of what it would add from y on: less than anything.
         """
         bound = -math.inf
-        for octave in range(_BITS):
+        for octave in range(LONG_BITS):
             low = math.ldexp(y, octave)
             high = math.ldexp(y, octave + 1)
             bound = max(bound, self._most_between(low, high, 0.0))
@@ -265,7 +265,7 @@ class FamilyLaw(LossLaw):
             value = self.at(start + acb(way) * reach)
             return value.real if abs(value.imag) < 1e-9 else arb.nan()
 
-        with ctx.workprec(2 * _BITS):
+        with ctx.workprec(2 * LONG_BITS):
             near = 0.0
             near_height = arb(0)
             slope = arb.neg_inf()
@@ -298,7 +298,7 @@ class FamilyLaw(LossLaw):
         for way, end in zip((-1.0, 1.0), self.domain, strict=True):
             bound = way * math.inf
             if math.isinf(end):
-                with ctx.workprec(2 * _BITS):
+                with ctx.workprec(2 * LONG_BITS):
                     near = self.derivatives(way * _FARTHEST / 2, 1)[1]
                     far = self.derivatives(way * _FARTHEST, 1)[1]
                     if abs(far - near) <= TOLERABLE * abs(far):
@@ -309,7 +309,7 @@ class FamilyLaw(LossLaw):
     def derivatives(self, tilt: float, order: int) -> list[arb]:
         """Return about K(t), K′(t), …, K^(order)(t)."""
         number = order + 7
-        with ctx.workprec(_BITS + _DERIVED * (order + 1)):
+        with ctx.workprec(LONG_BITS + _DERIVED * (order + 1)):
             radius = arb(2) ** -_DERIVED
             angles = [2 * arb.pi() * k / number for k in range(number)]
             turns = [acb(0, angle).exp() for angle in angles]
@@ -377,7 +377,7 @@ class FamilyLaw(LossLaw):
                     f"log_partition of {self.step.name} is not convex at tilt {tilt:.6g}, or has a "
                     "logarithm of a negative number there; write it as that of a positive one"
                 )
-            with ctx.workprec(_BITS):
+            with ctx.workprec(LONG_BITS):
                 excess = float(height - tilt * self.precise_mean)
             first = (height, slope)
             self._tilted_laws[tilt] = ClosedTilted(self, tilt, excess, float(variance), first)
@@ -463,7 +463,7 @@ def listed(law: FamilyLaw, lattice: tuple[arb, arb], direction: str) -> LossLaw:
     total = float(np.exp(logs).sum())
     if not abs(total - 1.0) < TOLERABLE:
         raise AccuracyError(f"the masses of {law.step.name} do not add up to 1: does its T count?")
-    with ctx.workprec(_BITS):
+    with ctx.workprec(LONG_BITS):
         balls = [start + number * step for number in numbers]
         loss = np.asarray([float(ball) for ball in balls])
         if direction == "add":
@@ -507,7 +507,7 @@ def _list_towards(
             raise AccuracyError(f"the losses of {law.step.name} are too many to be listed")
         first = round(mean) - size // 2
         reach = max(_BAND * width, 1.0)
-        with ctx.workprec(_BITS):
+        with ctx.workprec(LONG_BITS):
             front = height - tilt * start
         masses = _tilted_masses(part, mean, size, first, spacing)
         last = -math.inf  # of either law, at the outer end
@@ -518,7 +518,7 @@ def _list_towards(
             mass = masses[number - first]
             if not mass > _LEAST_MASS:
                 continue
-            with ctx.workprec(_BITS):
+            with ctx.workprec(LONG_BITS):
                 log_p = float(front - tilt * number * step) + math.log(mass)
             distance = abs(number - mean)
             nearest = atoms.get(number, (math.inf, 0.0))

@@ -33,17 +33,15 @@ from symdp.capacity import BLOCK
 from symdp.errors import AccuracyError, InputError
 from symdp.numeric.laws.table import Chart, LogDensityTable, TabulatedLaw
 from symdp.numeric.step import Array, RealFunction
+from symdp.tolerances import LARGEST_EXPONENT, NEGLIGIBLE, SUMS_ROUNDED
 
 _LEFT, _RIGHT, _FINE = -80.0, 160.0, 16  # of log(r/D) that is looked at, and places in one e-fold
 _NEAR = 0.25  # of a length: over such a rise of ψ the rule of its slope is exact
-_ROUNDED = 1e-12  # relative: by which Λ turns at least
-_SEEN = 40.0  # e-folds of an integrand
 _ORDER, _CHECKED = 180, 257  # nodes of a rule in r, and of the one that checks it
 _WIDTH, _RISE = 3.0, 40.0  # of a panel in w, and by how much it may rise
 _DIRECT, _DEEP = -18.0, -100.0  # of w: where p is found, and where it is continued by a line
 _DIRECT_AT_0, _DEEPEST = -24.0, -400.0  # the same next to λ = 0, which has no rounding
 _DIRECT_LEVEL = -34.0  # the same where Λ is a constant, which has none either
-_FLOOR = 700.0  # e-folds: beyond them a loss counts as infinite, with their probability
 
 
 class _Noise:
@@ -68,24 +66,24 @@ class _Noise:
             raise InputError("its density has no positive values")
         first, last = np.flatnonzero(is_usable)[[0, -1]]
         top = float(height[is_usable].max())
-        is_high_at_last = height[last] > top - _FLOOR
+        is_high_at_last = height[last] > top - LARGEST_EXPONENT
         ends_early = last < r.size - 1 and is_high_at_last
         if ends_early and np.isposinf(-height[last + 1]):
             ends_early = False
         if ends_early or not is_usable[first : last + 1].all():
             raise InputError("its density has kinks, ends or zeros, which it may not have")
-        if max(height[first], height[last]) > top - _SEEN:
+        if max(height[first], height[last]) > top - NEGLIGIBLE:
             raise InputError("its mass over all vectors is not finite, or not seen to be")
-        has_mass = height > top - _SEEN
+        has_mass = height > top - NEGLIGIBLE
         if not (falls[has_mass] > 0).all():
             raise InputError(
                 "its density does not fall all the way with the length: where it rises a smaller "
                 "shift may be worse, and where it is level the loss has no density"
             )
-        is_essential = height > top - 1.25 * _SEEN
+        is_essential = height > top - 1.25 * NEGLIGIBLE
         self._log_constant = self._normaliser(log_r[is_essential])
         is_short = log_r < log_r[first] + 5.0
-        is_near = is_short | (height > top - 1.5 * _FLOOR)
+        is_near = is_short | (height > top - 1.5 * LARGEST_EXPONENT)
         is_looked_at = is_usable & is_near
         far, less_far = spread[[last, last - _FINE]].tolist()
         if abs(far - less_far) <= 1e-6 * far:
@@ -119,7 +117,7 @@ class _Noise:
         last = log_r.size - 1
         for k in range(1, log_r.size):
             gap = spread[k] - spread[extreme]
-            if abs(gap) <= _ROUNDED * abs(spread[extreme]):
+            if abs(gap) <= SUMS_ROUNDED * abs(spread[extreme]):
                 continue
             new_way = 1 if gap > 0 else -1
             if way and new_way != way:
@@ -272,7 +270,7 @@ class _Noise:
             is_cut = is_inside & (loss > min(first, last))
             left = np.full(loss.shape, math.exp(low))
             right = np.full(loss.shape, math.exp(high))
-            if is_cut.any() and not math.isclose(first, last, rel_tol=_ROUNDED):
+            if is_cut.any() and not math.isclose(first, last, rel_tol=SUMS_ROUNDED):
                 root = self._length_with_value(low, high, loss[is_cut], self.spread, rises)
                 end = left if rises else right
                 end[is_cut] = root
@@ -305,7 +303,7 @@ class _Noise:
             return least
         low = math.log(self._shift) + _LEFT - 10.0
         high = math.log(0.5 * self._shift)
-        if math.isclose(top, self._short, rel_tol=_ROUNDED):  # told by how much less
+        if math.isclose(top, self._short, rel_tol=SUMS_ROUNDED):  # told by how much less
             lengths = self._length_with_value(low, high, below[is_short], self._lack, True)
         else:
             lengths = self._length_with_value(
@@ -325,7 +323,7 @@ class _Noise:
             length = high - low
             height = self._heights(rows, top, ends, (low, high), look, 1.0 - look)
             highest = height.max(axis=1, keepdims=True)
-            counts = height > highest - _SEEN
+            counts = height > highest - NEGLIGIBLE
             first = counts.argmax(axis=1)
             from_last = counts[:, ::-1].argmax(axis=1)
             last = last_look - from_last
@@ -454,7 +452,7 @@ class _Noise:
         widest = self.spread(r)
         left_over = np.maximum(widest - rows.loss, 1e-16 * widest)
         if top < math.inf:
-            is_at_top = np.abs(widest - top) < _ROUNDED * top
+            is_at_top = np.abs(widest - top) < SUMS_ROUNDED * top
             left_over = np.where(is_at_top, rows.below, left_over)
         sides = (
             (rows.left, ahead, rows.left_kind == 1),
@@ -659,7 +657,7 @@ class _CellPanels:
         grid = np.append(starts, last)
         height = self._log_density_at(grid, _CHECKED // 2)
         self.peak = max(peak, float(height.max()))
-        essential = np.flatnonzero(height > self.peak - _FLOOR)
+        essential = np.flatnonzero(height > self.peak - LARGEST_EXPONENT)
         if not essential.size:
             essential = np.asarray([int(height.argmax())])
         low = max(essential[0] - 1, 0)
@@ -677,7 +675,7 @@ class _CellPanels:
         loss, below, log_slope = self._cell.value(w)
         log_p = self._noise.log_density(loss, below, self._cell.high, order)
         log_density = log_p + log_slope
-        floor = -9.0 * _FLOOR
+        floor = -9.0 * LARGEST_EXPONENT
         return np.where(np.isfinite(log_density), np.maximum(log_density, floor), floor)
 
     def _first_edges(self, grid: Array, height: Array) -> Array:
@@ -745,7 +743,7 @@ class _CellPanels:
         slope = 0.5 * (near - inner)  # for each unit of w outwards
         if not slope < 0:
             raise AccuracyError("the density of the loss has no end that is seen next to a value")
-        to_floor = (near - self.peak + _FLOOR) / -slope
+        to_floor = (near - self.peak + LARGEST_EXPONENT) / -slope
         length = min(start - deep, to_floor)
         if not length > 0:
             return

@@ -32,7 +32,6 @@ from symdp.numeric.elementary import Complex, exponential_remainder
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.nodes import (
     LARGE,
-    MASS_ROUNDED,
     NodeSet,
     Tilted,
     decays,
@@ -54,11 +53,11 @@ from symdp.numeric.panels import (
     log_masses_on,
 )
 from symdp.numeric.step import Array, SmoothPiece, Step
+from symdp.tolerances import MASS_ROUNDED, ROUNDED
 
 _INSIDE = 0.95  # of the largest tilt with a moment, whose place is itself found in doubles
 _UNSEEN = 1e-20  # of all weight: a node's, of which a few thousand are no more than rounding
 _TOGETHER = 32  # kinds whose bounds are evaluated at once, some megabytes
-_ROUNDING = 1e-15  # relative: of sums of losses and growths, widened as an estimate is
 
 Flags = NDArray[np.bool_]
 
@@ -179,7 +178,7 @@ class LawTable:
             # Cut tails lack in averages of e^{zL} − 1 − zL, about |zL|, or z²L²/2 if less.
             first, second = part.nodes.beyond
             lacking = z * min(first, 0.5 * z * second)
-            rounded = (_ROUNDING + part.error) * (size + 4.0 * part.imprecise)
+            rounded = (ROUNDED + part.error) * (size + 4.0 * part.imprecise)
             result[b] = rounded + lacking
         return result
 

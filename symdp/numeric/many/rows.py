@@ -34,8 +34,8 @@ from symdp.errors import AccuracyError
 from symdp.numeric.answer import EXACT, ROUNDING, TOLERABLE
 from symdp.numeric.elementary import Complex, log_payoff, powers_less_one
 from symdp.numeric.many.kinds import Table
-from symdp.numeric.nodes import MASS_ROUNDED
 from symdp.numeric.step import Array
+from symdp.tolerances import MASS_ROUNDED
 
 CHUNK = 1 << 14  # rows planned at once
 CONTOUR, WITHOUT_LOSS, UNRESOLVED = 0, 1, 2  # how a row was answered

@@ -31,6 +31,7 @@ from symdp.numeric.loss import LossLaw
 from symdp.numeric.many.kinds import together
 from symdp.numeric.step import Array
 from symdp.numeric.total import SumLaw, kept_with_law
+from symdp.tolerances import NO_SHARE
 
 # share of the last coefficients or of what a polynomial misses: its square is lacking
 _CLOSE = 1e-7
@@ -156,9 +157,7 @@ class RuleLaw(SumLaw):
 _SIZES = (14, 28, 44, 66, 100)  # nodes that are tried
 _WORTHWHILE = 0.6  # of all steps: more nodes than that are no gain
 _REFINED = 3  # times that weights are corrected: each time the error is squared
-_EXACT = 1e-17  # of a moment: rounding with 64-bit mantissas
 _LAST = 4  # coefficients that tell how large all later ones are
-_SETTLED = 1e-17  # of φ, for what its modulus makes small
 _CONSTANT = 1e-9  # relative: what varies by less is looked at as if it varied by that much
 
 Vector = tuple[Fraction, ...]
@@ -194,7 +193,7 @@ class Rule:
                 log_modulus = np.tensordot(self.weights, values.real, axes=1)
                 modulus = np.exp(log_modulus.astype(np.float64))
                 lacking = float(total) * last * (last / size)
-                is_unknown &= lacking * modulus > _SETTLED
+                is_unknown &= lacking * modulus > NO_SHARE
         return not np.any(is_unknown)
 
     def meets(self, at_nodes: Array, at_steps: Array) -> bool:
@@ -301,7 +300,7 @@ class ParameterLine:
             residue[0] -= 1.0
             correction = (basis * residue[:, None]).sum(axis=0)
             weights = weights * (1.0 - correction)
-        if not (np.abs(residue).max() < _EXACT and weights.min() > 0.0):
+        if not (np.abs(residue).max() < NO_SHARE and weights.min() > 0.0):
             return None  # so uneven a measure that its polynomials are not known
         nodes = tuple(self.at(value) for value in values)
         return Rule(nodes, weights * total, basis * weights, rows[:size])

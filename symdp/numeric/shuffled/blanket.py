@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from symdp.errors import AccuracyError
-from symdp.numeric.answer import EQUAL, EXACT, LONG_LINE, NEGLIGIBLE, SAFETY, SETTLED, TOLERABLE
+from symdp.numeric.answer import EQUAL, EXACT, LONG_LINE, SAFETY, SETTLED, TOLERABLE
 from symdp.numeric.shuffled.lattice import lattice_excess
 from symdp.numeric.shuffled.law import Cells, PartLaw
 from symdp.numeric.shuffled.line import Excess, chernoff, line_end, line_excess
+from symdp.tolerances import NEGLIGIBLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

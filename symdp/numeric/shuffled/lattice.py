@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symdp.numeric.answer import LONG_LINE, NEGLIGIBLE, ROUNDED, TOLERABLE
+from symdp.numeric.answer import LONG_LINE, TOLERABLE
 from symdp.numeric.shuffled.law import PartLaw, log_moment
 from symdp.numeric.shuffled.line import Excess, chernoff, period
+from symdp.tolerances import NEGLIGIBLE, ROUNDED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

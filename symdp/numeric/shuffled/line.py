@@ -27,7 +27,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from symdp.numeric.answer import LONG_LINE, MOST_WORK, NEGLIGIBLE, ROUNDED, TOLERABLE
+from symdp.numeric.answer import LONG_LINE, MOST_WORK, TOLERABLE
+from symdp.tolerances import NEGLIGIBLE, ROUNDED
 
 if TYPE_CHECKING:
     from symdp.numeric.shuffled.law import Array, PartLaw

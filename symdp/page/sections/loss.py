@@ -39,6 +39,7 @@ from symdp.page.node import (
     text,
 )
 from symdp.questions.accounted import has_one_shift
+from symdp.tolerances import SOME_TIME
 
 if TYPE_CHECKING:
     from symdp.density.records import Piece
@@ -53,7 +54,6 @@ if TYPE_CHECKING:
 _FEW = 4  # whole numbers beside the first of a set that is written out
 CUMULANTS = 4  # shown at t = 0
 _CLOSED_MOMENTS = 3  # of a loss whose K has no closed form: the fourth is no formula to read
-_SECONDS = 4.0  # of work for what numbers show
 _TWO_PLACES = (-1, 2)  # at which a loss that is monotone is compared
 _RATE_ORDER = 4  # powers of a sampling rate looked through for a leading term
 _LEAST_FOR_MEAN = 3.0  # seconds: it takes one or two where it is found
@@ -428,7 +428,7 @@ def seen_ends(d: PrivacyLoss, of: str) -> tuple[sp.Expr, sp.Expr] | None:
         low, high = map(sp.Float, getattr(loss_law(d.mechanism, d.direction), of))
         return sp.nsimplify(low.n(6), rational=True), sp.nsimplify(high.n(6), rational=True)
 
-    return or_reason(lambda: attempt(found, None, _SECONDS), lambda _: None)
+    return or_reason(lambda: attempt(found, None, SOME_TIME), lambda _: None)
 
 
 def numeric_end(end: sp.Expr) -> str:

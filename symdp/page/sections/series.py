@@ -34,6 +34,7 @@ from symdp.page.document import Line, Section, sentence
 from symdp.page.formula import equation, layout, read
 from symdp.page.node import in_words, measure, row, text
 from symdp.page.sections.loss import LEAST, SHARE, finite_lines, tried
+from symdp.tolerances import SHORT_TIME
 
 if TYPE_CHECKING:
     from symdp.derive.privacy_loss import PrivacyLoss
@@ -203,7 +204,6 @@ def _escaped(mass_at_infinity: sp.Expr) -> str:
 
 
 _ONE_LINE = 130  # characters of a formula that is not given in F_j
-_SECONDS = 2.0  # to read M as a sum of exponentials
 _RATES = ("b", "a", "c", "d", "g")  # letters of which one is no parameter's name
 _COUNTERS = ("k", "j", "i", "l", "m")  # letters of the number of a term, likewise
 _SMALL = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
@@ -529,12 +529,12 @@ def _composed(d: PrivacyLoss) -> Iterator[Line]:
     values = random_values(d.mechanism.parameters.values(), 1, d.below_one)
     concrete = moment.subs(values)
     tilt = d.cgf.tilt
-    if attempt(lambda: read_exponential_sum(concrete, tilt), None, _SECONDS) is None:
+    if attempt(lambda: read_exponential_sum(concrete, tilt), None, SHORT_TIME) is None:
         return
     t = layout(tilt)
     yield equation(read("M({})", t), moment)
     with suppress(*REFUSALS):
-        exponentials = attempt(lambda: read_exponential_sum(moment, tilt), None, _SECONDS)
+        exponentials = attempt(lambda: read_exponential_sum(moment, tilt), None, SHORT_TIME)
         explicit: list[Line] = []
         if exponentials is not None:
             explicit += residue_lines(exponentials, d.mass_at_infinity)

@@ -41,6 +41,7 @@ from symdp.numeric.saddle_point import Strip
 from symdp.numeric.total import SumLaw
 from symdp.questions.accounted import direction_of
 from symdp.questions.composition import Composition
+from symdp.tolerances import SAME
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,8 +59,6 @@ COUNT = "n"
 _BESIDE = 5e-4  # relative: of the nearest values of θ at which answers are compared
 _APART = 1e-3  # relative: of values of θ between which K is compared
 _AGREES = 1e-6  # relative, of ∂K at a real tilt and its difference
-_SAME = 1e-9  # relative: ε of two directions that are one
-_LINE_AGREES = 1e-9  # relative, of δ on the line and the answer's
 _NOTHING = 1e-18  # of the largest value of a line: smaller ones at its end add nothing
 _ROUNDED = 4e-13  # relative, of an answer
 
@@ -161,7 +160,7 @@ def gradient(
     other: tuple[Slope, ...] = ()
     for side, second in answers.items():
         apart = abs(float(getattr(second, asked)) / float(getattr(answer, asked)) - 1.0)
-        if side != larger and apart < _SAME:
+        if side != larger and apart < SAME:
             second_slopes = tuple(_slopes(composition, second, asked, side, progress))
             if any(map(_differ, slopes, second_slopes)):
                 other = second_slopes
@@ -244,7 +243,7 @@ def _line_of(composition: Composition, answer: Guarantee, direction: str) -> _En
     if line is None:
         return None
     log_value = line.value(answer.epsilon).log_value
-    if not abs(log_value - answer.log_delta) < _LINE_AGREES:
+    if not abs(log_value - answer.log_delta) < SAME:
         return None
     sizes = np.abs(line.values)
     line = line.up_to(int(np.flatnonzero(sizes > _NOTHING * sizes.max())[-1]) + 1)

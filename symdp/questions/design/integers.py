@@ -29,6 +29,7 @@ from symdp.model.specification import loads
 from symdp.questions.composition import compose
 from symdp.questions.design.grid import NEGLIGIBLE, SHAPES, UNREACHABLE, Grid, Where, grid
 from symdp.questions.design.one_step import least_masses
+from symdp.tolerances import MASS_ROUNDED, SAME
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:
@@ -64,10 +65,8 @@ _ITERATIONS = 400
 _ROUNDS = 4  # of a search, each with the window around what the last one ended at
 _PROGRESS = 1e-6  # relative, of ε, that a round must make
 _SPARE_DIGITS = 16  # of a mass, below δ/n
-_SPARED = 1e-13  # of all masses but that of 0, which has what is left: their sum is rounded
 _IN_DOUBLES = 5e-3  # relative: searches that end so near the best are all answered
 _SHARES_OF_STEPS = (1 / 2, 3 / 4, 1, 5 / 4, 3 / 2, 2, 3)  # n of a figure, over that of a design
-_ALLOWED = 1e-9  # relative: smaller gains are none
 
 
 class Row(NamedTuple):
@@ -267,7 +266,7 @@ def design(
             "no noise that was tried has a finite ε: the support cuts off more than δ; take a "
             "wider one"
         )
-    rows.sort(key=lambda row: row.guarantee.epsilon * (1.0 + _ALLOWED * (row.name == DESIGNED)))
+    rows.sort(key=lambda row: row.guarantee.epsilon * (1.0 + SAME * (row.name == DESIGNED)))
     seconds = time.perf_counter() - start
     return Design(
         question.count,
@@ -418,7 +417,7 @@ def exact_masses(task: Grid, masses: Array) -> tuple[list[sp.Rational], sp.Ratio
         if not beyond > least:
             beyond = 0.0
             kept = kept[kept >= least]
-    share_of_one = (1.0 - _SPARED) / (2.0 * (float(kept.sum()) + beyond) - kept[0])
+    share_of_one = (1.0 - MASS_ROUNDED) / (2.0 * (float(kept.sum()) + beyond) - kept[0])
     kept = share_of_one * kept
     beyond = share_of_one * beyond
     counts = [int(sp.Rational(float(mass)) * unit) for mass in kept]

@@ -20,6 +20,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from symdp.tolerances import LARGEST_EXPONENT
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -32,7 +34,6 @@ _SPARE = 7.0  # log of the tilted mass over δ: rounding is then 1e-13 of δ
 _BISECTIONS = 45  # of an ε of two steps
 _COUNTED = 1e-18  # of the tilted mass: less of it widens no circle
 _LEAST_WIDTH = 1e-3  # of the circle, relative to the largest loss: a tilted law may be one atom
-_LARGEST_EXPONENT = 700.0  # of exp in doubles
 
 
 @dataclass(frozen=True)
@@ -151,18 +152,18 @@ class _Tilted:
     def _summed(self, masses: Array, losses: Array, count: int, power: float) -> Array:
         """Return the mass above each place of the law with density e^{-(t + power) s} Mⁿ."""
         exponent = count * self.log_moment - (self.tilt + power) * losses
-        terms = masses * np.exp(np.minimum(exponent, _LARGEST_EXPONENT))
+        terms = masses * np.exp(np.minimum(exponent, LARGEST_EXPONENT))
         return _above(terms)
 
     def epsilon(self, delta: float) -> float | None:
         """Return ε ≥ 0 at δ, None beyond doubles: between two places δ(ε) is a line in e^ε."""
-        deltas = self.under_p - np.exp(np.minimum(self.losses, _LARGEST_EXPONENT)) * self.under_q
+        deltas = self.under_p - np.exp(np.minimum(self.losses, LARGEST_EXPONENT)) * self.under_q
         above = np.nonzero(deltas > delta)[0]
         if not above.size:
             return 0.0  # δ is reached at any ε
         last = above[-1]
         excess = max(float(self.under_p[last]) - delta, 1e-300)
-        if not (self.under_q[last] > 0.0 and self.losses[last] < _LARGEST_EXPONENT):
+        if not (self.under_q[last] > 0.0 and self.losses[last] < LARGEST_EXPONENT):
             return None
         return max(math.log(excess / float(self.under_q[last])), 0.0)
 

@@ -26,13 +26,13 @@ from symdp.model.curve_tables import exponential, profile_pair
 from symdp.model.local import Local, is_affine
 from symdp.questions.shuffled.blanket import BlanketLaw
 from symdp.questions.shuffled.worst import as_noise
+from symdp.tolerances import SUM_BITS
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
 
 _NODES = 48  # of a tabulated profile
 _NOTHING = -700.0  # log δ at which it ends
-_BITS = 160  # of a mass that is no ratio
 
 
 def in_their_place(steps: Mapping[Mechanism, int]) -> dict[Mechanism, int]:
@@ -107,7 +107,7 @@ def _fraction(mass: sp.Expr) -> Fraction:
     if mass.is_Rational:
         return Fraction(int(mass.p), int(mass.q))
     number = sp.Rational(mass.evalf(60))
-    return Fraction(int(number.p * 2**_BITS // number.q), 2**_BITS)
+    return Fraction(int(number.p * 2**SUM_BITS // number.q), 2**SUM_BITS)
 
 
 def _largest_profile(

@@ -19,6 +19,7 @@ from symdp.numeric.total import SumLaw
 from symdp.questions.guarantee import Link
 from symdp.questions.invert import exceeded
 from symdp.questions.shuffled.outputs import Randomizer, randomizer
+from symdp.tolerances import SAME
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -32,7 +33,6 @@ _ITERATIONS = 60  # of a bracket
 _ROUGH = 30  # of the same by saddle points
 _ROUGHLY = 1e-2  # of log δ, from which on a saddle point says no more
 _SECANTS = 12  # after which every other step halves the bracket
-_CLOSE = 1e-9  # relative, of ε and of δ: nearer than that is the lattice's own step
 _WIDE = 1e-6  # relative: what a lattice may add to δ before an answer says so
 ROUTE = "blanket"
 
@@ -202,11 +202,11 @@ def least_epsilon(accountant: Accountant, law: BlanketLaw, log_delta: float) -> 
             high = epsilon
         else:
             low = epsilon
-        if high < math.inf and (high - low <= _CLOSE * high or height(high) > -_CLOSE):
+        if high < math.inf and (high - low <= SAME * high or height(high) > -SAME):
             break
         if low > _FARTHEST:
             raise _flat(law, log_delta)
-        following = epsilon - (value + 0.3 * _CLOSE) / slope
+        following = epsilon - (value + 0.3 * SAME) / slope
         if following <= 0.0:
             if height(0.0) <= 0.0:
                 return link(0.0)

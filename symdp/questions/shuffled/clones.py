@@ -22,11 +22,11 @@ from symdp.numeric.answer import Answer
 from symdp.numeric.compile import loss_law
 from symdp.numeric.total import SumLaw
 from symdp.questions.shuffled.blanket import BlanketLaw
+from symdp.tolerances import ABOVE_ROUNDING
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
 
-_ROUNDING = 1e-9  # relative, by which ε₀ is rounded up and the share of clones down
 NAME = "clones"
 
 
@@ -62,7 +62,7 @@ def clones_of(mechanism: Mechanism, people: int) -> Mechanism:
     counts = densities.max(axis=0) > np.finfo(float).tiny / np.finfo(float).eps
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
         largest = float(np.log((densities.max(axis=0) / laws.outputs.least)[counts]).max())
-    if not largest * (1.0 + _ROUNDING) <= LARGEST_EPSILON:
+    if not largest * (1.0 + ABOVE_ROUNDING) <= LARGEST_EPSILON:
         raise InputError(
             f"{mechanism.summary}: clones are of randomizers of a local epsilon of at most "
             f"{LARGEST_EPSILON}, and the ratios of these laws reach beyond; leave the method out"
@@ -71,7 +71,7 @@ def clones_of(mechanism: Mechanism, people: int) -> Mechanism:
     for first, second in laws.pairs:
         both = densities[first][counts] + densities[second][counts]
         share = min(share, float((2.0 * laws.outputs.least[counts] / both).min()))
-    size = sp.Rational(largest * (1.0 + _ROUNDING))
+    size = sp.Rational(largest * (1.0 + ABOVE_ROUNDING))
     most = 2.0 / (1.0 + np.exp(float(size)))
-    share = min(share * (1.0 - _ROUNDING), float(most) * (1.0 - _ROUNDING))
+    share = min(share * (1.0 - ABOVE_ROUNDING), float(most) * (1.0 - ABOVE_ROUNDING))
     return from_shuffled(size, people, sp.Rational(share))

@@ -22,6 +22,7 @@ from symdp.density.normal_form import log_form
 from symdp.density.signs import interior_point
 from symdp.density.turning import monotone_cuts
 from symdp.interrupt import attempt
+from symdp.tolerances import SUMS_ROUNDED
 
 if TYPE_CHECKING:
     from symdp.model.local import Local
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from symdp.numeric.shuffled.outputs import Array
 
 _SECONDS = 10.0  # for all turning points
-_SHARE = 1e-12  # by which a floor lies below the value: turning points may be rounded
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,9 @@ def _floors(
         before, after = (_value(part[3], y, left[1]) for part in (left, right))
         if not (math.isfinite(before) and math.isfinite(after)):
             return None
-        is_jump = abs(before - after) > _SHARE * max(before, after)
+        is_jump = abs(before - after) > SUMS_ROUNDED * max(before, after)
         if is_jump or left[2] != "increasing" or right[2] != "decreasing":
-            value = min(before, after) * (1.0 - _SHARE)
+            value = min(before, after) * (1.0 - SUMS_ROUNDED)
             floors.append(Floor(place + lower, place + upper, value))
     return tuple(floors)
 

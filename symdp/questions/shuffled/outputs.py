@@ -28,6 +28,7 @@ from symdp.model.local import Local, is_affine, location
 from symdp.numeric.shuffled.outputs import Outputs, listed_outputs, smooth_outputs
 from symdp.questions.shuffled.floors import Floor, turning_floors
 from symdp.questions.shuffled.worst import as_noise, is_even_with_one_mode, worst_ends
+from symdp.tolerances import MASS_TOLERANCE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
     Array = NDArray[np.float64]
 
-_TOLERANCE = 1e-9  # how far masses may lie from 1
 _PARTS = 4  # of an interval of inputs, between which pairs are compared
 _MORE_PARTS = 8  # the same where the density turns more than once
 _FAR = 1e60  # outputs beyond which a density that is no number is 0
@@ -88,7 +88,7 @@ def randomizer(mechanism: Mechanism) -> Randomizer:
             # y → a + b + 2c − y exchanges both laws
             pairs = pairs[:1]
     off = outputs.off(len(inputs))
-    if not off <= _TOLERANCE:
+    if not off <= MASS_TOLERANCE:
         raise InputError(
             f"{mechanism.summary}: the mass of a law is off from 1 by {off:.3g}; each input needs "
             "a law of mass 1"

@@ -13,10 +13,10 @@ from flint import arb, ctx
 from symdp.emit.enclose import between
 from symdp.emit.exact import LN10
 from symdp.errors import AccuracyError
-from symdp.numeric.answer import NEGLIGIBLE
 from symdp.numeric.shuffled.law import PartLaw
 from symdp.numeric.shuffled.line import chernoff, period
 from symdp.prove.blanket import Law, Line, SmoothPart
+from symdp.tolerances import NEGLIGIBLE
 
 SLACK = Fraction(1, 2**40)  # of log ω, by which it lies below the smallest law
 MOST_DIGITS = 6  # of the bound: each more takes ten times the terms

@@ -24,6 +24,7 @@ from symdp.errors import InputError
 from symdp.model.curve_tables import Point, exponential, profile_pair
 from symdp.model.relation import PAIR
 from symdp.model.sampling import Laws
+from symdp.tolerances import NO_SHARE
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 Direction = Literal["remove", "add"]
 _CELLS = 400  # between 0 and the largest loss of the table
-_LAST = 1e-17  # of δ: where the table ends, beside the mass at infinity
 _ABOVE = 1.0 + 1e-6  # times that mass
 _LEAST = 1e-9  # of a largest loss
 _ROUNDED_UP = 1.0 + 1e-9  # times δ: far above what an exact answer says of its own rounding
@@ -71,7 +71,7 @@ def bounded(answers: Accounted) -> Mechanism:
 def _profile(product: Composition, direction: Direction) -> list[tuple[sp.Expr, Fraction]]:
     """Return ε from 0 to about the largest loss, each with an upper bound on δ."""
     infinite = max(product.law(side).mass_at_infinity for side in product.sides(direction))
-    remaining = _ABOVE * infinite + _LAST
+    remaining = _ABOVE * infinite + NO_SHARE
     if remaining >= 1.0:
         raise InputError("what is released together tells the two data sets apart: no ε is finite")
     largest = product.epsilon(remaining, direction=direction).value
