@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from symdp.model.mechanism import Mechanism, declare
-from symdp.model.parser import parse
+from symdp.model.reading.parser import parse
 from symdp.model.sampling import variable_symbol
 
 LINE = ("-oo", "oo")

@@ -1,4 +1,4 @@
-/* The grammar of formulas, as symdp/model/parser.py has it: text becomes a tree, and is never run.
+/* The grammar of formulas, as symdp/model/reading/parser.py has it: text becomes a tree, and is never run.
    A node is { op, args } with op num, name, add, mul, pow, call, cases, compare, and, or, true. */
 const LONGEST_TEXT = 20000, MOST_TOKENS = 5000, DEEPEST_BRACKETS = 100, MOST_BRANCHES = 100, MOST_DIGITS = 1000;
 const ONE_ARGUMENT = ("exp log sqrt Abs sign erf erfc gamma loggamma factorial sin cos tan asin acos atan"

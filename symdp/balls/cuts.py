@@ -18,13 +18,13 @@ from functools import lru_cache, reduce
 import sympy as sp
 from flint import arb
 
+from symdp.density.records import DISTANCE
 from symdp.density.signs import sign_of
 from symdp.emit.arb import compile_arb
 from symdp.emit.enclose import find_cut
 from symdp.emit.ranges import Ranges, Seen
 from symdp.errors import AccuracyError, InputError
 
-DISTANCE = sp.Symbol("y", positive=True)  # of a place from 0
 _FARTHEST = 64  # doublings of a place: a slope that is steep is so before
 _MOST_PARTS = 16  # of an exponential taken apart
 _FAR = 1000  # a place that orders terms by size

@@ -28,8 +28,9 @@ from typing import Any
 import sympy as sp
 from flint import arb, ctx
 
-from symdp.balls.cuts import DISTANCE, cut_tail
+from symdp.balls.cuts import cut_tail
 from symdp.density.breakpoints import Stretch, smooth_stretches
+from symdp.density.records import DISTANCE
 from symdp.density.signs import sign_of
 from symdp.emit.arb import ArbFunction, compile_arb, compile_arb_together, constant_ball
 from symdp.emit.enclose import between

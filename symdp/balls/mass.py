@@ -25,12 +25,11 @@ import mpmath
 import sympy as sp
 from flint import acb, arb, ctx
 
-from symdp.balls.cuts import DISTANCE, cut_tail
 from symdp.density.breakpoints import Stretch, cut_at, singular_points, smooth_stretches
 from symdp.density.gammas import with_fewer_gammas
 from symdp.density.normal_form import log_form
 from symdp.density.pieces import pieces
-from symdp.density.records import Piece
+from symdp.density.records import DISTANCE, Piece
 from symdp.density.signs import interior_point
 from symdp.emit import compile_arb
 from symdp.emit.arb import ENCLOSERS, UNKNOWN
@@ -181,6 +180,8 @@ def _between_cuts(
     tolerance: arb,
     deadline: Deadline,
 ) -> arb:
+    from symdp.balls.cuts import cut_tail  # masses of built-in densities are known
+
     def height(point: arb) -> Any:
         deadline.check()
         return inside(point)

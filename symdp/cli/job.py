@@ -321,7 +321,7 @@ def below_one(mechanism: Mechanism, rate: str | None) -> Mechanism:
 
 def moved(mechanism: Mechanism, sensitivity: str) -> Mechanism:
     """Return the same noise on a query whose sensitivity is a formula of parameters."""
-    from symdp.model.parser import parse
+    from symdp.model.reading.parser import parse
 
     symbols = {parameter.name: parameter.symbol for parameter in mechanism.declared}
     values = {symbols[name]: value for name, value in mechanism.values.items()}

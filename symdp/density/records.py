@@ -10,6 +10,7 @@ import sympy as sp
 
 from symdp.model.pair import Pair
 
+DISTANCE = sp.Symbol("y", positive=True)  # of a place from 0, or from an end
 Slope = Literal["increasing", "decreasing", "constant", "unknown"]
 
 

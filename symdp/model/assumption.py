@@ -19,8 +19,8 @@ import sympy as sp
 from symdp.errors import InputError, at, suggestion
 from symdp.exact_number import shorten
 from symdp.model import tidy
-from symdp.model.guarded import sign_of
-from symdp.model.parser import parse
+from symdp.model.reading.guarded import sign_of
+from symdp.model.reading.parser import parse
 from symdp.model.sampling import MechanismRecord, Parameter
 
 _MOST_ENDS = 2  # a lower and an upper one

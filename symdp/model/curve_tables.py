@@ -29,8 +29,9 @@ from flint import arb, ctx
 from symdp.emit.exact import fraction_ball, middle_of
 from symdp.errors import InputError, suggestion
 from symdp.model import tidy
-from symdp.model.mechanism import Intake, Mechanism
+from symdp.model.mechanism import Mechanism
 from symdp.model.pair import Support
+from symdp.model.reading.intake import Intake
 from symdp.model.sampling import Laws, Number, RenyiCurve, exact
 from symdp.tolerances import SUM_BITS
 

@@ -18,7 +18,7 @@ import sympy as sp
 
 from symdp.errors import InputError
 from symdp.model import tidy
-from symdp.model.guarded import substitute
+from symdp.model.reading.guarded import substitute
 
 if TYPE_CHECKING:
     from symdp.model.pair import Support

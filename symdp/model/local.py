@@ -13,7 +13,7 @@ import sympy as sp
 
 from symdp.errors import InputError, at, suggestion
 from symdp.exact_number import shorten
-from symdp.model.guarded import sign_of, substitute
+from symdp.model.reading.guarded import sign_of, substitute
 
 if TYPE_CHECKING:
     from symdp.model.pair import Support

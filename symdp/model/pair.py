@@ -10,7 +10,7 @@ import sympy as sp
 
 from symdp.emit.mass import MassIntegral, MassSum
 from symdp.errors import InputError, suggestion
-from symdp.model.guarded import sign_of, substitute
+from symdp.model.reading.guarded import sign_of, substitute
 
 Component: TypeAlias = sp.Expr | tuple[sp.Expr, ...]
 Atoms: TypeAlias = tuple[tuple[sp.Expr, tuple[sp.Expr, ...]], ...]  # place, mass of each component

@@ -23,10 +23,10 @@ from symdp.arguments import AT_MOST
 from symdp.errors import InputError, at, suggestion
 from symdp.exact_number import shorten
 from symdp.model.family import Family
-from symdp.model.guarded import never_refuses, sign_of, substitute
 from symdp.model.local import Local
 from symdp.model.pair import Atoms, Component, Support, divided, mass_of
-from symdp.model.parser import CONSTANTS, parse_value
+from symdp.model.reading.guarded import never_refuses, sign_of, substitute
+from symdp.model.reading.parser import CONSTANTS, parse_value
 from symdp.model.schemes import Sampling
 
 Number: TypeAlias = int | float | str | Fraction | Decimal | sp.Expr

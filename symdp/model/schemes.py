@@ -10,7 +10,7 @@ import sympy as sp
 from symdp.arguments import instance
 from symdp.errors import InputError, suggestion
 from symdp.model.average import AVERAGE, RATE_AVERAGE, RELEASED, SUM
-from symdp.model.guarded import sign_of, substitute
+from symdp.model.reading.guarded import sign_of, substitute
 
 SCHEMES = (
     "poisson",

@@ -22,7 +22,7 @@ from symdp.model.average import SUM
 from symdp.model.family import coordinates
 from symdp.model.mechanism import Mechanism, declare, exact
 from symdp.model.pair import kind_of
-from symdp.model.parser import parse
+from symdp.model.reading.parser import parse
 from symdp.model.sampling import symbols_of, variable_symbol
 from symdp.model.schemes import ALLOCATION
 

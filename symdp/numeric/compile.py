@@ -14,12 +14,11 @@ import numpy as np
 import sympy as sp
 from flint import arb, ctx, fmpq
 
-from symdp.balls.cuts import DISTANCE
 from symdp.balls.mass import pieces_in_numbers
 from symdp.density.exponents import exponents
 from symdp.density.normal_form import exponential_terms, log_form
 from symdp.density.pieces import flat_masses, masses_of_points
-from symdp.density.records import Piece
+from symdp.density.records import DISTANCE, Piece
 from symdp.density.signs import is_nearly_zero
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball

@@ -25,7 +25,8 @@ import sympy as sp
 from flint import acb, arb, ctx
 
 from symdp.arguments import instance
-from symdp.balls.cuts import DISTANCE, cut_tail
+from symdp.balls.cuts import cut_tail
+from symdp.density.records import DISTANCE
 from symdp.emit.arb import UNKNOWN
 from symdp.emit.enclose import find_cut
 from symdp.emit.exact import real_ball

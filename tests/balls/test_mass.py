@@ -17,7 +17,7 @@ from symdp.emit.mass import MassIntegral
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Deadline
 from symdp.model.mechanism import Mechanism
-from symdp.model.parser import parse
+from symdp.model.reading.parser import parse
 
 x = sp.Symbol("x", real=True)
 k = sp.Symbol("k", integer=True)

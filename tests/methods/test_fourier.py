@@ -17,7 +17,7 @@ from symdp.methods.fourier import Fourier
 from symdp.methods.loss_mesh import has_smooth_density, log_beyond, loss_cells, loss_density
 from symdp.methods.route import Contour
 from symdp.model.mechanism import Mechanism
-from symdp.model.parser import parse
+from symdp.model.reading.parser import parse
 from symdp.model.sampling import variable_symbol
 
 # The papers' digits carry the rounding of a transform to the k-th power, as ours do.

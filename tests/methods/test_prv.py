@@ -17,7 +17,7 @@ from symdp.methods.moments import Moments
 from symdp.methods.prv import Prv
 from symdp.methods.route import Contour
 from symdp.model.mechanism import Mechanism
-from symdp.model.parser import parse
+from symdp.model.reading.parser import parse
 from symdp.model.sampling import variable_symbol
 
 BOTH = [Prv(), Prv(tilted=True)]

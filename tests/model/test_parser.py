@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from symdp.errors import InputError
-from symdp.model.guarded import substitute
-from symdp.model.parser import parse, parse_value
+from symdp.model.reading.guarded import substitute
+from symdp.model.reading.parser import parse, parse_value
 
 X = sp.Symbol("x", real=True)
 SIGMA = sp.Symbol("sigma", positive=True)

@@ -7,7 +7,7 @@ import pytest
 import sympy as sp
 
 from symdp import AccuracyError, Mechanism, compose, mechanisms
-from symdp.model.parser import parse
+from symdp.model.reading.parser import parse
 from symdp.numeric.compile import loss_law
 from symdp.numeric.laws.allocation_density import Cut, RatioLaw, Sums, Window, tabulate
 

@@ -10,7 +10,7 @@ import sympy as sp
 
 import symdp
 from symdp.methods import accountant
-from symdp.model.parser import parse
+from symdp.model.reading.parser import parse
 from symdp.numeric.total import SumLaw
 
 

@@ -17,7 +17,7 @@ import pytest
 import sympy as sp
 
 import symdp
-from symdp.model.parser import parse
+from symdp.model.reading.parser import parse
 
 _REACH = 60.0  # of the grid, far beyond where light tails count
 _PLACES = 1 << 20  # of the grid

@@ -20,7 +20,7 @@ from emitted import NODE
 
 import symdp
 from symdp.errors import InputError
-from symdp.model.parser import parse
+from symdp.model.reading.parser import parse
 
 DOCS = Path(__file__).parents[2] / "docs"
 NAMES = "chromium", "chromium-browser", "google-chrome"

@@ -10,7 +10,7 @@ import sympy as sp
 import symdp
 from strangers.densities import FOUND, LINE, STRANGERS, Stranger
 from strangers.truth import pair_of
-from symdp.model.parser import parse
+from symdp.model.reading.parser import parse
 
 COUNTS = (1, 5, 30, 1000)
 SAMPLE = (  # answers of a second or so, one of each kind

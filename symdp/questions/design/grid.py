@@ -28,7 +28,7 @@ import sympy as sp
 from symdp.arguments import checked_count, real, share
 from symdp.emit.numpy import compile_numpy
 from symdp.errors import InputError, at
-from symdp.model.parser import parse
+from symdp.model.reading.parser import parse
 from symdp.model.sampling import exact, variable_symbol
 from symdp.questions.design.loss_sum import Slope, epsilon_slope
 

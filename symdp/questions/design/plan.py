@@ -26,7 +26,7 @@ from symdp.emit.numpy import compile_numpy
 from symdp.errors import AccuracyError, InputError, at, suggestion
 from symdp.interrupt import limit, time_left
 from symdp.model.mechanism import Mechanism, a_mechanism
-from symdp.model.parser import parse
+from symdp.model.reading.parser import parse
 from symdp.model.sampling import exact
 from symdp.questions.calibrate import COUNT, calibrate
 from symdp.questions.composition import Composition

@@ -23,9 +23,9 @@ import sympy as sp
 from symdp.arguments import listed, whole
 from symdp.errors import InputError, at, suggestion
 from symdp.mechanisms import resolve
-from symdp.model.guarded import substitute
 from symdp.model.mechanism import Mechanism, a_mechanism
-from symdp.model.parser import parse
+from symdp.model.reading.guarded import substitute
+from symdp.model.reading.parser import parse
 from symdp.model.sampling import Parameter, declare, exact
 from symdp.model.specification import (
     document_of,

@@ -13,7 +13,7 @@ from sympy.functions.elementary.piecewise import ExprCondPair
 
 from symdp.errors import InputError, suggestion
 from symdp.exact_number import DIGITS, decimal_fraction, exact_number, shorten
-from symdp.model.guarded import USELESS, Part, build, leaf
+from symdp.model.reading.guarded import USELESS, Part, build, leaf
 
 _LONGEST_TEXT = 20_000
 _MOST_TOKENS = 5_000
