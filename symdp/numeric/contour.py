@@ -214,6 +214,29 @@ class _StripPoint:
 _epsilon_of: Callable[[_StripPoint], float] = attrgetter("epsilon")
 
 
+def _epsilon_of_one_loss(law: SumLaw, log_delta: float) -> float:
+    """Return about the ε that one loss exceeds with δ, the others being at their mean."""
+    losses = []
+    masses = []
+    for part, count in law.parts:
+        losses.append(part.base.centred)
+        masses.append(count * part.base.weight)
+    loss = np.concatenate(losses)
+    mass = np.concatenate(masses)
+    delta = math.exp(log_delta)
+    low = 0.0
+    high = float(loss.max())
+    for _ in range(40):
+        middle = 0.5 * (low + high)
+        is_larger = loss > middle
+        shares = -np.expm1(middle - loss[is_larger])
+        if mass[is_larger] @ shares > delta:
+            low = middle
+        else:
+            high = middle
+    return law.mean + low
+
+
 class _StripLines:
     """The lines of one strip of a law, by the places of their stretches, in rising order."""
 
@@ -266,6 +289,10 @@ class _StripLines:
             return None
         # The cubic that agrees with ε and dε/d(log δ) = −1/t at both ends.
         low, high = stretch
+        before, at_tilt = self._cumulants(np.asarray([0.5, 1.0]) * high.tilt)[2]
+        if self._strip is Strip.RIGHT and at_tilt > 16.0 * before:
+            # Rare large losses carry δ there, and the leading order overrates it.
+            return _epsilon_of_one_loss(self._law, log_delta)
         gap = high.epsilon - low.epsilon
         fall = low.log_leading - high.log_leading
         x = (low.log_leading - log_delta) / fall
@@ -342,6 +369,13 @@ class _StripLines:
         half = max(high.epsilon - middle.epsilon, middle.epsilon - low.epsilon)
         return middle, (1.0 + TOLERABLE) * half
 
+    def _cumulants(self, tilts: Array) -> Array:
+        """Return about K − tμ, K′ − μ and K″ at some tilts."""
+        cumulants = [
+            count * np.stack(step.rough_cumulants(tilts)) for step, count in self._law.terms
+        ]
+        return np.asarray(np.sum(cumulants, axis=0))
+
     def _reachable(self, places: Sequence[float]) -> list[_StripPoint]:
         """Return what is known at some u, nothing where they are too far out for a quadrature."""
         try:
@@ -367,8 +401,7 @@ class _StripLines:
             above = 1.0 + tilt
             slope = slope / shrunk**2
         law = self._law
-        cumulants = [count * np.stack(step.rough_cumulants(tilt)) for step, count in law.terms]
-        excess, mean, variance = np.sum(cumulants, axis=0)
+        excess, mean, variance = self._cumulants(tilt)
         distance = mean - 1.0 / tilt - 1.0 / above
         epsilon = law.mean + distance
         pole_at_0 = tilt**-2.0

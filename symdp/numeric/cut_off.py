@@ -165,7 +165,12 @@ class Smoothed:
 
 
 def smoothed(line: Line, places: Array, values: Complex, reach: float, left_out: float) -> Line:
-    """Return a line's values, those at further places included, cut off smoothly at `reach`."""
+    """Return a line's values, those at further places included, cut off smoothly at `reach`.
+
+    `left_out` has the error of further values.
+    """
+    further = np.zeros(places.size, dtype=np.complex128)
+    exponents = np.append(line.exponents, further)
     places = np.append(line.places, places)
     values = np.append(line.values, values)
     weight = cut_off(places / reach)
@@ -173,7 +178,14 @@ def smoothed(line: Line, places: Array, values: Complex, reach: float, left_out:
     index = np.rint(places / line.step).astype(np.intp)
     far, more = np.divmod(index, _BLOCK)
     cut = Smoothed(reach, left_out, near, far, more, {})
-    return replace(line, places=places, values=values * weight, assured=True, cut=cut)
+    return replace(
+        line,
+        places=places,
+        values=values * weight,
+        exponents=exponents,
+        assured=True,
+        cut=cut,
+    )
 
 
 _TRANSFORMED = 5e-14  # what kernel and rounding of the FFT change in φ, relative to Σ pⱼ = 1
@@ -224,7 +236,8 @@ def predicted_error(law: SumLaw, epsilon: float, tilt: float) -> float:
         return math.inf
     if line.places.size >= 2 * FEW_NODES or not total > 0:
         return math.inf
-    rounded = (ROUNDING * line.rounding + law.count * _TRANSFORMED) * modulus
+    units = line.rounding + abs(tilt) * line.spread
+    rounded = (ROUNDING * units + law.count * _TRANSFORMED) * modulus
     change = _LARGEST * mass / reach**2
     return (change + rounded) / total
 

@@ -11,6 +11,13 @@ bounded by a Chernoff bound, and that bound chooses the step.
 
 Each has an error relative to itself. Where δ is large the one that leaves δ the smaller error is
 taken: an error of 1 − δ counts (1 − δ)/δ times.
+
+**Rounding.** Losses and masses of the nodes are rounded: that is another law, whose integral is
+another by d log δ/dε times what the losses lack, however far the sum cancels. What log φ lacks,
+relative to itself, all terms may share, and it counts as often as the sum cancels. The other
+roundings of a term, of its exponential, its kernel and its phases, are independent of those of
+another: they add up like their squares. On a lattice, whose kernel takes losses at its points
+alone, all of it counts as often as the sum cancels.
 """
 
 from __future__ import annotations
@@ -104,14 +111,22 @@ class Line:
     last: float  # the size of the last values: what was left out where values died out
     outside: float  # as for `LineError`
     quadrature: float  # of the nodes near y = 0
-    rounding: float  # in units of rounding, what the sum and the mean add
+    spread: float  # Σ nᵢ(σᵢ + |E_t Lᵢ − μᵢ| + |μᵢ|), by whose rounding ε may be off
+    rounding: float  # in units of rounding, what the whole integral is off by
+    imprecise: float  # in units of rounding, what every term is off by
+    turning: float  # Σ nᵢ E_t|Lᵢ − mᵢ|: times y, what phases are rounded like
+    is_periodic: bool  # whether the kernel is that of a lattice
+    exponents: Complex  # Σ nᵢ log φᵢ
     unsure: Array  # what the error of the nodes may change in the values, on both sides
     assured: bool  # as for `StripValue`
     cut: CutOff | None = None
 
     @cached_property
-    def _modulus(self) -> float:
-        return float(np.abs(self.values).sum())
+    def _sizes(self) -> Array:
+        """The sizes of the terms, each with its mirror image but the first."""
+        sizes = 2.0 * np.abs(self.values)
+        sizes[:1] *= 0.5
+        return np.asarray(sizes)
 
     def up_to(self, stop: int) -> Line:
         """Return the line's first nodes."""
@@ -120,6 +135,7 @@ class Line:
             places=self.places[:stop],
             values=self.values[:stop],
             unsure=self.unsure[:stop],
+            exponents=self.exponents[:stop],
         )
 
     def distance(self, epsilon: float) -> float:
@@ -173,17 +189,31 @@ class Line:
         if not (magnitude > 0 and math.isfinite(magnitude)):
             raise AccuracyError("the contour integral cancelled to nothing")
         drift = self.tilt * distance
-        cancellation = max(1.0, self._modulus / size)
         unsure = float(self.unsure.sum())
         error = LineError(
             beyond=beyond / size,
             outside=self.outside,
             quadrature=self.quadrature + unsure / size,
-            rounding=ROUNDING * (self.rounding + abs(drift)) * cancellation,
+            rounding=ROUNDING * self._rounding(distance, size, slope / total),
             cut=cut / size,
         )
         log_value = drift + self.excess + math.log(magnitude)
         return StripValue(log_value, error, slope / total, self.assured)
+
+    def _rounding(self, distance: float, size: float, slope: float) -> float:
+        """Return the relative error of a sum of a size by roundings, in units of them."""
+        of_all = self.rounding + abs(self.tilt * distance)
+        if self.is_periodic:
+            cancellation = 0.5 * float(self._sizes.sum()) / size
+            return (of_all + abs(self.tilt) * self.spread) * max(1.0, cancellation)
+        steepness = max(abs(self.tilt), abs(slope))
+        turned = (self.turning + abs(distance + self.shift)) * self.places
+        # Of an exponential, a kernel, their product and a sum.
+        of_one = 8.0 + turned + np.abs(self.exponents.imag)
+        independent = of_one * self._sizes
+        of_terms = math.sqrt(float(independent @ independent))
+        shared = float((self.imprecise + np.abs(self.exponents.real)) @ self._sizes)
+        return of_all + steepness * self.spread + (of_terms + shared) / size
 
 
 def _tilts_around(law: SumLaw, tilt: float, widest: float) -> tuple[Array, Array]:
@@ -228,24 +258,32 @@ def _alias_free_step(
     accuracy = NEGLIGIBLE + 0.5 * (beside / widest) ** 2
     below, above = _tilts_around(law, tilt, widest)
     side = np.concatenate([below, above])
+
+    def steps_at(tilts: Array) -> Array:
+        bound = law.log_transform(tilts, epsilon)
+        apart = np.abs(tilts - tilt)
+        if tilt > 0:
+            bound = bound + log_payoff(tilts)
+        efolds = accuracy + bound - log_answer + beside * apart
+        room = np.maximum(efolds, 1.0)
+        return np.asarray(2.0 * math.pi * apart / room)
+
     for share in (1.0, 0.5, 0.25, 0.125):  # those tilts, or some closer to the line's
         nearer = tilt + share * (side - tilt)
         try:
-            bound = law.log_transform(nearer, epsilon)
+            steps = steps_at(nearer)
             break
         except AccuracyError as refusal:  # too far out for a quadrature
             refused = refusal
     else:
         raise refused
-    apart = np.abs(nearer - tilt)
-    if tilt > 0:
-        bound = bound + log_payoff(nearer)
-    efolds = accuracy + bound - log_answer + beside * apart
-    room = np.maximum(efolds, 1.0)
-    steps = 2.0 * math.pi * apart / room
-    of_below = steps[: below.size].max()
-    of_above = steps[below.size :].max()
-    return float(min(of_below, of_above))
+    of_below = float(steps[: below.size].max())
+    of_above = float(steps[below.size :].max())
+    if of_above < 0.25 * of_below:
+        # K rises steeply somewhere before those tilts.
+        closer = tilt + (nearer[below.size] - tilt) * 0.7 ** np.arange(1.0, 13.0)
+        of_above = max(of_above, float(steps_at(closer).max()))
+    return min(of_below, of_above)
 
 
 def loss_size(law: SumLaw, tilted: Sequence[Tilted]) -> float:
@@ -314,7 +352,12 @@ def first_line(
         last=math.inf,
         outside=math.fsum(lacking),
         quadrature=quadrature * (weighed + abs(tilt) * spread),
-        rounding=8.0 + abs(excess) + drowned + abs(tilt) * spread,
+        spread=spread,
+        rounding=8.0 + abs(excess) + drowned,
+        imprecise=drowned,
+        turning=math.fsum(abs(count) * step.turning for count, step in counted),
+        is_periodic=not math.isinf(period),
+        exponents=np.empty(0, dtype=np.complex128),
         unsure=np.empty(0),
         assured=False,
     )
@@ -366,7 +409,8 @@ def extended(
 ) -> Line:
     """Return the line with values at places whose log φ of every step are known."""
     kernel_values = kernel(np.asarray(line.tilt + 1j * places))
-    block = np.exp(law.smooth_sum(logs)) * kernel_values
+    exponent = law.smooth_sum(logs)
+    block = np.exp(exponent) * kernel_values
     # Nodes for higher frequencies have an error of their own, of φ relative to Σ pⱼ and of yℓ.
     off = np.zeros(places.size)
     counts = [count for _, count in law.terms]
@@ -374,10 +418,11 @@ def extended(
         inverse_modulus = np.exp(np.minimum(-log.real, 300.0))
         turned = math.sqrt(part.variance) * places
         changed = np.minimum(np.abs(log), 1.0) + turned
-        off += count * part.error * changed * inverse_modulus
+        off += count * part.quadrature_error * changed * inverse_modulus
     unsure = 2.0 * np.abs(block) * np.minimum(off, 1.0)
     return replace(
         line,
+        exponents=np.append(line.exponents, exponent),
         unsure=np.append(line.unsure, unsure),
         places=np.concatenate([line.places, places]),
         values=np.concatenate([line.values, block]),

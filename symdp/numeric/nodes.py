@@ -63,7 +63,8 @@ class NodeSet:
     when built around the mean. Sets for far tilts are `partial`: they leave out what only tilts
     nearer to 0 see. `panels` are the pieces with a finite loss that is not on integers, each with
     its panels. `kinks` has the ends of losses that nodes stand for many of, and what a payoff
-    with a kink between them adds to the error.
+    with a kink between them adds to the error. `rounded` is what rounding of losses and masses
+    has of the error: the points are those of another law then, at every frequency.
     """
 
     loss: Array
@@ -81,6 +82,7 @@ class NodeSet:
     panels: tuple[tuple[SmoothPiece, Array, Array], ...] = ()
     beyond_reversed: tuple[float, float] = (0.0, 0.0)
     kinks: Array = field(default_factory=lambda: np.empty((3, 0)))
+    rounded: float = 0.0
 
     @cached_property
     def whole_panels(self) -> WholePanels:
@@ -217,6 +219,8 @@ def node_set(
     number = _node_numbers([nodes.number for nodes in piece_nodes])
     kinks = np.concatenate([nodes.kinks for nodes in piece_nodes], axis=1)
     error = max(nodes.error for nodes in piece_nodes)
+    quadrature_error = max(nodes.error - nodes.rounded for nodes in piece_nodes)
+    rounded = error - quadrature_error
     error += float(kinks[2].sum())
     is_infinite = np.isposinf(loss)
     escaped = float(np.exp(log_weight[is_infinite]).sum())
@@ -250,6 +254,7 @@ def node_set(
             number=number,
             log_spread=log_spread,
             error=error,
+            rounded=rounded,
             partial=True,
             beyond=(0.0, 0.0),
             kinks=kinks,
@@ -278,6 +283,7 @@ def node_set(
         beyond_reversed=(first_reversed, second_reversed),
         panels=tuple(panels),
         kinks=kinks,
+        rounded=rounded,
     )
 
 
@@ -338,6 +344,16 @@ class Tilted:
     def error(self) -> float:
         """The quadrature's estimate of its relative error."""
         return self.nodes.error
+
+    @property
+    def quadrature_error(self) -> float:
+        """The error but for rounding of the nodes."""
+        return self.nodes.error - self.nodes.rounded
+
+    @property
+    def turning(self) -> float:
+        """E_t|L − m|, which phases are rounded like, times y."""
+        return float(self.weight @ np.abs(self.deviation))
 
     @property
     def points(self) -> int:

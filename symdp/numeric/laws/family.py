@@ -105,6 +105,11 @@ class ClosedTilted(Tilted):
         """Return the same with the error of doubles."""
         return ClosedTilted(self.law, self.tilt, self.excess, self.variance, self.first, error)
 
+    @property
+    def turning(self) -> float:
+        """A bound of E_t|L − m|: the standard deviation."""
+        return self.widest
+
     def log_characteristic(self, y: Array) -> Complex:
         """Return log φ_t(y) − iym."""
         flat = y.ravel()
@@ -342,6 +347,7 @@ class FamilyLaw(LossLaw):
             self.step.name,
             mean=float(self.precise_mean),
             error=error,
+            rounded=0.0,
             beyond=(0.0, 0.0),
             mass_at_infinity=0.0,
         )
