@@ -99,6 +99,9 @@ def mutations(path: str, text: str) -> Iterator[Mutation]:
             kind, new = ("sign", "") if isinstance(node.op, ast.USub) else ("condition", "")
             length = 1 if kind == "sign" else len("not ")
             place = (node.lineno, node.col_offset, node.col_offset + length)
+        elif isinstance(node, ast.Attribute) and node.attr == "inf":
+            kind, new = "sign", "-"
+            place = (node.lineno, node.col_offset, node.col_offset)
         elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
             kind, new = "number", _another(node.value)
             place = (node.lineno, node.col_offset, node.end_col_offset or 0)
