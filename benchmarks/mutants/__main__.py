@@ -57,11 +57,16 @@ def in_order(mutation: Mutation, reached: Reached, room: str) -> list[str]:
     tree = reached.tree
     direct: set[str] = set()
     if mutation.inside:
-        direct = reached.running(mutation.path, mutation.line)
-        direct = direct or reached.running(mutation.path, mutation.statement)
-    if not direct:
-        for path, line in set(lines_that_use(tree, mutation)):
-            direct |= reached.running(path, line)
+        direct = reached.running(mutation.path, [mutation.line])
+        direct = direct or reached.running(mutation.path, [mutation.statement])
+        # What only child processes run is seen in none: then all that runs a line of the file.
+        direct = direct or reached.running(mutation.path, range(1, 1000))
+    else:
+        using: dict[str, set[int]] = {}
+        for path, line in lines_that_use(tree, mutation):
+            using.setdefault(path, set()).add(line)
+        for path, lines in using.items():
+            direct |= reached.running(path, lines)
     files = {name.split("::", maxsplit=1)[0] for name in direct}
     beside = {name for name in reached.seconds if name.split("::", maxsplit=1)[0] in files}
 

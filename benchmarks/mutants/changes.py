@@ -91,6 +91,8 @@ def mutations(path: str, text: str) -> Iterator[Mutation]:
             if place is not None and old in _TURNED:
                 yield Mutation(path, *place, _TURNED[old], kind, statement, inside)
                 kind = "boundary"
+                if _is_threshold(node.left) or _is_threshold(node.comparators[0]):
+                    continue
         elif isinstance(node, ast.BoolOp):
             is_and = isinstance(node.op, ast.And)
             old, new = ("and", "or") if is_and else ("or", "and")
@@ -111,6 +113,11 @@ def mutations(path: str, text: str) -> Iterator[Mutation]:
             continue
         if place is not None:
             yield Mutation(path, *place, new, kind, statement, inside)
+
+
+def _is_threshold(node: ast.expr) -> bool:
+    """Whether a number is a threshold with a name; what lies on it may count as either side."""
+    return isinstance(node, ast.Name) and node.id.isupper()
 
 
 def _another(value: float) -> str:

@@ -13,7 +13,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import _lru_cache_wrapper, cached_property
 from pathlib import Path
@@ -131,9 +131,11 @@ class Reached:
             read.append(data)
         return read
 
-    def running(self, path: str, line: int) -> set[str]:
-        """Return the tests that run a line."""
+    def running(self, path: str, lines: Iterable[int]) -> set[str]:
+        """Return the tests that run one of the lines of a file."""
         names: set[str] = set()
         for data in self._lines:
-            names |= set(data.contexts_by_lineno(str(self.tree / path)).get(line, ()))
+            of_lines = data.contexts_by_lineno(str(self.tree / path))
+            for line in lines:
+                names.update(of_lines.get(line, ()))
         return names & self.seconds.keys()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import sympy as sp
 
-from symdp.density.curvature import Curvature
+from symdp.density.curvature import _FUNCTIONS, Curvature
 
 X = sp.Symbol("x", real=True)
 A = sp.Symbol("a", positive=True)
@@ -101,6 +101,49 @@ def compare(rng: random.Random) -> None:
             logs = np.array([mpmath.log(value) for value in values])
             bend = curvature.log_bend(e)
             assert agrees(bend, np.diff(logs, 2), max(abs(logs))), (e, low, high)
+
+
+# What no rule shows of one function on one side of 0: SymPy's Γ turns at 1.46, sin at π/2.
+OPEN = {("gamma", "slope"), ("factorial", "slope"), ("loggamma", "slope"), ("sin", "slope"),
+        ("sin", "bend"), ("sin", "log bend")}  # fmt: skip
+
+
+def signs(changes: np.ndarray) -> set[int]:
+    """The signs of changes that are more than rounding."""
+    return {int(mpmath.sign(change)) for change in changes if abs(change) > 1e-30} or {0}
+
+
+@pytest.mark.parametrize("ends", [(1, 3), (-3, -1)], ids=["right", "left"])
+@pytest.mark.parametrize("name", sorted(_FUNCTIONS, key=lambda function: function.__name__))
+def test_each_function_runs_as_its_values(name, ends):
+    """On either side of 0 the slope and the bends are known, and those of the values."""
+    if ends[0] < 0 and name in (sp.log, sp.gamma, sp.factorial, sp.loggamma):
+        return
+    curvature = Curvature(X, *map(sp.Integer, ends))
+    run = curvature.run(name(X))
+    with mpmath.workdps(40):
+        values = values_of(name(X), *ends)
+        assert run.low <= min(values) + 1e-30
+        assert run.high >= max(values) - 1e-30
+        shown = {"slope": (run.slope, np.diff(values)), "bend": (run.bend, np.diff(values, 2))}
+        if name is sp.Abs:  # convex as a whole, a line on either side
+            shown["bend"] = (run.bend - 1, np.diff(values, 2))
+        if min(values) > 0:
+            logs = np.array([mpmath.log(value) for value in values])
+            shown["log bend"] = (curvature.log_bend(name(X)), np.diff(logs, 2))
+        if name is sp.Abs and ends[0] < 0:
+            del shown["log bend"]
+        for what, (sign, changes) in shown.items():
+            is_open = (name.__name__, what) in OPEN
+            assert {sign} == ({None} if is_open else signs(changes)), what
+
+
+def test_masses_of_poisson_differences_are_log_concave():
+    """I_|k|(2) at −12, …, 12: the ratio of neighbours falls, of which mode and tails follow."""
+    k = sp.Symbol("k", integer=True)
+    assert Curvature(k, -sp.oo, sp.oo).log_bend(sp.besseli(sp.Abs(k), 2)) == -1
+    logs = np.array([mpmath.log(mpmath.besseli(abs(j), 2)) for j in range(-12, 13)])
+    assert max(np.diff(logs, 2)) < 0
 
 
 @pytest.mark.parametrize("power", [sp.Rational(1, 4), sp.Integer(2), sp.Rational(-1, 3)])

@@ -44,6 +44,12 @@ INTEGRALS = {
     "power of a line, turned": (sp.exp(-3 * x) * (1 + 2 * sp.exp(-3 * x)) ** (t + 1), R(0), R(1)),
     "beta from its zero": (sp.exp(-x) * (1 - sp.exp(-2 * x)) ** (t + 1), R(0), sp.oo),
     "gamma of whole order": (sp.exp(2 * x - (t + 2) * sp.exp(x)), R(0), sp.oo),
+    "gamma of whole order between": (sp.exp(3 * x - (t + 2) * sp.exp(x)), -R(1, 2), R(2, 3)),
+    "power of a line in e^x, elsewhere": (
+        sp.exp(2 * x) * (3 + sp.exp(x)) ** (-t - 4),
+        R(1, 2),
+        sp.oo,
+    ),
     "gamma of order one half": (sp.exp(x / 2 - 3 * sp.exp(x)), -R(2), sp.oo),
     "gamma of order one half, turned": (sp.exp(-x - 3 * sp.exp(-2 * x)), -R(1), R(2)),
     "bessel": (sp.exp(-(t + 1) * sp.exp(x) - 2 * sp.exp(-x) + x / 3), -sp.oo, sp.oo),

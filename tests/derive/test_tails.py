@@ -14,6 +14,7 @@ from flint import arb
 
 import symdp
 from symdp.derive import derive
+from symdp.derive.tails.constants import _power_of_loss
 from symdp.errors import AccuracyError, InputError
 from symdp.model.mechanism import Mechanism
 
@@ -447,6 +448,24 @@ def test_tails_of_a_loss_that_is_unbounded_at_finite_ends(name: str):
             assert abs(scale * mpmath.exp(-a * level) / mass - 1) < mpmath.mpf("1e-5")
             edge = found.cgf.domain[side > 0]
             assert abs(a - side * mpmath.mpf(str(edge.evalf(30)))) < 1e-20
+
+
+@pytest.mark.parametrize(
+    ("p", "q", "side", "exponent", "factor"),
+    [
+        # ℓ = −log 3x² > s is x < e^(−s/2)/√3; with P and Q exchanged −ℓ > s is that, of mass x³.
+        (sp.S.One, 3 * X**2, 1, HALF, 1 / sp.sqrt(3)),
+        (3 * X**2, sp.S.One, -1, R(3, 2), 1 / (3 * sp.sqrt(3))),
+        # −log 6x(1 − x) > s: a part e^(−s)/6 of either end.
+        (sp.S.One, 6 * X * (1 - X), 1, sp.S.One, R(1, 3)),
+        # Of x^(−1/2)/2 against 2x, −log 4x^(3/2) > s is x < (e^(−s)/4)^(2/3), of mass √x.
+        (1 / (2 * sp.sqrt(X)), 2 * X, 1, R(1, 3), 4 ** R(-1, 3)),
+    ],
+)
+def test_tails_of_powers_have_their_formulas(p, q, side, exponent, factor):
+    pair = Mechanism.from_pair(p, q, X, support=(0, 1), name="powers")
+    found, scale, reason = _power_of_loss(derive(pair), side)
+    assert (found, sp.simplify(scale - factor), reason) == (exponent, 0, "")
 
 
 @pytest.mark.slow
