@@ -1,13 +1,14 @@
 """Shapes that are proved of random densities agree with values on a grid that shares no code."""
 
 import random
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import sympy as sp
 
 from symdp.balls.modes import _is_decided, one_mode
-from symdp.density.second_look import SecondLook
+from symdp.density.second_look import SecondLook, _quantiles
 from symdp.interrupt import attempt
 from symdp.model.mechanism import Mechanism
 from symdp.model.pair import Support
@@ -113,6 +114,16 @@ def test_a_valley_of_integers_is_no_mode():
 def test_values_tell_what_is_even_and_what_is_log_concave(density, is_even, is_log_concave):
     assert (SecondLook(density, X, LINE).against_even(sp.S.Zero) is None) is is_even
     assert (SecondLook(density, X, LINE).against_log_concave() is None) is is_log_concave
+
+
+def test_points_are_spread_as_the_mass_is():
+    """Of a triangle 1 − x on [0, 1], known at uneven places, (1 − a)² − (1 − b)² lies in [a, b]."""
+    places = [0.0, 0.001, 0.01, 0.1, 0.3, 0.9, 1.0]
+    points = np.array(_quantiles({place: 1.0 - place for place in places}))
+    for low, high in pairwise(places):
+        share = (1.0 - low) ** 2 - (1.0 - high) ** 2
+        between_both = ((points > low) & (points < high)).sum()
+        assert abs(between_both - 200 * share) <= 1.01
 
 
 def test_rounding_is_no_valley():

@@ -11,10 +11,13 @@ from typing import Any
 
 import mpmath
 import pytest
+import sympy as sp
 from emitted import COMPILER, ENDINGS, NODE, by_node, compiled
 
 import symdp
 from symdp.cli import main
+from symdp.derive.privacy_loss import PrivacyLoss
+from symdp.questions.programs import _case
 
 HUBER = """
 name = "huber"
@@ -180,3 +183,22 @@ def test_more_steps_than_a_grid_has_places_are_refused_early(tmp_path: Path):
     with pytest.raises(ArithmeticError, match="no grid in double precision is fine enough"):
         names["_log_delta"]([law], 0.1)
     assert law.evaluated < 1e6
+
+
+def test_an_end_of_a_loss_that_no_formula_tells_is_open(monkeypatch):
+    """Any other end would be believed: beyond it δ is 0."""
+    monkeypatch.setattr(PrivacyLoss, "loss_range", None)
+    derivation = symdp.derive(symdp.mechanisms.logistic(s=1))
+    assert _case(derivation, [], ()).loss_range == (-sp.oo, sp.oo)
+
+
+@pytest.mark.slow
+def test_a_program_answers_where_no_formula_tells_the_ends_of_a_loss(tmp_path: Path, monkeypatch):
+    mechanism = symdp.mechanisms.logistic(s=1)
+    monkeypatch.setattr(PrivacyLoss, "loss_range", None)
+    source = tmp_path / "program.py"
+    source.write_text(symdp.derive(mechanism).to_program("python"), "utf-8")
+    names: dict[str, Any] = runpy.run_path(str(source))
+    for direction in ("remove", "add"):
+        expected = symdp.compose(mechanism, 20).delta(8.0, direction=direction).delta
+        assert names["delta"](8.0, 20, direction) == pytest.approx(expected, rel=1e-9)

@@ -97,6 +97,18 @@ def test_a_density_that_is_affine_in_the_input():
     assert compose(bit).delta(0.1).delta == pytest.approx(compose(listed).delta(0.1).delta)
 
 
+@pytest.mark.parametrize(
+    ("inputs", "distance"),
+    [({"values": [2, -1, sp.Rational(1, 2)]}, 3), ({"values": [3, 4]}, 1), ((-2, 3), 5)],
+)
+def test_noise_on_inputs_moves_by_the_distance_of_the_farthest_two(inputs, distance):
+    """δ of Laplace's noise of scale 4 on a distance d is 1 − e^((ε − d/4)/2)."""
+    seen = Mechanism.local(sp.exp(-sp.Abs(U) / 4) / 8, Y, X, inputs)
+    epsilon = 0.1
+    truth = -math.expm1((epsilon - distance / 4) / 2)
+    assert compose(seen).delta(epsilon).delta == pytest.approx(truth, rel=1e-12)
+
+
 def test_outcomes_of_inputs_between_the_ends_count():
     """Both ends have one law, and the input 1/2 another one."""
     mass = sp.Rational(1, 2) + (1 - 2 * Y) * X * (1 - X)

@@ -12,6 +12,7 @@ from shell import Shell
 
 import symdp
 from symdp import InputError
+from symdp.questions.design.grid import grid
 from symdp.questions.design.integers import design
 from symdp.questions.design.loss_sum import epsilon_slope
 from symdp.questions.noise import compare
@@ -42,6 +43,22 @@ def convolved(masses, shift, count, epsilon):
 @pytest.fixture(scope="module")
 def best():
     return design(3, delta=1e-3, std=1)
+
+
+@pytest.mark.parametrize("rate", [1, "1/4"])
+def test_slopes_in_masses_are_those_of_differences(rate):
+    """Two masses are moved against each other, both of ±k at once; the larger direction answers."""
+    question = grid(3, 1e-3, 1.5, "x**2", 1, rate, 8, "integers")
+    masses = question.normalized(-(question.values**2) / 4.0)
+    epsilon, slopes = question.slopes(masses)
+    assert epsilon == pytest.approx(question.epsilon(masses))
+    for first, second in ((0, 1), (1, 3), (2, 4)):
+        move = np.zeros(masses.size)
+        move[first] = 1e-6 / question.twice[first]
+        move[second] = -1e-6 / question.twice[second]
+        difference = question.epsilon(masses + move) - question.epsilon(masses - move)
+        # The losses of a sample lie off the lattice on which they are added.
+        assert slopes @ move == pytest.approx(0.5 * difference, rel=1e-5 if rate == 1 else 2e-3)
 
 
 def test_masses_are_exact_even_and_fall(best):
