@@ -19,6 +19,7 @@ import importlib.util
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -173,6 +174,7 @@ def main() -> int:
         return try_again(results, given.tests, given.seconds)
     if importlib.util.find_spec("coverage") is None:
         parser.error("python -m pip install coverage: it sees which tests run a line")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # the changed file is put back first
     tree = given.folder / "tree"
     if not tree.exists():
         copied(tree)

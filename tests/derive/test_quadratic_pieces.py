@@ -7,6 +7,8 @@ import pytest
 import sympy as sp
 
 import symdp
+from symdp.derive.presented import NORMAL
+from symdp.derive.quadratic_pieces import CGFBySign, _definition
 from symdp.page.derivation import check_blocks
 from symdp.page.document import Table
 
@@ -162,6 +164,26 @@ def test_two_laws_of_other_scales_up_to_the_ends_of_the_domain():
                 [-200, -90, 0, 1, 90, 200, 280, 330, 380, 450],
             )  # fmt: skip
             assert abs(value - expected) < mpmath.mpf(10) ** -DIGITS * (1 + abs(expected)), tilt
+
+
+@pytest.mark.parametrize("alpha", [2, 0, -HALF])
+def test_the_printed_cases_of_g_are_the_integral(alpha):
+    """∫ exp(−αx² + βx) between −1/2 and 2, of each sign of α, by mpmath's quadrature."""
+    names = sp.symbols("alpha beta low high", real=True)
+    square, line, low, high = names
+    integral = sp.Integral(sp.exp(line * X - square * X**2), (X, low, high))
+    definition = _definition(square, line, low, high, True)
+    found = CGFBySign(sp.Symbol("t"), sp.S.Zero, names, integral, definition, ())
+    for beta in (3 * HALF, -sp.S.One):
+        places = dict(zip(names, (sp.sympify(alpha), beta, -HALF, sp.Integer(2)), strict=True))
+        for form in (definition, found.in_normal):
+            (printed,) = [value for value, is_of in form.args if is_of.xreplace(places) == sp.true]
+            number = printed.replace(NORMAL, lambda z: (1 + sp.erf(z / sp.sqrt(2))) / 2)
+            a = float(alpha)
+            b = float(beta)
+            with mpmath.workdps(DIGITS):
+                expected = mpmath.quad(lambda x, a=a, b=b: mpmath.exp(b * x - a * x * x), [-0.5, 2])
+                assert abs(number.xreplace(places).evalf(DIGITS) - expected) < 1e-20 * expected
 
 
 @pytest.mark.slow

@@ -14,7 +14,8 @@ from flint import arb
 
 import symdp
 from symdp.derive import derive
-from symdp.derive.tails.constants import _power_of_loss
+from symdp.derive.records import COUNT, EPSILON
+from symdp.derive.tails.constants import _power_of_loss, _squares
 from symdp.errors import AccuracyError, InputError
 from symdp.model.mechanism import Mechanism
 
@@ -448,6 +449,17 @@ def test_tails_of_a_loss_that_is_unbounded_at_finite_ends(name: str):
             assert abs(scale * mpmath.exp(-a * level) / mass - 1) < mpmath.mpf("1e-5")
             edge = found.cgf.domain[side > 0]
             assert abs(a - side * mpmath.mpf(str(edge.evalf(30)))) < 1e-20
+
+
+def test_a_tail_under_p_rests_on_the_constant_under_p_where_there_is_one():
+    """Of two answers, chances 3/4 and 1/4: −(ε − n K′(0))²/(2 n s²), s² of the loss under P."""
+    answers = Mechanism.from_pair([R(3, 4), R(1, 4)], [R(1, 4), R(3, 4)], X, {"points": [0, 1]})
+    found = {constant.name: constant for constant in _squares(derive(answers))}
+    for under, mean in (("p", sp.log(3) / 2), ("q", -sp.log(3) / 2)):
+        square = found[f"sub_gaussian_{under}"].expression
+        tail = found[f"sub_gaussian_tail_{under}"].expression
+        expected = -((EPSILON - COUNT * mean) ** 2) / (2 * COUNT * square)
+        assert sp.simplify(tail - expected) == 0
 
 
 @pytest.mark.parametrize(

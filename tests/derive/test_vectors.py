@@ -62,6 +62,24 @@ def test_the_integral_over_two_distances_is_the_moment(direction, rate):
     assert own == pytest.approx(truth, rel=1e-9)
 
 
+@pytest.mark.parametrize("dimension", [2, 5, 6])
+def test_two_distances_have_the_moments_of_the_noise(dimension):
+    """Of (1 + |X|²)^(−12): mass 1, E|X|² = d/(22 − d), and E|X − v|² is 4 more where |v| = 2."""
+    found = derive(Mechanism.radial((1 + r**2) ** -12, r, dimension, sensitivity=2, name="noise"))
+    square = dimension / (22 - dimension)
+    density = found.density / found.normaliser.doit()
+    inside = sp.lambdify(sorted(density.free_symbols, key=str), density, "numpy")
+    far, weight = nodes(0, 1, 2, 4, 12, count=60)
+    # |r₁ − r₂| ≤ 2 ≤ r₁ + r₂; the root at its ends is that of a cosine.
+    angle, w = nodes(0, np.pi, count=60)
+    half = (far + 2 - abs(far - 2)) / 2
+    near = abs(far - 2)[:, None] + half[:, None] * (1 - np.cos(angle))
+    heights = inside(near, far[:, None]) * half[:, None] * np.sin(angle) * weight[:, None] * w
+    assert heights.sum() == pytest.approx(1.0, rel=1e-6)
+    assert (heights * near**2).sum() == pytest.approx(square, rel=1e-6)
+    assert (heights * far[:, None] ** 2).sum() == pytest.approx(square + 4.0, rel=1e-6)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("noise", [PLANAR, symdp.mechanisms.l2_laplace], ids=str)
 def test_a_pair_on_a_line_is_a_density_for_all_values(noise):

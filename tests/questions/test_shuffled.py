@@ -290,6 +290,25 @@ def test_an_answer_by_itself_is_a_pair_of_two_inputs():
     assert coin.delta(0.5).delta == pytest.approx(0.75 - math.exp(0.5) * 0.25)
 
 
+def test_an_answer_of_unlike_laws_has_the_largest_profile_of_all_pairs():
+    """Of three laws whose profiles cross: δ is straight between corners, where all are exact."""
+    laws = [(20, 6, 4), (10, 10, 10), (12, 3, 15)]  # in thirtieths
+    seen = compose(Mechanism.local([[f"{mass}/30" for mass in law] for law in laws]))
+    crossings = 0
+    before = None
+    for y in np.geomspace(1.0, 4.0, 61):
+        profiles = {
+            (a, b): sum(max(p - y * q, 0.0) for p, q in zip(laws[a], laws[b], strict=True)) / 30
+            for a, b in itertools.permutations(range(3), 2)
+        }
+        worst = max(profiles, key=profiles.get)
+        crossings += before not in (None, worst)
+        before = worst
+        answer = seen.delta(math.log(y)).delta
+        assert answer == pytest.approx(profiles[worst], rel=1e-9, abs=1e-12)
+    assert crossings >= 2
+
+
 @pytest.mark.slow
 def test_more_people_and_several_rounds():
     coin = Mechanism.local(k_ary(2, 3))

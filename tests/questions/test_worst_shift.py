@@ -9,18 +9,28 @@ from __future__ import annotations
 import math
 import random
 from fractions import Fraction
+from statistics import NormalDist
 
 import flint
+import mpmath
 import numpy as np
 import pytest
 import sympy as sp
 from shell import Shell
 
 from symdp import compose, mechanisms
+from symdp.density.breakpoints import smooth_stretches
+from symdp.emit.exact import BITS
 from symdp.errors import AccuracyError, InputError
 from symdp.model.mechanism import Mechanism
 from symdp.questions.accounted import answered
-from symdp.questions.worst_shift import _double_ends
+from symdp.questions.worst_shift import (
+    _Cells,
+    _double_ends,
+    _of_between,
+    _of_shift,
+    _on_grid,
+)
 
 X, K = sp.Symbol("x", real=True), sp.Symbol("k", integer=True)
 LINE = (-math.inf, math.inf)
@@ -360,6 +370,120 @@ def test_doubles_around_a_ball_hold_all_of_it(scale):
             ) + 1e-15 * float(high)
     finally:
         flint.ctx.prec = old
+
+
+def two_normals(x):
+    """The density of 0.6 N(−1, 1) + 0.4 N(2, ½²)."""
+    first = np.exp(-((x + 1) ** 2) / 2) * 0.6
+    second = np.exp(-((x - 2) ** 2) * 2) * 0.8
+    return (first + second) / math.sqrt(2 * math.pi)
+
+
+def mass_of_two_normals(low, high):
+    parts = [(0.6, NormalDist(-1, 1)), (0.4, NormalDist(2, 0.5))]
+    return sum(weight * (law.cdf(high) - law.cdf(low)) for weight, law in parts)
+
+
+def cells_by_hand(density, mass, bend, ends, width, shifts):
+    """Cells of a density that is looked at in 40 places of each, its mass exactly."""
+    count = round((ends[1] - ends[0]) / width)
+    rows = []
+    for i in range(count):
+        left = ends[0] + i * width
+        inside = left + width * np.linspace(0.0, 1.0, 41)
+        values = density(inside)
+        exact_mass = mass(left, left + width)
+        rows.append((values.min(), values.max(), exact_mass, exact_mass, bend(inside).max()))
+    beyond = 1.0 - sum(row[2] for row in rows)
+    return _Cells(np.array(rows).T, max(beyond, 0.0), width, shifts)
+
+
+@pytest.mark.parametrize("ends", [(-7.0, 6.0), (-3.0, 3.0)])
+def test_cells_bound_the_profile_of_a_shift_and_little_more(ends):
+    """H_α by two normal laws; of the narrower range 2.3 % of the mass is on no cell."""
+    cells = cells_by_hand(
+        two_normals, mass_of_two_normals, lambda x: 9.0 + 0.0 * x, ends, 1 / 50, 100
+    )
+    x = np.linspace(-14.0, 14.0, 140_001)
+    alphas = np.array([1.0, 1.3, 4.0, 60.0])
+    for k in (5, 50, 100):
+        bound = _of_shift(cells, k, alphas)
+        # What a shift moves off the cells counts as an infinite loss.
+        off = mass_of_two_normals(ends[1] - k / 50, ends[1])
+        for alpha, above in zip(alphas, bound, strict=True):
+            excess = np.maximum(two_normals(x - k / 50) - alpha * two_normals(x), 0.0)
+            truth = float(excess.sum()) * 2e-4
+            assert truth <= above * (1 + 1e-9)
+            assert above <= truth * 1.002 + 1e-3 + cells.beyond + off
+
+
+def test_shifts_between_those_of_whole_cells_are_counted():
+    """f = (1 − cos 2πx)/8 on [0, 8]: ½ is the worst shift, and 2 and 3 cells are 0.4 and 0.6."""
+
+    def density(x):
+        return np.where((x > 0) & (x < 8), 1 - np.cos(2 * math.pi * x), 0.0) / 8
+
+    def mass(low, high):
+        waves = math.sin(2 * math.pi * high) - math.sin(2 * math.pi * low)
+        return (high - low - waves / (2 * math.pi)) / 8
+
+    def bend(x):
+        return math.pi**2 / 2 * np.abs(np.cos(2 * math.pi * x))
+
+    cells = cells_by_hand(density, mass, bend, (0.0, 8.0), 0.2, 3)
+    x = np.linspace(-1.0, 10.0, 44_001)
+    alphas = np.array([1.0, 2.0, 5.0, 20.0])
+    added = _of_between(cells, 3, alphas)
+    for alpha, most in zip(alphas, added, strict=True):
+        profiles = [
+            float(np.maximum(density(x - d) - alpha * density(x), 0.0).sum()) * 2.5e-4
+            for d in (0.4, 0.6, 0.45, 0.5, 0.55)
+        ]
+        gained = max(profiles) - max(profiles[:2])
+        assert 0.003 < gained <= most <= 20 * gained
+
+
+RIPPLES = {  # with its support
+    "kinks": (sp.exp(-sp.Abs(X)) * (3 + sp.sin(5 * X)), (-sp.oo, sp.oo)),
+    "ends": (X * (1 - X) ** 2 * (2 + sp.cos(9 * X)), (0, 1)),
+    "smooth": (sp.exp(-(X**2)) * (1 + X**2), (-sp.oo, sp.oo)),
+}
+
+
+@pytest.mark.parametrize("name", RIPPLES)
+def test_cells_hold_values_masses_and_bends(name):
+    """Of 24 cells, some with a kink inside: values at places, masses by quadrature, f″."""
+    formula, support = RIPPLES[name]
+    stretches = smooth_stretches((formula,), X, *map(sp.sympify, support))
+    low, high = (-1.5, 1.5) if support[0] == -sp.oo else (0.0, 1.0)
+    with flint.ctx.workprec(BITS):
+        step = flint.arb(1) / (8 if name == "smooth" else 7)
+        cells = _on_grid(stretches, X, step, (low, high), 0.0, 7)
+    width = float(step)
+    first = math.floor(low / width - 1e-9) if low else 0
+    with mpmath.workdps(30):
+        value = sp.lambdify(X, formula, "mpmath")
+        second = sp.lambdify(X, sp.diff(formula, X, 2).subs(sp.DiracDelta(X), 0), "mpmath")
+        inside = [mpmath.mpf(k) / 6 for k in range(1, 6)]
+        for number, (least, most, mass, large_mass, bend) in enumerate(cells.rows.T):
+            left = (first + number) / mpmath.mpf(str(8 if name == "smooth" else 7))
+            places = [left + place * width for place in inside]
+            places = [x for x in places if support[0] < x < support[1]]
+            if not places:
+                assert (least, mass) == (0.0, 0.0)
+                continue
+            heights = [value(x) for x in places]
+            assert least <= min(heights)
+            assert max(heights) <= most
+            ends = [max(left, support[0]), min(left + width, support[1])]
+            middle = [0] if ends[0] < 0 < ends[1] else []
+            truth = mpmath.quad(value, [ends[0], *middle, ends[1]])
+            assert mass * (1 - 1e-12) <= truth <= large_mass * (1 + 1e-12)
+            assert max(abs(second(x)) for x in places) <= bend
+            if bend < math.inf:
+                assert large_mass - mass <= 1e-2 * truth
+                nearby = [abs(second(left + place * width)) for place in (0, 0.5, 1)]
+                assert bend <= 2 * max(nearby) + 10
 
 
 def test_a_ball_about_zero_ends_at_zero():
