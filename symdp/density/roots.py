@@ -204,6 +204,7 @@ def _exact(end: arb) -> sp.Rational:
     return sp.Rational(mantissa) * sp.Integer(2) ** exponent
 
 
+_MOST_DEGREE = 40  # of a polynomial in a root: x^3.001 = ρ^3001 is left to values
 _MOST_RADICALS = 3  # that a resultant removes in seconds
 _LONG = 120  # operations: resultants of longer ones take minutes
 _MOST_ZEROS = 100  # of a wave, listed one by one
@@ -389,6 +390,8 @@ def _algebraic_roots(expression: sp.Expr, x: sp.Symbol) -> tuple[sp.Expr, ...] |
                 lambda node, rho=rho, order=order: rho ** (node.exp * order),
             )
             if not eliminated.is_polynomial(rho):
+                return None
+            if sp.degree(eliminated, rho) > _MOST_DEGREE or order > _MOST_DEGREE:
                 return None
             if eliminated.count_ops() > tidy.MOST_OPERATIONS:
                 return None
