@@ -814,6 +814,7 @@ def value_and_slope(piece: SmoothPiece, x: Array) -> tuple[Array, Array]:
 _SERIES_SETTLED = 2e-15  # of the largest value of a panel: what the last coefficients may be
 _LAST_COEFFICIENTS = 3  # coefficients that must be small
 _MOST_PANELS = 1 << 12  # of a series
+_FIRST_PANELS = 64  # at first
 _SERIES_ROUNDS = 40  # halvings
 
 
@@ -851,9 +852,14 @@ def interpolated(piece: SmoothPiece, edges: Array) -> SmoothPiece | None:
 
 
 def _fitted_series(piece: SmoothPiece, edges: Array) -> tuple[Array, Array, Array] | None:
-    """Return panels and the coefficients of both: (function, panel, degree)."""
-    lower = edges[:-1]
-    upper = edges[1:]
+    """Return panels and the coefficients of both: (function, panel, degree).
+
+    Frequencies ask for finer panels than the functions: wide ones come first, and are halved.
+    """
+    stride = max(edges.size // _FIRST_PANELS, 1)
+    wide_edges = np.append(edges[:-1:stride], edges[-1])
+    lower = wide_edges[:-1]
+    upper = wide_edges[1:]
     fitted: list[tuple[Array, Array, Array]] = []
     count = 0
     for _ in range(_SERIES_ROUNDS):

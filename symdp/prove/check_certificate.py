@@ -626,7 +626,16 @@ class Step:
 
 # ---- All steps.
 def enclose(certificate, side, epsilon):
-    """Return a unit and two numbers: in these units, delta is from the first to the second."""
+    """Return a unit and two numbers: in these units, delta is from the first to the second.
+
+    By Poisson's formula for s -> e^(-as) E g(S - epsilon + s), a > 0, whose transform is
+    M(z) e^(-epsilon z)/(z (z + 1)) on Re z = a: with z_k = a + 2 pi i k/period,
+      1/period sum_k M(z_k) e^(-epsilon z_k)/(z_k (z_k + 1))
+        = sum_m e^(-a m period) E g(S - epsilon + m period).
+    No term on the right is negative, and the one of m = 0 is delta: the sum is an upper bound.
+    On a lattice M is periodic; the sum over z + 2 pi i l/spacing of e^(-epsilon z)/(z (z + 1)) is
+    spacing e^(-bz) (A(z) - e^(epsilon - b) A(z + 1)), b = base, A(z) = 1/(1 - e^(-spacing z)).
+    """
     hint = certificate["witness"][side]
     rule = rule_of(certificate["witness"])
     hints = listed(hint, "steps", len(listed(certificate, "steps")))
@@ -638,8 +647,33 @@ def enclose(certificate, side, epsilon):
     period = spacing * terms or number(hint.get("period"), "period")
     is_fine = tilt > 0 and period > 0 and steps
     need(is_fine, "tilt and period must be positive, and some steps told")
-    # Outside the panels. A law has mass 1: what it has not on the panels lies elsewhere, where the
-    # loss counts as infinite above and is left out below. Nothing of the tails has to be known.
+    outside = mass_outside(steps)
+    base = epsilon
+    moved = point(0)
+    if spacing:
+        base, moved = moved_to_lattice(steps, hints, spacing, epsilon)
+    first = PI * (2 / period)
+    result, bound = sum_on_line(steps, tilt, first, terms, spacing, base, epsilon - base)
+    # All of it is in units of e^(scales - a base)/period.
+    scales = sum(step.count * step.scale for step in steps)
+    unit = series(tilt * base - scales).exp() * period
+    # Beyond, |M| is at most the bound, and the sum at most that times 2/(first^2 terms).
+    if spacing:
+        beyond = moved * unit
+    else:
+        beyond = bound * (first * first).inverse() * Fraction(2, terms)
+    others = other_terms(steps, hint, tilt, period, base, epsilon)
+    lower = result - beyond - others * period
+    upper = result + beyond + outside * unit
+    return unit, lower, upper
+
+
+def mass_outside(steps):
+    """Bound the mass of all P outside the panels.
+
+    A law has mass 1: what it has not on the panels lies elsewhere, where the loss counts as
+    infinite above and is left out below. Nothing of the tails has to be known.
+    """
     outside = point(0)
     for step in steps:
         unscaled = series(step.scale).exp()
@@ -647,25 +681,26 @@ def enclose(certificate, side, epsilon):
         q = step.total(Fraction(-1)) * unscaled
         need(p.lo <= ONE and q.lo <= ONE, "a law has a mass above 1")
         outside += point(ONE - p.lo) * step.count
-    # On a lattice, offset + spacing times whole numbers, all losses move there; g rises by no more.
-    base = epsilon
+    return outside
+
+
+def moved_to_lattice(steps, hints, spacing, epsilon):
+    """Move losses to offset + spacing times whole numbers: g rises by no more than they move.
+
+    Return the first possible sum above epsilon, and by how much all losses move.
+    """
+    base = Fraction(0)
     moved = point(0)
-    if spacing:
-        base = Fraction(0)
-        for step, own_hint in zip(steps, hints):
-            need(not step.panels, "spacing: a law has a density")
-            offset = number(own_hint.get("offset"), "offset")
-            moved += step.snap(spacing, offset)
-            base += step.count * offset
-        base += spacing * ((epsilon - base) // spacing + 1)  # the first possible sum above epsilon
-    # By Poisson's formula for s -> e^(-as) E g(S - epsilon + s), a > 0, whose transform is
-    # M(z) e^(-epsilon z)/(z (z + 1)) on Re z = a: with z_k = a + 2 pi i k/period,
-    #   1/period sum_k M(z_k) e^(-epsilon z_k)/(z_k (z_k + 1))
-    #     = sum_m e^(-a m period) E g(S - epsilon + m period).
-    # No term on the right is negative, and the one of m = 0 is delta: the sum is an upper bound.
-    # On a lattice M is periodic; the sum over z + 2 pi i l/spacing of e^(-epsilon z)/(z (z + 1)) is
-    # spacing e^(-bz) (A(z) - e^(epsilon - b) A(z + 1)), b = base, A(z) = 1/(1 - e^(-spacing z)).
-    first = PI * (2 / period)
+    for step, hint in zip(steps, hints):
+        need(not step.panels, "spacing: a law has a density")
+        offset = number(hint.get("offset"), "offset")
+        moved += step.snap(spacing, offset)
+        base += step.count * offset
+    return base + spacing * ((epsilon - base) // spacing + 1), moved
+
+
+def sum_on_line(steps, tilt, first, terms, spacing, base, gap):
+    """Return the sum of M(z_k) e^(-base z_k) times the kernel, and a bound of |M| beyond it."""
     bound = point(ONE)
     lines = []
     for step in steps:
@@ -678,7 +713,7 @@ def enclose(certificate, side, epsilon):
     result = point(0)
     shift = turn(first * -base)
     phase = (ONE, 0, 0)
-    exponents = (-tilt * spacing, -(tilt + 1) * spacing, epsilon - base)
+    exponents = (-tilt * spacing, -(tilt + 1) * spacing, gap)
     falls = [series(exponent).exp() for exponent in exponents]
     for k in range(terms // 2 + 1 if spacing else terms + 1):
         re, im = kernel(tilt, first * k, spacing, *falls)
@@ -690,15 +725,11 @@ def enclose(certificate, side, epsilon):
         is_single = k == 0 or (spacing and 2 * k == terms)
         result += Series([term[0]], term[2]) * (1 if is_single else 2)
         phase = times(phase, shift)
-    # All of it is in units of e^(scales - a base)/period.
-    scales = sum(step.count * step.scale for step in steps)
-    unit = series(tilt * base - scales).exp() * period
-    # Beyond, |M| is at most the bound, and the sum at most that times 2/(first^2 terms).
-    if spacing:
-        beyond = moved * unit
-    else:
-        beyond = bound * (first * first).inverse() * Fraction(2, terms)
-    # The terms of m != 0: g(s) <= e^(bs) for b >= 0 makes them two geometric series.
+    return result, bound
+
+
+def other_terms(steps, hint, tilt, period, base, epsilon):
+    """Bound the terms of m != 0: g(s) <= e^(bs) for b >= 0 makes them two geometric series."""
     others = point(0)
     for key, sign in (("below", 1), ("above", -1)):
         b = number(hint.get(key), key)
@@ -708,9 +739,7 @@ def enclose(certificate, side, epsilon):
         for step in steps:
             log_size += log_of(step.total(b).hi) * step.count
         others += log_size.exp() * (1 - series(log_fall).exp()).inverse()
-    lower = result - beyond - others * period
-    upper = result + beyond + outside * unit
-    return unit, lower, upper
+    return others
 
 
 # ---- Shuffled answers.

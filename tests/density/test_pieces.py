@@ -423,3 +423,12 @@ def test_a_scale_that_is_one_over_a_logarithm_ends():
     noise = symdp.mechanisms.discrete_laplace(b=1 / sp.log(sp.Rational(10, 7)))
     answer = symdp.compose(noise).delta(sp.Rational(1, 5))
     assert answer.value == pytest.approx((1 - 0.7 * math.exp(0.2)) / 1.7, rel=1e-12)
+
+
+def test_roots_of_high_order_are_left_to_values():
+    """As a polynomial in a thousandth root this has degree 3 001: factoring it takes minutes."""
+    x = sp.Symbol("x", positive=True)
+    power = sp.Rational(3001, 1000)
+    (root,) = roots_between(x**power + x - 3, x, sp.S.Zero, sp.oo)
+    assert abs(float(root**power + root - 3)) < 1e-15
+    assert 1 < root < 2
