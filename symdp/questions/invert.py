@@ -39,6 +39,8 @@ def invert_larger(
     A later direction whose δ is small enough already at an upper end of the ε found so far has no
     larger one, and is not looked at any further. Where that is an estimate, so is what it says.
     """
+    for law in laws.values():
+        _refuse_without_epsilon(law, log_delta)  # before the work of another direction
     inverses: dict[str, Link] = {}
     largest: float | None = None
     for side, law in laws.items():
@@ -57,6 +59,15 @@ def invert_larger(
     return inverses
 
 
+def _refuse_without_epsilon(law: SumLaw, log_delta: float) -> None:
+    escaped = law.mass_at_infinity
+    if escaped > 0 and math.log(escaped) >= log_delta:
+        raise InputError(
+            f"delta = {math.exp(log_delta):.6g} is not above the probability {escaped:.6g} of an "
+            "output that only one of the two distributions can give: no finite epsilon exists"
+        )
+
+
 def _is_met(answer: Answer, log_delta: float) -> bool:
     """Return whether δ is at most what is asked for, by its upper bound where it has one."""
     upper = answer.log_delta if answer.log_upper is None else answer.log_upper
@@ -67,13 +78,8 @@ def invert(
     accountant: Accountant, law: SumLaw, log_delta: float, start: float | None = None
 ) -> Link:
     """Return the smallest ε ≥ 0 with log δ(ε) ≤ `log_delta`, by Newton's method or in a bracket."""
+    _refuse_without_epsilon(law, log_delta)
     escaped = law.mass_at_infinity
-    if escaped > 0 and math.log(escaped) >= log_delta:
-        raise InputError(
-            f"delta = {math.exp(log_delta):.6g} is not above the probability {escaped:.6g} of an "
-            "output that only one of the two distributions can give: no finite epsilon exists"
-        )
-
     top = max(law.loss_bounds[1], 0.0)
     ends = _ends(law, log_delta)
     if ends[1] - ends[0] <= ROUNDED * ends[1] < math.inf:
