@@ -20,7 +20,6 @@ from shell import Shell
 
 from symdp import compose, mechanisms
 from symdp.density.breakpoints import smooth_stretches
-from symdp.emit.exact import BITS
 from symdp.errors import AccuracyError, InputError
 from symdp.model.mechanism import Mechanism
 from symdp.questions.accounted import answered
@@ -31,6 +30,7 @@ from symdp.questions.worst_shift import (
     _of_shift,
     _on_grid,
 )
+from symdp.tolerances import BITS
 
 X, K = sp.Symbol("x", real=True), sp.Symbol("k", integer=True)
 LINE = (-math.inf, math.inf)
