@@ -298,3 +298,11 @@ def test_special_functions_have_the_names_that_people_use():
     told = r"in 3 special functions \(Meijer G, ₁F₂, ₂F₁\) was found"
     with pytest.raises(cgf_module.NoClosedForm, match=told):
         cgf_module._refuse_unreadable(total)
+
+
+def test_a_notebook_shows_the_formula_or_says_that_there_is_none():
+    t = sp.Symbol("t")
+    closed = CGF(t, t**2 / 2, "closed", None)
+    assert closed._repr_latex_() == r"$\displaystyle K(t) = \frac{t^{2}}{2}$"
+    open_ = CGF(t, None, "numeric", None, reason="it took too long")
+    assert open_._repr_latex_() == r"$K(t) \text{ numerically: it took too long}$"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import mpmath
 import pytest
 import sympy as sp
 
@@ -89,6 +90,21 @@ def test_cumulants_of_a_sampled_loss_are_series_in_the_rate() -> None:
             gaps.append([abs(a - b) for a, b in zip(own, exact, strict=True)])
         for wide, near in zip(*gaps, strict=True):
             assert math.log(wide / near) / math.log(4) == pytest.approx(5, abs=0.35)
+
+
+def test_the_next_power_of_the_rate_is_what_a_longer_series_adds() -> None:
+    """nκ₁ + z√(nκ₂) with κ_j up to q⁵ less the same up to q⁴, at numbers."""
+    d = derive(BUILT.gaussian.subsample("poisson", "q"))
+    sigma, q = (d.mechanism.parameters[name] for name in ("sigma", "q"))
+    values = {sigma: 2, q: R(1, 10), COUNT: 900, QUANTILE: R(7, 2)}
+    with mpmath.workdps(30):
+        kappas = []
+        for order in (4, 5):
+            series, _ = cumulants(d, 2, order)
+            kappas.append([mpmath.mpmathify(c.subs(values).evalf(30)) for c in series])
+        short, long = (900 * first + 3.5 * mpmath.sqrt(900 * second) for first, second in kappas)
+        told = d.epsilon_asymptotics(0).next_rate_term.subs(values).evalf(30)
+        assert abs(mpmath.mpmathify(told) - (long - short)) < 1e-20
 
 
 @pytest.mark.slow

@@ -31,6 +31,26 @@ UNEVEN = [
 ]
 
 
+def test_a_reflection_that_moves_the_support_exchanges_nothing():
+    """P(1 − x) = Q(x) as formulas, and both have mass 1 on (−2, 1), which is mapped to (0, 3)."""
+    x = sp.Symbol("x", real=True)
+
+    def density(at):
+        return sp.Rational(1, 3) + (at**3 - at**2 / 2 - 7 * at / 2) / 50
+
+    P, Q = density(x), density(1 - x)
+    assert [sp.integrate(law, (x, -2, 1)) for law in (P, Q)] == [1, 1]
+    pair = Mechanism.from_pair(P, Q, x, (-2, 1), "cubic")
+    assert dominating_direction(pair.pair()).value == "unknown"
+    steps = compose(pair)
+    cells = [-2.0 + 0.01 * (k + 0.5) for k in range(300)]
+    p, q = ([float(law.subs(x, at)) for at in cells] for law in (P, Q))
+    for direction, top, bottom in (("remove", p, q), ("add", q, p)):
+        truth = sum(max(a - 1.2 * b, 0.0) for a, b in zip(top, bottom, strict=True)) / 100
+        answer = steps.delta(math.log(1.2), direction=direction).delta
+        assert answer == pytest.approx(truth, rel=0.02)
+
+
 @dataclass(frozen=True)
 class Counting(Contour):
     """The default method, which writes down what it is asked."""
