@@ -40,8 +40,8 @@ FILES = (
     "CITATION.cff",
     "Makefile",
 )
-SLOWER = 5.0  # what takes so many times as long as measured hangs, and is noticed
-START = 60.0  # seconds until the first test runs, at most
+SLOWER = 4.0  # what takes so many times as long as measured hangs, and is noticed
+START = 20.0  # seconds until the first test runs, at most
 
 
 def copied(folder: Path) -> Path:

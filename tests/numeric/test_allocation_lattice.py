@@ -11,7 +11,8 @@ from scipy.integrate import quad
 
 from symdp import AccuracyError, compose, mechanisms
 from symdp.numeric.compile import loss_law
-from symdp.numeric.laws.allocation import recurs
+from symdp.numeric.laws import allocation
+from symdp.numeric.laws.allocation import _most_within, recurs
 from symdp.numeric.laws.allocation_density import RatioLaw
 
 
@@ -69,6 +70,28 @@ def test_integer_noise_is_the_sum_over_all_outputs(steps, direction):
     answer = drawn(mechanisms.discrete_gaussian(sigma=2), steps).delta(epsilon, direction=direction)
     assert answer.lower <= exact <= answer.upper
     assert answer.upper - answer.lower < 5e-6
+
+
+@pytest.mark.parametrize("direction", ["remove", "add"])
+def test_between_points_of_the_lattice_delta_bends_as_its_slope_says(direction, monkeypatch):
+    """E_Q(y/t − α)⁺ has slope 1 in y/t; E_Q(1 − αy/t)⁺ has α, which is t/y where it bends."""
+    weights = []
+
+    def watch(law, steps, weight):
+        weights.append(np.broadcast_to(weight, law.shape))
+        return _most_within(law, steps, weight)
+
+    monkeypatch.setattr(allocation, "_most_within", watch)
+    noise = mechanisms.discrete_gaussian(sigma="17/8")  # asked nowhere else: no law is kept
+    drawn(noise, 2).delta(0.4, direction=direction)
+    (weight,) = weights
+    if direction == "remove":
+        assert (weight == 1.0).all()
+    else:
+        y = 2.0 / weight
+        steps = np.diff(y)
+        assert steps.max() == pytest.approx(y.min())  # places below the first count as the first
+        assert ((steps < 1e-9 * y.max()) | (steps > 0.999 * steps.max())).all()
 
 
 @pytest.mark.slow
