@@ -376,6 +376,8 @@ class Curvature:
             return None
         if e.is_Add:
             return self._log_bend_of_sum(e)
+        if isinstance(e, sp.binomial):
+            return self.log_bend(e.rewrite(sp.gamma))
         return self._log_bend_of_function(e)
 
     def _log_bend_of_size(self, base: sp.Expr) -> int | None:
@@ -390,7 +392,7 @@ class Curvature:
         return None
 
     def _log_bend_of_product(self, e: sp.Expr) -> int | None:
-        factors, bends = self._without_gamma_quotients(list(e.args))
+        factors, bends = self._without_gamma_quotients(_with_gammas(e.args))
         for bessel in [factor for factor in factors if isinstance(factor, sp.besselk)]:
             order, z = bessel.args
             for power in factors:
@@ -425,6 +427,8 @@ class Curvature:
                     shift -= 1
                 inner = self.run(u)
                 order = sign_of(shift)
+                if shift.is_nonnegative:  # as r − 1 of a whole r
+                    order = 1
                 is_line = inner.is_nonnegative and inner.bend == 0
                 if self.x not in shift.free_symbols and order is not None and is_line:
                     factors = [f for f in factors if f is not above and f is not below]
@@ -509,6 +513,17 @@ class Curvature:
         if is_size and self.x.is_integer and z.is_positive:
             return -1
         return None
+
+
+def _with_gammas(factors: Iterable[sp.Expr]) -> list[sp.Expr]:
+    """Return factors, binomials among them as quotients of Γ."""
+    written: list[sp.Expr] = []
+    for factor in factors:
+        if isinstance(factor, sp.binomial):
+            written.extend(sp.Mul.make_args(factor.rewrite(sp.gamma)))
+        else:
+            written.append(factor)
+    return written
 
 
 def _lies_within(run: Run, size: sp.Expr) -> bool:

@@ -273,16 +273,25 @@ def _one_mode(f: sp.Expr, x: sp.Symbol, support: Support, centre: sp.Expr | None
 
 
 def _is_concave_in_the_logarithm(f: sp.Expr, x: sp.Symbol, support: Support) -> bool:
-    """Whether log f(a + e^u) is concave in u on (a, ∞): it rises, then falls, in u and so in x."""
-    if x.is_integer or support.lower.is_infinite or not support.upper.is_infinite:
+    """Whether log f(a + e^u) is concave in u on (a, b): it rises, then falls, in u and so in x."""
+    if x.is_integer or support.lower.is_infinite:
         return False
     if f.has(sp.Abs, sp.Max, sp.Min, *_JUMPING):
         return False
     u = sp.Symbol("u", real=True)
     substituted = f.subs(x, support.lower + sp.exp(u))
-    written = sp.expand_power_exp(substituted)
-    line = Curvature(u, -sp.oo, sp.oo)
+    split = sp.expand_power_exp(sp.expand_power_base(substituted))
+    written = split.replace(sp.exp, lambda exponent: sp.exp(_short_sum(exponent)))
+    line = Curvature(u, -sp.oo, sp.log(support.upper - support.lower))
     return line.log_bend(written) in (0, -1)
+
+
+def _short_sum(exponent: sp.Expr) -> sp.Expr:
+    """Return an exponent multiplied out, where that has few terms."""
+    terms = sp.expand(exponent)
+    if len(sp.Add.make_args(terms)) > _MOST_TERMS:
+        return exponent
+    return terms
 
 
 def _starts(f: sp.Expr, x: sp.Symbol, support: Support) -> list[sp.Expr]:

@@ -130,6 +130,19 @@ if __name__ == "__main__":
     FROZEN.write_text("".join(f"{row(name)}\n" for name in catalogue()), encoding="utf-8")
 
 
+def test_one_mode_in_the_logarithm_of_the_distance_from_an_end():
+    """Weibull's and Kumaraswamy's noise, whatever the exponents are, and not one with two ends."""
+    x = sp.Symbol("x", real=True)
+    p, r = sp.symbols("p r", positive=True)
+    ray = Support("interval", sp.S.Zero, sp.oo)
+    unit = Support("interval", sp.S.Zero, sp.S.One)
+    assert shape_of(x ** (p - 1) * sp.exp(-((x / r) ** p)), x, ray).one_mode
+    assert shape_of(x ** (p - 1) * (1 - x**p) ** 2, x, unit).one_mode
+    assert shape_of(sp.exp(-r * (x - p) ** 2 / (2 * p**2 * x)) / sp.sqrt(x**3), x, ray).one_mode
+    assert not shape_of(1 / sp.sqrt(x * (1 - x)), x, unit).one_mode
+    assert not shape_of(x ** (p - 1) * (1 - x) ** (r - 1), x, unit).one_mode
+
+
 def test_a_function_of_an_exponential_is_no_exponential():
     x = sp.Symbol("x", real=True)
     function = sp.erf(sp.exp(x))
