@@ -17,7 +17,9 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import math
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -25,6 +27,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 from benchmarks.mutants.changes import Mutation, again, drawn, lines_that_use
@@ -40,8 +43,9 @@ FILES = (
     "CITATION.cff",
     "Makefile",
 )
-SLOWER = 4.0  # what takes so many times as long as measured hangs, and is noticed
-START = 20.0  # seconds until the first test runs, at most
+SLOWER = 4.0  # what works so many times as long as measured hangs, and is noticed
+START = 20.0  # seconds of a processor until the first test runs, at most
+WAITING = 20.0  # seconds that may pass for each, on a machine that others keep busy
 
 
 def copied(folder: Path) -> Path:
@@ -93,10 +97,12 @@ def is_noticed(mutation: Mutation, tree: Path, tests: Sequence[str], seconds: fl
     text = file.read_text(encoding="utf-8")
     file.write_text(mutation.applied(text), encoding="utf-8")
     command = [sys.executable, "-m", "pytest", *OPTIONS, "-x", "--tb=no", "-rfE", *tests]
+    most = math.ceil(START + SLOWER * seconds)
+    limits = partial(resource.setrlimit, resource.RLIMIT_CPU, (most, most))
     try:
         ran = subprocess.run(
             command, cwd=tree, env=os.environ | {"PYTHONPATH": str(tree)}, text=True,
-            timeout=START + SLOWER * seconds, capture_output=True, check=False,
+            timeout=WAITING * most, capture_output=True, check=False, preexec_fn=limits,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return "it does not end"
@@ -104,6 +110,8 @@ def is_noticed(mutation: Mutation, tree: Path, tests: Sequence[str], seconds: fl
         file.write_text(text, encoding="utf-8")
     if ran.returncode == 0:
         return ""
+    if ran.returncode < 0:
+        return "it does not end"
     named = [line for line in ran.stdout.split("\n") if line.startswith(("FAILED", "ERROR"))]
     return named[0][:150] if named else f"exit {ran.returncode}"
 

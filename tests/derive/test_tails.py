@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cache
+from types import SimpleNamespace
 
 import mpmath
 import numpy as np
@@ -16,6 +17,7 @@ import symdp
 from symdp.derive import derive
 from symdp.derive.records import COUNT, EPSILON
 from symdp.derive.tails.constants import _power_of_loss, _squares
+from symdp.derive.tails.van_der_corput import _unimodal
 from symdp.errors import AccuracyError, InputError
 from symdp.model.mechanism import Mechanism
 
@@ -449,6 +451,17 @@ def test_tails_of_a_loss_that_is_unbounded_at_finite_ends(name: str):
             assert abs(scale * mpmath.exp(-a * level) / mass - 1) < mpmath.mpf("1e-5")
             edge = found.cgf.domain[side > 0]
             assert abs(a - side * mpmath.mpf(str(edge.evalf(30)))) < 1e-20
+
+
+def test_a_bound_by_the_only_maximum_is_told_where_there_is_one():
+    """Of heights −x⁴ + 2x², with two maxima and a minimum at 0, and −x², with one maximum."""
+    t = sp.Symbol("t", real=True)
+    whole = SimpleNamespace(variable=X, cgf=SimpleNamespace(tilt=t))
+    for height, told in ((-(X**4) + 2 * X**2, None), (-(X**2), 2)):
+        piece = SimpleNamespace(
+            log_p=height - t * X, loss=X, slope="increasing", lower=-sp.oo, upper=sp.oo
+        )
+        assert _unimodal(piece, whole) == told
 
 
 def test_a_tail_under_p_rests_on_the_constant_under_p_where_there_is_one():

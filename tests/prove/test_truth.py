@@ -229,14 +229,16 @@ def test_few_steps_are_those_of_the_closed_form(count: int) -> None:
     assert found.digits == 30  # proved by a line, or two sums agree on them, as at two steps
 
 
-@pytest.mark.slow
-def test_two_steps_added_are_those_of_the_closed_form() -> None:
+@pytest.mark.slow_cases("30")
+@pytest.mark.parametrize("digits", [12, 30])
+def test_two_steps_added_are_those_of_the_closed_form(digits: int) -> None:
     from symdp.prove.truth import _two_steps_added
 
-    added = _two_steps_added([(GAUSSIAN, 2)], Fraction(3, 2), 30)
+    added = _two_steps_added([(GAUSSIAN, 2)], Fraction(3, 2), digits)
     with mpmath.workdps(60):
         closed = _gaussian_delta(2, mpmath.mpf(3) / 2)[0]
         assert abs(mpmath.mpf(added.str(30, radius=False)) / closed - 1) < mpmath.mpf(10) ** -15
+        assert float(added.rad()) < 10.0**-digits * float(closed)
 
 
 @pytest.mark.slow

@@ -10,13 +10,17 @@ from symdp.prove.work import UNITS, limited, spare_products, spend, spend_produc
 A_UNIT = 300.0  # products of balls
 
 
-def test_what_is_spent_is_gone():
+def spend_both(values: float, products: float) -> None:
+    """Spend shares of the limit."""
     with limited(0):
-        spend(0.6 * UNITS)
-        spend_products(0.4 * UNITS * A_UNIT)
-    with pytest.raises(AccuracyError, match="too much work"), limited(0):
-        spend(0.6 * UNITS)
-        spend_products(0.41 * UNITS * A_UNIT)
+        spend(values * UNITS)
+        spend_products(products * UNITS * A_UNIT)
+
+
+def test_what_is_spent_is_gone():
+    spend_both(0.6, 0.4)
+    with pytest.raises(AccuracyError, match="too much work"):
+        spend_both(0.6, 0.41)
 
 
 def test_what_comes_next_is_asked_for_and_not_taken():
@@ -25,8 +29,7 @@ def test_what_comes_next_is_asked_for_and_not_taken():
             spare_products(0.9 * UNITS * A_UNIT)
         spend(0.95 * UNITS)
     with pytest.raises(AccuracyError, match="too much work"), limited(0):
-        spend(0.2 * UNITS)
-        spare_products(0.9 * UNITS * A_UNIT)
+        spare_products(1.01 * UNITS * A_UNIT)
 
 
 def test_more_digits_and_a_share_move_the_limit():
