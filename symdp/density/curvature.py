@@ -73,6 +73,7 @@ _FUNCTIONS: dict[type[sp.Basic], _Function] = {
     sp.asinh: _Function(1, 1, -1, -_ALL, _ALL, None, -1),
     sp.sinh: _Function(1, -1, 1, -_ALL, _ALL, None, -1),
     sp.cosh: _Function(None, 1, 1, sp.S.One, _ALL, 1, 1, slope_right=1),
+    sp.sech: _Function(None, None, None, sp.S.Zero, sp.S.One, -1, -1, slope_right=-1),
     sp.Abs: _Function(None, 1, 1, sp.S.Zero, _ALL, None, -1, slope_right=1),
     sp.gamma: _Function(None, None, 1, -_ALL, _ALL, None, 1),
     sp.factorial: _Function(None, None, 1, -_ALL, _ALL, None, 1),

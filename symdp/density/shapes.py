@@ -546,7 +546,7 @@ def _is_nonpositive(expression: sp.Expr, y: sp.Symbol, half: sp.Expr) -> bool:
         return True
     if expression.count_ops() > _LONGEST or _is_somewhere_positive(expression, y):
         return False
-    rewritten = (_tried(way, expression) for way in (tidy.factor, tidy.simplify, tidy.together))
+    rewritten = (_tried(way, expression) for way in (tidy.factor, tidy.together))
     return any(form is not None and bool(form.is_nonpositive) for form in rewritten)
 
 
@@ -554,7 +554,10 @@ def _is_somewhere_positive(expression: sp.Expr, y: sp.Symbol) -> bool:
     """Whether values at some points say that there is nothing to prove."""
     values = random_values(expression.free_symbols - {y}, 1)
     at_values = expression.subs(values)
-    for point in _POINTS:
+    points = list(_POINTS)
+    if not y.is_positive:
+        points.extend(-point for point in _POINTS)
+    for point in points:
         try:
             value = at_values.subs(y, point).evalf(15, maxn=60)
         except ZeroDivisionError:  # a pole at the point
