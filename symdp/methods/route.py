@@ -97,6 +97,12 @@ def _single_answer(law: SumLaw, epsilon: float, by_rules: bool = False) -> Answe
     return single_answer(law, epsilon, by_rules)
 
 
+def _two_steps_answer(law: SumLaw, epsilon: float) -> Answer | None:
+    from symdp.numeric.few.answer import two_steps_answer
+
+    return two_steps_answer(law, epsilon)
+
+
 def _rounded_lattice_answer(law: SumLaw, epsilon: float) -> Answer | None:
     from symdp.numeric.sums import lattice_answer
 
@@ -276,6 +282,15 @@ ROUTES = (
         lambda law: not law.is_spread,
     ),
     Route(
+        "two_steps",
+        "n = 2, losses with a density",
+        "the mean of δ(ε − L₁) of the second step over L₁, panel by panel",
+        "1e-13",
+        "the kinks of one loss times those of the other",
+        _two_steps_answer,
+        lambda law: law.count == 2 and law.is_spread,
+    ),
+    Route(
         "contour",
         "losses with a density whose characteristic function dies out",
         "the trapezoid on one line, in balls where rounding counts",
@@ -337,6 +352,9 @@ class Contour(FloatAccountant):
         heavy = law.count > 1 and not law.domain[1] > 0
         if not heavy:
             return _first_answer(law, epsilon)
+        of_two = _two_steps_answer(law, epsilon)
+        if of_two is not None:
+            return replace(of_two, route="two_steps")
         answer = _without_far_losses(law, epsilon, _first_answer)
         if answer is not None and answer.kind == "estimate":  # a bound tells more, where it is near
             rounded = _rounded_answer(law, epsilon)

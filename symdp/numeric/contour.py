@@ -192,6 +192,16 @@ def epsilon_near(law: SumLaw, log_delta: float) -> float | None:
     return _lines_of_strip(law, Strip.RIGHT).epsilon_near(log_delta)
 
 
+def epsilons_of_line(
+    law: SumLaw, epsilon: float, strip: Strip
+) -> tuple[float, float, float] | None:
+    """Return a tilt near the saddle point of ε, and between which ε it serves as well.
+
+    None where no tilt makes ε typical.
+    """
+    return _lines_of_strip(law, strip).epsilons_of_line(epsilon)
+
+
 @kept_with_law
 def _lines_of_strip(law: SumLaw, strip: Strip) -> _StripLines:
     return _StripLines(law, strip)
@@ -273,6 +283,15 @@ class _StripLines:
             self._halve(low, high)
             stretch = self._stretch_with(epsilon, _epsilon_of)
         return None
+
+    def epsilons_of_line(self, epsilon: float) -> tuple[float, float, float] | None:
+        """Return the tilt of the line of ε's stretch and its ends, None where there is none."""
+        stretch = self._stretch_with(epsilon, _epsilon_of)
+        if stretch is None:
+            return None
+        low, high = stretch
+        middle, _ = self._middle_of(low, high)
+        return middle.tilt, low.epsilon, high.epsilon
 
     def nodes(self, epsilon: float) -> SlowNodes | None:
         """Return the nodes of the line of ε's stretch, None where there is none."""

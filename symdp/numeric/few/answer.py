@@ -1,0 +1,105 @@
+"""δ(ε) of two steps as a mean of means.
+
+    δ(ε) − δ∞ = M₁(t) M₂(t) e^{−tε} E_t[g₂(ε − L₁)],    g₂(c) = E_t[g(c − L₂)]
+
+for any tilt t where both moments are finite, and 1 − δ(ε) likewise between −1 and 0 (`kernels`).
+No characteristic function has to die out: kinks, turns and heavy tails of the loss cost a few more
+panels. The tilt makes ε typical, so that what is settled absolutely is so relative to δ, too.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from symdp.errors import AccuracyError
+from symdp.numeric.answer import ROUNDED, ROUNDING, TOLERABLE, Answer, margin
+from symdp.numeric.contour import epsilons_of_line
+from symdp.numeric.few.kernels import MeanSeries, Payoff
+from symdp.numeric.few.monotone import TiltedStep
+from symdp.numeric.line import LineError, StripValue, answer_from_strips
+from symdp.numeric.loss import LossLaw
+from symdp.numeric.saddle_point import Strip
+from symdp.numeric.total import SumLaw, kept_with_law
+
+_MOST_KINKS = 256  # of the law that is a series
+
+
+def two_steps_answer(law: SumLaw, epsilon: float) -> Answer | None:
+    """Return δ(ε) of two steps, None of others and where the means do not settle."""
+    if law.count != 2 or not law.is_spread:
+        return None
+    if any(type(part) is not LossLaw for part, _ in law.parts):
+        return None
+
+    def value(strip: Strip) -> StripValue | None:
+        return _value(law, epsilon, strip)
+
+    try:
+        answer = answer_from_strips(law, value)
+    except AccuracyError:
+        return None
+    if answer is None or not margin(answer) <= TOLERABLE:
+        return None
+    return answer
+
+
+def _value(law: SumLaw, epsilon: float, strip: Strip) -> StripValue | None:
+    served = epsilons_of_line(law, epsilon, strip)
+    if served is None:
+        return None
+    pair = _pair(law, *served)
+    return None if pair is None else pair.value(epsilon)
+
+
+@kept_with_law
+def _pair(law: SumLaw, tilt: float, lowest: float, highest: float) -> _Pair | None:
+    """Return the steps under a tilt, None where their means do not settle: other ε ask again."""
+    try:
+        return _Pair(law, tilt, lowest, highest)
+    except AccuracyError:
+        return None
+
+
+class _Pair:
+    """Two steps under one tilt, for every ε between two."""
+
+    def __init__(self, law: SumLaw, tilt: float, lowest: float, highest: float) -> None:
+        self._tilt = tilt
+        distinct_steps = [TiltedStep(part, tilt) for part, _ in law.parts]
+        steps = [distinct_steps[0], distinct_steps[-1]]
+        steps.sort(key=lambda step: step.kinks.size)
+        inner, self._outer = steps
+        if not inner.panels:
+            self._outer, inner = steps
+        if inner.kinks.size > _MOST_KINKS:
+            raise AccuracyError("kinks of the loss are too many")
+        self._inner = inner
+        low = lowest - float(self._outer.kinks[-1])
+        high = highest - float(self._outer.kinks[0])
+        self._series = MeanSeries(inner, Payoff(tilt), low, high)
+        middle = 0.5 * (lowest + highest)
+        likely_losses = self._outer.mean(self._series, middle).losses
+        self._series_error = self._series.error(middle - likely_losses)
+
+    def value(self, epsilon: float) -> StripValue:
+        """Return the logarithm of the integral at one ε, with its errors."""
+        tilt = self._tilt
+        mean = self._outer.mean(self._series, epsilon)
+        if not mean.value > 0.0:
+            raise AccuracyError("the mean cancelled to nothing")
+        logs = (self._inner.log_mass, self._outer.log_mass, -tilt * epsilon)
+        log_value = math.fsum([*logs, math.log(mean.value)])
+        slope = mean.slope / mean.value - tilt
+        last = self._outer.rough_mean(self._series.last_coefficients, epsilon)
+        steepness = 1.0 + abs(tilt) + abs(slope)
+        of_balls = self._inner.rounding(steepness) + self._outer.rounding(steepness)
+        largest = abs(epsilon) + float(np.abs(mean.losses).max())
+        sums = 8.0 + sum(abs(log) for log in logs) + steepness * largest
+        error = LineError(
+            outside=self._inner.missed + self._outer.missed,
+            quadrature=(mean.error + last) / mean.value + self._series_error,
+            rounding=ROUNDING * sums + of_balls,
+        )
+        return StripValue(log_value, error, slope, assured=True)
