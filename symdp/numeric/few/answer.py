@@ -10,6 +10,7 @@ panels. The tilt makes ε typical, so that what is settled absolutely is so rela
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 
 import numpy as np
 
@@ -23,8 +24,6 @@ from symdp.numeric.loss import LossLaw
 from symdp.numeric.saddle_point import Strip
 from symdp.numeric.total import SumLaw, kept_with_law
 
-_MOST_KINKS = 256  # of the law that is a series
-
 
 def two_steps_answer(law: SumLaw, epsilon: float) -> Answer | None:
     """Return δ(ε) of two steps, None of others and where the means do not settle."""
@@ -36,33 +35,30 @@ def two_steps_answer(law: SumLaw, epsilon: float) -> Answer | None:
     def value(strip: Strip) -> StripValue | None:
         return _value(law, epsilon, strip)
 
-    try:
+    with suppress(AccuracyError):
         answer = answer_from_strips(law, value)
-    except AccuracyError:
-        return None
-    if answer is None or not margin(answer) <= TOLERABLE:
-        return None
-    return answer
+        if answer is not None and margin(answer) <= TOLERABLE:
+            return answer
+    return None
 
 
 def _value(law: SumLaw, epsilon: float, strip: Strip) -> StripValue | None:
     served = epsilons_of_line(law, epsilon, strip)
     if served is None:
         return None
-    pair = _pair(law, *served)
-    return None if pair is None else pair.value(epsilon)
+    steps = _tilted_steps(law, *served)
+    return None if steps is None else steps.value(epsilon)
 
 
 @kept_with_law
-def _pair(law: SumLaw, tilt: float, lowest: float, highest: float) -> _Pair | None:
+def _tilted_steps(law: SumLaw, tilt: float, lowest: float, highest: float) -> _TwoSteps | None:
     """Return the steps under a tilt, None where their means do not settle: other ε ask again."""
-    try:
-        return _Pair(law, tilt, lowest, highest)
-    except AccuracyError:
-        return None
+    with suppress(AccuracyError):
+        return _TwoSteps(law, tilt, lowest, highest)
+    return None
 
 
-class _Pair:
+class _TwoSteps:
     """Two steps under one tilt, for every ε between two."""
 
     def __init__(self, law: SumLaw, tilt: float, lowest: float, highest: float) -> None:
@@ -73,15 +69,13 @@ class _Pair:
         inner, self._outer = steps
         if not inner.panels:
             self._outer, inner = steps
-        if inner.kinks.size > _MOST_KINKS:
+        most_kinks = 256  # each costs a panel of the series, or more
+        if inner.kinks.size > most_kinks:
             raise AccuracyError("kinks of the loss are too many")
         self._inner = inner
         low = lowest - float(self._outer.kinks[-1])
         high = highest - float(self._outer.kinks[0])
         self._series = MeanSeries(inner, Payoff(tilt), low, high)
-        middle = 0.5 * (lowest + highest)
-        likely_losses = self._outer.mean(self._series, middle).losses
-        self._series_error = self._series.error(middle - likely_losses)
 
     def value(self, epsilon: float) -> StripValue:
         """Return the logarithm of the integral at one ε, with its errors."""
@@ -92,14 +86,15 @@ class _Pair:
         logs = (self._inner.log_mass, self._outer.log_mass, -tilt * epsilon)
         log_value = math.fsum([*logs, math.log(mean.value)])
         slope = mean.slope / mean.value - tilt
-        last = self._outer.rough_mean(self._series.last_coefficients, epsilon)
+        of_series = self._outer.rough_mean(self._series.error, epsilon)
         steepness = 1.0 + abs(tilt) + abs(slope)
         of_balls = self._inner.rounding(steepness) + self._outer.rounding(steepness)
-        largest = abs(epsilon) + float(np.abs(mean.losses).max())
-        sums = 8.0 + sum(abs(log) for log in logs) + steepness * largest
+        loss_size = self._outer.rough_mean(lambda u: np.abs(epsilon - u) * self._series(u), epsilon)
+        sums = 8.0 + sum(abs(log) for log in logs)
+        sums += steepness * (abs(epsilon) + loss_size / mean.value)
         error = LineError(
             outside=self._inner.missed + self._outer.missed,
-            quadrature=(mean.error + last) / mean.value + self._series_error,
+            quadrature=(mean.error + of_series) / mean.value + 4.0 * ROUNDED,
             rounding=ROUNDING * sums + of_balls,
         )
         return StripValue(log_value, error, slope, assured=True)

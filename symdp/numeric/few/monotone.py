@@ -9,8 +9,10 @@ both ends are smooth functions of θ.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, replace
+from functools import cache, cached_property
 from typing import Protocol
 
 import numpy as np
@@ -18,25 +20,37 @@ from numpy.typing import NDArray
 
 from symdp.capacity import BLOCK
 from symdp.errors import AccuracyError
-from symdp.numeric.elementary import distinct
+from symdp.numeric.answer import NEGLIGIBLE, ROUNDED
+from symdp.numeric.elementary import distinct, log_sum
 from symdp.numeric.integers import integer_rule
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.nodes import MASS_ROUNDED, escapes, flat_nodes
-from symdp.numeric.outline import Outline, covering_tilts, tilted_each
-from symdp.numeric.panels import NODES, WEIGHTS, gauss_legendre, interpolated, monotone_grid
-from symdp.numeric.step import Array, Index, SmoothPiece
+from symdp.numeric.outline import covering_tilts, tilted_each
+from symdp.numeric.panels import (
+    MAX_NODES,
+    NODES,
+    ORDER,
+    WEIGHTS,
+    gauss_legendre,
+    interpolated,
+    log_masses_on,
+    monotone_grid,
+)
+from symdp.numeric.step import CANCELLED, Array, Index, SmoothPiece
 
-_SEEN = 1e-21  # of the mass under a tilt: panels with less are left out
-_ROUNDS = 60  # halvings of a part
-_SETTLED = 1e-15  # of a mean: a part whose integral changes by less is settled
-_SAMPLED = 24  # places at which doubles are compared with balls
-_LOST = 16.0  # roundings of doubles from which on series through balls are worth their time
-_MOST_PARTS = 1 << 18  # of panels at once: some seconds
 
-# Gauss's rule on [0, 1], and the same in θ: places as shares of a part, and weights.
-_THETA: Array = 0.5 * (NODES + 1.0)
-_SHARES = (_THETA, np.sin(0.5 * np.pi * _THETA) ** 2)
-_SHARE_WEIGHTS = (0.5 * WEIGHTS, 0.25 * np.pi * np.sin(np.pi * _THETA) * WEIGHTS)
+@cache
+def _rule_of_parts(has_roots: bool) -> tuple[Array, Array]:
+    """Return the places of a rule as shares of a part, and its weights: in θ where there are roots.
+
+    In x it is the rule by which panels were resolved.
+    """
+    theta = 0.5 * (NODES + 1.0)
+    if not has_roots:
+        return theta, 0.5 * WEIGHTS
+    shares = np.sin(0.5 * np.pi * theta) ** 2
+    weights = 0.25 * np.pi * np.sin(np.pi * theta) * WEIGHTS
+    return shares, weights
 
 
 class Kernel(Protocol):
@@ -54,19 +68,16 @@ class Kernel(Protocol):
 
 @dataclass(frozen=True)
 class Panels:
-    """Panels of a piece on which the loss is monotone, with weights and losses at their nodes.
-
-    `mass` is what P has on them.
-    """
+    """Panels of a piece on which the loss is monotone, with tilted weights and losses at nodes."""
 
     piece: SmoothPiece
+    tilt: float
     lower: Array
     upper: Array
     weight: Array
     loss: Array
     loss_at_lower: Array
     loss_at_upper: Array
-    mass: float
 
     def take(self, chosen: NDArray[np.bool_]) -> Panels:
         """Return some of them."""
@@ -79,6 +90,42 @@ class Panels:
             loss_at_lower=self.loss_at_lower[chosen],
             loss_at_upper=self.loss_at_upper[chosen],
         )
+
+    def join(self, other: Panels) -> Panels:
+        """Return these and others, from left to right."""
+        lower = np.concatenate([self.lower, other.lower])
+        order = np.argsort(lower)
+        return replace(
+            self,
+            lower=lower[order],
+            upper=np.concatenate([self.upper, other.upper])[order],
+            weight=np.concatenate([self.weight, other.weight])[order],
+            loss=np.concatenate([self.loss, other.loss])[order],
+            loss_at_lower=np.concatenate([self.loss_at_lower, other.loss_at_lower])[order],
+            loss_at_upper=np.concatenate([self.loss_at_upper, other.loss_at_upper])[order],
+        )
+
+    @cached_property
+    def ends_of_loss(self) -> tuple[Array, Array]:
+        """The least and the largest loss on each."""
+        least = np.minimum(self.loss_at_lower, self.loss_at_upper)
+        return least, np.maximum(self.loss_at_lower, self.loss_at_upper)
+
+    @cached_property
+    def has_mass(self) -> NDArray[np.bool_]:
+        """Whether each has more of the mass under the tilt than nothing."""
+        return np.asarray(self.weight.sum(axis=1) > math.exp(-1.2 * NEGLIGIBLE))
+
+    def densities(self, least: Array, largest: Array) -> Array:
+        """Return ∫ P e^{tc} where losses lie on one side of c, and ∫ Q e^{(1+t)c}: two rows.
+
+        That is what payoffs make of the weights, c at the end of the losses.
+        """
+        near = least if self.tilt >= 0.0 else largest
+        with np.errstate(over="ignore", invalid="ignore"):
+            of_p = self.weight * np.exp(-self.tilt * (self.loss - near[:, None]))
+            of_q = self.weight * np.exp(-(1.0 + self.tilt) * (self.loss - least[:, None]))
+        return np.stack([of_p.sum(axis=1), of_q.sum(axis=1)])
 
     def kinks(self) -> Array:
         """Return the losses next to which the density of the losses need not be smooth."""
@@ -118,15 +165,11 @@ class Parts:
 
 @dataclass(frozen=True)
 class Mean:
-    """E_t[g(c − L)] at one c, its derivative by c, and about how far off the quadrature is.
-
-    `losses` are places of L that cut the mean into equal parts.
-    """
+    """E_t[g(c − L)] at one c, its derivative by c, and about how far off the quadrature is."""
 
     value: float
     slope: float
     error: float
-    losses: Array
 
 
 class TiltedStep:
@@ -140,27 +183,21 @@ class TiltedStep:
             masses = covering_tilts(self._outlines, sorted({-1.0, 0.0, tilt}))
         self.missed = 0.0
         atom_loss, log_atom = self._atoms(law, masses)
-        panels = self._all_panels(masses)
-        log_atom_weight = log_atom + tilt * atom_loss
-        top = float(log_atom_weight.max(initial=-math.inf))
-        for part in panels:
-            top = max(top, float(part.weight.max(initial=-math.inf)))
-        if not math.isfinite(top):
+        grids = self._grids(masses)
+        log_masses = [log_sum(log_atom + tilt * atom_loss)]
+        log_masses += [float(log_masses_on(piece, edges, [tilt])[0]) for piece, edges in grids]
+        self.log_mass = log_sum(log_masses)
+        if not math.isfinite(self.log_mass):
             raise AccuracyError("no finite loss is seen")
-        atom_weight = np.exp(log_atom_weight - top)
-        weights = [np.exp(part.weight - top) for part in panels]
-        total = float(atom_weight.sum()) + math.fsum(float(weight.sum()) for weight in weights)
-        self.log_mass = top + math.log(total)
         self.atom_loss = atom_loss
-        self.atom_weight = atom_weight / total
-        self.panels: list[Panels] = []
-        for part, weight in zip(panels, weights, strict=True):
-            share = weight / total
-            is_seen = np.asarray(share.sum(axis=1) > _SEEN)
-            if is_seen.any():
-                self.panels.append(replace(part, weight=share).take(is_seen))
+        self.atom_weight = np.exp(log_atom + tilt * atom_loss - self.log_mass)
         mass = law.mass_at_infinity + float(np.exp(log_atom).sum())
-        mass += math.fsum(part.mass for part in panels)
+        self.panels: list[Panels] = []
+        for piece, edges in grids:
+            mass += math.exp(float(log_masses_on(piece, edges, [0.0])[0]))
+            panels = _resolved(self._panels(piece, edges[:-1], edges[1:]), self._panels)
+            if panels.has_mass.any():
+                self.panels.append(panels.take(panels.has_mass))
         self.missed += max(abs(mass - 1.0) - MASS_ROUNDED, 0.0)
         all_kinks = [part.kinks() for part in self.panels]
         self.kinks = distinct(np.concatenate([atom_loss, *all_kinks]))
@@ -184,106 +221,103 @@ class TiltedStep:
         is_usable = np.isfinite(loss) & np.isfinite(log_mass)
         return loss[is_usable], log_mass[is_usable]
 
-    def _all_panels(self, masses: Mapping[float, float]) -> list[Panels]:
-        """Return the panels of every smooth piece, with logs of weights that are not divided."""
-        panels = []
+    def _grids(self, masses: Mapping[float, float]) -> list[tuple[SmoothPiece, Array]]:
+        """Return every smooth piece with edges between which its loss is monotone."""
+        grids = []
         for outline in self._outlines:
-            if not (outline.piece.integer or outline.piece.flat):
-                panels += self._panels(outline, masses)
-        return panels
+            piece = outline.piece
+            if piece.integer or piece.flat:
+                continue
+            if piece.off is not None:
+                raise AccuracyError("the density is known at the nodes of a table only")
+            grid = monotone_grid(outline, masses)
+            if grid is None:
+                continue
+            edges = distinct(np.concatenate([grid.edges, grid.turns]))
+            x, _ = gauss_legendre(edges[:-1], edges[1:])
+            _, _, roundings = piece.accurate(x.ravel(), 16)
+            if roundings > 2.0 * CANCELLED:
+                piece = interpolated(piece, grid.edges) or piece
+            grids.append((piece, edges))
+        return grids
 
-    def _panels(self, outline: Outline, masses: Mapping[float, float]) -> list[Panels]:
-        grid = monotone_grid(outline, masses)
-        if grid is None:
-            return []
-        piece = outline.piece
-        if piece.off is not None:
-            raise AccuracyError("the density is known at the nodes of a table only")
-        edges = distinct(np.concatenate([grid.edges, grid.turns]))
-        lower = edges[:-1]
-        upper = edges[1:]
+    def _panels(self, piece: SmoothPiece, lower: Array, upper: Array) -> Panels:
         x, weight = gauss_legendre(lower, upper)
-        _, _, roundings = piece.accurate(x.ravel(), _SAMPLED)
-        if roundings > _LOST:
-            piece = interpolated(piece, grid.edges) or piece
         with np.errstate(all="ignore"):
-            log_p, log_q, loss = piece.values(x.ravel())
-            tilts = np.full(x.size, self.tilt)
-            log_weight = tilted_each(log_p, log_q, loss, tilts) + np.log(weight.ravel())
-            masses_of_nodes = np.exp(np.nan_to_num(log_p, nan=-np.inf)) * weight.ravel()
+            log_p, log_q, loss = (rows.reshape(x.shape) for rows in piece.values(x.ravel()))
+            log_density = tilted_each(log_p, log_q, loss, np.full(x.shape, self.tilt))
             loss_at_lower = np.asarray(piece.loss(lower))
             loss_at_upper = np.asarray(piece.loss(upper))
-        loss = np.where(np.isfinite(loss), loss, 0.0).reshape(x.shape)
+        is_finite = np.isfinite(loss)
+        log_weight = log_density - self.log_mass + np.log(weight)
+        weight = np.where(is_finite, np.exp(log_weight), 0.0)
+        loss = np.where(is_finite, loss, 0.0)
         loss_at_lower = np.where(np.isfinite(loss_at_lower), loss_at_lower, loss[:, 0])
         loss_at_upper = np.where(np.isfinite(loss_at_upper), loss_at_upper, loss[:, -1])
-        mass = float(masses_of_nodes.sum())
-        shape = x.shape
-        panels = Panels(
-            piece,
-            lower,
-            upper,
-            log_weight.reshape(shape),
-            loss,
-            loss_at_lower,
-            loss_at_upper,
-            mass,
-        )
-        return [panels]
+        return Panels(piece, self.tilt, lower, upper, weight, loss, loss_at_lower, loss_at_upper)
 
-    def means(self, kernel: Kernel, places: Array) -> Array:
+    def halved(self) -> TiltedStep:
+        """Return the step on panels of half the length."""
+        finer = copy(self)
+        finer.panels = []
+        for panels in self.panels:
+            middle = 0.5 * (panels.lower + panels.upper)
+            lower = np.stack([panels.lower, middle], axis=1).ravel()
+            upper = np.stack([middle, panels.upper], axis=1).ravel()
+            finer.panels.append(self._panels(panels.piece, lower, upper))
+        return finer
+
+    def means(self, kernel: Kernel, centres: Array) -> Array:
         """Return E_t[g(c − L)] at several c, by the rule of each part."""
-        from_atoms = kernel(places[:, None] - self.atom_loss) * self.atom_weight
+        from_atoms = kernel(centres[:, None] - self.atom_loss) * self.atom_weight
         total = from_atoms.sum(axis=1)
         for panels in self.panels:
-            parts, is_cut = _cut_parts(panels, kernel, places)
-            total += _means_of_whole(panels, kernel, places, is_cut)
-            values = self._integrals(panels, kernel, places, parts)
-            total += np.bincount(parts.number, values, places.size)
+            parts, is_cut = _cut_parts(panels, kernel, centres)
+            total += _means_of_whole(panels, kernel, centres, is_cut)
+            values = self._integrals(panels, kernel, centres, parts)
+            total += np.bincount(parts.number, values, centres.size)
         return np.asarray(total)
 
-    def rough_mean(self, function: Callable[[Array], Array], place: float) -> float:
+    def rough_mean(self, function: Callable[[Array], Array], centre: float) -> float:
         """Return about E_t[f(c − L)] at one c, of a function that need not be smooth."""
-        total = float((function(place - self.atom_loss) * self.atom_weight).sum())
+        total = float((function(centre - self.atom_loss) * self.atom_weight).sum())
         for panels in self.panels:
-            total += float((function(place - panels.loss) * panels.weight).sum())
+            total += float((function(centre - panels.loss) * panels.weight).sum())
         return total
 
-    def mean(self, kernel: Kernel, place: float) -> Mean:
+    def mean(self, kernel: Kernel, centre: float) -> Mean:
         """Return E_t[g(c − L)] at one c, parts halved until nothing changes."""
-        places = np.asarray([place])
-        gaps = place - self.atom_loss
-        of_atoms = kernel(gaps) * self.atom_weight
-        pending: list[Parts] = []
-        values: list[Array] = []
+        centres = np.asarray([centre])
+        gaps = centre - self.atom_loss
+        value = float((kernel(gaps) * self.atom_weight).sum())
+        slope = float((kernel.slope(gaps) * self.atom_weight).sum())
+        pending: list[tuple[Panels, Parts, Array]] = []
+        size = value
         for panels in self.panels:
-            cut_parts, is_cut = _cut_parts(panels, kernel, places)
+            cut_parts, is_cut = _cut_parts(panels, kernel, centres)
             whole = np.flatnonzero(~is_cut[0])
             number = np.zeros(whole.size, dtype=np.intp)
             whole_parts = Parts(number, panels.lower[whole], panels.upper[whole])
             parts = whole_parts.join(cut_parts)
-            pending.append(parts)
-            values.append(self._integrals(panels, kernel, places, parts))
-        size = float(of_atoms.sum()) + math.fsum(float(np.abs(v).sum()) for v in values)
-        terms = [of_atoms]
-        losses = [self.atom_loss]
-        slope = float((kernel.slope(gaps) * self.atom_weight).sum())
+            integrals = self._integrals(panels, kernel, centres, parts)
+            pending.append((panels, parts, integrals))
+            size += float(np.abs(integrals).sum())
         error = 0.0
-        for panels, parts, integrals in zip(self.panels, pending, values, strict=True):
-            settled, halves, changes = self._settled(panels, kernel, places, parts, integrals, size)
-            terms.append(halves)
+        for panels, parts, integrals in pending:
+            settled, halves, changes = self._settled(
+                panels, kernel, centres, parts, integrals, size
+            )
+            value += float(halves.sum())
             error += float(changes.sum())
-            slopes = self._integrals(panels, kernel, places, settled, is_slope=True)
+            slopes = self._integrals(panels, kernel, centres, settled, is_slope=True)
             slope += float(slopes.sum())
-            with np.errstate(all="ignore"):
-                losses.append(np.asarray(panels.piece.loss(0.5 * (settled.lower + settled.upper))))
-        all_terms = np.concatenate(terms)
-        return Mean(float(all_terms.sum()), slope, error, _quantiles(all_terms, losses))
+        return Mean(value, slope, error)
 
     def _settled(
         self,
         panels: Panels,
         kernel: Kernel,
-        places: Array,
+        centres: Array,
         parts: Parts,
         integrals: Array,
         size: float,
@@ -292,14 +326,14 @@ class TiltedStep:
         settled = parts.take(np.empty(0, dtype=np.intp))
         values = []
         changes = []
-        for _ in range(_ROUNDS):
+        while parts.number.size * ORDER <= MAX_NODES:
             left, right = parts.halves()
-            left_values = self._integrals(panels, kernel, places, left)
-            right_values = self._integrals(panels, kernel, places, right)
+            left_values = self._integrals(panels, kernel, centres, left)
+            right_values = self._integrals(panels, kernel, centres, right)
             refined = left_values + right_values
             change = np.abs(refined - integrals)
             is_shortest = (left.upper <= parts.lower) | (left.upper >= parts.upper)
-            is_good = (change <= _SETTLED * size) | is_shortest
+            is_good = (change <= ROUNDED * size) | is_shortest
             good = np.flatnonzero(is_good)
             settled = settled.join(parts.take(good))
             values.append(refined[good])
@@ -309,22 +343,19 @@ class TiltedStep:
                 return settled, np.concatenate(values), np.concatenate(changes)
             parts = left.take(bad).join(right.take(bad))
             integrals = np.concatenate([left_values[bad], right_values[bad]])
-            if parts.number.size > _MOST_PARTS:
-                break
         raise AccuracyError("a mean of the loss did not settle")
 
     def _integrals(
         self,
         panels: Panels,
         kernel: Kernel,
-        places: Array,
+        centres: Array,
         parts: Parts,
         is_slope: bool = False,
     ) -> Array:
         """Return the integrals of dP_t g(c − ℓ) over parts, or those of dP_t g′(c − ℓ)."""
         function = kernel.slope if is_slope else kernel
-        shares = _SHARES[kernel.has_roots]
-        weights = _SHARE_WEIGHTS[kernel.has_roots]
+        shares, weights = _rule_of_parts(kernel.has_roots)
         result = np.empty(parts.number.size)
         rows = BLOCK // (4 * shares.size)
         for start in range(0, result.size, rows):
@@ -338,7 +369,7 @@ class TiltedStep:
             is_finite = np.isfinite(loss)
             density = np.where(is_finite, np.exp(exponent - self.log_mass), 0.0)
             finite_loss = np.where(is_finite, loss, 0.0).reshape(x.shape)
-            values = function(places[parts.number[block], None] - finite_loss)
+            values = function(centres[parts.number[block], None] - finite_loss)
             values *= density.reshape(x.shape)
             result[block] = (values @ weights) * length[:, 0]
         return result
@@ -348,11 +379,12 @@ class TiltedStep:
 
         `sensitivity`: the relative change of the mean for each unit by which losses are moved.
         """
+        samples = 24
         worst = 0.0
         for panels in self.panels:
             x, _ = gauss_legendre(panels.lower, panels.upper)
             cumulated = np.cumsum(panels.weight.ravel())
-            quantiles = cumulated[-1] * (np.arange(_SAMPLED) + 0.5) / _SAMPLED
+            quantiles = cumulated[-1] * (np.arange(samples) + 0.5) / samples
             chosen = np.searchsorted(cumulated, quantiles)
             sample = x.ravel()[chosen]
             with np.errstate(all="ignore"):
@@ -364,19 +396,44 @@ class TiltedStep:
         return worst
 
 
-def _cut_parts(
-    panels: Panels, kernel: Kernel, places: Array
-) -> tuple[Parts, NDArray[np.bool_]]:
+def _resolved(panels: Panels, between: Callable[[SmoothPiece, Array, Array], Panels]) -> Panels:
+    """Return panels that resolve P and Q as payoffs need them, near every c.
+
+    Panels that resolve tilted densities need not resolve untilted ones far out, relative to what
+    they are there.
+    """
+    settled = panels.take(np.zeros(panels.lower.size, dtype=bool))
+    most_growth = 8.0  # e-folds of e^{tℓ} on a panel
+    while (settled.lower.size + panels.lower.size) * ORDER <= MAX_NODES // 8:
+        middle = 0.5 * (panels.lower + panels.upper)
+        left = between(panels.piece, panels.lower, middle)
+        right = between(panels.piece, middle, panels.upper)
+        least, largest = panels.ends_of_loss
+        whole = panels.densities(least, largest)
+        parts = left.densities(least, largest) + right.densities(least, largest)
+        # Relative to what a panel has, and beside a thousandth of all mass.
+        is_resolved = np.abs(whole - parts) <= 2.0 * ROUNDED * (1e-3 + whole)
+        is_even = np.abs(panels.tilt) * (largest - least) <= most_growth
+        is_shortest = (middle <= panels.lower) | (middle >= panels.upper)
+        is_good = (is_resolved.all(axis=0) & is_even) | is_shortest
+        is_good |= ~panels.has_mass
+        settled = settled.join(panels.take(is_good))
+        if is_good.all():
+            return settled
+        panels = left.take(~is_good).join(right.take(~is_good))
+    raise AccuracyError("densities of the loss are not resolved")
+
+
+def _cut_parts(panels: Panels, kernel: Kernel, centres: Array) -> tuple[Parts, NDArray[np.bool_]]:
     """Return the parts of panels in which the kernel has kinks, and which of all are so cut."""
-    crossings = places[:, None] - kernel.kinks
+    crossings = centres[:, None] - kernel.kinks
     order = np.argsort(crossings, axis=None)
     rising = crossings.ravel()[order]
-    least = np.minimum(panels.loss_at_lower, panels.loss_at_upper)
-    largest = np.maximum(panels.loss_at_lower, panels.loss_at_upper)
+    least, largest = panels.ends_of_loss
     first = np.searchsorted(rising, least, side="right")
     last = np.searchsorted(rising, largest, side="left")
     count = np.maximum(last - first, 0)
-    if count.sum() > _MOST_PARTS:
+    if count.sum() * ORDER > MAX_NODES:
         raise AccuracyError("kinks of the loss are too many")
     panel = np.repeat(np.arange(count.size), count)
     before = np.repeat(np.cumsum(count) - count - first, count)
@@ -401,41 +458,25 @@ def _cut_parts(
     tail = Parts(number[is_last], root[is_last], panels.upper[panel[is_last]])
     parts = Parts(number, lower, root).join(tail)
     parts = parts.take(np.flatnonzero(parts.upper > parts.lower))
-    is_cut = np.zeros((places.size, count.size), dtype=bool)
+    is_cut = np.zeros((centres.size, count.size), dtype=bool)
     is_cut[number, panel] = True
     return parts, is_cut
 
 
 def _means_of_whole(
-    panels: Panels, kernel: Kernel, places: Array, is_cut: NDArray[np.bool_]
+    panels: Panels, kernel: Kernel, centres: Array, is_cut: NDArray[np.bool_]
 ) -> Array:
     """Return what panels that no kink cuts add at every c, by the nodes that resolved them."""
-    total = np.empty(places.size)
+    total = np.empty(centres.size)
     rows = max(1, BLOCK // max(panels.loss.size, 1))
-    for start in range(0, places.size, rows):
+    for start in range(0, centres.size, rows):
         block = slice(start, start + rows)
-        values = kernel(places[block, None, None] - panels.loss)
+        values = kernel(centres[block, None, None] - panels.loss)
         values *= panels.weight
         of_panels = values.sum(axis=2)
         of_panels[is_cut[block]] = 0.0
         total[block] = of_panels.sum(axis=1)
     return total
-
-
-def _quantiles(terms: Array, losses: Sequence[Array]) -> Array:
-    """Return losses at which the sum of terms is cut into equal parts."""
-    loss = np.concatenate(losses)
-    order = np.argsort(loss)
-    cumulated = np.cumsum(np.abs(terms[order]))
-    shares = cumulated[-1] * (np.arange(_SAMPLED) + 0.5) / _SAMPLED
-    index = np.searchsorted(cumulated, shares)
-    return loss[order][np.minimum(index, loss.size - 1)]
-
-
-_ROOT = 1e-9  # of a panel: a kernel is continuous, so that an error of a cut counts squared
-_ROOT_ROUNDED = 1e-15  # of a loss
-_ROOT_ROUNDS = 60
-_FIRST_SHARE = 0.02  # of a panel, from its ends, within which a first guess is moved inwards
 
 
 def _roots(
@@ -451,6 +492,7 @@ def _roots(
     Inverse quadratic interpolation where it is sure to help, else a bisection [T. R. Chandrupatla,
     Adv. Eng. Software 28 (1997) 145].
     """
+    enough = 1e-9  # of a panel: a kernel is continuous, so that an error of a cut counts squared
     roots = 0.5 * (low + high)
     active = np.arange(roots.size)
     width = np.abs(high - low)
@@ -460,8 +502,8 @@ def _roots(
     other_gap = loss_at_high - targets
     with np.errstate(all="ignore"):
         share = newest_gap / (newest_gap - other_gap)
-        share = np.clip(np.nan_to_num(share, nan=0.5), _FIRST_SHARE, 1.0 - _FIRST_SHARE)
-        for _ in range(_ROOT_ROUNDS):
+        share = np.clip(np.nan_to_num(share, nan=0.5), 0.02, 0.98)
+        for _ in range(80):
             if not active.size:
                 break
             trial = newest + share * (other - newest)
@@ -476,10 +518,10 @@ def _roots(
             is_newest_best = np.abs(newest_gap) < np.abs(other_gap)
             roots[active] = np.where(is_newest_best, newest, other)
             least_gap = np.minimum(np.abs(newest_gap), np.abs(other_gap))
-            is_narrow = np.abs(other - newest) <= _ROOT * width
-            is_open = ~(is_narrow | (least_gap <= _ROOT_ROUNDED * np.abs(targets)))
+            is_narrow = ~(np.abs(other - newest) > enough * width)
+            is_open = ~(is_narrow | (least_gap <= ROUNDED * np.abs(targets)))
             share = _next_share(newest, other, dropped, newest_gap, other_gap, dropped_gap)
-            least_share = 0.25 * _ROOT * width / np.abs(other - newest)
+            least_share = 0.25 * enough * width / np.abs(other - newest)
             share = np.clip(share, least_share, 1.0 - least_share)[is_open]
             active = active[is_open]
             width = width[is_open]
@@ -491,12 +533,24 @@ def _roots(
     return roots
 
 
-def _next_share(a: Array, b: Array, c: Array, fa: Array, fb: Array, fc: Array) -> Array:
-    """Return where between a and b the next trial lies, as a share of the way."""
-    place = (a - b) / (c - b)
-    value = (fa - fb) / (fc - fb)
-    is_curved_little = (value**2 < place) & ((1.0 - value) ** 2 < 1.0 - place)
-    from_b = fa / (fb - fa) * fc / (fb - fc)
-    from_c = (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
-    share = np.where(is_curved_little, from_b + from_c, 0.5)
-    return np.where(np.isfinite(share), share, 0.5)
+def _next_share(
+    newest: Array,
+    other: Array,
+    dropped: Array,
+    newest_gap: Array,
+    other_gap: Array,
+    dropped_gap: Array,
+) -> Array:
+    """Return where between the newest place and the other one the next trial lies, as a share."""
+    length = other - newest
+    position = (newest - other) / (dropped - other)
+    value = (newest_gap - other_gap) / (dropped_gap - other_gap)
+    is_above = value**2 < position
+    is_below = (1.0 - value) ** 2 < 1.0 - position
+    to_other = newest_gap / (other_gap - newest_gap)
+    of_other = to_other * dropped_gap / (other_gap - dropped_gap)
+    to_dropped = newest_gap / (dropped_gap - newest_gap)
+    of_dropped = to_dropped * other_gap / (dropped_gap - other_gap)
+    curved = of_other + of_dropped * (dropped - newest) / length
+    share = np.where(is_above & is_below, curved, 0.5)
+    return np.asarray(np.where(np.isfinite(share), share, 0.5))
