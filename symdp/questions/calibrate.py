@@ -35,11 +35,10 @@ from symdp.model import assumption
 from symdp.model.mechanism import a_mechanism
 from symdp.model.relation import is_local
 from symdp.model.sampling import exact
-from symdp.numeric.residues import residues
-from symdp.numeric.saddle_point import log_moments_bound
+from symdp.questions.accounted import direction_of
 from symdp.questions.composition import Composition, Direction
 from symdp.questions.design.scaled import ScaledSteps, SharedBudget
-from symdp.questions.invert import bracketed_root, exceeded
+from symdp.questions.invert import bracketed_root, cheap_log_bound, exceeded, rounded_upper
 from symdp.questions.tradeoff import membership_advantage, trade_off
 from symdp.turns import in_turn
 
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from symdp.arguments import MethodName
     from symdp.model.mechanism import Mechanism
     from symdp.model.sampling import Number
+    from symdp.numeric.total import SumLaw
     from symdp.questions.guarantee import Guarantee
 
     Progress = Callable[[sp.Rational, float, bool], None]
@@ -443,16 +443,23 @@ def _met_delta(
     limit = _below(delta)
     side = direction
     bounded: set[sp.Rational] = set()
-    is_far = method == "contour"
+    is_far = True
 
     def log_upper(value: sp.Rational, *, keep: bool = False) -> float:
         nonlocal side, is_far
         steps = composed(value)
-        if is_far:
-            log_bound = _log_bound(steps, epsilon, side)
+        laws = _laws_of_losses(steps, side) if method == "contour" else {}
+        if laws and is_far:
+            log_bound = cheap_log_bound(laws.values(), epsilon)
             if log_bound < limit - _FAR:
                 bounded.add(value)
                 return log_bound
+        if laws:
+            larger, rounded = rounded_upper(steps.accountant(), laws, epsilon)
+            if abs(rounded - limit) > 1e4 * _NOISE:  # farther than rounding may move it
+                side = cast("Direction", direction_of(larger)) if keep else direction
+                is_far = is_far and abs(rounded - limit) > _FAR
+                return rounded
         answer = answers[value] = steps.delta(epsilon, method, side)
         if answer.log_upper is None:
             raise InputError(
@@ -472,20 +479,16 @@ def _met_delta(
         if log_upper(met[0]) > limit:
             search = _Search(grid, log_upper, limit, what, target, progress, bounded)
             met = search.met()
+    for value in {met[0], met[2]} - answers.keys():
+        answers[value] = composed(value).delta(epsilon, method, direction)
     return met, answers, search.note
 
 
-def _log_bound(steps: Composition, epsilon: float, direction: Direction) -> float:
-    """Return an upper bound on log δ(ε) that costs less than δ does, 0 where there is none.
-
-    Where δ is a closed form it costs less than any bound.
-    """
+def _laws_of_losses(steps: Composition, direction: Direction) -> dict[str, SumLaw]:
+    """Return the laws of the sides of a direction, none where no law of a loss is known."""
     if steps.protection.by_curve or any(is_local(step) for step, _ in steps.steps):
-        return 0.0  # no law of a loss is known
-    laws = [steps.law(side) for side in steps.sides(direction)]
-    if any(law.is_closed or residues(law) is not None for law in laws):
-        return 0.0
-    return max(log_moments_bound(law, epsilon) for law in laws)
+        return {}
+    return {side: steps.law(side) for side in steps.sides(direction)}
 
 
 def _attack(

@@ -253,7 +253,8 @@ def cauchy() -> Pair:
     def mass(x: mp.mpf) -> mp.mpf:
         return mp.acot(-x) / mp.pi if x < 0 else 1 - mp.acot(x) / mp.pi if x else mp.mpf(1) / 2
 
-    return replace(smooth(f, mass, 1e20), cuts=[-1e4, -10.0, 10.0, 1e4])
+    far = [10.0**k for k in (1, 2, 4, 7, 11, 15)]
+    return replace(smooth(f, mass, 1e20), cuts=[*(-x for x in far), *far])
 
 
 def apart() -> Pair:
@@ -282,7 +283,7 @@ TWO_LAWS = symdp.Mechanism.from_toml(
 )
 # Mechanism, pair of the direction that removes, and ε: below, at and above kinks of the profile.
 LAWS = {
-    "log-normal": (noise("exp(-log(x)**2/2)/x", HALF), lambda: log_normal("1"), (-0.5, 1.0, 3.0)),
+    "log-normal": (noise("exp(-log(x)**2/2)/x", HALF), lambda: log_normal("1"), (-0.5, 1.0, 1.9)),
     "log-normal, little moved": (
         noise("exp(-log(x)**2/2)/x", HALF, "1/20"),
         lambda: log_normal("1/20"),
@@ -303,7 +304,7 @@ LAWS = {
     "atoms at both ends": (
         noise("Piecewise((exp(-x**2/2), abs(x) < 1), (exp(1/2 - abs(x)), True))", moved="1/2"),
         huber,
-        (0.5, 0.75, 1.0 - 1e-9),
+        (0.5, 0.75, 0.999),
     ),
     "one-sided": (noise("exp(-x)*(1 + x**2)", HALF, "1/3"), one_sided, (0.1, 0.5)),
     "Cauchy": (noise("1/(1 + x**2)"), cauchy, (0.1, 1.0)),
