@@ -15,7 +15,7 @@ from contextlib import suppress
 import numpy as np
 
 from symdp.errors import AccuracyError
-from symdp.numeric.answer import ROUNDED, ROUNDING, TOLERABLE, Answer, margin
+from symdp.numeric.answer import ROUNDING, TOLERABLE, Answer, margin
 from symdp.numeric.contour import epsilons_of_line
 from symdp.numeric.few.kernels import MeanSeries, Payoff
 from symdp.numeric.few.monotone import TiltedStep
@@ -23,6 +23,7 @@ from symdp.numeric.line import LineError, StripValue, answer_from_strips
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.saddle_point import Strip
 from symdp.numeric.total import SumLaw, kept_with_law
+from symdp.tolerances import ROUNDED
 
 
 def two_steps_answer(law: SumLaw, epsilon: float) -> Answer | None:

@@ -18,10 +18,11 @@ from functools import cache
 import numpy as np
 
 from symdp.errors import AccuracyError
-from symdp.numeric.answer import ROUNDED, SETTLED
+from symdp.numeric.answer import MOST_WORK, SETTLED
 from symdp.numeric.elementary import distinct
 from symdp.numeric.few.monotone import Kernel, TiltedStep
 from symdp.numeric.step import Array, Index
+from symdp.tolerances import ROUNDED, UNIT
 
 
 @cache
@@ -90,7 +91,11 @@ class MeanSeries:
         uppers: list[Array] = []
         all_series: list[Array] = []
         shares, to_series = _chebyshev()
-        most_panels = 1 << 11  # some seconds
+        node_count = 1 + sum(panels.loss.size for panels in self._step.panels)
+        most_panels = MOST_WORK // (node_count * shares.size)
+        # The weights are exponentials of the tilt times losses, whose rounding no panel removes.
+        exponent = abs(self._step.tilt) * float(np.abs(self._step.kinks).max())
+        tolerance = 10.0 * ROUNDED + 2.0 * UNIT * exponent
         count = 0
         size = 0.0
         while count + lower.size <= most_panels:
@@ -101,8 +106,7 @@ class MeanSeries:
             series = values @ to_series
             middle = 0.5 * (lower + upper)
             is_shortest = upper - lower <= SETTLED * np.abs(middle)
-            # Smaller than the rounding of some values they never become.
-            is_good = (_last_coefficients(series) <= 10.0 * ROUNDED * size) | is_shortest
+            is_good = (_last_coefficients(series) <= tolerance * size) | is_shortest
             lowers.append(lower[is_good])
             uppers.append(upper[is_good])
             all_series.append(series[is_good])

@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 
 from symdp.capacity import BLOCK
 from symdp.errors import AccuracyError
-from symdp.numeric.answer import NEGLIGIBLE, ROUNDED
 from symdp.numeric.elementary import distinct, log_sum
 from symdp.numeric.integers import integer_rule
 from symdp.numeric.loss import LossLaw
-from symdp.numeric.nodes import MASS_ROUNDED, escapes, flat_nodes
+from symdp.numeric.nodes import escapes, flat_nodes
 from symdp.numeric.outline import covering_tilts, tilted_each
 from symdp.numeric.panels import (
     MAX_NODES,
@@ -37,6 +36,7 @@ from symdp.numeric.panels import (
     monotone_grid,
 )
 from symdp.numeric.step import CANCELLED, Array, Index, SmoothPiece
+from symdp.tolerances import MASS_ROUNDED, NEGLIGIBLE, ROUNDED, UNIT
 
 
 @cache
@@ -412,7 +412,9 @@ def _resolved(panels: Panels, between: Callable[[SmoothPiece, Array, Array], Pan
         whole = panels.densities(least, largest)
         parts = left.densities(least, largest) + right.densities(least, largest)
         # Relative to what a panel has, and beside a thousandth of all mass.
-        is_resolved = np.abs(whole - parts) <= 2.0 * ROUNDED * (1e-3 + whole)
+        exponent = np.abs(panels.tilt) * np.maximum(np.abs(least), np.abs(largest))
+        rounding = 2.0 * ROUNDED + 2.0 * UNIT * exponent
+        is_resolved = np.abs(whole - parts) <= rounding * (1e-3 + whole)
         is_even = np.abs(panels.tilt) * (largest - least) <= most_growth
         is_shortest = (middle <= panels.lower) | (middle >= panels.upper)
         is_good = (is_resolved.all(axis=0) & is_even) | is_shortest
