@@ -267,6 +267,10 @@ def _hopeless(integrand: Integrand, tilt: sp.Symbol) -> str:
             return "a sum of exponentials is raised to a power that holds the tilt"
     if len(tilted) > 1:
         return "several factors are raised to powers that hold the tilt"
+    symbolic = [power for power in integrand.form.moving_logs.values() if power.free_symbols]
+    if len(symbolic) > 1 and integrand.form.smooth:
+        # SymPy looks for such an integral as long as it may, and found none of any mechanism.
+        return "several powers with parameters stand beside an exponential"
     powers = integrand.smooth_powers()
     if powers is None:
         plain = {integrand.x**k for k in range(1, 9)}
