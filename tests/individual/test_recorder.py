@@ -10,7 +10,7 @@ import pytest
 
 from symdp.cli import main
 from symdp.errors import InputError
-from symdp.individual import Recorder, from_counts, open_accountant
+from symdp.individual import Recorder, from_counts, open_accountant, recorder
 from symdp.individual.norms import NormGrid
 
 RUN = {"multiplier": 1.0, "clip": 2.0, "rate": 0.01}
@@ -53,6 +53,21 @@ def test_steps_and_arrays_count_the_same(tmp_path):
         found.append(run.accountant().counts)
     np.testing.assert_array_equal(found[0], found[1])
     np.testing.assert_array_equal(one.accountant().counts, found[0])
+
+
+def test_few_rows_at_a_time_count_the_same(tmp_path, monkeypatch):
+    """Counts are added in blocks of rows; here a block is two of five records."""
+    values = norms()
+    found = []
+    for name, block in (("whole", recorder._BLOCK), ("parts", 2 * 256)):
+        monkeypatch.setattr(recorder, "_BLOCK", block)
+        run = Recorder(tmp_path / name, 5, **RUN, grid="norm:255")
+        for row in values[:30]:
+            run.step(row)
+        run.add(values[30:], "steps-records")
+        found.append(run.accountant().counts)
+    np.testing.assert_array_equal(found[0], found[1])
+    assert found[0].sum() == values.size
 
 
 @pytest.mark.slow
