@@ -10,7 +10,7 @@ from certified_values import assert_certified, epsilon_at
 from flint import acb, arb, ctx
 
 from symdp import compose, mechanisms
-from symdp.balls.density import check_densities
+from symdp.balls.density import _negative_place, check_densities
 from symdp.errors import InputError
 from symdp.model.mechanism import Mechanism
 from symdp.prove.tilted_loss import cgf_ball
@@ -209,3 +209,22 @@ def test_families_of_rounded_constants_are_made_up_for():
     found = compose([(rounded(sigma=s), 3) for s in sizes]).delta(4.0)
     exact = compose([(mechanisms.gaussian(sigma=s), 3) for s in sizes]).delta(4.0)
     assert found.log_delta == pytest.approx(exact.log_delta, abs=1e-12)
+
+
+K = sp.Symbol("k", integer=True)
+
+
+@pytest.mark.parametrize(
+    ("masses", "low", "high", "negative"),
+    [
+        (K**2 - 3, -math.inf, math.inf, {-1.0, 0.0, 1.0}),
+        ((K - 40) ** 2 - 1, 0.0, math.inf, {40.0}),
+        (sp.cos(sp.pi * K) + R(1, 2), 0.0, 9.0, {1.0, 3.0, 5.0, 7.0, 9.0}),
+        (7 - K, 0.0, 8.0, {8.0}),  # at the last of them
+        (K - R(1, 2), 0.0, 8.0, {0.0}),
+        (K**2 - R(1, 9), 1.0, 40.0, {None}),  # below 0 only between whole numbers, and at 0
+        (sp.exp(-(K**2)) * (2 + sp.cos(K)), -math.inf, math.inf, {None}),
+    ],
+)
+def test_a_negative_mass_is_found_at_a_whole_number(masses, low, high, negative):
+    assert _negative_place(masses, K, low, high) in negative

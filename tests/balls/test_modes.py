@@ -7,7 +7,7 @@ import pytest
 import sympy as sp
 
 from symdp import mechanisms
-from symdp.balls.modes import _is_decided, _with_visible_limits, one_mode
+from symdp.balls.modes import _is_decided, _sign_of_jump, _with_visible_limits, one_mode
 from symdp.interrupt import attempt
 from symdp.model.pair import Support
 
@@ -106,3 +106,13 @@ def test_noise_without_values_has_one_mode_where_algebra_shows_it(name):
     mechanism = getattr(mechanisms, name)
     assert not mechanism.is_concrete
     assert one_mode(mechanism)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "sign"),
+    [(2, 3, 1), (3, 2, -1), (2, 2, 0), (0, 1, 1), (1, 0, -1), (0, 0, 0), (1, sp.oo, 1),
+     (sp.oo, 1, -1), (sp.oo, sp.oo, 0), (sp.zoo, 0, -1), (sp.sqrt(2) * sp.sqrt(3), sp.sqrt(6), 0)],
+)  # fmt: skip
+def test_a_jump_has_the_sign_of_its_heights(low, high, sign):
+    """Also where f has a pole on one side, or is 0 there."""
+    assert _sign_of_jump(sp.sympify(low), sp.sympify(high)) == sign
