@@ -83,12 +83,11 @@ def in_order(mutation: Mutation, reached: Reached, room: str) -> list[str]:
 
 
 def within(tests: Sequence[str], reached: Reached, seconds: float) -> Iterator[str]:
-    """Yield tests as long as there are seconds left for them."""
+    """Yield those tests for which there are seconds left."""
     for name in tests:
-        seconds -= reached.seconds[name]
-        if seconds < 0:
-            return
-        yield name
+        if reached.seconds[name] <= seconds:
+            seconds -= reached.seconds[name]
+            yield name
 
 
 def is_noticed(mutation: Mutation, tree: Path, tests: Sequence[str], seconds: float) -> str:
@@ -121,7 +120,7 @@ def tried(mutation: Mutation, reached: Reached, room: str, seconds: float) -> di
     start = time.monotonic()
     tests = in_order(mutation, reached, room)
     few = list(within(tests, reached, seconds / 10))
-    most = list(within(tests, reached, seconds))[len(few) :]
+    most = [name for name in within(tests, reached, seconds) if name not in few]
     by = ""
     for part in (few, most):
         if part and not by:

@@ -12,7 +12,7 @@ import sympy as sp
 from shell import Shell
 
 import symdp
-from symdp.derive import CasesDerivation, derive
+from symdp.derive import CasesDerivation, cases, derive
 from symdp.model.mechanism import Mechanism
 from symdp.page.document import Section, sentence
 
@@ -219,3 +219,12 @@ def test_the_command_prints_every_case(shell: Shell, tmp_path: Path) -> None:
     second = shell(f"derive {file} --order 1 --case 2 --only loss")
     assert (second.code, second.err) == (0, "")
     assert shell(f"derive {file} --case 3").err.strip().endswith("this mechanism has 2 cases")
+
+
+def test_an_order_that_cannot_be_is_no_case(monkeypatch):
+    """Of a comparison whose one side contradicts what is assumed nothing is derived."""
+    mechanism = given("exponential rates")
+    a, c = (mechanism.parameters[name] for name in "ac")
+    monkeypatch.setattr(cases, "orders", lambda *_: [((a, c), mechanism, None)])
+    (only,) = cases._derived_cases(mechanism, "remove", (), 1)
+    assert (only.ends, only.is_open) == (None, True)

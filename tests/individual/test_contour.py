@@ -215,3 +215,14 @@ def test_bad_counts_are_one_line(keywords, said):
 def test_bad_delta_is_one_line(delta):
     with pytest.raises(InputError, match="delta"):
         from_counts([1.0], [[1]]).epsilon(delta)
+
+
+def test_a_summary_tells_the_widest_interval():
+    """Of four Gaussian releases ε of each is known to a rounding, far less than ε itself."""
+    found = from_counts([1.0, 2.0, 4.0, 8.0], np.eye(4, dtype=int), 1.0, "remove").epsilon(1e-9)
+    widths = [float(high - low) for low, high in zip(found.lower, found.upper, strict=True)]
+    summary = found.summary()
+    assert summary["widest_interval"] == max(widths)
+    assert 0.0 <= max(widths) < 1e-9
+    assert summary["mean"] == pytest.approx(sum(found.epsilon) / 4)
+    assert summary["records"] == sum(summary["kinds"].values()) == 4
