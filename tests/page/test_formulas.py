@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from types import SimpleNamespace
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -20,6 +21,7 @@ from symdp.page.html import html_blocks, mathml
 from symdp.page.latex import latex, latex_blocks, latex_words
 from symdp.page.markdown import markdown_blocks
 from symdp.page.node import text
+from symdp.page.sections.local import _cases
 from symdp.page.text import formula_lines, to_text
 
 a, s, t = sp.symbols("alpha sigma t", positive=True)
@@ -183,3 +185,12 @@ def test_a_left_side_that_fills_the_page_stands_above_its_right_side():
     assert len(rows) == 3
     assert rows[2].strip().startswith(r"\delta &=")
     assert html_blocks([Formulas([Line(left, layout(a / t))])]).count("<mtr>") == 2
+
+
+def test_values_between_outputs_are_cases_and_equal_neighbours_are_one():
+    """L of a local randomizer: a below 1 and from 1 to 2, none from 2 to 3, b beyond."""
+    y = sp.Symbol("y", real=True)
+    parts = [SimpleNamespace(upper=sp.sympify(end)) for end in (1, 2, 3, sp.oo)]
+    local = SimpleNamespace(mechanism=SimpleNamespace(variable=y), parts=parts)
+    line = _cases(local, "L", [sp.S.One, sp.S.One, None, y])
+    assert line.expression == sp.Piecewise((1, y < 2), (y, True))
