@@ -44,7 +44,7 @@ def test_a_reflection_that_moves_the_support_exchanges_nothing():
     assert dominating_direction(pair.pair()).value == "unknown"
     steps = compose(pair)
     cells = [-2.0 + 0.01 * (k + 0.5) for k in range(300)]
-    p, q = ([float(law.subs(x, at)) for at in cells] for law in (P, Q))
+    p, q = (list(map(sp.lambdify(x, law, "math"), cells)) for law in (P, Q))
     for direction, top, bottom in (("remove", p, q), ("add", q, p)):
         truth = sum(max(a - 1.2 * b, 0.0) for a, b in zip(top, bottom, strict=True)) / 100
         answer = steps.delta(math.log(1.2), direction=direction).delta
