@@ -144,10 +144,10 @@ def _given_large_losses(law: SumLaw, epsilon: float) -> Answer | None:
 
 
 def _line_answer(law: SumLaw, epsilon: float) -> Answer | None:
-    return contour_answer(law, epsilon, _sharpened)
+    return contour_answer(law, epsilon, _sharpened, given_large_losses=_given_large_losses)
 
 
-_rounded_line_answer = partial(contour_answer, most=1.0)
+_rounded_line_answer = partial(contour_answer, most=1.0, given_large_losses=_given_large_losses)
 
 
 def _tiny_answer(law: SumLaw, epsilon: float) -> Answer | None:
@@ -345,7 +345,7 @@ class Contour(FloatAccountant):
 
     def inside_range(self, law: SumLaw, epsilon: float) -> Answer:
         """Return log δ(ε), and log(1 − δ(ε)) where δ is not small."""
-        parted = _parted(law) if len(law.parts) > 1 else None
+        parted = _parted(law)
         if parted is not None:
             moving, still = parted
             return _with_still_steps(self.log_delta(moving, epsilon - still.loss_bounds[0]), still)
@@ -364,7 +364,7 @@ class Contour(FloatAccountant):
 
     def near(self, law: SumLaw, epsilon: float) -> Answer | None:
         """Return log δ(ε) without the balls that would narrow what doubles rounded."""
-        parted = _parted(law) if len(law.parts) > 1 else None
+        parted = _parted(law)
         if parted is not None:
             moving, still = parted
             answer = self.near(moving, epsilon - still.loss_bounds[0])
@@ -380,6 +380,9 @@ class Contour(FloatAccountant):
 @kept_with_law
 def _parted(law: SumLaw) -> tuple[SumLaw, SumLaw] | None:
     """Return the steps of several finite losses, and those of one; None where all are alike."""
+    bounds = [part.loss_bounds for part in law.samples]
+    if all(low < high for low, high in bounds):
+        return None
     moving = list[tuple[LossLaw, int]]()
     still = list[tuple[LossLaw, int]]()
     for part, count in law.parts:

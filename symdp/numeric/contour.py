@@ -32,7 +32,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property, lru_cache
 from operator import attrgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -65,7 +65,7 @@ from symdp.numeric.saddle_point import Strip
 from symdp.numeric.step import Array
 from symdp.numeric.sums import finite_sum
 from symdp.numeric.total import SumLaw, kept_with_law
-from symdp.tolerances import ROUNDED
+from symdp.tolerances import NEGLIGIBLE, ROUNDED
 
 if TYPE_CHECKING:
     from symdp.numeric.beyond.kinks import KinkBound
@@ -76,14 +76,24 @@ def contour_answer(
     epsilon: float,
     sharpened: Callable[[SumLaw, float, Answer], Answer] | None = None,
     most: float = TOLERABLE,
+    given_large_losses: Callable[[SumLaw, float], Answer | None] | None = None,
 ) -> Answer | None:
     """Return δ(ε), or None where no tilt makes ε typical or the integrand does not die out.
 
     `sharpened` may narrow it where rounding counts; beyond the relative half width `most` it is
-    None.
+    None. Where rare large losses carry δ, the sum over their number is asked before lines whose end
+    is far out.
     """
     if not law.is_spread or law.few_fall_short(epsilon):
         return None
+    if given_large_losses is not None and large_losses_count(law, epsilon):
+        counted = min(most, COUNTED) if sharpened is not None else most
+        shared = on_shared_lines(law, epsilon, _traced_plain_line)
+        if shared is not None and _is_narrow(shared, counted):
+            return shared
+        by_large_losses = given_large_losses(law, epsilon)
+        if by_large_losses is not None and _is_narrow(by_large_losses, TOLERABLE):
+            return replace(by_large_losses, route="mesh")
     for trace in (_traced_line, _traced_cut_line):
         shared = on_shared_lines(law, epsilon, trace)
         if shared is not None and sharpened is not None:
@@ -108,11 +118,22 @@ def _is_narrow(answer: Answer, most: float) -> bool:
     return margin(answer) <= most + SETTLED * abs(answer.log_delta)
 
 
+def large_losses_count(law: SumLaw, epsilon: float) -> bool:
+    """Return whether K has begun to rise like the largest losses at the saddle point of ε.
+
+    Of a few steps only the large ones have no line of their own.
+    """
+    if law.count < 30 or law.has_atoms or not law.domain[1] > 0:
+        return False
+    return _lines_of_strip(law, Strip.RIGHT).rises_at(epsilon)
+
+
 def on_shared_lines(law: SumLaw, epsilon: float, trace: Trace) -> Answer | None:
     """Return the answer from lines that serve other ε as well, None where there are none."""
 
     def value(strip: Strip) -> StripValue | None:
-        line = _lines_of_strip(law, strip).line(epsilon, trace)
+        lines = _lines_of_strip(law, strip)
+        line = lines.line_before_rise(epsilon) or lines.line(epsilon, trace)
         return None if line is None else line.value(epsilon)
 
     return answer_from_strips(law, value)
@@ -163,11 +184,33 @@ def _traced_cut_line(law: SumLaw, epsilon: float, tilt: float, beside: float) ->
     return line
 
 
+def _traced_plain_line(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Traced:
+    """Return a line that ends where bounds show it."""
+    line = _slow_nodes(law, epsilon, tilt, beside).plain
+    return Refused.NO_LINE if line is None else line
+
+
 def _traced_line(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Traced:
     """Return a line that serves every ε' with |ε' − ε| ≤ `beside`, or that none is shown to end."""
     return _slow_nodes(law, epsilon, tilt, beside).line(epsilon, LONG_LINE)
 
 
+def _attempted(trace: Callable[[], Found]) -> Found | None:
+    """Return what is traced, None where no line will do."""
+    try:
+        return trace()
+    except AccuracyError:
+        return None
+
+
+def _rough_growth(law: SumLaw, tilts: Array) -> tuple[Array, Array]:
+    """Return about K − tμ and K″ at some tilts."""
+    cumulants = [count * np.stack(step.rough_cumulants(tilts)) for step, count in law.terms]
+    excess, _, variance = np.sum(cumulants, axis=0)
+    return np.asarray(excess), np.asarray(variance)
+
+
+_MANIFOLD = 16.0  # times K″ at smaller tilts, where rare large losses make up K″
 HALF_CELL = 0.9  # half a stretch, in standard deviations of the integrand: that costs e^0.4
 _FINEST = 2.0**-20  # length of a stretch, for lines that cross elsewhere than at the saddle point
 _FARTHEST = 60  # the whole u beyond which nothing is looked at
@@ -182,6 +225,8 @@ class Refused(Enum):
 
 Traced = Line | Refused
 Trace = Callable[[SumLaw, float, float, float], Traced]
+# what is traced
+Found = TypeVar("Found")
 
 
 def epsilon_near(law: SumLaw, log_delta: float) -> float | None:
@@ -228,9 +273,9 @@ def _epsilon_of_one_loss(law: SumLaw, log_delta: float) -> float:
     """Return about the ε that one loss exceeds with δ, the others being at their mean."""
     losses = []
     masses = []
-    for part, count in law.parts:
-        losses.append(part.base.centred)
-        masses.append(count * part.base.weight)
+    for step, count in law.terms:
+        losses.append(step.base.centred)
+        masses.append(count * step.base.weight)
     loss = np.concatenate(losses)
     mass = np.concatenate(masses)
     delta = math.exp(log_delta)
@@ -255,6 +300,7 @@ class _StripLines:
         self._strip = strip
         self._end = strip.width(law)
         self._lines: dict[tuple[float, Trace], Traced] = {}
+        self._before_rise: dict[float, tuple[Line | None, float]] = {}
         self._nodes = 0
         self._points: list[_StripPoint] = []
         self._is_closed = not self._end > 0  # whether nothing can be evaluated beyond the last
@@ -293,6 +339,54 @@ class _StripLines:
         middle, _ = self._middle_of(low, high)
         return middle.tilt, low.epsilon, high.epsilon
 
+    def rises_at(self, epsilon: float) -> bool:
+        """Return whether rare large losses make up K″ at the end of ε's stretch."""
+        stretch = self._stretch_with(epsilon, _epsilon_of)
+        return stretch is not None and self._has_risen(stretch[1])
+
+    def line_before_rise(self, epsilon: float) -> Line | None:
+        """Return the line before rare large losses count, None where it does not serve ε.
+
+        Where they carry δ, the saddle point is where K begins to rise like the largest of them.
+        Nearer to 0 steps between frequencies are longer, and one line serves all ε at which its sum
+        cancels to no less than rounding allows.
+        """
+        stretch = self._stretch_with(epsilon, _epsilon_of)
+        has_density = self._law.is_spread and not self._law.has_atoms
+        if stretch is None or not (has_density and self._has_risen(stretch[1])):
+            return None
+        u = 0.25 * math.floor(4.0 * stretch[1].u - 2.0)  # 0.6 to 0.7 of the tilt
+        if u not in self._before_rise:
+            traced = _attempted(lambda: self._traced_before_rise(u))
+            self._before_rise[u] = (None, 0.0) if traced is None else traced
+        line, most = self._before_rise[u]
+        return line if epsilon <= most else None
+
+    def _traced_before_rise(self, u: float) -> tuple[Line | None, float]:
+        """Return a line, and the largest ε at which rounding hardly counts in its sum."""
+        nothing = None, -math.inf
+        [point] = self._evaluated([u])
+        tilt = point.tilt
+        first = SlowNodes(self._law, point.epsilon, tilt, 0.0, 0.5 * NEGLIGIBLE).first
+        low = point.epsilon
+        high = low + NEGLIGIBLE / tilt
+        for _ in range(20):
+            middle = 0.5 * (low + high)
+            if 2.0 * SAFETY * first.error_of_nodes(middle) <= COUNTED:
+                low = middle
+            else:
+                high = middle
+        if low == point.epsilon:
+            return nothing
+        # The leading order at t is linear in ε, and at ε(t) about δ.
+        log_leading = point.log_leading - tilt * (low - point.epsilon)
+        lost = max(log_leading - first.value(low).log_value, 0.0)
+        lost += 2.0 * tilt * (low - point.epsilon)  # at smaller ε
+        line = SlowNodes(self._law, low, tilt, 0.0, lost).plain
+        if line is None or not SAFETY * line.error_of_nodes(low) <= COUNTED:
+            return nothing
+        return line, low
+
     def nodes(self, epsilon: float) -> SlowNodes | None:
         """Return the nodes of the line of ε's stretch, None where there is none."""
         stretch = self._stretch_with(epsilon, _epsilon_of)
@@ -308,9 +402,7 @@ class _StripLines:
             return None
         # The cubic that agrees with ε and dε/d(log δ) = −1/t at both ends.
         low, high = stretch
-        before, at_tilt = self._cumulants(np.asarray([0.5, 1.0]) * high.tilt)[2]
-        if self._strip is Strip.RIGHT and at_tilt > 16.0 * before:
-            # Rare large losses carry δ there, and the leading order overrates it.
+        if self._has_risen(high):  # there the leading order overrates δ
             return _epsilon_of_one_loss(self._law, log_delta)
         gap = high.epsilon - low.epsilon
         fall = low.log_leading - high.log_leading
@@ -337,6 +429,13 @@ class _StripLines:
             if length < _FINEST:
                 return None
             self._halve(low, high)
+
+    def _has_risen(self, point: _StripPoint) -> bool:
+        """Return whether rare large losses make up K″ at a point."""
+        if self._strip is not Strip.RIGHT:
+            return False
+        _, variance = _rough_growth(self._law, np.asarray([0.5, 1.0]) * point.tilt)
+        return bool(_MANIFOLD * variance[0] < variance[1])
 
     def _halve(self, low: _StripPoint, high: _StripPoint) -> None:
         """Add the point in the middle of a stretch."""
@@ -370,10 +469,8 @@ class _StripLines:
         if kept is not None:
             return kept
         middle, half = self._middle_of(low, high)
-        try:
-            traced = trace(self._law, middle.epsilon, middle.tilt, half)
-        except AccuracyError:
-            traced = Refused.NO_LINE
+        attempted = _attempted(lambda: trace(self._law, middle.epsilon, middle.tilt, half))
+        traced = attempted or Refused.NO_LINE
         size = traced.places.size if isinstance(traced, Line) else 0
         if self._nodes + size > 2 * MOST_NODES:
             self._lines.clear()
@@ -387,13 +484,6 @@ class _StripLines:
         [middle] = self._evaluated([0.5 * (low.u + high.u)])
         half = max(high.epsilon - middle.epsilon, middle.epsilon - low.epsilon)
         return middle, (1.0 + TOLERABLE) * half
-
-    def _cumulants(self, tilts: Array) -> Array:
-        """Return about K − tμ, K′ − μ and K″ at some tilts."""
-        cumulants = [
-            count * np.stack(step.rough_cumulants(tilts)) for step, count in self._law.terms
-        ]
-        return np.asarray(np.sum(cumulants, axis=0))
 
     def _reachable(self, places: Sequence[float]) -> list[_StripPoint]:
         """Return what is known at some u, nothing where they are too far out for a quadrature."""
@@ -420,7 +510,8 @@ class _StripLines:
             above = 1.0 + tilt
             slope = slope / shrunk**2
         law = self._law
-        excess, mean, variance = self._cumulants(tilt)
+        cumulants = [count * np.stack(step.rough_cumulants(tilt)) for step, count in law.terms]
+        excess, mean, variance = np.sum(cumulants, axis=0)
         distance = mean - 1.0 / tilt - 1.0 / above
         epsilon = law.mean + distance
         pole_at_0 = tilt**-2.0
@@ -580,8 +671,11 @@ class SlowNodes:
     They are evaluated once, in blocks that do not depend on what was asked before.
     """
 
-    def __init__(self, law: SumLaw, epsilon: float, tilt: float, beside: float) -> None:
-        tilt, lost = off_the_end(law, epsilon, tilt, beside)
+    def __init__(
+        self, law: SumLaw, epsilon: float, tilt: float, beside: float, lost: float = 0.0
+    ) -> None:
+        if not lost:
+            tilt, lost = off_the_end(law, epsilon, tilt, beside)
         self._law = law
         self._epsilon = epsilon
         self._tilted = law.tilted(tilt)
@@ -589,6 +683,11 @@ class SlowNodes:
         self._first, _ = first_line(
             law, self._tilted, epsilon, tilt, continuous_kernel, math.inf, beside, lost=lost
         )
+
+    @property
+    def first(self) -> Line:
+        """The nodes that a Gaussian would need."""
+        return self._first
 
     @cached_property
     def plain(self) -> Line | None:

@@ -175,6 +175,18 @@ class Line:
         beyond = 2.0 * self.places.size * self.last
         return self._sized(distance, total, slope, beyond)
 
+    def error_of_nodes(self, epsilon: float) -> float:
+        """Return the relative error by rounding and by the nodes of the losses, inf of no sum."""
+        turned = self.turned(epsilon)
+        rate = self.tilt + 1j * self.places
+        total = plain_sum(turned.real)
+        size = abs(total)
+        if not 0.0 < size < math.inf:
+            return math.inf
+        slope = -plain_sum((rate * turned).real)
+        rounding = self._rounding(self.distance(epsilon), size, slope / total)
+        return ROUNDING * rounding + self.quadrature + float(self.unsure.sum()) / size
+
     def _sized(
         self,
         distance: float,
@@ -259,14 +271,17 @@ def _alias_free_step(
     below, above = _tilts_around(law, tilt, widest)
     side = np.concatenate([below, above])
 
-    def steps_at(tilts: Array) -> Array:
-        bound = law.log_transform(tilts, epsilon)
+    def steps_at(tilts: Array, may_lack: bool = True) -> Array:
+        if may_lack:
+            bound = law.known_log_transform(tilts, epsilon)
+        else:
+            bound = law.log_transform(tilts, epsilon)
         apart = np.abs(tilts - tilt)
         if tilt > 0:
             bound = bound + log_payoff(tilts)
         efolds = accuracy + bound - log_answer + beside * apart
         room = np.maximum(efolds, 1.0)
-        return np.asarray(2.0 * math.pi * apart / room)
+        return np.nan_to_num(2.0 * math.pi * apart / room)
 
     for share in (1.0, 0.5, 0.25, 0.125):  # those tilts, or some closer to the line's
         nearer = tilt + share * (side - tilt)
@@ -283,6 +298,10 @@ def _alias_free_step(
         # K rises steeply somewhere before those tilts.
         closer = tilt + (nearer[below.size] - tilt) * 0.7 ** np.arange(1.0, 13.0)
         of_above = max(of_above, float(steps_at(closer).max()))
+    if min(of_below, of_above) == 0.0:
+        steps = steps_at(nearer, may_lack=False)
+        of_below = float(steps[: below.size].max())
+        of_above = float(steps[below.size :].max())
     return min(of_below, of_above)
 
 

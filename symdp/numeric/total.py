@@ -62,6 +62,11 @@ class SumLaw:
         """The laws and counts that sums over the steps are taken with."""
         return self.parts
 
+    @property
+    def samples(self) -> Sequence[LossLaw]:
+        """Laws of the steps, or of some with all others between them."""
+        return [law for law, _ in self.parts]
+
     def singly(self) -> SumLaw:
         """Return the same total with every distinct step by itself."""
         return self
@@ -320,6 +325,10 @@ class SumLaw:
         drift = np.asarray(tilts) * self.drift(epsilon)
         transforms = [law.transform(tilts) for law, _ in self.terms]
         return np.asarray(drift + self.smooth_sum(transforms))
+
+    def known_log_transform(self, tilts: Array, epsilon: float) -> Array:
+        """Return K(s) − s·ε, nan where it takes every step by itself to know it."""
+        return self.log_transform(tilts, epsilon)
 
     def cgf(self, tilt: float) -> float:
         """Return K(t) = Σ nᵢ Kᵢ(t), which is log(1 − δ∞) at 0 whether there is a mean or not."""

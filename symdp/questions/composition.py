@@ -647,7 +647,7 @@ def compose(
 def _is_exceeded(law: SumLaw, epsilon: float, links: Mapping[str, Link]) -> bool:
     """Return whether δ(ε) of a side is certainly below that of another one, which is known."""
     lowers = [link.lower for link in links.values() if link.lower is not None]
-    if not lowers:
+    if not lowers or law.is_closed:  # whose δ costs less than a bound of it
         return False
     least = max(lowers)
     return log_usual_bound(law, epsilon, least) < least

@@ -83,7 +83,10 @@ def invert_larger(
     largest: float | None = None
     for side, law in laws.items():
         if largest is not None:
-            if accountant.is_exact and log_usual_bound(law, largest, log_delta) <= log_delta:
+            is_bounded = (
+                accountant.is_exact and not law.is_closed
+            )  # whose δ costs less than a bound
+            if is_bounded and log_usual_bound(law, largest, log_delta) <= log_delta:
                 continue
             answer = accountant.log_delta(law, largest)
             if _is_met(answer, log_delta):

@@ -97,13 +97,18 @@ class RuleLaw(SumLaw):
         return _singly(self)
 
     @cached_property
-    def domain(self) -> tuple[float, float]:
-        """The tilts between which every step's moment generating function is finite."""
+    def samples(self) -> Sequence[LossLaw]:
+        """The laws at the nodes, the first and the last of each family, and the other steps."""
         laws = [law for law, _ in self.terms]
         for family in self._families:
             laws += family.ends(self.direction == "add")
-        lowest = max(law.domain[0] for law in laws)
-        highest = min(law.domain[1] for law in laws)
+        return laws
+
+    @cached_property
+    def domain(self) -> tuple[float, float]:
+        """The tilts between which every step's moment generating function is finite."""
+        lowest = max(law.domain[0] for law in self.samples)
+        highest = min(law.domain[1] for law in self.samples)
         return lowest, highest
 
     def smooth_sum(self, values: Sequence[NDArray[Any]]) -> NDArray[Any]:
@@ -117,6 +122,13 @@ class RuleLaw(SumLaw):
         return self.combine(values)
 
     log_transform = _singly_where_unknown(SumLaw.log_transform)
+
+    def known_log_transform(self, tilts: Array, epsilon: float) -> Array:
+        """Return K(s) − s·ε, nan where it takes every step by itself to know it."""
+        singles = np.split(np.asarray(tilts), np.size(tilts))
+        values = [SumLaw.log_transform(self, tilt, epsilon) for tilt in singles]
+        return np.concatenate(values)
+
     cgf = _singly_where_unknown(SumLaw.cgf)
     cumulants = _singly_where_unknown(SumLaw.cumulants)
 
