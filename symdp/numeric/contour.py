@@ -300,6 +300,7 @@ class _StripLines:
         self._strip = strip
         self._end = strip.width(law)
         self._lines: dict[tuple[float, Trace], Traced] = {}
+        self._risen: dict[float, bool] = {}
         self._before_rise: dict[float, tuple[Line | None, float]] = {}
         self._nodes = 0
         self._points: list[_StripPoint] = []
@@ -434,8 +435,10 @@ class _StripLines:
         """Return whether rare large losses make up K″ at a point."""
         if self._strip is not Strip.RIGHT:
             return False
-        _, variance = _rough_growth(self._law, np.asarray([0.5, 1.0]) * point.tilt)
-        return bool(_MANIFOLD * variance[0] < variance[1])
+        if point.u not in self._risen:
+            _, variance = _rough_growth(self._law, np.asarray([0.5, 1.0]) * point.tilt)
+            self._risen[point.u] = bool(_MANIFOLD * variance[0] < variance[1])
+        return self._risen[point.u]
 
     def _halve(self, low: _StripPoint, high: _StripPoint) -> None:
         """Add the point in the middle of a stretch."""
