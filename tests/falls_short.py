@@ -21,6 +21,10 @@ FALLS_SHORT = {
     "test_what_cannot_be_proved_to_so_many_digits_is_proved_to_six": (
         "a hundred digits are refused with the advice to ask for fewer, and six are not given"
     ),
+    "tests/numeric/test_two_steps.py::"
+    "test_two_steps_hold_what_nested_quadratures_give[two laws-2.5-remove]": (
+        "no tilt above 0 has a moment: a bound whose interval is 8e-4 wide, not 2e-11"
+    ),
     "tests/numeric/test_stretch.py::test_two_steps[triangle-10-remove-0.03]": (
         "the interval is 1.7e-9 wide, not 1e-11"
     ),

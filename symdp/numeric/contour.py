@@ -128,6 +128,13 @@ def large_losses_count(law: SumLaw, epsilon: float) -> bool:
     return _lines_of_strip(law, Strip.RIGHT).rises_at(epsilon)
 
 
+def ends_soon(law: SumLaw, epsilon: float) -> bool:
+    """Return whether |φ|ⁿ dies out on the line of ε after few nodes."""
+    few = 2048
+    nodes = _lines_of_strip(law, Strip.RIGHT).nodes(epsilon)
+    return nodes is not None and nodes.plain is not None and nodes.plain.places.size <= few
+
+
 def on_shared_lines(law: SumLaw, epsilon: float, trace: Trace) -> Answer | None:
     """Return the answer from lines that serve other ε as well, None where there are none."""
 

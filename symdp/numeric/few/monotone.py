@@ -248,8 +248,8 @@ class TiltedStep:
             log_density = tilted_each(log_p, log_q, loss, np.full(x.shape, self.tilt))
             loss_at_lower = np.asarray(piece.loss(lower))
             loss_at_upper = np.asarray(piece.loss(upper))
+            log_weight = log_density - self.log_mass + np.log(weight)  # next to 0 some are 0
         is_finite = np.isfinite(loss)
-        log_weight = log_density - self.log_mass + np.log(weight)
         weight = np.where(is_finite, np.exp(log_weight), 0.0)
         loss = np.where(is_finite, loss, 0.0)
         loss_at_lower = np.where(np.isfinite(loss_at_lower), loss_at_lower, loss[:, 0])
