@@ -341,7 +341,7 @@ def test_two_steps_hold_what_nested_quadratures_give(name, epsilon, side):
         assert_holds(symdp.compose(mechanism, 2), side, epsilon, truth)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("side", ["remove", "add"])
 @pytest.mark.parametrize(
     ("name", "rate", "epsilon"), [("Cauchy", "1/2", 0.3), ("two teeth", "1/10", 0.15)]
@@ -355,7 +355,7 @@ def test_two_sampled_steps(name, rate, epsilon, side):
         assert_holds(symdp.compose(mechanism.subsample("poisson", rate), 2), side, epsilon, truth)
 
 
-@pytest.mark.slow
+@pytest.mark.sweep
 @pytest.mark.parametrize("side", ["remove", "add"])
 def test_two_steps_of_different_laws(side):
     first, pair_of, _ = LAWS["log-normal"]
