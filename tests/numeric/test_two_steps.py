@@ -344,7 +344,7 @@ def test_two_steps_hold_what_nested_quadratures_give(name, epsilon, side):
 @pytest.mark.sweep
 @pytest.mark.parametrize("side", ["remove", "add"])
 @pytest.mark.parametrize(
-    ("name", "rate", "epsilon"), [("Cauchy", "1/2", 0.3), ("two teeth", "1/10", 0.15)]
+    ("name", "rate", "epsilon"), [("Cauchy", "1/2", 0.3), ("atoms at both ends", "1/10", 0.05)]
 )
 def test_two_sampled_steps(name, rate, epsilon, side):
     mechanism, pair_of, _ = LAWS[name]
