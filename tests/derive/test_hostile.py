@@ -93,7 +93,7 @@ def test_a_part_that_takes_too_long_is_left_out(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_without_pieces_there_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(derivation, "_LEAST_FOR_PIECES", 0.05)
+    monkeypatch.setattr(derivation, "MORE_TIME", 0.05)
     monkeypatch.setattr(derivation, "monotone_pieces", lambda _: time.sleep(60))
     with pytest.raises(AccuracyError, match="raise the time limit"):
         derive(symdp.mechanisms.gaussian, time_limit=0.0)

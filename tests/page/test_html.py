@@ -447,7 +447,7 @@ def test_an_attack_is_read_off_what_is_known_where_its_best_line_takes_long(monk
     results = Results([steps.epsilon(1e-5)])
     refined = head_blocks(steps, 1e-5, results)[0].rows[1:]
     monkeypatch.setattr("symdp.questions.tradeoff.trade_off", busy)
-    monkeypatch.setattr("symdp.page.report._FOR_ATTACK", 0.1)
+    monkeypatch.setattr("symdp.page.report.MORE_TIME", 0.1)
     coarse = head_blocks(steps, 1e-5, results)[0].rows[1:]
     assert [row[2] for row in coarse] == ["coarse", "coarse"]
     for own, best in zip(coarse, refined, strict=True):

@@ -18,7 +18,7 @@ from symdp.errors import AccuracyError
 from symdp.numeric.answer import ROUNDING, TOLERABLE, Answer, margin
 from symdp.numeric.contour import epsilons_of_line
 from symdp.numeric.few.kernels import MeanSeries, Payoff
-from symdp.numeric.few.monotone import TiltedStep
+from symdp.numeric.few.monotone import TiltedStep, UnsettledError
 from symdp.numeric.line import LineError, StripValue, answer_from_strips
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.saddle_point import Strip
@@ -72,7 +72,7 @@ class _TwoSteps:
             self._outer, inner = steps
         most_kinks = 256  # each costs a panel of the series, or more
         if inner.kinks.size > most_kinks:
-            raise AccuracyError("kinks of the loss are too many")
+            raise UnsettledError("kinks of the loss are too many")
         self._inner = inner
         low = lowest - float(self._outer.kinks[-1])
         high = highest - float(self._outer.kinks[0])
@@ -83,7 +83,7 @@ class _TwoSteps:
         tilt = self._tilt
         mean = self._outer.mean(self._series, epsilon)
         if not mean.value > 0.0:
-            raise AccuracyError("the mean cancelled to nothing")
+            raise UnsettledError("the mean cancelled to nothing")
         logs = (self._inner.log_mass, self._outer.log_mass, -tilt * epsilon)
         log_value = math.fsum([*logs, math.log(mean.value)])
         slope = mean.slope / mean.value - tilt

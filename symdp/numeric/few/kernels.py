@@ -17,10 +17,9 @@ from functools import cache
 
 import numpy as np
 
-from symdp.errors import AccuracyError
 from symdp.numeric.answer import MOST_WORK, SETTLED
 from symdp.numeric.elementary import distinct
-from symdp.numeric.few.monotone import Kernel, TiltedStep
+from symdp.numeric.few.monotone import Kernel, TiltedStep, UnsettledError
 from symdp.numeric.step import Array, Index
 from symdp.tolerances import ROUNDED, UNIT
 
@@ -117,7 +116,7 @@ class MeanSeries:
             bad = ~is_good
             lower = np.concatenate([lower[bad], middle[bad]])
             upper = np.concatenate([middle[bad], upper[bad]])
-        raise AccuracyError("a mean of the loss is no short series")
+        raise UnsettledError("a mean of the loss is no short series")
 
     def error(self, u: Array) -> Array:
         """Return how far the series of each place is off."""

@@ -53,6 +53,10 @@ def _rule_of_parts(has_roots: bool) -> tuple[Array, Array]:
     return shares, weights
 
 
+class UnsettledError(AccuracyError):
+    """Another row answers: these means cost too much, or do not settle."""
+
+
 class Kernel(Protocol):
     """A continuous function, smooth between its kinks but perhaps for roots next to them."""
 
@@ -188,7 +192,7 @@ class TiltedStep:
         log_masses += [float(log_masses_on(piece, edges, [tilt])[0]) for piece, edges in grids]
         self.log_mass = log_sum(log_masses)
         if not math.isfinite(self.log_mass):
-            raise AccuracyError("no finite loss is seen")
+            raise UnsettledError("no finite loss is seen")
         self.atom_loss = atom_loss
         self.atom_weight = np.exp(log_atom + tilt * atom_loss - self.log_mass)
         mass = law.mass_at_infinity + float(np.exp(log_atom).sum())
@@ -229,7 +233,7 @@ class TiltedStep:
             if piece.integer or piece.flat:
                 continue
             if piece.off is not None:
-                raise AccuracyError("the density is known at the nodes of a table only")
+                raise UnsettledError("the density is known at the nodes of a table only")
             grid = monotone_grid(outline, masses)
             if grid is None:
                 continue
@@ -343,7 +347,7 @@ class TiltedStep:
                 return settled, np.concatenate(values), np.concatenate(changes)
             parts = left.take(bad).join(right.take(bad))
             integrals = np.concatenate([left_values[bad], right_values[bad]])
-        raise AccuracyError("a mean of the loss did not settle")
+        raise UnsettledError("a mean of the loss did not settle")
 
     def _integrals(
         self,
@@ -423,7 +427,7 @@ def _resolved(panels: Panels, between: Callable[[SmoothPiece, Array, Array], Pan
         if is_good.all():
             return settled
         panels = left.take(~is_good).join(right.take(~is_good))
-    raise AccuracyError("densities of the loss are not resolved")
+    raise UnsettledError("densities of the loss are not resolved")
 
 
 def _cut_parts(panels: Panels, kernel: Kernel, centres: Array) -> tuple[Parts, NDArray[np.bool_]]:
@@ -436,7 +440,7 @@ def _cut_parts(panels: Panels, kernel: Kernel, centres: Array) -> tuple[Parts, N
     last = np.searchsorted(rising, largest, side="left")
     count = np.maximum(last - first, 0)
     if count.sum() * ORDER > MAX_NODES:
-        raise AccuracyError("kinks of the loss are too many")
+        raise UnsettledError("kinks of the loss are too many")
     panel = np.repeat(np.arange(count.size), count)
     before = np.repeat(np.cumsum(count) - count - first, count)
     index = np.arange(panel.size) - before
