@@ -28,6 +28,22 @@ from symdp.model.schemes import ALLOCATION
 
 _LARGEST_FILE = 1_000_000  # bytes
 _OF_MASSES = ("masses", "tail", "cell")
+_EXAMPLES = {  # what to write where a key is missing
+    "name": 'name = "my_noise" at the top of the file',
+    "variable": 'variable = "x" at the top of the file, the output\'s name in formulas',
+    "support": 'where the output lives at the top of the file, such as support = ["-oo", "oo"]',
+    "density": 'a formula such as density = "exp(-abs(x))/2"',
+    "P": "the density of the output with the record, as P",
+    "Q": "the density of the output without the record, as Q",
+    "scheme": 'scheme = "poisson"',
+    "rate": 'the share of the records that a step draws, such as rate = "1/100"',
+    "input": 'input = "x", the answer\'s input in formulas',
+    "inputs": "what a person may hold: inputs = [0, 1], or inputs = { values = [0, 1, 2] }",
+    "people": "how many answer, such as people = 1000",
+    "epsilon_0": "the local privacy of one answer, such as epsilon_0 = 1",
+    "dimension": "the number of coordinates, such as dimension = 10",
+    "log_partition": 'log_partition = "…", a formula of the coordinates',
+}
 _KEYS = {  # of the tables of a file, by what an error calls them
     "[noise]": ("density", "sensitivity", "substitution_sensitivity", "normalize", "shift", "modes",
                 "norm", "dimension", *_OF_MASSES),
@@ -550,7 +566,8 @@ def take(
     """Return the entry of a key if it is of a kind; InputError otherwise."""
     if key not in table:
         if required:
-            raise InputError(f"the key '{key}' is missing")
+            example = f": write {_EXAMPLES[key]}" if key in _EXAMPLES else ""
+            raise InputError(f"the key '{key}' is missing{example}")
         return default
     value = table[key]
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):

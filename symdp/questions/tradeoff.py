@@ -356,11 +356,7 @@ class _Complement:
         least = np.maximum.accumulate(low)  # it does not fall
         below = epsilon + np.maximum.accumulate((low - epsilon)[::-1])[::-1]  # nor rises faster
         least = np.maximum(least, below)
-        with np.errstate(all="ignore"):  # neighbours far away, and values that are no doubles
-            left, right = np.exp(np.diff(epsilon)[:-1] * -1.0), np.exp(np.diff(epsilon)[1:])
-            share = (right - 1.0) / (right - left)
-            share = np.where(np.isfinite(share), share, 1.0)
-            chord = np.logaddexp(np.log(share) + low[:-2], np.log1p(-share) + low[2:])
+        chord = _log_chords(epsilon, low)
         least[1:-1] = np.fmax(least[1:-1], chord)
         wrong = np.flatnonzero(high < least - ABOVE_ROUNDING * (1.0 + np.abs(least)))
         if wrong.size:
@@ -492,6 +488,23 @@ class _Complement:
                 break
             left, middle, right = middle, right, min(high, right + 2.0 * (right - middle))
         return left, right
+
+
+def _log_chords(epsilon: NDArray[np.float64], low: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return at each inner ε the log of the chord in e^ε between its two neighbours.
+
+    A neighbour far away has a share that 1 less the other one's would lose to rounding.
+    """
+    import numpy as np
+
+    def log_expm1(gaps: NDArray[np.float64]) -> NDArray[np.float64]:
+        return gaps + np.log(-np.expm1(-gaps))
+
+    left, right = np.diff(epsilon)[:-1], np.diff(epsilon)[1:]
+    log_whole = log_expm1(left + right)
+    log_share_left = left + log_expm1(right) - log_whole
+    log_share_right = log_expm1(left) - log_whole
+    return np.logaddexp(log_share_left + low[:-2], log_share_right + low[2:])
 
 
 def _misfit(epsilon: float) -> AccuracyError:

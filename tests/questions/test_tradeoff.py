@@ -193,3 +193,16 @@ def test_losses_without_moments_have_a_trade_off():
     lowest = min(max(heights[:4]), max(heights[4:]))
     assert lowest <= miss * (1 + 1e-9)
     assert 0 < miss < 1e-5
+
+
+def test_lines_far_apart_are_those_of_one_profile():
+    """Neighbours 70 apart on the scale of ε have a chord whose shares add up to 1 but for 1e-11."""
+    sampled = mechanisms.gaussian(sigma="1/20").subsample("poisson", "99/100")
+    with mpmath.workdps(40):
+        threshold = _normal_quantile((mpmath.mpf("0.05") - mpmath.mpf("0.01")) / mpmath.mpf("0.99"))
+        missed = mpmath.ncdf(-(20 + threshold))
+    assert trade_off(compose(sampled), 0.05) == pytest.approx(float(missed), rel=1e-10)
+
+
+def _normal_quantile(share):
+    return mpmath.sqrt(2) * mpmath.erfinv(2 * share - 1)
