@@ -179,7 +179,7 @@ class Composed:
         facts = None if self._asked is None else self._facts(self._asked)
         if self._asked is None or facts is None:
             return None
-        from symdp.questions.composition import KnownComposition
+        from symdp.questions.steps.known import KnownComposition
 
         try:
             count = self._job.steps_asked
@@ -202,7 +202,7 @@ class Composed:
         """Keep the facts of a composition that was made the usual way."""
         if self._built is None or self._asked is None or self._asked.path is None:
             return
-        from symdp.questions.composition import facts_of
+        from symdp.questions.steps.known import facts_of
 
         with limit(_LONGEST, of_work=True):
             facts = facts_of(self._built)

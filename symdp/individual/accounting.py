@@ -19,7 +19,7 @@ from symdp.model.mechanism import a_mechanism
 from symdp.model.relation import ADD_REMOVE, Protection
 from symdp.numeric.many.rows import Progress
 from symdp.numeric.step import Array
-from symdp.questions.accounted import answered, protection_of
+from symdp.questions.steps.accounted import answered, protection_of
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

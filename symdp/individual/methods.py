@@ -464,7 +464,7 @@ class _StepKinds:
     """The laws of some mechanisms' steps on every side that a composition of them has."""
 
     def __init__(self, mechanisms: Sequence[Mechanism | None], used: NDArray[np.bool_]) -> None:
-        from symdp.questions.accounted import accounted
+        from symdp.questions.steps.accounted import accounted
 
         self.is_served = np.ones(len(mechanisms), dtype=bool)
         self.is_attained = np.ones(len(mechanisms), dtype=bool)  # else the pair is a bound
@@ -498,7 +498,7 @@ class _StepKinds:
 
     def _law_of_kind(self, kind: int, side: str) -> LossLaw | None:
         from symdp.numeric.compile import loss_law
-        from symdp.questions.accounted import answered, direction_of
+        from symdp.questions.steps.accounted import answered, direction_of
 
         if not (self.is_served[kind] and kind in self._steps):
             return None

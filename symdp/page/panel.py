@@ -195,7 +195,7 @@ _COUNTS = {  # how often a step is taken, in the words of training or not
 
 def _data(panel: Panel, most: int) -> dict[str, Any]:
     from symdp.derive import derive
-    from symdp.questions.accounted import answering
+    from symdp.questions.steps.accounted import answering
 
     mechanism = panel.mechanism
     derivation = derive(mechanism)
@@ -241,8 +241,8 @@ _PLACES = 24  # of a curve, and half as many beyond it
 
 def _opening(panel: Panel, data: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return what the script would find for the values that a page opens with."""
-    from symdp.questions.accounted import answering
     from symdp.questions.composition import compose
+    from symdp.questions.steps.accounted import answering
     from symdp.questions.tradeoff import trade_off
 
     asks = tuple(_ASKS)

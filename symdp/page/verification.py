@@ -14,7 +14,7 @@ import mpmath
 from symdp.decimal_text import exponential
 from symdp.errors import AccuracyError, InputError, SymdpError
 from symdp.interrupt import Deadline, limit, time_limit, worked
-from symdp.questions.accounted import direction_of
+from symdp.questions.steps.accounted import direction_of
 from symdp.tolerances import SAME, SHORT_TIME
 
 if TYPE_CHECKING:

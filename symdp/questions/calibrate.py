@@ -35,10 +35,10 @@ from symdp.model import assumption
 from symdp.model.mechanism import a_mechanism
 from symdp.model.relation import is_local
 from symdp.model.sampling import exact
-from symdp.questions.accounted import direction_of
 from symdp.questions.composition import Composition, Direction
 from symdp.questions.design.scaled import ScaledSteps, SharedBudget
 from symdp.questions.invert import bracketed_root, cheap_log_bound, exceeded, rounded_upper
+from symdp.questions.steps.accounted import direction_of
 from symdp.questions.tradeoff import membership_advantage, trade_off
 from symdp.turns import in_turn
 

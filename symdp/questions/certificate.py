@@ -25,13 +25,13 @@ from symdp.model.allocation import (
 from symdp.model.family import Family
 from symdp.numeric.compile import known_law
 from symdp.prove.inverse import larger_delta, larger_epsilon
-from symdp.questions.accounted import direction_of
 from symdp.questions.guarantee import Guarantee
+from symdp.questions.steps.accounted import direction_of
 
 if TYPE_CHECKING:
     from symdp.arguments import Direction
     from symdp.model.mechanism import Mechanism
-    from symdp.questions.accounted import Accounted, Composed
+    from symdp.questions.steps.accounted import Accounted, Composed
 
 CITATIONS = ("SPA (28)", "SPA (43)")
 _MORE_DIGITS = 3  # of the printed ends than are asked for

@@ -29,12 +29,12 @@ from symdp.emit.exact import fraction_ball, middle_of
 from symdp.errors import AccuracyError, InputError, at
 from symdp.exact_number import exact_number
 from symdp.interrupt import limit, time_left
-from symdp.questions.accounted import direction_of
+from symdp.questions.steps.accounted import direction_of
 
 if TYPE_CHECKING:
     from symdp.arguments import Direction
-    from symdp.questions.accounted import Composed
     from symdp.questions.guarantee import Guarantee
+    from symdp.questions.steps.accounted import Composed
 
 T = TypeVar("T")
 CERTIFIED = "certified"  # the method of what is proved

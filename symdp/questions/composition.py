@@ -1,7 +1,6 @@
 """A composition of mechanisms, and the questions that people ask of it.
 
-Very many steps of one formula are one term of the law of the total loss; a step whose law an
-earlier process derived needs no derivation here.
+Very many steps of one formula are one term of the law of the total loss.
 """
 
 from __future__ import annotations
@@ -11,20 +10,18 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, cast, overload
 
 from symdp.above import above
 from symdp.arguments import (
     DIRECTIONS,
-    EXACTLY,
     Direction,
     checked_count,
     flat,
     is_array,
     real,
     share,
-    sides,
 )
 from symdp.capacity import within_capacity
 from symdp.errors import AccuracyError, InputError
@@ -32,15 +29,14 @@ from symdp.interrupt import generation
 from symdp.model.relation import is_local, is_shuffled
 from symdp.numeric.answer import ROUNDING, Answer
 from symdp.numeric.saddle_point import log_usual_bound
-from symdp.questions.accounted import (
+from symdp.questions.guarantee import Curve, Guarantee, Link, largest, table_html
+from symdp.questions.steps.accounted import (
     Composed,
     accounted,
     direction_of,
-    has_one_shift,
     listed_steps,
     merged_steps,
 )
-from symdp.questions.guarantee import Curve, Guarantee, Link, largest, table_html
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:
@@ -51,14 +47,13 @@ if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
     from symdp.model.relation import Protection
     from symdp.numeric.answer import Accountant
-    from symdp.numeric.formula import Formula
     from symdp.numeric.loss import LossLaw
     from symdp.numeric.many.schedule import StepFamily
     from symdp.numeric.total import SumLaw
-    from symdp.questions.accounted import Accounted
     from symdp.questions.certificate import Certificate
     from symdp.questions.claim import CheckedClaim
     from symdp.questions.guarantee import Many, One
+    from symdp.questions.steps.accounted import Accounted
     from symdp.questions.zcdp import Zcdp
 
 __all__ = ["Composition", "Direction", "compose"]
@@ -68,7 +63,6 @@ _DIGITS = 30  # of the method truth
 _DRAWN, _DRAWN_TO = 65, 1e-10  # points of a drawn profile, and the δ at its end
 _MOST_NAMED = 3  # distinct steps in a repr
 _LEAST = 24  # distinct steps of one formula from which on fewer may stand for all of them
-_ELSEWHERE = (Fraction(2, 3), Fraction(7, 4))  # times its values, where a formula's mass is checked
 
 
 class Composition(Composed):
@@ -758,141 +752,3 @@ def _families(members: tuple[tuple[Mechanism, int], ...], _: int) -> list[StepFa
         return made(range(len(members)))
     except (AccuracyError, InputError):  # what no double holds, or no quadrature resolves
         return []
-
-
-def is_proved_at_all_values(mechanism: Mechanism) -> bool:
-    """Return whether other values of the parameters are answered for the same shifts."""
-    from symdp.balls.modes import one_mode_always
-    from symdp.model.sampling import Noise
-
-    if not isinstance(mechanism.source, Noise) or mechanism.shift == EXACTLY:
-        return True
-    return has_one_shift(mechanism.template or mechanism) or bool(one_mode_always(mechanism))
-
-
-class KnownComposition(Composition):
-    """One step, some number of times, whose law an earlier process derived.
-
-    `facts` is what `facts_of` wrote down, `values` has those of its parameters, the rate among
-    them; `built` makes the composition for questions that the law does not answer. Facts that are
-    none end in errors of any kind, values that need a derivation of their own in an InputError.
-    """
-
-    def __init__(
-        self,
-        facts: Mapping[str, Any],
-        values: Mapping[str, Fraction],
-        count: int,
-        built: Callable[[], Composition],
-    ) -> None:
-        from symdp.model.relation import Protection
-        from symdp.numeric.formula import decode
-
-        self._added: LossLaw | None = None
-        self._is_one_round = False
-        self._law = _known_law(decode(facts["formula"]), values, str(facts["name"]))
-        if facts["added"] is not None:
-            self._added = _known_law(decode(facts["added"]), values, str(facts["name"]))
-        count = checked_count(count)
-        self.protection = Protection(**facts["protection"]).over(count)
-        self._label = "both" if facts["is_mirrored"] else ""
-        self._has_one_law = bool(facts["has_one_law"])
-        self.n, self.mass = count, "proved"
-        self._laws = {}
-        self._built = built
-
-    @cached_property
-    def accounted(self) -> Accounted:  # type: ignore[override]
-        """The record of a composition of the step."""
-        return self._built().accounted
-
-    def sides(self, direction: str) -> tuple[str, ...]:
-        """Return the sides of a direction, without the record: a formula has no lowered ones."""
-        wanted = sides(direction)
-        return wanted[:1] if self._has_one_law else wanted
-
-    def _new_law(self, side: str) -> SumLaw:
-        from symdp.numeric.total import SumLaw
-
-        law = self._law
-        if side != "remove" and law.is_reversible:
-            law = law.reversed()
-        elif side != "remove":  # of single values, which are alike if there is no other law
-            law = self._added or law
-        return SumLaw([(law, self.n)], side)
-
-
-def _known_law(formula: Formula, values: Mapping[str, Fraction], name: str) -> LossLaw:
-    law = formula.at([values[key] for key in formula.names], name)
-    if law is None:
-        raise InputError("these values need a derivation of their own")
-    return law
-
-
-def facts_of(steps: Composition) -> dict[str, Any] | None:
-    """Return the facts that answer for a formula in any process, None where there are none.
-
-    That its densities have mass one is checked at three values of its parameters, as everywhere;
-    the quadrature of each law is the check at others.
-    """
-    from symdp.model.dominating import is_attained
-    from symdp.model.relation import SUBSTITUTION
-    from symdp.numeric.compile import loss_law
-    from symdp.numeric.formula import encode, formula_of
-    from symdp.numeric.loss import LossLaw
-
-    if steps.accounted.lowered:
-        return None
-    if not all(is_proved_at_all_values(step) for step, _ in steps.given_steps()):
-        return None
-    ((mechanism, _), *others) = steps.steps
-    sampling = mechanism.sampling
-    pair = None if others else formula_of(mechanism, "remove")
-    if pair is None:
-        return None
-    added = None
-    if pair[0].is_discrete and not steps.accounted.has_one_law:  # it is not turned around
-        added = formula_of(mechanism, "add")
-        if added is None:
-            return None
-    if type(loss_law(mechanism, "remove")) is not LossLaw:
-        return None
-    if sampling is not None and mechanism.neighbours == SUBSTITUTION:
-        return None  # whether data attain the pair may depend on values
-    try:
-        data = encode(pair[0])
-        other = None if added is None else encode(added[0])
-        if not _has_mass_one_elsewhere(mechanism):
-            return None
-    except InputError:
-        return None
-    protection = steps.protection
-    if protection.is_envelope:  # as of one step
-        protection = replace(protection, is_attained=is_attained(mechanism))
-    return {
-        "names": list(pair[0].names),
-        "name": mechanism.name,
-        "formula": data,
-        "added": other,
-        "is_mirrored": mechanism.is_mirrored,
-        "has_one_law": steps.accounted.has_one_law,
-        "protection": dict(vars(protection)),
-    }
-
-
-def _has_mass_one_elsewhere(mechanism: Mechanism) -> bool:
-    from symdp.balls.density import with_mass_one
-
-    template = mechanism.template
-    if template is None:
-        return False
-    free = {p.name for p in template.declared if p.symbol.is_positive and not p.symbol.is_integer}
-    for factor in _ELSEWHERE:
-        values = {
-            name: value * factor if name in free else value for name, value in mechanism.bound
-        }
-        bound = {name: value for name, value in values.items() if name in template.parameters}
-        other = template(**bound)
-        if list(with_mass_one({other: 1}, for_proof=True)) != [other]:
-            return False
-    return True

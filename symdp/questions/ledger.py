@@ -25,9 +25,9 @@ from symdp.durable import Kept, lock
 from symdp.errors import InputError, at
 from symdp.model.average import SUM
 from symdp.model.mechanism import a_mechanism
-from symdp.questions.accounted import listed_steps
 from symdp.questions.composition import Composition
 from symdp.questions.guarantee import Asked, Curve, table_html
+from symdp.questions.steps.accounted import listed_steps
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from symdp.model.specification import (
     with_relation,
     with_sampling,
 )
-from symdp.questions.accounted import a_composition
 from symdp.questions.composition import Composition, compose
 from symdp.questions.guarantee import Asked, Curve, Guarantee, Link, largest, weakest
+from symdp.questions.steps.accounted import a_composition
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism

@@ -15,7 +15,7 @@ from symdp.derive.printed import Derivation
 from symdp.emit.standalone import LANGUAGES, Argument, Case, Condition, Model, Piece, to_code
 from symdp.errors import InputError, suggestion
 from symdp.model.assumption import compared
-from symdp.questions.accounted import answering
+from symdp.questions.steps.accounted import answering
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism

@@ -34,8 +34,8 @@ from typing import TYPE_CHECKING
 from symdp.arguments import AT_MOST, real
 from symdp.errors import InputError
 from symdp.model.relation import PAIR
-from symdp.questions.accounted import a_composition
 from symdp.questions.invert import halved
+from symdp.questions.steps.accounted import a_composition
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:

@@ -29,9 +29,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 from symdp.arguments import flat, is_array, real, share
 from symdp.errors import AccuracyError, InputError
 from symdp.numeric.saddle_point import golden_section, log_one_minus_exp
-from symdp.questions.accounted import LEAST_DELTA, a_composition
 from symdp.questions.guarantee import GaussianPrivacy
 from symdp.questions.invert import bracketed_root, halved
+from symdp.questions.steps.accounted import LEAST_DELTA, a_composition
 from symdp.tolerances import ABOVE_ROUNDING, LARGEST_EXPONENT, SUMS_ROUNDED
 from symdp.turns import in_turn
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from symdp.arguments import Direction
     from symdp.model.mechanism import Mechanism
     from symdp.numeric.answer import Answer, Kind
-    from symdp.questions.accounted import Composed
+    from symdp.questions.steps.accounted import Composed
 
 _PLACES = 128  # of ε, in a first look at the Gaussian curve
 # lines tried for a rate, and those found by a polynomial

@@ -31,7 +31,7 @@ from symdp.methods.renyi import check_resolved, goes_on
 from symdp.model.relation import ADD_REMOVE, SUBSTITUTION
 from symdp.model.sampling import Noise, Radial, RenyiCurve
 from symdp.numeric.saddle_point import golden_section
-from symdp.questions.accounted import a_composition, direction_of
+from symdp.questions.steps.accounted import a_composition, direction_of
 from symdp.questions.tradeoff import divergence_kind, stated_rho
 from symdp.tolerances import LOSS_ROUNDED
 from symdp.turns import in_turn
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from symdp.model.relation import Protection
     from symdp.numeric.answer import Kind
     from symdp.numeric.total import SumLaw
-    from symdp.questions.accounted import Composed
+    from symdp.questions.steps.accounted import Composed
 
 _TOLERANCE = 1e-12  # relative: of the enclosure, beyond which no cell is halved
 _MOST = 400  # tilts at most

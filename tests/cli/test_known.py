@@ -24,7 +24,7 @@ from symdp.cli.options import asked, found_at, parameters_of, read
 from symdp.cli.question import Composed
 from symdp.cli.table import COMMANDS, EXAMPLES
 from symdp.numeric.formula import _shipped_formula
-from symdp.questions.composition import KnownComposition
+from symdp.questions.steps.known import KnownComposition
 
 pytestmark = pytest.mark.usefixtures("_nothing_shipped")
 SAMPLED = {"sampling": "poisson", "rate": "0.01"}

@@ -16,7 +16,7 @@ from symdp.durable import checksum
 from symdp.numeric import formula as formulas
 from symdp.numeric import residues
 from symdp.numeric.compile import loss_law
-from symdp.questions.composition import facts_of
+from symdp.questions.steps.known import facts_of
 
 # Values at which a formula is derived: it holds for others, but of whole numbers.
 VALUES: dict[str, dict[str, str]] = {

@@ -9,7 +9,7 @@ from scipy.special import ive
 
 from symdp import Mechanism, compose, mechanisms
 from symdp.model.sampling import Noise
-from symdp.questions.accounted import answered
+from symdp.questions.steps.accounted import answered
 
 PLACES = np.arange(-24, 25)
 

@@ -12,7 +12,7 @@ from one_mode_laws import LAWS
 from symdp import compose, mechanisms
 from symdp.model.curve_tables import profile_pair
 from symdp.model.fact import OPEN, Fact
-from symdp.questions.accounted import answered
+from symdp.questions.steps.accounted import answered
 
 RATE = 0.1
 SHARES = (-1.0, -0.6, -0.2, 0.2, 0.6, 1.0)  # of the sensitivity

@@ -22,8 +22,8 @@ from symdp import compose, mechanisms
 from symdp.density.breakpoints import smooth_stretches
 from symdp.errors import AccuracyError, InputError
 from symdp.model.mechanism import Mechanism
-from symdp.questions.accounted import answered
-from symdp.questions.worst_shift import (
+from symdp.questions.steps.accounted import answered
+from symdp.questions.steps.worst_shift import (
     _Cells,
     _double_ends,
     _of_between,
@@ -281,7 +281,7 @@ def test_where_nothing_is_proved_of_smaller_shifts_there_is_no_answer(monkeypatc
     def refuse(_mechanism):
         raise AccuracyError("no enclosure")
 
-    monkeypatch.setattr("symdp.questions.worst_shift.worst_pair", refuse)
+    monkeypatch.setattr("symdp.questions.steps.worst_shift.worst_pair", refuse)
     noise, f = two_humps()
     with pytest.raises(InputError, match=r'neither to have one mode.*no enclosure.*"exactly"'):
         compose(noise.moved_by(6), 2)

@@ -38,7 +38,7 @@ from symdp.page.node import (
     row,
     text,
 )
-from symdp.questions.accounted import has_one_shift
+from symdp.questions.steps.accounted import has_one_shift
 from symdp.tolerances import SOME_TIME
 
 if TYPE_CHECKING:

@@ -39,8 +39,8 @@ from symdp.numeric.line import Line, line_tilt, plain_sum
 from symdp.numeric.panels import gauss_legendre
 from symdp.numeric.saddle_point import Strip
 from symdp.numeric.total import SumLaw
-from symdp.questions.accounted import direction_of
 from symdp.questions.composition import Composition
+from symdp.questions.steps.accounted import direction_of
 from symdp.tolerances import SAME
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ from symdp.model import tidy
 from symdp.model.mechanism import Mechanism
 from symdp.model.relation import PAIR, is_local
 from symdp.model.sampling import Laws, Noise, Radial, RenyiCurve
-from symdp.questions.accounted import accounted, is_skewed, listed_steps, merged_steps
+from symdp.questions.steps.accounted import accounted, is_skewed, listed_steps, merged_steps
 from symdp.questions.together.table import ProductLaws, bounded
 
 _MOST_OUTCOMES = 400  # of a product of lists: each is a formula of its own

@@ -28,8 +28,8 @@ from symdp.tolerances import NO_SHARE
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
-    from symdp.questions.accounted import Accounted
     from symdp.questions.composition import Composition
+    from symdp.questions.steps.accounted import Accounted
 
 Direction = Literal["remove", "add"]
 _CELLS = 400  # between 0 and the largest loss of the table

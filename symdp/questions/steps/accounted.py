@@ -3,8 +3,8 @@
 A step is a mechanism and what it promises: its relation, its sampling, what it releases, and how
 far and to which side a record moves the output. The sensitivity D of noise is the most that a
 record moves it by. The pair at exactly D is the worst of all where the noise has one mode
-(`symdp.balls.modes`); else one pair stands for every shift (`symdp.questions.worst_shift`), or
-the answer says that it is for exactly D.
+(`symdp.balls.modes`); else one pair stands for every shift
+(`symdp.questions.steps.worst_shift`), or the answer says that it is for exactly D.
 
 The pair at −D is the reverse of that at D. Under sampling it is not, unless the noise is symmetric:
 ((1 − q)f + q f(· + D), f) and its reverse are a third and a fourth pair. So where noise is skewed,
@@ -505,7 +505,7 @@ def answered(mechanism: Mechanism, *, by_one_step: bool = False) -> Answered:
             mechanism.pair()  # where no pair is proved at all, that is the reason
         raise InputError(_OPEN.format(mechanism.summary, ""))
     if is_open or any_sign:
-        from symdp.questions.worst_shift import smaller_shifts, worst_pair
+        from symdp.questions.steps.worst_shift import smaller_shifts, worst_pair
 
         beside = None if any_sign or by_one_step else smaller_shifts(mechanism)
         if beside is not None:
