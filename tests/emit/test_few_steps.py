@@ -117,6 +117,7 @@ def test_a_grid_that_is_not_laid_gives_no_answer_of_another_epsilon(monkeypatch)
     from symdp.emit.standalone.runtime.primitives import NoAnswerError
 
     law = grid.law_of(np.ones(1), 1.0, 3.0)
+    law.loss, law.log_weight, law.escaped = np.ones(1), np.zeros(1), 0.0
     law.settled, law.lower, law.upper = 1.0, -5.0, -5.0 + 1e-9  # as an earlier question left it
     nothing = grid.Grid()
     nothing.width = 0.0
@@ -128,7 +129,7 @@ def test_a_grid_that_is_not_laid_gives_no_answer_of_another_epsilon(monkeypatch)
     }.items():
         monkeypatch.setattr(grid, name, lambda *_, value=value: value)
     with pytest.raises(NoAnswerError, match="no grid"):
-        accountant.on_grid(law, 1.0, 0.5)
+        accountant.narrow(law, accountant.on_grid(law, 1.0, 0.5), law.lower)
 
 
 def test_differences_of_erf_do_not_cancel_in_a_program(monkeypatch):

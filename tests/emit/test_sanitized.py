@@ -22,8 +22,11 @@ PROGRAMS: dict[str, tuple[Mechanism, str]] = {
     "laplace": (mechanisms.laplace(b=6), "both"),
     "two-piece normal": (Mechanism.additive(TWO_PIECES, X), "remove"),
     "gumbel": (mechanisms.gumbel(b=4), "both"),
+    "sampled discrete gaussian": (
+        mechanisms.discrete_gaussian(sigma=3).subsample("poisson", "1/10"), "both"
+    ),
     "sampled gaussian": (mechanisms.gaussian(sigma=1).subsample("poisson", "1/10"), "both"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.slow

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 _ELEMENTWISE_NAMES = """exp expm1 log log1p sqrt sin cos atan2 hypot floor absolute power maximum
-    minimum where isfinite"""
+    minimum where isfinite erfc"""
 _VECTOR_NAMES = """filled steps ordered ranking taken gathered repeated tiled joined kept sums_of
     largest_of binned decayed spectrum"""
 _ELEMENTWISE = frozenset(_ELEMENTWISE_NAMES.split())
@@ -292,9 +292,11 @@ class _Writer:
         """Write the loop of a sum or a maximum, and return the variable that holds it."""
         temp = self._temp("float")
         let = "double" if self._language.is_c else "let"
+        length_around = self._length
         self._length = ""
         part = self._expression(node, "i")
         loop = f"for ({self._language.index} i = 0; i < {self._length}; i++)"
+        self._length = length_around
         start = _REDUCTIONS[name]
         if name == "largest":
             self._append_line(f"{temp} = {start};")

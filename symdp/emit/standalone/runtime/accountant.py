@@ -6,11 +6,13 @@ trapezoidal sum along Re z = t, the saddle point, of
     M(z)^n exp(−zε) / (z(z + 1)) / 2πi,
 
 or a sum over one period where all losses lie on a lattice. Where |M|^n does not die out, as with
-few steps or atoms, two grids enclose it. ε is its inverse.
+few steps, two grids enclose it; of atoms off any lattice a line that is cut off smoothly does so
+where that is closer. ε is its inverse.
 """
 
 from __future__ import annotations
 
+from symdp.emit.standalone.runtime.cut_off import agrees, cut_width, set_cut_ends
 from symdp.emit.standalone.runtime.grid import (
     WIDEST,
     log_delta_on_grid,
@@ -79,6 +81,9 @@ FAR = 16.0  # times the frequency where terms are small, up to which few steps a
 LOST = 1e-10  # relative error of delta by the rounding of losses
 ACCURATE = 2e-12  # of log delta, by a sum that converged
 CALMER = 0.25  # of a deviation: a smaller tilt is taken where it leaves so little
+LOG_NOTHING = -1000.0  # of δ that no double holds: how large it is at most is an answer
+NARROWINGS = 12  # of the interval in which a lower end of ε lies, which is the lower of its ends
+ROUGH_LINE = 1e-4  # of log delta: the width of a line beyond which a grid is tried
 CANCELLED = 6.0  # log of how much larger than delta a sum at a smaller tilt may begin
 
 
@@ -430,9 +435,63 @@ def on_grid(law: Law, epsilon: float, t: float) -> float:
         t = prepared(law, epsilon)
     law.slope = t
     value = log_delta_on_grid(law, epsilon, t)
-    if not value - law.lower < WIDEST:
+    most = law.count * tilted_by(law, t).cgf - t * epsilon
+    if log_sum(most, log_escaped(law)) < value:
+        law.upper = log_sum(most, log_escaped(law))
+        law.lower = minimum(law.lower, law.upper)
+    return law.upper
+
+
+def narrow(law: Law, upper: float, lower: float) -> float:
+    """Set the ends of log δ, which a first look for ε asks no width of; return the upper one."""
+    is_wide = not (upper - lower < WIDEST or upper < LOG_NOTHING)
+    if law.rough == 0.0 and is_wide:
         fail("no grid in double precision is fine enough for these losses: symdp answers")
-    return value
+    law.upper = upper
+    law.lower = lower
+    return upper
+
+
+def ends_at(law: Law, epsilon: float) -> float:
+    """Set the ends of log δ(ε) by the line or the grid that is there; return their width."""
+    if law.cut > 0.0:
+        set_cut_ends(law, law.line, epsilon)
+        if agrees(law.line) == 0.0:
+            return INFINITY
+    else:
+        set_ends(law, law.grid, epsilon)
+    return law.upper - law.lower
+
+
+def of_atoms(law: Law, epsilon: float, t: float) -> float:
+    """Return the upper end of log δ(ε) of atoms: by a line that is cut off, or by a grid.
+
+    The line's tilt is a calmer one, or the saddle point where sums at that one cancel.
+    """
+    law.slope = t
+    if law.cut > 0.0 or law.cached > 0.0:
+        width = ends_at(law, epsilon)
+        if width <= maximum(law.near, 1.5 * law.reached):
+            return narrow(law, law.upper, law.lower)
+    law.cached = 0.0
+    smaller = calmer(law, epsilon, t)
+    width = cut_width(law, epsilon, smaller)
+    if width > law.near and smaller < t:
+        first = law.line
+        before = width
+        width = cut_width(law, epsilon, t)
+        if before < width:
+            law.line = first
+            law.cut = 1.0
+            width = before
+    if width > maximum(law.near, ROUGH_LINE):
+        before = width
+        on_grid(law, epsilon, t)
+        width = law.upper - law.lower
+        law.cut = 1.0 if before <= width else 0.0
+    width = ends_at(law, epsilon)
+    law.reached = width
+    return narrow(law, law.upper, law.lower)
 
 
 def log_delta_within(law: Law, epsilon: float) -> float:
@@ -457,8 +516,12 @@ def log_delta_within(law: Law, epsilon: float) -> float:
             if s > 0.0:
                 following = least + s * (floor((epsilon - least) / s) + 1.0)
                 t = minimum(t, 50.0 / s)
-        if law.gridded > 0.0 or (is_atomic and s == 0.0):
-            return on_grid(law, epsilon, t)
+        if is_atomic and s == 0.0:
+            law.gridded = 1.0
+            return of_atoms(law, epsilon, t)
+        if law.gridded > 0.0:
+            value = on_grid(law, epsilon, t)
+            return narrow(law, value, law.lower)
         steepest = t
         if s == 0.0:
             t = calmer(law, epsilon, t)
@@ -560,21 +623,21 @@ def root_of(law: Law, target: float, x: float, low: float, high: float) -> float
 
 
 def lower_root(law: Law, target: float, x: float) -> float:
-    """Return the ε at which the lower end of a grid is at its target, below that of the upper."""
-    set_ends(law, law.grid, x)
+    """Return the ε at which the lower end is at its target, below that of the upper."""
+    ends_at(law, x)
     high = x
     step = maximum((target - law.lower) / law.slope, 1e-15 * x)
     low = maximum(x - step, 0.0)
     for _ in range(60):
-        set_ends(law, law.grid, low)
+        ends_at(law, low)
         if law.lower > target or low == 0.0:
             break
         step = 2.0 * step
         high = low
         low = maximum(x - step, 0.0)
-    for _ in range(30):
+    for _ in range(NARROWINGS):
         middle = 0.5 * (low + high)
-        set_ends(law, law.grid, middle)
+        ends_at(law, middle)
         if law.lower > target:
             low = middle
         else:
@@ -629,6 +692,7 @@ def epsilon_of(law: Law, target: float) -> float:
         law.upper = x + off
         return x
     law.cached = 0.0
+    law.cut = 0.0
     x = root_of(law, target, minimum(x, 0.999999 * high), 0.0, high)
     least = lower_root(law, target, x)
     return ended_at(law, x, x - least)

@@ -107,6 +107,33 @@ class Grid:
     lower_excess: Vector
 
 
+class Half:
+    """Every other frequency of a line, |φ|^n and its phase there, and how sure these are."""
+
+    frequency: Vector
+    window: Vector
+    near: Vector
+    length: Vector
+    turn: Vector
+    unsure: Vector
+
+
+class CutLine:
+    """A line at the tilt t up to T; the sums of its latest ε, what T changes and what is unsure."""
+
+    t: float
+    step: float
+    far: float
+    scale: float
+    centre: float
+    even: Half
+    odd: Half
+    value: float
+    apart: float
+    change: float
+    off: float
+
+
 class Law:
     """One step, for tilts up to `reach` and for frequencies; `far`: there is no M(reach).
 
@@ -153,6 +180,8 @@ class Law:
     allowed: float
     most_nodes: float
     grid: Grid
+    cut: float
+    line: CutLine
 
 
 class Panels:
@@ -739,6 +768,7 @@ def law_of(c: Vector, side: float, count: float) -> Law:
     law.settled = 0.0
     law.gridded = 0.0
     law.cached = 0.0
+    law.cut = 0.0
     law.reached = 0.0
     law.evaluated = 0.0
     law.allowed = MOST_PLACES_SEEN
