@@ -27,6 +27,7 @@ _MOST_ORIGINS = 8
 _ROUNDING = 1e-6  # relative: by less a rise in doubles may be one of rounding
 _FAINT = 1e-200  # of the largest value: below, doubles are no longer looked at
 _DIGITS = 50
+_MOST_LOOKED_AT = 10  # places with fifty digits that show nothing, where doubles are rough
 
 Values = Callable[[float], float]
 
@@ -81,14 +82,19 @@ class SecondLook:
         faint = _FAINT * max(heights.values(), default=0.0)
         points = [point for point in sorted(heights) if heights[point] > faint]
         logs = [math.log(heights[point]) for point in points]
+        looked_at = 0
         for index in range(1, len(points) - 1):
             left, middle, right = points[index - 1 : index + 2]
             log_left, log_middle, log_right = logs[index - 1 : index + 2]
             share = (middle - left) / (right - left)
             chord = (1.0 - share) * log_left + share * log_right
             gap = chord - log_middle
-            if gap > _ROUNDING and self._is_below_chord((left, middle, right)):
-                return Contradiction((left, middle, right))
+            if gap > _ROUNDING:
+                looked_at += 1
+                if self._is_below_chord((left, middle, right)):
+                    return Contradiction((left, middle, right))
+            if looked_at == _MOST_LOOKED_AT:
+                break
         return None
 
     def against_even(self, centre: sp.Expr) -> Contradiction | None:

@@ -16,12 +16,12 @@ What no rule shows is open, never its opposite.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sympy as sp
 from flint import arb, ctx
@@ -36,6 +36,9 @@ from symdp.model import tidy
 from symdp.model.fact import OPEN, RULE, Fact
 from symdp.model.pair import Support
 from symdp.tolerances import SHORT_TIME
+
+if TYPE_CHECKING:
+    from symdp.density.second_look import SecondLook
 
 _PLACE = 3 / 7  # where unequal densities are told apart, times powers of two
 _OCTAVES = range(-40, 41, 4)
@@ -91,11 +94,16 @@ def shape_of(density: sp.Expr, variable: sp.Symbol, support: Support) -> Shape:
     elif centre is not None:
         even = Fact(centre, RULE, f"f({centre} + y) = f({centre} − y)")
     body = _without_constant(density, variable, support)
-    log_concave = _log_concave(body, variable, support, centre)
+    log_concave = _by_concave_terms(body, variable, support)
+    one_mode = _NONE
+    if not log_concave:  # and where values say no, to look for a proof is in vain
+        look, _ = _second_look(density, variable, support)
+        if not look.against_log_concave():
+            log_concave = _log_concave(body, variable, support, centre)
+        if not log_concave and not look.against_one_mode():
+            one_mode = _one_mode(body, variable, support, centre)
     if log_concave:
         one_mode = Fact(True, RULE, f"it is log-concave: {log_concave.reason}")
-    else:
-        one_mode = _one_mode(body, variable, support, centre)
     return _looked_at(Shape(even, log_concave, one_mode), density, variable, support)
 
 
@@ -104,11 +112,7 @@ def _looked_at(shape: Shape, density: sp.Expr, x: sp.Symbol, support: Support) -
     centre = shape.centre
     if centre is None and not shape.one_mode:
         return shape
-    from symdp.density.second_look import SecondLook
-
-    symbols = density.free_symbols | support.lower.free_symbols | support.upper.free_symbols
-    values = random_values(symbols - {x}, 0)
-    look = SecondLook(density.xreplace(values), x, support.substitute(values))
+    look, values = _second_look(density, x, support)
     contradictions: dict[str, object] = {}
     if shape.log_concave:
         contradictions["log_concave"] = look.against_log_concave()
@@ -121,6 +125,18 @@ def _looked_at(shape: Shape, density: sp.Expr, x: sp.Symbol, support: Support) -
             open_fact = contradicted(getattr(shape, name), contradiction)
             shape = replace(shape, **{name: open_fact})
     return shape
+
+
+@lru_cache(maxsize=64)
+def _second_look(
+    density: sp.Expr, x: sp.Symbol, support: Support
+) -> tuple[SecondLook, Mapping[sp.Symbol, sp.Expr]]:
+    """Return a density's heights at some values of its parameters, and these values."""
+    from symdp.density.second_look import SecondLook
+
+    symbols = density.free_symbols | support.lower.free_symbols | support.upper.free_symbols
+    values = random_values(symbols - {x}, 0)
+    return SecondLook(density.xreplace(values), x, support.substitute(values)), values
 
 
 def contradicted(fact: Fact, contradiction: object) -> Fact:
@@ -164,12 +180,16 @@ def _without_constant(f: sp.Expr, x: sp.Symbol, support: Support) -> sp.Expr:
     return f
 
 
+def _by_concave_terms(f: sp.Expr, x: sp.Symbol, support: Support) -> Fact:
+    if f.has(*_JUMPING) or Curvature(x, support.lower, support.upper).log_bend(f) not in (0, -1):
+        return _NONE
+    return Fact(True, RULE, "its logarithm is a sum of concave terms")
+
+
 def _log_concave(f: sp.Expr, x: sp.Symbol, support: Support, centre: sp.Expr | None) -> Fact:
     lower = support.lower
     upper = support.upper
     if not f.has(*_JUMPING):
-        if Curvature(x, lower, upper).log_bend(f) in (0, -1):
-            return Fact(True, RULE, "its logarithm is a sum of concave terms")
         smoothed = _smoothed(f, x)
         if smoothed is not None:
             difference, name = smoothed

@@ -93,7 +93,10 @@ def _assumed(expression: sp.Expr) -> int | None:
     return None
 
 
-def _of_number(expression: sp.Expr) -> int | None:
+def _of_number(number: sp.Expr) -> int | None:
+    """Return the sign of a number; a mass, and whatever else is positive, is not evaluated."""
+    factors = sp.Mul.make_args(number)
+    expression = sp.Mul(*(factor for factor in factors if not _is_power_of_positive(factor)))
     rough = expression.evalf(15, maxn=400)
     if rough.is_Float and abs(rough) > 1e-6:
         return int(sp.sign(rough))
@@ -104,6 +107,11 @@ def _of_number(expression: sp.Expr) -> int | None:
         if tidy.vanishes(expression):
             return 0
     return None
+
+
+def _is_power_of_positive(factor: sp.Expr) -> bool:
+    base, power = factor.as_base_exp()
+    return bool(base.is_Atom and base.is_positive and power.is_real)
 
 
 def _of_product(expression: sp.Expr) -> int | None:
