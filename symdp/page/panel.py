@@ -26,11 +26,13 @@ from symdp.decimal_text import rounded, rounded_exponential
 from symdp.errors import InputError, SymdpError
 from symdp.exact_number import exact_number
 from symdp.model.assumption import AssumedSymbol
+from symdp.numeric.saddle_point import golden_section
 from symdp.page.document import Block, Document, Embedded, Sentence
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
     from symdp.model.relation import Protection
+    from symdp.questions.composition import Composition
 
 COUNTS = (1, 2, 5, 10, 100, 10_000)  # steps at which a program is tried
 _HALVINGS = 3  # of the way from an end without an answer to the opening value
@@ -236,14 +238,53 @@ _ENCLOSED = (
 _ASKS = {"epsilon": "δ given, ε asked", "delta": "ε given, δ asked"}
 _TARGETS = {"epsilon": "delta", "delta": "epsilon"}  # what is given, by what is asked
 _ALARMS = 0.01, 0.001  # false alarms of the attack table
-_PLACES = 24  # of a curve, and half as many beyond it
+_PLACES = 24  # of a curve
+_FIRST_LOOK = 12  # places of ε, for the line that bounds an attack best
+_NARROWINGS = 12  # of the interval between two of them
+
+
+class _Profile:
+    """log δ of steps at many ε, each an upper end, without the balls that would narrow it."""
+
+    def __init__(self, steps: Composition) -> None:
+        self._accountant = steps.accountant()
+        self._near = getattr(self._accountant, "near", lambda law, epsilon: None)
+        self._laws = [steps.law(side) for side in steps.sides("both")]
+        self._log_deltas: dict[float, float] = {}
+
+    def log_delta(self, epsilon: float) -> float:
+        """Return the upper end of log δ(ε), of the larger direction."""
+        if epsilon not in self._log_deltas:
+            ends = []
+            for law in self._laws:
+                answer = self._near(law, epsilon) or self._accountant.log_delta(law, epsilon)
+                end = answer.log_upper
+                ends.append(answer.log_delta if end is None else end)
+            self._log_deltas[epsilon] = min(max(ends), 0.0)
+        return self._log_deltas[epsilon]
+
+    @property
+    def log_deltas(self) -> dict[float, float]:
+        """What was computed, in the order of ε."""
+        return dict(sorted(self._log_deltas.items()))
+
+    def least_power(self, alarms: float, top: float) -> float:
+        """Return what an attack finds at most, by the best ε up to one: a first look, then near."""
+
+        def power(epsilon: float) -> float:
+            return _power_of_attack(alarms, epsilon, self.log_delta(epsilon))
+
+        step = top / _FIRST_LOOK
+        places = [i * step for i in range(_FIRST_LOOK + 1)]
+        best = min(places, key=power)
+        golden_section(power, max(best - step, 0.0), min(best + step, top), _NARROWINGS)
+        return _least_power(alarms, self._log_deltas)
 
 
 def _opening(panel: Panel, data: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return what the script would find for the values that a page opens with."""
     from symdp.questions.composition import compose
     from symdp.questions.steps.accounted import answering
-    from symdp.questions.tradeoff import trade_off
 
     asks = tuple(_ASKS)
     if "ε" in panel.values and "delta" not in panel.values:
@@ -263,14 +304,14 @@ def _opening(panel: Panel, data: Mapping[str, Any]) -> dict[str, Any] | None:
                 answer = steps.epsilon(target)
             else:
                 answer = steps.delta(target)
+            profile = _Profile(steps)
             end = max(1.5 * answer.epsilon, 0.2)
             top = max(end, -math.log(_ALARMS[-1]))
-            places = [end * i / _PLACES for i in range(_PLACES + 1)]
-            coarser = [top * (i + 1) / (_PLACES // 2) for i in range(_PLACES // 2)]
-            places += [epsilon for epsilon in coarser if epsilon > end]
-            places = sorted({*places, answer.epsilon})
-            logs = dict(zip(places, steps.delta(places).log_delta, strict=True))
-            power = [1.0 - float(trade_off(steps, alarms)) for alarms in _ALARMS]
+            curve = [end * i / _PLACES for i in range(_PLACES + 1)]
+            for epsilon in (*curve, answer.epsilon):
+                profile.log_delta(epsilon)
+            power = [profile.least_power(alarms, top) for alarms in _ALARMS]
+            logs = profile.log_deltas
         except SymdpError:
             continue
         if answer.kind != "estimate":

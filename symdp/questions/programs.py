@@ -13,6 +13,7 @@ from symdp.arguments import instance
 from symdp.derive.derivation import PairDerivation, derive_pair
 from symdp.derive.printed import Derivation
 from symdp.emit.standalone import LANGUAGES, Argument, Case, Condition, Model, Piece, to_code
+from symdp.emit.standalone.ends import told_from_ends
 from symdp.errors import InputError, suggestion
 from symdp.model.assumption import compared
 from symdp.questions.steps.accounted import answering
@@ -108,6 +109,8 @@ def _case(
         for p in derivation.points
         if not (p.p.is_zero and p.q.is_zero)
     ]
+    if derivation.pair.support.kind == "interval":
+        pieces = [part for piece in pieces for part in told_from_ends(piece, derivation.variable)]
     if not pieces:
         raise InputError(f"{mechanism.name}: a public choice among pairs has no program")
     return Case(
