@@ -6,6 +6,7 @@ emitted JavaScript, translated from the same source, and a parser with the gramm
 
 from __future__ import annotations
 
+import json
 from html import escape
 from importlib.resources import files
 from pathlib import Path
@@ -13,6 +14,7 @@ from pathlib import Path
 from symdp.emit.standalone.translate import JAVASCRIPT, translate
 from symdp.emit.standalone.write import gauss_legendre, runtime
 from symdp.page.panel import POLICY
+from symdp.questions.steps.smaller_shifts import DOMINATES, MAY_LOSE_MORE, NO_SMALLER
 from symdp.version import __version__
 
 HERE = Path(__file__).parent
@@ -46,9 +48,16 @@ def accountant() -> str:
     )
 
 
+def sentences() -> str:
+    """Return what every page says of smaller shifts, by what is known of the modes."""
+    words = {"one": DOMINATES, "several": MAY_LOSE_MORE, "none": NO_SMALLER}
+    return f"const ON_SMALLER_SHIFTS = {json.dumps(words, ensure_ascii=False)};"
+
+
 def program() -> str:
     """Return what answers: the accountant, the grammar, and a density made ready for both."""
-    return "\n".join([accountant(), *map(_source, ("formula.js", "evaluate.js", "density.js"))])
+    own = map(_source, ("formula.js", "evaluate.js", "density.js"))
+    return "\n".join([accountant(), sentences(), *own])
 
 
 def page() -> str:

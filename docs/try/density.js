@@ -68,6 +68,9 @@ function examined(own) {
   found.logMass = top;
   install({ ends: stretches, kinds: stretches.map(() => 0), flats: stretches.map(() => 0), logP: (_, x) => found.logF(x, 0),
     logQ: (_, x) => found.logF(x, 0), loss: () => 0, least: -INFINITY, largest: INFINITY, whole: own.whole });
+  locate(found);
+  found.modes = modes(found);
+  if (found.modes > 1 && !hasOneShift(found)) return found; // it has no number here
   const law = law_of(MODEL.c, 1, 1);
   law.loss = filled(0, 0); law.log_weight = filled(0, 0); law.atomic = filled(0, 0);
   for (let piece = 0; piece < PIECES; piece++) {
@@ -78,8 +81,6 @@ function examined(own) {
   const mass = law.log_weight.reduce((sum, l) => sum + exp(l), 0);
   if (!(mass > 0 && isfinite(mass))) refuse("the density has no finite integral");
   found.logMass += log(mass);
-  locate(found);
-  found.modes = modes(found);
   return found;
 }
 function locate(found) {
@@ -291,10 +292,19 @@ function doubt(one, t) {
   return QUADRATURE + count * (PER_STEP + 2 * most) + 4 * UNIT * t * (1 + absolute(one.law.guess || 0));
 }
 
+/* Whether a smaller shift may lose more, in the words of the package's pages; in brackets, how that is known here. */
+const hasOneShift = (own) => own.whole && own.shift === 1;
+function onSmallerShifts(own) {
+  const [word, known] = own.modes === 1 ? ["one", "its values rise, then fall, at all places that were looked at"]
+    : hasOneShift(own) ? ["none", ""] : ["several", `its values rise ${own.modes} times`];
+  const words = ON_SMALLER_SHIFTS[word].replace("{}", known);
+  return `${words[0].toUpperCase()}${words.slice(1)}.`;
+}
+
 function answered(asked) {
   const { own, laws } = opened(asked);
-  const said = { mass: exp(own.logMass), logMass: own.logMass, modes: own.modes };
-  if (own.modes > 1) return { ...said, several: true };
+  const said = { mass: exp(own.logMass), logMass: own.logMass, modes: own.modes, shifts: onSmallerShifts(own) };
+  if (own.modes > 1 && !hasOneShift(own)) return { ...said, several: true };
   const given = toDouble(exactNumber(asked.given, asked.ask === "epsilon" ? "delta" : "epsilon"));
   if (asked.ask === "epsilon" && !(given > 0 && given < 1)) refuse("delta must be above 0 and below 1");
   const each = shared(laws, (one) => {

@@ -162,8 +162,8 @@
     const box = by("answer");
     box.className = "";
     if (found.several) {
-      box.replaceChildren(make("p", `The density has ${found.modes} modes: a record that moves the output by less may cost more, and this page has no number for that.`, "alarm"),
-        make("p", "symdp answers with one pair that dominates every shift: copy the file and the command below."));
+      box.replaceChildren(make("p", found.shifts, "alarm"),
+        make("p", "This page has no such pair, and no number: copy the file and the command below."));
       return;
     }
     const n = state.n.trim(), big = make("p", `${asks ? "ε" : "δ"} ≤ ${show(found.upper, 1, 5)}`, "big");
@@ -172,6 +172,7 @@
       make("p", `An estimate in floating point, between ${show(found.lower, -1, 9)} and ${show(found.upper, 1, 9)}: how far rounding and the quadrature's rest may reach, `
         + `not a proof. ${n} ${n === "1" ? "step" : "steps"}, ${asks ? "δ" : "ε"} = ${state.given.trim()}, the larger of both directions`
         + `${state.rate.trim() ? " and both signs" : ""}, a record that moves the output by at most ${state.sensitivity.trim()}.`),
+      ...(state.rate.trim() ? [] : [make("p", found.shifts, "quiet")]),
       make("p", Math.abs(found.logMass) < 1e-9 ? "The density integrates to 1, as the quadrature sees it."
         : `What you typed ${state.support === "interval" ? "integrates" : "sums"} to ${digits(found.mass, 10)}, and is divided by that.`, "quiet"));
   }

@@ -16,7 +16,9 @@ from symdp.emit.standalone import LANGUAGES, Argument, Case, Condition, Model, P
 from symdp.emit.standalone.ends import told_from_ends
 from symdp.errors import InputError, suggestion
 from symdp.model.assumption import compared
+from symdp.model.sampling import Noise
 from symdp.questions.steps.accounted import answering
+from symdp.questions.steps.smaller_shifts import of_smaller_shifts
 
 if TYPE_CHECKING:
     from symdp.model.mechanism import Mechanism
@@ -50,6 +52,7 @@ def _model(mechanism: Mechanism, derivations: Sequence[PairDerivation]) -> Model
     protects = f"Protects {whose.sentence}."
     notes = (
         *textwrap.wrap(protects, _WIDTH),
+        *_on_smaller_shifts(mechanism),
         f"Written by symdp {__version__}. You may use this file under the MIT license.",
         "delta is accurate to about 1e-12, relative: the contour integral by the trapezoidal rule,",
         "the moment generating function by Gauss quadrature. With few steps, or atoms off any",
@@ -74,6 +77,15 @@ def _model(mechanism: Mechanism, derivations: Sequence[PairDerivation]) -> Model
         tuple(cases),
         first.direction == "remove" or mechanism.is_mirrored,
     )
+
+
+def _on_smaller_shifts(mechanism: Mechanism) -> list[str]:
+    """Return what a page of additive noise says of smaller shifts, in lines."""
+    is_plain = mechanism.sampling is None and isinstance(mechanism.source, Noise)
+    if not is_plain:
+        return []
+    sentence = of_smaller_shifts(mechanism)
+    return textwrap.wrap(f"{sentence[0].upper()}{sentence[1:]}.", _WIDTH)
 
 
 def _answered(derivation: PairDerivation) -> tuple[PairDerivation, Protection]:

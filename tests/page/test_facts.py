@@ -13,7 +13,7 @@ from symdp.errors import InputError
 from symdp.page.derivation import blocks
 from symdp.page.html import html_blocks
 from symdp.page.markdown import markdown_blocks
-from symdp.page.sections.loss import _of_smaller_shifts
+from symdp.questions.steps.smaller_shifts import of_smaller_shifts
 
 X = sp.Symbol("x", real=True)
 WAVES = sp.exp(-(X**2) / 8) * (2 + sp.cos(2 * sp.pi * X))
@@ -73,8 +73,8 @@ def test_one_shift_of_whole_numbers():
     k = sp.Symbol("k", integer=True)
     density = 2 ** (-sp.Abs(k)) * (2 + sp.cos(2 * k))
     holes = Mechanism.additive(density, k, 1, "integers", normalize=True)
-    assert "there is no smaller shift" in _of_smaller_shifts(holes)
-    assert "a smaller shift may lose more" in _of_smaller_shifts(holes.moved_by(2))
+    assert "there is no smaller shift" in of_smaller_shifts(holes)
+    assert "a smaller shift may lose more" in of_smaller_shifts(holes.moved_by(2))
 
 
 @pytest.mark.slow

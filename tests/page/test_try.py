@@ -21,6 +21,7 @@ from emitted import NODE
 import symdp
 from symdp.errors import InputError
 from symdp.model.reading.parser import parse
+from symdp.questions.steps.smaller_shifts import of_smaller_shifts
 
 DOCS = Path(__file__).parents[2] / "docs"
 NAMES = "chromium", "chromium-browser", "google-chrome"
@@ -226,6 +227,41 @@ def test_a_rise_that_lasts_to_the_end_of_the_support_is_a_mode(tmp_path: Path):
       ...ASKED, lower: "-2", upper: "2", density })).modes)"""
     ask = ask.replace("ASKED", json.dumps(ASKED))
     assert run(tmp_path, ask, list(modes)) == list(modes.values())
+
+
+SHAPES = {
+    "laplace": ("exp(-Abs(x))", "-oo", "oo"),
+    "gumbel": ("exp(-x/2 - exp(-x/2))", "-oo", "oo"),
+    "U": ("1/sqrt(x*(10 - x))", "0", "10"),
+    "normal and laplace": ("exp(-x**2/2)/sqrt(2*pi) + exp(-Abs(x))/2", "-oo", "oo"),
+    "bimodal": ("exp(-(x - 2)**2/2) + exp(-(x + 2)**2/2)", "-oo", "oo"),
+}
+
+
+@needs_node
+def test_pages_and_programs_say_the_same_of_smaller_shifts(tmp_path: Path):
+    """How it is known differs: a rule, balls, or the values that a page looks at."""
+    ask = """(data) => data.map(([density, lower, upper]) =>
+      onSmallerShifts(examined(specified({ ...ASKED, density, lower, upper }))))"""
+    ask = ask.replace("ASKED", json.dumps(ASKED))
+    shown = run(tmp_path, ask, list(SHAPES.values()))
+
+    def without_reason(text: str) -> str:
+        return re.sub(r" \(.*\)", "", text)
+
+    for (name, (density, lower, upper)), sentence in zip(SHAPES.items(), shown, strict=True):
+        ends = [lower.replace("oo", '"oo"').replace('-"oo"', '"-oo"')]
+        ends.append('"oo"' if upper == "oo" else upper)
+        noise = symdp.Mechanism.from_toml(
+            f'name = "shape"\nsupport = [{", ".join(ends)}]\nvariable = "x"\n'
+            f'[noise]\nnormalize = true\ndensity = "{density}"\nsensitivity = 1\n'
+        )
+        words = of_smaller_shifts(noise)
+        assert without_reason(sentence) == f"{words[0].upper()}{without_reason(words[1:])}."
+        if name == "laplace":
+            program = symdp.derive(noise).to_program("python")
+            comment = program.split('"""')[1]
+            assert words[1:] in " ".join(comment.split())
 
 
 @pytest.mark.quick_cases(

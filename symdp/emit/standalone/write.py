@@ -645,8 +645,6 @@ def _function(name: str, model: Model, numbered: Sequence[_Numbers], language: s
 def _body(value: sp.Expr, numbers: _Numbers, language: str) -> tuple[list[str], str]:
     """Return the lines of a function of x on a piece, and what holds its value."""
     program = compile_template([value], [numbers.case.variable])
-    if any(not isinstance(constant, sp.Expr) for constant in program.constants):
-        raise InputError("which branch of the density holds depends on parameters; give values")
     places = [numbers.place(constant) for constant in program.constants]
     constants = [_ENTRIES[language].format("c", place) for place in places]
     steps, values = lines(program, language, ["x"], constants)

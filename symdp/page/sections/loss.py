@@ -38,7 +38,7 @@ from symdp.page.node import (
     row,
     text,
 )
-from symdp.questions.steps.accounted import has_one_shift
+from symdp.questions.steps.smaller_shifts import of_smaller_shifts
 from symdp.tolerances import SOME_TIME
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def mechanism_section(d: PrivacyLoss | VectorDerivation) -> Section:
     else:
         why = _WHY["none"]
     if scheme == "none" and isinstance(m.source, Noise):
-        why = f"{why}; {_of_smaller_shifts(m)}"
+        why = f"{why}; {of_smaller_shifts(m)}"
     lines.append(sentence(in_words(f"why the pair dominates: {why}")))
     if not isinstance(d, VectorDerivation):
         larger = d.dominating_direction
@@ -137,23 +137,6 @@ def _of_listed(m: Mechanism) -> Iterator[Line]:
         yield sentence(f"each point stands for a cell of width {noise.cell} around it")
     if noise.tail:
         yield sentence("the first and the last point stand for all beyond them, of one loss each")
-
-
-def _of_smaller_shifts(m: Mechanism) -> str:
-    """Say whether the pair dominates every smaller shift too, from the facts."""
-    fact = one_mode(m)
-    if fact:
-        reason, _, _ = fact.reason.partition(":")  # what lies behind it is among the facts
-        return (
-            "this noise has one mode, so that it dominates every smaller shift, as a half-line "
-            f"shifts with it ({reason})"
-        )
-    if has_one_shift(m):
-        return "there is no smaller shift, as outputs are whole numbers"
-    return (
-        f"this noise was not shown to have one mode ({fact.reason}), and a smaller shift may lose "
-        "more: numbers are asked of a pair that bounds all shifts, unless shift = 'exactly'"
-    )
 
 
 def facts_section(d: PrivacyLoss | VectorDerivation) -> Section:
