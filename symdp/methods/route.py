@@ -137,20 +137,34 @@ def _sharpened(law: SumLaw, epsilon: float, answer: Answer) -> Answer:
 
 
 @kept_with_law
+def _by_rules_of_small(law: SumLaw, epsilon: float) -> Answer | None:
+    """Return that sum where the small losses beside large ones are a few nodes, else None."""
+    from symdp.numeric.few.large import large_losses_answer
+
+    return large_losses_answer(law, epsilon)
+
+
+@kept_with_law
 def _given_large_losses(law: SumLaw, epsilon: float) -> Answer | None:
     """Return δ(ε) as a sum over the number of large losses, None where that is none."""
     from symdp.numeric.cut_off import given_large_losses
 
+    by_rules = _by_rules_of_small(law, epsilon)
+    if by_rules is not None:
+        return by_rules
     with suppress(AccuracyError):  # a part of the losses need not have a line
         return given_large_losses(law.singly(), epsilon)
     return None
 
 
+_BY_LARGE_LOSSES = (_by_rules_of_small, _given_large_losses)
+
+
 def _line_answer(law: SumLaw, epsilon: float) -> Answer | None:
-    return contour_answer(law, epsilon, _sharpened, given_large_losses=_given_large_losses)
+    return contour_answer(law, epsilon, _sharpened, large_losses=_BY_LARGE_LOSSES)
 
 
-_rounded_line_answer = partial(contour_answer, most=1.0, given_large_losses=_given_large_losses)
+_rounded_line_answer = partial(contour_answer, most=1.0, large_losses=_BY_LARGE_LOSSES)
 
 
 def _tiny_answer(law: SumLaw, epsilon: float) -> Answer | None:

@@ -76,24 +76,31 @@ def contour_answer(
     epsilon: float,
     sharpened: Callable[[SumLaw, float, Answer], Answer] | None = None,
     most: float = TOLERABLE,
-    given_large_losses: Callable[[SumLaw, float], Answer | None] | None = None,
+    large_losses: Sequence[Callable[[SumLaw, float], Answer | None]] = (),
 ) -> Answer | None:
     """Return δ(ε), or None where no tilt makes ε typical or the integrand does not die out.
 
     `sharpened` may narrow it where rounding counts; beyond the relative half width `most` it is
-    None. Where rare large losses carry δ, the sum over their number is asked before lines whose end
-    is far out.
+    None. Where rare large losses carry δ, two ways to sum over their number are asked before lines
+    whose end is far out, the first one before lines beyond the rise of K.
     """
     if not law.is_spread or law.few_fall_short(epsilon):
         return None
-    if given_large_losses is not None and large_losses_count(law, epsilon):
+    if large_losses and large_losses_count(law, epsilon):
         counted = min(most, COUNTED) if sharpened is not None else most
-        shared = on_shared_lines(law, epsilon, _traced_plain_line)
-        if shared is not None and _is_narrow(shared, counted):
-            return shared
-        by_large_losses = given_large_losses(law, epsilon)
-        if by_large_losses is not None and _is_narrow(by_large_losses, TOLERABLE):
-            return replace(by_large_losses, route="mesh")
+        are_many = law.count >= 30  # a line that ends before the rise of K is short
+        for trace, by_large_losses in zip(
+            (_no_line, _traced_plain_line), large_losses, strict=True
+        ):
+            if are_many:
+                shared = on_shared_lines(law, epsilon, trace)
+                if shared is not None and _is_narrow(shared, counted):
+                    return shared
+            by_sum = by_large_losses(law, epsilon)
+            if by_sum is not None and _is_narrow(by_sum, TOLERABLE):
+                return replace(by_sum, route="mesh")
+            if not are_many:
+                break
     for trace in (_traced_line, _traced_cut_line):
         shared = on_shared_lines(law, epsilon, trace)
         if shared is not None and sharpened is not None:
@@ -119,11 +126,8 @@ def _is_narrow(answer: Answer, most: float) -> bool:
 
 
 def large_losses_count(law: SumLaw, epsilon: float) -> bool:
-    """Return whether K has begun to rise like the largest losses at the saddle point of ε.
-
-    Of a few steps only the large ones have no line of their own.
-    """
-    if law.count < 30 or law.has_atoms or not law.domain[1] > 0:
+    """Return whether K has begun to rise like the largest losses at the saddle point of ε."""
+    if law.count < 3 or law.has_atoms or not law.domain[1] > 0:
         return False
     return _lines_of_strip(law, Strip.RIGHT).rises_at(epsilon)
 
@@ -195,6 +199,11 @@ def _traced_plain_line(law: SumLaw, epsilon: float, tilt: float, beside: float) 
     """Return a line that ends where bounds show it."""
     line = _slow_nodes(law, epsilon, tilt, beside).plain
     return Refused.NO_LINE if line is None else line
+
+
+def _no_line(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Traced:
+    """Return that there is no line but that before the rise of K."""
+    return Refused.NO_LINE
 
 
 def _traced_line(law: SumLaw, epsilon: float, tilt: float, beside: float) -> Traced:

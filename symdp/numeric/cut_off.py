@@ -561,7 +561,7 @@ def _conditioned_densities(
         if valley > max(thresholds, default=math.inf):
             return _one_step_cut(law, index, thresholds)
     threshold = min(valley, _large_loss(law, index, epsilon))
-    laws = _laws_around(law, index, threshold)
+    laws = laws_around(law, index, threshold)
     if laws is None:
         return None
     sides, (log_low, log_high) = laws
@@ -669,7 +669,7 @@ def _one_step_cut(
     terms = []
     log_below = law.log_finite_mass
     for threshold in reversed(thresholds):
-        laws = _laws_around(law, index, threshold)
+        laws = laws_around(law, index, threshold)
         if laws is None:
             return None
         (below, above), (log_low, log_high) = laws
@@ -682,7 +682,7 @@ def _one_step_cut(
 
 
 @kept_with_law
-def _laws_around(
+def laws_around(
     law: SumLaw, index: int, threshold: float
 ) -> tuple[list[LossLaw], list[float]] | None:
     """Return a step's laws below and above a threshold, and their log masses; None if unsure."""

@@ -21,7 +21,7 @@ from symdp.numeric.answer import MOST_WORK, SETTLED
 from symdp.numeric.elementary import distinct
 from symdp.numeric.few.monotone import Kernel, TiltedStep, UnsettledError
 from symdp.numeric.step import Array, Index
-from symdp.tolerances import ROUNDED, UNIT
+from symdp.tolerances import NO_SHARE, ROUNDED, UNIT
 
 
 @cache
@@ -63,13 +63,36 @@ class Payoff:
         return np.where(u < 0.0, slope, 0.0)
 
 
+class SlopeOf:
+    """The derivative of a kernel, as one."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+        self.kinks = kernel.kinks
+        self.has_roots = kernel.has_roots
+
+    def __call__(self, u: Array) -> Array:
+        """Return its values."""
+        return self._kernel.slope(u)
+
+    def slope(self, u: Array) -> Array:
+        """Refuse: nothing asks for a second derivative."""
+        raise NotImplementedError
+
+
 class MeanSeries:
-    """E_t[g(c − L)] for all c between two ends, as Chebyshev series on panels."""
+    """E_t[g(c − L)] for all c between two ends, as Chebyshev series on panels.
+
+    To within `enough` of the largest value of each panel if that is given, or rounding of all.
+    """
 
     has_roots = True
 
-    def __init__(self, step: TiltedStep, kernel: Kernel, low: float, high: float) -> None:
+    def __init__(
+        self, step: TiltedStep, kernel: Kernel, low: float, high: float, enough: float = 0.0
+    ) -> None:
         self._step = step
+        self._enough = enough
         self._kernel = kernel
         met = step.kinks[:, None] + kernel.kinks
         is_inside = (met > low) & (met < high)
@@ -81,6 +104,9 @@ class MeanSeries:
         slopes = np.polynomial.chebyshev.chebder(self._series, axis=1)
         self._slopes = np.asarray(slopes, dtype=np.float64)
         self._error = _last_coefficients(self._series) + self._changes()
+        if isinstance(kernel, MeanSeries):
+            for panel, middle in enumerate(0.5 * (self._lower + self._upper)):
+                self._error[panel] += step.rough_mean(kernel.error, float(middle))
 
     def _settled_series(self) -> tuple[Array, Array, Array]:
         """Return panels in rising order, and the coefficients of each."""
@@ -97,15 +123,21 @@ class MeanSeries:
         tolerance = 10.0 * ROUNDED + 2.0 * UNIT * exponent
         count = 0
         size = 0.0
+        most: Array | float
         while count + lower.size <= most_panels:
             count += lower.size
             places = lower[:, None] + (upper - lower)[:, None] * shares
             values = self._step.means(self._kernel, places.ravel()).reshape(places.shape)
-            size = max(size, float(np.abs(values).max(initial=0.0)))
+            largest = np.abs(values).max(axis=1, initial=0.0)
+            size = max(size, float(largest.max(initial=0.0)))
+            most = tolerance * size
+            if self._enough > 0.0:
+                most = np.maximum(self._enough * largest, NO_SHARE * size)
+                most = np.maximum(most, tolerance * largest)
             series = values @ to_series
             middle = 0.5 * (lower + upper)
             is_shortest = upper - lower <= SETTLED * np.abs(middle)
-            is_good = (_last_coefficients(series) <= tolerance * size) | is_shortest
+            is_good = (_last_coefficients(series) <= most) | is_shortest
             lowers.append(lower[is_good])
             uppers.append(upper[is_good])
             all_series.append(series[is_good])

@@ -38,6 +38,8 @@ from symdp.numeric.panels import (
 from symdp.numeric.step import CANCELLED, Array, Index, SmoothPiece
 from symdp.tolerances import MASS_ROUNDED, NEGLIGIBLE, ROUNDED, UNIT
 
+LEAST_MASS = math.exp(-1.2 * NEGLIGIBLE)  # under the tilt, of panels that are kept
+
 
 @cache
 def _rule_of_parts(has_roots: bool) -> tuple[Array, Array]:
@@ -118,7 +120,7 @@ class Panels:
     @cached_property
     def has_mass(self) -> NDArray[np.bool_]:
         """Whether each has more of the mass under the tilt than nothing."""
-        return np.asarray(self.weight.sum(axis=1) > math.exp(-1.2 * NEGLIGIBLE))
+        return np.asarray(self.weight.sum(axis=1) > LEAST_MASS)
 
     def densities(self, least: Array, largest: Array) -> Array:
         """Return ∫ P e^{tc} where losses lie on one side of c, and ∫ Q e^{(1+t)c}: two rows.
