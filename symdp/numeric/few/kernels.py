@@ -104,9 +104,7 @@ class MeanSeries:
         slopes = np.polynomial.chebyshev.chebder(self._series, axis=1)
         self._slopes = np.asarray(slopes, dtype=np.float64)
         self._error = _last_coefficients(self._series) + self._changes()
-        if isinstance(kernel, MeanSeries):
-            for panel, middle in enumerate(0.5 * (self._lower + self._upper)):
-                self._error[panel] += step.rough_mean(kernel.error, float(middle))
+        self._error += self._lacking(self._lower, self._upper)
 
     def _settled_series(self) -> tuple[Array, Array, Array]:
         """Return panels in rising order, and the coefficients of each."""
@@ -134,6 +132,7 @@ class MeanSeries:
             if self._enough > 0.0:
                 most = np.maximum(self._enough * largest, NO_SHARE * size)
                 most = np.maximum(most, tolerance * largest)
+                most = np.maximum(most, 4.0 * self._lacking(lower, upper))
             series = values @ to_series
             middle = 0.5 * (lower + upper)
             is_shortest = upper - lower <= SETTLED * np.abs(middle)
@@ -149,6 +148,14 @@ class MeanSeries:
             lower = np.concatenate([lower[bad], middle[bad]])
             upper = np.concatenate([middle[bad], upper[bad]])
         raise UnsettledError("a mean of the loss is no short series")
+
+    def _lacking(self, lower: Array, upper: Array) -> Array:
+        """Return about what the kernel's own errors are in the middle of panels."""
+        kernel = self._kernel
+        if not isinstance(kernel, MeanSeries):
+            return np.zeros(lower.size)
+        middles = (0.5 * (lower + upper)).tolist()
+        return np.asarray([self._step.rough_mean(kernel.error, middle) for middle in middles])
 
     def error(self, u: Array) -> Array:
         """Return how far the series of each place is off."""

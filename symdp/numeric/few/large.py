@@ -13,8 +13,8 @@ count [W. B. Gragg, W. J. Harwood, Numer. Math. 44 (1984) 317]; so a thousand st
 pairs. G₁ is a mean over panels, and G_j that of G_{j−1}, a series on panels (`kernels`).
 
 All is under a tilt that makes ε typical. Two rules, halved panels and the last coefficients of
-series tell the errors; Chernoff's bound tells what the small losses add beyond ε − jc, and what
-more large losses than are counted add.
+series tell the errors; Chernoff's bound tells what small losses alone add, and more large losses
+than are counted, and what small ones add beyond ε − jc.
 """
 
 from __future__ import annotations
@@ -120,14 +120,21 @@ class _Sides:
             best = np.maximum(best, top + np.log(sums))
         return best
 
-    def log_missed(self) -> float:
-        """Bound what no large loss adds, and what small ones add where G_j is not smooth."""
+    def log_small(self) -> float:
+        """Bound what no large loss adds."""
+        if self._count * self.threshold <= self._epsilon:
+            return -math.inf
+        chernoff = self._count * self._log_small - self._tilts * self._epsilon
+        return float((chernoff + log_payoff(self._tilts)).min())
+
+    def log_rough(self) -> float:
+        """Bound what small ones add where G_j is not smooth."""
         count = self._count
         if count * self.threshold <= self._epsilon:
             return -math.inf
         log_large = float(self._log_large[0])
         logs = []
-        for j in range(min(_most_large(count), count - 1) + 1):
+        for j in range(1, min(_most_large(count), count - 1) + 1):
             left = self._epsilon - j * self.threshold
             chernoff = (count - j) * self._log_small - self._tilts * left
             logs.append(_log_binomial(count, j) + j * log_large + float(chernoff.min()))
@@ -161,7 +168,7 @@ class _Sides:
 
 def _most_large(count: int) -> int:
     """Return how many large losses may count, each a series of series."""
-    return min(count, 6)
+    return min(count, 7)
 
 
 def _log_binomial(count: int, j: int) -> float:
@@ -183,7 +190,7 @@ def _threshold_plan(law: SumLaw, tilt: float, epsilon: float) -> _Plan | None:
         if log_delta == -math.inf:
             return None
         least = log_delta - 0.75 * NEGLIGIBLE
-        missed = sides.log_missed()
+        missed = float(np.logaddexp(sides.log_small(), sides.log_rough()))
         if missed > least:
             continue
         for most in range(1, _most_large(count) + 1):
@@ -191,7 +198,6 @@ def _threshold_plan(law: SumLaw, tilt: float, epsilon: float) -> _Plan | None:
             if more <= least:
                 log_missed = float(np.logaddexp(missed, more))
                 return _Plan(epsilon / share, sides.tilt_of_one(), most, log_missed)
-        return None
     return None
 
 
