@@ -448,6 +448,14 @@ def _sum_of_terms(
             log_error = float(np.logaddexp(log_error, log_others))
             break
         answer = outside_range(law, epsilon)
+        if (
+            answer is not None
+            and epsilon <= law.loss_bounds[0]
+            and answer.log_complement is not None
+        ):
+            # 1 − δ = e^ε Q there.
+            log_odds = answer.log_complement - answer.log_delta
+            answer = replace(answer, slope=-math.exp(min(log_odds, OVERFLOW)))
         if answer is None:
             term_count += 1
             is_inner = depth < _DEEPEST - 1

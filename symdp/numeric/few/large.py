@@ -66,10 +66,10 @@ def _strip_value(law: SumLaw, epsilon: float, strip: Strip) -> StripValue | None
     tilt, lowest, highest = served
     if not epsilon > max(law.mean, 0.0):
         return None
-    # K rises so steeply that one tilt serves very different ε: of half an octave of them at most.
-    octave = 0.5 * math.floor(2.0 * math.log2(epsilon))
-    lowest = max(lowest, 2.0**octave)
-    highest = min(highest, 2.0 ** (octave + 0.5))
+    # K rises so steeply that a tilt's stretch is wide: an eighth of an octave has one threshold.
+    part = math.floor(8.0 * math.log2(epsilon))
+    lowest = max(lowest, 2.0 ** (0.125 * part))
+    highest = min(highest, 2.0 ** (0.125 * (part + 1)))
     steps = _large_losses(law, tilt, lowest, highest)
     return None if steps is None else steps.value(epsilon)
 
@@ -189,7 +189,7 @@ def _threshold_plan(law: SumLaw, tilt: float, epsilon: float) -> _Plan | None:
         log_delta = sides.log_one_loss(others)
         if log_delta == -math.inf:
             return None
-        least = log_delta - 0.75 * NEGLIGIBLE
+        least = log_delta - 0.7 * NEGLIGIBLE
         missed = float(np.logaddexp(sides.log_small(), sides.log_rough()))
         if missed > least:
             continue
