@@ -101,21 +101,21 @@ def contour_answer(
                 return replace(by_sum, route="mesh")
             if not are_many:
                 break
-    singly = law.singly()
-    # What is listed of atoms is listed of every step.
-    law_of_lines = singly if law.has_atoms else law
     must_end = most <= TOLERABLE
     for trace in (_traced_line, _traced_cut_line):
         shared = on_shared_lines(law, epsilon, trace)
         if law.has_atoms and shared is not None and not _is_narrow(shared, COUNTED):
             # Atoms are kinks of δ. Next to them a line of ε alone has what others and balls lack.
-            lines = own_lines(law_of_lines, epsilon, must_end)
+            lines = own_lines(law.singly(), epsilon, must_end)
             if lines is not None and lines[1] and _is_narrow(lines[0], COUNTED):
                 return lines[0]
         if shared is not None and sharpened is not None:
             shared = sharpened(law, epsilon, shared)
         if shared is not None and _is_narrow(shared, most):
             return shared
+    singly = law.singly()
+    # What is listed of atoms is listed of every step.
+    law_of_lines = singly if law.has_atoms else law
     lines = own_lines(law_of_lines, epsilon, must_end)
     if lines is not None:
         answer, is_assured = lines
