@@ -63,9 +63,6 @@ FALLS_SHORT = {
     "tests/numeric/test_finite_integers.py::test_finitely_many_integers_are_composed[mixed]": (
         "refused: a coefficient that is 0 at an end of the support has no value there in balls"
     ),
-    "tests/questions/test_little_noise.py::test_a_sampled_gaussian_in_each_direction[add-0.7]": (
-        "a trade-off of 4e-87 is answered with 0, which is on the safe side"
-    ),
     "tests/numeric/test_many_steps.py::test_ten_thousand_distinct_sampled_steps": (
         "the interval is 1.02e-11 wide, not 1e-11"
     ),

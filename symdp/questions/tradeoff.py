@@ -562,7 +562,8 @@ def _log_line(epsilon: float, log_complement: float, log_alpha: float) -> float:
     over = epsilon + log_alpha - log_complement
     if over < 0.0:
         return log_complement + log_one_minus_exp(over)
-    return _NEVER * (1.0 + min(over, -_NEVER))
+    # Where e^ε α is a share of 1 − δ at all ε, as of mass that both laws have, ε alone tells.
+    return _NEVER * (2.0 + min(over, -_NEVER) + math.atan(epsilon) / math.pi)
 
 
 def _maximum(function: Callable[[float], float], low: float, high: float) -> float:
