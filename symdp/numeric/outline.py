@@ -29,6 +29,8 @@ LARGEST_EXPONENT = 500  # offsets up to 2^500: x² stays finite
 CONVEXITY_GAP = 6.0  # e-folds by which log-masses of neighbouring tilts may bend
 MAX_TILTS = 400  # looked at
 _MOST_BENT = 24.0  # e-folds: what matters halfway to e^-52 then matters to e^-28 at neither end
+_STEEP = 12.0  # e-folds between neighbours: a cliff of a density
+_MUCH = -3.0  # log of the share of all mass that ends there, or more
 _HARDLY_BENT = 1.0  # e-folds: far less than the gap, so that no tilt between is needed
 # words of a refusal
 _TOO_FAR = (
@@ -167,7 +169,7 @@ class Outline:
         self.log_p = np.empty(0)
         self.log_q = np.empty(0)
         self.loss = np.empty(0)
-        self._see(self.anchors, _FAR_OFFSETS)
+        self._see(np.asarray(self.roots), _FAR_OFFSETS)
         terms = _finite_rows(piece, self.x)
         if len(terms):
 
@@ -179,11 +181,12 @@ class Outline:
         if len(tilts) > 1 and not is_regular:
             # Under far tilts the mass gathers where ℓ turns, which tells nothing at near ones.
             least, largest = turns(self)
-            self._add_anchors(np.concatenate([least, largest]))
+            self._see(np.concatenate([least, largest]), _NEAR_OFFSETS)
         self.kept: dict[str, Any] = {}  # what was computed from it, shared by its copies
         self._looked: set[tuple[float, int]] = set()
         for _ in range(2):  # the second pass looks around the first pass's modes
             self.look(tilts)
+        self._look_at_cliffs(tilts)
 
     def copy(self) -> Outline:
         """Return an outline that learns by itself."""
@@ -191,16 +194,21 @@ class Outline:
         other._looked = set(self._looked)
         return other
 
-    def _see(self, anchors: Sequence[float], offsets: Array) -> None:
-        """Add places around anchors to the grid."""
-        centres = np.asarray(anchors)[:, None]
+    def _see(self, anchors: Array, offsets: Array) -> None:
+        """Add anchors, and places around them to the grid."""
+        if anchors.size == 0:
+            return
+        self.anchors = sorted({*self.anchors, *anchors.tolist()})
+        centres = anchors[:, None]
         if offsets is _FAR_OFFSETS:
             distances = offsets * 1.0
         else:
             distances = offsets * np.maximum(np.abs(centres), 1e-3)
         x = np.concatenate([centres, centres + distances, centres - distances], axis=1)
         is_inside = (x > self.piece.lower) & (x < self.piece.upper)
-        x = distinct(x[is_inside])
+        self._add_places(distinct(x[is_inside]))
+
+    def _add_places(self, x: Array) -> None:
         if self.x.size:
             index = np.minimum(self.x.searchsorted(x), self.x.size - 1)
             x = x[self.x[index] != x]
@@ -227,13 +235,7 @@ class Outline:
         if peaks.size == 0:
             return
         is_known = self._are_known(functions, row, peaks)
-        self._add_anchors(peaks[~is_known])
-
-    def _add_anchors(self, places: Array) -> None:
-        """Look around further places."""
-        if places.size:
-            self.anchors = sorted({*self.anchors, *places.tolist()})
-            self._see(places.tolist(), _NEAR_OFFSETS)
+        self._see(peaks[~is_known], _NEAR_OFFSETS)
 
     def _are_known(self, functions: Rows, row: Index, peaks: Array) -> NDArray[np.bool_]:
         """Return whether each peak is an anchor, or the same flat top as the nearest one."""
@@ -269,6 +271,25 @@ class Outline:
         on_grid = tilted(self.log_p, self.log_q, self.loss, fresh)
         self._look(values, on_grid, 6)
 
+    def _look_at_cliffs(self, tilts: Sequence[float]) -> None:
+        """Add places where much mass ends between two neighbours, as at the ends of a plateau."""
+        if self.piece.integer or self.piece.flat:
+            return
+        for _ in range(_ZOOMS):
+            logs = tilted(self.log_p, self.log_q, self.loss, tilts)
+            masses = logs + self.spacing
+            total = log_row_sums(masses)[:, None]
+            with np.errstate(invalid="ignore"):  # where there is no mass
+                is_cliff = np.abs(np.diff(logs)) > _STEEP
+                has_mass = masses - total > _MUCH
+            is_cliff &= has_mass[:, 1:] | has_mass[:, :-1]
+            before = np.flatnonzero(is_cliff.any(axis=0))
+            if before.size == 0:
+                return
+            left = self.x[before, None]
+            right = self.x[before + 1, None]
+            self._add_places((left + (right - left) * _ZOOM[1:-1]).ravel())
+
     def shells(self, tilts: Sequence[float]) -> Array:
         """Return the log of density times spacing on the grid: one row for each tilt."""
         return tilted(self.log_p, self.log_q, self.loss, tilts) + self.spacing
@@ -283,14 +304,10 @@ class Outline:
             second = float(np.nansum(mass * loss**2))
         return zeroth, first, second
 
-    def rough_log_masses(self, tilts: Sequence[float]) -> Array:
-        """Return log ∫ P e^{tℓ} for several tilts to within a few units, far peaks left out."""
-        return log_row_sums(self.shells(tilts))
-
     def log_masses(self, tilts: Sequence[float]) -> Array:
         """Return log ∫ P e^{tℓ} for several tilts to within a few units."""
         self.look(tilts)
-        return self.rough_log_masses(tilts)
+        return log_row_sums(self.shells(tilts))
 
 
 def log_row_sums(rows: Array) -> Array:
@@ -605,7 +622,7 @@ def covering_tilts(outlines: Sequence[Outline], ends: Sequence[float]) -> dict[f
     waiting = []
     for left, right in pairwise(sorted(masses)):
         middle = 0.5 * (left + right)
-        of_pieces = [outline.rough_log_masses([middle])[0] for outline in outlines]
+        of_pieces = [log_row_sums(outline.shells([middle]))[0] for outline in outlines]
         log_mass = float(np.logaddexp.reduce(of_pieces))  # as far as grids tell
         bend = 0.5 * (masses[left] + masses[right]) - log_mass
         if not bend < _HARDLY_BENT:

@@ -43,7 +43,7 @@ _SMALLEST = 1e-290  # of a total: PANEL_TOLERANCE of it is about the smallest no
 _SHORTEST = 1e-303  # halves of it would soon be no doubles
 _ARRAYS = 12.0  # of the size of all nodes, held at once
 _LOOKED_AT = 60  # panels of many that have not settled, to see whether rounding is why
-_LOST = 16.0  # times the usual rounding: more digits are worth their time
+_LOST = 64.0  # times the usual rounding: more digits are worth their time
 _VAGUE = 2.0**-7  # of a panel's mass: rules that differ by less err 2^32 times less on halves
 # words of a refusal
 _TOO_FAST = "the density or its loss oscillates too fast to integrate"
@@ -230,7 +230,10 @@ def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float
     ends = (panels.lower, panels.upper)
     if turns_often:
         ends = _parted(piece, panels, masses, frequency)
-    return _nodes_of_panels(piece, ends, leftover, masses)
+    with np.errstate(all="ignore"):
+        mass = np.exp(outline.shells([0.0])[0])
+        usual_loss = float(np.nansum(mass * np.abs(bounded(outline.loss))) / np.nansum(mass))
+    return _nodes_of_panels(piece, ends, leftover, masses, usual_loss=usual_loss)
 
 
 def _parted(
@@ -337,6 +340,7 @@ def _nodes_of_panels(
     leftover: Array,
     masses: Mapping[float, float],
     balls: int | None = None,
+    usual_loss: float = 0.0,
 ) -> PieceNodes:
     # Of the two rules that agreed, to rounding, the finer one: its own error is far below that.
     left, right = ends
@@ -376,11 +380,12 @@ def _nodes_of_panels(
         beyond = _moments_beyond(piece, piece.log_p, edges)
         beyond_reversed = _moments_beyond(piece, piece.log_q, edges)
     x = x[keep]
-    log_p, losses, roundings = piece.accurate(x, balls, (values[0][keep], values[2][keep]))
+    doubles = values[0][keep], values[2][keep]
+    log_p, losses, roundings = piece.accurate(x, balls, doubles, usual_loss)
     if roundings > _LOST:  # too many to ask a ball of each
         all_edges = distinct(np.concatenate(ends))
         smooth = interpolated(piece, all_edges)
-        log_p, losses, roundings = (smooth or piece).accurate(x)
+        log_p, losses, roundings = (smooth or piece).accurate(x, usual_loss=usual_loss)
     rounded = rounding(roundings)
     # Rules on halves miss 2^−32 of that of smooth functions.
     error = 2.0**-6 * float(leftover.max()) + rounded

@@ -33,7 +33,7 @@ _BITS, _MOST_BITS = 110, 4_000  # of a ball that says how to round, at first and
 MOST_ROUNDED = 4_000  # nodes at most that are evaluated in balls, one by one
 _EVERY, _LEAST, _MOST = 16, 16, 256  # of how many places one is compared with balls, and how many
 CANCELLED = 8.0  # roundings by which doubles are off where terms cancel
-_TYPICAL = 0.01  # of the median loss: what is smaller need be known no better
+_TYPICAL = 0.01  # of a usual loss: what is smaller need be known no better
 
 
 def no_terms(x: Array) -> Sequence[Array]:
@@ -89,11 +89,15 @@ class SmoothPiece:
         return next(exact_ends, arb(end))
 
     def accurate(
-        self, x: Array, balls: int | None = None, doubles: tuple[Array, Array] | None = None
+        self,
+        x: Array,
+        balls: int | None = None,
+        doubles: tuple[Array, Array] | None = None,
+        usual_loss: float = 0.0,
     ) -> tuple[Array, Array, float]:
         """Return log P and ℓ, by balls where few doubles cancel, and how many roundings off.
 
-        `doubles`: both, where they are known.
+        `doubles`: both, where they are known. `usual_loss`: a mean of |ℓ|.
         """
         if balls is None:
             balls = max(_LEAST, min(x.size // _EVERY, _MOST))
@@ -106,7 +110,8 @@ class SmoothPiece:
             else:
                 log_p, loss = doubles
             exact_log_p, exact_loss = self.rounded(x[sample])
-            off = _roundings(log_p[sample], loss[sample], exact_log_p, exact_loss)
+            doubles_there = log_p[sample], loss[sample]
+            off = _roundings(*doubles_there, exact_log_p, exact_loss, usual_loss)
         if off <= CANCELLED or x.size > MOST_ROUNDED:
             return log_p, loss, off
         log_p, loss = self.rounded(x)
@@ -192,14 +197,16 @@ def paired(log_p: Callable[..., Any], loss: Callable[..., Any] | None) -> BallFu
     return ball
 
 
-def _roundings(log_p: Array, loss: Array, exact_log_p: Array, exact_loss: Array) -> float:
+def _roundings(
+    log_p: Array, loss: Array, exact_log_p: Array, exact_loss: Array, usual_loss: float
+) -> float:
     """Return how many roundings of a double the differences are in the mean square."""
     if not log_p.size:
         return 1.0
     finite_size = np.abs(exact_loss[np.isfinite(exact_loss)])
-    typical = 0.0
     if finite_size.size:
-        typical = _TYPICAL * float(np.median(finite_size))
+        usual_loss = np.fmax(usual_loss, np.median(finite_size))
+    typical = _TYPICAL * usual_loss
     loss_unit = np.maximum(np.abs(exact_loss) + typical, 1e-300)
     log_p_unit = 1.0 + np.abs(exact_log_p)
     log_p_units = np.abs(log_p - exact_log_p) / log_p_unit

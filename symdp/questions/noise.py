@@ -252,7 +252,9 @@ def _of_size(mechanism: Mechanism, measure: Size, size: float) -> Mechanism:
     name, *more = mechanism.parameters
     if more:
         few = ", ".join([name, *more])
-        raise InputError(f"{mechanism.name}: give values for all but one of {few}")
+        raise InputError(
+            f"{mechanism.name}: give values for all but one of {few}, as in {more[-1]}=VALUE"
+        )
 
     is_share = any(
         declared.name == name and declared.bounds[1] == 1 for declared in mechanism.declared

@@ -73,3 +73,10 @@ def test_a_rare_narrow_mode_far_away():
         answer = compose(law, 4).delta(epsilon)
         assert answer.lower <= truth <= answer.upper
         assert answer.upper < truth * (1 + 1e-10)
+
+
+def test_a_plateau_that_ends_between_two_octaves():
+    """All loss is beside ±75, where no power of two is: a grid of two million places and an FFT."""
+    plateau = sp.erf((x + 75) / (2 * sp.sqrt(2))) - sp.erf((x - 75) / (2 * sp.sqrt(2)))
+    noise = Mechanism.additive(plateau / 300, x, 1, shift="exactly")
+    assert compose(noise, 10).delta(2).delta == pytest.approx(1.9207647533e-5, rel=3e-7)
