@@ -233,7 +233,7 @@ def _data(panel: Panel, most: int) -> dict[str, Any]:
 
 _TOLD = "floating point; twelve digits by a test against certified values; no bound is proved."
 _ENCLOSED = (
-    "floating point; two grids enclose the number, and the upper end is shown; none is proved."
+    "floating point; the number lies between the two, and the upper end is shown; none is proved."
 )
 _ASKS = {"epsilon": "δ given, ε asked", "delta": "ε given, δ asked"}
 _TARGETS = {"epsilon": "delta", "delta": "epsilon"}  # what is given, by what is asked
