@@ -24,7 +24,8 @@ onmessage = async (event) => {
   };
   try {
     const found = laws(n, values, direction), known = new Map();
-    for (const law of found) law.near = 1e-4;  // four digits are shown: a grid need be no finer
+    // four digits are shown: a grid need be no finer
+    for (const law of found) { law.near = 1e-4; law.relative = 2e-5; }
     const at = (epsilon) => {
       if (!known.has(epsilon)) known.set(epsilon, log_delta_at(found, epsilon));
       return known.get(epsilon);

@@ -683,16 +683,18 @@ def epsilon_of(law: Law, target: float) -> float:
     if not (x > 0.0 and x < high):
         x = minimum(1.0, 0.5 * high)
     x = root_of(law, target, x, 0.0, high)
-    law.near = near
+    law.near = maximum(near, law.relative * x * law.slope)
     law.rough = 0.0
     if law.gridded == 0.0:
         x = root_of(law, target, x, 0.0, high)
         off = accuracy(target, x) / maximum(law.slope, 1e-9)
         ended_at(law, x, off)
         law.upper = x + off
+        law.near = near
         return x
     law.cached = 0.0
     law.cut = 0.0
     x = root_of(law, target, minimum(x, 0.999999 * high), 0.0, high)
     least = lower_root(law, target, x)
+    law.near = near
     return ended_at(law, x, x - least)

@@ -141,6 +141,7 @@ class Law:
     no frequency is asked; `edge` is the ε at which panels are cut. For a grid, panels that count at
     the tilt `tilt` are cut until their loss turns by no more than `fine`.
 
+    `near`: how far apart the ends of log δ may lie, or those of ε by `relative` of it.
     `lower, upper`: the ends of the last answer. `trouble`: the sums along a line gave none.
     `evaluated`: places at which this question evaluated the density, of at most `allowed`.
     """
@@ -171,6 +172,7 @@ class Law:
     lower: float
     upper: float
     near: float
+    relative: float
     rough: float
     settled: float
     gridded: float
@@ -764,6 +766,7 @@ def law_of(c: Vector, side: float, count: float) -> Law:
     law.fine = 0.0
     law.trouble = 0.0
     law.near = NEAR
+    law.relative = 0.0
     law.rough = 0.0
     law.settled = 0.0
     law.gridded = 0.0
