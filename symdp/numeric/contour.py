@@ -88,18 +88,17 @@ def contour_answer(
         return None
     if large_losses and large_losses_count(law, epsilon):
         counted = min(most, COUNTED) if sharpened is not None else most
-        are_many = law.count >= 30  # a line that ends before the rise of K is short
-        for trace, by_large_losses in zip(
-            (_no_line, _traced_plain_line), large_losses, strict=True
-        ):
-            if are_many:
+        # From that many steps on a line that ends before the rise of K is short.
+        traces = [_no_line, _traced_plain_line] if law.count >= 30 else [None, _no_line]
+        for trace, by_large_losses in zip(traces, large_losses, strict=True):
+            if trace is not None:
                 shared = on_shared_lines(law, epsilon, trace)
                 if shared is not None and _is_narrow(shared, counted):
                     return shared
             by_sum = by_large_losses(law, epsilon)
             if by_sum is not None and _is_narrow(by_sum, TOLERABLE):
                 return replace(by_sum, route="mesh")
-            if not are_many:
+            if law.count < 5:  # whose cut-off lines take no longer
                 break
     must_end = most <= TOLERABLE
     for trace in (_traced_line, _traced_cut_line):

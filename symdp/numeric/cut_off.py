@@ -569,6 +569,14 @@ def _conditioned_densities(
         if valley > max(thresholds, default=math.inf):
             return _one_step_cut(law, index, thresholds)
     threshold = min(valley, _large_loss(law, index, epsilon))
+    if threshold > 0.0:  # one for all ε nearby, whose terms have lines in common
+        threshold = 2.0 ** (0.5 * math.floor(2.0 * math.log2(threshold)))
+    return _terms_around(law, index, threshold)
+
+
+@kept_with_law
+def _terms_around(law: SumLaw, index: int, threshold: float) -> list[tuple[float, SumLaw]] | None:
+    """Return the terms of a law one of whose steps is cut at a loss, None where it cannot be."""
     laws = laws_around(law, index, threshold)
     if laws is None:
         return None
