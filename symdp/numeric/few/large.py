@@ -31,7 +31,7 @@ from symdp.numeric.contour import epsilons_of_line
 from symdp.numeric.cut_off import laws_around
 from symdp.numeric.elementary import log_payoff, log_sum
 from symdp.numeric.few.kernels import MeanSeries, Payoff, SlopeOf
-from symdp.numeric.few.monotone import LEAST_MASS, Kernel, TiltedStep, UnsettledError
+from symdp.numeric.few.monotone import Kernel, TiltedStep, UnsettledError
 from symdp.numeric.line import LineError, StripValue, answer_from_strips
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.saddle_point import Strip
@@ -120,6 +120,10 @@ class _Sides:
             best = np.maximum(best, top + np.log(sums))
         return best
 
+    def log_chance(self) -> float:
+        """Return the log of how many losses are large in the mean."""
+        return math.log(self._count) + float(self._log_large[0])
+
     def log_small(self) -> float:
         """Bound what no large loss adds."""
         if self._count * self.threshold <= self._epsilon:
@@ -190,6 +194,8 @@ def _threshold_plan(law: SumLaw, tilt: float, epsilon: float) -> _Plan | None:
         if log_delta == -math.inf:
             return None
         least = log_delta - 0.7 * NEGLIGIBLE
+        if sides.log_chance() > math.log(0.25):  # they are not rare: a line is shorter
+            return None
         missed = float(np.logaddexp(sides.log_small(), sides.log_rough()))
         if missed > least:
             continue
@@ -316,8 +322,8 @@ class _LargeLosses:
         far = float(self._rules[1][0].max()) - float(self._rules[1][0].min())
         sums = 8.0 + abs(log_weight) + steepness * (abs(epsilon) + far)
         missed = math.exp(min(self._log_missed - log_value, 0.0))
-        panel_count = sum(panels.lower.size for panels in self._large.panels)
-        missed += (100.0 + panel_count) * LEAST_MASS / total
+        for panels in self._large.panels:
+            missed += (100.0 + panels.lower.size) * panels.least_mass / total
         error = LineError(
             outside=self._missed + missed,
             quadrature=error_of_terms / total + 4.0 * ROUNDED,

@@ -38,8 +38,6 @@ from symdp.numeric.panels import (
 from symdp.numeric.step import CANCELLED, Array, Index, SmoothPiece
 from symdp.tolerances import MASS_ROUNDED, NEGLIGIBLE, ROUNDED, UNIT
 
-LEAST_MASS = math.exp(-1.2 * NEGLIGIBLE)  # under the tilt, of panels that are kept
-
 
 @cache
 def _rule_of_parts(has_roots: bool) -> tuple[Array, Array]:
@@ -117,10 +115,15 @@ class Panels:
         least = np.minimum(self.loss_at_lower, self.loss_at_upper)
         return least, np.maximum(self.loss_at_lower, self.loss_at_upper)
 
+    @property
+    def least_mass(self) -> float:
+        """The mass under the tilt of panels that are kept."""
+        return math.exp(-1.2 * NEGLIGIBLE)
+
     @cached_property
     def has_mass(self) -> NDArray[np.bool_]:
         """Whether each has more of the mass under the tilt than nothing."""
-        return np.asarray(self.weight.sum(axis=1) > LEAST_MASS)
+        return np.asarray(self.weight.sum(axis=1) > self.least_mass)
 
     def densities(self, least: Array, largest: Array) -> Array:
         """Return ∫ P e^{tc} where losses lie on one side of c, and ∫ Q e^{(1+t)c}: two rows.
