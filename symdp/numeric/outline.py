@@ -29,7 +29,6 @@ LARGEST_EXPONENT = 500  # offsets up to 2^500: x² stays finite
 CONVEXITY_GAP = 6.0  # e-folds by which log-masses of neighbouring tilts may bend
 MAX_TILTS = 400  # looked at
 _MOST_BENT = 24.0  # e-folds: what matters halfway to e^-52 then matters to e^-28 at neither end
-_STEEP = 12.0  # e-folds between neighbours: a cliff of a density
 _MUCH = -3.0  # log of the share of all mass that ends there, or more
 _HARDLY_BENT = 1.0  # e-folds: far less than the gap, so that no tilt between is needed
 # words of a refusal
@@ -280,7 +279,7 @@ class Outline:
             masses = logs + self.spacing
             total = log_row_sums(masses)[:, None]
             with np.errstate(invalid="ignore"):  # where there is no mass
-                is_cliff = np.abs(np.diff(logs)) > _STEEP
+                is_cliff = np.abs(np.diff(logs)) > 2.0 * CONVEXITY_GAP
                 has_mass = masses - total > _MUCH
             is_cliff &= has_mass[:, 1:] | has_mass[:, :-1]
             before = np.flatnonzero(is_cliff.any(axis=0))

@@ -11,6 +11,7 @@ wide for Arb, or stretches too many, rules and their halves say about how far th
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -414,7 +415,10 @@ class _OneSidedStretch:
         fine_x = fine_nodes.ravel()
         fine_weights = fine_node_weights.ravel()
         fine_values = log_values(fine_x, fine_weights)
-        cumulated = np.cumsum(np.exp(fine_values - fine_values.max()))
+        top = fine_values.max()
+        if top == -np.inf:  # far out, where no double holds the density
+            return arb(0, sys.float_info.min)
+        cumulated = np.cumsum(np.exp(fine_values - top))
         quantiles = cumulated[-1] * (np.arange(_PLACES) + 0.5) / _PLACES
         sample = np.searchsorted(cumulated, quantiles)
         exact_values = log_values(fine_x[sample], fine_weights[sample], in_balls=True)

@@ -491,3 +491,17 @@ def test_a_ball_about_zero_ends_at_zero():
     low, high = _double_ends(flint.arb(0, 0.5))
     assert low == 0.0
     assert high >= 0.5
+
+
+@pytest.mark.slow
+def test_a_skewed_noise_with_waves_is_cut_where_its_mass_ends():
+    """Its slope was told to fall 1 000 away only, and cells were as wide as the sensitivity."""
+    x = sp.Symbol("x", real=True)
+    y = 5 * x / 8 + sp.Rational(1, 16)
+    skewed = (1 + sp.erf(y)) * sp.exp(-(y**2) / 2)
+    waves = skewed * (sp.Rational(5, 4) + sp.cos(1 + 33 * x / 10))
+    noise = Mechanism.additive(waves, x, sp.Rational(1, 10), normalize=True)
+    bounds = compose(noise).delta([0.0, 0.1, 0.3])
+    largest = (0.0901622, 0.0516333, 0.0107191)  # at ±1/10, by sums over 200 000 panels
+    for bound, single in zip(bounds, largest, strict=True):
+        assert single * (1 - 1e-5) <= bound.delta <= 1.01 * single

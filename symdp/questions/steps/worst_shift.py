@@ -49,6 +49,8 @@ _FINE = 24  # lattice steps in a standard deviation of the loss
 _INFINITE = 1e200  # a ratio that counts as one
 _LEAST_RATE = 2.0**-900  # whose lattice smaller rates have: losses are doubles
 _TAILS = (1e-24, 1e-18, 1e-12, 1e-9, 1e-6)  # masses beyond the cells, the least that is affordable
+_SHRINKING = 0.9  # of the distance to a cut, as long as what lies beyond it is little
+_CELLS_OF_SHELL = 8  # on which the density is enclosed for that
 _WIDER = 12.0  # times the range that holds all but 1e-3 of the mass, is affordable
 _MOST_CELLS = 12_000  # about two seconds
 _CELLS_AT_LAST = 60_000  # where the sensitivity is short: ten seconds
@@ -137,10 +139,34 @@ def _cut(
     exponent = sp.expand_log(sp.log(f), force=True)
     ends = [None if end.is_infinite else constant_ball(end, BITS).real
             for end in (stretch.lower, stretch.upper)]  # fmt: skip
-    if ends[1 - side] is None:
-        ends[1 - side] = arb(0)
+    other = ends[1 - side]
+    if other is None:
+        other = arb(0)
+    ends[1 - side] = other
     places, mass = cut_tails(exponent, values, x, ends, arb(tail))
-    return float(places[side]), float(mass.upper())
+    return _nearer(values, float(places[side]), float(mass.upper()), float(other.mid()), tail)
+
+
+def _nearer(
+    values: ArbFunction, cut: float, mass: float, other: float, tail: float
+) -> tuple[float, float]:
+    """Return a cut nearer to the other end, beyond which no more than a mass lies.
+
+    A slope that waves let grow late is told far out, where the density is long gone.
+    """
+    while abs(cut - other) > 1.0:
+        inner = other + _SHRINKING * (cut - other)
+        width = abs(cut - inner) / _CELLS_OF_SHELL
+        shell = 0.0
+        for k in range(_CELLS_OF_SHELL):
+            ends = (inner + (cut - inner) * share / _CELLS_OF_SHELL for share in (k, k + 1))
+            height = abs(values(between(*map(arb, ends))))
+            shell += width * float(height.upper())
+        if not mass + shell <= tail:
+            break
+        cut = inner
+        mass += shell * (1.0 + SUMS_ROUNDED)
+    return cut, mass
 
 
 def _on_grid(
