@@ -106,7 +106,7 @@ def contour_answer(
         if law.has_atoms and shared is not None and not _is_narrow(shared, COUNTED):
             # Atoms are kinks of δ. Next to them a line of ε alone has what others and balls lack.
             lines = own_lines(law.singly(), epsilon, must_end)
-            if lines is not None and lines[1] and _is_narrow(lines[0], COUNTED):
+            if lines is not None and lines[1] and _is_narrow(lines[0], 10.0 * SETTLED):
                 return lines[0]
         if shared is not None and sharpened is not None:
             shared = sharpened(law, epsilon, shared)
