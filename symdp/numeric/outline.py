@@ -29,6 +29,7 @@ LARGEST_EXPONENT = 500  # offsets up to 2^500: x² stays finite
 CONVEXITY_GAP = 6.0  # e-folds by which log-masses of neighbouring tilts may bend
 MAX_TILTS = 400  # looked at
 _MOST_BENT = 24.0  # e-folds: what matters halfway to e^-52 then matters to e^-28 at neither end
+_BLURRED = -1e12  # a logarithm that is rounded by 1e-4 and more
 _MUCH = -3.0  # log of the share of all mass that ends there, or more
 _HARDLY_BENT = 1.0  # e-folds: far less than the gap, so that no tilt between is needed
 # words of a refusal
@@ -185,7 +186,7 @@ class Outline:
         self._looked: set[tuple[float, int]] = set()
         for _ in range(2):  # the second pass looks around the first pass's modes
             self.look(tilts)
-        self._look_at_cliffs(tilts)
+        self._settle(tilts)
 
     def copy(self) -> Outline:
         """Return an outline that learns by itself."""
@@ -270,8 +271,18 @@ class Outline:
         on_grid = tilted(self.log_p, self.log_q, self.loss, fresh)
         self._look(values, on_grid, 6)
 
-    def _look_at_cliffs(self, tilts: Sequence[float]) -> None:
-        """Add places where much mass ends between two neighbours, as at the ends of a plateau."""
+    def _settle(self, tilts: Sequence[float]) -> None:
+        """Forget places that doubles blur, and look where much mass ends, as beside a plateau."""
+        is_told = np.fmax(self.log_p, self.log_q) > _BLURRED
+        if is_told.any():
+            self.x = self.x[is_told]
+            self.log_p = self.log_p[is_told]
+            self.log_q = self.log_q[is_told]
+            self.loss = self.loss[is_told]
+            self.spacing = self.spacing[is_told]
+            first = self.x[0]
+            last = self.x[-1]
+            self.anchors = [a for a in self.anchors if a in self.roots or first <= a <= last]
         if self.piece.integer or self.piece.flat:
             return
         for _ in range(_ZOOMS):

@@ -181,3 +181,16 @@ def test_a_crossing_at_a_place_that_is_looked_at_is_none_of_rounding():
         tails = [0.5 * math.erfc((5 * epsilon + sign * 0.1) / math.sqrt(2)) for sign in (-1, 1)]
         truth = tails[0] - math.exp(epsilon) * tails[1]
         assert step.delta(epsilon).delta == pytest.approx(truth, rel=1e-9)
+
+
+def test_places_that_doubles_blur_have_no_crossings():
+    """Far left both logarithms are beyond 1e70: 2 000 crossings of rounding were each looked at."""
+    x = sp.Symbol("x", real=True)
+    y = 5 * x / 8 + sp.Rational(1, 16)
+    skewed = (1 + sp.erf(y)) * sp.exp(-(y**2) / 2)
+    waves = skewed * (sp.Rational(5, 4) + sp.cos(1 + 33 * x / 10))
+    noise = Mechanism.additive(waves, x, sp.Rational(1, 10), normalize=True, shift="exactly")
+    (outline,) = compose(noise).law("remove").terms[0][0].outlines
+    assert np.abs(outline.x).max() < 1e7
+    at_most = compose(noise).delta(0.183).delta
+    assert at_most == pytest.approx(0.0295357703137, rel=1e-7)  # sums over 200 000 panels
