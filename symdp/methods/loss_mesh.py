@@ -19,10 +19,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from symdp.errors import AccuracyError
+from symdp.numeric.beyond.turns import monotone_grid, value_and_slope
 from symdp.numeric.elementary import Complex, distinct
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.outline import Outline, tilted_log_density
-from symdp.numeric.panels import monotone_grid, value_and_slope
 from symdp.numeric.step import Array, SmoothPiece
 from symdp.numeric.total import SumLaw
 from symdp.tolerances import UNIT

@@ -235,3 +235,25 @@ def powers_less_one(angle: Array, nodes: int) -> Complex:
         grown += last
         filled += more
     return np.asarray(table)
+
+
+def lightest(share: Array, count: Array, room: float) -> NDArray[np.bool_]:
+    """Return which columns to leave out lest the others count more than there is room.
+
+    Waves under a power tail have no end, but hardly any mass far out. Those of the least mass go
+    first, and so few that none of the rows, which add up to 1, loses more than half a billionth.
+    """
+    is_left = np.zeros(count.size, dtype=bool)
+    if count.sum() <= room:
+        return is_left
+    by_mass = np.argsort(share.max(axis=0))
+    cumulated = np.cumsum(share[:, by_mass], axis=1)
+    largest = cumulated.max(axis=0)
+    number = 0
+    for exponent in (-43, -37, -31):  # the least that will do is left out
+        number = int(np.searchsorted(largest, 2.0**exponent))
+        kept = by_mass[number:]
+        if count[kept].sum() <= room:
+            break
+    is_left[by_mass[:number]] = True
+    return is_left

@@ -23,6 +23,7 @@ from numpy.typing import NDArray
 from symdp.capacity import BLOCK
 from symdp.errors import AccuracyError
 from symdp.numeric.beyond.stationary import ENDS, NEAR_END, Branch, branches, interpolated_at
+from symdp.numeric.beyond.waves import condensed
 from symdp.numeric.elementary import (
     Complex,
     exponential_remainder,
@@ -33,7 +34,7 @@ from symdp.numeric.elementary import (
 )
 from symdp.numeric.integers import integer_rule, log_mass_of_integers
 from symdp.numeric.outline import Outline, covering_tilts
-from symdp.numeric.panels import DERIVATIVE, ORDER, WEIGHTS, PieceNodes, build_rule
+from symdp.numeric.panels import DERIVATIVE, MANY_PANELS, ORDER, WEIGHTS, PieceNodes, build_rule
 from symdp.numeric.step import Array, Index, SmoothPiece, Step
 from symdp.tolerances import MASS_ROUNDED
 
@@ -202,6 +203,8 @@ def build_nodes(
             nodes = flat_nodes(outline)
         else:
             nodes = build_rule(outline, piece_masses, frequency)
+            if nodes.loss.size > 2 * ORDER * MANY_PANELS:
+                nodes = condensed(nodes, piece_masses, frequency)
         piece_nodes.append(nodes)
     return node_set(step, piece_nodes, escaping, reference)
 

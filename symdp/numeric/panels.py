@@ -5,10 +5,6 @@ densities at every asked tilt and for their oscillation at the highest asked fre
 around every mode of every term of the densities and grow geometrically outwards, so that neither a
 far narrow peak nor a heavy tail is missed.
 
-**Turns of the loss.** On the panels of a quadrature that resolves P e^{tℓ} and ℓP e^{tℓ}, ℓ is as
-smooth as a polynomial: between two neighbouring nodes it turns once at the most. A turn therefore
-shows as a change of direction between three nodes, and is found there as the zero of ℓ′.
-
 **Where doubles cancel**, log P and ℓ are Legendre series through few balls at exact places. A place
 is told by its distance from the middle of its panel, which is exact however far that is from 0.
 """
@@ -24,7 +20,7 @@ from numpy.typing import NDArray
 
 from symdp.capacity import BLOCK, afford
 from symdp.errors import AccuracyError
-from symdp.numeric.elementary import distinct
+from symdp.numeric.elementary import distinct, lightest
 from symdp.numeric.outline import (
     NEGLIGIBLE,
     Outline,
@@ -34,7 +30,6 @@ from symdp.numeric.outline import (
     tilted_log_density,
 )
 from symdp.numeric.step import Array, Index, RealFunction, SmoothPiece, rounded
-from symdp.tolerances import LOSS_ROUNDED
 
 ROUNDS = 120  # halvings of a panel
 MAX_NODES = 1 << 21  # of a piece: some ten seconds
@@ -117,7 +112,7 @@ def _totals(*several: Panels) -> Array:
     return totals
 
 
-def _settled(probe: Probe, edges: Array, may_cancel: bool) -> tuple[Panels, Array] | None:
+def settled_panels(probe: Probe, edges: Array, may_cancel: bool) -> tuple[Panels, Array] | None:
     """Return panels that agree with their halves, and what they miss; None if terms cancel."""
     trial = probe.evaluate(edges[:-1], edges[1:])
     totals = _totals(trial)
@@ -137,10 +132,14 @@ def _settled(probe: Probe, edges: Array, may_cancel: bool) -> tuple[Panels, Arra
             some_lost = probe.cancelled(trial.lower[sample], trial.upper[sample])
             most = some_lost.max(axis=1)
             is_lost = bool(most.max() > _LOST)
-            if is_lost and not may_cancel:
-                return None
             if is_lost:
                 lost = probe.cancelled(trial.lower, trial.upper)
+                mass = np.abs(trial.integrals[0])
+                share = mass / totals[0][:, None]
+                lost_here = np.where(lost > _LOST, lost, 0.0)
+                of_all = (lost_here * share).sum(axis=1)
+                if float(of_all.max()) > 1.0 and not may_cancel:
+                    return None
             else:
                 lost = most[:, None] * lost
             trial.noise *= lost
@@ -156,12 +155,26 @@ def _settled(probe: Probe, edges: Array, may_cancel: bool) -> tuple[Panels, Arra
         is_vague = trial.noise > _VAGUE * np.abs(trial.integrals[0])
         explained_share = np.where(is_vague | (lost > _LOST), -1.0, 1.0 / lost)
         unexplained = np.maximum(difference - explained_share * trial.noise, 0.0)
-        leftover += unexplained[:, good].sum(axis=1)
+        # Rules on halves miss 2^−32 of that of smooth functions.
+        leftover += 2.0**-6 * unexplained[:, good].sum(axis=1)
         accepted = trial.take(np.flatnonzero(good))
         done = accepted if done is None else done.join(accepted)
         if good.all():
             return done, leftover / totals[0]
         bad = np.flatnonzero(~good)
+        room = 0.5 * (ORDER * MANY_PANELS - done.lower.size)
+        if bad.size > room:
+            waiting = trial.take(bad)
+            mass = np.abs(waiting.integrals[0])
+            least_total = np.minimum(totals[0], totals[1])
+            share = mass / least_total[:, None]
+            is_left = lightest(share, np.ones(bad.size), room)
+            # A rule has positive weights: it errs by what it finds and what is there at most.
+            leftover += 2.0 * mass[:, is_left].sum(axis=1)
+            done = done.join(waiting.take(np.flatnonzero(is_left)))
+            bad = bad[~is_left]
+            if not bad.size:
+                return done, leftover / totals[0]
         trial = left.take(bad).join(right.take(bad))
         panel_count = done.lower.size + trial.lower.size
         if panel_count * ORDER > MAX_NODES:
@@ -206,7 +219,7 @@ def build_panels(
     outline: Outline, masses: Mapping[float, float], frequency: float
 ) -> tuple[Panels | None, Array]:
     """Return settled panels, as few as serve, and their leftover errors; None of no mass."""
-    settled = _settled_panels(outline, masses, frequency)
+    settled = _panels_of_piece(outline, masses, frequency)
     if settled is None:
         return None, np.zeros(1)
     _, panels, leftover = settled
@@ -223,13 +236,14 @@ def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float
         loss = outline.loss[has_mass & np.isfinite(outline.loss)]
         radians = frequency * float(np.abs(np.diff(loss)).sum())
         turns_often = radians > MANY_PANELS * ORDER / 3
-    settled = _settled_panels(outline, masses, 0.0 if turns_often else frequency)
+    settled = _panels_of_piece(outline, masses, 0.0 if turns_often else frequency)
     if settled is None:
         return PieceNodes.atoms(np.empty(0), np.empty(0))
     piece, panels, leftover = settled
     ends = (panels.lower, panels.upper)
     if turns_often:
-        ends = _parted(piece, panels, masses, frequency)
+        ends, left_mass = _parted(piece, panels, masses, frequency)
+        leftover = leftover + left_mass
     with np.errstate(all="ignore"):
         mass = np.exp(outline.shells([0.0])[0])
         usual_loss = float(np.nansum(mass * np.abs(bounded(outline.loss))) / np.nansum(mass))
@@ -238,8 +252,10 @@ def build_rule(outline: Outline, masses: Mapping[float, float], frequency: float
 
 def _parted(
     piece: SmoothPiece, panels: Panels, masses: Mapping[float, float], frequency: float
-) -> tuple[Array, Array]:
+) -> tuple[tuple[Array, Array], float]:
     """Return panels that resolve e^{iyℓ} as well, |y| ≤ frequency, from those that resolve P.
+
+    The number is twice the share of mass on those that need not, where they are too many.
 
     The rule of 16 nodes errs on e^{iθu}, |u| ≤ 1, by 2.7e-45 θ³² [Abramowitz and Stegun 25.4.30]:
     by 8e-18 where θ = yℓ′ per half a width is at most 7.2, and by as much of all mass where it is
@@ -265,6 +281,20 @@ def _parted(
     # Half a panel has the nodes.
     count = np.ceil(0.5 * turn / np.repeat(allowed, stretches))
     count = np.maximum(count, 1.0)
+    of_panels = count.reshape(-1, stretches).sum(axis=1)
+    is_left = np.zeros(of_panels.size, dtype=bool)
+    left_mass = 0.0
+    # Of so many those of hardly any mass need not be resolved.
+    if of_panels.sum() > ORDER * MANY_PANELS:
+        all_mass = np.abs(panels.integrals[0])
+        share = all_mass / all_mass.sum(axis=1, keepdims=True)
+        is_left = lightest(share, of_panels, ORDER * MANY_PANELS)
+        left_shares = share[:, is_left].sum(axis=1)
+        left_mass = 2.0 * float(left_shares.max())
+    is_stretch_left = np.repeat(is_left, stretches)
+    count = count[~is_stretch_left]
+    lower = lower[~is_stretch_left]
+    upper = upper[~is_stretch_left]
     if 1.4 * ORDER * float(count.sum()) > MAX_NODES:
         raise AccuracyError(_TOO_FAST)
     parts = count.astype(np.intp)
@@ -276,10 +306,13 @@ def _parted(
     all_upper = np.append(all_lower[1:], 0.0)
     last = first + parts - 1
     all_upper[last] = upper
-    return all_lower, all_upper
+    all_lower = np.concatenate([all_lower, panels.lower[is_left]])
+    all_upper = np.concatenate([all_upper, panels.upper[is_left]])
+    order = np.argsort(all_lower)
+    return (all_lower[order], all_upper[order]), left_mass
 
 
-def _settled_panels(
+def _panels_of_piece(
     outline: Outline, masses: Mapping[float, float], frequency: float
 ) -> tuple[SmoothPiece, Panels, Array] | None:
     """Return panels that settled and what they miss, by series through balls if terms cancel.
@@ -293,11 +326,11 @@ def _settled_panels(
     if edges.size == 0:
         return None
     probe = Probe(piece, tilts, log_masses, frequency)
-    settled = _settled(probe, edges, may_cancel=False)
+    settled = settled_panels(probe, edges, may_cancel=False)
     if settled is None:
         piece = interpolated(piece, edges) or piece
         probe = replace(probe, piece=piece)
-        settled = _settled(probe, edges, may_cancel=True)
+        settled = settled_panels(probe, edges, may_cancel=True)
     assert settled is not None
     panels, leftover = settled
     return piece, _merge(probe, panels), leftover
@@ -309,7 +342,7 @@ def guided_rule(
     """Return nodes from panels of what is much alike, None where mass lies beyond them."""
     log_masses = np.asarray(list(masses.values()))
     probe = Probe(piece, list(masses), log_masses, frequency)
-    settled = _settled(probe, edges, may_cancel=False)
+    settled = settled_panels(probe, edges, may_cancel=False)
     if settled is None:
         return None
     panels, leftover = settled
@@ -381,14 +414,19 @@ def _nodes_of_panels(
         beyond_reversed = _moments_beyond(piece, piece.log_q, edges)
     x = x[keep]
     doubles = values[0][keep], values[2][keep]
-    log_p, losses, roundings = piece.accurate(x, balls, doubles, usual_loss)
+    # Of the masses under the tilts at the ends and 0, and of E|L|.
+    with np.errstate(all="ignore"):
+        log_mass_of_nodes = doubles[0] + log_weight[keep]
+        shares = [np.exp(log_mass_of_nodes) * np.abs(doubles[1])]
+        for tilt in {min(tilts), min(tilts, key=abs), max(tilts)}:
+            shares.append(np.exp(log_mass_of_nodes + tilt * doubles[1] - masses[tilt]))
+    log_p, losses, roundings = piece.accurate(x, balls, doubles, usual_loss, shares)
     if roundings > _LOST:  # too many to ask a ball of each
         all_edges = distinct(np.concatenate(ends))
-        smooth = interpolated(piece, all_edges)
-        log_p, losses, roundings = (smooth or piece).accurate(x, usual_loss=usual_loss)
+        smooth = interpolated(piece, all_edges) or piece
+        log_p, losses, roundings = smooth.accurate(x, usual_loss=usual_loss, shares=shares)
     rounded = rounding(roundings)
-    # Rules on halves miss 2^−32 of that of smooth functions.
-    error = 2.0**-6 * float(leftover.max()) + rounded
+    error = float(leftover.max()) + rounded
     log_weight = log_p + log_weight[keep]
     if piece.off is not None and x.size:
         error += _mean_off(piece.off(x), log_weight, losses, tilts)
@@ -747,73 +785,6 @@ class Probe:
         integrals = np.zeros((len(tests), len(self.tilts), lower.size))
         integrals[:, seen] = np.einsum("kpn,tpn->ktp", np.stack(tests), values)
         return Panels(lower, upper, integrals, noise)
-
-
-_IMAGINARY = 1e-30  # an imaginary step this small differentiates without cancellation
-_HALVINGS = 100  # of a bracket, down to neighbouring doubles
-
-
-@dataclass(frozen=True)
-class MonotoneGrid:
-    """Where a piece carries mass, its losses ℓ at x there, and where they turn."""
-
-    edges: Array  # of the panels, rising
-    x: Array
-    loss: Array
-    turns: Array  # where ℓ turns from rising to falling or back, between places of x
-
-
-def monotone_grid(outline: Outline, masses: Mapping[float, float]) -> MonotoneGrid | None:
-    """Return the grid on which the loss is monotone; None where the piece carries no mass."""
-    piece = outline.piece
-    tilts = list(masses)
-    log_masses = np.asarray(list(masses.values()))
-    first = first_edges(outline, tilts, log_masses)
-    if first.size == 0:
-        return None
-    probe = Probe(piece, tilts, log_masses, 0.0)
-    settled = _settled(probe, first, may_cancel=True)
-    assert settled is not None
-    panels, _ = settled
-    edges = distinct(np.concatenate([panels.lower, panels.upper]))
-    nodes, _ = gauss_legendre(edges[:-1], edges[1:])
-    x = distinct(np.concatenate([edges, nodes.ravel()]))
-    with np.errstate(all="ignore"):
-        loss = np.real(piece.loss(x))
-    is_usable = np.isfinite(loss)
-    x = x[is_usable]
-    loss = loss[is_usable]
-    return MonotoneGrid(edges, x, loss, _turning_places(piece, x, loss))
-
-
-def _turning_places(piece: SmoothPiece, x: Array, loss: Array) -> Array:
-    """Return where the loss rises, then falls or the reverse by more than losses there round."""
-    rise = np.diff(loss)
-    absolute = np.abs(loss)
-    loss_size = np.fmax(absolute[1:], absolute[:-1])
-    clear = np.flatnonzero(np.abs(rise) > LOSS_ROUNDED * loss_size)
-    signs = np.sign(rise[clear])
-    change = np.flatnonzero(signs[:-1] != signs[1:])
-    low = x[clear[change]]
-    high = x[clear[change + 1] + 1]
-    sign_before = signs[:-1][change]
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        if not ((middle > low) & (middle < high)).any():
-            break
-        _, slope = value_and_slope(piece, middle)
-        is_before_turn = np.sign(slope) == sign_before
-        low = np.where(is_before_turn, middle, low)
-        high = np.where(is_before_turn, high, middle)
-    return low
-
-
-def value_and_slope(piece: SmoothPiece, x: Array) -> tuple[Array, Array]:
-    """Return ℓ and ℓ′ = Im ℓ(x + ih)/h, which does not cancel however small h is."""
-    step = _IMAGINARY * np.maximum(np.abs(x), 1.0)
-    with np.errstate(all="ignore"):
-        value = np.asarray(piece.loss(x + 1j * step))
-    return np.real(value), np.imag(value) / step
 
 
 _SERIES_SETTLED = 2e-15  # of the largest value of a panel: what the last coefficients may be

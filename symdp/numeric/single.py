@@ -35,11 +35,12 @@ from symdp.numeric.answer import (
     exact_answer,
     falling_answer,
 )
+from symdp.numeric.beyond.turns import MonotoneGrid, monotone_grid
 from symdp.numeric.elementary import distinct, log_sum
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.nodes import escapes, flat_nodes, inner_place
 from symdp.numeric.outline import NEGLIGIBLE, Outline
-from symdp.numeric.panels import MonotoneGrid, gauss_legendre, monotone_grid
+from symdp.numeric.panels import MANY_PANELS, gauss_legendre
 from symdp.numeric.saddle_point import log_add_exp
 from symdp.numeric.step import MOST_ROUNDED, Array, SmoothPiece
 from symdp.numeric.total import SumLaw
@@ -323,11 +324,11 @@ class _OneSidedStretch:
         piece = outline.piece
         self._piece = piece
         self._in_balls = in_balls
-        self._is_quick = is_quick
         self._exact = (start, end)  # roots; the piece's own ends where there are none
         self._start = piece.lower if start is None else float(start.mid())
         self._end = piece.upper if end is None else float(end.mid())
         is_inside = (edges > self._start) & (edges < self._end)
+        self._is_quick = is_quick or np.count_nonzero(is_inside) > MANY_PANELS
         places = [outline.x, edges[is_inside]]
         finite_ends = [x for x in (self._start, self._end) if math.isfinite(x)]
         centres = np.asarray(finite_ends)[:, None]

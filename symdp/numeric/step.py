@@ -94,24 +94,41 @@ class SmoothPiece:
         balls: int | None = None,
         doubles: tuple[Array, Array] | None = None,
         usual_loss: float = 0.0,
+        shares: Sequence[Array] = (),
     ) -> tuple[Array, Array, float]:
         """Return log P and ℓ, by balls where few doubles cancel, and how many roundings off.
 
-        `doubles`: both, where they are known. `usual_loss`: a mean of |ℓ|.
+        `doubles`: both, where they are known. `usual_loss`: a mean of |ℓ|. `shares`: what places
+        have of sums, none where they are alike. Of w and of w|ℓ| it is how far Σ w|ℓ| is off: each
+        ℓ by no more than so many roundings of |ℓ| and its median, in the mean square under both.
         """
         if balls is None:
             balls = max(_LEAST, min(x.size // _EVERY, _MOST))
-        last = max(x.size - 1, 0)
         sample_size = min(x.size, balls)
-        sample = np.linspace(0, last, sample_size).astype(np.intp)
+        of_median = _TYPICAL
+        if shares:
+            sample_size = min(x.size, max(_LEAST, balls // len(shares)))
+            of_median = 1.0
+        evenly = np.linspace(0, max(x.size - 1, 0), sample_size)
+        samples = [evenly.astype(np.intp)]
+        for share in shares:  # places that each stand for as much of the sum
+            cumulated = np.cumsum(share)
+            if cumulated.size and 0.0 < cumulated[-1] < math.inf:
+                quantiles = cumulated[-1] * (np.arange(sample_size) + 0.5) / sample_size
+                samples.append(np.searchsorted(cumulated[:-1], quantiles))
+        if len(samples) > 1:
+            samples = samples[1:]
         with np.errstate(all="ignore"):
             if doubles is None:
                 log_p, _, loss = self.values(x)
             else:
                 log_p, loss = doubles
-            exact_log_p, exact_loss = self.rounded(x[sample])
-            doubles_there = log_p[sample], loss[sample]
-            off = _roundings(*doubles_there, exact_log_p, exact_loss, usual_loss)
+            off = 1.0
+            for sample in samples:
+                exact = self.rounded(x[sample])
+                doubles_there = log_p[sample], loss[sample]
+                of_sample = _roundings(*doubles_there, *exact, usual_loss, of_median)
+                off = max(off, of_sample)
         if off <= CANCELLED or x.size > MOST_ROUNDED:
             return log_p, loss, off
         log_p, loss = self.rounded(x)
@@ -198,15 +215,24 @@ def paired(log_p: Callable[..., Any], loss: Callable[..., Any] | None) -> BallFu
 
 
 def _roundings(
-    log_p: Array, loss: Array, exact_log_p: Array, exact_loss: Array, usual_loss: float
+    log_p: Array,
+    loss: Array,
+    exact_log_p: Array,
+    exact_loss: Array,
+    usual_loss: float,
+    of_median: float,
 ) -> float:
-    """Return how many roundings of a double the differences are in the mean square."""
+    """Return how many roundings of a double the differences are in the mean square.
+
+    `of_median`: a share of the median loss, beside which smaller ones are known no better.
+    """
     if not log_p.size:
         return 1.0
+    typical = np.fmax(_TYPICAL * usual_loss, 0.0)
     finite_size = np.abs(exact_loss[np.isfinite(exact_loss)])
     if finite_size.size:
-        usual_loss = np.fmax(usual_loss, np.median(finite_size))
-    typical = _TYPICAL * usual_loss
+        at_median = of_median * float(np.median(finite_size))
+        typical = np.fmax(typical, at_median)
     loss_unit = np.maximum(np.abs(exact_loss) + typical, 1e-300)
     log_p_unit = 1.0 + np.abs(exact_log_p)
     log_p_units = np.abs(log_p - exact_log_p) / log_p_unit

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from symdp.capacity import BLOCK
 from symdp.errors import AccuracyError
+from symdp.numeric.beyond.turns import monotone_grid
 from symdp.numeric.elementary import distinct, log_sum
 from symdp.numeric.integers import integer_rule
 from symdp.numeric.loss import LossLaw
@@ -33,7 +34,6 @@ from symdp.numeric.panels import (
     gauss_legendre,
     interpolated,
     log_masses_on,
-    monotone_grid,
 )
 from symdp.numeric.step import CANCELLED, Array, Index, SmoothPiece
 from symdp.tolerances import MASS_ROUNDED, NEGLIGIBLE, ROUNDED, UNIT
