@@ -19,6 +19,7 @@ HEAVY = {
 }  # fmt: skip
 LIMITED = {  # calls behind a limit of their own, with that limit
     "model/tidy.py": "count_ops ≤ tidy.MOST_OPERATIONS, in `_limited`, `limit` and `_simplified`",
+    "emit/standalone/ends.py": "together: count_ops ≤ _LONGEST in the line before",
     "density/roots.py": "resultant: count_ops ≤ tidy.MOST_OPERATIONS in the line before",
 }
 MOST_EXPANSIONS = 145  # calls of `sp.expand` that have no limit yet: lower it with the count

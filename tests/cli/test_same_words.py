@@ -213,7 +213,7 @@ def test_a_mistake_in_any_option_is_known_before_work_begins(
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("symdp.questions.composition.Composition.__init__", worked)
-    monkeypatch.setattr("symdp.questions.composition.KnownComposition.__init__", worked)
+    monkeypatch.setattr("symdp.questions.steps.known.KnownComposition.__init__", worked)
     monkeypatch.setattr(import_module("symdp.derive.derivation"), "monotone_pieces", worked)
     monkeypatch.setattr("symdp.page.panel._data", worked)
     ran = shell("", *words)

@@ -14,6 +14,7 @@ import sympy as sp
 from symdp.emit.standalone.write import Piece
 
 _DISTANCE = sp.Symbol("_distance", positive=True)
+_LONGEST = 300  # operations of a ratio of polynomials that is written as one fraction
 
 
 def told_from_ends(piece: Piece, x: sp.Symbol) -> Iterator[Piece]:
@@ -70,9 +71,9 @@ def _is_zero_or_pole(power: sp.Expr, x: sp.Symbol, end: sp.Expr) -> bool:
     is_rational = base.has(x) and base.is_rational_function(x)
     if not is_rational:
         return False
-    above, below = sp.fraction(sp.together(base))
-    is_zero = sp.expand(above.subs(x, end)) == 0
-    is_pole = sp.expand(below.subs(x, end)) == 0
+    above, below = _fraction(base)
+    is_zero = _multiplied_out(above.subs(x, end)) == 0
+    is_pole = _multiplied_out(below.subs(x, end)) == 0
     if power.is_Pow and power.exp.is_nonnegative:
         return bool(is_pole)
     return bool(is_zero or is_pole)
@@ -112,20 +113,32 @@ def _is_power_of_distance(expression: sp.Expr) -> bool:
 
 def _power_of_factors(power: sp.Expr) -> sp.Expr:
     """Return a power whose base has the distance as a factor where it can."""
-    above, below = sp.fraction(sp.together(power.base))
-    base = sp.factor_terms(sp.expand(above)) / sp.factor_terms(sp.expand(below))
-    return base**power.exp
+    above, below = _fraction(power.base)
+    return (above / below) ** power.exp
+
+
+def _fraction(ratio: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
+    """Return numerator and denominator, common factors of their terms apart."""
+    if ratio.count_ops() > _LONGEST:
+        return ratio, sp.S.One
+    above, below = sp.fraction(sp.together(ratio))
+    return sp.factor_terms(_multiplied_out(above)), sp.factor_terms(_multiplied_out(below))
+
+
+def _multiplied_out(expression: sp.Expr) -> sp.Expr:
+    if expression.count_ops() > _LONGEST:
+        return expression
+    return sp.expand(expression)
 
 
 def _log_of_factors(argument: sp.Expr) -> sp.Expr:
     """Return log of what may have a power of the distance as a factor, which stands apart."""
     if not argument.is_rational_function(_DISTANCE):
         return sp.log(argument)
-    above, below = sp.fraction(sp.together(argument))
+    above, below = _fraction(argument)
     total = sp.S.Zero
     for part, sign in ((above, 1), (below, -1)):
-        factors = sp.factor_terms(sp.expand(part))
-        remaining, powers = factors.as_independent(_DISTANCE, as_Add=False)
+        remaining, powers = part.as_independent(_DISTANCE, as_Add=False)
         for factor in sp.Mul.make_args(powers):
             base, exponent = factor.as_base_exp()
             if base == _DISTANCE:
