@@ -570,7 +570,7 @@ def _conditioned_densities(
             return _one_step_cut(law, index, thresholds)
     threshold = min(valley, _large_loss(law, index, epsilon))
     if threshold > 0.0:  # one for all ε nearby, whose terms have lines in common
-        threshold = 2.0 ** (0.5 * math.floor(2.0 * math.log2(threshold)))
+        threshold = 2.0 ** (0.125 * math.floor(8.0 * math.log2(threshold)))
     return _terms_around(law, index, threshold)
 
 

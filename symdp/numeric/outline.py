@@ -29,7 +29,7 @@ LARGEST_EXPONENT = 500  # offsets up to 2^500: x² stays finite
 CONVEXITY_GAP = 6.0  # e-folds by which log-masses of neighbouring tilts may bend
 MAX_TILTS = 400  # looked at
 _MOST_BENT = 24.0  # e-folds: what matters halfway to e^-52 then matters to e^-28 at neither end
-_BLURRED = -1e12  # a logarithm that is rounded by 1e-4 and more
+_BLURRED = -1e20  # a logarithm that is rounded by thousands: far tilts reach 1e17
 _MUCH = -3.0  # log of the share of all mass that ends there, or more
 _HARDLY_BENT = 1.0  # e-folds: far less than the gap, so that no tilt between is needed
 # words of a refusal

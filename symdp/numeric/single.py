@@ -328,7 +328,7 @@ class _OneSidedStretch:
         self._start = piece.lower if start is None else float(start.mid())
         self._end = piece.upper if end is None else float(end.mid())
         is_inside = (edges > self._start) & (edges < self._end)
-        self._is_quick = is_quick or np.count_nonzero(is_inside) > MANY_PANELS
+        self._is_quick = is_quick or np.count_nonzero(is_inside) > 4 * MANY_PANELS
         places = [outline.x, edges[is_inside]]
         finite_ends = [x for x in (self._start, self._end) if math.isfinite(x)]
         centres = np.asarray(finite_ends)[:, None]

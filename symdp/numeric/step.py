@@ -100,15 +100,15 @@ class SmoothPiece:
 
         `doubles`: both, where they are known. `usual_loss`: a mean of |ℓ|. `shares`: what places
         have of sums, none where they are alike. Of w and of w|ℓ| it is how far Σ w|ℓ| is off: each
-        ℓ by no more than so many roundings of |ℓ| and its median, in the mean square under both.
+        ℓ by no more than so many roundings of |ℓ| and its mean, in the mean square under both.
         """
         if balls is None:
             balls = max(_LEAST, min(x.size // _EVERY, _MOST))
         sample_size = min(x.size, balls)
-        of_median = _TYPICAL
+        of_usual = _TYPICAL
         if shares:
             sample_size = min(x.size, max(_LEAST, balls // len(shares)))
-            of_median = 1.0
+            of_usual = 1.0
         evenly = np.linspace(0, max(x.size - 1, 0), sample_size)
         samples = [evenly.astype(np.intp)]
         for share in shares:  # places that each stand for as much of the sum
@@ -127,7 +127,7 @@ class SmoothPiece:
             for sample in samples:
                 exact = self.rounded(x[sample])
                 doubles_there = log_p[sample], loss[sample]
-                of_sample = _roundings(*doubles_there, *exact, usual_loss, of_median)
+                of_sample = _roundings(*doubles_there, *exact, usual_loss, of_usual)
                 off = max(off, of_sample)
         if off <= CANCELLED or x.size > MOST_ROUNDED:
             return log_p, loss, off
@@ -220,19 +220,18 @@ def _roundings(
     exact_log_p: Array,
     exact_loss: Array,
     usual_loss: float,
-    of_median: float,
+    share: float,
 ) -> float:
     """Return how many roundings of a double the differences are in the mean square.
 
-    `of_median`: a share of the median loss, beside which smaller ones are known no better.
+    `share`: of a mean or the median loss, beside which smaller ones are known no better.
     """
     if not log_p.size:
         return 1.0
-    typical = np.fmax(_TYPICAL * usual_loss, 0.0)
     finite_size = np.abs(exact_loss[np.isfinite(exact_loss)])
     if finite_size.size:
-        at_median = of_median * float(np.median(finite_size))
-        typical = np.fmax(typical, at_median)
+        usual_loss = np.fmax(usual_loss, np.median(finite_size))
+    typical = share * usual_loss
     loss_unit = np.maximum(np.abs(exact_loss) + typical, 1e-300)
     log_p_unit = 1.0 + np.abs(exact_log_p)
     log_p_units = np.abs(log_p - exact_log_p) / log_p_unit

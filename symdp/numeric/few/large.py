@@ -37,7 +37,7 @@ from symdp.numeric.loss import LossLaw
 from symdp.numeric.saddle_point import Strip
 from symdp.numeric.step import Array
 from symdp.numeric.total import SumLaw, kept_with_law
-from symdp.tolerances import MASS_ROUNDED, NEGLIGIBLE, ROUNDED
+from symdp.tolerances import LARGEST_EXPONENT, MASS_ROUNDED, NEGLIGIBLE, ROUNDED
 
 
 def large_losses_answer(law: SumLaw, epsilon: float) -> Answer | None:
@@ -242,6 +242,8 @@ class _LargeLosses:
         self._kernels: list[Kernel] = [Payoff(tilt)]
         middle = 0.5 * (lowest + highest)
         total = self._term(1, middle)[0]
+        if not total > 0.0:
+            raise UnsettledError("the mean cancelled to nothing")
         low = -NEGLIGIBLE / tilt
         rough = 1e-5  # of a first series, which tells how much it counts
         for j in range(2, self._most + 1):
@@ -297,7 +299,10 @@ class _LargeLosses:
         if isinstance(kernel, MeanSeries):
             means = [self._large.rough_mean(kernel.error, centre) for centre in centres.tolist()]
             error += float(weights @ np.asarray(means))
-        scale = math.exp(self._log_weight(j) - self._log_weight(1))
+        log_scale = self._log_weight(j) - self._log_weight(1)
+        if log_scale > LARGEST_EXPONENT:
+            raise UnsettledError("large losses are not rare under the tilt")
+        scale = math.exp(log_scale)
         return scale * mean, scale * float(weights @ slopes), scale * error
 
     def _log_weight(self, j: int) -> float:
