@@ -36,6 +36,8 @@ FALLS_SHORT = {
         for epsilon, width in {"-0.005": 0.7, "0.001": 0.9, "0.3": 3e-3}.items()
     },
     "tests/numeric/test_turning_losses.py::test_two_sampled_steps_next_to_whose_least_loss_densities"
+    "_grow_without_end[shapes-20--0.004]": "the interval is 1.5e-6 of δ wide on some processors",
+    "tests/numeric/test_turning_losses.py::test_two_sampled_steps_next_to_whose_least_loss_densities"
     "_grow_without_end[shapes_without_end-160-0.2]": (
         "an estimate whose interval is 0.017 of δ wide, not 1e-4"
     ),
