@@ -191,6 +191,6 @@ def test_places_that_doubles_blur_have_no_crossings():
     waves = skewed * (sp.Rational(5, 4) + sp.cos(1 + 33 * x / 10))
     noise = Mechanism.additive(waves, x, sp.Rational(1, 10), normalize=True, shift="exactly")
     (outline,) = compose(noise).law("remove").terms[0][0].outlines
-    assert np.abs(outline.x).max() < 1e7
+    assert np.abs(outline.x).max() < 1e11  # where the logarithms are -1e20
     at_most = compose(noise).delta(0.183).delta
     assert at_most == pytest.approx(0.0295357703137, rel=1e-7)  # sums over 200 000 panels
