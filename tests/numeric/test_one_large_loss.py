@@ -14,9 +14,10 @@ from fractions import Fraction
 import mpmath
 import numpy as np
 import pytest
+import sympy as sp
 from flint import fmpz_poly
 
-from symdp import compose, mechanisms
+from symdp import Mechanism, compose, mechanisms
 
 BITS = 420  # of units: δ down to e^−200 keeps 40 digits beside 1
 BEYOND = 60  # e-folds by which the density of the sum falls from ε to the end of the lattice
@@ -117,3 +118,12 @@ def test_the_other_direction_has_no_large_losses():
     answer = sampled(1000, 2, "1/10000").delta(0.1909012794494629, direction="add")
     assert answer.log_delta == -np.inf
     assert answer.kind == "exact"
+
+
+def test_small_losses_that_a_tilt_does_not_see_are_no_error_of_arithmetic():
+    """A plateau with steep ends: the sum over large losses declines, and another row answers."""
+    x = sp.Symbol("x", real=True)
+    plateau = (1 + sp.tanh(x + 90)) * (1 + sp.tanh(70 - x))
+    noise = Mechanism.additive(plateau, x, 1, normalize=True, shift="exactly")
+    answer = compose(noise, 6).delta(2.0, direction="remove")
+    assert answer.lower <= 2.41997984395e-4 <= answer.upper

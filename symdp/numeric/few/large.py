@@ -227,6 +227,8 @@ class _LargeLosses:
         if parts is None:
             raise UnsettledError("the losses are not parted at one place")
         (below, above), (_, log_above) = parts
+        if not log_above < 0.0:
+            raise UnsettledError("no mass is seen below the threshold")
         self._small = TiltedStep(below, tilt)
         self._large = TiltedStep(above, tilt)
         self._finer = self._large.halved()
@@ -344,7 +346,10 @@ def _log_mass(step: TiltedStep) -> tuple[float, float]:
     loss = np.concatenate(losses)
     weight = np.concatenate(weights)
     whole = float(weight.sum())
-    fall = float(weight @ np.expm1(-step.tilt * loss)) / whole
+    change = weight @ np.expm1(-step.tilt * loss)  # of the mass where the tilt is taken back
+    if not change > -whole:
+        raise UnsettledError("under the tilt nothing is seen of the small losses' mass")
+    fall = float(change) / whole
     mass = math.exp(step.log_mass) * whole * (1.0 + fall)
     return -math.log1p(fall), max(abs(mass - 1.0) - MASS_ROUNDED, 0.0)
 
