@@ -120,6 +120,7 @@ def test_the_other_direction_has_no_large_losses():
     assert answer.kind == "exact"
 
 
+@pytest.mark.slow
 def test_small_losses_that_a_tilt_does_not_see_are_no_error_of_arithmetic():
     """A plateau with steep ends: the sum over large losses declines, and another row answers."""
     x = sp.Symbol("x", real=True)
