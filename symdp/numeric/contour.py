@@ -49,6 +49,7 @@ from symdp.numeric.answer import (
     Answer,
     margin,
 )
+from symdp.numeric.elementary import weighted_sums
 from symdp.numeric.line import (
     Line,
     StripValue,
@@ -621,7 +622,7 @@ class _SmoothCut:
         terms = turned.real
         slopes = line.places * turned.imag - line.tilt * terms
         cuts = _cut_off_rows(terms.size)
-        sums = 2.0 * (cuts @ terms) - terms[0]
+        sums = 2.0 * weighted_sums(cuts, terms) - terms[0]
         full, *others = sums.tolist()
         change = max(abs(full - other) for other in others)
         slope = plain_sum(slopes * cuts[0]) + steepness

@@ -83,7 +83,7 @@ from symdp.numeric.contour import (
     contour_answer,
     on_shared_lines,
 )
-from symdp.numeric.elementary import Complex, log_payoff, log_sum
+from symdp.numeric.elementary import Complex, log_payoff, log_sum, weighted_sum
 from symdp.numeric.line import (
     Line,
     StripValue,
@@ -155,8 +155,8 @@ class Smoothed:
             if not first:  # y = 0 has no mirror image
                 even[0] *= 0.5
             square = (tilt * (1.0 + tilt) - y * y) * near
-            cross = (1.0 + 2.0 * tilt) * ((y * near) @ odd)
-            sums += (even.sum(), y @ odd, square @ even - cross)
+            cross = (1.0 + 2.0 * tilt) * weighted_sum(y * near, odd)
+            sums += (even.sum(), weighted_sum(y, odd), weighted_sum(square, even) - cross)
         total, turned, mass = (2.0 * sums).tolist()
         slope = turned - tilt * total
         # What is proved needs no margin, and gets one where estimates become bounds.
@@ -312,7 +312,7 @@ def _cut_line(law: SumLaw, line: Line, nodes: int, size: float) -> Line:
         kernel_values = continuous_kernel(np.asarray(line.tilt + 1j * y))
         values = np.exp(exponent) * kernel_values
         unsure = np.minimum(unsure, 1e9) + turned * y + fixed_error
-        left_out += 2.0 * float(np.abs(values) @ unsure)
+        left_out += 2.0 * weighted_sum(np.abs(values), unsure)
         blocks.append((y, values))
     places = np.concatenate([y for y, _ in blocks])
     terms = np.concatenate([values for _, values in blocks])

@@ -25,7 +25,8 @@ from symdp.numeric.step import Array
 Complex = NDArray[np.complex128]
 
 _SMALL = 0.5  # up to which a series is summed: above it no digit cancels
-_CHUNK = 1 << 14  # phases at once: what a processor's cache holds
+CHUNK = 1 << 14  # numbers at once: what a processor's cache holds
+_ALONE = 1 << 13  # numbers of a sum: longer ones BLAS hands to threads, whose waking takes longer
 # 1/k! for the exponential's remainder, highest first: what is left out is 1e-18 of it.
 _EXPONENTIAL = [1.0 / math.factorial(k) for k in range(17, 1, -1)]
 # (−1)^k/(2k+1)! for the sine's remainder, highest first.
@@ -47,6 +48,25 @@ def distinct(values: Array) -> Array:
     keep = np.ones(rising.size, dtype=bool)
     np.not_equal(rising[1:], rising[:-1], out=keep[1:])
     return np.asarray(rising[keep])
+
+
+def weighted_sums(values: Array, weight: Array) -> Array:
+    """Return `values @ weight` of one row or many, in blocks that no other thread is woken for."""
+    count = weight.size
+    if count > _ALONE:
+        blocks = [slice(start, start + _ALONE) for start in range(0, count, _ALONE)]
+        return np.asarray(sum(weighted_sums(values[..., part], weight[part]) for part in blocks))
+    if values.size <= CHUNK:
+        return np.asarray(values @ weight)
+    rows = CHUNK // count
+    return np.concatenate(
+        [values[start : start + rows] @ weight for start in range(0, len(values), rows)]
+    )
+
+
+def weighted_sum(values: Array, weight: Array) -> float:
+    """Return Σ vⱼwⱼ."""
+    return float(weighted_sums(values, weight))
 
 
 def log_sum(values: ArrayLike) -> float:
@@ -71,8 +91,8 @@ def exponential_remainder(x: Array) -> Array:
     """Return e^x − 1 − x for real x, accurate relative to itself: near zero by its series."""
     flat = np.ravel(x)
     result = np.empty(flat.size)
-    for start in range(0, flat.size, _CHUNK):
-        chunk = flat[start : start + _CHUNK]
+    for start in range(0, flat.size, CHUNK):
+        chunk = flat[start : start + CHUNK]
         near = np.clip(chunk, -_SMALL, _SMALL)
         value = _horner(_EXPONENTIAL, near)
         value *= near * near
@@ -80,7 +100,7 @@ def exponential_remainder(x: Array) -> Array:
         if is_far.any():
             far = chunk[is_far]
             value[is_far] = np.expm1(far) - far
-        result[start : start + _CHUNK] = value
+        result[start : start + CHUNK] = value
     return result.reshape(np.shape(x))
 
 
@@ -91,7 +111,7 @@ def oscillation_sum(y: Array, deviation: Array, weight: Array) -> Complex:
     longer than the whole work.
     """
     result = np.empty(y.shape, dtype=np.complex128)
-    rows = max(1, _CHUNK // max(deviation.size, 1))
+    rows = max(1, CHUNK // max(deviation.size, 1))
     for start in range(0, y.size, rows):
         block = slice(start, start + rows)
         # With u = tan(x/2), the one of these functions that NumPy has as vector instructions:
@@ -102,14 +122,14 @@ def oscillation_sum(y: Array, deviation: Array, weight: Array) -> Complex:
         sine += 1.0
         np.divide(tangent, sine, out=sine)
         tangent *= sine
-        result[block].real = -2.0 * (tangent @ weight)
+        result[block].real = -2.0 * weighted_sums(tangent, weight)
         sine -= half
         is_small = np.abs(half) < 0.5 * _SMALL
         near = 2.0 * half[is_small]
         square = near * near
         remainder = 0.5 * near * square * _horner(_SINE, square)
         sine[is_small] = remainder
-        result[block].imag = 2.0 * (sine @ weight)
+        result[block].imag = 2.0 * weighted_sums(sine, weight)
     return result
 
 

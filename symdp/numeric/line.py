@@ -32,7 +32,7 @@ import numpy as np
 
 from symdp.errors import AccuracyError
 from symdp.numeric.answer import HALF, MOST_NODES, ROUNDING, SAFETY, Answer, exact_answer, unclosed
-from symdp.numeric.elementary import Complex, log_payoff
+from symdp.numeric.elementary import Complex, log_payoff, weighted_sum
 from symdp.numeric.nodes import Tilted, log_characteristic_grid
 from symdp.numeric.saddle_point import Strip, far_tilt, log_add_exp, log_one_minus_exp, saddle_point
 from symdp.numeric.step import Array
@@ -223,8 +223,8 @@ class Line:
         # Of an exponential, a kernel, their product and a sum.
         of_one = 8.0 + turned + np.abs(self.exponents.imag)
         independent = of_one * self._sizes
-        of_terms = math.sqrt(float(independent @ independent))
-        shared = float((self.imprecise + np.abs(self.exponents.real)) @ self._sizes)
+        of_terms = math.sqrt(weighted_sum(independent, independent))
+        shared = weighted_sum(self.imprecise + np.abs(self.exponents.real), self._sizes)
         return of_all + steepness * self.spread + (of_terms + shared) / size
 
 

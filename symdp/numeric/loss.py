@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from symdp.emit.exact import middle_of
 from symdp.errors import AccuracyError
+from symdp.numeric.elementary import weighted_sum
 from symdp.numeric.integers import sampled_integers
 from symdp.numeric.nodes import (
     LARGE,
@@ -485,9 +486,9 @@ class LossLaw:
         weight = np.exp(exponent - top)
         total = float(weight.sum())
         weight /= total
-        shift = float(weight @ nodes.centred)
+        shift = weighted_sum(nodes.centred, weight)
         deviation = nodes.centred - shift
-        residue = float(weight @ deviation)
+        residue = weighted_sum(deviation, weight)
         shift += residue
         deviation -= residue
         is_precise = not nodes.partial and top < OVERFLOW
@@ -498,7 +499,7 @@ class LossLaw:
             small_growth = nodes.weight * np.expm1(np.minimum(scaled, LARGE))
             growth = np.where(scaled > LARGE, large_growth, small_growth)
             total = 1.0 - nodes.mass_at_infinity + float(growth.sum())
-            shift = float(nodes.centred @ growth) / total
+            shift = weighted_sum(nodes.centred, growth) / total
         atomic = 0.0
         if self.has_atoms:
             atomic = float(weight[nodes.atomic].sum())
@@ -506,7 +507,7 @@ class LossLaw:
             tilt=tilt,
             nodes=nodes,
             shift=shift,
-            variance=float(weight @ (deviation * deviation)),
+            variance=weighted_sum(deviation * deviation, weight),
             weight=weight,
             deviation=deviation,
             atomic=atomic,

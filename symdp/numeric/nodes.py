@@ -25,12 +25,15 @@ from symdp.errors import AccuracyError
 from symdp.numeric.beyond.stationary import ENDS, NEAR_END, Branch, branches, interpolated_at
 from symdp.numeric.beyond.waves import condensed
 from symdp.numeric.elementary import (
+    CHUNK,
     Complex,
     exponential_remainder,
     log_one_plus,
     log_sum,
     oscillation_sum,
     uniform_sum,
+    weighted_sum,
+    weighted_sums,
 )
 from symdp.numeric.integers import integer_rule, log_mass_of_integers
 from symdp.numeric.outline import Outline, covering_tilts
@@ -137,8 +140,8 @@ def _normalised_weights(
     inside = weight.sum()
     mean = 0.0
     if inside > 0:
-        mean = float(weight @ loss / inside)
-        mean += float(weight @ (loss - mean) / inside)
+        mean = weighted_sum(loss, weight) / inside
+        mean += weighted_sum(loss - mean, weight) / inside
     return log_weight, weight, mean, total
 
 
@@ -356,7 +359,7 @@ class Tilted:
     @property
     def turning(self) -> float:
         """E_t|L − m|, which phases are rounded like, times y."""
-        return float(self.weight @ np.abs(self.deviation))
+        return weighted_sum(np.abs(self.deviation), self.weight)
 
     @property
     def points(self) -> int:
@@ -476,7 +479,7 @@ def _from_growths(nodes: NodeSet, scaled: Array) -> Array:
     """Return log E e^x from e^x − 1 − x near zero, x being `scaled`, a row for each tilt."""
     near = np.minimum(scaled, LARGE)
     growth = exponential_remainder(near)
-    ratio = growth @ nodes.weight
+    ratio = weighted_sums(growth, nodes.weight)
     if scaled.max(initial=0.0) > LARGE:
         # Beside e^x there, 1 + x is all that counts; the weight may be tiny where e^x is huge.
         large = np.exp(scaled + nodes.log_weight)
@@ -491,7 +494,6 @@ def _from_growths(nodes: NodeSet, scaled: Array) -> Array:
 DIRECT_WORK = 1_200_000  # below this many exponentials a plain sum beats the transform
 _NEAR_PHASE = 32.0  # radians at the last y: nodes that turn by no more keep their relative accuracy
 _PLACES = 48  # of a polynomial that e^{iyd} is to rounding while yd runs over half of that phase
-_BLOCK = 1 << 14  # values that stay in a processor's cache
 _CHEBYSHEV = np.cos((np.arange(_PLACES) + 0.5) * (np.pi / _PLACES))  # places of the polynomial
 # Its values there to its coefficients.
 _TO_SERIES = np.cos(np.outer(np.arange(_PLACES), np.arccos(_CHEBYSHEV))) * (2.0 / _PLACES)
@@ -515,7 +517,7 @@ def log_characteristic_grid(tilted: Tilted, step: float, first: int, last: int) 
     if far_weight.size:
         turns = np.fmod(step * far_deviation, 2 * np.pi)
         far = uniform_sum(far_weight, turns, first, last)
-        far_mean = float(far_weight @ far_deviation)
+        far_mean = weighted_sum(far_deviation, far_weight)
         remainder += far - far_weight.sum() - 1j * y * far_mean
     return log_one_plus(remainder)
 
@@ -537,8 +539,8 @@ def _near_sum(y: Array, deviation: Array, weight: Array) -> Complex:
         places = middle + half * _CHEBYSHEV
         ratios = oscillation_sum(places, deviation, weight) / places
         coefficients = _TO_SERIES @ ratios
-        for first in range(0, octave.size, _BLOCK):
-            block = octave[first : first + _BLOCK]
+        for first in range(0, octave.size, CHUNK):
+            block = octave[first : first + CHUNK]
             u = (block - middle) / half
             value = np.polynomial.chebyshev.chebval(u, coefficients)
             offset = start + first
