@@ -59,14 +59,14 @@ _LADDER = np.asarray([int(m * 2**k) for k in range(3, 13) for m in (1.0, 1.5)]) 
 _FEWEST = 64  # rows for each kind of step that are worth a line of their own
 _RETRIES = 7  # lines that a row may take
 _SLAB = 1 << 13  # rows of a group read at once
-_BLOCK = 1 << 18  # node values of one block: they stay in the cache
+_BLOCK = 1 << 17  # node values of one block: they stay in the cache
 _ORDER = 10  # terms of the Taylor polynomial
 _TRUST = 1.6  # y·(ε step) of the polynomial, y where the values have fallen to e^-4.5
 _SETTLED = 2e-15  # relative size of the last Taylor terms that ends the steps
 _ROUNDS = 40  # Newton steps in ε for all rows at once
 _PARTLY = 0.99  # of δ that δ∞ may be: what is left has 14 digits
 # ends of stretches beyond a line, in its length: how |φ|ⁿ falls there is bounded on each
-_STRETCHES = np.concatenate([np.geomspace(1.0, 2.0, 13), np.geomspace(2.0, 1e4, 24)[1:]])
+_STRETCHES = np.concatenate([np.geomspace(1.0, 8.0, 37), np.geomspace(8.0, 1e4, 20)[1:]])
 
 Integers = NDArray[np.int64]
 Progress = Callable[[int, int], None]
@@ -593,7 +593,7 @@ class TiltGrid:
 
     def transforms(self, block: Array) -> Array:
         """Return A = counts · K, shape (rows, tilts), infinite where a kind has no K."""
-        values = block @ self._finite.T
+        values = _product(block, self._finite.T)
         if not self._is_finite:
             is_finite = np.isfinite(self._columns)
             columns = np.flatnonzero(~is_finite.all(axis=1))
@@ -637,6 +637,7 @@ class _RowLine:
         self.tilt = tilt
         self.step = step
         self.nodes = nodes
+        self.front = math.log(step / (2.0 * math.pi))  # of δ over the sum, but for e^{K(t) − εt}
         self._used = np.flatnonzero(used)
         values = table.line(tilt, step, nodes, used)[self._used]
         self.exponents: Array = np.concatenate([values.real, values.imag], axis=1)
@@ -684,23 +685,31 @@ class _RowLine:
 
     def _node_values(self, counts: Array, epsilon: Array) -> tuple[Complex, Array, Array]:
         """Return node values over their size at the tilt, that size's log, and the moduli."""
-        exponents = counts @ self.exponents
+        exponents = _product(counts, self.exponents)
         transform = exponents[:, 0].copy()
         modulus = exponents[:, : self.nodes]
         modulus -= transform[:, None]
         np.exp(modulus, out=modulus)
-        angle = exponents[:, self.nodes :]
+        half = exponents[:, self.nodes :]
         y = self.step * np.arange(self.nodes)
-        angle -= np.multiply.outer(epsilon, y)
+        half -= np.multiply.outer(epsilon, y)
+        half *= 0.5
+        # cos x = 2/(1 + u²) − 1 and sin x = 2u/(1 + u²), u = tan(x/2), as in `oscillation_sum`.
+        tangent = np.tan(half, out=half)
+        share = tangent * tangent
+        share += 1.0
+        np.divide(2.0, share, out=share)
+        tangent *= share
+        share -= 1.0
         shape = (counts.shape[0], self.nodes)
         values: Any = np.empty(shape, dtype=np.complex128)
-        np.multiply(modulus, np.cos(angle), out=values.real)
-        np.multiply(modulus, np.sin(angle, out=angle), out=values.imag)
+        np.multiply(modulus, share, out=values.real)
+        np.multiply(modulus, tangent, out=values.imag)
         return values, transform, modulus
 
     def _solve_block(self, counts: Array, epsilon: Array, goal: Array | None) -> _LineSolution:
         values, transform, modulus = self._node_values(counts, epsilon)
-        size, turned = (modulus @ self.sizes).T
+        size, turned = _product(modulus, self.sizes).T
         # the width of the values: where their modulus is e^-4.5
         is_high = modulus > math.exp(-4.5)
         fallen = np.maximum(is_high.sum(axis=1), 2)
@@ -710,12 +719,11 @@ class _RowLine:
         total = np.full(count, np.nan)
         rate = np.full(count, np.nan)
         settled = np.zeros(count, dtype=bool)
-        front = math.log(self.step / (2.0 * math.pi))
         waiting = np.arange(count)
         rounds = 1 if goal is None else _ROUNDS
         for _ in range(rounds):
-            moments = values.view(np.float64) @ self.moments
-            offset = transform[waiting] - self.tilt * epsilon[waiting] + front
+            moments = _product(values.view(np.float64), self.moments)
+            offset = transform[waiting] - self.tilt * epsilon[waiting] + self.front
             if goal is None:
                 total = moments[:, 0]
                 rate = moments[:, 1] * self.scale
@@ -737,7 +745,7 @@ class _RowLine:
                 values = values[unsettled]
             values *= turn
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            log_front = transform - self.tilt * epsilon + front
+            log_front = transform - self.tilt * epsilon + self.front
             log_delta = log_front + np.log(total)
             slope = rate / total - self.tilt
             tilted_epsilon = np.abs(self.tilt * epsilon)
@@ -746,11 +754,7 @@ class _RowLine:
             of_exponent = 2.0 * ROUNDING * drift + counts @ self.error
             rounding = of_exponent * size / total
             rounding += 2.0 * ROUNDING * np.abs(epsilon) * turned / total
-            # what each stretch holds, and all those after it
-            log_bound = np.minimum(counts @ self.bounds, 0.0)
-            of_stretch = np.exp(log_bound) * self.left_out
-            from_last = np.cumsum(of_stretch[:, ::-1], axis=1)
-            left_out = from_last[:, ::-1] / total[:, None]
+            left_out = self._left_out(counts) / total[:, None]
         little = left_out <= _most_beyond(rounding)[:, None]
         wanted = self._nodes_until(little)
         is_slow = wanted > _LADDER[-1]
@@ -766,6 +770,13 @@ class _RowLine:
             rounding=rounding,
             settled=settled,
         )
+
+    def _left_out(self, counts: Array) -> Array:
+        """Return what each stretch beyond the line holds, and all those after it."""
+        log_bound = np.minimum(_product(counts, self.bounds), 0.0)
+        of_stretch = np.exp(log_bound) * self.left_out
+        from_last = np.cumsum(of_stretch[:, ::-1], axis=1)
+        return np.asarray(from_last[:, ::-1])
 
     def _nodes_until(self, little: NDArray[np.bool_]) -> Array:
         """Return to which node each row's line has to go until little is left."""
@@ -814,6 +825,14 @@ class _RowLine:
             shortened = np.clip(newton, -longest, longest)
             d = np.where(is_far, shortened, d)
         return d, ready, total, rate * self.scale
+
+
+def _product(rows: Array, matrix: Array) -> Array:
+    """Return `rows @ matrix`, so few rows at a time that BLAS wakes no other thread for them."""
+    count = max(1, _BLOCK // matrix.size)
+    last = rows.shape[0] // count * count
+    stacked = rows[:last].reshape(-1, count, rows.shape[1]) @ matrix
+    return np.concatenate([stacked.reshape(last, matrix.shape[1]), rows[last:] @ matrix])
 
 
 def _most_beyond(rounding: Array) -> Array:
