@@ -31,9 +31,11 @@ from symdp.numeric.integers import sampled_integers
 from symdp.numeric.nodes import (
     LARGE,
     OVERFLOW,
+    Covered,
     NodeSet,
     Tilted,
     build_nodes,
+    covered,
     escapes,
     excess,
     flat_nodes,
@@ -86,6 +88,7 @@ class LossLaw:
         self._read_moment = read_moment
         self._bounds = loss_bounds
         self._sets: dict[_Key, NodeSet] = {}
+        self._covers: dict[tuple[float, ...], Covered] = {}
         self._parts: dict[tuple[int, int, bool], list[_Part]] = {}
         self._refused: dict[tuple[int, int, _Part], tuple[float, str]] = {}  # frequency, and why
         self._tilted: dict[float, Tilted] = {}
@@ -243,10 +246,14 @@ class LossLaw:
         return float(gaps[gaps > 0].min(initial=math.inf))
 
     @cached_property
-    def _usual_tilts(self) -> tuple[int, float] | None:
-        """The level and the frequency of the one node set that serves all usual tilts, or None."""
+    def _usual_tilts(self) -> tuple[int, int, float] | None:
+        """The levels and the frequency of the one node set that serves all usual tilts, or None."""
         if self._other is not None:
-            return self._other._usual_tilts
+            mirrored = self._other._usual_tilts
+            if mirrored is None:
+                return None
+            lower, upper, frequency = mirrored
+            return upper, lower, frequency
         outlines = [outline for outline in self.outlines if not escapes(outline.piece)]
         if not self.is_spread or not outlines or self.step.point_loss.size:
             return None
@@ -309,8 +316,10 @@ class LossLaw:
         lower, upper, highest, part = key
         is_common = (lower, upper, highest) == self._common_window(tilt, frequency)
         if is_common and self._other is not None:
-            only_p = [flat_nodes(o).log_weight for o in self.outlines if escapes(o.piece)]
-            mass = sum(float(np.exp(logs).sum()) for logs in only_p)
+            mass = 0.0
+            if any(map(escapes, self.step.pieces)):
+                only_p = [flat_nodes(o).log_weight for o in self.outlines if escapes(o.piece)]
+                mass = sum(float(np.exp(logs).sum()) for logs in only_p)
             node_set = self._other.nodes(-0.5, highest).reversed(mass)
             self._sets[key] = node_set
             return node_set
@@ -320,12 +329,19 @@ class LossLaw:
         if highest >= refused_frequency:
             raise AccuracyError(reason)
         try:
-            node_set = build_nodes(self.step, self.outlines, ends, highest, reference)
+            node_set = build_nodes(self.step, self._covered(ends), highest, reference)
         except AccuracyError as error:
             self._refused[refused] = (highest, str(error))
             raise
         self._sets[key] = node_set
         return node_set
+
+    def _covered(self, ends: Sequence[float]) -> Covered:
+        """Return where mass lies under all tilts between ends, which bands of frequencies share."""
+        key = tuple(ends)
+        if key not in self._covers:
+            self._covers[key] = covered(self.outlines, ends)
+        return self._covers[key]
 
     def _part_of_window(self, tilt: float, lower: int, upper: int, turns: bool) -> _Part:
         """Return the part of a far window that has a node set of its own, None where none has."""
@@ -379,7 +395,7 @@ class LossLaw:
         """Return the levels of the window around a tilt, and the frequency of a band."""
         lower, upper = self._level(tilt)
         if self._usual_tilts is not None and max(lower, upper) <= _FAR_LEVEL:
-            return lower, upper, self._band(frequency, self._usual_tilts[1])
+            return lower, upper, self._band(frequency, self._usual_tilts[2])
         # Bands are powers of four of a frequency; the lowest of all that hardly turns the loss.
         is_slow = frequency <= _SLOW
         if is_slow and not (frequency > 0 and self._turns_losses(tilt, frequency)):
@@ -400,12 +416,12 @@ class LossLaw:
         """Return the window of usual tilts and the frequency of a band, None for a tilt beyond."""
         if self._usual_tilts is None:
             return None
-        level, highest = self._usual_tilts
-        if tilt < self._edge(level, upper=False):
+        lower, upper, highest = self._usual_tilts
+        if tilt < self._edge(lower, upper=False):
             return None
-        if tilt > self._edge(level, upper=True):
+        if tilt > self._edge(upper, upper=True):
             return None
-        return level, level, self._band(frequency, highest)
+        return lower, upper, self._band(frequency, highest)
 
     def window(self, tilt: float) -> tuple[float, float]:
         """Return between which tilts the node set around a tilt serves at no further cost."""
@@ -537,8 +553,8 @@ def common_window(
     outlines: Sequence[Outline],
     nearest: float,
     edge: Callable[[int, bool], float],
-) -> tuple[int, float] | None:
-    """Return level and frequency of the window of usual tilts, None where none is."""
+) -> tuple[int, int, float] | None:
+    """Return levels and frequency of the window of usual tilts, None where none is."""
     moments = [outline.rough_moments() for outline in outlines]
     mass, first, second = np.sum(moments, axis=0).tolist()
     if not (0.5 < mass < 2.0 and 0.0 < second < math.inf):
@@ -555,18 +571,29 @@ def common_window(
     logs_of_pieces = [log_row_sums(rows) for rows in shells]
     log_masses = np.logaddexp.reduce(logs_of_pieces, axis=0)
     growths = log_masses - tilts * mean
-    growth = growths.reshape(-1, 2).max(axis=1)
+    growth = growths.reshape(-1, 2)
     ranges = _loss_ranges(outlines, shells)
     window = None
     usual = math.inf
-    for level, grown, length in zip(levels, growth.tolist(), ranges, strict=True):
+    for level, grown, length in zip(levels, growth.max(axis=1).tolist(), ranges, strict=True):
         if not (grown < _HARDLY and length <= _FARTHER * usual):
             break
         cheap = _CHEAP_TURN / max(length, 1e-300)
         window = (level, max(_FREQUENT / deviation, cheap))
         if level == _USUAL:
             usual = length
-    return window
+    if window is None:
+        return None
+    # To a side where the moments hardly grow it reaches farther: only rare losses end the other.
+    symmetric, frequency = window
+    sides = []
+    for side in growth.T.tolist():
+        level = symmetric
+        while level < min(2 * _USUAL, levels[-1]) and side[level - 1] < _HARDLY:
+            level += 1
+        sides.append(level)
+    lower, upper = sides
+    return lower, upper, frequency
 
 
 def far_part(

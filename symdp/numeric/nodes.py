@@ -178,26 +178,37 @@ def log_mass(piece: SmoothPiece) -> float:
     return log_sum(atom.log_weight)
 
 
-def build_nodes(
-    step: Step,
-    outlines: Sequence[Outline],
-    ends: Sequence[float],
-    frequency: float,
-    reference: NodeSet | None = None,
-) -> NodeSet:
-    """Return a step's node set for tilts between the ends and frequencies up to `frequency`.
+@dataclass(frozen=True)
+class Covered:
+    """Outlines of all pieces, whether each escapes, and the log masses of tilts between ends."""
 
-    Where the ends leave tilt 0 out, mean and mass at infinity are those of a `reference` that does
-    not.
-    """
+    outlines: Sequence[Outline]
+    escaping: Sequence[bool]
+    masses: Mapping[float, float]
+
+
+def covered(outlines: Sequence[Outline], ends: Sequence[float]) -> Covered:
+    """Return outlines that have looked under tilts that cover all between the ends."""
     escaping = [escapes(outline.piece) for outline in outlines]
-    paired = list(zip(outlines, escaping, strict=True))
-    finite = [outline for outline, escaped in paired if not escaped]
+    finite = [outline for outline, is_lost in zip(outlines, escaping, strict=True) if not is_lost]
     masses: dict[float, float] = {}
     if finite:
         masses = covering_tilts(finite, ends)
+    return Covered(outlines, escaping, masses)
+
+
+def build_nodes(
+    step: Step, cover: Covered, frequency: float, reference: NodeSet | None = None
+) -> NodeSet:
+    """Return a step's node set for tilts that are covered and frequencies up to `frequency`.
+
+    Where the tilts leave 0 out, mean and mass at infinity are those of a `reference` that does
+    not.
+    """
+    masses = cover.masses
+    escaping = cover.escaping
     piece_nodes = [PieceNodes.atoms(step.point_loss, step.point_log_p)]
-    for outline, escaped in paired:
+    for outline, escaped in zip(cover.outlines, escaping, strict=True):
         piece = outline.piece
         piece_masses = {0.0: 0.0} if escaped else masses
         if piece.integer:

@@ -165,6 +165,7 @@ class Outline:
             middle = 0.5 * (ends[0] + ends[1])
             self.roots.append(middle)
         self.anchors = sorted(self.roots)
+        self.edges: dict[tuple[tuple[float, float], ...], Array] = {}  # first ones, by log masses
         self.x = np.empty(0)
         self.log_p = np.empty(0)
         self.log_q = np.empty(0)
@@ -192,6 +193,7 @@ class Outline:
         """Return an outline that learns by itself."""
         other = copy(self)
         other._looked = set(self._looked)
+        other.edges = {}
         return other
 
     def _see(self, anchors: Array, offsets: Array) -> None:
@@ -209,6 +211,7 @@ class Outline:
         self._add_places(distinct(x[is_inside]))
 
     def _add_places(self, x: Array) -> None:
+        self.edges.clear()
         if self.x.size:
             index = np.minimum(self.x.searchsorted(x), self.x.size - 1)
             x = x[self.x[index] != x]

@@ -322,7 +322,11 @@ def _panels_of_piece(
     piece = outline.piece
     tilts = list(masses)
     log_masses = np.asarray(list(masses.values()))
-    edges = first_edges(outline, tilts, log_masses)
+    key = tuple(masses.items())
+    edges = outline.edges.get(key)
+    if edges is None:
+        edges = first_edges(outline, tilts, log_masses)
+        outline.edges[key] = edges
     if edges.size == 0:
         return None
     probe = Probe(piece, tilts, log_masses, frequency)

@@ -696,9 +696,7 @@ class _RowLine:
         half *= 0.5
         # cos x = 2/(1 + u²) − 1 and sin x = 2u/(1 + u²), u = tan(x/2), as in `oscillation_sum`.
         tangent = np.tan(half, out=half)
-        share = tangent * tangent
-        share += 1.0
-        np.divide(2.0, share, out=share)
+        share = 2.0 / (1.0 + tangent * tangent)
         tangent *= share
         share -= 1.0
         shape = (counts.shape[0], self.nodes)
