@@ -260,6 +260,10 @@ def node_set(
         log_spread = log_spread[first]
         log_weight = np.logaddexp.reduceat(log_weight, first)
     atomic = number < 0
+    panels = []
+    for piece, is_escaping, nodes in zip(step.pieces, escaping, piece_nodes[1:], strict=True):
+        if nodes.panels is not None and not is_escaping:
+            panels.append((piece, *nodes.panels))
     if reference is not None:
         return replace(
             reference,
@@ -274,15 +278,12 @@ def node_set(
             rounded=rounded,
             partial=True,
             beyond=(0.0, 0.0),
+            panels=tuple(panels),
             kinks=kinks,
         )
     log_weight, weight, mean, total = _normalised_weights(log_weight, loss, escaped, step.name)
     # The mass of the density is 1: what the nodes miss of it was not seen, whatever it holds.
     error += max(abs(total - 1.0) - MASS_ROUNDED, 0.0)
-    panels = []
-    for piece, is_escaping, nodes in zip(step.pieces, escaping, piece_nodes[1:], strict=True):
-        if nodes.panels is not None and not is_escaping:
-            panels.append((piece, *nodes.panels))
     tails = [(*nodes.beyond, *nodes.beyond_reversed) for nodes in piece_nodes]
     first, second, first_reversed, second_reversed = np.sum(tails, axis=0).tolist()
     return NodeSet(

@@ -18,7 +18,7 @@ from functools import cache
 import numpy as np
 
 from symdp.numeric.answer import MOST_WORK, SETTLED
-from symdp.numeric.elementary import distinct
+from symdp.numeric.elementary import CHUNK, distinct
 from symdp.numeric.few.monotone import Kernel, TiltedStep, UnsettledError
 from symdp.numeric.step import Array, Index
 from symdp.tolerances import NO_SHARE, ROUNDED, UNIT
@@ -209,12 +209,24 @@ def _last_coefficients(series: Array) -> Array:
 
 def _series_values(series: Array, panel: Index, position: Array) -> Array:
     """Return Chebyshev series, each of its own panel, by Clenshaw's recurrence."""
-    chosen = series[panel].T
+    by_degree = np.ascontiguousarray(series.T)
+    values = np.empty(position.size)
+    at_once = CHUNK // 4
+    for first in range(0, position.size, at_once):
+        chunk = slice(first, first + at_once)
+        values[chunk] = _clenshaw(by_degree[:, panel[chunk]], position[chunk])
+    return values
+
+
+def _clenshaw(coefficients: Array, position: Array) -> Array:
+    """Return Σ cₖ Tₖ at each place, a row of coefficients for each degree."""
     doubled = 2.0 * position
     value = np.zeros(position.size)
     before = np.zeros(position.size)
-    for coefficient in chosen[:0:-1]:
-        following = doubled * value - before + coefficient
-        before = value
-        value = following
-    return np.asarray(position * value - before + chosen[0])
+    following = np.empty(position.size)
+    for coefficient in coefficients[:0:-1]:
+        np.multiply(doubled, value, out=following)
+        following -= before
+        following += coefficient
+        before, value, following = value, following, before
+    return np.asarray(position * value - before + coefficients[0])

@@ -11,10 +11,10 @@ derivative of the privacy loss is needed: on the line Re z = t > 0 of the contou
 ∂ log P and ∂ log Q by SymPy: one more sum over the nodes of the line and of the loss that are
 there. A count is a real number: ∂K/∂n is K_1. ε moves by dε = −dδ / (∂δ/∂ε).
 
-**What is checked.** ∂_θ K_1 at two real tilts is compared with differences of K_1 at nearby values
-of θ, by laws of their own: what jumps where θ moves it has terms that the integral above does not
-have. Where they differ, where atoms keep the line from ending, or where no formula is there, the
-derivative is that of answers at six nearby values of θ, and `by` says so.
+**What is checked.** ∂_θ K_1 at two places of the line is compared with differences of K_1 at nearby
+values of θ, by laws of their own: what jumps where θ moves it has terms that the integral above
+does not have. Where they differ, where the line is long or atoms keep it from ending, or where no
+formula is there, the derivative is that of δ at six nearby values of θ, and `by` says so.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
@@ -32,7 +33,6 @@ from symdp.arguments import silent
 from symdp.emit.numpy import compile_numpy
 from symdp.errors import AccuracyError, InputError
 from symdp.model.sampling import Noise, Radial, declare, exact
-from symdp.numeric.answer import MOST_WORK
 from symdp.numeric.compile import loss_law
 from symdp.numeric.contour import SlowNodes
 from symdp.numeric.line import Line, line_tilt, plain_sum
@@ -57,10 +57,12 @@ RATE = "rate"
 SENSITIVITY = "sensitivity"
 COUNT = "n"
 _BESIDE = 5e-4  # relative: of the nearest values of θ at which answers are compared
-_APART = 1e-3  # relative: of values of θ between which K is compared
-_AGREES = 1e-6  # relative, of ∂K at a real tilt and its difference
+_CLOSE = 1e-5  # relative: of those where answers further away disagree
+_APART = 2e-5  # relative: of values of θ between which K is compared
+_AGREES = 1e-6  # relative, of ∂K and its difference
 _NOTHING = 1e-18  # of the largest value of a line: smaller ones at its end add nothing
 _ROUNDED = 4e-13  # relative, of an answer
+_MOST_TERMS = 1 << 22  # of a sum on the line: a quarter of a second
 
 
 @dataclass(frozen=True)
@@ -192,6 +194,7 @@ def _slopes(
     """Yield the slopes of all parameters in one direction."""
     steps = composition.accounted.given
     line = _line_of(composition, answer, direction)
+    nearby = _Nearby(composition, answer, direction)
     for number, (mechanism, count) in enumerate(steps):
         for axis in _axes(mechanism):
             slope = None
@@ -199,11 +202,10 @@ def _slopes(
                 slope = _on_line(line, axis, mechanism, count, asked)
             if slope is None:
                 progress(f"six answers for the derivative in {axis.name}")
-                slope = _by_differences(composition, number, axis, answer, asked, direction)
+                slope = nearby.slope(number, axis, asked)
             yield replace(slope, step=mechanism.summary)
-        yield replace(
-            _of_count(composition, number, line, answer, asked, direction), step=mechanism.summary
-        )
+        by_count = _of_count(nearby, number, line, asked)
+        yield replace(by_count, step=mechanism.summary)
 
 
 @dataclass(frozen=True)
@@ -246,9 +248,11 @@ def _line_of(composition: Composition, answer: Guarantee, direction: str) -> _En
     if not abs(log_value - answer.log_delta) < SAME:
         return None
     sizes = np.abs(line.values)
-    line = line.up_to(int(np.flatnonzero(sizes > _NOTHING * sizes.max())[-1]) + 1)
+    not_nothing = np.flatnonzero(sizes > _NOTHING * sizes.max())
+    kept = int(not_nothing[-1]) + 1
+    line = line.up_to(kept)
     nodes = sum(part.points for part in law.tilted(line.tilt, float(line.places[-1])))
-    if nodes * line.places.size > MOST_WORK:
+    if nodes * line.places.size > _MOST_TERMS:
         return None  # the line of few steps is long, and differences of answers are soon had
     turns = np.exp(1j * (line.distance(answer.epsilon) + line.shift) * line.places)
     places = line.tilt + 1j * line.places
@@ -369,91 +373,162 @@ class _Slopes:
         return np.asarray(slopes)
 
     def disagreement(self) -> float:
-        """Return how far ∂K at two real tilts is off differences of K, relative to its size."""
+        """Return how far ∂K at two places is off differences of K, relative to its size."""
         tilt = self._ended.line.tilt
-        tilts = (tilt, 0.5 * tilt)
-        step = exact(f"{_APART * abs(float(self._axis.value)):.6g}")
+        heights = np.asarray([0.0, self._law.tilted(tilt).variance ** -0.5])
+        width = exact(f"{_APART * abs(float(self._axis.value)):.6g}")
         quotients = []
-        for distance in (step, 2 * step):
+        for distance in (width, 2 * width):
             ends = []
             for value in (self._axis.value + distance, self._axis.value - distance):
                 law = SumLaw([(loss_law(self._axis.at(value), self._ended.direction), 1)])
-                ends.append(np.asarray([law.cgf(t) for t in tilts]))
+                ends.append(law.cgf(tilt) + law.cgf_line(tilt, heights))
             quotients.append((ends[0] - ends[1]) / (2.0 * float(distance)))
         differences = (4.0 * quotients[0] - quotients[1]) / 3.0
-        slopes = self.at(np.asarray(tilts, dtype=np.complex128)).real
+        slopes = self.at(tilt + 1j * heights)
         size = float(np.abs(differences).max())
         if size == 0.0:
             return math.inf
         return float(np.abs(slopes - differences).max()) / size
 
 
-def _of_count(
-    composition: Composition,
-    number: int,
-    ended: _Ended | None,
-    answer: Guarantee,
-    asked: str,
-    direction: Direction,
-) -> Slope:
+def _of_count(nearby: _Nearby, number: int, ended: _Ended | None, asked: str) -> Slope:
     """Return the slope in a count as a real number, or what one more step adds."""
-    mechanism, count = composition.accounted.given[number]
+    mechanism, count = nearby.steps[number]
     if ended is not None:
-        law = SumLaw([(loss_law(mechanism, direction), 1)])
+        law = SumLaw([(loss_law(mechanism, nearby.direction), 1)])
         factor = law.cgf(ended.line.tilt) + law.cgf_line(ended.line.tilt, ended.line.places)
         derivative = ended.derivative(factor, asked)
         error = 1e-9 * abs(derivative)
         return Slope("", COUNT, float(count), derivative, error, "line")
-    first = float(getattr(answer, asked))
-
-    def moved(by: int) -> float:
-        steps = list(composition.accounted.given)
-        steps[number] = (mechanism, count + by)
-        return _answered(Composition(steps), answer, asked, direction)
-
-    if count > 2:
-        near = moved(1) - moved(-1)
-        far = moved(2) - moved(-2)
-        derivative = (8.0 * near - far) / 12.0
-        return Slope(
-            "", COUNT, float(count), derivative, abs(derivative - 0.5 * near), "differences"
-        )
-    near = moved(1) - first
-    bent = moved(2) - first - 2.0 * near
-    return Slope("", COUNT, float(count), near - 0.5 * bent, abs(bent), "differences")
+    return nearby.slope_in_count(number, asked)
 
 
-def _answered(
-    composition: Composition, answer: Guarantee, asked: str, direction: Direction
-) -> float:
-    """Return the same answer of another composition."""
-    at = answer.delta if asked == "epsilon" else answer.epsilon
-    ask: Callable[..., Guarantee] = getattr(composition, asked)
-    return float(getattr(ask(at, direction=direction), asked))
+@dataclass(frozen=True)
+class _Nearby:
+    """Answers beside an answer: at other ε, or of a step at other values of its parameters.
+
+    ∂ε/∂θ at a δ is −∂δ/∂θ over ∂δ/∂ε at that ε: δ is one sum where ε is a search. Where δ has a
+    kink at that ε, as at a loss that is an atom, differences of ε are taken.
+    """
+
+    composition: Composition
+    answer: Guarantee
+    direction: Direction
+
+    @property
+    def steps(self) -> tuple[tuple[Mechanism, int], ...]:
+        return self.composition.accounted.given
+
+    def slope(self, number: int, axis: _Axis, asked: str) -> Slope:
+        """Return a slope from answers at six values around a parameter's, or at six nearer ones."""
+        wide = self._slope_within(_BESIDE, number, axis, asked)
+        if wide.error <= _AGREES * abs(wide.derivative):
+            return wide
+        near = self._slope_within(_CLOSE, number, axis, asked)  # there may be a kink in between
+        return min(wide, near, key=lambda slope: slope.error)
+
+    def _slope_within(self, share: float, number: int, axis: _Axis, asked: str) -> Slope:
+        _, count = self.steps[number]
+        width = exact(f"{share * abs(float(axis.value)):.6g}")
+
+        def answered(by: int) -> float:
+            composition = self._with(number, axis.at(axis.value + by * width), count)
+            if self._quantity(asked) == "epsilon":
+                return self._epsilon_at(composition)
+            return self._delta_at(composition, self.answer.epsilon)
+
+        size = float(getattr(self.answer, self._quantity(asked)))
+        rise, off = _difference(answered, float(width), size)
+        derivative, error = self._of(rise, off, asked)
+        return Slope("", axis.name, float(axis.value), derivative, error, "differences")
+
+    def slope_in_count(self, number: int, asked: str) -> Slope:
+        """Return a slope from answers at nearby counts, far apart: of ε, or of log δ."""
+        mechanism, count = self.steps[number]
+        scale = 1.0 if asked == "epsilon" else self.answer.delta
+
+        def moved(by: int) -> float:
+            composition = self._with(number, mechanism, count + by)
+            if asked == "epsilon":
+                return self._epsilon_at(composition)
+            value = self._delta_at(composition, self.answer.epsilon)
+            if value > 0.0:
+                return math.log(value)
+            return -math.inf
+
+        first = moved(0)
+        second = moved(1)
+        third = moved(2)
+        near = second - first
+        bent = third - first - 2.0 * near
+        rise = near - 0.5 * bent
+        error = abs(bent)
+        if count > 2 and math.isfinite(fewest := moved(-2)):
+            near = 0.5 * (second - moved(-1))
+            far = 0.25 * (third - fewest)
+            rise = (4.0 * near - far) / 3.0
+            error = abs(rise - near)
+        return Slope("", COUNT, float(count), scale * rise, scale * error, "differences")
+
+    def _quantity(self, asked: str) -> Literal["epsilon", "delta"]:
+        """Of what differences are taken."""
+        if asked == "epsilon" and self._by_epsilon is None:
+            return "epsilon"
+        return "delta"
+
+    def _of(self, rise: float, error: float, asked: str) -> tuple[float, float]:
+        """Return the derivative of what is asked and its error from those of what is derived."""
+        if asked == "delta" or self._by_epsilon is None:
+            return rise, error
+        fall, off = self._by_epsilon
+        derivative = -rise / fall
+        return derivative, error / abs(fall) + abs(derivative) * off
+
+    def _with(self, number: int, mechanism: Mechanism, count: int) -> Composition:
+        """Return the composition with other steps in place of those of a number."""
+        steps = list(self.steps)
+        steps[number] = (mechanism, count)
+        return Composition(steps)
+
+    def _epsilon_at(self, composition: Composition) -> float:
+        answer = composition.epsilon(self.answer.delta, direction=self.direction)
+        return float(answer.epsilon)
+
+    def _delta_at(self, composition: Composition, epsilon: float) -> float:
+        answer = composition.delta(epsilon, direction=self.direction)
+        return float(answer.delta)
+
+    @cached_property
+    def _by_epsilon(self) -> tuple[float, float] | None:
+        """∂δ/∂ε and how far it may be off, relative to it; None where δ has a kink."""
+        epsilon = self.answer.epsilon
+        width = _BESIDE * epsilon
+
+        def answered(by: int) -> float:
+            return self._delta_at(self.composition, epsilon + by * width)
+
+        fall, error = _difference(answered, width, self.answer.delta)
+        size = abs(fall)
+        if error < _AGREES * size:
+            return fall, error / size
+        return None
 
 
-def _by_differences(
-    composition: Composition,
-    number: int,
-    axis: _Axis,
-    answer: Guarantee,
-    asked: str,
-    direction: Direction,
-) -> Slope:
-    """Return a slope from answers at six values around the parameter's, exact to fourth order."""
-    _, count = composition.accounted.given[number]
-    step = exact(f"{_BESIDE * abs(float(axis.value)):.6g}")
+def _difference(answered: Callable[[int], float], width: float, size: float) -> tuple[float, float]:
+    """Return a derivative, exact to fourth order, from answers so many widths away, and its error.
 
-    def answered(by: int) -> float:
-        steps = list(composition.accounted.given)
-        steps[number] = (axis.at(axis.value + by * step), count)
-        return _answered(Composition(steps), answer, asked, direction)
+    Where there is a kink in between, the differences over other widths differ by its size.
+    """
 
-    distance = float(step)
-    near, middle, far = ((answered(by) - answered(-by)) / (2.0 * by * distance) for by in (1, 2, 4))
+    def quotient(by: int) -> float:
+        rise = answered(by) - answered(-by)
+        return rise / (2.0 * by * width)
+
+    near = quotient(1)
+    middle = quotient(2)
+    far = quotient(4)
     derivative = (4.0 * near - middle) / 3.0
     wider = (4.0 * middle - far) / 3.0
-    # Where δ has a kink in between, as at a loss that is an atom, the two differ by its size.
-    rounding = 2.0 * _ROUNDED * float(getattr(answer, asked)) / distance
-    error = abs(wider - derivative) + rounding
-    return Slope("", axis.name, float(axis.value), derivative, error, "differences")
+    rounding = 2.0 * _ROUNDED * size / width
+    return derivative, abs(wider - derivative) + rounding

@@ -39,6 +39,7 @@ LAWS = {
     "sech": (additive(sp.sech(X / A) / (sp.pi * A), "sech", a=2), 20, 1e-5),
     "vectors": (mechanisms.l2_laplace(s=4, d=3), 10, 1e-3),
     "sampled": (mechanisms.gaussian(sigma=2).subsample("poisson", "1/50"), 200, 1e-5),
+    "few rare samples": (mechanisms.gaussian(sigma=2).subsample("poisson", "1/100"), 20, 1e-5),
     "sampled, more noise": (mechanisms.gaussian(sigma=8).subsample("poisson", "1/5"), 50, 1e-4),
     "fixed batches": (
         mechanisms.gaussian(sigma=2).subsample("without_replacement", "1/10"), 50, 1e-3,
@@ -186,3 +187,27 @@ def test_on_the_command_line(shell: Shell):
     refused = shell("sensitivities gaussian sigma=2 -n 100")
     assert refused.code == 2
     assert "--delta D" in refused.err
+
+
+def test_slopes_beside_a_kink_are_taken_nearer():
+    """The largest loss of three answers is 3ε₀: δ has kinks at 3ε₀ and at ε₀."""
+    epsilon_0, epsilon = 1.0, 2.997
+    coin = symdp.compose(mechanisms.randomized_response(epsilon_0=1), 3)
+    slope = coin.gradient(epsilon=epsilon)["epsilon_0"]
+    with mpmath.workdps(30):
+
+        def delta(value):
+            truth = 1 / (1 + mpmath.exp(-value))
+            return truth**3 - mpmath.exp(epsilon) * (1 - truth) ** 3
+
+        rise = float(mpmath.diff(delta, epsilon_0))
+    assert slope.derivative == pytest.approx(rise, rel=1e-8)
+
+
+def test_delta_in_the_number_of_few_steps():
+    """δ of few steps grows by factors with each: differences are those of log δ."""
+    epsilon = 1.5
+    noise = mechanisms.gaussian(sigma=3).subsample("poisson", "1/100")
+    answers = [symdp.compose(noise, n).delta(epsilon, direction="remove").delta for n in (3, 4, 5)]
+    slope = symdp.compose(noise, 4).gradient(epsilon=epsilon, direction="remove")["n"]
+    assert answers[1] - answers[0] < slope.derivative < answers[2] - answers[1]
