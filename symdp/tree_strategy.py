@@ -74,12 +74,16 @@ def _largest(steps: int, times: int, apart: int) -> int:
     """Return the largest Σ |π ∩ ν|² of all patterns."""
     blocks: list[tuple[Patterns, int]] = [({(1, 1): np.zeros(1, dtype=np.int64)}, 1)]
     while 2 * blocks[-1][1] <= steps:
-        blocks.append(_joined_blocks(blocks[-1], blocks[-1], times, apart, is_node=True))
+        last = blocks[-1]
+        doubled = _joined_blocks(last, last, times, apart, is_node=True)
+        blocks.append(doubled)
     whole = blocks.pop()
     for block in reversed(blocks):
-        if steps & block[1]:
+        _, length = block
+        if steps & length:
             whole = _joined_blocks(whole, block, times, apart, is_node=False)
-    return max(value for _, value in whole[0])
+    patterns, _ = whole
+    return max(value for _, value in patterns)
 
 
 def _joined_blocks(

@@ -574,21 +574,26 @@ class NoiseLaw:
         away = np.exp2(np.arange(-_DEEPEST, _DEEPEST + 1.0))
         apart = np.concatenate([-away, [0.0], away])
         places = np.add.outer(apart, anchors).ravel()
-        edges = np.unique(places[(places >= ends[0]) & (places <= ends[1])])
-        low, high = edges[:-1], edges[1:]
+        first, last = ends
+        is_inside = (places >= first) & (places <= last)
+        edges = np.unique(places[is_inside])
+        low = edges[:-1]
+        high = edges[1:]
         kept: list[tuple[Array, ...]] = []
         for depth in range(_HALVINGS):
             middle = 0.5 * low + 0.5 * high
             whole_cell, series = self._integral(low, high)
-            halves = self._integral(low, middle)[0] + self._integral(middle, high)[0]
-            apart = np.abs(whole_cell - halves) > MASS_ROUNDED * np.maximum(halves, _LEAST)
-            done = ~apart | (middle <= low) | (middle >= high)
+            left_half, _ = self._integral(low, middle)
+            right_half, _ = self._integral(middle, high)
+            halves = left_half + right_half
+            allowed = MASS_ROUNDED * np.maximum(halves, _LEAST)
+            done = np.abs(whole_cell - halves) <= allowed
+            done |= (middle <= low) | (middle >= high)
             done |= depth == _HALVINGS - 1 or low.size > _MOST_CELLS
             kept.append((low[done], high[done], whole_cell[done], series[done]))
-            low = low[~done]
-            middle = middle[~done]
-            high = high[~done]
-            low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+            parted = middle[~done]
+            low = np.concatenate([low[~done], parted])
+            high = np.concatenate([parted, high[~done]])
             if not low.size:
                 break
         columns = [np.concatenate(column) for column in zip(*kept, strict=True)]
@@ -620,14 +625,18 @@ class NoiseLaw:
         if self.is_whole:
             return self.left[cell]
         share = np.clip(np.where(is_low, from_low, from_high), 0.0, 1.0)
-        series, low, high = self._series[cell].T, np.full(p.size, -1.0), np.full(p.size, 1.0)
+        series = self._series[cell].T
         aim = share * series.sum(axis=0)
+        low = np.full(p.size, -1.0)
+        high = np.full(p.size, 1.0)
         for _ in range(_BISECTIONS):
             middle = 0.5 * (low + high)
             is_below = chebyshev.chebval(middle, series, tensor=False) < aim
-            low, high = np.where(is_below, middle, low), np.where(is_below, high, middle)
-        left, right = self.left[cell], self.right[cell]
-        return np.asarray(left * (0.5 - 0.5 * high) + right * (0.5 + 0.5 * high))
+            low = np.where(is_below, middle, low)
+            high = np.where(is_below, high, middle)
+        from_right = 0.5 - 0.5 * high
+        from_left = 0.5 + 0.5 * high
+        return np.asarray(self.left[cell] * from_right + self.right[cell] * from_left)
 
 
 @lru_cache(maxsize=16)

@@ -175,7 +175,8 @@ def _renyi_ends(steps: Composed, order: float, side: str) -> tuple[float, float]
         most = count * float(stated_rho(step) or 0.0) * max(order, 1.0)
         low, high = _renyi_ends_of(steps, [(step, count)], order, side)
         parts.append((min(low, most), min(high, most)))
-    return math.fsum(low for low, _ in parts), math.fsum(high for _, high in parts)
+    lows, highs = zip(*parts, strict=True)
+    return math.fsum(lows), math.fsum(highs)
 
 
 def _renyi_ends_of(
@@ -477,8 +478,9 @@ class _Complement:
         middle = max(self._known, key=score) if self._known else min(max(0.0, low), high)
         width = self._width(log_alpha, tilts=(0.0, -1.0))
         left = max((e for e in self._known if e < middle), default=middle - width)
+        left = max(low, left)
         right = min((e for e in self._known if e > middle), default=middle + width)
-        left, right = max(low, left), min(high, right)
+        right = min(high, right)
         for _ in range(_DOUBLINGS):
             if not (left > low and score(left) >= score(middle)):
                 break
@@ -497,10 +499,12 @@ def _log_chords(epsilon: NDArray[np.float64], low: NDArray[np.float64]) -> NDArr
     """
     import numpy as np
 
-    def log_expm1(gaps: NDArray[np.float64]) -> NDArray[np.float64]:
-        return gaps + np.log(-np.expm1(-gaps))
+    def log_expm1(gap: NDArray[np.float64]) -> NDArray[np.float64]:
+        return gap + np.log(-np.expm1(-gap))
 
-    left, right = np.diff(epsilon)[:-1], np.diff(epsilon)[1:]
+    gaps = np.diff(epsilon)
+    left = gaps[:-1]
+    right = gaps[1:]
     log_whole = log_expm1(left + right)
     log_share_left = left + log_expm1(right) - log_whole
     log_share_right = log_expm1(left) - log_whole

@@ -405,10 +405,12 @@ def _windows(outputs: Outputs, pair: tuple[int, int], epsilon: float) -> list[Ar
     is_falling = (slope < 0.0).all(axis=1)
     spans = values.max(axis=1) - values.min(axis=1)
     sign = is_rising.astype(int) - is_falling
-    usable = (sign != 0) & np.isfinite(density) & (spans > EQUAL * np.abs(values).max(axis=1))
+    sizes = np.abs(values).max(axis=1)
+    usable = np.isfinite(density) & (spans > EQUAL * sizes)
     sign = np.where(usable, sign, 0)
     # runs of neighbours on which X goes one way
-    joined = (sign[1:] == sign[:-1]) & np.isclose(outputs.low[1:], outputs.high[:-1])
+    adjoin = np.isclose(outputs.low[1:], outputs.high[:-1])
+    joined = adjoin & (sign[1:] == sign[:-1])
     run = np.concatenate(([0], np.cumsum(~joined)))
     position = np.arange(run.size) - np.searchsorted(run, run)
     listed = []
@@ -461,16 +463,20 @@ def _cells(outputs: Outputs, pair: tuple[int, int], epsilon: float, tilt: float)
     costs = np.cbrt(counted * np.where(is_wide, spans, 0.0) ** 2)
     total = max(float(costs.sum()), np.finfo(float).tiny)
     # where X is constant the panel is its own cell, of its own nodes
+    constant = values[~is_wide]
     flat = Cells(
         masses[~is_wide],
-        values[~is_wide].mean(axis=1),
-        values[~is_wide].min(axis=1),
-        values[~is_wide].max(axis=1),
+        constant.mean(axis=1),
+        constant.min(axis=1),
+        constant.max(axis=1),
     )
-    shares = np.ceil(LONG_LINE // 4 * costs / total).astype(int)[is_wide] + 3
+    parts = np.ceil(LONG_LINE // 4 * costs / total)
+    shares = parts.astype(int)[is_wide] + 3
     low = np.repeat(outputs.low[is_wide], shares)
-    width = np.repeat((outputs.high - outputs.low)[is_wide] / shares, shares)
-    position = np.arange(low.size) - np.repeat(np.cumsum(shares) - shares, shares)
+    widths = (outputs.high - outputs.low)[is_wide] / shares
+    width = np.repeat(widths, shares)
+    first = np.cumsum(shares) - shares
+    position = np.arange(low.size) - np.repeat(first, shares)
     low = low + position * width
     nodes, weights = np.polynomial.legendre.leggauss(7)
     half = 0.5 * width

@@ -36,10 +36,13 @@ def lattice_excess(nodes: PartLaw, cells: Cells, people: int) -> Excess:
     length = max(period(nodes, people, tilt), 2.0 * reach)
     # moving to a lattice of step h adds a share of about t²nh²/8
     fineness = tilt * length * math.sqrt(people / (800.0 * TOLERABLE))
-    size = 1 << min(max(math.ceil(math.log2(fineness)), 10), LONG_LINE.bit_length() + 3)
+    power = max(math.ceil(math.log2(fineness)), 10)
+    power = min(power, LONG_LINE.bit_length() + 3)
+    size = 1 << power
     step = _step(law, length / size)
     # a size without large prime factors
-    unit = 1 << max(math.floor(math.log2(length / step)) - 3, 10)
+    power = math.floor(math.log2(length / step))
+    unit = 1 << max(power - 3, 10)
     size = math.ceil(length / step / unit) * unit
     length = step * size
     numbers, masses = _on_lattice(law, step)
@@ -54,16 +57,19 @@ def lattice_excess(nodes: PartLaw, cells: Cells, people: int) -> Excess:
     squares = transform.real**2 + transform.imag**2
     counts = np.flatnonzero(squares > math.exp(-2.0 * NEGLIGIBLE / people))
     values = transform[counts]
-    weights = np.where((counts == 0) | (counts == size // 2), 1.0, 2.0)
+    is_alone = (counts == 0) | (counts == size // 2)
+    weights = np.where(is_alone, 1.0, 2.0)
     points = tilt + 2j * math.pi / length * counts
     kernel = step / (4.0 * np.sinh(0.5 * step * points) ** 2)
     terms = np.exp(people * np.log(values)) * kernel
     total = float(weights @ terms.real)
     # A transform's values are off by a few roundings of the largest, 1.
     before = np.abs(values) ** (people - 1)
-    rounding = 8.0 * ROUNDED * people * float(weights @ (np.abs(kernel) * before))
+    lost = np.abs(kernel) * before
+    rounding = 8.0 * ROUNDED * people * float(weights @ lost)
     value = total + rounding
-    share = rounding / value + people * (tilt * step) ** 2 / 8.0
+    moved = people * (tilt * step) ** 2 / 8.0
+    share = rounding / value + moved
     return Excess(people * cgf + math.log(value / size), share)
 
 

@@ -81,8 +81,8 @@ class _Two:
         self.p = p[order]
         self.q = self.p * np.exp(-self.loss)
         self.largest = 2.0 * float(self.loss[-1])
-        self.upper_p = np.concatenate([np.cumsum(self.p[::-1])[::-1], [0.0]])
-        self.upper_q = np.concatenate([np.cumsum(self.q[::-1])[::-1], [0.0]])
+        self.upper_p = np.append(np.cumsum(self.p[::-1])[::-1], 0.0)
+        self.upper_q = np.append(np.cumsum(self.q[::-1])[::-1], 0.0)
 
     def above(self, places: Array) -> tuple[Array, Array]:
         """Return the masses of one loss above places, under P and under Q."""
@@ -197,13 +197,16 @@ def _tilt(p: Array, loss: Array, count: int, delta: float) -> float:
     ε is about where Chernoff's bound is least; there the tilted mass stands for at most
     Mⁿe^{-tε}, and its rounding for 1e-16 of that.
     """
-    exponents = _TILTS[:, None] * loss[None, :]
+    log_delta = math.log(delta)
+    exponents = np.multiply.outer(_TILTS, loss)
     highest = exponents.max(axis=1)
-    moments = np.log(np.exp(exponents - highest[:, None]) @ p) + highest
-    bounds = (count * moments - math.log(delta)) / _TILTS
-    heights = count * moments - _TILTS * bounds.min()
-    is_fine = heights <= math.log(delta) + _SPARE
-    return float(_TILTS[int(np.argmax(is_fine))])
+    scaled = np.exp(exponents - highest[:, None])
+    cgf = count * (np.log(scaled @ p) + highest)
+    bounds = (cgf - log_delta) / _TILTS
+    heights = cgf - _TILTS * bounds.min()
+    is_fine = heights <= log_delta + _SPARE
+    least = int(np.argmax(is_fine))
+    return float(_TILTS[least])
 
 
 def _on_circle(loss: Array, weights: Array, step: float) -> Array:

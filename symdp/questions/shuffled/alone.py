@@ -15,7 +15,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from itertools import permutations
+from itertools import pairwise, permutations
 from typing import TYPE_CHECKING, Any
 
 import sympy as sp
@@ -120,19 +120,20 @@ def _largest_profile(
     def value(kind: list[tuple[Fraction, Fraction]], y: Fraction) -> Fraction:
         return sum((max(p - y * q, Fraction(0)) for p, q in kind), Fraction(0))
 
-    corners = []
-    for low, high in zip(places, [*places[1:], None], strict=True):
-        values = [(value(kind, low), kind) for kind in kinds]
-        corners.append((low, max(entry[0] for entry in values)))
-        if high is None:
-            continue
+    def corner(y: Fraction) -> tuple[Fraction, Fraction]:
+        return y, max(value(kind, y) for kind in kinds)
+
+    corners = [corner(places[0])]
+    for low, high in pairwise(places):
         # between two places all are straight: where they cross the largest bends
-        lines = {(entry[0], value(entry[1], high)) for entry in values}
-        for a, b in permutations(lines, 2):
-            gap = (a[0] - b[0]) - (a[1] - b[1])
-            if (a[0] - b[0]) * (a[1] - b[1]) < 0:
-                cross = low + (high - low) * (a[0] - b[0]) / gap
-                corners.append((cross, max(value(kind, cross) for kind in kinds)))
+        lines = {(value(kind, low), value(kind, high)) for kind in kinds}
+        for (left, right), (other_left, other_right) in permutations(lines, 2):
+            gap = left - other_left
+            gap_after = right - other_right
+            if gap * gap_after < 0:
+                share = gap / (gap - gap_after)
+                corners.append(corner(low + (high - low) * share))
+        corners.append(corner(high))
     return corners
 
 

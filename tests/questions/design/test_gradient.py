@@ -204,6 +204,7 @@ def test_slopes_beside_a_kink_are_taken_nearer():
     assert slope.derivative == pytest.approx(rise, rel=1e-8)
 
 
+@pytest.mark.slow
 def test_delta_in_the_number_of_few_steps():
     """δ of few steps grows by factors with each: differences are those of log δ."""
     epsilon = 1.5
