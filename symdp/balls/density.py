@@ -208,8 +208,8 @@ def _check_normaliser(of: str, density: sp.Expr) -> None:
                 reason += ", as of a function that is negative somewhere; a density nowhere is"
         except AccuracyError:
             reason = (
-                "its mass could not be enclosed; it is infinite where a density grows or falls too "
-                "slowly, else divide by it, to 13 digits, and leave normalize out"
+                "its mass could not be enclosed: it is infinite where a density grows or falls too "
+                "slowly; where it is finite, divide by it, to 13 digits, and leave normalize out"
             )
         raise InputError(f"{of} cannot be normalized: {reason}")
 

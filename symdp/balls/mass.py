@@ -162,6 +162,9 @@ def _part_mass(part: _Part, tolerance: arb, deadline: Deadline) -> arb:
     if not all(end.is_infinite or x.is_integer or _is_finite_at(density, x, end) for end in ends):
         raise AccuracyError("a density has no value inside its support")
     balls = [end_ball(end) for end in ends]
+    tails = arb(0)
+    if not x.is_integer and density.has(sp.cos, sp.sin):
+        balls, tails = _cut_waves(density, x, balls, tolerance, deadline)
     ball = arb.nan()
     for inside, exponents in _readings(*part):
         with suppress(AccuracyError):
@@ -169,7 +172,29 @@ def _part_mass(part: _Part, tolerance: arb, deadline: Deadline) -> arb:
             if ball.rad() < 1e3 * tolerance:
                 break
         deadline.check()
-    return ball
+    return ball + tails
+
+
+def _cut_waves(
+    density: sp.Expr, x: sp.Symbol, ends: list[arb | None], tolerance: arb, deadline: Deadline
+) -> tuple[list[arb | None], arb]:
+    """Return the ends, finite ones where waves under a power tail go on, and the mass beyond."""
+    from symdp.balls.wave_tails import wave_tail  # few densities have any
+
+    cut = list(ends)
+    beyond = arb(0)
+    for side, direction in ((0, -1), (1, 1)):
+        if ends[side] is not None:
+            continue
+        other = ends[1 - side]
+        begin = arb(1)
+        if other is not None:
+            begin = (abs(other).upper() + 1).ceil()
+        tail = wave_tail(density.xreplace({x: direction * DISTANCE}), begin, tolerance, deadline)
+        if tail is not None:
+            cut[side] = direction * tail[0]
+            beyond += tail[1]
+    return cut, beyond
 
 
 def _between_cuts(
