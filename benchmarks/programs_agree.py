@@ -366,9 +366,9 @@ number of the package, which shares no code with the programs from the law of a 
 {summary}
 
 A cell is the widest interval of δ, relative, over directions and languages; an empty one was not
-asked. Where a sum along a line converges, 4e-12 is what it may be off by. With few steps two grids
-enclose δ, and atoms off any lattice a line that is cut off smoothly, with a bound of what that
-changes: the upper end is the answer of the program. Seconds are the processor's, of one
+asked. Where a sum along a line converges, 4e-12 is what it may be off by. With few steps, and of
+atoms off any lattice, a line is cut off smoothly, with a bound of what that changes: the upper end
+is the answer of the program. Seconds are the processor's, of one
 question without a law at hand, on a machine that other work loaded: the median, and in brackets
 the longest; rows were measured while programs changed, and intervals where M ends were wider
 before. C is run under the address and undefined-behaviour sanitizers in

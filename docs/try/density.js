@@ -7,8 +7,8 @@ const SAMPLES = 96; // places of a piece at which a loss is looked at
 const MOST_DOUBT = 0.01; // relative width of an answer beyond which the page refuses it
 const QUADRATURE = 1e-10; // relative: what panels, sums and their tails leave, with room
 const PER_STEP = 1e-13; // of log M
-const PAGE_NEAR = 1e-3; // of log delta: the width at which a grid is fine enough
-const PAGE_NODES = 6e4; // of a law, for frequencies of a line; beyond, grids are quicker
+const PAGE_NEAR = 1e-3; // of log delta: the width at which a line is long enough
+const PAGE_NODES = 6e4; // of a law, for frequencies of a line that converges; beyond, one that is cut off is quicker
 const PAGE_PLACES = 2.5e6; // at which densities are evaluated for one question: some seconds
 let CENTER = 0, SCALE = 1; // where a density is highest, and how far it is to where it has fallen by a factor e
 
@@ -228,7 +228,7 @@ function install(model) {
   return model;
 }
 
-/* Five digits are shown: a grid need be no finer. */
+/* Five digits are shown: a line need be no longer. */
 function coarser(law) {
   law.near = PAGE_NEAR;
   law.most_nodes = PAGE_NODES;

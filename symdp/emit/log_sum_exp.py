@@ -261,6 +261,18 @@ def _log_of_erf_tail(factor: sp.Expr) -> sp.Expr | None:
     return LogErfc(function.args[0] * side) + sp.log(constant)
 
 
+def _is_erf_mass(factor: sp.Expr) -> bool:
+    """Whether this is erfc z, c ± c erf z, or a difference of two erf that is positive."""
+    if not factor.has(sp.erf, sp.erfc):
+        return False
+    if _log_of_erf_tail(factor) is not None:
+        return True
+    if not isinstance(factor, sp.Add):
+        return False
+    difference = erf_difference(factor)
+    return difference is not None and bool(difference[2].is_positive)
+
+
 def _expand_product(node: sp.log) -> sp.Expr:
     """Split the logarithm of a product at its positive factors, Bessel functions included."""
     product = node.args[0]
@@ -393,7 +405,7 @@ def _exponential_pairs(term: sp.Expr) -> list[_Term]:
         base, power = factor.as_base_exp()
         if isinstance(factor, sp.exp):
             exponents.append(factor.args[0])
-        elif _is_positive_bessel(base) or (base.has(sp.erf, sp.erfc) and _log_of_erf_tail(base)):
+        elif _is_positive_bessel(base) or _is_erf_mass(base):
             exponents.append(power * _log_special(base))  # may be tiny where a ratio of two is not
         elif isinstance(factor, sp.cosh):
             cosines.append(factor.args[0])

@@ -24,7 +24,7 @@ onmessage = async (event) => {
   };
   try {
     const found = laws(n, values, direction), known = new Map();
-    // four digits are shown: a grid need be no finer
+    // four digits are shown: a line need be no longer
     for (const law of found) { law.near = 1e-4; law.relative = 2e-5; }
     const at = (epsilon) => {
       if (!known.has(epsilon)) known.set(epsilon, log_delta_at(found, epsilon));
@@ -41,7 +41,7 @@ onmessage = async (event) => {
     const equal = Math.abs(sides[0] - sides[1]) <= alike;
     answer.larger = equal ? "both" : sides[0] > sides[1] ? "remove" : "add";
     known.set(answer.epsilon, target);
-    // a curve may lose digits next to its end, and needs no finer grid than its line is wide
+    // a curve may lose digits next to its end, and needs no longer line than its own is wide
     for (const law of found) { law.strict = 0; law.near = 1e-3; }
     postMessage({ ...answer, first: true });
     // from delta(0) to far beyond what is asked

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 COUNTS = (1, 2, 5, 10, 100, 10_000)  # steps at which a program is tried
 _HALVINGS = 3  # of the way from an end without an answer to the opening value
-_COARSE_GRID = 0.1  # of log δ: the width of a grid that tells whether there is an answer
+_COARSE = 0.1  # of log δ: the width of an interval that tells whether there is an answer
 _LEAST_WAY = 0.01  # of a slider, logarithmic where the slider is: less is no slider
 MOST_BYTES = 300_000  # of a page with one mechanism
 _LONG = 60_000  # characters of formulas, beyond which a page leaves them out
@@ -594,7 +594,7 @@ class Trial:
         """Return why the program has no δ at 0 and about where the page asks, or nothing."""
         scaled = self.epsilon * math.sqrt(count / self.count)
         everything = {**self.values, **values}
-        return self.program((count, everything, self.direction, (0.0, scaled), _COARSE_GRID))
+        return self.program((count, everything, self.direction, (0.0, scaled), _COARSE))
 
 
 def least_count(trial: Trial) -> tuple[int | None, str]:

@@ -86,3 +86,18 @@ def test_log_erfc_of_a_ball_far_out_is_its_series(place):
         assert ball.real.rel_accuracy_bits() > 40
     beside = log_erfc_ball(None, True, acb(arb(2000), arb(900)))
     assert not beside.is_finite() or abs(beside.imag) < arb.pi()
+
+
+@pytest.mark.parametrize("place", [-60.0, -9.0, 0.3, 11.0, 70.0])
+def test_a_share_of_a_ratio_of_two_differences_keeps_its_digits(place):
+    """Both are 0 in doubles far out, where their ratio is not: a sampled plateau had no loss."""
+    x = sp.Symbol("x", real=True)
+    boxes = [sp.erf(x + 10 - moved) - sp.erf(x - 10 - moved) for moved in (1, 0)]
+    log_ratio = compile_numpy(sp.log(boxes[0] / boxes[1] / 10 + sp.Rational(9, 10)), [x])
+    with mpmath.workdps(60), np.errstate(all="ignore"):
+        a = mpmath.mpf(place)
+        truth = [mpmath.erfc(a - 10 - m) - mpmath.erfc(a + 10 - m) for m in (1, 0)]
+        if place < 0:
+            truth = [mpmath.erfc(-a - 10 + m) - mpmath.erfc(-a + 10 + m) for m in (1, 0)]
+        expected = float(mpmath.log(truth[0] / truth[1] / 10 + mpmath.mpf("0.9")))
+        assert float(log_ratio(place)) == pytest.approx(expected, rel=1e-12, abs=1e-15)

@@ -112,24 +112,16 @@ def test_atoms_off_any_lattice_lie_between_their_ends(tmp_path: Path):
         assert upper - lower <= 1e-3 * truth
 
 
-def test_a_grid_that_is_not_laid_gives_no_answer_of_another_epsilon(monkeypatch):
-    from symdp.emit.standalone.runtime import accountant, grid
+def test_a_line_that_is_not_laid_gives_no_answer_of_another_epsilon(monkeypatch):
+    from symdp.emit.standalone.runtime import accountant, law
     from symdp.emit.standalone.runtime.primitives import NoAnswerError
 
-    law = grid.law_of(np.ones(1), 1.0, 3.0)
-    law.loss, law.log_weight, law.escaped = np.ones(1), np.zeros(1), 0.0
-    law.settled, law.lower, law.upper = 1.0, -5.0, -5.0 + 1e-9  # as an earlier question left it
-    nothing = grid.Grid()
-    nothing.width = 0.0
-    for name, value in {
-        "tilt_of_grid": 0.5,
-        "tilted_by": None,
-        "reach_of": 1.0,
-        "grid_of": nothing,
-    }.items():
-        monkeypatch.setattr(grid, name, lambda *_, value=value: value)
-    with pytest.raises(NoAnswerError, match="no grid"):
-        accountant.narrow(law, accountant.on_grid(law, 1.0, 0.5), law.lower)
+    one = law.law_of(np.ones(1), 1.0, 3.0)
+    one.loss, one.log_weight, one.escaped = np.ones(1), np.zeros(1), 0.0
+    one.settled, one.lower, one.upper = 1.0, -5.0, -5.0 + 1e-9  # as an earlier question left it
+    monkeypatch.setattr(accountant, "cut_width", lambda *_: math.inf)
+    with pytest.raises(NoAnswerError, match="no line"):
+        accountant.between_ends(one, 1.0, 0.5)
 
 
 def test_differences_of_erf_do_not_cancel_in_a_program(monkeypatch):

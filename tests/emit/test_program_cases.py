@@ -172,15 +172,15 @@ def test_many_steps_of_rare_samples_are_summed_on_a_line(tmp_path: Path):
     assert high - low <= 1e-11
 
 
-def test_more_steps_than_a_grid_has_places_are_refused_early(tmp_path: Path):
-    """The width of a grid was negative there, and panels were cut until memory was full."""
+def test_many_rare_steps_are_refused_early(tmp_path: Path):
+    """Panels were cut until memory was full."""
     mechanism = symdp.mechanisms.gaussian(sigma="1.12").subsample("poisson", "1/100000")
     source = tmp_path / "program.py"
     source.write_text(symdp.derive(mechanism).to_program("python"), "utf-8")
     names: dict[str, Any] = runpy.run_path(str(source))
     (law,) = names["_laws_of"](1e6, {}, "remove")
-    law.gridded = 1.0
-    with pytest.raises(ArithmeticError, match="no grid in double precision is fine enough"):
+    law.lasting = 1.0
+    with pytest.raises(ArithmeticError, match="no line in double precision is long enough"):
         names["_log_delta"]([law], 0.1)
     assert law.evaluated < 1e6
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 _ELEMENTWISE_NAMES = """exp expm1 log log1p sqrt sin cos atan2 hypot floor absolute power maximum
     minimum where isfinite erfc"""
 _VECTOR_NAMES = """filled steps ordered ranking taken gathered repeated tiled joined kept sums_of
-    largest_of binned decayed spectrum"""
+    largest_of binned spectrum"""
 _ELEMENTWISE = frozenset(_ELEMENTWISE_NAMES.split())
 _REDUCTIONS = {"total": "0.0", "summed": "0.0", "largest": "-INFINITY"}
 _VECTORS = frozenset(_VECTOR_NAMES.split())

@@ -6,18 +6,13 @@ trapezoidal sum along Re z = t, the saddle point, of
     M(z)^n exp(−zε) / (z(z + 1)) / 2πi,
 
 or a sum over one period where all losses lie on a lattice. Where |M|^n does not die out, as with
-few steps, two grids enclose it; of atoms off any lattice a line that is cut off smoothly does so
-where that is closer. ε is its inverse.
+few steps and atoms off any lattice, a line that is cut off smoothly has δ between two ends. ε is
+its inverse.
 """
 
 from __future__ import annotations
 
 from symdp.emit.standalone.runtime.cut_off import agrees, cut_width, set_cut_ends
-from symdp.emit.standalone.runtime.grid import (
-    WIDEST,
-    log_delta_on_grid,
-    set_ends,
-)
 from symdp.emit.standalone.runtime.law import (
     NEGLIGIBLE,
     ROUNDING,
@@ -71,7 +66,7 @@ from symdp.emit.standalone.runtime.primitives import (
 
 AGREED = 1e-12  # relative: sums with a step and with half of it
 MOST_WORK = 1e8  # sines of one sum
-MOST_WORK_OF_MANY = 2.5e8  # the same of many steps, whose grids are coarse
+MOST_WORK_OF_MANY = 2.5e8  # the same of many steps
 MANY = 1000.0  # steps
 RESET = 32  # turns of a wave after which it is computed anew
 LOG_SMALL = -31.0  # of |phi|^n beyond which nothing is summed: log of 3e-14
@@ -82,8 +77,8 @@ LOST = 1e-10  # relative error of delta by the rounding of losses
 ACCURATE = 2e-12  # of log delta, by a sum that converged
 CALMER = 0.25  # of a deviation: a smaller tilt is taken where it leaves so little
 LOG_NOTHING = -1000.0  # of δ that no double holds: how large it is at most is an answer
+WIDEST = 2.0  # interval of log delta that is an answer
 NARROWINGS = 12  # of the interval in which a lower end of ε lies, which is the lower of its ends
-ROUGH_LINE = 1e-4  # of log delta: the width of a line beyond which a grid is tried
 CANCELLED = 6.0  # log of how much larger than delta a sum at a smaller tilt may begin
 
 
@@ -105,7 +100,7 @@ def turn_wave(u: Vector, v: Vector, a: Vector, b: Vector, spare: Vector) -> floa
 
 
 def most_work(law: Law) -> float:
-    """Return how many sines one sum may take before a grid is tried."""
+    """Return how many sines one sum may take before a line is cut off."""
     return MOST_WORK if law.count < MANY else MOST_WORK_OF_MANY
 
 
@@ -380,6 +375,8 @@ def ended(law: Law, log_delta: float, off: float) -> float:
 
 def accuracy(log_delta: float, epsilon: float) -> float:
     """Return how far off log δ of a sum that converged may be."""
+    if log_delta == -INFINITY:
+        return 0.0
     return ACCURATE + 4e-15 * (absolute(epsilon) + absolute(log_delta))
 
 
@@ -392,12 +389,17 @@ def prepared(law: Law, epsilon: float) -> float:
         if law.ready == 0.0:
             build(law)
         more = 1.0
-        if law.trouble > 0.0:  # too many nodes for the frequencies of a line
+        if law.trouble > 0.0 and law.frequency == 0.0 and law.low > 0.0:  # for a smaller tilt
+            law.reach = law.low
+            law.settled = 1.0
+            law.trouble = 0.0
+            law.ready = 0.0
+        elif law.trouble > 0.0:  # too many nodes for the frequencies of a line
             law.frequency = 0.0
             law.outer = 0.0
             law.trouble = 0.0
             law.ready = 0.0
-            law.gridded = 1.0
+            law.lasting = 1.0
         elif law.far > 0.0:
             more = farther(law)
         else:
@@ -423,57 +425,32 @@ def prepared(law: Law, epsilon: float) -> float:
     return 0.0
 
 
-def on_grid(law: Law, epsilon: float, t: float) -> float:
-    """Return the upper end of log δ(ε) by a grid; the coarse nodes of the law find its tilt."""
-    for _ in range(40):
-        if t <= 0.7 * law.reach or law.settled > 0.0:
-            break
-        if farther(law) == 0.0:
-            law.reach = law.low
-            law.settled = 1.0
-            law.ready = 0.0
-        t = prepared(law, epsilon)
-    law.slope = t
-    value = log_delta_on_grid(law, epsilon, t)
-    most = law.count * tilted_by(law, t).cgf - t * epsilon
-    if log_sum(most, log_escaped(law)) < value:
-        law.upper = log_sum(most, log_escaped(law))
-        law.lower = minimum(law.lower, law.upper)
-    return law.upper
-
-
 def narrow(law: Law, upper: float, lower: float) -> float:
     """Set the ends of log δ, which a first look for ε asks no width of; return the upper one."""
     is_wide = not (upper - lower < WIDEST or upper < LOG_NOTHING)
     if law.rough == 0.0 and is_wide:
-        fail("no grid in double precision is fine enough for these losses: symdp answers")
+        fail("no line in double precision is long enough for these losses: symdp answers")
     law.upper = upper
     law.lower = lower
     return upper
 
 
 def ends_at(law: Law, epsilon: float) -> float:
-    """Set the ends of log δ(ε) by the line or the grid that is there; return their width."""
-    if law.cut > 0.0:
-        set_cut_ends(law, law.line, epsilon)
-        if agrees(law.line) == 0.0:
-            return INFINITY
-    else:
-        set_ends(law, law.grid, epsilon)
+    """Set the ends of log δ(ε) by the line that is there; return their width."""
+    set_cut_ends(law, law.line, epsilon)
+    if agrees(law.line) == 0.0:
+        return INFINITY
     return law.upper - law.lower
 
 
-def of_atoms(law: Law, epsilon: float, t: float) -> float:
-    """Return the upper end of log δ(ε) of atoms: by a line that is cut off, or by a grid.
+def between_ends(law: Law, epsilon: float, t: float) -> float:
+    """Return the upper end of log δ(ε) by a line that is cut off smoothly.
 
-    The line's tilt is a calmer one, or the saddle point where sums at that one cancel.
+    Its tilt is a calmer one, or the saddle point where sums at that one cancel.
     """
     law.slope = t
-    if law.cut > 0.0 or law.cached > 0.0:
-        width = ends_at(law, epsilon)
-        if width <= maximum(law.near, 1.5 * law.reached):
-            return narrow(law, law.upper, law.lower)
-    law.cached = 0.0
+    if law.cut > 0.0 and ends_at(law, epsilon) <= maximum(law.near, 1.5 * law.reached):
+        return narrow(law, law.upper, law.lower)
     smaller = calmer(law, epsilon, t)
     width = cut_width(law, epsilon, smaller)
     if width > law.near and smaller < t:
@@ -483,14 +460,11 @@ def of_atoms(law: Law, epsilon: float, t: float) -> float:
         if before < width:
             law.line = first
             law.cut = 1.0
-            width = before
-    if width > maximum(law.near, ROUGH_LINE):
-        before = width
-        on_grid(law, epsilon, t)
-        width = law.upper - law.lower
-        law.cut = 1.0 if before <= width else 0.0
-    width = ends_at(law, epsilon)
-    law.reached = width
+    if law.cut == 0.0:
+        # Markov's bound alone: E e^(tS) is a bound of δ e^(tε)
+        most = law.count * tilted_by(law, t).cgf - t * epsilon
+        return narrow(law, minimum(log_sum(most, log_escaped(law)), 0.0), -INFINITY)
+    law.reached = ends_at(law, epsilon)
     return narrow(law, law.upper, law.lower)
 
 
@@ -517,11 +491,9 @@ def log_delta_within(law: Law, epsilon: float) -> float:
                 following = least + s * (floor((epsilon - least) / s) + 1.0)
                 t = minimum(t, 50.0 / s)
         if is_atomic and s == 0.0:
-            law.gridded = 1.0
-            return of_atoms(law, epsilon, t)
-        if law.gridded > 0.0:
-            value = on_grid(law, epsilon, t)
-            return narrow(law, value, law.lower)
+            law.lasting = 1.0
+        if law.lasting > 0.0:
+            return between_ends(law, epsilon, t)
         steepest = t
         if s == 0.0:
             t = calmer(law, epsilon, t)
@@ -549,7 +521,7 @@ def log_delta_within(law: Law, epsilon: float) -> float:
                 return ended(law, value, room * accuracy(value, epsilon))
             if law.trouble > 0.0:
                 law.trouble = 0.0
-                law.gridded = 1.0
+                law.lasting = 1.0
                 law.frequency = 0.0
                 law.outer = 0.0
             elif value > -2.0:
@@ -685,14 +657,13 @@ def epsilon_of(law: Law, target: float) -> float:
     x = root_of(law, target, x, 0.0, high)
     law.near = maximum(near, law.relative * x * law.slope)
     law.rough = 0.0
-    if law.gridded == 0.0:
+    if law.lasting == 0.0:
         x = root_of(law, target, x, 0.0, high)
         off = accuracy(target, x) / maximum(law.slope, 1e-9)
         ended_at(law, x, off)
         law.upper = x + off
         law.near = near
         return x
-    law.cached = 0.0
     law.cut = 0.0
     x = root_of(law, target, minimum(x, 0.999999 * high), 0.0, high)
     least = lower_root(law, target, x)

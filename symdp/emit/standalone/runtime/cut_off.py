@@ -1,6 +1,7 @@
-"""Atoms off any lattice: δ from a line that is cut off smoothly, between two ends.
+"""Few steps, atoms off any lattice: δ from a line that is cut off smoothly, between two ends.
 
-|φ(y)| of such losses has no limit: it comes near 1 whenever all phases nearly agree. Terms at y are
+|φ(y)| of atoms has no limit: it comes near 1 whenever all phases nearly agree. That of few steps is
+small where no sum reaches. Terms at y are
 taken c(y/T) times, and the mass of the losses within a few 1/T of ε bounds what that changes in δ,
 whatever φ does beyond T. `symdp.numeric.cut_off` has the proof; numbers here are those there.
 """
@@ -10,12 +11,13 @@ from __future__ import annotations
 from symdp.emit.standalone.runtime.law import (
     TINY,
     CutLine,
-    Half,
     Law,
     Tilted,
     log_escaped,
     log_sum,
+    resolved,
     tilted_by,
+    weighed_by,
 )
 from symdp.emit.standalone.runtime.primitives import (
     INFINITY,
@@ -24,10 +26,13 @@ from symdp.emit.standalone.runtime.primitives import (
     Vector,
     absolute,
     atan2,
+    binned,
     cos,
     erfc,
     exp,
+    filled,
     floor,
+    gathered,
     hypot,
     joined,
     kept,
@@ -38,11 +43,11 @@ from symdp.emit.standalone.runtime.primitives import (
     repeated,
     sin,
     size,
+    spectrum,
     sqrt,
     steps,
     summed,
     sums_of,
-    taken,
     tiled,
     total,
     where,
@@ -58,14 +63,25 @@ FIRST_WIDTH = 13.0
 SECOND_HEIGHT = 0.032
 SECOND_WIDTH = 24.0
 FAR_ABOVE = 100.0  # times 1 + t, that T is at least
-BLOCK = 512  # places
-MOST_BLOCKS = 512.0  # of half a line
-MOST_WAVES = 1e8  # places times atoms, of the lines that one answer may lay
+SPREAD = 32  # places of a grid over which a loss is spread
+DECAY = 0.1472621556370216  # of the Gaussian that spreads it: 3π/64, for twice the places
+TRANSFORMED = 1e-14  # of φ: what such a transform changes, and panels that a line does not resolve
+FIRST_FREQUENCIES = 1024.0
+MOST_FREQUENCIES = 131072.0  # a power of 2, as the transform has it
+MANY_STEPS = 10000.0  # from here on φ − 1 near 0 is asked relative to itself
+NEAREST = 64  # frequencies near 0
+WORTH = 1.2  # times the frequency: the least that a line grows by
+FINE_TURN = 20.0  # radians by which a wave at the end of a line may turn within a panel
 WAVE = 1e-15  # of φ, relative to what 1 − φ has
 SUMMED = 3e-16  # of a sum of terms, relative to their sizes
 UNSEEN_ATOM = 1e-19  # of all steps: atoms that are left out
 AGREEING = 1e-9  # relative: two halves of a sum, which is far closer
 QUARTER = 0.25  # of the width that is asked for
+
+
+def wrapped(places: Vector, count: float) -> Vector:
+    """Return places modulo a count."""
+    return places - count * floor(places / count)
 
 
 def window_at(w: Number) -> Number:
@@ -86,90 +102,77 @@ def near_at(w: Number) -> Number:
     return triangle + first + bell(w, SECOND_HEIGHT, SECOND_WIDTH)
 
 
-def turned_blocks(
-    cosine: Vector,
-    sine: Vector,
-    weight: Vector,
-    deviation: Vector,
-    first: float,
-    wide: float,
-    blocks: float,
-) -> Vector:
-    """Return φ − 1 in blocks of places that lie beyond the first block, real parts, then others.
+def transformed(weight: Vector, deviation: Vector, step: float, number: float) -> Vector:
+    """Return φ at so many multiples of a step, from 0 on: real parts, then imaginary ones.
 
-    `cosine, sine`: of all atoms in turn at each frequency of the first block.
+    Each loss is spread as a Gaussian over places of a grid, and what that does to the Fourier
+    transform is divided out [Greengard, Lee 2004].
     """
-    if blocks > 1.0:
-        left = floor(0.5 * blocks)
-        middle = first + left * wide
-        return joined(
-            turned_blocks(cosine, sine, weight, deviation, first, wide, left),
-            turned_blocks(cosine, sine, weight, deviation, middle, wide, blocks - left),
-        )
-    number = size(weight)
-    turn = first * deviation
-    places = int(floor(size(cosine) / number + 0.5))
-    c = tiled(weight * cos(turn), places)
-    s = tiled(weight * sin(turn), places)
-    real = sums_of(cosine * c - sine * s, number) - total(weight)
-    return joined(real, sums_of(sine * c + cosine * s, number))
+    places = 4.0 * number
+    scaled = deviation * (step * places / (2.0 * PI))
+    index = floor(scaled)
+    off = scaled - index
+    grid = filled(places, 0.0)
+    for k in range(SPREAD):
+        apart = off + (0.5 * SPREAD - 1.0 - k)
+        near_place = wrapped(index + (k + 1.0 - 0.5 * SPREAD), places)
+        share = weight * exp(-DECAY * apart * apart)
+        grid[:] = grid + binned(near_place, share, places)
+    values = spectrum(grid, filled(places, 0.0), -1.0)
+    turn = 2.0 * PI / places * steps(number)
+    grown = places * sqrt(DECAY / PI) * exp(turn * turn / (4.0 * DECAY))
+    return joined(grown * gathered(values, 0, number), grown * gathered(values, places, number))
 
 
-def waves(weight: Vector, deviation: Vector, first: float, step: float, blocks: float) -> Vector:
-    """Return φ − 1 at places a step apart in blocks: real parts, then others of each block."""
-    number = size(weight)
-    frequency = first + step * steps(BLOCK)
-    angle = repeated(frequency, number) * tiled(deviation, BLOCK)
-    heavy = tiled(weight, BLOCK)
+def nearest_waves(weight: Vector, deviation: Vector, step: float, number: float) -> Vector:
+    """Return φ − 1 at as many multiples of a step, from 1 on, accurate relative to itself."""
+    places = size(weight)
+    repeats = int(number)
+    angle = repeated(step * (steps(number) + 1.0), places) * tiled(deviation, repeats)
+    heavy = tiled(weight, repeats)
     half = sin(0.5 * angle)
-    sine = sin(angle)
-    nearest = joined(sums_of(-2.0 * heavy * half * half, number), sums_of(heavy * sine, number))
-    if blocks < 2.0:
-        return nearest
-    cosine = cos(angle)
-    wide = step * BLOCK
-    return joined(nearest, turned_blocks(cosine, sine, weight, deviation, wide, wide, blocks - 1.0))
+    less = sums_of(-2.0 * heavy * half * half, places)
+    return joined(less, sums_of(heavy * sin(angle), places))
 
 
-def half_of(law: Law, at: Tilted, far: float, first: float, step: float, blocks: float) -> Half:
-    """Return the law at every other frequency of a line."""
-    half = Half()
-    seen = at.weight > UNSEEN_ATOM / law.count
-    deviation = kept(law.loss, seen) - at.mean
-    weight = kept(at.weight, seen)
-    dropped = total(where(seen, 0.0, at.weight))
-    values = waves(weight, deviation, first, step, blocks)
-    index = steps(BLOCK * blocks)
-    frequency = first + step * index
-    index = index + BLOCK * floor(index / BLOCK)
-    less = taken(values, index)
-    imaginary = taken(values, index + BLOCK)
+def line_of(
+    law: Law, at: Tilted, loss: Vector, weight: Vector, half_step: float, number: float
+) -> CutLine:
+    """Lay a line at multiples of half a step, of which every other one is a line of its own."""
+    line = CutLine()
+    line.t = at.t
+    line.half_step = half_step
+    line.far = half_step * number
+    line.scale = law.count * at.cgf
+    line.centre = law.count * at.mean
+    seen = weight > UNSEEN_ATOM / law.count
+    deviation = kept(loss, seen) - at.mean
+    seen_weight = kept(weight, seen)
+    dropped = total(where(seen, 0.0, weight))
+    values = transformed(seen_weight, deviation, half_step, number)
+    less = gathered(values, 1, number - 1.0) - total(seen_weight)
+    imaginary = gathered(values, number + 1.0, number - 1.0)
+    error = filled(number - 1.0, TRANSFORMED)
+    if law.count > MANY_STEPS:
+        near = nearest_waves(seen_weight, deviation, half_step, NEAREST)
+        left = number - 1.0 - NEAREST
+        less = joined(gathered(near, 0, NEAREST), gathered(less, NEAREST, left))
+        near_imaginary = gathered(near, NEAREST, NEAREST)
+        imaginary = joined(near_imaginary, gathered(imaginary, NEAREST, left))
+        error = joined(filled(NEAREST, 0.0), filled(left, TRANSFORMED))
+    index = steps(number - 1.0) + 1.0
+    line.frequency = half_step * index
+    line.sign = 1.0 - 2.0 * wrapped(index, 2.0)
     square = less * (2.0 + less) + imaginary * imaginary
     far_modulus = log(hypot(1.0 + less, imaginary) + TINY)
     modulus = where(square > -0.75, 0.5 * log1p(maximum(square, -0.75)), far_modulus)
-    error = WAVE * (absolute(less) + sqrt(at.variance) * frequency) + 2.0 * dropped
-    half.frequency = frequency
-    half.window = window_at(frequency / far)
-    half.near = near_at(frequency / far)
-    half.length = exp(law.count * modulus)
-    half.turn = law.count * atan2(imaginary, 1.0 + less)
-    half.unsure = law.count * error * exp((law.count - 1.0) * modulus)
-    return half
-
-
-def add_half(line: CutLine, half: Half, drift: float, rounding: float) -> float:
-    """Add what half of the places have at an ε; return the sum of their terms."""
-    t = line.t
-    turn = half.turn + half.frequency * drift
-    wave = cos(turn)
-    c = t * (1.0 + t) - half.frequency * half.frequency
-    d = half.frequency * (1.0 + 2.0 * t)
-    square = c * c + d * d
-    terms = half.window * half.length * (wave * c + sin(turn) * d) / square
-    unsure = half.unsure + half.length * (SUMMED + rounding * half.frequency)
-    line.change = line.change + summed(half.near * half.length * wave)
-    line.off = line.off + summed(half.window * unsure / sqrt(square))
-    return summed(terms)
+    error = error + WAVE * (absolute(less) + sqrt(at.variance) * line.frequency) + 2.0 * dropped
+    line.window = window_at(line.frequency / line.far)
+    line.near = near_at(line.frequency / line.far)
+    line.length = exp(law.count * modulus)
+    line.turn = law.count * atan2(imaginary, 1.0 + less)
+    line.unsure = law.count * error * exp((law.count - 1.0) * modulus)
+    return line
 
 
 def set_cut_ends(law: Law, line: CutLine, epsilon: float) -> float:
@@ -177,16 +180,21 @@ def set_cut_ends(law: Law, line: CutLine, epsilon: float) -> float:
     t = line.t
     drift = line.centre - epsilon
     rounding = 2.5e-16 * (absolute(epsilon) + absolute(line.centre))
-    line.change = 0.5 * near_at(0.0)
-    line.off = SUMMED / (t * (1.0 + t))
-    even = 0.5 / (t * (1.0 + t)) + add_half(line, line.even, drift, rounding)
-    odd = add_half(line, line.odd, drift, rounding)
-    line.value = even + odd
-    line.apart = absolute(even - odd)
-    line.change = absolute(line.change) / (line.far * line.far)
+    turn = line.turn + line.frequency * drift
+    wave = cos(turn)
+    c = t * (1.0 + t) - line.frequency * line.frequency
+    d = line.frequency * (1.0 + 2.0 * t)
+    square = c * c + d * d
+    terms = line.window * line.length * (wave * c + sin(turn) * d) / square
+    unsure = line.unsure + line.length * (SUMMED + rounding * line.frequency)
+    near = 0.5 * near_at(0.0) + summed(line.near * line.length * wave)
+    line.change = absolute(near) / (line.far * line.far)
+    line.off = SUMMED / (t * (1.0 + t)) + summed(line.window * unsure / sqrt(square))
+    line.value = 0.5 / (t * (1.0 + t)) + summed(terms)
+    line.apart = absolute(0.5 / (t * (1.0 + t)) + summed(line.sign * terms))
     doubt = line.change + line.off + line.apart
     relative = 4e-15 * (absolute(epsilon) + absolute(line.scale)) + 1e-12
-    log_unit = line.scale - t * epsilon + log(0.5 * line.step / PI)
+    log_unit = line.scale - t * epsilon + log(line.half_step / PI)
     upper = log_unit + log(line.value + doubt) + relative
     lower = -INFINITY
     if line.value > doubt:
@@ -195,19 +203,6 @@ def set_cut_ends(law: Law, line: CutLine, epsilon: float) -> float:
     law.upper = minimum(log_sum(upper, escaped), 0.0)
     law.lower = minimum(log_sum(lower, escaped), law.upper)
     return law.upper
-
-
-def line_of(law: Law, at: Tilted, step: float, blocks: float) -> CutLine:
-    """Lay a line of so many blocks of places a half."""
-    line = CutLine()
-    line.t = at.t
-    line.step = step
-    line.far = step * BLOCK * blocks
-    line.scale = law.count * at.cgf
-    line.centre = law.count * at.mean
-    line.even = half_of(law, at, line.far, step, step, blocks)
-    line.odd = half_of(law, at, line.far, 0.5 * step, step, blocks)
-    return line
 
 
 def step_of(law: Law, at: Tilted, epsilon: float) -> float:
@@ -227,29 +222,42 @@ def cut_width(law: Law, epsilon: float, t: float) -> float:
     """Lay a line for log δ(ε) at a tilt, and return how far apart its ends are."""
     law.cut = 0.0
     at = tilted_by(law, t)
+    is_atomic = total(law.atomic) == size(law.loss)
     step = step_of(law, at, epsilon)
     far = 2.0 * FAR_ABOVE * (1.0 + t)
-    work = 0.0
     width = INFINITY
-    atoms = total(where(at.weight > UNSEEN_ATOM / law.count, 1.0, 0.0))
     for _ in range(12):
-        most = minimum(MOST_BLOCKS, (MOST_WAVES - work) / (2.0 * BLOCK * atoms))
-        blocks = maximum(floor(minimum(far / (step * BLOCK) + 1.0, most)), 1.0)
-        far = step * BLOCK * blocks
-        if far < FAR_ABOVE * (1.0 + t) or most < 1.0:
+        number = FIRST_FREQUENCIES
+        while number * step < 2.0 * far and number < MOST_FREQUENCIES:
+            number = 2.0 * number
+        far = minimum(far, 0.5 * step * number)
+        if far < FAR_ABOVE * (1.0 + t):
             break
-        work = work + 2.0 * BLOCK * blocks * atoms
-        line = line_of(law, at, step, blocks)
+        loss = law.loss
+        weight = at.weight
+        if not is_atomic:
+            fine = resolved(law, t, FINE_TURN / far)
+            if fine.far > 0.0 or fine.trouble > 0.0:
+                break
+            fine_at = weighed_by(fine, t)
+            loss = fine.loss
+            weight = fine_at.weight
+        line = line_of(law, at, loss, weight, far / number, number)
         set_cut_ends(law, line, epsilon)
         if agrees(line) > 0.0:
             law.line = line
             law.cut = 1.0
             width = law.upper - law.lower
             room = QUARTER * law.near * line.value
-            if line.change <= room or line.off > room or blocks >= most - 1.0:
+            is_last = far * 1.01 > 0.5 * step * MOST_FREQUENCIES
+            if line.change <= room or line.off > room or is_last:
                 break
-            more = 1.2 * sqrt(line.change / maximum(room, TINY))
-            far = far * minimum(maximum(more, 2.0), 32.0)
+            more = minimum(maximum(1.2 * sqrt(line.change / maximum(room, TINY)), 2.0), 32.0)
+            if not is_atomic:  # nodes grow as the frequency does
+                more = minimum(more, 3.0 * law.most_nodes / size(loss))
+            if more < WORTH:
+                break
+            far = more * far
         else:
             step = 0.5 * step
     return width

@@ -53,6 +53,7 @@ from symdp.emit.standalone.runtime.primitives import (
     repeated,
     size,
     steps,
+    summed,
     sums_of,
     tiled,
     total,
@@ -66,7 +67,7 @@ DEEPEST = 60  # halvings of a panel
 MOST_NODES = 300000
 MOST_PLACES_SEEN = 3e7  # at which the density is evaluated for one answer
 NEGLIGIBLE = 1e-18  # relative: what a sum leaves out
-BLURRED = 1e-13  # relative: a panel that a grid need not resolve
+BLURRED = 1e-13  # relative: a panel whose frequencies a line need not resolve
 NARROW = 2e-15  # relative: a panel whose nodes may be rounded out of it
 CLOSE = 1e-14  # relative: a panel and its halves, which are far closer
 ROUGH = 1e-11  # relative: a panel that no halving brings closer
@@ -85,49 +86,27 @@ HEAVIEST = (
     20.0  # by which the logarithm of such a mass falls, at most, to a place four times as far
 )
 UNSEEN = -100.0  # log of a density, relative: where a loss that is no number does not count
-NEAR = 1e-6  # of log delta: the width at which a grid is fine enough
+NEAR = 1e-6  # of log delta: the width at which a line is long enough
 
 
-class Grid:
-    """The sum's law on a grid, tilted by t: two laws, one above the true δ and one below it.
+class CutLine:
+    """A line at the tilt t up to T; the sums of its latest ε, what T changes and what is unsure.
 
-    Of each, the sums over the losses from a place on, weighed by exp(−(1 + t)(s − place)) and by
-    exp(−t (s − place)) − exp(−(1 + t)(s − place)); `first`: the loss at the first place.
+    `sign`: 1 at every other frequency, −1 between.
     """
 
     t: float
-    width: float
+    half_step: float
+    far: float
     scale: float
-    floor: float
-    upper_first: float
-    upper_tail: Vector
-    upper_excess: Vector
-    lower_first: float
-    lower_tail: Vector
-    lower_excess: Vector
-
-
-class Half:
-    """Every other frequency of a line, |φ|^n and its phase there, and how sure these are."""
-
+    centre: float
     frequency: Vector
+    sign: Vector
     window: Vector
     near: Vector
     length: Vector
     turn: Vector
     unsure: Vector
-
-
-class CutLine:
-    """A line at the tilt t up to T; the sums of its latest ε, what T changes and what is unsure."""
-
-    t: float
-    step: float
-    far: float
-    scale: float
-    centre: float
-    even: Half
-    odd: Half
     value: float
     apart: float
     change: float
@@ -138,8 +117,8 @@ class Law:
     """One step, for tilts up to `reach` and for frequencies; `far`: there is no M(reach).
 
     Up to the frequency `outer` only its heavy parts count: |φ|^n is small there. Of one step alone
-    no frequency is asked; `edge` is the ε at which panels are cut. For a grid, panels that count at
-    the tilt `tilt` are cut until their loss turns by no more than `fine`.
+    no frequency is asked; `edge` is the ε at which panels are cut. For a line that is cut off,
+    panels that count at the tilt `tilt` are cut until their loss turns by no more than `fine`.
 
     `near`: how far apart the ends of log δ may lie, or those of ε by `relative` of it.
     `lower, upper`: the ends of the last answer. `trouble`: the sums along a line gave none.
@@ -175,13 +154,11 @@ class Law:
     relative: float
     rough: float
     settled: float
-    gridded: float
-    cached: float
+    lasting: float
     reached: float
     evaluated: float
     allowed: float
     most_nodes: float
-    grid: Grid
     cut: float
     line: CutLine
 
@@ -189,8 +166,8 @@ class Law:
 class Panels:
     """What Gauss nodes see of panels; `low`, `middle` and `high` are integrals at three tilts.
 
-    For a grid all are at its tilt. The loss turns by `turn` in a panel, by `cut` where it passes
-    the edge there; rounding leaves `noise` of an integral.
+    For a line that is cut off all are at its tilt. The loss turns by `turn` in a panel, by `cut`
+    where it passes the edge there; rounding leaves `noise` of an integral.
     """
 
     density: Vector
@@ -349,7 +326,7 @@ def measured(law: Law, piece: float, a: Vector, b: Vector, peaks: Vector) -> Pan
     panels.density = density
     panels.loss = loss
     panels.weight = weight
-    if law.fine > 0.0 and size(peaks) > 1:  # a grid is of one tilt
+    if law.fine > 0.0 and size(peaks) > 1:  # of one tilt
         tilted = where(within, density + law.tilt * loss, -INFINITY)
         panels.low = sums_of(weight * exp(tilted - peaks[0]), GAUSS)
     else:
@@ -380,22 +357,27 @@ def share_of(panels: Panels, sums: Vector) -> Vector:
     return maximum(panels.low / sums[0], maximum(panels.middle / sums[1], panels.high / sums[2]))
 
 
+def tell_size(law: Law, nodes: float) -> float:
+    """Set `trouble` where a law has more nodes than it may have."""
+    most = law.most_nodes if law.fine == 0.0 else 4.0 * law.most_nodes
+    if nodes > most:
+        law.trouble = 1.0
+    return nodes
+
+
 def add_nodes(law: Law, loss: Vector, log_weight: Vector, flat: float) -> float:
     """Add nodes to a law; return how many there are."""
     law.loss = joined(law.loss, loss)
     law.log_weight = joined(law.log_weight, log_weight)
     law.atomic = joined(law.atomic, filled(size(loss), flat))
-    most = law.most_nodes if law.fine == 0.0 else 4.0 * law.most_nodes
-    if size(law.loss) > most:
-        law.trouble = 1.0
-    return size(law.loss)
+    return tell_size(law, size(law.loss))
 
 
 def peaks_of(law: Law, piece: float, x: Vector, plain: float, is_lost: float) -> Vector:
     """Return the log of the largest density at places, and at two tilts where a loss is finite."""
     if is_lost > 0.0:
         return filled(1, plain)
-    if law.fine > 0.0:  # a grid is of one tilt
+    if law.fine > 0.0:  # of one tilt
         top = largest(height(piece, x, law.c, law.side, law.tilt))
         return filled(3, top)
     half = largest(height(piece, x, law.c, law.side, 0.5 * law.reach))
@@ -490,6 +472,9 @@ def add_interval(law: Law, piece: float, low: float, high: float, is_lost: float
         b = halves
         if size(a) == 0:
             return 1.0
+        tell_size(law, size(law.loss) + GAUSS * size(a))
+        if law.trouble > 0.0:
+            return 0.0
     return 0.0
 
 
@@ -674,6 +659,20 @@ def tilted_by(law: Law, t: float) -> Tilted:
     return at
 
 
+def weighed_by(law: Law, t: float) -> Tilted:
+    """Return the law that is resolved at a tilt t; what does not count there has no nodes."""
+    at = Tilted()
+    scaled = t * law.loss + law.log_weight
+    top = largest(scaled)
+    weight = exp(scaled - top)
+    mass = total(weight)
+    at.t = t
+    at.weight = weight / mass
+    at.cgf = top + log(mass)
+    at.mean = summed(at.weight * law.loss)
+    return at
+
+
 def spacing(law: Law) -> float:
     """Return the spacing of the lattice on which all losses lie, 0 for none."""
     losses = ordered(law.loss)
@@ -769,11 +768,24 @@ def law_of(c: Vector, side: float, count: float) -> Law:
     law.relative = 0.0
     law.rough = 0.0
     law.settled = 0.0
-    law.gridded = 0.0
-    law.cached = 0.0
+    law.lasting = 0.0
     law.cut = 0.0
     law.reached = 0.0
     law.evaluated = 0.0
     law.allowed = MOST_PLACES_SEEN
     law.most_nodes = MOST_NODES
     return law
+
+
+def resolved(law: Law, t: float, turn: float) -> Law:
+    """Return the law tilted by t whose panels, where they count, turn by no more than so much."""
+    fine = law_of(law.c, law.side, law.count)
+    fine.reach = law.reach
+    fine.tilt = t
+    fine.fine = turn
+    fine.evaluated = law.evaluated
+    fine.allowed = law.allowed
+    fine.most_nodes = law.most_nodes
+    build(fine)
+    law.evaluated = fine.evaluated
+    return fine

@@ -160,14 +160,6 @@ static vector binned(vector places, vector v, double count)
     return r;
 }
 
-static vector decayed(vector v, double factor)
-{
-    vector r = room((double) v.size);
-    double sum = 0.0;
-    for (long i = v.size - 1; i >= 0; i--) r.at[i] = sum = v.at[i] + factor * sum;
-    return r;
-}
-
 /* the discrete Fourier transform of a power of 2 numbers, or its inverse: real parts, then imaginary ones */
 static vector spectrum(vector real, vector imaginary, double direction)
 {

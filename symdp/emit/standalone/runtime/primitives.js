@@ -58,12 +58,6 @@ function binned(places, v, count) {
   for (let i = 0; i < v.length; i++) r[places[i]] += v[i];
   return r;
 }
-function decayed(v, factor) {
-  const r = new Float64Array(v.length);
-  let sum = 0;
-  for (let i = v.length - 1; i >= 0; i--) { sum = v[i] + factor * sum; r[i] = sum; }
-  return r;
-}
 /* The discrete Fourier transform of a power of 2 numbers, or its inverse: real parts, then imaginary ones. */
 function spectrum(real, imaginary, direction) {
   const n = real.length, r = new Float64Array(2 * n), c = new Float64Array(n / 2), s = new Float64Array(n / 2);

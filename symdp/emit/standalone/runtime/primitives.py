@@ -113,16 +113,6 @@ def binned(places: Any, v: Any, count: float) -> Any:
     return np.bincount(places.astype(int), v, int(count))
 
 
-def decayed(v: Any, factor: float) -> Any:
-    """Return at each place the sum from there on, each next one less by a factor."""
-    sums = np.array(v)
-    reach = 1
-    while reach < sums.size and factor**reach > 0.0:  # each sum of so many, then of twice as many
-        sums[:-reach] = sums[:-reach] + factor**reach * sums[reach:]
-        reach *= 2
-    return sums
-
-
 def spectrum(real: Any, imaginary: Any, sign: float) -> Any:
     """Return the discrete Fourier transform, or its inverse: real parts, then imaginary ones."""
     waves = (np.fft.fft if sign > 0 else np.fft.ifft)(real + 1j * imaginary)
