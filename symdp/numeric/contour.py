@@ -101,6 +101,10 @@ def contour_answer(
                 return replace(by_sum, route="mesh")
             if law.count < 5:  # whose cut-off lines take no longer
                 break
+    if law.has_atoms:
+        between = _between_atoms(law, epsilon)
+        if between is not None:
+            return between
     must_end = most <= TOLERABLE
     for trace in (_traced_line, _traced_cut_line):
         shared = on_shared_lines(law, epsilon, trace)
@@ -124,6 +128,21 @@ def contour_answer(
     if singly is law:
         return None
     return contour_answer(singly, epsilon, sharpened, most)
+
+
+def _between_atoms(law: SumLaw, epsilon: float) -> Answer | None:
+    """Return δ(ε) from the cells between atoms, None where a line ends soon or losses have none."""
+    from symdp.numeric.few.between_atoms import answer_between_atoms, cells_of  # few questions' way
+
+    if cells_of(law) is None or ends_soon(law, epsilon):
+        return None
+    stretch = epsilons_of_line(law, epsilon, Strip.RIGHT)
+    if stretch is None:
+        return None
+    answer = answer_between_atoms(law, epsilon, stretch[0])
+    if answer is not None and _is_narrow(answer, COUNTED):
+        return answer
+    return None
 
 
 def _is_narrow(answer: Answer, most: float) -> bool:

@@ -83,14 +83,13 @@ from symdp.numeric.contour import (
     contour_answer,
     on_shared_lines,
 )
-from symdp.numeric.elementary import Complex, log_payoff, log_sum, weighted_sum
+from symdp.numeric.elementary import Complex, log_payoff, log_sum, weighted_sums
 from symdp.numeric.line import (
     Line,
     StripValue,
     answer_from_strips,
     continuous_kernel,
     first_line,
-    kernel_modulus,
     line_tilt,
     loss_size,
     plain_sum,
@@ -155,8 +154,12 @@ class Smoothed:
             if not first:  # y = 0 has no mirror image
                 even[0] *= 0.5
             square = (tilt * (1.0 + tilt) - y * y) * near
-            cross = (1.0 + 2.0 * tilt) * weighted_sum(y * near, odd)
-            sums += (even.sum(), weighted_sum(y, odd), weighted_sum(square, even) - cross)
+            cross = (1.0 + 2.0 * tilt) * float(weighted_sums(y * near, odd))
+            sums += (
+                even.sum(),
+                float(weighted_sums(y, odd)),
+                float(weighted_sums(square, even)) - cross,
+            )
         total, turned, mass = (2.0 * sums).tolist()
         slope = turned - tilt * total
         # What is proved needs no margin, and gets one where estimates become bounds.
@@ -277,7 +280,8 @@ def _cut_line(law: SumLaw, line: Line, nodes: int, size: float) -> Line:
     tilted = law.tilted(line.tilt, step * nodes)
     least = -1.5 * NEGLIGIBLE - math.log(nodes)
     # Those left out, and what they may add to the mass near ε, which is divided by a larger T².
-    modulus_at_0 = kernel_modulus(continuous_kernel, line.tilt, 0.0)
+    [at_tilt] = continuous_kernel(np.asarray([complex(line.tilt)])).tolist()
+    modulus_at_0 = abs(at_tilt)
     left_out = 4.0 * math.exp(-1.5 * NEGLIGIBLE) * modulus_at_0
     fixed_error = max(part.error for part in tilted)
     turned = ROUNDING * size
@@ -312,7 +316,7 @@ def _cut_line(law: SumLaw, line: Line, nodes: int, size: float) -> Line:
         kernel_values = continuous_kernel(np.asarray(line.tilt + 1j * y))
         values = np.exp(exponent) * kernel_values
         unsure = np.minimum(unsure, 1e9) + turned * y + fixed_error
-        left_out += 2.0 * weighted_sum(np.abs(values), unsure)
+        left_out += 2.0 * float(weighted_sums(np.abs(values), unsure))
         blocks.append((y, values))
     places = np.concatenate([y for y, _ in blocks])
     terms = np.concatenate([values for _, values in blocks])

@@ -64,11 +64,6 @@ def weighted_sums(values: Array, weight: Array) -> Array:
     )
 
 
-def weighted_sum(values: Array, weight: Array) -> float:
-    """Return Σ vⱼwⱼ."""
-    return float(weighted_sums(values, weight))
-
-
 def log_sum(values: ArrayLike) -> float:
     """Return log Σ e^v, added with more digits than a double has; −inf of nothing."""
     terms = np.asarray(values, dtype=np.float64).ravel()

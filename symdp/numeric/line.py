@@ -32,7 +32,7 @@ import numpy as np
 
 from symdp.errors import AccuracyError
 from symdp.numeric.answer import HALF, MOST_NODES, ROUNDING, SAFETY, Answer, exact_answer, unclosed
-from symdp.numeric.elementary import Complex, log_payoff, weighted_sum
+from symdp.numeric.elementary import Complex, log_payoff, weighted_sums
 from symdp.numeric.nodes import Tilted, log_characteristic_grid
 from symdp.numeric.saddle_point import Strip, far_tilt, log_add_exp, log_one_minus_exp, saddle_point
 from symdp.numeric.step import Array
@@ -223,8 +223,8 @@ class Line:
         # Of an exponential, a kernel, their product and a sum.
         of_one = 8.0 + turned + np.abs(self.exponents.imag)
         independent = of_one * self._sizes
-        of_terms = math.sqrt(weighted_sum(independent, independent))
-        shared = weighted_sum(self.imprecise + np.abs(self.exponents.real), self._sizes)
+        of_terms = math.sqrt(float(weighted_sums(independent, independent)))
+        shared = float(weighted_sums(self.imprecise + np.abs(self.exponents.real), self._sizes))
         return of_all + steepness * self.spread + (of_terms + shared) / size
 
 
@@ -380,7 +380,8 @@ def first_line(
         unsure=np.empty(0),
         assured=False,
     )
-    modulus = kernel_modulus(kernel, tilt, 0.0)
+    [at_tilt] = kernel(np.asarray([complex(tilt)])).tolist()
+    modulus = abs(at_tilt)
     if not 0.0 < modulus < math.inf:
         raise AccuracyError(
             f"at the tilt {tilt:.6g} the integrand is no double: the losses are too large or too "
@@ -446,12 +447,6 @@ def extended(
         places=np.concatenate([line.places, places]),
         values=np.concatenate([line.values, block]),
     )
-
-
-def kernel_modulus(kernel: Kernel, tilt: float, y: float) -> float:
-    """Return |G(tilt + iy)|."""
-    z = np.asarray([complex(tilt, y)])
-    return abs(complex(kernel(z)[0]))
 
 
 def plain_sum(terms: Array) -> float:

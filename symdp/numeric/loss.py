@@ -26,16 +26,14 @@ from numpy.typing import NDArray
 
 from symdp.emit.exact import middle_of
 from symdp.errors import AccuracyError
-from symdp.numeric.elementary import weighted_sum
+from symdp.numeric.elementary import weighted_sums
 from symdp.numeric.integers import sampled_integers
 from symdp.numeric.nodes import (
     LARGE,
     OVERFLOW,
-    Covered,
     NodeSet,
     Tilted,
     build_nodes,
-    covered,
     escapes,
     excess,
     flat_nodes,
@@ -88,7 +86,7 @@ class LossLaw:
         self._read_moment = read_moment
         self._bounds = loss_bounds
         self._sets: dict[_Key, NodeSet] = {}
-        self._covers: dict[tuple[float, ...], Covered] = {}
+        self._outlines_of: dict[tuple[float, ...], list[Outline]] = {}  # by the ends of tilts
         self._parts: dict[tuple[int, int, bool], list[_Part]] = {}
         self._refused: dict[tuple[int, int, _Part], tuple[float, str]] = {}  # frequency, and why
         self._tilted: dict[float, Tilted] = {}
@@ -329,19 +327,13 @@ class LossLaw:
         if highest >= refused_frequency:
             raise AccuracyError(reason)
         try:
-            node_set = build_nodes(self.step, self._covered(ends), highest, reference)
+            outlines = self._outlines_of.setdefault(tuple(ends), self.outlines)
+            node_set = build_nodes(self.step, outlines, ends, highest, reference)
         except AccuracyError as error:
             self._refused[refused] = (highest, str(error))
             raise
         self._sets[key] = node_set
         return node_set
-
-    def _covered(self, ends: Sequence[float]) -> Covered:
-        """Return where mass lies under all tilts between ends, which bands of frequencies share."""
-        key = tuple(ends)
-        if key not in self._covers:
-            self._covers[key] = covered(self.outlines, ends)
-        return self._covers[key]
 
     def _part_of_window(self, tilt: float, lower: int, upper: int, turns: bool) -> _Part:
         """Return the part of a far window that has a node set of its own, None where none has."""
@@ -502,9 +494,9 @@ class LossLaw:
         weight = np.exp(exponent - top)
         total = float(weight.sum())
         weight /= total
-        shift = weighted_sum(nodes.centred, weight)
+        shift = float(weighted_sums(nodes.centred, weight))
         deviation = nodes.centred - shift
-        residue = weighted_sum(deviation, weight)
+        residue = float(weighted_sums(deviation, weight))
         shift += residue
         deviation -= residue
         is_precise = not nodes.partial and top < OVERFLOW
@@ -515,7 +507,7 @@ class LossLaw:
             small_growth = nodes.weight * np.expm1(np.minimum(scaled, LARGE))
             growth = np.where(scaled > LARGE, large_growth, small_growth)
             total = 1.0 - nodes.mass_at_infinity + float(growth.sum())
-            shift = weighted_sum(nodes.centred, growth) / total
+            shift = float(weighted_sums(nodes.centred, growth)) / total
         atomic = 0.0
         if self.has_atoms:
             atomic = float(weight[nodes.atomic].sum())
@@ -523,7 +515,7 @@ class LossLaw:
             tilt=tilt,
             nodes=nodes,
             shift=shift,
-            variance=weighted_sum(deviation * deviation, weight),
+            variance=float(weighted_sums(deviation * deviation, weight)),
             weight=weight,
             deviation=deviation,
             atomic=atomic,

@@ -32,7 +32,6 @@ from symdp.numeric.elementary import (
     log_sum,
     oscillation_sum,
     uniform_sum,
-    weighted_sum,
     weighted_sums,
 )
 from symdp.numeric.integers import integer_rule, log_mass_of_integers
@@ -140,8 +139,8 @@ def _normalised_weights(
     inside = weight.sum()
     mean = 0.0
     if inside > 0:
-        mean = weighted_sum(loss, weight) / inside
-        mean += weighted_sum(loss - mean, weight) / inside
+        mean = float(weighted_sums(loss, weight)) / inside
+        mean += float(weighted_sums(loss - mean, weight)) / inside
     return log_weight, weight, mean, total
 
 
@@ -178,37 +177,27 @@ def log_mass(piece: SmoothPiece) -> float:
     return log_sum(atom.log_weight)
 
 
-@dataclass(frozen=True)
-class Covered:
-    """Outlines of all pieces, whether each escapes, and the log masses of tilts between ends."""
+def build_nodes(
+    step: Step,
+    outlines: Sequence[Outline],
+    ends: Sequence[float],
+    frequency: float,
+    reference: NodeSet | None = None,
+) -> NodeSet:
+    """Return a step's node set for tilts between the ends and frequencies up to `frequency`.
 
-    outlines: Sequence[Outline]
-    escaping: Sequence[bool]
-    masses: Mapping[float, float]
-
-
-def covered(outlines: Sequence[Outline], ends: Sequence[float]) -> Covered:
-    """Return outlines that have looked under tilts that cover all between the ends."""
+    Where the ends leave tilt 0 out, mean and mass at infinity are those of a `reference` that does
+    not. Outlines that were asked for the same ends are not asked again.
+    """
     escaping = [escapes(outline.piece) for outline in outlines]
-    finite = [outline for outline, is_lost in zip(outlines, escaping, strict=True) if not is_lost]
+    paired = list(zip(outlines, escaping, strict=True))
+    finite = [outline for outline, escaped in paired if not escaped]
     masses: dict[float, float] = {}
     if finite:
-        masses = covering_tilts(finite, ends)
-    return Covered(outlines, escaping, masses)
-
-
-def build_nodes(
-    step: Step, cover: Covered, frequency: float, reference: NodeSet | None = None
-) -> NodeSet:
-    """Return a step's node set for tilts that are covered and frequencies up to `frequency`.
-
-    Where the tilts leave 0 out, mean and mass at infinity are those of a `reference` that does
-    not.
-    """
-    masses = cover.masses
-    escaping = cover.escaping
+        masses = finite[0].covered or covering_tilts(finite, ends)
+        finite[0].covered = masses
     piece_nodes = [PieceNodes.atoms(step.point_loss, step.point_log_p)]
-    for outline, escaped in zip(cover.outlines, escaping, strict=True):
+    for outline, escaped in paired:
         piece = outline.piece
         piece_masses = {0.0: 0.0} if escaped else masses
         if piece.integer:
@@ -371,7 +360,7 @@ class Tilted:
     @property
     def turning(self) -> float:
         """E_t|L − m|, which phases are rounded like, times y."""
-        return weighted_sum(np.abs(self.deviation), self.weight)
+        return float(weighted_sums(np.abs(self.deviation), self.weight))
 
     @property
     def points(self) -> int:
@@ -529,7 +518,7 @@ def log_characteristic_grid(tilted: Tilted, step: float, first: int, last: int) 
     if far_weight.size:
         turns = np.fmod(step * far_deviation, 2 * np.pi)
         far = uniform_sum(far_weight, turns, first, last)
-        far_mean = weighted_sum(far_deviation, far_weight)
+        far_mean = float(weighted_sums(far_deviation, far_weight))
         remainder += far - far_weight.sum() - 1j * y * far_mean
     return log_one_plus(remainder)
 

@@ -165,6 +165,7 @@ class Outline:
             middle = 0.5 * (ends[0] + ends[1])
             self.roots.append(middle)
         self.anchors = sorted(self.roots)
+        self.covered: dict[float, float] = {}  # log masses of tilts that cover those asked for
         self.edges: dict[tuple[tuple[float, float], ...], Array] = {}  # first ones, by log masses
         self.x = np.empty(0)
         self.log_p = np.empty(0)
@@ -193,6 +194,7 @@ class Outline:
         """Return an outline that learns by itself."""
         other = copy(self)
         other._looked = set(self._looked)
+        other.covered = {}
         other.edges = {}
         return other
 

@@ -56,7 +56,7 @@ from symdp.numeric.answer import (
     exact_answer,
     unclosed,
 )
-from symdp.numeric.elementary import Complex, log_sum, weighted_sum
+from symdp.numeric.elementary import Complex, log_sum, weighted_sums
 from symdp.numeric.line import (
     Kernel,
     Line,
@@ -552,7 +552,7 @@ def with_period(
         line = extended(law, line, finer, places, logs, kernel)
     # The rounding of the losses and of ε turns far values by so much times y.
     size = abs(epsilon) + loss_size(law, tilted)
-    far_moment = weighted_sum(np.abs(line.values[first:]), places)
+    far_moment = float(weighted_sums(np.abs(line.values[first:]), places))
     turned = 2.0 * ROUNDING * size * far_moment
     last = (left_out + turned) / (2.0 * line.places.size)
     return replace(line, last=last)

@@ -45,7 +45,7 @@ from symdp.errors import AccuracyError
 from symdp.numeric.elementary import Complex, column_sums
 from symdp.numeric.laws.table import LogDensityTable
 from symdp.numeric.loss import LossLaw
-from symdp.numeric.nodes import build_nodes, covered, escapes
+from symdp.numeric.nodes import build_nodes, escapes
 from symdp.numeric.panels import gauss_legendre
 from symdp.numeric.step import Array, SmoothPiece
 from symdp.tolerances import LOSS_ROUNDED, NO_SHARE, UNIT
@@ -77,7 +77,7 @@ class RatioLaw:
     def __init__(self, law: LossLaw) -> None:
         self.law = law
         self.name = law.step.name
-        nodes = build_nodes(law.step, covered(law.outlines, _tilts_of_mass(law)), _FREQUENCY)
+        nodes = build_nodes(law.step, law.outlines, _tilts_of_mass(law), _FREQUENCY)
         self.error = max(law.base.error, nodes.error)
         self._pieces = [panels for panels in nodes.panels if not panels[0].flat]
         loss = nodes.loss[nodes.atomic]
