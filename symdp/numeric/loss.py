@@ -564,10 +564,11 @@ def common_window(
     log_masses = np.logaddexp.reduce(logs_of_pieces, axis=0)
     growths = log_masses - tilts * mean
     growth = growths.reshape(-1, 2)
-    ranges = _loss_ranges(outlines, shells)
+    least, largest = _loss_ranges(outlines, shells)
+    lengths = np.max(largest, axis=1) - np.min(least, axis=1)
     window = None
     usual = math.inf
-    for level, grown, length in zip(levels, growth.max(axis=1).tolist(), ranges, strict=True):
+    for level, grown, length in zip(levels, growth.max(axis=1), lengths.tolist(), strict=True):
         if not (grown < _HARDLY and length <= _FARTHER * usual):
             break
         cheap = _CHEAP_TURN / max(length, 1e-300)
@@ -578,12 +579,18 @@ def common_window(
         return None
     # To a side where the moments hardly grow it reaches farther: only rare losses end the other.
     symmetric, frequency = window
+    both = levels.index(symmetric)
+    farthest = _FARTHER * lengths[levels.index(min(symmetric, _USUAL))]
     sides = []
-    for side in growth.T.tolist():
-        level = symmetric
-        while level < min(2 * _USUAL, levels[-1]) and side[level - 1] < _HARDLY:
-            level += 1
-        sides.append(level)
+    for side in (0, 1):
+        other = 1 - side
+        lowest = np.minimum(least[:, side], least[both, other])
+        highest = np.maximum(largest[:, side], largest[both, other])
+        is_usual = (growth[:, side] < _HARDLY) & (highest - lowest <= farthest)
+        farther = 0
+        while both + farther + 1 < len(levels) and is_usual[both + farther + 1]:
+            farther += 1
+        sides.append(min(symmetric + farther, max(symmetric, 2 * _USUAL)))
     lower, upper = sides
     return lower, upper, frequency
 
@@ -604,24 +611,20 @@ def far_part(
             left = middle
 
 
-def _loss_ranges(outlines: Sequence[Outline], shells: Sequence[Array]) -> list[float]:
-    """Return how far apart losses are that matter, as far as grids tell, at every two tilts."""
-    low = np.asarray(math.inf)
-    high = np.asarray(-math.inf)
+def _loss_ranges(outlines: Sequence[Outline], shells: Sequence[Array]) -> tuple[Array, Array]:
+    """Return the ends of losses that matter, as far as grids tell, in rows of two tilts."""
+    least = np.asarray(math.inf)
+    largest = np.asarray(-math.inf)
     for outline, rows in zip(outlines, shells, strict=True):
         if not rows.size:  # a piece with no mass that is a double
             continue
         top = rows.max(axis=1, keepdims=True)
         matters = (rows > top - NEGLIGIBLE) & np.isfinite(outline.loss)
-        matters_at_either = matters[::2] | matters[1::2]
-        least = np.where(matters_at_either, outline.loss, np.inf).min(axis=1)
-        losses = np.where(matters_at_either, outline.loss, -np.inf)
-        largest = losses.max(axis=1)
-        low = np.minimum(low, least)
-        high = np.maximum(high, largest)
-    length = np.where(high < low, np.inf, high - low)
-    lengths: list[float] = length.tolist()
-    return lengths
+        low = np.where(matters, outline.loss, np.inf).min(axis=1)
+        high = np.where(matters, outline.loss, -np.inf).max(axis=1)
+        least = np.minimum(least, low)
+        largest = np.maximum(largest, high)
+    return least.reshape(-1, 2), largest.reshape(-1, 2)
 
 
 _FAR = np.exp2(np.arange(1.0, 500.0))  # places that show how a density falls towards infinity
