@@ -128,3 +128,44 @@ def test_small_losses_that_a_tilt_does_not_see_are_no_error_of_arithmetic():
     noise = Mechanism.additive(plateau, x, 1, normalize=True, shift="exactly")
     answer = compose(noise, 6).delta(2.0, direction="remove")
     assert answer.lower <= 2.41997984395e-4 <= answer.upper
+
+
+@pytest.mark.slow
+def test_a_loss_that_turns_is_parted_as_well():
+    """What two and more large losses leave has kinks where turns of the loss add up.
+
+    The truth: masses of a grid of 1.6 million places, each loss split between its two neighbours on
+    a lattice, and their power by a fast Fourier transform; the limit of two spacings.
+    """
+    x = sp.Symbol("x", real=True)
+    humps = sp.exp(-(x**2) / 8) * (1 - x**2 / 6) ** 2
+    noise = Mechanism.additive(humps, x, 1, normalize=True, shift="exactly")
+    answer = compose(noise.subsample("poisson", "1/1000"), 30).delta(1.0, direction="remove")
+    assert answer.route == "mesh"
+    assert answer.log_upper - answer.log_lower < 1e-11
+
+    def density(places):
+        return np.exp(-(places**2) / 8) * (1 - places**2 / 6) ** 2
+
+    nodes, weights = np.polynomial.legendre.leggauss(8)
+    edges = np.linspace(-30.0, 31.0, 200_001)
+    half = 0.5 * np.diff(edges)[:, None]
+    places = (edges[:-1, None] + half + half * nodes).ravel()
+    q = density(places) * (half * weights).ravel()
+    q /= q.sum()
+    p = q * (0.999 + 0.001 * density(places - 1.0) / density(places))
+    p /= p.sum()
+    loss = np.log(p / q)
+    deltas = []
+    for spacing in (2e-4, 1e-4):
+        number = np.floor(loss / spacing).astype(int)
+        share = loss / spacing - number
+        size = 1 << int(np.ceil(np.log2(100.0 / spacing)))
+        masses = np.bincount(number % size, p * (1.0 - share), size)
+        masses += np.bincount((number + 1) % size, p * share, size)
+        total = np.fft.irfft(np.fft.rfft(masses) ** 30, size)
+        above = np.arange(int(1.0 / spacing) + 1, size - 1000) * spacing
+        number_above = np.rint(above / spacing).astype(int)
+        deltas.append(-total[number_above] @ np.expm1(1.0 - above))
+    true = (4.0 * deltas[1] - deltas[0]) / 3.0
+    assert abs(np.exp(answer.log_delta) / true - 1.0) < 1e-7

@@ -26,10 +26,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from symdp.errors import AccuracyError
-from symdp.numeric.answer import ROUNDING, SETTLED, TOLERABLE, Answer, margin
+from symdp.numeric.answer import ROUNDING, SAFETY, SETTLED, TOLERABLE, Answer, margin
 from symdp.numeric.contour import epsilons_of_line
 from symdp.numeric.cut_off import laws_around
-from symdp.numeric.elementary import log_payoff, log_sum
+from symdp.numeric.elementary import distinct, log_payoff, log_sum
 from symdp.numeric.few.kernels import MeanSeries, Payoff, SlopeOf
 from symdp.numeric.few.monotone import Kernel, TiltedStep, UnsettledError
 from symdp.numeric.line import LineError, StripValue, answer_from_strips
@@ -184,27 +184,28 @@ def _threshold_plan(law: SumLaw, tilt: float, epsilon: float) -> _Plan | None:
     """Return how losses are parted at an ε, None where large losses are not rare enough."""
     count = law.count
     others = law.mean * (count - 1) / count
-    shares = [2, 3, 4, 5, 6, 8, 10, 12, 16, 24]  # of ε, as small as makes the others negligible
+    shares = [2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 36]  # of ε: the others are made negligible
     if count < shares[-1]:
         shares = [share for share in shares if share < count]
         shares.append(count)
+    plan = None
     for share in shares:
         sides = _Sides(law, tilt, epsilon, epsilon / share)
         log_delta = sides.log_one_loss(others)
         if log_delta == -math.inf:
             return None
-        least = log_delta - 0.7 * NEGLIGIBLE
         if sides.log_chance() > math.log(0.25):  # they are not rare: a line is shorter
-            return None
+            return plan
         missed = float(np.logaddexp(sides.log_small(), sides.log_rough()))
-        if missed > least:
-            continue
         for most in range(1, _most_large(count) + 1):
-            more = sides.log_more(most)
-            if more <= least:
-                log_missed = float(np.logaddexp(missed, more))
+            log_missed = float(np.logaddexp(missed, sides.log_more(most)))
+            least = log_delta - 0.7 * NEGLIGIBLE
+            if log_missed <= least:
                 return _Plan(epsilon / share, sides.tilt_of_one(), most, log_missed)
-    return None
+            is_less = plan is None or log_missed < plan.log_missed
+            if is_less and log_missed <= log_delta - 0.5 * NEGLIGIBLE:
+                plan = _Plan(epsilon / share, sides.tilt_of_one(), most, log_missed)
+    return plan
 
 
 class _LargeLosses:
@@ -238,9 +239,10 @@ class _LargeLosses:
         self._missed = self._large.missed + self._count * (self._small.missed + unseen)
         self._rules = self._sums_of_small()
         farthest = highest - min(float(places.min()) for places, _, _ in self._rules.values())
-        inner = self._large.kinks[1:]
-        if (inner < farthest).any() or self._large.atom_loss.size:
+        if self._large.atom_loss.size or self._may_meet_kinks(1, lowest, highest):
             raise UnsettledError("what large losses leave has kinks")
+        counts = range(2, self._most + 1)
+        self._kinked = {j for j in counts if self._may_meet_kinks(j, lowest, highest)}
         self._kernels: list[Kernel] = [Payoff(tilt)]
         middle = 0.5 * (lowest + highest)
         total = self._term(1, middle)[0]
@@ -255,6 +257,17 @@ class _LargeLosses:
             enough = 0.01 * SETTLED / max(share, SETTLED)
             if enough < rough:
                 self._kernels[-1] = MeanSeries(self._large, before, low, farthest, enough)
+
+    def _may_meet_kinks(self, j: int, lowest: float, highest: float) -> bool:
+        """Whether what j large losses leave may have a kink where small ones add up to it."""
+        places, _, _ = self._rules[j]
+        kinks = distinct(self._large.kinks)  # the first is the threshold
+        sums = kinks[1:]
+        for _ in range(j - 1):
+            sums = distinct(np.add.outer(sums, kinks).ravel())
+            sums = sums[sums < highest - places.min()]
+        is_met = (sums > lowest - places.max()) & (sums < highest - places.min())
+        return bool(is_met.any())
 
     def _sums_of_small(self) -> dict[int, tuple[Array, Array, Array]]:
         """Return nodes of the sum of the losses beside j large ones, and weights by two rules.
@@ -297,6 +310,8 @@ class _LargeLosses:
         mean = float(weights @ values)
         changed = np.abs(values[weights > 0.0] - finer)
         error = abs(mean - float(coarse_weights @ values))
+        if j in self._kinked:  # there both rules are off by about as much as they differ
+            error *= SAFETY
         error += float(weights[weights > 0.0] @ changed)
         if isinstance(kernel, MeanSeries):
             means = [self._large.rough_mean(kernel.error, centre) for centre in centres.tolist()]
