@@ -86,3 +86,15 @@ def test_a_transform_of_scattered_losses_is_their_sum():
     index = np.arange(1024)
     exact = np.exp(1j * 0.02 * np.outer(index, deviation)) @ weight
     assert abs(values[:1024] + 1j * values[1024:] - exact).max() < cut_off.TRANSFORMED
+
+
+@pytest.mark.parametrize(("count", "epsilon"), [(5, 0.00189), (1000, 0.01875)])
+def test_rare_integers_are_answered_at_tilts_at_which_steps_are_wide(count: int, epsilon: float):
+    """A line that is too short has a sum below 0: it was taken for a step that is too wide."""
+    law = symdp.mechanisms.discrete_gaussian(sigma=1).subsample("poisson", "1/10000")
+    program: dict[str, Any] = {"__name__": "program"}
+    exec(symdp.derive(law).to_program("python"), program)
+    lower, upper = program["log_delta_ends"](epsilon, count, "remove")
+    exact = symdp.compose(law, count).delta(epsilon, direction="remove").log_delta
+    assert lower <= exact <= upper
+    assert upper - lower <= 1e-4

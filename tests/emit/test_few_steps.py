@@ -119,6 +119,7 @@ def test_a_line_that_is_not_laid_gives_no_answer_of_another_epsilon(monkeypatch)
     one = law.law_of(np.ones(1), 1.0, 3.0)
     one.loss, one.log_weight, one.escaped = np.ones(1), np.zeros(1), 0.0
     one.settled, one.lower, one.upper = 1.0, -5.0, -5.0 + 1e-9  # as an earlier question left it
+    monkeypatch.setattr(accountant, "tilt_of_short_line", lambda *_: 0.5)
     monkeypatch.setattr(accountant, "cut_width", lambda *_: math.inf)
     with pytest.raises(NoAnswerError, match="no line"):
         accountant.between_ends(one, 1.0, 0.5)

@@ -12,7 +12,12 @@ its inverse.
 
 from __future__ import annotations
 
-from symdp.emit.standalone.runtime.cut_off import agrees, cut_width, set_cut_ends
+from symdp.emit.standalone.runtime.cut_off import (
+    agrees,
+    cut_width,
+    set_cut_ends,
+    tilt_of_short_line,
+)
 from symdp.emit.standalone.runtime.law import (
     NEGLIGIBLE,
     ROUNDING,
@@ -77,6 +82,7 @@ LOST = 1e-10  # relative error of delta by the rounding of losses
 ACCURATE = 2e-12  # of log delta, by a sum that converged
 CALMER = 0.25  # of a deviation: a smaller tilt is taken where it leaves so little
 LOG_NOTHING = -1000.0  # of δ that no double holds: how large it is at most is an answer
+ROUGH_LINE = 1e-4  # of log delta: the width of a line beyond which another tilt is tried
 WIDEST = 2.0  # interval of log delta that is an answer
 NARROWINGS = 12  # of the interval in which a lower end of ε lies, which is the lower of its ends
 CANCELLED = 6.0  # log of how much larger than delta a sum at a smaller tilt may begin
@@ -446,14 +452,14 @@ def ends_at(law: Law, epsilon: float) -> float:
 def between_ends(law: Law, epsilon: float, t: float) -> float:
     """Return the upper end of log δ(ε) by a line that is cut off smoothly.
 
-    Its tilt is a calmer one, or the saddle point where sums at that one cancel.
+    Its tilt is one at which steps are wide, or the saddle point where sums at that one cancel.
     """
     law.slope = t
     if law.cut > 0.0 and ends_at(law, epsilon) <= maximum(law.near, 1.5 * law.reached):
         return narrow(law, law.upper, law.lower)
-    smaller = calmer(law, epsilon, t)
+    smaller = tilt_of_short_line(law, epsilon, t)
     width = cut_width(law, epsilon, smaller)
-    if width > law.near and smaller < t:
+    if width > maximum(law.near, ROUGH_LINE) and smaller < t:
         first = law.line
         before = width
         width = cut_width(law, epsilon, t)

@@ -67,9 +67,12 @@ SPREAD = 32  # places of a grid over which a loss is spread
 DECAY = 0.1472621556370216  # of the Gaussian that spreads it: 3π/64, for twice the places
 TRANSFORMED = 1e-14  # of φ: what such a transform changes, and panels that a line does not resolve
 FIRST_FREQUENCIES = 1024.0
-MOST_FREQUENCIES = 131072.0  # a power of 2, as the transform has it
+MOST_FREQUENCIES = 262144.0  # a power of 2, as the transform has it
 MANY_STEPS = 10000.0  # from here on φ − 1 near 0 is asked relative to itself
 NEAREST = 64  # frequencies near 0
+SPARE = 12.0  # log of how much larger than delta a sum may begin: ten digits are left
+SMALLER = 0.8  # times a tilt is the next that is tried
+SMALLER_TILTS = 40
 WORTH = 1.2  # times the frequency: the least that a line grows by
 FINE_TURN = 20.0  # radians by which a wave at the end of a line may turn within a panel
 WAVE = 1e-15  # of φ, relative to what 1 − φ has
@@ -213,9 +216,33 @@ def step_of(law: Law, at: Tilted, epsilon: float) -> float:
     return minimum(2.0 * PI * t / (40.0 - minimum(scale, 0.0)), 1.0 / spread)
 
 
+def tilt_of_short_line(law: Law, epsilon: float, t: float) -> float:
+    """Return the tilt, t or less, at which the steps of a line are wide.
+
+    Rare large losses weigh as much as all others at the saddle point: the sum's law is wide, and
+    steps are small. Sums at a smaller tilt begin larger than δ, by no more than doubles have digits
+    to spare.
+    """
+    at = tilted_by(law, t)
+    height = law.count * at.cgf - t * epsilon - log(t * (1.0 + t))
+    best = t
+    widest = step_of(law, at, epsilon)
+    trial = t
+    for _ in range(SMALLER_TILTS):
+        trial = SMALLER * trial
+        at = tilted_by(law, trial)
+        if law.count * at.cgf - trial * epsilon - log(trial * (1.0 + trial)) > height + SPARE:
+            break
+        step = step_of(law, at, epsilon)
+        if step > widest:
+            best = trial
+            widest = step
+    return best
+
+
 def agrees(line: CutLine) -> float:
     """Return whether the halves of a line have one sum."""
-    return 1.0 if line.apart <= AGREEING * line.value + line.off else 0.0
+    return 1.0 if line.apart <= AGREEING * absolute(line.value) + line.off else 0.0
 
 
 def cut_width(law: Law, epsilon: float, t: float) -> float:
@@ -248,9 +275,9 @@ def cut_width(law: Law, epsilon: float, t: float) -> float:
             law.line = line
             law.cut = 1.0
             width = law.upper - law.lower
-            room = QUARTER * law.near * line.value
+            room = QUARTER * law.near * maximum(line.value, 0.0)
             is_last = far * 1.01 > 0.5 * step * MOST_FREQUENCIES
-            if line.change <= room or line.off > room or is_last:
+            if line.change <= room or line.off > maximum(room, line.change) or is_last:
                 break
             more = minimum(maximum(1.2 * sqrt(line.change / maximum(room, TINY)), 2.0), 32.0)
             if not is_atomic:  # nodes grow as the frequency does
