@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from flint import acb, arb
 
 from symdp.emit.arb import OPERATIONS, constant
-from symdp.emit.program import compile_program
 
 if TYPE_CHECKING:
     import sympy as sp
@@ -47,6 +46,9 @@ class Ranges:
     """An expression as a function from intervals to intervals that hold its values there."""
 
     def __init__(self, expression: sp.Expr, x: sp.Symbol) -> None:
+        # SymPy is walked where a range is asked for, not where a shipped formula answers
+        from symdp.emit.program import compile_program
+
         self._program = compile_program(expression, [x])
         self._constants = [_of_ball(constant(node)) for node in self._program.constants]
 

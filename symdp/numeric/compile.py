@@ -23,7 +23,6 @@ from symdp.density.signs import is_nearly_zero
 from symdp.emit import compile_arb, compile_numpy
 from symdp.emit.arb import constant_ball
 from symdp.emit.exact import real_ball
-from symdp.emit.log_sum_exp import ExpMinusOne
 from symdp.emit.mass import names_of_masses
 from symdp.errors import InputError, at
 from symdp.interrupt import generation
@@ -415,6 +414,8 @@ def _around_end(node: sp.Expr, x: sp.Symbol, place: sp.Expr) -> sp.Expr:
     total = sp.Add(*heights)
     if not total.is_finite or not is_nearly_zero(total):
         return shifted
+    from symdp.emit.log_sum_exp import ExpMinusOne  # where a formula is compiled, not shipped
+
     grown = []
     for height, (_, exponent), value in zip(heights, terms, at_end, strict=True):
         rise = sp.expand(exponent - value)
