@@ -101,8 +101,9 @@ def _two_steps_answer(law: SumLaw, epsilon: float) -> Answer | None:
     from symdp.numeric.contour import ends_soon
     from symdp.numeric.few.answer import two_steps_answer
 
-    if ends_soon(law, epsilon):  # a sum over so few nodes is quicker
-        return None
+    with suppress(AccuracyError):  # of a line that needs too many nodes
+        if ends_soon(law, epsilon):  # a sum over so few nodes is quicker
+            return None
     return two_steps_answer(law, epsilon)
 
 

@@ -27,14 +27,8 @@ def condensed(nodes: PieceNodes, masses: Mapping[float, float], frequency: float
     steepest = max(abs(tilt) for tilt in masses)
     size = max(math.hypot(steepest, frequency), 1.0)
     half_width = 0.45 * ORDER / size
-    cell = np.floor(loss / (2.0 * half_width))
-    order = np.argsort(cell, kind="stable")
-    _, count = np.unique(cell, return_counts=True)
-    is_full = count >= 4 * ORDER
-    is_replaced = np.repeat(is_full, count)
-    replaced = order[is_replaced]
+    replaced, count = _full_cells(loss, half_width)
     far = np.flatnonzero(is_far)[replaced]
-    count = count[is_full]
     if not count.size:
         return nodes
     first = np.cumsum(count) - count
@@ -61,6 +55,32 @@ def condensed(nodes: PieceNodes, masses: Mapping[float, float], frequency: float
         log_spread=joined(nodes.log_spread, new_log_spread),
         x=joined(nodes.x, x),
     )
+
+
+def rules_of_losses(loss: Array, weight: Array, half_width: float) -> tuple[Array, Array]:
+    """Return fewer losses with the same sums, and their weights, cell by cell."""
+    has_mass = weight > 0.0
+    loss = loss[has_mass]
+    weight = weight[has_mass]
+    replaced, count = _full_cells(loss, half_width)
+    if not count.size:
+        return loss, weight
+    first = np.cumsum(count) - count
+    new_loss, new_log = _gauss_rules(loss[replaced], np.log(weight[replaced]), first, count)
+    is_kept = np.ones(loss.size, dtype=bool)
+    is_kept[replaced] = False
+    all_losses = np.concatenate([loss[is_kept], new_loss.ravel()])
+    return all_losses, np.concatenate([weight[is_kept], np.exp(new_log).ravel()])
+
+
+def _full_cells(loss: Array, half_width: float) -> tuple[Index, Index]:
+    """Return the losses in cells that hold many, cell by cell, and how many each holds."""
+    cell = np.floor(loss / (2.0 * half_width))
+    order = np.argsort(cell, kind="stable")
+    _, count = np.unique(cell, return_counts=True)
+    is_full = count >= 4 * ORDER
+    is_replaced = np.repeat(is_full, count)
+    return order[is_replaced], count[is_full]
 
 
 def _is_far(nodes: PieceNodes, masses: Mapping[float, float]) -> Array:

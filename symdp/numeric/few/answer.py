@@ -17,8 +17,9 @@ import numpy as np
 from symdp.errors import AccuracyError
 from symdp.numeric.answer import ROUNDING, TOLERABLE, Answer, margin
 from symdp.numeric.contour import epsilons_of_line
+from symdp.numeric.few.far import far_mean, parted
 from symdp.numeric.few.kernels import MeanSeries, Payoff
-from symdp.numeric.few.monotone import TiltedStep, UnsettledError
+from symdp.numeric.few.monotone import Mean, TiltedStep, UnsettledError
 from symdp.numeric.line import LineError, StripValue, answer_from_strips
 from symdp.numeric.loss import LossLaw
 from symdp.numeric.saddle_point import Strip
@@ -67,21 +68,21 @@ class _TwoSteps:
         distinct_steps = [TiltedStep(part, tilt) for part, _ in law.parts]
         steps = [distinct_steps[0], distinct_steps[-1]]
         steps.sort(key=lambda step: step.kinks.size)
-        inner, self._outer = steps
+        inner, outer = steps
         if not inner.panels:
-            self._outer, inner = steps
-        most_kinks = 256  # each costs a panel of the series, or more
-        if inner.kinks.size > most_kinks:
-            raise UnsettledError("kinks of the loss are too many")
-        self._inner = inner
-        low = lowest - float(self._outer.kinks[-1])
-        high = highest - float(self._outer.kinks[0])
-        self._series = MeanSeries(inner, Payoff(tilt), low, high)
+            outer, inner = steps
+        self._parted = parted(inner), parted(outer)
+        self._inner = self._parted[0].near
+        self._outer = self._parted[1].near
+        least, largest = self._parted[1].ends
+        self._series = MeanSeries(self._inner, Payoff(tilt), lowest - largest, highest - least)
 
     def value(self, epsilon: float) -> StripValue:
         """Return the logarithm of the integral at one ε, with its errors."""
         tilt = self._tilt
         mean = self._outer.mean(self._series, epsilon)
+        of_far = far_mean(*self._parted, self._series, epsilon)
+        mean = Mean(mean.value + of_far.value, mean.slope + of_far.slope, mean.error + of_far.error)
         if not mean.value > 0.0:
             raise UnsettledError("the mean cancelled to nothing")
         logs = (self._inner.log_mass, self._outer.log_mass, -tilt * epsilon)

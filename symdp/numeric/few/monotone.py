@@ -335,7 +335,7 @@ class TiltedStep:
         settled = parts.take(np.empty(0, dtype=np.intp))
         values = []
         changes = []
-        while parts.number.size * ORDER <= MAX_NODES:
+        while parts.number.size * ORDER <= MAX_NODES // 8:
             left, right = parts.halves()
             left_values = self._integrals(panels, kernel, centres, left)
             right_values = self._integrals(panels, kernel, centres, right)
