@@ -141,14 +141,18 @@ def _central_tilt(order: int) -> sp.Expr:
     for k in range(1, order + 1):
         unknown = sp.Dummy("u")
         trial = u + unknown * h**k
-        series = sum(
-            kappa(j + 2) * h**j * trial ** (j + 1) / sp.factorial(j + 1) for j in range(k + 1)
-        )
-        inverse = sum((-1) ** j * ((trial - lead) / lead) ** j for j in range(k + 1)) / lead
+        relative = (trial - lead) / lead
+        series: sp.Expr = sp.S.Zero
+        inverse: sp.Expr = sp.S.Zero
+        for j in range(k + 1):
+            series += kappa(j + 2) * h**j * trial ** (j + 1) / sp.factorial(j + 1)
+            inverse += (-relative) ** j / lead
         pole = sum((-1) ** j * h ** (j + 1) * trial**j for j in range(k))
-        equation = sp.expand(series - inverse - pole).coeff(h, k)
+        difference = sp.expand(series - inverse - pole)
+        equation = difference.coeff(h, k)
         slope = sp.diff(equation, unknown)
-        term = sp.factor(-equation.subs(unknown, 0) / slope)
+        at_zero = equation.subs(unknown, 0)
+        term = sp.factor(-at_zero / slope)
         u += term * h**k
         parts.append(term * h ** (k + 1))
     root = (b / 2 + sp.sqrt(b**2 + 4) / 2) / sp.sqrt(kappa(2))
@@ -170,7 +174,9 @@ def _central_log(order: int) -> sp.Expr:
     for k in range(1, order + 1):
         lower = sum((j * logs[j] * full[k - j] for j in range(1, k)), sp.S.Zero)
         logs.append(full[k] - lower / k)
-    total = sp.log(survival) + sp.Add(*(logs[k] * h**k for k in range(1, order + 1)))
+    total = sp.log(survival)
+    for k in range(1, order + 1):
+        total += logs[k] * h**k
     return total.subs(h, 1 / sp.sqrt(COUNT))
 
 

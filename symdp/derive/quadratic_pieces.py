@@ -231,21 +231,27 @@ def _definition(
     alpha: sp.Symbol, beta: sp.Symbol, low: sp.Expr, high: sp.Expr, may_vanish: bool
 ) -> sp.Piecewise:
     """Return G by cases; each antiderivative between the ends."""
-    square = beta**2 / (4 * alpha)
+    half_root_of_pi = sp.sqrt(sp.pi) / 2
+    top = sp.exp(beta**2 / (4 * alpha))
     root = sp.sqrt(alpha)
     turned_root = sp.sqrt(-alpha)
-    normal = [sp.erf(root * end - beta / (2 * root)) for end in (high, low)]
-    turned = [sp.erfi((beta - 2 * alpha * end) / (2 * turned_root)) for end in (high, low)]
-    rise = (sp.exp(beta * high) - sp.exp(beta * low)) / beta
-    rows = [
-        (sp.sqrt(sp.pi) / (2 * root) * sp.exp(square) * (normal[0] - normal[1]), alpha > 0),
-        (sp.sqrt(sp.pi) / (2 * turned_root) * sp.exp(square) * (turned[0] - turned[1]), alpha < 0),
-    ]
+
+    def normal(end: sp.Expr) -> sp.Expr:
+        return sp.erf(root * end - beta / (2 * root))
+
+    def turned(end: sp.Expr) -> sp.Expr:
+        return sp.erfi((beta - 2 * alpha * end) / (2 * turned_root))
+
+    falling = half_root_of_pi / root * top * (normal(high) - normal(low))
+    rising = half_root_of_pi / turned_root * top * (turned(high) - turned(low))
+    exponential = (sp.exp(beta * high) - sp.exp(beta * low)) / beta
+    vanishes = sp.Eq(alpha, 0)
+    rows = [(falling, alpha > 0), (rising, alpha < 0)]
     if may_vanish:
-        rows.append((rise, sp.And(sp.Eq(alpha, 0), sp.Ne(beta, 0))))
-        rows.append((high - low, sp.And(sp.Eq(alpha, 0), sp.Eq(beta, 0))))
+        rows.append((exponential, sp.And(vanishes, sp.Ne(beta, 0))))
+        rows.append((high - low, sp.And(vanishes, sp.Eq(beta, 0))))
     else:
-        rows.append((rise, sp.Eq(alpha, 0)))
+        rows.append((exponential, vanishes))
     return sp.Piecewise(*rows, evaluate=False)
 
 

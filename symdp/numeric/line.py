@@ -224,7 +224,8 @@ class Line:
         of_one = 8.0 + turned + np.abs(self.exponents.imag)
         independent = of_one * self._sizes
         of_terms = math.sqrt(float(weighted_sums(independent, independent)))
-        shared = float(weighted_sums(self.imprecise + np.abs(self.exponents.real), self._sizes))
+        of_shared = self.imprecise + np.abs(self.exponents.real)
+        shared = float(weighted_sums(of_shared, self._sizes))
         return of_all + steepness * self.spread + (of_terms + shared) / size
 
 

@@ -274,6 +274,7 @@ class _Touching(NamedTuple):
     epsilon: float
     log_rate: float
     low: float  # of log(1 − δ)
+    width: float  # by which 1 − δ may be larger
 
 
 class _Complement:
@@ -286,7 +287,8 @@ class _Complement:
         self._most = min(law.log_finite_mass for law in self._laws)
         self._slope = min(law.log_common_mass for law in self._laws)
         self._known: dict[float, tuple[float, float]] = {}
-        self._touching: list[_Touching] = []  # in the order of the rates
+        self._measured: list[_Touching] = []  # in the order of ε, the rates as answers have them
+        self._touching: list[_Touching] = []  # in the order of the rates, which fall with ε
         self._refusal: AccuracyError | None = None
 
     def __call__(self, epsilon: float) -> float:
@@ -367,8 +369,11 @@ class _Complement:
         """Keep at which rate α = −δ′(ε) e^{−ε} a line touches the trade-off, where that is told."""
         if answer.slope is not None and answer.slope < 0.0:
             log_rate = math.log(-answer.slope) + answer.log_delta - epsilon
-            line = _Touching(_deviate(log_rate), epsilon, log_rate, answer.complement_bounds[0])
-            insort(self._touching, line, key=attrgetter("deviate"))
+            low, high = answer.complement_bounds
+            width = math.exp(low) * math.expm1(high - low)
+            line = _Touching(_deviate(log_rate), epsilon, log_rate, low, width)
+            insort(self._measured, line, key=attrgetter("epsilon"))
+            self._touching = _in_order(self._measured)
 
     def _seek(self, log_alpha: float) -> None:
         """Compute 1 − δ around the ε whose line is the highest at a false positive rate."""
@@ -415,7 +420,9 @@ class _Complement:
         steep = self._touching[index - 1]  # at the smaller ε, and not
         highest = max(_log_line(line.epsilon, line.low, log_alpha) for line in (flat, steep))
         meeting, height = _meeting(flat, steep, log_alpha)
-        if height - math.exp(highest) <= SUMS_ROUNDED * math.exp(highest):
+        # A line between them is no better known than they are.
+        enough = SUMS_ROUNDED * math.exp(highest) + min(flat.width, steep.width)
+        if height - math.exp(highest) <= enough:
             return meeting, True
         if trial < _INTERPOLATED:
             nearest = self._touching[max(index - 2, 0) : index + 2]
@@ -490,6 +497,36 @@ class _Complement:
                 break
             left, middle, right = middle, right, min(high, right + 2.0 * (right - middle))
         return left, right
+
+
+def _in_order(lines: Sequence[_Touching]) -> list[_Touching]:
+    """Return lines with rates that fall with ε, in the order of the rates.
+
+    1 − δ is concave in e^ε: a rate lies between the slopes of the chords to both neighbours. Next
+    to a kink an answer's own slope may not.
+    """
+    ordered: list[_Touching] = []
+    for index, line in enumerate(lines):
+        log_rate = line.log_rate
+        if ordered:
+            before = lines[index - 1]
+            most = _log_slope(before, line, line.width)
+            log_rate = min(log_rate, most, ordered[-1].log_rate)
+        if index + 1 < len(lines):
+            least = _log_slope(line, lines[index + 1], -line.width)
+            log_rate = max(log_rate, least)
+        ordered.append(line._replace(log_rate=log_rate, deviate=_deviate(log_rate)))
+    ordered.sort(key=attrgetter("deviate"))
+    return ordered
+
+
+def _log_slope(first: _Touching, second: _Touching, more: float) -> float:
+    """Return the log of the slope by e^ε of a chord that rises by so much more."""
+    rise = math.exp(second.low) - math.exp(first.low) + more
+    apart = second.epsilon - first.epsilon
+    if not (rise > 0.0 and apart > 0.0):
+        return -math.inf if more < 0.0 else math.inf
+    return math.log(rise) - second.epsilon - math.log(-math.expm1(-apart))
 
 
 def _log_chords(epsilon: NDArray[np.float64], low: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -206,3 +206,39 @@ def test_lines_far_apart_are_those_of_one_profile():
 
 def _normal_quantile(share):
     return mpmath.sqrt(2) * mpmath.erfinv(2 * share - 1)
+
+
+@pytest.mark.slow
+def test_five_steps_of_integers_whose_sums_lie_close():
+    """Sums of losses are dense, next to each an answer's own slope is blurred.
+
+    The truth is that of the Neyman–Pearson test: all sums of losses, from the largest.
+    """
+    k = sp.Symbol("k", integer=True)
+    noise = Mechanism.additive(
+        1 / sp.cosh(k / 4) ** 2, k, 1, normalize=True, shift="exactly", support="integers"
+    )
+    alpha = 0.1
+    places = np.arange(-200, 201)
+    q = np.cosh(places / 4.0) ** -2.0
+    q /= q.sum()
+    p = np.roll(q, 1)
+    kept = np.arange(p.size) > 0
+    loss = np.log(p[kept] / q[kept])
+    mass = p[kept]
+    likely = mass > 1e-11
+    sums, masses = np.zeros(1), np.ones(1)
+    for _ in range(5):
+        sums = np.add.outer(sums, loss[likely]).ravel()
+        masses = np.multiply.outer(masses, mass[likely]).ravel()
+        order = np.argsort(sums)[masses[np.argsort(sums)] > 1e-16]
+        sums, masses = sums[order], masses[order]
+        first = np.unique(np.round(sums, 11), return_index=True)[1]
+        masses = np.add.reduceat(masses, first)
+        sums = sums[first]
+    sums, masses = sums[::-1], masses[::-1]
+    alphas = np.cumsum(masses * np.exp(-sums))
+    powers = np.cumsum(masses)
+    true = 1.0 - np.interp(alpha, alphas, powers)
+    found = compose(noise, 5).trade_off(alpha)
+    assert true - 2e-8 < found < true + 1e-9

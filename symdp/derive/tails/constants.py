@@ -379,9 +379,11 @@ def _third(d: PrivacyLoss) -> _Formula:
         return 2 * sp.sqrt(2 / sp.pi) * variance ** sp.Rational(3, 2), ""
     finite = [point for point in d.points if not point.loss.is_infinite and point.p != 0]
     if 0 < len(finite) <= _FEW_POINTS and d.cgf.expression is not None:
-        tilt = d.cgf.tilt
         mean = cumulant(d, 1)
-        weights = (point.p * sp.exp(tilt * point.loss - d.cgf.expression) for point in finite)
-        losses = (sp.Abs(point.loss - mean) ** 3 for point in finite)
-        return sp.Add(*(w * c for w, c in zip(weights, losses, strict=True))), ""
+        terms = []
+        for point in finite:
+            exponent = d.cgf.tilt * point.loss - d.cgf.expression
+            deviation = sp.Abs(point.loss - mean)
+            terms.append(point.p * sp.exp(exponent) * deviation**3)
+        return sp.Add(*terms), ""
     return None, "the place K′(t) where |ℓ − K′(t)| has its kink has no formula"

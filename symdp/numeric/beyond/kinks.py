@@ -35,7 +35,7 @@ from symdp.numeric.answer import FEW_NODES, MOST_NODES, SAFETY, SETTLED
 from symdp.numeric.elementary import Complex, log_sum
 from symdp.numeric.line import Line, plain_sum
 from symdp.numeric.nodes import Expansion
-from symdp.numeric.step import Array
+from symdp.numeric.step import Array, Index
 from symdp.numeric.sums import Atoms, added
 from symdp.numeric.total import SumLaw
 from symdp.tolerances import NEGLIGIBLE
@@ -211,18 +211,25 @@ def binned_sums(steps: Sequence[Atoms], counts: Sequence[int], width: float) -> 
     """
     ranges = [float(np.ptp(loss)) for loss, _ in steps]
     count_of_all = sum(counts)
-    longest = math.fsum(count * length for length, count in zip(ranges, counts, strict=True))
+    lengths = [count * length for length, count in zip(ranges, counts, strict=True)]
+    longest = math.fsum(lengths)
     bin_width = max(width / count_of_all, longest / MOST_NODES)
-    bins = [np.floor((loss - loss.min()) / bin_width).astype(np.intp) for loss, _ in steps]
+    bins: list[Index] = []
+    start = 0.0
+    for (loss, _), count in zip(steps, counts, strict=True):
+        least = float(loss.min())
+        numbers = np.floor((loss - least) / bin_width)
+        bins.append(numbers.astype(np.intp))
+        start += count * least
     last = sum(count * int(index.max()) for index, count in zip(bins, counts, strict=True))
     length = 1 << last.bit_length()
     spectrum = np.ones(length // 2 + 1, dtype=np.complex128)
-    start = 0.0
-    for (loss, log_size), index, count in zip(steps, bins, counts, strict=True):
+    for (_, log_size), index, count in zip(steps, bins, counts, strict=True):
         share = np.exp(log_size - log_sum(log_size))
-        spectrum *= np.fft.rfft(np.bincount(index, share, length)) ** count
-        start += count * float(loss.min())
-    size = np.maximum(np.fft.irfft(spectrum, length)[: last + 1], 0.0)
+        masses = np.bincount(index, share, length)
+        spectrum *= np.fft.rfft(masses) ** count
+    whole_period = np.fft.irfft(spectrum, length)
+    size = np.maximum(whole_period[: last + 1], 0.0)
     low = start + bin_width * np.arange(last + 1)
     # What transforms round may be anywhere.
     return Sums(

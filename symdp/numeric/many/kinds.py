@@ -254,9 +254,12 @@ class _Guides:
         domains = {law.domain for law in self._guides}
         are_few = 2 * len(self._guides) <= len(laws)
         self.is_alike = len(domains) == 1 and are_few
+
+        def second_moment(law: LossLaw) -> float:
+            return float(law.base.weight @ law.base.loss**2)
+
         # Where losses are largest windows are narrowest.
-        second_moments = {law: float(law.base.weight @ law.base.loss**2) for law in self._guides}
-        order = sorted(self._guides, key=lambda law: -second_moments[law])
+        order = sorted(self._guides, key=second_moment, reverse=True)
         wide = (law for law in order if law.window(0.0)[1] >= _FIRST_TILTS)
         self.leader: LossLaw = next(wide, order[0])
         self._known: dict[tuple[tuple[float, ...], float], tuple[list[float], list[Array]]] = {}
