@@ -55,11 +55,11 @@ def _model(mechanism: Mechanism, derivations: Sequence[PairDerivation]) -> Model
         *_on_smaller_shifts(mechanism),
         f"Written by symdp {__version__}. You may use this file under the MIT license.",
         "delta is accurate to about 1e-12, relative: the contour integral by the trapezoidal rule,",
-        "the moment generating function by Gauss quadrature. With few steps two grids enclose it,",
-        "and atoms off any lattice a line that is cut off: the upper end is the answer, and",
+        "the moment generating function by Gauss quadrature. With few steps, and of atoms off any",
+        "lattice, the line is cut off and has it between two ends: the upper one is the answer, and",
         "log_delta_ends and epsilon_ends give both. No bound is proved.",
-        "Sources: Alghamdi et al., The Saddle-Point Accountant for Differential Privacy (2022),",
-        "equation (28); Doroshenko et al., Connect the Dots (2022), for the grid above.",
+        "Source: Alghamdi et al., The Saddle-Point Accountant for Differential Privacy (2022),",
+        "equation (28).",
     )
     assumed = _conditions(mechanism)
     names = [p.name for p in free]
