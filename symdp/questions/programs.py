@@ -56,7 +56,7 @@ def _model(mechanism: Mechanism, derivations: Sequence[PairDerivation]) -> Model
         f"Written by symdp {__version__}. You may use this file under the MIT license.",
         "delta is accurate to about 1e-12, relative: the contour integral by the trapezoidal rule,",
         "the moment generating function by Gauss quadrature. With few steps, and of atoms off any",
-        "lattice, the line is cut off and has it between two ends: the upper one is the answer, and",
+        "lattice, a line is cut off and has it between two ends: the upper is the answer, and",
         "log_delta_ends and epsilon_ends give both. No bound is proved.",
         "Source: Alghamdi et al., The Saddle-Point Accountant for Differential Privacy (2022),",
         "equation (28).",
