@@ -130,6 +130,7 @@ def test_noise_is_divided_by_its_mass():
     )
 
 
+@pytest.mark.slow
 def test_an_infinite_mass_is_refused():
     slow = (2 + sp.cos(x)) / (1 + sp.Abs(x))
     with pytest.raises(symdp.InputError, match="its mass could not be enclosed"):

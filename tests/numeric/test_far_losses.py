@@ -33,7 +33,10 @@ def masses(same, moved):
     half = np.concatenate(
         [np.arange(0, 60, 0.01), np.arange(60, 600, 0.05), np.arange(600, 3e4, 0.5)]
     )
-    edges = np.unique(np.concatenate([-half, half]))
+    return on_panels(same, moved, np.unique(np.concatenate([-half, half])))
+
+
+def on_panels(same, moved, edges):
     nodes, weights = np.polynomial.legendre.leggauss(16)
     width = np.diff(edges)[:, None] / 2
     middle = edges[:-1, None] + width
@@ -64,6 +67,29 @@ def test_two_steps_of_far_waves(name):
     assert answer.upper - answer.lower < 1e-11 * answer.delta
     truth = two_steps(*masses(same, float(moved)), epsilon)
     assert answer.delta == pytest.approx(truth, rel=3e-8)  # what kinks cost such a sum
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("direction", ["remove", "add"])
+def test_two_sampled_steps_of_waves_under_a_root(direction):
+    """e^{−3√|x|}(2 + cos x) moved by 3/10, a tenth of the records: none in 150 s before."""
+    density = sp.exp(-3 * sp.sqrt(sp.Abs(x))) * (2 + sp.cos(x))
+    noise = symdp.Mechanism.additive(density, x, sp.Rational(3, 10), normalize=True)
+    sampled = noise.shifted("exactly").subsample("poisson", "1/10")
+    answer = symdp.compose(sampled, 2).delta(0.124, direction=direction)
+
+    def same(u):
+        return np.exp(-3 * np.sqrt(abs(u))) * (2 + np.cos(u))
+
+    near = 2.0 ** np.arange(-60, -7, 0.25)  # next to both kinks densities are roots
+    half = np.concatenate([[0], near, np.arange(0.01, 3, 0.0025), np.arange(3, 300, 0.0125)])
+    beside = half[half < 0.15]
+    edges = np.unique(np.concatenate([-half, half, 0.3 + beside, 0.3 - beside]))
+    p, q = on_panels(same, 0.3, edges)
+    p = 0.9 * q + 0.1 * p
+    laws = (p, q) if direction == "remove" else (q, p)
+    assert answer.delta == pytest.approx(two_steps(*laws, 0.124), abs=3e-11)
+    assert answer.upper - answer.lower < 1e-11 * answer.delta
 
 
 def test_few_losses_have_the_same_sums():
