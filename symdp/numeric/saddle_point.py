@@ -309,6 +309,7 @@ def best_saddle(law: SumLaw, epsilon: float) -> Saddle:
 
 # The bound holds at every tilt, so the optimum need not be exact; rounding of its terms must not
 # push it below δ, and K is relied on to twelve digits of the largest term.
+_TRIES = 6  # of tilts, for a bound that need not be the best
 _CLOSE = 1e-6  # of a standard deviation: any tilt gives a bound, one so near the best loses 1e-12
 
 
@@ -352,6 +353,36 @@ def log_usual_bound(law: SumLaw, epsilon: float, wanted: float = 0.0) -> float:
     if log_delta >= wanted and wanted < -0.5 * NEGLIGIBLE:
         return min(log_delta, log_moments_bound(law, epsilon))
     return min(log_delta, 0.0)
+
+
+def log_bound_below(law: SumLaw, epsilon: float, wanted: float) -> float:
+    """Return the least of a few upper bounds on log δ(ε), the last the first below `wanted`.
+
+    K(t) − tε is convex: the slope of K tells on which side of a tilt the best one lies.
+    """
+    best = 0.0
+    if not 0.0 <= law.mean < epsilon:
+        return best
+    low = 0.0
+    high = law.domain[1]
+    tilt = min(-2.0 * wanted / epsilon, 0.5 * high)
+    for _ in range(_TRIES):
+        try:
+            log_integral = log_bound(law.cgf(tilt), epsilon, tilt, tilt, plain=False)
+            slope = float(law.cumulants(tilt, 1)[0])
+        except AccuracyError:  # none that doubles tell
+            slope = math.inf
+        else:
+            best = min(best, log_add_exp(log_integral, law.log_mass_at_infinity))
+        if best < wanted:
+            return best
+        if slope > epsilon:
+            high = tilt
+            tilt = max(0.25 * tilt, math.sqrt(low * tilt))
+        else:
+            low = tilt
+            tilt = min(4.0 * tilt, math.sqrt(tilt) * math.sqrt(high))
+    return best
 
 
 def complement_rounding(law: SumLaw) -> float:

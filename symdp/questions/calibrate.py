@@ -450,7 +450,7 @@ def _met_delta(
         steps = composed(value)
         laws = _laws_of_losses(steps, side) if method == "contour" else {}
         if laws and is_far:
-            log_bound = cheap_log_bound(laws.values(), epsilon)
+            log_bound = cheap_log_bound(laws.values(), epsilon, limit - _FAR)
             if log_bound < limit - _FAR:
                 bounded.add(value)
                 return log_bound

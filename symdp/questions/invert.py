@@ -12,7 +12,7 @@ from symdp.errors import AccuracyError, InputError
 from symdp.numeric.answer import OUTSIDE, TOLERABLE, FloatAccountant, is_rounded, margin
 from symdp.numeric.contour import epsilon_near
 from symdp.numeric.residues import residues
-from symdp.numeric.saddle_point import log_moments_bound, log_usual_bound
+from symdp.numeric.saddle_point import log_bound_below, log_usual_bound
 from symdp.questions.guarantee import Link
 from symdp.tolerances import ROUNDED, SUMS_ROUNDED
 
@@ -31,8 +31,10 @@ _FARTHEST = 30.0  # e-folds of the distance to the largest loss that one step of
 _EVALUATIONS = 200  # evaluations, twice what halving alone takes
 
 
-def cheap_log_bound(laws: Iterable[SumLaw], epsilon: float) -> float:
+def cheap_log_bound(laws: Iterable[SumLaw], epsilon: float, wanted: float) -> float:
     """Return an upper bound on the largest log δ(ε) that costs less than δ does, 0 if none does.
+
+    It is no closer to δ than what is `wanted`.
 
     Where δ is a closed form it costs less than any bound.
     """
@@ -40,7 +42,7 @@ def cheap_log_bound(laws: Iterable[SumLaw], epsilon: float) -> float:
     for law in laws:
         if law.is_closed or residues(law) is not None:
             return 0.0
-        bounds.append(log_moments_bound(law, epsilon))
+        bounds.append(log_bound_below(law, epsilon, wanted))
     return max(bounds)
 
 
