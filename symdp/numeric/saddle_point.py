@@ -309,7 +309,6 @@ def best_saddle(law: SumLaw, epsilon: float) -> Saddle:
 
 # The bound holds at every tilt, so the optimum need not be exact; rounding of its terms must not
 # push it below δ, and K is relied on to twelve digits of the largest term.
-_TRIES = 6  # of tilts, for a bound that need not be the best
 _CLOSE = 1e-6  # of a standard deviation: any tilt gives a bound, one so near the best loses 1e-12
 
 
@@ -366,16 +365,10 @@ def log_bound_below(law: SumLaw, epsilon: float, wanted: float) -> float:
     low = 0.0
     high = law.domain[1]
     tilt = min(-2.0 * wanted / epsilon, 0.5 * high)
-    for _ in range(_TRIES):
-        try:
-            log_integral = log_bound(law.cgf(tilt), epsilon, tilt, tilt, plain=False)
-            slope = float(law.cumulants(tilt, 1)[0])
-        except AccuracyError:  # none that doubles tell
-            slope = math.inf
-        else:
-            best = min(best, log_add_exp(log_integral, law.log_mass_at_infinity))
-        if best < wanted:
-            return best
+    while high > 2.0 * low and best >= wanted:
+        log_integral = log_bound(law.cgf(tilt), epsilon, tilt, tilt, plain=False)
+        best = min(best, log_add_exp(log_integral, law.log_mass_at_infinity))
+        [slope] = law.cumulants(tilt, 1)
         if slope > epsilon:
             high = tilt
             tilt = max(0.25 * tilt, math.sqrt(low * tilt))
