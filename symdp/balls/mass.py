@@ -137,7 +137,7 @@ def _parts(density: sp.Expr, x: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> It
             yield expression, x, low, high
         else:
             for x_of_v, v, first, last in _halves(x, low, high):
-                if v is x:
+                if v == x:
                     yield expression, v, first, last
                     continue
                 moved = sp.powsimp(expression.subs(x, x_of_v) * sp.exp(-v))
@@ -405,7 +405,7 @@ def two_masses(
         deadline = Deadline(SOME_TIME, worked)
         with suppress(AccuracyError, OverflowError, ZeroDivisionError):
             parts = _parts(density, x, lower, upper)
-            sides = [_sides(part, start, part[1] is not x, deadline) for part in parts]
+            sides = [_sides(part, start, part[1] != x, deadline) for part in parts]
             totals.append(math.fsum(mass for pair in sides for mass in pair))
             continue
         totals.append(math.nan)

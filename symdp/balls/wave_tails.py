@@ -101,7 +101,7 @@ class _Leading:
         """Return the power and the function, NaN where there are none."""
         if DISTANCE not in node.free_symbols:
             return sp.S.Zero, node
-        if node is DISTANCE:
+        if node == DISTANCE:
             return sp.S.One, sp.S.One
         if node.is_Add:
             return self._of_sum(node)

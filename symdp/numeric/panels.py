@@ -773,9 +773,10 @@ class Probe:
         if self.frequency > 0:
             phase = np.fmod(self.frequency * loss, 2 * np.pi)
             tests += [np.cos(phase), np.sin(phase)]
-        # Rounding of the exponent log P + tℓ (and of the phase yℓ) is a relative error of the
-        # density that no refinement removes.
-        tilt_sizes = np.abs(np.asarray(self.tilts)[seen])
+        # Rounding of the exponent log P + tℓ = log Q + (1 + t)ℓ (and of the phase yℓ) is a relative
+        # error of the density that no refinement removes.
+        tilts = np.asarray(self.tilts)[seen]
+        tilt_sizes = np.minimum(np.abs(tilts), np.abs(1.0 + tilts))
         reach = tilt_sizes[:, None, None] + self.frequency
         loss_size = np.abs(loss)
         log_density_size = np.abs(rows).reshape(values.shape)

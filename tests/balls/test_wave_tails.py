@@ -6,6 +6,7 @@ import mpmath
 import pytest
 import sympy as sp
 from flint import arb, ctx
+from sympy.core.cache import clear_cache
 
 import symdp
 from symdp.balls.mass import enclose_mass
@@ -135,3 +136,14 @@ def test_an_infinite_mass_is_refused():
     slow = (2 + sp.cos(x)) / (1 + sp.Abs(x))
     with pytest.raises(symdp.InputError, match="its mass could not be enclosed"):
         symdp.compose(symdp.Mechanism.additive(slow, x, normalize=True))
+
+
+def test_a_symbol_that_is_equal_is_the_same():
+    """SymPy's cache forgets, and then has an equal symbol in what it keeps."""
+    clear_cache()
+    other = sp.Symbol(DISTANCE.name, positive=True)
+    kept = sp.cos(other)
+    assert kept.args[0] == DISTANCE
+    assert kept.args[0] is not DISTANCE
+    density, mass = MASSES["cosine"]
+    assert contains(enclosed(density), mass)
