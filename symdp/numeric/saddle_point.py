@@ -365,7 +365,9 @@ def log_bound_below(law: SumLaw, epsilon: float, wanted: float) -> float:
     low = 0.0
     high = law.domain[1]
     tilt = min(-2.0 * wanted / epsilon, 0.5 * high)
-    while high > 2.0 * low and best >= wanted:
+    for _ in range(8):  # the best may lie at an infinite tilt, where ε is the largest loss
+        if high <= 2.0 * low or best < wanted:
+            break
         log_integral = log_bound(law.cgf(tilt), epsilon, tilt, tilt, plain=False)
         best = min(best, log_add_exp(log_integral, law.log_mass_at_infinity))
         [slope] = law.cumulants(tilt, 1)

@@ -28,11 +28,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from symdp.arguments import flat, is_array, real, share
 from symdp.errors import AccuracyError, InputError
+from symdp.numeric.answer import EXACT
 from symdp.numeric.saddle_point import golden_section, log_one_minus_exp
 from symdp.questions.guarantee import GaussianPrivacy
 from symdp.questions.invert import bracketed_root, halved
 from symdp.questions.steps.accounted import LEAST_DELTA, a_composition
-from symdp.tolerances import ABOVE_ROUNDING, LARGEST_EXPONENT, SUMS_ROUNDED
+from symdp.tolerances import ABOVE_ROUNDING, LARGEST_EXPONENT, ROUNDED, SUMS_ROUNDED
 from symdp.turns import in_turn
 
 if TYPE_CHECKING:
@@ -370,7 +371,7 @@ class _Complement:
         if answer.slope is not None and answer.slope < 0.0:
             log_rate = math.log(-answer.slope) + answer.log_delta - epsilon
             low, high = answer.complement_bounds
-            width = math.exp(low) * math.expm1(high - low)
+            width = math.exp(min(high, 0.0)) - math.exp(low) + ROUNDED
             line = _Touching(_deviate(log_rate), epsilon, log_rate, low, width)
             insort(self._measured, line, key=attrgetter("epsilon"))
             self._touching = _in_order(self._measured)
@@ -421,7 +422,8 @@ class _Complement:
         highest = max(_log_line(line.epsilon, line.low, log_alpha) for line in (flat, steep))
         meeting, height = _meeting(flat, steep, log_alpha)
         # A line between them is no better known than they are.
-        enough = SUMS_ROUNDED * math.exp(highest) + min(flat.width, steep.width)
+        least_width = min(flat.width, steep.width, EXACT)
+        enough = SUMS_ROUNDED * math.exp(highest) + least_width
         if height - math.exp(highest) <= enough:
             return meeting, True
         if trial < _INTERPOLATED:

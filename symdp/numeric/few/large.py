@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from symdp.errors import AccuracyError
-from symdp.numeric.answer import ROUNDING, SAFETY, SETTLED, TOLERABLE, Answer, margin
+from symdp.numeric.answer import MOST_NODES, ROUNDING, SAFETY, SETTLED, TOLERABLE, Answer, margin
 from symdp.numeric.contour import epsilons_of_line
 from symdp.numeric.cut_off import laws_around
 from symdp.numeric.elementary import distinct, log_payoff, log_sum
@@ -264,6 +264,8 @@ class _LargeLosses:
         kinks = distinct(self._large.kinks)  # the first is the threshold
         sums = kinks[1:]
         for _ in range(j - 1):
+            if sums.size * kinks.size > MOST_NODES:
+                return True
             sums = distinct(np.add.outer(sums, kinks).ravel())
             sums = sums[sums < highest - places.min()]
         is_met = (sums > lowest - places.max()) & (sums < highest - places.min())
