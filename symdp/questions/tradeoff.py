@@ -371,7 +371,8 @@ class _Complement:
         if answer.slope is not None and answer.slope < 0.0:
             log_rate = math.log(-answer.slope) + answer.log_delta - epsilon
             low, high = answer.complement_bounds
-            width = math.exp(min(high, 0.0)) - math.exp(low) + ROUNDED
+            relative_width = math.expm1(min(high - low, 1.0)) + ROUNDED
+            width = math.exp(low) * relative_width
             line = _Touching(_deviate(log_rate), epsilon, log_rate, low, width)
             insort(self._measured, line, key=attrgetter("epsilon"))
             self._touching = _in_order(self._measured)
@@ -422,9 +423,10 @@ class _Complement:
         highest = max(_log_line(line.epsilon, line.low, log_alpha) for line in (flat, steep))
         meeting, height = _meeting(flat, steep, log_alpha)
         # A line between them is no better known than they are.
-        least_width = min(flat.width, steep.width, EXACT)
-        enough = SUMS_ROUNDED * math.exp(highest) + least_width
-        if height - math.exp(highest) <= enough:
+        level = math.exp(highest)
+        least_width = min(flat.width, steep.width, EXACT * level)
+        enough = SUMS_ROUNDED * level + least_width
+        if height - level <= enough:
             return meeting, True
         if trial < _INTERPOLATED:
             nearest = self._touching[max(index - 2, 0) : index + 2]
