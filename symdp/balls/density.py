@@ -348,25 +348,25 @@ def _negative_place(expression: sp.Expr, x: sp.Symbol, low: float, high: float) 
     for point, height in zip(places, heights, strict=True):
         if height < 0 and is_negative(point):
             return point
-    if x.is_integer:
-        return None
     edges = {end for end in (low, high) if math.isfinite(end)}
     for k in range(-10, 11):
         size = 2.0**k
         edges.update(edge for edge in (-size, size) if low < edge < high)
     waiting = deque(pairwise(sorted(edges)))
-    with ctx.workprec(64):
-        for _ in range(_MOST_CELLS):
-            if not waiting:
-                break
-            left, right = waiting.popleft()
-            middle = 0.5 * (left + right)
+    for _ in range(_MOST_CELLS):
+        if not waiting:
+            break
+        left, right = waiting.popleft()
+        middle = 0.5 * (left + right)
+        if x.is_integer:
+            middle = float(math.floor(middle))
+        with ctx.workprec(64):
             on_cell = function(arb(left).union(arb(right)))
-            if on_cell >= 0 or not left < middle < right:
-                continue
-            if function(arb(middle)) < 0 and is_negative(middle):
-                return middle
-            waiting += [(left, middle), (middle, right)]
+        if on_cell >= 0 or not left < middle < right:
+            continue
+        if is_negative(middle):
+            return middle
+        waiting += [(left, middle), (middle, right)]
     return None
 
 

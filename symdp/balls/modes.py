@@ -176,12 +176,12 @@ def _with_visible_limits(f: sp.Expr) -> sp.Expr:
         (argument,) = node.args
         replacements[node] = sp.tanh(argument) * sp.cosh(argument)
     for node in f.atoms(sp.Add):
-        arctangent = node - sp.pi / 2
-        if isinstance(arctangent, sp.atan):
-            (argument,) = arctangent.args
-            exponential = sp.exp(sp.asinh(argument), evaluate=False)
-            replacements[node] = 2 * sp.atan(exponential)
         for sign in (1, -1):
+            arctangent = sign * (node - sp.pi / 2)
+            if isinstance(arctangent, sp.atan):
+                (argument,) = arctangent.args
+                exponential = sp.exp(sp.asinh(sign * argument), evaluate=False)
+                replacements[node] = 2 * sp.atan(exponential)
             error_function = sign * (node - 1)
             if isinstance(error_function, sp.erf):
                 (argument,) = error_function.args

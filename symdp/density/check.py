@@ -45,7 +45,6 @@ _DEEP = -1e6
 _NOTHING = -1e300
 
 Height = Callable[[Fraction], float]
-Smooth = Callable[[Fraction, Fraction], bool]
 
 
 class CheckError(ArithmeticError):
@@ -152,16 +151,10 @@ class _PieceMoment:
             return max(float(ball.upper()), _NOTHING)
         return -math.inf
 
-    def is_smooth(self, end: Fraction, other: Fraction) -> bool:
-        """Whether the integrand is analytic around an end, as far as a small ball there shows."""
-        width = exactly((other - end) / 1024).real
-        around = width * arb(0, 1)
-        return bool(self.integrand(exactly(end) + acb(around, around), True).is_finite())
-
     def value(self) -> acb:
         if self.is_sum:
             return self._sum_over_integers()
-        marks, size = cut_marks(self.height, self.low, self.high, self.is_smooth)
+        marks, size = cut_marks(self.height, self.low, self.high)
         tolerance = arb(2) ** -100 * arb(size).exp()
         total = acb(0)
         for left, right in pairwise(marks):
@@ -192,7 +185,7 @@ class _PieceMoment:
 
 
 def cut_marks(
-    height: Height, low: Fraction | None, high: Fraction | None, is_smooth: Smooth | None = None
+    height: Height, low: Fraction | None, high: Fraction | None
 ) -> tuple[list[Fraction], float]:
     """Cut a range where nothing is left of the integrand, at its peak, and near singular ends."""
     finite_ends = [end for end in (low, high) if end is not None]
@@ -234,10 +227,7 @@ def cut_marks(
         raise CheckError("the integrand of the check falls too slowly")
     marks = {start, peak, stop, *_far_marks(peak, start, stop)}
     for end, other in ((start, min(marks - {start})), (stop, max(marks - {stop}))):
-        is_rough = not math.isfinite(height(end))
-        if not is_rough and is_smooth is not None and end in (low, high):
-            is_rough = not is_smooth(end, other)
-        if is_rough:
+        if not math.isfinite(height(end)):
             marks.discard(end)
             marks.update(_shells(height, end, other, floor))
     return sorted(marks), size

@@ -189,9 +189,6 @@ def exponential_polynomial(
     divisor = int(sp.igcd(*wholes, 0)) or 1
     powers = [whole // divisor for whole in wholes]
     generator = sp.expand(reference * divisor / denominator)
-    if max(powers) <= 0:
-        powers = [-power for power in powers]
-        generator = sp.expand(-generator)
     if min(powers) < 0:
         return None
     polynomial: dict[int, sp.Expr] = {}

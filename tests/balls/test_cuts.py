@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 import symdp
 from symdp import mechanisms
-from symdp.balls.cuts import cut_tails
+from symdp.balls.cuts import _far_out, cut_tails
 from symdp.density.pieces import pieces
+from symdp.density.records import DISTANCE
 from symdp.emit import compile_arb
 from symdp.errors import AccuracyError, InputError
 
@@ -99,6 +100,17 @@ def test_bounds_hold_and_are_close(name):
 def test_infinite_tails_have_no_cut(exponent):
     with pytest.raises(AccuracyError, match="no proved bound"):
         _bound(exponent, -1 if exponent.has(sp.cosh) else 1)
+
+
+@pytest.mark.parametrize("power", [R(3), R(2), R(1), R(1, 2), R(1, 3)], ids=str)
+def test_powers_of_sums_are_bounded_by_powers_of_their_summands(power):
+    """(a + b)^c ≤ 2^{max(c−1, 0)} (a^c + b^c) ≤ 2^{|c−1|} (a + b)^c."""
+    log = power * sp.log(sp.exp(DISTANCE) + sp.E)
+    exponents = [slope._height for slope, _ in _far_out(log)]
+    for at in (1.0, 1.5, 3.0, 20.0):
+        size = (math.exp(at) + math.e) ** float(power)
+        bound = sum(math.exp(float(height(arb(at)))) for height in exponents)
+        assert 1.0 - 1e-12 <= bound / size <= 2 ** float(abs(power - 1)) + 1e-12
 
 
 @pytest.mark.slow

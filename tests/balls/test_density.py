@@ -10,7 +10,8 @@ from certified_values import assert_certified, epsilon_at
 from flint import acb, arb, ctx
 
 from symdp import compose, mechanisms
-from symdp.balls.density import _negative_place, check_densities
+from symdp.balls.density import _agree, _negative_place, _normaliser, check_densities
+from symdp.emit.mass import MassIntegral
 from symdp.errors import InputError
 from symdp.model.mechanism import Mechanism
 from symdp.prove.tilted_loss import cgf_ball
@@ -222,9 +223,66 @@ K = sp.Symbol("k", integer=True)
         (sp.cos(sp.pi * K) + R(1, 2), 0.0, 9.0, {1.0, 3.0, 5.0, 7.0, 9.0}),
         (7 - K, 0.0, 8.0, {8.0}),  # at the last of them
         (K - R(1, 2), 0.0, 8.0, {0.0}),
+        ((K - 1024) ** 2 - 1, 0.0, math.inf, {1024.0}),
+        ((K + 777) ** 2 - 1, -math.inf, math.inf, {-777.0}),
+        ((K - 333) ** 2 - 1, 0.0, 1000.0, {333.0}),
         (K**2 - R(1, 9), 1.0, 40.0, {None}),  # below 0 only between whole numbers, and at 0
         (sp.exp(-(K**2)) * (2 + sp.cos(K)), -math.inf, math.inf, {None}),
     ],
 )
 def test_a_negative_mass_is_found_at_a_whole_number(masses, low, high, negative):
     assert _negative_place(masses, K, low, high) in negative
+
+
+@pytest.mark.parametrize("ends", [(0.0, 1.0), (-1.0, 1.0), (-math.inf, math.inf)])
+@pytest.mark.parametrize("side", [1, -1])
+@pytest.mark.parametrize("centre", [R(21, 2000), R(1, 7), R(1, 10**6)])
+def test_a_narrow_negative_stretch_is_found(centre, side, ends):
+    """(x − c)² is less than c²/10⁶ on a stretch that no grid of hundreds of points may meet."""
+    if side < 0:
+        ends = (-ends[1], -ends[0])
+    width = centre / 1000
+    dip = (x - side * centre) ** 2 - width**2
+    found = _negative_place(dip, x, *ends)
+    assert abs(R(found) - side * centre) < width
+    assert _negative_place(dip + width**2, x, *ends) is None
+
+
+@pytest.mark.parametrize("first", [1.0, 1.0 - 1e-13, 1.0 + 1e-9, 0.5, 2.0, math.nan, math.inf])
+@pytest.mark.parametrize("second", [1.0, 1.0 + 1e-13, 1.0 - 1e-9, 0.5, 2.0, math.nan])
+def test_two_quadratures_stand_for_a_mass_of_one_where_both_find_it(first, second):
+    if abs(first - 1.0) < 1e-12 and abs(second - 1.0) < 1e-12:
+        _agree("f", first, second)
+        return
+    with pytest.raises(InputError, match="could not be shown to have mass 1"):
+        _agree("f", first, second)
+
+
+LIVES = (x > 0) & (x < 2)
+
+
+@pytest.mark.parametrize(
+    ("where", "over", "is_its_mass"),
+    [
+        (LIVES, (0, 2), True),
+        (LIVES, (0, 1), False),  # the mass of a part
+        (LIVES, (-1, 3), False),
+        ((x > 0) & (x < 1), (0, 2), False),
+    ],
+)
+def test_a_density_divided_by_its_own_mass_has_mass_one(where, over, is_its_mass):
+    """On the stretch on which it is not 0, and by no other integral of the same function."""
+    bell = sp.exp(-(x**2))
+    density = sp.Piecewise((bell / MassIntegral(bell, (x, *over)), where), (0, True))
+    value = _normaliser(density, x, sp.S(-1), sp.S(3))
+    if not is_its_mass:
+        assert value is None
+    else:
+        assert float(value) == pytest.approx(math.sqrt(math.pi) / 2 * math.erf(2), rel=1e-13)
+
+
+def test_a_density_of_two_stretches_is_not_divided_by_the_mass_of_one():
+    bell = sp.exp(-(x**2))
+    own = bell / MassIntegral(bell, (x, 0, 2))
+    density = sp.Piecewise((own, LIVES), (bell, (x > 2) & (x < 3)), (0, True))
+    assert _normaliser(density, x, sp.S(-1), sp.S(3)) is None

@@ -12,7 +12,7 @@ from flint import arb, ctx
 
 import symdp
 from symdp.balls.density import checked_masses, checked_steps
-from symdp.balls.mass import enclose_mass, enclose_normalizer, is_proved, two_masses
+from symdp.balls.mass import _wynn, enclose_mass, enclose_normalizer, is_proved, two_masses
 from symdp.emit.mass import MassIntegral
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import Deadline
@@ -190,6 +190,23 @@ def test_two_quadratures_find_the_mass(name):
     density, ends, mass = QUADRATURES[name]
     found = two_masses(density, k if density.has(k) else x, *ends)
     assert found == pytest.approx((mass, mass), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("term", "limit"),
+    [
+        (lambda j: 2.0**-j, 1.0),
+        (lambda j: (-1) ** j / (2 * j - 1), -math.pi / 4),
+        (lambda j: 0.5**j + 0.25**j, 4 / 3),
+        (lambda j: 0.1**j, 1 / 9),
+        (lambda j: [0.5, 0.4, 0.1][j - 1] if j < 4 else 0.0, 1.0),  # all of it in three shells
+        (lambda j: 0.75 if j < 2 else 0.0, 0.75),
+    ],
+    ids=["halves", "alternating", "two rates", "tenths", "ended", "ended at once"],
+)
+def test_partial_sums_are_extrapolated_to_their_limit(term, limit):
+    sums = [math.fsum(term(j) for j in range(1, n + 1)) for n in range(1, 15)]
+    assert _wynn(sums) == pytest.approx(limit, rel=1e-9)
 
 
 @pytest.mark.parametrize("power", [1, 2, 3])

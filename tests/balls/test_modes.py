@@ -116,3 +116,38 @@ def test_noise_without_values_has_one_mode_where_algebra_shows_it(name):
 def test_a_jump_has_the_sign_of_its_heights(low, high, sign):
     """Also where f has a pole on one side, or is 0 there."""
     assert _sign_of_jump(sp.sympify(low), sp.sympify(high)) == sign
+
+
+RAY, LEFT_RAY = Support("interval", sp.S.Zero, sp.oo), Support("interval", -sp.oo, sp.S.Zero)
+BETWEEN = Support("interval", sp.S.One, sp.S(4))
+MIRRORED = [  # a density, where, and whether it has one mode
+    (X**2 * sp.exp(-X), BETWEEN, True),
+    ((X - 2) ** 2 + 1, BETWEEN, False),
+    (X**2 * sp.exp(-X), RAY, True),
+    ((X - 2) ** 2 * sp.exp(-X), RAY, False),
+    ((3 + X**2 + 2 * X) / (1 + X**2) ** 2, LINE, True),
+    ((sp.pi / 2 + sp.atan(X)) / sp.sqrt(1 + X**2) ** 3, LINE, True),
+    (sp.exp(-sp.sqrt(1 + X**2) + X / 2) * (2 + sp.tanh(X)), LINE, True),
+    (sp.besseli(X, sp.Rational(3, 2)), RAY, True),  # which falls in its order
+    (sp.besseli(X - 1, sp.Rational(3, 2)), BETWEEN, True),
+]
+
+
+@pytest.mark.parametrize(("density", "support", "has_one"), MIRRORED)
+def test_a_mirror_image_has_as_many_modes(density, support, has_one):
+    mirrored = Support("interval", -support.upper, -support.lower)
+    verdicts = [
+        _is_decided(density, X, support),
+        _is_decided(density.subs(X, -X), X, mirrored),
+    ]
+    assert [verdict is True for verdict in verdicts] == [has_one, has_one]
+
+
+@pytest.mark.parametrize("side", [1, -1], ids=["as it is", "mirrored"])
+def test_bessel_functions_of_negative_order_do_not_fall(side):
+    """I_ν(3/2) at ν = −3, −5/2, −2, 0, 2 is .08, .80, .34, 1.65, .34: not as from 0 on."""
+    at = sp.Rational(3, 2)
+    values = [float(sp.besseli(order, at).evalf(20)) for order in (-3, -2.5, -2, 0, 2)]
+    assert values[0] < values[1] > values[2] < values[3] > values[4] > 0
+    ends = (sp.S(-3), sp.S(2)) if side > 0 else (sp.S(-2), sp.S(3))
+    assert _is_decided(sp.besseli(side * X, at), X, Support("interval", *ends)) is not True

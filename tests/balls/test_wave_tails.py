@@ -10,7 +10,7 @@ from sympy.core.cache import clear_cache
 
 import symdp
 from symdp.balls.mass import enclose_mass
-from symdp.balls.wave_tails import wave_tail
+from symdp.balls.wave_tails import _common_frequency, _term, wave_tail
 from symdp.density.records import DISTANCE
 from symdp.interrupt import Deadline
 
@@ -122,6 +122,25 @@ def test_waves_in_a_sum_that_no_factor_holds():
 def test_other_tails_are_left_to_others(far):
     with ctx.workprec(128):
         assert wave_tail(far, arb(1), arb(2) ** -80, Deadline(5)) is None
+
+
+@pytest.mark.parametrize("rate", [sp.Rational(1, 500), sp.Rational(1, 50), sp.Rational(2)])
+@pytest.mark.parametrize("power", [2, 3, 8])
+def test_the_harmonics_left_out_are_bounded_on_both_paths(power, rate):
+    """Of nine places cos 5φ is lost from the line, and is taken for cos 4φ on the turned path."""
+    wave = 2 + sp.cos(rate * DISTANCE) / 10**9 + sp.cos(5 * rate * DISTANCE + 1)
+    far = wave / DISTANCE**power
+    cut = 2
+    with ctx.workprec(128):
+        term = _term(far, _common_frequency(far))
+        sizes = (arb(10) ** (digits / 8) for digits in range(40, -40, -1))
+        harmonics = next(h for h in (term._harmonics(arb(cut), s) for s in sizes) if h.order == 4)
+    line = mpmath.mpf(cut) ** (1 - power) / (power - 1)
+    turned = mpmath.quad(
+        lambda y: abs(cut + 1j * y) ** -power * mpmath.exp(-4 * mpmath.mpf(rate.p) / rate.q * y),
+        [0, 1, 4, 16, 64, 256, mpmath.inf],
+    )
+    assert float(harmonics.others) >= float(line + turned)
 
 
 def test_noise_is_divided_by_its_mass():

@@ -7,7 +7,7 @@ import pytest
 import sympy as sp
 from derive_examples import R, k, n, x
 
-from symdp.density.integral_rules import INTEGRAL_RULES, LAST_RULES
+from symdp.density.integral_rules import INTEGRAL_RULES, LAST_RULES, hypergeometric
 from symdp.density.integrate import Integrand, definite, entry_of
 from symdp.density.normal_form import LogForm, log_form
 from symdp.density.sum_rules import SUM_RULES
@@ -166,6 +166,30 @@ def test_sums(name: str) -> None:
     last = 150 if upper == sp.oo else int(upper)
     direct = sum(sp.N(term.subs({t: AT, variable: j}), 40) for j in range(first, last + 1))
     assert abs(total - direct) < R(1, 10**25) * abs(total)
+
+
+@pytest.mark.parametrize(
+    ("above", "below"),
+    [
+        ((-2, R(5, 2)), (R(3, 2),)),  # a polynomial
+        ((-3, R(1, 2), R(4, 3)), (R(5, 3), R(7, 4))),
+        ((0, R(1, 2)), (R(1, 3),)),
+        ((R(1, 3),), ()),  # a power
+        ((R(1, 3), 2), (2,)),
+        ((-R(1, 3), R(4, 3)), (1,)),  # Legendre's function
+        ((R(1, 2), R(1, 3)), (R(5, 4),)),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("at", [-R(3, 4), R(1, 3)], ids=str)
+def test_hypergeometric_functions_are_their_series(above, below, at):
+    value = sp.N(hypergeometric(above, below, at), 30)
+    with mpmath.workdps(30):
+        sides = [
+            [mpmath.mpf(sp.Rational(a).p) / sp.Rational(a).q for a in s] for s in (above, below)
+        ]
+        truth = mpmath.hyper(*sides, mpmath.mpf(at.p) / at.q)
+        assert abs(mpmath.mpf(str(value)) - truth) < 1e-25
 
 
 @pytest.mark.parametrize(

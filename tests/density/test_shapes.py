@@ -143,6 +143,18 @@ def test_one_mode_in_the_logarithm_of_the_distance_from_an_end():
     assert not shape_of(x ** (p - 1) * (1 - x) ** (r - 1), x, unit).one_mode
 
 
+@pytest.mark.parametrize(
+    ("at_zero", "is_highest"), [("2", True), ("1/2", True), ("1/e", True), ("1/4", False)]
+)
+def test_the_mass_at_the_first_integer_counts(at_zero, is_highest):
+    """Masses e^{−k} on 1, 2, … fall from 0 on where that at 0 is at least e^{−1}."""
+    first = sp.exp(-1) if at_zero == "1/e" else sp.Rational(at_zero)
+    masses = sp.Piecewise((first, sp.Eq(K, 0)), (sp.exp(-K), True))
+    naturals = Support("integers", sp.S.Zero, sp.oo)
+    assert shapes._falls(masses, K, sp.S.Zero, naturals, 1, is_even=False) is is_highest
+    assert bool(shape_of(masses, K, naturals).one_mode) is is_highest
+
+
 def test_a_function_of_an_exponential_is_no_exponential():
     x = sp.Symbol("x", real=True)
     function = sp.erf(sp.exp(x))
