@@ -84,7 +84,10 @@ SPLICE = (
     "(exp(-u**2/(2*s**2))*(u/abs(x))**(u**2/s**2), True))"
 )
 TWO_PIECES = "Piecewise((exp(-x**2/(2*a**2)), x < 0), (exp(-x**2/(2*b**2)), True))"
-LAPLACE_AND_NORMAL = "exp(-x/b)*erfc((s/b - x/s)/sqrt(2)) + exp(x/b)*erfc((s/b + x/s)/sqrt(2))"
+LAPLACE_AND_NORMAL = (
+    "exp(s**2/(2*b**2))/(4*b)*(exp(-x/b)*erfc((s/b - x/s)/sqrt(2)) "
+    "+ exp(x/b)*erfc((s/b + x/s)/sqrt(2)))"
+)
 SMOOTHED_BOX = "(erf((x + w)/(s*sqrt(2))) - erf((x - w)/(s*sqrt(2))))/(4*w)"
 HEIGHTS = "(exp(e) - exp(e/2))/(2*exp(e/2) + 2)"
 END = "(exp(e/2) + 1)/(exp(e/2) - 1)"
@@ -213,7 +216,9 @@ class Row:
     @property
     def width(self) -> float:
         """The interval of δ, relative."""
-        return math.expm1(self.upper - self.lower) if self.upper > self.lower else 0.0
+        if self.lower < -DOUBLES:
+            return math.inf if self.upper > -DOUBLES else 0.0
+        return math.expm1(max(self.upper - self.lower, 0.0))
 
 
 def main_in_c(names: Sequence[str], prefix: str) -> str:
@@ -370,13 +375,12 @@ number of the package, which shares no code with the programs from the law of a 
 {summary}
 
 A cell is the widest interval of δ, relative, over directions and languages; an empty one was not
-asked. Where a sum along a line converges, 4e-12 is what it may be off by. With few steps, and of
-atoms off any lattice, a line is cut off smoothly, with a bound of what that changes: the upper end
-is the answer of the program. Seconds are the processor's, of one
-question without a law at hand, on a machine that other work loaded: the median, and in brackets
-the longest; rows were measured while programs changed, and intervals where M ends were wider
-before. C is run under the address and undefined-behaviour sanitizers in
-`tests/emit/test_sanitized.py`.
+asked. Where a sum along a line converges, 4e-12 is what it may be off by. A line that is cut off
+has a bound of what that changes: by the mass of losses near ε, or, where nodes resolve the density
+of losses, by the size of φ on its upper half. The upper end is the answer of the program. Seconds
+are the processor's, of one question without a law at hand, on a machine that other work loaded: the
+median, and in brackets the longest. C is run under the address and undefined-behaviour sanitizers
+in `tests/emit/test_sanitized.py`.
 
 | noise | {counts} | Python | C | JavaScript |
 | --- | {lines} | --- | --- | --- |

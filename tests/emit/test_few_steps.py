@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import runpy
 import subprocess
 from pathlib import Path
 
@@ -239,3 +240,17 @@ def test_close_to_m_s_end_a_grid_takes_a_tilt_under_which_it_is_narrow(tmp_path:
     ((low, high),) = by_node(source, [("epsilon_ends", 1e-5, 50, {}, "remove")])
     exact = symdp.compose(noise, 50).epsilon(1e-5, direction="remove").epsilon
     assert low <= exact <= high <= low * (1 + 1e-4)
+
+
+@pytest.mark.parametrize(("sigma", "count", "epsilon"), [(100.0, 3, 2.0), (600.0, 30, 2.0)])
+def test_nodes_lie_where_the_tilted_law_has_its_mass(sigma, count, epsilon, tmp_path: Path):
+    """The mean under the tilt lies tens of deviations from those of the tilts that nodes serve."""
+    names = runpy.run_path(str(write("gaussian", "python", tmp_path)))
+    low, high = names["log_delta_ends"](epsilon, count, "remove", sigma=sigma)
+    with mpmath.workdps(40):
+        shift = mpmath.sqrt(count) / sigma
+        below = mpmath.ncdf(shift / 2 - epsilon / shift)
+        above = mpmath.exp(epsilon) * mpmath.ncdf(-shift / 2 - epsilon / shift)
+        log_delta = float(mpmath.log(below - above))
+    assert low <= log_delta <= high
+    assert high - low <= WIDE

@@ -30,6 +30,7 @@ from symdp.emit.standalone.runtime.law import (
     log_escaped,
     log_sum,
     of_one_step,
+    reach_about,
     spacing,
     tilted_by,
 )
@@ -76,12 +77,14 @@ MANY = 1000.0  # steps
 RESET = 32  # turns of a wave after which it is computed anew
 LOG_SMALL = -31.0  # of |phi|^n beyond which nothing is summed: log of 3e-14
 LOG_ROUNDING = -38.0  # of 1 - delta, of which 1 as a double holds nothing
-FEW = 20  # steps: with fewer the characteristic function itself is small where its power is
+FEW = 20.0  # steps: with fewer the characteristic function itself is small where its power is
+FEW_OF_DENSITIES = 200.0  # steps, where atoms do not count: a line by a transform is quicker
 FAR = 16.0  # times the frequency where terms are small, up to which few steps are summed
 LOST = 1e-10  # relative error of delta by the rounding of losses
 ACCURATE = 2e-12  # of log delta, by a sum that converged
 CALMER = 0.25  # of a deviation: a smaller tilt is taken where it leaves so little
 LOG_NOTHING = -1000.0  # of δ that no double holds: how large it is at most is an answer
+REACHED = 1e-13  # of log delta, relative: no double tells more
 ROUGH_LINE = 1e-4  # of log delta: the width of a line beyond which another tilt is tried
 WIDEST = 2.0  # interval of log delta that is an answer
 NARROWINGS = 12  # of the interval in which a lower end of ε lies, which is the lower of its ends
@@ -206,7 +209,9 @@ def sum_line(law: Law, at: Tilted, drift: float, scale: float) -> float:
     stride = 1
     far = far_end(law, at, deviation)
     last = INFINITY
-    if count < FEW and far * sqrt(count * at.variance) > FAR * sqrt(-2.0 * LOG_SMALL):
+    log_atoms = log(total(at.weight * law.atomic) + TINY)
+    few = FEW if count * log_atoms > LOG_SMALL else FEW_OF_DENSITIES
+    if count < few and far * sqrt(count * at.variance) > FAR * sqrt(-2.0 * LOG_SMALL):
         law.trouble = 1.0
         return -3.0
     if size(u) * far > 2.0 * h * most_work(law):
@@ -367,6 +372,8 @@ def calmer(law: Law, epsilon: float, t: float) -> float:
         at = tilted_by(law, trial)
         if law.count * at.cgf - trial * epsilon - log(trial * (1.0 + trial)) > height + CANCELLED:
             return t
+        if reach_about(law, at) > 0.0:
+            return t
         if sqrt(at.variance) < CALMER * deviation:
             return trial
     return t
@@ -418,9 +425,17 @@ def prepared(law: Law, epsilon: float) -> float:
                 ended(law, 0.0, 1e-15)
                 return -2.0
             t = saddle(law, epsilon, law.reach)
-            if t < INFINITY or law.settled > 0.0:
-                return minimum(t, 0.8 * law.reach if law.settled > 0.0 else t)
-            more = farther(law)
+            if law.settled > 0.0:
+                return minimum(t, 0.8 * law.reach)
+            nearer = reach_about(law, tilted_by(law, t)) if t < INFINITY else 0.0
+            if nearer > 0.0:
+                law.low = minimum(law.low, t)
+                law.reach = nearer
+                law.ready = 0.0
+            elif t < INFINITY:
+                return t
+            else:
+                more = farther(law)
         if more == 0.0:
             if law.settled > 0.0 or law.low == 0.0:
                 fail("the moment generating function ends at 0: symdp answers")
@@ -485,8 +500,9 @@ def log_delta_within(law: Law, epsilon: float) -> float:
         if t < 0.0:
             return log_escaped(law) if t == -1.0 else 0.0
         if law.count == 1.0:
-            law.slope = t
-            value = log_sum(of_one_step(law, epsilon), log_escaped(law))
+            finite = of_one_step(law, epsilon)
+            value = log_sum(finite, log_escaped(law))
+            law.slope = law.slope * exp(finite - value) if value > -INFINITY else t
             return ended(law, value, accuracy(value, epsilon))
         s, following = 0.0, epsilon
         is_atomic = total(law.atomic) == size(law.loss)
@@ -581,13 +597,15 @@ def root_of(law: Law, target: float, x: float, low: float, high: float) -> float
     slope = 0.0
     for _ in range(100):
         off = log_delta_within(law, x) - target
-        if absolute(off) <= 1e-14 * (1.0 + absolute(target)):
+        if absolute(off) <= REACHED * (1.0 + absolute(target)):
             return x
         if off > 0.0:
             low = x
         else:
             high = x
-        slope = (off - before) / (x - last) if isfinite(before) and x != last else -law.slope
+        slope = -law.slope
+        if law.count > 1.0 and isfinite(before) and x != last:
+            slope = (off - before) / (x - last)
         last = x
         before = off
         step = x - off / slope if slope < 0.0 else low
@@ -649,11 +667,10 @@ def epsilon_of(law: Law, target: float) -> float:
             return ended_at(law, 0.0, 0.0)
     near = law.near
     law.near = 0.05
-    law.rough = 1e-3
     if log_delta_within(law, 0.0) <= target:
         law.near = near
-        law.rough = 0.0
         return ended_at(law, 0.0, 0.0)
+    law.rough = 1e-3 if law.lasting > 0.0 else 0.0
     if log_escaped(law) >= target:
         fail("no epsilon is finite: delta is below the probability of an infinite loss")
     high = all_losses(law)
@@ -662,9 +679,11 @@ def epsilon_of(law: Law, target: float) -> float:
         x = minimum(1.0, 0.5 * high)
     x = root_of(law, target, x, 0.0, high)
     law.near = maximum(near, law.relative * x * law.slope)
+    is_rough = law.rough > 0.0
     law.rough = 0.0
     if law.lasting == 0.0:
-        x = root_of(law, target, x, 0.0, high)
+        if is_rough:
+            x = root_of(law, target, x, 0.0, high)
         off = accuracy(target, x) / maximum(law.slope, 1e-9)
         ended_at(law, x, off)
         law.upper = x + off

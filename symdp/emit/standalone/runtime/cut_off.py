@@ -4,6 +4,9 @@
 small where no sum reaches. Terms at y are
 taken c(y/T) times, and the mass of the losses within a few 1/T of ε bounds what that changes in δ,
 whatever φ does beyond T. `symdp.numeric.cut_off` has the proof; numbers here are those there.
+
+Of a density of losses that the nodes resolve, φ falls beyond T. Twice its size on the upper half of
+the line bounds it there, with the atoms in full; δ is then known to the digits of the sum.
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from symdp.emit.standalone.runtime.law import (
     Tilted,
     log_escaped,
     log_sum,
+    reach_about,
     resolved,
     tilted_by,
     weighed_by,
@@ -36,10 +40,12 @@ from symdp.emit.standalone.runtime.primitives import (
     hypot,
     joined,
     kept,
+    largest,
     log,
     log1p,
     maximum,
     minimum,
+    ranking,
     repeated,
     sin,
     size,
@@ -48,6 +54,7 @@ from symdp.emit.standalone.runtime.primitives import (
     steps,
     summed,
     sums_of,
+    taken,
     tiled,
     total,
     where,
@@ -74,12 +81,17 @@ SPARE = 12.0  # log of how much larger than delta a sum may begin: ten digits ar
 SMALLER = 0.8  # times a tilt is the next that is tried
 SMALLER_TILTS = 40
 WORTH = 1.2  # times the frequency: the least that a line grows by
+LONGER = 4.0  # the same: the most where a density has a share
 FINE_TURN = 20.0  # radians by which a wave at the end of a line may turn within a panel
 WAVE = 1e-15  # of φ, relative to what 1 − φ has
 SUMMED = 3e-16  # of a sum of terms, relative to their sizes
 UNSEEN_ATOM = 1e-19  # of all steps: atoms that are left out
 AGREEING = 1e-9  # relative: two halves of a sum, which is far closer
 QUARTER = 0.25  # of the width that is asked for
+BLOCK = 64.0  # nodes, in the order of their losses, of which a density is told
+RESOLVED = 0.03  # of T: a density that varies by no more has no atoms and no narrow parts
+LASTING = 2.0  # times |φ| of the upper half of a line: more than it is beyond
+MOST_ATOMS = 8  # whose waves are told from those of a density
 
 
 def wrapped(places: Vector, count: float) -> Vector:
@@ -138,8 +150,60 @@ def nearest_waves(weight: Vector, deviation: Vector, step: float, number: float)
     return joined(less, sums_of(heavy * sin(angle), places))
 
 
+def variation_of(deviation: Vector, weight: Vector) -> float:
+    """Return the total variation of the density of losses, told by blocks of nodes."""
+    many = size(deviation)
+    number = floor(many / BLOCK)
+    if number < 2.0:
+        return INFINITY
+    order = ranking(deviation)
+    sorted_loss = taken(deviation, order)
+    block = minimum(floor((steps(many) + 0.5) * (number / many)), number - 1.0)
+    mass = binned(block, taken(weight, order), number)
+    first = minimum(floor(steps(number + 1.0) * (many / number) + 0.5), many - 1.0)
+    end = 0.5 * (taken(sorted_loss, first) + taken(sorted_loss, maximum(first - 1.0, 0.0)))
+    width = gathered(end, 1, number) - gathered(end, 0, number)
+    if largest(-width) >= 0.0:
+        return INFINITY
+    outside = filled(1, 0.0)
+    density = joined(joined(outside, mass / width), outside)
+    return total(absolute(gathered(density, 1, number + 1.0) - gathered(density, 0, number + 1.0)))
+
+
+def log_beyond(
+    line: CutLine, phi: Vector, deviation: Vector, weight: Vector, atomic: Vector
+) -> float:
+    """Return a bound of log |φ| beyond a line, infinite where none is known.
+
+    Atoms count in full. A density that the line resolves has a φ that falls from there on.
+    """
+    is_atom = atomic > 0.0
+    atoms = kept(deviation, is_atom)
+    share = kept(weight, is_atom)
+    is_spread = atomic == 0.0
+    variation = variation_of(kept(deviation, is_spread), kept(weight, is_spread))
+    if size(atoms) > MOST_ATOMS or variation > RESOLVED * line.far:
+        return INFINITY
+    number = size(line.frequency)
+    real = gathered(phi, 0, number)
+    imaginary = gathered(phi, number, number)
+    for k in range(size(atoms)):
+        angle = line.frequency * atoms[k]
+        real = real - share[k] * cos(angle)
+        imaginary = imaginary - share[k] * sin(angle)
+    half = floor(0.5 * number)
+    falling = gathered(sqrt(real * real + imaginary * imaginary), half, number - half)
+    return log(total(share) + LASTING * largest(falling))
+
+
 def line_of(
-    law: Law, at: Tilted, loss: Vector, weight: Vector, half_step: float, number: float
+    law: Law,
+    at: Tilted,
+    loss: Vector,
+    weight: Vector,
+    atomic: Vector,
+    half_step: float,
+    number: float,
 ) -> CutLine:
     """Lay a line at multiples of half a step, of which every other one is a line of its own."""
     line = CutLine()
@@ -175,6 +239,9 @@ def line_of(
     line.length = exp(law.count * modulus)
     line.turn = law.count * atan2(imaginary, 1.0 + less)
     line.unsure = law.count * error * exp((law.count - 1.0) * modulus)
+    phi = joined(1.0 + less, imaginary)
+    beyond = law.count * log_beyond(line, phi, deviation, seen_weight, kept(atomic, seen))
+    line.beyond = exp(minimum(beyond, 0.0)) / (line.far * half_step)
     return line
 
 
@@ -191,7 +258,8 @@ def set_cut_ends(law: Law, line: CutLine, epsilon: float) -> float:
     terms = line.window * line.length * (wave * c + sin(turn) * d) / square
     unsure = line.unsure + line.length * (SUMMED + rounding * line.frequency)
     near = 0.5 * near_at(0.0) + summed(line.near * line.length * wave)
-    line.change = absolute(near) / (line.far * line.far)
+    left_out = summed((1.0 - line.window) * line.length / sqrt(square)) + line.beyond
+    line.change = minimum(absolute(near) / (line.far * line.far), left_out)
     line.off = SUMMED / (t * (1.0 + t)) + summed(line.window * unsure / sqrt(square))
     line.value = 0.5 / (t * (1.0 + t)) + summed(terms)
     line.apart = absolute(0.5 / (t * (1.0 + t)) + summed(line.sign * terms))
@@ -233,6 +301,8 @@ def tilt_of_short_line(law: Law, epsilon: float, t: float) -> float:
         at = tilted_by(law, trial)
         if law.count * at.cgf - trial * epsilon - log(trial * (1.0 + trial)) > height + SPARE:
             break
+        if reach_about(law, at) > 0.0:
+            break
         step = step_of(law, at, epsilon)
         if step > widest:
             best = trial
@@ -252,6 +322,10 @@ def cut_width(law: Law, epsilon: float, t: float) -> float:
     is_atomic = total(law.atomic) == size(law.loss)
     step = step_of(law, at, epsilon)
     far = 2.0 * FAR_ABOVE * (1.0 + t)
+    resolved_to = 0.0
+    loss = law.loss
+    weight = at.weight
+    atomic = law.atomic
     width = INFINITY
     for _ in range(12):
         number = FIRST_FREQUENCIES
@@ -260,16 +334,18 @@ def cut_width(law: Law, epsilon: float, t: float) -> float:
         far = minimum(far, 0.5 * step * number)
         if far < FAR_ABOVE * (1.0 + t):
             break
-        loss = law.loss
-        weight = at.weight
-        if not is_atomic:
+        if not is_atomic and far != resolved_to:
             fine = resolved(law, t, FINE_TURN / far)
             if fine.far > 0.0 or fine.trouble > 0.0:
                 break
             fine_at = weighed_by(fine, t)
+            if absolute(fine_at.cgf - at.cgf) > AGREEING * (1.0 + absolute(at.cgf)):
+                break
             loss = fine.loss
             weight = fine_at.weight
-        line = line_of(law, at, loss, weight, far / number, number)
+            atomic = fine.atomic
+            resolved_to = far
+        line = line_of(law, at, loss, weight, atomic, far / number, number)
         set_cut_ends(law, line, epsilon)
         if agrees(line) > 0.0:
             law.line = line
@@ -280,8 +356,8 @@ def cut_width(law: Law, epsilon: float, t: float) -> float:
             if line.change <= room or line.off > maximum(room, line.change) or is_last:
                 break
             more = minimum(maximum(1.2 * sqrt(line.change / maximum(room, TINY)), 2.0), 32.0)
-            if not is_atomic:  # nodes grow as the frequency does
-                more = minimum(more, 3.0 * law.most_nodes / size(loss))
+            if not is_atomic:  # nodes grow as the frequency does, and what is beyond falls faster
+                more = minimum(minimum(more, LONGER), 3.0 * law.most_nodes / size(loss))
             if more < WORTH:
                 break
             far = more * far

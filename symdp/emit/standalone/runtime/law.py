@@ -52,6 +52,7 @@ from symdp.emit.standalone.runtime.primitives import (
     power,
     repeated,
     size,
+    sqrt,
     steps,
     summed,
     sums_of,
@@ -73,6 +74,9 @@ CLOSE = 1e-14  # relative: a panel and its halves, which are far closer
 ROUGH = 1e-11  # relative: a panel that no halving brings closer
 MOST_TURN = 10.0  # radians by which a loss may turn within a panel
 FARTHEST = 1e6  # tilt
+OVERLAPPING = 15.0  # deviations between two means, so far that their laws hold what is between
+COVERED = 1.0  # the same, within which one of them holds a law
+FARTHER = 4.0  # times a tilt is the next that is tried, where M has not ended
 SETTLED = 1e-3  # relative: how closely the end of M is found
 SAME_LATTICE = 1e-9  # of a spacing
 TINY = 1e-300
@@ -92,7 +96,7 @@ NEAR = 1e-6  # of log delta: the width at which a line is long enough
 class CutLine:
     """A line at the tilt t up to T; the sums of its latest ε, what T changes and what is unsure.
 
-    `sign`: 1 at every other frequency, −1 between.
+    `sign`: 1 at every other frequency, −1 between. `beyond`: what terms beyond T add up to at most.
     """
 
     t: float
@@ -107,6 +111,7 @@ class CutLine:
     length: Vector
     turn: Vector
     unsure: Vector
+    beyond: float
     value: float
     apart: float
     change: float
@@ -659,6 +664,21 @@ def tilted_by(law: Law, t: float) -> Tilted:
     return at
 
 
+def reach_about(law: Law, at: Tilted) -> float:
+    """Return a reach whose nodes hold a tilted law, or 0 where those that are laid do.
+
+    Nodes lie where one of three tilts has mass: 0, the reach, and half of it. A law tilted in
+    between may have its mass between theirs.
+    """
+    t = at.t
+    deviation = sqrt(at.variance)
+    half = 0.5 * law.reach
+    nearest = minimum(t, minimum(absolute(t - half), law.reach - t))
+    if half * deviation < OVERLAPPING or nearest * deviation < COVERED:
+        return 0.0
+    return 2.0 * t if 2.0 * t < law.high else minimum(1.01 * t, 0.5 * (t + law.high))
+
+
 def weighed_by(law: Law, t: float) -> Tilted:
     """Return the law that is resolved at a tilt t; what does not count there has no nodes."""
     at = Tilted()
@@ -721,13 +741,19 @@ def all_losses(law: Law) -> float:
 
 
 def of_one_step(law: Law, epsilon: float) -> float:
-    """Return log of E max(0, 1 − e^(ε−L)) over the nodes, none of whose panels passes ε."""
+    """Return log of E max(0, 1 − e^(ε−L)) over the nodes, none of whose panels passes ε.
+
+    `slope` is how fast it falls with ε.
+    """
     log_weight = where(law.loss > epsilon, law.log_weight, -INFINITY)
     top = largest(log_weight)
     if top == -INFINITY:
         return -INFINITY
     below = minimum(epsilon - law.loss, 0.0)
-    return top + log(total(exp(log_weight - top) * -expm1(below)))
+    weight = exp(log_weight - top)
+    payoff = total(weight * -expm1(below))
+    law.slope = total(weight * exp(below)) / payoff
+    return top + log(payoff)
 
 
 def farther(law: Law) -> float:
@@ -738,7 +764,7 @@ def farther(law: Law) -> float:
     else:
         law.low = law.reach
         if law.high == INFINITY:
-            law.reach = 2.0 * law.reach
+            law.reach = FARTHER * law.reach
         else:
             law.reach = 0.5 * (law.low + law.high)
     law.ready = 0.0
