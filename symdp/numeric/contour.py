@@ -30,7 +30,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from functools import cached_property, lru_cache
+from functools import cached_property
 from operator import attrgetter
 from typing import TYPE_CHECKING, TypeVar
 
@@ -333,6 +333,24 @@ def _epsilon_of_one_loss(law: SumLaw, log_delta: float) -> float:
     return law.mean + low
 
 
+@dataclass(frozen=True)
+class _BeforeRise:
+    """A tilt where rare large losses do not count yet, and up to which ε its line may serve."""
+
+    law: SumLaw
+    tilt: float
+    most: float
+    lost: float  # e-folds, as for `first_line`
+
+    @cached_property
+    def line(self) -> Line | None:
+        """The line, None where it has no end or rounding counts."""
+        line = _attempted(lambda: SlowNodes(self.law, self.most, self.tilt, 0.0, self.lost).plain)
+        if line is None or not SAFETY * line.error_of_nodes(self.most) <= COUNTED:
+            return None
+        return line
+
+
 class _StripLines:
     """The lines of one strip of a law, by the places of their stretches, in rising order."""
 
@@ -342,7 +360,7 @@ class _StripLines:
         self._end = strip.width(law)
         self._lines: dict[tuple[float, Trace], Traced] = {}
         self._risen: dict[float, bool] = {}
-        self._before_rise: dict[float, tuple[Line | None, float]] = {}
+        self._before_rise: dict[float, _BeforeRise | None] = {}
         self._nodes = 0
         self._points: list[_StripPoint] = []
         self._is_closed = not self._end > 0  # whether nothing can be evaluated beyond the last
@@ -399,14 +417,14 @@ class _StripLines:
             return None
         u = 0.25 * math.floor(4.0 * stretch[1].u - 2.0)  # 0.6 to 0.7 of the tilt
         if u not in self._before_rise:
-            traced = _attempted(lambda: self._traced_before_rise(u))
-            self._before_rise[u] = (None, 0.0) if traced is None else traced
-        line, most = self._before_rise[u]
-        return line if epsilon <= most else None
+            self._before_rise[u] = _attempted(lambda: self._traced_before_rise(u))
+        before = self._before_rise[u]
+        if before is None or epsilon > before.most:
+            return None
+        return before.line
 
-    def _traced_before_rise(self, u: float) -> tuple[Line | None, float]:
+    def _traced_before_rise(self, u: float) -> _BeforeRise | None:
         """Return a line, and the largest ε at which rounding hardly counts in its sum."""
-        nothing = None, -math.inf
         [point] = self._evaluated([u])
         tilt = point.tilt
         first = SlowNodes(self._law, point.epsilon, tilt, 0.0, 0.5 * NEGLIGIBLE).first
@@ -419,15 +437,12 @@ class _StripLines:
             else:
                 high = middle
         if low == point.epsilon:
-            return nothing
+            return None
         # The leading order at t is linear in ε, and at ε(t) about δ.
         log_leading = point.log_leading - tilt * (low - point.epsilon)
         lost = max(log_leading - first.value(low).log_value, 0.0)
         lost += 2.0 * tilt * (low - point.epsilon)  # at smaller ε
-        line = SlowNodes(self._law, low, tilt, 0.0, lost).plain
-        if line is None or not SAFETY * line.error_of_nodes(low) <= COUNTED:
-            return nothing
-        return line, low
+        return _BeforeRise(self._law, tilt, low, lost)
 
     def nodes(self, epsilon: float) -> SlowNodes | None:
         """Return the nodes of the line of ε's stretch, None where there is none."""
@@ -636,11 +651,13 @@ class _SmoothCut:
 
     def known(self, line: Line, epsilon: float) -> tuple[float, float, float]:
         """Return the sum, its derivative, and what the cut changes as far as values are known."""
+        from symdp.numeric.beyond.kinks import cut_off_rows
+
         exact, _, steepness = self._atom_sum(line, epsilon)
         turned = line.turned(epsilon)
         terms = turned.real
         slopes = line.places * turned.imag - line.tilt * terms
-        cuts = _cut_off_rows(terms.size)
+        cuts = cut_off_rows(terms.size)
         sums = 2.0 * weighted_sums(cuts, terms) - terms[0]
         full, *others = sums.tolist()
         change = max(abs(full - other) for other in others)
@@ -699,16 +716,6 @@ def reach(line: Line) -> float:
     return line.step * line.places.size
 
 
-@lru_cache(maxsize=8)
-def _cut_off_rows(size: int) -> Array:
-    """Return the smooth cut-offs at Y and less at the nodes below Y, a row for each."""
-    from symdp.numeric.beyond.kinks import cut_off
-
-    share = np.arange(size) / size
-    shares = [shorter * share for shorter in np.geomspace(1.0, 2.0, 5)]
-    return np.stack([cut_off(of_end) for of_end in shares])
-
-
 class SlowNodes:
     """The values of one line of a law with a density, as many as an ε next to its own needs.
 
@@ -724,26 +731,27 @@ class SlowNodes:
         self._epsilon = epsilon
         self._tilted = law.tilted(tilt)
         self._tail = Tail(law, tilt)
-        self._first, _ = first_line(
+        # The nodes that a Gaussian would need.
+        self.first, _ = first_line(
             law, self._tilted, epsilon, tilt, continuous_kernel, math.inf, beside, lost=lost
         )
-
-    @property
-    def first(self) -> Line:
-        """The nodes that a Gaussian would need."""
-        return self._first
 
     @cached_property
     def plain(self) -> Line | None:
         """The line up to where bounds leave less than rounding, None where that is too far."""
-        line = self._first
+        return self._plain_within(min(self._tail.farthest, self.first.step * LONG_LINE))
+
+    def _plain_within(self, farthest: float) -> Line | None:
+        """Return the line up to where bounds leave less than rounding, None where that is later."""
+        line = self.first
         while True:
             enough = ROUNDED * abs(line.plain(self._epsilon)) * line.step
-            end, left_out = self._tail.beyond(reach(line), enough)
-            if end <= reach(line):
+            end_of_line = line.step * line.places.size
+            end, left_out = self._tail.beyond(end_of_line, enough)
+            if end <= end_of_line:
                 last = 0.5 * left_out / line.step / line.places.size
                 return replace(line, assured=True, last=last)
-            if end > min(self._tail.farthest, line.step * LONG_LINE):
+            if end > farthest:
                 return None
             stop = math.ceil(end / line.step) + 1
             line = longer(self._law, line, stop, continuous_kernel)
@@ -752,10 +760,10 @@ class SlowNodes:
     def _smooth_cut(self) -> _SmoothCut:
         from symdp.numeric.beyond.kinks import KinkBound  # most lines end where bounds show it
 
-        kinks = KinkBound(self._law, self._first.tilt)
-        lists_atoms = _lists_atoms(self._law, self._first, self._tilted)
+        kinks = KinkBound(self._law, self.first.tilt)
+        lists_atoms = _lists_atoms(self._law, self.first, self._tilted)
         cut = _SmoothCut(self._law, kinks, lists_atoms)
-        first = replace(self._first, cut=cut, assured=True)
+        first = replace(self.first, cut=cut, assured=True)
         self._all = _less_atoms(self._law, first, cut, self._tilted, 0)
         return cut
 
@@ -788,16 +796,24 @@ class SlowNodes:
         if self.plain is not None:
             return self.plain
         cut = self._smooth_cut
-        stop = self._first.places.size
-        if must_end and not cut.may_end(self._first, epsilon, most, worst):
+        stop = self.first.places.size
+        if must_end and not cut.may_end(self.first, epsilon, most, worst):
             raise AccuracyError("the steps' densities vary too much for a line to have an end")
-        best = self._first
+        best = self.first
         best_error = math.inf
-        settled = self._first
+        settled = self.first
         settled_error = math.inf
         while stop <= most:
+            plain = self._plain_within(stop * self.first.step)
+            if plain is not None:  # a smooth cut-off would not come sooner
+                return plain
+            if must_end and not cut.may_end(self.first, epsilon, stop, worst):
+                stop = _next_size(stop)
+                continue
             line = self._up_to(stop)
             total, _, change = cut.known(line, epsilon)
+            if math.isnan(total):  # further values take every step by itself
+                break
             beyond = math.inf
             if total:
                 least_counted = _LEFT_OUT * abs(total)

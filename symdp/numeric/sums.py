@@ -289,14 +289,36 @@ def _all_sums(law: SumLaw, tilt: float, atomic: bool) -> Atoms | None:
     key = tuple(loss.tobytes() for loss, _ in steps)
     if key in kept:
         return kept[key]
-    total: Atoms | None = (np.zeros(1), np.zeros(1))
-    for step, (_, count) in zip(steps, law.parts, strict=True):
-        total = added(total, power(step, count))
+    counts = [count for _, count in law.parts]
+    total = _sums_of_steps(steps, counts, atomic)
     size = 0
     for sums in (total, *kept.values()):
         size += 1 if sums is None else sums[0].size
     if size <= MAX_SUMS // 2:  # each tilt of integer noise has a list of its own
         kept[key] = total
+    return total
+
+
+def _sums_of_steps(steps: list[Atoms], counts: list[int], atomic: bool) -> Atoms | None:
+    """Return the sums of so many losses of each list, None where there are too many.
+
+    Those of atoms alone only shorten a line: they are given up where of a few thousand no two are
+    equal and all would be too many.
+    """
+    log_sizes = [
+        log_multisets(loss.size, count) for (loss, _), count in zip(steps, counts, strict=True)
+    ]
+    are_many = atomic and sum(log_sizes) > math.log(MAX_SUMS)
+    total: Atoms | None = (np.zeros(1), np.zeros(1))
+    log_unequal = 0.0  # of how many there are where no two are equal
+    for step, count, log_size in zip(steps, counts, log_sizes, strict=True):
+        total = added(total, power(step, count))
+        if total is None:
+            return None
+        log_unequal += log_size
+        size = total[0].size
+        if are_many and size > FEW_NODES and math.log(size) > log_unequal - TOLERABLE:
+            return None
     return total
 
 

@@ -26,8 +26,9 @@ a kink, the mass of the losses near ε bounds the change, as in `cut_off`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -56,6 +57,14 @@ def cut_off(w: Array) -> Array:
     from scipy.special import erfc
 
     return np.asarray(0.5 * erfc(z))
+
+
+@lru_cache(maxsize=8)
+def cut_off_rows(size: int) -> Array:
+    """Return the smooth cut-offs at Y and less at the nodes below Y, a row for each."""
+    share = np.arange(size) / size
+    shares = [shorter * share for shorter in np.geomspace(1.0, 2.0, 5)]
+    return np.stack([cut_off(of_end) for of_end in shares])
 
 
 def majorant_transform(w: Array) -> Array:
@@ -110,7 +119,7 @@ class _Split:
 
     residual: float  # the integral of products with a rest, on both sides
     start: float  # what the start of the path leaves
-    kinks: Sums  # of n atoms and ends, with the products of their terms at T/4
+    expansions: Sequence[Expansion]  # of every step, none where they have no kinks
 
 
 class KinkBound:
@@ -121,18 +130,20 @@ class KinkBound:
         self._tilt = tilt
         self._parts = law.tilted(tilt)
         self._known: dict[float, _Split] = {}
+        self._known_kinks: dict[float, Sums] = {}
 
     def left_out(self, reach: float, epsilon: float) -> float:
         """Return how much the integral may change that is cut off at T = `reach`."""
         split = self._split_of_reach(reach)
-        distance = reach * split.kinks.distance(epsilon)
+        kinks = self._kinks_of_reach(reach)
+        distance = reach * kinks.distance(epsilon)
         is_long = reach >= 40.0 * (1.0 + abs(self._tilt))
         is_clear = (distance >= STEEPNESS**2) & is_long
         shares = distance / (2.0 * STEEPNESS)
         decay = np.exp(-(shares**2))
         fall = np.where(is_clear, decay, 1.0)
         # T times the integral of 1 − c over y² is 9.6, its powers and both sides counted.
-        at_kinks = 10.0 / reach * float(split.kinks.size @ fall)
+        at_kinks = 10.0 / reach * float(kinks.size @ fall)
         return split.residual + split.start + at_kinks
 
     def residual(self, reach: float) -> float:
@@ -150,7 +161,7 @@ class KinkBound:
         log_size = self._law.combine(bounds)
         if self._law.terms is not self._law.parts:  # they stand for steps that are no terms
             integral = _integral_of_lacking(y, reach, np.exp(log_size))
-            return _Split(integral, start=0.0, kinks=Sums.none())
+            return _Split(integral, start=0.0, expansions=[])
         expansions = [part.expansion(0.5 * reach) for part in self._parts]
         sizes_of_steps = [_log_sizes(expansion, y) for expansion in expansions]
         wholes, mains, growths = zip(*sizes_of_steps, strict=True)
@@ -169,8 +180,14 @@ class KinkBound:
         return _Split(
             residual=_integral_of_lacking(y, reach, size),
             start=1e-16 / reach * first_size,
-            kinks=self._kinks(expansions, reach),
+            expansions=expansions,
         )
+
+    def _kinks_of_reach(self, reach: float) -> Sums:
+        if reach not in self._known_kinks:
+            expansions = self._split_of_reach(reach).expansions
+            self._known_kinks[reach] = self._kinks(expansions, reach)
+        return self._known_kinks[reach]
 
     def _kinks(self, expansions: Sequence[Expansion], reach: float) -> Sums:
         """Return the sums of atoms and ends with their sizes at T/4.
@@ -179,7 +196,7 @@ class KinkBound:
         """
         counts = [count for _, count in self._law.parts]
         steps = [expansion.terms(0.25 * reach) for expansion in expansions]
-        if not all(loss.size for loss, _ in steps):
+        if not (steps and all(loss.size for loss, _ in steps)):
             return Sums.none()
         log_masses = [log_sum(log_sizes) for _, log_sizes in steps]
         log_all = math.fsum(count * mass for mass, count in zip(log_masses, counts, strict=True))
@@ -202,6 +219,26 @@ class KinkBound:
         )
 
 
+_Bins = tuple[Index, Array]  # numbers, and a share of each
+
+
+def _grouped(steps: Sequence[_Bins], counts: Sequence[int]) -> Iterator[tuple[_Bins, int]]:
+    """Yield the bins of steps with their counts, those of single steps added up in groups."""
+    group: _Bins = (np.zeros(1, dtype=np.intp), np.ones(1))
+    for step, count in zip(steps, counts, strict=True):
+        if count > 1:
+            yield step, count
+            continue
+        if group[0].size * step[0].size > FEW_NODES:
+            yield group, 1
+            group = step
+            continue
+        index = np.add.outer(group[0], step[0])
+        share = np.multiply.outer(group[1], step[1])
+        group = (index.ravel(), share.ravel())
+    yield group, 1
+
+
 def binned_sums(steps: Sequence[Atoms], counts: Sequence[int], width: float) -> Sums:
     """Return bins of the sums of so many losses of each step, with shares of the whole size.
 
@@ -214,18 +251,20 @@ def binned_sums(steps: Sequence[Atoms], counts: Sequence[int], width: float) -> 
     lengths = [count * length for length, count in zip(ranges, counts, strict=True)]
     longest = math.fsum(lengths)
     bin_width = max(width / count_of_all, longest / MOST_NODES)
-    bins: list[Index] = []
+    bins: list[_Bins] = []
     start = 0.0
-    for (loss, _), count in zip(steps, counts, strict=True):
+    last = 0
+    for (loss, log_size), count in zip(steps, counts, strict=True):
         least = float(loss.min())
         numbers = np.floor((loss - least) / bin_width)
-        bins.append(numbers.astype(np.intp))
+        index = numbers.astype(np.intp)
+        share = np.exp(log_size - log_sum(log_size))
+        bins.append((index, share))
         start += count * least
-    last = sum(count * int(index.max()) for index, count in zip(bins, counts, strict=True))
+        last += count * int(index.max())
     length = 1 << last.bit_length()
     spectrum = np.ones(length // 2 + 1, dtype=np.complex128)
-    for (_, log_size), index, count in zip(steps, bins, counts, strict=True):
-        share = np.exp(log_size - log_sum(log_size))
+    for (index, share), count in _grouped(bins, counts):
         masses = np.bincount(index, share, length)
         spectrum *= np.fft.rfft(masses) ** count
     whole_period = np.fft.irfft(spectrum, length)
