@@ -74,6 +74,9 @@ def one_mode(mechanism: Mechanism) -> Fact:
 
 def one_mode_always(mechanism: Mechanism) -> Fact:
     """Return whether a rule shows one mode for all values of the parameters."""
+    shape = mechanism.shipped_shape
+    if shape is not None:
+        return shape.one_mode
     form = mechanism.template or mechanism
     density = form.source.density  # type: ignore[union-attr]
     return shape_of(density, form.variable, form.support).one_mode

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,7 @@ from symdp.emit.arb import compile_arb
 from symdp.errors import InputError
 from symdp.interrupt import attempt
 from symdp.model import tidy
-from symdp.model.fact import OPEN, RULE, Fact
+from symdp.model.fact import OPEN, RULE, Fact, Shape
 from symdp.model.pair import Support
 from symdp.tolerances import SHORT_TIME
 
@@ -58,30 +58,6 @@ _DERIVATIVES: dict[type[sp.Basic], Callable[[sp.Expr], sp.Expr]] = {
     sp.atan: lambda u: 1 / (1 + u**2),
 }
 _NONE = Fact(None, OPEN, "no rule shows it")
-
-
-@dataclass(frozen=True)
-class Shape:
-    """What is proved of a density f by rules."""
-
-    even: Fact  # its value is the c with f(c + y) = f(c − y)
-    log_concave: Fact
-    one_mode: Fact
-
-    @property
-    def centre(self) -> sp.Expr | None:
-        """The c with f(c + y) = f(c − y), None where no such c was found."""
-        return self.even.value
-
-    @property
-    def is_log_concave(self) -> bool:
-        """Whether log f is shown to be concave on the whole support, which has no gap then."""
-        return bool(self.log_concave)
-
-    @property
-    def falls(self) -> bool:
-        """Whether f(c + y) is shown not to rise in y > 0, c the centre."""
-        return self.centre is not None and bool(self.one_mode)
 
 
 @lru_cache(maxsize=256)

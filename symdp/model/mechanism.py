@@ -13,6 +13,7 @@ from symdp.arguments import AT_MOST, DOWN, spelled
 from symdp.errors import InputError, at, suggestion
 from symdp.model import assumption
 from symdp.model.average import RELEASED, SUM
+from symdp.model.fact import Shape, shipped_shape
 from symdp.model.family import TILT, coordinates, family_of
 from symdp.model.from_above import FromAbove
 from symdp.model.local import Local, read_randomizer, with_people
@@ -438,6 +439,12 @@ class Mechanism(FromAbove, MechanismRecord):
         is_substitution = self.neighbours == SUBSTITUTION and isinstance(self.source, Noise)
         turned = isinstance(self.source, Radial | MassNoise) and self.sampling is None
         return is_substitution or turned or isinstance(self.source, RenyiCurve | Local)
+
+    @property
+    def shipped_shape(self) -> Shape | None:
+        """The shape of a built-in mechanism's noise, as it comes with the package, or None."""
+        form = self.template or self
+        return shipped_shape(form.name, form.key)
 
     def under(self, relation: str) -> Mechanism:
         """Return the mechanism accounted for under another neighbouring relation.

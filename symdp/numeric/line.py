@@ -516,7 +516,7 @@ def answer_from_strips(law: SumLaw, value: Callable[[Strip], StripValue | None])
         if log_delta < HALF:
             slope = above.slope * math.exp(above.log_value - log_delta)
             log_complement = log_one_minus_exp(log_delta)
-            return exact_answer(log_delta, log_complement, above.relative_error, slope)
+            return exact_answer(log_delta, log_complement, above.error.total, slope)
     below = value(Strip.MIDDLE)
     if below is None:
         return None
@@ -525,9 +525,9 @@ def answer_from_strips(law: SumLaw, value: Callable[[Strip], StripValue | None])
     scale = math.inf  # of an error of 1 − δ, relative to δ
     if through_complement > -math.inf:
         scale = math.exp(log_complement - through_complement)
-    error = below.relative_error * scale
-    if above is not None and not error < above.relative_error:
-        error = max(above.relative_error, below.relative_error)
+    error = below.error.total * scale
+    if above is not None and not error < above.error.total:
+        error = max(above.error.total, below.error.total)
         error += unclosed(log_delta, log_complement, error)
         slope = above.slope * math.exp(above.log_value - log_delta)
         return exact_answer(
@@ -535,16 +535,16 @@ def answer_from_strips(law: SumLaw, value: Callable[[Strip], StripValue | None])
             log_complement,
             error,
             slope,
-            complement_error=below.relative_error,
+            complement_error=below.error.total,
         )
     # Only 1 − δ is to be had, or tells more: its error is relative to it, not to δ.
     if above is not None:
-        uncertainty = above.relative_error * math.exp(log_delta) + below.relative_error
+        uncertainty = above.error.total * math.exp(log_delta) + below.error.total
         error += unclosed(log_delta, log_complement, uncertainty)
     if refused is not None and not error < 1.0:
         raise refused
     if through_complement == -math.inf:  # 1 − δ is 1 but for its error, which δ may be as large as
-        most = SAFETY * below.relative_error + max(below.log_value, 0.0)
+        most = SAFETY * below.error.total + max(below.log_value, 0.0)
         log_most = math.log(most)
         return Answer(log_most, -math.inf, log_most, "bound", "", 0.0, None, "", most)
     return exact_answer(
@@ -552,5 +552,5 @@ def answer_from_strips(law: SumLaw, value: Callable[[Strip], StripValue | None])
         log_complement,
         error,
         -below.slope * scale,
-        complement_error=below.relative_error,
+        complement_error=below.error.total,
     )

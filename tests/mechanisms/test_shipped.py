@@ -12,7 +12,9 @@ import sympy as sp
 from symdp import Mechanism, compose, mechanisms, shipped
 from symdp.cli.job import Job
 from symdp.cli.question import Composed
+from symdp.density.shapes import shape_of
 from symdp.durable import checksum
+from symdp.model.sampling import Noise
 from symdp.numeric import formula as formulas
 from symdp.numeric import residues
 from symdp.numeric.compile import loss_law
@@ -75,6 +77,10 @@ def derived(name: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, A
         found["facts"][checksum(asked._asked.key)] = facts
         # Facts are of densities whose mass is 1 at three values.
         found["proper"][checksum([getattr(mechanisms, name).key])] = True
+    noise = getattr(mechanisms, name)
+    if isinstance(noise.source, Noise):
+        shape = shape_of(noise.source.density, noise.variable, noise.support)
+        found["shapes"] = {checksum([noise.key]): shape.data}
     return json.loads(json.dumps(found))
 
 
@@ -136,6 +142,16 @@ def test_another_density_of_the_same_name_has_none_of_it():
     assert not shipped.fact("gaussian", "proper", other.key)
     found = compose(other(sigma=1), 1).delta(0.5, direction="remove")
     assert abs(float(found) - 0.2211992169285951) < 1e-12  # 1 − e^{(ε − 1)/2}
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_a_shipped_shape_is_that_of_its_density(name):
+    noise = getattr(mechanisms, name)
+    shape = noise(**VALUES[name]).shipped_shape
+    if not isinstance(noise.source, Noise):
+        assert shape is None
+        return
+    assert shape == shape_of(noise.source.density, noise.variable, noise.support)
 
 
 def test_a_name_is_no_path():

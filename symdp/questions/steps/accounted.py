@@ -530,12 +530,12 @@ def rests_on_its_author(mechanism: Mechanism) -> bool:
 
     InputError where values contradict that word.
     """
-    from symdp.balls.modes import one_mode
-    from symdp.model.sampling import Noise, Radial
-
     source = mechanism.source
     if mechanism.modes is None:
         return False
+    from symdp.balls.modes import one_mode
+    from symdp.model.sampling import Noise, Radial
+
     if isinstance(source, Radial):
         return one_mode(mechanism.on_a_line).by == AUTHOR
     if not isinstance(source, Noise):  # a pair that was made of such noise
@@ -568,15 +568,15 @@ def _never_draws(mechanism: Mechanism) -> bool:
 
 def _told_to_fall(mechanism: Mechanism) -> Mechanism:
     """Return a step whose pair is told that noise with a centre has one mode, where that holds."""
-    from symdp.balls.modes import one_mode
-    from symdp.density.shapes import shape_of
     from symdp.model.sampling import Noise
 
     source = mechanism.source
     if not (_is_exchanged(mechanism) and isinstance(source, Noise)):
         return mechanism
+    from symdp.density.shapes import shape_of
+
     shape = shape_of(source.density, mechanism.variable, mechanism.support)
-    if shape.centre is None or shape.falls or not one_mode(mechanism):
+    if shape.centre is None or shape.falls or not _has_one_mode(mechanism):
         return mechanism
     falling = Noise(source.density, source.sensitivity, source.moved_by_substitution, falls=True)
     return replace(mechanism, source=falling)
@@ -587,12 +587,11 @@ def proved_shift(mechanism: Mechanism, *, is_bounded: bool = False) -> str:
 
     `is_bounded`: what smaller shifts may add is bounded, so that nobody asks for one mode.
     """
-    from symdp.balls.modes import one_mode
     from symdp.model.sampling import Noise, Radial
 
     source = mechanism.source
     if isinstance(source, Radial):
-        if not one_mode(mechanism.on_a_line):
+        if not _has_one_mode(mechanism.on_a_line):
             free = ", ".join(mechanism.parameters)
             raise InputError(
                 _RISES.format(mechanism.summary, f" while {free} may have any value" * bool(free))
@@ -610,11 +609,21 @@ def proved_shift(mechanism: Mechanism, *, is_bounded: bool = False) -> str:
         return AT_MOST  # its pair asks for noise that is symmetric and falls
     if mechanism.shift == EXACTLY:
         return EXACTLY
-    if not (is_bounded or has_one_shift(mechanism) or one_mode(mechanism)):
+    if not (is_bounded or has_one_shift(mechanism) or _has_one_mode(mechanism)):
         return EXACTLY
     if not is_skewed(mechanism):
         return AT_MOST
     return _ASKED.get(mechanism.shift, ONE_SIGN)
+
+
+def _has_one_mode(mechanism: Mechanism) -> bool:
+    """Whether noise has one mode, as is shipped or shown."""
+    shape = mechanism.shipped_shape
+    if shape is not None and shape.one_mode:
+        return True
+    from symdp.balls.modes import one_mode
+
+    return bool(one_mode(mechanism))
 
 
 def answering(mechanism: Mechanism, what: str) -> tuple[Mechanism, Protection]:
@@ -660,6 +669,9 @@ def has_one_law(mechanism: Mechanism) -> bool:
 
 def is_skewed(mechanism: Mechanism) -> bool:
     """Whether noise is not known to be symmetric."""
+    shape = mechanism.shipped_shape
+    if shape is not None:
+        return shape.centre is None
     from symdp.density.shapes import centre_of
 
     free = mechanism.template or mechanism
