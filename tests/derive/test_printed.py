@@ -216,7 +216,7 @@ def test_leading_terms_in_the_rate_are_those_of_small_rates(pages):
     assert set(leading) == {f"κ{index}" for index in "₁₂₃₄"}
 
 
-@pytest.mark.quick_cases("laplace")
+@pytest.mark.quick_cases("gaussian")
 @pytest.mark.parametrize("name", [n for n in CASES if n not in ("sampled gaussian", "quartic")])
 def test_the_corrections_of_a_mechanism_are_those_of_its_integrals(pages, name):
     page, t = page_of(pages, name), mpmath.mpf("0.83")

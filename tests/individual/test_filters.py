@@ -6,6 +6,7 @@ import json
 import math
 from fractions import Fraction
 
+import mpmath
 import numpy as np
 import pytest
 
@@ -23,6 +24,7 @@ from symdp.individual import (
     step_mu,
 )
 from symdp.individual.gaussian import log_profile
+from symdp.individual.individual_filter import _next_up
 
 BAD = [math.nan, math.inf, -0.1, "x", None, True]
 
@@ -417,3 +419,46 @@ def test_individual_ratios_and_any_doubles():
             sums[record] += Fraction(float(row[record])) ** 2 * int(active)
     assert all(1 - Fraction(1, 400) < total <= 1 for total in sums)
     assert all(float(total) <= spent for total, spent in zip(sums, filter.spent, strict=True))
+
+
+@pytest.mark.parametrize("mu", [1e-3, 0.01, 0.5, 3.0, 45.0, 90.0])
+@pytest.mark.parametrize("place", [-60.0, -25.0, -20.5, -19.5, -3.0, 0.0, 4.0])
+def test_profiles_of_normal_noise_far_to_either_side(mu, place):
+    """δ = Φ(μ/2 − ε/μ) − e^ε Φ(−μ/2 − ε/μ) at ε/μ − μ/2 = `place`, where it is nearly 1 too."""
+    epsilon = mu * (place + mu / 2)
+    with mpmath.workdps(400):
+        m, e = mpmath.mpf(mu), mpmath.mpf(epsilon)
+        taken = mpmath.exp(e) * mpmath.ncdf(-m / 2 - e / m)
+        truth = float(mpmath.log(mpmath.ncdf(m / 2 - e / m) - taken))
+    found = float(log_profile(np.array([mu]), np.array([epsilon]))[0])
+    assert found == pytest.approx(truth, rel=1e-9, abs=1e-13)
+
+
+def test_what_is_added_up_is_rounded_up():
+    values = np.array([0.0, 5e-324, 1e-9, 0.1, 1.0, 3e40])
+    rounded = _next_up(values)
+    assert rounded[0] == 0.0
+    assert (rounded[1:] > values[1:]).all()
+    assert (rounded[2:] <= values[2:] * (1 + 1e-15)).all()
+
+
+@pytest.mark.parametrize(
+    ("spent", "largest"),
+    [
+        ([], 3.0),
+        ([0.5, 0.5], 3.0),
+        ([0.9, 0.9], math.sqrt(9 - 0.81)),
+        ([2.5], 2.0),
+        ([2.0], 5**0.5),
+    ],
+)
+def test_an_odometer_says_the_largest_step_that_still_fits(spent, largest):
+    """In this round or in a later one, of increments 1, 3 and 2."""
+    odometer = Odometer([1, 3, 2])
+    for mu in spent:
+        odometer.commit(mu)
+    left = odometer.left()
+    assert left == pytest.approx(largest, rel=1e-12)
+    with pytest.raises(InputError):
+        odometer.commit(math.nextafter(left, 9.0))
+    odometer.commit(left)

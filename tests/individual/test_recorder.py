@@ -12,6 +12,7 @@ from symdp.cli import main
 from symdp.errors import InputError
 from symdp.individual import Recorder, from_counts, open_accountant, recorder
 from symdp.individual.norms import NormGrid
+from symdp.individual.published import _inner
 
 RUN = {"multiplier": 1.0, "clip": 2.0, "rate": 0.01}
 
@@ -344,3 +345,17 @@ def test_what_keeps_nothing_is_refused(tmp_path, shell, words, said):
     assert (ran.code, ran.err.count("\n")) == (2, 1)
     assert said in ran.err
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("written", [list, tuple, np.asarray, iter], ids=lambda f: f.__name__)
+def test_labels_may_come_one_by_one(written):
+    found = from_counts([1.0], [[10], [20], [30], [40]], 0.02, "remove").epsilon(1e-5)
+    assert found.by_group(written(["a", "a", "b", "b"])) == found.by_group(["a", "a", "b", "b"])
+
+
+@pytest.mark.parametrize("points", [8, 9, 64, 65, 100])
+def test_inner_products_are_those_of_the_spectra(points):
+    """Parseval's identity, whose last term of an even length has no mirror image."""
+    first, second = np.random.default_rng(points).normal(size=(2, points))
+    spectra = np.fft.rfft(first), np.fft.rfft(second)
+    assert _inner(*spectra, points) == pytest.approx(first @ second, rel=1e-12)

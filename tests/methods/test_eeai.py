@@ -285,3 +285,14 @@ def test_on_the_command_line(shell):
     assert answer["kind"] == "bound"
     truth = json.loads(shell(*[w for w in words if w not in {"--method", "eeai"}]).out)
     assert answer["lower"] <= truth["delta"] <= answer["upper"]
+
+
+@pytest.mark.parametrize(("count", "width"), [(300, 0.1), (1000, 0.02), (4000, 0.1)])
+def test_both_ends_are_close_where_steps_are_many(count, width):
+    """Of sums of Laplace losses at their mean, whose shape is nearly known."""
+    steps = compose(mechanisms.laplace(b=20), count)
+    law = steps.law("remove")
+    answer = METHOD.log_delta(law, law.mean)
+    truth = steps.delta(law.mean, direction="remove").log_delta
+    assert truth - width <= answer.log_lower <= truth
+    assert truth <= answer.log_upper <= truth + width

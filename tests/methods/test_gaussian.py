@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 
 import mpmath as mp
+import numpy as np
 import pytest
 from proved_bounds import COUNTS, MECHANISMS, composition, exact_points
+from scipy.special import gammaincc
 
 from symdp import compose, mechanisms
 from symdp.methods import accountant
 from symdp.methods.gaussian import (
     Gaussian,
     GaussianEdgeworth,
+    _edgeworth_tail,
     central_limit_mu,
     log_gaussian_delta,
 )
@@ -117,3 +120,21 @@ def test_known_regime_failure():
 def test_names():
     assert accountant("gaussian") == Gaussian()
     assert accountant("gdp-e") == GaussianEdgeworth()
+
+
+def _sums_of_uniforms(count, h):
+    """Pr[U₁ + … + Uₙ > h], by Irwin's and Hall's sum."""
+    below = sum(
+        (-1) ** k * math.comb(count, k) * (h - k) ** count for k in range(math.floor(h) + 1)
+    )
+    return 1.0 - below / math.factorial(count)
+
+
+def test_tails_of_known_sums_by_four_cumulants():
+    """Even and flat: twelve uniform laws. Skewed: forty exponential ones, whose sum is gamma."""
+    h = np.array([4.5, 5.5, 6.0, 7.0, 8.0, 9.5])
+    exact = [_sums_of_uniforms(12, point) for point in h]
+    assert _edgeworth_tail(h, [6.0, 1.0, 0.0, -0.1]) == pytest.approx(exact, abs=2e-4)
+    h = np.array([28.0, 35.0, 40.0, 44.0, 52.0])
+    found = _edgeworth_tail(h, [40.0, 40.0, 80.0, 240.0])
+    assert found == pytest.approx(gammaincc(40.0, h), abs=5e-4)

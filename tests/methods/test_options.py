@@ -7,10 +7,10 @@ import math
 
 import pytest
 
-from symdp import compose, mechanisms
+from symdp import compose, mechanisms, methods
 from symdp.cli import main
 from symdp.errors import InputError
-from symdp.methods import METHODS, accountant, names
+from symdp.methods import METHODS, accountant, names, table
 from symdp.methods.fourier import Fourier
 from symdp.methods.prv import Prv
 from symdp.methods.spa_bounds import SpaBounds
@@ -114,3 +114,17 @@ def test_methods_are_listed_with_source_promise_and_options(capsys):
     for name, method in METHODS.items():
         assert name in text
         assert all(option.flag in text for option in method.options)
+
+
+def test_the_room_gives_the_names_of_its_table_and_no_other():
+    assert methods.METHODS is table.METHODS
+    assert methods.names() == table.names()
+    with pytest.raises(AttributeError, match="no_such"):
+        methods.no_such  # noqa: B018
+
+
+def test_orders_of_series_are_listed_once_each():
+    """The lower ones are what the higher ones are compared with."""
+    orders = {name: method.orders for name, method in table.METHODS.items() if method.orders}
+    assert orders == {"msd": (0, 1, 2), "tilted-edgeworth": (2,), "edgeworth": (1, 2, 4)}
+    assert len(set(table.names())) == len(table.names())

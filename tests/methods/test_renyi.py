@@ -95,3 +95,13 @@ def test_orders_are_checked(order):
         Renyi((order,))
     with pytest.raises(InputError, match="order"):
         renyi_curve(composition("laplace", 1).law("remove"), [order])
+
+
+@pytest.mark.parametrize("rho", [1e-6, 1e-2, 0.5, 2.0, 8.0])
+def test_a_curve_of_divergences_bounds_the_total_variation(rho):
+    """At most √(KL/2) and √(1 − e^{−KL}), KL ≤ ρ, and at least that of normal noise of this ρ."""
+    steps = compose(mechanisms.zcdp(rho=rho), 1)
+    normal = math.erf(math.sqrt(rho) / 2)
+    known = min(math.sqrt(rho / 2), math.sqrt(-math.expm1(-rho)))
+    for epsilon in (0.0, 1e-9):
+        assert normal * (1 - 1e-6) <= steps.delta(epsilon).delta <= known * (1 + 1e-3)

@@ -19,7 +19,7 @@ from proved_bounds import (
 )
 
 from symdp import compose, mechanisms
-from symdp.methods.interval import summands
+from symdp.methods.interval import Summands, summands
 from symdp.methods.spa_bounds import SpaBounds, log_interval
 from symdp.numeric.saddle_point import Strip
 from symdp.prove.truth import privacy_profile
@@ -259,3 +259,10 @@ def test_absolute_moments_against_a_denser_rule(name, tilt):
     assert third * (1 - 1e-9) <= found.absolute_third <= 1.02 * third
     assert first * found.variance * (1 - 1e-9) <= found.absolute_mixed
     assert found.absolute_mixed <= 1.05 * first * found.variance
+
+
+def test_a_sum_that_does_not_vary_has_no_normal_approximation():
+    """The distance from Φ is bounded by nothing there, and no interval rests on it."""
+    still = Summands(3, True, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    assert not still.is_spread
+    assert still.berry_esseen == math.inf

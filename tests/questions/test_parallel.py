@@ -10,6 +10,7 @@ from symdp import Parallel, compose, mechanisms
 
 NORTH = compose(mechanisms.gaussian(sigma=3), 5)
 SOUTH = compose([(mechanisms.laplace(b=2), 4)])
+GROUP = mechanisms.gaussian(sigma=3).subsample("poisson", "1/9", group=2)
 FILE = """
 [[step]]
 mechanism = "gaussian"
@@ -61,7 +62,9 @@ def test_what_breaks_the_condition_is_refused():
     with refused("may leave one part and enter another"):
         Parallel([compose(mechanisms.gaussian(sigma=3).under("substitution"))])
     with refused("records of a group may be in several parts"):
-        Parallel([compose(mechanisms.gaussian(sigma=3).subsample("poisson", "1/9", group=2))])
+        Parallel([compose(GROUP)])
+    with refused("records of a group may be in several parts"):  # of one of the parts
+        Parallel([compose(GROUP), compose(mechanisms.gaussian(sigma=3))])
     zero_out = compose(mechanisms.gaussian(sigma=3).under("zero_out"))
     with refused("one neighbouring relation"):
         Parallel([NORTH, zero_out])

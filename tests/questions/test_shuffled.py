@@ -14,6 +14,8 @@ from refusals import refused
 import symdp
 from symdp import Mechanism, compose
 from symdp.numeric.shuffled.blanket import _cells
+from symdp.questions.shuffled.alone import _tabulated
+from symdp.questions.shuffled.blanket import BlanketLaw
 from symdp.questions.shuffled.outputs import randomizer
 
 X, Y = sp.symbols("x y", real=True)
@@ -437,3 +439,14 @@ def test_the_table_of_how_far_the_bound_is(name, people, epsilon, truth, bound):
     assert exact == pytest.approx(truth, abs=6e-6)  # five decimals
     assert answer == pytest.approx(bound, abs=6e-6)
     assert exact <= answer
+
+
+def test_rounds_are_tabulated_without_loss_at_their_places():
+    """A pair with the bound of one round at ε in steps of σ/4, and the chord of δ between them."""
+    answers = Mechanism.local(k_ary(2, 3)).shuffled(6)
+    law, pair = BlanketLaw(answers), compose(_tabulated(answers))
+    width = math.sqrt(float(law.cumulants(0.0, 2)[1]))
+    for share, excess in ((0.0, 1e-9), (1.0, 1e-5), (0.6, 0.05), (1.1, 0.05)):
+        bound = math.exp(law.bound(share * width).log_delta)
+        delta = pair.delta(share * width, direction="remove").delta
+        assert bound * (1 - 1e-5) <= delta <= bound * (1 + excess)
