@@ -11,7 +11,7 @@ from scipy import special
 import symdp
 from symdp import compose, mechanisms
 from symdp.methods.table import accountant
-from symdp.numeric.beyond.kinks import CENTRE, STEEPNESS, KinkBound, binned_sums
+from symdp.numeric.beyond.kinks import CENTRE, MOST_NODES, STEEPNESS, KinkBound, binned_sums
 from symdp.numeric.contour import on_own_lines
 from symdp.numeric.cut_off import mesh_answer
 
@@ -158,3 +158,16 @@ def test_bins_hold_all_sums_of_kinks(seed):
             within = binned.size[binned.distance(epsilon) <= distance].sum()
             wider = np.exp(log_size[np.abs(loss - epsilon) <= distance + 0.05]).sum()
             assert exact <= within <= wider + 1e-11
+
+
+@pytest.mark.parametrize(("width", "is_met"), [(0.5, True), (0.02, True), (1e-9, False)])
+def test_bins_are_as_narrow_as_asked_unless_they_are_many(width, is_met):
+    random = np.random.default_rng(8)
+    steps = [(random.normal(0.0, 3.0, 7), random.normal(-2.0, 2.0, 7)) for _ in range(2)]
+    binned = binned_sums(steps, (2, 3), width)
+    bins = (binned.high - binned.low)[:-1]
+    assert bool(bins.max() <= width * (1 + 1e-9)) is is_met
+    assert binned.size.size <= MOST_NODES + 8
+    losses = [loss for (loss, _), count in zip(steps, (2, 3), strict=True) for _ in range(count)]
+    assert binned.low[0] <= sum(map(np.min, losses)) + 1e-9
+    assert binned.high[-2] >= sum(map(np.max, losses)) - 1e-9
