@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import sys
 from copy import deepcopy
 from fractions import Fraction
+from itertools import pairwise
 
 import mpmath
 import pytest
@@ -14,7 +16,9 @@ from refusals import refused
 from symdp import Mechanism, compose
 from symdp.derive import derive
 from symdp.prove import check_certificate
+from symdp.questions import certificate_file
 from symdp.questions.certificate_file import certificate, check
+from symdp.questions.shuffled.proof import _Run
 
 X, Y = sp.symbols("x y", real=True)
 COIN = [["3/4", "1/4"], ["1/4", "3/4"]]
@@ -212,3 +216,30 @@ def test_a_page_tells_the_common_part_and_the_law_of_a_part():
     assert d.to_json()["common_mass"] == "exp(-1/(2*b))"
     coin = derive(Mechanism.local(COIN)).to_text()
     assert "P(L = 3 − e^ε) = 1/4" in coin
+
+
+@pytest.mark.parametrize("kept", [{}, {0, 1, 2}, {2, 3, 7}, {9}, {0, 2, 4, 6, 8}, set(range(10))])
+def test_kept_and_other_panels_tile_a_stretch(kept):
+    """Each output is in one of them, whatever is kept: none counts twice, and none is left out."""
+    edges = tuple(float(k * k) for k in range(11))
+    run = _Run(None, None, (), 0, tuple(range(10)), edges)
+    parts = list(run.parts({panel: panel in kept for panel in range(10)}))
+    ends = [(part[0], part[-1]) for _, part in parts]
+    assert ends[0][0] == edges[0]
+    assert ends[-1][1] == edges[-1]
+    assert all(left[1] == right[0] for left, right in pairwise(ends))
+    assert all(list(part) == sorted(set(part)) for _, part in parts)
+    for panel in range(10):
+        (is_kept,) = [flag for flag, part in parts if part[0] <= edges[panel] < part[-1]]
+        assert is_kept is (panel in kept)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="there may be no bound of memory")
+def test_a_check_ends_where_a_file_asks_for_much_memory(monkeypatch, tmp_path):
+    """A certificate of a stranger is checked with a gigabyte at most."""
+    checker = tmp_path / "checker.py"
+    checker.write_text("whole = bytearray(3 << 30)\nprint('held', len(whole))\n")
+    monkeypatch.setattr(certificate_file, "CHECKER", checker)
+    verdict = check(tmp_path / "certificate.json")
+    assert verdict.code == 1
+    assert "MemoryError" in verdict.text
