@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import sympy as sp
 
 import symdp
 from symdp.derive import derive
+from symdp.derive.limits import monotone_pieces
+from symdp.derive.masses import mass_rules
 from symdp.model.mechanism import Mechanism
+from symdp.model.pair import Pair, Support
 
 R = sp.Rational
 LAWS = {
@@ -102,3 +107,27 @@ def test_pieces_of_integers_are_told_with_their_ends():
     k, r, p = (next(s for s in loss.free_symbols if s.name == n) for n in "krp")
     at = {k: sp.Integer(7), r: sp.Integer(3), p: sp.Rational(2, 5)}
     assert sp.exp(loss.subs(at)).equals(sp.Rational(7, 9) / sp.Rational(2, 5))
+
+
+STAIRS = sp.Symbol("k", integer=True)
+BENT = sp.exp(-sp.Max(STAIRS / 2, STAIRS - 1))  # steeper from 2 on
+
+
+@pytest.mark.parametrize("side", [1, -1], ids=["on naturals", "mirrored"])
+@pytest.mark.parametrize("rate", [R(1, 3), R(3, 2)], ids=["falls", "rises"])
+def test_sums_of_a_loss_with_a_kink_are_those_of_its_masses(side, rate):
+    """P(ℓ ≤ ℓ(k)) over both pieces of a loss that moves one way, whichever that is."""
+    masses = [m.subs(STAIRS, side * STAIRS) for m in (BENT, sp.exp(-rate * STAIRS))]
+    ends = (sp.S.Zero, sp.oo) if side > 0 else (-sp.oo, sp.S.Zero)
+    support = Support("integers", *ends)
+    pair = Pair(STAIRS, support, tuple(masses), (sp.S.One, sp.S.Zero), (sp.S.Zero, sp.S.One))
+    rules = mass_rules(monotone_pieces(pair), STAIRS)
+    assert len(rules) >= 2
+    p, q = (sp.lambdify(STAIRS, mass, "math") for mass in masses)
+    places = [side * j for j in range(120)]
+    for at in places[:8]:
+        (rule,) = [r for r in rules if r.lower <= at <= r.upper]
+        loss = math.log(p(at) / q(at))
+        assert float(rule.loss.subs(STAIRS, at)) == pytest.approx(loss, abs=1e-12)
+        truth = math.fsum(p(j) for j in places if math.log(p(j) / q(j)) <= loss + 1e-9)
+        assert float(rule.at_most.subs(STAIRS, at)) == pytest.approx(truth, rel=1e-12)
