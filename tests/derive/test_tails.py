@@ -516,3 +516,14 @@ def test_what_decides_a_tail_may_be_a_parameter():
     tails = derive(noise).tails
     assert "towards 1 depends on parameters" in tails["lower_tail_exponent"].reason
     assert "at infinity" in derivation("gaussian").tails["upper_tail_factor"].reason
+
+
+def test_scales_are_twice_one_over_the_way_to_the_nearer_end():
+    """Of rates 1 and 2 on a ray E e^{tℓ} = 2^{−t}/(1 − t) has one end, of 2 and 1 it is at −2."""
+    fast, slow = 2 * sp.exp(-2 * X), sp.exp(-X)
+    scales = {}
+    for name, pair in (("slow", (slow, fast)), ("fast", (fast, slow))):
+        made = derive(Mechanism.from_pair(*pair, X, (0, sp.oo), name=name))
+        tails = {constant.name: constant.expression for constant in made.tails}
+        scales[name] = [tails[f"sub_exponential_scale_{law}"] for law in "pq"]
+    assert scales == {"slow": [2, 1], "fast": [1, 2]}
