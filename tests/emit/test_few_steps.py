@@ -254,3 +254,18 @@ def test_nodes_lie_where_the_tilted_law_has_its_mass(sigma, count, epsilon, tmp_
         log_delta = float(mpmath.log(below - above))
     assert low <= log_delta <= high
     assert high - low <= WIDE
+
+
+def test_integers_that_are_hardly_seen_have_a_delta(tmp_path: Path):
+    """δ of one step of discrete normal noise is a sum: far out e^−800, not 0."""
+    names = runpy.run_path(str(write("discrete gaussian", "python", tmp_path)))
+    with mpmath.workdps(40):
+        mass = {k: mpmath.exp(-(mpmath.mpf(k) ** 2) / 2) for k in range(-101, 102)}
+        whole = mpmath.fsum(mass.values())
+        for epsilon in (10.2, 15.2, 40.2):
+            beyond = [k for k in range(-100, 101) if k - 0.5 > epsilon]
+            terms = [mass[k - 1] - mpmath.exp(epsilon) * mass[k] for k in beyond]
+            log_delta = float(mpmath.log(mpmath.fsum(terms) / whole))
+            low, high = names["log_delta_ends"](epsilon, 1, "remove", sigma=1.0)
+            assert low <= log_delta <= high
+            assert high - low <= WIDE

@@ -84,6 +84,7 @@ LOST = 1e-10  # relative error of delta by the rounding of losses
 ACCURATE = 2e-12  # of log delta, by a sum that converged
 CALMER = 0.25  # of a deviation: a smaller tilt is taken where it leaves so little
 LOG_NOTHING = -1000.0  # of δ that no double holds: how large it is at most is an answer
+OVERSHOT = 0.45  # of the reach: nodes are laid anew for a smaller tilt
 REACHED = 1e-13  # of log delta, relative: no double tells more
 ROUGH_LINE = 1e-4  # of log delta: the width of a line beyond which another tilt is tried
 WIDEST = 2.0  # interval of log delta that is an answer
@@ -320,7 +321,7 @@ def sum_period(law: Law, at: Tilted, drift: float, d: float, s: float) -> float:
             elif settled < 0.0:
                 settled = y
                 again = 1.5 * y
-            if last == INFINITY and settled >= 0.0 and y >= again:
+            if last == INFINITY and law.count >= FEW and settled >= 0.0 and y >= again:
                 if stays_small(law, at, deviation, y, PI / s) > 0.0:
                     last = y
                 again = 1.2 * y
@@ -372,7 +373,7 @@ def calmer(law: Law, epsilon: float, t: float) -> float:
         at = tilted_by(law, trial)
         if law.count * at.cgf - trial * epsilon - log(trial * (1.0 + trial)) > height + CANCELLED:
             return t
-        if reach_about(law, at) > 0.0:
+        if reach_about(law, at, 0.0) > 0.0:
             return t
         if sqrt(at.variance) < CALMER * deviation:
             return trial
@@ -427,13 +428,13 @@ def prepared(law: Law, epsilon: float) -> float:
             t = saddle(law, epsilon, law.reach)
             if law.settled > 0.0:
                 return minimum(t, 0.8 * law.reach)
-            nearer = reach_about(law, tilted_by(law, t)) if t < INFINITY else 0.0
-            if nearer > 0.0:
+            if t < INFINITY:
+                nearer = reach_about(law, tilted_by(law, t), OVERSHOT * law.reach)
+                if nearer == 0.0:
+                    return t
                 law.low = minimum(law.low, t)
                 law.reach = nearer
                 law.ready = 0.0
-            elif t < INFINITY:
-                return t
             else:
                 more = farther(law)
         if more == 0.0:

@@ -301,7 +301,7 @@ def tilt_of_short_line(law: Law, epsilon: float, t: float) -> float:
         at = tilted_by(law, trial)
         if law.count * at.cgf - trial * epsilon - log(trial * (1.0 + trial)) > height + SPARE:
             break
-        if reach_about(law, at) > 0.0:
+        if reach_about(law, at, 0.0) > 0.0:
             break
         step = step_of(law, at, epsilon)
         if step > widest:

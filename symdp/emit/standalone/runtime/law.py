@@ -664,17 +664,21 @@ def tilted_by(law: Law, t: float) -> Tilted:
     return at
 
 
-def reach_about(law: Law, at: Tilted) -> float:
+def reach_about(law: Law, at: Tilted, least: float) -> float:
     """Return a reach whose nodes hold a tilted law, or 0 where those that are laid do.
 
     Nodes lie where one of three tilts has mass: 0, the reach, and half of it. A law tilted in
-    between may have its mass between theirs.
+    between may have its mass between theirs, as one below `least` is told to have.
     """
     t = at.t
     deviation = sqrt(at.variance)
     half = 0.5 * law.reach
     nearest = minimum(t, minimum(absolute(t - half), law.reach - t))
-    if half * deviation < OVERLAPPING or nearest * deviation < COVERED:
+    if t < least:
+        nearest = law.reach
+    elif half * deviation < OVERLAPPING:
+        return 0.0
+    if nearest * deviation < COVERED:
         return 0.0
     return 2.0 * t if 2.0 * t < law.high else minimum(1.01 * t, 0.5 * (t + law.high))
 
@@ -730,13 +734,12 @@ def log_sum(a: float, b: float) -> float:
 
 
 def all_losses(law: Law) -> float:
-    """Return n times the largest finite loss."""
+    """Return n times the largest finite loss, infinite where none is known."""
     end = law.c[LARGEST] if law.side > 0.0 else -law.c[LEAST]
     if size(law.loss) == 0:
         return -INFINITY
     if total(law.atomic) == size(law.loss):
-        most = largest(law.loss)
-        end = maximum(end, most) if isfinite(end) else most
+        end = maximum(end, largest(law.loss))
     return law.count * end
 
 
