@@ -93,16 +93,21 @@ class PrivacyLoss:
         for point in self.points:
             cases.append((point.loss, sp.Eq(x, point.value)))
         smooth = [piece for piece in self.pieces if piece.place is None]
+        atom = None
         for piece in self.pieces:
             if piece.place is not None:
-                cases.append((piece.loss, sp.Eq(x, piece.place)))
+                atom = piece.place
+                cases.append((piece.loss, sp.Eq(x, atom)))
         for piece in smooth:
             within = x <= piece.upper if x.is_integer else x < piece.upper
             condition = sp.true if piece.upper is sp.oo or piece is smooth[-1] else within
-            if cases and cases[-1][0] == piece.loss:
+            # An atom elsewhere keeps a case of its own, whatever its loss.
+            is_next = atom is None or atom == piece.lower
+            if cases and is_next and cases[-1][0] == piece.loss:
                 cases[-1] = (piece.loss, condition)
             else:
                 cases.append((piece.loss, condition))
+            atom = None
         if len(cases) == 1:
             return cases[0][0]
         return sp.Piecewise(*cases, evaluate=False)

@@ -33,6 +33,16 @@ CASES: dict[str, tuple[Mechanism, dict[str, sp.Rational]]] = {
     "triangles": (ALL["triangles"].mechanism(), {}),
 }
 
+STEPS = """
+name = "steps"
+variable = "x"
+support = [0, 3]
+[pair]
+P = "Piecewise((1/4, x < 1), (1/8, True))"
+Q = "Piecewise((1/8, x < 1), (3/8, x < 2), (1/4, True))"
+atoms = {{ "{atom}" = ["1/2", "1/4"] }}
+"""
+
 
 @pytest.mark.quick_cases("gaussian")
 @pytest.mark.parametrize("name", CASES)
@@ -154,3 +164,13 @@ def test_renyi_of_closed_forms_and_refusals() -> None:
         derive(M.discrete_gaussian).renyi(2)
     with pytest.raises(InputError, match="whole number"):
         derive(M.gaussian).cgf_at(0.5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("atom", [0, 1, 2, 3])
+def test_an_atom_has_its_loss_whatever_stretch_has_the_same(atom):
+    """Half of P and a quarter of Q lie at the atom, whose ratio 2 is that of the first stretch."""
+    steps = Mechanism.from_toml(STEPS.format(atom=atom))
+    loss = derive(steps).loss
+    ratios = {0.5: 2, 1.5: sp.Rational(1, 3), 2.5: sp.Rational(1, 2), atom: 2}
+    for at, ratio in ratios.items():
+        assert loss.subs(steps.variable, sp.Rational(at)) == sp.log(ratio)
