@@ -17,6 +17,8 @@ from emitted import COMPILER, ENDINGS, NODE, by_node, compiled
 import symdp
 from symdp.cli import main
 from symdp.derive.privacy_loss import PrivacyLoss
+from symdp.emit.log_sum_exp import ExpMinusOne
+from symdp.emit.standalone.write import _factored
 from symdp.questions.programs import _case
 
 HUBER = """
@@ -202,3 +204,15 @@ def test_a_program_answers_where_no_formula_tells_the_ends_of_a_loss(tmp_path: P
     for direction in ("remove", "add"):
         expected = symdp.compose(mechanism, 20).delta(8.0, direction=direction).delta
         assert names["delta"](8.0, 20, direction) == pytest.approx(expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("size", [1, 3, -2])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_differences_of_exponentials_keep_their_digits(size, sign):
+    """c e^a − c e^b as c e^b (e^{a−b} − 1), and c e^a + c e^b as it is."""
+    x, y = sp.symbols("x y")
+    total = size * sp.exp(x) + sign * size * sp.exp(y)
+    written = _factored(total)
+    assert written.has(ExpMinusOne) is (sign < 0)
+    at = {x: sp.Rational(3, 7), y: sp.Rational(-2, 5)}
+    assert abs(sp.N((written.rewrite(sp.exp) - total).subs(at), 30)) < 1e-25

@@ -12,7 +12,7 @@ import sympy as sp
 
 import symdp
 from symdp.emit.standalone import Piece
-from symdp.emit.standalone.ends import told_from_ends
+from symdp.emit.standalone.ends import _place_inside, told_from_ends
 from symdp.model.mechanism import Mechanism
 
 X = sp.Symbol("x", real=True)
@@ -96,3 +96,12 @@ def test_places_next_to_an_end_are_told_by_their_distance():
         assert sp.expand(part.log_p - expected) == 0
     assert low.loss == -1 + sp.exp(-X)
     assert high.loss == 1 - sp.exp(-X)
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper"), [(0, sp.oo), (-sp.oo, 0), (-3, sp.oo), (-sp.oo, 7), (-2, 5)], ids=str
+)
+def test_a_support_is_cut_inside(lower, upper):
+    """Between a singular end and the other one, where either may be infinite."""
+    inner = _place_inside(sp.sympify(lower), sp.sympify(upper))
+    assert lower < inner < upper
