@@ -183,7 +183,7 @@ def _never_negative(
 def _may_fall_below(linear: sp.Expr, k: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> bool:
     """Whether a linear function of k is below 0 at an integer of a support."""
     end = _least_at(linear, k, lower, upper)
-    return end is not None and (end is -sp.oo or sign_of(end) == -1)
+    return end is not None and sign_of(end) == -1
 
 
 def _least_at(linear: sp.Expr, k: sp.Symbol, lower: sp.Expr, upper: sp.Expr) -> sp.Expr | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import sympy as sp
 
@@ -43,3 +45,15 @@ def test_terms_of_a_mixture_are_read_one_by_one():
 def test_one_side_that_is_no_quadratic_leaves_none(other):
     assert exponents(piece(NORMAL, other), X) is None
     assert exponents(piece(other, NORMAL), X) is None
+
+
+def test_what_has_no_distribution_function_of_normal_laws_has_no_exponents():
+    """Masses at integers, an atom, and a stretch on which one of the laws is 0."""
+    k = sp.Symbol("k", integer=True)
+    masses = piece(-(k**2) / 8, -((k - 1) ** 2) / 8)
+    assert exponents(masses, k) is None
+    whole = piece(NORMAL, -(X**2))
+    assert exponents(whole, X) is not None
+    assert exponents(replace(whole, place=sp.S.One), X) is None
+    assert exponents(replace(whole, log_p=None), X) is None
+    assert exponents(replace(whole, log_q=None), X) is None

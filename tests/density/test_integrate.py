@@ -104,6 +104,7 @@ SUMS = {
     "binomial sum": (sp.binomial(70, n) * sp.exp(t * n), n, R(0), R(70)),
     "polynomial series": ((n**2 + 1) * sp.exp((t - 2) * n), n, R(0), sp.oo),
     "logarithmic series": (sp.exp((t - 2) * n) / (n + 1), n, R(0), sp.oo),
+    "logarithmic series, moved": (sp.exp((t - 2) * k) / (k + 3), k, -R(2), sp.oo),
     "exponential series": (sp.exp(t * n) / sp.factorial(n), n, R(0), sp.oo),
 }
 
@@ -154,7 +155,9 @@ def test_integrals(name: str) -> None:
         assert abs(mpmath.mpf(str(total)) - direct) < mpmath.mpf(10) ** -18 * direct
 
 
-@pytest.mark.quick_cases("a few terms", "binomial sum", "exponential series")
+@pytest.mark.quick_cases(
+    "a few terms", "binomial sum", "exponential series", "logarithmic series, moved"
+)
 @pytest.mark.parametrize("name", SUMS)
 def test_sums(name: str) -> None:
     term, variable, lower, upper = SUMS[name]
