@@ -423,6 +423,8 @@ def _end_loss(outline: Outline, side: int, exact: arb | None) -> arb | None:
             # 1/log x falls slower than to an eighth at 16 times the place.
             if last_change < first_change / 8 or last_change < MASS_ROUNDED * MASS_ROUNDED:
                 return third + 2 * arb(0, last_change.upper())
+            if piece.monotone:
+                return arb.pos_inf() if third > second else arb.neg_inf()
             shares = _ZOOM.tolist()
             before = [loss_at(step, share) for share in shares]
             after = [loss_at(3 * step, share) for share in shares]

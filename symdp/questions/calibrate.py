@@ -454,7 +454,7 @@ def _met_delta(
             if log_bound < limit - _FAR:
                 bounded.add(value)
                 return log_bound
-        if laws:
+        if not all(law.is_closed for law in laws.values()):  # a formula is not asked twice
             larger, rounded = rounded_upper(steps.accountant(), laws, epsilon)
             if abs(rounded - limit) > 1e4 * _NOISE:  # farther than rounding may move it
                 side = cast("Direction", direction_of(larger)) if keep else direction

@@ -7,7 +7,7 @@ import pytest
 
 import symdp
 from symdp import mechanisms
-from symdp.numeric.contour import epsilons_of_line
+from symdp.numeric.contour import epsilons_of_line, own_lines
 from symdp.numeric.few.between_atoms import answer_between_atoms, cells_of
 from symdp.numeric.saddle_point import Strip
 
@@ -67,7 +67,13 @@ def test_three_steps_are_sums_of_three_nodes(b, rate, epsilon, direction):
 @pytest.mark.parametrize("direction", ["remove", "add"])
 @pytest.mark.parametrize(
     ("b", "rate", "count", "epsilon"),
-    [(5, 0.01, 100, 0.02), (2, 0.3, 30, 1.5), (3, 0.25, 12, 0.6), (8, 0.001, 40, 0.002)],
+    [
+        (5, 0.01, 100, 0.02),
+        (2, 0.3, 30, 1.5),
+        (3, 0.25, 12, 0.6),
+        (8, 0.001, 40, 0.002),
+        (0.6, 0.1, 10, 0.5),
+    ],
 )
 def test_losses_rounded_to_a_grid_enclose_it(b, rate, count, epsilon, direction):
     """Every loss down or up to a grid that has both atoms: the powers of an FFT enclose δ."""
@@ -115,6 +121,17 @@ def test_losses_without_atoms_have_no_cells(step):
 
 
 def test_a_density_that_is_not_smooth_enough_is_declined():
-    """Little noise: the density of a loss rises e⁴-fold from one atom to the next."""
-    composition = sampled(0.5, 0.1, 10)
+    """Little noise: the density of a loss rises e⁸-fold from one atom to the next."""
+    composition = sampled(0.25, 0.1, 10)
     assert by_cells(composition, 1.2, "remove") is None
+
+
+def test_twice_as_many_polynomials_agree_with_a_line():
+    """Noise b = 1/2: a line cut off smoothly shares nothing with the cells but the nodes."""
+    composition = sampled(0.5, 0.1, 10)
+    law = composition.law("remove")
+    cells = by_cells(composition, 1.2, "remove")
+    line, _ = own_lines(law, 1.2)
+    assert cells.log_upper - cells.log_lower < 1e-11
+    assert cells.log_lower <= line.log_upper
+    assert line.log_lower <= cells.log_upper

@@ -53,14 +53,16 @@ def answer_between_atoms(law: SumLaw, epsilon: float, tilt: float) -> Answer | N
     cells = cells_of(law)
     if cells is None:
         return None
-    for degree in (ORDER, 2 * ORDER):
+    for degree in (ORDER, 2 * ORDER, 4 * ORDER):
         work = law.count * cells * degree * degree
         if work > 2 * LONG_LINE:
             return None
         fine = _composed(law, tilt, cells, degree)
-        if fine.last**2 > EXACT:  # twice as many polynomials would leave that
-            return None
         coarse = _composed(law, tilt, cells, degree * 3 // 4)
+        fallen = fine.last / max(coarse.last, 1e-300)
+        is_vague = degree > ORDER and fine.last * fallen**4 > EXACT
+        if is_vague:  # twice as many polynomials would leave that
+            return None
         answer = _answer_of(law, epsilon, fine, coarse)
         if answer is None or (margin(answer) <= COUNTED and fine.last <= EXACT):
             return answer
@@ -169,6 +171,7 @@ def _polynomials(u: Array, degree: int) -> Array:
     return np.asarray(legendre.legvander(2.0 * u - 1.0, degree - 1))
 
 
+@cache
 def _rule(degree: int) -> tuple[Array, Array]:
     """Return Gauss's nodes and weights on [0, 1], exact for products of three polynomials."""
     nodes, weights = legendre.leggauss(2 * degree)
@@ -248,7 +251,7 @@ def _sums(law: SumLaw, epsilon: float, cells: _Cells) -> tuple[float, float, flo
     begin = np.zeros(total_cells - first)
     begin[0] = min(max(threshold - first, 0.0), 1.0)
     room = 1.0 - begin
-    u, weight = _rule(2 * ORDER)
+    u, weight = _rule(max(degree, 2 * ORDER))
     inner = begin[:, None] + room[:, None] * u
     series = cells.series[first:]
     densities = series @ _polynomials(u, degree).T
