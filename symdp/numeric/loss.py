@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 _LEVELS = 60  # of windows of tilts, each twice as wide as the last
 _FAR_LEVEL = 4  # beyond this a window of tilts no longer reaches back to 0
 _SLOW = 0.25  # the frequency of band 0
-_BEYOND = 4.0  # times the frequency asked for, at most
+_BEYOND = 2.0  # times the frequency asked for, at most
 _MOST_TILTED = 8  # tilted laws that are kept: a line asks for the same one again and again
-_LIKELY = 2.0  # standard deviations⁻¹ of a tilted loss, up to which few steps ask for frequencies
+_LIKELY = 1.0  # standard deviations⁻¹ of a tilted loss, up to which few steps ask for frequencies
 _LITTLE_TURN, _UNSEEN = 5.0, 40.0  # of all losses but those e-folds below the likeliest
 _WORTHWHILE = 8.0  # e-folds between tilts 0 and t, for what matters to one not to matter to both
 _SAME = 2e-14  # relative: losses that lie as close are one value, but for rounding
@@ -392,7 +392,8 @@ class LossLaw:
         is_slow = frequency <= _SLOW
         if is_slow and not (frequency > 0 and self._turns_losses(tilt, frequency)):
             return lower, upper, 0.0
-        # What asks for a frequency soon asks for a few σ⁻¹ more: one set serves all of them.
+        # What asks for a frequency soon asks for twice as much, of few steps for a few σ⁻¹: one set
+        # of a band serves both.
         deviation = math.sqrt(self.tilted(tilt).variance)
         likely = _LIKELY / max(deviation, 1e-300)
         highest = max(frequency, min(likely, _BEYOND * frequency))
