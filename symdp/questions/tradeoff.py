@@ -20,7 +20,7 @@ difference of two lines, which is largest at an end. Beyond the last place δ �
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from operator import attrgetter
 from statistics import NormalDist
@@ -289,7 +289,8 @@ class _Complement:
         self._slope = min(law.log_common_mass for law in self._laws)
         self._known: dict[float, tuple[float, float]] = {}
         self._measured: list[_Touching] = []  # in the order of ε, the rates as answers have them
-        self._touching: list[_Touching] = []  # in the order of the rates, which fall with ε
+        self._fitted: list[_Touching] = []  # with rates that fall with ε
+        self._touching: list[_Touching] = []  # the same in the order of the rates
         self._refusal: AccuracyError | None = None
 
     def __call__(self, epsilon: float) -> float:
@@ -374,8 +375,23 @@ class _Complement:
             relative_width = math.expm1(min(high - low, 1.0)) + ROUNDED
             width = math.exp(low) * relative_width
             line = _Touching(_deviate(log_rate), epsilon, log_rate, low, width)
-            insort(self._measured, line, key=attrgetter("epsilon"))
-            self._touching = _in_order(self._measured)
+            self._insert(line)
+
+    def _insert(self, line: _Touching) -> None:
+        """Keep a line, and fit the rates of those that it changes."""
+        index = bisect_right(self._measured, line.epsilon, key=attrgetter("epsilon"))
+        self._measured.insert(index, line)
+        self._fitted.insert(index, line)
+        first = max(index - 1, 0)
+        before = None
+        if first > 0:
+            before = self._fitted[first - 1]
+        for number in range(first, len(self._measured)):
+            before = _fitted(self._measured, number, before)
+            if number > index + 1 and before == self._fitted[number]:
+                break
+            self._fitted[number] = before
+        self._touching = sorted(self._fitted, key=attrgetter("deviate"))
 
     def _seek(self, log_alpha: float) -> None:
         """Compute 1 − δ around the ε whose line is the highest at a false positive rate."""
@@ -503,25 +519,23 @@ class _Complement:
         return left, right
 
 
-def _in_order(lines: Sequence[_Touching]) -> list[_Touching]:
-    """Return lines with rates that fall with ε, in the order of the rates.
+def _fitted(lines: Sequence[_Touching], index: int, before: _Touching | None) -> _Touching:
+    """Return a line with a rate that falls with ε, `before` being the one at the next smaller ε.
 
     1 − δ is concave in e^ε: a rate lies between the slopes of the chords to both neighbours. Next
     to a kink an answer's own slope may not.
     """
-    ordered: list[_Touching] = []
-    for index, line in enumerate(lines):
-        log_rate = line.log_rate
-        if ordered:
-            before = lines[index - 1]
-            most = _log_slope(before, line, line.width)
-            log_rate = min(log_rate, most, ordered[-1].log_rate)
-        if index + 1 < len(lines):
-            least = _log_slope(line, lines[index + 1], -line.width)
-            log_rate = max(log_rate, least)
-        ordered.append(line._replace(log_rate=log_rate, deviate=_deviate(log_rate)))
-    ordered.sort(key=attrgetter("deviate"))
-    return ordered
+    line = lines[index]
+    log_rate = line.log_rate
+    if before is not None:
+        most = _log_slope(lines[index - 1], line, line.width)
+        log_rate = min(log_rate, most, before.log_rate)
+    if index + 1 < len(lines):
+        least = _log_slope(line, lines[index + 1], -line.width)
+        log_rate = max(log_rate, least)
+    if log_rate == line.log_rate:
+        return line
+    return line._replace(log_rate=log_rate, deviate=_deviate(log_rate))
 
 
 def _log_slope(first: _Touching, second: _Touching, more: float) -> float:
