@@ -1,14 +1,18 @@
 """Sums over integers: one by one, or as an integral and what the ends add."""
 
+import math
+
 import mpmath
+import numpy as np
 import pytest
 import sympy as sp
 from flint import acb, arb, ctx
 
 import symdp
+from symdp.emit import compile_numpy
 from symdp.emit.arb import constant
 from symdp.emit.enclose import enclose_sum, smooth_sum
-from symdp.errors import AccuracyError
+from symdp.errors import AccuracyError, InputError
 
 k = sp.Symbol("k", integer=True)
 
@@ -110,3 +114,15 @@ def test_a_sum_next_to_a_pole_is_added_term_by_term():
     back = steps.delta(answer.epsilon, direction="add")
     assert back.lower <= 4.86e-7 * (1 + 1e-9)
     assert back.upper >= 4.86e-7 * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("limits", [(sp.Rational(1, 2), 5), (0, sp.Rational(7, 2)), (0, sp.oo)])
+def test_only_short_sums_over_whole_numbers_are_written_out(limits):
+    """Of terms that hold the variable; another sum is none of these terms, and is refused."""
+    j = sp.Symbol("j", integer=True)
+    x = sp.Symbol("x", real=True)
+    terms = sp.exp(-x * j) / (1 + j)
+    value = compile_numpy(sp.Sum(terms, (j, 0, 5)), [x])(np.array([0.3]))
+    assert value[0] == pytest.approx(sum(math.exp(-0.3 * k) / (1 + k) for k in range(6)))
+    with pytest.raises(InputError, match="closed form"):
+        compile_numpy(sp.Sum(terms, (j, *limits)), [x])
