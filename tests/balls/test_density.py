@@ -35,6 +35,7 @@ GOOD = [
     mechanisms.randomized_response(epsilon_0=1),
     mechanisms.discrete_laplace(b=2),
     mechanisms.discrete_gaussian(sigma=3),
+    mechanisms.skellam(mu=3),
     mechanisms.gaussian(sigma=2).subsample("poisson", "1/100"),
     Mechanism.additive(normal(0, 1) / 2 + normal(300, R(1, 100)) / 2, x, name="far peaks"),
     Mechanism.from_pair(
