@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-import sympy as sp
+from typing import TYPE_CHECKING, Any
 
 from symdp import shipped
+
+if TYPE_CHECKING:
+    import sympy as sp
 
 RULE = "rule"
 BALLS = "balls"
@@ -77,5 +78,7 @@ def shipped_shape(name: str, key: object) -> Shape | None:
         return None
     even, log_concave, one_mode = (Fact(*entries) for entries in data)
     if even.value is not None:
+        import sympy as sp  # what answers without a mechanism does without it
+
         even = Fact(sp.Rational(even.value), even.by, even.reason)
     return Shape(even, log_concave, one_mode)
