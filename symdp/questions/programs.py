@@ -17,7 +17,7 @@ from symdp.emit.standalone.ends import told_from_ends
 from symdp.errors import InputError, suggestion
 from symdp.model.assumption import compared
 from symdp.model.sampling import Noise
-from symdp.questions.steps.accounted import answering
+from symdp.questions.steps.accounted import answering, has_one_law
 from symdp.questions.steps.smaller_shifts import of_smaller_shifts
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def _model(mechanism: Mechanism, derivations: Sequence[PairDerivation]) -> Model
         "integers" if kind in ("integers", "naturals") else kind,
         tuple(cases),
         first.direction == "remove" or mechanism.is_mirrored,
+        all(has_one_law(derivation.mechanism) for derivation, _ in answered),
     )
 
 

@@ -129,6 +129,7 @@ class Model:
 
     `arguments`: parameters that stay arguments. `assumed`: what must hold of these. `cases`: of
     which the first that holds is the law. `is_remove`: whether P is the law with the record.
+    `has_one_law`: whether both directions have one law of the loss, so that one is asked.
     """
 
     name: str
@@ -139,6 +140,7 @@ class Model:
     kind: str
     cases: tuple[Case, ...]
     is_remove: bool
+    has_one_law: bool
 
     @property
     def prefix(self) -> str:
@@ -535,6 +537,7 @@ def to_code(model: Model, language: str) -> str:
         "FIRST": _FIRST,
         "LAST": _LAST,
         "REMOVE": 1 if model.is_remove else -1,
+        "ONE_LAW": int(model.has_one_law),
     }
     count = max(len(numbers.listed) for numbers in numbered)
     own = _Parts(model, enums, tables, functions, assignments, count)

@@ -53,13 +53,14 @@ int main(int argc, char **argv)
         if (!given[k] && k != 1 - asked) return complain("a value is missing: ", NAMES[k]);
     const char *sides[] = { direction, direction };
     double values[2], ends[2][2] = { { -INFINITY, -INFINITY }, { -INFINITY, -INFINITY } };
-    if (!strcmp(direction, "both")) {
+    if (!strcmp(direction, "both") && !ONE_LAW) {
         sides[0] = "remove";
         sides[1] = "add";
     }
     const char *wrong = NULL;
-    for (int k = 0; k < 2 && !wrong; k++)
+    for (int k = 0; k < (ONE_LAW ? 1 : 2) && !wrong; k++)
         wrong = answer(asked ? 'e' : 'l', &p[asked], 1, p[2], p + 3, sides[k], &values[k], ends[k]);
+    if (ONE_LAW) values[1] = values[0];
     if (wrong) {
         fprintf(stderr, "no answer: %s\n", wrong);
         return 1;

@@ -13,6 +13,7 @@ static const char *open_laws(double n, const double *given, const char *directio
     const char *wrong = check(p);
     if (wrong) return wrong;
     constants(p, c);
+    if (ONE_LAW) sides = 1;
     for (int side = 0; side < 2; side++)
         if (sides & (1 << side)) laws[(*count)++] = law_of(c, side ? -REMOVE : REMOVE, n);
     return NULL;

@@ -15,6 +15,7 @@ from symdp.emit.standalone.runtime.law import Law, law_of
 from symdp.emit.standalone.runtime.primitives import NoAnswerError
 
 REMOVE = 1
+ONE_LAW = 0
 NAMES: list[str] = []
 constants: Any = None
 check: Any = None
@@ -59,7 +60,8 @@ def _laws_of(n: float, values: dict[str, Any], direction: str) -> list[Law]:
         if wrong := check(p):
             raise ValueError(wrong)
         c = constants(p)
-    return [law_of(c, REMOVE * side, float(n)) for side in _SIDES[direction]]
+    sides = _SIDES[direction][:1] if ONE_LAW else _SIDES[direction]
+    return [law_of(c, REMOVE * side, float(n)) for side in sides]
 
 
 def _log_delta(laws: list[Law], epsilon: float) -> float:
@@ -140,7 +142,7 @@ def main(words: list[str]) -> int:
         first = given.pop(asked)
         n = given.pop("n")
         of = _epsilon if asked == "delta" else _log_delta
-        sides = ["remove", "add"] if direction == "both" else [direction]
+        sides = ["remove", "add"] if direction == "both" and not ONE_LAW else [direction]
         laws = [_laws_of(n, given, side) for side in sides]
         values = [of(law, first) for law in laws]
         larger = max(values)
