@@ -357,7 +357,7 @@ def calibrate(
             entries = [{"value": float(v), "bound": b, "meets": meets} for v, b, meets in rows]
             print_json({"parameter": unknown, "incomplete": mark, "visited": entries})
             return
-        from symdp.questions.calibrate import decimal
+        from symdp.questions.value_search import decimal
 
         cells = [
             (decimal(v), rounded(b, 6, "up"), "meets it" if meets else "misses it")
@@ -385,7 +385,7 @@ def calibrate(
 
 def _narrowed(parameter: str, visited: Mapping[Any, tuple[float, bool]]) -> str:
     """Return between which values a parameter is known to lie."""
-    from symdp.questions.calibrate import decimal
+    from symdp.questions.value_search import decimal
 
     met = [value for value, (_, meets) in visited.items() if meets]
     missed = [value for value, (_, meets) in visited.items() if not meets]
@@ -427,7 +427,8 @@ def _open(job: Job, parameter: str) -> Mechanism:
 
 
 def _calibrated(calibration: Calibration | AttackCalibration) -> Iterator[Block]:
-    from symdp.questions.calibrate import Calibration, decimal
+    from symdp.questions.calibrate import Calibration
+    from symdp.questions.value_search import decimal
 
     yield Sentence(f"{calibration.parameter} = ", answer=decimal(calibration.value))
     is_next = abs(calibration.neighbour - calibration.value) == calibration.step

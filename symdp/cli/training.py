@@ -198,7 +198,7 @@ def _print_csv(plan: _Plan) -> None:
 
 
 def _print(plan: _Plan) -> None:
-    from symdp.questions.calibrate import decimal
+    from symdp.questions.value_search import decimal
 
     run = plan.run
     peers = plan.rows[0].peers

@@ -350,16 +350,15 @@ class NumpyFunction:
                 raise InputError(f"the operation '{step.operation}' has no NumPy form")
         self._program = program
         self._numbers = numbers
-        extreme = _extreme_coefficients(program) if numbers is None else {}
+        logs = _coefficients_by_logs(program) if numbers is None else {}
         offset = len(program.symbols)
         self._constants = list(numbers or ()) or [
-            1.0 if offset + i in extreme else _double(node)
-            for i, node in enumerate(program.constants)
+            1.0 if offset + i in logs else _double(node) for i, node in enumerate(program.constants)
         ]
         self._steps = [
             (
                 _OPERATIONS[step.operation],
-                [extreme.get(slot) for slot in step.operands[::2]]
+                [logs.get(slot) for slot in step.operands[::2]]
                 if step.operation in _SUMS_OF_EXPONENTIALS
                 else step.detail,
                 step.operands,
@@ -448,24 +447,34 @@ def _double(node: sp.Expr) -> Any:
     return number
 
 
-def _extreme_coefficients(program: Program) -> dict[int, float]:
-    """Slots of rational coefficients that a double may not hold, with their logarithms.
+def _coefficients_by_logs(program: Program) -> dict[int, float]:
+    """Slots of rational coefficients of which a double says too little, with their logarithms.
 
-    Binomial weights of a large batch are such; a slot counts if nothing but sums of exponentials
-    reads it, which then add the logarithm to the exponent.
+    It may not hold a binomial weight of a large batch; and where 1 − q leads, its rounding is much
+    of a loss log(1 − q + …) about as small as q. A slot counts if it is no result and nothing but
+    sums of exponentials reads it, which then add the logarithm to the exponent.
     """
     import sympy as sp
 
     offset = len(program.symbols)
-    coefficients = {
-        offset + i: node
-        for i, node in enumerate(program.constants)
-        if isinstance(node, sp.Rational)
-        and node.is_positive
-        and not 1 <= node * _MODERATE <= _MODERATE**2
-    }
+    coefficients: dict[int, sp.Rational] = {}
+    near_one: set[int] = set()
+    for slot, node in enumerate(program.constants, start=offset):
+        if not (isinstance(node, sp.Rational) and node.is_positive):
+            continue
+        if not 1 <= node * _MODERATE <= _MODERATE**2:
+            coefficients[slot] = node
+        elif 1 < 2 * node < 4 and sp.Rational(float(node)) != node:
+            coefficients[slot] = node
+            near_one.add(slot)
+    for slot in program.results:
+        coefficients.pop(slot, None)
     for step in program.steps:
-        used = step.operands[1::2] if step.operation in _SUMS_OF_EXPONENTIALS else step.operands
+        used = set(step.operands)
+        if step.operation in _SUMS_OF_EXPONENTIALS:
+            used = set(step.operands[1::2])
+        if step.operation == "unit_log_sum_exp":  # 1 is told from Σ c there, not from its log
+            used |= near_one.intersection(step.operands)
         for slot in used:
             coefficients.pop(slot, None)
     return {slot: _double(sp.log(node)) for slot, node in coefficients.items()}

@@ -237,7 +237,8 @@ class Composition(Composed):
         start, wanted = time.perf_counter(), self.sides(direction)
         links: list[dict[str, Link]] = [{} for _ in epsilons]
         with within_capacity(accountant.name):
-            for side, law in {side: self.law(side) for side in wanted}.items():
+            for side in self._larger_first(wanted, epsilons):
+                law = self.law(side)
                 needed = list(range(len(epsilons)))
                 if accountant.is_exact:
                     needed = [k for k in needed if not _is_exceeded(law, epsilons[k], links[k])]
@@ -250,6 +251,14 @@ class Composition(Composed):
             self._answer("delta", epsilon, link, accountant, seconds, whose)
             for epsilon, link in zip(epsilons, links, strict=True)
         ]
+
+    def _larger_first(self, wanted: Sequence[str], epsilons: Sequence[float]) -> Sequence[str]:
+        """Return sides by what is roughly known of their δ, the largest first."""
+        if len(wanted) < 2 or not epsilons:
+            return wanted
+        from symdp.questions.rough_delta import larger_first
+
+        return larger_first(self.accounted, {side: self.law(side) for side in wanted}, epsilons[0])
 
     def _whose(self, direction: str) -> Protection:
         """Return whose privacy the answer of a direction speaks of."""

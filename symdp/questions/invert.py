@@ -9,7 +9,14 @@ from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from symdp.errors import AccuracyError, InputError
-from symdp.numeric.answer import OUTSIDE, TOLERABLE, FloatAccountant, is_rounded, margin
+from symdp.numeric.answer import (
+    OUTSIDE,
+    TOLERABLE,
+    FloatAccountant,
+    is_rounded,
+    margin,
+    outside_range,
+)
 from symdp.numeric.contour import epsilon_near
 from symdp.numeric.residues import residues
 from symdp.numeric.saddle_point import log_bound_below, log_usual_bound
@@ -58,9 +65,11 @@ def rounded_upper(
     for side, law in laws.items():
         if largest and log_usual_bound(law, epsilon, upper) < upper:
             continue
-        answer = None
-        if isinstance(accountant, FloatAccountant):
-            answer = accountant.near(law, epsilon)
+        if not isinstance(accountant, FloatAccountant):
+            return "", math.nan
+        answer = accountant.near(law, epsilon)
+        if answer is None and outside_range(law, epsilon) is not None:
+            answer = accountant.log_delta(law, epsilon)
         if answer is None or answer.log_upper is None:
             return "", math.nan
         if answer.kind != "exact" or not margin(answer) <= TOLERABLE:

@@ -42,11 +42,11 @@ from symdp.model.local import Local
 from symdp.model.mechanism import Mechanism, a_mechanism
 from symdp.model.sampling import MassNoise, Noise, Radial, exact
 from symdp.numeric.compile import loss_law
-from symdp.questions.calibrate import decimal
 from symdp.questions.composition import Composition, compose
 from symdp.questions.invert import bracketed_root
 from symdp.questions.shuffled.worst import as_noise
 from symdp.questions.tradeoff import trade_off
+from symdp.questions.value_search import decimal
 from symdp.tolerances import MASS_ROUNDED, ROUNDED, SOME_TIME, SUM_BITS
 from symdp.turns import in_turn
 

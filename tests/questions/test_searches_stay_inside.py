@@ -141,14 +141,14 @@ def test_time_leaves_the_best_that_is_known(monkeypatch):
     """An answer that takes a while: after four within the bracket the time is up."""
     from symdp.interrupt import charge
 
-    plain = room._Search._log_upper
+    plain = room.ValueSearch._log_upper
 
     def slow(self, value):
         if value not in self._known:
             charge(0.5)
         return plain(self, value)
 
-    monkeypatch.setattr(room._Search, "_log_upper", slow)
+    monkeypatch.setattr(room.ValueSearch, "_log_upper", slow)
     with limit(60.0, of_work=True) as outcome:
         charge(44.0)
         found = calibrate(mechanisms.gaussian, "sigma", 10, epsilon=1, delta=1e-5, digits=12)
