@@ -10,8 +10,8 @@ import symdp
 from symdp import calibrate, compose, mechanisms
 from symdp.errors import InputError
 from symdp.model.mechanism import Mechanism
-from symdp.questions.calibrate import _grid_of
 from symdp.questions.composition import Composition
+from symdp.questions.value_search import grid_of
 
 TARGET = {"epsilon": 1.0, "delta": 1e-5}
 
@@ -229,7 +229,7 @@ def test_values_far_below_the_target_are_passed_by_a_bound(monkeypatch):
 def test_values_next_to_an_end_that_is_not_allowed(limit, side):
     """The last one on a grid of four digits that is, and some before it; none beyond."""
     end = sp.Rational(limit)
-    grid = _grid_of("real", 4)
+    grid = grid_of("real", 4)
     values = grid._near_end(side * sp.Integer(2), side * sp.Integer(7), lambda v: side * v <= end)
     distances = [side * value for value in values]
     assert max(distances) == sp.floor(end * 1000) / 1000
