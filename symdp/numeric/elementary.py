@@ -64,6 +64,20 @@ def weighted_sums(values: Array, weight: Array) -> Array:
     )
 
 
+def matrix_product(left: Array, right: Array) -> Array:
+    """Return `left @ right` in blocks that no other thread is woken for."""
+    count, inner = left.shape
+    columns = right.shape[1]
+    depth = max(1, _ALONE // columns)
+    rows = 2 * CHUNK // _ALONE
+    total = np.zeros((count, columns))
+    for begin in range(0, inner, depth):
+        part = slice(begin, begin + depth)
+        for row in range(0, count, rows):
+            total[row : row + rows] += left[row : row + rows, part] @ right[part]
+    return total
+
+
 def log_sum(values: ArrayLike) -> float:
     """Return log Σ e^v, added with more digits than a double has; −inf of nothing."""
     terms = np.asarray(values, dtype=np.float64).ravel()

@@ -39,7 +39,7 @@ from symdp.numeric.answer import (
     exact_answer,
     margin,
 )
-from symdp.numeric.elementary import Complex, weighted_sums
+from symdp.numeric.elementary import Complex, matrix_product, weighted_sums
 from symdp.numeric.line import loss_size
 from symdp.numeric.nodes import Tilted
 from symdp.numeric.panels import ORDER
@@ -198,9 +198,10 @@ def _products(degree: int) -> Array:
         left = _polynomials(places.ravel(), degree).reshape(shape)
         right = _polynomials(others.ravel(), degree).reshape(shape)
         left *= column
-        integrals = left.transpose(0, 2, 1) @ right
+        # Products of matrices would wake other threads.
+        integrals = np.einsum("uvi,uvj->uij", left, right)
         integrals *= room[:, None, None]
-        products = np.tensordot(integrals, projection, (0, 0))
+        products = np.einsum("uij,uk->ijk", integrals, projection)
         series.append(products)
     on_both = np.concatenate(series, axis=2)
     return on_both.reshape(degree * degree, 2 * degree)
@@ -220,11 +221,10 @@ class _Spectrum:
         left = self.series[:, :, None]
         right = other.series[:, None, :]
         pairs = (left * right).reshape(count, degree * degree)
-        # Products of real matrices: complex ones are handed to threads.
         table = _products(degree)
         both = np.empty((count, 2 * degree), dtype=np.complex128)
-        both.real = pairs.real @ table
-        both.imag = pairs.imag @ table
+        both.real = matrix_product(pairs.real, table)
+        both.imag = matrix_product(pairs.imag, table)
         series = both[:, :degree]
         series += self.turn[:, None] * both[:, degree:]
         series += self.atoms[:, None] * other.series
