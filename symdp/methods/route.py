@@ -41,7 +41,7 @@ from symdp.numeric.answer import (
     outside_range,
     with_uncertain_mass,
 )
-from symdp.numeric.contour import contour_answer, own_lines
+from symdp.numeric.contour import contour_answer, ends_soon, own_lines
 from symdp.numeric.elementary import log_sum
 from symdp.numeric.loss import LossLaw, is_heavy
 from symdp.numeric.nodes import log_mass
@@ -635,3 +635,14 @@ def _split_piece(piece: SmoothPiece, cut: float, upper: bool) -> tuple[SmoothPie
 
 def _constant(value: float) -> Any:
     return lambda x: np.full(np.shape(x), value)
+
+
+def is_dear(law: SumLaw, epsilon: float) -> bool:
+    """Return whether δ(ε) takes more than a sum over few nodes, or a formula."""
+    from symdp.numeric.residues import residues
+
+    if law.count == 1 or not law.is_spread or residues(law) is not None:
+        return False
+    with suppress(AccuracyError):
+        return not ends_soon(law, epsilon)
+    return True

@@ -27,6 +27,7 @@ import sympy as sp
 
 from symdp.arguments import real, share, silent
 from symdp.errors import InputError, suggestion
+from symdp.methods.route import is_dear
 from symdp.model import assumption
 from symdp.model.mechanism import a_mechanism
 from symdp.model.relation import is_local
@@ -34,7 +35,7 @@ from symdp.model.sampling import exact
 from symdp.questions.composition import Composition, Direction
 from symdp.questions.design.scaled import ScaledSteps, SharedBudget
 from symdp.questions.invert import cheap_log_bound, rounded_upper
-from symdp.questions.rough_delta import is_dear, rough_log_deltas
+from symdp.questions.rough_delta import rough_log_deltas
 from symdp.questions.steps.accounted import direction_of
 from symdp.questions.tradeoff import membership_advantage, trade_off
 from symdp.questions.value_search import (

@@ -27,7 +27,7 @@ from symdp.capacity import within_capacity
 from symdp.errors import AccuracyError, InputError
 from symdp.interrupt import generation
 from symdp.model.relation import is_local, is_shuffled
-from symdp.numeric.answer import ROUNDING, Answer
+from symdp.numeric.answer import ROUNDING, Answer, outside_range
 from symdp.numeric.saddle_point import log_usual_bound
 from symdp.questions.guarantee import Curve, Guarantee, Link, largest, table_html
 from symdp.questions.steps.accounted import (
@@ -237,7 +237,10 @@ class Composition(Composed):
         start, wanted = time.perf_counter(), self.sides(direction)
         links: list[dict[str, Link]] = [{} for _ in epsilons]
         with within_capacity(accountant.name):
-            for side in self._larger_first(wanted, epsilons):
+            ordered: Sequence[str] = wanted
+            if accountant.is_exact and len(wanted) > 1 and epsilons:
+                ordered = self._larger_first(wanted, epsilons[0])
+            for side in ordered:
                 law = self.law(side)
                 needed = list(range(len(epsilons)))
                 if accountant.is_exact:
@@ -252,13 +255,22 @@ class Composition(Composed):
             for epsilon, link in zip(epsilons, links, strict=True)
         ]
 
-    def _larger_first(self, wanted: Sequence[str], epsilons: Sequence[float]) -> Sequence[str]:
-        """Return sides by what is roughly known of their δ, the largest first."""
-        if len(wanted) < 2 or not epsilons:
-            return wanted
-        from symdp.questions.rough_delta import larger_first
+    def _larger_first(self, wanted: Sequence[str], epsilon: float) -> Sequence[str]:
+        """Return sides by about their δ, the largest first, where a first one is dear."""
+        laws = {side: self.law(side) for side in wanted}
+        is_beyond = {side: outside_range(law, epsilon) is not None for side, law in laws.items()}
+        if any(is_beyond.values()):
+            return sorted(wanted, key=lambda side: not is_beyond[side])
+        from symdp.methods.route import is_dear
 
-        return larger_first(self.accounted, {side: self.law(side) for side in wanted}, epsilons[0])
+        if not is_dear(laws[wanted[0]], epsilon):
+            return wanted
+        from symdp.questions.rough_delta import rough_log_deltas
+
+        estimates = rough_log_deltas(self.accounted, wanted, epsilon)
+        if any(map(math.isnan, estimates.values())):
+            return wanted
+        return sorted(wanted, key=lambda side: -estimates[side])
 
     def _whose(self, direction: str) -> Protection:
         """Return whose privacy the answer of a direction speaks of."""

@@ -15,7 +15,7 @@ log(1 − q + q e^ℓ): no rate needs nodes of its own.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -27,14 +27,10 @@ from symdp.errors import AccuracyError, InputError
 from symdp.model.relation import ADD_REMOVE
 from symdp.model.sampling import Noise
 from symdp.model.schemes import Sampling
-from symdp.numeric.answer import outside_range
 from symdp.numeric.compile import loss_law
-from symdp.numeric.contour import ends_soon
 from symdp.numeric.elementary import log_payoff, uniform_sum
 from symdp.numeric.loss import LossLaw
-from symdp.numeric.residues import residues
 from symdp.numeric.saddle_point import log_add_exp, log_one_minus_exp
-from symdp.numeric.total import SumLaw
 from symdp.questions.steps.accounted import direction_of
 
 if TYPE_CHECKING:
@@ -119,28 +115,6 @@ def rough_log_delta(
     if len(near) < len(steps) or any(losses.loss.size == 0 for losses in near):
         return math.nan, 0.0
     return _log_delta_of_points(near, epsilon, top)
-
-
-def is_dear(law: SumLaw, epsilon: float) -> bool:
-    """Return whether δ(ε) takes more than a sum over few nodes, or a formula."""
-    if law.count == 1 or not law.is_spread or residues(law) is not None:
-        return False
-    with suppress(AccuracyError):
-        return not ends_soon(law, epsilon)
-    return True
-
-
-def larger_first(accounted: Accounted, laws: Mapping[str, SumLaw], epsilon: float) -> Sequence[str]:
-    """Return sides by about their δ, the largest first, where a first one costs more than that."""
-    sides = list(laws)
-    if any(outside_range(law, epsilon) is not None for law in laws.values()):
-        return sorted(sides, key=lambda side: outside_range(laws[side], epsilon) is None)
-    if not is_dear(laws[sides[0]], epsilon):
-        return sides
-    estimates = rough_log_deltas(accounted, sides, epsilon)
-    if any(map(math.isnan, estimates.values())):
-        return sides
-    return sorted(sides, key=lambda side: -estimates[side])
 
 
 def _losses(step: Mechanism, direction: str, count: int) -> _Losses | None:
