@@ -38,7 +38,7 @@ onmessage = async (event) => {
     // the one in which it is larger; the laws come in this order
     answer.ends = ends_of(found);
     const alike = Math.max(1e-9 * Math.max(1, Math.abs(sides[0])), answer.ends[1] - answer.ends[0]);
-    const equal = Math.abs(sides[0] - sides[1]) <= alike;
+    const equal = sides.length < 2 || Math.abs(sides[0] - sides[1]) <= alike;
     answer.larger = equal ? "both" : sides[0] > sides[1] ? "remove" : "add";
     known.set(answer.epsilon, target);
     // a curve may lose digits next to its end, and needs no longer line than its own is wide

@@ -288,9 +288,8 @@ def test_a_calibration_that_is_broken_off_shows_what_it_visited(shell, monkeypat
     words = "calibrate gaussian --parameter sigma --epsilon 1 --delta 1e-5 --time-limit 3"
     for more, kind in (("", "text"), (" --json", "json")):
         with monkeypatch.context() as patch:
-            from symdp.questions import calibrate
-
-            patch.setattr(calibrate, "rounded_upper", until(7, calibrate.rounded_upper))
+            slow = until(7, symdp.Composition.delta)
+            patch.setattr("symdp.questions.composition.Composition.delta", slow)
             ran = shell(words + more)
         assert ran.code == 1
         told = re.fullmatch(
